@@ -1,0 +1,113 @@
+// Storage, face 1: jobs as their callers see them. The general rules are in storage.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "jobq/error.h"
+#include "jobq/job.h"
+#include "jobq/queue_policy.h"
+
+namespace jobq {
+
+/// A caller's promise that two requests are the same (decisions.md: 24 hours, per endpoint and API key).
+struct Idempotency {
+  std::string key;
+  std::string bodyHash;  ///< equal hashes: the same request
+};
+inline constexpr Millis kIdempotencyLife{86'400'000};
+
+struct Inserted {};
+/// The key was used for the same body before: nothing was inserted, this is the first job's id (it may have expired).
+struct Existing {
+  JobId id;
+};
+/// The key was used for another body before: nothing was inserted.
+struct OtherBody {};
+using InsertResult = std::variant<Inserted, Existing, OtherBody>;
+
+struct Cancelled {
+  bool wasRunning = false;
+  LeaseRef lease;  ///< the attempt that ran, when wasRunning: its handler has to be told
+};
+struct Requeued {};
+/// The job is in a state that the verb does not apply to; nothing changed.
+struct WrongState {
+  JobState state;
+};
+struct Absent {};
+using CancelResult = std::variant<Cancelled, WrongState, Absent>;
+using RequeueResult = std::variant<Requeued, WrongState, Absent>;
+
+struct JobFilter {
+  EndpointId endpoint;
+  std::optional<JobState> state;
+};
+struct PageWindow {
+  std::size_t offset = 0;
+  std::size_t limit = 50;
+};
+struct JobPage {
+  std::vector<Job> jobs;  ///< newest submission first; without output, progress
+  std::size_t total = 0;  ///< jobs that match the filter
+};
+
+/// inQueue, inProgress: now. completed, failed (TIMED_OUT included), retried (losses and /retry): since the endpoint's
+/// first job, written in the step that causes them, and not lowered by expiry.
+struct EndpointCounts {
+  std::uint64_t inQueue = 0;
+  std::uint64_t inQueueLow = 0;  ///< those of inQueue that are lowPriority
+  std::uint64_t inProgress = 0;
+  std::uint64_t completed = 0;
+  std::uint64_t failed = 0;
+  std::uint64_t retried = 0;
+};
+
+class JOBQ_VISIBLE JobStore {
+ public:
+  virtual ~JobStore() = default;
+
+  /// Puts a new job in line, IN_QUEUE, attempt 0. The rank is asked of `policy` inside the step. The idempotency record
+  /// is written in the same step and outlives the job. A job id that exists already is a StorageError.
+  [[nodiscard]] virtual InsertResult insert(JobSpec job, const QueuePolicy& policy,
+                                            const std::optional<Idempotency>& idempotency) = 0;
+
+  [[nodiscard]] virtual std::optional<Job> find(const JobKey& key) = 0;
+
+  /// Those of `keys` that are terminal, in any order, in one question: waiters are not polled one by one.
+  [[nodiscard]] virtual std::vector<Job> findFinished(std::span<const JobKey> keys) = 0;
+
+  /// IN_QUEUE or IN_PROGRESS becomes CANCELLED.
+  [[nodiscard]] virtual CancelResult cancel(const JobKey& key) = 0;
+
+  /// /retry: FAILED or TIMED_OUT goes to the end of the line with a new queuedAt and rank; losses, output, error,
+  /// progress, chunks, startedAt, finishedAt and workerId are reset; attempt and retries grow; the expiry is
+  /// submission + ttl again.
+  [[nodiscard]] virtual RequeueResult requeue(const JobKey& key, const QueuePolicy& policy) = 0;
+
+  /// Removes every job that is IN_QUEUE at the endpoint; returns how many. No webhook is owed.
+  virtual std::size_t purgeQueued(std::string_view endpoint) = 0;
+
+  /// The job expires at now + ttl instead, at least 1 s and at most 7 days after its submission; completion and retry
+  /// do not change that again. Returns the new expiry, or nothing when the job is absent.
+  virtual std::optional<Instant> setTtl(const JobKey& key, Millis ttl) = 0;
+
+  [[nodiscard]] virtual JobPage list(const JobFilter& filter, const PageWindow& window) = 0;
+
+  /// Cheap enough for every /health and every scaling decision: does not grow with the queue's depth.
+  [[nodiscard]] virtual EndpointCounts counts(std::string_view endpoint) = 0;
+
+  /// Removes up to `batch` jobs of an endpoint that is being deleted, in any state, with their chunks and logs; when
+  /// none is left, also its counters, idempotency and group records. Returns how many jobs were removed.
+  virtual std::size_t remove(std::string_view endpoint, std::size_t batch) = 0;
+};
+
+inline constexpr Millis kTtlFloor{1'000};
+inline constexpr Millis kTtlCeiling{604'800'000};  ///< 7 days from the submission
+
+}  // namespace jobq

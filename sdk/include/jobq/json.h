@@ -1,0 +1,144 @@
+// JSON text, read without changing it: a strict scanner (RFC 8259, UTF-8 checked) that says whether a text is JSON and
+// where its parts are. It allocates nothing but the list of an object's members, and keeps numbers of any length,
+// spellings and key order, because jobq carries the caller's own bytes. Every view points into the scanned text.
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "jobq/json_scan.h"
+#include "jobq/json_value.h"
+
+namespace jobq::json {
+
+/// The text as a document, or the first thing that is wrong with it. The whole text must be one JSON value.
+inline std::variant<Document, Fault> read(std::string_view text) { return detail::Scanner(text).run(); }
+
+/// Whether the text is one JSON value.
+inline bool valid(std::string_view text) { return std::holds_alternative<Document>(read(text)); }
+
+/// The characters of a scanned string, escapes resolved; accepts it with or without its quotes.
+std::string decode(std::string_view raw);
+
+/// The value as an int64, when it is a number written as a plain integer that fits.
+inline std::optional<std::int64_t> toInteger(const Value& value) {
+  std::int64_t number = 0;
+  const char* end = value.raw.data() + value.raw.size();
+  if (value.kind != Kind::number) return std::nullopt;
+  const auto [at, error] = std::from_chars(value.raw.data(), end, number);
+  if (error != std::errc() || at != end) return std::nullopt;
+  return number;
+}
+
+inline std::optional<bool> toBoolean(const Value& value) {
+  if (value.kind != Kind::boolean) return std::nullopt;
+  return value.raw == "true";
+}
+
+inline std::optional<std::string> toText(const Value& value) {
+  if (value.kind != Kind::string) return std::nullopt;
+  return decode(value.raw);
+}
+
+/// Appends `text` (UTF-8) to `out` as a JSON string. Bytes that are not UTF-8 become U+FFFD.
+void appendQuoted(std::string& out, std::string_view text);
+
+inline std::string quoted(std::string_view text) {
+  std::string out;
+  appendQuoted(out, text);
+  return out;
+}
+
+namespace detail {
+
+inline void appendUtf8(std::string& out, std::uint32_t code) {
+  const auto put = [&out](std::uint32_t byte) { out.push_back(static_cast<char>(byte)); };
+  if (code < 0x80) {
+    put(code);
+  } else if (code < 0x800) {
+    put(0xc0 | (code >> 6));
+    put(0x80 | (code & 0x3f));
+  } else if (code < 0x10000) {
+    put(0xe0 | (code >> 12));
+    put(0x80 | ((code >> 6) & 0x3f));
+    put(0x80 | (code & 0x3f));
+  } else {
+    put(0xf0 | (code >> 18));
+    put(0x80 | ((code >> 12) & 0x3f));
+    put(0x80 | ((code >> 6) & 0x3f));
+    put(0x80 | (code & 0x3f));
+  }
+}
+
+}  // namespace detail
+
+inline std::string decode(std::string_view raw) {
+  if (raw.size() >= 2 && raw.front() == '"') raw = raw.substr(1, raw.size() - 2);
+  std::string out;
+  out.reserve(raw.size());
+  for (std::size_t i = 0; i < raw.size(); ++i) {
+    if (raw[i] != '\\') {
+      out.push_back(raw[i]);
+      continue;
+    }
+    switch (raw[++i]) {
+      case 'b': out.push_back('\b'); break;
+      case 'f': out.push_back('\f'); break;
+      case 'n': out.push_back('\n'); break;
+      case 'r': out.push_back('\r'); break;
+      case 't': out.push_back('\t'); break;
+      case 'u': {
+        std::uint32_t code = detail::hex4(raw.substr(i + 1)).value_or(0xfffd);
+        i += 4;
+        if (code >= 0xd800 && code <= 0xdbff) {
+          const std::uint32_t low = detail::hex4(raw.substr(i + 3)).value_or(0xdc00);
+          code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+          i += 6;
+        }
+        detail::appendUtf8(out, code);
+        break;
+      }
+      default: out.push_back(raw[i]);
+    }
+  }
+  return out;
+}
+
+inline std::optional<Value> Document::find(std::string_view key) const {
+  for (auto member = members.rbegin(); member != members.rend(); ++member) {
+    if (member->key == key) return member->value;
+    if (member->key.find('\\') != std::string_view::npos && decode(member->key) == key) return member->value;
+  }
+  return std::nullopt;
+}
+
+inline void appendQuoted(std::string& out, std::string_view text) {
+  constexpr const char* kHex = "0123456789abcdef";
+  out.reserve(out.size() + text.size() + 2);
+  out.push_back('"');
+  for (std::size_t i = 0; i < text.size();) {
+    const unsigned char c = static_cast<unsigned char>(text[i]);
+    const std::size_t length = detail::utf8Length(text.substr(i, 4));
+    if (c == '"' || c == '\\') {
+      out.push_back('\\');
+      out.push_back(text[i]);
+    } else if (c < 0x20) {
+      out.append("\\u00");
+      out.push_back(kHex[c >> 4]);
+      out.push_back(kHex[c & 0xf]);
+    } else if (length == 0) {
+      out.append("\xef\xbf\xbd");
+    } else {
+      out.append(text.substr(i, length));
+    }
+    i += std::max<std::size_t>(length, 1);
+  }
+  out.push_back('"');
+}
+
+}  // namespace jobq::json

@@ -1,0 +1,57 @@
+// Which addresses jobq may connect to on a caller's behalf (decisions.md, "Webhooks"). A pure judgement on the address
+// that is really connected to, so that no name, redirect or rebinding goes round it: call it from the hook that sees
+// the socket address (libcurl's CURLOPT_OPENSOCKETFUNCTION), for every connection, redirects included.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+namespace jobq::net {
+
+enum class Reach {
+  open,          ///< the public internet
+  privateRange,  ///< loopback, private, 100.64/10, fc00::/7: only with `net.allowPrivate = true`
+  forbidden,     ///< link-local, 0/8, multicast, broadcast, reserved: never
+};
+
+/// Network byte order, as in sockaddr_in.
+constexpr Reach judge(const std::array<std::uint8_t, 4>& a) noexcept {
+  if (a[0] == 0 || a[0] >= 224) return Reach::forbidden;    // this network; multicast, reserved, broadcast
+  if (a[0] == 169 && a[1] == 254) return Reach::forbidden;  // link-local: cloud metadata lives here
+  if (a[0] == 127 || a[0] == 10) return Reach::privateRange;
+  if (a[0] == 172 && a[1] >= 16 && a[1] <= 31) return Reach::privateRange;
+  if (a[0] == 192 && a[1] == 168) return Reach::privateRange;
+  if (a[0] == 100 && a[1] >= 64 && a[1] <= 127) return Reach::privateRange;  // carrier-grade NAT
+  return Reach::open;
+}
+
+/// Network byte order, as in sockaddr_in6. Addresses that carry an IPv4 address are judged by it.
+constexpr Reach judge(const std::array<std::uint8_t, 16>& a) noexcept {
+  const auto zero = [&a](int from, int to) {
+    return std::all_of(a.begin() + from, a.begin() + to, [](std::uint8_t byte) { return byte == 0; });
+  };
+  const auto v4 = [&a](int at) {
+    const auto i = static_cast<std::size_t>(at);
+    return judge(std::array<std::uint8_t, 4>{a[i], a[i + 1], a[i + 2], a[i + 3]});
+  };
+  if (zero(0, 15) && a[15] == 1) return Reach::privateRange;         // ::1
+  if (zero(0, 10) && a[10] == 0xff && a[11] == 0xff) return v4(12);  // ::ffff:0:0/96, IPv4-mapped
+  if (zero(0, 12)) return Reach::forbidden;                          // ::, IPv4-compatible (obsolete)
+  if (a[0] == 0 && a[1] == 0x64 && a[2] == 0xff && a[3] == 0x9b) {
+    if (zero(4, 12)) return v4(12);  // 64:ff9b::/96, NAT64
+    return Reach::forbidden;         // 64:ff9b:1::/48, local NAT64
+  }
+  if (a[0] == 0x20 && a[1] == 0x02) return v4(2);                      // 2002::/16, 6to4
+  if (a[0] == 0xff) return Reach::forbidden;                           // multicast
+  if (a[0] == 0xfe && (a[1] & 0xc0) == 0x80) return Reach::forbidden;  // fe80::/10, link-local
+  if (a[0] == 0xfe && (a[1] & 0xc0) == 0xc0) return Reach::forbidden;  // fec0::/10, site-local (obsolete)
+  if ((a[0] & 0xfe) == 0xfc) return Reach::privateRange;               // fc00::/7
+  return Reach::open;
+}
+
+constexpr bool permitted(Reach reach, bool allowPrivate) noexcept {
+  return reach == Reach::open || (reach == Reach::privateRange && allowPrivate);
+}
+
+}  // namespace jobq::net

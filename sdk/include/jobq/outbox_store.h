@@ -1,0 +1,67 @@
+// Storage, face 4: webhooks that are owed. Rows appear in the step that makes a job terminal (storage.h) and hold their
+// own snapshot, so that they survive a restart, a retry and the job's expiry. Delivery is at least once.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "jobq/error.h"
+#include "jobq/job.h"
+
+namespace jobq {
+
+/// One attempt to deliver, as an admin sees it.
+struct DeliveryAttempt {
+  Instant at{};    ///< set by the store
+  int status = 0;  ///< HTTP status, 0 when no answer came
+  Millis duration{0};
+  std::string reason;  ///< why it failed; empty when delivered
+  std::string reply;   ///< first 1 KiB of the answer
+};
+
+enum class DeliveryState : std::uint8_t { owed = 0, delivered = 1, abandoned = 2 };
+
+/// The owed call: the job as it was when it ended, with what the webhook's body needs.
+struct Delivery {
+  std::string id;  ///< `<job id>.<attempt>`: the same in all attempts, unique for each end of a job
+  DeliveryState state = DeliveryState::owed;
+  std::string url;
+  Job job;            ///< snapshot
+  std::string input;  ///< JSON object text
+  Instant dueAt{};
+  std::vector<DeliveryAttempt> attempts;  ///< oldest first
+};
+
+inline constexpr Millis kDeliveryRecordLife{86'400'000};
+inline constexpr std::size_t kMaxDeliveriesPerEndpoint = 1'000;  ///< settled ones; the oldest go first
+
+class JOBQ_VISIBLE OutboxStore {
+ public:
+  virtual ~OutboxStore() = default;
+
+  /// Up to `max` owed deliveries that are due; each is hidden from other callers for `lease`, then due again unless it
+  /// was settled or rescheduled. Oldest first.
+  [[nodiscard]] virtual std::vector<Delivery> claimDue(std::size_t max, Millis lease) = 0;
+
+  /// Ends an owed delivery: delivered or abandoned. It stays listed for kDeliveryRecordLife. False: not owed.
+  virtual bool settle(std::string_view id, DeliveryState state) = 0;
+
+  /// Due again after `delay`. False: not owed.
+  virtual bool reschedule(std::string_view id, Millis delay) = 0;
+
+  /// Adds to the delivery's record. False: unknown id.
+  virtual bool recordAttempt(std::string_view id, DeliveryAttempt attempt) = 0;
+
+  /// A job's deliveries, oldest first, with the snapshot but without input and output. An endpoint's, when `job` is
+  /// empty, newest first.
+  [[nodiscard]] virtual std::vector<Delivery> list(std::string_view endpoint, std::string_view job,
+                                                   std::size_t limit) = 0;
+
+  /// Owed and due at once, whatever its state; its record stays. False: unknown id.
+  virtual bool replay(std::string_view id) = 0;
+};
+
+}  // namespace jobq

@@ -1,0 +1,75 @@
+// Opens a plugin library in a test, the short way: no search path, no fingerprint check. The server's own way is
+// core/plugin/plugin_host.
+#pragma once
+
+#include <dlfcn.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "jobq/abi.h"
+#include "testkit/manual_clock.h"
+
+namespace jobq::testkit {
+
+/// A PluginConfig over a map; values as in the file, but numbers, bytes and milliseconds as plain integers.
+class MapConfig final : public PluginConfig {
+ public:
+  MapConfig() = default;
+  explicit MapConfig(std::map<std::string, std::string, std::less<>> values) : values_(std::move(values)) {}
+
+  std::string text(std::string_view key, std::string_view fallback, std::string_view) const override {
+    const auto found = values_.find(key);
+    return found == values_.end() ? std::string(fallback) : found->second;
+  }
+  std::int64_t integer(std::string_view key, std::int64_t fallback, std::int64_t min, std::int64_t max,
+                       std::string_view) const override {
+    const auto found = values_.find(key);
+    const std::int64_t value = found == values_.end() ? fallback : std::stoll(found->second);
+    if (value < min || value > max) throw ConfigError(std::string(key) + " is out of range");
+    return value;
+  }
+  Millis duration(std::string_view key, Millis fallback, Millis min, Millis max, std::string_view help) const override {
+    return Millis(integer(key, fallback.count(), min.count(), max.count(), help));
+  }
+  std::uint64_t size(std::string_view key, std::uint64_t fallback, std::uint64_t min, std::uint64_t max,
+                     std::string_view help) const override {
+    return static_cast<std::uint64_t>(integer(key, static_cast<std::int64_t>(fallback), static_cast<std::int64_t>(min),
+                                              static_cast<std::int64_t>(max), help));
+  }
+  bool flag(std::string_view key, bool fallback, std::string_view) const override {
+    const auto found = values_.find(key);
+    return found == values_.end() ? fallback : found->second == "true";
+  }
+
+ private:
+  std::map<std::string, std::string, std::less<>> values_;
+};
+
+/// A log that keeps nothing.
+class SilentLog final : public Log {
+ public:
+  void write(LogLevel, std::string_view, std::string_view) noexcept override {}
+};
+
+/// Makes the entry `name` of the library at `path`. The library stays loaded.
+template <class Interface>
+std::unique_ptr<Interface> loadPlugin(const std::string& path, std::string_view name, const PluginEnv& env) {
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) throw std::runtime_error(dlerror());
+  const auto describe = reinterpret_cast<const abi::Descriptor* (*)()>(dlsym(library, abi::kSymbol));
+  if (describe == nullptr) throw std::runtime_error(path + " has no symbol " + abi::kSymbol);
+  const abi::Descriptor* descriptor = describe();
+  for (std::uint32_t i = 0; i < descriptor->entryCount; ++i) {
+    const abi::Entry& entry = descriptor->entries[i];
+    if (entry.kind == Interface::kKind && name == entry.name) {
+      return std::unique_ptr<Interface>(static_cast<Interface*>(entry.create(env)));
+    }
+  }
+  throw std::runtime_error(path + " has no entry " + std::string(name));
+}
+
+}  // namespace jobq::testkit

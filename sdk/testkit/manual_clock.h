@@ -1,0 +1,87 @@
+// A clock that moves only when told. Every wait in the server goes through Clock::waitUntil, so a test lets seven days
+// pass in microseconds, and no test sleeps.
+#pragma once
+
+#include <list>
+
+#include "jobq/time.h"
+
+namespace jobq::testkit {
+
+/// Any thread. Starts at 2026-01-01T00:00:00Z.
+class ManualClock final : public Clock {
+ public:
+  Instant now() const override {
+    Lock lock(mutex_);
+    return now_;
+  }
+
+  // A waiter is listed before the time is looked at, and advance() takes the waiter's own mutex before it notifies:
+  // whoever is listed either sees the new time or is waiting already. No wake-up is lost.
+  void waitUntil(Mutex& mutex, Condition& condition, Instant deadline) override JOBQ_REQUIRES(mutex) {
+    std::list<Waiter>::iterator self;
+    {
+      Lock lock(mutex_);
+      if (now_ >= deadline) return;
+      self = waiters_.insert(waiters_.end(), Waiter{&mutex, &condition, deadline, 0});
+      changed_.notifyAll();
+    }
+    condition.wait(mutex);
+    leave(mutex, self);
+  }
+
+  /// Moves time forward and wakes every waiter; each decides for itself.
+  void advance(Millis by) {
+    Lock lock(mutex_);
+    now_ += by;
+    for (auto waiter = waiters_.begin(); waiter != waiters_.end(); ++waiter) {
+      ++waiter->pinned;
+      lock.unlock();
+      waiter->mutex->lock();
+      waiter->mutex->unlock();
+      waiter->condition->notifyAll();
+      lock.lock();
+      --waiter->pinned;
+      changed_.notifyAll();
+    }
+  }
+
+  /// Blocks until somebody waits for a moment within [now + from, now + to]: how a test knows that a wait has begun.
+  void awaitWaiter(Millis from, Millis to) {
+    Lock lock(mutex_);
+    const auto within = [&](const Waiter& w)
+                            JOBQ_REQUIRES(mutex_) { return w.deadline >= now_ + from && w.deadline <= now_ + to; };
+    for (;;) {
+      for (const Waiter& waiter : waiters_) {
+        if (within(waiter)) return;
+      }
+      changed_.wait(mutex_);
+    }
+  }
+
+ private:
+  struct Waiter {
+    Mutex* mutex;
+    Condition* condition;
+    Instant deadline;
+    int pinned;  // advance() is using the pointers
+  };
+
+  // The waiter's own mutex is let go meanwhile, because advance() may be waiting for it.
+  void leave(Mutex& mutex, std::list<Waiter>::iterator self) JOBQ_REQUIRES(mutex) {
+    mutex.unlock();
+    {
+      Lock lock(mutex_);
+      while (self->pinned > 0) changed_.wait(mutex_);
+      waiters_.erase(self);
+    }
+    mutex.lock();
+  }
+
+  mutable Mutex mutex_;
+  Condition changed_;
+  Instant now_ JOBQ_GUARDED_BY(mutex_) = fromEpochMillis(1'767'225'600'000);
+  std::list<Waiter> waiters_ JOBQ_GUARDED_BY(mutex_);
+};
+
+}  // namespace jobq::testkit
