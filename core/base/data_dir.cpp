@@ -1,0 +1,63 @@
+#include "core/base/data_dir.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "jobq/error.h"
+
+namespace jobq {
+namespace {
+
+std::string reason() { return std::strerror(errno); }
+
+int openLocked(const std::filesystem::path& path) {
+  std::error_code error;
+  const bool made = std::filesystem::create_directories(path, error);
+  if (error) throw ConfigError("data.dir " + path.string() + " cannot be made: " + error.message());
+  if (made) std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  const std::string file = (path / "lock").string();
+  const int lock = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (lock < 0) throw ConfigError("data.dir " + path.string() + " cannot be written: " + reason());
+  if (::flock(lock, LOCK_EX | LOCK_NB) != 0) {
+    ::close(lock);
+    throw ConfigError("data.dir " + path.string() +
+                      " is in use by another jobqd: stop that one, or give this one another data.dir");
+  }
+  return lock;
+}
+
+}  // namespace
+
+DataDir::DataDir(std::filesystem::path path) : path_(std::move(path)), lock_(openLocked(path_)) {}
+
+DataDir::~DataDir() { ::close(lock_); }
+
+void writePrivateFile(const std::filesystem::path& path, std::string_view text) {
+  const std::string draft = path.string() + ".new";
+  const int file = ::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (file < 0) throw Error(draft + " cannot be written: " + reason());
+  const bool written = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const bool synced = written && ::fsync(file) == 0;
+  const std::string why = reason();
+  ::close(file);
+  if (!synced || ::rename(draft.c_str(), path.c_str()) != 0) {
+    throw Error(path.string() + " cannot be written: " + (synced ? reason() : why));
+  }
+}
+
+std::optional<std::string> readFile(const std::filesystem::path& path) {
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  std::ifstream in(path, std::ios::binary);
+  std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  if (!in.good() && !in.eof()) throw Error(path.string() + " cannot be read");
+  return text;
+}
+
+}  // namespace jobq

@@ -1,0 +1,33 @@
+// The server's data directory: made with mode 0700, and locked, so that two servers never share it.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace jobq {
+
+/// Holds the lock while it lives. The lock ends with the process, however it ends.
+class DataDir {
+ public:
+  /// Throws ConfigError when the directory cannot be made or another server has it.
+  explicit DataDir(std::filesystem::path path);
+  ~DataDir();
+  DataDir(const DataDir&) = delete;
+  DataDir& operator=(const DataDir&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  const std::filesystem::path path_;
+  int lock_;
+};
+
+/// Replaces a file whole, with mode 0600: a reader sees the old or the new text, never a part. Throws Error.
+void writePrivateFile(const std::filesystem::path& path, std::string_view text);
+
+/// The file's text, or nothing if there is no such file. Throws Error when it cannot be read.
+std::optional<std::string> readFile(const std::filesystem::path& path);
+
+}  // namespace jobq

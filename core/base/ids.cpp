@@ -1,0 +1,74 @@
+#include "core/base/ids.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "jobq/error.h"
+
+namespace jobq {
+namespace {
+
+void fillRandom(void* out, std::size_t size) {
+  auto* at = static_cast<unsigned char*>(out);
+  while (size > 0) {
+    const ssize_t got = getrandom(at, size, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw Error(std::string("the system's random generator failed: ") + std::strerror(errno));
+    at += got;
+    size -= static_cast<std::size_t>(got);
+  }
+}
+
+std::string toHex(const unsigned char* bytes, std::size_t size) {
+  constexpr const char* kDigits = "0123456789abcdef";
+  std::string text;
+  text.reserve(size * 2);
+  for (std::size_t i = 0; i < size; ++i) {
+    text.push_back(kDigits[bytes[i] >> 4]);
+    text.push_back(kDigits[bytes[i] & 15]);
+  }
+  return text;
+}
+
+}  // namespace
+
+JobId newJobId(bool sync) {
+  unsigned char bytes[16];
+  fillRandom(bytes, sizeof bytes);
+  bytes[6] = static_cast<unsigned char>(0x40 | (bytes[6] & 0x0f));  // version 4
+  bytes[8] = static_cast<unsigned char>(0x80 | (bytes[8] & 0x3f));  // RFC 4122 variant
+  std::string text = toHex(bytes, sizeof bytes);
+  for (std::size_t at : {8U, 13U, 18U, 23U}) text.insert(at, 1, '-');
+  return (sync ? "sync-" : "") + text + "-u1";
+}
+
+WorkerId newWorkerId() {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
+  unsigned char bytes[14];
+  fillRandom(bytes, sizeof bytes);
+  std::string text;
+  for (unsigned char byte : bytes) text.push_back(kLetters[byte % kLetters.size()]);
+  return text;
+}
+
+std::string randomHex(std::size_t bytes) {
+  const std::string raw = randomBytes(bytes);
+  return toHex(reinterpret_cast<const unsigned char*>(raw.data()), raw.size());
+}
+
+std::string randomBytes(std::size_t bytes) {
+  std::string raw(bytes, '\0');
+  fillRandom(raw.data(), raw.size());
+  return raw;
+}
+
+bool isIdentifier(std::string_view text) {
+  return !text.empty() && text.size() <= 128 && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  });
+}
+
+}  // namespace jobq

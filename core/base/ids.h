@@ -1,0 +1,27 @@
+// Names that are made up here. All randomness comes from the operating system's generator.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "jobq/job.h"
+
+namespace jobq {
+
+/// `<uuid version 4>-u1`, with `sync-` in front for /runsync (decisions.md, "Addresses").
+JobId newJobId(bool sync);
+
+/// 14 lower-case alphanumerics.
+WorkerId newWorkerId();
+
+/// `bytes` random bytes as lower-case hexadecimal digits.
+std::string randomHex(std::size_t bytes);
+
+/// `bytes` random bytes.
+std::string randomBytes(std::size_t bytes);
+
+/// Whether `text` matches [A-Za-z0-9_-]+ and is at most 128 characters long: the shape of endpoint and job ids.
+bool isIdentifier(std::string_view text);
+
+}  // namespace jobq

@@ -1,0 +1,84 @@
+#include "core/base/logger.h"
+
+#include <Poco/AutoPtr.h>
+#include <Poco/ConsoleChannel.h>
+#include <Poco/DateTimeFormatter.h>
+#include <Poco/FormattingChannel.h>
+#include <Poco/Message.h>
+#include <Poco/PatternFormatter.h>
+
+#include <exception>
+#include <iostream>
+
+#include "jobq/json.h"
+
+namespace jobq {
+namespace {
+
+class JsonFormatter final : public Poco::Formatter {
+ public:
+  void format(const Poco::Message& message, std::string& text) override {
+    text = "{\"time\":\"" + Poco::DateTimeFormatter::format(message.getTime(), "%Y-%m-%dT%H:%M:%S.%iZ") +
+           "\",\"level\":\"" + levelName(message.getPriority()) + "\",\"event\":";
+    json::appendQuoted(text, message.getSource());
+    text += ",\"message\":";
+    json::appendQuoted(text, message.getText());
+    text += "}";
+  }
+
+ private:
+  static const char* levelName(Poco::Message::Priority priority) {
+    switch (priority) {
+      case Poco::Message::PRIO_DEBUG: return "debug";
+      case Poco::Message::PRIO_WARNING: return "warning";
+      case Poco::Message::PRIO_ERROR: return "error";
+      default: return "information";
+    }
+  }
+};
+
+Poco::Message::Priority toPriority(LogLevel level) {
+  switch (level) {
+    case LogLevel::debug: return Poco::Message::PRIO_DEBUG;
+    case LogLevel::information: return Poco::Message::PRIO_INFORMATION;
+    case LogLevel::warning: return Poco::Message::PRIO_WARNING;
+    case LogLevel::error: return Poco::Message::PRIO_ERROR;
+  }
+  return Poco::Message::PRIO_INFORMATION;
+}
+
+}  // namespace
+
+void Logger::Closer::operator()(Poco::Channel* channel) const { channel->release(); }
+
+Logger::Logger(LogLevel threshold, LogFormat format) : threshold_(threshold) {
+  Poco::AutoPtr<Poco::Formatter> formatter;
+  if (format == LogFormat::json) {
+    formatter = new JsonFormatter;
+  } else {
+    formatter = new Poco::PatternFormatter("%Y-%m-%dT%H:%M:%S.%iZ %p %s: %t");
+  }
+  Poco::AutoPtr<Poco::Channel> console(new Poco::ConsoleChannel(std::cerr));
+  channel_.reset(new Poco::FormattingChannel(formatter, console));
+}
+
+Logger::~Logger() = default;
+
+void Logger::write(LogLevel level, std::string_view event, std::string_view message) noexcept {
+  if (level < threshold_) return;
+  try {
+    channel_->log(Poco::Message(std::string(event), std::string(message), toPriority(level)));
+  } catch (const std::exception&) {
+    // Nowhere is left to say that the log itself failed.
+  }
+}
+
+void PrefixedLog::write(LogLevel level, std::string_view event, std::string_view message) noexcept {
+  try {
+    log_.write(level, prefix_ + "." + std::string(event), message);
+  } catch (const std::bad_alloc&) {
+    log_.write(level, event, message);
+  }
+}
+
+}  // namespace jobq

@@ -1,0 +1,44 @@
+// The server's log: one line an event on standard error, as text or JSON, through Poco's channels and formatters.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "jobq/log.h"
+
+namespace Poco {
+class Channel;
+}
+
+namespace jobq {
+
+enum class LogFormat { text, json };
+
+/// Any thread.
+class Logger final : public Log {
+ public:
+  Logger(LogLevel threshold, LogFormat format);
+  ~Logger() override;
+
+  void write(LogLevel level, std::string_view event, std::string_view message) noexcept override;
+
+ private:
+  struct Closer {
+    void operator()(Poco::Channel* channel) const;
+  };
+  const LogLevel threshold_;
+  std::unique_ptr<Poco::Channel, Closer> channel_;
+};
+
+/// Puts a prefix before the event of every line: how a plugin's lines carry its name.
+class PrefixedLog final : public Log {
+ public:
+  PrefixedLog(Log& log, std::string prefix) : log_(log), prefix_(std::move(prefix)) {}
+  void write(LogLevel level, std::string_view event, std::string_view message) noexcept override;
+
+ private:
+  Log& log_;
+  const std::string prefix_;
+};
+
+}  // namespace jobq

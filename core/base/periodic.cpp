@@ -1,0 +1,49 @@
+#include "core/base/periodic.h"
+
+#include <pthread.h>
+
+#include <exception>
+
+namespace jobq {
+
+void nameThread(const char* name) noexcept { pthread_setname_np(pthread_self(), name); }
+
+Periodic::Periodic(const char* name, Clock& clock, Log& log, Millis interval, std::function<void()> task)
+    : name_(name), clock_(clock), log_(log), interval_(interval), task_(std::move(task)) {}
+
+void Periodic::start() {
+  if (!thread_.joinable()) thread_ = std::thread([this] { loop(); });
+}
+
+void Periodic::stop() {
+  {
+    Lock lock(mutex_);
+    stopping_ = true;
+    changed_.notifyAll();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void Periodic::loop() {
+  nameThread(name_);
+  Instant due = clock_.now() + interval_;
+  for (;;) {
+    {
+      Lock lock(mutex_);
+      while (!stopping_ && clock_.now() < due) clock_.waitUntil(mutex_, changed_, due);
+      if (stopping_) return;
+    }
+    runOnce();
+    due = clock_.now() + interval_;
+  }
+}
+
+void Periodic::runOnce() noexcept {
+  try {
+    task_();
+  } catch (const std::exception& error) {
+    log_.write(LogLevel::error, name_, error.what());
+  }
+}
+
+}  // namespace jobq

@@ -1,0 +1,41 @@
+// A task that runs again and again on its own thread, on the server's clock.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "core/base/service.h"
+#include "jobq/log.h"
+#include "jobq/time.h"
+
+namespace jobq {
+
+/// An exception of the task is logged under the service's name, and the task runs again at its next time: a periodic
+/// service is one of the three borders where infrastructure failures are caught.
+class Periodic final : public Service {
+ public:
+  Periodic(const char* name, Clock& clock, Log& log, Millis interval, std::function<void()> task);
+  ~Periodic() override { stop(); }
+
+  /// The first run is one interval after the start.
+  void start() override;
+  void stop() override;
+
+ private:
+  void loop();
+  void runOnce() noexcept;
+
+  const char* name_;
+  Clock& clock_;
+  Log& log_;
+  const Millis interval_;
+  const std::function<void()> task_;
+
+  Mutex mutex_;
+  Condition changed_;
+  bool stopping_ JOBQ_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace jobq

@@ -1,0 +1,88 @@
+#include "core/base/secret_box.h"
+
+#include <Poco/Crypto/Cipher.h>
+#include <Poco/Crypto/CipherFactory.h>
+#include <Poco/Crypto/CipherKey.h>
+#include <Poco/Crypto/CryptoTransform.h>
+#include <Poco/Exception.h>
+
+#include <memory>
+
+#include "core/base/data_dir.h"
+#include "core/base/ids.h"
+#include "jobq/error.h"
+
+namespace jobq {
+namespace {
+
+using Bytes = std::vector<unsigned char>;
+
+constexpr std::size_t kKeyBytes = 32;
+constexpr std::size_t kNonceBytes = 12;
+constexpr std::size_t kTagBytes = 16;
+
+Bytes toBytes(std::string_view text) { return Bytes(text.begin(), text.end()); }
+
+std::string fromHex(std::string_view hex) {
+  std::string raw;
+  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
+    raw.push_back(static_cast<char>(std::stoi(std::string(hex.substr(i, 2)), nullptr, 16)));
+  }
+  return raw;
+}
+
+Poco::Crypto::Cipher::Ptr cipher(const std::string& key, std::string_view nonce) {
+  return Poco::Crypto::CipherFactory::defaultFactory().createCipher(
+      Poco::Crypto::CipherKey("aes-256-gcm", toBytes(key), toBytes(nonce)));
+}
+
+std::string run(Poco::Crypto::CryptoTransform& transform, std::string_view in) {
+  std::string out(in.size() + transform.blockSize(), '\0');
+  auto* to = reinterpret_cast<unsigned char*>(out.data());
+  const auto size = static_cast<std::streamsize>(out.size());
+  std::streamsize length = transform.transform(reinterpret_cast<const unsigned char*>(in.data()),
+                                               static_cast<std::streamsize>(in.size()), to, size);
+  length += transform.finalize(to + length, size - length);
+  out.resize(static_cast<std::size_t>(length));
+  return out;
+}
+
+}  // namespace
+
+SecretBox::SecretBox(const std::filesystem::path& keyFile) {
+  auto text = readFile(keyFile);
+  if (!text) {
+    text = randomHex(kKeyBytes);
+    writePrivateFile(keyFile, *text + "\n");
+  }
+  while (!text->empty() && (text->back() == '\n' || text->back() == '\r')) text->pop_back();
+  if (text->size() != 2 * kKeyBytes || text->find_first_not_of("0123456789abcdefABCDEF") != std::string::npos) {
+    throw ConfigError(keyFile.string() + " is not a secret key (64 hexadecimal digits): put the right one back");
+  }
+  key_ = fromHex(*text);
+}
+
+std::string SecretBox::seal(std::string_view text) const {
+  if (text.empty()) return {};
+  const std::string nonce = randomBytes(kNonceBytes);
+  const std::unique_ptr<Poco::Crypto::CryptoTransform> transform(cipher(key_, nonce)->createEncryptor());
+  const std::string sealed = run(*transform, text);
+  const std::string tag = transform->getTag(kTagBytes);
+  return nonce + sealed + tag;
+}
+
+std::string SecretBox::open(std::string_view sealed) const {
+  if (sealed.empty()) return {};
+  try {
+    if (sealed.size() < kNonceBytes + kTagBytes) throw Error("it is too short");
+    const std::string_view body = sealed.substr(kNonceBytes, sealed.size() - kNonceBytes - kTagBytes);
+    const std::unique_ptr<Poco::Crypto::CryptoTransform> transform(
+        cipher(key_, sealed.substr(0, kNonceBytes))->createDecryptor());
+    transform->setTag(std::string(sealed.substr(sealed.size() - kTagBytes)));
+    return run(*transform, body);
+  } catch (const std::exception&) {
+    throw Error("a sealed secret cannot be opened: secret.key is not the key it was sealed with");
+  }
+}
+
+}  // namespace jobq

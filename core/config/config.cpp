@@ -1,0 +1,238 @@
+#include "core/config/config.h"
+
+#include <Poco/Exception.h>
+#include <Poco/StringTokenizer.h>
+#include <Poco/Util/PropertyFileConfiguration.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "core/base/ids.h"
+#include "core/config/units.h"
+#include "jobq/error.h"
+#include "jobq/plugin.h"
+
+namespace jobq {
+namespace {
+
+constexpr Millis kNoTime{0};
+constexpr Millis kWeek{604'800'000};
+constexpr Millis kHour{3'600'000};
+
+struct Reading {
+  Config& config;
+  const std::string& key;
+  const std::string& value;
+  const std::filesystem::path& folder;  // relative paths start here
+};
+
+std::vector<std::string> words(const std::string& value, const std::string& separators) {
+  const Poco::StringTokenizer parts(value, separators,
+                                    Poco::StringTokenizer::TOK_TRIM | Poco::StringTokenizer::TOK_IGNORE_EMPTY);
+  return {parts.begin(), parts.end()};
+}
+
+template <class Choice>
+Choice oneOf(const Reading& r, const std::vector<std::pair<std::string, Choice>>& choices) {
+  std::string all;
+  for (const auto& [name, choice] : choices) {
+    if (name == r.value) return choice;
+    all += (all.empty() ? "" : ", ") + name;
+  }
+  throw ConfigError(r.key + " = " + r.value + " is none of " + all);
+}
+
+// What is not built yet may be switched off, which is true, but not on.
+void onlyFalse(const Reading& r) {
+  if (units::flag(r.key, r.value)) throw ConfigError(r.key + " = true: rate limits are not built yet; leave it false");
+}
+
+// Adding a setting is adding a row: its name, and how its value reaches the structs.
+struct Setting {
+  const char* name;
+  void (*apply)(const Reading&);
+};
+const Setting kSettings[] = {
+    {"server.host", [](const Reading& r) { r.config.server.host = r.value; }},
+    {"server.port",
+     [](const Reading& r) {
+       r.config.server.port = static_cast<std::uint16_t>(units::integer(r.key, r.value, 0, 65535));
+     }},
+    {"server.threads",
+     [](const Reading& r) { r.config.server.threads = static_cast<int>(units::integer(r.key, r.value, 16, 100'000)); }},
+    {"server.keepAlive",
+     [](const Reading& r) { r.config.server.keepAlive = units::duration(r.key, r.value, Millis(1'000), kHour); }},
+    {"server.drain", [](const Reading& r) { r.config.server.drain = units::duration(r.key, r.value, kNoTime, kHour); }},
+    {"data.dir", [](const Reading& r) { r.config.dataDir = r.folder / r.value; }},
+    {"secret.keyFile", [](const Reading& r) { r.config.secretKeyFile = r.folder / r.value; }},
+    {"plugins.path",
+     [](const Reading& r) {
+       r.config.pluginPath.clear();
+       for (const std::string& path : words(r.value, ":")) r.config.pluginPath.push_back(r.folder / path);
+     }},
+    {"plugins.required",
+     [](const Reading& r) {
+       for (const std::string& name : words(r.value, ",")) r.config.pluginsRequired.insert(name);
+     }},
+    {"storage", [](const Reading& r) { r.config.storage = r.value; }},
+    {"queue.policy", [](const Reading& r) { r.config.queuePolicy = r.value; }},
+    {"limits.enabled", onlyFalse},
+    {"limits.queue", onlyFalse},
+    {"net.allowPrivate", [](const Reading& r) { r.config.allowPrivateAddresses = units::flag(r.key, r.value); }},
+    {"log.level",
+     [](const Reading& r) {
+       r.config.logLevel = oneOf<LogLevel>(r, {{"debug", LogLevel::debug},
+                                               {"information", LogLevel::information},
+                                               {"warning", LogLevel::warning},
+                                               {"error", LogLevel::error}});
+     }},
+    {"log.format",
+     [](const Reading& r) {
+       r.config.logFormat = oneOf<LogFormat>(r, {{"text", LogFormat::text}, {"json", LogFormat::json}});
+     }},
+};
+
+struct EndpointSetting {
+  const char* name;
+  void (*apply)(EndpointConfig&, const std::string& key, const std::string& value);
+};
+const EndpointSetting kEndpointSettings[] = {
+    {"image", [](EndpointConfig& e, const std::string&, const std::string& v) { e.image = v; }},
+    {"workersMin",
+     [](EndpointConfig& e, const std::string& k, const std::string& v) {
+       e.workersMin = static_cast<std::uint32_t>(units::integer(k, v, 0, 10'000));
+     }},
+    {"workersMax",
+     [](EndpointConfig& e, const std::string& k, const std::string& v) {
+       e.workersMax = static_cast<std::uint32_t>(units::integer(k, v, 0, 10'000));
+     }},
+    {"idleTimeout", [](EndpointConfig& e, const std::string& k,
+                       const std::string& v) { e.idleTimeout = units::duration(k, v, kNoTime, kHour); }},
+    {"executionTimeout",
+     [](EndpointConfig& e, const std::string& k, const std::string& v) {
+       e.executionTimeout = units::duration(k, v, Millis(5'000), kWeek);
+     }},
+    {"stopGrace", [](EndpointConfig& e, const std::string& k,
+                     const std::string& v) { e.stopGrace = units::duration(k, v, kNoTime, kHour); }},
+    {"maxAttempts",
+     [](EndpointConfig& e, const std::string& k, const std::string& v) {
+       e.maxAttempts = static_cast<std::uint32_t>(units::integer(k, v, 1, 1'000));
+     }},
+    {"queuePolicy", [](EndpointConfig& e, const std::string&, const std::string& v) { e.queuePolicy = v; }},
+    {"isolation",
+     [](EndpointConfig&, const std::string& k, const std::string& v) {
+       if (v != "thread") throw ConfigError(k + " = " + v + ": only thread is built yet");
+     }},
+};
+
+[[noreturn]] void refuseKey(const std::string& key, const std::vector<std::string>& known) {
+  throw ConfigError(key + " is not a setting; the nearest one is " + units::nearest(key, known));
+}
+
+void applyEndpoint(Config& config, const std::string& key, const std::string& value) {
+  const std::string rest = key.substr(std::string("endpoint.").size());
+  const std::size_t dot = rest.find('.');
+  const std::string id = rest.substr(0, dot);
+  const std::string name = dot == std::string::npos ? "" : rest.substr(dot + 1);
+  if (!isIdentifier(id)) throw ConfigError(key + ": an endpoint's id consists of A-Z a-z 0-9 _ -");
+  auto endpoint = std::find_if(config.endpoints.begin(), config.endpoints.end(),
+                               [&id](const EndpointConfig& e) { return e.id == id; });
+  if (endpoint == config.endpoints.end()) {
+    endpoint = config.endpoints.insert(endpoint, EndpointConfig{});
+    endpoint->id = id;
+  }
+  if (name.starts_with("env.")) {
+    endpoint->env[name.substr(4)] = value;
+    return;
+  }
+  std::vector<std::string> known{"endpoint." + id + ".env.NAME"};
+  for (const EndpointSetting& setting : kEndpointSettings) {
+    if (name == setting.name) return setting.apply(*endpoint, key, value);
+    known.push_back("endpoint." + id + "." + setting.name);
+  }
+  refuseKey(key, known);
+}
+
+bool isPluginKey(const std::string& key) {
+  const auto dots = std::count(key.begin(), key.end(), '.');
+  for (PluginKind kind : {PluginKind::storage, PluginKind::queuePolicy, PluginKind::rateLimiter,
+                          PluginKind::admissionFilter, PluginKind::handler, PluginKind::webhookTransport}) {
+    if (dots >= 2 && key.starts_with(std::string(nameOf(kind)) + ".")) return true;
+  }
+  return false;
+}
+
+void apply(const Reading& r) {
+  for (const Setting& setting : kSettings) {
+    if (r.key == setting.name) return setting.apply(r);
+  }
+  if (r.key.starts_with("endpoint.")) return applyEndpoint(r.config, r.key, r.value);
+  if (isPluginKey(r.key)) {
+    r.config.pluginSettings[r.key] = r.value;
+    return;
+  }
+  refuseKey(r.key, Config::knownKeys());
+}
+
+using Properties = std::map<std::string, std::string>;
+
+void collect(const Poco::Util::AbstractConfiguration& from, const std::string& path, Properties& into) {
+  Poco::Util::AbstractConfiguration::Keys children;
+  from.keys(path, children);
+  if (!path.empty() && from.hasProperty(path)) into[path] = from.getString(path);
+  for (const std::string& child : children) collect(from, path.empty() ? child : path + "." + child, into);
+}
+
+Properties readProperties(const std::filesystem::path& file,
+                          const std::vector<std::pair<std::string, std::string>>& overrides) {
+  try {
+    Poco::AutoPtr<Poco::Util::PropertyFileConfiguration> properties(
+        new Poco::Util::PropertyFileConfiguration(file.string()));
+    for (const auto& [key, value] : overrides) properties->setString(key, value);
+    Properties all;
+    collect(*properties, "", all);
+    return all;
+  } catch (const Poco::Exception& error) {
+    throw ConfigError(file.string() + " cannot be read: " + error.displayText());
+  }
+}
+
+void complete(Config& config, const std::filesystem::path& folder) {
+  if (config.dataDir.is_relative()) config.dataDir = folder / config.dataDir;
+  config.dataDir = config.dataDir.lexically_normal();
+  if (config.secretKeyFile.empty()) config.secretKeyFile = config.dataDir / "secret.key";
+  if (config.pluginPath.empty()) {
+    config.pluginPath.push_back(std::filesystem::read_symlink("/proc/self/exe").parent_path() / "../plugins");
+  }
+  for (EndpointConfig& endpoint : config.endpoints) {
+    const std::string name = "endpoint." + endpoint.id;
+    if (endpoint.image.empty()) throw ConfigError(name + ".image is missing: say what runs, such as plugin/echo");
+    if (endpoint.queuePolicy.empty()) endpoint.queuePolicy = config.queuePolicy;
+    if (endpoint.workersMin > endpoint.workersMax) {
+      throw ConfigError(name + ".workersMin is greater than " + name + ".workersMax");
+    }
+  }
+}
+
+}  // namespace
+
+const std::vector<std::string>& Config::knownKeys() {
+  static const std::vector<std::string> kKeys = [] {
+    std::vector<std::string> keys;
+    for (const Setting& setting : kSettings) keys.emplace_back(setting.name);
+    for (const EndpointSetting& setting : kEndpointSettings) keys.push_back(std::string("endpoint.ID.") + setting.name);
+    return keys;
+  }();
+  return kKeys;
+}
+
+Config loadConfig(const std::filesystem::path& file,
+                  const std::vector<std::pair<std::string, std::string>>& overrides) {
+  const std::filesystem::path folder = std::filesystem::absolute(file).parent_path();
+  Config config;
+  for (const auto& [key, value] : readProperties(file, overrides)) apply(Reading{config, key, value, folder});
+  complete(config, folder);
+  return config;
+}
+
+}  // namespace jobq

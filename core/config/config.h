@@ -1,0 +1,64 @@
+// etc/jobq.properties as plain structs with units. Everything is checked before anything starts: a key that does not
+// exist, a value that does not parse or is out of range stops the server with one sentence that names the remedy.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/logger.h"
+#include "jobq/job.h"
+
+namespace jobq {
+
+struct ServerConfig {
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 8000;  ///< 0: any free one
+  int threads = 2048;         ///< each connection in use holds one
+  Millis keepAlive{75'000};
+  Millis drain{30'000};  ///< how long running jobs may take to finish at shutdown
+};
+
+/// One `endpoint.<id>.*` group. Fixed while the server runs.
+struct EndpointConfig {
+  EndpointId id;
+  std::string image;
+  std::uint32_t workersMin = 0;
+  std::uint32_t workersMax = 3;
+  Millis idleTimeout{5'000};
+  Millis executionTimeout{600'000};
+  Millis stopGrace{5'000};
+  std::uint32_t maxAttempts = 3;
+  std::string queuePolicy;  ///< name of the policy plugin; the server's default filled in
+  std::map<std::string, std::string> env;
+};
+
+struct Config {
+  ServerConfig server;
+  std::filesystem::path dataDir = "jobq-data";
+  std::filesystem::path secretKeyFile;  ///< `<data>/secret.key` unless set
+  std::vector<std::filesystem::path> pluginPath;
+  std::set<std::string> pluginsRequired;
+  std::string storage = "sqlite";
+  std::string queuePolicy = "priority";
+  bool allowPrivateAddresses = false;
+  LogLevel logLevel = LogLevel::information;
+  LogFormat logFormat = LogFormat::text;
+  std::vector<EndpointConfig> endpoints;
+
+  /// `<kind>.<name>.<key>` values, for the plugins; the plugin host checks them against what plugins declare.
+  std::map<std::string, std::string> pluginSettings;
+
+  /// The names of all keys that the server itself knows, `endpoint.<id>.…` as patterns; for suggestions.
+  static const std::vector<std::string>& knownKeys();
+};
+
+/// Reads the file, then applies `overrides` ("key", "value") in order. Relative paths resolve against the file's
+/// folder; `${other.key}` references are followed. Throws ConfigError.
+Config loadConfig(const std::filesystem::path& file, const std::vector<std::pair<std::string, std::string>>& overrides);
+
+}  // namespace jobq

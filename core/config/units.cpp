@@ -1,0 +1,111 @@
+#include "core/config/units.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <numeric>
+#include <span>
+
+#include "jobq/error.h"
+
+namespace jobq::units {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  std::int64_t factor;
+};
+constexpr Unit kDurations[] = {{"ms", 1}, {"s", 1'000}, {"m", 60'000}, {"h", 3'600'000}, {"d", 86'400'000}};
+constexpr Unit kSizes[] = {{"B", 1}, {"KB", 1 << 10}, {"MB", 1 << 20}, {"GB", 1 << 30}};
+
+[[noreturn]] void refuse(std::string_view key, std::string_view text, const std::string& wanted) {
+  throw ConfigError(std::string(key) + " = " + std::string(text) + " is not " + wanted);
+}
+
+std::int64_t withUnit(std::string_view key, std::string_view text, std::span<const Unit> units,
+                      const std::string& wanted) {
+  std::int64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, number);
+  const std::string_view name(at, static_cast<std::size_t>(end - at));
+  if (error == std::errc() && number >= 0) {
+    for (const Unit& unit : units) {
+      if (unit.name != name) continue;
+      if (number > std::numeric_limits<std::int64_t>::max() / unit.factor) break;
+      return number * unit.factor;
+    }
+  }
+  refuse(key, text, wanted);
+}
+
+std::string printWith(std::int64_t number, std::span<const Unit> units) {
+  const Unit* best = &units[0];
+  for (const Unit& unit : units) {
+    if (number != 0 && number % unit.factor == 0) best = &unit;
+  }
+  return std::to_string(number / best->factor) + std::string(best->name);
+}
+
+}  // namespace
+
+Millis duration(std::string_view key, std::string_view text, Millis min, Millis max) {
+  const std::string wanted = "a duration from " + print(min) + " to " + print(max) + ", like 500ms 5s 10m 24h 7d";
+  const Millis value(withUnit(key, text, kDurations, wanted));
+  if (value < min || value > max) refuse(key, text, wanted);
+  return value;
+}
+
+std::uint64_t size(std::string_view key, std::string_view text, std::uint64_t min, std::uint64_t max) {
+  const std::string wanted = "a size from " + printSize(min) + " to " + printSize(max) + ", like 512B 64KB 10MB 1GB";
+  const auto value = static_cast<std::uint64_t>(withUnit(key, text, kSizes, wanted));
+  if (value < min || value > max) refuse(key, text, wanted);
+  return value;
+}
+
+std::int64_t integer(std::string_view key, std::string_view text, std::int64_t min, std::int64_t max) {
+  std::int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || at != end || value < min || value > max) {
+    refuse(key, text, "a whole number from " + std::to_string(min) + " to " + std::to_string(max));
+  }
+  return value;
+}
+
+bool flag(std::string_view key, std::string_view text) {
+  if (text == "true") return true;
+  if (text != "false") refuse(key, text, "true or false");
+  return false;
+}
+
+std::string print(Millis duration) { return printWith(duration.count(), kDurations); }
+
+std::string printSize(std::uint64_t bytes) { return printWith(static_cast<std::int64_t>(bytes), kSizes); }
+
+std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
+  const auto distance = [word](const std::string& other) {
+    std::vector<std::size_t> row(other.size() + 1);
+    std::iota(row.begin(), row.end(), 0U);
+    for (std::size_t i = 1; i <= word.size(); ++i) {
+      std::size_t diagonal = row[0];
+      row[0] = i;
+      for (std::size_t j = 1; j <= other.size(); ++j) {
+        const std::size_t kept = diagonal + (word[i - 1] == other[j - 1] ? 0 : 1);
+        diagonal = row[j];
+        row[j] = std::min({kept, row[j] + 1, row[j - 1] + 1});
+      }
+    }
+    return row.back();
+  };
+  std::string best;
+  std::size_t least = std::numeric_limits<std::size_t>::max();
+  for (const std::string& candidate : candidates) {
+    if (const std::size_t d = distance(candidate); d < least) {
+      least = d;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+}  // namespace jobq::units

@@ -1,0 +1,131 @@
+#include "core/ctl/api_client.h"
+
+#include <Poco/Exception.h>
+#include <Poco/Net/HTTPClientSession.h>
+#include <Poco/Net/HTTPRequest.h>
+#include <Poco/Net/HTTPResponse.h>
+#include <Poco/Net/HTTPSClientSession.h>
+#include <Poco/Net/RejectCertificateHandler.h>
+#include <Poco/Net/SSLManager.h>
+#include <Poco/StreamCopier.h>
+#include <Poco/Timespan.h>
+#include <Poco/URI.h>
+
+#include <algorithm>
+#include <variant>
+
+#include "core/ctl/exit_code.h"
+#include "jobq/json.h"
+
+namespace jobq::ctl {
+namespace {
+
+using Poco::Net::HTTPRequest;
+using Poco::Net::HTTPResponse;
+
+constexpr Millis kPatience{30'000};
+constexpr Millis kConnectPatience{10'000};
+
+Poco::Timespan timespan(Millis duration) { return {Poco::Timespan::TimeDiff{duration.count()} * 1'000}; }
+
+// Strict, because Poco's relaxed mode takes any certificate from a host that resolves to this machine.
+Poco::Net::Context::Ptr trustedContext() {
+  const Poco::Net::Context::Ptr context(
+      new Poco::Net::Context(Poco::Net::Context::TLS_CLIENT_USE, "", Poco::Net::Context::VERIFY_STRICT, 9, true));
+  Poco::Net::SSLManager::instance().initializeClient(nullptr, new Poco::Net::RejectCertificateHandler(false), context);
+  return context;
+}
+
+// The queue API says {"error": "..."}, the management API {"message": "..."}.
+std::string refusal(const HTTPResponse& response, const std::string& body) {
+  const auto scanned = json::read(body);
+  if (const auto* document = std::get_if<json::Document>(&scanned)) {
+    for (const char* name : {"error", "message"}) {
+      const auto member = document->find(name);
+      const auto sentence = member ? json::toText(*member) : std::nullopt;
+      if (sentence) return *sentence;
+    }
+  }
+  return "the server answered " + std::to_string(static_cast<int>(response.getStatus())) + " " + response.getReason();
+}
+
+// A stream that ends early looks like a complete answer to Poco.
+void checkWhole(const HTTPResponse& response, const std::string& body) {
+  if (response.hasContentLength() && static_cast<std::uint64_t>(response.getContentLength64()) != body.size()) {
+    throw Failure(ExitCode::unreachable, "the connection ended in the middle of the server's answer");
+  }
+}
+
+std::string exchange(Poco::Net::HTTPClientSession& session, HTTPRequest& request, const std::string& body) {
+  session.sendRequest(request) << body;
+  HTTPResponse response;
+  std::istream& stream = session.receiveResponse(response);
+  std::string answer;
+  if (response.getStatus() != HTTPResponse::HTTP_NO_CONTENT) {
+    Poco::StreamCopier::copyToString(stream, answer, 65'536);
+    checkWhole(response, answer);
+  }
+  const int status = static_cast<int>(response.getStatus());
+  if (status < 200 || status > 299) throw Failure(ExitCode::refused, refusal(response, answer));
+  return answer;
+}
+
+}  // namespace
+
+ApiClient::ApiClient(std::string url, std::string key) : url_(std::move(url)), key_(std::move(key)) {
+  try {
+    const Poco::URI address(url_);
+    secure_ = address.getScheme() == "https";
+    host_ = address.getHost();
+    port_ = address.getPort();
+    prefix_ = address.getPath();
+    if ((!secure_ && address.getScheme() != "http") || host_.empty()) throw Poco::SyntaxException(url_);
+  } catch (const Poco::Exception&) {
+    throw Failure(ExitCode::usage, "'" + url_ + "' is not an address: write it like http://127.0.0.1:8000");
+  }
+  while (prefix_.ends_with('/')) prefix_.pop_back();
+  if (!std::all_of(key_.begin(), key_.end(), [](char c) { return c > ' ' && c <= '~'; })) {
+    throw Failure(ExitCode::usage, "the key holds blanks or characters that no key has: copy it again");
+  }
+}
+
+std::string ApiClient::get(const std::string& path) const { return call(HTTPRequest::HTTP_GET, path, "", Millis{0}); }
+
+std::string ApiClient::post(const std::string& path, const std::string& body, Millis wait) const {
+  return call(HTTPRequest::HTTP_POST, path, body, wait);
+}
+
+std::string ApiClient::remove(const std::string& path) const {
+  return call(HTTPRequest::HTTP_DELETE, path, "", Millis{0});
+}
+
+std::string ApiClient::segment(std::string_view text) {
+  std::string encoded;
+  Poco::URI::encode(std::string(text), "!#$&'()*+,/:;=?@[]", encoded);
+  return encoded;
+}
+
+std::string ApiClient::call(const std::string& method, const std::string& path, const std::string& body,
+                            Millis wait) const {
+  HTTPRequest request(method, prefix_ + path, HTTPRequest::HTTP_1_1);
+  request.set("Accept", "application/json");
+  if (!key_.empty()) request.set("Authorization", "Bearer " + key_);
+  if (method == HTTPRequest::HTTP_POST) {
+    request.setContentType("application/json");
+    request.setContentLength64(static_cast<Poco::Int64>(body.size()));
+  }
+  try {
+    const auto session = open();
+    session->setTimeout(timespan(kConnectPatience), timespan(kPatience), timespan(kPatience + wait));
+    return exchange(*session, request, body);
+  } catch (const Poco::Exception& error) {
+    throw Failure(ExitCode::unreachable, "cannot reach the server at " + url_ + ": " + error.displayText());
+  }
+}
+
+std::unique_ptr<Poco::Net::HTTPClientSession> ApiClient::open() const {
+  if (!secure_) return std::make_unique<Poco::Net::HTTPClientSession>(host_, port_);
+  return std::make_unique<Poco::Net::HTTPSClientSession>(host_, port_, trustedContext());
+}
+
+}  // namespace jobq::ctl

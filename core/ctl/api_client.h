@@ -1,0 +1,46 @@
+// The server as jobqctl sees it: a path goes out, the answer's bytes come back, and a refusal is a Failure.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "jobq/time.h"
+
+namespace Poco::Net {
+class HTTPClientSession;
+}
+
+namespace jobq::ctl {
+
+/// One connection a call, so that any thread may use it at once. Proxy variables are ignored; certificates of https
+/// servers are checked against the system's authorities (SSL_CERT_FILE names others).
+class ApiClient {
+ public:
+  /// `url` may hold a path, which is put before every path asked for. Throws Failure(usage) when the url is not an http
+  /// or https address, or when the key cannot stand in a header. An empty key sends no Authorization.
+  ApiClient(std::string url, std::string key);
+
+  /// These return the body of a 2xx answer, unchanged. They throw Failure(refused) with the server's own sentence for
+  /// any other status, and Failure(unreachable) when no complete answer came within 30 s plus `wait`.
+  std::string get(const std::string& path) const;
+  std::string post(const std::string& path, const std::string& body, Millis wait = Millis{0}) const;
+  std::string remove(const std::string& path) const;
+
+  /// `text` as one segment of a path: everything that could end the segment is percent-encoded.
+  static std::string segment(std::string_view text);
+
+ private:
+  std::string call(const std::string& method, const std::string& path, const std::string& body, Millis wait) const;
+  std::unique_ptr<Poco::Net::HTTPClientSession> open() const;
+
+  const std::string url_;
+  const std::string key_;
+  bool secure_ = false;
+  std::string host_;
+  std::uint16_t port_ = 0;
+  std::string prefix_;
+};
+
+}  // namespace jobq::ctl

@@ -1,0 +1,155 @@
+// `jobqctl run`, `status` and `health`. A job's JSON is the caller's: it goes out and comes back as the bytes it is.
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <variant>
+
+#include "core/ctl/reply_reader.h"
+#include "core/ctl/table_print.h"
+#include "core/ctl/verbs.h"
+#include "jobq/job.h"
+#include "jobq/json.h"
+
+namespace jobq::ctl {
+namespace {
+
+constexpr Millis kDefaultWait{90'000};
+constexpr Millis kLongestWait{300'000};
+
+std::string pathOf(const std::string& endpoint, const std::string& operation) {
+  return "/v2/" + ApiClient::segment(endpoint) + "/" + operation;
+}
+
+std::string readAll(std::istream& in) { return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()}; }
+
+std::string readInput(const std::string& argument) {
+  if (argument == "-") return readAll(std::cin);
+  if (!argument.starts_with('@')) return argument;
+  std::ifstream file(argument.substr(1), std::ios::binary);
+  if (!file) throw Failure(ExitCode::usage, "the file '" + harmless(argument.substr(1)) + "' cannot be read");
+  return readAll(file);
+}
+
+// Checked here, because it is put into the request's body as it is: text that is not one JSON object could add members.
+std::string requestBody(const std::string& argument) {
+  const std::string input = readInput(argument);
+  const auto scanned = json::read(input);
+  if (const auto* fault = std::get_if<json::Fault>(&scanned)) {
+    throw Failure(ExitCode::usage,
+                  "the input is not JSON: " + std::string(fault->reason) + " at byte " + std::to_string(fault->offset));
+  }
+  if (std::get<json::Document>(scanned).root.kind != json::Kind::object) {
+    throw Failure(ExitCode::usage, "the input is not a JSON object: write it like {\"text\": \"hello\"}");
+  }
+  return "{\"input\":" + input + "}";
+}
+
+// The server judges the range, and its sentence is the one to show; here it only has to be a number.
+Millis waitOf(const Arguments& arguments) {
+  if (!arguments.has("wait")) return kDefaultWait;
+  const std::string text = arguments.value("wait");
+  std::int64_t wait = 0;
+  const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), wait);
+  if (error != std::errc() || at != text.data() + text.size()) {
+    throw Failure(ExitCode::usage, "--wait takes whole milliseconds, not '" + harmless(text) + "'");
+  }
+  return Millis(wait);
+}
+
+json::Document readJob(const std::string& answer) {
+  const auto scanned = json::read(answer);
+  const auto* job = std::get_if<json::Document>(&scanned);
+  if (!job || !job->find("status")) {
+    throw Failure(ExitCode::unreachable, "what answered is not a jobq server: check the address");
+  }
+  return *job;
+}
+
+std::string statusOf(const json::Document& job) { return json::toText(*job.find("status")).value_or(""); }
+
+// The output is the caller's text and is written past the table, which would change control characters.
+void printJob(const json::Document& job, std::ostream& out) {
+  struct Row {
+    const char* label;
+    const char* key;
+    const char* unit;
+  };
+  constexpr Row kRows[] = {{"id", "id", ""},
+                           {"status", "status", ""},
+                           {"worker", "workerId", ""},
+                           {"delay", "delayTime", " ms"},
+                           {"execution", "executionTime", " ms"},
+                           {"retries", "retries", ""},
+                           {"error", "error", ""}};
+  Table table;
+  for (const Row& row : kRows) {
+    const auto member = job.find(row.key);
+    if (!member) continue;
+    const std::string value = json::toText(*member).value_or(std::string(member->raw));
+    table.add({row.label, value.empty() ? "-" : value + row.unit});
+  }
+  table.print(out);
+  if (const auto output = job.find("output")) out << "output:\n" << output->raw << '\n';
+}
+
+ExitCode showAnswer(const Call& call, const std::string& answer) {
+  if (call.json) {
+    call.out << answer;
+  } else {
+    printJob(readJob(answer), call.out);
+  }
+  return ExitCode::ok;
+}
+
+void printCounters(const Poco::JSON::Object& health, const std::string& group, const std::vector<std::string>& names,
+                   std::ostream& out) {
+  const auto counters = health.getObject(group);
+  std::vector<std::string> head{group};
+  std::vector<std::string> row{""};
+  for (const std::string& name : names) {
+    head.push_back(name);
+    row.push_back(counters.isNull() ? "-" : cell(*counters, name));
+  }
+  Table table(head);
+  table.add(row);
+  table.print(out);
+}
+
+}  // namespace
+
+ExitCode runJob(const Call& call) {
+  const bool sync = call.arguments.has("sync");
+  if (call.arguments.has("wait") && !sync) throw Failure(ExitCode::usage, "--wait has a meaning only with --sync");
+  const Millis wait = waitOf(call.arguments);
+  const std::string body = requestBody(call.arguments.words[1]);
+  const std::string& endpoint = call.arguments.words[0];
+  if (!sync) return showAnswer(call, call.api.post(pathOf(endpoint, "run"), body));
+
+  const std::string path = pathOf(endpoint, "runsync?wait=" + std::to_string(wait.count()));
+  const std::string answer = call.api.post(path, body, std::clamp(wait, Millis{0}, kLongestWait));
+  const bool completed = statusOf(readJob(answer)) == nameOf(JobState::completed);
+  showAnswer(call, answer);
+  return completed ? ExitCode::ok : ExitCode::notCompleted;
+}
+
+ExitCode showJob(const Call& call) {
+  const std::string operation = "status/" + ApiClient::segment(call.arguments.words[1]);
+  return showAnswer(call, call.api.get(pathOf(call.arguments.words[0], operation)));
+}
+
+ExitCode showHealth(const Call& call) {
+  const std::string answer = call.api.get(pathOf(call.arguments.words[0], "health"));
+  if (call.json) {
+    call.out << answer;
+    return ExitCode::ok;
+  }
+  const auto health = readObject(answer);
+  printCounters(*health, "jobs", {"inQueue", "inProgress", "completed", "failed", "retried"}, call.out);
+  call.out << '\n';
+  printCounters(*health, "workers", {"idle", "initializing", "ready", "running", "throttled", "unhealthy"}, call.out);
+  return ExitCode::ok;
+}
+
+}  // namespace jobq::ctl

@@ -1,0 +1,50 @@
+// What jobqctl can do: one row a verb. A new verb is a row in verbs.cpp and a function in the file of its concept.
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "core/ctl/api_client.h"
+#include "core/ctl/arguments.h"
+#include "core/ctl/exit_code.h"
+
+namespace jobq::ctl {
+
+/// What a verb's function is given. `arguments.words` holds exactly the row's arguments, in their order.
+struct Call {
+  const Arguments& arguments;
+  const ApiClient& api;
+  bool json;          ///< print the server's answer byte for byte, nothing else
+  std::ostream& out;  ///< answers only; failures are thrown
+};
+
+struct Verb {
+  const char* name;       ///< one or two words
+  const char* arguments;  ///< as the help shows them; each upper-case word is one argument, all are required
+  const char* help;       ///< one line for the list, more lines below it for the verb's own help
+  std::vector<OptionRow> options;
+  ExitCode (*run)(const Call&);  ///< throws Failure
+};
+
+const std::vector<Verb>& verbs();
+
+/// Every verb accepts these.
+const std::vector<OptionRow>& commonOptions();
+
+/// The verb that the words start with; its words are taken away from them. Throws Failure(usage) when there is none.
+const Verb& takeVerb(std::vector<std::string>& words);
+
+std::string programHelp();
+std::string verbHelp(const Verb& verb);
+
+ExitCode createKey(const Call& call);
+ExitCode listKeys(const Call& call);
+ExitCode revokeKey(const Call& call);
+ExitCode listPlugins(const Call& call);
+ExitCode describePlugin(const Call& call);
+ExitCode runJob(const Call& call);
+ExitCode showJob(const Call& call);
+ExitCode showHealth(const Call& call);
+
+}  // namespace jobq::ctl
