@@ -26,7 +26,8 @@ std::vector<std::string> Arguments::values(const std::string& option) const {
 Arguments parseArguments(const std::vector<std::string>& given, const std::vector<OptionRow>& known) {
   Poco::Util::OptionSet options;
   for (const OptionRow& row : known) {
-    Poco::Util::Option option(row.name, "", row.help, false, row.repeatable);
+    Poco::Util::Option option(row.name, "", row.help);
+    option.repeatable(row.repeatable);
     if (row.value[0] != '\0') option.argument(row.value);
     options.addOption(option);
   }

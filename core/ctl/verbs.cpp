@@ -8,17 +8,18 @@
 namespace jobq::ctl {
 namespace {
 
-std::size_t wordCount(const std::string& text) {
-  std::istringstream words(text);
-  return static_cast<std::size_t>(
-      std::count_if(std::istream_iterator<std::string>(words), {}, [](auto) { return true; }));
+std::ptrdiff_t wordCount(const std::string& text) {
+  return text.empty() ? 0 : 1 + std::count(text.begin(), text.end(), ' ');
 }
 
 std::string firstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 bool startsWith(const std::vector<std::string>& words, const std::string& name) {
   std::string start;
-  for (std::size_t i = 0; i < std::min(words.size(), wordCount(name)); ++i) start += (i == 0 ? "" : " ") + words[i];
+  for (const std::string& word : words) {
+    start += (start.empty() ? "" : " ") + word;
+    if (start.size() >= name.size()) break;
+  }
   return start == name;
 }
 
@@ -67,7 +68,7 @@ const std::vector<OptionRow>& commonOptions() {
 const Verb& takeVerb(std::vector<std::string>& words) {
   for (const Verb& verb : verbs()) {
     if (!startsWith(words, verb.name)) continue;
-    words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(wordCount(verb.name)));
+    words.erase(words.begin(), words.begin() + wordCount(verb.name));
     return verb;
   }
   if (words.empty()) throw Failure(ExitCode::usage, "say what to do; `jobqctl --help` lists the verbs");

@@ -1,0 +1,213 @@
+#include "core/access/api_keys.h"
+
+#include <Poco/Crypto/DigestEngine.h>
+#include <Poco/JSON/Array.h>
+#include <Poco/JSON/Object.h>
+#include <Poco/JSON/Parser.h>
+#include <openssl/crypto.h>
+#include <strings.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "core/base/data_dir.h"
+#include "core/base/ids.h"
+#include "jobq/error.h"
+
+namespace jobq {
+namespace {
+
+constexpr Millis kFreshness{1'000};
+constexpr Millis kUseResolution{60'000};
+constexpr const char* kKind = "key";
+
+std::string sha256(std::string_view text) {
+  Poco::Crypto::DigestEngine engine("SHA256");
+  engine.update(text.data(), text.size());
+  return Poco::DigestEngine::digestToHex(engine.digest());
+}
+
+Poco::JSON::Array toArray(const std::vector<std::string>& values) {
+  Poco::JSON::Array array;
+  for (const std::string& value : values) array.add(value);
+  return array;
+}
+
+std::vector<std::string> fromArray(const Poco::JSON::Object& object, const std::string& key) {
+  std::vector<std::string> values;
+  const Poco::JSON::Array::Ptr array = object.getArray(key);
+  for (std::size_t i = 0; array && i < array->size(); ++i) {
+    values.push_back(array->getElement<std::string>(static_cast<unsigned>(i)));
+  }
+  return values;
+}
+
+Record toRecord(const ApiKey& key) {
+  Poco::JSON::Object body;
+  body.set("digest", key.digest);
+  body.set("name", key.name);
+  body.set("scopes", toArray(key.scopes));
+  body.set("endpoints", toArray(key.endpoints));
+  body.set("createdAt", toEpochMillis(key.createdAt));
+  if (key.expiresAt) body.set("expiresAt", toEpochMillis(*key.expiresAt));
+  if (key.lastUsedAt) body.set("lastUsedAt", toEpochMillis(*key.lastUsedAt));
+  std::ostringstream text;
+  body.stringify(text);
+  return Record{kKind, key.id, "", text.str(), 0, {}};
+}
+
+std::optional<Instant> optionalTime(const Poco::JSON::Object& object, const std::string& key) {
+  if (!object.has(key)) return std::nullopt;
+  return fromEpochMillis(object.getValue<std::int64_t>(key));
+}
+
+ApiKey fromRecord(const Record& record) {
+  const auto body = Poco::JSON::Parser().parse(record.body).extract<Poco::JSON::Object::Ptr>();
+  ApiKey key;
+  key.id = record.id;
+  key.name = body->getValue<std::string>("name");
+  key.digest = body->getValue<std::string>("digest");
+  key.scopes = fromArray(*body, "scopes");
+  key.endpoints = fromArray(*body, "endpoints");
+  key.createdAt = optionalTime(*body, "createdAt").value_or(Instant{});
+  key.expiresAt = optionalTime(*body, "expiresAt");
+  key.lastUsedAt = optionalTime(*body, "lastUsedAt");
+  return key;
+}
+
+const char* nameOf(Scope scope) {
+  switch (scope) {
+    case Scope::none: return "";
+    case Scope::client: return "client";
+    case Scope::worker: return "worker";
+    case Scope::admin: return "admin";
+  }
+  return "";
+}
+
+bool contains(const std::vector<std::string>& values, std::string_view value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+bool allows(const ApiKey& key, Scope scope, std::string_view endpoint) {
+  if (!contains(key.scopes, "admin") && !contains(key.scopes, nameOf(scope))) return false;
+  return key.endpoints.empty() || (!endpoint.empty() && contains(key.endpoints, endpoint));
+}
+
+std::string_view secretOf(std::string_view authorization) {
+  constexpr std::string_view kBearer = "Bearer ";
+  if (authorization.size() > kBearer.size() && strncasecmp(authorization.data(), kBearer.data(), kBearer.size()) == 0) {
+    authorization.remove_prefix(kBearer.size());
+  }
+  while (!authorization.empty() && authorization.front() == ' ') authorization.remove_prefix(1);
+  while (!authorization.empty() && authorization.back() == ' ') authorization.remove_suffix(1);
+  return authorization;
+}
+
+}  // namespace
+
+ApiKeys::ApiKeys(RecordStore& records, Clock& clock, Log& log) : records_(records), clock_(clock), log_(log) {}
+
+void ApiKeys::bootstrap(const std::filesystem::path& file) {
+  if (!records_.list(kKind).empty()) return;
+  std::optional<std::string> secret = readFile(file);
+  if (secret) {
+    while (!secret->empty() && std::isspace(static_cast<unsigned char>(secret->back()))) secret->pop_back();
+    if (secret->size() < 32) throw ConfigError(file.string() + " is too short for a key: at least 32 characters");
+  } else {
+    secret = "jobq_" + randomHex(32);
+    writePrivateFile(file, *secret + "\n");
+  }
+  ApiKey key;
+  key.name = "first admin key";
+  key.scopes = {"admin"};
+  store(key, *secret);
+  log_.write(LogLevel::information, "keys.bootstrap", "the admin key is in " + file.string());
+}
+
+void ApiKeys::store(ApiKey& key, const std::string& secret) {
+  key.id = randomHex(6);
+  key.digest = sha256(secret);
+  key.createdAt = clock_.now();
+  if (!std::holds_alternative<Stored>(records_.create(toRecord(key)))) {
+    throw StorageError("the new key's id is taken: try again");
+  }
+  reload();
+}
+
+std::string ApiKeys::create(ApiKey& key) {
+  const std::string secret = "jobq_" + randomHex(32);
+  store(key, secret);
+  return secret;
+}
+
+std::vector<ApiKey> ApiKeys::list() {
+  std::vector<ApiKey> keys;
+  for (const Record& record : records_.list(kKind)) keys.push_back(fromRecord(record));
+  return keys;
+}
+
+bool ApiKeys::revoke(const std::string& id) {
+  const bool was = records_.remove(kKind, id);
+  reload();
+  return was;
+}
+
+std::shared_ptr<const ApiKeys::ByDigest> ApiKeys::reload() {
+  const Instant now = clock_.now();
+  auto keys = std::make_shared<ByDigest>();
+  for (const Record& record : records_.list(kKind)) {
+    ApiKey key = fromRecord(record);
+    std::string digest = key.digest;
+    keys->emplace(std::move(digest), std::move(key));
+  }
+  Lock lock(mutex_);
+  keys_ = keys;
+  loadedAt_ = now;
+  return keys;
+}
+
+std::shared_ptr<const ApiKeys::ByDigest> ApiKeys::fresh() {
+  {
+    Lock lock(mutex_);
+    if (keys_ && clock_.now() < loadedAt_ + kFreshness) return keys_;
+  }
+  return reload();
+}
+
+std::optional<ApiKey> ApiKeys::authenticate(std::string_view authorization, Scope scope, std::string_view endpoint) {
+  const std::string digest = sha256(secretOf(authorization));
+  const auto keys = fresh();
+  const auto found = keys->find(digest);
+  if (found == keys->end()) return std::nullopt;
+  const ApiKey& key = found->second;
+  // The map's comparison has told by timing how far a digest matched, which says nothing about a key; the decision
+  // itself takes the same time whatever the digest.
+  if (CRYPTO_memcmp(key.digest.data(), digest.data(), digest.size()) != 0) return std::nullopt;
+  const Instant now = clock_.now();
+  if (key.expiresAt && *key.expiresAt <= now) return std::nullopt;
+  if (!allows(key, scope, endpoint)) return std::nullopt;
+  noteUse(key, now);
+  return key;
+}
+
+void ApiKeys::noteUse(const ApiKey& key, Instant now) {
+  {
+    Lock lock(mutex_);
+    const auto [last, first] = usedAt_.try_emplace(key.id, now);
+    if (!first && now < last->second + kUseResolution) return;
+    last->second = now;
+  }
+  try {
+    const auto record = records_.find(kKind, key.id);
+    if (!record) return;
+    ApiKey used = fromRecord(*record);
+    used.lastUsedAt = now;
+    // A conflict means that another node has just written its own use: as good.
+    (void)records_.update(toRecord(used), record->version);
+  } catch (const StorageError& error) {
+    log_.write(LogLevel::warning, "keys.lastUse", error.what());
+  }
+}
+
+}  // namespace jobq

@@ -1,0 +1,150 @@
+#include "core/jobs/submission.h"
+
+#include <set>
+
+#include "core/base/ids.h"
+#include "core/base/secret_box.h"
+#include "jobq/json.h"
+
+namespace jobq {
+namespace {
+
+struct Bounds {
+  const char* field;
+  std::int64_t min;
+  std::int64_t max;
+  const char* unit;
+};
+constexpr Bounds kExecutionTimeout{"policy.executionTimeout", 5'000, 604'800'000, " milliseconds"};
+constexpr Bounds kTtl{"policy.ttl", 10'000, 604'800'000, " milliseconds"};
+constexpr Bounds kPriority{"policy.priority", -1'000, 1'000, ""};
+
+// Refusals travel as an exception inside this file only, so that each reader says what it reads and nothing else.
+[[noreturn]] void refuse(std::string message) { throw Refusal{std::move(message)}; }
+
+json::Document parse(std::string_view text, const char* what) {
+  auto result = json::read(text);
+  if (const auto* fault = std::get_if<json::Fault>(&result)) {
+    refuse(std::string(what) + " is not valid JSON: " + fault->reason + " (at byte " + std::to_string(fault->offset) +
+           ")");
+  }
+  return std::get<json::Document>(std::move(result));
+}
+
+std::optional<json::Value> present(const json::Document& object, std::string_view key) {
+  auto value = object.find(key);
+  if (value && value->kind == json::Kind::null) return std::nullopt;
+  return value;
+}
+
+void refuseDuplicates(const json::Document& body) {
+  std::set<std::string> seen;
+  for (const json::Member& member : body.members) {
+    const auto [at, fresh] = seen.insert(json::decode(member.key));
+    if (!fresh) refuse("the body has the key " + json::quoted(*at) + " twice: send it once");
+  }
+}
+
+std::optional<std::int64_t> readInteger(const json::Document& policy, const Bounds& bounds) {
+  const std::string_view key = std::string_view(bounds.field).substr(std::string_view("policy.").size());
+  const auto value = present(policy, key);
+  if (!value) return std::nullopt;
+  const auto number = json::toInteger(*value);
+  if (!number || *number < bounds.min || *number > bounds.max) {
+    refuse(std::string(bounds.field) + " must be an integer from " + std::to_string(bounds.min) + " to " +
+           std::to_string(bounds.max) + bounds.unit);
+  }
+  return number;
+}
+
+JobPolicy readPolicy(const json::Document& body, const Endpoint& endpoint) {
+  JobPolicy policy;
+  policy.executionTimeout = endpoint.executionTimeout;
+  const auto value = present(body, "policy");
+  if (!value) return policy;
+  if (value->kind != json::Kind::object) refuse("policy must be an object");
+  const json::Document fields = parse(value->raw, "policy");
+  if (const auto ms = readInteger(fields, kExecutionTimeout)) policy.executionTimeout = Millis(*ms);
+  if (const auto ms = readInteger(fields, kTtl)) policy.ttl = Millis(*ms);
+  if (const auto n = readInteger(fields, kPriority)) policy.priority = static_cast<std::int32_t>(*n);
+  if (const auto low = present(fields, "lowPriority")) {
+    const auto flag = json::toBoolean(*low);
+    if (!flag) refuse("policy.lowPriority must be true or false");
+    policy.lowPriority = *flag;
+  }
+  return policy;
+}
+
+bool isWebUrl(const std::string& url) {
+  const std::size_t scheme = url.starts_with("http://") ? 7 : url.starts_with("https://") ? 8 : 0;
+  if (scheme == 0) return false;
+  const std::size_t end = url.find_first_of("/?#", scheme);
+  const std::string host = url.substr(scheme, end == std::string::npos ? end : end - scheme);
+  if (host.empty() || host.front() == ':') return false;
+  for (const char c : url) {
+    if (static_cast<unsigned char>(c) <= 0x20 || c == 0x7f) return false;
+  }
+  return true;
+}
+
+std::string readWebhook(const json::Document& body) {
+  const auto value = present(body, "webhook");
+  if (!value) return {};
+  const auto url = json::toText(*value);
+  if (!url || !isWebUrl(*url)) refuse("webhook must be an absolute http or https URL with a host");
+  return *url;
+}
+
+std::string readS3Config(const json::Document& body) {
+  const auto value = present(body, "s3Config");
+  if (!value) return {};
+  if (value->kind != json::Kind::object) refuse("s3Config must be an object");
+  const json::Document fields = parse(value->raw, "s3Config");
+  for (const char* key : {"accessId", "accessSecret", "bucketName", "endpointUrl"}) {
+    const auto field = present(fields, key);
+    if (field && field->kind != json::Kind::string) refuse(std::string("s3Config.") + key + " must be a string");
+  }
+  return std::string(value->raw);
+}
+
+JobSpec readBody(std::string_view text, const Endpoint& endpoint) {
+  const json::Document body = parse(text, "the body");
+  if (body.root.kind != json::Kind::object) refuse("the body must be a JSON object with the key input");
+  refuseDuplicates(body);
+  const auto input = present(body, "input");
+  if (!input) refuse("input is missing: send {\"input\": {...}}");
+  if (input->kind != json::Kind::object) refuse("input must be a JSON object");
+  JobSpec spec;
+  spec.policy = readPolicy(body, endpoint);
+  spec.webhook = readWebhook(body);
+  spec.s3Config = readS3Config(body);
+  spec.input = std::string(input->raw);
+  return spec;
+}
+
+}  // namespace
+
+Millis retentionFor(std::optional<Millis> syncWait) {
+  if (!syncWait) return Millis(1'800'000);
+  if (*syncWait <= kWaitDefault) return Millis(60'000);
+  return std::min(*syncWait, kWaitMax);
+}
+
+std::variant<JobSpec, Refusal> readSubmission(std::string_view body, const Endpoint& endpoint,
+                                              const std::string& apiKeyId, std::optional<Millis> syncWait,
+                                              const SecretBox& secrets) {
+  try {
+    JobSpec spec = readBody(body, endpoint);
+    spec.id = newJobId(syncWait.has_value());
+    spec.endpoint = endpoint.id;
+    spec.apiKeyId = apiKeyId;
+    spec.s3Config = secrets.seal(spec.s3Config);
+    spec.retention = retentionFor(syncWait);
+    spec.maxAttempts = endpoint.maxAttempts;
+    return spec;
+  } catch (const Refusal& refusal) {
+    return refusal;
+  }
+}
+
+}  // namespace jobq

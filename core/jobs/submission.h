@@ -1,0 +1,35 @@
+// Room 4 (reception): a request's body becomes a well-formed job, or a 400 that names the field and the remedy.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "core/endpoints/endpoint.h"
+#include "jobq/job.h"
+
+namespace jobq {
+
+class SecretBox;
+
+/// One sentence for the caller.
+struct Refusal {
+  std::string message;
+};
+
+inline constexpr Millis kWaitMin{1'000};
+inline constexpr Millis kWaitMax{300'000};
+inline constexpr Millis kWaitDefault{90'000};
+
+/// Reads a job request (api.md, "Job request body"). `syncWait` is set for /runsync: it decides the id's prefix and the
+/// retention. s3Config leaves sealed. The input is the caller's own bytes.
+std::variant<JobSpec, Refusal> readSubmission(std::string_view body, const Endpoint& endpoint,
+                                              const std::string& apiKeyId, std::optional<Millis> syncWait,
+                                              const SecretBox& secrets);
+
+/// How long a result stays (decisions.md, "Jobs"): /run 30 minutes; /runsync 60 s, with a wait over 90 s min(wait, 300
+/// s).
+Millis retentionFor(std::optional<Millis> syncWait);
+
+}  // namespace jobq

@@ -1,0 +1,46 @@
+// A plugin's view of the configuration file: only its own keys, each declared by being asked for.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "jobq/config.h"
+
+namespace jobq {
+
+/// One declared key, as `jobqctl plugin describe` prints it.
+struct PluginOption {
+  std::string key;  ///< full, such as storage.sqlite.readers
+  std::string type;
+  std::string fallback;
+  std::string range;
+  std::string help;
+};
+
+/// Records what is asked for. With settings it answers their values; without, the defaults.
+class DeclaredConfig final : public PluginConfig {
+ public:
+  DeclaredConfig(std::string prefix, const std::map<std::string, std::string>& settings)
+      : prefix_(std::move(prefix)), settings_(settings) {}
+
+  std::string text(std::string_view key, std::string_view fallback, std::string_view help) const override;
+  std::int64_t integer(std::string_view key, std::int64_t fallback, std::int64_t min, std::int64_t max,
+                       std::string_view help) const override;
+  Millis duration(std::string_view key, Millis fallback, Millis min, Millis max, std::string_view help) const override;
+  std::uint64_t size(std::string_view key, std::uint64_t fallback, std::uint64_t min, std::uint64_t max,
+                     std::string_view help) const override;
+  bool flag(std::string_view key, bool fallback, std::string_view help) const override;
+
+  const std::vector<PluginOption>& options() const { return options_; }
+
+ private:
+  const std::string* declare(std::string_view key, const char* type, std::string fallback, std::string range,
+                             std::string_view help) const;
+
+  const std::string prefix_;  // "<kind>.<name>."
+  const std::map<std::string, std::string>& settings_;
+  mutable std::vector<PluginOption> options_;
+};
+
+}  // namespace jobq

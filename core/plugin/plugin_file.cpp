@@ -1,0 +1,179 @@
+#include "core/plugin/plugin_file.h"
+
+#include <fcntl.h>
+#include <gelf.h>
+#include <libelf.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstring>
+#include <memory>
+#include <optional>
+
+#include "jobq/abi.h"
+
+namespace jobq {
+namespace {
+
+class Descriptor {
+ public:
+  explicit Descriptor(const std::filesystem::path& file) : fd_(::open(file.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (fd_ < 0) throw Error(std::string("it cannot be opened: ") + std::strerror(errno));
+  }
+  ~Descriptor() { ::close(fd_); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  const int fd_;
+};
+
+struct ElfEnd {
+  void operator()(Elf* elf) const { elf_end(elf); }
+};
+using ElfHandle = std::unique_ptr<Elf, ElfEnd>;
+
+[[noreturn]] void refuseElf(const std::string& what) {
+  throw Error("it is not a whole shared library (" + what + "): copy it again or rebuild it");
+}
+
+ElfHandle openElf(const Descriptor& file) {
+  if (elf_version(EV_CURRENT) == EV_NONE) throw Error("libelf is too old for this server: upgrade it");
+  ElfHandle elf(elf_begin(file.get(), ELF_C_READ, nullptr));
+  if (!elf || elf_kind(elf.get()) != ELF_K_ELF) refuseElf("no ELF file");
+  GElf_Ehdr head;
+  if (gelf_getehdr(elf.get(), &head) == nullptr) refuseElf(elf_errmsg(-1));
+  if (head.e_type != ET_DYN) refuseElf("no shared object");
+#if defined(__x86_64__)
+  constexpr int kMachine = EM_X86_64;
+#elif defined(__aarch64__)
+  constexpr int kMachine = EM_AARCH64;
+#else
+  const int kMachine = head.e_machine;
+#endif
+  if (head.e_machine != kMachine || head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_ident[EI_DATA] != ELFDATA2LSB) {
+    throw Error("it was built for another kind of machine: rebuild it for this one");
+  }
+  return elf;
+}
+
+// dlopen maps the segments without asking whether the file has them: a cut file dies of SIGBUS there.
+void checkSegments(Elf* elf, std::uint64_t fileSize) {
+  std::size_t count = 0;
+  if (elf_getphdrnum(elf, &count) != 0 || count == 0) refuseElf("no program headers");
+  for (std::size_t i = 0; i < count; ++i) {
+    GElf_Phdr segment;
+    if (gelf_getphdr(elf, static_cast<int>(i), &segment) == nullptr) refuseElf(elf_errmsg(-1));
+    if (segment.p_type != PT_LOAD && segment.p_type != PT_DYNAMIC) continue;
+    if (segment.p_offset > fileSize || segment.p_filesz > fileSize - segment.p_offset) refuseElf("it is truncated");
+  }
+}
+
+std::string_view sectionBytes(Elf_Scn* section) {
+  const Elf_Data* data = elf_getdata(section, nullptr);
+  if (data == nullptr || data->d_buf == nullptr) refuseElf("a section cannot be read");
+  return {static_cast<const char*>(data->d_buf), data->d_size};
+}
+
+struct Found {
+  std::optional<std::string> manifest;
+  std::vector<std::string> symbols;  // defined dynamic symbols that start with jobq_plugin_v
+};
+
+void collectSymbols(Elf* elf, Elf_Scn* section, const GElf_Shdr& head, Found& found) {
+  Elf_Data* data = elf_getdata(section, nullptr);
+  if (data == nullptr || head.sh_entsize == 0) refuseElf("its dynamic symbols cannot be read");
+  for (std::size_t i = 0; i < head.sh_size / head.sh_entsize; ++i) {
+    GElf_Sym symbol;
+    if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr) refuseElf("its dynamic symbols cannot be read");
+    const char* name = elf_strptr(elf, head.sh_link, symbol.st_name);
+    if (name == nullptr || symbol.st_shndx == SHN_UNDEF) continue;
+    if (std::string_view(name).starts_with(abi::kSymbolPrefix)) found.symbols.emplace_back(name);
+  }
+}
+
+Found searchSections(Elf* elf) {
+  Found found;
+  std::size_t names = 0;
+  if (elf_getshdrstrndx(elf, &names) != 0) refuseElf("its section headers are corrupt");
+  Elf_Scn* section = nullptr;
+  bool any = false;
+  while ((section = elf_nextscn(elf, section)) != nullptr) {
+    GElf_Shdr head;
+    if (gelf_getshdr(section, &head) == nullptr) refuseElf("its section headers are corrupt");
+    const char* name = elf_strptr(elf, names, head.sh_name);
+    if (name == nullptr) refuseElf("its section headers are corrupt");
+    any = true;
+    if (head.sh_type == SHT_DYNSYM) collectSymbols(elf, section, head, found);
+    if (std::string_view(name) == abi::kSection) found.manifest = std::string(sectionBytes(section));
+  }
+  if (!any) refuseElf("its section headers are missing");
+  return found;
+}
+
+void checkSymbol(const Found& found) {
+  for (const std::string& symbol : found.symbols) {
+    if (symbol == abi::kSymbol) return;
+  }
+  if (found.symbols.empty()) {
+    throw Error(std::string("it has no symbol ") + abi::kSymbol +
+                ": it is no jobq plugin, or lacks JOBQ_PLUGIN(entries) at its end");
+  }
+  throw Error("ABI major: the plugin has " + found.symbols.front().substr(std::strlen(abi::kSymbolPrefix)) +
+              ", this server " + std::to_string(abi::kMajor) + ": rebuild the plugin against this server's sdk");
+}
+
+}  // namespace
+
+PluginManifest parseManifest(std::string_view text) {
+  PluginManifest manifest;
+  text = text.substr(0, text.find('\0'));
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    const std::size_t equals = line.find('=');
+    if (equals == std::string_view::npos) continue;
+    const std::string_view value = line.substr(equals + 1);
+    if (line.substr(0, equals) == "entry") {
+      manifest.entries.emplace_back(value);
+    } else {
+      manifest.fields[std::string(line.substr(0, equals))] = value;
+    }
+  }
+  return manifest;
+}
+
+PluginManifest readPluginFile(const std::filesystem::path& path) {
+  const Descriptor file(path);
+  const ElfHandle elf = openElf(file);
+  checkSegments(elf.get(), std::filesystem::file_size(path));
+  const Found found = searchSections(elf.get());
+  checkSymbol(found);
+  if (!found.manifest) {
+    throw Error(std::string("it has no section ") + abi::kSection + ": rebuild it, and do not remove that section");
+  }
+  return parseManifest(*found.manifest);
+}
+
+void checkManifest(const PluginManifest& manifest) {
+  const auto valueOf = [&manifest](const std::string& field) {
+    const auto found = manifest.fields.find(field);
+    return found == manifest.fields.end() ? std::string("none") : found->second;
+  };
+  const std::string minorText = valueOf("minor");
+  std::uint32_t minor = 0;
+  const auto [end, error] = std::from_chars(minorText.data(), minorText.data() + minorText.size(), minor);
+  if (error != std::errc() || end != minorText.data() + minorText.size() || minor > abi::kMinor) {
+    throw Error("ABI minor: the plugin has " + minorText + ", this server " + std::to_string(abi::kMinor) +
+                ": upgrade the server, or rebuild the plugin against this server's sdk");
+  }
+  for (const auto& [field, own] : parseManifest(abi::kFingerprint).fields) {
+    if (const std::string other = valueOf(field); other != own) {
+      throw Error(field + ": the plugin has " + other + ", this server " + own +
+                  ": rebuild the plugin with the server's compiler, options and sdk");
+    }
+  }
+}
+
+}  // namespace jobq

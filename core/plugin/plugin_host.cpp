@@ -1,0 +1,146 @@
+#include "core/plugin/plugin_host.h"
+
+#include <algorithm>
+#include <boost/dll/shared_library.hpp>
+
+#include "core/config/units.h"
+#include "core/plugin/plugin_file.h"
+#include "jobq/abi.h"
+
+namespace jobq {
+namespace {
+
+using DescribeFunction = const abi::Descriptor*();
+
+// Kept for the life of the process, beyond every PluginHost: unloading would pull code from under objects, threads and
+// exceptions that still use it.
+const abi::Descriptor* openForever(const std::filesystem::path& file) {
+  static auto& kept = *new std::vector<boost::dll::shared_library>;
+  try {
+    boost::dll::shared_library library(boost::filesystem::path(file.string()),
+                                       boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
+    const abi::Descriptor* descriptor = library.get<DescribeFunction>(abi::kSymbol)();
+    kept.push_back(library);
+    return descriptor;
+  } catch (const std::exception& error) {
+    throw Error(std::string("it cannot be loaded: ") + error.what() + ": install what it needs, or rebuild it");
+  }
+}
+
+std::string entryText(const abi::Entry& entry) {
+  return std::string(nameOf(entry.kind)) + " " + entry.name + " " + entry.version;
+}
+
+// The manifest was believed before loading; the descriptor has to say the same.
+void checkDescriptor(const abi::Descriptor& descriptor, const PluginManifest& manifest) {
+  if (descriptor.size < sizeof(abi::Descriptor)) {
+    throw Error("its descriptor has " + std::to_string(descriptor.size) + " bytes, this server needs " +
+                std::to_string(sizeof(abi::Descriptor)) + ": rebuild the plugin");
+  }
+  PluginManifest loaded = parseManifest(descriptor.fingerprint);
+  loaded.fields["minor"] = std::to_string(descriptor.minor);
+  checkManifest(loaded);
+  std::vector<std::string> entries;
+  for (std::uint32_t i = 0; i < descriptor.entryCount; ++i) entries.push_back(entryText(descriptor.entries[i]));
+  if (entries != manifest.entries) throw Error("its descriptor and its manifest differ: rebuild the plugin");
+}
+
+std::string prefixOf(const PluginHost::Entry& entry) {
+  return std::string(nameOf(entry.kind)) + "." + entry.name + ".";
+}
+
+}  // namespace
+
+void PluginHost::load(const std::vector<std::filesystem::path>& folders) {
+  for (const std::filesystem::path& folder : folders) {
+    std::error_code error;
+    std::vector<std::filesystem::path> files;
+    for (const auto& file : std::filesystem::directory_iterator(folder, error)) {
+      const std::string name = file.path().filename().string();
+      if (name.starts_with("libjobq_") && name.ends_with(".so")) files.push_back(file.path());
+    }
+    if (error) {
+      log_.write(LogLevel::warning, "plugin.path", "plugins.path " + folder.string() + ": " + error.message());
+    }
+    std::sort(files.begin(), files.end());
+    for (const std::filesystem::path& file : files) {
+      Library library{file, "", {}};
+      loadFile(library);
+      libraries_.push_back(std::move(library));
+    }
+  }
+}
+
+void PluginHost::loadFile(Library& library) {
+  try {
+    const PluginManifest manifest = readPluginFile(library.file);
+    checkManifest(manifest);
+    const abi::Descriptor* descriptor = openForever(library.file);
+    checkDescriptor(*descriptor, manifest);
+    for (std::uint32_t i = 0; i < descriptor->entryCount; ++i) {
+      const abi::Entry& code = descriptor->entries[i];
+      Entry entry{code.kind, code.name, code.version, {}, &code};
+      if (find(entry.kind, entry.name) != nullptr) {
+        throw Error("another library offers " + entryText(code) + " already: remove one of the two");
+      }
+      const std::map<std::string, std::string> defaults;
+      const DeclaredConfig declaring(prefixOf(entry), defaults);
+      code.declare(declaring);
+      entry.options = declaring.options();
+      library.entries.push_back(std::move(entry));
+    }
+  } catch (const std::exception& error) {
+    library.entries.clear();
+    library.rejection = error.what();
+    log_.write(LogLevel::warning, "plugin.rejected", library.file.filename().string() + ": " + library.rejection);
+  }
+}
+
+void PluginHost::checkSettings() const {
+  std::vector<std::string> known;
+  for (const Library& library : libraries_) {
+    for (const Entry& entry : library.entries) {
+      for (const PluginOption& option : entry.options) known.push_back(option.key);
+    }
+  }
+  for (const auto& [key, value] : settings_) {
+    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    const std::string near = units::nearest(key, known);
+    throw ConfigError(key + " is not a setting of any installed plugin" +
+                      (near.empty() ? "" : "; the nearest one is " + near));
+  }
+}
+
+const PluginHost::Entry* PluginHost::find(PluginKind kind, std::string_view name) const {
+  for (const Library& library : libraries_) {
+    for (const Entry& entry : library.entries) {
+      if (entry.kind == kind && entry.name == name) return &entry;
+    }
+  }
+  return nullptr;
+}
+
+std::string PluginHost::absence(PluginKind kind, std::string_view name) const {
+  std::string there;
+  std::string rejected;
+  for (const Library& library : libraries_) {
+    for (const Entry& entry : library.entries) {
+      if (entry.kind == kind) there += (there.empty() ? "" : ", ") + entry.name;
+    }
+    if (!library.rejection.empty() && library.file.filename().string().find(name) != std::string::npos) {
+      rejected = "; " + library.file.filename().string() + " was rejected: " + library.rejection;
+    }
+  }
+  return "there is no " + std::string(nameOf(kind)) + " plugin named " + std::string(name) +
+         " (there are: " + (there.empty() ? "none" : there) + ")" + rejected;
+}
+
+std::unique_ptr<Plugin> PluginHost::createAny(PluginKind kind, std::string_view name, Clock& clock, Log& log,
+                                              const std::filesystem::path& dataDir, bool allowPrivate) const {
+  const Entry* entry = find(kind, name);
+  if (entry == nullptr) throw ConfigError(absence(kind, name));
+  const DeclaredConfig config(prefixOf(*entry), settings_);
+  return std::unique_ptr<Plugin>(entry->code->create(PluginEnv{config, clock, log, dataDir, allowPrivate}));
+}
+
+}  // namespace jobq

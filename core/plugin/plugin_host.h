@@ -1,0 +1,70 @@
+// Finds, checks and loads plugin libraries, and makes what they offer. A library is never unloaded. A library that does
+// not fit is listed with the reason, and the server starts without it unless the configuration requires it.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/plugin/plugin_config.h"
+#include "jobq/plugin.h"
+
+namespace jobq {
+
+namespace abi {
+struct Entry;
+}
+
+/// Constant after load(); any thread afterwards.
+class PluginHost {
+ public:
+  struct Entry {
+    PluginKind kind;
+    std::string name;
+    std::string version;
+    std::vector<PluginOption> options;
+    const abi::Entry* code = nullptr;
+  };
+  struct Library {
+    std::filesystem::path file;
+    std::string rejection;  ///< empty: loaded
+    std::vector<Entry> entries;
+  };
+
+  PluginHost(const std::map<std::string, std::string>& settings, Log& log) : settings_(settings), log_(log) {}
+
+  /// Loads every `libjobq_*.so` of the folders, in order of folder and name; of two entries with one kind and name, the
+  /// first found counts and the other's library is rejected. Never throws for a bad file.
+  void load(const std::vector<std::filesystem::path>& folders);
+
+  /// Throws ConfigError when a plugin setting belongs to no installed plugin, naming the nearest key.
+  void checkSettings() const;
+
+  /// Makes the entry; the caller owns it. Throws ConfigError when there is none: the message lists what there is, and
+  /// why a library of that name was rejected.
+  template <class Interface>
+  std::unique_ptr<Interface> create(std::string_view name, Clock& clock, Log& log, const std::filesystem::path& dataDir,
+                                    bool allowPrivate) const {
+    return std::unique_ptr<Interface>(
+        static_cast<Interface*>(createAny(Interface::kKind, name, clock, log, dataDir, allowPrivate).release()));
+  }
+
+  bool has(PluginKind kind, std::string_view name) const { return find(kind, name) != nullptr; }
+  const std::vector<Library>& libraries() const { return libraries_; }
+
+ private:
+  void loadFile(Library& library);
+  const Entry* find(PluginKind kind, std::string_view name) const;
+  std::unique_ptr<Plugin> createAny(PluginKind kind, std::string_view name, Clock& clock, Log& log,
+                                    const std::filesystem::path& dataDir, bool allowPrivate) const;
+  std::string absence(PluginKind kind, std::string_view name) const;
+
+  const std::map<std::string, std::string>& settings_;
+  Log& log_;
+  std::vector<Library> libraries_;
+};
+
+}  // namespace jobq
