@@ -1,0 +1,150 @@
+#include "core/house.h"
+
+#include "core/base/ids.h"
+#include "core/http/routes.h"
+
+namespace jobq {
+namespace {
+
+// Loads what is installed; what the configuration names has to be there.
+PluginHost loadPlugins(const Config& config, Log& log) {
+  PluginHost host(config.pluginSettings, log);
+  host.load(config.pluginPath);
+  host.checkSettings();
+  for (const std::string& name : config.pluginsRequired) {
+    bool there = false;
+    for (const PluginHost::Library& library : host.libraries()) {
+      for (const PluginHost::Entry& entry : library.entries) there = there || entry.name == name;
+    }
+    if (!there) throw ConfigError("plugins.required names " + name + ", which is not installed or was rejected");
+  }
+  return host;
+}
+
+}  // namespace
+
+House::House(Config config, Clock& clock, Log& log)
+    : config_(std::move(config)),
+      clock_(clock),
+      log_(log),
+      node_(newWorkerId()),
+      dataDir_(config_.dataDir),
+      secrets_(config_.secretKeyFile),
+      plugins_(loadPlugins(config_, log_)),
+      storage_(plugins_.create<Storage>(config_.storage, clock_, logFor("storage." + config_.storage), dataDir_.path(),
+                                        config_.allowPrivateAddresses)),
+      endpoints_(buildEndpoints()),
+      keys_(storage_->records(), clock_, log_),
+      watch_(clock_),
+      jobs_(*storage_, wakeup_, watch_),
+      executor_({jobs_, *storage_, running_, secrets_, clock_, log_}),
+      dispatcher_({*storage_, wakeup_, executor_, clock_, log_}, node_, endpoints_.all()),
+      sweeper_(*storage_, clock_, log_,
+               [this](const Swept& swept) {
+                 jobs_.announce(swept);
+                 for (const LeaseRef& lease : swept.stopped) running_.stop(lease);
+               }),
+      gate_(router_, keys_, endpoints_, log_),
+      server_(config_.server, gate_, log_) {
+  addRoutes();
+}
+
+House::~House() { stop(); }
+
+void House::start() {
+  keys_.bootstrap(dataDir_.path() / "admin.key");
+  // Before the first claim: jobs of a dead process are counted and go back in line with their old place.
+  sweeper_.sweepAll();
+  sweeper_.start();
+  dispatcher_.start();
+  server_.start();
+  writePrivateFile(dataDir_.path() / "address", address() + "\n");
+}
+
+bool House::stop() {
+  if (std::exchange(stopped_, true)) return clean_;
+  draining_ = true;
+  dispatcher_.stop();
+  clean_ = executor_.stop(config_.server.drain) == 0;
+  // Callers who still wait are answered with the present state of their jobs.
+  watch_.close();
+  server_.stop();
+  sweeper_.stop();
+  std::error_code ignored;
+  std::filesystem::remove(dataDir_.path() / "address", ignored);
+  if (!clean_) storage_.reset();
+  return clean_;
+}
+
+void House::addRoutes() {
+  const auto draining = [this] { return draining_.load(); };
+  addQueueRoutes(router_, {jobs_, *storage_, secrets_, node_,
+                           [this](const EndpointId& endpoint) { return dispatcher_.counts(endpoint); }, draining});
+  addKeyRoutes(router_, keys_, clock_);
+  addPluginRoutes(router_, plugins_,
+                  [this](std::string_view kind, std::string_view name) { return isSelected(kind, name); });
+  addProcessRoutes(router_, *storage_, draining);
+}
+
+std::vector<EndpointPtr> House::buildEndpoints() {
+  std::vector<EndpointPtr> endpoints;
+  for (const EndpointConfig& from : config_.endpoints) {
+    auto endpoint = std::make_shared<Endpoint>();
+    endpoint->id = from.id;
+    endpoint->image = from.image;
+    endpoint->policy = &plugin(policies_, from.queuePolicy);
+    endpoint->workersMin = from.workersMin;
+    endpoint->workersMax = from.workersMax;
+    endpoint->idleTimeout = from.idleTimeout;
+    endpoint->executionTimeout = from.executionTimeout;
+    endpoint->stopGrace = from.stopGrace;
+    endpoint->maxAttempts = from.maxAttempts;
+    endpoint->env = from.env;
+    const Image image = parseImage(from.image);
+    if (image.kind == Image::Kind::lua) {
+      throw ConfigError("endpoint." + from.id + ".image = " + from.image + ": Lua handlers are not built yet");
+    }
+    if (image.kind == Image::Kind::plugin) endpoint->handler = &plugin(handlers_, image.name);
+    endpoints.push_back(std::move(endpoint));
+  }
+  return endpoints;
+}
+
+// One instance a name, however many endpoints use it.
+template <class Interface>
+Interface& House::plugin(std::map<std::string, std::unique_ptr<Interface>>& made, const std::string& name) {
+  std::unique_ptr<Interface>& slot = made[name];
+  if (!slot) {
+    slot = plugins_.create<Interface>(name, clock_, logFor(std::string(nameOf(Interface::kKind)) + "." + name),
+                                      dataDir_.path(), config_.allowPrivateAddresses);
+  }
+  return *slot;
+}
+
+Log& House::logFor(const std::string& name) { return pluginLogs_.emplace_back(log_, name); }
+
+bool House::isSelected(std::string_view kind, std::string_view name) const {
+  if (kind == nameOf(PluginKind::storage)) return name == config_.storage;
+  if (kind == nameOf(PluginKind::queuePolicy)) return policies_.contains(std::string(name));
+  if (kind == nameOf(PluginKind::handler)) return handlers_.contains(std::string(name));
+  return false;
+}
+
+void House::check(const Config& config, Log& log) {
+  const PluginHost host = loadPlugins(config, log);
+  const auto need = [&host](const std::string& key, PluginKind kind, const std::string& name) {
+    if (!host.has(kind, name)) {
+      throw ConfigError(key + " = " + name + ": there is no " + std::string(nameOf(kind)) + " plugin of that name");
+    }
+  };
+  need("storage", PluginKind::storage, config.storage);
+  for (const EndpointConfig& endpoint : config.endpoints) {
+    const std::string prefix = "endpoint." + endpoint.id;
+    need(prefix + ".queuePolicy", PluginKind::queuePolicy, endpoint.queuePolicy);
+    const Image image = parseImage(endpoint.image);
+    if (image.kind == Image::Kind::lua) throw ConfigError(prefix + ".image: Lua handlers are not built yet");
+    if (image.kind == Image::Kind::plugin) need(prefix + ".image", PluginKind::handler, image.name);
+  }
+}
+
+}  // namespace jobq

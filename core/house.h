@@ -1,0 +1,87 @@
+// The composition root: the one place that knows everyone. One member a room, built in the order of the members,
+// stopped in reverse.
+#pragma once
+
+#include <atomic>
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "core/access/api_keys.h"
+#include "core/base/data_dir.h"
+#include "core/base/secret_box.h"
+#include "core/config/config.h"
+#include "core/endpoints/endpoint_registry.h"
+#include "core/http/gate.h"
+#include "core/http/router.h"
+#include "core/http/server.h"
+#include "core/jobs/completion_watch.h"
+#include "core/jobs/job_service.h"
+#include "core/jobs/wakeup.h"
+#include "core/plugin/plugin_host.h"
+#include "core/upkeep/sweeper.h"
+#include "core/work/dispatcher.h"
+#include "core/work/thread_executor.h"
+#include "jobq/storage.h"
+
+namespace jobq {
+
+/// One thread builds, starts and stops it. `clock` and `log` outlive it.
+class House {
+ public:
+  /// Opens the storage and builds the rooms; nothing runs yet. Throws ConfigError or StorageError.
+  House(Config config, Clock& clock, Log& log);
+  ~House();
+
+  /// Recovers what a dead process left, then opens the door. Throws ConfigError when the address is taken.
+  void start();
+
+  /// Refuses new jobs, lets running ones finish within server.drain, puts the rest back in line, closes the door.
+  /// False: a handler ignored its stop token; the process has to end with _exit, because its thread still runs.
+  bool stop();
+
+  /// "http://127.0.0.1:8000".
+  std::string address() const { return server_.address(); }
+
+  /// `jobqd --check`: everything that can be said about a configuration without opening its data. Throws ConfigError.
+  static void check(const Config& config, Log& log);
+
+ private:
+  std::vector<EndpointPtr> buildEndpoints();
+  template <class Interface>
+  Interface& plugin(std::map<std::string, std::unique_ptr<Interface>>& made, const std::string& name);
+  Log& logFor(const std::string& name);
+  bool isSelected(std::string_view kind, std::string_view name) const;
+  void addRoutes();
+
+  const Config config_;
+  Clock& clock_;
+  Log& log_;
+  const std::string node_;
+  std::atomic<bool> draining_ = false;
+  bool stopped_ = false;
+  bool clean_ = true;
+
+  DataDir dataDir_;                    // locks the data
+  SecretBox secrets_;                  // seals what is kept
+  std::list<PrefixedLog> pluginLogs_;  // lent to plugins
+  PluginHost plugins_;
+  std::unique_ptr<Storage> storage_;  // room 6
+  std::map<std::string, std::unique_ptr<QueuePolicy>> policies_;
+  std::map<std::string, std::unique_ptr<HandlerFactory>> handlers_;  // room 9
+  EndpointRegistry endpoints_;
+  ApiKeys keys_;           // room 2
+  Wakeup wakeup_;          // between 6 and 7
+  CompletionWatch watch_;  // room 10, who waits
+  JobService jobs_;        // rooms 5 and 10
+  RunningJobs running_;
+  ThreadExecutor executor_;  // room 8
+  Dispatcher dispatcher_;    // room 7
+  Sweeper sweeper_;
+  Router router_;
+  Gate gate_;  // room 1
+  HttpServer server_;
+};
+
+}  // namespace jobq

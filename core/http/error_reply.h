@@ -1,0 +1,17 @@
+// Answers that say no: one JSON sentence in the shape of the API that was asked (decisions.md, "Answers").
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/http/call.h"
+
+namespace jobq {
+
+/// `{"message":…}` under /v1, else `{"error":…}`; never a key `id` or `status`.
+Reply errorReply(std::string_view path, int status, std::string_view sentence);
+
+/// 503 with Retry-After.
+Reply unavailable(std::string_view path, std::string_view sentence);
+
+}  // namespace jobq

@@ -1,0 +1,124 @@
+#include "core/http/gate.h"
+
+#include <Poco/Exception.h>
+#include <Poco/Net/HTTPServerRequest.h>
+#include <Poco/Net/HTTPServerResponse.h>
+#include <Poco/URI.h>
+
+#include "core/base/ids.h"
+#include "core/endpoints/endpoint_registry.h"
+#include "core/http/error_reply.h"
+#include "core/http/exchange.h"
+
+namespace jobq {
+
+// The rooms that see only the head, in this order. Each may refuse; the first refusal is the answer.
+const Gate::Step Gate::kRooms[] = {
+    {&Gate::readTarget, "room 1: what cannot be read cannot be judged"},
+    {&Gate::findRoute, "room 1: a path that does not exist needs no key"},
+    {&Gate::askWho, "room 2: before anything is told about what exists behind the door"},
+    {&Gate::findEndpoint, "room 1: an unknown endpoint, told only to those who may know"},
+    {&Gate::measureBody, "room 1: a body that is too large is refused before it is read"},
+};
+// Room 3, the turnstile, comes with the rate limits; room 4 starts in the route, which reads the submission.
+
+Gate::Visit Gate::enter(const Poco::Net::HTTPServerRequest& request) noexcept {
+  Visit visit;
+  try {
+    for (const Step& step : kRooms) {
+      (this->*step.room)(request, visit);
+      if (visit.refusal) break;
+    }
+  } catch (const StorageError& error) {
+    visit.refusal = unavailable(visit.call.path, error.what());
+  } catch (const std::exception& error) {
+    visit.refusal = ownFault(visit.call, error.what());
+  }
+  return visit;
+}
+
+void Gate::readTarget(const Head& head, Visit& visit) {
+  visit.call.method = head.getMethod();
+  const std::string& target = head.getURI();
+  try {
+    const Poco::URI uri(target);
+    visit.call.path = uri.getPath();
+    for (auto& [name, value] : uri.getQueryParameters()) visit.call.query.emplace(name, value);
+  } catch (const Poco::Exception&) {
+    visit.refusal = errorReply("", 400, "the request's target is not a valid path: encode it");
+  }
+}
+
+void Gate::findRoute(const Head&, Visit& visit) {
+  Call& call = visit.call;
+  auto found = router_.find(call.method, call.path);
+  if (auto* match = std::get_if<Router::Match>(&found)) {
+    visit.route = match->route;
+    call.params = std::move(match->params);
+  } else if (const auto* wrong = std::get_if<Router::WrongMethod>(&found)) {
+    visit.refusal = errorReply(call.path, 405, call.method + " is not allowed here, but " + wrong->allow + " is");
+    visit.refusal->headers.emplace_back("Allow", wrong->allow);
+  } else {
+    visit.refusal = errorReply(call.path, 404, "there is nothing at " + call.path + ": check the path");
+  }
+}
+
+void Gate::askWho(const Head& head, Visit& visit) {
+  if (visit.route->scope == Scope::none) return;
+  const auto endpoint = visit.call.params.find("endpoint");
+  visit.call.key = keys_.authenticate(head.get("Authorization", ""), visit.route->scope,
+                                      endpoint == visit.call.params.end() ? "" : endpoint->second);
+  if (!visit.call.key) {
+    visit.refusal = errorReply(visit.call.path, 401,
+                               "the API key is missing, invalid or lacks permission: send Authorization: Bearer <key>");
+  }
+}
+
+void Gate::findEndpoint(const Head&, Visit& visit) {
+  const auto name = visit.call.params.find("endpoint");
+  if (name == visit.call.params.end()) return;
+  visit.call.endpoint = endpoints_.find(name->second);
+  if (!visit.call.endpoint) {
+    visit.refusal =
+        errorReply(visit.call.path, 404, "there is no endpoint " + name->second + ": check the id in the path");
+  }
+}
+
+void Gate::measureBody(const Head& head, Visit& visit) {
+  if (head.hasContentLength() && head.getContentLength64() > static_cast<Poco::Int64>(visit.route->bodyLimit)) {
+    visit.refusal = tooLarge(visit.call.path, visit.route->bodyLimit);
+  } else if (visit.route->needsBody && !head.hasContentLength() && !head.getChunkedTransferEncoding()) {
+    visit.refusal =
+        errorReply(visit.call.path, 400, "the body has no length: send Content-Length or Transfer-Encoding: chunked");
+  }
+}
+
+void Gate::serve(Visit visit, Poco::Net::HTTPServerRequest& request, Poco::Net::HTTPServerResponse& response) noexcept {
+  Exchange exchange(request, response);
+  try {
+    if (!visit.refusal) visit.refusal = exchange.readBody(visit.call, visit.route->bodyLimit);
+    exchange.send(visit.refusal ? *visit.refusal : runRoute(visit));
+  } catch (const std::exception& error) {
+    // The client is gone, or its connection broke: nobody is left to answer.
+    log_.write(LogLevel::debug, "http.broken", error.what());
+    exchange.abandon();
+  }
+}
+
+Reply Gate::runRoute(const Visit& visit) {
+  try {
+    return visit.route->run(visit.call);
+  } catch (const StorageError& error) {
+    return unavailable(visit.call.path, std::string("the storage cannot do this now, try again: ") + error.what());
+  } catch (const std::exception& error) {
+    return ownFault(visit.call, error.what());
+  }
+}
+
+Reply Gate::ownFault(const Call& call, const std::string& what) {
+  const std::string id = randomHex(8);
+  log_.write(LogLevel::error, "http.fault", call.method + " " + call.path + " (request " + id + "): " + what);
+  return errorReply(call.path, 500, "the server failed; its log has the reason under request " + id);
+}
+
+}  // namespace jobq

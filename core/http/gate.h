@@ -1,0 +1,63 @@
+// Room 1 (front door) and the order of the rooms behind it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/http/call.h"
+#include "core/http/router.h"
+#include "jobq/log.h"
+
+namespace Poco::Net {
+class HTTPServerRequest;
+class HTTPServerResponse;
+}  // namespace Poco::Net
+
+namespace jobq {
+
+class EndpointRegistry;
+
+/// Any number of threads, one request each.
+class Gate {
+ public:
+  /// A request on its way through the rooms. `refusal` is set as soon as one of them says no.
+  struct Visit {
+    Call call;
+    const Route* route = nullptr;
+    std::optional<Reply> refusal;
+  };
+
+  Gate(const Router& router, ApiKeys& keys, const EndpointRegistry& endpoints, Log& log)
+      : router_(router), keys_(keys), endpoints_(endpoints), log_(log) {}
+
+  /// Everything that can be judged by the head alone, before a byte of the body is read (and before `100 Continue`).
+  Visit enter(const Poco::Net::HTTPServerRequest& request) noexcept;
+
+  /// Reads the body, runs the route, sends the reply.
+  void serve(Visit visit, Poco::Net::HTTPServerRequest& request, Poco::Net::HTTPServerResponse& response) noexcept;
+
+ private:
+  using Head = Poco::Net::HTTPServerRequest;
+  using Room = void (Gate::*)(const Head&, Visit&);
+  struct Step {
+    Room room;
+    const char* reason;
+  };
+  static const Step kRooms[];
+
+  void readTarget(const Head& head, Visit& visit);
+  void findRoute(const Head& head, Visit& visit);
+  void askWho(const Head& head, Visit& visit);
+  void findEndpoint(const Head& head, Visit& visit);
+  void measureBody(const Head& head, Visit& visit);
+
+  Reply runRoute(const Visit& visit);
+  Reply ownFault(const Call& call, const std::string& what);
+
+  const Router& router_;
+  ApiKeys& keys_;
+  const EndpointRegistry& endpoints_;
+  Log& log_;
+};
+
+}  // namespace jobq

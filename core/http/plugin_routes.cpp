@@ -1,0 +1,60 @@
+// /v1/plugins: what is installed, what was rejected and why, and which settings each entry has.
+#include <Poco/JSON/Array.h>
+#include <Poco/JSON/Object.h>
+
+#include <sstream>
+
+#include "core/http/routes.h"
+#include "core/plugin/plugin_host.h"
+
+namespace jobq {
+namespace {
+
+Poco::JSON::Object toJson(const PluginOption& option) {
+  Poco::JSON::Object object(Poco::JSON_PRESERVE_KEY_ORDER);
+  object.set("key", option.key);
+  object.set("type", option.type);
+  object.set("default", option.fallback);
+  object.set("range", option.range);
+  object.set("help", option.help);
+  return object;
+}
+
+Poco::JSON::Object toJson(const PluginHost::Entry& entry, bool selected) {
+  Poco::JSON::Array options;
+  for (const PluginOption& option : entry.options) options.add(toJson(option));
+  Poco::JSON::Object object(Poco::JSON_PRESERVE_KEY_ORDER);
+  object.set("kind", std::string(nameOf(entry.kind)));
+  object.set("name", entry.name);
+  object.set("version", entry.version);
+  object.set("selected", selected);
+  object.set("options", options);
+  return object;
+}
+
+}  // namespace
+
+void addPluginRoutes(Router& router, const PluginHost& plugins,
+                     std::function<bool(std::string_view, std::string_view)> selected) {
+  router.add(
+      {{"GET"}, "/v1/plugins", Scope::admin, 1024, false, [&plugins, selected = std::move(selected)](const Call&) {
+         Poco::JSON::Array list;
+         for (const PluginHost::Library& library : plugins.libraries()) {
+           Poco::JSON::Array entries;
+           for (const PluginHost::Entry& entry : library.entries) {
+             entries.add(toJson(entry, selected(nameOf(entry.kind), entry.name)));
+           }
+           Poco::JSON::Object object(Poco::JSON_PRESERVE_KEY_ORDER);
+           object.set("file", library.file.filename().string());
+           object.set("state", library.rejection.empty() ? "loaded" : "rejected");
+           if (!library.rejection.empty()) object.set("reason", library.rejection);
+           object.set("entries", entries);
+           list.add(object);
+         }
+         std::ostringstream text;
+         list.stringify(text);
+         return Reply{200, text.str()};
+       }});
+}
+
+}  // namespace jobq

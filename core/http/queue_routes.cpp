@@ -1,0 +1,115 @@
+// The queue API of api.md, as far as it is built. What is not here answers 404.
+#include "core/http/error_reply.h"
+#include "core/http/job_json.h"
+#include "core/http/routes.h"
+#include "core/jobs/job_service.h"
+#include "core/jobs/submission.h"
+#include "jobq/json.h"
+
+namespace jobq {
+namespace {
+
+constexpr std::size_t kRunLimit = 10UL << 20;
+constexpr std::size_t kRunsyncLimit = 20UL << 20;
+
+Reply noJob(const Call& call) {
+  return errorReply(call.path, 404,
+                    "there is no job " + call.params.at("id") + " here: it never was, or its result has expired");
+}
+
+// `wait`, or the reply that refuses it.
+std::variant<Millis, Reply> readWait(const Call& call) {
+  const auto wait = call.query.find("wait");
+  if (wait == call.query.end()) return kWaitDefault;
+  const auto number = json::toInteger({json::Kind::number, wait->second});
+  if (!number || *number < kWaitMin.count() || *number > kWaitMax.count()) {
+    return errorReply(call.path, 400, "wait must be an integer from 1000 to 300000 milliseconds");
+  }
+  return Millis(*number);
+}
+
+// Room 4 and 5: the body becomes a job, and the job is put in line by `submit`.
+Reply accept(const QueueRooms& rooms, const Call& call, std::optional<Millis> syncWait,
+             const std::function<Reply(JobSpec)>& submit) {
+  if (rooms.draining()) return unavailable(call.path, "the server is shutting down: try again in a moment");
+  auto result = readSubmission(call.body, *call.endpoint, call.key->id, syncWait, rooms.secrets);
+  if (const auto* refusal = std::get_if<Refusal>(&result)) return errorReply(call.path, 400, refusal->message);
+  return submit(std::get<JobSpec>(std::move(result)));
+}
+
+Reply run(const QueueRooms& rooms, const Call& call) {
+  return accept(rooms, call, std::nullopt, [&](JobSpec job) {
+    const JobId id = job.id;
+    rooms.jobs.submit(std::move(job), *call.endpoint);
+    return Reply{200, briefJob(id, JobState::inQueue)};
+  });
+}
+
+Reply runsync(const QueueRooms& rooms, const Call& call) {
+  const auto wait = readWait(call);
+  if (const auto* refusal = std::get_if<Reply>(&wait)) return *refusal;
+  return accept(rooms, call, std::get<Millis>(wait), [&](JobSpec job) {
+    const JobId id = job.id;
+    const auto ended = rooms.jobs.submitAndAwait(std::move(job), *call.endpoint, std::get<Millis>(wait));
+    if (!ended) return errorReply(call.path, 404, "job " + id + " outlived its policy.ttl: send a longer one");
+    return Reply{200, wholeJob(*ended)};
+  });
+}
+
+Reply status(const QueueRooms& rooms, const Call& call) {
+  const auto job = rooms.jobs.find({call.endpoint->id, call.params.at("id")});
+  return job ? Reply{200, wholeJob(*job)} : noJob(call);
+}
+
+Reply statusSync(const QueueRooms& rooms, const Call& call) {
+  const auto wait = readWait(call);
+  if (const auto* refusal = std::get_if<Reply>(&wait)) return *refusal;
+  const auto job = rooms.jobs.await({call.endpoint->id, call.params.at("id")}, std::get<Millis>(wait));
+  return job ? Reply{200, wholeJob(*job)} : noJob(call);
+}
+
+Reply health(const QueueRooms& rooms, const Call& call) {
+  const EndpointCounts jobs = rooms.jobs.counts(call.endpoint->id);
+  WorkerCounts workers = rooms.workers(call.endpoint->id);
+  workers += rooms.storage.workers().count(call.endpoint->id, rooms.node);
+  std::string body;
+  const auto group = [&body](const char* name, std::initializer_list<std::pair<const char*, std::uint64_t>> fields) {
+    body += std::string(body.empty() ? "{" : ",") + "\"" + name + "\":";
+    char before = '{';
+    for (const auto& [key, value] : fields) {
+      body += before + std::string("\"") + key + "\":" + std::to_string(value);
+      before = ',';
+    }
+    body += '}';
+  };
+  group("jobs", {{"completed", jobs.completed},
+                 {"failed", jobs.failed},
+                 {"inProgress", jobs.inProgress},
+                 {"inQueue", jobs.inQueue},
+                 {"retried", jobs.retried}});
+  group("workers", {{"idle", workers.idle},
+                    {"initializing", workers.initializing},
+                    {"ready", workers.ready},
+                    {"running", workers.running},
+                    {"throttled", workers.throttled},
+                    {"unhealthy", workers.unhealthy}});
+  return {200, body + "}"};
+}
+
+}  // namespace
+
+void addQueueRoutes(Router& router, const QueueRooms& rooms) {
+  const auto add = [&](std::vector<std::string> methods, const std::string& path, std::size_t limit, bool body,
+                       Reply (*route)(const QueueRooms&, const Call&)) {
+    router.add({std::move(methods), "/v2/{endpoint}" + path, Scope::client, limit, body,
+                [rooms, route](const Call& call) { return route(rooms, call); }});
+  };
+  constexpr std::size_t kIgnored = 1UL << 20;  // bodies that carry no parameters
+  add({"POST"}, "/run", kRunLimit, true, run);
+  add({"POST"}, "/runsync", kRunsyncLimit, true, runsync);
+  add({"GET", "POST"}, "/status/{id}", kIgnored, false, status);
+  add({"GET", "POST"}, "/status-sync/{id}", kIgnored, false, statusSync);
+  add({"GET"}, "/health", kIgnored, false, health);
+}
+
+}  // namespace jobq

@@ -1,0 +1,115 @@
+// jobqd: options, configuration, the house, signals. Read house.cpp and http/gate.cpp next.
+#include <Poco/Exception.h>
+#include <Poco/Util/HelpFormatter.h>
+#include <Poco/Util/Option.h>
+#include <Poco/Util/OptionProcessor.h>
+#include <Poco/Util/OptionSet.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <iostream>
+
+#include "core/base/clock.h"
+#include "core/house.h"
+
+namespace {
+
+struct Options {
+  std::string config = "etc/jobq.properties";
+  std::vector<std::pair<std::string, std::string>> settings;
+  bool check = false;
+};
+
+Poco::Util::OptionSet describeOptions() {
+  using Poco::Util::Option;
+  Poco::Util::OptionSet set;
+  set.addOption(Option("config", "c", "the configuration file (etc/jobq.properties)").argument("FILE"));
+  set.addOption(Option("set", "s", "overrides one setting; may be repeated").argument("key=value").repeatable(true));
+  set.addOption(Option("check", "", "checks the configuration and ends"));
+  set.addOption(Option("version", "", "prints the version and ends"));
+  set.addOption(Option("help", "h", "prints this and ends"));
+  return set;
+}
+
+// Nothing when the program has said what it was asked to say.
+std::optional<Options> readOptions(int argc, char** argv) {
+  const Poco::Util::OptionSet set = describeOptions();
+  Poco::Util::OptionProcessor processor(set);
+  processor.setUnixStyle(true);
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    std::string name;
+    std::string value;
+    if (!processor.process(argv[i], name, value)) {
+      if (name.empty()) throw jobq::ConfigError(std::string(argv[i]) + " is not an option; see jobqd --help");
+    }
+    if (name == "help") {
+      Poco::Util::HelpFormatter help(set);
+      help.setCommand("jobqd");
+      help.setUsage("--config FILE [--set key=value]... [--check]");
+      help.setHeader("The jobq server.");
+      help.format(std::cout);
+      return std::nullopt;
+    }
+    if (name == "version") {
+      std::cout << "jobqd " JOBQ_VERSION "\n";
+      return std::nullopt;
+    }
+    if (name == "config") options.config = value;
+    if (name == "check") options.check = true;
+    if (name == "set") {
+      const std::size_t equals = value.find('=');
+      if (equals == std::string::npos) throw jobq::ConfigError("--set " + value + ": write --set key=value");
+      options.settings.emplace_back(value.substr(0, equals), value.substr(equals + 1));
+    }
+  }
+  processor.checkRequired();
+  return options;
+}
+
+// The signals that end the server are taken by sigwait alone; every thread inherits the mask.
+sigset_t blockSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  return signals;
+}
+
+int serve(const Options& options) {
+  const jobq::Config config = jobq::loadConfig(options.config, options.settings);
+  jobq::Logger log(config.logLevel, config.logFormat);
+  if (options.check) {
+    jobq::House::check(config, log);
+    std::cout << options.config << " is fine\n";
+    return 0;
+  }
+  const sigset_t signals = blockSignals();
+  jobq::SystemClock clock;
+  jobq::House house(config, clock, log);
+  house.start();
+  int signal = 0;
+  sigwait(&signals, &signal);
+  log.write(jobq::LogLevel::information, "server.stopping", "running jobs get server.drain to finish");
+  const bool clean = house.stop();
+  log.write(jobq::LogLevel::information, "server.stopped", "all jobs are stored");
+  if (!clean) _exit(0);  // a handler's thread still runs in code that is about to be torn down
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const auto options = readOptions(argc, argv);
+    return options ? serve(*options) : 0;
+  } catch (const Poco::Exception& error) {
+    std::cerr << "jobqd: " << error.displayText() << "\n";
+  } catch (const std::exception& error) {
+    std::cerr << "jobqd: " << error.what() << "\n";
+  }
+  return 1;
+}

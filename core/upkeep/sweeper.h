@@ -1,0 +1,31 @@
+// Frees what has expired, ends what ran too long, and puts the jobs of dead workers back in line.
+#pragma once
+
+#include <functional>
+
+#include "core/base/periodic.h"
+#include "jobq/storage.h"
+
+namespace jobq {
+
+class Sweeper final : public Service {
+ public:
+  using Listener = std::function<void(const Swept&)>;
+
+  /// `listener` hears of every sweep that did something, on the sweeper's thread or the caller's of sweepAll().
+  Sweeper(Storage& storage, Clock& clock, Log& log, Listener listener);
+
+  void start() override { periodic_.start(); }
+  void stop() override { periodic_.stop(); }
+
+  /// Sweeps in bounded batches until nothing is left. Called before the first claim, it recovers the jobs that a dead
+  /// process held.
+  void sweepAll();
+
+ private:
+  Storage& storage_;
+  const Listener listener_;
+  Periodic periodic_;
+};
+
+}  // namespace jobq

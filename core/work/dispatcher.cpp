@@ -1,0 +1,205 @@
+#include "core/work/dispatcher.h"
+
+#include <algorithm>
+
+#include "core/base/ids.h"
+#include "core/jobs/wakeup.h"
+
+namespace jobq {
+namespace {
+
+constexpr Millis kStorageRetry{500};
+constexpr Millis kFirstBackoff{1'000};
+constexpr Millis kLongestBackoff{30'000};
+
+}  // namespace
+
+Dispatcher::Dispatcher(const Rooms& rooms, std::string node, const std::vector<EndpointPtr>& endpoints)
+    : rooms_(rooms), node_(std::move(node)) {
+  for (const EndpointPtr& endpoint : endpoints) {
+    if (endpoint->handler != nullptr) crews_[endpoint->id].endpoint = endpoint;
+  }
+}
+
+void Dispatcher::start() {
+  if (!thread_.joinable() && !stopping_) thread_ = std::thread([this] { loop(); });
+}
+
+void Dispatcher::stop() {
+  stopping_ = true;
+  rooms_.wakeup.nudge();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Dispatcher::loop() {
+  nameThread("dispatcher");
+  Instant until = rooms_.clock.now();
+  while (!stopping_) {
+    for (const EndpointId& endpoint : rooms_.wakeup.wait(rooms_.clock, until)) {
+      Lock lock(mutex_);
+      const auto crew = crews_.find(endpoint);
+      if (crew != crews_.end()) crew->second.jobsMayWait = true;
+    }
+    if (stopping_) return;
+    try {
+      look();
+      until = nextLook();
+    } catch (const StorageError& error) {
+      rooms_.log.write(LogLevel::error, "dispatcher.storage", error.what());
+      until = rooms_.clock.now() + kStorageRetry;
+    }
+  }
+}
+
+void Dispatcher::look() {
+  dismissIdle();
+  while (!stopping_ && claimBatch()) {
+  }
+  hireWhereNeeded();
+}
+
+bool Dispatcher::claimBatch() {
+  std::vector<ClaimWant> wants;
+  {
+    Lock lock(mutex_);
+    for (const auto& [id, crew] : crews_) {
+      if (!crew.jobsMayWait) continue;
+      ClaimWant want{id, {}};
+      for (const auto& [worker, member] : crew.members) {
+        if (member.duty == Duty::idle) want.workers.push_back(worker);
+      }
+      if (!want.workers.empty()) wants.push_back(std::move(want));
+    }
+  }
+  if (wants.empty()) return false;
+
+  std::vector<ClaimedJob> jobs = rooms_.storage.leases().claim(wants, Holder{node_, Holder::Kind::process, {}});
+  {
+    Lock lock(mutex_);
+    for (const ClaimedJob& job : jobs) crews_[job.endpoint].members[job.worker] = {Duty::busy, job.startedAt};
+    for (const ClaimWant& want : wants) {
+      const auto got = std::count_if(jobs.begin(), jobs.end(),
+                                     [&want](const ClaimedJob& job) { return job.endpoint == want.endpoint; });
+      // A job that was put in line after this claim has rung the bell again.
+      if (static_cast<std::size_t>(got) < want.workers.size()) crews_[want.endpoint].jobsMayWait = false;
+    }
+  }
+  const bool any = !jobs.empty();
+  for (ClaimedJob& job : jobs) rooms_.executor.assign(std::move(job));
+  return any;
+}
+
+void Dispatcher::dismissIdle() {
+  const Instant now = rooms_.clock.now();
+  std::vector<WorkerId> leaving;
+  {
+    Lock lock(mutex_);
+    for (auto& [id, crew] : crews_) {
+      std::size_t staying = crew.members.size() - count(crew, Duty::leaving);
+      for (auto& [worker, member] : crew.members) {
+        if (staying <= crew.endpoint->workersMin) break;
+        if (member.duty != Duty::idle || member.since + crew.endpoint->idleTimeout > now) continue;
+        if (crew.jobsMayWait) continue;
+        member.duty = Duty::leaving;
+        leaving.push_back(worker);
+        --staying;
+      }
+    }
+  }
+  for (const WorkerId& worker : leaving) rooms_.executor.dismiss(worker);
+}
+
+void Dispatcher::hireWhereNeeded() {
+  std::vector<EndpointPtr> endpoints;
+  {
+    Lock lock(mutex_);
+    for (const auto& [id, crew] : crews_) endpoints.push_back(crew.endpoint);
+  }
+  for (const EndpointPtr& endpoint : endpoints) {
+    while (!stopping_ && wantsOneMore(endpoint->id)) hire(endpoint);
+  }
+}
+
+bool Dispatcher::wantsOneMore(const EndpointId& id) {
+  {
+    Lock lock(mutex_);
+    const Crew& crew = crews_[id];
+    const std::size_t size = crew.members.size() - count(crew, Duty::leaving);
+    if (rooms_.clock.now() < crew.startAfter || size >= crew.endpoint->workersMax) return false;
+    if (size < crew.endpoint->workersMin) return true;
+    if (!crew.jobsMayWait || count(crew, Duty::idle) + count(crew, Duty::starting) > 0) return false;
+  }
+  // api.md, "policy object": a low-priority job does not trigger scaling.
+  const EndpointCounts waiting = rooms_.storage.jobs().counts(id);
+  return waiting.inQueue > waiting.inQueueLow;
+}
+
+void Dispatcher::hire(const EndpointPtr& endpoint) {
+  const WorkerId worker = newWorkerId();
+  {
+    Lock lock(mutex_);
+    crews_[endpoint->id].members[worker] = {Duty::starting, rooms_.clock.now()};
+  }
+  rooms_.executor.hire(endpoint, worker, *this);
+}
+
+void Dispatcher::workerReady(const EndpointId& endpoint, const WorkerId& worker) {
+  {
+    Lock lock(mutex_);
+    Crew& crew = crews_[endpoint];
+    crew.members[worker] = {Duty::idle, rooms_.clock.now()};
+    crew.backoff = Millis(0);
+  }
+  rooms_.wakeup.nudge();
+}
+
+void Dispatcher::workerGone(const EndpointId& endpoint, const WorkerId& worker, const std::string& failure) {
+  {
+    Lock lock(mutex_);
+    Crew& crew = crews_[endpoint];
+    crew.members.erase(worker);
+    if (!failure.empty()) {
+      crew.backoff = std::clamp(crew.backoff * 2, kFirstBackoff, kLongestBackoff);
+      crew.startAfter = rooms_.clock.now() + crew.backoff;
+    }
+  }
+  if (!failure.empty()) {
+    rooms_.log.write(LogLevel::error, "worker.failed", "a worker of " + endpoint + " cannot work: " + failure);
+  }
+  rooms_.wakeup.nudge();
+}
+
+Instant Dispatcher::nextLook() const {
+  Instant next = Instant::max();
+  const Instant now = rooms_.clock.now();
+  Lock lock(mutex_);
+  for (const auto& [id, crew] : crews_) {
+    if (crew.startAfter > now) next = std::min(next, crew.startAfter);
+    if (crew.members.size() <= crew.endpoint->workersMin) continue;
+    for (const auto& [worker, member] : crew.members) {
+      if (member.duty == Duty::idle) next = std::min(next, member.since + crew.endpoint->idleTimeout);
+    }
+  }
+  return next;
+}
+
+WorkerCounts Dispatcher::counts(const EndpointId& endpoint) const {
+  WorkerCounts counts;
+  Lock lock(mutex_);
+  const auto found = crews_.find(endpoint);
+  if (found == crews_.end()) return counts;
+  const Crew& crew = found->second;
+  counts.idle = static_cast<std::uint32_t>(count(crew, Duty::idle));
+  counts.ready = counts.idle;
+  counts.initializing = static_cast<std::uint32_t>(count(crew, Duty::starting));
+  counts.running = static_cast<std::uint32_t>(count(crew, Duty::busy));
+  counts.throttled = rooms_.clock.now() < crew.startAfter ? 1 : 0;
+  return counts;
+}
+
+std::size_t Dispatcher::count(const Crew& crew, Duty duty) {
+  return static_cast<std::size_t>(
+      std::count_if(crew.members.begin(), crew.members.end(), [duty](const auto& m) { return m.second.duty == duty; }));
+}
+
+}  // namespace jobq

@@ -1,0 +1,80 @@
+// Room 7 (dispatch): who has a free slot? One thread claims jobs in batches for all workers that are free, on all
+// endpoints at once, and keeps the number of workers between workersMin and workersMax: one more while normal jobs wait
+// and nobody is free, one less when one was idle for the endpoint's idleTimeout.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/base/service.h"
+#include "core/endpoints/endpoint.h"
+#include "core/work/executor.h"
+#include "jobq/storage.h"
+#include "jobq/worker_store.h"
+
+namespace jobq {
+
+class Wakeup;
+
+class Dispatcher final : public Service, private WorkerEvents {
+ public:
+  struct Rooms {
+    Storage& storage;
+    Wakeup& wakeup;
+    Executor& executor;
+    Clock& clock;
+    Log& log;
+  };
+  Dispatcher(const Rooms& rooms, std::string node, const std::vector<EndpointPtr>& endpoints);
+  ~Dispatcher() override { stop(); }
+
+  void start() override;
+
+  /// No job is claimed and no worker hired afterwards; workers go on with what they have.
+  void stop() override;
+
+  /// This node's workers at the moment. Any thread.
+  WorkerCounts counts(const EndpointId& endpoint) const;
+
+ private:
+  enum class Duty { starting, idle, busy, leaving };
+  struct Member {
+    Duty duty = Duty::starting;
+    Instant since{};
+  };
+  // The workers of one endpoint.
+  struct Crew {
+    EndpointPtr endpoint;
+    std::map<WorkerId, Member> members;
+    bool jobsMayWait = true;  // cleared when a claim came back short
+    Instant startAfter{};     // no hiring before, after a worker failed to start
+    Millis backoff{0};
+  };
+
+  void workerReady(const EndpointId& endpoint, const WorkerId& worker) override;
+  void workerGone(const EndpointId& endpoint, const WorkerId& worker, const std::string& failure) override;
+
+  void loop();
+  void look();
+  bool claimBatch();
+  void dismissIdle();
+  void hireWhereNeeded();
+  bool wantsOneMore(const EndpointId& endpoint);
+  void hire(const EndpointPtr& endpoint);
+  Instant nextLook() const;
+
+  static std::size_t count(const Crew& crew, Duty duty);
+
+  const Rooms rooms_;
+  const std::string node_;
+
+  mutable Mutex mutex_;
+  std::map<EndpointId, Crew> crews_ JOBQ_GUARDED_BY(mutex_);
+  std::atomic<bool> stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace jobq

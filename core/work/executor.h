@@ -1,0 +1,39 @@
+// Room 8 (workbench): where does it run? An executor keeps workers; the dispatcher decides how many there are and what
+// each of them does. Today a worker is a thread; a child process and a remote machine use the same verbs.
+#pragma once
+
+#include <string>
+
+#include "core/endpoints/endpoint.h"
+#include "jobq/lease_store.h"
+
+namespace jobq {
+
+/// What an executor tells the dispatcher, from any of its threads.
+class WorkerEvents {
+ public:
+  virtual ~WorkerEvents() = default;
+
+  /// The worker has no job and can take one: after its start, and after each job.
+  virtual void workerReady(const EndpointId& endpoint, const WorkerId& worker) = 0;
+
+  /// The worker has ended. `failure` is why it could not start; empty when it was dismissed.
+  virtual void workerGone(const EndpointId& endpoint, const WorkerId& worker, const std::string& failure) = 0;
+};
+
+/// One thread gives the orders (the dispatcher's).
+class Executor {
+ public:
+  virtual ~Executor() = default;
+
+  /// Starts a worker; workerReady or workerGone follows.
+  virtual void hire(const EndpointPtr& endpoint, const WorkerId& worker, WorkerEvents& events) = 0;
+
+  /// Gives a job to a worker that is ready.
+  virtual void assign(ClaimedJob job) = 0;
+
+  /// Ends a worker that is ready; workerGone follows.
+  virtual void dismiss(const WorkerId& worker) = 0;
+};
+
+}  // namespace jobq

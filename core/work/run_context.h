@@ -1,0 +1,37 @@
+// What a handler sees of its job (room 9's window to the house).
+#pragma once
+
+#include <string>
+
+#include "jobq/job_handler.h"
+#include "jobq/storage.h"
+
+namespace jobq {
+
+inline constexpr std::size_t kMaxOutput = 20UL << 20;       ///< decisions.md: output limit, 20 MB
+inline constexpr std::size_t kMaxChunkTotal = 256UL << 20;  ///< decisions.md: a job's chunks in all
+
+/// The thread that runs the job. StorageError passes through the reports.
+class RunContext final : public JobContext {
+ public:
+  RunContext(Storage& storage, const ClaimedJob& job, std::string s3Config, std::stop_token stop)
+      : storage_(storage), job_(job), s3Config_(std::move(s3Config)), stop_(std::move(stop)) {}
+
+  const JobId& id() const override { return job_.lease.job; }
+  std::uint32_t attempt() const override { return job_.lease.attempt; }
+  std::stop_token stopToken() const override { return stop_; }
+  Instant deadline() const override { return job_.deadline; }
+  std::string_view s3Config() const override { return s3Config_; }
+  void emit(std::string_view chunk, std::string_view metrics) override;
+  void progress(std::string_view json) override;
+  void log(LogLevel level, std::string_view line) override;
+
+ private:
+  Storage& storage_;
+  const ClaimedJob& job_;
+  const std::string s3Config_;
+  const std::stop_token stop_;
+  std::size_t chunkBytes_ = 0;
+};
+
+}  // namespace jobq

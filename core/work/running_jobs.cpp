@@ -1,0 +1,26 @@
+#include "core/work/running_jobs.h"
+
+namespace jobq {
+
+RunningJobs::Entry::Entry(RunningJobs& jobs, const LeaseRef& lease) : jobs_(jobs), lease_(lease) {
+  Lock lock(jobs_.mutex_);
+  jobs_.running_.emplace(std::pair(lease.job, lease.attempt), source_);
+}
+
+RunningJobs::Entry::~Entry() {
+  Lock lock(jobs_.mutex_);
+  jobs_.running_.erase(std::pair(lease_.job, lease_.attempt));
+}
+
+void RunningJobs::stop(const LeaseRef& lease) {
+  std::stop_source source{std::nostopstate};
+  {
+    Lock lock(mutex_);
+    const auto found = running_.find(std::pair(lease.job, lease.attempt));
+    if (found != running_.end()) source = found->second;
+  }
+  // Callbacks of the handler run inside this call: not under the lock.
+  source.request_stop();
+}
+
+}  // namespace jobq

@@ -1,0 +1,37 @@
+// The jobs that run on this node, and how to tell them to stop: on the same node a stop token fires at once.
+#pragma once
+
+#include <map>
+#include <stop_token>
+
+#include "jobq/job.h"
+
+namespace jobq {
+
+/// Any thread.
+class RunningJobs {
+ public:
+  /// Registers a run for its scope.
+  class Entry {
+   public:
+    Entry(RunningJobs& jobs, const LeaseRef& lease);
+    ~Entry();
+    Entry(const Entry&) = delete;
+    Entry& operator=(const Entry&) = delete;
+    std::stop_token token() const { return source_.get_token(); }
+
+   private:
+    RunningJobs& jobs_;
+    const LeaseRef lease_;
+    std::stop_source source_;
+  };
+
+  /// Fires the token of that attempt, if it runs here.
+  void stop(const LeaseRef& lease);
+
+ private:
+  Mutex mutex_;
+  std::map<std::pair<JobId, std::uint32_t>, std::stop_source> running_ JOBQ_GUARDED_BY(mutex_);
+};
+
+}  // namespace jobq

@@ -1,0 +1,252 @@
+#include "core/work/thread_executor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/secret_box.h"
+#include "core/base/service.h"
+#include "core/jobs/job_service.h"
+#include "core/work/run_context.h"
+#include "jobq/json.h"
+
+namespace jobq {
+namespace {
+
+constexpr Millis kFirstPause{50};
+constexpr Millis kLongestPause{2'000};
+
+Outcome checkOutput(std::string output) {
+  if (output.size() > kMaxOutput) {
+    return Failed{"the output has " + std::to_string(output.size()) + " bytes, the limit is " +
+                      std::to_string(kMaxOutput) + ": upload large results and return their address",
+                  ""};
+  }
+  if (!json::valid(output)) return Failed{"the handler returned an output that is not JSON", ""};
+  return Completed{std::move(output)};
+}
+
+// Room 9. Whatever a handler throws is an outcome of the job, never an error of the server.
+Outcome runHandler(JobHandler& handler, std::string_view input, JobContext& context) {
+  try {
+    return checkOutput(handler.run(input, context));
+  } catch (const JobFailed& failure) {
+    const bool keep = failure.output().size() <= kMaxOutput && json::valid(failure.output());
+    return Failed{failure.what(), keep ? failure.output() : ""};
+  } catch (const std::exception& error) {
+    return Failed{error.what(), ""};
+  } catch (...) {
+    return Failed{"the handler threw something that is no std::exception", ""};
+  }
+}
+
+}  // namespace
+
+// Shared by the executor and the thread itself, so that an abandoned thread never uses freed memory of its own.
+class ThreadExecutor::Worker {
+ public:
+  Worker(const Rooms& rooms, EndpointPtr endpoint, WorkerId id, WorkerEvents& events)
+      : rooms_(rooms), endpoint_(std::move(endpoint)), id_(std::move(id)), events_(events) {}
+
+  // The worker's whole life. `onEnd` is the last thing that touches the executor.
+  void live() {
+    nameThread("worker");
+    std::string failure;
+    try {
+      const auto handler = endpoint_->handler->make(HandlerEnv{endpoint_->id, id_, endpoint_->env});
+      events_.workerReady(endpoint_->id, id_);
+      while (auto job = nextJob()) {
+        work(*handler, *job);
+        events_.workerReady(endpoint_->id, id_);
+      }
+    } catch (const std::exception& error) {
+      failure = error.what();
+    } catch (...) {
+      failure = "its handler threw something that is no std::exception";
+    }
+    events_.workerGone(endpoint_->id, id_, failure);
+  }
+
+  void give(ClaimedJob job) {
+    Lock lock(mutex_);
+    current_ = job.lease;
+    inbox_ = std::move(job);
+    changed_.notifyAll();
+  }
+
+  void dismiss() {
+    Lock lock(mutex_);
+    dismissed_ = true;
+    changed_.notifyAll();
+  }
+
+  // The lease of the job it still has, and no more attempts to record its outcome.
+  std::optional<LeaseRef> giveUp() {
+    Lock lock(mutex_);
+    givenUp_ = true;
+    changed_.notifyAll();
+    return current_;
+  }
+
+  const Endpoint& endpoint() const { return *endpoint_; }
+
+  std::thread thread;
+  bool ended = false;  // guarded by the executor's mutex
+
+ private:
+  std::optional<ClaimedJob> nextJob() {
+    Lock lock(mutex_);
+    current_.reset();
+    while (!inbox_ && !dismissed_) changed_.wait(mutex_);
+    return std::exchange(inbox_, std::nullopt);
+  }
+
+  void work(JobHandler& handler, const ClaimedJob& job) {
+    const RunningJobs::Entry entry(rooms_.running, job.lease);
+    Outcome outcome = Failed{};
+    try {
+      RunContext context(rooms_.storage, job, rooms_.secrets.open(job.s3Config), entry.token());
+      outcome = runHandler(handler, job.input, context);
+    } catch (const Error& error) {
+      outcome = Failed{error.what(), ""};
+    }
+    signOff(job.lease, outcome);
+  }
+
+  // Room 10. The slot keeps the outcome until it is stored or stale; the job is not run again meanwhile.
+  void signOff(const LeaseRef& lease, const Outcome& outcome) {
+    for (Millis pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
+      try {
+        if (rooms_.jobs.finish(lease, outcome) == Fenced::stale) {
+          rooms_.log.write(LogLevel::information, "job.stale", "the result of " + lease.job + " came too late");
+        }
+        return;
+      } catch (const StorageError& error) {
+        rooms_.log.write(LogLevel::error, "job.unfinished",
+                         "the result of " + lease.job + " cannot be stored yet: " + error.what());
+      }
+      const Instant again = rooms_.clock.now() + pause;
+      Lock lock(mutex_);
+      while (!givenUp_ && rooms_.clock.now() < again) rooms_.clock.waitUntil(mutex_, changed_, again);
+      if (givenUp_) return;
+    }
+  }
+
+  const Rooms rooms_;
+  const EndpointPtr endpoint_;
+  const WorkerId id_;
+  WorkerEvents& events_;
+
+  Mutex mutex_;
+  Condition changed_;
+  std::optional<ClaimedJob> inbox_ JOBQ_GUARDED_BY(mutex_);
+  std::optional<LeaseRef> current_ JOBQ_GUARDED_BY(mutex_);
+  bool dismissed_ JOBQ_GUARDED_BY(mutex_) = false;
+  bool givenUp_ JOBQ_GUARDED_BY(mutex_) = false;
+};
+
+void ThreadExecutor::hire(const EndpointPtr& endpoint, const WorkerId& id, WorkerEvents& events) {
+  reap();
+  auto worker = std::make_shared<Worker>(rooms_, endpoint, id, events);
+  Lock lock(mutex_);
+  workers_[id] = worker;
+  worker->thread = std::thread([this, worker] {
+    worker->live();
+    Lock ending(mutex_);
+    worker->ended = true;
+    ended_.notifyAll();
+  });
+}
+
+void ThreadExecutor::assign(ClaimedJob job) {
+  std::shared_ptr<Worker> worker;
+  {
+    Lock lock(mutex_);
+    worker = workers_.at(job.worker);
+  }
+  worker->give(std::move(job));
+}
+
+void ThreadExecutor::dismiss(const WorkerId& id) {
+  std::shared_ptr<Worker> worker;
+  {
+    Lock lock(mutex_);
+    const auto found = workers_.find(id);
+    if (found == workers_.end()) return;
+    worker = found->second;
+  }
+  worker->dismiss();
+}
+
+// Joins the threads that have ended.
+void ThreadExecutor::reap() {
+  std::vector<std::shared_ptr<Worker>> ended;
+  {
+    Lock lock(mutex_);
+    for (auto at = workers_.begin(); at != workers_.end();) {
+      if (at->second->ended) {
+        ended.push_back(std::move(at->second));
+        at = workers_.erase(at);
+      } else {
+        ++at;
+      }
+    }
+  }
+  for (const auto& worker : ended) worker->thread.join();
+}
+
+bool ThreadExecutor::awaitAllEnded(Instant deadline) {
+  Lock lock(mutex_);
+  const auto allEnded = [this]() JOBQ_REQUIRES(mutex_) {
+    return std::all_of(workers_.begin(), workers_.end(), [](const auto& entry) { return entry.second->ended; });
+  };
+  while (!allEnded() && rooms_.clock.now() < deadline) rooms_.clock.waitUntil(mutex_, ended_, deadline);
+  return allEnded();
+}
+
+// Sends unfinished jobs back in line and fires their stop tokens; returns the longest grace among their endpoints.
+Millis ThreadExecutor::stopRest() {
+  std::vector<std::shared_ptr<Worker>> rest;
+  {
+    Lock lock(mutex_);
+    for (const auto& [id, worker] : workers_) {
+      if (!worker->ended) rest.push_back(worker);
+    }
+  }
+  Millis grace{0};
+  for (const auto& worker : rest) {
+    const auto lease = worker->giveUp();
+    grace = std::max(grace, worker->endpoint().stopGrace);
+    if (!lease) continue;
+    try {
+      rooms_.jobs.release({*lease}, worker->endpoint().id);
+    } catch (const StorageError& error) {
+      rooms_.log.write(LogLevel::error, "drain.release",
+                       lease->job + " is still recorded as running, the next start counts it as lost: " + error.what());
+    }
+    rooms_.running.stop(*lease);
+  }
+  return grace;
+}
+
+std::size_t ThreadExecutor::stop(Millis drain) {
+  {
+    Lock lock(mutex_);
+    for (const auto& [id, worker] : workers_) worker->dismiss();
+  }
+  if (!awaitAllEnded(rooms_.clock.now() + drain)) {
+    const Millis grace = stopRest();
+    awaitAllEnded(rooms_.clock.now() + grace);
+  }
+  reap();
+  Lock lock(mutex_);
+  for (const auto& [id, worker] : workers_) {
+    rooms_.log.write(LogLevel::error, "worker.stuck",
+                     "worker " + id + " of " + worker->endpoint().id + " ignores its stop token and is abandoned");
+    worker->thread.detach();
+  }
+  const std::size_t abandoned = workers_.size();
+  workers_.clear();
+  return abandoned;
+}
+
+}  // namespace jobq

@@ -1,0 +1,53 @@
+// Room 8, the thread kind: a worker is a thread with its own handler.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "core/work/executor.h"
+#include "core/work/running_jobs.h"
+#include "jobq/storage.h"
+
+namespace jobq {
+
+class JobService;
+class SecretBox;
+
+/// Outlives every worker thread but those that stop() had to abandon.
+class ThreadExecutor final : public Executor {
+ public:
+  struct Rooms {
+    JobService& jobs;
+    Storage& storage;
+    RunningJobs& running;
+    const SecretBox& secrets;
+    Clock& clock;
+    Log& log;
+  };
+  explicit ThreadExecutor(const Rooms& rooms) : rooms_(rooms) {}
+  ~ThreadExecutor() override { stop(Millis(0)); }
+
+  void hire(const EndpointPtr& endpoint, const WorkerId& worker, WorkerEvents& events) override;
+  void assign(ClaimedJob job) override;
+  void dismiss(const WorkerId& worker) override;
+
+  /// Running jobs get `drain` to finish. The rest is told to stop, goes back in line, and gets its endpoint's stopGrace
+  /// to end. Returns the number of threads that did not: they are abandoned, and the process has to end with _exit.
+  std::size_t stop(Millis drain);
+
+ private:
+  class Worker;
+
+  void reap();
+  bool awaitAllEnded(Instant deadline);
+  Millis stopRest();
+
+  const Rooms rooms_;
+  Mutex mutex_;
+  Condition ended_;
+  std::map<WorkerId, std::shared_ptr<Worker>> workers_ JOBQ_GUARDED_BY(mutex_);
+};
+
+}  // namespace jobq

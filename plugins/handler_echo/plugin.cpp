@@ -1,0 +1,21 @@
+// The smallest handler there is: what comes in goes out. Copy this folder to start your own.
+#include "jobq/abi.h"
+#include "jobq/job_handler.h"
+
+namespace {
+
+class Echo final : public jobq::JobHandler {
+  std::string run(std::string_view input, jobq::JobContext&) override { return std::string(input); }
+};
+
+class EchoFactory final : public jobq::HandlerFactory {
+ public:
+  explicit EchoFactory(const jobq::PluginEnv&) {}
+  std::unique_ptr<jobq::JobHandler> make(const jobq::HandlerEnv&) override { return std::make_unique<Echo>(); }
+};
+
+constexpr jobq::abi::Entry kEntries[] = {jobq::abi::entry<jobq::HandlerFactory, EchoFactory>("echo", "1.0.0")};
+
+}  // namespace
+
+JOBQ_PLUGIN(kEntries)

@@ -1,0 +1,18 @@
+// First come, first served. The storage breaks ties by arrival, so equal ranks are all it takes.
+#include "jobq/abi.h"
+#include "jobq/queue_policy.h"
+
+namespace {
+
+class Fifo final : public jobq::QueuePolicy {
+ public:
+  explicit Fifo(const jobq::PluginEnv&) {}
+  std::string group(const jobq::JobSpec&) const override { return {}; }
+  std::int64_t rank(const jobq::JobSpec&, jobq::Instant, const jobq::GroupState&) const override { return 0; }
+};
+
+constexpr jobq::abi::Entry kEntries[] = {jobq::abi::entry<jobq::QueuePolicy, Fifo>("fifo", "1.0.0")};
+
+}  // namespace
+
+JOBQ_PLUGIN(kEntries)
