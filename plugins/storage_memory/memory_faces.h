@@ -1,0 +1,115 @@
+// The six faces of the memory storage. Each verb is one critical section over the shared state.
+#pragma once
+
+#include "memory_state.h"
+
+namespace jobq::memory {
+
+class Jobs final : public JobStore {
+ public:
+  explicit Jobs(State& state) : s_(state) {}
+  InsertResult insert(JobSpec job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) override;
+  std::optional<Job> find(const JobKey& key) override;
+  std::vector<Job> findFinished(std::span<const JobKey> keys) override;
+  CancelResult cancel(const JobKey& key) override;
+  RequeueResult requeue(const JobKey& key, const QueuePolicy& policy) override;
+  std::size_t purgeQueued(std::string_view endpoint) override;
+  std::optional<Instant> setTtl(const JobKey& key, Millis ttl) override;
+  JobPage list(const JobFilter& filter, const PageWindow& window) override;
+  EndpointCounts counts(std::string_view endpoint) override;
+  std::size_t remove(std::string_view endpoint, std::size_t batch) override;
+
+ private:
+  State& s_;
+};
+
+class Leases final : public LeaseStore {
+ public:
+  explicit Leases(State& state) : s_(state) {}
+  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder) override;
+  std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) override;
+  Fenced finish(const LeaseRef& lease, Outcome outcome) override;
+  Fenced progress(const LeaseRef& lease, std::string json) override;
+  std::size_t release(std::span<const LeaseRef> leases) override;
+  Swept sweep(std::size_t max) override;
+
+ private:
+  ClaimedJob take(Row& row, const WorkerId& worker, const Holder& holder, Instant now) JOBQ_REQUIRES(s_.mutex);
+  void timeOut(Row& row, Instant now, Swept& swept) JOBQ_REQUIRES(s_.mutex);
+  void lose(Row& row, Instant now, Swept& swept) JOBQ_REQUIRES(s_.mutex);
+  void dropOldDeliveries(Instant now) JOBQ_REQUIRES(s_.mutex);
+  State& s_;
+};
+
+class Chunks final : public ChunkStore {
+ public:
+  explicit Chunks(State& state) : s_(state) {}
+  Fenced append(const LeaseRef& lease, std::vector<Chunk> chunks) override;
+  std::optional<ChunkPage> take(const JobKey& key, std::size_t maxBytes) override;
+  std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) override;
+  Fenced appendLog(const LeaseRef& lease, std::vector<LogLine> lines) override;
+  std::optional<std::vector<LogLine>> readLog(const JobKey& key) override;
+
+ private:
+  State& s_;
+};
+
+class Outbox final : public OutboxStore {
+ public:
+  explicit Outbox(State& state) : s_(state) {}
+  std::vector<Delivery> claimDue(std::size_t max, Millis lease) override;
+  bool settle(std::string_view id, DeliveryState state) override;
+  bool reschedule(std::string_view id, Millis delay) override;
+  bool recordAttempt(std::string_view id, DeliveryAttempt attempt) override;
+  std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) override;
+  bool replay(std::string_view id) override;
+
+ private:
+  OutboxRow* owed(std::string_view id) JOBQ_REQUIRES(s_.mutex);
+  void setDue(OutboxRow& row, Instant due) JOBQ_REQUIRES(s_.mutex);
+  State& s_;
+};
+
+class Workers final : public WorkerStore {
+ public:
+  explicit Workers(Clock& clock) : clock_(clock) {}
+  void beat(std::string_view node, std::span<const EndpointWorkers> workers) override;
+  WorkerCounts count(std::string_view endpoint, std::string_view exceptNode) override;
+  std::vector<NodeInfo> nodes() override;
+
+ private:
+  struct Beat {
+    Instant at{};
+    std::vector<EndpointWorkers> workers;
+  };
+  void forgetOld() JOBQ_REQUIRES(mutex_);
+  Clock& clock_;
+  Mutex mutex_;
+  std::map<std::string, Beat, std::less<>> beats_ JOBQ_GUARDED_BY(mutex_);
+};
+
+class Records final : public RecordStore {
+ public:
+  explicit Records(Clock& clock) : clock_(clock) {}
+  CreateResult create(Record record) override;
+  UpdateResult update(Record record, std::uint64_t expectedVersion) override;
+  std::optional<Record> find(std::string_view kind, std::string_view id) override;
+  std::vector<Record> list(std::string_view kind) override;
+  bool remove(std::string_view kind, std::string_view id) override;
+  Changes changedSince(std::string_view kind, std::uint64_t version) override;
+
+ private:
+  struct Removal {
+    std::string kind;
+    std::string id;
+    Instant at{};
+  };
+  std::optional<std::string> takenBy(const Record& record) const JOBQ_REQUIRES(mutex_);
+  Clock& clock_;
+  Mutex mutex_;
+  std::map<std::pair<std::string, std::string>, Record> records_ JOBQ_GUARDED_BY(mutex_);
+  std::map<std::uint64_t, Removal> removals_ JOBQ_GUARDED_BY(mutex_);  // by version
+  std::uint64_t version_ JOBQ_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace jobq::memory

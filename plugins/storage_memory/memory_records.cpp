@@ -1,0 +1,83 @@
+#include <algorithm>
+
+#include "memory_faces.h"
+
+namespace jobq::memory {
+namespace {
+
+constexpr Millis kRememberRemovals{86'400'000};
+
+}  // namespace
+
+std::optional<std::string> Records::takenBy(const Record& record) const {
+  if (record.name.empty()) return std::nullopt;
+  for (const auto& [key, other] : records_) {
+    if (other.kind == record.kind && other.name == record.name && other.id != record.id) return other.id;
+  }
+  return std::nullopt;
+}
+
+CreateResult Records::create(Record record) {
+  Lock lock(mutex_);
+  const std::pair key(record.kind, record.id);
+  if (records_.contains(key)) return Taken{record.id};
+  if (auto other = takenBy(record)) return Taken{std::move(*other)};
+  record.version = ++version_;
+  record.changedAt = clock_.now();
+  records_.emplace(key, std::move(record));
+  return Stored{version_};
+}
+
+UpdateResult Records::update(Record record, std::uint64_t expectedVersion) {
+  Lock lock(mutex_);
+  const auto found = records_.find(std::pair(record.kind, record.id));
+  if (found == records_.end()) return NoRecord{};
+  if (found->second.version != expectedVersion) return Conflict{};
+  if (auto other = takenBy(record)) return Taken{std::move(*other)};
+  record.version = ++version_;
+  record.changedAt = clock_.now();
+  found->second = std::move(record);
+  return Stored{version_};
+}
+
+std::optional<Record> Records::find(std::string_view kind, std::string_view id) {
+  Lock lock(mutex_);
+  const auto found = records_.find(std::pair(std::string(kind), std::string(id)));
+  return found == records_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::vector<Record> Records::list(std::string_view kind) {
+  Lock lock(mutex_);
+  std::vector<Record> listed;
+  for (const auto& [key, record] : records_) {
+    if (record.kind == kind) listed.push_back(record);
+  }
+  return listed;
+}
+
+bool Records::remove(std::string_view kind, std::string_view id) {
+  Lock lock(mutex_);
+  if (records_.erase(std::pair(std::string(kind), std::string(id))) == 0) return false;
+  const Instant now = clock_.now();
+  removals_.emplace(++version_, Removal{std::string(kind), std::string(id), now});
+  std::erase_if(removals_, [now](const auto& entry) { return entry.second.at + kRememberRemovals <= now; });
+  return true;
+}
+
+Changes Records::changedSince(std::string_view kind, std::uint64_t version) {
+  Lock lock(mutex_);
+  Changes changes;
+  changes.version = version_;
+  for (const auto& [key, record] : records_) {
+    if (record.kind == kind && record.version > version) changes.changed.push_back(record);
+  }
+  std::sort(changes.changed.begin(), changes.changed.end(),
+            [](const Record& a, const Record& b) { return a.version < b.version; });
+  for (auto at = removals_.upper_bound(version); at != removals_.end(); ++at) {
+    const bool back = records_.contains(std::pair(at->second.kind, at->second.id));
+    if (at->second.kind == kind && !back) changes.removed.push_back(at->second.id);
+  }
+  return changes;
+}
+
+}  // namespace jobq::memory
