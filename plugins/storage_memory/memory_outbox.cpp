@@ -10,17 +10,17 @@ OutboxRow* Outbox::owed(std::string_view id) {
 }
 
 void Outbox::setDue(OutboxRow& row, Instant due) {
-  s_.byDue.erase({row.delivery.dueAt, row.delivery.id});
+  s_.byDue.erase({row.delivery.dueAt, row.sequence, row.delivery.id});
   row.delivery.dueAt = due;
-  s_.byDue.emplace(due, row.delivery.id);
+  s_.byDue.emplace(due, row.sequence, row.delivery.id);
 }
 
 std::vector<Delivery> Outbox::claimDue(std::size_t max, Millis lease) {
   Lock lock(s_.mutex);
   const Instant now = s_.retire();
   std::vector<Delivery> due;
-  while (due.size() < max && !s_.byDue.empty() && s_.byDue.begin()->first <= now) {
-    OutboxRow& row = s_.outbox.at(s_.byDue.begin()->second);
+  while (due.size() < max && !s_.byDue.empty() && std::get<Instant>(*s_.byDue.begin()) <= now) {
+    OutboxRow& row = s_.outbox.at(std::get<std::string>(*s_.byDue.begin()));
     due.push_back(row.delivery);
     setDue(row, now + lease);
   }
@@ -32,7 +32,7 @@ bool Outbox::settle(std::string_view id, DeliveryState state) {
   const Instant now = s_.retire();
   OutboxRow* row = owed(id);
   if (row == nullptr) return false;
-  s_.byDue.erase({row->delivery.dueAt, row->delivery.id});
+  s_.byDue.erase({row->delivery.dueAt, row->sequence, row->delivery.id});
   row->delivery.state = state;
   row->settledAt = now;
   return true;

@@ -67,7 +67,7 @@ void State::end(Row& row, JobState state, Instant now) {
   const std::string id = job.id + "." + std::to_string(job.attempt);
   outbox[id] =
       OutboxRow{Delivery{id, DeliveryState::owed, row.spec.webhook, job, row.spec.input, now, {}}, ++sequence, {}};
-  byDue.emplace(now, id);
+  byDue.emplace(now, sequence, id);
 }
 
 void State::sendBack(Row& row) {

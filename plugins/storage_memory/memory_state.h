@@ -64,7 +64,7 @@ struct State {
   std::map<PromiseKey, Promise> promises JOBQ_GUARDED_BY(mutex);
   std::set<std::pair<Instant, PromiseKey>> promiseExpiry JOBQ_GUARDED_BY(mutex);
   std::map<std::string, OutboxRow, std::less<>> outbox JOBQ_GUARDED_BY(mutex);
-  std::set<std::pair<Instant, std::string>> byDue JOBQ_GUARDED_BY(mutex);
+  std::set<std::tuple<Instant, std::uint64_t, std::string>> byDue JOBQ_GUARDED_BY(mutex);
   std::uint64_t sequence JOBQ_GUARDED_BY(mutex) = 0;
   Swept unreported JOBQ_GUARDED_BY(mutex);  // what retire() did since the last sweep
 

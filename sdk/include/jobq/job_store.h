@@ -93,8 +93,8 @@ class JOBQ_VISIBLE JobStore {
   /// Removes every job that is IN_QUEUE at the endpoint; returns how many. No webhook is owed.
   virtual std::size_t purgeQueued(std::string_view endpoint) = 0;
 
-  /// The job expires at now + ttl instead, at least 1 s and at most 7 days after its submission; completion and retry
-  /// do not change that again. Returns the new expiry, or nothing when the job is absent.
+  /// The job expires at now + max(ttl, kTtlFloor) instead, at most kTtlCeiling after its submission; completion and
+  /// retry do not change that again. Returns the new expiry, or nothing when the job is absent.
   virtual std::optional<Instant> setTtl(const JobKey& key, Millis ttl) = 0;
 
   [[nodiscard]] virtual JobPage list(const JobFilter& filter, const PageWindow& window) = 0;
@@ -107,7 +107,7 @@ class JOBQ_VISIBLE JobStore {
   virtual std::size_t remove(std::string_view endpoint, std::size_t batch) = 0;
 };
 
-inline constexpr Millis kTtlFloor{1'000};
+inline constexpr Millis kTtlFloor{1'000};          ///< 1 s from now
 inline constexpr Millis kTtlCeiling{604'800'000};  ///< 7 days from the submission
 
 }  // namespace jobq

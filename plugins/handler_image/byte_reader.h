@@ -1,0 +1,36 @@
+// Numbers out of a file's bytes. Offsets beyond the end read as 0: callers check lengths where it matters.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace jobq::image {
+
+/// Borrows the bytes.
+class ByteReader {
+ public:
+  explicit ByteReader(std::string_view bytes) : bytes_(bytes) {}
+
+  std::size_t size() const { return bytes_.size(); }
+  std::uint32_t byte(std::size_t at) const { return at < bytes_.size() ? static_cast<unsigned char>(bytes_[at]) : 0U; }
+  /// `count` is 1 to 4 bytes.
+  std::uint32_t big(std::size_t at, std::size_t count) const {
+    std::uint32_t value = 0;
+    for (std::size_t i = 0; i < count; ++i) value = value << 8 | byte(at + i);
+    return value;
+  }
+  std::uint32_t little(std::size_t at, std::size_t count) const {
+    std::uint32_t value = 0;
+    for (std::size_t i = count; i > 0; --i) value = value << 8 | byte(at + i - 1);
+    return value;
+  }
+  std::string_view text(std::size_t at, std::size_t count) const {
+    return at <= bytes_.size() ? bytes_.substr(at, count) : std::string_view();
+  }
+
+ private:
+  std::string_view bytes_;
+};
+
+}  // namespace jobq::image

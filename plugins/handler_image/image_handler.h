@@ -1,0 +1,23 @@
+// One worker of the image handler. The input and output are in image_request.h.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "image_limits.h"
+#include "jobq/job_handler.h"
+
+namespace jobq::image {
+
+/// Stateless between jobs. Runs as JobHandler says.
+class ImageHandler final : public JobHandler {
+ public:
+  explicit ImageHandler(const ImageLimits& limits) : limits_(limits) {}
+
+  std::string run(std::string_view input, JobContext& context) override;
+
+ private:
+  const ImageLimits limits_;
+};
+
+}  // namespace jobq::image

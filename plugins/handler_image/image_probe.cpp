@@ -1,0 +1,60 @@
+#include "image_probe.h"
+
+#include "byte_reader.h"
+
+namespace jobq::image {
+
+namespace {
+
+constexpr std::string_view kPngSignature = "\x89PNG\r\n\x1a\n";
+constexpr std::string_view kJpegSignature = "\xff\xd8\xff";
+
+std::variant<Probe, ProbeFault> probePng(ByteReader file) {
+  constexpr std::size_t kHeaderEnd = 33;
+  if (file.size() < kHeaderEnd || file.text(12, 4) != "IHDR") {
+    return ProbeFault{"is a PNG that ends within its header; send the whole file"};
+  }
+  return Probe{Format::png, file.big(16, 4), file.big(20, 4)};
+}
+
+std::variant<Probe, ProbeFault> probeWebp(ByteReader file) {
+  constexpr std::size_t kHeaderEnd = 30;
+  constexpr std::uint32_t kAnimated = 0x02;
+  if (file.size() < kHeaderEnd) return ProbeFault{"is a WebP that ends within its header; send the whole file"};
+  const std::string_view kind = file.text(12, 4);
+  if (kind == "VP8 " && file.text(23, 3) == "\x9d\x01\x2a") {
+    return Probe{Format::webp, file.little(26, 2) & 0x3fff, file.little(28, 2) & 0x3fff};
+  }
+  if (kind == "VP8L" && file.byte(20) == 0x2f) {
+    const std::uint32_t bits = file.little(21, 4);
+    return Probe{Format::webp, (bits & 0x3fff) + 1, (bits >> 14 & 0x3fff) + 1};
+  }
+  if (kind == "VP8X") {
+    if ((file.byte(20) & kAnimated) != 0) {
+      return ProbeFault{"is an animated WebP, which is not supported; send a still picture"};
+    }
+    return Probe{Format::webp, file.little(24, 3) + 1, file.little(27, 3) + 1};
+  }
+  return ProbeFault{"is a WebP whose header is damaged; send the whole, unchanged file"};
+}
+
+std::variant<Probe, ProbeFault> probeBySignature(std::string_view bytes) {
+  if (bytes.starts_with(kPngSignature)) return probePng(ByteReader(bytes));
+  if (bytes.starts_with(kJpegSignature)) return probeJpeg(bytes);
+  if (bytes.starts_with("RIFF") && ByteReader(bytes).text(8, 4) == "WEBP") return probeWebp(ByteReader(bytes));
+  return ProbeFault{"is not a JPEG, PNG or WebP file; send one of these"};
+}
+
+}  // namespace
+
+std::variant<Probe, ProbeFault> probe(std::string_view bytes) {
+  if (bytes.empty()) return ProbeFault{"is empty; send a JPEG, PNG or WebP file"};
+  auto result = probeBySignature(bytes);
+  const auto* found = std::get_if<Probe>(&result);
+  if (found != nullptr && found->pixels() == 0) {
+    return ProbeFault{"has a header with a width or height of 0; send the whole, unchanged file"};
+  }
+  return result;
+}
+
+}  // namespace jobq::image

@@ -1,0 +1,93 @@
+#include "trial_run.h"
+
+#include <time.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <vector>
+
+#include "jobq/error.h"
+#include "pause.h"
+
+namespace jobq::trial {
+
+namespace {
+
+constexpr std::size_t kMegabyte = 1024 * 1024;
+constexpr std::size_t kPage = 4096;
+constexpr int kExitStatus = 3;
+
+// Processor time, not the clock: a burn is a load, and has to be one on a busy machine and under a manual clock too.
+Millis processorTime() {
+  timespec spent{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
+  return Millis(spent.tv_sec * 1000 + spent.tv_nsec / 1'000'000);
+}
+
+void burn(Millis duration, const Pause& pause) {
+  const Millis end = processorTime() + duration;
+  volatile std::uint64_t sum = 0;
+  while (processorTime() < end) {
+    for (std::uint64_t i = 0; i < 10'000; ++i) sum = sum + i * i;
+    pause.check("burning");
+  }
+}
+
+using Block = std::unique_ptr<char[]>;
+
+std::vector<Block> allocate(std::int64_t megabytes, const Pause& pause) {
+  std::vector<Block> blocks;
+  for (std::int64_t i = 0; i < megabytes; ++i) {
+    pause.check("allocating");
+    char* bytes = new (std::nothrow) char[kMegabyte];
+    if (bytes == nullptr) {
+      throw JobFailed("memory ended after " + std::to_string(i) + " MB of allocMb " + std::to_string(megabytes) +
+                      "; ask for less");
+    }
+    blocks.emplace_back(bytes);
+    // An untouched page costs nothing, and the compiler would drop plain writes that nobody reads.
+    for (std::size_t at = 0; at < kMegabyte; at += kPage) static_cast<volatile char*>(bytes)[at] = 1;
+  }
+  return blocks;
+}
+
+void emitChunks(const TrialRequest& request, JobContext& context, Pause& pause) {
+  const std::string data(static_cast<std::size_t>(request.chunkBytes), 'x');
+  for (std::int64_t i = 0; i < request.chunks; ++i) {
+    if (request.chunkWait > Millis(0)) pause.wait(request.chunkWait, "sending chunks");
+    pause.check("sending chunks");
+    context.emit("{\"chunk\":" + std::to_string(i) + ",\"data\":\"" + data + "\"}");
+  }
+}
+
+void crash(Crash how, Pause& pause) {
+  switch (how) {
+    case Crash::none: return;
+    case Crash::segv: std::raise(SIGSEGV); return;
+    case Crash::abort: std::abort();
+    // Not std::exit: destructors of a server whose threads still run would crash it in some other way.
+    case Crash::exit: std::_Exit(kExitStatus);
+    case Crash::hang: pause.waitForEver("hanging");
+  }
+}
+
+}  // namespace
+
+std::string runTrial(const TrialRequest& request, JobContext& context, Clock& clock) {
+  Pause pause(clock, context.stopToken(), request.ignoreStop);
+  for (const std::string_view value : request.progress) context.progress(value);
+  if (request.sleep > Millis(0)) pause.wait(request.sleep, "sleeping");
+  if (request.burn > Millis(0)) burn(request.burn, pause);
+  const std::vector<Block> held = allocate(request.allocMb, pause);
+  emitChunks(request, context, pause);
+  for (const std::string& line : request.log) context.log(LogLevel::information, line);
+  if (request.failMessage) throw JobFailed(*request.failMessage);
+  if (request.throwMessage) throw std::runtime_error(*request.throwMessage);
+  crash(request.crash, pause);
+  return std::string(request.output);
+}
+
+}  // namespace jobq::trial

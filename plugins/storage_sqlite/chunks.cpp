@@ -1,0 +1,110 @@
+#include "chunks.h"
+
+#include "job_rows.h"
+
+namespace jobq::sqlite {
+namespace {
+
+/// The chunks from number `from` on that fit: at least one, if there is one.
+ChunkPage pageFrom(Connection& connection, const JobRow& row, std::int64_t from, std::size_t maxBytes) {
+  ChunkPage page;
+  page.next = static_cast<std::uint64_t>(from);
+  page.state = row.state;
+  page.attempt = row.attempt;
+  Query query = connection.query(
+      "SELECT size, partial, metrics, output FROM job_chunk WHERE num = ?1 AND seq >= ?2 ORDER BY seq");
+  query.bind(row.num, from);
+  std::size_t bytes = 0;
+  while (query.next()) {
+    bytes += query.size(0);
+    page.more = !page.chunks.empty() && bytes > maxBytes;
+    if (page.more) break;
+    page.chunks.push_back({query.text(3), query.text(2), query.flag(1)});
+    ++page.next;
+  }
+  return page;
+}
+
+void addChunk(Step& step, const JobRow& row, std::int64_t seq, const Chunk& chunk) {
+  step.db.query("INSERT INTO job_chunk (num, seq, partial, size, metrics, output) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")
+      .bind(row.num, seq, chunk.partial, chunk.output.size() + chunk.metrics.size(), Bytes{chunk.metrics},
+            Bytes{chunk.output})
+      .run();
+}
+
+/// `taken` is where the next caller starts.
+std::optional<ChunkPage> takeNow(Step& step, const JobKey& key, std::size_t maxBytes) {
+  const auto row = findRow(step.db, key, step.now);
+  if (!row) return std::nullopt;
+  ChunkPage page = pageFrom(step.db, *row, row->taken, maxBytes);
+  if (!page.chunks.empty()) {
+    step.db.query("UPDATE job SET taken = ?2 WHERE num = ?1").bind(row->num, page.next).run();
+  }
+  return page;
+}
+
+}  // namespace
+
+Fenced Chunks::append(const LeaseRef& lease, std::vector<Chunk> chunks) {
+  return writer_.write([&](Step& step) {
+    const auto row = findHeld(step.db, lease, step.now);
+    if (!row) return Fenced::stale;
+    std::int64_t seq = row->chunks;
+    for (const Chunk& chunk : chunks) addChunk(step, *row, seq++, chunk);
+    step.db.query("UPDATE job SET chunks = ?2 WHERE num = ?1").bind(row->num, seq).run();
+    return Fenced::accepted;
+  });
+}
+
+// Those who wait for a chunk ask often: the writer is bothered only when there is one to hand out.
+std::optional<ChunkPage> Chunks::take(const JobKey& key, std::size_t maxBytes) {
+  const auto row = readers_.read([&](Connection& connection) { return findRow(connection, key, clock_.now()); });
+  if (!row) return std::nullopt;
+  if (row->taken == row->chunks) {
+    return ChunkPage{{}, static_cast<std::uint64_t>(row->taken), false, row->state, row->attempt};
+  }
+  return writer_.write([&](Step& step) { return takeNow(step, key, maxBytes); });
+}
+
+std::optional<ChunkPage> Chunks::read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) {
+  return readers_.read([&](Connection& connection) -> std::optional<ChunkPage> {
+    const Snapshot snapshot(connection);
+    const auto row = findRow(connection, key, clock_.now());
+    if (!row) return std::nullopt;
+    return pageFrom(connection, *row, static_cast<std::int64_t>(offset), maxBytes);
+  });
+}
+
+Fenced Chunks::appendLog(const LeaseRef& lease, std::vector<LogLine> lines) {
+  constexpr auto kKept = static_cast<std::int64_t>(kMaxLogLines);
+  return writer_.write([&](Step& step) {
+    const auto row = findHeld(step.db, lease, step.now);
+    if (!row) return Fenced::stale;
+    std::int64_t seq = row->logLines;
+    const std::int64_t after = seq + static_cast<std::int64_t>(lines.size());
+    for (const LogLine& line : lines) {
+      if (seq++ < after - kKept) continue;
+      step.db.query("INSERT INTO job_log (num, seq, at, level, text) VALUES (?1, ?2, ?3, ?4, ?5)")
+          .bind(row->num, seq, step.now, static_cast<int>(line.level), line.text)
+          .run();
+    }
+    step.db.query("DELETE FROM job_log WHERE num = ?1 AND seq <= ?2").bind(row->num, after - kKept).run();
+    step.db.query("UPDATE job SET log_lines = ?2 WHERE num = ?1").bind(row->num, after).run();
+    return Fenced::accepted;
+  });
+}
+
+std::optional<std::vector<LogLine>> Chunks::readLog(const JobKey& key) {
+  return readers_.read([&](Connection& connection) -> std::optional<std::vector<LogLine>> {
+    const Snapshot snapshot(connection);
+    const auto row = findRow(connection, key, clock_.now());
+    if (!row) return std::nullopt;
+    Query query = connection.query("SELECT at, level, text FROM job_log WHERE num = ?1 ORDER BY seq");
+    query.bind(row->num);
+    std::vector<LogLine> lines;
+    while (query.next()) lines.push_back({query.instant(0), static_cast<LogLevel>(query.integer(1)), query.text(2)});
+    return lines;
+  });
+}
+
+}  // namespace jobq::sqlite

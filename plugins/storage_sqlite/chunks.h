@@ -1,0 +1,27 @@
+// Storage, face 3: chunks and logs of a job.
+#pragma once
+
+#include "jobq/storage.h"
+#include "readers.h"
+#include "writer.h"
+
+namespace jobq::sqlite {
+
+/// Any thread. The writer and readers outlive it.
+class Chunks final : public ChunkStore {
+ public:
+  Chunks(Writer& writer, Readers& readers, Clock& clock) : writer_(writer), readers_(readers), clock_(clock) {}
+
+  Fenced append(const LeaseRef& lease, std::vector<Chunk> chunks) override;
+  std::optional<ChunkPage> take(const JobKey& key, std::size_t maxBytes) override;
+  std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) override;
+  Fenced appendLog(const LeaseRef& lease, std::vector<LogLine> lines) override;
+  std::optional<std::vector<LogLine>> readLog(const JobKey& key) override;
+
+ private:
+  Writer& writer_;
+  Readers& readers_;
+  Clock& clock_;
+};
+
+}  // namespace jobq::sqlite

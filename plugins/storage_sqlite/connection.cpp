@@ -1,0 +1,77 @@
+#include "connection.h"
+
+#include <Poco/Data/SQLite/Connector.h>
+#include <Poco/Data/SQLite/Utility.h>
+#include <Poco/Data/Session.h>
+#include <Poco/Exception.h>
+
+namespace jobq::sqlite {
+namespace {
+
+constexpr int kBusyMillis = 5'000;
+
+/// SQLite reads the name as a URI, in which these bytes would mean something.
+std::string uriOf(const std::filesystem::path& file, Connection::Access access) {
+  std::string uri("file:");
+  for (const char c : file.string()) {
+    switch (c) {
+      case '%': uri += "%25"; break;
+      case '?': uri += "%3f"; break;
+      case '#': uri += "%23"; break;
+      default: uri += c;
+    }
+  }
+  return uri + (access == Connection::Access::readOnly ? "?mode=ro" : "?mode=rw");
+}
+
+std::unique_ptr<Poco::Data::Session> openSession(const std::filesystem::path& file, Connection::Access access) {
+  Poco::Data::SQLite::Connector::registerConnector();
+  try {
+    return std::make_unique<Poco::Data::Session>(Poco::Data::SQLite::Connector::KEY, uriOf(file, access));
+  } catch (const Poco::Exception& error) {
+    throw StorageError("cannot open " + file.string() + ": " + error.displayText());
+  }
+}
+
+}  // namespace
+
+Connection::Connection(const std::filesystem::path& file, Access access)
+    : session_(openSession(file, access)), handle_(Poco::Data::SQLite::Utility::dbHandle(*session_)) {
+  sqlite3_extended_result_codes(handle_, 1);
+  sqlite3_busy_timeout(handle_, kBusyMillis);
+  sqlite3_wal_autocheckpoint(handle_, 0);
+  execute("PRAGMA temp_store=MEMORY");
+  if (access == Access::readOnly) {
+    execute("PRAGMA query_only=1");
+    execute("PRAGMA cache_size=-4000");
+  } else {
+    execute("PRAGMA cache_size=-32000");
+    execute("PRAGMA secure_delete=FAST");
+  }
+}
+
+// The statements have to be gone before their session is closed: members die in reverse order.
+Connection::~Connection() = default;
+
+Query Connection::query(const char* sql) {
+  auto& statement = statements_[sql];
+  if (!statement) statement = std::make_unique<Statement>(handle_, sql);
+  return Query(statement->handle());
+}
+
+void Connection::execute(const std::string& sql) {
+  const Statement once(handle_, sql.c_str());
+  Query(once.handle()).run();
+}
+
+Snapshot::Snapshot(Connection& connection) : connection_(connection) { connection_.query("BEGIN").run(); }
+
+Snapshot::~Snapshot() {
+  try {
+    connection_.query("COMMIT").run();
+  } catch (const StorageError&) {
+    // A failed read has ended the transaction already, and its own error is on the way.
+  }
+}
+
+}  // namespace jobq::sqlite

@@ -1,0 +1,100 @@
+#include "counters.h"
+
+namespace jobq::sqlite {
+
+Tally& Tally::operator+=(const Tally& other) noexcept {
+  for (std::size_t i = 0; i < kStates; ++i) jobs[i] += other.jobs[i];
+  queuedLow += other.queuedLow;
+  completed += other.completed;
+  failed += other.failed;
+  retried += other.retried;
+  return *this;
+}
+
+void CounterChanges::place(const std::string& endpoint, JobState state, bool low, std::int64_t jobs) {
+  Tally& tally = at(endpoint).tally;
+  tally.jobs[static_cast<std::size_t>(state)] += jobs;
+  if (low && state == JobState::inQueue) tally.queuedLow += jobs;
+}
+
+void CounterChanges::moved(const std::string& endpoint, JobState from, JobState to, bool low) {
+  place(endpoint, from, low, -1);
+  place(endpoint, to, low, 1);
+}
+
+void CounterChanges::ended(const std::string& endpoint, JobState from, JobState to, bool low) {
+  moved(endpoint, from, to, low);
+  if (to == JobState::completed) ++at(endpoint).tally.completed;
+  if (to == JobState::failed || to == JobState::timedOut) ++at(endpoint).tally.failed;
+}
+
+void CounterChanges::forget(const std::string& endpoint) { at(endpoint) = Change{{}, true}; }
+
+void CounterChanges::append(const CounterChanges& later) {
+  for (const auto& [endpoint, change] : later.endpoints_) {
+    Change& mine = at(endpoint);
+    if (change.forgotten) mine = Change{{}, true};
+    mine.tally += change.tally;
+  }
+}
+
+void CounterChanges::persist(Connection& connection) const {
+  for (const auto& [endpoint, change] : endpoints_) {
+    if (change.forgotten) connection.query("DELETE FROM endpoint_count WHERE endpoint = ?1").bind(endpoint).run();
+    const Tally& tally = change.tally;
+    if (!tally.hasTotals()) continue;
+    connection
+        .query(
+            "INSERT INTO endpoint_count (endpoint, completed, failed, retried) VALUES (?1, ?2, ?3, ?4) "
+            "ON CONFLICT (endpoint) DO UPDATE SET completed = completed + excluded.completed, "
+            "failed = failed + excluded.failed, retried = retried + excluded.retried")
+        .bind(endpoint, tally.completed, tally.failed, tally.retried)
+        .run();
+  }
+}
+
+void Counters::load(Connection& connection) {
+  std::map<std::string, Tally, std::less<>> loaded;
+  {
+    Query waiting = connection.query(
+        "SELECT endpoint, low, count(*) FROM job INDEXED BY job_waiting WHERE state = 0 GROUP BY endpoint, low");
+    while (waiting.next()) {
+      Tally& tally = loaded[waiting.text(0)];
+      tally.jobs[static_cast<std::size_t>(JobState::inQueue)] += waiting.integer(2);
+      if (waiting.flag(1)) tally.queuedLow += waiting.integer(2);
+    }
+  }
+  {
+    Query begun = connection.query(
+        "SELECT endpoint, state, count(*) FROM job INDEXED BY job_begun WHERE state > 0 GROUP BY endpoint, state");
+    while (begun.next()) loaded[begun.text(0)].jobs.at(begun.size(1)) = begun.integer(2);
+  }
+  Query totals = connection.query("SELECT endpoint, completed, failed, retried FROM endpoint_count");
+  while (totals.next()) {
+    Tally& tally = loaded[totals.text(0)];
+    tally.completed = totals.integer(1);
+    tally.failed = totals.integer(2);
+    tally.retried = totals.integer(3);
+  }
+  Lock lock(mutex_);
+  endpoints_ = std::move(loaded);
+}
+
+void Counters::apply(const CounterChanges& changes) {
+  Lock lock(mutex_);
+  for (const auto& [endpoint, change] : changes.endpoints_) {
+    if (change.forgotten) {
+      endpoints_[endpoint] = change.tally;
+    } else {
+      endpoints_[endpoint] += change.tally;
+    }
+  }
+}
+
+Tally Counters::of(std::string_view endpoint) const {
+  Lock lock(mutex_);
+  const auto found = endpoints_.find(endpoint);
+  return found == endpoints_.end() ? Tally{} : found->second;
+}
+
+}  // namespace jobq::sqlite

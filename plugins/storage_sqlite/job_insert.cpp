@@ -1,0 +1,74 @@
+// Room 5's step: a job gets its place in line, its rows and its idempotency record, or nothing.
+#include "job_rows.h"
+#include "jobs.h"
+#include "line.h"
+
+namespace jobq::sqlite {
+namespace {
+
+/// The answer of an earlier request under the same key, if there is one.
+std::optional<InsertResult> earlier(Step& step, const JobSpec& job, const Idempotency& promise) {
+  Query query = step.db.query(
+      "SELECT body_hash, job FROM idempotency WHERE endpoint = ?1 AND api_key = ?2 AND key = ?3 AND expires_at > ?4");
+  if (!query.bind(job.endpoint, job.apiKeyId, promise.key, step.now).next()) return std::nullopt;
+  if (query.text(0) != promise.bodyHash) return OtherBody{};
+  return Existing{query.text(1)};
+}
+
+void remember(Step& step, const JobSpec& job, const Idempotency& promise) {
+  step.db
+      .query(
+          "INSERT OR REPLACE INTO idempotency (endpoint, api_key, key, body_hash, job, expires_at) "
+          "VALUES (?1, ?2, ?3, ?4, ?5, ?6)")
+      .bind(job.endpoint, job.apiKeyId, promise.key, promise.bodyHash, job.id, step.now + kIdempotencyLife)
+      .run();
+}
+
+/// False: there is a row with this id.
+bool insertRow(Step& step, const JobSpec& job, std::int64_t num, std::int64_t rank) {
+  return step.db
+             .query(
+                 "INSERT INTO job (num, id, endpoint, state, low, rank, arrival, attempt, losses, retries, "
+                 "max_attempts, priority, execution_timeout, ttl, retention, submitted_at, queued_at, expires_at, "
+                 "expiry_fixed, owes, worker, chunks, taken, log_lines) "
+                 "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?1, 0, 0, 0, ?7, ?8, ?9, ?10, ?11, ?12, ?12, ?13, 0, ?14, '', 0, "
+                 "0, 0) ON CONFLICT (id) DO NOTHING")
+             .bind(num, job.id, job.endpoint, JobState::inQueue, job.policy.lowPriority, rank, job.maxAttempts,
+                   job.policy.priority, job.policy.executionTimeout, job.policy.ttl, job.retention, step.now,
+                   step.now + job.policy.ttl, !job.webhook.empty())
+             .change() == 1;
+}
+
+/// An expired job that was not swept yet is absent, so its id is free.
+void freeId(Step& step, const JobId& id) {
+  const auto holder = findRow(step.db, id, Instant::min());
+  if (!holder || holder->expiresAt > step.now) throw StorageError("job " + id + " exists already; make another id");
+  removeJob(step, *holder);
+}
+
+}  // namespace
+
+InsertResult Jobs::insert(JobSpec job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) {
+  return writer_.write([&](Step& step) { return insertNow(step, job, policy, idempotency); });
+}
+
+InsertResult Jobs::insertNow(Step& step, const JobSpec& job, const QueuePolicy& policy,
+                             const std::optional<Idempotency>& idempotency) {
+  if (idempotency) {
+    if (auto answer = earlier(step, job, *idempotency)) return *answer;
+    remember(step, job, *idempotency);
+  }
+  const std::int64_t rank = rankOf(step, job, policy);
+  const std::int64_t num = ++lastArrival_;
+  if (!insertRow(step, job, num, rank)) {
+    freeId(step, job.id);
+    if (!insertRow(step, job, num, rank)) throw StorageError("job " + job.id + " cannot be inserted");
+  }
+  step.db.query("INSERT INTO job_input (num, webhook, api_key, s3, input) VALUES (?1, ?2, ?3, ?4, ?5)")
+      .bind(num, job.webhook, job.apiKeyId, Bytes{job.s3Config}, Bytes{job.input})
+      .run();
+  step.counters.added(job.endpoint, job.policy.lowPriority);
+  return Inserted{};
+}
+
+}  // namespace jobq::sqlite

@@ -1,0 +1,144 @@
+// Face 1, the questions. Each is one statement or one snapshot on a reader; none of them waits for a writer.
+#include "job_reads.h"
+
+#include "jobq/transitions.h"
+#include "jobs.h"
+
+namespace jobq::sqlite {
+namespace {
+
+/// counts() takes off at most this many jobs that have expired and were not swept yet, so that it stays cheap after a
+/// night in which nobody swept; beyond it, it is too high until the sweep has caught up.
+constexpr int kExpiredBound = 10'000;
+
+#define JOBQ_WHOLE_JOB       \
+  "SELECT " JOBQ_JOB_COLUMNS \
+  ", error, progress, output FROM job LEFT JOIN job_output USING (num) LEFT JOIN job_progress USING (num) "
+
+Job wholeJobOf(const Query& query) {
+  Job job = jobOf(query);
+  job.error = query.text(kJobColumns);
+  job.progress = query.text(kJobColumns + 1);
+  job.output = query.text(kJobColumns + 2);
+  return job;
+}
+
+Tally countExpired(Connection& connection, std::string_view endpoint, Instant now) {
+  Query query = connection.query(
+      "SELECT state, low, count(*) FROM (SELECT endpoint, state, low FROM job INDEXED BY job_expiry "
+      "WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2) WHERE endpoint = ?3 GROUP BY state, low");
+  query.bind(now, kExpiredBound, endpoint);
+  Tally expired;
+  while (query.next()) {
+    const std::int64_t count = query.integer(2);
+    expired.jobs.at(query.size(0)) += count;
+    if (query.state(0) == JobState::inQueue && query.flag(1)) expired.queuedLow += count;
+  }
+  return expired;
+}
+
+/// A commit between the two sources can make the difference negative for a moment.
+std::uint64_t alive(std::int64_t all, std::int64_t expired) {
+  return all > expired ? static_cast<std::uint64_t>(all - expired) : 0;
+}
+
+const char* listStatement(const JobFilter& filter) {
+  if (!filter.state) {
+    return "SELECT " JOBQ_JOB_COLUMNS
+           ", error FROM job INDEXED BY job_of_endpoint LEFT JOIN job_output USING (num) "
+           "WHERE endpoint = ?1 AND ?2 = 0 AND expires_at > ?3 ORDER BY num DESC LIMIT ?4 OFFSET ?5";
+  }
+  // Waiting jobs lie in the order of the line, not of submission: there the endpoint's own index serves.
+  if (*filter.state == JobState::inQueue) {
+    return "SELECT " JOBQ_JOB_COLUMNS
+           ", error FROM job INDEXED BY job_of_endpoint LEFT JOIN job_output USING (num) "
+           "WHERE endpoint = ?1 AND state = ?2 AND expires_at > ?3 ORDER BY num DESC LIMIT ?4 OFFSET ?5";
+  }
+  return "SELECT " JOBQ_JOB_COLUMNS
+         ", error FROM job INDEXED BY job_begun LEFT JOIN job_output USING (num) "
+         "WHERE endpoint = ?1 AND state > 0 AND state = ?2 AND expires_at > ?3 ORDER BY num DESC LIMIT ?4 OFFSET ?5";
+}
+
+std::size_t totalOf(const Tally& all, const Tally& expired, const JobFilter& filter) {
+  std::uint64_t total = 0;
+  for (std::size_t state = 0; state < kStates; ++state) {
+    if (filter.state && static_cast<std::size_t>(*filter.state) != state) continue;
+    total += alive(all.jobs[state], expired.jobs[state]);
+  }
+  return total;
+}
+
+}  // namespace
+
+Job jobOf(const Query& query) {
+  Job job;
+  job.id = query.text(0);
+  job.endpoint = query.text(1);
+  job.state = query.state(2);
+  job.attempt = query.number(3);
+  job.losses = query.number(4);
+  job.retries = query.number(5);
+  job.lowPriority = query.flag(6);
+  job.submittedAt = query.instant(7);
+  job.queuedAt = query.instant(8);
+  job.startedAt = query.instantOrNone(9);
+  job.finishedAt = query.instantOrNone(10);
+  job.expiresAt = query.instant(11);
+  job.workerId = query.text(12);
+  return job;
+}
+
+std::optional<Job> Jobs::find(const JobKey& key) {
+  return readers_.read([&](Connection& connection) -> std::optional<Job> {
+    Query query = connection.query(JOBQ_WHOLE_JOB "WHERE id = ?1 AND endpoint = ?2 AND expires_at > ?3");
+    if (!query.bind(key.id, key.endpoint, clock_.now()).next()) return std::nullopt;
+    return wholeJobOf(query);
+  });
+}
+
+std::vector<Job> Jobs::findFinished(std::span<const JobKey> keys) {
+  if (keys.empty()) return {};
+  return readers_.read([&](Connection& connection) {
+    const Snapshot snapshot(connection);
+    const Instant now = clock_.now();
+    std::vector<Job> finished;
+    for (const JobKey& key : keys) {
+      Query query = connection.query(JOBQ_WHOLE_JOB
+                                     "WHERE id = ?1 AND endpoint = ?2 AND expires_at > ?3 AND finished_at IS NOT NULL");
+      if (query.bind(key.id, key.endpoint, now).next()) finished.push_back(wholeJobOf(query));
+    }
+    return finished;
+  });
+}
+
+JobPage Jobs::list(const JobFilter& filter, const PageWindow& window) {
+  const Tally all = counters_.of(filter.endpoint);
+  return readers_.read([&](Connection& connection) {
+    const Snapshot snapshot(connection);
+    const Instant now = clock_.now();
+    JobPage page;
+    page.total = totalOf(all, countExpired(connection, filter.endpoint, now), filter);
+    Query query = connection.query(listStatement(filter));
+    query.bind(filter.endpoint, filter.state.value_or(JobState::inQueue), now, window.limit, window.offset);
+    while (query.next()) page.jobs.emplace_back(jobOf(query)).error = query.text(kJobColumns);
+    return page;
+  });
+}
+
+EndpointCounts Jobs::counts(std::string_view endpoint) {
+  const Tally expired =
+      readers_.read([&](Connection& connection) { return countExpired(connection, endpoint, clock_.now()); });
+  const Tally all = counters_.of(endpoint);
+  const auto in = [&](JobState state) {
+    const auto index = static_cast<std::size_t>(state);
+    return alive(all.jobs[index], expired.jobs[index]);
+  };
+  return {in(JobState::inQueue),
+          alive(all.queuedLow, expired.queuedLow),
+          in(JobState::inProgress),
+          static_cast<std::uint64_t>(all.completed),
+          static_cast<std::uint64_t>(all.failed),
+          static_cast<std::uint64_t>(all.retried)};
+}
+
+}  // namespace jobq::sqlite

@@ -1,0 +1,128 @@
+#include "job_rows.h"
+
+#include <algorithm>
+
+namespace jobq::sqlite {
+namespace {
+
+constexpr char kDropProgress[] = "DELETE FROM job_progress WHERE num = ?1";
+
+/// The owed call is a snapshot of the row as it is now, after the change of state.
+void oweWebhook(Step& step, const JobRow& row) {
+  const std::string id = row.id + "." + std::to_string(row.attempt);
+  step.db
+      .query(
+          "INSERT INTO delivery (id, endpoint, job, state, due_at, url, job_state, attempt, losses, retries, low, "
+          "submitted_at, queued_at, started_at, finished_at, expires_at, worker, error) "
+          "SELECT ?2, endpoint, id, 0, ?3, webhook, state, attempt, losses, retries, low, submitted_at, queued_at, "
+          "started_at, finished_at, expires_at, worker, ifnull(error, '') "
+          "FROM job JOIN job_input USING (num) LEFT JOIN job_output USING (num) WHERE num = ?1")
+      .bind(row.num, id, step.now)
+      .run();
+  step.db
+      .query(
+          "INSERT INTO delivery_body (num, output, input) "
+          "SELECT ?2, ifnull(output, x''), input FROM job_input "
+          "LEFT JOIN job_output USING (num) WHERE num = ?1")
+      .bind(row.num, sqlite3_last_insert_rowid(step.db.handle()))
+      .run();
+}
+
+}  // namespace
+
+JobRow rowOf(const Query& query) {
+  JobRow row;
+  row.num = query.integer(0);
+  row.id = query.text(1);
+  row.endpoint = query.text(2);
+  row.state = query.state(3);
+  row.attempt = query.number(4);
+  row.losses = query.number(5);
+  row.retries = query.number(6);
+  row.maxAttempts = query.number(7);
+  row.low = query.flag(8);
+  row.executionTimeout = query.millis(9);
+  row.ttl = query.millis(10);
+  row.retention = query.millis(11);
+  row.submittedAt = query.instant(12);
+  row.expiresAt = query.instant(13);
+  row.expiryFixed = query.flag(14);
+  row.owes = query.flag(15);
+  row.leaseEnd = query.integer(16);
+  row.chunks = query.integer(17);
+  row.taken = query.integer(18);
+  row.logLines = query.integer(19);
+  return row;
+}
+
+std::optional<JobRow> findRow(Connection& connection, std::string_view id, Instant now) {
+  Query query = connection.query("SELECT " JOBQ_ROW_COLUMNS " FROM job WHERE id = ?1 AND expires_at > ?2");
+  if (!query.bind(id, now).next()) return std::nullopt;
+  return rowOf(query);
+}
+
+std::optional<JobRow> findRow(Connection& connection, const JobKey& key, Instant now) {
+  auto row = findRow(connection, key.id, now);
+  if (row && row->endpoint != key.endpoint) row.reset();
+  return row;
+}
+
+std::optional<JobRow> findHeld(Connection& connection, const LeaseRef& lease, Instant now) {
+  auto row = findRow(connection, lease.job, now);
+  if (row && (row->state != JobState::inProgress || row->attempt != lease.attempt)) row.reset();
+  return row;
+}
+
+void end(Step& step, const JobRow& row, Trigger trigger, const Ending& ending) {
+  const JobState to = next(row.state, trigger).value();
+  const Instant expiry =
+      row.expiryFixed ? row.expiresAt : std::min(row.submittedAt + row.ttl, step.now + row.retention);
+  step.db
+      .query(
+          "UPDATE job SET state = ?2, finished_at = ?3, expires_at = ?4, losses = ?5, retries = ?6, deadline = NULL, "
+          "lease_end = NULL WHERE num = ?1")
+      .bind(row.num, to, step.now, expiry, row.losses, row.retries)
+      .run();
+  if (!ending.error.empty() || !ending.output.empty()) {
+    step.db.query("INSERT OR REPLACE INTO job_output (num, error, output) VALUES (?1, ?2, ?3)")
+        .bind(row.num, ending.error, Bytes{ending.output})
+        .run();
+  }
+  step.db.query(kDropProgress).bind(row.num).run();
+  step.counters.ended(row.endpoint, row.state, to, row.low);
+  if (row.owes) oweWebhook(step, row);
+}
+
+void backInLine(Step& step, const JobRow& row, Trigger trigger, std::uint32_t losses, std::uint32_t retries) {
+  const JobState to = next(row.state, trigger).value();
+  step.db
+      .query(
+          "UPDATE job SET state = ?2, attempt = attempt + 1, losses = ?3, retries = ?4, deadline = NULL, "
+          "lease_end = NULL, chunks = 0, taken = 0 WHERE num = ?1")
+      .bind(row.num, to, losses, retries)
+      .run();
+  discardReports(step, row);
+  step.counters.moved(row.endpoint, row.state, to, row.low);
+}
+
+void discardReports(Step& step, const JobRow& row) {
+  step.db.query(kDropProgress).bind(row.num).run();
+  if (row.chunks > 0) step.db.query("DELETE FROM job_chunk WHERE num = ?1").bind(row.num).run();
+}
+
+void removeJob(Step& step, const JobRow& row) {
+  discardReports(step, row);
+  step.db.query("DELETE FROM job_output WHERE num = ?1").bind(row.num).run();
+  step.db.query("DELETE FROM job_input WHERE num = ?1").bind(row.num).run();
+  if (row.logLines > 0) step.db.query("DELETE FROM job_log WHERE num = ?1").bind(row.num).run();
+  step.db.query("DELETE FROM job WHERE num = ?1").bind(row.num).run();
+  step.counters.gone(row.endpoint, row.state, row.low);
+}
+
+std::vector<JobRow> collectRows(Query& query) {
+  std::vector<JobRow> rows;
+  while (query.next()) rows.push_back(rowOf(query));
+  return rows;
+}
+
+}  // namespace jobq::sqlite

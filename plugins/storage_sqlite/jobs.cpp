@@ -1,0 +1,144 @@
+// Face 1, the verbs that change a job from outside: cancel, retry, purge, ttl, remove.
+#include "jobs.h"
+
+#include <algorithm>
+
+#include "job_rows.h"
+#include "line.h"
+
+namespace jobq::sqlite {
+namespace {
+
+/// What was submitted, for the queue policy to rank it again.
+JobSpec specOf(Step& step, const JobRow& row) {
+  Query query =
+      step.db.query("SELECT webhook, api_key, s3, input, priority FROM job_input JOIN job USING (num) WHERE num = ?1");
+  if (!query.bind(row.num).next()) throw StorageError("the database has lost the input of job " + row.id);
+  JobSpec spec;
+  spec.id = row.id;
+  spec.endpoint = row.endpoint;
+  spec.webhook = query.text(0);
+  spec.apiKeyId = query.text(1);
+  spec.s3Config = query.text(2);
+  spec.input = query.text(3);
+  spec.policy = {row.executionTimeout, row.ttl, row.low, static_cast<std::int32_t>(query.integer(4))};
+  spec.retention = row.retention;
+  spec.maxAttempts = row.maxAttempts;
+  return spec;
+}
+
+/// Removes the waiting jobs' rows of a table that hangs on the job's number.
+void purgeTable(Step& step, const char* sql, std::string_view endpoint) {
+  step.db.query(sql).bind(endpoint, step.now).run();
+}
+
+#define JOBQ_WAITING_AT \
+  "(SELECT num FROM job INDEXED BY job_waiting WHERE endpoint = ?1 AND state = 0 AND expires_at > ?2)"
+
+std::size_t purge(Step& step, std::string_view endpoint) {
+  std::size_t purged = 0;
+  {
+    Query query = step.db.query(
+        "SELECT low, count(*) FROM job INDEXED BY job_waiting WHERE endpoint = ?1 AND state = 0 AND expires_at > ?2 "
+        "GROUP BY low");
+    query.bind(endpoint, step.now);
+    while (query.next()) {
+      step.counters.gone(EndpointId(endpoint), JobState::inQueue, query.flag(0), query.integer(1));
+      purged += query.size(1);
+    }
+  }
+  if (purged == 0) return 0;
+  // A waiting job has neither output nor chunks nor progress: retry, loss and release have discarded them.
+  purgeTable(step, "DELETE FROM job_log WHERE num IN " JOBQ_WAITING_AT, endpoint);
+  purgeTable(step, "DELETE FROM job_input WHERE num IN " JOBQ_WAITING_AT, endpoint);
+  purgeTable(step, "DELETE FROM job WHERE num IN " JOBQ_WAITING_AT, endpoint);
+  return purged;
+}
+
+bool hasJobs(Step& step, std::string_view endpoint) {
+  return step.db.query("SELECT 1 FROM job INDEXED BY job_of_endpoint WHERE endpoint = ?1 LIMIT 1")
+      .bind(endpoint)
+      .next();
+}
+
+void forgetEndpoint(Step& step, std::string_view endpoint) {
+  step.db.query("DELETE FROM idempotency WHERE endpoint = ?1").bind(endpoint).run();
+  step.db.query("DELETE FROM line_group WHERE endpoint = ?1").bind(endpoint).run();
+  step.counters.forget(EndpointId(endpoint));
+}
+
+}  // namespace
+
+CancelResult Jobs::cancel(const JobKey& key) {
+  return writer_.write([&](Step& step) -> CancelResult {
+    const auto row = findRow(step.db, key, step.now);
+    if (!row) return Absent{};
+    if (!next(row->state, Trigger::cancel)) return WrongState{row->state};
+    end(step, *row, Trigger::cancel, {});
+    if (row->state != JobState::inProgress) return Cancelled{};
+    return Cancelled{true, {row->id, row->attempt}};
+  });
+}
+
+RequeueResult Jobs::requeue(const JobKey& key, const QueuePolicy& policy) {
+  return writer_.write([&](Step& step) { return requeueNow(step, key, policy); });
+}
+
+RequeueResult Jobs::requeueNow(Step& step, const JobKey& key, const QueuePolicy& policy) {
+  const auto row = findRow(step.db, key, step.now);
+  if (!row) return Absent{};
+  const auto to = next(row->state, Trigger::retry);
+  if (!to) return WrongState{row->state};
+  const std::int64_t rank = rankOf(step, specOf(step, *row), policy);
+  const Instant expiry = row->expiryFixed ? row->expiresAt : row->submittedAt + row->ttl;
+  step.db
+      .query(
+          "UPDATE job SET state = ?2, rank = ?3, arrival = ?4, queued_at = ?5, expires_at = ?6, attempt = attempt + 1, "
+          "retries = retries + 1, losses = 0, started_at = NULL, finished_at = NULL, worker = '', chunks = 0, "
+          "taken = 0 WHERE num = ?1")
+      .bind(row->num, *to, rank, ++lastArrival_, step.now, expiry)
+      .run();
+  discardReports(step, *row);
+  step.db.query("DELETE FROM job_output WHERE num = ?1").bind(row->num).run();
+  step.counters.moved(row->endpoint, row->state, *to, row->low);
+  step.counters.retried(row->endpoint);
+  return Requeued{};
+}
+
+std::size_t Jobs::purgeQueued(std::string_view endpoint) {
+  return writer_.write([&](Step& step) { return purge(step, endpoint); });
+}
+
+std::optional<Instant> Jobs::setTtl(const JobKey& key, Millis ttl) {
+  return writer_.write([&](Step& step) -> std::optional<Instant> {
+    const auto row = findRow(step.db, key, step.now);
+    if (!row) return std::nullopt;
+    const Instant expiry = std::min(step.now + std::max(ttl, kTtlFloor), row->submittedAt + kTtlCeiling);
+    step.db.query("UPDATE job SET expires_at = ?2, expiry_fixed = 1 WHERE num = ?1").bind(row->num, expiry).run();
+    return expiry;
+  });
+}
+
+std::size_t Jobs::remove(std::string_view endpoint, std::size_t batch) {
+  return writer_.write([&](Step& step) {
+    std::vector<JobRow> rows;
+    {
+      Query query = step.db.query("SELECT " JOBQ_ROW_COLUMNS
+                                  " FROM job INDEXED BY job_of_endpoint WHERE endpoint = ?1 ORDER BY num LIMIT ?2");
+      query.bind(endpoint, batch);
+      rows = collectRows(query);
+    }
+    for (const JobRow& row : rows) removeJob(step, row);
+    if (!hasJobs(step, endpoint)) forgetEndpoint(step, endpoint);
+    return rows.size();
+  });
+}
+
+std::int64_t lastArrival(Connection& connection) {
+  Query query = connection.query(
+      "SELECT max(ifnull((SELECT max(num) FROM job), 0), "
+      "ifnull((SELECT max(arrival) FROM job INDEXED BY job_late WHERE arrival > num), 0))");
+  return query.next() ? query.integer(0) : 0;
+}
+
+}  // namespace jobq::sqlite

@@ -1,0 +1,45 @@
+// Storage, face 1: jobs as their callers see them. Reads are in job_reads.cpp, the insert in job_insert.cpp.
+#pragma once
+
+#include <cstdint>
+
+#include "jobq/storage.h"
+#include "readers.h"
+#include "writer.h"
+
+namespace jobq::sqlite {
+
+/// Any thread. The writer, readers and counters outlive it.
+class Jobs final : public JobStore {
+ public:
+  /// `lastArrival`: the highest place in line that the file knows.
+  Jobs(Writer& writer, Readers& readers, const Counters& counters, Clock& clock, std::int64_t lastArrival)
+      : writer_(writer), readers_(readers), counters_(counters), clock_(clock), lastArrival_(lastArrival) {}
+
+  InsertResult insert(JobSpec job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) override;
+  std::optional<Job> find(const JobKey& key) override;
+  std::vector<Job> findFinished(std::span<const JobKey> keys) override;
+  CancelResult cancel(const JobKey& key) override;
+  RequeueResult requeue(const JobKey& key, const QueuePolicy& policy) override;
+  std::size_t purgeQueued(std::string_view endpoint) override;
+  std::optional<Instant> setTtl(const JobKey& key, Millis ttl) override;
+  JobPage list(const JobFilter& filter, const PageWindow& window) override;
+  EndpointCounts counts(std::string_view endpoint) override;
+  std::size_t remove(std::string_view endpoint, std::size_t batch) override;
+
+ private:
+  InsertResult insertNow(Step& step, const JobSpec& job, const QueuePolicy& policy,
+                         const std::optional<Idempotency>& idempotency);
+  RequeueResult requeueNow(Step& step, const JobKey& key, const QueuePolicy& policy);
+
+  Writer& writer_;
+  Readers& readers_;
+  const Counters& counters_;
+  Clock& clock_;
+  std::int64_t lastArrival_;  // the writer thread's, inside steps; a number of a step that failed is not used again
+};
+
+/// The highest place in line, and number of a job, that the file knows.
+std::int64_t lastArrival(Connection& connection);
+
+}  // namespace jobq::sqlite

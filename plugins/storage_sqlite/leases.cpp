@@ -1,0 +1,143 @@
+// Face 2, what a worker says itself: claim, renew, finish, progress, release.
+#include "leases.h"
+
+#include <algorithm>
+
+#include "job_rows.h"
+
+namespace jobq::sqlite {
+namespace {
+
+std::vector<std::int64_t> headOfLine(Step& step, const EndpointId& endpoint, std::size_t max) {
+  Query query = step.db.query(
+      "SELECT num FROM job INDEXED BY job_waiting WHERE endpoint = ?1 AND state = 0 AND expires_at > ?2 "
+      "ORDER BY low, rank, arrival LIMIT ?3");
+  query.bind(endpoint, step.now, max);
+  std::vector<std::int64_t> numbers;
+  while (query.next()) numbers.push_back(query.integer(0));
+  return numbers;
+}
+
+void markTaken(Step& step, std::int64_t num, const WorkerId& worker, std::int64_t leaseEnd) {
+  constexpr JobState kTo = next(JobState::inQueue, Trigger::claim).value();
+  step.db
+      .query(
+          "UPDATE job SET state = ?2, attempt = attempt + 1, started_at = ?3, deadline = ?3 + execution_timeout, "
+          "lease_end = ?4, worker = ?5 WHERE num = ?1")
+      .bind(num, kTo, step.now, leaseEnd, worker)
+      .run();
+}
+
+ClaimedJob claimedJob(Step& step, std::int64_t num) {
+  Query query = step.db.query(
+      "SELECT id, attempt, endpoint, worker, execution_timeout, ttl, low, priority, submitted_at, started_at, "
+      "min(deadline, expires_at), webhook, s3, input FROM job JOIN job_input USING (num) WHERE num = ?1");
+  if (!query.bind(num).next())
+    throw StorageError("the database has lost the input of job number " + std::to_string(num));
+  ClaimedJob job;
+  job.lease = {query.text(0), query.number(1)};
+  job.endpoint = query.text(2);
+  job.worker = query.text(3);
+  job.policy = {query.millis(4), query.millis(5), query.flag(6), static_cast<std::int32_t>(query.integer(7))};
+  job.submittedAt = query.instant(8);
+  job.startedAt = query.instant(9);
+  job.deadline = query.instant(10);
+  job.webhook = query.text(11);
+  job.s3Config = query.text(12);
+  job.input = query.text(13);
+  return job;
+}
+
+void claimFor(Step& step, const ClaimWant& want, std::int64_t leaseEnd, std::vector<ClaimedJob>& claimed) {
+  auto worker = want.workers.begin();
+  for (const std::int64_t num : headOfLine(step, want.endpoint, want.workers.size())) {
+    markTaken(step, num, *worker++, leaseEnd);
+    ClaimedJob& job = claimed.emplace_back(claimedJob(step, num));
+    step.counters.moved(want.endpoint, JobState::inQueue, JobState::inProgress, job.policy.lowPriority);
+  }
+}
+
+LeaseState renewOne(Step& step, const LeaseRef& lease, Millis life) {
+  const auto row = findRow(step.db, lease.job, step.now);
+  if (!row || row->attempt != lease.attempt) return LeaseState::lost;
+  if (row->state == JobState::cancelled) return LeaseState::cancelled;
+  if (row->state != JobState::inProgress || row->leaseEnd == kProcessDied) return LeaseState::lost;
+  if (row->leaseEnd != kWithProcess) {
+    step.db.query("UPDATE job SET lease_end = ?2 WHERE num = ?1").bind(row->num, step.now + life).run();
+  }
+  return LeaseState::held;
+}
+
+}  // namespace
+
+// Most questions come from idle workers: where nothing waits by the counters, the writer is left alone. They change
+// before an insert returns, so no acknowledged job is overlooked.
+std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Holder& holder) {
+  const auto waits = [this](const ClaimWant& want) {
+    return counters_.of(want.endpoint).jobs[static_cast<std::size_t>(JobState::inQueue)] > 0;
+  };
+  if (std::none_of(wants.begin(), wants.end(), waits)) return {};
+
+  return writer_.write([&](Step& step) {
+    const std::int64_t leaseEnd =
+        holder.kind == Holder::Kind::process ? kWithProcess : toEpochMillis(step.now + holder.lease);
+    std::vector<ClaimedJob> claimed;
+    for (const ClaimWant& want : wants) claimFor(step, want, leaseEnd, claimed);
+    return claimed;
+  });
+}
+
+std::vector<LeaseState> Leases::renew(std::span<const LeaseRef> leases, Millis lease) {
+  if (leases.empty()) return {};
+  return writer_.write([&](Step& step) {
+    std::vector<LeaseState> states;
+    states.reserve(leases.size());
+    for (const LeaseRef& ref : leases) states.push_back(renewOne(step, ref, lease));
+    return states;
+  });
+}
+
+Fenced Leases::finish(const LeaseRef& lease, Outcome outcome) {
+  return writer_.write([&](Step& step) {
+    const auto row = findHeld(step.db, lease, step.now);
+    if (!row) return Fenced::stale;
+    if (const auto* completed = std::get_if<Completed>(&outcome)) {
+      end(step, *row, Trigger::complete, {"", completed->output});
+    } else {
+      const auto& failed = std::get<Failed>(outcome);
+      end(step, *row, Trigger::fail, {failed.error, failed.output});
+    }
+    return Fenced::accepted;
+  });
+}
+
+Fenced Leases::progress(const LeaseRef& lease, std::string json) {
+  return writer_.write([&](Step& step) {
+    const auto row = findHeld(step.db, lease, step.now);
+    if (!row) return Fenced::stale;
+    step.db.query("INSERT OR REPLACE INTO job_progress (num, progress) VALUES (?1, ?2)")
+        .bind(row->num, Bytes{json})
+        .run();
+    return Fenced::accepted;
+  });
+}
+
+std::size_t Leases::release(std::span<const LeaseRef> leases) {
+  if (leases.empty()) return 0;
+  return writer_.write([&](Step& step) {
+    std::size_t released = 0;
+    for (const LeaseRef& lease : leases) {
+      const auto row = findHeld(step.db, lease, step.now);
+      if (!row) continue;
+      backInLine(step, *row, Trigger::release, row->losses, row->retries);
+      ++released;
+    }
+    return released;
+  });
+}
+
+void loseFormerClaims(Connection& connection) {
+  connection.query("UPDATE job SET lease_end = ?1 WHERE lease_end = ?2").bind(kProcessDied, kWithProcess).run();
+}
+
+}  // namespace jobq::sqlite

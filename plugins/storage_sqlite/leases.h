@@ -1,0 +1,30 @@
+// Storage, face 2: the verbs of a worker. What becomes of jobs whose worker fails is in sweep.cpp.
+#pragma once
+
+#include "jobq/storage.h"
+#include "readers.h"
+#include "writer.h"
+
+namespace jobq::sqlite {
+
+/// Any thread. The writer and counters outlive it.
+class Leases final : public LeaseStore {
+ public:
+  Leases(Writer& writer, const Counters& counters) : writer_(writer), counters_(counters) {}
+
+  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder) override;
+  std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) override;
+  Fenced finish(const LeaseRef& lease, Outcome outcome) override;
+  Fenced progress(const LeaseRef& lease, std::string json) override;
+  std::size_t release(std::span<const LeaseRef> leases) override;
+  Swept sweep(std::size_t max) override;
+
+ private:
+  Writer& writer_;
+  const Counters& counters_;
+};
+
+/// Marks the claims of the process that had the file open before as lost; sweep() finds them. Called once, at opening.
+void loseFormerClaims(Connection& connection);
+
+}  // namespace jobq::sqlite

@@ -1,0 +1,30 @@
+#include "readers.h"
+
+namespace jobq::sqlite {
+
+Readers::Readers(const std::filesystem::path& file, std::size_t connections) {
+  Lock lock(mutex_);
+  idle_.reserve(connections);
+  for (std::size_t i = 0; i < connections; ++i) {
+    idle_.push_back(std::make_unique<Connection>(file, Connection::Access::readOnly));
+  }
+}
+
+// The one that was returned last goes first: its pages are warm.
+std::unique_ptr<Connection> Readers::take() {
+  Lock lock(mutex_);
+  while (idle_.empty()) returned_.wait(mutex_);
+  auto connection = std::move(idle_.back());
+  idle_.pop_back();
+  return connection;
+}
+
+void Readers::giveBack(std::unique_ptr<Connection> connection) {
+  {
+    Lock lock(mutex_);
+    idle_.push_back(std::move(connection));
+  }
+  returned_.notifyOne();
+}
+
+}  // namespace jobq::sqlite

@@ -1,0 +1,27 @@
+// Storage, face 6: small named JSON records with a version.
+#pragma once
+
+#include "jobq/storage.h"
+#include "readers.h"
+#include "writer.h"
+
+namespace jobq::sqlite {
+
+/// Any thread. The writer and readers outlive it.
+class Records final : public RecordStore {
+ public:
+  Records(Writer& writer, Readers& readers) : writer_(writer), readers_(readers) {}
+
+  CreateResult create(Record record) override;
+  UpdateResult update(Record record, std::uint64_t expectedVersion) override;
+  std::optional<Record> find(std::string_view kind, std::string_view id) override;
+  std::vector<Record> list(std::string_view kind) override;
+  bool remove(std::string_view kind, std::string_view id) override;
+  Changes changedSince(std::string_view kind, std::uint64_t version) override;
+
+ private:
+  Writer& writer_;
+  Readers& readers_;
+};
+
+}  // namespace jobq::sqlite

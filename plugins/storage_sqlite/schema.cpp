@@ -1,0 +1,145 @@
+#include "schema.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+namespace jobq::sqlite {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kMagic("SQLite format 3\0", 16);
+constexpr std::size_t kVersionOffset = 60;  // user_version in SQLite's file header, big-endian
+constexpr std::size_t kHeaderBytes = 100;
+constexpr std::int64_t kApplicationId = 0x6a6f6271;  // "jobq"
+constexpr fs::perms kOwnerOnly = fs::perms::owner_read | fs::perms::owner_write;
+
+[[noreturn]] void failFile(const fs::path& file, const char* doing) {
+  throw StorageError(std::string("cannot ") + doing + " " + file.string() + ": " + std::strerror(errno));
+}
+
+[[noreturn]] void refuseNewer(const fs::path& file, std::int64_t version, std::size_t newest) {
+  throw StorageError(file.string() + " has schema version " + std::to_string(version) +
+                     ", this server knows versions up to " + std::to_string(newest) +
+                     "; start the newer server, or set data.dir to another directory. The file was not touched.");
+}
+
+[[noreturn]] void refuseForeign(const fs::path& file, const char* what) {
+  throw StorageError(file.string() + " is " + what +
+                     "; move it away, or set data.dir to another directory. The file was not touched.");
+}
+
+void makeEmpty(const fs::path& file) {
+  const int descriptor = ::open(file.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+  if (descriptor < 0) failFile(file, "create");
+  ::close(descriptor);
+}
+
+/// A rename is durable once the file and its directory are.
+void syncPath(const fs::path& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) failFile(path, "open");
+  const bool done = ::fsync(descriptor) == 0;
+  ::close(descriptor);
+  if (!done) failFile(path, "sync");
+}
+
+std::int64_t askNumber(Connection& connection, const char* sql) {
+  const Statement statement(connection.handle(), sql);
+  Query query(statement.handle());
+  return query.next() ? query.integer(0) : 0;
+}
+
+/// Made under another name first: a copy with the final name is complete.
+void keepCopy(Connection& connection, const fs::path& file, std::int64_t version) {
+  const fs::path copy = file.string() + ".v" + std::to_string(version) + ".backup";
+  const fs::path unfinished = copy.string() + ".part";
+  fs::remove(unfinished);
+  makeEmpty(unfinished);
+  {
+    const std::string target = unfinished.string();
+    const Statement statement(connection.handle(), "VACUUM INTO ?1");
+    Query(statement.handle()).bind(target).run();
+  }
+  syncPath(unfinished);
+  fs::rename(unfinished, copy);
+  syncPath(file.parent_path());
+}
+
+void executeScript(Connection& connection, const char* sql) {
+  if (sqlite3_exec(connection.handle(), sql, nullptr, nullptr, nullptr) != SQLITE_OK) {
+    fail(connection.handle(), "change its schema");
+  }
+}
+
+void takeStep(Connection& connection, const SchemaStep& step, std::size_t version) {
+  connection.execute("BEGIN IMMEDIATE");
+  try {
+    executeScript(connection, step.sql);
+    connection.execute("PRAGMA application_id=" + std::to_string(kApplicationId));
+    connection.execute("PRAGMA user_version=" + std::to_string(version));
+    connection.execute("COMMIT");
+  } catch (const StorageError&) {
+    if (connection.inTransaction()) executeScript(connection, "ROLLBACK");
+    throw;
+  }
+}
+
+/// Asks the connection, which sees the write-ahead log of a crashed server too; the file's header alone may be older.
+std::int64_t checkOwner(Connection& connection, const fs::path& file, std::size_t newest) {
+  const std::int64_t version = askNumber(connection, "PRAGMA user_version");
+  if (version > static_cast<std::int64_t>(newest)) refuseNewer(file, version, newest);
+  const bool ours = askNumber(connection, "PRAGMA application_id") == kApplicationId;
+  const bool empty = askNumber(connection, "SELECT count(*) FROM sqlite_schema") == 0;
+  if (!ours && !(version == 0 && empty)) refuseForeign(file, "another program's SQLite database");
+  return version;
+}
+
+/// Closing the last connection would move the log into the file: a file that is refused stays as it is.
+void moveLogOnClose(Connection& connection, bool move) {
+  sqlite3_db_config(connection.handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, move ? 0 : 1, nullptr);
+}
+
+}  // namespace
+
+void prepareFile(const fs::path& file, std::size_t newest) {
+  if (!fs::exists(file)) makeEmpty(file);
+  std::array<char, kHeaderBytes> header{};
+  std::ifstream in(file, std::ios::binary);
+  in.read(header.data(), header.size());
+  if (in.bad() || !in.is_open()) failFile(file, "read");
+  const auto length = static_cast<std::size_t>(in.gcount());
+  if (length == 0) return;
+
+  if (length < kHeaderBytes || std::string_view(header.data(), kMagic.size()) != kMagic) {
+    refuseForeign(file, "not a SQLite database");
+  }
+  std::uint32_t version = 0;
+  for (std::size_t i = 0; i < 4; ++i) version = version << 8 | static_cast<unsigned char>(header[kVersionOffset + i]);
+  if (version > newest) refuseNewer(file, version, newest);
+}
+
+void migrate(Connection& connection, const fs::path& file, std::span<const SchemaStep> steps, Log& log) {
+  moveLogOnClose(connection, false);
+  const auto version = static_cast<std::size_t>(checkOwner(connection, file, steps.size()));
+  fs::permissions(file, kOwnerOnly);
+  connection.execute("PRAGMA journal_mode=WAL");
+  connection.execute("PRAGMA synchronous=FULL");
+  moveLogOnClose(connection, true);
+  if (version == steps.size()) return;
+
+  if (version > 0) {
+    keepCopy(connection, file, static_cast<std::int64_t>(version));
+    log.write(LogLevel::information, "storage.migrate",
+              file.string() + " goes from schema version " + std::to_string(version) + " to " +
+                  std::to_string(steps.size()) + "; a copy of it is kept beside it.");
+  }
+  for (std::size_t at = version; at < steps.size(); ++at) takeStep(connection, steps[at], at + 1);
+}
+
+}  // namespace jobq::sqlite

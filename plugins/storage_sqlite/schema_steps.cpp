@@ -1,0 +1,114 @@
+// The tables. A job's row is small and holds what changes; bodies live in tables of their own under the job's number,
+// so that a change of state does not rewrite a 20 MB input. Times are milliseconds since the epoch, states the numbers
+// of JobState. Every query on a deep table has an index here, and names it.
+#include "schema.h"
+
+namespace jobq::sqlite {
+namespace {
+
+constexpr char kFirst[] = R"sql(
+CREATE TABLE job (
+  num               INTEGER PRIMARY KEY,        -- grows with every submission
+  id                TEXT    NOT NULL UNIQUE,
+  endpoint          TEXT    NOT NULL,
+  state             INTEGER NOT NULL,
+  low               INTEGER NOT NULL,
+  rank              INTEGER NOT NULL,
+  arrival           INTEGER NOT NULL,           -- num, or a later one after a retry
+  attempt           INTEGER NOT NULL,
+  losses            INTEGER NOT NULL,
+  retries           INTEGER NOT NULL,
+  max_attempts      INTEGER NOT NULL,
+  priority          INTEGER NOT NULL,
+  execution_timeout INTEGER NOT NULL,
+  ttl               INTEGER NOT NULL,
+  retention         INTEGER NOT NULL,
+  submitted_at      INTEGER NOT NULL,
+  queued_at         INTEGER NOT NULL,
+  started_at        INTEGER,
+  finished_at       INTEGER,
+  expires_at        INTEGER NOT NULL,
+  expiry_fixed      INTEGER NOT NULL,           -- by setTtl
+  owes              INTEGER NOT NULL,           -- has a webhook
+  deadline          INTEGER,                    -- of the execution, while it runs
+  lease_end         INTEGER,                    -- while it runs; see job_rows.h
+  worker            TEXT    NOT NULL,
+  chunks            INTEGER NOT NULL,           -- how many the attempt has
+  taken             INTEGER NOT NULL,           -- how many of them were handed out
+  log_lines         INTEGER NOT NULL            -- how many there ever were
+) STRICT;
+CREATE INDEX job_waiting     ON job (endpoint, low, rank, arrival, expires_at) WHERE state = 0;
+CREATE INDEX job_begun       ON job (endpoint, state) WHERE state > 0;
+CREATE INDEX job_of_endpoint ON job (endpoint);
+CREATE INDEX job_expiry      ON job (expires_at);
+CREATE INDEX job_deadline    ON job (deadline) WHERE deadline IS NOT NULL;
+CREATE INDEX job_lease       ON job (lease_end) WHERE lease_end IS NOT NULL;
+CREATE INDEX job_late        ON job (arrival) WHERE arrival > num;
+
+CREATE TABLE job_input (
+  num INTEGER PRIMARY KEY, webhook TEXT NOT NULL, api_key TEXT NOT NULL, s3 BLOB NOT NULL, input BLOB NOT NULL) STRICT;
+CREATE TABLE job_output (num INTEGER PRIMARY KEY, error TEXT NOT NULL, output BLOB NOT NULL) STRICT;
+CREATE TABLE job_progress (num INTEGER PRIMARY KEY, progress BLOB NOT NULL) STRICT;
+CREATE TABLE job_chunk (
+  id INTEGER PRIMARY KEY, num INTEGER NOT NULL, seq INTEGER NOT NULL, partial INTEGER NOT NULL,
+  size INTEGER NOT NULL, metrics BLOB NOT NULL, output BLOB NOT NULL, UNIQUE (num, seq)) STRICT;
+CREATE TABLE job_log (
+  num INTEGER NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL, level INTEGER NOT NULL, text TEXT NOT NULL,
+  PRIMARY KEY (num, seq)) STRICT, WITHOUT ROWID;
+
+CREATE TABLE idempotency (
+  endpoint TEXT NOT NULL, api_key TEXT NOT NULL, key TEXT NOT NULL, body_hash TEXT NOT NULL, job TEXT NOT NULL,
+  expires_at INTEGER NOT NULL, PRIMARY KEY (endpoint, api_key, key)) STRICT, WITHOUT ROWID;
+CREATE INDEX idempotency_expiry ON idempotency (expires_at);
+CREATE TABLE line_group (
+  endpoint TEXT NOT NULL, name TEXT NOT NULL, last_rank INTEGER NOT NULL, PRIMARY KEY (endpoint, name))
+  STRICT, WITHOUT ROWID;
+CREATE TABLE endpoint_count (
+  endpoint TEXT PRIMARY KEY, completed INTEGER NOT NULL, failed INTEGER NOT NULL, retried INTEGER NOT NULL)
+  STRICT, WITHOUT ROWID;
+
+CREATE TABLE delivery (
+  num INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, endpoint TEXT NOT NULL, job TEXT NOT NULL,
+  state INTEGER NOT NULL, due_at INTEGER NOT NULL, settled_at INTEGER, url TEXT NOT NULL,
+  job_state INTEGER NOT NULL, attempt INTEGER NOT NULL, losses INTEGER NOT NULL, retries INTEGER NOT NULL,
+  low INTEGER NOT NULL, submitted_at INTEGER NOT NULL, queued_at INTEGER NOT NULL, started_at INTEGER,
+  finished_at INTEGER, expires_at INTEGER NOT NULL, worker TEXT NOT NULL, error TEXT NOT NULL) STRICT;
+CREATE INDEX delivery_due         ON delivery (due_at) WHERE state = 0;
+CREATE INDEX delivery_settled     ON delivery (settled_at) WHERE settled_at IS NOT NULL;
+CREATE INDEX delivery_by_endpoint ON delivery (endpoint, settled_at) WHERE settled_at IS NOT NULL;
+CREATE INDEX delivery_of_endpoint ON delivery (endpoint);
+CREATE INDEX delivery_of_job      ON delivery (job);
+CREATE TABLE delivery_body (
+  num INTEGER PRIMARY KEY, output BLOB NOT NULL, input BLOB NOT NULL) STRICT;
+CREATE TABLE delivery_attempt (
+  id INTEGER PRIMARY KEY, num INTEGER NOT NULL, at INTEGER NOT NULL, status INTEGER NOT NULL,
+  duration INTEGER NOT NULL, reason TEXT NOT NULL, reply BLOB NOT NULL) STRICT;
+CREATE INDEX delivery_attempt_of ON delivery_attempt (num);
+
+CREATE TABLE node (name TEXT PRIMARY KEY, last_beat INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE node_worker (
+  node TEXT NOT NULL, endpoint TEXT NOT NULL, idle INTEGER NOT NULL, initializing INTEGER NOT NULL,
+  ready INTEGER NOT NULL, running INTEGER NOT NULL, throttled INTEGER NOT NULL, unhealthy INTEGER NOT NULL,
+  PRIMARY KEY (endpoint, node)) STRICT, WITHOUT ROWID;
+CREATE INDEX node_worker_of ON node_worker (node);
+
+CREATE TABLE record (
+  kind TEXT NOT NULL, id TEXT NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL, changed_at INTEGER NOT NULL,
+  body BLOB NOT NULL, PRIMARY KEY (kind, id)) STRICT;
+CREATE UNIQUE INDEX record_name  ON record (kind, name) WHERE name <> '';
+CREATE INDEX record_version      ON record (kind, version);
+CREATE TABLE record_removed (
+  kind TEXT NOT NULL, id TEXT NOT NULL, version INTEGER NOT NULL, removed_at INTEGER NOT NULL,
+  PRIMARY KEY (kind, id)) STRICT, WITHOUT ROWID;
+CREATE INDEX record_removed_at ON record_removed (removed_at);
+CREATE TABLE number (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+INSERT INTO number (name, value) VALUES ('record_version', 0), ('checked', 0);
+)sql";
+
+constexpr SchemaStep kSteps[] = {{kFirst}};
+
+}  // namespace
+
+std::span<const SchemaStep> schemaSteps() noexcept { return kSteps; }
+
+}  // namespace jobq::sqlite

@@ -1,0 +1,52 @@
+#include "statement.h"
+
+namespace jobq::sqlite {
+
+void fail(sqlite3* database, std::string_view doing) {
+  const int code = sqlite3_extended_errcode(database);
+  std::string message("the database cannot ");
+  message.append(doing).append(": ").append(sqlite3_errmsg(database));
+  message.append(" (SQLite ").append(std::to_string(code)).append(")");
+  if ((code & 0xff) == SQLITE_FULL) message.append("; free space on the disk of data.dir");
+  if ((code & 0xff) == SQLITE_BUSY) message.append("; another program holds its write lock");
+  throw SqliteError(code, message);
+}
+
+Statement::Statement(sqlite3* database, const char* sql) {
+  if (sqlite3_prepare_v3(database, sql, -1, SQLITE_PREPARE_PERSISTENT, &handle_, nullptr) != SQLITE_OK) {
+    fail(database, "understand a statement");
+  }
+}
+
+bool Query::next() {
+  const int result = sqlite3_step(statement_);
+  if (result == SQLITE_ROW) return true;
+  if (result == SQLITE_DONE) return false;
+  fail(sqlite3_db_handle(statement_), "do what was asked");
+}
+
+std::string Query::text(int column) const {
+  // The pointer first, the length after it: asking for the length of a NULL would be fine, of a converted value not.
+  const void* data = sqlite3_column_blob(statement_, column);
+  const auto length = static_cast<std::size_t>(sqlite3_column_bytes(statement_, column));
+  return data == nullptr ? std::string() : std::string(static_cast<const char*>(data), length);
+}
+
+// A view without data would be bound as NULL.
+void Query::put(int position, std::string_view text) {
+  const char* data = text.data() == nullptr ? "" : text.data();
+  check(sqlite3_bind_text64(statement_, position, data, text.size(), SQLITE_STATIC, SQLITE_UTF8));
+}
+
+void Query::put(int position, Bytes bytes) {
+  const char* data = bytes.view.data() == nullptr ? "" : bytes.view.data();
+  check(sqlite3_bind_blob64(statement_, position, data, bytes.view.size(), SQLITE_STATIC));
+}
+
+void Query::putInteger(int position, std::int64_t value) { check(sqlite3_bind_int64(statement_, position, value)); }
+
+void Query::check(int result) const {
+  if (result != SQLITE_OK) fail(sqlite3_db_handle(statement_), "take a value");
+}
+
+}  // namespace jobq::sqlite

@@ -1,0 +1,61 @@
+#include "storage.h"
+
+#include "schema.h"
+
+namespace jobq::sqlite {
+namespace {
+
+constexpr char kFileName[] = "jobq.db";
+
+std::filesystem::path prepared(const std::filesystem::path& directory) {
+  const std::filesystem::path file = directory / kFileName;
+  try {
+    prepareFile(file, schemaSteps().size());
+  } catch (const std::filesystem::filesystem_error& error) {
+    throw StorageError(std::string("cannot prepare the database file: ") + error.what());
+  }
+  return file;
+}
+
+/// What has to be true of the file before anybody uses it. Returns the highest place in line.
+std::int64_t open(Connection& connection, const std::filesystem::path& file, Counters& counters, Log& log) {
+  try {
+    migrate(connection, file, schemaSteps(), log);
+  } catch (const std::filesystem::filesystem_error& error) {
+    throw StorageError(std::string("cannot migrate the database file: ") + error.what());
+  }
+  loseFormerClaims(connection);
+  counters.load(connection);
+  return lastArrival(connection);
+}
+
+}  // namespace
+
+SqliteStorage::Options::Options(const PluginConfig& config)
+    : readers(static_cast<std::size_t>(
+          config.integer("readers", 4, 1, 64, "connections that answer questions at the same time"))) {}
+
+SqliteStorage::SqliteStorage(const PluginEnv& env)
+    : options_(env.config),
+      file_(prepared(env.dataDir)),
+      clock_(env.clock),
+      connection_(file_, Connection::Access::readWrite),
+      lastArrival_(open(connection_, file_, counters_, env.log)),
+      writer_(connection_, counters_, clock_, env.log),
+      readers_(file_, options_.readers),
+      jobs_(writer_, readers_, counters_, clock_, lastArrival_),
+      leases_(writer_, counters_),
+      chunks_(writer_, readers_, clock_),
+      outbox_(writer_, readers_, clock_),
+      workers_(writer_, readers_, clock_),
+      records_(writer_, readers_) {}
+
+// A write like any other is the only honest answer: it meets the same lock, the same disk and the same refusal.
+void SqliteStorage::check() {
+  writer_.write([](Step& step) {
+    step.db.query("UPDATE number SET value = ?1 WHERE name = 'checked'").bind(step.now).run();
+    return true;
+  });
+}
+
+}  // namespace jobq::sqlite

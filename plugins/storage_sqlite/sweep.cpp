@@ -1,0 +1,125 @@
+// Face 2, what becomes of jobs whose time or whose worker is over. Every duty looks at the front of an index and does
+// at most `max` rows of work, so a sweep is short however deep the store is.
+#include <set>
+
+#include "job_rows.h"
+#include "leases.h"
+
+namespace jobq::sqlite {
+namespace {
+
+struct Sweep {
+  Step& step;
+  std::size_t max;
+  Swept& swept;
+  std::set<EndpointId> requeuedAt;
+
+  /// The rows that `sql` finds; ?1 is now, ?2 the bound.
+  std::vector<JobRow> due(const char* sql) {
+    Query query = step.db.query(sql);
+    query.bind(step.now, max);
+    auto rows = collectRows(query);
+    if (rows.size() == max) swept.more = true;
+    return rows;
+  }
+
+  /// A duty that has no job to name: a bounded DELETE.
+  void drop(const char* sql, Millis life) {
+    Query query = step.db.query(sql);
+    query.bind(step.now - life, max);
+    if (query.change() >= max) swept.more = true;
+  }
+};
+
+void freeExpired(Sweep& sweep) {
+  for (const JobRow& row :
+       sweep.due("SELECT " JOBQ_ROW_COLUMNS " FROM job INDEXED BY job_expiry WHERE expires_at <= ?1 "
+                 "ORDER BY expires_at LIMIT ?2")) {
+    if (row.state == JobState::inProgress) sweep.swept.stopped.push_back({row.id, row.attempt});
+    removeJob(sweep.step, row);
+    ++sweep.swept.removed;
+  }
+}
+
+void endOverdue(Sweep& sweep) {
+  for (const JobRow& row : sweep.due("SELECT " JOBQ_ROW_COLUMNS
+                                     " FROM job INDEXED BY job_deadline WHERE deadline <= ?1 AND expires_at > ?1 "
+                                     "ORDER BY deadline LIMIT ?2")) {
+    const std::string error = "the execution timeout of " + std::to_string(row.executionTimeout.count()) +
+                              " ms elapsed; raise policy.executionTimeout if the job needs longer";
+    sweep.swept.stopped.push_back({row.id, row.attempt});
+    sweep.swept.finished.push_back({row.endpoint, row.id});
+    end(sweep.step, row, Trigger::timeOut, {error, ""});
+  }
+}
+
+void loseOne(Sweep& sweep, JobRow row) {
+  sweep.swept.stopped.push_back({row.id, row.attempt});
+  ++row.losses;
+  ++row.retries;
+  sweep.step.counters.retried(row.endpoint);
+  if (row.losses < row.maxAttempts) {
+    backInLine(sweep.step, row, Trigger::lose, row.losses, row.retries);
+    sweep.requeuedAt.insert(row.endpoint);
+    return;
+  }
+  const std::string error = "its worker was lost " + std::to_string(row.losses) +
+                            (row.losses == 1 ? " time" : " times") + ", maxAttempts is " +
+                            std::to_string(row.maxAttempts);
+  sweep.swept.finished.push_back({row.endpoint, row.id});
+  end(sweep.step, row, Trigger::loseLast, {error, ""});
+}
+
+void takeLost(Sweep& sweep) {
+  for (JobRow& row :
+       sweep.due("SELECT " JOBQ_ROW_COLUMNS " FROM job INDEXED BY job_lease WHERE lease_end <= ?1 AND expires_at > ?1 "
+                 "ORDER BY lease_end LIMIT ?2")) {
+    loseOne(sweep, std::move(row));
+  }
+}
+
+void dropOutlived(Sweep& sweep) {
+  constexpr Millis kDay{86'400'000};
+  sweep.drop(
+      "DELETE FROM idempotency WHERE (endpoint, api_key, key) IN "
+      "(SELECT endpoint, api_key, key FROM idempotency WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)",
+      Millis(0));
+  // The parts of a delivery go first, while the delivery still says which they are.
+#define JOBQ_OUTLIVED "(SELECT num FROM delivery WHERE settled_at <= ?1 ORDER BY settled_at LIMIT ?2)"
+  sweep.step.db.query("DELETE FROM delivery_attempt WHERE num IN " JOBQ_OUTLIVED)
+      .bind(sweep.step.now - kDeliveryRecordLife, sweep.max)
+      .run();
+  sweep.step.db.query("DELETE FROM delivery_body WHERE num IN " JOBQ_OUTLIVED)
+      .bind(sweep.step.now - kDeliveryRecordLife, sweep.max)
+      .run();
+  sweep.drop("DELETE FROM delivery WHERE num IN " JOBQ_OUTLIVED, kDeliveryRecordLife);
+  sweep.drop(
+      "DELETE FROM record_removed WHERE (kind, id) IN "
+      "(SELECT kind, id FROM record_removed WHERE removed_at <= ?1 ORDER BY removed_at LIMIT ?2)",
+      kDay);
+  sweep.step.db
+      .query(
+          "DELETE FROM node_worker WHERE node IN "
+          "(SELECT name FROM node WHERE last_beat <= ?1 ORDER BY name LIMIT ?2)")
+      .bind(sweep.step.now - kDay, sweep.max)
+      .run();
+  sweep.drop("DELETE FROM node WHERE name IN (SELECT name FROM node WHERE last_beat <= ?1 ORDER BY name LIMIT ?2)",
+             kDay);
+}
+
+}  // namespace
+
+Swept Leases::sweep(std::size_t max) {
+  return writer_.write([&](Step& step) {
+    Swept swept;
+    Sweep sweep{step, max, swept, {}};
+    freeExpired(sweep);
+    endOverdue(sweep);
+    takeLost(sweep);
+    dropOutlived(sweep);
+    swept.requeuedAt.assign(sweep.requeuedAt.begin(), sweep.requeuedAt.end());
+    return swept;
+  });
+}
+
+}  // namespace jobq::sqlite

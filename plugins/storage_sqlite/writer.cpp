@@ -1,0 +1,179 @@
+#include "writer.h"
+
+#include <pthread.h>
+
+namespace jobq::sqlite {
+namespace {
+
+/// Pages in the write-ahead log that make a checkpoint worth its fsync: 16 MB.
+constexpr int kCheckpointPages = 4'000;
+
+int noteLogPages(void* pages, sqlite3*, const char*, int inLog) {
+  *static_cast<int*>(pages) = inLog;
+  return SQLITE_OK;
+}
+
+bool isIoError(const std::exception& error) {
+  const auto* failure = dynamic_cast<const SqliteError*>(&error);
+  return failure != nullptr && failure->kind() == SQLITE_IOERR;
+}
+
+/// What a foreign exception (a queue policy's) that took the transaction with it is called.
+constexpr char kTransactionLost[] = "the database gave up the transaction";
+
+}  // namespace
+
+Writer::Writer(Connection& connection, Counters& counters, Clock& clock, Log& log)
+    : connection_(connection), counters_(counters), clock_(clock), log_(log), checkpointAt_(kCheckpointPages) {
+  connection_.execute("PRAGMA journal_size_limit=67108864");
+  sqlite3_wal_hook(connection_.handle(), noteLogPages, &logPages_);
+  thread_ = std::thread([this] { run(); });
+  pthread_setname_np(thread_.native_handle(), "sqlite-writer");
+}
+
+Writer::~Writer() {
+  {
+    Lock lock(mutex_);
+    stopping_ = true;
+  }
+  arrived_.notifyOne();
+  thread_.join();
+  sqlite3_wal_hook(connection_.handle(), nullptr, nullptr);
+}
+
+void Writer::submit(Write& write) {
+  {
+    Lock lock(mutex_);
+    if (!refusal_.empty()) throw StorageError(refusal_);
+    if (first_ == nullptr) {
+      first_ = &write;
+    } else {
+      last_->next = &write;
+    }
+    last_ = &write;
+  }
+  arrived_.notifyOne();
+  { Lock l(write.mutex); while (!write.done) write.cond.wait(write.mutex); }
+  if (write.error) std::rethrow_exception(std::exchange(write.error, nullptr));
+  if (!write.lostWith.empty()) throw StorageError(write.lostWith);
+}
+
+void Writer::run() {
+  while (Write* group = awaitGroup()) commit(group);
+}
+
+Writer::Write* Writer::awaitGroup() {
+  Lock lock(mutex_);
+  while (first_ == nullptr && !stopping_) arrived_.wait(mutex_);
+  last_ = nullptr;
+  return std::exchange(first_, nullptr);
+}
+
+void Writer::commit(Write* group) {
+  std::string lostWith;
+  CounterChanges changes;
+  try {
+    applyGroup(group, changes);
+  } catch (const std::exception& error) {
+    lostWith = giveUp(error);
+  }
+  if (lostWith.empty()) counters_.apply(changes);
+  while (group != nullptr) {
+    Write& write = *std::exchange(group, group->next);
+    write.lostWith = lostWith;
+    { Lock l(write.mutex); write.done = true; write.cond.notifyOne(); }  // and from here on it may be gone
+  }
+  if (lostWith.empty()) checkpointWhenDue();
+}
+
+void Writer::applyGroup(Write* group, CounterChanges& changes) {
+  {
+    Lock lock(mutex_);
+    if (!refusal_.empty()) throw StorageError(refusal_);
+  }
+  connection_.query("BEGIN IMMEDIATE").run();
+  if (!applyTogether(group, changes)) {
+    changes.clear();
+    connection_.query("ROLLBACK").run();
+    connection_.query("BEGIN IMMEDIATE").run();
+    for (Write* write = group; write != nullptr; write = write->next) applyAlone(*write, changes);
+  }
+  changes.persist(connection_);
+  connection_.query("COMMIT").run();
+}
+
+bool Writer::applyTogether(Write* group, CounterChanges& changes) {
+  try {
+    for (Write* write = group; write != nullptr; write = write->next) {
+      Step step{connection_, clock_.now(), changes};
+      write->apply(step);
+    }
+    return true;
+  } catch (const SqliteError& error) {
+    if (!connection_.inTransaction() || isIoError(error)) throw;
+  } catch (...) {
+    if (!connection_.inTransaction()) throw StorageError(kTransactionLost);
+  }
+  return false;
+}
+
+void Writer::applyAlone(Write& write, CounterChanges& changes) {
+  CounterChanges own;
+  Step step{connection_, clock_.now(), own};
+  connection_.query("SAVEPOINT one").run();
+  try {
+    write.apply(step);
+  } catch (const SqliteError& error) {
+    // SQLite may have rolled the whole group back on its own; and after an I/O error no commit is to be trusted.
+    if (!connection_.inTransaction() || isIoError(error)) throw;
+    write.error = std::current_exception();
+  } catch (...) {
+    if (!connection_.inTransaction()) throw StorageError(kTransactionLost);
+    write.error = std::current_exception();
+  }
+  if (write.error) {
+    connection_.query("ROLLBACK TO one").run();
+    own.clear();
+  }
+  connection_.query("RELEASE one").run();
+  changes.append(own);
+}
+
+std::string Writer::giveUp(const std::exception& error) {
+  std::string reason = error.what();
+  try {
+    if (connection_.inTransaction()) connection_.query("ROLLBACK").run();
+  } catch (const StorageError& second) {
+    // A transaction that cannot be ended would swallow every later group.
+    refuseFromNowOn(second.what());
+  }
+  if (isIoError(error)) refuseFromNowOn(reason);
+  return reason;
+}
+
+void Writer::refuseFromNowOn(const std::string& reason) {
+  {
+    Lock lock(mutex_);
+    if (!refusal_.empty()) return;
+    refusal_ = "the storage is read-only until the server is restarted: " + reason;
+  }
+  log_.write(LogLevel::error, "storage.failed",
+             reason + "; no write is accepted until the server is restarted. Check the disk of data.dir first.");
+}
+
+// PASSIVE waits for nobody. What a reader's snapshot keeps back is tried again once the log has grown as much again.
+void Writer::checkpointWhenDue() {
+  if (logPages_ < checkpointAt_) {
+    if (logPages_ < kCheckpointPages) checkpointAt_ = kCheckpointPages;
+    return;
+  }
+  int inLog = 0;
+  int moved = 0;
+  const int result =
+      sqlite3_wal_checkpoint_v2(connection_.handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, &inLog, &moved);
+  checkpointAt_ = inLog == moved ? kCheckpointPages : inLog + kCheckpointPages;
+  logPages_ = 0;
+  if ((result & 0xff) == SQLITE_IOERR) refuseFromNowOn(sqlite3_errmsg(connection_.handle()));
+}
+
+}  // namespace jobq::sqlite

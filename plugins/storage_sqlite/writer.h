@@ -1,0 +1,100 @@
+// The one connection that writes, and its thread. All writes that wait at the same time share one commit, and so one
+// fsync; while it runs, the next ones gather. No time is spent on waiting for company.
+//
+// A group:  BEGIN IMMEDIATE, each write inside its own savepoint, the counters, COMMIT, the in-memory counters, and
+// only then the callers wake. What can happen half way:
+//  - a write fails: it is rolled back alone and its caller alone gets the exception;
+//  - SQLite gives the whole transaction up (full disk, I/O error), or COMMIT fails: every caller of the group gets
+//    StorageError, and nothing of the group is visible. A full disk heals when there is space again;
+//  - an I/O error: nobody knows what the disk holds, and a second fsync may lie. Every further write is refused until a
+//    restart, which reads back what did reach the disk: an outcome that was answered with an error may appear then;
+//  - the process dies: the write-ahead log holds whole groups only.
+#pragma once
+
+#include <exception>
+#include <optional>
+#include <semaphore>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+
+#include "connection.h"
+#include "counters.h"
+#include "jobq/log.h"
+#include "jobq/time.h"
+
+namespace jobq::sqlite {
+
+/// What a write has at hand: its transaction, its moment, and the counters that it changes.
+struct Step {
+  Connection& db;
+  Instant now;
+  CounterChanges& counters;
+};
+
+/// Any thread may write. The connection is the writer's alone while it lives.
+class Writer {
+ public:
+  Writer(Connection& connection, Counters& counters, Clock& clock, Log& log);
+  /// Finishes what is queued.
+  ~Writer();
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+
+  /// Calls `verb(Step&)` in the writer's thread and returns its result when that is on disk. Whatever the caller lends
+  /// to `verb` stays valid, because the caller waits. Throws what `verb` threw, or StorageError.
+  template <class Verb>
+  auto write(Verb&& verb) {
+    using Result = std::invoke_result_t<Verb&, Step&>;
+    WriteOf<Verb, Result> write(verb);
+    submit(write);
+    return std::move(*write.result);
+  }
+
+ private:
+  struct Write {
+    virtual ~Write() = default;
+    virtual void apply(Step& step) = 0;
+
+    Write* next = nullptr;
+    std::exception_ptr error;  // its own
+    std::string lostWith;      // the group's; empty when it was committed
+    Mutex mutex; Condition cond; bool done = false;
+  };
+  template <class Verb, class Result>
+  struct WriteOf final : Write {
+    explicit WriteOf(Verb& v) : verb(v) {}
+    void apply(Step& step) override { result.emplace(verb(step)); }
+
+    Verb& verb;
+    std::optional<Result> result;
+  };
+
+  void submit(Write& write);
+  void run();
+  Write* awaitGroup();
+  void commit(Write* group);
+  void applyGroup(Write* group, CounterChanges& changes);
+  void applyAlone(Write& write, CounterChanges& changes);
+  /// After a failure: back to a usable connection, or read-only. Returns what to tell the callers.
+  std::string giveUp(const std::exception& error);
+  void refuseFromNowOn(const std::string& reason);
+  void checkpointWhenDue();
+
+  Connection& connection_;  // the writer thread's
+  Counters& counters_;
+  Clock& clock_;
+  Log& log_;
+  int logPages_ = 0;  // the writer thread's; set by SQLite after each commit
+  int checkpointAt_;  // the writer thread's
+  Mutex mutex_;
+  Condition arrived_;
+  Write* first_ JOBQ_GUARDED_BY(mutex_) = nullptr;
+  Write* last_ JOBQ_GUARDED_BY(mutex_) = nullptr;
+  bool stopping_ JOBQ_GUARDED_BY(mutex_) = false;
+  std::string refusal_ JOBQ_GUARDED_BY(mutex_);  // not empty: read-only until restart
+  std::thread thread_;
+};
+
+}  // namespace jobq::sqlite

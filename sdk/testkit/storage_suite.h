@@ -1,0 +1,174 @@
+// The conformance suite of storages: every sentence of the storage contracts, put to a backend. A backend's own test is
+// a few lines:
+//
+//     #include "testkit/storage_suite_all.h"
+//     INSTANTIATE_TEST_SUITE_P(Mine, jobq::testkit::StorageSuite, testing::Values(jobq::testkit::StorageUnderTest{
+//         "mine", [](jobq::Clock& clock, const std::filesystem::path& dir) { return openMine(clock, dir); }, true}));
+//
+// Include it in one source file of a test program. Time moves by hand; no test sleeps.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "jobq/storage.h"
+#include "jobq/transitions.h"
+#include "testkit/manual_clock.h"
+
+namespace jobq::testkit {
+
+struct StorageUnderTest {
+  std::string name;
+  /// Opens the storage on a directory, which may hold what an earlier one left.
+  std::function<std::unique_ptr<Storage>(Clock&, const std::filesystem::path&)> open;
+  bool durable = false;  ///< what was acknowledged is there after closing and opening again
+};
+
+inline std::ostream& operator<<(std::ostream& out, const StorageUnderTest& under) { return out << under.name; }
+
+/// Ranks by `policy.priority`, in the group of the API key; remembers nothing.
+class RankByPriority final : public QueuePolicy {
+ public:
+  std::string group(const JobSpec&) const override { return {}; }
+  std::int64_t rank(const JobSpec& job, Instant, const GroupState&) const override { return job.policy.priority; }
+};
+
+/// Gives each group its turns: one more than the group's last rank, never before what already waits.
+class TakeTurns final : public QueuePolicy {
+ public:
+  std::string group(const JobSpec& job) const override { return job.apiKeyId; }
+  std::int64_t rank(const JobSpec&, Instant, const GroupState& state) const override {
+    return std::max(state.lastRank.value_or(-1) + 1, state.lowestWaiting.value_or(0));
+  }
+};
+
+class StorageSuite : public testing::TestWithParam<StorageUnderTest> {
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "jobq-suite-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    dir_ = pattern;
+    storage_ = GetParam().open(clock_, dir_);
+  }
+  void TearDown() override {
+    storage_.reset();
+    std::filesystem::remove_all(dir_);
+  }
+
+  void reopen() {
+    storage_.reset();
+    storage_ = GetParam().open(clock_, dir_);
+  }
+
+  static JobSpec spec(const JobId& id, const EndpointId& endpoint = "ep") {
+    JobSpec job;
+    job.id = id;
+    job.endpoint = endpoint;
+    job.apiKeyId = "key";
+    job.input = "{\"n\":1.0}";
+    return job;
+  }
+  void submit(JobSpec job) {
+    ASSERT_TRUE(std::holds_alternative<Inserted>(storage_->jobs().insert(std::move(job), policy_, std::nullopt)));
+  }
+  void submit(const JobId& id) { submit(spec(id)); }
+
+  std::vector<ClaimedJob> claim(std::size_t max, const EndpointId& endpoint = "ep",
+                                Holder holder = {"node", Holder::Kind::process, Millis(10'000)}) {
+    ClaimWant want{endpoint, {}};
+    for (std::size_t i = 0; i < max; ++i) want.workers.push_back("w" + std::to_string(i));
+    return storage_->leases().claim(std::vector{want}, holder);
+  }
+  LeaseRef claimOne(const EndpointId& endpoint = "ep") {
+    auto jobs = claim(1, endpoint);
+    EXPECT_EQ(jobs.size(), 1U);
+    return jobs.empty() ? LeaseRef{} : jobs[0].lease;
+  }
+  LeaseRef claimTimed(Millis lease) {
+    auto jobs = claim(1, "ep", {"node", Holder::Kind::timed, lease});
+    EXPECT_EQ(jobs.size(), 1U);
+    return jobs.empty() ? LeaseRef{} : jobs[0].lease;
+  }
+  Fenced complete(const LeaseRef& lease, const std::string& output = "{\"ok\":true}") {
+    return storage_->leases().finish(lease, Completed{output});
+  }
+  Fenced fail(const LeaseRef& lease, const std::string& error = "no") {
+    return storage_->leases().finish(lease, Failed{error, ""});
+  }
+  std::optional<Job> find(const JobId& id, const EndpointId& endpoint = "ep") {
+    return storage_->jobs().find({endpoint, id});
+  }
+  JobState stateOf(const JobId& id) {
+    const auto job = find(id);
+    EXPECT_TRUE(job) << id << " is absent";
+    return job ? job->state : JobState::inQueue;
+  }
+  EndpointCounts counts(const EndpointId& endpoint = "ep") { return storage_->jobs().counts(endpoint); }
+  Swept sweep() { return storage_->leases().sweep(1'000); }
+
+  /// Brings a fresh job into `state`; the lease is the one of its last attempt.
+  LeaseRef bring(const JobId& id, JobState state) {
+    JobSpec job = spec(id);
+    job.policy.executionTimeout = Millis(5'000);
+    submit(std::move(job));
+    if (state == JobState::inQueue) return {id, 0};
+    if (state == JobState::cancelled) {
+      EXPECT_TRUE(std::holds_alternative<Cancelled>(storage_->jobs().cancel({"ep", id})));
+      return {id, 0};
+    }
+    const LeaseRef lease = claimOne();
+    EXPECT_EQ(lease.job, id);
+    if (state == JobState::completed) {
+      EXPECT_EQ(complete(lease), Fenced::accepted);
+    }
+    if (state == JobState::failed) {
+      EXPECT_EQ(fail(lease), Fenced::accepted);
+    }
+    if (state == JobState::timedOut) {
+      clock_.advance(Millis(5'000));
+      (void)sweep();
+    }
+    return lease;
+  }
+
+  /// Runs `body(i)` on `count` threads that start together.
+  static void race(int count, const std::function<void(int)>& body) {
+    std::vector<std::thread> threads;
+    Mutex mutex;
+    Condition go;
+    bool open = false;
+    for (int i = 0; i < count; ++i) {
+      threads.emplace_back([&, i] {
+        {
+          Lock lock(mutex);
+          while (!open) go.wait(mutex);
+        }
+        body(i);
+      });
+    }
+    {
+      Lock lock(mutex);
+      open = true;
+      go.notifyAll();
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  ManualClock clock_;
+  std::filesystem::path dir_;
+  std::unique_ptr<Storage> storage_;
+  RankByPriority policy_;
+};
+
+/// IN_QUEUE last: a job that waits would be claimed by the next bring().
+inline constexpr JobState kAllStates[] = {JobState::inProgress, JobState::completed, JobState::failed,
+                                          JobState::cancelled,  JobState::timedOut,  JobState::inQueue};
+
+}  // namespace jobq::testkit

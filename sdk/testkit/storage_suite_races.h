@@ -1,0 +1,141 @@
+// Conformance: what holds when sixteen threads ask at once.
+#pragma once
+
+#include <atomic>
+#include <set>
+
+#include "testkit/storage_suite.h"
+
+namespace jobq::testkit {
+
+inline constexpr int kRacers = 16;
+
+TEST_P(StorageSuite, RacingClaimsHandOutEveryJobOnce) {
+  constexpr int kJobs = 400;
+  for (int i = 0; i < kJobs; ++i) submit("j" + std::to_string(i));
+  Mutex mutex;
+  std::multiset<JobId> claimed;
+  race(kRacers, [&](int) {
+    for (;;) {
+      const auto jobs = claim(3);
+      if (jobs.empty()) return;
+      Lock lock(mutex);
+      for (const ClaimedJob& job : jobs) claimed.insert(job.lease.job);
+    }
+  });
+  EXPECT_EQ(claimed.size(), static_cast<std::size_t>(kJobs));
+  EXPECT_EQ(std::set<JobId>(claimed.begin(), claimed.end()).size(), static_cast<std::size_t>(kJobs));
+  EXPECT_EQ(counts().inProgress, static_cast<std::uint64_t>(kJobs));
+}
+
+TEST_P(StorageSuite, RacingFinishesAreAcceptedOnce) {
+  for (int round = 0; round < 20; ++round) {
+    submit("j" + std::to_string(round));
+    const LeaseRef lease = claimOne();
+    std::atomic<int> accepted = 0;
+    race(kRacers, [&](int i) {
+      if (complete(lease, std::to_string(i)) == Fenced::accepted) ++accepted;
+    });
+    EXPECT_EQ(accepted, 1);
+  }
+  EXPECT_EQ(counts().completed, 20U);
+}
+
+TEST_P(StorageSuite, CancelFinishAndReleaseRaceToOneLegalEnd) {
+  for (int round = 0; round < 20; ++round) {
+    const JobId id = "j" + std::to_string(round);
+    submit(id);
+    const LeaseRef lease = claimOne();
+    std::atomic<int> ends = 0;
+    race(kRacers, [&](int i) {
+      if (i % 3 == 0 && std::holds_alternative<Cancelled>(storage_->jobs().cancel({"ep", id}))) ++ends;
+      if (i % 3 == 1 && complete(lease) == Fenced::accepted) ++ends;
+      if (i % 3 == 2) (void)storage_->leases().release(std::vector{lease});
+    });
+    const JobState state = stateOf(id);
+    EXPECT_EQ(ends, terminal(state) ? 1 : 0);
+    EXPECT_NE(state, JobState::inProgress);
+    (void)storage_->jobs().purgeQueued("ep");
+  }
+  EXPECT_EQ(counts().inProgress, 0U);
+  EXPECT_EQ(counts().inQueue, 0U);
+}
+
+TEST_P(StorageSuite, RacingClaimAndCancelAgree) {
+  for (int round = 0; round < 20; ++round) {
+    const JobId id = "j" + std::to_string(round);
+    submit(id);
+    std::atomic<int> claims = 0;
+    std::atomic<int> cancels = 0;
+    race(kRacers, [&](int i) {
+      if (i % 2 == 0) claims += static_cast<int>(claim(1).size());
+      if (i % 2 == 1 && std::holds_alternative<Cancelled>(storage_->jobs().cancel({"ep", id}))) ++cancels;
+    });
+    EXPECT_LE(claims, 1);
+    EXPECT_EQ(cancels, 1);
+    EXPECT_EQ(stateOf(id), JobState::cancelled);
+  }
+}
+
+TEST_P(StorageSuite, RacingInsertsWithOneIdempotencyKeyMakeOneJob) {
+  std::atomic<int> inserted = 0;
+  race(kRacers, [&](int i) {
+    const auto result = storage_->jobs().insert(spec("j" + std::to_string(i)), policy_, Idempotency{"k", "h"});
+    if (std::holds_alternative<Inserted>(result)) ++inserted;
+  });
+  EXPECT_EQ(inserted, 1);
+  EXPECT_EQ(counts().inQueue, 1U);
+}
+
+TEST_P(StorageSuite, RacingTakersShareTheChunks) {
+  submit("a");
+  const LeaseRef lease = claimOne();
+  std::vector<Chunk> chunks;
+  for (int i = 0; i < 200; ++i) chunks.push_back({std::to_string(i), "", false});
+  EXPECT_EQ(storage_->chunks().append(lease, chunks), Fenced::accepted);
+  Mutex mutex;
+  std::multiset<std::string> taken;
+  race(kRacers, [&](int) {
+    for (;;) {
+      const auto page = storage_->chunks().take({"ep", "a"}, 10);
+      if (!page || page->chunks.empty()) return;
+      Lock lock(mutex);
+      for (const Chunk& chunk : page->chunks) taken.insert(chunk.output);
+    }
+  });
+  EXPECT_EQ(taken.size(), 200U);
+  EXPECT_EQ(std::set<std::string>(taken.begin(), taken.end()).size(), 200U);
+}
+
+TEST_P(StorageSuite, RacingCouriersShareTheOwedCalls) {
+  for (int i = 0; i < 50; ++i) {
+    JobSpec job = spec("j" + std::to_string(i));
+    job.webhook = "http://example.com/";
+    submit(std::move(job));
+    (void)storage_->jobs().cancel({"ep", "j" + std::to_string(i)});
+  }
+  Mutex mutex;
+  std::multiset<std::string> claimed;
+  race(kRacers, [&](int) {
+    for (;;) {
+      const auto due = storage_->outbox().claimDue(3, Millis(30'000));
+      if (due.empty()) return;
+      Lock lock(mutex);
+      for (const Delivery& delivery : due) claimed.insert(delivery.id);
+    }
+  });
+  EXPECT_EQ(claimed.size(), 50U);
+  EXPECT_EQ(std::set<std::string>(claimed.begin(), claimed.end()).size(), 50U);
+}
+
+TEST_P(StorageSuite, RacingUpdatesOfARecordHaveOneWinner) {
+  const auto version = std::get<Stored>(storage_->records().create({"key", "k", "", "{}", 0, {}})).version;
+  std::atomic<int> stored = 0;
+  race(kRacers, [&](int i) {
+    const auto result = storage_->records().update({"key", "k", "", std::to_string(i), 0, {}}, version);
+    if (std::holds_alternative<Stored>(result)) ++stored;
+  });
+  EXPECT_EQ(stored, 1);
+}
+
+}  // namespace jobq::testkit

@@ -1,0 +1,150 @@
+// Conformance: transitions.h is the only statement of what may follow what, in every backend; and what is absent is
+// absent for every verb.
+#pragma once
+
+#include "testkit/storage_suite.h"
+
+namespace jobq::testkit {
+
+TEST_P(StorageSuite, CancelFollowsTheTableInEveryState) {
+  for (JobState from : kAllStates) {
+    const JobId id = "j" + std::to_string(static_cast<int>(from));
+    bring(id, from);
+    const auto result = storage_->jobs().cancel({"ep", id});
+    const auto to = next(from, Trigger::cancel);
+    EXPECT_EQ(std::holds_alternative<Cancelled>(result), to.has_value()) << nameOf(from);
+    EXPECT_EQ(stateOf(id), to.value_or(from)) << nameOf(from);
+    if (!to) {
+      EXPECT_EQ(std::get<WrongState>(result).state, from);
+    }
+    (void)storage_->jobs().purgeQueued("ep");
+  }
+}
+
+TEST_P(StorageSuite, RetryFollowsTheTableInEveryState) {
+  for (JobState from : kAllStates) {
+    const JobId id = "j" + std::to_string(static_cast<int>(from));
+    bring(id, from);
+    const auto result = storage_->jobs().requeue({"ep", id}, policy_);
+    const auto to = next(from, Trigger::retry);
+    EXPECT_EQ(std::holds_alternative<Requeued>(result), to.has_value()) << nameOf(from);
+    EXPECT_EQ(stateOf(id), to.value_or(from)) << nameOf(from);
+    if (!to) {
+      EXPECT_EQ(std::get<WrongState>(result).state, from);
+    }
+    (void)storage_->jobs().purgeQueued("ep");
+  }
+}
+
+TEST_P(StorageSuite, OnlyARunningJobTakesReportsOfItsAttempt) {
+  for (JobState from : kAllStates) {
+    const JobId id = "j" + std::to_string(static_cast<int>(from));
+    const LeaseRef lease = bring(id, from);
+    const Fenced expected = from == JobState::inProgress ? Fenced::accepted : Fenced::stale;
+    EXPECT_EQ(storage_->leases().progress(lease, "1"), expected) << nameOf(from);
+    EXPECT_EQ(storage_->chunks().append(lease, {Chunk{"1", "", false}}), expected) << nameOf(from);
+    EXPECT_EQ(storage_->chunks().appendLog(lease, {LogLine{{}, LogLevel::information, "x"}}), expected);
+    EXPECT_EQ(storage_->leases().renew(std::vector{lease}, Millis(1'000))[0] == LeaseState::held,
+              from == JobState::inProgress);
+    EXPECT_EQ(complete(lease), expected) << nameOf(from);
+    EXPECT_EQ(storage_->leases().release(std::vector{lease}), 0U);
+    EXPECT_EQ(stateOf(id), from == JobState::inProgress ? JobState::completed : from);
+    (void)storage_->jobs().purgeQueued("ep");
+  }
+}
+
+TEST_P(StorageSuite, AStaleAttemptChangesNothing) {
+  submit("a");
+  const LeaseRef old = claimOne();
+  EXPECT_EQ(storage_->leases().release(std::vector{old}), 1U);
+  const LeaseRef now = claimOne();
+  EXPECT_GT(now.attempt, old.attempt);
+  EXPECT_EQ(complete(old, "\"late\""), Fenced::stale);
+  EXPECT_EQ(storage_->leases().progress(old, "1"), Fenced::stale);
+  EXPECT_EQ(storage_->chunks().append(old, {Chunk{"1", "", false}}), Fenced::stale);
+  EXPECT_EQ(storage_->chunks().appendLog(old, {LogLine{}}), Fenced::stale);
+  EXPECT_EQ(storage_->leases().release(std::vector{old}), 0U);
+  EXPECT_EQ(storage_->leases().renew(std::vector{old, now}, Millis(1'000)),
+            (std::vector{LeaseState::lost, LeaseState::held}));
+  const auto job = find("a");
+  EXPECT_EQ(job->state, JobState::inProgress);
+  EXPECT_EQ(job->progress, "");
+  EXPECT_TRUE(storage_->chunks().take({"ep", "a"}, 100)->chunks.empty());
+  EXPECT_TRUE(storage_->chunks().readLog({"ep", "a"})->empty());
+}
+
+TEST_P(StorageSuite, AnotherEndpointsJobIsAbsentForEveryVerb) {
+  for (JobState state : {JobState::inQueue, JobState::failed}) {
+    const JobId id = "j" + std::to_string(static_cast<int>(state));
+    bring(id, state);
+    const JobKey key{"other", id};
+    EXPECT_FALSE(storage_->jobs().find(key));
+    EXPECT_TRUE(storage_->jobs().findFinished(std::vector{key}).empty());
+    EXPECT_TRUE(std::holds_alternative<Absent>(storage_->jobs().cancel(key)));
+    EXPECT_TRUE(std::holds_alternative<Absent>(storage_->jobs().requeue(key, policy_)));
+    EXPECT_FALSE(storage_->jobs().setTtl(key, Millis(5'000)));
+    EXPECT_FALSE(storage_->chunks().take(key, 100));
+    EXPECT_FALSE(storage_->chunks().read(key, 0, 100));
+    EXPECT_FALSE(storage_->chunks().readLog(key));
+    EXPECT_EQ(stateOf(id), state);
+    (void)storage_->jobs().purgeQueued("ep");
+  }
+}
+
+TEST_P(StorageSuite, AnExpiredJobIsAbsentForEveryVerbBeforeItIsSwept) {
+  for (JobState state : {JobState::inQueue, JobState::inProgress, JobState::failed}) {
+    const JobId id = "j" + std::to_string(static_cast<int>(state));
+    const JobKey key{"ep", id};
+    const LeaseRef lease = bring(id, state);
+    (void)storage_->jobs().setTtl(key, Millis(1'000));
+    clock_.advance(Millis(1'000));
+    EXPECT_FALSE(storage_->jobs().find(key));
+    EXPECT_TRUE(storage_->jobs().findFinished(std::vector{key}).empty());
+    EXPECT_TRUE(std::holds_alternative<Absent>(storage_->jobs().cancel(key)));
+    EXPECT_TRUE(std::holds_alternative<Absent>(storage_->jobs().requeue(key, policy_)));
+    EXPECT_FALSE(storage_->jobs().setTtl(key, Millis(5'000)));
+    EXPECT_EQ(storage_->jobs().list({"ep", std::nullopt}, {}).total, 0U);
+    EXPECT_EQ(storage_->jobs().purgeQueued("ep"), 0U);
+    EXPECT_TRUE(claim(1).empty());
+    EXPECT_EQ(complete(lease), Fenced::stale);
+    EXPECT_EQ(storage_->leases().progress(lease, "1"), Fenced::stale);
+    EXPECT_EQ(storage_->leases().release(std::vector{lease}), 0U);
+    EXPECT_EQ(storage_->leases().renew(std::vector{lease}, Millis(1'000))[0], LeaseState::lost);
+    EXPECT_EQ(storage_->chunks().append(lease, {Chunk{"1", "", false}}), Fenced::stale);
+    EXPECT_EQ(storage_->chunks().appendLog(lease, {LogLine{}}), Fenced::stale);
+    EXPECT_FALSE(storage_->chunks().take(key, 100));
+    EXPECT_FALSE(storage_->chunks().read(key, 0, 100));
+    EXPECT_FALSE(storage_->chunks().readLog(key));
+    EXPECT_EQ(counts().inQueue + counts().inProgress, 0U);
+    const Swept swept = sweep();
+    EXPECT_EQ(swept.removed, 1U) << nameOf(state);
+    EXPECT_EQ(swept.stopped.size(), state == JobState::inProgress ? 1U : 0U) << "its worker has to be told";
+  }
+}
+
+TEST_P(StorageSuite, TheAttemptOnlyGrows) {
+  JobSpec job = spec("a");
+  job.maxAttempts = 9;
+  submit(std::move(job));
+  std::uint32_t last = 0;
+  const auto grew = [&](const char* what) {
+    const std::uint32_t attempt = find("a")->attempt;
+    EXPECT_GT(attempt, last) << what;
+    last = attempt;
+  };
+  LeaseRef lease = claimTimed(Millis(1'000));
+  grew("claim");
+  (void)storage_->leases().release(std::vector{lease});
+  grew("release");
+  lease = claimTimed(Millis(1'000));
+  grew("claim");
+  clock_.advance(Millis(1'000));
+  (void)sweep();
+  grew("loss");
+  EXPECT_EQ(fail(claimOne()), Fenced::accepted);
+  grew("claim");
+  (void)storage_->jobs().requeue({"ep", "a"}, policy_);
+  grew("retry");
+}
+
+}  // namespace jobq::testkit
