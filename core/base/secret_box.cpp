@@ -6,7 +6,8 @@
 #include <Poco/Crypto/CryptoTransform.h>
 #include <Poco/Exception.h>
 
-#include <memory>
+#include <string>
+#include <vector>
 
 #include "core/base/data_dir.h"
 #include "core/base/ids.h"
@@ -65,7 +66,7 @@ SecretBox::SecretBox(const std::filesystem::path& keyFile) {
 std::string SecretBox::seal(std::string_view text) const {
   if (text.empty()) return {};
   const std::string nonce = randomBytes(kNonceBytes);
-  const std::unique_ptr<Poco::Crypto::CryptoTransform> transform(cipher(key_, nonce)->createEncryptor());
+  Poco::Crypto::CryptoTransform::Ptr transform = cipher(key_, nonce)->createEncryptor();
   const std::string sealed = run(*transform, text);
   const std::string tag = transform->getTag(kTagBytes);
   return nonce + sealed + tag;
@@ -76,8 +77,7 @@ std::string SecretBox::open(std::string_view sealed) const {
   try {
     if (sealed.size() < kNonceBytes + kTagBytes) throw Error("it is too short");
     const std::string_view body = sealed.substr(kNonceBytes, sealed.size() - kNonceBytes - kTagBytes);
-    const std::unique_ptr<Poco::Crypto::CryptoTransform> transform(
-        cipher(key_, sealed.substr(0, kNonceBytes))->createDecryptor());
+    Poco::Crypto::CryptoTransform::Ptr transform = cipher(key_, sealed.substr(0, kNonceBytes))->createDecryptor();
     transform->setTag(std::string(sealed.substr(sealed.size() - kTagBytes)));
     return run(*transform, body);
   } catch (const std::exception&) {

@@ -7,6 +7,9 @@
 #include <Poco/Net/HTTPSClientSession.h>
 #include <Poco/Net/RejectCertificateHandler.h>
 #include <Poco/Net/SSLManager.h>
+#include <Poco/Net/SecureStreamSocket.h>
+#include <Poco/Net/SocketAddress.h>
+#include <Poco/Net/StreamSocket.h>
 #include <Poco/StreamCopier.h>
 #include <Poco/Timespan.h>
 #include <Poco/URI.h>
@@ -29,12 +32,33 @@ constexpr Millis kConnectPatience{10'000};
 Poco::Timespan timespan(Millis duration) { return {Poco::Timespan::TimeDiff{duration.count()} * 1'000}; }
 
 // Strict, because Poco's relaxed mode takes any certificate from a host that resolves to this machine.
-Poco::Net::Context::Ptr trustedContext() {
-  const Poco::Net::Context::Ptr context(
-      new Poco::Net::Context(Poco::Net::Context::TLS_CLIENT_USE, "", Poco::Net::Context::VERIFY_STRICT, 9, true));
-  Poco::Net::SSLManager::instance().initializeClient(nullptr, new Poco::Net::RejectCertificateHandler(false), context);
-  return context;
+const Poco::Net::Context::Ptr& trustedContext() {
+  static const Poco::Net::Context::Ptr kContext = [] {
+    Poco::Net::Context::Ptr context(
+        new Poco::Net::Context(Poco::Net::Context::TLS_CLIENT_USE, "", Poco::Net::Context::VERIFY_STRICT, 9, true));
+    Poco::Net::SSLManager::instance().initializeClient(nullptr, new Poco::Net::RejectCertificateHandler(false),
+                                                       context);
+    return context;
+  }();
+  return kContext;
 }
+
+// Poco's https session shakes hands before it sets its timeouts, so that a silent server would hold it for ever. This
+// one brings a socket that has them from the start, and asks whether the hands were shaken: Poco goes on if not.
+class SecureSession final : public Poco::Net::HTTPSClientSession {
+ public:
+  SecureSession(const std::string& host, std::uint16_t port, Millis patience)
+      : HTTPSClientSession(host, port, trustedContext()) {
+    Poco::Net::StreamSocket plain;
+    plain.connect(Poco::Net::SocketAddress(host, port), timespan(kConnectPatience));
+    plain.setReceiveTimeout(timespan(kConnectPatience));
+    auto secure = Poco::Net::SecureStreamSocket::attach(plain, host, trustedContext());
+    if (secure.completeHandshake() < 0) throw Poco::TimeoutException("the TLS handshake did not end");
+    secure.setReceiveTimeout(timespan(patience));
+    secure.setSendTimeout(timespan(kPatience));
+    attachSocket(secure);
+  }
+};
 
 // The queue API says {"error": "..."}, the management API {"message": "..."}.
 std::string refusal(const HTTPResponse& response, const std::string& body) {
@@ -115,17 +139,18 @@ std::string ApiClient::call(const std::string& method, const std::string& path, 
     request.setContentLength64(static_cast<Poco::Int64>(body.size()));
   }
   try {
-    const auto session = open();
-    session->setTimeout(timespan(kConnectPatience), timespan(kPatience), timespan(kPatience + wait));
+    const auto session = open(kPatience + wait);
     return exchange(*session, request, body);
   } catch (const Poco::Exception& error) {
     throw Failure(ExitCode::unreachable, "cannot reach the server at " + url_ + ": " + error.displayText());
   }
 }
 
-std::unique_ptr<Poco::Net::HTTPClientSession> ApiClient::open() const {
-  if (!secure_) return std::make_unique<Poco::Net::HTTPClientSession>(host_, port_);
-  return std::make_unique<Poco::Net::HTTPSClientSession>(host_, port_, trustedContext());
+std::unique_ptr<Poco::Net::HTTPClientSession> ApiClient::open(Millis patience) const {
+  if (secure_) return std::make_unique<SecureSession>(host_, port_, patience);
+  auto session = std::make_unique<Poco::Net::HTTPClientSession>(host_, port_);
+  session->setTimeout(timespan(kConnectPatience), timespan(kPatience), timespan(patience));
+  return session;
 }
 
 }  // namespace jobq::ctl

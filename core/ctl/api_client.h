@@ -23,7 +23,7 @@ class ApiClient {
   ApiClient(std::string url, std::string key);
 
   /// These return the body of a 2xx answer, unchanged. They throw Failure(refused) with the server's own sentence for
-  /// any other status, and Failure(unreachable) when no complete answer came within 30 s plus `wait`.
+  /// any other status, and Failure(unreachable) when the server is silent for 30 s plus `wait`.
   std::string get(const std::string& path) const;
   std::string post(const std::string& path, const std::string& body, Millis wait = Millis{0}) const;
   std::string remove(const std::string& path) const;
@@ -33,7 +33,7 @@ class ApiClient {
 
  private:
   std::string call(const std::string& method, const std::string& path, const std::string& body, Millis wait) const;
-  std::unique_ptr<Poco::Net::HTTPClientSession> open() const;
+  std::unique_ptr<Poco::Net::HTTPClientSession> open(Millis patience) const;
 
   const std::string url_;
   const std::string key_;

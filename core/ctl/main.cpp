@@ -39,7 +39,9 @@ void checkCount(const Verb& verb, std::size_t given) {
 
 ExitCode perform(const std::vector<std::string>& given) {
   Arguments arguments = parseFor(given, optionsOfAllVerbs());
-  if (arguments.words.empty() && arguments.has("help")) {
+  const bool aboutAll =
+      arguments.words.empty() || (arguments.words.size() == 1 && !verbsOfGroup(arguments.words[0]).empty());
+  if (aboutAll && arguments.has("help")) {
     std::cout << programHelp();
     return ExitCode::ok;
   }

@@ -65,6 +65,14 @@ const std::vector<OptionRow>& commonOptions() {
   return kOptions;
 }
 
+std::string verbsOfGroup(const std::string& word) {
+  std::string group;
+  for (const Verb& verb : verbs()) {
+    if (std::string(verb.name).starts_with(word + " ")) group += (group.empty() ? "" : ", ") + std::string(verb.name);
+  }
+  return group;
+}
+
 const Verb& takeVerb(std::vector<std::string>& words) {
   for (const Verb& verb : verbs()) {
     if (!startsWith(words, verb.name)) continue;
@@ -72,11 +80,7 @@ const Verb& takeVerb(std::vector<std::string>& words) {
     return verb;
   }
   if (words.empty()) throw Failure(ExitCode::usage, "say what to do; `jobqctl --help` lists the verbs");
-  std::string group;
-  for (const Verb& verb : verbs()) {
-    if (std::string(verb.name).starts_with(words[0] + " "))
-      group += (group.empty() ? "" : ", ") + std::string(verb.name);
-  }
+  const std::string group = verbsOfGroup(words[0]);
   if (!group.empty()) throw Failure(ExitCode::usage, "'" + words[0] + "' needs a second word: " + group);
   throw Failure(ExitCode::usage, "'" + harmless(words[0]) + "' is not a verb; `jobqctl --help` lists them");
 }
@@ -100,9 +104,11 @@ std::string programHelp() {
 
 std::string verbHelp(const Verb& verb) {
   std::ostringstream out;
+  std::vector<OptionRow> options = verb.options;
+  options.insert(options.end(), commonOptions().begin(), commonOptions().end());
   out << "usage: jobqctl " << verb.name << (verb.arguments[0] == '\0' ? "" : " ") << verb.arguments << " [OPTIONS]\n\n"
       << verb.help << "\n\nOptions:\n"
-      << describeOptions(verb.options) << describeOptions(commonOptions());
+      << describeOptions(options);
   return out.str();
 }
 

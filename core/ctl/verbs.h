@@ -35,6 +35,9 @@ const std::vector<OptionRow>& commonOptions();
 /// The verb that the words start with; its words are taken away from them. Throws Failure(usage) when there is none.
 const Verb& takeVerb(std::vector<std::string>& words);
 
+/// The verbs whose first word is `word`, separated by commas; empty when there are none.
+std::string verbsOfGroup(const std::string& word);
+
 std::string programHelp();
 std::string verbHelp(const Verb& verb);
 

@@ -1,3 +1,4 @@
+// Face 3: what a running job hands out and logs.
 #include <algorithm>
 #include <iterator>
 
@@ -6,72 +7,92 @@
 namespace jobq::memory {
 namespace {
 
-// The chunks from `from` on that fit, at least one if there is one.
-ChunkPage page(const Row& row, std::size_t from, std::size_t maxBytes) {
+/// A page whose chunks are not copied yet.
+struct Leaf {
+  std::vector<std::shared_ptr<const Chunk>> chunks;
   ChunkPage page;
-  std::size_t bytes = 0;
-  std::size_t at = std::min(from, row.chunks.size());
-  for (; at < row.chunks.size(); ++at) {
-    const Chunk& chunk = row.chunks[at];
-    bytes += chunk.output.size() + chunk.metrics.size();
-    if (!page.chunks.empty() && bytes > maxBytes) break;
-    page.chunks.push_back(chunk);
+
+  /// Outside the critical section.
+  ChunkPage whole() && {
+    page.chunks.reserve(chunks.size());
+    for (const auto& chunk : chunks) page.chunks.push_back(*chunk);
+    return std::move(page);
   }
-  page.next = at;
-  page.more = at < row.chunks.size();
-  page.state = row.job.state;
-  page.attempt = row.job.attempt;
-  return page;
+};
+
+Leaf leaf(const Row& row, std::uint64_t from, std::size_t maxBytes) {
+  Leaf leaf;
+  leaf.page.state = row.state;
+  leaf.page.attempt = row.attempt;
+  leaf.page.next = from;
+  if (!row.run) return leaf;
+  const auto& all = row.run->chunks;
+  std::size_t bytes = 0;
+  for (; leaf.page.next < all.size(); ++leaf.page.next) {
+    const auto& chunk = all[leaf.page.next];
+    bytes += chunk->output.size() + chunk->metrics.size();
+    if (!leaf.chunks.empty() && bytes > maxBytes) break;
+    leaf.chunks.push_back(chunk);
+  }
+  leaf.page.more = leaf.page.next < all.size();
+  return leaf;
 }
 
 }  // namespace
 
 Fenced Chunks::append(const LeaseRef& lease, std::vector<Chunk> chunks) {
+  std::vector<std::shared_ptr<const Chunk>> shared;
+  shared.reserve(chunks.size());
+  for (Chunk& chunk : chunks) shared.push_back(std::make_shared<const Chunk>(std::move(chunk)));
   Lock lock(s_.mutex);
-  s_.retire();
-  Row* row = s_.held(lease);
+  Row* row = s_.held(lease, s_.clock.now());
   if (row == nullptr) return Fenced::stale;
-  std::move(chunks.begin(), chunks.end(), std::back_inserter(row->chunks));
+  row->run->chunks.insert(row->run->chunks.end(), shared.begin(), shared.end());
   return Fenced::accepted;
 }
 
 std::optional<ChunkPage> Chunks::take(const JobKey& key, std::size_t maxBytes) {
-  Lock lock(s_.mutex);
-  s_.retire();
-  Row* row = s_.find(key);
-  if (row == nullptr) return std::nullopt;
-  ChunkPage taken = page(*row, row->taken, maxBytes);
-  row->taken = taken.next;
-  return taken;
+  Leaf taken;
+  {
+    Lock lock(s_.mutex);
+    const Row* row = s_.find(key, s_.clock.now());
+    if (row == nullptr) return std::nullopt;
+    taken = leaf(*row, row->run ? row->run->taken : 0, maxBytes);
+    if (row->run) row->run->taken = taken.page.next;
+  }
+  return std::move(taken).whole();
 }
 
 std::optional<ChunkPage> Chunks::read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) {
-  Lock lock(s_.mutex);
-  s_.retire();
-  const Row* row = s_.find(key);
-  if (row == nullptr) return std::nullopt;
-  return page(*row, offset, maxBytes);
+  Leaf read;
+  {
+    Lock lock(s_.mutex);
+    const Row* row = s_.find(key, s_.clock.now());
+    if (row == nullptr) return std::nullopt;
+    read = leaf(*row, offset, maxBytes);
+  }
+  return std::move(read).whole();
 }
 
 Fenced Chunks::appendLog(const LeaseRef& lease, std::vector<LogLine> lines) {
+  std::list<LogLine> added(std::make_move_iterator(lines.begin()), std::make_move_iterator(lines.end()));
   Lock lock(s_.mutex);
-  const Instant now = s_.retire();
-  Row* row = s_.held(lease);
+  const Instant now = s_.clock.now();
+  Row* row = s_.held(lease, now);
   if (row == nullptr) return Fenced::stale;
-  for (LogLine& line : lines) {
-    line.at = now;
-    row->log.push_back(std::move(line));
-    if (row->log.size() > kMaxLogLines) row->log.pop_front();
-  }
+  for (LogLine& line : added) line.at = now;
+  auto& log = row->run->log;
+  log.splice(log.end(), added);
+  while (log.size() > kMaxLogLines) log.pop_front();
   return Fenced::accepted;
 }
 
 std::optional<std::vector<LogLine>> Chunks::readLog(const JobKey& key) {
   Lock lock(s_.mutex);
-  s_.retire();
-  const Row* row = s_.find(key);
+  const Row* row = s_.find(key, s_.clock.now());
   if (row == nullptr) return std::nullopt;
-  return std::vector<LogLine>(row->log.begin(), row->log.end());
+  if (!row->run) return std::vector<LogLine>();
+  return std::vector<LogLine>(row->run->log.begin(), row->run->log.end());
 }
 
 }  // namespace jobq::memory

@@ -1,4 +1,5 @@
-// The six faces of the memory storage. Each verb is one critical section over the shared state.
+// The six faces of the memory storage. Each verb is one critical section over the shared state; workers and records
+// have a mutex of their own, because no step touches them and a job.
 #pragma once
 
 #include "memory_state.h"
@@ -20,6 +21,13 @@ class Jobs final : public JobStore {
   std::size_t remove(std::string_view endpoint, std::size_t batch) override;
 
  private:
+  /// What the key's first request was answered, if it was made within kIdempotencyLife.
+  std::optional<InsertResult> earlier(Endpoint& endpoint, const PromiseKey& key, const Idempotency& promise,
+                                      Instant now) JOBQ_REQUIRES(s_.mutex);
+  void remember(Endpoint& endpoint, PromiseKey key, const Idempotency& promise, const JobSpec& job, Instant now)
+      JOBQ_REQUIRES(s_.mutex);
+  void place(std::shared_ptr<const JobSpec> spec, Endpoint& endpoint, std::int64_t rank, Instant now)
+      JOBQ_REQUIRES(s_.mutex);
   State& s_;
 };
 
@@ -34,10 +42,11 @@ class Leases final : public LeaseStore {
   Swept sweep(std::size_t max) override;
 
  private:
-  ClaimedJob take(Row& row, const WorkerId& worker, const Holder& holder, Instant now) JOBQ_REQUIRES(s_.mutex);
+  void take(Row& row, const WorkerId& worker, const Holder& holder, Instant now) JOBQ_REQUIRES(s_.mutex);
+  void freeExpired(Instant now, std::size_t max, Rows& dead, Swept& swept) JOBQ_REQUIRES(s_.mutex);
   void timeOut(Row& row, Instant now, Swept& swept) JOBQ_REQUIRES(s_.mutex);
-  void lose(Row& row, Instant now, Swept& swept) JOBQ_REQUIRES(s_.mutex);
-  void dropOldDeliveries(Instant now) JOBQ_REQUIRES(s_.mutex);
+  void lose(Row& row, Instant now, Swept& swept, std::set<EndpointId>& requeuedAt) JOBQ_REQUIRES(s_.mutex);
+  std::size_t dropPromises(Instant now, std::size_t max) JOBQ_REQUIRES(s_.mutex);
   State& s_;
 };
 
@@ -65,8 +74,6 @@ class Outbox final : public OutboxStore {
   bool replay(std::string_view id) override;
 
  private:
-  OutboxRow* owed(std::string_view id) JOBQ_REQUIRES(s_.mutex);
-  void setDue(OutboxRow& row, Instant due) JOBQ_REQUIRES(s_.mutex);
   State& s_;
 };
 

@@ -1,151 +1,188 @@
+// Face 1: jobs as their callers see them.
 #include <algorithm>
 
 #include "memory_faces.h"
 
 namespace jobq::memory {
 
-InsertResult Jobs::insert(JobSpec spec, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) {
+std::optional<InsertResult> Jobs::earlier(Endpoint& endpoint, const PromiseKey& key, const Idempotency& promise,
+                                          Instant now) {
+  const auto first = endpoint.promises.find(key);
+  if (first == endpoint.promises.end() || first->second.endsAt <= now) return std::nullopt;
+  if (first->second.bodyHash != promise.bodyHash) return OtherBody{};
+  return Existing{first->second.job};
+}
+
+void Jobs::remember(Endpoint& endpoint, PromiseKey key, const Idempotency& promise, const JobSpec& job, Instant now) {
+  const Instant end = now + kIdempotencyLife;
+  endpoint.promises.insert_or_assign(key, Promise{promise.bodyHash, job.id, end});
+  s_.promiseEnds.push_back({end, job.endpoint, std::move(key)});
+}
+
+void Jobs::place(std::shared_ptr<const JobSpec> spec, Endpoint& endpoint, std::int64_t rank, Instant now) {
+  Row& row = endpoint.jobs.emplace_front();
+  row.endpoint = &endpoint;
+  row.rank = rank;
+  row.arrival = ++s_.arrivals;
+  row.submittedAt = row.queuedAt = now;
+  row.spec = std::move(spec);
+  s_.byId.emplace(row.spec->id, endpoint.jobs.begin());
+  s_.setExpiry(row, now + row.spec->policy.ttl);
+  s_.enterLine(row);
+}
+
+InsertResult Jobs::insert(JobSpec job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) {
+  const auto spec = std::make_shared<const JobSpec>(std::move(job));
   Lock lock(s_.mutex);
-  const Instant now = s_.retire();
+  const Instant now = s_.clock.now();
+  Endpoint& endpoint = s_.endpoints[spec->endpoint];
+  PromiseKey key;
   if (idempotency) {
-    const PromiseKey key{spec.endpoint, spec.apiKeyId, idempotency->key};
-    const auto [promise, fresh] = s_.promises.try_emplace(key, Promise{idempotency->bodyHash, spec.id});
-    if (!fresh && promise->second.bodyHash != idempotency->bodyHash) return OtherBody{};
-    if (!fresh) return Existing{promise->second.job};
-    s_.promiseExpiry.emplace(now + kIdempotencyLife, key);
+    key = {spec->apiKeyId, idempotency->key};
+    if (auto answer = earlier(endpoint, key, *idempotency, now)) return std::move(*answer);
   }
-  if (s_.jobs.contains(spec.id)) throw StorageError("the job id " + spec.id + " exists already");
-  auto row = std::make_unique<Row>();
-  row->spec = std::move(spec);
-  Job& job = row->job;
-  job.id = row->spec.id;
-  job.endpoint = row->spec.endpoint;
-  job.lowPriority = row->spec.policy.lowPriority;
-  job.submittedAt = job.queuedAt = now;
-  s_.rankAnew(*row, policy, now);
-  row->sequence = row->arrival;
-  s_.setExpiry(*row, now + row->spec.policy.ttl);
-  s_.lines[job.endpoint].rows.emplace(row->sequence, row.get());
-  s_.putInLine(*row);
-  s_.jobs.emplace(job.id, std::move(row));
+  // Until its space is freed, an expired job keeps its id: a late report about it must not meet another job.
+  if (s_.byId.contains(spec->id)) throw StorageError("job " + spec->id + " exists already; make another id");
+  const std::int64_t rank = s_.rankOf(*spec, endpoint, policy, now);
+  if (idempotency) remember(endpoint, std::move(key), *idempotency, *spec, now);
+  place(spec, endpoint, rank, now);
   return Inserted{};
 }
 
 std::optional<Job> Jobs::find(const JobKey& key) {
-  Lock lock(s_.mutex);
-  s_.retire();
-  const Row* row = s_.find(key);
-  return row == nullptr ? std::nullopt : std::optional(row->job);
+  Found answer;
+  {
+    Lock lock(s_.mutex);
+    const Row* row = s_.find(key, s_.clock.now());
+    if (row == nullptr) return std::nullopt;
+    answer = found(*row);
+  }
+  return std::move(answer).whole();
 }
 
 std::vector<Job> Jobs::findFinished(std::span<const JobKey> keys) {
-  Lock lock(s_.mutex);
-  s_.retire();
-  std::vector<Job> finished;
-  for (const JobKey& key : keys) {
-    const Row* row = s_.find(key);
-    if (row != nullptr && terminal(row->job.state)) finished.push_back(row->job);
+  std::vector<Found> finished;
+  {
+    Lock lock(s_.mutex);
+    const Instant now = s_.clock.now();
+    for (const JobKey& key : keys) {
+      const Row* row = s_.find(key, now);
+      if (row != nullptr && terminal(row->state)) finished.push_back(found(*row));
+    }
   }
-  return finished;
+  std::vector<Job> jobs;
+  jobs.reserve(finished.size());
+  for (Found& each : finished) jobs.push_back(std::move(each).whole());
+  return jobs;
 }
 
 CancelResult Jobs::cancel(const JobKey& key) {
   Lock lock(s_.mutex);
-  const Instant now = s_.retire();
-  Row* row = s_.find(key);
+  const Instant now = s_.clock.now();
+  Row* row = s_.find(key, now);
   if (row == nullptr) return Absent{};
-  const auto to = next(row->job.state, Trigger::cancel);
-  if (!to) return WrongState{row->job.state};
-  const bool wasRunning = row->job.state == JobState::inProgress;
-  if (wasRunning) {
-    s_.stopRunning(*row);
-  } else {
-    s_.takeFromLine(*row);
-  }
-  s_.end(*row, *to, now);
-  return Cancelled{wasRunning, {row->job.id, row->job.attempt}};
+  if (!next(row->state, Trigger::cancel)) return WrongState{row->state};
+  const bool wasRunning = row->state == JobState::inProgress;
+  s_.end(*row, Trigger::cancel, now);
+  if (!wasRunning) return Cancelled{};
+  return Cancelled{true, {row->spec->id, row->attempt}};
 }
 
 RequeueResult Jobs::requeue(const JobKey& key, const QueuePolicy& policy) {
+  std::unique_ptr<Run> before;  // freed after the lock
   Lock lock(s_.mutex);
-  const Instant now = s_.retire();
-  Row* row = s_.find(key);
+  const Instant now = s_.clock.now();
+  Row* row = s_.find(key, now);
   if (row == nullptr) return Absent{};
-  const auto to = next(row->job.state, Trigger::retry);
-  if (!to) return WrongState{row->job.state};
-  Job& job = row->job;
-  job.losses = 0;
-  ++job.retries;
-  job.queuedAt = now;
-  job.startedAt.reset();
-  job.finishedAt.reset();
-  job.workerId.clear();
-  job.output.clear();
-  job.error.clear();
-  ++s_.lines[job.endpoint].counts.retried;
-  if (!row->pinned) s_.setExpiry(*row, job.submittedAt + row->spec.policy.ttl);
-  s_.rankAnew(*row, policy, now);
-  s_.sendBack(*row);
+  const auto to = next(row->state, Trigger::retry);
+  if (!to) return WrongState{row->state};
+  row->rank = s_.rankOf(*row->spec, *row->endpoint, policy, now);
+  row->arrival = ++s_.arrivals;
+  row->queuedAt = now;
+  row->state = *to;
+  ++row->attempt;
+  ++row->retries;
+  ++row->endpoint->retried;
+  row->losses = 0;
+  before = std::exchange(row->run, std::make_unique<Run>());
+  row->run->log.swap(before->log);
+  if (!row->expiryFixed) s_.setExpiry(*row, row->submittedAt + row->spec->policy.ttl);
+  s_.enterLine(*row);
   return Requeued{};
 }
 
 std::size_t Jobs::purgeQueued(std::string_view endpoint) {
+  Rows dead;
   Lock lock(s_.mutex);
-  s_.retire();
-  const auto line = s_.lines.find(endpoint);
-  if (line == s_.lines.end()) return 0;
-  std::size_t removed = 0;
-  for (; !line->second.waiting.empty(); ++removed) s_.erase(*std::get<Row*>(*line->second.waiting.begin()));
-  return removed;
+  const Instant now = s_.clock.now();
+  const auto at = s_.endpoints.find(endpoint);
+  if (at == s_.endpoints.end()) return 0;
+  for (Line& line : at->second.lines) {
+    while (Row* row = s_.head(line, now)) s_.bury(*row, dead);
+  }
+  return dead.size();
 }
 
 std::optional<Instant> Jobs::setTtl(const JobKey& key, Millis ttl) {
   Lock lock(s_.mutex);
-  const Instant now = s_.retire();
-  Row* row = s_.find(key);
+  const Instant now = s_.clock.now();
+  Row* row = s_.find(key, now);
   if (row == nullptr) return std::nullopt;
-  row->pinned = true;
-  s_.setExpiry(*row, std::min(now + std::max(ttl, kTtlFloor), row->job.submittedAt + kTtlCeiling));
-  return row->job.expiresAt;
+  const Instant latest = row->submittedAt + kTtlCeiling;
+  // Bounded before it is added: a ttl may be as long as its type allows.
+  s_.setExpiry(*row, std::min(now + std::clamp(ttl, kTtlFloor, kTtlCeiling), latest));
+  row->expiryFixed = true;
+  return row->expiresAt;
 }
 
 JobPage Jobs::list(const JobFilter& filter, const PageWindow& window) {
-  Lock lock(s_.mutex);
-  s_.retire();
   JobPage page;
-  const auto line = s_.lines.find(filter.endpoint);
-  if (line == s_.lines.end()) return page;
-  for (auto at = line->second.rows.rbegin(); at != line->second.rows.rend(); ++at) {
-    const Job& job = at->second->job;
-    if (filter.state && job.state != *filter.state) continue;
+  Lock lock(s_.mutex);
+  const Instant now = s_.clock.now();
+  const auto at = s_.endpoints.find(filter.endpoint);
+  if (at == s_.endpoints.end()) return page;
+  for (const Row& row : at->second.jobs) {
+    if (row.expired(now) || (filter.state && row.state != *filter.state)) continue;
     const std::size_t index = page.total++;
     if (index < window.offset || page.jobs.size() >= window.limit) continue;
-    page.jobs.push_back(job);
-    page.jobs.back().output.clear();
-    page.jobs.back().progress.clear();
+    Job& job = page.jobs.emplace_back(found(row).job);
+    job.progress.clear();
   }
   return page;
 }
 
-EndpointCounts Jobs::counts(std::string_view endpoint) {
+EndpointCounts Jobs::counts(std::string_view name) {
   Lock lock(s_.mutex);
-  s_.retire();
-  const auto line = s_.lines.find(endpoint);
-  return line == s_.lines.end() ? EndpointCounts{} : line->second.counts;
+  const Instant now = s_.clock.now();
+  EndpointCounts counts;
+  const auto at = s_.endpoints.find(name);
+  if (at == s_.endpoints.end()) return counts;
+  const Endpoint& endpoint = at->second;
+  counts.inQueueLow = endpoint.lines[true].size();
+  counts.inQueue = endpoint.lines[false].size() + counts.inQueueLow;
+  counts.inProgress = endpoint.inProgress;
+  counts.completed = endpoint.completed;
+  counts.failed = endpoint.failed;
+  counts.retried = endpoint.retried;
+  // What has expired since the last sweep is absent already; that is what a second brings, not what the queue holds.
+  for (auto old = s_.byExpiry.begin(); old != s_.byExpiry.end() && old->first <= now; ++old) {
+    const Row& row = *old->second;
+    if (row.endpoint != &endpoint) continue;
+    if (row.state == JobState::inProgress) --counts.inProgress;
+    if (row.inLine) --counts.inQueue;
+    if (row.inLine && row.spec->policy.lowPriority) --counts.inQueueLow;
+  }
+  return counts;
 }
 
 std::size_t Jobs::remove(std::string_view endpoint, std::size_t batch) {
+  Rows dead;
   Lock lock(s_.mutex);
-  s_.retire();
-  const auto line = s_.lines.find(endpoint);
-  if (line == s_.lines.end()) return 0;
-  std::size_t removed = 0;
-  for (; removed < batch && !line->second.rows.empty(); ++removed) s_.erase(*line->second.rows.begin()->second);
-  if (!line->second.rows.empty()) return removed;
-  s_.lines.erase(line);
-  std::erase_if(s_.promises, [endpoint](const auto& entry) { return std::get<0>(entry.first) == endpoint; });
-  std::erase_if(s_.promiseExpiry, [endpoint](const auto& entry) { return std::get<0>(entry.second) == endpoint; });
-  return removed;
+  const auto at = s_.endpoints.find(endpoint);
+  if (at == s_.endpoints.end()) return 0;
+  while (dead.size() < batch && !at->second.jobs.empty()) s_.bury(at->second.jobs.back(), dead);
+  if (at->second.jobs.empty()) s_.endpoints.erase(at);
+  return dead.size();
 }
 
 }  // namespace jobq::memory

@@ -1,173 +1,130 @@
+// Face 2, the verbs of a worker: claim, renew, finish, progress, release. What becomes of jobs whose time or whose
+// worker is over is in memory_sweep.cpp.
 #include <algorithm>
-#include <utility>
 
 #include "memory_faces.h"
 
 namespace jobq::memory {
 
-ClaimedJob Leases::take(Row& row, const WorkerId& worker, const Holder& holder, Instant now) {
-  s_.takeFromLine(row);
-  Job& job = row.job;
-  job.state = *next(job.state, Trigger::claim);
-  ++job.attempt;
-  job.startedAt = now;
-  job.workerId = worker;
-  row.deadline = now + row.spec.policy.executionTimeout;
-  s_.byDeadline.emplace(row.deadline, &row);
-  if (holder.kind == Holder::Kind::timed) {
-    row.lease = now + holder.lease;
-    s_.byLease.emplace(*row.lease, &row);
-  }
-  ++s_.lines[job.endpoint].counts.inProgress;
-  return ClaimedJob{{job.id, job.attempt},
-                    job.endpoint,
-                    worker,
-                    row.spec.input,
-                    row.spec.webhook,
-                    row.spec.s3Config,
-                    row.spec.policy,
-                    job.submittedAt,
-                    now,
-                    std::min(row.deadline, job.expiresAt)};
+void Leases::take(Row& row, const WorkerId& worker, const Holder& holder, Instant now) {
+  const JobState to = next(row.state, Trigger::claim).value();
+  s_.leaveLine(row);
+  row.state = to;
+  ++row.attempt;
+  ++row.endpoint->inProgress;
+  if (!row.run) row.run = std::make_unique<Run>();
+  row.run->worker = worker;
+  row.run->startedAt = now;
+  row.run->deadline = now + row.spec->policy.executionTimeout;
+  s_.byDeadline.emplace_hint(s_.byDeadline.end(), row.run->deadline, &row);
+  if (holder.kind == Holder::Kind::timed) s_.setLease(row, now + holder.lease);
 }
 
+namespace {
+
+struct Taken {
+  std::shared_ptr<const JobSpec> spec;
+  std::uint32_t attempt;
+  WorkerId worker;
+  Instant submittedAt;
+  Instant startedAt;
+  Instant deadline;
+};
+
+ClaimedJob claimedJob(Taken taken) {
+  ClaimedJob job;
+  job.lease = {taken.spec->id, taken.attempt};
+  job.endpoint = taken.spec->endpoint;
+  job.worker = std::move(taken.worker);
+  job.input = taken.spec->input;
+  job.webhook = taken.spec->webhook;
+  job.s3Config = taken.spec->s3Config;
+  job.policy = taken.spec->policy;
+  job.submittedAt = taken.submittedAt;
+  job.startedAt = taken.startedAt;
+  job.deadline = taken.deadline;
+  return job;
+}
+
+}  // namespace
+
 std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Holder& holder) {
-  Lock lock(s_.mutex);
-  const Instant now = s_.retire();
-  std::vector<ClaimedJob> claimed;
-  for (const ClaimWant& want : wants) {
-    const auto line = s_.lines.find(want.endpoint);
-    if (line == s_.lines.end()) continue;
-    for (const WorkerId& worker : want.workers) {
-      if (line->second.waiting.empty()) break;
-      claimed.push_back(take(*std::get<Row*>(*line->second.waiting.begin()), worker, holder, now));
+  std::vector<Taken> taken;
+  {
+    Lock lock(s_.mutex);
+    const Instant now = s_.clock.now();
+    for (const ClaimWant& want : wants) {
+      const auto endpoint = s_.endpoints.find(want.endpoint);
+      if (endpoint == s_.endpoints.end()) continue;
+      for (const WorkerId& worker : want.workers) {
+        Row* row = s_.head(endpoint->second.lines[false], now);
+        if (row == nullptr) row = s_.head(endpoint->second.lines[true], now);
+        if (row == nullptr) break;
+        take(*row, worker, holder, now);
+        taken.push_back(
+            {row->spec, row->attempt, worker, row->submittedAt, now, std::min(row->run->deadline, row->expiresAt)});
+      }
     }
   }
+  std::vector<ClaimedJob> claimed;
+  claimed.reserve(taken.size());
+  for (Taken& each : taken) claimed.push_back(claimedJob(std::move(each)));
   return claimed;
 }
 
 std::vector<LeaseState> Leases::renew(std::span<const LeaseRef> leases, Millis lease) {
-  Lock lock(s_.mutex);
-  const Instant now = s_.retire();
   std::vector<LeaseState> states;
+  states.reserve(leases.size());
+  Lock lock(s_.mutex);
+  const Instant now = s_.clock.now();
   for (const LeaseRef& ref : leases) {
-    if (Row* row = s_.held(ref)) {
-      if (row->lease) {
-        s_.byLease.erase({*row->lease, row});
-        row->lease = now + lease;
-        s_.byLease.emplace(*row->lease, row);
-      }
+    Row* row = s_.find(ref.job, now);
+    if (row == nullptr || row->attempt != ref.attempt) {
+      states.push_back(LeaseState::lost);
+    } else if (row->state == JobState::inProgress) {
+      if (row->run->leaseEnds) s_.setLease(*row, now + lease);
       states.push_back(LeaseState::held);
-      continue;
+    } else {
+      states.push_back(row->state == JobState::cancelled ? LeaseState::cancelled : LeaseState::lost);
     }
-    const auto found = s_.jobs.find(ref.job);
-    const bool cancelled = found != s_.jobs.end() && found->second->job.state == JobState::cancelled &&
-                           found->second->job.attempt == ref.attempt;
-    states.push_back(cancelled ? LeaseState::cancelled : LeaseState::lost);
   }
   return states;
 }
 
 Fenced Leases::finish(const LeaseRef& lease, Outcome outcome) {
+  auto* completed = std::get_if<Completed>(&outcome);
+  auto* failed = std::get_if<Failed>(&outcome);
+  std::string& body = completed != nullptr ? completed->output : failed->output;
+  Text output = body.empty() ? nullptr : std::make_shared<const std::string>(std::move(body));
   Lock lock(s_.mutex);
-  const Instant now = s_.retire();
-  Row* row = s_.held(lease);
+  const Instant now = s_.clock.now();
+  Row* row = s_.held(lease, now);
   if (row == nullptr) return Fenced::stale;
-  s_.stopRunning(*row);
-  if (auto* completed = std::get_if<Completed>(&outcome)) {
-    row->job.output = std::move(completed->output);
-    s_.end(*row, *next(row->job.state, Trigger::complete), now);
-  } else {
-    Failed& failed = std::get<Failed>(outcome);
-    row->job.output = std::move(failed.output);
-    row->job.error = std::move(failed.error);
-    s_.end(*row, *next(row->job.state, Trigger::fail), now);
-  }
+  row->run->output = std::move(output);
+  if (failed != nullptr) row->run->error = std::move(failed->error);
+  s_.end(*row, failed != nullptr ? Trigger::fail : Trigger::complete, now);
   return Fenced::accepted;
 }
 
 Fenced Leases::progress(const LeaseRef& lease, std::string json) {
   Lock lock(s_.mutex);
-  s_.retire();
-  Row* row = s_.held(lease);
+  Row* row = s_.held(lease, s_.clock.now());
   if (row == nullptr) return Fenced::stale;
-  row->job.progress = std::move(json);
+  row->run->progress.swap(json);
   return Fenced::accepted;
 }
 
 std::size_t Leases::release(std::span<const LeaseRef> leases) {
-  Lock lock(s_.mutex);
-  s_.retire();
   std::size_t released = 0;
+  Lock lock(s_.mutex);
+  const Instant now = s_.clock.now();
   for (const LeaseRef& ref : leases) {
-    Row* row = s_.held(ref);
+    Row* row = s_.held(ref, now);
     if (row == nullptr) continue;
-    s_.stopRunning(*row);
-    s_.sendBack(*row);
+    s_.sendBack(*row, Trigger::release);
     ++released;
   }
   return released;
-}
-
-void Leases::timeOut(Row& row, Instant now, Swept& swept) {
-  swept.stopped.push_back({row.job.id, row.job.attempt});
-  swept.finished.push_back({row.job.endpoint, row.job.id});
-  s_.stopRunning(row);
-  row.job.error = "the job ran longer than its execution timeout of " +
-                  std::to_string(row.spec.policy.executionTimeout.count()) + " ms";
-  s_.end(row, *next(row.job.state, Trigger::timeOut), now);
-}
-
-void Leases::lose(Row& row, Instant now, Swept& swept) {
-  Job& job = row.job;
-  swept.stopped.push_back({job.id, job.attempt});
-  s_.stopRunning(row);
-  ++job.losses;
-  ++job.retries;
-  ++s_.lines[job.endpoint].counts.retried;
-  if (job.losses < row.spec.maxAttempts) {
-    s_.sendBack(row);
-    if (std::find(swept.requeuedAt.begin(), swept.requeuedAt.end(), job.endpoint) == swept.requeuedAt.end()) {
-      swept.requeuedAt.push_back(job.endpoint);
-    }
-    return;
-  }
-  job.error =
-      "its worker was lost " + std::to_string(job.losses) + " times, the limit of attempts: it may crash its worker";
-  swept.finished.push_back({job.endpoint, job.id});
-  s_.end(row, *next(job.state, Trigger::loseLast), now);
-}
-
-Swept Leases::sweep(std::size_t max) {
-  Lock lock(s_.mutex);
-  const Instant now = s_.retire();
-  Swept swept = std::exchange(s_.unreported, {});
-  for (std::size_t i = 0; i < max && !s_.byDeadline.empty() && s_.byDeadline.begin()->first <= now; ++i) {
-    timeOut(*s_.byDeadline.begin()->second, now, swept);
-  }
-  for (std::size_t i = 0; i < max && !s_.byLease.empty() && s_.byLease.begin()->first <= now; ++i) {
-    lose(*s_.byLease.begin()->second, now, swept);
-  }
-  swept.more = (!s_.byDeadline.empty() && s_.byDeadline.begin()->first <= now) ||
-               (!s_.byLease.empty() && s_.byLease.begin()->first <= now);
-  dropOldDeliveries(now);
-  return swept;
-}
-
-// Settled deliveries stay for a day, and at most kMaxDeliveriesPerEndpoint of an endpoint; the oldest go first.
-void Leases::dropOldDeliveries(Instant now) {
-  std::map<EndpointId, std::vector<std::pair<std::uint64_t, std::string>>> settled;
-  std::erase_if(s_.outbox, [now](const auto& entry) {
-    return entry.second.delivery.state != DeliveryState::owed && entry.second.settledAt + kDeliveryRecordLife <= now;
-  });
-  for (const auto& [id, row] : s_.outbox) {
-    if (row.delivery.state != DeliveryState::owed) settled[row.delivery.job.endpoint].emplace_back(row.sequence, id);
-  }
-  for (auto& [endpoint, rows] : settled) {
-    if (rows.size() <= kMaxDeliveriesPerEndpoint) continue;
-    std::sort(rows.begin(), rows.end());
-    for (std::size_t i = 0; i + kMaxDeliveriesPerEndpoint < rows.size(); ++i) s_.outbox.erase(rows[i].second);
-  }
 }
 
 }  // namespace jobq::memory

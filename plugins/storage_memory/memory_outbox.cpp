@@ -1,89 +1,94 @@
-#include <algorithm>
-
+// Face 4: webhooks that are owed.
 #include "memory_faces.h"
 
 namespace jobq::memory {
+namespace {
 
-OutboxRow* Outbox::owed(std::string_view id) {
-  const auto found = s_.outbox.find(id);
-  return found == s_.outbox.end() || found->second.delivery.state != DeliveryState::owed ? nullptr : &found->second;
+/// A delivery as an answer, its bodies not copied yet.
+struct Copy {
+  Delivery delivery;
+  std::shared_ptr<const JobSpec> spec;
+  Text output;
+
+  /// Outside the critical section.
+  Delivery whole() && {
+    delivery.input = spec->input;
+    if (output) delivery.job.output = *output;
+    return std::move(delivery);
+  }
+};
+
+Copy copy(const DeliveryRow& row) {
+  return {{row.id, row.state, row.spec->webhook, row.snapshot.job, {}, row.dueAt, row.attempts},
+          row.spec,
+          row.snapshot.output};
 }
 
-void Outbox::setDue(OutboxRow& row, Instant due) {
-  s_.byDue.erase({row.delivery.dueAt, row.sequence, row.delivery.id});
-  row.delivery.dueAt = due;
-  s_.byDue.emplace(due, row.sequence, row.delivery.id);
-}
+}  // namespace
 
 std::vector<Delivery> Outbox::claimDue(std::size_t max, Millis lease) {
-  Lock lock(s_.mutex);
-  const Instant now = s_.retire();
-  std::vector<Delivery> due;
-  while (due.size() < max && !s_.byDue.empty() && std::get<Instant>(*s_.byDue.begin()) <= now) {
-    OutboxRow& row = s_.outbox.at(std::get<std::string>(*s_.byDue.begin()));
-    due.push_back(row.delivery);
-    setDue(row, now + lease);
+  std::vector<Copy> claimed;
+  {
+    Lock lock(s_.mutex);
+    const Instant now = s_.clock.now();
+    for (DeliveryRow* row : s_.deliveries.due(now, max)) {
+      s_.deliveries.setDue(*row, now + lease);
+      claimed.push_back(copy(*row));
+    }
   }
-  return due;
+  std::vector<Delivery> deliveries;
+  deliveries.reserve(claimed.size());
+  for (Copy& each : claimed) deliveries.push_back(std::move(each).whole());
+  return deliveries;
 }
 
 bool Outbox::settle(std::string_view id, DeliveryState state) {
+  if (state == DeliveryState::owed) return false;
   Lock lock(s_.mutex);
-  const Instant now = s_.retire();
-  OutboxRow* row = owed(id);
-  if (row == nullptr) return false;
-  s_.byDue.erase({row->delivery.dueAt, row->sequence, row->delivery.id});
-  row->delivery.state = state;
-  row->settledAt = now;
+  const Instant now = s_.clock.now();
+  DeliveryRow* row = s_.deliveries.find(id, now);
+  if (row == nullptr || row->state != DeliveryState::owed) return false;
+  s_.deliveries.settle(*row, state, now);
   return true;
 }
 
 bool Outbox::reschedule(std::string_view id, Millis delay) {
   Lock lock(s_.mutex);
-  const Instant now = s_.retire();
-  OutboxRow* row = owed(id);
-  if (row == nullptr) return false;
-  setDue(*row, now + delay);
+  const Instant now = s_.clock.now();
+  DeliveryRow* row = s_.deliveries.find(id, now);
+  if (row == nullptr || row->state != DeliveryState::owed) return false;
+  s_.deliveries.setDue(*row, now + delay);
   return true;
 }
 
 bool Outbox::recordAttempt(std::string_view id, DeliveryAttempt attempt) {
   Lock lock(s_.mutex);
-  attempt.at = s_.retire();
-  const auto found = s_.outbox.find(id);
-  if (found == s_.outbox.end()) return false;
-  found->second.delivery.attempts.push_back(std::move(attempt));
+  attempt.at = s_.clock.now();
+  DeliveryRow* row = s_.deliveries.find(id, attempt.at);
+  if (row == nullptr) return false;
+  row->attempts.push_back(std::move(attempt));
   return true;
 }
 
 std::vector<Delivery> Outbox::list(std::string_view endpoint, std::string_view job, std::size_t limit) {
-  Lock lock(s_.mutex);
-  s_.retire();
-  std::vector<const OutboxRow*> rows;
-  for (const auto& [id, row] : s_.outbox) {
-    const Job& of = row.delivery.job;
-    if (of.endpoint == endpoint && (job.empty() || of.id == job)) rows.push_back(&row);
-  }
-  std::sort(rows.begin(), rows.end(), [&job](const OutboxRow* a, const OutboxRow* b) {
-    return job.empty() ? a->sequence > b->sequence : a->sequence < b->sequence;
-  });
   std::vector<Delivery> listed;
-  for (const OutboxRow* row : rows) {
+  Lock lock(s_.mutex);
+  const Instant now = s_.clock.now();
+  const auto rows =
+      job.empty() ? s_.deliveries.ofEndpoint(endpoint, limit, now) : s_.deliveries.ofJob(endpoint, job, now);
+  for (const DeliveryRow* row : rows) {
     if (listed.size() == limit) break;
-    listed.push_back(row->delivery);
-    listed.back().input.clear();
-    listed.back().job.output.clear();
+    listed.push_back(copy(*row).delivery);
   }
   return listed;
 }
 
 bool Outbox::replay(std::string_view id) {
   Lock lock(s_.mutex);
-  const Instant now = s_.retire();
-  const auto found = s_.outbox.find(id);
-  if (found == s_.outbox.end()) return false;
-  found->second.delivery.state = DeliveryState::owed;
-  setDue(found->second, now);
+  const Instant now = s_.clock.now();
+  DeliveryRow* row = s_.deliveries.find(id, now);
+  if (row == nullptr) return false;
+  s_.deliveries.setDue(*row, now);
   return true;
 }
 

@@ -59,8 +59,12 @@ bool Records::remove(std::string_view kind, std::string_view id) {
   Lock lock(mutex_);
   if (records_.erase(std::pair(std::string(kind), std::string(id))) == 0) return false;
   const Instant now = clock_.now();
+  // An id is named once however often it came and went.
+  std::erase_if(removals_, [now, kind, id](const auto& entry) {
+    const Removal& old = entry.second;
+    return old.at + kRememberRemovals <= now || (old.kind == kind && old.id == id);
+  });
   removals_.emplace(++version_, Removal{std::string(kind), std::string(id), now});
-  std::erase_if(removals_, [now](const auto& entry) { return entry.second.at + kRememberRemovals <= now; });
   return true;
 }
 

@@ -1,116 +1,112 @@
 #include "memory_state.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace jobq::memory {
 
-Instant State::retire() {
-  const Instant now = clock.now();
-  while (!byExpiry.empty() && byExpiry.begin()->first <= now) {
-    Row& row = *byExpiry.begin()->second;
-    if (row.job.state == JobState::inProgress) unreported.stopped.push_back({row.job.id, row.job.attempt});
-    ++unreported.removed;
-    erase(row);
+Row* State::find(std::string_view id, Instant now) {
+  const auto at = byId.find(id);
+  return at == byId.end() || at->second->expired(now) ? nullptr : &*at->second;
+}
+
+Row* State::find(const JobKey& key, Instant now) {
+  Row* row = find(key.id, now);
+  return row == nullptr || row->spec->endpoint != key.endpoint ? nullptr : row;
+}
+
+Row* State::held(const LeaseRef& lease, Instant now) {
+  Row* row = find(lease.job, now);
+  return row == nullptr || row->state != JobState::inProgress || row->attempt != lease.attempt ? nullptr : row;
+}
+
+Row* State::head(Line& line, Instant now) {
+  while (!line.empty()) {
+    Row& row = *line.begin()->second;
+    if (!row.expired(now)) return &row;
+    leaveLine(row);
   }
-  while (!promiseExpiry.empty() && promiseExpiry.begin()->first <= now) {
-    promises.erase(promiseExpiry.begin()->second);
-    promiseExpiry.erase(promiseExpiry.begin());
+  return nullptr;
+}
+
+void State::enterLine(Row& row) {
+  row.endpoint->lines[row.spec->policy.lowPriority].emplace(std::pair(row.rank, row.arrival), &row);
+  row.inLine = true;
+}
+
+void State::leaveLine(Row& row) {
+  if (row.inLine) row.endpoint->lines[row.spec->policy.lowPriority].erase({row.rank, row.arrival});
+  row.inLine = false;
+}
+
+std::int64_t State::rankOf(const JobSpec& job, Endpoint& endpoint, const QueuePolicy& policy, Instant now) {
+  GroupState state;
+  const std::string group = policy.group(job);
+  if (group.empty()) return policy.rank(job, now, state);
+
+  const auto last = endpoint.lastRanks.find(group);
+  if (last != endpoint.lastRanks.end()) state.lastRank = last->second;
+  for (Line& line : endpoint.lines) {
+    const Row* first = head(line, now);
+    if (first != nullptr) state.lowestWaiting = std::min(state.lowestWaiting.value_or(first->rank), first->rank);
   }
-  return now;
-}
-
-Row* State::find(const JobKey& key) {
-  const auto found = jobs.find(key.id);
-  if (found == jobs.end() || found->second->job.endpoint != key.endpoint) return nullptr;
-  return found->second.get();
-}
-
-Row* State::held(const LeaseRef& lease) {
-  const auto found = jobs.find(lease.job);
-  if (found == jobs.end()) return nullptr;
-  Row& row = *found->second;
-  return row.job.state == JobState::inProgress && row.job.attempt == lease.attempt ? &row : nullptr;
-}
-
-void State::putInLine(Row& row) {
-  Line& line = lines[row.job.endpoint];
-  line.waiting.emplace(row.job.lowPriority, row.rank, row.arrival, &row);
-  ++line.counts.inQueue;
-  if (row.job.lowPriority) ++line.counts.inQueueLow;
-}
-
-void State::takeFromLine(Row& row) {
-  Line& line = lines[row.job.endpoint];
-  line.waiting.erase({row.job.lowPriority, row.rank, row.arrival, &row});
-  --line.counts.inQueue;
-  if (row.job.lowPriority) --line.counts.inQueueLow;
-}
-
-void State::stopRunning(Row& row) {
-  byDeadline.erase({row.deadline, &row});
-  if (row.lease) byLease.erase({*row.lease, &row});
-  row.lease.reset();
-  --lines[row.job.endpoint].counts.inProgress;
-}
-
-void State::end(Row& row, JobState state, Instant now) {
-  Job& job = row.job;
-  EndpointCounts& counts = lines[job.endpoint].counts;
-  job.state = state;
-  job.finishedAt = now;
-  job.progress.clear();
-  if (state == JobState::completed) ++counts.completed;
-  if (state == JobState::failed || state == JobState::timedOut) ++counts.failed;
-  if (!row.pinned) setExpiry(row, std::min(job.submittedAt + row.spec.policy.ttl, now + row.spec.retention));
-  if (row.spec.webhook.empty()) return;
-  const std::string id = job.id + "." + std::to_string(job.attempt);
-  outbox[id] =
-      OutboxRow{Delivery{id, DeliveryState::owed, row.spec.webhook, job, row.spec.input, now, {}}, ++sequence, {}};
-  byDue.emplace(now, sequence, id);
-}
-
-void State::sendBack(Row& row) {
-  row.job.state = JobState::inQueue;
-  ++row.job.attempt;
-  row.job.progress.clear();
-  row.chunks.clear();
-  row.taken = 0;
-  putInLine(row);
+  const std::int64_t rank = policy.rank(job, now, state);
+  endpoint.lastRanks[group] = rank;
+  return rank;
 }
 
 void State::setExpiry(Row& row, Instant expiry) {
-  byExpiry.erase({row.job.expiresAt, &row});
-  row.job.expiresAt = expiry;
-  byExpiry.emplace(expiry, &row);
+  byExpiry.erase({row.expiresAt, &row});
+  row.expiresAt = expiry;
+  // Most jobs live equally long, so the newest mostly goes last.
+  byExpiry.emplace_hint(byExpiry.end(), expiry, &row);
 }
 
-void State::rankAnew(Row& row, const QueuePolicy& policy, Instant now) {
-  Line& line = lines[row.job.endpoint];
-  GroupState state;
-  const std::string group = policy.group(row.spec);
-  if (!group.empty()) {
-    const auto last = line.lastRank.find(group);
-    if (last != line.lastRank.end()) state.lastRank = last->second;
-    for (const bool low : {false, true}) {
-      const auto first = line.waiting.lower_bound({low, std::numeric_limits<std::int64_t>::min(), 0, nullptr});
-      if (first == line.waiting.end() || std::get<0>(*first) != low) continue;
-      state.lowestWaiting = std::min(state.lowestWaiting.value_or(std::get<1>(*first)), std::get<1>(*first));
-    }
-  }
-  row.rank = policy.rank(row.spec, now, state);
-  row.arrival = ++sequence;
-  if (!group.empty()) line.lastRank[group] = row.rank;
+void State::setLease(Row& row, Instant end) {
+  if (row.run->leaseEnds) byLease.erase({*row.run->leaseEnds, &row});
+  row.run->leaseEnds = end;
+  byLease.emplace_hint(byLease.end(), end, &row);
 }
 
-void State::erase(Row& row) {
-  Line& line = lines[row.job.endpoint];
-  if (row.job.state == JobState::inQueue) takeFromLine(row);
-  if (row.job.state == JobState::inProgress) stopRunning(row);
-  byExpiry.erase({row.job.expiresAt, &row});
-  line.rows.erase(row.sequence);
-  const JobId id = row.job.id;  // the key must outlive the row it names
-  jobs.erase(id);
+void State::stopRunning(Row& row) {
+  byDeadline.erase({row.run->deadline, &row});
+  if (row.run->leaseEnds) byLease.erase({*row.run->leaseEnds, &row});
+  row.run->leaseEnds.reset();
+  --row.endpoint->inProgress;
+}
+
+void State::end(Row& row, Trigger trigger, Instant now) {
+  const JobState to = next(row.state, trigger).value();
+  if (row.state == JobState::inProgress) stopRunning(row);
+  leaveLine(row);
+  row.state = to;
+  if (!row.run) row.run = std::make_unique<Run>();
+  row.run->finishedAt = now;
+  row.run->progress.clear();
+  if (to == JobState::completed) ++row.endpoint->completed;
+  if (to == JobState::failed || to == JobState::timedOut) ++row.endpoint->failed;
+  if (!row.expiryFixed) setExpiry(row, std::min(row.submittedAt + row.spec->policy.ttl, now + row.spec->retention));
+  if (!row.spec->webhook.empty()) deliveries.owe(row, now);
+}
+
+void State::sendBack(Row& row, Trigger trigger) {
+  const JobState to = next(row.state, trigger).value();
+  stopRunning(row);
+  row.state = to;
+  ++row.attempt;
+  row.run->progress.clear();
+  row.run->chunks.clear();
+  row.run->taken = 0;
+  enterLine(row);
+}
+
+void State::bury(Row& row, Rows& dead) {
+  if (row.state == JobState::inProgress) stopRunning(row);
+  leaveLine(row);
+  byExpiry.erase({row.expiresAt, &row});
+  const auto at = byId.find(row.spec->id);
+  const Rows::iterator self = at->second;
+  byId.erase(at);
+  dead.splice(dead.end(), row.endpoint->jobs, self);
 }
 
 }  // namespace jobq::memory

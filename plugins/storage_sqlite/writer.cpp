@@ -5,8 +5,8 @@
 namespace jobq::sqlite {
 namespace {
 
-/// Pages in the write-ahead log that make a checkpoint worth its fsync: 16 MB.
-constexpr int kCheckpointPages = 4'000;
+/// Pages in the write-ahead log that make a checkpoint worth its fsync: 32 MB.
+constexpr int kCheckpointPages = 8'000;
 
 int noteLogPages(void* pages, sqlite3*, const char*, int inLog) {
   *static_cast<int*>(pages) = inLog;
@@ -15,7 +15,7 @@ int noteLogPages(void* pages, sqlite3*, const char*, int inLog) {
 
 bool isIoError(const std::exception& error) {
   const auto* failure = dynamic_cast<const SqliteError*>(&error);
-  return failure != nullptr && failure->kind() == SQLITE_IOERR;
+  return failure != nullptr && failure->kind() == SQLITE_IOERR && failure->code() != SQLITE_IOERR_NOMEM;
 }
 
 /// What a foreign exception (a queue policy's) that took the transaction with it is called.
@@ -53,9 +53,21 @@ void Writer::submit(Write& write) {
     last_ = &write;
   }
   arrived_.notifyOne();
-  { Lock l(write.mutex); while (!write.done) write.cond.wait(write.mutex); }
+  write.awaitDone();
   if (write.error) std::rethrow_exception(std::exchange(write.error, nullptr));
   if (!write.lostWith.empty()) throw StorageError(write.lostWith);
+}
+
+void Writer::Write::awaitDone() {
+  Lock lock(mutex_);
+  while (!done_) finished_.wait(mutex_);
+}
+
+// Under the mutex to the end: the waiter owns this object, and goes on as soon as it gets it.
+void Writer::Write::tellDone() {
+  Lock lock(mutex_);
+  done_ = true;
+  finished_.notifyOne();
 }
 
 void Writer::run() {
@@ -81,7 +93,7 @@ void Writer::commit(Write* group) {
   while (group != nullptr) {
     Write& write = *std::exchange(group, group->next);
     write.lostWith = lostWith;
-    { Lock l(write.mutex); write.done = true; write.cond.notifyOne(); }  // and from here on it may be gone
+    write.tellDone();
   }
   if (lostWith.empty()) checkpointWhenDue();
 }
@@ -171,7 +183,8 @@ void Writer::checkpointWhenDue() {
   int moved = 0;
   const int result =
       sqlite3_wal_checkpoint_v2(connection_.handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, &inLog, &moved);
-  checkpointAt_ = inLog == moved ? kCheckpointPages : inLog + kCheckpointPages;
+  const bool emptied = result == SQLITE_OK && inLog == moved;
+  checkpointAt_ = emptied ? kCheckpointPages : logPages_ + kCheckpointPages;
   logPages_ = 0;
   if ((result & 0xff) == SQLITE_IOERR) refuseFromNowOn(sqlite3_errmsg(connection_.handle()));
 }

@@ -1,9 +1,11 @@
 // The one connection that writes, and its thread. All writes that wait at the same time share one commit, and so one
 // fsync; while it runs, the next ones gather. No time is spent on waiting for company.
 //
-// A group:  BEGIN IMMEDIATE, each write inside its own savepoint, the counters, COMMIT, the in-memory counters, and
-// only then the callers wake. What can happen half way:
-//  - a write fails: it is rolled back alone and its caller alone gets the exception;
+// A group:  BEGIN IMMEDIATE, every write, the counters, COMMIT, the in-memory counters, and only then the callers wake.
+// What can happen half way:
+//  - a write fails: the group starts again with each write inside a savepoint of its own, so that the failing one is
+//    rolled back alone and its caller alone gets the exception. (Savepoints for all, always, would be a quarter of the
+//    work, and hardly any write fails.) A verb may therefore run twice: it only reads what its caller lends to it;
 //  - SQLite gives the whole transaction up (full disk, I/O error), or COMMIT fails: every caller of the group gets
 //    StorageError, and nothing of the group is visible. A full disk heals when there is space again;
 //  - an I/O error: nobody knows what the disk holds, and a second fsync may lie. Every further write is refused until a
@@ -13,7 +15,6 @@
 
 #include <exception>
 #include <optional>
-#include <semaphore>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -42,8 +43,8 @@ class Writer {
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
-  /// Calls `verb(Step&)` in the writer's thread and returns its result when that is on disk. Whatever the caller lends
-  /// to `verb` stays valid, because the caller waits. Throws what `verb` threw, or StorageError.
+  /// Calls `verb(Step&)` in the writer's thread, once or twice, and returns its result when that is on disk. Whatever
+  /// the caller lends to `verb` stays valid, because the caller waits. Throws what `verb` threw, or StorageError.
   template <class Verb>
   auto write(Verb&& verb) {
     using Result = std::invoke_result_t<Verb&, Step&>;
@@ -57,10 +58,18 @@ class Writer {
     virtual ~Write() = default;
     virtual void apply(Step& step) = 0;
 
+    void awaitDone();
+    void tellDone();
+
     Write* next = nullptr;
     std::exception_ptr error;  // its own
     std::string lostWith;      // the group's; empty when it was committed
-    Mutex mutex; Condition cond; bool done = false;
+
+   private:
+    // Not a std::binary_semaphore: libstdc++'s spins and yields before it sleeps, a fifth of the work on two cores.
+    Mutex mutex_;
+    Condition finished_;
+    bool done_ JOBQ_GUARDED_BY(mutex_) = false;
   };
   template <class Verb, class Result>
   struct WriteOf final : Write {
@@ -76,6 +85,9 @@ class Writer {
   Write* awaitGroup();
   void commit(Write* group);
   void applyGroup(Write* group, CounterChanges& changes);
+  /// False: one of them failed, and nobody knows what it left behind.
+  bool applyTogether(Write* group, CounterChanges& changes);
+  /// In a savepoint; what it throws is its own.
   void applyAlone(Write& write, CounterChanges& changes);
   /// After a failure: back to a usable connection, or read-only. Returns what to tell the callers.
   std::string giveUp(const std::exception& error);

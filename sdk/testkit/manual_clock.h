@@ -46,15 +46,15 @@ class ManualClock final : public Clock {
     }
   }
 
-  /// Blocks until somebody waits for a moment within [now + from, now + to]: how a test knows that a wait has begun.
-  void awaitWaiter(Millis from, Millis to) {
+  /// Blocks until `count` waits are for a moment within [now + from, now + to]: how a test knows that they have begun.
+  void awaitWaiter(Millis from, Millis to, int count = 1) {
     Lock lock(mutex_);
-    const auto within = [&](const Waiter& w)
-                            JOBQ_REQUIRES(mutex_) { return w.deadline >= now_ + from && w.deadline <= now_ + to; };
     for (;;) {
+      int found = 0;
       for (const Waiter& waiter : waiters_) {
-        if (within(waiter)) return;
+        if (waiter.deadline >= now_ + from && waiter.deadline <= now_ + to) ++found;
       }
+      if (found >= count) return;
       changed_.wait(mutex_);
     }
   }

@@ -1,0 +1,67 @@
+// The owed and settled webhooks of the memory storage, with an index for each question that is asked about them.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "memory_rows.h"
+
+namespace jobq::memory {
+
+struct DeliveryRow {
+  std::string id;
+  std::uint64_t sequence = 0;
+  DeliveryState state = DeliveryState::owed;
+  std::shared_ptr<const JobSpec> spec;
+  Found snapshot;
+  Instant dueAt{};      // while owed
+  Instant settledAt{};  // afterwards
+  std::vector<DeliveryAttempt> attempts;
+};
+
+/// The caller guards it: one mutex with the jobs, because the step that ends a job also writes here.
+class Deliveries {
+ public:
+  /// The job has just ended.
+  void owe(const Row& row, Instant now);
+
+  /// Up to `max` that are due, oldest first.
+  std::vector<DeliveryRow*> due(Instant now, std::size_t max) const;
+
+  /// Null when unknown, or settled for longer than kDeliveryRecordLife.
+  DeliveryRow* find(std::string_view id, Instant now);
+
+  /// Owed from now on, whatever it was.
+  void setDue(DeliveryRow& row, Instant due);
+  /// Also lets go of the oldest settled ones of the endpoint beyond kMaxDeliveriesPerEndpoint.
+  void settle(DeliveryRow& row, DeliveryState state, Instant now);
+
+  std::vector<const DeliveryRow*> ofJob(std::string_view endpoint, std::string_view job, Instant now) const;
+  /// Newest first.
+  std::vector<const DeliveryRow*> ofEndpoint(std::string_view endpoint, std::size_t limit, Instant now) const;
+
+  /// Drops up to `max` that have outlived their time; returns how many.
+  std::size_t dropOld(Instant now, std::size_t max);
+
+ private:
+  using ByTime = std::set<std::tuple<Instant, std::uint64_t, DeliveryRow*>>;
+  struct OfEndpoint {
+    std::map<std::uint64_t, DeliveryRow*> all;
+    ByTime settled;
+  };
+
+  void leaveIndexes(DeliveryRow& row);
+  void erase(DeliveryRow& row);
+
+  std::map<std::string, DeliveryRow, std::less<>> rows_;
+  std::map<EndpointId, OfEndpoint, std::less<>> endpoints_;
+  ByTime due_;
+  ByTime settled_;
+  std::uint64_t sequence_ = 0;
+};
+
+}  // namespace jobq::memory

@@ -1,0 +1,93 @@
+// Face 2, what becomes of jobs whose time or whose worker is over. Each duty looks at the front of an ordered index, so
+// a sweep is short however much the store holds.
+#include "memory_faces.h"
+
+namespace jobq::memory {
+namespace {
+
+/// The jobs of `index` that are due and not expired, at most `max`. Expired ones, which a bounded sweep has left for
+/// the next, are absent.
+std::vector<Row*> due(const RowsByTime& index, Instant now, std::size_t max) {
+  std::vector<Row*> rows;
+  for (auto at = index.begin(); at != index.end() && at->first <= now && rows.size() < max; ++at) {
+    if (!at->second->expired(now)) rows.push_back(at->second);
+  }
+  return rows;
+}
+
+JobKey keyOf(const Row& row) { return {row.spec->endpoint, row.spec->id}; }
+
+}  // namespace
+
+void Leases::freeExpired(Instant now, std::size_t max, Rows& dead, Swept& swept) {
+  while (swept.removed < max && !s_.byExpiry.empty() && s_.byExpiry.begin()->first <= now) {
+    Row& row = *s_.byExpiry.begin()->second;
+    if (row.state == JobState::inProgress) swept.stopped.push_back({row.spec->id, row.attempt});
+    s_.bury(row, dead);
+    ++swept.removed;
+  }
+}
+
+void Leases::timeOut(Row& row, Instant now, Swept& swept) {
+  swept.stopped.push_back({row.spec->id, row.attempt});
+  swept.finished.push_back(keyOf(row));
+  row.run->error = "the job ran longer than its execution timeout of " +
+                   std::to_string(row.spec->policy.executionTimeout.count()) +
+                   " ms; raise policy.executionTimeout if it needs longer";
+  s_.end(row, Trigger::timeOut, now);
+}
+
+void Leases::lose(Row& row, Instant now, Swept& swept, std::set<EndpointId>& requeuedAt) {
+  swept.stopped.push_back({row.spec->id, row.attempt});
+  ++row.losses;
+  ++row.retries;
+  ++row.endpoint->retried;
+  if (row.losses < row.spec->maxAttempts) {
+    s_.sendBack(row, Trigger::lose);
+    requeuedAt.insert(row.spec->endpoint);
+    return;
+  }
+  swept.finished.push_back(keyOf(row));
+  row.run->error = "its worker was lost " + std::to_string(row.losses) + (row.losses == 1 ? " time" : " times") +
+                   ", as often as maxAttempts allows";
+  s_.end(row, Trigger::loseLast, now);
+}
+
+// A record that was replaced after its end has a later entry of its own.
+std::size_t Leases::dropPromises(Instant now, std::size_t max) {
+  std::size_t dropped = 0;
+  for (; dropped < max && !s_.promiseEnds.empty() && s_.promiseEnds.front().endsAt <= now; ++dropped) {
+    const State::PromiseEnd& end = s_.promiseEnds.front();
+    const auto endpoint = s_.endpoints.find(end.endpoint);
+    if (endpoint != s_.endpoints.end()) {
+      const auto promise = endpoint->second.promises.find(end.key);
+      if (promise != endpoint->second.promises.end() && promise->second.endsAt <= now) {
+        endpoint->second.promises.erase(promise);
+      }
+    }
+    s_.promiseEnds.pop_front();
+  }
+  return dropped;
+}
+
+Swept Leases::sweep(std::size_t max) {
+  Swept swept;
+  Rows dead;
+  std::set<EndpointId> requeuedAt;
+  Lock lock(s_.mutex);
+  const Instant now = s_.clock.now();
+  freeExpired(now, max, dead, swept);
+  const auto overdue = due(s_.byDeadline, now, max);
+  for (Row* row : overdue) timeOut(*row, now, swept);
+  const auto lost = due(s_.byLease, now, max);
+  for (Row* row : lost) lose(*row, now, swept, requeuedAt);
+  const std::size_t promises = dropPromises(now, max);
+  const std::size_t deliveries = s_.deliveries.dropOld(now, max);
+  for (std::size_t done : {swept.removed, overdue.size(), lost.size(), promises, deliveries}) {
+    if (done >= max) swept.more = true;
+  }
+  swept.requeuedAt.assign(requeuedAt.begin(), requeuedAt.end());
+  return swept;
+}
+
+}  // namespace jobq::memory

@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Builds jobq if need be and starts jobqd with etc/jobq.properties in the foreground.
+#
+#   scripts/run.sh [jobqd options, such as --set server.port=9000]
+#   scripts/run.sh --demo     sends a batch of real pictures through the server and checks every result
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+demo=false
+options=()
+for argument in "$@"; do
+  if [ "$argument" = --demo ]; then demo=true; else options+=("$argument"); fi
+done
+
+"$root/scripts/setup.sh" build
+(cd "$root" && cmake --preset release >build-configure.log 2>&1) || { cat "$root/build-configure.log" >&2; exit 1; }
+rm -f "$root/build-configure.log"
+cmake --build "$root/build" --target jobq
+
+data="$root/etc/jobq-data"
+if $demo; then
+  # A server of its own: any free port, a data folder that goes away.
+  data=$(mktemp -d)
+  options+=(--set "data.dir=$data" --set server.port=0 --set log.level=warning)
+fi
+
+server=
+finish() {
+  trap - EXIT INT TERM
+  if [ -n "$server" ]; then
+    kill -TERM "$server" 2>/dev/null || true
+    wait "$server" 2>/dev/null || true
+  fi
+  if $demo; then rm -rf "$data"; fi
+}
+trap finish EXIT
+trap 'finish; exit 0' INT TERM
+
+rm -f "$data/address" 2>/dev/null || true
+"$root/build/bin/jobqd" --config "$root/etc/jobq.properties" "${options[@]}" &
+server=$!
+# `--set data.dir=` may have moved the folder; then its own log line tells the address.
+for _ in $(seq 200); do
+  [ -s "$data/address" ] && break
+  kill -0 "$server" 2>/dev/null || { wait "$server"; exit $?; }
+  sleep 0.05
+done
+if [ ! -s "$data/address" ]; then wait "$server"; exit $?; fi
+url=$(cat "$data/address")
+
+if $demo; then
+  status=0
+  python3 "$root/scripts/demo/demo.py" --url "$url" --key-file "$data/admin.key" --endpoint image \
+    --out "$root/build/demo" || status=$?
+  exit "$status"
+fi
+
+cat <<TEXT
+
+jobq is at $url; the admin key is in $data/admin.key. Try:
+
+  curl -H "Authorization: Bearer \$(cat $data/admin.key)" -d '{"input":{"hello":"world"}}' $url/v2/echo/runsync
+  curl -H "Authorization: Bearer \$(cat $data/admin.key)" -d '{"input":{"sleepMs":2000}}' $url/v2/trial/run
+  curl -H "Authorization: Bearer \$(cat $data/admin.key)" $url/v2/trial/health
+
+TEXT
+wait "$server"

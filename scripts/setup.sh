@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Installs what jobq needs and this Debian 12 machine does not have yet. Called by run.sh and test.sh; safe to repeat.
+# Usage: setup.sh [build|test]
+set -euo pipefail
+
+packages=(build-essential cmake ninja-build ccache pkg-config curl ca-certificates python3
+  libpoco-dev libboost-dev libboost-filesystem-dev libboost-system-dev libsqlite3-dev libssl-dev libelf-dev
+  libgd-dev libcurl4-openssl-dev libgtest-dev libgmock-dev)
+if [ "${1:-build}" = test ]; then
+  packages+=(clang-14 clang-format-14 binutils patchelf sqlite3)
+fi
+
+missing=()
+for package in "${packages[@]}"; do
+  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q '^install ok installed$' || missing+=("$package")
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || {
+    echo "These packages are missing and neither root nor sudo is here to install them: ${missing[*]}" >&2
+    exit 1
+  }
+  as_root=(sudo)
+fi
+echo "Installing: ${missing[*]}" >&2
+"${as_root[@]}" apt-get update -qq >&2
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2

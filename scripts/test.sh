@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# Installs, builds, and runs every test. The last line is `N passed, N failed`.
+#
+#   scripts/test.sh            everything: release, address and undefined, thread, clang's thread-safety analysis, format
+#   scripts/test.sh --quick    the release build's tests only
+set -uo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root" || exit 1
+quick=false
+[ "${1:-}" = --quick ] && quick=true
+passed=0
+failed=0
+logs="$root/build/test-logs"
+
+note() {  # note <name> <passed> <failed> <log>
+  passed=$((passed + $2))
+  failed=$((failed + $3))
+  printf '%-34s %5d passed %3d failed\n' "$1" "$2" "$3"
+  if [ "$3" -gt 0 ]; then
+    echo "---- $1: the end of its log"
+    grep -nE 'FAILED|Failure|ERROR|WARNING: ThreadSanitizer|runtime error|FAIL:' "$4" | head -40
+    tail -60 "$4"
+  fi
+}
+
+step() {  # step <name> <command…>: one check that passes or fails
+  local name=$1 log="$logs/${1//[ \/]/-}.log"
+  shift
+  if "$@" >"$log" 2>&1; then note "$name" 1 0 "$log"; else note "$name" 0 1 "$log"; fi
+}
+
+gtests() {  # gtests <build folder> <label> <filter> <programs…>
+  local folder=$1 label=$2 filter=$3 program
+  shift 3
+  for program in "$@"; do
+    local log="$logs/$label-$program.log" good bad
+    timeout 1200 "$folder/tests/$program" --gtest_filter="$filter" --gtest_color=no >"$log" 2>&1
+    local status=$?
+    good=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$log")
+    bad=$(sed -n 's/^\[  FAILED  \] \([0-9]*\) test.*listed below.*/\1/p' "$log")
+    grep -h '^\[  SKIPPED \]' "$log" | sort -u | sed 's/^/  /'
+    if [ -z "$good" ] || { [ "$status" -ne 0 ] && [ -z "$bad" ]; }; then bad=$((${bad:-0} + 1)); fi
+    note "$label $program" "${good:-0}" "${bad:-0}" "$log"
+  done
+}
+
+scripted() {  # scripted <label> <command…>: a program whose last line is `N passed, N failed`
+  local label=$1 log="$logs/${1//[ \/]/-}.log" last
+  shift
+  timeout 1800 "$@" >"$log" 2>&1
+  local status=$?
+  last=$(tail -n 1 "$log")
+  grep -hE '\bskipped\b|^SKIP' "$log" | head -20 | sed 's/^/  /'
+  if [[ $last =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed ]]; then
+    local bad=${BASH_REMATCH[2]}
+    [ "$status" -ne 0 ] && [ "$bad" -eq 0 ] && bad=1
+    note "$label" "${BASH_REMATCH[1]}" "$bad" "$log"
+  else
+    note "$label" 0 1 "$log"
+  fi
+}
+
+build() {  # build <preset> <folder> [cmake options]
+  local preset=$1 folder=$2
+  shift 2
+  cmake --preset "$preset" "$@" && cmake --build "$folder"
+}
+
+"$root/scripts/setup.sh" test || { echo "0 passed, 1 failed"; exit 1; }
+mkdir -p "$logs"
+programs=(unit_test plugin_host_test conformance_test house_test jobq_handler_tests)
+
+step "build release" build release build
+if [ "$failed" -eq 0 ]; then
+  gtests build release '*' "${programs[@]}"
+  scripted "architecture" python3 tests/arch/arch_test.py
+  scripted "http" env JOBQ_BUILD="$root/build" python3 tests/support/run_tests.py
+  scripted "s3" env JOBQ_BUILD="$root/build" python3 tests/s3/s3_test.py
+  step "demo" scripts/run.sh --demo
+fi
+if ! $quick && [ "$failed" -eq 0 ]; then
+  step "format" bash -c "git ls-files '*.h' '*.cpp' | xargs clang-format-14 --dry-run -Werror"
+  step "clang thread-safety" bash -c 'cmake -G Ninja -S . -B build/clang -DCMAKE_CXX_COMPILER=clang++-14 \
+    -DCMAKE_BUILD_TYPE=Debug && cmake --build build/clang'
+  export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
+  step "build asan" build asan build/asan
+  [ "$failed" -eq 0 ] && gtests build/asan asan '*' "${programs[@]}"
+  [ "$failed" -eq 0 ] && scripted "asan http" env JOBQ_BUILD="$root/build/asan" python3 tests/support/run_tests.py
+  export TSAN_OPTIONS="suppressions=$root/tests/support/tsan.supp halt_on_error=0 exitcode=66"
+  step "build tsan" build tsan build/tsan
+  [ "$failed" -eq 0 ] && gtests build/tsan tsan '*' conformance_test house_test
+fi
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

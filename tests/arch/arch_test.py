@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""The architecture, as a test: who may include whom, how long a file may be, and that each room says its number."""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TOP_LEVEL = {"CMakeLists.txt", "core", "plugins", "sdk", "scripts", "etc", "tests", "README.md",
+             "CMakePresets.json", "LICENSE", "build"}
+LAYERS = {  # a folder of core, and the folders of core that it may include besides itself
+    "base": set(),
+    "config": {"base"},
+    "plugin": {"base", "config"},
+    "access": {"base", "config"},
+    "endpoints": {"base", "config"},
+    "webhooks": {"base", "config"},
+    "upkeep": {"base", "config"},
+    "jobs": {"base", "config", "endpoints"},
+    "work": {"base", "config", "endpoints", "jobs"},
+    "isolate": {"base", "config", "endpoints", "jobs", "work"},
+    "http": {"base", "config", "endpoints", "jobs", "access", "plugin"},
+    "ctl": {"ctl"},
+}
+ROOMS = {  # the first file of each room, by its number (design: "The eleven rooms")
+    1: ["core/http/gate.h"], 2: ["core/access/api_keys.h"], 3: ["sdk/include/jobq/rate_limiter.h"],
+    4: ["core/jobs/submission.h", "sdk/include/jobq/admission_filter.h"], 5: ["core/jobs/job_service.h"],
+    6: ["sdk/include/jobq/storage.h"], 7: ["core/work/dispatcher.h"], 8: ["core/work/executor.h"],
+    9: ["sdk/include/jobq/job_handler.h"], 10: ["core/jobs/job_service.h", "core/jobs/completion_watch.h"],
+    11: ["sdk/include/jobq/webhook_transport.h"],
+}
+ONLY_IN = [  # a header's name, and where alone it may be included
+    (re.compile(r"Poco/Net/HTTP"), ("core/http/", "core/ctl/", "plugins/webhook_http/")),
+    (re.compile(r"boost/"), ("core/plugin/plugin_host.cpp",)),
+    (re.compile(r"lua\.h|lauxlib\.h|lualib\.h"), ("plugins/lua/",)),
+    (re.compile(r"Poco/Data/|sqlite3\.h|mysql"), ("plugins/storage_", "tests/conformance/")),
+]
+MAX_LINES = 400
+INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.M)
+
+
+def sources(*folders):
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in (".h", ".cpp"):
+                yield path
+
+
+def name(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+def check_top_level():
+    return [f"{entry.name} does not belong at the top" for entry in ROOT.iterdir()
+            if not entry.name.startswith(".") and entry.name not in TOP_LEVEL]
+
+
+def check_sdk():
+    faults = []
+    for path in sources("sdk/include"):
+        for include in INCLUDE.findall(path.read_text()):
+            if "/" in include and not include.startswith("jobq/") or include.endswith(".h") and "/" not in include:
+                faults.append(f"{name(path)} includes {include}: the sdk knows only the standard library")
+    return faults
+
+
+def check_core():
+    faults = []
+    for path in sources("core"):
+        parts = path.relative_to(ROOT / "core").parts
+        if len(parts) == 1:
+            continue  # house and main know everyone
+        layer = parts[0]
+        for include in INCLUDE.findall(path.read_text()):
+            if include.startswith(("plugins/", "tests/")):
+                faults.append(f"{name(path)} includes {include}")
+            if include.startswith("core/"):
+                other = include.split("/")[1]
+                if other != layer and other not in LAYERS.get(layer, set()):
+                    faults.append(f"{name(path)} includes {include}: {layer} may not know {other}")
+    return faults
+
+
+def check_plugins():
+    faults = []
+    for path in sources("plugins"):
+        for include in INCLUDE.findall(path.read_text()):
+            if include.startswith(("core/", "plugins/")):
+                faults.append(f"{name(path)} includes {include}: a plugin knows the sdk and itself")
+    return faults
+
+
+def check_only_in():
+    faults = []
+    for path in sources("core", "plugins", "sdk"):
+        for include in INCLUDE.findall(path.read_text()):
+            for pattern, homes in ONLY_IN:
+                if pattern.match(include) and not name(path).startswith(homes):
+                    faults.append(f"{name(path)} includes {include}, which belongs in {', '.join(homes)}")
+    return faults
+
+
+def check_sizes():
+    faults = []
+    for path in sources("core", "plugins", "sdk", "tests"):
+        lines = len(path.read_text().splitlines())
+        if lines > MAX_LINES:
+            faults.append(f"{name(path)} has {lines} lines, more than {MAX_LINES}")
+    return faults
+
+
+def check_rooms():
+    faults = []
+    for number, files in ROOMS.items():
+        for file in files:
+            text = (ROOT / file).read_text()
+            comment = text[:text.index("#pragma once")].lower()
+            if not re.search(rf"\brooms?\b[^.]*\b{number}\b", comment):
+                faults.append(f"{file} does not say in its first comment that it is room {number}")
+    return faults
+
+
+def check_globbing():
+    return [f"{name(path)} globs its sources" for path in ROOT.rglob("CMakeLists.txt")
+            if "build" not in path.relative_to(ROOT).parts and re.search(r"file\s*\(\s*GLOB", path.read_text())]
+
+
+def check_headers():
+    return [f"{name(path)} has no #pragma once" for path in sources("core", "plugins", "sdk", "tests")
+            if path.suffix == ".h" and "#pragma once" not in path.read_text()]
+
+
+def main():
+    passed = failed = 0
+    for check in (check_top_level, check_sdk, check_core, check_plugins, check_only_in, check_sizes, check_rooms,
+                  check_globbing, check_headers):
+        faults = check()
+        print(f"{'ok  ' if not faults else 'FAIL'} {check.__name__[6:]}")
+        for fault in faults:
+            print("     " + fault)
+        passed += not faults
+        failed += bool(faults)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

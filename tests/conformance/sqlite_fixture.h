@@ -1,0 +1,94 @@
+// What the tests of the SQLite storage share: a directory, the plugin as the server loads it, and a job or two.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "jobq/storage.h"
+#include "sqlite_vfs.h"
+#include "testkit/loaded_plugin.h"
+#include "testkit/manual_clock.h"
+
+namespace jobq::testkit {
+
+inline std::string contentOf(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+class OneLine final : public QueuePolicy {
+ public:
+  std::string group(const JobSpec&) const override { return {}; }
+  std::int64_t rank(const JobSpec&, Instant, const GroupState&) const override { return 0; }
+};
+
+class SqliteTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    logFaults().reset();
+    std::string pattern = (std::filesystem::temp_directory_path() / "jobq-sqlite-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    dir_ = pattern;
+  }
+  void TearDown() override {
+    logFaults().reset();
+    storage_.reset();
+    std::filesystem::remove_all(dir_);
+  }
+
+  std::unique_ptr<Storage> openAt(const std::filesystem::path& dir) {
+    const MapConfig config;
+    return loadPlugin<Storage>(JOBQ_PLUGIN_DIR "/libjobq_storage_sqlite.so", "sqlite",
+                               PluginEnv{config, clock_, log_, dir, false});
+  }
+  void open() { storage_ = openAt(dir_); }
+  /// What opening says when it refuses; empty when it does not.
+  std::string refusal() {
+    try {
+      open();
+    } catch (const StorageError& error) {
+      return error.what();
+    }
+    return {};
+  }
+  std::filesystem::path file() const { return dir_ / "jobq.db"; }
+
+  static JobSpec spec(const JobId& id) {
+    JobSpec job;
+    job.id = id;
+    job.endpoint = "ep";
+    job.input = "{\"n\":1.0}";
+    return job;
+  }
+  void submit(JobSpec job) {
+    ASSERT_TRUE(std::holds_alternative<Inserted>(storage_->jobs().insert(std::move(job), policy_, std::nullopt)));
+  }
+  void submit(const JobId& id) { submit(spec(id)); }
+  bool submitted(const JobId& id) {
+    try {
+      submit(id);
+      return true;
+    } catch (const StorageError&) {
+      return false;
+    }
+  }
+  std::vector<ClaimedJob> claim(std::size_t max) {
+    return storage_->leases().claim(std::vector{ClaimWant{"ep", std::vector<WorkerId>(max, "w")}}, Holder{"node"});
+  }
+  std::optional<Job> find(const JobId& id) { return storage_->jobs().find({"ep", id}); }
+
+  ManualClock clock_;
+  SilentLog log_;
+  OneLine policy_;
+  std::filesystem::path dir_;
+  std::unique_ptr<Storage> storage_;
+};
+
+}  // namespace jobq::testkit

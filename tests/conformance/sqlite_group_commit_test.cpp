@@ -1,0 +1,129 @@
+// The SQLite storage's writer: many callers share one commit, and none of them pays for another's fault.
+#include <atomic>
+
+#include "sqlite_fixture.h"
+
+namespace jobq::testkit {
+namespace {
+
+using GroupCommit = SqliteTest;
+
+/// Holds the first commit back until every caller is on its way, so that a group gathers behind it.
+class Gathering {
+ public:
+  explicit Gathering(int callers) : awaited_(callers) {
+    logFaults().onSync = [this] { awaitAll(); };
+  }
+  void arrive() {
+    Lock lock(mutex_);
+    --awaited_;
+    changed_.notifyAll();
+  }
+
+ private:
+  void awaitAll() {
+    Lock lock(mutex_);
+    while (awaited_ > 0) changed_.wait(mutex_);
+  }
+
+  Mutex mutex_;
+  Condition changed_;
+  int awaited_ JOBQ_GUARDED_BY(mutex_);
+};
+
+class BrokenPolicy final : public QueuePolicy {
+ public:
+  std::string group(const JobSpec& job) const override { return job.apiKeyId; }
+  std::int64_t rank(const JobSpec&, Instant, const GroupState&) const override { throw JobFailed("no rank today"); }
+};
+
+TEST_F(GroupCommit, AnAcknowledgedWriteWasSynced) {
+  open();
+  for (int i = 0; i < 5; ++i) {
+    const int before = logFaults().syncs;
+    submit("j" + std::to_string(i));
+    EXPECT_GT(logFaults().syncs, before);
+  }
+}
+
+TEST_F(GroupCommit, CallersShareACommit) {
+  constexpr int kCallers = 64;
+  constexpr int kEach = 8;
+  open();
+  submit("first");
+  const int before = logFaults().syncs;
+  Gathering gathering(kCallers);
+  std::vector<std::thread> callers;
+  for (int i = 0; i < kCallers; ++i) {
+    callers.emplace_back([&, i] {
+      gathering.arrive();
+      for (int k = 0; k < kEach; ++k) submit("j" + std::to_string(i * kEach + k));
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_LT(logFaults().syncs - before, kCallers * kEach / 2);
+  EXPECT_EQ(storage_->jobs().counts("ep").inQueue, 1U + kCallers * kEach);
+}
+
+TEST_F(GroupCommit, ABadWriteHarmsNoNeighbour) {
+  constexpr int kGood = 12;
+  open();
+  submit("taken");
+  const BrokenPolicy broken;
+  Gathering gathering(kGood + 2);
+  std::atomic<int> duplicates = 0;
+  std::atomic<int> unranked = 0;
+  std::vector<std::thread> callers;
+  for (int i = 0; i < kGood; ++i) {
+    callers.emplace_back([&, i] {
+      gathering.arrive();
+      submit("good" + std::to_string(i));
+    });
+  }
+  callers.emplace_back([&] {
+    gathering.arrive();
+    if (!submitted("taken")) ++duplicates;
+  });
+  callers.emplace_back([&] {
+    gathering.arrive();
+    JobSpec job = spec("unranked");
+    job.apiKeyId = "key";
+    try {
+      (void)storage_->jobs().insert(std::move(job), broken, Idempotency{"once", "hash"});
+    } catch (const JobFailed&) {
+      ++unranked;
+    }
+  });
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(duplicates, 1);
+  EXPECT_EQ(unranked, 1) << "the caller gets what was thrown, by its type";
+  EXPECT_EQ(storage_->jobs().counts("ep").inQueue, 1U + kGood);
+  EXPECT_EQ(claim(100).size(), 1U + kGood);
+
+  JobSpec again = spec("again");
+  again.apiKeyId = "key";
+  EXPECT_TRUE(std::holds_alternative<Inserted>(
+      storage_->jobs().insert(std::move(again), policy_, Idempotency{"once", "other hash"})))
+      << "the failed insert left no idempotency record";
+}
+
+TEST_F(GroupCommit, WhatIsQueuedIsFinishedBeforeTheStorageCloses) {
+  open();
+  constexpr int kCallers = 16;
+  Gathering gathering(kCallers);
+  std::vector<std::thread> callers;
+  for (int i = 0; i < kCallers; ++i) {
+    callers.emplace_back([&, i] {
+      gathering.arrive();
+      submit("j" + std::to_string(i));
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  storage_.reset();
+  EXPECT_FALSE(std::filesystem::exists(file().string() + "-wal")) << "the log was emptied into the file";
+  open();
+  EXPECT_EQ(storage_->jobs().counts("ep").inQueue, static_cast<std::uint64_t>(kCallers));
+}
+
+}  // namespace
+}  // namespace jobq::testkit

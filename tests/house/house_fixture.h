@@ -1,0 +1,97 @@
+// The whole server in process, on a clock that is moved by hand: configuration, plugins, storage, HTTP and all.
+#pragma once
+
+#include <Poco/Net/HTTPClientSession.h>
+#include <Poco/Net/HTTPRequest.h>
+#include <Poco/Net/HTTPResponse.h>
+#include <Poco/StreamCopier.h>
+#include <Poco/URI.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "core/base/data_dir.h"
+#include "core/house.h"
+#include "jobq/json.h"
+#include "testkit/loaded_plugin.h"
+#include "testkit/manual_clock.h"
+
+namespace jobq {
+
+struct Answer {
+  int status = 0;
+  std::string body;
+  std::map<std::string, std::string> headers;
+
+  std::string field(const std::string& key) const {
+    const auto document = json::read(body);
+    if (!std::holds_alternative<json::Document>(document)) return "not JSON: " + body;
+    const auto value = std::get<json::Document>(document).find(key);
+    if (!value) return "absent";
+    return value->kind == json::Kind::string ? json::decode(value->raw) : std::string(value->raw);
+  }
+};
+
+class HouseTest : public testing::Test {
+ protected:
+  HouseTest() {
+    std::string pattern = "/tmp/jobq-house-XXXXXX";
+    dir_ = mkdtemp(pattern.data());
+  }
+  ~HouseTest() override {
+    house_.reset();
+    std::filesystem::remove_all(dir_);
+  }
+
+  void open(const std::string& settings) {
+    std::ofstream(dir_ / "jobq.properties") << "server.port = 0\nserver.threads = 64\nserver.drain = 10s\n"
+                                               "plugins.path = " JOBQ_PLUGIN_DIR "\n"
+                                            << settings;
+    house_ = std::make_unique<House>(loadConfig(dir_ / "jobq.properties", {}), clock_, log_);
+    house_->start();
+    key_ = *readFile(dir_ / "jobq-data/admin.key");
+    key_.pop_back();
+  }
+
+  Answer call(const std::string& method, const std::string& target, const std::string& body = "") const {
+    return callWith(key_, method, target, body);
+  }
+  Answer callWith(const std::string& key, const std::string& method, const std::string& target,
+                  const std::string& body = "") const {
+    const Poco::URI uri(house_->address());
+    Poco::Net::HTTPClientSession session(uri.getHost(), uri.getPort());
+    Poco::Net::HTTPRequest request(method, target, "HTTP/1.1");
+    request.set("Authorization", "Bearer " + key);
+    request.setContentLength(static_cast<std::streamsize>(body.size()));
+    session.sendRequest(request) << body;
+    Poco::Net::HTTPResponse response;
+    Answer answer;
+    Poco::StreamCopier::copyToString(session.receiveResponse(response), answer.body);
+    answer.status = response.getStatus();
+    for (const auto& [name, value] : response) answer.headers[name] = value;
+    return answer;
+  }
+  Answer run(const std::string& endpoint, const std::string& body) const {
+    return call("POST", "/v2/" + endpoint + "/run", body);
+  }
+  Answer status(const std::string& endpoint, const std::string& id) const {
+    return call("GET", "/v2/" + endpoint + "/status/" + id);
+  }
+
+  /// Waits, without a clock, until the job has the state: each look is a new question to the server.
+  void awaitState(const std::string& endpoint, const std::string& id, const std::string& state) const {
+    while (status(endpoint, id).field("status") != state) std::this_thread::yield();
+  }
+
+  std::filesystem::path dir_;
+  testkit::ManualClock clock_;
+  testkit::SilentLog log_;
+  std::unique_ptr<House> house_;
+  std::string key_;
+};
+
+}  // namespace jobq

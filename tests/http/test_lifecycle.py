@@ -1,0 +1,405 @@
+"""A server's life: start, refusal, drain, crash and what becomes of the jobs; its workers between min and max."""
+
+import http.client
+import os
+import sys
+import threading
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+
+from jobq_server import HttpTest, Server, jobqd, until  # noqa: E402
+
+ONE_WORKER = {"endpoint.trial.workersMax": 1}
+
+
+def in_progress(server, count=1):
+    until(lambda: server.health("trial")["jobs"]["inProgress"] == count, f"{count} trial jobs run")
+
+
+class DrainTest(HttpTest):
+    def test_a_running_job_finishes(self):
+        """design.md, Truth of a job: on SIGTERM no new claims, running jobs get `server.drain` to finish."""
+        server = self.own_server(**ONE_WORKER)
+        answers = []
+        caller = threading.Thread(target=lambda: answers.append(
+            server.request("POST", "/v2/trial/runsync", {"input": {"sleepMs": 1000, "output": "done"}})))
+        caller.start()
+        in_progress(server)
+        waiting = server.run("trial", {"output": "later"})
+        server.terminate()
+        self.assertEqual(server.ended(), 0)
+        caller.join()
+        job = self.assert_job(answers[0])
+        self.assertEqual((job["status"], job["output"]), ("COMPLETED", "done"))
+
+        server.start()
+        self.assertEqual(server.finished("trial", waiting)["output"], "later")
+        self.assertEqual(server.status("trial", job["id"]), job)
+        self.assertEqual(server.health("trial")["jobs"],
+                         {"completed": 2, "failed": 0, "inProgress": 0, "inQueue": 0, "retried": 0})
+
+    def test_no_new_jobs_during_the_drain(self):
+        """decisions.md, Answers: 503 with Retry-After when the node drains; /readyz says so, /status still answers."""
+        server = self.own_server(**ONE_WORKER)
+        job = server.run("trial", {"sleepMs": 2000})
+        in_progress(server)
+        server.terminate()
+        until(lambda: server.request("GET", "/readyz", key=None).status == 503, "the server says that it drains", 1.5)
+        self.assert_refused(server.request("GET", "/readyz", key=None), 503)
+        for operation in ("run", "runsync"):
+            reply = server.request("POST", f"/v2/trial/{operation}", {"input": {}})
+            self.assert_refused(reply, 503)
+            self.assertRegex(reply.headers.get("Retry-After", ""), r"\A[1-9]\d*\Z")
+        self.assertEqual(server.request("GET", "/healthz", key=None).status, 200)
+        self.assertEqual(server.status("trial", job)["status"], "IN_PROGRESS")
+        self.assertEqual(server.ended(), 0)
+
+    def test_jobs_longer_than_the_drain_go_back_in_line(self):
+        """design.md, Truth of a job: the rest go back in line; a drain is not a loss, so nothing counts as retried."""
+        server = self.own_server(server__drain="500ms", **ONE_WORKER)
+        job = server.run("trial", {"sleepMs": 3000, "output": "done"})
+        in_progress(server)
+        server.terminate()
+        self.assertEqual(server.ended(15), 0)
+        server.start()
+        end = server.finished("trial", job)
+        self.assertEqual((end["status"], end["output"]), ("COMPLETED", "done"))
+        self.assertEqual(server.health("trial")["jobs"]["retried"], 0)
+
+    def test_waiting_callers_do_not_hold_the_end(self):
+        """design.md, Threads and connections: every wait ends on stop."""
+        server = self.own_server()
+        job = server.run("parked", {})
+
+        def wait():
+            try:
+                server.request("GET", f"/v2/parked/status-sync/{job}?wait=300000")
+            except (http.client.HTTPException, OSError):
+                pass  # an answer is not owed to a job that cannot end, only the server's end is
+
+        callers = [threading.Thread(target=wait) for _ in range(8)]
+        for caller in callers:
+            caller.start()
+        idle = server.connect()
+        self.addCleanup(idle.close)
+        server.request("GET", "/healthz", connection=idle)
+        server.terminate()
+        self.assertEqual(server.ended(10), 0)
+        for caller in callers:
+            caller.join(10)
+            self.assertFalse(caller.is_alive())
+
+    def test_sigint_is_a_stop_too(self):
+        """design.md, Truth of a job: a person's ^C ends the server as cleanly as SIGTERM does."""
+        server = self.own_server()
+        server.process.send_signal(2)
+        self.assertEqual(server.ended(), 0)
+
+
+class CrashTest(HttpTest):
+    def test_kill_9(self):
+        """design.md, Truth of a job: a crash loses nothing; a running job is counted as lost and runs again."""
+        server = self.own_server(**ONE_WORKER)
+        done = server.run("trial", {"output": "before"})
+        server.finished("trial", done)
+        running = server.run("trial", {"sleepMs": 600, "output": "again"})
+        in_progress(server)
+        queued = [server.run("trial", {"output": n}) for n in range(5)]
+        server.kill()
+        server.start()
+        self.assertEqual(server.status("trial", done)["output"], "before")
+        end = server.finished("trial", running)
+        self.assertEqual((end["status"], end["output"], end["retries"]), ("COMPLETED", "again", 1))
+        for n, job in enumerate(queued):
+            end = server.finished("trial", job)
+            self.assertEqual((end["status"], end["output"]), ("COMPLETED", n))
+            self.assertNotIn("retries", end)
+        self.assertEqual(server.health("trial")["jobs"],
+                         {"completed": 7, "failed": 0, "inProgress": 0, "inQueue": 0, "retried": 1})
+
+    def test_a_lost_job_keeps_its_place(self):
+        """design.md, Truth of a job: a lost worker's job goes back in line with its old place."""
+        server = self.own_server(**ONE_WORKER)
+        first = server.run("trial", {"sleepMs": 500})
+        in_progress(server)
+        second = server.run("trial", {"sleepMs": 500})
+        server.kill()
+        server.start()
+        self.assertEqual(server.finished("trial", first)["status"], "COMPLETED")
+        self.assertIn(server.status("trial", second)["status"], ("IN_QUEUE", "IN_PROGRESS"))
+        self.assertEqual(server.finished("trial", second)["status"], "COMPLETED")
+
+    def test_a_job_that_crashes_the_server(self):
+        """design.md, Truth of a job: a job that takes the server down is counted, and FAILED at maxAttempts."""
+        server = self.own_server(**ONE_WORKER, **{"endpoint.trial.maxAttempts": 3})
+        first = server.run("trial", {"sleepMs": 300})
+        job = server.run("trial", {"crash": "segv"})
+        behind = server.run("trial", {"output": "behind"})
+        crashes = 0
+        while crashes < 6 and not self._survives(server, job):
+            server.process.wait()
+            self.assertNotEqual(server.process.returncode, 0)
+            crashes += 1
+            server.start_unless_it_dies()
+        self.assertEqual(crashes, 3)
+        end = server.finished("trial", job)
+        self.assertEqual(end["status"], "FAILED")
+        self.assertIsInstance(end["error"], str)
+        self.assertIn("3", end["error"], "the reason says how often")
+        self.assertEqual(server.finished("trial", behind)["output"], "behind")
+        self.assertEqual(server.finished("trial", first)["status"], "COMPLETED")
+        self.assertEqual(server.health("trial")["jobs"]["failed"], 1)
+
+    @staticmethod
+    def _survives(server, job):
+        """False when the server dies, True when the job is over."""
+        def ask():
+            try:
+                if server.status("trial", job)["status"] == "FAILED":
+                    return "over"
+            except (OSError, http.client.HTTPException):
+                pass
+            return None if server.running else "dead"
+        return until(ask, "the job is over or the server dead") == "over"
+
+    def test_every_acknowledged_job_survives(self):
+        """design.md, Ack rule: /run answers only when the job is durable; kill -9 in the middle of many callers."""
+        server = self.own_server(**{"endpoint.echo.workersMax": 0})
+        acknowledged = []
+
+        def submit():
+            connection = server.connect()
+            try:
+                while True:
+                    reply = server.request("POST", "/v2/echo/run", {"input": {"n": 1}}, connection=connection)
+                    acknowledged.append(reply.json()["id"])
+            except (OSError, http.client.HTTPException):
+                connection.close()  # the server is gone
+
+        callers = [threading.Thread(target=submit) for _ in range(8)]
+        for caller in callers:
+            caller.start()
+        until(lambda: len(acknowledged) >= 300, "300 jobs are acknowledged")
+        server.kill()
+        for caller in callers:
+            caller.join()
+        server.start()
+        self.assertGreaterEqual(server.health("echo")["jobs"]["inQueue"], len(acknowledged))
+        connection = server.connect()
+        self.addCleanup(connection.close)
+        for job in acknowledged:
+            reply = server.request("GET", f"/v2/echo/status/{job}", connection=connection)
+            self.assertEqual((reply.status, reply.json().get("status")), (200, "IN_QUEUE"))
+
+
+class TimeoutTest(HttpTest):
+    def test_execution_timeout(self):
+        """api.md, policy object: executionTimeout is enforced during execution; decisions.md: the job is TIMED_OUT."""
+        server = self.own_server(**ONE_WORKER)
+        job = server.run("trial", {"sleepMs": 60000}, policy={"executionTimeout": 5000})
+        end = server.finished("trial", job)
+        self.assertEqual(end["status"], "TIMED_OUT")
+        self.assertTrue(4900 <= end["executionTime"] < 7500, end)
+        self.assertNotIn("output", end)
+        jobs = server.health("trial")["jobs"]
+        self.assertEqual((jobs["failed"], jobs["inProgress"]), (1, 0), "TIMED_OUT counts as failed")
+        self.assertEqual(server.finished("trial", server.run("trial", {}))["status"], "COMPLETED", "the worker is free")
+
+    def test_ttl(self):
+        """api.md, States: any state, TTL expires, deleted, even while running; later status checks return 404."""
+        server = self.own_server(**ONE_WORKER)
+        running = server.run("trial", {"sleepMs": 60000}, policy={"ttl": 10000})
+        queued = server.run("parked", {}, policy={"ttl": 10000})
+        in_progress(server)
+        reply = server.request("GET", f"/v2/trial/status-sync/{running}?wait=15000")
+        self.assert_refused(reply, 404)
+        self.assert_refused(server.request("GET", f"/v2/trial/status/{running}"), 404)
+        until(lambda: server.request("GET", f"/v2/parked/status/{queued}").status == 404, "the queued job is gone", 2)
+        until(lambda: server.health("trial")["workers"]["running"] == 0, "the handler was stopped", 5)
+        self.assertEqual(server.health("trial")["jobs"]["inProgress"], 0)
+
+
+class WorkerTest(HttpTest):
+    def test_between_min_and_max(self):
+        """design.md, Configuration: workersMin, workersMax and idleTimeout; decisions.md: worker counters are now."""
+        server = self.own_server(**{"endpoint.trial.workersMin": 1, "endpoint.trial.workersMax": 3,
+                                    "endpoint.trial.idleTimeout": "1s"})
+
+        def workers():
+            return server.health("trial")["workers"]
+
+        def total():
+            now = workers()
+            count = now["idle"] + now["running"] + now["initializing"]
+            self.assertLessEqual(count, 3, now)
+            return count
+
+        until(lambda: total() == 1, "workersMin workers are there at the start")
+        jobs = [server.run("trial", {"sleepMs": 700}) for _ in range(6)]
+        until(lambda: total() == 3 and workers()["running"] == 3, "workersMax workers run")
+        in_progress(server, 3)
+        ends = [server.finished("trial", job) for job in jobs]
+        self.assertEqual({end["status"] for end in ends}, {"COMPLETED"})
+        self.assertLessEqual(len({end["workerId"] for end in ends}), 6)
+        until(lambda: workers()["running"] == 0, "no worker runs")
+        until(lambda: total() == 1, "idle workers above workersMin are released after idleTimeout", 6)
+
+    def test_scale_from_zero_and_back(self):
+        """design.md, Configuration: workersMin is 0 unless set; a job makes a worker, idleTimeout takes it away."""
+        server = self.own_server(**{"endpoint.echo.idleTimeout": "500ms"})
+
+        def idle():
+            return server.health("echo")["workers"]["idle"]
+
+        self.assertEqual(idle(), 0)
+        self.assertEqual(server.finished("echo", server.run("echo", {}))["status"], "COMPLETED")
+        until(lambda: idle() == 1, "the worker idles")
+        until(lambda: idle() == 0, "the worker is released", 4)
+
+    def test_no_worker_at_all(self):
+        """api.md, Errors: a job stays IN_QUEUE when the maximum worker count is reached, and a maximum may be 0."""
+        server = self.own_server()
+        server.run("parked", {})
+        health = server.health("parked")
+        self.assertEqual((health["jobs"]["inQueue"], health["workers"]["running"]), (1, 0))
+
+    def test_endpoints_do_not_wait_for_each_other(self):
+        """design.md, Endpoints: each has its own workers; a busy one does not hold another back."""
+        server = self.own_server(**ONE_WORKER)
+        slow = server.run("trial", {"sleepMs": 1500})
+        in_progress(server)
+        self.assertEqual(server.finished("echo", server.run("echo", {}))["status"], "COMPLETED")
+        self.assertEqual(server.status("trial", slow)["status"], "IN_PROGRESS")
+
+    def test_environment_of_an_endpoint_is_accepted(self):
+        """design.md, Configuration: `endpoint.<id>.env.<NAME>` is a setting of any name."""
+        server = self.own_server(**{"endpoint.trial.env.MY_NAME": "value"})
+        self.assertEqual(server.finished("trial", server.run("trial", {}))["status"], "COMPLETED")
+
+
+class RefusedStartTest(HttpTest):
+    def refused(self, server, *words):
+        """The server does not start, and its last line says why in one sentence."""
+        if server.start_unless_it_dies():
+            self.fail("it started")
+        self.assertNotEqual(server.ended(), 0)
+        self.assertGreater(server.process.returncode, 0, "it ended by a signal")
+        last = server.log().strip().splitlines()[-1]
+        for word in words:
+            self.assertIn(word, last)
+        self.assertNotIn("terminate called", server.log())
+        return last
+
+    def not_started(self, **settings):
+        return self.enterContext(Server(start=False, **settings))
+
+    def test_two_servers_on_one_data_directory(self):
+        """design.md, Configuration: data.dir is locked by one server."""
+        first = self.own_server()
+        second = self.not_started(data__dir=first.data)
+        address = os.path.join(first.data, "address")
+        with open(address, encoding="ascii") as file:
+            before = file.read()
+        done = jobqd("--config", second.file)
+        self.assertGreater(done.returncode, 0)
+        self.assertIn("data.dir", done.stderr)
+        self.assertIn(first.data, done.stderr)
+        with open(address, encoding="ascii") as file:
+            self.assertEqual(file.read(), before, "the second one must not touch the first one's files")
+        self.assertEqual(first.finished("echo", first.run("echo", {}))["status"], "COMPLETED")
+
+    def test_two_servers_on_one_port(self):
+        """libraries.md 1e: the second server must get the error, not half of the connections."""
+        first = self.own_server()
+        port = str(first.address[1])
+        self.refused(self.not_started(server__port=port), port)
+        self.assertEqual(first.request("GET", "/readyz", key=None).status, 200)
+
+    def test_unknown_keys_name_the_nearest(self):
+        """design.md, Configuration: an unknown key stops the start and names the nearest known one."""
+        cases = {"server.prot": "server.port", "endpoint.echo.workerMax": "endpoint.echo.workersMax",
+                 "strage": "storage", "log.lvl": "log.level", "storage.sqlite.reader": "storage.sqlite.readers",
+                 "endpoint.echo.imag": "endpoint.echo.image"}
+        for key, nearest in cases.items():
+            with self.subTest(key=key):
+                self.refused(self.not_started(**{key: "1"}), key, nearest)
+
+    def test_bad_values_name_the_key(self):
+        """design.md, Configuration: durations carry a unit; a value out of range stops the start."""
+        cases = {"server.port": "65536", "server.drain": "30", "log.level": "loud", "endpoint.echo.workersMax": "many",
+                 "endpoint.echo.workersMin": "-1", "endpoint.echo.idleTimeout": "5 parsecs",
+                 "endpoint.echo.executionTimeout": "1ms", "endpoint.a b.image": "plugin/echo"}
+        for key, value in cases.items():
+            with self.subTest(key=key):
+                self.refused(self.not_started(**{key: value}), key.split(".")[0])
+        with self.subTest("min above max"):
+            self.refused(self.not_started(**{"endpoint.echo.workersMin": 4}), "workersMin", "workersMax")
+        with self.subTest("no image"):
+            self.refused(self.not_started(**{"endpoint.new.workersMax": 4}), "endpoint.new.image")
+
+    def test_unknown_plugins_stop_the_start(self):
+        """style.md: an unknown plugin name never silently becomes a default."""
+        cases = {"storage": "cassandra", "endpoint.echo.image": "plugin/nothing", "queue.policy": "random",
+                 "plugins.required": "nothing"}
+        for key, value in cases.items():
+            with self.subTest(key=key):
+                self.refused(self.not_started(**{key: value}), value.rpartition("/")[2])
+
+    def test_a_missing_file(self):
+        """style.md, question 10: the operator reads the reason and the remedy."""
+        done = jobqd("--config", "/nonexistent/jobq.properties")
+        self.assertGreater(done.returncode, 0)
+        self.assertIn("/nonexistent/jobq.properties", done.stderr)
+
+
+class CommandLineTest(HttpTest):
+    def setUp(self):
+        self.idle = self.enterContext(Server(start=False))
+
+    def test_check_only_checks(self):
+        """design.md, Configuration: `jobqd --check` only checks; it makes no data directory and opens no port."""
+        done = jobqd("--config", self.idle.file, "--check")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertFalse(os.path.exists(self.idle.data))
+
+    def test_check_finds_faults(self):
+        """design.md, Configuration: --check refuses what a start would refuse."""
+        for setting in ("server.prot=1", "server.port=x", "storage=cassandra", "endpoint.echo.image=plugin/nothing",
+                        "storage.sqlite.reader=1"):
+            with self.subTest(setting):
+                done = jobqd("--config", self.idle.file, "--set", setting, "--check")
+                self.assertGreater(done.returncode, 0)
+                self.assertNotEqual(done.stderr.strip(), "")
+                self.assertFalse(os.path.exists(self.idle.data))
+
+    def test_check_beside_a_running_server(self):
+        """design.md, Configuration: --check only checks, so it does not need the data directory's lock."""
+        server = self.own_server()
+        done = jobqd("--config", server.file, "--check")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_set_overrides_the_file(self):
+        """design.md, Configuration: `--set key=value` overrides."""
+        done = jobqd("--config", self.idle.file, "--set", "endpoint.echo.workersMin=9", "--check")
+        self.assertGreater(done.returncode, 0, "workersMin 9 is above workersMax 3")
+        done = jobqd("--config", self.idle.file, "--set", "endpoint.echo.workersMin=9",
+                     "--set", "endpoint.echo.workersMax=9", "--check")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_version_and_help(self):
+        """The brief words of any command line: --version, --help, and a refusal of what is unknown."""
+        done = jobqd("--version")
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stdout, r"\d+\.\d+")
+        done = jobqd("--help")
+        self.assertEqual(done.returncode, 0)
+        for option in ("--config", "--set", "--check", "--version"):
+            self.assertIn(option.lstrip("-"), done.stdout)
+        done = jobqd("--bogus")
+        self.assertGreater(done.returncode, 0)
+        self.assertIn("bogus", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,376 @@
+"""What is not a good request: each is refused with the right status and one sentence, and leaves nothing behind."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+
+from jobq_server import HttpTest, Reply  # noqa: E402
+
+MB = 1024 * 1024
+
+MALFORMED = {
+    "nothing": b"",
+    "blanks only": b" \r\n\t ",
+    "an open brace": b"{",
+    "a brace that is not closed": b'{"input":{}',
+    "a brace too many": b'{"input":{}}}',
+    "text after the object": b'{"input":{}} x',
+    "a second object": b'{"input":{}}{"input":{}}',
+    "a comma after the last member": b'{"input":{},}',
+    "a comma after the last inner member": b'{"input":{"a":1,}}',
+    "a comma after the last element": b'{"input":{"a":[1,]}}',
+    "a comma before the first element": b'{"input":{"a":[,1]}}',
+    "two commas": b'{"input":{"a":[1,,2]}}',
+    "a missing comma": b'{"input":{"a":1 "b":2}}',
+    "a missing colon": b'{"input" {}}',
+    "a member without a value": b'{"input":{"a":}}',
+    "a member without a key": b'{"input":{:1}}',
+    "single quotes": b"{'input':{}}",
+    "keys without quotes": b"{input:{}}",
+    "brackets that cross": b'{"input":{"a":[1}]}',
+    "NaN": b'{"input":{"a":NaN}}',
+    "Infinity": b'{"input":{"a":-Infinity}}',
+    "a leading zero": b'{"input":{"a":01}}',
+    "a plus sign": b'{"input":{"a":+1}}',
+    "no digits after the point": b'{"input":{"a":1.}}',
+    "no digits before the point": b'{"input":{"a":.5}}',
+    "a hexadecimal number": b'{"input":{"a":0x10}}',
+    "an empty exponent": b'{"input":{"a":1e}}',
+    "a lone minus": b'{"input":{"a":-}}',
+    "a string that does not end": b'{"input":{"a":"text}}',
+    "a raw line break in a string": b'{"input":{"a":"x\ny"}}',
+    "a raw tab in a string": b'{"input":{"a":"x\ty"}}',
+    "a raw NUL in a string": b'{"input":{"a":"x\x00y"}}',
+    "an unknown escape": b'{"input":{"a":"\\x41"}}',
+    "a \\u with three digits": b'{"input":{"a":"\\u12g4"}}',
+    "a \\u with a sign": b'{"input":{"a":"\\u-123"}}',
+    "a lone high surrogate": b'{"input":{"a":"\\ud83d"}}',
+    "a lone low surrogate": b'{"input":{"a":"\\ude00"}}',
+    "surrogates in the wrong order": b'{"input":{"a":"\\ude00\\ud83d"}}',
+    "a comment": b'{"input":{} /* note */}',
+    "a line comment": b'{"input":{} // note\n}',
+    "a word that is cut": b'{"input":{"a":tru}}',
+    "a word in capitals": b'{"input":{"a":True}}',
+    "a byte-order mark": b'\xef\xbb\xbf{"input":{}}',
+    "UTF-16": '{"input":{}}'.encode("utf-16"),
+    "text after a NUL": b'{"input":{}}\x00{"input":{}}',
+    "a NUL at the end": b'{"input":{}}\x00',
+    "a form feed as blank": b'{"input":\x0c{}}',
+    "a no-break space as blank": b'{"input":\xc2\xa0{}}',
+    "a form": b"input=%7B%7D",
+    "an array": b'[{"input":{}}]',
+    "a string": b'"input"',
+    "a number": b"1",
+    "null": b"null",
+}
+
+BAD_UTF8 = {
+    "overlong, 2 bytes": b"\xc0\x80",
+    "overlong slash": b"\xc0\xaf",
+    "overlong, 3 bytes": b"\xe0\x80\x80",
+    "overlong, 4 bytes": b"\xf0\x80\x80\x80",
+    "a surrogate": b"\xed\xa0\x80",
+    "a surrogate pair": b"\xed\xa0\xbd\xed\xb8\x80",
+    "above U+10FFFF": b"\xf4\x90\x80\x80",
+    "a lead byte of 5": b"\xf8\x88\x80\x80\x80",
+    "a lone continuation": b"\x80",
+    "a cut sequence": b"\xe2\x82",
+    "a cut sequence before ASCII": b"\xf0\x9f\x98x",
+    "0xff": b"\xff",
+    "Latin-1": "\u00e9".encode("latin-1"),
+}
+
+
+class MalformedTest(HttpTest):
+    """Every test here ends with the question whether anything was stored."""
+
+    def setUp(self):
+        self.before = self.server.quiet("echo")
+
+    def tearDown(self):
+        self.assertEqual(self.server.health("echo")["jobs"], self.before, "a refused request left a job behind")
+
+    def raw_reply(self, data, half_close=False):
+        answer = self.server.raw(data, half_close)
+        head, found, body = answer.partition(b"\r\n\r\n")
+        self.assertTrue(found, f"no answer but {answer[:200]!r}")
+        lines = head.decode("latin-1").split("\r\n")
+        fields = (line.partition(":") for line in lines[1:])
+        headers = {name.strip().title(): value.strip() for name, _, value in fields}
+        self.assertEqual(len(body), int(headers["Content-Length"]), f"more than one answer: {answer!r}")
+        return Reply(int(lines[0].split()[1]), headers, body)
+
+    def head(self, *lines, path="/v2/echo/run"):
+        return "\r\n".join([f"POST {path} HTTP/1.1", "Host: jobq", f"Authorization: {self.server.key}",
+                            "Content-Type: application/json", *lines, "", ""]).encode()
+
+
+class BodyTest(MalformedTest):
+    def test_malformed_json(self):
+        """decisions.md, Answers: 400 malformed, with one sentence in `error` and never `id` or `status`."""
+        self.assertGreaterEqual(len(MALFORMED), 30)
+        for name, body in MALFORMED.items():
+            for operation in ("run", "runsync"):
+                with self.subTest(name, operation=operation):
+                    self.assert_refused(self.server.request("POST", f"/v2/echo/{operation}", body), 400)
+
+    def test_malformed_json_after_a_long_valid_part(self):
+        """decisions.md, Answers: 400 malformed, wherever in the body the fault is."""
+        long = b'{"input":{"a":"' + b"x" * (2 * MB) + b'"'
+        for tail in (b"", b"}", b"}}}", b"}}\x00", b',"b":\xff}}'):
+            with self.subTest(tail=tail):
+                self.assert_refused(self.server.request("POST", "/v2/echo/run", long + tail), 400)
+
+    def test_invalid_utf8(self):
+        """decisions.md, Jobs: what is not JSON is 400; JSON is UTF-8, in strings and in keys."""
+        for name, text in BAD_UTF8.items():
+            for body in (b'{"input":{"a":"x' + text + b'"}}', b'{"input":{"' + text + b'":1}}',
+                         b'{"input":{},"' + text + b'":1}', b'{"input":{"a":"' + b"y" * 61 + text + b'"}}'):
+                with self.subTest(name, body=body):
+                    self.assert_refused(self.server.request("POST", "/v2/echo/run", body), 400)
+
+    def test_nesting(self):
+        """decisions.md, Jobs: nesting over 512 is 400."""
+        for depth in (511, 10_000, 1_000_000):
+            for left, right in ((b"[", b"]"), (b'{"a":', b"}")):
+                with self.subTest(depth=depth, left=left):
+                    body = b'{"input":{"a":' + left * depth + b"1" + right * depth + b"}}"
+                    self.assert_refused(self.server.request("POST", "/v2/echo/run", body), 400)
+        for depth in (10_000, 1_000_000):
+            with self.subTest(depth=depth, closed=False):
+                self.assert_refused(self.server.request("POST", "/v2/echo/run", b"[" * depth), 400)
+
+
+class NestingTest(HttpTest):
+    def test_the_deepest_nesting(self):
+        """decisions.md, Jobs: nesting of 512 is accepted; the request's own object and `input` are two of them."""
+        body = b'{"input":{"a":' + b"[" * 510 + b"]" * 510 + b"}}"
+        job = self.assert_job(self.server.request("POST", "/v2/echo/runsync", body))
+        self.assertEqual(job["status"], "COMPLETED")
+
+
+class FramingTest(MalformedTest):
+    def test_no_length_and_no_chunks(self):
+        """decisions.md, Answers: malformed is 400; for a POST that does not say how long it is, 411 is HTTP's word."""
+        reply = self.raw_reply(self.head())
+        self.assertIn(reply.status, (400, 411))
+        self.assert_refused(reply, reply.status)
+
+    def test_a_length_that_is_not_a_number(self):
+        """decisions.md, Answers: malformed is 400. Poco's own server closes such a connection without an answer."""
+        for length in ("abc", "-5", "0x5", "5, 5", "1" * 30, ""):
+            with self.subTest(length=length):
+                data = self.head(f"Content-Length: {length}") + b'{"input":{}}'
+                if self.server.raw(data) != b"":
+                    self.assert_refused(self.raw_reply(data), 400)
+
+    def test_more_length_than_body(self):
+        """decisions.md, Answers: malformed is 400; a body that ends before its Content-Length is not a body."""
+        body = b'{"input":{"a":1}}'
+        for length in (len(body) + 1, 1000, 5 * MB):
+            with self.subTest(length=length):
+                reply = self.raw_reply(self.head(f"Content-Length: {length}") + body, half_close=True)
+                self.assert_refused(reply, 400)
+
+    def test_chunks_that_end_early(self):
+        """decisions.md, Answers: malformed is 400; without the last chunk of size 0 the body is not whole."""
+        body = b'{"input":{"a":1}}'
+        whole_chunk = b"%x\r\n%s\r\n" % (len(body), body)
+        for name, sent in {"no last chunk": whole_chunk, "half a chunk": b"%x\r\n%s" % (len(body) + 10, body),
+                           "half a size": whole_chunk + b"0", "no chunk": b""}.items():
+            with self.subTest(name):
+                reply = self.raw_reply(self.head("Transfer-Encoding: chunked") + sent, half_close=True)
+                self.assert_refused(reply, 400)
+
+    def test_chunk_sizes_that_are_none(self):
+        """design.md, Threads and connections: a bad chunk is 400; what follows it is never taken for a request."""
+        hidden = b"GET /healthz HTTP/1.1\r\nHost: jobq\r\n\r\n"
+        for size in (b"xyz", b"-5", b""):
+            for rest in (b'{"input":{}}\r\n0\r\n\r\n', hidden):
+                with self.subTest(size=size, rest=rest):
+                    data = self.head("Transfer-Encoding: chunked") + size + b"\r\n" + rest
+                    self.assert_refused(self.raw_reply(data, half_close=True), 400)
+
+
+class ChunkedTest(HttpTest):
+    def test_chunked_bodies_are_accepted(self):
+        """decisions.md, Answers: only what is malformed is refused; chunks are a way to send a body."""
+        parts = [b'{"in', b'put":{"a":"', b"x" * 100_000, b'"}}']
+        for operation in ("run", "runsync"):
+            reply = self.server.request("POST", f"/v2/echo/{operation}", iter(parts),
+                                        {"Transfer-Encoding": "chunked"}, chunked=True)
+            job = self.assert_job(reply)
+            end = self.server.finished("echo", job["id"])
+            self.assertEqual(end["output"], {"a": "x" * 100_000})
+
+
+class SizeTest(MalformedTest):
+    @staticmethod
+    def body_of(size):
+        head, tail = b'{"input":{"a":"', b'"}}'
+        return head + b"x" * (size - len(head) - len(tail)) + tail
+
+    def test_one_byte_too_many(self):
+        """api.md, Limits: `/run` 10 MB, `/runsync` 20 MB; decisions.md: 413 body over the limit."""
+        for operation, limit in (("run", 10 * MB), ("runsync", 20 * MB)):
+            with self.subTest(operation=operation):
+                reply = self.server.request("POST", f"/v2/echo/{operation}", self.body_of(limit + 1))
+                self.assert_refused(reply, 413)
+
+    def test_one_hundred_megabytes(self):
+        """decisions.md, Answers: 413 before the body is read to its end, and every client sees the status."""
+        body = self.body_of(100 * MB)
+        for operation in ("run", "runsync"):
+            with self.subTest(operation=operation, framing="length"):
+                self.assert_refused(self.server.request("POST", f"/v2/echo/{operation}", body), 413)
+            with self.subTest(operation=operation, framing="chunks"):
+                parts = (body[at:at + 65536] for at in range(0, len(body), 65536))
+                reply = self.server.request("POST", f"/v2/echo/{operation}", parts, {"Transfer-Encoding": "chunked"},
+                                            chunked=True)
+                self.assert_refused(reply, 413)
+
+    def test_one_hundred_megabytes_from_curl(self):
+        """decisions.md, Answers: 413, seen by curl with and without `Expect: 100-continue`, by length and by chunks."""
+        with tempfile.NamedTemporaryFile(prefix="jobq-test-") as file:
+            file.write(self.body_of(100 * MB))
+            file.flush()
+            for extra in ([], ["-H", "Expect:"], ["-H", "Transfer-Encoding: chunked"]):
+                with self.subTest(extra=extra):
+                    done = subprocess.run(
+                        ["curl", "-sS", "-m", "30", "-w", "\n%{http_code} %{content_type}", "-H",
+                         f"Authorization: {self.server.key}", "-H", "Content-Type: application/json", *extra,
+                         "--data-binary", f"@{file.name}", f"{self.server.url}/v2/echo/run"],
+                        capture_output=True, text=True, check=False)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    body, _, end = done.stdout.rpartition("\n")
+                    code, _, content_type = end.partition(" ")
+                    reply = Reply(int(code), {"Content-Type": content_type}, body)
+                    self.assert_refused(reply, 413)
+
+
+class LargestBodyTest(HttpTest):
+    def test_the_limits_themselves(self):
+        """api.md, Limits: 10 MB on `/run` and 20 MB on `/runsync` are accepted."""
+        for operation, size in (("run", 10 * MB), ("runsync", 15 * MB), ("runsync", 20 * MB - 100)):
+            with self.subTest(operation=operation, size=size):
+                job = self.assert_job(self.server.request("POST", f"/v2/echo/{operation}", SizeTest.body_of(size)))
+                self.assertEqual(self.server.finished("echo", job["id"])["status"], "COMPLETED")
+
+
+class AddressTest(MalformedTest):
+    BODY = b'{"input":{}}'
+
+    def test_unknown_endpoint(self):
+        """api.md, Errors: 404 unknown endpoint id, under every operation."""
+        for method, operation in (("POST", "run"), ("POST", "runsync"), ("GET", "status/x"), ("POST", "status/x"),
+                                  ("GET", "status-sync/x"), ("GET", "health")):
+            for endpoint in ("nothing", "Echo", "echo2", "a.b", "%2e%2e", "x" * 500):
+                with self.subTest(operation=operation, endpoint=endpoint):
+                    body = self.BODY if method == "POST" else None
+                    reply = self.server.request(method, f"/v2/{endpoint}/{operation}", body)
+                    self.assert_refused(reply, 404)
+
+    def test_unknown_path(self):
+        """decisions.md, Answers: 404 unknown path, `error` in the queue API and `message` under `/v1`."""
+        for path in ("/", "/v2", "/v2/", "/v2/echo", "/v2/echo/", "/v2/echo/bogus", "/v2/echo/run/x", "/v2/echo/status",
+                     "/v2/echo/status/", "/v2/echo/health/x", "/v3/echo/run", "//v2/echo/health", "/healthz/x",
+                     "/v2/echo/%72un%2f"):
+            with self.subTest(path=path):
+                self.assert_refused(self.server.request("GET", path), 404)
+                self.assert_refused(self.server.request("POST", path, self.BODY), 404)
+        for path in ("/v1", "/v1/", "/v1/bogus", "/v1/plugins/x", "/v1/keys/x/y"):
+            with self.subTest(path=path):
+                self.assert_refused(self.server.request("GET", path), 404, member="message")
+                self.assert_refused(self.server.request("POST", path, self.BODY), 404, member="message")
+
+    def test_wrong_method(self):
+        """decisions.md, Answers: 405 wrong method with `Allow`."""
+        cases = [("/v2/echo/run", "error", "POST", ("GET", "PUT", "DELETE", "PATCH")),
+                 ("/v2/echo/runsync", "error", "POST", ("GET", "PUT")),
+                 ("/v2/echo/status/x", "error", "GET, POST", ("PUT", "DELETE", "BREW")),
+                 ("/v2/echo/status-sync/x", "error", "GET, POST", ("PUT", "DELETE")),
+                 ("/v2/echo/health", "error", "GET", ("POST", "DELETE")),
+                 ("/healthz", "error", "GET", ("POST", "DELETE")), ("/readyz", "error", "GET", ("POST", "PUT")),
+                 ("/v1/keys", "message", "GET, POST", ("PUT", "DELETE", "PATCH")),
+                 ("/v1/keys/x", "message", "DELETE", ("GET", "POST", "PUT")),
+                 ("/v1/plugins", "message", "GET", ("POST", "DELETE"))]
+        for path, member, allowed, methods in cases:
+            for method in methods:
+                with self.subTest(path=path, method=method):
+                    body = self.BODY if method in ("POST", "PUT", "PATCH") else None
+                    reply = self.server.request(method, path, body)
+                    self.assert_refused(reply, 405, member=member)
+                    allow = {word.strip() for word in reply.headers.get("Allow", "").split(",")} - {"HEAD", "OPTIONS"}
+                    self.assertEqual(allow, set(allowed.split(", ")))
+
+
+class AuthorizationTest(HttpTest):
+    PATH = "/v2/echo/health"
+
+    def ask(self, path, **headers):
+        return self.server.request("GET", path, headers=headers, key=None)
+
+    def test_keys_in_every_form(self):
+        """decisions.md, Keys: `Bearer <key>` or the bare key; wire.md 5, 15: one case-insensitive `Bearer `."""
+        key = self.server.key
+        for value in (key, f"Bearer {key}", f"bearer {key}", f"BEARER {key}"):
+            for name in ("Authorization", "authorization", "AUTHORIZATION"):
+                with self.subTest(form=value.replace(key, "<key>"), name=name):
+                    self.assertEqual(self.ask(self.PATH, **{name: value}).status, 200)
+
+    def test_wrong_keys(self):
+        """api.md, Authentication: an invalid key gives 401, on every route, before anything else is looked at."""
+        key = self.server.key
+        wrong = ["", "Bearer", "Bearer ", key[:-1], key + "0", key.swapcase() if key.swapcase() != key else key[::-1],
+                 f"Bearer Bearer {key}", f"Basic {key}", f"{key} {key}", "x" * 5000, "'; drop table keys; --", "\u00e9"]
+        for value in wrong:
+            with self.subTest(form=value[:60].replace(key, "<key>")):
+                sentence = self.assert_refused(self.ask(self.PATH, Authorization=value.encode("utf-8")), 401)
+                self.assertNotIn(key, sentence)
+
+    def test_no_key(self):
+        """decisions.md, Answers: 401 no key; also where the endpoint, the job or the body would be wrong too."""
+        for method, path, member in (("POST", "/v2/echo/run", "error"), ("POST", "/v2/echo/runsync?wait=1", "error"),
+                                     ("GET", "/v2/echo/status/x", "error"), ("GET", "/v2/nothing/health", "error"),
+                                     ("GET", "/v2/echo/status-sync/x", "error"), ("GET", "/v1/keys", "message"),
+                                     ("POST", "/v1/keys", "message"), ("DELETE", "/v1/keys/x", "message"),
+                                     ("GET", "/v1/plugins", "message")):
+            with self.subTest(method=method, path=path):
+                body = b"not JSON" if method == "POST" else None
+                self.assert_refused(self.server.request(method, path, body, key=None), 401, member=member)
+
+    def test_a_large_body_without_a_key(self):
+        """decisions.md, Answers: 401 before the body is looked at, and still seen as a status."""
+        body = SizeTest.body_of(9 * MB)
+        self.assert_refused(self.server.request("POST", "/v2/echo/run", body, key="wrong"), 401)
+
+
+class MemoryTest(HttpTest):
+    def test_bad_bodies_leave_no_memory_behind(self):
+        """decisions.md, Answers: nothing is stored of a refused request; memory is flat after 200 large ones."""
+        server = self.own_server()
+        faulty = SizeTest.body_of(6 * MB)[:-1]
+        too_big = SizeTest.body_of(11 * MB)
+        deep = b"[" * (4 * MB)
+
+        def refuse_all(times):
+            for _ in range(times):
+                self.assertEqual(server.request("POST", "/v2/echo/run", faulty).status, 400)
+                self.assertEqual(server.request("POST", "/v2/echo/run", too_big).status, 413)
+                self.assertEqual(server.request("POST", "/v2/echo/run", deep).status, 400)
+                self.assertEqual(server.request("POST", "/v2/echo/run", faulty, key="wrong").status, 401)
+
+        refuse_all(25)  # until every thread's heap has seen the largest body
+        before = server.rss()
+        refuse_all(50)
+        self.assertLess(server.rss() - before, 16 * MB)
+        self.assertEqual(server.health("echo")["jobs"],
+                         {"completed": 0, "failed": 0, "inProgress": 0, "inQueue": 0, "retried": 0})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,135 @@
+"""The bytes of `input` and `output` come back exactly as they were sent, through every storage and both ways in."""
+
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+
+from jobq_server import HttpTest, Server  # noqa: E402
+
+MB = 1024 * 1024
+
+SMALL = {
+    "an empty object": b"{}",
+    "key order": b'{"b":1,"a":2,"10":3,"9":4,"":5}',
+    "keys that are equal": b'{"a":1,"a":2,"\\u0061":3}',
+    "the answer's own keys": b'{"id":"x","status":"FAILED","output":{"output":1},"error":null,"input":{}}',
+    "1.0 stays 1.0": b'{"v":[1.0,1.00,1,10e-1,1E0,1e+00]}',
+    "minus zero": b'{"v":[-0,0,-0.0,-0e5]}',
+    "integers of 25 digits": b'{"v":[1234567890123456789012345,-1234567890123456789012345]}',
+    "integers around 2^53 and 2^64": b'{"v":[9007199254740993,18446744073709551616,9223372036854775808]}',
+    "numbers beyond a double": b'{"v":[1e400,-1e400,1e-400,0.1e99999]}',
+    "a number of 1000 digits": b'{"v":' + b"7" * 1000 + b"." + b"3" * 1000 + b"}",
+    "decimals": b'{"v":[0.1,0.10,3.141592653589793238462643383279]}',
+    "U+2028 escaped": b'{"v":"\\u2028\\u2029"}',
+    "U+2028 raw": '{"v":"\u2028\u2029"}'.encode(),
+    "emoji raw": '{"v":"\U0001f600","\U0001f511":1}'.encode(),
+    "emoji escaped": b'{"v":"\\ud83d\\ude00\\uD83D\\uDE00"}',
+    "escapes that need not be": b'{"v":"\\u0041\\/\\u002f/\\u0022"}',
+    "control characters": b'{"v":"\\u0000\\u001f\\b\\f\\n\\r\\t\\u007f\x7f"}',
+    "noncharacters": '{"v":"\uffff\ufffe\ufdd0"}'.encode(),
+    "combining characters": '{"v":"e\u0301 \u00e9 \u202e"}'.encode(),
+    "blanks inside": b'{ "a" :\t[ 1 ,\r\n 2 ] ,\n"b":{ } }',
+    "text that looks like JSON": b'{"v":"{\\"input\\":null}"}',
+    "nested 100 deep": b'{"v":' + b"[" * 98 + b"{}" + b"]" * 98 + b"}",
+    "many keys": b"{" + b",".join(b'"k%d":%d' % (n, n) for n in range(5000)) + b"}",
+}
+
+LARGE = {
+    "one string of 9.9 MB": b'{"v":"' + b"a" * (int(9.9 * MB) - 40) + b'"}',
+    "9.9 MB of small numbers": b'{"v":[' + b"1.0," * (int(9.9 * MB) // 4 - 20) + b"-0]}",
+    "9.9 MB of raw emoji": b'{"v":"' + "\U0001f600".encode() * (int(9.9 * MB) // 4 - 20) + b'"}',
+}
+
+
+class PayloadTests:
+    """One server for the class, because the storage is the point."""
+
+    storage = ""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.own = cls.enterClassContext(Server(storage=cls.storage))
+
+    def setUp(self):
+        self.server = self.own
+
+    def assert_output(self, reply, raw):
+        """The answer holds `raw` as its output, byte for byte."""
+        self.assertEqual(reply.status, 200, reply.body[:500])
+        start = reply.body.find(b'"output":')
+        self.assertGreater(start, 0, reply.body[:500])
+        start += len(b'"output":')
+        end = start + len(raw)
+        if reply.body[start:end] != raw:
+            self.fail(f"sent {raw[:300]!r}, came back {reply.body[start:end][:300]!r}")
+        self.assertIn(reply.body[end:end + 1], (b",", b"}"))
+
+    def through_run(self, endpoint, request):
+        reply = self.server.request("POST", f"/v2/{endpoint}/run", request)
+        self.assertEqual(reply.status, 200, reply.body[:500])
+        job = reply.json()["id"]
+        self.assertEqual(self.server.finished(endpoint, job)["status"], "COMPLETED")
+        return self.server.request("GET", f"/v2/{endpoint}/status/{job}")
+
+    def test_small_payloads(self):
+        """design.md, sentence 5: key order, number spelling and escapes come back exactly as they were sent."""
+        for name, raw in SMALL.items():
+            with self.subTest(name):
+                request = b'{"input":' + raw + b"}"
+                self.assert_output(self.through_run("echo", request), raw)
+                self.assert_output(self.server.request("POST", "/v2/echo/runsync", request), raw)
+
+    def test_blanks_around_the_input_are_not_part_of_it(self):
+        """design.md, sentence 5: what is carried is the value of `input`, from its first byte to its last."""
+        raw = b'{"a": [ ]}'
+        request = b' \r\n{ "x" : 1 , "input" \t:\n ' + raw + b' \n, "y" : {} } \n'
+        self.assert_output(self.server.request("POST", "/v2/echo/runsync", request), raw)
+
+    def test_an_escaped_input_key(self):
+        """decisions.md, Jobs: keys are JSON strings, so "\\u0069nput" is `input`."""
+        reply = self.server.request("POST", "/v2/echo/runsync", b'{"\\u0069nput":{"a":1.0}}')
+        self.assert_output(reply, b'{"a":1.0}')
+
+    def test_outputs_of_every_kind(self):
+        """api.md, Job response object: `output` is any JSON, shaped by the handler; it keeps its bytes too."""
+        for raw in (b"1.0", b"-0", b'"\\u2028"', b"[1e400]", b"null", b"false", b'""', b'{"status":"FAILED"}', b"[ ]"):
+            with self.subTest(raw=raw):
+                request = b'{"input":{"output":' + raw + b"}}"
+                self.assert_output(self.server.request("POST", "/v2/trial/runsync", request), raw)
+                self.assert_output(self.through_run("trial", request), raw)
+
+    def test_large_payloads(self):
+        """api.md, Limits: `/run` takes 10 MB and `/runsync` 20 MB; they come back whole."""
+        for name, raw in LARGE.items():
+            with self.subTest(name):
+                request = b'{"input":' + raw + b"}"
+                self.assert_output(self.through_run("echo", request), raw)
+                self.assert_output(self.server.request("POST", "/v2/echo/runsync", request), raw)
+
+    def test_runsync_of_19_mb(self):
+        """api.md, Limits: `/runsync` maximum payload 20 MB."""
+        raw = b'{"v":"' + b"b" * (19 * MB) + b'"}'
+        self.assert_output(self.server.request("POST", "/v2/echo/runsync", b'{"input":' + raw + b"}"), raw)
+
+
+class SqlitePayloadTest(PayloadTests, HttpTest):
+    storage = "sqlite"
+
+    def test_payloads_survive_a_restart(self):
+        """design.md, Truth of a job: what is durable is durable byte for byte."""
+        raw = SMALL["numbers beyond a double"]
+        reply = self.server.request("POST", "/v2/echo/run", b'{"input":' + raw + b"}")
+        job = reply.json()["id"]
+        self.server.finished("echo", job)
+        self.server.restart()
+        self.assert_output(self.server.request("GET", f"/v2/echo/status/{job}"), raw)
+
+
+class MemoryPayloadTest(PayloadTests, HttpTest):
+    storage = "memory"
+
+
+if __name__ == "__main__":
+    unittest.main()

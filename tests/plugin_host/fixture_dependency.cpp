@@ -1,0 +1,2 @@
+extern "C" __attribute__((visibility("default"))) int jobqFixtureDependency();
+int jobqFixtureDependency() { return 7; }

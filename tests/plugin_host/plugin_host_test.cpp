@@ -1,0 +1,203 @@
+// Each kind of library that does not fit is handled with its own message, and the host goes on.
+#include "core/plugin/plugin_host.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+#include "core/base/data_dir.h"
+#include "core/plugin/plugin_file.h"
+#include "jobq/queue_policy.h"
+#include "testkit/loaded_plugin.h"
+#include "testkit/manual_clock.h"
+
+namespace {
+
+using namespace jobq;
+using testing::AllOf;
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+class PluginHostTest : public testing::Test {
+ protected:
+  PluginHostTest() {
+    std::string pattern = "/tmp/jobq-plugins-XXXXXX";
+    dir_ = mkdtemp(pattern.data());
+  }
+  ~PluginHostTest() override { fs::remove_all(dir_); }
+
+  static fs::path fixture(const std::string& name) { return fs::path(JOBQ_FIXTURE_DIR) / ("libjobq_" + name + ".so"); }
+
+  fs::path put(const std::string& from, const std::string& as = "libjobq_it.so") {
+    fs::copy_file(fixture(from), dir_ / as, fs::copy_options::overwrite_existing);
+    return dir_ / as;
+  }
+  void write(const std::string& bytes) { std::ofstream(dir_ / "libjobq_it.so", std::ios::binary) << bytes; }
+
+  // Why the only library of the folder was rejected; empty when it was loaded.
+  std::string rejection() {
+    PluginHost host(settings_, log_);
+    host.load({dir_});
+    EXPECT_EQ(host.libraries().size(), 1U);
+    return host.libraries().at(0).rejection;
+  }
+
+  fs::path dir_;
+  std::map<std::string, std::string> settings_;
+  testkit::SilentLog log_;
+  testkit::ManualClock clock_;
+};
+
+TEST_F(PluginHostTest, AGoodLibraryIsLoadedWithItsOptions) {
+  put("good");
+  settings_ = {{"queue.fixture.step", "4"}, {"queue.fixture.name", "mine"}};
+  PluginHost host(settings_, log_);
+  host.load({dir_});
+  ASSERT_EQ(host.libraries().size(), 1U);
+  EXPECT_EQ(host.libraries()[0].rejection, "");
+  const PluginHost::Entry& entry = host.libraries()[0].entries.at(0);
+  EXPECT_EQ(entry.name, "fixture");
+  EXPECT_EQ(entry.version, "2.3.4");
+  ASSERT_EQ(entry.options.size(), 5U);
+  EXPECT_EQ(entry.options[0].key, "queue.fixture.step");
+  EXPECT_EQ(entry.options[0].range, "1 to 10");
+  EXPECT_EQ(entry.options[1].fallback, "500ms");
+  EXPECT_EQ(entry.options[2].fallback, "1MB");
+  EXPECT_NO_THROW(host.checkSettings());
+  const auto policy = host.create<QueuePolicy>("fixture", clock_, log_, dir_, false);
+  EXPECT_EQ(policy->rank({}, {}, {}), 4);
+  EXPECT_EQ(policy->group({}), "mine");
+}
+
+TEST_F(PluginHostTest, AStrippedLibraryIsLoaded) {
+  const fs::path file = put("good");
+  ASSERT_EQ(std::system(("strip --strip-all " + file.string()).c_str()), 0);
+  EXPECT_EQ(rejection(), "");
+}
+
+TEST_F(PluginHostTest, AWrongSettingNamesKeyAndRange) {
+  put("good");
+  settings_ = {{"queue.fixture.step", "11"}};
+  PluginHost host(settings_, log_);
+  host.load({dir_});
+  EXPECT_THROW((void)host.create<QueuePolicy>("fixture", clock_, log_, dir_, false), ConfigError);
+  settings_ = {{"queue.fixture.stop", "1"}};
+  try {
+    host.checkSettings();
+    FAIL() << "the key does not exist";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("queue.fixture.stop"), HasSubstr("queue.fixture.step")));
+  }
+}
+
+TEST_F(PluginHostTest, AnotherFingerprintNamesFieldBothValuesAndRemedy) {
+  put("other_sdk");
+  EXPECT_THAT(rejection(), AllOf(HasSubstr("sdk: the plugin has 0123456789abcdef"),
+                                 HasSubstr("this server " JOBQ_SDK_HASH), HasSubstr("rebuild")));
+}
+
+TEST_F(PluginHostTest, ANewerMinorIsRefusedBeforeItsCodeRuns) {
+  put("newer_minor");
+  EXPECT_THAT(rejection(), AllOf(HasSubstr("ABI minor: the plugin has 7"), HasSubstr("this server 0"),
+                                 HasSubstr("upgrade the server")));
+}
+
+TEST_F(PluginHostTest, AnotherMajorIsNamed) {
+  put("other_major");
+  EXPECT_THAT(rejection(), AllOf(HasSubstr("ABI major: the plugin has 2"), HasSubstr("this server 1")));
+}
+
+TEST_F(PluginHostTest, ALibraryWithoutTheSymbolIsNoPlugin) {
+  put("no_symbol");
+  EXPECT_THAT(rejection(), AllOf(HasSubstr("no symbol jobq_plugin_v1"), HasSubstr("JOBQ_PLUGIN")));
+}
+
+TEST_F(PluginHostTest, ATruncatedFileIsNeverLoaded) {
+  const fs::path file = put("good");
+  const auto size = fs::file_size(file);
+  for (const auto part : {size - 1, size / 2, size / 10, std::uintmax_t{64}, std::uintmax_t{10}}) {
+    put("good");
+    fs::resize_file(file, part);
+    EXPECT_THAT(rejection(), HasSubstr("not a whole shared library")) << part;
+  }
+}
+
+TEST_F(PluginHostTest, AFileThatIsNoLibraryIsNamed) {
+  write("#!/bin/sh\necho I am a text file\n");
+  EXPECT_THAT(rejection(), HasSubstr("not a whole shared library"));
+  write("");
+  EXPECT_THAT(rejection(), HasSubstr("not a whole shared library"));
+}
+
+TEST_F(PluginHostTest, CorruptSectionHeadersAreNamed) {
+  const fs::path file = put("good");
+  std::string bytes = *readFile(file);
+  std::uint64_t table = 0;
+  std::memcpy(&table, bytes.data() + 40, sizeof table);  // e_shoff
+  std::string far = bytes;
+  const std::uint64_t beyond = bytes.size() * 2;
+  std::memcpy(far.data() + 40, &beyond, sizeof beyond);
+  write(far);
+  EXPECT_THAT(rejection(), HasSubstr("not a whole shared library"));
+  for (std::size_t i = table; i < bytes.size(); ++i) bytes[i] = '\x5a';
+  write(bytes);
+  EXPECT_THAT(rejection(), HasSubstr("not a whole shared library"));
+}
+
+TEST_F(PluginHostTest, RandomDamageNeverKillsTheHost) {
+  const std::string good = *readFile(put("good"));
+  std::uint32_t seed = 12345;
+  const auto random = [&seed] { return seed = seed * 1664525U + 1013904223U, seed >> 8; };
+  for (int round = 0; round < 200; ++round) {
+    std::string bytes = good;
+    // The head and the section table only: damaged code would be loaded, and is not what the check is for.
+    std::uint64_t table = 0;
+    std::memcpy(&table, bytes.data() + 40, sizeof table);
+    for (int i = 0; i < 3; ++i) {
+      const std::size_t at = round % 2 == 0 ? 16 + random() % 48 : table + random() % (bytes.size() - table);
+      bytes[at] = static_cast<char>(random());
+    }
+    write(bytes);
+    try {
+      checkManifest(readPluginFile(dir_ / "libjobq_it.so"));
+    } catch (const Error& error) {
+      EXPECT_STRNE(error.what(), "");
+    }
+  }
+}
+
+TEST_F(PluginHostTest, AMissingDependencyIsNamed) {
+  put("needy");
+  EXPECT_THAT(rejection(), AllOf(HasSubstr("cannot be loaded"), HasSubstr("libjobqfixture_dependency.so")));
+}
+
+TEST_F(PluginHostTest, TheSecondOfTwoEqualEntriesIsRejected) {
+  put("good", "libjobq_a.so");
+  put("good", "libjobq_b.so");
+  PluginHost host(settings_, log_);
+  host.load({dir_});
+  ASSERT_EQ(host.libraries().size(), 2U);
+  EXPECT_EQ(host.libraries()[0].rejection, "");
+  EXPECT_THAT(host.libraries()[1].rejection, HasSubstr("another library offers queue fixture"));
+}
+
+TEST_F(PluginHostTest, WhatIsNotThereIsListedWithWhatIs) {
+  put("good");
+  write("broken");
+  put("good", "libjobq_ok.so");
+  PluginHost host(settings_, log_);
+  host.load({dir_, dir_ / "no such folder"});
+  try {
+    (void)host.create<QueuePolicy>("it", clock_, log_, dir_, false);
+    FAIL() << "there is no such plugin";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("no queue plugin named it"), HasSubstr("fixture"), HasSubstr("rejected")));
+  }
+}
+
+}  // namespace

@@ -1,0 +1,119 @@
+// Runs one job in a handler plugin without a server: for scripts and for trying a handler out by hand.
+//
+//   run_handler LIBRARY ENTRY [--s3 FILE] [--set key=value]... [--allow-private] [--id ID] < input.json
+//
+// Prints the output and ends with 0, or the error on stderr with 1; a wrong call ends with 2. Values of --set are plain
+// integers: bytes and milliseconds. The job's log goes to stderr.
+#include <csignal>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "jobq/job_handler.h"
+#include "testkit/loaded_plugin.h"
+
+namespace {
+
+class WallClock final : public jobq::Clock {
+ public:
+  jobq::Instant now() const override {
+    return std::chrono::floor<jobq::Millis>(start_ + (std::chrono::steady_clock::now() - steadyStart_));
+  }
+  void waitUntil(jobq::Mutex& mutex, jobq::Condition& condition, jobq::Instant deadline) override JOBQ_REQUIRES(mutex) {
+    const jobq::Millis left = deadline - now();
+    if (left > jobq::Millis(0)) condition.waitFor(mutex, std::min<jobq::Millis>(left, std::chrono::hours(1)));
+  }
+
+ private:
+  const std::chrono::system_clock::time_point start_ = std::chrono::system_clock::now();
+  const std::chrono::steady_clock::time_point steadyStart_ = std::chrono::steady_clock::now();
+};
+
+class ShellContext final : public jobq::JobContext {
+ public:
+  ShellContext(std::string id, std::string s3Config) : id_(std::move(id)), s3Config_(std::move(s3Config)) {}
+
+  const jobq::JobId& id() const override { return id_; }
+  std::uint32_t attempt() const override { return 1; }
+  std::stop_token stopToken() const override { return {}; }
+  jobq::Instant deadline() const override { return jobq::Instant::max(); }
+  std::string_view s3Config() const override { return s3Config_; }
+  void emit(std::string_view chunk, std::string_view) override { std::cerr << "chunk: " << chunk << "\n"; }
+  void progress(std::string_view json) override { std::cerr << "progress: " << json << "\n"; }
+  void log(jobq::LogLevel, std::string_view line) override { std::cerr << "log: " << line << "\n"; }
+
+ private:
+  const std::string id_;
+  const std::string s3Config_;
+};
+
+struct Call {
+  std::string library;
+  std::string entry;
+  std::string s3Config;
+  std::string id = "run-handler-u1";
+  bool allowPrivate = false;
+  std::map<std::string, std::string, std::less<>> settings;
+};
+
+std::string readAll(std::istream& stream) { return {std::istreambuf_iterator<char>(stream), {}}; }
+
+bool readCall(const std::vector<std::string>& words, Call& call) {
+  if (words.size() < 2) return false;
+  call.library = words[0];
+  call.entry = words[1];
+  for (std::size_t i = 2; i < words.size(); ++i) {
+    if (words[i] == "--allow-private") {
+      call.allowPrivate = true;
+      continue;
+    }
+    if (i + 1 == words.size()) return false;
+    const std::string& option = words[i];
+    const std::string& value = words[++i];
+    if (option == "--s3") {
+      std::ifstream file(value);
+      if (!file) return false;
+      call.s3Config = readAll(file);
+    } else if (option == "--id") {
+      call.id = value;
+    } else if (const std::size_t equals = value.find('='); option == "--set" && equals != std::string::npos) {
+      call.settings[value.substr(0, equals)] = value.substr(equals + 1);
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+int run(const Call& call) {
+  WallClock clock;
+  jobq::testkit::SilentLog log;
+  const jobq::testkit::MapConfig config(call.settings);
+  const auto factory = jobq::testkit::loadPlugin<jobq::HandlerFactory>(
+      call.library, call.entry, jobq::PluginEnv{config, clock, log, ".", call.allowPrivate});
+  const auto handler = factory->make(jobq::HandlerEnv{"shell", "shell", {}});
+  ShellContext context(call.id, call.s3Config);
+  std::cout << handler->run(readAll(std::cin), context) << std::endl;
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Call call;
+  if (!readCall({argv + 1, argv + argc}, call)) {
+    std::cerr << "usage: run_handler LIBRARY ENTRY [--s3 FILE] [--set key=value]... [--allow-private] [--id ID]\n";
+    return 2;
+  }
+  // As in the server: a peer that goes away is an error to report, not a signal.
+  std::signal(SIGPIPE, SIG_IGN);
+  try {
+    return run(call);
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << "\n";
+    return 1;
+  }
+}

@@ -1,0 +1,173 @@
+// A web server for tests on a free port of 127.0.0.1: each connection is read up to the end of its request, answered as
+// the test says, and closed.
+#pragma once
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <functional>
+#include <list>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "jobq/mutex.h"
+
+namespace jobq::test {
+
+struct TinyRequest {
+  std::string method;
+  std::string target;
+  std::string head;  ///< the whole of it, request line included
+  std::string body;
+};
+
+/// One client's connection, as the test's answer sees it.
+class TinyConnection {
+ public:
+  TinyConnection(int socket, int stopped) : socket_(socket), stopped_(stopped) {}
+
+  /// False when the client or the test has gone.
+  bool send(std::string_view bytes) const {
+    while (!bytes.empty()) {
+      const ssize_t count = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (count <= 0) return false;
+      bytes.remove_prefix(static_cast<std::size_t>(count));
+    }
+    return true;
+  }
+  void reply(int status, std::string_view body, std::string_view headers = "") const {
+    send("HTTP/1.1 " + std::to_string(status) + " X\r\nContent-Length: " + std::to_string(body.size()) +
+         "\r\nConnection: close\r\n" + std::string(headers) + "\r\n" + std::string(body));
+  }
+  void redirect(std::string_view to) const { reply(302, "", "Location: " + std::string(to) + "\r\n"); }
+  /// Says nothing more until the client or the test has gone: a server that is slow for ever.
+  void hold() const {
+    pollfd waits[] = {{socket_, POLLIN | POLLRDHUP, 0}, {stopped_, POLLIN, 0}};
+    ::poll(waits, 2, -1);
+  }
+
+ private:
+  const int socket_;
+  const int stopped_;
+};
+
+/// Owns its threads, one a connection; its end closes every connection and joins them.
+class TinyHttp {
+ public:
+  using Answer = std::function<void(const TinyRequest&, const TinyConnection&)>;
+
+  explicit TinyHttp(Answer answer) : answer_(std::move(answer)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof address;
+    listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (::bind(listener_, reinterpret_cast<sockaddr*>(&address), length) != 0 || ::listen(listener_, 16) != 0 ||
+        ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &length) != 0 || ::pipe(stopped_) != 0) {
+      throw std::runtime_error("the test's web server could not start");
+    }
+    port_ = ntohs(address.sin_port);
+    acceptor_ = std::thread([this] { accept(); });
+  }
+
+  ~TinyHttp() {
+    ::close(stopped_[1]);  // every poll on the other end wakes up
+    acceptor_.join();
+    for (std::thread& thread : serving_) thread.join();
+    ::close(listener_);
+    ::close(stopped_[0]);
+  }
+  TinyHttp(const TinyHttp&) = delete;
+  TinyHttp& operator=(const TinyHttp&) = delete;
+
+  int port() const { return port_; }
+  std::string url(std::string_view path = "/") const {
+    return "http://127.0.0.1:" + std::to_string(port_) + std::string(path);
+  }
+
+  /// Blocks until a request has come in completely.
+  void awaitRequest() {
+    Lock lock(mutex_);
+    while (requests_.empty()) arrived_.wait(mutex_);
+  }
+  std::vector<TinyRequest> requests() const {
+    Lock lock(mutex_);
+    return requests_;
+  }
+
+ private:
+  void accept() {
+    for (;;) {
+      pollfd waits[] = {{listener_, POLLIN, 0}, {stopped_[0], POLLIN, 0}};
+      ::poll(waits, 2, -1);
+      if (waits[1].revents != 0) return;
+      const int socket = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+      if (socket >= 0) serving_.emplace_back([this, socket] { serve(socket); });
+    }
+  }
+
+  void serve(int socket) {
+    TinyRequest request;
+    const TinyConnection connection(socket, stopped_[0]);
+    if (readRequest(socket, connection, request)) {
+      {
+        Lock lock(mutex_);
+        requests_.push_back(request);
+        arrived_.notifyAll();
+      }
+      answer_(request, connection);
+      ::shutdown(socket, SHUT_WR);
+      connection.hold();
+    }
+    ::close(socket);
+  }
+
+  bool readRequest(int socket, const TinyConnection& connection, TinyRequest& request) const {
+    std::string bytes;
+    std::size_t end = 0;
+    while ((end = bytes.find("\r\n\r\n")) == std::string::npos) {
+      if (!readMore(socket, bytes)) return false;
+    }
+    request.head = bytes.substr(0, end + 2);
+    request.method = bytes.substr(0, bytes.find(' '));
+    const std::size_t target = request.method.size() + 1;
+    request.target = bytes.substr(target, bytes.find(' ', target) - target);
+    request.body = bytes.substr(end + 4);
+    if (request.head.find("Expect: 100-continue") != std::string::npos) connection.send("HTTP/1.1 100 Go on\r\n\r\n");
+    const std::size_t field = request.head.find("Content-Length: ");
+    const std::size_t length = field == std::string::npos ? 0 : std::stoul(request.head.substr(field + 16));
+    while (request.body.size() < length) {
+      if (!readMore(socket, request.body)) return false;
+    }
+    return true;
+  }
+
+  bool readMore(int socket, std::string& bytes) const {
+    char buffer[16'384];
+    pollfd waits[] = {{socket, POLLIN, 0}, {stopped_[0], POLLIN, 0}};
+    ::poll(waits, 2, -1);
+    if (waits[1].revents != 0) return false;
+    const ssize_t count = ::recv(socket, buffer, sizeof buffer, 0);
+    if (count <= 0) return false;
+    bytes.append(buffer, static_cast<std::size_t>(count));
+    return true;
+  }
+
+  const Answer answer_;
+  int listener_ = -1;
+  int stopped_[2] = {-1, -1};
+  int port_ = 0;
+  std::thread acceptor_;
+  std::list<std::thread> serving_;  // acceptor_ fills it, the destructor empties it after its end
+  mutable Mutex mutex_;
+  Condition arrived_;
+  std::vector<TinyRequest> requests_ JOBQ_GUARDED_BY(mutex_);
+};
+
+}  // namespace jobq::test

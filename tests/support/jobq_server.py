@@ -1,0 +1,409 @@
+"""A jobq server for black-box tests: started on a free port with a data directory of its own, and taken away again.
+
+Server(**settings) starts build/bin/jobqd (the build folder from JOBQ_BUILD). Settings are keys of jobq.properties; in
+keyword form a double underscore stands for a dot: Server(storage="memory", server__drain="1s").
+
+shared_server() is one server for all tests that need nothing special. When JOBQ_URL and JOBQ_KEY are set, it is the
+server at that address instead, and the same tests question that one.
+
+Nothing here sleeps to make time pass. What can be awaited is awaited (/runsync, /status-sync, a process's end); the
+rest is asked for in until(), with a deadline.
+"""
+
+import atexit
+import ctypes
+import http.client
+import json
+import os
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+import urllib.parse
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.environ.get("JOBQ_BUILD", os.path.join(ROOT, "build"))
+JOBQD = os.path.join(BUILD, "bin", "jobqd")
+JOBQCTL = os.path.join(BUILD, "bin", "jobqctl")
+PLUGINS = os.path.join(BUILD, "plugins")
+
+START_DEADLINE = 20.0
+STOP_DEADLINE = 40.0
+REPLY_DEADLINE = 40.0
+
+BASE_SETTINGS = {
+    "server.port": "0",
+    "limits.enabled": "false",
+    "limits.queue": "false",
+    "net.allowPrivate": "true",
+    "endpoint.echo.image": "plugin/echo",
+    "endpoint.trial.image": "plugin/trial",
+    "endpoint.parked.image": "plugin/echo",
+    "endpoint.parked.workersMax": "0",
+}
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_PR_SET_PDEATHSIG = 1
+
+
+def _tie_to_parent():
+    """Runs in the child: no server outlives the tests, and one that crashes on purpose leaves no core file."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def until(question, what, deadline=10.0):
+    """Asks until the answer is truthy and returns it; fails with `what` after `deadline` seconds."""
+    end = time.monotonic() + deadline
+    while True:
+        answer = question()
+        if answer:
+            return answer
+        if time.monotonic() > end:
+            raise AssertionError(f"{what}: not within {deadline:g} s")
+        time.sleep(0.01)
+
+
+class Reply(tuple):
+    """(status, headers, body) of an HTTP answer, with names for the parts that tests ask for most."""
+
+    def __new__(cls, status, headers, body):
+        return super().__new__(cls, (status, headers, body))
+
+    status = property(lambda self: self[0])
+    headers = property(lambda self: self[1])
+    body = property(lambda self: self[2])
+
+    def json(self):
+        return json.loads(self.body)
+
+
+class Api:
+    """A server by its address and an admin's key."""
+
+    def __init__(self, url, key):
+        self.url = url
+        self.key = key
+
+    @property
+    def address(self):
+        parts = urllib.parse.urlsplit(self.url)
+        return parts.hostname, parts.port or 80
+
+    def connect(self):
+        return http.client.HTTPConnection(*self.address, timeout=REPLY_DEADLINE)
+
+    def request(self, method, path, body=None, headers=None, key=True, connection=None, chunked=False):
+        """One request. A dict as body is sent as JSON. `key`: True for the admin's, None for none, else the key."""
+        if isinstance(body, dict):
+            body = json.dumps(body).encode()
+        elif isinstance(body, str):
+            body = body.encode()
+        all_headers = {"Content-Type": "application/json"} if body is not None else {}
+        if key is not None:
+            all_headers["Authorization"] = "Bearer " + (self.key if key is True else key)
+        all_headers.update(headers or {})
+        own = connection is None
+        connection = self.connect() if own else connection
+        try:
+            connection.request(method, path, body=body, headers=all_headers, encode_chunked=chunked)
+            answer = connection.getresponse()
+            return Reply(answer.status, answer.headers, answer.read())
+        finally:
+            if own:
+                connection.close()
+
+    def raw(self, data, half_close=False):
+        """Sends bytes on a plain socket and returns the bytes of the answer.
+
+        That is one whole answer, as the connection may stay open; after a half close it is everything until EOF.
+        """
+        with socket.create_connection(self.address, timeout=REPLY_DEADLINE) as plain:
+            plain.sendall(data)
+            if half_close:
+                plain.shutdown(socket.SHUT_WR)
+            answer = b""
+            while half_close or not _is_whole(answer):
+                part = plain.recv(65536)
+                if not part:
+                    break
+                answer += part
+            return answer
+
+    def run(self, endpoint, job_input, **fields):
+        """Submits a job by /run and returns its id."""
+        reply = self.request("POST", f"/v2/{endpoint}/run", {"input": job_input, **fields})
+        if reply.status != 200:
+            raise AssertionError(f"/run answered {reply.status}: {reply.body[:500]!r}")
+        return reply.json()["id"]
+
+    def status(self, endpoint, job):
+        return self.request("GET", f"/v2/{endpoint}/status/{job}").json()
+
+    def finished(self, endpoint, job, wait=30000):
+        """The job once it is in a terminal state."""
+        answer = self.request("GET", f"/v2/{endpoint}/status-sync/{job}?wait={wait}").json()
+        if answer.get("status") in (None, "IN_QUEUE", "IN_PROGRESS"):
+            raise AssertionError(f"job {job} did not end within {wait} ms: {answer}")
+        return answer
+
+    def health(self, endpoint):
+        return self.request("GET", f"/v2/{endpoint}/health").json()
+
+    def quiet(self, endpoint):
+        """The endpoint's job counters once none of its jobs waits or runs."""
+        def ask():
+            jobs = self.health(endpoint)["jobs"]
+            return None if jobs["inQueue"] or jobs["inProgress"] else jobs
+        return until(ask, f"all jobs of {endpoint} have ended", 20)
+
+    def new_key(self, *scopes, endpoints=None, **fields):
+        """Makes a key and returns the whole answer."""
+        body = {"name": "test", "scopes": list(scopes), **fields}
+        if endpoints is not None:
+            body["endpoints"] = endpoints
+        reply = self.request("POST", "/v1/keys", body)
+        if reply.status != 200:
+            raise AssertionError(f"/v1/keys answered {reply.status}: {reply.body[:500]!r}")
+        return reply.json()
+
+
+def _is_whole(answer):
+    head, found, body = answer.partition(b"\r\n\r\n")
+    if not found:
+        return False
+    for line in head.split(b"\r\n")[1:]:
+        name, _, value = line.partition(b":")
+        if name.strip().lower() == b"content-length":
+            return len(body) >= int(value)
+    return False
+
+
+class Server(Api):
+    """One jobqd process and its folder. As a context it is stopped, checked and removed at the end."""
+
+    live = []
+
+    def __init__(self, start=True, **settings):
+        super().__init__(None, None)
+        self.folder = tempfile.mkdtemp(prefix="jobq-test-")
+        self.data = os.path.join(self.folder, "data")
+        self.file = os.path.join(self.folder, "jobq.properties")
+        self.log_file = os.path.join(self.folder, "log")
+        self.process = None
+        self.settings = {**BASE_SETTINGS, "data.dir": self.data}
+        self.settings.update({name.replace("__", "."): str(value) for name, value in settings.items()})
+        self.write_file()
+        Server.live.append(self)
+        if start:
+            try:
+                self.start()
+            except BaseException:
+                self.remove()
+                raise
+
+    def write_file(self):
+        with open(self.file, "w", encoding="utf-8") as file:
+            file.writelines(f"{name} = {value}\n" for name, value in self.settings.items())
+
+    def start(self):
+        """Starts and waits until the server is ready. Fails when it ends or hangs instead."""
+        if not self.start_unless_it_dies():
+            raise AssertionError(f"jobqd ended at its start with {self.process.returncode}: \n{self.log_tail(20)}")
+        return self
+
+    def start_unless_it_dies(self):
+        """Starts; True once it is ready, False when it ended before that."""
+        address_file = os.path.join(self.data, "address")
+        if os.path.exists(address_file):
+            os.remove(address_file)
+        with open(self.log_file, "ab") as log:
+            self.process = subprocess.Popen([JOBQD, "--config", self.file], stdin=subprocess.DEVNULL, stdout=log,
+                                            stderr=log, cwd=self.folder, preexec_fn=_tie_to_parent)
+        return until(lambda: self._stage(address_file), "jobqd is ready", START_DEADLINE) == "ready"
+
+    def _stage(self, address_file):
+        if self.process.poll() is not None:
+            return "ended"
+        try:
+            with open(address_file, encoding="ascii") as file:
+                text = file.read()
+            if not text.endswith("\n"):
+                return None
+            self.url = text.strip()
+            with open(os.path.join(self.data, "admin.key"), encoding="ascii") as file:
+                self.key = file.read().strip()
+            return "ready" if self.request("GET", "/readyz", key=None).status == 200 else None
+        except (OSError, http.client.HTTPException):
+            return None
+
+    @property
+    def running(self):
+        return self.process is not None and self.process.poll() is None
+
+    def terminate(self):
+        """SIGTERM, without waiting for what follows."""
+        self.process.send_signal(signal.SIGTERM)
+
+    def ended(self, deadline=STOP_DEADLINE):
+        """Waits for the process's end and returns its exit code."""
+        try:
+            return self.process.wait(deadline)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"jobqd still runs {deadline:g} s after it was told to end") from None
+
+    def stop(self):
+        """SIGTERM, and a clean end."""
+        self.terminate()
+        code = self.ended()
+        if code != 0:
+            raise AssertionError(f"jobqd ended with {code} after SIGTERM\n{self.log_tail(40)}")
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def restart(self):
+        self.stop()
+        return self.start()
+
+    def rss(self):
+        """Resident memory in bytes."""
+        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as file:
+            return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmRSS:"))
+
+    def log(self):
+        try:
+            with open(self.log_file, encoding="utf-8", errors="replace") as file:
+                return file.read()
+        except FileNotFoundError:
+            return ""
+
+    def log_tail(self, lines=100):
+        return "\n".join(self.log().splitlines()[-lines:])
+
+    def remove(self):
+        """Leaves no process and no file."""
+        if self.running:
+            self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        if self in Server.live:
+            Server.live.remove(self)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, _error, _trace):
+        try:
+            if kind is None and self.running:
+                self.stop()
+        finally:
+            self.remove()
+
+
+_shared = None
+
+
+def shared_server():
+    """The server for tests that need none of their own; started at the first call, stopped by close_shared()."""
+    global _shared
+    if isinstance(_shared, Exception):
+        raise AssertionError("the shared server did not start") from _shared
+    if _shared is None:
+        try:
+            _shared = _remote_server() or Server()
+        except (AssertionError, OSError) as error:
+            _shared = error
+            raise
+    return _shared
+
+
+def _remote_server():
+    url, key = os.environ.get("JOBQ_URL"), os.environ.get("JOBQ_KEY")
+    return Api(url, key) if url and key else None
+
+
+def shared_end():
+    """How the shared server ended by itself, with the end of its log; None while it runs or when there is none."""
+    if not isinstance(_shared, Server) or _shared.running:
+        return None
+    return f"the shared server ended with {_shared.process.returncode}\n{_shared.log_tail(40)}"
+
+
+def forget_shared():
+    """After shared_end(): the next test gets a new one."""
+    global _shared
+    _shared.remove()
+    _shared = None
+
+
+def close_shared():
+    """Stops the shared server, and fails when it does not end cleanly."""
+    global _shared
+    server, _shared = _shared, None
+    if isinstance(server, Server):
+        with server:
+            pass
+
+
+def _remove_all():
+    for server in list(Server.live):
+        server.remove()
+
+
+atexit.register(_remove_all)
+
+
+def jobqd(*arguments):
+    """Runs jobqd to its end, for calls that do not serve, and returns the finished process with its output."""
+    return subprocess.run([JOBQD, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                          timeout=START_DEADLINE, preexec_fn=_tie_to_parent)
+
+
+class HttpTest(unittest.TestCase):
+    """A test that questions a server: the shared one, unless it sets self.server."""
+
+    @property
+    def server(self):
+        return self.__dict__.get("server") or shared_server()
+
+    @server.setter
+    def server(self, server):
+        self.__dict__["server"] = server
+
+    def own_server(self, **settings):
+        """A server for this test alone."""
+        self.server = self.enterContext(Server(**settings))
+        return self.server
+
+    def need_endpoint(self, endpoint):
+        if self.server.request("GET", f"/v2/{endpoint}/health").status != 200:
+            self.skipTest(f"the server has no endpoint {endpoint}")
+
+    def assert_json(self, reply):
+        self.assertEqual(reply.headers.get("Content-Type", "").split(";")[0].strip(), "application/json", reply)
+
+    def assert_job(self, reply):
+        """A success, and its job."""
+        self.assertEqual(reply.status, 200, reply.body[:500])
+        self.assert_json(reply)
+        return reply.json()
+
+    def assert_refused(self, reply, status, *words, member="error"):
+        """An error as decisions.md, "Answers", wants it; `words` must appear in its sentence."""
+        self.assertEqual(reply.status, status, reply.body[:500])
+        self.assert_json(reply)
+        answer = reply.json()
+        self.assertIsInstance(answer, dict)
+        self.assertNotIn("id", answer)
+        self.assertNotIn("status", answer)
+        sentence = answer.get(member)
+        self.assertIsInstance(sentence, str, answer)
+        self.assertRegex(sentence, r"\A[^\n]{5,400}\Z")
+        for word in words:
+            self.assertIn(word, sentence)
+        return sentence

@@ -1,0 +1,155 @@
+// The house's small tools: ids, secrets, times, files, bells and waiting rooms.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <regex>
+#include <set>
+#include <thread>
+
+#include "core/base/clock.h"
+#include "core/base/data_dir.h"
+#include "core/base/ids.h"
+#include "core/base/periodic.h"
+#include "core/base/secret_box.h"
+#include "core/jobs/completion_watch.h"
+#include "core/jobs/wakeup.h"
+#include "jobq/error.h"
+#include "testkit/loaded_plugin.h"
+#include "testkit/manual_clock.h"
+
+namespace {
+
+using namespace jobq;
+
+class TempDir {
+ public:
+  TempDir() {
+    std::string pattern = "/tmp/jobq-base-XXXXXX";
+    path = mkdtemp(pattern.data());
+  }
+  ~TempDir() { std::filesystem::remove_all(path); }
+  std::filesystem::path path;
+};
+
+mode_t modeOf(const std::filesystem::path& path) {
+  struct stat status {};
+  stat(path.c_str(), &status);
+  return status.st_mode & 0777;
+}
+
+TEST(Ids, AJobIdIsAUuidWithItsTags) {
+  const std::regex shape("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-u1");
+  std::set<std::string> seen;
+  for (int i = 0; i < 1'000; ++i) {
+    const JobId id = newJobId(false);
+    EXPECT_TRUE(std::regex_match(id, shape)) << id;
+    seen.insert(id);
+  }
+  EXPECT_EQ(seen.size(), 1'000U);
+  EXPECT_TRUE(newJobId(true).starts_with("sync-"));
+  EXPECT_EQ(newWorkerId().size(), 14U);
+  EXPECT_TRUE(isIdentifier("aZ09_-"));
+  for (const char* bad : {"", "a b", "a/b", "ä"}) EXPECT_FALSE(isIdentifier(bad));
+}
+
+TEST(SecretBox, OpensWhatItSealedAndNothingElse) {
+  const TempDir dir;
+  const SecretBox box(dir.path / "secret.key");
+  EXPECT_EQ(modeOf(dir.path / "secret.key"), 0600U);
+  const std::string text = "{\"accessSecret\":\"s3cr3t\"}";
+  const std::string sealed = box.seal(text);
+  EXPECT_EQ(sealed.find("s3cr3t"), std::string::npos);
+  EXPECT_NE(box.seal(text), sealed) << "a fresh nonce each time";
+  EXPECT_EQ(box.open(sealed), text);
+  EXPECT_EQ(box.open(""), "");
+  EXPECT_EQ(SecretBox(dir.path / "secret.key").open(sealed), text) << "the key stays";
+  for (std::size_t i = 0; i < sealed.size(); ++i) {
+    std::string changed = sealed;
+    changed[i] = static_cast<char>(changed[i] ^ 1);
+    EXPECT_THROW((void)box.open(changed), Error) << i;
+  }
+  EXPECT_THROW((void)box.open("short"), Error);
+  EXPECT_THROW((void)SecretBox(dir.path / "other.key").open(sealed), Error);
+  writePrivateFile(dir.path / "bad.key", "not a key");
+  EXPECT_THROW(SecretBox(dir.path / "bad.key"), ConfigError);
+}
+
+TEST(DataDir, IsPrivateAndHasOneOwner) {
+  const TempDir dir;
+  {
+    const DataDir data(dir.path / "d");
+    EXPECT_EQ(modeOf(dir.path / "d"), 0700U);
+    EXPECT_THROW(DataDir(dir.path / "d"), ConfigError);
+  }
+  EXPECT_NO_THROW(DataDir(dir.path / "d")) << "the lock ends with its owner";
+}
+
+TEST(Clock, TimesAreReadAndPrinted) {
+  const auto time = fromIso8601("2027-01-02T03:04:05Z");
+  ASSERT_TRUE(time);
+  EXPECT_EQ(toIso8601(*time), "2027-01-02T03:04:05.000Z");
+  EXPECT_EQ(toIso8601(*fromIso8601("2027-01-02T03:04:05.678Z")), "2027-01-02T03:04:05.678Z");
+  for (const char* bad : {"", "2027-01-02", "2027-01-02T03:04:05", "2027-01-02T03:04:05+01:00", "tomorrow"}) {
+    EXPECT_FALSE(fromIso8601(bad)) << bad;
+  }
+}
+
+TEST(Periodic, RunsOnTheClockAndSurvivesAFailingTask) {
+  testkit::ManualClock clock;
+  testkit::SilentLog log;
+  std::atomic<int> runs = 0;
+  Periodic periodic("test", clock, log, Millis(1'000), [&] {
+    ++runs;
+    throw StorageError("gone");
+  });
+  periodic.start();
+  for (int i = 1; i <= 3; ++i) {
+    clock.awaitWaiter(Millis(1), Millis(1'000));
+    clock.advance(Millis(1'000));
+  }
+  clock.awaitWaiter(Millis(1), Millis(1'000));
+  periodic.stop();
+  EXPECT_EQ(runs, 3);
+}
+
+TEST(Wakeup, ARingBeforeTheWaitIsNotLost) {
+  testkit::ManualClock clock;
+  Wakeup bell;
+  bell.ring("a");
+  bell.ring("b");
+  bell.ring("a");
+  EXPECT_EQ(bell.wait(clock, Instant::max()), (std::set<std::string>{"a", "b"}));
+  EXPECT_TRUE(bell.wait(clock, clock.now()).empty());
+  bell.nudge();
+  EXPECT_TRUE(bell.wait(clock, Instant::max()).empty());
+  std::thread ringer([&] { bell.ring("c"); });
+  EXPECT_EQ(bell.wait(clock, Instant::max()), (std::set<std::string>{"c"}));
+  ringer.join();
+}
+
+TEST(CompletionWatch, WakesWhoWaitsForTheJobAndNobodyElse) {
+  testkit::ManualClock clock;
+  CompletionWatch watch(clock);
+  const Instant late = clock.now() + Millis(60'000);
+  std::atomic<bool> other = false;
+  std::thread waiter([&] {
+    CompletionWatch::Ticket ticket(watch, "other");
+    ticket.wait(late);
+    other = true;
+  });
+  CompletionWatch::Ticket ticket(watch, "a");
+  watch.announce("a");
+  ticket.wait(late);
+  clock.awaitWaiter(Millis(60'000), Millis(60'000));
+  EXPECT_FALSE(other);
+  clock.advance(Millis(60'000));
+  waiter.join();
+  EXPECT_TRUE(other) << "the deadline ends a wait";
+  CompletionWatch::Ticket last(watch, "b");
+  watch.close();
+  last.wait(clock.now() + Millis(1));
+}
+
+}  // namespace

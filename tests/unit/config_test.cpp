@@ -1,0 +1,114 @@
+// etc/jobq.properties: units, defaults, overrides, and what stops the start.
+#include "core/config/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "core/config/units.h"
+#include "jobq/error.h"
+
+namespace {
+
+using namespace jobq;
+using testing::HasSubstr;
+
+class ConfigTest : public testing::Test {
+ protected:
+  ConfigTest() {
+    std::string pattern = "/tmp/jobq-config-XXXXXX";
+    dir_ = mkdtemp(pattern.data());
+  }
+  ~ConfigTest() override { std::filesystem::remove_all(dir_); }
+
+  Config load(const std::string& text, const std::vector<std::pair<std::string, std::string>>& overrides = {}) {
+    std::ofstream(dir_ / "jobq.properties") << text;
+    return loadConfig(dir_ / "jobq.properties", overrides);
+  }
+  std::string refusal(const std::string& text) {
+    try {
+      load(text);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  }
+  std::filesystem::path dir_;
+};
+
+TEST_F(ConfigTest, AnEmptyFileGivesTheDefaults) {
+  const Config config = load("");
+  EXPECT_EQ(config.server.host, "127.0.0.1");
+  EXPECT_EQ(config.server.port, 8000);
+  EXPECT_EQ(config.server.drain, Millis(30'000));
+  EXPECT_EQ(config.dataDir, dir_ / "jobq-data");
+  EXPECT_EQ(config.secretKeyFile, dir_ / "jobq-data/secret.key");
+  EXPECT_EQ(config.storage, "sqlite");
+  EXPECT_FALSE(config.allowPrivateAddresses);
+  EXPECT_FALSE(config.pluginPath.empty());
+}
+
+TEST_F(ConfigTest, ValuesCarryUnitsAndPathsStartAtTheFile) {
+  const Config config = load(
+      "server.port = 9000\nserver.drain = 500ms\ndata.dir = d\nplugins.path = p:/q\n"
+      "endpoint.a.image = plugin/echo\nendpoint.a.workersMax = 7\nendpoint.a.idleTimeout = 2m\n"
+      "endpoint.a.env.NAME = value\nstorage.sqlite.readers = 2\n"
+      "endpoint.b.image = ${endpoint.a.image}\nendpoint.b.queuePolicy = fifo\n");
+  EXPECT_EQ(config.server.port, 9000);
+  EXPECT_EQ(config.server.drain, Millis(500));
+  EXPECT_EQ(config.dataDir, dir_ / "d");
+  EXPECT_EQ(config.pluginPath, (std::vector<std::filesystem::path>{dir_ / "p", "/q"}));
+  ASSERT_EQ(config.endpoints.size(), 2U);
+  EXPECT_EQ(config.endpoints[0].workersMax, 7U);
+  EXPECT_EQ(config.endpoints[0].idleTimeout, Millis(120'000));
+  EXPECT_EQ(config.endpoints[0].env.at("NAME"), "value");
+  EXPECT_EQ(config.endpoints[0].queuePolicy, "priority");
+  EXPECT_EQ(config.endpoints[1].image, "plugin/echo") << "references are followed";
+  EXPECT_EQ(config.endpoints[1].queuePolicy, "fifo");
+  EXPECT_EQ(config.pluginSettings.at("storage.sqlite.readers"), "2");
+}
+
+TEST_F(ConfigTest, OverridesWin) {
+  EXPECT_EQ(load("server.port = 9000\n", {{"server.port", "9001"}}).server.port, 9001);
+}
+
+TEST_F(ConfigTest, AnUnknownKeyNamesTheNearestOne) {
+  EXPECT_THAT(refusal("server.prot = 1\n"), HasSubstr("server.port"));
+  EXPECT_THAT(refusal("endpoint.a.image = plugin/echo\nendpoint.a.workerMax = 1\n"),
+              HasSubstr("endpoint.a.workersMax"));
+}
+
+TEST_F(ConfigTest, AWrongValueNamesKeyValueAndRange) {
+  EXPECT_THAT(refusal("server.port = 70000\n"), HasSubstr("server.port = 70000 is not a whole number from 0 to 65535"));
+  EXPECT_THAT(refusal("server.drain = 30\n"), HasSubstr("500ms 5s 10m"));
+  EXPECT_THAT(refusal("log.level = loud\n"), HasSubstr("debug, information, warning, error"));
+  EXPECT_THAT(refusal("net.allowPrivate = yes\n"), HasSubstr("true or false"));
+  EXPECT_THAT(refusal("endpoint.a.workersMax = 2\n"), HasSubstr("endpoint.a.image is missing"));
+  EXPECT_THAT(refusal("endpoint.a.image = plugin/echo\nendpoint.a.workersMin = 5\n"), HasSubstr("workersMin"));
+  EXPECT_THAT(refusal("endpoint.a b.image = x\n"), HasSubstr("A-Z a-z 0-9 _ -"));
+}
+
+TEST_F(ConfigTest, WhatIsNotBuiltYetCannotBeSwitchedOn) {
+  EXPECT_THAT(refusal("limits.enabled = true\n"), HasSubstr("not built yet"));
+  EXPECT_THAT(refusal("endpoint.a.image = plugin/echo\nendpoint.a.isolation = process\n"), HasSubstr("thread"));
+  EXPECT_NO_THROW(load("limits.enabled = false\n"));
+}
+
+TEST_F(ConfigTest, AMissingFileIsNamed) { EXPECT_THROW(loadConfig(dir_ / "none.properties", {}), ConfigError); }
+
+TEST(Units, SizesAndDurationsPrintAsTheyAreWritten) {
+  EXPECT_EQ(units::size("k", "10MB", 0, 1UL << 40), 10UL << 20);
+  EXPECT_EQ(units::size("k", "512B", 0, 1UL << 40), 512U);
+  EXPECT_EQ(units::printSize(10UL << 20), "10MB");
+  EXPECT_EQ(units::printSize(1500), "1500B");
+  EXPECT_EQ(units::print(Millis(90'000)), "90s");
+  EXPECT_EQ(units::print(Millis(86'400'000)), "1d");
+  EXPECT_EQ(units::print(Millis(0)), "0ms");
+  for (const char* bad : {"", "10", "MB", "-1MB", "1.5MB", "1mb", "99999999999GB", "10 MB"}) {
+    EXPECT_THROW(units::size("k", bad, 0, 1UL << 40), ConfigError) << bad;
+  }
+}
+
+}  // namespace

@@ -1,0 +1,83 @@
+// The pure parts of the contracts: the state machine and the judgement of addresses.
+#include <gtest/gtest.h>
+
+#include "jobq/net_guard.h"
+#include "jobq/transitions.h"
+
+namespace {
+
+using namespace jobq;
+
+TEST(Transitions, TerminalStatesAreLeftOnlyByRetry) {
+  for (const Transition& t : kTransitions) {
+    if (terminal(t.from)) {
+      EXPECT_EQ(t.trigger, Trigger::retry);
+      EXPECT_TRUE(t.from == JobState::failed || t.from == JobState::timedOut);
+    }
+  }
+}
+
+TEST(Transitions, EachStateAndTriggerHaveAtMostOneSuccessor) {
+  for (const Transition& a : kTransitions) {
+    int same = 0;
+    for (const Transition& b : kTransitions) same += a.from == b.from && a.trigger == b.trigger;
+    EXPECT_EQ(same, 1);
+    EXPECT_EQ(next(a.from, a.trigger), a.to);
+  }
+  EXPECT_FALSE(next(JobState::completed, Trigger::retry));
+  EXPECT_FALSE(next(JobState::inQueue, Trigger::complete));
+}
+
+std::array<std::uint8_t, 16> v6(std::initializer_list<int> head, std::initializer_list<int> tail = {}) {
+  std::array<std::uint8_t, 16> a{};
+  std::size_t i = 0;
+  for (int byte : head) a[i++] = static_cast<std::uint8_t>(byte);
+  i = 16 - tail.size();
+  for (int byte : tail) a[i++] = static_cast<std::uint8_t>(byte);
+  return a;
+}
+
+TEST(NetGuard, JudgesFourByteAddresses) {
+  using net::Reach;
+  const auto of = [](std::uint8_t a, std::uint8_t b, std::uint8_t c, std::uint8_t d) {
+    return net::judge(std::array<std::uint8_t, 4>{a, b, c, d});
+  };
+  EXPECT_EQ(of(8, 8, 8, 8), Reach::open);
+  EXPECT_EQ(of(172, 15, 0, 1), Reach::open);
+  EXPECT_EQ(of(172, 32, 0, 1), Reach::open);
+  EXPECT_EQ(of(100, 63, 0, 1), Reach::open);
+  EXPECT_EQ(of(127, 0, 0, 1), Reach::privateRange);
+  EXPECT_EQ(of(10, 1, 2, 3), Reach::privateRange);
+  EXPECT_EQ(of(172, 16, 0, 1), Reach::privateRange);
+  EXPECT_EQ(of(192, 168, 0, 1), Reach::privateRange);
+  EXPECT_EQ(of(100, 64, 0, 1), Reach::privateRange);
+  EXPECT_EQ(of(0, 0, 0, 0), Reach::forbidden);
+  EXPECT_EQ(of(169, 254, 169, 254), Reach::forbidden);
+  EXPECT_EQ(of(224, 0, 0, 1), Reach::forbidden);
+  EXPECT_EQ(of(255, 255, 255, 255), Reach::forbidden);
+}
+
+TEST(NetGuard, JudgesSixteenByteAddressesByWhatTheyCarry) {
+  using net::Reach;
+  EXPECT_EQ(net::judge(v6({0x26, 0x06}, {1})), Reach::open);
+  EXPECT_EQ(net::judge(v6({}, {1})), Reach::privateRange);
+  EXPECT_EQ(net::judge(v6({})), Reach::forbidden);
+  EXPECT_EQ(net::judge(v6({0xfe, 0x80}, {1})), Reach::forbidden);
+  EXPECT_EQ(net::judge(v6({0xff, 0x02}, {1})), Reach::forbidden);
+  EXPECT_EQ(net::judge(v6({0xfd}, {1})), Reach::privateRange);
+  EXPECT_EQ(net::judge(v6({}, {0xff, 0xff, 169, 254, 169, 254})), Reach::forbidden);
+  EXPECT_EQ(net::judge(v6({}, {0xff, 0xff, 127, 0, 0, 1})), Reach::privateRange);
+  EXPECT_EQ(net::judge(v6({}, {0xff, 0xff, 8, 8, 8, 8})), Reach::open);
+  EXPECT_EQ(net::judge(v6({0, 0x64, 0xff, 0x9b}, {10, 0, 0, 1})), Reach::privateRange);
+  EXPECT_EQ(net::judge(v6({0, 0x64, 0xff, 0x9b}, {169, 254, 1, 1})), Reach::forbidden);
+  EXPECT_EQ(net::judge(v6({0x20, 0x02, 127, 0, 0, 1})), Reach::privateRange);
+}
+
+TEST(NetGuard, PrivateAddressesNeedPermission) {
+  EXPECT_TRUE(net::permitted(net::Reach::open, false));
+  EXPECT_FALSE(net::permitted(net::Reach::privateRange, false));
+  EXPECT_TRUE(net::permitted(net::Reach::privateRange, true));
+  EXPECT_FALSE(net::permitted(net::Reach::forbidden, true));
+}
+
+}  // namespace

@@ -1,0 +1,103 @@
+// Room 4: a body becomes a job, or a sentence (api.md "Job request body"; decisions.md "Jobs").
+#include "core/jobs/submission.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "core/base/secret_box.h"
+
+namespace {
+
+using namespace jobq;
+using testing::HasSubstr;
+
+class SubmissionTest : public testing::Test {
+ protected:
+  SubmissionTest() : secrets_(file()) {
+    endpoint_.id = "ep";
+    endpoint_.executionTimeout = Millis(42'000);
+    endpoint_.maxAttempts = 7;
+  }
+  static std::filesystem::path file() { return "/tmp/jobq-submission-" + std::to_string(getpid()) + ".key"; }
+  ~SubmissionTest() override { std::filesystem::remove(file()); }
+
+  std::variant<JobSpec, Refusal> read(std::string_view body, std::optional<Millis> wait = std::nullopt) {
+    return readSubmission(body, endpoint_, "key", wait, secrets_);
+  }
+  JobSpec accepted(std::string_view body, std::optional<Millis> wait = std::nullopt) {
+    auto result = read(body, wait);
+    EXPECT_TRUE(std::holds_alternative<JobSpec>(result)) << body;
+    return std::holds_alternative<JobSpec>(result) ? std::get<JobSpec>(result) : JobSpec{};
+  }
+  std::string refused(std::string_view body) {
+    auto result = read(body);
+    return std::holds_alternative<Refusal>(result) ? std::get<Refusal>(result).message : "";
+  }
+  Endpoint endpoint_;
+  SecretBox secrets_;
+};
+
+TEST_F(SubmissionTest, DefaultsComeFromTheEndpoint) {
+  const JobSpec job = accepted(R"({ "input" : { "b":1.0, "a":-0 } , "unknown":1})");
+  EXPECT_EQ(job.input, R"({ "b":1.0, "a":-0 })");
+  EXPECT_EQ(job.endpoint, "ep");
+  EXPECT_EQ(job.apiKeyId, "key");
+  EXPECT_EQ(job.policy.executionTimeout, Millis(42'000));
+  EXPECT_EQ(job.policy.ttl, Millis(86'400'000));
+  EXPECT_FALSE(job.policy.lowPriority);
+  EXPECT_EQ(job.maxAttempts, 7U);
+  EXPECT_EQ(job.retention, Millis(1'800'000));
+  EXPECT_FALSE(job.id.starts_with("sync-"));
+}
+
+TEST_F(SubmissionTest, RetentionFollowsTheCallAndItsWait) {
+  EXPECT_EQ(retentionFor(std::nullopt), Millis(1'800'000));
+  EXPECT_EQ(retentionFor(Millis(1'000)), Millis(60'000));
+  EXPECT_EQ(retentionFor(Millis(90'000)), Millis(60'000));
+  EXPECT_EQ(retentionFor(Millis(90'001)), Millis(90'001));
+  EXPECT_EQ(retentionFor(Millis(300'000)), Millis(300'000));
+  EXPECT_TRUE(accepted(R"({"input":{}})", Millis(90'000)).id.starts_with("sync-"));
+}
+
+TEST_F(SubmissionTest, APolicyWithinItsBoundsIsTaken) {
+  const JobSpec job = accepted(
+      R"({"input":{},"policy":{"executionTimeout":5000,"ttl":604800000,"lowPriority":true,"priority":-1000}})");
+  EXPECT_EQ(job.policy.executionTimeout, Millis(5'000));
+  EXPECT_EQ(job.policy.ttl, Millis(604'800'000));
+  EXPECT_TRUE(job.policy.lowPriority);
+  EXPECT_EQ(job.policy.priority, -1'000);
+}
+
+TEST_F(SubmissionTest, EachWrongFieldIsNamedWithItsRemedy) {
+  EXPECT_THAT(refused("{}"), HasSubstr("input is missing"));
+  EXPECT_THAT(refused(R"({"input":null})"), HasSubstr("input is missing"));
+  EXPECT_THAT(refused(R"({"input":[]})"), HasSubstr("input must be a JSON object"));
+  EXPECT_THAT(refused("[]"), HasSubstr("must be a JSON object"));
+  EXPECT_THAT(refused("{"), HasSubstr("not valid JSON"));
+  EXPECT_THAT(refused(R"({"input":{},"in\u0070ut":{}})"), HasSubstr("\"input\" twice"));
+  EXPECT_THAT(refused(R"({"input":{},"policy":1})"), HasSubstr("policy must be an object"));
+  EXPECT_THAT(refused(R"({"input":{},"policy":{"ttl":9999}})"), HasSubstr("policy.ttl must be an integer from 10000"));
+  EXPECT_THAT(refused(R"({"input":{},"policy":{"ttl":604800001}})"), HasSubstr("604800000 milliseconds"));
+  EXPECT_THAT(refused(R"({"input":{},"policy":{"executionTimeout":4999}})"), HasSubstr("from 5000 to 604800000"));
+  EXPECT_THAT(refused(R"({"input":{},"policy":{"executionTimeout":5000.0}})"), HasSubstr("integer"));
+  EXPECT_THAT(refused(R"({"input":{},"policy":{"lowPriority":1}})"), HasSubstr("true or false"));
+  EXPECT_THAT(refused(R"({"input":{},"policy":{"priority":1001}})"), HasSubstr("from -1000 to 1000"));
+  for (const char* url :
+       {"1", "\"\"", "\"ftp://h/\"", "\"http://\"", "\"http:///p\"", "\"http://:80/\"", "\"/x\"", "\"http://a b/\""}) {
+    EXPECT_THAT(refused(std::string("{\"input\":{},\"webhook\":") + url + "}"), HasSubstr("absolute http")) << url;
+  }
+  EXPECT_THAT(refused(R"({"input":{},"s3Config":"x"})"), HasSubstr("s3Config must be an object"));
+  EXPECT_THAT(refused(R"({"input":{},"s3Config":{"accessId":1}})"), HasSubstr("s3Config.accessId"));
+}
+
+TEST_F(SubmissionTest, S3ConfigIsSealedAndOpensToTheCallersBytes) {
+  const JobSpec job = accepted(R"({"input":{},"webhook":"https://h/x","s3Config":{"accessSecret":"s3cr3t", "k":1.0}})");
+  EXPECT_EQ(job.s3Config.find("s3cr3t"), std::string::npos);
+  EXPECT_EQ(secrets_.open(job.s3Config), R"({"accessSecret":"s3cr3t", "k":1.0})");
+  EXPECT_EQ(job.webhook, "https://h/x");
+}
+
+}  // namespace
