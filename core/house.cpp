@@ -78,8 +78,12 @@ bool House::stop() {
 
 void House::addRoutes() {
   const auto draining = [this] { return draining_.load(); };
-  addQueueRoutes(router_, {jobs_, *storage_, secrets_, node_,
-                           [this](const EndpointId& endpoint) { return dispatcher_.counts(endpoint); }, draining});
+  addQueueRoutes(router_, {jobs_,
+                           *storage_,
+                           {secrets_, config_.allowPrivateAddresses},
+                           node_,
+                           [this](const EndpointId& endpoint) { return dispatcher_.counts(endpoint); },
+                           draining});
   addKeyRoutes(router_, keys_, clock_);
   addPluginRoutes(router_, plugins_,
                   [this](std::string_view kind, std::string_view name) { return isSelected(kind, name); });

@@ -7,7 +7,9 @@ packages=(build-essential cmake ninja-build ccache pkg-config curl ca-certificat
   libpoco-dev libboost-dev libboost-filesystem-dev libboost-system-dev libsqlite3-dev libssl-dev libelf-dev
   libgd-dev libcurl4-openssl-dev libgtest-dev libgmock-dev)
 if [ "${1:-build}" = test ]; then
-  packages+=(clang-14 clang-format-14 binutils patchelf sqlite3)
+  packages+=(clang-14 clang-format-14 binutils git)
+  # The S3 test runs a server from npm; any installed one serves.
+  command -v npm >/dev/null || packages+=(nodejs npm)
 fi
 
 missing=()

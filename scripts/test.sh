@@ -38,7 +38,7 @@ gtests() {  # gtests <build folder> <label> <filter> <programs…>
     local status=$?
     good=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$log")
     bad=$(sed -n 's/^\[  FAILED  \] \([0-9]*\) test.*listed below.*/\1/p' "$log")
-    grep -h '^\[  SKIPPED \]' "$log" | sort -u | sed 's/^/  /'
+    grep -h '^\[  SKIPPED \].*ms)\|Skipped$' -A1 "$log" | grep -v '^--' | sort -u | sed 's/^/  /'
     if [ -z "$good" ] || { [ "$status" -ne 0 ] && [ -z "$bad" ]; }; then bad=$((${bad:-0} + 1)); fi
     note "$label $program" "${good:-0}" "${bad:-0}" "$log"
   done
@@ -68,7 +68,7 @@ build() {  # build <preset> <folder> [cmake options]
 
 "$root/scripts/setup.sh" test || { echo "0 passed, 1 failed"; exit 1; }
 mkdir -p "$logs"
-programs=(unit_test plugin_host_test conformance_test house_test jobq_handler_tests)
+programs=(unit_test plugin_host_test conformance_test jobq_sqlite_tests house_test jobq_handler_tests)
 
 step "build release" build release build
 if [ "$failed" -eq 0 ]; then

@@ -12,7 +12,8 @@ Periodic::Periodic(const char* name, Clock& clock, Log& log, Millis interval, st
     : name_(name), clock_(clock), log_(log), interval_(interval), task_(std::move(task)) {}
 
 void Periodic::start() {
-  if (!thread_.joinable()) thread_ = std::thread([this] { loop(); });
+  if (thread_.joinable()) return;
+  thread_ = std::thread([this, due = clock_.now() + interval_] { loop(due); });
 }
 
 void Periodic::stop() {
@@ -24,17 +25,18 @@ void Periodic::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Periodic::loop() {
+void Periodic::loop(Instant due) {
   nameThread(name_);
-  Instant due = clock_.now() + interval_;
   for (;;) {
     {
       Lock lock(mutex_);
       while (!stopping_ && clock_.now() < due) clock_.waitUntil(mutex_, changed_, due);
       if (stopping_) return;
     }
+    // Counted from before the run: time that passes meanwhile was not seen by the task, which is then due at once.
+    const Instant began = clock_.now();
     runOnce();
-    due = clock_.now() + interval_;
+    due = began + interval_;
   }
 }
 

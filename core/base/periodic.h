@@ -18,12 +18,12 @@ class Periodic final : public Service {
   Periodic(const char* name, Clock& clock, Log& log, Millis interval, std::function<void()> task);
   ~Periodic() override { stop(); }
 
-  /// The first run is one interval after the start.
+  /// The first run is one interval after the call.
   void start() override;
   void stop() override;
 
  private:
-  void loop();
+  void loop(Instant due);
   void runOnce() noexcept;
 
   const char* name_;

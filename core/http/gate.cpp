@@ -6,6 +6,7 @@
 #include <Poco/URI.h>
 
 #include "core/base/ids.h"
+#include "core/base/words.h"
 #include "core/endpoints/endpoint_registry.h"
 #include "core/http/error_reply.h"
 #include "core/http/exchange.h"
@@ -56,10 +57,11 @@ void Gate::findRoute(const Head&, Visit& visit) {
     visit.route = match->route;
     call.params = std::move(match->params);
   } else if (const auto* wrong = std::get_if<Router::WrongMethod>(&found)) {
-    visit.refusal = errorReply(call.path, 405, call.method + " is not allowed here, but " + wrong->allow + " is");
+    visit.refusal =
+        errorReply(call.path, 405, clipped(call.method) + " is not allowed here, but " + wrong->allow + " is");
     visit.refusal->headers.emplace_back("Allow", wrong->allow);
   } else {
-    visit.refusal = errorReply(call.path, 404, "there is nothing at " + call.path + ": check the path");
+    visit.refusal = errorReply(call.path, 404, "there is nothing at " + clipped(call.path) + ": check the path");
   }
 }
 
@@ -79,8 +81,8 @@ void Gate::findEndpoint(const Head&, Visit& visit) {
   if (name == visit.call.params.end()) return;
   visit.call.endpoint = endpoints_.find(name->second);
   if (!visit.call.endpoint) {
-    visit.refusal =
-        errorReply(visit.call.path, 404, "there is no endpoint " + name->second + ": check the id in the path");
+    visit.refusal = errorReply(visit.call.path, 404,
+                               "there is no endpoint " + clipped(name->second) + ": check the id in the path");
   }
 }
 

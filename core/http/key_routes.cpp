@@ -9,6 +9,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/ids.h"
+#include "core/base/words.h"
 #include "core/config/units.h"
 #include "core/http/error_reply.h"
 #include "core/http/routes.h"
@@ -68,7 +69,7 @@ void checkFields(const Poco::JSON::Object& body) {
   const std::vector<std::string> known{"name", "scopes", "endpoints", "expiresAt"};
   for (const auto& [field, value] : body) {
     if (std::find(known.begin(), known.end(), field) == known.end()) {
-      throw BadKey{field + " is not a field of a key; the nearest one is " + units::nearest(field, known)};
+      throw BadKey{clipped(field) + " is not a field of a key; the nearest one is " + units::nearest(field, known)};
     }
   }
 }
@@ -94,7 +95,7 @@ ApiKey readKey(const std::string& text, Instant now) {
   const std::vector<std::string> scopes = readTexts(*body, "scopes");
   for (const std::string& scope : scopes) {
     if (scope != "client" && scope != "worker" && scope != "admin") {
-      throw BadKey{"scopes may hold client, worker and admin, not " + scope};
+      throw BadKey{"scopes may hold client, worker and admin, not " + clipped(scope)};
     }
   }
   if (scopes.empty()) throw BadKey{"scopes must hold at least one of client, worker, admin"};
@@ -102,7 +103,7 @@ ApiKey readKey(const std::string& text, Instant now) {
   key.scopes.assign(once.begin(), once.end());
   key.endpoints = readTexts(*body, "endpoints");
   for (const std::string& endpoint : key.endpoints) {
-    if (!isIdentifier(endpoint)) throw BadKey{"endpoints holds " + endpoint + ", which is no endpoint id"};
+    if (!isIdentifier(endpoint)) throw BadKey{"endpoints holds " + clipped(endpoint) + ", which is no endpoint id"};
   }
   key.expiresAt = readExpiry(*body, now);
   return key;
@@ -139,7 +140,7 @@ void addKeyRoutes(Router& router, ApiKeys& keys, Clock& clock) {
   router.add({{"DELETE"}, "/v1/keys/{id}", Scope::admin, kLimit, false, [&keys](const Call& call) {
                 const std::string& id = call.params.at("id");
                 if (keys.revoke(id)) return Reply{204, ""};
-                return errorReply(call.path, 404, "there is no key with the id " + id);
+                return errorReply(call.path, 404, "there is no key with the id " + clipped(id));
               }});
 }
 

@@ -1,4 +1,5 @@
 // The queue API of api.md, as far as it is built. What is not here answers 404.
+#include "core/base/words.h"
 #include "core/http/error_reply.h"
 #include "core/http/job_json.h"
 #include "core/http/routes.h"
@@ -13,8 +14,9 @@ constexpr std::size_t kRunLimit = 10UL << 20;
 constexpr std::size_t kRunsyncLimit = 20UL << 20;
 
 Reply noJob(const Call& call) {
-  return errorReply(call.path, 404,
-                    "there is no job " + call.params.at("id") + " here: it never was, or its result has expired");
+  return errorReply(
+      call.path, 404,
+      "there is no job " + clipped(call.params.at("id")) + " here: it never was, or its result has expired");
 }
 
 // `wait`, or the reply that refuses it.
@@ -32,7 +34,7 @@ std::variant<Millis, Reply> readWait(const Call& call) {
 Reply accept(const QueueRooms& rooms, const Call& call, std::optional<Millis> syncWait,
              const std::function<Reply(JobSpec)>& submit) {
   if (rooms.draining()) return unavailable(call.path, "the server is shutting down: try again in a moment");
-  auto result = readSubmission(call.body, *call.endpoint, call.key->id, syncWait, rooms.secrets);
+  auto result = readSubmission(call.body, *call.endpoint, call.key->id, syncWait, rooms.rules);
   if (const auto* refusal = std::get_if<Refusal>(&result)) return errorReply(call.path, 400, refusal->message);
   return submit(std::get<JobSpec>(std::move(result)));
 }

@@ -4,13 +4,13 @@
 #include <functional>
 
 #include "core/http/router.h"
+#include "core/jobs/submission.h"
 #include "jobq/worker_store.h"
 
 namespace jobq {
 
 class JobService;
 class PluginHost;
-class SecretBox;
 class Storage;
 
 /// /v2/{endpoint}: submit, look, wait, health. `workers` answers this node's workers of an endpoint; `draining` whether
@@ -18,7 +18,7 @@ class Storage;
 struct QueueRooms {
   JobService& jobs;
   Storage& storage;
-  const SecretBox& secrets;
+  SubmissionRules rules;
   std::string node;
   std::function<WorkerCounts(const EndpointId&)> workers;
   std::function<bool()> draining;

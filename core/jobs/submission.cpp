@@ -1,10 +1,14 @@
 #include "core/jobs/submission.h"
 
+#include <Poco/Net/IPAddress.h>
+
 #include <set>
 
 #include "core/base/ids.h"
 #include "core/base/secret_box.h"
+#include "core/base/words.h"
 #include "jobq/json.h"
+#include "jobq/net_guard.h"
 
 namespace jobq {
 namespace {
@@ -41,7 +45,7 @@ void refuseDuplicates(const json::Document& body) {
   std::set<std::string> seen;
   for (const json::Member& member : body.members) {
     const auto [at, fresh] = seen.insert(json::decode(member.key));
-    if (!fresh) refuse("the body has the key " + json::quoted(*at) + " twice: send it once");
+    if (!fresh) refuse("the body has the key " + json::quoted(clipped(*at)) + " twice: send it once");
   }
 }
 
@@ -87,11 +91,36 @@ bool isWebUrl(const std::string& url) {
   return true;
 }
 
-std::string readWebhook(const json::Document& body) {
+template <std::size_t kBytes>
+net::Reach judge(const Poco::Net::IPAddress& address) {
+  std::array<std::uint8_t, kBytes> bytes{};
+  std::copy_n(static_cast<const std::uint8_t*>(address.addr()), kBytes, bytes.begin());
+  return net::judge(bytes);
+}
+
+// Only an address that stands there in digits can be judged now; the connection judges the rest.
+net::Reach reachOf(const std::string& url) {
+  const std::size_t from = url.find("//") + 2;
+  std::string host = url.substr(from, url.find_first_of("/?#", from) - from);
+  host = host.substr(host.rfind('@') + 1);
+  if (host.starts_with('[')) {
+    host = host.substr(1, host.find(']') - 1);
+  } else {
+    host = host.substr(0, host.find(':'));
+  }
+  Poco::Net::IPAddress address;
+  if (!Poco::Net::IPAddress::tryParse(host, address)) return net::Reach::open;
+  return address.family() == Poco::Net::IPAddress::IPv4 ? judge<4>(address) : judge<16>(address);
+}
+
+std::string readWebhook(const json::Document& body, const SubmissionRules& rules) {
   const auto value = present(body, "webhook");
   if (!value) return {};
   const auto url = json::toText(*value);
   if (!url || !isWebUrl(*url)) refuse("webhook must be an absolute http or https URL with a host");
+  if (!net::permitted(reachOf(*url), rules.allowPrivateAddresses)) {
+    refuse("webhook names an address that this server must not call: send a public one");
+  }
   return *url;
 }
 
@@ -107,7 +136,7 @@ std::string readS3Config(const json::Document& body) {
   return std::string(value->raw);
 }
 
-JobSpec readBody(std::string_view text, const Endpoint& endpoint) {
+JobSpec readBody(std::string_view text, const Endpoint& endpoint, const SubmissionRules& rules) {
   const json::Document body = parse(text, "the body");
   if (body.root.kind != json::Kind::object) refuse("the body must be a JSON object with the key input");
   refuseDuplicates(body);
@@ -116,7 +145,7 @@ JobSpec readBody(std::string_view text, const Endpoint& endpoint) {
   if (input->kind != json::Kind::object) refuse("input must be a JSON object");
   JobSpec spec;
   spec.policy = readPolicy(body, endpoint);
-  spec.webhook = readWebhook(body);
+  spec.webhook = readWebhook(body, rules);
   spec.s3Config = readS3Config(body);
   spec.input = std::string(input->raw);
   return spec;
@@ -132,13 +161,13 @@ Millis retentionFor(std::optional<Millis> syncWait) {
 
 std::variant<JobSpec, Refusal> readSubmission(std::string_view body, const Endpoint& endpoint,
                                               const std::string& apiKeyId, std::optional<Millis> syncWait,
-                                              const SecretBox& secrets) {
+                                              const SubmissionRules& rules) {
   try {
-    JobSpec spec = readBody(body, endpoint);
+    JobSpec spec = readBody(body, endpoint, rules);
     spec.id = newJobId(syncWait.has_value());
     spec.endpoint = endpoint.id;
     spec.apiKeyId = apiKeyId;
-    spec.s3Config = secrets.seal(spec.s3Config);
+    spec.s3Config = rules.secrets.seal(spec.s3Config);
     spec.retention = retentionFor(syncWait);
     spec.maxAttempts = endpoint.maxAttempts;
     return spec;

@@ -18,6 +18,12 @@ struct Refusal {
   std::string message;
 };
 
+/// What reception has to know of the server.
+struct SubmissionRules {
+  const SecretBox& secrets;
+  bool allowPrivateAddresses = false;  ///< `net.allowPrivate`
+};
+
 inline constexpr Millis kWaitMin{1'000};
 inline constexpr Millis kWaitMax{300'000};
 inline constexpr Millis kWaitDefault{90'000};
@@ -26,7 +32,7 @@ inline constexpr Millis kWaitDefault{90'000};
 /// retention. s3Config leaves sealed. The input is the caller's own bytes.
 std::variant<JobSpec, Refusal> readSubmission(std::string_view body, const Endpoint& endpoint,
                                               const std::string& apiKeyId, std::optional<Millis> syncWait,
-                                              const SecretBox& secrets);
+                                              const SubmissionRules& rules);
 
 /// How long a result stays (decisions.md, "Jobs"): /run 30 minutes; /runsync 60 s, with a wait over 90 s min(wait, 300
 /// s).

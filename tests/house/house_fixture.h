@@ -51,6 +51,7 @@ class HouseTest : public testing::Test {
     std::ofstream(dir_ / "jobq.properties") << "server.port = 0\nserver.threads = 64\nserver.drain = 10s\n"
                                                "plugins.path = " JOBQ_PLUGIN_DIR "\n"
                                             << settings;
+    house_.reset();
     house_ = std::make_unique<House>(loadConfig(dir_ / "jobq.properties", {}), clock_, log_);
     house_->start();
     key_ = *readFile(dir_ / "jobq-data/admin.key");

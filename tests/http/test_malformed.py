@@ -177,8 +177,8 @@ class FramingTest(MalformedTest):
                 self.assert_refused(reply, 400)
 
     def test_chunks_that_end_early(self):
-        """decisions.md, Answers: malformed is 400; without the last chunk of size 0 the body is not whole."""
-        body = b'{"input":{"a":1}}'
+        """decisions.md, Answers: malformed is 400; what came of the body is no whole JSON (core/DECISIONS.md)."""
+        body = b'{"input":{"a":1}'
         whole_chunk = b"%x\r\n%s\r\n" % (len(body), body)
         for name, sent in {"no last chunk": whole_chunk, "half a chunk": b"%x\r\n%s" % (len(body) + 10, body),
                            "half a size": whole_chunk + b"0", "no chunk": b""}.items():

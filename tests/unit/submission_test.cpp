@@ -25,7 +25,7 @@ class SubmissionTest : public testing::Test {
   ~SubmissionTest() override { std::filesystem::remove(file()); }
 
   std::variant<JobSpec, Refusal> read(std::string_view body, std::optional<Millis> wait = std::nullopt) {
-    return readSubmission(body, endpoint_, "key", wait, secrets_);
+    return readSubmission(body, endpoint_, "key", wait, SubmissionRules{secrets_, allowPrivate_});
   }
   JobSpec accepted(std::string_view body, std::optional<Millis> wait = std::nullopt) {
     auto result = read(body, wait);
@@ -37,6 +37,7 @@ class SubmissionTest : public testing::Test {
     return std::holds_alternative<Refusal>(result) ? std::get<Refusal>(result).message : "";
   }
   Endpoint endpoint_;
+  bool allowPrivate_ = false;
   SecretBox secrets_;
 };
 
@@ -91,6 +92,31 @@ TEST_F(SubmissionTest, EachWrongFieldIsNamedWithItsRemedy) {
   }
   EXPECT_THAT(refused(R"({"input":{},"s3Config":"x"})"), HasSubstr("s3Config must be an object"));
   EXPECT_THAT(refused(R"({"input":{},"s3Config":{"accessId":1}})"), HasSubstr("s3Config.accessId"));
+}
+
+TEST_F(SubmissionTest, AWebhookToALiteralForbiddenAddressIsRefused) {
+  const auto hook = [](const char* host) {
+    return std::string("{\"input\":{},\"webhook\":\"http://") + host + "/x\"}";
+  };
+  for (const char* host :
+       {"169.254.169.254", "0.0.0.0", "user@224.0.0.1:80", "[fe80::1]", "[::ffff:169.254.1.1]:8080"}) {
+    allowPrivate_ = true;
+    EXPECT_THAT(refused(hook(host)), HasSubstr("webhook")) << host;
+  }
+  for (const char* host : {"127.0.0.1", "10.0.0.1:99", "[::1]", "[fd00::1]"}) {
+    allowPrivate_ = false;
+    EXPECT_THAT(refused(hook(host)), HasSubstr("webhook")) << host;
+    allowPrivate_ = true;
+    (void)accepted(hook(host));
+  }
+  allowPrivate_ = false;
+  (void)accepted(hook("example.com"));
+  (void)accepted(hook("8.8.8.8"));
+}
+
+TEST_F(SubmissionTest, ALongWordIsClippedInTheAnswer) {
+  const std::string key(1'000'000, 'k');
+  EXPECT_LT(refused("{\"" + key + "\":1,\"" + key + "\":1,\"input\":{}}").size(), 200U);
 }
 
 TEST_F(SubmissionTest, S3ConfigIsSealedAndOpensToTheCallersBytes) {
