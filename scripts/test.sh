@@ -68,7 +68,7 @@ build() {  # build <preset> <folder> [cmake options]
 
 "$root/scripts/setup.sh" test || { echo "0 passed, 1 failed"; exit 1; }
 mkdir -p "$logs"
-programs=(unit_test plugin_host_test conformance_test jobq_sqlite_tests house_test jobq_handler_tests)
+programs=(unit_test plugin_host_test conformance_test jobq_sqlite_tests queue_policies_test house_test jobq_handler_tests)
 
 step "build release" build release build
 if [ "$failed" -eq 0 ]; then
@@ -77,6 +77,8 @@ if [ "$failed" -eq 0 ]; then
   scripted "http" env JOBQ_BUILD="$root/build" python3 tests/support/run_tests.py
   scripted "s3" env JOBQ_BUILD="$root/build" python3 tests/s3/s3_test.py
   step "demo" scripts/run.sh --demo
+  # The way of a plugin author: a project of its own over the sdk alone.
+  step "template" bash -c 'cmake -G Ninja -S sdk/template -B build/template && cmake --build build/template'
 fi
 if ! $quick && [ "$failed" -eq 0 ]; then
   step "format" bash -c "git ls-files '*.h' '*.cpp' | xargs clang-format-14 --dry-run -Werror"

@@ -2,18 +2,20 @@
 // a few lines:
 //
 //     #include "testkit/storage_suite_all.h"
-//     INSTANTIATE_TEST_SUITE_P(Mine, jobq::testkit::StorageSuite, testing::Values(jobq::testkit::StorageUnderTest{
+//     JOBQ_STORAGE_CONFORMANCE(Mine, testing::Values(jobq::testkit::StorageUnderTest{
 //         "mine", [](jobq::Clock& clock, const std::filesystem::path& dir) { return openMine(clock, dir); }, true}));
 //
 // Include it in one source file of a test program. Time moves by hand; no test sleeps.
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -29,11 +31,24 @@ struct StorageUnderTest {
   /// Opens the storage on a directory, which may hold what an earlier one left.
   std::function<std::unique_ptr<Storage>(Clock&, const std::filesystem::path&)> open;
   bool durable = false;  ///< what was acknowledged is there after closing and opening again
+  bool shared = false;   ///< several processes may open it at once: a process lease is timed there
 };
 
 inline std::ostream& operator<<(std::ostream& out, const StorageUnderTest& under) { return out << under.name; }
 
-/// Ranks by `policy.priority`, in the group of the API key; remembers nothing.
+/// Everything that a question about a job answers, as text: equal texts are equal jobs.
+inline std::string describe(const Job& job) {
+  const auto millis = [](const std::optional<Instant>& at) { return at ? std::to_string(toEpochMillis(*at)) : "-"; };
+  std::ostringstream text;
+  text << job.endpoint << '/' << job.id << ' ' << nameOf(job.state) << " attempt " << job.attempt << " losses "
+       << job.losses << " retries " << job.retries << " low " << job.lowPriority << " submitted "
+       << millis(job.submittedAt) << " queued " << millis(job.queuedAt) << " started " << millis(job.startedAt)
+       << " finished " << millis(job.finishedAt) << " expires " << millis(job.expiresAt) << " worker " << job.workerId
+       << " output " << job.output << " progress " << job.progress << " error " << job.error;
+  return text.str();
+}
+
+/// Ranks by `policy.priority`; needs no group.
 class RankByPriority final : public QueuePolicy {
  public:
   std::string group(const JobSpec&) const override { return {}; }
@@ -62,8 +77,32 @@ class StorageSuite : public testing::TestWithParam<StorageUnderTest> {
     std::filesystem::remove_all(dir_);
   }
 
+  JobStore& jobs() { return storage_->jobs(); }
+  LeaseStore& leases() { return storage_->leases(); }
+  ChunkStore& chunks() { return storage_->chunks(); }
+  OutboxStore& outbox() { return storage_->outbox(); }
+  RecordStore& records() { return storage_->records(); }
+  WorkerStore& workers() { return storage_->workers(); }
+
   void reopen() {
     storage_.reset();
+    storage_ = GetParam().open(clock_, dir_);
+  }
+
+  /// Runs `body` with the storage open in another process, which then dies without closing anything; opens it here
+  /// again. `body` does not move the clock.
+  void inAProcessThatDies(const std::function<void()>& body) {
+    storage_.reset();
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      storage_ = GetParam().open(clock_, dir_);
+      body();
+      _exit(HasFailure() ? 1 : 0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "the other process failed";
     storage_ = GetParam().open(clock_, dir_);
   }
 
@@ -81,7 +120,7 @@ class StorageSuite : public testing::TestWithParam<StorageUnderTest> {
   void submit(const JobId& id) { submit(spec(id)); }
 
   std::vector<ClaimedJob> claim(std::size_t max, const EndpointId& endpoint = "ep",
-                                Holder holder = {"node", Holder::Kind::process, Millis(10'000)}) {
+                                Holder holder = {"node", Holder::Kind::process, Millis(604'800'000)}) {
     ClaimWant want{endpoint, {}};
     for (std::size_t i = 0; i < max; ++i) want.workers.push_back("w" + std::to_string(i));
     return storage_->leases().claim(std::vector{want}, holder);
@@ -112,6 +151,14 @@ class StorageSuite : public testing::TestWithParam<StorageUnderTest> {
   }
   EndpointCounts counts(const EndpointId& endpoint = "ep") { return storage_->jobs().counts(endpoint); }
   Swept sweep() { return storage_->leases().sweep(1'000); }
+  void sweepAll() {
+    while (storage_->leases().sweep(1'000).more) continue;
+  }
+  std::vector<Chunk> taken(const JobId& id) {
+    const auto page = chunks().take({"ep", id}, 1'000'000);
+    EXPECT_TRUE(page) << id << " is absent";
+    return page ? page->chunks : std::vector<Chunk>();
+  }
 
   /// Brings a fresh job into `state`; the lease is the one of its last attempt.
   LeaseRef bring(const JobId& id, JobState state) {

@@ -1,10 +1,30 @@
 // The whole conformance suite; see storage_suite.h.
 #pragma once
 
+#include "testkit/storage_suite_bodies.h"
 #include "testkit/storage_suite_chunks.h"
+#include "testkit/storage_suite_counts.h"
+#include "testkit/storage_suite_expiry.h"
+#include "testkit/storage_suite_groups.h"
+#include "testkit/storage_suite_idempotency.h"
 #include "testkit/storage_suite_jobs.h"
 #include "testkit/storage_suite_leases.h"
 #include "testkit/storage_suite_outbox.h"
 #include "testkit/storage_suite_races.h"
 #include "testkit/storage_suite_records.h"
+#include "testkit/storage_suite_restart.h"
 #include "testkit/storage_suite_states.h"
+#include "testkit/storage_suite_sweep.h"
+#include "testkit/storage_suite_workers.h"
+
+/// At namespace scope, once: puts the suite to the storages, `JOBQ_STORAGE_CONFORMANCE(Mine, testing::Values(...))`.
+#define JOBQ_STORAGE_CONFORMANCE(prefix, storages)                                                                   \
+  namespace jobq::testkit {                                                                                          \
+  inline std::string nameOfStorage(const testing::TestParamInfo<StorageUnderTest>& info) { return info.param.name; } \
+  INSTANTIATE_TEST_SUITE_P(prefix, StorageSuite, storages, nameOfStorage);                                           \
+  INSTANTIATE_TEST_SUITE_P(prefix, StateSuite, storages, nameOfStorage);                                             \
+  INSTANTIATE_TEST_SUITE_P(prefix, GroupSuite, storages, nameOfStorage);                                             \
+  INSTANTIATE_TEST_SUITE_P(prefix, OutboxSuite, storages, nameOfStorage);                                            \
+  INSTANTIATE_TEST_SUITE_P(prefix, RestartSuite, storages, nameOfStorage);                                           \
+  }                                                                                                                  \
+  static_assert(true)

@@ -86,4 +86,113 @@ TEST_P(StorageSuite, AJobKeepsItsLastLogLines) {
   EXPECT_EQ(storage_->chunks().readLog({"ep", "a"})->size(), kMaxLogLines) << "over all attempts";
 }
 
+TEST_P(StorageSuite, AJobWithoutChunksHasAnEmptyPageWithItsState) {
+  submit("a");
+  for (const auto& page : {chunks().take({"ep", "a"}, 100), chunks().read({"ep", "a"}, 0, 100)}) {
+    ASSERT_TRUE(page);
+    EXPECT_TRUE(page->chunks.empty());
+    EXPECT_EQ(page->next, 0U);
+    EXPECT_FALSE(page->more);
+    EXPECT_EQ(page->state, JobState::inQueue);
+    EXPECT_EQ(page->attempt, 0U);
+  }
+  EXPECT_FALSE(chunks().take({"ep", "none"}, 100));
+  EXPECT_FALSE(chunks().read({"ep", "none"}, 0, 100));
+  EXPECT_EQ(chunks().append(claimOne(), {}), Fenced::accepted) << "nothing to add is no mistake";
+}
+
+TEST_P(StorageSuite, MetricsCountTowardsTheBoundToo) {
+  submit("a");
+  const LeaseRef lease = claimOne();
+  const Chunk chunk{"12345", "{\"m\":1}", false};  // 12 bytes
+  EXPECT_EQ(chunks().append(lease, {chunk, chunk, chunk}), Fenced::accepted);
+  EXPECT_EQ(chunks().read({"ep", "a"}, 0, 23)->chunks.size(), 1U);
+  EXPECT_EQ(chunks().read({"ep", "a"}, 0, 24)->chunks.size(), 2U) << "a page may be full";
+  EXPECT_EQ(chunks().read({"ep", "a"}, 0, 0)->chunks.size(), 1U) << "at least one";
+  const auto page = chunks().take({"ep", "a"}, 35);
+  EXPECT_EQ(page->chunks.size(), 2U);
+  EXPECT_EQ(page->next, 2U);
+  EXPECT_TRUE(page->more);
+}
+
+TEST_P(StorageSuite, ChunksAreReadByTheirNumber) {
+  submit("a");
+  const LeaseRef lease = claimOne();
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(
+        chunks().append(lease, {Chunk{std::to_string(2 * i), "", false}, Chunk{std::to_string(2 * i + 1), "", false}}),
+        Fenced::accepted);
+  }
+  EXPECT_EQ(taken("a").size(), 8U);
+  for (std::uint64_t from = 0; from < 8; ++from) {
+    const auto page = chunks().read({"ep", "a"}, from, 2);
+    ASSERT_EQ(page->chunks.size(), std::min<std::size_t>(2, 8 - from));
+    EXPECT_EQ(page->chunks[0].output, std::to_string(from));
+    EXPECT_EQ(page->next, std::min<std::uint64_t>(from + 2, 8));
+    EXPECT_EQ(page->more, from + 2 < 8);
+  }
+  EXPECT_EQ(chunks().read({"ep", "a"}, 8, 2)->next, 8U);
+  EXPECT_TRUE(taken("a").empty());
+  EXPECT_EQ(complete(lease), Fenced::accepted);
+  clock_.advance(Millis(1'799'999));
+  EXPECT_EQ(chunks().read({"ep", "a"}, 0, 100)->chunks.size(), 8U) << "until the retention ends";
+  clock_.advance(Millis(1));
+  EXPECT_FALSE(chunks().read({"ep", "a"}, 0, 100));
+}
+
+TEST_P(StorageSuite, AStreamIsGivenOutInOrderHoweverItIsAskedFor) {
+  submit("a");
+  const LeaseRef lease = claimOne();
+  std::vector<std::string> got;
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_EQ(chunks().append(lease, {Chunk{std::to_string(i), "", i % 2 == 0}}), Fenced::accepted);
+    if (i % 3 != 0) continue;
+    const auto page = chunks().take({"ep", "a"}, static_cast<std::size_t>(i % 5));
+    for (const Chunk& chunk : page->chunks) got.push_back(chunk.output);
+  }
+  for (const Chunk& chunk : taken("a")) got.push_back(chunk.output);
+  ASSERT_EQ(got.size(), 50U);
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(got[static_cast<std::size_t>(i)], std::to_string(i));
+}
+
+TEST_P(StorageSuite, ALogIsInOrderOverAllAttempts) {
+  submit("a");
+  ASSERT_TRUE(chunks().readLog({"ep", "a"}));
+  EXPECT_TRUE(chunks().readLog({"ep", "a"})->empty());
+  EXPECT_FALSE(chunks().readLog({"ep", "none"}));
+  const LeaseRef first = claimOne();
+  const Instant then = clock_.now();
+  EXPECT_EQ(chunks().appendLog(first, {LogLine{clock_.now() + Millis(99), LogLevel::debug, "one"},
+                                       LogLine{{}, LogLevel::error, "two\nlines"}}),
+            Fenced::accepted);
+  (void)leases().release(std::vector{first});
+  clock_.advance(Millis(500));
+  EXPECT_EQ(chunks().appendLog(first, {LogLine{{}, LogLevel::error, "late"}}), Fenced::stale);
+  EXPECT_EQ(chunks().appendLog(claimOne(), {LogLine{{}, LogLevel::information, ""}}), Fenced::accepted);
+  const auto log = chunks().readLog({"ep", "a"});
+  ASSERT_EQ(log->size(), 3U);
+  EXPECT_EQ(log->at(0).text, "one");
+  EXPECT_EQ(log->at(0).at, then) << "the store sets the time";
+  EXPECT_EQ(log->at(0).level, LogLevel::debug);
+  EXPECT_EQ(log->at(1).text, "two\nlines");
+  EXPECT_EQ(log->at(1).level, LogLevel::error);
+  EXPECT_EQ(log->at(2).text, "");
+  EXPECT_EQ(log->at(2).at, clock_.now());
+}
+
+TEST_P(StorageSuite, TheLogsCapCountsOverAllAppends) {
+  submit("a");
+  const LeaseRef lease = claimOne();
+  int next = 0;
+  for (std::size_t count : {std::size_t{600}, std::size_t{600}, std::size_t{1}}) {
+    std::vector<LogLine> lines;
+    for (std::size_t i = 0; i < count; ++i) lines.push_back({{}, LogLevel::information, std::to_string(next++)});
+    EXPECT_EQ(chunks().appendLog(lease, std::move(lines)), Fenced::accepted);
+  }
+  const auto log = chunks().readLog({"ep", "a"});
+  ASSERT_EQ(log->size(), kMaxLogLines);
+  EXPECT_EQ(log->front().text, "201");
+  EXPECT_EQ(log->back().text, "1200");
+}
+
 }  // namespace jobq::testkit

@@ -47,49 +47,6 @@ TEST_P(StorageSuite, TheLineIsOrderedByClassRankAndArrival) {
   EXPECT_EQ(order, (std::vector<JobId>{"first", "second", "late", "low-early", "low-late"}));
 }
 
-TEST_P(StorageSuite, AGroupKeepsItsLastRankAndSeesTheLowestWaiting) {
-  const TakeTurns turns;
-  const auto put = [&](const JobId& id, const std::string& key) {
-    JobSpec job = spec(id);
-    job.apiKeyId = key;
-    (void)storage_->jobs().insert(std::move(job), turns, std::nullopt);
-  };
-  for (int i = 0; i < 3; ++i) put("noisy" + std::to_string(i), "noisy");
-  put("quiet0", "quiet");
-  std::vector<JobId> order;
-  for (const ClaimedJob& job : claim(9)) order.push_back(job.lease.job);
-  EXPECT_EQ(order, (std::vector<JobId>{"noisy0", "quiet0", "noisy1", "noisy2"}));
-  put("noisy3", "noisy");  // nothing waits: its own last rank alone counts
-  put("other", "other");   // joins at the lowest that waits, after noisy3 by arrival
-  order.clear();
-  for (const ClaimedJob& job : claim(9)) order.push_back(job.lease.job);
-  EXPECT_EQ(order, (std::vector<JobId>{"noisy3", "other"}));
-}
-
-TEST_P(StorageSuite, AnIdempotencyKeyGivesTheFirstJobForADay) {
-  const auto insert = [this](const JobId& id, const std::string& hash, const std::string& apiKey = "key",
-                             const EndpointId& endpoint = "ep") {
-    JobSpec job = spec(id, endpoint);
-    job.apiKeyId = apiKey;
-    job.policy.ttl = Millis(10'000);
-    return storage_->jobs().insert(std::move(job), policy_, Idempotency{"once", hash});
-  };
-  EXPECT_TRUE(std::holds_alternative<Inserted>(insert("a", "h1")));
-  const InsertResult again = insert("b", "h1");
-  ASSERT_TRUE(std::holds_alternative<Existing>(again));
-  EXPECT_EQ(std::get<Existing>(again).id, "a");
-  EXPECT_FALSE(find("b"));
-  EXPECT_TRUE(std::holds_alternative<OtherBody>(insert("c", "h2")));
-  EXPECT_TRUE(std::holds_alternative<Inserted>(insert("d", "h1", "other key")));
-  EXPECT_TRUE(std::holds_alternative<Inserted>(insert("e", "h1", "key", "other")));
-  clock_.advance(kIdempotencyLife - Millis(1));
-  (void)sweep();
-  EXPECT_FALSE(find("a")) << "the record outlives the job";
-  EXPECT_TRUE(std::holds_alternative<Existing>(insert("f", "h1")));
-  clock_.advance(Millis(1));
-  EXPECT_TRUE(std::holds_alternative<Inserted>(insert("g", "h2")));
-}
-
 TEST_P(StorageSuite, FindFinishedAnswersTheTerminalOnesInOneQuestion) {
   bring("done", JobState::completed);
   bring("failed", JobState::failed);
@@ -152,40 +109,6 @@ TEST_P(StorageSuite, PurgeRemovesWhatWaitsAndNothingElse) {
   EXPECT_EQ(storage_->jobs().purgeQueued("ep"), 0U);
 }
 
-TEST_P(StorageSuite, AJobExpiresAtTheEarlierOfTtlAndRetention) {
-  JobSpec job = spec("a");
-  job.retention = Millis(60'000);
-  submit(std::move(job));
-  clock_.advance(Millis(1'000));
-  EXPECT_EQ(complete(claimOne()), Fenced::accepted);
-  EXPECT_EQ(find("a")->expiresAt, clock_.now() + Millis(60'000));
-  clock_.advance(Millis(59'999));
-  EXPECT_TRUE(find("a"));
-  clock_.advance(Millis(1));
-  EXPECT_FALSE(find("a"));
-  JobSpec brief = spec("b");
-  brief.policy.ttl = Millis(10'000);
-  submit(std::move(brief));
-  const Instant submitted = clock_.now();
-  EXPECT_EQ(complete(claimOne()), Fenced::accepted);
-  EXPECT_EQ(find("b")->expiresAt, submitted + Millis(10'000));
-}
-
-TEST_P(StorageSuite, SetTtlHoldsThroughCompletionWithinItsBounds) {
-  submit("a");
-  const Instant submitted = clock_.now();
-  clock_.advance(Millis(5'000));
-  EXPECT_EQ(storage_->jobs().setTtl({"ep", "a"}, Millis(0)), clock_.now() + kTtlFloor);
-  EXPECT_EQ(storage_->jobs().setTtl({"ep", "a"}, Millis(999'999'999'999)), submitted + kTtlCeiling);
-  EXPECT_EQ(storage_->jobs().setTtl({"ep", "a"}, Millis(20'000)), clock_.now() + Millis(20'000));
-  const Instant pinned = clock_.now() + Millis(20'000);
-  EXPECT_EQ(fail(claimOne()), Fenced::accepted);
-  EXPECT_EQ(find("a")->expiresAt, pinned);
-  EXPECT_TRUE(std::holds_alternative<Requeued>(storage_->jobs().requeue({"ep", "a"}, policy_)));
-  EXPECT_EQ(find("a")->expiresAt, pinned);
-  EXPECT_FALSE(storage_->jobs().setTtl({"ep", "none"}, Millis(1)));
-}
-
 TEST_P(StorageSuite, AListIsNewestFirstFilteredAndPaged) {
   for (int i = 0; i < 5; ++i) submit("j" + std::to_string(i));
   EXPECT_EQ(complete(claimOne()), Fenced::accepted);
@@ -202,35 +125,6 @@ TEST_P(StorageSuite, AListIsNewestFirstFilteredAndPaged) {
   EXPECT_EQ(storage_->jobs().list({"none", std::nullopt}, {}).total, 0U);
 }
 
-TEST_P(StorageSuite, CountsAreRightAtEveryMoment) {
-  JobSpec low = spec("low");
-  low.policy.lowPriority = true;
-  submit(std::move(low));
-  submit("a");
-  submit("b");
-  EXPECT_EQ(counts().inQueue, 3U);
-  EXPECT_EQ(counts().inQueueLow, 1U);
-  const auto jobs = claim(3);
-  EXPECT_EQ(counts().inQueue, 0U);
-  EXPECT_EQ(counts().inQueueLow, 0U);
-  EXPECT_EQ(counts().inProgress, 3U);
-  EXPECT_EQ(complete(jobs[0].lease), Fenced::accepted);
-  EXPECT_EQ(fail(jobs[1].lease), Fenced::accepted);
-  (void)storage_->leases().release(std::vector{jobs[2].lease});
-  EXPECT_EQ(counts().inProgress, 0U);
-  EXPECT_EQ(counts().inQueue, 1U);
-  EXPECT_EQ(counts().inQueueLow, 1U);
-  EXPECT_EQ(counts().completed, 1U);
-  EXPECT_EQ(counts().failed, 1U);
-  EXPECT_EQ(counts().retried, 0U);
-  clock_.advance(Millis(86'400'000));
-  EXPECT_EQ(counts().inQueue, 0U) << "an expired job is absent at once";
-  (void)sweep();
-  EXPECT_EQ(counts().inQueue, 0U);
-  EXPECT_EQ(counts().completed, 1U) << "not lowered by expiry";
-  EXPECT_EQ(counts("none").inQueue, 0U);
-}
-
 TEST_P(StorageSuite, AnEndpointIsRemovedInBatches) {
   for (JobState state : kAllStates) bring("j" + std::to_string(static_cast<int>(state)), state);
   submit(spec("kept", "other"));
@@ -243,24 +137,149 @@ TEST_P(StorageSuite, AnEndpointIsRemovedInBatches) {
   EXPECT_TRUE(find("kept", "other"));
 }
 
-TEST_P(StorageSuite, BodiesComeBackByteForByte) {
-  const std::string odd = "{ \"b\" : 1.0,\"a\":-0, \"n\":1234567890123456789012345, \"u\":\"\\u2028\xe2\x80\xa8\" }";
-  std::vector<std::string> bodies{odd, "{\"s\":\"" + std::string(1 << 20, 'x') + "\"}",
-                                  "{\"s\":\"" + std::string(20 << 20, 'y') + "\"}"};
-  for (std::size_t i = 0; i < bodies.size(); ++i) {
-    JobSpec job = spec("j" + std::to_string(i));
-    job.input = bodies[i];
-    job.s3Config = std::string("se\0aled", 7);
-    job.webhook = "http://example.com/";
-    submit(std::move(job));
-    auto claimed = claim(1);
-    ASSERT_EQ(claimed.size(), 1U);
-    EXPECT_TRUE(claimed[0].input == bodies[i]);
-    EXPECT_EQ(claimed[0].s3Config, std::string("se\0aled", 7));
-    EXPECT_EQ(claimed[0].webhook, "http://example.com/");
-    EXPECT_EQ(complete(claimed[0].lease, bodies[i]), Fenced::accepted);
-    EXPECT_TRUE(find("j" + std::to_string(i))->output == bodies[i]);
+TEST_P(StorageSuite, AnInsertThatThrowsHasChangedNothing) {
+  submit("a");
+  const std::string before = describe(*find("a"));
+  JobSpec twin = spec("a", "other");
+  twin.webhook = "http://example.com/";
+  EXPECT_THROW((void)jobs().insert(twin, policy_, Idempotency{"k", "h"}), StorageError);
+  EXPECT_EQ(describe(*find("a")), before);
+  EXPECT_FALSE(find("a", "other"));
+  EXPECT_EQ(counts("other").inQueue, 0U);
+  EXPECT_TRUE(std::holds_alternative<Inserted>(jobs().insert(spec("b", "other"), policy_, Idempotency{"k", "h2"})))
+      << "no idempotency record was left";
+}
+
+TEST_P(StorageSuite, FindFinishedAnswersWholeJobs) {
+  const LeaseRef lease = bring("done", JobState::completed);
+  bring("cancelled", JobState::cancelled);
+  bring("late", JobState::timedOut);
+  bring("runs", JobState::inProgress);
+  const std::vector<JobKey> keys{{"ep", "runs"}, {"ep", "done"}, {"ep", "cancelled"}, {"ep", "late"}};
+  const auto finished = jobs().findFinished(keys);
+  ASSERT_EQ(finished.size(), 3U);
+  for (const Job& job : finished) EXPECT_EQ(describe(job), describe(*find(job.id)));
+  EXPECT_EQ(find("done")->attempt, lease.attempt);
+  EXPECT_EQ(find("done")->output, "{\"ok\":true}");
+  EXPECT_TRUE(jobs().findFinished({}).empty());
+}
+
+TEST_P(StorageSuite, CancelKeepsTheAttemptAndWhatWasHandedOutRemainsReadable) {
+  submit("a");
+  const LeaseRef lease = claimOne();
+  EXPECT_EQ(chunks().append(lease, {Chunk{"1", "", false}, Chunk{"2", "", false}}), Fenced::accepted);
+  EXPECT_EQ(chunks().take({"ep", "a"}, 1)->chunks.size(), 1U);
+  clock_.advance(Millis(250));
+  ASSERT_TRUE(std::holds_alternative<Cancelled>(jobs().cancel({"ep", "a"})));
+  const auto job = find("a");
+  EXPECT_EQ(job->attempt, lease.attempt);
+  EXPECT_EQ(*job->finishedAt - *job->startedAt, Millis(250));
+  EXPECT_EQ(job->workerId, "w0");
+  const auto page = chunks().take({"ep", "a"}, 100);
+  ASSERT_EQ(page->chunks.size(), 1U);
+  EXPECT_EQ(page->chunks[0].output, "2");
+  EXPECT_EQ(page->state, JobState::cancelled);
+  EXPECT_EQ(counts().failed + counts().completed + counts().retried, 0U);
+  EXPECT_EQ(counts().inProgress, 0U);
+}
+
+TEST_P(StorageSuite, RetryDiscardsChunksAndKeepsTheLog) {
+  submit("a");
+  const LeaseRef lease = claimOne();
+  EXPECT_EQ(chunks().append(lease, {Chunk{"1", "", false}}), Fenced::accepted);
+  EXPECT_EQ(taken("a").size(), 1U);
+  EXPECT_EQ(chunks().appendLog(lease, {LogLine{{}, LogLevel::error, "first run"}}), Fenced::accepted);
+  EXPECT_EQ(leases().progress(lease, "7"), Fenced::accepted);
+  EXPECT_EQ(leases().finish(lease, Failed{"no", "\"half\""}), Fenced::accepted);
+  ASSERT_TRUE(std::holds_alternative<Requeued>(jobs().requeue({"ep", "a"}, policy_)));
+  EXPECT_EQ(find("a")->output, "");
+  EXPECT_EQ(find("a")->progress, "");
+  EXPECT_TRUE(chunks().read({"ep", "a"}, 0, 100)->chunks.empty());
+  ASSERT_EQ(chunks().readLog({"ep", "a"})->size(), 1U);
+  const LeaseRef again = claimOne();
+  EXPECT_EQ(chunks().append(again, {Chunk{"2", "", false}}), Fenced::accepted);
+  ASSERT_EQ(taken("a").size(), 1U) << "the cursor starts again";
+}
+
+TEST_P(StorageSuite, ATimedOutJobCanBeRetriedAgainAndAgain) {
+  bring("a", JobState::timedOut);
+  for (std::uint32_t round = 1; round <= 3; ++round) {
+    ASSERT_TRUE(std::holds_alternative<Requeued>(jobs().requeue({"ep", "a"}, policy_)));
+    EXPECT_EQ(find("a")->retries, round);
+    EXPECT_EQ(find("a")->error, "");
+    (void)claimOne();
+    clock_.advance(Millis(5'001));
+    (void)sweep();
+    EXPECT_EQ(stateOf("a"), JobState::timedOut);
   }
+  EXPECT_EQ(counts().failed, 4U);
+  EXPECT_EQ(counts().retried, 3U);
+}
+
+TEST_P(StorageSuite, AListIsOfSubmissionsWhateverBecameOfThem) {
+  bring("first", JobState::failed);
+  clock_.advance(Millis(10));
+  bring("second", JobState::completed);
+  clock_.advance(Millis(10));
+  const LeaseRef third = bring("third", JobState::inProgress);
+  EXPECT_EQ(leases().progress(third, "1"), Fenced::accepted);
+  ASSERT_TRUE(std::holds_alternative<Requeued>(jobs().requeue({"ep", "first"}, policy_)));
+  const JobPage page = jobs().list({"ep", std::nullopt}, {0, 10});
+  ASSERT_EQ(page.jobs.size(), 3U);
+  EXPECT_EQ(page.jobs[0].id, "third");
+  EXPECT_EQ(page.jobs[1].id, "second");
+  EXPECT_EQ(page.jobs[2].id, "first") << "a retry is no new submission";
+  for (const Job& job : page.jobs) {
+    Job whole = *find(job.id);
+    whole.output.clear();
+    whole.progress.clear();
+    EXPECT_EQ(describe(job), describe(whole));
+  }
+  for (JobState state : kAllStates) {
+    const JobPage only = jobs().list({"ep", state}, {0, 10});
+    EXPECT_EQ(only.total, only.jobs.size());
+    for (const Job& job : only.jobs) EXPECT_EQ(job.state, state);
+  }
+  EXPECT_EQ(jobs().list({"ep", std::nullopt}, {3, 10}).total, 3U);
+  EXPECT_TRUE(jobs().list({"ep", std::nullopt}, {3, 10}).jobs.empty());
+}
+
+TEST_P(StorageSuite, AnExpiredJobIsNotListedNextToALivingOne) {
+  JobSpec brief = spec("brief");
+  brief.policy.ttl = Millis(10'000);
+  submit(std::move(brief));
+  submit("lives");
+  clock_.advance(Millis(10'000));
+  const JobPage page = jobs().list({"ep", JobState::inQueue}, {0, 10});
+  EXPECT_EQ(page.total, 1U);
+  ASSERT_EQ(page.jobs.size(), 1U);
+  EXPECT_EQ(page.jobs[0].id, "lives");
+  EXPECT_EQ(counts().inQueue, 1U);
+  EXPECT_EQ(claim(9).size(), 1U);
+  EXPECT_EQ(counts().inQueue, 0U);
+  sweepAll();
+  EXPECT_EQ(counts().inQueue, 0U);
+  EXPECT_EQ(counts().inProgress, 1U);
+}
+
+TEST_P(StorageSuite, ARemovedEndpointLeavesNothingBehind) {
+  const auto promised = [this](const JobId& id) { return jobs().insert(spec(id), policy_, Idempotency{"k", "h"}); };
+  ASSERT_TRUE(std::holds_alternative<Inserted>(promised("a")));
+  const LeaseRef lease = claimOne();
+  EXPECT_EQ(chunks().append(lease, {Chunk{"1", "", false}}), Fenced::accepted);
+  EXPECT_EQ(chunks().appendLog(lease, {LogLine{}}), Fenced::accepted);
+  bring("done", JobState::completed);
+  EXPECT_EQ(jobs().remove("ep", 1), 1U);
+  EXPECT_EQ(counts().completed, 1U) << "counters stay while a job is left";
+  EXPECT_EQ(jobs().remove("ep", 9), 1U);
+  EXPECT_EQ(jobs().remove("ep", 9), 0U);
+  EXPECT_EQ(counts().completed, 0U);
+  EXPECT_FALSE(chunks().take({"ep", "a"}, 100));
+  EXPECT_FALSE(chunks().readLog({"ep", "a"}));
+  EXPECT_EQ(complete(lease), Fenced::stale);
+  EXPECT_EQ(leases().renew(std::vector{lease}, Millis(1'000))[0], LeaseState::lost);
+  EXPECT_TRUE(std::holds_alternative<Inserted>(promised("new"))) << "its idempotency records are gone";
+  EXPECT_EQ(jobs().remove("never seen", 9), 0U);
 }
 
 }  // namespace jobq::testkit

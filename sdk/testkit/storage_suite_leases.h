@@ -1,4 +1,4 @@
-// Conformance: LeaseStore (lease_store.h), and what survives a restart.
+// Conformance: the verbs of a worker (lease_store.h).
 #pragma once
 
 #include "testkit/storage_suite.h"
@@ -80,50 +80,6 @@ TEST_P(StorageSuite, ReleaseKeepsThePlaceAndCountsNoLoss) {
   EXPECT_EQ(claimOne().job, "first");
 }
 
-TEST_P(StorageSuite, AJobThatRunsTooLongIsTimedOut) {
-  JobSpec job = spec("a");
-  job.policy.executionTimeout = Millis(5'000);
-  submit(std::move(job));
-  clock_.advance(Millis(60'000));
-  EXPECT_TRUE(sweep().finished.empty()) << "the timeout does not count in line";
-  const LeaseRef lease = claimOne();
-  clock_.advance(Millis(4'999));
-  EXPECT_TRUE(sweep().finished.empty());
-  clock_.advance(Millis(1));
-  const Swept swept = sweep();
-  EXPECT_EQ(swept.finished, (std::vector<JobKey>{{"ep", "a"}}));
-  EXPECT_EQ(swept.stopped, (std::vector{lease}));
-  EXPECT_EQ(stateOf("a"), JobState::timedOut);
-  EXPECT_NE(find("a")->error, "");
-  EXPECT_EQ(counts().failed, 1U);
-  EXPECT_EQ(complete(lease), Fenced::stale);
-}
-
-TEST_P(StorageSuite, ATimedLeaseEndsUnlessItIsRenewed) {
-  submit("a");
-  const LeaseRef lease = claimTimed(Millis(10'000));
-  clock_.advance(Millis(9'000));
-  EXPECT_EQ(storage_->leases().renew(std::vector{lease}, Millis(10'000))[0], LeaseState::held);
-  clock_.advance(Millis(9'000));
-  EXPECT_TRUE(sweep().stopped.empty());
-  clock_.advance(Millis(1'000));
-  const Swept swept = sweep();
-  EXPECT_EQ(swept.stopped, (std::vector{lease}));
-  EXPECT_EQ(swept.requeuedAt, (std::vector<EndpointId>{"ep"}));
-  EXPECT_EQ(stateOf("a"), JobState::inQueue);
-  EXPECT_EQ(storage_->leases().renew(std::vector{lease}, Millis(10'000))[0], LeaseState::lost);
-}
-
-TEST_P(StorageSuite, AProcessLeaseNeverEndsByTimeWhileTheProcessLives) {
-  JobSpec job = spec("a");
-  job.policy.executionTimeout = Millis(600'000);
-  submit(std::move(job));
-  const LeaseRef lease = claimOne();
-  clock_.advance(Millis(599'000));
-  EXPECT_TRUE(sweep().stopped.empty());
-  EXPECT_EQ(complete(lease), Fenced::accepted);
-}
-
 TEST_P(StorageSuite, RenewTellsCancelledFromLost) {
   submit("a");
   const LeaseRef lease = claimOne();
@@ -132,98 +88,132 @@ TEST_P(StorageSuite, RenewTellsCancelledFromLost) {
             (std::vector{LeaseState::cancelled, LeaseState::lost}));
 }
 
-TEST_P(StorageSuite, AJobWhoseWorkersAreLostFailsAtMaxAttempts) {
-  JobSpec job = spec("a");
-  job.maxAttempts = 3;
-  submit(std::move(job));
-  submit("behind");
-  const Instant queued = find("a")->queuedAt;
-  for (int loss = 1; loss <= 3; ++loss) {
-    const LeaseRef lease = claimTimed(Millis(1'000));
-    EXPECT_EQ(lease.job, "a") << "it keeps its place";
-    EXPECT_EQ(storage_->chunks().append(lease, {Chunk{"1", "", false}}), Fenced::accepted);
-    clock_.advance(Millis(1'000));
-    const Swept swept = sweep();
-    EXPECT_EQ(swept.stopped, (std::vector{lease}));
-    EXPECT_EQ(swept.finished.size(), loss == 3 ? 1U : 0U);
-    const auto now = find("a");
-    EXPECT_EQ(now->losses, static_cast<std::uint32_t>(loss));
-    EXPECT_EQ(now->retries, static_cast<std::uint32_t>(loss));
-    EXPECT_EQ(now->queuedAt, queued);
-    EXPECT_EQ(now->state, loss == 3 ? JobState::failed : JobState::inQueue);
-    if (loss < 3) {
-      EXPECT_TRUE(storage_->chunks().take({"ep", "a"}, 100)->chunks.empty());
-    }
-  }
-  EXPECT_NE(find("a")->error.find("3"), std::string::npos) << "it says how often";
-  EXPECT_EQ(counts().failed, 1U);
-  EXPECT_EQ(counts().retried, 3U);
-  (void)storage_->jobs().requeue({"ep", "a"}, policy_);
-  EXPECT_EQ(find("a")->losses, 0U);
-}
-
-TEST_P(StorageSuite, ASweepIsBounded) {
-  for (int i = 0; i < 5; ++i) {
-    JobSpec job = spec("j" + std::to_string(i));
-    job.policy.executionTimeout = Millis(5'000);
-    submit(std::move(job));
-  }
-  (void)claim(5);
-  clock_.advance(Millis(5'000));
-  Swept swept = storage_->leases().sweep(3);
-  EXPECT_EQ(swept.finished.size(), 3U);
-  EXPECT_TRUE(swept.more);
-  swept = storage_->leases().sweep(3);
-  EXPECT_EQ(swept.finished.size(), 2U);
-  EXPECT_FALSE(swept.more);
-}
-
 TEST_P(StorageSuite, CheckReturnsWhenAWriteIsPossible) { EXPECT_NO_THROW(storage_->check()); }
 
-TEST_P(StorageSuite, WhatWasAcknowledgedSurvivesAReopen) {
-  if (!GetParam().durable) GTEST_SKIP() << GetParam().name << " does not promise to keep anything";
-  bring("done", JobState::completed);
-  bring("failed", JobState::failed);
-  submit("first");
-  submit("second");
-  (void)storage_->jobs().insert(spec("once"), policy_, Idempotency{"k", "h"});
-  ASSERT_TRUE(std::holds_alternative<Stored>(storage_->records().create({"key", "id", "name", "{}", 0, {}})));
-  reopen();
-  EXPECT_EQ(find("done")->output, "{\"ok\":true}");
-  EXPECT_EQ(find("failed")->error, "no");
-  EXPECT_EQ(counts().completed, 1U);
-  EXPECT_EQ(counts().failed, 1U);
-  EXPECT_EQ(counts().inQueue, 3U);
-  EXPECT_TRUE(storage_->records().find("key", "id"));
-  EXPECT_TRUE(std::holds_alternative<Existing>(storage_->jobs().insert(spec("x"), policy_, Idempotency{"k", "h"})));
-  EXPECT_EQ(claimOne().job, "first");
-  submit("third");
-  EXPECT_EQ(claimOne().job, "second");
-  EXPECT_EQ(claimOne().job, "once");
-  EXPECT_EQ(claimOne().job, "third") << "arrivals go on where they were";
+TEST_P(StorageSuite, AClaimWithoutFreeWorkersOrWithoutJobsTakesNothing) {
+  EXPECT_TRUE(claim(3).empty()) << "an endpoint that was never seen";
+  submit("a");
+  EXPECT_TRUE(leases().claim({}, {"node", Holder::Kind::process, {}}).empty());
+  EXPECT_TRUE(claim(0).empty());
+  EXPECT_EQ(stateOf("a"), JobState::inQueue);
+  EXPECT_EQ(find("a")->attempt, 0U);
+  EXPECT_EQ(claim(5).size(), 1U);
+  EXPECT_TRUE(claim(5).empty());
 }
 
-TEST_P(StorageSuite, JobsOfADeadProcessAreCountedAndGoBackInLine) {
-  if (!GetParam().durable) GTEST_SKIP() << GetParam().name << " does not promise to keep anything";
+TEST_P(StorageSuite, ALowPriorityJobRunsWhenNoNormalJobWaits) {
+  JobSpec low = spec("low");
+  low.policy.lowPriority = true;
+  submit(std::move(low));
+  submit("a");
+  submit("b");
+  EXPECT_EQ(claimOne().job, "a");
+  EXPECT_EQ(claimOne().job, "b");
+  EXPECT_EQ(claimOne().job, "low");
+  EXPECT_TRUE(find("low")->lowPriority);
+}
+
+TEST_P(StorageSuite, AClaimSkipsWhatHasExpired) {
+  JobSpec brief = spec("brief");
+  brief.policy.ttl = Millis(10'000);
+  submit(std::move(brief));
+  submit("a");
+  clock_.advance(Millis(10'000));
+  const auto claimed = claim(9);
+  ASSERT_EQ(claimed.size(), 1U);
+  EXPECT_EQ(claimed[0].lease.job, "a");
+}
+
+TEST_P(StorageSuite, AReportIsTakenUntilASweepHasEndedTheAttempt) {
+  const LeaseRef late = bring("late", JobState::inProgress);
+  clock_.advance(Millis(5'001));
+  EXPECT_EQ(leases().progress(late, "1"), Fenced::accepted) << "it is still IN_PROGRESS under this attempt";
+  EXPECT_EQ(complete(late), Fenced::accepted);
+  EXPECT_EQ(stateOf("late"), JobState::completed);
+  submit("lost");
+  const LeaseRef lost = claimTimed(Millis(1'000));
+  clock_.advance(Millis(1'001));
+  EXPECT_EQ(complete(lost), Fenced::accepted);
+  const Swept swept = sweep();
+  EXPECT_TRUE(swept.stopped.empty());
+  EXPECT_TRUE(swept.finished.empty());
+  EXPECT_EQ(counts().completed, 2U);
+  EXPECT_EQ(counts().failed + counts().retried, 0U);
+}
+
+TEST_P(StorageSuite, RenewAnswersForEachInOrderAndCountsFromNow) {
+  submit("a");
+  submit("b");
+  const LeaseRef a = claimTimed(Millis(1'000));
+  const LeaseRef b = claimTimed(Millis(60'000));
+  EXPECT_EQ(complete(b), Fenced::accepted);
+  clock_.advance(Millis(900));
+  const std::vector<LeaseRef> asked{b, a, {"a", a.attempt + 1}, {"none", 1}, a};
+  EXPECT_EQ(leases().renew(asked, Millis(5'000)),
+            (std::vector{LeaseState::lost, LeaseState::held, LeaseState::lost, LeaseState::lost, LeaseState::held}));
+  EXPECT_TRUE(leases().renew({}, Millis(1)).empty());
+  clock_.advance(Millis(4'999));
+  EXPECT_TRUE(sweep().stopped.empty());
+  clock_.advance(Millis(2));
+  EXPECT_EQ(sweep().stopped, (std::vector{a}));
+}
+
+TEST_P(StorageSuite, ARenewedLeaseDoesNotProlongTheExecutionTimeout) {
   JobSpec job = spec("a");
-  job.maxAttempts = 2;
+  job.policy.executionTimeout = Millis(5'000);
   submit(std::move(job));
-  submit("behind");
+  const LeaseRef lease = claimTimed(Millis(3'000));
+  clock_.advance(Millis(2'500));
+  EXPECT_EQ(leases().renew(std::vector{lease}, Millis(600'000))[0], LeaseState::held);
+  clock_.advance(Millis(2'501));
+  (void)sweep();
+  EXPECT_EQ(stateOf("a"), JobState::timedOut);
+  EXPECT_EQ(leases().renew(std::vector{lease}, Millis(600'000))[0], LeaseState::lost);
+}
+
+TEST_P(StorageSuite, ProgressIsTheLastReportOfThisAttempt) {
+  submit("a");
   LeaseRef lease = claimOne();
-  reopen();
-  Swept swept = sweep();
-  EXPECT_EQ(swept.requeuedAt, (std::vector<EndpointId>{"ep"}));
-  EXPECT_EQ(find("a")->losses, 1U);
-  EXPECT_EQ(stateOf("a"), JobState::inQueue);
-  EXPECT_EQ(complete(lease), Fenced::stale);
+  EXPECT_EQ(leases().progress(lease, "1"), Fenced::accepted);
+  EXPECT_EQ(leases().progress(lease, "[2]"), Fenced::accepted);
+  EXPECT_EQ(find("a")->progress, "[2]");
+  (void)leases().release(std::vector{lease});
+  EXPECT_EQ(find("a")->progress, "");
   lease = claimOne();
-  EXPECT_EQ(lease.job, "a") << "with its old place";
-  reopen();
-  swept = sweep();
-  EXPECT_EQ(swept.finished, (std::vector<JobKey>{{"ep", "a"}}));
-  EXPECT_EQ(stateOf("a"), JobState::failed);
-  EXPECT_EQ(counts().inProgress, 0U);
-  EXPECT_EQ(counts().inQueue, 1U);
+  EXPECT_EQ(find("a")->progress, "");
+}
+
+TEST_P(StorageSuite, ReleaseSkipsTheStaleAndTheRepeated) {
+  submit("a");
+  submit("b");
+  submit("c");
+  const auto claimed = claim(3);
+  ASSERT_EQ(claimed.size(), 3U);
+  EXPECT_EQ(complete(claimed[1].lease), Fenced::accepted);
+  const std::vector<LeaseRef> refs{claimed[2].lease, claimed[1].lease, {"none", 1}, claimed[0].lease, claimed[0].lease};
+  EXPECT_EQ(leases().release(refs), 2U);
+  EXPECT_EQ(leases().release({}), 0U);
+  EXPECT_EQ(stateOf("b"), JobState::completed);
+  EXPECT_EQ(counts().inQueue, 2U);
+  EXPECT_EQ(claimOne().job, "a");
+  EXPECT_EQ(claimOne().job, "c");
+}
+
+TEST_P(StorageSuite, TheStartIsOfTheLastAttempt) {
+  submit("a");
+  const LeaseRef lease = claimOne();
+  const Instant first = clock_.now();
+  clock_.advance(Millis(100));
+  (void)leases().release(std::vector{lease});
+  EXPECT_EQ(find("a")->startedAt, first) << "the claim of the last attempt";
+  EXPECT_EQ(find("a")->workerId, "w0");
+  clock_.advance(Millis(100));
+  const auto again = claim(1);
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(again[0].startedAt, clock_.now());
+  EXPECT_EQ(again[0].submittedAt, first);
+  EXPECT_EQ(again[0].deadline, clock_.now() + Millis(600'000)) << "each attempt has its own time";
+  EXPECT_EQ(find("a")->startedAt, clock_.now());
 }
 
 }  // namespace jobq::testkit

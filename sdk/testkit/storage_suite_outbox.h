@@ -142,4 +142,173 @@ TEST_P(OutboxSuite, ASettledCallIsForgottenAfterADay) {
   EXPECT_TRUE(storage_->outbox().list("ep", "a", 9).empty());
 }
 
+TEST_P(OutboxSuite, ADeliveryHoldsTheJobAsItWasWhenItEnded) {
+  submit(hooked("a"));
+  clock_.advance(Millis(100));
+  const LeaseRef lease = claimOne();
+  clock_.advance(Millis(100));
+  EXPECT_EQ(leases().finish(lease, Failed{"bad luck", "[1.0]"}), Fenced::accepted);
+  const std::string ended = describe(*find("a"));
+  (void)jobs().setTtl({"ep", "a"}, Millis(1'000));
+  clock_.advance(Millis(1'000));
+  sweepAll();
+  EXPECT_FALSE(find("a"));
+  const auto owed = due();
+  ASSERT_EQ(owed.size(), 1U);
+  EXPECT_EQ(describe(owed[0].job), ended);
+  EXPECT_EQ(owed[0].state, DeliveryState::owed);
+  EXPECT_TRUE(owed[0].attempts.empty());
+}
+
+TEST_P(OutboxSuite, OnlyTheReportThatEndedTheJobOwesACall) {
+  submit(hooked("a"));
+  const LeaseRef lease = claimOne();
+  (void)leases().release(std::vector{lease});
+  EXPECT_EQ(complete(lease), Fenced::stale);
+  const LeaseRef again = claimOne();
+  EXPECT_EQ(complete(again), Fenced::accepted);
+  EXPECT_EQ(complete(again), Fenced::stale);
+  (void)jobs().cancel({"ep", "a"});
+  const auto owed = due();
+  ASSERT_EQ(owed.size(), 1U);
+  EXPECT_EQ(owed[0].id, "a." + std::to_string(again.attempt));
+}
+
+TEST_P(OutboxSuite, ALossThatGoesBackInLineOwesNothing) {
+  submit(hooked("a"));
+  (void)claimTimed(Millis(1'000));
+  clock_.advance(Millis(1'001));
+  (void)sweep();
+  EXPECT_EQ(stateOf("a"), JobState::inQueue);
+  EXPECT_TRUE(due().empty());
+}
+
+TEST_P(OutboxSuite, EachEndHasItsOwnId) {
+  submit(hooked("a"));
+  std::vector<std::string> ids;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(fail(claimOne(), std::to_string(i)), Fenced::accepted);
+    ids.push_back("a." + std::to_string(find("a")->attempt));
+    ASSERT_TRUE(std::holds_alternative<Requeued>(jobs().requeue({"ep", "a"}, policy_)));
+    clock_.advance(Millis(1));
+  }
+  (void)jobs().cancel({"ep", "a"});
+  ids.push_back("a." + std::to_string(find("a")->attempt));
+  const auto listed = outbox().list("ep", "a", 9);
+  ASSERT_EQ(listed.size(), 4U);
+  for (std::size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(listed[i].id, ids[i]) << "a job's, oldest first";
+  EXPECT_EQ(listed[1].job.error, "1");
+  EXPECT_EQ(listed[3].job.state, JobState::cancelled);
+  EXPECT_EQ(listed[0].url, "http://example.com/hook");
+  EXPECT_EQ(outbox().list("ep", "a", 2).size(), 2U);
+}
+
+TEST_P(OutboxSuite, DueCallsComeOldestFirstAndAreBounded) {
+  for (int i = 0; i < 12; ++i) {
+    const JobId id = "j" + std::to_string(i);
+    submit(hooked(id));
+    (void)jobs().cancel({"ep", id});
+    if (i % 2 == 0) clock_.advance(Millis(1));
+  }
+  std::vector<JobId> order;
+  for (int i = 0; i < 4; ++i) {
+    const auto some = outbox().claimDue(3, Millis(30'000));
+    EXPECT_EQ(some.size(), 3U);
+    for (const Delivery& delivery : some) order.push_back(delivery.job.id);
+  }
+  EXPECT_TRUE(due().empty());
+  ASSERT_EQ(order.size(), 12U);
+  for (int i = 0; i < 12; ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], "j" + std::to_string(i));
+  EXPECT_TRUE(outbox().claimDue(0, Millis(1)).empty());
+}
+
+TEST_P(OutboxSuite, ReplayIsForEveryState) {
+  submit(hooked("a"));
+  EXPECT_EQ(complete(claimOne()), Fenced::accepted);
+  for (DeliveryState state : {DeliveryState::delivered, DeliveryState::abandoned}) {
+    EXPECT_EQ(due().size(), 1U);
+    EXPECT_TRUE(outbox().settle("a.1", state));
+    EXPECT_EQ(outbox().list("ep", "a", 9).at(0).state, state);
+    EXPECT_TRUE(outbox().replay("a.1"));
+    EXPECT_EQ(outbox().list("ep", "a", 9).at(0).state, DeliveryState::owed);
+  }
+  EXPECT_EQ(due().size(), 1U);
+  EXPECT_TRUE(outbox().replay("a.1")) << "one that is hidden or waits is due at once";
+  EXPECT_EQ(due().size(), 1U);
+  EXPECT_TRUE(outbox().reschedule("a.1", Millis(60'000)));
+  EXPECT_TRUE(outbox().replay("a.1"));
+  EXPECT_EQ(due().size(), 1U);
+}
+
+TEST_P(OutboxSuite, AttemptsAreKeptOldestFirst) {
+  submit(hooked("a"));
+  EXPECT_EQ(complete(claimOne()), Fenced::accepted);
+  std::vector<Instant> times;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(
+        outbox().recordAttempt("a.1", {{}, 500 + i, Millis(i), "r" + std::to_string(i), std::string(1'024, 'b')}));
+    times.push_back(clock_.now());
+    clock_.advance(Millis(10'000));
+  }
+  EXPECT_TRUE(outbox().settle("a.1", DeliveryState::abandoned));
+  EXPECT_TRUE(outbox().recordAttempt("a.1", {})) << "the record outlives the debt";
+  const auto listed = outbox().list("ep", "a", 9);
+  ASSERT_EQ(listed.at(0).attempts.size(), 4U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(listed[0].attempts[i].status, 500 + static_cast<int>(i));
+    EXPECT_EQ(listed[0].attempts[i].at, times[i]);
+    EXPECT_EQ(listed[0].attempts[i].reply, std::string(1'024, 'b'));
+  }
+  EXPECT_EQ(outbox().list("ep", "", 9).at(0).attempts.size(), 4U);
+}
+
+TEST_P(OutboxSuite, AnOwedCallIsKeptHoweverLongItTakes) {
+  submit(hooked("a"));
+  EXPECT_EQ(complete(claimOne()), Fenced::accepted);
+  clock_.advance(kDeliveryRecordLife * 3);
+  sweepAll();
+  EXPECT_EQ(due().size(), 1U);
+  EXPECT_TRUE(outbox().settle("a.1", DeliveryState::delivered));
+  clock_.advance(Millis(80'000'000));
+  EXPECT_TRUE(outbox().replay("a.1"));
+  clock_.advance(Millis(80'000'000));
+  sweepAll();
+  EXPECT_EQ(due().size(), 1U) << "owed again";
+}
+
+TEST_P(OutboxSuite, AnEndpointsSettledCallsAreBoundedAndTheOldestGo) {
+  constexpr int kOver = 5;
+  const auto owe = [this](const JobId& id, const EndpointId& endpoint) {
+    JobSpec job = hooked(id);
+    job.endpoint = endpoint;
+    submit(std::move(job));
+    (void)jobs().cancel({endpoint, id});
+  };
+  const auto settle = [this](const JobId& id) {
+    EXPECT_TRUE(outbox().settle(id + ".0", DeliveryState::delivered)) << id;
+  };
+  for (int i = 0; i < kOver; ++i) owe("old" + std::to_string(i), "ep");
+  owe("elsewhere", "other");
+  clock_.advance(Millis(1));
+  constexpr int kThreads = 16;
+  constexpr int kNew = static_cast<int>(kMaxDeliveriesPerEndpoint);
+  race(kThreads, [&](int i) {
+    for (int n = i; n < kNew; n += kThreads) owe("new" + std::to_string(n), "ep");
+  });
+  sweepAll();
+  EXPECT_EQ(outbox().list("ep", "", 5'000).size(), static_cast<std::size_t>(kNew + kOver)) << "owed ones do not count";
+  for (int i = 0; i < kOver; ++i) settle("old" + std::to_string(i));
+  settle("elsewhere");
+  clock_.advance(Millis(1));
+  race(kThreads, [&](int i) {
+    for (int n = i; n < kNew; n += kThreads) settle("new" + std::to_string(n));
+  });
+  sweepAll();
+  const auto listed = outbox().list("ep", "", 5'000);
+  EXPECT_EQ(listed.size(), kMaxDeliveriesPerEndpoint);
+  for (const Delivery& delivery : listed) EXPECT_TRUE(delivery.job.id.starts_with("new")) << "the oldest go first";
+  EXPECT_EQ(outbox().list("other", "", 5'000).size(), 1U);
+  EXPECT_FALSE(outbox().replay("old0.0"));
+}
+
 }  // namespace jobq::testkit

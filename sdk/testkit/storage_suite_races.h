@@ -138,4 +138,152 @@ TEST_P(StorageSuite, RacingUpdatesOfARecordHaveOneWinner) {
   EXPECT_EQ(stored, 1);
 }
 
+TEST_P(StorageSuite, RacingSubmittersAndWorkersLoseNothing) {
+  constexpr int kEach = 40;
+  std::atomic<int> finished = 0;
+  race(kRacers, [&](int i) {
+    if (i % 2 == 0) {
+      for (int n = 0; n < kEach; ++n) submit("j" + std::to_string(i) + "-" + std::to_string(n));
+      return;
+    }
+    while (finished < kRacers / 2 * kEach) {
+      for (const ClaimedJob& job : claim(4)) {
+        if (complete(job.lease) == Fenced::accepted) ++finished;
+      }
+      std::this_thread::yield();
+    }
+  });
+  EXPECT_EQ(counts().completed, static_cast<std::uint64_t>(kRacers / 2 * kEach));
+  EXPECT_EQ(counts().inQueue + counts().inProgress, 0U);
+}
+
+TEST_P(StorageSuite, RacingClaimsCancelsAndFinishesEndEachJobOnce) {
+  constexpr int kJobs = 120;
+  for (int i = 0; i < kJobs; ++i) {
+    JobSpec job = spec("j" + std::to_string(i));
+    job.webhook = "http://example.com/";
+    submit(std::move(job));
+  }
+  std::atomic<int> cancelled = 0;
+  std::atomic<int> completed = 0;
+  race(kRacers, [&](int i) {
+    if (i % 2 == 0) {
+      for (auto jobs = claim(2); !jobs.empty(); jobs = claim(2)) {
+        for (const ClaimedJob& job : jobs) {
+          if (complete(job.lease) == Fenced::accepted) ++completed;
+        }
+      }
+      return;
+    }
+    for (int n = i; n < kJobs; n += 3) {
+      if (std::holds_alternative<Cancelled>(jobs().cancel({"ep", "j" + std::to_string(n)}))) ++cancelled;
+    }
+  });
+  EXPECT_EQ(completed + cancelled, kJobs);
+  EXPECT_EQ(jobs().list({"ep", JobState::cancelled}, {}).total, static_cast<std::size_t>(cancelled));
+  EXPECT_EQ(jobs().list({"ep", JobState::completed}, {}).total, static_cast<std::size_t>(completed));
+  EXPECT_EQ(outbox().list("ep", "", 1'000).size(), static_cast<std::size_t>(kJobs)) << "one call for each end";
+}
+
+TEST_P(StorageSuite, RacingRetriesPutAJobInLineOnce) {
+  bring("a", JobState::failed);
+  std::atomic<int> requeued = 0;
+  race(kRacers, [&](int) {
+    if (std::holds_alternative<Requeued>(jobs().requeue({"ep", "a"}, policy_))) ++requeued;
+  });
+  EXPECT_EQ(requeued, 1);
+  EXPECT_EQ(find("a")->retries, 1U);
+  EXPECT_EQ(claim(9).size(), 1U);
+}
+
+TEST_P(StorageSuite, RacingSweepsDoEachDutyOnce) {
+  constexpr int kJobs = 90;
+  for (int i = 0; i < kJobs; ++i) submit("j" + std::to_string(i));
+  ASSERT_EQ(claim(kJobs, "ep", {"node", Holder::Kind::timed, Millis(1'000)}).size(), static_cast<std::size_t>(kJobs));
+  clock_.advance(Millis(1'001));
+  Mutex mutex;
+  std::multiset<JobId> stopped;
+  race(kRacers, [&](int) {
+    for (bool more = true; more;) {
+      const Swept swept = leases().sweep(7);
+      more = swept.more;
+      Lock lock(mutex);
+      for (const LeaseRef& lease : swept.stopped) stopped.insert(lease.job);
+    }
+  });
+  EXPECT_EQ(stopped.size(), static_cast<std::size_t>(kJobs));
+  EXPECT_EQ(std::set<JobId>(stopped.begin(), stopped.end()).size(), static_cast<std::size_t>(kJobs));
+  EXPECT_EQ(counts().retried, static_cast<std::uint64_t>(kJobs));
+  EXPECT_EQ(counts().inQueue, static_cast<std::uint64_t>(kJobs));
+}
+
+TEST_P(StorageSuite, ChunksAreTakenOnceWhileTheyAppear) {
+  submit("a");
+  const LeaseRef lease = claimOne();
+  constexpr int kChunks = 150;
+  Mutex mutex;
+  std::multiset<std::string> got;
+  race(kRacers, [&](int i) {
+    if (i == 0) {
+      for (int n = 0; n < kChunks; n += 3) {
+        const auto chunk = [n](int k) { return Chunk{std::to_string(n + k), "", false}; };
+        EXPECT_EQ(chunks().append(lease, {chunk(0), chunk(1), chunk(2)}), Fenced::accepted);
+      }
+      EXPECT_EQ(complete(lease), Fenced::accepted);
+      return;
+    }
+    for (;;) {
+      const auto page = chunks().take({"ep", "a"}, 4);
+      ASSERT_TRUE(page);
+      {
+        Lock lock(mutex);
+        for (const Chunk& chunk : page->chunks) got.insert(chunk.output);
+      }
+      if (terminal(page->state) && !page->more) return;
+      std::this_thread::yield();
+    }
+  });
+  EXPECT_EQ(got.size(), static_cast<std::size_t>(kChunks));
+  EXPECT_EQ(std::set<std::string>(got.begin(), got.end()).size(), static_cast<std::size_t>(kChunks));
+}
+
+TEST_P(StorageSuite, RacingCouriersSettleACallOnce) {
+  JobSpec job = spec("a");
+  job.webhook = "http://example.com/";
+  submit(std::move(job));
+  (void)jobs().cancel({"ep", "a"});
+  std::atomic<int> settled = 0;
+  race(kRacers, [&](int i) {
+    if (outbox().settle("a.0", i % 2 == 0 ? DeliveryState::delivered : DeliveryState::abandoned)) ++settled;
+  });
+  EXPECT_EQ(settled, 1);
+}
+
+TEST_P(StorageSuite, RacingCreationsOfARecordHaveOneWinner) {
+  std::atomic<int> byId = 0;
+  std::atomic<int> byName = 0;
+  race(kRacers, [&](int i) {
+    const std::string own = std::to_string(i);
+    if (std::holds_alternative<Stored>(records().create({"key", "same", "name " + own, "{}", 0, {}}))) ++byId;
+    if (std::holds_alternative<Stored>(records().create({"template", own, "same", "{}", 0, {}}))) ++byName;
+  });
+  EXPECT_EQ(byId, 1);
+  EXPECT_EQ(byName, 1);
+  EXPECT_EQ(records().list("key").size(), 1U);
+  EXPECT_EQ(records().list("template").size(), 1U);
+}
+
+TEST_P(StorageSuite, RacingUpdatersEachWinARoundWhenTheyReadAgain) {
+  (void)records().create({"key", "k", "", "0", 0, {}});
+  race(kRacers, [&](int) {
+    for (int round = 0; round < 10;) {
+      Record now = *records().find("key", "k");
+      const auto version = now.version;
+      now.body = std::to_string(std::stoi(now.body) + 1);
+      if (std::holds_alternative<Stored>(records().update(std::move(now), version))) ++round;
+    }
+  });
+  EXPECT_EQ(records().find("key", "k")->body, std::to_string(10 * kRacers)) << "no update was lost";
+}
+
 }  // namespace jobq::testkit

@@ -6,6 +6,69 @@
 
 namespace jobq::testkit {
 
+inline constexpr Trigger kAllTriggers[] = {Trigger::claim,   Trigger::complete, Trigger::fail,
+                                           Trigger::timeOut, Trigger::cancel,   Trigger::retry,
+                                           Trigger::lose,    Trigger::loseLast, Trigger::release};
+
+class StateSuite : public StorageSuite {
+ protected:
+  /// A job in `state`, held by a timed lease of a minute if it runs; `maxAttempts` decides what a loss means.
+  void bringTimed(const JobId& id, JobState state, std::uint32_t maxAttempts) {
+    JobSpec job = spec(id);
+    job.policy.executionTimeout = Millis(300'000);
+    job.maxAttempts = maxAttempts;
+    submit(std::move(job));
+    if (state == JobState::inQueue) return;
+    const LeaseRef lease = claimTimed(Millis(60'000));
+    if (state == JobState::completed) (void)complete(lease);
+    if (state == JobState::failed) (void)fail(lease);
+    if (state == JobState::cancelled) (void)jobs().cancel({"ep", id});
+    if (state == JobState::timedOut) pull(id, Trigger::timeOut);
+    EXPECT_EQ(stateOf(id), state);
+  }
+
+  /// Asks for what `trigger` stands for, with the most tempting lease: the job's present attempt.
+  void pull(const JobId& id, Trigger trigger) {
+    const std::vector lease{LeaseRef{id, find(id)->attempt}};
+    switch (trigger) {
+      case Trigger::claim: (void)claim(9); return;
+      case Trigger::complete: (void)complete(lease[0]); return;
+      case Trigger::fail: (void)fail(lease[0]); return;
+      case Trigger::cancel: (void)jobs().cancel({"ep", id}); return;
+      case Trigger::retry: (void)jobs().requeue({"ep", id}, policy_); return;
+      case Trigger::release: (void)leases().release(lease); return;
+      case Trigger::timeOut:
+        (void)leases().renew(lease, Millis(600'000));
+        clock_.advance(Millis(300'001));
+        return sweepAll();
+      case Trigger::lose:
+      case Trigger::loseLast: clock_.advance(Millis(60'001)); return sweepAll();
+    }
+  }
+};
+
+TEST_P(StateSuite, EveryTriggerInEveryStateFollowsTheTable) {
+  int number = 0;
+  for (JobState from : kAllStates) {
+    for (Trigger trigger : kAllTriggers) {
+      const JobId id = "j" + std::to_string(number++);
+      bringTimed(id, from, trigger == Trigger::loseLast ? 1 : 9);
+      const std::string before = describe(*find(id));
+      pull(id, trigger);
+      const auto to = next(from, trigger);
+      const auto job = find(id);
+      ASSERT_TRUE(job) << id;
+      const std::string what = std::string(nameOf(from)) + ", trigger " + std::to_string(static_cast<int>(trigger));
+      EXPECT_EQ(job->state, to.value_or(from)) << what;
+      EXPECT_EQ(job->finishedAt.has_value(), terminal(job->state)) << what;
+      if (!to) {
+        EXPECT_EQ(describe(*job), before) << what;
+      }
+      while (jobs().remove("ep", 9) > 0) continue;
+    }
+  }
+}
+
 TEST_P(StorageSuite, CancelFollowsTheTableInEveryState) {
   for (JobState from : kAllStates) {
     const JobId id = "j" + std::to_string(static_cast<int>(from));
@@ -74,25 +137,30 @@ TEST_P(StorageSuite, AStaleAttemptChangesNothing) {
 }
 
 TEST_P(StorageSuite, AnotherEndpointsJobIsAbsentForEveryVerb) {
-  for (JobState state : {JobState::inQueue, JobState::failed}) {
+  for (JobState state : kAllStates) {
     const JobId id = "j" + std::to_string(static_cast<int>(state));
     bring(id, state);
     const JobKey key{"other", id};
+    const std::string before = describe(*find(id));
     EXPECT_FALSE(storage_->jobs().find(key));
     EXPECT_TRUE(storage_->jobs().findFinished(std::vector{key}).empty());
     EXPECT_TRUE(std::holds_alternative<Absent>(storage_->jobs().cancel(key)));
     EXPECT_TRUE(std::holds_alternative<Absent>(storage_->jobs().requeue(key, policy_)));
     EXPECT_FALSE(storage_->jobs().setTtl(key, Millis(5'000)));
+    EXPECT_EQ(jobs().list({"other", std::nullopt}, {}).total, 0U);
+    EXPECT_EQ(jobs().purgeQueued("other") + jobs().remove("other", 9), 0U);
+    EXPECT_EQ(counts("other").inQueue + counts("other").inProgress, 0U);
+    EXPECT_TRUE(claim(9, "other").empty());
     EXPECT_FALSE(storage_->chunks().take(key, 100));
     EXPECT_FALSE(storage_->chunks().read(key, 0, 100));
     EXPECT_FALSE(storage_->chunks().readLog(key));
-    EXPECT_EQ(stateOf(id), state);
+    EXPECT_EQ(describe(*find(id)), before);
     (void)storage_->jobs().purgeQueued("ep");
   }
 }
 
 TEST_P(StorageSuite, AnExpiredJobIsAbsentForEveryVerbBeforeItIsSwept) {
-  for (JobState state : {JobState::inQueue, JobState::inProgress, JobState::failed}) {
+  for (JobState state : kAllStates) {
     const JobId id = "j" + std::to_string(static_cast<int>(state));
     const JobKey key{"ep", id};
     const LeaseRef lease = bring(id, state);

@@ -18,11 +18,6 @@ StorageUnderTest storage(const std::string& name, bool durable) {
           durable};
 }
 
-const auto kStorages = testing::Values(storage("memory", false), storage("sqlite", true));
-
-std::string nameOfParam(const testing::TestParamInfo<StorageUnderTest>& info) { return info.param.name; }
-
-INSTANTIATE_TEST_SUITE_P(Every, StorageSuite, kStorages, nameOfParam);
-INSTANTIATE_TEST_SUITE_P(Every, OutboxSuite, kStorages, nameOfParam);
-
 }  // namespace
+
+JOBQ_STORAGE_CONFORMANCE(Every, testing::Values(storage("memory", false), storage("sqlite", true)));

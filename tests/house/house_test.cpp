@@ -174,6 +174,21 @@ TEST_F(HouseTest, ShutdownPutsUnfinishedJobsBackInLineUncounted) {
   EXPECT_EQ(job.field("retries"), "absent") << "a drain is no loss";
 }
 
+TEST_F(HouseTest, HigherPriorityRunsFirst) {
+  open("storage = memory\nendpoint.t.image = plugin/trial\nendpoint.t.workersMax = 1\n");
+  const std::string first = run("t", R"({"input":{"sleepMs":1500}})").field("id");
+  awaitState("t", first, "IN_PROGRESS");
+  const std::string low = run("t", R"({"input":{"sleepMs":1500},"policy":{"lowPriority":true}})").field("id");
+  const std::string plain = run("t", R"({"input":{"sleepMs":1500}})").field("id");
+  const std::string urgent = run("t", R"({"input":{"sleepMs":1500},"policy":{"priority":5}})").field("id");
+  for (const std::string& running : {first, urgent, plain, low}) {
+    awaitState("t", running, "IN_PROGRESS");
+    clock_.awaitWaiter(Millis(1'500), Millis(1'500));
+    clock_.advance(Millis(1'500));
+    awaitState("t", running, "COMPLETED");
+  }
+}
+
 TEST_F(HouseTest, AWaitingCallerIsAnsweredAtShutdown) {
   open(kTrial);
   Answer answer;

@@ -48,7 +48,7 @@ class Driver:
 
     def __init__(self, build, scratch):
         self.build = build
-        self.program = next(p for p in (build / "bin/run_handler", build / "run_handler") if p.exists())
+        self.program = next(p for p in (build / "tests/run_handler", build / "bin/run_handler", build / "run_handler") if p.exists())
         self.library = build / "plugins/libjobq_handler_image.so"
         self.scratch = scratch
 

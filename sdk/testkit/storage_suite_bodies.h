@@ -1,0 +1,60 @@
+// Conformance: callers' JSON text and sealed bytes are carried byte for byte (job.h).
+#pragma once
+
+#include "testkit/storage_suite.h"
+
+namespace jobq::testkit {
+
+TEST_P(StorageSuite, BodiesComeBackByteForByte) {
+  const std::string odd = "{ \"b\" : 1.0,\"a\":-0, \"n\":1234567890123456789012345, \"u\":\"\\u2028\xe2\x80\xa8\" }";
+  std::vector<std::string> bodies{odd, "{\"s\":\"" + std::string(1 << 20, 'x') + "\"}",
+                                  "{\"s\":\"" + std::string(20 << 20, 'y') + "\"}"};
+  for (std::size_t i = 0; i < bodies.size(); ++i) {
+    JobSpec job = spec("j" + std::to_string(i));
+    job.input = bodies[i];
+    job.s3Config = std::string("se\0aled", 7);
+    job.webhook = "http://example.com/";
+    submit(std::move(job));
+    auto claimed = claim(1);
+    ASSERT_EQ(claimed.size(), 1U);
+    EXPECT_TRUE(claimed[0].input == bodies[i]);
+    EXPECT_EQ(claimed[0].s3Config, std::string("se\0aled", 7));
+    EXPECT_EQ(claimed[0].webhook, "http://example.com/");
+    EXPECT_EQ(complete(claimed[0].lease, bodies[i]), Fenced::accepted);
+    EXPECT_TRUE(find("j" + std::to_string(i))->output == bodies[i]);
+  }
+}
+
+TEST_P(StorageSuite, BytesAreKeptInEveryFieldThatCarriesThem) {
+  const std::string odd = "{\"b\":1.0,\"a\":1e400,\"a\\u0041\":\"\\ud83d\\ude00 \\/ \xc3\xa9\\u0000\" , \"x\" :[ ]}";
+  const std::string sealed("\0\xff\xfe'\"\x01 sealed\0", 13);
+  JobSpec job = spec("a");
+  job.input = odd;
+  job.s3Config = sealed;
+  job.webhook = "http://example.com/?q=%27'\"";
+  submit(std::move(job));
+  const auto claimed = claim(1);
+  ASSERT_EQ(claimed.size(), 1U);
+  EXPECT_EQ(claimed[0].input, odd);
+  EXPECT_EQ(claimed[0].s3Config, sealed);
+  const LeaseRef lease = claimed[0].lease;
+  EXPECT_EQ(leases().progress(lease, odd), Fenced::accepted);
+  EXPECT_EQ(find("a")->progress, odd);
+  const std::string megabyte = "\"" + std::string(1 << 20, 'z') + "\"";
+  EXPECT_EQ(chunks().append(lease, {Chunk{odd, odd, false}, Chunk{megabyte, "", true}}), Fenced::accepted);
+  const auto got = taken("a");
+  ASSERT_EQ(got.size(), 1U) << "the second would not fit";
+  EXPECT_EQ(got[0].output, odd);
+  EXPECT_EQ(got[0].metrics, odd);
+  EXPECT_TRUE(taken("a").at(0).output == megabyte);
+  EXPECT_EQ(leases().finish(lease, Failed{odd, odd}), Fenced::accepted);
+  EXPECT_EQ(find("a")->error, odd);
+  EXPECT_EQ(find("a")->output, odd);
+  const auto owed = outbox().claimDue(1, Millis(1'000));
+  ASSERT_EQ(owed.size(), 1U);
+  EXPECT_EQ(owed[0].input, odd);
+  EXPECT_EQ(owed[0].job.output, odd);
+  EXPECT_EQ(owed[0].url, "http://example.com/?q=%27'\"");
+}
+
+}  // namespace jobq::testkit

@@ -1,0 +1,121 @@
+// Conformance: how long a job is there (job_store.h, setTtl; lease_store.h, finish).
+#pragma once
+
+#include "testkit/storage_suite.h"
+
+namespace jobq::testkit {
+
+TEST_P(StorageSuite, AJobExpiresAtTheEarlierOfTtlAndRetention) {
+  JobSpec job = spec("a");
+  job.retention = Millis(60'000);
+  submit(std::move(job));
+  clock_.advance(Millis(1'000));
+  EXPECT_EQ(complete(claimOne()), Fenced::accepted);
+  EXPECT_EQ(find("a")->expiresAt, clock_.now() + Millis(60'000));
+  clock_.advance(Millis(59'999));
+  EXPECT_TRUE(find("a"));
+  clock_.advance(Millis(1));
+  EXPECT_FALSE(find("a"));
+  JobSpec brief = spec("b");
+  brief.policy.ttl = Millis(10'000);
+  submit(std::move(brief));
+  const Instant submitted = clock_.now();
+  EXPECT_EQ(complete(claimOne()), Fenced::accepted);
+  EXPECT_EQ(find("b")->expiresAt, submitted + Millis(10'000));
+}
+
+TEST_P(StorageSuite, SetTtlHoldsThroughCompletionWithinItsBounds) {
+  submit("a");
+  const Instant submitted = clock_.now();
+  clock_.advance(Millis(5'000));
+  EXPECT_EQ(storage_->jobs().setTtl({"ep", "a"}, Millis(0)), clock_.now() + kTtlFloor);
+  EXPECT_EQ(storage_->jobs().setTtl({"ep", "a"}, Millis(999'999'999'999)), submitted + kTtlCeiling);
+  EXPECT_EQ(storage_->jobs().setTtl({"ep", "a"}, Millis(20'000)), clock_.now() + Millis(20'000));
+  const Instant pinned = clock_.now() + Millis(20'000);
+  EXPECT_EQ(fail(claimOne()), Fenced::accepted);
+  EXPECT_EQ(find("a")->expiresAt, pinned);
+  EXPECT_TRUE(std::holds_alternative<Requeued>(storage_->jobs().requeue({"ep", "a"}, policy_)));
+  EXPECT_EQ(find("a")->expiresAt, pinned);
+  EXPECT_FALSE(storage_->jobs().setTtl({"ep", "none"}, Millis(1)));
+}
+
+TEST_P(StorageSuite, EveryEndIsKeptForTheRetentionAlike) {
+  for (JobState state : {JobState::completed, JobState::failed, JobState::cancelled, JobState::timedOut}) {
+    const JobId id = "j" + std::to_string(static_cast<int>(state));
+    bring(id, state);
+    EXPECT_EQ(find(id)->expiresAt, *find(id)->finishedAt + Millis(1'800'000)) << nameOf(state);
+    EXPECT_EQ(find(id)->finishedAt, clock_.now()) << nameOf(state);
+  }
+}
+
+TEST_P(StorageSuite, TheLastLossIsKeptForTheRetentionToo) {
+  JobSpec job = spec("a");
+  job.maxAttempts = 1;
+  job.retention = Millis(60'000);
+  submit(std::move(job));
+  (void)claimTimed(Millis(1'000));
+  clock_.advance(Millis(1'001));
+  (void)sweep();
+  EXPECT_EQ(find("a")->expiresAt, clock_.now() + Millis(60'000));
+}
+
+TEST_P(StorageSuite, ARetryCountsTheTtlFromTheSubmissionAgain) {
+  JobSpec job = spec("a");
+  job.retention = Millis(60'000);
+  job.policy.ttl = Millis(200'000);
+  submit(std::move(job));
+  const Instant submitted = clock_.now();
+  clock_.advance(Millis(10'000));
+  EXPECT_EQ(fail(claimOne()), Fenced::accepted);
+  EXPECT_EQ(find("a")->expiresAt, clock_.now() + Millis(60'000));
+  ASSERT_TRUE(std::holds_alternative<Requeued>(jobs().requeue({"ep", "a"}, policy_)));
+  EXPECT_EQ(find("a")->expiresAt, submitted + Millis(200'000));
+  clock_.advance(Millis(180'000));
+  EXPECT_EQ(fail(claimOne()), Fenced::accepted);
+  EXPECT_EQ(find("a")->expiresAt, submitted + Millis(200'000)) << "the ttl comes first";
+}
+
+TEST_P(StorageSuite, SetTtlShortensOrLengthensInEveryState) {
+  for (JobState state : kAllStates) {
+    const JobId id = "j" + std::to_string(static_cast<int>(state));
+    bring(id, state);
+    const Instant longer = clock_.now() + Millis(90'000'000);
+    EXPECT_EQ(jobs().setTtl({"ep", id}, Millis(90'000'000)), longer) << nameOf(state);
+    EXPECT_EQ(find(id)->expiresAt, longer) << nameOf(state);
+    EXPECT_EQ(stateOf(id), state);
+    EXPECT_EQ(jobs().setTtl({"ep", id}, Millis(2'000)), clock_.now() + Millis(2'000)) << nameOf(state);
+    clock_.advance(Millis(1'999));
+    EXPECT_TRUE(find(id)) << nameOf(state);
+    clock_.advance(Millis(1));
+    EXPECT_FALSE(find(id)) << nameOf(state);
+    sweepAll();
+  }
+}
+
+TEST_P(StorageSuite, ATtlThatWasSetBoundsTheDeadlineOfALaterClaim) {
+  submit("a");
+  (void)jobs().setTtl({"ep", "a"}, Millis(3'000));
+  const auto claimed = claim(1);
+  ASSERT_EQ(claimed.size(), 1U);
+  EXPECT_EQ(claimed[0].deadline, clock_.now() + Millis(3'000));
+}
+
+TEST_P(StorageSuite, AJobExpiresWhileItRunsAndItsWorkerIsNamed) {
+  JobSpec job = spec("a");
+  job.policy.ttl = Millis(10'000);
+  job.webhook = "http://example.com/";
+  submit(std::move(job));
+  clock_.advance(Millis(9'000));
+  const LeaseRef lease = claimOne();
+  clock_.advance(Millis(1'000));
+  EXPECT_FALSE(find("a"));
+  EXPECT_EQ(complete(lease), Fenced::stale);
+  const Swept swept = sweep();
+  EXPECT_EQ(swept.stopped, (std::vector{lease}));
+  EXPECT_TRUE(swept.finished.empty()) << "it did not end, it is gone";
+  EXPECT_EQ(swept.removed, 1U);
+  EXPECT_EQ(counts().completed + counts().failed, 0U);
+  EXPECT_TRUE(outbox().claimDue(9, Millis(1'000)).empty());
+}
+
+}  // namespace jobq::testkit

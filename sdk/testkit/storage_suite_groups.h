@@ -1,0 +1,175 @@
+// Conformance: what a queue policy is told, and what is remembered for its groups (queue_policy.h).
+#pragma once
+
+#include "testkit/storage_suite.h"
+
+namespace jobq::testkit {
+
+TEST_P(StorageSuite, AGroupKeepsItsLastRankAndSeesTheLowestWaiting) {
+  const TakeTurns turns;
+  const auto put = [&](const JobId& id, const std::string& key) {
+    JobSpec job = spec(id);
+    job.apiKeyId = key;
+    (void)storage_->jobs().insert(std::move(job), turns, std::nullopt);
+  };
+  for (int i = 0; i < 3; ++i) put("noisy" + std::to_string(i), "noisy");
+  put("quiet0", "quiet");
+  std::vector<JobId> order;
+  for (const ClaimedJob& job : claim(9)) order.push_back(job.lease.job);
+  EXPECT_EQ(order, (std::vector<JobId>{"noisy0", "quiet0", "noisy1", "noisy2"}));
+  put("noisy3", "noisy");  // nothing waits: its own last rank alone counts
+  put("other", "other");   // joins at the lowest that waits, after noisy3 by arrival
+  order.clear();
+  for (const ClaimedJob& job : claim(9)) order.push_back(job.lease.job);
+  EXPECT_EQ(order, (std::vector<JobId>{"noisy3", "other"}));
+}
+
+/// Answers what it is told to, and remembers what it was asked: for tests only, a policy remembers nothing.
+class RecordingPolicy final : public QueuePolicy {
+ public:
+  struct Asked {
+    JobSpec job;
+    Instant now{};
+    GroupState state;
+  };
+
+  std::string group(const JobSpec& job) const override { return job.apiKeyId; }
+  std::int64_t rank(const JobSpec& job, Instant now, const GroupState& state) const override {
+    Lock lock(mutex_);
+    asked_.push_back({job, now, state});
+    return job.policy.priority;
+  }
+  Asked last() const {
+    Lock lock(mutex_);
+    return asked_.empty() ? Asked{} : asked_.back();
+  }
+
+ private:
+  mutable Mutex mutex_;
+  mutable std::vector<Asked> asked_ JOBQ_GUARDED_BY(mutex_);
+};
+
+class GroupSuite : public StorageSuite {
+ protected:
+  void put(const JobId& id, const std::string& group, int rank, bool low = false, const EndpointId& endpoint = "ep") {
+    JobSpec job = spec(id, endpoint);
+    job.apiKeyId = group;
+    job.policy.priority = rank;
+    job.policy.lowPriority = low;
+    ASSERT_TRUE(std::holds_alternative<Inserted>(jobs().insert(std::move(job), recording_, std::nullopt)));
+  }
+  GroupState told() const { return recording_.last().state; }
+
+  RecordingPolicy recording_;
+};
+
+TEST_P(GroupSuite, APolicyIsAskedAboutTheWholeJobAtTheStoresTime) {
+  JobSpec job = spec("a");
+  job.webhook = "http://example.com/";
+  job.policy.priority = -7;
+  ASSERT_TRUE(std::holds_alternative<Inserted>(jobs().insert(job, recording_, std::nullopt)));
+  EXPECT_EQ(recording_.last().now, clock_.now());
+  EXPECT_EQ(recording_.last().job.id, "a");
+  EXPECT_EQ(fail(claimOne()), Fenced::accepted);
+  clock_.advance(Millis(1'234));
+  ASSERT_TRUE(std::holds_alternative<Requeued>(jobs().requeue({"ep", "a"}, recording_)));
+  const auto asked = recording_.last();
+  EXPECT_EQ(asked.now, clock_.now()) << "a retry is asked about anew";
+  EXPECT_EQ(asked.job.endpoint, "ep");
+  EXPECT_EQ(asked.job.apiKeyId, "key");
+  EXPECT_EQ(asked.job.input, job.input);
+  EXPECT_EQ(asked.job.webhook, job.webhook);
+  EXPECT_EQ(asked.job.policy.priority, -7);
+  EXPECT_EQ(asked.job.policy.ttl, job.policy.ttl);
+  EXPECT_EQ(asked.job.retention, job.retention);
+  EXPECT_EQ(asked.job.maxAttempts, job.maxAttempts);
+}
+
+TEST_P(GroupSuite, AGroupIsToldItsOwnLastRankAtItsOwnEndpoint) {
+  put("a", "red", 5);
+  EXPECT_FALSE(told().lastRank);
+  EXPECT_FALSE(told().lowestWaiting);
+  put("b", "blue", 9);
+  EXPECT_FALSE(told().lastRank);
+  EXPECT_EQ(told().lowestWaiting, 5);
+  put("c", "red", 3);
+  EXPECT_EQ(told().lastRank, 5);
+  put("d", "red", 4);
+  EXPECT_EQ(told().lastRank, 3) << "given last, not the highest";
+  EXPECT_EQ(told().lowestWaiting, 3);
+  put("e", "red", 1, false, "other");
+  EXPECT_FALSE(told().lastRank) << "another endpoint's";
+  EXPECT_FALSE(told().lowestWaiting);
+}
+
+TEST_P(GroupSuite, TheLowestWaitingRankIsOfWhatWaitsNow) {
+  put("a", "red", 2);
+  put("low", "red", -3, true);
+  put("b", "red", 4);
+  EXPECT_EQ(told().lowestWaiting, -3) << "in either class";
+  (void)jobs().cancel({"ep", "low"});
+  put("c", "red", 6);
+  EXPECT_EQ(told().lowestWaiting, 2);
+  EXPECT_EQ(claimOne().job, "a");
+  put("d", "red", 8);
+  EXPECT_EQ(told().lowestWaiting, 4);
+  (void)jobs().purgeQueued("ep");
+  put("e", "red", 9);
+  EXPECT_FALSE(told().lowestWaiting);
+  EXPECT_EQ(told().lastRank, 8) << "a group's last rank outlives its jobs";
+}
+
+TEST_P(GroupSuite, AnExpiredJobWaitsNoMore) {
+  put("a", "red", 2);
+  (void)jobs().setTtl({"ep", "a"}, Millis(1'000));
+  clock_.advance(Millis(1'000));
+  put("b", "red", 7);
+  EXPECT_FALSE(told().lowestWaiting);
+}
+
+TEST_P(GroupSuite, ARetryIsRankedAmongItsGroup) {
+  put("a", "red", 2);
+  EXPECT_EQ(fail(claimOne()), Fenced::accepted);
+  put("b", "red", 6);
+  ASSERT_TRUE(std::holds_alternative<Requeued>(jobs().requeue({"ep", "a"}, recording_)));
+  EXPECT_EQ(told().lastRank, 6);
+  EXPECT_EQ(told().lowestWaiting, 6);
+  put("c", "red", 8);
+  EXPECT_EQ(told().lastRank, 2) << "the retry's rank was remembered";
+  EXPECT_EQ(claimOne().job, "a") << "its rank, not its arrival, decides";
+}
+
+TEST_P(GroupSuite, NothingIsKeptForAnEmptyGroup) {
+  put("a", "", 5);
+  put("b", "", 6);
+  EXPECT_FALSE(told().lastRank);
+}
+
+TEST_P(GroupSuite, ALossAndAReleaseKeepTheRank) {
+  put("a", "red", 2);
+  put("b", "red", 2);
+  (void)claimTimed(Millis(1'000));
+  clock_.advance(Millis(1'001));
+  (void)sweep();
+  put("c", "red", 1);
+  put("d", "red", 3);
+  const auto order = claim(9);
+  ASSERT_EQ(order.size(), 4U);
+  EXPECT_EQ(order[0].lease.job, "c");
+  EXPECT_EQ(order[1].lease.job, "a");
+  EXPECT_EQ(order[2].lease.job, "b");
+  EXPECT_EQ(leases().release(std::vector{order[2].lease, order[1].lease}), 2U);
+  const auto again = claim(9);
+  ASSERT_EQ(again.size(), 2U);
+  EXPECT_EQ(again[0].lease.job, "a");
+  EXPECT_EQ(again[1].lease.job, "b");
+}
+
+TEST_P(GroupSuite, ARemovedEndpointForgetsItsGroups) {
+  put("a", "red", 5);
+  while (jobs().remove("ep", 9) > 0) continue;
+  put("b", "red", 5);
+  EXPECT_FALSE(told().lastRank);
+}
+
+}  // namespace jobq::testkit

@@ -1,0 +1,83 @@
+// Conformance: a caller's promise that two requests are the same (job_store.h, Idempotency).
+#pragma once
+
+#include "testkit/storage_suite.h"
+
+namespace jobq::testkit {
+
+TEST_P(StorageSuite, AnIdempotencyKeyGivesTheFirstJobForADay) {
+  const auto insert = [this](const JobId& id, const std::string& hash, const std::string& apiKey = "key",
+                             const EndpointId& endpoint = "ep") {
+    JobSpec job = spec(id, endpoint);
+    job.apiKeyId = apiKey;
+    job.policy.ttl = Millis(10'000);
+    return storage_->jobs().insert(std::move(job), policy_, Idempotency{"once", hash});
+  };
+  EXPECT_TRUE(std::holds_alternative<Inserted>(insert("a", "h1")));
+  const InsertResult again = insert("b", "h1");
+  ASSERT_TRUE(std::holds_alternative<Existing>(again));
+  EXPECT_EQ(std::get<Existing>(again).id, "a");
+  EXPECT_FALSE(find("b"));
+  EXPECT_TRUE(std::holds_alternative<OtherBody>(insert("c", "h2")));
+  EXPECT_TRUE(std::holds_alternative<Inserted>(insert("d", "h1", "other key")));
+  EXPECT_TRUE(std::holds_alternative<Inserted>(insert("e", "h1", "key", "other")));
+  clock_.advance(kIdempotencyLife - Millis(1));
+  (void)sweep();
+  EXPECT_FALSE(find("a")) << "the record outlives the job";
+  EXPECT_TRUE(std::holds_alternative<Existing>(insert("f", "h1")));
+  clock_.advance(Millis(1));
+  EXPECT_TRUE(std::holds_alternative<Inserted>(insert("g", "h2")));
+}
+
+TEST_P(StorageSuite, AnIdempotencyRecordOutlivesPurgeCancelAndExpiry) {
+  const auto insert = [this](const JobId& id, const std::string& key) {
+    JobSpec job = spec(id);
+    job.policy.ttl = Millis(10'000);
+    return jobs().insert(std::move(job), policy_, Idempotency{key, "h"});
+  };
+  EXPECT_TRUE(std::holds_alternative<Inserted>(insert("purged", "k1")));
+  EXPECT_EQ(jobs().purgeQueued("ep"), 1U);
+  EXPECT_TRUE(std::holds_alternative<Inserted>(insert("cancelled", "k2")));
+  (void)jobs().cancel({"ep", "cancelled"});
+  EXPECT_TRUE(std::holds_alternative<Inserted>(insert("expired", "k3")));
+  clock_.advance(Millis(10'000));
+  sweepAll();
+  for (const auto& [key, id] : {std::pair("k1", "purged"), std::pair("k2", "cancelled"), std::pair("k3", "expired")}) {
+    const auto result = insert(std::string("new ") + key, key);
+    ASSERT_TRUE(std::holds_alternative<Existing>(result)) << key;
+    EXPECT_EQ(std::get<Existing>(result).id, id);
+  }
+  EXPECT_EQ(counts().inQueue, 0U);
+}
+
+TEST_P(StorageSuite, ASecondRequestNeitherRenewsNorReplacesThePromise) {
+  const auto insert = [this](const JobId& id, const std::string& hash) {
+    return jobs().insert(spec(id), policy_, Idempotency{"k", hash});
+  };
+  EXPECT_TRUE(std::holds_alternative<Inserted>(insert("a", "h1")));
+  clock_.advance(Millis(80'000'000));
+  EXPECT_TRUE(std::holds_alternative<OtherBody>(insert("b", "h2")));
+  EXPECT_TRUE(std::holds_alternative<Existing>(insert("c", "h1")));
+  clock_.advance(Millis(6'400'001));
+  EXPECT_TRUE(std::holds_alternative<Inserted>(insert("d", "h2"))) << "a day after the first";
+  const auto now = insert("e", "h2");
+  ASSERT_TRUE(std::holds_alternative<Existing>(now));
+  EXPECT_EQ(std::get<Existing>(now).id, "d");
+  sweepAll();
+  EXPECT_TRUE(std::holds_alternative<Existing>(insert("f", "h2"))) << "sweeping the old record leaves the new one";
+}
+
+TEST_P(StorageSuite, KeysThatLookAlikeAreDifferent) {
+  const auto insert = [this](const JobId& id, const std::string& apiKey, const std::string& key) {
+    JobSpec job = spec(id);
+    job.apiKeyId = apiKey;
+    return jobs().insert(std::move(job), policy_, Idempotency{key, "h"});
+  };
+  EXPECT_TRUE(std::holds_alternative<Inserted>(insert("a", "ab", "c")));
+  EXPECT_TRUE(std::holds_alternative<Inserted>(insert("b", "a", "bc")));
+  EXPECT_TRUE(std::holds_alternative<Inserted>(insert("c", "ab", "C")));
+  EXPECT_TRUE(std::holds_alternative<Inserted>(insert("d", "ab", "c ")));
+  EXPECT_TRUE(std::holds_alternative<Existing>(insert("e", "ab", "c")));
+}
+
+}  // namespace jobq::testkit

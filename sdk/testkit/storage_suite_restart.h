@@ -1,0 +1,246 @@
+// Conformance: what a durable storage keeps through a close, and through the death of its process.
+#pragma once
+
+#include "testkit/storage_suite.h"
+
+namespace jobq::testkit {
+
+/// Asks durable backends only.
+class RestartSuite : public StorageSuite {
+ protected:
+  void SetUp() override {
+    if (!GetParam().durable) GTEST_SKIP() << GetParam().name << " does not promise to keep anything";
+    StorageSuite::SetUp();
+  }
+};
+
+TEST_P(RestartSuite, WhatWasAcknowledgedSurvivesAReopen) {
+  bring("done", JobState::completed);
+  bring("failed", JobState::failed);
+  submit("first");
+  submit("second");
+  (void)storage_->jobs().insert(spec("once"), policy_, Idempotency{"k", "h"});
+  ASSERT_TRUE(std::holds_alternative<Stored>(storage_->records().create({"key", "id", "name", "{}", 0, {}})));
+  reopen();
+  EXPECT_EQ(find("done")->output, "{\"ok\":true}");
+  EXPECT_EQ(find("failed")->error, "no");
+  EXPECT_EQ(counts().completed, 1U);
+  EXPECT_EQ(counts().failed, 1U);
+  EXPECT_EQ(counts().inQueue, 3U);
+  EXPECT_TRUE(storage_->records().find("key", "id"));
+  EXPECT_TRUE(std::holds_alternative<Existing>(storage_->jobs().insert(spec("x"), policy_, Idempotency{"k", "h"})));
+  EXPECT_EQ(claimOne().job, "first");
+  submit("third");
+  EXPECT_EQ(claimOne().job, "second");
+  EXPECT_EQ(claimOne().job, "once");
+  EXPECT_EQ(claimOne().job, "third") << "arrivals go on where they were";
+}
+
+TEST_P(RestartSuite, JobsOfAClosedStorageAreCountedAndGoBackInLine) {
+  if (GetParam().shared) GTEST_SKIP() << GetParam().name << " is shared: a process lease is timed there";
+  JobSpec job = spec("a");
+  job.maxAttempts = 2;
+  submit(std::move(job));
+  submit("behind");
+  LeaseRef lease = claimOne();
+  reopen();
+  Swept swept = sweep();
+  EXPECT_EQ(swept.requeuedAt, (std::vector<EndpointId>{"ep"}));
+  EXPECT_EQ(find("a")->losses, 1U);
+  EXPECT_EQ(stateOf("a"), JobState::inQueue);
+  EXPECT_EQ(complete(lease), Fenced::stale);
+  lease = claimOne();
+  EXPECT_EQ(lease.job, "a") << "with its old place";
+  reopen();
+  swept = sweep();
+  EXPECT_EQ(swept.finished, (std::vector<JobKey>{{"ep", "a"}}));
+  EXPECT_EQ(stateOf("a"), JobState::failed);
+  EXPECT_EQ(counts().inProgress, 0U);
+  EXPECT_EQ(counts().inQueue, 1U);
+}
+
+TEST_P(RestartSuite, JobsOfADeadProcessAreCountedAndGoBackInLine) {
+  if (GetParam().shared) GTEST_SKIP() << GetParam().name << " is shared: a process lease is timed there";
+  inAProcessThatDies([this] {
+    JobSpec last = spec("last");
+    last.maxAttempts = 1;
+    last.webhook = "http://example.com/";
+    submit(std::move(last));
+    submit("a");
+    submit("behind");
+    const auto claimed = claim(2);
+    ASSERT_EQ(claimed.size(), 2U);
+    EXPECT_EQ(chunks().append(claimed[1].lease, {Chunk{"1", "", false}}), Fenced::accepted);
+    EXPECT_EQ(leases().progress(claimed[1].lease, "1"), Fenced::accepted);
+  });
+  const LeaseRef before{"a", find("a")->attempt};
+  const Swept swept = sweep();
+  EXPECT_EQ(swept.finished, (std::vector<JobKey>{{"ep", "last"}}));
+  EXPECT_EQ(swept.requeuedAt, (std::vector<EndpointId>{"ep"}));
+  EXPECT_EQ(stateOf("last"), JobState::failed);
+  EXPECT_NE(find("last")->error.find("1"), std::string::npos);
+  EXPECT_EQ(outbox().claimDue(9, Millis(1'000)).size(), 1U);
+  const auto job = find("a");
+  EXPECT_EQ(job->state, JobState::inQueue);
+  EXPECT_EQ(job->losses, 1U);
+  EXPECT_EQ(job->progress, "");
+  EXPECT_TRUE(taken("a").empty());
+  EXPECT_EQ(complete(before), Fenced::stale);
+  EXPECT_EQ(counts().inProgress, 0U);
+  EXPECT_EQ(counts().inQueue, 2U);
+  EXPECT_EQ(counts().failed, 1U);
+  EXPECT_EQ(counts().retried, 2U);
+  EXPECT_EQ(claimOne().job, "a") << "with its old place";
+}
+
+TEST_P(RestartSuite, WhatWasAcknowledgedSurvivesTheDeathOfTheProcess) {
+  inAProcessThatDies([this] {
+    bring("done", JobState::completed);
+    ASSERT_TRUE(std::holds_alternative<Inserted>(jobs().insert(spec("waits"), policy_, Idempotency{"k", "h"})));
+    ASSERT_TRUE(std::holds_alternative<Stored>(records().create({"key", "id", "", "{}", 0, {}})));
+  });
+  EXPECT_EQ(find("done")->output, "{\"ok\":true}");
+  EXPECT_EQ(stateOf("waits"), JobState::inQueue);
+  EXPECT_TRUE(std::holds_alternative<Existing>(jobs().insert(spec("b"), policy_, Idempotency{"k", "h"})));
+  EXPECT_TRUE(records().find("key", "id"));
+  EXPECT_EQ(counts().completed, 1U);
+  EXPECT_EQ(counts().inQueue, 1U);
+}
+
+TEST_P(RestartSuite, ATimedLeaseOutlivesTheProcessThatGaveIt) {
+  submit("a");
+  submit("b");
+  const LeaseRef a = claimTimed(Millis(10'000));
+  const LeaseRef b = claimTimed(Millis(10'000));
+  reopen();
+  EXPECT_TRUE(sweep().stopped.empty());
+  EXPECT_EQ(leases().renew(std::vector{a}, Millis(20'000))[0], LeaseState::held);
+  EXPECT_EQ(complete(a), Fenced::accepted);
+  clock_.advance(Millis(10'001));
+  EXPECT_EQ(sweep().stopped, (std::vector{b})) << "its end was kept too";
+}
+
+TEST_P(RestartSuite, AJobIsTheSameAfterAReopen) {
+  for (JobState state : kAllStates) {
+    if (state == JobState::inProgress) continue;
+    const JobId id = "j" + std::to_string(static_cast<int>(state));
+    bring(id, state);
+    clock_.advance(Millis(1'000));
+  }
+  JobSpec low = spec("low");
+  low.policy.lowPriority = true;
+  submit(std::move(low));
+  (void)jobs().setTtl({"ep", "low"}, Millis(77'000));
+  std::vector<std::string> before;
+  for (const Job& job : jobs().list({"ep", std::nullopt}, {0, 50}).jobs) before.push_back(describe(*find(job.id)));
+  EXPECT_EQ(before.size(), 6U);
+  const EndpointCounts counted = counts();
+  reopen();
+  std::vector<std::string> after;
+  for (const Job& job : jobs().list({"ep", std::nullopt}, {0, 50}).jobs) after.push_back(describe(*find(job.id)));
+  EXPECT_EQ(before, after);
+  EXPECT_EQ(counts().inQueue, counted.inQueue);
+  EXPECT_EQ(counts().inQueueLow, counted.inQueueLow);
+  EXPECT_EQ(counts().completed, counted.completed);
+  EXPECT_EQ(counts().failed, counted.failed);
+  EXPECT_EQ(counts().retried, counted.retried);
+  const Instant expiry = find("low")->expiresAt;
+  (void)jobs().cancel({"ep", "low"});
+  EXPECT_EQ(find("low")->expiresAt, expiry) << "a ttl that was set stays set";
+}
+
+TEST_P(RestartSuite, AStreamGoesOnWhereItWas) {
+  submit("a");
+  const LeaseRef lease = claimTimed(Millis(600'000));
+  EXPECT_EQ(chunks().append(lease, {Chunk{"1", "{}", true}, Chunk{"2", "", false}}), Fenced::accepted);
+  EXPECT_EQ(chunks().take({"ep", "a"}, 1)->chunks.size(), 1U);
+  EXPECT_EQ(chunks().appendLog(lease, {LogLine{{}, LogLevel::warning, "line"}}), Fenced::accepted);
+  EXPECT_EQ(leases().progress(lease, "{\"p\":1.0}"), Fenced::accepted);
+  reopen();
+  EXPECT_EQ(find("a")->progress, "{\"p\":1.0}");
+  EXPECT_EQ(chunks().append(lease, {Chunk{"3", "", false}}), Fenced::accepted);
+  const auto page = chunks().take({"ep", "a"}, 100);
+  ASSERT_EQ(page->chunks.size(), 2U);
+  EXPECT_EQ(page->chunks[0].output, "2");
+  EXPECT_EQ(page->chunks[1].output, "3");
+  EXPECT_EQ(page->next, 3U);
+  const auto all = chunks().read({"ep", "a"}, 0, 100);
+  ASSERT_EQ(all->chunks.size(), 3U);
+  EXPECT_TRUE(all->chunks[0].partial);
+  EXPECT_EQ(all->chunks[0].metrics, "{}");
+  ASSERT_EQ(chunks().readLog({"ep", "a"})->size(), 1U);
+  EXPECT_EQ(chunks().readLog({"ep", "a"})->at(0).level, LogLevel::warning);
+}
+
+TEST_P(RestartSuite, WhatIsOwedIsStillOwed) {
+  for (const JobId id : {"owed", "hidden", "settled"}) {
+    JobSpec job = spec(id);
+    job.webhook = "http://example.com/";
+    submit(std::move(job));
+    EXPECT_EQ(complete(claimOne(), "\"of " + id + "\""), Fenced::accepted);
+    clock_.advance(Millis(1));
+  }
+  EXPECT_TRUE(outbox().recordAttempt("owed.1", {{}, 503, Millis(7), "busy", "later"}));
+  EXPECT_TRUE(outbox().reschedule("hidden.1", Millis(60'000)));
+  EXPECT_TRUE(outbox().settle("settled.1", DeliveryState::delivered));
+  reopen();
+  auto due = outbox().claimDue(9, Millis(1'000));
+  ASSERT_EQ(due.size(), 1U);
+  EXPECT_EQ(due[0].id, "owed.1");
+  EXPECT_EQ(due[0].job.output, "\"of owed\"");
+  EXPECT_EQ(due[0].input, "{\"n\":1.0}");
+  ASSERT_EQ(due[0].attempts.size(), 1U);
+  EXPECT_EQ(due[0].attempts[0].reason, "busy");
+  EXPECT_TRUE(outbox().settle("owed.1", DeliveryState::abandoned));
+  clock_.advance(Millis(60'001));
+  due = outbox().claimDue(9, Millis(1'000));
+  ASSERT_EQ(due.size(), 1U);
+  EXPECT_EQ(due[0].id, "hidden.1");
+  EXPECT_EQ(outbox().list("ep", "", 9).size(), 3U);
+}
+
+TEST_P(RestartSuite, GroupsAndLineAreKept) {
+  const TakeTurns turns;
+  const auto put = [&](const JobId& id, const std::string& group) {
+    JobSpec job = spec(id);
+    job.apiKeyId = group;
+    ASSERT_TRUE(std::holds_alternative<Inserted>(jobs().insert(std::move(job), turns, std::nullopt)));
+  };
+  for (int i = 0; i < 3; ++i) put("noisy" + std::to_string(i), "noisy");
+  reopen();
+  put("quiet0", "quiet");
+  put("noisy3", "noisy");
+  put("quiet1", "quiet");
+  std::vector<JobId> order;
+  for (const ClaimedJob& job : claim(9)) order.push_back(job.lease.job);
+  EXPECT_EQ(order, (std::vector<JobId>{"noisy0", "quiet0", "noisy1", "quiet1", "noisy2", "noisy3"}));
+}
+
+TEST_P(RestartSuite, VersionsOfRecordsAreNotUsedAgain) {
+  (void)records().create({"key", "k1", "one", "{}", 0, {}});
+  const auto version = std::get<Stored>(records().create({"key", "k2", "two", "{}", 0, {}})).version;
+  EXPECT_TRUE(records().remove("key", "k2"));
+  const auto last = records().changedSince("key", 0).version;
+  EXPECT_GT(last, version);
+  reopen();
+  const Changes changes = records().changedSince("key", version);
+  EXPECT_TRUE(changes.changed.empty());
+  EXPECT_EQ(changes.removed, (std::vector<std::string>{"k2"}));
+  EXPECT_EQ(changes.version, last);
+  EXPECT_GT(std::get<Stored>(records().create({"key", "k3", "", "{}", 0, {}})).version, last);
+  EXPECT_EQ(records().find("key", "k1")->name, "one");
+}
+
+TEST_P(RestartSuite, AnAttemptNeverGoesBack) {
+  submit("a");
+  const LeaseRef old = claimOne();
+  (void)leases().release(std::vector{old});
+  reopen();
+  const LeaseRef now = claimOne();
+  EXPECT_GT(now.attempt, old.attempt);
+  reopen();
+  sweepAll();
+  EXPECT_GT(claimOne().attempt, now.attempt);
+}
+
+}  // namespace jobq::testkit

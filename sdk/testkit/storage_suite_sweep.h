@@ -1,0 +1,241 @@
+// Conformance: what becomes of jobs whose time or whose worker is over (lease_store.h, sweep).
+#pragma once
+
+#include <set>
+
+#include "testkit/storage_suite.h"
+
+namespace jobq::testkit {
+
+TEST_P(StorageSuite, AJobThatRunsTooLongIsTimedOut) {
+  JobSpec job = spec("a");
+  job.policy.executionTimeout = Millis(5'000);
+  submit(std::move(job));
+  clock_.advance(Millis(60'000));
+  EXPECT_TRUE(sweep().finished.empty()) << "the timeout does not count in line";
+  const LeaseRef lease = claimOne();
+  clock_.advance(Millis(4'999));
+  EXPECT_TRUE(sweep().finished.empty());
+  clock_.advance(Millis(1));
+  const Swept swept = sweep();
+  EXPECT_EQ(swept.finished, (std::vector<JobKey>{{"ep", "a"}}));
+  EXPECT_EQ(swept.stopped, (std::vector{lease}));
+  EXPECT_EQ(stateOf("a"), JobState::timedOut);
+  EXPECT_NE(find("a")->error, "");
+  EXPECT_EQ(counts().failed, 1U);
+  EXPECT_EQ(complete(lease), Fenced::stale);
+}
+
+TEST_P(StorageSuite, ATimedLeaseEndsUnlessItIsRenewed) {
+  submit("a");
+  const LeaseRef lease = claimTimed(Millis(10'000));
+  clock_.advance(Millis(9'000));
+  EXPECT_EQ(storage_->leases().renew(std::vector{lease}, Millis(10'000))[0], LeaseState::held);
+  clock_.advance(Millis(9'000));
+  EXPECT_TRUE(sweep().stopped.empty());
+  clock_.advance(Millis(1'000));
+  const Swept swept = sweep();
+  EXPECT_EQ(swept.stopped, (std::vector{lease}));
+  EXPECT_EQ(swept.requeuedAt, (std::vector<EndpointId>{"ep"}));
+  EXPECT_EQ(stateOf("a"), JobState::inQueue);
+  EXPECT_EQ(storage_->leases().renew(std::vector{lease}, Millis(10'000))[0], LeaseState::lost);
+}
+
+TEST_P(StorageSuite, AProcessLeaseNeverEndsByTimeWhileTheProcessLives) {
+  if (GetParam().shared) GTEST_SKIP() << GetParam().name << " is shared: a process lease is timed there";
+  JobSpec job = spec("a");
+  job.policy.executionTimeout = Millis(600'000);
+  submit(std::move(job));
+  const auto claimed = claim(1, "ep", {"node", Holder::Kind::process, Millis(1'000)});
+  ASSERT_EQ(claimed.size(), 1U);
+  const LeaseRef lease = claimed[0].lease;
+  clock_.advance(Millis(300'000));
+  EXPECT_TRUE(sweep().stopped.empty());
+  EXPECT_EQ(leases().renew(std::vector{lease}, Millis(1'000))[0], LeaseState::held);
+  clock_.advance(Millis(299'000));
+  EXPECT_TRUE(sweep().stopped.empty());
+  EXPECT_EQ(complete(lease), Fenced::accepted);
+}
+
+TEST_P(StorageSuite, AJobWhoseWorkersAreLostFailsAtMaxAttempts) {
+  JobSpec job = spec("a");
+  job.maxAttempts = 3;
+  submit(std::move(job));
+  submit("behind");
+  const Instant queued = find("a")->queuedAt;
+  for (int loss = 1; loss <= 3; ++loss) {
+    const LeaseRef lease = claimTimed(Millis(1'000));
+    EXPECT_EQ(lease.job, "a") << "it keeps its place";
+    EXPECT_EQ(storage_->chunks().append(lease, {Chunk{"1", "", false}}), Fenced::accepted);
+    clock_.advance(Millis(1'000));
+    const Swept swept = sweep();
+    EXPECT_EQ(swept.stopped, (std::vector{lease}));
+    EXPECT_EQ(swept.finished.size(), loss == 3 ? 1U : 0U);
+    const auto now = find("a");
+    EXPECT_EQ(now->losses, static_cast<std::uint32_t>(loss));
+    EXPECT_EQ(now->retries, static_cast<std::uint32_t>(loss));
+    EXPECT_EQ(now->queuedAt, queued);
+    EXPECT_EQ(now->state, loss == 3 ? JobState::failed : JobState::inQueue);
+    if (loss < 3) {
+      EXPECT_TRUE(storage_->chunks().take({"ep", "a"}, 100)->chunks.empty());
+    }
+  }
+  EXPECT_NE(find("a")->error.find("3"), std::string::npos) << "it says how often";
+  EXPECT_EQ(counts().failed, 1U);
+  EXPECT_EQ(counts().retried, 3U);
+  (void)storage_->jobs().requeue({"ep", "a"}, policy_);
+  EXPECT_EQ(find("a")->losses, 0U);
+}
+
+TEST_P(StorageSuite, ASweepIsBounded) {
+  for (int i = 0; i < 5; ++i) {
+    JobSpec job = spec("j" + std::to_string(i));
+    job.policy.executionTimeout = Millis(5'000);
+    submit(std::move(job));
+  }
+  (void)claim(5);
+  clock_.advance(Millis(5'000));
+  Swept swept = storage_->leases().sweep(3);
+  EXPECT_EQ(swept.finished.size(), 3U);
+  EXPECT_TRUE(swept.more);
+  swept = storage_->leases().sweep(3);
+  EXPECT_EQ(swept.finished.size(), 2U);
+  EXPECT_FALSE(swept.more);
+}
+
+TEST_P(StorageSuite, ASweepOfNothingDoesNothing) {
+  submit("a");
+  (void)claimOne();
+  const Swept swept = sweep();
+  EXPECT_TRUE(swept.stopped.empty());
+  EXPECT_TRUE(swept.finished.empty());
+  EXPECT_TRUE(swept.requeuedAt.empty());
+  EXPECT_EQ(swept.removed, 0U);
+  EXPECT_FALSE(swept.more);
+}
+
+TEST_P(StorageSuite, ExpiryGoesBeforeTimeoutAndTimeoutBeforeLoss) {
+  JobSpec gone = spec("gone");
+  gone.policy.executionTimeout = Millis(5'000);
+  gone.policy.ttl = Millis(10'000);
+  gone.webhook = "http://example.com/";
+  submit(std::move(gone));
+  const LeaseRef expired = claimTimed(Millis(1'000));
+  JobSpec late = spec("late");
+  late.policy.executionTimeout = Millis(5'000);
+  submit(std::move(late));
+  const LeaseRef timedOut = claimTimed(Millis(1'000));
+  clock_.advance(Millis(10'001));
+  const Swept swept = sweep();
+  EXPECT_EQ(swept.stopped, (std::vector{expired, timedOut}));
+  EXPECT_EQ(swept.finished, (std::vector<JobKey>{{"ep", "late"}}));
+  EXPECT_TRUE(swept.requeuedAt.empty());
+  EXPECT_EQ(swept.removed, 1U);
+  EXPECT_EQ(stateOf("late"), JobState::timedOut);
+  EXPECT_EQ(find("late")->losses, 0U);
+  EXPECT_TRUE(outbox().claimDue(9, Millis(1'000)).empty());
+  EXPECT_EQ(counts().failed, 1U);
+}
+
+TEST_P(StorageSuite, EachDutyOfASweepIsBounded) {
+  for (int i = 0; i < 3; ++i) {
+    JobSpec brief = spec("x" + std::to_string(i), "expires");
+    brief.policy.ttl = Millis(10'000);
+    submit(std::move(brief));
+    JobSpec late = spec("t" + std::to_string(i), "late");
+    late.policy.executionTimeout = Millis(5'000);
+    submit(std::move(late));
+    submit(spec("l" + std::to_string(i), "lost"));
+  }
+  (void)claim(3, "late");
+  (void)claim(3, "lost", {"node", Holder::Kind::timed, Millis(1'000)});
+  clock_.advance(Millis(10'001));
+  std::size_t removed = 0;
+  std::set<JobId> finished;
+  std::set<JobId> stopped;
+  std::size_t requeues = 0;
+  bool more = true;
+  for (int round = 0; more && round < 20; ++round) {
+    const Swept swept = leases().sweep(2);
+    EXPECT_LE(swept.removed, 2U);
+    EXPECT_LE(swept.finished.size(), 2U);
+    EXPECT_LE(swept.stopped.size(), 6U);
+    removed += swept.removed;
+    requeues += swept.requeuedAt.size();
+    for (const JobKey& key : swept.finished) EXPECT_TRUE(finished.insert(key.id).second) << key.id;
+    for (const LeaseRef& lease : swept.stopped) EXPECT_TRUE(stopped.insert(lease.job).second) << lease.job;
+    more = swept.more;
+  }
+  EXPECT_FALSE(more);
+  EXPECT_EQ(removed, 3U);
+  EXPECT_EQ(finished, (std::set<JobId>{"t0", "t1", "t2"}));
+  EXPECT_EQ(stopped.size(), 6U);
+  EXPECT_EQ(requeues, 2U) << "an endpoint once a sweep";
+  EXPECT_EQ(counts("lost").inQueue, 3U);
+  EXPECT_EQ(counts("lost").retried, 3U);
+}
+
+TEST_P(StorageSuite, AnEndpointIsNamedOnceHoweverManyOfItsJobsGoBack) {
+  for (int i = 0; i < 3; ++i) submit(spec("a" + std::to_string(i), "one"));
+  submit(spec("b", "two"));
+  (void)claim(9, "one", {"node", Holder::Kind::timed, Millis(1'000)});
+  (void)claim(9, "two", {"node", Holder::Kind::timed, Millis(1'000)});
+  clock_.advance(Millis(1'001));
+  const Swept swept = sweep();
+  EXPECT_EQ(swept.requeuedAt.size(), 2U);
+  EXPECT_EQ(std::set<EndpointId>(swept.requeuedAt.begin(), swept.requeuedAt.end()),
+            (std::set<EndpointId>{"one", "two"}));
+  EXPECT_EQ(swept.stopped.size(), 4U);
+}
+
+TEST_P(StorageSuite, ALossDiscardsWhatTheAttemptReported) {
+  submit("a");
+  const LeaseRef lease = claimTimed(Millis(1'000));
+  EXPECT_EQ(leases().progress(lease, "1"), Fenced::accepted);
+  EXPECT_EQ(chunks().append(lease, {Chunk{"1", "", false}, Chunk{"2", "", false}}), Fenced::accepted);
+  EXPECT_EQ(chunks().take({"ep", "a"}, 1)->chunks.size(), 1U);
+  EXPECT_EQ(chunks().appendLog(lease, {LogLine{{}, LogLevel::information, "kept"}}), Fenced::accepted);
+  clock_.advance(Millis(1'001));
+  (void)sweep();
+  EXPECT_EQ(find("a")->progress, "");
+  EXPECT_EQ(find("a")->error, "");
+  EXPECT_FALSE(find("a")->finishedAt);
+  EXPECT_TRUE(chunks().read({"ep", "a"}, 0, 100)->chunks.empty());
+  EXPECT_EQ(chunks().readLog({"ep", "a"})->size(), 1U);
+  const LeaseRef again = claimOne();
+  EXPECT_EQ(chunks().append(again, {Chunk{"3", "", false}}), Fenced::accepted);
+  EXPECT_EQ(taken("a").size(), 1U) << "the cursor starts again";
+}
+
+TEST_P(StorageSuite, OnlyLossesCountTowardsMaxAttempts) {
+  JobSpec job = spec("a");
+  job.maxAttempts = 2;
+  submit(std::move(job));
+  for (int i = 0; i < 5; ++i) (void)leases().release(std::vector{claimOne()});
+  (void)claimTimed(Millis(1'000));
+  clock_.advance(Millis(1'001));
+  (void)sweep();
+  EXPECT_EQ(stateOf("a"), JobState::inQueue);
+  EXPECT_EQ(fail(claimOne()), Fenced::accepted);
+  ASSERT_TRUE(std::holds_alternative<Requeued>(jobs().requeue({"ep", "a"}, policy_)));
+  (void)claimTimed(Millis(1'000));
+  clock_.advance(Millis(1'001));
+  (void)sweep();
+  EXPECT_EQ(stateOf("a"), JobState::inQueue) << "a retry starts the count again";
+  EXPECT_EQ(find("a")->losses, 1U);
+  EXPECT_EQ(find("a")->retries, 3U) << "losses and retries over its whole life";
+}
+
+TEST_P(StorageSuite, ATimeoutCountsFromTheClaimOfEachAttempt) {
+  const LeaseRef lease = bring("a", JobState::inProgress);
+  clock_.advance(Millis(4'000));
+  (void)leases().release(std::vector{lease});
+  clock_.advance(Millis(60'000));
+  (void)claimOne();
+  clock_.advance(Millis(4'999));
+  EXPECT_TRUE(sweep().finished.empty());
+  clock_.advance(Millis(2));
+  EXPECT_EQ(sweep().finished.size(), 1U);
+}
+
+}  // namespace jobq::testkit
