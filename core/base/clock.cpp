@@ -6,7 +6,7 @@
 #include <Poco/DateTimeParser.h>
 #include <Poco/Timestamp.h>
 
-#include <regex>
+#include <string_view>
 
 namespace jobq {
 
@@ -28,11 +28,27 @@ std::string toIso8601(Instant instant) {
   return Poco::DateTimeFormatter::format(stamp, "%Y-%m-%dT%H:%M:%S.%iZ");
 }
 
+namespace {
+
+// Poco's parser forgives almost anything; a time that is half a time must not become another one.
+bool hasShape(std::string_view text) {
+  const auto matches = [text](std::string_view shape) {
+    if (text.size() != shape.size()) return false;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      const bool digit = text[i] >= '0' && text[i] <= '9';
+      if (shape[i] == '0' ? !digit : text[i] != shape[i]) return false;
+    }
+    return true;
+  };
+  return matches("0000-00-00T00:00:00Z") || matches("0000-00-00T00:00:00.000Z");
+}
+
+}  // namespace
+
 std::optional<Instant> fromIso8601(const std::string& text) {
-  static const std::regex kShape(R"(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,3})?Z)");
   Poco::DateTime time;
   int zone = 0;
-  if (!std::regex_match(text, kShape)) return std::nullopt;
+  if (!hasShape(text)) return std::nullopt;
   if (!Poco::DateTimeParser::tryParse(Poco::DateTimeFormat::ISO8601_FRAC_FORMAT, text, time, zone)) return std::nullopt;
   return fromEpochMillis(time.timestamp().epochMicroseconds() / 1000);
 }

@@ -25,7 +25,7 @@ class SystemClock final : public Clock {
 /// `2026-01-31T12:00:00.123Z`.
 std::string toIso8601(Instant instant);
 
-/// Reads `2027-01-01T00:00:00Z`, with or without milliseconds; nothing if it is anything else.
+/// Reads `2027-01-01T00:00:00Z`, with or without three digits of milliseconds; nothing if it is anything else.
 std::optional<Instant> fromIso8601(const std::string& text);
 
 }  // namespace jobq

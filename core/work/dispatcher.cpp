@@ -1,6 +1,7 @@
 #include "core/work/dispatcher.h"
 
 #include <algorithm>
+#include <system_error>
 
 #include "core/base/ids.h"
 #include "core/jobs/wakeup.h"
@@ -140,7 +141,11 @@ void Dispatcher::hire(const EndpointPtr& endpoint) {
     Lock lock(mutex_);
     crews_[endpoint->id].members[worker] = {Duty::starting, rooms_.clock.now()};
   }
-  rooms_.executor.hire(endpoint, worker, *this);
+  try {
+    rooms_.executor.hire(endpoint, worker, *this);
+  } catch (const std::system_error& error) {
+    workerGone(endpoint->id, worker, error.what());
+  }
 }
 
 void Dispatcher::workerReady(const EndpointId& endpoint, const WorkerId& worker) {

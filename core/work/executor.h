@@ -26,7 +26,8 @@ class Executor {
  public:
   virtual ~Executor() = default;
 
-  /// Starts a worker; workerReady or workerGone follows.
+  /// Starts a worker; workerReady or workerGone follows. Throws std::system_error when the machine has no thread left:
+  /// then nothing was started.
   virtual void hire(const EndpointPtr& endpoint, const WorkerId& worker, WorkerEvents& events) = 0;
 
   /// Gives a job to a worker that is ready.

@@ -148,13 +148,13 @@ void ThreadExecutor::hire(const EndpointPtr& endpoint, const WorkerId& id, Worke
   reap();
   auto worker = std::make_shared<Worker>(rooms_, endpoint, id, events);
   Lock lock(mutex_);
-  workers_[id] = worker;
   worker->thread = std::thread([this, worker] {
     worker->live();
     Lock ending(mutex_);
     worker->ended = true;
     ended_.notifyAll();
   });
+  workers_[id] = worker;
 }
 
 void ThreadExecutor::assign(ClaimedJob job) {
