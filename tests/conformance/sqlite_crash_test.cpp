@@ -85,11 +85,16 @@ TEST_F(Crash, TheLineGoesOnWhereItWas) {
   open();
   submit("first");
   submit("second");
-  auto claimed = claim(1);
-  EXPECT_EQ(storage_->leases().finish(claimed[0].lease, Failed{"no", ""}), Fenced::accepted);
-  EXPECT_TRUE(std::holds_alternative<Requeued>(storage_->jobs().requeue({"ep", "first"}, policy_)));
+  EXPECT_EQ(claim(2).size(), 2U);
+  for (const JobId id : {"first", "second", "first"}) {
+    if (find(id)->state == JobState::inQueue) {
+      EXPECT_EQ(claim(1).at(0).lease.job, id);
+    }
+    EXPECT_EQ(storage_->leases().finish({id, find(id)->attempt}, Failed{"no", ""}), Fenced::accepted);
+    EXPECT_TRUE(std::holds_alternative<Requeued>(storage_->jobs().requeue({"ep", id}, policy_)));
+  }
   crash();
-  submit("third");
+  submit("third");  // behind those that were sent back, whose places are later than any job's number
   std::vector<JobId> order;
   for (const ClaimedJob& job : claim(9)) order.push_back(job.lease.job);
   EXPECT_EQ(order, (std::vector<JobId>{"second", "first", "third"}));

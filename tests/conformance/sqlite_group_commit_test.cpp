@@ -107,6 +107,23 @@ TEST_F(GroupCommit, ABadWriteHarmsNoNeighbour) {
       << "the failed insert left no idempotency record";
 }
 
+// The second job with the same id and webhook owes a call whose id is in use: its end fails after everything else of
+// the step was done.
+TEST_F(GroupCommit, AStepThatFailsAtItsEndChangesNoCounter) {
+  open();
+  JobSpec job = spec("a");
+  job.webhook = "http://example.com/";
+  submit(job);
+  EXPECT_TRUE(std::holds_alternative<Cancelled>(storage_->jobs().cancel({"ep", "a"})));
+  EXPECT_TRUE(storage_->jobs().setTtl({"ep", "a"}, Millis(1'000)));
+  clock_.advance(Millis(1'000));
+  submit(job);
+  EXPECT_THROW((void)storage_->jobs().cancel({"ep", "a"}), StorageError);
+  EXPECT_EQ(find("a")->state, JobState::inQueue);
+  EXPECT_EQ(storage_->jobs().counts("ep").inQueue, 1U);
+  EXPECT_EQ(storage_->jobs().list({"ep", JobState::cancelled}, {}).total, 0U);
+}
+
 TEST_F(GroupCommit, WhatIsQueuedIsFinishedBeforeTheStorageCloses) {
   open();
   constexpr int kCallers = 16;
