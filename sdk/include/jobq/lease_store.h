@@ -71,7 +71,7 @@ class JOBQ_VISIBLE LeaseStore {
   [[nodiscard]] virtual std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) = 0;
 
   /// Records the outcome: COMPLETED or FAILED, finishedAt, the expiry min(submission + ttl, completion + retention),
-  /// the counter, the owed webhook.
+  /// the counter, the owed webhook. The attempt's progress is discarded, as at every other end of a run.
   [[nodiscard]] virtual Fenced finish(const LeaseRef& lease, Outcome outcome) = 0;
 
   /// Sets the job's progress, JSON text.
