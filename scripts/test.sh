@@ -60,10 +60,10 @@ scripted() {  # scripted <label> <command…>: a program whose last line is `N p
   fi
 }
 
-build() {  # build <preset> <folder> [cmake options]
+build() {  # build <preset> <folder> [targets…]
   local preset=$1 folder=$2
   shift 2
-  cmake --preset "$preset" "$@" && cmake --build "$folder"
+  cmake --preset "$preset" && cmake --build "$folder" ${1:+--target "$@"}
 }
 
 "$root/scripts/setup.sh" test || { echo "0 passed, 1 failed"; exit 1; }
@@ -89,8 +89,9 @@ if ! $quick && [ "$failed" -eq 0 ]; then
   [ "$failed" -eq 0 ] && gtests build/asan asan '*' "${programs[@]}"
   [ "$failed" -eq 0 ] && scripted "asan http" env JOBQ_BUILD="$root/build/asan" python3 tests/support/run_tests.py
   export TSAN_OPTIONS="suppressions=$root/tests/support/tsan.supp halt_on_error=0 exitcode=66"
-  step "build tsan" build tsan build/tsan
-  [ "$failed" -eq 0 ] && gtests build/tsan tsan '*' conformance_test house_test
+  concurrent=(conformance_test jobq_sqlite_tests house_test unit_test)
+  step "build tsan" build tsan build/tsan "${concurrent[@]}"
+  [ "$failed" -eq 0 ] && gtests build/tsan tsan '*' "${concurrent[@]}"
 fi
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]
