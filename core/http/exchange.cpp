@@ -25,7 +25,9 @@ Reply tooLarge(std::string_view path, std::size_t limit) {
   return errorReply(path, 413, "the body is over the limit of " + std::to_string(limit >> 20) + " MB: send less");
 }
 
-bool Exchange::hasBody() const { return request_.hasContentLength() || request_.getChunkedTransferEncoding(); }
+bool Exchange::hasBody() const {
+  return request_.getChunkedTransferEncoding() || (request_.hasContentLength() && request_.getContentLength64() != 0);
+}
 
 std::optional<Reply> Exchange::readBody(Call& call, std::size_t limit) {
   // Without a length there is no body; Poco's stream would wait for one until the client closes.
