@@ -6,6 +6,9 @@
 namespace jobq {
 namespace {
 
+// However long the jobs took: so long the answers to those who waited for them may take.
+constexpr Millis kLastAnswers{1'000};
+
 // Loads what is installed; what the configuration names has to be there.
 PluginHost loadPlugins(const Config& config, Log& log) {
   PluginHost host(config.pluginSettings, log);
@@ -44,8 +47,10 @@ House::House(Config config, Clock& clock, Log& log)
                  jobs_.announce(swept);
                  for (const LeaseRef& lease : swept.stopped) running_.stop(lease);
                }),
-      gate_(router_, keys_, endpoints_, log_),
-      server_(config_.server, gate_, log_) {
+      waiting_(static_cast<std::uint64_t>(config_.server.threads - kNeverWaitingThreads)),
+      bodyMemory_(config_.server.bodyMemory),
+      gate_(router_, keys_, endpoints_, bodyMemory_, log_),
+      server_(config_.server, gate_, waiting_, log_) {
   addRoutes();
 }
 
@@ -64,11 +69,14 @@ void House::start() {
 bool House::stop() {
   if (std::exchange(stopped_, true)) return clean_;
   draining_ = true;
+  const Instant end = clock_.now() + config_.server.drain;
+  // The door stays open while jobs run to their end: callers want their results, and load balancers a 503.
+  server_.sayGoodbye();
   dispatcher_.stop();
   clean_ = executor_.stop(config_.server.drain) == 0;
   // Callers who still wait are answered with the present state of their jobs.
   watch_.close();
-  server_.stop();
+  server_.stop(std::max(end - clock_.now(), kLastAnswers));
   sweeper_.stop();
   std::error_code ignored;
   std::filesystem::remove(dataDir_.path() / "address", ignored);
@@ -83,7 +91,8 @@ void House::addRoutes() {
                            {secrets_, config_.allowPrivateAddresses},
                            node_,
                            [this](const EndpointId& endpoint) { return dispatcher_.counts(endpoint); },
-                           draining});
+                           draining,
+                           waiting_});
   addKeyRoutes(router_, keys_, clock_);
   addPluginRoutes(router_, plugins_,
                   [this](std::string_view kind, std::string_view name) { return isSelected(kind, name); });

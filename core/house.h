@@ -80,7 +80,9 @@ class House {
   Dispatcher dispatcher_;    // room 7
   Sweeper sweeper_;
   Router router_;
-  Gate gate_;  // room 1
+  Budget waiting_;     // places to wait in
+  Budget bodyMemory_;  // for large bodies
+  Gate gate_;          // room 1
   HttpServer server_;
 };
 

@@ -11,6 +11,7 @@
 #include <iostream>
 
 #include "core/base/clock.h"
+#include "core/base/descriptors.h"
 #include "core/house.h"
 
 namespace {
@@ -88,6 +89,7 @@ int serve(const Options& options) {
     return 0;
   }
   const sigset_t signals = blockSignals();
+  log.write(jobq::LogLevel::debug, "server.descriptors", std::to_string(jobq::raiseDescriptorLimit()));
   jobq::SystemClock clock;
   jobq::House house(config, clock, log);
   house.start();

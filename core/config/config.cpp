@@ -18,6 +18,8 @@ namespace {
 constexpr Millis kNoTime{0};
 constexpr Millis kWeek{604'800'000};
 constexpr Millis kHour{3'600'000};
+constexpr std::uint64_t kLargestBody = 20UL << 20;
+constexpr std::uint64_t kTerabyte = 1UL << 40;
 
 struct Reading {
   Config& config;
@@ -59,7 +61,13 @@ const Setting kSettings[] = {
        r.config.server.port = static_cast<std::uint16_t>(units::integer(r.key, r.value, 0, 65535));
      }},
     {"server.threads",
-     [](const Reading& r) { r.config.server.threads = static_cast<int>(units::integer(r.key, r.value, 16, 100'000)); }},
+     [](const Reading& r) {
+       r.config.server.threads = static_cast<int>(units::integer(r.key, r.value, kNeverWaitingThreads + 1, 100'000));
+     }},
+    {"server.bodyMemory",
+     [](const Reading& r) { r.config.server.bodyMemory = units::size(r.key, r.value, kLargestBody, kTerabyte); }},
+    {"server.tls.certificate", [](const Reading& r) { r.config.server.tlsCertificate = r.folder / r.value; }},
+    {"server.tls.key", [](const Reading& r) { r.config.server.tlsKey = r.folder / r.value; }},
     {"server.keepAlive",
      [](const Reading& r) { r.config.server.keepAlive = units::duration(r.key, r.value, Millis(1'000), kHour); }},
     {"server.drain", [](const Reading& r) { r.config.server.drain = units::duration(r.key, r.value, kNoTime, kHour); }},
@@ -203,6 +211,9 @@ void complete(Config& config, const std::filesystem::path& folder) {
   if (config.secretKeyFile.empty()) config.secretKeyFile = config.dataDir / "secret.key";
   if (config.pluginPath.empty()) {
     config.pluginPath.push_back(std::filesystem::read_symlink("/proc/self/exe").parent_path() / "../plugins");
+  }
+  if (config.server.tlsCertificate.empty() != config.server.tlsKey.empty()) {
+    throw ConfigError("server.tls.certificate and server.tls.key go together: set both, or none");
   }
   for (EndpointConfig& endpoint : config.endpoints) {
     const std::string name = "endpoint." + endpoint.id;

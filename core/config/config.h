@@ -15,10 +15,16 @@
 
 namespace jobq {
 
+/// Of server.threads: kept for calls that never wait, so that a server full of waiting callers still answers.
+inline constexpr int kNeverWaitingThreads = 512;
+
 struct ServerConfig {
   std::string host = "127.0.0.1";
-  std::uint16_t port = 8000;  ///< 0: any free one
-  int threads = 2048;         ///< each connection in use holds one
+  std::uint16_t port = 8000;             ///< 0: any free one
+  int threads = 2048;                    ///< that serve requests; an idle connection needs none
+  std::uint64_t bodyMemory = 1UL << 30;  ///< bytes that all bodies over 1 MB may take while they are read
+  std::filesystem::path tlsCertificate;  ///< empty: plain HTTP
+  std::filesystem::path tlsKey;
   Millis keepAlive{75'000};
   Millis drain{30'000};  ///< how long running jobs may take to finish at shutdown
 };

@@ -3,23 +3,35 @@
 
 #include <map>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/access/api_keys.h"
 #include "core/endpoints/endpoint.h"
+#include "core/http/budget.h"
 
 namespace jobq {
+
+/// The client, as long as its call is served.
+class Caller {
+ public:
+  virtual ~Caller() = default;
+  /// Requested soon after the client has closed its side. The first question starts the watch.
+  virtual std::stop_token gone() = 0;
+};
 
 struct Call {
   std::string method;
   std::string path;  ///< decoded, without the query
   std::multimap<std::string, std::string> query;
   std::map<std::string, std::string> params;  ///< the route's {placeholders}
-  std::string body;
-  std::optional<ApiKey> key;  ///< of routes that demand one
-  EndpointPtr endpoint;       ///< of routes with {endpoint}
+  std::string body;                           ///< whoever needs it takes it
+  Budget::Share bodyMemory;                   ///< what a large body has drawn; given back when the body is gone
+  std::optional<ApiKey> key;                  ///< of routes that demand one
+  EndpointPtr endpoint;                       ///< of routes with {endpoint}
+  Caller* caller = nullptr;                   ///< set when the route runs
 };
 
 struct Reply {

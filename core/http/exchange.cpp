@@ -1,23 +1,25 @@
 #include "core/http/exchange.h"
 
-#include <Poco/Net/HTTPServerRequestImpl.h>
-#include <Poco/Net/HTTPServerResponse.h>
-#include <Poco/Net/StreamSocket.h>
-#include <poll.h>
-#include <sys/socket.h>
-
-#include <chrono>
-#include <istream>
-#include <ostream>
+#include <algorithm>
 
 #include "core/http/error_reply.h"
+#include "core/http/message.h"
 
 namespace jobq {
 namespace {
 
-constexpr std::size_t kReadStep = 64UL << 10;
-constexpr std::size_t kDropBytes = 256UL << 20;
-constexpr std::chrono::milliseconds kDropTime{2'000};
+constexpr std::size_t kStep = 1UL << 20;
+
+Reply faultReply(const Call& call, const Fault& fault) {
+  if (fault.status == 503) return unavailable(call.path, fault.sentence);
+  return errorReply(call.path, fault.status, fault.sentence);
+}
+
+/// False: there is no memory for a body of this size.
+bool draw(Call& call, std::size_t size, Budget& bodyMemory) {
+  if (size <= kFreeBody || size <= call.bodyMemory.amount()) return true;
+  return call.bodyMemory.grow(bodyMemory, size - call.bodyMemory.amount());
+}
 
 }  // namespace
 
@@ -25,72 +27,48 @@ Reply tooLarge(std::string_view path, std::size_t limit) {
   return errorReply(path, 413, "the body is over the limit of " + std::to_string(limit >> 20) + " MB: send less");
 }
 
-bool Exchange::hasBody() const {
-  return request_.getChunkedTransferEncoding() || (request_.hasContentLength() && request_.getContentLength64() != 0);
+Reply noBodyMemory(std::string_view path) {
+  return unavailable(path, "too many large bodies are on their way (server.bodyMemory): try again in a moment");
 }
 
-std::optional<Reply> Exchange::readBody(Call& call, std::size_t limit) {
-  // Without a length there is no body; Poco's stream would wait for one until the client closes.
-  if (!hasBody()) {
-    bodyRead_ = true;
-    return std::nullopt;
-  }
-  const bool sized = request_.hasContentLength() && !request_.getChunkedTransferEncoding();
-  const auto announced = sized ? static_cast<std::size_t>(std::max<Poco::Int64>(request_.getContentLength64(), 0)) : 0;
+// Every request here comes off one of our own connections.
+Exchange::Exchange(Poco::Net::HTTPServerRequest& request, Poco::Net::HTTPServerResponse& response)
+    : request_(static_cast<ServerRequest&>(request)), response_(response) {}
+
+Caller& Exchange::caller() { return request_; }
+
+std::optional<Reply> Exchange::readBody(Call& call, std::size_t limit, Budget& bodyMemory) {
+  const bool chunked = request_.getChunkedTransferEncoding();
+  const auto announced =
+      request_.hasContentLength() ? static_cast<std::size_t>(request_.getContentLength64()) : std::size_t{0};
+  if (!chunked && announced == 0) return std::nullopt;
   std::istream& in = request_.stream();
   std::string& body = call.body;
+  // The memory of an announced body is there at once; of a chunked one nobody knows how much it will be.
   body.reserve(announced);
   while (in.good()) {
     const std::size_t had = body.size();
     if (had > limit) return tooLarge(call.path, limit);
-    if (sized && had == announced) break;
-    const std::size_t step = sized ? std::min(kReadStep, announced - had) : kReadStep;
+    if (!chunked && had == announced) break;
+    const std::size_t step = chunked ? std::clamp(had, std::size_t{4096}, kStep) : std::min(kStep, announced - had);
+    if (!draw(call, had + step, bodyMemory)) return noBodyMemory(call.path);
     body.resize(had + step);
     in.read(body.data() + had, static_cast<std::streamsize>(step));
     body.resize(had + static_cast<std::size_t>(in.gcount()));
   }
-  if (in.bad() || (sized && body.size() < announced)) {
-    return errorReply(call.path, 400, "the body ended early: " + std::to_string(body.size()) + " bytes came");
-  }
+  if (request_.bodyFault()) return faultReply(call, *request_.bodyFault());
   if (body.size() > limit) return tooLarge(call.path, limit);
-  bodyRead_ = true;
   return std::nullopt;
 }
 
 void Exchange::send(const Reply& reply) {
-  // Poco's stream takes a broken chunk for the end of the body: what follows must never become the next request.
-  const bool close = (!bodyRead_ && hasBody()) || request_.getChunkedTransferEncoding();
+  request_.passOverBody();
   response_.setStatusAndReason(static_cast<Poco::Net::HTTPResponse::HTTPStatus>(reply.status));
   response_.setContentType("application/json");
   for (const auto& [name, value] : reply.headers) response_.set(name, value);
-  if (close) response_.setKeepAlive(false);
-  if (!close && request_.getMethod() != "HEAD") {
-    response_.sendBuffer(reply.body.data(), reply.body.size());
-    return;
-  }
-  response_.setContentLength64(static_cast<Poco::Int64>(reply.body.size()));
-  std::ostream& out = response_.send();
-  if (request_.getMethod() != "HEAD") out.write(reply.body.data(), static_cast<std::streamsize>(reply.body.size()));
-  out.flush();
-  if (close) dropRest();
+  response_.sendBuffer(reply.body.data(), reply.body.size());
 }
 
-// A client that is still sending sees a reset, not the status, when the server just closes (libraries.md 1a).
-void Exchange::dropRest() noexcept {
-  const int socket = static_cast<Poco::Net::HTTPServerRequestImpl&>(request_).socket().impl()->sockfd();
-  ::shutdown(socket, SHUT_WR);
-  const auto end = std::chrono::steady_clock::now() + kDropTime;
-  std::string scrap(kReadStep, '\0');
-  for (std::size_t dropped = 0; dropped < kDropBytes;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
-    pollfd waiting{socket, POLLIN, 0};
-    if (left.count() <= 0 || ::poll(&waiting, 1, static_cast<int>(left.count())) <= 0) return;
-    const ssize_t got = ::recv(socket, scrap.data(), scrap.size(), MSG_DONTWAIT);
-    if (got <= 0) return;
-    dropped += static_cast<std::size_t>(got);
-  }
-}
-
-void Exchange::abandon() noexcept { response_.setKeepAlive(false); }
+void Exchange::abandon() noexcept { request_.response().closeAfter(); }
 
 }  // namespace jobq

@@ -12,32 +12,36 @@ class HTTPServerResponse;
 
 namespace jobq {
 
+class ServerRequest;
+
+/// Bodies up to this size draw nothing on `server.bodyMemory`.
+inline constexpr std::size_t kFreeBody = 1UL << 20;
+
 /// One thread.
 class Exchange {
  public:
-  Exchange(Poco::Net::HTTPServerRequest& request, Poco::Net::HTTPServerResponse& response)
-      : request_(request), response_(response) {}
+  Exchange(Poco::Net::HTTPServerRequest& request, Poco::Net::HTTPServerResponse& response);
 
-  /// Reads the whole body into the call, or says why not: too long, shorter than announced.
-  std::optional<Reply> readBody(Call& call, std::size_t limit);
+  Caller& caller();
 
-  /// Sends the reply. If the body was not read to its end, the connection closes, and what the client still sends is
-  /// read and dropped for a while, so that every client gets to see the status.
+  /// Reads the whole body into the call, or says why not: too long, broken, cut, too slow, no memory for it.
+  std::optional<Reply> readBody(Call& call, std::size_t limit, Budget& bodyMemory);
+
+  /// Sends the reply.
   void send(const Reply& reply);
 
   /// The connection is of no more use.
   void abandon() noexcept;
 
  private:
-  bool hasBody() const;
-  void dropRest() noexcept;
-
-  Poco::Net::HTTPServerRequest& request_;
+  ServerRequest& request_;
   Poco::Net::HTTPServerResponse& response_;
-  bool bodyRead_ = false;
 };
 
 /// 413, naming the limit.
 Reply tooLarge(std::string_view path, std::size_t limit);
+
+/// 503: `server.bodyMemory` is used up.
+Reply noBodyMemory(std::string_view path);
 
 }  // namespace jobq

@@ -1,25 +1,24 @@
 #include "core/http/gate.h"
 
-#include <Poco/Exception.h>
 #include <Poco/Net/HTTPServerRequest.h>
 #include <Poco/Net/HTTPServerResponse.h>
-#include <Poco/URI.h>
 
 #include "core/base/ids.h"
 #include "core/base/words.h"
 #include "core/endpoints/endpoint_registry.h"
 #include "core/http/error_reply.h"
 #include "core/http/exchange.h"
+#include "core/http/target.h"
 
 namespace jobq {
 
 // The rooms that see only the head, in this order. Each may refuse; the first refusal is the answer.
 const Gate::Step Gate::kRooms[] = {
-    {&Gate::readTarget, "room 1: what cannot be read cannot be judged"},
+    {&Gate::takeTarget, "room 1: what cannot be read cannot be judged"},
     {&Gate::findRoute, "room 1: a path that does not exist needs no key"},
     {&Gate::askWho, "room 2: before anything is told about what exists behind the door"},
     {&Gate::findEndpoint, "room 1: an unknown endpoint, told only to those who may know"},
-    {&Gate::measureBody, "room 1: a body that is too large is refused before it is read"},
+    {&Gate::measureBody, "room 1: a body that is too large, or for which there is no room, is refused unread"},
 };
 // Room 3, the turnstile, comes with the rate limits; room 4 starts in the route, which reads the submission.
 
@@ -38,16 +37,20 @@ Gate::Visit Gate::enter(const Poco::Net::HTTPServerRequest& request) noexcept {
   return visit;
 }
 
-void Gate::readTarget(const Head& head, Visit& visit) {
+void Gate::takeTarget(const Head& head, Visit& visit) {
   visit.call.method = head.getMethod();
-  const std::string& target = head.getURI();
-  try {
-    const Poco::URI uri(target);
-    visit.call.path = uri.getPath();
-    for (auto& [name, value] : uri.getQueryParameters()) visit.call.query.emplace(name, value);
-  } catch (const Poco::Exception&) {
-    visit.refusal = errorReply("", 400, "the request's target is not a valid path: encode it");
+  // About the server as a whole (RFC 9110, 9.3.7): a ping.
+  if (head.getURI() == "*") {
+    visit.refusal = Reply{200, "{}", {{"Allow", "GET, HEAD, POST, PATCH, DELETE, OPTIONS"}}};
+    return;
   }
+  auto target = readTarget(head.getURI());
+  if (!target) {
+    visit.refusal = errorReply("", 400, "the request's target is not a valid path: encode it");
+    return;
+  }
+  visit.call.path = std::move(target->path);
+  visit.call.query = std::move(target->query);
 }
 
 void Gate::findRoute(const Head&, Visit& visit) {
@@ -87,8 +90,11 @@ void Gate::findEndpoint(const Head&, Visit& visit) {
 }
 
 void Gate::measureBody(const Head& head, Visit& visit) {
-  if (head.hasContentLength() && head.getContentLength64() > static_cast<Poco::Int64>(visit.route->bodyLimit)) {
+  const auto length = head.hasContentLength() ? static_cast<std::size_t>(head.getContentLength64()) : std::size_t{0};
+  if (length > visit.route->bodyLimit) {
     visit.refusal = tooLarge(visit.call.path, visit.route->bodyLimit);
+  } else if (length > kFreeBody && !visit.call.bodyMemory.grow(bodyMemory_, length)) {
+    visit.refusal = noBodyMemory(visit.call.path);
   } else if (visit.route->needsBody && !head.hasContentLength() && !head.getChunkedTransferEncoding()) {
     visit.refusal =
         errorReply(visit.call.path, 400, "the body has no length: send Content-Length or Transfer-Encoding: chunked");
@@ -98,7 +104,8 @@ void Gate::measureBody(const Head& head, Visit& visit) {
 void Gate::serve(Visit visit, Poco::Net::HTTPServerRequest& request, Poco::Net::HTTPServerResponse& response) noexcept {
   Exchange exchange(request, response);
   try {
-    if (!visit.refusal) visit.refusal = exchange.readBody(visit.call, visit.route->bodyLimit);
+    if (!visit.refusal) visit.refusal = exchange.readBody(visit.call, visit.route->bodyLimit, bodyMemory_);
+    visit.call.caller = &exchange.caller();
     exchange.send(visit.refusal ? *visit.refusal : runRoute(visit));
   } catch (const std::exception& error) {
     // The client is gone, or its connection broke: nobody is left to answer.
@@ -107,7 +114,7 @@ void Gate::serve(Visit visit, Poco::Net::HTTPServerRequest& request, Poco::Net::
   }
 }
 
-Reply Gate::runRoute(const Visit& visit) {
+Reply Gate::runRoute(Visit& visit) {
   try {
     return visit.route->run(visit.call);
   } catch (const StorageError& error) {

@@ -20,15 +20,17 @@ class EndpointRegistry;
 /// Any number of threads, one request each.
 class Gate {
  public:
-  /// A request on its way through the rooms. `refusal` is set as soon as one of them says no.
+  /// A request on its way through the rooms. `refusal` is set as soon as one of them says no, or has
+  /// the answer.
   struct Visit {
     Call call;
     const Route* route = nullptr;
     std::optional<Reply> refusal;
   };
 
-  Gate(const Router& router, ApiKeys& keys, const EndpointRegistry& endpoints, Log& log)
-      : router_(router), keys_(keys), endpoints_(endpoints), log_(log) {}
+  /// `bodyMemory`: bytes that all large bodies may take together while they are read.
+  Gate(const Router& router, ApiKeys& keys, const EndpointRegistry& endpoints, Budget& bodyMemory, Log& log)
+      : router_(router), keys_(keys), endpoints_(endpoints), bodyMemory_(bodyMemory), log_(log) {}
 
   /// Everything that can be judged by the head alone, before a byte of the body is read (and before `100 Continue`).
   Visit enter(const Poco::Net::HTTPServerRequest& request) noexcept;
@@ -45,18 +47,19 @@ class Gate {
   };
   static const Step kRooms[];
 
-  void readTarget(const Head& head, Visit& visit);
+  void takeTarget(const Head& head, Visit& visit);
   void findRoute(const Head& head, Visit& visit);
   void askWho(const Head& head, Visit& visit);
   void findEndpoint(const Head& head, Visit& visit);
   void measureBody(const Head& head, Visit& visit);
 
-  Reply runRoute(const Visit& visit);
+  Reply runRoute(Visit& visit);
   Reply ownFault(const Call& call, const std::string& what);
 
   const Router& router_;
   ApiKeys& keys_;
   const EndpointRegistry& endpoints_;
+  Budget& bodyMemory_;
   Log& log_;
 };
 

@@ -30,16 +30,29 @@ std::variant<Millis, Reply> readWait(const Call& call) {
   return Millis(*number);
 }
 
+// A place to wait in, taken for as long as the call lasts. Where all are taken the call does not wait: it answers the
+// job's present state at once.
+struct Patience {
+  Patience(const QueueRooms& rooms, Millis asked) : wait(place.grow(rooms.waiting, 1) ? asked : Millis(0)) {}
+  Budget::Share place;
+  const Millis wait;
+};
+
+GoneSignal goneSignal(const Call& call) {
+  return [caller = call.caller] { return caller->gone(); };
+}
+
 // Room 4 and 5: the body becomes a job, and the job is put in line by `submit`.
-Reply accept(const QueueRooms& rooms, const Call& call, std::optional<Millis> syncWait,
+Reply accept(const QueueRooms& rooms, Call& call, std::optional<Millis> syncWait,
              const std::function<Reply(JobSpec)>& submit) {
   if (rooms.draining()) return unavailable(call.path, "the server is shutting down: try again in a moment");
-  auto result = readSubmission(call.body, *call.endpoint, call.key->id, syncWait, rooms.rules);
+  auto result = readSubmission(std::move(call.body), *call.endpoint, call.key->id, syncWait, rooms.rules);
+  call.bodyMemory.giveBack();
   if (const auto* refusal = std::get_if<Refusal>(&result)) return errorReply(call.path, 400, refusal->message);
   return submit(std::get<JobSpec>(std::move(result)));
 }
 
-Reply run(const QueueRooms& rooms, const Call& call) {
+Reply run(const QueueRooms& rooms, Call& call) {
   return accept(rooms, call, std::nullopt, [&](JobSpec job) {
     const JobId id = job.id;
     rooms.jobs.submit(std::move(job), *call.endpoint);
@@ -47,30 +60,32 @@ Reply run(const QueueRooms& rooms, const Call& call) {
   });
 }
 
-Reply runsync(const QueueRooms& rooms, const Call& call) {
+Reply runsync(const QueueRooms& rooms, Call& call) {
   const auto wait = readWait(call);
   if (const auto* refusal = std::get_if<Reply>(&wait)) return *refusal;
   return accept(rooms, call, std::get<Millis>(wait), [&](JobSpec job) {
     const JobId id = job.id;
-    const auto ended = rooms.jobs.submitAndAwait(std::move(job), *call.endpoint, std::get<Millis>(wait));
+    const Patience patience(rooms, std::get<Millis>(wait));
+    const auto ended = rooms.jobs.submitAndAwait(std::move(job), *call.endpoint, patience.wait, goneSignal(call));
     if (!ended) return errorReply(call.path, 404, "job " + id + " outlived its policy.ttl: send a longer one");
     return Reply{200, wholeJob(*ended)};
   });
 }
 
-Reply status(const QueueRooms& rooms, const Call& call) {
+Reply status(const QueueRooms& rooms, Call& call) {
   const auto job = rooms.jobs.find({call.endpoint->id, call.params.at("id")});
   return job ? Reply{200, wholeJob(*job)} : noJob(call);
 }
 
-Reply statusSync(const QueueRooms& rooms, const Call& call) {
+Reply statusSync(const QueueRooms& rooms, Call& call) {
   const auto wait = readWait(call);
   if (const auto* refusal = std::get_if<Reply>(&wait)) return *refusal;
-  const auto job = rooms.jobs.await({call.endpoint->id, call.params.at("id")}, std::get<Millis>(wait));
+  const Patience patience(rooms, std::get<Millis>(wait));
+  const auto job = rooms.jobs.await({call.endpoint->id, call.params.at("id")}, patience.wait, goneSignal(call));
   return job ? Reply{200, wholeJob(*job)} : noJob(call);
 }
 
-Reply health(const QueueRooms& rooms, const Call& call) {
+Reply health(const QueueRooms& rooms, Call& call) {
   const EndpointCounts jobs = rooms.jobs.counts(call.endpoint->id);
   WorkerCounts workers = rooms.workers(call.endpoint->id);
   workers += rooms.storage.workers().count(call.endpoint->id, rooms.node);
@@ -102,9 +117,9 @@ Reply health(const QueueRooms& rooms, const Call& call) {
 
 void addQueueRoutes(Router& router, const QueueRooms& rooms) {
   const auto add = [&](std::vector<std::string> methods, const std::string& path, std::size_t limit, bool body,
-                       Reply (*route)(const QueueRooms&, const Call&)) {
+                       Reply (*route)(const QueueRooms&, Call&)) {
     router.add({std::move(methods), "/v2/{endpoint}" + path, Scope::client, limit, body,
-                [rooms, route](const Call& call) { return route(rooms, call); }});
+                [rooms, route](Call& call) { return route(rooms, call); }});
   };
   constexpr std::size_t kIgnored = 1UL << 20;  // bodies that carry no parameters
   add({"POST"}, "/run", kRunLimit, true, run);

@@ -16,7 +16,7 @@ struct Route {
   Scope scope = Scope::client;
   std::size_t bodyLimit = 1UL << 20;
   bool needsBody = false;
-  std::function<Reply(const Call&)> run;
+  std::function<Reply(Call&)> run;
 };
 
 /// Constant after the last add(); any thread afterwards.

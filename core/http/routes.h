@@ -22,6 +22,7 @@ struct QueueRooms {
   std::string node;
   std::function<WorkerCounts(const EndpointId&)> workers;
   std::function<bool()> draining;
+  Budget& waiting;  ///< places for calls that wait
 };
 void addQueueRoutes(Router& router, const QueueRooms& rooms);
 

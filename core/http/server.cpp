@@ -3,56 +3,23 @@
 #include <Poco/Exception.h>
 #include <Poco/Net/HTTPRequestHandler.h>
 #include <Poco/Net/HTTPRequestHandlerFactory.h>
-#include <Poco/Net/HTTPServer.h>
 #include <Poco/Net/HTTPServerParams.h>
-#include <Poco/Net/HTTPServerRequest.h>
-#include <Poco/Net/HTTPServerResponse.h>
 #include <Poco/Net/ServerSocket.h>
-#include <Poco/ThreadPool.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "core/http/gate.h"
+#include "core/http/link.h"
+#include "core/http/porch.h"
 
 namespace jobq {
 namespace {
 
 constexpr int kBacklog = 4096;
-constexpr int kQueued = 4096;
-constexpr int kStack = 256 * 1024;
-constexpr int kSocketTimeoutSeconds = 60;
-constexpr Millis kInFlightGrace{5'000};
-
-// How many requests are being served; stop() waits for none.
-class InFlight {
- public:
-  void enter() {
-    Lock lock(mutex_);
-    ++count_;
-  }
-  void leave() {
-    Lock lock(mutex_);
-    if (--count_ == 0) none_.notifyAll();
-  }
-  void awaitNone(Millis atMost) {
-    const auto end = std::chrono::steady_clock::now() + atMost;
-    Lock lock(mutex_);
-    while (count_ > 0 && std::chrono::steady_clock::now() < end) {
-      none_.waitFor(mutex_, end - std::chrono::steady_clock::now());
-    }
-  }
-
- private:
-  Mutex mutex_;
-  Condition none_;
-  int count_ JOBQ_GUARDED_BY(mutex_) = 0;
-};
 
 class Handler final : public Poco::Net::HTTPRequestHandler {
  public:
-  Handler(Gate& gate, Gate::Visit visit, InFlight& inFlight)
-      : gate_(gate), visit_(std::move(visit)), inFlight_(inFlight) {
-    inFlight_.enter();
-  }
-  ~Handler() override { inFlight_.leave(); }
+  Handler(Gate& gate, Gate::Visit visit) : gate_(gate), visit_(std::move(visit)) {}
 
   void handleRequest(Poco::Net::HTTPServerRequest& request, Poco::Net::HTTPServerResponse& response) override {
     gate_.serve(std::move(visit_), request, response);
@@ -61,78 +28,94 @@ class Handler final : public Poco::Net::HTTPRequestHandler {
  private:
   Gate& gate_;
   Gate::Visit visit_;
-  InFlight& inFlight_;
 };
 
 class Factory final : public Poco::Net::HTTPRequestHandlerFactory {
  public:
-  Factory(Gate& gate, InFlight& inFlight) : gate_(gate), inFlight_(inFlight) {}
+  explicit Factory(Gate& gate) : gate_(gate) {}
 
   Poco::Net::HTTPRequestHandler* createRequestHandler(const Poco::Net::HTTPServerRequest& request) override {
-    Gate::Visit visit = gate_.enter(request);
-    // Poco sends `100 Continue` before the handler runs, unless the status says no already (libraries.md 1a).
-    if (visit.refusal) {
-      request.response().setStatusAndReason(static_cast<Poco::Net::HTTPResponse::HTTPStatus>(visit.refusal->status));
-    }
-    return new Handler(gate_, std::move(visit), inFlight_);
+    return new Handler(gate_, gate_.enter(request));
   }
 
  private:
   Gate& gate_;
-  InFlight& inFlight_;
 };
+
+Poco::Net::ServerSocket listenAt(const std::string& host, std::uint16_t port) {
+  const std::string where = host + ":" + std::to_string(port);
+  try {
+    // Not the constructor that binds: it sets SO_REUSEPORT, and a second server would share the port without a word.
+    Poco::Net::ServerSocket socket;
+    socket.bind(Poco::Net::SocketAddress(host, port), true, false);
+    socket.listen(kBacklog);
+    return socket;
+  } catch (const Poco::Exception& error) {
+    throw ConfigError("server.host and server.port: cannot listen on " + where + ": " + error.displayText());
+  }
+}
+
+// The porch's own copy, so that nobody else can close it.
+int ownDescriptor(const Poco::Net::ServerSocket& socket) {
+  const int descriptor = ::fcntl(socket.impl()->sockfd(), F_DUPFD_CLOEXEC, 3);
+  if (descriptor < 0) throw ConfigError("the system gives no descriptor for the listening socket: raise ulimit -n");
+  ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) | O_NONBLOCK);
+  return descriptor;
+}
+
+std::unique_ptr<TlsContext> tlsOf(const ServerConfig& config) {
+  if (config.tlsCertificate.empty()) return nullptr;
+  return std::make_unique<TlsContext>(config.tlsCertificate.string(), config.tlsKey.string());
+}
 
 }  // namespace
 
-struct HttpServer::Poco {
-  explicit Poco(int threads) : pool(1, threads, 60, kStack) {}
-  InFlight inFlight;
-  ::Poco::ThreadPool pool;
-  ::Poco::Net::ServerSocket socket;
-  std::unique_ptr<::Poco::Net::HTTPServer> server;
+struct HttpServer::Parts {
+  Parts(const ServerConfig& config, Gate& gate, Budget& waiting, Log& log)
+      : factory(gate),
+        tls(tlsOf(config)),
+        socket(listenAt(config.host, config.port)),
+        address(std::string(tls ? "https://" : "http://") + socket.address().toString()),
+        porch(ownDescriptor(socket),
+              {static_cast<std::size_t>(config.threads), config.keepAlive, tls.get(), factory, *params, waiting}, log) {
+    socket.close();
+  }
+
+  Factory factory;
+  Poco::Net::HTTPServerParams::Ptr params = new Poco::Net::HTTPServerParams;
+  std::unique_ptr<TlsContext> tls;
+  Poco::Net::ServerSocket socket;
+  const std::string address;
+  Porch porch;
 };
 
-HttpServer::HttpServer(const ServerConfig& config, Gate& gate, Log& log) : config_(config), gate_(gate), log_(log) {}
+HttpServer::HttpServer(const ServerConfig& config, Gate& gate, Budget& waiting, Log& log)
+    : config_(config), gate_(gate), waiting_(waiting), log_(log) {}
 
 HttpServer::~HttpServer() { stop(); }
 
 void HttpServer::start() {
-  if (poco_) return;
-  auto poco = std::make_unique<Poco>(config_.threads);
-  const std::string where = config_.host + ":" + std::to_string(config_.port);
-  try {
-    // Not the constructor that binds: it sets SO_REUSEPORT, and a second server would share the port without a word.
-    poco->socket.bind(::Poco::Net::SocketAddress(config_.host, config_.port), true, false);
-    poco->socket.listen(kBacklog);
-  } catch (const ::Poco::Exception& error) {
-    throw ConfigError("server.host and server.port: cannot listen on " + where + ": " + error.displayText());
-  }
-  ::Poco::Net::HTTPServerParams::Ptr params = new ::Poco::Net::HTTPServerParams;
-  params->setMaxThreads(config_.threads);
-  params->setMaxQueued(kQueued);
-  params->setKeepAlive(true);
-  params->setKeepAliveTimeout(::Poco::Timespan(config_.keepAlive.count() * 1000));
-  params->setTimeout(::Poco::Timespan(kSocketTimeoutSeconds, 0));
-  params->setSoftwareVersion("jobq");
-  poco->server = std::make_unique<::Poco::Net::HTTPServer>(
-      ::Poco::Net::HTTPRequestHandlerFactory::Ptr(new Factory(gate_, poco->inFlight)), poco->pool, poco->socket,
-      params);
-  poco->server->start();
-  poco_ = std::move(poco);
+  if (parts_) return;
+  auto parts = std::make_unique<Parts>(config_, gate_, waiting_, log_);
+  parts->porch.start();
+  parts_ = std::move(parts);
   log_.write(LogLevel::information, "http.listening", address());
 }
 
-void HttpServer::stop() {
-  if (!poco_) return;
-  poco_->server->stop();
-  poco_->inFlight.awaitNone(kInFlightGrace);
-  poco_->server->stopAll(true);
-  poco_->pool.joinAll();
-  poco_.reset();
+void HttpServer::sayGoodbye() {
+  if (parts_) parts_->porch.sayGoodbye();
 }
 
-std::string HttpServer::address() const {
-  return poco_ ? "http://" + poco_->socket.address().toString() : std::string();
+void HttpServer::stop(Millis grace) {
+  if (!parts_) return;
+  parts_->porch.drain();
+  if (!parts_->porch.awaitQuiet(grace)) {
+    log_.write(LogLevel::information, "http.cut", "requests that did not end within server.drain are cut off");
+  }
+  parts_->porch.stop();
+  parts_.reset();
 }
+
+std::string HttpServer::address() const { return parts_ ? parts_->address : std::string(); }
 
 }  // namespace jobq

@@ -1,4 +1,4 @@
-// The listener. Poco's own HTTPServer, for now; everything above knows only Poco's request and response interfaces.
+// The front door as a service: budgets, TLS, the listening socket, and the porch behind it.
 #pragma once
 
 #include <memory>
@@ -6,6 +6,7 @@
 
 #include "core/base/service.h"
 #include "core/config/config.h"
+#include "core/http/budget.h"
 
 namespace jobq {
 
@@ -13,24 +14,31 @@ class Gate;
 
 class HttpServer final : public Service {
  public:
-  HttpServer(const ServerConfig& config, Gate& gate, Log& log);
+  /// `waiting`: places for calls that hold a thread while they wait for something.
+  HttpServer(const ServerConfig& config, Gate& gate, Budget& waiting, Log& log);
   ~HttpServer() override;
 
-  /// Throws ConfigError when the address is taken or not this machine's.
+  /// Throws ConfigError when the address is taken or not this machine's, or the certificate is none.
   void start() override;
 
-  /// The listener closes first, requests in flight get 5 s, then their connections are shut.
-  void stop() override;
+  /// The server is about to stop: every answer says `Connection: close` from now on. The door stays open.
+  void sayGoodbye();
+
+  /// The listener closes first, idle connections are shut, requests in flight get up to `grace` to end; then their
+  /// connections are shut, and the threads joined.
+  void stop(Millis grace);
+  void stop() override { stop(Millis(0)); }
 
   /// "http://127.0.0.1:8000", with the port that was really bound.
   std::string address() const;
 
  private:
-  struct Poco;
+  struct Parts;
   const ServerConfig config_;
   Gate& gate_;
+  Budget& waiting_;
   Log& log_;
-  std::unique_ptr<Poco> poco_;
+  std::unique_ptr<Parts> parts_;
 };
 
 }  // namespace jobq

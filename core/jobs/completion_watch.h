@@ -2,12 +2,18 @@
 // once; nobody polls the storage.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <stop_token>
 
 #include "jobq/job.h"
 #include "jobq/time.h"
 
 namespace jobq {
+
+/// Where a waiter hears that nobody waits for its answer any more. It is asked only when the wait turns out to be long,
+/// because most are not.
+using GoneSignal = std::function<std::stop_token()>;
 
 /// Any thread.
 class CompletionWatch {
@@ -23,10 +29,12 @@ class CompletionWatch {
     Ticket(const Ticket&) = delete;
     Ticket& operator=(const Ticket&) = delete;
 
-    /// Waits until the job was announced, the watch closed, or `deadline`.
-    void wait(Instant deadline);
+    /// Waits until the job was announced, the watch closed, the waiter's client has gone, or `deadline`.
+    void wait(Instant deadline, const GoneSignal& gone);
 
    private:
+    bool waitAMoment(Instant deadline);
+    void waitLong(Instant deadline);
     friend class CompletionWatch;
     CompletionWatch& watch_;
     Condition done_;

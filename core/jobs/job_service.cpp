@@ -1,6 +1,5 @@
 #include "core/jobs/job_service.h"
 
-#include "core/jobs/completion_watch.h"
 #include "core/jobs/wakeup.h"
 #include "jobq/transitions.h"
 
@@ -15,23 +14,24 @@ void JobService::submit(JobSpec job, const Endpoint& endpoint) {
   wakeup_.ring(endpoint.id);
 }
 
-std::optional<Job> JobService::submitAndAwait(JobSpec job, const Endpoint& endpoint, Millis wait) {
+std::optional<Job> JobService::submitAndAwait(JobSpec job, const Endpoint& endpoint, Millis wait,
+                                              const GoneSignal& gone) {
   const JobKey key{endpoint.id, job.id};
   const Instant deadline = storage_.now() + wait;
   CompletionWatch::Ticket ticket(watch_, key.id);
   submit(std::move(job), endpoint);
-  ticket.wait(deadline);
+  ticket.wait(deadline, gone);
   return find(key);
 }
 
 std::optional<Job> JobService::find(const JobKey& key) { return storage_.jobs().find(key); }
 
-std::optional<Job> JobService::await(const JobKey& key, Millis wait) {
+std::optional<Job> JobService::await(const JobKey& key, Millis wait, const GoneSignal& gone) {
   const Instant deadline = storage_.now() + wait;
   CompletionWatch::Ticket ticket(watch_, key.id);
   std::optional<Job> job = find(key);
   if (!job || terminal(job->state)) return job;
-  ticket.wait(deadline);
+  ticket.wait(deadline, gone);
   return find(key);
 }
 

@@ -5,11 +5,11 @@
 #include <optional>
 
 #include "core/endpoints/endpoint.h"
+#include "core/jobs/completion_watch.h"
 #include "jobq/storage.h"
 
 namespace jobq {
 
-class CompletionWatch;
 class Wakeup;
 
 /// Any thread. StorageError passes through every verb.
@@ -21,12 +21,13 @@ class JobService {
   void submit(JobSpec job, const Endpoint& endpoint);
 
   /// submit(), then the job as it is when it ends or `wait` has passed.
-  std::optional<Job> submitAndAwait(JobSpec job, const Endpoint& endpoint, Millis wait);
+  /// `gone` ends the wait early.
+  std::optional<Job> submitAndAwait(JobSpec job, const Endpoint& endpoint, Millis wait, const GoneSignal& gone);
 
   std::optional<Job> find(const JobKey& key);
 
   /// The job as it is when it ends or `wait` has passed; nothing when it is absent.
-  std::optional<Job> await(const JobKey& key, Millis wait);
+  std::optional<Job> await(const JobKey& key, Millis wait, const GoneSignal& gone);
 
   EndpointCounts counts(const EndpointId& endpoint);
 

@@ -29,10 +29,10 @@ inline constexpr Millis kWaitMax{300'000};
 inline constexpr Millis kWaitDefault{90'000};
 
 /// Reads a job request (api.md, "Job request body"). `syncWait` is set for /runsync: it decides the id's prefix and the
-/// retention. s3Config leaves sealed. The input is the caller's own bytes.
-std::variant<JobSpec, Refusal> readSubmission(std::string_view body, const Endpoint& endpoint,
-                                              const std::string& apiKeyId, std::optional<Millis> syncWait,
-                                              const SubmissionRules& rules);
+/// retention. s3Config leaves sealed. The input is the caller's own bytes, and a large one still lies where the body
+/// lay.
+std::variant<JobSpec, Refusal> readSubmission(std::string body, const Endpoint& endpoint, const std::string& apiKeyId,
+                                              std::optional<Millis> syncWait, const SubmissionRules& rules);
 
 /// How long a result stays (decisions.md, "Jobs"): /run 30 minutes; /runsync 60 s, with a wait over 90 s min(wait, 300
 /// s).

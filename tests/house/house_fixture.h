@@ -48,7 +48,7 @@ class HouseTest : public testing::Test {
   }
 
   void open(const std::string& settings) {
-    std::ofstream(dir_ / "jobq.properties") << "server.port = 0\nserver.threads = 64\nserver.drain = 10s\n"
+    std::ofstream(dir_ / "jobq.properties") << "server.port = 0\nserver.drain = 10s\n"
                                                "plugins.path = " JOBQ_PLUGIN_DIR "\n"
                                             << settings;
     house_.reset();

@@ -129,6 +129,33 @@ TEST(Wakeup, ARingBeforeTheWaitIsNotLost) {
   ringer.join();
 }
 
+const GoneSignal kStays = [] { return std::stop_token(); };
+
+TEST(CompletionWatch, EndsTheWaitOfWhoeverHasGone) {
+  testkit::ManualClock clock;
+  CompletionWatch watch(clock);
+  std::stop_source client;
+  std::thread waiter([&] {
+    CompletionWatch::Ticket ticket(watch, "a");
+    ticket.wait(clock.now() + Millis(60'000), [&] { return client.get_token(); });
+  });
+  clock.awaitWaiter(Millis(60'000), Millis(60'000));
+  client.request_stop();
+  waiter.join();
+  CompletionWatch::Ticket late(watch, "a");
+  late.wait(clock.now() + Millis(60'000), [&] { return client.get_token(); });
+}
+
+TEST(CompletionWatch, AsksForTheSignalOnlyWhenTheWaitIsLong) {
+  testkit::ManualClock clock;
+  CompletionWatch watch(clock);
+  CompletionWatch::Ticket ticket(watch, "a");
+  watch.announce("a");
+  ticket.wait(Instant::max(), []() -> std::stop_token { throw std::logic_error("asked for nothing"); });
+  CompletionWatch::Ticket other(watch, "b");
+  other.wait(clock.now(), []() -> std::stop_token { throw std::logic_error("asked for nothing"); });
+}
+
 TEST(CompletionWatch, WakesWhoWaitsForTheJobAndNobodyElse) {
   testkit::ManualClock clock;
   CompletionWatch watch(clock);
@@ -136,12 +163,12 @@ TEST(CompletionWatch, WakesWhoWaitsForTheJobAndNobodyElse) {
   std::atomic<bool> other = false;
   std::thread waiter([&] {
     CompletionWatch::Ticket ticket(watch, "other");
-    ticket.wait(late);
+    ticket.wait(late, kStays);
     other = true;
   });
   CompletionWatch::Ticket ticket(watch, "a");
   watch.announce("a");
-  ticket.wait(late);
+  ticket.wait(late, kStays);
   clock.awaitWaiter(Millis(60'000), Millis(60'000));
   EXPECT_FALSE(other);
   clock.advance(Millis(60'000));
@@ -149,7 +176,7 @@ TEST(CompletionWatch, WakesWhoWaitsForTheJobAndNobodyElse) {
   EXPECT_TRUE(other) << "the deadline ends a wait";
   CompletionWatch::Ticket last(watch, "b");
   watch.close();
-  last.wait(clock.now() + Millis(1));
+  last.wait(clock.now() + Millis(1), kStays);
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ class SubmissionTest : public testing::Test {
   ~SubmissionTest() override { std::filesystem::remove(file()); }
 
   std::variant<JobSpec, Refusal> read(std::string_view body, std::optional<Millis> wait = std::nullopt) {
-    return readSubmission(body, endpoint_, "key", wait, SubmissionRules{secrets_, allowPrivate_});
+    return readSubmission(std::string(body), endpoint_, "key", wait, SubmissionRules{secrets_, allowPrivate_});
   }
   JobSpec accepted(std::string_view body, std::optional<Millis> wait = std::nullopt) {
     auto result = read(body, wait);

@@ -1,0 +1,53 @@
+// The body of a request, read off its connection: by length or by chunks, never a byte beyond its end.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <streambuf>
+
+#include "core/http/budget.h"
+#include "core/http/chunk_reader.h"
+#include "core/http/inbox.h"
+#include "core/http/request_head.h"
+
+namespace jobq {
+
+/// One thread. Link, inbox and budget outlive it.
+class BodyReader final : public std::streambuf {
+ public:
+  BodyReader(Link& link, Inbox& inbox, const RequestHead& head, Budget& waiting);
+
+  /// The whole body was read, and it was well-formed.
+  bool complete() const noexcept;
+
+  /// Why there is no more, when it is not complete: broken framing, an early end, too slow.
+  const std::optional<Fault>& fault() const noexcept { return fault_; }
+
+  /// Drops what is left if it has come already; true when the body is complete then.
+  bool dropArrived();
+
+ private:
+  int_type underflow() override;
+  std::streamsize xsgetn(char* to, std::streamsize size) override;
+
+  // Some bytes of the body, at least one; 0: see complete() and fault().
+  std::size_t readSome(char* to, std::size_t size);
+  std::size_t takeArrived(char* to, std::size_t size);
+  std::uint64_t expected() const noexcept;
+  bool receive(char* to, std::size_t size, std::size_t& direct);
+  bool mayWait();
+
+  Link& link_;
+  Inbox& inbox_;
+  Budget& waiting_;
+  const bool chunked_;
+  std::uint64_t left_;  // of a body with a length
+  ChunkReader chunks_;
+  std::uint64_t taken_ = 0;
+  std::optional<Fault> fault_;
+  Pace pace_;
+  Budget::Share place_;
+  std::array<char, 1024> ahead_{};  // for readers that take byte by byte
+};
+
+}  // namespace jobq

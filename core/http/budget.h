@@ -1,0 +1,72 @@
+// A supply that many callers draw on and give back: places to wait, memory for bodies.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+namespace jobq {
+
+/// Any thread; no lock.
+class Budget {
+ public:
+  explicit Budget(std::uint64_t amount) noexcept : left_(amount) {}
+  Budget(const Budget&) = delete;
+  Budget& operator=(const Budget&) = delete;
+
+  /// What somebody has drawn; goes back with its owner. The budget outlives it.
+  class Share {
+   public:
+    Share() = default;
+    Share(Share&& other) noexcept
+        : budget_(std::exchange(other.budget_, nullptr)), amount_(std::exchange(other.amount_, 0)) {}
+    Share& operator=(Share&& other) noexcept {
+      std::swap(budget_, other.budget_);
+      std::swap(amount_, other.amount_);
+      return *this;
+    }
+    ~Share() { giveBack(); }
+
+    std::uint64_t amount() const noexcept { return amount_; }
+
+    /// False: there is not that much left; the share is as before.
+    [[nodiscard]] bool grow(Budget& budget, std::uint64_t amount) noexcept {
+      if (!budget.draw(amount)) return false;
+      budget_ = &budget;
+      amount_ += amount;
+      return true;
+    }
+    void giveBack() noexcept {
+      if (budget_ != nullptr) budget_->left_.fetch_add(amount_, std::memory_order_relaxed);
+      budget_ = nullptr;
+      amount_ = 0;
+    }
+
+   private:
+    Budget* budget_ = nullptr;
+    std::uint64_t amount_ = 0;
+  };
+
+  /// Nothing when there is not that much left.
+  [[nodiscard]] std::optional<Share> take(std::uint64_t amount) noexcept {
+    Share share;
+    if (!share.grow(*this, amount)) return std::nullopt;
+    return share;
+  }
+
+  std::uint64_t left() const noexcept { return left_.load(std::memory_order_relaxed); }
+
+ private:
+  bool draw(std::uint64_t amount) noexcept {
+    std::uint64_t left = left_.load(std::memory_order_relaxed);
+    while (left >= amount) {
+      if (left_.compare_exchange_weak(left, left - amount, std::memory_order_relaxed)) return true;
+    }
+    return false;
+  }
+
+  std::atomic<std::uint64_t> left_;
+};
+
+}  // namespace jobq

@@ -1,0 +1,86 @@
+#include "core/http/connection.h"
+
+#include <Poco/Net/HTTPRequestHandler.h>
+#include <Poco/Net/HTTPRequestHandlerFactory.h>
+
+#include "core/http/error_reply.h"
+#include "core/http/message.h"
+
+namespace jobq {
+
+Connection::Ready Connection::receive() {
+  while (head_ == HeadScanner::State::incomplete) {
+    const auto got = inbox_.fill(*link_, Link::Wait::no);
+    if (!got) return Ready::no;
+    // Half a head and then the end deserves no answer: nobody asked anything yet.
+    if (*got == 0) return Ready::gone;
+    head_ = scanner_.scan(inbox_.view());
+  }
+  return Ready::yes;
+}
+
+// False: there is no head to serve now.
+bool Connection::awaitHead() {
+  // What came behind the last request.
+  if (head_ == HeadScanner::State::incomplete && !inbox_.empty()) head_ = scanner_.scan(inbox_.view());
+  while (head_ == HeadScanner::State::incomplete) {
+    // Who has sent half a head may send the rest at leisure, but not on a thread's time.
+    const bool wait = inbox_.empty() && !server_.crowded && !server_.parting;
+    const auto got = inbox_.fill(*link_, wait ? Link::Wait::linger : Link::Wait::no);
+    gone_ = got && *got == 0;
+    if (!got || gone_) return false;
+    head_ = scanner_.scan(inbox_.view());
+  }
+  return true;
+}
+
+Connection::Next Connection::serve() {
+  while (awaitHead()) {
+    const Next next = serveOne();
+    if (next != Next::park) return next;
+    scanner_.restart();
+    head_ = HeadScanner::State::incomplete;
+  }
+  return gone_ ? Next::close : Next::park;
+}
+
+Connection::Next Connection::serveOne() {
+  auto parsed = parseHead(
+      inbox_.view().substr(0, head_ == HeadScanner::State::complete ? scanner_.size() : std::string_view::npos));
+  if (const auto* fault = std::get_if<Fault>(&parsed)) return refuse(*fault, false);
+  const auto& head = std::get<RequestHead>(parsed);
+  ServerResponse response(*link_, head.method == "HEAD", head.http10);
+  if (!head.keepAlive || server_.parting) response.closeAfter();
+  ServerRequest request({*link_, inbox_, server_.waiting, server_.watch, id_, server_.params}, head, response);
+  // The views of the head end here; request has its own copies.
+  inbox_.consume(scanner_.size());
+  const std::unique_ptr<Poco::Net::HTTPRequestHandler> handler(server_.handlers.createRequestHandler(request));
+  if (!handler) return Next::close;
+  handler->handleRequest(request, response);
+  response.finish();
+  if (!response.sent() || !response.delivered()) return Next::close;
+  return response.closes() ? afterLast() : Next::park;
+}
+
+// A client that is still sending would see a reset instead of the answer if the server just closed (libraries.md 1a).
+Connection::Next Connection::afterLast() {
+  link_->endSending();
+  return Next::drain;
+}
+
+Connection::Next Connection::refuse(const Fault& fault, bool hurried) {
+  ServerResponse response(*link_, false, false);
+  if (hurried) response.hurry();
+  response.closeAfter();
+  const Reply reply = errorReply("", fault.status, fault.sentence);
+  response.setStatusAndReason(static_cast<Poco::Net::HTTPResponse::HTTPStatus>(reply.status));
+  response.setContentType("application/json");
+  response.sendBuffer(reply.body.data(), reply.body.size());
+  return response.delivered() ? afterLast() : Next::close;
+}
+
+Connection::Next Connection::refuseLateHead() {
+  return refuse({408, "the request's head did not come in time: send it within 10 seconds"}, true);
+}
+
+}  // namespace jobq

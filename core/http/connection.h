@@ -1,0 +1,79 @@
+// One connection: reads heads, hands requests to the handlers above, keeps the framing.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "core/http/budget.h"
+#include "core/http/inbox.h"
+#include "core/http/request_head.h"
+
+namespace Poco::Net {
+class HTTPRequestHandlerFactory;
+class HTTPServerParams;
+}  // namespace Poco::Net
+
+namespace jobq {
+
+class ClientWatch;
+class ServerRequest;
+class ServerResponse;
+
+/// Used by one thread at a time: the porch's while it is parked, a serving one's otherwise.
+class Connection {
+ public:
+  /// What all connections of a server share.
+  struct Server {
+    Poco::Net::HTTPRequestHandlerFactory& handlers;
+    const Poco::Net::HTTPServerParams& params;
+    Budget& waiting;
+    ClientWatch& watch;
+    const std::atomic<bool>& parting;  ///< each answer is the last one
+    const std::atomic<bool>& crowded;
+  };
+
+  /// `id` is never used again for another connection.
+  Connection(std::uint64_t id, std::unique_ptr<Link> link, const Server& server)
+      : id_(id), link_(std::move(link)), server_(server) {}
+
+  std::uint64_t id() const noexcept { return id_; }
+  Link& link() noexcept { return *link_; }
+  int descriptor() const noexcept { return link_->descriptor(); }
+
+  /// Reads without waiting. `yes`: there is something to serve, be it a refusal.
+  enum class Ready { no, yes, gone };
+  Ready receive();
+
+  /// Part of a head has come: the porch measures how long the rest takes.
+  bool inHead() const noexcept { return !inbox_.empty(); }
+  /// Lets go of the memory that it does not need while it is parked.
+  void rest() noexcept { inbox_.rest(); }
+
+  /// Serves requests until none is there. Waits kLinger for the next one, unless threads are scarce.
+  enum class Next {
+    park,   ///< for the next request
+    drain,  ///< everything is said; what the client still sends has to be dropped
+    close
+  };
+  Next serve();
+
+  /// Answers that the head did not come in time. Does not wait.
+  Next refuseLateHead();
+
+ private:
+  bool awaitHead();
+  Next serveOne();
+  Next refuse(const Fault& fault, bool hurried);
+  Next afterLast();
+
+  const std::uint64_t id_;
+  const std::unique_ptr<Link> link_;
+  const Server& server_;
+  Inbox inbox_;
+  HeadScanner scanner_;
+  HeadScanner::State head_ = HeadScanner::State::incomplete;
+  bool gone_ = false;
+};
+
+}  // namespace jobq

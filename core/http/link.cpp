@@ -1,0 +1,90 @@
+#include "core/http/link.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace jobq {
+namespace {
+
+constexpr std::size_t kBytesASecond = 8192;
+
+class PlainLink final : public Link {
+ public:
+  // A read with a time limit in the socket is one system call; poll and read would be two.
+  explicit PlainLink(int descriptor) : Link(descriptor) {
+    constexpr timeval kTime{0, std::chrono::microseconds(kLinger).count()};
+    ::setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &kTime, sizeof kTime);
+  }
+
+  std::optional<std::size_t> read(char* to, std::size_t size, Wait wait) override {
+    for (;;) {
+      const ssize_t got = ::recv(descriptor(), to, size, wait == Wait::no ? MSG_DONTWAIT : 0);
+      if (got >= 0) return static_cast<std::size_t>(got);
+      if (errno == EAGAIN || errno == EWOULDBLOCK) return std::nullopt;
+      if (errno != EINTR) return 0;
+    }
+  }
+
+  bool write(std::string_view first, std::string_view second, Pace pace) override {
+    while (!first.empty() || !second.empty()) {
+      iovec parts[] = {{const_cast<char*>(first.data()), first.size()},
+                       {const_cast<char*>(second.data()), second.size()}};
+      msghdr message{};
+      message.msg_iov = parts;
+      message.msg_iovlen = 2;
+      const ssize_t sent = ::sendmsg(descriptor(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+      if (sent < 0 && errno == EINTR) continue;
+      if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK) return false;
+      const std::size_t moved = sent < 0 ? 0 : static_cast<std::size_t>(sent);
+      const std::size_t ofFirst = std::min(moved, first.size());
+      first.remove_prefix(ofFirst);
+      second.remove_prefix(moved - ofFirst);
+      pace.moved(moved);
+      if (sent < 0 && !await(POLLOUT, pace.left())) return false;
+    }
+    return true;
+  }
+};
+
+}  // namespace
+
+std::chrono::milliseconds Pace::left() const noexcept {
+  const auto allowed = patience_ + std::chrono::seconds(bytes_ / kBytesASecond);
+  const auto used = std::chrono::steady_clock::now() - start_;
+  return std::max(std::chrono::milliseconds(0), allowed - std::chrono::duration_cast<std::chrono::milliseconds>(used));
+}
+
+Link::~Link() { ::close(descriptor_); }
+
+void Link::endSending() noexcept { ::shutdown(descriptor_, SHUT_WR); }
+
+void Link::shutDown() noexcept { ::shutdown(descriptor_, SHUT_RDWR); }
+
+std::optional<std::size_t> Link::drop(char* scrap, std::size_t size) noexcept {
+  for (;;) {
+    const ssize_t got = ::recv(descriptor_, scrap, size, MSG_DONTWAIT);
+    if (got >= 0) return static_cast<std::size_t>(got);
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return std::nullopt;
+    if (errno != EINTR) return 0;
+  }
+}
+
+bool Link::await(short events, std::chrono::milliseconds atMost) const noexcept {
+  pollfd waiting{descriptor_, events, 0};
+  const auto end = std::chrono::steady_clock::now() + atMost;
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    const int ready = ::poll(&waiting, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
+    if (ready > 0) return true;
+    if (ready == 0 || errno != EINTR) return false;
+  }
+}
+
+std::unique_ptr<Link> plainLink(int descriptor) { return std::make_unique<PlainLink>(descriptor); }
+
+}  // namespace jobq

@@ -1,0 +1,93 @@
+// The bytes of one connection, plain or TLS: the only place that knows which.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace Poco::Net {
+class Context;
+}
+
+namespace jobq {
+
+/// How long a reading or lingering thread waits for bytes before it looks around.
+inline constexpr std::chrono::milliseconds kLinger{50};
+
+/// How long a body may take, either way: 20 s, and 1 s more for each 8 KiB that moved. Who drips loses the connection.
+class Pace {
+ public:
+  Pace() = default;
+  /// What does not move at once does not move at all.
+  static Pace hurried() noexcept {
+    Pace pace;
+    pace.patience_ = std::chrono::milliseconds(0);
+    return pace;
+  }
+
+  void moved(std::size_t bytes) noexcept { bytes_ += bytes; }
+  std::chrono::milliseconds left() const noexcept;
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::chrono::milliseconds patience_{20'000};
+  std::size_t bytes_ = 0;
+};
+
+/// Owns the socket. One thread at a time; only shutDown() may be called by another one meanwhile.
+class Link {
+ public:
+  virtual ~Link();
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+
+  /// How many bytes came: none at all (nullopt) when the wait has passed, 0 when the peer has closed or the connection
+  /// is broken. Waits kLinger at most, or not at all. When none came, none is held back in here either: poll() tells
+  /// when there are more.
+  enum class Wait { no, linger };
+  virtual std::optional<std::size_t> read(char* to, std::size_t size, Wait wait) = 0;
+
+  /// Sends both texts, the second behind the first. False: the peer is gone, or too slow.
+  virtual bool write(std::string_view first, std::string_view second, Pace pace = {}) = 0;
+
+  /// Nothing more will be sent; the peer sees the end.
+  virtual void endSending() noexcept;
+
+  /// Reads what is there and drops it, without decoding it. Nothing: there is no more for the moment; 0: the end.
+  std::optional<std::size_t> drop(char* scrap, std::size_t size) noexcept;
+
+  /// Ends the connection for both sides; a thread that reads or writes it returns at once. Any thread.
+  void shutDown() noexcept;
+
+  int descriptor() const noexcept { return descriptor_; }
+  virtual bool secure() const noexcept { return false; }
+
+ protected:
+  explicit Link(int descriptor) noexcept : descriptor_(descriptor) {}
+  /// False: the time has passed.
+  bool await(short events, std::chrono::milliseconds atMost) const noexcept;
+
+ private:
+  const int descriptor_;
+};
+
+/// Takes the descriptor of an accepted socket over.
+std::unique_ptr<Link> plainLink(int descriptor);
+
+/// The same with TLS in front. The handshake takes place inside read(), and never waits longer than it.
+class TlsContext {
+ public:
+  /// Throws ConfigError when the files are no certificate and its key.
+  TlsContext(const std::string& certificate, const std::string& key);
+  ~TlsContext();
+  std::unique_ptr<Link> link(int descriptor) const;
+
+ private:
+  struct Poco;
+  std::unique_ptr<Poco> poco_;
+};
+
+}  // namespace jobq

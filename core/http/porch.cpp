@@ -1,0 +1,358 @@
+#include "core/http/porch.h"
+
+#include <Poco/Exception.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "jobq/error.h"
+
+namespace jobq {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kHeadTime{10'000};
+constexpr milliseconds kLeavingTime{2'000};
+constexpr milliseconds kStarvedPause{100};
+constexpr std::size_t kDropBytes = 256UL << 20;
+constexpr std::size_t kScrap = 256UL << 10;
+constexpr int kDropReads = 16;  // in one go, so that one client who floods delays the others by little
+constexpr int kAccepts = 256;
+
+// What an epoll event is about: one of these, or a connection's id.
+constexpr std::uint64_t kListener = 0;
+constexpr std::uint64_t kWakeup = 1;
+
+constexpr std::uint32_t kReadable = EPOLLIN | EPOLLRDHUP;
+
+}  // namespace
+
+Porch::Porch(int listener, const Rules& rules, Log& log)
+    : rules_(rules),
+      log_(log),
+      threads_(rules.threads, [this](std::unique_ptr<Connection> connection) { serve(std::move(connection)); }),
+      server_{rules_.handlers, rules_.params, rules_.waiting, *this, parting_, threads_.crowded()},
+      listener_(listener),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      wakeup_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      lastId_(kWakeup),
+      scrap_(new char[kScrap]) {}
+
+Porch::~Porch() {
+  stop();
+  parked_.clear();
+  ::close(listener_);
+  ::close(epoll_);
+  ::close(wakeup_);
+}
+
+void Porch::start() {
+  if (thread_.joinable()) return;
+  if (epoll_ < 0 || wakeup_ < 0) throw Error("the system gives no descriptors for epoll: raise ulimit -n");
+  const auto add = [this](int descriptor, std::uint64_t id) {
+    epoll_event event{EPOLLIN, {}};
+    event.data.u64 = id;
+    ::epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event);
+  };
+  add(listener_, kListener);
+  add(wakeup_, kWakeup);
+  thread_ = std::thread([this] { loop(); });
+}
+
+void Porch::drain() {
+  sayGoodbye();
+  {
+    Lock lock(mutex_);
+    draining_ = true;
+  }
+  // Unlike close(), this is allowed from any thread; from now on connections are refused by the system.
+  ::shutdown(listener_, SHUT_RDWR);
+  wake();
+}
+
+bool Porch::awaitQuiet(milliseconds atMost) {
+  const auto end = std::chrono::steady_clock::now() + atMost;
+  Lock lock(mutex_);
+  while (!serving_.empty() || !parked_.empty()) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= end) return false;
+    quiet_.waitFor(mutex_, end - now);
+  }
+  return true;
+}
+
+void Porch::stop() {
+  drain();
+  {
+    Lock lock(mutex_);
+    stopping_ = true;
+    for (const auto& [id, connection] : serving_) connection->link().shutDown();
+  }
+  threads_.stop();
+  wake();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Porch::loop() {
+  nameThread("porch");
+  std::array<epoll_event, 256> events{};
+  for (;;) {
+    const int count = ::epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), untilNextLook());
+    for (int i = 0; i < count; ++i) {
+      const std::uint64_t id = events[static_cast<std::size_t>(i)].data.u64;
+      if (id == kListener) {
+        acceptAll();
+      } else if (id == kWakeup) {
+        std::uint64_t times = 0;
+        (void)!::read(wakeup_, &times, sizeof times);
+      } else {
+        look(id);
+      }
+    }
+    if (draining_) closeUnserved();
+    endLate();
+    Lock lock(mutex_);
+    if (stopping_) return;
+  }
+}
+
+// Milliseconds until something is due; -1 when nothing ever is.
+int Porch::untilNextLook() {
+  Lock lock(mutex_);
+  wakesAt_ = deadlines_.empty() ? Moment::max() : deadlines_.begin()->first;
+  if (acceptAgain_) wakesAt_ = std::min(wakesAt_, *acceptAgain_);
+  if (stopping_) return 0;
+  if (wakesAt_ == Moment::max()) return -1;
+  const auto left = std::chrono::ceil<milliseconds>(wakesAt_ - std::chrono::steady_clock::now());
+  return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000));
+}
+
+void Porch::acceptAll() {
+  if (draining_) {
+    ::epoll_ctl(epoll_, EPOLL_CTL_DEL, listener_, nullptr);
+    return;
+  }
+  for (int i = 0; i < kAccepts; ++i) {
+    const int descriptor = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+    if (descriptor >= 0) {
+      try {
+        admit(descriptor);
+      } catch (const std::exception& error) {
+        log_.write(LogLevel::error, "http.connection", error.what());
+      }
+    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      pauseAccepting(errno);
+      return;
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK || draining_) {
+      return;
+    }
+    // Everything else is about a caller who has gone before it was let in.
+  }
+}
+
+// Without a descriptor the callers wait in the system's queue. It would report them over and over: so it is not asked
+// for a while.
+void Porch::pauseAccepting(int error) {
+  if (!acceptAgain_) {
+    log_.write(LogLevel::warning, "http.starved",
+               std::string("no connection can be accepted: ") + std::strerror(error) + "; raise ulimit -n");
+  }
+  ::epoll_ctl(epoll_, EPOLL_CTL_DEL, listener_, nullptr);
+  acceptAgain_ = std::chrono::steady_clock::now() + kStarvedPause;
+}
+
+void Porch::admit(int descriptor) {
+  const int on = 1;
+  ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  std::unique_ptr<Link> link = rules_.tls != nullptr ? rules_.tls->link(descriptor) : plainLink(descriptor);
+  auto connection = std::make_unique<Connection>(++lastId_, std::move(link), server_);
+  // Known to epoll for its whole life, but asked for nothing yet.
+  epoll_event event{EPOLLONESHOT, {}};
+  event.data.u64 = connection->id();
+  if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) != 0) return;
+  keep({std::move(connection), Stay::idle, std::chrono::steady_clock::now() + rules_.keepAlive});
+}
+
+void Porch::look(std::uint64_t id) {
+  std::stop_source gone{std::nostopstate};
+  std::optional<Parked> parked;
+  {
+    Lock lock(mutex_);
+    if (const auto watched = watched_.find(id); watched != watched_.end()) {
+      gone = watched->second;
+    } else {
+      parked = takeOut(id);
+    }
+  }
+  // Not under the lock: who waits for it wakes inside this call.
+  gone.request_stop();
+  if (!parked) return;
+  if (parked->stay == Stay::leaving) {
+    lookAtLeaving(std::move(*parked));
+  } else {
+    lookAtHead(std::move(*parked));
+  }
+}
+
+void Porch::lookAtHead(Parked parked) {
+  switch (parked.connection->receive()) {
+    case Connection::Ready::gone: return;
+    case Connection::Ready::yes: return toServing(std::move(parked.connection));
+    case Connection::Ready::no: break;
+  }
+  if (parked.stay == Stay::idle && parked.connection->inHead()) {
+    parked.stay = Stay::head;
+    parked.deadline = std::chrono::steady_clock::now() + kHeadTime;
+  }
+  keep(std::move(parked));
+}
+
+void Porch::lookAtLeaving(Parked parked) {
+  for (int i = 0; i < kDropReads && parked.dropped < kDropBytes; ++i) {
+    const auto got = parked.connection->link().drop(scrap_.get(), kScrap);
+    if (!got) return keep(std::move(parked));
+    if (*got == 0) break;
+    parked.dropped += *got;
+    if (i + 1 == kDropReads) return keep(std::move(parked));
+  }
+  Lock lock(mutex_);
+  if (serving_.empty() && parked_.empty()) quiet_.notifyAll();
+}
+
+void Porch::endLate() {
+  const Moment now = std::chrono::steady_clock::now();
+  if (acceptAgain_ && *acceptAgain_ <= now) {
+    acceptAgain_.reset();
+    epoll_event event{EPOLLIN, {}};
+    event.data.u64 = kListener;
+    ::epoll_ctl(epoll_, EPOLL_CTL_ADD, listener_, &event);
+  }
+  std::vector<Parked> late;
+  {
+    Lock lock(mutex_);
+    while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
+      late.push_back(std::move(*takeOut(deadlines_.begin()->second)));
+    }
+    if (serving_.empty() && parked_.empty()) quiet_.notifyAll();
+  }
+  for (Parked& parked : late) {
+    if (parked.stay != Stay::head) continue;
+    const Connection::Next next = parked.connection->refuseLateHead();
+    goOn(std::move(parked.connection), next);
+  }
+}
+
+// Shutdown: who has not asked anything goes.
+void Porch::closeUnserved() {
+  std::vector<Parked> going;
+  Lock lock(mutex_);
+  for (auto at = parked_.begin(); at != parked_.end();) {
+    const std::uint64_t id = (at++)->first;
+    if (stopping_ || parked_.at(id).stay != Stay::leaving) going.push_back(std::move(*takeOut(id)));
+  }
+  if (serving_.empty() && parked_.empty()) quiet_.notifyAll();
+}
+
+void Porch::toServing(std::unique_ptr<Connection> connection) {
+  {
+    Lock lock(mutex_);
+    if (stopping_) return;
+    serving_.emplace(connection->id(), connection.get());
+  }
+  threads_.submit(std::move(connection));
+}
+
+void Porch::serve(std::unique_ptr<Connection> connection) {
+  Connection::Next next = Connection::Next::close;
+  try {
+    next = connection->serve();
+  } catch (const Poco::Exception& error) {
+    log_.write(LogLevel::error, "http.connection", error.displayText());
+  } catch (const std::exception& error) {
+    log_.write(LogLevel::error, "http.connection", error.what());
+  }
+  goOn(std::move(connection), next);
+}
+
+void Porch::goOn(std::unique_ptr<Connection> connection, Connection::Next next) {
+  const std::uint64_t id = connection->id();
+  const Moment now = std::chrono::steady_clock::now();
+  connection->rest();
+  switch (next) {
+    case Connection::Next::drain: return keep({std::move(connection), Stay::leaving, now + kLeavingTime});
+    case Connection::Next::park:
+      if (connection->inHead()) return keep({std::move(connection), Stay::head, now + kHeadTime});
+      return keep({std::move(connection), Stay::idle, now + rules_.keepAlive});
+    case Connection::Next::close: break;
+  }
+  Lock lock(mutex_);
+  serving_.erase(id);
+  if (draining_ && serving_.empty() && parked_.empty()) quiet_.notifyAll();
+}
+
+// From the moment that it is armed the porch thread may take it out again: nothing touches it afterwards.
+void Porch::keep(Parked parked) {
+  bool sooner = false;
+  {
+    Lock lock(mutex_);
+    const std::uint64_t id = parked.connection->id();
+    serving_.erase(id);
+    const bool welcome = !stopping_ && (!draining_ || parked.stay == Stay::leaving);
+    if (welcome) {
+      sooner = parked.deadline < wakesAt_;
+      const Connection& connection = *parked.connection;
+      deadlines_.emplace(parked.deadline, id);
+      parked_.emplace(id, std::move(parked));
+      arm(connection, kReadable);
+    } else if (serving_.empty() && parked_.empty()) {
+      quiet_.notifyAll();
+    }
+  }
+  if (sooner) wake();
+}
+
+std::optional<Porch::Parked> Porch::takeOut(std::uint64_t id) {
+  const auto found = parked_.find(id);
+  if (found == parked_.end()) return std::nullopt;
+  std::optional<Parked> parked(std::move(found->second));
+  deadlines_.erase({parked->deadline, id});
+  parked_.erase(found);
+  return parked;
+}
+
+std::stop_token Porch::watch(std::uint64_t connection) {
+  Lock lock(mutex_);
+  const std::stop_token token = watched_[connection].get_token();
+  arm(*serving_.at(connection), EPOLLRDHUP);
+  return token;
+}
+
+void Porch::unwatch(std::uint64_t connection) noexcept {
+  Lock lock(mutex_);
+  watched_.erase(connection);
+  // The system reports a broken connection once more at most; there is no way to ask for nothing at all.
+  arm(*serving_.at(connection), 0);
+}
+
+void Porch::arm(const Connection& connection, std::uint32_t events) const noexcept {
+  epoll_event event{events | EPOLLONESHOT, {}};
+  event.data.u64 = connection.id();
+  ::epoll_ctl(epoll_, EPOLL_CTL_MOD, connection.descriptor(), &event);
+}
+
+void Porch::wake() const noexcept {
+  const std::uint64_t one = 1;
+  (void)!::write(wakeup_, &one, sizeof one);
+}
+
+}  // namespace jobq

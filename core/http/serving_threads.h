@@ -1,0 +1,57 @@
+// The threads that serve connections. Started when they are needed, ended after a minute without work.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+
+#include "jobq/mutex.h"
+
+namespace Poco {
+class Thread;
+}
+
+namespace jobq {
+
+class Connection;
+
+/// Any thread submits. (Poco's ThreadPool walks over all its threads for each task and has no queue.)
+class ServingThreads {
+ public:
+  using Serve = std::function<void(std::unique_ptr<Connection>)>;
+
+  ServingThreads(std::size_t most, Serve serve);
+  ~ServingThreads();
+
+  /// Never waits: what no thread is free for stands in line.
+  void submit(std::unique_ptr<Connection> connection);
+
+  /// More than half of the threads are at work: none should be held for comfort.
+  const std::atomic<bool>& crowded() const noexcept { return crowded_; }
+
+  /// Drops what stands in line, lets the threads finish and joins them.
+  void stop();
+
+ private:
+  using Threads = std::list<std::unique_ptr<Poco::Thread>>;
+
+  void addThread() JOBQ_REQUIRES(mutex_);
+  void noteLoad() JOBQ_REQUIRES(mutex_);
+  void work(Threads::iterator self);
+  std::unique_ptr<Connection> next() JOBQ_EXCLUDES(mutex_);
+
+  const std::size_t most_;
+  const Serve serve_;
+  std::atomic<bool> crowded_ = false;  // written under the mutex
+  Mutex mutex_;
+  Condition arrived_;
+  std::deque<std::unique_ptr<Connection>> line_ JOBQ_GUARDED_BY(mutex_);
+  Threads threads_ JOBQ_GUARDED_BY(mutex_);
+  Threads ended_ JOBQ_GUARDED_BY(mutex_);
+  std::size_t idle_ JOBQ_GUARDED_BY(mutex_) = 0;
+  bool stopping_ JOBQ_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace jobq

@@ -1,0 +1,57 @@
+#include "core/http/target.h"
+
+#include <algorithm>
+
+namespace jobq {
+namespace {
+
+int hexDigit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+// False: it is not encoded correctly.
+bool decode(std::string_view text, bool plusIsBlank, std::string& into) {
+  into.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (c == '%') {
+      const int high = i + 2 < text.size() ? hexDigit(text[i + 1]) : -1;
+      const int low = i + 2 < text.size() ? hexDigit(text[i + 2]) : -1;
+      if (high < 0 || low < 0 || (high == 0 && low == 0)) return false;
+      c = static_cast<char>(high * 16 + low);
+      i += 2;
+    } else if (c == '+' && plusIsBlank) {
+      c = ' ';
+    }
+    into.push_back(c);
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<Target> readTarget(std::string_view target) {
+  target = target.substr(0, target.find('#'));
+  const std::size_t mark = target.find('?');
+  Target read;
+  if (!decode(target.substr(0, mark), false, read.path)) return std::nullopt;
+  std::string_view rest = mark == std::string_view::npos ? std::string_view() : target.substr(mark + 1);
+  while (!rest.empty()) {
+    const std::string_view pair = rest.substr(0, rest.find('&'));
+    rest.remove_prefix(std::min(pair.size() + 1, rest.size()));
+    if (pair.empty()) continue;
+    const std::size_t equals = pair.find('=');
+    std::string name;
+    std::string value;
+    const bool fine = decode(pair.substr(0, equals), true, name) &&
+                      (equals == std::string_view::npos || decode(pair.substr(equals + 1), true, value));
+    if (!fine) return std::nullopt;
+    read.query.emplace(std::move(name), std::move(value));
+  }
+  return read;
+}
+
+}  // namespace jobq
