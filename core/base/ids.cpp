@@ -22,16 +22,7 @@ void fillRandom(void* out, std::size_t size) {
   }
 }
 
-std::string toHex(const unsigned char* bytes, std::size_t size) {
-  constexpr const char* kDigits = "0123456789abcdef";
-  std::string text;
-  text.reserve(size * 2);
-  for (std::size_t i = 0; i < size; ++i) {
-    text.push_back(kDigits[bytes[i] >> 4]);
-    text.push_back(kDigits[bytes[i] & 15]);
-  }
-  return text;
-}
+constexpr char kDigits[] = "0123456789abcdef";
 
 }  // namespace
 
@@ -40,9 +31,26 @@ JobId newJobId(bool sync) {
   fillRandom(bytes, sizeof bytes);
   bytes[6] = static_cast<unsigned char>(0x40 | (bytes[6] & 0x0f));  // version 4
   bytes[8] = static_cast<unsigned char>(0x80 | (bytes[8] & 0x3f));  // RFC 4122 variant
-  std::string text = toHex(bytes, sizeof bytes);
-  for (std::size_t at : {8U, 13U, 18U, 23U}) text.insert(at, 1, '-');
-  return (sync ? "sync-" : "") + text + "-u1";
+  std::string id;
+  id.reserve(48);
+  if (sync) id += "sync-";
+  for (std::size_t i = 0; i < sizeof bytes; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) id += '-';
+    id += kDigits[bytes[i] >> 4];
+    id += kDigits[bytes[i] & 15];
+  }
+  id += "-u1";
+  return id;
+}
+
+std::string toHex(std::string_view bytes) {
+  std::string text;
+  text.reserve(bytes.size() * 2);
+  for (const char c : bytes) {
+    text.push_back(kDigits[static_cast<unsigned char>(c) >> 4]);
+    text.push_back(kDigits[static_cast<unsigned char>(c) & 15]);
+  }
+  return text;
 }
 
 WorkerId newWorkerId() {
@@ -55,8 +63,7 @@ WorkerId newWorkerId() {
 }
 
 std::string randomHex(std::size_t bytes) {
-  const std::string raw = randomBytes(bytes);
-  return toHex(reinterpret_cast<const unsigned char*>(raw.data()), raw.size());
+  return toHex(randomBytes(bytes));
 }
 
 std::string randomBytes(std::size_t bytes) {

@@ -18,6 +18,8 @@ WorkerId newWorkerId();
 /// `bytes` random bytes as lower-case hexadecimal digits.
 std::string randomHex(std::size_t bytes);
 
+std::string toHex(std::string_view bytes);
+
 /// `bytes` random bytes.
 std::string randomBytes(std::size_t bytes);
 

@@ -4,6 +4,7 @@
 #include <Poco/Crypto/CipherFactory.h>
 #include <Poco/Crypto/CipherKey.h>
 #include <Poco/Crypto/CryptoTransform.h>
+#include <Poco/Crypto/OpenSSLInitializer.h>
 #include <Poco/Exception.h>
 
 #include <string>
@@ -51,6 +52,9 @@ std::string run(Poco::Crypto::CryptoTransform& transform, std::string_view in) {
 }  // namespace
 
 SecretBox::SecretBox(const std::filesystem::path& keyFile) {
+  // Poco counts its crypto objects, and when the last one goes it takes down what OpenSSL shares between threads, while
+  // another thread may be making a new one (measured: a crash within seconds under load). So one is always there.
+  static const Poco::Crypto::OpenSSLInitializer kAlways;
   auto text = readFile(keyFile);
   if (!text) {
     text = randomHex(kKeyBytes);
