@@ -38,6 +38,7 @@ House::House(Config config, Clock& clock, Log& log)
                                         config_.allowPrivateAddresses)),
       endpoints_(buildEndpoints()),
       keys_(storage_->records(), clock_, log_),
+      wakeup_(endpoints_.served()),
       watch_(clock_),
       jobs_(*storage_, wakeup_, watch_),
       executor_({jobs_, *storage_, running_, secrets_, clock_, log_}),

@@ -19,6 +19,14 @@ std::vector<EndpointPtr> EndpointRegistry::all() const {
   return endpoints;
 }
 
+std::vector<EndpointId> EndpointRegistry::served() const {
+  std::vector<EndpointId> ids;
+  for (const auto& [id, endpoint] : endpoints_) {
+    if (endpoint->handler != nullptr) ids.push_back(id);
+  }
+  return ids;
+}
+
 Image parseImage(const std::string& image) {
   const auto named = [&image](std::string_view prefix) {
     std::string name = image.substr(prefix.size());

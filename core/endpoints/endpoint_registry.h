@@ -17,6 +17,8 @@ class EndpointRegistry {
   /// Null when there is none.
   EndpointPtr find(std::string_view id) const;
   std::vector<EndpointPtr> all() const;
+  /// Those whose jobs run inside this server.
+  std::vector<EndpointId> served() const;
 
  private:
   std::map<EndpointId, EndpointPtr, std::less<>> endpoints_;

@@ -9,9 +9,10 @@ JobService::JobService(Storage& storage, Wakeup& wakeup, CompletionWatch& watch)
     : storage_(storage), wakeup_(wakeup), watch_(watch) {}
 
 void JobService::submit(JobSpec job, const Endpoint& endpoint) {
+  const bool low = job.policy.lowPriority;
   // The only other results are about idempotency keys, and none is given.
   (void)storage_.jobs().insert(std::move(job), *endpoint.policy, std::nullopt);
-  wakeup_.ring(endpoint.id);
+  wakeup_.ring(endpoint.id, low);
 }
 
 std::optional<Job> JobService::submitAndAwait(JobSpec job, const Endpoint& endpoint, Millis wait,
@@ -44,13 +45,13 @@ Fenced JobService::finish(const LeaseRef& lease, Outcome outcome) {
 }
 
 void JobService::release(const std::vector<LeaseRef>& leases, const EndpointId& endpoint) {
-  if (storage_.leases().release(leases) > 0) wakeup_.ring(endpoint);
+  if (storage_.leases().release(leases) > 0) wakeup_.ring(endpoint, false);
 }
 
 void JobService::announce(const Swept& swept) {
   for (const JobKey& key : swept.finished) watch_.announce(key.id);
   for (const LeaseRef& lease : swept.stopped) watch_.announce(lease.job);
-  for (const EndpointId& endpoint : swept.requeuedAt) wakeup_.ring(endpoint);
+  for (const EndpointId& endpoint : swept.requeuedAt) wakeup_.ring(endpoint, false);
 }
 
 }  // namespace jobq

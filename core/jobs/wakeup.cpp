@@ -1,26 +1,50 @@
 #include "core/jobs/wakeup.h"
 
+#include <utility>
+
 namespace jobq {
 
-void Wakeup::ring(const std::string& endpoint) {
-  Lock lock(mutex_);
-  // Rings while the listener is busy gather; only the first has to wake it.
-  if (rung_.insert(endpoint).second && rung_.size() == 1) changed_.notifyAll();
+Wakeup::Wakeup(const std::vector<EndpointId>& endpoints) {
+  for (const EndpointId& endpoint : endpoints) bells_.try_emplace(endpoint);
+}
+
+void Wakeup::ring(const EndpointId& endpoint, bool lowPriority) {
+  const auto found = bells_.find(endpoint);
+  if (found == bells_.end()) return;
+  std::atomic<bool>& bell = lowPriority ? found->second.low : found->second.normal;
+  if (!bell.exchange(true)) nudge();
 }
 
 void Wakeup::nudge() {
   Lock lock(mutex_);
-  nudged_ = true;
+  if (std::exchange(nudged_, true)) return;
+  lock.unlock();
   changed_.notifyAll();
 }
 
-std::set<std::string> Wakeup::wait(Clock& clock, Instant deadline) {
+void Wakeup::wait(Clock& clock, Instant deadline) {
   Lock lock(mutex_);
-  while (rung_.empty() && !nudged_ && clock.now() < deadline) clock.waitUntil(mutex_, changed_, deadline);
+  while (!nudged_ && clock.now() < deadline) clock.waitUntil(mutex_, changed_, deadline);
   nudged_ = false;
-  std::set<std::string> taken;
-  taken.swap(rung_);
-  return taken;
+}
+
+bool Wakeup::rings(const EndpointId& endpoint) const {
+  const auto found = bells_.find(endpoint);
+  return found != bells_.end() && (found->second.normal || found->second.low);
+}
+
+void Wakeup::silence(const EndpointId& endpoint) {
+  const auto found = bells_.find(endpoint);
+  if (found == bells_.end()) return;
+  found->second.normal = false;
+  found->second.low = false;
+}
+
+void Wakeup::keepRinging(const EndpointId& endpoint, bool lowPriorityOnly) {
+  const auto found = bells_.find(endpoint);
+  if (found == bells_.end()) return;
+  found->second.low = true;
+  found->second.normal = !lowPriorityOnly;
 }
 
 }  // namespace jobq

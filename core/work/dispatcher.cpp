@@ -36,11 +36,9 @@ void Dispatcher::loop() {
   nameThread("dispatcher");
   Instant until = rooms_.clock.now();
   while (!stopping_) {
-    for (const EndpointId& endpoint : rooms_.wakeup.wait(rooms_.clock, until)) {
-      Lock lock(mutex_);
-      const auto crew = crews_.find(endpoint);
-      if (crew != crews_.end()) crew->second.jobsMayWait = true;
-    }
+    looksAt_ = until;
+    rooms_.wakeup.wait(rooms_.clock, until);
+    looksAt_ = Instant::max();  // who becomes idle while this looks may have been overlooked
     if (stopping_) return;
     try {
       look();
@@ -59,31 +57,39 @@ void Dispatcher::look() {
   hireWhereNeeded();
 }
 
-bool Dispatcher::claimBatch() {
+std::vector<ClaimWant> Dispatcher::freeWorkers() const {
   std::vector<ClaimWant> wants;
-  {
-    Lock lock(mutex_);
-    for (const auto& [id, crew] : crews_) {
-      if (!crew.jobsMayWait) continue;
-      ClaimWant want{id, {}};
-      for (const auto& [worker, member] : crew.members) {
-        if (member.duty == Duty::idle) want.workers.push_back(worker);
-      }
-      if (!want.workers.empty()) wants.push_back(std::move(want));
+  Lock lock(mutex_);
+  for (const auto& [id, crew] : crews_) {
+    if (!rooms_.wakeup.rings(id)) continue;
+    ClaimWant want{id, {}};
+    for (const auto& [worker, member] : crew.members) {
+      if (member.duty == Duty::idle) want.workers.push_back(worker);
     }
+    if (!want.workers.empty()) wants.push_back(std::move(want));
   }
-  if (wants.empty()) return false;
+  return wants;
+}
 
-  std::vector<ClaimedJob> jobs = rooms_.storage.leases().claim(wants, Holder{node_, Holder::Kind::process, {}});
+bool Dispatcher::claimBatch() {
+  const std::vector<ClaimWant> wants = freeWorkers();
+  if (wants.empty()) return false;
+  std::vector<ClaimedJob> jobs;
+  for (const ClaimWant& want : wants) rooms_.wakeup.silence(want.endpoint);
+  try {
+    jobs = rooms_.storage.leases().claim(wants, Holder{node_, Holder::Kind::process, {}});
+  } catch (...) {
+    for (const ClaimWant& want : wants) rooms_.wakeup.keepRinging(want.endpoint);
+    throw;
+  }
   {
     Lock lock(mutex_);
     for (const ClaimedJob& job : jobs) crews_[job.endpoint].members[job.worker] = {Duty::busy, job.startedAt};
-    for (const ClaimWant& want : wants) {
-      const auto got = std::count_if(jobs.begin(), jobs.end(),
-                                     [&want](const ClaimedJob& job) { return job.endpoint == want.endpoint; });
-      // A job that was put in line after this claim has rung the bell again.
-      if (static_cast<std::size_t>(got) < want.workers.size()) crews_[want.endpoint].jobsMayWait = false;
-    }
+  }
+  for (const ClaimWant& want : wants) {
+    const auto got = std::count_if(jobs.begin(), jobs.end(),
+                                   [&want](const ClaimedJob& job) { return job.endpoint == want.endpoint; });
+    if (static_cast<std::size_t>(got) == want.workers.size()) rooms_.wakeup.keepRinging(want.endpoint);
   }
   const bool any = !jobs.empty();
   for (ClaimedJob& job : jobs) rooms_.executor.assign(std::move(job));
@@ -100,7 +106,7 @@ void Dispatcher::dismissIdle() {
       for (auto& [worker, member] : crew.members) {
         if (staying <= crew.endpoint->workersMin) break;
         if (member.duty != Duty::idle || member.since + crew.endpoint->idleTimeout > now) continue;
-        if (crew.jobsMayWait) continue;
+        if (rooms_.wakeup.rings(id)) continue;
         member.duty = Duty::leaving;
         leaving.push_back(worker);
         --staying;
@@ -114,25 +120,37 @@ void Dispatcher::hireWhereNeeded() {
   std::vector<EndpointPtr> endpoints;
   {
     Lock lock(mutex_);
-    for (const auto& [id, crew] : crews_) endpoints.push_back(crew.endpoint);
+    for (const auto& [id, crew] : crews_) {
+      if (wantsMore(crew)) endpoints.push_back(crew.endpoint);
+    }
   }
   for (const EndpointPtr& endpoint : endpoints) {
     while (!stopping_ && wantsOneMore(endpoint->id)) hire(endpoint);
   }
 }
 
+// As far as it can be said without asking the storage.
+bool Dispatcher::wantsMore(const Crew& crew) const {
+  const std::size_t size = crew.members.size() - count(crew, Duty::leaving);
+  if (size >= crew.endpoint->workersMax || rooms_.clock.now() < crew.startAfter) return false;
+  if (size < crew.endpoint->workersMin) return true;
+  return rooms_.wakeup.rings(crew.endpoint->id) && count(crew, Duty::idle) + count(crew, Duty::starting) == 0;
+}
+
 bool Dispatcher::wantsOneMore(const EndpointId& id) {
   {
     Lock lock(mutex_);
     const Crew& crew = crews_[id];
-    const std::size_t size = crew.members.size() - count(crew, Duty::leaving);
-    if (rooms_.clock.now() < crew.startAfter || size >= crew.endpoint->workersMax) return false;
-    if (size < crew.endpoint->workersMin) return true;
-    if (!crew.jobsMayWait || count(crew, Duty::idle) + count(crew, Duty::starting) > 0) return false;
+    if (!wantsMore(crew)) return false;
+    if (crew.members.size() - count(crew, Duty::leaving) < crew.endpoint->workersMin) return true;
   }
-  // api.md, "policy object": a low-priority job does not trigger scaling.
+  // api.md, "policy object": a low-priority job does not trigger scaling. The bell is told first: a normal job that
+  // comes after the count rings it.
+  rooms_.wakeup.keepRinging(id, true);
   const EndpointCounts waiting = rooms_.storage.jobs().counts(id);
-  return waiting.inQueue > waiting.inQueueLow;
+  if (waiting.inQueue <= waiting.inQueueLow) return false;
+  rooms_.wakeup.keepRinging(id);
+  return true;
 }
 
 void Dispatcher::hire(const EndpointPtr& endpoint) {
@@ -148,14 +166,19 @@ void Dispatcher::hire(const EndpointPtr& endpoint) {
   }
 }
 
+// The dispatcher is woken only when there is something for it to do: a job for this worker, or an idle time that ends
+// before it would look by itself.
 void Dispatcher::workerReady(const EndpointId& endpoint, const WorkerId& worker) {
+  const Instant now = rooms_.clock.now();
+  bool early = false;
   {
     Lock lock(mutex_);
     Crew& crew = crews_[endpoint];
-    crew.members[worker] = {Duty::idle, rooms_.clock.now()};
+    crew.members[worker] = {Duty::idle, now};
     crew.backoff = Millis(0);
+    early = crew.members.size() > crew.endpoint->workersMin && now + crew.endpoint->idleTimeout < looksAt_.load();
   }
-  rooms_.wakeup.nudge();
+  if (early || rooms_.wakeup.rings(endpoint)) rooms_.wakeup.nudge();
 }
 
 void Dispatcher::workerGone(const EndpointId& endpoint, const WorkerId& worker, const std::string& failure) {

@@ -49,8 +49,7 @@ class Dispatcher final : public Service, private WorkerEvents {
   struct Crew {
     EndpointPtr endpoint;
     std::map<WorkerId, Member> members;
-    bool jobsMayWait = true;  // cleared when a claim came back short
-    Instant startAfter{};     // no hiring before, after a worker failed to start
+    Instant startAfter{};  // no hiring before, after a worker failed to start
     Millis backoff{0};
   };
 
@@ -60,8 +59,10 @@ class Dispatcher final : public Service, private WorkerEvents {
   void loop();
   void look();
   bool claimBatch();
+  std::vector<ClaimWant> freeWorkers() const;
   void dismissIdle();
   void hireWhereNeeded();
+  bool wantsMore(const Crew& crew) const JOBQ_REQUIRES(mutex_);
   bool wantsOneMore(const EndpointId& endpoint);
   void hire(const EndpointPtr& endpoint);
   Instant nextLook() const;
@@ -73,6 +74,7 @@ class Dispatcher final : public Service, private WorkerEvents {
 
   mutable Mutex mutex_;
   std::map<EndpointId, Crew> crews_ JOBQ_GUARDED_BY(mutex_);
+  std::atomic<Instant> looksAt_{};  // when the dispatcher looks even if nobody wakes it
   std::atomic<bool> stopping_ = false;
   std::thread thread_;
 };

@@ -129,17 +129,40 @@ TEST(Periodic, RunsOnTheClockAndSurvivesAFailingTask) {
 
 TEST(Wakeup, ARingBeforeTheWaitIsNotLost) {
   testkit::ManualClock clock;
-  Wakeup bell;
-  bell.ring("a");
-  bell.ring("b");
-  bell.ring("a");
-  EXPECT_EQ(bell.wait(clock, Instant::max()), (std::set<std::string>{"a", "b"}));
-  EXPECT_TRUE(bell.wait(clock, clock.now()).empty());
-  bell.nudge();
-  EXPECT_TRUE(bell.wait(clock, Instant::max()).empty());
-  std::thread ringer([&] { bell.ring("c"); });
-  EXPECT_EQ(bell.wait(clock, Instant::max()), (std::set<std::string>{"c"}));
+  Wakeup bells({"a", "b"});
+  for (const char* id : {"a", "b"}) {
+    EXPECT_TRUE(bells.rings(id)) << "nobody has looked yet";
+    bells.silence(id);
+  }
+  bells.ring("a", false);
+  bells.wait(clock, Instant::max());
+  EXPECT_TRUE(bells.rings("a"));
+  EXPECT_FALSE(bells.rings("b"));
+  bells.nudge();
+  bells.wait(clock, Instant::max());
+  std::thread ringer([&] { bells.ring("b", true); });
+  bells.wait(clock, Instant::max());
+  EXPECT_TRUE(bells.rings("b"));
   ringer.join();
+}
+
+TEST(Wakeup, ABellThatRingsWakesNobodyTwice) {
+  testkit::ManualClock clock;
+  Wakeup bells({"a"});
+  bells.ring("a", false);
+  bells.ring("unknown", false);
+  bells.wait(clock, clock.now());
+  std::thread listener([&] { bells.wait(clock, clock.now() + Millis(1'000)); });
+  clock.awaitWaiter(Millis(1'000), Millis(1'000));
+  bells.ring("a", false);
+  clock.awaitWaiter(Millis(1'000), Millis(1'000));
+  bells.silence("a");
+  bells.ring("a", true);
+  listener.join();
+  std::thread again([&] { bells.wait(clock, clock.now() + Millis(1'000)); });
+  clock.awaitWaiter(Millis(1'000), Millis(1'000));
+  bells.ring("a", false);  // a low-priority job that waits does not hide a normal one
+  again.join();
 }
 
 const GoneSignal kStays = [] { return std::stop_token(); };
