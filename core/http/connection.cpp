@@ -49,8 +49,8 @@ Connection::Next Connection::serveOne() {
       inbox_.view().substr(0, head_ == HeadScanner::State::complete ? scanner_.size() : std::string_view::npos));
   if (const auto* fault = std::get_if<Fault>(&parsed)) return refuse(*fault, false);
   const auto& head = std::get<RequestHead>(parsed);
-  ServerResponse response(*link_, head.method == "HEAD", head.http10);
-  if (!head.keepAlive || server_.parting) response.closeAfter();
+  ServerResponse response(*link_, head.method == "HEAD", head.http10, server_.parting);
+  if (!head.keepAlive) response.closeAfter();
   ServerRequest request({*link_, inbox_, server_.waiting, server_.watch, id_, server_.params}, head, response);
   // The views of the head end here; request has its own copies.
   inbox_.consume(scanner_.size());
@@ -59,7 +59,7 @@ Connection::Next Connection::serveOne() {
   handler->handleRequest(request, response);
   response.finish();
   if (!response.sent() || !response.delivered()) return Next::close;
-  return response.closes() ? afterLast() : Next::park;
+  return response.closes() || !request.bodyPassed() ? afterLast() : Next::park;
 }
 
 // A client that is still sending would see a reset instead of the answer if the server just closed (libraries.md 1a).
@@ -69,7 +69,7 @@ Connection::Next Connection::afterLast() {
 }
 
 Connection::Next Connection::refuse(const Fault& fault, bool hurried) {
-  ServerResponse response(*link_, false, false);
+  ServerResponse response(*link_, false, false, server_.parting);
   if (hurried) response.hurry();
   response.closeAfter();
   const Reply reply = errorReply("", fault.status, fault.sentence);

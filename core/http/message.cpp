@@ -82,11 +82,13 @@ class ServerResponse::BodyWriter final : public std::streambuf {
   std::array<char, 4096> waiting_;
 };
 
-ServerResponse::ServerResponse(Link& link, bool toHead, bool http10) : link_(link), toHead_(toHead), http10_(http10) {}
+ServerResponse::ServerResponse(Link& link, bool toHead, bool http10, const std::atomic<bool>& parting)
+    : link_(link), toHead_(toHead), http10_(http10), parting_(parting) {}
 
 ServerResponse::~ServerResponse() = default;
 
 std::string ServerResponse::head() {
+  if (parting_) close_ = true;
   std::string text;
   text.reserve(256);
   text += "HTTP/1.1 ";

@@ -5,6 +5,7 @@
 #include <Poco/Net/HTTPServerResponse.h>
 #include <Poco/Net/SocketAddress.h>
 
+#include <atomic>
 #include <istream>
 #include <memory>
 #include <optional>
@@ -19,8 +20,9 @@ namespace jobq {
 /// Writes one response; a body of known length leaves with its head in one send. One thread.
 class ServerResponse final : public Poco::Net::HTTPServerResponse {
  public:
-  /// `toHead`: the request was a HEAD, so no body follows.
-  ServerResponse(Link& link, bool toHead, bool http10);
+  /// `toHead`: the request was a HEAD, so no body follows. `parting`: this is the connection's last response, whatever
+  /// the client wants; looked at when the response leaves.
+  ServerResponse(Link& link, bool toHead, bool http10, const std::atomic<bool>& parting);
   ~ServerResponse() override;
 
   /// The connection ends with this response.
@@ -51,6 +53,7 @@ class ServerResponse final : public Poco::Net::HTTPServerResponse {
   Link& link_;
   const bool toHead_;
   const bool http10_;
+  const std::atomic<bool>& parting_;
   bool close_ = false;
   bool hurried_ = false;
   bool sent_ = false;
@@ -97,6 +100,8 @@ class ServerRequest final : public Poco::Net::HTTPServerRequest, public Caller {
 
   /// Called before the answer is sent: an unread body either has come already and is dropped, or ends the connection.
   void passOverBody();
+  /// The next bytes of the connection are the next request.
+  bool bodyPassed() const noexcept { return !owesContinue_ && body_.complete(); }
 
  private:
   const Door door_;

@@ -19,6 +19,7 @@ import resource
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
 import time
@@ -88,6 +89,11 @@ class Api:
     def __init__(self, url, key):
         self.url = url
         self.key = key
+        self.tls = None
+
+    def trust(self, certificate):
+        """Speaks TLS from now on, to a server with exactly this certificate."""
+        self.tls = ssl.create_default_context(cafile=certificate)
 
     @property
     def address(self):
@@ -95,7 +101,14 @@ class Api:
         return parts.hostname, parts.port or 80
 
     def connect(self):
+        if self.tls:
+            return http.client.HTTPSConnection(*self.address, timeout=REPLY_DEADLINE, context=self.tls)
         return http.client.HTTPConnection(*self.address, timeout=REPLY_DEADLINE)
+
+    def plug(self):
+        """A plain or TLS socket to the server."""
+        plain = socket.create_connection(self.address, timeout=REPLY_DEADLINE)
+        return self.tls.wrap_socket(plain, server_hostname=self.address[0]) if self.tls else plain
 
     def request(self, method, path, body=None, headers=None, key=True, connection=None, chunked=False):
         """One request. A dict as body is sent as JSON. `key`: True for the admin's, None for none, else the key."""
@@ -122,7 +135,7 @@ class Api:
 
         That is one whole answer, as the connection may stay open; after a half close it is everything until EOF.
         """
-        with socket.create_connection(self.address, timeout=REPLY_DEADLINE) as plain:
+        with self.plug() as plain:
             plain.sendall(data)
             if half_close:
                 plain.shutdown(socket.SHUT_WR)

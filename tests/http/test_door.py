@@ -1,0 +1,351 @@
+"""The door under strain: shutdown, callers who leave, no places, no descriptors, no memory, slow clients, TLS."""
+
+import os
+import resource
+import socket
+import statistics
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+
+from jobq_server import REPLY_DEADLINE, HttpTest, Server, until  # noqa: E402
+
+MB = 1024 * 1024
+GET = b"GET /healthz HTTP/1.1\r\nHost: jobq\r\n\r\n"
+
+
+def connect(server):
+    return socket.create_connection(server.address, timeout=REPLY_DEADLINE)
+
+
+def post(server, path, length, *fields, body=b""):
+    return "\r\n".join([f"POST {path} HTTP/1.1", "Host: jobq", f"Authorization: {server.key}",
+                        f"Content-Length: {length}", *fields, "", ""]).encode() + body
+
+
+def ends(plain):
+    """Whatever still comes, until the server has closed."""
+    got = b""
+    try:
+        while part := plain.recv(65536):
+            got += part
+    except ConnectionError:
+        pass
+    return got
+
+
+class ShutdownTest(HttpTest):
+    """design.md, Threads and connections: bounded under any client behaviour."""
+
+    def test_idle_connections_are_closed_at_once(self):
+        server = self.own_server(server__drain="20s")
+        idle = [connect(server) for _ in range(20)]
+        used = connect(server)
+        used.sendall(GET)
+        used.recv(1000)
+        start = time.monotonic()
+        server.terminate()
+        for plain in [*idle, used]:
+            with plain:
+                self.assertEqual(ends(plain), b"")
+        self.assertEqual(server.ended(), 0)
+        self.assertLess(time.monotonic() - start, 5)
+
+    def test_a_request_in_flight_is_answered_and_told_to_go(self):
+        server = self.own_server(server__drain="20s")
+        with connect(server) as plain:
+            body = b'{"input":{"sleepMs":1500,"output":"done"}}'
+            plain.sendall(post(server, "/v2/trial/runsync", len(body), body=body))
+            until(lambda: server.health("trial")["jobs"]["inProgress"], "the job runs")
+            server.terminate()
+            answer = ends(plain)
+        self.assertIn(b" 200 OK\r\n", answer)
+        self.assertIn(b"\r\nConnection: close\r\n", answer)
+        self.assertIn(b'"output":"done"', answer)
+        self.assertEqual(server.ended(), 0)
+
+    def test_clients_who_do_not_let_go(self):
+        """Half a head, half a body, an answer that nobody reads, a byte now and then: nothing holds the server."""
+        server = self.own_server(server__drain="2s")
+        half_head, half_body, drip = connect(server), connect(server), connect(server)
+        half_head.sendall(GET[:20])
+        half_body.sendall(post(server, "/v2/echo/run", 5000, body=b"{"))
+        deaf = socket.socket()
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.connect(server.address)
+        large = b'{"input":{"a":"%s"}}' % (b"x" * (19 * MB))
+        deaf.sendall(post(server, "/v2/echo/runsync", len(large), body=large))
+        until(lambda: server.health("echo")["jobs"]["completed"], "the large job has run")
+        drip.sendall(post(server, "/v2/echo/run", 5000))
+        over = threading.Event()
+
+        def dripping():
+            while not over.wait(0.1):
+                try:
+                    drip.sendall(b" ")
+                except OSError:
+                    return
+
+        dripper = threading.Thread(target=dripping)
+        dripper.start()
+        start = time.monotonic()
+        try:
+            server.terminate()
+            self.assertEqual(server.ended(10), 0)
+            self.assertLess(time.monotonic() - start, 5)
+        finally:
+            over.set()
+            dripper.join()
+            for plain in (half_head, half_body, drip, deaf):
+                plain.close()
+
+    def test_one_port_one_server(self):
+        """design.md: no two servers on one port by accident."""
+        server = self.own_server()
+        other = self.enterContext(Server(start=False, server__port=server.address[1]))
+        self.assertFalse(other.start_unless_it_dies())
+        self.assertIn("cannot listen on", other.log())
+
+
+class PlacesTest(HttpTest):
+    """design.md: at most server.threads - 512 callers wait; beyond, a waiting call answers the present state at once."""
+
+    def setUp(self):
+        self.own_server(server__threads="520")  # eight places
+
+    def wait_in_line(self, operation="runsync"):
+        if operation == "runsync":
+            body = b'{"input":{}}'
+            request = post(self.server, "/v2/parked/runsync?wait=60000", len(body), body=body)
+        else:
+            job = self.server.run("parked", {})
+            request = post(self.server, f"/v2/parked/status-sync/{job}?wait=60000", 0)
+        plain = connect(self.server)
+        plain.sendall(request)
+        return plain
+
+    def answers_at_once(self):
+        start = time.monotonic()
+        reply = self.server.request("POST", "/v2/parked/runsync?wait=2000", {"input": {}})
+        self.assertEqual((reply.status, reply.json()["status"]), (200, "IN_QUEUE"))
+        return time.monotonic() - start < 1
+
+    def test_a_full_house_still_answers_and_who_leaves_makes_room(self):
+        waiting = [self.wait_in_line(("runsync", "status-sync")[n % 2]) for n in range(8)]
+        until(lambda: self.server.health("parked")["jobs"]["inQueue"] == 8, "all eight wait")
+        until(self.answers_at_once, "all places are taken")
+        for reply in (self.server.request("POST", "/v2/parked/run", {"input": {}}),
+                      self.server.request("GET", "/v2/parked/health"), self.server.request("GET", "/healthz")):
+            self.assertEqual(reply.status, 200)
+        times = []
+        for _ in range(20):
+            before = self.server.health("parked")["jobs"]["inQueue"]
+            waiting.pop(0).close()
+            start = time.monotonic()
+            # Who finds a place waits; the thread of the one who left is free by then.
+            until(lambda: self.free_place(), "the place is free")
+            times.append(time.monotonic() - start)
+            self.assertGreaterEqual(self.server.health("parked")["jobs"]["inQueue"], before, "its job goes on")
+            waiting.append(self.wait_in_line())
+            until(self.answers_at_once, "the place is taken again")
+        for plain in waiting:
+            plain.close()
+        median = statistics.median(times)
+        print(f"a place is free {median * 1000:.1f} ms after its client left (median of 20, longest "
+              f"{max(times) * 1000:.1f} ms)")
+        self.assertLess(median, 0.05)
+
+    def free_place(self):
+        """Whether a waiting call is not answered at once."""
+        body = b'{"input":{}}'
+        with connect(self.server) as plain:
+            plain.sendall(post(self.server, "/v2/parked/runsync?wait=60000", len(body), body=body))
+            plain.settimeout(0.01)
+            try:
+                return not plain.recv(1000)
+            except TimeoutError:
+                return True
+
+
+class ScarcityTest(HttpTest):
+    def test_descriptors(self):
+        """design.md: RLIMIT_NOFILE raised at start; EMFILE survived without spinning."""
+        server = self.own_server()
+        with open(f"/proc/{server.process.pid}/limits", encoding="ascii") as file:
+            soft, hard = next(line.split()[3:5] for line in file if line.startswith("Max open files"))
+        self.assertEqual(soft, hard)
+        resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (100, 100))
+        crowd = [connect(server) for _ in range(200)]
+        until(lambda: "http.starved" in server.log(), "the server has run out of descriptors")
+        before = self.cpu(server)
+        time.sleep(1)  # the second that is measured
+        self.assertLess(self.cpu(server) - before, 0.2, "it spins")
+        for plain in crowd:
+            plain.close()
+        self.assertEqual(server.request("GET", "/healthz").status, 200)
+
+    @staticmethod
+    def cpu(server):
+        with open(f"/proc/{server.process.pid}/stat", encoding="ascii") as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def test_body_memory(self):
+        """design.md: bodies over 1 MB draw on server.bodyMemory; exhausted is 503 with Retry-After before reading."""
+        server = self.own_server(server__bodyMemory="24MB")
+        body = b'{"input":{"a":"%s"}}' % (b"x" * (15 * MB))
+        with connect(server) as first:
+            first.sendall(post(server, "/v2/echo/runsync", len(body), body=body[:11 * MB]))
+            until(lambda: server.rss() > 11 * MB, "the body has come")
+            for framing in ({}, {"Transfer-Encoding": "chunked"}):
+                parts = iter([body]) if framing else body
+                reply = until(lambda p=parts, f=framing: self.refused(p, f), "there is no memory left")
+                self.assert_refused(reply, 503, "server.bodyMemory")
+                self.assertGreaterEqual(int(reply.headers["Retry-After"]), 1)
+            self.assertEqual(server.request("POST", "/v2/echo/runsync", {"input": {}}).status, 200)
+            first.sendall(body[11 * MB:])
+            self.assertIn(b"200 OK", first.recv(100))
+        until(lambda: server.request("POST", "/v2/echo/runsync", body).status == 200, "the memory came back")
+
+    def refused(self, body, headers):
+        reply = self.server.request("POST", "/v2/echo/runsync", body, headers, chunked=bool(headers))
+        return reply if reply.status == 503 else None
+
+
+class SlowTest(HttpTest):
+    def test_deadlines(self):
+        """design.md: head deadline 10 s, idle connections stay for server.keepAlive; DECISIONS.md: bodies 20 s."""
+        shared, brief = self.server, self.enterContext(Server(server__keepAlive="1s"))
+        results = {}
+
+        def measure(name, plain):
+            start = time.monotonic()
+            with plain:
+                answer = ends(plain)
+            results[name] = (time.monotonic() - start, answer[:12])
+
+        def dripping(name, plain, data):
+            def drip():
+                for byte in data:
+                    try:
+                        plain.sendall(bytes([byte]))
+                    except OSError:
+                        return
+                    if over.wait(0.4):
+                        return
+            threading.Thread(target=drip, daemon=True).start()
+            measure(name, plain)
+
+        over = threading.Event()
+        silent = connect(shared)
+        silent.sendall(GET)
+        silent.recv(1000)
+        half, stalled, head, body = (connect(shared) for _ in range(4))
+        half.sendall(GET[:9])
+        stalled.sendall(post(shared, "/v2/echo/run", 100, body=b"{"))
+        body.sendall(post(shared, "/v2/echo/run", 1000))
+        threads = [threading.Thread(target=measure, args=("idle", connect(brief))),
+                   threading.Thread(target=measure, args=("half a head", half)),
+                   threading.Thread(target=measure, args=("half a body", stalled)),
+                   threading.Thread(target=dripping, args=("a dripping head", head, GET * 9)),
+                   threading.Thread(target=dripping, args=("a dripping body", body, b"x" * 900))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        over.set()
+        for name, low, high, status in (("idle", 0.9, 3, b""), ("half a head", 9, 13, b"HTTP/1.1 408"),
+                                        ("a dripping head", 9, 13, b"HTTP/1.1 408"),
+                                        ("half a body", 19, 25, b"HTTP/1.1 408"),
+                                        ("a dripping body", 19, 25, b"HTTP/1.1 408")):
+            with self.subTest(name):
+                took, answer = results[name]
+                self.assertTrue(low < took < high, took)
+                self.assertEqual(answer, status)
+        with silent:  # 20 s later
+            silent.sendall(GET)
+            self.assertIn(b"200 OK", silent.recv(1000))
+
+
+class TlsTest(HttpTest):
+    """design.md: TLS with the same behaviour."""
+
+    def setUp(self):
+        server = self.enterContext(Server(start=False, server__drain="2s", server__threads="516"))
+        files = [os.path.join(server.folder, name) for name in ("certificate.pem", "key.pem")]
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj",
+                        "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-out", files[0], "-keyout", files[1]],
+                       check=True, capture_output=True)
+        server.settings["server.tls.certificate"], server.settings["server.tls.key"] = files
+        server.write_file()
+        server.trust(files[0])
+        self.server = server.start()
+
+    def test_requests(self):
+        self.assertTrue(self.server.url.startswith("https://"))
+        connection = self.server.connect()
+        for n in range(20):
+            reply = self.server.request("POST", "/v2/echo/runsync", {"input": {"n": n}}, connection=connection)
+            self.assertEqual(reply.json()["output"], {"n": n})
+        until(lambda: self.threads() < 8, "the connection is parked")
+        big = {"input": {"a": "x" * (9 * MB)}}
+        self.assertEqual(self.server.request("POST", "/v2/echo/runsync", big, connection=connection).status, 200)
+        self.assertEqual(self.server.request("POST", "/v2/echo/run", b"x" * (60 * MB)).status, 413)
+        connection.close()
+
+    def threads(self):
+        return len(os.listdir(f"/proc/{self.server.process.pid}/task")) - 5
+
+    def test_pipelining(self):
+        with self.server.plug() as secure:
+            secure.sendall(GET * 200 + GET[:10])
+            secure.sendall(GET[10:-2] + b"Connection: close\r\n\r\n")
+            self.assertEqual(ends(secure).count(b"200 OK"), 201)
+
+    def test_who_speaks_no_tls_harms_nobody(self):
+        half = connect(self.server)
+        half.sendall(b"\x16\x03\x01\x02\x00\x01")
+        with connect(self.server) as plain:
+            plain.sendall(GET)
+            self.assertNotIn(b"200", ends(plain))
+        self.assertEqual(self.server.request("GET", "/healthz").status, 200)
+        half.close()
+
+    def test_who_leaves_makes_room_and_shutdown_is_bounded(self):
+        body = b'{"input":{}}'
+        request = post(self.server, "/v2/parked/runsync?wait=60000", len(body), body=body)
+        waiting = [self.server.plug() for _ in range(4)]
+        for secure in waiting:
+            secure.sendall(request)
+        ask = ("POST", "/v2/parked/runsync?wait=1000", {"input": {}})
+
+        def quick():
+            start = time.monotonic()
+            self.assertEqual(self.server.request(*ask).status, 200)
+            return time.monotonic() - start < 0.9
+
+        until(lambda: self.server.health("parked")["jobs"]["inQueue"] == 4, "all four wait")
+        until(quick, "all places are taken")
+        waiting.pop().close()
+        until(lambda: not quick(), "the place is free")
+        start = time.monotonic()
+        self.server.stop()
+        self.assertLess(time.monotonic() - start, 5)
+        for secure in waiting:
+            self.assertIn(b"IN_QUEUE", ends(secure))
+            secure.close()
+
+    def test_a_certificate_that_is_none(self):
+        with open(self.server.settings["server.tls.certificate"], "w", encoding="ascii") as file:
+            file.write("no certificate")
+        self.server.stop()
+        self.assertFalse(self.server.start_unless_it_dies())
+        self.assertIn("server.tls.certificate", self.server.log())
+
+
+if __name__ == "__main__":
+    unittest.main()
