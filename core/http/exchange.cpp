@@ -8,7 +8,8 @@
 namespace jobq {
 namespace {
 
-constexpr std::size_t kStep = 1UL << 20;
+constexpr std::size_t kFirstStep = 16UL << 10;
+constexpr std::size_t kLargestStep = 1UL << 20;
 
 Reply faultReply(const Call& call, const Fault& fault) {
   if (fault.status == 503) return unavailable(call.path, fault.sentence);
@@ -44,13 +45,14 @@ std::optional<Reply> Exchange::readBody(Call& call, std::size_t limit, Budget& b
   if (!chunked && announced == 0) return std::nullopt;
   std::istream& in = request_.stream();
   std::string& body = call.body;
-  // The memory of an announced body is there at once; of a chunked one nobody knows how much it will be.
+  // Room for an announced body at once, so that it is never moved; but memory is touched only as its bytes come.
   body.reserve(announced);
   while (in.good()) {
     const std::size_t had = body.size();
     if (had > limit) return tooLarge(call.path, limit);
     if (!chunked && had == announced) break;
-    const std::size_t step = chunked ? std::clamp(had, std::size_t{4096}, kStep) : std::min(kStep, announced - had);
+    const std::size_t most = std::clamp(had, kFirstStep, kLargestStep);
+    const std::size_t step = chunked ? most : std::min(most, announced - had);
     if (!draw(call, had + step, bodyMemory)) return noBodyMemory(call.path);
     body.resize(had + step);
     in.read(body.data() + had, static_cast<std::streamsize>(step));

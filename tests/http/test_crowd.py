@@ -1,0 +1,73 @@
+"""A crowd at the door: thousands of idle and slow clients at once, and a newcomer who must not notice them."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+import unittest
+
+SUPPORT = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support")
+sys.path.insert(0, SUPPORT)
+
+from jobq_server import HttpTest, until  # noqa: E402
+
+IDLE, HEADS, BODIES = 5000, 2000, 500
+SANITIZED = "asan" in os.environ.get("JOBQ_BUILD", "") or "tsan" in os.environ.get("JOBQ_BUILD", "")
+
+
+class CrowdTest(HttpTest):
+    def test_a_newcomer_does_not_notice_the_crowd(self):
+        """design.md, Threads and connections; a new caller's p99 is at most 10 ms beside 7,500 of them."""
+        needed = IDLE + HEADS + BODIES + 500
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        if hard < needed:
+            self.skipTest(f"this machine allows {hard} descriptors, the crowd needs {needed}")
+        server = self.own_server(storage="memory")
+        crowd = subprocess.Popen([sys.executable, os.path.join(SUPPORT, "crowd.py"), *map(str, server.address),
+                                  server.key, str(IDLE), str(HEADS), str(BODIES)], stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE, text=True)
+        self.addCleanup(crowd.wait)
+        self.addCleanup(crowd.kill)
+        self.assertEqual(crowd.stdout.readline(), "ready\n")
+        until(lambda: self.threads(server) > BODIES, "every slow body is being read")
+        times = sorted(self.call(server, n) for n in range(600))
+        p50, p99 = times[len(times) // 2], times[len(times) * 99 // 100]
+        print(f"beside {IDLE} idle, {HEADS} slow heads, {BODIES} slow bodies: a new caller waits {p50 * 1000:.2f} ms (p50), "
+              f"{p99 * 1000:.2f} ms (p99); the server has {self.threads(server)} threads, {server.rss() >> 20} MB")
+        if not SANITIZED:
+            self.assertLess(p99, 0.010)
+        until(lambda: self.slow_ones_gone(server), "the slow ones are closed", 35)
+        crowd.stdin.write("\n")
+        crowd.stdin.flush()
+        end = json.loads(crowd.stdout.readline())
+        print(end)
+        self.assertEqual(end["alive"], IDLE, "idle connections stay, and still work")
+        self.assertEqual(end["head"]["closed"], HEADS)
+        self.assertEqual(end["body"]["closed"], BODIES)
+        self.assertGreater(end["head"]["first"], 9.5)
+        self.assertLess(end["head"]["last"], 15)
+        self.assertGreater(end["body"]["first"], 19.5)
+        self.assertLess(end["body"]["last"], 26)
+
+    @staticmethod
+    def call(server, n):
+        start = time.monotonic()
+        if n % 2:
+            server.request("GET", "/healthz", key=None)
+        else:
+            server.run("parked", {})
+        return time.monotonic() - start
+
+    @staticmethod
+    def threads(server):
+        return len(os.listdir(f"/proc/{server.process.pid}/task"))
+
+    @staticmethod
+    def slow_ones_gone(server):
+        return len(os.listdir(f"/proc/{server.process.pid}/fd")) < IDLE + 20
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,73 @@
+"""A crowd of tiresome clients in one process: idle ones, ones that drip their head, ones that drip their body.
+
+    python3 crowd.py HOST PORT KEY IDLE SLOW_HEADS SLOW_BODIES
+
+Prints `ready` once all are connected and have begun, then drips a byte each half second. Ends at a line on its standard
+input or 40 s later, and prints what became of them as JSON: for each kind how many the server has closed, the seconds
+of the first and the last, and how many of the idle ones still answer.
+"""
+
+import json
+import resource
+import select
+import socket
+import sys
+import time
+
+STEP = 0.5
+LONGEST = 40
+
+
+def main():
+    host, port, key = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    counts = dict(zip(("idle", "head", "body"), map(int, sys.argv[4:7])))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    head = b"GET /healthz HTTP/1.1\r\nHost: jobq\r\nX-Slow: "
+    body = (f"POST /v2/echo/run HTTP/1.1\r\nHost: jobq\r\nAuthorization: {key}\r\n"
+            "Content-Length: 1000000\r\n\r\n").encode()
+    poll = select.epoll()
+    crowd, born, ended = {}, {}, {"idle": [], "head": [], "body": []}
+    for kind, count in counts.items():
+        for _ in range(count):
+            plain = socket.create_connection((host, port))
+            plain.sendall({"idle": b"", "head": head, "body": body}[kind])
+            plain.setblocking(False)
+            crowd[plain.fileno()] = (kind, plain)
+            born[plain.fileno()] = time.monotonic()
+            poll.register(plain.fileno(), select.EPOLLIN | select.EPOLLRDHUP)
+    poll.register(sys.stdin.fileno(), select.EPOLLIN)
+    print("ready", flush=True)
+    start = time.monotonic()
+    next_drip = start
+    while time.monotonic() < start + LONGEST:
+        over = False
+        for number, _ in poll.poll(max(0.0, next_drip - time.monotonic())):
+            if number == sys.stdin.fileno():
+                over = True
+                continue
+            kind, plain = crowd.pop(number)
+            poll.unregister(number)
+            plain.close()
+            ended[kind].append(time.monotonic() - born[number])
+        if over:
+            break
+        if time.monotonic() >= next_drip:
+            next_drip += STEP
+            for kind, plain in crowd.values():
+                if kind != "idle":
+                    try:
+                        plain.send(b"x")
+                    except OSError:
+                        pass
+    alive = 0
+    for kind, plain in crowd.values():
+        if kind == "idle":
+            plain.setblocking(True)
+            plain.settimeout(5)
+            plain.sendall(b"GET /healthz HTTP/1.1\r\nHost: jobq\r\n\r\n")
+            alive += plain.recv(1000).startswith(b"HTTP/1.1 200")
+    print(json.dumps({"alive": alive, **{kind: {"closed": len(times), "first": min(times, default=0),
+                                                 "last": max(times, default=0)} for kind, times in ended.items()}}))
+
+
+main()
