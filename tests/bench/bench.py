@@ -1,0 +1,190 @@
+"""Measures jobq against a bare Poco HTTPServer, and against its peers, in interleaved rounds of one run.
+
+    bench.py [--quick] [--peers] [--million] [--rounds N] [--seconds S] [--out DIR] [--write-readme]
+
+tests/bench/run.sh builds first. Results: DIR/bench.json (all rounds), DIR/bench.md (the table), DIR/bench.svg (a chart).
+"""
+
+import argparse
+import http.client
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+
+import report
+from servers import BUILD, PROGRAMS, WORKERS, Bare, Jobq, Running, install_bullmq, installed
+
+JOB = b'{"input":{"prompt":"a photo of an astronaut riding a horse","steps":20,"seed":42}}'
+ANSWER = b'{"id":"4ddc7a64-0050-458a-b33d-a7f875f7b7ed-u1","status":"IN_QUEUE"}'
+MB = 1 << 20
+
+
+class Bench:
+    def __init__(self, options):
+        self.options = options
+        self.rounds = {}  # (row, connections) -> list of measurements
+
+    def note(self, row, connections, measured):
+        self.rounds.setdefault((row, connections), []).append(measured)
+        print(f"  {row:28s} {connections:4d}  {measured.get('rate', 0):10.0f}/s  "
+              f"p50 {measured.get('p50', 0):8.0f} us  p99 {measured.get('p99', 0):8.0f} us", flush=True)
+
+    def bare(self, connections):
+        with Bare(ANSWER) as server:
+            request = (b"POST /v2/parked/run HTTP/1.1\r\nHost: 127.0.0.1:8000\r\nUser-Agent: bench\r\nAccept: */*\r\n"
+                       b"Authorization: Bearer jobq_" + b"0" * 64 + b"\r\nContent-Type: application/json\r\n"
+                       b"Content-Length: %d\r\n\r\n%s" % (len(JOB), JOB))
+            for count in connections:
+                self.note("bare", count, server.load("http", count, request, self.options.seconds))
+
+    def run(self, storage, connections):
+        for count in connections:
+            with Jobq(storage) as server:
+                request = server.request("POST", "/v2/parked/run", JOB)
+                self.note(f"/run {storage}", count, server.load("http", count, request, self.options.seconds))
+
+    def runsync(self, storage, connections):
+        with Jobq(storage) as server:
+            for count in connections:
+                request = server.request("POST", "/v2/echo/runsync", JOB)
+                self.note(f"/runsync {storage}", count, server.load("http", count, request, self.options.seconds))
+
+    def status(self, storage, connections):
+        with Jobq(storage) as server:
+            job = server.call("POST", "/v2/echo/runsync", JOB)["id"]
+            for count in connections:
+                request = server.request("GET", f"/v2/echo/status/{job}")
+                self.note(f"/status {storage}", count, server.load("http", count, request, self.options.seconds))
+
+    def finished(self, storage, connections):
+        """Jobs from the first submission until the last of them is finished."""
+        for count in connections:
+            jobs = 4000 if self.options.quick else 30000
+            with Jobq(storage) as server:
+                start = time.monotonic()
+                server.load("http", count, server.request("POST", "/v2/echo/run", JOB), count=jobs)
+                while server.call("GET", "/v2/echo/health")["jobs"]["completed"] < jobs:
+                    time.sleep(0.005)
+                self.note(f"finished {storage}", count, {"rate": jobs / (time.monotonic() - start)})
+
+    def large(self, storage):
+        """20 MB: refused at its last byte (so received and judged, nothing else), put in line, and echoed."""
+        body = b'{"input":{"a":"' + b"x" * (20 * MB - 19) + b'"}}'
+        with Jobq(storage) as server:
+            judged = statistics.median(self.refusal(server, body[:-1] + b"]") for _ in range(5))
+            self.note(f"20 MB judged {storage}", 1, {"rate": 1 / judged, "p50": judged * 1e6, "p99": judged * 1e6})
+        with Jobq(storage) as server:
+            before = server.memory()
+            server.load("http", 1, server.request("POST", "/v2/parked/runsync?wait=1000", body), count=1)
+            copies = (server.memory("VmHWM") - before) / (20 * MB)
+            measured = server.load("http", 1, server.request("POST", "/v2/echo/runsync", body), count=5)
+            self.note(f"20 MB echoed {storage}", 1, {**measured, "copies": copies})
+
+    @staticmethod
+    def refusal(server, body):
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        start = time.monotonic()
+        connection.request("POST", "/v2/parked/runsync", body, {"Authorization": server.key})
+        assert connection.getresponse().status == 400
+        connection.close()
+        return time.monotonic() - start
+
+    def beanstalkd(self, name, *extra):
+        with Running("beanstalkd") as server:
+            os.makedirs(os.path.join(server.folder, "log.d"))
+            server.start(installed("beanstalkd"), "-l", "127.0.0.1", "-p", server.port, "-z", 65535, *extra)
+            self.note(name, 64, server.load("beanstalk", 64, JOB, self.options.seconds))
+
+    def gearmand(self):
+        with Running("gearmand") as server:
+            server.start(installed("gearmand"), "--listen=127.0.0.1", f"--port={server.port}", "--log-file=none",
+                         "--user=root" if os.geteuid() == 0 else "--threads=4")
+            server.start(os.path.join(PROGRAMS, "bench_gearman_worker"), server.port, 8, listens=False)
+            self.note("gearmand foreground", 32, server.load("gearman", 32, JOB, self.options.seconds))
+
+    def bullmq(self, folder):
+        jobs = 2000 if self.options.quick else 10000
+        with Running("redis") as server:
+            server.start(installed("redis-server"), "--port", server.port, "--bind", "127.0.0.1", "--dir", server.folder,
+                         "--appendonly", "yes", "--appendfsync", "always", "--save", "")
+            script = shutil.copy(os.path.join(os.path.dirname(os.path.abspath(__file__)), "bullmq.js"), folder)
+            payload = server.file("job.json", JOB)
+            done = subprocess.run(["node", script, str(server.port), str(jobs), payload], capture_output=True, text=True,
+                                  check=True, timeout=120)
+            self.note("BullMQ, Redis fsync always", 64, json.loads(done.stdout))
+
+    def million(self):
+        """Restart, memory and claims with a million jobs in line."""
+        jobs = 1_000_000
+        with Jobq("sqlite") as server:
+            empty = server.memory()
+            server.load("http", 64, server.request("POST", "/v2/parked/run", JOB), count=jobs)
+            grown = server.memory() - empty
+            server.process.terminate()
+            server.process.wait()
+            start = time.monotonic()
+            server.__enter__()
+            ready = time.monotonic() - start
+            rate = server.load("http", 16, server.request("POST", "/v2/echo/runsync", JOB), self.options.seconds)["rate"]
+            self.rounds[("million", 0)] = [{"ready": ready, "bytes": grown / jobs, "bytesRestarted":
+                                            (server.memory() - empty) / jobs, "runsync": rate}]
+            print(f"  a million jobs in line: ready after {ready:.2f} s, {grown / jobs:.0f} bytes a job, "
+                  f"/runsync at another endpoint {rate:.0f}/s")
+
+    def peers(self):
+        if installed("beanstalkd"):
+            self.beanstalkd("beanstalkd put")
+            self.beanstalkd("beanstalkd put -f 0", "-b", "log.d", "-f", 0)
+        if installed("gearmand"):
+            self.gearmand()
+        if installed("redis-server") and self.bullmq_folder:
+            self.bullmq(self.bullmq_folder)
+
+    def all(self):
+        some = [1, 16, 64] if self.options.quick else [1, 16, 64, 256]
+        with_32 = sorted({*some, 32})
+        self.bullmq_folder = install_bullmq() if self.options.peers and installed("redis-server") else None
+        for number in range(self.options.rounds):
+            print(f"round {number + 1} of {self.options.rounds}", flush=True)
+            self.bare(with_32)
+            for storage in ("memory", "sqlite"):
+                self.run(storage, some)
+                self.runsync(storage, with_32)
+                self.finished(storage, [64])
+                self.status(storage, some)
+                self.large(storage)
+            if self.options.peers:
+                self.peers()
+        if self.options.million:
+            self.million()
+        return {key: {name: statistics.median(each[name] for each in rounds) for name in rounds[0]}
+                for key, rounds in self.rounds.items()}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="two short rounds: does it run at all?")
+    parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--million", action="store_true")
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--seconds", type=float)
+    parser.add_argument("--out", default=os.path.join(BUILD, "bench"))
+    parser.add_argument("--write-readme", action="store_true", help="puts the table into tests/bench/README.md")
+    options = parser.parse_args()
+    options.rounds = options.rounds or (1 if options.quick else 3)
+    options.seconds = options.seconds or (0.5 if options.quick else 2.0)
+    bench = Bench(options)
+    try:
+        medians = bench.all()
+    finally:
+        shutil.rmtree(os.path.join(BUILD, "bench-data"), ignore_errors=True)
+    report.write(options, bench.rounds, medians, {"workers": WORKERS, "job bytes": len(JOB)})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

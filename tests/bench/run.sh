@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Builds jobq and the bench programs if need be, and measures. See README.md beside this file.
+#
+#   tests/bench/run.sh [--quick] [--peers] [--million] [--rounds N] [--seconds S] [--out DIR] [--write-readme]
+#
+# --peers also measures beanstalkd, gearmand, and BullMQ on Redis; what is missing of them is installed when root asks.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+"$root/scripts/setup.sh" test
+if [[ " $* " == *" --peers "* && $(id -u) -eq 0 ]]; then
+  for package in beanstalkd gearman-job-server redis-server; do
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q '^install ok installed$' ||
+      DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends "$package" >&2 ||
+      echo "$package cannot be installed: its rows are left out" >&2
+  done
+fi
+(cd "$root" && cmake --preset release >/dev/null && cmake --build build --target jobq bench_load bench_bare bench_gearman_worker)
+exec python3 "$root/tests/bench/bench.py" "$@"
