@@ -24,7 +24,21 @@ std::string uriOf(const std::filesystem::path& file, Connection::Access access) 
   return uri + (access == Connection::Access::readOnly ? "?mode=ro" : "?mode=rw");
 }
 
+/// A connection is used by one thread at a time, so SQLite needs no lock around each of its calls; and nobody asks how
+/// much memory it uses, which would be a lock around each allocation. Refused when somebody in this process has used
+/// SQLite before: then it is slower, and as right.
+void configureOnce() {
+  static const bool kDone = [] {
+    sqlite3_config(SQLITE_CONFIG_MULTITHREAD);
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+    sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 1200, 400);
+    return true;
+  }();
+  (void)kDone;
+}
+
 std::unique_ptr<Poco::Data::Session> openSession(const std::filesystem::path& file, Connection::Access access) {
+  configureOnce();
   Poco::Data::SQLite::Connector::registerConnector();
   try {
     return std::make_unique<Poco::Data::Session>(Poco::Data::SQLite::Connector::KEY, uriOf(file, access));

@@ -5,8 +5,8 @@
 namespace jobq::sqlite {
 namespace {
 
-/// Pages in the write-ahead log that make a checkpoint worth its fsync: 32 MB.
-constexpr int kCheckpointPages = 8'000;
+/// Pages in the write-ahead log that make a checkpoint worth its fsync: 64 MB.
+constexpr int kCheckpointPages = 16'000;
 
 int noteLogPages(void* pages, sqlite3*, const char*, int inLog) {
   *static_cast<int*>(pages) = inLog;
@@ -17,6 +17,10 @@ bool isIoError(const std::exception& error) {
   const auto* failure = dynamic_cast<const SqliteError*>(&error);
   return failure != nullptr && failure->kind() == SQLITE_IOERR && failure->code() != SQLITE_IOERR_NOMEM;
 }
+
+/// Waking a thread costs as much as a small statement, and the writer is what everybody waits for: it wakes every
+/// eighth of those who wait for a commit, and each of these the seven behind it.
+constexpr int kWokenTogether = 8;
 
 /// What a foreign exception (a queue policy's) that took the transaction with it is called.
 constexpr char kTransactionLost[] = "the database gave up the transaction";
@@ -59,8 +63,11 @@ void Writer::submit(Write& write) {
 }
 
 void Writer::Write::awaitDone() {
-  Lock lock(mutex_);
-  while (!done_) finished_.wait(mutex_);
+  {
+    Lock lock(mutex_);
+    while (!done_) finished_.wait(mutex_);
+  }
+  while (followers != nullptr) std::exchange(followers, followers->next)->tellDone();
 }
 
 // Under the mutex to the end: the waiter owns this object, and goes on as soon as it gets it.
@@ -90,12 +97,21 @@ void Writer::commit(Write* group) {
     lostWith = giveUp(error);
   }
   if (lostWith.empty()) counters_.apply(changes);
-  while (group != nullptr) {
-    Write& write = *std::exchange(group, group->next);
-    write.lostWith = lostWith;
-    write.tellDone();
-  }
+  for (Write* write = group; write != nullptr; write = write->next) write->lostWith = lostWith;
+  tellAll(group);
   if (lostWith.empty()) checkpointWhenDue();
+}
+
+// Whoever was told may be gone at once, and its write with it: nothing of it is looked at afterwards.
+void Writer::tellAll(Write* group) {
+  while (group != nullptr) {
+    Write* const leader = group;
+    Write* last = leader;
+    for (int i = 1; i < kWokenTogether && last->next != nullptr; ++i) last = last->next;
+    group = std::exchange(last->next, nullptr);
+    leader->followers = leader->next;
+    leader->tellDone();
+  }
 }
 
 void Writer::applyGroup(Write* group, CounterChanges& changes) {

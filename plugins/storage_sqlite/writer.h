@@ -62,6 +62,7 @@ class Writer {
     void tellDone();
 
     Write* next = nullptr;
+    Write* followers = nullptr;  // a list over `next`; this write's thread tells them
     std::exception_ptr error;  // its own
     std::string lostWith;      // the group's; empty when it was committed
 
@@ -81,6 +82,7 @@ class Writer {
   };
 
   void submit(Write& write);
+  static void tellAll(Write* group);
   void run();
   Write* awaitGroup();
   void commit(Write* group);

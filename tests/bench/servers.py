@@ -15,7 +15,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 BUILD = os.environ.get("JOBQ_BUILD", os.path.join(ROOT, "build"))
 PROGRAMS = os.path.join(BUILD, "tests")
 BULLMQ = "bullmq@5.34.0"
-WORKERS = 64
+WORKERS = 128
 
 
 def free_port():
