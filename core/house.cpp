@@ -6,7 +6,7 @@
 namespace jobq {
 namespace {
 
-// However long the jobs took: so long the answers to those who waited for them may take.
+// However long the jobs took: the answers to those who waited for them may take as long as this.
 constexpr Millis kLastAnswers{1'000};
 
 // Loads what is installed; what the configuration names has to be there.

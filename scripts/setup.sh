@@ -8,8 +8,10 @@ packages=(build-essential cmake ninja-build ccache pkg-config curl ca-certificat
   libgd-dev libcurl4-openssl-dev libgtest-dev libgmock-dev)
 if [ "${1:-build}" = test ]; then
   packages+=(clang-14 clang-format-14 binutils git)
-  # The S3 test runs a server from npm; any installed one serves.
+  packages+=(rapidjson-dev python3-pip openssl)
+  # The S3 test runs a server from npm, and clients in other languages question the server; any installed ones serve.
   command -v npm >/dev/null || packages+=(nodejs npm)
+  command -v go >/dev/null || packages+=(golang-go)
 fi
 
 missing=()

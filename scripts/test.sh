@@ -3,6 +3,8 @@
 #
 #   scripts/test.sh            everything: release, address and undefined, thread, clang's thread-safety analysis, format
 #   scripts/test.sh --quick    the release build's tests only
+#
+# Long runs have scripts of their own: tests/fuzz/run.sh --runs 100000000, tests/bench/run.sh.
 set -uo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root" || exit 1
@@ -68,11 +70,13 @@ build() {  # build <preset> <folder> [targets…]
 
 "$root/scripts/setup.sh" test || { echo "0 passed, 1 failed"; exit 1; }
 mkdir -p "$logs"
+fuzz_seconds=60
 programs=(unit_test plugin_host_test conformance_test jobq_sqlite_tests queue_policies_test house_test jobq_handler_tests)
 
 step "build release" build release build
 if [ "$failed" -eq 0 ]; then
   gtests build release '*' "${programs[@]}"
+  step "bench" python3 tests/bench/bench.py --quick
   scripted "architecture" python3 tests/arch/arch_test.py
   scripted "http" env JOBQ_BUILD="$root/build" python3 tests/support/run_tests.py
   scripted "s3" env JOBQ_BUILD="$root/build" python3 tests/s3/s3_test.py
@@ -90,8 +94,11 @@ if ! $quick && [ "$failed" -eq 0 ]; then
   [ "$failed" -eq 0 ] && scripted "asan http" env JOBQ_BUILD="$root/build/asan" python3 tests/support/run_tests.py
   export TSAN_OPTIONS="suppressions=$root/tests/support/tsan.supp halt_on_error=0 exitcode=66"
   concurrent=(conformance_test jobq_sqlite_tests house_test unit_test)
-  step "build tsan" build tsan build/tsan "${concurrent[@]}"
+  step "build tsan" build tsan build/tsan "${concurrent[@]}" jobq
   [ "$failed" -eq 0 ] && gtests build/tsan tsan '*' "${concurrent[@]}"
+  [ "$failed" -eq 0 ] && scripted "tsan http" env JOBQ_BUILD="$root/build/tsan" python3 tests/support/run_tests.py \
+    tests/http/test_door.py tests/http/test_framing.py tests/http/test_lifecycle.py tests/http/test_run.py
+  scripted "fuzz" tests/fuzz/run.sh --seconds "$fuzz_seconds"
 fi
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

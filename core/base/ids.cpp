@@ -62,9 +62,7 @@ WorkerId newWorkerId() {
   return text;
 }
 
-std::string randomHex(std::size_t bytes) {
-  return toHex(randomBytes(bytes));
-}
+std::string randomHex(std::size_t bytes) { return toHex(randomBytes(bytes)); }
 
 std::string randomBytes(std::size_t bytes) {
   std::string raw(bytes, '\0');

@@ -8,10 +8,14 @@ namespace jobq {
 JobService::JobService(Storage& storage, Wakeup& wakeup, CompletionWatch& watch)
     : storage_(storage), wakeup_(wakeup), watch_(watch) {}
 
-void JobService::submit(JobSpec job, const Endpoint& endpoint) {
-  const bool low = job.policy.lowPriority;
+void JobService::insert(JobSpec job, const Endpoint& endpoint) {
   // The only other results are about idempotency keys, and none is given.
   (void)storage_.jobs().insert(std::move(job), *endpoint.policy, std::nullopt);
+}
+
+void JobService::submit(JobSpec job, const Endpoint& endpoint) {
+  const bool low = job.policy.lowPriority;
+  insert(std::move(job), endpoint);
   wakeup_.ring(endpoint.id, low);
 }
 
@@ -20,7 +24,9 @@ std::optional<Job> JobService::submitAndAwait(JobSpec job, const Endpoint& endpo
   const JobKey key{endpoint.id, job.id};
   const Instant deadline = storage_.now() + wait;
   CompletionWatch::Ticket ticket(watch_, key.id);
-  submit(std::move(job), endpoint);
+  const bool low = job.policy.lowPriority;
+  insert(std::move(job), endpoint);
+  wakeup_.ringAndServe(endpoint.id, low);
   ticket.wait(deadline, gone);
   return find(key);
 }

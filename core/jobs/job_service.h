@@ -41,6 +41,8 @@ class JobService {
   void announce(const Swept& swept);
 
  private:
+  void insert(JobSpec job, const Endpoint& endpoint);
+
   Storage& storage_;
   Wakeup& wakeup_;
   CompletionWatch& watch_;

@@ -8,11 +8,24 @@ Wakeup::Wakeup(const std::vector<EndpointId>& endpoints) {
   for (const EndpointId& endpoint : endpoints) bells_.try_emplace(endpoint);
 }
 
-void Wakeup::ring(const EndpointId& endpoint, bool lowPriority) {
+bool Wakeup::strike(const EndpointId& endpoint, bool lowPriority) {
   const auto found = bells_.find(endpoint);
-  if (found == bells_.end()) return;
+  if (found == bells_.end()) return false;
   std::atomic<bool>& bell = lowPriority ? found->second.low : found->second.normal;
-  if (!bell.exchange(true)) nudge();
+  return !bell.exchange(true);
+}
+
+void Wakeup::ring(const EndpointId& endpoint, bool lowPriority) {
+  if (strike(endpoint, lowPriority)) nudge();
+}
+
+void Wakeup::ringAndServe(const EndpointId& endpoint, bool lowPriority) {
+  if (!strike(endpoint, lowPriority)) return;
+  if (serve_) {
+    serve_(endpoint);
+  } else {
+    nudge();
+  }
 }
 
 void Wakeup::nudge() {

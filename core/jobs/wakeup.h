@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -22,6 +23,12 @@ class Wakeup {
   /// worker is started. An endpoint without a bell has no listener here.
   void ring(const EndpointId& endpoint, bool lowPriority);
 
+  /// The same for a caller who is going to wait for the job, and so has time: if the bell was silent, `serve` runs on
+  /// the caller's own thread. It saves a waiting caller the way over the listener's.
+  void ringAndServe(const EndpointId& endpoint, bool lowPriority);
+  /// Before anybody rings. `serve` gives waiting jobs of the endpoint to workers that are free; it throws nothing.
+  void setServe(std::function<void(const EndpointId& endpoint)> serve) { serve_ = std::move(serve); }
+
   /// Something else happened that the listener should look at.
   void nudge();
 
@@ -30,9 +37,9 @@ class Wakeup {
 
   /// Listener: whether jobs may wait there.
   bool rings(const EndpointId& endpoint) const;
-  /// Listener: it is about to ask the storage. What comes after this call rings anew.
+  /// Listener, or who serves: it is about to ask the storage. What comes after this call rings anew.
   void silence(const EndpointId& endpoint);
-  /// Listener: there may be more than it could take.
+  /// Listener, or who serves: there may be more than it could take.
   void keepRinging(const EndpointId& endpoint, bool lowPriorityOnly = false);
 
  private:
@@ -41,7 +48,11 @@ class Wakeup {
     std::atomic<bool> low = true;
   };
 
+  /// True: it was silent.
+  bool strike(const EndpointId& endpoint, bool lowPriority);
+
   std::map<EndpointId, Bell, std::less<>> bells_;  // constant but for what is atomic in it
+  std::function<void(const EndpointId&)> serve_;
   Mutex mutex_;
   Condition changed_;
   bool nudged_ JOBQ_GUARDED_BY(mutex_) = false;

@@ -13,6 +13,9 @@ constexpr Millis kStorageRetry{500};
 constexpr Millis kFirstBackoff{1'000};
 constexpr Millis kLongestBackoff{30'000};
 
+/// More than one, so that a claim that finds just the caller's job knows that there is no other.
+constexpr std::size_t kServedByCaller = 4;
+
 }  // namespace
 
 Dispatcher::Dispatcher(const Rooms& rooms, std::string node, const std::vector<EndpointPtr>& endpoints)
@@ -20,6 +23,7 @@ Dispatcher::Dispatcher(const Rooms& rooms, std::string node, const std::vector<E
   for (const EndpointPtr& endpoint : endpoints) {
     if (endpoint->handler != nullptr) crews_[endpoint->id].endpoint = endpoint;
   }
+  rooms_.wakeup.setServe([this](const EndpointId& endpoint) { serve(endpoint); });
 }
 
 void Dispatcher::start() {
@@ -52,44 +56,74 @@ void Dispatcher::loop() {
 
 void Dispatcher::look() {
   dismissIdle();
-  while (!stopping_ && claimBatch()) {
+  while (!stopping_ && claimBatch(reserveWorkers(nullptr))) {
   }
   hireWhereNeeded();
 }
 
-std::vector<ClaimWant> Dispatcher::freeWorkers() const {
+// On the thread of a caller who waits for the job. Whatever is left to do is the dispatcher's: more workers, more jobs,
+// a storage that fails.
+void Dispatcher::serve(const EndpointId& endpoint) {
+  try {
+    if (!stopping_ && claimBatch(reserveWorkers(&endpoint)) && !rooms_.wakeup.rings(endpoint)) return;
+  } catch (const StorageError& error) {
+    rooms_.log.write(LogLevel::error, "dispatcher.storage", error.what());
+  }
+  rooms_.wakeup.nudge();
+}
+
+// The idle workers of the endpoints whose bells ring (of one of them, or of all): nobody else claims for them now.
+std::vector<ClaimWant> Dispatcher::reserveWorkers(const EndpointId* only) {
   std::vector<ClaimWant> wants;
   Lock lock(mutex_);
-  for (const auto& [id, crew] : crews_) {
-    if (!rooms_.wakeup.rings(id)) continue;
+  for (auto& [id, crew] : crews_) {
+    if ((only != nullptr && id != *only) || !rooms_.wakeup.rings(id)) continue;
     ClaimWant want{id, {}};
-    for (const auto& [worker, member] : crew.members) {
-      if (member.duty == Duty::idle) want.workers.push_back(worker);
+    for (auto& [worker, member] : crew.members) {
+      if (member.duty != Duty::idle) continue;
+      member.duty = Duty::reserved;
+      want.workers.push_back(worker);
+      if (only != nullptr && want.workers.size() == kServedByCaller) break;
     }
     if (!want.workers.empty()) wants.push_back(std::move(want));
   }
   return wants;
 }
 
-bool Dispatcher::claimBatch() {
-  const std::vector<ClaimWant> wants = freeWorkers();
+// The jobs' workers are busy, the others idle as before.
+void Dispatcher::settle(const std::vector<ClaimWant>& wants, const std::vector<ClaimedJob>& jobs) {
+  Lock lock(mutex_);
+  for (const ClaimedJob& job : jobs) crews_[job.endpoint].members[job.worker] = {Duty::busy, job.startedAt};
+  for (const ClaimWant& want : wants) {
+    for (const WorkerId& worker : want.workers) {
+      Member& member = crews_[want.endpoint].members[worker];
+      if (member.duty == Duty::reserved) member.duty = Duty::idle;
+    }
+  }
+}
+
+// True: there were jobs.
+bool Dispatcher::claimBatch(const std::vector<ClaimWant>& wants) {
   if (wants.empty()) return false;
   std::vector<ClaimedJob> jobs;
   for (const ClaimWant& want : wants) rooms_.wakeup.silence(want.endpoint);
   try {
     jobs = rooms_.storage.leases().claim(wants, Holder{node_, Holder::Kind::process, {}});
   } catch (...) {
+    settle(wants, {});
     for (const ClaimWant& want : wants) rooms_.wakeup.keepRinging(want.endpoint);
     throw;
   }
-  {
-    Lock lock(mutex_);
-    for (const ClaimedJob& job : jobs) crews_[job.endpoint].members[job.worker] = {Duty::busy, job.startedAt};
-  }
+  settle(wants, jobs);
   for (const ClaimWant& want : wants) {
     const auto got = std::count_if(jobs.begin(), jobs.end(),
                                    [&want](const ClaimedJob& job) { return job.endpoint == want.endpoint; });
-    if (static_cast<std::size_t>(got) == want.workers.size()) rooms_.wakeup.keepRinging(want.endpoint);
+    if (static_cast<std::size_t>(got) == want.workers.size()) {
+      rooms_.wakeup.keepRinging(want.endpoint);
+    } else if (rooms_.wakeup.rings(want.endpoint)) {
+      // Whoever rang meanwhile found these workers reserved.
+      rooms_.wakeup.nudge();
+    }
   }
   const bool any = !jobs.empty();
   for (ClaimedJob& job : jobs) rooms_.executor.assign(std::move(job));
@@ -134,7 +168,8 @@ bool Dispatcher::wantsMore(const Crew& crew) const {
   const std::size_t size = crew.members.size() - count(crew, Duty::leaving);
   if (size >= crew.endpoint->workersMax || rooms_.clock.now() < crew.startAfter) return false;
   if (size < crew.endpoint->workersMin) return true;
-  return rooms_.wakeup.rings(crew.endpoint->id) && count(crew, Duty::idle) + count(crew, Duty::starting) == 0;
+  return rooms_.wakeup.rings(crew.endpoint->id) &&
+         count(crew, Duty::idle) + count(crew, Duty::reserved) + count(crew, Duty::starting) == 0;
 }
 
 bool Dispatcher::wantsOneMore(const EndpointId& id) {
@@ -217,7 +252,7 @@ WorkerCounts Dispatcher::counts(const EndpointId& endpoint) const {
   const auto found = crews_.find(endpoint);
   if (found == crews_.end()) return counts;
   const Crew& crew = found->second;
-  counts.idle = static_cast<std::uint32_t>(count(crew, Duty::idle));
+  counts.idle = static_cast<std::uint32_t>(count(crew, Duty::idle) + count(crew, Duty::reserved));
   counts.ready = counts.idle;
   counts.initializing = static_cast<std::uint32_t>(count(crew, Duty::starting));
   counts.running = static_cast<std::uint32_t>(count(crew, Duty::busy));

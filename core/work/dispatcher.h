@@ -1,6 +1,7 @@
 // Room 7 (dispatch): who has a free slot? One thread claims jobs in batches for all workers that are free, on all
 // endpoints at once, and keeps the number of workers between workersMin and workersMax: one more while normal jobs wait
-// and nobody is free, one less when one was idle for the endpoint's idleTimeout.
+// and nobody is free, one less when one was idle for the endpoint's idleTimeout. A caller who waits for its job may
+// claim on its own thread when a worker is free (Wakeup::ringAndServe): whoever claims reserves the workers first.
 #pragma once
 
 #include <atomic>
@@ -40,7 +41,7 @@ class Dispatcher final : public Service, private WorkerEvents {
   WorkerCounts counts(const EndpointId& endpoint) const;
 
  private:
-  enum class Duty { starting, idle, busy, leaving };
+  enum class Duty { starting, idle, reserved, busy, leaving };  // reserved: somebody is claiming a job for it
   struct Member {
     Duty duty = Duty::starting;
     Instant since{};
@@ -58,8 +59,10 @@ class Dispatcher final : public Service, private WorkerEvents {
 
   void loop();
   void look();
-  bool claimBatch();
-  std::vector<ClaimWant> freeWorkers() const;
+  void serve(const EndpointId& endpoint);
+  std::vector<ClaimWant> reserveWorkers(const EndpointId* only);
+  void settle(const std::vector<ClaimWant>& wants, const std::vector<ClaimedJob>& jobs);
+  bool claimBatch(const std::vector<ClaimWant>& wants);
   void dismissIdle();
   void hireWhereNeeded();
   bool wantsMore(const Crew& crew) const JOBQ_REQUIRES(mutex_);

@@ -21,7 +21,7 @@ class WorkerEvents {
   virtual void workerGone(const EndpointId& endpoint, const WorkerId& worker, const std::string& failure) = 0;
 };
 
-/// One thread gives the orders (the dispatcher's).
+/// Any thread assigns; one thread (the dispatcher's) hires and dismisses.
 class Executor {
  public:
   virtual ~Executor() = default;

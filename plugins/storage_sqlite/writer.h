@@ -63,8 +63,8 @@ class Writer {
 
     Write* next = nullptr;
     Write* followers = nullptr;  // a list over `next`; this write's thread tells them
-    std::exception_ptr error;  // its own
-    std::string lostWith;      // the group's; empty when it was committed
+    std::exception_ptr error;    // its own
+    std::string lostWith;        // the group's; empty when it was committed
 
    private:
     // Not a std::binary_semaphore: libstdc++'s spins and yields before it sleeps, a fifth of the work on two cores.

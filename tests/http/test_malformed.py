@@ -161,12 +161,11 @@ class FramingTest(MalformedTest):
         self.assert_refused(reply, reply.status)
 
     def test_a_length_that_is_not_a_number(self):
-        """decisions.md, Answers: malformed is 400. Poco's own server closes such a connection without an answer."""
+        """decisions.md, Answers: malformed is 400."""
         for length in ("abc", "-5", "0x5", "5, 5", "1" * 30, ""):
             with self.subTest(length=length):
                 data = self.head(f"Content-Length: {length}") + b'{"input":{}}'
-                if self.server.raw(data) != b"":
-                    self.assert_refused(self.raw_reply(data), 400)
+                self.assert_refused(self.raw_reply(data), 400)
 
     def test_more_length_than_body(self):
         """decisions.md, Answers: malformed is 400; a body that ends before its Content-Length is not a body."""
@@ -177,8 +176,8 @@ class FramingTest(MalformedTest):
                 self.assert_refused(reply, 400)
 
     def test_chunks_that_end_early(self):
-        """decisions.md, Answers: malformed is 400; what came of the body is no whole JSON (core/DECISIONS.md)."""
-        body = b'{"input":{"a":1}'
+        """decisions.md, Answers: malformed is 400; a chunked body without its last chunk is not a body."""
+        body = b'{"input":{"a":1}}'
         whole_chunk = b"%x\r\n%s\r\n" % (len(body), body)
         for name, sent in {"no last chunk": whole_chunk, "half a chunk": b"%x\r\n%s" % (len(body) + 10, body),
                            "half a size": whole_chunk + b"0", "no chunk": b""}.items():

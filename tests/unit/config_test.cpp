@@ -70,6 +70,19 @@ TEST_F(ConfigTest, ValuesCarryUnitsAndPathsStartAtTheFile) {
   EXPECT_EQ(config.pluginSettings.at("storage.sqlite.readers"), "2");
 }
 
+TEST_F(ConfigTest, TheDoorHasItsSettings) {
+  const Config config =
+      load("server.threads = 513\nserver.bodyMemory = 20MB\nserver.tls.certificate = c.pem\nserver.tls.key = /k.pem\n");
+  EXPECT_EQ(config.server.threads, 513);
+  EXPECT_EQ(config.server.bodyMemory, 20UL << 20);
+  EXPECT_EQ(config.server.tlsCertificate, dir_ / "c.pem");
+  EXPECT_EQ(config.server.tlsKey, "/k.pem");
+  EXPECT_EQ(load("").server.bodyMemory, 1UL << 30);
+  EXPECT_THAT(refusal("server.threads = 512\n"), HasSubstr("server.threads")) << "nobody could wait";
+  EXPECT_THAT(refusal("server.bodyMemory = 19MB\n"), HasSubstr("server.bodyMemory")) << "a 20 MB body never fits";
+  EXPECT_THAT(refusal("server.tls.key = k.pem\n"), HasSubstr("go together"));
+}
+
 TEST_F(ConfigTest, OverridesWin) {
   EXPECT_EQ(load("server.port = 9000\n", {{"server.port", "9001"}}).server.port, 9001);
 }
