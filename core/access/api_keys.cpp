@@ -19,6 +19,7 @@ namespace jobq {
 namespace {
 
 constexpr Millis kFreshness{1'000};
+constexpr Millis kRenewal{500};
 constexpr Millis kUseResolution{60'000};
 constexpr const char* kKind = "key";
 
@@ -160,51 +161,74 @@ bool ApiKeys::revoke(const std::string& id) {
   return was;
 }
 
-std::shared_ptr<const ApiKeys::ByDigest> ApiKeys::reload() {
-  const Instant now = clock_.now();
-  auto keys = std::make_shared<ByDigest>();
+std::shared_ptr<ApiKeys::LastUse> ApiKeys::lastUseOf(const std::string& id) {
+  Lock lock(mutex_);
+  std::shared_ptr<LastUse>& use = lastUses_[id];
+  if (!use) use = std::make_shared<LastUse>(Instant::min());
+  return use;
+}
+
+ApiKeys::KeySetPtr ApiKeys::reload() {
+  auto keys = std::make_shared<KeySet>();
+  keys->number = ++questions_;
+  keys->loadedAt = clock_.now();
   for (const Record& record : records_.list(kKind)) {
     ApiKey key = fromRecord(record);
     std::string digest = key.digest;
-    keys->emplace(std::move(digest), std::move(key));
+    auto used = lastUseOf(key.id);
+    keys->byDigest.emplace(std::move(digest), Known{std::move(key), std::move(used)});
   }
-  Lock lock(mutex_);
-  keys_ = keys;
-  loadedAt_ = now;
+  for (Desk& desk : desks_) {
+    Lock lock(desk.mutex);
+    // The answer to an older question may come later: it must not bring a revoked key back.
+    if (!desk.keys || desk.keys->number < keys->number) desk.keys = keys;
+  }
   return keys;
 }
 
-std::shared_ptr<const ApiKeys::ByDigest> ApiKeys::fresh() {
+// One caller renews the set while it is still good for the others; only when it is too old everybody has to ask.
+ApiKeys::KeySetPtr ApiKeys::fresh() {
+  static std::atomic<std::size_t> seats = 0;
+  thread_local const std::size_t kSeat = seats++;
+  Desk& desk = desks_[kSeat % desks_.size()];
+  KeySetPtr keys;
   {
-    Lock lock(mutex_);
-    if (keys_ && clock_.now() < loadedAt_ + kFreshness) return keys_;
+    Lock lock(desk.mutex);
+    keys = desk.keys;
   }
-  return reload();
+  const Millis age = keys ? clock_.now() - keys->loadedAt : kFreshness;
+  if (age < kRenewal || (age < kFreshness && renewing_.exchange(true))) return keys;
+  try {
+    keys = reload();
+  } catch (...) {
+    renewing_ = false;
+    throw;
+  }
+  renewing_ = false;
+  return keys;
 }
 
-std::optional<ApiKey> ApiKeys::authenticate(std::string_view authorization, Scope scope, std::string_view endpoint) {
+ApiKeyPtr ApiKeys::authenticate(std::string_view authorization, Scope scope, std::string_view endpoint) {
   const std::string digest = sha256(secretOf(authorization));
-  const auto keys = fresh();
-  const auto found = keys->find(digest);
-  if (found == keys->end()) return std::nullopt;
-  const ApiKey& key = found->second;
+  const KeySetPtr keys = fresh();
+  const auto found = keys->byDigest.find(digest);
+  if (found == keys->byDigest.end()) return nullptr;
+  const ApiKey& key = found->second.key;
   // The map's comparison has told by timing how far a digest matched, which says nothing about a key; the decision
   // itself takes the same time whatever the digest.
-  if (CRYPTO_memcmp(key.digest.data(), digest.data(), digest.size()) != 0) return std::nullopt;
+  if (CRYPTO_memcmp(key.digest.data(), digest.data(), digest.size()) != 0) return nullptr;
   const Instant now = clock_.now();
-  if (key.expiresAt && *key.expiresAt <= now) return std::nullopt;
-  if (!allows(key, scope, endpoint)) return std::nullopt;
-  noteUse(key, now);
-  return key;
+  if (key.expiresAt && *key.expiresAt <= now) return nullptr;
+  if (!allows(key, scope, endpoint)) return nullptr;
+  noteUse(found->second, now);
+  return {keys, &key};
 }
 
-void ApiKeys::noteUse(const ApiKey& key, Instant now) {
-  {
-    Lock lock(mutex_);
-    const auto [last, first] = usedAt_.try_emplace(key.id, now);
-    if (!first && now < last->second + kUseResolution) return;
-    last->second = now;
-  }
+void ApiKeys::noteUse(const Known& known, Instant now) {
+  const ApiKey& key = known.key;
+  Instant last = known.used->load();
+  const bool due = last == Instant::min() || last + kUseResolution <= now;
+  if (!due || !known.used->compare_exchange_strong(last, now)) return;
   try {
     const auto record = records_.find(kKind, key.id);
     if (!record) return;

@@ -1,6 +1,8 @@
 // Room 2 (porter): who is it, may they? Keys are 256 random bits; only their SHA-256 is stored.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -30,8 +32,11 @@ struct ApiKey {
   std::optional<Instant> lastUsedAt;  ///< written at most once a minute
 };
 
+using ApiKeyPtr = std::shared_ptr<const ApiKey>;
+
 /// Any thread. Looks keys up in its own copy of the records, which is never older than a second: a revocation takes
-/// effect within that time on every node, on this node at once.
+/// effect within that time on every node, on this node at once. Every request asks, so callers on different threads
+/// share no lock.
 class ApiKeys {
  public:
   ApiKeys(RecordStore& records, Clock& clock, Log& log);
@@ -41,8 +46,8 @@ class ApiKeys {
   void bootstrap(const std::filesystem::path& file);
 
   /// The key behind an Authorization header (`Bearer <key>` or the bare key), if it is valid now and its scopes and
-  /// endpoints allow the call. `endpoint` is empty for routes that belong to none.
-  std::optional<ApiKey> authenticate(std::string_view authorization, Scope scope, std::string_view endpoint);
+  /// endpoints allow the call; else null. `endpoint` is empty for routes that belong to none.
+  ApiKeyPtr authenticate(std::string_view authorization, Scope scope, std::string_view endpoint);
 
   /// Stores a key under a new id and returns its secret, which is shown once. id, digest and times are set here.
   std::string create(ApiKey& key);
@@ -50,21 +55,39 @@ class ApiKeys {
   bool revoke(const std::string& id);
 
  private:
-  using ByDigest = std::map<std::string, ApiKey, std::less<>>;
+  using LastUse = std::atomic<Instant>;  // of this process; Instant::min() before the first
+  struct Known {
+    ApiKey key;
+    std::shared_ptr<LastUse> used;
+  };
+  // All keys as they were at one moment.
+  struct KeySet {
+    std::uint64_t number = 0;  // a later question to the storage has a higher one
+    Instant loadedAt{};
+    std::map<std::string, Known, std::less<>> byDigest;
+  };
+  using KeySetPtr = std::shared_ptr<const KeySet>;
+  // Where some of the threads find the newest set.
+  struct alignas(64) Desk {
+    Mutex mutex;
+    KeySetPtr keys JOBQ_GUARDED_BY(mutex);
+  };
 
-  std::shared_ptr<const ByDigest> fresh();
-  std::shared_ptr<const ByDigest> reload();
+  KeySetPtr fresh();
+  KeySetPtr reload();
+  std::shared_ptr<LastUse> lastUseOf(const std::string& id);
   void store(ApiKey& key, const std::string& secret);
-  void noteUse(const ApiKey& key, Instant now);
+  void noteUse(const Known& known, Instant now);
 
   RecordStore& records_;
   Clock& clock_;
   Log& log_;
+  std::array<Desk, 16> desks_;
+  std::atomic<std::uint64_t> questions_ = 0;
+  std::atomic<bool> renewing_ = false;
 
   Mutex mutex_;
-  std::shared_ptr<const ByDigest> keys_ JOBQ_GUARDED_BY(mutex_);
-  Instant loadedAt_ JOBQ_GUARDED_BY(mutex_){};
-  std::map<std::string, Instant> usedAt_ JOBQ_GUARDED_BY(mutex_);  // by key id, of this process
+  std::map<std::string, std::shared_ptr<LastUse>> lastUses_ JOBQ_GUARDED_BY(mutex_);  // by key id
 };
 
 }  // namespace jobq

@@ -29,7 +29,7 @@ struct Call {
   std::map<std::string, std::string> params;  ///< the route's {placeholders}
   std::string body;                           ///< whoever needs it takes it
   Budget::Share bodyMemory;                   ///< what a large body has drawn; given back when the body is gone
-  std::optional<ApiKey> key;                  ///< of routes that demand one
+  ApiKeyPtr key;                              ///< of routes that demand one
   EndpointPtr endpoint;                       ///< of routes with {endpoint}
   Caller* caller = nullptr;                   ///< set when the route runs
 };
