@@ -6,6 +6,8 @@
 namespace jobq::sqlite {
 namespace {
 
+constexpr std::size_t kLargeInput = 1UL << 20;
+
 /// The answer of an earlier request under the same key, if there is one.
 std::optional<InsertResult> earlier(Step& step, const JobSpec& job, const Idempotency& promise) {
   Query query = step.db.query(
@@ -39,6 +41,17 @@ bool insertRow(Step& step, const JobSpec& job, std::int64_t num, std::int64_t ra
              .change() == 1;
 }
 
+void insertInput(Step& step, const JobSpec& job, std::int64_t num) {
+  constexpr char kInsert[] = "INSERT INTO job_input (num, webhook, api_key, s3, input) VALUES (?1, ?2, ?3, ?4, ?5)";
+  Query query = step.db.query(kInsert);
+  if (job.input.size() < kLargeInput) {
+    query.bind(num, job.webhook, job.apiKeyId, Bytes{job.s3Config}, Bytes{job.input}).run();
+    return;
+  }
+  query.bind(num, job.webhook, job.apiKeyId, Bytes{job.s3Config}, Room{job.input.size()}).run();
+  writeBlob(step.db.handle(), "job_input", "input", num, job.input);
+}
+
 /// An expired job that was not swept yet is absent, so its id is free.
 void freeId(Step& step, const JobId& id) {
   const auto holder = findRow(step.db, id, Instant::min());
@@ -64,9 +77,7 @@ InsertResult Jobs::insertNow(Step& step, const JobSpec& job, const QueuePolicy& 
     freeId(step, job.id);
     if (!insertRow(step, job, num, rank)) throw StorageError("job " + job.id + " cannot be inserted");
   }
-  step.db.query("INSERT INTO job_input (num, webhook, api_key, s3, input) VALUES (?1, ?2, ?3, ?4, ?5)")
-      .bind(num, job.webhook, job.apiKeyId, Bytes{job.s3Config}, Bytes{job.input})
-      .run();
+  insertInput(step, job, num);
   step.counters.added(job.endpoint, job.policy.lowPriority);
   return Inserted{};
 }

@@ -12,6 +12,23 @@ void fail(sqlite3* database, std::string_view doing) {
   throw SqliteError(code, message);
 }
 
+void writeBlob(sqlite3* database, const char* table, const char* column, std::int64_t row, std::string_view bytes) {
+  constexpr std::size_t kStep = 1UL << 20;
+  sqlite3_blob* blob = nullptr;
+  if (sqlite3_blob_open(database, "main", table, column, row, 1, &blob) != SQLITE_OK) fail(database, "open a body");
+  int result = SQLITE_OK;
+  for (std::size_t at = 0; at < bytes.size() && result == SQLITE_OK; at += kStep) {
+    const std::string_view step = bytes.substr(at, kStep);
+    result = sqlite3_blob_write(blob, step.data(), static_cast<int>(step.size()), static_cast<int>(at));
+  }
+  if (result != SQLITE_OK) {
+    const SqliteError error(result, std::string("the database cannot write a body: ") + sqlite3_errstr(result));
+    sqlite3_blob_close(blob);
+    throw error;
+  }
+  if (sqlite3_blob_close(blob) != SQLITE_OK) fail(database, "write a body");
+}
+
 Statement::Statement(sqlite3* database, const char* sql) {
   if (sqlite3_prepare_v3(database, sql, -1, SQLITE_PREPARE_PERSISTENT, &handle_, nullptr) != SQLITE_OK) {
     fail(database, "understand a statement");
@@ -42,6 +59,8 @@ void Query::put(int position, Bytes bytes) {
   const char* data = bytes.view.data() == nullptr ? "" : bytes.view.data();
   check(sqlite3_bind_blob64(statement_, position, data, bytes.view.size(), SQLITE_STATIC));
 }
+
+void Query::put(int position, Room room) { check(sqlite3_bind_zeroblob64(statement_, position, room.size)); }
 
 void Query::putInteger(int position, std::int64_t value) { check(sqlite3_bind_int64(statement_, position, value)); }
 

@@ -40,6 +40,15 @@ struct Bytes {
   std::string_view view;
 };
 
+/// Binds a BLOB of so many zero bytes, which writeBlob() fills afterwards.
+struct Room {
+  std::size_t size;
+};
+
+/// Overwrites a BLOB of this size in place. SQLite builds a row in memory before it stores it, so a large body that is
+/// bound is there once more; one that is written afterwards is not.
+void writeBlob(sqlite3* database, const char* table, const char* column, std::int64_t row, std::string_view bytes);
+
 /// A compiled statement, owned. One thread at a time.
 class Statement {
  public:
@@ -112,6 +121,7 @@ class Query {
   void put(int position, Millis value) { putInteger(position, value.count()); }
   void put(int position, std::string_view text);
   void put(int position, Bytes bytes);
+  void put(int position, Room room);
   void putInteger(int position, std::int64_t value);
   void check(int result) const;
 
