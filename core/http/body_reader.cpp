@@ -14,7 +14,7 @@ constexpr std::uint64_t kDropped = 64UL << 10;
 }  // namespace
 
 BodyReader::BodyReader(Link& link, Inbox& inbox, const RequestHead& head, Budget& waiting)
-    : link_(link), inbox_(inbox), waiting_(waiting), chunked_(head.chunked), left_(head.contentLength.value_or(0)) {}
+    : link_(link), inbox_(inbox), chunked_(head.chunked), left_(head.contentLength.value_or(0)), pace_(waiting) {}
 
 bool BodyReader::complete() const noexcept {
   return !fault_ && (chunked_ ? chunks_.part() == ChunkReader::Part::end : left_ == 0);
@@ -41,14 +41,15 @@ std::size_t BodyReader::takeArrived(char* to, std::size_t size) {
   return step;
 }
 
-// A thread that has to wait for its client takes one of the places for that.
 bool BodyReader::mayWait() {
-  if (pace_.left().count() == 0) {
-    fault_ = Fault{408, "the body did not come in time: " + std::to_string(taken_) + " bytes came"};
-  } else if (place_.amount() == 0 && !place_.grow(waiting_, 1)) {
-    fault_ = Fault{503, "too many clients are waiting: try again in a moment"};
+  switch (pace_.mayWait()) {
+    case Pace::Verdict::wait: return true;
+    case Pace::Verdict::late:
+      fault_ = Fault{408, "the body did not come in time: " + std::to_string(taken_) + " bytes came"};
+      return false;
+    case Pace::Verdict::crowded: fault_ = Fault{503, "too many clients are waiting: try again in a moment"};
   }
-  return !fault_;
+  return false;
 }
 
 // One read, into the inbox or into `to`. False: no more will come.

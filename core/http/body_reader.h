@@ -39,14 +39,12 @@ class BodyReader final : public std::streambuf {
 
   Link& link_;
   Inbox& inbox_;
-  Budget& waiting_;
   const bool chunked_;
   std::uint64_t left_;  // of a body with a length
   ChunkReader chunks_;
   std::uint64_t taken_ = 0;
   std::optional<Fault> fault_;
   Pace pace_;
-  Budget::Share place_;
   std::array<char, 1024> ahead_{};  // for readers that take byte by byte
 };
 

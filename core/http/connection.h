@@ -45,8 +45,8 @@ class Connection {
   enum class Ready { no, yes, gone };
   Ready receive();
 
-  /// Part of a head has come: the porch measures how long the rest takes.
-  bool inHead() const noexcept { return !inbox_.empty(); }
+  /// Part of a head has come, or of the handshake before it: the porch measures how long the rest takes.
+  bool inHead() const noexcept { return !inbox_.empty() || link_->handshaking(); }
   /// Lets go of the memory that it does not need while it is parked.
   void rest() noexcept { inbox_.rest(); }
 

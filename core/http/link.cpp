@@ -11,6 +11,7 @@
 namespace jobq {
 namespace {
 
+constexpr std::chrono::milliseconds kPatience{20'000};
 constexpr std::size_t kBytesASecond = 8192;
 
 class PlainLink final : public Link {
@@ -45,7 +46,7 @@ class PlainLink final : public Link {
       first.remove_prefix(ofFirst);
       second.remove_prefix(moved - ofFirst);
       pace.moved(moved);
-      if (sent < 0 && !await(POLLOUT, pace.left())) return false;
+      if (sent < 0 && (pace.mayWait() != Pace::Verdict::wait || !await(POLLOUT, pace.left()))) return false;
     }
     return true;
   }
@@ -53,8 +54,14 @@ class PlainLink final : public Link {
 
 }  // namespace
 
+Pace::Verdict Pace::mayWait() noexcept {
+  if (places_ == nullptr || left().count() == 0) return Verdict::late;
+  if (place_.amount() == 0 && !place_.grow(*places_, 1)) return Verdict::crowded;
+  return Verdict::wait;
+}
+
 std::chrono::milliseconds Pace::left() const noexcept {
-  const auto allowed = patience_ + std::chrono::seconds(bytes_ / kBytesASecond);
+  const auto allowed = kPatience + std::chrono::seconds(bytes_ / kBytesASecond);
   const auto used = std::chrono::steady_clock::now() - start_;
   return std::max(std::chrono::milliseconds(0), allowed - std::chrono::duration_cast<std::chrono::milliseconds>(used));
 }

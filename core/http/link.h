@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/http/budget.h"
+
 namespace Poco::Net {
 class Context;
 }
@@ -18,22 +20,29 @@ namespace jobq {
 inline constexpr std::chrono::milliseconds kLinger{50};
 
 /// How long a body may take, either way: 20 s, and 1 s more for each 8 KiB that moved. Who drips loses the connection.
+/// A thread that has to wait for its client takes one of the places for that, until the body is through.
 class Pace {
  public:
-  Pace() = default;
+  explicit Pace(Budget& places) noexcept : places_(&places) {}
   /// What does not move at once does not move at all.
-  static Pace hurried() noexcept {
-    Pace pace;
-    pace.patience_ = std::chrono::milliseconds(0);
-    return pace;
-  }
+  static Pace hurried() noexcept { return Pace(); }
 
   void moved(std::size_t bytes) noexcept { bytes_ += bytes; }
+
+  enum class Verdict {
+    wait,    ///< for left() at most
+    late,    ///< it has taken too long
+    crowded  ///< there is no place to wait in
+  };
+  Verdict mayWait() noexcept;
   std::chrono::milliseconds left() const noexcept;
 
  private:
+  Pace() noexcept = default;
+
+  Budget* places_ = nullptr;
+  Budget::Share place_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  std::chrono::milliseconds patience_{20'000};
   std::size_t bytes_ = 0;
 };
 
@@ -51,7 +60,7 @@ class Link {
   virtual std::optional<std::size_t> read(char* to, std::size_t size, Wait wait) = 0;
 
   /// Sends both texts, the second behind the first. False: the peer is gone, or too slow.
-  virtual bool write(std::string_view first, std::string_view second, Pace pace = {}) = 0;
+  virtual bool write(std::string_view first, std::string_view second, Pace pace) = 0;
 
   /// Nothing more will be sent; the peer sees the end.
   virtual void endSending() noexcept;
@@ -61,6 +70,9 @@ class Link {
 
   /// Ends the connection for both sides; a thread that reads or writes it returns at once. Any thread.
   void shutDown() noexcept;
+
+  /// The peers have not agreed on their keys yet.
+  virtual bool handshaking() const noexcept { return false; }
 
   int descriptor() const noexcept { return descriptor_; }
   virtual bool secure() const noexcept { return false; }

@@ -42,20 +42,21 @@ SocketAddress addressOf(int descriptor, int (*ask)(int, sockaddr*, socklen_t*)) 
 // be told any other way, HTTP/1.0).
 class ServerResponse::BodyWriter final : public std::streambuf {
  public:
-  BodyWriter(Link& link, bool chunked, bool silent) : link_(link), chunked_(chunked), silent_(silent) {
-    setp(waiting_.data(), waiting_.data() + waiting_.size());
+  BodyWriter(Link& link, Budget& places, bool chunked, bool silent)
+      : link_(link), places_(places), chunked_(chunked), silent_(silent) {
+    setp(held_.data(), held_.data() + held_.size());
   }
 
   bool end() {
     const bool sent = sync() == 0;
-    return sent && (!chunked_ || silent_ || link_.write("0\r\n\r\n", ""));
+    return sent && (!chunked_ || silent_ || send("0\r\n\r\n", ""));
   }
 
  private:
   int sync() override {
     const std::size_t size = static_cast<std::size_t>(pptr() - pbase());
     const bool sent = size == 0 || put({pbase(), size});
-    setp(waiting_.data(), waiting_.data() + waiting_.size());
+    setp(held_.data(), held_.data() + held_.size());
     return sent ? 0 : -1;
   }
   int_type overflow(int_type c) override {
@@ -70,20 +71,23 @@ class ServerResponse::BodyWriter final : public std::streambuf {
 
   bool put(std::string_view text) {
     if (silent_) return true;
-    if (!chunked_) return link_.write(text, "");
+    if (!chunked_) return send(text, "");
     std::array<char, 24> size{};
     const int length = std::snprintf(size.data(), size.size(), "%zx\r\n", text.size());
-    return link_.write({size.data(), static_cast<std::size_t>(length)}, text) && link_.write("\r\n", "");
+    return send({size.data(), static_cast<std::size_t>(length)}, text) && send("\r\n", "");
   }
 
+  bool send(std::string_view first, std::string_view second) { return link_.write(first, second, Pace(places_)); }
+
   Link& link_;
+  Budget& places_;
   const bool chunked_;
   const bool silent_;
-  std::array<char, 4096> waiting_;
+  std::array<char, 4096> held_;
 };
 
-ServerResponse::ServerResponse(Link& link, bool toHead, bool http10, const std::atomic<bool>& parting)
-    : link_(link), toHead_(toHead), http10_(http10), parting_(parting) {}
+ServerResponse::ServerResponse(Link& link, bool toHead, bool http10, Budget& waiting, const std::atomic<bool>& parting)
+    : link_(link), toHead_(toHead), http10_(http10), waiting_(waiting), parting_(parting) {}
 
 ServerResponse::~ServerResponse() = default;
 
@@ -111,7 +115,7 @@ std::string ServerResponse::head() {
 }
 
 void ServerResponse::write(std::string_view first, std::string_view second) {
-  delivered_ = delivered_ && link_.write(first, second, hurried_ ? Pace::hurried() : Pace());
+  delivered_ = delivered_ && link_.write(first, second, hurried_ ? Pace::hurried() : Pace(waiting_));
   if (!delivered_) close_ = true;
 }
 
@@ -131,7 +135,7 @@ std::ostream& ServerResponse::send() {
   setChunkedTransferEncoding(!sized && !http10_);
   sent_ = true;
   write(head(), "");
-  writer_ = std::make_unique<BodyWriter>(link_, getChunkedTransferEncoding(), toHead_);
+  writer_ = std::make_unique<BodyWriter>(link_, waiting_, getChunkedTransferEncoding(), toHead_);
   stream_ = std::make_unique<std::ostream>(writer_.get());
   if (!delivered_) stream_->setstate(std::ios::badbit);
   return *stream_;
@@ -173,6 +177,8 @@ ServerRequest::ServerRequest(const Door& door, const RequestHead& head, ServerRe
   setURI(std::string(head.target));
   setVersion(head.http10 ? HTTP_1_0 : HTTP_1_1);
   for (const auto& [name, value] : head.fields) add(std::string(name), std::string(value));
+  // Poco knows one spelling of it, the parser of heads all that are allowed.
+  if (head.chunked) setChunkedTransferEncoding(true);
 }
 
 ServerRequest::~ServerRequest() {

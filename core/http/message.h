@@ -20,9 +20,9 @@ namespace jobq {
 /// Writes one response; a body of known length leaves with its head in one send. One thread.
 class ServerResponse final : public Poco::Net::HTTPServerResponse {
  public:
-  /// `toHead`: the request was a HEAD, so no body follows. `parting`: this is the connection's last response, whatever
-  /// the client wants; looked at when the response leaves.
-  ServerResponse(Link& link, bool toHead, bool http10, const std::atomic<bool>& parting);
+  /// `toHead`: the request was a HEAD, so no body follows. `waiting`: places for threads whose client reads slowly.
+  /// `parting`: this is the connection's last response, whatever the client wants; looked at when the response leaves.
+  ServerResponse(Link& link, bool toHead, bool http10, Budget& waiting, const std::atomic<bool>& parting);
   ~ServerResponse() override;
 
   /// The connection ends with this response.
@@ -53,6 +53,7 @@ class ServerResponse final : public Poco::Net::HTTPServerResponse {
   Link& link_;
   const bool toHead_;
   const bool http10_;
+  Budget& waiting_;
   const std::atomic<bool>& parting_;
   bool close_ = false;
   bool hurried_ = false;

@@ -24,6 +24,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kHeadTime{10'000};
 constexpr milliseconds kLeavingTime{2'000};
 constexpr milliseconds kStarvedPause{100};
+constexpr milliseconds kComplaintPause{60'000};
 constexpr std::size_t kDropBytes = 256UL << 20;
 constexpr std::size_t kScrap = 256UL << 10;
 constexpr int kDropReads = 16;  // in one go, so that one client who floods delays the others by little
@@ -163,12 +164,14 @@ void Porch::acceptAll() {
 // Without a descriptor the callers wait in the system's queue. It would report them over and over: so it is not asked
 // for a while.
 void Porch::pauseAccepting(int error) {
-  if (!acceptAgain_) {
+  const Moment now = std::chrono::steady_clock::now();
+  if (!complained_ || now >= *complained_ + kComplaintPause) {
+    complained_ = now;
     log_.write(LogLevel::warning, "http.starved",
                std::string("no connection can be accepted: ") + std::strerror(error) + "; raise ulimit -n");
   }
   ::epoll_ctl(epoll_, EPOLL_CTL_DEL, listener_, nullptr);
-  acceptAgain_ = std::chrono::steady_clock::now() + kStarvedPause;
+  acceptAgain_ = now + kStarvedPause;
 }
 
 void Porch::admit(int descriptor) {

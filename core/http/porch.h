@@ -94,6 +94,7 @@ class Porch final : public Service, private ClientWatch {
 
   // The porch thread's own.
   std::optional<Moment> acceptAgain_;  // set while there is no descriptor left
+  std::optional<Moment> complained_;   // of that, last
   std::uint64_t lastId_;
   std::unique_ptr<char[]> scrap_;
 

@@ -54,6 +54,8 @@ class TlsLink final : public Link {
     Link::endSending();
   }
 
+  bool handshaking() const noexcept override { return SSL_is_init_finished(ssl_) == 0; }
+
   bool secure() const noexcept override { return true; }
 
  private:
@@ -78,7 +80,7 @@ class TlsLink final : public Link {
         continue;
       }
       const short wanted = wants(sent);
-      if (wanted == 0 || !await(wanted, pace.left())) return false;
+      if (wanted == 0 || pace.mayWait() != Pace::Verdict::wait || !await(wanted, pace.left())) return false;
     }
     return true;
   }

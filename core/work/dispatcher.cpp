@@ -34,6 +34,8 @@ void Dispatcher::stop() {
   stopping_ = true;
   rooms_.wakeup.nudge();
   if (thread_.joinable()) thread_.join();
+  Lock lock(mutex_);
+  while (serving_ > 0) served_.wait(mutex_);
 }
 
 void Dispatcher::loop() {
@@ -64,12 +66,21 @@ void Dispatcher::look() {
 // On the thread of a caller who waits for the job. Whatever is left to do is the dispatcher's: more workers, more jobs,
 // a storage that fails.
 void Dispatcher::serve(const EndpointId& endpoint) {
+  {
+    Lock lock(mutex_);
+    if (stopping_) return;
+    ++serving_;
+  }
+  bool done = false;
   try {
-    if (!stopping_ && claimBatch(reserveWorkers(&endpoint)) && !rooms_.wakeup.rings(endpoint)) return;
-  } catch (const StorageError& error) {
+    done = claimBatch(reserveWorkers(&endpoint)) && !rooms_.wakeup.rings(endpoint);
+  } catch (const std::exception& error) {
     rooms_.log.write(LogLevel::error, "dispatcher.storage", error.what());
   }
-  rooms_.wakeup.nudge();
+  if (!done) rooms_.wakeup.nudge();
+  Lock lock(mutex_);
+  --serving_;
+  served_.notifyAll();
 }
 
 // The idle workers of the endpoints whose bells ring (of one of them, or of all): nobody else claims for them now.

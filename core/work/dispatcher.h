@@ -77,6 +77,8 @@ class Dispatcher final : public Service, private WorkerEvents {
 
   mutable Mutex mutex_;
   std::map<EndpointId, Crew> crews_ JOBQ_GUARDED_BY(mutex_);
+  int serving_ JOBQ_GUARDED_BY(mutex_) = 0;  // callers who claim on their own thread
+  Condition served_;
   std::atomic<Instant> looksAt_{};  // when the dispatcher looks even if nobody wakes it
   std::atomic<bool> stopping_ = false;
   std::thread thread_;

@@ -158,6 +158,21 @@ class PlacesTest(HttpTest):
               f"{max(times) * 1000:.1f} ms)")
         self.assertLess(median, 0.05)
 
+    def test_who_reads_slowly_takes_a_place(self):
+        """core/DECISIONS.md: threads that are kept for calls that never wait do not wait for readers either."""
+        body = b'{"input":{"a":"%s"}}' % (b"x" * (12 * MB))
+        deaf = []
+        for _ in range(8):
+            plain = socket.socket()
+            self.addCleanup(plain.close)
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            plain.connect(self.server.address)
+            plain.sendall(post(self.server, "/v2/echo/runsync", len(body), body=body))
+            deaf.append(plain)
+        until(self.answers_at_once, "all places are taken", 20)
+        deaf.pop().close()
+        until(self.who_waits, "the place is free").close()
+
     def who_waits(self):
         """A caller who was not answered at once, so has found a place; or None."""
         plain = self.wait_in_line()

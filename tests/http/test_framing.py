@@ -103,6 +103,12 @@ class LengthTest(WireTest):
         self.refuse(self.request("Transfer-Encoding : chunked", body=CHUNKED), 400)
         self.refuse(self.request("Transfer-Encoding: chunked", line="POST /v2/parked/run HTTP/1.0", body=CHUNKED), 400)
 
+    def test_chunked_in_other_words(self):
+        """RFC 9110, 5.6.1: list elements may be empty, and codings have no case."""
+        for coding in ("Chunked", " , chunked ,", "CHUNKED"):
+            answers = self.talk(self.request(f"Transfer-Encoding: {coding}", body=CHUNKED) + self.LAST)
+            self.assertEqual([answer.status for answer in answers], [200, 200])
+
     def test_a_body_longer_than_said(self):
         """RFC 9112, 9.3.2: the surplus is the next request."""
         answers = self.talk(self.request(f"Content-Length: {len(BODY)}", body=BODY + b"surplus\r\n\r\n"))
