@@ -114,18 +114,18 @@ std::string ServerResponse::head() {
   return text;
 }
 
-void ServerResponse::write(std::string_view first, std::string_view second) {
+void ServerResponse::put(std::string_view first, std::string_view second) {
   delivered_ = delivered_ && link_.write(first, second, hurried_ ? Pace::hurried() : Pace(waiting_));
   if (!delivered_) close_ = true;
 }
 
-void ServerResponse::sendContinue() { write("HTTP/1.1 100 Continue\r\n\r\n", ""); }
+void ServerResponse::sendContinue() { put("HTTP/1.1 100 Continue\r\n\r\n", ""); }
 
 void ServerResponse::sendBuffer(const void* buffer, std::size_t length) {
   setContentLength64(static_cast<Poco::Int64>(length));
   setChunkedTransferEncoding(false);
   sent_ = true;
-  write(head(), toHead_ ? std::string_view() : std::string_view(static_cast<const char*>(buffer), length));
+  put(head(), toHead_ ? std::string_view() : std::string_view(static_cast<const char*>(buffer), length));
 }
 
 std::ostream& ServerResponse::send() {
@@ -134,7 +134,7 @@ std::ostream& ServerResponse::send() {
   if (!sized && http10_) close_ = true;
   setChunkedTransferEncoding(!sized && !http10_);
   sent_ = true;
-  write(head(), "");
+  put(head(), "");
   writer_ = std::make_unique<BodyWriter>(link_, waiting_, getChunkedTransferEncoding(), toHead_);
   stream_ = std::make_unique<std::ostream>(writer_.get());
   if (!delivered_) stream_->setstate(std::ios::badbit);

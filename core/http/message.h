@@ -48,7 +48,7 @@ class ServerResponse final : public Poco::Net::HTTPServerResponse {
   class BodyWriter;
 
   std::string head();
-  void write(std::string_view first, std::string_view second);
+  void put(std::string_view first, std::string_view second);
 
   Link& link_;
   const bool toHead_;
