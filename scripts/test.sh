@@ -97,7 +97,7 @@ if ! $quick && [ "$failed" -eq 0 ]; then
   step "build tsan" build tsan build/tsan "${concurrent[@]}" jobq
   [ "$failed" -eq 0 ] && gtests build/tsan tsan '*' "${concurrent[@]}"
   [ "$failed" -eq 0 ] && scripted "tsan http" env JOBQ_BUILD="$root/build/tsan" python3 tests/support/run_tests.py \
-    tests/http/test_door.py tests/http/test_framing.py tests/http/test_lifecycle.py tests/http/test_run.py
+    tests/http/test_door.py tests/http/test_tls.py tests/http/test_framing.py tests/http/test_lifecycle.py tests/http/test_run.py
   scripted "fuzz" tests/fuzz/run.sh --seconds "$fuzz_seconds"
 fi
 echo "$passed passed, $failed failed"

@@ -32,6 +32,10 @@ std::size_t BodyReader::takeArrived(char* to, std::size_t size) {
     if (chunks_.part() == ChunkReader::Part::broken) {
       fault_ = Fault{400, std::string("the body is no chunked one: ") + chunks_.fault()};
     }
+    if (taken_ + expected() > limit_) {
+      fault_ = Fault{413, "the body is over the limit of " + std::to_string(limit_) + " bytes: send less"};
+      return 0;
+    }
   }
   const std::size_t step = std::min<std::uint64_t>({size, inbox_.view().size(), expected()});
   if (to != nullptr) std::copy_n(inbox_.view().data(), step, to);

@@ -17,6 +17,9 @@ class BodyReader final : public std::streambuf {
  public:
   BodyReader(Link& link, Inbox& inbox, const RequestHead& head, Budget& waiting);
 
+  /// A body that is known to be longer is a fault of status 413, before its bytes have come.
+  void limit(std::uint64_t bytes) noexcept { limit_ = bytes; }
+
   /// The whole body was read, and it was well-formed.
   bool complete() const noexcept;
 
@@ -43,6 +46,7 @@ class BodyReader final : public std::streambuf {
   std::uint64_t left_;  // of a body with a length
   ChunkReader chunks_;
   std::uint64_t taken_ = 0;
+  std::uint64_t limit_ = UINT64_MAX;
   std::optional<Fault> fault_;
   Pace pace_;
   std::array<char, 1024> ahead_{};  // for readers that take byte by byte

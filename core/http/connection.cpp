@@ -49,7 +49,7 @@ Connection::Next Connection::serveOne() {
       inbox_.view().substr(0, head_ == HeadScanner::State::complete ? scanner_.size() : std::string_view::npos));
   if (const auto* fault = std::get_if<Fault>(&parsed)) return refuse(*fault, false);
   const auto& head = std::get<RequestHead>(parsed);
-  ServerResponse response(*link_, head.method == "HEAD", head.http10, server_.waiting, server_.parting);
+  ServerResponse response(*link_, head.method == "HEAD", head.http10, server_.readers, server_.parting);
   if (!head.keepAlive) response.closeAfter();
   ServerRequest request({*link_, inbox_, server_.waiting, server_.watch, id_, server_.params}, head, response);
   // The views of the head end here; request has its own copies.
@@ -69,7 +69,7 @@ Connection::Next Connection::afterLast() {
 }
 
 Connection::Next Connection::refuse(const Fault& fault, bool hurried) {
-  ServerResponse response(*link_, false, false, server_.waiting, server_.parting);
+  ServerResponse response(*link_, false, false, server_.readers, server_.parting);
   if (hurried) response.hurry();
   response.closeAfter();
   const Reply reply = errorReply("", fault.status, fault.sentence);

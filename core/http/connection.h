@@ -27,7 +27,8 @@ class Connection {
   struct Server {
     Poco::Net::HTTPRequestHandlerFactory& handlers;
     const Poco::Net::HTTPServerParams& params;
-    Budget& waiting;
+    Budget& waiting;  ///< places for calls that wait, and for bodies that come slowly
+    Budget& readers;  ///< places for answers that are read slowly
     ClientWatch& watch;
     const std::atomic<bool>& parting;  ///< each answer is the last one
     const std::atomic<bool>& crowded;

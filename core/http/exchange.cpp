@@ -43,6 +43,7 @@ std::optional<Reply> Exchange::readBody(Call& call, std::size_t limit, Budget& b
   const auto announced =
       request_.hasContentLength() ? static_cast<std::size_t>(request_.getContentLength64()) : std::size_t{0};
   if (!chunked && announced == 0) return std::nullopt;
+  request_.limitBody(limit);
   std::istream& in = request_.stream();
   std::string& body = call.body;
   // Room for an announced body at once, so that it is never moved; but memory is touched only as its bytes come.
@@ -58,7 +59,9 @@ std::optional<Reply> Exchange::readBody(Call& call, std::size_t limit, Budget& b
     in.read(body.data() + had, static_cast<std::streamsize>(step));
     body.resize(had + static_cast<std::size_t>(in.gcount()));
   }
-  if (request_.bodyFault()) return faultReply(call, *request_.bodyFault());
+  if (const auto& fault = request_.bodyFault()) {
+    return fault->status == 413 ? tooLarge(call.path, limit) : faultReply(call, *fault);
+  }
   if (body.size() > limit) return tooLarge(call.path, limit);
   return std::nullopt;
 }

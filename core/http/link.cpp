@@ -12,6 +12,7 @@ namespace jobq {
 namespace {
 
 constexpr std::chrono::milliseconds kPatience{20'000};
+constexpr std::chrono::milliseconds kGrace{1'000};
 constexpr std::size_t kBytesASecond = 8192;
 
 class PlainLink final : public Link {
@@ -46,7 +47,10 @@ class PlainLink final : public Link {
       first.remove_prefix(ofFirst);
       second.remove_prefix(moved - ofFirst);
       pace.moved(moved);
-      if (sent < 0 && (pace.mayWait() != Pace::Verdict::wait || !await(POLLOUT, pace.left()))) return false;
+      if (sent < 0) {
+        if (pace.mayWait() != Pace::Verdict::wait) return false;
+        await(POLLOUT, pace.untilNextQuestion());
+      }
     }
     return true;
   }
@@ -56,14 +60,21 @@ class PlainLink final : public Link {
 
 Pace::Verdict Pace::mayWait() noexcept {
   if (places_ == nullptr || left().count() == 0) return Verdict::late;
-  if (place_.amount() == 0 && !place_.grow(*places_, 1)) return Verdict::crowded;
-  return Verdict::wait;
+  const bool needsPlace = used() >= kGrace && place_.amount() == 0;
+  return needsPlace && !place_.grow(*places_, 1) ? Verdict::crowded : Verdict::wait;
+}
+
+std::chrono::milliseconds Pace::used() const noexcept {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start_);
+}
+
+std::chrono::milliseconds Pace::untilNextQuestion() const noexcept {
+  return place_.amount() > 0 ? left() : std::clamp(kGrace - used(), std::chrono::milliseconds(1), left());
 }
 
 std::chrono::milliseconds Pace::left() const noexcept {
   const auto allowed = kPatience + std::chrono::seconds(bytes_ / kBytesASecond);
-  const auto used = std::chrono::steady_clock::now() - start_;
-  return std::max(std::chrono::milliseconds(0), allowed - std::chrono::duration_cast<std::chrono::milliseconds>(used));
+  return std::max(std::chrono::milliseconds(0), allowed - used());
 }
 
 Link::~Link() { ::close(descriptor_); }
@@ -81,14 +92,13 @@ std::optional<std::size_t> Link::drop(char* scrap, std::size_t size) noexcept {
   }
 }
 
-bool Link::await(short events, std::chrono::milliseconds atMost) const noexcept {
+void Link::await(short events, std::chrono::milliseconds atMost) const noexcept {
   pollfd waiting{descriptor_, events, 0};
   const auto end = std::chrono::steady_clock::now() + atMost;
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
     const int ready = ::poll(&waiting, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
-    if (ready > 0) return true;
-    if (ready == 0 || errno != EINTR) return false;
+    if (ready >= 0 || errno != EINTR) return;
   }
 }
 

@@ -20,7 +20,8 @@ namespace jobq {
 inline constexpr std::chrono::milliseconds kLinger{50};
 
 /// How long a body may take, either way: 20 s, and 1 s more for each 8 KiB that moved. Who drips loses the connection.
-/// A thread that has to wait for its client takes one of the places for that, until the body is through.
+/// A thread that has waited for its client for a second in all takes one of the places for that, until the body is
+/// through.
 class Pace {
  public:
   explicit Pace(Budget& places) noexcept : places_(&places) {}
@@ -36,9 +37,12 @@ class Pace {
   };
   Verdict mayWait() noexcept;
   std::chrono::milliseconds left() const noexcept;
+  /// left(), but not beyond the moment from which a place is needed.
+  std::chrono::milliseconds untilNextQuestion() const noexcept;
 
  private:
   Pace() noexcept = default;
+  std::chrono::milliseconds used() const noexcept;
 
   Budget* places_ = nullptr;
   Budget::Share place_;
@@ -79,8 +83,8 @@ class Link {
 
  protected:
   explicit Link(int descriptor) noexcept : descriptor_(descriptor) {}
-  /// False: the time has passed.
-  bool await(short events, std::chrono::milliseconds atMost) const noexcept;
+  /// Until one of the events has come, or the time has passed.
+  void await(short events, std::chrono::milliseconds atMost) const noexcept;
 
  private:
   const int descriptor_;

@@ -86,8 +86,8 @@ class ServerResponse::BodyWriter final : public std::streambuf {
   std::array<char, 4096> held_;
 };
 
-ServerResponse::ServerResponse(Link& link, bool toHead, bool http10, Budget& waiting, const std::atomic<bool>& parting)
-    : link_(link), toHead_(toHead), http10_(http10), waiting_(waiting), parting_(parting) {}
+ServerResponse::ServerResponse(Link& link, bool toHead, bool http10, Budget& readers, const std::atomic<bool>& parting)
+    : link_(link), toHead_(toHead), http10_(http10), readers_(readers), parting_(parting) {}
 
 ServerResponse::~ServerResponse() = default;
 
@@ -115,7 +115,7 @@ std::string ServerResponse::head() {
 }
 
 void ServerResponse::put(std::string_view first, std::string_view second) {
-  delivered_ = delivered_ && link_.write(first, second, hurried_ ? Pace::hurried() : Pace(waiting_));
+  delivered_ = delivered_ && link_.write(first, second, hurried_ ? Pace::hurried() : Pace(readers_));
   if (!delivered_) close_ = true;
 }
 
@@ -135,7 +135,7 @@ std::ostream& ServerResponse::send() {
   setChunkedTransferEncoding(!sized && !http10_);
   sent_ = true;
   put(head(), "");
-  writer_ = std::make_unique<BodyWriter>(link_, waiting_, getChunkedTransferEncoding(), toHead_);
+  writer_ = std::make_unique<BodyWriter>(link_, readers_, getChunkedTransferEncoding(), toHead_);
   stream_ = std::make_unique<std::ostream>(writer_.get());
   if (!delivered_) stream_->setstate(std::ios::badbit);
   return *stream_;

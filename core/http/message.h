@@ -20,9 +20,9 @@ namespace jobq {
 /// Writes one response; a body of known length leaves with its head in one send. One thread.
 class ServerResponse final : public Poco::Net::HTTPServerResponse {
  public:
-  /// `toHead`: the request was a HEAD, so no body follows. `waiting`: places for threads whose client reads slowly.
+  /// `toHead`: the request was a HEAD, so no body follows. `readers`: places for threads whose client reads slowly.
   /// `parting`: this is the connection's last response, whatever the client wants; looked at when the response leaves.
-  ServerResponse(Link& link, bool toHead, bool http10, Budget& waiting, const std::atomic<bool>& parting);
+  ServerResponse(Link& link, bool toHead, bool http10, Budget& readers, const std::atomic<bool>& parting);
   ~ServerResponse() override;
 
   /// The connection ends with this response.
@@ -53,7 +53,7 @@ class ServerResponse final : public Poco::Net::HTTPServerResponse {
   Link& link_;
   const bool toHead_;
   const bool http10_;
-  Budget& waiting_;
+  Budget& readers_;
   const std::atomic<bool>& parting_;
   bool close_ = false;
   bool hurried_ = false;
@@ -88,6 +88,7 @@ class ServerRequest final : public Poco::Net::HTTPServerRequest, public Caller {
 
   /// Says `100 Continue` first, to a client that waits for it.
   std::istream& stream() override;
+  void limitBody(std::uint64_t bytes) noexcept { body_.limit(bytes); }
   const Poco::Net::SocketAddress& clientAddress() const override;
   const Poco::Net::SocketAddress& serverAddress() const override;
   const Poco::Net::HTTPServerParams& serverParams() const override { return door_.params; }

@@ -30,6 +30,9 @@ constexpr std::size_t kScrap = 256UL << 10;
 constexpr int kDropReads = 16;  // in one go, so that one client who floods delays the others by little
 constexpr int kAccepts = 256;
 
+/// Of the threads that are kept for calls that never wait: so many may wait for clients who read slowly.
+constexpr std::uint64_t kReaders = 128;
+
 // What an epoll event is about: one of these, or a connection's id.
 constexpr std::uint64_t kListener = 0;
 constexpr std::uint64_t kWakeup = 1;
@@ -41,8 +44,9 @@ constexpr std::uint32_t kReadable = EPOLLIN | EPOLLRDHUP;
 Porch::Porch(int listener, const Rules& rules, Log& log)
     : rules_(rules),
       log_(log),
+      readers_(kReaders),
       threads_(rules.threads, [this](std::unique_ptr<Connection> connection) { serve(std::move(connection)); }),
-      server_{rules_.handlers, rules_.params, rules_.waiting, *this, parting_, threads_.crowded()},
+      server_{rules_.handlers, rules_.params, rules_.waiting, readers_, *this, parting_, threads_.crowded()},
       listener_(listener),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       wakeup_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),

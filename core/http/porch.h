@@ -85,6 +85,7 @@ class Porch final : public Service, private ClientWatch {
   Log& log_;
   std::atomic<bool> parting_ = false;
   std::atomic<bool> draining_ = false;
+  Budget readers_;
   ServingThreads threads_;
   const Connection::Server server_;
 

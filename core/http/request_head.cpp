@@ -169,6 +169,7 @@ void readFraming(RequestHead& head) {
       readTransferEncoding(value, head);
     } else if (equals(name, "Host")) {
       ++hosts;
+      if (value.find_first_of(" \t/?#@,\\<>\"") != std::string_view::npos) refuse(400, "Host is no host and port");
     } else if (equals(name, "Connection")) {
       eachOf(value, [&](std::string_view option) {
         close = close || equals(option, "close");

@@ -34,7 +34,8 @@ class TlsLink final : public Link {
       const short wanted = wants(got);
       if (wanted == 0) return 0;
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
-      if (wait == Wait::no || left.count() <= 0 || !await(wanted, left)) return std::nullopt;
+      if (wait == Wait::no || left.count() <= 0) return std::nullopt;
+      await(wanted, left);
     }
   }
 
@@ -80,7 +81,8 @@ class TlsLink final : public Link {
         continue;
       }
       const short wanted = wants(sent);
-      if (wanted == 0 || pace.mayWait() != Pace::Verdict::wait || !await(wanted, pace.left())) return false;
+      if (wanted == 0 || pace.mayWait() != Pace::Verdict::wait) return false;
+      await(wanted, pace.untilNextQuestion());
     }
     return true;
   }

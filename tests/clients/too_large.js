@@ -25,6 +25,7 @@ function viaHttp(chunked, expect) {
   });
 }
 
+// Without Expect, which fetch refuses to send.
 async function viaFetch(chunked) {
   const stream = () => new ReadableStream({
     start(controller) {

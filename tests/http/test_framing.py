@@ -15,8 +15,11 @@ BODY = b'{"input":{"a":1}}'
 CHUNKED = b"11\r\n" + BODY + b"\r\n0\r\n\r\n"
 
 
-def parse_answers(data):
-    """All whole answers in `data`, as (status, headers, body); the rest must be nothing."""
+def parse_answers(data, heads=()):
+    """All whole answers in `data`, as (status, headers, body); the rest must be nothing.
+
+    `heads`: the numbers of the answers that have no body, as they answer a HEAD.
+    """
     answers = []
     while data:
         head, found, rest = data.partition(b"\r\n\r\n")
@@ -25,7 +28,7 @@ def parse_answers(data):
         lines = head.decode("latin-1").split("\r\n")
         headers = {name.strip().title(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])}
         status = int(lines[0].split()[1])
-        length = 0 if status == 100 else int(headers["Content-Length"])
+        length = 0 if status == 100 or len(answers) in heads else int(headers["Content-Length"])
         answers.append(Reply(status, headers, rest[:length]))
         data = rest[length:]
     return answers
@@ -42,16 +45,23 @@ class WireTest(HttpTest):
     def queued(self):
         return self.server.health("parked")["jobs"]["inQueue"]
 
-    def refuse(self, data, *statuses, cut=True):
-        """The answer is one of `statuses`, the only one, and the last; a request hidden behind is not served."""
+    def refuse(self, data, *statuses, hidden=True, half_close=False):
+        """The answer is one of `statuses`, the only one, and the last; a request hidden behind is not served.
+
+        Without `half_close` the server has to see the fault itself: no end of the stream helps it.
+        """
         before = self.queued()
-        hidden = self.request(f"Content-Length: {len(BODY)}", body=BODY)
-        with socket.create_connection(self.server.address, timeout=15) as plain:
-            plain.sendall(data + (hidden if cut else b""))
-            plain.shutdown(socket.SHUT_WR)
+        behind = self.request(f"Content-Length: {len(BODY)}", body=BODY)
+        with socket.create_connection(self.server.address, timeout=8) as plain:
+            plain.sendall(data + (behind if hidden else b""))
+            if half_close:
+                plain.shutdown(socket.SHUT_WR)
             got = b""
-            while part := plain.recv(65536):
-                got += part
+            try:
+                while part := plain.recv(65536):
+                    got += part
+            except TimeoutError:
+                self.fail(f"no end of the answer, which is {got[:400]!r} so far")
         answers = parse_answers(got)
         self.assertEqual(len(answers), 1, got[:400])
         self.assertIn(answers[0].status, statuses, got[:400])
@@ -60,14 +70,14 @@ class WireTest(HttpTest):
         self.assertEqual(self.queued(), before, "what followed was taken for a request")
         self.assertEqual(self.server.request("GET", "/healthz", key=None).status, 200)
 
-    def talk(self, data):
+    def talk(self, data, heads=()):
         """Every answer to `data`, which ends with a request that closes."""
         with socket.create_connection(self.server.address, timeout=15) as plain:
             plain.sendall(data)
             got = b""
             while part := plain.recv(65536):
                 got += part
-        return parse_answers(got)
+        return parse_answers(got, heads)
 
     LAST = b"GET /healthz HTTP/1.1\r\nHost: jobq\r\nConnection: close\r\n\r\n"
 
@@ -113,10 +123,12 @@ class LengthTest(WireTest):
         """RFC 9112, 9.3.2: the surplus is the next request."""
         answers = self.talk(self.request(f"Content-Length: {len(BODY)}", body=BODY + b"surplus\r\n\r\n"))
         self.assertEqual([answer.status for answer in answers], [200, 400])
+        answers = self.talk(self.request(f"Content-Length: {len(BODY)}", body=BODY + self.LAST))
+        self.assertEqual([answer.status for answer in answers], [200, 200])
 
     def test_a_body_shorter_than_said(self):
         """decisions.md, Answers: malformed is 400."""
-        self.refuse(self.request("Content-Length: 5000", body=BODY), 400)
+        self.refuse(self.request("Content-Length: 5000", body=BODY), 400, half_close=True)
 
 
 class ChunkTest(WireTest):
@@ -141,11 +153,17 @@ class ChunkTest(WireTest):
         """design.md, Threads and connections: a chunked body that ends early is no body."""
         for end in range(1, len(CHUNKED)):
             with self.subTest(end=end):
-                self.refuse(self.chunked(CHUNKED[:end]), 400, cut=False)
+                self.refuse(self.chunked(CHUNKED[:end]), 400, hidden=False, half_close=True)
 
     def test_too_large(self):
         """decisions.md, Answers: 413 as soon as the limit is passed."""
         self.refuse(self.chunked(b"d00000\r\n" + b"x" * (13 * 1024 * 1024) + b"\r\n0\r\n\r\n"), 413)
+
+    def test_a_size_that_is_too_large(self):
+        """decisions.md, Answers: 413 before the body is read; the size says enough, no data has to come."""
+        for size in (b"a00001", b"FFFFFFFF"):
+            with self.subTest(size=size):
+                self.refuse(self.chunked(size + b"\r\n"), 413, hidden=False)
 
     def test_extensions_and_trailers_are_dropped(self):
         """RFC 9112, 7.1: they are allowed, mean nothing here, and the connection goes on."""
@@ -186,11 +204,11 @@ class HeadTest(WireTest):
         large = "X: " + "y" * (190 * 1024)
         self.assertEqual(self.talk(self.request(large, "Connection: close", line="GET /healthz HTTP/1.1"))[0].status, 200)
         self.refuse(self.request(large, "Z: " + "y" * (12 * 1024), line="GET /healthz HTTP/1.1"), 431)
-        self.refuse(b"GET /healthz HTTP/1.1\r\nX: " + b"y" * (210 * 1024), 431, cut=False)
+        self.refuse(b"GET /healthz HTTP/1.1\r\nX: " + b"y" * (210 * 1024), 431, hidden=False)
         path = "/" + "x" * (127 * 1024)
         self.assertEqual(self.talk(self.request("Connection: close", line=f"GET {path} HTTP/1.1"))[0].status, 404)
         self.refuse(self.request(line=f"GET {path}{'x' * 2048} HTTP/1.1"), 414)
-        self.refuse(b"GET /" + b"x" * (210 * 1024), 414, cut=False)
+        self.refuse(b"GET /" + b"x" * (210 * 1024), 414, hidden=False)
 
     def test_request_lines(self):
         """RFC 9112, 3: method, target, version, one space between them."""
@@ -204,8 +222,15 @@ class HeadTest(WireTest):
             with self.subTest(line=line):
                 data = self.request(line=line or "\r\n\r\n\r\n")
                 self.refuse(data, status)
+        self.refuse(b"GET /healthz\r\n", 400, hidden=False)  # HTTP/0.9, and the whole of it
         self.refuse(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505)
         self.refuse(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\n", 400)
+
+    def test_empty_lines_in_front(self):
+        """RFC 9112, 2.2: an empty line or two before a request line are skipped, also between two requests."""
+        for lines in (b"\r\n", b"\r\n\r\n"):
+            answers = self.talk(lines + self.request(f"Content-Length: {len(BODY)}", body=BODY) + lines + self.LAST)
+            self.assertEqual([answer.status for answer in answers], [200, 200])
 
     def test_targets_that_are_allowed(self):
         """RFC 9112, 3.2: absolute targets are served as their path; `OPTIONS *` is a ping."""
@@ -228,7 +253,14 @@ class HeadTest(WireTest):
         """RFC 9110, 10.1.1: 100 comes only when the body is wanted; decisions.md: a 413 is decided before it."""
         self.refuse(self.request("Content-Length: 5", "Expect: magic"), 417)
         expects = "Expect: 100-continue"
-        self.refuse(self.request("Content-Length: 99999999", expects), 413, cut=False)
+        self.refuse(self.request("Content-Length: 99999999", expects), 413, hidden=False)
+        for line, status in (("POST /nothing HTTP/1.1", 404), ("POST /v2/nothing/run HTTP/1.1", 404),
+                             ("POST /healthz HTTP/1.1", 405)):
+            for framing in (f"Content-Length: {len(BODY)}", "Transfer-Encoding: chunked"):
+                with self.subTest(line=line, framing=framing):
+                    self.refuse(self.request(framing, expects, line=line), status, hidden=False)
+        without_key = self.request(f"Content-Length: {len(BODY)}", expects).replace(self.server.key.encode(), b"wrong")
+        self.refuse(without_key, 401, hidden=False)
         with socket.create_connection(self.server.address, timeout=15) as plain:
             plain.sendall(self.request(f"Content-Length: {len(BODY)}", expects, "Connection: close"))
             self.assertEqual(plain.recv(1000), b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -238,28 +270,22 @@ class HeadTest(WireTest):
 
 class ConnectionTest(WireTest):
     def test_head_is_get_without_a_body(self):
-        """RFC 9110, 9.3.2."""
-        for path in ("/healthz", "/readyz", "/v2/parked/health", "/v2/parked/status/none", "/v1/keys", "/nothing"):
-            with self.subTest(path=path), socket.create_connection(self.server.address, timeout=15) as plain:
-                plain.sendall(self.request(line=f"HEAD {path} HTTP/1.1") + self.LAST)
-                got = b""
-                while part := plain.recv(65536):
-                    got += part
-                first, _, rest = got.partition(b"\r\n\r\n")
-                whole = self.server.request("GET", path)
-                self.assertEqual(int(first.split()[1]), whole.status)
-                self.assertTrue(rest.startswith(b"HTTP/1.1 200"), "a body followed")
+        """RFC 9110, 9.3.2: the same status and length, no body, and the connection goes on."""
+        job = self.server.run("parked", {})
+        for path in ("/healthz", "/readyz", "/v2/parked/health", f"/v2/parked/status/{job}", "/v2/parked/status/none",
+                     "/v1/keys", "/v1/plugins", "/nothing"):
+            with self.subTest(path=path):
+                get, head, _ = self.talk(self.request(line=f"GET {path} HTTP/1.1") +
+                                         self.request(line=f"HEAD {path} HTTP/1.1") + self.LAST, heads=(1,))
+                self.assertEqual(head.status, get.status)
+                for name in ("Content-Length", "Content-Type"):
+                    self.assertEqual(head.headers[name], get.headers[name])
 
     def test_head_where_get_is_not(self):
         """decisions.md, Answers: 405, and no body behind a HEAD."""
-        with socket.create_connection(self.server.address, timeout=15) as plain:
-            plain.sendall(self.request(line="HEAD /v2/parked/run HTTP/1.1") + self.LAST)
-            got = b""
-            while part := plain.recv(65536):
-                got += part
-        head, _, rest = got.partition(b"\r\n\r\n")
-        self.assertEqual(int(head.split()[1]), 405)
-        self.assertTrue(rest.startswith(b"HTTP/1.1 200"), "a body followed")
+        for path in ("/v2/parked/run", "/v2/parked/runsync"):
+            head, last = self.talk(self.request(line=f"HEAD {path} HTTP/1.1") + self.LAST, heads=(0,))
+            self.assertEqual((head.status, last.status), (405, 200))
 
     def test_who_wants_to_close(self):
         """RFC 9112, 9.3: close wins; HTTP/1.0 has to ask for keep-alive."""
@@ -279,61 +305,78 @@ class ConnectionTest(WireTest):
         seed = random.randrange(1 << 32)
         print(f"seed {seed}")
         dice = random.Random(seed)
-        stream, expected = self.mix(dice, 1000, unread=False)
-        self.assertEqual([a.status for a in self.exchange([stream + self.LAST])], expected + [200])
-        stream, expected = self.mix(dice, 10)
-        self.assertEqual([a.status for a in self.exchange([stream + self.LAST])], expected + [200])
-        # A body that is refused unread ends the connection unless it has come already: none of those in pieces.
-        stream, expected = self.mix(dice, 60, unread=False)
-        stream += self.LAST
-        self.assertEqual([a.status for a in self.exchange([stream[i:i + 1] for i in range(len(stream))])],
-                         expected + [200])
-        cuts = sorted(dice.sample(range(len(stream)), 40)) + [len(stream)]
-        pieces = [stream[a:b] for a, b in zip([0] + cuts, cuts)]
-        self.assertEqual([a.status for a in self.exchange(pieces)], expected + [200])
+        self.check(self.mix(dice, 1000))
+        # A small refused body that has come is dropped and the connection goes on; one that is still on its way ends
+        # it. So these come in one piece, which is one read of the server's.
+        for _ in range(20):
+            self.check(self.mix(dice, 10, refused_bodies=True, size=300))
+        requests = self.mix(dice, 60)
+        stream = b"".join(data for data, *_ in requests) + self.LAST
+        self.check(requests, [stream[i:i + 1] for i in range(len(stream))])
+        cuts = [0, *sorted(dice.sample(range(1, len(stream)), 40)), len(stream)]
+        self.check(requests, [stream[a:b] for a, b in zip(cuts, cuts[1:])])
 
-    def mix(self, dice, count, unread=True):
+    def check(self, requests, pieces=None):
+        """Sends the requests of mix(), in `pieces` or in one; each has its own answer, in its turn."""
+        heads = {n for n, (data, _, _) in enumerate(requests) if data.startswith(b"HEAD")}
+        pieces = pieces or [b"".join(data for data, *_ in requests) + self.LAST]
+        answers = self.exchange(pieces, heads)
+        self.assertEqual([a.status for a in answers], [status for _, status, _ in requests] + [200])
+        for answer, (_, _, word) in zip(answers, requests):
+            self.assertIn(word, answer.body)
+
+    def mix(self, dice, count, refused_bodies=False, size=3000):
+        """Requests as (bytes, status, what the answer's body must hold)."""
+        wrong_key = self.server.key.encode(), b"wrong"
+
         def chunks(body):
             parts = []
             while body:
-                size = dice.randrange(1, len(body) + 1)
-                parts.append(b"%x\r\n%s\r\n" % (size, body[:size]))
-                body = body[size:]
+                step = dice.randrange(1, len(body) + 1)
+                parts.append(b"%x\r\n%s\r\n" % (step, body[:step]))
+                body = body[step:]
             return b"".join(parts) + b"0\r\n\r\n"
 
-        def one():
-            kind = dice.choice((0, 1, 2, 3, 4, 5) if unread else (0, 1, 2, 4, 5))
-            body = b'{"input":{"a":"%s"}}' % (b"x" * dice.randrange(3000))
-            if kind == 0:
-                return self.request(line="GET /healthz HTTP/1.1"), 200
-            if kind == 1:
-                return self.request(f"Content-Length: {len(body)}", body=body), 200
-            if kind == 2:
-                return self.request("Transfer-Encoding: chunked", body=chunks(body)), 200
-            if kind == 3:
-                return self.request(f"Content-Length: {len(body)}", line="POST /nothing HTTP/1.1", body=body), 404
-            if kind == 4:
-                return self.request("Content-Length: 3", body=b"{x}"), 400
-            return self.request("Transfer-Encoding: chunked", line="GET /v2/parked/health HTTP/1.1", body=chunks(b"x")), 200
+        def one(n):
+            body = b'{"input":{"a":"%s"}}' % (b"x" * dice.randrange(size))
+            length = f"Content-Length: {len(body)}"
+            kinds = [lambda: (self.request(line="GET /healthz HTTP/1.1"), 200, b"alive"),
+                     lambda: (self.request(line="HEAD /healthz HTTP/1.1"), 200, b""),
+                     lambda: (self.request(length, body=body), 200, b"IN_QUEUE"),
+                     lambda: (self.request("Transfer-Encoding: chunked", body=chunks(body)), 200, b"IN_QUEUE"),
+                     lambda: (self.request(line=f"GET /v2/parked/status/turn-{n} HTTP/1.1"), 404, b"turn-%d " % n),
+                     lambda: (self.request(line="GET /v2/parked/health HTTP/1.1").replace(*wrong_key), 401, b"key"),
+                     lambda: (self.request("Content-Length: 3", body=b"{x}"), 400, b"error"),
+                     lambda: (self.request("Transfer-Encoding: chunked", line="GET /v2/parked/health HTTP/1.1",
+                                           body=chunks(b"x")), 200, b"inQueue")]
+            refused = [lambda: (self.request(length, line=f"POST /turn-{n} HTTP/1.1", body=body), 404, b"turn-%d:" % n),
+                       lambda: (self.request(length, body=body).replace(*wrong_key), 401, b"key")]
+            return dice.choice(kinds + refused if refused_bodies else kinds)()
 
-        requests = [one() for _ in range(count)]
-        return b"".join(data for data, _ in requests), [status for _, status in requests]
+        return [one(n) for n in range(count)]
 
-    def exchange(self, pieces):
+    def exchange(self, pieces, heads):
+        """Writes on a thread while this one reads, so that neither side's buffers can stop the other."""
         with socket.create_connection(self.server.address, timeout=30) as plain:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
             def write():
-                for piece in pieces:
-                    plain.sendall(piece)
+                try:
+                    for piece in pieces:
+                        plain.sendall(piece)
+                except OSError:
+                    pass  # the server has closed: the answers show it
 
             writer = threading.Thread(target=write)
             writer.start()
             got = b""
-            while part := plain.recv(1 << 20):
-                got += part
-            writer.join()
-            return parse_answers(got)
+            try:
+                while part := plain.recv(1 << 20):
+                    got += part
+            finally:
+                plain.shutdown(socket.SHUT_RDWR)
+                writer.join()
+            return parse_answers(got, heads)
 
 
 if __name__ == "__main__":

@@ -60,17 +60,20 @@ class TooLargeTest(HttpTest):
         def parts():
             return (self.body[at:at + 65536] for at in range(0, len(self.body), 65536))
 
-        def send(chunked):
+        def send(chunked, **fields):
             connection = http.client.HTTPConnection(*self.server.address, timeout=30)
             try:
                 connection.request("POST", "/v2/echo/run", parts() if chunked else self.body,
-                                   {"Authorization": self.server.key}, encode_chunked=chunked)
+                                   {"Authorization": self.server.key, **fields}, encode_chunked=chunked)
                 return connection.getresponse().status
             finally:
                 connection.close()
 
         self.expect_413("http.client, length", lambda: send(False))
         self.expect_413("http.client, chunks", lambda: send(True))
+        # It sends the expectation and, without waiting, the body.
+        self.expect_413("http.client, length, expect", lambda: send(False, Expect="100-continue"))
+        self.expect_413("http.client, chunks, expect", lambda: send(True, Expect="100-continue"))
 
     def test_python_requests(self):
         folder = os.path.join(BUILD, "python", REQUESTS)
@@ -84,12 +87,14 @@ class TooLargeTest(HttpTest):
         self.addCleanup(sys.path.remove, folder)
         requests = importlib.import_module("requests")
 
-        def send(body):
-            return requests.post(self.url, data=body, headers={"Authorization": self.server.key}, timeout=30).status_code
+        def send(body, fields):
+            headers = {"Authorization": self.server.key, **fields}
+            return requests.post(self.url, data=body, headers=headers, timeout=30).status_code
 
-        self.expect_413("requests, length", lambda: send(self.body))
-        self.expect_413("requests, chunks", lambda: send(self.body[at:at + 65536]
-                                                         for at in range(0, len(self.body), 65536)))
+        for fields in ({}, {"Expect": "100-continue"}):  # sent without waiting for its answer
+            self.expect_413(f"requests, length {fields}", lambda f=fields: send(self.body, f))
+            self.expect_413(f"requests, chunks {fields}", lambda f=fields: send(
+                (self.body[at:at + 65536] for at in range(0, len(self.body), 65536)), f))
 
     def test_node(self):
         if shutil.which("node") is None:

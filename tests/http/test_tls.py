@@ -1,0 +1,101 @@
+"""TLS at the door: the same behaviour behind a handshake."""
+
+import os
+import subprocess
+import sys
+import time
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, os.pardir, "support")]
+
+from jobq_server import HttpTest, Server, until  # noqa: E402
+from test_door import GET, MB, connect, ends, post  # noqa: E402
+
+
+class TlsTest(HttpTest):
+    """design.md: TLS with the same behaviour."""
+
+    def setUp(self):
+        server = self.enterContext(Server(start=False, server__drain="2s", server__threads="516"))
+        files = [os.path.join(server.folder, name) for name in ("certificate.pem", "key.pem")]
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj",
+                        "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-out", files[0], "-keyout", files[1]],
+                       check=True, capture_output=True)
+        server.settings["server.tls.certificate"], server.settings["server.tls.key"] = files
+        server.write_file()
+        server.trust(files[0])
+        self.server = server.start()
+
+    def test_requests(self):
+        self.assertTrue(self.server.url.startswith("https://"))
+        connection = self.server.connect()
+        for n in range(20):
+            reply = self.server.request("POST", "/v2/echo/runsync", {"input": {"n": n}}, connection=connection)
+            self.assertEqual(reply.json()["output"], {"n": n})
+        until(lambda: self.threads() < 8, "the connection is parked")
+        big = {"input": {"a": "x" * (9 * MB)}}
+        self.assertEqual(self.server.request("POST", "/v2/echo/runsync", big, connection=connection).status, 200)
+        self.assertEqual(self.server.request("POST", "/v2/echo/run", b"x" * (60 * MB)).status, 413)
+        connection.close()
+
+    def test_too_large_from_curl(self):
+        """decisions.md, Answers: 413 as a status, over TLS too."""
+        for extra in ("Expect: 100-continue", "Expect:", "Transfer-Encoding: chunked"):
+            done = subprocess.run(["curl", "-sSk", "-m", "30", "-o", os.devnull, "-w", "%{http_code}", "-H", extra,
+                                   "-H", f"Authorization: {self.server.key}", "--data-binary", "@-",
+                                   f"{self.server.url}/v2/echo/run"], input=bytes(60 * MB), capture_output=True, check=False)
+            self.assertEqual((done.returncode, done.stdout), (0, b"413"), done.stderr)
+
+    def threads(self):
+        return len(os.listdir(f"/proc/{self.server.process.pid}/task")) - 5
+
+    def test_pipelining(self):
+        with self.server.plug() as secure:
+            secure.sendall(GET * 200 + GET[:10])
+            secure.sendall(GET[10:-2] + b"Connection: close\r\n\r\n")
+            self.assertEqual(ends(secure).count(b"200 OK"), 201)
+
+    def test_who_speaks_no_tls_harms_nobody(self):
+        half = connect(self.server)
+        half.sendall(b"\x16\x03\x01\x02\x00\x01")
+        with connect(self.server) as plain:
+            plain.sendall(GET)
+            self.assertNotIn(b"200", ends(plain))
+        self.assertEqual(self.server.request("GET", "/healthz").status, 200)
+        half.close()
+
+    def test_who_leaves_makes_room_and_shutdown_is_bounded(self):
+        body = b'{"input":{}}'
+        request = post(self.server, "/v2/parked/runsync?wait=60000", len(body), body=body)
+        waiting = [self.server.plug() for _ in range(4)]
+        for secure in waiting:
+            secure.sendall(request)
+        ask = ("POST", "/v2/parked/runsync?wait=1000", {"input": {}})
+
+        def quick():
+            start = time.monotonic()
+            self.assertEqual(self.server.request(*ask).status, 200)
+            return time.monotonic() - start < 0.9
+
+        until(lambda: self.server.health("parked")["jobs"]["inQueue"] == 4, "all four wait")
+        until(quick, "all places are taken")
+        waiting.pop().close()
+        until(lambda: not quick(), "the place is free")
+        start = time.monotonic()
+        self.server.stop()
+        self.assertLess(time.monotonic() - start, 5)
+        for secure in waiting:
+            self.assertIn(b"IN_QUEUE", ends(secure))
+            secure.close()
+
+    def test_a_certificate_that_is_none(self):
+        with open(self.server.settings["server.tls.certificate"], "w", encoding="ascii") as file:
+            file.write("no certificate")
+        self.server.stop()
+        self.assertFalse(self.server.start_unless_it_dies())
+        self.assertIn("server.tls.certificate", self.server.log())
+
+
+if __name__ == "__main__":
+    unittest.main()
