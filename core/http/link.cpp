@@ -69,7 +69,8 @@ std::chrono::milliseconds Pace::used() const noexcept {
 }
 
 std::chrono::milliseconds Pace::untilNextQuestion() const noexcept {
-  return place_.amount() > 0 ? left() : std::clamp(kGrace - used(), std::chrono::milliseconds(1), left());
+  if (place_.amount() > 0) return left();
+  return std::min(left(), std::max(kGrace - used(), std::chrono::milliseconds(1)));
 }
 
 std::chrono::milliseconds Pace::left() const noexcept {
