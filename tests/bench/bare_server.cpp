@@ -25,6 +25,8 @@ class Handler final : public HTTPRequestHandler {
   void handleRequest(HTTPServerRequest& request, HTTPServerResponse& response) override {
     std::string body(static_cast<std::size_t>(request.getContentLength()), '\0');
     request.stream().read(body.data(), static_cast<std::streamsize>(body.size()));
+    response.erase(
+        HTTPMessage::CONNECTION);  // jobq does not say that it keeps it open, and the bytes are to be the same
     response.setContentType("application/json");
     response.sendBuffer(answer_.data(), answer_.size());
   }

@@ -1,6 +1,7 @@
 """Measures jobq against a bare Poco HTTPServer, and against its peers, in interleaved rounds of one run.
 
-    bench.py [--quick] [--peers] [--million] [--rounds N] [--seconds S] [--out DIR] [--write-readme]
+    bench.py [--quick] [--peers] [--million] [--rounds N] [--seconds S] [--workers N] [--out DIR] [--write-readme]
+    bench.py --perf NAME    records one contestant, such as "finished sqlite", at 64 connections
 
 tests/bench/run.sh builds first. Results: DIR/bench.json (all rounds), DIR/bench.md (the table), DIR/bench.svg (a chart).
 """
@@ -10,13 +11,15 @@ import http.client
 import json
 import os
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
 import time
 
+import profile_report
 import report
-from servers import BUILD, PROGRAMS, WORKERS, Bare, Jobq, Running, install_bullmq, installed
+from servers import BUILD, PROGRAMS, Bare, Jobq, Running, install_bullmq, installed
 
 JOB = b'{"input":{"prompt":"a photo of an astronaut riding a horse","steps":20,"seed":42}}'
 ANSWER = b'{"id":"4ddc7a64-0050-458a-b33d-a7f875f7b7ed-u1","status":"IN_QUEUE"}'
@@ -55,7 +58,9 @@ class Bench:
 
     def status(self, storage, connections):
         with Jobq(storage) as server:
-            job = server.call("POST", "/v2/echo/runsync", JOB)["id"]
+            job = server.call("POST", "/v2/echo/run", JOB)["id"]  # kept for longer than one of /runsync
+            while server.call("GET", f"/v2/echo/status/{job}")["status"] != "COMPLETED":
+                time.sleep(0.005)
             for count in connections:
                 request = server.request("GET", f"/v2/echo/status/{job}")
                 self.note(f"/status {storage}", count, server.load("http", count, request, self.options.seconds))
@@ -75,8 +80,9 @@ class Bench:
         """20 MB: refused at its last byte (so received and judged, nothing else), put in line, and echoed."""
         body = b'{"input":{"a":"' + b"x" * (20 * MB - 19) + b'"}}'
         with Jobq(storage) as server:
-            judged = statistics.median(self.refusal(server, body[:-1] + b"]") for _ in range(5))
-            self.note(f"20 MB judged {storage}", 1, {"rate": 1 / judged, "p50": judged * 1e6, "p99": judged * 1e6})
+            times = [self.refusal(server, body[:-1] + b"]") for _ in range(5)]
+            judged = statistics.median(times)
+            self.note(f"20 MB judged {storage}", 1, {"rate": 1 / judged, "p50": judged * 1e6, "p99": max(times) * 1e6})
         with Jobq(storage) as server:
             before = server.memory()
             server.load("http", 1, server.request("POST", "/v2/parked/runsync?wait=1000", body), count=1)
@@ -93,11 +99,15 @@ class Bench:
         connection.close()
         return time.monotonic() - start
 
-    def beanstalkd(self, name, *extra):
+    def beanstalkd(self, suffix, *extra):
+        for what, protocol in (("put", "beanstalk"), ("finished", "beanstalk-finished")):
+            self.beanstalkd_row(f"beanstalkd {what}{suffix}", protocol, *extra)
+
+    def beanstalkd_row(self, name, protocol, *extra):
         with Running("beanstalkd") as server:
             os.makedirs(os.path.join(server.folder, "log.d"))
             server.start(installed("beanstalkd"), "-l", "127.0.0.1", "-p", server.port, "-z", 65535, *extra)
-            self.note(name, 64, server.load("beanstalk", 64, JOB, self.options.seconds))
+            self.note(name, 64, server.load(protocol, 64, JOB, self.options.seconds))
 
     def gearmand(self):
         with Running("gearmand") as server:
@@ -124,21 +134,38 @@ class Bench:
             empty = server.memory()
             server.load("http", 64, server.request("POST", "/v2/parked/run", JOB), count=jobs)
             grown = server.memory() - empty
-            server.process.terminate()
-            server.process.wait()
+            server.stop()
             start = time.monotonic()
-            server.__enter__()
+            server.launch()
             ready = time.monotonic() - start
             rate = server.load("http", 16, server.request("POST", "/v2/echo/runsync", JOB), self.options.seconds)["rate"]
-            self.rounds[("million", 0)] = [{"ready": ready, "bytes": grown / jobs, "bytesRestarted":
-                                            (server.memory() - empty) / jobs, "runsync": rate}]
-            print(f"  a million jobs in line: ready after {ready:.2f} s, {grown / jobs:.0f} bytes a job, "
-                  f"/runsync at another endpoint {rate:.0f}/s")
+            restarted = server.memory() - empty
+            server.stop()
+            server.launch("--set", f"endpoint.parked.workersMax={Jobq.workers}",
+                          "--set", f"endpoint.parked.workersMin={Jobq.workers}")
+            deep, shallow = self.drain(server, jobs)
+            measured = {"ready": ready, "bytes": max(grown, restarted) / jobs, "runsync": rate, "deep": deep,
+                        "shallow": shallow}
+            self.rounds[("million", 0)] = [measured]
+            print("  a million jobs in line: " + ", ".join(f"{name} {value:.2f}" for name, value in measured.items()))
+
+    @staticmethod
+    def drain(server, jobs):
+        """Finished jobs a second, while nearly all of them wait and while few do: the second tenth and the last but one."""
+        marks, start = [], time.monotonic()
+        while not marks or marks[-1][1] < jobs:
+            marks.append((time.monotonic() - start, server.call("GET", "/v2/parked/health")["jobs"]["completed"]))
+            time.sleep(0.1)
+
+        def pace(part):
+            first, last = (next(mark for mark in marks if mark[1] >= jobs * p) for p in (part, part + 0.1))
+            return (last[1] - first[1]) / (last[0] - first[0])
+        return pace(0.1), pace(0.8)
 
     def peers(self):
         if installed("beanstalkd"):
-            self.beanstalkd("beanstalkd put")
-            self.beanstalkd("beanstalkd put -f 0", "-b", "log.d", "-f", 0)
+            self.beanstalkd("")
+            self.beanstalkd(" -f 0", "-b", "log.d", "-f", 0)
         if installed("gearmand"):
             self.gearmand()
         if installed("redis-server") and self.bullmq_folder:
@@ -165,11 +192,30 @@ class Bench:
                 for key, rounds in self.rounds.items()}
 
 
+def perf(bench, name):
+    """One contestant alone, under perf."""
+    what, _, storage = name.lstrip("/").rpartition(" ")
+    contestants = {"run": bench.run, "runsync": bench.runsync, "status": bench.status, "finished": bench.finished}
+    if name != "bare" and (what not in contestants or storage not in ("memory", "sqlite")):
+        sys.exit(f"--perf knows bare, and {', '.join(contestants)} with memory or sqlite; not {name}")
+    if not installed("perf"):
+        sys.exit("perf is not installed")
+    os.makedirs(bench.options.out, exist_ok=True)
+    Running.profile = os.path.join(os.path.abspath(bench.options.out), f"perf-{name.lstrip('/').replace(' ', '-')}.data")
+    if name == "bare":
+        bench.bare([64])
+    else:
+        contestants[what](storage, [64])
+    profile_report.write(Running.profile)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="two short rounds: does it run at all?")
     parser.add_argument("--peers", action="store_true")
     parser.add_argument("--million", action="store_true")
+    parser.add_argument("--perf", metavar="NAME", help="records one contestant instead, such as 'finished sqlite'")
+    parser.add_argument("--workers", type=int, default=Jobq.workers, help="of the endpoint echo (%(default)s)")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--seconds", type=float)
     parser.add_argument("--out", default=os.path.join(BUILD, "bench"))
@@ -177,12 +223,16 @@ def main():
     options = parser.parse_args()
     options.rounds = options.rounds or (1 if options.quick else 3)
     options.seconds = options.seconds or (0.5 if options.quick else 2.0)
+    Jobq.workers = options.workers
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the contexts stop what they started
     bench = Bench(options)
     try:
+        if options.perf:
+            return perf(bench, options.perf)
         medians = bench.all()
     finally:
         shutil.rmtree(os.path.join(BUILD, "bench-data"), ignore_errors=True)
-    report.write(options, bench.rounds, medians, {"workers": WORKERS, "job bytes": len(JOB)})
+    report.write(options, bench.rounds, medians, {"workers": options.workers, "job bytes": len(JOB)})
     return 0
 
 

@@ -29,6 +29,7 @@ async function main() {
 }
 
 if (count === 'worker') {
+  process.on('disconnect', () => process.exit(1)); // its parent was killed
   const worker = new Worker('bench', async (job) => job.data, { connection, concurrency: 64 });
   worker.waitUntilReady().then(() => console.log('ready'));
 } else {

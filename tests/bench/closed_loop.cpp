@@ -21,43 +21,44 @@ using Clock = std::chrono::steady_clock;
 
 class Connection {
  public:
-  Connection(const Load& load, int epoll) : load_(load), socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<std::uint16_t>(load.port));
-    ::inet_pton(AF_INET, load.host.c_str(), &address.sin_addr);
-    if (::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
-      throw std::runtime_error("cannot connect to port " + std::to_string(load.port) + ": " + std::strerror(errno));
-    }
-    const int on = 1;
-    ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    epoll_event event{EPOLLIN, {}};
-    event.data.ptr = this;
-    ::epoll_ctl(epoll, EPOLL_CTL_ADD, socket_, &event);
-    write(load.greeting);
-  }
-  ~Connection() { ::close(socket_); }
+  Connection(const Load& load, int epoll) : load_(load), epoll_(epoll) { open(); }
+  ~Connection() { close(); }
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
   void send() {
     sent_ = Clock::now();
+    waiting_ = true;
+    if (socket_ < 0) open();
     write(load_.request);
   }
 
-  // Reads once. True: the answer is whole, or there will be none.
+  // Reads once. True: the round is over, or the answer will not come.
   bool receive(Result& result) {
+    if (!waiting_) {  // it has nothing more to do, and its server closes it first
+      close();
+      return false;
+    }
     const ssize_t got = ::recv(socket_, buffer_.data(), buffer_.size(), 0);
     if (got > 0) text_.append(buffer_.data(), static_cast<std::size_t>(got));
-    const long size = got > 0 ? load_.measure(text_) : -1;
-    if (size == 0) return false;
-    if (size < 0) {
+    const Answer answer = got > 0 ? load_.measure(text_) : Answer{-1, true};
+    if (answer.size == 0) return false;
+    if (answer.size < 0) {
       ++result.errors;
       if (result.firstError.empty()) result.firstError = got > 0 ? text_.substr(0, 300) : "the connection was closed";
-      text_.clear();
+      waiting_ = false;
+      close();
       return true;
     }
-    text_.erase(0, static_cast<std::size_t>(size));
+    const auto size = static_cast<std::size_t>(answer.size);
+    const std::string next = load_.followUp ? load_.followUp(std::string_view(text_).substr(0, size)) : "";
+    text_.erase(0, size);
+    if (!next.empty()) {
+      write(next);
+      return false;
+    }
+    waiting_ = false;
+    if (answer.closes) close();
     ++result.answers;
     result.micros.push_back(static_cast<std::uint32_t>(
         std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - sent_).count()));
@@ -65,6 +66,29 @@ class Connection {
   }
 
  private:
+  void open() {
+    socket_ = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(load_.port));
+    ::inet_pton(AF_INET, load_.host.c_str(), &address.sin_addr);
+    if (::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+      throw std::runtime_error("cannot connect to port " + std::to_string(load_.port) + ": " + std::strerror(errno));
+    }
+    const int on = 1;
+    ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    epoll_event event{EPOLLIN, {}};
+    event.data.ptr = this;
+    ::epoll_ctl(epoll_, EPOLL_CTL_ADD, socket_, &event);
+    write(load_.greeting);
+  }
+
+  void close() {
+    if (socket_ >= 0) ::close(socket_);
+    socket_ = -1;
+    text_.clear();
+  }
+
   // Blocks for large requests: a server that takes 20 MB reads them.
   void write(std::string_view text) {
     while (!text.empty()) {
@@ -75,7 +99,9 @@ class Connection {
   }
 
   const Load& load_;
-  const int socket_;
+  const int epoll_;
+  int socket_ = -1;
+  bool waiting_ = false;  // for the answer of a request, or of its follow-ups
   Clock::time_point sent_;
   std::string text_;
   std::array<char, 65536> buffer_;

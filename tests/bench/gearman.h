@@ -16,6 +16,7 @@ enum class Type : std::uint32_t {
   preSleep = 4,
   noop = 6,
   submitJob = 7,
+  jobCreated = 8,
   grabJob = 9,
   noJob = 10,
   jobAssign = 11,

@@ -1,8 +1,12 @@
 // bench_load PROTOCOL PORT CONNECTIONS SECONDS COUNT FILE
 //   PROTOCOL  http       FILE is a whole request; each answer has to be a 200
 //             beanstalk  FILE is a job's body; `put`
+//             beanstalk-finished  the same, then `reserve` and `delete`: a job is put in line, taken and finished
 //             gearman    FILE is a job's body; a foreground job of function `echo`
 //   The loop ends after SECONDS, or after COUNT requests if that is not 0. Prints one line of JSON.
+#include <strings.h>
+
+#include <charconv>
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
@@ -15,31 +19,78 @@
 
 namespace {
 
-long measureHttp(std::string_view text) {
-  const std::size_t end = text.find("\r\n\r\n");
-  if (end == std::string_view::npos) return 0;
-  if (!text.starts_with("HTTP/1.1 200 ")) return -1;
-  constexpr std::string_view kLength = "\r\nContent-Length: ";
-  const std::size_t at = text.find(kLength);
-  if (at == std::string_view::npos || at > end) return -1;
-  const std::size_t size = end + 4 + static_cast<std::size_t>(std::atol(text.data() + at + kLength.size()));
-  return text.size() < size ? 0 : static_cast<long>(size);
+using bench::Answer;
+constexpr Answer kNotWhole{0, false};
+constexpr Answer kError{-1, false};
+
+bool equals(std::string_view text, std::string_view lowerCase) {
+  return text.size() == lowerCase.size() && ::strncasecmp(text.data(), lowerCase.data(), text.size()) == 0;
 }
 
-long measureBeanstalk(std::string_view text) {
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+// Strict: a server under measurement must not gain by an answer that a careful client would refuse.
+Answer measureHttp(std::string_view text) {
+  const std::size_t end = text.find("\r\n\r\n");
+  if (end == std::string_view::npos) return kNotWhole;
+  if (!text.starts_with("HTTP/1.1 200 ")) return kError;
+  long length = -1;
+  bool closes = false;
+  for (std::size_t line = text.find("\r\n") + 2; line < end + 2;) {
+    const std::size_t stop = text.find("\r\n", line);
+    const std::size_t colon = text.find(':', line);
+    if (colon >= stop) return kError;
+    const std::string_view name = text.substr(line, colon - line);
+    const std::string_view value = trimmed(text.substr(colon + 1, stop - colon - 1));
+    if (equals(name, "content-length")) {
+      if (length >= 0 || value.empty() || value[0] == '-') return kError;
+      const auto [rest, fault] = std::from_chars(value.data(), value.data() + value.size(), length);
+      if (fault != std::errc() || rest != value.data() + value.size()) return kError;
+    } else if (equals(name, "connection")) {
+      closes = equals(value, "close");
+    } else if (equals(name, "transfer-encoding")) {
+      return kError;  // all answers of this API have a length
+    }
+    line = stop + 2;
+  }
+  const long size = length < 0 ? -1 : static_cast<long>(end) + 4 + length;
+  const long have = static_cast<long>(text.size());
+  if (size < 0 || have > size) return kError;  // nothing was asked that the surplus could answer
+  return have < size ? kNotWhole : Answer{size, closes};
+}
+
+Answer measureBeanstalk(std::string_view text) {
   const std::size_t end = text.find("\r\n");
-  if (end == std::string_view::npos) return 0;
-  return text.starts_with("INSERTED ") ? static_cast<long>(end + 2) : -1;
+  if (end == std::string_view::npos) return kNotWhole;
+  const long line = static_cast<long>(end + 2);
+  if (text.starts_with("INSERTED ") || text == "DELETED\r\n") return {line, false};
+  if (!text.starts_with("RESERVED ")) return kError;
+  const std::size_t space = text.find(' ', 9);  // RESERVED id bytes, then the body
+  if (space > end) return kError;
+  const long size = line + std::atol(text.data() + space + 1) + 2;
+  return static_cast<long>(text.size()) < size ? kNotWhole : Answer{size, false};
+}
+
+// Each connection takes a job after it has put one, so that none waits for ever.
+std::string finishBeanstalk(std::string_view answer) {
+  if (answer.starts_with("INSERTED ")) return "reserve\r\n";
+  if (!answer.starts_with("RESERVED ")) return {};
+  return "delete " + std::string(answer.substr(9, answer.find(' ', 9) - 9)) + "\r\n";
 }
 
 // The answer of a foreground job is two packets: it was created, it is complete.
-long measureGearman(std::string_view text) {
+Answer measureGearman(std::string_view text) {
   const auto created = gearman::read(text);
-  if (!created) return 0;
+  if (!created) return kNotWhole;
+  if (created->type != gearman::Type::jobCreated) return kError;
   const auto complete = gearman::read(text.substr(created->size));
-  if (!complete) return 0;
-  if (complete->type != gearman::Type::workComplete) return -1;
-  return static_cast<long>(created->size + complete->size);
+  if (!complete) return kNotWhole;
+  if (complete->type != gearman::Type::workComplete) return kError;
+  return {static_cast<long>(created->size + complete->size), false};
 }
 
 std::string readFile(const char* name) {
@@ -51,17 +102,24 @@ std::string readFile(const char* name) {
 
 int main(int argc, char** argv) {
   if (argc != 7) {
-    std::cerr << "usage: bench_load http|beanstalk|gearman PORT CONNECTIONS SECONDS COUNT FILE\n";
+    std::cerr << "usage: bench_load http|beanstalk|beanstalk-finished|gearman PORT CONNECTIONS SECONDS COUNT FILE\n";
     return 2;
   }
   const std::string protocol = argv[1];
   const std::string body = readFile(argv[6]);
-  bench::Load load{
-      "127.0.0.1", std::atoi(argv[2]), std::atoi(argv[3]), std::atof(argv[4]), std::strtoull(argv[5], nullptr, 10), "",
-      body,        measureHttp};
-  if (protocol == "beanstalk") {
+  bench::Load load{"127.0.0.1",
+                   std::atoi(argv[2]),
+                   std::atoi(argv[3]),
+                   std::atof(argv[4]),
+                   std::strtoull(argv[5], nullptr, 10),
+                   "",
+                   body,
+                   measureHttp,
+                   {}};
+  if (protocol.starts_with("beanstalk")) {
     load.request = "put 0 0 60 " + std::to_string(body.size()) + "\r\n" + body + "\r\n";
     load.measure = measureBeanstalk;
+    if (protocol == "beanstalk-finished") load.followUp = finishBeanstalk;
   } else if (protocol == "gearman") {
     load.request = gearman::packet(gearman::Type::submitJob, std::string("echo\0\0", 6) + body);
     load.measure = measureGearman;

@@ -6,6 +6,8 @@ import os
 import platform
 import sys
 
+from servers import installed
+
 README = os.path.join(os.path.dirname(os.path.abspath(__file__)), "README.md")
 BEGIN, END = "<!-- table -->\n", "<!-- end of table -->\n"
 
@@ -27,8 +29,11 @@ def goals(m):
 
     rows = []
 
-    def ratio(work, goal, a, b):
-        if a and b:
+    def ratio(work, goal, a, b, program=None):
+        if program and not b:
+            missing = "not measured" if installed(program) else f"{program} is not installed"
+            rows.append((work, f"≥ {goal:g}", missing, None))
+        elif a and b:
             rows.append((work, f"≥ {goal:g}", f"{a / b:.2f}", a / b >= goal))
         else:
             rows.append((work, f"≥ {goal:g}", "not measured", None))
@@ -36,16 +41,17 @@ def goals(m):
     bare = rate("bare", 64)
     ratio("`/run` memory, 64 connections / bare server", 1.0, rate("/run memory", 64), bare)
     ratio("`/run` SQLite, 64 connections / bare server", 0.5, rate("/run sqlite", 64), bare)
-    ratio("`/run` SQLite / beanstalkd `-f 0` put", 2.5, rate("/run sqlite", 64), rate("beanstalkd put -f 0", 64))
+    ratio("`/run` SQLite / beanstalkd `-f 0` put", 2.5, rate("/run sqlite", 64), rate("beanstalkd put -f 0", 64),
+          "beanstalkd")
     ratio("finished jobs SQLite / bare server", 0.3, rate("finished sqlite", 64), bare)
     ratio("finished jobs SQLite / BullMQ, Redis fsync always", 1.5, rate("finished sqlite", 64),
-          rate("BullMQ, Redis fsync always", 64))
+          rate("BullMQ, Redis fsync always", 64), "redis-server")
     own, base = m[("/runsync memory", 1)]["p50"], m[("bare", 1)]["p50"]
     rows.append(("`/runsync` memory, 1 caller: p50 / bare server's", "≤ 3", f"{own / base:.2f}", own <= 3 * base))
     ratio("`/runsync` memory, 32 callers / gearmand foreground", 1.0, rate("/runsync memory", 32),
-          rate("gearmand foreground", 32))
+          rate("gearmand foreground", 32), "gearmand")
     ratio("`/runsync` SQLite, 32 callers / gearmand foreground", 0.6, rate("/runsync sqlite", 32),
-          rate("gearmand foreground", 32))
+          rate("gearmand foreground", 32), "gearmand")
     judged = m[("20 MB judged memory", 1)]["p50"] / 1000
     rows.append(("a 20 MB body, received and judged", "≤ 40 ms", f"{judged:.0f} ms", judged <= 40))
     for storage in ("memory", "sqlite"):
@@ -59,6 +65,11 @@ def goals(m):
                      million["ready"] <= 10))
         rows.append(("1 M jobs queued, SQLite: memory a job", "≤ 600 bytes", f"{million['bytes']:.0f} bytes",
                      million["bytes"] <= 600))
+        flat = million["deep"] / million["shallow"]
+        rows.append((f"finished jobs while 900,000 wait ({million['deep']:,.0f}/s) / while 200,000 wait", "≥ 0.9",
+                     f"{flat:.2f}", flat >= 0.9))
+    else:
+        rows.append(("1 M jobs queued, SQLite", "", "only with --million", None))
     return rows
 
 
@@ -103,7 +114,9 @@ def chart(medians):
                      f'<text x="{left - 8}" y="{y(tick) + 4:.1f}" text-anchor="end">{tick:,}</text>')
     for count in counts:
         parts.append(f'<text x="{x[count]:.1f}" y="{height - bottom + 18}" text-anchor="middle">{count}</text>')
-    parts.append(f'<text x="{(left + width - right) / 2}" y="{height - 12}" text-anchor="middle">connections</text>')
+    parts.append(f'<text x="{(left + width - right) / 2}" y="{height - 12}" text-anchor="middle">connections</text>'
+                 f'<text transform="translate(18 {(top + height - bottom) / 2}) rotate(-90)" text-anchor="middle">'
+                 'requests a second</text>')
     for i, (row, colour) in enumerate(COLOURS.items()):
         points = [(x[c], y(medians[(row, c)]["rate"])) for c in counts if (row, c) in medians]
         line = " ".join(f"{a:.1f},{b:.1f}" for a, b in points)

@@ -1,5 +1,6 @@
 """The servers that are measured: each is started on a free port with files of its own, and taken away again."""
 
+import http.client
 import json
 import os
 import shutil
@@ -15,7 +16,6 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 BUILD = os.environ.get("JOBQ_BUILD", os.path.join(ROOT, "build"))
 PROGRAMS = os.path.join(BUILD, "tests")
 BULLMQ = "bullmq@5.34.0"
-WORKERS = 128
 
 
 def free_port():
@@ -43,11 +43,14 @@ def _end_with_parent():
 class Running:
     """A process with a folder; as a context it is stopped and its folder removed."""
 
+    profile = None  # the file for perf's record of the first process under load; None: no record
+
     def __init__(self, name):
         os.makedirs(os.path.join(BUILD, "bench-data"), exist_ok=True)
         self.folder = tempfile.mkdtemp(prefix=f"{name}-", dir=os.path.join(BUILD, "bench-data"))
         self.port = free_port()
         self.processes = []
+        self.recorder = None
 
     def start(self, *command, listens=True):
         with open(os.path.join(self.folder, "log"), "ab") as log:
@@ -62,6 +65,9 @@ class Running:
         return self
 
     def __exit__(self, *_):
+        if self.recorder:
+            self.recorder.send_signal(signal.SIGINT)  # perf's order to write and end
+            self.recorder.wait(60)
         for process in reversed(self.processes):
             process.send_signal(signal.SIGTERM)
             try:
@@ -80,6 +86,10 @@ class Running:
     def load(self, protocol, connections, request, seconds=0.0, count=0):
         """Runs the load generator and returns what it measured."""
         path = self.file("request", request)
+        if self.profile and not self.recorder:  # until the server is stopped: idle time has no samples
+            self.recorder = subprocess.Popen(["perf", "record", "-q", "-g", "-F", "999", "-o", self.profile, "-p",
+                                              str(self.processes[0].pid)], stdin=subprocess.DEVNULL,
+                                             stdout=subprocess.DEVNULL, preexec_fn=_end_with_parent)
         done = subprocess.run([os.path.join(PROGRAMS, "bench_load"), protocol, str(self.port), str(connections),
                                str(seconds), str(count), path], capture_output=True, text=True, check=False)
         if done.returncode != 0:
@@ -92,21 +102,49 @@ class Running:
 
 
 class Jobq(Running):
+    workers = 128
+
     def __init__(self, storage):
         super().__init__(f"jobq-{storage}")
         self.data = os.path.join(self.folder, "data")
         settings = {"server.port": self.port, "data.dir": self.data, "storage": storage, "log.level": "warning",
                     "limits.enabled": "false", "limits.queue": "false", "endpoint.parked.image": "plugin/echo",
                     "endpoint.parked.workersMax": 0, "endpoint.echo.image": "plugin/echo",
-                    "endpoint.echo.workersMin": WORKERS, "endpoint.echo.workersMax": WORKERS}
+                    "endpoint.echo.workersMin": self.workers, "endpoint.echo.workersMax": self.workers}
         text = "".join(f"{key} = {value}\n" for key, value in settings.items())
         self.config = self.file("jobq.properties", text.encode())
 
     def __enter__(self):
-        self.process = self.start(os.path.join(BUILD, "bin", "jobqd"), "--config", self.config)
+        try:
+            return self.launch()
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def launch(self, *arguments):
+        """Starts it, and returns once it says that it is ready."""
+        self.process = self.start(os.path.join(BUILD, "bin", "jobqd"), "--config", self.config, *arguments)
+        end = time.monotonic() + 60
+        while not self.ready():
+            if time.monotonic() > end:
+                raise RuntimeError(f"jobqd is not ready\n{self.log()}")
+            time.sleep(0.005)
         with open(os.path.join(self.data, "admin.key"), encoding="ascii") as file:
             self.key = file.read().strip()
         return self
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(60)
+        self.processes.remove(self.process)
+
+    def ready(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            connection.request("GET", "/readyz")
+            return connection.getresponse().status == 200
+        finally:
+            connection.close()
 
     def request(self, method, path, body=b""):
         return (f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nUser-Agent: bench\r\nAccept: */*\r\n"
@@ -130,8 +168,12 @@ class Bare(Running):
         self.answer = self.file("answer", answer)
 
     def __enter__(self):
-        self.start(os.path.join(PROGRAMS, "bench_bare"), self.port, self.answer)
-        return self
+        try:
+            self.start(os.path.join(PROGRAMS, "bench_bare"), self.port, self.answer)
+            return self
+        except BaseException:
+            self.__exit__()
+            raise
 
 
 def installed(program):

@@ -188,7 +188,8 @@ class PlacesTest(HttpTest):
             plain.sendall(f"GET /v2/echo/status/{job} HTTP/1.1\r\nHost: jobq\r\n"
                           f"Authorization: {self.server.key}\r\n\r\n".encode())
         until(lambda: self.descriptors() - before >= 139, "all of them are in")
-        until(lambda: self.descriptors() - before <= 128, "those who found no place have lost their connection")
+        until(lambda: self.descriptors() - before <= 128, "those who found no place have lost their connection",
+              60)
         self.assertGreater(self.descriptors() - before, 120, "the others go on")
         self.assertEqual(self.server.request("GET", "/healthz").status, 200)
 
