@@ -19,7 +19,8 @@ import time
 
 import profile_report
 import report
-from servers import BUILD, PROGRAMS, Bare, Jobq, Running, install_bullmq, installed
+from machine import OtherWork
+from servers import BUILD, PROGRAMS, Bare, Jobq, Running, end_with_parent, install_bullmq, installed
 
 JOB = b'{"input":{"prompt":"a photo of an astronaut riding a horse","steps":20,"seed":42}}'
 ANSWER = b'{"id":"4ddc7a64-0050-458a-b33d-a7f875f7b7ed-u1","status":"IN_QUEUE"}'
@@ -124,7 +125,7 @@ class Bench:
             script = shutil.copy(os.path.join(os.path.dirname(os.path.abspath(__file__)), "bullmq.js"), folder)
             payload = server.file("job.json", JOB)
             done = subprocess.run(["node", script, str(server.port), str(jobs), payload], capture_output=True, text=True,
-                                  check=True, timeout=120)
+                                  check=True, timeout=120, preexec_fn=end_with_parent)
             self.note("BullMQ, Redis fsync always", 64, json.loads(done.stdout))
 
     def million(self):
@@ -151,7 +152,7 @@ class Bench:
 
     @staticmethod
     def drain(server, jobs):
-        """Finished jobs a second, while nearly all of them wait and while few do: the second tenth and the last but one."""
+        """Finished jobs a second, while nearly all of them wait and while few do: the second tenth, the last but one."""
         marks, start = [], time.monotonic()
         while not marks or marks[-1][1] < jobs:
             marks.append((time.monotonic() - start, server.call("GET", "/v2/parked/health")["jobs"]["completed"]))
@@ -201,7 +202,8 @@ def perf(bench, name):
     if not installed("perf"):
         sys.exit("perf is not installed")
     os.makedirs(bench.options.out, exist_ok=True)
-    Running.profile = os.path.join(os.path.abspath(bench.options.out), f"perf-{name.lstrip('/').replace(' ', '-')}.data")
+    file = f"perf-{name.lstrip('/').replace(' ', '-')}.data"
+    Running.profile = os.path.join(os.path.abspath(bench.options.out), file)
     if name == "bare":
         bench.bare([64])
     else:
@@ -229,10 +231,13 @@ def main():
     try:
         if options.perf:
             return perf(bench, options.perf)
+        others = OtherWork()
         medians = bench.all()
+        other_work = others.share()
     finally:
         shutil.rmtree(os.path.join(BUILD, "bench-data"), ignore_errors=True)
-    report.write(options, bench.rounds, medians, {"workers": options.workers, "job bytes": len(JOB)})
+    report.write(options, bench.rounds, medians, {"workers": options.workers, "job bytes": len(JOB)},
+                 other_work)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Folds what perf recorded: DATA.folded has a line for each stack and its samples, DATA.txt the functions by their share."""
+"""Folds what perf recorded: a .folded file with a line for each stack, and a .txt with the functions by their share."""
 
 import collections
 import subprocess

@@ -3,23 +3,13 @@
 import datetime
 import json
 import os
-import platform
 import sys
 
+from machine import DISTURBED, machine
 from servers import installed
 
 README = os.path.join(os.path.dirname(os.path.abspath(__file__)), "README.md")
 BEGIN, END = "<!-- table -->\n", "<!-- end of table -->\n"
-
-
-def machine():
-    model = "an unknown processor"
-    with open("/proc/cpuinfo", encoding="utf-8") as file:
-        for line in file:
-            if line.startswith("model name"):
-                model = line.partition(":")[2].strip()
-                break
-    return f"{os.cpu_count()} cores of {model}, Linux {platform.release().split('-')[0]}"
 
 
 def goals(m):
@@ -128,14 +118,17 @@ def chart(medians):
     return "\n".join(parts) + "\n</svg>\n"
 
 
-def write(options, rounds, medians, settings):
+def write(options, rounds, medians, settings, other_work):
     os.makedirs(options.out, exist_ok=True)
     command = "tests/bench/run.sh " + " ".join(word for word in sys.argv[1:] if word != "--write-readme")
     about = (f"{datetime.date.today().isoformat()}, {machine()}; `{command.strip()}`: medians of {options.rounds} "
-             f"interleaved rounds of {options.seconds:g} s; " + ", ".join(f"{k} {v}" for k, v in settings.items()) + ".\n\n")
+             f"interleaved rounds of {options.seconds:g} s; " + ", ".join(f"{k} {v}" for k, v in settings.items()) +
+             f". Other work took {other_work:.0%} of the processors.\n\n")
+    if other_work > DISTURBED:
+        about += "**Disturbed: something else ran on this machine. The numbers are worth nothing; measure again.**\n\n"
     text = about + table(medians)
     for name, content in (("bench.md", text), ("bench.svg", chart(medians)),
-                          ("bench.json", json.dumps({"about": about.strip(), "rounds": [
+                          ("bench.json", json.dumps({"about": about.strip(), "otherWork": other_work, "rounds": [
                               {"row": row, "connections": c, "rounds": each, "median": medians[(row, c)]}
                               for (row, c), each in rounds.items()]}, indent=1))):
         with open(os.path.join(options.out, name), "w", encoding="utf-8") as file:

@@ -35,7 +35,8 @@ def await_port(port, process):
     raise RuntimeError(f"{process.args[0]} does not listen")
 
 
-def _end_with_parent():
+def end_with_parent():
+    """Runs in the child: nothing outlives the bench, even if that is killed."""
     import ctypes
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
@@ -55,7 +56,7 @@ class Running:
     def start(self, *command, listens=True):
         with open(os.path.join(self.folder, "log"), "ab") as log:
             process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                       cwd=self.folder, preexec_fn=_end_with_parent)
+                                       cwd=self.folder, preexec_fn=end_with_parent)
         self.processes.append(process)
         if listens:
             await_port(self.port, process)
@@ -89,9 +90,10 @@ class Running:
         if self.profile and not self.recorder:  # until the server is stopped: idle time has no samples
             self.recorder = subprocess.Popen(["perf", "record", "-q", "-g", "-F", "999", "-o", self.profile, "-p",
                                               str(self.processes[0].pid)], stdin=subprocess.DEVNULL,
-                                             stdout=subprocess.DEVNULL, preexec_fn=_end_with_parent)
+                                             stdout=subprocess.DEVNULL, preexec_fn=end_with_parent)
         done = subprocess.run([os.path.join(PROGRAMS, "bench_load"), protocol, str(self.port), str(connections),
-                               str(seconds), str(count), path], capture_output=True, text=True, check=False)
+                               str(seconds), str(count), path], capture_output=True, text=True, check=False,
+                              preexec_fn=end_with_parent)
         if done.returncode != 0:
             raise RuntimeError(f"the load on {self.folder} failed: {done.stderr}\n{self.log()}")
         return json.loads(done.stdout)
