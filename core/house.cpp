@@ -26,7 +26,7 @@ PluginHost loadPlugins(const Config& config, Log& log) {
 
 }  // namespace
 
-House::House(Config config, Clock& clock, Log& log)
+House::House(Config config, Clock& clock, Log& log, const StorageWrap& around)
     : config_(std::move(config)),
       clock_(clock),
       log_(log),
@@ -34,8 +34,8 @@ House::House(Config config, Clock& clock, Log& log)
       dataDir_(config_.dataDir),
       secrets_(config_.secretKeyFile),
       plugins_(loadPlugins(config_, log_)),
-      storage_(plugins_.create<Storage>(config_.storage, clock_, logFor("storage." + config_.storage), dataDir_.path(),
-                                        config_.allowPrivateAddresses)),
+      storage_(around(plugins_.create<Storage>(config_.storage, clock_, logFor("storage." + config_.storage),
+                                               dataDir_.path(), config_.allowPrivateAddresses))),
       endpoints_(buildEndpoints()),
       keys_(storage_->records(), clock_, log_),
       wakeup_(endpoints_.served()),
@@ -92,6 +92,7 @@ void House::addRoutes() {
                            {secrets_, config_.allowPrivateAddresses},
                            node_,
                            [this](const EndpointId& endpoint) { return dispatcher_.counts(endpoint); },
+                           [this](const LeaseRef& lease) { running_.stop(lease); },
                            draining,
                            waiting_});
   addKeyRoutes(router_, keys_, clock_);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -27,11 +28,15 @@
 
 namespace jobq {
 
+/// What stands between the storage and everybody else: nothing, but for tests that make it fail.
+using StorageWrap = std::function<std::unique_ptr<Storage>(std::unique_ptr<Storage>)>;
+inline std::unique_ptr<Storage> unwrapped(std::unique_ptr<Storage> storage) { return storage; }
+
 /// One thread builds, starts and stops it. `clock` and `log` outlive it.
 class House {
  public:
   /// Opens the storage and builds the rooms; nothing runs yet. Throws ConfigError or StorageError.
-  House(Config config, Clock& clock, Log& log);
+  House(Config config, Clock& clock, Log& log, const StorageWrap& around = unwrapped);
   ~House();
 
   /// Recovers what a dead process left, then opens the door. Throws ConfigError when the address is taken.

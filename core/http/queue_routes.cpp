@@ -85,6 +85,30 @@ Reply statusSync(const QueueRooms& rooms, Call& call) {
   return job ? Reply{200, wholeJob(*job)} : noJob(call);
 }
 
+// decisions.md, "Jobs": at once, whatever the handler does about it; a job that has ended stays as it is.
+Reply cancel(const QueueRooms& rooms, Call& call) {
+  const JobKey key{call.endpoint->id, call.params.at("id")};
+  const CancelResult result = rooms.jobs.cancel(key);
+  if (std::holds_alternative<Absent>(result)) return noJob(call);
+  if (const auto* ended = std::get_if<WrongState>(&result)) return {200, briefJob(key.id, ended->state)};
+  const auto& cancelled = std::get<Cancelled>(result);
+  if (cancelled.wasRunning) rooms.stopRun(cancelled.lease);
+  return {200, briefJob(key.id, JobState::cancelled)};
+}
+
+Reply retry(const QueueRooms& rooms, Call& call) {
+  if (rooms.draining()) return unavailable(call.path, "the server is shutting down: try again in a moment");
+  const JobKey key{call.endpoint->id, call.params.at("id")};
+  const RequeueResult result = rooms.jobs.retry(key, *call.endpoint);
+  if (std::holds_alternative<Absent>(result)) return noJob(call);
+  if (const auto* wrong = std::get_if<WrongState>(&result)) {
+    return errorReply(call.path, 400,
+                      "job " + key.id + " is " + std::string(nameOf(wrong->state)) +
+                          ": only a FAILED or TIMED_OUT job can be retried");
+  }
+  return {200, briefJob(key.id, JobState::inQueue)};
+}
+
 Reply health(const QueueRooms& rooms, Call& call) {
   const EndpointCounts jobs = rooms.jobs.counts(call.endpoint->id);
   WorkerCounts workers = rooms.workers(call.endpoint->id);
@@ -126,6 +150,8 @@ void addQueueRoutes(Router& router, const QueueRooms& rooms) {
   add({"POST"}, "/runsync", kRunsyncLimit, true, runsync);
   add({"GET", "POST"}, "/status/{id}", kIgnored, false, status);
   add({"GET", "POST"}, "/status-sync/{id}", kIgnored, false, statusSync);
+  add({"POST"}, "/cancel/{id}", kIgnored, false, cancel);
+  add({"POST"}, "/retry/{id}", kIgnored, false, retry);
   add({"GET"}, "/health", kIgnored, false, health);
 }
 

@@ -21,6 +21,7 @@ struct QueueRooms {
   SubmissionRules rules;
   std::string node;
   std::function<WorkerCounts(const EndpointId&)> workers;
+  std::function<void(const LeaseRef&)> stopRun;  ///< fires the stop token of an attempt that runs here
   std::function<bool()> draining;
   Budget& waiting;  ///< places for calls that wait
 };

@@ -42,6 +42,18 @@ std::optional<Job> JobService::await(const JobKey& key, Millis wait, const GoneS
   return find(key);
 }
 
+CancelResult JobService::cancel(const JobKey& key) {
+  CancelResult result = storage_.jobs().cancel(key);
+  if (std::holds_alternative<Cancelled>(result)) watch_.announce(key.id);
+  return result;
+}
+
+RequeueResult JobService::retry(const JobKey& key, const Endpoint& endpoint) {
+  RequeueResult result = storage_.jobs().requeue(key, *endpoint.policy);
+  if (std::holds_alternative<Requeued>(result)) wakeup_.ring(endpoint.id, false);
+  return result;
+}
+
 EndpointCounts JobService::counts(const EndpointId& endpoint) { return storage_.jobs().counts(endpoint); }
 
 Fenced JobService::finish(const LeaseRef& lease, Outcome outcome) {

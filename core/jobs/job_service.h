@@ -29,6 +29,12 @@ class JobService {
   /// The job as it is when it ends or `wait` has passed; nothing when it is absent.
   std::optional<Job> await(const JobKey& key, Millis wait, const GoneSignal& gone);
 
+  /// The job's waiters are answered at once; whoever runs it has to be told by the caller (Cancelled::lease).
+  CancelResult cancel(const JobKey& key);
+
+  /// /retry: to the end of the line.
+  RequeueResult retry(const JobKey& key, const Endpoint& endpoint);
+
   EndpointCounts counts(const EndpointId& endpoint);
 
   /// Records how a run ended and wakes the job's waiters. Stale: somebody else has ended this attempt.
