@@ -130,8 +130,9 @@ bool Outbox::recordAttempt(std::string_view id, DeliveryAttempt attempt) {
     return step.db
                .query(
                    "INSERT INTO delivery_attempt (num, at, status, duration, reason, reply) "
-                   "SELECT num, ?2, ?3, ?4, ?5, ?6 FROM delivery WHERE id = ?1")
-               .bind(id, step.now, attempt.status, attempt.duration, attempt.reason, Bytes{attempt.reply})
+                   "SELECT num, ?2, ?3, ?4, ?5, ?6 FROM delivery WHERE id = ?1 AND ifnull(settled_at > ?7, 1)")
+               .bind(id, step.now, attempt.status, attempt.duration, attempt.reason, Bytes{attempt.reply},
+                     step.now - kDeliveryRecordLife)
                .change() == 1;
   });
 }
@@ -160,8 +161,11 @@ std::vector<Delivery> Outbox::list(std::string_view endpoint, std::string_view j
 
 bool Outbox::replay(std::string_view id) {
   return writer_.write([&](Step& step) {
-    return step.db.query("UPDATE delivery SET state = 0, due_at = ?2, settled_at = NULL WHERE id = ?1")
-               .bind(id, step.now)
+    return step.db
+               .query(
+                   "UPDATE delivery SET state = 0, due_at = ?2, settled_at = NULL "
+                   "WHERE id = ?1 AND ifnull(settled_at > ?3, 1)")
+               .bind(id, step.now, step.now - kDeliveryRecordLife)
                .change() == 1;
   });
 }

@@ -138,6 +138,8 @@ TEST_P(OutboxSuite, ASettledCallIsForgottenAfterADay) {
   (void)sweep();
   EXPECT_EQ(storage_->outbox().list("ep", "a", 9).size(), 1U);
   clock_.advance(Millis(1));
+  EXPECT_FALSE(outbox().recordAttempt("a.1", {})) << "whether it was swept or not";
+  EXPECT_FALSE(outbox().replay("a.1"));
   (void)sweep();
   EXPECT_TRUE(storage_->outbox().list("ep", "a", 9).empty());
 }

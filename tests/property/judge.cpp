@@ -1,0 +1,263 @@
+#include "judge.h"
+
+#include <set>
+#include <utility>
+
+#include "text.h"
+
+namespace jobq::model {
+namespace {
+
+constexpr std::size_t kAll = 1'000'000;
+
+// What is first found to differ, of all that can be asked without changing anything.
+std::string difference(Storage& real, const StorageModel& model, const std::set<EndpointId>& endpoints) {
+  std::string difference;
+  const auto same = [&](const std::string& what, const std::string& said, const std::string& right) {
+    if (difference.empty() && said != right) difference = what + " is\n  " + said + "\ninstead of\n  " + right;
+  };
+  for (const Entry& entry : model.entries()) {
+    const JobKey key{entry.job.endpoint, entry.job.id};
+    same(key.id, text(real.jobs().find(key)), text(model.find(key)));
+    same("the stream of " + key.id, text(real.chunks().read(key, 0, kAll)), text(model.read(key, 0, kAll)));
+    same("the log of " + key.id, text(real.chunks().readLog(key)), text(model.readLog(key)));
+  }
+  const PageWindow all{0, kAll};
+  for (const EndpointId& endpoint : endpoints) {
+    same("the list of " + endpoint, text(real.jobs().list({endpoint, {}}, all)), text(model.list({endpoint, {}}, all)));
+    same("the deliveries of " + endpoint, text(real.outbox().list(endpoint, "", kAll)),
+         text(model.list(endpoint, "", kAll)));
+    if (model.hasUnswept(endpoint)) continue;
+    same("the counters of " + endpoint, text(real.jobs().counts(endpoint)), text(model.counts(endpoint)));
+  }
+  return difference;
+}
+
+}  // namespace
+
+Judge::Judge(std::unique_ptr<Storage> real, StorageModel model) : real_(std::move(real)), worlds_{std::move(model)} {}
+Judge::~Judge() = default;
+
+void Judge::reopen(std::unique_ptr<Storage> real) {
+  real_ = std::move(real);
+  for (StorageModel& world : worlds_) world.processDied();
+  failed_ = false;
+}
+
+// The worlds of which `contradiction` says something are not the real one.
+void Judge::drop(const std::string& verb, const std::function<std::string(StorageModel&)>& contradiction) {
+  std::string all;
+  std::erase_if(worlds_, [&](StorageModel& world) {
+    const std::string said = contradiction(world);
+    if (!said.empty()) all += (all.empty() ? "" : "\nor, had the verb happened that failed before,\n") + said;
+    return !said.empty();
+  });
+  if (!worlds_.empty()) return;
+  worlds_.emplace_back();
+  if (disagreement_.empty()) disagreement_ = verb + " " + all;
+  throw Disagreement(disagreement_);
+}
+
+template <class Ask, class Expect>
+auto Judge::ask(const std::string& verb, Ask real, Expect expected) {
+  for (StorageModel& world : worlds_) world.now = real_->now();
+  std::optional<std::invoke_result_t<Ask&>> answer;
+  try {
+    answer = real();
+  } catch (const StorageError&) {
+    if (std::exchange(failed_, true)) throw;
+    std::vector<StorageModel> happened = worlds_;
+    for (StorageModel& world : happened) (void)expected(world);
+    worlds_.insert(worlds_.end(), happened.begin(), happened.end());
+    throw;
+  }
+  const std::string said = text(*answer);
+  drop(verb, [&](StorageModel& world) {
+    const std::string right = text(expected(world));
+    return said == right ? "" : "said\n  " + said + "\ninstead of\n  " + right;
+  });
+  return std::move(*answer);
+}
+
+InsertResult Judge::insert(JobSpec job, const QueuePolicy& policy, const std::optional<Idempotency>& promise) {
+  endpoints_.insert(job.endpoint);
+  return ask(
+      "insert of " + job.id, [&] { return real_->jobs().insert(job, policy, promise); },
+      [&](StorageModel& model) { return model.insert(job, policy, promise); });
+}
+
+std::optional<Job> Judge::find(const JobKey& key) {
+  return ask(
+      "find of " + key.id, [&] { return real_->jobs().find(key); },
+      [&](StorageModel& model) { return model.find(key); });
+}
+
+std::vector<Job> Judge::findFinished(std::span<const JobKey> keys) { return real_->jobs().findFinished(keys); }
+
+CancelResult Judge::cancel(const JobKey& key) {
+  return ask(
+      "cancel of " + key.id, [&] { return real_->jobs().cancel(key); },
+      [&](StorageModel& model) { return model.cancel(key); });
+}
+
+RequeueResult Judge::requeue(const JobKey& key, const QueuePolicy& policy) {
+  return ask(
+      "requeue of " + key.id, [&] { return real_->jobs().requeue(key, policy); },
+      [&](StorageModel& model) { return model.requeue(key, policy); });
+}
+
+std::size_t Judge::purgeQueued(std::string_view endpoint) {
+  return ask(
+      "purge", [&] { return real_->jobs().purgeQueued(endpoint); },
+      [&](StorageModel& model) { return model.purgeQueued(endpoint); });
+}
+
+std::optional<Instant> Judge::setTtl(const JobKey& key, Millis ttl) {
+  return ask(
+      "ttl of " + key.id, [&] { return real_->jobs().setTtl(key, ttl); },
+      [&](StorageModel& model) { return model.setTtl(key, ttl); });
+}
+
+JobPage Judge::list(const JobFilter& filter, const PageWindow& window) {
+  return ask(
+      "list", [&] { return real_->jobs().list(filter, window); },
+      [&](StorageModel& model) { return model.list(filter, window); });
+}
+
+// Jobs that have expired but were not swept may be counted still.
+EndpointCounts Judge::counts(std::string_view endpoint) {
+  const EndpointCounts said = real_->jobs().counts(endpoint);
+  drop("counts of " + std::string(endpoint), [&](StorageModel& world) -> std::string {
+    world.now = real_->now();
+    EndpointCounts right = world.counts(endpoint);
+    if (world.hasUnswept(endpoint)) {
+      right.inQueue = said.inQueue;
+      right.inQueueLow = said.inQueueLow;
+      right.inProgress = said.inProgress;
+    }
+    return text(said) == text(right) ? "" : "said\n  " + text(said) + "\ninstead of\n  " + text(right);
+  });
+  return said;
+}
+
+// How many were removed is the caller's to add up, batch by batch; expired ones may be among them.
+std::size_t Judge::remove(std::string_view endpoint, std::size_t batch) {
+  const std::size_t removed = ask(
+      "remove", [&] { return real_->jobs().remove(endpoint, batch) < batch; },
+      [&](StorageModel& model) {
+        model.remove(endpoint);
+        return true;
+      });
+  return removed;
+}
+
+std::vector<ClaimedJob> Judge::claim(std::span<const ClaimWant> wants, const Holder& holder) {
+  return ask(
+      "claim", [&] { return real_->leases().claim(wants, holder); },
+      [&](StorageModel& model) { return model.claim(wants, holder); });
+}
+
+std::vector<LeaseState> Judge::renew(std::span<const LeaseRef> leases, Millis lease) {
+  return ask(
+      "renew", [&] { return real_->leases().renew(leases, lease); },
+      [&](StorageModel& model) { return model.renew(leases, lease); });
+}
+
+Fenced Judge::finish(const LeaseRef& lease, Outcome outcome) {
+  const std::string verb = "finish of " + lease.job + " by attempt " + std::to_string(lease.attempt);
+  return ask(
+      verb, [&] { return real_->leases().finish(lease, outcome); },
+      [&](StorageModel& model) { return model.finish(lease, outcome); });
+}
+
+Fenced Judge::progress(const LeaseRef& lease, std::string json) {
+  return ask(
+      "progress of " + lease.job, [&] { return real_->leases().progress(lease, json); },
+      [&](StorageModel& model) { return model.progress(lease, json); });
+}
+
+std::size_t Judge::release(std::span<const LeaseRef> leases) {
+  return ask(
+      "release", [&] { return real_->leases().release(leases); },
+      [&](StorageModel& model) { return model.release(leases); });
+}
+
+Swept Judge::sweep(std::size_t max) {
+  return ask(
+      "sweep", [&] { return real_->leases().sweep(max); }, [&](StorageModel& model) { return model.sweep(); });
+}
+
+Fenced Judge::append(const LeaseRef& lease, std::vector<Chunk> chunks) {
+  return ask(
+      "append to " + lease.job, [&] { return real_->chunks().append(lease, chunks); },
+      [&](StorageModel& model) { return model.append(lease, chunks); });
+}
+
+std::optional<ChunkPage> Judge::take(const JobKey& key, std::size_t maxBytes) {
+  return ask(
+      "take from " + key.id, [&] { return real_->chunks().take(key, maxBytes); },
+      [&](StorageModel& model) { return model.take(key, maxBytes); });
+}
+
+std::optional<ChunkPage> Judge::read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) {
+  return ask(
+      "read of " + key.id, [&] { return real_->chunks().read(key, offset, maxBytes); },
+      [&](StorageModel& model) { return model.read(key, offset, maxBytes); });
+}
+
+Fenced Judge::appendLog(const LeaseRef& lease, std::vector<LogLine> lines) {
+  return ask(
+      "log of " + lease.job, [&] { return real_->chunks().appendLog(lease, lines); },
+      [&](StorageModel& model) { return model.appendLog(lease, lines); });
+}
+
+std::optional<std::vector<LogLine>> Judge::readLog(const JobKey& key) {
+  return ask(
+      "log of " + key.id, [&] { return real_->chunks().readLog(key); },
+      [&](StorageModel& model) { return model.readLog(key); });
+}
+
+std::vector<Delivery> Judge::claimDue(std::size_t max, Millis lease) {
+  return ask(
+      "claimDue", [&] { return real_->outbox().claimDue(max, lease); },
+      [&](StorageModel& model) { return model.claimDue(max, lease); });
+}
+
+bool Judge::settle(std::string_view id, DeliveryState state) {
+  return ask(
+      "settle of " + std::string(id), [&] { return real_->outbox().settle(id, state); },
+      [&](StorageModel& model) { return model.settle(id, state); });
+}
+
+bool Judge::reschedule(std::string_view id, Millis delay) {
+  return ask(
+      "reschedule of " + std::string(id), [&] { return real_->outbox().reschedule(id, delay); },
+      [&](StorageModel& model) { return model.reschedule(id, delay); });
+}
+
+bool Judge::recordAttempt(std::string_view id, DeliveryAttempt attempt) {
+  return ask(
+      "attempt of " + std::string(id), [&] { return real_->outbox().recordAttempt(id, attempt); },
+      [&](StorageModel& model) { return model.recordAttempt(id, attempt); });
+}
+
+std::vector<Delivery> Judge::list(std::string_view endpoint, std::string_view job, std::size_t limit) {
+  return ask(
+      "deliveries of " + std::string(endpoint), [&] { return real_->outbox().list(endpoint, job, limit); },
+      [&](StorageModel& model) { return model.list(endpoint, job, limit); });
+}
+
+bool Judge::replay(std::string_view id) {
+  return ask(
+      "replay of " + std::string(id), [&] { return real_->outbox().replay(id); },
+      [&](StorageModel& model) { return model.replay(id); });
+}
+
+void Judge::inspect() {
+  drop("everything", [this](StorageModel& world) {
+    world.now = real_->now();
+    return difference(*real_, world, endpoints_);
+  });
+}
+
+}  // namespace jobq::model

@@ -1,0 +1,92 @@
+// A storage that asks two others: the real one, and the model. Every verb is put to both, and where their answers
+// differ, a Disagreement says so. Whoever uses the storage, a test or the core, does not notice.
+//
+// A verb that throws StorageError leaves a doubt: whether it happened may show when the storage is opened again, and
+// both are right. So there are several worlds from then on; those that an answer contradicts are dropped, and when none
+// is left, the storage is wrong. (The first failure counts only: a storage that fails goes on to fail until it is
+// opened again, or else it had done nothing.)
+#pragma once
+
+#include <set>
+#include <stdexcept>
+
+#include "storage_model.h"
+
+namespace jobq::model {
+
+class Disagreement : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+/// One thread at a time. Records and the workers' beats pass through: they are no job's.
+class Judge final : public Storage, JobStore, LeaseStore, ChunkStore, OutboxStore {
+ public:
+  /// The model goes on from what it is; `real` may change with reopen().
+  explicit Judge(std::unique_ptr<Storage> real, StorageModel model = {});
+  ~Judge() override;
+
+  /// The process that had the storage open is gone, and this one took its place.
+  void reopen(std::unique_ptr<Storage> real);
+
+  /// Compares everything that can be asked; throws Disagreement.
+  void inspect();
+
+  /// What was found first; empty so far. Kept, because the core may catch what a verb throws.
+  const std::string& disagreement() const { return disagreement_; }
+  const StorageModel& model() const { return worlds_.front(); }
+  Storage& real() { return *real_; }
+
+  JobStore& jobs() override { return *this; }
+  LeaseStore& leases() override { return *this; }
+  ChunkStore& chunks() override { return *this; }
+  OutboxStore& outbox() override { return *this; }
+  WorkerStore& workers() override { return real_->workers(); }
+  RecordStore& records() override { return real_->records(); }
+  Instant now() override { return real_->now(); }
+  void check() override { real_->check(); }
+
+ private:
+  InsertResult insert(JobSpec job, const QueuePolicy& policy, const std::optional<Idempotency>& promise) override;
+  std::optional<Job> find(const JobKey& key) override;
+  std::vector<Job> findFinished(std::span<const JobKey> keys) override;
+  CancelResult cancel(const JobKey& key) override;
+  RequeueResult requeue(const JobKey& key, const QueuePolicy& policy) override;
+  std::size_t purgeQueued(std::string_view endpoint) override;
+  std::optional<Instant> setTtl(const JobKey& key, Millis ttl) override;
+  JobPage list(const JobFilter& filter, const PageWindow& window) override;
+  EndpointCounts counts(std::string_view endpoint) override;
+  std::size_t remove(std::string_view endpoint, std::size_t batch) override;
+
+  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder) override;
+  std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) override;
+  Fenced finish(const LeaseRef& lease, Outcome outcome) override;
+  Fenced progress(const LeaseRef& lease, std::string json) override;
+  std::size_t release(std::span<const LeaseRef> leases) override;
+  Swept sweep(std::size_t max) override;
+
+  Fenced append(const LeaseRef& lease, std::vector<Chunk> chunks) override;
+  std::optional<ChunkPage> take(const JobKey& key, std::size_t maxBytes) override;
+  std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) override;
+  Fenced appendLog(const LeaseRef& lease, std::vector<LogLine> lines) override;
+  std::optional<std::vector<LogLine>> readLog(const JobKey& key) override;
+
+  std::vector<Delivery> claimDue(std::size_t max, Millis lease) override;
+  bool settle(std::string_view id, DeliveryState state) override;
+  bool reschedule(std::string_view id, Millis delay) override;
+  bool recordAttempt(std::string_view id, DeliveryAttempt attempt) override;
+  std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) override;
+  bool replay(std::string_view id) override;
+
+  template <class Ask, class Expect>
+  auto ask(const std::string& verb, Ask real, Expect expected);
+  void drop(const std::string& verb, const std::function<std::string(StorageModel&)>& contradiction);
+
+  std::unique_ptr<Storage> real_;
+  std::vector<StorageModel> worlds_;  // never empty
+  std::set<EndpointId> endpoints_;
+  bool failed_ = false;  // since the storage was opened
+  std::string disagreement_;
+};
+
+}  // namespace jobq::model

@@ -1,0 +1,188 @@
+#include "random_verbs.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <random>
+
+namespace jobq::model {
+namespace {
+
+struct Kind {
+  Verb verb;
+  const char* name;
+  int weight;
+};
+constexpr std::array kKinds{
+    Kind{Verb::insert, "insert", 24},
+    Kind{Verb::claim, "claim", 12},
+    Kind{Verb::claimTimed, "claimTimed", 6},
+    Kind{Verb::finish, "finish", 16},
+    Kind{Verb::fail, "fail", 8},
+    Kind{Verb::progress, "progress", 3},
+    Kind{Verb::append, "append", 5},
+    Kind{Verb::log, "log", 3},
+    Kind{Verb::release, "release", 4},
+    Kind{Verb::renew, "renew", 4},
+    Kind{Verb::cancel, "cancel", 5},
+    Kind{Verb::requeue, "requeue", 8},
+    Kind{Verb::find, "find", 3},
+    Kind{Verb::counts, "counts", 2},
+    Kind{Verb::list, "list", 2},
+    Kind{Verb::take, "take", 4},
+    Kind{Verb::read, "read", 2},
+    Kind{Verb::setTtl, "setTtl", 3},
+    Kind{Verb::settle, "settle", 4},
+    Kind{Verb::reschedule, "reschedule", 2},
+    Kind{Verb::recordAttempt, "attempt", 2},
+    Kind{Verb::replay, "replay", 2},
+    Kind{Verb::deliveries, "deliveries", 1},
+    Kind{Verb::advance, "advance", 8},
+    Kind{Verb::purge, "purge", 1},
+    Kind{Verb::sweep, "sweep", 8},
+    Kind{Verb::claimDue, "claimDue", 4},
+};
+static_assert(kKinds.size() == kVerbs);
+
+// Mostly moments, now and then long enough for leases, retention or a ttl to end.
+constexpr std::array kJumps{1, 40, 700, 4'000, 11'000, 61'000, 700'000, 2'000'000, 90'000'000};
+
+const LeaseRef kNobodys{"nobody", 1};
+
+}  // namespace
+
+std::string text(const Operation& operation) {
+  return std::string(kKinds[static_cast<std::size_t>(operation.verb)].name) + " " + std::to_string(operation.a) + " " +
+         std::to_string(operation.b);
+}
+
+std::vector<Operation> randomOperations(std::uint64_t seed, std::size_t count, int verbs) {
+  std::mt19937_64 random(seed);
+  std::vector<Verb> bag;
+  for (const Kind& kind : kKinds) {
+    if (static_cast<int>(kind.verb) < verbs) bag.insert(bag.end(), static_cast<std::size_t>(kind.weight), kind.verb);
+  }
+  std::vector<Operation> operations;
+  const auto number = [&random] { return static_cast<std::uint32_t>(random() >> 40); };
+  for (std::size_t i = 0; i < count; ++i) {
+    const Verb verb = bag[random() % bag.size()];
+    const std::uint32_t a = number();
+    operations.push_back({verb, a, number()});
+  }
+  return operations;
+}
+
+std::int64_t Turns::rank(const JobSpec&, Instant, const GroupState& state) const {
+  return std::max(state.lastRank.value_or(-1) + 1, state.lowestWaiting.value_or(0));
+}
+
+JobSpec Player::spec(std::uint32_t number, std::uint32_t kind) {
+  JobSpec job;
+  job.id = name_ + "-" + std::to_string(jobs_.size());
+  job.endpoint = endpoint(number);
+  job.apiKeyId = kind % 3 == 0 ? "" : "key" + std::to_string(kind % 3);
+  const std::size_t filler = kind % 17 == 0 ? 20'000 : kind % 401 == 0 ? 1'100'000 : kind % 90;
+  job.input = "{\"n\":" + std::to_string(number) + ",\"x\":\"" + std::string(filler, 'x') + "\"}";
+  if (kind % 4 == 0) job.webhook = "http://example.com/" + std::to_string(number);
+  if (kind % 5 == 0) job.s3Config = "sealed" + std::to_string(number);
+  job.policy.lowPriority = kind % 6 == 0;
+  job.policy.executionTimeout = Millis(kind % 2 == 0 ? 600'000 : 5'000);
+  job.policy.ttl = Millis(kind % 7 == 0 ? 10'000 : 86'400'000);
+  job.retention = Millis(kind % 3 == 0 ? 60'000 : 1'800'000);
+  job.maxAttempts = 1 + kind % 3;
+  return job;
+}
+
+void Player::claim(Storage& storage, const Operation& operation, const Holder& holder) {
+  std::vector<ClaimWant> wants;
+  for (std::uint32_t i = 0; i < 1 + operation.b % 2; ++i) {
+    ClaimWant want{endpoint(operation.a + i), {}};
+    for (std::uint32_t k = 0; k <= operation.a % 3; ++k) want.workers.push_back("w" + std::to_string(k));
+    wants.push_back(std::move(want));
+  }
+  for (const ClaimedJob& job : storage.leases().claim(wants, holder)) leases_.push_back(job.lease);
+}
+
+void Player::playOnLease(Storage& storage, const Operation& operation) {
+  // Mostly a late one, which is mostly held.
+  const std::size_t back = operation.b % 4 == 0 ? operation.a % (leases_.size() + 1) : operation.a % 4;
+  const LeaseRef lease = back < leases_.size() ? leases_[leases_.size() - 1 - back] : kNobodys;
+  const std::string number = std::to_string(operation.b);
+  switch (operation.verb) {
+    case Verb::finish: (void)storage.leases().finish(lease, Completed{"{\"out\":" + number + "}"}); break;
+    case Verb::fail:
+      (void)storage.leases().finish(lease, Failed{"no " + number, operation.b % 2 == 0 ? number : ""});
+      break;
+    case Verb::progress: (void)storage.leases().progress(lease, number); break;
+    case Verb::append:
+      (void)storage.chunks().append(lease, std::vector(1 + operation.b % 3, Chunk{number, "{}", operation.b % 2 == 0}));
+      break;
+    case Verb::log: (void)storage.chunks().appendLog(lease, {{{}, LogLevel::information, "line " + number}}); break;
+    case Verb::release: storage.leases().release(std::vector{lease, kNobodys}); break;
+    default: (void)storage.leases().renew(std::vector{lease, kNobodys}, Millis(10'000)); break;
+  }
+}
+
+void Player::playOnJob(Storage& storage, const Operation& operation) {
+  const JobKey key = jobs_.empty() || operation.b % 50 == 0 ? JobKey{endpoint(0), "nobody"}
+                                                            : jobs_[jobs_.size() - 1 - operation.a % jobs_.size()];
+  switch (operation.verb) {
+    case Verb::cancel: (void)storage.jobs().cancel(key); break;
+    case Verb::requeue: (void)storage.jobs().requeue(key, policy_); break;
+    case Verb::find: (void)storage.jobs().find(key); break;
+    case Verb::take: (void)storage.chunks().take(key, 1 + operation.b % 12); break;
+    case Verb::read: (void)storage.chunks().read(key, operation.b % 4, 1 + operation.b % 12); break;
+    default: storage.jobs().setTtl(key, Millis(operation.b % 3'000'000)); break;
+  }
+}
+
+void Player::playOnDelivery(Storage& storage, const Operation& operation) {
+  const std::size_t back = leases_.empty() ? 0 : operation.a % leases_.size();
+  const LeaseRef of = leases_.empty() ? kNobodys : leases_[leases_.size() - 1 - back];
+  const std::string id = of.job + "." + std::to_string(of.attempt);
+  switch (operation.verb) {
+    case Verb::settle:
+      storage.outbox().settle(id, operation.b % 2 == 0 ? DeliveryState::delivered : DeliveryState::abandoned);
+      break;
+    case Verb::reschedule: storage.outbox().reschedule(id, Millis(operation.b % 20'000)); break;
+    case Verb::recordAttempt: storage.outbox().recordAttempt(id, {{}, 500, Millis(7), "refused", "sorry"}); break;
+    default: storage.outbox().replay(id); break;
+  }
+}
+
+void Player::play(Storage& storage, const Operation& operation) {
+  const Verb verb = operation.verb;
+  if (verb == Verb::advance) {
+    clock_.advance(Millis(kJumps[operation.a % kJumps.size()]));
+  } else if (verb == Verb::insert) {
+    JobSpec job = spec(operation.a, operation.b);
+    std::optional<Idempotency> once;
+    if (operation.b % 11 == 0) once = Idempotency{"once" + std::to_string(operation.a % 3), "body"};
+    jobs_.push_back({job.endpoint, job.id});
+    (void)storage.jobs().insert(std::move(job), policy_, once);
+  } else if (verb == Verb::claim) {
+    claim(storage, operation, Holder{"node"});
+  } else if (verb == Verb::claimTimed) {
+    claim(storage, operation, Holder{"node", Holder::Kind::timed, Millis(10'000)});
+  } else if (verb >= Verb::finish && verb <= Verb::renew) {
+    playOnLease(storage, operation);
+  } else if (verb == Verb::counts) {
+    (void)storage.jobs().counts(endpoint(operation.a));
+  } else if (verb == Verb::list) {
+    (void)storage.jobs().list({endpoint(operation.a), {}}, {operation.b % 5, 1 + operation.b % 20});
+  } else if (verb >= Verb::settle && verb <= Verb::replay) {
+    playOnDelivery(storage, operation);
+  } else if (verb == Verb::deliveries) {
+    (void)storage.outbox().list(endpoint(operation.a), "", 1'000);
+  } else if (verb == Verb::purge) {
+    storage.jobs().purgeQueued(endpoint(operation.a));
+  } else if (verb == Verb::sweep) {
+    (void)storage.leases().sweep(1'000'000);
+  } else if (verb == Verb::claimDue) {
+    (void)storage.outbox().claimDue(1'000, Millis(15'000));
+  } else {
+    playOnJob(storage, operation);
+  }
+}
+
+}  // namespace jobq::model

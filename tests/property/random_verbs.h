@@ -1,0 +1,89 @@
+// Random work for a storage: a sequence of verbs whose arguments are numbers, so that it can be printed, repeated from
+// its seed, and shortened without losing its meaning: whatever remains names jobs and leases that exist.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "jobq/storage.h"
+#include "testkit/manual_clock.h"
+
+namespace jobq::model {
+
+enum class Verb : std::uint8_t {
+  insert,
+  claim,
+  claimTimed,
+  finish,
+  fail,
+  progress,
+  append,
+  log,
+  release,
+  renew,
+  cancel,
+  requeue,
+  find,
+  counts,
+  list,
+  take,
+  read,
+  setTtl,
+  settle,
+  reschedule,
+  recordAttempt,
+  replay,
+  deliveries,
+  advance,
+  purge,
+  // These concern all endpoints.
+  sweep,
+  claimDue,
+};
+inline constexpr int kVerbsOfOneEndpoint = static_cast<int>(Verb::sweep);
+inline constexpr int kVerbs = static_cast<int>(Verb::claimDue) + 1;
+
+struct Operation {
+  Verb verb{};
+  std::uint32_t a = 0;
+  std::uint32_t b = 0;
+};
+
+std::string text(const Operation& operation);
+
+/// The same for the same seed, on every machine. `verbs`: kVerbs, or kVerbsOfOneEndpoint.
+std::vector<Operation> randomOperations(std::uint64_t seed, std::size_t count, int verbs = kVerbs);
+
+/// Each group of jobs gets its turn: the policy that asks most of a storage.
+class Turns final : public QueuePolicy {
+ public:
+  std::string group(const JobSpec& job) const override { return job.apiKeyId; }
+  std::int64_t rank(const JobSpec&, Instant, const GroupState& state) const override;
+};
+
+/// Plays operations on a storage. What it knows of jobs and leases outlives a reopening.
+class Player {
+ public:
+  /// `name` begins the ids of its jobs and the names of its endpoints.
+  Player(std::string name, testkit::ManualClock& clock) : name_(std::move(name)), clock_(clock) {}
+
+  /// Throws what the storage throws.
+  void play(Storage& storage, const Operation& operation);
+
+ private:
+  JobSpec spec(std::uint32_t number, std::uint32_t kind);
+  void playOnLease(Storage& storage, const Operation& operation);
+  void playOnJob(Storage& storage, const Operation& operation);
+  void playOnDelivery(Storage& storage, const Operation& operation);
+  void claim(Storage& storage, const Operation& operation, const Holder& holder);
+  EndpointId endpoint(std::uint32_t number) const { return name_ + "-ep" + std::to_string(number % 2); }
+
+  const std::string name_;
+  testkit::ManualClock& clock_;
+  const Turns policy_;
+  std::vector<JobKey> jobs_;
+  std::vector<LeaseRef> leases_;  // stale ones stay: they are the most interesting
+};
+
+}  // namespace jobq::model

@@ -1,0 +1,121 @@
+// The simplest correct storage: one list of jobs, looked through from end to end by every verb, on one thread. It says
+// what storage.h says and nothing else, so it is the judge of the real ones; and it can be copied, so that a question
+// whose answer was lost in a crash has two right answers: the model before it, and the model after it.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "jobq/storage.h"
+#include "jobq/transitions.h"
+
+namespace jobq::model {
+
+/// The text of an error that the store words itself: any but an empty one is right.
+inline constexpr char kAnyError[] = "*";
+
+struct Entry {
+  JobSpec spec;
+  Job job;  // as find() answers it
+  std::int64_t rank = 0;
+  std::uint64_t arrival = 0;
+  bool expiryFixed = false;
+  Instant deadline{};
+  std::optional<Instant> leaseEnd;  // of a timed lease
+  bool ownerDied = false;           // a process lease whose process is gone
+  std::vector<Chunk> chunks;
+  std::size_t taken = 0;
+  std::vector<LogLine> log;
+};
+
+struct Owed {
+  Delivery delivery;
+  Instant settledAt{};
+};
+
+struct Promise {
+  Idempotency words;
+  JobId job;
+  Instant endsAt{};
+};
+
+/// Each verb is the one of its face. One thread.
+class StorageModel {
+ public:
+  Instant now{};  ///< set by the caller before each verb
+
+  InsertResult insert(JobSpec spec, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency);
+  std::optional<Job> find(const JobKey& key) const;
+  std::vector<Job> findFinished(std::span<const JobKey> keys) const;
+  CancelResult cancel(const JobKey& key);
+  RequeueResult requeue(const JobKey& key, const QueuePolicy& policy);
+  std::size_t purgeQueued(std::string_view endpoint);
+  std::optional<Instant> setTtl(const JobKey& key, Millis ttl);
+  JobPage list(const JobFilter& filter, const PageWindow& window) const;
+  EndpointCounts counts(std::string_view endpoint) const;
+  /// All of them, whatever the batch.
+  std::size_t remove(std::string_view endpoint);
+
+  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder);
+  std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease);
+  Fenced finish(const LeaseRef& lease, const Outcome& outcome);
+  Fenced progress(const LeaseRef& lease, const std::string& json);
+  std::size_t release(std::span<const LeaseRef> leases);
+  /// Unbounded.
+  Swept sweep();
+
+  Fenced append(const LeaseRef& lease, const std::vector<Chunk>& chunks);
+  std::optional<ChunkPage> take(const JobKey& key, std::size_t maxBytes);
+  std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) const;
+  Fenced appendLog(const LeaseRef& lease, std::vector<LogLine> lines);
+  std::optional<std::vector<LogLine>> readLog(const JobKey& key) const;
+
+  std::vector<Delivery> claimDue(std::size_t max, Millis lease);
+  bool settle(std::string_view id, DeliveryState state);
+  bool reschedule(std::string_view id, Millis delay);
+  bool recordAttempt(std::string_view id, DeliveryAttempt attempt);
+  std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) const;
+  bool replay(std::string_view id);
+
+  /// The process that had the storage open is gone without a goodbye.
+  void processDied();
+
+  /// What has not been swept yet, expired jobs among them.
+  const std::vector<Entry>& entries() const { return entries_; }
+  /// An expired job that still waits for its sweep: the counters may or may not know.
+  bool hasUnswept(std::string_view endpoint) const;
+
+ private:
+  struct Counters {
+    std::uint64_t completed = 0;
+    std::uint64_t failed = 0;
+    std::uint64_t retried = 0;
+  };
+
+  const Entry* at(std::string_view id) const;
+  Entry* at(std::string_view id);
+  const Entry* at(const JobKey& key) const;
+  Entry* at(const JobKey& key);
+  Entry* held(const LeaseRef& lease);
+  std::int64_t rankOf(const JobSpec& spec, const QueuePolicy& policy);
+  Entry* first(const EndpointId& endpoint);
+  ClaimedJob take(Entry& entry, const WorkerId& worker, const Holder& holder);
+  void end(Entry& entry, Trigger trigger, std::string error, std::string output);
+  void sendBack(Entry& entry, Trigger trigger);
+  void lose(Entry& entry, Swept& swept);
+  void removeIf(const std::function<bool(const Entry&)>& goes);
+  Owed* owed(std::string_view id);
+
+  std::vector<Entry> entries_;  // in the order of their submission
+  std::vector<Owed> outbox_;    // oldest first
+  std::map<std::pair<EndpointId, std::string>, std::int64_t> lastRanks_;
+  std::map<std::tuple<EndpointId, std::string, std::string>, Promise> promises_;
+  std::map<EndpointId, Counters, std::less<>> counters_;
+  std::uint64_t arrivals_ = 0;
+};
+
+}  // namespace jobq::model

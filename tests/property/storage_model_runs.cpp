@@ -1,0 +1,263 @@
+// The model's leases, chunks and outbox.
+#include <algorithm>
+#include <set>
+
+#include "storage_model.h"
+
+namespace jobq::model {
+
+ClaimedJob StorageModel::take(Entry& entry, const WorkerId& worker, const Holder& holder) {
+  Job& job = entry.job;
+  job.state = next(job.state, Trigger::claim).value();
+  ++job.attempt;
+  job.startedAt = now;
+  job.workerId = worker;
+  entry.deadline = now + entry.spec.policy.executionTimeout;
+  if (holder.kind == Holder::Kind::timed) entry.leaseEnd = now + holder.lease;
+  ClaimedJob claimed;
+  claimed.lease = {job.id, job.attempt};
+  claimed.endpoint = job.endpoint;
+  claimed.worker = worker;
+  claimed.input = entry.spec.input;
+  claimed.webhook = entry.spec.webhook;
+  claimed.s3Config = entry.spec.s3Config;
+  claimed.policy = entry.spec.policy;
+  claimed.submittedAt = job.submittedAt;
+  claimed.startedAt = now;
+  claimed.deadline = std::min(entry.deadline, job.expiresAt);
+  return claimed;
+}
+
+std::vector<ClaimedJob> StorageModel::claim(std::span<const ClaimWant> wants, const Holder& holder) {
+  std::vector<ClaimedJob> claimed;
+  for (const ClaimWant& want : wants) {
+    for (const WorkerId& worker : want.workers) {
+      Entry* entry = first(want.endpoint);
+      if (entry == nullptr) break;
+      claimed.push_back(take(*entry, worker, holder));
+    }
+  }
+  return claimed;
+}
+
+std::vector<LeaseState> StorageModel::renew(std::span<const LeaseRef> leases, Millis lease) {
+  std::vector<LeaseState> states;
+  for (const LeaseRef& ref : leases) {
+    Entry* entry = at(ref.job);
+    if (entry == nullptr || entry->job.attempt != ref.attempt || entry->ownerDied) {
+      states.push_back(LeaseState::lost);
+    } else if (entry->job.state == JobState::inProgress) {
+      if (entry->leaseEnd) entry->leaseEnd = now + lease;
+      states.push_back(LeaseState::held);
+    } else {
+      states.push_back(entry->job.state == JobState::cancelled ? LeaseState::cancelled : LeaseState::lost);
+    }
+  }
+  return states;
+}
+
+Fenced StorageModel::finish(const LeaseRef& lease, const Outcome& outcome) {
+  Entry* entry = held(lease);
+  if (entry == nullptr) return Fenced::stale;
+  if (const auto* completed = std::get_if<Completed>(&outcome)) {
+    end(*entry, Trigger::complete, "", completed->output);
+  } else {
+    end(*entry, Trigger::fail, std::get<Failed>(outcome).error, std::get<Failed>(outcome).output);
+  }
+  return Fenced::accepted;
+}
+
+Fenced StorageModel::progress(const LeaseRef& lease, const std::string& json) {
+  Entry* entry = held(lease);
+  if (entry == nullptr) return Fenced::stale;
+  entry->job.progress = json;
+  return Fenced::accepted;
+}
+
+void StorageModel::sendBack(Entry& entry, Trigger trigger) {
+  entry.job.state = next(entry.job.state, trigger).value();
+  ++entry.job.attempt;
+  entry.job.progress.clear();
+  entry.leaseEnd.reset();
+  entry.ownerDied = false;
+  entry.chunks.clear();
+  entry.taken = 0;
+}
+
+std::size_t StorageModel::release(std::span<const LeaseRef> leases) {
+  std::size_t released = 0;
+  for (const LeaseRef& ref : leases) {
+    Entry* entry = held(ref);
+    if (entry == nullptr) continue;
+    sendBack(*entry, Trigger::release);
+    ++released;
+  }
+  return released;
+}
+
+void StorageModel::lose(Entry& entry, Swept& swept) {
+  Job& job = entry.job;
+  swept.stopped.push_back({job.id, job.attempt});
+  ++job.losses;
+  ++job.retries;
+  ++counters_[job.endpoint].retried;
+  if (job.losses < entry.spec.maxAttempts) {
+    sendBack(entry, Trigger::lose);
+    swept.requeuedAt.push_back(job.endpoint);
+  } else {
+    swept.finished.push_back({job.endpoint, job.id});
+    end(entry, Trigger::loseLast, kAnyError, "");
+  }
+}
+
+Swept StorageModel::sweep() {
+  Swept swept;
+  for (const Entry& entry : entries_) {
+    if (entry.job.expiresAt > now) continue;
+    ++swept.removed;
+    if (entry.job.state == JobState::inProgress) swept.stopped.push_back({entry.job.id, entry.job.attempt});
+  }
+  removeIf([this](const Entry& entry) { return entry.job.expiresAt <= now; });
+  for (Entry& entry : entries_) {
+    if (entry.job.state != JobState::inProgress) continue;
+    if (entry.deadline <= now) {
+      swept.stopped.push_back({entry.job.id, entry.job.attempt});
+      swept.finished.push_back({entry.job.endpoint, entry.job.id});
+      end(entry, Trigger::timeOut, kAnyError, "");
+    } else if (entry.ownerDied || (entry.leaseEnd && *entry.leaseEnd <= now)) {
+      lose(entry, swept);
+    }
+  }
+  std::erase_if(promises_, [this](const auto& promise) { return promise.second.endsAt <= now; });
+  std::erase_if(outbox_, [this](const Owed& owed) {
+    return owed.delivery.state != DeliveryState::owed && owed.settledAt + kDeliveryRecordLife <= now;
+  });
+  const std::set<EndpointId> once(swept.requeuedAt.begin(), swept.requeuedAt.end());
+  swept.requeuedAt.assign(once.begin(), once.end());
+  return swept;
+}
+
+void StorageModel::processDied() {
+  for (Entry& entry : entries_) {
+    if (entry.job.state == JobState::inProgress && !entry.leaseEnd) entry.ownerDied = true;
+  }
+}
+
+Fenced StorageModel::append(const LeaseRef& lease, const std::vector<Chunk>& chunks) {
+  Entry* entry = held(lease);
+  if (entry == nullptr) return Fenced::stale;
+  entry->chunks.insert(entry->chunks.end(), chunks.begin(), chunks.end());
+  return Fenced::accepted;
+}
+
+std::optional<ChunkPage> StorageModel::read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) const {
+  const Entry* entry = at(key);
+  if (entry == nullptr) return std::nullopt;
+  ChunkPage page{{}, offset, false, entry->job.state, entry->job.attempt};
+  std::size_t bytes = 0;
+  for (; page.next < entry->chunks.size(); ++page.next) {
+    const Chunk& chunk = entry->chunks[page.next];
+    bytes += chunk.output.size() + chunk.metrics.size();
+    if (!page.chunks.empty() && bytes > maxBytes) break;
+    page.chunks.push_back(chunk);
+  }
+  page.more = page.next < entry->chunks.size();
+  return page;
+}
+
+std::optional<ChunkPage> StorageModel::take(const JobKey& key, std::size_t maxBytes) {
+  Entry* entry = at(key);
+  if (entry == nullptr) return std::nullopt;
+  auto page = read(key, entry->taken, maxBytes);
+  entry->taken = page->next;
+  return page;
+}
+
+Fenced StorageModel::appendLog(const LeaseRef& lease, std::vector<LogLine> lines) {
+  Entry* entry = held(lease);
+  if (entry == nullptr) return Fenced::stale;
+  for (LogLine& line : lines) {
+    line.at = now;
+    entry->log.push_back(std::move(line));
+  }
+  if (entry->log.size() > kMaxLogLines) {
+    entry->log.erase(entry->log.begin(), entry->log.end() - static_cast<std::ptrdiff_t>(kMaxLogLines));
+  }
+  return Fenced::accepted;
+}
+
+std::optional<std::vector<LogLine>> StorageModel::readLog(const JobKey& key) const {
+  const Entry* entry = at(key);
+  return entry != nullptr ? std::optional(entry->log) : std::nullopt;
+}
+
+Owed* StorageModel::owed(std::string_view id) {
+  for (Owed& owed : outbox_) {
+    const bool outlived = owed.delivery.state != DeliveryState::owed && owed.settledAt + kDeliveryRecordLife <= now;
+    if (owed.delivery.id == id && !outlived) return &owed;
+  }
+  return nullptr;
+}
+
+std::vector<Delivery> StorageModel::claimDue(std::size_t max, Millis lease) {
+  std::vector<Owed*> due;
+  for (Owed& owed : outbox_) {
+    if (owed.delivery.state == DeliveryState::owed && owed.delivery.dueAt <= now) due.push_back(&owed);
+  }
+  std::stable_sort(due.begin(), due.end(), [](auto* a, auto* b) { return a->delivery.dueAt < b->delivery.dueAt; });
+  if (due.size() > max) due.resize(max);
+  std::vector<Delivery> claimed;
+  for (Owed* owed : due) {
+    owed->delivery.dueAt = now + lease;
+    claimed.push_back(owed->delivery);
+  }
+  return claimed;
+}
+
+bool StorageModel::settle(std::string_view id, DeliveryState state) {
+  Owed* row = owed(id);
+  if (state == DeliveryState::owed || row == nullptr || row->delivery.state != DeliveryState::owed) return false;
+  row->delivery.state = state;
+  row->settledAt = now;
+  return true;
+}
+
+bool StorageModel::reschedule(std::string_view id, Millis delay) {
+  Owed* row = owed(id);
+  if (row == nullptr || row->delivery.state != DeliveryState::owed) return false;
+  row->delivery.dueAt = now + delay;
+  return true;
+}
+
+bool StorageModel::recordAttempt(std::string_view id, DeliveryAttempt attempt) {
+  Owed* row = owed(id);
+  if (row == nullptr) return false;
+  attempt.at = now;
+  row->delivery.attempts.push_back(std::move(attempt));
+  return true;
+}
+
+bool StorageModel::replay(std::string_view id) {
+  Owed* row = owed(id);
+  if (row == nullptr) return false;
+  row->delivery.state = DeliveryState::owed;
+  row->delivery.dueAt = now;
+  return true;
+}
+
+std::vector<Delivery> StorageModel::list(std::string_view endpoint, std::string_view job, std::size_t limit) const {
+  std::vector<Delivery> listed;
+  for (const Owed& owed : outbox_) {
+    const Delivery& delivery = owed.delivery;
+    const bool outlived = delivery.state != DeliveryState::owed && owed.settledAt + kDeliveryRecordLife <= now;
+    if (outlived || delivery.job.endpoint != endpoint || (!job.empty() && delivery.job.id != job)) continue;
+    listed.push_back(delivery);
+    listed.back().input.clear();
+    listed.back().job.output.clear();
+  }
+  if (job.empty()) std::reverse(listed.begin(), listed.end());
+  if (listed.size() > limit) listed.resize(limit);
+  return listed;
+}
+
+}  // namespace jobq::model

@@ -1,0 +1,67 @@
+// Random verbs against each storage and the model: every answer has to be the model's. A sequence that fails is made
+// short and printed with its seed.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "judge.h"
+#include "random_verbs.h"
+#include "seeds.h"
+#include "shrink.h"
+#include "testkit/loaded_plugin.h"
+
+namespace jobq::model {
+namespace {
+
+constexpr std::size_t kOperations = 120;
+
+class StorageProperty : public testing::TestWithParam<std::string> {
+ protected:
+  StorageProperty() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "jobq-property-XXXXXX").string();
+    dir_ = mkdtemp(pattern.data());
+  }
+  ~StorageProperty() override { std::filesystem::remove_all(dir_); }
+
+  std::unique_ptr<Storage> open(Clock& clock) {
+    static testkit::SilentLog log;
+    static const testkit::MapConfig config;
+    return testkit::loadPlugin<Storage>(JOBQ_PLUGIN_DIR "/libjobq_storage_" + GetParam() + ".so", GetParam(),
+                                        PluginEnv{config, clock, log, dir_, false});
+  }
+
+  /// What was found; empty when every answer was right.
+  std::string play(const std::vector<Operation>& operations) {
+    for (const auto& file : std::filesystem::directory_iterator(dir_)) std::filesystem::remove_all(file);
+    testkit::ManualClock clock;
+    Judge judge(open(clock));
+    Player player("j", clock);
+    try {
+      for (const Operation& operation : operations) player.play(judge, operation);
+      judge.inspect();
+    } catch (const Disagreement& found) {
+      return found.what();
+    }
+    return {};
+  }
+
+  std::filesystem::path dir_;
+};
+
+TEST_P(StorageProperty, EveryAnswerIsTheModels) {
+  const Seeds seeds(GetParam() == "memory" ? 2'000 : 300);
+  for (std::uint64_t seed = seeds.first; seed < seeds.first + seeds.count; ++seed) {
+    const auto operations = randomOperations(seed, kOperations);
+    if (play(operations).empty()) continue;
+    const auto fewest = shrink<Operation>(operations, [this](const auto& fewer) { return !play(fewer).empty(); });
+    std::string report;
+    for (const Operation& operation : fewest) report += "\n  " + text(operation);
+    FAIL() << "seed " << seed << ": " << play(fewest) << "\nafter" << report;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, StorageProperty, testing::Values("memory", "sqlite"),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace jobq::model

@@ -1,0 +1,130 @@
+#include "text.h"
+
+#include <algorithm>
+#include <sstream>
+
+namespace jobq::model {
+namespace {
+
+// What a store words itself is only said to be there.
+std::string errorOf(const Job& job) {
+  const bool worded = job.error.starts_with("its worker was lost") || job.state == JobState::timedOut;
+  return worded && !job.error.empty() ? "*" : job.error;
+}
+
+std::string nameOf(DeliveryState state) {
+  switch (state) {
+    case DeliveryState::owed: return "owed";
+    case DeliveryState::delivered: return "delivered";
+    case DeliveryState::abandoned: return "abandoned";
+  }
+  return "?";
+}
+
+std::string nameOf(const LeaseRef& lease) { return lease.job + "#" + std::to_string(lease.attempt); }
+
+std::string nameOf(const DeliveryAttempt& attempt) {
+  return model::text(attempt.at) + " " + std::to_string(attempt.status) + " " + attempt.reason + " " + attempt.reply;
+}
+
+}  // namespace
+
+std::string text(bool answer) { return answer ? "yes" : "no"; }
+std::string text(std::size_t count) { return std::to_string(count); }
+std::string text(Fenced fenced) { return fenced == Fenced::accepted ? "accepted" : "stale"; }
+std::string text(Instant instant) { return "@" + std::to_string(toEpochMillis(instant) % 1'000'000'000); }
+
+std::string text(LeaseState state) {
+  switch (state) {
+    case LeaseState::held: return "held";
+    case LeaseState::cancelled: return "cancelled";
+    case LeaseState::lost: return "lost";
+  }
+  return "?";
+}
+
+std::string text(const Job& job) {
+  std::ostringstream out;
+  out << job.endpoint << '/' << job.id << ' ' << jobq::nameOf(job.state) << " attempt " << job.attempt << " losses "
+      << job.losses << " retries " << job.retries << (job.lowPriority ? " low" : "") << " submitted "
+      << text(job.submittedAt) << " queued " << text(job.queuedAt) << " started " << text(job.startedAt) << " finished "
+      << text(job.finishedAt) << " expires " << text(job.expiresAt) << " worker '" << job.workerId << "' output '"
+      << job.output << "' progress '" << job.progress << "' error '" << errorOf(job) << "'";
+  return out.str();
+}
+
+std::string text(const InsertResult& result) {
+  if (const auto* existing = std::get_if<Existing>(&result)) return "existing " + existing->id;
+  return std::holds_alternative<Inserted>(result) ? "inserted" : "other body";
+}
+
+std::string text(const CancelResult& result) {
+  if (const auto* wrong = std::get_if<WrongState>(&result)) return "is " + std::string(jobq::nameOf(wrong->state));
+  if (std::holds_alternative<Absent>(result)) return "absent";
+  const auto& cancelled = std::get<Cancelled>(result);
+  return cancelled.wasRunning ? "cancelled " + nameOf(cancelled.lease) : "cancelled";
+}
+
+std::string text(const RequeueResult& result) {
+  if (const auto* wrong = std::get_if<WrongState>(&result)) return "is " + std::string(jobq::nameOf(wrong->state));
+  return std::holds_alternative<Absent>(result) ? "absent" : "requeued";
+}
+
+std::string text(const JobPage& page) { return std::to_string(page.total) + ": " + text(page.jobs); }
+
+std::string text(const EndpointCounts& counts) {
+  std::ostringstream out;
+  out << "inQueue " << counts.inQueue << " low " << counts.inQueueLow << " inProgress " << counts.inProgress
+      << " completed " << counts.completed << " failed " << counts.failed << " retried " << counts.retried;
+  return out.str();
+}
+
+std::string text(const ClaimedJob& job) {
+  return job.endpoint + "/" + nameOf(job.lease) + " by " + job.worker + " since " + text(job.startedAt) + " until " +
+         text(job.deadline) + " submitted " + text(job.submittedAt) + " input " + job.input + " webhook '" +
+         job.webhook + "' s3 '" + job.s3Config + "' timeout " + std::to_string(job.policy.executionTimeout.count());
+}
+
+std::string text(Swept swept) {
+  std::vector<std::string> stopped;
+  for (const LeaseRef& lease : swept.stopped) stopped.push_back(nameOf(lease));
+  std::vector<std::string> finished;
+  for (const JobKey& key : swept.finished) finished.push_back(key.endpoint + "/" + key.id);
+  std::sort(stopped.begin(), stopped.end());
+  std::sort(finished.begin(), finished.end());
+  std::sort(swept.requeuedAt.begin(), swept.requeuedAt.end());
+  std::string out = "removed " + std::to_string(swept.removed) + " stopped";
+  for (const auto& each : stopped) out += " " + each;
+  out += " finished";
+  for (const auto& each : finished) out += " " + each;
+  out += " requeued at";
+  for (const auto& each : swept.requeuedAt) out += " " + each;
+  return out;
+}
+
+std::string text(const Chunk& chunk) { return chunk.output + "|" + chunk.metrics + (chunk.partial ? "|partial" : ""); }
+
+std::string text(const ChunkPage& page) {
+  return text(page.chunks) + " next " + std::to_string(page.next) + (page.more ? " more" : "") + " of " +
+         std::string(jobq::nameOf(page.state)) + "#" + std::to_string(page.attempt);
+}
+
+std::string text(const LogLine& line) { return text(line.at) + " " + line.text; }
+
+std::string text(const Delivery& delivery) {
+  std::string out = delivery.id + " " + nameOf(delivery.state) + " to " + delivery.url + " due " +
+                    text(delivery.dueAt) + " input " + delivery.input + " job (" + text(delivery.job) + ")";
+  for (const DeliveryAttempt& attempt : delivery.attempts) out += " try " + nameOf(attempt);
+  return out;
+}
+
+std::string text(const std::vector<Delivery>& deliveries) {
+  std::vector<std::string> texts;
+  for (const Delivery& delivery : deliveries) texts.push_back("[" + text(delivery) + "]");
+  std::sort(texts.begin(), texts.end());
+  std::string all;
+  for (const std::string& each : texts) all += each;
+  return all;
+}
+
+}  // namespace jobq::model

@@ -1,0 +1,44 @@
+// The answers of a storage as text: equal texts are equal answers, and a difference can be read.
+#pragma once
+
+#include <string>
+#include <type_traits>
+
+#include "jobq/storage.h"
+
+namespace jobq::model {
+
+std::string text(bool answer);
+std::string text(std::size_t count);
+std::string text(Fenced fenced);
+std::string text(LeaseState state);
+std::string text(Instant instant);
+std::string text(const Job& job);
+std::string text(const InsertResult& result);
+std::string text(const CancelResult& result);
+std::string text(const RequeueResult& result);
+std::string text(const JobPage& page);
+std::string text(const EndpointCounts& counts);
+std::string text(const ClaimedJob& job);
+std::string text(Swept swept);  ///< sets are put in order; `more` is no answer but a way of working
+std::string text(const Chunk& chunk);
+std::string text(const ChunkPage& page);
+std::string text(const LogLine& line);
+std::string text(const Delivery& delivery);
+
+/// In no order: jobs that one sweep ended are owed their calls at the same moment.
+std::string text(const std::vector<Delivery>& deliveries);
+
+template <class Answer>
+std::string text(const std::vector<Answer>& answers) {
+  std::string all;
+  for (const Answer& answer : answers) all += "[" + text(answer) + "]";
+  return all.empty() ? "[]" : all;
+}
+
+template <class Answer>
+std::string text(const std::optional<Answer>& answer) {
+  return answer ? text(*answer) : "nothing";
+}
+
+}  // namespace jobq::model
