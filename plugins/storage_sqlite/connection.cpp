@@ -10,6 +10,10 @@ namespace {
 
 constexpr int kBusyMillis = 5'000;
 
+/// Poco tries to open a file again and again for so many seconds, 60 unless told: whatever is wrong with it will not
+/// mend itself, and who waits for a lock does so below, in his own time.
+constexpr std::size_t kOpenSeconds = 0;
+
 /// SQLite reads the name as a URI, in which these bytes would mean something.
 std::string uriOf(const std::filesystem::path& file, Connection::Access access) {
   std::string uri("file:");
@@ -41,7 +45,7 @@ std::unique_ptr<Poco::Data::Session> openSession(const std::filesystem::path& fi
   configureOnce();
   Poco::Data::SQLite::Connector::registerConnector();
   try {
-    return std::make_unique<Poco::Data::Session>(Poco::Data::SQLite::Connector::KEY, uriOf(file, access));
+    return std::make_unique<Poco::Data::Session>(Poco::Data::SQLite::Connector::KEY, uriOf(file, access), kOpenSeconds);
   } catch (const Poco::Exception& error) {
     throw StorageError("cannot open " + file.string() + ": " + error.displayText());
   }

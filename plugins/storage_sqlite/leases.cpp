@@ -137,6 +137,14 @@ std::size_t Leases::release(std::span<const LeaseRef> leases) {
 }
 
 void loseFormerClaims(Connection& connection) {
+#ifdef JOBQ_TEST_FORGET_CLAIMS
+  // As if claims were not recorded: what the crash loop has to find.
+  connection
+      .query(
+          "UPDATE job SET state = 0, attempt = attempt - 1, started_at = NULL, deadline = NULL, lease_end = NULL, "
+          "worker = '' WHERE state = 1")
+      .run();
+#endif
   connection.query("UPDATE job SET lease_end = ?1 WHERE lease_end = ?2").bind(kProcessDied, kWithProcess).run();
 }
 

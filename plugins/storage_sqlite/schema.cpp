@@ -17,6 +17,11 @@ constexpr std::string_view kMagic("SQLite format 3\0", 16);
 constexpr std::size_t kVersionOffset = 60;  // user_version in SQLite's file header, big-endian
 constexpr std::size_t kHeaderBytes = 100;
 constexpr std::int64_t kApplicationId = 0x6a6f6271;  // "jobq"
+#ifndef JOBQ_TEST_NO_FSYNC
+constexpr char kSyncEachCommit[] = "PRAGMA synchronous=FULL";
+#else
+constexpr char kSyncEachCommit[] = "PRAGMA synchronous=OFF";  // what the proof against power loss has to find
+#endif
 constexpr fs::perms kOwnerOnly = fs::perms::owner_read | fs::perms::owner_write;
 
 [[noreturn]] void failFile(const fs::path& file, const char* doing) {
@@ -129,7 +134,7 @@ void migrate(Connection& connection, const fs::path& file, std::span<const Schem
   const auto version = static_cast<std::size_t>(checkOwner(connection, file, steps.size()));
   fs::permissions(file, kOwnerOnly);
   connection.execute("PRAGMA journal_mode=WAL");
-  connection.execute("PRAGMA synchronous=FULL");
+  connection.execute(kSyncEachCommit);
   moveLogOnClose(connection, true);
   if (version == steps.size()) return;
 

@@ -33,7 +33,9 @@ std::int64_t open(Connection& connection, const std::filesystem::path& file, Cou
 
 SqliteStorage::Options::Options(const PluginConfig& config)
     : readers(static_cast<std::size_t>(
-          config.integer("readers", 4, 1, 64, "connections that answer questions at the same time"))) {}
+          config.integer("readers", 4, 1, 64, "connections that answer questions at the same time"))),
+      logSize(config.size("log", 64UL << 20, 256UL << 10, 4UL << 30,
+                          "how large the write-ahead log may grow before it is moved into the database")) {}
 
 SqliteStorage::SqliteStorage(const PluginEnv& env)
     : options_(env.config),
@@ -41,7 +43,7 @@ SqliteStorage::SqliteStorage(const PluginEnv& env)
       clock_(env.clock),
       connection_(file_, Connection::Access::readWrite),
       lastArrival_(open(connection_, file_, counters_, env.log)),
-      writer_(connection_, counters_, clock_, env.log),
+      writer_(connection_, counters_, clock_, env.log, options_.logSize),
       readers_(file_, options_.readers),
       jobs_(writer_, readers_, counters_, clock_, lastArrival_),
       leases_(writer_, counters_),

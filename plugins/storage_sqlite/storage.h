@@ -32,6 +32,7 @@ class SqliteStorage final : public Storage {
     explicit Options(const PluginConfig& config);
 
     std::size_t readers;
+    std::uint64_t logSize;  // bytes
   };
 
   explicit SqliteStorage(const PluginEnv& env);

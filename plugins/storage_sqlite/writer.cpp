@@ -5,8 +5,7 @@
 namespace jobq::sqlite {
 namespace {
 
-/// Pages in the write-ahead log that make a checkpoint worth its fsync: 64 MB.
-constexpr int kCheckpointPages = 16'000;
+constexpr std::uint64_t kPageBytes = 4'096;
 
 int noteLogPages(void* pages, sqlite3*, const char*, int inLog) {
   *static_cast<int*>(pages) = inLog;
@@ -27,9 +26,14 @@ constexpr char kTransactionLost[] = "the database gave up the transaction";
 
 }  // namespace
 
-Writer::Writer(Connection& connection, Counters& counters, Clock& clock, Log& log)
-    : connection_(connection), counters_(counters), clock_(clock), log_(log), checkpointAt_(kCheckpointPages) {
-  connection_.execute("PRAGMA journal_size_limit=67108864");
+Writer::Writer(Connection& connection, Counters& counters, Clock& clock, Log& log, std::uint64_t logSize)
+    : connection_(connection),
+      counters_(counters),
+      clock_(clock),
+      log_(log),
+      checkpointPages_(static_cast<int>(logSize / kPageBytes)),
+      checkpointAt_(checkpointPages_) {
+  connection_.execute("PRAGMA journal_size_limit=" + std::to_string(logSize));
   sqlite3_wal_hook(connection_.handle(), noteLogPages, &logPages_);
   thread_ = std::thread([this] { run(); });
   pthread_setname_np(thread_.native_handle(), "sqlite-writer");
@@ -192,7 +196,7 @@ void Writer::refuseFromNowOn(const std::string& reason) {
 // PASSIVE waits for nobody. What a reader's snapshot keeps back is tried again once the log has grown as much again.
 void Writer::checkpointWhenDue() {
   if (logPages_ < checkpointAt_) {
-    if (logPages_ < kCheckpointPages) checkpointAt_ = kCheckpointPages;
+    if (logPages_ < checkpointPages_) checkpointAt_ = checkpointPages_;
     return;
   }
   int inLog = 0;
@@ -200,7 +204,7 @@ void Writer::checkpointWhenDue() {
   const int result =
       sqlite3_wal_checkpoint_v2(connection_.handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, &inLog, &moved);
   const bool emptied = result == SQLITE_OK && inLog == moved;
-  checkpointAt_ = emptied ? kCheckpointPages : logPages_ + kCheckpointPages;
+  checkpointAt_ = emptied ? checkpointPages_ : logPages_ + checkpointPages_;
   logPages_ = 0;
   if ((result & 0xff) == SQLITE_IOERR) refuseFromNowOn(sqlite3_errmsg(connection_.handle()));
 }

@@ -37,7 +37,8 @@ struct Step {
 /// Any thread may write. The connection is the writer's alone while it lives.
 class Writer {
  public:
-  Writer(Connection& connection, Counters& counters, Clock& clock, Log& log);
+  /// `logSize`: bytes in the write-ahead log that make a checkpoint worth its fsync.
+  Writer(Connection& connection, Counters& counters, Clock& clock, Log& log, std::uint64_t logSize);
   /// Finishes what is queued.
   ~Writer();
   Writer(const Writer&) = delete;
@@ -101,6 +102,7 @@ class Writer {
   Clock& clock_;
   Log& log_;
   int logPages_ = 0;  // the writer thread's; set by SQLite after each commit
+  const int checkpointPages_;
   int checkpointAt_;  // the writer thread's
   Mutex mutex_;
   Condition arrived_;

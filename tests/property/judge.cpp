@@ -35,10 +35,10 @@ std::string difference(Storage& real, const StorageModel& model, const std::set<
 
 }  // namespace
 
-Judge::Judge(std::unique_ptr<Storage> real, StorageModel model) : real_(std::move(real)), worlds_{std::move(model)} {}
+Judge::Judge(std::shared_ptr<Storage> real) : real_(std::move(real)), worlds_(1) {}
 Judge::~Judge() = default;
 
-void Judge::reopen(std::unique_ptr<Storage> real) {
+void Judge::reopen(std::shared_ptr<Storage> real) {
   real_ = std::move(real);
   for (StorageModel& world : worlds_) world.processDied();
   failed_ = false;

@@ -22,12 +22,13 @@ class Disagreement : public std::logic_error {
 /// One thread at a time. Records and the workers' beats pass through: they are no job's.
 class Judge final : public Storage, JobStore, LeaseStore, ChunkStore, OutboxStore {
  public:
-  /// The model goes on from what it is; `real` may change with reopen().
-  explicit Judge(std::unique_ptr<Storage> real, StorageModel model = {});
+  /// Null: not open yet.
+  explicit Judge(std::shared_ptr<Storage> real);
   ~Judge() override;
 
   /// The process that had the storage open is gone, and this one took its place.
-  void reopen(std::unique_ptr<Storage> real);
+  void reopen(std::shared_ptr<Storage> real);
+  void close() { real_.reset(); }
 
   /// Compares everything that can be asked; throws Disagreement.
   void inspect();
@@ -82,7 +83,7 @@ class Judge final : public Storage, JobStore, LeaseStore, ChunkStore, OutboxStor
   auto ask(const std::string& verb, Ask real, Expect expected);
   void drop(const std::string& verb, const std::function<std::string(StorageModel&)>& contradiction);
 
-  std::unique_ptr<Storage> real_;
+  std::shared_ptr<Storage> real_;
   std::vector<StorageModel> worlds_;  // never empty
   std::set<EndpointId> endpoints_;
   bool failed_ = false;  // since the storage was opened

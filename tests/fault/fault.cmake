@@ -1,0 +1,10 @@
+# What is shown by failing: disks, power, storages, processes.
+include(fault/broken.cmake)
+
+add_library(jobq_disk STATIC fault/disk.cpp)
+target_include_directories(jobq_disk PUBLIC ${CMAKE_CURRENT_LIST_DIR})
+target_link_libraries(jobq_disk PUBLIC jobq::sdk SQLite::SQLite3)
+
+jobq_add_test(power_loss_test SOURCES fault/power_loss_test.cpp LIBRARIES jobq_model jobq_disk
+  NEEDS ${JOBQ_PLUGINS} jobq_broken_no_fsync)
+target_compile_definitions(power_loss_test PRIVATE JOBQ_BROKEN_DIR="${CMAKE_BINARY_DIR}/tests/broken")

@@ -1,0 +1,148 @@
+// Power loss: random work on the SQLite storage, the power goes at a random step, what was not synced is lost, kept or
+// torn, and the storage is opened again. What was acknowledged is there, whole; what was under way is there whole or
+// not at all. Each seed is one database that loses its power several times, also while it is opened.
+//   JOBQ_SEED=17 build/tests/power_loss_test     plays one seed again
+//   JOBQ_SEEDS=2500 build/tests/power_loss_test  10,000 power cuts
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "disk.h"
+#include "judge.h"
+#include "random_verbs.h"
+#include "seeds.h"
+#include "testkit/loaded_plugin.h"
+
+namespace jobq::fault {
+namespace {
+
+using model::Disagreement;
+using model::Judge;
+using model::Player;
+
+constexpr int kCuts = 4;               // for each seed
+constexpr std::size_t kWork = 120;     // verbs between two cuts, if the power holds
+constexpr std::uint64_t kReach = 600;  // steps of the disk within which it goes: about as many as the work takes
+
+// Whoever works on an endpoint of his own, with his own idea of what has to be there.
+struct Caller {
+  Caller(const std::string& name, testkit::ManualClock& clock) : judge(nullptr), player(name, clock) {}
+
+  void work(const std::vector<model::Operation>& operations) {
+    try {
+      for (const model::Operation& operation : operations) player.play(judge, operation);
+    } catch (const StorageError&) {
+      // The power is gone, or the storage is full of doubt since it went: nothing is acknowledged any more.
+    } catch (const Disagreement&) {
+      // Kept by the judge.
+    }
+  }
+
+  Judge judge;
+  Player player;
+};
+
+class PowerLoss : public testing::Test {
+ protected:
+  PowerLoss() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "jobq-power-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+  }
+  ~PowerLoss() override {
+    Disk::instance().forget();
+    std::filesystem::remove_all(folder_);
+  }
+
+  std::shared_ptr<Storage> open(Clock& clock) {
+    static testkit::SilentLog log;
+    // A short log, so that checkpoints, and its beginning anew, are among what the power cuts off.
+    static const testkit::MapConfig config({{"log", std::to_string(256 << 10)}, {"readers", "2"}});
+    return testkit::loadPlugin<Storage>(plugin_, "sqlite", PluginEnv{config, clock, log, folder_, false});
+  }
+
+  // Opened, worked on and closed, while the power may go at any moment.
+  void live(std::vector<std::unique_ptr<Caller>>& callers, testkit::ManualClock& clock, std::mt19937_64& random) {
+    Disk& disk = Disk::instance();
+    disk.cutAt(1 + random() % kReach);
+    std::shared_ptr<Storage> storage;
+    try {
+      storage = open(clock);
+    } catch (const StorageError&) {
+      EXPECT_TRUE(disk.isCut()) << "opening fails without a cause";
+      return;
+    }
+    std::vector<std::thread> threads;
+    for (const auto& caller : callers) {
+      caller->judge.reopen(storage);
+      auto operations =
+          model::randomOperations(random(), kWork, callers.size() > 1 ? model::kVerbsOfOneEndpoint : model::kVerbs);
+      // The clock is everybody's.
+      if (callers.size() > 1) std::erase_if(operations, [](auto& op) { return op.verb == model::Verb::advance; });
+      threads.emplace_back([&caller, operations] { caller->work(operations); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const auto& caller : callers) caller->judge.close();
+    cuts_ += disk.isCut() ? 1 : 0;
+  }
+
+  /// What was found; empty when everything acknowledged was there.
+  std::string play(std::uint64_t seed) {
+    for (const auto& file : std::filesystem::directory_iterator(folder_)) std::filesystem::remove_all(file);
+    Disk& disk = Disk::instance();
+    disk.watch(folder_);
+    std::mt19937_64 random(seed);
+    testkit::ManualClock clock;
+    std::vector<std::unique_ptr<Caller>> callers;
+    // One caller is repeated exactly by its seed; four share commits, and take turns as they come.
+    const int count = seed % 4 == 3 ? 4 : 1;
+    for (int i = 0; i < count; ++i) callers.push_back(std::make_unique<Caller>("c" + std::to_string(i), clock));
+    for (int cut = 0; cut < kCuts; ++cut) {
+      live(callers, clock, random);
+      disk.restore(random);
+      if (const std::string found = inspect(callers, clock); !found.empty()) return found;
+    }
+    return {};
+  }
+
+  // With the power on: is all there?
+  std::string inspect(std::vector<std::unique_ptr<Caller>>& callers, Clock& clock) {
+    try {
+      const std::shared_ptr<Storage> storage = open(clock);
+      for (const auto& caller : callers) {
+        if (!caller->judge.disagreement().empty()) return caller->judge.disagreement();
+        caller->judge.reopen(storage);
+        caller->judge.inspect();
+        caller->judge.close();
+      }
+      return {};
+    } catch (const Disagreement& found) {
+      return found.what();
+    } catch (const StorageError& error) {
+      return std::string("the storage cannot be opened any more: ") + error.what();
+    }
+  }
+
+  std::filesystem::path folder_;
+  std::string plugin_ = JOBQ_PLUGIN_DIR "/libjobq_storage_sqlite.so";
+  int cuts_ = 0;
+};
+
+TEST_F(PowerLoss, NothingAcknowledgedIsLost) {
+  const model::Seeds seeds(125);
+  for (std::uint64_t seed = seeds.first; seed < seeds.first + seeds.count; ++seed) {
+    const std::string found = play(seed);
+    ASSERT_EQ(found, "") << "seed " << seed;
+  }
+  std::cout << seeds.count * kCuts << " lives, " << cuts_ << " of them ended by a power cut at work" << std::endl;
+}
+
+TEST_F(PowerLoss, TheProofFailsWithoutFsync) {
+  plugin_ = JOBQ_BROKEN_DIR "/no_fsync/libjobq_storage_sqlite.so";
+  int found = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) found += play(seed).empty() ? 0 : 1;
+  EXPECT_GT(found, 10) << "a storage that does not sync loses what it acknowledged, and nobody noticed";
+}
+
+}  // namespace
+}  // namespace jobq::fault
