@@ -102,6 +102,7 @@ class ThreadExecutor::Worker {
 
   void work(JobHandler& handler, const ClaimedJob& job) {
     const RunningJobs::Entry entry(rooms_.running, job.lease);
+    if (entry.token().stop_requested()) return;  // cancelled, or its time is over, before it could begin
     Outcome outcome = Failed{};
     try {
       RunContext context(rooms_.storage, job, rooms_.secrets.open(job.s3Config), entry.token());

@@ -8,3 +8,8 @@ target_link_libraries(jobq_disk PUBLIC jobq::sdk SQLite::SQLite3)
 jobq_add_test(power_loss_test SOURCES fault/power_loss_test.cpp LIBRARIES jobq_model jobq_disk
   NEEDS ${JOBQ_PLUGINS} jobq_broken_no_fsync)
 target_compile_definitions(power_loss_test PRIVATE JOBQ_BROKEN_DIR="${CMAKE_BINARY_DIR}/tests/broken")
+
+jobq_add_test(io_error_test SOURCES fault/io_error_test.cpp
+  LIBRARIES jobq_disk jobq_core Poco::Net Poco::Foundation NEEDS ${JOBQ_PLUGINS})
+include(fault/crash/crash.cmake)
+include(fault/load.cmake)

@@ -1,5 +1,6 @@
 """/cancel and /retry: who may be stopped, who may run again."""
 
+import contextlib
 import os
 import sys
 import threading
@@ -28,6 +29,17 @@ class CancelTest(HttpTest):
         self.server.quiet("trial")
         until(lambda: not self.server.health("trial")["workers"]["running"], "its worker is free again")
         self.assertEqual(self.server.status("trial", job)["status"], "CANCELLED")
+
+    def test_a_job_that_is_about_to_run_does_not(self):
+        """decisions.md, Jobs: the stop token fires, also when the cancel comes between the claim and the run."""
+        server = self.own_server(endpoint__trial__workersMin=2, endpoint__trial__workersMax=2)
+        with contextlib.closing(server.connect()) as connection:
+            for _ in range(300):
+                body = {"input": {"sleepMs": 300000}}
+                job = server.request("POST", "/v2/trial/run", body, connection=connection).json()["id"]
+                answer = server.request("POST", f"/v2/trial/cancel/{job}", connection=connection)
+                self.assertEqual(self.assert_job(answer)["status"], "CANCELLED")
+        until(lambda: not server.health("trial")["workers"]["running"], "both workers are free")
 
     def test_a_waiter_is_answered(self):
         """decisions.md, Addresses: /status-sync waits for a terminal state, and CANCELLED is one."""

@@ -15,6 +15,7 @@
 #include "core/base/secret_box.h"
 #include "core/jobs/completion_watch.h"
 #include "core/jobs/wakeup.h"
+#include "core/work/running_jobs.h"
 #include "jobq/error.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
@@ -166,6 +167,18 @@ TEST(Wakeup, ABellThatRingsWakesNobodyTwice) {
 }
 
 const GoneSignal kStays = [] { return std::stop_token(); };
+
+TEST(RunningJobs, AStopThatComesBeforeTheRunIsNotLost) {
+  RunningJobs running;
+  running.stop({"a", 1});
+  const RunningJobs::Entry other(running, {"a", 2});
+  EXPECT_FALSE(other.token().stop_requested()) << "it is another attempt";
+  EXPECT_TRUE(RunningJobs::Entry(running, {"a", 1}).token().stop_requested());
+  EXPECT_FALSE(RunningJobs::Entry(running, {"a", 1}).token().stop_requested()) << "it was for one run";
+  for (int i = 0; i < 10'000; ++i) running.stop({"b" + std::to_string(i), 1});
+  EXPECT_TRUE(RunningJobs::Entry(running, {"b9999", 1}).token().stop_requested());
+  EXPECT_FALSE(RunningJobs::Entry(running, {"b0", 1}).token().stop_requested()) << "not every stop is kept for ever";
+}
 
 TEST(CompletionWatch, EndsTheWaitOfWhoeverHasGone) {
   testkit::ManualClock clock;

@@ -1,0 +1,81 @@
+#include "board.h"
+
+namespace jobq::fault {
+
+void Board::add(Target target) {
+  const std::lock_guard lock(mutex_);
+  waiting_.push_back(std::move(target));
+  more_.notify_one();
+}
+
+std::optional<Target> Board::next() {
+  std::unique_lock lock(mutex_);
+  more_.wait(lock, [this] { return closed_ || !waiting_.empty(); });
+  return closed_ ? std::nullopt : take();
+}
+
+std::optional<Target> Board::nextNow() {
+  const std::lock_guard lock(mutex_);
+  return closed_ || waiting_.empty() ? std::nullopt : take();
+}
+
+std::optional<Target> Board::take() {
+  Target target = std::move(waiting_.front());
+  waiting_.pop_front();
+  ++beingAsked_;
+  return target;
+}
+
+void Board::done() {
+  const std::lock_guard lock(mutex_);
+  --beingAsked_;
+  progress_.notify_one();
+}
+
+std::size_t Board::waiting() const {
+  const std::lock_guard lock(mutex_);
+  return waiting_.size();
+}
+
+void Board::addFailed(Target target) {
+  const std::lock_guard lock(mutex_);
+  failed_.push_back(std::move(target));
+}
+
+std::optional<Target> Board::takeFailed() {
+  const std::lock_guard lock(mutex_);
+  if (failed_.empty()) return std::nullopt;
+  Target target = std::move(failed_.front());
+  failed_.pop_front();
+  return target;
+}
+
+void Board::countAcknowledged() {
+  const std::lock_guard lock(mutex_);
+  ++acknowledged_;
+  progress_.notify_one();
+}
+
+void Board::awaitAcknowledged(std::uint64_t count, Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  progress_.wait_until(lock, deadline, [&] { return closed_ || acknowledged_ >= count; });
+}
+
+bool Board::awaitEmpty(Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  return progress_.wait_until(lock, deadline, [this] { return waiting_.empty() && beingAsked_ == 0; });
+}
+
+void Board::close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  more_.notify_all();
+  progress_.notify_one();
+}
+
+bool Board::closed() const {
+  const std::lock_guard lock(mutex_);
+  return closed_;
+}
+
+}  // namespace jobq::fault

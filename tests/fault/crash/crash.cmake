@@ -1,0 +1,31 @@
+# The crash proof: a program that kills the server over and over, its checker's own tests, and the handler that both
+# rely on. Include it after the plugins; it expects jobq_add_plugin, jobq_add_test, JOBQ_PLUGINS and JOBQ_PLUGIN_OUTPUT.
+set(crash_folder ${CMAKE_CURRENT_LIST_DIR})
+set(crash_plugins ${CMAKE_BINARY_DIR}/tests/witness)
+
+function(jobq_add_witness)
+  set(JOBQ_PLUGIN_OUTPUT ${crash_plugins})
+  jobq_add_plugin(handler_witness SOURCES ${crash_folder}/witness_handler.cpp)
+endfunction()
+jobq_add_witness()
+
+add_library(jobq_crash_history STATIC
+  ${crash_folder}/history.cpp
+  ${crash_folder}/history_rules.cpp
+  ${crash_folder}/history_text.cpp
+  ${crash_folder}/journal.cpp)
+target_link_libraries(jobq_crash_history PUBLIC jobq::sdk)
+
+jobq_add_test(history_test SOURCES ${crash_folder}/history_test.cpp LIBRARIES jobq_crash_history)
+
+add_executable(crash_loop
+  ${crash_folder}/board.cpp
+  ${crash_folder}/clients.cpp
+  ${crash_folder}/crash_loop.cpp
+  ${crash_folder}/http_client.cpp
+  ${crash_folder}/options.cpp
+  ${crash_folder}/server_process.cpp)
+target_link_libraries(crash_loop PRIVATE jobq_crash_history Threads::Threads)
+target_compile_definitions(crash_loop PRIVATE
+  JOBQ_BINARY_DIR="${CMAKE_BINARY_DIR}/bin" JOBQ_PLUGIN_DIR="${JOBQ_PLUGIN_OUTPUT}" JOBQ_WITNESS_DIR="${crash_plugins}")
+add_dependencies(crash_loop jobqd jobq_handler_witness ${JOBQ_PLUGINS})

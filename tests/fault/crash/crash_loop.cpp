@@ -1,0 +1,284 @@
+// The crash proof: clients over /run, /runsync, /status, /cancel and /retry, workers running, a kill -9 at a random
+// moment, a restart on the same data, again and again; history_rules.h says what must hold. A few lives follow the
+// last cycle: everything that was acknowledged comes to its end, and that is seen once more after another kill.
+// The last line is `1 passed, 0 failed` or `0 passed, 1 failed`; the exit code says the same.
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <stdexcept>
+
+#include "clients.h"
+#include "jobq/json.h"
+#include "journal.h"
+#include "options.h"
+#include "server_process.h"
+
+namespace jobq::fault {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr auto kStartDeadline = seconds(60);
+constexpr auto kLongestLife = seconds(3);    // however slow the machine is
+constexpr auto kEndDeadline = seconds(300);  // for everything that was acknowledged
+constexpr int kMostSettling = 5;             // lives; three are enough
+constexpr std::size_t kShownViolations = 5;
+const Rules kRules{{{"fast", 1000}, {"slow", 1000}, {"brittle", 2}}};
+
+const std::vector<Duty> kLoad = [] {
+  std::vector<Duty> duties(6, Duty::run);
+  duties.insert(duties.end(), 8, Duty::runsync);
+  duties.insert(duties.end(), 3, Duty::ask);
+  duties.insert(duties.end(), {Duty::cancel, Duty::cancel, Duty::retry});
+  return duties;
+}();
+const std::vector<Duty> kQuestions(8, Duty::ask);
+
+std::string settingsFor(const Options& options, const std::filesystem::path& folder) {
+  std::string text = "limits.enabled = false\nlimits.queue = false\nplugins.path = ";
+  if (!options.plugins.empty()) text += options.plugins.string() + ":";
+  text += JOBQ_PLUGIN_DIR ":" JOBQ_WITNESS_DIR "\n";
+  const std::pair<const char*, int> workers[] = {{"fast", 8}, {"slow", 12}, {"brittle", 4}};
+  for (const auto& [endpoint, most] : workers) {
+    const std::string key = "endpoint." + std::string(endpoint) + ".";
+    text += key + "image = plugin/witness\n" + key + "workersMin = 2\n" + key + "workersMax = " + std::to_string(most) +
+            "\n" + key + "maxAttempts = " + std::to_string(kRules.maxAttempts.at(endpoint)) + "\n" + key +
+            "env.JOURNAL = " + (folder / "journal").string() + "\n";
+  }
+  return text;
+}
+
+std::filesystem::path makeFolder() {
+  std::string pattern = std::filesystem::temp_directory_path() / "jobq-crash-XXXXXX";
+  if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("cannot make the folder " + pattern);
+  return pattern;
+}
+
+class CrashLoop {
+ public:
+  explicit CrashLoop(const Options& options)
+      : options_(options),
+        random_(options.seed),
+        folder_(makeFolder()),
+        server_(JOBQ_BINARY_DIR "/jobqd", folder_, settingsFor(options, folder_)),
+        journal_(folder_ / "journal") {}
+
+  /// True: everything held; or, when a violation is expected, one was found.
+  bool run() {
+    const auto start = Clock::now();
+    try {
+      while (clean() && lives_ < options_.cycles) cycle();
+      for (int more = 0; clean() && more < kMostSettling && !history_.open().empty(); ++more) settle();
+      if (clean()) compareBooks();
+      if (clean()) judgeTotals();
+    } catch (const std::exception& error) {
+      broken_.push_back(error.what());
+    }
+    const bool passed = options_.expectViolation ? broken_.empty() && !violations_.empty() : clean();
+    report(std::chrono::duration<double>(Clock::now() - start).count());
+    if (passed && !options_.keep) {
+      std::filesystem::remove_all(folder_);
+    } else {
+      std::printf("the server's folder is kept: %s\n", folder_.c_str());
+    }
+    return passed;
+  }
+
+ private:
+  double random() { return std::uniform_real_distribution<>(0, 1)(random_); }
+
+  /// A life that ends in a kill: while the server starts, right after that, or under load.
+  void cycle() {
+    const auto start = beginLife();
+    const double kind = random();
+    if (kind < 0.12) {
+      server_.awaitReady(start + duration(random() * 1.2 * startSeconds_));
+      return endLife(nullptr);
+    }
+    awaitReady(start);
+    Board board;
+    fill(board);
+    Crew crew(lifeOver(board), kLoad, random_());
+    if (kind < 0.2) {
+      board.awaitAcknowledged(UINT64_MAX, Clock::now() + duration(random() * 0.02));
+    } else if (kind < 0.3) {
+      board.awaitAcknowledged(UINT64_MAX, Clock::now() + duration(random() * 1.2));
+    } else {
+      const auto target = static_cast<std::uint64_t>(random() * 2 * static_cast<double>(options_.jobsPerCycle));
+      board.awaitAcknowledged(target, Clock::now() + kLongestLife);
+    }
+    endLife(&crew);
+  }
+
+  /// A life in which everything comes to its end, also what nobody knows of: the lines are empty. Then one more kill.
+  void settle() {
+    awaitReady(beginLife());
+    Board board;
+    fill(board);
+    Crew crew(lifeOver(board), kQuestions, random_());
+    const auto deadline = Clock::now() + kEndDeadline;
+    HttpClient http(server_.address(), server_.key());
+    const bool ended = board.awaitEmpty(deadline);
+    while (ended && sum(http, {"inQueue", "inProgress"}) > 0 && Clock::now() < deadline) {
+      std::this_thread::sleep_for(milliseconds(10));
+    }
+    endLife(&crew);
+    if (!ended) take(history_.unfinished());
+  }
+
+  /// The server's own books say the same.
+  void compareBooks() {
+    awaitReady(beginLife());
+    HttpClient http(server_.address(), server_.key());
+    const std::uint64_t completed = sum(http, {"completed"});
+    const std::uint64_t retried = sum(http, {"retried"});
+    server_.stop();
+    closeBooks();
+    take(history_.unfinished());
+    const Totals& totals = history_.totals();
+    if (totals.expired > 0) return;  // nobody knows all ends then
+    expectEqual("completed jobs", completed, totals.completed);
+    expectEqual("retries", retried, totals.retries);
+  }
+
+  void expectEqual(const std::string& what, std::uint64_t health, std::uint64_t seen) {
+    if (health == seen) return;
+    violations_.push_back(
+        {"/health counts " + std::to_string(health) + " " + what + ", clients have seen " + std::to_string(seen), ""});
+  }
+
+  void fill(Board& board) const {
+    for (const JobHistory* job : history_.open()) board.add({job->plan.number, job->plan.endpoint, job->id, false});
+  }
+
+  static Clock::duration duration(double s) {
+    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s));
+  }
+
+  Clock::time_point beginLife() {
+    const auto start = Clock::now();
+    history_.lifeBegins(server_.start());
+    ++lives_;
+    return start;
+  }
+
+  void awaitReady(Clock::time_point start) {
+    if (!server_.awaitReady(start + kStartDeadline)) throw std::runtime_error("jobqd is not ready after a minute");
+    startSeconds_ = std::chrono::duration<double>(Clock::now() - start).count();
+    longestStart_ = std::max(longestStart_, startSeconds_);
+  }
+
+  Life lifeOver(Board& board) {
+    return {history_.life(), server_.address(), server_.key(), board, nextNumber_, 3 * options_.jobsPerCycle};
+  }
+
+  /// `crew`: the clients of this life, if there were any.
+  void endLife(Crew* crew) {
+    server_.kill();
+    if (crew != nullptr) {
+      for (const std::string& trouble : crew->tell(history_)) broken_.push_back(trouble);
+    }
+    closeBooks();
+    if (!options_.keep) journal_.truncate();
+  }
+
+  /// The server is dead: its journal is whole.
+  void closeBooks() {
+    for (const JournalLine& line : journal_.read()) history_.noted(line);
+    take(history_.lifeEnds());
+  }
+
+  void take(std::vector<Violation> found) {
+    for (Violation& violation : found) violations_.push_back(std::move(violation));
+  }
+
+  /// Of these counters of /health, over all endpoints.
+  static std::uint64_t sum(HttpClient& http, const std::vector<std::string>& counters) {
+    std::uint64_t sum = 0;
+    for (const auto& [endpoint, limit] : kRules.maxAttempts) {
+      const Reply reply = http.call("GET", "/v2/" + endpoint + "/health");
+      const auto read = json::read(reply.body);
+      const auto* health = std::get_if<json::Document>(&read);
+      const auto jobs = health == nullptr ? std::nullopt : health->find("jobs");
+      if (!jobs) throw std::runtime_error("/health answered " + reply.body);
+      const auto fields = std::get<json::Document>(json::read(jobs->raw));
+      for (const std::string& counter : counters) {
+        const auto value = fields.find(counter);
+        sum += value ? static_cast<std::uint64_t>(json::toInteger(*value).value_or(0)) : 0;
+      }
+    }
+    return sum;
+  }
+
+  /// What a single job's history cannot show.
+  void judgeTotals() {
+    const Totals& totals = history_.totals();
+    // Few claims are cut off before their handler begins; a server that counts losses that never were has many.
+    if (totals.lostUnseen > 2 + totals.lost / 5) {
+      violations_.push_back({std::to_string(totals.lostUnseen) + " of " + std::to_string(totals.lost) +
+                                 " jobs are FAILED because of lost workers, and the journal has no run of them",
+                             ""});
+    }
+    if (totals.unproven > totals.acknowledged / 100) {
+      broken_.push_back("too many results expired before anybody asked: the machine is too slow for this proof");
+    }
+  }
+
+  bool clean() const { return violations_.empty() && broken_.empty(); }
+
+  void report(double seconds) const;
+
+  const Options options_;
+  std::mt19937_64 random_;
+  const std::filesystem::path folder_;
+  ServerProcess server_;
+  JournalReader journal_;
+  History history_{kRules};
+  std::atomic<std::uint64_t> nextNumber_{0};
+  std::vector<Violation> violations_;  ///< what the checker found
+  std::vector<std::string> broken_;    ///< what else went wrong: no start, no answer, an own crash
+  int lives_ = 0;
+  double startSeconds_ = 0.2;
+  double longestStart_ = 0;
+};
+
+void CrashLoop::report(double seconds) const {
+  const Totals& t = history_.totals();
+  std::printf("seed %llu, %d lives, %.1f s; longest start %.3f s\n", static_cast<unsigned long long>(options_.seed),
+              lives_, seconds, longestStart_);
+  const std::pair<const char*, std::uint64_t> figures[] = {
+      {"jobs acknowledged", t.acknowledged},
+      {"submissions without an answer", t.unknown},
+      {"  of these found in the journal", t.unknownFound},
+      {"jobs whose end was seen in two lives", t.checked},
+      {"  COMPLETED", t.completed},
+      {"  FAILED", t.failed},
+      {"  CANCELLED", t.cancelled},
+      {"  once FAILED: lost maxAttempts times", t.lost},
+      {"    of these without a run", t.lostUnseen},
+      {"jobs that expired before that", t.expired},
+      {"  of these never seen to end", t.unproven},
+      {"runs", t.runs},
+      {"  cut off by a kill", t.cutOff},
+      {"  ended, but killed before that was stored", t.repeated},
+      {"claims cut off before their run began", t.neverBegan},
+      {"violations", violations_.size()},
+  };
+  for (const auto& [name, value] : figures) std::printf("%-42s %10llu\n", name, static_cast<unsigned long long>(value));
+  for (std::size_t i = 0; i < std::min(kShownViolations, violations_.size()); ++i) {
+    std::printf("VIOLATION %s\n%s", violations_[i].sentence.c_str(), violations_[i].evidence.c_str());
+  }
+  for (const std::string& fault : broken_) std::printf("BROKEN %s\n", fault.c_str());
+}
+
+}  // namespace
+}  // namespace jobq::fault
+
+int main(int argc, char** argv) {
+  const jobq::fault::Options options = jobq::fault::readOptions(argc, argv);
+  const bool passed = jobq::fault::CrashLoop(options).run();
+  std::printf("%d passed, %d failed\n", passed ? 1 : 0, passed ? 0 : 1);
+  return passed ? 0 : 1;
+}

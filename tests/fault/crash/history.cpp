@@ -1,0 +1,184 @@
+#include "history.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "jobq/transitions.h"
+
+namespace jobq::fault {
+namespace {
+
+/// The last sight, if the job has ended in it and no order came later that might have changed that.
+const Sight* lastEnd(const JobHistory& job) {
+  if (job.sights.empty() || !terminal(job.sights.back().state)) return nullptr;
+  const Sight& last = job.sights.back();
+  const bool settled = std::all_of(job.orders.begin(), job.orders.end(),
+                                   [&last](const Order& order) { return order.span.answered < last.span.asked; });
+  return settled ? &last : nullptr;
+}
+
+/// Lives in which this end was seen after the last order.
+std::size_t livesOf(const JobHistory& job, const Sight& end) {
+  Nanos since = 0;
+  for (const Order& order : job.orders) since = std::max(since, order.span.answered);
+  std::set<int> lives;
+  for (const Sight& sight : job.sights) {
+    if (sight.state == end.state && sight.span.asked > since) lives.insert(sight.life);
+  }
+  return lives.size();
+}
+
+std::string nameOf(const JobHistory& job) {
+  return "job " + job.id + " (number " + std::to_string(job.plan.number) + ", " + job.plan.endpoint + ")";
+}
+
+}  // namespace
+
+void History::lifeBegins(int process) { processes_.push_back(process); }
+
+JobHistory* History::find(std::uint64_t number) {
+  const auto found = jobs_.find(number);
+  return found == jobs_.end() ? nullptr : &found->second;
+}
+
+void History::sent(const Plan& plan, const Span& span, const std::string& id) {
+  JobHistory& job = jobs_[plan.number];
+  job.plan = plan;
+  job.sent = span;
+  job.life = life();
+  job.id = id;
+  job.acknowledged = !id.empty();
+  ++(job.acknowledged ? totals_.acknowledged : totals_.unknown);
+}
+
+void History::saw(std::uint64_t number, Sight sight) {
+  if (JobHistory* job = find(number)) job->sights.push_back(std::move(sight));
+}
+
+void History::ordered(std::uint64_t number, Order order) {
+  if (JobHistory* job = find(number)) job->orders.push_back(order);
+}
+
+void History::missed(std::uint64_t number, Absence absence) {
+  if (JobHistory* job = find(number)) job->absences.push_back(absence);
+}
+
+void History::noted(const JournalLine& line) {
+  const std::string who = "job " + line.id + " (number " + std::to_string(line.number) + ")";
+  if (line.process != processes_.back()) {
+    accuse(who,
+           "process " + std::to_string(line.process) + " works in the life of " + std::to_string(processes_.back()),
+           "");
+  }
+  JobHistory* job = find(line.number);
+  if (job == nullptr) {
+    const bool known = line.number < closed_.size() && terminal(closed_[line.number].state);
+    if (line.begins && known) {
+      const Closed& closed = closed_[line.number];
+      accuse(who,
+             "attempt " + std::to_string(line.attempt) + " began in life " + std::to_string(life()) +
+                 ", long after it had been seen " + std::string(jobq::nameOf(closed.state)) +
+                 " in two lives; attempt " + std::to_string(closed.attempt) + " was its last",
+             "");
+    } else if (line.begins) {
+      accuse(who, "nobody has submitted it", "");
+    }
+    return;
+  }
+  if (job->id.empty()) {
+    job->id = line.id;
+    ++totals_.unknownFound;
+  }
+  if (job->id != line.id) accuse(who, "the same submission runs as job " + job->id + " too", describe(*job));
+  if (line.begins) {
+    begin(*job, line);
+  } else {
+    end(*job, line);
+  }
+}
+
+void History::begin(JobHistory& job, const JournalLine& line) {
+  job.runs.push_back({line.attempt, life(), line.at, 0, Run::End::none});
+  ++totals_.runs;
+}
+
+void History::end(JobHistory& job, const JournalLine& line) {
+  const auto run = std::find_if(job.runs.rbegin(), job.runs.rend(), [&](const Run& one) {
+    return one.attempt == line.attempt && one.life == life() && one.end == Run::End::none;
+  });
+  if (run == job.runs.rend()) {
+    accuse(nameOf(job), "attempt " + std::to_string(line.attempt) + " ended without having begun", describe(job));
+    return;
+  }
+  run->end = line.end;
+  run->ended = line.at;
+}
+
+std::vector<Violation> History::lifeEnds() {
+  for (auto at = jobs_.begin(); at != jobs_.end();) {
+    JobHistory& job = at->second;
+    for (const Run& run : job.runs) totals_.cutOff += run.life == life() && run.end == Run::End::none ? 1 : 0;
+    const std::vector<std::string> faults = faultsOf(job, rules_);
+    for (const std::string& fault : faults) accuse(nameOf(job), fault, describe(job));
+    at = close(job, !faults.empty()) ? jobs_.erase(at) : std::next(at);
+  }
+  return std::exchange(violations_, {});
+}
+
+bool History::close(const JobHistory& job, bool accused) {
+  const Sight* end = lastEnd(job);
+  const bool expired = !job.absences.empty();
+  if (!accused && !expired && (end == nullptr || livesOf(job, *end) < 2)) return false;
+  if (closed_.size() <= job.plan.number) closed_.resize(job.plan.number + 1);
+  closed_[job.plan.number] = {job.runs.empty() ? 0 : job.runs.back().attempt,
+                              end == nullptr ? JobState::timedOut : end->state};
+  if (accused) return true;
+  totals_.expired += expired ? 1 : 0;
+  totals_.unproven += end == nullptr ? 1 : 0;
+  if (end != nullptr) count(job, *end);
+  return true;
+}
+
+void History::count(const JobHistory& job, const Sight& end) {
+  ++totals_.checked;
+  totals_.retries += end.retries;
+  const bool lost = end.state == JobState::failed && lossesIn(end.error);
+  totals_.completed += end.state == JobState::completed ? 1 : 0;
+  totals_.failed += end.state == JobState::failed ? 1 : 0;
+  totals_.cancelled += end.state == JobState::cancelled ? 1 : 0;
+  const bool wasLost = std::any_of(job.sights.begin(), job.sights.end(), [](const Sight& sight) {
+    return sight.state == JobState::failed && lossesIn(sight.error);
+  });
+  totals_.lost += wasLost ? 1 : 0;
+  totals_.lostUnseen += wasLost && job.runs.empty() ? 1 : 0;
+  if (!job.orders.empty()) return;  // without orders, each retry is a loss, and each loss a claim
+  const std::size_t begunAndLost = job.runs.size() - (lost ? 0 : 1);
+  totals_.neverBegan += end.retries - begunAndLost;
+  for (std::size_t i = 0; i < begunAndLost; ++i) totals_.repeated += job.runs[i].end == Run::End::none ? 0 : 1;
+}
+
+void History::accuse(const std::string& who, const std::string& fault, const std::string& evidence) {
+  violations_.push_back({who + ": " + fault, evidence});
+}
+
+std::vector<Violation> History::unfinished() const {
+  std::vector<Violation> left;
+  for (const JobHistory* job : open()) {
+    const bool ended = !job->sights.empty() && terminal(job->sights.back().state);
+    if (!ended) left.push_back({nameOf(*job) + ": it has not ended", describe(*job)});
+  }
+  return left;
+}
+
+std::vector<const JobHistory*> History::open() const {
+  std::vector<const JobHistory*> open;
+  for (const auto& [number, job] : jobs_) {
+    if (!job.id.empty()) open.push_back(&job);
+  }
+  std::sort(open.begin(), open.end(),
+            [](const JobHistory* a, const JobHistory* b) { return a->plan.number < b->plan.number; });
+  return open;
+}
+
+}  // namespace jobq::fault

@@ -1,0 +1,123 @@
+#include "http_client.h"
+
+#include <arpa/inet.h>
+#include <netinet/tcp.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+
+namespace jobq::fault {
+namespace {
+
+constexpr int kPatience = 30;  // seconds; longer than any wait that these clients ask for
+
+/// The value of Content-Length in a head; nothing when it has none.
+std::optional<std::size_t> bodyLength(std::string_view head) {
+  constexpr std::string_view kName = "content-length:";
+  for (std::size_t line = head.find("\r\n"); line != std::string_view::npos; line = head.find("\r\n", line)) {
+    line += 2;
+    if (head.size() - line < kName.size() || ::strncasecmp(head.data() + line, kName.data(), kName.size()) != 0)
+      continue;
+    std::string_view value = head.substr(line + kName.size());
+    value.remove_prefix(std::min(value.find_first_not_of(' '), value.size()));
+    std::size_t length = 0;
+    const auto [rest, fault] = std::from_chars(value.data(), value.data() + value.size(), length);
+    return fault == std::errc() ? std::optional(length) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+/// Whether `text` is a whole answer, and then what it says.
+Reply::Fate read(const std::string& text, Reply& reply) {
+  const std::size_t end = text.find("\r\n\r\n");
+  if (end == std::string::npos) return Reply::Fate::unknown;
+  const std::string_view head = std::string_view(text).substr(0, end + 2);
+  const auto length = bodyLength(head);
+  if (!head.starts_with("HTTP/1.1 ") || !length || text.size() > end + 4 + *length) return Reply::Fate::broken;
+  if (text.size() < end + 4 + *length) return Reply::Fate::unknown;
+  std::from_chars(head.data() + 9, head.data() + 12, reply.status);
+  reply.body = text.substr(end + 4);
+  return Reply::Fate::answered;
+}
+
+}  // namespace
+
+Nanos monotonicNow() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
+}
+
+Reply HttpClient::call(std::string_view method, std::string_view path, std::string_view body) {
+  std::string request(method);
+  request += ' ';
+  request += path;
+  request += " HTTP/1.1\r\nHost: jobq\r\nAuthorization: Bearer " + key_ + "\r\n";
+  if (method == "POST")
+    request += "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) + "\r\n";
+  request += "\r\n";
+  request += body;
+  Reply reply;
+  reply.span.asked = monotonicNow();
+  if (open()) reply.fate = send(request) ? receive(reply) : Reply::Fate::unknown;
+  reply.span.answered = monotonicNow();
+  if (reply.fate != Reply::Fate::answered) close();
+  return reply;
+}
+
+bool HttpClient::open() {
+  if (socket_ >= 0) return true;
+  sockaddr_in server{};
+  server.sin_family = AF_INET;
+  server.sin_port = htons(address_.port);
+  if (::inet_pton(AF_INET, address_.host.c_str(), &server.sin_addr) != 1) return false;
+  socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const timeval patience{kPatience, 0};
+  const int on = 1;
+  ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  if (::connect(socket_, reinterpret_cast<const sockaddr*>(&server), sizeof server) == 0) {
+    // A port that its server has just left may be given to the very socket that calls it, which then calls itself.
+    sockaddr_in own{};
+    socklen_t size = sizeof own;
+    if (::getsockname(socket_, reinterpret_cast<sockaddr*>(&own), &size) == 0 && own.sin_port != server.sin_port)
+      return true;
+  }
+  close();
+  return false;
+}
+
+void HttpClient::close() {
+  if (socket_ >= 0) ::close(socket_);
+  socket_ = -1;
+}
+
+bool HttpClient::send(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t sent = ::send(socket_, text.data(), text.size(), MSG_NOSIGNAL);
+    if (sent <= 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(sent));
+  }
+  return true;
+}
+
+Reply::Fate HttpClient::receive(Reply& reply) {
+  std::string text;
+  std::array<char, 8192> buffer;
+  for (;;) {
+    const ssize_t got = ::recv(socket_, buffer.data(), buffer.size(), 0);
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Reply::Fate::late;
+    if (got <= 0) return Reply::Fate::unknown;
+    text.append(buffer.data(), static_cast<std::size_t>(got));
+    const Reply::Fate fate = read(text, reply);
+    if (fate == Reply::Fate::broken) reply.body = text;
+    if (fate != Reply::Fate::unknown) return fate;
+  }
+}
+
+}  // namespace jobq::fault

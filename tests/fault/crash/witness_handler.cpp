@@ -1,0 +1,106 @@
+// The handler of the crash proof: it writes down when each of its runs begins and ends, in a journal that outlives the
+// server. A line is one write() that never crosses a page, so a kill leaves it whole or not there at all.
+//
+//   input   {"number":17,"workMs":5,"failBelow":3}   works for 5 ms; attempts below 3 fail
+//   output  {"echo":17,"square":289}                 no other job's
+//   journal begin|output|failed|stopped, number, job, attempt, process, CLOCK_MONOTONIC in nanoseconds
+#include <fcntl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+
+#include "jobq/abi.h"
+#include "jobq/error.h"
+#include "jobq/job_handler.h"
+#include "jobq/json.h"
+#include "journal_line.h"
+
+namespace {
+
+std::int64_t monotonicNanos() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
+}
+
+class Journal {
+ public:
+  explicit Journal(const std::string& path)
+      : file_(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600)) {
+    if (file_ < 0) throw jobq::ConfigError("JOURNAL " + path + " cannot be opened: " + std::strerror(errno));
+  }
+  ~Journal() { ::close(file_); }
+  Journal(const Journal&) = delete;
+  Journal& operator=(const Journal&) = delete;
+
+  void write(const char* what, std::int64_t number, const jobq::JobContext& context) const {
+    std::string line = std::string(what) + " " + std::to_string(number) + " " + context.id() + " " +
+                       std::to_string(context.attempt()) + " " + std::to_string(::getpid()) + " " +
+                       std::to_string(monotonicNanos());
+    line.resize(jobq::fault::kJournalLine - 1, ' ');
+    line += '\n';
+    // A run without its line would make the checker accuse the server.
+    if (::write(file_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) std::abort();
+  }
+
+ private:
+  const int file_;
+};
+
+class Witness final : public jobq::JobHandler {
+ public:
+  explicit Witness(const std::string& journal) : journal_(journal) {}
+
+  std::string run(std::string_view input, jobq::JobContext& context) override {
+    const auto document = std::get<jobq::json::Document>(jobq::json::read(input));
+    const std::int64_t number = integer(document, "number");
+    journal_.write("begin", number, context);
+    if (!work(std::chrono::milliseconds(integer(document, "workMs")), context.stopToken())) {
+      journal_.write("stopped", number, context);
+      throw jobq::JobFailed("number " + std::to_string(number) + " was stopped");
+    }
+    if (context.attempt() < integer(document, "failBelow")) {
+      journal_.write("failed", number, context);
+      throw jobq::JobFailed("number " + std::to_string(number) + " was told to fail");
+    }
+    journal_.write("output", number, context);
+    return "{\"echo\":" + std::to_string(number) + ",\"square\":" + std::to_string(number * number) + "}";
+  }
+
+ private:
+  static std::int64_t integer(const jobq::json::Document& document, std::string_view key) {
+    const auto value = document.find(key);
+    return value ? jobq::json::toInteger(*value).value_or(0) : 0;
+  }
+
+  /// False: it was stopped before the time was over.
+  static bool work(std::chrono::milliseconds duration, const std::stop_token& stop) {
+    if (duration.count() == 0) return !stop.stop_requested();
+    std::mutex mutex;
+    std::condition_variable_any over;
+    std::unique_lock<std::mutex> lock(mutex);
+    over.wait_for(lock, stop, duration, [] { return false; });
+    return !stop.stop_requested();
+  }
+
+  const Journal journal_;
+};
+
+class WitnessFactory final : public jobq::HandlerFactory {
+ public:
+  explicit WitnessFactory(const jobq::PluginEnv&) {}
+
+  std::unique_ptr<jobq::JobHandler> make(const jobq::HandlerEnv& env) override {
+    return std::make_unique<Witness>(env.variables.at("JOURNAL"));
+  }
+};
+
+constexpr jobq::abi::Entry kEntries[] = {jobq::abi::entry<jobq::HandlerFactory, WitnessFactory>("witness", "1.0.0")};
+
+}  // namespace
+
+JOBQ_PLUGIN(kEntries)
