@@ -17,11 +17,30 @@ namespace {
 
 std::string reason() { return std::strerror(errno); }
 
+/// A new name in it is safe from a power loss afterwards. False: the reason is in errno.
+bool syncFolder(const std::filesystem::path& folder) {
+  const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return false;
+  const bool synced = ::fsync(descriptor) == 0;
+  ::close(descriptor);
+  return synced;
+}
+
+// As far up as this user may look: a folder that was there before is safe already.
+void syncNewFolders(const std::filesystem::path& path) {
+  for (auto at = std::filesystem::absolute(path); at.has_relative_path(); at = at.parent_path()) {
+    if (!syncFolder(at.parent_path())) return;
+  }
+}
+
 int openLocked(const std::filesystem::path& path) {
   std::error_code error;
   const bool made = std::filesystem::create_directories(path, error);
   if (error) throw ConfigError("data.dir " + path.string() + " cannot be made: " + error.message());
-  if (made) std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  if (made) {
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+    syncNewFolders(path);
+  }
   const std::string file = (path / "lock").string();
   const int lock = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (lock < 0) throw ConfigError("data.dir " + path.string() + " cannot be written: " + reason());
@@ -47,7 +66,7 @@ void writePrivateFile(const std::filesystem::path& path, std::string_view text) 
   const bool synced = written && ::fsync(file) == 0;
   const std::string why = reason();
   ::close(file);
-  if (!synced || ::rename(draft.c_str(), path.c_str()) != 0) {
+  if (!synced || ::rename(draft.c_str(), path.c_str()) != 0 || !syncFolder(path.parent_path())) {
     throw Error(path.string() + " cannot be written: " + (synced ? reason() : why));
   }
 }

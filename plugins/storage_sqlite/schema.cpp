@@ -110,6 +110,11 @@ void moveLogOnClose(Connection& connection, bool move) {
   sqlite3_db_config(connection.handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, move ? 0 : 1, nullptr);
 }
 
+/// The power was lost while SQLite wrote the file's very first page: the journal beside it says that it was empty.
+bool isUnfinished(const fs::path& file, std::string_view magic) {
+  return magic.find_first_not_of('\0') == std::string_view::npos && fs::exists(file.string() + "-journal");
+}
+
 }  // namespace
 
 void prepareFile(const fs::path& file, std::size_t newest) {
@@ -121,6 +126,7 @@ void prepareFile(const fs::path& file, std::size_t newest) {
   const auto length = static_cast<std::size_t>(in.gcount());
   if (length == 0) return;
 
+  if (isUnfinished(file, std::string_view(header.data(), kMagic.size()))) return;
   if (length < kHeaderBytes || std::string_view(header.data(), kMagic.size()) != kMagic) {
     refuseForeign(file, "not a SQLite database");
   }

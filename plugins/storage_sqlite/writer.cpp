@@ -180,7 +180,8 @@ std::string Writer::giveUp(const std::exception& error) {
     refuseFromNowOn(second.what());
   }
   if (isIoError(error)) refuseFromNowOn(reason);
-  return reason;
+  Lock lock(mutex_);
+  return refusal_.empty() ? reason : refusal_;
 }
 
 void Writer::refuseFromNowOn(const std::string& reason) {

@@ -1,0 +1,201 @@
+// I/O errors: each write, sync, truncation, opening and deletion that SQLite asks of the disk fails once, or from then
+// on, while the whole server serves. No 200 for what is not stored; 503 with the reason in /readyz; and after a restart
+// on a sound disk everything acknowledged is there and ends.
+#include "../house/house_fixture.h"
+#include "disk.h"
+
+namespace jobq::fault {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr auto kPatience = std::chrono::seconds(30);
+
+// A promise of the server: the job is here, and, if it was said, how it ended.
+struct Acknowledged {
+  std::string endpoint;
+  std::string id;
+  std::string input;
+  std::string ended;  // COMPLETED or CANCELLED; empty: nothing was said
+};
+
+class IoError : public HouseTest {
+ protected:
+  IoError() { Disk::instance(); }
+  ~IoError() override {
+    Disk::instance().fail({});
+    close();
+  }
+
+  void start() {
+    open(
+        "storage = sqlite\nendpoint.e.image = plugin/echo\nendpoint.r.image = some/remote\n"
+        "storage.sqlite.log = 256KB\n");
+  }
+
+  // Waits in the server end by the clock, and nobody else moves it: time goes by, 250 times as fast as outside.
+  void whileTimePasses(const std::function<void()>& act) {
+    Mutex mutex;
+    Condition changed;
+    bool done = false;
+    std::thread time([&] {
+      Lock lock(mutex);
+      while (!done) {
+        changed.waitFor(mutex, Millis(1));
+        lock.unlock();
+        clock_.advance(Millis(250));
+        lock.lock();
+      }
+    });
+    act();
+    {
+      Lock lock(mutex);
+      done = true;
+      changed.notifyAll();
+    }
+    time.join();
+  }
+
+  void close() {
+    if (house_) whileTimePasses([this] { house_->stop(); });
+    house_.reset();
+  }
+
+  // 200 with its promise, or an honest 503.
+  bool accepted(const Answer& answer) {
+    EXPECT_TRUE(answer.status == 200 || answer.status == 503) << answer.status << " " << answer.body;
+    if (answer.status == 503) {
+      EXPECT_THAT(answer.body, HasSubstr("\"error\":\""));
+      EXPECT_TRUE(answer.headers.contains("Retry-After"));
+    }
+    return answer.status == 200;
+  }
+
+  void submit(const std::string& endpoint, std::size_t filler) {
+    const std::string input =
+        "{\"n\":" + std::to_string(acknowledged_.size()) + ".0,\"x\":\"" + std::string(filler, 'x') + "\"}";
+    const Answer answer = call("POST", "/v2/" + endpoint + "/run", "{\"input\":" + input + "}");
+    if (!accepted(answer)) return;
+    acknowledged_.push_back({endpoint, answer.field("id"), input, ""});
+  }
+
+  void look() {
+    for (Acknowledged& job : acknowledged_) {
+      const Answer answer = status(job.endpoint, job.id);
+      if (!accepted(answer)) continue;
+      const std::string state = answer.field("status");
+      if (!job.ended.empty()) {
+        EXPECT_EQ(state, job.ended) << job.id;
+      }
+      if (state == "COMPLETED") job.ended = state;
+    }
+  }
+
+  // What is done while the disk fails.
+  void work() {
+    for (int i = 0; i < 3; ++i) submit("e", 10);
+    submit("r", 40'000);  // a checkpoint will follow
+    submit("r", 10);
+    submit("e", 20'000);
+    if (acknowledged_.empty()) return;
+    const Acknowledged& awaited = acknowledged_.back();
+    whileTimePasses(
+        [&] { (void)accepted(call("GET", "/v2/" + awaited.endpoint + "/status-sync/" + awaited.id + "?wait=1000")); });
+    look();
+    Acknowledged& last = acknowledged_.back();
+    const Answer answer = call("POST", "/v2/" + last.endpoint + "/cancel/" + last.id);
+    if (accepted(answer) && answer.field("status") == "CANCELLED") last.ended = "CANCELLED";
+    look();
+  }
+
+  // Is everything there, and does it end?
+  void verify() {
+    for (const Acknowledged& job : acknowledged_) {
+      const auto end = std::chrono::steady_clock::now() + kPatience;
+      Answer answer = status(job.endpoint, job.id);
+      while (job.endpoint == "e" && answer.field("status") != "COMPLETED" && answer.field("status") != "CANCELLED") {
+        ASSERT_EQ(answer.status, 200) << job.id << " is lost: " << answer.body;
+        ASSERT_LT(std::chrono::steady_clock::now(), end) << job.id << " is stuck: " << answer.body;
+        answer = status(job.endpoint, job.id);
+      }
+      ASSERT_EQ(answer.status, 200) << job.id << " is lost: " << answer.body;
+      const std::string state = answer.field("status");
+      if (!job.ended.empty()) {
+        EXPECT_EQ(state, job.ended) << job.id;
+      }
+      if (state == "COMPLETED") {
+        EXPECT_EQ(answer.field("output"), job.input) << job.id;
+      }
+    }
+  }
+
+  // One life on the failing disk and one on a sound one. False: the fault never struck.
+  bool strike(const DiskFault& fault) {
+    SCOPED_TRACE(nameOf(fault.call) + " " + std::to_string(fault.number) + (fault.forever ? " and after" : "") +
+                 " answers " + std::to_string(fault.answer));
+    close();
+    std::filesystem::remove_all(dir_ / "jobq-data");
+    acknowledged_.clear();
+    Disk& disk = Disk::instance();
+    disk.fail(fault);
+    try {
+      start();
+      work();
+      judgeReadiness(fault);
+      close();
+    } catch (const Error& refusal) {
+      EXPECT_GT(std::string(refusal.what()).size(), 20U) << "a start that is refused says why";
+      EXPECT_TRUE(disk.hasFailed()) << refusal.what();
+    }
+    house_.reset();
+    const bool struck = std::exchange(struck_, false) || disk.hasFailed();
+    disk.fail({});
+    start();
+    verify();
+    EXPECT_EQ(call("GET", "/readyz").status, 200);
+    return struck;
+  }
+
+  // An error of the disk, and every write afterwards is refused, with the reason; a full disk heals.
+  void judgeReadiness(const DiskFault& fault) {
+    const Answer ready = call("GET", "/readyz");
+    if (ready.status == 200) {
+      submit("r", 10);
+      return;
+    }
+    EXPECT_EQ(ready.status, 503);
+    EXPECT_THAT(ready.body,
+                HasSubstr(fault.answer == SQLITE_FULL ? "full" : "read-only until the server is restarted"));
+    if (fault.answer == SQLITE_FULL) {
+      struck_ = Disk::instance().hasFailed();
+      if (fault.forever) Disk::instance().fail({});  // else it was the question that met the full disk
+      const std::size_t before = acknowledged_.size();
+      submit("e", 10);
+      EXPECT_EQ(acknowledged_.size(), before + 1) << "there is space again";
+      EXPECT_EQ(call("GET", "/readyz").status, 200);
+    }
+  }
+
+  void strikeAll(DiskCall call, int answer) {
+    for (const bool forever : {false, true}) {
+      std::uint64_t number = 1;
+      while (strike({call, number, forever, answer}) && !HasFatalFailure()) ++number;
+      std::cout << nameOf(call) << (forever ? " and all after it" : "") << ": " << number - 1 << " faults" << std::endl;
+      // Deletions happen at the end alone.
+      EXPECT_GT(number, 1U);
+    }
+  }
+
+  std::vector<Acknowledged> acknowledged_;
+  bool struck_ = false;
+};
+
+TEST_F(IoError, OfEachWrite) { strikeAll(DiskCall::write, SQLITE_IOERR); }
+TEST_F(IoError, OfEachSync) { strikeAll(DiskCall::sync, SQLITE_IOERR); }
+TEST_F(IoError, OfEachTruncation) { strikeAll(DiskCall::truncate, SQLITE_IOERR); }
+TEST_F(IoError, OfEachOpening) { strikeAll(DiskCall::open, SQLITE_IOERR); }
+TEST_F(IoError, OfEachDeletion) { strikeAll(DiskCall::remove, SQLITE_IOERR); }
+TEST_F(IoError, OfEachWriteOnAFullDisk) { strikeAll(DiskCall::write, SQLITE_FULL); }
+
+}  // namespace
+}  // namespace jobq::fault
