@@ -94,7 +94,8 @@ void House::addRoutes() {
                            [this](const EndpointId& endpoint) { return dispatcher_.counts(endpoint); },
                            [this](const LeaseRef& lease) { running_.stop(lease); },
                            draining,
-                           waiting_});
+                           waiting_,
+                           bodyMemory_});
   addKeyRoutes(router_, keys_, clock_);
   addPluginRoutes(router_, plugins_,
                   [this](std::string_view kind, std::string_view name) { return isSelected(kind, name); });

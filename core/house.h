@@ -86,7 +86,7 @@ class House {
   Sweeper sweeper_;
   Router router_;
   Budget waiting_;     // places to wait in
-  Budget bodyMemory_;  // for large bodies
+  Budget bodyMemory_;  // for large bodies and answers
   Gate gate_;          // room 1
   HttpServer server_;
 };

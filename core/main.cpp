@@ -4,6 +4,7 @@
 #include <Poco/Util/Option.h>
 #include <Poco/Util/OptionProcessor.h>
 #include <Poco/Util/OptionSet.h>
+#include <malloc.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -80,7 +81,15 @@ sigset_t blockSignals() {
   return signals;
 }
 
+// What has 1 MB and more goes back to the system when it is freed. glibc would learn from the first large body to keep
+// such blocks in its arenas, one for each few threads, and hold a GB for bodies that are long gone.
+void returnLargeBlocks() {
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
+  mallopt(M_TRIM_THRESHOLD, 4 << 20);
+}
+
 int serve(const Options& options) {
+  returnLargeBlocks();
   const jobq::Config config = jobq::loadConfig(options.config, options.settings);
   jobq::Logger log(config.logLevel, config.logFormat);
   if (options.check) {

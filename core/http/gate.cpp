@@ -118,7 +118,7 @@ Reply Gate::runRoute(Visit& visit) {
   try {
     return visit.route->run(visit.call);
   } catch (const StorageError& error) {
-    return unavailable(visit.call.path, std::string("the storage cannot do this now, try again: ") + error.what());
+    return unavailable(visit.call.path, std::string("the storage cannot do this now: ") + error.what());
   } catch (const std::exception& error) {
     return ownFault(visit.call, error.what());
   }

@@ -1,6 +1,9 @@
 // The queue API of api.md, as far as it is built. What is not here answers 404.
+#include <algorithm>
+
 #include "core/base/words.h"
 #include "core/http/error_reply.h"
+#include "core/http/exchange.h"
 #include "core/http/job_json.h"
 #include "core/http/routes.h"
 #include "core/jobs/job_service.h"
@@ -38,6 +41,17 @@ struct Patience {
   const Millis wait;
 };
 
+// A large answer is memory for as long as its client takes to read it: it draws on what large bodies draw on, and never
+// more than the largest of them, which always fits.
+Reply wholeReply(const QueueRooms& rooms, Call& call, const Job& job) {
+  Reply reply{200, wholeJob(job)};
+  const std::size_t size = std::min(reply.body.size(), kRunsyncLimit);
+  if (size <= kFreeBody || call.bodyMemory.grow(rooms.bodyMemory, size)) return reply;
+  return unavailable(call.path, "job " + job.id +
+                                    " has an output larger than the memory that is free for large bodies now: ask for "
+                                    "its status again in a moment");
+}
+
 GoneSignal goneSignal(const Call& call) {
   return [caller = call.caller] { return caller->gone(); };
 }
@@ -47,7 +61,6 @@ Reply accept(const QueueRooms& rooms, Call& call, std::optional<Millis> syncWait
              const std::function<Reply(JobSpec)>& submit) {
   if (rooms.draining()) return unavailable(call.path, "the server is shutting down: try again in a moment");
   auto result = readSubmission(std::move(call.body), *call.endpoint, call.key->id, syncWait, rooms.rules);
-  call.bodyMemory.giveBack();
   if (const auto* refusal = std::get_if<Refusal>(&result)) return errorReply(call.path, 400, refusal->message);
   return submit(std::get<JobSpec>(std::move(result)));
 }
@@ -56,6 +69,7 @@ Reply run(const QueueRooms& rooms, Call& call) {
   return accept(rooms, call, std::nullopt, [&](JobSpec job) {
     const JobId id = job.id;
     rooms.jobs.submit(std::move(job), *call.endpoint);
+    call.bodyMemory.giveBack();
     return Reply{200, briefJob(id, JobState::inQueue)};
   });
 }
@@ -66,15 +80,18 @@ Reply runsync(const QueueRooms& rooms, Call& call) {
   return accept(rooms, call, std::get<Millis>(wait), [&](JobSpec job) {
     const JobId id = job.id;
     const Patience patience(rooms, std::get<Millis>(wait));
-    const auto ended = rooms.jobs.submitAndAwait(std::move(job), *call.endpoint, patience.wait, goneSignal(call));
+    // A body counts until the storage has it: 400 of them that wait for one writer would be 8 GB.
+    const auto durable = [&call] { call.bodyMemory.giveBack(); };
+    const auto ended =
+        rooms.jobs.submitAndAwait(std::move(job), *call.endpoint, patience.wait, durable, goneSignal(call));
     if (!ended) return errorReply(call.path, 404, "job " + id + " outlived its policy.ttl: send a longer one");
-    return Reply{200, wholeJob(*ended)};
+    return wholeReply(rooms, call, *ended);
   });
 }
 
 Reply status(const QueueRooms& rooms, Call& call) {
   const auto job = rooms.jobs.find({call.endpoint->id, call.params.at("id")});
-  return job ? Reply{200, wholeJob(*job)} : noJob(call);
+  return job ? wholeReply(rooms, call, *job) : noJob(call);
 }
 
 Reply statusSync(const QueueRooms& rooms, Call& call) {
@@ -82,7 +99,7 @@ Reply statusSync(const QueueRooms& rooms, Call& call) {
   if (const auto* refusal = std::get_if<Reply>(&wait)) return *refusal;
   const Patience patience(rooms, std::get<Millis>(wait));
   const auto job = rooms.jobs.await({call.endpoint->id, call.params.at("id")}, patience.wait, goneSignal(call));
-  return job ? Reply{200, wholeJob(*job)} : noJob(call);
+  return job ? wholeReply(rooms, call, *job) : noJob(call);
 }
 
 // decisions.md, "Jobs": at once, whatever the handler does about it; a job that has ended stays as it is.

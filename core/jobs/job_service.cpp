@@ -20,12 +20,13 @@ void JobService::submit(JobSpec job, const Endpoint& endpoint) {
 }
 
 std::optional<Job> JobService::submitAndAwait(JobSpec job, const Endpoint& endpoint, Millis wait,
-                                              const GoneSignal& gone) {
+                                              const std::function<void()>& durable, const GoneSignal& gone) {
   const JobKey key{endpoint.id, job.id};
   const Instant deadline = storage_.now() + wait;
   CompletionWatch::Ticket ticket(watch_, key.id);
   const bool low = job.policy.lowPriority;
   insert(std::move(job), endpoint);
+  durable();
   wakeup_.ringAndServe(endpoint.id, low);
   ticket.wait(deadline, gone);
   return find(key);

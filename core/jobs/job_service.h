@@ -2,6 +2,7 @@
 // bell for the dispatcher, wakes the callers who wait.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "core/endpoints/endpoint.h"
@@ -20,9 +21,10 @@ class JobService {
   /// Returns when the job is durable: only then may a caller be told its id.
   void submit(JobSpec job, const Endpoint& endpoint);
 
-  /// submit(), then the job as it is when it ends or `wait` has passed.
-  /// `gone` ends the wait early.
-  std::optional<Job> submitAndAwait(JobSpec job, const Endpoint& endpoint, Millis wait, const GoneSignal& gone);
+  /// submit(), then the job as it is when it ends or `wait` has passed. `durable` is called in between: the job's body
+  /// is no longer in memory. `gone` ends the wait early.
+  std::optional<Job> submitAndAwait(JobSpec job, const Endpoint& endpoint, Millis wait,
+                                    const std::function<void()>& durable, const GoneSignal& gone);
 
   std::optional<Job> find(const JobKey& key);
 

@@ -1,0 +1,218 @@
+// fault_load_client PORT KEY ENDPOINT CONNECTIONS JOBS
+//   Sends JOBS jobs to an endpoint that gives the input back, over CONNECTIONS connections that stay open, a thread for
+//   each. Each job has an input of its own. A third goes by /runsync, a third by /run and then /status-sync, a third by
+//   /run and, some jobs later, /status. An answer counts when it is 200, COMPLETED, has the job's id and, byte for
+//   byte, the job's input as its output. Prints one line of JSON; exits with 1 when an answer was wrong.
+#include <arpa/inet.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <iostream>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace {
+
+constexpr std::size_t kLater = 1;        // jobs between a /run and its /status
+constexpr std::size_t kLongInput = 97;   // every so many jobs one input is large
+constexpr std::size_t kLongest = 60000;  // its length
+
+struct Target {
+  int port;
+  std::string key;
+  std::string endpoint;
+};
+
+/// One connection that stays open. One thread.
+class Connection {
+ public:
+  explicit Connection(const Target& target) : target_(target), socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(target.port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) fail("cannot connect");
+    const int on = 1;
+    ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  }
+  ~Connection() { ::close(socket_); }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  /// The body of the answer, which has to be a 200. Throws std::runtime_error otherwise.
+  std::string_view ask(std::string_view method, const std::string& path, std::string_view body = "") {
+    request_.assign(method).append(" /v2/").append(target_.endpoint).append(path).append(" HTTP/1.1\r\n");
+    request_.append("Host: jobq\r\nAuthorization: Bearer ").append(target_.key).append("\r\n");
+    request_.append("Content-Length: ").append(std::to_string(body.size())).append("\r\n\r\n").append(body);
+    send(request_);
+    return answer();
+  }
+
+ private:
+  [[noreturn]] static void fail(const std::string& what) {
+    throw std::runtime_error(what + ": " + std::strerror(errno));
+  }
+
+  void send(std::string_view text) const {
+    while (!text.empty()) {
+      const ssize_t sent = ::send(socket_, text.data(), text.size(), MSG_NOSIGNAL);
+      if (sent <= 0) fail("the server does not read");
+      text.remove_prefix(static_cast<std::size_t>(sent));
+    }
+  }
+
+  void receive() {
+    char part[65536];
+    const ssize_t got = ::recv(socket_, part, sizeof part, 0);
+    if (got <= 0) fail("the connection ended after " + text_);
+    text_.append(part, static_cast<std::size_t>(got));
+  }
+
+  // Answers of this API have a Content-Length, and one is on its way at a time.
+  std::string_view answer() {
+    text_.clear();
+    std::size_t end = std::string::npos;
+    while ((end = text_.find("\r\n\r\n")) == std::string::npos) receive();
+    constexpr std::string_view kLength = "\r\nContent-Length: ";
+    const std::size_t at = text_.find(kLength);
+    std::size_t length = 0;
+    if (at > end) throw std::runtime_error("no length in " + text_);
+    std::from_chars(text_.data() + at + kLength.size(), text_.data() + end, length);
+    while (text_.size() < end + 4 + length) receive();
+    if (!text_.starts_with("HTTP/1.1 200 ")) throw std::runtime_error("instead of 200: " + text_.substr(0, 500));
+    return std::string_view(text_).substr(end + 4);
+  }
+
+  const Target& target_;
+  const int socket_;
+  std::string request_;
+  std::string text_;
+};
+
+/// What nobody else sends, with parts that a careless server would write in another way.
+std::string inputOf(std::size_t number) {
+  std::string input = "{ \"n\":" + std::to_string(number) + ",\"z\":1.0, \"a\":-0,\"u\":\"\\u00e9\xc3\xa9\",";
+  input += "\"big\":12345678901234567890" + std::to_string(number) + ",\"text\":\"";
+  const std::size_t length = number % kLongInput == 0 ? kLongest : number % 199;
+  for (std::size_t i = 0; i < length; ++i) input += static_cast<char>('a' + (number * 31 + i * i) % 26);
+  return input += "\" }";
+}
+
+/// A text member's value. Ids and states need no escapes.
+std::string_view member(std::string_view object, std::string_view name) {
+  const std::string key = "\"" + std::string(name) + "\":\"";
+  const std::size_t at = object.find(key);
+  if (at == std::string_view::npos) return {};
+  object.remove_prefix(at + key.size());
+  return object.substr(0, object.find('"'));
+}
+
+/// What all connections share.
+struct Run {
+  Target target;
+  std::size_t jobs;
+  std::atomic<std::size_t> next{0};
+  std::atomic<std::size_t> right{0};
+  std::atomic<std::size_t> askedAgain{0};
+  std::mutex mutex;
+  std::string fault;  // guarded by mutex; the first one
+
+  void note(const std::string& what) {
+    const std::lock_guard lock(mutex);
+    if (fault.empty()) fault = what;
+    next = jobs;  // nobody begins another one
+  }
+};
+
+/// One connection's way through its jobs.
+class Caller {
+ public:
+  explicit Caller(Run& run) : run_(run), connection_(run.target) {}
+
+  void work() {
+    for (std::size_t number = run_.next++; number < run_.jobs; number = run_.next++) {
+      const std::string body = "{\"input\":" + inputOf(number) + "}";
+      if (number % 3 == 0) {
+        check(number, "", connection_.ask("POST", "/runsync", body));
+        continue;
+      }
+      const std::string id(member(connection_.ask("POST", "/run", body), "id"));
+      if (number % 3 == 1) {
+        check(number, id, connection_.ask("GET", "/status-sync/" + id));
+      } else {
+        later_.push_back({number, id});
+        if (later_.size() > kLater) askForOldest();
+      }
+    }
+    while (!later_.empty()) askForOldest();
+  }
+
+ private:
+  void askForOldest() {
+    const auto [number, id] = later_.front();
+    later_.pop_front();
+    std::string_view job = connection_.ask("GET", "/status/" + id);
+    const std::string_view state = member(job, "status");
+    if (state == "IN_QUEUE" || state == "IN_PROGRESS") {
+      ++run_.askedAgain;
+      job = connection_.ask("GET", "/status-sync/" + id);
+    }
+    check(number, id, job);
+  }
+
+  void check(std::size_t number, std::string_view id, std::string_view job) {
+    const std::string ending = ",\"output\":" + inputOf(number) + "}";
+    const bool own = id.empty() ? !member(job, "id").empty() : member(job, "id") == id;
+    if (!own || member(job, "status") != "COMPLETED" || !job.ends_with(ending)) {
+      throw std::runtime_error("job " + std::to_string(number) + " ended as " + std::string(job.substr(0, 1000)));
+    }
+    ++run_.right;
+  }
+
+  struct Later {
+    std::size_t number;
+    std::string id;
+  };
+
+  Run& run_;
+  Connection connection_;
+  std::deque<Later> later_;
+};
+
+void callFrom(Run& run) {
+  try {
+    Caller(run).work();
+  } catch (const std::exception& error) {
+    run.note(error.what());
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 6) {
+    std::cerr << "usage: fault_load_client PORT KEY ENDPOINT CONNECTIONS JOBS\n";
+    return 2;
+  }
+  Run run{{std::atoi(argv[1]), argv[2], argv[3]}, std::strtoull(argv[5], nullptr, 10), {}, {}, {}, {}, {}};
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<std::thread> callers;
+  for (int i = 0; i < std::atoi(argv[4]); ++i) callers.emplace_back(callFrom, std::ref(run));
+  for (std::thread& caller : callers) caller.join();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  std::cout << "{\"right\": " << run.right << ", \"askedAgain\": " << run.askedAgain << ", \"seconds\": " << seconds
+            << "}" << std::endl;
+  if (!run.fault.empty()) std::cerr << run.fault << "\n";
+  return run.fault.empty() && run.right == run.jobs ? 0 : 1;
+}

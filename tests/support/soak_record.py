@@ -1,0 +1,96 @@
+"""What a server holds over time, and whether it grows: samples, their trend, and the verdict on each of them."""
+
+import os
+import sqlite3
+import statistics
+import time
+
+from process_watch import descriptors, file_size, memory, threads
+
+MB = 1 << 20
+
+LONG = 1500  # seconds: from here on a growth is extrapolated to an hour, below it is taken as it is
+GROWTH = {True: 0.05, False: 0.30}  # of memory and jobs, by whether the run is long
+MEMORY_NOISE = {True: 4 * MB, False: 64 * MB}  # of so much growth nobody speaks: a few large bodies
+FILE_GROWTH = 1.0  # the file never shrinks: its size is that of the fullest minute so far, which large bodies decide
+COUNTS = ("threads", "descriptors", "jobs")
+COUNT_NOISE = 0.10  # of threads and descriptors, which follow the callers of the moment
+LARGEST_LOG = 160 * MB  # a checkpoint is due at 64; bodies that come at once are on top
+
+
+class Record:
+    FIELDS = ("rss", "data", "threads", "descriptors", "jobs", "database", "log")
+
+    def __init__(self, server):
+        self.pid = server.process.pid
+        self.file = os.path.join(server.data, "jobq.db")
+        self.start = time.monotonic()
+        self.rows = []  # (seconds, {field: value})
+
+    def take(self):
+        self.rows.append((time.monotonic() - self.start,
+                          {"rss": memory(self.pid), "data": memory(self.pid, "VmData"), "threads": threads(self.pid),
+                           "descriptors": descriptors(self.pid), "jobs": self.rows_of("job"),
+                           "database": file_size(self.file), "log": file_size(self.file + "-wal")}))
+
+    def rows_of(self, *tables):
+        """Rows in these tables, from beside the server."""
+        database = sqlite3.connect(f"file:{self.file}?mode=ro", uri=True, timeout=10)
+        try:
+            return sum(database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables)
+        finally:
+            database.close()
+
+    def last_line(self):
+        seconds, row = self.rows[-1]
+        return (f"{seconds:6.0f} s  rss {row['rss'] / MB:6.1f} MB  data {row['data'] / MB:7.1f} MB  "
+                f"threads {row['threads']:4}  descriptors {row['descriptors']:4}  "
+                f"jobs {row['jobs']:6}  database {row['database'] / MB:6.1f} MB  log {row['log'] / MB:5.1f} MB")
+
+
+class Trend:
+    """One field after the warm-up."""
+
+    def __init__(self, rows, field, warm_up):
+        rows = [(seconds, row[field]) for seconds, row in rows if seconds >= warm_up]
+        seconds, values = zip(*rows)
+        part = max(1, len(values) // 3)  # after a quarter of warm-up: the second quarter, the last one
+        self.first, self.last = statistics.median(values[:part]), statistics.median(values[-part:])
+        self.length = seconds[-1] - seconds[0]
+        self.slope = statistics.linear_regression(seconds, values).slope if len(rows) > 2 else 0.0
+        self.most = max(values)
+
+    def growth(self, long):
+        """In the field's unit: in an hour by the regression when the run was long, else from first to last."""
+        return self.slope * 3600 if long else self.last - self.first
+
+
+def verdicts(record, warm_up):
+    """For each field: its name, trend, growth, the growth that is allowed, and whether it stayed below."""
+    long = record.rows[-1][0] >= LONG
+    result = []
+    for field in Record.FIELDS:
+        trend = Trend(record.rows, field, warm_up)
+        growth = trend.growth(long)
+        if field in ("threads", "descriptors"):
+            growth, allowed = trend.last - trend.first, max(4, trend.first * COUNT_NOISE)
+        elif field == "log":
+            growth, allowed = trend.most, LARGEST_LOG
+        elif field == "data":
+            allowed = float("inf")  # address space, of which malloc keeps more than it uses: shown, not judged
+        elif field == "database":
+            growth, allowed = trend.last - trend.first, max(64 * MB, trend.first * FILE_GROWTH)
+        elif field == "jobs":
+            allowed = trend.first * GROWTH[long]
+        else:
+            allowed = max(MEMORY_NOISE[long], trend.first * GROWTH[long])
+        result.append((field, trend, growth, allowed, growth <= allowed))
+    return result
+
+
+def line(field, trend, growth, allowed, good):
+    """A row of the table that soak.py prints."""
+    unit, name = (1, "") if field in COUNTS else (MB, " MB")
+    what = "at most" if field == "log" else "growth"
+    return (f"{'ok  ' if good else 'FAIL'} {field:12} second quarter {trend.first / unit:8.1f}{name}, last "
+            f"{trend.last / unit:8.1f}{name}, {what} {growth / unit:8.2f}{name}, allowed {allowed / unit:8.2f}{name}")
