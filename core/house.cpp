@@ -30,7 +30,7 @@ House::House(Config config, Clock& clock, Log& log, const StorageWrap& around)
     : config_(std::move(config)),
       clock_(clock),
       log_(log),
-      node_(newWorkerId()),
+      node_(newNodeId()),
       dataDir_(config_.dataDir),
       secrets_(config_.secretKeyFile),
       plugins_(loadPlugins(config_, log_)),

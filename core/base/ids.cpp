@@ -53,7 +53,7 @@ std::string toHex(std::string_view bytes) {
   return text;
 }
 
-WorkerId newWorkerId() {
+std::string newNodeId() {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
   unsigned char bytes[14];
   fillRandom(bytes, sizeof bytes);

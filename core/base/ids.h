@@ -12,8 +12,8 @@ namespace jobq {
 /// `<uuid version 4>-u1`, with `sync-` in front for /runsync (decisions.md, "Addresses").
 JobId newJobId(bool sync);
 
-/// 14 lower-case alphanumerics.
-WorkerId newWorkerId();
+/// 14 lower-case alphanumerics; a worker is named `<node>-<n>`.
+std::string newNodeId();
 
 /// `bytes` random bytes as lower-case hexadecimal digits.
 std::string randomHex(std::size_t bytes);

@@ -41,6 +41,11 @@ void Wakeup::wait(Clock& clock, Instant deadline) {
   nudged_ = false;
 }
 
+bool Wakeup::take() {
+  Lock lock(mutex_);
+  return std::exchange(nudged_, false);
+}
+
 bool Wakeup::rings(const EndpointId& endpoint) const {
   const auto found = bells_.find(endpoint);
   return found != bells_.end() && (found->second.normal || found->second.low);

@@ -35,6 +35,9 @@ class Wakeup {
   /// Listener: waits for a bell that was silent, a nudge, or `deadline`.
   void wait(Clock& clock, Instant deadline);
 
+  /// Listener: whether wait() would return at once for another reason than its deadline; then that is taken.
+  bool take();
+
   /// Listener: whether jobs may wait there.
   bool rings(const EndpointId& endpoint) const;
   /// Listener, or who serves: it is about to ask the storage. What comes after this call rings anew.

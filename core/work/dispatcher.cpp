@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <system_error>
 
-#include "core/base/ids.h"
 #include "core/jobs/wakeup.h"
 
 namespace jobq {
@@ -40,19 +39,26 @@ void Dispatcher::stop() {
 
 void Dispatcher::loop() {
   nameThread("dispatcher");
-  Instant until = rooms_.clock.now();
   while (!stopping_) {
-    looksAt_ = until;
-    rooms_.wakeup.wait(rooms_.clock, until);
-    looksAt_ = Instant::max();  // who becomes idle while this looks may have been overlooked
-    if (stopping_) return;
-    try {
-      look();
-      until = nextLook();
-    } catch (const StorageError& error) {
-      rooms_.log.write(LogLevel::error, "dispatcher.storage", error.what());
-      until = rooms_.clock.now() + kStorageRetry;
-    }
+    rooms_.wakeup.wait(rooms_.clock, looksAt_);
+    if (!stopping_) lookAndPlan();
+  }
+}
+
+bool Dispatcher::turn() {
+  if (!rooms_.wakeup.take() && rooms_.clock.now() < looksAt_.load()) return false;
+  lookAndPlan();
+  return true;
+}
+
+void Dispatcher::lookAndPlan() {
+  looksAt_ = Instant::max();  // who becomes idle while this looks may have been overlooked
+  try {
+    look();
+    looksAt_ = nextLook();
+  } catch (const StorageError& error) {
+    rooms_.log.write(LogLevel::error, "dispatcher.storage", error.what());
+    looksAt_ = rooms_.clock.now() + kStorageRetry;
   }
 }
 
@@ -200,7 +206,7 @@ bool Dispatcher::wantsOneMore(const EndpointId& id) {
 }
 
 void Dispatcher::hire(const EndpointPtr& endpoint) {
-  const WorkerId worker = newWorkerId();
+  const WorkerId worker = node_ + "-" + std::to_string(++hired_);
   {
     Lock lock(mutex_);
     crews_[endpoint->id].members[worker] = {Duty::starting, rooms_.clock.now()};
@@ -249,7 +255,7 @@ Instant Dispatcher::nextLook() const {
   Lock lock(mutex_);
   for (const auto& [id, crew] : crews_) {
     if (crew.startAfter > now) next = std::min(next, crew.startAfter);
-    if (crew.members.size() <= crew.endpoint->workersMin) continue;
+    if (crew.members.size() - count(crew, Duty::leaving) <= crew.endpoint->workersMin) continue;
     for (const auto& [worker, member] : crew.members) {
       if (member.duty == Duty::idle) next = std::min(next, member.since + crew.endpoint->idleTimeout);
     }

@@ -37,6 +37,10 @@ class Dispatcher final : public Service, private WorkerEvents {
   /// No job is claimed and no worker hired afterwards; workers go on with what they have.
   void stop() override;
 
+  /// What the thread does each time: looks, if it was woken or it is time to; says whether it did. For whoever drives
+  /// the dispatcher instead of calling start().
+  bool turn();
+
   /// This node's workers at the moment. Any thread.
   WorkerCounts counts(const EndpointId& endpoint) const;
 
@@ -58,6 +62,7 @@ class Dispatcher final : public Service, private WorkerEvents {
   void workerGone(const EndpointId& endpoint, const WorkerId& worker, const std::string& failure) override;
 
   void loop();
+  void lookAndPlan();
   void look();
   void serve(const EndpointId& endpoint);
   std::vector<ClaimWant> reserveWorkers(const EndpointId* only);
@@ -80,6 +85,7 @@ class Dispatcher final : public Service, private WorkerEvents {
   int serving_ JOBQ_GUARDED_BY(mutex_) = 0;  // callers who claim on their own thread
   Condition served_;
   std::atomic<Instant> looksAt_{};  // when the dispatcher looks even if nobody wakes it
+  std::uint64_t hired_ = 0;         // the dispatcher's thread
   std::atomic<bool> stopping_ = false;
   std::thread thread_;
 };

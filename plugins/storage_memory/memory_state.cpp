@@ -17,7 +17,8 @@ Row* State::find(const JobKey& key, Instant now) {
 Row* State::held(const LeaseRef& lease, Instant now) {
   Row* row = find(lease.job, now);
 #ifdef JOBQ_TEST_NO_FENCING
-  return row;  // what the simulation has to find
+  // What the simulation has to find.
+  return row == nullptr || row->state != JobState::inProgress ? nullptr : row;
 #else
   return row == nullptr || row->state != JobState::inProgress || row->attempt != lease.attempt ? nullptr : row;
 #endif

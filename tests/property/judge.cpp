@@ -40,6 +40,8 @@ Judge::~Judge() = default;
 
 void Judge::reopen(std::shared_ptr<Storage> real) {
   real_ = std::move(real);
+  worlds_.insert(worlds_.end(), doubts_.begin(), doubts_.end());
+  doubts_.clear();
   for (StorageModel& world : worlds_) world.processDied();
   failed_ = false;
 }
@@ -66,9 +68,8 @@ auto Judge::ask(const std::string& verb, Ask real, Expect expected) {
     answer = real();
   } catch (const StorageError&) {
     if (std::exchange(failed_, true)) throw;
-    std::vector<StorageModel> happened = worlds_;
-    for (StorageModel& world : happened) (void)expected(world);
-    worlds_.insert(worlds_.end(), happened.begin(), happened.end());
+    doubts_ = worlds_;
+    for (StorageModel& world : doubts_) (void)expected(world);
     throw;
   }
   const std::string said = text(*answer);

@@ -1,10 +1,10 @@
 // A storage that asks two others: the real one, and the model. Every verb is put to both, and where their answers
 // differ, a Disagreement says so. Whoever uses the storage, a test or the core, does not notice.
 //
-// A verb that throws StorageError leaves a doubt: whether it happened may show when the storage is opened again, and
-// both are right. So there are several worlds from then on; those that an answer contradicts are dropped, and when none
-// is left, the storage is wrong. (The first failure counts only: a storage that fails goes on to fail until it is
-// opened again, or else it had done nothing.)
+// A verb that throws StorageError leaves a doubt: until the storage is opened again it has not happened, and then it may
+// have, because its bytes may have reached the disk. So there are several worlds from then on; those that an answer
+// contradicts are dropped, and when none is left, the storage is wrong. (The first failure alone leaves a doubt: a
+// storage whose disk has failed writes nothing more until it is opened again.)
 #pragma once
 
 #include <set>
@@ -85,6 +85,7 @@ class Judge final : public Storage, JobStore, LeaseStore, ChunkStore, OutboxStor
 
   std::shared_ptr<Storage> real_;
   std::vector<StorageModel> worlds_;  // never empty
+  std::vector<StorageModel> doubts_;  // join them when the storage is opened again
   std::set<EndpointId> endpoints_;
   bool failed_ = false;  // since the storage was opened
   std::string disagreement_;

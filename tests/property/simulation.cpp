@@ -1,0 +1,429 @@
+#include "simulation.h"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+
+#include "../fault/disk.h"
+
+namespace jobq::model {
+namespace {
+
+struct Kind {
+  Act act;
+  const char* name;
+  int weight;
+};
+constexpr std::array kKinds{
+    Kind{Act::submit, "submit", 16},
+    Kind{Act::submitAndClaim, "submitAndClaim", 8},
+    Kind{Act::turn, "turn", 20},
+    Kind{Act::start, "start", 10},
+    Kind{Act::leave, "leave", 4},
+    Kind{Act::report, "report", 6},
+    Kind{Act::finish, "finish", 18},
+    Kind{Act::remoteClaim, "remoteClaim", 12},
+    Kind{Act::remoteRenew, "remoteRenew", 3},
+    Kind{Act::remoteFinish, "remoteFinish", 10},
+    Kind{Act::cancel, "cancel", 5},
+    Kind{Act::retry, "retry", 6},
+    Kind{Act::sweep, "sweep", 8},
+    Kind{Act::deliver, "deliver", 4},
+    Kind{Act::advance, "advance", 8},
+    Kind{Act::stop, "stop", 1},
+    Kind{Act::crash, "crash", 3},
+};
+
+// Moments, leases, retention and ttl; the lease's most of all, for the sake of those who come too late.
+constexpr std::array kJumps{1, 40, 700, 1'000, 4'000, 6'000, 11'000, 11'000, 11'000, 61'000, 700'000, 90'000'000};
+constexpr Millis kLease{10'000};
+constexpr std::uint64_t kReach = 40;  // steps of the disk until an announced power cut
+
+/// No worker of the simulation runs a handler.
+class NoHandlers final : public HandlerFactory {
+  std::unique_ptr<JobHandler> make(const HandlerEnv&) override { throw JobFailed("nobody works here"); }
+};
+NoHandlers noHandlers;
+
+EndpointPtr makeEndpoint(const EndpointId& id, HandlerFactory* handler, const QueuePolicy& policy, std::uint32_t min,
+                         std::uint32_t max) {
+  auto endpoint = std::make_shared<Endpoint>();
+  endpoint->id = id;
+  endpoint->handler = handler;
+  endpoint->policy = &policy;
+  endpoint->workersMin = min;
+  endpoint->workersMax = max;
+  return endpoint;
+}
+
+}  // namespace
+
+std::string text(const Move& move) {
+  return std::string(kKinds[static_cast<std::size_t>(move.act)].name) + " " + std::to_string(move.a) + " " +
+         std::to_string(move.b);
+}
+
+std::vector<Move> randomMoves(std::uint64_t seed, std::size_t count, bool canCrash) {
+  std::mt19937_64 random(seed);
+  std::vector<Act> bag;
+  for (const Kind& kind : kKinds) {
+    if (canCrash || kind.act < Act::stop) bag.insert(bag.end(), static_cast<std::size_t>(kind.weight), kind.act);
+  }
+  std::vector<Move> moves;
+  const auto number = [&random] { return static_cast<std::uint32_t>(random() >> 40); };
+  for (std::size_t i = 0; i < count; ++i) {
+    const Act act = bag[random() % bag.size()];
+    const std::uint32_t a = number();
+    moves.push_back({act, a, number()});
+  }
+  return moves;
+}
+
+// Workers as the dispatcher sees them. Each event waits here until the schedule lets it happen.
+struct Simulation::Workshop final : Executor {
+  explicit Workshop(Simulation& simulation) : world(simulation) {}
+
+  void hire(const EndpointPtr& endpoint, const WorkerId& worker, WorkerEvents& to) override {
+    events = &to;
+    starting.push_back({endpoint->id, worker});
+  }
+  void assign(ClaimedJob job) override {
+    world.check(idle.erase({job.endpoint, job.worker}) == 1, job.lease.job + " was given to a worker that is not free");
+    Run run{job.lease, job.endpoint, job.worker};
+    world.begins(run);
+    running.push_back(std::move(run));
+  }
+  void dismiss(const WorkerId& worker) override {
+    const auto found =
+        std::find_if(idle.begin(), idle.end(), [&](const Place& place) { return place.second == worker; });
+    world.check(found != idle.end(), "a worker was dismissed that is not free");
+    leaving.push_back(*found);
+    idle.erase(found);
+  }
+
+  using Place = std::pair<EndpointId, WorkerId>;
+  Simulation& world;
+  WorkerEvents* events = nullptr;
+  std::deque<Place> starting;
+  std::set<Place> idle;
+  std::vector<Run> running;
+  std::deque<Place> leaving;
+};
+
+struct Simulation::Rooms {
+  Rooms(Simulation& world, Storage& storage, const std::string& node)
+      : wakeup({"kept", "scaled", "single"}),
+        watch(*world.clock_),
+        jobs(storage, wakeup, watch),
+        dispatcher({storage, wakeup, *world.workshop_, *world.clock_, log}, node, world.endpoints_),
+        sweeper(storage, *world.clock_, log, [this](const Swept& swept) { jobs.announce(swept); }) {}
+
+  testkit::SilentLog log;
+  Wakeup wakeup;
+  CompletionWatch watch;
+  JobService jobs;
+  Dispatcher dispatcher;
+  Sweeper sweeper;
+};
+
+Simulation::Simulation(WorldPlan plan, std::uint64_t seed)
+    : plan_(std::move(plan)), random_(seed), clock_(std::make_unique<testkit::ManualClock>()) {
+  endpoints_ = {makeEndpoint("kept", &noHandlers, policy_, 1, 3), makeEndpoint("scaled", &noHandlers, policy_, 0, 2),
+                makeEndpoint("remote", nullptr, policy_, 0, 3), makeEndpoint("single", &noHandlers, policy_, 1, 1)};
+  judge_ = std::make_shared<Judge>(nullptr);
+  open();
+}
+
+Simulation::~Simulation() = default;
+
+const Endpoint& Simulation::endpoint(std::uint32_t number) const {  // Half of the work is for the remote workers.
+  return number % 2 == 0 ? *endpoints_[2] : *endpoints_[number / 2 % endpoints_.size()];
+}
+
+void Simulation::check(bool holds, const std::string& what) const {
+  if (!holds) throw Finding(what);
+}
+
+// A machine that starts may have another idea of the time.
+void Simulation::wakeUpAtAnotherTime() {
+  constexpr std::array kDrifts{0, 0, 0, -3'600'000, -2'000, 2'000, 3'600'000};
+  auto clock = std::make_unique<testkit::ManualClock>();
+  const Millis passed = clock_->now() - clock->now() + Millis(kDrifts[random_() % kDrifts.size()]);
+  clock->advance(std::max(passed, Millis(0)));
+  clock_ = std::move(clock);
+}
+
+// As House starts: what a dead process held goes back in line before the first claim.
+void Simulation::open() {
+  for (;;) {
+    try {
+      std::shared_ptr<Storage> storage = plan_.open(*clock_);
+      workshop_ = std::make_unique<Workshop>(*this);
+      judge_->reopen(storage);
+      if (plan_.judged) judge_->inspect();
+      rooms_ = std::make_unique<Rooms>(*this, plan_.judged ? *judge_ : *storage, "node" + std::to_string(++processes_));
+      rooms_->sweeper.sweepAll();
+      return;
+    } catch (const StorageError& error) {
+      check(plan_.canCrash && fault::Disk::instance().isCut(), std::string("opening failed: ") + error.what());
+      closeAfterCrash();
+    }
+  }
+}
+
+void Simulation::closeAfterCrash() {
+  rooms_.reset();
+  judge_->close();
+  fault::Disk::instance().restore(random_);
+}
+
+void Simulation::begins(const Run& run) {
+  check(lastAttempt_[run.lease.job] < run.lease.attempt, run.lease.job + " began attempt " +
+                                                             std::to_string(run.lease.attempt) + " after attempt " +
+                                                             std::to_string(lastAttempt_[run.lease.job]));
+  check(!succeeded_.contains(run.lease.job), "double run: " + run.lease.job + " was given out after it had succeeded");
+  lastAttempt_[run.lease.job] = run.lease.attempt;
+}
+
+void Simulation::submit(const Move& move, bool waits) {
+  JobSpec job;
+  const Endpoint& at = endpoint(move.a);
+  job.id = "j" + std::to_string(jobs_.size());
+  job.endpoint = at.id;
+  job.apiKeyId = move.b % 3 == 0 ? "" : "key" + std::to_string(move.b % 3);
+  job.input = "{\"n\":" + std::to_string(move.b) + "}";
+  if (move.b % 4 == 0) job.webhook = "http://example.com/" + job.id;
+  job.policy.lowPriority = move.b % 8 == 0;
+  job.policy.executionTimeout = Millis(move.b % 5 == 0 ? 5'000 : 600'000);
+  job.policy.ttl = Millis(move.b % 7 == 0 ? 10'000 : 86'400'000);
+  job.maxAttempts = 1 + move.b % 4;
+  jobs_.push_back({job.endpoint, job.id});
+  if (waits) {
+    (void)rooms_->jobs.submitAndAwait(
+        std::move(job), at, Millis(0), [] {}, [] { return std::stop_token(); });
+  } else {
+    rooms_->jobs.submit(std::move(job), at);
+  }
+}
+
+void Simulation::report(const Run& run, const Move& move) {
+  Storage& storage = plan_.judged ? *judge_ : judge_->real();
+  const std::string number = std::to_string(move.b);
+  if (move.b % 3 == 0) {
+    (void)storage.leases().progress(run.lease, number);
+  } else if (move.b % 3 == 1) {
+    (void)storage.chunks().append(run.lease, {Chunk{number, "", false}});
+  } else {
+    (void)storage.chunks().appendLog(run.lease, {LogLine{{}, LogLevel::information, number}});
+  }
+}
+
+// True: the worker is rid of its job.
+bool Simulation::finish(const Run& run, const Move& move) {
+  const bool succeeds = move.b % 4 != 0;
+  Outcome outcome = Failed{"no", ""};
+  if (succeeds) outcome = Completed{std::to_string(move.b)};
+  const Fenced fenced = rooms_->jobs.finish(run.lease, std::move(outcome));
+  if (fenced == Fenced::stale) return true;
+  check(lastAttempt_[run.lease.job] == run.lease.attempt,
+        "double run: the result of attempt " + std::to_string(run.lease.attempt) + " of " + run.lease.job +
+            " was accepted while attempt " + std::to_string(lastAttempt_[run.lease.job]) + " runs");
+  if (succeeds) check(succeeded_.insert(run.lease.job).second, "double run: " + run.lease.job + " succeeded twice");
+  return true;
+}
+
+// As a worker thread does: the outcome is kept until it is stored or stale, then the worker is free.
+void Simulation::finishLocal(std::size_t which, const Move& move) {
+  const Run run = workshop_->running[which];
+  finish(run, move);
+  workshop_->running.erase(workshop_->running.begin() + static_cast<std::ptrdiff_t>(which));
+  workshop_->idle.insert({run.endpoint, run.worker});
+  workshop_->events->workerReady(run.endpoint, run.worker);
+}
+
+void Simulation::finishRemote(std::size_t which, const Move& move) {
+  const Run run = remote_[which];
+  finish(run, move);
+  remote_.erase(remote_.begin() + static_cast<std::ptrdiff_t>(which));
+}
+
+void Simulation::remoteClaim(const Move& move) {
+  Storage& storage = plan_.judged ? *judge_ : judge_->real();
+  std::vector<WorkerId> workers;
+  for (std::uint32_t i = 0; i <= move.a % 2; ++i) workers.push_back("remote" + std::to_string(i));
+  const std::vector wants{ClaimWant{"remote", workers}};
+  for (const ClaimedJob& job : storage.leases().claim(wants, Holder{"far", Holder::Kind::timed, kLease})) {
+    Run run{job.lease, job.endpoint, ""};
+    begins(run);
+    remote_.push_back(std::move(run));
+  }
+}
+
+void Simulation::change(const Move& move) {
+  if (jobs_.empty()) return;
+  const JobKey& key = jobs_[jobs_.size() - 1 - move.a % std::min<std::size_t>(jobs_.size(), 12)];
+  if (move.act == Act::cancel) {
+    (void)rooms_->jobs.cancel(key);
+    return;
+  }
+  const auto at =
+      std::find_if(endpoints_.begin(), endpoints_.end(), [&](auto& each) { return each->id == key.endpoint; });
+  const RequeueResult result = rooms_->jobs.retry(key, **at);
+  if (std::holds_alternative<Requeued>(result)) ++lastAttempt_[key.id];
+}
+
+void Simulation::deliver(const Move& move) {
+  Storage& storage = plan_.judged ? *judge_ : judge_->real();
+  for (const Delivery& delivery : storage.outbox().claimDue(100, Millis(15'000))) {
+    storage.outbox().recordAttempt(delivery.id, {{}, 200, Millis(3), "", "ok"});
+    if (move.b % 3 == 0) {
+      storage.outbox().reschedule(delivery.id, Millis(10'000));
+    } else {
+      storage.outbox().settle(delivery.id, DeliveryState::delivered);
+    }
+  }
+}
+
+// A goodbye: no new claims, what still runs goes back in line.
+void Simulation::restart() {
+  rooms_->dispatcher.stop();
+  for (const Run& run : workshop_->running) rooms_->jobs.release({run.lease}, run.endpoint);
+  rooms_.reset();
+  judge_->close();
+  wakeUpAtAnotherTime();
+  open();
+}
+
+void Simulation::act(const Move& move) {
+  Workshop& shop = *workshop_;
+  switch (move.act) {
+    case Act::submit: return submit(move, false);
+    case Act::submitAndClaim: return submit(move, true);
+    case Act::turn: rooms_->dispatcher.turn(); return;
+    case Act::start: {
+      if (shop.starting.empty()) return;
+      const auto [endpoint, worker] = shop.starting.front();
+      shop.starting.pop_front();
+      if (move.b % 10 == 0) return shop.events->workerGone(endpoint, worker, "it does not start today");
+      shop.idle.insert({endpoint, worker});
+      return shop.events->workerReady(endpoint, worker);
+    }
+    case Act::leave: {
+      if (shop.leaving.empty()) return;
+      const auto [endpoint, worker] = shop.leaving.front();
+      shop.leaving.pop_front();
+      return shop.events->workerGone(endpoint, worker, "");
+    }
+    case Act::report:
+      if (!shop.running.empty() && move.a % 2 == 0) return report(shop.running[move.a % shop.running.size()], move);
+      if (!remote_.empty()) report(remote_[move.a % remote_.size()], move);
+      return;
+    case Act::finish:
+      if (!shop.running.empty()) finishLocal(move.a % shop.running.size(), move);
+      return;
+    case Act::remoteClaim: return remoteClaim(move);
+    case Act::remoteRenew: {
+      if (remote_.empty()) return;
+      Storage& storage = plan_.judged ? *judge_ : judge_->real();
+      (void)storage.leases().renew(std::vector{remote_[move.a % remote_.size()].lease}, kLease);
+      return;
+    }
+    case Act::remoteFinish:
+      if (!remote_.empty()) finishRemote(move.a % remote_.size(), move);
+      return;
+    case Act::cancel:
+    case Act::retry: return change(move);
+    case Act::sweep: return rooms_->sweeper.sweepAll();
+    case Act::deliver: return deliver(move);
+    case Act::advance: clock_->advance(Millis(kJumps[move.a % kJumps.size()])); return;
+    case Act::stop: return restart();
+    case Act::crash: fault::Disk::instance().cutAt(1 + move.a % kReach); return;
+  }
+}
+
+void Simulation::play(const std::vector<Move>& moves) {
+  for (const Move& move : moves) {
+    try {
+      act(move);
+    } catch (const StorageError& error) {
+      check(plan_.canCrash && fault::Disk::instance().isCut(), std::string("the storage failed: ") + error.what());
+    }
+    if (!judge_->disagreement().empty()) throw Disagreement(judge_->disagreement());
+    // A dead machine takes its workers with it; the remote ones live on.
+    if (plan_.canCrash && fault::Disk::instance().isCut()) {
+      closeAfterCrash();
+      wakeUpAtAnotherTime();
+      open();
+    }
+    checkWorkers();
+  }
+  settle();
+}
+
+void Simulation::checkWorkers() const {
+  for (const EndpointPtr& endpoint : endpoints_) {
+    if (endpoint->handler == nullptr) continue;
+    const auto here = [&](const auto& place) { return place.first == endpoint->id; };
+    const auto busy = std::count_if(workshop_->running.begin(), workshop_->running.end(),
+                                    [&](const Run& run) { return run.endpoint == endpoint->id; });
+    const auto idle = std::count_if(workshop_->idle.begin(), workshop_->idle.end(), here);
+    const auto starting = std::count_if(workshop_->starting.begin(), workshop_->starting.end(), here);
+    const WorkerCounts counts = rooms_->dispatcher.counts(endpoint->id);
+    const auto is = [](std::uint32_t said, std::ptrdiff_t really) {
+      return static_cast<std::ptrdiff_t>(said) == really;
+    };
+    check(is(counts.running, busy) && is(counts.idle, idle) && is(counts.initializing, starting),
+          "workers of " + endpoint->id + ": the dispatcher counts " + std::to_string(counts.running) + " running, " +
+              std::to_string(counts.idle) + " idle, " + std::to_string(counts.initializing) + " starting, there are " +
+              std::to_string(busy) + ", " + std::to_string(idle) + ", " + std::to_string(starting));
+    check(busy + idle + starting <= static_cast<std::ptrdiff_t>(endpoint->workersMax),
+          endpoint->id + " has more workers than workersMax");
+  }
+}
+
+// Everybody does what he would do anyway. False: nobody has anything to do but wait.
+bool Simulation::stepTowardsQuiet() {
+  const Move good{Act::finish, 0, 1};
+  if (rooms_->dispatcher.turn()) return true;
+  if (!workshop_->starting.empty()) return act({Act::start, 0, 1}), true;
+  if (!workshop_->leaving.empty()) return act({Act::leave, 0, 1}), true;
+  if (!workshop_->running.empty()) return finishLocal(0, good), true;
+  if (!remote_.empty()) return finishRemote(0, good), true;
+  remoteClaim({Act::remoteClaim, 1, 0});
+  return !remote_.empty();
+}
+
+// Time goes on second by second, as the sweeper counts it, until every back-off is over; and then far, until a lease is
+// that was given when the clock was ahead.
+void Simulation::settle() {
+  if (plan_.canCrash) fault::Disk::instance().cutAt(0);
+  constexpr int kSeconds = 60;
+  constexpr int kMany = 10'000;
+  for (const Millis far : {Millis(0), Millis(7'300'000)}) {
+    clock_->advance(far);
+    for (int second = 0; second < kSeconds; ++second) {
+      rooms_->sweeper.sweepAll();
+      int steps = 0;
+      while (stepTowardsQuiet()) check(++steps < kMany, "it never comes to rest");
+      clock_->advance(Millis(1'000));
+    }
+  }
+  if (plan_.judged) judge_->inspect();
+  if (!judge_->disagreement().empty()) throw Disagreement(judge_->disagreement());
+  checkWorkers();
+  checkQuiet();
+}
+
+// A low-priority job does not make a worker start (api.md, "policy object"): where none is kept it may wait.
+void Simulation::checkQuiet() {
+  Storage& storage = plan_.judged ? *judge_ : judge_->real();
+  for (const JobKey& key : jobs_) {
+    const auto job = storage.jobs().find(key);
+    if (!job || terminal(job->state)) continue;
+    const bool mayWait = job->lowPriority && key.endpoint == "scaled";
+    check(job->state == JobState::inQueue && mayWait,
+          key.id + " is " + std::string(nameOf(job->state)) + " for ever at " + key.endpoint);
+  }
+}
+
+}  // namespace jobq::model

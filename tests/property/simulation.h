@@ -1,0 +1,126 @@
+// The core in a simulated world: the job service, the dispatcher and the sweeper as they are, with their storage, on
+// one thread and a clock moved by hand; workers, remote workers, couriers, crashes and power cuts are played. A
+// schedule of operations decides what happens next, so that every interleaving of turns can come, and comes again with
+// its seed.
+//
+// What must hold at every step: every answer of the storage is the model's (judge.h); a worker has one job at a time,
+// and a job one worker; a result is accepted from the last attempt alone, and a job succeeds once. And when all is
+// quiet: no job waits where somebody could run it, no job is held by nobody, and no worker is lost.
+#pragma once
+
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/jobs/job_service.h"
+#include "core/jobs/wakeup.h"
+#include "core/upkeep/sweeper.h"
+#include "core/work/dispatcher.h"
+#include "judge.h"
+#include "random_verbs.h"
+#include "testkit/loaded_plugin.h"
+
+namespace jobq::model {
+
+/// What was found; the simulation ends with it.
+class Finding : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+enum class Act : std::uint8_t {
+  submit,
+  submitAndClaim,  // by a caller who waits
+  turn,            // of the dispatcher
+  start,           // a hired worker is ready, or cannot start
+  leave,           // a dismissed worker ends
+  report,          // a worker's progress, chunk or log line
+  finish,
+  remoteClaim,
+  remoteRenew,
+  remoteFinish,  // perhaps long after its lease has ended
+  cancel,
+  retry,
+  sweep,
+  deliver,
+  advance,
+  stop,   // and start again, with a goodbye
+  crash,  // the power goes at one of the next steps of the disk
+};
+
+struct Move {
+  Act act{};
+  std::uint32_t a = 0;
+  std::uint32_t b = 0;
+};
+
+std::string text(const Move& move);
+std::vector<Move> randomMoves(std::uint64_t seed, std::size_t count, bool canCrash);
+
+/// How a world is made: by the plugin of its storage, and whether the judge listens. Without him only what a user could
+/// see is watched.
+struct WorldPlan {
+  std::function<std::shared_ptr<Storage>(Clock&)> open;
+  bool judged = true;
+  bool canCrash = false;  ///< what is acknowledged survives; the disk is Disk::instance()
+};
+
+/// One life of the core after another, until the schedule is over. One thread.
+class Simulation {
+ public:
+  Simulation(WorldPlan plan, std::uint64_t seed);
+  ~Simulation();
+
+  /// Plays the moves, then lets everything come to its end. Throws Finding or Disagreement.
+  void play(const std::vector<Move>& moves);
+
+ private:
+  struct Workshop;  // plays the executor
+  struct Rooms;     // what a process has
+
+  struct Run {
+    LeaseRef lease;
+    EndpointId endpoint;
+    WorkerId worker;  // empty for a remote one
+  };
+
+  void open();
+  void closeAfterCrash();
+  void wakeUpAtAnotherTime();
+  void act(const Move& move);
+  void submit(const Move& move, bool waits);
+  void report(const Run& run, const Move& move);
+  bool finish(const Run& run, const Move& move);
+  void finishLocal(std::size_t which, const Move& move);
+  void finishRemote(std::size_t which, const Move& move);
+  void remoteClaim(const Move& move);
+  void change(const Move& move);
+  void deliver(const Move& move);
+  void restart();
+  void settle();
+  bool stepTowardsQuiet();
+  void checkQuiet();
+  void checkWorkers() const;
+  void begins(const Run& run);
+  void check(bool holds, const std::string& what) const;
+  const Endpoint& endpoint(std::uint32_t number) const;
+
+  const WorldPlan plan_;
+  std::mt19937_64 random_;
+  const Turns policy_;
+  std::vector<EndpointPtr> endpoints_;
+  std::unique_ptr<testkit::ManualClock> clock_;
+  std::shared_ptr<Judge> judge_;
+  std::unique_ptr<Workshop> workshop_;
+  std::unique_ptr<Rooms> rooms_;
+
+  std::vector<JobKey> jobs_;
+  std::vector<Run> remote_;  // also those whose lease is long gone
+  std::map<JobId, std::uint32_t> lastAttempt_;
+  std::set<JobId> succeeded_;
+  int processes_ = 0;
+};
+
+}  // namespace jobq::model

@@ -1,0 +1,95 @@
+// Random schedules for the whole core. One that fails is made short and printed with its seed.
+//   JOBQ_SEED=17 build/tests/simulation_test       plays one seed again
+//   JOBQ_SEEDS=100000 build/tests/simulation_test
+#include "simulation.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "../fault/disk.h"
+#include "seeds.h"
+#include "shrink.h"
+
+namespace jobq::model {
+namespace {
+
+constexpr std::size_t kMoves = 200;
+
+std::shared_ptr<Storage> load(const std::string& library, const std::string& name, Clock& clock,
+                              const std::filesystem::path& folder) {
+  static testkit::SilentLog log;
+  static const testkit::MapConfig config({{"readers", "1"}, {"log", std::to_string(256 << 10)}});
+  return testkit::loadPlugin<Storage>(library, name, PluginEnv{config, clock, log, folder, false});
+}
+
+class SimulationTest : public testing::Test {
+ protected:
+  SimulationTest() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "jobq-simulation-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+  }
+  ~SimulationTest() override {
+    fault::Disk::instance().forget();
+    std::filesystem::remove_all(folder_);
+  }
+
+  /// What was found; empty when nothing was.
+  std::string play(std::uint64_t seed, const std::vector<Move>& moves) {
+    for (const auto& file : std::filesystem::directory_iterator(folder_)) std::filesystem::remove_all(file);
+    fault::Disk::instance().forget();
+    if (plan_.canCrash) fault::Disk::instance().watch(folder_);
+    try {
+      Simulation(plan_, seed).play(moves);
+    } catch (const Finding& found) {
+      return found.what();
+    } catch (const Disagreement& found) {
+      return found.what();
+    }
+    return {};
+  }
+
+  void playAll(const Seeds& seeds) {
+    for (std::uint64_t seed = seeds.first; seed < seeds.first + seeds.count; ++seed) {
+      const auto moves = randomMoves(seed, kMoves, plan_.canCrash);
+      if (play(seed, moves).empty()) continue;
+      const auto fewest = shrink<Move>(moves, [&](const auto& fewer) { return !play(seed, fewer).empty(); });
+      std::string report;
+      for (const Move& move : fewest) report += "\n  " + text(move);
+      FAIL() << "seed " << seed << ": " << play(seed, fewest) << "\nafter" << report;
+    }
+  }
+
+  void onMemory(const std::string& library) {
+    plan_.open = [library, this](Clock& clock) { return load(library, "memory", clock, folder_); };
+  }
+
+  std::filesystem::path folder_;
+  WorldPlan plan_;
+};
+
+TEST_F(SimulationTest, OnMemory) {
+  onMemory(JOBQ_PLUGIN_DIR "/libjobq_storage_memory.so");
+  playAll(Seeds(500));
+}
+
+TEST_F(SimulationTest, OnSqliteWithCrashes) {
+  plan_.open = [this](Clock& clock) {
+    return load(JOBQ_PLUGIN_DIR "/libjobq_storage_sqlite.so", "sqlite", clock, folder_);
+  };
+  plan_.canCrash = true;
+  playAll(Seeds(500));
+}
+
+TEST_F(SimulationTest, FindsADoubleRunWithoutFencing) {
+  onMemory(JOBQ_BROKEN_DIR "/no_fencing/libjobq_storage_memory.so");
+  plan_.judged = false;  // by what it leads to, not by the wrong answer alone
+  int found = 0;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    found += play(seed, randomMoves(seed, kMoves, false)).starts_with("double run") ? 1 : 0;
+  }
+  EXPECT_GT(found, 10) << "a late result was taken for another attempt's, and nobody noticed";
+}
+
+}  // namespace
+}  // namespace jobq::model
