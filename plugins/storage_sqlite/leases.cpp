@@ -145,7 +145,10 @@ void loseFormerClaims(Connection& connection) {
           "worker = '' WHERE state = 1")
       .run();
 #endif
-  connection.query("UPDATE job SET lease_end = ?1 WHERE lease_end = ?2").bind(kProcessDied, kWithProcess).run();
+  connection
+      .query("UPDATE job INDEXED BY job_deadline SET lease_end = ?1 WHERE deadline IS NOT NULL AND lease_end = ?2")
+      .bind(kProcessDied, kWithProcess)
+      .run();
 }
 
 }  // namespace jobq::sqlite

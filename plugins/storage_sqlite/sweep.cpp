@@ -72,8 +72,8 @@ void loseOne(Sweep& sweep, JobRow row) {
 
 void takeLost(Sweep& sweep) {
   for (JobRow& row :
-       sweep.due("SELECT " JOBQ_ROW_COLUMNS " FROM job INDEXED BY job_lease WHERE lease_end <= ?1 AND expires_at > ?1 "
-                 "ORDER BY lease_end LIMIT ?2")) {
+       sweep.due("SELECT " JOBQ_ROW_COLUMNS " FROM job INDEXED BY job_lease WHERE lease_end < 9223372036854775807 "
+                 "AND lease_end <= ?1 AND expires_at > ?1 ORDER BY lease_end LIMIT ?2")) {
     loseOne(sweep, std::move(row));
   }
 }

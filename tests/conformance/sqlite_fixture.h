@@ -29,6 +29,19 @@ class OneLine final : public QueuePolicy {
   std::int64_t rank(const JobSpec&, Instant, const GroupState&) const override { return 0; }
 };
 
+/// Runs statements on a database as another program would.
+inline void runScript(const std::filesystem::path& file, const char* sql) {
+  sqlite3* database = nullptr;
+  ASSERT_EQ(sqlite3_open(file.c_str(), &database), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(database, sql, nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(database);
+  sqlite3_close(database);
+}
+
+/// Undoes every step of the schema but the first, as far as there are any.
+inline constexpr char kBackToTheFirstVersion[] =
+    "DROP INDEX job_lease; CREATE INDEX job_lease ON job (lease_end) WHERE lease_end IS NOT NULL; "
+    "PRAGMA user_version = 1;";
+
 class SqliteTest : public testing::Test {
  protected:
   void SetUp() override {

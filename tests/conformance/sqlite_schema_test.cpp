@@ -20,12 +20,7 @@ constexpr SchemaStep kBroken[] = {kThen[0], {"ALTER TABLE a ADD COLUMN y INTEGER
 class SchemaTest : public SqliteTest {
  protected:
   /// A database made by somebody else.
-  void script(const char* sql) {
-    sqlite3* database = nullptr;
-    ASSERT_EQ(sqlite3_open(file().c_str(), &database), SQLITE_OK);
-    EXPECT_EQ(sqlite3_exec(database, sql, nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(database);
-    sqlite3_close(database);
-  }
+  void script(const char* sql) { runScript(file(), sql); }
   void bringTo(std::span<const SchemaStep> steps) {
     sqlite::prepareFile(file(), steps.size());
     Connection connection(file(), Connection::Access::readWrite);
@@ -113,6 +108,32 @@ TEST_F(SchemaTest, AMigrationKeepsACopy) {
   EXPECT_EQ(ask(copy, "SELECT x FROM a"), 7);
   bringTo(kNow);
   EXPECT_FALSE(fs::exists(file().string() + ".v2.backup"));
+}
+
+TEST_F(SchemaTest, AServersFirstDatabaseGoesOn) {
+  open();
+  submit("waits");
+  submit("held");
+  submit("remote");
+  EXPECT_EQ(claim(1).at(0).lease.job, "waits");
+  const auto lost = claim(1);
+  const auto far = storage_->leases().claim(std::vector{ClaimWant{"ep", {"far"}}},
+                                            Holder{"node", Holder::Kind::timed, Millis(10'000)});
+  ASSERT_EQ(far.size(), 1U);
+  EXPECT_EQ(storage_->leases().release(std::vector{LeaseRef{"waits", 1}}), 1U);
+  storage_.reset();
+  script(kBackToTheFirstVersion);
+  const std::string before = contentOf(file());
+
+  open();
+  EXPECT_EQ(ask(file(), "PRAGMA user_version"), 2);
+  EXPECT_EQ(ask(file().string() + ".v1.backup", "SELECT count(*) FROM job"), 3);
+  EXPECT_EQ(find("waits")->state, JobState::inQueue);
+  const Swept swept = storage_->leases().sweep(100);
+  ASSERT_EQ(swept.stopped.size(), 1U) << "the process of this claim is gone; the other ends by time";
+  EXPECT_EQ(swept.stopped[0], lost[0].lease);
+  clock_.advance(Millis(10'000));
+  EXPECT_EQ(storage_->leases().sweep(100).stopped, std::vector{far[0].lease});
 }
 
 TEST_F(SchemaTest, AStepThatFailsLeavesTheVersionBefore) {

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "../conformance/sqlite_fixture.h"
 #include "disk.h"
 #include "judge.h"
 #include "random_verbs.h"
@@ -135,6 +136,46 @@ TEST_F(PowerLoss, NothingAcknowledgedIsLost) {
     ASSERT_EQ(found, "") << "seed " << seed;
   }
   std::cout << seeds.count * kCuts << " lives, " << cuts_ << " of them ended by a power cut at work" << std::endl;
+}
+
+// A database of the first version with a job in it, and the power goes at each step of its way to the present one.
+TEST_F(PowerLoss, AMigrationIsWholeOrWasNot) {
+  testkit::ManualClock clock;
+  const model::Turns policy;
+  JobSpec job;
+  job.id = "old";
+  job.endpoint = "ep";
+  job.input = "{}";
+  ASSERT_TRUE(std::holds_alternative<Inserted>(open(clock)->jobs().insert(job, policy, std::nullopt)));
+  testkit::runScript(folder_ / "jobq.db", testkit::kBackToTheFirstVersion);
+  const std::string first = testkit::contentOf(folder_ / "jobq.db");
+  const std::filesystem::path backup = folder_ / "jobq.db.v1.backup";
+
+  Disk& disk = Disk::instance();
+  std::mt19937_64 random(1);
+  bool reached = true;
+  int backups = 0;
+  std::uint64_t step = 1;
+  for (; reached; ++step) {
+    for (const auto& file : std::filesystem::directory_iterator(folder_)) std::filesystem::remove_all(file);
+    std::ofstream(folder_ / "jobq.db", std::ios::binary) << first;
+    disk.watch(folder_);
+    disk.cutAt(step);
+    try {
+      open(clock).reset();
+    } catch (const StorageError&) {
+      ASSERT_TRUE(disk.isCut());
+    }
+    reached = disk.isCut();
+    disk.restore(random);
+    backups += std::filesystem::exists(backup) ? 1 : 0;
+    ASSERT_TRUE(open(clock)->jobs().find({"ep", "old"})) << "step " << step;
+    ASSERT_TRUE(std::filesystem::exists(backup)) << "step " << step;
+    testkit::runScript(backup, "SELECT * FROM job; PRAGMA integrity_check;");
+    disk.forget();
+  }
+  std::cout << step - 2 << " steps, at " << backups << " of them there was a copy already" << std::endl;
+  EXPECT_GT(step, 20U);
 }
 
 TEST_F(PowerLoss, TheProofFailsWithoutFsync) {
