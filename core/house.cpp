@@ -42,7 +42,7 @@ House::House(Config config, Clock& clock, Log& log, const StorageWrap& around)
       watch_(clock_),
       jobs_(*storage_, wakeup_, watch_),
       executor_({jobs_, *storage_, running_, secrets_, clock_, log_}),
-      dispatcher_({*storage_, wakeup_, executor_, clock_, log_}, node_, endpoints_.all()),
+      dispatcher_({*storage_, wakeup_, executor_, running_, clock_, log_}, node_, endpoints_.all()),
       sweeper_(*storage_, clock_, log_,
                [this](const Swept& swept) {
                  jobs_.announce(swept);

@@ -4,7 +4,8 @@
 #   scripts/test.sh            everything: release, address and undefined, thread, clang's thread-safety analysis, format
 #   scripts/test.sh --quick    the release build's tests only
 #
-# Long runs have scripts of their own: tests/fuzz/run.sh --runs 100000000, tests/bench/run.sh.
+# Long runs have commands of their own: tests/fuzz/run.sh --runs 100000000, tests/bench/run.sh, and those of
+# tests/fault/README.md.
 set -uo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root" || exit 1
@@ -72,13 +73,21 @@ build() {  # build <preset> <folder> [targets…]
 mkdir -p "$logs"
 fuzz_seconds=60
 programs=(unit_test plugin_host_test conformance_test jobq_sqlite_tests queue_policies_test house_test jobq_handler_tests)
+proofs=(storage_property_test simulation_test power_loss_test io_error_test storage_fault_test history_test)
+broken=build/tests/broken
 
 step "build release" build release build
 if [ "$failed" -eq 0 ]; then
-  gtests build release '*' "${programs[@]}"
+  gtests build release '*' "${programs[@]}" "${proofs[@]}"
+  scripted "crash loop" build/tests/crash_loop
+  scripted "crash loop without claims" build/tests/crash_loop --plugins $broken/forget_claims --expect-violation
   step "bench" python3 tests/bench/bench.py --quick
   scripted "architecture" python3 tests/arch/arch_test.py
   scripted "http" env JOBQ_BUILD="$root/build" python3 tests/support/run_tests.py
+  scripted "disk" env JOBQ_BUILD="$root/build" python3 tests/support/run_tests.py tests/fault/test_disk.py
+  scripted "load" env JOBQ_BUILD="$root/build" python3 tests/support/run_tests.py tests/fault/test_load.py
+  scripted "backlog" env JOBQ_BUILD="$root/build" python3 tests/support/run_tests.py tests/fault/test_backlog.py
+  scripted "soak" env JOBQ_BUILD="$root/build" python3 tests/fault/soak.py --minutes 1
   scripted "s3" env JOBQ_BUILD="$root/build" python3 tests/s3/s3_test.py
   step "demo" scripts/run.sh --demo
   # The way of a plugin author: a project of its own over the sdk alone.
@@ -91,11 +100,14 @@ if ! $quick && [ "$failed" -eq 0 ]; then
   export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
   step "build asan" build asan build/asan
   [ "$failed" -eq 0 ] && gtests build/asan asan '*' "${programs[@]}"
+  # Instrumented, a seed takes several times as long: fewer of them, and every path is still met.
+  [ "$failed" -eq 0 ] && JOBQ_SEEDS=60 gtests build/asan asan '*' "${proofs[@]}"
   [ "$failed" -eq 0 ] && scripted "asan http" env JOBQ_BUILD="$root/build/asan" python3 tests/support/run_tests.py
   export TSAN_OPTIONS="suppressions=$root/tests/support/tsan.supp halt_on_error=0 exitcode=66"
   concurrent=(conformance_test jobq_sqlite_tests house_test unit_test)
-  step "build tsan" build tsan build/tsan "${concurrent[@]}" jobq
+  step "build tsan" build tsan build/tsan "${concurrent[@]}" power_loss_test storage_fault_test jobq
   [ "$failed" -eq 0 ] && gtests build/tsan tsan '*' "${concurrent[@]}"
+  [ "$failed" -eq 0 ] && JOBQ_SEEDS=60 gtests build/tsan tsan '*' power_loss_test storage_fault_test
   [ "$failed" -eq 0 ] && scripted "tsan http" env JOBQ_BUILD="$root/build/tsan" python3 tests/support/run_tests.py \
     tests/http/test_door.py tests/http/test_tls.py tests/http/test_framing.py tests/http/test_lifecycle.py tests/http/test_run.py
   scripted "fuzz" tests/fuzz/run.sh --seconds "$fuzz_seconds"

@@ -140,7 +140,7 @@ void ApiKeys::store(ApiKey& key, const std::string& secret) {
   if (!std::holds_alternative<Stored>(records_.create(toRecord(key)))) {
     throw StorageError("the new key's id is taken: try again");
   }
-  reload();
+  showChange();
 }
 
 std::string ApiKeys::create(ApiKey& key) {
@@ -157,8 +157,20 @@ std::vector<ApiKey> ApiKeys::list() {
 
 bool ApiKeys::revoke(const std::string& id) {
   const bool was = records_.remove(kKind, id);
-  reload();
+  showChange();
   return was;
+}
+
+// The records have changed already, and the caller is told so: a storage that fails now makes the next ones ask again.
+void ApiKeys::showChange() {
+  try {
+    reload();
+  } catch (const StorageError& error) {
+    log_.write(LogLevel::warning, "keys.reload", error.what());
+    auto outdated = std::make_shared<KeySet>();
+    outdated->number = ++questions_;
+    handOut(outdated);
+  }
 }
 
 std::shared_ptr<ApiKeys::LastUse> ApiKeys::lastUseOf(const std::string& id) {
@@ -178,12 +190,16 @@ ApiKeys::KeySetPtr ApiKeys::reload() {
     auto used = lastUseOf(key.id);
     keys->byDigest.emplace(std::move(digest), Known{std::move(key), std::move(used)});
   }
+  handOut(keys);
+  return keys;
+}
+
+void ApiKeys::handOut(const KeySetPtr& keys) {
   for (Desk& desk : desks_) {
     Lock lock(desk.mutex);
     // The answer to an older question may come later: it must not bring a revoked key back.
     if (!desk.keys || desk.keys->number < keys->number) desk.keys = keys;
   }
-  return keys;
 }
 
 // One caller renews the set while it is still good for the others; only when it is too old everybody has to ask.

@@ -75,6 +75,8 @@ class ApiKeys {
 
   KeySetPtr fresh();
   KeySetPtr reload();
+  void handOut(const KeySetPtr& keys);
+  void showChange();
   std::shared_ptr<LastUse> lastUseOf(const std::string& id);
   void store(ApiKey& key, const std::string& secret);
   void noteUse(const Known& known, Instant now);

@@ -15,6 +15,8 @@
 namespace jobq {
 namespace {
 
+constexpr char kRemedy[] = "; let this user write there, or set data.dir to another directory";
+
 std::string reason() { return std::strerror(errno); }
 
 /// A new name in it is safe from a power loss afterwards. False: the reason is in errno.
@@ -36,14 +38,14 @@ void syncNewFolders(const std::filesystem::path& path) {
 int openLocked(const std::filesystem::path& path) {
   std::error_code error;
   const bool made = std::filesystem::create_directories(path, error);
-  if (error) throw ConfigError("data.dir " + path.string() + " cannot be made: " + error.message());
+  if (error) throw ConfigError("data.dir " + path.string() + " cannot be made: " + error.message() + kRemedy);
   if (made) {
     std::filesystem::permissions(path, std::filesystem::perms::owner_all);
     syncNewFolders(path);
   }
   const std::string file = (path / "lock").string();
   const int lock = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (lock < 0) throw ConfigError("data.dir " + path.string() + " cannot be written: " + reason());
+  if (lock < 0) throw ConfigError("data.dir " + path.string() + " cannot be written: " + reason() + kRemedy);
   if (::flock(lock, LOCK_EX | LOCK_NB) != 0) {
     ::close(lock);
     throw ConfigError("data.dir " + path.string() +
@@ -67,7 +69,9 @@ void writePrivateFile(const std::filesystem::path& path, std::string_view text) 
   const std::string why = reason();
   ::close(file);
   if (!synced || ::rename(draft.c_str(), path.c_str()) != 0 || !syncFolder(path.parent_path())) {
-    throw Error(path.string() + " cannot be written: " + (synced ? reason() : why));
+    const Error error(path.string() + " cannot be written: " + (synced ? reason() : why));
+    ::unlink(draft.c_str());
+    throw error;
   }
 }
 

@@ -122,6 +122,7 @@ void Dispatcher::settle(const std::vector<ClaimWant>& wants, const std::vector<C
 // True: there were jobs.
 bool Dispatcher::claimBatch(const std::vector<ClaimWant>& wants) {
   if (wants.empty()) return false;
+  const RunningJobs::Claiming claiming(rooms_.running);
   std::vector<ClaimedJob> jobs;
   for (const ClaimWant& want : wants) rooms_.wakeup.silence(want.endpoint);
   try {

@@ -13,6 +13,7 @@
 #include "core/base/service.h"
 #include "core/endpoints/endpoint.h"
 #include "core/work/executor.h"
+#include "core/work/running_jobs.h"
 #include "jobq/storage.h"
 #include "jobq/worker_store.h"
 
@@ -26,6 +27,7 @@ class Dispatcher final : public Service, private WorkerEvents {
     Storage& storage;
     Wakeup& wakeup;
     Executor& executor;
+    RunningJobs& running;
     Clock& clock;
     Log& log;
   };

@@ -30,7 +30,7 @@ class Executor {
   /// then nothing was started.
   virtual void hire(const EndpointPtr& endpoint, const WorkerId& worker, WorkerEvents& events) = 0;
 
-  /// Gives a job to a worker that is ready.
+  /// Gives a job to a worker that is ready. When this returns, the job can be stopped (RunningJobs).
   virtual void assign(ClaimedJob job) = 0;
 
   /// Ends a worker that is ready; workerGone follows.

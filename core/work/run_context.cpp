@@ -1,10 +1,10 @@
 #include "core/work/run_context.h"
 
+#include <algorithm>
+
 #include "jobq/json.h"
 
 namespace jobq {
-
-// A stale report is dropped without a word: the stop token tells the handler (job_handler.h).
 
 void RunContext::emit(std::string_view chunk, std::string_view metrics) {
   if (!json::valid(chunk) || (!metrics.empty() && !json::valid(metrics))) {
@@ -12,16 +12,43 @@ void RunContext::emit(std::string_view chunk, std::string_view metrics) {
   }
   chunkBytes_ += chunk.size() + metrics.size();
   if (chunkBytes_ > kMaxChunkTotal) throw JobFailed("the job's chunks exceed 256 MB in all: emit less");
-  (void)storage_.chunks().append(job_.lease, {Chunk{std::string(chunk), std::string(metrics), false}});
+  offer([&] {
+    return rooms_.storage.chunks().append(job_.lease, {Chunk{std::string(chunk), std::string(metrics), false}});
+  });
 }
 
 void RunContext::progress(std::string_view json) {
   if (!json::valid(json)) throw JobFailed("the handler reported a progress that is not JSON");
-  (void)storage_.leases().progress(job_.lease, std::string(json));
+  offer([&] { return rooms_.storage.leases().progress(job_.lease, std::string(json)); });
 }
 
 void RunContext::log(LogLevel level, std::string_view line) {
-  (void)storage_.chunks().appendLog(job_.lease, {LogLine{{}, level, std::string(line)}});
+  offer([&] { return rooms_.storage.chunks().appendLog(job_.lease, {LogLine{{}, level, std::string(line)}}); });
+}
+
+// A stale report is dropped without a word: the stop token tells the handler (job_handler.h).
+void RunContext::offer(const std::function<Fenced()>& report) {
+  for (Millis pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
+    try {
+      (void)report();
+      return;
+    } catch (const StorageError& error) {
+      rooms_.log.write(LogLevel::error, "job.unreported",
+                       "a report of " + job_.lease.job + " cannot be stored yet: " + error.what());
+    }
+    if (!pauseUnlessStopped(pause)) return;
+  }
+}
+
+bool RunContext::pauseUnlessStopped(Millis pause) {
+  const std::stop_callback wake(stop_, [this] {
+    Lock lock(mutex_);
+    stopped_.notifyAll();
+  });
+  const Instant again = rooms_.clock.now() + pause;
+  Lock lock(mutex_);
+  while (!stop_.stop_requested() && rooms_.clock.now() < again) rooms_.clock.waitUntil(mutex_, stopped_, again);
+  return !stop_.stop_requested();
 }
 
 }  // namespace jobq

@@ -1,9 +1,11 @@
 // What a handler sees of its job (room 9's window to the house).
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "jobq/job_handler.h"
+#include "jobq/log.h"
 #include "jobq/storage.h"
 
 namespace jobq {
@@ -11,11 +13,21 @@ namespace jobq {
 inline constexpr std::size_t kMaxOutput = 20UL << 20;       ///< decisions.md: output limit, 20 MB
 inline constexpr std::size_t kMaxChunkTotal = 256UL << 20;  ///< decisions.md: a job's chunks in all
 
-/// The thread that runs the job. StorageError passes through the reports.
+/// How long a worker waits before it offers a storage that failed the same thing again: at first, and at most.
+inline constexpr Millis kFirstPause{50};
+inline constexpr Millis kLongestPause{2'000};
+
+/// The thread that runs the job. A storage that fails does not fail the job: a report is offered until it is stored or
+/// stale, or the job is told to stop; then it is dropped.
 class RunContext final : public JobContext {
  public:
-  RunContext(Storage& storage, const ClaimedJob& job, std::string s3Config, std::stop_token stop)
-      : storage_(storage), job_(job), s3Config_(std::move(s3Config)), stop_(std::move(stop)) {}
+  struct Rooms {
+    Storage& storage;
+    Clock& clock;
+    Log& log;
+  };
+  RunContext(const Rooms& rooms, const ClaimedJob& job, std::string s3Config, std::stop_token stop)
+      : rooms_(rooms), job_(job), s3Config_(std::move(s3Config)), stop_(std::move(stop)) {}
 
   const JobId& id() const override { return job_.lease.job; }
   std::uint32_t attempt() const override { return job_.lease.attempt; }
@@ -27,11 +39,16 @@ class RunContext final : public JobContext {
   void log(LogLevel level, std::string_view line) override;
 
  private:
-  Storage& storage_;
+  void offer(const std::function<Fenced()>& report);
+  bool pauseUnlessStopped(Millis pause);
+
+  const Rooms rooms_;
   const ClaimedJob& job_;
   const std::string s3Config_;
   const std::stop_token stop_;
   std::size_t chunkBytes_ = 0;
+  Mutex mutex_;  // guards nothing: a condition needs one
+  Condition stopped_;
 };
 
 }  // namespace jobq

@@ -1,7 +1,6 @@
 // The jobs that run on this node, and how to tell them to stop: on the same node a stop token fires at once.
 #pragma once
 
-#include <deque>
 #include <map>
 #include <set>
 #include <stop_token>
@@ -13,6 +12,19 @@ namespace jobq {
 /// Any thread.
 class RunningJobs {
  public:
+  /// Whoever claims holds one until it has registered what it got. Meanwhile a stop of an attempt that is not known yet
+  /// is kept for it: a job can be cancelled as soon as it is claimed.
+  class Claiming {
+   public:
+    explicit Claiming(RunningJobs& jobs);
+    ~Claiming();
+    Claiming(const Claiming&) = delete;
+    Claiming& operator=(const Claiming&) = delete;
+
+   private:
+    RunningJobs& jobs_;
+  };
+
   /// Registers a run for its scope.
   class Entry {
    public:
@@ -29,17 +41,14 @@ class RunningJobs {
     std::stop_source source_;
   };
 
-  /// Fires the token of that attempt, if it runs here; if it was claimed and is about to run, as soon as it does.
+  /// Fires the token of that attempt, if it runs here.
   void stop(const LeaseRef& lease);
 
  private:
-  using Key = std::pair<JobId, std::uint32_t>;
-
   Mutex mutex_;
-  std::map<Key, std::stop_source> running_ JOBQ_GUARDED_BY(mutex_);
-  // Stops for attempts that do not run here: most of them never will, but a claim may be on its way.
-  std::set<Key> stoppedEarly_ JOBQ_GUARDED_BY(mutex_);
-  std::deque<Key> earlyOnes_ JOBQ_GUARDED_BY(mutex_);  // in their order, so that the oldest are forgotten
+  int claiming_ JOBQ_GUARDED_BY(mutex_) = 0;
+  std::set<std::pair<JobId, std::uint32_t>> stoppedEarly_ JOBQ_GUARDED_BY(mutex_);
+  std::map<std::pair<JobId, std::uint32_t>, std::stop_source> running_ JOBQ_GUARDED_BY(mutex_);
 };
 
 }  // namespace jobq

@@ -12,9 +12,6 @@
 namespace jobq {
 namespace {
 
-constexpr Millis kFirstPause{50};
-constexpr Millis kLongestPause{2'000};
-
 Outcome checkOutput(std::string output) {
   if (output.size() > kMaxOutput) {
     return Failed{"the output has " + std::to_string(output.size()) + " bytes, the limit is " +
@@ -54,8 +51,8 @@ class ThreadExecutor::Worker {
     try {
       const auto handler = endpoint_->handler->make(HandlerEnv{endpoint_->id, id_, endpoint_->env});
       events_.workerReady(endpoint_->id, id_);
-      while (auto job = nextJob()) {
-        work(*handler, *job);
+      while (auto task = nextTask()) {
+        work(*handler, *task);
         events_.workerReady(endpoint_->id, id_);
       }
     } catch (const std::exception& error) {
@@ -67,9 +64,10 @@ class ThreadExecutor::Worker {
   }
 
   void give(ClaimedJob job) {
+    auto task = std::make_unique<Task>(rooms_.running, std::move(job));
     Lock lock(mutex_);
-    current_ = job.lease;
-    inbox_ = std::move(job);
+    current_ = task->job.lease;
+    inbox_ = std::move(task);
     changed_.notifyAll();
   }
 
@@ -79,7 +77,7 @@ class ThreadExecutor::Worker {
     changed_.notifyAll();
   }
 
-  // The lease of the job it still has, and no more attempts to record its outcome.
+  // The lease of the job it still has; what its handler says from now on is no outcome.
   std::optional<LeaseRef> giveUp() {
     Lock lock(mutex_);
     givenUp_ = true;
@@ -93,19 +91,27 @@ class ThreadExecutor::Worker {
   bool ended = false;  // guarded by the executor's mutex
 
  private:
-  std::optional<ClaimedJob> nextJob() {
+  struct Task {
+    Task(RunningJobs& running, ClaimedJob claimed) : job(std::move(claimed)), entry(running, job.lease) {}
+    const ClaimedJob job;
+    const RunningJobs::Entry entry;
+  };
+
+  std::unique_ptr<Task> nextTask() {
     Lock lock(mutex_);
-    current_.reset();
+    // The next job may be here already: the worker was ready before it asked.
+    if (!inbox_) current_.reset();
     while (!inbox_ && !dismissed_) changed_.wait(mutex_);
-    return std::exchange(inbox_, std::nullopt);
+    return givenUp_ ? nullptr : std::move(inbox_);
   }
 
-  void work(JobHandler& handler, const ClaimedJob& job) {
-    const RunningJobs::Entry entry(rooms_.running, job.lease);
-    if (entry.token().stop_requested()) return;  // cancelled, or its time is over, before it could begin
+  void work(JobHandler& handler, const Task& task) {
+    const ClaimedJob& job = task.job;
+    if (task.entry.token().stop_requested()) return;  // cancelled, or its time is over, before it could begin
     Outcome outcome = Failed{};
     try {
-      RunContext context(rooms_.storage, job, rooms_.secrets.open(job.s3Config), entry.token());
+      RunContext context({rooms_.storage, rooms_.clock, rooms_.log}, job, rooms_.secrets.open(job.s3Config),
+                         task.entry.token());
       outcome = runHandler(handler, job.input, context);
     } catch (const Error& error) {
       outcome = Failed{error.what(), ""};
@@ -113,9 +119,10 @@ class ThreadExecutor::Worker {
     signOff(job.lease, outcome);
   }
 
-  // Room 10. The slot keeps the outcome until it is stored or stale; the job is not run again meanwhile.
+  // Room 10. The slot keeps the outcome until it is stored or stale; the job is not run again meanwhile. Of a job that
+  // goes back in line nothing is stored: its handler was stopped, and has not failed.
   void signOff(const LeaseRef& lease, const Outcome& outcome) {
-    for (Millis pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
+    for (Millis pause = kFirstPause; !isGivenUp(); pause = std::min(pause * 2, kLongestPause)) {
       try {
         if (rooms_.jobs.finish(lease, outcome) == Fenced::stale) {
           rooms_.log.write(LogLevel::information, "job.stale", "the result of " + lease.job + " came too late");
@@ -128,8 +135,12 @@ class ThreadExecutor::Worker {
       const Instant again = rooms_.clock.now() + pause;
       Lock lock(mutex_);
       while (!givenUp_ && rooms_.clock.now() < again) rooms_.clock.waitUntil(mutex_, changed_, again);
-      if (givenUp_) return;
     }
+  }
+
+  bool isGivenUp() {
+    Lock lock(mutex_);
+    return givenUp_;
   }
 
   const Rooms rooms_;
@@ -139,7 +150,7 @@ class ThreadExecutor::Worker {
 
   Mutex mutex_;
   Condition changed_;
-  std::optional<ClaimedJob> inbox_ JOBQ_GUARDED_BY(mutex_);
+  std::unique_ptr<Task> inbox_ JOBQ_GUARDED_BY(mutex_);
   std::optional<LeaseRef> current_ JOBQ_GUARDED_BY(mutex_);
   bool dismissed_ JOBQ_GUARDED_BY(mutex_) = false;
   bool givenUp_ JOBQ_GUARDED_BY(mutex_) = false;
@@ -204,8 +215,9 @@ bool ThreadExecutor::awaitAllEnded(Instant deadline) {
   return allEnded();
 }
 
-// Sends unfinished jobs back in line and fires their stop tokens; returns the longest grace among their endpoints.
-Millis ThreadExecutor::stopRest() {
+// Tells unfinished jobs to stop and sends them back in line. Both get the longest grace among their endpoints: handlers
+// to end, and a storage that fails to take the jobs.
+void ThreadExecutor::stopRest() {
   std::vector<std::shared_ptr<Worker>> rest;
   {
     Lock lock(mutex_);
@@ -214,19 +226,42 @@ Millis ThreadExecutor::stopRest() {
     }
   }
   Millis grace{0};
+  std::map<EndpointId, std::vector<LeaseRef>> jobs;
   for (const auto& worker : rest) {
-    const auto lease = worker->giveUp();
     grace = std::max(grace, worker->endpoint().stopGrace);
-    if (!lease) continue;
+    if (const auto lease = worker->giveUp()) jobs[worker->endpoint().id].push_back(*lease);
+  }
+  const auto all = jobs;
+  const Instant end = rooms_.clock.now() + grace;
+  bool released = release(jobs);
+  for (const auto& [endpoint, leases] : all) {
+    for (const LeaseRef& lease : leases) rooms_.running.stop(lease);
+  }
+  for (Millis pause = kFirstPause; !released && rooms_.clock.now() < end; pause = std::min(pause * 2, kLongestPause)) {
+    const Instant again = std::min(rooms_.clock.now() + pause, end);
+    {
+      Lock lock(mutex_);
+      while (rooms_.clock.now() < again) rooms_.clock.waitUntil(mutex_, ended_, again);
+    }
+    released = release(jobs);
+  }
+  awaitAllEnded(end);
+}
+
+// Leaves in `jobs` what the storage did not take. True: nothing.
+bool ThreadExecutor::release(std::map<EndpointId, std::vector<LeaseRef>>& jobs) {
+  for (auto at = jobs.begin(); at != jobs.end();) {
     try {
-      rooms_.jobs.release({*lease}, worker->endpoint().id);
+      rooms_.jobs.release(at->second, at->first);
+      at = jobs.erase(at);
     } catch (const StorageError& error) {
       rooms_.log.write(LogLevel::error, "drain.release",
-                       lease->job + " is still recorded as running, the next start counts it as lost: " + error.what());
+                       std::to_string(at->second.size()) + " jobs of " + at->first +
+                           " are still recorded as running, the next start would count them as lost: " + error.what());
+      ++at;
     }
-    rooms_.running.stop(*lease);
   }
-  return grace;
+  return jobs.empty();
 }
 
 std::size_t ThreadExecutor::stop(Millis drain) {
@@ -234,10 +269,7 @@ std::size_t ThreadExecutor::stop(Millis drain) {
     Lock lock(mutex_);
     for (const auto& [id, worker] : workers_) worker->dismiss();
   }
-  if (!awaitAllEnded(rooms_.clock.now() + drain)) {
-    const Millis grace = stopRest();
-    awaitAllEnded(rooms_.clock.now() + grace);
-  }
+  if (!awaitAllEnded(rooms_.clock.now() + drain)) stopRest();
   reap();
   Lock lock(mutex_);
   for (const auto& [id, worker] : workers_) {

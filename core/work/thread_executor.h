@@ -42,7 +42,8 @@ class ThreadExecutor final : public Executor {
 
   void reap();
   bool awaitAllEnded(Instant deadline);
-  Millis stopRest();
+  void stopRest();
+  bool release(std::map<EndpointId, std::vector<LeaseRef>>& jobs);
 
   const Rooms rooms_;
   Mutex mutex_;

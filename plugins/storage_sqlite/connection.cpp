@@ -58,6 +58,14 @@ Connection::Connection(const std::filesystem::path& file, Access access)
   sqlite3_extended_result_codes(handle_, 1);
   sqlite3_busy_timeout(handle_, kBusyMillis);
   sqlite3_wal_autocheckpoint(handle_, 0);
+  try {
+    prepare(access);
+  } catch (const SqliteError& error) {
+    throw SqliteError(error.code(), "cannot open " + file.string() + ": " + error.what());
+  }
+}
+
+void Connection::prepare(Access access) {
   execute("PRAGMA temp_store=MEMORY");
   if (access == Access::readOnly) {
     execute("PRAGMA query_only=1");

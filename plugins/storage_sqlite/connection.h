@@ -36,6 +36,8 @@ class Connection {
   bool inTransaction() const noexcept { return sqlite3_get_autocommit(handle_) == 0; }
 
  private:
+  void prepare(Access access);
+
   std::unique_ptr<Poco::Data::Session> session_;
   sqlite3* handle_ = nullptr;
   std::unordered_map<const char*, std::unique_ptr<Statement>> statements_;

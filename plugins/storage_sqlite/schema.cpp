@@ -115,10 +115,63 @@ bool isUnfinished(const fs::path& file, std::string_view magic) {
   return magic.find_first_not_of('\0') == std::string_view::npos && fs::exists(file.string() + "-journal");
 }
 
+constexpr std::size_t kLogHeaderBytes = 32;
+
+std::uint32_t wordAt(std::string_view bytes, std::size_t at, bool bigEndian) {
+  std::uint32_t word = 0;
+  for (std::size_t i = 0; i < 4; ++i) {
+    word = word << 8 | static_cast<unsigned char>(bytes[at + (bigEndian ? i : 3 - i)]);
+  }
+  return word;
+}
+
+/// https://www.sqlite.org/fileformat2.html, "WAL File Format": a magic number that names the byte order of the
+/// checksum, which is over the 24 bytes before it.
+bool isLogHeader(std::string_view header) {
+  constexpr std::uint32_t kLogMagic = 0x377f0682;
+  const std::uint32_t magic = wordAt(header, 0, true);
+  if ((magic & ~1U) != kLogMagic) return false;
+  std::uint32_t first = 0;
+  std::uint32_t second = 0;
+  for (std::size_t at = 0; at < 24; at += 8) {
+    first += wordAt(header, at, (magic & 1U) != 0) + second;
+    second += wordAt(header, at + 4, (magic & 1U) != 0) + first;
+  }
+  return wordAt(header, 24, true) == first && wordAt(header, 28, true) == second;
+}
+
+/// SQLite deletes a log whose file is empty, and passes over one that it cannot read; both may hold acknowledged jobs.
+/// No crash leaves such a log: the file has its first page before there is a log, and the log's header is one sector,
+/// old, new, or zeros when it had not reached the disk.
+void checkLog(const fs::path& file) {
+  const fs::path log = file.string() + "-wal";
+  std::error_code absent;
+  const auto size = fs::file_size(log, absent);
+  if (absent || size < kLogHeaderBytes) return;
+  if (!fs::exists(file) || fs::file_size(file) == 0) {
+    throw StorageError(file.string() + " is missing or empty, but its write-ahead log " + log.string() +
+                       " is not; restore the file, or move the log away to start without its jobs. "
+                       "Nothing was touched.");
+  }
+  std::array<char, kLogHeaderBytes> header{};
+  std::ifstream in(log, std::ios::binary);
+  in.read(header.data(), header.size());
+  if (!in.good()) failFile(log, "read");
+  const std::string_view found(header.data(), header.size());
+  if (found == std::string(kLogHeaderBytes, '\0') || isLogHeader(found)) return;
+  throw StorageError(log.string() + " is damaged; restore it together with " + file.string() +
+                     ", or move it away to start without the jobs in it. Nothing was touched.");
+}
+
 }  // namespace
 
 void prepareFile(const fs::path& file, std::size_t newest) {
+  checkLog(file);
   if (!fs::exists(file)) makeEmpty(file);
+  if (::access(file.c_str(), R_OK | W_OK) != 0) {
+    throw StorageError("cannot read and write " + file.string() + ": " + std::strerror(errno) +
+                       "; let this user do both, or set data.dir to another directory");
+  }
   std::array<char, kHeaderBytes> header{};
   std::ifstream in(file, std::ios::binary);
   in.read(header.data(), header.size());

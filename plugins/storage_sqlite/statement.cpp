@@ -7,8 +7,12 @@ void fail(sqlite3* database, std::string_view doing) {
   std::string message("the database cannot ");
   message.append(doing).append(": ").append(sqlite3_errmsg(database));
   message.append(" (SQLite ").append(std::to_string(code)).append(")");
-  if ((code & 0xff) == SQLITE_FULL) message.append("; free space on the disk of data.dir");
-  if ((code & 0xff) == SQLITE_BUSY) message.append("; another program holds its write lock");
+  const int kind = code & 0xff;
+  if (kind == SQLITE_FULL) message.append("; free space on the disk of data.dir");
+  if (kind == SQLITE_BUSY) message.append("; another program holds its write lock");
+  if (kind == SQLITE_CORRUPT || kind == SQLITE_NOTADB) {
+    message.append("; the file is damaged: stop the server and restore a copy of data.dir");
+  }
   throw SqliteError(code, message);
 }
 

@@ -21,12 +21,14 @@ std::filesystem::path prepared(const std::filesystem::path& directory) {
 std::int64_t open(Connection& connection, const std::filesystem::path& file, Counters& counters, Log& log) {
   try {
     migrate(connection, file, schemaSteps(), log);
+    loseFormerClaims(connection);
+    counters.load(connection);
+    return lastArrival(connection);
   } catch (const std::filesystem::filesystem_error& error) {
     throw StorageError(std::string("cannot migrate the database file: ") + error.what());
+  } catch (const SqliteError& error) {
+    throw StorageError("cannot open " + file.string() + ": " + error.what());
   }
-  loseFormerClaims(connection);
-  counters.load(connection);
-  return lastArrival(connection);
 }
 
 }  // namespace
@@ -52,12 +54,24 @@ SqliteStorage::SqliteStorage(const PluginEnv& env)
       workers_(writer_, readers_, clock_),
       records_(writer_, readers_) {}
 
-// A write like any other is the only honest answer: it meets the same lock, the same disk and the same refusal.
+// A write like any other is the only honest answer: it meets the same lock, the same disk and the same refusal. On a
+// disk that was full a single page may still fit where no job does: there it has to be a large one. Two steps, because
+// what is deleted in the step that wrote it never reaches the disk.
 void SqliteStorage::check() {
-  writer_.write([](Step& step) {
+  const bool wasFull = writer_.wasFull();
+  writer_.write([wasFull](Step& step) {
     step.db.query("UPDATE number SET value = ?1 WHERE name = 'checked'").bind(step.now).run();
+    if (wasFull) {
+      step.db.query("INSERT OR REPLACE INTO job_progress (num, progress) VALUES (-1, zeroblob(262144))").run();
+    }
     return true;
   });
+  if (!wasFull) return;
+  writer_.write([](Step& step) {
+    step.db.query("DELETE FROM job_progress WHERE num = -1").run();
+    return true;
+  });
+  writer_.noteRoom();
 }
 
 }  // namespace jobq::sqlite

@@ -12,9 +12,16 @@ int noteLogPages(void* pages, sqlite3*, const char*, int inLog) {
   return SQLITE_OK;
 }
 
-bool isIoError(const std::exception& error) {
+int kindOf(const std::exception& error) {
   const auto* failure = dynamic_cast<const SqliteError*>(&error);
-  return failure != nullptr && failure->kind() == SQLITE_IOERR && failure->code() != SQLITE_IOERR_NOMEM;
+  return failure == nullptr || failure->code() == SQLITE_IOERR_NOMEM ? SQLITE_OK : failure->kind();
+}
+
+/// After it no write is to be trusted. A damaged page may be the one that holds the head of the line: jobs would be
+/// taken in and never handed out.
+bool isFatal(const std::exception& error) {
+  const int kind = kindOf(error);
+  return kind == SQLITE_IOERR || kind == SQLITE_CORRUPT || kind == SQLITE_NOTADB;
 }
 
 /// Waking a thread costs as much as a small statement, and the writer is what everybody waits for: it wakes every
@@ -142,7 +149,7 @@ bool Writer::applyTogether(Write* group, CounterChanges& changes) {
     }
     return true;
   } catch (const SqliteError& error) {
-    if (!connection_.inTransaction() || isIoError(error)) throw;
+    if (!connection_.inTransaction() || isFatal(error)) throw;
   } catch (...) {
     if (!connection_.inTransaction()) throw StorageError(kTransactionLost);
   }
@@ -157,7 +164,8 @@ void Writer::applyAlone(Write& write, CounterChanges& changes) {
     write.apply(step);
   } catch (const SqliteError& error) {
     // SQLite may have rolled the whole group back on its own; and after an I/O error no commit is to be trusted.
-    if (!connection_.inTransaction() || isIoError(error)) throw;
+    if (!connection_.inTransaction() || isFatal(error)) throw;
+    if (error.kind() == SQLITE_FULL) full_ = true;
     write.error = std::current_exception();
   } catch (...) {
     if (!connection_.inTransaction()) throw StorageError(kTransactionLost);
@@ -173,13 +181,14 @@ void Writer::applyAlone(Write& write, CounterChanges& changes) {
 
 std::string Writer::giveUp(const std::exception& error) {
   std::string reason = error.what();
+  if (kindOf(error) == SQLITE_FULL) full_ = true;
   try {
     if (connection_.inTransaction()) connection_.query("ROLLBACK").run();
   } catch (const StorageError& second) {
     // A transaction that cannot be ended would swallow every later group.
     refuseFromNowOn(second.what());
   }
-  if (isIoError(error)) refuseFromNowOn(reason);
+  if (isFatal(error)) refuseFromNowOn(reason);
   Lock lock(mutex_);
   return refusal_.empty() ? reason : refusal_;
 }

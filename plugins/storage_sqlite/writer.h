@@ -8,11 +8,13 @@
 //    work, and hardly any write fails.) A verb may therefore run twice: it only reads what its caller lends to it;
 //  - SQLite gives the whole transaction up (full disk, I/O error), or COMMIT fails: every caller of the group gets
 //    StorageError, and nothing of the group is visible. A full disk heals when there is space again;
-//  - an I/O error: nobody knows what the disk holds, and a second fsync may lie. Every further write is refused until a
-//    restart, which reads back what did reach the disk: an outcome that was answered with an error may appear then;
+//  - an I/O error or a damaged file: nobody knows what the disk holds, and a second fsync may lie. Every further write
+//    is refused until a restart, which reads back what did reach the disk: an outcome that was answered with an error
+//    may appear then;
 //  - the process dies: the write-ahead log holds whole groups only.
 #pragma once
 
+#include <atomic>
 #include <exception>
 #include <optional>
 #include <string>
@@ -43,6 +45,10 @@ class Writer {
   ~Writer();
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
+
+  /// Some write found the disk full since noteRoom(). Any thread.
+  bool wasFull() const { return full_; }
+  void noteRoom() { full_ = false; }
 
   /// Calls `verb(Step&)` in the writer's thread, once or twice, and returns its result when that is on disk. Whatever
   /// the caller lends to `verb` stays valid, because the caller waits. Throws what `verb` threw, or StorageError.
@@ -101,6 +107,7 @@ class Writer {
   Counters& counters_;
   Clock& clock_;
   Log& log_;
+  std::atomic<bool> full_ = false;
   int logPages_ = 0;  // the writer thread's; set by SQLite after each commit
   const int checkpointPages_;
   int checkpointAt_;  // the writer thread's

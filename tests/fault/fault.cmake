@@ -13,7 +13,9 @@ jobq_add_test(io_error_test SOURCES fault/io_error_test.cpp
   LIBRARIES jobq_disk jobq_core Poco::Net Poco::Foundation NEEDS ${JOBQ_PLUGINS})
 include(fault/crash/crash.cmake)
 include(fault/load.cmake)
+include(fault/storage_fault.cmake)
 
 jobq_add_test(simulation_test SOURCES property/simulation_test.cpp property/simulation.cpp
+          property/simulation_moves.cpp
   LIBRARIES jobq_model jobq_disk jobq_core NEEDS ${JOBQ_PLUGINS} jobq_broken_no_fencing)
 target_compile_definitions(simulation_test PRIVATE JOBQ_BROKEN_DIR="${CMAKE_BINARY_DIR}/tests/broken")

@@ -9,31 +9,6 @@
 namespace jobq::model {
 namespace {
 
-struct Kind {
-  Act act;
-  const char* name;
-  int weight;
-};
-constexpr std::array kKinds{
-    Kind{Act::submit, "submit", 16},
-    Kind{Act::submitAndClaim, "submitAndClaim", 8},
-    Kind{Act::turn, "turn", 20},
-    Kind{Act::start, "start", 10},
-    Kind{Act::leave, "leave", 4},
-    Kind{Act::report, "report", 6},
-    Kind{Act::finish, "finish", 18},
-    Kind{Act::remoteClaim, "remoteClaim", 12},
-    Kind{Act::remoteRenew, "remoteRenew", 3},
-    Kind{Act::remoteFinish, "remoteFinish", 10},
-    Kind{Act::cancel, "cancel", 5},
-    Kind{Act::retry, "retry", 6},
-    Kind{Act::sweep, "sweep", 8},
-    Kind{Act::deliver, "deliver", 4},
-    Kind{Act::advance, "advance", 8},
-    Kind{Act::stop, "stop", 1},
-    Kind{Act::crash, "crash", 3},
-};
-
 // Moments, leases, retention and ttl; the lease's most of all, for the sake of those who come too late.
 constexpr std::array kJumps{1, 40, 700, 1'000, 4'000, 6'000, 11'000, 11'000, 11'000, 61'000, 700'000, 90'000'000};
 constexpr Millis kLease{10'000};
@@ -57,27 +32,6 @@ EndpointPtr makeEndpoint(const EndpointId& id, HandlerFactory* handler, const Qu
 }
 
 }  // namespace
-
-std::string text(const Move& move) {
-  return std::string(kKinds[static_cast<std::size_t>(move.act)].name) + " " + std::to_string(move.a) + " " +
-         std::to_string(move.b);
-}
-
-std::vector<Move> randomMoves(std::uint64_t seed, std::size_t count, bool canCrash) {
-  std::mt19937_64 random(seed);
-  std::vector<Act> bag;
-  for (const Kind& kind : kKinds) {
-    if (canCrash || kind.act < Act::stop) bag.insert(bag.end(), static_cast<std::size_t>(kind.weight), kind.act);
-  }
-  std::vector<Move> moves;
-  const auto number = [&random] { return static_cast<std::uint32_t>(random() >> 40); };
-  for (std::size_t i = 0; i < count; ++i) {
-    const Act act = bag[random() % bag.size()];
-    const std::uint32_t a = number();
-    moves.push_back({act, a, number()});
-  }
-  return moves;
-}
 
 // Workers as the dispatcher sees them. Each event waits here until the schedule lets it happen.
 struct Simulation::Workshop final : Executor {
@@ -115,13 +69,14 @@ struct Simulation::Rooms {
       : wakeup({"kept", "scaled", "single"}),
         watch(*world.clock_),
         jobs(storage, wakeup, watch),
-        dispatcher({storage, wakeup, *world.workshop_, *world.clock_, log}, node, world.endpoints_),
+        dispatcher({storage, wakeup, *world.workshop_, running, *world.clock_, log}, node, world.endpoints_),
         sweeper(storage, *world.clock_, log, [this](const Swept& swept) { jobs.announce(swept); }) {}
 
   testkit::SilentLog log;
   Wakeup wakeup;
   CompletionWatch watch;
   JobService jobs;
+  RunningJobs running;
   Dispatcher dispatcher;
   Sweeper sweeper;
 };
@@ -341,6 +296,26 @@ void Simulation::act(const Move& move) {
   }
 }
 
+// A dead machine takes its workers with it; the remote ones live on.
+void Simulation::recover() {
+  if (!plan_.canCrash || !fault::Disk::instance().isCut()) return;
+  closeAfterCrash();
+  wakeUpAtAnotherTime();
+  open();
+}
+
+// The last power cut has come or will not come: also one that strikes the checkpoint which follows the last commit.
+void Simulation::endCrashes() {
+  if (!plan_.canCrash) return;
+  fault::Disk::instance().cutAt(0);
+  try {
+    judge_->real().check();
+  } catch (const StorageError&) {
+    check(fault::Disk::instance().isCut(), "the storage takes no write");
+  }
+  recover();
+}
+
 void Simulation::play(const std::vector<Move>& moves) {
   for (const Move& move : moves) {
     try {
@@ -349,12 +324,7 @@ void Simulation::play(const std::vector<Move>& moves) {
       check(plan_.canCrash && fault::Disk::instance().isCut(), std::string("the storage failed: ") + error.what());
     }
     if (!judge_->disagreement().empty()) throw Disagreement(judge_->disagreement());
-    // A dead machine takes its workers with it; the remote ones live on.
-    if (plan_.canCrash && fault::Disk::instance().isCut()) {
-      closeAfterCrash();
-      wakeUpAtAnotherTime();
-      open();
-    }
+    recover();
     checkWorkers();
   }
   settle();
@@ -396,7 +366,7 @@ bool Simulation::stepTowardsQuiet() {
 // Time goes on second by second, as the sweeper counts it, until every back-off is over; and then far, until a lease is
 // that was given when the clock was ahead.
 void Simulation::settle() {
-  if (plan_.canCrash) fault::Disk::instance().cutAt(0);
+  endCrashes();
   constexpr int kSeconds = 60;
   constexpr int kMany = 10'000;
   for (const Millis far : {Millis(0), Millis(7'300'000)}) {

@@ -89,6 +89,8 @@ class Simulation {
   void open();
   void closeAfterCrash();
   void wakeUpAtAnotherTime();
+  void recover();
+  void endCrashes();
   void act(const Move& move);
   void submit(const Move& move, bool waits);
   void report(const Run& run, const Move& move);

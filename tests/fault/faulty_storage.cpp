@@ -1,0 +1,247 @@
+#include "faulty_storage.h"
+
+#include <utility>
+
+namespace jobq::fault {
+
+void FaultPlan::failCall(std::uint64_t number) {
+  Lock lock(mutex_);
+  once_ = number;
+}
+
+void FaultPlan::failNext(std::string verb) {
+  Lock lock(mutex_);
+  next_ = std::move(verb);
+}
+
+void FaultPlan::failFrom(std::uint64_t number) {
+  Lock lock(mutex_);
+  from_ = number;
+}
+
+void FaultPlan::failVerb(std::string verb, Instant until) {
+  Lock lock(mutex_);
+  verb_ = std::move(verb);
+  until_ = until;
+}
+
+void FaultPlan::failAtRandom(unsigned seed, unsigned every) {
+  Lock lock(mutex_);
+  dice_.seed(seed);
+  every_ = every;
+}
+
+void FaultPlan::holdClaims() {
+  Lock lock(mutex_);
+  holds_ = true;
+}
+
+bool FaultPlan::isHolding() const {
+  Lock lock(mutex_);
+  return holding_;
+}
+
+void FaultPlan::letGo() {
+  Lock lock(mutex_);
+  holds_ = false;
+  letGo_.notifyAll();
+}
+
+void FaultPlan::keepClaim() {
+  Lock lock(mutex_);
+  holding_ = holds_;
+  while (holds_) letGo_.wait(mutex_);
+  holding_ = false;
+}
+
+void FaultPlan::heal() {
+  Lock lock(mutex_);
+  every_ = 0;
+  once_ = 0;
+  next_.clear();
+  from_ = UINT64_MAX;
+  until_ = Instant::min();
+}
+
+std::uint64_t FaultPlan::calls() const {
+  Lock lock(mutex_);
+  return calls_;
+}
+
+std::vector<std::string> FaultPlan::failed() const {
+  Lock lock(mutex_);
+  return failed_;
+}
+
+bool FaultPlan::hits(std::string_view verb) {
+  if (calls_ == once_ || calls_ >= from_) return true;
+  if (next_ == verb) {
+    next_.clear();
+    return true;
+  }
+  if (every_ > 0 && dice_() % every_ == 0) return true;
+  return until_ != Instant::min() && (verb_.empty() || verb_ == verb) && clock_.now() < until_;
+}
+
+void FaultPlan::enter(const char* verb) {
+  Lock lock(mutex_);
+  ++calls_;
+  if (!hits(verb)) return;
+  failed_.emplace_back(verb);
+  throw StorageError(std::string(kInjected) + " at " + verb);
+}
+
+namespace {
+
+/// A face before another one.
+template <class Face>
+class Before : public Face {
+ public:
+  Before(Face& inner, FaultPlan& plan) : plan_(plan), inner_(inner) {}
+
+ protected:
+  Face& at(const char* verb) {
+    plan_.enter(verb);
+    return inner_;
+  }
+
+  FaultPlan& plan_;
+
+ private:
+  Face& inner_;
+};
+
+class Jobs final : public Before<JobStore> {
+ public:
+  using Before::Before;
+
+  InsertResult insert(JobSpec job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) override {
+    return at("jobs.insert").insert(std::move(job), policy, idempotency);
+  }
+  std::optional<Job> find(const JobKey& key) override { return at("jobs.find").find(key); }
+  std::vector<Job> findFinished(std::span<const JobKey> keys) override {
+    return at("jobs.findFinished").findFinished(keys);
+  }
+  CancelResult cancel(const JobKey& key) override { return at("jobs.cancel").cancel(key); }
+  RequeueResult requeue(const JobKey& key, const QueuePolicy& policy) override {
+    return at("jobs.requeue").requeue(key, policy);
+  }
+  std::size_t purgeQueued(std::string_view endpoint) override { return at("jobs.purgeQueued").purgeQueued(endpoint); }
+  std::optional<Instant> setTtl(const JobKey& key, Millis ttl) override { return at("jobs.setTtl").setTtl(key, ttl); }
+  JobPage list(const JobFilter& filter, const PageWindow& window) override {
+    return at("jobs.list").list(filter, window);
+  }
+  EndpointCounts counts(std::string_view endpoint) override { return at("jobs.counts").counts(endpoint); }
+  std::size_t remove(std::string_view endpoint, std::size_t batch) override {
+    return at("jobs.remove").remove(endpoint, batch);
+  }
+};
+
+class Leases final : public Before<LeaseStore> {
+ public:
+  using Before::Before;
+
+  std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder) override {
+    std::vector<ClaimedJob> jobs = at("leases.claim").claim(wants, holder);
+    if (!jobs.empty()) plan_.keepClaim();
+    return jobs;
+  }
+  std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) override {
+    return at("leases.renew").renew(leases, lease);
+  }
+  Fenced finish(const LeaseRef& lease, Outcome outcome) override {
+    return at("leases.finish").finish(lease, std::move(outcome));
+  }
+  Fenced progress(const LeaseRef& lease, std::string json) override {
+    return at("leases.progress").progress(lease, std::move(json));
+  }
+  std::size_t release(std::span<const LeaseRef> leases) override { return at("leases.release").release(leases); }
+  Swept sweep(std::size_t max) override { return at("leases.sweep").sweep(max); }
+};
+
+class Chunks final : public Before<ChunkStore> {
+ public:
+  using Before::Before;
+
+  Fenced append(const LeaseRef& lease, std::vector<Chunk> chunks) override {
+    return at("chunks.append").append(lease, std::move(chunks));
+  }
+  std::optional<ChunkPage> take(const JobKey& key, std::size_t maxBytes) override {
+    return at("chunks.take").take(key, maxBytes);
+  }
+  std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) override {
+    return at("chunks.read").read(key, offset, maxBytes);
+  }
+  Fenced appendLog(const LeaseRef& lease, std::vector<LogLine> lines) override {
+    return at("chunks.appendLog").appendLog(lease, std::move(lines));
+  }
+  std::optional<std::vector<LogLine>> readLog(const JobKey& key) override { return at("chunks.readLog").readLog(key); }
+};
+
+class Outbox final : public Before<OutboxStore> {
+ public:
+  using Before::Before;
+
+  std::vector<Delivery> claimDue(std::size_t max, Millis lease) override {
+    return at("outbox.claimDue").claimDue(max, lease);
+  }
+  bool settle(std::string_view id, DeliveryState state) override { return at("outbox.settle").settle(id, state); }
+  bool reschedule(std::string_view id, Millis delay) override { return at("outbox.reschedule").reschedule(id, delay); }
+  bool recordAttempt(std::string_view id, DeliveryAttempt attempt) override {
+    return at("outbox.recordAttempt").recordAttempt(id, std::move(attempt));
+  }
+  std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) override {
+    return at("outbox.list").list(endpoint, job, limit);
+  }
+  bool replay(std::string_view id) override { return at("outbox.replay").replay(id); }
+};
+
+class Workers final : public Before<WorkerStore> {
+ public:
+  using Before::Before;
+
+  void beat(std::string_view node, std::span<const EndpointWorkers> workers) override {
+    at("workers.beat").beat(node, workers);
+  }
+  WorkerCounts count(std::string_view endpoint, std::string_view exceptNode) override {
+    return at("workers.count").count(endpoint, exceptNode);
+  }
+  std::vector<NodeInfo> nodes() override { return at("workers.nodes").nodes(); }
+};
+
+class Records final : public Before<RecordStore> {
+ public:
+  using Before::Before;
+
+  CreateResult create(Record record) override { return at("records.create").create(std::move(record)); }
+  UpdateResult update(Record record, std::uint64_t expectedVersion) override {
+    return at("records.update").update(std::move(record), expectedVersion);
+  }
+  std::optional<Record> find(std::string_view kind, std::string_view id) override {
+    return at("records.find").find(kind, id);
+  }
+  std::vector<Record> list(std::string_view kind) override { return at("records.list").list(kind); }
+  bool remove(std::string_view kind, std::string_view id) override { return at("records.remove").remove(kind, id); }
+  Changes changedSince(std::string_view kind, std::uint64_t version) override {
+    return at("records.changedSince").changedSince(kind, version);
+  }
+};
+
+}  // namespace
+
+FaultyStorage::FaultyStorage(std::unique_ptr<Storage> inner, FaultPlan& plan)
+    : plan_(plan),
+      inner_(std::move(inner)),
+      jobs_(std::make_unique<Jobs>(inner_->jobs(), plan)),
+      leases_(std::make_unique<Leases>(inner_->leases(), plan)),
+      chunks_(std::make_unique<Chunks>(inner_->chunks(), plan)),
+      outbox_(std::make_unique<Outbox>(inner_->outbox(), plan)),
+      workers_(std::make_unique<Workers>(inner_->workers(), plan)),
+      records_(std::make_unique<Records>(inner_->records(), plan)) {}
+
+void FaultyStorage::check() {
+  plan_.enter("check");
+  inner_->check();
+}
+
+}  // namespace jobq::fault

@@ -1,0 +1,98 @@
+// A storage that fails when a test says so: it stands before a real one and throws StorageError instead of calling it.
+// It never fails after the call: "a verb that throws StorageError changed nothing" (storage.h).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "jobq/mutex.h"
+#include "jobq/storage.h"
+#include "jobq/time.h"
+
+namespace jobq::fault {
+
+/// Which calls fail. Shared by the test and every storage that it wraps, so it outlives a restart of the server. Calls
+/// are counted over all faces. A verb is named like "leases.finish"; Storage::check is "check", now() never fails.
+/// Any thread.
+class FaultPlan {
+ public:
+  explicit FaultPlan(const Clock& clock) : clock_(clock) {}
+
+  /// Call number `number`, counted from the plan's beginning, fails; once.
+  void failCall(std::uint64_t number);
+  /// The next call of `verb` fails; once.
+  void failNext(std::string verb);
+  /// Every call fails from number `number` on, until heal().
+  void failFrom(std::uint64_t number);
+  /// Every call of `verb` (of all verbs, when empty) fails until heal(), or as long as the clock is below `until`.
+  void failVerb(std::string verb, Instant until = Instant::max());
+  /// About one call in `every` fails until heal(), which ones is up to `seed` and the order of the calls.
+  void failAtRandom(unsigned seed, unsigned every);
+  /// The next claim that finds a job is done, but its caller does not get it before letGo(): a moment for others.
+  void holdClaims();
+  bool isHolding() const;
+  void letGo();
+  /// Nothing fails any more.
+  void heal();
+
+  std::uint64_t calls() const;
+  /// The verbs that failed, in order.
+  std::vector<std::string> failed() const;
+
+  /// What the storage asks before each call. Throws StorageError.
+  void enter(const char* verb);
+  /// What it calls when a claim found something.
+  void keepClaim();
+
+ private:
+  bool hits(std::string_view verb) JOBQ_REQUIRES(mutex_);
+
+  const Clock& clock_;
+  mutable Mutex mutex_;
+  std::uint64_t calls_ JOBQ_GUARDED_BY(mutex_) = 0;
+  std::uint64_t once_ JOBQ_GUARDED_BY(mutex_) = 0;
+  std::uint64_t from_ JOBQ_GUARDED_BY(mutex_) = UINT64_MAX;
+  std::string next_ JOBQ_GUARDED_BY(mutex_);
+  std::string verb_ JOBQ_GUARDED_BY(mutex_);
+  Instant until_ JOBQ_GUARDED_BY(mutex_) = Instant::min();
+  bool holds_ JOBQ_GUARDED_BY(mutex_) = false;
+  bool holding_ JOBQ_GUARDED_BY(mutex_) = false;
+  Condition letGo_;
+  unsigned every_ JOBQ_GUARDED_BY(mutex_) = 0;
+  std::minstd_rand dice_ JOBQ_GUARDED_BY(mutex_);
+  std::vector<std::string> failed_ JOBQ_GUARDED_BY(mutex_);
+};
+
+/// What the message of every injected failure contains.
+inline constexpr std::string_view kInjected = "the disk of this test has failed";
+
+class FaultyStorage final : public Storage {
+ public:
+  /// `plan` outlives it.
+  FaultyStorage(std::unique_ptr<Storage> inner, FaultPlan& plan);
+
+  JobStore& jobs() override { return *jobs_; }
+  LeaseStore& leases() override { return *leases_; }
+  ChunkStore& chunks() override { return *chunks_; }
+  OutboxStore& outbox() override { return *outbox_; }
+  WorkerStore& workers() override { return *workers_; }
+  RecordStore& records() override { return *records_; }
+  Instant now() override { return inner_->now(); }
+  void check() override;
+
+ private:
+  FaultPlan& plan_;
+  const std::unique_ptr<Storage> inner_;
+  const std::unique_ptr<JobStore> jobs_;
+  const std::unique_ptr<LeaseStore> leases_;
+  const std::unique_ptr<ChunkStore> chunks_;
+  const std::unique_ptr<OutboxStore> outbox_;
+  const std::unique_ptr<WorkerStore> workers_;
+  const std::unique_ptr<RecordStore> records_;
+};
+
+}  // namespace jobq::fault

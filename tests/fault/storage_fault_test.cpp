@@ -1,0 +1,268 @@
+// One call of the storage fails, the k-th, for every k of a day that uses every verb. Whatever was acknowledged ends
+// right, nothing is stuck, no slot is lost, the counters agree, and a caller reads 200, 503 or what the API documents.
+#include <functional>
+
+#include "fault_fixture.h"
+
+namespace jobq::fault {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kEndpoints =
+    "endpoint.e.image = plugin/echo\nendpoint.e.workersMax = 2\n"
+    "endpoint.t.image = plugin/trial\nendpoint.t.workersMax = 2\n"
+    "endpoint.u.image = plugin/trial\nendpoint.u.workersMax = 1\nendpoint.u.workersMin = 1\n"
+    "endpoint.p.image = plugin/echo\nendpoint.p.workersMax = 0\n";
+constexpr const char* kForever = R"({"input":{"sleepMs":600000}})";
+
+class EveryCall : public FaultTest {
+ protected:
+  /// A job that was answered 200, and how it has to end.
+  struct Promise {
+    std::string endpoint;
+    std::string id;
+    std::string status;
+    std::string output;  ///< of a COMPLETED one
+    std::uint32_t attempts = 1;
+  };
+
+  /// Asks again after a 503, as a client does. One fault is one 503 at most.
+  Answer insist(const std::string& method, const std::string& target, const std::string& body = "",
+                const std::string& key = "") {
+    for (;;) {
+      Answer answer = callPatiently(key.empty() ? key_ : key, method, target, body);
+      EXPECT_NE(answer.status, 500) << method << " " << target << ": " << answer.body;
+      if (answer.status != 503) return answer;
+      EXPECT_THAT(answer.body, HasSubstr(kInjected));
+      EXPECT_EQ(answer.headers["Retry-After"], "1");
+      if (++refusals_ > plan_.failed().size()) {
+        ADD_FAILURE() << "503 without a fault: " << answer.body;
+        return answer;
+      }
+    }
+  }
+
+  /// Submits and remembers the promise. `operation` is run or runsync.
+  std::string promised(const std::string& endpoint, const std::string& body, const std::string& status,
+                       const std::string& output = "", const std::string& operation = "run",
+                       const std::string& key = "") {
+    const std::string wait = operation == "runsync" ? "?wait=300000" : "";
+    const Answer answer = insist("POST", "/v2/" + endpoint + "/" + operation + wait, body, key);
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    if (operation == "runsync") {
+      EXPECT_EQ(answer.field("status"), status) << answer.body;
+    }
+    promises_.push_back({endpoint, answer.field("id"), status, output});
+    return answer.field("id");
+  }
+
+  /// Waits behind the faults' back, then asks once.
+  void awaitStatus(const std::string& endpoint, const std::string& id, JobState state) {
+    const auto there = [&] {
+      const auto job = stored(endpoint, id);
+      return job && job->state == state;
+    };
+    EXPECT_TRUE(reached(there)) << id << " at " << endpoint << " does not become " << nameOf(state);
+    EXPECT_EQ(insist("GET", "/v2/" + endpoint + "/status/" + id).field("status"), nameOf(state));
+  }
+
+  void cancel(const std::string& endpoint, const std::string& id) {
+    const Answer answer = insist("POST", "/v2/" + endpoint + "/cancel/" + id);
+    EXPECT_EQ(answer.status, 200);
+    EXPECT_EQ(answer.field("status"), "CANCELLED");
+  }
+
+  // The parts of a day ----------------------------------------------------------------------------------------------
+
+  void useKeys() {
+    const std::string body = R"({"name":"n","scopes":["client"],"endpoints":["e"]})";
+    const Answer made = insist("POST", "/v1/keys", body);
+    ASSERT_EQ(made.status, 200) << made.body;
+    EXPECT_EQ(insist("GET", "/v1/keys").status, 200);
+    EXPECT_EQ(callWith("", "GET", "/healthz").status, 200);
+    EXPECT_EQ(insist("GET", "/readyz").status, 200);
+    promised("e", R"({"input":{"by":"key"}})", "COMPLETED", R"({"by":"key"})", "run", made.field("key"));
+    EXPECT_EQ(insist("DELETE", "/v1/keys/" + made.field("id")).status, 204);
+    EXPECT_EQ(insist("GET", "/v2/e/health", "", made.field("key")).status, 401) << "revoked";
+    EXPECT_THAT(insist("GET", "/v1/keys").body, Not(HasSubstr("\"n\""))) << "no key whose secret nobody has";
+  }
+
+  void runAndEnd() {
+    for (const char* input : {"{\"a\":1}", "{\"a\":1.0}"}) {
+      promised("e", std::string("{\"input\":") + input + "}", "COMPLETED", input);
+    }
+    promised("e", R"({"input":{"low":1},"policy":{"lowPriority":true}})", "COMPLETED", R"({"low":1})");
+    promised("e", R"({"input":{"sync":1}})", "COMPLETED", R"({"sync":1})", "runsync");
+    reporter_ = promised("t", R"({"input":{"progress":[1,2],"chunks":3,"log":["a","b"],"output":"told"}})", "COMPLETED",
+                         "\"told\"");
+    promised("t", R"({"input":{"sleepMs":1500,"output":1}})", "COMPLETED", "1");
+    promised("u", R"({"input":{"chunks":1,"sleepMs":500,"output":2}})", "COMPLETED", "2", "runsync");
+    promised("u", R"({"input":{"throw":"boom"}})", "FAILED");
+    const std::string again = promised("t", R"({"input":{"fail":"no"}})", "FAILED");
+    const Answer failed = callPatiently(key_, "GET", "/v2/t/status-sync/" + again);
+    EXPECT_THAT(failed.status, testing::AnyOf(200, 503));
+    awaitStatus("t", again, JobState::failed);
+    EXPECT_EQ(insist("POST", "/v2/t/retry/" + again).status, 200);
+    promises_.back().attempts = 3;  // run, retry, run
+  }
+
+  void stopAndExpire() {
+    const std::string brief = R"({"input":{"sleepMs":600000},"policy":{"ttl":10000}})";
+    promised("p", brief, "absent");
+    promised("t", brief, "absent");
+    promised("p", R"({"input":{}})", "IN_QUEUE");
+    promises_.back().attempts = 0;
+    const std::string waiting = promised("p", R"({"input":{}})", "CANCELLED");
+    promises_.back().attempts = 0;
+    cancel("p", waiting);
+    const std::string running = promised("t", kForever, "CANCELLED");
+    awaitStatus("t", running, JobState::inProgress);
+    cancel("t", running);
+    promised("u", R"({"input":{"sleepMs":600000},"policy":{"executionTimeout":5000}})", "TIMED_OUT");
+    awaitStatus("u", promises_.back().id, JobState::timedOut);
+  }
+
+  void liveOneDay() {
+    openPatiently(kEndpoints);
+    useKeys();
+    runAndEnd();
+    stopAndExpire();
+    for (const char* endpoint : {"e", "t", "u", "p"}) {
+      EXPECT_EQ(insist("GET", std::string("/v2/") + endpoint + "/health").status, 200);
+    }
+  }
+
+  // What has to be true after it ------------------------------------------------------------------------------------
+
+  void expectPromisesKept() {
+    for (const Promise& promise : promises_) {
+      EXPECT_TRUE(reached([&] { return status(promise.endpoint, promise.id).field("status") == promise.status; }))
+          << promise.id << " at " << promise.endpoint << " should be " << promise.status << ": "
+          << status(promise.endpoint, promise.id).body;
+      const Answer answer = status(promise.endpoint, promise.id);
+      const auto job = stored(promise.endpoint, promise.id);
+      ASSERT_EQ(job.has_value(), answer.status == 200);
+      EXPECT_EQ(job.has_value(), promise.status != "absent");
+      if (!job) continue;
+      EXPECT_EQ(job->output, promise.output);
+      EXPECT_EQ(job->attempt, promise.attempts) << "its handler ran as often as it had to";
+      EXPECT_EQ(job->losses, 0U);
+    }
+  }
+
+  void expectReportsKept() {
+    const auto chunks = chunksOf("t", reporter_);
+    ASSERT_EQ(chunks.size(), 3U);
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_THAT(chunks[i].output, HasSubstr("\"chunk\":" + std::to_string(i)));
+    const auto lines = inner_->chunks().readLog({"t", reporter_});
+    ASSERT_TRUE(lines);
+    ASSERT_EQ(lines->size(), 2U);
+    EXPECT_EQ((*lines)[0].text + (*lines)[1].text, "ab");
+  }
+
+  int listed(const std::string& endpoint, JobState state) const {
+    return static_cast<int>(inner_->jobs().list({endpoint, state}, {}).total);
+  }
+
+  void expectCountersAgree() {
+    for (const char* endpoint : {"e", "t", "u", "p"}) {
+      const auto quiet = [&] { return health(endpoint, "running") == 0 && health(endpoint, "inProgress") == 0; };
+      EXPECT_TRUE(reached(quiet)) << endpoint << ": " << call("GET", std::string("/v2/") + endpoint + "/health").body;
+      EXPECT_EQ(health(endpoint, "inQueue"), listed(endpoint, JobState::inQueue)) << endpoint;
+      EXPECT_EQ(health(endpoint, "completed"), listed(endpoint, JobState::completed)) << endpoint;
+      // Each end counts, also the one before a retry.
+      EXPECT_EQ(health(endpoint, "failed"),
+                listed(endpoint, JobState::failed) + listed(endpoint, JobState::timedOut) + health(endpoint, "retried"))
+          << endpoint;
+    }
+  }
+
+  /// Plays `scenario` with call 1, 2, 3, ... failing, until one was played to its end without a fault. Threads change
+  /// the order of the calls a little: those of `verbs` that were not met by then have a day of their own.
+  void forEveryCall(const std::vector<const char*>& verbs, const std::function<void()>& scenario) {
+    std::string failed;
+    for (std::uint64_t k = 1; failed != kNone; ++k) {
+      ASSERT_LT(k, 2'000U) << "the scenario has no end";
+      plan_.failCall(plan_.calls() + k);
+      failed = play(scenario);
+      ASSERT_FALSE(HasFailure()) << "when call " << k << " fails, " << failed;
+    }
+    for (const char* verb : verbs) {
+      if (met_[verb] > 0) continue;
+      plan_.failNext(verb);
+      EXPECT_EQ(play(scenario), verb);
+      ASSERT_FALSE(HasFailure()) << "when the first " << verb << " fails";
+    }
+    for (const auto& [verb, times] : met_) std::cout << "  " << verb << " " << times << "\n";
+  }
+
+  /// Returns the verb that failed.
+  std::string play(const std::function<void()>& scenario) {
+    const std::size_t faults = plan_.failed().size();
+    promises_.clear();
+    refusals_ = faults;
+    scenario();
+    close();
+    plan_.heal();
+    std::filesystem::remove_all(dir_ / "jobq-data");
+    std::string failed = plan_.failed().size() > faults ? plan_.failed().back() : kNone;
+    ++met_[failed];
+    return failed;
+  }
+
+  static constexpr const char* kNone = "no call";
+  std::vector<Promise> promises_;
+  std::string reporter_;
+  std::size_t refusals_ = 0;
+  std::map<std::string, int> met_;  ///< how often each verb failed
+};
+
+TEST_P(EveryCall, ADayWithOneFault) {
+  const std::vector<const char*> verbs{
+      "jobs.insert",   "jobs.find",      "jobs.cancel",     "jobs.requeue",  "jobs.counts",    "leases.claim",
+      "leases.finish", "leases.sweep",   "leases.progress", "chunks.append", "workers.count",  "chunks.appendLog",
+      "records.list",  "records.create", "records.remove",  "records.find",  "records.update", "check"};
+  forEveryCall(verbs, [this] {
+    liveOneDay();
+    plan_.heal();
+    expectPromisesKept();
+    expectReportsKept();
+    expectCountersAgree();
+    expectSlots("t", 2);
+    expectSlots("u", 1);
+  });
+}
+
+/// For a storage that keeps something over a restart.
+class EveryCallOfARestart : public EveryCall {};
+
+// The shutdown puts a running job back in line, and the next start finds everything as it was.
+TEST_P(EveryCallOfARestart, AShutdownAndAStartWithOneFault) {
+  forEveryCall({"leases.release", "leases.sweep", "leases.finish", "records.list"}, [this] {
+    openPatiently(kEndpoints);
+    promised("e", R"({"input":{"a":1}})", "COMPLETED", R"({"a":1})");
+    awaitStatus("e", promises_.back().id, JobState::completed);
+    promised("p", R"({"input":{}})", "IN_QUEUE");
+    promises_.back().attempts = 0;
+    const std::string running = insist("POST", "/v2/t/run", kForever).field("id");
+    awaitStatus("t", running, JobState::inProgress);
+    openPatiently(kEndpoints);
+    EXPECT_EQ(insist("GET", "/readyz").status, 200);
+    awaitStatus("t", running, JobState::inProgress);
+    plan_.heal();
+    expectPromisesKept();
+    const auto job = stored("t", running);
+    ASSERT_TRUE(job);
+    EXPECT_EQ(job->retries, 0U) << "a drain is no loss";
+    cancel("t", running);
+    expectCountersAgree();
+    expectSlots("t", 2);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, EveryCall, testing::Values("memory", "sqlite"), nameOfStorage);
+INSTANTIATE_TEST_SUITE_P(Over, EveryCallOfARestart, testing::Values("sqlite"), nameOfStorage);
+
+}  // namespace
+}  // namespace jobq::fault

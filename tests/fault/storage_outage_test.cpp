@@ -1,0 +1,276 @@
+// A storage that fails for a while: everything goes on when it is back, without a restart, without a new submission,
+// and no handler has to run twice for it.
+#include <algorithm>
+#include <functional>
+
+#include "fault_fixture.h"
+
+namespace jobq::fault {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kFour =
+    "endpoint.t.image = plugin/trial\nendpoint.t.workersMax = 4\n"
+    "endpoint.e.image = plugin/echo\nendpoint.e.workersMax = 1\n";
+constexpr Millis kOutage{30'000};
+
+class Outage : public FaultTest {
+ protected:
+  std::vector<std::string> submit(int count, const std::function<std::string(int)>& input) {
+    std::vector<std::string> ids;
+    for (int i = 0; i < count; ++i) ids.push_back(run("t", "{\"input\":" + input(i) + "}").field("id"));
+    return ids;
+  }
+  static std::string sleeper(int number) {
+    return R"({"sleepMs":1000,"chunks":1,"output":)" + std::to_string(number) + "}";
+  }
+  bool awaitRunning(int count) {
+    return reachedNow([&] { return health("t", "running") == count; });
+  }
+  bool hasFailed(const std::string& verb, std::size_t times = 1) const {
+    const auto failed = plan_.failed();
+    return static_cast<std::size_t>(std::count(failed.begin(), failed.end(), verb)) >= times;
+  }
+
+  /// Each job ended with its own number as output, and its handler ran once.
+  void expectNumbered(const std::vector<std::string>& ids) {
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      ASSERT_TRUE(reached([&] { return status("t", ids[i]).field("status") == "COMPLETED"; }))
+          << status("t", ids[i]).body;
+      EXPECT_EQ(status("t", ids[i]).field("output"), std::to_string(i));
+      EXPECT_EQ(stored("t", ids[i])->attempt, 1U);
+      EXPECT_EQ(chunksOf("t", ids[i]).size(), 1U) << "the handler ran once";
+    }
+  }
+};
+
+TEST_P(Outage, FinishFailsForHalfAMinuteAndNoOutcomeIsLost) {
+  openFaulty(kFour);
+  const auto ids = submit(4, sleeper);
+  ASSERT_TRUE(awaitRunning(4));
+  clock_.awaitWaiter(Millis(1'000), Millis(1'000), 4);
+  const Instant end = clock_.now() + kOutage;
+  plan_.failVerb("leases.finish", end);
+  ASSERT_TRUE(reached([&] { return hasFailed("leases.finish", 4); }));
+  while (clock_.now() + Millis(500) < end) {
+    EXPECT_EQ(call("GET", "/readyz").status, 200);
+    for (const std::string& id : ids) EXPECT_EQ(status("t", id).field("status"), "IN_PROGRESS");
+    EXPECT_EQ(health("t", "running"), 4);
+    clock_.advance(Millis(500));
+  }
+  expectNumbered(ids);
+  EXPECT_EQ(health("t", "completed"), 4);
+  expectSlots("t", 4);
+}
+
+TEST_P(Outage, EverythingFailsForHalfAMinuteAndGoesOn) {
+  openFaulty(kFour);
+  const auto ids = submit(6, sleeper);
+  ASSERT_TRUE(awaitRunning(4));
+  clock_.awaitWaiter(Millis(1'000), Millis(1'000), 4);
+  const Instant end = clock_.now() + kOutage;
+  plan_.failVerb("", end);
+  ASSERT_TRUE(reached([&] { return hasFailed("leases.sweep"); }));
+  while (clock_.now() + Millis(1'000) < end) {
+    EXPECT_EQ(callWith("", "GET", "/healthz").status, 200);
+    for (const Answer& answer : {call("GET", "/readyz"), run("t", R"({"input":{}})"), status("t", ids[0])}) {
+      EXPECT_EQ(answer.status, 503) << answer.body;
+      EXPECT_THAT(answer.body, HasSubstr(kInjected));
+    }
+    clock_.advance(Millis(1'000));
+  }
+  clock_.advance(Millis(1'000));
+  EXPECT_EQ(call("GET", "/readyz").status, 200);
+  expectNumbered(ids);
+  EXPECT_EQ(health("t", "completed"), 6) << "what was answered 503 is not there";
+  expectSlots("t", 4);
+}
+
+// The bell that rang for a job goes on ringing while the storage cannot hand the job out.
+TEST_P(Outage, ABellOutlivesTheOutage) {
+  openFaulty(kFour);
+  for (const bool idle : {false, true}) {
+    for (const char* verb : {"jobs.counts", "leases.claim", ""}) {
+      if (idle) {
+        EXPECT_EQ(callPatiently(key_, "POST", "/v2/e/runsync", R"({"input":{}})").status, 200);
+      } else {
+        EXPECT_TRUE(reached([&] { return health("e", "idle") == 0; })) << "a worker leaves after its idle time";
+      }
+      const std::size_t before = plan_.failed().size();
+      const bool all = std::string_view(verb).empty();
+      plan_.failVerb(all ? "leases.claim" : verb);
+      const std::string id = run("e", R"({"input":{"a":1}})").field("id");
+      if (all) plan_.failVerb("");
+      // An idle worker takes the job, and nobody has to be counted.
+      const std::size_t faults = idle && std::string_view(verb) == "jobs.counts" ? 0 : 3;
+      EXPECT_TRUE(reached([&] { return plan_.failed().size() >= before + faults; })) << verb << idle;
+      plan_.heal();
+      EXPECT_TRUE(reached([&] { return status("e", id).field("status") == "COMPLETED"; })) << verb << idle;
+    }
+  }
+}
+
+// A caller who waits claims for a free worker on its own thread.
+TEST_P(Outage, AWaitingCallerIsServedWhenTheClaimWorksAgain) {
+  openFaulty(kFour);
+  EXPECT_EQ(callPatiently(key_, "POST", "/v2/e/runsync", R"({"input":{}})").status, 200);
+  plan_.failVerb("leases.claim", clock_.now() + Millis(3'000));
+  const Answer answer = callPatiently(key_, "POST", "/v2/e/runsync", R"({"input":{"a":1}})");
+  EXPECT_TRUE(hasFailed("leases.claim"));
+  EXPECT_EQ(answer.field("status"), "COMPLETED") << answer.body;
+}
+
+// What a handler reports is offered until it is stored: a hiccup of the storage is no failure of the job.
+TEST_P(Outage, AReportThatFailsDoesNotFailItsJob) {
+  openFaulty(kFour);
+  for (const char* verb : {"leases.progress", "chunks.append", "chunks.appendLog"}) {
+    plan_.failVerb(verb, clock_.now() + kOutage);
+    const std::string id = run("t", R"({"input":{"progress":[1],"chunks":2,"log":["a","b"],"output":7}})").field("id");
+    ASSERT_TRUE(reached([&] { return hasFailed(verb, 5); }));
+    EXPECT_EQ(status("t", id).field("status"), "IN_PROGRESS");
+    EXPECT_TRUE(reached([&] { return status("t", id).field("status") != "IN_PROGRESS"; }));
+    EXPECT_EQ(status("t", id).field("status"), "COMPLETED") << status("t", id).body;
+    EXPECT_EQ(status("t", id).field("output"), "7");
+    const auto chunks = chunksOf("t", id);
+    ASSERT_EQ(chunks.size(), 2U) << verb;
+    EXPECT_THAT(chunks[0].output, HasSubstr("\"chunk\":0"));
+    EXPECT_EQ(inner_->chunks().readLog({"t", id})->size(), 2U) << verb;
+    plan_.heal();
+  }
+}
+
+TEST_P(Outage, AJobThatWaitsToReportCanBeCancelledAndTimesOut) {
+  openFaulty(kFour);
+  plan_.failVerb("chunks.append");
+  const std::string cancelled = run("t", R"({"input":{"chunks":1}})").field("id");
+  ASSERT_TRUE(reachedNow([&] { return hasFailed("chunks.append"); }));
+  EXPECT_EQ(call("POST", "/v2/t/cancel/" + cancelled).status, 200);
+  EXPECT_TRUE(reachedNow([&] { return health("t", "running") == 0; })) << "the stop token ends the wait";
+  const std::string late = run("t", R"({"input":{"chunks":1},"policy":{"executionTimeout":5000}})").field("id");
+  EXPECT_TRUE(reached([&] { return status("t", late).field("status") == "TIMED_OUT"; })) << status("t", late).body;
+  EXPECT_TRUE(reached([&] { return health("t", "running") == 0; }));
+  EXPECT_EQ(status("t", cancelled).field("status"), "CANCELLED");
+}
+
+TEST_P(Outage, WhatIsDueMeanwhileIsDoneAfterwards) {
+  openFaulty(kFour);
+  const std::string late = run("t", R"({"input":{"sleepMs":600000},"policy":{"executionTimeout":5000}})").field("id");
+  const std::string gone = run("t", R"({"input":{"sleepMs":600000},"policy":{"ttl":10000}})").field("id");
+  ASSERT_TRUE(awaitRunning(2));
+  plan_.failVerb("leases.sweep");
+  clock_.advance(kOutage);
+  ASSERT_TRUE(reached([&] { return hasFailed("leases.sweep", 3); }));
+  EXPECT_EQ(status("t", gone).status, 404) << "absent, swept or not";
+  EXPECT_EQ(health("t", "running"), 2);
+  plan_.heal();
+  EXPECT_TRUE(reached([&] { return status("t", late).field("status") == "TIMED_OUT"; }));
+  EXPECT_TRUE(reached([&] { return health("t", "running") == 0; }));
+  expectSlots("t", 4);
+}
+
+// A job is running for everybody as soon as its claim is stored: whoever cancels it then must not be missed by the
+// worker that is about to start.
+TEST_P(Outage, ACancelBetweenTheClaimAndTheStartIsNotLost) {
+  openFaulty(kFour);
+  for (const bool waits : {false, true}) {
+    plan_.holdClaims();
+    std::future<Answer> caller;
+    std::string id;
+    if (waits) {
+      const std::string body = R"({"input":{"sleepMs":600000}})";
+      caller = std::async(std::launch::async, [this, body] { return call("POST", "/v2/t/runsync?wait=300000", body); });
+    } else {
+      id = run("t", R"({"input":{"sleepMs":600000}})").field("id");
+    }
+    ASSERT_TRUE(reachedNow([&] { return plan_.isHolding(); }));
+    if (waits) id = inner_->jobs().list({"t", JobState::inProgress}, {}).jobs.at(0).id;
+    EXPECT_EQ(call("POST", "/v2/t/cancel/" + id).field("status"), "CANCELLED");
+    plan_.letGo();
+    if (waits) {
+      EXPECT_EQ(caller.get().field("status"), "CANCELLED");
+    }
+    EXPECT_TRUE(reachedNow([&] { return health("t", "running") == 0 && health("t", "idle") == 1; }))
+        << "the handler was not told: " << call("GET", "/v2/t/health").body;
+  }
+}
+
+// Each call of the storage fails with one chance in five while four callers submit; seeds are printed by the failures.
+TEST_P(Outage, ManyFaultsAndManyCallers) {
+  for (const unsigned seed : {1U, 2U, 3U}) {
+    openFaulty(kFour);
+    plan_.failAtRandom(seed, 5);
+    std::vector<std::future<std::vector<std::string>>> callers;
+    for (int caller = 0; caller < 4; ++caller) {
+      callers.push_back(std::async(std::launch::async, [this] {
+        std::vector<std::string> accepted;
+        for (int tries = 0; tries < 60; ++tries) {
+          const Answer answer = run("t", R"({"input":{"progress":[1],"chunks":1,"output":7}})");
+          EXPECT_THAT(answer.status, testing::AnyOf(200, 503)) << answer.body;
+          if (answer.status == 200) accepted.push_back(answer.field("id"));
+        }
+        return accepted;
+      }));
+    }
+    std::vector<std::string> ids;
+    for (auto& caller : callers) {
+      EXPECT_TRUE(reached([&] { return isDone(caller); }));
+      for (std::string& id : caller.get()) ids.push_back(std::move(id));
+    }
+    ASSERT_GT(ids.size(), 50U);
+    // Half of them end while the storage still fails.
+    const auto ended = [&] { return inner_->jobs().counts("t").completed; };
+    EXPECT_TRUE(reached([&] { return ended() >= ids.size() / 2; })) << seed;
+    plan_.heal();
+    EXPECT_TRUE(reached([&] { return ended() == ids.size(); }))
+        << "seed " << seed << ": " << ended() << " of " << ids.size();
+    for (const std::string& id : ids) {
+      const auto job = stored("t", id);
+      ASSERT_TRUE(job);
+      EXPECT_EQ(job->state, JobState::completed) << job->error;
+      EXPECT_EQ(job->attempt, 1U);
+      EXPECT_EQ(chunksOf("t", id).size(), 1U);
+    }
+    EXPECT_TRUE(reached([&] { return health("t", "running") == 0; }));
+    EXPECT_EQ(health("t", "failed"), 0);
+    expectSlots("t", 4);
+    close();
+    std::filesystem::remove_all(dir_ / "jobq-data");
+  }
+}
+
+/// For a storage that keeps something over a restart.
+class OutageOverARestart : public Outage {};
+
+// A server whose storage is gone ends all the same, and the next one finds every job.
+TEST_P(OutageOverARestart, AShutdownWithoutAStorage) {
+  for (const char* verb : {"leases.finish", "leases.release", ""}) {
+    openFaulty(kFour);
+    const auto ids = submit(2, sleeper);
+    const std::string waiting = run("e", R"({"input":{"a":1}})").field("id");
+    ASSERT_TRUE(reachedNow([&] { return status("e", waiting).field("status") == "COMPLETED"; }));
+    const std::string endless = run("t", R"({"input":{"sleepMs":600000}})").field("id");
+    ASSERT_TRUE(awaitRunning(3));
+    clock_.awaitWaiter(Millis(1'000), Millis(1'000), 2);
+    if (std::string_view(verb).empty()) plan_.failFrom(plan_.calls() + 1);
+    if (!std::string_view(verb).empty()) plan_.failVerb(verb);
+    close();
+    plan_.heal();
+    openFaulty(kFour);
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      EXPECT_TRUE(reached([&] { return status("t", ids[i]).field("status") == "COMPLETED"; }))
+          << verb << ": " << status("t", ids[i]).body;
+      EXPECT_EQ(status("t", ids[i]).field("output"), std::to_string(i));
+      EXPECT_EQ(chunksOf("t", ids[i]).size(), 1U) << "of the run that counts";
+    }
+    EXPECT_EQ(status("e", waiting).field("status"), "COMPLETED");
+    EXPECT_TRUE(reached([&] { return status("t", endless).field("status") == "IN_PROGRESS"; })) << verb;
+    EXPECT_EQ(call("POST", "/v2/t/cancel/" + endless).status, 200);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, Outage, testing::Values("memory", "sqlite"), nameOfStorage);
+INSTANTIATE_TEST_SUITE_P(Over, OutageOverARestart, testing::Values("sqlite"), nameOfStorage);
+
+}  // namespace
+}  // namespace jobq::fault
