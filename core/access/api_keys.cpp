@@ -216,6 +216,10 @@ ApiKeys::KeySetPtr ApiKeys::fresh() {
   if (age < kRenewal || (age < kFreshness && renewing_.exchange(true))) return keys;
   try {
     keys = reload();
+  } catch (const StorageError& error) {
+    renewing_ = false;
+    if (age >= kFreshness) throw;
+    log_.write(LogLevel::warning, "keys.reload", error.what());
   } catch (...) {
     renewing_ = false;
     throw;

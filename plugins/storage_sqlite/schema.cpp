@@ -14,7 +14,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kMagic("SQLite format 3\0", 16);
-constexpr std::size_t kVersionOffset = 60;  // user_version in SQLite's file header, big-endian
+// In SQLite's file header, big-endian.
+constexpr std::size_t kVersionOffset = 60;      // user_version
+constexpr std::size_t kApplicationOffset = 68;  // application_id
 constexpr std::size_t kHeaderBytes = 100;
 constexpr std::int64_t kApplicationId = 0x6a6f6271;  // "jobq"
 #ifndef JOBQ_TEST_NO_FSYNC
@@ -98,8 +100,8 @@ void takeStep(Connection& connection, const SchemaStep& step, std::size_t versio
 /// Asks the connection, which sees the write-ahead log of a crashed server too; the file's header alone may be older.
 std::int64_t checkOwner(Connection& connection, const fs::path& file, std::size_t newest) {
   const std::int64_t version = askNumber(connection, "PRAGMA user_version");
-  if (version > static_cast<std::int64_t>(newest)) refuseNewer(file, version, newest);
   const bool ours = askNumber(connection, "PRAGMA application_id") == kApplicationId;
+  if (ours && version > static_cast<std::int64_t>(newest)) refuseNewer(file, version, newest);
   const bool empty = askNumber(connection, "SELECT count(*) FROM sqlite_schema") == 0;
   if (!ours && !(version == 0 && empty)) refuseForeign(file, "another program's SQLite database");
   return version;
@@ -183,8 +185,11 @@ void prepareFile(const fs::path& file, std::size_t newest) {
   if (length < kHeaderBytes || std::string_view(header.data(), kMagic.size()) != kMagic) {
     refuseForeign(file, "not a SQLite database");
   }
-  std::uint32_t version = 0;
-  for (std::size_t i = 0; i < 4; ++i) version = version << 8 | static_cast<unsigned char>(header[kVersionOffset + i]);
+  const std::string_view found(header.data(), header.size());
+  const std::uint32_t version = wordAt(found, kVersionOffset, true);
+  if (version > newest && wordAt(found, kApplicationOffset, true) != kApplicationId) {
+    refuseForeign(file, "damaged, or another program's SQLite database");
+  }
   if (version > newest) refuseNewer(file, version, newest);
 }
 

@@ -64,6 +64,18 @@ TEST_P(Outage, FinishFailsForHalfAMinuteAndNoOutcomeIsLost) {
   expectSlots("t", 4);
 }
 
+TEST_P(Outage, KeysThatCannotBeReadAreGoodForASecond) {
+  openFaulty(kFour);
+  plan_.failVerb("records.list");
+  clock_.advance(Millis(600));
+  EXPECT_EQ(call("GET", "/v2/t/health").status, 200);
+  EXPECT_TRUE(hasFailed("records.list"));
+  clock_.advance(Millis(600));
+  EXPECT_EQ(call("GET", "/v2/t/health").status, 503) << "a revoked key must not live longer";
+  plan_.heal();
+  EXPECT_EQ(call("GET", "/v2/t/health").status, 200);
+}
+
 TEST_P(Outage, EverythingFailsForHalfAMinuteAndGoesOn) {
   openFaulty(kFour);
   const auto ids = submit(6, sleeper);

@@ -1,4 +1,4 @@
-"""The load proof: many jobs, many waiting callers, many large bodies. README.load.md says what each part shows."""
+"""The load proof: many jobs, many waiting callers, many large bodies. README.md says what each part shows."""
 
 import json
 import os
