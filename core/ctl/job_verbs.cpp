@@ -103,6 +103,11 @@ ExitCode showAnswer(const Call& call, const std::string& answer) {
   return ExitCode::ok;
 }
 
+ExitCode changeJob(const Call& call, const std::string& operation) {
+  const std::string path = operation + ApiClient::segment(call.arguments.words[1]);
+  return showAnswer(call, call.api.post(pathOf(call.arguments.words[0], path), ""));
+}
+
 void printCounters(const Poco::JSON::Object& health, const std::string& group, const std::vector<std::string>& names,
                    std::ostream& out) {
   const auto counters = health.getObject(group);
@@ -138,6 +143,10 @@ ExitCode showJob(const Call& call) {
   const std::string operation = "status/" + ApiClient::segment(call.arguments.words[1]);
   return showAnswer(call, call.api.get(pathOf(call.arguments.words[0], operation)));
 }
+
+ExitCode cancelJob(const Call& call) { return changeJob(call, "cancel/"); }
+
+ExitCode retryJob(const Call& call) { return changeJob(call, "retry/"); }
 
 ExitCode showHealth(const Call& call) {
   const std::string answer = call.api.get(pathOf(call.arguments.words[0], "health"));

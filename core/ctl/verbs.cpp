@@ -50,6 +50,8 @@ const std::vector<Verb>& verbs() {
         {"wait", "MS", "with --sync: how long to wait, 1000 to 300000 milliseconds; 90000 when left out"}},
        runJob},
       {"status", "ENDPOINT JOB", "Show a job.", {}, showJob},
+      {"cancel", "ENDPOINT JOB", "Stop a job, whether it waits or runs.", {}, cancelJob},
+      {"retry", "ENDPOINT JOB", "Put a FAILED or TIMED_OUT job in line again.", {}, retryJob},
       {"health", "ENDPOINT", "Show an endpoint's counters of jobs and workers.", {}, showHealth},
   };
   return kVerbs;

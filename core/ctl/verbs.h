@@ -48,6 +48,8 @@ ExitCode listPlugins(const Call& call);
 ExitCode describePlugin(const Call& call);
 ExitCode runJob(const Call& call);
 ExitCode showJob(const Call& call);
+ExitCode cancelJob(const Call& call);
+ExitCode retryJob(const Call& call);
 ExitCode showHealth(const Call& call);
 
 }  // namespace jobq::ctl

@@ -203,6 +203,15 @@ class JobVerbsTest(CtlTest):
         self.assertEqual(self.server.finished("trial", job["id"])["status"], "COMPLETED")
         self.assertIn("wait", self.sentence("run", "echo", "{}", "--sync", "--wait", "999", code=REFUSED))
 
+    def test_cancel_and_retry(self):
+        """api.md, Queue API: `/cancel` and `/retry` return only `id` and `status`."""
+        job = self.json("run", "parked", "{}")["id"]
+        self.assertEqual(self.json("cancel", "parked", job), {"id": job, "status": "CANCELLED"})
+        self.assertIn("CANCELLED", self.sentence("retry", "parked", job, code=REFUSED))
+        failed = self.server.finished("trial", self.server.run("trial", {"fail": "no"}))["id"]
+        self.assertIn("IN_QUEUE", self.table("retry", "trial", failed))
+        self.assertEqual(self.server.finished("trial", failed)["retries"], 1)
+
     def test_refusals(self):
         """Exit code 1 with the server's sentence: unknown endpoint, unknown job, wrong key."""
         self.assertIn("nothing", self.sentence("run", "nothing", "{}", code=REFUSED))

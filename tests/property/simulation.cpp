@@ -363,19 +363,20 @@ bool Simulation::stepTowardsQuiet() {
   return !remote_.empty();
 }
 
-// Time goes on second by second, as the sweeper counts it, until every back-off is over; and then far, until a lease is
+// Time goes on in small steps, with a sweep in each, until every back-off is over; and then far, until a lease is
 // that was given when the clock was ahead.
 void Simulation::settle() {
   endCrashes();
-  constexpr int kSeconds = 60;
+  constexpr Millis kStep{5'000};
+  constexpr int kSteps = 12;
   constexpr int kMany = 10'000;
   for (const Millis far : {Millis(0), Millis(7'300'000)}) {
     clock_->advance(far);
-    for (int second = 0; second < kSeconds; ++second) {
+    for (int step = 0; step < kSteps; ++step) {
       rooms_->sweeper.sweepAll();
-      int steps = 0;
-      while (stepTowardsQuiet()) check(++steps < kMany, "it never comes to rest");
-      clock_->advance(Millis(1'000));
+      int turns = 0;
+      while (stepTowardsQuiet()) check(++turns < kMany, "it never comes to rest");
+      clock_->advance(kStep);
     }
   }
   if (plan_.judged) judge_->inspect();
