@@ -50,6 +50,7 @@ House::House(Config config, Clock& clock, Log& log, const StorageWrap& around)
                }),
       waiting_(static_cast<std::uint64_t>(config_.server.threads - kNeverWaitingThreads)),
       bodyMemory_(config_.server.bodyMemory),
+      answerMemory_(kAnswerMemory),
       gate_(router_, keys_, endpoints_, bodyMemory_, log_),
       server_(config_.server, gate_, waiting_, log_) {
   addRoutes();
@@ -95,7 +96,7 @@ void House::addRoutes() {
                            [this](const LeaseRef& lease) { running_.stop(lease); },
                            draining,
                            waiting_,
-                           bodyMemory_});
+                           answerMemory_});
   addKeyRoutes(router_, keys_, clock_);
   addPluginRoutes(router_, plugins_,
                   [this](std::string_view kind, std::string_view name) { return isSelected(kind, name); });

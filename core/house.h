@@ -85,9 +85,10 @@ class House {
   Dispatcher dispatcher_;    // room 7
   Sweeper sweeper_;
   Router router_;
-  Budget waiting_;     // places to wait in
-  Budget bodyMemory_;  // for large bodies and answers
-  Gate gate_;          // room 1
+  Budget waiting_;       // places to wait in
+  Budget bodyMemory_;    // for large bodies
+  Budget answerMemory_;  // for large answers
+  Gate gate_;            // room 1
   HttpServer server_;
 };
 

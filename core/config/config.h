@@ -18,6 +18,9 @@ namespace jobq {
 /// Of server.threads: kept for calls that never wait, so that a server full of waiting callers still answers.
 inline constexpr int kNeverWaitingThreads = 512;
 
+/// What all answers over 1 MB may take while their clients read them; the largest has 20 MB.
+inline constexpr std::uint64_t kAnswerMemory = 512UL << 20;
+
 struct ServerConfig {
   std::string host = "127.0.0.1";
   std::uint16_t port = 8000;             ///< 0: any free one

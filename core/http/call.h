@@ -29,6 +29,7 @@ struct Call {
   std::map<std::string, std::string> params;  ///< the route's {placeholders}
   std::string body;                           ///< whoever needs it takes it
   Budget::Share bodyMemory;                   ///< what a large body has drawn; given back when the body is gone
+  Budget::Share answerMemory;                 ///< what a large answer has drawn; given back when it was sent
   ApiKeyPtr key;                              ///< of routes that demand one
   EndpointPtr endpoint;                       ///< of routes with {endpoint}
   Caller* caller = nullptr;                   ///< set when the route runs

@@ -14,7 +14,7 @@ namespace jobq {
 
 class ServerRequest;
 
-/// Bodies and answers up to this size draw nothing on `server.bodyMemory`.
+/// Bodies and answers up to this size draw on no budget.
 inline constexpr std::size_t kFreeBody = 1UL << 20;
 
 /// One thread.

@@ -1,6 +1,4 @@
 // The queue API of api.md, as far as it is built. What is not here answers 404.
-#include <algorithm>
-
 #include "core/base/words.h"
 #include "core/http/error_reply.h"
 #include "core/http/exchange.h"
@@ -41,15 +39,14 @@ struct Patience {
   const Millis wait;
 };
 
-// A large answer is memory for as long as its client takes to read it: it draws on what large bodies draw on, and never
-// more than the largest of them, which always fits.
+// A large answer is memory for as long as its client takes to read it.
 Reply wholeReply(const QueueRooms& rooms, Call& call, const Job& job) {
   Reply reply{200, wholeJob(job)};
-  const std::size_t size = std::min(reply.body.size(), kRunsyncLimit);
-  if (size <= kFreeBody || call.bodyMemory.grow(rooms.bodyMemory, size)) return reply;
+  const std::size_t size = reply.body.size();
+  if (size <= kFreeBody || call.answerMemory.grow(rooms.answerMemory, size)) return reply;
   return unavailable(call.path, "job " + job.id +
-                                    " has an output larger than the memory that is free for large bodies now: ask for "
-                                    "its status again in a moment");
+                                    " has a large output, and too many large ones are being read now: ask for its "
+                                    "status again in a moment");
 }
 
 GoneSignal goneSignal(const Call& call) {

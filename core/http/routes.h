@@ -23,8 +23,8 @@ struct QueueRooms {
   std::function<WorkerCounts(const EndpointId&)> workers;
   std::function<void(const LeaseRef&)> stopRun;  ///< fires the stop token of an attempt that runs here
   std::function<bool()> draining;
-  Budget& waiting;     ///< places for calls that wait
-  Budget& bodyMemory;  ///< for large bodies and answers
+  Budget& waiting;       ///< places for calls that wait
+  Budget& answerMemory;  ///< for large answers
 };
 void addQueueRoutes(Router& router, const QueueRooms& rooms);
 
