@@ -107,7 +107,7 @@ int serve(const Options& options) {
   sigwait(&signals, &signal);
   log.write(jobq::LogLevel::information, "server.stopping", "running jobs get server.drain to finish");
   const bool clean = house.stop();
-  log.write(jobq::LogLevel::information, "server.stopped", "all jobs are stored");
+  log.write(jobq::LogLevel::information, "server.stopped", "what was accepted is stored");
   if (!clean) _exit(0);  // a handler's thread still runs in code that is about to be torn down
   return 0;
 }

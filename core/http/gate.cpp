@@ -121,6 +121,8 @@ Reply Gate::runRoute(Visit& visit) {
     return unavailable(visit.call.path, std::string("the storage cannot do this now: ") + error.what());
   } catch (const std::exception& error) {
     return ownFault(visit.call, error.what());
+  } catch (...) {
+    return ownFault(visit.call, "a plugin threw something that is no std::exception");
   }
 }
 

@@ -77,10 +77,20 @@ Reply runsync(const QueueRooms& rooms, Call& call) {
   return accept(rooms, call, std::get<Millis>(wait), [&](JobSpec job) {
     const JobId id = job.id;
     const Patience patience(rooms, std::get<Millis>(wait));
+    bool stored = false;
     // A body counts until the storage has it: 400 of them that wait for one writer would be 8 GB.
-    const auto durable = [&call] { call.bodyMemory.giveBack(); };
-    const auto ended =
-        rooms.jobs.submitAndAwait(std::move(job), *call.endpoint, patience.wait, durable, goneSignal(call));
+    const auto durable = [&] {
+      stored = true;
+      call.bodyMemory.giveBack();
+    };
+    std::optional<Job> ended;
+    try {
+      ended = rooms.jobs.submitAndAwait(std::move(job), *call.endpoint, patience.wait, durable, goneSignal(call));
+    } catch (const StorageError&) {
+      // Who reads 503 sends the job again: what is stored is acknowledged, as if its wait had elapsed.
+      if (stored) return Reply{200, briefJob(id, JobState::inQueue)};
+      throw;
+    }
     if (!ended) return errorReply(call.path, 404, "job " + id + " outlived its policy.ttl: send a longer one");
     return wholeReply(rooms, call, *ended);
   });

@@ -1,6 +1,7 @@
 #include "core/work/dispatcher.h"
 
 #include <algorithm>
+#include <new>
 #include <system_error>
 
 #include "core/jobs/wakeup.h"
@@ -56,7 +57,7 @@ void Dispatcher::lookAndPlan() {
   try {
     look();
     looksAt_ = nextLook();
-  } catch (const StorageError& error) {
+  } catch (const std::exception& error) {  // also of a storage that is out of memory: the next look may go better
     rooms_.log.write(LogLevel::error, "dispatcher.storage", error.what());
     looksAt_ = rooms_.clock.now() + kStorageRetry;
   }
@@ -144,8 +145,34 @@ bool Dispatcher::claimBatch(const std::vector<ClaimWant>& wants) {
     }
   }
   const bool any = !jobs.empty();
-  for (ClaimedJob& job : jobs) rooms_.executor.assign(std::move(job));
+  hand(std::move(jobs));
   return any;
+}
+
+void Dispatcher::hand(std::vector<ClaimedJob> jobs) {
+  for (ClaimedJob& job : jobs) {
+    const LeaseRef lease = job.lease;
+    const EndpointId endpoint = job.endpoint;
+    const WorkerId worker = job.worker;
+    try {
+      rooms_.executor.assign(std::move(job));
+    } catch (const std::bad_alloc&) {
+      takeBack(lease);
+      rooms_.wakeup.keepRinging(endpoint);
+      workerReady(endpoint, worker);
+    }
+  }
+}
+
+// There was no memory to give the job to its worker: it must not be held by nobody.
+void Dispatcher::takeBack(const LeaseRef& lease) {
+  try {
+    rooms_.storage.leases().release(std::vector{lease});
+    rooms_.log.write(LogLevel::error, "dispatcher.memory", lease.job + " went back in line for want of memory");
+  } catch (const StorageError& error) {
+    rooms_.log.write(LogLevel::error, "dispatcher.memory",
+                     lease.job + " stays IN_PROGRESS until its execution timeout: " + error.what());
+  }
 }
 
 void Dispatcher::dismissIdle() {

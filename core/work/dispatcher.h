@@ -70,6 +70,8 @@ class Dispatcher final : public Service, private WorkerEvents {
   std::vector<ClaimWant> reserveWorkers(const EndpointId* only);
   void settle(const std::vector<ClaimWant>& wants, const std::vector<ClaimedJob>& jobs);
   bool claimBatch(const std::vector<ClaimWant>& wants);
+  void hand(std::vector<ClaimedJob> jobs);
+  void takeBack(const LeaseRef& lease);
   void dismissIdle();
   void hireWhereNeeded();
   bool wantsMore(const Crew& crew) const JOBQ_REQUIRES(mutex_);

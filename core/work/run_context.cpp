@@ -26,8 +26,10 @@ void RunContext::log(LogLevel level, std::string_view line) {
   offer([&] { return rooms_.storage.chunks().appendLog(job_.lease, {LogLine{{}, level, std::string(line)}}); });
 }
 
-// A stale report is dropped without a word: the stop token tells the handler (job_handler.h).
+// A stale report is dropped without a word: the stop token tells the handler (job_handler.h). After a stop every report
+// is stale, and at the end of the process the storage may be gone already.
 void RunContext::offer(const std::function<Fenced()>& report) {
+  if (stop_.stop_requested()) return;
   for (Millis pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
     try {
       (void)report();

@@ -113,7 +113,7 @@ class ThreadExecutor::Worker {
       RunContext context({rooms_.storage, rooms_.clock, rooms_.log}, job, rooms_.secrets.open(job.s3Config),
                          task.entry.token());
       outcome = runHandler(handler, job.input, context);
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
       outcome = Failed{error.what(), ""};
     }
     signOff(job.lease, outcome);
@@ -128,7 +128,7 @@ class ThreadExecutor::Worker {
           rooms_.log.write(LogLevel::information, "job.stale", "the result of " + lease.job + " came too late");
         }
         return;
-      } catch (const StorageError& error) {
+      } catch (const std::exception& error) {  // whatever it is: a worker that ended now would take the outcome with it
         rooms_.log.write(LogLevel::error, "job.unfinished",
                          "the result of " + lease.job + " cannot be stored yet: " + error.what());
       }
@@ -231,12 +231,12 @@ void ThreadExecutor::stopRest() {
     grace = std::max(grace, worker->endpoint().stopGrace);
     if (const auto lease = worker->giveUp()) jobs[worker->endpoint().id].push_back(*lease);
   }
-  const auto all = jobs;
   const Instant end = rooms_.clock.now() + grace;
-  bool released = release(jobs);
-  for (const auto& [endpoint, leases] : all) {
+  // First the handlers: a storage that is locked takes as long to say so as the grace lasts.
+  for (const auto& [endpoint, leases] : jobs) {
     for (const LeaseRef& lease : leases) rooms_.running.stop(lease);
   }
+  bool released = release(jobs);
   for (Millis pause = kFirstPause; !released && rooms_.clock.now() < end; pause = std::min(pause * 2, kLongestPause)) {
     const Instant again = std::min(rooms_.clock.now() + pause, end);
     {
@@ -254,7 +254,7 @@ bool ThreadExecutor::release(std::map<EndpointId, std::vector<LeaseRef>>& jobs) 
     try {
       rooms_.jobs.release(at->second, at->first);
       at = jobs.erase(at);
-    } catch (const StorageError& error) {
+    } catch (const std::exception& error) {
       rooms_.log.write(LogLevel::error, "drain.release",
                        std::to_string(at->second.size()) + " jobs of " + at->first +
                            " are still recorded as running, the next start would count them as lost: " + error.what());

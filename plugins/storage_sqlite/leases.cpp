@@ -32,8 +32,11 @@ ClaimedJob claimedJob(Step& step, std::int64_t num) {
   Query query = step.db.query(
       "SELECT id, attempt, endpoint, worker, execution_timeout, ttl, low, priority, submitted_at, started_at, "
       "min(deadline, expires_at), webhook, s3, input FROM job JOIN job_input USING (num) WHERE num = ?1");
-  if (!query.bind(num).next())
-    throw StorageError("the database has lost the input of job number " + std::to_string(num));
+  if (!query.bind(num).next()) {
+    // The head of a line that nobody can take: like any other damage (writer.cpp, isFatal).
+    throw SqliteError(SQLITE_CORRUPT, "the database has lost the input of job number " + std::to_string(num) +
+                                          "; the file is damaged: stop the server and restore a copy of data.dir");
+  }
   ClaimedJob job;
   job.lease = {query.text(0), query.number(1)};
   job.endpoint = query.text(2);

@@ -117,6 +117,14 @@ bool isUnfinished(const fs::path& file, std::string_view magic) {
   return magic.find_first_not_of('\0') == std::string_view::npos && fs::exists(file.string() + "-journal");
 }
 
+/// Everything in writer.h rests on it, and SQLite says no without an error.
+void useLog(Connection& connection, const fs::path& file) {
+  const Statement statement(connection.handle(), "PRAGMA journal_mode=WAL");
+  Query query(statement.handle());
+  if (query.next() && query.text(0) == "wal") return;
+  throw StorageError(file.string() + " cannot have a write-ahead log where it is; set data.dir to a local file system");
+}
+
 constexpr std::size_t kLogHeaderBytes = 32;
 
 std::uint32_t wordAt(std::string_view bytes, std::size_t at, bool bigEndian) {
@@ -197,7 +205,7 @@ void migrate(Connection& connection, const fs::path& file, std::span<const Schem
   moveLogOnClose(connection, false);
   const auto version = static_cast<std::size_t>(checkOwner(connection, file, steps.size()));
   fs::permissions(file, kOwnerOnly);
-  connection.execute("PRAGMA journal_mode=WAL");
+  useLog(connection, file);
   connection.execute(kSyncEachCommit);
   moveLogOnClose(connection, true);
   if (version == steps.size()) return;

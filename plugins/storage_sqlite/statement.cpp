@@ -11,7 +11,7 @@ void fail(sqlite3* database, std::string_view doing) {
   if (kind == SQLITE_FULL) message.append("; free space on the disk of data.dir");
   if (kind == SQLITE_BUSY) message.append("; another program holds its write lock");
   if (kind == SQLITE_CORRUPT || kind == SQLITE_NOTADB) {
-    message.append("; the file is damaged: stop the server and restore a copy of data.dir");
+    message.append("; the file is damaged: stop the server and restore a copy of data.dir, into an empty folder");
   }
   throw SqliteError(code, message);
 }

@@ -1,5 +1,7 @@
 #include "faulty_storage.h"
 
+#include <new>
+
 #include <utility>
 
 namespace jobq::fault {
@@ -12,6 +14,11 @@ void FaultPlan::failCall(std::uint64_t number) {
 void FaultPlan::failNext(std::string verb) {
   Lock lock(mutex_);
   next_ = std::move(verb);
+}
+
+void FaultPlan::exhaustNext(std::string verb) {
+  Lock lock(mutex_);
+  exhausted_ = std::move(verb);
 }
 
 void FaultPlan::failFrom(std::uint64_t number) {
@@ -86,6 +93,11 @@ bool FaultPlan::hits(std::string_view verb) {
 void FaultPlan::enter(const char* verb) {
   Lock lock(mutex_);
   ++calls_;
+  if (exhausted_ == verb) {
+    exhausted_.clear();
+    failed_.emplace_back(verb);
+    throw std::bad_alloc();
+  }
   if (!hits(verb)) return;
   failed_.emplace_back(verb);
   throw StorageError(std::string(kInjected) + " at " + verb);

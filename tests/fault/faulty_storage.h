@@ -26,6 +26,8 @@ class FaultPlan {
   void failCall(std::uint64_t number);
   /// The next call of `verb` fails; once.
   void failNext(std::string verb);
+  /// The next call of `verb` throws std::bad_alloc, which no contract knows; once.
+  void exhaustNext(std::string verb);
   /// Every call fails from number `number` on, until heal().
   void failFrom(std::uint64_t number);
   /// Every call of `verb` (of all verbs, when empty) fails until heal(), or as long as the clock is below `until`.
@@ -57,6 +59,7 @@ class FaultPlan {
   std::uint64_t once_ JOBQ_GUARDED_BY(mutex_) = 0;
   std::uint64_t from_ JOBQ_GUARDED_BY(mutex_) = UINT64_MAX;
   std::string next_ JOBQ_GUARDED_BY(mutex_);
+  std::string exhausted_ JOBQ_GUARDED_BY(mutex_);
   std::string verb_ JOBQ_GUARDED_BY(mutex_);
   Instant until_ JOBQ_GUARDED_BY(mutex_) = Instant::min();
   bool holds_ JOBQ_GUARDED_BY(mutex_) = false;

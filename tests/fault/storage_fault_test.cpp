@@ -51,7 +51,8 @@ class EveryCall : public FaultTest {
     const Answer answer = insist("POST", "/v2/" + endpoint + "/" + operation + wait, body, key);
     EXPECT_EQ(answer.status, 200) << answer.body;
     if (operation == "runsync") {
-      EXPECT_EQ(answer.field("status"), status) << answer.body;
+      // Stored, and then the storage could not be asked how it went.
+      EXPECT_THAT(answer.field("status"), testing::AnyOf(status, "IN_QUEUE")) << answer.body;
     }
     promises_.push_back({endpoint, answer.field("id"), status, output});
     return answer.field("id");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "core/work/run_context.h"
 #include "fault_fixture.h"
 
 namespace jobq::fault {
@@ -74,6 +75,48 @@ TEST_P(Outage, KeysThatCannotBeReadAreGoodForASecond) {
   EXPECT_EQ(call("GET", "/v2/t/health").status, 503) << "a revoked key must not live longer";
   plan_.heal();
   EXPECT_EQ(call("GET", "/v2/t/health").status, 200);
+}
+
+TEST_P(Outage, WhateverIsThrownNoJobAndNoWorkerIsLost) {
+  openFaulty(kFour);
+  for (const char* verb : {"jobs.counts", "leases.finish", "leases.claim", "leases.sweep"}) {
+    plan_.exhaustNext(verb);
+    const std::string id = run("t", R"({"input":{"output":7}})").field("id");
+    ASSERT_TRUE(reached([&] { return status("t", id).field("status") == "COMPLETED"; }))
+        << verb << status("t", id).body;
+    ASSERT_TRUE(reached([&] { return hasFailed(verb); })) << verb;
+  }
+  expectSlots("t", 4);
+}
+
+TEST_P(Outage, ARunsyncThatWasStoredIsAcknowledged) {
+  openFaulty(kFour);
+  plan_.failVerb("jobs.find");
+  const Answer answer = callPatiently(key_, "POST", "/v2/t/runsync", R"({"input":{"output":7}})");
+  plan_.heal();
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  const std::string id = answer.field("id");
+  EXPECT_TRUE(reached([&] { return status("t", id).field("status") == "COMPLETED"; }))
+      << "who reads 503 sends it again";
+}
+
+// The storage may be gone when an abandoned handler goes on.
+TEST_P(Outage, AfterAStopNothingIsReported) {
+  openFaulty(kFour);
+  house_.reset();
+  plan_.failVerb("");
+  const testkit::MapConfig config;
+  FaultyStorage storage(testkit::loadPlugin<Storage>(JOBQ_PLUGIN_DIR "/libjobq_storage_memory.so", "memory",
+                                                     PluginEnv{config, clock_, log_, dir_, false}),
+                        plan_);
+  const ClaimedJob job;
+  std::stop_source stop;
+  RunContext context({storage, clock_, log_}, job, "", stop.get_token());
+  stop.request_stop();
+  context.emit("1", "");
+  context.progress("1");
+  context.log(LogLevel::information, "1");
+  EXPECT_TRUE(plan_.failed().empty());
 }
 
 TEST_P(Outage, EverythingFailsForHalfAMinuteAndGoesOn) {

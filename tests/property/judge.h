@@ -1,8 +1,8 @@
-// A storage that asks two others: the real one, and the model. Every verb is put to both, and where their answers
-// differ, a Disagreement says so. Whoever uses the storage, a test or the core, does not notice.
+// A storage that asks two others: the real one, and the model. Every verb but findFinished is put to both, and where
+// their answers differ, a Disagreement says so. Whoever uses the storage, a test or the core, does not notice.
 //
-// A verb that throws StorageError leaves a doubt: until the storage is opened again it has not happened, and then it may
-// have, because its bytes may have reached the disk. So there are several worlds from then on; those that an answer
+// A verb that throws StorageError leaves a doubt: until the storage is opened again it has not happened, and then it
+// may have, because its bytes may have reached the disk. So there are several worlds from then on; those that an answer
 // contradicts are dropped, and when none is left, the storage is wrong. (The first failure alone leaves a doubt: a
 // storage whose disk has failed writes nothing more until it is opened again.)
 #pragma once

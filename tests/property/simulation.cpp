@@ -1,8 +1,7 @@
-#include "simulation.h"
+#include "simulation_rooms.h"
 
 #include <algorithm>
 #include <array>
-#include <deque>
 
 #include "../fault/disk.h"
 
@@ -33,54 +32,6 @@ EndpointPtr makeEndpoint(const EndpointId& id, HandlerFactory* handler, const Qu
 
 }  // namespace
 
-// Workers as the dispatcher sees them. Each event waits here until the schedule lets it happen.
-struct Simulation::Workshop final : Executor {
-  explicit Workshop(Simulation& simulation) : world(simulation) {}
-
-  void hire(const EndpointPtr& endpoint, const WorkerId& worker, WorkerEvents& to) override {
-    events = &to;
-    starting.push_back({endpoint->id, worker});
-  }
-  void assign(ClaimedJob job) override {
-    world.check(idle.erase({job.endpoint, job.worker}) == 1, job.lease.job + " was given to a worker that is not free");
-    Run run{job.lease, job.endpoint, job.worker};
-    world.begins(run);
-    running.push_back(std::move(run));
-  }
-  void dismiss(const WorkerId& worker) override {
-    const auto found =
-        std::find_if(idle.begin(), idle.end(), [&](const Place& place) { return place.second == worker; });
-    world.check(found != idle.end(), "a worker was dismissed that is not free");
-    leaving.push_back(*found);
-    idle.erase(found);
-  }
-
-  using Place = std::pair<EndpointId, WorkerId>;
-  Simulation& world;
-  WorkerEvents* events = nullptr;
-  std::deque<Place> starting;
-  std::set<Place> idle;
-  std::vector<Run> running;
-  std::deque<Place> leaving;
-};
-
-struct Simulation::Rooms {
-  Rooms(Simulation& world, Storage& storage, const std::string& node)
-      : wakeup({"kept", "scaled", "single"}),
-        watch(*world.clock_),
-        jobs(storage, wakeup, watch),
-        dispatcher({storage, wakeup, *world.workshop_, running, *world.clock_, log}, node, world.endpoints_),
-        sweeper(storage, *world.clock_, log, [this](const Swept& swept) { jobs.announce(swept); }) {}
-
-  testkit::SilentLog log;
-  Wakeup wakeup;
-  CompletionWatch watch;
-  JobService jobs;
-  RunningJobs running;
-  Dispatcher dispatcher;
-  Sweeper sweeper;
-};
-
 Simulation::Simulation(WorldPlan plan, std::uint64_t seed)
     : plan_(std::move(plan)), random_(seed), clock_(std::make_unique<testkit::ManualClock>()) {
   endpoints_ = {makeEndpoint("kept", &noHandlers, policy_, 1, 3), makeEndpoint("scaled", &noHandlers, policy_, 0, 2),
@@ -96,7 +47,9 @@ const Endpoint& Simulation::endpoint(std::uint32_t number) const {  // Half of t
 }
 
 void Simulation::check(bool holds, const std::string& what) const {
-  if (!holds) throw Finding(what);
+  if (holds) return;
+  if (found_.empty()) found_ = what;  // the core may catch what an executor throws
+  throw Finding(what);
 }
 
 // A machine that starts may have another idea of the time.
@@ -328,73 +281,6 @@ void Simulation::play(const std::vector<Move>& moves) {
     checkWorkers();
   }
   settle();
-}
-
-void Simulation::checkWorkers() const {
-  for (const EndpointPtr& endpoint : endpoints_) {
-    if (endpoint->handler == nullptr) continue;
-    const auto here = [&](const auto& place) { return place.first == endpoint->id; };
-    const auto busy = std::count_if(workshop_->running.begin(), workshop_->running.end(),
-                                    [&](const Run& run) { return run.endpoint == endpoint->id; });
-    const auto idle = std::count_if(workshop_->idle.begin(), workshop_->idle.end(), here);
-    const auto starting = std::count_if(workshop_->starting.begin(), workshop_->starting.end(), here);
-    const WorkerCounts counts = rooms_->dispatcher.counts(endpoint->id);
-    const auto is = [](std::uint32_t said, std::ptrdiff_t really) {
-      return static_cast<std::ptrdiff_t>(said) == really;
-    };
-    check(is(counts.running, busy) && is(counts.idle, idle) && is(counts.initializing, starting),
-          "workers of " + endpoint->id + ": the dispatcher counts " + std::to_string(counts.running) + " running, " +
-              std::to_string(counts.idle) + " idle, " + std::to_string(counts.initializing) + " starting, there are " +
-              std::to_string(busy) + ", " + std::to_string(idle) + ", " + std::to_string(starting));
-    check(busy + idle + starting <= static_cast<std::ptrdiff_t>(endpoint->workersMax),
-          endpoint->id + " has more workers than workersMax");
-  }
-}
-
-// Everybody does what he would do anyway. False: nobody has anything to do but wait.
-bool Simulation::stepTowardsQuiet() {
-  const Move good{Act::finish, 0, 1};
-  if (rooms_->dispatcher.turn()) return true;
-  if (!workshop_->starting.empty()) return act({Act::start, 0, 1}), true;
-  if (!workshop_->leaving.empty()) return act({Act::leave, 0, 1}), true;
-  if (!workshop_->running.empty()) return finishLocal(0, good), true;
-  if (!remote_.empty()) return finishRemote(0, good), true;
-  remoteClaim({Act::remoteClaim, 1, 0});
-  return !remote_.empty();
-}
-
-// Time goes on in small steps, with a sweep in each, until every back-off is over; and then far, until a lease is
-// that was given when the clock was ahead.
-void Simulation::settle() {
-  endCrashes();
-  constexpr Millis kStep{5'000};
-  constexpr int kSteps = 12;
-  constexpr int kMany = 10'000;
-  for (const Millis far : {Millis(0), Millis(7'300'000)}) {
-    clock_->advance(far);
-    for (int step = 0; step < kSteps; ++step) {
-      rooms_->sweeper.sweepAll();
-      int turns = 0;
-      while (stepTowardsQuiet()) check(++turns < kMany, "it never comes to rest");
-      clock_->advance(kStep);
-    }
-  }
-  if (plan_.judged) judge_->inspect();
-  if (!judge_->disagreement().empty()) throw Disagreement(judge_->disagreement());
-  checkWorkers();
-  checkQuiet();
-}
-
-// A low-priority job does not make a worker start (api.md, "policy object"): where none is kept it may wait.
-void Simulation::checkQuiet() {
-  Storage& storage = plan_.judged ? *judge_ : judge_->real();
-  for (const JobKey& key : jobs_) {
-    const auto job = storage.jobs().find(key);
-    if (!job || terminal(job->state)) continue;
-    const bool mayWait = job->lowPriority && key.endpoint == "scaled";
-    check(job->state == JobState::inQueue && mayWait,
-          key.id + " is " + std::string(nameOf(job->state)) + " for ever at " + key.endpoint);
-  }
 }
 
 }  // namespace jobq::model

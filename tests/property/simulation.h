@@ -103,6 +103,7 @@ class Simulation {
   void restart();
   void settle();
   bool stepTowardsQuiet();
+  void checkRest();
   void checkQuiet();
   void checkWorkers() const;
   void begins(const Run& run);
@@ -123,6 +124,7 @@ class Simulation {
   std::map<JobId, std::uint32_t> lastAttempt_;
   std::set<JobId> succeeded_;
   int processes_ = 0;
+  mutable std::string found_;  // first
 };
 
 }  // namespace jobq::model

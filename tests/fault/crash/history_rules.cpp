@@ -188,10 +188,23 @@ void endsAreEarned(const JobHistory& job, const Rules& rules, Faults& faults) {
   }
 }
 
+/// An end by then that nobody needs to have seen. A job without one is there for its ttl, a day.
+bool mayHaveEnded(const JobHistory& job, int life, Nanos by, const Rules& rules) {
+  const auto limit = rules.maxAttempts.find(job.plan.endpoint);
+  const auto deaths = static_cast<std::uint32_t>(life - job.life);
+  if (limit != rules.maxAttempts.end() && deaths >= limit->second && job.sent.asked <= by) return true;
+  const auto ended = [by](const Run& run) { return run.end != Run::End::none && run.ended <= by; };
+  const auto cancelled = [by](const Order& order) {
+    return order.verb == Order::Verb::cancel && order.effect != Order::Effect::refused && order.span.asked <= by;
+  };
+  return std::any_of(job.runs.begin(), job.runs.end(), ended) ||
+         std::any_of(job.orders.begin(), job.orders.end(), cancelled);
+}
+
 void resultsAreKept(const JobHistory& job, const Rules& rules, Faults& faults) {
   const Nanos retention = job.plan.sync ? rules.syncRetention : rules.runRetention;
   for (const Absence& absence : job.absences) {
-    if (absence.span.answered >= job.sent.asked + retention) continue;
+    if (mayHaveEnded(job, absence.life, absence.span.answered - retention, rules)) continue;
     faults.push_back("it is lost: 404" + inLife(absence.life) + ", " +
                      std::to_string((absence.span.answered - job.sent.asked) / 1'000'000) +
                      " ms after its submission in life " + std::to_string(job.life));

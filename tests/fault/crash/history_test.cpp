@@ -51,6 +51,14 @@ class Rule : public testing::Test {
   static int life(Nanos ms) { return static_cast<int>(ms / 100); }
 };
 
+TEST_F(Rule, AJobThatNeverEndedDoesNotExpire) {
+  job_.plan.sync = true;
+  job_.absences.push_back({at(61'000), 0});
+  EXPECT_THAT(faults(), ElementsAre(HasSubstr("it is lost")));
+  ran(1, 10, 20);
+  EXPECT_THAT(faults(), IsEmpty());
+}
+
 TEST_F(Rule, ACleanHistoryPasses) {
   seen(JobState::inQueue, 1);
   seen(JobState::inProgress, 12);

@@ -1,0 +1,91 @@
+// How a simulation comes to rest, and what has to hold then.
+#include <algorithm>
+
+#include "simulation_rooms.h"
+
+namespace jobq::model {
+
+void Simulation::checkWorkers() const {
+  if (!found_.empty()) throw Finding(found_);
+  for (const EndpointPtr& endpoint : endpoints_) {
+    if (endpoint->handler == nullptr) continue;
+    const auto here = [&](const auto& place) { return place.first == endpoint->id; };
+    const auto busy = std::count_if(workshop_->running.begin(), workshop_->running.end(),
+                                    [&](const Run& run) { return run.endpoint == endpoint->id; });
+    const auto idle = std::count_if(workshop_->idle.begin(), workshop_->idle.end(), here);
+    const auto starting = std::count_if(workshop_->starting.begin(), workshop_->starting.end(), here);
+    const WorkerCounts counts = rooms_->dispatcher.counts(endpoint->id);
+    const auto is = [](std::uint32_t said, std::ptrdiff_t really) {
+      return static_cast<std::ptrdiff_t>(said) == really;
+    };
+    check(is(counts.running, busy) && is(counts.idle, idle) && is(counts.initializing, starting),
+          "workers of " + endpoint->id + ": the dispatcher counts " + std::to_string(counts.running) + " running, " +
+              std::to_string(counts.idle) + " idle, " + std::to_string(counts.initializing) + " starting, there are " +
+              std::to_string(busy) + ", " + std::to_string(idle) + ", " + std::to_string(starting));
+    check(busy + idle + starting <= static_cast<std::ptrdiff_t>(endpoint->workersMax),
+          endpoint->id + " has more workers than workersMax");
+  }
+}
+
+// Everybody does what he would do anyway. False: nobody has anything to do but wait.
+bool Simulation::stepTowardsQuiet() {
+  const Move good{Act::finish, 0, 1};
+  if (rooms_->dispatcher.turn()) return true;
+  if (!workshop_->starting.empty()) return act({Act::start, 0, 1}), true;
+  if (!workshop_->leaving.empty()) return act({Act::leave, 0, 1}), true;
+  if (!workshop_->running.empty()) return finishLocal(0, good), true;
+  if (!remote_.empty()) return finishRemote(0, good), true;
+  remoteClaim({Act::remoteClaim, 1, 0});
+  return !remote_.empty();
+}
+
+// Time goes on in small steps, with a sweep in each, until every back-off is over; and then far, until a lease is
+// that was given when the clock was ahead.
+void Simulation::settle() {
+  endCrashes();
+  constexpr Millis kStep{5'000};
+  constexpr int kSteps = 12;
+  constexpr int kMany = 10'000;
+  for (const Millis far : {Millis(0), Millis(7'300'000)}) {
+    clock_->advance(far);
+    for (int step = 0; step < kSteps; ++step) {
+      rooms_->sweeper.sweepAll();
+      int turns = 0;
+      while (stepTowardsQuiet()) check(++turns < kMany, "it never comes to rest");
+      if (far == Millis(0) && (step == 0 || step == kSteps - 1)) checkRest();
+      clock_->advance(kStep);
+    }
+  }
+  if (plan_.judged) judge_->inspect();
+  if (!judge_->disagreement().empty()) throw Disagreement(judge_->disagreement());
+  checkWorkers();
+  checkQuiet();
+}
+
+// Nobody has anything to do but wait, and no time has passed that would end a job by itself: none is held by nobody,
+// and none waits where somebody is free. (A remote one may wait for the end of its lease.)
+void Simulation::checkRest() {
+  Storage& storage = plan_.judged ? *judge_ : judge_->real();
+  for (const JobKey& key : jobs_) {
+    const auto job = storage.jobs().find(key);
+    if (!job || terminal(job->state) || key.endpoint == "remote") continue;
+    check(job->state != JobState::inProgress, key.id + " is IN_PROGRESS, and nobody runs it");
+    for (const auto& [endpoint, worker] : workshop_->idle) {
+      check(endpoint != key.endpoint, key.id + " waits although " + worker + " is idle");
+    }
+  }
+}
+
+// A low-priority job does not make a worker start (api.md, "policy object"): where none is kept it may wait.
+void Simulation::checkQuiet() {
+  Storage& storage = plan_.judged ? *judge_ : judge_->real();
+  for (const JobKey& key : jobs_) {
+    const auto job = storage.jobs().find(key);
+    if (!job || terminal(job->state)) continue;
+    const bool mayWait = job->lowPriority && key.endpoint == "scaled";
+    check(job->state == JobState::inQueue && mayWait,
+          key.id + " is " + std::string(nameOf(job->state)) + " for ever at " + key.endpoint);
+  }
+}
+
+}  // namespace jobq::model

@@ -1,0 +1,61 @@
+// What a simulated process has: the core's rooms, and workers that are played.
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <new>
+
+#include "simulation.h"
+
+namespace jobq::model {
+
+// Workers as the dispatcher sees them. Each event waits here until the schedule lets it happen.
+struct Simulation::Workshop final : Executor {
+  explicit Workshop(Simulation& simulation) : world(simulation) {}
+
+  void hire(const EndpointPtr& endpoint, const WorkerId& worker, WorkerEvents& to) override {
+    events = &to;
+    starting.push_back({endpoint->id, worker});
+  }
+  void assign(ClaimedJob job) override {
+    if (world.random_() % 40 == 0) throw std::bad_alloc();
+    world.check(idle.erase({job.endpoint, job.worker}) == 1, job.lease.job + " was given to a worker that is not free");
+    Run run{job.lease, job.endpoint, job.worker};
+    world.begins(run);
+    running.push_back(std::move(run));
+  }
+  void dismiss(const WorkerId& worker) override {
+    const auto found =
+        std::find_if(idle.begin(), idle.end(), [&](const Place& place) { return place.second == worker; });
+    world.check(found != idle.end(), "a worker was dismissed that is not free");
+    leaving.push_back(*found);
+    idle.erase(found);
+  }
+
+  using Place = std::pair<EndpointId, WorkerId>;
+  Simulation& world;
+  WorkerEvents* events = nullptr;
+  std::deque<Place> starting;
+  std::set<Place> idle;
+  std::vector<Run> running;
+  std::deque<Place> leaving;
+};
+
+struct Simulation::Rooms {
+  Rooms(Simulation& world, Storage& storage, const std::string& node)
+      : wakeup({"kept", "scaled", "single"}),
+        watch(*world.clock_),
+        jobs(storage, wakeup, watch),
+        dispatcher({storage, wakeup, *world.workshop_, running, *world.clock_, log}, node, world.endpoints_),
+        sweeper(storage, *world.clock_, log, [this](const Swept& swept) { jobs.announce(swept); }) {}
+
+  testkit::SilentLog log;
+  Wakeup wakeup;
+  CompletionWatch watch;
+  JobService jobs;
+  RunningJobs running;
+  Dispatcher dispatcher;
+  Sweeper sweeper;
+};
+
+}  // namespace jobq::model
