@@ -52,12 +52,14 @@ void Simulation::check(bool holds, const std::string& what) const {
   throw Finding(what);
 }
 
-// A machine that starts may have another idea of the time.
+// A machine that starts may have another idea of the time, by an hour at most.
 void Simulation::wakeUpAtAnotherTime() {
   constexpr std::array kDrifts{0, 0, 0, -3'600'000, -2'000, 2'000, 3'600'000};
+  furthest_ = std::max(furthest_, clock_->now());
+  const Instant wanted = clock_->now() + Millis(kDrifts[random_() % kDrifts.size()]);
   auto clock = std::make_unique<testkit::ManualClock>();
-  const Millis passed = clock_->now() - clock->now() + Millis(kDrifts[random_() % kDrifts.size()]);
-  clock->advance(std::max(passed, Millis(0)));
+  const Instant now = std::max({wanted, furthest_ - Millis(3'600'000), clock->now()});
+  clock->advance(now - clock->now());
   clock_ = std::move(clock);
 }
 

@@ -124,6 +124,7 @@ class Simulation {
   std::map<JobId, std::uint32_t> lastAttempt_;
   std::set<JobId> succeeded_;
   int processes_ = 0;
+  Instant furthest_{};         // that any clock has been
   mutable std::string found_;  // first
 };
 
