@@ -2,8 +2,8 @@
 
     python3 crowd.py HOST PORT KEY IDLE SLOW_HEADS SLOW_BODIES
 
-Prints `ready` once all are connected and have begun, then drips a byte each half second. Ends at a line on its standard
-input or 40 s later, and prints what became of them as JSON: for each kind how many the server has closed, the seconds
+Prints `ready` once all are connected and have begun, then drips a byte each half second. Prints `closed` once the server
+has closed all slow ones, or 40 s later. Ends at a line on its standard input, at the latest another 40 s later, and prints what became of them as JSON: for each kind how many the server has closed, the seconds
 of the first and the last, and how many of the idle ones still answer.
 """
 
@@ -39,7 +39,12 @@ def main():
     print("ready", flush=True)
     start = time.monotonic()
     next_drip = start
-    while time.monotonic() < start + LONGEST:
+    slow = counts["head"] + counts["body"]
+    told = False
+    while time.monotonic() < start + 2 * LONGEST:
+        if not told and (len(ended["head"]) + len(ended["body"]) == slow or time.monotonic() > start + LONGEST):
+            print("closed", flush=True)
+            told = True
         over = False
         for number, _ in poll.poll(max(0.0, next_drip - time.monotonic())):
             if number == sys.stdin.fileno():
