@@ -23,8 +23,11 @@ void ServingThreads::submit(std::unique_ptr<Connection> connection) {
   Lock lock(mutex_);
   if (stopping_) return;
   line_.push_back(std::move(connection));
-  if (line_.size() <= idle_) {
-    arrived_.notifyOne();
+  if (!resting_.empty()) {
+    Rest& latest = *resting_.back();
+    resting_.pop_back();
+    latest.called = true;
+    latest.over.notifyOne();
     return;
   }
   if (threads_.size() < most_) addThread();
@@ -51,29 +54,38 @@ void ServingThreads::work(Threads::iterator self) {
   while (auto connection = next()) serve_(std::move(connection));
   Lock lock(mutex_);
   ended_.splice(ended_.end(), threads_, self);
-  arrived_.notifyAll();
+  left_.notifyAll();
 }
 
 std::unique_ptr<Connection> ServingThreads::next() {
-  const auto until = std::chrono::steady_clock::now() + kIdleLife;
   Lock lock(mutex_);
-  ++idle_;
-  noteLoad();
-  while (line_.empty() && !stopping_) {
-    const auto now = std::chrono::steady_clock::now();
-    if (now >= until) break;
-    arrived_.waitFor(mutex_, until - now);
+  // Who was called may find that a thread which has just finished was quicker.
+  while (line_.empty() && !stopping_ && rest()) {
   }
-  --idle_;
-  noteLoad();
   if (line_.empty() || stopping_) return nullptr;
   auto connection = std::move(line_.front());
   line_.pop_front();
   return connection;
 }
 
+// False: nobody has called for as long as a thread is kept.
+bool ServingThreads::rest() {
+  const auto until = std::chrono::steady_clock::now() + kIdleLife;
+  Rest self;
+  resting_.push_back(&self);
+  noteLoad();
+  while (!self.called && !stopping_) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= until) break;
+    self.over.waitFor(mutex_, until - now);
+  }
+  if (!self.called) std::erase(resting_, &self);
+  noteLoad();
+  return self.called;
+}
+
 void ServingThreads::noteLoad() {
-  const bool crowded = (threads_.size() - idle_) * 2 > most_;
+  const bool crowded = (threads_.size() - resting_.size()) * 2 > most_;
   if (crowded_ != crowded) crowded_ = crowded;
 }
 
@@ -84,8 +96,8 @@ void ServingThreads::stop() {
     Lock lock(mutex_);
     stopping_ = true;
     dropped.swap(line_);
-    arrived_.notifyAll();
-    while (!threads_.empty()) arrived_.wait(mutex_);
+    for (Rest* each : resting_) each->over.notifyOne();
+    while (!threads_.empty()) left_.wait(mutex_);
     ended.swap(ended_);
   }
   for (const auto& thread : ended) thread->join();

@@ -1,4 +1,5 @@
-// The threads that serve connections. Started when they are needed, ended after a minute without work.
+// The threads that serve connections. Started when they are needed, ended after a minute without work. Work goes to the
+// thread that has rested least: its memory is warm, and those that a busy moment made get their minute of rest and end.
 #pragma once
 
 #include <atomic>
@@ -6,6 +7,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <vector>
 
 #include "jobq/mutex.h"
 
@@ -37,20 +39,26 @@ class ServingThreads {
  private:
   using Threads = std::list<std::unique_ptr<Poco::Thread>>;
 
+  struct Rest {
+    Condition over;
+    bool called = false;
+  };
+
   void addThread() JOBQ_REQUIRES(mutex_);
   void noteLoad() JOBQ_REQUIRES(mutex_);
   void work(Threads::iterator self);
   std::unique_ptr<Connection> next() JOBQ_EXCLUDES(mutex_);
+  bool rest() JOBQ_REQUIRES(mutex_);
 
   const std::size_t most_;
   const Serve serve_;
   std::atomic<bool> crowded_ = false;  // written under the mutex
   Mutex mutex_;
-  Condition arrived_;
+  Condition left_;
   std::deque<std::unique_ptr<Connection>> line_ JOBQ_GUARDED_BY(mutex_);
   Threads threads_ JOBQ_GUARDED_BY(mutex_);
   Threads ended_ JOBQ_GUARDED_BY(mutex_);
-  std::size_t idle_ JOBQ_GUARDED_BY(mutex_) = 0;
+  std::vector<Rest*> resting_ JOBQ_GUARDED_BY(mutex_);  // on the threads' stacks; the last began last
   bool stopping_ JOBQ_GUARDED_BY(mutex_) = false;
 };
 

@@ -176,6 +176,37 @@ class PlacesTest(HttpTest):
         for plain in waiting:
             plain.close()
 
+    def test_work_goes_to_few_threads(self):
+        """core/http/serving_threads.h: those that a busy moment made rest, so that they can end."""
+        server = self.own_server()
+        waiting = [self.wait_in_line() for _ in range(40)]
+        until(lambda: server.health("parked")["jobs"]["inQueue"] == 40, "all of them wait")
+        for plain in waiting:
+            plain.close()
+        until(lambda: len(self.switches(server)) > 40 and self.all_rest(server), "their threads rest")
+        before = self.switches(server)
+        for _ in range(300):
+            self.assertEqual(server.request("GET", "/healthz").status, 200)
+        after = self.switches(server)
+        worked = sorted((after[thread] - before.get(thread, 0) for thread in after), reverse=True)
+        self.assertGreater(sum(worked[:12]), 0.6 * sum(worked), "twelve of more than 40 threads did most of the work")
+
+    @staticmethod
+    def switches(server):
+        """How often each of the threads that serve was put to sleep."""
+        folder, found = f"/proc/{server.process.pid}/task", {}
+        for thread in os.listdir(folder):
+            with open(f"{folder}/{thread}/status", encoding="ascii") as file:
+                status = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+            if status["Name"] == "http":
+                found[thread] = int(status["voluntary_ctxt_switches"])
+        return found
+
+    def all_rest(self, server):
+        before = self.switches(server)
+        server.request("GET", "/healthz")
+        return sum(after != before.get(thread) for thread, after in self.switches(server).items()) <= 3
+
     def test_who_reads_slowly_cannot_take_all_threads(self):
         """core/DECISIONS.md: 128 may read slowly, more lose their connection, and nobody else notices."""
         # All 140 answers fit into the memory for large ones, and none into the buffers beneath.
