@@ -91,7 +91,7 @@ class Backlog(Server):
 
 
 class BacklogTest(HttpTest):
-    ROUNDS = int(os.environ.get("JOBQ_BACKLOG_ROUNDS", "5"))
+    ROUNDS = int(os.environ.get("JOBQ_BACKLOG_ROUNDS", "11"))
 
     def test_a_million_jobs_in_line(self):
         """design.md, Speed: restart to ready, memory a queued job, and claims whose cost does not grow with depth."""
