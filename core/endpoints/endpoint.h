@@ -19,6 +19,7 @@ struct Endpoint {
   const QueuePolicy* policy = nullptr;
   std::uint32_t workersMin = 0;
   std::uint32_t workersMax = 3;
+  std::uint32_t maxStuck = 3;  ///< so many workers whose handlers ignore their stop token are replaced
   Millis idleTimeout{5'000};
   Millis executionTimeout{600'000};
   Millis stopGrace{5'000};

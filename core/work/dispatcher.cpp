@@ -64,6 +64,7 @@ void Dispatcher::lookAndPlan() {
 }
 
 void Dispatcher::look() {
+  noticeStuck();
   dismissIdle();
   while (!stopping_ && claimBatch(reserveWorkers(nullptr))) {
   }
@@ -111,7 +112,7 @@ std::vector<ClaimWant> Dispatcher::reserveWorkers(const EndpointId* only) {
 // The jobs' workers are busy, the others idle as before.
 void Dispatcher::settle(const std::vector<ClaimWant>& wants, const std::vector<ClaimedJob>& jobs) {
   Lock lock(mutex_);
-  for (const ClaimedJob& job : jobs) crews_[job.endpoint].members[job.worker] = {Duty::busy, job.startedAt};
+  for (const ClaimedJob& job : jobs) crews_[job.endpoint].members[job.worker] = {Duty::busy, job.startedAt, job.lease};
   for (const ClaimWant& want : wants) {
     for (const WorkerId& worker : want.workers) {
       Member& member = crews_[want.endpoint].members[worker];
@@ -175,13 +176,48 @@ void Dispatcher::takeBack(const LeaseRef& lease) {
   }
 }
 
+void Dispatcher::stopRun(const LeaseRef& lease) {
+  // Whoever is about to run it sees that (RunningJobs::Claiming) and does not begin.
+  rooms_.running.stop(lease);
+  bool early = false;
+  {
+    Lock lock(mutex_);
+    for (auto& [id, crew] : crews_) {
+      for (auto& [worker, member] : crew.members) {
+        if (member.duty != Duty::busy || member.lease != lease || member.stuckFrom != Instant::max()) continue;
+        member.stuckFrom = rooms_.clock.now() + crew.endpoint->stopGrace;
+        early = member.stuckFrom < looksAt_.load();
+      }
+    }
+  }
+  if (early) rooms_.wakeup.nudge();
+}
+
+// decisions.md, "Jobs": a handler that ignores its stop token for stopGrace is logged as stuck, its slot replaced.
+void Dispatcher::noticeStuck() {
+  const Instant now = rooms_.clock.now();
+  std::vector<std::string> found;
+  {
+    Lock lock(mutex_);
+    for (auto& [id, crew] : crews_) {
+      for (auto& [worker, member] : crew.members) {
+        if (member.duty != Duty::busy || member.stuckFrom > now) continue;
+        member.duty = Duty::stuck;
+        found.push_back("worker " + worker + " of " + id + " ignores the stop of " + member.lease.job +
+                        ": its slot is replaced, its thread goes on until the handler returns");
+      }
+    }
+  }
+  for (const std::string& line : found) rooms_.log.write(LogLevel::error, "worker.stuck", line);
+}
+
 void Dispatcher::dismissIdle() {
   const Instant now = rooms_.clock.now();
   std::vector<WorkerId> leaving;
   {
     Lock lock(mutex_);
     for (auto& [id, crew] : crews_) {
-      std::size_t staying = crew.members.size() - count(crew, Duty::leaving);
+      std::size_t staying = slots(crew);
       for (auto& [worker, member] : crew.members) {
         if (staying <= crew.endpoint->workersMin) break;
         if (member.duty != Duty::idle || member.since + crew.endpoint->idleTimeout > now) continue;
@@ -210,7 +246,7 @@ void Dispatcher::hireWhereNeeded() {
 
 // As far as it can be said without asking the storage.
 bool Dispatcher::wantsMore(const Crew& crew) const {
-  const std::size_t size = crew.members.size() - count(crew, Duty::leaving);
+  const std::size_t size = slots(crew);
   if (size >= crew.endpoint->workersMax || rooms_.clock.now() < crew.startAfter) return false;
   if (size < crew.endpoint->workersMin) return true;
   return rooms_.wakeup.rings(crew.endpoint->id) &&
@@ -222,7 +258,7 @@ bool Dispatcher::wantsOneMore(const EndpointId& id) {
     Lock lock(mutex_);
     const Crew& crew = crews_[id];
     if (!wantsMore(crew)) return false;
-    if (crew.members.size() - count(crew, Duty::leaving) < crew.endpoint->workersMin) return true;
+    if (slots(crew) < crew.endpoint->workersMin) return true;
   }
   // api.md, "policy object": a low-priority job does not trigger scaling. The bell is told first: a normal job that
   // comes after the count rings it.
@@ -251,13 +287,18 @@ void Dispatcher::hire(const EndpointPtr& endpoint) {
 void Dispatcher::workerReady(const EndpointId& endpoint, const WorkerId& worker) {
   const Instant now = rooms_.clock.now();
   bool early = false;
+  bool replaced = false;
   {
     Lock lock(mutex_);
     Crew& crew = crews_[endpoint];
-    crew.members[worker] = {Duty::idle, now};
+    Member& member = crew.members[worker];
+    // It was stuck, and is free again: somebody else may have its slot by now.
+    replaced = member.duty == Duty::stuck && slots(crew) >= crew.endpoint->workersMax;
+    member = {replaced ? Duty::leaving : Duty::idle, now};
     crew.backoff = Millis(0);
     early = crew.members.size() > crew.endpoint->workersMin && now + crew.endpoint->idleTimeout < looksAt_.load();
   }
+  if (replaced) return rooms_.executor.dismiss(worker);
   if (early || rooms_.wakeup.rings(endpoint)) rooms_.wakeup.nudge();
 }
 
@@ -283,7 +324,10 @@ Instant Dispatcher::nextLook() const {
   Lock lock(mutex_);
   for (const auto& [id, crew] : crews_) {
     if (crew.startAfter > now) next = std::min(next, crew.startAfter);
-    if (crew.members.size() - count(crew, Duty::leaving) <= crew.endpoint->workersMin) continue;
+    for (const auto& [worker, member] : crew.members) {
+      if (member.duty == Duty::busy) next = std::min(next, member.stuckFrom);
+    }
+    if (slots(crew) <= crew.endpoint->workersMin) continue;
     for (const auto& [worker, member] : crew.members) {
       if (member.duty == Duty::idle) next = std::min(next, member.since + crew.endpoint->idleTimeout);
     }
@@ -301,6 +345,7 @@ WorkerCounts Dispatcher::counts(const EndpointId& endpoint) const {
   counts.ready = counts.idle;
   counts.initializing = static_cast<std::uint32_t>(count(crew, Duty::starting));
   counts.running = static_cast<std::uint32_t>(count(crew, Duty::busy));
+  counts.unhealthy = static_cast<std::uint32_t>(count(crew, Duty::stuck));
   counts.throttled = rooms_.clock.now() < crew.startAfter ? 1 : 0;
   return counts;
 }
@@ -308,6 +353,13 @@ WorkerCounts Dispatcher::counts(const EndpointId& endpoint) const {
 std::size_t Dispatcher::count(const Crew& crew, Duty duty) {
   return static_cast<std::size_t>(
       std::count_if(crew.members.begin(), crew.members.end(), [duty](const auto& m) { return m.second.duty == duty; }));
+}
+
+// Of workersMax: whoever works or may work, and those who are stuck beyond what is replaced.
+std::size_t Dispatcher::slots(const Crew& crew) {
+  const std::size_t stuck = count(crew, Duty::stuck);
+  const std::size_t replaced = std::min<std::size_t>(stuck, crew.endpoint->maxStuck);
+  return crew.members.size() - count(crew, Duty::leaving) - replaced;
 }
 
 }  // namespace jobq

@@ -2,6 +2,9 @@
 // endpoints at once, and keeps the number of workers between workersMin and workersMax: one more while normal jobs wait
 // and nobody is free, one less when one was idle for the endpoint's idleTimeout. A caller who waits for its job may
 // claim on its own thread when a worker is free (Wakeup::ringAndServe): whoever claims reserves the workers first.
+// A worker whose handler goes on past the endpoint's stopGrace after it was told to stop is stuck: its slot is
+// replaced, for at most maxStuck of them; every further one keeps its slot, until the endpoint has none left to claim
+// with.
 #pragma once
 
 #include <atomic>
@@ -43,14 +46,20 @@ class Dispatcher final : public Service, private WorkerEvents {
   /// the dispatcher instead of calling start().
   bool turn();
 
+  /// Fires the stop token of that attempt, if it runs here; its handler has the endpoint's stopGrace to end. Any
+  /// thread.
+  void stopRun(const LeaseRef& lease);
+
   /// This node's workers at the moment. Any thread.
   WorkerCounts counts(const EndpointId& endpoint) const;
 
  private:
-  enum class Duty { starting, idle, reserved, busy, leaving };  // reserved: somebody is claiming a job for it
+  enum class Duty { starting, idle, reserved, busy, stuck, leaving };  // reserved: somebody is claiming a job for it
   struct Member {
     Duty duty = Duty::starting;
     Instant since{};
+    LeaseRef lease{};                    // of the job, while busy
+    Instant stuckFrom = Instant::max();  // when its job was told to stop
   };
   // The workers of one endpoint.
   struct Crew {
@@ -72,6 +81,7 @@ class Dispatcher final : public Service, private WorkerEvents {
   bool claimBatch(const std::vector<ClaimWant>& wants);
   void hand(std::vector<ClaimedJob> jobs);
   void takeBack(const LeaseRef& lease);
+  void noticeStuck();
   void dismissIdle();
   void hireWhereNeeded();
   bool wantsMore(const Crew& crew) const JOBQ_REQUIRES(mutex_);
@@ -80,6 +90,7 @@ class Dispatcher final : public Service, private WorkerEvents {
   Instant nextLook() const;
 
   static std::size_t count(const Crew& crew, Duty duty);
+  static std::size_t slots(const Crew& crew);
 
   const Rooms rooms_;
   const std::string node_;

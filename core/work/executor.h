@@ -21,7 +21,7 @@ class WorkerEvents {
   virtual void workerGone(const EndpointId& endpoint, const WorkerId& worker, const std::string& failure) = 0;
 };
 
-/// Any thread assigns; one thread (the dispatcher's) hires and dismisses.
+/// Any thread assigns and dismisses; one thread (the dispatcher's) hires.
 class Executor {
  public:
   virtual ~Executor() = default;
