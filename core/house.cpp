@@ -46,12 +46,17 @@ House::House(Config config, Clock& clock, Log& log, const StorageWrap& around)
       sweeper_(*storage_, clock_, log_,
                [this](const Swept& swept) {
                  jobs_.announce(swept);
-                 for (const LeaseRef& lease : swept.stopped) running_.stop(lease);
+                 for (const LeaseRef& lease : swept.stopped) dispatcher_.stopRun(lease);
                }),
+      limiter_(plugins_.create<RateLimiter>(config_.limiter, clock_, logFor("limiter." + config_.limiter),
+                                            dataDir_.path(), config_.allowPrivateAddresses)),
+      rates_(config_.limits,
+             {*limiter_, clock_, [this](const EndpointId& endpoint) { return workers(endpoint).running; },
+              [this](const EndpointId& endpoint) { return jobs_.counts(endpoint).inQueue; }}),
       waiting_(static_cast<std::uint64_t>(config_.server.threads - kNeverWaitingThreads)),
       bodyMemory_(config_.server.bodyMemory),
       answerMemory_(kAnswerMemory),
-      gate_(router_, keys_, endpoints_, bodyMemory_, log_),
+      gate_(router_, keys_, endpoints_, rates_, bodyMemory_, log_),
       server_(config_.server, gate_, waiting_, log_) {
   addRoutes();
 }
@@ -89,11 +94,9 @@ bool House::stop() {
 void House::addRoutes() {
   const auto draining = [this] { return draining_.load(); };
   addQueueRoutes(router_, {jobs_,
-                           *storage_,
                            {secrets_, config_.allowPrivateAddresses},
-                           node_,
-                           [this](const EndpointId& endpoint) { return dispatcher_.counts(endpoint); },
-                           [this](const LeaseRef& lease) { running_.stop(lease); },
+                           [this](const EndpointId& endpoint) { return workers(endpoint); },
+                           [this](const LeaseRef& lease) { dispatcher_.stopRun(lease); },
                            draining,
                            waiting_,
                            answerMemory_});
@@ -101,6 +104,11 @@ void House::addRoutes() {
   addPluginRoutes(router_, plugins_,
                   [this](std::string_view kind, std::string_view name) { return isSelected(kind, name); });
   addProcessRoutes(router_, *storage_, draining);
+}
+
+WorkerCounts House::workers(const EndpointId& endpoint) const {
+  WorkerCounts workers = dispatcher_.counts(endpoint);
+  return workers += storage_->workers().count(endpoint, node_);
 }
 
 std::vector<EndpointPtr> House::buildEndpoints() {
@@ -112,6 +120,7 @@ std::vector<EndpointPtr> House::buildEndpoints() {
     endpoint->policy = &plugin(policies_, from.queuePolicy);
     endpoint->workersMin = from.workersMin;
     endpoint->workersMax = from.workersMax;
+    endpoint->maxStuck = from.maxStuck.value_or(from.workersMax);
     endpoint->idleTimeout = from.idleTimeout;
     endpoint->executionTimeout = from.executionTimeout;
     endpoint->stopGrace = from.stopGrace;
@@ -142,6 +151,7 @@ Log& House::logFor(const std::string& name) { return pluginLogs_.emplace_back(lo
 
 bool House::isSelected(std::string_view kind, std::string_view name) const {
   if (kind == nameOf(PluginKind::storage)) return name == config_.storage;
+  if (kind == nameOf(PluginKind::rateLimiter)) return name == config_.limiter;
   if (kind == nameOf(PluginKind::queuePolicy)) return policies_.contains(std::string(name));
   if (kind == nameOf(PluginKind::handler)) return handlers_.contains(std::string(name));
   return false;
@@ -155,6 +165,7 @@ void House::check(const Config& config, Log& log) {
     }
   };
   need("storage", PluginKind::storage, config.storage);
+  need("limiter", PluginKind::rateLimiter, config.limiter);
   for (const EndpointConfig& endpoint : config.endpoints) {
     const std::string prefix = "endpoint." + endpoint.id;
     need(prefix + ".queuePolicy", PluginKind::queuePolicy, endpoint.queuePolicy);

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "core/access/api_keys.h"
+#include "core/access/rate_gate.h"
 #include "core/base/data_dir.h"
 #include "core/base/secret_box.h"
 #include "core/config/config.h"
@@ -54,6 +55,7 @@ class House {
 
  private:
   std::vector<EndpointPtr> buildEndpoints();
+  WorkerCounts workers(const EndpointId& endpoint) const;
   template <class Interface>
   Interface& plugin(std::map<std::string, std::unique_ptr<Interface>>& made, const std::string& name);
   Log& logFor(const std::string& name);
@@ -84,6 +86,8 @@ class House {
   ThreadExecutor executor_;  // room 8
   Dispatcher dispatcher_;    // room 7
   Sweeper sweeper_;
+  std::unique_ptr<RateLimiter> limiter_;
+  RateGate rates_;  // room 3
   Router router_;
   Budget waiting_;       // places to wait in
   Budget bodyMemory_;    // for large bodies

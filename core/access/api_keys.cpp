@@ -4,7 +4,6 @@
 #include <Poco/JSON/Object.h>
 #include <Poco/JSON/Parser.h>
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
 #include <strings.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 
 #include "core/base/data_dir.h"
 #include "core/base/ids.h"
+#include "core/base/sha256.h"
 #include "jobq/error.h"
 
 namespace jobq {
@@ -22,18 +22,6 @@ constexpr Millis kFreshness{1'000};
 constexpr Millis kRenewal{500};
 constexpr Millis kUseResolution{60'000};
 constexpr const char* kKind = "key";
-
-// Every request asks for one. OpenSSL itself, because Poco's DigestEngine looks its algorithm up each time, and its
-// life is not safe on several threads (see secret_box.cpp).
-std::string sha256(std::string_view text) {
-  static const EVP_MD* const kAlgorithm = EVP_MD_fetch(nullptr, "SHA256", nullptr);
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned size = 0;
-  if (EVP_Digest(text.data(), text.size(), digest.data(), &size, kAlgorithm, nullptr) != 1) {
-    throw Error("OpenSSL cannot make a SHA-256 digest");
-  }
-  return toHex({reinterpret_cast<const char*>(digest.data()), size});
-}
 
 Poco::JSON::Array toArray(const std::vector<std::string>& values) {
   Poco::JSON::Array array;

@@ -44,11 +44,6 @@ Choice oneOf(const Reading& r, const std::vector<std::pair<std::string, Choice>>
   throw ConfigError(r.key + " = " + r.value + " is none of " + all);
 }
 
-// What is not built yet may be switched off, which is true, but not on.
-void onlyFalse(const Reading& r) {
-  if (units::flag(r.key, r.value)) throw ConfigError(r.key + " = true: rate limits are not built yet; leave it false");
-}
-
 // Adding a setting is adding a row: its name, and how its value reaches the structs.
 struct Setting {
   const char* name;
@@ -84,8 +79,9 @@ const Setting kSettings[] = {
      }},
     {"storage", [](const Reading& r) { r.config.storage = r.value; }},
     {"queue.policy", [](const Reading& r) { r.config.queuePolicy = r.value; }},
-    {"limits.enabled", onlyFalse},
-    {"limits.queue", onlyFalse},
+    {"limiter", [](const Reading& r) { r.config.limiter = r.value; }},
+    {"limits.enabled", [](const Reading& r) { r.config.limits.enabled = units::flag(r.key, r.value); }},
+    {"limits.queue", [](const Reading& r) { r.config.limits.queue = units::flag(r.key, r.value); }},
     {"net.allowPrivate", [](const Reading& r) { r.config.allowPrivateAddresses = units::flag(r.key, r.value); }},
     {"log.level",
      [](const Reading& r) {
@@ -114,6 +110,10 @@ const EndpointSetting kEndpointSettings[] = {
      [](EndpointConfig& e, const std::string& k, const std::string& v) {
        e.workersMax = static_cast<std::uint32_t>(units::integer(k, v, 0, 10'000));
      }},
+    {"maxStuck",
+     [](EndpointConfig& e, const std::string& k, const std::string& v) {
+       e.maxStuck = static_cast<std::uint32_t>(units::integer(k, v, 0, 10'000));
+     }},
     {"idleTimeout", [](EndpointConfig& e, const std::string& k,
                        const std::string& v) { e.idleTimeout = units::duration(k, v, kNoTime, kHour); }},
     {"executionTimeout",
@@ -131,6 +131,22 @@ const EndpointSetting kEndpointSettings[] = {
      [](EndpointConfig&, const std::string& k, const std::string& v) {
        if (v != "thread") throw ConfigError(k + " = " + v + ": only thread is built yet");
      }},
+};
+
+struct LimitRow {
+  const char* name;
+  void (*apply)(LimitSetting&, const std::string& key, const std::string& value);
+};
+constexpr std::int64_t kManyRequests = 1'000'000'000;
+std::uint32_t count(const std::string& key, const std::string& value) {
+  return static_cast<std::uint32_t>(units::integer(key, value, 0, kManyRequests));
+}
+const LimitRow kLimitRows[] = {
+    {"requests", [](LimitSetting& l, const std::string& k, const std::string& v) { l.requests = count(k, v); }},
+    {"window", [](LimitSetting& l, const std::string& k,
+                  const std::string& v) { l.window = units::duration(k, v, Millis(1), kHour); }},
+    {"concurrent", [](LimitSetting& l, const std::string& k, const std::string& v) { l.concurrent = count(k, v); }},
+    {"perWorker", [](LimitSetting& l, const std::string& k, const std::string& v) { l.perWorker = count(k, v); }},
 };
 
 [[noreturn]] void refuseKey(const std::string& key, const std::vector<std::string>& known) {
@@ -161,6 +177,28 @@ void applyEndpoint(Config& config, const std::string& key, const std::string& va
   refuseKey(key, known);
 }
 
+std::vector<std::string> limitKeys() {
+  std::vector<std::string> keys;
+  for (const std::string_view operation : kOperationNames) {
+    for (const LimitRow& row : kLimitRows) keys.push_back("limits." + std::string(operation) + "." + row.name);
+  }
+  return keys;
+}
+
+// False: it is no limit of an operation.
+bool applyLimit(const Reading& r) {
+  for (std::size_t i = 0; i < kOperations; ++i) {
+    const std::string prefix = "limits." + std::string(kOperationNames[i]) + ".";
+    if (!r.key.starts_with(prefix)) continue;
+    for (const LimitRow& row : kLimitRows) {
+      if (r.key.substr(prefix.size()) != row.name) continue;
+      row.apply(r.config.limits.operations[i], r.key, r.value);
+      return true;
+    }
+  }
+  return false;
+}
+
 bool isPluginKey(const std::string& key) {
   const auto dots = std::count(key.begin(), key.end(), '.');
   for (PluginKind kind : {PluginKind::storage, PluginKind::queuePolicy, PluginKind::rateLimiter,
@@ -174,6 +212,7 @@ void apply(const Reading& r) {
   for (const Setting& setting : kSettings) {
     if (r.key == setting.name) return setting.apply(r);
   }
+  if (r.key.starts_with("limits.") && applyLimit(r)) return;
   if (r.key.starts_with("endpoint.")) return applyEndpoint(r.config, r.key, r.value);
   if (isPluginKey(r.key)) {
     r.config.pluginSettings[r.key] = r.value;
@@ -231,6 +270,7 @@ const std::vector<std::string>& Config::knownKeys() {
   static const std::vector<std::string> kKeys = [] {
     std::vector<std::string> keys;
     for (const Setting& setting : kSettings) keys.emplace_back(setting.name);
+    for (const std::string& key : limitKeys()) keys.push_back(key);
     for (const EndpointSetting& setting : kEndpointSettings) keys.push_back(std::string("endpoint.ID.") + setting.name);
     return keys;
   }();

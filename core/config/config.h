@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/base/logger.h"
+#include "core/config/limits.h"
 #include "jobq/job.h"
 
 namespace jobq {
@@ -38,6 +40,7 @@ struct EndpointConfig {
   std::string image;
   std::uint32_t workersMin = 0;
   std::uint32_t workersMax = 3;
+  std::optional<std::uint32_t> maxStuck;  ///< workersMax unless set
   Millis idleTimeout{5'000};
   Millis executionTimeout{600'000};
   Millis stopGrace{5'000};
@@ -54,6 +57,8 @@ struct Config {
   std::set<std::string> pluginsRequired;
   std::string storage = "sqlite";
   std::string queuePolicy = "priority";
+  std::string limiter = "window";
+  LimitsConfig limits;
   bool allowPrivateAddresses = false;
   LogLevel logLevel = LogLevel::information;
   LogFormat logFormat = LogFormat::text;

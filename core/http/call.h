@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/access/api_keys.h"
+#include "core/access/rate_gate.h"
 #include "core/endpoints/endpoint.h"
 #include "core/http/budget.h"
 
@@ -27,11 +28,14 @@ struct Call {
   std::string path;  ///< decoded, without the query
   std::multimap<std::string, std::string> query;
   std::map<std::string, std::string> params;  ///< the route's {placeholders}
+  std::optional<std::string> idempotencyKey;  ///< the header Idempotency-Key
   std::string body;                           ///< whoever needs it takes it
   Budget::Share bodyMemory;                   ///< what a large body has drawn; given back when the body is gone
   Budget::Share answerMemory;                 ///< what a large answer has drawn; given back when it was sent
   ApiKeyPtr key;                              ///< of routes that demand one
   EndpointPtr endpoint;                       ///< of routes with {endpoint}
+  RateGate::Ticket ticket;                    ///< its place among the calls at once, until it is answered
+  std::optional<RateStanding> standing;       ///< what the RateLimit-* headers tell
   Caller* caller = nullptr;                   ///< set when the route runs
 };
 

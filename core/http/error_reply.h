@@ -14,4 +14,10 @@ Reply errorReply(std::string_view path, int status, std::string_view sentence);
 /// 503 with Retry-After.
 Reply unavailable(std::string_view path, std::string_view sentence);
 
+/// 429 with Retry-After: whole seconds, at least one.
+Reply tooMany(std::string_view path, std::string_view sentence, Millis retryAfter);
+
+/// The RateLimit-* headers: what is allowed, how much of it is left, and in how many seconds there is more.
+void addStanding(Reply& reply, const RateStanding& standing);
+
 }  // namespace jobq

@@ -18,9 +18,10 @@ const Gate::Step Gate::kRooms[] = {
     {&Gate::findRoute, "room 1: a path that does not exist needs no key"},
     {&Gate::askWho, "room 2: before anything is told about what exists behind the door"},
     {&Gate::findEndpoint, "room 1: an unknown endpoint, told only to those who may know"},
+    {&Gate::passTurnstile, "room 3: told before a byte of the body is read, and counted for those alone who may call"},
     {&Gate::measureBody, "room 1: a body that is too large, or for which there is no room, is refused unread"},
 };
-// Room 3, the turnstile, comes with the rate limits; room 4 starts in the route, which reads the submission.
+// Room 4 starts in the route, which reads the submission.
 
 Gate::Visit Gate::enter(const Poco::Net::HTTPServerRequest& request) noexcept {
   Visit visit;
@@ -53,8 +54,9 @@ void Gate::takeTarget(const Head& head, Visit& visit) {
   visit.call.query = std::move(target->query);
 }
 
-void Gate::findRoute(const Head&, Visit& visit) {
+void Gate::findRoute(const Head& head, Visit& visit) {
   Call& call = visit.call;
+  if (head.has("Idempotency-Key")) call.idempotencyKey = head.get("Idempotency-Key");
   auto found = router_.find(call.method, call.path);
   if (auto* match = std::get_if<Router::Match>(&found)) {
     visit.route = match->route;
@@ -89,6 +91,21 @@ void Gate::findEndpoint(const Head&, Visit& visit) {
   }
 }
 
+void Gate::passTurnstile(const Head&, Visit& visit) {
+  Call& call = visit.call;
+  if (!visit.route->operation || !call.endpoint) return;
+  auto result = rates_.enter(call.endpoint->id, *visit.route->operation, call.endpoint->workersMax);
+  if (auto* refused = std::get_if<RateGate::Refused>(&result)) {
+    call.standing = refused->standing;
+    visit.refusal =
+        tooMany(call.path, refused->sentence, refused->standing ? refused->standing->retryAfter : Millis(0));
+    return;
+  }
+  auto& passed = std::get<RateGate::Passed>(result);
+  call.ticket = std::move(passed.ticket);
+  call.standing = passed.standing;
+}
+
 void Gate::measureBody(const Head& head, Visit& visit) {
   const auto length = head.hasContentLength() ? static_cast<std::size_t>(head.getContentLength64()) : std::size_t{0};
   if (length > visit.route->bodyLimit) {
@@ -106,7 +123,9 @@ void Gate::serve(Visit visit, Poco::Net::HTTPServerRequest& request, Poco::Net::
   try {
     if (!visit.refusal) visit.refusal = exchange.readBody(visit.call, visit.route->bodyLimit, bodyMemory_);
     visit.call.caller = &exchange.caller();
-    exchange.send(visit.refusal ? *visit.refusal : runRoute(visit));
+    Reply reply = visit.refusal ? std::move(*visit.refusal) : runRoute(visit);
+    if (visit.call.standing) addStanding(reply, *visit.call.standing);
+    exchange.send(reply);
   } catch (const std::exception& error) {
     // The client is gone, or its connection broke: nobody is left to answer.
     log_.write(LogLevel::debug, "http.broken", error.what());

@@ -29,8 +29,9 @@ class Gate {
   };
 
   /// `bodyMemory`: bytes that all large bodies may take together while they are read.
-  Gate(const Router& router, ApiKeys& keys, const EndpointRegistry& endpoints, Budget& bodyMemory, Log& log)
-      : router_(router), keys_(keys), endpoints_(endpoints), bodyMemory_(bodyMemory), log_(log) {}
+  Gate(const Router& router, ApiKeys& keys, const EndpointRegistry& endpoints, RateGate& rates, Budget& bodyMemory,
+       Log& log)
+      : router_(router), keys_(keys), endpoints_(endpoints), rates_(rates), bodyMemory_(bodyMemory), log_(log) {}
 
   /// Everything that can be judged by the head alone, before a byte of the body is read (and before `100 Continue`).
   Visit enter(const Poco::Net::HTTPServerRequest& request) noexcept;
@@ -51,6 +52,7 @@ class Gate {
   void findRoute(const Head& head, Visit& visit);
   void askWho(const Head& head, Visit& visit);
   void findEndpoint(const Head& head, Visit& visit);
+  void passTurnstile(const Head& head, Visit& visit);
   void measureBody(const Head& head, Visit& visit);
 
   Reply runRoute(Visit& visit);
@@ -59,6 +61,7 @@ class Gate {
   const Router& router_;
   ApiKeys& keys_;
   const EndpointRegistry& endpoints_;
+  RateGate& rates_;
   Budget& bodyMemory_;
   Log& log_;
 };

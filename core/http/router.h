@@ -2,10 +2,12 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "core/config/limits.h"
 #include "core/http/call.h"
 
 namespace jobq {
@@ -17,6 +19,7 @@ struct Route {
   std::size_t bodyLimit = 1UL << 20;
   bool needsBody = false;
   std::function<Reply(Call&)> run;
+  std::optional<Operation> operation{};  ///< whose rate limits count; none: not limited
 };
 
 /// Constant after the last add(); any thread afterwards.

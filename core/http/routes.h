@@ -13,18 +13,15 @@ class JobService;
 class PluginHost;
 class Storage;
 
-/// /v2/{endpoint}: submit, look, wait, health. `workers` answers this node's workers of an endpoint; `draining` whether
-/// new jobs are refused.
+/// /v2/{endpoint} and /sdk/v2/{endpoint}: everything about jobs.
 struct QueueRooms {
   JobService& jobs;
-  Storage& storage;
   SubmissionRules rules;
-  std::string node;
-  std::function<WorkerCounts(const EndpointId&)> workers;
-  std::function<void(const LeaseRef&)> stopRun;  ///< fires the stop token of an attempt that runs here
-  std::function<bool()> draining;
-  Budget& waiting;       ///< places for calls that wait
-  Budget& answerMemory;  ///< for large answers
+  std::function<WorkerCounts(const EndpointId&)> workers;  ///< of all nodes
+  std::function<void(const LeaseRef&)> stopRun;            ///< fires the stop token of an attempt that runs here
+  std::function<bool()> draining;                          ///< new jobs are refused
+  Budget& waiting;                                         ///< places for calls that wait
+  Budget& answerMemory;                                    ///< for large answers
 };
 void addQueueRoutes(Router& router, const QueueRooms& rooms);
 

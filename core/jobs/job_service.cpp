@@ -5,47 +5,79 @@
 
 namespace jobq {
 
-JobService::JobService(Storage& storage, Wakeup& wakeup, CompletionWatch& watch)
-    : storage_(storage), wakeup_(wakeup), watch_(watch) {}
+JobService::JobService(Storage& storage, Wakeup& wakeup, CompletionWatch& watch, std::function<void()> owed)
+    : storage_(storage), wakeup_(wakeup), watch_(watch), owed_(owed ? std::move(owed) : [] {}) {}
 
-void JobService::insert(JobSpec job, const Endpoint& endpoint) {
-  // The only other results are about idempotency keys, and none is given.
-  (void)storage_.jobs().insert(std::move(job), *endpoint.policy, std::nullopt);
-}
-
-void JobService::submit(JobSpec job, const Endpoint& endpoint) {
+InsertResult JobService::submit(JobSpec job, const Endpoint& endpoint, const std::optional<Idempotency>& promise) {
   const bool low = job.policy.lowPriority;
-  insert(std::move(job), endpoint);
-  wakeup_.ring(endpoint.id, low);
+  InsertResult result = storage_.jobs().insert(std::move(job), *endpoint.policy, promise);
+  if (std::holds_alternative<Inserted>(result)) wakeup_.ring(endpoint.id, low);
+  return result;
 }
 
-std::optional<Job> JobService::submitAndAwait(JobSpec job, const Endpoint& endpoint, Millis wait,
-                                              const std::function<void()>& durable, const GoneSignal& gone) {
+JobService::Waited JobService::submitAndAwait(JobSpec job, const Endpoint& endpoint,
+                                              const std::optional<Idempotency>& promise, Millis wait,
+                                              const std::function<void(const InsertResult&)>& durable,
+                                              const GoneSignal& gone) {
   const JobKey key{endpoint.id, job.id};
   const Instant deadline = storage_.now() + wait;
-  CompletionWatch::Ticket ticket(watch_, key.id);
+  CompletionWatch::Ticket ticket(watch_, key);
   const bool low = job.policy.lowPriority;
-  insert(std::move(job), endpoint);
-  durable();
+  Waited waited{storage_.jobs().insert(std::move(job), *endpoint.policy, promise), {}};
+  durable(waited.inserted);
+  if (std::holds_alternative<OtherBody>(waited.inserted)) return waited;
+  if (const auto* first = std::get_if<Existing>(&waited.inserted)) {
+    waited.job = await({endpoint.id, first->id}, wait, gone);
+    return waited;
+  }
   wakeup_.ringAndServe(endpoint.id, low);
-  ticket.wait(deadline, gone);
-  return find(key);
+  // A look before the first wait would cost every short job a question more.
+  const bool more = ticket.wait(deadline, gone);
+  waited.job = lookUntilEnd(key, ticket, more, deadline, gone);
+  return waited;
 }
 
 std::optional<Job> JobService::find(const JobKey& key) { return storage_.jobs().find(key); }
 
 std::optional<Job> JobService::await(const JobKey& key, Millis wait, const GoneSignal& gone) {
   const Instant deadline = storage_.now() + wait;
-  CompletionWatch::Ticket ticket(watch_, key.id);
-  std::optional<Job> job = find(key);
-  if (!job || terminal(job->state)) return job;
-  ticket.wait(deadline, gone);
-  return find(key);
+  CompletionWatch::Ticket ticket(watch_, key);
+  return lookUntilEnd(key, ticket, true, deadline, gone);
+}
+
+std::optional<Job> JobService::lookUntilEnd(const JobKey& key, CompletionWatch::Ticket& ticket, bool more,
+                                            Instant deadline, const GoneSignal& gone) {
+  for (;;) {
+    std::optional<Job> job = find(key);
+    if (!more || !job || terminal(job->state)) return job;
+    more = ticket.wait(deadline, gone);
+  }
+}
+
+std::optional<ChunkPage> JobService::chunks(const JobKey& key, std::optional<std::uint64_t> offset,
+                                            std::size_t maxBytes, Millis wait, const GoneSignal& gone) {
+  const Instant deadline = storage_.now() + wait;
+  CompletionWatch::Ticket ticket(watch_, key, CompletionWatch::Interest::chunks);
+  for (bool more = true;;) {
+    ChunkStore& store = storage_.chunks();
+    std::optional<ChunkPage> page = offset ? store.read(key, *offset, maxBytes) : store.take(key, maxBytes);
+    if (!more || !page || !page->chunks.empty() || terminal(page->state)) return page;
+    more = ticket.wait(deadline, gone);
+  }
+}
+
+std::optional<Instant> JobService::setTtl(const JobKey& key, Millis ttl) { return storage_.jobs().setTtl(key, ttl); }
+
+JobPage JobService::list(const JobFilter& filter, const PageWindow& window) {
+  return storage_.jobs().list(filter, window);
 }
 
 CancelResult JobService::cancel(const JobKey& key) {
   CancelResult result = storage_.jobs().cancel(key);
-  if (std::holds_alternative<Cancelled>(result)) watch_.announce(key.id);
+  if (std::holds_alternative<Cancelled>(result)) {
+    watch_.announce(key.id);
+    owed_();
+  }
   return result;
 }
 
@@ -55,11 +87,26 @@ RequeueResult JobService::retry(const JobKey& key, const Endpoint& endpoint) {
   return result;
 }
 
+std::size_t JobService::purge(const EndpointId& endpoint) {
+  const std::size_t removed = storage_.jobs().purgeQueued(endpoint);
+  if (removed > 0) watch_.announceSome(endpoint);
+  return removed;
+}
+
 EndpointCounts JobService::counts(const EndpointId& endpoint) { return storage_.jobs().counts(endpoint); }
 
-Fenced JobService::finish(const LeaseRef& lease, Outcome outcome) {
+Fenced JobService::append(const LeaseRef& lease, std::vector<Chunk> chunks) {
+  const Fenced fenced = storage_.chunks().append(lease, std::move(chunks));
+  if (fenced == Fenced::accepted) watch_.announceChunk(lease.job);
+  return fenced;
+}
+
+Fenced JobService::finish(const LeaseRef& lease, Outcome outcome, bool owesWebhook) {
   const Fenced fenced = storage_.leases().finish(lease, std::move(outcome));
-  if (fenced == Fenced::accepted) watch_.announce(lease.job);
+  if (fenced == Fenced::accepted) {
+    watch_.announce(lease.job);
+    if (owesWebhook) owed_();
+  }
   return fenced;
 }
 
@@ -71,6 +118,7 @@ void JobService::announce(const Swept& swept) {
   for (const JobKey& key : swept.finished) watch_.announce(key.id);
   for (const LeaseRef& lease : swept.stopped) watch_.announce(lease.job);
   for (const EndpointId& endpoint : swept.requeuedAt) wakeup_.ring(endpoint, false);
+  if (!swept.finished.empty()) owed_();
 }
 
 }  // namespace jobq

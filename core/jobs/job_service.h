@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "core/endpoints/endpoint.h"
 #include "core/jobs/completion_watch.h"
@@ -16,20 +17,36 @@ class Wakeup;
 /// Any thread. StorageError passes through every verb.
 class JobService {
  public:
-  JobService(Storage& storage, Wakeup& wakeup, CompletionWatch& watch);
+  /// `owed` is called after a step that may have left a webhook to deliver; cheap, and throws nothing.
+  JobService(Storage& storage, Wakeup& wakeup, CompletionWatch& watch, std::function<void()> owed = {});
 
-  /// Returns when the job is durable: only then may a caller be told its id.
-  void submit(JobSpec job, const Endpoint& endpoint);
+  /// Puts the job in line, unless the caller's promise says that it is there already. Returns when that is durable:
+  /// only then may a caller be told its id.
+  InsertResult submit(JobSpec job, const Endpoint& endpoint, const std::optional<Idempotency>& promise);
 
-  /// submit(), then the job as it is when it ends or `wait` has passed. `durable` is called in between: the job's body
-  /// is no longer in memory. `gone` ends the wait early.
-  std::optional<Job> submitAndAwait(JobSpec job, const Endpoint& endpoint, Millis wait,
-                                    const std::function<void()>& durable, const GoneSignal& gone);
+  struct Waited {
+    InsertResult inserted;
+    std::optional<Job> job;  ///< nothing when it is absent, or nothing was inserted because of OtherBody
+  };
+  /// submit(), then the job (the first one's, for a repeated promise) as it is when it ends or `wait` has passed.
+  /// `durable` is called in between: the job's body is no longer in memory. `gone` ends the wait early.
+  Waited submitAndAwait(JobSpec job, const Endpoint& endpoint, const std::optional<Idempotency>& promise, Millis wait,
+                        const std::function<void(const InsertResult&)>& durable, const GoneSignal& gone);
 
   std::optional<Job> find(const JobKey& key);
 
   /// The job as it is when it ends or `wait` has passed; nothing when it is absent.
   std::optional<Job> await(const JobKey& key, Millis wait, const GoneSignal& gone);
+
+  /// The next chunks, handed out once (ChunkStore::take), or from `offset` on without that (read). While there is none
+  /// and the job has not ended, waits up to `wait`. Nothing when the job is absent.
+  std::optional<ChunkPage> chunks(const JobKey& key, std::optional<std::uint64_t> offset, std::size_t maxBytes,
+                                  Millis wait, const GoneSignal& gone);
+
+  /// `/status?ttl=`: JobStore::setTtl.
+  std::optional<Instant> setTtl(const JobKey& key, Millis ttl);
+
+  JobPage list(const JobFilter& filter, const PageWindow& window);
 
   /// The job's waiters are answered at once; whoever runs it has to be told by the caller (Cancelled::lease).
   CancelResult cancel(const JobKey& key);
@@ -37,10 +54,16 @@ class JobService {
   /// /retry: to the end of the line.
   RequeueResult retry(const JobKey& key, const Endpoint& endpoint);
 
+  /// Removes the jobs that wait, and answers who waits for them. Returns how many.
+  std::size_t purge(const EndpointId& endpoint);
+
   EndpointCounts counts(const EndpointId& endpoint);
 
+  /// Adds chunks to a running job and wakes who streams it.
+  Fenced append(const LeaseRef& lease, std::vector<Chunk> chunks);
+
   /// Records how a run ended and wakes the job's waiters. Stale: somebody else has ended this attempt.
-  Fenced finish(const LeaseRef& lease, Outcome outcome);
+  Fenced finish(const LeaseRef& lease, Outcome outcome, bool owesWebhook);
 
   /// Jobs that did not run to their end go back in line unharmed.
   void release(const std::vector<LeaseRef>& leases, const EndpointId& endpoint);
@@ -49,11 +72,13 @@ class JobService {
   void announce(const Swept& swept);
 
  private:
-  void insert(JobSpec job, const Endpoint& endpoint);
+  std::optional<Job> lookUntilEnd(const JobKey& key, CompletionWatch::Ticket& ticket, bool more, Instant deadline,
+                                  const GoneSignal& gone);
 
   Storage& storage_;
   Wakeup& wakeup_;
   CompletionWatch& watch_;
+  const std::function<void()> owed_;
 };
 
 }  // namespace jobq

@@ -15,13 +15,12 @@ namespace {
 
 struct Bounds {
   const char* field;
-  std::int64_t min;
-  std::int64_t max;
+  Range range;
   const char* unit;
 };
-constexpr Bounds kExecutionTimeout{"policy.executionTimeout", 5'000, 604'800'000, " milliseconds"};
-constexpr Bounds kTtl{"policy.ttl", 10'000, 604'800'000, " milliseconds"};
-constexpr Bounds kPriority{"policy.priority", -1'000, 1'000, ""};
+constexpr Bounds kExecutionTimeout{"policy.executionTimeout", {5'000, 604'800'000}, " milliseconds"};
+constexpr Bounds kTtl{"policy.ttl", {10'000, 604'800'000}, " milliseconds"};
+constexpr Bounds kPriority{"policy.priority", {-1'000, 1'000}, ""};
 
 // Refusals travel as an exception inside this file only, so that each reader says what it reads and nothing else.
 [[noreturn]] void refuse(std::string message) { throw Refusal{std::move(message)}; }
@@ -49,28 +48,28 @@ void refuseDuplicates(const json::Document& body) {
   }
 }
 
-std::optional<std::int64_t> readInteger(const json::Document& policy, const Bounds& bounds) {
+std::optional<std::int64_t> readField(const json::Document& policy, const Bounds& bounds, OutOfRange otherwise) {
   const std::string_view key = std::string_view(bounds.field).substr(std::string_view("policy.").size());
   const auto value = present(policy, key);
   if (!value) return std::nullopt;
-  const auto number = json::toInteger(*value);
-  if (!number || *number < bounds.min || *number > bounds.max) {
-    refuse(std::string(bounds.field) + " must be an integer from " + std::to_string(bounds.min) + " to " +
-           std::to_string(bounds.max) + bounds.unit);
+  const auto number = readInteger(*value, bounds.range, otherwise);
+  if (!number) {
+    refuse(std::string(bounds.field) + " must be an integer from " + std::to_string(bounds.range.min) + " to " +
+           std::to_string(bounds.range.max) + bounds.unit);
   }
   return number;
 }
 
-JobPolicy readPolicy(const json::Document& body, const Endpoint& endpoint) {
+JobPolicy readPolicy(const json::Document& body, const Endpoint& endpoint, OutOfRange otherwise) {
   JobPolicy policy;
   policy.executionTimeout = endpoint.executionTimeout;
   const auto value = present(body, "policy");
   if (!value) return policy;
   if (value->kind != json::Kind::object) refuse("policy must be an object");
   const json::Document fields = parse(value->raw, "policy");
-  if (const auto ms = readInteger(fields, kExecutionTimeout)) policy.executionTimeout = Millis(*ms);
-  if (const auto ms = readInteger(fields, kTtl)) policy.ttl = Millis(*ms);
-  if (const auto n = readInteger(fields, kPriority)) policy.priority = static_cast<std::int32_t>(*n);
+  if (const auto ms = readField(fields, kExecutionTimeout, otherwise)) policy.executionTimeout = Millis(*ms);
+  if (const auto ms = readField(fields, kTtl, otherwise)) policy.ttl = Millis(*ms);
+  if (const auto n = readField(fields, kPriority, otherwise)) policy.priority = static_cast<std::int32_t>(*n);
   if (const auto low = present(fields, "lowPriority")) {
     const auto flag = json::toBoolean(*low);
     if (!flag) refuse("policy.lowPriority must be true or false");
@@ -153,7 +152,7 @@ JobSpec readBody(std::string text, const Endpoint& endpoint, const SubmissionRul
   if (!input) refuse("input is missing: send {\"input\": {...}}");
   if (input->kind != json::Kind::object) refuse("input must be a JSON object");
   JobSpec spec;
-  spec.policy = readPolicy(body, endpoint);
+  spec.policy = readPolicy(body, endpoint, rules.numbers);
   spec.webhook = readWebhook(body, rules);
   spec.s3Config = readS3Config(body);
   spec.input = cutOut(text, input->raw);

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <variant>
 
+#include "core/base/bounded_integer.h"
 #include "core/endpoints/endpoint.h"
 #include "jobq/job.h"
 
@@ -21,7 +22,8 @@ struct Refusal {
 /// What reception has to know of the server.
 struct SubmissionRules {
   const SecretBox& secrets;
-  bool allowPrivateAddresses = false;  ///< `net.allowPrivate`
+  bool allowPrivateAddresses = false;       ///< `net.allowPrivate`
+  OutOfRange numbers = OutOfRange::refuse;  ///< of `policy`
 };
 
 inline constexpr Millis kWaitMin{1'000};

@@ -2,19 +2,31 @@
 
 #include <algorithm>
 
+#include "core/jobs/job_service.h"
+#include "core/work/chunk_split.h"
 #include "jobq/json.h"
 
 namespace jobq {
+namespace {
+
+bool isObject(std::string_view text) {
+  const auto result = json::read(text);
+  const auto* document = std::get_if<json::Document>(&result);
+  return document != nullptr && document->root.kind == json::Kind::object;
+}
+
+}  // namespace
 
 void RunContext::emit(std::string_view chunk, std::string_view metrics) {
-  if (!json::valid(chunk) || (!metrics.empty() && !json::valid(metrics))) {
-    throw JobFailed("the handler emitted a chunk that is not JSON");
+  if (!json::valid(chunk)) throw JobFailed("the handler emitted a chunk that is not JSON");
+  if (!metrics.empty() && !isObject(metrics)) throw JobFailed("the handler emitted metrics that are no JSON object");
+  if (metrics.size() > kMetricsLimit) {
+    throw JobFailed("a chunk's metrics have " + std::to_string(metrics.size()) + " bytes, the limit is " +
+                    std::to_string(kMetricsLimit) + ": emit less");
   }
   chunkBytes_ += chunk.size() + metrics.size();
   if (chunkBytes_ > kMaxChunkTotal) throw JobFailed("the job's chunks exceed 256 MB in all: emit less");
-  offer([&] {
-    return rooms_.storage.chunks().append(job_.lease, {Chunk{std::string(chunk), std::string(metrics), false}});
-  });
+  offer([&] { return rooms_.jobs.append(job_.lease, splitChunk(chunk, metrics)); });
 }
 
 void RunContext::progress(std::string_view json) {

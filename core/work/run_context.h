@@ -10,6 +10,8 @@
 
 namespace jobq {
 
+class JobService;
+
 inline constexpr std::size_t kMaxOutput = 20UL << 20;       ///< decisions.md: output limit, 20 MB
 inline constexpr std::size_t kMaxChunkTotal = 256UL << 20;  ///< decisions.md: a job's chunks in all
 
@@ -22,6 +24,7 @@ inline constexpr Millis kLongestPause{2'000};
 class RunContext final : public JobContext {
  public:
   struct Rooms {
+    JobService& jobs;
     Storage& storage;
     Clock& clock;
     Log& log;

@@ -110,21 +110,21 @@ class ThreadExecutor::Worker {
     if (task.entry.token().stop_requested()) return;  // cancelled, or its time is over, before it could begin
     Outcome outcome = Failed{};
     try {
-      RunContext context({rooms_.storage, rooms_.clock, rooms_.log}, job, rooms_.secrets.open(job.s3Config),
-                         task.entry.token());
+      RunContext context({rooms_.jobs, rooms_.storage, rooms_.clock, rooms_.log}, job,
+                         rooms_.secrets.open(job.s3Config), task.entry.token());
       outcome = runHandler(handler, job.input, context);
     } catch (const std::exception& error) {
       outcome = Failed{error.what(), ""};
     }
-    signOff(job.lease, outcome);
+    signOff(job.lease, outcome, !job.webhook.empty());
   }
 
   // Room 10. The slot keeps the outcome until it is stored or stale; the job is not run again meanwhile. Of a job that
   // goes back in line nothing is stored: its handler was stopped, and has not failed.
-  void signOff(const LeaseRef& lease, const Outcome& outcome) {
+  void signOff(const LeaseRef& lease, const Outcome& outcome, bool owesWebhook) {
     for (Millis pause = kFirstPause; !isGivenUp(); pause = std::min(pause * 2, kLongestPause)) {
       try {
-        if (rooms_.jobs.finish(lease, outcome) == Fenced::stale) {
+        if (rooms_.jobs.finish(lease, outcome, owesWebhook) == Fenced::stale) {
           rooms_.log.write(LogLevel::information, "job.stale", "the result of " + lease.job + " came too late");
         }
         return;

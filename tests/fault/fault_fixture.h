@@ -18,7 +18,8 @@ class FaultTest : public HouseTest, public testing::WithParamInterface<const cha
   void openFaulty(const std::string& endpoints) {
     close();
     std::ofstream(dir_ / "jobq.properties")
-        << "server.port = 0\nserver.drain = 10s\nstorage = " << GetParam() << "\nplugins.path = " JOBQ_PLUGIN_DIR "\n"
+        << "server.port = 0\nserver.drain = 10s\nlimits.enabled = false\nlimits.queue = false\nstorage = " << GetParam()
+        << "\nplugins.path = " JOBQ_PLUGIN_DIR "\n"
         << endpoints;
     house_ = std::make_unique<House>(loadConfig(dir_ / "jobq.properties", {}), clock_, log_,
                                      [this](std::unique_ptr<Storage> storage) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "core/jobs/job_service.h"
+#include "core/jobs/wakeup.h"
 #include "core/work/run_context.h"
 #include "fault_fixture.h"
 
@@ -111,7 +113,10 @@ TEST_P(Outage, AfterAStopNothingIsReported) {
                         plan_);
   const ClaimedJob job;
   std::stop_source stop;
-  RunContext context({storage, clock_, log_}, job, "", stop.get_token());
+  Wakeup wakeup({});
+  CompletionWatch watch(clock_);
+  JobService jobs(storage, wakeup, watch);
+  RunContext context({jobs, storage, clock_, log_}, job, "", stop.get_token());
   stop.request_stop();
   context.emit("1", "");
   context.progress("1");

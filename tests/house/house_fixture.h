@@ -49,6 +49,7 @@ class HouseTest : public testing::Test {
 
   void open(const std::string& settings) {
     std::ofstream(dir_ / "jobq.properties") << "server.port = 0\nserver.drain = 10s\n"
+                                               "limits.enabled = false\nlimits.queue = false\n"
                                                "plugins.path = " JOBQ_PLUGIN_DIR "\n"
                                             << settings;
     house_.reset();
@@ -67,6 +68,7 @@ class HouseTest : public testing::Test {
     Poco::Net::HTTPClientSession session(uri.getHost(), uri.getPort());
     Poco::Net::HTTPRequest request(method, target, "HTTP/1.1");
     request.set("Authorization", "Bearer " + key);
+    for (const auto& [name, value] : extra_) request.set(name, value);
     request.setContentLength(static_cast<std::streamsize>(body.size()));
     session.sendRequest(request) << body;
     Poco::Net::HTTPResponse response;
@@ -93,6 +95,7 @@ class HouseTest : public testing::Test {
   testkit::SilentLog log_;
   std::unique_ptr<House> house_;
   std::string key_;
+  std::map<std::string, std::string> extra_;  ///< header fields of every call
 };
 
 }  // namespace jobq

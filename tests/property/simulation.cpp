@@ -107,13 +107,18 @@ void Simulation::submit(const Move& move, bool waits) {
   job.policy.executionTimeout = Millis(move.b % 5 == 0 ? 5'000 : 600'000);
   job.policy.ttl = Millis(move.b % 7 == 0 ? 10'000 : 86'400'000);
   job.maxAttempts = 1 + move.b % 4;
+  std::optional<Idempotency> promise;
+  if (move.b % 6 == 0) promise = Idempotency{"p" + std::to_string(move.b / 6 % 4), std::to_string(move.b / 24 % 3)};
   jobs_.push_back({job.endpoint, job.id});
+  InsertResult result;
   if (waits) {
-    (void)rooms_->jobs.submitAndAwait(
-        std::move(job), at, Millis(0), [] {}, [] { return std::stop_token(); });
+    const auto durable = [](const InsertResult&) {};
+    const auto stays = [] { return std::stop_token(); };
+    result = rooms_->jobs.submitAndAwait(std::move(job), at, promise, Millis(0), durable, stays).inserted;
   } else {
-    rooms_->jobs.submit(std::move(job), at);
+    result = rooms_->jobs.submit(std::move(job), at, promise);
   }
+  if (!std::holds_alternative<Inserted>(result)) jobs_.pop_back();
 }
 
 void Simulation::report(const Run& run, const Move& move) {
@@ -133,7 +138,7 @@ bool Simulation::finish(const Run& run, const Move& move) {
   const bool succeeds = move.b % 4 != 0;
   Outcome outcome = Failed{"no", ""};
   if (succeeds) outcome = Completed{std::to_string(move.b)};
-  const Fenced fenced = rooms_->jobs.finish(run.lease, std::move(outcome));
+  const Fenced fenced = rooms_->jobs.finish(run.lease, std::move(outcome), false);
   if (fenced == Fenced::stale) return true;
   check(lastAttempt_[run.lease.job] == run.lease.attempt,
         "double run: the result of attempt " + std::to_string(run.lease.attempt) + " of " + run.lease.job +
@@ -173,7 +178,18 @@ void Simulation::change(const Move& move) {
   if (jobs_.empty()) return;
   const JobKey& key = jobs_[jobs_.size() - 1 - move.a % std::min<std::size_t>(jobs_.size(), 12)];
   if (move.act == Act::cancel) {
-    (void)rooms_->jobs.cancel(key);
+    const CancelResult result = rooms_->jobs.cancel(key);
+    const auto* cancelled = std::get_if<Cancelled>(&result);
+    if (cancelled != nullptr && cancelled->wasRunning) rooms_->dispatcher.stopRun(cancelled->lease);
+    return;
+  }
+  if (move.act == Act::ttl) {
+    (void)rooms_->jobs.setTtl(key, Millis(kJumps[move.b % kJumps.size()]));
+    return;
+  }
+  if (move.act == Act::stream) {
+    const auto offset = move.b % 2 == 0 ? std::nullopt : std::optional<std::uint64_t>(move.b / 2 % 3);
+    (void)rooms_->jobs.chunks(key, offset, 1 + move.b % 9, Millis(0), [] { return std::stop_token(); });
     return;
   }
   const auto at =
@@ -242,7 +258,10 @@ void Simulation::act(const Move& move) {
       if (!remote_.empty()) finishRemote(move.a % remote_.size(), move);
       return;
     case Act::cancel:
-    case Act::retry: return change(move);
+    case Act::retry:
+    case Act::ttl:
+    case Act::stream: return change(move);
+    case Act::purge: (void)rooms_->jobs.purge(endpoint(move.a).id); return;
     case Act::sweep: return rooms_->sweeper.sweepAll();
     case Act::deliver: return deliver(move);
     case Act::advance: clock_->advance(Millis(kJumps[move.a % kJumps.size()])); return;

@@ -43,6 +43,9 @@ enum class Act : std::uint8_t {
   remoteFinish,  // perhaps long after its lease has ended
   cancel,
   retry,
+  purge,
+  ttl,
+  stream,
   sweep,
   deliver,
   advance,

@@ -18,12 +18,14 @@ void Simulation::checkWorkers() const {
     const auto is = [](std::uint32_t said, std::ptrdiff_t really) {
       return static_cast<std::ptrdiff_t>(said) == really;
     };
-    check(is(counts.running, busy) && is(counts.idle, idle) && is(counts.initializing, starting),
+    // A handler that was told to stop and goes on past its grace is stuck, and its slot is another's.
+    check(is(counts.running + counts.unhealthy, busy) && is(counts.idle, idle) && is(counts.initializing, starting),
           "workers of " + endpoint->id + ": the dispatcher counts " + std::to_string(counts.running) + " running, " +
-              std::to_string(counts.idle) + " idle, " + std::to_string(counts.initializing) + " starting, there are " +
-              std::to_string(busy) + ", " + std::to_string(idle) + ", " + std::to_string(starting));
-    check(busy + idle + starting <= static_cast<std::ptrdiff_t>(endpoint->workersMax),
-          endpoint->id + " has more workers than workersMax");
+              std::to_string(counts.unhealthy) + " stuck, " + std::to_string(counts.idle) + " idle, " +
+              std::to_string(counts.initializing) + " starting, there are " + std::to_string(busy) + ", " +
+              std::to_string(idle) + ", " + std::to_string(starting));
+    const std::ptrdiff_t most = std::ptrdiff_t{endpoint->workersMax} + std::min(counts.unhealthy, endpoint->maxStuck);
+    check(busy + idle + starting <= most, endpoint->id + " has more workers than workersMax");
   }
 }
 

@@ -47,7 +47,10 @@ struct Simulation::Rooms {
         watch(*world.clock_),
         jobs(storage, wakeup, watch),
         dispatcher({storage, wakeup, *world.workshop_, running, *world.clock_, log}, node, world.endpoints_),
-        sweeper(storage, *world.clock_, log, [this](const Swept& swept) { jobs.announce(swept); }) {}
+        sweeper(storage, *world.clock_, log, [this](const Swept& swept) {
+          jobs.announce(swept);
+          for (const LeaseRef& lease : swept.stopped) dispatcher.stopRun(lease);
+        }) {}
 
   testkit::SilentLog log;
   Wakeup wakeup;

@@ -185,24 +185,24 @@ TEST(CompletionWatch, EndsTheWaitOfWhoeverHasGone) {
   CompletionWatch watch(clock);
   std::stop_source client;
   std::thread waiter([&] {
-    CompletionWatch::Ticket ticket(watch, "a");
-    ticket.wait(clock.now() + Millis(60'000), [&] { return client.get_token(); });
+    CompletionWatch::Ticket ticket(watch, {"e", "a"});
+    EXPECT_FALSE(ticket.wait(clock.now() + Millis(60'000), [&] { return client.get_token(); }));
   });
   clock.awaitWaiter(Millis(60'000), Millis(60'000));
   client.request_stop();
   waiter.join();
-  CompletionWatch::Ticket late(watch, "a");
-  late.wait(clock.now() + Millis(60'000), [&] { return client.get_token(); });
+  CompletionWatch::Ticket late(watch, {"e", "a"});
+  EXPECT_FALSE(late.wait(clock.now() + Millis(60'000), [&] { return client.get_token(); }));
 }
 
 TEST(CompletionWatch, AsksForTheSignalOnlyWhenTheWaitIsLong) {
   testkit::ManualClock clock;
   CompletionWatch watch(clock);
-  CompletionWatch::Ticket ticket(watch, "a");
+  CompletionWatch::Ticket ticket(watch, {"e", "a"});
   watch.announce("a");
-  ticket.wait(Instant::max(), []() -> std::stop_token { throw std::logic_error("asked for nothing"); });
-  CompletionWatch::Ticket other(watch, "b");
-  other.wait(clock.now(), []() -> std::stop_token { throw std::logic_error("asked for nothing"); });
+  EXPECT_TRUE(ticket.wait(Instant::max(), []() -> std::stop_token { throw std::logic_error("asked for nothing"); }));
+  CompletionWatch::Ticket other(watch, {"e", "b"});
+  EXPECT_FALSE(other.wait(clock.now(), []() -> std::stop_token { throw std::logic_error("asked for nothing"); }));
 }
 
 TEST(CompletionWatch, WakesWhoWaitsForTheJobAndNobodyElse) {
@@ -211,21 +211,45 @@ TEST(CompletionWatch, WakesWhoWaitsForTheJobAndNobodyElse) {
   const Instant late = clock.now() + Millis(60'000);
   std::atomic<bool> other = false;
   std::thread waiter([&] {
-    CompletionWatch::Ticket ticket(watch, "other");
-    ticket.wait(late, kStays);
+    CompletionWatch::Ticket ticket(watch, {"e", "other"});
+    EXPECT_FALSE(ticket.wait(late, kStays)) << "the deadline ends a wait";
     other = true;
   });
-  CompletionWatch::Ticket ticket(watch, "a");
+  CompletionWatch::Ticket ticket(watch, {"e", "a"});
   watch.announce("a");
-  ticket.wait(late, kStays);
+  EXPECT_TRUE(ticket.wait(late, kStays));
   clock.awaitWaiter(Millis(60'000), Millis(60'000));
   EXPECT_FALSE(other);
   clock.advance(Millis(60'000));
   waiter.join();
-  EXPECT_TRUE(other) << "the deadline ends a wait";
-  CompletionWatch::Ticket last(watch, "b");
+  CompletionWatch::Ticket last(watch, {"e", "b"});
   watch.close();
-  last.wait(clock.now() + Millis(1), kStays);
+  EXPECT_FALSE(last.wait(clock.now() + Millis(1), kStays));
+}
+
+TEST(CompletionWatch, TellsOfChunksOnlyThoseWhoStream) {
+  testkit::ManualClock clock;
+  CompletionWatch watch(clock);
+  const Instant now = clock.now();
+  CompletionWatch::Ticket ends(watch, {"e", "a"});
+  CompletionWatch::Ticket streams(watch, {"e", "a"}, CompletionWatch::Interest::chunks);
+  watch.announceChunk("a");
+  EXPECT_FALSE(ends.wait(now, kStays));
+  EXPECT_TRUE(streams.wait(now, kStays));
+  EXPECT_FALSE(streams.wait(now, kStays)) << "it was told once";
+  watch.announce("a");
+  EXPECT_TRUE(ends.wait(now, kStays));
+  EXPECT_TRUE(streams.wait(now, kStays));
+}
+
+TEST(CompletionWatch, APurgeWakesTheWaitersOfItsEndpoint) {
+  testkit::ManualClock clock;
+  CompletionWatch watch(clock);
+  CompletionWatch::Ticket here(watch, {"e", "a"});
+  CompletionWatch::Ticket elsewhere(watch, {"f", "b"});
+  watch.announceSome("e");
+  EXPECT_TRUE(here.wait(clock.now(), kStays));
+  EXPECT_FALSE(elsewhere.wait(clock.now(), kStays));
 }
 
 }  // namespace

@@ -104,9 +104,25 @@ TEST_F(ConfigTest, AWrongValueNamesKeyValueAndRange) {
 }
 
 TEST_F(ConfigTest, WhatIsNotBuiltYetCannotBeSwitchedOn) {
-  EXPECT_THAT(refusal("limits.enabled = true\n"), HasSubstr("not built yet"));
   EXPECT_THAT(refusal("endpoint.a.image = plugin/echo\nendpoint.a.isolation = process\n"), HasSubstr("thread"));
-  EXPECT_NO_THROW(load("limits.enabled = false\n"));
+}
+
+TEST_F(ConfigTest, LimitsAreOnUnlessSwitchedOffAndCanBeChangedOneByOne) {
+  EXPECT_TRUE(load("").limits.enabled);
+  EXPECT_TRUE(load("").limits.queue);
+  const LimitsConfig limits = load(
+                                  "limits.enabled = false\nlimits.run.requests = 7\nlimits.purgeQueue.window = 1m\n"
+                                  "limits.requests.concurrent = 0\nlimits.statusSync.perWorker = 3\n")
+                                  .limits;
+  EXPECT_FALSE(limits.enabled);
+  const auto at = [&limits](Operation operation) { return limits.operations[static_cast<std::size_t>(operation)]; };
+  EXPECT_EQ(at(Operation::run).requests, 7U);
+  EXPECT_EQ(at(Operation::run).window, std::nullopt);
+  EXPECT_EQ(at(Operation::purgeQueue).window, Millis(60'000));
+  EXPECT_EQ(at(Operation::requests).concurrent, 0U);
+  EXPECT_EQ(at(Operation::statusSync).perWorker, 3U);
+  EXPECT_THAT(refusal("limits.rum.requests = 7\n"), HasSubstr("limits.run.requests"));
+  EXPECT_THAT(refusal("limits.run.requests = many\n"), HasSubstr("limits.run.requests"));
 }
 
 TEST_F(ConfigTest, AMissingFileIsNamed) { EXPECT_THROW(loadConfig(dir_ / "none.properties", {}), ConfigError); }

@@ -1,0 +1,86 @@
+// Room 3 (turnstile): too fast, too many at once, or a line that is too long? (429)
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "core/access/rate_table.h"
+#include "jobq/worker_store.h"
+
+namespace jobq {
+
+/// What the RateLimit-* headers tell.
+struct RateStanding {
+  RateLimit limit;
+  std::uint32_t remaining = 0;
+  Millis retryAfter{0};  ///< of a refusal
+};
+
+/// Any thread. StorageError passes through enter().
+class RateGate {
+ public:
+  struct Rooms {
+    RateLimiter& limiter;
+    Clock& clock;
+    std::function<std::uint32_t(const EndpointId&)> running;  ///< workers that hold a job, on all nodes
+    std::function<std::uint64_t(const EndpointId&)> waiting;  ///< jobs in line
+  };
+  RateGate(const LimitsConfig& config, Rooms rooms) : config_(config), table_(config), rooms_(std::move(rooms)) {}
+
+  /// A call's place among those at once; given back with it.
+  class Ticket {
+   public:
+    Ticket() = default;
+    Ticket(RateLimiter& limiter, std::string key) : limiter_(&limiter), key_(std::move(key)) {}
+    Ticket(Ticket&& other) noexcept : limiter_(std::exchange(other.limiter_, nullptr)), key_(std::move(other.key_)) {}
+    Ticket& operator=(Ticket&& other) noexcept {
+      std::swap(limiter_, other.limiter_);
+      std::swap(key_, other.key_);
+      return *this;
+    }
+    ~Ticket() {
+      if (limiter_ != nullptr) limiter_->leave(key_);
+    }
+
+   private:
+    RateLimiter* limiter_ = nullptr;
+    std::string key_;
+  };
+
+  struct Passed {
+    Ticket ticket;
+    std::optional<RateStanding> standing;  ///< nothing where nothing is limited
+  };
+  struct Refused {
+    std::string sentence;
+    std::optional<RateStanding> standing;  ///< nothing when the line is too long
+  };
+
+  /// `workersMax` of the endpoint decides how long its line may be.
+  std::variant<Passed, Refused> enter(const EndpointId& endpoint, Operation operation, std::uint32_t workersMax);
+
+ private:
+  /// What is known of an endpoint; asked for again after a second.
+  struct Knowledge {
+    Instant runningAsOf = Instant::min();
+    std::uint32_t running = 0;
+    Instant waitingAsOf = Instant::min();
+    std::uint64_t waiting = 0;
+    std::uint64_t admitted = 0;  ///< since `waiting` was asked for: all of them may wait
+  };
+
+  std::uint32_t runningAt(const EndpointId& endpoint, Instant now);
+  std::optional<std::uint64_t> lineTooLong(const EndpointId& endpoint, std::uint32_t workersMax, Instant now);
+
+  const LimitsConfig config_;
+  const RateTable table_;
+  const Rooms rooms_;
+  Mutex mutex_;
+  std::map<EndpointId, Knowledge, std::less<>> known_ JOBQ_GUARDED_BY(mutex_);
+};
+
+}  // namespace jobq

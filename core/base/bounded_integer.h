@@ -1,0 +1,36 @@
+// Integers of callers that have a range.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <string>
+
+#include "jobq/json.h"
+
+namespace jobq {
+
+struct Range {
+  std::int64_t min;
+  std::int64_t max;
+};
+
+/// What becomes of a number that is no integer in the range.
+enum class OutOfRange {
+  refuse,
+  clamp,  ///< cut down to an integer and moved into the range, for clients that send such (decisions.md, "Addresses")
+};
+
+/// Nothing: not acceptable. The range's ends are integers that a double can hold.
+inline std::optional<std::int64_t> readInteger(const json::Value& value, const Range& range, OutOfRange otherwise) {
+  const auto number = json::toInteger(value);
+  if (number && *number >= range.min && *number <= range.max) return number;
+  if (otherwise == OutOfRange::refuse || value.kind != json::Kind::number) return std::nullopt;
+  const double near = std::strtod(std::string(value.raw).c_str(), nullptr);
+  return static_cast<std::int64_t>(
+      std::clamp(std::floor(near), static_cast<double>(range.min), static_cast<double>(range.max)));
+}
+
+}  // namespace jobq

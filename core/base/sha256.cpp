@@ -1,0 +1,24 @@
+#include "core/base/sha256.h"
+
+#include <openssl/evp.h>
+
+#include <array>
+
+#include "core/base/ids.h"
+#include "jobq/error.h"
+
+namespace jobq {
+
+// Every request asks for one. OpenSSL itself, because Poco's DigestEngine looks its algorithm up each time, and its
+// life is not safe on several threads (see secret_box.cpp).
+std::string sha256(std::string_view text) {
+  static const EVP_MD* const kAlgorithm = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned size = 0;
+  if (EVP_Digest(text.data(), text.size(), digest.data(), &size, kAlgorithm, nullptr) != 1) {
+    throw Error("OpenSSL cannot make a SHA-256 digest");
+  }
+  return toHex({reinterpret_cast<const char*>(digest.data()), size});
+}
+
+}  // namespace jobq

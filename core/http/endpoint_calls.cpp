@@ -1,0 +1,86 @@
+// Calls about an endpoint as a whole: /health, /requests, /purge-queue.
+#include <algorithm>
+#include <array>
+
+#include "core/base/words.h"
+#include "core/http/error_reply.h"
+#include "core/http/job_json.h"
+#include "core/http/queue_calls.h"
+
+namespace jobq {
+namespace {
+
+constexpr std::int64_t kPage = 50;
+constexpr std::int64_t kLargestPage = 100;
+constexpr std::array kStates{JobState::inQueue, JobState::inProgress, JobState::completed,
+                             JobState::failed,  JobState::cancelled,  JobState::timedOut};
+
+std::variant<JobFilter, Reply> readFilter(const Call& call) {
+  JobFilter filter{call.endpoint->id, {}};
+  const auto status = call.query.find("status");
+  if (status == call.query.end()) return filter;
+  const auto named = std::find_if(kStates.begin(), kStates.end(),
+                                  [&status](JobState state) { return nameOf(state) == status->second; });
+  if (named == kStates.end()) {
+    return errorReply(call.path, 400,
+                      "status must be IN_QUEUE, IN_PROGRESS, COMPLETED, FAILED, CANCELLED or TIMED_OUT, not " +
+                          clipped(status->second));
+  }
+  filter.state = *named;
+  return filter;
+}
+
+}  // namespace
+
+Reply health(const QueueRooms& rooms, Call& call) {
+  const EndpointCounts jobs = rooms.jobs.counts(call.endpoint->id);
+  const WorkerCounts workers = rooms.workers(call.endpoint->id);
+  std::string body;
+  const auto group = [&body](const char* name, std::initializer_list<std::pair<const char*, std::uint64_t>> fields) {
+    body += std::string(body.empty() ? "{" : ",") + "\"" + name + "\":";
+    char before = '{';
+    for (const auto& [key, value] : fields) {
+      body += before + std::string("\"") + key + "\":" + std::to_string(value);
+      before = ',';
+    }
+    body += '}';
+  };
+  group("jobs", {{"completed", jobs.completed},
+                 {"failed", jobs.failed},
+                 {"inProgress", jobs.inProgress},
+                 {"inQueue", jobs.inQueue},
+                 {"retried", jobs.retried}});
+  group("workers", {{"idle", workers.idle},
+                    {"initializing", workers.initializing},
+                    {"ready", workers.ready},
+                    {"running", workers.running},
+                    {"throttled", workers.throttled},
+                    {"unhealthy", workers.unhealthy}});
+  return {200, body + "}"};
+}
+
+// The shape of wire.md, section 3: newest first, status objects without output.
+Reply requests(const QueueRooms& rooms, Call& call) {
+  const auto filter = readFilter(call);
+  if (const auto* refusal = std::get_if<Reply>(&filter)) return *refusal;
+  const auto offset = readNumber(call, "offset", {0, std::int64_t{1} << 53}, OutOfRange::refuse, 0);
+  if (const auto* refusal = std::get_if<Reply>(&offset)) return *refusal;
+  const auto limit = readNumber(call, "limit", {1, kLargestPage}, OutOfRange::refuse, kPage);
+  if (const auto* refusal = std::get_if<Reply>(&limit)) return *refusal;
+  const PageWindow window{static_cast<std::size_t>(std::get<std::int64_t>(offset)),
+                          static_cast<std::size_t>(std::get<std::int64_t>(limit))};
+  const JobPage page = rooms.jobs.list(std::get<JobFilter>(filter), window);
+  std::string body = "{\"requests\":[";
+  for (const Job& job : page.jobs) body += (body.back() == '[' ? "" : ",") + wholeJob(job);
+  body += "],\"total\":" + std::to_string(page.total) + ",\"offset\":" + std::to_string(window.offset) +
+          ",\"limit\":" + std::to_string(window.limit) +
+          ",\"hasMore\":" + (window.offset + page.jobs.size() < page.total ? "true}" : "false}");
+  return {200, body};
+}
+
+Reply purgeQueue(const QueueRooms& rooms, Call& call) {
+  const std::size_t removed = rooms.jobs.purge(call.endpoint->id);
+  return {200, "{\"removed\":" + std::to_string(removed) + ",\"status\":\"completed\"}"};
+}
+
+}  // namespace jobq

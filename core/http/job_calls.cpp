@@ -1,0 +1,61 @@
+// Calls about one job: /status, /status-sync, /cancel, /retry.
+#include "core/http/error_reply.h"
+#include "core/http/job_json.h"
+#include "core/http/queue_calls.h"
+
+namespace jobq {
+namespace {
+
+JobKey jobOf(const Call& call) { return {call.endpoint->id, call.params.at("id")}; }
+
+// decisions.md, "Jobs": any integer is fine, JobStore::setTtl knows the floor and the ceiling.
+constexpr Range kAnyTtl{-(std::int64_t{1} << 53), std::int64_t{1} << 53};
+
+}  // namespace
+
+Reply status(const QueueRooms& rooms, Call& call) {
+  const JobKey key = jobOf(call);
+  if (call.query.contains("ttl")) {
+    const auto ttl = readNumber(call, "ttl", kAnyTtl, OutOfRange::refuse, 0);
+    if (std::holds_alternative<Reply>(ttl)) {
+      return errorReply(call.path, 400, "ttl must be an integer, in milliseconds from now");
+    }
+    if (!rooms.jobs.setTtl(key, Millis(std::get<std::int64_t>(ttl)))) return noJob(call);
+  }
+  const auto job = rooms.jobs.find(key);
+  return job ? wholeReply(rooms, call, *job) : noJob(call);
+}
+
+Reply statusSync(const QueueRooms& rooms, Call& call) {
+  const auto wait = readWait(rooms, call, kWaitDefault);
+  if (const auto* refusal = std::get_if<Reply>(&wait)) return *refusal;
+  const Patience patience(rooms, std::get<Millis>(wait));
+  const auto job = rooms.jobs.await(jobOf(call), patience.wait, goneSignal(call));
+  return job ? wholeReply(rooms, call, *job) : noJob(call);
+}
+
+// decisions.md, "Jobs": at once, whatever the handler does about it; a job that has ended stays as it is.
+Reply cancel(const QueueRooms& rooms, Call& call) {
+  const JobKey key = jobOf(call);
+  const CancelResult result = rooms.jobs.cancel(key);
+  if (std::holds_alternative<Absent>(result)) return noJob(call);
+  if (const auto* ended = std::get_if<WrongState>(&result)) return {200, briefJob(key.id, ended->state)};
+  const auto& cancelled = std::get<Cancelled>(result);
+  if (cancelled.wasRunning) rooms.stopRun(cancelled.lease);
+  return {200, briefJob(key.id, JobState::cancelled)};
+}
+
+Reply retry(const QueueRooms& rooms, Call& call) {
+  if (rooms.draining()) return unavailable(call.path, "the server is shutting down: try again in a moment");
+  const JobKey key = jobOf(call);
+  const RequeueResult result = rooms.jobs.retry(key, *call.endpoint);
+  if (std::holds_alternative<Absent>(result)) return noJob(call);
+  if (const auto* wrong = std::get_if<WrongState>(&result)) {
+    return errorReply(call.path, 400,
+                      "job " + key.id + " is " + std::string(nameOf(wrong->state)) +
+                          ": only a FAILED or TIMED_OUT job can be retried");
+  }
+  return {200, briefJob(key.id, JobState::inQueue)};
+}
+
+}  // namespace jobq

@@ -1,0 +1,85 @@
+// /stream: what a running job hands out, piece by piece (decisions.md, "Jobs": chunks).
+#include "core/http/error_reply.h"
+#include "core/http/queue_calls.h"
+#include "jobq/transitions.h"
+
+namespace jobq {
+namespace {
+
+constexpr Millis kHold{5'000};
+constexpr Range kOffsets{0, std::int64_t{1} << 53};
+
+// One answer carries at most 8 MB of chunks. They are asked for in pieces that any answer may have, because what was
+// handed out cannot be put back when there is no memory for it.
+constexpr std::size_t kPiece = 1UL << 20;
+constexpr std::size_t kPieces = 8;
+
+struct Ask {
+  JobKey key;
+  std::optional<std::uint64_t> offset;
+  Millis wait{0};
+};
+
+std::variant<Ask, Reply> readAsk(const QueueRooms& rooms, const Call& call) {
+  Ask ask{{call.endpoint->id, call.params.at("id")}, {}, {}};
+  const auto wait = readWait(rooms, call, kHold);
+  if (const auto* refusal = std::get_if<Reply>(&wait)) return *refusal;
+  ask.wait = std::get<Millis>(wait);
+  const auto offset = readNumber(call, "offset", kOffsets, OutOfRange::refuse, 0);
+  if (const auto* refusal = std::get_if<Reply>(&offset)) return *refusal;
+  // A HEAD must not use up what its answer does not carry.
+  if (call.query.contains("offset") || call.method == "HEAD") {
+    ask.offset = static_cast<std::uint64_t>(std::get<std::int64_t>(offset));
+  }
+  return ask;
+}
+
+// Goes on with what is there already; never waits.
+void addMore(const QueueRooms& rooms, Call& call, const Ask& ask, ChunkPage& page) {
+  for (std::size_t piece = 1; page.more && piece < kPieces; ++piece) {
+    if (!call.answerMemory.grow(rooms.answerMemory, kPiece)) return;
+    const auto offset = ask.offset ? std::optional(page.next) : std::nullopt;
+    auto next = rooms.jobs.chunks(ask.key, offset, kPiece, Millis(0), goneSignal(call));
+    if (!next) return;
+    // The job went back in line and began again: what it said before has never been.
+    if (next->attempt != page.attempt) page.chunks.clear();
+    std::move(next->chunks.begin(), next->chunks.end(), std::back_inserter(page.chunks));
+    next->chunks = std::move(page.chunks);
+    page = std::move(*next);
+  }
+}
+
+std::string chunkArray(const std::vector<Chunk>& chunks) {
+  std::string text = "[";
+  for (const Chunk& chunk : chunks) {
+    text += text.size() == 1 ? "{\"output\":" : ",{\"output\":";
+    text += chunk.output;
+    if (!chunk.metrics.empty()) text += ",\"metrics\":" + chunk.metrics;
+    text += chunk.partial ? ",\"partial\":true}" : "}";
+  }
+  return text += ']';
+}
+
+Reply stream(const QueueRooms& rooms, Call& call, bool asObject) {
+  const auto read = readAsk(rooms, call);
+  if (const auto* refusal = std::get_if<Reply>(&read)) return *refusal;
+  const Ask& ask = std::get<Ask>(read);
+  const Patience patience(rooms, ask.wait);
+  auto page = rooms.jobs.chunks(ask.key, ask.offset, kPiece, patience.wait, goneSignal(call));
+  if (!page) return noJob(call);
+  addMore(rooms, call, ask, *page);
+  // An end is told only together with the last chunks: some clients stop asking as soon as they hear of it.
+  const JobState state = page->more && terminal(page->state) ? JobState::inProgress : page->state;
+  Reply reply{200, chunkArray(page->chunks)};
+  if (asObject) reply.body = "{\"status\":\"" + std::string(nameOf(state)) + "\",\"stream\":" + reply.body + "}";
+  reply.headers = {{"X-Job-Status", std::string(nameOf(state))}, {"X-Job-Attempt", std::to_string(page->attempt)}};
+  return reply;
+}
+
+}  // namespace
+
+Reply streamArray(const QueueRooms& rooms, Call& call) { return stream(rooms, call, false); }
+
+Reply streamObject(const QueueRooms& rooms, Call& call) { return stream(rooms, call, true); }
+
+}  // namespace jobq

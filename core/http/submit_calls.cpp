@@ -1,0 +1,85 @@
+// /run and /runsync: rooms 4 and 5, the body becomes a job, and the job is put in line.
+#include "core/base/sha256.h"
+#include "core/http/error_reply.h"
+#include "core/http/job_json.h"
+#include "core/http/queue_calls.h"
+
+namespace jobq {
+namespace {
+
+constexpr std::size_t kLongestPromise = 255;
+
+struct Accepted {
+  JobSpec job;
+  std::optional<Idempotency> promise;
+};
+
+// decisions.md, "Jobs": Idempotency-Key.
+std::variant<std::optional<Idempotency>, Reply> readPromise(const Call& call) {
+  if (!call.idempotencyKey) return std::nullopt;
+  const std::string& key = *call.idempotencyKey;
+  const bool printable = std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c <= '~'; });
+  if (key.empty() || key.size() > kLongestPromise || !printable) {
+    return errorReply(call.path, 400, "Idempotency-Key must be 1 to 255 printable ASCII characters without blanks");
+  }
+  return Idempotency{key, sha256(call.body)};
+}
+
+std::variant<Accepted, Reply> accept(const QueueRooms& rooms, Call& call, std::optional<Millis> syncWait) {
+  if (rooms.draining()) return unavailable(call.path, "the server is shutting down: try again in a moment");
+  auto promise = readPromise(call);
+  if (auto* refusal = std::get_if<Reply>(&promise)) return std::move(*refusal);
+  auto result = readSubmission(std::move(call.body), *call.endpoint, call.key->id, syncWait, rooms.rules);
+  if (const auto* refusal = std::get_if<Refusal>(&result)) return errorReply(call.path, 400, refusal->message);
+  return Accepted{std::get<JobSpec>(std::move(result)), std::get<std::optional<Idempotency>>(std::move(promise))};
+}
+
+Reply otherBody(const Call& call) {
+  return errorReply(call.path, 400, "Idempotency-Key came with another body within 24 hours: send a key of its own");
+}
+
+}  // namespace
+
+Reply run(const QueueRooms& rooms, Call& call) {
+  auto accepted = accept(rooms, call, std::nullopt);
+  if (auto* refusal = std::get_if<Reply>(&accepted)) return std::move(*refusal);
+  auto& [job, promise] = std::get<Accepted>(accepted);
+  JobId id = job.id;
+  const InsertResult result = rooms.jobs.submit(std::move(job), *call.endpoint, promise);
+  call.bodyMemory.giveBack();
+  if (std::holds_alternative<OtherBody>(result)) return otherBody(call);
+  if (const auto* first = std::get_if<Existing>(&result)) id = first->id;
+  return {200, briefJob(id, JobState::inQueue)};
+}
+
+Reply runsync(const QueueRooms& rooms, Call& call) {
+  const auto wait = readWait(rooms, call, kWaitDefault);
+  if (const auto* refusal = std::get_if<Reply>(&wait)) return *refusal;
+  auto accepted = accept(rooms, call, std::get<Millis>(wait));
+  if (auto* refusal = std::get_if<Reply>(&accepted)) return std::move(*refusal);
+  auto& [job, promise] = std::get<Accepted>(accepted);
+  JobId id = job.id;
+  const Patience patience(rooms, std::get<Millis>(wait));
+  bool stored = false;
+  // A body counts until the storage has it: 400 of them that wait for one writer would be 8 GB.
+  const auto durable = [&](const InsertResult& result) {
+    stored = true;
+    call.bodyMemory.giveBack();
+    if (const auto* first = std::get_if<Existing>(&result)) id = first->id;
+  };
+  JobService::Waited waited;
+  try {
+    waited =
+        rooms.jobs.submitAndAwait(std::move(job), *call.endpoint, promise, patience.wait, durable, goneSignal(call));
+  } catch (const StorageError&) {
+    // Who reads 503 sends the job again: what is stored is acknowledged, as if its wait had elapsed.
+    if (stored) return {200, briefJob(id, JobState::inQueue)};
+    throw;
+  }
+  if (std::holds_alternative<OtherBody>(waited.inserted)) return otherBody(call);
+  if (waited.job) return wholeReply(rooms, call, *waited.job);
+  return errorReply(call.path, 404,
+                    "job " + id + " is gone before it ended: it was purged, or outlived its policy.ttl");
+}
+
+}  // namespace jobq

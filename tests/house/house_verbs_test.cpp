@@ -1,0 +1,207 @@
+// The rest of the queue API's verbs, as far as time and workers decide: purge, ttl, idempotency, stuck slots.
+#include "house_fixture.h"
+
+namespace {
+
+using namespace jobq;
+using testing::HasSubstr;
+
+constexpr const char* kFew =
+    "storage = memory\nendpoint.t.image = plugin/trial\nendpoint.t.workersMax = 1\nendpoint.t.stopGrace = 5s\n"
+    "endpoint.p.image = plugin/echo\nendpoint.p.workersMax = 0\nendpoint.e.image = plugin/echo\n";
+
+class HouseVerbsTest : public HouseTest {
+ protected:
+  HouseVerbsTest() { open(kFew); }
+
+  Answer runWith(const std::string& promise, const std::string& target, const std::string& body) {
+    extra_ = {{"Idempotency-Key", promise}};
+    Answer answer = call("POST", target, body);
+    extra_.clear();
+    return answer;
+  }
+  bool healthSays(const std::string& text) const {
+    return call("GET", "/v2/t/health").body.find(text) != std::string::npos;
+  }
+  void awaitHealth(const std::string& text) const {
+    while (!healthSays(text)) std::this_thread::yield();
+  }
+  std::string stubborn(Millis sleep) {
+    return run("t", "{\"input\":{\"ignoreStop\":true,\"sleepMs\":" + std::to_string(sleep.count()) + "}}").field("id");
+  }
+};
+
+TEST_F(HouseVerbsTest, APurgeAnswersThoseWhoWaitForItsJobs) {
+  Answer sync;
+  Answer stream;
+  std::thread first([&] { sync = call("POST", "/v2/p/runsync?wait=300000", R"({"input":{}})"); });
+  clock_.awaitWaiter(Millis(300'000), Millis(300'000), 1);
+  const std::string id = run("p", R"({"input":{}})").field("id");
+  std::thread second([&] { stream = call("GET", "/v2/p/stream/" + id + "?wait=300000"); });
+  clock_.awaitWaiter(Millis(300'000), Millis(300'000), 2);
+  const Answer purged = call("POST", "/v2/p/purge-queue");
+  EXPECT_EQ(purged.body, R"({"removed":2,"status":"completed"})");
+  first.join();
+  second.join();
+  EXPECT_EQ(sync.status, 404);
+  EXPECT_EQ(stream.status, 404);
+  EXPECT_EQ(status("p", id).status, 404);
+  EXPECT_EQ(call("POST", "/v2/p/purge-queue").body, R"({"removed":0,"status":"completed"})");
+}
+
+TEST_F(HouseVerbsTest, APurgeLeavesJobsInProgressAlone) {
+  const std::string running = run("t", R"({"input":{"sleepMs":7000}})").field("id");
+  awaitState("t", running, "IN_PROGRESS");
+  const std::string waiting = run("t", R"({"input":{}})").field("id");
+  EXPECT_EQ(call("POST", "/v2/t/purge-queue").field("removed"), "1");
+  EXPECT_EQ(status("t", waiting).status, 404);
+  clock_.awaitWaiter(Millis(7'000), Millis(7'000));
+  clock_.advance(Millis(7'000));
+  EXPECT_EQ(call("GET", "/v2/t/status-sync/" + running).field("status"), "COMPLETED");
+}
+
+// decisions.md, "Jobs": /status?ttl= replaces the expiry with now + ttl, floor 1 s, and survives completion.
+TEST_F(HouseVerbsTest, StatusTtlSetsTheExpiry) {
+  const std::string done = call("POST", "/v2/e/runsync", R"({"input":{}})").field("id");
+  EXPECT_EQ(call("GET", "/v2/e/status/" + done + "?ttl=6000").field("status"), "COMPLETED") << "still shown";
+  clock_.advance(Millis(5'999));
+  EXPECT_EQ(status("e", done).status, 200);
+  clock_.advance(Millis(1));
+  EXPECT_EQ(status("e", done).status, 404);
+
+  const std::string floor = call("POST", "/v2/e/runsync", R"({"input":{}})").field("id");
+  EXPECT_EQ(call("POST", "/v2/e/status/" + floor + "?ttl=-5").status, 200);
+  clock_.advance(Millis(999));
+  EXPECT_EQ(status("e", floor).status, 200);
+  clock_.advance(Millis(1));
+  EXPECT_EQ(status("e", floor).status, 404);
+}
+
+TEST_F(HouseVerbsTest, StatusTtlReachesSevenDaysFromTheSubmissionAtMost) {
+  const std::string id = run("p", R"({"input":{}})").field("id");
+  clock_.advance(Millis(3'600'000));
+  EXPECT_EQ(call("GET", "/v2/p/status/" + id + "?ttl=99999999999").status, 200);
+  clock_.advance(Millis(604'800'000 - 3'600'000 - 1));
+  EXPECT_EQ(status("p", id).status, 200);
+  clock_.advance(Millis(1));
+  EXPECT_EQ(status("p", id).status, 404);
+}
+
+TEST_F(HouseVerbsTest, StatusTtlSurvivesCompletionAndOutlivesRetention) {
+  const std::string id = run("t", R"({"input":{"sleepMs":7000}})").field("id");
+  awaitState("t", id, "IN_PROGRESS");
+  EXPECT_EQ(call("GET", "/v2/t/status/" + id + "?ttl=7200000").status, 200);
+  clock_.awaitWaiter(Millis(7'000), Millis(7'000));
+  clock_.advance(Millis(7'000));
+  EXPECT_EQ(call("GET", "/v2/t/status-sync/" + id).field("status"), "COMPLETED");
+  clock_.advance(Millis(7'192'999));
+  EXPECT_EQ(status("t", id).status, 200) << "retention alone would be half an hour";
+  clock_.advance(Millis(1));
+  EXPECT_EQ(status("t", id).status, 404);
+}
+
+TEST_F(HouseVerbsTest, AWrongTtlIsNamed) {
+  const std::string id = run("p", R"({"input":{}})").field("id");
+  for (const char* ttl : {"soon", "", "1.5", "1e3", "1s"}) {
+    const Answer refused = call("GET", "/v2/p/status/" + id + "?ttl=" + ttl);
+    EXPECT_EQ(refused.status, 400) << ttl;
+    EXPECT_THAT(refused.body, HasSubstr("ttl"));
+  }
+  EXPECT_EQ(call("GET", "/v2/p/status/nobody?ttl=5000").status, 404);
+}
+
+// decisions.md, "Jobs": the same key, endpoint and API key within 24 h gives the first job's answer.
+TEST_F(HouseVerbsTest, APromiseGivesTheFirstAnswerForADay) {
+  const std::string body = R"({"input":{"n":1}})";
+  const Answer first = runWith("k", "/v2/e/run", body);
+  EXPECT_EQ(first.status, 200);
+  EXPECT_EQ(runWith("k", "/v2/e/run", body).body, first.body);
+  const Answer other = runWith("k", "/v2/e/run", R"({"input":{"n":2}})");
+  EXPECT_EQ(other.status, 400);
+  EXPECT_THAT(other.body, HasSubstr("Idempotency-Key"));
+  EXPECT_NE(runWith("k", "/v2/p/run", body).field("id"), first.field("id")) << "another endpoint";
+  EXPECT_NE(runWith("l", "/v2/e/run", body).field("id"), first.field("id")) << "another key";
+  EXPECT_EQ(call("GET", "/v2/e/health").field("jobs").find("\"completed\":3"), std::string::npos);
+  clock_.advance(Millis(86'400'000 - 1));
+  EXPECT_EQ(runWith("k", "/v2/e/run", body).field("id"), first.field("id")) << "it outlives the job";
+  clock_.advance(Millis(1));
+  EXPECT_NE(runWith("k", "/v2/e/run", body).field("id"), first.field("id"));
+}
+
+TEST_F(HouseVerbsTest, ARepeatedRunsyncWaitsForTheFirstJob) {
+  const std::string body = R"({"input":{"n":1}})";
+  const Answer first = runWith("k", "/v2/e/runsync", body);
+  EXPECT_EQ(first.field("status"), "COMPLETED");
+  EXPECT_EQ(runWith("k", "/v2/e/runsync", body).body, first.body);
+  EXPECT_EQ(runWith("k", "/v2/e/runsync", R"({"input":{}})").status, 400);
+  clock_.advance(Millis(60'000));
+  const Answer gone = runWith("k", "/v2/e/runsync", body);
+  EXPECT_EQ(gone.status, 404) << "its result has expired, and it does not run twice";
+}
+
+TEST_F(HouseVerbsTest, AnotherApiKeyMakesAnotherPromise) {
+  const std::string body = R"({"input":{"n":1}})";
+  const std::string first = runWith("k", "/v2/e/run", body).field("id");
+  key_ = call("POST", "/v1/keys", R"({"name":"n","scopes":["client"]})").field("key");
+  EXPECT_NE(runWith("k", "/v2/e/run", body).field("id"), first);
+}
+
+TEST_F(HouseVerbsTest, AMalformedPromiseIsRefused) {
+  EXPECT_EQ(runWith(std::string(255, 'k'), "/v2/e/run", R"({"input":{}})").status, 200);
+  for (const std::string& key : {std::string(256, 'k'), std::string("a b"), std::string("\xc3\xa9")}) {
+    const Answer refused = runWith(key, "/v2/e/run", R"({"input":{}})");
+    EXPECT_EQ(refused.status, 400);
+    EXPECT_THAT(refused.body, HasSubstr("Idempotency-Key"));
+  }
+}
+
+// decisions.md, "Jobs": logged as stuck after stopGrace, its slot replaced; its late result is ignored.
+TEST_F(HouseVerbsTest, AStuckSlotIsReplacedAndItsLateResultIgnored) {
+  const std::string stuck = stubborn(Millis(60'000));
+  awaitState("t", stuck, "IN_PROGRESS");
+  clock_.awaitWaiter(Millis(60'000), Millis(60'000));
+  EXPECT_EQ(call("POST", "/v2/t/cancel/" + stuck).field("status"), "CANCELLED");
+  const std::string next = run("t", R"({"input":{}})").field("id");
+  clock_.advance(Millis(4'999));
+  EXPECT_TRUE(healthSays("\"running\":1")) << "within its grace it has its slot";
+  EXPECT_EQ(status("t", next).field("status"), "IN_QUEUE");
+  clock_.advance(Millis(1));
+  EXPECT_EQ(call("GET", "/v2/t/status-sync/" + next).field("status"), "COMPLETED");
+  EXPECT_TRUE(healthSays("\"unhealthy\":1"));
+  clock_.advance(Millis(55'000));
+  awaitHealth("\"unhealthy\":0");
+  EXPECT_EQ(status("t", stuck).field("status"), "CANCELLED");
+  EXPECT_EQ(status("t", stuck).field("output"), "absent");
+}
+
+// At most maxStuck are replaced (workersMax unless set); then the endpoint claims nothing, until one of them ends.
+TEST_F(HouseVerbsTest, TooManyStuckHandlersStopTheEndpoint) {
+  for (int round = 0; round < 2; ++round) {
+    const std::string stuck = stubborn(Millis(60'000));
+    awaitState("t", stuck, "IN_PROGRESS");
+    EXPECT_EQ(call("POST", "/v2/t/cancel/" + stuck).field("status"), "CANCELLED");
+    clock_.advance(Millis(5'000));
+    awaitHealth("\"unhealthy\":" + std::to_string(round + 1));
+  }
+  const std::string next = run("t", R"({"input":{}})").field("id");
+  EXPECT_TRUE(healthSays("\"inQueue\":1"));
+  EXPECT_TRUE(healthSays("\"running\":0"));
+  clock_.advance(Millis(55'000));
+  EXPECT_EQ(call("GET", "/v2/t/status-sync/" + next).field("status"), "COMPLETED");
+}
+
+// The execution timeout and the ttl stop a handler like a cancel.
+TEST_F(HouseVerbsTest, AHandlerThatIgnoresItsTimeoutIsStuckToo) {
+  const std::string body = R"({"input":{"ignoreStop":true,"sleepMs":60000},"policy":{"executionTimeout":5000}})";
+  const std::string late = run("t", body).field("id");
+  awaitState("t", late, "IN_PROGRESS");
+  clock_.advance(Millis(5'000));
+  awaitState("t", late, "TIMED_OUT");
+  clock_.advance(Millis(5'000));
+  awaitHealth("\"unhealthy\":1");
+  clock_.advance(Millis(50'000));
+  awaitHealth("\"unhealthy\":0");
+  EXPECT_EQ(status("t", late).field("status"), "TIMED_OUT");
+}
+
+}  // namespace

@@ -1,0 +1,164 @@
+// The table of limits, and the turnstile over a limiter that says what it is told.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/access/rate_gate.h"
+#include "testkit/manual_clock.h"
+
+namespace {
+
+using namespace jobq;
+using testing::HasSubstr;
+
+// api.md, "Limits": the whole table, and decisions.md's additions.
+TEST(RateTable, IsTheTextsTable) {
+  const RateTable table({});
+  const auto expect = [&table](Operation operation, std::uint32_t requests, std::uint32_t concurrent) {
+    const RateRow& row = table.at(operation);
+    EXPECT_EQ(row.base.requests, requests);
+    EXPECT_EQ(row.base.concurrent, concurrent);
+    EXPECT_EQ(row.base.window, Millis(10'000));
+    EXPECT_EQ(row.perWorker, requests / 10);
+  };
+  expect(Operation::runsync, 2000, 400);
+  expect(Operation::run, 1000, 200);
+  expect(Operation::status, 2000, 400);
+  expect(Operation::statusSync, 2000, 400);
+  expect(Operation::stream, 2000, 400);
+  expect(Operation::cancel, 100, 20);
+  expect(Operation::purgeQueue, 2, 0);
+  expect(Operation::openai, 2000, 400);
+  expect(Operation::requests, 10, 2);
+}
+
+TEST(RateTable, TheEffectiveLimitIsTheHigherOfBaseAndWorkers) {
+  const RateTable table({});
+  const RateRow& run = table.at(Operation::run);
+  EXPECT_EQ(run.with(0).requests, 1000U);
+  EXPECT_EQ(run.with(10).requests, 1000U);
+  EXPECT_EQ(run.with(11).requests, 1100U);
+  EXPECT_EQ(run.with(11).concurrent, 220U);
+  EXPECT_EQ(run.with(4'000'000'000).requests, 4'294'967'295U) << "never overflows";
+  LimitsConfig config;
+  config.operations[0] = {7, Millis(1'000), 0, 5};
+  const RateRow changed = RateTable(config).at(Operation::run);
+  EXPECT_EQ(changed.with(2).requests, 10U);
+  EXPECT_EQ(changed.with(2).concurrent, 0U) << "no limit stays none";
+  config.operations[0] = {0, {}, {}, 5};
+  EXPECT_EQ(RateTable(config).at(Operation::run).with(9).requests, 0U) << "no limit stays none";
+}
+
+struct ToldLimiter final : RateLimiter {
+  RateVerdict enter(std::string_view key, const RateLimit& limit, Instant) override {
+    lastKey = key;
+    lastLimit = limit;
+    if (verdict.allowed) ++inside;
+    return verdict;
+  }
+  void leave(std::string_view) override { --inside; }
+  std::string lastKey;
+  RateLimit lastLimit;
+  RateVerdict verdict{true, Millis(0), 5};
+  int inside = 0;
+};
+
+class RateGateTest : public testing::Test {
+ protected:
+  RateGate gate(const LimitsConfig& config = {}) {
+    return {config,
+            {limiter_, clock_, [this](const EndpointId&) { return running_; },
+             [this](const EndpointId&) {
+               ++asked_;
+               return waiting_;
+             }}};
+  }
+  static bool passes(RateGate& gate, Operation operation = Operation::run, std::uint32_t workersMax = 0) {
+    return std::holds_alternative<RateGate::Passed>(gate.enter("e", operation, workersMax));
+  }
+
+  ToldLimiter limiter_;
+  testkit::ManualClock clock_;
+  std::uint32_t running_ = 0;
+  std::uint64_t waiting_ = 0;
+  int asked_ = 0;
+};
+
+TEST_F(RateGateTest, ATicketIsGivenBackOnce) {
+  RateGate turnstile = gate();
+  {
+    auto result = turnstile.enter("e", Operation::status, 1);
+    auto& passed = std::get<RateGate::Passed>(result);
+    EXPECT_EQ(limiter_.lastKey, "e/status");
+    EXPECT_EQ(passed.standing->remaining, 5U);
+    EXPECT_EQ(passed.standing->limit.requests, 2000U);
+    RateGate::Ticket other = std::move(passed.ticket);
+    RateGate::Ticket third;
+    third = std::move(other);
+    EXPECT_EQ(limiter_.inside, 1);
+  }
+  EXPECT_EQ(limiter_.inside, 0);
+}
+
+TEST_F(RateGateTest, ARefusalSaysTheLimitAndWhen) {
+  RateGate turnstile = gate();
+  limiter_.verdict = {false, Millis(1'234), 0};
+  const auto result = turnstile.enter("e", Operation::cancel, 1);
+  const auto& refused = std::get<RateGate::Refused>(result);
+  EXPECT_THAT(refused.sentence, HasSubstr("100 in 10000 ms and 20 at once"));
+  EXPECT_EQ(refused.standing->retryAfter, Millis(1'234));
+  EXPECT_EQ(limiter_.inside, 0);
+}
+
+TEST_F(RateGateTest, LimitsGrowWithRunningWorkersWithinASecond) {
+  RateGate turnstile = gate();
+  EXPECT_TRUE(passes(turnstile));
+  running_ = 50;
+  EXPECT_TRUE(passes(turnstile));
+  EXPECT_EQ(limiter_.lastLimit.requests, 1000U);
+  clock_.advance(Millis(1'000));
+  EXPECT_TRUE(passes(turnstile));
+  EXPECT_EQ(limiter_.lastLimit.requests, 5000U);
+}
+
+TEST_F(RateGateTest, SwitchedOffItAsksNobody) {
+  LimitsConfig off;
+  off.enabled = false;
+  off.queue = false;
+  RateGate turnstile = gate(off);
+  limiter_.verdict.allowed = false;
+  waiting_ = 1'000'000;
+  auto result = turnstile.enter("e", Operation::run, 0);
+  EXPECT_FALSE(std::get<RateGate::Passed>(result).standing);
+  EXPECT_EQ(asked_, 0);
+}
+
+// decisions.md, "Limits": 429 when more than 50 jobs wait and more than workersMax x 500.
+TEST_F(RateGateTest, ALineThatIsTooLongIsRefused) {
+  for (const auto& [waiting, workersMax, passes429] :
+       {std::tuple{50U, 0U, true}, {51U, 0U, false}, {500U, 1U, true}, {501U, 1U, false}, {1'500U, 3U, true}}) {
+    RateGate turnstile = gate();
+    waiting_ = waiting;
+    EXPECT_EQ(passes(turnstile, Operation::run, workersMax), passes429) << waiting;
+    EXPECT_EQ(passes(turnstile, Operation::runsync, workersMax), passes429) << waiting;
+    EXPECT_TRUE(passes(turnstile, Operation::status, workersMax)) << "only submissions make the line longer";
+  }
+  EXPECT_EQ(limiter_.inside, 0);
+}
+
+TEST_F(RateGateTest, ABurstDoesNotRunOverTheLineWithinASecond) {
+  RateGate turnstile = gate();
+  for (int i = 0; i < 51; ++i) {
+    EXPECT_TRUE(passes(turnstile)) << i;
+    ++waiting_;
+  }
+  EXPECT_LE(asked_, 2) << "not for each";
+  EXPECT_FALSE(passes(turnstile));
+  const int asked = asked_;
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(passes(turnstile));
+  EXPECT_EQ(asked_, asked) << "a refusal costs no question";
+  waiting_ = 0;
+  clock_.advance(Millis(1'000));
+  EXPECT_TRUE(passes(turnstile));
+}
+
+}  // namespace
