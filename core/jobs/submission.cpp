@@ -1,14 +1,12 @@
 #include "core/jobs/submission.h"
 
-#include <Poco/Net/IPAddress.h>
-
 #include <set>
 
 #include "core/base/ids.h"
 #include "core/base/secret_box.h"
 #include "core/base/words.h"
+#include "core/jobs/webhook_url.h"
 #include "jobq/json.h"
-#include "jobq/net_guard.h"
 
 namespace jobq {
 namespace {
@@ -78,49 +76,18 @@ JobPolicy readPolicy(const json::Document& body, const Endpoint& endpoint, OutOf
   return policy;
 }
 
-bool isWebUrl(const std::string& url) {
-  const std::size_t scheme = url.starts_with("http://") ? 7 : url.starts_with("https://") ? 8 : 0;
-  if (scheme == 0) return false;
-  const std::size_t end = url.find_first_of("/?#", scheme);
-  const std::string host = url.substr(scheme, end == std::string::npos ? end : end - scheme);
-  if (host.empty() || host.front() == ':') return false;
-  for (const char c : url) {
-    if (static_cast<unsigned char>(c) <= 0x20 || c == 0x7f) return false;
-  }
-  return true;
-}
-
-template <std::size_t kBytes>
-net::Reach judge(const Poco::Net::IPAddress& address) {
-  std::array<std::uint8_t, kBytes> bytes{};
-  std::copy_n(static_cast<const std::uint8_t*>(address.addr()), kBytes, bytes.begin());
-  return net::judge(bytes);
-}
-
-// Only an address that stands there in digits can be judged now; the connection judges the rest.
-net::Reach reachOf(const std::string& url) {
-  const std::size_t from = url.find("//") + 2;
-  std::string host = url.substr(from, url.find_first_of("/?#", from) - from);
-  host = host.substr(host.rfind('@') + 1);
-  if (host.starts_with('[')) {
-    host = host.substr(1, host.find(']') - 1);
-  } else {
-    host = host.substr(0, host.find(':'));
-  }
-  Poco::Net::IPAddress address;
-  if (!Poco::Net::IPAddress::tryParse(host, address)) return net::Reach::open;
-  return address.family() == Poco::Net::IPAddress::IPv4 ? judge<4>(address) : judge<16>(address);
-}
-
+// The newer field counts when the older one is absent (wire.md 3); both are judged alike.
 std::string readWebhook(const json::Document& body, const SubmissionRules& rules) {
-  const auto value = present(body, "webhook");
-  if (!value) return {};
-  const auto url = json::toText(*value);
-  if (!url || !isWebUrl(*url)) refuse("webhook must be an absolute http or https URL with a host");
-  if (!net::permitted(reachOf(*url), rules.allowPrivateAddresses)) {
-    refuse("webhook names an address that this server must not call: send a public one");
+  for (const char* field : {"webhook", "webhookV2"}) {
+    const auto value = present(body, field);
+    if (!value) continue;
+    const auto url = json::toText(*value);
+    if (!url) refuse(std::string(field) + " must be a string that holds a URL, such as https://example.com/done");
+    const WebhookRules judged{rules.allowPrivateAddresses, rules.webhookSchemes};
+    if (const auto fault = webhookFault(*url, judged, field)) refuse(*fault);
+    return *url;
   }
-  return *url;
+  return {};
 }
 
 std::string readS3Config(const json::Document& body) {

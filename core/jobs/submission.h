@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -22,8 +23,9 @@ struct Refusal {
 /// What reception has to know of the server.
 struct SubmissionRules {
   const SecretBox& secrets;
-  bool allowPrivateAddresses = false;       ///< `net.allowPrivate`
-  OutOfRange numbers = OutOfRange::refuse;  ///< of `policy`
+  bool allowPrivateAddresses = false;                     ///< `net.allowPrivate`
+  OutOfRange numbers = OutOfRange::refuse;                ///< of `policy`
+  std::set<std::string> webhookSchemes{"http", "https"};  ///< lower case: what the installed transports serve
 };
 
 inline constexpr Millis kWaitMin{1'000};
