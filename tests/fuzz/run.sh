@@ -15,19 +15,32 @@ while [ $# -gt 0 ]; do
     *) targets+=("$1") && shift ;;
   esac
 done
-[ ${#targets[@]} -gt 0 ] || targets=(request_head chunk_reader json_scan)
+[ ${#targets[@]} -gt 0 ] || targets=(request_head chunk_reader target json_scan submission policy webhook_url net_guard)
 out="$root/build/fuzz"
 mkdir -p "$out/findings"
 
 # RapidJSON adds offsets to null pointers, which is its own affair.
 flags=(-std=c++20 -O2 -g -Wall -Wextra -fsanitize=fuzzer,address,undefined -fno-sanitize=pointer-overflow
   -fno-sanitize-recover=all "-I$root" "-I$root/sdk/include")
-sources=("$root/core/http/request_head.cpp" "$root/core/http/chunk_reader.cpp" "$root/core/http/target.cpp")
+needs() {  # needs <target>: what it is linked with, one a line
+  local core="$root/core"
+  case $1 in
+    request_head) printf '%s\n' "$core/http/request_head.cpp" "$core/http/target.cpp" ;;
+    chunk_reader) printf '%s\n' "$core/http/chunk_reader.cpp" "$core/http/request_head.cpp" ;;
+    target) printf '%s\n' "$core/http/target.cpp" ;;
+    submission | policy)
+      printf '%s\n' "$core/jobs/submission.cpp" "$core/jobs/webhook_url.cpp" "$core/base/secret_box.cpp" \
+        "$core/base/ids.cpp" "$core/base/data_dir.cpp" -lPocoCrypto -lPocoFoundation -lcrypto ;;
+    webhook_url) printf '%s\n' "$core/jobs/webhook_url.cpp" -lcurl -lPocoFoundation ;;
+  esac
+}
 
 fuzz() {  # fuzz <target>
   local target=$1 log="$out/$1.log" corpus="$out/corpus/$1"
+  local linked
+  mapfile -t linked < <(needs "$target")
   mkdir -p "$corpus"
-  clang++-14 "${flags[@]}" "$root/tests/fuzz/fuzz_$target.cpp" "${sources[@]}" -o "$out/fuzz_$target" >"$log" 2>&1 ||
+  clang++-14 "${flags[@]}" "$root/tests/fuzz/fuzz_$target.cpp" "${linked[@]}" -o "$out/fuzz_$target" >"$log" 2>&1 ||
     { cat "$log"; return 1; }
   "$out/fuzz_$target" "${limit[@]}" -max_len=8192 -len_control=20 -timeout=10 -print_final_stats=1 \
     -artifact_prefix="$out/findings/$target-" -dict="$root/tests/fuzz/$target.dict" \

@@ -1,0 +1,120 @@
+// The judgement of addresses against a table of networks, the longest prefix of which decides. An input is a network of
+// the table to be in or beside, and an address whose bits fill what the network leaves open.
+#include <arpa/inet.h>
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "check.h"
+#include "jobq/net_guard.h"
+
+namespace {
+
+using namespace jobq::net;
+
+/// Judged by the IPv4 address inside, which begins at this byte.
+enum class Inside { none = -1, second = 2, last = 12 };
+
+struct Network {
+  const char* first;
+  std::size_t bits;
+  Reach reach;
+  Inside inside = Inside::none;
+};
+
+constexpr Network kIpv4[] = {
+    {"0.0.0.0", 0, Reach::open},
+    {"0.0.0.0", 8, Reach::forbidden},          // "this" network
+    {"10.0.0.0", 8, Reach::privateRange},      // RFC 1918
+    {"100.64.0.0", 10, Reach::privateRange},   // RFC 6598
+    {"127.0.0.0", 8, Reach::privateRange},     // loopback
+    {"169.254.0.0", 16, Reach::forbidden},     // link-local
+    {"172.16.0.0", 12, Reach::privateRange},   // RFC 1918
+    {"192.168.0.0", 16, Reach::privateRange},  // RFC 1918
+    {"224.0.0.0", 4, Reach::forbidden},        // multicast
+    {"240.0.0.0", 4, Reach::forbidden},        // reserved, broadcast
+};
+
+constexpr Network kIpv6[] = {
+    {"::", 0, Reach::open},
+    {"::", 96, Reach::forbidden},                   // unspecified, IPv4-compatible
+    {"::1", 128, Reach::privateRange},              // loopback
+    {"::ffff:0:0", 96, Reach::open, Inside::last},  // IPv4-mapped
+    {"64:ff9b::", 32, Reach::forbidden},            // local NAT64 and its neighbours
+    {"64:ff9b::", 96, Reach::open, Inside::last},   // NAT64
+    {"2002::", 16, Reach::open, Inside::second},    // 6to4
+    {"fc00::", 7, Reach::privateRange},             // unique local
+    {"fe80::", 10, Reach::forbidden},               // link-local
+    {"fec0::", 10, Reach::forbidden},               // site-local
+    {"ff00::", 8, Reach::forbidden},                // multicast
+};
+
+template <std::size_t kBytes>
+using Address = std::array<std::uint8_t, kBytes>;
+
+template <std::size_t kBytes>
+bool bitOf(const Address<kBytes>& address, std::size_t bit) {
+  return (address[bit / 8] >> (7 - bit % 8) & 1) != 0;
+}
+
+template <std::size_t kBytes>
+Address<kBytes> firstOf(const Network& network) {
+  Address<kBytes> address{};
+  BELIEVE(inet_pton(kBytes == 4 ? AF_INET : AF_INET6, network.first, address.data()) == 1);
+  return address;
+}
+
+template <std::size_t kBytes>
+bool contains(const Network& network, const Address<kBytes>& address) {
+  const auto first = firstOf<kBytes>(network);
+  for (std::size_t bit = 0; bit < network.bits; ++bit) {
+    if (bitOf(first, bit) != bitOf(address, bit)) return false;
+  }
+  return true;
+}
+
+template <std::size_t kBytes, std::size_t kCount>
+Reach lookUp(const Address<kBytes>& address, const Network (&table)[kCount]) {
+  const Network* best = &table[0];
+  for (const Network& network : table) {
+    if (network.bits > best->bits && contains(network, address)) best = &network;
+  }
+  if (best->inside == Inside::none) return best->reach;
+  Address<4> ipv4{};
+  std::memcpy(ipv4.data(), address.data() + static_cast<int>(best->inside), ipv4.size());
+  return lookUp(ipv4, kIpv4);
+}
+
+/// The network's first bits, and the others from `bits`; `flip` of them is turned, so that neighbours are met.
+template <std::size_t kBytes>
+Address<kBytes> within(const Network& network, const std::uint8_t* bits, std::size_t flip) {
+  Address<kBytes> address = firstOf<kBytes>(network);
+  for (std::size_t bit = network.bits; bit < 8 * kBytes; ++bit) {
+    const std::uint8_t mask = static_cast<std::uint8_t>(0x80 >> bit % 8);
+    address[bit / 8] = static_cast<std::uint8_t>((address[bit / 8] & ~mask) | (bits[bit / 8] & mask));
+  }
+  if (flip < network.bits) address[flip / 8] ^= static_cast<std::uint8_t>(0x80 >> flip % 8);
+  return address;
+}
+
+template <std::size_t kBytes, std::size_t kCount>
+void compare(const std::uint8_t* data, const Network (&table)[kCount]) {
+  Address<kBytes> plain{};
+  std::memcpy(plain.data(), data + 2, kBytes);
+  for (const auto& address : {plain, within<kBytes>(table[data[0] % kCount], data + 2, data[1])}) {
+    const Reach reach = judge(address);
+    BELIEVE(reach == lookUp(address, table));
+    BELIEVE(permitted(reach, false) == (reach == Reach::open));
+    BELIEVE(permitted(reach, true) == (reach != Reach::forbidden));
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size >= 2 + 4) compare<4>(data, kIpv4);
+  if (size >= 2 + 16) compare<16>(data, kIpv6);
+  return 0;
+}

@@ -1,0 +1,98 @@
+// What RapidJSON, a reader of another make, says about the outermost object of a text.
+#pragma once
+
+#include <rapidjson/memorystream.h>
+#include <rapidjson/reader.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace jobq {
+
+class Outline : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Outline> {
+ public:
+  enum class Kind { null, boolean, number, string, array, object };
+  struct Field {
+    std::string key;  ///< decoded
+    Kind kind = Kind::null;
+    std::string_view raw;  ///< of an object or an array: its bytes
+    std::string text;      ///< of a number as it is written; of a boolean "true" or "false"; of a string decoded
+  };
+
+  explicit Outline(std::string_view text) : text_(text), stream_(text.data(), text.size()) {
+    rapidjson::Reader reader;
+    constexpr unsigned kFlags =
+        rapidjson::kParseNumbersAsStringsFlag | rapidjson::kParseIterativeFlag | rapidjson::kParseValidateEncodingFlag;
+    const rapidjson::ParseResult result = reader.Parse<kFlags>(stream_, *this);
+    valid_ = !result.IsError();
+    unsure_ = result.Code() == rapidjson::kParseErrorNumberTooBig || hasSurrogates();
+  }
+
+  bool valid() const { return valid_; }
+  /// RapidJSON refuses numbers beyond a double and accepts a lone low surrogate: there it is no judge.
+  bool unsure() const { return unsure_; }
+  Kind kind() const { return root_; }
+  std::size_t deepest() const { return deepest_; }
+  const std::vector<Field>& fields() const { return fields_; }
+  const Field* last(std::string_view key) const {
+    const auto at = std::find_if(fields_.rbegin(), fields_.rend(), [key](const Field& f) { return f.key == key; });
+    return at == fields_.rend() ? nullptr : &*at;
+  }
+  bool repeatsAKey() const {
+    std::set<std::string> seen;
+    return !std::all_of(fields_.begin(), fields_.end(), [&](const Field& f) { return seen.insert(f.key).second; });
+  }
+
+  // What the reader calls.
+  bool Null() { return note(Kind::null, "null"); }
+  bool Bool(bool value) { return note(Kind::boolean, value ? "true" : "false"); }
+  bool RawNumber(const char* text, rapidjson::SizeType size, bool) { return note(Kind::number, {text, size}); }
+  bool String(const char* text, rapidjson::SizeType size, bool) { return note(Kind::string, {text, size}); }
+  bool Key(const char* text, rapidjson::SizeType size, bool) {
+    if (depth_ == 1) fields_.push_back(Field{std::string(text, size), {}, {}, {}});
+    return true;
+  }
+  bool StartObject() { return open(Kind::object); }
+  bool StartArray() { return open(Kind::array); }
+  bool EndObject(rapidjson::SizeType) { return close(); }
+  bool EndArray(rapidjson::SizeType) { return close(); }
+
+ private:
+  bool hasSurrogates() const {
+    return text_.find("\\ud") != std::string_view::npos || text_.find("\\uD") != std::string_view::npos;
+  }
+  bool inField() const { return depth_ == 1 && root_ == Kind::object; }
+  bool note(Kind kind, std::string_view text) {
+    if (depth_ == 0) root_ = kind;
+    if (!inField()) return true;
+    fields_.back().kind = kind;
+    fields_.back().text = text;
+    return true;
+  }
+  bool open(Kind kind) {
+    note(kind, {});
+    if (inField()) start_ = stream_.Tell();
+    deepest_ = std::max(deepest_, ++depth_);
+    return true;
+  }
+  bool close() {
+    --depth_;
+    if (inField()) fields_.back().raw = text_.substr(start_, stream_.Tell() + 1 - start_);
+    return true;
+  }
+
+  std::string_view text_;
+  rapidjson::MemoryStream stream_;
+  std::vector<Field> fields_;
+  Kind root_ = Kind::null;
+  std::size_t depth_ = 0;
+  std::size_t deepest_ = 0;
+  std::size_t start_ = 0;
+  bool valid_ = false;
+  bool unsure_ = false;
+};
+
+}  // namespace jobq
