@@ -24,8 +24,8 @@ struct Refusal {
 struct SubmissionRules {
   const SecretBox& secrets;
   bool allowPrivateAddresses = false;                     ///< `net.allowPrivate`
-  OutOfRange numbers = OutOfRange::refuse;                ///< of `policy`
   std::set<std::string> webhookSchemes{"http", "https"};  ///< lower case: what the installed transports serve
+  OutOfRange numbers = OutOfRange::refuse;                ///< of `policy`
 };
 
 inline constexpr Millis kWaitMin{1'000};

@@ -27,7 +27,7 @@ class SubmissionTest : public testing::Test {
 
   std::variant<JobSpec, Refusal> read(std::string_view body, std::optional<Millis> wait = std::nullopt) {
     return readSubmission(std::string(body), endpoint_, "key", wait,
-                          SubmissionRules{secrets_, allowPrivate_, schemes_});
+                          SubmissionRules{secrets_, allowPrivate_, schemes_, numbers_});
   }
   JobSpec accepted(std::string_view body, std::optional<Millis> wait = std::nullopt) {
     auto result = read(body, wait);
@@ -41,6 +41,7 @@ class SubmissionTest : public testing::Test {
   Endpoint endpoint_;
   bool allowPrivate_ = false;
   std::set<std::string> schemes_{"http", "https"};
+  OutOfRange numbers_ = OutOfRange::refuse;
   SecretBox secrets_;
 };
 
@@ -140,6 +141,24 @@ TEST_F(SubmissionTest, APolicyNumberIsAPlainInteger) {
   }
   EXPECT_EQ(accepted(with("ttl", "null")).policy.ttl, Millis(86'400'000)) << "null is absent";
   EXPECT_EQ(accepted(R"({"input":{},"policy":{"ttl":1,"tt\u006c":10000}})").policy.ttl, Millis(10'000)) << "the last";
+}
+
+// decisions.md, "Addresses": public SDKs send policy values out of range; on their mount these are clamped.
+TEST_F(SubmissionTest, OnTheSdkMountNumbersAreClamped) {
+  numbers_ = OutOfRange::clamp;
+  const auto policy = [this](const char* key, const char* value) {
+    return accepted("{\"input\":{},\"policy\":{\"" + std::string(key) + "\":" + value + "}}").policy;
+  };
+  EXPECT_EQ(policy("executionTimeout", "3000").executionTimeout, Millis(5'000));
+  EXPECT_EQ(policy("executionTimeout", "-1").executionTimeout, Millis(5'000));
+  EXPECT_EQ(policy("executionTimeout", "1e400").executionTimeout, Millis(604'800'000));
+  EXPECT_EQ(policy("executionTimeout", "1e-400").executionTimeout, Millis(5'000));
+  EXPECT_EQ(policy("ttl", "99999999999999999999").ttl, Millis(604'800'000));
+  EXPECT_EQ(policy("ttl", "60000.9").ttl, Millis(60'000));
+  EXPECT_EQ(policy("ttl", "60000").ttl, Millis(60'000));
+  EXPECT_EQ(policy("priority", "-5000").priority, -1'000);
+  EXPECT_THAT(refused(R"({"input":{},"policy":{"ttl":"60000"}})"), HasSubstr("policy.ttl")) << "a string is no number";
+  EXPECT_THAT(refused(R"({"input":{},"policy":{"lowPriority":1}})"), HasSubstr("lowPriority"));
 }
 
 TEST_F(SubmissionTest, ALongWordIsClippedInTheAnswer) {
