@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "jobq/url_host.h"
+
 namespace jobq::memory {
 namespace {
 
@@ -16,18 +18,27 @@ void Deliveries::owe(const Row& row, Instant now) {
   delivery.id = row.spec->id + "." + std::to_string(row.attempt);
   delivery.sequence = ++sequence_;
   delivery.spec = row.spec;
+  delivery.host = hostOf(row.spec->webhook);
   delivery.snapshot = found(row);
   DeliveryRow& kept = rows_.insert_or_assign(delivery.id, std::move(delivery)).first->second;
   endpoints_[kept.spec->endpoint].all.emplace(kept.sequence, &kept);
   setDue(kept, now);
 }
 
-std::vector<DeliveryRow*> Deliveries::due(Instant now, std::size_t max) const {
+// The beginnings of all hosts' lines, merged: what is owed to a host that is passed over is not looked at.
+std::vector<DeliveryRow*> Deliveries::due(Instant now, std::size_t max,
+                                          std::span<const std::string> exceptHosts) const {
   std::vector<DeliveryRow*> rows;
-  for (const auto& [at, sequence, row] : due_) {
-    if (at > now || rows.size() == max) break;
-    rows.push_back(row);
+  for (const auto& [host, line] : due_) {
+    if (std::find(exceptHosts.begin(), exceptHosts.end(), host) != exceptHosts.end()) continue;
+    auto next = line.begin();
+    for (std::size_t i = 0; i < max && next != line.end() && std::get<Instant>(*next) <= now; ++i, ++next) {
+      rows.push_back(std::get<DeliveryRow*>(*next));
+    }
   }
+  std::sort(rows.begin(), rows.end(),
+            [](auto* a, auto* b) { return std::tie(a->dueAt, a->sequence) < std::tie(b->dueAt, b->sequence); });
+  if (rows.size() > max) rows.resize(max);
   return rows;
 }
 
@@ -40,7 +51,7 @@ void Deliveries::setDue(DeliveryRow& row, Instant due) {
   leaveIndexes(row);
   row.state = DeliveryState::owed;
   row.dueAt = due;
-  due_.emplace(due, row.sequence, &row);
+  due_[row.host].emplace(due, row.sequence, &row);
 }
 
 void Deliveries::settle(DeliveryRow& row, DeliveryState state, Instant now) {
@@ -57,7 +68,7 @@ std::vector<const DeliveryRow*> Deliveries::ofJob(std::string_view endpoint, std
   const std::string prefix = std::string(job) + ".";
   std::vector<const DeliveryRow*> rows;
   for (auto at = rows_.lower_bound(prefix); at != rows_.end() && at->first.starts_with(prefix); ++at) {
-    if (at->second.spec->endpoint == endpoint && !outlived(at->second, now)) rows.push_back(&at->second);
+    if ((endpoint.empty() || at->second.spec->endpoint == endpoint) && !outlived(at->second, now)) rows.push_back(&at->second);
   }
   std::sort(rows.begin(), rows.end(), [](auto* a, auto* b) { return a->sequence < b->sequence; });
   return rows;
@@ -85,7 +96,11 @@ std::size_t Deliveries::dropOld(Instant now, std::size_t max) {
 }
 
 void Deliveries::leaveIndexes(DeliveryRow& row) {
-  due_.erase({row.dueAt, row.sequence, &row});
+  const auto line = due_.find(row.host);
+  if (line != due_.end()) {
+    line->second.erase({row.dueAt, row.sequence, &row});
+    if (line->second.empty()) due_.erase(line);
+  }
   settled_.erase({row.settledAt, row.sequence, &row});
   endpoints_[row.spec->endpoint].settled.erase({row.settledAt, row.sequence, &row});
 }

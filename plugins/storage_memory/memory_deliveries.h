@@ -3,6 +3,7 @@
 
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -17,9 +18,11 @@ struct DeliveryRow {
   std::uint64_t sequence = 0;
   DeliveryState state = DeliveryState::owed;
   std::shared_ptr<const JobSpec> spec;
+  std::string host;
   Found snapshot;
   Instant dueAt{};      // while owed
   Instant settledAt{};  // afterwards
+  std::uint32_t tries = 0;
   std::vector<DeliveryAttempt> attempts;
 };
 
@@ -29,8 +32,8 @@ class Deliveries {
   /// The job has just ended.
   void owe(const Row& row, Instant now);
 
-  /// Up to `max` that are due, oldest first.
-  std::vector<DeliveryRow*> due(Instant now, std::size_t max) const;
+  /// Up to `max` that are due, oldest first, none to `exceptHosts`.
+  std::vector<DeliveryRow*> due(Instant now, std::size_t max, std::span<const std::string> exceptHosts) const;
 
   /// Null when unknown, or settled for longer than kDeliveryRecordLife.
   DeliveryRow* find(std::string_view id, Instant now);
@@ -40,6 +43,7 @@ class Deliveries {
   /// Also lets go of the oldest settled ones of the endpoint beyond kMaxDeliveriesPerEndpoint.
   void settle(DeliveryRow& row, DeliveryState state, Instant now);
 
+  /// Oldest first; of whatever endpoint, when `endpoint` is empty.
   std::vector<const DeliveryRow*> ofJob(std::string_view endpoint, std::string_view job, Instant now) const;
   /// Newest first.
   std::vector<const DeliveryRow*> ofEndpoint(std::string_view endpoint, std::size_t limit, Instant now) const;
@@ -59,7 +63,7 @@ class Deliveries {
 
   std::map<std::string, DeliveryRow, std::less<>> rows_;
   std::map<EndpointId, OfEndpoint, std::less<>> endpoints_;
-  ByTime due_;
+  std::map<std::string, ByTime, std::less<>> due_;  // owed ones by host
   ByTime settled_;
   std::uint64_t sequence_ = 0;
 };

@@ -66,7 +66,7 @@ class Chunks final : public ChunkStore {
 class Outbox final : public OutboxStore {
  public:
   explicit Outbox(State& state) : s_(state) {}
-  std::vector<Delivery> claimDue(std::size_t max, Millis lease) override;
+  std::vector<Delivery> claimDue(std::size_t max, Millis lease, std::span<const std::string> exceptHosts) override;
   bool settle(std::string_view id, DeliveryState state) override;
   bool reschedule(std::string_view id, Millis delay) override;
   bool recordAttempt(std::string_view id, DeliveryAttempt attempt) override;

@@ -19,19 +19,19 @@ struct Copy {
 };
 
 Copy copy(const DeliveryRow& row) {
-  return {{row.id, row.state, row.spec->webhook, row.snapshot.job, {}, row.dueAt, row.attempts},
+  return {{row.id, row.state, row.spec->webhook, row.host, row.snapshot.job, {}, row.dueAt, row.tries, row.attempts},
           row.spec,
           row.snapshot.output};
 }
 
 }  // namespace
 
-std::vector<Delivery> Outbox::claimDue(std::size_t max, Millis lease) {
+std::vector<Delivery> Outbox::claimDue(std::size_t max, Millis lease, std::span<const std::string> exceptHosts) {
   std::vector<Copy> claimed;
   {
     Lock lock(s_.mutex);
     const Instant now = s_.clock.now();
-    for (DeliveryRow* row : s_.deliveries.due(now, max)) {
+    for (DeliveryRow* row : s_.deliveries.due(now, max, exceptHosts)) {
       s_.deliveries.setDue(*row, now + lease);
       claimed.push_back(copy(*row));
     }
@@ -67,6 +67,7 @@ bool Outbox::recordAttempt(std::string_view id, DeliveryAttempt attempt) {
   DeliveryRow* row = s_.deliveries.find(id, attempt.at);
   if (row == nullptr) return false;
   row->attempts.push_back(std::move(attempt));
+  ++row->tries;
   return true;
 }
 
@@ -89,6 +90,7 @@ bool Outbox::replay(std::string_view id) {
   DeliveryRow* row = s_.deliveries.find(id, now);
   if (row == nullptr) return false;
   s_.deliveries.setDue(*row, now);
+  row->tries = 0;
   return true;
 }
 

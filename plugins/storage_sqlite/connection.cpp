@@ -5,6 +5,8 @@
 #include <Poco/Data/Session.h>
 #include <Poco/Exception.h>
 
+#include "jobq/url_host.h"
+
 namespace jobq::sqlite {
 namespace {
 
@@ -41,6 +43,18 @@ void configureOnce() {
   (void)kDone;
 }
 
+/// SQL's host_of(url), for statements that write deliveries.
+void hostOfUrl(sqlite3_context* context, int, sqlite3_value** arguments) {
+  const auto* text = static_cast<const char*>(sqlite3_value_blob(arguments[0]));
+  const auto length = static_cast<std::size_t>(sqlite3_value_bytes(arguments[0]));
+  try {
+    const std::string host = hostOf(std::string_view(text == nullptr ? "" : text, length));
+    sqlite3_result_text64(context, host.data(), host.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+  } catch (const std::bad_alloc&) {
+    sqlite3_result_error_nomem(context);
+  }
+}
+
 std::unique_ptr<Poco::Data::Session> openSession(const std::filesystem::path& file, Connection::Access access) {
   configureOnce();
   Poco::Data::SQLite::Connector::registerConnector();
@@ -73,6 +87,11 @@ void Connection::prepare(Access access) {
   } else {
     execute("PRAGMA cache_size=-32000");
     execute("PRAGMA secure_delete=FAST");
+    constexpr int kPure = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY;
+    if (sqlite3_create_function_v2(handle_, "host_of", 1, kPure, nullptr, hostOfUrl, nullptr, nullptr, nullptr) !=
+        SQLITE_OK) {
+      fail(handle_, "learn host_of");
+    }
   }
 }
 

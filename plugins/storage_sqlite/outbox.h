@@ -12,7 +12,7 @@ class Outbox final : public OutboxStore {
  public:
   Outbox(Writer& writer, Readers& readers, Clock& clock) : writer_(writer), readers_(readers), clock_(clock) {}
 
-  std::vector<Delivery> claimDue(std::size_t max, Millis lease) override;
+  std::vector<Delivery> claimDue(std::size_t max, Millis lease, std::span<const std::string> exceptHosts) override;
   bool settle(std::string_view id, DeliveryState state) override;
   bool reschedule(std::string_view id, Millis delay) override;
   bool recordAttempt(std::string_view id, DeliveryAttempt attempt) override;

@@ -50,7 +50,7 @@ TEST_P(StorageSuite, BytesAreKeptInEveryFieldThatCarriesThem) {
   EXPECT_EQ(leases().finish(lease, Failed{odd, odd}), Fenced::accepted);
   EXPECT_EQ(find("a")->error, odd);
   EXPECT_EQ(find("a")->output, odd);
-  const auto owed = outbox().claimDue(1, Millis(1'000));
+  const auto owed = outbox().claimDue(1, Millis(1'000), {});
   ASSERT_EQ(owed.size(), 1U);
   EXPECT_EQ(owed[0].input, odd);
   EXPECT_EQ(owed[0].job.output, odd);

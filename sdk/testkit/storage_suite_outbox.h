@@ -14,12 +14,22 @@ class OutboxSuite : public StorageSuite {
     job.policy.executionTimeout = Millis(5'000);
     return job;
   }
-  std::vector<Delivery> due() { return storage_->outbox().claimDue(100, Millis(30'000)); }
+  std::vector<Delivery> due(const std::vector<std::string>& exceptHosts = {}) {
+    return storage_->outbox().claimDue(100, Millis(30'000), exceptHosts);
+  }
+  /// A job that has ended with a call to `url` owed.
+  void owe(const JobId& id, const std::string& url, const EndpointId& endpoint = "ep") {
+    JobSpec job = hooked(id);
+    job.endpoint = endpoint;
+    job.webhook = url;
+    submit(std::move(job));
+    (void)jobs().cancel({endpoint, id});
+  }
 };
 
 TEST_P(StorageSuite, AJobWithoutAWebhookOwesNothing) {
   bring("a", JobState::completed);
-  EXPECT_TRUE(storage_->outbox().claimDue(9, Millis(1'000)).empty());
+  EXPECT_TRUE(storage_->outbox().claimDue(9, Millis(1'000), {}).empty());
 }
 
 TEST_P(OutboxSuite, EveryEndOfAJobOwesACallWithItsSnapshot) {
@@ -41,6 +51,8 @@ TEST_P(OutboxSuite, EveryEndOfAJobOwesACallWithItsSnapshot) {
   ASSERT_EQ(owed.size(), 4U);
   EXPECT_EQ(owed[0].id, "done.1");
   EXPECT_EQ(owed[0].url, "http://example.com/hook");
+  EXPECT_EQ(owed[0].host, "example.com");
+  EXPECT_EQ(owed[0].tries, 0U);
   EXPECT_EQ(owed[0].job.state, JobState::completed);
   EXPECT_EQ(owed[0].job.output, "[1]");
   EXPECT_EQ(owed[0].input, "{\"n\":1.0}");
@@ -214,14 +226,76 @@ TEST_P(OutboxSuite, DueCallsComeOldestFirstAndAreBounded) {
   }
   std::vector<JobId> order;
   for (int i = 0; i < 4; ++i) {
-    const auto some = outbox().claimDue(3, Millis(30'000));
+    const auto some = outbox().claimDue(3, Millis(30'000), {});
     EXPECT_EQ(some.size(), 3U);
     for (const Delivery& delivery : some) order.push_back(delivery.job.id);
   }
   EXPECT_TRUE(due().empty());
   ASSERT_EQ(order.size(), 12U);
   for (int i = 0; i < 12; ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], "j" + std::to_string(i));
-  EXPECT_TRUE(outbox().claimDue(0, Millis(1)).empty());
+  EXPECT_TRUE(outbox().claimDue(0, Millis(1), {}).empty());
+}
+
+TEST_P(OutboxSuite, HostsThatAreExceptedArePassedOver) {
+  owe("a", "http://u:p@Slow.example.com/1");
+  owe("b", "http://slow.example.com:8443/1");
+  clock_.advance(Millis(1));
+  owe("c", "https://quick.example.com?x");
+  owe("d", "http://slow.example.com/2");
+  const auto quick = due({"slow.example.com", "nobody.example.com", "slow.example.com:8443"});
+  ASSERT_EQ(quick.size(), 1U);
+  EXPECT_EQ(quick[0].id, "c.0");
+  EXPECT_EQ(quick[0].host, "quick.example.com");
+  EXPECT_TRUE(due({"slow.example.com", "slow.example.com:8443"}).empty());
+  const auto slow = due();
+  ASSERT_EQ(slow.size(), 3U) << "those that were passed over are due as before";
+  EXPECT_EQ(slow[0].id, "a.0");
+  EXPECT_EQ(slow[0].url, "http://u:p@Slow.example.com/1");
+  EXPECT_EQ(slow[1].host, "slow.example.com:8443");
+  EXPECT_EQ(slow[2].id, "d.0") << "oldest first, whatever their hosts";
+}
+
+TEST_P(OutboxSuite, TheBoundIsForAllHostsTogether) {
+  const std::vector<std::string> hosts{"x", "y", "z"};
+  for (int i = 0; i < 9; ++i) {
+    owe("j" + std::to_string(i), "http://" + hosts[static_cast<std::size_t>(i % 3)] + "/");
+    clock_.advance(Millis(1));
+  }
+  for (int i = 0; i < 8; i += 2) {
+    const auto two = outbox().claimDue(2, Millis(30'000), {});
+    ASSERT_EQ(two.size(), 2U);
+    EXPECT_EQ(two[0].job.id, "j" + std::to_string(i));
+    EXPECT_EQ(two[1].job.id, "j" + std::to_string(i + 1));
+  }
+}
+
+TEST_P(OutboxSuite, TriesAreCountedFromTheDebtOn) {
+  owe("a", "http://example.com/");
+  EXPECT_TRUE(outbox().recordAttempt("a.0", {{}, 500, Millis(1), "no", ""}));
+  EXPECT_TRUE(outbox().recordAttempt("a.0", {{}, 500, Millis(1), "no", ""}));
+  EXPECT_EQ(due().at(0).tries, 2U);
+  EXPECT_TRUE(outbox().reschedule("a.0", Millis(0)));
+  EXPECT_EQ(due().at(0).tries, 2U);
+  EXPECT_TRUE(outbox().settle("a.0", DeliveryState::abandoned));
+  EXPECT_EQ(outbox().list("ep", "a", 9).at(0).tries, 2U);
+  EXPECT_TRUE(outbox().replay("a.0"));
+  const auto again = due();
+  EXPECT_EQ(again.at(0).tries, 0U);
+  EXPECT_EQ(again.at(0).attempts.size(), 2U) << "its record stays";
+  EXPECT_TRUE(outbox().recordAttempt("a.0", {}));
+  EXPECT_EQ(outbox().list("ep", "a", 9).at(0).tries, 1U);
+  EXPECT_EQ(outbox().list("ep", "a", 9).at(0).attempts.size(), 3U);
+}
+
+TEST_P(OutboxSuite, AJobsDeliveriesAreFoundWithoutItsEndpoint) {
+  owe("a", "http://example.com/", "here");
+  owe("b", "http://example.com/", "there");
+  EXPECT_EQ(outbox().list("", "a", 9).size(), 1U);
+  EXPECT_EQ(outbox().list("", "b", 9).at(0).job.endpoint, "there");
+  EXPECT_EQ(outbox().list("", "b", 9).at(0).host, "example.com");
+  EXPECT_TRUE(outbox().list("here", "b", 9).empty());
+  EXPECT_TRUE(outbox().list("", "", 9).empty());
+  EXPECT_TRUE(outbox().list("", "c", 9).empty());
 }
 
 TEST_P(OutboxSuite, ReplayIsForEveryState) {

@@ -118,7 +118,7 @@ TEST_P(StorageSuite, RacingCouriersShareTheOwedCalls) {
   std::multiset<std::string> claimed;
   race(kRacers, [&](int) {
     for (;;) {
-      const auto due = storage_->outbox().claimDue(3, Millis(30'000));
+      const auto due = storage_->outbox().claimDue(3, Millis(30'000), {});
       if (due.empty()) return;
       Lock lock(mutex);
       for (const Delivery& delivery : due) claimed.insert(delivery.id);

@@ -128,13 +128,22 @@ TEST_F(SchemaTest, AServersFirstDatabaseGoesOn) {
                                             Holder{"node", Holder::Kind::timed, Millis(10'000)});
   ASSERT_EQ(far.size(), 1U);
   EXPECT_EQ(storage_->leases().release(std::vector{LeaseRef{"waits", 1}}), 1U);
+  JobSpec hooked = spec("hooked");
+  hooked.webhook = "https://u:p@Hooks.example.com:8443/x";
+  submit(std::move(hooked));
+  (void)storage_->jobs().cancel({"ep", "hooked"});
+  EXPECT_TRUE(storage_->outbox().recordAttempt("hooked.0", {{}, 500, Millis(1), "no", ""}));
   storage_.reset();
   script(kBackToTheFirstVersion);
   const std::string before = contentOf(file());
 
   open();
-  EXPECT_EQ(ask(file(), "PRAGMA user_version"), 2);
-  EXPECT_EQ(ask(file().string() + ".v1.backup", "SELECT count(*) FROM job"), 3);
+  EXPECT_EQ(ask(file(), "PRAGMA user_version"), 3);
+  EXPECT_EQ(ask(file().string() + ".v1.backup", "SELECT count(*) FROM job"), 4);
+  const auto owed = storage_->outbox().claimDue(9, Millis(1'000), {});
+  ASSERT_EQ(owed.size(), 1U);
+  EXPECT_EQ(owed[0].host, "hooks.example.com:8443");
+  EXPECT_EQ(owed[0].tries, 1U);
   EXPECT_EQ(find("waits")->state, JobState::inQueue);
   const Swept swept = storage_->leases().sweep(100);
   ASSERT_EQ(swept.stopped.size(), 1U) << "the process of this claim is gone; the other ends by time";

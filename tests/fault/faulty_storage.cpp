@@ -194,8 +194,8 @@ class Outbox final : public Before<OutboxStore> {
  public:
   using Before::Before;
 
-  std::vector<Delivery> claimDue(std::size_t max, Millis lease) override {
-    return at("outbox.claimDue").claimDue(max, lease);
+  std::vector<Delivery> claimDue(std::size_t max, Millis lease, std::span<const std::string> exceptHosts) override {
+    return at("outbox.claimDue").claimDue(max, lease, exceptHosts);
   }
   bool settle(std::string_view id, DeliveryState state) override { return at("outbox.settle").settle(id, state); }
   bool reschedule(std::string_view id, Millis delay) override { return at("outbox.reschedule").reschedule(id, delay); }

@@ -218,10 +218,10 @@ std::optional<std::vector<LogLine>> Judge::readLog(const JobKey& key) {
       [&](StorageModel& model) { return model.readLog(key); });
 }
 
-std::vector<Delivery> Judge::claimDue(std::size_t max, Millis lease) {
+std::vector<Delivery> Judge::claimDue(std::size_t max, Millis lease, std::span<const std::string> exceptHosts) {
   return ask(
-      "claimDue", [&] { return real_->outbox().claimDue(max, lease); },
-      [&](StorageModel& model) { return model.claimDue(max, lease); });
+      "claimDue", [&] { return real_->outbox().claimDue(max, lease, exceptHosts); },
+      [&](StorageModel& model) { return model.claimDue(max, lease, exceptHosts); });
 }
 
 bool Judge::settle(std::string_view id, DeliveryState state) {

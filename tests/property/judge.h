@@ -72,7 +72,7 @@ class Judge final : public Storage, JobStore, LeaseStore, ChunkStore, OutboxStor
   Fenced appendLog(const LeaseRef& lease, std::vector<LogLine> lines) override;
   std::optional<std::vector<LogLine>> readLog(const JobKey& key) override;
 
-  std::vector<Delivery> claimDue(std::size_t max, Millis lease) override;
+  std::vector<Delivery> claimDue(std::size_t max, Millis lease, std::span<const std::string> exceptHosts) override;
   bool settle(std::string_view id, DeliveryState state) override;
   bool reschedule(std::string_view id, Millis delay) override;
   bool recordAttempt(std::string_view id, DeliveryAttempt attempt) override;

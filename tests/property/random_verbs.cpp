@@ -49,6 +49,9 @@ constexpr std::array kJumps{1, 40, 700, 4'000, 11'000, 61'000, 700'000, 2'000'00
 
 const LeaseRef kNobodys{"nobody", 1};
 
+/// Few, so that each has several calls.
+std::string host(std::uint32_t number) { return "h" + std::to_string(number % 3) + ".example.com"; }
+
 }  // namespace
 
 std::string text(const Operation& operation) {
@@ -83,7 +86,7 @@ JobSpec Player::spec(std::uint32_t number, std::uint32_t kind) {
   job.apiKeyId = kind % 3 == 0 ? "" : "key" + std::to_string(kind % 3);
   const std::size_t filler = kind % 17 == 0 ? 20'000 : kind % 401 == 0 ? 1'100'000 : kind % 90;
   job.input = "{\"n\":" + std::to_string(number) + ",\"x\":\"" + std::string(filler, 'x') + "\"}";
-  if (kind % 4 == 0) job.webhook = "http://example.com/" + std::to_string(number);
+  if (kind % 4 == 0) job.webhook = "http://" + host(number) + "/" + std::to_string(number);
   if (kind % 5 == 0) job.s3Config = "sealed" + std::to_string(number);
   job.policy.lowPriority = kind % 6 == 0;
   job.policy.executionTimeout = Millis(kind % 2 == 0 ? 600'000 : 5'000);
@@ -173,13 +176,17 @@ void Player::play(Storage& storage, const Operation& operation) {
   } else if (verb >= Verb::settle && verb <= Verb::replay) {
     playOnDelivery(storage, operation);
   } else if (verb == Verb::deliveries) {
-    (void)storage.outbox().list(endpoint(operation.a), "", 1'000);
+    const bool ofJob = operation.b % 2 == 0 && !jobs_.empty();
+    const JobId job = ofJob ? jobs_[jobs_.size() - 1 - operation.a % jobs_.size()].id : "";
+    (void)storage.outbox().list(ofJob && operation.b % 4 == 0 ? "" : endpoint(operation.a), job, 1'000);
   } else if (verb == Verb::purge) {
     storage.jobs().purgeQueued(endpoint(operation.a));
   } else if (verb == Verb::sweep) {
     (void)storage.leases().sweep(1'000'000);
   } else if (verb == Verb::claimDue) {
-    (void)storage.outbox().claimDue(1'000, Millis(15'000));
+    std::vector<std::string> except;
+    if (operation.a % 3 == 0) except.push_back(host(operation.a));
+    (void)storage.outbox().claimDue(1'000, Millis(15'000), except);
   } else {
     playOnJob(storage, operation);
   }

@@ -200,7 +200,7 @@ void Simulation::change(const Move& move) {
 
 void Simulation::deliver(const Move& move) {
   Storage& storage = plan_.judged ? *judge_ : judge_->real();
-  for (const Delivery& delivery : storage.outbox().claimDue(100, Millis(15'000))) {
+  for (const Delivery& delivery : storage.outbox().claimDue(100, Millis(15'000), {})) {
     storage.outbox().recordAttempt(delivery.id, {{}, 200, Millis(3), "", "ok"});
     if (move.b % 3 == 0) {
       storage.outbox().reschedule(delivery.id, Millis(10'000));

@@ -4,6 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "jobq/url_host.h"
+
 namespace jobq::model {
 
 const Entry* StorageModel::at(std::string_view id) const {
@@ -109,6 +111,7 @@ void StorageModel::end(Entry& entry, Trigger trigger, std::string error, std::st
   Owed owed;
   owed.delivery.id = job.id + "." + std::to_string(job.attempt);
   owed.delivery.url = entry.spec.webhook;
+  owed.delivery.host = hostOf(entry.spec.webhook);
   owed.delivery.job = job;
   owed.delivery.input = entry.spec.input;
   owed.delivery.dueAt = now;

@@ -74,7 +74,7 @@ class StorageModel {
   Fenced appendLog(const LeaseRef& lease, std::vector<LogLine> lines);
   std::optional<std::vector<LogLine>> readLog(const JobKey& key) const;
 
-  std::vector<Delivery> claimDue(std::size_t max, Millis lease);
+  std::vector<Delivery> claimDue(std::size_t max, Millis lease, std::span<const std::string> exceptHosts);
   bool settle(std::string_view id, DeliveryState state);
   bool reschedule(std::string_view id, Millis delay);
   bool recordAttempt(std::string_view id, DeliveryAttempt attempt);

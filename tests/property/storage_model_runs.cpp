@@ -199,10 +199,12 @@ Owed* StorageModel::owed(std::string_view id) {
   return nullptr;
 }
 
-std::vector<Delivery> StorageModel::claimDue(std::size_t max, Millis lease) {
+std::vector<Delivery> StorageModel::claimDue(std::size_t max, Millis lease, std::span<const std::string> exceptHosts) {
   std::vector<Owed*> due;
   for (Owed& owed : outbox_) {
-    if (owed.delivery.state == DeliveryState::owed && owed.delivery.dueAt <= now) due.push_back(&owed);
+    const Delivery& delivery = owed.delivery;
+    if (std::find(exceptHosts.begin(), exceptHosts.end(), delivery.host) != exceptHosts.end()) continue;
+    if (delivery.state == DeliveryState::owed && delivery.dueAt <= now) due.push_back(&owed);
   }
   std::stable_sort(due.begin(), due.end(), [](auto* a, auto* b) { return a->delivery.dueAt < b->delivery.dueAt; });
   if (due.size() > max) due.resize(max);
@@ -234,6 +236,7 @@ bool StorageModel::recordAttempt(std::string_view id, DeliveryAttempt attempt) {
   if (row == nullptr) return false;
   attempt.at = now;
   row->delivery.attempts.push_back(std::move(attempt));
+  ++row->delivery.tries;
   return true;
 }
 
@@ -242,6 +245,7 @@ bool StorageModel::replay(std::string_view id) {
   if (row == nullptr) return false;
   row->delivery.state = DeliveryState::owed;
   row->delivery.dueAt = now;
+  row->delivery.tries = 0;
   return true;
 }
 
@@ -250,7 +254,8 @@ std::vector<Delivery> StorageModel::list(std::string_view endpoint, std::string_
   for (const Owed& owed : outbox_) {
     const Delivery& delivery = owed.delivery;
     const bool outlived = delivery.state != DeliveryState::owed && owed.settledAt + kDeliveryRecordLife <= now;
-    if (outlived || delivery.job.endpoint != endpoint || (!job.empty() && delivery.job.id != job)) continue;
+    const bool elsewhere = delivery.job.endpoint != endpoint && !(endpoint.empty() && !job.empty());
+    if (outlived || elsewhere || (!job.empty() && delivery.job.id != job)) continue;
     listed.push_back(delivery);
     listed.back().input.clear();
     listed.back().job.output.clear();

@@ -112,8 +112,9 @@ std::string text(const ChunkPage& page) {
 std::string text(const LogLine& line) { return text(line.at) + " " + line.text; }
 
 std::string text(const Delivery& delivery) {
-  std::string out = delivery.id + " " + nameOf(delivery.state) + " to " + delivery.url + " due " +
-                    text(delivery.dueAt) + " input " + delivery.input + " job (" + text(delivery.job) + ")";
+  std::string out = delivery.id + " " + nameOf(delivery.state) + " to " + delivery.url + " at " + delivery.host +
+                    " due " + text(delivery.dueAt) + " tries " + std::to_string(delivery.tries) + " input " +
+                    delivery.input + " job (" + text(delivery.job) + ")";
   for (const DeliveryAttempt& attempt : delivery.attempts) out += " try " + nameOf(attempt);
   return out;
 }

@@ -1,8 +1,9 @@
-// The pure parts of the contracts: the state machine and the judgement of addresses.
+// The pure parts of the contracts: the state machine, the judgement of addresses, the host of a URL.
 #include <gtest/gtest.h>
 
 #include "jobq/net_guard.h"
 #include "jobq/transitions.h"
+#include "jobq/url_host.h"
 
 namespace {
 
@@ -78,6 +79,30 @@ TEST(NetGuard, PrivateAddressesNeedPermission) {
   EXPECT_FALSE(net::permitted(net::Reach::privateRange, false));
   EXPECT_TRUE(net::permitted(net::Reach::privateRange, true));
   EXPECT_FALSE(net::permitted(net::Reach::forbidden, true));
+}
+
+TEST(UrlHost, IsTheAuthorityInLowerCaseWithoutItsUser) {
+  EXPECT_EQ(hostOf("http://hooks.example.com/a"), "hooks.example.com");
+  EXPECT_EQ(hostOf("https://Hooks.Example.COM:8443/a:b@c?d#e"), "hooks.example.com:8443");
+  EXPECT_EQ(hostOf("HTTP://user:pass@word@h:1"), "h:1");
+  EXPECT_EQ(hostOf("http://h?x=http://other/"), "h");
+  EXPECT_EQ(hostOf("http://h#@other"), "h");
+  EXPECT_EQ(hostOf("http://h:/"), "h");
+  EXPECT_EQ(hostOf("http://[::1]:80/"), "[::1]:80");
+  EXPECT_EQ(hostOf("http://[FE80::1]/"), "[fe80::1]");
+}
+
+TEST(UrlHost, OfAUrlWithoutAHostIsItsScheme) {
+  EXPECT_EQ(hostOf("file:///calls"), "file");
+  EXPECT_EQ(hostOf("FILE:///calls"), "file");
+  EXPECT_EQ(hostOf("file:calls"), "file");
+  EXPECT_EQ(hostOf("mailto:a@b"), "mailto");
+  EXPECT_EQ(hostOf("http://"), "http");
+}
+
+TEST(UrlHost, OfAnythingElseIsTheText) {
+  EXPECT_EQ(hostOf(""), "");
+  EXPECT_EQ(hostOf("No URL"), "no url");
 }
 
 }  // namespace

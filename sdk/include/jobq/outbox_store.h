@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,10 +30,12 @@ struct Delivery {
   std::string id;  ///< `<job id>.<attempt>`: the same in all attempts, unique for each end of a job
   DeliveryState state = DeliveryState::owed;
   std::string url;
+  std::string host;   ///< hostOf(url) (url_host.h): deliveries to one receiver have the same
   Job job;            ///< snapshot
   std::string input;  ///< JSON object text
   Instant dueAt{};
-  std::vector<DeliveryAttempt> attempts;  ///< oldest first
+  std::uint32_t tries = 0;                ///< attempts recorded since it was owed, or owed again by replay()
+  std::vector<DeliveryAttempt> attempts;  ///< all of them, oldest first
 };
 
 inline constexpr Millis kDeliveryRecordLife{86'400'000};
@@ -42,9 +45,11 @@ class JOBQ_VISIBLE OutboxStore {
  public:
   virtual ~OutboxStore() = default;
 
-  /// Up to `max` owed deliveries that are due; each is hidden from other callers for `lease`, then due again unless it
-  /// was settled or rescheduled. Oldest first.
-  [[nodiscard]] virtual std::vector<Delivery> claimDue(std::size_t max, Millis lease) = 0;
+  /// Up to `max` owed deliveries that are due, oldest first; each is hidden from other callers for `lease`, then due
+  /// again unless it was settled or rescheduled. Those to `exceptHosts` are passed over, and however many they are, the
+  /// call takes no longer for it.
+  [[nodiscard]] virtual std::vector<Delivery> claimDue(std::size_t max, Millis lease,
+                                                       std::span<const std::string> exceptHosts) = 0;
 
   /// Ends an owed delivery: delivered or abandoned. It stays listed for kDeliveryRecordLife. False: not owed.
   virtual bool settle(std::string_view id, DeliveryState state) = 0;
@@ -52,15 +57,15 @@ class JOBQ_VISIBLE OutboxStore {
   /// Due again after `delay`. False: not owed.
   virtual bool reschedule(std::string_view id, Millis delay) = 0;
 
-  /// Adds to the delivery's record. False: unknown id.
+  /// Adds to the delivery's record and to its tries. False: unknown id.
   virtual bool recordAttempt(std::string_view id, DeliveryAttempt attempt) = 0;
 
-  /// A job's deliveries, oldest first, with the snapshot but without input and output. An endpoint's, when `job` is
-  /// empty, newest first.
+  /// A job's deliveries, oldest first, with the snapshot but without input and output; an empty `endpoint` means
+  /// whatever the job's endpoint is. An endpoint's, when `job` is empty, newest first.
   [[nodiscard]] virtual std::vector<Delivery> list(std::string_view endpoint, std::string_view job,
                                                    std::size_t limit) = 0;
 
-  /// Owed and due at once, whatever its state; its record stays. False: unknown id.
+  /// Owed and due at once, whatever its state, with no tries; its record stays. False: unknown id.
   virtual bool replay(std::string_view id) = 0;
 };
 
