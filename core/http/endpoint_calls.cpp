@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <array>
 
+#include "core/base/job_json.h"
 #include "core/base/words.h"
 #include "core/http/error_reply.h"
-#include "core/http/job_json.h"
 #include "core/http/queue_calls.h"
 
 namespace jobq {

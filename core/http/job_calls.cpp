@@ -1,6 +1,6 @@
 // Calls about one job: /status, /status-sync, /cancel, /retry.
+#include "core/base/job_json.h"
 #include "core/http/error_reply.h"
-#include "core/http/job_json.h"
 #include "core/http/queue_calls.h"
 
 namespace jobq {

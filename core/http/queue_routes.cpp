@@ -1,10 +1,10 @@
 // The queue API of api.md: which call answers at which path. It is mounted twice (decisions.md, "Addresses"): as the
 // text says under /v2, and as public SDKs need it under /sdk/v2, which differs in the shape of /stream and in what
 // becomes of numbers out of range. What is not here answers 404.
+#include "core/base/job_json.h"
 #include "core/base/words.h"
 #include "core/http/error_reply.h"
 #include "core/http/exchange.h"
-#include "core/http/job_json.h"
 #include "core/http/queue_calls.h"
 
 namespace jobq {

@@ -1,7 +1,7 @@
 // /run and /runsync: rooms 4 and 5, the body becomes a job, and the job is put in line.
+#include "core/base/job_json.h"
 #include "core/base/sha256.h"
 #include "core/http/error_reply.h"
-#include "core/http/job_json.h"
 #include "core/http/queue_calls.h"
 
 namespace jobq {

@@ -1,4 +1,4 @@
-#include "core/http/job_json.h"
+#include "core/base/job_json.h"
 
 #include "jobq/json.h"
 #include "jobq/transitions.h"

@@ -1,4 +1,5 @@
-// The job response object of api.md, with the handler's output in its original bytes.
+// The job response object of api.md, with the handler's output in its original bytes. Pure; here because the answers of
+// the queue API and the bodies of webhooks are one and the same object.
 #pragma once
 
 #include <string>
