@@ -1,0 +1,181 @@
+#include "core/webhooks/errand.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "core/base/words.h"
+#include "core/webhooks/signature.h"
+#include "core/webhooks/webhook_body.h"
+
+namespace jobq {
+namespace {
+
+// How long a courier waits before it asks a storage that failed again: at first, and at most.
+constexpr Millis kFirstPause{50};
+constexpr Millis kLongestPause{2'000};
+
+}  // namespace
+
+Errand::Errand(const Rooms& rooms, Delivery delivery, std::stop_token stop)
+    : rooms_(rooms),
+      delivery_(std::move(delivery)),
+      stop_(std::move(stop)),
+      leaseEnds_(rooms_.clock.now() + kDeliveryLease) {}
+
+std::optional<Instant> Errand::run() noexcept {
+  try {
+    return tryOnce();
+  } catch (const std::exception& error) {  // out of memory, most likely: it is due again when its lease ends
+    rooms_.log.write(LogLevel::error, "webhook.failed", error.what());
+    return std::nullopt;
+  }
+}
+
+std::optional<Instant> Errand::tryOnce() {
+  if (isDecided()) return conclude(false);
+  auto attempt = call();
+  if (!attempt) {
+    giveBack();
+    return std::nullopt;
+  }
+  bool known = false;
+  if (!insist("record", [&] { known = rooms_.outbox.recordAttempt(delivery_.id, attempt->record); })) {
+    return std::nullopt;
+  }
+  if (!known) return std::nullopt;  // it was settled meanwhile and has been forgotten
+  delivery_.attempts.push_back(std::move(attempt->record));
+  ++delivery_.tries;
+  return conclude(attempt->last);
+}
+
+// By a call whose record was stored, and whose courier then died.
+bool Errand::isDecided() const {
+  if (delivery_.tries == 0 || delivery_.attempts.empty()) return false;
+  return delivery_.tries >= kMaxTries || delivery_.attempts.back().reason.empty();
+}
+
+// Nothing: it could not be made, or was cut off by the courier's stop.
+std::optional<Errand::Attempt> Errand::call() {
+  Attempt attempt;
+  WebhookTransport* transport = rooms_.transports.find(delivery_.url);
+  if (transport == nullptr) {
+    attempt.record.reason = "no transport of webhook.transports serves URLs of this scheme";
+    attempt.last = true;
+    return attempt;
+  }
+  const auto secret = key(attempt.record.reason);
+  if (!secret || stop_.stop_requested()) return std::nullopt;
+  if (!attempt.record.reason.empty()) return attempt;
+  WebhookCall call;
+  call.url = delivery_.url;
+  call.body = webhookBody(delivery_);
+  call.timeout = kCallTimeout;
+  // They may have 20 MB each, and the call takes its time.
+  delivery_.job.output = std::string();
+  delivery_.input = std::string();
+  const Instant began = rooms_.clock.now();
+  call.headers = signatureHeaders(*secret, delivery_.id, began, call.body);
+  DeliveryResult result = deliver(*transport, call);
+  attempt.record.duration = rooms_.clock.now() - began;
+  if (auto* failed = std::get_if<DeliveryFailed>(&result)) {
+    if (stop_.stop_requested()) return std::nullopt;
+    attempt.record.reason =
+        failed->reason.empty() ? "it failed without a reason" : clipped(failed->reason, kReasonBytes);
+    attempt.record.status = failed->status;
+    attempt.record.reply = failed->reply.substr(0, kReplyBytes);
+  } else {
+    attempt.record.status = std::get<Delivered>(result).status;
+    attempt.record.reply = std::get<Delivered>(result).reply.substr(0, kReplyBytes);
+  }
+  return attempt;
+}
+
+// Nothing: the storage cannot be asked for it. `refusal`: it is there and cannot be used.
+std::optional<std::string> Errand::key(std::string& refusal) {
+  std::string key;
+  const auto ask = [&] {
+    try {
+      key = rooms_.secrets.keyOf(delivery_.job.endpoint);
+    } catch (const StorageError&) {
+      throw;
+    } catch (const Error& error) {
+      refusal = clipped(error.what(), kReasonBytes);
+    }
+  };
+  return insist("sign", ask) ? std::optional(key) : std::nullopt;
+}
+
+// Whatever a transport throws is a failed attempt.
+DeliveryResult Errand::deliver(WebhookTransport& transport, const WebhookCall& call) const {
+  try {
+    return transport.deliver(call, stop_);
+  } catch (const std::exception& error) {
+    return DeliveryFailed{error.what(), 0, ""};
+  } catch (...) {
+    return DeliveryFailed{"the transport threw something that is no std::exception", 0, ""};
+  }
+}
+
+// `last`: another try would not be better.
+std::optional<Instant> Errand::conclude(bool last) {
+  if (delivery_.attempts.back().reason.empty()) {
+    settle(DeliveryState::delivered);
+    return std::nullopt;
+  }
+  if (last || delivery_.tries >= kMaxTries) {
+    settle(DeliveryState::abandoned);
+    return std::nullopt;
+  }
+  Instant again{};
+  const bool putOff = insist("put off", [&] {
+    rooms_.outbox.reschedule(delivery_.id, kRetryDelay);
+    again = rooms_.clock.now() + kRetryDelay;  // not before the storage thinks so
+  });
+  return putOff ? std::optional(again) : std::nullopt;
+}
+
+void Errand::settle(DeliveryState state) {
+  bool settled = false;
+  insist("settle", [&] { settled = rooms_.outbox.settle(delivery_.id, state); });
+  if (!settled || state != DeliveryState::abandoned) return;
+  const std::string status = std::to_string(delivery_.attempts.back().status);
+  // The URL may hold secrets, and so may what somebody said about it.
+  rooms_.log.write(
+      LogLevel::warning, "webhook.abandoned",
+      "the webhook of " + delivery_.job.id + " at " + clipped(delivery_.host) + " is given up, the last status was " +
+          status + "; GET /v1/webhooks?jobId= says more, POST /v1/webhooks/" + delivery_.id + "/replay sends it again");
+}
+
+// Only who stops may do so: when the lease has ended, the delivery may be in other hands.
+void Errand::giveBack() {
+  if (stop_.stop_requested()) insist("give back", [&] { rooms_.outbox.reschedule(delivery_.id, Millis(0)); });
+}
+
+// False: it was not done. At least one try, also after the stop.
+bool Errand::insist(const char* doing, const std::function<void()>& verb) {
+  for (Millis pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
+    try {
+      verb();
+      return true;
+    } catch (const std::exception& error) {  // whatever it is: the call was made, and its outcome must not go with it
+      rooms_.log.write(
+          LogLevel::error, "webhook.storage",
+          std::string("cannot ") + doing + " the webhook of " + delivery_.job.id + " yet: " + error.what());
+    }
+    if (!pauseUnlessStopped(pause) || rooms_.clock.now() >= leaseEnds_) return false;
+  }
+}
+
+bool Errand::pauseUnlessStopped(Millis pause) {
+  const std::stop_callback wake(stop_, [this] {
+    Lock lock(mutex_);
+    stopped_.notifyAll();
+  });
+  const Instant again = rooms_.clock.now() + pause;
+  Lock lock(mutex_);
+  while (!stop_.stop_requested() && rooms_.clock.now() < again) rooms_.clock.waitUntil(mutex_, stopped_, again);
+  return !stop_.stop_requested();
+}
+
+}  // namespace jobq

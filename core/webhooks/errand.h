@@ -1,0 +1,69 @@
+// What one courier does with one delivery: the call, its record, and what comes of it.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "core/webhooks/transports.h"
+#include "core/webhooks/webhook_secrets.h"
+#include "jobq/log.h"
+#include "jobq/outbox_store.h"
+
+namespace jobq {
+
+/// decisions.md, "Webhooks": 10 s for a call, three of them, 10 s apart.
+inline constexpr Millis kCallTimeout{10'000};
+inline constexpr std::uint32_t kMaxTries = 3;
+inline constexpr Millis kRetryDelay{10'000};
+/// For how long a delivery is claimed: a call, and time to record it in a storage that fails for a while.
+inline constexpr Millis kDeliveryLease{60'000};
+/// Of a receiver's answer and of a failure's reason: as many bytes are recorded.
+inline constexpr std::size_t kReplyBytes = 1'024;
+inline constexpr std::size_t kReasonBytes = 256;
+
+/// One thread. A storage that fails is asked again until it does what it is told, the courier stops, or the lease has
+/// ended: then the delivery is somebody else's. When a process dies after a call and before the delivery is settled,
+/// the next one that claims it settles it by its record, without another call.
+class Errand {
+ public:
+  struct Rooms {
+    OutboxStore& outbox;
+    const Transports& transports;
+    WebhookSecrets& secrets;
+    Clock& clock;
+    Log& log;
+  };
+  /// `delivery` has just been claimed for kDeliveryLease.
+  Errand(const Rooms& rooms, Delivery delivery, std::stop_token stop);
+
+  /// Throws nothing. Returns when the delivery is due again, if this has put it off.
+  std::optional<Instant> run() noexcept;
+
+ private:
+  struct Attempt {
+    DeliveryAttempt record;
+    bool last = false;  // no other will be better
+  };
+
+  std::optional<Instant> tryOnce();
+  bool isDecided() const;
+  std::optional<Attempt> call();
+  std::optional<std::string> key(std::string& refusal);
+  DeliveryResult deliver(WebhookTransport& transport, const WebhookCall& call) const;
+  std::optional<Instant> conclude(bool last);
+  void settle(DeliveryState state);
+  void giveBack();
+  bool insist(const char* doing, const std::function<void()>& verb);
+  bool pauseUnlessStopped(Millis pause);
+
+  const Rooms rooms_;
+  Delivery delivery_;
+  const std::stop_token stop_;
+  const Instant leaseEnds_;
+  Mutex mutex_;  // guards nothing: a condition needs one
+  Condition stopped_;
+};
+
+}  // namespace jobq

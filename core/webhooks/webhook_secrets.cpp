@@ -1,0 +1,62 @@
+#include "core/webhooks/webhook_secrets.h"
+
+#include "core/base/base64.h"
+#include "core/base/ids.h"
+#include "jobq/error.h"
+#include "jobq/json.h"
+
+namespace jobq {
+namespace {
+
+constexpr const char* kKind = "secret";
+constexpr const char* kId = "webhook";
+constexpr std::size_t kKeyBytes = 32;
+
+std::string toBody(std::string_view sealed) { return "{\"sealed\":" + json::quoted(toBase64(sealed)) + "}"; }
+
+std::string openBody(const std::string& body, const SecretBox& box) {
+  const auto document = json::read(body);
+  const auto* object = std::get_if<json::Document>(&document);
+  const auto value = object != nullptr ? object->find("sealed") : std::nullopt;
+  const auto sealed = value ? fromBase64(json::toText(*value).value_or("")) : std::nullopt;
+  if (!sealed) throw Error("the webhook secret in the storage is damaged: set webhook.secret");
+  try {
+    return box.open(*sealed);
+  } catch (const Error&) {
+    throw Error(
+        "the webhook secret in the storage was sealed with another secret.key: put the right one back, or set "
+        "webhook.secret");
+  }
+}
+
+}  // namespace
+
+std::string WebhookSecrets::keyOf(const EndpointId& endpoint) {
+  const auto own = configured_.endpoints.find(endpoint);
+  return own != configured_.endpoints.end() ? own->second : serverKey();
+}
+
+std::string WebhookSecrets::serverSecret() { return "whsec_" + toBase64(serverKey()); }
+
+std::string WebhookSecrets::serverKey() {
+  if (!configured_.server.empty()) return configured_.server;
+  {
+    Lock lock(mutex_);
+    if (!kept_.empty()) return kept_;
+  }
+  std::string key = findOrMake();
+  Lock lock(mutex_);
+  return kept_ = std::move(key);
+}
+
+// Two that find none at the same time both make one: the storage takes the first, and the second reads it.
+std::string WebhookSecrets::findOrMake() {
+  for (;;) {
+    if (const auto record = records_.find(kKind, kId)) return openBody(record->body, box_);
+    std::string key = randomBytes(kKeyBytes);
+    const Record record{kKind, kId, "", toBody(box_.seal(key)), 0, {}};
+    if (std::holds_alternative<Stored>(records_.create(record))) return key;
+  }
+}
+
+}  // namespace jobq

@@ -1,0 +1,154 @@
+// Room 11 when something ends in the middle: the storage fails, the courier stops, the process dies.
+#include "courier_fixture.h"
+
+namespace jobq {
+namespace {
+
+class CourierFaultTest : public CourierTest {
+ protected:
+  /// A delivery that succeeds at the second try, with the fault that was planned. True: it came.
+  bool deliverWithAFault() {
+    const std::string name = "h" + std::to_string(++deliveries_);
+    net_->script(name, {FakeTransport::failing(500)});
+    owe(name, "http://" + name + "/");
+    const std::size_t faults = plan_.failed().size();
+    open();
+    EXPECT_TRUE(inTime([&] { return isSettled(name); }));
+    courier_->stop();
+    plan_.heal();
+    EXPECT_EQ(delivery(name).state, DeliveryState::delivered);
+    EXPECT_EQ(delivery(name).attempts.size(), 2U);
+    EXPECT_EQ(net_->seen(name).size(), 2U);
+    return plan_.failed().size() > faults;
+  }
+
+  int deliveries_ = 0;
+};
+
+// By number, as far as there are any; looks that find nothing come in between as the threads will have it, so each verb
+// has its turn by name, too.
+TEST_P(CourierFaultTest, AStorageThatFailsOnceLosesNothing) {
+  bool failed = true;
+  for (std::uint64_t k = 1; failed; ++k) {
+    ASSERT_LT(k, 100U);
+    plan_.failCall(plan_.calls() + k);
+    failed = deliverWithAFault();
+    ASSERT_FALSE(HasFailure()) << "when call " << k << " fails";
+  }
+  for (const char* verb :
+       {"outbox.claimDue", "records.find", "outbox.recordAttempt", "outbox.reschedule", "outbox.settle"}) {
+    plan_.failNext(verb);
+    EXPECT_TRUE(deliverWithAFault()) << verb;
+  }
+}
+
+TEST_P(CourierFaultTest, AnyExceptionOfAStorageIsSurvived) {
+  for (const char* verb : {"outbox.claimDue", "outbox.recordAttempt", "outbox.settle"}) {
+    const JobId id = verb + std::string("-job");
+    owe(id, "http://h/");
+    plan_.exhaustNext(verb);
+    open();
+    ASSERT_TRUE(inTime([&] { return isSettled(id); })) << verb;
+    EXPECT_EQ(delivery(id).attempts.size(), 1U) << verb;
+  }
+}
+
+TEST_P(CourierFaultTest, ACallIsNotRepeatedBecauseItsEndCouldNotBeStored) {
+  plan_.failVerb("outbox.settle", clock_.now() + Millis(200'000));
+  open();
+  owe("a", "http://h/");
+  courier_->ring();
+  ASSERT_TRUE(inTime([&] { return isSettled("a"); }));
+  EXPECT_GE(clock_.now() - delivery("a").attempts.at(0).at, Millis(190'000)) << "its lease has ended more than once";
+  EXPECT_EQ(delivery("a").state, DeliveryState::delivered);
+  EXPECT_EQ(net_->seen().size(), 1U);
+}
+
+TEST_P(CourierFaultTest, ADeliveryWhoseTriesAreUsedUpIsAbandonedWithoutAnother) {
+  owe("a", "http://h/");
+  for (int i = 0; i < 3; ++i) inner_->outbox().recordAttempt("a.0", {{}, 500, Millis(1), "no", ""});
+  open();
+  ASSERT_TRUE(until([&] { return isSettled("a"); }));
+  EXPECT_EQ(delivery("a").state, DeliveryState::abandoned);
+  EXPECT_TRUE(net_->seen().empty());
+}
+
+TEST_P(CourierFaultTest, ASecretThatCannotBeAskedForIsNoFailedAttempt) {
+  plan_.failVerb("records.find", clock_.now() + Millis(5'000));
+  open();
+  owe("a", "http://h/");
+  courier_->ring();
+  ASSERT_TRUE(inTime([&] { return isSettled("a"); }));
+  EXPECT_EQ(delivery("a").state, DeliveryState::delivered);
+  EXPECT_EQ(delivery("a").attempts.size(), 1U);
+}
+
+TEST_P(CourierFaultTest, AStopWhileItDeliversGivesTheDeliveryBack) {
+  net_->hang("h");
+  open();
+  owe("a", "http://h/");
+  courier_->ring();
+  ASSERT_TRUE(until([&] { return net_->running() == 1; }));
+  courier_->stop();
+  courier_->ring();
+  EXPECT_EQ(delivery("a").state, DeliveryState::owed);
+  EXPECT_EQ(delivery("a").dueAt, clock_.now()) << "at once, whoever comes next";
+  EXPECT_EQ(delivery("a").tries, 0U) << "it does not count";
+  EXPECT_TRUE(delivery("a").attempts.empty());
+  net_->letGo("h");
+  open();
+  ASSERT_TRUE(until([&] { return isSettled("a"); }));
+  const auto seen = net_->seen();
+  ASSERT_EQ(seen.size(), 2U);
+  EXPECT_EQ(seen[0].header("webhook-id"), seen[1].header("webhook-id"));
+}
+
+TEST_P(CourierFaultTest, AStopDoesNotWaitForAStorageThatFails) {
+  for (const char* verb : {"outbox.recordAttempt", "outbox.settle", "records.find", "outbox.claimDue"}) {
+    plan_.failVerb(verb);
+    owe(verb + std::string("-job"), "http://h/");
+    open();
+    ASSERT_TRUE(until([&] { return !plan_.failed().empty() && plan_.failed().back() == verb; })) << verb;
+    courier_->stop();
+    plan_.heal();
+    EXPECT_FALSE(isSettled(verb + std::string("-job")));
+    clock_.advance(kDeliveryLease);
+    open();
+    ASSERT_TRUE(until([&] { return isSettled(verb + std::string("-job")); })) << verb;
+  }
+}
+
+TEST_P(CourierFaultTest, AStartFindsWhatWasOwed) {
+  owe("a", "http://h/");
+  owe("b", "http://h/");
+  open();
+  EXPECT_TRUE(until([&] { return isSettled("a") && isSettled("b"); })) << "without a ring, and without a second";
+}
+
+TEST_P(CourierFaultTest, WhatAProcessHadInHandIsDueWhenItsLeaseEnds) {
+  owe("a", "http://h/");
+  ASSERT_EQ(inner_->outbox().claimDue(9, kDeliveryLease, {}).size(), 1U);  // and then it died
+  open();
+  ASSERT_TRUE(quiet());
+  clock_.advance(kDeliveryLease - Millis(1));
+  clock_.awaitWaiter(Millis(1'000), Millis(1'000));  // it has looked
+  EXPECT_TRUE(net_->seen().empty());
+  ASSERT_TRUE(inTime([&] { return isSettled("a"); }));
+  EXPECT_EQ(net_->seen().size(), 1U);
+}
+
+TEST_P(CourierFaultTest, StartAndStopAreIdempotent) {
+  open();
+  courier_->start();
+  courier_->stop();
+  courier_->stop();
+  courier_->start();
+  owe("a", "http://h/");
+  courier_->ring();
+  EXPECT_FALSE(isSettled("a"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, CourierFaultTest, testing::Values("memory", "sqlite"), nameOfStorage);
+
+}  // namespace
+}  // namespace jobq

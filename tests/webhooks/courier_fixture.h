@@ -1,0 +1,195 @@
+// The post room in process: the courier over a real storage that may fail, on a clock that is moved by hand, with
+// receivers that do what a test says.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "core/webhooks/courier.h"
+#include "fake_transport.h"
+#include "testkit/loaded_plugin.h"
+#include "testkit/manual_clock.h"
+#include "tests/fault/faulty_storage.h"
+
+namespace jobq {
+
+/// Keeps what was said.
+class KeepingLog final : public Log {
+ public:
+  void write(LogLevel, std::string_view event, std::string_view message) noexcept override {
+    Lock lock(mutex_);
+    text_.append(event).append(" ").append(message).append("\n");
+  }
+  std::string text() const {
+    Lock lock(mutex_);
+    return text_;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::string text_ JOBQ_GUARDED_BY(mutex_);
+};
+
+/// Counts, so that a test knows when the courier has nothing left to do for now.
+class WatchedOutbox final : public OutboxStore {
+ public:
+  explicit WatchedOutbox(OutboxStore& inner) : inner_(inner) {}
+
+  /// Every delivery that was claimed was settled or put off, and afterwards the courier has looked again.
+  bool isQuiet() const {
+    Lock lock(mutex_);
+    return open_ == 0 && looked_;
+  }
+
+  std::vector<Delivery> claimDue(std::size_t max, Millis lease, std::span<const std::string> exceptHosts) override {
+    auto claimed = inner_.claimDue(max, lease, exceptHosts);
+    Lock lock(mutex_);
+    open_ += static_cast<int>(claimed.size());
+    looked_ = true;
+    return claimed;
+  }
+  bool settle(std::string_view id, DeliveryState state) override { return conclude(inner_.settle(id, state)); }
+  bool reschedule(std::string_view id, Millis delay) override { return conclude(inner_.reschedule(id, delay)); }
+  bool recordAttempt(std::string_view id, DeliveryAttempt attempt) override {
+    return inner_.recordAttempt(id, std::move(attempt));
+  }
+  std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) override {
+    return inner_.list(endpoint, job, limit);
+  }
+  bool replay(std::string_view id) override { return inner_.replay(id); }
+
+ private:
+  bool conclude(bool done) {
+    Lock lock(mutex_);
+    --open_;
+    looked_ = false;
+    return done;
+  }
+
+  OutboxStore& inner_;
+  mutable Mutex mutex_;
+  int open_ JOBQ_GUARDED_BY(mutex_) = 0;
+  bool looked_ JOBQ_GUARDED_BY(mutex_) = false;
+};
+
+/// The parameter is the storage's name.
+class CourierTest : public testing::TestWithParam<const char*> {
+ protected:
+  CourierTest() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "jobq-courier-XXXXXX").string();
+    dir_ = mkdtemp(pattern.data());
+    secretBox_ = std::make_unique<SecretBox>(dir_ / "secret.key");
+    auto transport = std::make_unique<FakeTransport>(clock_);
+    net_ = transport.get();
+    named_["fake"] = std::move(transport);
+    transports_ = std::make_unique<Transports>(named_);
+    openStorage();
+  }
+  ~CourierTest() override {
+    courier_.reset();
+    outbox_.reset();
+    storage_.reset();
+    std::filesystem::remove_all(dir_);
+  }
+
+  void openStorage() {
+    const testkit::MapConfig config;
+    auto inner = testkit::loadPlugin<Storage>(std::string(JOBQ_PLUGIN_DIR "/libjobq_storage_") + GetParam() + ".so",
+                                              GetParam(), PluginEnv{config, clock_, silent_, dir_, false});
+    inner_ = inner.get();
+    storage_ = std::make_unique<fault::FaultyStorage>(std::move(inner), plan_);
+  }
+  void open() {
+    courier_.reset();
+    outbox_ = std::make_unique<WatchedOutbox>(storage_->outbox());
+    secrets_ = std::make_unique<WebhookSecrets>(configured_, storage_->records(), *secretBox_);
+    courier_ = std::make_unique<Courier>(Errand::Rooms{*outbox_, *transports_, *secrets_, clock_, log_});
+    courier_->start();
+  }
+
+  /// A job that has ended with a call to `url` owed; behind the faults' back, and without a ring.
+  void owe(const JobId& id, const std::string& url, const EndpointId& endpoint = "ep") {
+    JobSpec job;
+    job.id = id;
+    job.endpoint = endpoint;
+    job.input = "{\"n\":1.0}";
+    job.webhook = url;
+    (void)inner_->jobs().insert(std::move(job), policy_, std::nullopt);
+    (void)inner_->jobs().cancel({endpoint, id});
+  }
+  /// Many, by many threads, so that they share commits.
+  void oweMany(const std::string& prefix, int count, const std::string& url) {
+    constexpr int kThreads = 16;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kThreads; ++i) {
+      threads.emplace_back([&, i] {
+        for (int n = i; n < count; n += kThreads) owe(prefix + std::to_string(n), url);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  Delivery delivery(const JobId& job) const {
+    const auto listed = inner_->outbox().list("", job, 9);
+    return listed.at(0);
+  }
+  bool isSettled(const JobId& job) const { return delivery(job).state != DeliveryState::owed; }
+
+  /// Polls, without letting the courier's time pass. False: it is stuck.
+  template <class Predicate>
+  static bool until(Predicate&& condition) {
+    return poll(condition, [](int) {});
+  }
+  /// The same; half a second passes at every other look.
+  template <class Predicate>
+  bool inTime(Predicate&& condition) {
+    return poll(condition, [this](int look) {
+      if (look % 2 == 0) clock_.advance(Millis(500));
+    });
+  }
+  template <class Predicate, class Between>
+  static bool poll(Predicate&& condition, Between&& between) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    for (int look = 1; !condition(); ++look) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      between(look);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return true;
+  }
+  bool quiet() {
+    return until([this] { return outbox_->isQuiet(); });
+  }
+
+  class OneLine final : public QueuePolicy {
+   public:
+    std::string group(const JobSpec&) const override { return {}; }
+    std::int64_t rank(const JobSpec&, Instant, const GroupState&) const override { return 0; }
+  };
+
+  testkit::ManualClock clock_;
+  testkit::SilentLog silent_;
+  KeepingLog log_;
+  OneLine policy_;
+  fault::FaultPlan plan_{clock_};
+  std::filesystem::path dir_;
+  std::unique_ptr<SecretBox> secretBox_;
+  NamedTransports named_;
+  FakeTransport* net_ = nullptr;
+  std::unique_ptr<Transports> transports_;
+  WebhookSecrets::Configured configured_;
+  Storage* inner_ = nullptr;  ///< past the faults
+  std::unique_ptr<Storage> storage_;
+  std::unique_ptr<WatchedOutbox> outbox_;
+  std::unique_ptr<WebhookSecrets> secrets_;
+  std::unique_ptr<Courier> courier_;
+};
+
+inline std::string nameOfStorage(const testing::TestParamInfo<const char*>& info) { return info.param; }
+
+}  // namespace jobq

@@ -1,0 +1,247 @@
+// Room 11: what is delivered, how often, and who waits for whom (decisions.md, "Webhooks").
+#include <openssl/hmac.h>
+
+#include "core/base/base64.h"
+#include "courier_fixture.h"
+#include "jobq/json.h"
+
+namespace jobq {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+TEST_P(CourierTest, ACallThatSucceedsIsRecordedAndSettled) {
+  open();
+  owe("a", "http://h/x?token=1");
+  courier_->ring();
+  ASSERT_TRUE(until([&] { return isSettled("a"); }));
+  const Delivery done = delivery("a");
+  EXPECT_EQ(done.state, DeliveryState::delivered);
+  ASSERT_EQ(done.attempts.size(), 1U);
+  EXPECT_EQ(done.attempts[0].status, 200);
+  EXPECT_EQ(done.attempts[0].reason, "");
+  EXPECT_EQ(done.attempts[0].reply, "ok");
+  const auto seen = net_->seen();
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_EQ(seen[0].call.url, "http://h/x?token=1");
+  EXPECT_EQ(seen[0].call.timeout, Millis(10'000));
+  EXPECT_THAT(seen[0].call.body, HasSubstr(R"("id":"a","status":"CANCELLED")"));
+  EXPECT_THAT(seen[0].call.body, HasSubstr(R"("input":{"n":1.0},"webhook":"http://h/x?token=1"})"));
+}
+
+TEST_P(CourierTest, ThreeTriesTenSecondsApartAndThenItIsAbandoned) {
+  net_->script("h", {FakeTransport::failing(500), FakeTransport::failing(404), FakeTransport::failing(302)});
+  open();
+  const Instant began = clock_.now();
+  owe("a", "http://u:secret@h/?token=hidden");
+  courier_->ring();
+  for (std::size_t tries = 1; tries < 3; ++tries) {
+    ASSERT_TRUE(until([&] { return net_->seen().size() == tries; }));
+    ASSERT_TRUE(quiet());
+    clock_.advance(Millis(9'999));
+    // It has looked, found nothing, and waits for just the moment.
+    clock_.awaitWaiter(Millis(1), Millis(1));
+    EXPECT_EQ(net_->seen().size(), tries);
+    clock_.advance(Millis(1));
+  }
+  ASSERT_TRUE(until([&] { return isSettled("a"); }));
+  const Delivery given = delivery("a");
+  EXPECT_EQ(given.state, DeliveryState::abandoned);
+  ASSERT_EQ(given.attempts.size(), 3U);
+  EXPECT_EQ(given.attempts[1].status, 404);
+  EXPECT_EQ(given.attempts[1].reason, "the receiver answered 404");
+  EXPECT_EQ(given.attempts[1].reply, "no");
+  const auto seen = net_->seen();
+  ASSERT_EQ(seen.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(seen[i].at, began + Millis(10'000) * static_cast<int>(i));
+    EXPECT_EQ(given.attempts[i].at, seen[i].at);
+    EXPECT_EQ(seen[i].header("webhook-id"), "a.0") << "the same in all attempts";
+    EXPECT_EQ(seen[i].call.body, seen[0].call.body);
+  }
+  EXPECT_TRUE(until([&] { return log_.text().find("webhook.abandoned") != std::string::npos; }));
+  EXPECT_THAT(log_.text(), Not(HasSubstr("secret")));
+  EXPECT_THAT(log_.text(), Not(HasSubstr("hidden")));
+  clock_.advance(Millis(60'000));
+  clock_.awaitWaiter(Millis(1'000), Millis(1'000));  // it has looked
+  EXPECT_EQ(net_->seen().size(), 3U);
+}
+
+TEST_P(CourierTest, ASecondTryThatSucceedsIsTheLast) {
+  net_->script("h", {FakeTransport::failing(500)});
+  open();
+  owe("a", "http://h/");
+  courier_->ring();
+  ASSERT_TRUE(inTime([&] { return isSettled("a"); }));
+  EXPECT_EQ(delivery("a").state, DeliveryState::delivered);
+  EXPECT_EQ(delivery("a").attempts.size(), 2U);
+  EXPECT_EQ(net_->seen().size(), 2U);
+}
+
+TEST_P(CourierTest, ItLooksOnceASecondWithoutARing) {
+  open();
+  ASSERT_TRUE(quiet());
+  owe("a", "http://h/");
+  clock_.awaitWaiter(Millis(1'000), Millis(1'000));
+  EXPECT_TRUE(net_->seen().empty());
+  clock_.advance(Millis(1'000));
+  EXPECT_TRUE(until([&] { return isSettled("a"); }));
+}
+
+TEST_P(CourierTest, AReplayHasThreeTriesOfItsOwnAndKeepsTheRecord) {
+  for (int i = 0; i < 6; ++i) net_->script("h", {FakeTransport::failing(500 + i)});
+  open();
+  owe("a", "http://h/");
+  courier_->ring();
+  ASSERT_TRUE(inTime([&] { return isSettled("a"); }));
+  ASSERT_EQ(net_->seen().size(), 3U);
+  EXPECT_TRUE(inner_->outbox().replay("a.0"));
+  courier_->ring();
+  ASSERT_TRUE(inTime([&] { return isSettled("a"); }));
+  EXPECT_EQ(delivery("a").state, DeliveryState::abandoned);
+  const auto attempts = delivery("a").attempts;
+  ASSERT_EQ(attempts.size(), 6U);
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(attempts[static_cast<std::size_t>(i)].status, 500 + i);
+  for (const auto& seen : net_->seen()) EXPECT_EQ(seen.header("webhook-id"), "a.0");
+  EXPECT_TRUE(inner_->outbox().replay("a.0"));
+  courier_->ring();
+  ASSERT_TRUE(until([&] { return isSettled("a"); }));
+  EXPECT_EQ(delivery("a").state, DeliveryState::delivered);
+}
+
+TEST_P(CourierTest, WhateverATransportThrowsIsAFailedAttempt) {
+  net_->script("h",
+               {[]() -> DeliveryResult { throw std::runtime_error("no route"); }, []() -> DeliveryResult { throw 7; },
+                [] {
+                  return DeliveryFailed{"", 0, ""};
+                }});
+  open();
+  owe("a", "http://h/");
+  courier_->ring();
+  ASSERT_TRUE(inTime([&] { return isSettled("a"); }));
+  EXPECT_EQ(delivery("a").state, DeliveryState::abandoned);
+  const auto attempts = delivery("a").attempts;
+  ASSERT_EQ(attempts.size(), 3U);
+  EXPECT_EQ(attempts[0].reason, "no route");
+  EXPECT_THAT(attempts[1].reason, HasSubstr("no std::exception"));
+  EXPECT_NE(attempts[2].reason, "") << "an empty reason would mean that it was delivered";
+}
+
+TEST_P(CourierTest, WithoutATransportItIsAbandonedAtOnce) {
+  open();
+  owe("a", "gopher://h/");
+  courier_->ring();
+  ASSERT_TRUE(until([&] { return isSettled("a"); }));
+  EXPECT_EQ(delivery("a").state, DeliveryState::abandoned);
+  ASSERT_EQ(delivery("a").attempts.size(), 1U);
+  EXPECT_THAT(delivery("a").attempts[0].reason, HasSubstr("webhook.transports"));
+  EXPECT_TRUE(net_->seen().empty());
+}
+
+TEST_P(CourierTest, ARecordHasBounds) {
+  net_->script("h", {[] {
+                       return DeliveryFailed{std::string(5'000, 'r'), 500, std::string(5'000, 'b')};
+                     },
+                     [] {
+                       return Delivered{204, std::string(5'000, 'c')};
+                     }});
+  open();
+  owe("a", "http://h/");
+  courier_->ring();
+  ASSERT_TRUE(inTime([&] { return isSettled("a"); }));
+  const auto attempts = delivery("a").attempts;
+  ASSERT_EQ(attempts.size(), 2U);
+  EXPECT_EQ(attempts[0].reply, std::string(1'024, 'b'));
+  EXPECT_EQ(attempts[0].reason, std::string(256, 'r') + "...");
+  EXPECT_EQ(attempts[1].reply, std::string(1'024, 'c'));
+  EXPECT_EQ(attempts[1].status, 204);
+}
+
+TEST_P(CourierTest, TheSignatureIsWhatAReceiverComputes) {
+  configured_.server = "the server's";
+  configured_.endpoints["own"] = "its own";
+  open();
+  clock_.advance(Millis(1'999));
+  owe("a", "http://h/");
+  owe("b", "http://h/", "own");
+  courier_->ring();
+  ASSERT_TRUE(until([&] { return isSettled("a") && isSettled("b"); }));
+  for (const auto& seen : net_->seen()) {
+    const std::string id = seen.header("webhook-id");
+    const std::string key = id == "a.0" ? "the server's" : "its own";
+    const std::string timestamp = seen.header("webhook-timestamp");
+    EXPECT_EQ(timestamp, std::to_string(toEpochMillis(seen.at) / 1'000));
+    const std::string text = id + "." + timestamp + "." + seen.call.body;
+    unsigned char mac[32];
+    unsigned size = 0;
+    HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), reinterpret_cast<const unsigned char*>(text.data()),
+         text.size(), mac, &size);
+    EXPECT_EQ(seen.header("webhook-signature"), "v1," + toBase64({reinterpret_cast<const char*>(mac), size})) << id;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, CourierTest, testing::Values("memory", "sqlite"), nameOfStorage);
+
+// Who waits for whom
+// ----------------------------------------------------------------------------------------------------
+
+class CrowdTest : public CourierTest {};
+
+TEST_P(CrowdTest, AHostThatHangsHasEightCouriersAndDelaysNobody) {
+  net_->hang("slow");
+  oweMany("s", 1'000, "http://slow/");
+  open();
+  ASSERT_TRUE(until([&] { return net_->running() == 8; }));
+  for (int i = 0; i < 20; ++i) {
+    const JobId id = "q" + std::to_string(i);
+    owe(id, "http://quick/");
+    courier_->ring();
+    ASSERT_TRUE(until([&] { return isSettled(id); })) << "no time has passed";
+  }
+  EXPECT_EQ(net_->seen("slow").size(), 8U);
+  EXPECT_EQ(net_->running(), 8U);
+  EXPECT_EQ(net_->mostAtOneHost(), 8U);
+}
+
+TEST_P(CrowdTest, SixtyFourAreOnTheirWayAndTheNextOneLeavesWhenOneIsDone) {
+  for (int host = 0; host < 8; ++host) {
+    const std::string name = "h" + std::to_string(host);
+    net_->hang(name);
+    oweMany(name + "-", 10, "http://" + name + "/");
+  }
+  open();
+  ASSERT_TRUE(until([&] { return net_->running() == 64; }));
+  owe("next", "http://next/");
+  courier_->ring();
+  clock_.advance(Millis(1'000));
+  EXPECT_EQ(net_->seen().size(), 64U);
+  for (std::size_t older = 9; older <= 10; ++older) {
+    net_->letOneGo("h3");
+    ASSERT_TRUE(until([&] { return net_->seen("h3").size() == older; }));
+  }
+  EXPECT_TRUE(net_->seen("next").empty()) << "oldest first";
+  net_->letOneGo("h3");
+  ASSERT_TRUE(until([&] { return isSettled("next"); }));
+  EXPECT_EQ(net_->mostAtOneHost(), 8U);
+  for (int host = 0; host < 8; ++host) net_->letGo("h" + std::to_string(host));
+  ASSERT_TRUE(until([&] { return net_->seen().size() == 81; }));
+}
+
+TEST_P(CrowdTest, OneHostsLineIsServedToItsEnd) {
+  oweMany("j", 300, "http://h/");
+  open();
+  ASSERT_TRUE(until([&] { return net_->seen().size() == 300; }));
+  ASSERT_TRUE(quiet());
+  EXPECT_EQ(net_->seen().size(), 300U) << "each once";
+  EXPECT_LE(net_->mostAtOneHost(), 8U);
+  for (const Delivery& each : inner_->outbox().list("ep", "", 1'000)) {
+    EXPECT_EQ(each.state, DeliveryState::delivered);
+    EXPECT_EQ(each.attempts.size(), 1U);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, CrowdTest, testing::Values("memory", "sqlite"), nameOfStorage);
+
+}  // namespace
+}  // namespace jobq

@@ -1,0 +1,122 @@
+// A transport whose receivers do what a test says: answer, fail, throw, or hang.
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "jobq/url_host.h"
+#include "jobq/webhook_transport.h"
+
+namespace jobq {
+
+/// Any thread. A host of which nothing was said answers 200 "ok".
+class FakeTransport final : public WebhookTransport {
+ public:
+  struct Seen {
+    std::string host;
+    WebhookCall call;
+    Instant at{};
+
+    std::string header(const std::string& name) const {
+      for (const auto& [key, value] : call.headers) {
+        if (key == name) return value;
+      }
+      return "";
+    }
+  };
+  using Answer = std::function<DeliveryResult()>;
+
+  explicit FakeTransport(const Clock& clock, std::string schemes = "http https")
+      : clock_(clock), schemes_(std::move(schemes)) {}
+
+  /// The next calls to `host`, one answer each.
+  void script(const std::string& host, std::vector<Answer> answers) {
+    Lock lock(mutex_);
+    for (Answer& answer : answers) scripts_[host].push_back(std::move(answer));
+  }
+  static Answer failing(int status) {
+    return [status] { return DeliveryFailed{"the receiver answered " + std::to_string(status), status, "no"}; };
+  }
+
+  /// Calls to `host` last until they are told to stop, or it is let go.
+  void hang(const std::string& host) {
+    Lock lock(mutex_);
+    hanging_.insert(host);
+  }
+  void letGo(const std::string& host) {
+    Lock lock(mutex_);
+    hanging_.erase(host);
+    changed_.notifyAll();
+  }
+  /// One of the calls that hang there ends well.
+  void letOneGo(const std::string& host) {
+    Lock lock(mutex_);
+    ++passes_[host];
+    changed_.notifyAll();
+  }
+
+  std::vector<Seen> seen(const std::string& host = "") const {
+    Lock lock(mutex_);
+    std::vector<Seen> some;
+    std::copy_if(seen_.begin(), seen_.end(), std::back_inserter(some),
+                 [&host](const Seen& each) { return host.empty() || each.host == host; });
+    return some;
+  }
+  std::size_t running() const {
+    Lock lock(mutex_);
+    return running_;
+  }
+  /// How many calls to one host ran at the same time, at most.
+  std::size_t mostAtOneHost() const {
+    Lock lock(mutex_);
+    return mostAtOneHost_;
+  }
+
+  std::string_view schemes() const override { return schemes_; }
+
+  DeliveryResult deliver(const WebhookCall& call, std::stop_token stop) override {
+    const std::string host = hostOf(call.url);
+    const std::stop_callback wake(stop, [this] {
+      Lock lock(mutex_);
+      changed_.notifyAll();
+    });
+    Answer answer = [] { return Delivered{200, "ok"}; };
+    {
+      Lock lock(mutex_);
+      seen_.push_back({host, call, clock_.now()});
+      ++running_;
+      mostAtOneHost_ = std::max(mostAtOneHost_, ++byHost_[host]);
+      while (hanging_.contains(host) && passes_[host] == 0 && !stop.stop_requested()) changed_.wait(mutex_);
+      if (hanging_.contains(host) && passes_[host] > 0) --passes_[host];
+      --running_;
+      --byHost_[host];
+      if (stop.stop_requested()) return DeliveryFailed{"stopped", 0, ""};
+      std::deque<Answer>& script = scripts_[host];
+      if (!script.empty()) {
+        answer = script.front();
+        script.pop_front();
+      }
+    }
+    return answer();
+  }
+
+ private:
+  const Clock& clock_;
+  const std::string schemes_;
+  mutable Mutex mutex_;
+  Condition changed_;
+  std::map<std::string, std::deque<Answer>> scripts_ JOBQ_GUARDED_BY(mutex_);
+  std::set<std::string> hanging_ JOBQ_GUARDED_BY(mutex_);
+  std::map<std::string, int> passes_ JOBQ_GUARDED_BY(mutex_);
+  std::vector<Seen> seen_ JOBQ_GUARDED_BY(mutex_);
+  std::map<std::string, std::size_t> byHost_ JOBQ_GUARDED_BY(mutex_);
+  std::size_t running_ JOBQ_GUARDED_BY(mutex_) = 0;
+  std::size_t mostAtOneHost_ JOBQ_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace jobq
