@@ -24,6 +24,14 @@ PluginHost loadPlugins(const Config& config, Log& log) {
   return host;
 }
 
+WebhookSecrets::Configured webhookKeys(const Config& config) {
+  WebhookSecrets::Configured keys{config.webhookKey, {}};
+  for (const EndpointConfig& endpoint : config.endpoints) {
+    if (!endpoint.webhookKey.empty()) keys.endpoints[endpoint.id] = endpoint.webhookKey;
+  }
+  return keys;
+}
+
 }  // namespace
 
 House::House(Config config, Clock& clock, Log& log, const StorageWrap& around)
@@ -36,11 +44,15 @@ House::House(Config config, Clock& clock, Log& log, const StorageWrap& around)
       plugins_(loadPlugins(config_, log_)),
       storage_(around(plugins_.create<Storage>(config_.storage, clock_, logFor("storage." + config_.storage),
                                                dataDir_.path(), config_.allowPrivateAddresses))),
+      transportPlugins_(buildTransports()),
+      transports_(transportPlugins_),
+      webhookSecrets_(webhookKeys(config_), storage_->records(), secrets_),
+      courier_({storage_->outbox(), transports_, webhookSecrets_, clock_, log_}),
       endpoints_(buildEndpoints()),
       keys_(storage_->records(), clock_, log_),
       wakeup_(endpoints_.served()),
       watch_(clock_),
-      jobs_(*storage_, wakeup_, watch_),
+      jobs_(*storage_, wakeup_, watch_, [this] { courier_.ring(); }),
       executor_({jobs_, *storage_, running_, secrets_, clock_, log_}),
       dispatcher_({*storage_, wakeup_, executor_, running_, clock_, log_}, node_, endpoints_.all()),
       sweeper_(*storage_, clock_, log_,
@@ -68,6 +80,7 @@ void House::start() {
   // Before the first claim: jobs of a dead process are counted and go back in line with their old place.
   sweeper_.sweepAll();
   sweeper_.start();
+  courier_.start();
   dispatcher_.start();
   server_.start();
   writePrivateFile(dataDir_.path() / "address", address() + "\n");
@@ -81,6 +94,7 @@ bool House::stop() {
   server_.sayGoodbye();
   dispatcher_.stop();
   clean_ = executor_.stop(config_.server.drain) == 0;
+  courier_.stop();
   // Callers who still wait are answered with the present state of their jobs.
   watch_.close();
   server_.stop(std::max(end - clock_.now(), kLastAnswers));
@@ -94,7 +108,7 @@ bool House::stop() {
 void House::addRoutes() {
   const auto draining = [this] { return draining_.load(); };
   addQueueRoutes(router_, {jobs_,
-                           {secrets_, config_.allowPrivateAddresses},
+                           {secrets_, config_.allowPrivateAddresses, transports_.schemes()},
                            [this](const EndpointId& endpoint) { return workers(endpoint); },
                            [this](const LeaseRef& lease) { dispatcher_.stopRun(lease); },
                            draining,
@@ -103,12 +117,20 @@ void House::addRoutes() {
   addKeyRoutes(router_, keys_, clock_);
   addPluginRoutes(router_, plugins_,
                   [this](std::string_view kind, std::string_view name) { return isSelected(kind, name); });
+  addWebhookRoutes(
+      router_, {storage_->outbox(), [this] { return webhookSecrets_.serverSecret(); }, [this] { courier_.ring(); }});
   addProcessRoutes(router_, *storage_, draining);
 }
 
 WorkerCounts House::workers(const EndpointId& endpoint) const {
   WorkerCounts workers = dispatcher_.counts(endpoint);
   return workers += storage_->workers().count(endpoint, node_);
+}
+
+NamedTransports House::buildTransports() {
+  NamedTransports transports;
+  for (const std::string& name : config_.webhookTransports) plugin(transports, name);
+  return transports;
 }
 
 std::vector<EndpointPtr> House::buildEndpoints() {
@@ -153,6 +175,7 @@ bool House::isSelected(std::string_view kind, std::string_view name) const {
   if (kind == nameOf(PluginKind::storage)) return name == config_.storage;
   if (kind == nameOf(PluginKind::rateLimiter)) return name == config_.limiter;
   if (kind == nameOf(PluginKind::queuePolicy)) return policies_.contains(std::string(name));
+  if (kind == nameOf(PluginKind::webhookTransport)) return transportPlugins_.contains(std::string(name));
   if (kind == nameOf(PluginKind::handler)) return handlers_.contains(std::string(name));
   return false;
 }
@@ -166,6 +189,9 @@ void House::check(const Config& config, Log& log) {
   };
   need("storage", PluginKind::storage, config.storage);
   need("limiter", PluginKind::rateLimiter, config.limiter);
+  for (const std::string& name : config.webhookTransports) {
+    need("webhook.transports", PluginKind::webhookTransport, name);
+  }
   for (const EndpointConfig& endpoint : config.endpoints) {
     const std::string prefix = "endpoint." + endpoint.id;
     need(prefix + ".queuePolicy", PluginKind::queuePolicy, endpoint.queuePolicy);

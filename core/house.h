@@ -23,6 +23,7 @@
 #include "core/jobs/wakeup.h"
 #include "core/plugin/plugin_host.h"
 #include "core/upkeep/sweeper.h"
+#include "core/webhooks/courier.h"
 #include "core/work/dispatcher.h"
 #include "core/work/thread_executor.h"
 #include "jobq/storage.h"
@@ -56,6 +57,7 @@ class House {
  private:
   std::vector<EndpointPtr> buildEndpoints();
   WorkerCounts workers(const EndpointId& endpoint) const;
+  NamedTransports buildTransports();
   template <class Interface>
   Interface& plugin(std::map<std::string, std::unique_ptr<Interface>>& made, const std::string& name);
   Log& logFor(const std::string& name);
@@ -77,6 +79,10 @@ class House {
   std::unique_ptr<Storage> storage_;  // room 6
   std::map<std::string, std::unique_ptr<QueuePolicy>> policies_;
   std::map<std::string, std::unique_ptr<HandlerFactory>> handlers_;  // room 9
+  NamedTransports transportPlugins_;
+  Transports transports_;
+  WebhookSecrets webhookSecrets_;
+  Courier courier_;  // room 11
   EndpointRegistry endpoints_;
   ApiKeys keys_;           // room 2
   Wakeup wakeup_;          // between 6 and 7

@@ -46,6 +46,7 @@ struct EndpointConfig {
   Millis stopGrace{5'000};
   std::uint32_t maxAttempts = 3;
   std::string queuePolicy;  ///< name of the policy plugin; the server's default filled in
+  std::string webhookKey;   ///< the bytes that sign its webhooks; empty: the server's
   std::map<std::string, std::string> env;
 };
 
@@ -59,6 +60,8 @@ struct Config {
   std::string queuePolicy = "priority";
   std::string limiter = "window";
   LimitsConfig limits;
+  std::vector<std::string> webhookTransports{"http"};  ///< names of webhook plugins
+  std::string webhookKey;                              ///< the bytes that sign webhooks; empty: one is made and kept
   bool allowPrivateAddresses = false;
   LogLevel logLevel = LogLevel::information;
   LogFormat logFormat = LogFormat::text;

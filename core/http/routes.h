@@ -10,6 +10,7 @@
 namespace jobq {
 
 class JobService;
+class OutboxStore;
 class PluginHost;
 class Storage;
 
@@ -31,6 +32,15 @@ void addKeyRoutes(Router& router, ApiKeys& keys, Clock& clock);
 /// /v1/plugins. `selected` says whether the configuration uses an entry.
 void addPluginRoutes(Router& router, const PluginHost& plugins,
                      std::function<bool(std::string_view kind, std::string_view name)> selected);
+
+/// /v1/webhooks. `secret` answers the server's secret as receivers are given it; `ring` tells the courier that
+/// something is owed.
+struct WebhookRooms {
+  OutboxStore& outbox;
+  std::function<std::string()> secret;
+  std::function<void()> ring;
+};
+void addWebhookRoutes(Router& router, const WebhookRooms& rooms);
 
 /// /healthz and /readyz, without a key.
 void addProcessRoutes(Router& router, Storage& storage, std::function<bool()> draining);

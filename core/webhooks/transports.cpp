@@ -28,4 +28,10 @@ WebhookTransport* Transports::find(std::string_view url) const {
   return found == byScheme_.end() ? nullptr : found->second;
 }
 
+std::set<std::string> Transports::schemes() const {
+  std::set<std::string> schemes;
+  for (const auto& [scheme, transport] : byScheme_) schemes.insert(scheme);
+  return schemes;
+}
+
 }  // namespace jobq

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,9 @@ class Transports {
 
   /// Null when no transport serves the URL's scheme.
   WebhookTransport* find(std::string_view url) const;
+
+  /// All that are served, lower case.
+  std::set<std::string> schemes() const;
 
  private:
   std::map<std::string, WebhookTransport*, std::less<>> byScheme_;

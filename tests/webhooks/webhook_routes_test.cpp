@@ -1,0 +1,131 @@
+// /v1/webhooks, without a socket: what an admin sees and can do.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/http/routes.h"
+#include "jobq/json.h"
+#include "jobq/storage.h"
+#include "testkit/loaded_plugin.h"
+#include "testkit/manual_clock.h"
+
+namespace jobq {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class OneLine final : public QueuePolicy {
+ public:
+  std::string group(const JobSpec&) const override { return {}; }
+  std::int64_t rank(const JobSpec&, Instant, const GroupState&) const override { return 0; }
+};
+
+class WebhookRoutes : public testing::Test {
+ protected:
+  WebhookRoutes()
+      : storage_(testkit::loadPlugin<Storage>(JOBQ_PLUGIN_DIR "/libjobq_storage_memory.so", "memory",
+                                              PluginEnv{config_, clock_, log_, "/nowhere", false})) {
+    addWebhookRoutes(router_, {storage_->outbox(), [] { return std::string("whsec_eA=="); }, [this] { ++rings_; }});
+  }
+
+  Reply call(const std::string& method, const std::string& path, std::multimap<std::string, std::string> query = {}) {
+    const auto found = router_.find(method, path);
+    if (!std::holds_alternative<Router::Match>(found)) return {404, "no route"};
+    const auto& match = std::get<Router::Match>(found);
+    EXPECT_EQ(match.route->scope, Scope::admin);
+    Call call;
+    call.method = method;
+    call.path = path;
+    call.query = std::move(query);
+    call.params = match.params;
+    return match.route->run(call);
+  }
+  void owe(const JobId& id, const std::string& url = "https://u:p@h/?token=1") {
+    JobSpec job;
+    job.id = id;
+    job.endpoint = "ep";
+    job.input = "{\"hidden\":1}";
+    job.webhook = url;
+    (void)storage_->jobs().insert(std::move(job), OneLine(), std::nullopt);
+    (void)storage_->jobs().cancel({"ep", id});
+  }
+
+  testkit::MapConfig config_;
+  testkit::ManualClock clock_;
+  testkit::SilentLog log_;
+  std::unique_ptr<Storage> storage_;
+  Router router_;
+  int rings_ = 0;
+};
+
+TEST_F(WebhookRoutes, AJobsDeliveriesAreListed) {
+  owe("a");
+  EXPECT_EQ(call("GET", "/v1/webhooks", {{"jobId", "a"}}).body,
+            R"([{"id":"a.0","jobId":"a","endpointId":"ep","state":"owed","url":"https://u:p@h/?token=1",)"
+            R"("jobStatus":"CANCELLED","dueAt":"2026-01-01T00:00:00.000Z","attempts":[]}])");
+  storage_->outbox().recordAttempt("a.0", {{}, 500, Millis(12), "no \"luck\"", "\xff\x01"});
+  storage_->outbox().recordAttempt("a.0", {{}, 200, Millis(3), "", "ok"});
+  storage_->outbox().settle("a.0", DeliveryState::delivered);
+  EXPECT_EQ(call("GET", "/v1/webhooks", {{"jobId", "a"}}).body,
+            R"([{"id":"a.0","jobId":"a","endpointId":"ep","state":"delivered","url":"https://u:p@h/?token=1",)"
+            R"("jobStatus":"CANCELLED","attempts":[)"
+            R"({"at":"2026-01-01T00:00:00.000Z","status":500,"durationMs":12,"reason":"no \"luck\"","reply":)"
+            "\"\xef\xbf\xbd\\u0001\"},"
+            R"({"at":"2026-01-01T00:00:00.000Z","status":200,"durationMs":3,"reason":"","reply":"ok"}]}])");
+}
+
+TEST_F(WebhookRoutes, AnEndpointsDeliveriesAreListedNewestFirst) {
+  for (int i = 0; i < 120; ++i) owe("j" + std::to_string(i));
+  const auto count = [this](std::multimap<std::string, std::string> query) {
+    const std::string body = call("GET", "/v1/webhooks", std::move(query)).body;
+    const auto read = json::read(body);
+    return std::holds_alternative<json::Document>(read) ? std::get<json::Document>(read).elements.size() : 9'999U;
+  };
+  EXPECT_EQ(count({{"endpointId", "ep"}}), 100U);
+  EXPECT_EQ(count({{"endpointId", "ep"}, {"limit", "1000"}}), 120U);
+  EXPECT_EQ(count({{"endpointId", "ep"}, {"jobId", "j7"}}), 1U);
+  EXPECT_EQ(count({{"endpointId", "other"}, {"jobId", "j7"}}), 0U);
+  EXPECT_THAT(call("GET", "/v1/webhooks", {{"endpointId", "ep"}, {"limit", "1"}}).body, HasSubstr("\"j119\""));
+}
+
+TEST_F(WebhookRoutes, NobodysIsAnEmptyListAndNothingAsked400) {
+  EXPECT_EQ(call("GET", "/v1/webhooks", {{"jobId", "nobody"}}).body, "[]");
+  EXPECT_EQ(call("GET", "/v1/webhooks", {{"endpointId", "nowhere"}}).body, "[]");
+  const Reply nothing = call("GET", "/v1/webhooks");
+  EXPECT_EQ(nothing.status, 400);
+  EXPECT_THAT(nothing.body, HasSubstr("\"message\":\"jobId"));
+  EXPECT_EQ(call("GET", "/v1/webhooks", {{"jobId", ""}}).status, 400);
+  for (const char* limit : {"0", "1001", "x", "", "1.5", "-1"}) {
+    const Reply refused = call("GET", "/v1/webhooks", {{"endpointId", "ep"}, {"limit", limit}});
+    EXPECT_EQ(refused.status, 400) << limit;
+    EXPECT_THAT(refused.body, HasSubstr("limit"));
+  }
+}
+
+TEST_F(WebhookRoutes, AReplayIsOwedAgainAndRings) {
+  owe("a");
+  storage_->outbox().settle("a.0", DeliveryState::abandoned);
+  const Reply reply = call("POST", "/v1/webhooks/a.0/replay");
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(reply.body, R"({"id":"a.0","state":"owed"})");
+  EXPECT_EQ(rings_, 1);
+  EXPECT_EQ(storage_->outbox().claimDue(9, Millis(1'000), {}).size(), 1U);
+  const Reply unknown = call("POST", "/v1/webhooks/a.7/replay");
+  EXPECT_EQ(unknown.status, 404);
+  EXPECT_THAT(unknown.body, HasSubstr("\"message\":"));
+  EXPECT_EQ(rings_, 1);
+}
+
+TEST_F(WebhookRoutes, TheSecretIsToldToAdmins) {
+  const Reply reply = call("GET", "/v1/webhooks/secret");
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(reply.body, R"({"secret":"whsec_eA=="})");
+}
+
+TEST_F(WebhookRoutes, AListTellsNoInput) {
+  owe("a");
+  EXPECT_THAT(call("GET", "/v1/webhooks", {{"jobId", "a"}}).body, Not(HasSubstr("hidden")));
+}
+
+}  // namespace
+}  // namespace jobq
