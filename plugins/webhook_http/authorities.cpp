@@ -1,0 +1,47 @@
+#include "authorities.h"
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+
+#include <fstream>
+#include <iterator>
+#include <memory>
+
+#include "jobq/error.h"
+
+namespace jobq::webhook_http {
+
+namespace {
+
+bool holdsCertificate(const std::string& pem) {
+  const std::unique_ptr<BIO, decltype(&BIO_free)> source(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())),
+                                                         BIO_free);
+  const std::unique_ptr<X509, decltype(&X509_free)> first(PEM_read_bio_X509(source.get(), nullptr, nullptr, nullptr),
+                                                          X509_free);
+  ERR_clear_error();
+  return first != nullptr;
+}
+
+}  // namespace
+
+std::string readAuthorities(const std::filesystem::path& file) {
+  constexpr std::size_t kMaxBytes = 16 * 1024 * 1024;
+  std::ifstream in(file, std::ios::binary);
+  std::string pem;
+  std::error_code unreadable;
+  if (std::filesystem::is_regular_file(file, unreadable) && std::filesystem::file_size(file, unreadable) <= kMaxBytes) {
+    pem.assign(std::istreambuf_iterator<char>(in), {});
+  }
+  if (!in || pem.empty()) {
+    throw ConfigError("webhook.http.ca: " + file.string() + " cannot be read; name a PEM file of certificates");
+  }
+  if (!holdsCertificate(pem)) {
+    throw ConfigError("webhook.http.ca: " + file.string() +
+                      " holds no certificate; it has to begin with -----BEGIN CERTIFICATE-----");
+  }
+  return pem;
+}
+
+}  // namespace jobq::webhook_http

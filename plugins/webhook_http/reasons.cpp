@@ -1,0 +1,127 @@
+#include "reasons.h"
+
+#include <openssl/x509.h>
+#include <strings.h>
+
+#include <cctype>
+#include <cerrno>
+#include <string_view>
+#include <system_error>
+
+#include "web_url.h"
+
+namespace jobq::webhook_http {
+
+namespace {
+
+std::string asClause(std::string text) {
+  const bool word = text.size() > 1 && std::islower(static_cast<unsigned char>(text[1])) != 0;
+  if (word) text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
+  return text;
+}
+
+// Follows ": " where the system said why.
+std::string systemsReason(CURL* easy) {
+  long number = 0;
+  curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &number);
+  return number == 0 ? std::string() : ": " + reasonOfErrno(static_cast<int>(number));
+}
+
+std::string reasonOfConnect(CURL* easy) {
+  long number = 0;
+  curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &number);
+  return number == 0 ? "no connection came about" : reasonOfErrno(static_cast<int>(number));
+}
+
+std::string reasonOfTrust(CURL* easy) {
+  long verdict = X509_V_OK;
+  curl_easy_getinfo(easy, CURLINFO_SSL_VERIFYRESULT, &verdict);
+  // libcurl's own value before it has looked at the chain, which it does after the name.
+  constexpr long kNotLookedAt = X509_V_ERR_UNSPECIFIED;
+  if (verdict == X509_V_OK || verdict == kNotLookedAt)
+    return "the certificate is not trusted: it is for another host name";
+  return std::string("the certificate is not trusted: ") + X509_verify_cert_error_string(verdict);
+}
+
+// OpenSSL's own words stand last: "error:0A00010B:SSL routines::wrong version number".
+std::string reasonOfHandshake(std::string_view detail) {
+  const std::size_t at = detail.rfind("::");
+  return "the TLS handshake failed" + (at == detail.npos ? "" : ": " + std::string(detail.substr(at + 2)));
+}
+
+bool answered(CURL* easy) {
+  curl_off_t firstByte = 0;
+  curl_easy_getinfo(easy, CURLINFO_STARTTRANSFER_TIME_T, &firstByte);
+  return firstByte > 0;
+}
+
+bool reached(CURL* easy, CURLINFO step) {
+  curl_off_t when = 0;
+  curl_easy_getinfo(easy, step, &when);
+  return when > 0;
+}
+
+// libcurl 7.88 counts the handshake into CURLINFO_CONNECT_TIME.
+bool connected(CURL* easy) {
+  long port = 0;
+  curl_easy_getinfo(easy, CURLINFO_LOCAL_PORT, &port);
+  return port > 0;
+}
+
+bool overTls(CURL* easy) {
+  const char* scheme = nullptr;
+  curl_easy_getinfo(easy, CURLINFO_SCHEME, &scheme);
+  return scheme != nullptr && strcasecmp(scheme, "https") == 0;
+}
+
+}  // namespace
+
+std::string reasonOfErrno(int number) {
+  // Whoever notices a reset by writing reads EPIPE, which says nothing to people.
+  if (number == EPIPE) number = ECONNRESET;
+  return asClause(std::generic_category().message(number));
+}
+
+std::string inWords(Millis time) {
+  const auto count = time.count();
+  return count % 1000 == 0 ? std::to_string(count / 1000) + " s" : std::to_string(count) + " ms";
+}
+
+std::string reasonOfFault(CURL* easy, CURLcode code, const std::string& detail) {
+  switch (code) {
+    case CURLE_OK: return "it closed the connection in the middle of its answer's head";
+    case CURLE_COULDNT_RESOLVE_HOST: return "the name does not resolve";
+    case CURLE_COULDNT_CONNECT: return reasonOfConnect(easy);
+    case CURLE_GOT_NOTHING: return "it closed the connection without an answer";
+    case CURLE_RECV_ERROR: return "the connection broke before its answer came" + systemsReason(easy);
+    case CURLE_SEND_ERROR: return "the connection broke while the call was sent" + systemsReason(easy);
+    case CURLE_UNSUPPORTED_PROTOCOL:
+    case CURLE_WEIRD_SERVER_REPLY: return "its answer is no HTTP";
+    case CURLE_PEER_FAILED_VERIFICATION: return reasonOfTrust(easy);
+    case CURLE_SSL_CONNECT_ERROR: return reasonOfHandshake(detail);
+    case CURLE_OUT_OF_MEMORY:
+      // What libcurl 7.88 says, too, of a line of a head that does not end.
+      return answered(easy) ? "a line of its answer's head is too long" : "this server is out of memory";
+    default: return asClause(curl_easy_strerror(code));
+  }
+}
+
+std::string reasonOfDelay(CURL* easy, Millis timeout) {
+  const std::string within = " within " + inWords(timeout);
+  if (!reached(easy, CURLINFO_NAMELOOKUP_TIME_T)) return "the name did not resolve" + within;
+  if (!connected(easy)) return "no connection" + within;
+  if (overTls(easy) && !reached(easy, CURLINFO_APPCONNECT_TIME_T)) return "the TLS handshake did not end" + within;
+  return "no answer" + within;
+}
+
+std::string reasonOfStatus(CURL* easy, int status) {
+  const bool redirect = status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+  if (!redirect) return "it answered " + std::to_string(status);
+  const char* location = nullptr;
+  curl_easy_getinfo(easy, CURLINFO_REDIRECT_URL, &location);
+  const std::string host = location == nullptr ? std::string() : hostOf(location);
+  return "it answers with a redirect" + (host.empty() ? "" : " to " + host) +
+         ", which is not followed: give the final address";
+}
+
+}  // namespace jobq::webhook_http
