@@ -1,0 +1,112 @@
+#include "line_folder.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+#include "jobq/error.h"
+
+namespace jobq::webhook_file {
+
+namespace {
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int number() const { return number_; }
+
+ private:
+  const int number_;
+};
+
+std::string reasonOf(int error) {
+  switch (error) {
+    case ENOSPC: return "the disk is full";
+    case EDQUOT: return "the disk's quota is used up";
+    case ELOOP: return "the file is a symbolic link, which is not followed";
+    case EISDIR: return "the file is a folder";
+    default: return "the file cannot be written: " + std::generic_category().message(error);
+  }
+}
+
+bool sync(const std::filesystem::path& folder) {
+  const Descriptor handle(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return handle.number() >= 0 && ::fsync(handle.number()) == 0;
+}
+
+bool make(const std::filesystem::path& folder) {
+  constexpr mode_t kOwnerOnly = 0700;
+  if (::mkdir(folder.c_str(), kOwnerOnly) == 0) return sync(folder / "..");
+  if (errno != EEXIST) return false;
+  std::error_code unknown;
+  if (std::filesystem::is_directory(folder, unknown)) return true;
+  errno = ENOTDIR;
+  return false;
+}
+
+bool endsInsideLine(int file, off_t length) {
+  char last = '\n';
+  return length > 0 && ::pread(file, &last, 1, length - 1) == 1 && last != '\n';
+}
+
+int write(int file, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(file, bytes.data(), bytes.size());
+    if (count < 0 && errno != EINTR) return errno;
+    if (count > 0) bytes.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return 0;
+}
+
+// One write, as a rule; it is gone on with only where the system took a part.
+std::string grow(int file, off_t length, std::string_view line) {
+  // Whoever was killed while writing left the beginning of a line, and it must not spoil this one.
+  const int error = endsInsideLine(file, length) ? write(file, "\n" + std::string(line)) : write(file, line);
+  if (error == 0) return {};
+  if (::ftruncate(file, length) != 0) return reasonOf(error) + ", and the part that was written could not be cut off";
+  return reasonOf(error);
+}
+
+}  // namespace
+
+LineFolder::LineFolder(std::filesystem::path folder) : folder_(std::move(folder)) {
+  if (make(folder_)) return;
+  throw ConfigError("webhook.file.dir: the folder " + folder_.string() + " cannot be made (" +
+                    std::generic_category().message(errno) + "); name one whose parent exists and may be written to");
+}
+
+int LineFolder::open(const std::string& name) const {
+  constexpr mode_t kOwnerOnly = 0600;
+  // Without O_NONBLOCK a pipe in the file's place would hold the courier until somebody reads from it.
+  constexpr int kFlags = O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
+  const int file = ::open((folder_ / name).c_str(), kFlags, kOwnerOnly);
+  // Whoever reads the files may also have tidied them away, with the folder.
+  if (file >= 0 || errno != ENOENT || !make(folder_)) return file;
+  return ::open((folder_ / name).c_str(), kFlags, kOwnerOnly);
+}
+
+std::string LineFolder::append(const std::string& name, std::string_view line) {
+  const Descriptor file(open(name));
+  if (file.number() < 0) return reasonOf(errno);
+  {
+    Lock lock(growing_);
+    struct stat now {};
+    if (::fstat(file.number(), &now) != 0) return reasonOf(errno);
+    if (!S_ISREG(now.st_mode)) return "the file is no ordinary file";
+    // A file that is new is on disk once its folder is; nobody gets past this before.
+    if (now.st_size == 0 && !sync(folder_)) return reasonOf(errno);
+    std::string reason = grow(file.number(), now.st_size, line);
+    if (!reason.empty()) return reason;
+  }
+  return ::fsync(file.number()) == 0 ? std::string() : reasonOf(errno);
+}
+
+}  // namespace jobq::webhook_file
