@@ -1,0 +1,219 @@
+// The conformance suite of webhook transports: every sentence of jobq/webhook_transport.h that holds for all of them. A
+// transport's own test says how to set it up with its receivers:
+//
+//     #include "testkit/transport_suite.h"
+//     class MineRig final : public jobq::testkit::TransportRig { ... };
+//     JOBQ_TRANSPORT_CONFORMANCE(Mine, testing::Values(jobq::testkit::TransportUnderTest{
+//         "mine", [] { return std::make_unique<MineRig>(); }}));
+//
+// Include it in one source file of a test program. Only the limits on how long a call may take are in real time.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <future>
+#include <memory>
+#include <ostream>
+#include <sstream>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "jobq/webhook_transport.h"
+
+namespace jobq::testkit {
+
+/// A transport with receivers for it. Made anew for each test.
+class TransportRig {
+ public:
+  virtual ~TransportRig() = default;
+
+  virtual WebhookTransport& transport() = 0;
+  /// A receiver that takes whatever comes.
+  virtual std::string goodUrl() = 0;
+  /// The bodies that it has taken, in any order.
+  virtual std::vector<std::string> taken() = 0;
+  /// A receiver that takes a call and never answers; empty where nothing is waited for.
+  virtual std::string silentUrl() { return {}; }
+  /// Blocks until a call has reached the silent receiver.
+  virtual void awaitSilence() {}
+  /// A receiver that takes a call and answers with more than 1 KiB; empty where nothing is answered.
+  virtual std::string talkativeUrl() { return {}; }
+};
+
+struct TransportUnderTest {
+  std::string name;
+  std::function<std::unique_ptr<TransportRig>()> make;
+};
+
+inline std::ostream& operator<<(std::ostream& out, const TransportUnderTest& under) { return out << under.name; }
+
+class TransportSuite : public testing::TestWithParam<TransportUnderTest> {
+ protected:
+  using Time = std::chrono::steady_clock;
+
+  void SetUp() override { rig_ = GetParam().make(); }
+
+  static WebhookCall callTo(std::string url, std::string body = "{}") {
+    return WebhookCall{std::move(url), {{"webhook-id", "a.1"}, {"webhook-signature", "v1,c2VjcmV0"}}, std::move(body)};
+  }
+  DeliveryResult deliver(const WebhookCall& call, std::stop_token stop = {}) {
+    return rig_->transport().deliver(call, std::move(stop));
+  }
+  std::vector<std::string> schemes() {
+    std::istringstream words{std::string(rig_->transport().schemes())};
+    return {std::istream_iterator<std::string>(words), {}};
+  }
+  /// URLs that lead nowhere, for each of the transport's schemes and beyond them.
+  std::vector<std::string> badUrls() {
+    using namespace std::string_literals;
+    std::vector<std::string> urls{"", ":", "nonsense", "//host/a", "gopher://127.0.0.1/", "data:,x", "%", "\n"};
+    for (const std::string& scheme : schemes()) {
+      for (const std::string& rest : {""s, ":"s, ":/"s, "://"s, ":// /"s, "://\0/"s, "://[::1"s, "://a b/"s, "://%/"s,
+                                      "://hunter2:hunter2@:80/?hunter2"s, "://host:99999999/hunter2"s,
+                                      ":///../../hunter2"s, "://h/\r\nx: y"s, ":hunter2"s}) {
+        urls.push_back(scheme + rest);
+      }
+    }
+    return urls;
+  }
+
+  static constexpr std::chrono::seconds kSoon{1};  ///< the contract says 100 ms; a busy machine gets more
+  std::unique_ptr<TransportRig> rig_;
+};
+
+TEST_P(TransportSuite, NamesItsSchemesInLowerCase) {
+  const std::vector<std::string> names = schemes();
+  ASSERT_FALSE(names.empty());
+  for (const std::string& name : names) {
+    EXPECT_EQ(name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789+-."), name.npos) << name;
+    EXPECT_EQ(std::count(names.begin(), names.end(), name), 1) << name;
+  }
+  const std::string url = rig_->goodUrl();
+  EXPECT_EQ(std::count(names.begin(), names.end(), url.substr(0, url.find(':'))), 1) << url;
+}
+
+TEST_P(TransportSuite, DeliversTheBodyByteForByte) {
+  const std::string body =
+      R"({"id":"a","z":1.0,"a":-0,"n":1234567890123456789012345,"s":"\u00e4\/ü\ud83d\ude00","s":[ {} , 1e400 ]})";
+  const DeliveryResult result = deliver(callTo(rig_->goodUrl(), body));
+  ASSERT_TRUE(std::holds_alternative<Delivered>(result)) << std::get<DeliveryFailed>(result).reason;
+  EXPECT_EQ(std::get<Delivered>(result).status / 100, 2);
+  EXPECT_EQ(rig_->taken(), std::vector{body});
+}
+
+TEST_P(TransportSuite, DeliversALargeBody) {
+  const std::string body = "{\"output\":\"" + std::string(20'000'000, 'x') + "\"}";
+  const DeliveryResult result = deliver(callTo(rig_->goodUrl(), body));
+  ASSERT_TRUE(std::holds_alternative<Delivered>(result)) << std::get<DeliveryFailed>(result).reason;
+  ASSERT_EQ(rig_->taken().size(), 1U);
+  EXPECT_TRUE(rig_->taken().front() == body);
+}
+
+TEST_P(TransportSuite, DeliversManyCallsAtOnceAndEachOnce) {
+  constexpr int kThreads = 64;
+  constexpr int kCalls = 4;
+  const std::string url = rig_->goodUrl();
+  std::vector<std::string> sent;
+  std::vector<std::future<std::vector<std::string>>> threads;
+  for (int thread = 0; thread < kThreads; ++thread) {
+    threads.push_back(std::async(std::launch::async, [this, thread, &url] {
+      std::vector<std::string> bodies;
+      for (int call = 0; call < kCalls; ++call) {
+        bodies.push_back("{\"n\":[" + std::to_string(thread) + "," + std::to_string(call) + "]}");
+        const DeliveryResult result = deliver(callTo(url, bodies.back()));
+        if (const auto* failed = std::get_if<DeliveryFailed>(&result)) ADD_FAILURE() << failed->reason;
+      }
+      return bodies;
+    }));
+  }
+  for (auto& thread : threads) {
+    for (std::string& body : thread.get()) sent.push_back(std::move(body));
+  }
+  std::vector<std::string> taken = rig_->taken();
+  std::sort(sent.begin(), sent.end());
+  std::sort(taken.begin(), taken.end());
+  EXPECT_EQ(taken, sent);
+}
+
+TEST_P(TransportSuite, ABadUrlIsAFailureWithAReason) {
+  for (const std::string& url : badUrls()) {
+    const DeliveryResult result = deliver(callTo(url));
+    ASSERT_TRUE(std::holds_alternative<DeliveryFailed>(result)) << url;
+    const auto& failed = std::get<DeliveryFailed>(result);
+    EXPECT_FALSE(failed.reason.empty()) << url;
+    EXPECT_EQ(failed.status, 0) << url;
+    EXPECT_TRUE(failed.reply.empty()) << url;
+  }
+  EXPECT_TRUE(rig_->taken().empty());
+}
+
+TEST_P(TransportSuite, AReasonIsOneLineAndShowsNoSecret) {
+  for (const std::string& url : badUrls()) {
+    WebhookCall call = callTo(url);
+    call.headers.emplace_back("authorization", "Bearer hunter2");
+    const DeliveryResult result = deliver(call);
+    ASSERT_TRUE(std::holds_alternative<DeliveryFailed>(result)) << url;
+    const std::string& reason = std::get<DeliveryFailed>(result).reason;
+    EXPECT_EQ(reason.find("hunter2"), reason.npos) << reason;
+    EXPECT_EQ(reason.find('\n'), reason.npos) << reason;
+  }
+}
+
+TEST_P(TransportSuite, KeepsAtMost1KiBOfTheReply) {
+  const std::string url = rig_->talkativeUrl();
+  if (url.empty()) GTEST_SKIP() << "receivers of this transport do not reply";
+  const DeliveryResult result = deliver(callTo(url));
+  ASSERT_TRUE(std::holds_alternative<Delivered>(result)) << std::get<DeliveryFailed>(result).reason;
+  EXPECT_EQ(std::get<Delivered>(result).reply.size(), 1024U);
+}
+
+TEST_P(TransportSuite, AStopThatCameBeforeSendsNothing) {
+  std::stop_source stop;
+  stop.request_stop();
+  const auto began = Time::now();
+  EXPECT_TRUE(std::holds_alternative<DeliveryFailed>(deliver(callTo(rig_->goodUrl()), stop.get_token())));
+  EXPECT_LT(Time::now() - began, kSoon);
+  EXPECT_TRUE(rig_->taken().empty());
+}
+
+TEST_P(TransportSuite, AStopEndsACallThatIsNotAnswered) {
+  const std::string url = rig_->silentUrl();
+  if (url.empty()) GTEST_SKIP() << "this transport waits for no answer";
+  std::stop_source stop;
+  auto result = std::async(std::launch::async, [&] { return deliver(callTo(url), stop.get_token()); });
+  rig_->awaitSilence();
+  const auto began = Time::now();
+  stop.request_stop();
+  EXPECT_TRUE(std::holds_alternative<DeliveryFailed>(result.get()));
+  EXPECT_LT(Time::now() - began, kSoon);
+}
+
+TEST_P(TransportSuite, ACallThatIsNotAnsweredEndsWithItsTimeout) {
+  const std::string url = rig_->silentUrl();
+  if (url.empty()) GTEST_SKIP() << "this transport waits for no answer";
+  WebhookCall call = callTo(url);
+  call.timeout = Millis(300);
+  const auto began = Time::now();
+  const DeliveryResult result = deliver(call);
+  const auto took = Time::now() - began;
+  ASSERT_TRUE(std::holds_alternative<DeliveryFailed>(result));
+  EXPECT_FALSE(std::get<DeliveryFailed>(result).reason.empty());
+  EXPECT_GE(took, Millis(290));
+  EXPECT_LT(took, Millis(300) + kSoon);
+}
+
+}  // namespace jobq::testkit
+
+/// At namespace scope, once: puts the suite to the transports, `JOBQ_TRANSPORT_CONFORMANCE(Mine,
+/// testing::Values(...))`.
+#define JOBQ_TRANSPORT_CONFORMANCE(prefix, transports)                                                             \
+  namespace jobq::testkit {                                                                                        \
+  inline std::string nameOfTransport(const testing::TestParamInfo<TransportUnderTest>& i) { return i.param.name; } \
+  INSTANTIATE_TEST_SUITE_P(prefix, TransportSuite, transports, nameOfTransport);                                   \
+  }                                                                                                                \
+  static_assert(true)
