@@ -1,0 +1,392 @@
+// The transport `http` against receivers that hang, drip, flood, lie and break off: each call ends in time, with a
+// reason, and takes next to no memory.
+#include <sys/resource.h>
+
+#include <future>
+
+#include "webhook_fixture.h"
+#include "webhook_names.h"
+#include "webhook_receiver.h"
+
+namespace jobq::test {
+namespace {
+
+using testing::AllOf;
+using testing::AnyOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr Millis kShort{300};
+constexpr Millis kSoon{1000};  // the contract says 100 ms; a busy machine gets more
+constexpr std::size_t kInFlight =
+    24 * 1024 * 1024;  // what two sockets' buffers may hold of an answer that nobody reads
+
+/// The same, in a tempo that keeps a connection alive.
+void drip(Peer& peer, std::string_view drop) {
+  while (!peer.leaves(Millis(20)) && peer.send(drop)) continue;
+}
+
+/// As fast as it goes, up to `limit` bytes.
+void flood(Peer& peer, std::string_view piece, std::size_t limit, std::atomic<std::size_t>& sent) {
+  while (peer.sent() < limit && peer.send(piece)) continue;
+  sent = peer.sent();
+}
+
+/// Listens, and its queue is full: another connection's SYN is not answered.
+class FullListener {
+ public:
+  FullListener() : FullListener(Listener::loopback(0)) {}
+  explicit FullListener(sockaddr_in address) : listener_(0, address) {
+    address.sin_port = htons(static_cast<std::uint16_t>(listener_.port()));
+    for (int& socket : waiting_) {
+      socket = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+      ::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+    }
+    waitingBefore_ = connectionsLike(waitingInTable());
+  }
+  ~FullListener() {
+    for (const int socket : waiting_) ::close(socket);
+  }
+  FullListener(const FullListener&) = delete;
+  FullListener& operator=(const FullListener&) = delete;
+  int port() const { return listener_.port(); }
+  std::string url() const { return "http://127.0.0.1:" + std::to_string(port()) + "/"; }
+  /// Blocks until somebody tries to connect to it.
+  void awaitNewcomer() const {
+    await([this] { return connectionsLike(waitingInTable()) > waitingBefore_; }, "somebody connects");
+  }
+
+ private:
+  std::string waitingInTable() const { return inTable(port()) + " 02 "; }  // SYN_SENT
+
+  const Listener listener_;
+  int waiting_[4] = {};
+  int waitingBefore_ = 0;
+};
+
+class WebhookHttpHostile : public WebhookHttp {
+ protected:
+  void expectLate(const std::string& url, const std::string& reason, Millis timeout = kShort) {
+    const Watch watch;
+    EXPECT_EQ(failureOf(url, timeout).reason, reason);
+    EXPECT_GE(watch.elapsed(), timeout - Millis(10));
+    EXPECT_LT(watch.elapsed(), timeout + kSoon);
+  }
+  /// Requests the stop once `begun` returns, and expects the call to end soon.
+  DeliveryResult stopped(const std::string& url, const std::function<void()>& begun) {
+    std::stop_source stop;
+    auto result = std::async(std::launch::async, [&] { return deliver(callTo(url), stop.get_token()); });
+    begun();
+    const Watch watch;
+    stop.request_stop();
+    DeliveryResult outcome = result.get();
+    EXPECT_LT(watch.elapsed(), kSoon);
+    return outcome;
+  }
+  void expectStopped(const std::string& url, const std::function<void()>& begun) {
+    const DeliveryResult result = stopped(url, begun);
+    ASSERT_TRUE(std::holds_alternative<DeliveryFailed>(result));
+    EXPECT_EQ(std::get<DeliveryFailed>(result).reason, "stopped before an answer came");
+  }
+};
+
+TEST_F(WebhookHttpHostile, WhoTakesTheCallAndSaysNothingIsLate) {
+  Receiver silent([](Peer& peer) { peer.hold(); });
+  expectLate(silent.url(), "no answer within 300 ms");
+}
+
+TEST_F(WebhookHttpHostile, WhoDoesNotReadTheBodyIsLate) {
+  std::promise<void> over;
+  Receiver deaf([&, ended = over.get_future().share()](Peer&) { ended.wait(); });
+  WebhookCall call = callTo(deaf.url(), kShort);
+  call.body = "\"" + std::string(30'000'000, 'x') + "\"";
+  const Watch watch;
+  const DeliveryResult result = deliver(call);
+  EXPECT_LT(watch.elapsed(), kShort + kSoon);
+  over.set_value();
+  ASSERT_TRUE(std::holds_alternative<DeliveryFailed>(result));
+  EXPECT_EQ(std::get<DeliveryFailed>(result).reason, "no answer within 300 ms");
+}
+
+TEST_F(WebhookHttpHostile, WhoDoesNotAcceptIsLate) {
+  const FullListener full;
+  expectLate(full.url(), "no connection within 300 ms");
+}
+
+TEST_F(WebhookHttpHostile, ANameThatDoesNotComeBackIsLate) {
+  const SilentNameServer names("silent.test");
+  expectLate("http://silent.test/", "the name did not resolve within 300 ms");
+}
+
+TEST_F(WebhookHttpHostile, ASecondAddressIsTriedWhileThereIsTime) {
+  Receiver good([](Peer& peer) {
+    peer.readRequest();
+    peer.send("HTTP/1.1 200 OK\r\n\r\n");
+  });
+  sockaddr_in other = Listener::loopback(good.port());
+  other.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
+  const FullListener full(other);
+  const NameServer names("two.test", {"127.0.0.2", "127.0.0.1"});
+  EXPECT_EQ(deliveredTo(good.url("/", "two.test"), Millis(2000)).status, 200);
+}
+
+TEST_F(WebhookHttpHostile, WhoDripsHisHeadIsLate) {
+  Receiver dripping([](Peer& peer) {
+    peer.readRequest();
+    peer.send("HTTP/1.1 200 OK\r\nX: ");
+    drip(peer, "x");
+  });
+  expectLate(dripping.url(), "no answer within 300 ms");
+}
+
+TEST_F(WebhookHttpHostile, WhoDripsHisBodyIsLate) {
+  for (const int status : {200, 500}) {
+    Receiver dripping([status](Peer& peer) {
+      peer.readRequest();
+      peer.send("HTTP/1.1 " + std::to_string(status) + " X\r\nContent-Length: 100000\r\n\r\n");
+      drip(peer, "x");
+    });
+    const Watch watch;
+    const DeliveryFailed failed = failureOf(dripping.url(), kShort);
+    EXPECT_LT(watch.elapsed(), kShort + kSoon);
+    EXPECT_EQ(failed.status, status);
+    EXPECT_EQ(failed.reason, status == 200 ? "it answered 200, but not completely within 300 ms" : "it answered 500");
+    EXPECT_THAT(failed.reply, StartsWith("x"));
+  }
+}
+
+TEST_F(WebhookHttpHostile, AFilmInReplyIsNotWatched) {
+  for (const char* framing : {"Content-Length: 104857600\r\n", "Connection: close\r\n"}) {
+    for (const int status : {200, 404}) {
+      std::atomic<std::size_t> sent{0};
+      {
+        Receiver talkative([&](Peer& peer) {
+          peer.readRequest();
+          peer.send("HTTP/1.1 " + std::to_string(status) + " X\r\n" + framing + "\r\n");
+          flood(peer, std::string(100'000, 'x'), 100 * 1024 * 1024, sent);
+        });
+        const DeliveryResult result = deliver(callTo(talkative.url()));
+        EXPECT_EQ(std::holds_alternative<Delivered>(result), status == 200);
+        const std::string reply(1024, 'x');
+        std::visit([&](const auto& outcome) { EXPECT_EQ(outcome.reply, reply); }, result);
+        std::visit([&](const auto& outcome) { EXPECT_EQ(outcome.status, status); }, result);
+      }
+      EXPECT_GT(sent, 0U);
+      EXPECT_LT(sent, kInFlight);
+    }
+  }
+}
+
+TEST_F(WebhookHttpHostile, AHeadThatDoesNotEndIsLeft) {
+  const std::string starts[] = {"HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nX: ", "HTTP/1.1 ",
+                                "HTTP/1.1 100 Continue\r\n\r\n"};
+  const std::string goesOn[] = {"X-Header: value\r\n", std::string(1000, 'x'), std::string(1000, '2'),
+                                "HTTP/1.1 100 Continue\r\n\r\n"};
+  for (int kind = 0; kind < 4; ++kind) {
+    std::atomic<std::size_t> sent{0};
+    {
+      Receiver endless([&](Peer& peer) {
+        peer.readRequest();
+        peer.send(starts[kind]);
+        flood(peer, goesOn[kind], 100 * 1024 * 1024, sent);
+      });
+      const DeliveryFailed failed = failureOf(endless.url());
+      EXPECT_THAT(failed.reason, AnyOf("its answer's head is larger than 65536 bytes",
+                                       "a line of its answer's head is too long", "its answer is no HTTP"))
+          << kind;
+      EXPECT_EQ(failed.status, 0);
+    }
+    EXPECT_LT(sent, kInFlight);
+  }
+}
+
+TEST_F(WebhookHttpHostile, WhoBreaksOffInTheHeadHasNotAnswered) {
+  for (const bool reset : {false, true}) {
+    for (const std::string head : {"", "HTTP/1.1 20", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Le",
+                                   "HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 200 OK\r\nA: b\r\n"}) {
+      Receiver broken([&](Peer& peer) {
+        peer.readRequest();
+        peer.send(head);
+        if (reset) peer.reset();
+      });
+      const DeliveryFailed failed = failureOf(broken.url());
+      EXPECT_EQ(failed.status, 0) << head;
+      EXPECT_THAT(failed.reason, AnyOf("it closed the connection without an answer", "its answer is no HTTP",
+                                       "it closed the connection in the middle of its answer's head",
+                                       "the connection broke before its answer came: connection reset by peer"))
+          << head;
+    }
+  }
+}
+
+TEST_F(WebhookHttpHostile, WhoBreaksOffInTheBodyHasAnswered) {
+  for (const bool reset : {false, true}) {
+    for (const std::string framing :
+         {"Content-Length: 1000\r\n\r\nabc", "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
+          "Transfer-Encoding: chunked\r\n\r\n3\r\nabcnonsense"}) {
+      for (const int status : {200, 500}) {
+        Receiver broken([&](Peer& peer) {
+          peer.readRequest();
+          peer.send("HTTP/1.1 " + std::to_string(status) + " X\r\n" + framing);
+          if (!reset) return;
+          peer.awaitRead();
+          peer.reset();
+        });
+        const DeliveryResult result = deliver(callTo(broken.url()));
+        EXPECT_EQ(std::holds_alternative<Delivered>(result), status == 200) << framing;
+        std::visit([&](const auto& outcome) { EXPECT_EQ(outcome.status, status); }, result);
+      }
+    }
+  }
+}
+
+TEST_F(WebhookHttpHostile, WhoEndsAtOnceIsAFailure) {
+  for (const bool reset : {false, true}) {
+    Receiver gone([&](Peer& peer) {
+      if (reset) peer.reset();
+    });
+    const DeliveryFailed failed = failureOf(gone.url());
+    EXPECT_THAT(failed.reason,
+                AnyOf("it closed the connection without an answer", StartsWith("the connection broke ")));
+    EXPECT_EQ(failed.status, 0);
+  }
+}
+
+TEST_F(WebhookHttpHostile, WhoEndsWhileAFilmIsSentRaisesNoSignal) {
+  signal(SIGPIPE, SIG_DFL);
+  Receiver gone([](Peer& peer) {
+    peer.receive();
+    peer.reset();
+  });
+  WebhookCall call = callTo(gone.url());
+  call.body = "\"" + std::string(30'000'000, 'x') + "\"";
+  for (int i = 0; i < 10; ++i) {
+    const DeliveryResult result = deliver(call);
+    ASSERT_TRUE(std::holds_alternative<DeliveryFailed>(result));
+    EXPECT_THAT(std::get<DeliveryFailed>(result).reason, StartsWith("the connection broke "));
+  }
+}
+
+TEST_F(WebhookHttpHostile, WhoRefusesBeforeTheBodyIsHeard) {
+  Receiver hasty([](Peer& peer) {
+    peer.receive();
+    peer.send("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n");
+    peer.hold();
+  });
+  WebhookCall call = callTo(hasty.url());
+  call.body = "\"" + std::string(30'000'000, 'x') + "\"";
+  const DeliveryResult result = deliver(call);
+  ASSERT_TRUE(std::holds_alternative<DeliveryFailed>(result));
+  EXPECT_EQ(std::get<DeliveryFailed>(result).reason, "it answered 413");
+}
+
+TEST_F(WebhookHttpHostile, WhatIsNoHttpIsAFailure) {
+  for (const std::string bytes :
+       {"SSH-2.0-OpenSSH_9.2\r\n", "\x15\x03\x01\x01\x02\x02\x28", "{\"ok\":true}", "HTTP/", "\r\n\r\n",
+        "HTTP/1.1 abc\r\n\r\n", "HTTP/7.3 200 OK\r\n\r\n", "ICY 200 OK\r\n\r\n", "RTSP/1.0 200 OK\r\n\r\n"}) {
+    Receiver strange([&](Peer& peer) {
+      peer.readRequest();
+      peer.send(bytes);
+    });
+    const DeliveryFailed failed = failureOf(strange.url());
+    EXPECT_FALSE(failed.reason.empty());
+    EXPECT_EQ(failed.status, 0) << bytes;
+  }
+}
+
+TEST_F(WebhookHttpHostile, OddHeadersHarmNobody) {
+  for (const std::string field :
+       {"Content-Length: -5", "Content-Length: 99999999999999999999", "Content-Length: 3\r\nContent-Length: 4",
+        "Transfer-Encoding: gzip", "Content-Encoding: gzip", "Set-Cookie: a=b", "Alt-Svc: h2=\":1\"", ": x",
+        "Location: http://169.254.169.254/", "Transfer-Encoding: chunked, chunked"}) {
+    Receiver odd([&](Peer& peer) {
+      peer.readRequest();
+      peer.send("HTTP/1.1 200 OK\r\n" + field + "\r\n\r\nabc");
+    });
+    const DeliveryResult result = deliver(callTo(odd.url()));
+    std::visit([&](const auto& outcome) { EXPECT_THAT(outcome.status, AnyOf(0, 200)) << field; }, result);
+    EXPECT_EQ(odd.accepted(), 1) << field;
+  }
+}
+
+TEST_F(WebhookHttpHostile, AStopEndsResolving) {
+  const SilentNameServer names("silent.test");
+  expectStopped("http://silent.test/", [&] { names.awaitQuestion(); });
+}
+
+TEST_F(WebhookHttpHostile, AStopEndsConnecting) {
+  const FullListener full;
+  expectStopped(full.url(), [&] { full.awaitNewcomer(); });
+}
+
+TEST_F(WebhookHttpHostile, AStopEndsTheHandshake) {
+  std::promise<void> hello;
+  Receiver silent([&](Peer& peer) {
+    peer.receive();
+    hello.set_value();
+    peer.hold();
+  });
+  const std::string url = "https://127.0.0.1:" + std::to_string(silent.port()) + "/";
+  expectStopped(url, [&] { hello.get_future().wait(); });
+}
+
+TEST_F(WebhookHttpHostile, AStopEndsTheWaitForAHead) {
+  std::promise<void> begun;
+  Receiver dripping([&](Peer& peer) {
+    peer.readRequest();
+    peer.send("HTTP/1.1 200 OK\r\nX: ");
+    begun.set_value();
+    drip(peer, "x");
+  });
+  expectStopped(dripping.url(), [&] { begun.get_future().wait(); });
+}
+
+TEST_F(WebhookHttpHostile, AStopDoesNotTakeA2xxBack) {
+  std::promise<void> begun;
+  Receiver dripping([&](Peer& peer) {
+    peer.readRequest();
+    peer.send("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n");
+    for (int i = 0; i < 5; ++i) {
+      peer.leaves(Millis(20));
+      peer.send("x");
+    }
+    begun.set_value();
+    drip(peer, "x");
+  });
+  const DeliveryResult result = stopped(dripping.url(), [&] { begun.get_future().wait(); });
+  ASSERT_TRUE(std::holds_alternative<Delivered>(result)) << std::get<DeliveryFailed>(result).reason;
+  EXPECT_EQ(std::get<Delivered>(result).status, 200);
+}
+
+TEST_F(WebhookHttpHostile, ATimeoutOfNothingIsOverAtOnce) {
+  Receiver silent([](Peer& peer) { peer.hold(); });
+  for (const Millis timeout : {Millis(0), Millis(-5)}) {
+    const Watch watch;
+    EXPECT_EQ(failureOf(silent.url(), timeout).status, 0);
+    EXPECT_LT(watch.elapsed(), kSoon);
+  }
+}
+
+TEST_F(WebhookHttpHostile, ManyHostileReceiversAtOnceTakeNoMemory) {
+  Receiver endless([](Peer& peer) {
+    peer.readRequest();
+    peer.send("HTTP/1.1 500 X\r\nTransfer-Encoding: chunked\r\n\r\n");
+    const std::string chunk = "1000\r\n" + std::string(0x1000, 'x') + "\r\n";
+    while (peer.send(chunk)) continue;
+  });
+  const auto peak = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;  // KiB
+  };
+  failureOf(endless.url());
+  const long before = peak();
+  std::vector<std::future<DeliveryFailed>> calls;
+  for (int i = 0; i < 64; ++i)
+    calls.push_back(std::async(std::launch::async, [&] { return failureOf(endless.url()); }));
+  for (auto& call : calls) EXPECT_EQ(call.get().status, 500);
+  EXPECT_LT(peak() - before, 64 * 1024);
+}
+
+}  // namespace
+}  // namespace jobq::test

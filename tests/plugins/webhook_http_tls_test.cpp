@@ -1,0 +1,202 @@
+// The transport `http` over TLS: whom it trusts and whom it refuses, and receivers that break off there.
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <future>
+
+#include "webhook_fixture.h"
+#include "webhook_names.h"
+#include "webhook_receiver.h"
+
+namespace jobq::test {
+namespace {
+
+using testing::AnyOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+void thank(Peer& peer) {
+  peer.readRequest();
+  peer.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+}
+
+class WebhookHttpTls : public WebhookHttp {
+ protected:
+  WebhookHttpTls() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "jobq-tls-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
+    folder_ = pattern;
+    trust(authority_);
+  }
+  ~WebhookHttpTls() override { std::filesystem::remove_all(folder_); }
+
+  /// From now on, besides the system's authorities, only this one.
+  void trust(const Identity& authority) {
+    std::ofstream(folder_ / "ca.pem") << authority.pem();
+    transport_ = loadTransport("http", {{"ca", "ca.pem"}}, folder_, true);
+  }
+  std::string refusalWith(const std::string& content) {
+    std::ofstream(folder_ / "ca.pem") << content;
+    return refusalOf("ca.pem");
+  }
+  std::string refusalOf(const std::string& file) {
+    try {
+      loadTransport("http", {{"ca", file}}, folder_, true);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "(it was not refused)";
+  }
+
+  const Identity authority_ = certify({"", true});
+  const Identity good_ = certify({}, &authority_);
+  std::filesystem::path folder_;
+};
+
+TEST_F(WebhookHttpTls, DeliversToWhomAnAuthorityVouchesFor) {
+  std::promise<std::string> heard;
+  Receiver server(
+      [&](Peer& peer) {
+        heard.set_value(peer.readRequest());
+        peer.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+      },
+      good_);
+  const Delivered delivered = deliveredTo(server.url("/hook"));
+  EXPECT_EQ(delivered.status, 200);
+  EXPECT_EQ(delivered.reply, "ok");
+  const std::string request = heard.get_future().get();
+  EXPECT_THAT(request, StartsWith("POST /hook HTTP/1.1\r\n"));
+  EXPECT_THAT(request, HasSubstr("\r\n\r\n{\"id\":\"a\"}"));
+}
+
+TEST_F(WebhookHttpTls, ANameIsCheckedToo) {
+  const NameServer names("hook.test", {"127.0.0.1"});
+  Receiver named(thank, certify({"DNS:hook.test"}, &authority_));
+  EXPECT_EQ(deliveredTo(named.url("/", "hook.test")).status, 200);
+  EXPECT_EQ(failureOf(named.url()).reason, "the certificate is not trusted: it is for another host name");
+  Receiver other(thank, certify({"DNS:*.other.test,IP:127.0.0.2"}, &authority_));
+  EXPECT_EQ(failureOf(other.url("/", "hook.test")).reason,
+            "the certificate is not trusted: it is for another host name");
+  EXPECT_EQ(failureOf(other.url()).reason, "the certificate is not trusted: it is for another host name");
+  Receiver nameless(thank, certify({""}, &authority_));
+  EXPECT_EQ(failureOf(nameless.url()).reason, "the certificate is not trusted: it is for another host name");
+}
+
+TEST_F(WebhookHttpTls, RefusesWhomNobodyVouchesFor) {
+  Receiver own(thank, certify({}));
+  EXPECT_EQ(failureOf(own.url()).reason, "the certificate is not trusted: self-signed certificate");
+  const Identity stranger = certify({"", true});
+  Receiver strange(thank, certify({}, &stranger));
+  EXPECT_EQ(failureOf(strange.url()).reason, "the certificate is not trusted: unable to get local issuer certificate");
+  EXPECT_EQ(failureOf(strange.url()).status, 0);
+}
+
+TEST_F(WebhookHttpTls, RefusesWhomOnlyTheSystemDoesNotKnow) {
+  transport_ = loadTransport("http", {}, folder_, true);
+  Receiver server(thank, good_);
+  EXPECT_EQ(failureOf(server.url()).reason, "the certificate is not trusted: unable to get local issuer certificate");
+}
+
+TEST_F(WebhookHttpTls, RefusesWhatIsOutOfDate) {
+  Receiver old(thank, certify({"IP:127.0.0.1", false, -7200, -3600}, &authority_));
+  EXPECT_EQ(failureOf(old.url()).reason, "the certificate is not trusted: certificate has expired");
+  Receiver early(thank, certify({"IP:127.0.0.1", false, 3600, 7200}, &authority_));
+  EXPECT_EQ(failureOf(early.url()).reason, "the certificate is not trusted: certificate is not yet valid");
+}
+
+TEST_F(WebhookHttpTls, ACertificateMayBeTrustedByItself) {
+  const Identity own = certify({});
+  trust(own);
+  Receiver server(thank, own);
+  EXPECT_EQ(deliveredTo(server.url()).status, 200);
+}
+
+TEST_F(WebhookHttpTls, SpeaksTls12AtLeast) {
+  Receiver modest(thank, good_, TLS1_2_VERSION);
+  EXPECT_EQ(deliveredTo(modest.url()).status, 200);
+  Receiver old(thank, good_, TLS1_1_VERSION);
+  EXPECT_THAT(failureOf(old.url()).reason, StartsWith("the TLS handshake failed"));
+}
+
+TEST_F(WebhookHttpTls, WhoSpeaksNoTlsIsAFailure) {
+  Receiver plain([](Peer& peer) {
+    peer.receive();
+    peer.send("HTTP/1.1 400 Speak plainly\r\n\r\n");
+  });
+  EXPECT_EQ(failureOf("https://127.0.0.1:" + std::to_string(plain.port())).reason,
+            "the TLS handshake failed: wrong version number");
+  Receiver gone([](Peer& peer) { peer.receive(); });
+  EXPECT_THAT(failureOf("https://127.0.0.1:" + std::to_string(gone.port())).reason,
+              StartsWith("the TLS handshake failed"));
+  Receiver secure(thank, good_);
+  EXPECT_EQ(failureOf("http://127.0.0.1:" + std::to_string(secure.port())).status, 0);
+}
+
+TEST_F(WebhookHttpTls, AHandshakeThatDoesNotEndIsLate) {
+  Receiver silent([](Peer& peer) { peer.hold(); });
+  const Watch watch;
+  EXPECT_EQ(failureOf("https://127.0.0.1:" + std::to_string(silent.port()), Millis(300)).reason,
+            "the TLS handshake did not end within 300 ms");
+  EXPECT_LT(watch.elapsed(), Millis(1300));
+}
+
+TEST_F(WebhookHttpTls, AConnectionThatBreaksOffInTheBodyHasAnswered) {
+  for (const bool reset : {false, true}) {
+    Receiver broken(
+        [reset](Peer& peer) {
+          peer.readRequest();
+          peer.send("HTTP/1.1 200 OK\r\n\r\nabc");
+          if (!reset) return;
+          peer.awaitRead();
+          peer.reset();
+        },
+        good_);
+    EXPECT_EQ(deliveredTo(broken.url()).status, 200);
+  }
+}
+
+TEST_F(WebhookHttpTls, WhoEndsWhileAFilmIsSentRaisesNoSignal) {
+  signal(SIGPIPE, SIG_DFL);
+  Receiver gone(
+      [](Peer& peer) {
+        peer.receive();
+        peer.reset();
+      },
+      good_);
+  WebhookCall call = callTo(gone.url());
+  call.body = "\"" + std::string(30'000'000, 'x') + "\"";
+  for (int i = 0; i < 10; ++i) {
+    const DeliveryResult result = deliver(call);
+    ASSERT_TRUE(std::holds_alternative<DeliveryFailed>(result));
+    EXPECT_THAT(std::get<DeliveryFailed>(result).reason, StartsWith("the connection broke "));
+  }
+}
+
+TEST_F(WebhookHttpTls, ManyAtOnceShareNothing) {
+  Receiver server(thank, good_);
+  Receiver stranger(thank, certify({}));
+  std::vector<std::future<void>> threads;
+  for (int thread = 0; thread < 16; ++thread) {
+    threads.push_back(std::async(std::launch::async, [&] {
+      for (int i = 0; i < 5; ++i) {
+        EXPECT_EQ(deliveredTo(server.url()).reply, "ok");
+        EXPECT_THAT(failureOf(stranger.url()).reason, StartsWith("the certificate is not trusted"));
+      }
+    }));
+  }
+  for (auto& thread : threads) thread.get();
+}
+
+TEST_F(WebhookHttpTls, AFileOfAuthoritiesHasToBeOne) {
+  EXPECT_EQ(refusalOf("missing.pem"), "webhook.http.ca: " + (folder_ / "missing.pem").string() +
+                                          " cannot be read; name a PEM file of certificates");
+  EXPECT_THAT(refusalOf(folder_.string()), HasSubstr("cannot be read"));
+  EXPECT_THAT(refusalWith(""), HasSubstr("cannot be read"));
+  EXPECT_THAT(refusalWith("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"),
+              HasSubstr("holds no certificate"));
+  EXPECT_THAT(refusalWith("a"), HasSubstr("holds no certificate"));
+}
+
+}  // namespace
+}  // namespace jobq::test

@@ -1,0 +1,251 @@
+// A receiver of webhooks that does to each connection what the test's script says, byte by byte, with TLS if it is
+// asked for. tiny_http.h is for receivers that speak HTTP as they should.
+#pragma once
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <openssl/ssl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <functional>
+#include <iomanip>
+#include <list>
+#include <memory>
+#include <regex>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "jobq/mutex.h"
+#include "jobq/time.h"
+#include "webhook_certificates.h"
+
+namespace jobq::test {
+
+/// How many lines of the system's table of connections match.
+inline int connectionsLike(const std::string& pattern) {
+  const std::regex wanted(pattern);
+  std::ifstream table("/proc/net/tcp");
+  int count = 0;
+  for (std::string line; std::getline(table, line);) count += std::regex_search(line, wanted);
+  return count;
+}
+
+/// Blocks until the condition holds; throws after 10 s.
+inline void await(const std::function<bool()>& condition, const std::string& what) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) throw std::runtime_error("not within 10 s: " + what);
+    ::poll(nullptr, 0, 2);
+  }
+}
+
+/// A port of 127.0.0.1 as that table writes it.
+inline std::string inTable(int port) {
+  std::ostringstream text;
+  text << " 0100007F:" << std::uppercase << std::hex << std::setfill('0') << std::setw(4) << port;
+  return text.str();
+}
+
+/// A listening socket, on a free port of 127.0.0.1 unless told otherwise.
+class Listener {
+ public:
+  explicit Listener(int backlog = 128) : Listener(backlog, loopback(0)) {}
+  Listener(int backlog, sockaddr_in address) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    socklen_t length = sizeof address;
+    if (::bind(socket_, reinterpret_cast<sockaddr*>(&address), length) != 0 || ::listen(socket_, backlog) != 0 ||
+        ::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
+      throw std::runtime_error("the test's receiver could not listen");
+    }
+    port_ = ntohs(address.sin_port);
+  }
+  ~Listener() { ::close(socket_); }
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+
+  int socket() const { return socket_; }
+  int port() const { return port_; }
+
+  static sockaddr_in loopback(int port) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(static_cast<std::uint16_t>(port));
+    return address;
+  }
+
+ private:
+  const int socket_;
+  int port_ = 0;
+};
+
+/// One connection, as a script sees it.
+class Peer {
+ public:
+  Peer(int socket, SSL* tls) : socket_(socket), tls_(tls) {}
+
+  /// False when the client or the test has gone.
+  bool send(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const auto count = tls_ == nullptr ? ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL)
+                                         : SSL_write(tls_, bytes.data(), static_cast<int>(bytes.size()));
+      if (count <= 0) return false;
+      bytes.remove_prefix(static_cast<std::size_t>(count));
+      sent_ += static_cast<std::size_t>(count);
+    }
+    return true;
+  }
+  /// What comes next; empty when the client or the test has gone.
+  std::string receive() {
+    std::string bytes(65'536, '\0');
+    const auto count = tls_ == nullptr ? ::recv(socket_, bytes.data(), bytes.size(), 0)
+                                       : SSL_read(tls_, bytes.data(), static_cast<int>(bytes.size()));
+    bytes.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+    return bytes;
+  }
+  /// Head and body of a request; empty when the client goes away before its end.
+  std::string readRequest() {
+    std::string request;
+    std::size_t length = std::string::npos;
+    while (request.size() < length) {
+      const std::string more = receive();
+      if (more.empty()) return {};
+      request += more;
+      const std::size_t end = request.find("\r\n\r\n");
+      const std::size_t field = request.find("Content-Length: ");
+      if (end != std::string::npos) length = end + 4 + (field < end ? std::stoul(request.substr(field + 16)) : 0);
+    }
+    return request;
+  }
+  /// Says nothing more until the client or the test has gone.
+  void hold() {
+    while (!receive().empty()) continue;
+  }
+  /// Whether the client goes away within this time: the pace of a receiver that drips.
+  bool leaves(Millis within) const {
+    pollfd wait{socket_, POLLIN | POLLRDHUP, 0};
+    return ::poll(&wait, 1, static_cast<int>(within.count())) != 0;
+  }
+  /// Blocks until the client has read all that was sent: a RST overtakes what it has not.
+  void awaitRead() const {
+    sockaddr_in client{};
+    socklen_t length = sizeof client;
+    ::getpeername(socket_, reinterpret_cast<sockaddr*>(&client), &length);
+    const std::string there = inTable(ntohs(client.sin_port));
+    const std::string underway = "[0-9]: [^ ]+" + there + " [^ ]+ (?!00000000:)";
+    const std::string unread = "[0-9]:" + there + " [^ ]+ [^ ]+ [^ ]+:(?!00000000 )";
+    await([&] { return connectionsLike(underway) == 0; }, "what was sent arrives");
+    await([&] { return connectionsLike(unread) == 0; }, "what arrived is read");
+  }
+  /// The connection's end is a RST, not a FIN.
+  void reset() const {
+    const linger now{1, 0};
+    ::setsockopt(socket_, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+  }
+  std::size_t sent() const { return sent_; }
+
+ private:
+  const int socket_;
+  SSL* const tls_;
+  std::size_t sent_ = 0;
+};
+
+/// Owns its threads, one a connection; its end closes every connection and joins them.
+class Receiver {
+ public:
+  using Script = std::function<void(Peer&)>;
+
+  explicit Receiver(Script script) : Receiver(std::move(script), Tls()) {}
+  /// The script begins after the handshake; without a good one it is not asked. It speaks TLS up to `newest`.
+  Receiver(Script script, const Identity& identity, int newest = TLS1_3_VERSION)
+      : Receiver(std::move(script), tlsOf(identity, newest)) {}
+  ~Receiver() {
+    {
+      Lock lock(mutex_);
+      ending_ = true;
+      for (const int socket : open_) ::shutdown(socket, SHUT_RDWR);
+    }
+    ::shutdown(listener_.socket(), SHUT_RDWR);
+    acceptor_.join();
+    for (std::thread& thread : serving_) thread.join();
+  }
+  Receiver(const Receiver&) = delete;
+  Receiver& operator=(const Receiver&) = delete;
+
+  int port() const { return listener_.port(); }
+  std::string url(const std::string& path = "/", const std::string& host = "127.0.0.1") const {
+    return (tls_ == nullptr ? "http://" : "https://") + host + ":" + std::to_string(port()) + path;
+  }
+  /// How many connections have been accepted.
+  int accepted() const { return accepted_; }
+
+ private:
+  using Tls = std::shared_ptr<SSL_CTX>;
+
+  Receiver(Script script, Tls tls)
+      : script_(std::move(script)), tls_(std::move(tls)), acceptor_([this] { accept(); }) {}
+
+  static Tls tlsOf(const Identity& identity, int newest) {
+    Tls tls(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
+    SSL_CTX_set_security_level(tls.get(), 0);  // what is too old is the client's to refuse
+    SSL_CTX_set_min_proto_version(tls.get(), TLS1_VERSION);
+    SSL_CTX_set_max_proto_version(tls.get(), newest);
+    SSL_CTX_use_certificate(tls.get(), identity.certificate.get());
+    SSL_CTX_use_PrivateKey(tls.get(), identity.key.get());
+    return tls;
+  }
+
+  void accept() {
+    for (;;) {
+      const int socket = ::accept4(listener_.socket(), nullptr, nullptr, SOCK_CLOEXEC);
+      if (socket < 0) return;
+      Lock lock(mutex_);
+      if (ending_) ::shutdown(socket, SHUT_RDWR);
+      open_.push_back(socket);
+      ++accepted_;
+      serving_.emplace_back([this, socket] { serve(socket); });
+    }
+  }
+
+  void serve(int socket) {
+    // OpenSSL writes without MSG_NOSIGNAL; what is tested is whether the client raises the signal.
+    sigset_t pipe;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
+    run(socket);
+    Lock lock(mutex_);
+    open_.remove(socket);
+    ::close(socket);
+  }
+
+  void run(int socket) {
+    const std::unique_ptr<SSL, decltype(&SSL_free)> tls(tls_ == nullptr ? nullptr : SSL_new(tls_.get()), SSL_free);
+    if (tls != nullptr) {
+      SSL_set_fd(tls.get(), socket);
+      if (SSL_accept(tls.get()) != 1) return;
+    }
+    Peer peer(socket, tls.get());
+    script_(peer);
+  }
+
+  const Script script_;
+  const Tls tls_;
+  const Listener listener_;
+  std::atomic<int> accepted_{0};
+  Mutex mutex_;
+  bool ending_ JOBQ_GUARDED_BY(mutex_) = false;
+  std::list<int> open_ JOBQ_GUARDED_BY(mutex_);
+  std::list<std::thread> serving_;  // acceptor_ fills it, the destructor empties it after its end
+  std::thread acceptor_;
+};
+
+}  // namespace jobq::test
