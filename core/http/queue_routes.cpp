@@ -21,7 +21,8 @@ std::variant<std::int64_t, Reply> readNumber(const Call& call, const char* name,
   if (found == call.query.end()) return fallback;
   const auto text = json::read(found->second);
   const auto* document = std::get_if<json::Document>(&text);
-  const auto number = document ? readInteger(document->root, range, otherwise) : std::nullopt;
+  const bool bare = document != nullptr && document->root.raw == found->second;  // no blanks around it
+  const auto number = bare ? readInteger(document->root, range, otherwise) : std::nullopt;
   if (number) return *number;
   return errorReply(
       call.path, 400,

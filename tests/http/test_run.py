@@ -56,7 +56,7 @@ class RunTest(HttpTest):
 
     def test_unknown_top_level_keys_are_ignored(self):
         """decisions.md, Jobs: unknown top-level keys are ignored."""
-        body = {"input": {}, "webhookV2": 3, "note": {"status": "FAILED"}, "id": "mine"}
+        body = {"input": {}, "webhookV3": 3, "note": {"status": "FAILED"}, "id": "mine"}
         job = self.assert_job(self.server.request("POST", "/v2/echo/runsync", body))
         self.assertEqual(job["status"], "COMPLETED")
         self.assertNotEqual(job["id"], "mine")
