@@ -14,6 +14,7 @@ namespace {
 
 using namespace jobq;
 using testing::HasSubstr;
+using testing::Not;
 
 class ConfigTest : public testing::Test {
  protected:
@@ -48,6 +49,23 @@ TEST_F(ConfigTest, AnEmptyFileGivesTheDefaults) {
   EXPECT_EQ(config.storage, "sqlite");
   EXPECT_FALSE(config.allowPrivateAddresses);
   EXPECT_FALSE(config.pluginPath.empty());
+}
+
+TEST_F(ConfigTest, WebhookSecretsAreReadAsBytes) {
+  EXPECT_EQ(load("").webhookTransports, std::vector<std::string>{"http"});
+  EXPECT_EQ(load("").webhookKey, "");
+  const Config config = load(
+      "webhook.transports = http, file\nwebhook.secret = whsec_Zm9v\n"
+      "endpoint.a.image = plugin/echo\nendpoint.a.webhookSecret = just text\n");
+  EXPECT_EQ(config.webhookTransports, (std::vector<std::string>{"http", "file"}));
+  EXPECT_EQ(config.webhookKey, "foo");
+  EXPECT_EQ(config.endpoints.at(0).webhookKey, "just text");
+  for (const char* text : {"whsec_", "whsec_Zm9", "whsec_***="}) {
+    const std::string refused = refusal(std::string("webhook.secret = ") + text);
+    EXPECT_THAT(refused, HasSubstr("webhook.secret")) << text;
+    EXPECT_THAT(refused, Not(HasSubstr("Zm9"))) << "a secret is not repeated";
+  }
+  EXPECT_EQ(load("webhook.http.x = 1").pluginSettings.count("webhook.http.x"), 1U);
 }
 
 TEST_F(ConfigTest, ValuesCarryUnitsAndPathsStartAtTheFile) {
