@@ -68,7 +68,8 @@ std::vector<const DeliveryRow*> Deliveries::ofJob(std::string_view endpoint, std
   const std::string prefix = std::string(job) + ".";
   std::vector<const DeliveryRow*> rows;
   for (auto at = rows_.lower_bound(prefix); at != rows_.end() && at->first.starts_with(prefix); ++at) {
-    if ((endpoint.empty() || at->second.spec->endpoint == endpoint) && !outlived(at->second, now)) rows.push_back(&at->second);
+    if ((endpoint.empty() || at->second.spec->endpoint == endpoint) && !outlived(at->second, now))
+      rows.push_back(&at->second);
   }
   std::sort(rows.begin(), rows.end(), [](auto* a, auto* b) { return a->sequence < b->sequence; });
   return rows;
