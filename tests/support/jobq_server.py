@@ -4,7 +4,8 @@ Server(**settings) starts build/bin/jobqd (the build folder from JOBQ_BUILD). Se
 keyword form a double underscore stands for a dot: Server(storage="memory", server__drain="1s").
 
 shared_server() is one server for all tests that need nothing special. When JOBQ_URL and JOBQ_KEY are set, it is the
-server at that address instead, and the same tests question that one.
+server at that address instead, and the same tests question that one; tests that need settings of their own are skipped
+then, and so are those whose endpoint is not there.
 
 Nothing here sleeps to make time pass. What can be awaited is awaited (/runsync, /status-sync, a process's end); the
 rest is asked for in until(), with a deadline.
@@ -13,18 +14,15 @@ rest is asked for in until(), with a deadline.
 import atexit
 import ctypes
 import http.client
-import json
 import os
 import resource
 import shutil
 import signal
-import socket
-import ssl
 import subprocess
 import tempfile
-import time
 import unittest
-import urllib.parse
+
+from jobq_api import REPLY_DEADLINE, Api, PatientApi, Reply, until  # noqa: F401  (tests take them from here)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("JOBQ_BUILD", os.path.join(ROOT, "build"))
@@ -34,7 +32,6 @@ PLUGINS = os.path.join(BUILD, "plugins")
 
 START_DEADLINE = 20.0
 STOP_DEADLINE = 40.0
-REPLY_DEADLINE = 40.0
 
 BASE_SETTINGS = {
     "server.port": "0",
@@ -55,145 +52,6 @@ def _tie_to_parent():
     """Runs in the child: no server outlives the tests, and one that crashes on purpose leaves no core file."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-def until(question, what, deadline=10.0):
-    """Asks until the answer is truthy and returns it; fails with `what` after `deadline` seconds."""
-    end = time.monotonic() + deadline
-    while True:
-        answer = question()
-        if answer:
-            return answer
-        if time.monotonic() > end:
-            raise AssertionError(f"{what}: not within {deadline:g} s")
-        time.sleep(0.01)
-
-
-class Reply(tuple):
-    """(status, headers, body) of an HTTP answer, with names for the parts that tests ask for most."""
-
-    def __new__(cls, status, headers, body):
-        return super().__new__(cls, (status, headers, body))
-
-    status = property(lambda self: self[0])
-    headers = property(lambda self: self[1])
-    body = property(lambda self: self[2])
-
-    def json(self):
-        return json.loads(self.body)
-
-
-class Api:
-    """A server by its address and an admin's key."""
-
-    def __init__(self, url, key):
-        self.url = url
-        self.key = key
-        self.tls = None
-
-    def trust(self, certificate):
-        """Speaks TLS from now on, to a server with exactly this certificate."""
-        self.tls = ssl.create_default_context(cafile=certificate)
-
-    @property
-    def address(self):
-        parts = urllib.parse.urlsplit(self.url)
-        return parts.hostname, parts.port or 80
-
-    def connect(self):
-        if self.tls:
-            return http.client.HTTPSConnection(*self.address, timeout=REPLY_DEADLINE, context=self.tls)
-        return http.client.HTTPConnection(*self.address, timeout=REPLY_DEADLINE)
-
-    def plug(self):
-        """A plain or TLS socket to the server."""
-        plain = socket.create_connection(self.address, timeout=REPLY_DEADLINE)
-        return self.tls.wrap_socket(plain, server_hostname=self.address[0]) if self.tls else plain
-
-    def request(self, method, path, body=None, headers=None, key=True, connection=None, chunked=False):
-        """One request. A dict as body is sent as JSON. `key`: True for the admin's, None for none, else the key."""
-        if isinstance(body, dict):
-            body = json.dumps(body).encode()
-        elif isinstance(body, str):
-            body = body.encode()
-        all_headers = {"Content-Type": "application/json"} if body is not None else {}
-        if key is not None:
-            all_headers["Authorization"] = "Bearer " + (self.key if key is True else key)
-        all_headers.update(headers or {})
-        own = connection is None
-        connection = self.connect() if own else connection
-        try:
-            connection.request(method, path, body=body, headers=all_headers, encode_chunked=chunked)
-            answer = connection.getresponse()
-            return Reply(answer.status, answer.headers, answer.read())
-        finally:
-            if own:
-                connection.close()
-
-    def raw(self, data, half_close=False):
-        """Sends bytes on a plain socket and returns the bytes of the answer.
-
-        That is one whole answer, as the connection may stay open; after a half close it is everything until EOF.
-        """
-        with self.plug() as plain:
-            plain.sendall(data)
-            if half_close:
-                plain.shutdown(socket.SHUT_WR)
-            answer = b""
-            while half_close or not _is_whole(answer):
-                part = plain.recv(65536)
-                if not part:
-                    break
-                answer += part
-            return answer
-
-    def run(self, endpoint, job_input, **fields):
-        """Submits a job by /run and returns its id."""
-        reply = self.request("POST", f"/v2/{endpoint}/run", {"input": job_input, **fields})
-        if reply.status != 200:
-            raise AssertionError(f"/run answered {reply.status}: {reply.body[:500]!r}")
-        return reply.json()["id"]
-
-    def status(self, endpoint, job):
-        return self.request("GET", f"/v2/{endpoint}/status/{job}").json()
-
-    def finished(self, endpoint, job, wait=30000):
-        """The job once it is in a terminal state."""
-        answer = self.request("GET", f"/v2/{endpoint}/status-sync/{job}?wait={wait}").json()
-        if answer.get("status") in (None, "IN_QUEUE", "IN_PROGRESS"):
-            raise AssertionError(f"job {job} did not end within {wait} ms: {answer}")
-        return answer
-
-    def health(self, endpoint):
-        return self.request("GET", f"/v2/{endpoint}/health").json()
-
-    def quiet(self, endpoint):
-        """The endpoint's job counters once none of its jobs waits or runs."""
-        def ask():
-            jobs = self.health(endpoint)["jobs"]
-            return None if jobs["inQueue"] or jobs["inProgress"] else jobs
-        return until(ask, f"all jobs of {endpoint} have ended", 20)
-
-    def new_key(self, *scopes, endpoints=None, **fields):
-        """Makes a key and returns the whole answer."""
-        body = {"name": "test", "scopes": list(scopes), **fields}
-        if endpoints is not None:
-            body["endpoints"] = endpoints
-        reply = self.request("POST", "/v1/keys", body)
-        if reply.status != 200:
-            raise AssertionError(f"/v1/keys answered {reply.status}: {reply.body[:500]!r}")
-        return reply.json()
-
-
-def _is_whole(answer):
-    head, found, body = answer.partition(b"\r\n\r\n")
-    if not found:
-        return False
-    for line in head.split(b"\r\n")[1:]:
-        name, _, value = line.partition(b":")
-        if name.strip().lower() == b"content-length":
-            return len(body) >= int(value)
-    return False
 
 
 class Server(Api):
@@ -335,9 +193,13 @@ def shared_server():
     return _shared
 
 
+def is_foreign():
+    """True when the tests question a server that they did not start."""
+    return bool(os.environ.get("JOBQ_URL") and os.environ.get("JOBQ_KEY"))
+
+
 def _remote_server():
-    url, key = os.environ.get("JOBQ_URL"), os.environ.get("JOBQ_KEY")
-    return Api(url, key) if url and key else None
+    return PatientApi(os.environ["JOBQ_URL"], os.environ["JOBQ_KEY"]) if is_foreign() else None
 
 
 def shared_end():
@@ -377,8 +239,19 @@ def jobqd(*arguments):
                           timeout=START_DEADLINE, preexec_fn=_tie_to_parent)
 
 
+def _why_not_here(settings):
+    words = ", ".join(f"{name.replace('__', '.')}={value}" for name, value in settings.items()) or "the tests' own"
+    return f"needs a server with settings of its own ({words}), and JOBQ_URL names another one"
+
+
 class HttpTest(unittest.TestCase):
-    """A test that questions a server: the shared one, unless it sets self.server."""
+    """A test that questions a server: the shared one, unless it sets self.server. `needs` names its endpoints."""
+
+    needs = ()
+
+    def setUp(self):
+        for endpoint in self.needs:
+            self.need_endpoint(endpoint)
 
     @property
     def server(self):
@@ -390,8 +263,17 @@ class HttpTest(unittest.TestCase):
 
     def own_server(self, **settings):
         """A server for this test alone."""
+        if is_foreign():
+            self.skipTest(_why_not_here(settings))
         self.server = self.enterContext(Server(**settings))
         return self.server
+
+    @classmethod
+    def class_server(cls, **settings):
+        """In setUpClass: a server for all tests of the class."""
+        if is_foreign():
+            raise unittest.SkipTest(_why_not_here(settings))
+        return cls.enterClassContext(Server(**settings))
 
     def need_endpoint(self, endpoint):
         if self.server.request("GET", f"/v2/{endpoint}/health").status != 200:

@@ -1,0 +1,55 @@
+"""Many requests in a row on one keep-alive connection, sent without waiting for each answer: for limits of thousands.
+
+    with RequestStream(api) as stream:
+        statuses = stream.statuses("GET", "/v2/echo/health", 2000)
+
+The server answers one after the other, so this is one caller at a time, only a fast one.
+"""
+
+import json
+
+BATCH = 50  # their answers fit in the buffers of the socket, so that nobody waits for the other to read
+
+
+class RequestStream:
+    def __init__(self, api):
+        self.api = api
+        self.plain = api.plug()
+        self.answers = self.plain.makefile("rb")
+
+    def statuses(self, method, path, count, body=None, headers=None):
+        """The status of each answer."""
+        data = b"" if body is None else json.dumps(body).encode()
+        lines = [f"{method} {path} HTTP/1.1", "Host: jobq", f"Authorization: Bearer {self.api.key}",
+                 *(f"{name}: {value}" for name, value in (headers or {}).items())]
+        if method != "GET":
+            lines += ["Content-Type: application/json", f"Content-Length: {len(data)}"]
+        request = "\r\n".join([*lines, "", ""]).encode() + data
+        statuses = []
+        while len(statuses) < count:
+            batch = min(BATCH, count - len(statuses))
+            self.plain.sendall(request * batch)
+            statuses += [self._answer() for _ in range(batch)]
+        return statuses
+
+    def _answer(self):
+        line = self.answers.readline()
+        if not line:
+            raise AssertionError("the server closed the connection")
+        length = 0
+        while (field := self.answers.readline()) != b"\r\n":
+            name, _, value = field.partition(b":")
+            if name.lower() == b"content-length":
+                length = int(value)
+        self.answers.read(length)
+        return int(line.split()[1])
+
+    def close(self):
+        self.answers.close()
+        self.plain.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()

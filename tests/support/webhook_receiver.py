@@ -1,0 +1,107 @@
+"""Somebody who is called when a job ends: an HTTP server on a free port of 127.0.0.1 that keeps every call.
+
+    with WebhookReceiver() as receiver:
+        api.run("echo", {}, webhook=receiver.url())
+        call = receiver.wait()[0]
+        call.is_signed_with(secret)
+
+`answers` maps a path to what is said there: a status, or (status, headers, body). Everything else reads 200 and {}.
+is_signed_with() goes by the words of the Standard Webhooks alone: HMAC-SHA256, with the decoded part of
+the secret behind `whsec_`, over "<webhook-id>.<webhook-timestamp>.<body>".
+"""
+
+import base64
+import hashlib
+import hmac
+import http.server
+import json
+import threading
+import time
+
+DEADLINE = 10.0
+
+
+class Call:
+    """One request as it came."""
+
+    def __init__(self, method, path, headers, body):
+        self.method = method
+        self.path = path
+        self.headers = headers
+        self.body = body
+        self.time = time.time()
+
+    def json(self):
+        return json.loads(self.body)
+
+    def is_signed_with(self, secret):
+        key = base64.b64decode(secret.removeprefix("whsec_"))
+        text = b".".join([self.headers["webhook-id"].encode(), self.headers["webhook-timestamp"].encode(), self.body])
+        expected = "v1," + base64.b64encode(hmac.new(key, text, hashlib.sha256).digest()).decode()
+        return any(hmac.compare_digest(expected, given) for given in self.headers["webhook-signature"].split())
+
+
+class WebhookReceiver:
+    def __init__(self, answers=None):
+        self.answers = answers or {}
+        self.calls = []
+        self._changed = threading.Condition()
+        receiver = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            timeout = DEADLINE
+
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                receiver._take(Call(self.command, self.path, self.headers, body))
+                answer = receiver.answers.get(self.path, 200)
+                status, headers, text = answer if isinstance(answer, tuple) else (answer, {}, b"{}")
+                self.send_response(status)
+                for name, value in {**headers, "Content-Length": str(len(text)), "Connection": "close"}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(text)
+
+            do_GET = do_PUT = do_POST
+
+            def log_message(self, *_):
+                pass
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
+        self._thread.start()
+
+    @property
+    def port(self):
+        return self._server.server_address[1]
+
+    def url(self, path="/hook", host="127.0.0.1"):
+        return f"http://{host}:{self.port}{path}"
+
+    def _take(self, call):
+        with self._changed:
+            self.calls.append(call)
+            self._changed.notify_all()
+
+    def on(self, path):
+        return [call for call in self.calls if call.path == path]
+
+    def wait(self, count=1, path="/hook"):
+        """The calls on `path`, once there are so many."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: len(self.on(path)) >= count, DEADLINE):
+                raise AssertionError(f"{len(self.on(path))} calls on {path} within {DEADLINE:g} s, not {count}")
+            return self.on(path)
+
+    def close(self):
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
