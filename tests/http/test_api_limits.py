@@ -1,0 +1,320 @@
+"""api.md, "Limits", with decisions.md, "Limits": the rate table row by row, and each other row that needs no long time.
+
+The rows about hours and minutes (retention, the defaults of `ttl` and `executionTimeout`, webhook attempts) are proved in
+process, on a manual clock. 2,000 requests take about a second here, so all of them lie in one window of 10 s.
+"""
+
+import contextlib
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+
+from jobq_server import HttpTest, until  # noqa: E402
+from request_stream import RequestStream  # noqa: E402
+from waiting_callers import WaitingCallers, allow_descriptors  # noqa: E402
+
+WINDOW = 10
+RATES = {  # api.md, "Rate limits, per endpoint and operation", and decisions.md's /status-sync "a bucket like it of its own"
+    "runsync": ("POST", 2000), "run": ("POST", 1000), "status": ("GET", 2000), "status-sync": ("GET", 2000),
+    "stream": ("GET", 2000), "cancel": ("POST", 100), "purge-queue": ("POST", 2), "requests": ("GET", 10),
+}
+LIMITED = {"limits.enabled": "true", "storage": "memory"}
+
+
+class LimitTest(HttpTest):
+    """One server a class; each test uses up other buckets of it."""
+
+    SETTINGS = {}
+
+    @classmethod
+    def setUpClass(cls):
+        cls.own = cls.class_server(**LIMITED, **cls.SETTINGS)
+
+    def setUp(self):
+        self.server = self.own
+
+    def assert_too_many(self, reply, requests=None):
+        """429 as the texts want it; `requests` is the limit that its headers name."""
+        self.assert_refused(reply, 429)
+        self.assertRegex(reply.headers.get("Retry-After", ""), r"\A[1-9]\d*\Z")
+        self.assertLessEqual(int(reply.headers["Retry-After"]), WINDOW)
+        if requests:
+            self.assertEqual(reply.headers["RateLimit-Limit"], str(requests))
+            self.assertEqual(reply.headers["RateLimit-Remaining"], "0")
+            self.assertRegex(reply.headers["RateLimit-Reset"], r"\A\d{1,2}\Z")
+            self.assertIn(str(requests), reply.headers["RateLimit-Policy"])
+            self.assertRegex(reply.headers["RateLimit-Policy"], rf"\bw={WINDOW}\b")
+
+    def until_too_many(self, method, path, at_most, body=None):
+        """How many of one caller's requests are answered before the first 429."""
+        with RequestStream(self.server) as stream:
+            for count in range(at_most + 1):
+                if stream.statuses(method, path, 1, body) == [429]:
+                    return count
+        return None
+
+
+class RateTest(LimitTest):
+    def path(self, operation):
+        job = "" if operation in ("run", "runsync", "purge-queue", "requests") else "/" + self.job
+        return f"/v2/echo/{operation}{job}"
+
+    def test_each_row(self):
+        """api.md, Limits, Rate limits: so many requests per 10 seconds pass, the next reads 429 with its headers."""
+        self.job = self.server.run("echo", {})
+        self.server.finished("echo", self.job)
+        spent = {"run": 1, "status-sync": 1}
+        for operation, (method, limit) in RATES.items():
+            with self.subTest(operation):
+                body = {"input": {}} if "run" in operation else None
+                count = limit - spent.get(operation, 0)
+                with RequestStream(self.server) as stream:
+                    statuses = stream.statuses(method, self.path(operation), count, body)
+                first = next((n for n, status in enumerate(statuses) if status != 200), None)
+                self.assertIsNone(first, f"request {first} of {count} read {statuses[first or 0]}")
+                self.assert_too_many(self.server.request(method, self.path(operation), body), limit)
+
+
+class SharedBucketTest(LimitTest):
+    def test_retry_has_cancels(self):
+        """decisions.md, Limits: /retry has /cancel's bucket: 100 per 10 seconds together."""
+        with RequestStream(self.server) as stream:
+            for operation in ("cancel", "retry"):
+                self.assertEqual(stream.statuses("POST", f"/v2/echo/{operation}/none", 50), [404] * 50)
+        for operation in ("cancel", "retry"):
+            self.assert_too_many(self.server.request("POST", f"/v2/echo/{operation}/none"), 100)
+
+    def test_health_has_statuses_and_post_counts_as_get(self):
+        """decisions.md, Limits: /health has /status's bucket; api.md: /status 2000, by GET and by POST alike."""
+        with RequestStream(self.server) as stream:
+            self.assertEqual(stream.statuses("GET", "/v2/trial/health", 700), [200] * 700)
+            self.assertEqual(stream.statuses("GET", "/v2/trial/status/none", 700), [404] * 700)
+            self.assertEqual(stream.statuses("POST", "/v2/trial/status/none", 600), [404] * 600)
+        for path in ("health", "status/none"):
+            self.assert_too_many(self.server.request("GET", f"/v2/trial/{path}"), 2000)
+
+    def test_status_sync_has_its_own(self):
+        """decisions.md, Limits: /status-sync has a bucket like /status's, of its own."""
+        with RequestStream(self.server) as stream:
+            self.assertEqual(stream.statuses("GET", "/v2/parked/status/none", 2001)[-1], 429)
+            self.assertEqual(stream.statuses("GET", "/v2/parked/status-sync/none", 1), [404])
+
+    def test_both_mounts_share(self):
+        """decisions.md, Addresses: the second mount is the same routes, so not a second allowance."""
+        for mount in ("/v2", "/sdk/v2"):
+            self.assert_job(self.server.request("POST", f"{mount}/trial/purge-queue"))
+        for mount in ("/v2", "/sdk/v2"):
+            self.assert_too_many(self.server.request("POST", f"{mount}/trial/purge-queue"), 2)
+
+    def test_endpoints_do_not_share(self):
+        """api.md, Limits: rate limits are per endpoint and operation."""
+        for endpoint in ("echo", "parked"):
+            for _ in range(2):
+                self.assert_job(self.server.request("POST", f"/v2/{endpoint}/purge-queue"))
+            self.assert_too_many(self.server.request("POST", f"/v2/{endpoint}/purge-queue"), 2)
+            self.assert_job(self.server.request("GET", f"/v2/{endpoint}/requests"))
+
+    def test_who_may_not_is_not_counted(self):
+        """api.md, Authentication before Limits (design.md, rooms 2 and 3): a wrong key uses up nobody's allowance."""
+        self.own_server(**LIMITED)
+        for _ in range(5):
+            self.assert_refused(self.server.request("POST", "/v2/echo/purge-queue", key="wrong"), 401)
+        for _ in range(2):
+            self.assert_job(self.server.request("POST", "/v2/echo/purge-queue"))
+        self.assert_too_many(self.server.request("POST", "/v2/echo/purge-queue"), 2)
+        self.assert_refused(self.server.request("POST", "/v2/echo/purge-queue", key="wrong"), 401)
+
+
+class ConcurrencyTest(LimitTest):
+    """Calls that can be parked from outside. The others' concurrency is proved where the turnstile is tested alone."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        if not allow_descriptors(1000):
+            raise unittest.SkipTest("needs 1000 descriptors, and may have fewer")
+
+    def assert_concurrent(self, method, path, body, limit):
+        """Of `limit` + 1 callers one reads 429, and so does everybody after them, until they are gone."""
+        with contextlib.closing(WaitingCallers(self.server)) as callers:
+            for _ in range(limit + 1):
+                callers.call(method, path, body)
+            callers.collect(20, 1)
+            self.assertEqual([status for _, status, _ in callers.answers], [429])
+            for _ in range(3):
+                self.assert_too_many(self.server.request(method, path, body))
+            callers.collect(0.0)
+            self.assertEqual(len(callers.answers), 1, "those who were let in still wait")
+        until(lambda: self.admits(method, path.replace("300000", "1000"), body), "there is room again")
+
+    def admits(self, method, path, body):
+        return self.server.request(method, path, body).status == 200
+
+    def test_runsync(self):
+        """api.md, Limits: /runsync 400 concurrent."""
+        self.assert_concurrent("POST", "/v2/parked/runsync?wait=300000", {"input": {}}, 400)
+
+    def test_waiting_on_one_job(self):
+        """api.md, Limits: /stream 400 concurrent; decisions.md: /status-sync like /status, 400, in a bucket of its own."""
+        job = self.server.run("parked", {})
+        for operation in ("status-sync", "stream"):
+            with self.subTest(operation):
+                self.assert_concurrent("GET", f"/v2/parked/{operation}/{job}?wait=300000", None, 400)
+
+    def test_a_running_body_is_a_request_too(self):
+        """api.md, Limits: /run 200 concurrent: who is still sending is in, and the 201st is not."""
+        head = (f"POST /v2/parked/run HTTP/1.1\r\nHost: jobq\r\nAuthorization: {self.server.key}\r\n"
+                "Content-Length: 12\r\nExpect: 100-continue\r\n\r\n").encode()
+        with contextlib.ExitStack() as stack:
+            for _ in range(200):
+                plain = stack.enter_context(contextlib.closing(self.server.plug()))
+                plain.sendall(head)
+                self.assertTrue(plain.recv(100).startswith(b"HTTP/1.1 100"), "its body is wanted, so it is let in")
+            self.assert_too_many(self.server.request("POST", "/v2/parked/run", {"input": {}}))
+        until(lambda: self.admits("POST", "/v2/parked/run", {"input": {}}), "there is room again")
+
+    def test_settings(self):
+        """design.md, Configuration: `limits.<operation>.concurrent`; decisions.md, Limits: all of it is configuration."""
+        server = self.own_server(**LIMITED, **{"limits.runsync.concurrent": 2})
+        with contextlib.closing(WaitingCallers(server)) as callers:
+            for _ in range(2):
+                callers.call("POST", "/v2/parked/runsync?wait=300000", {"input": {}})
+            until(lambda: server.health("parked")["jobs"]["inQueue"] == 2, "two callers wait")
+            self.assert_too_many(server.request("POST", "/v2/parked/runsync", {"input": {}}))
+            self.assert_job(server.request("POST", "/v2/echo/runsync", {"input": {}}))
+            self.assertEqual(server.health("parked")["jobs"]["inQueue"], 2, "a refused request left no job")
+
+
+class SettingsTest(HttpTest):
+    assert_too_many = LimitTest.assert_too_many
+    until_too_many = LimitTest.until_too_many
+
+    def test_requests_and_window(self):
+        """design.md, Configuration: `limits.<operation>.requests` and `.window`; who waits Retry-After is let in."""
+        server = self.own_server(**LIMITED, **{"limits.run.requests": 3, "limits.run.window": "2s",
+                                               "limits.purgeQueue.requests": 4, "limits.statusSync.requests": 5,
+                                               "limits.cancel.requests": 6, "limits.requests.requests": 7,
+                                               "limits.openai.requests": 2000})
+        self.assertEqual(self.until_too_many("POST", "/v2/parked/run", 10, {"input": {}}), 3)
+        reply = server.request("POST", "/v2/parked/run", {"input": {}})
+        self.assertEqual(reply.status, 429)
+        self.assertLessEqual(int(reply.headers["Retry-After"]), 2)
+        self.assertRegex(reply.headers["RateLimit-Policy"], r"\bw=2\b")
+        for method, path, limit in (("POST", "purge-queue", 4), ("GET", "status-sync/none", 5),
+                                    ("POST", "cancel/none", 6), ("GET", "requests", 7)):
+            with self.subTest(path):
+                self.assertEqual(self.until_too_many(method, f"/v2/parked/{path}", 20), limit)
+        until(lambda: server.request("POST", "/v2/parked/run", {"input": {}}).status == 200, "the window is over", 4)
+
+    def test_switched_off(self):
+        """decisions.md, Limits: `limits.enabled = false` switches the rates off."""
+        server = self.own_server(limits__enabled="false")
+        with RequestStream(server) as stream:
+            self.assertEqual(stream.statuses("POST", "/v2/echo/purge-queue", 20), [200] * 20)
+            self.assertEqual(stream.statuses("GET", "/v2/echo/requests", 50), [200] * 50)
+            self.assertEqual(stream.statuses("POST", "/v2/echo/cancel/none", 150), [404] * 150)
+
+    def test_dynamic_scaling(self):
+        """api.md, Limits, Dynamic scaling: the higher of the base limit and running workers x requests_per_worker."""
+        settings = {"limits.run.requests": 5, "limits.run.perWorker": 4, "limits.run.window": "60s",
+                    "endpoint.trial.workersMin": 2, "endpoint.trial.workersMax": 2}
+        server = self.own_server(**LIMITED, **settings)
+        self.assertEqual(self.until_too_many("POST", "/v2/parked/run", 10, {"input": {}}), 5, "no worker, the base limit")
+        self.assertEqual(server.runsync("trial", {})["status"], "COMPLETED")
+        with contextlib.closing(WaitingCallers(server)) as callers:
+            for _ in range(2):
+                callers.call("POST", "/v2/trial/runsync?wait=300000", {"input": {"sleepMs": 600000}})
+            until(lambda: server.health("trial")["workers"]["running"] == 2, "two workers run")
+            admitted = 0
+
+            def eight():
+                nonlocal admitted
+                admitted += server.request("POST", "/v2/trial/run", {"input": {}}).status == 200
+                return admitted == 8
+
+            until(eight, "2 workers x 4 are let in, once the cached count knows of them", 4)
+            reply = server.request("POST", "/v2/trial/run", {"input": {}})
+            self.assertEqual((reply.status, reply.headers.get("RateLimit-Limit")), (429, "8"))
+
+    def test_per_worker_is_a_tenth(self):
+        """decisions.md, Limits: `requestsPerWorker` per operation defaults to base rate / 10."""
+        settings = {"limits.run.requests": 10, "limits.run.window": "60s",
+                    "endpoint.trial.workersMin": 12, "endpoint.trial.workersMax": 12}
+        server = self.own_server(**LIMITED, **settings)
+        with contextlib.closing(WaitingCallers(server)) as callers:
+            for _ in range(12):
+                callers.call("POST", "/v2/trial/runsync?wait=300000", {"input": {"sleepMs": 600000}})
+            until(lambda: server.health("trial")["workers"]["running"] == 12, "twelve workers run")
+            admitted = 0
+
+            def twelve():
+                nonlocal admitted
+                admitted += server.request("POST", "/v2/trial/run", {"input": {}}).status == 200
+                return admitted == 12
+
+            until(twelve, "12 workers x 1 are let in", 4)
+            self.assertEqual(server.request("POST", "/v2/trial/run", {"input": {}}).status, 429)
+
+
+class QueueLengthTest(HttpTest):
+    assert_too_many = LimitTest.assert_too_many
+
+    SETTINGS = {"limits.queue": "true", "storage": "memory"}
+
+    def submit(self, endpoint, count):
+        with RequestStream(self.server) as stream:
+            return stream.statuses("POST", f"/v2/{endpoint}/run", count, {"input": {"sleepMs": 600000}})
+
+    def is_full(self, endpoint):
+        return self.server.request("POST", f"/v2/{endpoint}/run", {"input": {}}).status == 429
+
+    def test_more_than_50_and_more_than_500_a_worker(self):
+        """decisions.md, Limits: 429 when more than 50 jobs wait and more than workersMax x 500; on /run and /runsync."""
+        server = self.own_server(**self.SETTINGS, endpoint__trial__workersMax=1)
+        self.assertEqual(self.submit("parked", 51), [200] * 51, "workersMax is 0 there, so only the 50 count")
+        until(lambda: self.is_full("parked"), "the 52nd is too many, once the cached count knows", 3)
+        for operation in ("run", "runsync"):
+            for mount in ("/v2", "/sdk/v2"):
+                self.assert_too_many(server.request("POST", f"{mount}/parked/{operation}", {"input": {}}))
+        self.assertEqual(self.submit("trial", 1), [200])
+        until(lambda: server.health("trial")["jobs"]["inProgress"] == 1, "the only worker is busy")
+        self.assertEqual(self.submit("trial", 501), [200] * 501, "one worker: 500 may wait")
+        until(lambda: self.is_full("trial"), "more than 501 are too many", 3)
+        server.request("POST", "/v2/parked/purge-queue")
+        until(lambda: not self.is_full("parked"), "there is room again", 3)
+        self.assert_job(server.request("GET", "/v2/trial/health"))
+
+    def test_switched_off(self):
+        """decisions.md, Limits: `limits.queue = false` switches the length limit off, and only that one."""
+        self.own_server(**LIMITED, limits__queue="false")
+        self.assertEqual(self.submit("parked", 300), [200] * 300)
+        for expected in (200, 200, 429):
+            self.assertEqual(self.server.request("POST", "/v2/echo/purge-queue").status, expected)
+
+    def test_without_rates(self):
+        """decisions.md, Limits: two kinds, two switches: the length limit holds without the rates."""
+        server = self.own_server(**self.SETTINGS, limits__enabled="false")
+        self.submit("parked", 51)
+        until(lambda: self.is_full("parked"), "too many wait", 3)
+        for _ in range(5):
+            self.assert_job(server.request("POST", "/v2/echo/purge-queue"))
+
+
+class SizeTest(HttpTest):
+    needs = ("echo",)
+
+    def test_payloads(self):
+        """api.md, Limits: /run maximum payload 10 MB, /runsync 20 MB: the last byte that fits, and one more."""
+        for mount in ("/v2", "/sdk/v2"):
+            for operation, limit in (("run", 10 * 1024 * 1024), ("runsync", 20 * 1024 * 1024)):
+                body = b'{"input":{},"x":"' + b"x" * (limit - 19) + b'"}'
+                with self.subTest(mount=mount, operation=operation):
+                    self.assertEqual(len(body), limit)
+                    self.assert_job(self.server.request("POST", f"{mount}/echo/{operation}", body))
+                    self.assert_refused(self.server.request("POST", f"{mount}/echo/{operation}", body + b" "), 413)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,189 @@
+"""api.md, "Resources and their fields": what goes in, what comes out, and nothing besides."""
+
+import json
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+
+from jobq_server import HttpTest, until  # noqa: E402
+
+HOOK = "http://127.0.0.1:9/nobody"
+S3 = {"accessId": "id", "accessSecret": "secret", "bucketName": "bucket", "endpointUrl": "https://s3.example"}
+
+
+class RequestBodyTest(HttpTest):
+    needs = ("echo",)
+
+    def test_input_alone_is_enough(self):
+        """api.md, Job request body: `input` is required; `webhook`, `policy` and `s3Config` are not."""
+        for operation in ("run", "runsync"):
+            self.assert_job(self.server.request("POST", f"/v2/echo/{operation}", {"input": {}}))
+            for missing in ({}, {"webhook": HOOK}, {"policy": {}}, {"s3Config": S3}):
+                with self.subTest(operation=operation, body=missing):
+                    self.assert_refused(self.server.request("POST", f"/v2/echo/{operation}", missing), 400, "input")
+
+    def test_every_field_together(self):
+        """api.md, Job request body: `input`, `webhook`, `policy` and `s3Config` beside each other."""
+        body = {"input": {"a": 1}, "webhook": HOOK, "s3Config": S3,
+                "policy": {"executionTimeout": 60000, "lowPriority": False, "ttl": 600000}}
+        for operation in ("run", "runsync"):
+            with self.subTest(operation):
+                job = self.assert_job(self.server.request("POST", f"/v2/echo/{operation}", body))
+                self.assertEqual(self.server.finished("echo", job["id"])["output"], {"a": 1})
+
+    def test_the_contents_of_input_are_the_workers(self):
+        """api.md, Job request body: the contents of `input` are defined by the worker, whatever their names are."""
+        job_input = {"input": {"input": None}, "id": 1, "status": "FAILED", "webhook": 5, "policy": "x", "s3Config": []}
+        self.assertEqual(self.server.runsync("echo", job_input)["output"], job_input)
+
+
+class PolicyTest(HttpTest):
+    def test_execution_timeout_of_the_job_wins_over_the_endpoints(self):
+        """api.md, policy object: `executionTimeout` overrides the endpoint-level setting, for this job only."""
+        server = self.own_server(endpoint__trial__executionTimeout="500ms", endpoint__trial__workersMax=3)
+        own = server.run("trial", {"sleepMs": 2500, "output": 1}, policy={"executionTimeout": 60000})
+        theirs = server.run("trial", {"sleepMs": 60000})
+        self.assertEqual(server.finished("trial", theirs)["status"], "TIMED_OUT")
+        self.assertEqual(server.finished("trial", own)["status"], "COMPLETED")
+        self.assertEqual(server.runsync("trial", {"sleepMs": 60000})["status"], "TIMED_OUT", "the setting is unchanged")
+
+    def test_execution_timeout_does_not_count_the_queue(self):
+        """api.md, policy object: `executionTimeout` is enforced only during execution."""
+        server = self.own_server(endpoint__trial__executionTimeout="1s", endpoint__trial__workersMax=1)
+        first = server.run("trial", {"sleepMs": 1800}, policy={"executionTimeout": 60000})
+        second = server.run("trial", {"output": "in time"})
+        end = server.finished("trial", second)
+        self.assertEqual((end["status"], end["output"]), ("COMPLETED", "in time"))
+        self.assertGreater(end["delayTime"], 1000, "it waited longer than it might run")
+        self.assertEqual(server.finished("trial", first)["status"], "COMPLETED")
+
+    def test_low_priority_does_not_scale(self):
+        """api.md, policy object: a `lowPriority` job does not trigger worker scaling; the default is false."""
+        server = self.own_server(endpoint__trial__workersMin=0)
+        low = server.run("trial", {"output": "low"}, policy={"lowPriority": True})
+        self.assertEqual(server.status("trial", low)["status"], "IN_QUEUE")
+        plain = server.runsync("echo", {})  # the dispatcher has been round by now
+        self.assertEqual((plain["status"], server.status("trial", low)["status"]), ("COMPLETED", "IN_QUEUE"))
+        workers = server.health("trial")["workers"]
+        self.assertEqual((workers["running"], workers["idle"], workers["initializing"]), (0, 0, 0))
+        server.runsync("trial", {}, policy={"lowPriority": False})
+        self.assertEqual(server.finished("trial", low)["output"], "low", "a worker that is there takes it")
+
+
+class ResponseTest(HttpTest):
+    needs = ("echo", "trial", "parked")
+
+    STATES = {"IN_QUEUE", "IN_PROGRESS", "COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT"}
+
+    def test_id_and_status_are_always_there(self):
+        """api.md, Job response object: `id` and `status` always, a string and one of the job states."""
+        waiting = self.server.run("parked", {})
+        failed = self.server.runsync("trial", {"fail": "no"})["id"]
+        for method, path in (("POST", "/v2/echo/run"), ("POST", "/v2/echo/runsync"),
+                             ("GET", f"/v2/parked/status/{waiting}"), ("GET", f"/v2/trial/status/{failed}"),
+                             ("POST", f"/v2/parked/cancel/{waiting}"), ("POST", f"/v2/trial/retry/{failed}")):
+            with self.subTest(method=method, path=path):
+                job = self.assert_job(self.server.request(method, path, {"input": {}} if method == "POST" else None))
+                self.assertIsInstance(job["id"], str)
+                self.assertIn(job["status"], self.STATES)
+
+    def test_run_retry_and_cancel_return_two_fields(self):
+        """api.md, Job response object: `/run`, `/retry` and `/cancel` return only `id` and `status`."""
+        failed = self.server.runsync("trial", {"fail": "no"})["id"]
+        done = self.server.runsync("trial", {"output": {"a": 1}})["id"]
+        run = self.assert_job(self.server.request("POST", "/v2/parked/run", {"input": {}}))
+        answers = {"run": run,
+                   "retry": self.assert_job(self.server.request("POST", f"/v2/trial/retry/{failed}")),
+                   "cancel": self.assert_job(self.server.request("POST", f"/v2/parked/cancel/{run['id']}")),
+                   "cancel of one with an output": self.assert_job(
+                       self.server.request("POST", f"/v2/trial/cancel/{done}"))}
+        for name, answer in answers.items():
+            with self.subTest(name):
+                self.assertEqual(set(answer), {"id", "status"})
+
+    def test_output_is_there_when_there_is_a_result(self):
+        """api.md, Job response object: `output` when the job has produced a result, of any shape, by both calls."""
+        for output in ({"a": 1}, [1, 2], "text", 0, False, None, {}, []):
+            with self.subTest(output=output):
+                job = self.server.runsync("trial", {"output": output})
+                self.assertEqual(job["output"], output)
+                self.assertEqual(self.server.status("trial", job["id"])["output"], output)
+        waiting = self.server.run("parked", {})
+        self.assertNotIn("output", self.server.status("parked", waiting))
+
+    def test_times_are_on_both_results(self):
+        """api.md, Job response object: `delayTime` and `executionTime`, integers, on /runsync and /status results."""
+        job = self.server.runsync("trial", {"sleepMs": 30})
+        for answer in (job, self.server.status("trial", job["id"])):
+            for field in ("delayTime", "executionTime"):
+                self.assertIs(type(answer[field]), int)
+            self.assertGreaterEqual(answer["executionTime"], 30)
+
+    def test_progress_is_the_output_of_a_running_job(self):
+        """wire.md 2.7: a handler's progress is the `output` of an IN_PROGRESS job, until the result takes its place."""
+        job = self.server.run("trial", {"progress": [{"at": 1}, {"at": 2}], "sleepMs": 500, "output": "done"})
+        during = until(lambda: (now := self.server.status("trial", job)).get("output") is not None and now,
+                       "the job reports")
+        if during["status"] == "IN_PROGRESS":
+            self.assertIn(during["output"], ({"at": 1}, {"at": 2}))
+        self.assertEqual(self.server.finished("trial", job)["output"], "done")
+
+
+class StreamChunkTest(HttpTest):
+    needs = ("echo", "trial")
+
+    def test_a_chunk_is_an_object_with_its_output(self):
+        """api.md, Stream chunk: `output` as the handler made it; `metrics`, when the handler gives some, an object."""
+        job = self.server.runsync("trial", {"chunks": 3, "chunkBytes": 4})["id"]
+        chunks = self.assert_job(self.server.request("GET", f"/v2/trial/stream/{job}"))
+        self.assertEqual([chunk["output"] for chunk in chunks], [{"chunk": n, "data": "xxxx"} for n in range(3)])
+        for chunk in chunks:
+            self.assertLessEqual(set(chunk), {"output", "metrics"})
+            self.assertIsInstance(chunk.get("metrics", {}), dict)
+
+    def test_bytes_of_a_chunk(self):
+        """design.md, sentence 5: a chunk's output is the handler's own bytes, key order and spacing included."""
+        job = self.server.runsync("trial", {"chunks": 1, "chunkBytes": 2})["id"]
+        reply = self.server.request("GET", f"/v2/trial/stream/{job}")
+        self.assertIn(b'"output":{"chunk":0,"data":"xx"}', reply.body)
+        self.assertEqual(json.loads(reply.body), [{"output": {"chunk": 0, "data": "xx"}}])
+
+
+class PurgeResultTest(HttpTest):
+    needs = ("parked",)
+
+    def test_its_two_fields(self):
+        """api.md, Purge result: `removed`, an integer, and `status`, a lower-case completion indicator (wire.md 3)."""
+        self.server.run("parked", {})
+        reply = self.assert_job(self.server.request("POST", "/v2/parked/purge-queue"))
+        self.assertEqual(set(reply), {"removed", "status"})
+        self.assertIs(type(reply["removed"]), int)
+        self.assertGreaterEqual(reply["removed"], 1)
+        self.assertEqual(reply["status"], "completed")
+        self.assertEqual(self.assert_job(self.server.request("POST", "/v2/parked/purge-queue")),
+                         {"removed": 0, "status": "completed"})
+
+
+class HealthObjectTest(HttpTest):
+    def test_each_counter_counts(self):
+        """api.md, Health object: completed, failed, inProgress, inQueue, retried; idle and running workers."""
+        server = self.own_server(endpoint__trial__workersMin=2, endpoint__trial__workersMax=2)
+        until(lambda: server.health("trial")["workers"]["idle"] == 2, "both workers idle")
+        for job_input in ({}, {}, {"fail": "no"}):
+            last = server.runsync("trial", job_input)
+        self.assert_job(server.request("POST", f"/v2/trial/retry/{last['id']}"))
+        server.finished("trial", last["id"])
+        running = server.run("trial", {"sleepMs": 60000})
+        until(lambda: server.status("trial", running)["status"] == "IN_PROGRESS", "the job runs")
+        server.run("parked", {})
+        health = server.health("trial")
+        self.assertEqual(health["jobs"], {"completed": 2, "failed": 2, "inProgress": 1, "inQueue": 0, "retried": 1})
+        self.assertEqual((health["workers"]["idle"], health["workers"]["running"]), (1, 1))
+        self.assertEqual(server.health("parked")["jobs"]["inQueue"], 1)
+        self.assert_job(server.request("POST", f"/v2/trial/cancel/{running}"))
+
+
+if __name__ == "__main__":
+    unittest.main()

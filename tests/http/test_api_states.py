@@ -1,0 +1,196 @@
+"""api.md, "States and transitions": each row of the table, and that there are no others."""
+
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+
+from jobq_server import HttpTest, until  # noqa: E402
+from request_stream import RequestStream  # noqa: E402
+
+
+class StateTest(HttpTest):
+    needs = ("echo", "trial", "parked")
+
+    def post(self, endpoint, operation, job):
+        return self.server.request("POST", f"/v2/{endpoint}/{operation}/{job}")
+
+    def state(self, endpoint, job):
+        return self.server.status(endpoint, job)["status"]
+
+    def until_state(self, endpoint, job, state):
+        until(lambda: self.state(endpoint, job) == state, f"the job is {state}")
+
+    def one_worker(self, **settings):
+        """A server whose endpoint trial has a single worker, and that one busy for as long as the caller wants."""
+        server = self.own_server(endpoint__trial__workersMax=1, **settings)
+        blocker = server.run("trial", {"sleepMs": 600000}, policy={"executionTimeout": 600000})
+        self.until_state("trial", blocker, "IN_PROGRESS")
+        return server, blocker
+
+
+class SubmissionTest(StateTest):
+    def test_a_valid_request_is_in_queue_with_an_id(self):
+        """api.md, States: (none), /run or /runsync, valid request, IN_QUEUE; a job id is issued."""
+        for operation, wait in (("run", ""), ("runsync", "?wait=1000")):
+            with self.subTest(operation):
+                reply = self.server.request("POST", f"/v2/parked/{operation}{wait}", {"input": {}})
+                job = self.assert_job(reply)
+                self.assertEqual((job["status"], self.state("parked", job["id"])), ("IN_QUEUE", "IN_QUEUE"))
+
+    def test_an_invalid_request_is_no_job(self):
+        """api.md, States: only a valid request makes a job."""
+        before = self.server.health("parked")["jobs"]["inQueue"]
+        for operation in ("run", "runsync"):
+            for body in ({"input": 1}, {"input": {}, "policy": {"ttl": 1}}):
+                self.assert_refused(self.server.request("POST", f"/v2/parked/{operation}", body), 400)
+        self.assertEqual(self.server.health("parked")["jobs"]["inQueue"], before)
+
+
+class ExecutionTest(StateTest):
+    def test_a_worker_picks_the_job_and_succeeds(self):
+        """api.md, States: IN_QUEUE, a worker picks the job, IN_PROGRESS; the handler succeeds, COMPLETED with output."""
+        server, blocker = self.one_worker()
+        job = server.run("trial", {"sleepMs": 400, "output": {"a": 1}})
+        self.assertEqual(self.state("trial", job), "IN_QUEUE", "no worker is free")
+        self.post("trial", "cancel", blocker)
+        self.until_state("trial", job, "IN_PROGRESS")
+        end = server.finished("trial", job)
+        self.assertEqual((end["status"], end["output"]), ("COMPLETED", {"a": 1}))
+
+
+class CancelTest(StateTest):
+    def test_a_cancelled_job_is_removed_before_it_starts(self):
+        """api.md, States: IN_QUEUE, /cancel, CANCELLED; the job is removed before it starts."""
+        server, blocker = self.one_worker()
+        job, behind = server.run("trial", {"output": 1}), server.run("trial", {"output": 2})
+        self.assertEqual(self.assert_job(self.post("trial", "cancel", job)), {"id": job, "status": "CANCELLED"})
+        self.post("trial", "cancel", blocker)
+        self.assertEqual(server.finished("trial", behind)["output"], 2)
+        end = server.status("trial", job)
+        self.assertEqual((end["status"], end["executionTime"], end["workerId"]), ("CANCELLED", 0, ""))
+        self.assertNotIn("output", end)
+
+    def test_a_running_job_is_stopped(self):
+        """api.md, States: IN_PROGRESS, /cancel, CANCELLED; execution is stopped, so the worker takes the next job."""
+        server, blocker = self.one_worker()
+        behind = server.run("trial", {"output": "next"})
+        self.assertEqual(self.assert_job(self.post("trial", "cancel", blocker)), {"id": blocker, "status": "CANCELLED"})
+        self.assertEqual(server.finished("trial", behind)["output"], "next")
+        self.assertEqual(self.state("trial", blocker), "CANCELLED")
+
+    def test_what_has_ended_is_not_cancelled(self):
+        """decisions.md, Jobs: cancel of a terminal job is 200 with its unchanged state, for each terminal state."""
+        server = self.own_server(endpoint__trial__executionTimeout="300ms")
+        ends = {"COMPLETED": server.runsync("trial", {}), "FAILED": server.runsync("trial", {"fail": "no"}),
+                "TIMED_OUT": server.runsync("trial", {"sleepMs": 600000})}
+        waiting = server.run("parked", {})
+        for _ in range(2):  # the second finds it cancelled
+            self.assertEqual(self.assert_job(self.post("parked", "cancel", waiting)),
+                             {"id": waiting, "status": "CANCELLED"})
+        for state, job in ends.items():
+            with self.subTest(state):
+                self.assertEqual(job["status"], state)
+                self.assertEqual(self.assert_job(self.post("trial", "cancel", job["id"])),
+                                 {"id": job["id"], "status": state})
+                self.assertEqual(server.status("trial", job["id"]), job)
+
+
+class RetryTest(StateTest):
+    def assert_runs_again(self, server, first, second_blocker):
+        """`first` has ended while the worker is busy with `second_blocker`; retry it, and look before and after."""
+        job = first["id"]
+        self.assertEqual(self.assert_job(self.post("trial", "retry", job)), {"id": job, "status": "IN_QUEUE"})
+        waiting = server.status("trial", job)
+        self.assertEqual((waiting["id"], waiting["status"]), (job, "IN_QUEUE"))
+        self.assertFalse({"output", "error", "executionTime", "delayTime"} & set(waiting), waiting)
+        self.post("trial", "cancel", second_blocker)
+        again = server.finished("trial", job)
+        self.assertEqual((again["id"], again["status"], again["retries"]), (job, first["status"], 1))
+        return again
+
+    def test_a_failed_job(self):
+        """api.md, States: FAILED, /retry, IN_QUEUE; the same id, the original input, previous output removed."""
+        server = self.own_server(endpoint__trial__workersMax=1)
+        first = server.runsync("trial", {"progress": [{"half": 1}], "fail": "the original"})
+        self.assertEqual((first["status"], first["error"]), ("FAILED", "the original"))
+        blocker = server.run("trial", {"sleepMs": 600000})
+        again = self.assert_runs_again(server, first, blocker)
+        self.assertEqual(again["error"], "the original", "it ran with its original input")
+
+    def test_a_timed_out_job(self):
+        """api.md, States: TIMED_OUT, /retry, IN_QUEUE; the same id, the original input, previous output removed."""
+        server = self.own_server(endpoint__trial__workersMax=1, endpoint__trial__executionTimeout="300ms")
+        first = server.runsync("trial", {"progress": [{"half": 1}], "sleepMs": 600000})
+        self.assertEqual(first["status"], "TIMED_OUT")
+        blocker = server.run("trial", {"sleepMs": 600000}, policy={"executionTimeout": 600000})
+        self.until_state("trial", blocker, "IN_PROGRESS")
+        self.assert_runs_again(server, first, blocker)
+
+    def test_other_states_are_refused(self):
+        """api.md, States: only FAILED and TIMED_OUT go back by /retry; decisions.md, Jobs: 400 otherwise."""
+        running = self.server.run("trial", {"sleepMs": 600000})
+        self.until_state("trial", running, "IN_PROGRESS")
+        self.assert_refused(self.post("trial", "retry", running), 400, "IN_PROGRESS")
+        self.post("trial", "cancel", running)
+        waiting = self.server.run("parked", {})
+        self.assert_refused(self.post("parked", "retry", waiting), 400, "IN_QUEUE")
+        self.post("parked", "cancel", waiting)
+        done = self.server.runsync("echo", {})["id"]
+        for endpoint, job, state in (("trial", running, "CANCELLED"), ("parked", waiting, "CANCELLED"),
+                                     ("echo", done, "COMPLETED")):
+            with self.subTest(endpoint=endpoint, state=state):
+                self.assert_refused(self.post(endpoint, "retry", job), 400, state)
+                self.assertEqual(self.state(endpoint, job), state)
+
+    def test_an_expired_job_cannot_be_retried(self):
+        """api.md, States: /retry only while results have not expired; here `/status?ttl=` lets them expire soon."""
+        job = self.server.runsync("trial", {"fail": "no"})["id"]
+        self.assert_job(self.server.request("GET", f"/v2/trial/status/{job}?ttl=1000"))
+        until(lambda: self.server.request("GET", f"/v2/trial/status/{job}").status == 404, "the job expires", 4)
+        self.assert_refused(self.post("trial", "retry", job), 404)
+
+
+class PurgeTest(StateTest):
+    def test_waiting_jobs_are_removed_and_counted(self):
+        """api.md, States: IN_QUEUE, /purge-queue, removed; counted in `removed`, jobs in progress are unaffected."""
+        server, running = self.one_worker()
+        done = server.runsync("echo", {})["id"]
+        waiting = [server.run("trial", {}) for _ in range(3)]
+        elsewhere = server.run("parked", {})
+        reply = server.request("POST", "/v2/trial/purge-queue")
+        self.assertEqual(self.assert_job(reply), {"removed": 3, "status": "completed"})
+        for job in waiting:
+            self.assert_refused(server.request("GET", f"/v2/trial/status/{job}"), 404)
+        self.assertEqual(self.state("trial", running), "IN_PROGRESS")
+        self.assertEqual((self.state("echo", done), self.state("parked", elsewhere)), ("COMPLETED", "IN_QUEUE"))
+        self.assertEqual(server.health("trial")["jobs"],
+                         {"completed": 0, "failed": 0, "inProgress": 1, "inQueue": 0, "retried": 0})
+
+    def test_low_priority_jobs_wait_too(self):
+        """api.md, Endpoints, rule 4: /purge-queue affects the jobs waiting in the queue, of both classes."""
+        server = self.own_server()
+        for low in (True, False):
+            server.run("parked", {}, policy={"lowPriority": low})
+        self.assertEqual(self.assert_job(server.request("POST", "/v2/parked/purge-queue"))["removed"], 2)
+
+    def test_a_purged_job_is_gone_for_every_call(self):
+        """decisions.md, Jobs: purged jobs are gone: later status is 404, and so is everything else."""
+        job = self.server.run("parked", {})
+        self.assert_job(self.server.request("POST", "/v2/parked/purge-queue"))
+        for method, operation in (("GET", "status"), ("GET", "status-sync"), ("GET", "stream"), ("POST", "cancel"),
+                                  ("POST", "retry")):
+            with self.subTest(operation):
+                self.assert_refused(self.server.request(method, f"/v2/parked/{operation}/{job}"), 404)
+
+    def test_many(self):
+        """api.md, Purge result: `removed` is the number of queued jobs removed, however many they are."""
+        server = self.own_server(storage="memory")
+        with RequestStream(server) as stream:
+            self.assertEqual(stream.statuses("POST", "/v2/parked/run", 2500, {"input": {}}), [200] * 2500)
+        self.assertEqual(self.assert_job(server.request("POST", "/v2/parked/purge-queue"))["removed"], 2500)
+
+
+if __name__ == "__main__":
+    unittest.main()
