@@ -99,8 +99,9 @@ class ErrorTest(HttpTest):
 
     def test_errors_have_one_member(self):
         """decisions.md, Answers: the error body is {"error": "<one sentence>"}, never with a key `id` or `status`."""
-        for method, path in (("POST", "/v2/echo/run"), ("GET", f"/v2/echo/status/{NOBODY}"), ("GET", "/v2/nothing/health"),
-                             ("GET", "/v2/echo/run"), ("GET", f"/v2/echo/stream/{NOBODY}"), ("GET", "/nothing")):
+        for method, path in (("POST", "/v2/echo/run"), ("GET", f"/v2/echo/status/{NOBODY}"),
+                             ("GET", "/v2/nothing/health"), ("GET", "/v2/echo/run"),
+                             ("GET", f"/v2/echo/stream/{NOBODY}"), ("GET", "/nothing")):
             with self.subTest(method=method, path=path):
                 reply = self.server.request(method, path, b"{" if method == "POST" else None)
                 self.assertGreaterEqual(reply.status, 400)

@@ -1,7 +1,7 @@
 """api.md, "Limits", with decisions.md, "Limits": the rate table row by row, and each other row that needs no long time.
 
-The rows about hours and minutes (retention, the defaults of `ttl` and `executionTimeout`, webhook attempts) are proved in
-process, on a manual clock. 2,000 requests take about a second here, so all of them lie in one window of 10 s.
+The rows about hours and minutes (retention, the defaults of `ttl` and `executionTimeout`, webhook attempts) are proved
+in process, on a manual clock. 2,000 requests take about a second here, so all of them lie in one window of 10 s.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from request_stream import RequestStream  # noqa: E402
 from waiting_callers import WaitingCallers, allow_descriptors  # noqa: E402
 
 WINDOW = 10
-RATES = {  # api.md, "Rate limits, per endpoint and operation", and decisions.md's /status-sync "a bucket like it of its own"
+RATES = {  # api.md, "Rate limits, per endpoint and operation"; decisions.md: /status-sync has a bucket like /status's
     "runsync": ("POST", 2000), "run": ("POST", 1000), "status": ("GET", 2000), "status-sync": ("GET", 2000),
     "stream": ("GET", 2000), "cancel": ("POST", 100), "purge-queue": ("POST", 2), "requests": ("GET", 10),
 }
@@ -157,7 +157,7 @@ class ConcurrencyTest(LimitTest):
         self.assert_concurrent("POST", "/v2/parked/runsync?wait=300000", {"input": {}}, 400)
 
     def test_waiting_on_one_job(self):
-        """api.md, Limits: /stream 400 concurrent; decisions.md: /status-sync like /status, 400, in a bucket of its own."""
+        """api.md, Limits: /stream 400 concurrent; decisions.md: /status-sync like /status, 400, in its own bucket."""
         job = self.server.run("parked", {})
         for operation in ("status-sync", "stream"):
             with self.subTest(operation):
@@ -176,7 +176,7 @@ class ConcurrencyTest(LimitTest):
         until(lambda: self.admits("POST", "/v2/parked/run", {"input": {}}), "there is room again")
 
     def test_settings(self):
-        """design.md, Configuration: `limits.<operation>.concurrent`; decisions.md, Limits: all of it is configuration."""
+        """decisions.md, Limits: all of it is configuration; design.md: `limits.<operation>.concurrent`."""
         server = self.own_server(**LIMITED, **{"limits.runsync.concurrent": 2})
         with contextlib.closing(WaitingCallers(server)) as callers:
             for _ in range(2):
@@ -221,7 +221,7 @@ class SettingsTest(HttpTest):
         settings = {"limits.run.requests": 5, "limits.run.perWorker": 4, "limits.run.window": "60s",
                     "endpoint.trial.workersMin": 2, "endpoint.trial.workersMax": 2}
         server = self.own_server(**LIMITED, **settings)
-        self.assertEqual(self.until_too_many("POST", "/v2/parked/run", 10, {"input": {}}), 5, "no worker, the base limit")
+        self.assertEqual(self.until_too_many("POST", "/v2/parked/run", 10, {"input": {}}), 5, "no worker, so the base")
         self.assertEqual(server.runsync("trial", {})["status"], "COMPLETED")
         with contextlib.closing(WaitingCallers(server)) as callers:
             for _ in range(2):
@@ -271,7 +271,7 @@ class QueueLengthTest(HttpTest):
         return self.server.request("POST", f"/v2/{endpoint}/run", {"input": {}}).status == 429
 
     def test_more_than_50_and_more_than_500_a_worker(self):
-        """decisions.md, Limits: 429 when more than 50 jobs wait and more than workersMax x 500; on /run and /runsync."""
+        """decisions.md, Limits: on /run and /runsync 429 when more than 50 jobs and more than workersMax x 500 wait."""
         server = self.own_server(**self.SETTINGS, endpoint__trial__workersMax=1)
         self.assertEqual(self.submit("parked", 51), [200] * 51, "workersMax is 0 there, so only the 50 count")
         until(lambda: self.is_full("parked"), "the 52nd is too many, once the cached count knows", 3)

@@ -50,7 +50,7 @@ class SubmissionTest(StateTest):
 
 class ExecutionTest(StateTest):
     def test_a_worker_picks_the_job_and_succeeds(self):
-        """api.md, States: IN_QUEUE, a worker picks the job, IN_PROGRESS; the handler succeeds, COMPLETED with output."""
+        """api.md, States: IN_QUEUE, a worker picks the job, IN_PROGRESS; success is COMPLETED with output."""
         server, blocker = self.one_worker()
         job = server.run("trial", {"sleepMs": 400, "output": {"a": 1}})
         self.assertEqual(self.state("trial", job), "IN_QUEUE", "no worker is free")

@@ -210,8 +210,8 @@ class ProcessTest(HttpTest):
         description = self.assert_job(reply)
         self.assertRegex(description["openapi"], r"\A3\.")
         paths = " ".join(description["paths"])
-        for operation in ("run", "runsync", "status", "status-sync", "stream", "cancel", "retry", "purge-queue", "health",
-                          "requests"):
+        for operation in ("run", "runsync", "status", "status-sync", "stream", "cancel", "retry", "purge-queue",
+                          "health", "requests"):
             with self.subTest(operation):
                 self.assertRegex(paths, rf"/{operation}(/|\s|\Z)")
 

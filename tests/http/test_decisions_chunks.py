@@ -46,7 +46,7 @@ class OnceTest(ChunkTest):
             self.assertEqual(self.stream(job)[:2], ([], "COMPLETED"))
 
     def test_while_the_job_runs(self):
-        """decisions.md, Jobs: in order while they come; a final state is reported only together with the last chunks."""
+        """decisions.md, Jobs: in order while they come; a final state is reported only with the last chunks."""
         job = self.server.run("trial", {"chunks": 6, "chunkMs": 120})
         taken, answers = self.take_all(job)
         self.assertEqual(self.numbers(taken), list(range(6)))

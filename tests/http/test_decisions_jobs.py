@@ -125,7 +125,8 @@ class IdempotencyTest(HttpTest):
 class StuckTest(HttpTest):
     def test_a_handler_that_ignores_its_stop(self):
         """decisions.md, Jobs: one that ignores the stop for `stopGrace` is logged as stuck, its slot replaced."""
-        server = self.own_server(endpoint__trial__workersMax=1, endpoint__trial__stopGrace="300ms", server__drain="500ms")
+        server = self.own_server(endpoint__trial__workersMax=1, endpoint__trial__stopGrace="300ms",
+                                 server__drain="500ms")
         stuck = server.run("trial", {"sleepMs": 600000, "ignoreStop": True})
         until(lambda: server.status("trial", stuck)["status"] == "IN_PROGRESS", "the job runs")
         self.assertEqual(self.assert_job(server.request("POST", f"/v2/trial/cancel/{stuck}"))["status"], "CANCELLED")
