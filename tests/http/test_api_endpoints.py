@@ -8,7 +8,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
 
-from jobq_server import HttpTest, until  # noqa: E402
+from jobq_server import SHORT_DRAIN, HttpTest, until  # noqa: E402
 
 NOBODY = "00000000-0000-4000-8000-000000000000-u1"
 MB = 1024 * 1024
@@ -244,13 +244,11 @@ class RequestsTest(HttpTest):
 
     def test_by_status(self):
         """wire.md 3: query `status`; total counts what was asked for; purged jobs and other endpoints' are absent."""
-        server = self.own_server(endpoint__parked__workersMax=1, endpoint__parked__image="plugin/trial",
-                                 endpoint__parked__executionTimeout="500ms")
+        server = self.own_server(endpoint__parked__workersMax=1, endpoint__parked__image="plugin/trial", **SHORT_DRAIN)
         server.runsync("trial", {})
         ends = {"COMPLETED": server.runsync("parked", {"output": "o-41f7", "own": "i-93d2"})["id"],
                 "FAILED": server.runsync("parked", {"fail": "no"})["id"],
-                "TIMED_OUT": server.runsync("parked", {"sleepMs": 600000})["id"],
-                "IN_PROGRESS": server.run("parked", {"sleepMs": 600000}, policy={"executionTimeout": 600000})}
+                "IN_PROGRESS": server.run("parked", {"sleepMs": 600000})}
         until(lambda: server.status("parked", ends["IN_PROGRESS"])["status"] == "IN_PROGRESS", "the job runs")
         ends["CANCELLED"] = server.run("parked", {})
         server.request("POST", f"/v2/parked/cancel/{ends['CANCELLED']}")

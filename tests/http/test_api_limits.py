@@ -11,7 +11,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
 
-from jobq_server import HttpTest, until  # noqa: E402
+from jobq_server import SHORT_DRAIN, HttpTest, until  # noqa: E402
 from request_stream import RequestStream  # noqa: E402
 from waiting_callers import WaitingCallers, allow_descriptors  # noqa: E402
 
@@ -20,7 +20,7 @@ RATES = {  # api.md, "Rate limits, per endpoint and operation"; decisions.md: /s
     "runsync": ("POST", 2000), "run": ("POST", 1000), "status": ("GET", 2000), "status-sync": ("GET", 2000),
     "stream": ("GET", 2000), "cancel": ("POST", 100), "purge-queue": ("POST", 2), "requests": ("GET", 10),
 }
-LIMITED = {"limits.enabled": "true", "storage": "memory"}
+LIMITED = {"limits.enabled": "true", "storage": "memory", **SHORT_DRAIN}
 
 
 class LimitTest(HttpTest):
@@ -261,7 +261,7 @@ class SettingsTest(HttpTest):
 class QueueLengthTest(HttpTest):
     assert_too_many = LimitTest.assert_too_many
 
-    SETTINGS = {"limits.queue": "true", "storage": "memory"}
+    SETTINGS = {"limits.queue": "true", "storage": "memory", **SHORT_DRAIN}
 
     def submit(self, endpoint, count):
         with RequestStream(self.server) as stream:

@@ -39,26 +39,44 @@ class RequestBodyTest(HttpTest):
         self.assertEqual(self.server.runsync("echo", job_input)["output"], job_input)
 
 
-class PolicyTest(HttpTest):
-    def test_execution_timeout_of_the_job_wins_over_the_endpoints(self):
+class ExecutionTimeoutTest(HttpTest):
+    """5 s is the shortest there is, so all jobs run at the same time, and the tests look at their ends."""
+
+    @classmethod
+    def setUpClass(cls):
+        own = cls.own = cls.class_server(**{
+            "endpoint.trial.executionTimeout": "5s", "endpoint.line.image": "plugin/trial",
+            "endpoint.line.executionTimeout": "5s", "endpoint.line.workersMax": "1"})
+        more = {"executionTimeout": 60000}
+        cls.jobs = {"longer": own.run("trial", {"sleepMs": 6500, "output": 1}, policy=more),
+                    "theirs": own.run("trial", {"sleepMs": 60000}),
+                    "shorter": own.run("trial", {"sleepMs": 60000}, policy={"executionTimeout": 5000}),
+                    "in front": own.run("line", {"sleepMs": 5500}, policy=more),
+                    "behind": own.run("line", {"output": "in time"})}
+
+    def setUp(self):
+        self.server = self.own
+
+    def end(self, endpoint, name):
+        return self.server.finished(endpoint, self.jobs[name])
+
+    def test_that_of_the_job_wins_over_the_endpoints(self):
         """api.md, policy object: `executionTimeout` overrides the endpoint-level setting, for this job only."""
-        server = self.own_server(endpoint__trial__executionTimeout="500ms", endpoint__trial__workersMax=3)
-        own = server.run("trial", {"sleepMs": 2500, "output": 1}, policy={"executionTimeout": 60000})
-        theirs = server.run("trial", {"sleepMs": 60000})
-        self.assertEqual(server.finished("trial", theirs)["status"], "TIMED_OUT")
-        self.assertEqual(server.finished("trial", own)["status"], "COMPLETED")
-        self.assertEqual(server.runsync("trial", {"sleepMs": 60000})["status"], "TIMED_OUT", "the setting is unchanged")
+        for name in ("theirs", "shorter"):
+            end = self.end("trial", name)
+            self.assertEqual(end["status"], "TIMED_OUT")
+            self.assertTrue(5000 <= end["executionTime"] < 8000, end)
+        self.assertEqual(self.end("trial", "longer")["status"], "COMPLETED")
 
-    def test_execution_timeout_does_not_count_the_queue(self):
+    def test_the_queue_does_not_count(self):
         """api.md, policy object: `executionTimeout` is enforced only during execution."""
-        server = self.own_server(endpoint__trial__executionTimeout="1s", endpoint__trial__workersMax=1)
-        first = server.run("trial", {"sleepMs": 1800}, policy={"executionTimeout": 60000})
-        second = server.run("trial", {"output": "in time"})
-        end = server.finished("trial", second)
+        self.assertEqual(self.end("line", "in front")["status"], "COMPLETED")
+        end = self.end("line", "behind")
         self.assertEqual((end["status"], end["output"]), ("COMPLETED", "in time"))
-        self.assertGreater(end["delayTime"], 1000, "it waited longer than it might run")
-        self.assertEqual(server.finished("trial", first)["status"], "COMPLETED")
+        self.assertGreater(end["delayTime"], 5000, "it waited longer than it might run")
 
+
+class LowPriorityTest(HttpTest):
     def test_low_priority_does_not_scale(self):
         """api.md, policy object: a `lowPriority` job does not trigger worker scaling; the default is false."""
         server = self.own_server(endpoint__trial__workersMin=0)

@@ -6,8 +6,9 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
 
-from jobq_server import HttpTest, until  # noqa: E402
+from jobq_server import SHORT_DRAIN, HttpTest, until  # noqa: E402
 from request_stream import RequestStream  # noqa: E402
+from webhook_receiver import WebhookReceiver  # noqa: E402
 
 
 class StateTest(HttpTest):
@@ -22,10 +23,10 @@ class StateTest(HttpTest):
     def until_state(self, endpoint, job, state):
         until(lambda: self.state(endpoint, job) == state, f"the job is {state}")
 
-    def one_worker(self, **settings):
+    def one_worker(self):
         """A server whose endpoint trial has a single worker, and that one busy for as long as the caller wants."""
-        server = self.own_server(endpoint__trial__workersMax=1, **settings)
-        blocker = server.run("trial", {"sleepMs": 600000}, policy={"executionTimeout": 600000})
+        server = self.own_server(endpoint__trial__workersMax=1, **SHORT_DRAIN)
+        blocker = server.run("trial", {"sleepMs": 600000})
         self.until_state("trial", blocker, "IN_PROGRESS")
         return server, blocker
 
@@ -81,11 +82,9 @@ class CancelTest(StateTest):
         self.assertEqual(self.state("trial", blocker), "CANCELLED")
 
     def test_what_has_ended_is_not_cancelled(self):
-        """decisions.md, Jobs: cancel of a terminal job is 200 with its unchanged state, for each terminal state."""
-        server = self.own_server(endpoint__trial__executionTimeout="300ms")
-        ends = {"COMPLETED": server.runsync("trial", {}), "FAILED": server.runsync("trial", {"fail": "no"}),
-                "TIMED_OUT": server.runsync("trial", {"sleepMs": 600000})}
-        waiting = server.run("parked", {})
+        """decisions.md, Jobs: cancel of a terminal job is 200 with its unchanged state (TIMED_OUT: TimedOutTest)."""
+        ends = {"COMPLETED": self.server.runsync("trial", {}), "FAILED": self.server.runsync("trial", {"fail": "no"})}
+        waiting = self.server.run("parked", {})
         for _ in range(2):  # the second finds it cancelled
             self.assertEqual(self.assert_job(self.post("parked", "cancel", waiting)),
                              {"id": waiting, "status": "CANCELLED"})
@@ -94,39 +93,23 @@ class CancelTest(StateTest):
                 self.assertEqual(job["status"], state)
                 self.assertEqual(self.assert_job(self.post("trial", "cancel", job["id"])),
                                  {"id": job["id"], "status": state})
-                self.assertEqual(server.status("trial", job["id"]), job)
+                self.assertEqual(self.server.status("trial", job["id"]), job)
 
 
 class RetryTest(StateTest):
-    def assert_runs_again(self, server, first, second_blocker):
-        """`first` has ended while the worker is busy with `second_blocker`; retry it, and look before and after."""
-        job = first["id"]
-        self.assertEqual(self.assert_job(self.post("trial", "retry", job)), {"id": job, "status": "IN_QUEUE"})
-        waiting = server.status("trial", job)
-        self.assertEqual((waiting["id"], waiting["status"]), (job, "IN_QUEUE"))
-        self.assertFalse({"output", "error", "executionTime", "delayTime"} & set(waiting), waiting)
-        self.post("trial", "cancel", second_blocker)
-        again = server.finished("trial", job)
-        self.assertEqual((again["id"], again["status"], again["retries"]), (job, first["status"], 1))
-        return again
-
     def test_a_failed_job(self):
         """api.md, States: FAILED, /retry, IN_QUEUE; the same id, the original input, previous output removed."""
         server = self.own_server(endpoint__trial__workersMax=1)
         first = server.runsync("trial", {"progress": [{"half": 1}], "fail": "the original"})
         self.assertEqual((first["status"], first["error"]), ("FAILED", "the original"))
-        blocker = server.run("trial", {"sleepMs": 600000})
-        again = self.assert_runs_again(server, first, blocker)
-        self.assertEqual(again["error"], "the original", "it ran with its original input")
-
-    def test_a_timed_out_job(self):
-        """api.md, States: TIMED_OUT, /retry, IN_QUEUE; the same id, the original input, previous output removed."""
-        server = self.own_server(endpoint__trial__workersMax=1, endpoint__trial__executionTimeout="300ms")
-        first = server.runsync("trial", {"progress": [{"half": 1}], "sleepMs": 600000})
-        self.assertEqual(first["status"], "TIMED_OUT")
-        blocker = server.run("trial", {"sleepMs": 600000}, policy={"executionTimeout": 600000})
-        self.until_state("trial", blocker, "IN_PROGRESS")
-        self.assert_runs_again(server, first, blocker)
+        job, blocker = first["id"], server.run("trial", {"sleepMs": 600000})
+        self.assertEqual(self.assert_job(self.post("trial", "retry", job)), {"id": job, "status": "IN_QUEUE"})
+        waiting = server.status("trial", job)
+        self.assertEqual((waiting["id"], waiting["status"]), (job, "IN_QUEUE"))
+        self.assertFalse({"output", "error", "executionTime", "delayTime"} & set(waiting), waiting)
+        self.post("trial", "cancel", blocker)
+        again = server.finished("trial", job)
+        self.assertEqual((again["status"], again["error"], again["retries"]), ("FAILED", "the original", 1))
 
     def test_other_states_are_refused(self):
         """api.md, States: only FAILED and TIMED_OUT go back by /retry; decisions.md, Jobs: 400 otherwise."""
@@ -150,6 +133,63 @@ class RetryTest(StateTest):
         self.assert_job(self.server.request("GET", f"/v2/trial/status/{job}?ttl=1000"))
         until(lambda: self.server.request("GET", f"/v2/trial/status/{job}").status == 404, "the job expires", 4)
         self.assert_refused(self.post("trial", "retry", job), 404)
+
+
+class TimedOutTest(StateTest):
+    """Each test has a job of its own; all of them run into 5 s, the shortest execution timeout, at the same time."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.own = cls.class_server(**{"endpoint.trial.executionTimeout": "5s", "endpoint.trial.workersMax": "3"},
+                                   **SHORT_DRAIN)
+        cls.receiver = cls.enterClassContext(WebhookReceiver())
+        cls.jobs = [cls.own.run("trial", {"progress": [{"half": 1}], "sleepMs": 600000}, webhook=cls.receiver.url())
+                    for _ in range(3)]
+        cls.ends = [cls.own.finished("trial", job) for job in cls.jobs]
+
+    def setUp(self):
+        self.server = self.own
+
+    def test_its_members(self):
+        """decisions.md, Jobs: TIMED_OUT is the execution timeout; Answers: the members of a terminal answer."""
+        for end in self.ends:
+            self.assertEqual(end["status"], "TIMED_OUT")
+            self.assertLessEqual({"id", "status", "delayTime", "executionTime", "workerId"}, set(end))
+            self.assertGreaterEqual(end["executionTime"], 5000)
+            self.assertNotIn("output", end, "it has produced no result")
+
+    def test_its_webhook(self):
+        """decisions.md, Webhooks: on TIMED_OUT."""
+        bodies = {call.json()["id"]: call.json() for call in self.receiver.wait(3)}
+        self.assertEqual(sorted(bodies), sorted(self.jobs))
+        for end in self.ends:
+            self.assertEqual(bodies[end["id"]]["status"], "TIMED_OUT")
+
+    def test_it_is_not_cancelled(self):
+        """decisions.md, Jobs: cancel of a terminal job is 200 with its unchanged state."""
+        job = self.jobs[0]
+        self.assertEqual(self.assert_job(self.post("trial", "cancel", job)), {"id": job, "status": "TIMED_OUT"})
+        self.assertEqual(self.server.status("trial", job), self.ends[0])
+
+    def test_lists_and_counters(self):
+        """wire.md 3: /requests by status; decisions.md, Jobs: failed counts TIMED_OUT."""
+        page = self.assert_job(self.server.request("GET", "/v2/trial/requests?status=TIMED_OUT"))
+        self.assertIn(self.jobs[0], [job["id"] for job in page["requests"]])
+        self.assertEqual(self.server.health("trial")["jobs"]["failed"], 3)
+
+    def test_retry(self):
+        """api.md, States: TIMED_OUT, /retry, IN_QUEUE; the same id, the original input, previous output removed."""
+        job = self.jobs[2]
+        blockers = [self.server.run("trial", {"sleepMs": 600000}) for _ in range(3)]
+        for blocker in blockers:
+            self.until_state("trial", blocker, "IN_PROGRESS")
+        self.assertEqual(self.assert_job(self.post("trial", "retry", job)), {"id": job, "status": "IN_QUEUE"})
+        self.assertEqual(self.server.status("trial", job), {"id": job, "status": "IN_QUEUE", "retries": 1})
+        for blocker in blockers:
+            self.post("trial", "cancel", blocker)
+        self.until_state("trial", job, "IN_PROGRESS")
+        until(lambda: self.server.status("trial", job).get("output") == {"half": 1}, "it runs with its original input")
+        self.post("trial", "cancel", job)
 
 
 class PurgeTest(StateTest):

@@ -44,6 +44,8 @@ BASE_SETTINGS = {
     "endpoint.parked.workersMax": "0",
 }
 
+SHORT_DRAIN = {"server.drain": "200ms"}  # for servers that are stopped while jobs still run
+
 _libc = ctypes.CDLL(None, use_errno=True)
 _PR_SET_PDEATHSIG = 1
 
