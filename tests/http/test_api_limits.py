@@ -108,6 +108,13 @@ class SharedBucketTest(LimitTest):
         for mount in ("/v2", "/sdk/v2"):
             self.assert_too_many(self.server.request("POST", f"{mount}/trial/purge-queue"), 2)
 
+    def test_all_keys_share(self):
+        """api.md, Limits: rate limits are per endpoint and operation, so not per key."""
+        self.own_server(**LIMITED)
+        for key in (self.server.key, self.server.new_key("client")["key"]):
+            self.assert_job(self.server.request("POST", "/v2/echo/purge-queue", key=key))
+        self.assert_too_many(self.server.request("POST", "/v2/echo/purge-queue"), 2)
+
     def test_endpoints_do_not_share(self):
         """api.md, Limits: rate limits are per endpoint and operation."""
         for endpoint in ("echo", "parked"):
@@ -207,6 +214,17 @@ class SettingsTest(HttpTest):
             with self.subTest(path):
                 self.assertEqual(self.until_too_many(method, f"/v2/parked/{path}", 20), limit)
         until(lambda: server.request("POST", "/v2/parked/run", {"input": {}}).status == 200, "the window is over", 4)
+
+    def test_headers(self):
+        """core/DECISIONS.md: each answer of a limited operation names limit, remaining, reset and policy."""
+        server = self.own_server(**LIMITED, **{"limits.run.requests": 3})
+        for remaining in ("2", "1", "0"):
+            reply = server.request("POST", "/v2/parked/run", {"input": {}})
+            self.assert_job(reply)
+            self.assertEqual((reply.headers["RateLimit-Limit"], reply.headers["RateLimit-Remaining"]), ("3", remaining))
+            self.assertRegex(reply.headers["RateLimit-Policy"], rf"\b3\b.*\bw={WINDOW}\b")
+            self.assertNotIn("Retry-After", reply.headers)
+        self.assert_too_many(server.request("POST", "/v2/parked/run", {"input": {}}), 3)
 
     def test_switched_off(self):
         """decisions.md, Limits: `limits.enabled = false` switches the rates off."""
