@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""The architecture, as a test: who may include whom, how long a file may be, and that each room says its number."""
+"""The architecture, as a test: who may include whom, how long a file may be, that each room says its number, and that
+the map of rules to tests names tests that exist."""
+import ast
 import pathlib
 import re
 import sys
@@ -129,10 +131,40 @@ def check_headers():
             if path.suffix == ".h" and "#pragma once" not in path.read_text()]
 
 
+def tests_in(path):
+    """The names that a file gives its tests: `Class.test_name` in Python, the second word of a TEST in C++."""
+    text = path.read_text()
+    if path.suffix != ".py":
+        return set(re.findall(r"^TEST(?:_[FP])?\(\s*\w+,\s*(\w+)\)", text, re.M))
+    return {f"{group.name}.{test.name}" for group in ast.parse(text).body if isinstance(group, ast.ClassDef)
+            for test in group.body if isinstance(test, ast.FunctionDef) and test.name.startswith("test_")}
+
+
+def check_map():
+    """tests/README.md, "Which test proves which rule": what it names exists, and it names all tests of the text."""
+    files = {}
+    for folder in ("tests", "sdk/testkit"):
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in (".py", ".cpp", ".h"):
+                files.setdefault(path.name, []).append(path)
+    named = re.findall(r"`([\w.]+)::([\w.]+)`", (ROOT / "tests/README.md").read_text())
+    faults = []
+    for file, test in sorted(set(named)):
+        if len(files.get(file, [])) != 1:
+            faults.append(f"tests/README.md names {file}, and there are {len(files.get(file, []))} of that name")
+        elif test not in tests_in(files[file][0]):
+            faults.append(f"tests/README.md names {file}::{test}, which does not exist")
+    for path in sorted((ROOT / "tests/http").glob("test_*.py")):
+        if path.name.startswith(("test_api_", "test_decisions_")):
+            missing = tests_in(path) - {test for file, test in named if file == path.name}
+            faults += [f"{path.name}::{test} proves no rule of tests/README.md" for test in sorted(missing)]
+    return faults if named else ["tests/README.md names no test"]
+
+
 def main():
     passed = failed = 0
     for check in (check_top_level, check_sdk, check_core, check_plugins, check_only_in, check_sizes, check_rooms,
-                  check_globbing, check_headers):
+                  check_globbing, check_headers, check_map):
         faults = check()
         print(f"{'ok  ' if not faults else 'FAIL'} {check.__name__[6:]}")
         for fault in faults:

@@ -165,6 +165,17 @@ class SignatureTest(EventTest):
         self.assertTrue(receiver.wait()[0].is_signed_with(secret))
         self.assertNotIn(secret, server.log())
 
+    def test_the_secret_of_an_endpoint(self):
+        """decisions.md, Webhooks: secret per endpoint, before that of the server."""
+        theirs, ours = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
+        server = self.own_server(webhook__secret=theirs, endpoint__echo__webhookSecret=ours)
+        receiver = self.receiver()
+        server.runsync("echo", {}, webhook=receiver.url("/echo"))
+        server.runsync("trial", {}, webhook=receiver.url("/trial"))
+        for path, signed, unsigned in (("/echo", ours, theirs), ("/trial", theirs, ours)):
+            call = receiver.wait(path=path)[0]
+            self.assertEqual((call.is_signed_with(signed), call.is_signed_with(unsigned)), (True, False))
+
     def test_the_generated_secret(self):
         """decisions.md, Webhooks: else one is generated and kept in storage; Keys: it is encrypted at rest."""
         server = self.own_server()
