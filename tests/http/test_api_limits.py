@@ -1,7 +1,7 @@
 """api.md, "Limits", with decisions.md, "Limits": the rate table row by row, and each other row that needs no long time.
 
 The rows about hours and minutes (retention, the defaults of `ttl` and `executionTimeout`, webhook attempts) are proved
-in process, on a manual clock. 2,000 requests take about a second here, so all of them lie in one window of 10 s.
+in process, on a manual clock. 2,000 requests take less than a second here, so all of them lie in one window of 10 s.
 """
 
 import contextlib

