@@ -23,6 +23,7 @@ from soak_traffic import Traffic  # noqa: E402
 
 LONGEST_TTL = 60_000  # milliseconds; the database is steady once jobs expire as fast as they come
 SHORTEST_TTL = 10_000  # api.md's
+GLANCES = 20  # at the memory, for each row of the record
 
 
 class Checks:
@@ -41,7 +42,10 @@ def watch(server, traffic, seconds):
     step = min(10.0, seconds / 30)
     print_every = max(1, int(seconds / step / 30))
     while time.monotonic() < record.start + seconds and server.running and not traffic.faults:
-        traffic.pace.stop.wait(max(0.0, record.start + step * (len(record.rows) + 1) - time.monotonic()))
+        due = record.start + step * (len(record.rows) + 1)
+        while server.running and not traffic.faults and time.monotonic() < due:
+            record.glance()
+            traffic.pace.stop.wait(max(0.0, min(due - time.monotonic(), step / GLANCES)))
         if not server.running:
             break
         record.take()

@@ -26,10 +26,19 @@ class Record:
         self.file = os.path.join(server.data, "jobq.db")
         self.start = time.monotonic()
         self.rows = []  # (seconds, {field: value})
+        self.lowest = None  # resident memory since the last row
+
+    def glance(self):
+        """Between the rows. A row has the lowest of them: bodies that come and go only add to what is held, and a leak
+        raises what is left when they are gone."""
+        resident = memory(self.pid)
+        self.lowest = min(resident, self.lowest or resident)
 
     def take(self):
+        self.glance()
+        resident, self.lowest = self.lowest, None
         self.rows.append((time.monotonic() - self.start,
-                          {"rss": memory(self.pid), "data": memory(self.pid, "VmData"), "threads": threads(self.pid),
+                          {"rss": resident, "data": memory(self.pid, "VmData"), "threads": threads(self.pid),
                            "descriptors": descriptors(self.pid), "jobs": self.rows_of("job"),
                            "database": file_size(self.file), "log": file_size(self.file + "-wal")}))
 
