@@ -72,8 +72,9 @@ build() {  # build <preset> <folder> [targets…]
 "$root/scripts/setup.sh" test || { echo "0 passed, 1 failed"; exit 1; }
 mkdir -p "$logs"
 fuzz_seconds=60
-programs=(unit_test plugin_host_test conformance_test jobq_sqlite_tests queue_policies_test house_test jobq_handler_tests)
-proofs=(storage_property_test simulation_test power_loss_test io_error_test storage_fault_test history_test)
+programs=(unit_test plugin_host_test conformance_test jobq_sqlite_tests queue_policies_test limiter_test house_test
+  webhooks_test jobq_handler_tests jobq_webhook_tests)
+proofs=(storage_property_test limiter_property_test simulation_test power_loss_test io_error_test storage_fault_test history_test)
 broken=build/tests/broken
 
 step "build release" build release build
@@ -104,7 +105,7 @@ if ! $quick && [ "$failed" -eq 0 ]; then
   [ "$failed" -eq 0 ] && JOBQ_SEEDS=60 gtests build/asan asan '*' "${proofs[@]}"
   [ "$failed" -eq 0 ] && scripted "asan http" env JOBQ_BUILD="$root/build/asan" python3 tests/support/run_tests.py
   export TSAN_OPTIONS="suppressions=$root/tests/support/tsan.supp halt_on_error=0 exitcode=66"
-  concurrent=(conformance_test jobq_sqlite_tests house_test unit_test)
+  concurrent=(conformance_test jobq_sqlite_tests limiter_test house_test webhooks_test jobq_webhook_tests unit_test)
   step "build tsan" build tsan build/tsan "${concurrent[@]}" power_loss_test storage_fault_test jobq
   [ "$failed" -eq 0 ] && gtests build/tsan tsan '*' "${concurrent[@]}"
   [ "$failed" -eq 0 ] && JOBQ_SEEDS=60 gtests build/tsan tsan '*' power_loss_test storage_fault_test

@@ -2,8 +2,8 @@
 //
 //   input   {"pieces":{"0":{"chunk":<any>,"metrics":{...},"times":2,"pauseMs":10},"1":...},"text":3000000,"then":<any>}
 //   each    piece is emitted `times` times, after a pause of `pauseMs` on the server's clock; `text` emits one string
-//           of so many bytes, made of two-byte characters; `bad` emits or reports what must not be; `then` is the
-//           output
+//           of so many bytes, made of two-byte characters; `badChunk` and `badMetrics` emit what must not be; `then` is
+//           the output, `outputBytes` makes it a string that takes so many
 #include "jobq/abi.h"
 #include "jobq/error.h"
 #include "jobq/job_handler.h"
@@ -38,6 +38,9 @@ class Scripted final : public jobq::JobHandler {
     }
     if (const auto bad = script.find("badChunk")) context.emit(jobq::json::decode(bad->raw));
     if (const auto bad = script.find("badMetrics")) context.emit("1", jobq::json::decode(bad->raw));
+    if (const auto bytes = integer(script, "outputBytes", 0); bytes > 1) {
+      return '"' + std::string(static_cast<std::size_t>(bytes - 2), 'x') + '"';
+    }
     const auto then = script.find("then");
     return then ? std::string(then->raw) : "null";
   }
