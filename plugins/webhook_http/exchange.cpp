@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -51,7 +50,6 @@ class Exchange {
       : call_(call),
         terms_(terms),
         stop_(stop),
-        deadline_(std::chrono::steady_clock::now() + call.timeout),
         url_(std::move(url)),
         multi_(curl_multi_init()),
         easy_(curl_easy_init()) {
@@ -91,7 +89,6 @@ class Exchange {
     set(CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
     set(CURLOPT_FORBID_REUSE, 1L);
     set(CURLOPT_NOSIGNAL, 1L);
-    // Also here, beside deadline_: a host with several addresses gets each tried in a part of the time.
     set(CURLOPT_TIMEOUT_MS, static_cast<long>(std::max<std::int64_t>(call_.timeout.count(), 1)));
     // A resolver that hangs is left to its thread, which tidies up after itself; otherwise the end would wait for it.
     set(CURLOPT_QUICK_EXIT, 1L);
@@ -150,7 +147,6 @@ class Exchange {
 
   // Through the multi interface, because only its wait can be ended from another thread.
   Ending perform() {
-    using std::chrono::steady_clock;
     curl_multi_add_handle(multi_.get(), easy_.get());
     const std::stop_callback wake(stop_, [this] { curl_multi_wakeup(multi_.get()); });
     for (;;) {
@@ -158,11 +154,9 @@ class Exchange {
       if (curl_multi_perform(multi_.get(), &running) != CURLM_OK) throw std::bad_alloc();
       if (running == 0) return finish();
       if (stop_.stop_requested()) return Ending::stopped;
-      const auto left = std::chrono::ceil<Millis>(deadline_ - steady_clock::now());
-      if (left.count() <= 0) return Ending::late;
       // libcurl 7.88 gives an address up when its part of the time is over, and tries the next when it is called again.
-      constexpr std::int64_t kLongestWaitMs = 100;
-      curl_multi_poll(multi_.get(), nullptr, 0, static_cast<int>(std::min(left.count(), kLongestWaitMs)), nullptr);
+      constexpr int kLongestWaitMs = 100;
+      curl_multi_poll(multi_.get(), nullptr, 0, kLongestWaitMs, nullptr);
     }
   }
 
@@ -224,7 +218,6 @@ class Exchange {
   const WebhookCall& call_;
   const Terms& terms_;
   const std::stop_token& stop_;
-  const std::chrono::steady_clock::time_point deadline_;
   std::array<char, CURL_ERROR_SIZE> detail_{};
   Answer answer_;
   std::string refusal_;      // why the first address was not connected to

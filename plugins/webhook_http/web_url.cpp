@@ -13,10 +13,12 @@ std::string partOf(CURLU* url, CURLUPart part) {
   return text;
 }
 
-// libcurl is lenient about slashes (http:/host, http:///host); other readers see another host there.
+// libcurl is lenient about slashes (http:/host, http:///host, http://a\@host); other readers see another host there.
 bool hasAuthority(const std::string& text) {
-  const std::size_t at = text.find("://");
-  return at != std::string::npos && at + 3 < text.size() && text[at + 3] != '/' && text[at + 3] != '\\';
+  const std::size_t colon = text.find("://");
+  if (colon == std::string::npos) return false;
+  const std::string authority = text.substr(colon + 3, text.find_first_of("/?#", colon + 3) - colon - 3);
+  return !authority.empty() && authority.find('\\') == std::string::npos;
 }
 
 }  // namespace
