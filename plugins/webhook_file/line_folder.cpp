@@ -85,8 +85,8 @@ LineFolder::LineFolder(std::filesystem::path folder) : folder_(std::move(folder)
 
 int LineFolder::open(const std::string& name) const {
   constexpr mode_t kOwnerOnly = 0600;
-  // Without O_NONBLOCK a pipe in the file's place would hold the courier until somebody reads from it.
-  constexpr int kFlags = O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
+  // A pipe in the file's place does not hold the courier: opened for both it has a reader.
+  constexpr int kFlags = O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY;
   const int file = ::open((folder_ / name).c_str(), kFlags, kOwnerOnly);
   // Whoever reads the files may also have tidied them away, with the folder.
   if (file >= 0 || errno != ENOENT || !make(folder_)) return file;
