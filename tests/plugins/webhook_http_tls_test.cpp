@@ -63,7 +63,7 @@ TEST_F(WebhookHttpTls, DeliversToWhomAnAuthorityVouchesFor) {
       },
       good_);
   const Delivered delivered = deliveredTo(server.url("/hook"));
-  EXPECT_EQ(delivered.status, 200);
+  ASSERT_EQ(delivered.status, 200);
   EXPECT_EQ(delivered.reply, "ok");
   const std::string request = heard.get_future().get();
   EXPECT_THAT(request, StartsWith("POST /hook HTTP/1.1\r\n"));

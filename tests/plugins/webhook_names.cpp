@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <netdb.h>
 
+#include <chrono>
 #include <map>
 
 #include "jobq/mutex.h"
@@ -45,12 +46,15 @@ int resolveLiterals(const std::vector<std::string>& literals, const char* servic
 int resolve(const char* node, const char* service, const addrinfo* hints, addrinfo** result) {
   std::vector<std::string> literals;
   {
+    // Whoever waits for the answer after all fails its test, and does not hang it.
+    constexpr std::chrono::seconds kPatience{10};
+    const auto end = std::chrono::steady_clock::now() + kPatience;
     Names& all = names();
     Lock lock(all.mutex);
     if (all.silent == node) {
       ++all.asking;
       all.changed.notifyAll();
-      while (all.silent == node) all.changed.wait(all.mutex);
+      while (all.silent == node && std::chrono::steady_clock::now() < end) all.changed.waitFor(all.mutex, kPatience);
       --all.asking;
       all.changed.notifyAll();
       return EAI_NONAME;

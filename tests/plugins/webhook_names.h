@@ -17,7 +17,7 @@ class NameServer {
   NameServer& operator=(const NameServer&) = delete;
 };
 
-/// While it lives, `name` does not come back from resolving; at its end it does, without an address.
+/// While it lives, and for 10 s, `name` does not come back from resolving; then it does, without an address.
 class SilentNameServer {
  public:
   explicit SilentNameServer(const std::string& name);

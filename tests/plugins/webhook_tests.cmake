@@ -11,8 +11,8 @@ add_executable(jobq_webhook_tests
   ${CMAKE_CURRENT_LIST_DIR}/webhook_names.cpp
   ${CMAKE_CURRENT_LIST_DIR}/webhook_syncs.cpp
   ${CMAKE_CURRENT_LIST_DIR}/webhook_transports_test.cpp)
-target_link_libraries(jobq_webhook_tests PRIVATE jobq::testkit GTest::gtest_main GTest::gmock OpenSSL::SSL OpenSSL::Crypto
-  Threads::Threads ${CMAKE_DL_LIBS})
+target_link_libraries(jobq_webhook_tests PRIVATE jobq::testkit GTest::gtest_main GTest::gmock OpenSSL::SSL
+  OpenSSL::Crypto Threads::Threads ${CMAKE_DL_LIBS})
 target_compile_definitions(jobq_webhook_tests PRIVATE JOBQ_PLUGIN_DIR="${JOBQ_PLUGIN_OUTPUT}")
 # The program's own name server and fsync, for libcurl and the plugins.
 target_link_options(jobq_webhook_tests PRIVATE
