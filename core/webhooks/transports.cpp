@@ -12,8 +12,9 @@ Transports::Transports(const NamedTransports& named) {
     for (std::string scheme; schemes >> scheme;) {
       const auto [owner, fresh] = owners.emplace(scheme, name);
       if (!fresh) {
-        throw ConfigError("webhook.transports names " + owner->second + " and " + name + ", which both serve " +
-                          scheme + " URLs: name one of them");
+        std::string message = "webhook.transports names ";
+        message.append(owner->second).append(" and ").append(name).append(", which both serve ").append(scheme);
+        throw ConfigError(message.append(" URLs: name one of them"));
       }
       byScheme_[scheme] = transport.get();
     }

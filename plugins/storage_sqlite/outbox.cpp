@@ -152,6 +152,7 @@ std::vector<Delivery> Outbox::claimDue(std::size_t max, Millis lease, std::span<
     if (due.empty()) return {};
     const auto rows = writer_.write([&](Step& step) {
       std::vector<std::optional<Delivery>> claimed;
+      claimed.reserve(due.size());
       for (const Due& each : due) claimed.push_back(claimNow(step, each, lease));
       return claimed;
     });
