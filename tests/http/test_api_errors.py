@@ -72,6 +72,7 @@ class ErrorTest(HttpTest):
                     self.refused(404, method, f"/v2/trial/{operation}/{job}")
             self.refused(404, "GET", f"/v2/trial/stream/{job}?offset=0")
         self.server.quiet("trial")
+        until(lambda: not self.server.health("trial")["workers"]["running"], "the handler was stopped, its worker free")
 
     def test_404_unknown_path(self):
         """decisions.md, Answers: 404 unknown path."""

@@ -129,6 +129,15 @@ class CallTest(EventTest):
         self.assertEqual(second.json()["retries"], 1)
         self.assertNotEqual(first.headers["webhook-id"], second.headers["webhook-id"])
 
+    def test_the_second_name(self):
+        """wire.md 3, webhookV2: used if `webhook` is absent, and only then."""
+        receiver = self.receiver()
+        for body in ({"webhookV2": receiver.url("/v2")}, {"webhook": receiver.url("/v1"), "webhookV2": receiver.url()}):
+            self.assert_job(self.server.request("POST", "/v2/echo/runsync", {"input": {}, **body}))
+        self.assertEqual(receiver.wait(path="/v2")[0].json()["status"], "COMPLETED")
+        self.assertEqual(receiver.wait(path="/v1")[0].json()["webhook"], receiver.url("/v1"))
+        self.assertEqual(len(receiver.calls), 2)
+
     def test_secrets_stay_here(self):
         """wire.md 3, Webhook: never `s3Config`, nor the caller's key."""
         receiver = self.receiver()
