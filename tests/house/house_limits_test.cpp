@@ -103,11 +103,15 @@ TEST_F(HouseLimitsTest, ALineThatIsTooLong) {
 TEST_F(HouseLimitsTest, TheDefaultWaitIsNinetySeconds) {
   open(kLimited);
   Answer answer;
-  std::thread caller([&] { answer = call("POST", "/v2/p/runsync", R"({"input":{}})"); });
-  clock_.awaitWaiter(Millis(90'000), Millis(90'000));
-  clock_.advance(Millis(90'000));
-  caller.join();
-  EXPECT_EQ(answer.field("status"), "IN_QUEUE");
+  const std::string id = run("p", R"({"input":{}})").field("id");
+  for (const auto& [method, target] :
+       {std::pair<std::string, std::string>("POST", "/v2/p/runsync"), {"GET", "/v2/p/status-sync/" + id}}) {
+    std::thread caller([&, method = method, target = target] { answer = call(method, target, R"({"input":{}})"); });
+    clock_.awaitWaiter(Millis(90'000), Millis(90'000));
+    clock_.advance(Millis(90'000));
+    caller.join();
+    EXPECT_EQ(answer.field("status"), "IN_QUEUE") << target;
+  }
 }
 
 // api.md, "Limits": 1 minute, up to 5 with a longer `wait`; the retention follows the wait, from completion.

