@@ -27,21 +27,25 @@ JobSpec specOf(Step& step, const JobRow& row) {
   return spec;
 }
 
+constexpr std::size_t kPurgeBatch = 5'000;
+
 /// Removes the waiting jobs' rows of a table that hangs on the job's number.
 void purgeTable(Step& step, const char* sql, std::string_view endpoint) {
-  step.db.query(sql).bind(endpoint, step.now).run();
+  step.db.query(sql).bind(endpoint, step.now, kPurgeBatch).run();
 }
 
-#define JOBQ_WAITING_AT \
-  "(SELECT num FROM job INDEXED BY job_waiting WHERE endpoint = ?1 AND state = 0 AND expires_at > ?2)"
+#define JOBQ_WAITING_AT                                                                                \
+  "(SELECT num FROM job INDEXED BY job_waiting WHERE endpoint = ?1 AND state = 0 AND expires_at > ?2 " \
+  "ORDER BY low, rank, arrival LIMIT ?3)"
 
+// The first of the line, kPurgeBatch at most.
 std::size_t purge(Step& step, std::string_view endpoint) {
   std::size_t purged = 0;
   {
     Query query = step.db.query(
-        "SELECT low, count(*) FROM job INDEXED BY job_waiting WHERE endpoint = ?1 AND state = 0 AND expires_at > ?2 "
-        "GROUP BY low");
-    query.bind(endpoint, step.now);
+        "SELECT low, count(*) FROM (SELECT low FROM job INDEXED BY job_waiting WHERE endpoint = ?1 AND state = 0 AND "
+        "expires_at > ?2 ORDER BY low, rank, arrival LIMIT ?3) GROUP BY low");
+    query.bind(endpoint, step.now, kPurgeBatch);
     while (query.next()) {
       step.counters.gone(EndpointId(endpoint), JobState::inQueue, query.flag(0), query.integer(1));
       purged += query.size(1);
@@ -105,8 +109,13 @@ RequeueResult Jobs::requeueNow(Step& step, const JobKey& key, const QueuePolicy&
   return Requeued{};
 }
 
+// A million jobs in one step would hold everybody else's writes for ten seconds.
 std::size_t Jobs::purgeQueued(std::string_view endpoint) {
-  return writer_.write([&](Step& step) { return purge(step, endpoint); });
+  std::size_t all = 0;
+  for (std::size_t purged = kPurgeBatch; purged == kPurgeBatch; all += purged) {
+    purged = writer_.write([&](Step& step) { return purge(step, endpoint); });
+  }
+  return all;
 }
 
 std::optional<Instant> Jobs::setTtl(const JobKey& key, Millis ttl) {

@@ -65,6 +65,25 @@ TEST_F(GroupCommit, CallersShareACommit) {
   EXPECT_EQ(storage_->jobs().counts("ep").inQueue, 1U + kCallers * kEach);
 }
 
+// In several commits, so that other writes come between.
+TEST_F(GroupCommit, APurgeOfALongLineIsDoneInSteps) {
+  constexpr int kCallers = 32;
+  constexpr int kEach = 320;
+  open();
+  std::vector<std::thread> callers;
+  for (int i = 0; i < kCallers; ++i) {
+    callers.emplace_back([&, i] {
+      for (int k = 0; k < kEach; ++k) submit("j" + std::to_string(i * kEach + k));
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  const int before = logFaults().syncs;
+  EXPECT_EQ(storage_->jobs().purgeQueued("ep"), std::size_t{kCallers} * kEach);
+  EXPECT_GE(logFaults().syncs - before, 3);
+  EXPECT_EQ(storage_->jobs().counts("ep").inQueue, 0U);
+  EXPECT_EQ(storage_->jobs().list({"ep", {}}, {0, 1}).total, 0U);
+}
+
 TEST_F(GroupCommit, ABadWriteHarmsNoNeighbour) {
   constexpr int kGood = 12;
   open();
