@@ -66,6 +66,14 @@ class Bench:
                 request = server.request("GET", f"/v2/echo/status/{job}")
                 self.note(f"/status {storage}", count, server.load("http", count, request, self.options.seconds))
 
+    def refused(self, connections):
+        """Calls beyond the rate limit: each is a 429, and its body, the same as everybody's, is passed over."""
+        with Jobq("memory", {"limits.enabled": "true", "limits.run.requests": 1, "limits.run.window": "1h"}) as server:
+            server.call("POST", "/v2/parked/run", JOB)
+            request = server.request("POST", "/v2/parked/run", JOB)
+            for count in connections:
+                self.note("429", count, server.load("http429", count, request, self.options.seconds))
+
     def finished(self, storage, connections):
         """Jobs from the first submission until the last of them is finished."""
         for count in connections:
@@ -179,6 +187,7 @@ class Bench:
         for number in range(self.options.rounds):
             print(f"round {number + 1} of {self.options.rounds}", flush=True)
             self.bare(with_32)
+            self.refused(some)
             for storage in ("memory", "sqlite"):
                 self.run(storage, some)
                 self.runsync(storage, with_32)
@@ -197,8 +206,8 @@ def perf(bench, name):
     """One contestant alone, under perf."""
     what, _, storage = name.lstrip("/").rpartition(" ")
     contestants = {"run": bench.run, "runsync": bench.runsync, "status": bench.status, "finished": bench.finished}
-    if name != "bare" and (what not in contestants or storage not in ("memory", "sqlite")):
-        sys.exit(f"--perf knows bare, and {', '.join(contestants)} with memory or sqlite; not {name}")
+    if name not in ("bare", "429") and (what not in contestants or storage not in ("memory", "sqlite")):
+        sys.exit(f"--perf knows bare, 429, and {', '.join(contestants)} with memory or sqlite; not {name}")
     if not installed("perf"):
         sys.exit("perf is not installed")
     os.makedirs(bench.options.out, exist_ok=True)
@@ -206,6 +215,8 @@ def perf(bench, name):
     Running.profile = os.path.join(os.path.abspath(bench.options.out), file)
     if name == "bare":
         bench.bare([64])
+    elif name == "429":
+        bench.refused([64])
     else:
         contestants[what](storage, [64])
     profile_report.write(Running.profile)

@@ -1,5 +1,6 @@
 // bench_load PROTOCOL PORT CONNECTIONS SECONDS COUNT FILE
 //   PROTOCOL  http       FILE is a whole request; each answer has to be a 200
+//             http429    the same, but each has to be a 429
 //             beanstalk  FILE is a job's body; `put`
 //             beanstalk-finished  the same, then `reserve` and `delete`: a job is put in line, taken and finished
 //             gearman    FILE is a job's body; a foreground job of function `echo`
@@ -34,10 +35,10 @@ std::string_view trimmed(std::string_view text) {
 }
 
 // Strict: a server under measurement must not gain by an answer that a careful client would refuse.
-Answer measureHttp(std::string_view text) {
+Answer measureHttp(std::string_view text, std::string_view status) {
   const std::size_t end = text.find("\r\n\r\n");
   if (end == std::string_view::npos) return kNotWhole;
-  if (!text.starts_with("HTTP/1.1 200 ")) return kError;
+  if (!text.starts_with("HTTP/1.1 ") || !text.substr(9).starts_with(status)) return kError;
   long length = -1;
   bool closes = false;
   for (std::size_t line = text.find("\r\n") + 2; line < end + 2;) {
@@ -102,7 +103,8 @@ std::string readFile(const char* name) {
 
 int main(int argc, char** argv) {
   if (argc != 7) {
-    std::cerr << "usage: bench_load http|beanstalk|beanstalk-finished|gearman PORT CONNECTIONS SECONDS COUNT FILE\n";
+    std::cerr
+        << "usage: bench_load http|http429|beanstalk|beanstalk-finished|gearman PORT CONNECTIONS SECONDS COUNT FILE\n";
     return 2;
   }
   const std::string protocol = argv[1];
@@ -114,9 +116,11 @@ int main(int argc, char** argv) {
                    std::strtoull(argv[5], nullptr, 10),
                    "",
                    body,
-                   measureHttp,
+                   [](std::string_view text) { return measureHttp(text, "200 "); },
                    {}};
-  if (protocol.starts_with("beanstalk")) {
+  if (protocol == "http429") {
+    load.measure = [](std::string_view text) { return measureHttp(text, "429 "); };
+  } else if (protocol.starts_with("beanstalk")) {
     load.request = "put 0 0 60 " + std::to_string(body.size()) + "\r\n" + body + "\r\n";
     load.measure = measureBeanstalk;
     if (protocol == "beanstalk-finished") load.followUp = finishBeanstalk;

@@ -106,13 +106,15 @@ class Running:
 class Jobq(Running):
     workers = 128
 
-    def __init__(self, storage):
+    def __init__(self, storage, more=None):
+        """`more`: settings beside the bench's own."""
         super().__init__(f"jobq-{storage}")
         self.data = os.path.join(self.folder, "data")
         settings = {"server.port": self.port, "data.dir": self.data, "storage": storage, "log.level": "warning",
                     "limits.enabled": "false", "limits.queue": "false", "endpoint.parked.image": "plugin/echo",
                     "endpoint.parked.workersMax": 0, "endpoint.echo.image": "plugin/echo",
-                    "endpoint.echo.workersMin": self.workers, "endpoint.echo.workersMax": self.workers}
+                    "endpoint.echo.workersMin": self.workers, "endpoint.echo.workersMax": self.workers,
+                    **(more or {})}
         text = "".join(f"{key} = {value}\n" for key, value in settings.items())
         self.config = self.file("jobq.properties", text.encode())
 
