@@ -1,0 +1,324 @@
+"""The turnstile under load: 400 callers at once who do not slow down; places that callers leave in every way."""
+
+import contextlib
+import itertools
+import os
+import socket
+import struct
+import subprocess
+import sys
+import time
+import unittest
+from bisect import bisect_left, bisect_right, insort
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+
+from jobq_server import BUILD, SHORT_DRAIN, HttpTest, until  # noqa: E402
+from request_stream import RequestStream  # noqa: E402
+from waiting_callers import WaitingCallers, allow_descriptors  # noqa: E402
+
+LIMITS_CLIENT = os.path.join(BUILD, "tests", "fault_limits_client")
+MS = 1_000_000  # the clock of the client counts nanoseconds, the server's (the same one) whole milliseconds
+
+
+class Ledger:
+    """What 400 callers read, judged without any tolerance.
+
+    The server looked at its clock between a call's send and its receipt; it cut that to whole milliseconds, and may have
+    taken the call a little later. So a call counted at an instant after `sent` - 1 ms and not after `received`. Over: the
+    calls that lie in an interval with both ends are more than may be. Wrongly refused: the calls that might lie in it
+    with either end are fewer than it takes to refuse.
+    """
+
+    def __init__(self, calls, requests, window_ms):
+        self.requests, self.window = requests, window_ms * MS
+        self.allowed = sorted((sent, received) for status, sent, received in calls if status == 200)
+        self.refused = [(sent, received) for status, sent, received in calls if status == 429]
+        self.sends = [sent for sent, _ in self.allowed]
+        self.receipts = sorted(received for _, received in self.allowed)
+
+    def _from_each(self):
+        """Of each allowed call from the last on: its send, and when those that were sent then or later were answered."""
+        later = []
+        for sent, received in reversed(self.allowed):
+            insort(later, received)
+            yield sent, later
+
+    def most_in_windows(self, windows):
+        """The most calls that certainly lie within so many windows in a row: less than their length apart."""
+        return max(bisect_right(later, sent + windows * self.window - MS) for sent, later in self._from_each())
+
+    def over_window(self):
+        """(windows, calls) for each number of windows that saw more than it may."""
+        span = self.receipts[-1] - self.sends[0]
+        most = ((n, self.most_in_windows(n)) for n in range(1, span // self.window + 2))
+        return [(n, calls) for n, calls in most if calls > n * self.requests]
+
+    def over_bucket(self):
+        """(milliseconds, calls) of each interval with more than a full bucket and what was refilled meanwhile."""
+        faults = []
+        for sent, later in self._from_each():
+            for calls, received in enumerate(later, 1):
+                time_ms = -((sent - received) // MS)  # rounded up: the most whole milliseconds between the two instants
+                if calls > self.requests + self.requests * time_ms * MS // self.window:
+                    faults.append((time_ms, calls))
+        return faults
+
+    def refused_by_window_for_nothing(self):
+        """Refusals before which fewer than `requests` can have been allowed within a window."""
+        def may_count(sent, received):
+            return bisect_right(self.sends, received) - bisect_left(self.receipts, sent - MS - self.window)
+        return [call for call in self.refused if may_count(*call) < self.requests]
+
+    def refused_by_bucket_for_nothing(self):
+        """Refusals at which the bucket must have had a whole token.
+
+        It has less than one only if since some moment x more calls were allowed than all but one token and what was
+        refilled since. The greatest surplus is at an x where a call was answered, or now.
+        """
+        rate = self.requests / self.window
+        surplus = list(itertools.accumulate((rate * (r + MS) - n for n, r in enumerate(self.receipts)), max))
+
+        def must_have_had_one(sent, received):
+            ended = bisect_right(self.receipts, received)
+            since = max(surplus[ended - 1] if ended else float("-inf"), rate * received - ended)
+            used = bisect_right(self.sends, received) + since - rate * (sent - MS)
+            return used <= self.requests - 1
+        return [call for call in self.refused if must_have_had_one(*call)]
+
+
+class HammeredLimitsTest(HttpTest):
+    """400 callers on connections that stay open, on /run and /status in turns, each again as soon as it is answered."""
+
+    CALLERS = 400
+    SECONDS = 4
+    WINDOW = 500  # milliseconds
+    LIMITS = {"run": 200, "status": 150}
+
+    def hammered(self, limiter):
+        """A server and one ledger an operation."""
+        if not allow_descriptors(2 * self.CALLERS):
+            self.skipTest(f"{self.CALLERS} callers need more descriptors than this machine allows")
+        settings = {"limiter": limiter, "limits.enabled": "true", "storage": "memory", **SHORT_DRAIN}
+        for name, requests in self.LIMITS.items():
+            settings.update({f"limits.{name}.requests": requests, f"limits.{name}.window": f"{self.WINDOW}ms",
+                             f"limits.{name}.concurrent": 0})
+        server = self.own_server(**settings)
+        # By /runsync, as every /run counts.
+        self.job = server.request("POST", "/v2/parked/runsync?wait=1000", {"input": {}}).json()["id"]
+        files = [self.file("run", "POST", "/v2/parked/run", '{"input":{}}'),
+                 self.file("status", "GET", f"/v2/parked/status/{self.job}", "")]
+        client = subprocess.run([LIMITS_CLIENT, str(server.address[1]), str(self.CALLERS), str(self.SECONDS), *files],
+                                capture_output=True, text=True, check=False, timeout=60)
+        self.assertEqual(client.returncode, 0, client.stderr)
+        calls = {name: [] for name in self.LIMITS}
+        names = list(self.LIMITS)
+        for line in client.stdout.splitlines():
+            kind, status, sent, received = map(int, line.split())
+            calls[names[kind]].append((status, sent, received))
+        self.assertEqual({status for each in calls.values() for status, _, _ in each}, {200, 429})
+        return {name: Ledger(each, self.LIMITS[name], self.WINDOW) for name, each in calls.items()}
+
+    def file(self, name, method, path, body):
+        path_of_file = os.path.join(self.server.folder, name)
+        with open(path_of_file, "w", encoding="ascii") as file:
+            file.write(f"{method} {path} HTTP/1.1\r\nHost: jobq\r\nAuthorization: Bearer {self.server.key}\r\n"
+                       f"Content-Length: {len(body)}\r\n\r\n{body}")
+        return path_of_file
+
+    def judge(self, ledgers, over, for_nothing):
+        for name, ledger in ledgers.items():
+            with self.subTest(name):
+                longest = max(received - sent for sent, received in ledger.allowed + ledger.refused) / MS
+                print(f"/{name}: {len(ledger.allowed)} allowed, {len(ledger.refused)} refused by {self.CALLERS} callers; "
+                      f"{ledger.most_in_windows(1)} certainly within {self.WINDOW} ms, limit {ledger.requests}; "
+                      f"longest answer {longest:.0f} ms")
+                self.assertGreater(len(ledger.refused), 0)
+                self.assertEqual(over(ledger)[:5], [], "more than the limit were allowed")
+                self.assertEqual(for_nothing(ledger)[:5], [], "refused though the limit was not used up")
+
+    def check_not_stuck(self):
+        """A window after the storm a fresh caller has the whole limit to himself."""
+        quiet = self.server.request("GET", f"/v2/parked/status-sync/{self.job}?wait=1000")  # a bucket of its own
+        self.assertEqual(self.assert_job(quiet)["status"], "IN_QUEUE")
+        for name, method, path, body in (("run", "POST", "/v2/parked/run", {"input": {}}),
+                                         ("status", "GET", f"/v2/parked/status/{self.job}", None)):
+            with self.subTest(name), RequestStream(self.server) as stream:
+                self.assertEqual(set(stream.statuses(method, path, self.LIMITS[name], body)), {200})
+
+    def test_window(self):
+        """decisions.md, Limits, by `limiter = window`: in no window more than `requests`, in n windows n times that."""
+        ledgers = self.hammered("window")
+        self.judge(ledgers, Ledger.over_window, Ledger.refused_by_window_for_nothing)
+        self.check_not_stuck()
+
+    def test_bucket(self):
+        """The same by `limiter = bucket`: in any t at most requests + requests * t / window."""
+        ledgers = self.hammered("bucket")
+        self.judge(ledgers, Ledger.over_bucket, Ledger.refused_by_bucket_for_nothing)
+        self.check_not_stuck()
+
+
+class PlacesTest(HttpTest):
+    """400 callers of /runsync where 50 may be at once; ten ways to leave, and never a place lost or one too many."""
+
+    CALLERS = 400
+    PLACES = 50
+    FREE_AGAIN = 5.0  # seconds: who leaves without a word is noticed at once, on a machine that has time for it
+
+    def setUp(self):
+        if not allow_descriptors(2 * self.CALLERS):
+            self.skipTest(f"{self.CALLERS} callers need more descriptors than this machine allows")
+        limits = {f"limits.{name}.requests": 1_000_000 for name in ("runsync", "status", "cancel", "purgeQueue")}
+        self.own_server(**{"limits.enabled": "true", "limits.runsync.concurrent": self.PLACES, "storage": "memory",
+                           **limits, **SHORT_DRAIN})
+        self.longest = 0.0
+
+    def in_line(self):
+        return self.server.health("parked")["jobs"]["inQueue"]
+
+    def fill(self, wait=300000):
+        """50 callers inside; each that was let in has put a job in line, and each other one has read 429."""
+        inside = self.callers()
+        before, start = self.in_line(), time.monotonic()
+        while (held := len(inside.open)) < self.PLACES:
+            wanted = held + self.callers_of(inside, self.PLACES - held, wait)
+            until(lambda: self.settled(inside, before) == wanted, "each is in or refused")
+            self.assertLess(time.monotonic() - start, self.FREE_AGAIN, f"{len(inside.open)} of {self.PLACES} are free")
+        self.longest = max(self.longest, time.monotonic() - start)
+        self.assertEqual(self.in_line() - before, self.PLACES)
+        return inside
+
+    def callers_of(self, callers, count, wait):
+        callers.answers.clear()
+        for _ in range(count):
+            callers.call("POST", f"/v2/parked/runsync?wait={wait}", {"input": {}})
+        return count
+
+    def settled(self, callers, before):
+        """How many of the callers' fates are known."""
+        callers.collect(0)
+        self.assertEqual({status for _, status, _ in callers.answers} - {429}, set())
+        return self.in_line() - before + len(callers.answers)
+
+    def callers(self):
+        return self.enterContext(contextlib.closing(WaitingCallers(self.server)))
+
+    def check_full(self, inside):
+        """Everybody else reads 429, and nobody who is in is disturbed."""
+        others = self.callers()
+        self.callers_of(others, self.CALLERS - self.PLACES, 300000)
+        others.collect(20)
+        self.assertEqual([status for _, status, _ in others.answers], [429] * (self.CALLERS - self.PLACES))
+        inside.collect(0)
+        self.assertEqual(len(inside.open), self.PLACES)
+
+    # Ways to leave. Each ends with all 50 gone.
+
+    def answered(self, inside, status):
+        answers = inside.answers
+        answers.clear()
+        inside.collect(20)
+        self.assertEqual([got for _, got, _ in answers], [status] * self.PLACES)
+        return [job for _, _, job in answers]
+
+    def close(self, inside):
+        inside.close()
+
+    def reset(self, inside):
+        """RST: what a host sends whose program has died."""
+        for plain, _ in inside.open.values():
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        inside.close()
+
+    def half_close(self, inside):
+        """core/DECISIONS.md: counts as leaving, and is answered."""
+        for plain, _ in inside.open.values():
+            plain.shutdown(socket.SHUT_WR)
+        self.assertEqual({job["status"] for job in self.answered(inside, 200)}, {"IN_QUEUE"})
+
+    def cancelled(self, inside):
+        jobs = self.server.request("GET", "/v2/parked/requests?status=IN_QUEUE&limit=100").json()["requests"]
+        for job in jobs:
+            self.assert_job(self.server.request("POST", f"/v2/parked/cancel/{job['id']}"))
+        self.assertEqual({job["status"] for job in self.answered(inside, 200)}, {"CANCELLED"})
+
+    def purged(self, inside):
+        self.assert_job(self.server.request("POST", "/v2/parked/purge-queue"))
+        self.answered(inside, 404)
+
+    def half(self, inside):
+        """Some close, some reset, some stay until their jobs are gone."""
+        for number, (plain, _) in list(inside.open.items())[::2]:
+            if number % 4:
+                plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            inside.selector.unregister(plain)
+            plain.close()
+            del inside.open[number]
+        self.assert_job(self.server.request("POST", "/v2/parked/purge-queue"))
+        inside.answers.clear()
+        inside.collect(20)
+        self.assertEqual([status for _, status, _ in inside.answers], [404] * (self.PLACES // 2))
+
+    def purge(self):
+        self.assert_job(self.server.request("POST", "/v2/parked/purge-queue"))
+
+    def senders(self, count):
+        """Callers whose head is in and whose body is on its way: in (100) or refused (429)."""
+        head = (f"POST /v2/parked/runsync HTTP/1.1\r\nHost: jobq\r\nAuthorization: {self.server.key}\r\n"
+                "Content-Length: 1000\r\nExpect: 100-continue\r\n\r\n").encode()
+        inside, refused = [], 0
+        for _ in range(count):
+            plain = self.enterContext(contextlib.closing(self.server.plug()))
+            plain.sendall(head)
+            if plain.recv(12) == b"HTTP/1.1 100":
+                plain.sendall(b'{"input":')
+                inside.append(plain)
+            else:
+                refused += 1
+        return inside, refused
+
+    def fill_with_senders(self):
+        inside, start = [], time.monotonic()
+        while len(inside) < self.PLACES:
+            inside += self.senders(self.PLACES - len(inside))[0]
+            self.assertLess(time.monotonic() - start, self.FREE_AGAIN, f"{len(inside)} of {self.PLACES} are free")
+        self.longest = max(self.longest, time.monotonic() - start)
+        more, refused = self.senders(self.CALLERS - self.PLACES)
+        self.assertEqual((len(inside), len(more), refused), (self.PLACES, 0, self.CALLERS - self.PLACES))
+        return inside
+
+    def test_no_place_is_lost(self):
+        """decisions.md, Limits: 50 of 400 are in, 350 read 429; ten rounds, and all 50 places are usable in the end."""
+        for leave in (self.close, self.reset, self.half_close, self.cancelled, self.purged, self.half):
+            with self.subTest(leave.__name__):
+                inside = self.fill()
+                self.check_full(inside)
+                leave(inside)
+                self.purge()
+        for name, linger in (("close in the body", None), ("RST in the body", struct.pack("ii", 1, 0))):
+            with self.subTest(name):
+                for plain in self.fill_with_senders():
+                    if linger:
+                        plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                    plain.close()
+        with self.subTest("half a head takes no place"):
+            heads = [self.enterContext(contextlib.closing(self.server.plug())) for _ in range(self.CALLERS)]
+            for plain in heads:
+                plain.sendall(b"POST /v2/parked/runsync HTTP/1.1\r\nHost: jo")
+            inside = self.fill()
+            for plain in heads:
+                plain.close()
+            self.check_full(inside)
+            self.purged(inside)
+        with self.subTest("the wait elapses"):
+            inside = self.fill(wait=2000)
+            self.assertEqual({job["status"] for job in self.answered(inside, 200)}, {"IN_QUEUE"})
+        inside = self.fill()
+        self.check_full(inside)
+        self.purged(inside)
+        print(f"{self.PLACES} places, {self.CALLERS} callers, ten rounds: full again after {self.longest:.2f} s at most")
+
+
+if __name__ == "__main__":
+    unittest.main()
