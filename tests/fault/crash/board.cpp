@@ -1,6 +1,17 @@
 #include "board.h"
 
 namespace jobq::fault {
+namespace {
+
+template <class Item>
+std::optional<Item> first(std::deque<Item>& line) {
+  if (line.empty()) return std::nullopt;
+  std::optional<Item> item(std::move(line.front()));
+  line.pop_front();
+  return item;
+}
+
+}  // namespace
 
 void Board::add(Target target) {
   const std::lock_guard lock(mutex_);
@@ -37,6 +48,28 @@ std::size_t Board::waiting() const {
   return waiting_.size();
 }
 
+void Board::addUnanswered(Plan plan) {
+  const std::lock_guard lock(mutex_);
+  unanswered_.push_back(std::move(plan));
+}
+
+std::optional<Plan> Board::takeUnanswered() {
+  const std::lock_guard lock(mutex_);
+  auto plan = first(unanswered_);
+  if (plan) ++beingAsked_;
+  return plan;
+}
+
+void Board::addStreaming(Target target) {
+  const std::lock_guard lock(mutex_);
+  streaming_.push_back(std::move(target));
+}
+
+std::optional<Target> Board::takeStreaming() {
+  const std::lock_guard lock(mutex_);
+  return first(streaming_);
+}
+
 void Board::addFailed(Target target) {
   const std::lock_guard lock(mutex_);
   failed_.push_back(std::move(target));
@@ -44,10 +77,7 @@ void Board::addFailed(Target target) {
 
 std::optional<Target> Board::takeFailed() {
   const std::lock_guard lock(mutex_);
-  if (failed_.empty()) return std::nullopt;
-  Target target = std::move(failed_.front());
-  failed_.pop_front();
-  return target;
+  return first(failed_);
 }
 
 void Board::countAcknowledged() {
@@ -63,7 +93,8 @@ void Board::awaitAcknowledged(std::uint64_t count, Deadline deadline) {
 
 bool Board::awaitEmpty(Deadline deadline) {
   std::unique_lock lock(mutex_);
-  return progress_.wait_until(lock, deadline, [this] { return waiting_.empty() && beingAsked_ == 0; });
+  return progress_.wait_until(lock, deadline,
+                              [this] { return waiting_.empty() && unanswered_.empty() && beingAsked_ == 0; });
 }
 
 void Board::close() {

@@ -1,5 +1,5 @@
-// What the clients of one life tell each other: which jobs are to be asked about, which have failed, and how many
-// submissions were acknowledged.
+// What the clients of one life tell each other: which jobs are to be asked about, which have failed or hand out chunks,
+// which submissions are to be sent again, and how many were acknowledged.
 #pragma once
 
 #include <chrono>
@@ -36,13 +36,21 @@ class Board {
   void done();
   std::size_t waiting() const;
 
+  /// A submission of a former life that was not answered. Whoever takes it says done().
+  void addUnanswered(Plan plan);
+  std::optional<Plan> takeUnanswered();
+
+  /// A job with chunks; nobody else consumes them in this life.
+  void addStreaming(Target target);
+  std::optional<Target> takeStreaming();
+
   void addFailed(Target target);
   std::optional<Target> takeFailed();
 
   void countAcknowledged();
   /// Until so many submissions were acknowledged in this life, or the deadline.
   void awaitAcknowledged(std::uint64_t count, Deadline deadline);
-  /// Until nobody waits and nobody is being asked about. False: the deadline came first.
+  /// Until nobody waits, nobody is being asked about and nothing is to be sent again. False: the deadline came first.
   bool awaitEmpty(Deadline deadline);
 
   /// Everybody goes home.
@@ -57,6 +65,8 @@ class Board {
   std::condition_variable progress_;  ///< for the one thread that awaits something
   std::deque<Target> waiting_;
   std::deque<Target> failed_;
+  std::deque<Target> streaming_;
+  std::deque<Plan> unanswered_;
   std::size_t beingAsked_ = 0;
   std::uint64_t acknowledged_ = 0;
   bool closed_ = false;

@@ -1,5 +1,8 @@
 #include "clients.h"
 
+#include <cstdio>
+#include <cstdlib>
+
 #include "jobq/json.h"
 #include "jobq/transitions.h"
 
@@ -39,8 +42,36 @@ std::optional<JobState> stateOf(const std::string& name) {
 }
 
 std::string bodyOf(const Plan& plan) {
-  return "{\"input\":{\"number\":" + std::to_string(plan.number) + ",\"workMs\":" + std::to_string(plan.workMs) +
-         ",\"failBelow\":" + std::to_string(plan.failBelow) + "}}";
+  std::string body = "{\"input\":{\"number\":" + std::to_string(plan.number) +
+                     ",\"workMs\":" + std::to_string(plan.workMs) + ",\"failBelow\":" + std::to_string(plan.failBelow);
+  if (plan.chunks > 0) body += ",\"chunks\":" + std::to_string(plan.chunks);
+  body += "}";
+  if (plan.webhook) body += ",\"webhook\":\"" + std::string(kPost) + "\"";
+  return body + "}";
+}
+
+std::string keyOf(const Plan& plan) {
+  return plan.keyed ? "Idempotency-Key: number-" + std::to_string(plan.number) : "";
+}
+
+/// The chunks of a /stream; nothing when it is no array of the witness's chunks.
+std::optional<std::vector<Piece>> piecesIn(const std::string& body) {
+  std::vector<Piece> pieces;
+  if (body == "[]") return pieces;
+  for (std::size_t at = 0; at < body.size();) {
+    if (body[at] != (at == 0 ? '[' : ',')) return std::nullopt;
+    unsigned long long number = 0;
+    Piece piece;
+    int length = 0;
+    std::sscanf(body.c_str() + at + 1, "{\"output\":{\"number\":%llu,\"attempt\":%u,\"place\":%u}}%n", &number,
+                &piece.attempt, &piece.place, &length);
+    if (length == 0) return std::nullopt;
+    piece.number = number;
+    pieces.push_back(piece);
+    at += 1 + static_cast<std::size_t>(length);
+    if (body[at] == ']' && at + 1 == body.size()) return pieces;
+  }
+  return std::nullopt;
 }
 
 std::string path(const Target& target, const std::string& verb) {
@@ -58,12 +89,24 @@ void Client::work() {
 }
 
 bool Client::step() {
+  if (const auto plan = life_.board.takeUnanswered()) {
+    const bool goesOn = submitAgain(*plan);
+    life_.board.done();
+    return goesOn;
+  }
   const bool crowded = life_.board.waiting() > life_.mostWaiting;
   switch (duty_) {
     case Duty::ask: return askNext(true);
     case Duty::run: return crowded ? askNext(true) : submit(newPlan(false), false);
     case Duty::runsync: return crowded ? askNext(true) : submit(newPlan(true), false);
     case Duty::cancel: return crowded ? askNext(true) : submit(newPlan(false), chance(0.3));
+    case Duty::purge:
+      if (chance(0.02)) return purge();
+      return crowded ? askNext(true) : submit(fleetingPlan(), false);
+    case Duty::stream: {
+      const auto streaming = life_.board.takeStreaming();
+      return streaming ? stream(*streaming) : askNext(true);
+    }
     case Duty::retry: break;
   }
   const auto failed = life_.board.takeFailed();
@@ -85,12 +128,21 @@ Plan Client::newPlan(bool sync) {
   } else {
     plan.failBelow = 2 + upTo(3);
   }
+  plan.keyed = chance(0.2);
+  plan.webhook = chance(0.04);
+  if (chance(0.03)) plan.chunks = 1 + upTo(5);
+  return plan;
+}
+
+Plan Client::fleetingPlan() {
+  Plan plan{life_.nextNumber.fetch_add(1), kFleeting, 2 + upTo(18), 0, false};
+  plan.webhook = chance(0.1);
   return plan;
 }
 
 bool Client::submit(Plan plan, bool andCancel) {
   const std::string verb = plan.sync ? "runsync" : "run";
-  const Reply reply = http_.call("POST", "/v2/" + plan.endpoint + "/" + verb, bodyOf(plan));
+  const Reply reply = http_.call("POST", "/v2/" + plan.endpoint + "/" + verb, bodyOf(plan), keyOf(plan));
   if (reply.fate == Reply::Fate::unsent) return false;
   const bool usable = isUsable(reply, verb, {200});
   const std::string id = usable ? Fields(reply.body).text("id") : "";
@@ -98,6 +150,7 @@ bool Client::submit(Plan plan, bool andCancel) {
   if (!usable) return false;
   life_.board.countAcknowledged();
   const Target target{plan.number, plan.endpoint, id, false};
+  if (plan.chunks > 0) life_.board.addStreaming(target);
   if (plan.sync) {
     const auto state = note(plan.number, reply, true);
     if (state == JobState::failed) life_.board.addFailed(target);
@@ -105,6 +158,18 @@ bool Client::submit(Plan plan, bool andCancel) {
   }
   if (andCancel && !cancel(target)) return false;
   life_.board.add(target);
+  return !plan.keyed || !chance(0.1) || submitAgain(plan);
+}
+
+bool Client::submitAgain(const Plan& plan) {
+  const std::string verb = plan.sync ? "runsync" : "run";
+  const Reply reply = http_.call("POST", "/v2/" + plan.endpoint + "/" + verb, bodyOf(plan), keyOf(plan));
+  if (reply.fate == Reply::Fate::unsent) return false;
+  if (!isUsable(reply, verb, {200})) return false;
+  const std::string id = Fields(reply.body).text("id");
+  log_.push_back(Submission{plan, reply.span, id});
+  if (plan.sync) (void)note(plan.number, reply, true);
+  life_.board.add({plan.number, plan.endpoint, id, false});
   return true;
 }
 
@@ -119,6 +184,7 @@ bool Client::askNext(bool waitForOne) {
 bool Client::ask(Target target) {
   // A job that has not ended is waited for the next time: it would only be asked about over and over.
   const bool wait = target.asked;
+  if (!wait && target.endpoint == kFleeting && chance(0.02)) return setTtl(target);
   const Reply reply = http_.call("GET", path(target, wait ? "status-sync" : "status") + (wait ? "?wait=1000" : ""));
   if (!isUsable(reply, "status", {200, 404})) return false;
   if (reply.status == 404) {
@@ -160,6 +226,66 @@ bool Client::retry(const Target& target) {
   log_.push_back(Ordered{target.number, order});
   if (order.effect == Order::Effect::done) life_.board.add({target.number, target.endpoint, target.id, false});
   return usable;
+}
+
+bool Client::setTtl(const Target& target) {
+  constexpr int kTtlMs = 1'500;
+  const Reply reply = http_.call("GET", path(target, "status") + "?ttl=" + std::to_string(kTtlMs));
+  if (reply.fate == Reply::Fate::unsent) return false;
+  const bool usable = isUsable(reply, "status?ttl", {200, 404});
+  Order order{Order::Verb::ttl, Order::Effect::unknown, reply.span, life_.number, kTtlMs * 1'000'000LL};
+  if (usable) order.effect = reply.status == 200 ? Order::Effect::done : Order::Effect::refused;
+  log_.push_back(Ordered{target.number, order});
+  if (usable && reply.status == 404) log_.push_back(Missed{target.number, {reply.span, life_.number}});
+  if (order.effect == Order::Effect::done) {
+    (void)note(target.number, reply, true);
+    life_.board.add(target);
+  }
+  return usable;
+}
+
+bool Client::purge() {
+  const Reply reply = http_.call("POST", "/v2/" + std::string(kFleeting) + "/purge-queue");
+  if (reply.fate == Reply::Fate::unsent) return false;
+  const bool usable = isUsable(reply, "purge-queue", {200});
+  log_.push_back(
+      Purged{{Order::Verb::purge, usable ? Order::Effect::done : Order::Effect::unknown, reply.span, life_.number}});
+  return usable;
+}
+
+// To the end of its job, and then all of it once more.
+bool Client::stream(const Target& target) {
+  for (;;) {
+    const auto page = readPage(target, true);
+    if (!page) return trouble_.empty() && !life_.board.closed();
+    if (!page->read) return false;
+    if (!terminal(page->state)) continue;
+    const auto all = readPage(target, false);
+    return all ? all->read : trouble_.empty();
+  }
+}
+
+std::optional<Page> Client::readPage(const Target& target, bool consumes) {
+  const Reply reply = http_.call("GET", path(target, "stream") + (consumes ? "?wait=1000" : "?wait=1000&offset=0"));
+  if (reply.fate == Reply::Fate::unsent) return Page{.span = reply.span, .life = life_.number, .read = false};
+  Page page{.span = reply.span, .life = life_.number, .read = false, .consumes = consumes};
+  const bool usable = isUsable(reply, "stream", {200, 404});
+  if (usable && reply.status == 404) {
+    log_.push_back(Missed{target.number, {reply.span, life_.number}});
+    return std::nullopt;
+  }
+  const auto state = stateOf(reply.header("X-Job-Status"));
+  auto pieces = piecesIn(reply.body);
+  if (usable && (!state || !pieces)) trouble_ = "/stream answered " + reply.head + reply.body;
+  if (usable && state && pieces) {
+    page.read = true;
+    page.state = *state;
+    page.attempt = static_cast<std::uint32_t>(std::atoi(reply.header("X-Job-Attempt").c_str()));
+    page.pieces = std::move(*pieces);
+    log_.push_back(Seen{target.number, {reply.span, life_.number, *state, false, 0, "", ""}});
+  }
+  log_.push_back(Streamed{target.number, page});
+  return page;
 }
 
 bool Client::isUsable(const Reply& reply, const std::string& request, std::initializer_list<int> expected) {
@@ -214,6 +340,8 @@ std::vector<std::string> Crew::tell(History& history) {
       if (auto* seen = std::get_if<Seen>(&entry)) history.saw(seen->number, std::move(seen->sight));
       if (auto* ordered = std::get_if<Ordered>(&entry)) history.ordered(ordered->number, ordered->order);
       if (auto* missed = std::get_if<Missed>(&entry)) history.missed(missed->number, missed->absence);
+      if (auto* streamed = std::get_if<Streamed>(&entry)) history.streamed(streamed->number, std::move(streamed->page));
+      if (auto* purged = std::get_if<Purged>(&entry)) history.purged(purged->order);
     }
   }
   return troubles;

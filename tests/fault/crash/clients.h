@@ -1,5 +1,6 @@
-// The clients of one life: threads that submit, wait, ask, cancel and retry, each with a connection and a log of its
-// own, until their server is gone. Nothing is checked here: what they saw is told to the History when the life is over.
+// The clients of one life: threads that submit, wait, ask, cancel, retry, purge and read streams, each with a
+// connection and a log of its own, until their server is gone. Nothing is checked here: what they saw is told to the
+// History when the life is over.
 #pragma once
 
 #include <atomic>
@@ -13,7 +14,7 @@
 
 namespace jobq::fault {
 
-enum class Duty { run, runsync, ask, cancel, retry };
+enum class Duty { run, runsync, ask, cancel, retry, stream, purge };
 
 /// What a client saw, in its own order.
 struct Submission {
@@ -33,7 +34,19 @@ struct Missed {
   std::uint64_t number;
   Absence absence;
 };
-using Entry = std::variant<Submission, Seen, Ordered, Missed>;
+struct Streamed {
+  std::uint64_t number;
+  Page page;
+};
+struct Purged {
+  Order order;
+};
+using Entry = std::variant<Submission, Seen, Ordered, Missed, Streamed, Purged>;
+
+/// The endpoint whose line is purged and whose jobs may have short ttls.
+inline constexpr const char* kFleeting = "fleeting";
+/// Where all webhooks go: lines in <data>/webhooks/post.
+inline constexpr const char* kPost = "file:///post";
 
 /// What the clients share.
 struct Life {
@@ -60,11 +73,18 @@ class Client {
  private:
   bool step();
   bool submit(Plan plan, bool andCancel);
+  bool submitAgain(const Plan& plan);
   bool askNext(bool waitForOne);
   bool ask(Target target);
+  bool setTtl(const Target& target);
+  bool stream(const Target& target);
+  /// The page that was read; nothing when the client has to go home or the job is gone.
+  std::optional<Page> readPage(const Target& target, bool consumes);
+  bool purge();
   bool cancel(const Target& target);
   bool retry(const Target& target);
   Plan newPlan(bool sync);
+  Plan fleetingPlan();
   bool chance(double part) { return std::uniform_real_distribution<>(0, 1)(random_) < part; }
   std::uint32_t upTo(std::uint32_t most) { return std::uniform_int_distribution<std::uint32_t>(0, most)(random_); }
 

@@ -10,13 +10,17 @@ endfunction()
 jobq_add_witness()
 
 add_library(jobq_crash_history STATIC
+  ${crash_folder}/absence_rules.cpp
   ${crash_folder}/history.cpp
   ${crash_folder}/history_rules.cpp
   ${crash_folder}/history_text.cpp
-  ${crash_folder}/journal.cpp)
+  ${crash_folder}/journal.cpp
+  ${crash_folder}/post_book.cpp
+  ${crash_folder}/post_file.cpp
+  ${crash_folder}/stream_rules.cpp)
 target_link_libraries(jobq_crash_history PUBLIC jobq::sdk)
 
-jobq_add_test(history_test SOURCES ${crash_folder}/history_test.cpp LIBRARIES jobq_crash_history)
+jobq_add_test(history_test SOURCES ${crash_folder}/history_test.cpp ${crash_folder}/verb_rules_test.cpp LIBRARIES jobq_crash_history)
 
 add_executable(crash_loop
   ${crash_folder}/board.cpp

@@ -1,9 +1,10 @@
-// The crash proof: clients over /run, /runsync, /status, /cancel and /retry, workers running, a kill -9 at a random
-// moment, a restart on the same data, again and again; history_rules.h says what must hold. A few lives follow the
-// last cycle: everything that was acknowledged comes to its end, and that is seen once more after another kill.
-// The last line is `1 passed, 0 failed` or `0 passed, 1 failed`; the exit code says the same.
+// The crash proof: clients over every verb of the queue API, workers running, a kill -9 at a random moment, a restart
+// on the same data, again and again; history_rules.h says what must hold. A few lives follow the last cycle: everything
+// that was acknowledged comes to its end, and that is seen once more after another kill. The last line is `1 passed, 0
+// failed` or `0 passed, 1 failed`; the exit code says the same.
 #include <algorithm>
 #include <cstdio>
+#include <ctime>
 #include <iostream>
 #include <stdexcept>
 
@@ -11,6 +12,7 @@
 #include "jobq/json.h"
 #include "journal.h"
 #include "options.h"
+#include "post_file.h"
 #include "server_process.h"
 
 namespace jobq::fault {
@@ -24,23 +26,34 @@ constexpr auto kStartDeadline = seconds(60);
 constexpr auto kLongestLife = seconds(3);    // however slow the machine is
 constexpr auto kEndDeadline = seconds(300);  // for everything that was acknowledged
 constexpr int kMostSettling = 5;             // lives; three are enough
+constexpr auto kPostDeadline = seconds(10);  // for webhooks that nobody has claimed
+constexpr auto kClaimedPost = seconds(90);   // for those that a dead courier had: its lease is a minute
 constexpr std::size_t kShownViolations = 5;
-const Rules kRules{{{"fast", 1000}, {"slow", 1000}, {"brittle", 2}}};
+constexpr int kEnoughCycles = 25;  // for every verb to be met
+const Rules kRules = [] {
+  Rules rules{{{"fast", 1000}, {"slow", 1000}, {"brittle", 2}, {kFleeting, 1000}}};
+  rules.fleeting = kFleeting;
+  return rules;
+}();
 
 const std::vector<Duty> kLoad = [] {
   std::vector<Duty> duties(6, Duty::run);
   duties.insert(duties.end(), 8, Duty::runsync);
   duties.insert(duties.end(), 3, Duty::ask);
-  duties.insert(duties.end(), {Duty::cancel, Duty::cancel, Duty::retry});
+  duties.insert(duties.end(), {Duty::cancel, Duty::cancel, Duty::retry, Duty::stream, Duty::stream, Duty::purge});
   return duties;
 }();
-const std::vector<Duty> kQuestions(8, Duty::ask);
+const std::vector<Duty> kQuestions = [] {
+  std::vector<Duty> duties(6, Duty::ask);
+  duties.insert(duties.end(), 2, Duty::stream);
+  return duties;
+}();
 
 std::string settingsFor(const Options& options, const std::filesystem::path& folder) {
-  std::string text = "limits.enabled = false\nlimits.queue = false\nplugins.path = ";
+  std::string text = "limits.enabled = false\nlimits.queue = false\nwebhook.transports = http, file\nplugins.path = ";
   if (!options.plugins.empty()) text += options.plugins.string() + ":";
   text += JOBQ_PLUGIN_DIR ":" JOBQ_WITNESS_DIR "\n";
-  const std::pair<const char*, int> workers[] = {{"fast", 8}, {"slow", 12}, {"brittle", 4}};
+  const std::pair<const char*, int> workers[] = {{"fast", 8}, {"slow", 12}, {"brittle", 4}, {kFleeting, 2}};
   for (const auto& [endpoint, most] : workers) {
     const std::string key = "endpoint." + std::string(endpoint) + ".";
     text += key + "image = plugin/witness\n" + key + "workersMin = 2\n" + key + "workersMax = " + std::to_string(most) +
@@ -63,7 +76,8 @@ class CrashLoop {
         random_(options.seed),
         folder_(makeFolder()),
         server_(JOBQ_BINARY_DIR "/jobqd", folder_, settingsFor(options, folder_)),
-        journal_(folder_ / "journal") {}
+        journal_(folder_ / "journal"),
+        postFile_(folder_ / "data" / "webhooks" / "post") {}
 
   /// True: everything held; or, when a violation is expected, one was found.
   bool run() {
@@ -132,15 +146,51 @@ class CrashLoop {
   void compareBooks() {
     awaitReady(beginLife());
     HttpClient http(server_.address(), server_.key());
-    const std::uint64_t completed = sum(http, {"completed"});
-    const std::uint64_t retried = sum(http, {"retried"});
+    judgePost(http);
+    const std::uint64_t completed = sum(http, {"completed"}, true);
+    const std::uint64_t retried = sum(http, {"retried"}, true);
     server_.stop();
     closeBooks();
     take(history_.unfinished());
     const Totals& totals = history_.totals();
     if (totals.expired > 0) return;  // nobody knows all ends then
-    expectEqual("completed jobs", completed, totals.completed);
-    expectEqual("retries", retried, totals.retries);
+    expectEqual("completed jobs", completed, totals.booked);
+    expectEqual("retries", retried, totals.bookedRetries);
+  }
+
+  /// Every job that ended was told of, or is about to be: what a killed courier had claimed is due a minute later.
+  void judgePost(HttpClient& http) {
+    const auto deadline = Clock::now() + (options_.wholePost ? kClaimedPost : kPostDeadline);
+    std::vector<std::string> missing;
+    for (;;) {
+      for (const Call& call : postFile_.read()) history_.called(call);
+      missing = history_.post().missing();
+      const bool claimed =
+          std::all_of(missing.begin(), missing.end(), [&](const std::string& job) { return isClaimed(http, job); });
+      claimedPost_ = missing.size();
+      if (missing.empty() || (claimed && !options_.wholePost)) break;
+      if (Clock::now() > deadline) {
+        for (const std::string& job : missing)
+          violations_.push_back({"job " + job + ": nobody was told of its end", ""});
+        break;
+      }
+      std::this_thread::sleep_for(milliseconds(50));
+    }
+    for (const std::string& fault : history_.post().faults()) violations_.push_back({fault, ""});
+    if (postFile_.torn() > static_cast<std::uint64_t>(lives_)) {
+      violations_.push_back({std::to_string(postFile_.torn()) + " webhooks are cut off", ""});
+    }
+  }
+
+  /// Whether a delivery of the job is owed at a later moment.
+  static bool isClaimed(HttpClient& http, const std::string& job) {
+    const Reply reply = http.call("GET", "/v1/webhooks?jobId=" + job);
+    const std::time_t now = std::time(nullptr);
+    char text[32];
+    std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", std::gmtime(&now));
+    constexpr std::string_view kDue = "\"dueAt\":\"";
+    const std::size_t at = reply.body.rfind(kDue);
+    return at != std::string::npos && reply.body.compare(at + kDue.size(), 19, text) > 0;
   }
 
   void expectEqual(const std::string& what, std::uint64_t health, std::uint64_t seen) {
@@ -150,7 +200,11 @@ class CrashLoop {
   }
 
   void fill(Board& board) const {
-    for (const JobHistory* job : history_.open()) board.add({job->plan.number, job->plan.endpoint, job->id, false});
+    for (const JobHistory* job : history_.open()) {
+      board.add({job->plan.number, job->plan.endpoint, job->id, false});
+      if (job->plan.chunks > 0) board.addStreaming({job->plan.number, job->plan.endpoint, job->id, false});
+    }
+    for (Plan& plan : history_.unanswered()) board.addUnanswered(std::move(plan));
   }
 
   static Clock::duration duration(double s) {
@@ -194,10 +248,11 @@ class CrashLoop {
     for (Violation& violation : found) violations_.push_back(std::move(violation));
   }
 
-  /// Of these counters of /health, over all endpoints.
-  static std::uint64_t sum(HttpClient& http, const std::vector<std::string>& counters) {
+  /// Of these counters of /health, over all endpoints, or those whose jobs are all seen to end.
+  static std::uint64_t sum(HttpClient& http, const std::vector<std::string>& counters, bool booked = false) {
     std::uint64_t sum = 0;
     for (const auto& [endpoint, limit] : kRules.maxAttempts) {
+      if (booked && endpoint == kFleeting) continue;
       const Reply reply = http.call("GET", "/v2/" + endpoint + "/health");
       const auto read = json::read(reply.body);
       const auto* health = std::get_if<json::Document>(&read);
@@ -224,6 +279,17 @@ class CrashLoop {
     if (totals.unproven > totals.acknowledged / 100) {
       broken_.push_back("too many results expired before anybody asked: the machine is too slow for this proof");
     }
+    // A verb that was not met has not been proved.
+    const std::pair<const char*, std::uint64_t> met[] = {
+        {"keys were used again after a kill", totals.sentAgain},
+        {"jobs were purged", totals.purged},
+        {"ttls were set", totals.ttls},
+        {"streams were read to their end", totals.streamed},
+        {"webhooks arrived", history_.post().calls()},
+    };
+    for (const auto& [what, count] : met) {
+      if (options_.cycles >= kEnoughCycles && count == 0) broken_.push_back(std::string("no ") + what);
+    }
   }
 
   bool clean() const { return violations_.empty() && broken_.empty(); }
@@ -235,11 +301,13 @@ class CrashLoop {
   const std::filesystem::path folder_;
   ServerProcess server_;
   JournalReader journal_;
+  PostFile postFile_;
   History history_{kRules};
   std::atomic<std::uint64_t> nextNumber_{0};
   std::vector<Violation> violations_;  ///< what the checker found
   std::vector<std::string> broken_;    ///< what else went wrong: no start, no answer, an own crash
   int lives_ = 0;
+  std::size_t claimedPost_ = 0;  ///< webhooks that were not waited for
   double startSeconds_ = 0.2;
   double longestStart_ = 0;
 };
@@ -264,6 +332,18 @@ void CrashLoop::report(double seconds) const {
       {"  cut off by a kill", t.cutOff},
       {"  ended, but killed before that was stored", t.repeated},
       {"claims cut off before their run began", t.neverBegan},
+      {"submissions sent again under their key", t.sentAgain + t.answeredTwice},
+      {"  after a kill", t.sentAgain},
+      {"/purge-queue", t.purges},
+      {"short ttls", t.ttls},
+      {"  jobs gone by these", t.purged},
+      {"answers of /stream", t.pages},
+      {"  chunks in them", t.pieces},
+      {"  whole streams of COMPLETED jobs", t.streamed},
+      {"webhooks that arrived", history_.post().calls()},
+      {"  again", history_.post().repeated()},
+      {"  cut off by a kill", postFile_.torn()},
+      {"webhooks owed, claimed by dead couriers", claimedPost_},
       {"violations", violations_.size()},
   };
   for (const auto& [name, value] : figures) std::printf("%-42s %10llu\n", name, static_cast<unsigned long long>(value));

@@ -9,19 +9,33 @@
 namespace jobq::fault {
 namespace {
 
+/// A purge changes no job that has ended.
+bool mayChangeAnEnd(const Order& order) { return order.verb != Order::Verb::purge; }
+
 /// The last sight, if the job has ended in it and no order came later that might have changed that.
 const Sight* lastEnd(const JobHistory& job) {
   if (job.sights.empty() || !terminal(job.sights.back().state)) return nullptr;
   const Sight& last = job.sights.back();
-  const bool settled = std::all_of(job.orders.begin(), job.orders.end(),
-                                   [&last](const Order& order) { return order.span.answered < last.span.asked; });
-  return settled ? &last : nullptr;
+  const bool settled = std::all_of(job.orders.begin(), job.orders.end(), [&last](const Order& order) {
+    return !mayChangeAnEnd(order) || order.span.answered < last.span.asked;
+  });
+  if (!settled) return nullptr;
+  // Rather one that says all: /stream and /cancel tell the state alone.
+  for (auto sight = job.sights.rbegin(); sight != job.sights.rend() && sight->state == last.state; ++sight) {
+    const bool isLater = std::none_of(job.orders.begin(), job.orders.end(), [&sight](const Order& order) {
+      return mayChangeAnEnd(order) && order.span.answered >= sight->span.asked;
+    });
+    if (sight->whole && isLater) return &*sight;
+  }
+  return &last;
 }
 
 /// Lives in which this end was seen after the last order.
 std::size_t livesOf(const JobHistory& job, const Sight& end) {
   Nanos since = 0;
-  for (const Order& order : job.orders) since = std::max(since, order.span.answered);
+  for (const Order& order : job.orders) {
+    if (mayChangeAnEnd(order)) since = std::max(since, order.span.answered);
+  }
   std::set<int> lives;
   for (const Sight& sight : job.sights) {
     if (sight.state == end.state && sight.span.asked > since) lives.insert(sight.life);
@@ -43,13 +57,20 @@ JobHistory* History::find(std::uint64_t number) {
 }
 
 void History::sent(const Plan& plan, const Span& span, const std::string& id) {
-  JobHistory& job = jobs_[plan.number];
-  job.plan = plan;
-  job.sent = span;
-  job.life = life();
-  job.id = id;
-  job.acknowledged = !id.empty();
-  ++(job.acknowledged ? totals_.acknowledged : totals_.unknown);
+  const auto [at, isNew] = jobs_.try_emplace(plan.number);
+  JobHistory& job = at->second;
+  if (isNew) {
+    job.plan = plan;
+    job.sent = span;
+    job.life = life();
+    if (id.empty()) ++totals_.unknown;
+  }
+  if (id.empty()) return;
+  if (!isNew) ++(job.acknowledged ? totals_.answeredTwice : totals_.sentAgain);
+  if (!job.acknowledged) ++totals_.acknowledged;
+  job.acknowledged = true;
+  if (job.id.empty()) job.id = id;
+  if (job.id != id) accuse(nameOf(job), "its Idempotency-Key was answered with job " + id + " too", describe(job));
 }
 
 void History::saw(std::uint64_t number, Sight sight) {
@@ -57,11 +78,36 @@ void History::saw(std::uint64_t number, Sight sight) {
 }
 
 void History::ordered(std::uint64_t number, Order order) {
+  if (order.verb == Order::Verb::ttl && order.effect == Order::Effect::done) ++totals_.ttls;
   if (JobHistory* job = find(number)) job->orders.push_back(order);
 }
 
 void History::missed(std::uint64_t number, Absence absence) {
   if (JobHistory* job = find(number)) job->absences.push_back(absence);
+}
+
+void History::streamed(std::uint64_t number, Page page) {
+  JobHistory* job = find(number);
+  if (job == nullptr) return;
+  ++totals_.pages;
+  totals_.pieces += page.pieces.size();
+  if (!page.consumes && page.state == JobState::completed) ++totals_.streamed;
+  job->pages.push_back(std::move(page));
+}
+
+void History::purged(const Order& order) {
+  ++totals_.purges;
+  for (auto& [number, job] : jobs_) {
+    if (job.plan.endpoint == rules_.fleeting && job.sent.asked <= order.span.answered) job.orders.push_back(order);
+  }
+}
+
+std::vector<Plan> History::unanswered() const {
+  std::vector<Plan> plans;
+  for (const auto& [number, job] : jobs_) {
+    if (job.plan.keyed && !job.acknowledged) plans.push_back(job.plan);
+  }
+  return plans;
 }
 
 void History::noted(const JournalLine& line) {
@@ -129,15 +175,25 @@ std::vector<Violation> History::lifeEnds() {
 bool History::close(const JobHistory& job, bool accused) {
   const Sight* end = lastEnd(job);
   const bool expired = !job.absences.empty();
-  if (!accused && !expired && (end == nullptr || livesOf(job, *end) < 2)) return false;
+  const bool unanswered = job.plan.keyed && !job.acknowledged;  // its key will be used again
+  if (!accused && !expired && (end == nullptr || livesOf(job, *end) < 2 || unanswered)) return false;
   if (closed_.size() <= job.plan.number) closed_.resize(job.plan.number + 1);
   closed_[job.plan.number] = {job.runs.empty() ? 0 : job.runs.back().attempt,
                               end == nullptr ? JobState::timedOut : end->state};
   if (accused) return true;
-  totals_.expired += expired ? 1 : 0;
-  totals_.unproven += end == nullptr ? 1 : 0;
+  if (job.plan.webhook) post_.closed(job, end);
+  if (expired) countAbsent(job, end);
   if (end != nullptr) count(job, *end);
   return true;
+}
+
+void History::countAbsent(const JobHistory& job, const Sight* end) {
+  if (job.plan.endpoint == rules_.fleeting) {
+    ++totals_.purged;
+    return;
+  }
+  ++totals_.expired;
+  totals_.unproven += end == nullptr ? 1 : 0;
 }
 
 void History::count(const JobHistory& job, const Sight& end) {
@@ -145,6 +201,10 @@ void History::count(const JobHistory& job, const Sight& end) {
   totals_.retries += end.retries;
   const bool lost = end.state == JobState::failed && lossesIn(end.error);
   totals_.completed += end.state == JobState::completed ? 1 : 0;
+  if (job.plan.endpoint != rules_.fleeting) {
+    totals_.booked += end.state == JobState::completed ? 1 : 0;
+    totals_.bookedRetries += end.retries;
+  }
   totals_.failed += end.state == JobState::failed ? 1 : 0;
   totals_.cancelled += end.state == JobState::cancelled ? 1 : 0;
   const bool wasLost = std::any_of(job.sights.begin(), job.sights.end(), [](const Sight& sight) {

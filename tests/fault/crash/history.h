@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "journal.h"
+#include "post_book.h"
 
 namespace jobq::fault {
 
@@ -17,11 +18,13 @@ struct Violation {
 /// Of all lives so far.
 struct Totals {
   std::uint64_t acknowledged = 0;
-  std::uint64_t unknown = 0;       ///< submissions without a whole answer
-  std::uint64_t unknownFound = 0;  ///< those of them that exist after all: the journal has them
-  std::uint64_t checked = 0;       ///< jobs whose end was seen in two lives
-  std::uint64_t expired = 0;       ///< jobs whose results expired before that; see unproven
-  std::uint64_t unproven = 0;      ///< those of them whose end was not seen once
+  std::uint64_t unknown = 0;        ///< submissions without a whole answer
+  std::uint64_t sentAgain = 0;      ///< of these sent again under their key, and answered
+  std::uint64_t answeredTwice = 0;  ///< answered ones that were sent again under their key
+  std::uint64_t unknownFound = 0;   ///< those of them that exist after all: the journal has them
+  std::uint64_t checked = 0;        ///< jobs whose end was seen in two lives
+  std::uint64_t expired = 0;        ///< jobs whose results expired before that; see unproven
+  std::uint64_t unproven = 0;       ///< those of them whose end was not seen once
   std::uint64_t runs = 0;
   std::uint64_t cutOff = 0;      ///< runs that a kill ended
   std::uint64_t repeated = 0;    ///< runs that had ended, but a kill came before that was stored
@@ -31,7 +34,15 @@ struct Totals {
   std::uint64_t lost = 0;        ///< were FAILED because their worker was lost too often; some were retried
   std::uint64_t lostUnseen = 0;  ///< those of them of which the journal has no run
   std::uint64_t cancelled = 0;
-  std::uint64_t retries = 0;  ///< that the checked show
+  std::uint64_t retries = 0;        ///< that the checked show
+  std::uint64_t booked = 0;         ///< of completed, those whose endpoint's counters are compared
+  std::uint64_t bookedRetries = 0;  ///< of retries
+  std::uint64_t purges = 0;
+  std::uint64_t purged = 0;    ///< jobs that are gone, and were purged or had a short ttl
+  std::uint64_t ttls = 0;      ///< calls that set one
+  std::uint64_t pages = 0;     ///< answers of /stream
+  std::uint64_t pieces = 0;    ///< chunks in them
+  std::uint64_t streamed = 0;  ///< reads of a COMPLETED job's whole stream
 };
 
 class History {
@@ -42,11 +53,15 @@ class History {
   void lifeBegins(int process);
   int life() const { return static_cast<int>(processes_.size()) - 1; }
 
-  /// A submission in the present life; `id` is empty when its answer was not read whole.
+  /// A submission in the present life; `id` is empty when its answer was not read whole. A keyed one may be told again.
   void sent(const Plan& plan, const Span& span, const std::string& id);
   void saw(std::uint64_t number, Sight sight);
   void ordered(std::uint64_t number, Order order);
   void missed(std::uint64_t number, Absence absence);
+  void streamed(std::uint64_t number, Page page);
+  /// A /purge-queue of the fleeting endpoint.
+  void purged(const Order& order);
+  void called(const Call& call) { post_.called(call); }
   /// A line that the present life wrote.
   void noted(const JournalLine& line);
 
@@ -59,7 +74,11 @@ class History {
   /// The jobs that clients should ask about: they exist and are not checked yet. Oldest first.
   std::vector<const JobHistory*> open() const;
 
+  /// Keyed submissions that were not answered yet: to be sent again.
+  std::vector<Plan> unanswered() const;
+
   const Totals& totals() const { return totals_; }
+  const PostBook& post() const { return post_; }
 
  private:
   /// What is left of a job; inQueue: nothing was closed under this number.
@@ -74,6 +93,7 @@ class History {
   /// False: it stays open.
   bool close(const JobHistory& job, bool accused);
   void count(const JobHistory& job, const Sight& end);
+  void countAbsent(const JobHistory& job, const Sight* end);
   void accuse(const std::string& who, const std::string& fault, const std::string& evidence);
 
   const Rules rules_;
@@ -81,6 +101,7 @@ class History {
   std::unordered_map<std::uint64_t, JobHistory> jobs_;  ///< by number; what is not closed
   std::vector<Closed> closed_;                          ///< by number
   std::vector<Violation> violations_;                   ///< since the last lifeEnds
+  PostBook post_;
   Totals totals_;
 };
 

@@ -4,11 +4,10 @@
 #include <cstdlib>
 
 #include "jobq/transitions.h"
+#include "rule_parts.h"
 
 namespace jobq::fault {
 namespace {
-
-using Faults = std::vector<std::string>;
 
 std::string text(std::uint32_t number) { return std::to_string(number); }
 std::string attemptOf(const Run& run) { return "attempt " + text(run.attempt); }
@@ -20,13 +19,6 @@ std::string seen(const Sight& sight) {
 }
 
 bool before(const Span& a, const Span& b) { return a.answered < b.asked; }
-
-/// Retries that may have happened before a moment.
-std::uint32_t retriesAsked(const JobHistory& job, Nanos until) {
-  return static_cast<std::uint32_t>(std::count_if(job.orders.begin(), job.orders.end(), [until](const Order& order) {
-    return order.verb == Order::Verb::retry && order.effect != Order::Effect::refused && order.span.asked <= until;
-  }));
-}
 
 /// A claim that was not recorded before its handler started would be made again with the same attempt.
 void attemptsGrow(const JobHistory& job, Faults& faults) {
@@ -188,33 +180,12 @@ void endsAreEarned(const JobHistory& job, const Rules& rules, Faults& faults) {
   }
 }
 
-/// An end by then that nobody needs to have seen. A job without one is there for its ttl, a day.
-bool mayHaveEnded(const JobHistory& job, int life, Nanos by, const Rules& rules) {
-  const auto limit = rules.maxAttempts.find(job.plan.endpoint);
-  const auto deaths = static_cast<std::uint32_t>(life - job.life);
-  if (limit != rules.maxAttempts.end() && deaths >= limit->second && job.sent.asked <= by) return true;
-  const auto ended = [by](const Run& run) { return run.end != Run::End::none && run.ended <= by; };
-  const auto cancelled = [by](const Order& order) {
-    return order.verb == Order::Verb::cancel && order.effect != Order::Effect::refused && order.span.asked <= by;
-  };
-  return std::any_of(job.runs.begin(), job.runs.end(), ended) ||
-         std::any_of(job.orders.begin(), job.orders.end(), cancelled);
-}
-
-void resultsAreKept(const JobHistory& job, const Rules& rules, Faults& faults) {
-  const Nanos retention = job.plan.sync ? rules.syncRetention : rules.runRetention;
-  for (const Absence& absence : job.absences) {
-    if (mayHaveEnded(job, absence.life, absence.span.answered - retention, rules)) continue;
-    faults.push_back("it is lost: 404" + inLife(absence.life) + ", " +
-                     std::to_string((absence.span.answered - job.sent.asked) / 1'000'000) +
-                     " ms after its submission in life " + std::to_string(job.life));
-  }
-}
-
 void sortByTime(JobHistory& job) {
   std::sort(job.runs.begin(), job.runs.end(), [](const Run& a, const Run& b) { return a.began < b.began; });
   std::sort(job.sights.begin(), job.sights.end(),
             [](const Sight& a, const Sight& b) { return a.span.answered < b.span.answered; });
+  std::sort(job.pages.begin(), job.pages.end(),
+            [](const Page& a, const Page& b) { return a.span.asked < b.span.asked; });
 }
 
 }  // namespace
@@ -228,7 +199,8 @@ std::vector<std::string> faultsOf(JobHistory& job, const Rules& rules) {
   statesFollow(job, faults);
   retriesAreReal(job, faults);
   endsAreEarned(job, rules, faults);
-  resultsAreKept(job, rules, faults);
+  absencesAreEarned(job, rules, faults);
+  streamsAreWhole(job, faults);
   return faults;
 }
 
@@ -240,6 +212,12 @@ std::optional<std::uint32_t> lossesIn(const std::string& error) {
   constexpr std::string_view kBegin = "its worker was lost ";
   if (!error.starts_with(kBegin)) return std::nullopt;
   return static_cast<std::uint32_t>(std::strtoul(error.c_str() + kBegin.size(), nullptr, 10));
+}
+
+std::uint32_t retriesAsked(const JobHistory& job, Nanos until) {
+  return static_cast<std::uint32_t>(std::count_if(job.orders.begin(), job.orders.end(), [until](const Order& order) {
+    return order.verb == Order::Verb::retry && order.effect != Order::Effect::refused && order.span.asked <= until;
+  }));
 }
 
 bool mayHaveBeenRetried(const JobHistory& job, Nanos from, Nanos to) {

@@ -29,6 +29,9 @@ struct Plan {
   std::uint32_t workMs = 0;
   std::uint32_t failBelow = 0;  ///< attempts below it fail
   bool sync = false;            ///< by /runsync
+  bool keyed = false;           ///< with an Idempotency-Key of its own: asked again when there was no answer
+  bool webhook = false;
+  std::uint32_t chunks = 0;  ///< that each of its runs emits, numbered from 0
 };
 
 /// A run of the handler, from the journal.
@@ -52,20 +55,39 @@ struct Sight {
   std::string error;
 };
 
-/// A /cancel or /retry.
+/// A /cancel, a /retry, a /purge-queue of the job's endpoint, or a /status?ttl=.
 struct Order {
-  enum class Verb { cancel, retry };
+  enum class Verb { cancel, retry, purge, ttl };
   enum class Effect { done, refused, unknown };
   Verb verb = Verb::cancel;
   Effect effect = Effect::done;
   Span span;
   int life = 0;
+  Nanos ttl = 0;  ///< of Verb::ttl
 };
 
 /// A 404.
 struct Absence {
   Span span;
   int life = 0;
+};
+
+/// A chunk, as the witness emits it: it names its job, the attempt that said it, and its place.
+struct Piece {
+  std::uint64_t number = 0;
+  std::uint32_t attempt = 0;
+  std::uint32_t place = 0;
+};
+
+/// An answer of /stream. In one life a job's stream has one consumer.
+struct Page {
+  Span span;
+  int life = 0;
+  bool read = true;      ///< false: no whole answer; chunks may have gone with it
+  bool consumes = true;  ///< false: by ?offset=0
+  std::uint32_t attempt = 0;
+  JobState state = JobState::inQueue;
+  std::vector<Piece> pieces{};
 };
 
 struct JobHistory {
@@ -78,12 +100,14 @@ struct JobHistory {
   std::vector<Sight> sights;
   std::vector<Order> orders;
   std::vector<Absence> absences;
+  std::vector<Page> pages;
 };
 
 struct Rules {
-  std::map<std::string, std::uint32_t> maxAttempts;  ///< by endpoint
+  std::map<std::string, std::uint32_t> maxAttempts{};  ///< by endpoint
   Nanos runRetention = 1'800'000'000'000;
   Nanos syncRetention = 60'000'000'000;
+  std::string fleeting{};  ///< the endpoint whose jobs may be purged or have short ttls; its counters are not compared
 };
 
 /// A sentence for each rule that the history breaks; none for a clean one. Sorts the history by time first.
@@ -97,6 +121,9 @@ std::string describe(const JobHistory& job);
 
 /// The number in "its worker was lost N times"; nothing for another error.
 std::optional<std::uint32_t> lossesIn(const std::string& error);
+
+/// Calls of /retry that may have had an effect by then.
+std::uint32_t retriesAsked(const JobHistory& job, Nanos until);
 
 /// Whether a /retry may have taken effect between two moments.
 bool mayHaveBeenRetried(const JobHistory& job, Nanos from, Nanos to);

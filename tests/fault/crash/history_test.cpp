@@ -1,13 +1,12 @@
 // The checker of the crash proof: a clean history passes, and each rule can fail.
 #include "history.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <fstream>
 
 #include "journal_line.h"
+#include "rule_fixture.h"
 
 namespace jobq::fault {
 namespace {
@@ -15,41 +14,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-constexpr Nanos kMs = 1'000'000;
-const Rules kRules{{{"ep", 2}}};
-
-Span at(Nanos ms) { return {ms * kMs, ms * kMs + kMs / 2}; }
-
-/// A job that was acknowledged at 0 ms in life 0. By hand, a life a hundred milliseconds.
-class Rule : public testing::Test {
- protected:
-  Rule() {
-    job_.plan = {7, "ep", 0, 0, false};
-    job_.id = "j";
-    job_.acknowledged = true;
-    job_.sent = at(0);
-  }
-
-  void ran(std::uint32_t attempt, Nanos from, Nanos to, Run::End end = Run::End::output) {
-    job_.runs.push_back({attempt, life(from), from * kMs, to * kMs, end});
-  }
-  void cutOff(std::uint32_t attempt, Nanos from) { ran(attempt, from, 0, Run::End::none); }
-  Sight& seen(JobState state, Nanos ms, std::uint32_t retries = 0) {
-    Sight sight{at(ms), life(ms), state, true, retries, "", ""};
-    if (state == JobState::completed) sight.output = "{\"echo\":7,\"square\":49}";
-    return job_.sights.emplace_back(sight);
-  }
-  void ordered(Order::Verb verb, Nanos ms, Order::Effect effect = Order::Effect::done) {
-    job_.orders.push_back({verb, effect, at(ms), life(ms)});
-  }
-  std::vector<std::string> faults() { return faultsOf(job_, kRules); }
-
-  JobHistory job_;
-
- private:
-  static int life(Nanos ms) { return static_cast<int>(ms / 100); }
-};
 
 TEST_F(Rule, AJobThatNeverEndedDoesNotExpire) {
   job_.plan.sync = true;

@@ -53,6 +53,16 @@ const char* nameOf(Order::Effect effect) {
   return "";
 }
 
+const char* nameOf(Order::Verb verb) {
+  switch (verb) {
+    case Order::Verb::cancel: return "/cancel";
+    case Order::Verb::retry: return "/retry";
+    case Order::Verb::purge: return "/purge-queue";
+    case Order::Verb::ttl: return "/status?ttl=";
+  }
+  return "";
+}
+
 std::string between(const Span& span) {
   char text[64];
   std::snprintf(text, sizeof text, " (the answer took %.3f ms)", static_cast<double>(span.answered - span.asked) / 1e6);
@@ -80,11 +90,17 @@ std::string describe(const JobHistory& job) {
   }
   for (const Order& order : job.orders) {
     lines.add(order.span.answered, order.life,
-              std::string(order.verb == Order::Verb::cancel ? "/cancel " : "/retry ") + nameOf(order.effect) +
-                  between(order.span));
+              std::string(nameOf(order.verb)) + " " + nameOf(order.effect) + between(order.span));
   }
   for (const Absence& absence : job.absences)
     lines.add(absence.span.answered, absence.life, "404" + between(absence.span));
+  for (const Page& page : job.pages) {
+    std::string words = page.read ? "/stream: " + std::string(jobq::nameOf(page.state)) : "/stream without an answer";
+    if (page.read) words += " attempt " + std::to_string(page.attempt) + ", chunks";
+    for (const Piece& piece : page.pieces)
+      words += " " + std::to_string(piece.attempt) + "#" + std::to_string(piece.place);
+    lines.add(page.span.answered, page.life, words + (page.consumes ? "" : " (offset 0)") + between(page.span));
+  }
   return "job " + job.id + ", number " + std::to_string(job.plan.number) + " at " + job.plan.endpoint + ", works " +
          std::to_string(job.plan.workMs) + " ms\n" + lines.joined();
 }

@@ -16,20 +16,26 @@ namespace {
 
 constexpr int kPatience = 30;  // seconds; longer than any wait that these clients ask for
 
-/// The value of Content-Length in a head; nothing when it has none.
-std::optional<std::size_t> bodyLength(std::string_view head) {
-  constexpr std::string_view kName = "content-length:";
+/// The value of a header in a head, each of whose lines ends with CRLF; nothing when it has none.
+std::optional<std::string_view> valueOf(std::string_view head, std::string_view name) {
   for (std::size_t line = head.find("\r\n"); line != std::string_view::npos; line = head.find("\r\n", line)) {
     line += 2;
-    if (head.size() - line < kName.size() || ::strncasecmp(head.data() + line, kName.data(), kName.size()) != 0)
-      continue;
-    std::string_view value = head.substr(line + kName.size());
+    if (head.size() - line <= name.size() || ::strncasecmp(head.data() + line, name.data(), name.size()) != 0) continue;
+    std::string_view value = head.substr(line + name.size());
+    if (!value.starts_with(':')) continue;
+    value.remove_prefix(1);
     value.remove_prefix(std::min(value.find_first_not_of(' '), value.size()));
-    std::size_t length = 0;
-    const auto [rest, fault] = std::from_chars(value.data(), value.data() + value.size(), length);
-    return fault == std::errc() ? std::optional(length) : std::nullopt;
+    return value.substr(0, value.find("\r\n"));
   }
   return std::nullopt;
+}
+
+std::optional<std::size_t> bodyLength(std::string_view head) {
+  const auto value = valueOf(head, "content-length");
+  if (!value) return std::nullopt;
+  std::size_t length = 0;
+  const auto [rest, fault] = std::from_chars(value->data(), value->data() + value->size(), length);
+  return fault == std::errc() ? std::optional(length) : std::nullopt;
 }
 
 /// Whether `text` is a whole answer, and then what it says.
@@ -41,6 +47,7 @@ Reply::Fate read(const std::string& text, Reply& reply) {
   if (!head.starts_with("HTTP/1.1 ") || !length || text.size() > end + 4 + *length) return Reply::Fate::broken;
   if (text.size() < end + 4 + *length) return Reply::Fate::unknown;
   std::from_chars(head.data() + 9, head.data() + 12, reply.status);
+  reply.head = head;
   reply.body = text.substr(end + 4);
   return Reply::Fate::answered;
 }
@@ -53,13 +60,16 @@ Nanos monotonicNow() {
   return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
 }
 
-Reply HttpClient::call(std::string_view method, std::string_view path, std::string_view body) {
+std::string Reply::header(std::string_view name) const { return std::string(valueOf(head, name).value_or("")); }
+
+Reply HttpClient::call(std::string_view method, std::string_view path, std::string_view body, std::string_view header) {
   std::string request(method);
   request += ' ';
   request += path;
   request += " HTTP/1.1\r\nHost: jobq\r\nAuthorization: Bearer " + key_ + "\r\n";
   if (method == "POST")
     request += "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) + "\r\n";
+  if (!header.empty()) (request += header) += "\r\n";
   request += "\r\n";
   request += body;
   Reply reply;

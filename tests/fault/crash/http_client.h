@@ -26,7 +26,11 @@ struct Reply {
   Fate fate = Fate::unsent;
   int status = 0;
   std::string body;
+  std::string head;  ///< the status line and the header lines
   Span span;
+
+  /// The header's value; empty when it has none.
+  std::string header(std::string_view name) const;
 };
 
 /// One connection, kept open between requests and opened anew after a fault. One thread.
@@ -37,8 +41,8 @@ class HttpClient {
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
-  /// Throws nothing: everything that can go wrong is a fate.
-  Reply call(std::string_view method, std::string_view path, std::string_view body = {});
+  /// Throws nothing: everything that can go wrong is a fate. `header` is a further line, without its end; empty: none.
+  Reply call(std::string_view method, std::string_view path, std::string_view body = {}, std::string_view header = {});
 
  private:
   bool open();

@@ -12,7 +12,7 @@ namespace {
 [[noreturn]] void explain(std::string_view why) {
   std::cerr << why << "\n"
             << "usage: crash_loop [--cycles N] [--seed N] [--jobs-per-cycle N] [--keep] [--plugins FOLDER]\n"
-               "                  [--expect-violation]\n";
+               "                  [--expect-violation] [--whole-post]\n";
   std::exit(2);
 }
 
@@ -32,6 +32,8 @@ Options readOptions(int argc, char** argv) {
     const std::string_view name = argv[i];
     if (name == "--keep") {
       options.keep = true;
+    } else if (name == "--whole-post") {
+      options.wholePost = true;
     } else if (name == "--expect-violation") {
       options.expectViolation = true;
     } else if (i + 1 == argc) {

@@ -12,6 +12,7 @@ struct Options {
   std::uint64_t jobsPerCycle = 1500;  ///< acknowledged, on the average of the cycles that are not killed early
   bool keep = false;                  ///< the folder stays
   bool expectViolation = false;       ///< success is a violation found
+  bool wholePost = false;             ///< waits in the end for webhooks that a dead courier had claimed: a minute
   std::filesystem::path plugins;      ///< a folder whose plugins come before the built ones; empty: none
 };
 

@@ -1,7 +1,8 @@
 // The handler of the crash proof: it writes down when each of its runs begins and ends, in a journal that outlives the
 // server. A line is one write() that never crosses a page, so a kill leaves it whole or not there at all.
 //
-//   input   {"number":17,"workMs":5,"failBelow":3}   works for 5 ms; attempts below 3 fail
+//   input   {"number":17,"workMs":5,"failBelow":3,"chunks":2}   works for 5 ms; attempts below 3 fail
+//   chunks  {"number":17,"attempt":1,"place":0}      so many, while it works
 //   output  {"echo":17,"square":289}                 no other job's
 //   journal begin|output|failed|stopped, number, job, attempt, process, CLOCK_MONOTONIC in nanoseconds
 #include <fcntl.h>
@@ -59,7 +60,7 @@ class Witness final : public jobq::JobHandler {
     const auto document = std::get<jobq::json::Document>(jobq::json::read(input));
     const std::int64_t number = integer(document, "number");
     journal_.write("begin", number, context);
-    if (!work(std::chrono::milliseconds(integer(document, "workMs")), context.stopToken())) {
+    if (!emitAndWork(number, document, context)) {
       journal_.write("stopped", number, context);
       throw jobq::JobFailed("number " + std::to_string(number) + " was stopped");
     }
@@ -75,6 +76,18 @@ class Witness final : public jobq::JobHandler {
   static std::int64_t integer(const jobq::json::Document& document, std::string_view key) {
     const auto value = document.find(key);
     return value ? jobq::json::toInteger(*value).value_or(0) : 0;
+  }
+
+  /// A part of the time after each chunk. False: it was stopped before the time was over.
+  static bool emitAndWork(std::int64_t number, const jobq::json::Document& document, jobq::JobContext& context) {
+    const std::int64_t chunks = integer(document, "chunks");
+    const std::chrono::milliseconds part(integer(document, "workMs") / (chunks + 1));
+    for (std::int64_t place = 0; place < chunks; ++place) {
+      context.emit("{\"number\":" + std::to_string(number) + ",\"attempt\":" + std::to_string(context.attempt()) +
+                   ",\"place\":" + std::to_string(place) + "}");
+      if (!work(part, context.stopToken())) return false;
+    }
+    return work(part, context.stopToken());
   }
 
   /// False: it was stopped before the time was over.

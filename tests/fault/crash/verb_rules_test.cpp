@@ -1,0 +1,347 @@
+// The checker's rules of keys, purges, ttls, streams and webhooks: a clean history passes, and each rule can fail.
+#include "history.h"
+#include "post_file.h"
+#include "rule_fixture.h"
+
+namespace jobq::fault {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// Purges and ttls
+// ------------------------------------------------------------------------------------------------------
+
+TEST_F(Rule, APurgeMayTakeAJobThatWaits) {
+  seen(JobState::inQueue, 5);
+  missed(20);
+  EXPECT_THAT(faults(), ElementsAre(HasSubstr("it is lost")));
+  ordered(Order::Verb::purge, 10);
+  EXPECT_THAT(faults(), IsEmpty());
+}
+
+TEST_F(Rule, APurgeWithoutAnAnswerMayHaveTakenIt) {
+  ordered(Order::Verb::purge, 10, Order::Effect::unknown);
+  missed(120);
+  EXPECT_THAT(faults(), IsEmpty());
+}
+
+TEST_F(Rule, ALaterPurgeExcusesNothing) {
+  missed(20);
+  ordered(Order::Verb::purge, 30);
+  EXPECT_THAT(faults(), ElementsAre(HasSubstr("it is lost")));
+}
+
+TEST_F(Rule, APurgeTakesNoJobThatRuns) {
+  ran(1, 5, 40);
+  ordered(Order::Verb::purge, 10);
+  missed(50);
+  EXPECT_THAT(faults(), ElementsAre(HasSubstr("it is lost")));
+}
+
+TEST_F(Rule, APurgeTakesNoJobThatWasSeenToRunOrEnd) {
+  seen(JobState::inProgress, 5);
+  ordered(Order::Verb::purge, 10);
+  missed(50);
+  EXPECT_THAT(faults(), ElementsAre(HasSubstr("it is lost")));
+  job_.sights[0].state = JobState::cancelled;
+  ordered(Order::Verb::cancel, 1);
+  EXPECT_THAT(faults(), ElementsAre(HasSubstr("it is lost")));
+}
+
+TEST_F(Rule, AJobThatADeathPutBackInLineMayBePurged) {
+  cutOff(1, 5);
+  ordered(Order::Verb::purge, 110);
+  missed(120);
+  EXPECT_THAT(faults(), IsEmpty());
+}
+
+TEST_F(Rule, APurgedJobNeverRuns) {
+  ordered(Order::Verb::purge, 10);
+  missed(20);
+  cutOff(1, 30);
+  EXPECT_THAT(faults(), ElementsAre(HasSubstr("attempt 1 began in life 0 after the job had been 404 in life 0")));
+}
+
+TEST_F(Rule, APurgedJobIsNotSeenAgain) {
+  ordered(Order::Verb::purge, 10);
+  missed(20);
+  seen(JobState::inQueue, 110);
+  EXPECT_THAT(faults(), ElementsAre("it was seen IN_QUEUE in life 1 after it had been 404 in life 0"));
+}
+
+TEST_F(Rule, APurgeOutlivesItsServer) {
+  ordered(Order::Verb::purge, 10);
+  cutOff(1, 110);
+  EXPECT_THAT(faults(), ElementsAre(HasSubstr("although the line had been purged in life 0")));
+  job_.sent = at(20);  // after the purge
+  EXPECT_THAT(faults(), IsEmpty());
+}
+
+TEST_F(Rule, AShortTtlEndsAJobThenAndNotBefore) {
+  ordered(Order::Verb::ttl, 10, Order::Effect::done, 1'500);
+  missed(1'511);
+  EXPECT_THAT(faults(), IsEmpty());
+  job_.absences[0].span = at(1'400);
+  EXPECT_THAT(faults(), ElementsAre(HasSubstr("it is lost")));
+}
+
+TEST_F(Rule, NothingOutlivesItsTtl) {
+  ordered(Order::Verb::ttl, 10, Order::Effect::done, 1'500);
+  seen(JobState::inQueue, 2'600);
+  EXPECT_THAT(faults(), ElementsAre(HasSubstr("ms after its ttl had ended")));
+  ordered(Order::Verb::ttl, 1'000, Order::Effect::unknown, 1'500);
+  EXPECT_THAT(faults(), IsEmpty()) << "this one may have been set";
+}
+
+// Streams
+// --------------------------------------------------------------------------------------------------------------
+
+class Streams : public Rule {
+ protected:
+  Streams() {
+    job_.plan.chunks = 3;
+    ran(1, 10, 40);
+  }
+  Page& page(Nanos ms, JobState state, std::vector<std::uint32_t> places, std::uint32_t attempt = 1) {
+    Page page{at(ms), life(ms), true, true, attempt, state, {}};
+    for (const std::uint32_t place : places) page.pieces.push_back({7, attempt, place});
+    return job_.pages.emplace_back(page);
+  }
+  Page& all(Nanos ms, JobState state, std::vector<std::uint32_t> places, std::uint32_t attempt = 1) {
+    Page& last = page(ms, state, std::move(places), attempt);
+    last.consumes = false;
+    return last;
+  }
+  void lost(Nanos ms) { page(ms, JobState::inQueue, {}).read = false; }
+};
+
+TEST_F(Streams, ACleanOnePasses) {
+  page(5, JobState::inQueue, {}, 0);
+  page(20, JobState::inProgress, {0, 1});
+  page(42, JobState::completed, {2});
+  all(45, JobState::completed, {0, 1, 2});
+  page(150, JobState::completed, {});
+  EXPECT_THAT(faults(), IsEmpty());
+}
+
+TEST_F(Streams, AnotherAttemptBeginsAnew) {
+  job_.runs.clear();
+  cutOff(1, 10);
+  ran(3, 110, 140);
+  page(20, JobState::inProgress, {0, 1});
+  page(120, JobState::inProgress, {0}, 3);
+  page(142, JobState::completed, {1, 2}, 3);
+  EXPECT_THAT(faults(), IsEmpty());
+  page(150, JobState::completed, {}, 1);
+  EXPECT_THAT(faults(), ElementsAre(HasSubstr("told of attempt 1, COMPLETED, after attempt 3")));
+}
+
+TEST_F(Streams, NoChunkComesTwice) {
+  page(20, JobState::inProgress, {0, 1});
+  page(30, JobState::inProgress, {1});
+  EXPECT_THAT(faults(), ElementsAre(HasSubstr("handed out chunk 1 again")));
+}
+
+TEST_F(Streams, NoneIsSkipped) {
+  page(20, JobState::inProgress, {0});
+  page(30, JobState::inProgress, {2});
+  EXPECT_THAT(faults(), ElementsAre(HasSubstr("skipped chunk 1")));
+}
+
+TEST_F(Streams, ALostAnswerMayHaveHadSome) {
+  page(20, JobState::inProgress, {0});
+  lost(30);
+  page(42, JobState::completed, {2});
+  EXPECT_THAT(faults(), IsEmpty());
+  job_.pages[2].pieces.clear();
+  EXPECT_THAT(faults(), IsEmpty());
+}
+
+TEST_F(Streams, TheEndComesWithTheLastChunks) {
+  page(42, JobState::completed, {0, 1});
+  EXPECT_THAT(faults(), ElementsAre(HasSubstr("with 2 of 3 chunks handed out")));
+}
+
+TEST_F(Streams, NoOthersChunks) {
+  page(20, JobState::inProgress, {0}).pieces[0].number = 8;
+  EXPECT_THAT(faults(), ElementsAre(HasSubstr("with a chunk of number 8")));
+  job_.pages[0].pieces[0] = {7, 3, 0};
+  EXPECT_THAT(faults(), ElementsAre(HasSubstr("with a chunk of attempt 3")));
+}
+
+TEST_F(Streams, AfterTheEndAllAreThere) {
+  all(45, JobState::completed, {0, 1});
+  EXPECT_THAT(faults(), ElementsAre(HasSubstr("with 2 chunks of 3")));
+  job_.pages.clear();
+  all(45, JobState::completed, {0, 2, 1});
+  EXPECT_THAT(faults(), ElementsAre(HasSubstr("chunk 2 at place 1"), HasSubstr("chunk 1 at place 2")));
+}
+
+TEST_F(Streams, TheyAreOfTheAttemptThatEnded) {
+  all(45, JobState::completed, {0, 1, 2}, 3);
+  EXPECT_THAT(faults(), ElementsAre(HasSubstr("attempt 3, COMPLETED, which has returned no output")));
+}
+
+// Keys
+// -----------------------------------------------------------------------------------------------------------------
+
+class Keys : public testing::Test {
+ protected:
+  Keys() {
+    history_.lifeBegins(100);
+    plan_.keyed = true;
+  }
+  void send(Nanos ms, const std::string& id) { history_.sent(plan_, at(ms), id); }
+  void run(const std::string& id) {
+    history_.noted({true, Run::End::none, 7, id, 1, 100, 10 * kMs});
+    history_.noted({false, Run::End::output, 7, id, 1, 100, 15 * kMs});
+  }
+  void see(Nanos ms) { history_.saw(7, {at(ms), history_.life(), JobState::completed, true, 0, outputOf(7), ""}); }
+  std::vector<std::string> lifeEnds() {
+    std::vector<std::string> sentences;
+    for (const Violation& violation : history_.lifeEnds()) sentences.push_back(violation.sentence);
+    history_.lifeBegins(100);
+    return sentences;
+  }
+
+  Plan plan_{7, "ep", 0, 0, false};
+  History history_{kRules};
+};
+
+TEST_F(Keys, ASubmissionWithoutAnAnswerIsSentAgain) {
+  send(0, "");
+  run("j");
+  see(20);
+  EXPECT_THAT(lifeEnds(), IsEmpty());
+  see(120);
+  EXPECT_THAT(lifeEnds(), IsEmpty());
+  ASSERT_EQ(history_.unanswered().size(), 1U) << "its end was seen in two lives, and its key still has to be answered";
+  send(220, "j");
+  see(230);
+  EXPECT_THAT(lifeEnds(), IsEmpty());
+  EXPECT_THAT(history_.unanswered(), IsEmpty());
+  EXPECT_THAT(history_.open(), IsEmpty());
+  EXPECT_EQ(history_.totals().sentAgain, 1U);
+  EXPECT_EQ(history_.totals().acknowledged, 1U);
+}
+
+TEST_F(Keys, OneKeyIsOneJob) {
+  send(0, "");
+  run("j");
+  EXPECT_THAT(lifeEnds(), IsEmpty());
+  send(120, "twin");
+  EXPECT_THAT(lifeEnds(), ElementsAre(HasSubstr("its Idempotency-Key was answered with job twin too")));
+}
+
+TEST_F(Keys, AllAnswersNameOneJob) {
+  send(0, "j");
+  send(10, "twin");
+  EXPECT_THAT(lifeEnds(), ElementsAre(HasSubstr("its Idempotency-Key was answered with job twin too")));
+}
+
+// Webhooks
+// -------------------------------------------------------------------------------------------------------------
+
+class Post : public Rule {
+ protected:
+  Post() { ran(1, 10, 15); }
+  void close(bool ended = true) { book_.closed(job_, ended ? &job_.sights.back() : nullptr); }
+  void call(std::uint32_t attempt, const std::string& status = "COMPLETED", const std::string& error = "") {
+    book_.called({"j." + std::to_string(attempt), "j", status, status == "COMPLETED" ? outputOf(7) : "", error});
+  }
+
+  PostBook book_;
+};
+
+TEST_F(Post, AnEndIsToldOf) {
+  seen(JobState::completed, 20);
+  close();
+  EXPECT_THAT(book_.missing(), ElementsAre("j"));
+  call(1);
+  call(1);
+  EXPECT_THAT(book_.missing(), IsEmpty());
+  EXPECT_THAT(book_.faults(), IsEmpty());
+  EXPECT_EQ(book_.repeated(), 1U);
+}
+
+TEST_F(Post, AnotherEndIsNotIt) {
+  seen(JobState::completed, 20);
+  close();
+  call(1, "FAILED", "why");
+  EXPECT_THAT(book_.missing(), ElementsAre("j"));
+}
+
+TEST_F(Post, AnotherOutputIsNotIt) {
+  seen(JobState::completed, 20).output = "{}";
+  close();
+  call(1);
+  EXPECT_THAT(book_.missing(), ElementsAre("j"));
+}
+
+TEST_F(Post, TheSameEndHasTheSameId) {
+  seen(JobState::completed, 20);
+  close();
+  call(1);
+  call(3);
+  EXPECT_THAT(book_.faults(), ElementsAre(HasSubstr("ended at most 1 times"), HasSubstr("j.3 said COMPLETED, but")));
+}
+
+TEST_F(Post, ARetriedEndIsToldOfTwice) {
+  job_.runs[0].end = Run::End::failed;
+  ran(3, 25, 30);
+  ordered(Order::Verb::retry, 20);
+  seen(JobState::completed, 40);
+  close();
+  call(3);
+  call(1, "FAILED", "number 7 was told to fail");
+  EXPECT_THAT(book_.faults(), IsEmpty());
+  call(5, "FAILED", "number 7 was told to fail");
+  EXPECT_THAT(book_.faults(), ElementsAre(HasSubstr("at most 2 times"), HasSubstr("j.5 said FAILED, after the job's")));
+}
+
+TEST_F(Post, TheSameIdSaysTheSame) {
+  seen(JobState::completed, 20);
+  close();
+  call(1);
+  call(1, "FAILED", "why");
+  EXPECT_THAT(book_.faults(), ElementsAre(HasSubstr("webhook j.1 said COMPLETED and later FAILED")));
+}
+
+TEST_F(Post, NobodyIsToldOfAPurgedJob) {
+  job_.runs.clear();
+  ordered(Order::Verb::purge, 10);
+  missed(20);
+  close(false);
+  EXPECT_THAT(book_.missing(), IsEmpty());
+  EXPECT_THAT(book_.faults(), IsEmpty());
+  call(1, "CANCELLED");
+  EXPECT_THAT(book_.faults(), ElementsAre(HasSubstr("ended at most 0 times")));
+}
+
+TEST_F(Post, NobodysJobIsNoticed) {
+  call(1);
+  EXPECT_THAT(book_.faults(), ElementsAre(HasSubstr("j.1 said COMPLETED of a job that nobody knows")));
+}
+
+TEST_F(Post, AnIdIsTheJobsOwn) {
+  book_.called({"other.1", "j", "COMPLETED", "", ""});
+  EXPECT_THAT(book_.faults(), ElementsAre("a webhook with the id other.1 tells of job j"));
+}
+
+TEST(PostFile, ALineIsACall) {
+  const auto call = callIn(
+      R"({"url":"file:///post","headers":{"webhook-id":"j.1"},"body":{"id":"j","status":"FAILED","output":{"a":1},)"
+      R"("error":"no"}})");
+  ASSERT_TRUE(call);
+  EXPECT_EQ(call->id, "j.1");
+  EXPECT_EQ(call->job, "j");
+  EXPECT_EQ(call->status, "FAILED");
+  EXPECT_EQ(call->output, R"({"a":1})");
+  EXPECT_EQ(call->error, "no");
+  EXPECT_FALSE(callIn(R"({"url":"file:///post","hea)"));
+}
+
+}  // namespace
+}  // namespace jobq::fault
