@@ -6,6 +6,7 @@ namespace jobq {
 namespace {
 
 constexpr Millis kFreshness{1'000};
+constexpr Millis kRefusalFreshness{100};  // of a line that is too long: a purge makes it short at once
 
 bool isOverLine(std::uint64_t waiting, std::uint32_t workersMax) {
   return waiting > kLineFree && waiting > kLinePerWorker * workersMax;
@@ -68,7 +69,7 @@ std::optional<std::uint64_t> RateGate::lineTooLong(const EndpointId& endpoint, s
       ++known.admitted;
       return std::nullopt;
     }
-    if (fresh && isOverLine(known.waiting, workersMax)) return known.waiting;
+    if (now < known.waitingAsOf + kRefusalFreshness && isOverLine(known.waiting, workersMax)) return known.waiting;
     known.admitted = 0;
   }
   const std::uint64_t waiting = rooms_.waiting(endpoint);

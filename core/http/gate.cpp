@@ -62,8 +62,7 @@ void Gate::findRoute(const Head& head, Visit& visit) {
     visit.route = match->route;
     call.params = std::move(match->params);
   } else if (const auto* wrong = std::get_if<Router::WrongMethod>(&found)) {
-    visit.refusal =
-        errorReply(call.path, 405, clipped(call.method) + " is not allowed here, but " + wrong->allow + " is");
+    visit.refusal = errorReply(call.path, 405, clipped(call.method) + " is not allowed here: use " + wrong->allow);
     visit.refusal->headers.emplace_back("Allow", wrong->allow);
   } else {
     visit.refusal = errorReply(call.path, 404, "there is nothing at " + clipped(call.path) + ": check the path");

@@ -39,10 +39,18 @@ void addMore(const QueueRooms& rooms, Call& call, const Ask& ask, ChunkPage& pag
   for (std::size_t piece = 1; page.more && piece < kPieces; ++piece) {
     if (!call.answerMemory.grow(rooms.answerMemory, kPiece)) return;
     const auto offset = ask.offset ? std::optional(page.next) : std::nullopt;
-    auto next = rooms.jobs.chunks(ask.key, offset, kPiece, Millis(0), goneSignal(call));
+    std::optional<ChunkPage> next;
+    try {
+      next = rooms.jobs.chunks(ask.key, offset, kPiece, Millis(0), goneSignal(call));
+    } catch (const StorageError&) {
+      return;  // what is in hand counts as handed out: it has to be sent
+    }
     if (!next) return;
     // The job went back in line and began again: what it said before has never been.
-    if (next->attempt != page.attempt) page.chunks.clear();
+    if (next->attempt != page.attempt) {
+      if (ask.offset) return;  // `next` begins where the old attempt went on
+      page.chunks.clear();
+    }
     std::move(next->chunks.begin(), next->chunks.end(), std::back_inserter(page.chunks));
     next->chunks = std::move(page.chunks);
     page = std::move(*next);

@@ -79,7 +79,7 @@ Reply runsync(const QueueRooms& rooms, Call& call) {
   if (std::holds_alternative<OtherBody>(waited.inserted)) return otherBody(call);
   if (waited.job) return wholeReply(rooms, call, *waited.job);
   return errorReply(call.path, 404,
-                    "job " + id + " is gone before it ended: it was purged, or outlived its policy.ttl");
+                    "job " + id + " is gone: it was purged, outlived its policy.ttl, or its result has expired");
 }
 
 }  // namespace jobq

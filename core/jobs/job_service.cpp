@@ -88,9 +88,14 @@ RequeueResult JobService::retry(const JobKey& key, const Endpoint& endpoint) {
 }
 
 std::size_t JobService::purge(const EndpointId& endpoint) {
-  const std::size_t removed = storage_.jobs().purgeQueued(endpoint);
-  if (removed > 0) watch_.announceSome(endpoint);
-  return removed;
+  try {
+    const std::size_t removed = storage_.jobs().purgeQueued(endpoint);
+    if (removed > 0) watch_.announceSome(endpoint);
+    return removed;
+  } catch (const StorageError&) {
+    watch_.announceSome(endpoint);  // it may have removed some before it failed
+    throw;
+  }
 }
 
 EndpointCounts JobService::counts(const EndpointId& endpoint) { return storage_.jobs().counts(endpoint); }
@@ -116,6 +121,7 @@ void JobService::release(const std::vector<LeaseRef>& leases, const EndpointId& 
 
 void JobService::announce(const Swept& swept) {
   for (const JobKey& key : swept.finished) watch_.announce(key.id);
+  for (const JobKey& key : swept.expired) watch_.announce(key.id);
   for (const LeaseRef& lease : swept.stopped) watch_.announce(lease.job);
   for (const EndpointId& endpoint : swept.requeuedAt) wakeup_.ring(endpoint, false);
   if (!swept.finished.empty()) owed_();

@@ -18,15 +18,17 @@ CourierCrew::Room CourierCrew::room() const {
       most = std::max(most, count);
     }
   }
-  room.deliveries = stopping_ ? 0 : std::min(kCouriers - inHand_, kCouriersPerHost - most);
+  room.deliveries = stopping_ || bytes_ >= kCouriersBytes ? 0 : std::min(kCouriers - inHand_, kCouriersPerHost - most);
   return room;
 }
 
 void CourierCrew::give(Delivery delivery) {
   Lock lock(mutex_);
   const auto host = byHost_.try_emplace(delivery.host).first;
-  inbox_.push_back({std::move(delivery), host});
+  const std::size_t bytes = delivery.job.output.size() + delivery.input.size();
+  inbox_.push_back({std::move(delivery), host, bytes});
   ++host->second;
+  bytes_ += bytes;
   ++inHand_;
   if (idle_ >= inbox_.size()) {
     given_.notifyOne();
@@ -37,14 +39,15 @@ void CourierCrew::give(Delivery delivery) {
     threads_.emplace_back([this] { live(); });
   } catch (const std::system_error&) {
     if (!threads_.empty()) return;  // it waits for one that is busy
+    leave(inbox_.back());
     inbox_.pop_back();
-    leave(host);
     throw;
   }
 }
 
-void CourierCrew::leave(Hosts::iterator host) {
-  if (--host->second == 0) byHost_.erase(host);
+void CourierCrew::leave(const Given& given) {
+  if (--given.host->second == 0) byHost_.erase(given.host);
+  bytes_ -= given.bytes;
   --inHand_;
 }
 
@@ -64,7 +67,7 @@ void CourierCrew::live() {
     work_(std::move(given.delivery));
     {
       Lock lock(mutex_);
-      leave(given.host);
+      leave(given);
     }
     freed_();
   }

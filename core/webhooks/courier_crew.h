@@ -16,6 +16,8 @@ namespace jobq {
 /// Deliveries that are on their way at once, and how many of them may go to one host (decisions.md, "Webhooks").
 inline constexpr std::size_t kCouriers = 64;
 inline constexpr std::size_t kCouriersPerHost = 8;
+/// No further one is begun while the bodies of those in hand have so many bytes.
+inline constexpr std::size_t kCouriersBytes = 256UL << 20;
 
 /// Threads are started when a delivery finds none idle, and stay until stop().
 class CourierCrew {
@@ -43,10 +45,11 @@ class CourierCrew {
   struct Given {
     Delivery delivery;
     Hosts::iterator host;
+    std::size_t bytes = 0;
   };
 
   void live();
-  void leave(Hosts::iterator host) JOBQ_REQUIRES(mutex_);
+  void leave(const Given& given) JOBQ_REQUIRES(mutex_);
 
   const std::function<void(Delivery)> work_;
   const std::function<void()> freed_;
@@ -56,6 +59,7 @@ class CourierCrew {
   std::deque<Given> inbox_ JOBQ_GUARDED_BY(mutex_);
   Hosts byHost_ JOBQ_GUARDED_BY(mutex_);            // how many are in hand or in the inbox
   std::size_t inHand_ JOBQ_GUARDED_BY(mutex_) = 0;  // all of those
+  std::size_t bytes_ JOBQ_GUARDED_BY(mutex_) = 0;   // of their bodies
   std::size_t idle_ JOBQ_GUARDED_BY(mutex_) = 0;    // threads
   bool stopping_ JOBQ_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_ JOBQ_GUARDED_BY(mutex_);

@@ -277,7 +277,7 @@ void Dispatcher::hire(const EndpointPtr& endpoint) {
   }
   try {
     rooms_.executor.hire(endpoint, worker, *this);
-  } catch (const std::system_error& error) {
+  } catch (const std::exception& error) {  // no thread, or no memory: its slot must not stay taken
     workerGone(endpoint->id, worker, error.what());
   }
 }
@@ -293,8 +293,10 @@ void Dispatcher::workerReady(const EndpointId& endpoint, const WorkerId& worker)
     Crew& crew = crews_[endpoint];
     Member& member = crew.members[worker];
     // It was stuck, and is free again: somebody else may have its slot by now.
-    replaced = member.duty == Duty::stuck && slots(crew) >= crew.endpoint->workersMax;
-    member = {replaced ? Duty::leaving : Duty::idle, now};
+    const bool wasStuck = member.duty == Duty::stuck;
+    member = {Duty::idle, now};
+    replaced = wasStuck && slots(crew) > crew.endpoint->workersMax;
+    if (replaced) member.duty = Duty::leaving;
     crew.backoff = Millis(0);
     early = crew.members.size() > crew.endpoint->workersMin && now + crew.endpoint->idleTimeout < looksAt_.load();
   }

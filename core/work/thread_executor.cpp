@@ -67,6 +67,7 @@ class ThreadExecutor::Worker {
     auto task = std::make_unique<Task>(rooms_.running, std::move(job));
     Lock lock(mutex_);
     current_ = task->job.lease;
+    told_ = task->entry.token();
     inbox_ = std::move(task);
     changed_.notifyAll();
   }
@@ -85,6 +86,12 @@ class ThreadExecutor::Worker {
     return current_;
   }
 
+  // Its job has been stopped: whatever it still does, nobody waits for it.
+  bool isStopped() {
+    Lock lock(mutex_);
+    return told_.stop_requested();
+  }
+
   const Endpoint& endpoint() const { return *endpoint_; }
 
   std::thread thread;
@@ -100,7 +107,10 @@ class ThreadExecutor::Worker {
   std::unique_ptr<Task> nextTask() {
     Lock lock(mutex_);
     // The next job may be here already: the worker was ready before it asked.
-    if (!inbox_) current_.reset();
+    if (!inbox_) {
+      current_.reset();
+      told_ = {};
+    }
     while (!inbox_ && !dismissed_) changed_.wait(mutex_);
     return givenUp_ ? nullptr : std::move(inbox_);
   }
@@ -152,6 +162,7 @@ class ThreadExecutor::Worker {
   Condition changed_;
   std::unique_ptr<Task> inbox_ JOBQ_GUARDED_BY(mutex_);
   std::optional<LeaseRef> current_ JOBQ_GUARDED_BY(mutex_);
+  std::stop_token told_ JOBQ_GUARDED_BY(mutex_);  // of its job
   bool dismissed_ JOBQ_GUARDED_BY(mutex_) = false;
   bool givenUp_ JOBQ_GUARDED_BY(mutex_) = false;
 };
@@ -215,6 +226,16 @@ bool ThreadExecutor::awaitAllEnded(Instant deadline) {
   return allEnded();
 }
 
+// Until every job has ended but those that were stopped: nobody wants to know what becomes of them.
+void ThreadExecutor::drain(Instant deadline) {
+  Lock lock(mutex_);
+  const auto drained = [this]() JOBQ_REQUIRES(mutex_) {
+    return std::all_of(workers_.begin(), workers_.end(),
+                       [](const auto& entry) { return entry.second->ended || entry.second->isStopped(); });
+  };
+  while (!drained() && rooms_.clock.now() < deadline) rooms_.clock.waitUntil(mutex_, ended_, deadline);
+}
+
 // Tells unfinished jobs to stop and sends them back in line. Both get the longest grace among their endpoints: handlers
 // to end, and a storage that fails to take the jobs.
 void ThreadExecutor::stopRest() {
@@ -269,7 +290,8 @@ std::size_t ThreadExecutor::stop(Millis drain) {
     Lock lock(mutex_);
     for (const auto& [id, worker] : workers_) worker->dismiss();
   }
-  if (!awaitAllEnded(rooms_.clock.now() + drain)) stopRest();
+  this->drain(rooms_.clock.now() + drain);
+  if (!awaitAllEnded(rooms_.clock.now())) stopRest();
   reap();
   Lock lock(mutex_);
   for (const auto& [id, worker] : workers_) {

@@ -42,6 +42,7 @@ class ThreadExecutor final : public Executor {
 
   void reap();
   bool awaitAllEnded(Instant deadline);
+  void drain(Instant deadline);
   void stopRest();
   bool release(std::map<EndpointId, std::vector<LeaseRef>>& jobs);
 

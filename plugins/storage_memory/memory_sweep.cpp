@@ -23,6 +23,7 @@ void Leases::freeExpired(Instant now, std::size_t max, Rows& dead, Swept& swept)
   while (swept.removed < max && !s_.byExpiry.empty() && s_.byExpiry.begin()->first <= now) {
     Row& row = *s_.byExpiry.begin()->second;
     if (row.state == JobState::inProgress) swept.stopped.push_back({row.spec->id, row.attempt});
+    if (row.state == JobState::inQueue) swept.expired.push_back(keyOf(row));
     s_.bury(row, dead);
     ++swept.removed;
   }

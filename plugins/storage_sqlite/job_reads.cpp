@@ -118,6 +118,7 @@ JobPage Jobs::list(const JobFilter& filter, const PageWindow& window) {
     const Instant now = clock_.now();
     JobPage page;
     page.total = totalOf(all, countExpired(connection, filter.endpoint, now), filter);
+    if (window.offset >= page.total) return page;  // without a walk over all of them
     Query query = connection.query(listStatement(filter));
     query.bind(filter.endpoint, filter.state.value_or(JobState::inQueue), now, window.limit, window.offset);
     while (query.next()) page.jobs.emplace_back(jobOf(query)).error = query.text(kJobColumns);

@@ -30,22 +30,22 @@ JobSpec specOf(Step& step, const JobRow& row) {
 constexpr std::size_t kPurgeBatch = 5'000;
 
 /// Removes the waiting jobs' rows of a table that hangs on the job's number.
-void purgeTable(Step& step, const char* sql, std::string_view endpoint) {
-  step.db.query(sql).bind(endpoint, step.now, kPurgeBatch).run();
+void purgeTable(Step& step, const char* sql, std::string_view endpoint, std::int64_t upTo) {
+  step.db.query(sql).bind(endpoint, step.now, upTo, kPurgeBatch).run();
 }
 
 #define JOBQ_WAITING_AT                                                                                \
   "(SELECT num FROM job INDEXED BY job_waiting WHERE endpoint = ?1 AND state = 0 AND expires_at > ?2 " \
-  "ORDER BY low, rank, arrival LIMIT ?3)"
+  "AND arrival <= ?3 ORDER BY low, rank, arrival LIMIT ?4)"
 
 // The first of the line, kPurgeBatch at most.
-std::size_t purge(Step& step, std::string_view endpoint) {
+std::size_t purge(Step& step, std::string_view endpoint, std::int64_t upTo) {
   std::size_t purged = 0;
   {
     Query query = step.db.query(
         "SELECT low, count(*) FROM (SELECT low FROM job INDEXED BY job_waiting WHERE endpoint = ?1 AND state = 0 AND "
-        "expires_at > ?2 ORDER BY low, rank, arrival LIMIT ?3) GROUP BY low");
-    query.bind(endpoint, step.now, kPurgeBatch);
+        "expires_at > ?2 AND arrival <= ?3 ORDER BY low, rank, arrival LIMIT ?4) GROUP BY low");
+    query.bind(endpoint, step.now, upTo, kPurgeBatch);
     while (query.next()) {
       step.counters.gone(EndpointId(endpoint), JobState::inQueue, query.flag(0), query.integer(1));
       purged += query.size(1);
@@ -53,9 +53,9 @@ std::size_t purge(Step& step, std::string_view endpoint) {
   }
   if (purged == 0) return 0;
   // A waiting job has neither output nor chunks nor progress: retry, loss and release have discarded them.
-  purgeTable(step, "DELETE FROM job_log WHERE num IN " JOBQ_WAITING_AT, endpoint);
-  purgeTable(step, "DELETE FROM job_input WHERE num IN " JOBQ_WAITING_AT, endpoint);
-  purgeTable(step, "DELETE FROM job WHERE num IN " JOBQ_WAITING_AT, endpoint);
+  purgeTable(step, "DELETE FROM job_log WHERE num IN " JOBQ_WAITING_AT, endpoint, upTo);
+  purgeTable(step, "DELETE FROM job_input WHERE num IN " JOBQ_WAITING_AT, endpoint, upTo);
+  purgeTable(step, "DELETE FROM job WHERE num IN " JOBQ_WAITING_AT, endpoint, upTo);
   return purged;
 }
 
@@ -111,9 +111,13 @@ RequeueResult Jobs::requeueNow(Step& step, const JobKey& key, const QueuePolicy&
 
 // A million jobs in one step would hold everybody else's writes for ten seconds.
 std::size_t Jobs::purgeQueued(std::string_view endpoint) {
+  std::optional<std::int64_t> last;  // who comes meanwhile is not meant
   std::size_t all = 0;
   for (std::size_t purged = kPurgeBatch; purged == kPurgeBatch; all += purged) {
-    purged = writer_.write([&](Step& step) { return purge(step, endpoint); });
+    purged = writer_.write([&](Step& step) {
+      if (!last) last = lastArrival_;
+      return purge(step, endpoint, *last);
+    });
   }
   return all;
 }

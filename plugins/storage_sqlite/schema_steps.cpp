@@ -120,6 +120,7 @@ ALTER TABLE delivery ADD COLUMN tries INTEGER NOT NULL DEFAULT 0;
 UPDATE delivery SET host = host_of(url), tries = (SELECT count(*) FROM delivery_attempt AS a WHERE a.num = delivery.num);
 DROP INDEX delivery_due;
 CREATE INDEX delivery_due ON delivery (state, host, due_at, num) WHERE state = 0;
+CREATE INDEX delivery_first ON delivery (state, due_at, num, host) WHERE state = 0;
 )sql";
 
 constexpr SchemaStep kSteps[] = {{kFirst}, {kTimedLeasesOnly}, {kLinesOfHosts}};

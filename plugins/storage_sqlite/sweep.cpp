@@ -36,6 +36,7 @@ void freeExpired(Sweep& sweep) {
        sweep.due("SELECT " JOBQ_ROW_COLUMNS " FROM job INDEXED BY job_expiry WHERE expires_at <= ?1 "
                  "ORDER BY expires_at LIMIT ?2")) {
     if (row.state == JobState::inProgress) sweep.swept.stopped.push_back({row.id, row.attempt});
+    if (row.state == JobState::inQueue) sweep.swept.expired.push_back({row.endpoint, row.id});
     removeJob(sweep.step, row);
     ++sweep.swept.removed;
   }

@@ -60,6 +60,17 @@ TEST_F(HouseVerbsTest, APurgeLeavesJobsInProgressAlone) {
   EXPECT_EQ(call("GET", "/v2/t/status-sync/" + running).field("status"), "COMPLETED");
 }
 
+// A job that expires in line answers those who wait for it, 404, and not only when their wait elapses.
+TEST_F(HouseVerbsTest, AnExpiryAnswersThoseWhoWait) {
+  Answer answer;
+  std::thread caller(
+      [&] { answer = call("POST", "/v2/p/runsync?wait=300000", R"({"input":{},"policy":{"ttl":10000}})"); });
+  clock_.awaitWaiter(Millis(300'000), Millis(300'000));
+  clock_.advance(Millis(11'000));
+  caller.join();
+  EXPECT_EQ(answer.status, 404);
+}
+
 // decisions.md, "Jobs": /status?ttl= replaces the expiry with now + ttl, floor 1 s, and survives completion.
 TEST_F(HouseVerbsTest, StatusTtlSetsTheExpiry) {
   const std::string done = call("POST", "/v2/e/runsync", R"({"input":{}})").field("id");
@@ -188,6 +199,20 @@ TEST_F(HouseVerbsTest, TooManyStuckHandlersStopTheEndpoint) {
   EXPECT_TRUE(healthSays("\"running\":0"));
   clock_.advance(Millis(55'000));
   EXPECT_EQ(call("GET", "/v2/t/status-sync/" + next).field("status"), "COMPLETED");
+}
+
+// A shutdown waits for results that somebody may want: a job that was stopped has none.
+TEST_F(HouseVerbsTest, AShutdownDoesNotDrainForAStuckHandler) {
+  const std::string stuck = stubborn(Millis(8'000));
+  awaitState("t", stuck, "IN_PROGRESS");
+  clock_.awaitWaiter(Millis(8'000), Millis(8'000));
+  EXPECT_EQ(call("POST", "/v2/t/cancel/" + stuck).field("status"), "CANCELLED");
+  clock_.advance(Millis(5'000));
+  awaitHealth("\"unhealthy\":1");
+  std::thread stopping([&] { EXPECT_TRUE(house_->stop()) << "the handler ended within its grace"; });
+  clock_.awaitWaiter(Millis(5'000), Millis(5'000));  // stopGrace, and not the 10 s of server.drain
+  clock_.advance(Millis(3'000));
+  stopping.join();
 }
 
 // The execution timeout and the ttl stop a handler like a cancel.

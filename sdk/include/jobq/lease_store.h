@@ -54,6 +54,7 @@ enum class Fenced {
 struct Swept {
   std::vector<LeaseRef> stopped;       ///< attempts that ended under a worker: expired, timed out or lost
   std::vector<JobKey> finished;        ///< jobs that became FAILED or TIMED_OUT: their waiters have to be told
+  std::vector<JobKey> expired;         ///< jobs that were deleted while they waited: so do their waiters have to be
   std::vector<EndpointId> requeuedAt;  ///< endpoints (each once) where a job went back in line
   std::size_t removed = 0;             ///< expired jobs whose space was freed
   bool more = false;

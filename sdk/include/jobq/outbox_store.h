@@ -41,13 +41,16 @@ struct Delivery {
 inline constexpr Millis kDeliveryRecordLife{86'400'000};
 inline constexpr std::size_t kMaxDeliveriesPerEndpoint = 1'000;  ///< settled ones; the oldest go first
 
+/// One claim ends with the delivery whose input and output make its bytes as many: a delivery may have 40 MB.
+inline constexpr std::size_t kMaxClaimedBytes = 64UL << 20;
+
 class JOBQ_VISIBLE OutboxStore {
  public:
   virtual ~OutboxStore() = default;
 
-  /// Up to `max` owed deliveries that are due, oldest first; each is hidden from other callers for `lease`, then due
-  /// again unless it was settled or rescheduled. Those to `exceptHosts` are passed over, and however many they are, the
-  /// call takes no longer for it.
+  /// Up to `max` (and kMaxClaimedBytes) owed deliveries that are due, oldest first; each is hidden from other callers
+  /// for `lease`, then due again unless it was settled or rescheduled. Those to `exceptHosts` are passed over, and
+  /// however many they are, the call takes no longer for it.
   [[nodiscard]] virtual std::vector<Delivery> claimDue(std::size_t max, Millis lease,
                                                        std::span<const std::string> exceptHosts) = 0;
 
