@@ -1,0 +1,206 @@
+"""A storm of cancels: 10,000 jobs, half of them cancelled at random moments. Every end is legal, every waiter is answered,
+no worker's place is lost. A seed that fails is printed and can be tried again with JOBQ_SEED=... (threads race anew)."""
+
+import heapq
+import os
+import random
+import sys
+import threading
+import time
+import unittest
+from collections import Counter
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+
+from jobq_server import SHORT_DRAIN, HttpTest, until  # noqa: E402
+from keep_alive import KeepAlive  # noqa: E402
+from waiting_callers import WaitingCallers, allow_descriptors  # noqa: E402
+
+
+class Rider:
+    """One connection's share of the storm: submits jobs, cancels half of them later, retries what has failed."""
+
+    LATEST = 0.4  # seconds between a submission and its cancel; most come while the job waits or runs
+
+    def __init__(self, server, endpoint, seed, numbers):
+        self.server, self.path, self.dice = server, f"/v2/{endpoint}", random.Random(seed)
+        self.numbers = numbers
+        self.jobs = {}  # id -> what it was to do: its number, or None when it is to fail
+        self.said = {}  # id -> the states that /cancel answered
+        self.retried = Counter()  # id -> how often /retry took it
+        self.faults = []
+        self.thread = threading.Thread(target=self._ride, daemon=True)
+
+    def _ride(self):
+        try:
+            with KeepAlive(self.server) as self.door:
+                self._submit_and_cancel()
+        except Exception as error:  # pylint: disable=broad-except
+            self.faults.append(repr(error))
+
+    def _submit_and_cancel(self):
+        due = []  # (when, verb, id)
+        for number in self.numbers:
+            fails = self.dice.random() < 0.05
+            order = {"sleepMs": self.dice.randint(0, 20), "output": number}
+            job = self._ask("/run", {"input": {**order, "fail": "as told"} if fails else order})["id"]
+            self.jobs[job] = None if fails else number
+            if fails:
+                heapq.heappush(due, (self._later(), "retry", job))
+            if self.dice.random() < 0.5:
+                heapq.heappush(due, (self._later(), "cancel", job))
+            while due and due[0][0] <= time.monotonic():
+                self._do(*heapq.heappop(due)[1:])
+        while due:
+            self._do(*heapq.heappop(due)[1:])
+
+    def _later(self):
+        return time.monotonic() + self.dice.random() ** 3 * self.LATEST
+
+    def _do(self, verb, job):
+        if verb == "cancel":
+            self.said.setdefault(job, []).append(self._ask(f"/cancel/{job}", None)["status"])
+            return
+        status, answer = self.door.ask("POST", f"{self.path}/retry/{job}")
+        if status == 200:
+            self.retried[job] += 1
+        elif status != 400:
+            self.faults.append(f"/retry answered {status}: {answer}")
+
+    def _ask(self, path, body):
+        status, answer = self.door.ask("POST", self.path + path, body)
+        if status != 200:
+            raise AssertionError(f"{path} answered {status}: {answer}")
+        return answer
+
+
+class StormTest(HttpTest):
+    JOBS = int(os.environ.get("JOBQ_STORM_JOBS", "10000"))
+    WORKERS = 32
+    RIDERS = 8
+    WAITERS = 400
+    CALM = 30  # seconds
+
+    def storm(self, storage):
+        if not allow_descriptors(2 * self.WAITERS):
+            self.skipTest(f"{self.WAITERS} callers need more descriptors than this machine allows")
+        seed = int(os.environ.get("JOBQ_SEED", "0")) or random.randrange(1, 1 << 31)
+        self.own_server(**{"storage": storage, "endpoint.trial.workersMax": self.WORKERS, **SHORT_DRAIN})
+        start = time.monotonic()
+        riders = [Rider(self.server, "trial", f"{seed} {n}", range(n, self.JOBS, self.RIDERS))
+                  for n in range(self.RIDERS)]
+        for rider in riders:
+            rider.thread.start()
+        waiters = self.waiters(riders, random.Random(seed))
+        for rider in riders:
+            rider.thread.join(self.CALM)
+            self.assertEqual(rider.faults, [], f"seed {seed}")
+        counters = self.server.quiet("trial")
+        waiters.collect(self.CALM)
+        print(f"seed {seed}, {storage}: {self.JOBS} jobs on {self.WORKERS} workers in {time.monotonic() - start:.1f} s")
+        return riders, waiters, counters, seed
+
+    def waiters(self, riders, dice):
+        """Callers on /status-sync and /stream of random jobs, begun while the storm goes on."""
+        callers = WaitingCallers(self.server)
+        self.addCleanup(callers.close)
+        self.waited = []
+        while len(self.waited) < self.WAITERS and any(rider.thread.is_alive() for rider in riders):
+            known = list(dice.choice(riders).jobs)
+            if not known:
+                continue
+            job = dice.choice(known[-20:])  # so that it has hardly ended
+            how = dice.choice(("/v2/trial/status-sync", "/sdk/v2/trial/stream"))
+            self.waited.append(job)
+            callers.call("GET", f"{how}/{job}?wait=60000")
+            callers.collect(0)
+        self.assertGreater(len(self.waited), self.WAITERS // 2)
+        return callers
+
+    def ends(self, riders):
+        """Every job as /status tells it."""
+        with KeepAlive(self.server) as door:
+            ends = {}
+            for rider in riders:
+                for job in rider.jobs:
+                    status, ends[job] = door.ask("GET", f"/v2/trial/status/{job}")
+                    self.assertEqual(status, 200, ends[job])
+            return ends
+
+    def check_end(self, rider, job, end):
+        number, said = rider.jobs[job], rider.said.get(job, [])
+        state = end["status"]
+        if "CANCELLED" in said:
+            self.assertEqual(state, "CANCELLED", f"/cancel had said so: {end}")
+        elif number is None:
+            self.assertEqual(state, "FAILED", end)
+            self.assertEqual(end["error"], "as told", end)
+        else:
+            self.assertEqual(state, "COMPLETED", end)
+        if state == "COMPLETED":
+            self.assertEqual(end["output"], number, end)
+        else:
+            self.assertNotIn("output", end)
+        for word in said[:1]:
+            self.assertIn(word, ("CANCELLED", "COMPLETED") if number is not None else ("CANCELLED", "FAILED"), end)
+
+    def check_waiters(self, waiters, riders, ends):
+        """One answer each: of a job that was never retried its end, else one of its ends."""
+        self.assertEqual(len(waiters.answers), len(self.waited))
+        retried = sum((rider.retried for rider in riders), Counter())
+        for number, status, answer in waiters.answers:
+            job = self.waited[number]
+            self.assertEqual(status, 200, answer)
+            allowed = {ends[job]["status"]} | ({"FAILED"} if retried[job] else set())
+            self.assertIn(answer["status"], allowed, answer)
+
+    def check_counters(self, counters, riders, ends):
+        """decisions.md, Jobs: each outcome is counted once, with the outcome."""
+        states = Counter(end["status"] for end in ends.values())
+        retries = sum(sum(rider.retried.values()) for rider in riders)
+        ran = sum(1 for end in ends.values() if end["status"] == "CANCELLED" and end["workerId"])
+        late = sum(words.count("COMPLETED") + words.count("FAILED") for rider in riders for words in rider.said.values())
+        print(f"  {dict(states)}, {retries} retries; {ran} were cancelled while they ran, "
+              f"{states['CANCELLED'] - ran} while they waited, {late} cancels came too late")
+        self.assertEqual(sum(states.values()), self.JOBS)
+        self.assertEqual(counters, {"completed": states["COMPLETED"], "failed": states["FAILED"] + retries,
+                                    "inProgress": 0, "inQueue": 0, "retried": retries})
+        for moment in (ran, states["CANCELLED"] - ran, late, retries):
+            self.assertGreater(moment, 0, "the storm met every moment")
+
+    def check_places(self):
+        """As many long jobs as there are workers run at once."""
+        until(lambda: self.server.health("trial")["workers"]["running"] == 0, "no worker runs")
+        self.assertEqual(self.server.health("trial")["workers"]["unhealthy"], 0)
+        jobs = [self.server.run("trial", {"sleepMs": 600000}) for _ in range(self.WORKERS)]
+
+        def all_run():
+            health = self.server.health("trial")
+            return (health["workers"]["running"], health["jobs"]["inProgress"]) == (self.WORKERS, self.WORKERS)
+        until(all_run, f"{self.WORKERS} long jobs run at once")
+        for job in jobs:
+            self.assertEqual(self.server.request("POST", f"/v2/trial/cancel/{job}").json()["status"], "CANCELLED")
+        until(lambda: self.server.health("trial")["workers"]["running"] == 0, "no worker runs")
+
+    def play(self, storage):
+        riders, waiters, counters, seed = self.storm(storage)
+        ends = self.ends(riders)
+        with self.subTest(seed=seed):
+            for rider in riders:
+                for job in rider.jobs:
+                    self.check_end(rider, job, ends[job])
+            self.check_waiters(waiters, riders, ends)
+            self.check_counters(counters, riders, ends)
+            self.check_places()
+
+    def test_on_memory(self):
+        """decisions.md, Jobs: CANCELLED at once and for good; a job that has ended stays as it is."""
+        self.play("memory")
+
+    def test_on_sqlite(self):
+        """The same on the durable storage."""
+        self.play("sqlite")
+
+
+if __name__ == "__main__":
+    unittest.main()
