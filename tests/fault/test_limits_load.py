@@ -24,10 +24,10 @@ MS = 1_000_000  # the clock of the client counts nanoseconds, the server's (the 
 class Ledger:
     """What 400 callers read, judged without any tolerance.
 
-    The server looked at its clock between a call's send and its receipt; it cut that to whole milliseconds, and may have
-    taken the call a little later. So a call counted at an instant after `sent` - 1 ms and not after `received`. Over: the
-    calls that lie in an interval with both ends are more than may be. Wrongly refused: the calls that might lie in it
-    with either end are fewer than it takes to refuse.
+    The server looked at its clock between a call's send and its receipt; it cut that to whole milliseconds, and may
+    have taken the call a little later. So a call counted after `sent` - 1 ms and not after `received`. Over: the calls
+    that lie in an interval with both ends are more than may be. Wrongly refused: the calls that might lie in it with
+    either end are fewer than it takes to refuse.
     """
 
     def __init__(self, calls, requests, window_ms):
@@ -38,7 +38,7 @@ class Ledger:
         self.receipts = sorted(received for _, received in self.allowed)
 
     def _from_each(self):
-        """Of each allowed call from the last on: its send, and when those that were sent then or later were answered."""
+        """Of each allowed call from the last on: its send, and when those sent then or later were answered."""
         later = []
         for sent, received in reversed(self.allowed):
             insort(later, received)
@@ -130,7 +130,7 @@ class HammeredLimitsTest(HttpTest):
         for name, ledger in ledgers.items():
             with self.subTest(name):
                 longest = max(received - sent for sent, received in ledger.allowed + ledger.refused) / MS
-                print(f"/{name}: {len(ledger.allowed)} allowed, {len(ledger.refused)} refused by {self.CALLERS} callers; "
+                print(f"/{name}: {len(ledger.allowed)} allowed, {len(ledger.refused)} refused; "
                       f"{ledger.most_in_windows(1)} certainly within {self.WINDOW} ms, limit {ledger.requests}; "
                       f"longest answer {longest:.0f} ms")
                 self.assertGreater(len(ledger.refused), 0)
@@ -269,12 +269,14 @@ class PlacesTest(HttpTest):
                 "Content-Length: 1000\r\nExpect: 100-continue\r\n\r\n").encode()
         inside, refused = [], 0
         for _ in range(count):
-            plain = self.enterContext(contextlib.closing(self.server.plug()))
+            plain = self.server.plug()
+            self.addCleanup(plain.close)
             plain.sendall(head)
             if plain.recv(12) == b"HTTP/1.1 100":
                 plain.sendall(b'{"input":')
                 inside.append(plain)
             else:
+                plain.close()
                 refused += 1
         return inside, refused
 
@@ -317,7 +319,7 @@ class PlacesTest(HttpTest):
         inside = self.fill()
         self.check_full(inside)
         self.purged(inside)
-        print(f"{self.PLACES} places, {self.CALLERS} callers, ten rounds: full again after {self.longest:.2f} s at most")
+        print(f"{self.PLACES} places, {self.CALLERS} callers, ten rounds: full again within {self.longest:.2f} s")
 
 
 if __name__ == "__main__":

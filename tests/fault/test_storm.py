@@ -1,5 +1,5 @@
-"""A storm of cancels: 10,000 jobs, half of them cancelled at random moments. Every end is legal, every waiter is answered,
-no worker's place is lost. A seed that fails is printed and can be tried again with JOBQ_SEED=... (threads race anew)."""
+"""A storm of cancels: 10,000 jobs, half of them cancelled at random moments. Every end is legal, every waiter is
+answered, no worker's place is lost. The seed is printed; JOBQ_SEED=... plays it again, as far as threads allow."""
 
 import heapq
 import os
@@ -159,7 +159,8 @@ class StormTest(HttpTest):
         states = Counter(end["status"] for end in ends.values())
         retries = sum(sum(rider.retried.values()) for rider in riders)
         ran = sum(1 for end in ends.values() if end["status"] == "CANCELLED" and end["workerId"])
-        late = sum(words.count("COMPLETED") + words.count("FAILED") for rider in riders for words in rider.said.values())
+        said = Counter(word for rider in riders for words in rider.said.values() for word in words)
+        late = said["COMPLETED"] + said["FAILED"]
         print(f"  {dict(states)}, {retries} retries; {ran} were cancelled while they ran, "
               f"{states['CANCELLED'] - ran} while they waited, {late} cancels came too late")
         self.assertEqual(sum(states.values()), self.JOBS)
