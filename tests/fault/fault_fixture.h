@@ -19,7 +19,7 @@ class FaultTest : public HouseTest, public testing::WithParamInterface<const cha
     close();
     std::ofstream(dir_ / "jobq.properties")
         << "server.port = 0\nserver.drain = 10s\nlimits.enabled = false\nlimits.queue = false\nstorage = " << GetParam()
-        << "\nplugins.path = " JOBQ_PLUGIN_DIR "\n"
+        << "\nwebhook.transports = http, file\nplugins.path = " JOBQ_PLUGIN_DIR "\n"
         << endpoints;
     house_ = std::make_unique<House>(loadConfig(dir_ / "jobq.properties", {}), clock_, log_,
                                      [this](std::unique_ptr<Storage> storage) {
@@ -129,6 +129,18 @@ class FaultTest : public HouseTest, public testing::WithParamInterface<const cha
     EXPECT_EQ(health(endpoint, "inProgress"), count);
     for (const std::string& id : ids) EXPECT_EQ(call("POST", "/v2/" + endpoint + "/cancel/" + id).status, 200);
     EXPECT_TRUE(reached([&] { return health(endpoint, "running") == 0; })) << endpoint << " does not stop its jobs";
+  }
+
+  /// The webhooks that were delivered to file:///NAME: for each webhook-id the bodies, in order.
+  std::map<std::string, std::vector<std::string>> posted(const std::string& name) const {
+    std::map<std::string, std::vector<std::string>> bodies;
+    std::ifstream in(dir_ / "jobq-data" / "webhooks" / name);
+    for (std::string line; std::getline(in, line);) {
+      const Answer call{200, line, {}};
+      const Answer headers{200, call.field("headers"), {}};
+      bodies[headers.field("webhook-id")].push_back(call.field("body"));
+    }
+    return bodies;
   }
 
   static constexpr std::chrono::seconds kPatience{20};

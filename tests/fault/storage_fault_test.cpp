@@ -14,6 +14,9 @@ constexpr const char* kEndpoints =
     "endpoint.t.image = plugin/trial\nendpoint.t.workersMax = 2\n"
     "endpoint.u.image = plugin/trial\nendpoint.u.workersMax = 1\nendpoint.u.workersMin = 1\n"
     "endpoint.p.image = plugin/echo\nendpoint.p.workersMax = 0\n";
+constexpr const char* kVerbEndpoints =
+    "endpoint.t.image = plugin/trial\nendpoint.t.workersMax = 2\n"
+    "endpoint.k.image = plugin/echo\nendpoint.q.image = plugin/echo\nendpoint.q.workersMax = 0\n";
 constexpr const char* kForever = R"({"input":{"sleepMs":600000}})";
 
 class EveryCall : public FaultTest {
@@ -124,6 +127,76 @@ class EveryCall : public FaultTest {
     awaitStatus("u", promises_.back().id, JobState::timedOut);
   }
 
+  /// One key is one job, however often it is sent and whatever fails.
+  void useAKey() {
+    extra_ = {{"Idempotency-Key", "once"}};
+    const std::string first = promised("k", R"({"input":{"a":1}})", "COMPLETED", R"({"a":1})");
+    EXPECT_EQ(insist("POST", "/v2/k/run", R"({"input":{"a":1}})").field("id"), first);
+    extra_.clear();
+    EXPECT_EQ(inner_->jobs().list({"k", {}}, {}).total, 1U);
+  }
+
+  void purgeAndShorten() {
+    for (int i = 0; i < 2; ++i) promised("q", R"({"input":{}})", "absent");
+    EXPECT_EQ(insist("GET", "/v2/q/requests").field("total"), "2");
+    EXPECT_EQ(insist("POST", "/v2/q/purge-queue").field("removed"), "2") << "a purge that failed removed nothing";
+    EXPECT_EQ(insist("GET", "/v2/q/requests?status=IN_QUEUE").field("total"), "0");
+    const std::string brief = promised("q", R"({"input":{}})", "absent");
+    const Instant before = clock_.now();
+    EXPECT_EQ(insist("GET", "/v2/q/status/" + brief + "?ttl=8000").status, 200);
+    const auto job = stored("q", brief);
+    EXPECT_TRUE(!job || job->expiresAt >= before + Millis(8'000));
+    EXPECT_TRUE(!job || job->expiresAt <= clock_.now() + Millis(8'000));
+  }
+
+  /// What is consumed is each chunk once; what is read from the beginning is all of them.
+  void readAStream() {
+    reporter_ = promised("t", R"({"input":{"log":["a","b"],"chunks":3,"sleepMs":500,"output":"told"}})", "COMPLETED",
+                         "\"told\"");
+    std::string consumed;
+    std::string state;
+    while (state != "COMPLETED" && !HasFailure()) {
+      Answer page = insist("GET", "/v2/t/stream/" + reporter_);
+      ASSERT_EQ(page.status, 200) << page.body;
+      state = page.headers["X-Job-Status"];
+      consumed += page.body;
+    }
+    const auto times = [&consumed](const std::string& text) {
+      int count = 0;
+      for (std::size_t at = 0; (at = consumed.find(text, at)) != std::string::npos; ++at) ++count;
+      return count;
+    };
+    for (const char* chunk : {"\"chunk\":0", "\"chunk\":1", "\"chunk\":2"}) EXPECT_EQ(times(chunk), 1) << consumed;
+    EXPECT_THAT(insist("GET", "/v2/t/stream/" + reporter_ + "?offset=0").body,
+                testing::MatchesRegex(".*chunk.:0.*chunk.:1.*chunk.:2.*"));
+  }
+
+  /// One is delivered at once, one at its second try, and one once more when it is asked for.
+  void tellTheOutside() {
+    const std::filesystem::path obstacle = dir_ / "jobq-data" / "webhooks" / "blocked";
+    std::filesystem::create_directories(obstacle);
+    const std::string good =
+        promised("t", R"({"input":{"output":1},"webhook":"file:///good"})", "COMPLETED", "1") + ".1";
+    const std::string late = promised("t", R"({"input":{"fail":"no"},"webhook":"file:///blocked"})", "FAILED") + ".1";
+    EXPECT_EQ(insist("GET", "/v1/webhooks/secret").status, 200);
+    const auto known = [&](const std::string& id) {
+      return inner_->outbox().list("", id.substr(0, id.size() - 2), 10);
+    };
+    EXPECT_TRUE(reached([&] { return !known(late).empty() && known(late)[0].tries > 0; })) << "no try of " << late;
+    std::filesystem::remove(obstacle);
+    for (const std::string& id : {good, late}) {
+      const auto delivered = [&] { return !known(id).empty() && known(id)[0].state == DeliveryState::delivered; };
+      EXPECT_TRUE(reached(delivered)) << id;
+      EXPECT_THAT(insist("GET", "/v1/webhooks?jobId=" + id.substr(0, id.size() - 2)).body, HasSubstr("delivered"));
+    }
+    EXPECT_EQ(insist("POST", "/v1/webhooks/" + good + "/replay").status, 200);
+    EXPECT_TRUE(reached([&] { return posted("good")[good].size() == 2; })) << "it was not sent again";
+    EXPECT_EQ(posted("good").size(), 1U);
+    EXPECT_THAT(posted("good")[good][0], HasSubstr("COMPLETED"));
+    EXPECT_EQ(posted("blocked").size(), 1U);
+    EXPECT_THAT(posted("blocked")[late], testing::ElementsAre(HasSubstr("FAILED")));
+  }
+
   void liveOneDay() {
     openPatiently(kEndpoints);
     useKeys();
@@ -232,6 +305,24 @@ TEST_P(EveryCall, ADayWithOneFault) {
     expectCountersAgree();
     expectSlots("t", 2);
     expectSlots("u", 1);
+  });
+}
+
+TEST_P(EveryCall, KeysPurgesStreamsAndWebhooksWithOneFault) {
+  const std::vector<const char*> verbs{
+      "jobs.insert", "jobs.list",     "jobs.purgeQueued",  "jobs.setTtl",   "chunks.append",
+      "chunks.take", "chunks.read",   "outbox.claimDue",   "outbox.settle", "outbox.recordAttempt",
+      "outbox.list", "outbox.replay", "outbox.reschedule", "records.find",  "records.create"};
+  forEveryCall(verbs, [this] {
+    openPatiently(kVerbEndpoints);
+    useAKey();
+    purgeAndShorten();
+    readAStream();
+    tellTheOutside();
+    plan_.heal();
+    expectPromisesKept();
+    expectReportsKept();
+    expectSlots("t", 2);
   });
 }
 

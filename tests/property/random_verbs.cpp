@@ -41,11 +41,15 @@ constexpr std::array kKinds{
     Kind{Verb::purge, "purge", 1},
     Kind{Verb::sweep, "sweep", 8},
     Kind{Verb::claimDue, "claimDue", 4},
+    Kind{Verb::remove, "remove", 1},
 };
 static_assert(kKinds.size() == kVerbs);
 
 // Mostly moments, now and then long enough for leases, retention or a ttl to end.
 constexpr std::array kJumps{1, 40, 700, 4'000, 11'000, 61'000, 700'000, 2'000'000, 90'000'000};
+
+constexpr std::array kListed{JobState::inQueue, JobState::inProgress, JobState::completed,
+                             JobState::failed,  JobState::cancelled,  JobState::timedOut};
 
 const LeaseRef kNobodys{"nobody", 1};
 
@@ -139,6 +143,22 @@ void Player::playOnJob(Storage& storage, const Operation& operation) {
   }
 }
 
+void Player::playOnEndpoint(Storage& storage, const Operation& operation) {
+  constexpr std::size_t kAll = 1'000'000;
+  const EndpointId id = endpoint(operation.a);
+  if (operation.verb == Verb::counts) {
+    (void)storage.jobs().counts(id);
+  } else if (operation.verb == Verb::list) {
+    std::optional<JobState> state;
+    if (operation.a % 5 < 4) state = kListed[operation.b % kListed.size()];
+    (void)storage.jobs().list({id, state}, {operation.b % 5, 1 + operation.b % 20});
+  } else if (operation.verb == Verb::purge) {
+    storage.jobs().purgeQueued(id);
+  } else {
+    storage.jobs().remove(id, kAll);
+  }
+}
+
 void Player::playOnDelivery(Storage& storage, const Operation& operation) {
   const std::size_t back = leases_.empty() ? 0 : operation.a % leases_.size();
   const LeaseRef of = leases_.empty() ? kNobodys : leases_[leases_.size() - 1 - back];
@@ -160,7 +180,9 @@ void Player::play(Storage& storage, const Operation& operation) {
   } else if (verb == Verb::insert) {
     JobSpec job = spec(operation.a, operation.b);
     std::optional<Idempotency> once;
-    if (operation.b % 11 == 0) once = Idempotency{"once" + std::to_string(operation.a % 3), "body"};
+    if (operation.b % 11 == 0) {
+      once = Idempotency{"once" + std::to_string(operation.a % 3), operation.b % 5 == 0 ? "other body" : "body"};
+    }
     jobs_.push_back({job.endpoint, job.id});
     (void)storage.jobs().insert(std::move(job), policy_, once);
   } else if (verb == Verb::claim) {
@@ -169,18 +191,14 @@ void Player::play(Storage& storage, const Operation& operation) {
     claim(storage, operation, Holder{"node", Holder::Kind::timed, Millis(10'000)});
   } else if (verb >= Verb::finish && verb <= Verb::renew) {
     playOnLease(storage, operation);
-  } else if (verb == Verb::counts) {
-    (void)storage.jobs().counts(endpoint(operation.a));
-  } else if (verb == Verb::list) {
-    (void)storage.jobs().list({endpoint(operation.a), {}}, {operation.b % 5, 1 + operation.b % 20});
+  } else if (verb == Verb::counts || verb == Verb::list || verb == Verb::purge || verb == Verb::remove) {
+    playOnEndpoint(storage, operation);
   } else if (verb >= Verb::settle && verb <= Verb::replay) {
     playOnDelivery(storage, operation);
   } else if (verb == Verb::deliveries) {
     const bool ofJob = operation.b % 2 == 0 && !jobs_.empty();
     const JobId job = ofJob ? jobs_[jobs_.size() - 1 - operation.a % jobs_.size()].id : "";
     (void)storage.outbox().list(ofJob && operation.b % 4 == 0 ? "" : endpoint(operation.a), job, 1'000);
-  } else if (verb == Verb::purge) {
-    storage.jobs().purgeQueued(endpoint(operation.a));
   } else if (verb == Verb::sweep) {
     (void)storage.leases().sweep(1'000'000);
   } else if (verb == Verb::claimDue) {

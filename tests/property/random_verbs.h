@@ -37,12 +37,13 @@ enum class Verb : std::uint8_t {
   deliveries,
   advance,
   purge,
-  // These concern all endpoints.
+  // These concern all endpoints, or take one away.
   sweep,
   claimDue,
+  remove,
 };
 inline constexpr int kVerbsOfOneEndpoint = static_cast<int>(Verb::sweep);
-inline constexpr int kVerbs = static_cast<int>(Verb::claimDue) + 1;
+inline constexpr int kVerbs = static_cast<int>(Verb::remove) + 1;
 
 struct Operation {
   Verb verb{};
@@ -75,6 +76,7 @@ class Player {
   JobSpec spec(std::uint32_t number, std::uint32_t kind);
   void playOnLease(Storage& storage, const Operation& operation);
   void playOnJob(Storage& storage, const Operation& operation);
+  void playOnEndpoint(Storage& storage, const Operation& operation);
   void playOnDelivery(Storage& storage, const Operation& operation);
   void claim(Storage& storage, const Operation& operation, const Holder& holder);
   EndpointId endpoint(std::uint32_t number) const { return name_ + "-ep" + std::to_string(number % 2); }

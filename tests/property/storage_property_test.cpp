@@ -49,7 +49,7 @@ class StorageProperty : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(StorageProperty, EveryAnswerIsTheModels) {
-  const Seeds seeds(GetParam() == "memory" ? 2'000 : 300);
+  const Seeds seeds(GetParam() == "memory" ? 10'000 : 300);
   for (std::uint64_t seed = seeds.first; seed < seeds.first + seeds.count; ++seed) {
     const auto operations = randomOperations(seed, kOperations);
     if (play(operations).empty()) continue;

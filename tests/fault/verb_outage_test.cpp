@@ -1,0 +1,137 @@
+// A storage whose calls for /requests, /purge-queue, ?ttl=, /stream, keys and webhooks fail for half a minute: callers
+// read 503 with the reason and nothing has changed; the courier goes on by itself.
+#include <algorithm>
+
+#include "fault_fixture.h"
+
+namespace jobq::fault {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kEndpoints =
+    "endpoint.t.image = plugin/trial\nendpoint.t.workersMax = 2\n"
+    "endpoint.q.image = plugin/echo\nendpoint.q.workersMax = 0\n";
+constexpr Millis kOutage{30'000};
+
+class VerbOutage : public FaultTest {
+ protected:
+  std::size_t faultsOf(const std::string& verb) const {
+    const auto failed = plan_.failed();
+    return static_cast<std::size_t>(std::count(failed.begin(), failed.end(), verb));
+  }
+
+  /// The call reads 503 while `verb` fails, and 200 afterwards; returns that.
+  Answer refusedThenDone(const std::string& verb, const std::string& method, const std::string& target,
+                         const std::string& body = "") {
+    const std::size_t before = faultsOf(verb);
+    plan_.failVerb(verb, clock_.now() + kOutage);
+    for (int i = 0; i < 2; ++i) {
+      const Answer refused = call(method, target, body);
+      EXPECT_EQ(refused.status, 503) << method << " " << target << ": " << refused.body;
+      EXPECT_THAT(refused.body, HasSubstr(kInjected));
+      EXPECT_TRUE(refused.headers.contains("Retry-After"));
+      if (i == 0) clock_.advance(kOutage - Millis(1'000));
+    }
+    EXPECT_GE(faultsOf(verb), before + 2) << verb << " was not called";
+    clock_.advance(Millis(1'000));
+    Answer done = callPatiently(key_, method, target, body);
+    EXPECT_EQ(done.status, 200) << method << " " << target << ": " << done.body;
+    return done;
+  }
+
+  std::vector<Delivery> deliveries(const std::string& job) const { return inner_->outbox().list("", job, 10); }
+};
+
+TEST_P(VerbOutage, APurgeThatFailsRemovesNothing) {
+  openFaulty(kEndpoints);
+  for (int i = 0; i < 3; ++i) (void)run("q", R"({"input":{}})");
+  EXPECT_EQ(refusedThenDone("jobs.list", "GET", "/v2/q/requests").field("total"), "3");
+  EXPECT_EQ(refusedThenDone("jobs.purgeQueued", "POST", "/v2/q/purge-queue").field("removed"), "3");
+  EXPECT_EQ(inner_->jobs().list({"q", {}}, {}).total, 0U);
+}
+
+TEST_P(VerbOutage, ATtlThatFailsChangesNothing) {
+  openFaulty(kEndpoints);
+  const std::string id = run("q", R"({"input":{}})").field("id");
+  const Instant day = stored("q", id)->expiresAt;
+  plan_.failNext("jobs.setTtl");
+  EXPECT_EQ(call("GET", "/v2/q/status/" + id + "?ttl=5000").status, 503);
+  EXPECT_EQ(stored("q", id)->expiresAt, day);
+  (void)refusedThenDone("jobs.setTtl", "GET", "/v2/q/status/" + id + "?ttl=5000");
+  EXPECT_EQ(stored("q", id)->expiresAt, clock_.now() + Millis(5'000));
+}
+
+TEST_P(VerbOutage, OneKeyIsOneJob) {
+  openFaulty(kEndpoints);
+  extra_ = {{"Idempotency-Key", "once"}};
+  const std::string id = refusedThenDone("jobs.insert", "POST", "/v2/q/run", R"({"input":{}})").field("id");
+  EXPECT_EQ(run("q", R"({"input":{}})").field("id"), id);
+  EXPECT_EQ(run("q", R"({"input":{"a":1}})").status, 400) << "with another body";
+  EXPECT_EQ(inner_->jobs().list({"q", {}}, {}).total, 1U);
+}
+
+TEST_P(VerbOutage, AStreamThatFailsConsumesNothing) {
+  openFaulty(kEndpoints);
+  const std::string id = run("t", R"({"input":{"chunks":2,"output":1}})").field("id");
+  ASSERT_TRUE(reached([&] { return status("t", id).field("status") == "COMPLETED"; }));
+  Answer read = refusedThenDone("chunks.read", "GET", "/v2/t/stream/" + id + "?offset=0");
+  EXPECT_THAT(read.body, testing::MatchesRegex(".*chunk.:0.*chunk.:1.*"));
+  Answer taken = refusedThenDone("chunks.take", "GET", "/v2/t/stream/" + id);
+  EXPECT_EQ(taken.body, read.body);
+  EXPECT_EQ(call("GET", "/v2/t/stream/" + id).body, "[]") << "once";
+}
+
+// A caller who waits for chunks is answered when the storage fails, not left waiting.
+TEST_P(VerbOutage, AStreamThatWaitsIsToldOfTheFailure) {
+  openFaulty(kEndpoints);
+  const std::string id = run("q", R"({"input":{}})").field("id");
+  auto caller = std::async(std::launch::async, [&] { return call("GET", "/v2/q/stream/" + id + "?wait=20000"); });
+  clock_.awaitWaiter(Millis(20'000), Millis(20'000));
+  plan_.failVerb("chunks.take", clock_.now() + Millis(600'000));
+  EXPECT_TRUE(reached([&] { return isDone(caller); }));
+  EXPECT_EQ(caller.get().status, 503);
+  EXPECT_GE(faultsOf("chunks.take"), 1U);
+}
+
+TEST_P(VerbOutage, AdminsReadTheReason) {
+  openFaulty(kEndpoints);
+  const std::string id = run("t", R"({"input":{"output":1},"webhook":"file:///post"})").field("id");
+  ASSERT_TRUE(reached([&] { return posted("post").size() == 1; }));
+  EXPECT_THAT(refusedThenDone("outbox.list", "GET", "/v1/webhooks?jobId=" + id).body, HasSubstr(id + ".1"));
+  (void)refusedThenDone("outbox.replay", "POST", "/v1/webhooks/" + id + ".1/replay");
+  EXPECT_TRUE(reached([&] { return posted("post")[id + ".1"].size() == 2; }));
+  EXPECT_EQ(posted("post").size(), 1U);
+}
+
+// Half a minute is less than a delivery's lease: what was done is kept until it can be stored, and nobody is told
+// twice.
+TEST_P(VerbOutage, AWebhookOutlivesItsStorage) {
+  openFaulty(kEndpoints);
+  const std::filesystem::path obstacle = dir_ / "jobq-data" / "webhooks" / "blocked";
+  for (const char* verb :
+       {"records.find", "outbox.claimDue", "outbox.recordAttempt", "outbox.settle", "outbox.reschedule"}) {
+    const bool blocked = std::string_view(verb) == "outbox.reschedule";
+    const std::string file = blocked ? "blocked" : "post";
+    if (blocked) std::filesystem::create_directories(obstacle);
+    const std::size_t before = faultsOf(verb);
+    plan_.failVerb(verb, clock_.now() + kOutage);
+    const std::string id = run("t", R"({"input":{"output":1},"webhook":"file:///)" + file + "\"}").field("id");
+    ASSERT_TRUE(reached([&] { return faultsOf(verb) >= before + 3; })) << verb << " was not called";
+    EXPECT_EQ(status("t", id).field("status"), "COMPLETED") << "its webhook is no matter of the job";
+    if (blocked) std::filesystem::remove(obstacle);
+    const auto delivered = [&] {
+      const auto known = deliveries(id);
+      return known.size() == 1 && known[0].state == DeliveryState::delivered;
+    };
+    EXPECT_TRUE(reached(delivered)) << verb;
+    EXPECT_EQ(posted(file)[id + ".1"].size(), 1U) << verb;
+    EXPECT_EQ(deliveries(id).at(0).attempts.size(), blocked ? 2U : 1U) << verb;
+    plan_.heal();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, VerbOutage, testing::Values("memory", "sqlite"), nameOfStorage);
+
+}  // namespace
+}  // namespace jobq::fault
