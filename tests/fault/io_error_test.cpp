@@ -30,6 +30,7 @@ class IoError : public HouseTest {
   void start() {
     open(
         "storage = sqlite\nendpoint.e.image = plugin/echo\nendpoint.r.image = some/remote\n"
+        "endpoint.k.image = plugin/trial\nendpoint.q.image = some/remote\nwebhook.transports = http, file\n"
         "storage.sqlite.log = 256KB\n");
   }
 
@@ -108,6 +109,61 @@ class IoError : public HouseTest {
     look();
   }
 
+  // A key, a stream and a webhook; a purge and a ttl.
+  void useTheOtherVerbs() {
+    (void)accepted(submitKeyed());
+    for (int i = 0; i < 2; ++i) {
+      const Answer answer = run("q", R"({"input":{}})");
+      if (accepted(answer)) waiting_.push_back(answer.field("id"));
+    }
+    isPurged_ = accepted(call("POST", "/v2/q/purge-queue"));
+    (void)accepted(call("GET", "/v2/q/requests"));
+    const Answer brief = run("q", R"({"input":{}})");
+    if (accepted(brief) && accepted(call("GET", "/v2/q/status/" + brief.field("id") + "?ttl=3600000"))) {
+      brief_ = brief.field("id");
+    }
+    if (keyed_.empty()) return;
+    whileTimePasses([this] { (void)accepted(call("GET", "/v2/k/stream/" + keyed_ + "?wait=1000")); });
+  }
+
+  Answer submitKeyed() {
+    extra_ = {{"Idempotency-Key", "once"}};
+    Answer answer = run("k", R"({"input":{"chunks":2,"output":1},"webhook":"file:///post"})");
+    extra_.clear();
+    if (answer.status == 200 && keyed_.empty()) keyed_ = answer.field("id");
+    if (answer.status == 200) {
+      EXPECT_EQ(answer.field("id"), keyed_) << "one key is one job";
+    }
+    return answer;
+  }
+
+  // What was not answered may have been done, but not half of it.
+  void verifyTheOtherVerbs() {
+    ASSERT_EQ(submitKeyed().status, 200);
+    EXPECT_EQ(call("GET", "/v2/k/requests").field("total"), "1");
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    whileTimePasses([&] {
+      while (status("k", keyed_).field("status") != "COMPLETED" || !isPosted(keyed_)) {
+        ASSERT_LT(std::chrono::steady_clock::now(), end) << status("k", keyed_).body << " is stuck, or nobody was told";
+        std::this_thread::yield();
+      }
+    });
+    EXPECT_THAT(call("GET", "/v2/k/stream/" + keyed_ + "?offset=0").body,
+                testing::MatchesRegex(".*chunk.:0.*chunk.:1.*"));
+    std::size_t left = 0;
+    for (const std::string& id : waiting_) left += status("q", id).status == 200 ? 1U : 0U;
+    EXPECT_TRUE(left == 0 || (left == waiting_.size() && !isPurged_)) << left << " of " << waiting_.size();
+    if (brief_.empty()) return;
+    EXPECT_EQ(status("q", brief_).status, 200);
+    clock_.advance(Millis(3'600'000));
+    EXPECT_EQ(status("q", brief_).status, 404) << "its ttl was set";
+  }
+
+  bool isPosted(const std::string& id) const {
+    const auto lines = readFile(dir_ / "jobq-data" / "webhooks" / "post");
+    return lines && lines->find("\"webhook-id\":\"" + id + ".") != std::string::npos;
+  }
+
   // Is everything there, and does it end?
   void verify() {
     for (const Acknowledged& job : acknowledged_) {
@@ -136,11 +192,16 @@ class IoError : public HouseTest {
     close();
     std::filesystem::remove_all(dir_ / "jobq-data");
     acknowledged_.clear();
+    waiting_.clear();
+    keyed_.clear();
+    brief_.clear();
+    isPurged_ = false;
     Disk& disk = Disk::instance();
     disk.fail(fault);
     try {
       start();
       work();
+      useTheOtherVerbs();
       judgeReadiness(fault);
       close();
     } catch (const Error& refusal) {
@@ -152,6 +213,7 @@ class IoError : public HouseTest {
     disk.fail({});
     start();
     verify();
+    verifyTheOtherVerbs();
     EXPECT_EQ(call("GET", "/readyz").status, 200);
     return struck;
   }
@@ -187,6 +249,10 @@ class IoError : public HouseTest {
   }
 
   std::vector<Acknowledged> acknowledged_;
+  std::vector<std::string> waiting_;  // to be purged
+  bool isPurged_ = false;             // and that was answered
+  std::string keyed_;
+  std::string brief_;  // its ttl was set
   bool struck_ = false;
 };
 
