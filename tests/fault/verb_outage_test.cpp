@@ -82,6 +82,28 @@ TEST_P(VerbOutage, AStreamThatFailsConsumesNothing) {
   EXPECT_EQ(call("GET", "/v2/t/stream/" + id).body, "[]") << "once";
 }
 
+// One answer is taken in pieces: what the first had must not be lost with the second.
+TEST_P(VerbOutage, AStreamOfSeveralPiecesLosesNone) {
+  openFaulty(kEndpoints);
+  for (std::uint64_t k = 1; k <= 4; ++k) {
+    const std::string id = run("t", R"({"input":{"chunks":3,"chunkBytes":700000,"output":1}})").field("id");
+    ASSERT_TRUE(reached([&] { return status("t", id).field("status") == "COMPLETED"; }));
+    plan_.failCall(plan_.calls() + k);
+    std::string consumed;
+    for (std::string state; state != "COMPLETED";) {
+      Answer page = call("GET", "/v2/t/stream/" + id);
+      state = page.headers["X-Job-Status"];
+      if (page.status == 200) consumed += page.body;
+    }
+    for (const char* chunk : {"\"chunk\":0", "\"chunk\":1", "\"chunk\":2"}) {
+      EXPECT_THAT(consumed.find(chunk), testing::Ne(std::string::npos))
+          << chunk << " is lost when call " << k << " fails";
+    }
+    plan_.heal();
+  }
+  EXPECT_GE(faultsOf("chunks.take"), 2U);
+}
+
 // A caller who waits for chunks is answered when the storage fails, not left waiting.
 TEST_P(VerbOutage, AStreamThatWaitsIsToldOfTheFailure) {
   openFaulty(kEndpoints);
