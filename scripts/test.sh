@@ -88,6 +88,8 @@ if [ "$failed" -eq 0 ]; then
   scripted "disk" env JOBQ_BUILD="$root/build" python3 tests/support/run_tests.py tests/fault/test_disk.py
   scripted "load" env JOBQ_BUILD="$root/build" python3 tests/support/run_tests.py tests/fault/test_load.py
   scripted "limits" env JOBQ_BUILD="$root/build" python3 tests/support/run_tests.py tests/fault/test_limits_load.py
+  scripted "waits" env JOBQ_BUILD="$root/build" python3 tests/support/run_tests.py tests/fault/test_waits.py
+  scripted "storm" env JOBQ_BUILD="$root/build" python3 tests/support/run_tests.py tests/fault/test_storm.py
   scripted "backlog" env JOBQ_BUILD="$root/build" python3 tests/support/run_tests.py tests/fault/test_backlog.py
   scripted "soak" env JOBQ_BUILD="$root/build" python3 tests/fault/soak.py --minutes 1
   scripted "s3" env JOBQ_BUILD="$root/build" python3 tests/s3/s3_test.py

@@ -90,8 +90,8 @@ class JOBQ_VISIBLE JobStore {
   /// submission + ttl again.
   [[nodiscard]] virtual RequeueResult requeue(const JobKey& key, const QueuePolicy& policy) = 0;
 
-  /// Removes every job that is IN_QUEUE at the endpoint; returns how many. No webhook is owed. A long line may be removed
-  /// in several steps, from its head: other verbs go between, and after a failure the rest is still in line.
+  /// Removes every job that is IN_QUEUE at the endpoint; returns how many. No webhook is owed. A long line may be
+  /// removed in several steps, from its head: other verbs go between, and after a failure the rest is still in line.
   virtual std::size_t purgeQueued(std::string_view endpoint) = 0;
 
   /// The job expires at now + max(ttl, kTtlFloor) instead, at most kTtlCeiling after its submission; completion and
