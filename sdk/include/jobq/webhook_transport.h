@@ -32,7 +32,8 @@ struct DeliveryFailed {
 };
 using DeliveryResult = std::variant<Delivered, DeliveryFailed>;
 
-/// One attempt a call. Any thread, many calls at once. sdk/testkit/transport_suite.h puts these sentences to a transport.
+/// One attempt a call. Any thread, many calls at once. sdk/testkit/transport_suite.h puts these sentences to a
+/// transport.
 class JOBQ_VISIBLE WebhookTransport : public Plugin {
  public:
   static constexpr PluginKind kKind = PluginKind::webhookTransport;

@@ -94,9 +94,9 @@ std::vector<std::string> PostBook::missing() const {
   for (const auto& [job, owed] : owed_) {
     if (!owed.end) continue;
     const auto arrived = arrived_.find(job);
-    const bool told =
-        arrived != arrived_.end() && std::any_of(arrived->second.begin(), arrived->second.end(),
-                                                 [&](const auto& known) { return says(known.second, *owed.end); });
+    const bool told = arrived != arrived_.end() &&
+                      std::any_of(arrived->second.begin(), arrived->second.end(),
+                                  [&end = *owed.end](const auto& known) { return says(known.second, end); });
     if (!told) missing.push_back(job);
   }
   return missing;
