@@ -26,6 +26,20 @@ TEST_P(StorageSuite, AJobThatRunsTooLongIsTimedOut) {
   EXPECT_EQ(complete(lease), Fenced::stale);
 }
 
+TEST_P(StorageSuite, AJobThatIsDeletedInLineIsNamedAndNoOther) {
+  submit("waits");
+  submit("runs");
+  submit("ended");
+  (void)storage_->jobs().cancel({"ep", "ended"});
+  const LeaseRef lease = claimOne();
+  clock_.advance(Millis(86'400'000));
+  const Swept swept = sweep();
+  const JobId running = lease.job;
+  EXPECT_EQ(swept.expired, (std::vector<JobKey>{{"ep", running == "waits" ? "runs" : "waits"}}));
+  EXPECT_EQ(swept.stopped, (std::vector{lease}));
+  EXPECT_TRUE(swept.finished.empty());
+}
+
 TEST_P(StorageSuite, ATimedLeaseEndsUnlessItIsRenewed) {
   submit("a");
   const LeaseRef lease = claimTimed(Millis(10'000));
