@@ -15,10 +15,12 @@ passed=0
 failed=0
 logs="$root/build/test-logs"
 
-note() {  # note <name> <passed> <failed> <log>
+noted=0
+note() {  # note <name> <passed> <failed> <log>: and how long it took, for those who shorten it
   passed=$((passed + $2))
   failed=$((failed + $3))
-  printf '%-34s %5d passed %3d failed\n' "$1" "$2" "$3"
+  printf '%-34s %5d passed %3d failed %5d s\n' "$1" "$2" "$3" $((SECONDS - noted))
+  noted=$SECONDS
   if [ "$3" -gt 0 ]; then
     echo "---- $1: the end of its log"
     grep -nE 'FAILED|Failure|ERROR|WARNING: ThreadSanitizer|runtime error|FAIL:' "$4" | head -40
