@@ -40,6 +40,7 @@ class Leases final : public LeaseStore {
   Fenced progress(const LeaseRef& lease, std::string json) override;
   std::size_t release(std::span<const LeaseRef> leases) override;
   Swept sweep(std::size_t max) override;
+  std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override;
 
  private:
   void take(Row& row, const WorkerId& worker, const Holder& holder, Instant now) JOBQ_REQUIRES(s_.mutex);

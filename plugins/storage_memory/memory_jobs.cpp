@@ -157,7 +157,8 @@ EndpointCounts Jobs::counts(std::string_view name) {
   EndpointCounts counts;
   const auto at = s_.endpoints.find(name);
   if (at == s_.endpoints.end()) return counts;
-  const Endpoint& endpoint = at->second;
+  Endpoint& endpoint = at->second;
+  if (const Row* head = s_.head(endpoint.lines[false], now)) counts.headQueuedAt = head->queuedAt;
   counts.inQueueLow = endpoint.lines[true].size();
   counts.inQueue = endpoint.lines[false].size() + counts.inQueueLow;
   counts.inProgress = endpoint.inProgress;

@@ -127,4 +127,20 @@ std::size_t Leases::release(std::span<const LeaseRef> leases) {
   return released;
 }
 
+std::optional<std::size_t> Leases::ahead(const JobKey& key, std::size_t most) {
+  Lock lock(s_.mutex);
+  const Instant now = s_.clock.now();
+  const Row* row = s_.find(key, now);
+  if (row == nullptr || row->state != JobState::inQueue) return std::nullopt;
+  const auto& lines = row->endpoint->lines;
+  const bool low = row->spec->policy.lowPriority;
+  std::size_t before = 0;
+  const auto count = [&](const Line& line, Line::const_iterator end) {
+    for (auto at = line.begin(); at != end && before < most; ++at) before += at->second->expired(now) ? 0 : 1;
+  };
+  if (low) count(lines[false], lines[false].end());
+  count(lines[low], lines[low].find({row->rank, row->arrival}));
+  return before;
+}
+
 }  // namespace jobq::memory

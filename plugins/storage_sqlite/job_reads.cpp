@@ -37,6 +37,13 @@ Tally countExpired(Connection& connection, std::string_view endpoint, Instant no
   return expired;
 }
 
+std::optional<Instant> headQueuedAt(Connection& connection, std::string_view endpoint, Instant now) {
+  Query query = connection.query(
+      "SELECT queued_at FROM job INDEXED BY job_waiting WHERE endpoint = ?1 AND low = 0 AND state = 0 AND "
+      "expires_at > ?2 ORDER BY rank, arrival LIMIT 1");
+  return query.bind(endpoint, now).next() ? query.instantOrNone(0) : std::nullopt;
+}
+
 /// A commit between the two sources can make the difference negative for a moment.
 std::uint64_t alive(std::int64_t all, std::int64_t expired) {
   return all > expired ? static_cast<std::uint64_t>(all - expired) : 0;
@@ -127,8 +134,12 @@ JobPage Jobs::list(const JobFilter& filter, const PageWindow& window) {
 }
 
 EndpointCounts Jobs::counts(std::string_view endpoint) {
-  const Tally expired =
-      readers_.read([&](Connection& connection) { return countExpired(connection, endpoint, clock_.now()); });
+  std::optional<Instant> head;
+  const Tally expired = readers_.read([&](Connection& connection) {
+    const Instant now = clock_.now();
+    head = headQueuedAt(connection, endpoint, now);
+    return countExpired(connection, endpoint, now);
+  });
   const Tally all = counters_.of(endpoint);
   const auto in = [&](JobState state) {
     const auto index = static_cast<std::size_t>(state);
@@ -139,7 +150,8 @@ EndpointCounts Jobs::counts(std::string_view endpoint) {
           in(JobState::inProgress),
           static_cast<std::uint64_t>(all.completed),
           static_cast<std::uint64_t>(all.failed),
-          static_cast<std::uint64_t>(all.retried)};
+          static_cast<std::uint64_t>(all.retried),
+          head};
 }
 
 }  // namespace jobq::sqlite

@@ -139,6 +139,22 @@ std::size_t Leases::release(std::span<const LeaseRef> leases) {
   });
 }
 
+// The row of the job is left out by the comparison; expired ones still lie in the index, with their expiry.
+std::optional<std::size_t> Leases::ahead(const JobKey& key, std::size_t most) {
+  return readers_.read([&](Connection& connection) -> std::optional<std::size_t> {
+    const Snapshot snapshot(connection);
+    const Instant now = clock_.now();
+    Query place = connection.query(
+        "SELECT low, rank, arrival FROM job WHERE id = ?1 AND endpoint = ?2 AND state = 0 AND expires_at > ?3");
+    if (!place.bind(key.id, key.endpoint, now).next()) return std::nullopt;
+    Query before = connection.query(
+        "SELECT count(*) FROM (SELECT 1 FROM job INDEXED BY job_waiting WHERE endpoint = ?1 AND state = 0 AND "
+        "expires_at > ?2 AND (low, rank, arrival) < (?3, ?4, ?5) LIMIT ?6)");
+    before.bind(key.endpoint, now, place.integer(0), place.integer(1), place.integer(2), most).next();
+    return before.size(0);
+  });
+}
+
 void loseFormerClaims(Connection& connection) {
 #ifdef JOBQ_TEST_FORGET_CLAIMS
   // As if claims were not recorded: what the crash loop has to find.

@@ -7,10 +7,11 @@
 
 namespace jobq::sqlite {
 
-/// Any thread. The writer and counters outlive it.
+/// Any thread. Whatever it is given outlives it.
 class Leases final : public LeaseStore {
  public:
-  Leases(Writer& writer, const Counters& counters) : writer_(writer), counters_(counters) {}
+  Leases(Writer& writer, Readers& readers, const Counters& counters, Clock& clock)
+      : writer_(writer), readers_(readers), counters_(counters), clock_(clock) {}
 
   std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder) override;
   std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) override;
@@ -18,10 +19,13 @@ class Leases final : public LeaseStore {
   Fenced progress(const LeaseRef& lease, std::string json) override;
   std::size_t release(std::span<const LeaseRef> leases) override;
   Swept sweep(std::size_t max) override;
+  std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override;
 
  private:
   Writer& writer_;
+  Readers& readers_;
   const Counters& counters_;
+  Clock& clock_;
 };
 
 /// Marks the claims of the process that had the file open before as lost; sweep() finds them. Called once, at opening.

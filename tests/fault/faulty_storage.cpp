@@ -169,6 +169,9 @@ class Leases final : public Before<LeaseStore> {
   }
   std::size_t release(std::span<const LeaseRef> leases) override { return at("leases.release").release(leases); }
   Swept sweep(std::size_t max) override { return at("leases.sweep").sweep(max); }
+  std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override {
+    return at("leases.ahead").ahead(key, most);
+  }
 };
 
 class Chunks final : public Before<ChunkStore> {

@@ -188,6 +188,12 @@ Swept Judge::sweep(std::size_t max) {
       "sweep", [&] { return real_->leases().sweep(max); }, [&](StorageModel& model) { return model.sweep(); });
 }
 
+std::optional<std::size_t> Judge::ahead(const JobKey& key, std::size_t most) {
+  return ask(
+      "place of " + key.id, [&] { return real_->leases().ahead(key, most); },
+      [&](StorageModel& model) { return model.ahead(key, most); });
+}
+
 Fenced Judge::append(const LeaseRef& lease, std::vector<Chunk> chunks) {
   return ask(
       "append to " + lease.job, [&] { return real_->chunks().append(lease, chunks); },

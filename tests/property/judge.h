@@ -65,6 +65,7 @@ class Judge final : public Storage, JobStore, LeaseStore, ChunkStore, OutboxStor
   Fenced progress(const LeaseRef& lease, std::string json) override;
   std::size_t release(std::span<const LeaseRef> leases) override;
   Swept sweep(std::size_t max) override;
+  std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override;
 
   Fenced append(const LeaseRef& lease, std::vector<Chunk> chunks) override;
   std::optional<ChunkPage> take(const JobKey& key, std::size_t maxBytes) override;

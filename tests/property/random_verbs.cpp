@@ -136,7 +136,10 @@ void Player::playOnJob(Storage& storage, const Operation& operation) {
   switch (operation.verb) {
     case Verb::cancel: (void)storage.jobs().cancel(key); break;
     case Verb::requeue: (void)storage.jobs().requeue(key, policy_); break;
-    case Verb::find: (void)storage.jobs().find(key); break;
+    case Verb::find:
+      (void)storage.jobs().find(key);
+      (void)storage.leases().ahead(key, 1 + operation.b % 9);
+      break;
     case Verb::take: (void)storage.chunks().take(key, 1 + operation.b % 12); break;
     case Verb::read: (void)storage.chunks().read(key, operation.b % 4, 1 + operation.b % 12); break;
     default: storage.jobs().setTtl(key, Millis(operation.b % 3'000'000)); break;

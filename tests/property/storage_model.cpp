@@ -31,15 +31,27 @@ Entry* StorageModel::held(const LeaseRef& lease) {
 }
 
 // The next one in line: (lowPriority, rank, arrival).
-Entry* StorageModel::first(const EndpointId& endpoint) {
-  const auto place = [](const Entry& entry) { return std::tuple(entry.job.lowPriority, entry.rank, entry.arrival); };
-  Entry* first = nullptr;
-  for (Entry& entry : entries_) {
+std::vector<const Entry*> StorageModel::line(std::string_view endpoint) const {
+  std::vector<const Entry*> line;
+  for (const Entry& entry : entries_) {
     const Job& job = entry.job;
-    if (job.endpoint != endpoint || job.state != JobState::inQueue || job.expiresAt <= now) continue;
-    if (first == nullptr || place(entry) < place(*first)) first = &entry;
+    if (job.endpoint == endpoint && job.state == JobState::inQueue && job.expiresAt > now) line.push_back(&entry);
   }
-  return first;
+  const auto place = [](const Entry* entry) { return std::tuple(entry->job.lowPriority, entry->rank, entry->arrival); };
+  std::sort(line.begin(), line.end(), [&](const Entry* a, const Entry* b) { return place(a) < place(b); });
+  return line;
+}
+
+std::optional<std::size_t> StorageModel::ahead(const JobKey& key, std::size_t most) const {
+  const std::vector<const Entry*> line = this->line(key.endpoint);
+  const auto at = std::find_if(line.begin(), line.end(), [&](const Entry* entry) { return entry->job.id == key.id; });
+  if (at == line.end()) return std::nullopt;
+  return std::min(static_cast<std::size_t>(at - line.begin()), most);
+}
+
+Entry* StorageModel::first(const EndpointId& endpoint) {
+  const std::vector<const Entry*> line = this->line(endpoint);
+  return line.empty() ? nullptr : at(line.front()->job.id);
 }
 
 std::int64_t StorageModel::rankOf(const JobSpec& spec, const QueuePolicy& policy) {
@@ -196,6 +208,8 @@ EndpointCounts StorageModel::counts(std::string_view endpoint) const {
     ++counts.inQueue;
     if (entry.job.lowPriority) ++counts.inQueueLow;
   }
+  const std::vector<const Entry*> line = this->line(endpoint);
+  if (!line.empty() && !line.front()->job.lowPriority) counts.headQueuedAt = line.front()->job.queuedAt;
   const auto since = counters_.find(endpoint);
   if (since == counters_.end()) return counts;
   counts.completed = since->second.completed;

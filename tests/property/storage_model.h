@@ -67,6 +67,7 @@ class StorageModel {
   std::size_t release(std::span<const LeaseRef> leases);
   /// Unbounded.
   Swept sweep();
+  std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) const;
 
   Fenced append(const LeaseRef& lease, const std::vector<Chunk>& chunks);
   std::optional<ChunkPage> take(const JobKey& key, std::size_t maxBytes);
@@ -103,6 +104,8 @@ class StorageModel {
   Entry* held(const LeaseRef& lease);
   std::int64_t rankOf(const JobSpec& spec, const QueuePolicy& policy);
   Entry* first(const EndpointId& endpoint);
+  /// Who waits at an endpoint, in the order in which they will be claimed.
+  std::vector<const Entry*> line(std::string_view endpoint) const;
   ClaimedJob take(Entry& entry, const WorkerId& worker, const Holder& holder);
   void end(Entry& entry, Trigger trigger, std::string error, std::string output);
   void sendBack(Entry& entry, Trigger trigger);

@@ -76,6 +76,7 @@ std::string text(const EndpointCounts& counts) {
   std::ostringstream out;
   out << "inQueue " << counts.inQueue << " low " << counts.inQueueLow << " inProgress " << counts.inProgress
       << " completed " << counts.completed << " failed " << counts.failed << " retried " << counts.retried;
+  if (counts.headQueuedAt) out << " head " << counts.headQueuedAt->time_since_epoch().count();
   return out.str();
 }
 

@@ -66,6 +66,7 @@ struct EndpointCounts {
   std::uint64_t completed = 0;
   std::uint64_t failed = 0;
   std::uint64_t retried = 0;
+  std::optional<Instant> headQueuedAt{};  ///< of the normal job that is claimed next; nothing when none waits
 };
 
 class JOBQ_VISIBLE JobStore {

@@ -88,6 +88,10 @@ class JOBQ_VISIBLE LeaseStore {
   /// discarded, or FAILED when losses reach maxAttempts, with an error that says how often its worker was lost. Also
   /// drops idempotency records, delivery records and logs that have outlived their time.
   [[nodiscard]] virtual Swept sweep(std::size_t max) = 0;
+
+  /// How many jobs of its endpoint will be claimed before this one, as the line is now; counted up to `most`. Nothing
+  /// when the job is absent or not IN_QUEUE.
+  [[nodiscard]] virtual std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) = 0;
 };
 
 }  // namespace jobq

@@ -1,0 +1,68 @@
+// Conformance: what the line tells about itself (LeaseStore::ahead, EndpointCounts::headQueuedAt).
+#pragma once
+
+#include "testkit/storage_suite.h"
+
+namespace jobq::testkit {
+
+TEST_P(StorageSuite, AJobsPlaceIsHowManyWillBeClaimedBeforeIt) {
+  JobSpec low = spec("low");
+  low.policy.lowPriority = true;
+  submit(std::move(low));
+  submit("a");
+  submit("b");
+  submit(spec("elsewhere", "other"));
+  const auto ahead = [this](const char* id, std::size_t most = 100) { return leases().ahead({"ep", id}, most); };
+  EXPECT_EQ(ahead("a"), 0U);
+  EXPECT_EQ(ahead("b"), 1U);
+  EXPECT_EQ(ahead("low"), 2U) << "low runs when no normal job waits, whenever it came";
+  EXPECT_EQ(ahead("low", 1), 1U) << "counted up to the bound";
+  EXPECT_EQ(ahead("elsewhere"), std::nullopt) << "a job of another endpoint";
+  EXPECT_EQ(ahead("none"), std::nullopt);
+  const LeaseRef lease = claimOne();
+  EXPECT_EQ(lease.job, "a");
+  EXPECT_EQ(ahead("a"), std::nullopt) << "it waits no more";
+  EXPECT_EQ(ahead("b"), 0U);
+  EXPECT_EQ(ahead("low"), 1U);
+  (void)leases().release(std::vector{lease});
+  EXPECT_EQ(ahead("a"), 0U) << "its old place";
+  (void)jobs().cancel({"ep", "a"});
+  EXPECT_EQ(ahead("a"), std::nullopt);
+  EXPECT_EQ(ahead("low"), 1U);
+}
+
+TEST_P(StorageSuite, WhoHasExpiredIsAheadOfNobody) {
+  JobSpec brief = spec("brief");
+  brief.policy.ttl = Millis(10'000);
+  submit(std::move(brief));
+  submit("a");
+  EXPECT_EQ(leases().ahead({"ep", "a"}, 100), 1U);
+  EXPECT_EQ(counts().headQueuedAt, find("brief")->queuedAt);
+  clock_.advance(Millis(10'000));
+  EXPECT_EQ(leases().ahead({"ep", "a"}, 100), 0U);
+  EXPECT_EQ(leases().ahead({"ep", "brief"}, 100), std::nullopt);
+  EXPECT_EQ(counts().headQueuedAt, find("a")->queuedAt);
+}
+
+TEST_P(StorageSuite, TheHeadOfTheLineIsTheNormalJobThatIsClaimedNext) {
+  EXPECT_EQ(counts().headQueuedAt, std::nullopt);
+  JobSpec low = spec("low");
+  low.policy.lowPriority = true;
+  submit(std::move(low));
+  EXPECT_EQ(counts().headQueuedAt, std::nullopt) << "a low-priority job triggers no scaling";
+  clock_.advance(Millis(5));
+  submit("a");
+  const Instant first = clock_.now();
+  clock_.advance(Millis(7));
+  submit("b");
+  EXPECT_EQ(counts().headQueuedAt, first);
+  const LeaseRef lease = claimOne();
+  EXPECT_EQ(counts().headQueuedAt, first + Millis(7));
+  clock_.advance(Millis(100));
+  (void)leases().release(std::vector{lease});
+  EXPECT_EQ(counts().headQueuedAt, first) << "it has waited since then";
+  (void)jobs().purgeQueued("ep");
+  EXPECT_EQ(counts().headQueuedAt, std::nullopt);
+}
+
+}  // namespace jobq::testkit
