@@ -176,7 +176,9 @@ bool History::close(const JobHistory& job, bool accused) {
   const Sight* end = lastEnd(job);
   const bool expired = !job.absences.empty();
   const bool unanswered = job.plan.keyed && !job.acknowledged;  // its key will be used again
-  if (!accused && !expired && (end == nullptr || livesOf(job, *end) < 2 || unanswered)) return false;
+  // An end of which nobody has seen more than the state is asked about again: its output and retries count too.
+  const bool known = end != nullptr && end->whole && livesOf(job, *end) >= 2;
+  if (!accused && !expired && (!known || unanswered)) return false;
   if (closed_.size() <= job.plan.number) closed_.resize(job.plan.number + 1);
   closed_[job.plan.number] = {job.runs.empty() ? 0 : job.runs.back().attempt,
                               end == nullptr ? JobState::timedOut : end->state};

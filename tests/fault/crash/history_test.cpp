@@ -268,6 +268,19 @@ TEST_F(Lives, AJobIsForgottenWhenItsEndWasSeenInTwoLives) {
   EXPECT_EQ(history_.totals().completed, 1U);
 }
 
+TEST_F(Lives, AJobOfWhichOnlyTheStateWasSeenIsAskedAboutAgain) {
+  submit("j");
+  runOnce();
+  for (const Nanos moment : {20, 120}) {  // as /stream tells it
+    history_.saw(7, {at(moment), history_.life(), JobState::completed, false, 0, "", ""});
+    EXPECT_THAT(lifeEnds(), IsEmpty());
+    EXPECT_EQ(history_.open().size(), 1U);
+  }
+  see(220);
+  EXPECT_THAT(lifeEnds(), IsEmpty());
+  EXPECT_THAT(history_.open(), IsEmpty());
+}
+
 TEST_F(Lives, AForgottenJobThatRunsAgainIsNoticed) {
   submit("j");
   runOnce();
