@@ -1,0 +1,160 @@
+#include "crew_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <optional>
+#include <queue>
+#include <tuple>
+
+#include "core/work/scaler.h"
+
+namespace bench {
+namespace {
+
+class Crew {
+ public:
+  Crew(const CrewRules& rules, const std::vector<Arrival>& arrivals, Millis end)
+      : rules_(rules), arrivals_(arrivals), end_(end), slots_(std::max(rules.workersMin, rules.workersMax)) {}
+
+  CrewRecord play() {
+    look();
+    while (next_ < arrivals_.size() || !events_.empty()) {
+      if (next_ < arrivals_.size() && (events_.empty() || arrivals_[next_].at <= events_.top().at)) {
+        arrive(arrivals_[next_++]);
+      } else {
+        const Event event = events_.top();
+        events_.pop();
+        now_ = event.at;
+        if (event.worker) becomeIdle(slots_[*event.worker]);
+        look();
+      }
+    }
+    for (const Slot& slot : slots_) {
+      if (slot.duty != Duty::gone) countTime(slot, end_);
+    }
+    std::sort(record_.delays.begin(), record_.delays.end());
+    std::sort(record_.lowDelays.begin(), record_.lowDelays.end());
+    return std::move(record_);
+  }
+
+ private:
+  enum class Duty { gone, starting, idle, busy, busyLow };
+  struct Slot {
+    Duty duty = Duty::gone;
+    Millis hiredAt{0};
+    Millis idleSince{0};
+  };
+  struct Event {
+    Millis at;
+    std::uint64_t order;                // of what happens at one time
+    std::optional<std::size_t> worker;  // is ready or has finished; none: it is time to look
+    bool operator>(const Event& other) const { return std::tie(at, order) > std::tie(other.at, other.order); }
+  };
+
+  void plan(Millis at, std::optional<std::size_t> worker) { events_.push({at, ++planned_, worker}); }
+
+  // As Wakeup::ring: a line that has a job already wakes nobody.
+  void arrive(const Arrival& arrival) {
+    now_ = arrival.at;
+    std::deque<Arrival>& line = arrival.low ? lowLine_ : line_;
+    line.push_back(arrival);
+    if (line.size() == 1) look();
+  }
+
+  void becomeIdle(Slot& slot) {
+    slot.duty = Duty::idle;
+    slot.idleSince = now_;
+    plan(now_ + rules_.idleTimeout, std::nullopt);
+  }
+
+  void look() {
+    release();
+    claim();
+    hire();
+  }
+
+  void release() {
+    std::uint32_t staying = count() - count(Duty::gone);
+    for (Slot& slot : slots_) {
+      if (staying <= rules_.workersMin || !line_.empty() || !lowLine_.empty()) return;
+      if (slot.duty != Duty::idle || slot.idleSince + rules_.idleTimeout > now_) continue;
+      slot.duty = Duty::gone;
+      --staying;
+      record_.releases.push_back(now_);
+      record_.shortestLife = std::min(record_.shortestLife, now_ - slot.hiredAt);
+      countTime(slot, now_);
+    }
+  }
+
+  void claim() {
+    for (std::size_t i = 0; i < slots_.size() && !(line_.empty() && lowLine_.empty()); ++i) {
+      if (slots_[i].duty != Duty::idle) continue;
+      const bool low = line_.empty();
+      std::deque<Arrival>& line = low ? lowLine_ : line_;
+      slots_[i].duty = low ? Duty::busyLow : Duty::busy;
+      (low ? record_.lowDelays : record_.delays).push_back(now_ - line.front().at);
+      plan(now_ + line.front().duration, i);
+      line.pop_front();
+    }
+  }
+
+  void hire() {
+    jobq::ScalerView view{rules_.scaling, rules_.workersMin, rules_.workersMax};
+    view.workers = count() - count(Duty::gone);
+    view.coming = count(Duty::idle) + count(Duty::starting);
+    view.busy = count(Duty::busy);
+    view.busyLow = count(Duty::busyLow);
+    view.waiting = line_.size();
+    if (!line_.empty()) view.headWait = now_ - line_.front().at;
+    const jobq::ScalerWish wish = jobq::scale(view);
+    for (std::uint32_t workers = view.workers; workers < wish.workers; ++workers) {
+      const auto slot = std::find_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.duty == Duty::gone; });
+      *slot = {Duty::starting, now_, {}};
+      record_.starts.push_back(now_);
+      plan(now_ + rules_.startTime, static_cast<std::size_t>(slot - slots_.begin()));
+    }
+    record_.most = std::max(record_.most, wish.workers);
+    if (wish.again && (looksAt_ <= now_ || now_ + *wish.again < looksAt_)) {
+      looksAt_ = now_ + *wish.again;
+      plan(looksAt_, std::nullopt);
+    }
+  }
+
+  void countTime(const Slot& slot, Millis until) {
+    record_.workerTime += std::max(std::min(until, end_) - slot.hiredAt, Millis(0));
+  }
+
+  std::uint32_t count() const { return static_cast<std::uint32_t>(slots_.size()); }
+  std::uint32_t count(Duty duty) const {
+    return static_cast<std::uint32_t>(
+        std::count_if(slots_.begin(), slots_.end(), [duty](const Slot& slot) { return slot.duty == duty; }));
+  }
+
+  const CrewRules rules_;
+  const std::vector<Arrival>& arrivals_;
+  const Millis end_;
+  std::size_t next_ = 0;  // of the arrivals
+  Millis now_{0};
+  Millis looksAt_{-1};  // when the scaler wanted to be asked again
+  std::uint64_t planned_ = 0;
+  std::vector<Slot> slots_;
+  std::deque<Arrival> line_;
+  std::deque<Arrival> lowLine_;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  CrewRecord record_;
+};
+
+}  // namespace
+
+CrewRecord playCrew(const CrewRules& rules, const std::vector<Arrival>& arrivals, Millis end) {
+  return Crew(rules, arrivals, end).play();
+}
+
+Millis quantile(const std::vector<Millis>& sorted, double share) {
+  if (sorted.empty()) return Millis(0);
+  const double rank = std::ceil(share * static_cast<double>(sorted.size()));
+  return sorted[static_cast<std::size_t>(std::max(rank, 1.0)) - 1];
+}
+
+}  // namespace bench

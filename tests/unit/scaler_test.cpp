@@ -1,0 +1,290 @@
+// How many workers an endpoint should have: each rule as a row, what holds for every view, and what it comes to when
+// it is asked again and again. A random view that breaks an invariant is printed with its seed (JOBQ_SEED plays it).
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <limits>
+#include <random>
+
+#include "core/work/scaler.h"
+#include "crew_model.h"
+#include "day_load.h"
+
+namespace jobq {
+
+void PrintTo(const ScalerView& view, std::ostream* out) {
+  *out << nameOf(view.scaling.type) << ' ' << view.scaling.value << ", min " << view.workersMin << " max "
+       << view.workersMax << ": workers " << view.workers << ", coming " << view.coming << ", busy " << view.busy
+       << ", low " << view.busyLow << ", waiting " << view.waiting << ", head "
+       << (view.headWait ? std::to_string(view.headWait->count()) : "none");
+}
+
+void PrintTo(const ScalerWish& wish, std::ostream* out) {
+  *out << wish.workers << " workers, again " << (wish.again ? std::to_string(wish.again->count()) : "never");
+}
+
+}  // namespace jobq
+
+namespace {
+
+using namespace jobq;
+
+constexpr std::nullopt_t kNever = std::nullopt;
+constexpr Scaling kFourSeconds{ScalerType::queueDelay, 4};
+constexpr Scaling kFourJobs{ScalerType::requestCount, 4};
+
+struct Row {
+  const char* why;
+  ScalerView view;
+  ScalerWish wish;
+};
+
+void expectRows(const std::vector<Row>& rows) {
+  for (const Row& row : rows) {
+    EXPECT_EQ(scale(row.view), row.wish) << row.why << ": " << testing::PrintToString(row.view);
+  }
+}
+
+TEST(Scaling, NamesAreTheApis) {
+  EXPECT_EQ(nameOf(ScalerType::queueDelay), "QUEUE_DELAY");
+  EXPECT_EQ(nameOf(ScalerType::requestCount), "REQUEST_COUNT");
+  EXPECT_EQ(parseScalerType("QUEUE_DELAY"), ScalerType::queueDelay);
+  EXPECT_EQ(parseScalerType("REQUEST_COUNT"), ScalerType::requestCount);
+  for (const char* wrong : {"", "queue_delay", "QUEUE_DELAY ", "REQUEST"})
+    EXPECT_FALSE(parseScalerType(wrong)) << wrong;
+  EXPECT_EQ(Scaling{}, kFourSeconds) << "wire.md 4.1: the defaults";
+}
+
+// The columns after the scaling: min, max, workers, coming, busy, low, waiting, how long the head has waited.
+TEST(Scaler, QueueDelayAddsAWorkerWhenAJobHasWaitedLonger) {
+  const Scaling s = kFourSeconds;
+  expectRows({
+      {"nobody waits", {s, 0, 3, 1, 0, 1, 0, 0, {}}, {1, kNever}},
+      {"nobody is there, nobody waits", {s, 0, 3, 0, 0, 0, 0, 0, {}}, {0, kNever}},
+      {"the first starts at once", {s, 0, 3, 0, 0, 0, 0, 1, Millis(0)}, {1, kNever}},
+      {"the first, whatever the line", {s, 0, 3, 0, 0, 0, 0, 900, Millis(0)}, {1, kNever}},
+      {"an idle worker takes it", {s, 0, 3, 2, 1, 1, 0, 1, Millis(99'000)}, {2, kNever}},
+      {"not yet", {s, 0, 3, 1, 0, 1, 0, 1, Millis(0)}, {1, Millis(4'001)}},
+      {"not quite yet", {s, 0, 3, 1, 0, 1, 0, 1, Millis(3'999)}, {1, Millis(2)}},
+      {"as long as is not longer than", {s, 0, 3, 1, 0, 1, 0, 1, Millis(4'000)}, {1, Millis(1)}},
+      {"longer", {s, 0, 3, 1, 0, 1, 0, 1, Millis(4'001)}, {2, kNever}},
+      {"one at a time", {s, 0, 9, 1, 0, 1, 0, 500, Millis(60'000)}, {2, kNever}},
+      {"no room", {s, 0, 3, 3, 0, 3, 0, 9, Millis(60'000)}, {3, kNever}},
+      {"nobody knows how long", {s, 0, 3, 1, 0, 1, 0, 1, {}}, {1, Millis(4'001)}},
+      {"a clock that is ahead", {s, 0, 3, 1, 0, 1, 0, 1, Millis(-500)}, {1, Millis(4'001)}},
+  });
+  EXPECT_EQ(scale({{ScalerType::queueDelay, 30}, 0, 3, 1, 0, 1, 0, 1, Millis(10'000)}).again, Millis(20'001));
+}
+
+TEST(Scaler, RequestCountIsAWorkerForSoManyJobs) {
+  const Scaling s = kFourJobs;
+  const auto again = Millis(1'000);
+  expectRows({
+      {"no job", {s, 0, 9, 0, 0, 0, 0, 0, {}}, {0, kNever}},
+      {"one is rounded up", {s, 0, 9, 0, 0, 0, 0, 1, {}}, {1, again}},
+      {"four for one", {s, 0, 9, 0, 0, 0, 0, 4, {}}, {1, again}},
+      {"a fifth", {s, 0, 9, 0, 0, 0, 0, 5, {}}, {2, again}},
+      {"those that run count", {s, 0, 9, 1, 0, 1, 0, 4, {}}, {2, again}},
+      {"all at once", {s, 0, 9, 1, 0, 1, 0, 27, {}}, {7, again}},
+      {"who is coming is there", {s, 0, 9, 3, 2, 1, 0, 9, {}}, {3, again}},
+      {"and not hired twice", {s, 0, 9, 2, 2, 0, 0, 5, {}}, {2, again}},
+      {"nobody is sent away", {s, 0, 9, 6, 5, 1, 0, 0, {}}, {6, kNever}},
+      {"no room", {s, 0, 3, 1, 0, 1, 0, 500, {}}, {3, kNever}},
+      {"the most", {s, 0, 9, 9, 0, 9, 0, 500, {}}, {9, kNever}},
+      {"0 is taken for 1", {{ScalerType::requestCount, 0}, 0, 9, 0, 0, 0, 0, 3, {}}, {3, again}},
+  });
+}
+
+// api.md, "policy object": a low-priority job does not trigger worker scaling.
+TEST(Scaler, LowPriorityJobsAreNeitherDemandNorCapacity) {
+  expectRows({
+      {"they ask for nobody", {kFourSeconds, 0, 9, 2, 0, 0, 2, 0, {}}, {2, kNever}},
+      {"nor here", {{ScalerType::requestCount, 1}, 0, 9, 2, 0, 0, 2, 0, {}}, {2, kNever}},
+      {"nobody serves the normal job", {kFourSeconds, 0, 9, 2, 0, 0, 2, 1, Millis(0)}, {3, kNever}},
+      {"somebody does", {kFourSeconds, 0, 9, 3, 0, 1, 2, 1, Millis(0)}, {3, Millis(4'001)}},
+      {"two more for five jobs", {kFourJobs, 0, 9, 2, 0, 0, 2, 5, {}}, {4, Millis(1'000)}},
+      {"they hold the room", {kFourSeconds, 0, 2, 2, 0, 0, 2, 1, Millis(60'000)}, {2, kNever}},
+      {"and here", {kFourJobs, 0, 2, 2, 0, 0, 2, 5, {}}, {2, kNever}},
+  });
+}
+
+TEST(Scaler, MinAndMaxBindUnderBothRules) {
+  for (const Scaling s : {kFourSeconds, kFourJobs}) {
+    expectRows({
+        {"up to the least", {s, 2, 3, 0, 0, 0, 0, 0, {}}, {2, kNever}},
+        {"back to the least", {s, 2, 3, 1, 0, 1, 0, 0, {}}, {2, kNever}},
+        {"the most wins", {s, 5, 3, 0, 0, 0, 0, 0, {}}, {3, kNever}},
+        {"none at all", {s, 5, 0, 0, 0, 0, 0, 7, Millis(60'000)}, {0, kNever}},
+        {"more than the most already", {s, 0, 3, 5, 0, 5, 0, 99, Millis(60'000)}, {5, kNever}},
+    });
+  }
+  EXPECT_EQ(scale({kFourSeconds, 2, 9, 1, 0, 1, 0, 5, Millis(60'000)}).workers, 2U) << "who fills the least is coming";
+  EXPECT_EQ(scale({kFourJobs, 2, 9, 1, 0, 1, 0, 19, {}}).workers, 5U) << "demand above the least";
+}
+
+// A stuck worker that was not replaced holds a slot and serves nobody.
+TEST(Scaler, ASlotThatServesNobodyIsNoCapacity) {
+  expectRows({
+      {"nobody serves", {kFourSeconds, 0, 3, 1, 0, 0, 0, 1, Millis(0)}, {2, kNever}},
+      {"one for four jobs", {kFourJobs, 0, 3, 1, 0, 0, 0, 4, {}}, {2, Millis(1'000)}},
+  });
+}
+
+class RandomViews {
+ public:
+  explicit RandomViews(std::uint64_t seed) : random_(seed) {}
+
+  ScalerView next() {
+    ScalerView view;
+    view.scaling.type = upTo(1) == 0 ? ScalerType::queueDelay : ScalerType::requestCount;
+    view.scaling.value = static_cast<std::uint32_t>(upTo(20) == 0 ? kHuge : 1 + upTo(8));
+    view.workersMin = small();
+    view.workersMax = static_cast<std::uint32_t>(upTo(20) == 0 ? kHuge : upTo(12));
+    view.coming = small() * static_cast<std::uint32_t>(upTo(1));
+    view.busy = small();
+    view.busyLow = small();
+    view.workers = view.coming + view.busy + view.busyLow + static_cast<std::uint32_t>(upTo(4) / 4);
+    view.waiting = upTo(3) == 0 ? 0 : upTo(20) == 0 ? std::numeric_limits<std::uint64_t>::max() - upTo(3) : upTo(40);
+    if (view.waiting > 0 && upTo(9) > 0) view.headWait = Millis(static_cast<std::int64_t>(upTo(12'000)));
+    return view;
+  }
+  std::uint64_t upTo(std::uint64_t most) { return random_() % (most + 1); }
+
+ private:
+  static constexpr std::uint64_t kHuge = std::numeric_limits<std::uint32_t>::max();
+  std::uint32_t small() { return static_cast<std::uint32_t>(upTo(5)); }
+  std::mt19937_64 random_;
+};
+
+void expectBounds(const ScalerView& view, const ScalerWish& wish) {
+  EXPECT_GE(wish.workers, view.workers) << "nobody is sent away";
+  EXPECT_GE(wish.workers, std::min(view.workersMin, view.workersMax));
+  EXPECT_LE(wish.workers, std::max(view.workers, view.workersMax));
+  EXPECT_GT(wish.again.value_or(Millis(1)), Millis(0));
+}
+
+// When the hired are on their way, nothing more is wanted of the same view.
+void expectSettled(ScalerView view, const ScalerWish& wish) {
+  view.coming += wish.workers - view.workers;
+  view.workers = wish.workers;
+  EXPECT_EQ(scale(view).workers, wish.workers) << "asked twice, it hires twice";
+}
+
+void expectNoFlapping(ScalerView view) {
+  view.waiting = 0;
+  view.headWait.reset();
+  if (view.coming == 0 || view.workers <= view.workersMin || view.workers > view.workersMax) return;
+  --view.coming;
+  --view.workers;
+  EXPECT_EQ(scale(view).workers, view.workers) << "a worker that was released while nobody waits is wanted back";
+}
+
+void expectLowIsNothing(ScalerView view, const ScalerWish& wish, std::uint32_t more) {
+  const std::uint32_t hired = wish.workers - view.workers;
+  view.workers += more;
+  view.busyLow += more;
+  EXPECT_LE(scale(view).workers - view.workers, hired) << more << " more low-priority jobs";
+}
+
+void expectMonotone(ScalerView view, const ScalerWish& wish, std::uint64_t more) {
+  const std::uint64_t before = view.waiting;
+  view.waiting += std::min(more, std::numeric_limits<std::uint64_t>::max() - view.waiting);
+  // The first job in line may be what starts the first worker of queueDelay; its wait is what counts otherwise.
+  EXPECT_GE(scale(view).workers, wish.workers) << before << " jobs, and " << more << " more";
+}
+
+// queueDelay: asked when it wanted to be, and not a moment earlier, it hires.
+void expectPunctual(ScalerView view, const ScalerWish& wish) {
+  if (view.scaling.type != ScalerType::queueDelay || !wish.again) return;
+  const Millis head = std::max(view.headWait.value_or(Millis(0)), Millis(0));
+  view.headWait = head + *wish.again;
+  EXPECT_EQ(scale(view).workers, view.workers + 1);
+  view.headWait = head + *wish.again - Millis(1);
+  EXPECT_EQ(scale(view).workers, view.workers);
+}
+
+TEST(Scaler, InvariantsHoldForEveryView) {
+  const char* given = std::getenv("JOBQ_SEED");
+  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : 20'261'121;
+  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  RandomViews views(seed);
+  for (int i = 0; i < 200'000 && !testing::Test::HasFailure(); ++i) {
+    const ScalerView view = views.next();
+    SCOPED_TRACE("seed " + std::to_string(seed) + ", view " + std::to_string(i) + ": " + testing::PrintToString(view));
+    const ScalerWish wish = scale(view);
+    expectBounds(view, wish);
+    expectSettled(view, wish);
+    expectNoFlapping(view);
+    expectLowIsNothing(view, wish, static_cast<std::uint32_t>(views.upTo(4)));
+    expectMonotone(view, wish, views.upTo(30));
+    expectPunctual(view, wish);
+  }
+}
+
+constexpr Millis kHour{3'600'000};
+constexpr Millis kSettled{600'000};
+
+std::vector<Scaling> everyScaling() {
+  std::vector<Scaling> all;
+  for (const std::uint32_t value : {1U, 2U, 4U, 20U}) {
+    all.push_back({ScalerType::queueDelay, value});
+    all.push_back({ScalerType::requestCount, value});
+  }
+  return all;
+}
+
+// Loads at and between two levels: no worker starts or leaves any more once the number has been found.
+TEST(ScalerOverTime, ASteadyLoadStartsAndStopsNobody) {
+  for (const Scaling scaling : everyScaling()) {
+    for (const int gap : {2'000, 1'000, 700, 500, 400, 340, 300, 250}) {
+      const bench::CrewRules rules{scaling, 0, 20};
+      const auto record = bench::playCrew(rules, bench::evenLoad(Millis(gap), Millis(1'000), 2 * kHour), 2 * kHour);
+      for (const Millis at : record.starts)
+        EXPECT_LT(at, kSettled) << nameOf(scaling.type) << scaling.value << ' ' << gap;
+      for (const Millis at : record.releases) {
+        EXPECT_TRUE(at < kSettled || at >= 2 * kHour) << nameOf(scaling.type) << scaling.value << ' ' << gap;
+      }
+    }
+  }
+}
+
+// What idleTimeout is for: gaps below it keep the worker, gaps above it cost a start each, never more than one.
+TEST(ScalerOverTime, AWorkerOutlastsGapsShorterThanItsIdleTimeout) {
+  for (const Scaling scaling : everyScaling()) {
+    const auto starts = [&scaling](Millis gap) {
+      const auto jobs = bench::evenLoad(gap, Millis(1'000), kHour);
+      return std::pair(bench::playCrew({scaling, 0, 20}, jobs, kHour).starts.size(), jobs.size());
+    };
+    EXPECT_EQ(starts(Millis(5'900)).first, 1U);
+    const auto [each, jobs] = starts(Millis(10'000));
+    EXPECT_EQ(each, jobs);
+  }
+}
+
+// With two seconds until a worker is there, one after the other.
+TEST(ScalerOverTime, ABurstIsServedAsTheRuleSays) {
+  std::vector<bench::Arrival> burst(10, {Millis(0), Millis(60'000)});
+  const auto play = [&burst](Scaling scaling) { return bench::playCrew({scaling, 0, 20}, burst, kHour); };
+  const auto delay = play(kFourSeconds);
+  ASSERT_GE(delay.starts.size(), 3U);
+  EXPECT_EQ(delay.starts[0], Millis(0));
+  EXPECT_EQ(delay.starts[1], Millis(4'001));
+  EXPECT_EQ(delay.starts[2], Millis(6'001));
+  EXPECT_EQ(delay.most, 10U);
+  const auto count = play(kFourJobs);
+  EXPECT_EQ(count.most, 3U);
+  EXPECT_LE(count.starts.back(), Millis(1'000)) << "the line became longer unheard, and was counted again";
+}
+
+TEST(ScalerOverTime, ALowPriorityJobNeverHasAWorkerOfItsOwn) {
+  for (const Scaling scaling : everyScaling()) {
+    std::vector<bench::Arrival> jobs(50, {Millis(0), Millis(1'000), true});
+    EXPECT_TRUE(bench::playCrew({scaling, 0, 20}, jobs, kHour).starts.empty());
+    jobs.push_back({Millis(5'000), Millis(1'000), false});
+    const auto record = bench::playCrew({scaling, 0, 20}, jobs, kHour);
+    EXPECT_EQ(record.starts.size(), 1U);
+    EXPECT_EQ(record.lowDelays.size(), 50U) << "it goes on with them before it leaves";
+  }
+}
+
+}  // namespace
