@@ -84,6 +84,7 @@ if [ "$failed" -eq 0 ]; then
   gtests build release '*' "${programs[@]}" "${proofs[@]}"
   scripted "crash loop" build/tests/crash_loop
   scripted "crash loop without claims" build/tests/crash_loop --plugins $broken/forget_claims --expect-violation
+  step "scaling over a day" build/tests/scaler_day --check
   step "bench" python3 tests/bench/bench.py --quick
   scripted "architecture" python3 tests/arch/arch_test.py
   scripted "http" env JOBQ_BUILD="$root/build" python3 tests/support/run_tests.py

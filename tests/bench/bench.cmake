@@ -5,7 +5,10 @@ target_link_libraries(bench_bare PRIVATE Poco::Net Poco::Foundation)
 add_executable(bench_gearman_worker bench/gearman_worker.cpp)
 target_link_libraries(bench_gearman_worker PRIVATE Threads::Threads)
 
-# The scaler, played over time.
+# The scaler, played over a day. Its model serves scaler_test, too.
 add_library(jobq_crew_model STATIC bench/crew_model.cpp bench/day_load.cpp)
 target_include_directories(jobq_crew_model PUBLIC ${CMAKE_CURRENT_LIST_DIR})
 target_link_libraries(jobq_crew_model PUBLIC jobq_core)
+add_executable(scaler_day bench/scaler_day.cpp)
+target_link_libraries(scaler_day PRIVATE jobq_crew_model)
+add_test(NAME scaler_day COMMAND scaler_day --check)
