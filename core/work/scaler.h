@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "core/endpoints/scaling.h"
+#include "core/config/scaling.h"
 #include "jobq/time.h"
 
 namespace jobq {
