@@ -1,6 +1,7 @@
 #include "core/house.h"
 
 #include "core/base/ids.h"
+#include "core/endpoints/image.h"
 #include "core/http/routes.h"
 
 namespace jobq {
@@ -24,21 +25,13 @@ PluginHost loadPlugins(const Config& config, Log& log) {
   return host;
 }
 
-WebhookSecrets::Configured webhookKeys(const Config& config) {
-  WebhookSecrets::Configured keys{config.webhookKey, {}};
-  for (const EndpointConfig& endpoint : config.endpoints) {
-    if (!endpoint.webhookKey.empty()) keys.endpoints[endpoint.id] = endpoint.webhookKey;
-  }
-  return keys;
-}
-
 }  // namespace
 
 House::House(Config config, Clock& clock, Log& log, const StorageWrap& around)
     : config_(std::move(config)),
       clock_(clock),
       log_(log),
-      node_(newNodeId()),
+      node_(newName(14)),
       dataDir_(config_.dataDir),
       secrets_(config_.secretKeyFile),
       plugins_(loadPlugins(config_, log_)),
@@ -46,20 +39,34 @@ House::House(Config config, Clock& clock, Log& log, const StorageWrap& around)
                                                dataDir_.path(), config_.allowPrivateAddresses))),
       transportPlugins_(buildTransports()),
       transports_(transportPlugins_),
-      webhookSecrets_(webhookKeys(config_), storage_->records(), secrets_),
+      webhookSecrets_({config_.webhookKey,
+                       [this](const EndpointId& id) {
+                         const EndpointPtr endpoint = endpoints_.find(id);
+                         return endpoint ? endpoint->webhookKey : std::string();
+                       }},
+                      storage_->records(), secrets_),
       courier_({storage_->outbox(), transports_, webhookSecrets_, clock_, log_}),
-      endpoints_(buildEndpoints()),
+      endpoints_({storage_->records(), secrets_, parts(), log_}, config_.endpoints,
+                 [this](const EndpointId& id, const EndpointPtr& now) { endpointChanged(id, now); }),
+      templateService_(storage_->records(), secrets_, endpoints_),
+      endpointService_(storage_->records(), secrets_, endpoints_, clock_),
       keys_(storage_->records(), clock_, log_),
-      wakeup_(endpoints_.served()),
+      wakeup_({}),
       watch_(clock_),
       jobs_(*storage_, wakeup_, watch_, [this] { courier_.ring(); }),
       executor_({jobs_, *storage_, running_, secrets_, clock_, log_}),
       dispatcher_({*storage_, wakeup_, executor_, running_, clock_, log_}, node_, endpoints_.all()),
-      sweeper_(*storage_, clock_, log_,
-               [this](const Swept& swept) {
-                 jobs_.announce(swept);
-                 for (const LeaseRef& lease : swept.stopped) dispatcher_.stopRun(lease);
-               }),
+      remover_({storage_->jobs(), [this] { return endpoints_.leaving(); },
+                [this](const EndpointId& id) { return dispatcher_.hasLeft(id); },
+                [this](const EndpointId& id) { watch_.announceSome(id); },
+                [this](const EndpointId& id) { endpointService_.forget(id); }}),
+      sweeper_(
+          *storage_, clock_, log_,
+          [this](const Swept& swept) {
+            jobs_.announce(swept);
+            for (const LeaseRef& lease : swept.stopped) dispatcher_.stopRun(lease);
+          },
+          [this] { endpoints_.refresh(); }, [this] { remover_.step(); }),
       limiter_(plugins_.create<RateLimiter>(config_.limiter, clock_, logFor("limiter." + config_.limiter),
                                             dataDir_.path(), config_.allowPrivateAddresses)),
       rates_(config_.limits,
@@ -77,6 +84,8 @@ House::~House() { stop(); }
 
 void House::start() {
   keys_.bootstrap(dataDir_.path() / "admin.key");
+  endpoints_.checkIds();
+  endpoints_.refresh();
   // Before the first claim: jobs of a dead process are counted and go back in line with their old place.
   sweeper_.sweepAll();
   sweeper_.start();
@@ -112,6 +121,7 @@ void House::addRoutes() {
                            [this](const EndpointId& endpoint) { return workers(endpoint); },
                            [this](const LeaseRef& lease) { dispatcher_.stopRun(lease); },
                            draining,
+                           [this](const Endpoint& endpoint, bool low) { return dispatcher_.waitReason(endpoint, low); },
                            waiting_,
                            answerMemory_});
   addKeyRoutes(router_, keys_, clock_);
@@ -119,6 +129,9 @@ void House::addRoutes() {
                   [this](std::string_view kind, std::string_view name) { return isSelected(kind, name); });
   addWebhookRoutes(
       router_, {storage_->outbox(), [this] { return webhookSecrets_.serverSecret(); }, [this] { courier_.ring(); }});
+  addTemplateRoutes(router_, templateService_, endpoints_, [](const std::string&) { return std::int64_t{0}; });
+  addEndpointRoutes(router_,
+                    {endpointService_, endpoints_, [this](const EndpointId& id) { return dispatcher_.view(id); }});
   addProcessRoutes(router_, *storage_, draining);
 }
 
@@ -133,50 +146,53 @@ NamedTransports House::buildTransports() {
   return transports;
 }
 
-std::vector<EndpointPtr> House::buildEndpoints() {
-  std::vector<EndpointPtr> endpoints;
-  for (const EndpointConfig& from : config_.endpoints) {
-    auto endpoint = std::make_shared<Endpoint>();
-    endpoint->id = from.id;
-    endpoint->image = from.image;
-    endpoint->policy = &plugin(policies_, from.queuePolicy);
-    endpoint->workersMin = from.workersMin;
-    endpoint->workersMax = from.workersMax;
-    endpoint->maxStuck = from.maxStuck.value_or(from.workersMax);
-    endpoint->idleTimeout = from.idleTimeout;
-    endpoint->executionTimeout = from.executionTimeout;
-    endpoint->stopGrace = from.stopGrace;
-    endpoint->maxAttempts = from.maxAttempts;
-    endpoint->env = from.env;
-    const Image image = parseImage(from.image);
-    if (image.kind == Image::Kind::lua) {
-      throw ConfigError("endpoint." + from.id + ".image = " + from.image + ": Lua handlers are not built yet");
-    }
-    if (image.kind == Image::Kind::plugin) endpoint->handler = &plugin(handlers_, image.name);
-    endpoints.push_back(std::move(endpoint));
-  }
-  return endpoints;
+EndpointParts House::parts() {
+  return {[this](const std::string& name) -> HandlerFactory& { return plugin(handlers_, name); },
+          [this](const std::string& name) -> const QueuePolicy& {
+            return plugin(policies_, name.empty() ? config_.queuePolicy : name);
+          }};
 }
 
-// One instance a name, however many endpoints use it.
+void House::endpointChanged(const EndpointId& id, const EndpointPtr& now) {
+  if (now) {
+    dispatcher_.setEndpoint(now);
+  } else {
+    dispatcher_.retire(id);
+    watch_.announceSome(id);
+  }
+}
+
+// One instance a name, however many endpoints use it. Of two threads that make the same one, one throws its own away.
 template <class Interface>
 Interface& House::plugin(std::map<std::string, std::unique_ptr<Interface>>& made, const std::string& name) {
-  std::unique_ptr<Interface>& slot = made[name];
-  if (!slot) {
-    slot = plugins_.create<Interface>(name, clock_, logFor(std::string(nameOf(Interface::kKind)) + "." + name),
-                                      dataDir_.path(), config_.allowPrivateAddresses);
+  {
+    Lock lock(partsMutex_);
+    const auto found = made.find(name);
+    if (found != made.end()) return *found->second;
   }
-  return *slot;
+  auto fresh = plugins_.create<Interface>(name, clock_, logFor(std::string(nameOf(Interface::kKind)) + "." + name),
+                                          dataDir_.path(), config_.allowPrivateAddresses);
+  Lock lock(partsMutex_);
+  return *made.try_emplace(name, std::move(fresh)).first->second;
 }
 
-Log& House::logFor(const std::string& name) { return pluginLogs_.emplace_back(log_, name); }
+template <class Interface>
+bool House::isMade(const std::map<std::string, std::unique_ptr<Interface>>& made, std::string_view name) const {
+  Lock lock(partsMutex_);
+  return made.contains(std::string(name));
+}
+
+Log& House::logFor(const std::string& name) {
+  Lock lock(partsMutex_);
+  return pluginLogs_.emplace_back(log_, name);
+}
 
 bool House::isSelected(std::string_view kind, std::string_view name) const {
   if (kind == nameOf(PluginKind::storage)) return name == config_.storage;
   if (kind == nameOf(PluginKind::rateLimiter)) return name == config_.limiter;
-  if (kind == nameOf(PluginKind::queuePolicy)) return policies_.contains(std::string(name));
-  if (kind == nameOf(PluginKind::webhookTransport)) return transportPlugins_.contains(std::string(name));
-  if (kind == nameOf(PluginKind::handler)) return handlers_.contains(std::string(name));
+  if (kind == nameOf(PluginKind::queuePolicy)) return isMade(policies_, name);
+  if (kind == nameOf(PluginKind::webhookTransport)) return isMade(transportPlugins_, name);
+  if (kind == nameOf(PluginKind::handler)) return isMade(handlers_, name);
   return false;
 }
 
@@ -195,6 +211,7 @@ void House::check(const Config& config, Log& log) {
   for (const EndpointConfig& endpoint : config.endpoints) {
     const std::string prefix = "endpoint." + endpoint.id;
     need(prefix + ".queuePolicy", PluginKind::queuePolicy, endpoint.queuePolicy);
+    if (const auto fault = imageFault(endpoint.image)) throw ConfigError(prefix + ".image " + *fault);
     const Image image = parseImage(endpoint.image);
     if (image.kind == Image::Kind::lua) throw ConfigError(prefix + ".image: Lua handlers are not built yet");
     if (image.kind == Image::Kind::plugin) need(prefix + ".image", PluginKind::handler, image.name);

@@ -15,6 +15,8 @@
 #include "core/base/secret_box.h"
 #include "core/config/config.h"
 #include "core/endpoints/endpoint_registry.h"
+#include "core/endpoints/endpoint_service.h"
+#include "core/endpoints/template_service.h"
 #include "core/http/gate.h"
 #include "core/http/router.h"
 #include "core/http/server.h"
@@ -22,6 +24,7 @@
 #include "core/jobs/job_service.h"
 #include "core/jobs/wakeup.h"
 #include "core/plugin/plugin_host.h"
+#include "core/upkeep/endpoint_remover.h"
 #include "core/upkeep/sweeper.h"
 #include "core/webhooks/courier.h"
 #include "core/work/dispatcher.h"
@@ -55,11 +58,14 @@ class House {
   static void check(const Config& config, Log& log);
 
  private:
-  std::vector<EndpointPtr> buildEndpoints();
+  EndpointParts parts();
+  void endpointChanged(const EndpointId& id, const EndpointPtr& now);
   WorkerCounts workers(const EndpointId& endpoint) const;
   NamedTransports buildTransports();
   template <class Interface>
   Interface& plugin(std::map<std::string, std::unique_ptr<Interface>>& made, const std::string& name);
+  template <class Interface>
+  bool isMade(const std::map<std::string, std::unique_ptr<Interface>>& made, std::string_view name) const;
   Log& logFor(const std::string& name);
   bool isSelected(std::string_view kind, std::string_view name) const;
   void addRoutes();
@@ -72,11 +78,13 @@ class House {
   bool stopped_ = false;
   bool clean_ = true;
 
-  DataDir dataDir_;                    // locks the data
-  SecretBox secrets_;                  // seals what is kept
-  std::list<PrefixedLog> pluginLogs_;  // lent to plugins
+  DataDir dataDir_;    // locks the data
+  SecretBox secrets_;  // seals what is kept
+  mutable Mutex partsMutex_;
+  std::list<PrefixedLog> pluginLogs_ JOBQ_GUARDED_BY(partsMutex_);  // lent to plugins
   PluginHost plugins_;
   std::unique_ptr<Storage> storage_;  // room 6
+  // What was made so far, under partsMutex_: an endpoint that is created later may need another one.
   std::map<std::string, std::unique_ptr<QueuePolicy>> policies_;
   std::map<std::string, std::unique_ptr<HandlerFactory>> handlers_;  // room 9
   NamedTransports transportPlugins_;
@@ -84,6 +92,8 @@ class House {
   WebhookSecrets webhookSecrets_;
   Courier courier_;  // room 11
   EndpointRegistry endpoints_;
+  TemplateService templateService_;
+  EndpointService endpointService_;
   ApiKeys keys_;           // room 2
   Wakeup wakeup_;          // between 6 and 7
   CompletionWatch watch_;  // room 10, who waits
@@ -91,6 +101,7 @@ class House {
   RunningJobs running_;
   ThreadExecutor executor_;  // room 8
   Dispatcher dispatcher_;    // room 7
+  EndpointRemover remover_;
   Sweeper sweeper_;
   std::unique_ptr<RateLimiter> limiter_;
   RateGate rates_;  // room 3

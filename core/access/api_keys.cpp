@@ -183,23 +183,13 @@ ApiKeys::KeySetPtr ApiKeys::reload() {
 }
 
 void ApiKeys::handOut(const KeySetPtr& keys) {
-  for (Desk& desk : desks_) {
-    Lock lock(desk.mutex);
-    // The answer to an older question may come later: it must not bring a revoked key back.
-    if (!desk.keys || desk.keys->number < keys->number) desk.keys = keys;
-  }
+  // The answer to an older question may come later: it must not bring a revoked key back.
+  keys_.setIf(keys, [&keys](const KeySet& present) { return present.number < keys->number; });
 }
 
 // One caller renews the set while it is still good for the others; only when it is too old everybody has to ask.
 ApiKeys::KeySetPtr ApiKeys::fresh() {
-  static std::atomic<std::size_t> seats = 0;
-  thread_local const std::size_t kSeat = seats++;
-  Desk& desk = desks_[kSeat % desks_.size()];
-  KeySetPtr keys;
-  {
-    Lock lock(desk.mutex);
-    keys = desk.keys;
-  }
+  KeySetPtr keys = keys_.get();
   const Millis age = keys ? clock_.now() - keys->loadedAt : kFreshness;
   if (age < kRenewal || (age < kFreshness && renewing_.exchange(true))) return keys;
   try {

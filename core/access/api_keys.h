@@ -1,7 +1,6 @@
 // Room 2 (porter): who is it, may they? Keys are 256 random bits; only their SHA-256 is stored.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
@@ -12,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/published.h"
 #include "jobq/log.h"
 #include "jobq/record_store.h"
 #include "jobq/time.h"
@@ -67,11 +67,6 @@ class ApiKeys {
     std::map<std::string, Known, std::less<>> byDigest;
   };
   using KeySetPtr = std::shared_ptr<const KeySet>;
-  // Where some of the threads find the newest set.
-  struct alignas(64) Desk {
-    Mutex mutex;
-    KeySetPtr keys JOBQ_GUARDED_BY(mutex);
-  };
 
   KeySetPtr fresh();
   KeySetPtr reload();
@@ -84,7 +79,7 @@ class ApiKeys {
   RecordStore& records_;
   Clock& clock_;
   Log& log_;
-  std::array<Desk, 16> desks_;
+  Published<KeySet> keys_;
   std::atomic<std::uint64_t> questions_ = 0;
   std::atomic<bool> renewing_ = false;
 

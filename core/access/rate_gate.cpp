@@ -23,11 +23,11 @@ std::string tooFast(const RateLimit& limit, Operation operation) {
 }  // namespace
 
 std::variant<RateGate::Passed, RateGate::Refused> RateGate::enter(const EndpointId& endpoint, Operation operation,
-                                                                  std::uint32_t workersMax) {
+                                                                  std::uint32_t workersMax, const LimitSettings& own) {
   Passed passed;
   const Instant now = rooms_.clock.now();
   if (config_.enabled) {
-    const RateRow& row = table_.at(operation);
+    const RateRow row = rowWith(table_.at(operation), own[static_cast<std::size_t>(operation)]);
     const RateLimit limit = row.perWorker == 0 ? row.base : row.with(runningAt(endpoint, now));
     std::string key = endpoint + '/' + std::string(kOperationNames[static_cast<std::size_t>(operation)]);
     const RateVerdict verdict = rooms_.limiter.enter(key, limit, now);

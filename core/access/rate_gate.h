@@ -60,8 +60,9 @@ class RateGate {
     std::optional<RateStanding> standing;  ///< nothing when the line is too long
   };
 
-  /// `workersMax` of the endpoint decides how long its line may be.
-  std::variant<Passed, Refused> enter(const EndpointId& endpoint, Operation operation, std::uint32_t workersMax);
+  /// `workersMax` of the endpoint decides how long its line may be; `own` are its own limits, where it has such.
+  std::variant<Passed, Refused> enter(const EndpointId& endpoint, Operation operation, std::uint32_t workersMax,
+                                      const LimitSettings& own = {});
 
  private:
   /// What is known of an endpoint; asked for again after a second.

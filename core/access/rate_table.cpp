@@ -41,6 +41,16 @@ RateTable::RateTable(const LimitsConfig& config) {
   }
 }
 
+RateRow rowWith(const RateRow& base, const LimitSetting& own) noexcept {
+  RateRow row = base;
+  row.base.requests = own.requests.value_or(base.base.requests);
+  row.base.window = own.window.value_or(base.base.window);
+  row.base.concurrent = own.concurrent.value_or(base.base.concurrent);
+  if (own.requests) row.perWorker = *own.requests / kWorkersForBase;
+  row.perWorker = own.perWorker.value_or(row.perWorker);
+  return row;
+}
+
 RateLimit RateRow::with(std::uint32_t running) const noexcept {
   RateLimit limit = base;
   const std::uint64_t scaled = std::uint64_t{running} * perWorker;

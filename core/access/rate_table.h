@@ -19,6 +19,9 @@ struct RateRow {
   RateLimit with(std::uint32_t running) const noexcept;
 };
 
+/// `base` with what an endpoint says instead.
+RateRow rowWith(const RateRow& base, const LimitSetting& own) noexcept;
+
 class RateTable {
  public:
   explicit RateTable(const LimitsConfig& config);

@@ -53,12 +53,10 @@ std::string toHex(std::string_view bytes) {
   return text;
 }
 
-std::string newNodeId() {
+std::string newName(std::size_t letters) {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
-  unsigned char bytes[14];
-  fillRandom(bytes, sizeof bytes);
-  std::string text;
-  for (unsigned char byte : bytes) text.push_back(kLetters[byte % kLetters.size()]);
+  std::string text = randomBytes(letters);
+  for (char& byte : text) byte = kLetters[static_cast<unsigned char>(byte) % kLetters.size()];
   return text;
 }
 

@@ -12,8 +12,8 @@ namespace jobq {
 /// `<uuid version 4>-u1`, with `sync-` in front for /runsync (decisions.md, "Addresses").
 JobId newJobId(bool sync);
 
-/// 14 lower-case alphanumerics; a worker is named `<node>-<n>`.
-std::string newNodeId();
+/// Lower-case alphanumerics: 14 of them name an endpoint or a node, 10 a template.
+std::string newName(std::size_t letters);
 
 /// `bytes` random bytes as lower-case hexadecimal digits.
 std::string randomHex(std::size_t bytes);

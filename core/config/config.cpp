@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <functional>
 
-#include "core/base/base64.h"
 #include "core/base/ids.h"
 #include "core/config/units.h"
 #include "jobq/error.h"
@@ -43,15 +42,6 @@ Choice oneOf(const Reading& r, const std::vector<std::pair<std::string, Choice>>
     all += (all.empty() ? "" : ", ") + name;
   }
   throw ConfigError(r.key + " = " + r.value + " is none of " + all);
-}
-
-// A webhook secret as Standard Webhooks writes it, or any other text for its own bytes.
-std::string secretKey(const std::string& key, const std::string& value) {
-  constexpr std::string_view kPrefix = "whsec_";
-  if (!value.starts_with(kPrefix)) return value;
-  const auto bytes = fromBase64(std::string_view(value).substr(kPrefix.size()));
-  if (!bytes || bytes->empty()) throw ConfigError(key + " begins with whsec_, and what follows is not base64");
-  return *bytes;
 }
 
 // Adding a setting is adding a row: its name, and how its value reaches the structs.
@@ -93,7 +83,7 @@ const Setting kSettings[] = {
     {"limits.enabled", [](const Reading& r) { r.config.limits.enabled = units::flag(r.key, r.value); }},
     {"limits.queue", [](const Reading& r) { r.config.limits.queue = units::flag(r.key, r.value); }},
     {"webhook.transports", [](const Reading& r) { r.config.webhookTransports = words(r.value, ","); }},
-    {"webhook.secret", [](const Reading& r) { r.config.webhookKey = secretKey(r.key, r.value); }},
+    {"webhook.secret", [](const Reading& r) { r.config.webhookKey = units::secret(r.key, r.value); }},
     {"net.allowPrivate", [](const Reading& r) { r.config.allowPrivateAddresses = units::flag(r.key, r.value); }},
     {"log.level",
      [](const Reading& r) {
@@ -138,9 +128,19 @@ const EndpointSetting kEndpointSettings[] = {
      [](EndpointConfig& e, const std::string& k, const std::string& v) {
        e.maxAttempts = static_cast<std::uint32_t>(units::integer(k, v, 1, 1'000));
      }},
+    {"scalerType",
+     [](EndpointConfig& e, const std::string& k, const std::string& v) {
+       const auto type = parseScalerType(v);
+       if (!type) throw ConfigError(k + " = " + v + " is none of QUEUE_DELAY, REQUEST_COUNT");
+       e.scaling.type = *type;
+     }},
+    {"scalerValue",
+     [](EndpointConfig& e, const std::string& k, const std::string& v) {
+       e.scaling.value = static_cast<std::uint32_t>(units::integer(k, v, 1, 1'000'000));
+     }},
     {"queuePolicy", [](EndpointConfig& e, const std::string&, const std::string& v) { e.queuePolicy = v; }},
     {"webhookSecret",
-     [](EndpointConfig& e, const std::string& k, const std::string& v) { e.webhookKey = secretKey(k, v); }},
+     [](EndpointConfig& e, const std::string& k, const std::string& v) { e.webhookKey = units::secret(k, v); }},
     {"isolation",
      [](EndpointConfig&, const std::string& k, const std::string& v) {
        if (v != "thread") throw ConfigError(k + " = " + v + ": only thread is built yet");

@@ -13,6 +13,7 @@
 
 #include "core/base/logger.h"
 #include "core/config/limits.h"
+#include "core/config/scaling.h"
 #include "jobq/job.h"
 
 namespace jobq {
@@ -45,8 +46,9 @@ struct EndpointConfig {
   Millis executionTimeout{600'000};
   Millis stopGrace{5'000};
   std::uint32_t maxAttempts = 3;
-  std::string queuePolicy;  ///< name of the policy plugin; the server's default filled in
-  std::string webhookKey;   ///< the bytes that sign its webhooks; empty: the server's
+  Scaling scaling{ScalerType::requestCount, 1};  ///< one worker a job, at once: what runs here starts in a moment
+  std::string queuePolicy;                       ///< name of the policy plugin; the server's default filled in
+  std::string webhookKey;                        ///< the bytes that sign its webhooks; empty: the server's
   std::map<std::string, std::string> env;
 };
 

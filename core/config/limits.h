@@ -22,7 +22,7 @@ inline constexpr std::size_t kOperations = 9;
 inline constexpr std::array<std::string_view, kOperations> kOperationNames{
     "run", "runsync", "status", "statusSync", "stream", "cancel", "purgeQueue", "openai", "requests"};
 
-/// What the file says instead of the table.
+/// What the file, or an endpoint, says instead of the table.
 struct LimitSetting {
   std::optional<std::uint32_t> requests;
   std::optional<Millis> window;
@@ -30,10 +30,13 @@ struct LimitSetting {
   std::optional<std::uint32_t> perWorker;
 };
 
+/// In the order of Operation.
+using LimitSettings = std::array<LimitSetting, kOperations>;
+
 struct LimitsConfig {
   bool enabled = true;  ///< rates and concurrency
   bool queue = true;    ///< the length of the line
-  std::array<LimitSetting, kOperations> operations{};
+  LimitSettings operations{};
 };
 
 }  // namespace jobq

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <span>
 
+#include "core/base/base64.h"
 #include "jobq/error.h"
 
 namespace jobq::units {
@@ -76,6 +77,16 @@ bool flag(std::string_view key, std::string_view text) {
   if (text == "true") return true;
   if (text != "false") refuse(key, text, "true or false");
   return false;
+}
+
+std::string secret(std::string_view key, std::string_view text) {
+  constexpr std::string_view kPrefix = "whsec_";
+  if (!text.starts_with(kPrefix)) return std::string(text);
+  const auto bytes = fromBase64(text.substr(kPrefix.size()));
+  if (!bytes || bytes->empty()) {
+    throw ConfigError(std::string(key) + " begins with whsec_, and what follows is not base64");
+  }
+  return *bytes;
 }
 
 std::string print(Millis duration) { return printWith(duration.count(), kDurations); }

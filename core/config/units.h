@@ -22,6 +22,9 @@ std::int64_t integer(std::string_view key, std::string_view text, std::int64_t m
 /// true or false.
 bool flag(std::string_view key, std::string_view text);
 
+/// The bytes of a webhook secret: as Standard Webhooks writes it (whsec_ and base64), or any other text for its own.
+std::string secret(std::string_view key, std::string_view text);
+
 std::string print(Millis duration);
 std::string printSize(std::uint64_t bytes);
 

@@ -1,44 +1,232 @@
 #include "core/endpoints/endpoint_registry.h"
 
-#include <algorithm>
+#include "core/base/secret_box.h"
+#include "jobq/error.h"
 
 namespace jobq {
 
-EndpointRegistry::EndpointRegistry(std::vector<EndpointPtr> endpoints) {
-  for (EndpointPtr& endpoint : endpoints) endpoints_.emplace(endpoint->id, std::move(endpoint));
+EndpointRegistry::EndpointRegistry(Rooms rooms, const std::vector<EndpointConfig>& fixed, Listener listener)
+    : rooms_(std::move(rooms)), listener_(std::move(listener)) {
+  for (const EndpointConfig& config : fixed) {
+    fixed_.emplace(config.id, makeStatic(config, rooms_.parts));
+    rebuild(config.id);
+  }
+  state_.set(std::make_shared<State>(next_));
+}
+
+EndpointEntryPtr EndpointRegistry::entry(std::string_view id) const {
+  const auto state = state_.get();
+  const auto found = state->endpoints.find(id);
+  return found == state->endpoints.end() ? nullptr : found->second;
 }
 
 EndpointPtr EndpointRegistry::find(std::string_view id) const {
-  const auto found = endpoints_.find(id);
-  return found == endpoints_.end() ? nullptr : found->second;
+  const auto found = entry(id);
+  return found ? found->endpoint : nullptr;
+}
+
+TemplateEntryPtr EndpointRegistry::findTemplate(std::string_view id) const {
+  const auto state = state_.get();
+  const auto found = state->templates.find(id);
+  return found == state->templates.end() ? nullptr : found->second;
+}
+
+std::vector<EndpointEntryPtr> EndpointRegistry::entries() const {
+  const auto state = state_.get();
+  std::vector<EndpointEntryPtr> entries;
+  for (const auto& [id, entry] : state->endpoints) entries.push_back(entry);
+  return entries;
 }
 
 std::vector<EndpointPtr> EndpointRegistry::all() const {
   std::vector<EndpointPtr> endpoints;
-  for (const auto& [id, endpoint] : endpoints_) endpoints.push_back(endpoint);
+  for (const EndpointEntryPtr& entry : entries()) endpoints.push_back(entry->endpoint);
   return endpoints;
 }
 
-std::vector<EndpointId> EndpointRegistry::served() const {
-  std::vector<EndpointId> ids;
-  for (const auto& [id, endpoint] : endpoints_) {
-    if (endpoint->handler != nullptr) ids.push_back(id);
-  }
-  return ids;
+std::vector<TemplateEntryPtr> EndpointRegistry::templates() const {
+  const auto state = state_.get();
+  std::vector<TemplateEntryPtr> templates;
+  for (const auto& [id, entry] : state->templates) templates.push_back(entry);
+  return templates;
 }
 
-Image parseImage(const std::string& image) {
-  const auto named = [&image](std::string_view prefix) {
-    std::string name = image.substr(prefix.size());
-    const bool shaped = !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), [](char c) {
-      return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-';
-    });
-    if (!shaped) throw ConfigError("image " + image + ": the name after / must match [A-Za-z0-9_-]{1,64}");
-    return name;
+std::vector<EndpointId> EndpointRegistry::leaving() const {
+  const auto state = state_.get();
+  return {state->leaving.begin(), state->leaving.end()};
+}
+
+void EndpointRegistry::checkIds() {
+  for (const auto& [id, entry] : fixed_) {
+    if (rooms_.records.find(kEndpointKind, id)) {
+      throw ConfigError("endpoint." + id +
+                        " is in the file, and an endpoint of that id is stored: rename the one in the file");
+    }
+  }
+}
+
+// One at a time. Who comes meanwhile waits and then refreshes anew: its own change may have come too late for the
+// other.
+void EndpointRegistry::refresh() {
+  {
+    Lock lock(mutex_);
+    while (refreshing_) refreshed_.wait(mutex_);
+    refreshing_ = true;
+  }
+  const auto done = [this] {
+    Lock lock(mutex_);
+    refreshing_ = false;
+    refreshed_.notifyAll();
   };
-  if (image.starts_with("plugin/")) return {Image::Kind::plugin, named("plugin/")};
-  if (image.starts_with("lua/")) return {Image::Kind::lua, named("lua/")};
-  return {Image::Kind::remote, image};
+  try {
+    takeIn();
+  } catch (...) {
+    done();
+    throw;
+  }
+  done();
+}
+
+void EndpointRegistry::showChange() {
+  try {
+    refresh();
+  } catch (const StorageError& error) {
+    rooms_.log.write(LogLevel::warning, "endpoints.refresh", error.what());
+  }
+}
+
+void EndpointRegistry::takeIn() {
+  std::set<EndpointId> touched;
+  const auto publish = [&] {
+    if (touched.empty() && state_.get()->templates == next_.templates) return;
+    for (const EndpointId& id : touched) rebuild(id);
+    state_.set(std::make_shared<State>(next_));
+    for (const EndpointId& id : touched) listener_(id, find(id));
+  };
+  try {
+    do {
+      follow(touched);
+    } while (releaseTemplates());
+  } catch (...) {
+    publish();  // what has been read is not read again
+    throw;
+  }
+  publish();
+}
+
+void EndpointRegistry::follow(std::set<EndpointId>& touched) {
+  followTemplates(touched);
+  followEndpoints(touched);
+  followPauses(touched);
+}
+
+void EndpointRegistry::followTemplates(std::set<EndpointId>& touched) {
+  const Changes changes = rooms_.records.changedSince(kTemplateKind, templatesSeen_);
+  std::set<std::string> changed(changes.removed.begin(), changes.removed.end());
+  for (const std::string& id : changes.removed) next_.templates.erase(id);
+  for (const Record& record : changes.changed) {
+    try {
+      next_.templates[record.id] =
+          std::make_shared<TemplateEntry>(TemplateEntry{templateOf(record, rooms_.box), record.version});
+      changed.insert(record.id);
+    } catch (const Error& error) {
+      logDamage(error);
+    }
+  }
+  templatesSeen_ = changes.version;
+  if (changed.empty()) return;
+  for (const auto& [id, entry] : stored_) {
+    if (changed.contains(entry.form.templateId)) touched.insert(id);
+  }
+}
+
+void EndpointRegistry::followEndpoints(std::set<EndpointId>& touched) {
+  const Changes changes = rooms_.records.changedSince(kEndpointKind, endpointsSeen_);
+  for (const EndpointId& id : changes.removed) {
+    if (stored_.erase(id) > 0) touched.insert(id);
+  }
+  for (const Record& record : changes.changed) {
+    try {
+      EndpointEntry& entry = stored_[record.id];
+      entry.form = endpointFormOf(record, rooms_.box);
+      entry.record = record.version;
+      touched.insert(record.id);
+    } catch (const Error& error) {
+      stored_.erase(record.id);
+      logDamage(error);
+    }
+  }
+  endpointsSeen_ = changes.version;
+}
+
+void EndpointRegistry::followPauses(std::set<EndpointId>& touched) {
+  const Changes changes = rooms_.records.changedSince(kPauseKind, pausesSeen_);
+  for (const EndpointId& id : changes.removed) {
+    if (paused_.erase(id) > 0) touched.insert(id);
+  }
+  for (const Record& record : changes.changed) {
+    if (paused_.insert(record.id).second) touched.insert(record.id);
+  }
+  pausesSeen_ = changes.version;
+}
+
+// The version of an endpoint grows with its template. Whoever sees first that it has not yet writes that down, so that
+// a node which dies between the two leaves no endpoint behind; of several that see it one writes. True: something was
+// written, or has changed meanwhile.
+bool EndpointRegistry::releaseTemplates() {
+  bool more = false;
+  for (const auto& [id, entry] : stored_) {
+    const auto of = next_.templates.find(entry.form.templateId);
+    if (entry.form.deleting || of == next_.templates.end()) continue;
+    const auto record = static_cast<std::int64_t>(of->second->record);
+    if (entry.form.templateRecord >= record) continue;
+    EndpointForm form = entry.form;
+    ++form.version;
+    form.templateRecord = record;
+    (void)rooms_.records.update(toRecord(form, rooms_.box), entry.record);
+    more = true;
+  }
+  return more;
+}
+
+// The entry as everybody sees it, from the file or from the records.
+void EndpointRegistry::rebuild(const EndpointId& id) {
+  const auto fixed = fixed_.find(id);
+  const auto stored = stored_.find(id);
+  const bool leaves = stored != stored_.end() && stored->second.form.deleting;
+  if (leaves) {
+    next_.leaving.insert(id);
+  } else {
+    next_.leaving.erase(id);
+  }
+  const auto before = next_.endpoints.find(id);
+  const EndpointPtr was = before == next_.endpoints.end() ? nullptr : before->second->endpoint;
+  if (fixed != fixed_.end()) {
+    EndpointEntry entry = fixed->second;
+    entry.form.paused = paused_.contains(id);
+    auto endpoint = std::make_shared<Endpoint>(*entry.endpoint);
+    endpoint->paused = entry.form.paused;
+    entry.endpoint = std::move(endpoint);
+    next_.endpoints[id] = std::make_shared<EndpointEntry>(std::move(entry));
+  } else if (stored == stored_.end() || leaves) {
+    next_.endpoints.erase(id);
+  } else {
+    EndpointEntry entry = stored->second;
+    entry.form.paused = paused_.contains(id);
+    const auto of = next_.templates.find(entry.form.templateId);
+    Cargo cargo{entry.form.templateId, "", {}};
+    if (of != next_.templates.end()) {
+      cargo.image = of->second->form.imageName;
+      cargo.env = entry.form.env = of->second->form.env;
+    }
+    entry.endpoint = makeEndpoint(entry.form, cargo, rooms_.parts, was);
+    entry.form.fault = entry.endpoint->fault;
+    next_.endpoints[id] = std::make_shared<EndpointEntry>(std::move(entry));
+  }
+}
+
+void EndpointRegistry::logDamage(const std::exception& error) const {
+  rooms_.log.write(LogLevel::error, "endpoints.damaged", error.what());
 }
 
 }  // namespace jobq

@@ -1,36 +1,107 @@
-// Which endpoints exist. Today those of the configuration file, fixed while the server runs.
+// Which endpoints and templates exist: those of the configuration file, fixed while the server runs, and those of the
+// storage, which any node may change. Follows the records, and brings a changed template to the endpoints that use it
+// (a release, decisions.md, "Templates and endpoints").
 #pragma once
 
+#include <functional>
 #include <map>
+#include <memory>
+#include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
-#include "core/endpoints/endpoint.h"
+#include "core/base/published.h"
+#include "core/endpoints/endpoint_maker.h"
+#include "core/endpoints/template.h"
+#include "jobq/log.h"
+#include "jobq/record_store.h"
 
 namespace jobq {
 
-/// Constant after construction; any thread.
+class SecretBox;
+
+struct TemplateEntry {
+  Template form;
+  std::uint64_t record = 0;  ///< the version of its record
+};
+
+using EndpointEntryPtr = std::shared_ptr<const EndpointEntry>;
+using TemplateEntryPtr = std::shared_ptr<const TemplateEntry>;
+
+/// Any thread. What is read here is as old as the last refresh(); every request asks, and shares no lock with others.
 class EndpointRegistry {
  public:
-  explicit EndpointRegistry(std::vector<EndpointPtr> endpoints);
+  struct Rooms {
+    RecordStore& records;
+    const SecretBox& box;
+    EndpointParts parts;
+    Log& log;
+  };
+  /// Hears of every endpoint that came, changed or went (null), before refresh() returns.
+  using Listener = std::function<void(const EndpointId& id, const EndpointPtr& now)>;
+
+  /// Knows the file's endpoints at once, those of the storage after the first refresh(). Throws ConfigError when one of
+  /// the file's cannot run.
+  EndpointRegistry(Rooms rooms, const std::vector<EndpointConfig>& fixed, Listener listener);
 
   /// Null when there is none.
   EndpointPtr find(std::string_view id) const;
+  EndpointEntryPtr entry(std::string_view id) const;
+  TemplateEntryPtr findTemplate(std::string_view id) const;
+
+  /// By id.
   std::vector<EndpointPtr> all() const;
-  /// Those whose jobs run inside this server.
-  std::vector<EndpointId> served() const;
+  std::vector<EndpointEntryPtr> entries() const;
+  std::vector<TemplateEntryPtr> templates() const;
+
+  /// Endpoints whose jobs are still to be removed: they are gone for everybody else.
+  std::vector<EndpointId> leaving() const;
+
+  /// Takes in what has changed in the storage, by whatever node. After it returns, what was stored before the call is
+  /// known. Throws StorageError; then the next one takes it in.
+  void refresh();
+
+  /// refresh() after a change that is stored already: a storage that fails now is only logged.
+  void showChange();
+
+  /// Throws ConfigError when an endpoint of the file has the id of a stored one. Before the first refresh().
+  void checkIds();
+
+  const EndpointParts& parts() const { return rooms_.parts; }
 
  private:
-  std::map<EndpointId, EndpointPtr, std::less<>> endpoints_;
-};
+  struct State {
+    std::map<EndpointId, EndpointEntryPtr, std::less<>> endpoints;
+    std::map<std::string, TemplateEntryPtr, std::less<>> templates;
+    std::set<EndpointId> leaving;
+  };
 
-/// What an image's name means (decisions.md, "Images").
-struct Image {
-  enum class Kind { plugin, lua, remote } kind;
-  std::string name;  ///< of the handler or script; the whole image for remote
-};
+  void takeIn();
+  void follow(std::set<EndpointId>& touched);
+  void followTemplates(std::set<EndpointId>& touched);
+  void followEndpoints(std::set<EndpointId>& touched);
+  void followPauses(std::set<EndpointId>& touched);
+  bool releaseTemplates();
+  void rebuild(const EndpointId& id);
+  void logDamage(const std::exception& error) const;
 
-/// Throws ConfigError when a plugin or script name is malformed.
-Image parseImage(const std::string& image);
+  const Rooms rooms_;
+  const Listener listener_;
+  std::map<EndpointId, EndpointEntry> fixed_;
+
+  // Of the thread that refreshes, one at a time.
+  State next_;
+  std::map<EndpointId, EndpointEntry> stored_;  // as their records say
+  std::set<EndpointId> paused_;
+  std::uint64_t templatesSeen_ = 0;
+  std::uint64_t endpointsSeen_ = 0;
+  std::uint64_t pausesSeen_ = 0;
+
+  Published<State> state_;
+  Mutex mutex_;
+  Condition refreshed_;
+  bool refreshing_ JOBQ_GUARDED_BY(mutex_) = false;
+};
 
 }  // namespace jobq

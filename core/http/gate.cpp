@@ -93,7 +93,8 @@ void Gate::findEndpoint(const Head&, Visit& visit) {
 void Gate::passTurnstile(const Head&, Visit& visit) {
   Call& call = visit.call;
   if (!visit.route->operation || !call.endpoint) return;
-  auto result = rates_.enter(call.endpoint->id, *visit.route->operation, call.endpoint->workersMax);
+  auto result =
+      rates_.enter(call.endpoint->id, *visit.route->operation, call.endpoint->workersMax, call.endpoint->limits);
   if (auto* refused = std::get_if<RateGate::Refused>(&result)) {
     call.standing = refused->standing;
     visit.refusal =

@@ -11,6 +11,29 @@ JobKey jobOf(const Call& call) { return {call.endpoint->id, call.params.at("id")
 // decisions.md, "Jobs": any integer is fine, JobStore::setTtl knows the floor and the ceiling.
 constexpr Range kAnyTtl{-(std::int64_t{1} << 53), std::int64_t{1} << 53};
 
+// The line is counted so far: an answer about a job behind a million others costs no more than this.
+constexpr std::size_t kMostAhead = 10'000;
+
+// A job that waits: why, and at which place in line it is (1: the next; 10001: that or further back).
+std::optional<Reply> waitingReply(const QueueRooms& rooms, const Call& call, const Job& job) {
+  const auto ahead = rooms.jobs.ahead({job.endpoint, job.id}, kMostAhead);
+  if (!ahead) return std::nullopt;
+  const auto reason = rooms.draining() ? "draining" : rooms.waitReason(*call.endpoint, job.lowPriority);
+  Reply reply{200, wholeJob(job)};
+  reply.body.pop_back();
+  reply.body +=
+      ",\"queueReason\":\"" + std::string(reason) + "\",\"queuePosition\":" + std::to_string(*ahead + 1) + "}";
+  return reply;
+}
+
+Reply present(const QueueRooms& rooms, Call& call, std::optional<Job> job) {
+  while (job && job->state == JobState::inQueue) {
+    if (auto reply = waitingReply(rooms, call, *job)) return *reply;
+    job = rooms.jobs.find(jobOf(call));  // it has left the line meanwhile
+  }
+  return job ? wholeReply(rooms, call, *job) : noJob(call);
+}
+
 }  // namespace
 
 Reply status(const QueueRooms& rooms, Call& call) {
@@ -22,16 +45,14 @@ Reply status(const QueueRooms& rooms, Call& call) {
     }
     if (!rooms.jobs.setTtl(key, Millis(std::get<std::int64_t>(ttl)))) return noJob(call);
   }
-  const auto job = rooms.jobs.find(key);
-  return job ? wholeReply(rooms, call, *job) : noJob(call);
+  return present(rooms, call, rooms.jobs.find(key));
 }
 
 Reply statusSync(const QueueRooms& rooms, Call& call) {
   const auto wait = readWait(rooms, call, kWaitDefault);
   if (const auto* refusal = std::get_if<Reply>(&wait)) return *refusal;
   const Patience patience(rooms, std::get<Millis>(wait));
-  const auto job = rooms.jobs.await(jobOf(call), patience.wait, goneSignal(call));
-  return job ? wholeReply(rooms, call, *job) : noJob(call);
+  return present(rooms, call, rooms.jobs.await(jobOf(call), patience.wait, goneSignal(call)));
 }
 
 // decisions.md, "Jobs": at once, whatever the handler does about it; a job that has ended stays as it is.

@@ -3,16 +3,20 @@
 
 #include <functional>
 
+#include "core/endpoints/crew_view.h"
 #include "core/http/router.h"
 #include "core/jobs/submission.h"
 #include "jobq/worker_store.h"
 
 namespace jobq {
 
+class EndpointRegistry;
+class EndpointService;
 class JobService;
 class OutboxStore;
 class PluginHost;
 class Storage;
+class TemplateService;
 
 /// /v2/{endpoint} and /sdk/v2/{endpoint}: everything about jobs.
 struct QueueRooms {
@@ -21,8 +25,9 @@ struct QueueRooms {
   std::function<WorkerCounts(const EndpointId&)> workers;  ///< of all nodes
   std::function<void(const LeaseRef&)> stopRun;            ///< fires the stop token of an attempt that runs here
   std::function<bool()> draining;                          ///< new jobs are refused
-  Budget& waiting;                                         ///< places for calls that wait
-  Budget& answerMemory;                                    ///< for large answers
+  std::function<std::string_view(const Endpoint&, bool lowPriority)> waitReason;  ///< why a job waits here
+  Budget& waiting;                                                                ///< places for calls that wait
+  Budget& answerMemory;                                                           ///< for large answers
 };
 void addQueueRoutes(Router& router, const QueueRooms& rooms);
 
@@ -41,6 +46,18 @@ struct WebhookRooms {
   std::function<void()> ring;
 };
 void addWebhookRoutes(Router& router, const WebhookRooms& rooms);
+
+/// /v1/templates.
+void addTemplateRoutes(Router& router, TemplateService& service, const EndpointRegistry& registry,
+                       std::function<std::int64_t(const std::string& templateId)> runtimeInMin);
+
+/// /v1/endpoints. `crew` tells of the workers that this node has.
+struct EndpointRooms {
+  EndpointService& service;
+  const EndpointRegistry& registry;
+  std::function<CrewView(const EndpointId&)> crew;
+};
+void addEndpointRoutes(Router& router, const EndpointRooms& rooms);
 
 /// /healthz and /readyz, without a key.
 void addProcessRoutes(Router& router, Storage& storage, std::function<bool()> draining);

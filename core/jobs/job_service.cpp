@@ -39,6 +39,10 @@ JobService::Waited JobService::submitAndAwait(JobSpec job, const Endpoint& endpo
 
 std::optional<Job> JobService::find(const JobKey& key) { return storage_.jobs().find(key); }
 
+std::optional<std::size_t> JobService::ahead(const JobKey& key, std::size_t most) {
+  return storage_.leases().ahead(key, most);
+}
+
 std::optional<Job> JobService::await(const JobKey& key, Millis wait, const GoneSignal& gone) {
   const Instant deadline = storage_.now() + wait;
   CompletionWatch::Ticket ticket(watch_, key);

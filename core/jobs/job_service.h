@@ -35,6 +35,9 @@ class JobService {
 
   std::optional<Job> find(const JobKey& key);
 
+  /// How many jobs are claimed before this one, counted up to `most`; nothing when it does not wait.
+  std::optional<std::size_t> ahead(const JobKey& key, std::size_t most);
+
   /// The job as it is when it ends or `wait` has passed; nothing when it is absent.
   std::optional<Job> await(const JobKey& key, Millis wait, const GoneSignal& gone);
 

@@ -128,9 +128,9 @@ JobSpec readBody(std::string text, const Endpoint& endpoint, const SubmissionRul
 
 }  // namespace
 
-Millis retentionFor(std::optional<Millis> syncWait) {
-  if (!syncWait) return Millis(1'800'000);
-  if (*syncWait <= kWaitDefault) return Millis(60'000);
+Millis retentionFor(std::optional<Millis> syncWait, const Endpoint& endpoint) {
+  if (!syncWait) return endpoint.runRetention.value_or(Millis(1'800'000));
+  if (*syncWait <= kWaitDefault) return endpoint.runsyncRetention.value_or(Millis(60'000));
   return std::min(*syncWait, kWaitMax);
 }
 
@@ -142,7 +142,7 @@ std::variant<JobSpec, Refusal> readSubmission(std::string body, const Endpoint& 
     spec.endpoint = endpoint.id;
     spec.apiKeyId = apiKeyId;
     spec.s3Config = rules.secrets.seal(spec.s3Config);
-    spec.retention = retentionFor(syncWait);
+    spec.retention = retentionFor(syncWait, endpoint);
     spec.maxAttempts = endpoint.maxAttempts;
     return spec;
   } catch (const Refusal& refusal) {

@@ -39,7 +39,7 @@ std::variant<JobSpec, Refusal> readSubmission(std::string body, const Endpoint& 
                                               std::optional<Millis> syncWait, const SubmissionRules& rules);
 
 /// How long a result stays (decisions.md, "Jobs"): /run 30 minutes; /runsync 60 s, with a wait over 90 s min(wait, 300
-/// s).
-Millis retentionFor(std::optional<Millis> syncWait);
+/// s). An endpoint may have times of its own for the first two.
+Millis retentionFor(std::optional<Millis> syncWait, const Endpoint& endpoint);
 
 }  // namespace jobq

@@ -5,14 +5,25 @@
 namespace jobq {
 
 Wakeup::Wakeup(const std::vector<EndpointId>& endpoints) {
-  for (const EndpointId& endpoint : endpoints) bells_.try_emplace(endpoint);
+  for (const EndpointId& endpoint : endpoints) hang(endpoint);
+}
+
+void Wakeup::hang(const EndpointId& endpoint) {
+  Lock lock(bellsMutex_);
+  std::unique_ptr<Bell>& bell = bells_[endpoint];
+  if (!bell) bell = std::make_unique<Bell>();
+}
+
+Wakeup::Bell* Wakeup::bellOf(const EndpointId& endpoint) const {
+  Lock lock(bellsMutex_);
+  const auto found = bells_.find(endpoint);
+  return found == bells_.end() ? nullptr : found->second.get();
 }
 
 bool Wakeup::strike(const EndpointId& endpoint, bool lowPriority) {
-  const auto found = bells_.find(endpoint);
-  if (found == bells_.end()) return false;
-  std::atomic<bool>& bell = lowPriority ? found->second.low : found->second.normal;
-  return !bell.exchange(true);
+  Bell* const bell = bellOf(endpoint);
+  if (bell == nullptr) return false;
+  return !(lowPriority ? bell->low : bell->normal).exchange(true);
 }
 
 void Wakeup::ring(const EndpointId& endpoint, bool lowPriority) {
@@ -47,22 +58,22 @@ bool Wakeup::take() {
 }
 
 bool Wakeup::rings(const EndpointId& endpoint) const {
-  const auto found = bells_.find(endpoint);
-  return found != bells_.end() && (found->second.normal || found->second.low);
+  const Bell* const bell = bellOf(endpoint);
+  return bell != nullptr && (bell->normal || bell->low);
 }
 
 void Wakeup::silence(const EndpointId& endpoint) {
-  const auto found = bells_.find(endpoint);
-  if (found == bells_.end()) return;
-  found->second.normal = false;
-  found->second.low = false;
+  Bell* const bell = bellOf(endpoint);
+  if (bell == nullptr) return;
+  bell->normal = false;
+  bell->low = false;
 }
 
 void Wakeup::keepRinging(const EndpointId& endpoint, bool lowPriorityOnly) {
-  const auto found = bells_.find(endpoint);
-  if (found == bells_.end()) return;
-  found->second.low = true;
-  found->second.normal = !lowPriorityOnly;
+  Bell* const bell = bellOf(endpoint);
+  if (bell == nullptr) return;
+  bell->low = true;
+  bell->normal = !lowPriorityOnly;
 }
 
 }  // namespace jobq

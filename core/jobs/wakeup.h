@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,9 @@ class Wakeup {
  public:
   /// One bell for each of `endpoints`, all of them ringing: nobody has looked yet.
   explicit Wakeup(const std::vector<EndpointId>& endpoints);
+
+  /// A bell for one endpoint more, ringing, unless it has one. Bells stay: endpoints come and go, bells are small.
+  void hang(const EndpointId& endpoint);
 
   /// A job was put in line. Its class matters: a low-priority job that waits must not hide a normal one, for which a
   /// worker is started. An endpoint without a bell has no listener here.
@@ -51,10 +55,14 @@ class Wakeup {
     std::atomic<bool> low = true;
   };
 
+  /// Null: the endpoint has none.
+  Bell* bellOf(const EndpointId& endpoint) const;
   /// True: it was silent.
   bool strike(const EndpointId& endpoint, bool lowPriority);
 
-  std::map<EndpointId, Bell, std::less<>> bells_;  // constant but for what is atomic in it
+  mutable Mutex bellsMutex_;
+  // The map grows; a bell stays where it is, and what is in it is atomic.
+  std::map<EndpointId, std::unique_ptr<Bell>, std::less<>> bells_ JOBQ_GUARDED_BY(bellsMutex_);
   std::function<void(const EndpointId&)> serve_;
   Mutex mutex_;
   Condition changed_;

@@ -8,10 +8,15 @@ constexpr std::size_t kBatch = 500;
 
 }  // namespace
 
-Sweeper::Sweeper(Storage& storage, Clock& clock, Log& log, Listener listener)
+Sweeper::Sweeper(Storage& storage, Clock& clock, Log& log, Listener listener, std::function<void()> first,
+                 std::function<void()> last)
     : storage_(storage),
       listener_(std::move(listener)),
-      periodic_("sweeper", clock, log, kInterval, [this] { sweepAll(); }) {}
+      periodic_("sweeper", clock, log, kInterval, [this, first = std::move(first), last = std::move(last)] {
+        if (first) first();
+        sweepAll();
+        if (last) last();
+      }) {}
 
 void Sweeper::sweepAll() {
   for (bool more = true; more;) {

@@ -13,7 +13,9 @@ class Sweeper final : public Service {
   using Listener = std::function<void(const Swept&)>;
 
   /// `listener` hears of every sweep that did something, on the sweeper's thread or the caller's of sweepAll().
-  Sweeper(Storage& storage, Clock& clock, Log& log, Listener listener);
+  /// `first` and `last` are other duties of every second, before and after the sweep.
+  Sweeper(Storage& storage, Clock& clock, Log& log, Listener listener, std::function<void()> first = {},
+          std::function<void()> last = {});
 
   void start() override { periodic_.start(); }
   void stop() override { periodic_.stop(); }

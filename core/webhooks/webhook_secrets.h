@@ -3,7 +3,7 @@
 // and receivers keep it over a restart.
 #pragma once
 
-#include <map>
+#include <functional>
 #include <string>
 
 #include "core/base/secret_box.h"
@@ -16,10 +16,10 @@ namespace jobq {
 /// Any thread. `records` and `box` outlive it.
 class WebhookSecrets {
  public:
-  /// As bytes; empty: not configured.
+  /// As bytes; empty: not configured. An endpoint that was deleted has none of its own any more.
   struct Configured {
     std::string server;
-    std::map<EndpointId, std::string> endpoints;
+    std::function<std::string(const EndpointId&)> ofEndpoint;
   };
   WebhookSecrets(Configured configured, RecordStore& records, const SecretBox& box)
       : configured_(std::move(configured)), records_(records), box_(box) {}

@@ -1,6 +1,7 @@
 // Room 7 (dispatch): who has a free slot? One thread claims jobs in batches for all workers that are free, on all
-// endpoints at once, and keeps the number of workers between workersMin and workersMax: one more while normal jobs wait
-// and nobody is free, one less when one was idle for the endpoint's idleTimeout. A caller who waits for its job may
+// endpoints at once, and keeps the number of workers between workersMin and workersMax: more as the endpoint's scaler
+// wishes (scaler.h), one less when one was idle for the endpoint's idleTimeout; workers of an old release are replaced
+// (crew.h). A caller who waits for its job may
 // claim on its own thread when a worker is free (Wakeup::ringAndServe): whoever claims reserves the workers first.
 // A worker whose handler goes on past the endpoint's stopGrace after it was told to stop is stuck: its slot is
 // replaced, for at most maxStuck of them; every further one keeps its slot, until the endpoint has none left to claim
@@ -10,11 +11,14 @@
 #include <atomic>
 #include <map>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "core/base/service.h"
+#include "core/endpoints/crew_view.h"
 #include "core/endpoints/endpoint.h"
+#include "core/work/crew.h"
 #include "core/work/executor.h"
 #include "core/work/running_jobs.h"
 #include "jobq/storage.h"
@@ -50,25 +54,25 @@ class Dispatcher final : public Service, private WorkerEvents {
   /// thread.
   void stopRun(const LeaseRef& lease);
 
+  /// The endpoint came, or has changed: from now on its jobs run here under these rules. Any thread.
+  void setEndpoint(const EndpointPtr& now);
+
+  /// The endpoint is gone: its jobs are stopped, its workers leave. Any thread.
+  void retire(const EndpointId& endpoint);
+
+  /// Nobody works for the endpoint any more, but handlers that ignore their stop token. Any thread.
+  bool hasLeft(const EndpointId& endpoint) const;
+
   /// This node's workers at the moment. Any thread.
   WorkerCounts counts(const EndpointId& endpoint) const;
 
- private:
-  enum class Duty { starting, idle, reserved, busy, stuck, leaving };  // reserved: somebody is claiming a job for it
-  struct Member {
-    Duty duty = Duty::starting;
-    Instant since{};
-    LeaseRef lease{};                    // of the job, while busy
-    Instant stuckFrom = Instant::max();  // when its job was told to stop
-  };
-  // The workers of one endpoint.
-  struct Crew {
-    EndpointPtr endpoint;
-    std::map<WorkerId, Member> members;
-    Instant startAfter{};  // no hiring before, after a worker failed to start
-    Millis backoff{0};
-  };
+  /// This node's workers one by one, and how far the endpoint's release has come. Any thread.
+  CrewView view(const EndpointId& endpoint) const;
 
+  /// Why a job of the endpoint waits: no_workers, workers_busy, starting, worker_crashing or paused. Any thread.
+  std::string_view waitReason(const Endpoint& endpoint, bool lowPriority) const;
+
+ private:
   void workerReady(const EndpointId& endpoint, const WorkerId& worker) override;
   void workerGone(const EndpointId& endpoint, const WorkerId& worker, const std::string& failure) override;
 
@@ -84,13 +88,12 @@ class Dispatcher final : public Service, private WorkerEvents {
   void noticeStuck();
   void dismissIdle();
   void hireWhereNeeded();
-  bool wantsMore(const Crew& crew) const JOBQ_REQUIRES(mutex_);
-  bool wantsOneMore(const EndpointId& endpoint);
-  void hire(const EndpointPtr& endpoint);
+  void rollReleases();
+  bool rollOne(const EndpointId& endpoint);
+  bool mayWantMore(const Crew& crew) const JOBQ_REQUIRES(mutex_);
+  std::size_t wanted(const EndpointId& endpoint);
+  void hire(const EndpointId& endpoint, bool replaces);
   Instant nextLook() const;
-
-  static std::size_t count(const Crew& crew, Duty duty);
-  static std::size_t slots(const Crew& crew);
 
   const Rooms rooms_;
   const std::string node_;

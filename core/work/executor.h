@@ -26,9 +26,10 @@ class Executor {
  public:
   virtual ~Executor() = default;
 
-  /// Starts a worker; workerReady or workerGone follows. Throws std::system_error when the machine has no thread left:
-  /// then nothing was started.
-  virtual void hire(const EndpointPtr& endpoint, const WorkerId& worker, WorkerEvents& events) = 0;
+  /// Starts a worker that runs `release`; workerReady or workerGone follows. Throws std::system_error when the machine
+  /// has no thread left: then nothing was started.
+  virtual void hire(const EndpointPtr& endpoint, const ReleasePtr& release, const WorkerId& worker,
+                    WorkerEvents& events) = 0;
 
   /// Gives a job to a worker that is ready. When this returns, the job can be stopped (RunningJobs).
   virtual void assign(ClaimedJob job) = 0;

@@ -41,15 +41,19 @@ Outcome runHandler(JobHandler& handler, std::string_view input, JobContext& cont
 // Shared by the executor and the thread itself, so that an abandoned thread never uses freed memory of its own.
 class ThreadExecutor::Worker {
  public:
-  Worker(const Rooms& rooms, EndpointPtr endpoint, WorkerId id, WorkerEvents& events)
-      : rooms_(rooms), endpoint_(std::move(endpoint)), id_(std::move(id)), events_(events) {}
+  Worker(const Rooms& rooms, EndpointPtr endpoint, ReleasePtr release, WorkerId id, WorkerEvents& events)
+      : rooms_(rooms),
+        endpoint_(std::move(endpoint)),
+        release_(std::move(release)),
+        id_(std::move(id)),
+        events_(events) {}
 
   // The worker's whole life. `onEnd` is the last thing that touches the executor.
   void live() {
     nameThread("worker");
     std::string failure;
     try {
-      const auto handler = endpoint_->handler->make(HandlerEnv{endpoint_->id, id_, endpoint_->env});
+      const auto handler = release_->handler->make(HandlerEnv{endpoint_->id, id_, release_->env});
       events_.workerReady(endpoint_->id, id_);
       while (auto task = nextTask()) {
         work(*handler, *task);
@@ -155,6 +159,7 @@ class ThreadExecutor::Worker {
 
   const Rooms rooms_;
   const EndpointPtr endpoint_;
+  const ReleasePtr release_;
   const WorkerId id_;
   WorkerEvents& events_;
 
@@ -167,9 +172,10 @@ class ThreadExecutor::Worker {
   bool givenUp_ JOBQ_GUARDED_BY(mutex_) = false;
 };
 
-void ThreadExecutor::hire(const EndpointPtr& endpoint, const WorkerId& id, WorkerEvents& events) {
+void ThreadExecutor::hire(const EndpointPtr& endpoint, const ReleasePtr& release, const WorkerId& id,
+                          WorkerEvents& events) {
   reap();
-  auto worker = std::make_shared<Worker>(rooms_, endpoint, id, events);
+  auto worker = std::make_shared<Worker>(rooms_, endpoint, release, id, events);
   Lock lock(mutex_);
   worker->thread = std::thread([this, worker] {
     worker->live();

@@ -29,7 +29,8 @@ class ThreadExecutor final : public Executor {
   explicit ThreadExecutor(const Rooms& rooms) : rooms_(rooms) {}
   ~ThreadExecutor() override { stop(Millis(0)); }
 
-  void hire(const EndpointPtr& endpoint, const WorkerId& worker, WorkerEvents& events) override;
+  void hire(const EndpointPtr& endpoint, const ReleasePtr& release, const WorkerId& worker,
+            WorkerEvents& events) override;
   void assign(ClaimedJob job) override;
   void dismiss(const WorkerId& worker) override;
 

@@ -23,7 +23,12 @@ EndpointPtr makeEndpoint(const EndpointId& id, HandlerFactory* handler, const Qu
                          std::uint32_t max) {
   auto endpoint = std::make_shared<Endpoint>();
   endpoint->id = id;
-  endpoint->handler = handler;
+  if (handler != nullptr) {
+    auto release = std::make_shared<Release>();
+    release->handler = handler;
+    endpoint->release = std::move(release);
+  }
+  endpoint->scaling = {max == 2 ? ScalerType::queueDelay : ScalerType::requestCount, 1};
   endpoint->policy = &policy;
   endpoint->workersMin = min;
   endpoint->workersMax = max;

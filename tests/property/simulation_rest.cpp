@@ -8,7 +8,7 @@ namespace jobq::model {
 void Simulation::checkWorkers() const {
   if (!found_.empty()) throw Finding(found_);
   for (const EndpointPtr& endpoint : endpoints_) {
-    if (endpoint->handler == nullptr) continue;
+    if (!endpoint->release) continue;
     const auto here = [&](const auto& place) { return place.first == endpoint->id; };
     const auto busy = std::count_if(workshop_->running.begin(), workshop_->running.end(),
                                     [&](const Run& run) { return run.endpoint == endpoint->id; });

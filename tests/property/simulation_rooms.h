@@ -13,7 +13,7 @@ namespace jobq::model {
 struct Simulation::Workshop final : Executor {
   explicit Workshop(Simulation& simulation) : world(simulation) {}
 
-  void hire(const EndpointPtr& endpoint, const WorkerId& worker, WorkerEvents& to) override {
+  void hire(const EndpointPtr& endpoint, const ReleasePtr&, const WorkerId& worker, WorkerEvents& to) override {
     events = &to;
     starting.push_back({endpoint->id, worker});
   }

@@ -50,7 +50,7 @@ TEST(Ids, AJobIdIsAUuidWithItsTags) {
   }
   EXPECT_EQ(seen.size(), 1'000U);
   EXPECT_TRUE(newJobId(true).starts_with("sync-"));
-  EXPECT_EQ(newNodeId().size(), 14U);
+  EXPECT_EQ(newName(14).size(), 14U);
   EXPECT_TRUE(isIdentifier("aZ09_-"));
   for (const char* bad : {"", "a b", "a/b", "ä"}) EXPECT_FALSE(isIdentifier(bad));
 }

@@ -160,7 +160,7 @@ TEST_P(CourierTest, ARecordHasBounds) {
 
 TEST_P(CourierTest, TheSignatureIsWhatAReceiverComputes) {
   configured_.server = "the server's";
-  configured_.endpoints["own"] = "its own";
+  configured_.ofEndpoint = [](const EndpointId& id) { return id == "own" ? "its own" : ""; };
   open();
   clock_.advance(Millis(1'999));
   owe("a", "http://h/");

@@ -1,0 +1,28 @@
+// What is told of an endpoint's workers on this node.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/endpoints/endpoint.h"
+#include "jobq/job.h"
+#include "jobq/time.h"
+
+namespace jobq {
+
+struct WorkerView {
+  WorkerId id;
+  std::string_view state;  ///< starting, idle, running, stuck or leaving
+  Instant startedAt{};
+  ReleasePtr release;
+};
+
+struct CrewView {
+  std::vector<WorkerView> workers;
+  bool rolling = false;  ///< some have an older release
+  bool halted = false;   ///< the newest does not start
+  std::string fault;     ///< why a worker could not start
+};
+
+}  // namespace jobq

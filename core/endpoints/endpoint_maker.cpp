@@ -1,0 +1,121 @@
+#include "core/endpoints/endpoint_maker.h"
+
+#include "core/config/units.h"
+#include "core/endpoints/image.h"
+#include "jobq/error.h"
+
+namespace jobq {
+namespace {
+
+// Null for remote workers. Throws ConfigError when nothing here can run the image.
+ReleasePtr makeRelease(const EndpointForm& form, const Cargo& cargo, const EndpointParts& parts) {
+  if (cargo.image.empty()) {
+    throw ConfigError("the template " + cargo.templateId + " does not exist: give the endpoint another one");
+  }
+  const Image image = parseImage(cargo.image);
+  if (image.kind == Image::Kind::remote) return nullptr;
+  if (image.kind == Image::Kind::lua) throw ConfigError(cargo.image + " cannot run: Lua handlers are not built yet");
+  auto release = std::make_shared<Release>();
+  release->version = static_cast<std::uint64_t>(form.version);
+  release->templateId = cargo.templateId;
+  release->image = cargo.image;
+  release->handler = &parts.handler(image.name);
+  release->env = cargo.env;
+  return release;
+}
+
+std::optional<Millis> millis(const std::optional<std::int64_t>& number) {
+  return number ? std::optional(Millis(*number)) : std::nullopt;
+}
+
+void setRules(Endpoint& endpoint, const EndpointForm& form) {
+  const auto narrow = [](std::int64_t number) { return static_cast<std::uint32_t>(number); };
+  endpoint.workersMin = narrow(form.workersMin);
+  endpoint.workersMax = narrow(form.workersMax);
+  endpoint.maxStuck = narrow(form.maxStuck.value_or(form.workersMax));
+  endpoint.scaling = {parseScalerType(form.scalerType).value(), narrow(form.scalerValue)};
+  endpoint.paused = form.paused;
+  endpoint.idleTimeout = Millis(form.idleTimeout * 1'000);
+  endpoint.executionTimeout = Millis(form.executionTimeoutMs);
+  endpoint.stopGrace = Millis(form.stopGraceMs);
+  endpoint.maxAttempts = narrow(form.maxAttempts);
+  endpoint.runRetention = millis(form.runRetentionMs);
+  endpoint.runsyncRetention = millis(form.runsyncRetentionMs);
+  endpoint.limits = form.limits;
+  endpoint.webhookKey = form.webhookSecret.empty() ? "" : units::secret("webhookSecret", form.webhookSecret);
+}
+
+EndpointForm staticForm(const EndpointConfig& config) {
+  EndpointForm form;
+  form.id = config.id;
+  form.name = config.id;
+  form.isStatic = true;
+  form.workersMin = config.workersMin;
+  form.workersMax = config.workersMax;
+  if (config.maxStuck) form.maxStuck = *config.maxStuck;
+  form.idleTimeout = config.idleTimeout.count() / 1'000;
+  form.scalerType = nameOf(config.scaling.type);
+  form.scalerValue = config.scaling.value;
+  form.executionTimeoutMs = config.executionTimeout.count();
+  form.stopGraceMs = config.stopGrace.count();
+  form.maxAttempts = config.maxAttempts;
+  form.queuePolicy = config.queuePolicy;
+  form.env = config.env;
+  return form;
+}
+
+std::shared_ptr<Endpoint> make(const EndpointForm& form, const Cargo& cargo, const EndpointParts& parts,
+                               const EndpointPtr& before) {
+  auto endpoint = std::make_shared<Endpoint>();
+  endpoint->id = form.id;
+  endpoint->version = static_cast<std::uint64_t>(form.version);
+  endpoint->image = cargo.image;
+  setRules(*endpoint, form);
+  if (before && before->release && before->release->version == endpoint->version) {
+    endpoint->release = before->release;
+  } else {
+    try {
+      endpoint->release = makeRelease(form, cargo, parts);
+    } catch (const ConfigError& error) {
+      endpoint->fault = error.what();
+      endpoint->release = before ? before->release : nullptr;
+    }
+  }
+  try {
+    endpoint->policy = &parts.policy(form.queuePolicy);
+  } catch (const ConfigError& error) {
+    endpoint->fault += (endpoint->fault.empty() ? "" : "; ") + std::string(error.what());
+    endpoint->policy = &parts.policy("");
+  }
+  return endpoint;
+}
+
+}  // namespace
+
+EndpointPtr makeEndpoint(const EndpointForm& form, const Cargo& cargo, const EndpointParts& parts,
+                         const EndpointPtr& before) {
+  return make(form, cargo, parts, before);
+}
+
+std::optional<std::string> imageFault(const std::string& image, const EndpointParts& parts) {
+  try {
+    (void)makeRelease({}, {"", image, {}}, parts);
+    return std::nullopt;
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+}
+
+EndpointEntry makeStatic(const EndpointConfig& config, const EndpointParts& parts) {
+  if (const auto fault = imageFault(config.image)) {
+    throw ConfigError("endpoint." + config.id + ".image " + *fault);
+  }
+  EndpointForm form = staticForm(config);
+  const auto endpoint = make(form, {"", config.image, config.env}, parts, nullptr);
+  if (!endpoint->fault.empty()) throw ConfigError("endpoint." + config.id + ": " + endpoint->fault);
+  endpoint->idleTimeout = config.idleTimeout;  // the file knows milliseconds
+  endpoint->webhookKey = config.webhookKey;
+  return {std::move(form), endpoint};
+}
+
+}  // namespace jobq

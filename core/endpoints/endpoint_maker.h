@@ -1,0 +1,44 @@
+// Makes what the rooms see of an endpoint out of what the API or the file says of it.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "core/config/config.h"
+#include "core/endpoints/endpoint.h"
+#include "core/endpoints/endpoint_form.h"
+
+namespace jobq {
+
+/// What is installed. Both throw ConfigError, with one sentence, when there is no such plugin.
+struct EndpointParts {
+  std::function<HandlerFactory&(const std::string& name)> handler;
+  std::function<const QueuePolicy&(const std::string& name)> policy;  ///< empty name: the server's
+};
+
+/// What the workers of an endpoint are to run.
+struct Cargo {
+  std::string templateId;
+  std::string image;
+  std::map<std::string, std::string> env;
+};
+
+/// Never fails: what cannot run here has a fault, and the release of `before` (which may be null) goes on. A release
+/// whose version is the same as before is the same object, so that no worker is replaced.
+EndpointPtr makeEndpoint(const EndpointForm& form, const Cargo& cargo, const EndpointParts& parts,
+                         const EndpointPtr& before);
+
+/// Why this server cannot run the image; nothing when it can, or when remote workers do.
+std::optional<std::string> imageFault(const std::string& image, const EndpointParts& parts);
+
+struct EndpointEntry {
+  EndpointForm form;
+  EndpointPtr endpoint;
+  std::uint64_t record = 0;  ///< the version of its record
+};
+
+/// An endpoint of the configuration file. Throws ConfigError when it cannot run.
+EndpointEntry makeStatic(const EndpointConfig& config, const EndpointParts& parts);
+
+}  // namespace jobq

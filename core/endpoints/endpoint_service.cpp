@@ -1,0 +1,130 @@
+#include "core/endpoints/endpoint_service.h"
+
+#include "core/base/clock.h"
+#include "core/base/ids.h"
+#include "core/base/secret_box.h"
+#include "core/base/words.h"
+
+namespace jobq {
+namespace {
+
+constexpr const char* kThing = "an endpoint";
+constexpr std::size_t kIdLetters = 14;
+
+FieldFaults fixedByFile(const EndpointId& id) {
+  return {{"", "endpoint " + id + " comes from the configuration file: change it there, and restart the server"}};
+}
+
+FieldFault templateGone(const std::string& id) {
+  return {"templateId", "templateId " + clipped(id) + " is no template: create it first, or name another"};
+}
+
+}  // namespace
+
+// What this server can say about the form before it is stored. The endpoint of a template that cannot run is refused;
+// a template that stops running later is a release that halts.
+FieldFaults EndpointService::faultsOf(const EndpointForm& form, const std::string& templateBefore) {
+  FieldFaults faults = crossFaults(form);
+  if (!form.templateId.empty() && form.templateId != templateBefore) {
+    const auto record = records_.find(kTemplateKind, form.templateId);
+    if (!record) {
+      faults.push_back(templateGone(form.templateId));
+    } else if (const auto fault = imageFault(templateOf(*record, box_).imageName, registry_.parts())) {
+      faults.push_back({"templateId", "templateId " + form.templateId + " cannot be used: " + *fault});
+    }
+  }
+  try {
+    (void)registry_.parts().policy(form.queuePolicy);
+  } catch (const ConfigError& error) {
+    faults.push_back({"queuePolicy", "queuePolicy " + clipped(form.queuePolicy) + " cannot be used: " + error.what()});
+  }
+  return faults;
+}
+
+std::optional<std::uint64_t> EndpointService::templateRecord(const std::string& id) {
+  const auto record = records_.find(kTemplateKind, id);
+  return record ? std::optional(record->version) : std::nullopt;
+}
+
+EndpointEntryPtr EndpointService::shown(const EndpointForm& form) {
+  registry_.showChange();
+  if (auto entry = registry_.entry(form.id)) return entry;
+  return std::make_shared<EndpointEntry>(EndpointEntry{form, nullptr});  // the storage failed, or it is gone already
+}
+
+std::variant<EndpointEntryPtr, FieldFaults> EndpointService::create(std::string_view body) {
+  EndpointForm form;
+  FieldFaults faults = readForm(form, body, endpointFields(), kThing, true);
+  if (faults.empty()) faults = faultsOf(form, "");
+  if (!faults.empty()) return faults;
+  form.id = newName(kIdLetters);
+  form.createdAt = toIso8601(clock_.now());
+  form.templateRecord = static_cast<std::int64_t>(templateRecord(form.templateId).value_or(0));
+  if (!std::holds_alternative<Stored>(records_.create(toRecord(form, box_)))) {
+    throw StorageError("the new endpoint's id is taken: try again");
+  }
+  // See TemplateService::remove.
+  if (!templateRecord(form.templateId)) {
+    records_.remove(kEndpointKind, form.id);
+    return FieldFaults{templateGone(form.templateId)};
+  }
+  return shown(form);
+}
+
+std::variant<EndpointEntryPtr, FieldFaults, Unknown> EndpointService::update(const EndpointId& id,
+                                                                             std::string_view body) {
+  for (;;) {
+    const auto present = registry_.entry(id);
+    if (present && present->form.isStatic) return fixedByFile(id);
+    const auto record = records_.find(kEndpointKind, id);
+    if (!record) return Unknown{};
+    const EndpointForm before = endpointFormOf(*record, box_);
+    if (before.deleting) return Unknown{};
+    EndpointForm form = before;
+    FieldFaults faults = readForm(form, body, endpointFields(), kThing, false);
+    if (faults.empty()) faults = faultsOf(form, before.templateId);
+    if (!faults.empty()) return faults;
+    if (form.templateId != before.templateId) {
+      ++form.version;
+      form.templateRecord = static_cast<std::int64_t>(templateRecord(form.templateId).value_or(0));
+    }
+    if (writeForm(form, endpointFields(), true) == writeForm(before, endpointFields(), true)) return shown(form);
+    const UpdateResult result = records_.update(toRecord(form, box_), record->version);
+    if (!std::holds_alternative<Stored>(result)) continue;  // somebody else was faster: what they wrote is kept
+    return shown(form);
+  }
+}
+
+std::variant<Removed, FieldFaults, Unknown> EndpointService::remove(const EndpointId& id) {
+  for (;;) {
+    const auto present = registry_.entry(id);
+    if (present && present->form.isStatic) return fixedByFile(id);
+    const auto record = records_.find(kEndpointKind, id);
+    if (!record) return Unknown{};
+    EndpointForm form = endpointFormOf(*record, box_);
+    if (form.deleting) return Unknown{};
+    form.deleting = true;
+    if (!std::holds_alternative<Stored>(records_.update(toRecord(form, box_), record->version))) continue;
+    registry_.showChange();
+    return Removed{};
+  }
+}
+
+void EndpointService::forget(const EndpointId& id) {
+  records_.remove(kPauseKind, id);
+  records_.remove(kEndpointKind, id);
+  registry_.showChange();
+}
+
+std::variant<EndpointEntryPtr, Unknown> EndpointService::pause(const EndpointId& id, bool paused) {
+  const auto present = registry_.entry(id);
+  if (!present) return Unknown{};
+  if (paused) {
+    (void)records_.create({kPauseKind, id, "", "{}", 0, {}});  // Taken: it is paused already
+  } else {
+    records_.remove(kPauseKind, id);
+  }
+  return shown(present->form);
+}
+
+}  // namespace jobq

@@ -1,0 +1,46 @@
+// The verbs of endpoints (wire.md 4.1, and ours).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "core/endpoints/template_service.h"
+
+namespace jobq {
+
+/// Any thread. Reads are the registry's. StorageError passes through every verb; what a verb has answered is stored,
+/// and known to the registry.
+class EndpointService {
+ public:
+  EndpointService(RecordStore& records, const SecretBox& box, EndpointRegistry& registry, Clock& clock)
+      : records_(records), box_(box), registry_(registry), clock_(clock) {}
+
+  std::variant<EndpointEntryPtr, FieldFaults> create(std::string_view body);
+
+  /// Another template is a release; everything else takes effect without one. FieldFaults also for an endpoint of the
+  /// configuration file, which does not change.
+  std::variant<EndpointEntryPtr, FieldFaults, Unknown> update(const EndpointId& id, std::string_view body);
+
+  /// The endpoint is gone for everybody. Its running jobs are stopped and all its jobs removed afterwards
+  /// (EndpointRemover).
+  std::variant<Removed, FieldFaults, Unknown> remove(const EndpointId& id);
+
+  /// Nothing is left of an endpoint that was removed, its records last: who dies before goes on with them.
+  void forget(const EndpointId& id);
+
+  /// Jobs are still accepted, and wait; those that run go on. Of every endpoint, those of the file too.
+  std::variant<EndpointEntryPtr, Unknown> pause(const EndpointId& id, bool paused);
+
+ private:
+  FieldFaults faultsOf(const EndpointForm& form, const std::string& templateBefore);
+  std::optional<std::uint64_t> templateRecord(const std::string& id);
+  EndpointEntryPtr shown(const EndpointForm& form);
+
+  RecordStore& records_;
+  const SecretBox& box_;
+  EndpointRegistry& registry_;
+  Clock& clock_;
+};
+
+}  // namespace jobq

@@ -1,0 +1,120 @@
+#include "core/endpoints/form.h"
+
+#include <set>
+
+#include "core/base/words.h"
+#include "core/config/units.h"
+#include "jobq/json.h"
+
+namespace jobq {
+namespace {
+
+json::Document parse(std::string_view text) {
+  auto result = json::read(text);
+  if (const auto* fault = std::get_if<json::Fault>(&result)) {
+    throw BadField{std::string("is not valid JSON: ") + fault->reason + " (at byte " + std::to_string(fault->offset) +
+                   ")"};
+  }
+  return std::get<json::Document>(std::move(result));
+}
+
+}  // namespace
+
+std::string readText(const json::Value& value, std::size_t min, std::size_t max) {
+  auto text = json::toText(value);
+  if (!text || text->size() < min || text->size() > max) {
+    throw BadField{"must be a string of " + std::to_string(min) + " to " + std::to_string(max) + " bytes"};
+  }
+  return std::move(*text);
+}
+
+std::int64_t readWhole(const json::Value& value, const Range& range) {
+  const auto number = readInteger(value, range, OutOfRange::refuse);
+  if (!number) {
+    throw BadField{"must be an integer from " + std::to_string(range.min) + " to " + std::to_string(range.max)};
+  }
+  return *number;
+}
+
+bool readFlag(const json::Value& value) {
+  const auto flag = json::toBoolean(value);
+  if (!flag) throw BadField{"must be true or false"};
+  return *flag;
+}
+
+std::vector<std::string> readTexts(const json::Value& value) {
+  if (value.kind != json::Kind::array) throw BadField{"must be an array of strings"};
+  std::vector<std::string> texts;
+  for (const json::Value& element : parse(value.raw).elements) {
+    const auto text = json::toText(element);
+    if (!text) throw BadField{"must be an array of strings"};
+    texts.push_back(*text);
+  }
+  return texts;
+}
+
+std::map<std::string, std::string> readTextMap(const json::Value& value) {
+  if (value.kind != json::Kind::object) throw BadField{"must be an object of strings"};
+  std::map<std::string, std::string> texts;
+  for (const json::Member& member : parse(value.raw).members) {
+    const std::string key = json::decode(member.key);
+    const auto text = json::toText(member.value);
+    if (!text) throw BadField{"must hold strings only: write the value of " + clipped(key) + " in quotes"};
+    if (!texts.emplace(key, *text).second) throw BadField{"holds " + clipped(key) + " twice: send it once"};
+  }
+  return texts;
+}
+
+std::string readChoice(const json::Value& value, const std::vector<std::string>& choices) {
+  const auto text = json::toText(value);
+  std::string all;
+  for (const std::string& choice : choices) {
+    if (text == choice) return choice;
+    all += (all.empty() ? "" : ", ") + choice;
+  }
+  throw BadField{choices.size() == 1 ? "must be " + all + ": nothing else is built yet" : "must be one of " + all};
+}
+
+std::string write(const std::string& value) { return json::quoted(value); }
+
+std::string write(std::int64_t value) { return std::to_string(value); }
+
+std::string write(bool value) { return value ? "true" : "false"; }
+
+std::string write(const std::vector<std::string>& value) {
+  std::string out = "[";
+  for (const std::string& text : value) out += (out.size() > 1 ? "," : "") + write(text);
+  return out + "]";
+}
+
+std::string write(const std::map<std::string, std::string>& value) {
+  std::string out = "{";
+  for (const auto& [key, text] : value) out += (out.size() > 1 ? "," : "") + write(key) + ":" + write(text);
+  return out + "}";
+}
+
+FormBody::FormBody(std::string_view text) {
+  try {
+    const json::Document body = parse(text);
+    if (body.root.kind != json::Kind::object) throw BadField{"must be a JSON object"};
+    std::set<std::string> seen;
+    for (const json::Member& member : body.members) {
+      const auto [name, fresh] = seen.insert(json::decode(member.key));
+      if (!fresh) faults.push_back({*name, clipped(*name) + " is there twice: send it once"});
+      if (fresh && member.value.kind != json::Kind::null) members.emplace_back(*name, member.value);
+    }
+  } catch (const BadField& bad) {
+    faults.push_back({"", "the body " + bad.message});
+  }
+}
+
+FieldFault unknownField(const std::string& name, const char* thing, const std::vector<std::string>& known) {
+  return {clipped(name), clipped(name) + " is not a field of " + thing + "; the nearest one is " +
+                             units::nearest(clipped(name), known)};
+}
+
+FieldFault fixedField(const std::string& name, const char* thing) {
+  return {name, name + " of " + thing + " is fixed when it is created: leave it out"};
+}
+
+}  // namespace jobq

@@ -1,0 +1,160 @@
+// Forms of the management API: JSON objects whose fields are rows of a table. A row says how a field is judged and read
+// from a request or a stored record, and how it is written into a reply or a record: a new field is a new row.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/bounded_integer.h"
+#include "jobq/json_value.h"
+
+namespace jobq {
+
+/// What is wrong with one field: a sentence that names it and the remedy. `field` is empty when it is about the whole.
+struct FieldFault {
+  std::string field;
+  std::string message;
+};
+using FieldFaults = std::vector<FieldFault>;
+
+/// Thrown by a row's reader. `message` begins with a verb: the field's name is put in front of it.
+struct BadField {
+  std::string message;
+};
+
+enum class FieldUse {
+  free,      ///< taken, changed and told
+  creation,  ///< taken at creation and told; never changed
+  secret,    ///< taken and changed, never told
+  answer,    ///< told only
+  record,    ///< kept only
+};
+constexpr bool isTaken(FieldUse use) { return use <= FieldUse::secret; }
+constexpr bool isTold(FieldUse use) { return use != FieldUse::secret && use != FieldUse::record; }
+
+template <class Form>
+struct FormField {
+  std::string name;
+  FieldUse use = FieldUse::free;
+  std::function<void(Form&, const json::Value&)> read;
+  std::function<std::string(const Form&)> write;  ///< JSON text
+};
+
+template <class Form>
+using FormFields = std::vector<FormField<Form>>;
+
+// Readers of values: each throws BadField.
+std::string readText(const json::Value& value, std::size_t min, std::size_t max);
+std::int64_t readWhole(const json::Value& value, const Range& range);
+bool readFlag(const json::Value& value);
+std::vector<std::string> readTexts(const json::Value& value);
+std::map<std::string, std::string> readTextMap(const json::Value& value);
+std::string readChoice(const json::Value& value, const std::vector<std::string>& choices);
+
+// Writers of values.
+std::string write(const std::string& value);
+std::string write(std::int64_t value);
+std::string write(bool value);
+std::string write(const std::vector<std::string>& value);
+std::string write(const std::map<std::string, std::string>& value);
+
+// Rows for the common kinds of members.
+template <class Form>
+FormField<Form> textField(const char* name, std::string Form::*member, std::size_t min, std::size_t max,
+                          FieldUse use = FieldUse::free) {
+  return {name, use, [=](Form& form, const json::Value& value) { form.*member = readText(value, min, max); },
+          [=](const Form& form) { return write(form.*member); }};
+}
+template <class Form>
+FormField<Form> wholeField(const char* name, std::int64_t Form::*member, const Range& range,
+                           FieldUse use = FieldUse::free) {
+  return {name, use, [=](Form& form, const json::Value& value) { form.*member = readWhole(value, range); },
+          [=](const Form& form) { return write(form.*member); }};
+}
+template <class Form>
+FormField<Form> flagField(const char* name, bool Form::*member, FieldUse use = FieldUse::free) {
+  return {name, use, [=](Form& form, const json::Value& value) { form.*member = readFlag(value); },
+          [=](const Form& form) { return write(form.*member); }};
+}
+template <class Form>
+FormField<Form> textsField(const char* name, std::vector<std::string> Form::*member, FieldUse use = FieldUse::free) {
+  return {name, use, [=](Form& form, const json::Value& value) { form.*member = readTexts(value); },
+          [=](const Form& form) { return write(form.*member); }};
+}
+template <class Form>
+FormField<Form> choiceField(const char* name, std::string Form::*member, std::vector<std::string> choices,
+                            FieldUse use = FieldUse::free) {
+  return {name, use,
+          [=, choices = std::move(choices)](Form& form, const json::Value& value) {
+            form.*member = readChoice(value, choices);
+          },
+          [=](const Form& form) { return write(form.*member); }};
+}
+
+/// A request's members in their order, each key once; or what is wrong with the text as a whole.
+struct FormBody {
+  explicit FormBody(std::string_view text);
+  std::vector<std::pair<std::string, json::Value>> members;  ///< without those that are null; views into the text
+  FieldFaults faults;
+};
+
+FieldFault unknownField(const std::string& name, const char* thing, const std::vector<std::string>& known);
+FieldFault fixedField(const std::string& name, const char* thing);
+
+/// Fills `form` from the body of a request. `creating`: fields that cannot be changed later are welcome. Every wrong
+/// field has a fault; the others are read all the same.
+template <class Form>
+FieldFaults readForm(Form& form, std::string_view text, const FormFields<Form>& fields, const char* thing,
+                     bool creating) {
+  FormBody body(text);
+  for (const auto& [name, value] : body.members) {
+    const auto row = std::find_if(fields.begin(), fields.end(),
+                                  [&name](const auto& field) { return field.name == name && isTaken(field.use); });
+    if (row == fields.end()) {
+      std::vector<std::string> known;
+      for (const auto& field : fields) {
+        if (isTaken(field.use)) known.push_back(field.name);
+      }
+      body.faults.push_back(unknownField(name, thing, known));
+    } else if (row->use == FieldUse::creation && !creating) {
+      body.faults.push_back(fixedField(name, thing));
+    } else {
+      try {
+        row->read(form, value);
+      } catch (const BadField& bad) {
+        body.faults.push_back({name, name + " " + bad.message});
+      }
+    }
+  }
+  return std::move(body.faults);
+}
+
+/// The form of a stored record: what writeForm() has written there whole. Throws BadField when the record is damaged.
+template <class Form>
+void readRecord(Form& form, std::string_view text, const FormFields<Form>& fields) {
+  const FormBody body(text);
+  if (!body.faults.empty()) throw BadField{body.faults.front().message};
+  for (const auto& [name, value] : body.members) {
+    for (const auto& field : fields) {
+      if (field.name == name) field.read(form, value);
+    }
+  }
+}
+
+/// The form as a JSON object, in the table's order: for a reply, or `whole` for a record.
+template <class Form>
+std::string writeForm(const Form& form, const FormFields<Form>& fields, bool whole) {
+  std::string out = "{";
+  for (const auto& field : fields) {
+    if (!whole && !isTold(field.use)) continue;
+    out += (out.size() > 1 ? "," : "") + write(field.name) + ":" + field.write(form);
+  }
+  return out + "}";
+}
+
+}  // namespace jobq

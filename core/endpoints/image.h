@@ -1,0 +1,24 @@
+// What the name of an image means (decisions.md, "Images").
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace jobq {
+
+struct Image {
+  enum class Kind {
+    plugin,  ///< an installed C++ handler
+    lua,     ///< a script of the server's
+    remote,  ///< workers that pull jobs over HTTP
+  } kind;
+  std::string name;  ///< of the handler or script; the whole image for remote
+};
+
+/// What is wrong with the name, as the end of a sentence that begins with it; nothing when it is well-formed.
+std::optional<std::string> imageFault(const std::string& image);
+
+/// Of a name without fault.
+Image parseImage(const std::string& image);
+
+}  // namespace jobq

@@ -1,0 +1,128 @@
+#include "core/endpoints/template.h"
+
+#include "core/base/base64.h"
+#include "core/base/secret_box.h"
+#include "core/base/words.h"
+#include "core/endpoints/image.h"
+#include "jobq/json.h"
+
+namespace jobq {
+namespace {
+
+constexpr std::size_t kNameLimit = 191;
+constexpr std::size_t kImageLimit = 512;
+constexpr std::size_t kPathLimit = 1'024;
+constexpr std::size_t kReadmeLimit = 512UL << 10;
+constexpr Range kGigabytes{0, 1'000'000'000};
+
+std::string readImage(const json::Value& value) {
+  std::string image = readText(value, 1, kImageLimit);
+  if (const auto fault = imageFault(image)) throw BadField{*fault};
+  return image;
+}
+
+bool isPort(const std::string& item) {
+  const std::size_t slash = item.find('/');
+  const std::string number = item.substr(0, slash);
+  const std::string protocol = slash == std::string::npos ? "" : item.substr(slash + 1);
+  const bool digits =
+      !number.empty() && number.size() <= 5 && number.find_first_not_of("0123456789") == std::string::npos;
+  if (!digits || (protocol != "http" && protocol != "tcp")) return false;
+  const int port = std::stoi(number);
+  return port >= 1 && port <= 65'535;
+}
+
+std::vector<std::string> readPorts(const json::Value& value) {
+  std::vector<std::string> ports = readTexts(value);
+  for (const std::string& port : ports) {
+    if (!isPort(port)) {
+      throw BadField{"must hold items like 8888/http or 22/tcp, with a port from 1 to 65535, not " + clipped(port)};
+    }
+  }
+  return ports;
+}
+
+std::string readPath(const json::Value& value) {
+  std::string path = readText(value, 1, kPathLimit);
+  if (path.front() != '/') throw BadField{"must be an absolute path: begin it with /"};
+  return path;
+}
+
+}  // namespace
+
+std::map<std::string, std::string> readEnv(const json::Value& value) {
+  auto env = readTextMap(value);
+  for (const auto& [name, text] : env) {
+    if (name.empty() || name.find('=') != std::string::npos || name.find('\0') != std::string::npos) {
+      throw BadField{"holds a name that no environment can have: " + json::quoted(clipped(name))};
+    }
+    if (text.find('\0') != std::string::npos) throw BadField{"holds a value with a NUL: " + clipped(name)};
+  }
+  return env;
+}
+
+const FormFields<Template>& templateFields() {
+  using T = Template;
+  static const FormFields<T> kFields{
+      textField<T>("id", &T::id, 1, 64, FieldUse::answer),
+      textField<T>("name", &T::name, 1, kNameLimit),
+      {"imageName", FieldUse::free, [](T& form, const json::Value& value) { form.imageName = readImage(value); },
+       [](const T& form) { return write(form.imageName); }},
+      choiceField<T>("category", &T::category, {"NVIDIA", "AMD", "CPU"}, FieldUse::creation),
+      wholeField<T>("containerDiskInGb", &T::containerDiskInGb, kGigabytes),
+      textField<T>("containerRegistryAuthId", &T::containerRegistryAuthId, 0, kNameLimit),
+      textsField<T>("dockerEntrypoint", &T::dockerEntrypoint),
+      textsField<T>("dockerStartCmd", &T::dockerStartCmd),
+      {"env", FieldUse::free, [](T& form, const json::Value& value) { form.env = readEnv(value); },
+       [](const T& form) { return write(form.env); }},
+      flagField<T>("isPublic", &T::isPublic),
+      flagField<T>("isServerless", &T::isServerless, FieldUse::creation),
+      {"ports", FieldUse::free, [](T& form, const json::Value& value) { form.ports = readPorts(value); },
+       [](const T& form) { return write(form.ports); }},
+      textField<T>("readme", &T::readme, 0, kReadmeLimit),
+      wholeField<T>("volumeInGb", &T::volumeInGb, kGigabytes),
+      {"volumeMountPath", FieldUse::free,
+       [](T& form, const json::Value& value) { form.volumeMountPath = readPath(value); },
+       [](const T& form) { return write(form.volumeMountPath); }},
+      {"earned", FieldUse::answer, [](T&, const json::Value&) {}, [](const T&) { return std::string("0"); }},
+      {"isRunpod", FieldUse::answer, [](T&, const json::Value&) {}, [](const T&) { return std::string("false"); }},
+      wholeField<T>("runtimeInMin", &T::runtimeInMin, kGigabytes, FieldUse::answer),
+      textField<T>("sealed", &T::sealed, 0, std::size_t{1} << 30, FieldUse::record),
+  };
+  return kFields;
+}
+
+FieldFaults missingFields(const Template& form) {
+  FieldFaults faults;
+  if (form.name.empty()) faults.push_back({"name", "name is missing: give the template a name that no other one has"});
+  if (form.imageName.empty()) {
+    faults.push_back({"imageName", "imageName is missing: say what runs, such as plugin/echo or an image's name"});
+  }
+  return faults;
+}
+
+Record toRecord(const Template& form, const SecretBox& box) {
+  Template kept = form;
+  kept.sealed = toBase64(box.seal(write(form.env)));
+  kept.env.clear();
+  return {kTemplateKind, form.id, form.name, writeForm(kept, templateFields(), true), 0, {}};
+}
+
+Template templateOf(const Record& record, const SecretBox& box) {
+  try {
+    Template form;
+    readRecord(form, record.body, templateFields());
+    const auto sealed = fromBase64(form.sealed);
+    if (!sealed) throw BadField{"env is damaged"};
+    const std::string env = box.open(*sealed);
+    form.env = readTextMap({json::Kind::object, env});
+    form.sealed.clear();
+    return form;
+  } catch (const BadField& bad) {
+    throw Error("the template " + record.id + " in the storage is damaged: " + bad.message);
+  }
+}
+
+std::string toJson(const Template& form) { return writeForm(form, templateFields(), false); }
+
+}  // namespace jobq

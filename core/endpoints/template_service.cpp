@@ -1,0 +1,81 @@
+#include "core/endpoints/template_service.h"
+
+#include "core/base/ids.h"
+#include "core/base/secret_box.h"
+#include "core/base/words.h"
+
+namespace jobq {
+namespace {
+
+constexpr const char* kThing = "a template";
+constexpr std::size_t kIdLetters = 10;
+
+FieldFaults nameTaken(const Template& form, const std::string& byId) {
+  return {{"name", "name " + clipped(form.name) + " is the name of template " + byId +
+                       " already: choose another, or change that template"}};
+}
+
+}  // namespace
+
+std::variant<Template, FieldFaults> TemplateService::create(std::string_view body) {
+  Template form;
+  FieldFaults faults = readForm(form, body, templateFields(), kThing, true);
+  for (const FieldFault& missing : missingFields(form)) {
+    const bool told = std::any_of(faults.begin(), faults.end(), [&missing](const FieldFault& fault) {
+      return fault.field == missing.field || fault.field.empty();
+    });
+    if (!told) faults.push_back(missing);
+  }
+  if (!faults.empty()) return faults;
+  form.id = newName(kIdLetters);
+  const CreateResult result = records_.create(toRecord(form, box_));
+  if (const auto* taken = std::get_if<Taken>(&result)) return nameTaken(form, taken->byId);
+  registry_.showChange();
+  return form;
+}
+
+std::variant<Template, FieldFaults, Unknown> TemplateService::update(const std::string& id, std::string_view body) {
+  for (;;) {
+    const auto record = records_.find(kTemplateKind, id);
+    if (!record) return Unknown{};
+    const Template before = templateOf(*record, box_);
+    Template form = before;
+    FieldFaults faults = readForm(form, body, templateFields(), kThing, false);
+    if (!faults.empty()) return faults;
+    if (toJson(form) == toJson(before)) return form;
+    const UpdateResult result = records_.update(toRecord(form, box_), record->version);
+    if (const auto* taken = std::get_if<Taken>(&result)) return nameTaken(form, taken->byId);
+    if (!std::holds_alternative<Stored>(result)) continue;  // somebody else was faster: what they wrote is kept
+    registry_.showChange();
+    return form;
+  }
+}
+
+FieldFaults TemplateService::usersOf(const std::string& id) {
+  FieldFaults faults;
+  for (const Record& record : records_.list(kEndpointKind)) {
+    const EndpointForm form = endpointFormOf(record, box_);
+    if (form.templateId != id || form.deleting) continue;
+    faults.push_back({"", "template " + id + " is used by endpoint " + form.id +
+                              ": delete the endpoint, or give it another template first"});
+    break;
+  }
+  return faults;
+}
+
+// Two records cannot change in one step, so both who removes a template and who brings it into use (EndpointService)
+// look again afterwards: one of them sees the other.
+std::variant<Removed, FieldFaults, Unknown> TemplateService::remove(const std::string& id) {
+  const auto record = records_.find(kTemplateKind, id);
+  if (!record) return Unknown{};
+  FieldFaults users = usersOf(id);
+  if (!users.empty()) return users;
+  if (!records_.remove(kTemplateKind, id)) return Unknown{};
+  users = usersOf(id);
+  if (!users.empty()) (void)records_.create(*record);
+  registry_.showChange();
+  if (!users.empty()) return users;
+  return Removed{};
+}
+
+}  // namespace jobq

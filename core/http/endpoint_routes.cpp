@@ -1,0 +1,138 @@
+// /v1/endpoints (wire.md 4.1, and ours): what endpoints are, which workers they have, and how far a release has come.
+#include "core/base/clock.h"
+#include "core/base/words.h"
+#include "core/endpoints/endpoint_service.h"
+#include "core/http/error_reply.h"
+#include "core/http/form_reply.h"
+#include "core/http/routes.h"
+
+namespace jobq {
+namespace {
+
+constexpr std::size_t kBodyLimit = 1UL << 20;
+
+struct Wanted {
+  bool withTemplate = false;
+  bool withWorkers = false;
+  FieldFaults faults;
+};
+
+Wanted readWanted(const Call& call) {
+  Wanted wanted;
+  wanted.withTemplate = readFlag(call, "includeTemplate", wanted.faults);
+  wanted.withWorkers = readFlag(call, "includeWorkers", wanted.faults);
+  return wanted;
+}
+
+Reply noEndpoint(const Call& call) {
+  return errorReply(call.path, 404, "there is no endpoint " + clipped(call.params.at("id")) + ": check the id");
+}
+
+// complete: every worker has the newest version; rolling: some have not; halted: the newest does not run, and says why.
+std::string releaseJson(const EndpointEntry& entry, const CrewView& crew) {
+  const std::string& fault = entry.form.fault.empty() ? crew.fault : entry.form.fault;
+  const bool halted = !entry.form.fault.empty() || crew.halted;
+  std::string out = "{\"version\":" + write(entry.form.version);
+  out += ",\"state\":" + write(std::string(halted ? "halted" : crew.rolling ? "rolling" : "complete"));
+  if (!fault.empty()) out += ",\"reason\":" + write(fault);
+  return out + "}";
+}
+
+// The keys of a Pod that mean something here (wire.md 4.1), and the worker's state.
+std::string workerJson(const EndpointEntry& entry, const WorkerView& worker) {
+  std::string out = "{\"id\":" + write(worker.id);
+  out += ",\"desiredStatus\":" + write(std::string(worker.state == "leaving" ? "EXITED" : "RUNNING"));
+  out += ",\"state\":" + write(std::string(worker.state));
+  out += ",\"image\":" + write(worker.release->image);
+  out += ",\"env\":" + write(worker.release->env);
+  out += ",\"lastStartedAt\":" + write(toIso8601(worker.startedAt));
+  out += ",\"slsVersion\":" + write(static_cast<std::int64_t>(worker.release->version));
+  out += ",\"endpointId\":" + write(entry.form.id);
+  out += ",\"templateId\":" + write(worker.release->templateId);
+  return out + "}";
+}
+
+std::string tell(const EndpointRooms& rooms, const EndpointEntry& entry, const Wanted& wanted) {
+  const CrewView crew = rooms.crew(entry.form.id);
+  std::string out = writeForm(entry.form, endpointFields(), false);
+  out.pop_back();
+  if (entry.endpoint) out += ",\"image\":" + write(entry.endpoint->image);
+  out += ",\"release\":" + releaseJson(entry, crew);
+  if (wanted.withTemplate) {
+    const auto made = rooms.registry.findTemplate(entry.form.templateId);
+    out += ",\"template\":" + (made ? toJson(made->form) : std::string("null"));
+  }
+  if (wanted.withWorkers) {
+    out += ",\"workers\":[";
+    for (const WorkerView& worker : crew.workers) out += (out.back() == '[' ? "" : ",") + workerJson(entry, worker);
+    out += "]";
+  }
+  return out + "}";
+}
+
+Reply create(const EndpointRooms& rooms, const Call& call) {
+  const auto result = rooms.service.create(call.body);
+  if (const auto* faults = std::get_if<FieldFaults>(&result)) return faultReply(*faults);
+  return {200, tell(rooms, *std::get<EndpointEntryPtr>(result), {})};
+}
+
+Reply list(const EndpointRooms& rooms, const Call& call) {
+  const Wanted wanted = readWanted(call);
+  if (!wanted.faults.empty()) return faultReply(wanted.faults);
+  std::string body = "[";
+  for (const EndpointEntryPtr& entry : rooms.registry.entries()) {
+    body += (body.size() > 1 ? "," : "") + tell(rooms, *entry, wanted);
+  }
+  return {200, body + "]"};
+}
+
+Reply find(const EndpointRooms& rooms, const Call& call) {
+  const Wanted wanted = readWanted(call);
+  if (!wanted.faults.empty()) return faultReply(wanted.faults);
+  const auto entry = rooms.registry.entry(call.params.at("id"));
+  return entry ? Reply{200, tell(rooms, *entry, wanted)} : noEndpoint(call);
+}
+
+Reply update(const EndpointRooms& rooms, const Call& call) {
+  const auto result = rooms.service.update(call.params.at("id"), call.body);
+  if (const auto* faults = std::get_if<FieldFaults>(&result)) return faultReply(*faults);
+  if (std::holds_alternative<Unknown>(result)) return noEndpoint(call);
+  return {200, tell(rooms, *std::get<EndpointEntryPtr>(result), {})};
+}
+
+Reply remove(const EndpointRooms& rooms, const Call& call) {
+  const auto result = rooms.service.remove(call.params.at("id"));
+  if (const auto* faults = std::get_if<FieldFaults>(&result)) return faultReply(*faults);
+  if (std::holds_alternative<Unknown>(result)) return noEndpoint(call);
+  return {204, ""};
+}
+
+Reply pauseOrResume(const EndpointRooms& rooms, const Call& call, bool paused) {
+  const auto result = rooms.service.pause(call.params.at("id"), paused);
+  if (std::holds_alternative<Unknown>(result)) return noEndpoint(call);
+  return {200, tell(rooms, *std::get<EndpointEntryPtr>(result), {})};
+}
+
+Reply pause(const EndpointRooms& rooms, const Call& call) { return pauseOrResume(rooms, call, true); }
+Reply resume(const EndpointRooms& rooms, const Call& call) { return pauseOrResume(rooms, call, false); }
+
+}  // namespace
+
+void addEndpointRoutes(Router& router, const EndpointRooms& rooms) {
+  const auto add = [&router, rooms](const char* method, const char* path, bool needsBody,
+                                    Reply (*answer)(const EndpointRooms&, const Call&)) {
+    router.add({{method}, path, Scope::admin, kBodyLimit, needsBody, [rooms, answer](Call& call) {
+                  return answer(rooms, call);
+                }});
+  };
+  add("POST", "/v1/endpoints", true, create);
+  add("GET", "/v1/endpoints", false, list);
+  add("GET", "/v1/endpoints/{id}", false, find);
+  add("PATCH", "/v1/endpoints/{id}", true, update);
+  add("POST", "/v1/endpoints/{id}/update", true, update);
+  add("DELETE", "/v1/endpoints/{id}", false, remove);
+  add("POST", "/v1/endpoints/{id}/pause", false, pause);
+  add("POST", "/v1/endpoints/{id}/resume", false, resume);
+}
+
+}  // namespace jobq

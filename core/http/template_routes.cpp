@@ -1,0 +1,93 @@
+// /v1/templates (api.md, "Template API"; wire.md 4.1).
+#include "core/base/words.h"
+#include "core/endpoints/template_service.h"
+#include "core/http/error_reply.h"
+#include "core/http/form_reply.h"
+#include "core/http/routes.h"
+
+namespace jobq {
+namespace {
+
+constexpr std::size_t kBodyLimit = 1UL << 20;
+
+struct Desk {
+  TemplateService& service;
+  const EndpointRegistry& registry;
+  std::function<std::int64_t(const std::string&)> runtimeInMin;
+};
+
+std::string tell(const Desk& desk, Template form) {
+  form.runtimeInMin = desk.runtimeInMin(form.id);
+  return toJson(form);
+}
+
+Reply noTemplate(const Call& call) {
+  return errorReply(call.path, 404, "there is no template " + clipped(call.params.at("id")) + ": check the id");
+}
+
+// One tenant: every template is everybody's, so these change nothing (decisions.md, "Templates and endpoints").
+FieldFaults readInclusions(const Call& call) {
+  FieldFaults faults;
+  for (const char* name : {"includeEndpointBoundTemplates", "includePublicTemplates", "includeRunpodTemplates"}) {
+    (void)readFlag(call, name, faults);
+  }
+  return faults;
+}
+
+Reply create(const Desk& desk, const Call& call) {
+  auto result = desk.service.create(call.body);
+  if (const auto* faults = std::get_if<FieldFaults>(&result)) return faultReply(*faults);
+  return {200, tell(desk, std::get<Template>(std::move(result)))};
+}
+
+Reply list(const Desk& desk, const Call& call) {
+  const FieldFaults faults = readInclusions(call);
+  if (!faults.empty()) return faultReply(faults);
+  std::string body = "[";
+  for (const TemplateEntryPtr& entry : desk.registry.templates()) {
+    body += (body.size() > 1 ? "," : "") + tell(desk, entry->form);
+  }
+  return {200, body + "]"};
+}
+
+Reply find(const Desk& desk, const Call& call) {
+  const FieldFaults faults = readInclusions(call);
+  if (!faults.empty()) return faultReply(faults);
+  const auto entry = desk.registry.findTemplate(call.params.at("id"));
+  return entry ? Reply{200, tell(desk, entry->form)} : noTemplate(call);
+}
+
+Reply update(const Desk& desk, const Call& call) {
+  auto result = desk.service.update(call.params.at("id"), call.body);
+  if (const auto* faults = std::get_if<FieldFaults>(&result)) return faultReply(*faults);
+  if (std::holds_alternative<Unknown>(result)) return noTemplate(call);
+  return {200, tell(desk, std::get<Template>(std::move(result)))};
+}
+
+Reply remove(const Desk& desk, const Call& call) {
+  const auto result = desk.service.remove(call.params.at("id"));
+  if (const auto* faults = std::get_if<FieldFaults>(&result)) return faultReply(*faults);
+  if (std::holds_alternative<Unknown>(result)) return noTemplate(call);
+  return {204, ""};
+}
+
+}  // namespace
+
+void addTemplateRoutes(Router& router, TemplateService& service, const EndpointRegistry& registry,
+                       std::function<std::int64_t(const std::string&)> runtimeInMin) {
+  const Desk desk{service, registry, std::move(runtimeInMin)};
+  const auto add = [&router, desk](const char* method, const char* path, bool needsBody,
+                                   Reply (*answer)(const Desk&, const Call&)) {
+    router.add({{method}, path, Scope::admin, kBodyLimit, needsBody, [desk, answer](Call& call) {
+                  return answer(desk, call);
+                }});
+  };
+  add("POST", "/v1/templates", true, create);
+  add("GET", "/v1/templates", false, list);
+  add("GET", "/v1/templates/{id}", false, find);
+  add("PATCH", "/v1/templates/{id}", true, update);
+  add("POST", "/v1/templates/{id}/update", true, update);
+  add("DELETE", "/v1/templates/{id}", false, remove);
+}
+
+}  // namespace jobq
