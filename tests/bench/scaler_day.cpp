@@ -1,5 +1,6 @@
 // A day of bursty load through the scaler: what each setting costs in workers and in waiting. `--seed N` plays another
 // day; `--check` plays several and fails when one breaks what an operator relies on. About a tenth of a second a day.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -108,6 +109,12 @@ class Check {
   int broken_ = 0;
 };
 
+// QUEUE_DELAY starts nobody while somebody is coming.
+bool startsOneByOne(const CrewRecord& record, Millis startTime) {
+  const auto tooEarly = [startTime](Millis one, Millis next) { return next - one < startTime; };
+  return std::adjacent_find(record.starts.begin(), record.starts.end(), tooEarly) == record.starts.end();
+}
+
 // What holds for each scaled setting beside as many workers as there may be, all day.
 void checkScaled(Check& check, const Row& row, const CrewRecord& always) {
   const auto& [setting, record] = row;
@@ -120,6 +127,7 @@ void checkScaled(Check& check, const Row& row, const CrewRecord& always) {
   check.holds(record.shortestLife >= rules.startTime + rules.idleTimeout,
               setting.name + ": no worker leaves before its idleTimeout");
   if (byDelay) {
+    check.holds(startsOneByOne(record, rules.startTime), setting.name + " starts one worker after the other");
     check.holds(quantile(record.delays, 0.5) <= value + rules.startTime,
                 setting.name + ": half of the jobs wait no longer than the value and a start");
     // Until all are there, one starts after the other; from then on it serves as fast as workersMax all day.
