@@ -1,9 +1,14 @@
-// A handler for tests of streaming: it emits what its input says.
+// A handler for tests of streaming and releases: it emits what its input says, and shows the env it was made with.
 //
 //   input   {"pieces":{"0":{"chunk":<any>,"metrics":{...},"times":2,"pauseMs":10},"1":...},"text":3000000,"then":<any>}
 //   each    piece is emitted `times` times, after a pause of `pauseMs` on the server's clock; `text` emits one string
 //           of so many bytes, made of two-byte characters; `badChunk` and `badMetrics` emit what must not be; `then` is
-//           the output, `outputBytes` makes it a string that takes so many
+//           the output, `outputBytes` makes it a string that takes so many; `show` outputs that variable of the env
+//   env     BROKEN: it cannot be made, for that reason; WITNESS: it appends "made NAME" and "gone NAME" to that file,
+//           with NAME of the env
+#include <fstream>
+#include <map>
+
 #include "jobq/abi.h"
 #include "jobq/error.h"
 #include "jobq/job_handler.h"
@@ -22,7 +27,11 @@ std::int64_t integer(const Document& from, std::string_view key, std::int64_t ot
 
 class Scripted final : public jobq::JobHandler {
  public:
-  explicit Scripted(jobq::Clock& clock) : clock_(clock) {}
+  Scripted(jobq::Clock& clock, std::map<std::string, std::string> env) : clock_(clock), env_(std::move(env)) {
+    if (env_.contains("BROKEN")) throw jobq::JobFailed(env_["BROKEN"]);
+    note("made");
+  }
+  ~Scripted() override { note("gone"); }
 
   std::string run(std::string_view input, jobq::JobContext& context) override {
     const Document script = parse(input);
@@ -41,11 +50,18 @@ class Scripted final : public jobq::JobHandler {
     if (const auto bytes = integer(script, "outputBytes", 0); bytes > 1) {
       return '"' + std::string(static_cast<std::size_t>(bytes - 2), 'x') + '"';
     }
+    if (const auto name = script.find("show")) return jobq::json::quoted(env_[jobq::json::decode(name->raw)]);
     const auto then = script.find("then");
     return then ? std::string(then->raw) : "null";
   }
 
  private:
+  // One write of a short line: those of several workers do not mix.
+  void note(const std::string& what) {
+    if (!env_.contains("WITNESS")) return;
+    std::ofstream(env_["WITNESS"], std::ios::app) << (what + " " + env_["NAME"] + "\n") << std::flush;
+  }
+
   void emitPiece(const Document& piece, jobq::JobContext& context) {
     const auto metrics = piece.find("metrics");
     for (std::int64_t i = integer(piece, "times", 1); i > 0; --i) {
@@ -66,6 +82,7 @@ class Scripted final : public jobq::JobHandler {
   }
 
   jobq::Clock& clock_;
+  std::map<std::string, std::string> env_;
   jobq::Mutex mutex_;
   jobq::Condition changed_;
 };
@@ -73,8 +90,8 @@ class Scripted final : public jobq::JobHandler {
 class Factory final : public jobq::HandlerFactory {
  public:
   explicit Factory(const jobq::PluginEnv& env) : clock_(env.clock) {}
-  std::unique_ptr<jobq::JobHandler> make(const jobq::HandlerEnv&) override {
-    return std::make_unique<Scripted>(clock_);
+  std::unique_ptr<jobq::JobHandler> make(const jobq::HandlerEnv& env) override {
+    return std::make_unique<Scripted>(clock_, env.variables);
   }
 
  private:

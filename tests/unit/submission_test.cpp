@@ -59,12 +59,18 @@ TEST_F(SubmissionTest, DefaultsComeFromTheEndpoint) {
 }
 
 TEST_F(SubmissionTest, RetentionFollowsTheCallAndItsWait) {
-  EXPECT_EQ(retentionFor(std::nullopt), Millis(1'800'000));
-  EXPECT_EQ(retentionFor(Millis(1'000)), Millis(60'000));
-  EXPECT_EQ(retentionFor(Millis(90'000)), Millis(60'000));
-  EXPECT_EQ(retentionFor(Millis(90'001)), Millis(90'001));
-  EXPECT_EQ(retentionFor(Millis(300'000)), Millis(300'000));
+  Endpoint endpoint;
+  EXPECT_EQ(retentionFor(std::nullopt, endpoint), Millis(1'800'000));
+  EXPECT_EQ(retentionFor(Millis(1'000), endpoint), Millis(60'000));
+  EXPECT_EQ(retentionFor(Millis(90'000), endpoint), Millis(60'000));
+  EXPECT_EQ(retentionFor(Millis(90'001), endpoint), Millis(90'001));
+  EXPECT_EQ(retentionFor(Millis(300'000), endpoint), Millis(300'000));
   EXPECT_TRUE(accepted(R"({"input":{}})", Millis(90'000)).id.starts_with("sync-"));
+  endpoint.runRetention = Millis(5'000);
+  endpoint.runsyncRetention = Millis(2'000);
+  EXPECT_EQ(retentionFor(std::nullopt, endpoint), Millis(5'000));
+  EXPECT_EQ(retentionFor(Millis(90'000), endpoint), Millis(2'000));
+  EXPECT_EQ(retentionFor(Millis(90'001), endpoint), Millis(90'001)) << "a caller who waits longer wants it longer";
 }
 
 TEST_F(SubmissionTest, APolicyWithinItsBoundsIsTaken) {
