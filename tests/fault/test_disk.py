@@ -278,23 +278,22 @@ class LockedTest(DiskTest):
 
 
 class FullDiskTest(DiskTest):
-    def mount(self, folder, options, again=False):
-        if _libc.mount(b"none", folder.encode(), b"tmpfs", MS_REMOUNT if again else 0, options.encode()) != 0:
+    def mount(self, folder, size, flags=0):
+        if _libc.mount(b"none", folder.encode(), b"tmpfs", flags, b"size=" + size) != 0:
             self.skipTest("no small file system can be mounted: " + os.strerror(ctypes.get_errno()))
-        if not again:
-            self.addCleanup(_libc.umount2, folder.encode(), 2)
 
-    def own_mounts(self):
-        """A mount namespace of this process, so that no mount outlives it."""
+    def server_on_a_disk_of(self, size):
+        """Its data directory is a disk of its own, in a mount namespace of this process: no mount outlives it."""
         if _libc.unshare(CLONE_NEWNS) != 0 or _libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) != 0:
             self.skipTest("no mount namespace for this user: " + os.strerror(ctypes.get_errno()))
-
-    def test_a_full_disk(self):
-        self.own_mounts()
         server = self.idle_server()
         os.mkdir(server.data)
-        self.mount(server.data, "size=8m")
-        ballast = os.path.join(server.data, "ballast")
+        self.mount(server.data, size)
+        self.addCleanup(_libc.umount2, server.data.encode(), 2)
+        return server, os.path.join(server.data, "ballast")
+
+    def test_a_full_disk(self):
+        server, ballast = self.server_on_a_disk_of(b"8m")
         with open(ballast, "wb") as file:
             file.write(b"x" * (3 << 20))
         server.start()
@@ -314,7 +313,7 @@ class FullDiskTest(DiskTest):
         acknowledged += self.fill(server, 20_000)
         self.assert_all_there(server, acknowledged)
 
-        self.mount(server.data, "size=64m", again=True)
+        self.mount(server.data, b"64m", MS_REMOUNT)
         server.kill()
         server.start()
         self.assert_all_there(server, acknowledged)
@@ -322,11 +321,7 @@ class FullDiskTest(DiskTest):
         server.stop()
 
     def test_a_start_on_a_full_disk(self):
-        self.own_mounts()
-        server = self.idle_server()
-        os.mkdir(server.data)
-        self.mount(server.data, "size=1m")
-        ballast = os.path.join(server.data, "ballast")
+        server, ballast = self.server_on_a_disk_of(b"1m")
         with open(ballast, "wb", buffering=0) as file, contextlib.suppress(OSError):
             while file.write(b"x" * PAGE):
                 pass
