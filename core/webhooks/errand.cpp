@@ -1,21 +1,14 @@
 #include "core/webhooks/errand.h"
 
-#include <algorithm>
 #include <exception>
 #include <utility>
 
+#include "core/base/patience.h"
 #include "core/base/words.h"
 #include "core/webhooks/signature.h"
 #include "core/webhooks/webhook_body.h"
 
 namespace jobq {
-namespace {
-
-// How long a courier waits before it asks a storage that failed again: at first, and at most.
-constexpr Millis kFirstPause{50};
-constexpr Millis kLongestPause{2'000};
-
-}  // namespace
 
 Errand::Errand(const Rooms& rooms, Delivery delivery, std::stop_token stop)
     : rooms_(rooms),
@@ -154,7 +147,8 @@ void Errand::giveBack() {
 
 // False: it was not done. At least one try, also after the stop.
 bool Errand::insist(const char* doing, const std::function<void()>& verb) {
-  for (Millis pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
+  Patience patience(rooms_.clock, stop_);
+  for (;;) {
     try {
       verb();
       return true;
@@ -163,19 +157,8 @@ bool Errand::insist(const char* doing, const std::function<void()>& verb) {
           LogLevel::error, "webhook.storage",
           std::string("cannot ") + doing + " the webhook of " + delivery_.job.id + " yet: " + error.what());
     }
-    if (!pauseUnlessStopped(pause) || rooms_.clock.now() >= leaseEnds_) return false;
+    if (!patience.rest() || rooms_.clock.now() >= leaseEnds_) return false;
   }
-}
-
-bool Errand::pauseUnlessStopped(Millis pause) {
-  const std::stop_callback wake(stop_, [this] {
-    Lock lock(mutex_);
-    stopped_.notifyAll();
-  });
-  const Instant again = rooms_.clock.now() + pause;
-  Lock lock(mutex_);
-  while (!stop_.stop_requested() && rooms_.clock.now() < again) rooms_.clock.waitUntil(mutex_, stopped_, again);
-  return !stop_.stop_requested();
 }
 
 }  // namespace jobq

@@ -56,14 +56,11 @@ class Errand {
   void settle(DeliveryState state);
   void giveBack();
   bool insist(const char* doing, const std::function<void()>& verb);
-  bool pauseUnlessStopped(Millis pause);
 
   const Rooms rooms_;
   Delivery delivery_;
   const std::stop_token stop_;
   const Instant leaseEnds_;
-  Mutex mutex_;  // guards nothing: a condition needs one
-  Condition stopped_;
 };
 
 }  // namespace jobq

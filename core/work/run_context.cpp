@@ -1,7 +1,6 @@
 #include "core/work/run_context.h"
 
-#include <algorithm>
-
+#include "core/base/patience.h"
 #include "core/jobs/job_service.h"
 #include "core/work/chunk_split.h"
 #include "jobq/json.h"
@@ -42,7 +41,8 @@ void RunContext::log(LogLevel level, std::string_view line) {
 // is stale, and at the end of the process the storage may be gone already.
 void RunContext::offer(const std::function<Fenced()>& report) {
   if (stop_.stop_requested()) return;
-  for (Millis pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
+  Patience patience(rooms_.clock, stop_);
+  do {
     try {
       (void)report();
       return;
@@ -50,19 +50,7 @@ void RunContext::offer(const std::function<Fenced()>& report) {
       rooms_.log.write(LogLevel::error, "job.unreported",
                        "a report of " + job_.lease.job + " cannot be stored yet: " + error.what());
     }
-    if (!pauseUnlessStopped(pause)) return;
-  }
-}
-
-bool RunContext::pauseUnlessStopped(Millis pause) {
-  const std::stop_callback wake(stop_, [this] {
-    Lock lock(mutex_);
-    stopped_.notifyAll();
-  });
-  const Instant again = rooms_.clock.now() + pause;
-  Lock lock(mutex_);
-  while (!stop_.stop_requested() && rooms_.clock.now() < again) rooms_.clock.waitUntil(mutex_, stopped_, again);
-  return !stop_.stop_requested();
+  } while (patience.rest());
 }
 
 }  // namespace jobq

@@ -15,10 +15,6 @@ class JobService;
 inline constexpr std::size_t kMaxOutput = 20UL << 20;       ///< decisions.md: output limit, 20 MB
 inline constexpr std::size_t kMaxChunkTotal = 256UL << 20;  ///< decisions.md: a job's chunks in all
 
-/// How long a worker waits before it offers a storage that failed the same thing again: at first, and at most.
-inline constexpr Millis kFirstPause{50};
-inline constexpr Millis kLongestPause{2'000};
-
 /// The thread that runs the job. A storage that fails does not fail the job: a report is offered until it is stored or
 /// stale, or the job is told to stop; then it is dropped.
 class RunContext final : public JobContext {
@@ -43,15 +39,12 @@ class RunContext final : public JobContext {
 
  private:
   void offer(const std::function<Fenced()>& report);
-  bool pauseUnlessStopped(Millis pause);
 
   const Rooms rooms_;
   const ClaimedJob& job_;
   const std::string s3Config_;
   const std::stop_token stop_;
   std::size_t chunkBytes_ = 0;
-  Mutex mutex_;  // guards nothing: a condition needs one
-  Condition stopped_;
 };
 
 }  // namespace jobq

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/patience.h"
 #include "core/base/secret_box.h"
 #include "core/base/service.h"
 #include "core/jobs/job_service.h"
@@ -85,8 +86,7 @@ class ThreadExecutor::Worker {
   // The lease of the job it still has; what its handler says from now on is no outcome.
   std::optional<LeaseRef> giveUp() {
     Lock lock(mutex_);
-    givenUp_ = true;
-    changed_.notifyAll();
+    givenUp_.request_stop();
     return current_;
   }
 
@@ -116,7 +116,7 @@ class ThreadExecutor::Worker {
       told_ = {};
     }
     while (!inbox_ && !dismissed_) changed_.wait(mutex_);
-    return givenUp_ ? nullptr : std::move(inbox_);
+    return givenUp_.stop_requested() ? nullptr : std::move(inbox_);
   }
 
   void work(JobHandler& handler, const Task& task) {
@@ -136,7 +136,9 @@ class ThreadExecutor::Worker {
   // Room 10. The slot keeps the outcome until it is stored or stale; the job is not run again meanwhile. Of a job that
   // goes back in line nothing is stored: its handler was stopped, and has not failed.
   void signOff(const LeaseRef& lease, const Outcome& outcome, bool owesWebhook) {
-    for (Millis pause = kFirstPause; !isGivenUp(); pause = std::min(pause * 2, kLongestPause)) {
+    if (givenUp_.stop_requested()) return;
+    Patience patience(rooms_.clock, givenUp_.get_token());
+    do {
       try {
         if (rooms_.jobs.finish(lease, outcome, owesWebhook) == Fenced::stale) {
           rooms_.log.write(LogLevel::information, "job.stale", "the result of " + lease.job + " came too late");
@@ -146,15 +148,7 @@ class ThreadExecutor::Worker {
         rooms_.log.write(LogLevel::error, "job.unfinished",
                          "the result of " + lease.job + " cannot be stored yet: " + error.what());
       }
-      const Instant again = rooms_.clock.now() + pause;
-      Lock lock(mutex_);
-      while (!givenUp_ && rooms_.clock.now() < again) rooms_.clock.waitUntil(mutex_, changed_, again);
-    }
-  }
-
-  bool isGivenUp() {
-    Lock lock(mutex_);
-    return givenUp_;
+    } while (patience.rest());
   }
 
   const Rooms rooms_;
@@ -162,6 +156,7 @@ class ThreadExecutor::Worker {
   const ReleasePtr release_;
   const WorkerId id_;
   WorkerEvents& events_;
+  std::stop_source givenUp_;
 
   Mutex mutex_;
   Condition changed_;
@@ -169,7 +164,6 @@ class ThreadExecutor::Worker {
   std::optional<LeaseRef> current_ JOBQ_GUARDED_BY(mutex_);
   std::stop_token told_ JOBQ_GUARDED_BY(mutex_);  // of its job
   bool dismissed_ JOBQ_GUARDED_BY(mutex_) = false;
-  bool givenUp_ JOBQ_GUARDED_BY(mutex_) = false;
 };
 
 void ThreadExecutor::hire(const EndpointPtr& endpoint, const ReleasePtr& release, const WorkerId& id,
@@ -263,15 +257,8 @@ void ThreadExecutor::stopRest() {
   for (const auto& [endpoint, leases] : jobs) {
     for (const LeaseRef& lease : leases) rooms_.running.stop(lease);
   }
-  bool released = release(jobs);
-  for (Millis pause = kFirstPause; !released && rooms_.clock.now() < end; pause = std::min(pause * 2, kLongestPause)) {
-    const Instant again = std::min(rooms_.clock.now() + pause, end);
-    {
-      Lock lock(mutex_);
-      while (rooms_.clock.now() < again) rooms_.clock.waitUntil(mutex_, ended_, again);
-    }
-    released = release(jobs);
-  }
+  Patience patience(rooms_.clock, {});
+  while (!release(jobs) && rooms_.clock.now() < end) patience.rest(end);
   awaitAllEnded(end);
 }
 

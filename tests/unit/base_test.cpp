@@ -11,6 +11,7 @@
 #include "core/base/clock.h"
 #include "core/base/data_dir.h"
 #include "core/base/ids.h"
+#include "core/base/patience.h"
 #include "core/base/periodic.h"
 #include "core/base/secret_box.h"
 #include "core/jobs/completion_watch.h"
@@ -126,6 +127,44 @@ TEST(Periodic, RunsOnTheClockAndSurvivesAFailingTask) {
   clock.awaitWaiter(Millis(1), Millis(1'000));
   periodic.stop();
   EXPECT_EQ(runs, 3);
+}
+
+/// It is the moment that one waits for as soon as one does.
+class SwiftClock final : public Clock {
+ public:
+  Instant now() const override { return now_; }
+  void waitUntil(Mutex&, Condition&, Instant deadline) override { now_ = deadline; }
+
+ private:
+  Instant now_ = fromEpochMillis(1'000'000);
+};
+
+TEST(Patience, RestsTwiceAsLongEachTimeWithinItsBounds) {
+  SwiftClock clock;
+  Patience patience(clock, {});
+  for (const int millis : {50, 100, 200, 400, 800, 1'600, 2'000, 2'000}) {
+    const Instant began = clock.now();
+    EXPECT_TRUE(patience.rest());
+    EXPECT_EQ(clock.now() - began, Millis(millis));
+  }
+  const Instant latest = clock.now() + Millis(30);
+  EXPECT_TRUE(patience.rest(latest));
+  EXPECT_EQ(clock.now(), latest);
+  EXPECT_TRUE(patience.rest(latest - Millis(1)));
+  EXPECT_EQ(clock.now(), latest) << "it is over";
+}
+
+TEST(Patience, AStopEndsTheRestAndAllFurtherOnes) {
+  testkit::ManualClock clock;
+  std::stop_source stop;
+  Patience patience(clock, stop.get_token());
+  std::thread resting([&] {
+    EXPECT_FALSE(patience.rest());
+    EXPECT_FALSE(patience.rest());
+  });
+  clock.awaitWaiter(Patience::kFirstRest, Patience::kFirstRest);
+  stop.request_stop();
+  resting.join();  // and no time has passed
 }
 
 TEST(Wakeup, ARingBeforeTheWaitIsNotLost) {
