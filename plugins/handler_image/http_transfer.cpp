@@ -99,6 +99,8 @@ class Transfer {
     set(CURLOPT_MAXREDIRS, request_.maxRedirects);
     set(CURLOPT_PROXY, "");
     set(CURLOPT_NOSIGNAL, 1L);
+    // A resolver that hangs is left to its thread, which tidies up after itself; otherwise the end would wait for it.
+    set(CURLOPT_QUICK_EXIT, 1L);
     // Otherwise the path that is signed is not the path that is sent.
     set(CURLOPT_PATH_AS_IS, 1L);
     set(CURLOPT_TIMEOUT_MS, static_cast<long>(request_.timeout.count()));
@@ -139,7 +141,8 @@ class Transfer {
     while (!stop_.stop_requested()) {
       if (curl_multi_perform(multi_.get(), &running) != CURLM_OK) return CURLE_FAILED_INIT;
       if (running == 0) break;
-      constexpr int kLongestWaitMs = 1000;
+      // libcurl 7.88 gives an address up when its part of the time is over, and tries the next when it is called again.
+      constexpr int kLongestWaitMs = 100;
       curl_multi_poll(multi_.get(), nullptr, 0, kLongestWaitMs, nullptr);
     }
     if (running != 0) return CURLE_ABORTED_BY_CALLBACK;

@@ -11,10 +11,13 @@ add_executable(jobq_handler_tests
   ${CMAKE_CURRENT_LIST_DIR}/handler_image_s3_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/handler_image_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/handler_trial_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/name_server.cpp
   ${CMAKE_CURRENT_LIST_DIR}/../../plugins/handler_image/base64.cpp)
 target_include_directories(jobq_handler_tests PRIVATE ${CMAKE_CURRENT_LIST_DIR}/../../plugins/handler_image)
 target_link_libraries(jobq_handler_tests PRIVATE jobq::testkit GTest::gtest_main GTest::gmock PkgConfig::GDLIB Threads::Threads
   ${CMAKE_DL_LIBS})
+# The program's own name server, for libcurl.
+target_link_options(jobq_handler_tests PRIVATE LINKER:--export-dynamic-symbol=getaddrinfo)
 target_compile_definitions(jobq_handler_tests PRIVATE JOBQ_PLUGIN_DIR="${JOBQ_PLUGIN_OUTPUT}")
 add_dependencies(jobq_handler_tests jobq_handler_trial jobq_handler_image)
 gtest_discover_tests(jobq_handler_tests)

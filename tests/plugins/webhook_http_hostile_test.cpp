@@ -4,8 +4,8 @@
 
 #include <future>
 
+#include "name_server.h"
 #include "webhook_fixture.h"
-#include "webhook_names.h"
 #include "webhook_receiver.h"
 
 namespace jobq::test {

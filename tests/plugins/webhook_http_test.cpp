@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "name_server.h"
 #include "tiny_http.h"
 #include "webhook_fixture.h"
-#include "webhook_names.h"
 #include "webhook_receiver.h"
 
 namespace jobq::test {

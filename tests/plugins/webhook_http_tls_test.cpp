@@ -5,8 +5,8 @@
 #include <fstream>
 #include <future>
 
+#include "name_server.h"
 #include "webhook_fixture.h"
-#include "webhook_names.h"
 #include "webhook_receiver.h"
 
 namespace jobq::test {

@@ -8,7 +8,7 @@ add_executable(jobq_webhook_tests
   ${CMAKE_CURRENT_LIST_DIR}/webhook_http_hostile_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/webhook_http_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/webhook_http_tls_test.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/webhook_names.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/name_server.cpp
   ${CMAKE_CURRENT_LIST_DIR}/webhook_syncs.cpp
   ${CMAKE_CURRENT_LIST_DIR}/webhook_transports_test.cpp)
 target_link_libraries(jobq_webhook_tests PRIVATE jobq::testkit GTest::gtest_main GTest::gmock OpenSSL::SSL

@@ -1,4 +1,4 @@
-#include "webhook_names.h"
+#include "name_server.h"
 
 #include <dlfcn.h>
 #include <netdb.h>
