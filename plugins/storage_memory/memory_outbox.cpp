@@ -10,6 +10,8 @@ struct Copy {
   std::shared_ptr<const JobSpec> spec;
   Text output;
 
+  std::size_t bytes() const { return spec->input.size() + (output ? output->size() : 0); }
+
   /// Outside the critical section.
   Delivery whole() && {
     delivery.input = spec->input;
@@ -31,9 +33,11 @@ std::vector<Delivery> Outbox::claimDue(std::size_t max, Millis lease, std::span<
   {
     Lock lock(s_.mutex);
     const Instant now = s_.clock.now();
+    std::size_t bytes = 0;
     for (DeliveryRow* row : s_.deliveries.due(now, max, exceptHosts)) {
+      if (bytes >= kMaxClaimedBytes) break;
       s_.deliveries.setDue(*row, now + lease);
-      claimed.push_back(copy(*row));
+      bytes += claimed.emplace_back(copy(*row)).bytes();
     }
   }
   std::vector<Delivery> deliveries;

@@ -57,4 +57,27 @@ TEST_P(StorageSuite, BytesAreKeptInEveryFieldThatCarriesThem) {
   EXPECT_EQ(owed[0].url, "http://example.com/?q=%27'\"");
 }
 
+TEST_P(StorageSuite, AClaimOfDeliveriesEndsWithTheOneThatMakesItLarge) {
+  const auto owe = [this](const JobId& id, std::size_t input, std::size_t output) {
+    JobSpec job = spec(id);
+    job.input = std::string(input, ' ');
+    job.webhook = "http://example.com/";
+    submit(std::move(job));
+    EXPECT_EQ(complete(claimOne(), std::string(output, '1')), Fenced::accepted);
+    clock_.advance(Millis(1));
+  };
+  constexpr std::size_t kHalf = kMaxClaimedBytes / 2;
+  owe("a", kHalf, kHalf - 1);
+  owe("b", 1, 1);
+  owe("c", 1, 1);
+  const auto claim = [this] { return outbox().claimDue(9, Millis(30'000), {}); };
+  const auto first = claim();
+  ASSERT_EQ(first.size(), 2U) << "the input counts, and so does the output";
+  EXPECT_EQ(first[0].input.size() + first[0].job.output.size(), kMaxClaimedBytes - 1);
+  EXPECT_EQ(first[1].id, "b.1");
+  const auto second = claim();
+  ASSERT_EQ(second.size(), 1U) << "it is due as before";
+  EXPECT_EQ(second[0].id, "c.1");
+}
+
 }  // namespace jobq::testkit

@@ -1,13 +1,16 @@
-// The parts of room 11 that have no thread: the body, the signature, the secrets, the transports.
+// The parts of room 11, each alone: the body, the signature, the secrets, the transports, the crew.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
+#include <future>
 #include <thread>
 
 #include "core/base/base64.h"
 #include "core/base/job_json.h"
+#include "core/webhooks/courier_crew.h"
 #include "core/webhooks/signature.h"
 #include "core/webhooks/transports.h"
 #include "core/webhooks/webhook_body.h"
@@ -212,6 +215,36 @@ TEST(TransportsTest, TwoForOneSchemeAreRefused) {
   } catch (const ConfigError& error) {
     for (const char* word : {"one", "two", "https"}) EXPECT_THAT(error.what(), HasSubstr(word));
   }
+}
+
+// Crew
+// ------------------------------------------------------------------------------------------------------------------
+
+Delivery withBodies(std::size_t input, std::size_t output) {
+  Delivery delivery;
+  delivery.host = "h";
+  delivery.input = std::string(input, ' ');
+  delivery.job.output = std::string(output, ' ');
+  return delivery;
+}
+
+TEST(CourierCrewTest, BeginsNoFurtherOneWhileTheBodiesInHandAreLarge) {
+  std::promise<void> answer;
+  std::atomic<int> freed = 0;
+  CourierCrew crew([answered = answer.get_future().share()](const Delivery&) { answered.wait(); },
+                   [&freed] {
+                     ++freed;
+                     freed.notify_all();
+                   });
+  constexpr std::size_t kHalf = kCouriersBytes / 2;
+  crew.give(withBodies(kHalf, kHalf - 1));
+  EXPECT_EQ(crew.room().deliveries, kCouriersPerHost - 1);
+  crew.give(withBodies(1, 0));
+  EXPECT_EQ(crew.room().deliveries, 0U);
+  EXPECT_TRUE(crew.room().busyHosts.empty()) << "it is not for the host's sake";
+  answer.set_value();
+  for (int count = 0; (count = freed) < 2;) freed.wait(count);
+  EXPECT_EQ(crew.room().deliveries, kCouriersPerHost);
 }
 
 }  // namespace
