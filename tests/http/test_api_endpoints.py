@@ -244,6 +244,20 @@ class RequestsTest(HttpTest):
         page = self.requests("?offset=500")
         self.assertEqual((page["requests"], page["total"], page["hasMore"]), ([], 120, False))
 
+    def test_pages_at_and_beyond_the_end(self):
+        """wire.md 3: total counts what was asked for, wherever the page lies; beyond the end it is empty."""
+        for storage in ("memory", "sqlite"):
+            server = self.own_server(storage=storage)
+            jobs = [server.run("parked", {}) for _ in range(3)]
+            server.request("POST", f"/v2/parked/cancel/{jobs[0]}")
+            for state, found in (("", jobs[::-1]), ("&status=IN_QUEUE", jobs[:0:-1]), ("&status=FAILED", [])):
+                for offset in (0, 1, 2, 3, 4, 2**53):
+                    with self.subTest(storage=storage, state=state, offset=offset):
+                        page = self.requests(f"?limit=1&offset={offset}{state}")
+                        self.assertEqual([job["id"] for job in page.pop("requests")], found[offset:offset + 1])
+                        self.assertEqual(page, {"total": len(found), "offset": offset, "limit": 1,
+                                                "hasMore": offset + 1 < len(found)})
+
     def test_by_status(self):
         """wire.md 3: query `status`; total counts what was asked for; purged jobs and other endpoints' are absent."""
         server = self.own_server(endpoint__parked__workersMax=1, endpoint__parked__image="plugin/trial", **SHORT_DRAIN)
