@@ -202,6 +202,7 @@ void House::check(const Config& config, Log& log) {
     if (!host.has(kind, name)) {
       throw ConfigError(key + " = " + name + ": there is no " + std::string(nameOf(kind)) + " plugin of that name");
     }
+    host.checkValues(kind, name);
   };
   need("storage", PluginKind::storage, config.storage);
   need("limiter", PluginKind::rateLimiter, config.limiter);

@@ -111,6 +111,11 @@ void PluginHost::checkSettings() const {
   }
 }
 
+void PluginHost::checkValues(PluginKind kind, std::string_view name) const {
+  const Entry& entry = *find(kind, name);
+  entry.code->declare(DeclaredConfig(prefixOf(entry), settings_));
+}
+
 const PluginHost::Entry* PluginHost::find(PluginKind kind, std::string_view name) const {
   for (const Library& library : libraries_) {
     for (const Entry& entry : library.entries) {

@@ -43,6 +43,9 @@ class PluginHost {
   /// Throws ConfigError when a plugin setting belongs to no installed plugin, naming the nearest key.
   void checkSettings() const;
 
+  /// Throws ConfigError when a setting of the entry, which is there, has a value that it refuses. Makes nothing.
+  void checkValues(PluginKind kind, std::string_view name) const;
+
   /// Makes the entry; the caller owns it. Throws ConfigError when there is none: the message lists what there is, and
   /// why a library of that name was rejected.
   template <class Interface>

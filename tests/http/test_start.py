@@ -97,12 +97,19 @@ class CommandLineTest(HttpTest):
     def test_check_finds_faults(self):
         """design.md, Configuration: --check refuses what a start would refuse."""
         for setting in ("server.prot=1", "server.port=x", "storage=cassandra", "endpoint.echo.image=plugin/nothing",
-                        "storage.sqlite.reader=1"):
+                        "storage.sqlite.reader=1", "storage.sqlite.readers=many", "webhook.http.ca=/nonexistent.pem"):
             with self.subTest(setting):
                 done = jobqd("--config", self.idle.file, "--set", setting, "--check")
-                self.assertGreater(done.returncode, 0)
-                self.assertNotEqual(done.stderr.strip(), "")
+                self.assertEqual(done.returncode, 1)
+                self.assertRegex(done.stderr, r"\Ajobqd: [^\n]{20,600}\n\Z")
+                self.assertIn(setting.partition("=")[0], done.stderr)
                 self.assertFalse(os.path.exists(self.idle.data))
+
+    def test_check_asks_selected_plugins_only(self):
+        """style.md, question 10: what nobody uses stops nobody."""
+        done = jobqd("--config", self.idle.file, "--set", "webhook.http.ca=/nonexistent.pem",
+                     "--set", "webhook.transports=file", "--check")
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_check_beside_a_running_server(self):
         """design.md, Configuration: --check only checks, so it does not need the data directory's lock."""

@@ -85,6 +85,9 @@ TEST_F(PluginHostTest, AWrongSettingNamesKeyAndRange) {
   PluginHost host(settings_, log_);
   host.load({dir_});
   EXPECT_THROW((void)host.create<QueuePolicy>("fixture", clock_, log_, dir_, false), ConfigError);
+  EXPECT_THROW(host.checkValues(PluginKind::queuePolicy, "fixture"), ConfigError);
+  settings_ = {{"queue.fixture.step", "10"}};
+  EXPECT_NO_THROW(host.checkValues(PluginKind::queuePolicy, "fixture"));
   settings_ = {{"queue.fixture.stop", "1"}};
   try {
     host.checkSettings();
