@@ -56,18 +56,18 @@ fuzz() {  # fuzz <target>
   return $status
 }
 
+# Two at a time; what each of them says is printed whole, and in order.
+rm -f "$out"/*.said "$out"/*.status
+for target in "${targets[@]}"; do
+  while running=($(jobs -rp)) && [ ${#running[@]} -ge 2 ]; do wait -n; done
+  { fuzz "$target"; echo $? >"$out/$target.status"; } >"$out/$target.said" 2>&1 &
+done
+wait
 passed=0
 failed=0
-pids=()
 for target in "${targets[@]}"; do
-  fuzz "$target" &
-  pids+=($!)
-  # Two at a time.
-  if [ ${#pids[@]} -eq 2 ]; then
-    wait "${pids[0]}" && passed=$((passed + 1)) || failed=$((failed + 1))
-    pids=("${pids[1]}")
-  fi
+  cat "$out/$target.said"
+  [ "$(cat "$out/$target.status")" = 0 ] && passed=$((passed + 1)) || failed=$((failed + 1))
 done
-for pid in "${pids[@]}"; do wait "$pid" && passed=$((passed + 1)) || failed=$((failed + 1)); done
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]
