@@ -40,7 +40,8 @@ class TableTest(HttpTest):
         job = self.server.runsync("echo", {"a": 1})
         self.assertEqual(self.ask("GET", f"echo/status/{job['id']}"), job)
         waiting = self.server.run("parked", {})
-        self.assertEqual(self.ask("GET", f"parked/status/{waiting}"), {"id": waiting, "status": "IN_QUEUE"})
+        self.assertEqual(self.ask("GET", f"parked/status/{waiting}"), {"id": waiting, "status": "IN_QUEUE",
+                                                                       "queueReason": "no_workers", "queuePosition": 1})
 
     def test_stream(self):
         """api.md, Queue API: GET /stream/{jobId} answers an array of stream chunks."""
@@ -280,8 +281,9 @@ class RequestsTest(HttpTest):
         reply = server.request("GET", "/v2/parked/requests")
         for entry in reply.json()["requests"]:
             whole = server.status("parked", entry["id"])
-            whole.pop("output", None)
-            self.assertEqual(entry, whole, "the status object without its output")
+            for beside in ("output", "queueReason", "queuePosition"):
+                whole.pop(beside, None)
+            self.assertEqual(entry, whole, "the status object without its output, and what the line says of it")
         for word in (b"o-41f7", b"i-93d2"):
             self.assertNotIn(word, reply.body)
 

@@ -184,7 +184,8 @@ class TimedOutTest(StateTest):
         for blocker in blockers:
             self.until_state("trial", blocker, "IN_PROGRESS")
         self.assertEqual(self.assert_job(self.post("trial", "retry", job)), {"id": job, "status": "IN_QUEUE"})
-        self.assertEqual(self.server.status("trial", job), {"id": job, "status": "IN_QUEUE", "retries": 1})
+        self.assertEqual(self.server.status("trial", job), {"id": job, "status": "IN_QUEUE", "retries": 1,
+                                                                 "queueReason": "workers_busy", "queuePosition": 1})
         for blocker in blockers:
             self.post("trial", "cancel", blocker)
         self.until_state("trial", job, "IN_PROGRESS")

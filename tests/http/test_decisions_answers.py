@@ -50,7 +50,7 @@ class JobTest(HttpTest):
         self.need_endpoint("parked")
         server = self.server
         waiting = server.run("parked", {})
-        self.assertEqual(set(server.status("parked", waiting)), {"id", "status"})
+        self.assertEqual(set(server.status("parked", waiting)), {"id", "status", "queueReason", "queuePosition"})
         running = server.run("trial", {"sleepMs": 600000})
         until(lambda: server.status("trial", running)["status"] == "IN_PROGRESS", "the job runs")
         self.assertEqual(set(server.status("trial", running)) - {"workerId"}, {"id", "status", "delayTime"})

@@ -16,7 +16,7 @@ using namespace jobq;
 /// Hires nobody while `failing`; a worker that is hired never gets ready.
 class SparseExecutor final : public Executor {
  public:
-  void hire(const EndpointPtr&, const WorkerId& worker, WorkerEvents&) override {
+  void hire(const EndpointPtr&, const ReleasePtr&, const WorkerId& worker, WorkerEvents&) override {
     asked.push_back(worker);
     if (failing) failing();
   }
@@ -37,7 +37,9 @@ class DispatcherTest : public testing::Test {
   static std::vector<EndpointPtr> endpoints(HandlerFactory& handlers) {
     auto endpoint = std::make_shared<Endpoint>();
     endpoint->id = "ep";
-    endpoint->handler = &handlers;
+    auto release = std::make_shared<Release>();
+    release->handler = &handlers;
+    endpoint->release = std::move(release);
     endpoint->workersMin = 1;
     endpoint->workersMax = 1;
     return {endpoint};

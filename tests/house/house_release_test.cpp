@@ -1,0 +1,244 @@
+// Templates, releases, pauses and scaling on the whole server in process: what needs a handler that shows its env, or a
+// clock that is moved by hand. The rules are in decisions.md, "Templates and endpoints", and wire.md 4.1.
+#include <algorithm>
+#include <future>
+
+#include "house_fixture.h"
+
+namespace jobq {
+namespace {
+
+using testing::HasSubstr;
+
+class ReleaseTest : public HouseTest {
+ protected:
+  void open(const std::string& settings = "") {
+    HouseTest::open("plugins.path = " JOBQ_PLUGIN_DIR ":" JOBQ_FIXTURE_DIR "\nstorage = memory\n" + settings);
+  }
+
+  std::string makeTemplate(const std::string& name, const std::string& env) {
+    const Answer made =
+        call("POST", "/v1/templates", R"({"imageName":"plugin/scripted","name":")" + name + R"(","env":)" + env + "}");
+    EXPECT_EQ(made.status, 200) << made.body;
+    return made.field("id");
+  }
+  std::string makeEndpoint(const std::string& templateId, const std::string& more) {
+    const Answer made = call("POST", "/v1/endpoints", R"({"templateId":")" + templateId + "\"" + more + "}");
+    EXPECT_EQ(made.status, 200) << made.body;
+    return made.field("id");
+  }
+  void update(const std::string& templateId, const std::string& body) {
+    const Answer done = call("PATCH", "/v1/templates/" + templateId, body);
+    ASSERT_EQ(done.status, 200) << done.body;
+  }
+  Answer endpoint(const std::string& id) const { return call("GET", "/v1/endpoints/" + id + "?includeWorkers=true"); }
+  std::string releaseState(const std::string& id) const {
+    const Answer release{200, endpoint(id).field("release"), {}};
+    return release.field("state");
+  }
+  void awaitRelease(const std::string& id, const std::string& state) const {
+    while (releaseState(id) != state) std::this_thread::yield();
+  }
+  std::size_t workersOf(const std::string& id, const std::string& version) const {
+    return count(endpoint(id).body, "\"slsVersion\":" + version + ",");
+  }
+  static std::size_t count(const std::string& text, const std::string& part) {
+    std::size_t found = 0;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+    return found;
+  }
+  std::string shown(const std::string& id, const std::string& variable) const {
+    return call("POST", "/v2/" + id + "/runsync", R"({"input":{"show":")" + variable + "\"}}").field("output");
+  }
+  std::string witnessed() const {
+    const auto text = readFile(dir_ / "witness");
+    return text ? *text : "";
+  }
+  std::string env(const std::string& name) const {
+    return R"({"NAME":")" + name + R"(","WITNESS":")" + (dir_ / "witness").string() + "\"}";
+  }
+};
+
+TEST_F(ReleaseTest, AnUpdateReachesNewHandlersAndDestroysTheOld) {
+  open();
+  const std::string made = makeTemplate("t", env("one"));
+  const std::string id = makeEndpoint(made, R"(,"workersMin":2,"workersMax":3)");
+  EXPECT_EQ(shown(id, "NAME"), "one");
+  while (workersOf(id, "1") < 2) std::this_thread::yield();
+  update(made, R"({"env":)" + env("two") + "}");
+  awaitRelease(id, "complete");
+  EXPECT_EQ(workersOf(id, "1"), 0U);
+  EXPECT_GE(workersOf(id, "2"), 2U);
+  EXPECT_EQ(shown(id, "NAME"), "two");
+  while (count(witnessed(), "gone one") < 2) std::this_thread::yield();
+  EXPECT_EQ(count(witnessed(), "gone one"), count(witnessed(), "made one"));
+  EXPECT_EQ(endpoint(id).field("version"), "2");
+}
+
+TEST_F(ReleaseTest, ABusyWorkerIsReplacedAfterItsJob) {
+  open();
+  const std::string made = makeTemplate("t", env("one"));
+  const std::string id = makeEndpoint(made, R"(,"workersMin":1,"workersMax":1)");
+  const std::string job =
+      run(id, R"({"input":{"pieces":{"0":{"chunk":{"a":1},"pauseMs":60000}},"show":"NAME"}})").field("id");
+  awaitState(id, job, "IN_PROGRESS");
+  update(made, R"({"env":)" + env("two") + "}");
+  update(made, R"({"env":)" + env("three") + "}");
+  EXPECT_EQ(releaseState(id), "rolling");
+  EXPECT_EQ(workersOf(id, "1"), 1U) << "it goes on with its job";
+  clock_.awaitWaiter(Millis(59'000), Millis(60'000));
+  clock_.advance(Millis(60'000));
+  awaitState(id, job, "COMPLETED");
+  EXPECT_EQ(status(id, job).field("output"), "one");
+  awaitRelease(id, "complete");
+  EXPECT_EQ(workersOf(id, "3"), 1U);
+  EXPECT_EQ(witnessed().find("made two"), std::string::npos) << "nobody needs the version between";
+}
+
+TEST_F(ReleaseTest, AReleaseThatDoesNotStartHaltsAndTheOldWorkersServe) {
+  open();
+  const std::string made = makeTemplate("t", env("one"));
+  const std::string id = makeEndpoint(made, R"(,"workersMin":1,"workersMax":1)");
+  EXPECT_EQ(shown(id, "NAME"), "one");
+  update(made, R"({"env":{"BROKEN":"the disk is gone"}})");
+  awaitRelease(id, "halted");
+  EXPECT_THAT(endpoint(id).field("release"), HasSubstr("the disk is gone"));
+  EXPECT_EQ(shown(id, "NAME"), "one");
+  update(made, R"({"env":)" + env("three") + "}");
+  awaitRelease(id, "complete");
+  EXPECT_EQ(shown(id, "NAME"), "three");
+}
+
+TEST_F(ReleaseTest, AnImageThatDoesNotExistHaltsToo) {
+  open();
+  const std::string made = makeTemplate("t", env("one"));
+  const std::string id = makeEndpoint(made, R"(,"workersMin":1,"workersMax":2)");
+  EXPECT_EQ(shown(id, "NAME"), "one");
+  update(made, R"({"imageName":"plugin/nosuch"})");
+  EXPECT_EQ(releaseState(id), "halted");
+  EXPECT_THAT(endpoint(id).field("release"), HasSubstr("nosuch"));
+  EXPECT_EQ(shown(id, "NAME"), "one");
+  update(made, R"({"imageName":"lua/reverse_text"})");
+  EXPECT_THAT(endpoint(id).field("release"), HasSubstr("Lua handlers are not built yet"));
+  update(made, R"({"imageName":"plugin/scripted","env":)" + env("two") + "}");
+  awaitRelease(id, "complete");
+  EXPECT_EQ(shown(id, "NAME"), "two");
+}
+
+TEST_F(ReleaseTest, OneTemplateReleasesEveryEndpointThatUsesIt) {
+  open();
+  const std::string made = makeTemplate("t", env("one"));
+  const std::string other = makeTemplate("u", env("other"));
+  const std::string a = makeEndpoint(made, "");
+  const std::string b = makeEndpoint(made, "");
+  const std::string c = makeEndpoint(other, "");
+  update(made, R"({"env":)" + env("two") + "}");
+  update(made, R"({"env":)" + env("two") + "}");
+  EXPECT_EQ(endpoint(a).field("version"), "2") << "an update that changes nothing is none";
+  EXPECT_EQ(endpoint(b).field("version"), "2");
+  EXPECT_EQ(endpoint(c).field("version"), "1");
+  EXPECT_EQ(call("PATCH", "/v1/endpoints/" + a, R"({"workersMax":2})").field("version"), "2");
+  EXPECT_EQ(call("PATCH", "/v1/endpoints/" + a, R"({"templateId":")" + other + "\"}").field("version"), "3");
+  EXPECT_EQ(shown(a, "NAME"), "other");
+}
+
+TEST_F(ReleaseTest, APauseLetsJobsWaitAndRunningOnesGoOn) {
+  open("endpoint.s.image = plugin/scripted\nendpoint.s.workersMax = 1\n");
+  const std::string runs = run("s", R"({"input":{"pieces":{"0":{"chunk":{"a":1},"pauseMs":60000}}}})").field("id");
+  awaitState("s", runs, "IN_PROGRESS");
+  EXPECT_EQ(call("POST", "/v1/endpoints/s/pause").field("paused"), "true");
+  const std::string waits = run("s", R"({"input":{}})").field("id");
+  EXPECT_EQ(status("s", waits).field("queueReason"), "paused");
+  clock_.awaitWaiter(Millis(59'000), Millis(60'000));
+  clock_.advance(Millis(60'000));
+  awaitState("s", runs, "COMPLETED");
+  EXPECT_EQ(status("s", waits).field("status"), "IN_QUEUE");
+  EXPECT_EQ(call("POST", "/v1/endpoints/s/resume").field("paused"), "false");
+  awaitState("s", waits, "COMPLETED");
+}
+
+TEST_F(ReleaseTest, AJobKnowsWhyItWaitsAndWhere) {
+  open(
+      "endpoint.s.image = plugin/scripted\nendpoint.s.workersMax = 1\nendpoint.broken.image = plugin/scripted\n"
+      "endpoint.broken.env.BROKEN = no licence\nendpoint.far.image = somebody/else\n");
+  const std::string runs = run("s", R"({"input":{"pieces":{"0":{"chunk":{"a":1},"pauseMs":60000}}}})").field("id");
+  awaitState("s", runs, "IN_PROGRESS");
+  const std::string first = run("s", R"({"input":{}})").field("id");
+  const std::string second = run("s", R"({"input":{}})").field("id");
+  EXPECT_EQ(status("s", first).field("queueReason"), "workers_busy");
+  EXPECT_EQ(status("s", first).field("queuePosition"), "1");
+  EXPECT_EQ(status("s", second).field("queuePosition"), "2");
+  EXPECT_EQ(status("s", runs).field("queueReason"), "absent");
+  const std::string far = run("far", R"({"input":{}})").field("id");
+  EXPECT_EQ(status("far", far).field("queueReason"), "no_workers");
+  const std::string broken = run("broken", R"({"input":{}})").field("id");
+  while (status("broken", broken).field("queueReason") != "worker_crashing") std::this_thread::yield();
+  const std::string low = run("s", R"({"input":{},"policy":{"lowPriority":true}})").field("id");
+  EXPECT_EQ(status("s", low).field("queuePosition"), "3") << "behind every normal job";
+  call("POST", "/v2/s/cancel/" + runs);
+}
+
+TEST_F(ReleaseTest, ADeletedEndpointStopsItsJobsAndTheyAreGone) {
+  open();
+  const std::string made = makeTemplate("t", env("one"));
+  const std::string id = makeEndpoint(made, R"(,"workersMax":1)");
+  const std::string runs = run(id, R"({"input":{"pieces":{"0":{"chunk":{"a":1},"pauseMs":60000}}}})").field("id");
+  awaitState(id, runs, "IN_PROGRESS");
+  auto waiter =
+      std::async(std::launch::async, [&] { return call("POST", "/v2/" + id + "/runsync", R"({"input":{}})").status; });
+  while (Answer{200, call("GET", "/v2/" + id + "/health").field("jobs"), {}}.field("inQueue") != "1") {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(call("DELETE", "/v1/endpoints/" + id).status, 204);
+  EXPECT_EQ(status(id, runs).status, 404);
+  EXPECT_EQ(call("DELETE", "/v1/endpoints/" + id).status, 404);
+  while (count(witnessed(), "gone one") < 1) std::this_thread::yield();
+  while (waiter.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    clock_.awaitWaiter(Millis(0), Millis(1'000));
+    clock_.advance(Millis(1'000));
+  }
+  EXPECT_EQ(waiter.get(), 404);
+  while (call("DELETE", "/v1/templates/" + made).status != 204) {
+    clock_.awaitWaiter(Millis(0), Millis(1'000));
+    clock_.advance(Millis(1'000));
+  }
+}
+
+TEST_F(ReleaseTest, QueueDelayStartsAnotherWorkerWhenAJobHasWaitedTooLong) {
+  open();
+  const std::string made = makeTemplate("t", env("one"));
+  const std::string id = makeEndpoint(made, R"(,"workersMax":3,"scalerType":"QUEUE_DELAY","scalerValue":4)");
+  const auto sleeper = R"({"input":{"pieces":{"0":{"chunk":{"a":1},"pauseMs":600000}}}})";
+  const std::string first = run(id, sleeper).field("id");
+  awaitState(id, first, "IN_PROGRESS");
+  const std::string second = run(id, sleeper).field("id");
+  const std::string low = run(id, R"({"input":{},"policy":{"lowPriority":true}})").field("id");
+  clock_.awaitWaiter(Millis(3'900), Millis(4'100));  // the dispatcher
+  EXPECT_EQ(status(id, second).field("queueReason"), "workers_busy");
+  EXPECT_EQ(workersOf(id, "1"), 1U);
+  clock_.advance(Millis(4'100));
+  awaitState(id, second, "IN_PROGRESS");
+  EXPECT_EQ(workersOf(id, "1"), 2U) << "a low-priority job that waits starts nobody";
+  EXPECT_EQ(status(id, low).field("status"), "IN_QUEUE");
+  for (const std::string& job : {first, second}) call("POST", "/v2/" + id + "/cancel/" + job);
+}
+
+TEST_F(ReleaseTest, AStoredIdThatIsInTheFileStopsTheStart) {
+  HouseTest::open("storage = sqlite\nendpoint.s.image = plugin/echo\n");
+  const std::string made = call("POST", "/v1/templates", R"({"imageName":"plugin/echo","name":"t"})").field("id");
+  const std::string id = makeEndpoint(made, "");
+  house_.reset();
+  try {
+    HouseTest::open("storage = sqlite\nendpoint." + id + ".image = plugin/echo\n");
+    FAIL() << "it started";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("endpoint." + id));
+  }
+  house_.reset();
+  HouseTest::open("storage = sqlite\nendpoint.s.image = plugin/echo\n");
+  EXPECT_EQ(call("POST", "/v2/" + id + "/runsync", R"({"input":{"a":1}})").field("status"), "COMPLETED")
+      << "what was made is there after a restart";
+}
+
+}  // namespace
+}  // namespace jobq
