@@ -113,6 +113,8 @@ class Records final : public RecordStore {
     Instant at{};
   };
   std::optional<std::string> takenBy(const Record& record) const JOBQ_REQUIRES(mutex_);
+  void forgetRemovals(Instant now) JOBQ_REQUIRES(mutex_);
+
   Clock& clock_;
   Mutex mutex_;
   std::map<std::pair<std::string, std::string>, Record> records_ JOBQ_GUARDED_BY(mutex_);

@@ -59,17 +59,26 @@ bool Records::remove(std::string_view kind, std::string_view id) {
   Lock lock(mutex_);
   if (records_.erase(std::pair(std::string(kind), std::string(id))) == 0) return false;
   const Instant now = clock_.now();
+  forgetRemovals(now);
   // An id is named once however often it came and went.
-  std::erase_if(removals_, [now, kind, id](const auto& entry) {
+  std::erase_if(removals_, [kind, id](const auto& entry) {
     const Removal& old = entry.second;
-    return old.at + kRememberRemovals <= now || (old.kind == kind && old.id == id);
+    return old.kind == kind && old.id == id;
   });
   removals_.emplace(++version_, Removal{std::string(kind), std::string(id), now});
   return true;
 }
 
+// No sweep comes by here: whoever asks, or adds one, sweeps.
+void Records::forgetRemovals(Instant now) {
+  while (!removals_.empty() && removals_.begin()->second.at + kRememberRemovals <= now) {
+    removals_.erase(removals_.begin());
+  }
+}
+
 Changes Records::changedSince(std::string_view kind, std::uint64_t version) {
   Lock lock(mutex_);
+  forgetRemovals(clock_.now());
   Changes changes;
   changes.version = version_;
   for (const auto& [key, record] : records_) {

@@ -1,5 +1,8 @@
 #include "records.h"
 
+#include <algorithm>
+#include <limits>
+
 namespace jobq::sqlite {
 namespace {
 
@@ -98,6 +101,8 @@ std::vector<Record> Records::list(std::string_view kind) {
 }
 
 Changes Records::changedSince(std::string_view kind, std::uint64_t version) {
+  // What is beyond SQLite's integers is yet to come, as is their last.
+  version = std::min<std::uint64_t>(version, std::numeric_limits<std::int64_t>::max());
   return readers_.read([&](Connection& connection) {
     const Snapshot snapshot(connection);
     Changes changes;
