@@ -13,6 +13,7 @@
 #include "testkit/storage_suite_outbox.h"
 #include "testkit/storage_suite_races.h"
 #include "testkit/storage_suite_record_changes.h"
+#include "testkit/storage_suite_record_races.h"
 #include "testkit/storage_suite_records.h"
 #include "testkit/storage_suite_restart.h"
 #include "testkit/storage_suite_states.h"

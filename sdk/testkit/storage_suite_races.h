@@ -1,4 +1,4 @@
-// Conformance: what holds when sixteen threads ask at once.
+// Conformance: what holds when sixteen threads ask at once. Records: storage_suite_record_races.h.
 #pragma once
 
 #include <atomic>
@@ -128,16 +128,6 @@ TEST_P(StorageSuite, RacingCouriersShareTheOwedCalls) {
   EXPECT_EQ(std::set<std::string>(claimed.begin(), claimed.end()).size(), 50U);
 }
 
-TEST_P(StorageSuite, RacingUpdatesOfARecordHaveOneWinner) {
-  const auto version = std::get<Stored>(storage_->records().create({"key", "k", "", "{}", 0, {}})).version;
-  std::atomic<int> stored = 0;
-  race(kRacers, [&](int i) {
-    const auto result = storage_->records().update({"key", "k", "", std::to_string(i), 0, {}}, version);
-    if (std::holds_alternative<Stored>(result)) ++stored;
-  });
-  EXPECT_EQ(stored, 1);
-}
-
 TEST_P(StorageSuite, RacingSubmittersAndWorkersLoseNothing) {
   constexpr int kEach = 40;
   std::atomic<int> finished = 0;
@@ -257,33 +247,6 @@ TEST_P(StorageSuite, RacingCouriersSettleACallOnce) {
     if (outbox().settle("a.0", i % 2 == 0 ? DeliveryState::delivered : DeliveryState::abandoned)) ++settled;
   });
   EXPECT_EQ(settled, 1);
-}
-
-TEST_P(StorageSuite, RacingCreationsOfARecordHaveOneWinner) {
-  std::atomic<int> byId = 0;
-  std::atomic<int> byName = 0;
-  race(kRacers, [&](int i) {
-    const std::string own = std::to_string(i);
-    if (std::holds_alternative<Stored>(records().create({"key", "same", "name " + own, "{}", 0, {}}))) ++byId;
-    if (std::holds_alternative<Stored>(records().create({"template", own, "same", "{}", 0, {}}))) ++byName;
-  });
-  EXPECT_EQ(byId, 1);
-  EXPECT_EQ(byName, 1);
-  EXPECT_EQ(records().list("key").size(), 1U);
-  EXPECT_EQ(records().list("template").size(), 1U);
-}
-
-TEST_P(StorageSuite, RacingUpdatersEachWinARoundWhenTheyReadAgain) {
-  (void)records().create({"key", "k", "", "0", 0, {}});
-  race(kRacers, [&](int) {
-    for (int round = 0; round < 10;) {
-      Record now = *records().find("key", "k");
-      const auto version = now.version;
-      now.body = std::to_string(std::stoi(now.body) + 1);
-      if (std::holds_alternative<Stored>(records().update(std::move(now), version))) ++round;
-    }
-  });
-  EXPECT_EQ(records().find("key", "k")->body, std::to_string(10 * kRacers)) << "no update was lost";
 }
 
 }  // namespace jobq::testkit
