@@ -2,6 +2,8 @@
 #pragma once
 
 #include "testkit/storage_suite.h"
+#include "testkit/storage_suite_record_changes.h"
+#include "testkit/storage_suite_records.h"
 
 namespace jobq::testkit {
 
@@ -229,6 +231,57 @@ TEST_P(RestartSuite, VersionsOfRecordsAreNotUsedAgain) {
   EXPECT_EQ(changes.version, last);
   EXPECT_GT(std::get<Stored>(records().create({"key", "k3", "", "{}", 0, {}})).version, last);
   EXPECT_EQ(records().find("key", "k1")->name, "one");
+}
+
+TEST_P(RestartSuite, RecordsAreTheSameAfterAReopen) {
+  const auto first = versionOf(records().create(record("t1", "alpha", std::string("\0\xC3\xA9", 3))));
+  clock_.advance(Millis(1'000));
+  const auto second = versionOf(records().update(record("t1", "beta", std::string(1 << 20, 'x') + '\0'), first));
+  (void)records().create(record("t2", ""));
+  (void)records().create({"key", "t1", "beta", "{}", 0, {}});
+  const std::string before = describe(records().list("template")) + describe(records().list("key"));
+  clock_.advance(Millis(1'000));
+  reopen();
+  EXPECT_TRUE(describe(records().list("template")) + describe(records().list("key")) == before);
+  EXPECT_EQ(takenBy(records().create(record("t3", "beta"))), "t1") << "names are still taken";
+  EXPECT_TRUE(std::holds_alternative<Conflict>(records().update(record("t1", "x"), first)));
+  EXPECT_TRUE(stored(records().update(record("t1", "alpha"), second))) << "it is the version that was read before";
+  EXPECT_TRUE(stored(records().create(record("t3", "beta"))));
+}
+
+TEST_P(RestartSuite, AFollowerGoesOnWhereItWasAfterAReopen) {
+  RecordFollower follower("template");
+  for (const char* id : {"t1", "t2", "t3"}) (void)records().create(record(id, id));
+  follower.follow(records());
+  (void)records().update(record("t1", "x"), records().find("template", "t1")->version);
+  EXPECT_TRUE(records().remove("template", "t2"));
+  reopen();
+  EXPECT_TRUE(records().remove("template", "t3"));
+  (void)records().create(record("t2", "back"));
+  follower.follow(records());
+  EXPECT_EQ(describe(follower.list()), describe(records().list("template")));
+  EXPECT_EQ(records().changedSince("template", 0).removed, (std::vector<std::string>{"t3"}));
+  clock_.advance(Millis(86'400'000));
+  reopen();
+  sweepAll();
+  EXPECT_TRUE(records().changedSince("template", 0).removed.empty()) << "its day counts from the removal";
+}
+
+TEST_P(RestartSuite, ChangesOfRecordsSurviveTheDeathOfTheProcess) {
+  (void)records().create(record("t1", "alpha"));
+  (void)records().create(record("t2", "beta"));
+  const auto version = records().changedSince("template", 0).version;
+  inAProcessThatDies([this] {
+    ASSERT_TRUE(stored(records().update(record("t1", "gamma"), records().find("template", "t1")->version)));
+    ASSERT_TRUE(records().remove("template", "t2"));
+    ASSERT_TRUE(stored(records().create(record("t3", "beta"))));
+  });
+  EXPECT_EQ(idsOf(records().list("template")), (std::vector<std::string>{"t1", "t3"}));
+  const Changes changes = records().changedSince("template", version);
+  EXPECT_EQ(idsOf(changes.changed), (std::vector<std::string>{"t1", "t3"}));
+  EXPECT_EQ(changes.removed, (std::vector<std::string>{"t2"}));
+  EXPECT_EQ(takenBy(records().create(record("t4", "beta"))), "t3");
+  EXPECT_TRUE(stored(records().create(record("t4", "alpha"))));
 }
 
 TEST_P(RestartSuite, AnAttemptNeverGoesBack) {
