@@ -1,9 +1,7 @@
-#include "judge.h"
-
 #include <set>
 #include <utility>
 
-#include "text.h"
+#include "judge_ask.h"
 
 namespace jobq::model {
 namespace {
@@ -58,26 +56,6 @@ void Judge::drop(const std::string& verb, const std::function<std::string(Storag
   worlds_.emplace_back();
   if (disagreement_.empty()) disagreement_ = verb + " " + all;
   throw Disagreement(disagreement_);
-}
-
-template <class Ask, class Expect>
-auto Judge::ask(const std::string& verb, Ask real, Expect expected) {
-  for (StorageModel& world : worlds_) world.now = real_->now();
-  std::optional<std::invoke_result_t<Ask&>> answer;
-  try {
-    answer = real();
-  } catch (const StorageError&) {
-    if (std::exchange(failed_, true)) throw;
-    doubts_ = worlds_;
-    for (StorageModel& world : doubts_) (void)expected(world);
-    throw;
-  }
-  const std::string said = text(*answer);
-  drop(verb, [&](StorageModel& world) {
-    const std::string right = text(expected(world));
-    return said == right ? "" : "said\n  " + said + "\ninstead of\n  " + right;
-  });
-  return std::move(*answer);
 }
 
 InsertResult Judge::insert(JobSpec job, const QueuePolicy& policy, const std::optional<Idempotency>& promise) {
@@ -263,7 +241,8 @@ bool Judge::replay(std::string_view id) {
 void Judge::inspect() {
   drop("everything", [this](StorageModel& world) {
     world.now = real_->now();
-    return difference(*real_, world, endpoints_);
+    const std::string found = difference(*real_, world, endpoints_);
+    return found.empty() ? differenceInRecords(world) : found;
   });
 }
 

@@ -19,8 +19,9 @@ class Disagreement : public std::logic_error {
   using std::logic_error::logic_error;
 };
 
-/// One thread at a time. Records and the workers' beats pass through: they are no job's.
-class Judge final : public Storage, JobStore, LeaseStore, ChunkStore, OutboxStore {
+/// One thread at a time. The workers' beats pass through: they are no job's. Others may store records of other kinds
+/// meanwhile.
+class Judge final : public Storage, JobStore, LeaseStore, ChunkStore, OutboxStore, RecordStore {
  public:
   /// Null: not open yet.
   explicit Judge(std::shared_ptr<Storage> real);
@@ -43,7 +44,7 @@ class Judge final : public Storage, JobStore, LeaseStore, ChunkStore, OutboxStor
   ChunkStore& chunks() override { return *this; }
   OutboxStore& outbox() override { return *this; }
   WorkerStore& workers() override { return real_->workers(); }
-  RecordStore& records() override { return real_->records(); }
+  RecordStore& records() override { return *this; }
   Instant now() override { return real_->now(); }
   void check() override { real_->check(); }
 
@@ -80,14 +81,24 @@ class Judge final : public Storage, JobStore, LeaseStore, ChunkStore, OutboxStor
   std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) override;
   bool replay(std::string_view id) override;
 
+  CreateResult create(Record record) override;
+  UpdateResult update(Record record, std::uint64_t expectedVersion) override;
+  std::optional<Record> find(std::string_view kind, std::string_view id) override;
+  std::vector<Record> list(std::string_view kind) override;
+  bool remove(std::string_view kind, std::string_view id) override;
+  Changes changedSince(std::string_view kind, std::uint64_t version) override;
+
   template <class Ask, class Expect>
   auto ask(const std::string& verb, Ask real, Expect expected);
   void drop(const std::string& verb, const std::function<std::string(StorageModel&)>& contradiction);
+  /// What is first found to differ of the kinds that were named.
+  std::string differenceInRecords(StorageModel& model);
 
   std::shared_ptr<Storage> real_;
   std::vector<StorageModel> worlds_;  // never empty
   std::vector<StorageModel> doubts_;  // join them when the storage is opened again
   std::set<EndpointId> endpoints_;
+  std::set<std::string> kinds_;
   bool failed_ = false;  // since the storage was opened
   std::string disagreement_;
 };

@@ -1,8 +1,9 @@
 # The model of a storage, its judge, and what is played against them.
-add_library(jobq_model STATIC property/storage_model.cpp property/storage_model_runs.cpp property/judge.cpp
-  property/random_verbs.cpp property/text.cpp)
+add_library(jobq_model STATIC property/storage_model.cpp property/storage_model_runs.cpp property/record_model.cpp
+  property/judge.cpp property/judge_records.cpp property/random_verbs.cpp property/text.cpp)
 target_include_directories(jobq_model PUBLIC ${CMAKE_CURRENT_LIST_DIR})
 target_link_libraries(jobq_model PUBLIC jobq::testkit)
 
 jobq_add_test(storage_property_test SOURCES property/storage_property_test.cpp LIBRARIES jobq_model NEEDS ${JOBQ_PLUGINS})
+jobq_add_test(record_property_test SOURCES property/record_property_test.cpp LIBRARIES jobq_model NEEDS ${JOBQ_PLUGINS})
 jobq_add_test(limiter_property_test SOURCES property/limiter_property_test.cpp NEEDS ${JOBQ_PLUGINS})

@@ -39,6 +39,12 @@ constexpr std::array kKinds{
     Kind{Verb::deliveries, "deliveries", 1},
     Kind{Verb::advance, "advance", 8},
     Kind{Verb::purge, "purge", 1},
+    Kind{Verb::createRecord, "createRecord", 6},
+    Kind{Verb::updateRecord, "updateRecord", 6},
+    Kind{Verb::removeRecord, "removeRecord", 3},
+    Kind{Verb::findRecord, "findRecord", 1},
+    Kind{Verb::listRecords, "listRecords", 1},
+    Kind{Verb::changedSince, "changedSince", 5},
     Kind{Verb::sweep, "sweep", 8},
     Kind{Verb::claimDue, "claimDue", 4},
     Kind{Verb::remove, "remove", 1},
@@ -176,6 +182,44 @@ void Player::playOnDelivery(Storage& storage, const Operation& operation) {
   }
 }
 
+// Mostly from the version that is there.
+void Player::updateRecord(RecordStore& records, Record record, std::uint32_t choice) {
+  std::uint64_t expected = choice % 7;
+  const auto found = records.find(record.kind, record.id);
+  if (found) versions_.push_back(found->version);
+  if (found && choice % 3 != 0) {
+    expected = found->version;
+  } else if (!versions_.empty()) {
+    expected = versions_[choice % versions_.size()];
+  }
+  const auto result = records.update(std::move(record), expected);
+  if (const auto* now = std::get_if<Stored>(&result)) versions_.push_back(now->version);
+}
+
+// Few kinds, ids and names, so that they meet.
+void Player::playOnRecord(RecordStore& records, const Operation& operation) {
+  const std::string kind = name_ + "-kind" + std::to_string(operation.a % 2);
+  const std::string id = "r" + std::to_string(operation.b % 4);
+  const std::string name = operation.a % 5 == 0 ? "" : "n" + std::to_string(operation.a % 3);
+  const std::string body = std::to_string(operation.b) + std::string(operation.b % 31 == 0 ? 30'000 : 0, 'x');
+  if (operation.verb == Verb::createRecord) {
+    const auto result = records.create({kind, id, name, body, 0, {}});
+    if (const auto* now = std::get_if<Stored>(&result)) versions_.push_back(now->version);
+  } else if (operation.verb == Verb::updateRecord) {
+    updateRecord(records, {kind, id, name, body, 0, {}}, operation.a);
+  } else if (operation.verb == Verb::removeRecord) {
+    records.remove(kind, id);
+  } else if (operation.verb == Verb::findRecord) {
+    (void)records.find(kind, id);
+  } else if (operation.verb == Verb::listRecords) {
+    (void)records.list(kind);
+  } else {
+    const std::vector<std::uint64_t>& known = operation.b % 3 == 0 ? versions_ : moments_;
+    const std::size_t back = operation.a % (known.size() + 1);
+    moments_.push_back(records.changedSince(kind, back == known.size() ? 0 : known[known.size() - 1 - back]).version);
+  }
+}
+
 void Player::play(Storage& storage, const Operation& operation) {
   const Verb verb = operation.verb;
   if (verb == Verb::advance) {
@@ -196,6 +240,8 @@ void Player::play(Storage& storage, const Operation& operation) {
     playOnLease(storage, operation);
   } else if (verb == Verb::counts || verb == Verb::list || verb == Verb::purge || verb == Verb::remove) {
     playOnEndpoint(storage, operation);
+  } else if (isOfRecords(verb)) {
+    playOnRecord(storage.records(), operation);
   } else if (verb >= Verb::settle && verb <= Verb::replay) {
     playOnDelivery(storage, operation);
   } else if (verb == Verb::deliveries) {

@@ -37,12 +37,19 @@ enum class Verb : std::uint8_t {
   deliveries,
   advance,
   purge,
+  createRecord,
+  updateRecord,
+  removeRecord,
+  findRecord,
+  listRecords,
+  changedSince,
   // These concern all endpoints, or take one away.
   sweep,
   claimDue,
   remove,
 };
 inline constexpr int kVerbsOfOneEndpoint = static_cast<int>(Verb::sweep);
+inline constexpr bool isOfRecords(Verb verb) { return verb >= Verb::createRecord && verb <= Verb::changedSince; }
 inline constexpr int kVerbs = static_cast<int>(Verb::remove) + 1;
 
 struct Operation {
@@ -63,10 +70,10 @@ class Turns final : public QueuePolicy {
   std::int64_t rank(const JobSpec&, Instant, const GroupState& state) const override;
 };
 
-/// Plays operations on a storage. What it knows of jobs and leases outlives a reopening.
+/// Plays operations on a storage. What it knows of jobs, leases and versions outlives a reopening.
 class Player {
  public:
-  /// `name` begins the ids of its jobs and the names of its endpoints.
+  /// `name` begins the ids of its jobs, the names of its endpoints and the kinds of its records.
   Player(std::string name, testkit::ManualClock& clock) : name_(std::move(name)), clock_(clock) {}
 
   /// Throws what the storage throws.
@@ -78,6 +85,8 @@ class Player {
   void playOnJob(Storage& storage, const Operation& operation);
   void playOnEndpoint(Storage& storage, const Operation& operation);
   void playOnDelivery(Storage& storage, const Operation& operation);
+  void playOnRecord(RecordStore& records, const Operation& operation);
+  void updateRecord(RecordStore& records, Record record, std::uint32_t choice);
   void claim(Storage& storage, const Operation& operation, const Holder& holder);
   EndpointId endpoint(std::uint32_t number) const { return name_ + "-ep" + std::to_string(number % 2); }
 
@@ -85,7 +94,9 @@ class Player {
   testkit::ManualClock& clock_;
   const Turns policy_;
   std::vector<JobKey> jobs_;
-  std::vector<LeaseRef> leases_;  // stale ones stay: they are the most interesting
+  std::vector<LeaseRef> leases_;         // stale ones stay: they are the most interesting
+  std::vector<std::uint64_t> versions_;  // of records, stale ones as well
+  std::vector<std::uint64_t> moments_;   // versions from which to ask for changes again
 };
 
 }  // namespace jobq::model

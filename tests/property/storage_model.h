@@ -12,6 +12,7 @@
 
 #include "jobq/storage.h"
 #include "jobq/transitions.h"
+#include "record_model.h"
 
 namespace jobq::model {
 
@@ -46,7 +47,8 @@ struct Promise {
 /// Each verb is the one of its face. One thread.
 class StorageModel {
  public:
-  Instant now{};  ///< set by the caller before each verb
+  Instant now{};        ///< set by the caller before each verb
+  RecordModel records;  ///< the records' verbs, which are no job's
 
   InsertResult insert(JobSpec spec, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency);
   std::optional<Job> find(const JobKey& key) const;

@@ -13,7 +13,7 @@
 namespace jobq::model {
 namespace {
 
-constexpr std::size_t kOperations = 120;
+constexpr std::size_t kOperations = 140;
 
 class StorageProperty : public testing::TestWithParam<std::string> {
  protected:

@@ -129,4 +129,27 @@ std::string text(const std::vector<Delivery>& deliveries) {
   return all;
 }
 
+std::string text(const Record& record) {
+  return record.kind + "/" + record.id + " '" + record.name + "' version " + std::to_string(record.version) + " " +
+         text(record.changedAt) + " " + record.body;
+}
+
+std::string text(const CreateResult& result) {
+  if (const auto* taken = std::get_if<Taken>(&result)) return "taken by " + taken->byId;
+  return "stored " + std::to_string(std::get<Stored>(result).version);
+}
+
+std::string text(const UpdateResult& result) {
+  if (const auto* taken = std::get_if<Taken>(&result)) return "taken by " + taken->byId;
+  if (const auto* now = std::get_if<Stored>(&result)) return "stored " + std::to_string(now->version);
+  return std::holds_alternative<Conflict>(result) ? "conflict" : "no record";
+}
+
+std::string text(Changes changes) {
+  std::sort(changes.removed.begin(), changes.removed.end());
+  std::string out = text(changes.changed) + " removed";
+  for (const std::string& id : changes.removed) out += " " + id;
+  return out + " at " + std::to_string(changes.version);
+}
+
 }  // namespace jobq::model

@@ -25,6 +25,10 @@ std::string text(const Chunk& chunk);
 std::string text(const ChunkPage& page);
 std::string text(const LogLine& line);
 std::string text(const Delivery& delivery);
+std::string text(const Record& record);
+std::string text(const CreateResult& result);
+std::string text(const UpdateResult& result);
+std::string text(Changes changes);  ///< what was removed is put in order
 
 /// In no order: jobs that one sweep ended are owed their calls at the same moment.
 std::string text(const std::vector<Delivery>& deliveries);
