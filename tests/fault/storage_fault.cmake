@@ -5,3 +5,7 @@ jobq_add_test(storage_fault_test
           fault/verb_outage_test.cpp
   LIBRARIES jobq_core Poco::Net Poco::Foundation
   NEEDS ${JOBQ_PLUGINS})
+
+# Records alone, over the same faults and over those of a disk.
+jobq_add_test(record_fault_test SOURCES fault/record_fault_test.cpp fault/faulty_storage.cpp
+  LIBRARIES jobq_model jobq_disk NEEDS ${JOBQ_PLUGINS})
