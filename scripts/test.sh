@@ -122,8 +122,8 @@ fuzz_seconds=60
 programs=(unit_test plugin_host_test conformance_test jobq_sqlite_tests queue_policies_test limiter_test house_test
   webhooks_test jobq_handler_tests jobq_webhook_tests)
 # The longest first.
-proofs=(io_error_test storage_fault_test simulation_test storage_property_test power_loss_test limiter_property_test
-  history_test)
+proofs=(io_error_test storage_fault_test simulation_test record_fault_test storage_property_test power_loss_test
+  record_property_test limiter_property_test history_test)
 broken=build/tests/broken
 crowd=tests/http/test_crowd.py
 patient=(tests/http/test_door.py tests/http/test_lifecycle.py tests/http/test_too_large.py)  # as long as all the others
@@ -150,6 +150,7 @@ if [ "$failed" -eq 0 ]; then
   black_box "limits" build tests/fault/test_limits_load.py
   black_box "waits" build tests/fault/test_waits.py
   black_box "storm" build tests/fault/test_storm.py
+  black_box "releases" build tests/fault/test_release_load.py
   black_box "backlog" build tests/fault/test_backlog.py
   scripted "soak" env JOBQ_BUILD="$root/build" python3 tests/fault/soak.py --minutes 1
 fi

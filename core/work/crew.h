@@ -42,13 +42,13 @@ struct Member {
 
 struct Crew {
   EndpointPtr endpoint;
-  std::map<WorkerId, Member> members;
+  std::map<WorkerId, Member> members{};
   Instant startAfter{};  ///< no hiring before, after a worker failed to start
   Millis backoff{0};
   Instant scaleAt = Instant::max();  ///< when the scaler wants to look again
   ReleasePtr proven{};               ///< the last release of which a worker was ready
   bool halted = false;               ///< the newest release does not start: `proven` goes on
-  std::string fault;                 ///< why a worker could not start; empty when the last one could
+  std::string fault{};               ///< why a worker could not start; empty when the last one could
   bool retiring = false;             ///< the endpoint is gone: jobs are stopped, everybody leaves
   std::size_t vacancies = 0;         ///< places of workers that left for the release's sake
 
