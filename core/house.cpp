@@ -50,6 +50,7 @@ House::House(Config config, Clock& clock, Log& log, const StorageWrap& around)
                  [this](const EndpointId& id, const EndpointPtr& now) { endpointChanged(id, now); }),
       templateService_(storage_->records(), secrets_, endpoints_),
       endpointService_(storage_->records(), secrets_, endpoints_, clock_),
+      runtimes_(storage_->records(), clock_),
       keys_(storage_->records(), clock_, log_),
       wakeup_({}),
       watch_(clock_),
@@ -66,7 +67,11 @@ House::House(Config config, Clock& clock, Log& log, const StorageWrap& around)
             jobs_.announce(swept);
             for (const LeaseRef& lease : swept.stopped) dispatcher_.stopRun(lease);
           },
-          [this] { endpoints_.refresh(); }, [this] { remover_.step(); }),
+          [this] { endpoints_.refresh(); },
+          [this] {
+            remover_.step();
+            runtimes_.tick(dispatcher_.workersOfTemplates());
+          }),
       limiter_(plugins_.create<RateLimiter>(config_.limiter, clock_, logFor("limiter." + config_.limiter),
                                             dataDir_.path(), config_.allowPrivateAddresses)),
       rates_(config_.limits,
@@ -129,7 +134,8 @@ void House::addRoutes() {
                   [this](std::string_view kind, std::string_view name) { return isSelected(kind, name); });
   addWebhookRoutes(
       router_, {storage_->outbox(), [this] { return webhookSecrets_.serverSecret(); }, [this] { courier_.ring(); }});
-  addTemplateRoutes(router_, templateService_, endpoints_, [](const std::string&) { return std::int64_t{0}; });
+  addTemplateRoutes(router_, templateService_, endpoints_,
+                    [this](const std::string& id) { return runtimes_.minutes(id); });
   addEndpointRoutes(router_,
                     {endpointService_, endpoints_, [this](const EndpointId& id) { return dispatcher_.view(id); }});
   addProcessRoutes(router_, *storage_, draining);

@@ -16,6 +16,7 @@
 #include "core/config/config.h"
 #include "core/endpoints/endpoint_registry.h"
 #include "core/endpoints/endpoint_service.h"
+#include "core/endpoints/runtime_meter.h"
 #include "core/endpoints/template_service.h"
 #include "core/http/gate.h"
 #include "core/http/router.h"
@@ -94,6 +95,7 @@ class House {
   EndpointRegistry endpoints_;
   TemplateService templateService_;
   EndpointService endpointService_;
+  RuntimeMeter runtimes_;
   ApiKeys keys_;           // room 2
   Wakeup wakeup_;          // between 6 and 7
   CompletionWatch watch_;  // room 10, who waits

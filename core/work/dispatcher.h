@@ -69,6 +69,9 @@ class Dispatcher final : public Service, private WorkerEvents {
   /// This node's workers one by one, and how far the endpoint's release has come. Any thread.
   CrewView view(const EndpointId& endpoint) const;
 
+  /// How many workers each template has here. Any thread.
+  std::map<std::string, std::size_t> workersOfTemplates() const;
+
   /// Why a job of the endpoint waits: no_workers, workers_busy, starting, worker_crashing or paused. Any thread.
   std::string_view waitReason(const Endpoint& endpoint, bool lowPriority) const;
 

@@ -264,6 +264,17 @@ CrewView Dispatcher::view(const EndpointId& endpoint) const {
   return view;
 }
 
+std::map<std::string, std::size_t> Dispatcher::workersOfTemplates() const {
+  std::map<std::string, std::size_t> workers;
+  Lock lock(mutex_);
+  for (const auto& [id, crew] : crews_) {
+    for (const auto& [worker, member] : crew.members) {
+      if (!member.release->templateId.empty()) ++workers[member.release->templateId];
+    }
+  }
+  return workers;
+}
+
 std::string_view Dispatcher::waitReason(const Endpoint& endpoint, bool lowPriority) const {
   if (endpoint.paused) return "paused";
   Lock lock(mutex_);

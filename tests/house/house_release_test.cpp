@@ -223,6 +223,26 @@ TEST_F(ReleaseTest, QueueDelayStartsAnotherWorkerWhenAJobHasWaitedTooLong) {
   for (const std::string& job : {first, second}) call("POST", "/v2/" + id + "/cancel/" + job);
 }
 
+TEST_F(ReleaseTest, ATemplateKnowsHowLongItsWorkersRan) {
+  HouseTest::open("storage = sqlite\n");
+  const std::string made = call("POST", "/v1/templates", R"({"imageName":"plugin/echo","name":"t"})").field("id");
+  const std::string id = makeEndpoint(made, R"(,"workersMin":2)");
+  while (workersOf(id, "1") < 2) std::this_thread::yield();
+  const auto minutes = [&] { return std::stoi(call("GET", "/v1/templates/" + made).field("runtimeInMin")); };
+  EXPECT_EQ(minutes(), 0);
+  const Instant start = clock_.now();
+  while (minutes() < 6) {
+    clock_.awaitWaiter(Millis(0), Millis(1'000));
+    clock_.advance(Millis(60'000));
+  }
+  EXPECT_GE(clock_.now() - start, Millis(180'000)) << "two workers";
+  house_.reset();
+  HouseTest::open("storage = sqlite\n");
+  clock_.awaitWaiter(Millis(0), Millis(1'000));
+  clock_.advance(Millis(1'000));
+  while (minutes() < 6) std::this_thread::yield();
+}
+
 TEST_F(ReleaseTest, AStoredIdThatIsInTheFileStopsTheStart) {
   HouseTest::open("storage = sqlite\nendpoint.s.image = plugin/echo\n");
   const std::string made = call("POST", "/v1/templates", R"({"imageName":"plugin/echo","name":"t"})").field("id");
