@@ -6,12 +6,46 @@
 #include <Poco/Util/OptionProcessor.h>
 #include <Poco/Util/OptionSet.h>
 
+#include <Poco/String.h>
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <optional>
 #include <sstream>
 
 #include "core/ctl/exit_code.h"
 #include "core/ctl/table_print.h"
 
 namespace jobq::ctl {
+namespace {
+
+struct Unit {
+  const char* name;
+  std::int64_t millis;
+};
+constexpr Unit kUnits[] = {{"ms", 1}, {"s", 1'000}, {"m", 60'000}, {"h", 3'600'000}};
+
+std::string told(Millis duration) {
+  for (const Unit* unit = std::end(kUnits); unit-- != std::begin(kUnits);) {
+    if (duration.count() % unit->millis == 0) return std::to_string(duration.count() / unit->millis) + unit->name;
+  }
+  return "";
+}
+
+// Nothing when it is no duration; too large a number is one that no range has.
+std::optional<Millis> readDuration(const std::string& text) {
+  std::int64_t number = 0;
+  const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || number < 0 || number > 1'000'000'000) return std::nullopt;
+  const std::string name(at, text.data() + text.size());
+  for (const Unit& unit : kUnits) {
+    if (name == unit.name) return Millis(number * unit.millis);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
 
 std::string Arguments::value(const std::string& option, const std::string& fallback) const {
   const auto found = options.find(option);
@@ -21,6 +55,26 @@ std::string Arguments::value(const std::string& option, const std::string& fallb
 std::vector<std::string> Arguments::values(const std::string& option) const {
   const auto found = options.find(option);
   return found == options.end() ? std::vector<std::string>{} : found->second;
+}
+
+bool takesNext(const std::string& token, const std::vector<OptionRow>& known) {
+  if (!token.starts_with("--") || token.size() == 2 || token.find_first_of("=:") != std::string::npos) return false;
+  const std::string name = Poco::toLower(token.substr(2));
+  bool shortened = false;
+  for (const OptionRow& row : known) {
+    if (row.name == name) return row.value[0] != '\0';
+    shortened = shortened || (std::string(row.name).starts_with(name) && row.value[0] != '\0');
+  }
+  return shortened;
+}
+
+Millis durationOf(const Arguments& arguments, const std::string& option, Millis fallback, const DurationRange& range) {
+  if (!arguments.has(option)) return fallback;
+  const std::string text = arguments.value(option);
+  const auto duration = readDuration(text);
+  if (duration && *duration >= range.min && *duration <= range.max) return *duration;
+  throw Failure(ExitCode::usage, "--" + option + " takes a time from " + told(range.min) + " to " + told(range.max) +
+                                     ", like 500ms or 2s, not '" + harmless(text) + "'");
 }
 
 Arguments parseArguments(const std::vector<std::string>& given, const std::vector<OptionRow>& known) {
@@ -34,7 +88,13 @@ Arguments parseArguments(const std::vector<std::string>& given, const std::vecto
   Poco::Util::OptionProcessor processor(options);
   Arguments arguments;
   try {
-    for (const std::string& text : given) {
+    bool ended = false;
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      // Joined to its option, a value may be empty or begin with a dash.
+      const bool joined = !ended && i + 1 < given.size() && takesNext(given[i], known);
+      const std::string text = joined ? given[i] + "=" + given[i + 1] : given[i];
+      i += joined ? 1 : 0;
+      ended = ended || text == "--";
       std::string name;
       std::string value;
       if (text == "-" || !processor.process(text, name, value)) {

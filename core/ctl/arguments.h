@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "jobq/time.h"
+
 namespace jobq::ctl {
 
 struct OptionRow {
@@ -28,7 +30,19 @@ struct Arguments {
   std::vector<std::string> values(const std::string& option) const;
 };
 
-/// Throws Failure(usage) that names the option and what is wrong with it. A lone `-` is a word.
+/// Whether the token is an option, whole or shortened, whose value is the next token.
+bool takesNext(const std::string& token, const std::vector<OptionRow>& known);
+
+struct DurationRange {
+  Millis min;
+  Millis max;
+};
+
+/// The option's value as a duration, like 500ms, 2s, 5m or 1h; `fallback` when it was not given. Throws Failure(usage)
+/// when it is none, or is out of range.
+Millis durationOf(const Arguments& arguments, const std::string& option, Millis fallback, const DurationRange& range);
+
+/// Throws Failure(usage) that names the option and what is wrong with it. A lone `-` is a word, or an option's value.
 Arguments parseArguments(const std::vector<std::string>& given, const std::vector<OptionRow>& known);
 
 /// One line an option, for the help.

@@ -1,11 +1,10 @@
-// `jobqctl run`, `status` and `health`. A job's JSON is the caller's: it goes out and comes back as the bytes it is.
+// `jobqctl run`, `job show`, `job cancel` and `job retry`. A job's JSON is the caller's: it goes out and comes back as
+// the bytes it is.
 #include <algorithm>
 #include <charconv>
-#include <fstream>
-#include <iostream>
-#include <iterator>
 #include <variant>
 
+#include "core/ctl/input_text.h"
 #include "core/ctl/reply_reader.h"
 #include "core/ctl/table_print.h"
 #include "core/ctl/verbs.h"
@@ -22,27 +21,11 @@ std::string pathOf(const std::string& endpoint, const std::string& operation) {
   return "/v2/" + ApiClient::segment(endpoint) + "/" + operation;
 }
 
-std::string readAll(std::istream& in) { return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()}; }
-
-std::string readInput(const std::string& argument) {
-  if (argument == "-") return readAll(std::cin);
-  if (!argument.starts_with('@')) return argument;
-  std::ifstream file(argument.substr(1), std::ios::binary);
-  if (!file) throw Failure(ExitCode::usage, "the file '" + harmless(argument.substr(1)) + "' cannot be read");
-  return readAll(file);
-}
-
-// Checked here, because it is put into the request's body as it is: text that is not one JSON object could add members.
+// Put into the request's body as it is.
 std::string requestBody(const std::string& argument) {
-  const std::string input = readInput(argument);
-  const auto scanned = json::read(input);
-  if (const auto* fault = std::get_if<json::Fault>(&scanned)) {
-    throw Failure(ExitCode::usage,
-                  "the input is not JSON: " + std::string(fault->reason) + " at byte " + std::to_string(fault->offset));
-  }
-  if (std::get<json::Document>(scanned).root.kind != json::Kind::object) {
-    throw Failure(ExitCode::usage, "the input is not a JSON object: write it like {\"text\": \"hello\"}");
-  }
+  const bool named = argument == "-" || argument.starts_with('@');
+  const std::string input = named ? readSource(argument == "-" ? argument : argument.substr(1)) : argument;
+  checkObject(input, "the input", "{\"text\": \"hello\"}");
   return "{\"input\":" + input + "}";
 }
 
@@ -78,6 +61,8 @@ void printJob(const json::Document& job, std::ostream& out) {
   };
   constexpr Row kRows[] = {{"id", "id", ""},
                            {"status", "status", ""},
+                           {"reason", "queueReason", ""},
+                           {"position", "queuePosition", ""},
                            {"worker", "workerId", ""},
                            {"delay", "delayTime", " ms"},
                            {"execution", "executionTime", " ms"},
@@ -108,20 +93,6 @@ ExitCode changeJob(const Call& call, const std::string& operation) {
   return showAnswer(call, call.api.post(pathOf(call.arguments.words[0], path), ""));
 }
 
-void printCounters(const Poco::JSON::Object& health, const std::string& group, const std::vector<std::string>& names,
-                   std::ostream& out) {
-  const auto counters = health.getObject(group);
-  std::vector<std::string> head{group};
-  std::vector<std::string> row{""};
-  for (const std::string& name : names) {
-    head.push_back(name);
-    row.push_back(counters.isNull() ? "-" : cell(*counters, name));
-  }
-  Table table(head);
-  table.add(row);
-  table.print(out);
-}
-
 }  // namespace
 
 ExitCode runJob(const Call& call) {
@@ -147,18 +118,5 @@ ExitCode showJob(const Call& call) {
 ExitCode cancelJob(const Call& call) { return changeJob(call, "cancel/"); }
 
 ExitCode retryJob(const Call& call) { return changeJob(call, "retry/"); }
-
-ExitCode showHealth(const Call& call) {
-  const std::string answer = call.api.get(pathOf(call.arguments.words[0], "health"));
-  if (call.json) {
-    call.out << answer;
-    return ExitCode::ok;
-  }
-  const auto health = readObject(answer);
-  printCounters(*health, "jobs", {"inQueue", "inProgress", "completed", "failed", "retried"}, call.out);
-  call.out << '\n';
-  printCounters(*health, "workers", {"idle", "initializing", "ready", "running", "throttled", "unhealthy"}, call.out);
-  return ExitCode::ok;
-}
 
 }  // namespace jobq::ctl

@@ -1,4 +1,5 @@
 // jobqctl: the admin's command line. Options, verb, exit code; what the verbs do is in *_verbs.cpp.
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 
@@ -13,45 +14,46 @@ std::string environment(const char* name, const char* fallback) {
   return value && *value ? value : fallback;
 }
 
-// Options may stand before the verb, so the whole line is read once with every verb's options to find the verb, and
-// once more with this verb's own.
-Arguments parseFor(const std::vector<std::string>& given, const std::vector<OptionRow>& options) {
-  std::vector<OptionRow> known = commonOptions();
-  known.insert(known.end(), options.begin(), options.end());
-  return parseArguments(given, known);
+bool asksForHelp(const std::vector<std::string>& given) {
+  return std::find(given.begin(), given.end(), "--help") != given.end();
 }
 
-std::vector<OptionRow> optionsOfAllVerbs() {
-  std::vector<OptionRow> all;
-  for (const Verb& verb : verbs()) all.insert(all.end(), verb.options.begin(), verb.options.end());
-  for (OptionRow& option : all) option.repeatable = true;
-  return all;
+std::vector<OptionRow> optionsOf(const Verb& verb) {
+  std::vector<OptionRow> known = commonOptions();
+  known.insert(known.end(), verb.options.begin(), verb.options.end());
+  return known;
 }
 
 void checkCount(const Verb& verb, std::size_t given) {
-  std::size_t expected = verb.arguments[0] == '\0' ? 0 : 1;
-  for (const char* c = verb.arguments; *c; ++c) expected += *c == ' ' ? 1 : 0;
-  if (given == expected) return;
-  const std::string takes = expected == 0 ? "no arguments" : verb.arguments;
-  throw Failure(ExitCode::usage,
-                std::string(verb.name) + " takes " + takes + "; `jobqctl " + verb.name + " --help` says more");
+  const std::string text = verb.arguments;
+  const auto words = text.empty() ? 0 : 1 + static_cast<std::size_t>(std::count(text.begin(), text.end(), ' '));
+  const auto optional = static_cast<std::size_t>(std::count(text.begin(), text.end(), '['));
+  if (given <= words && given + optional >= words) return;
+  throw Failure(ExitCode::usage, std::string(verb.name) + " takes " + (words == 0 ? "no arguments" : text) +
+                                     "; `jobqctl " + verb.name + " --help` says more");
 }
 
-ExitCode perform(const std::vector<std::string>& given) {
-  Arguments arguments = parseFor(given, optionsOfAllVerbs());
-  const bool aboutAll =
-      arguments.words.empty() || (arguments.words.size() == 1 && !verbsOfGroup(arguments.words[0]).empty());
-  if (aboutAll && arguments.has("help")) {
-    std::cout << programHelp();
-    return ExitCode::ok;
+ExitCode tell(const std::string& text) {
+  std::cout << text;
+  return ExitCode::ok;
+}
+
+ExitCode perform(std::vector<std::string> given) {
+  // `help VERB` is `VERB --help`.
+  if (!given.empty() && given[0] == "help") {
+    given.erase(given.begin());
+    given.emplace_back("--help");
   }
-  const Verb& verb = takeVerb(arguments.words);
-  if (arguments.has("help")) {
-    std::cout << verbHelp(verb);
-    return ExitCode::ok;
+  std::vector<std::string> words = leadingWords(given);
+  if (asksForHelp(given)) {
+    if (words.empty()) return tell(programHelp());
+    if (words.size() == 1 && !verbsOfGroup(words[0]).empty()) return tell(groupHelp(words[0]));
+    return tell(verbHelp(takeVerb(words)));
   }
-  arguments = parseFor(given, verb.options);
+  const Verb& verb = takeVerb(words);
+  Arguments arguments = parseArguments(given, optionsOf(verb));
   takeVerb(arguments.words);
+  if (arguments.has("help")) return tell(verbHelp(verb));
   checkCount(verb, arguments.words.size());
   const ApiClient api(arguments.value("url", environment("JOBQ_URL", "http://127.0.0.1:8000")),
                       arguments.value("key", environment("JOBQ_KEY", "")));

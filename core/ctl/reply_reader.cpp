@@ -4,18 +4,33 @@
 #include <Poco/Exception.h>
 #include <Poco/JSON/Parser.h>
 
+#include <algorithm>
+#include <variant>
+
 #include "core/ctl/exit_code.h"
+#include "core/ctl/table_print.h"
+#include "jobq/json.h"
 
 namespace jobq::ctl {
 namespace {
+
+[[noreturn]] void refuseStranger() {
+  throw Failure(ExitCode::unreachable, "what answered is not a jobq server: check the address");
+}
 
 template <class Pointer>
 Pointer readAs(const std::string& text) {
   try {
     return Poco::JSON::Parser().parse(text).extract<Pointer>();
   } catch (const Poco::Exception&) {
-    throw Failure(ExitCode::unreachable, "what answered is not a jobq server: check the address");
+    refuseStranger();
   }
+}
+
+std::string memberCell(const json::Value& value) {
+  if (value.kind == json::Kind::null) return "-";
+  const std::string text = json::toText(value).value_or(std::string(value.raw));
+  return text.empty() ? "-" : text;
 }
 
 }  // namespace
@@ -36,6 +51,19 @@ std::string listCell(const Poco::JSON::Object& object, const std::string& key, c
     text += (text.empty() ? "" : ",") + array->get(static_cast<unsigned>(i)).toString();
   }
   return text.empty() ? whenEmpty : text;
+}
+
+void printMembers(const std::string& text, const std::vector<std::string>& without, std::ostream& out) {
+  const auto scanned = json::read(text);
+  const auto* object = std::get_if<json::Document>(&scanned);
+  if (!object || object->root.kind != json::Kind::object) refuseStranger();
+  Table table;
+  for (const json::Member& member : object->members) {
+    const std::string name = json::decode(member.key);
+    if (std::find(without.begin(), without.end(), name) != without.end()) continue;
+    table.add({name, memberCell(member.value)});
+  }
+  table.print(out);
 }
 
 std::vector<Poco::JSON::Object::Ptr> objects(const Poco::JSON::Array::Ptr& array) {

@@ -5,7 +5,9 @@
 #include <Poco/JSON/Array.h>
 #include <Poco/JSON/Object.h>
 
+#include <ostream>
 #include <string>
+#include <vector>
 
 namespace jobq::ctl {
 
@@ -18,6 +20,10 @@ std::string cell(const Poco::JSON::Object& object, const std::string& key);
 
 /// The array's elements, separated by commas; `whenEmpty` when it is absent or has none.
 std::string listCell(const Poco::JSON::Object& object, const std::string& key, const std::string& whenEmpty);
+
+/// The object's members, one a line, in their order; those named in `without` are left out. Arrays and objects are
+/// shown as their JSON.
+void printMembers(const std::string& text, const std::vector<std::string>& without, std::ostream& out);
 
 /// The elements of an array of objects; elements of other kinds are left out.
 std::vector<Poco::JSON::Object::Ptr> objects(const Poco::JSON::Array::Ptr& array);

@@ -11,17 +11,17 @@
 
 namespace jobq::ctl {
 
-/// What a verb's function is given. `arguments.words` holds exactly the row's arguments, in their order.
+/// What a verb's function is given. `arguments.words` holds the row's arguments, in their order.
 struct Call {
   const Arguments& arguments;
   const ApiClient& api;
-  bool json;          ///< print the server's answer byte for byte, nothing else
+  bool json;          ///< print the server's answer byte for byte, nothing else; `top` has no single one
   std::ostream& out;  ///< answers only; failures are thrown
 };
 
 struct Verb {
-  const char* name;       ///< one or two words
-  const char* arguments;  ///< as the help shows them; each upper-case word is one argument, all are required
+  const char* name;       ///< one or two words; no verb's name begins another's
+  const char* arguments;  ///< as the help shows them; each word is one argument, one in brackets may be left out
   const char* help;       ///< one line for the list, more lines below it for the verb's own help
   std::vector<OptionRow> options;
   ExitCode (*run)(const Call&);  ///< throws Failure
@@ -32,6 +32,9 @@ const std::vector<Verb>& verbs();
 /// Every verb accepts these.
 const std::vector<OptionRow>& commonOptions();
 
+/// The words of a command line up to the end of its verb: what comes before a verb may hold every verb's options.
+std::vector<std::string> leadingWords(const std::vector<std::string>& given);
+
 /// The verb that the words start with; its words are taken away from them. Throws Failure(usage) when there is none.
 const Verb& takeVerb(std::vector<std::string>& words);
 
@@ -39,6 +42,7 @@ const Verb& takeVerb(std::vector<std::string>& words);
 std::string verbsOfGroup(const std::string& word);
 
 std::string programHelp();
+std::string groupHelp(const std::string& word);
 std::string verbHelp(const Verb& verb);
 
 ExitCode createKey(const Call& call);

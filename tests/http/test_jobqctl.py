@@ -1,4 +1,6 @@
-"""jobqctl: every verb, its table and its --json, its exit codes and its help."""
+"""jobqctl: keys, plugins, one job; its help, wrong usage, and servers that cannot be reached.
+
+Templates, endpoints, releases, the queue and the live view have their own files beside this one."""
 
 import contextlib
 import http.server
@@ -14,36 +16,12 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
 
-from jobq_server import JOBQCTL, HttpTest  # noqa: E402
-
-OK, REFUSED, USAGE, UNREACHABLE, NOT_COMPLETED = range(5)
+from jobqctl_case import NOT_COMPLETED, NOWHERE, REFUSED, UNREACHABLE, USAGE, CtlTest  # noqa: E402
 
 VERBS = {"key create": "NAME", "key list": "", "key revoke": "ID", "plugin list": "", "plugin describe": "NAME",
-         "run": "ENDPOINT JSON", "status": "ENDPOINT JOB", "health": "ENDPOINT"}
-
-
-class CtlTest(HttpTest):
-    def ctl(self, *arguments, code=OK, stdin=None, **environment):
-        """Runs jobqctl as the admin of the server, checks its exit code, and returns its output."""
-        known = {"PATH": os.environ["PATH"], "JOBQ_URL": self.server.url, "JOBQ_KEY": self.server.key, **environment}
-        done = subprocess.run([JOBQCTL, *arguments], input=stdin or b"", capture_output=True, check=False, timeout=60,
-                              env={name: value for name, value in known.items() if value is not None})
-        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
-        if code in (OK, NOT_COMPLETED):
-            self.assertEqual(done.stderr, b"")
-        else:
-            self.assertEqual(done.stdout, b"")
-            self.assertRegex(done.stderr.decode(), r"\Ajobqctl: [^\n]+\n\Z", "one sentence")
-        return done
-
-    def table(self, *arguments, **more):
-        return self.ctl(*arguments, **more).stdout.decode()
-
-    def sentence(self, *arguments, code, **more):
-        return self.ctl(*arguments, code=code, **more).stderr.decode()
-
-    def json(self, *arguments, **more):
-        return json.loads(self.ctl(*arguments, "--json", **more).stdout)
+         "run": "ENDPOINT JSON", "job show": "ENDPOINT JOB", "job cancel": "ENDPOINT JOB",
+         "job retry": "ENDPOINT JOB", "status": "ENDPOINT JOB", "cancel": "ENDPOINT JOB", "retry": "ENDPOINT JOB",
+         "health": "ENDPOINT"}
 
 
 class KeyVerbsTest(CtlTest):
@@ -187,7 +165,7 @@ class JobVerbsTest(CtlTest):
         """Wrong usage, found before anything is sent; text that would add members to the request is not sent either."""
         for text in ("", "{", "[]", "null", '"x"', "{} x", '{},"webhook":"http://x.example/"', '{"a":1,}'):
             with self.subTest(text):
-                self.sentence("run", "echo", text, code=USAGE, JOBQ_URL="http://127.0.0.1:1")
+                self.sentence("run", "echo", text, code=USAGE, JOBQ_URL=NOWHERE)
 
     def test_run_sync_of_a_failing_job(self):
         """Exit code 4 when the job did not end COMPLETED, with the job's own error."""
@@ -243,7 +221,16 @@ class UsageTest(CtlTest):
                 self.assertIn(option, own)
         self.assertIn("--scope", self.table("key", "create", "--help"))
         self.assertIn("--wait", self.table("run", "--help"))
-        self.assertIn("key create", self.table("key", "--help"))
+
+    def test_help_of_a_group(self):
+        """`GROUP --help` lists the group's verbs alone; `help ...` is `... --help`."""
+        text = self.table("key", "--help", JOBQ_URL=None)
+        for verb in VERBS:
+            (self.assertIn if verb.startswith("key ") else self.assertNotIn)(f"  {verb} ", text)
+        self.assertEqual(self.table("help", "key"), text)
+        self.assertEqual(self.table("help"), self.table("--help"))
+        self.assertEqual(self.table("help", "key", "create"), self.table("key", "create", "--help"))
+        self.sentence("help", "bogus", code=USAGE)
 
     def test_wrong_usage(self):
         """Exit code 2 and one sentence; nothing is sent."""
@@ -258,12 +245,12 @@ class UsageTest(CtlTest):
                  ["key", "list", "--key", "two words"], ["key", "list", "--key", "a\r\nHost: x"]]
         for arguments in cases:
             with self.subTest(arguments):
-                self.sentence(*arguments, code=USAGE, JOBQ_URL="http://127.0.0.1:1")
+                self.sentence(*arguments, code=USAGE, JOBQ_URL=NOWHERE)
 
     def test_options_and_environment(self):
         """JOBQ_URL and JOBQ_KEY, and --url and --key before them, wherever they stand."""
         url, key = self.server.url, self.server.key
-        self.table("--url", url, "health", "echo", "--key", key, JOBQ_URL="http://127.0.0.1:1", JOBQ_KEY="wrong")
+        self.table("--url", url, "health", "echo", "--key", key, JOBQ_URL=NOWHERE, JOBQ_KEY="wrong")
         self.table("health", f"--url={url}/", "--json", "echo", JOBQ_URL=None)
         self.table("health", "echo", "--url", url.replace("http", "HTTP", 1), JOBQ_URL=None)
 

@@ -1,0 +1,71 @@
+"""A test that runs jobqctl against a server, as its admin."""
+
+import json
+import os
+import subprocess
+
+from jobq_server import JOBQCTL, HttpTest
+
+OK, REFUSED, USAGE, UNREACHABLE, NOT_COMPLETED, HALTED, WAIT_ELAPSED = range(7)
+NOWHERE = "http://127.0.0.1:1"  # for calls that must not be sent
+
+
+class CtlTest(HttpTest):
+    def environment(self, **changes):
+        known = {"PATH": os.environ["PATH"], "JOBQ_URL": self.server.url, "JOBQ_KEY": self.server.key, **changes}
+        return {name: value for name, value in known.items() if value is not None}
+
+    def ctl(self, *arguments, code=OK, stdin=None, **environment):
+        """Runs jobqctl, checks its exit code and where it wrote, and returns its output."""
+        done = subprocess.run([JOBQCTL, *arguments], input=stdin or b"", capture_output=True, check=False, timeout=60,
+                              env=self.environment(**environment))
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        if code in (REFUSED, USAGE, UNREACHABLE):
+            self.assertEqual(done.stdout, b"")
+            self.assertRegex(done.stderr.decode(), r"\Ajobqctl: [^\n]+\n\Z", "one sentence")
+        else:
+            self.assertEqual(done.stderr, b"")
+        return done
+
+    def table(self, *arguments, **more):
+        return self.ctl(*arguments, **more).stdout.decode()
+
+    def sentence(self, *arguments, code, **more):
+        return self.ctl(*arguments, code=code, **more).stderr.decode()
+
+    def json(self, *arguments, **more):
+        return json.loads(self.ctl(*arguments, "--json", **more).stdout)
+
+    def rows(self, *arguments, **more):
+        """A table with a head, as one dict a row. Columns are two blanks apart."""
+        lines = self.table(*arguments, **more).split("\n\n")[0].splitlines()
+        starts = [i for i, c in enumerate(lines[0]) if c != " " and (i == 0 or lines[0][i - 2:i] == "  ")]
+        spans = list(zip(starts, starts[1:] + [None]))
+        names = [lines[0][a:b].strip() for a, b in spans]
+        return [dict(zip(names, [line[a:b].strip() for a, b in spans])) for line in lines[1:]]
+
+    def fields(self, *arguments, **more):
+        """A table of names and values, as a dict."""
+        lines = self.table(*arguments, **more).split("\n\n")[0].splitlines()
+        return dict((line.split(None, 1) + [""])[:2] for line in lines)
+
+
+class FormTest(CtlTest):
+    """Makes templates and endpoints, and takes them away."""
+
+    def make_template(self, image="plugin/trial", **fields):
+        reply = self.server.request("POST", "/v1/templates", {"name": self.id(), "imageName": image, **fields})
+        self.assertEqual(reply.status, 200, reply.body)
+        template = reply.json()["id"]
+        self.addCleanup(self.server.request, "DELETE", f"/v1/templates/{template}")
+        return template
+
+    def make_endpoint(self, template=None, **fields):
+        body = {"templateId": template or self.make_template(), "workersMin": 1, "workersMax": 1, **fields}
+        reply = self.server.request("POST", "/v1/endpoints", body)
+        self.assertEqual(reply.status, 200, reply.body)
+        self.forget_endpoint(reply.json()["id"])
+        return reply.json()["id"]
+
+    def forget_endpoint(self, endpoint):
+        self.addCleanup(self.server.request, "DELETE", f"/v1/endpoints/{endpoint}")
