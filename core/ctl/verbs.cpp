@@ -1,5 +1,7 @@
 #include "core/ctl/verbs.h"
 
+#include "core/ctl/form_options.h"
+
 namespace jobq::ctl {
 
 const std::vector<Verb>& verbs() {
@@ -19,6 +21,43 @@ const std::vector<Verb>& verbs() {
        "Show a plugin's options. NAME is like sqlite, or storage.sqlite where a name is used by two kinds.",
        {},
        describePlugin},
+      {"template list", "", "List the templates.", {}, listTemplates},
+      {"template show", "ID", "Show a template with all its fields.", {}, showTemplate},
+      {"template create", "", "Make a template; --name and --image are required.", optionsOf(templateFields()),
+       createTemplate},
+      {"template update", "ID",
+       "Change the fields that are given. Endpoints that use the template get a new release.\n"
+       "`jobqctl release status` shows how far it has come.",
+       optionsOf(templateChanges()), updateTemplate},
+      {"template delete", "ID", "Delete a template that no endpoint uses.", {}, deleteTemplate},
+      {"endpoint list",
+       "",
+       "List the endpoints: those of templates and those of the properties file.",
+       {},
+       listEndpoints},
+      {"endpoint show",
+       "ID",
+       "Show an endpoint with all its settings.",
+       {{"workers", "", "also each worker, with its version and state"}},
+       showEndpoint},
+      {"endpoint create", "",
+       "Make an endpoint of a template; --template is required.\n"
+       "Hardware fields, retention, rateLimits and webhookSecret have no option: say them with --file.",
+       optionsOf(endpointFields()), createEndpoint},
+      {"endpoint update", "ID",
+       "Change the settings that are given.\n"
+       "Hardware fields, retention, rateLimits and webhookSecret have no option: say them with --file.",
+       optionsOf(endpointFields()), updateEndpoint},
+      {"endpoint delete", "ID", "Stop an endpoint's running jobs and delete it with all its jobs.", {}, deleteEndpoint},
+      {"endpoint pause", "ID", "Let an endpoint's jobs wait; running ones go on.", {}, pauseEndpoint},
+      {"endpoint resume", "ID", "End a pause.", {}, resumeEndpoint},
+      {"release status",
+       "[ENDPOINT]",
+       "Show how far a release has come: complete, rolling or halted, and which workers have it.\n"
+       "With --wait the exit code is 5 when it is halted, and 6 when --timeout passes first.",
+       {{"wait", "", "wait until it is complete or halted"},
+        {"timeout", "TIME", "with --wait: how long to wait, like 30s or 10m; 5m when left out"}},
+       showRelease},
       {"run",
        "ENDPOINT JSON",
        "Submit a job. JSON is its `input` object; - reads it from standard input, @FILE from a file.\n"

@@ -55,5 +55,18 @@ ExitCode showJob(const Call& call);
 ExitCode cancelJob(const Call& call);
 ExitCode retryJob(const Call& call);
 ExitCode showHealth(const Call& call);
+ExitCode listTemplates(const Call& call);
+ExitCode showTemplate(const Call& call);
+ExitCode createTemplate(const Call& call);
+ExitCode updateTemplate(const Call& call);
+ExitCode deleteTemplate(const Call& call);
+ExitCode listEndpoints(const Call& call);
+ExitCode showEndpoint(const Call& call);
+ExitCode createEndpoint(const Call& call);
+ExitCode updateEndpoint(const Call& call);
+ExitCode deleteEndpoint(const Call& call);
+ExitCode pauseEndpoint(const Call& call);
+ExitCode resumeEndpoint(const Call& call);
+ExitCode showRelease(const Call& call);
 
 }  // namespace jobq::ctl
