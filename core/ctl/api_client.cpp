@@ -80,7 +80,7 @@ void checkWhole(const HTTPResponse& response, const std::string& body) {
   }
 }
 
-std::string exchange(Poco::Net::HTTPClientSession& session, HTTPRequest& request, const std::string& body) {
+StreamAnswer exchange(Poco::Net::HTTPClientSession& session, HTTPRequest& request, const std::string& body) {
   session.sendRequest(request) << body;
   HTTPResponse response;
   std::istream& stream = session.receiveResponse(response);
@@ -91,7 +91,7 @@ std::string exchange(Poco::Net::HTTPClientSession& session, HTTPRequest& request
   }
   const int status = static_cast<int>(response.getStatus());
   if (status < 200 || status > 299) throw Failure(ExitCode::refused, refusal(response, answer));
-  return answer;
+  return {answer, response.get("X-Job-Status", ""), response.get("X-Job-Attempt", "")};
 }
 
 }  // namespace
@@ -113,14 +113,18 @@ ApiClient::ApiClient(std::string url, std::string key) : url_(std::move(url)), k
   }
 }
 
-std::string ApiClient::get(const std::string& path) const { return call(HTTPRequest::HTTP_GET, path, "", Millis{0}); }
+std::string ApiClient::get(const std::string& path) const { return getStream(path).body; }
+
+StreamAnswer ApiClient::getStream(const std::string& path) const {
+  return call(HTTPRequest::HTTP_GET, path, "", Millis{0});
+}
 
 std::string ApiClient::post(const std::string& path, const std::string& body, Millis wait) const {
-  return call(HTTPRequest::HTTP_POST, path, body, wait);
+  return call(HTTPRequest::HTTP_POST, path, body, wait).body;
 }
 
 std::string ApiClient::remove(const std::string& path) const {
-  return call(HTTPRequest::HTTP_DELETE, path, "", Millis{0});
+  return call(HTTPRequest::HTTP_DELETE, path, "", Millis{0}).body;
 }
 
 std::string ApiClient::segment(std::string_view text) {
@@ -129,8 +133,8 @@ std::string ApiClient::segment(std::string_view text) {
   return encoded;
 }
 
-std::string ApiClient::call(const std::string& method, const std::string& path, const std::string& body,
-                            Millis wait) const {
+StreamAnswer ApiClient::call(const std::string& method, const std::string& path, const std::string& body,
+                             Millis wait) const {
   HTTPRequest request(method, prefix_ + path, HTTPRequest::HTTP_1_1);
   request.set("Accept", "application/json");
   if (!key_.empty()) request.set("Authorization", "Bearer " + key_);

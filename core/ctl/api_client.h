@@ -14,6 +14,13 @@ class HTTPClientSession;
 
 namespace jobq::ctl {
 
+/// The body of a 2xx answer, and what its head says about a stream; "" where it says nothing.
+struct StreamAnswer {
+  std::string body;
+  std::string status;   ///< X-Job-Status
+  std::string attempt;  ///< X-Job-Attempt
+};
+
 /// One connection a call, so that any thread may use it at once. Proxy variables are ignored; certificates of https
 /// servers are checked against the system's authorities (SSL_CERT_FILE names others).
 class ApiClient {
@@ -27,12 +34,13 @@ class ApiClient {
   std::string get(const std::string& path) const;
   std::string post(const std::string& path, const std::string& body, Millis wait = Millis{0}) const;
   std::string remove(const std::string& path) const;
+  StreamAnswer getStream(const std::string& path) const;
 
   /// `text` as one segment of a path: everything that could end the segment is percent-encoded.
   static std::string segment(std::string_view text);
 
  private:
-  std::string call(const std::string& method, const std::string& path, const std::string& body, Millis wait) const;
+  StreamAnswer call(const std::string& method, const std::string& path, const std::string& body, Millis wait) const;
   std::unique_ptr<Poco::Net::HTTPClientSession> open(Millis patience) const;
 
   const std::string url_;

@@ -12,7 +12,7 @@ enum class ExitCode : int {
   refused = 1,       ///< the server said no, and why
   usage = 2,         ///< the command line is wrong; nothing was sent
   unreachable = 3,   ///< no server answered, or what answered is not one
-  notCompleted = 4,  ///< `run --sync`: the server did what it was told, but the job did not end COMPLETED
+  notCompleted = 4,  ///< `run --sync`, `job stream`: the server did what it was told, but the job was not COMPLETED
   halted = 5,        ///< `release status --wait`: the newest version does not run
   waitElapsed = 6,   ///< `release status --wait`: --timeout passed while the release was rolling
 };

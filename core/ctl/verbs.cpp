@@ -3,6 +3,15 @@
 #include "core/ctl/form_options.h"
 
 namespace jobq::ctl {
+namespace {
+
+std::vector<OptionRow> pageOptions() {
+  return {{"status", "STATE", "only jobs that are IN_QUEUE, IN_PROGRESS, COMPLETED, FAILED, CANCELLED or TIMED_OUT"},
+          {"limit", "N", "at most so many, 1 to 100; 50 when left out"},
+          {"offset", "N", "leave out the first N"}};
+}
+
+}  // namespace
 
 const std::vector<Verb>& verbs() {
   static const std::vector<Verb> kVerbs = {
@@ -65,13 +74,30 @@ const std::vector<Verb>& verbs() {
        {{"sync", "", "wait for the job's end and show its output"},
         {"wait", "MS", "with --sync: how long to wait, 1000 to 300000 milliseconds; 90000 when left out"}},
        runJob},
+      {"job list", "ENDPOINT", "List an endpoint's jobs, the newest first.", pageOptions(), listJobs},
       {"job show", "ENDPOINT JOB", "Show a job.", {}, showJob},
+      {"job stream",
+       "ENDPOINT JOB",
+       "Show what a job hands out, as it comes, from its first chunk until the job's end.\n"
+       "Nobody else who follows the job loses a chunk. The exit code is 4 when it did not end COMPLETED.",
+       {},
+       streamJob},
       {"job cancel", "ENDPOINT JOB", "Stop a job, whether it waits or runs.", {}, cancelJob},
       {"job retry", "ENDPOINT JOB", "Put a FAILED or TIMED_OUT job in line again.", {}, retryJob},
+      {"requests", "ENDPOINT", "The same as `job list`.", pageOptions(), listJobs},
       {"status", "ENDPOINT JOB", "The same as `job show`.", {}, showJob},
       {"cancel", "ENDPOINT JOB", "The same as `job cancel`.", {}, cancelJob},
       {"retry", "ENDPOINT JOB", "The same as `job retry`.", {}, retryJob},
+      {"purge", "ENDPOINT", "Drop all jobs that wait.", {}, purgeQueue},
       {"health", "ENDPOINT", "Show an endpoint's counters of jobs and workers.", {}, showHealth},
+      {"webhook list",
+       "",
+       "List the webhooks of a job or an endpoint and how they went; --job or --endpoint is required.",
+       {{"job", "ID", "those of this job"},
+        {"endpoint", "ID", "those of this endpoint, the newest first"},
+        {"limit", "N", "at most so many, 1 to 1000; 100 when left out"}},
+       listWebhooks},
+      {"webhook replay", "ID", "Send a webhook again. ID is its id from `webhook list`.", {}, replayWebhook},
   };
   return kVerbs;
 }

@@ -54,7 +54,10 @@ ExitCode runJob(const Call& call);
 ExitCode showJob(const Call& call);
 ExitCode cancelJob(const Call& call);
 ExitCode retryJob(const Call& call);
+ExitCode streamJob(const Call& call);
 ExitCode showHealth(const Call& call);
+ExitCode listJobs(const Call& call);
+ExitCode purgeQueue(const Call& call);
 ExitCode listTemplates(const Call& call);
 ExitCode showTemplate(const Call& call);
 ExitCode createTemplate(const Call& call);
@@ -68,5 +71,7 @@ ExitCode deleteEndpoint(const Call& call);
 ExitCode pauseEndpoint(const Call& call);
 ExitCode resumeEndpoint(const Call& call);
 ExitCode showRelease(const Call& call);
+ExitCode listWebhooks(const Call& call);
+ExitCode replayWebhook(const Call& call);
 
 }  // namespace jobq::ctl
