@@ -90,6 +90,12 @@ const std::vector<Verb>& verbs() {
       {"retry", "ENDPOINT JOB", "The same as `job retry`.", {}, retryJob},
       {"purge", "ENDPOINT", "Drop all jobs that wait.", {}, purgeQueue},
       {"health", "ENDPOINT", "Show an endpoint's counters of jobs and workers.", {}, showHealth},
+      {"top",
+       "[ENDPOINT]",
+       "Watch the endpoints' workers and jobs, the busiest first; q ends it.\n"
+       "With --json there is one object a look.",
+       {{"interval", "TIME", "time between two looks, like 500ms or 2s; 1s when left out"}, {"once", "", "look once"}},
+       showTop},
       {"webhook list",
        "",
        "List the webhooks of a job or an endpoint and how they went; --job or --endpoint is required.",

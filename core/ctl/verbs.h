@@ -73,5 +73,6 @@ ExitCode resumeEndpoint(const Call& call);
 ExitCode showRelease(const Call& call);
 ExitCode listWebhooks(const Call& call);
 ExitCode replayWebhook(const Call& call);
+ExitCode showTop(const Call& call);
 
 }  // namespace jobq::ctl

@@ -19,9 +19,13 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.p
 from jobqctl_case import NOT_COMPLETED, NOWHERE, REFUSED, UNREACHABLE, USAGE, CtlTest  # noqa: E402
 
 VERBS = {"key create": "NAME", "key list": "", "key revoke": "ID", "plugin list": "", "plugin describe": "NAME",
-         "run": "ENDPOINT JSON", "job show": "ENDPOINT JOB", "job cancel": "ENDPOINT JOB",
-         "job retry": "ENDPOINT JOB", "status": "ENDPOINT JOB", "cancel": "ENDPOINT JOB", "retry": "ENDPOINT JOB",
-         "health": "ENDPOINT"}
+         "template list": "", "template show": "ID", "template create": "", "template update": "ID",
+         "template delete": "ID", "endpoint list": "", "endpoint show": "ID", "endpoint create": "",
+         "endpoint update": "ID", "endpoint delete": "ID", "endpoint pause": "ID", "endpoint resume": "ID",
+         "release status": "[ENDPOINT]", "run": "ENDPOINT JSON", "job list": "ENDPOINT", "job show": "ENDPOINT JOB",
+         "job stream": "ENDPOINT JOB", "job cancel": "ENDPOINT JOB", "job retry": "ENDPOINT JOB",
+         "requests": "ENDPOINT", "status": "ENDPOINT JOB", "cancel": "ENDPOINT JOB", "retry": "ENDPOINT JOB",
+         "purge": "ENDPOINT", "health": "ENDPOINT", "top": "[ENDPOINT]", "webhook list": "", "webhook replay": "ID"}
 
 
 class KeyVerbsTest(CtlTest):
@@ -224,10 +228,10 @@ class UsageTest(CtlTest):
 
     def test_help_of_a_group(self):
         """`GROUP --help` lists the group's verbs alone; `help ...` is `... --help`."""
-        text = self.table("key", "--help", JOBQ_URL=None)
+        text = self.table("template", "--help", JOBQ_URL=None)
         for verb in VERBS:
-            (self.assertIn if verb.startswith("key ") else self.assertNotIn)(f"  {verb} ", text)
-        self.assertEqual(self.table("help", "key"), text)
+            (self.assertIn if verb.startswith("template ") else self.assertNotIn)(f"  {verb} ", text)
+        self.assertEqual(self.table("help", "template"), text)
         self.assertEqual(self.table("help"), self.table("--help"))
         self.assertEqual(self.table("help", "key", "create"), self.table("key", "create", "--help"))
         self.sentence("help", "bogus", code=USAGE)
@@ -242,6 +246,10 @@ class UsageTest(CtlTest):
                  ["run", "echo", "{}", "--wait", "1000"], ["run", "echo", "{}", "--sync", "--wait", "soon"],
                  ["run", "echo", "{}", "--sync", "--wait", ""], ["key", "list", "--url", "ftp://x"],
                  ["key", "list", "--url", ""], ["key", "list", "--url", "127.0.0.1:8000"],
+                 ["template"], ["template", "show"], ["endpoint", "show", "a", "b"], ["top", "a", "b"], ["job"],
+                 ["release"], ["release", "status", "a", "b"], ["release", "status", "--timeout", "1s"],
+                 ["release", "status", "--wait", "--timeout", "soon"], ["release", "status", "--wait=1"],
+                 ["job", "list"], ["job", "stream", "echo"], ["webhook", "list"], ["webhook", "replay"], ["purge"],
                  ["key", "list", "--key", "two words"], ["key", "list", "--key", "a\r\nHost: x"]]
         for arguments in cases:
             with self.subTest(arguments):
