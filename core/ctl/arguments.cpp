@@ -105,7 +105,7 @@ Arguments parseArguments(const std::vector<std::string>& given, const std::vecto
     }
     processor.checkRequired();
   } catch (const Poco::Util::OptionException& error) {
-    throw Failure(ExitCode::usage, error.displayText());
+    throw Failure(ExitCode::usage, error.displayText() + "; --help lists the options");
   }
   return arguments;
 }

@@ -41,7 +41,8 @@ Poco::JSON::Array::Ptr readArray(const std::string& text) { return readAs<Poco::
 
 std::string cell(const Poco::JSON::Object& object, const std::string& key) {
   const Poco::Dynamic::Var value = object.get(key);
-  return value.isEmpty() ? "-" : value.toString();
+  const std::string text = value.isEmpty() ? "" : value.toString();
+  return text.empty() ? "-" : text;
 }
 
 std::string listCell(const Poco::JSON::Object& object, const std::string& key, const std::string& whenEmpty) {

@@ -15,7 +15,7 @@ namespace jobq::ctl {
 Poco::JSON::Object::Ptr readObject(const std::string& text);
 Poco::JSON::Array::Ptr readArray(const std::string& text);
 
-/// The member as text; `-` when it is absent or null.
+/// The member as text; `-` when it is absent, null or empty.
 std::string cell(const Poco::JSON::Object& object, const std::string& key);
 
 /// The array's elements, separated by commas; `whenEmpty` when it is absent or has none.

@@ -49,7 +49,7 @@ std::map<std::string, std::int64_t> counters(const Poco::JSON::Object& health, c
 Row rowOf(const Poco::JSON::Object& endpoint, const std::string& answer) {
   Row row;
   row.id = cell(endpoint, "id");
-  row.name = cell(endpoint, "name");
+  row.name = endpoint.optValue<std::string>("name", "");
   row.paused = endpoint.optValue("paused", false);
   if (const auto release = endpoint.getObject("release")) {
     row.release = cell(*release, "state");

@@ -13,7 +13,7 @@ std::string lastAttempt(const std::vector<Poco::JSON::Object::Ptr>& attempts) {
   if (attempts.empty()) return "-";
   const auto& last = *attempts.back();
   const std::string reason = cell(last, "reason");
-  return cell(last, "status") + (reason.empty() || reason == "-" ? "" : ": " + reason);
+  return cell(last, "status") + (reason == "-" ? "" : ": " + reason);
 }
 
 }  // namespace

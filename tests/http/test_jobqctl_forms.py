@@ -94,7 +94,8 @@ class TemplateVerbsTest(FormTest):
                  (["create", "--env", "A"], "--env"), (["create", "--env", "=1"], "--env"),
                  (["create", "--file", "/nowhere"], "/nowhere"), (["create", "--file", "-"], "--file"),
                  (["create", "--file", "-", "--name", "x"], "--file"), (["create", "--name"], "name"),
-                 (["create", "--name", "a", "--name", "b"], "name"), (["update", "x", "--category", "CPU"], "category")]
+                 (["create", "--name", "a", "--name", "b"], "name"),
+                 (["update", "x", "--category", "CPU"], "--help lists")]
         for arguments, word in cases:
             with self.subTest(arguments):
                 self.assertIn(word, self.sentence("template", *arguments, code=USAGE, JOBQ_URL=NOWHERE))
@@ -139,6 +140,7 @@ class EndpointVerbsTest(FormTest):
         self.assertEqual((rows[endpoint]["NAME"], rows[endpoint]["IMAGE"], rows[endpoint]["WORKERS"]),
                          ("shown", "plugin/trial", "1-1"))
         self.assertEqual((rows[endpoint]["FROM"], rows["echo"]["FROM"]), ("template", "file"))
+        self.assertEqual(rows["echo"]["TEMPLATE"], "-", "no cell is empty")
         self.assertEqual([entry["id"] for entry in self.json("endpoint", "list")], list(rows))
 
     def test_show_workers(self):
