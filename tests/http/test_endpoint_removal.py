@@ -1,0 +1,169 @@
+"""Deleting an endpoint: gone for everybody at once, its running jobs stopped, its jobs removed (issue 6; wire.md,
+section 4.1 and check 40)."""
+
+import concurrent.futures
+import os
+import re
+import sqlite3
+import sys
+import threading
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+
+from jobq_server import is_foreign, until  # noqa: E402
+from management_api import ManagementTest  # noqa: E402
+from webhook_receiver import WebhookReceiver  # noqa: E402
+
+
+class RemovalTest(ManagementTest):
+    def rows(self):
+        """How many jobs, inputs and endpoints are in the database of the test's own server, whoever they belong to."""
+        with sqlite3.connect(f"file:{self.server.data}/jobq.db?mode=ro", uri=True) as database:
+            return [database.execute(question).fetchone()[0] for question in (
+                "SELECT COUNT(*) FROM job", "SELECT COUNT(*) FROM job_input", "SELECT COUNT(*) FROM job_output",
+                "SELECT COUNT(*) FROM record WHERE kind IN ('endpoint', 'pause')")]
+
+    def removed(self):
+        until(lambda: self.rows() == [0, 0, 0, 0], "everything of the endpoint is gone from the storage", 20)
+
+
+class GoneTest(RemovalTest):
+    def test_every_call(self):
+        """wire.md, check 40: after DELETE later calls are 404, of `/v1` and of both mounts."""
+        endpoint = self.new_endpoint()
+        job = self.server.runsync(endpoint["id"], {})["id"]
+        self.remove("/endpoints/" + endpoint["id"])
+        for mount in ("/v2/", "/sdk/v2/"):
+            for method, path in (("POST", "/run"), ("POST", "/runsync"), ("GET", "/status/" + job), ("GET", "/health"),
+                                 ("GET", "/status-sync/" + job), ("GET", "/stream/" + job), ("GET", "/requests"),
+                                 ("POST", "/cancel/" + job), ("POST", "/retry/" + job), ("POST", "/purge-queue")):
+                with self.subTest(mount=mount, path=path):
+                    body = {"input": {}} if path in ("/run", "/runsync") else None
+                    reply = self.server.request(method, mount + endpoint["id"] + path, body)
+                    self.assert_refused(reply, 404, endpoint["id"])
+        for method, path in (("GET", ""), ("DELETE", ""), ("PATCH", ""), ("POST", "/pause"), ("POST", "/resume")):
+            with self.subTest(method=method, path=path):
+                reply = self.server.request(method, f"/v1/endpoints/{endpoint['id']}{path}",
+                                            None if method in ("GET", "DELETE") else {})
+                self.assert_refused(reply, 404, endpoint["id"], member="message")
+        self.assertNotIn(endpoint["id"], [one["id"] for one in self.call("GET", "/endpoints")])
+
+    def test_the_template_stays(self):
+        """wire.md 4.1: DELETE of an endpoint is none of its template, which another one can use."""
+        template = self.new_template()
+        self.remove("/endpoints/" + self.new_endpoint(template)["id"])
+        again = self.new_endpoint(template)
+        self.assertEqual(self.server.runsync(again["id"], {"output": 1})["output"], 1)
+
+    def test_other_endpoints(self):
+        """issue 6: its jobs, and nobody else's."""
+        template = self.new_template()
+        first, second = self.new_endpoint(template), self.new_endpoint(template)
+        running = self.server.run(second["id"], {"sleepMs": 700, "output": "stays"})
+        done = self.server.runsync(second["id"], {"output": 2})["id"]
+        self.server.run(first["id"], {"sleepMs": 60_000})
+        self.remove("/endpoints/" + first["id"])
+        self.assertEqual(self.server.finished(second["id"], running)["output"], "stays")
+        self.assertEqual(self.server.status(second["id"], done)["output"], 2)
+
+
+class WaiterTest(RemovalTest):
+    def answers(self, endpoint, calls):
+        """Makes the calls, deletes the endpoint once its three jobs are there; (seconds since, status) of each call."""
+        replies = [None] * len(calls)
+        ends = [None] * len(calls)
+
+        def ask(n, method, path, body):
+            replies[n] = self.server.request(method, f"/v2/{endpoint['id']}{path}", body)
+            ends[n] = time.monotonic()
+        callers = [threading.Thread(target=ask, args=(n, *call)) for n, call in enumerate(calls)]
+        for caller in callers:
+            caller.start()
+
+        def present():
+            counts = self.server.health(endpoint["id"])["jobs"]
+            return counts["inQueue"] + counts["inProgress"]
+        until(lambda: present() == 3, "the jobs are there")
+        begin = time.monotonic()
+        self.remove("/endpoints/" + endpoint["id"])
+        for caller in callers:
+            caller.join(20)
+            self.assertFalse(caller.is_alive(), "a caller still waits for a job of an endpoint that is gone")
+        return [(end - begin, reply.status) for end, reply in zip(ends, replies)]
+
+
+
+class StopTest(RemovalTest):
+    def test_running_jobs_are_stopped(self):
+        """issue 6: its jobs are removed after its running ones were stopped: the handler hears it, and leaves."""
+        self.own_server()
+        endpoint = self.new_endpoint(workersMax=2)
+        for _ in range(3):
+            self.server.run(endpoint["id"], {"sleepMs": 600_000})
+        until(lambda: self.server.health(endpoint["id"])["jobs"]["inProgress"] >= 1, "one runs")
+        self.remove("/endpoints/" + endpoint["id"])
+        self.removed()
+        begin = time.monotonic()
+        self.server.stop()
+        self.assertLess(time.monotonic() - begin, 5, "no handler was left that the drain had to wait for")
+
+    def test_a_handler_that_ignores_it(self):
+        """decisions.md, Jobs: a handler that ignores its stop is stuck after stopGraceMs, and nobody waits for it."""
+        self.own_server(server__drain="200ms")
+        endpoint = self.new_endpoint(stopGraceMs=100)
+        job = self.server.run(endpoint["id"], {"sleepMs": 20_000, "ignoreStop": True})
+        self.in_progress(endpoint, job)
+        self.remove("/endpoints/" + endpoint["id"])
+        self.removed()
+        self.assertIn("worker.stuck", self.server.log())
+
+
+
+class StorageTest(RemovalTest):
+    def filled(self, jobs):
+        """A paused endpoint with so many jobs that wait, and two that have ended."""
+        endpoint = self.new_endpoint()
+        self.server.runsync(endpoint["id"], {"output": "x"})
+        self.server.runsync(endpoint["id"], {"fail": "x"})
+        self.call("POST", f"/endpoints/{endpoint['id']}/pause")
+        with concurrent.futures.ThreadPoolExecutor(16) as callers:  # they share their commits
+            list(callers.map(lambda n: self.server.run(endpoint["id"], {"n": n}), range(jobs)))
+        return endpoint
+
+    def test_jobs_of_every_state(self):
+        """wire.md 4.1: DELETE removes the job history too: queued, finished, cancelled, failed."""
+        self.own_server()
+        endpoint = self.filled(1_100)
+        waiting = self.server.run(endpoint["id"], {})
+        self.server.request("POST", f"/v2/{endpoint['id']}/cancel/{waiting}")
+        self.call("POST", f"/endpoints/{endpoint['id']}/resume")
+        self.remove("/endpoints/" + endpoint["id"])
+        self.removed()
+
+    def test_kill_9_in_between(self):
+        """design.md: a crash between two steps: what was begun goes on after the restart, and ends."""
+        self.own_server()
+        endpoint = self.filled(800)
+        self.remove("/endpoints/" + endpoint["id"])
+        self.server.kill()
+        self.server.start()
+        self.assertEqual(self.server.request("GET", f"/v2/{endpoint['id']}/health").status, 404)
+        self.removed()
+
+    def test_after_a_restart(self):
+        """issue 6: what was deleted does not come back, and neither does a job that was running."""
+        self.own_server()
+        endpoint = self.new_endpoint()
+        job = self.server.run(endpoint["id"], {"sleepMs": 600_000, "log": ["ran-" + endpoint["id"]]})
+        self.in_progress(endpoint, job)
+        self.remove("/endpoints/" + endpoint["id"])
+        self.server.restart()
+        self.assertEqual(self.server.request("GET", f"/v2/{endpoint['id']}/status/{job}").status, 404)
+        self.removed()
+        self.assertEqual(len(re.findall(r"endpoints\.damaged", self.server.log())), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,349 @@
+"""Endpoints: what one is made of, what is refused (wire.md, section 4.1; decisions.md, "Images" and "Templates and
+endpoints"). What the fields do: test_endpoint_rules.py; how one ends: test_endpoint_removal.py."""
+
+import concurrent.futures
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+
+from management_api import ManagementTest  # noqa: E402
+
+DEFAULTS = {
+    "name": "", "workersMin": 0, "workersMax": 3, "idleTimeout": 5, "scalerType": "QUEUE_DELAY", "scalerValue": 4,
+    "executionTimeoutMs": 600_000, "flashboot": False, "computeType": "GPU", "gpuCount": 1, "gpuTypeIds": [],
+    "allowedCudaVersions": [], "minCudaVersion": "", "cpuFlavorIds": [], "vcpuCount": 2, "dataCenterIds": [],
+    "networkVolumeId": "", "networkVolumeIds": [], "maxAttempts": 3, "stopGraceMs": 5_000, "maxStuck": None,
+    "isolation": "thread", "queuePolicy": "", "retention": {}, "rateLimits": {},
+}
+TOLD_ONLY = {"userId": "", "version": 1, "static": False, "paused": False, "env": {}, "instanceIds": []}
+TOLD_TOO = {"id", "templateId", "createdAt", "image", "release"}
+EVERY_FIELD = {
+    "name": "n" * 191, "workersMin": 1, "workersMax": 2, "idleTimeout": 3600, "scalerType": "REQUEST_COUNT",
+    "scalerValue": 1, "executionTimeoutMs": 604_800_000, "flashboot": True, "computeType": "CPU", "gpuCount": 0,
+    "gpuTypeIds": ["NVIDIA L4"], "allowedCudaVersions": ["12.4", "12.3"], "minCudaVersion": "12.1",
+    "cpuFlavorIds": ["cpu3c"], "vcpuCount": 16, "dataCenterIds": ["EU-1"], "networkVolumeId": "v1",
+    "networkVolumeIds": ["v1", "v2"], "maxAttempts": 1, "stopGraceMs": 0, "maxStuck": 0, "isolation": "thread",
+    "queuePolicy": "priority", "retention": {"run": 604_800_000, "runsync": 1_000},
+    "rateLimits": {"run": {"requests": 5, "windowMs": 1_000, "concurrent": 2, "perWorker": 1}, "statusSync": {
+        "windowMs": 3_600_000}, "openai": {"requests": 0}},
+}
+FIXED = ("computeType",)
+NUMBERS = {"workersMin": (0, None), "workersMax": (0, None), "idleTimeout": (1, 3_600), "scalerValue": (1, None),
+           "executionTimeoutMs": (5_000, 604_800_000), "gpuCount": (0, None), "vcpuCount": (0, None),
+           "maxAttempts": (1, None), "stopGraceMs": (0, None), "maxStuck": (0, None)}
+LISTS = ("gpuTypeIds", "allowedCudaVersions", "cpuFlavorIds", "dataCenterIds", "networkVolumeIds")
+WRONG = {
+    "name": ["n" * 192, 1, []],
+    "templateId": ["", 1, "nosuch", "x" * 100, ["x"]],
+    **{name: [low - 1, "3", 2.5, True, [], 1e40, *([high + 1] if high else [])]
+       for name, (low, high) in NUMBERS.items()},
+    "scalerType": ["queue_delay", "", "QUEUE", 1],
+    "flashboot": ["true", 1],
+    "computeType": ["gpu", "", 1],
+    **{name: ["x", [1], {}] for name in LISTS},
+    "minCudaVersion": [12.1],
+    "networkVolumeId": [1],
+    "isolation": ["process", "container", "", True],
+    "queuePolicy": ["nosuch", "sqlite", 1],
+    "retention": [1, [], {"run": 999}, {"run": 604_800_001}, {"runsync": "5"}, {"runSync": 5000}, {"status": 5000}],
+    "rateLimits": [1, [], {"run": 5}, {"nosuch": {}}, {"retry": {"requests": 1}}, {"run": {"requests": -1}},
+                   {"run": {"windowMs": 0}}, {"run": {"window": 5}}, {"run": {"concurrent": "2"}},
+                   {"run": {"perWorker": 1.5}}, {"run": {"requests": 1 << 40}}],
+    "webhookSecret": [1, "whsec_!", "s" * 1025],
+}
+
+
+class EndpointTest(ManagementTest):
+    def post(self, body, **more):
+        return self.server.request("POST", "/v1/endpoints", body, **more)
+
+    def refused(self, *fields, **body):
+        """Refused with a fault for each of the fields; nothing was stored."""
+        body = {"templateId": self.template["id"], "name": "never stored", **body}
+        message = self.assert_faults(self.post(body), *fields)
+        self.assertNotIn("never stored", [endpoint["name"] for endpoint in self.call("GET", "/endpoints")])
+        return message
+
+    def setUp(self):
+        super().setUp()
+        self.template = self.new_template(env={"A": "1"})
+
+
+class CreateTest(EndpointTest):
+    def test_defaults(self):
+        """wire.md 4.1: `templateId` is enough; everything else has its default, and all of it is in the answer."""
+        made = self.new_endpoint(self.template)
+        self.assertEqual(set(made), TOLD_TOO | set(DEFAULTS) | set(TOLD_ONLY))
+        self.assertEqual(made, {**made, **DEFAULTS, **TOLD_ONLY, "templateId": self.template["id"], "env": {"A": "1"},
+                                "image": "plugin/trial", "release": {"version": 1, "state": "complete"}})
+        self.assertRegex(made["createdAt"], r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\Z")
+        self.assertRegex(made["id"], r"\A[a-z0-9]{14}\Z", "decisions.md, Addresses")
+        self.assertEqual(self.call("GET", "/endpoints/" + made["id"]), made)
+
+    def test_every_field(self):
+        """wire.md 4.1: every field is taken and given back, the hardware ones too; `webhookSecret` is write-only."""
+        made = self.new_endpoint(self.template, **EVERY_FIELD, webhookSecret="never-shown-71")
+        self.assertEqual(made, {**made, **EVERY_FIELD})
+        self.assertEqual(self.call("GET", "/endpoints/" + made["id"]), {**made, "release": self.any_release(made)})
+        reply = self.server.request("GET", "/v1/endpoints?includeWorkers=true&includeTemplate=true")
+        for never in (b"never-shown-71", b"webhookSecret"):
+            self.assertNotIn(never, reply.body)
+
+    def any_release(self, endpoint):
+        """workersMin = 1 starts a worker: its release is rolling until it is there."""
+        return self.call("GET", "/endpoints/" + endpoint["id"])["release"]
+
+    def test_each_field_alone(self):
+        """wire.md 4.1: each field is optional, and the rest keeps its default."""
+        for name, value in EVERY_FIELD.items():
+            with self.subTest(field=name):
+                made = self.new_endpoint(self.template, **{name: value})
+                self.assertEqual({field: made[field] for field in DEFAULTS}, {**DEFAULTS, name: value})
+
+    def test_both_ends(self):
+        """wire.md 4.1: the ends of the ranges belong to them."""
+        for name, ends in NUMBERS.items():
+            for value in (end for end in ends if end is not None):
+                with self.subTest(field=name, value=value):
+                    self.assertEqual(self.new_endpoint(self.template, **{name: value})[name], value)
+        for value in (1_000, 604_800_000):
+            retention = {"run": value, "runsync": value}
+            self.assertEqual(self.new_endpoint(self.template, retention=retention)["retention"], retention)
+
+    def test_names_need_not_be_unique(self):
+        """wire.md 4.1: names of endpoints may be used twice, and a template by any number of endpoints."""
+        first, second = (self.new_endpoint(self.template, name="twins") for _ in range(2))
+        self.assertNotEqual(first["id"], second["id"])
+
+    def test_serverless_or_not(self):
+        """decisions.md, Templates and endpoints: any template serves, whatever `isServerless` says."""
+        for serverless in (True, False):
+            endpoint = self.new_endpoint(self.new_template(isServerless=serverless))
+            self.assertEqual(self.server.runsync(endpoint["id"], {"output": 1})["output"], 1)
+
+    def test_null_is_like_absent(self):
+        """wire.md 4.1: a field that is null has its default."""
+        made = self.new_endpoint(self.template, **{name: None for name in DEFAULTS})
+        self.assertEqual({name: made[name] for name in DEFAULTS}, DEFAULTS)
+
+
+class RefusalTest(EndpointTest):
+    def test_wrong_values(self):
+        """wire.md 4.1: each constraint of each field; a wrong one is 400 and named."""
+        for field, values in WRONG.items():
+            for value in values:
+                with self.subTest(field=field, value=str(value)[:40]):
+                    self.refused(field, **{field: value})
+
+    def test_template_required(self):
+        """wire.md 4.1: `templateId` is required, and names a template."""
+        self.assert_faults(self.post({}), "templateId")
+        self.assert_faults(self.post({"templateId": None, "workersMin": 4}), "templateId", "workersMin")
+        gone = self.new_template()
+        self.remove("/templates/" + gone["id"])
+        self.assertIn(gone["id"], self.refused("templateId", templateId=gone["id"]))
+
+    def test_min_above_max(self):
+        """wire.md 4.1: between min and max: min cannot be above max."""
+        self.refused("workersMin", workersMin=4)
+        self.refused("workersMin", workersMin=1, workersMax=0)
+        endpoint = self.new_endpoint(self.template, workersMax=1, workersMin=1)
+        reply = self.server.request("PATCH", "/v1/endpoints/" + endpoint["id"], {"workersMax": 0})
+        self.assert_faults(reply, "workersMin")
+
+    def test_unknown_keys(self):
+        """decisions.md, Templates and endpoints: unknown keys are 400, naming the nearest known key."""
+        for key, nearest in (("templateID", "templateId"), ("workersmax", "workersMax"),
+                             ("idleTimeoutS", "idleTimeout"), ("executionTimeout", "executionTimeoutMs"),
+                             ("webhooksecret", "webhookSecret")):
+            with self.subTest(key=key):
+                self.assertIn(f"nearest one is {nearest}", self.refused(key, **{key: 1}))
+        self.assertIn("runsync", self.refused("retention", retention={"runSync": 5000}))
+        self.assertIn("run.windowMs", self.refused("rateLimits", rateLimits={"run": {"window": 5}}))
+
+    def test_fields_of_the_answer(self):
+        """wire.md 4.1: what the output adds is no input."""
+        for field in ("id", "createdAt", *TOLD_ONLY, "release", "image", "workers", "template", "deleting", "sealed"):
+            with self.subTest(field=field):
+                self.refused(field, **{field: TOLD_ONLY.get(field, "x")})
+
+    def test_malformed_bodies(self):
+        """decisions.md, Answers: malformed is 400, of `/v1` with a `message`."""
+        for body in ("", "[]", "null", "{", '{"templateId":}', "{}x", b"\xff{}"):
+            with self.subTest(body=body):
+                self.assert_refused(self.post(body), 400, member="message")
+        self.assert_faults(self.post(f'{{"templateId":"{self.template["id"]}","name":"a","name":"b"}}'), "name")
+        self.assert_refused(self.post({"name": "n" * (2 << 20)}), 413, member="message")
+
+
+class ImageTest(EndpointTest):
+    def test_a_handler_that_is_not_installed(self):
+        """decisions.md, Images: plugin/<handler> is an installed one; else the endpoint is refused with the reason."""
+        message = self.refused("templateId", templateId=self.new_template(imageName="plugin/nosuch")["id"])
+        self.assertIn("nosuch", message)
+        self.refused("templateId", templateId=self.new_template(imageName="plugin/sqlite")["id"])
+
+    def test_lua(self):
+        """issue 6: lua/<name> is refused clearly until its handler is built."""
+        template = self.new_template(imageName="lua/a")
+        self.assertRegex(self.refused("templateId", templateId=template["id"]), "lua/a.*Lua.*not built")
+
+    def test_a_change_to_such_a_template(self):
+        """decisions.md, Images: an endpoint cannot be moved to what nobody can run; nothing of it is stored."""
+        endpoint = self.new_endpoint(self.template)
+        path = "/v1/endpoints/" + endpoint["id"]
+        for image in ("lua/a", "plugin/nosuch"):
+            other = self.new_template(imageName=image)["id"]
+            self.assert_faults(self.server.request("PATCH", path, {"templateId": other, "workersMax": 1}), "templateId")
+        self.assert_faults(self.server.request("PATCH", path, {"templateId": "nosuch"}), "templateId")
+        self.assertEqual(self.call("GET", "/endpoints/" + endpoint["id"]), endpoint)
+
+    def test_remote(self):
+        """decisions.md, Images: any other name is served by remote workers: until one comes, jobs wait."""
+        endpoint = self.new_endpoint(self.new_template(imageName="me/worker:1"))
+        self.assertEqual((endpoint["image"], endpoint["release"]["state"]), ("me/worker:1", "complete"))
+        job = self.server.run(endpoint["id"], {})
+        answer = self.server.status(endpoint["id"], job)
+        self.assertEqual((answer["status"], answer["queueReason"], answer["queuePosition"]),
+                         ("IN_QUEUE", "no_workers", 1))
+        self.assertEqual(self.workers(endpoint), [])
+
+
+class UpdateTest(EndpointTest):
+    def ways(self, endpoint):
+        return ("PATCH", f"/endpoints/{endpoint['id']}"), ("POST", f"/endpoints/{endpoint['id']}/update")
+
+    def test_each_field(self):
+        """wire.md 4.1: every field but `computeType` can be changed, by PATCH and by POST; the others stay."""
+        endpoint = self.new_endpoint(self.template)
+        changes = {name: value for name, value in EVERY_FIELD.items() if name not in (*FIXED, "workersMin", "maxStuck")}
+        for method, path in self.ways(endpoint):
+            now = dict(endpoint)
+            for name, value in changes.items():
+                with self.subTest(method=method, field=name):
+                    now[name] = value
+                    self.assertEqual(self.call(method, path, {name: value}), now)
+                    self.assertEqual(self.call("GET", "/endpoints/" + endpoint["id"]), now)
+            self.assertEqual(self.call(method, path, {name: endpoint[name] for name in changes}), endpoint)
+            self.assertEqual(self.call(method, path, {}), endpoint)
+
+    def test_wrong_values(self):
+        """wire.md 4.1: an update is judged like a creation, and stored whole or not at all."""
+        endpoint = self.new_endpoint(self.template)
+        for method, path in self.ways(endpoint):
+            wrong = {field: values[0] for field, values in WRONG.items() if field != "queuePolicy"}
+            reply = self.server.request(method, "/v1" + path, {"name": "changed", "x": 1} | wrong | {"version": 7})
+            self.assert_faults(reply, *{"name": 1, "x": 1, **wrong, "version": 7})
+            reply = self.server.request(method, "/v1" + path, {"workersMax": 1, "computeType": "GPU"})
+            self.assert_faults(reply, "computeType")
+            self.assert_refused(self.server.request(method, "/v1" + path, "[]"), 400, member="message")
+        self.assertEqual(self.call("GET", "/endpoints/" + endpoint["id"]), endpoint)
+
+    def test_whole_objects(self):
+        """wire.md 4.1 (ours): `retention` and `rateLimits` are one field each: what an update says is the whole."""
+        endpoint = self.new_endpoint(self.template, retention={"run": 5_000, "runsync": 6_000},
+                                     rateLimits={"run": {"requests": 1}, "status": {"requests": 2}})
+        now = self.call("PATCH", "/endpoints/" + endpoint["id"],
+                        {"retention": {"runsync": 7_000}, "rateLimits": {"run": {"concurrent": 3}}})
+        self.assertEqual((now["retention"], now["rateLimits"]), ({"runsync": 7_000}, {"run": {"concurrent": 3}}))
+        now = self.call("PATCH", "/endpoints/" + endpoint["id"], {"retention": {}, "rateLimits": {}})
+        self.assertEqual((now["retention"], now["rateLimits"]), ({}, {}))
+
+    def test_several_at_once(self):
+        """design.md: one conditional step: of updates of different fields at once none is lost."""
+        endpoint = self.new_endpoint(self.template)
+        changes = [{"name": "n"}, {"workersMax": 7}, {"idleTimeout": 9}, {"gpuCount": 4}, {"maxAttempts": 2}]
+        with concurrent.futures.ThreadPoolExecutor(len(changes)) as callers:
+            list(callers.map(lambda change: self.call("PATCH", "/endpoints/" + endpoint["id"], change), changes))
+        now = self.call("GET", "/endpoints/" + endpoint["id"])
+        for change in changes:
+            self.assertEqual(now, now | change)
+
+
+class ReadTest(EndpointTest):
+    def test_lists_and_queries(self):
+        """wire.md 4.1: a bare array; `includeTemplate` and `includeWorkers` add to each; other values are 400."""
+        endpoint = self.new_endpoint(self.template)
+        for path in ("/endpoints", "/endpoints/" + endpoint["id"]):
+            for query, more in (("", {}), ("?includeTemplate=false&includeWorkers=false", {}),
+                                ("?includeTemplate=true", {"template": self.template}),
+                                ("?includeWorkers=true", {"workers": []}),
+                                ("?includeTemplate=true&includeWorkers=true",
+                                 {"template": self.template, "workers": []})):
+                with self.subTest(path=path, query=query):
+                    answer = self.call("GET", path + query)
+                    if path == "/endpoints":
+                        self.assertIsInstance(answer, list)
+                        answer = next(one for one in answer if one["id"] == endpoint["id"])
+                    self.assertEqual(answer, {**endpoint, **more})
+            reply = self.server.request("GET", f"/v1{path}?includeTemplate=yes&includeWorkers=1")
+            self.assert_faults(reply, "includeTemplate", "includeWorkers")
+
+    def test_workers(self):
+        """wire.md 4.1: workers have the keys of a Pod, the version they run, and what they do."""
+        endpoint = self.new_endpoint(self.template, workersMax=1)
+        job = self.server.run(endpoint["id"], {"sleepMs": 60_000})
+        self.in_progress(endpoint, job)
+        worker, = self.workers(endpoint)
+        self.assertRegex(worker.pop("lastStartedAt"), r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\Z")
+        self.server.request("POST", f"/v2/{endpoint['id']}/cancel/{job}")
+        self.assertEqual(worker, {
+            "id": self.server.status(endpoint["id"], job)["workerId"], "desiredStatus": "RUNNING", "state": "running",
+            "image": "plugin/trial", "env": {"A": "1"}, "slsVersion": 1, "endpointId": endpoint["id"],
+            "templateId": self.template["id"]})
+
+    def test_unknown_ids(self):
+        """decisions.md, Answers: 404 for an unknown endpoint, whatever is asked of it."""
+        for method, more in (("GET", ""), ("PATCH", ""), ("POST", "/update"), ("DELETE", ""), ("POST", "/pause"),
+                             ("POST", "/resume")):
+            for endpoint_id in ("nosuch", "x" * 5000, "..%2f"):
+                with self.subTest(method=method, more=more, id=endpoint_id[:10]):
+                    body = {"name": "x"} if method in ("PATCH", "POST") else None
+                    reply = self.server.request(method, f"/v1/endpoints/{endpoint_id}{more}", body)
+                    self.assert_refused(reply, 404, "endpoint", member="message")
+
+    def test_only_admins(self):
+        """decisions.md, Keys: `/v1` is the admins': no key, a wrong one and every other scope are 401."""
+        endpoint = self.new_endpoint(self.template)
+        keys = [self.server.new_key("client", endpoints=[endpoint["id"]]), self.server.new_key("worker"),
+                self.server.new_key("admin", endpoints=[endpoint["id"]])]
+        for key in keys:
+            self.addCleanup(self.remove, "/keys/" + key["id"])
+        path = "/v1/endpoints/" + endpoint["id"]
+        for key in (None, "nonsense", *[key["key"] for key in keys]):
+            for method, target in (("GET", "/v1/endpoints"), ("POST", "/v1/endpoints"), ("GET", path), ("PATCH", path),
+                                   ("POST", path + "/update"), ("DELETE", path), ("POST", path + "/pause"),
+                                   ("POST", path + "/resume"), ("GET", path + "nosuch")):
+                with self.subTest(key=str(key)[:5], method=method, path=target):
+                    self.assert_refused(self.server.request(method, target, {}, key=key), 401, member="message")
+        self.assertEqual(self.call("GET", "/endpoints/" + endpoint["id"]), endpoint)
+
+
+class StaticTest(EndpointTest):
+    needs = ("echo", "trial", "parked")
+
+    def test_listed(self):
+        """issue 6: endpoints from the properties file appear in lists, marked."""
+        endpoint = self.new_endpoint(self.template)
+        listed = {one["id"]: one for one in self.call("GET", "/endpoints")}
+        for name in self.needs:
+            self.assertEqual((listed[name]["static"], listed[name]["templateId"]), (True, ""))
+            self.assertEqual(set(listed[name]), set(endpoint), "with the same keys")
+        self.assertEqual((listed["parked"]["workersMax"], listed["echo"]["image"]), (0, "plugin/echo"))
+        self.assertIs(listed[endpoint["id"]]["static"], False)
+        self.assertIsNone(self.call("GET", "/endpoints/echo?includeTemplate=true")["template"])
+
+    def test_no_changes(self):
+        """issue 6: they refuse changes, with the remedy."""
+        before = self.call("GET", "/endpoints/parked")
+        for method, more in (("PATCH", ""), ("POST", "/update"), ("DELETE", "")):
+            body = None if method == "DELETE" else {"workersMax": 1}
+            reply = self.server.request(method, "/v1/endpoints/parked" + more, body)
+            self.assert_refused(reply, 400, "parked", "configuration file", member="message")
+        self.assertEqual(self.call("GET", "/endpoints/parked"), before)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,149 @@
+"""What the storage keeps of templates and endpoints: over a restart, over kill -9, and no secret in clear (decisions.md,
+"Keys" and "Images")."""
+
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+
+from management_api import ManagementTest  # noqa: E402
+
+TEMPLATE = {"category": "AMD", "containerDiskInGb": 7, "dockerStartCmd": ["a"], "env": {"A": "ä\n"}, "isPublic": True,
+            "isServerless": True, "ports": [], "readme": "# r", "volumeInGb": 0, "volumeMountPath": "/d"}
+ENDPOINT = {"name": "kept", "workersMax": 2, "idleTimeout": 9, "scalerType": "REQUEST_COUNT", "scalerValue": 3,
+            "computeType": "CPU", "gpuTypeIds": ["a", "b"], "maxStuck": 1, "queuePolicy": "priority",
+            "retention": {"run": 5_000}, "rateLimits": {"run": {"windowMs": 5, "perWorker": 0}}}
+
+
+class KeptTest(ManagementTest):
+    def setUp(self):
+        super().setUp()
+        self.own_server()
+
+    def crash(self):
+        self.server.kill()
+        self.server.start()
+
+    def all(self):
+        return self.call("GET", "/templates"), self.call("GET", "/endpoints?includeTemplate=true")
+
+
+class SecretTest(KeptTest):
+    def assert_not_kept(self, *secrets):
+        """In no file of the data directory, and not in the log."""
+        for folder, _, names in os.walk(self.server.data):
+            for name in names:
+                with open(os.path.join(folder, name), "rb") as file:
+                    content = file.read()
+                for secret in secrets:
+                    self.assertNotIn(secret.encode(), content, name)
+        for secret in secrets:
+            self.assertNotIn(secret, self.server.log())
+
+    def test_env(self):
+        """decisions.md, Keys: a template's `env` is encrypted at rest: names, values, and what it was before."""
+        template = self.new_template(env={"TOKEN_NAME": "env-secret-1c9b"})
+        self.call("PATCH", "/templates/" + template["id"], {"env": {"TOKEN_NAME": "second-secret-77"}})
+        endpoint = self.new_endpoint(template)
+        self.assertEqual(self.server.runsync(endpoint["id"], {"output": 1})["output"], 1)
+        secrets = ("env-secret-1c9b", "second-secret-77", "TOKEN_NAME")
+        self.assert_not_kept(*secrets)
+        self.server.restart()
+        self.assert_not_kept(*secrets)
+        self.assertEqual(self.call("GET", "/templates/" + template["id"])["env"], {"TOKEN_NAME": "second-secret-77"})
+
+    def test_webhook_secret(self):
+        """decisions.md, Keys: webhook secrets are encrypted at rest, and in no answer."""
+        secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+        endpoint = self.new_endpoint(webhookSecret=secret)
+        for path in ("/endpoints", "/endpoints/" + endpoint["id"] + "?includeTemplate=true&includeWorkers=true"):
+            self.assertNotIn(secret[6:], str(self.call("GET", path)))
+        self.assertNotIn(secret[6:], str(self.call("PATCH", "/endpoints/" + endpoint["id"], {"webhookSecret": secret})))
+        self.assert_not_kept(secret, secret[6:])
+        self.server.restart()
+        self.assert_not_kept(secret, secret[6:])
+
+    def test_refused_values(self):
+        """decisions.md, Keys: a secret that was refused is in no file either."""
+        for method, path, body in (("POST", "/templates", {"name": "", "imageName": "x", "env": {"A": "kept-not-18"}}),
+                                   ("POST", "/endpoints", {"templateId": "x", "webhookSecret": "kept-not-18"})):
+            self.assertEqual(self.server.request(method, "/v1" + path, body).status, 400)
+        self.assert_not_kept("kept-not-18")
+
+
+class RestartTest(KeptTest):
+    def test_everything_is_kept(self):
+        """decisions.md, Images: what was created is kept in storage, whole; what was removed does not come back."""
+        template = self.new_template(**TEMPLATE)
+        self.new_endpoint(template, **ENDPOINT)
+        self.new_endpoint(template)
+        gone = self.new_template(name="gone")
+        self.remove("/endpoints/" + self.new_endpoint(gone)["id"])
+        self.remove("/templates/" + gone["id"])
+        before = self.all()
+        self.server.restart()
+        self.assertEqual(self.all(), before)
+        self.new_template(name="gone")
+
+    def test_the_version_goes_on(self):
+        """decisions.md, Templates and endpoints: `version` grows on after a restart, which is no release itself."""
+        template = self.new_template()
+        endpoint = self.new_endpoint(template)
+        path = "/endpoints/" + endpoint["id"]
+        self.call("PATCH", "/templates/" + template["id"], {"env": {"A": "1"}})
+        self.server.restart()
+        self.assertEqual(self.call("GET", path)["version"], 2)
+        self.call("PATCH", "/templates/" + template["id"], {"env": {"A": "2"}})
+        self.assertEqual(self.call("GET", path)["version"], 3)
+
+    def test_kill_9(self):
+        """design.md, Truth of a job, here too: what was answered is there after a crash, whatever it was."""
+        template = self.new_template()
+        endpoint = self.new_endpoint(template)
+        for n in range(3):
+            extra = self.new_template(**TEMPLATE)
+            other = self.new_endpoint(extra, **ENDPOINT)
+            template = self.call("PATCH", "/templates/" + template["id"], {"env": {"N": str(n)}})
+            self.crash()
+            self.assertEqual(self.call("GET", "/templates/" + extra["id"]), extra)
+            self.assertEqual(self.call("GET", "/templates/" + template["id"]), template)
+            self.assertEqual(self.call("GET", "/endpoints/" + other["id"]), other)
+            self.assertEqual(self.endpoint(endpoint)["version"], n + 2)
+            self.assertEqual(self.server.runsync(endpoint["id"], {"output": n})["output"], n)
+            self.remove("/endpoints/" + other["id"])
+            self.remove("/templates/" + extra["id"])
+            changed = self.call("PATCH", "/endpoints/" + endpoint["id"], {"workersMax": n + 4})
+            self.crash()
+            self.assertEqual(self.call("GET", "/templates"), [template])
+            self.assertEqual(self.call("GET", "/endpoints/" + endpoint["id"]), changed)
+
+    def test_jobs_wait_for_their_endpoint(self):
+        """decisions.md, Images: a job of an endpoint of `/v1` runs after the restart, like any other."""
+        endpoint = self.new_endpoint()
+        self.call("POST", f"/endpoints/{endpoint['id']}/pause")
+        job = self.server.run(endpoint["id"], {"output": "later"})
+        self.crash()
+        self.call("POST", f"/endpoints/{endpoint['id']}/resume")
+        self.assertEqual(self.server.finished(endpoint["id"], job)["output"], "later")
+
+
+class ClashTest(KeptTest):
+    def test_a_static_id_that_is_stored(self):
+        """decisions.md, Images: a static id that is also stored stops the start, with the remedy."""
+        endpoint = self.new_endpoint()["id"]
+        self.server.stop()
+        self.server.settings[f"endpoint.{endpoint}.image"] = "plugin/echo"
+        self.server.write_file()
+        self.assertFalse(self.server.start_unless_it_dies())
+        self.assertNotEqual(self.server.process.returncode, 0)
+        self.assertRegex(self.server.log(), f"endpoint.{endpoint} .*rename")
+        del self.server.settings[f"endpoint.{endpoint}.image"]
+        self.server.write_file()
+        self.server.start()
+        self.assertEqual(self.server.runsync(endpoint, {"output": 1})["output"], 1)
+
+
+
+if __name__ == "__main__":
+    unittest.main()

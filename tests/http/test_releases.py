@@ -1,0 +1,302 @@
+"""Releases: a change of a template comes to the workers of every endpoint that uses it, and loses nothing
+(decisions.md, "Templates and endpoints"; issue 6). That a handler reads the env is proved in process (tests/house)."""
+
+import concurrent.futures
+import os
+import sys
+import threading
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+
+from jobq_server import until  # noqa: E402
+from management_api import ManagementTest  # noqa: E402
+
+
+class ReleaseTest(ManagementTest):
+    def setUp(self):
+        super().setUp()
+        self.template = self.new_template(env={"N": "0"})
+
+    def release(self, **fields):
+        """Changes the template."""
+        return self.call("PATCH", "/templates/" + self.template["id"], fields)
+
+    def version(self, endpoint):
+        return self.call("GET", "/endpoints/" + endpoint["id"])["version"]
+
+    def halted(self, endpoint):
+        """The release once it is halted."""
+        return until(lambda: (now := self.endpoint(endpoint)["release"])["state"] == "halted" and now, "it halts")
+
+    def worker(self, endpoint, version):
+        """The only worker, once it idles at that version."""
+        def ask():
+            workers = self.workers(endpoint)
+            there = [(worker["state"], worker["slsVersion"]) for worker in workers] == [("idle", version)]
+            return there and workers[0]
+        return until(ask, f"one worker idles at version {version}")
+
+
+class VersionTest(ReleaseTest):
+    def test_every_endpoint_of_the_template(self):
+        """api.md, Template API: an update is a release for every endpoint associated with it, and for no other."""
+        users = [self.new_endpoint(self.template) for _ in range(3)]
+        other = self.new_endpoint()
+        self.release(env={"N": "1"})
+        for endpoint in users:
+            now = self.endpoint(endpoint)
+            self.assertEqual((now["version"], now["release"]["version"], now["env"]), (2, 2, {"N": "1"}))
+        self.assertEqual(self.version(other), 1)
+        self.assertEqual(self.version({"id": "echo"}), 1)
+
+    def test_each_field(self):
+        """api.md, Template API: updating a template triggers a release, whatever is updated, by both ways."""
+        endpoint = self.new_endpoint(self.template)
+        changes = {"containerDiskInGb": 9, "containerRegistryAuthId": "a", "dockerEntrypoint": ["x"],
+                   "dockerStartCmd": ["y"], "env": {}, "imageName": "plugin/echo", "isPublic": True, "ports": [],
+                   "readme": "r", "volumeInGb": 1, "volumeMountPath": "/x", "name": "new " + self.template["id"]}
+        for version, (name, value) in enumerate(changes.items(), 2):
+            with self.subTest(field=name):
+                if version % 2:
+                    self.release(**{name: value})
+                else:
+                    self.call("POST", f"/templates/{self.template['id']}/update", {name: value})
+                self.assertEqual(self.version(endpoint), version)
+
+    def test_what_changes_nothing(self):
+        """issue 6: an update that changes nothing releases nothing, so sending it twice replaces no worker twice."""
+        endpoint = self.new_endpoint(self.template, workersMin=1)
+        worker = self.worker(endpoint, 1)
+        for body in ({}, {"env": {"N": "0"}}, {"name": self.template["name"], "readme": ""}):
+            self.release(**body)
+        reply = self.server.request("PATCH", "/v1/templates/" + self.template["id"], {"volumeInGb": -1})
+        self.assert_faults(reply, "volumeInGb")
+        self.assertEqual(self.endpoint(endpoint)["version"], 1)
+        self.assertEqual(self.workers(endpoint), [worker])
+
+    def test_changes_of_the_endpoint(self):
+        """wire.md 4.1: `version` grows when template or env change: not with workersMax, a name, or a pause."""
+        endpoint = self.new_endpoint(self.template, workersMin=1)
+        worker = self.worker(endpoint, 1)
+        path = "/endpoints/" + endpoint["id"]
+        for fields in ({"workersMax": 9}, {"name": "n"}, {"idleTimeout": 60}, {"stopGraceMs": 1}, {"maxAttempts": 1},
+                       {"rateLimits": {"run": {"requests": 9}}}, {"templateId": self.template["id"]}):
+            self.assertEqual(self.call("PATCH", path, fields)["version"], 1)
+        self.call("POST", path + "/pause")
+        self.assertEqual(self.call("POST", path + "/resume")["version"], 1)
+        self.assertEqual(self.workers(endpoint), [worker])
+
+    def test_another_template(self):
+        """wire.md 4.1: another template is a release; the old one's changes are none any more."""
+        endpoint = self.new_endpoint(self.template, workersMin=1)
+        self.worker(endpoint, 1)
+        other = self.new_template(imageName="plugin/echo", env={"O": "1"})
+        now = self.call("PATCH", "/endpoints/" + endpoint["id"], {"templateId": other["id"]})
+        self.assertEqual((now["version"], now["env"], now["image"], now["templateId"]),
+                         (2, {"O": "1"}, "plugin/echo", other["id"]))
+        worker = self.worker(endpoint, 2)
+        self.assertEqual((worker["image"], worker["env"], worker["templateId"]),
+                         ("plugin/echo", {"O": "1"}, other["id"]))
+        self.assertEqual(self.server.runsync(endpoint["id"], {"output": 1})["output"], {"output": 1})
+        self.release(readme="of no concern")
+        self.assertEqual(self.version(endpoint), 2)
+        self.remove("/templates/" + self.template["id"])
+
+    def test_updates_at_once(self):
+        """decisions.md, Templates and endpoints: of updates at once none is lost: the last env reaches the workers."""
+        endpoint = self.new_endpoint(self.template, workersMin=1)
+        with concurrent.futures.ThreadPoolExecutor(8) as callers:
+            list(callers.map(lambda n: self.release(env={"N": str(n + 1)}), range(16)))
+        env = self.call("GET", "/templates/" + self.template["id"])["env"]
+        now = self.complete(endpoint)
+        self.assertLessEqual(now["version"], 17)
+        self.assertEqual(now["env"], env)
+        self.assertEqual(self.worker(endpoint, now["version"])["env"], env)
+
+
+class RollingTest(ReleaseTest):
+    def test_idle_workers_at_once(self):
+        """decisions.md, Templates and endpoints: idle workers of the old version are replaced at once, with the env."""
+        endpoint = self.new_endpoint(self.template, workersMin=3)
+        until(lambda: [worker["state"] for worker in self.workers(endpoint)] == ["idle"] * 3, "three workers idle")
+        before = {worker["id"] for worker in self.workers(endpoint)}
+        self.release(env={"N": "1"})
+        now = self.complete(endpoint, 2)
+        until(lambda: [worker["state"] for worker in self.workers(endpoint)] == ["idle"] * 3, "three workers idle")
+        for worker in now["workers"]:
+            self.assertEqual((worker["env"], worker["slsVersion"]), ({"N": "1"}, 2))
+            self.assertNotIn(worker["id"], before)
+
+    def test_busy_workers_after_their_job(self):
+        """decisions.md, Templates and endpoints: a busy worker ends its job first, and is replaced then."""
+        endpoint = self.new_endpoint(self.template, workersMax=1, idleTimeout=3600)
+        job = self.server.run(endpoint["id"], {"sleepMs": 1_500, "output": "whole"})
+        self.in_progress(endpoint, job)
+        self.release(imageName="plugin/echo")
+        now = self.endpoint(endpoint)
+        self.assertEqual((now["version"], now["image"], now["release"]),
+                         (2, "plugin/echo", {"version": 2, "state": "rolling"}))
+        self.assertEqual([(worker["state"], worker["slsVersion"], worker["image"]) for worker in now["workers"]],
+                         [("running", 1, "plugin/trial")])
+        behind = self.server.run(endpoint["id"], {"output": 2})
+        end = self.server.finished(endpoint["id"], job)
+        self.assertEqual((end["output"], end.get("retries")), ("whole", None))
+        self.assertEqual(self.server.finished(endpoint["id"], behind)["output"], {"output": 2}, "by the new image")
+        self.complete(endpoint, 2)
+
+    def test_two_in_a_row(self):
+        """issue 6: two updates in a row, while one worker is busy with the first version and others idle."""
+        endpoint = self.new_endpoint(self.template, workersMin=3, workersMax=3)
+        until(lambda: [worker["state"] for worker in self.workers(endpoint)] == ["idle"] * 3, "three workers idle")
+        job = self.server.run(endpoint["id"], {"sleepMs": 1_000, "output": 1})
+        self.in_progress(endpoint, job)
+        self.release(env={"N": "1"})
+        self.release(env={"N": "2"})
+        now = self.complete(endpoint, 3)
+        self.assertEqual([worker["env"] for worker in now["workers"]], [{"N": "2"}] * 3)
+        self.assertEqual(self.server.finished(endpoint["id"], job)["output"], 1)
+
+    def test_under_load(self):
+        """issue 6: updates while jobs run: none lost, none run twice, all workers on the last version at the end."""
+        endpoint = self.new_endpoint(self.template, workersMin=4, workersMax=4)
+        jobs, failures, least = [], [], []
+        stop = threading.Event()
+
+        def submit():
+            connection = self.server.connect()
+            while not stop.is_set():
+                reply = self.server.request("POST", f"/v2/{endpoint['id']}/run", {"input": {"sleepMs": 5}},
+                                            connection=connection)
+                (jobs if reply.status == 200 else failures).append(reply.json().get("id", reply))
+            connection.close()
+
+        def watch():
+            while not stop.is_set():
+                states = [worker["state"] for worker in self.workers(endpoint)]
+                least.append(sum(state in ("idle", "running") for state in states))
+        until(lambda: len(self.workers(endpoint)) == 4, "four workers are there")
+        threads = [threading.Thread(target=submit), threading.Thread(target=watch)]
+        for thread in threads:
+            thread.start()
+        for n in range(1, 11):
+            self.release(env={"N": str(n)})
+            until(lambda n=n: len(jobs) >= n * 40 and any(worker["slsVersion"] == n + 1
+                                                          for worker in self.workers(endpoint)),
+                  f"a worker of version {n + 1}")
+        stop.set()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(failures, [])
+        counts = self.server.quiet(endpoint["id"])
+        self.assertEqual((counts["completed"], counts["failed"], counts["retried"]), (len(jobs), 0, 0))
+        self.assertGreaterEqual(len(jobs), 400)
+        self.assertGreaterEqual(min(least), 3, "never fewer than one below the running count")
+        now = self.complete(endpoint, 11)
+        self.assertEqual([worker["env"] for worker in now["workers"]], [{"N": "10"}] * 4)
+
+    def test_during_a_pause(self):
+        """issue 6: a release of a paused endpoint comes to its workers; its jobs still wait."""
+        endpoint = self.new_endpoint(self.template, workersMin=1)
+        self.worker(endpoint, 1)
+        self.call("POST", f"/endpoints/{endpoint['id']}/pause")
+        job = self.server.run(endpoint["id"], {"output": 1})
+        self.release(imageName="plugin/echo")
+        self.worker(endpoint, 2)
+        self.assertEqual(self.server.status(endpoint["id"], job)["queueReason"], "paused")
+        self.call("POST", f"/endpoints/{endpoint['id']}/resume")
+        self.assertEqual(self.server.finished(endpoint["id"], job)["output"], {"output": 1})
+
+    def test_during_a_drain(self):
+        """issue 6: an update during a drain: the job ends, the update is in force after the restart."""
+        self.own_server()
+        self.template = self.new_template()
+        endpoint = self.new_endpoint(self.template, workersMax=1)
+        job = self.server.run(endpoint["id"], {"sleepMs": 2_000, "output": "drained"})
+        self.in_progress(endpoint, job)
+        self.server.terminate()
+        until(lambda: self.server.request("GET", "/readyz", key=None).status == 503, "it drains")
+        self.release(env={"N": "late"})
+        self.assertEqual(self.server.ended(), 0)
+        self.server.start()
+        self.assertEqual(self.server.finished(endpoint["id"], job)["output"], "drained")
+        self.server.runsync(endpoint["id"], {})
+        now = self.complete(endpoint, 2)
+        self.assertEqual([worker["env"] for worker in now["workers"]], [{"N": "late"}])
+
+    def test_to_remote_workers_and_back(self):
+        """decisions.md, Images: an image of remote workers takes ours away after their job; jobs wait for others."""
+        endpoint = self.new_endpoint(self.template, workersMin=2)
+        until(lambda: [worker["state"] for worker in self.workers(endpoint)] == ["idle"] * 2, "two workers idle")
+        job = self.server.run(endpoint["id"], {"sleepMs": 1_000, "output": 1})
+        self.in_progress(endpoint, job)
+        self.release(imageName="me/worker:1")
+        self.assertEqual(self.server.finished(endpoint["id"], job)["output"], 1)
+        until(lambda: self.workers(endpoint) == [], "ours have left")
+        waiting = self.server.run(endpoint["id"], {"output": 2})
+        self.assertEqual(self.server.status(endpoint["id"], waiting)["queueReason"], "no_workers")
+        self.release(imageName="plugin/trial")
+        self.assertEqual(self.server.finished(endpoint["id"], waiting)["output"], 2)
+        self.complete(endpoint, 3)
+
+
+class HaltTest(ReleaseTest):
+    def test_an_image_that_does_not_exist(self):
+        """issue 6: the release halts, old workers keep serving, the endpoint says why; the next good update goes on."""
+        endpoint = self.new_endpoint(self.template, workersMin=1)
+        before = self.worker(endpoint, 1)
+        for version, image in ((2, "plugin/nosuch"), (3, "lua/later")):
+            self.assertEqual(self.release(imageName=image, env={"N": "bad"})["imageName"], image)
+            release = self.halted(endpoint)
+            self.assertEqual(release["version"], version)
+            self.assertIn(image.split("/")[1] if version == 2 else image, release["reason"])
+            self.assertEqual(self.server.runsync(endpoint["id"], {"output": version})["output"], version)
+            self.assertEqual(self.worker(endpoint, 1)["id"], before["id"])
+        self.release(imageName="plugin/echo")
+        now = self.complete(endpoint, 4)
+        self.assertNotIn("reason", now["release"])
+        self.assertEqual(self.server.runsync(endpoint["id"], {"output": 1})["output"], {"output": 1})
+        self.assertEqual(self.worker(endpoint, 4)["env"], {"N": "bad"})
+
+    def test_more_workers_while_halted(self):
+        """issue 6: old workers keep serving: one that is hired meanwhile has the old version and its env."""
+        endpoint = self.new_endpoint(self.template, workersMax=1, idleTimeout=1)
+        self.server.runsync(endpoint["id"], {})
+        self.release(imageName="plugin/nosuch", env={"N": "bad"})
+        until(lambda: self.workers(endpoint) == [], "the old one has left")
+        self.assertEqual(self.server.runsync(endpoint["id"], {"output": 1})["output"], 1)
+        worker = self.worker(endpoint, 1)
+        self.assertEqual((worker["image"], worker["env"]), ("plugin/trial", {"N": "0"}))
+        now = self.call("PATCH", "/endpoints/" + endpoint["id"], {"workersMax": 2})
+        self.assertEqual(now["release"]["state"], "halted", "still")
+
+    def test_back_to_what_it_was(self):
+        """issue 6: an update back to the image before is a good one."""
+        endpoint = self.new_endpoint(self.template, workersMin=1)
+        self.worker(endpoint, 1)
+        self.release(imageName="plugin/nosuch")
+        self.halted(endpoint)
+        self.release(imageName="plugin/trial")
+        self.complete(endpoint, 3)
+        self.worker(endpoint, 3)
+
+    def test_after_a_restart(self):
+        """issue 6: a halted release is still halted after a restart, and says why; a good update goes on."""
+        self.own_server()
+        self.template = self.new_template()
+        endpoint = self.new_endpoint(self.template)
+        done = self.server.runsync(endpoint["id"], {"output": 1})["id"]
+        self.release(imageName="plugin/nosuch")
+        reason = self.halted(endpoint)["reason"]
+        self.server.restart()
+        self.assertEqual(self.halted(endpoint)["reason"], reason)
+        job = self.server.run(endpoint["id"], {"output": 2})
+        self.assertEqual(self.server.status(endpoint["id"], job)["queueReason"], "no_workers")
+        self.assertEqual(self.server.status(endpoint["id"], done)["output"], 1)
+        self.release(imageName="plugin/trial")
+        self.assertEqual(self.server.finished(endpoint["id"], job)["output"], 2)
+        self.complete(endpoint, 3)
+
+
+if __name__ == "__main__":
+    unittest.main()

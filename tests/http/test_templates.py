@@ -1,0 +1,368 @@
+"""Templates: what one is made of, what is refused, and how long it stays (api.md, "Template" and "Template API";
+decisions.md, "Templates and endpoints"). What a change of one does to endpoints: test_releases.py."""
+
+import concurrent.futures
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+
+from management_api import ManagementTest  # noqa: E402
+
+DEFAULTS = {
+    "category": "NVIDIA", "containerDiskInGb": 50, "containerRegistryAuthId": "", "dockerEntrypoint": [],
+    "dockerStartCmd": [], "env": {}, "isPublic": False, "isServerless": False, "ports": ["8888/http", "22/tcp"],
+    "readme": "", "volumeInGb": 20, "volumeMountPath": "/workspace", "earned": 0, "isRunpod": False, "runtimeInMin": 0,
+}
+EVERY_FIELD = {
+    "category": "CPU", "containerDiskInGb": 7, "containerRegistryAuthId": "auth-1",
+    "dockerEntrypoint": ["/bin/sh", "-c"], "dockerStartCmd": ["echo", "a b", ""],
+    "env": {"KEY": "value", "EMPTY": "", "ZWÖLF": "boxkämpfer \"jagen\"\n"}, "isPublic": True, "isServerless": True,
+    "ports": ["1/http", "65535/tcp", "00080/http"], "readme": "# Read *me*\n", "volumeInGb": 0,
+    "volumeMountPath": "/data",
+}
+FIXED = ("category", "isServerless")  # not changeable later
+TOLD_ONLY = ("id", "earned", "isRunpod", "runtimeInMin")
+WRONG = {
+    "name": ["", 1, True, [], {}, "n" * 192],
+    "imageName": ["", 7, [], "i" * 513, "plugin/", "plugin/a b", "plugin/../x", "plugin/" + "n" * 65, "plugin/echo/",
+                  "lua/", "lua/ä", "lua/a.lua"],
+    "category": ["nvidia", "", "TPU", 1, ["CPU"]],
+    "containerDiskInGb": [-1, 1.5, "50", True, 1e30],
+    "containerRegistryAuthId": [1, {}],
+    "dockerEntrypoint": ["sh", [1], [["sh"]], {}],
+    "dockerStartCmd": ["sh", [None], {}],
+    "env": [[], "A=1", {"A": 1}, {"A": None}, {"A": {}}, {"": "x"}, {"A=B": "x"}, {"A\0B": "x"}, {"A": "x\0"}],
+    "isPublic": ["true", 1, 0],
+    "isServerless": ["false", 0],
+    "ports": ["80/http", ["80"], ["80/udp"], ["0/http"], ["65536/tcp"], ["/http"], ["80/HTTP"], ["80/http "],
+              ["000080/tcp"], ["-1/tcp"], [80], ["80/http", "x"], ["80/tcp/tcp"], [" 80/tcp"], {}],
+    "readme": [1, [], "r" * (512 * 1024 + 1)],
+    "volumeInGb": [-1, 0.5, "20", []],
+    "volumeMountPath": ["", "workspace", "./x", 1, "/" + "p" * 1024],
+}
+
+
+class TemplateTest(ManagementTest):
+    def post(self, body, **more):
+        return self.server.request("POST", "/v1/templates", body, **more)
+
+    def refused(self, *fields, **body):
+        """Refused with a fault for each of the fields; nothing was stored."""
+        message = self.assert_faults(self.post({"name": "never stored", "imageName": "plugin/echo", **body}), *fields)
+        self.assertNotIn("never stored", [template["name"] for template in self.call("GET", "/templates")])
+        return message
+
+
+class CreateTest(TemplateTest):
+    def test_defaults(self):
+        """api.md, Template API: `imageName` and `name` are enough; every field of the table is in the answer."""
+        made = self.new_template(name="just a name", imageName="plugin/echo")
+        self.assertEqual(made, {"id": made["id"], "name": "just a name", "imageName": "plugin/echo", **DEFAULTS})
+        self.assertEqual(self.call("GET", "/templates/" + made["id"]), made)
+
+    def test_every_field(self):
+        """api.md, Template: every field is taken and given back as it was."""
+        made = self.new_template(**EVERY_FIELD)
+        for name, value in EVERY_FIELD.items():
+            self.assertEqual(made[name], value, name)
+        self.assertEqual(set(made), {"id", "name", "imageName", *DEFAULTS})
+        self.assertEqual(self.call("GET", "/templates/" + made["id"]), made)
+
+    def test_each_field_alone(self):
+        """api.md, Template API: each of the others is optional, and the rest keeps its default."""
+        for name, value in EVERY_FIELD.items():
+            with self.subTest(field=name):
+                made = self.new_template(**{name: value})
+                self.assertEqual(made, {"id": made["id"], "name": made["name"], "imageName": "plugin/trial",
+                                        **DEFAULTS, name: value})
+
+    def test_each_category(self):
+        """api.md, Template: `category` is one of three."""
+        for category in ("NVIDIA", "AMD", "CPU"):
+            self.assertEqual(self.new_template(category=category)["category"], category)
+
+    def test_null_is_like_absent(self):
+        """api.md, Template API: a field that is null has its default."""
+        made = self.new_template(**{name: None for name in EVERY_FIELD})
+        self.assertEqual({name: made[name] for name in DEFAULTS}, DEFAULTS)
+
+    def test_ids(self):
+        """decisions.md, Addresses: template ids have 10 lower-case alphanumerics."""
+        ids = {self.new_template()["id"] for _ in range(5)}
+        self.assertEqual(len(ids), 5)
+        for template_id in ids:
+            self.assertRegex(template_id, r"\A[a-z0-9]{10}\Z")
+
+    def test_images(self):
+        """decisions.md, Images: names after plugin/ and lua/ match [A-Za-z0-9_-]{1,64}; others are remote workers'."""
+        for image in ("plugin/nosuch", "plugin/" + "n" * 64, "plugin/A-Z_9", "lua/script", "busybox", "plugin",
+                      "a.io:5000/b/c@sha256:0123", "Plugin/echo", "xplugin/a b", "ä " * 20):
+            with self.subTest(image=image):
+                self.assertEqual(self.new_template(imageName=image)["imageName"], image)
+
+    def test_large_readme(self):
+        """api.md, Template: `readme` is markdown, and may be long."""
+        readme = "# r\n" * (128 * 1024)
+        self.assertEqual(self.new_template(readme=readme)["readme"], readme)
+
+    def test_form_content_type_is_read_as_json(self):
+        """decisions.md, Answers: the content type of a request changes nothing."""
+        reply = self.post({"name": "as a form", "imageName": "x"},
+                          headers={"Content-Type": "application/x-www-form-urlencoded"})
+        self.remove("/templates/" + self.assert_job(reply)["id"])
+
+
+class RefusalTest(TemplateTest):
+    def test_wrong_values(self):
+        """decisions.md, Templates and endpoints: each constraint of each field; a wrong one is 400 and named."""
+        for field, values in WRONG.items():
+            for value in values:
+                with self.subTest(field=field, value=str(value)[:40]):
+                    self.refused(field, **{field: value})
+
+    def test_all_faults_in_one_answer(self):
+        """issue 6: one message a wrong field, all of them in one answer, in the order of the request."""
+        wrong = {field: values[-1] for field, values in WRONG.items()}
+        self.assert_faults(self.post(wrong), *wrong)
+        self.assert_faults(self.post({"ports": ["x"], "imageNam": "y", "isPublic": 1}),
+                           "ports", "imageNam", "isPublic", "name", "imageName")
+
+    def test_required_fields(self):
+        """api.md, Template API: `name` and `imageName` are required."""
+        self.assert_faults(self.post({}), "name", "imageName")
+        self.assert_faults(self.post({"name": "never stored", "imageName": None}), "imageName")
+        self.assert_faults(self.post({"imageName": "x", "name": 1}), "name")
+
+    def test_unknown_keys(self):
+        """decisions.md, Templates and endpoints: unknown keys are 400, naming the nearest known key."""
+        for key, nearest in (("imagename", "imageName"), ("nam", "name"), ("volumeInGB", "volumeInGb"),
+                             ("dockerStartCommand", "dockerStartCmd"), ("Env", "env"), ("port", "ports")):
+            with self.subTest(key=key):
+                self.assertIn(f"nearest one is {nearest}", self.refused(key, **{key: "x"}))
+        self.assertRegex(self.refused("k" * 64 + "...", **{"k" * 5000: 1}), r"nearest")
+
+    def test_fields_of_the_answer(self):
+        """api.md, Template: `id`, `earned`, `isRunpod`, `runtimeInMin` are of the response only."""
+        for field in TOLD_ONLY:
+            with self.subTest(field=field):
+                self.refused(field, **{field: DEFAULTS.get(field, "abcdefghij")})
+
+    def test_a_key_twice(self):
+        """decisions.md, Jobs: a duplicate key is 400, here in the fields of `env` too."""
+        self.assert_faults(self.post('{"name":"a","imageName":"x","name":"b"}'), "name")
+        self.assert_faults(self.post('{"name":"a","imageName":"x","env":{"A":"1","A":"2"}}'), "env")
+        self.assert_faults(self.post('{"name":"a","imageName":"x","\\u006eame":"b"}'), "name")
+
+    def test_malformed_bodies(self):
+        """decisions.md, Answers: malformed is 400, of `/v1` with a `message`."""
+        for body in ("", "[]", "null", '"x"', "{", '{"name":}', '{"name":"\\ud800","imageName":"x"}', "{}x", b"\xff{}"):
+            with self.subTest(body=body):
+                self.assert_refused(self.post(body), 400, member="message")
+
+    def test_too_large(self):
+        """decisions.md, Answers: a body over the limit is 413."""
+        self.assert_refused(self.post({"readme": "r" * (2 << 20)}), 413, member="message")
+
+
+class NameTest(TemplateTest):
+    def test_taken(self):
+        """decisions.md, Templates and endpoints: names are unique; 400 names the other template's id."""
+        made = self.new_template(name="the only one")
+        self.assertIn(made["id"], self.refused("name", name="the only one"))
+        self.assertNotEqual(self.new_template(name="The only one")["id"], made["id"], "another name")
+
+    def test_taken_by_a_change(self):
+        """decisions.md, Templates and endpoints: names stay unique when a template is renamed."""
+        first, second = self.new_template(name="first of two"), self.new_template(name="second of two")
+        path = "/templates/" + second["id"]
+        reply = self.server.request("PATCH", "/v1" + path, {"name": "first of two", "readme": "x"})
+        self.assertIn(first["id"], self.assert_faults(reply, "name"))
+        self.assertEqual(self.call("GET", path), second, "nothing of it was stored")
+        self.assertEqual(self.call("PATCH", path, {"name": "second of two"}), second, "its own name is its own")
+
+    def test_free_again(self):
+        """decisions.md, Templates and endpoints: a name is taken as long as its template has it."""
+        first = self.new_template(name="comes and goes")
+        self.call("PATCH", "/templates/" + first["id"], {"name": "has gone"})
+        second = self.new_template(name="comes and goes")
+        self.remove("/templates/" + second["id"])
+        self.new_template(name="comes and goes")
+
+    def test_eight_at_once(self):
+        """decisions.md, Templates and endpoints: of several who take a name at once one gets it."""
+        body = {"name": "wanted by all", "imageName": "plugin/echo"}
+        with concurrent.futures.ThreadPoolExecutor(8) as callers:
+            replies = list(callers.map(lambda _: self.post(body), range(8)))
+        made = [reply.json()["id"] for reply in replies if reply.status == 200]
+        self.assertEqual(len(made), 1)
+        for reply in replies:
+            if reply.status != 200:
+                self.assertIn(made[0], self.assert_faults(reply, "name"))
+        self.remove("/templates/" + made[0])
+
+
+class UpdateTest(TemplateTest):
+    CHANGES = {**{name: value for name, value in EVERY_FIELD.items() if name not in FIXED},
+               "name": "updated", "imageName": "plugin/echo"}
+
+    def ways(self, template):
+        return ("PATCH", f"/templates/{template['id']}"), ("POST", f"/templates/{template['id']}/update")
+
+    def test_each_field(self):
+        """api.md, Template API: every field but two can be changed, by PATCH and by POST; the others stay."""
+        template = self.new_template()
+        for method, path in self.ways(template):
+            now = dict(template)
+            for name, value in self.CHANGES.items():
+                with self.subTest(method=method, field=name):
+                    now[name] = value
+                    self.assertEqual(self.call(method, path, {name: value}), now)
+                    self.assertEqual(self.call("GET", "/templates/" + template["id"]), now)
+            back = {name: template[name] for name in self.CHANGES}
+            self.assertEqual(self.call(method, path, back), template)
+
+    def test_nothing(self):
+        """api.md, Template API: every field of an update is optional."""
+        template = self.new_template(**EVERY_FIELD)
+        for method, path in self.ways(template):
+            for body in ({}, {"readme": None, "category": None}):
+                self.assertEqual(self.call(method, path, body), template)
+
+    def test_fixed_fields(self):
+        """decisions.md, Templates and endpoints: `category` and `isServerless` are not changeable later."""
+        template = self.new_template(**EVERY_FIELD)
+        for method, path in self.ways(template):
+            for field in FIXED:
+                with self.subTest(method=method, field=field):
+                    reply = self.server.request(method, "/v1" + path, {field: template[field], "readme": "changed"})
+                    self.assert_faults(reply, field)
+        self.assertEqual(self.call("GET", "/templates/" + template["id"]), template)
+
+    def test_wrong_values(self):
+        """decisions.md, Templates and endpoints: an update is judged like a creation, and stored whole or not."""
+        template = self.new_template()
+        wrong = {field: values[0] for field, values in WRONG.items() if field not in FIXED}
+        for method, path in self.ways(template):
+            body = {**wrong, "runtimeInMin": 1, "x": 1}
+            self.assert_faults(self.server.request(method, "/v1" + path, body), *body)
+            reply = self.server.request(method, "/v1" + path, {"readme": "changed", "volumeInGb": -1})
+            self.assert_faults(reply, "volumeInGb")
+            self.assert_refused(self.server.request(method, "/v1" + path, "[]"), 400, member="message")
+            self.assert_refused(self.server.request(method, "/v1" + path, ""), 400, member="message")
+        self.assertEqual(self.call("GET", "/templates/" + template["id"]), template)
+
+    def test_env_is_replaced(self):
+        """api.md, Template: `env` is one field: what an update says is the whole of it."""
+        template = self.new_template(env={"A": "1", "B": "2"})
+        now = self.call("PATCH", "/templates/" + template["id"], {"env": {"C": "3"}})
+        self.assertEqual(now["env"], {"C": "3"})
+        self.assertEqual(self.call("PATCH", "/templates/" + template["id"], {"env": {}})["env"], {})
+
+    def test_two_at_once(self):
+        """design.md: one conditional step: of updates of different fields at once none is lost."""
+        template = self.new_template()
+        path = "/templates/" + template["id"]
+        changes = [{"readme": "r"}, {"volumeInGb": 3}, {"env": {"A": "1"}}, {"isPublic": True},
+                   {"dockerStartCmd": ["x"]}, {"volumeMountPath": "/w"}]
+        with concurrent.futures.ThreadPoolExecutor(len(changes)) as callers:
+            list(callers.map(lambda change: self.call("PATCH", path, change), changes))
+        now = self.call("GET", path)
+        for change in changes:
+            self.assertEqual(now, now | change)
+
+
+class ReadTest(TemplateTest):
+    def test_the_list(self):
+        """wire.md 4.1: the list is a bare array of all templates, each as GET of it."""
+        made = [self.new_template(), self.new_template(**EVERY_FIELD)]
+        listed = self.call("GET", "/templates")
+        self.assertIsInstance(listed, list)
+        for template in made:
+            self.assertIn(template, listed)
+
+    def test_queries(self):
+        """decisions.md, Templates and endpoints: the `include…` booleans are accepted, and show all; else 400."""
+        template = self.new_template()
+        names = ("includeEndpointBoundTemplates", "includePublicTemplates", "includeRunpodTemplates")
+        for path in ("/templates", "/templates/" + template["id"]):
+            plain = self.call("GET", path)
+            for name in names:
+                for value in ("true", "false"):
+                    self.assertEqual(self.call("GET", f"{path}?{name}={value}"), plain)
+                for value in ("1", "TRUE", "", "maybe"):
+                    with self.subTest(path=path, name=name, value=value):
+                        self.assert_faults(self.server.request("GET", f"/v1{path}?{name}={value}"), name)
+            reply = self.server.request("GET", f"/v1{path}?" + "&".join(name + "=x" for name in names))
+            self.assert_faults(reply, *names)
+
+    def test_unknown_ids(self):
+        """decisions.md, Answers: 404 for an unknown template, whatever is asked of it."""
+        for method, more in (("GET", ""), ("PATCH", ""), ("POST", "/update"), ("DELETE", "")):
+            for template_id in ("nosuch", "x" * 5000, "..%2f"):
+                with self.subTest(method=method, id=template_id[:10]):
+                    reply = self.server.request(method, f"/v1/templates/{template_id}{more}",
+                                                None if method in ("GET", "DELETE") else {"readme": "x"})
+                    self.assert_refused(reply, 404, "template", member="message")
+
+    def test_methods(self):
+        """decisions.md, Answers: a wrong method is 405 with `Allow`."""
+        for method, path, allowed in (("PUT", "/v1/templates", {"GET", "POST"}),
+                                      ("DELETE", "/v1/templates", {"GET", "POST"}),
+                                      ("POST", "/v1/templates/x", {"GET", "PATCH", "DELETE"}),
+                                      ("GET", "/v1/templates/x/update", {"POST"})):
+            with self.subTest(method=method, path=path):
+                reply = self.server.request(method, path)
+                self.assert_refused(reply, 405, member="message")
+                self.assertLessEqual(allowed, set(reply.headers["Allow"].replace(" ", "").split(",")))
+
+
+class DeleteTest(TemplateTest):
+    def test_deleted(self):
+        """wire.md 4.1: DELETE is 204 with nothing; the template is gone."""
+        template = self.new_template()
+        self.remove("/templates/" + template["id"])
+        for method in ("GET", "DELETE"):
+            reply = self.server.request(method, "/v1/templates/" + template["id"])
+            self.assert_refused(reply, 404, template["id"], member="message")
+        self.assertNotIn(template["id"], [one["id"] for one in self.call("GET", "/templates")])
+
+    def test_in_use(self):
+        """decisions.md, Templates and endpoints: DELETE of a template in use is 400, as long as it is in use."""
+        template = self.new_template()
+        endpoints = [self.new_endpoint(template), self.new_endpoint(template)]
+        other = self.new_template()
+        for _ in endpoints:
+            reply = self.server.request("DELETE", "/v1/templates/" + template["id"])
+            self.assert_refused(reply, 400, "used by endpoint", member="message")
+            users = [one for one in endpoints if one["id"] in reply.json()["message"]]
+            self.assertEqual(len(users), 1, "it says by whom")
+            self.assertEqual(self.call("GET", "/templates/" + template["id"]), template)
+            if users[0] is endpoints[0]:
+                self.remove("/endpoints/" + users[0]["id"])
+            else:
+                self.call("PATCH", "/endpoints/" + users[0]["id"], {"templateId": other["id"]})
+        self.remove("/templates/" + template["id"])
+
+
+class PermissionTest(TemplateTest):
+    def test_only_admins(self):
+        """decisions.md, Keys: `/v1` is the admins': no key, a wrong one and every other scope are 401."""
+        template = self.new_template()
+        keys = [self.server.new_key("client"), self.server.new_key("worker"),
+                self.server.new_key("admin", endpoints=["echo"])]
+        for key in keys:
+            self.addCleanup(self.remove, "/keys/" + key["id"])
+        path = "/v1/templates/" + template["id"]
+        for key in (None, "nonsense", *[key["key"] for key in keys]):
+            for method, target in (("GET", "/v1/templates"), ("POST", "/v1/templates"), ("GET", path), ("PATCH", path),
+                                   ("POST", path + "/update"), ("DELETE", path), ("GET", path + "nosuch")):
+                with self.subTest(key=str(key)[:5], method=method, path=target):
+                    body = {"name": "x", "imageName": "y"} if method in ("POST", "PATCH") else None
+                    self.assert_refused(self.server.request(method, target, body, key=key), 401, member="message")
+        self.assertEqual(self.call("GET", "/templates/" + template["id"]), template)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,81 @@
+"""Templates and endpoints for black-box tests: made with few words, and removed when their test ends.
+
+    template = self.new_template(imageName="plugin/trial", env={"A": "1"})
+    endpoint = self.new_endpoint(template, workersMax=1)
+    job = self.server.run(endpoint["id"], {"sleepMs": 500})
+
+`self.call()` is for what has to succeed, `self.assert_faults()` for what has to be refused, with every field named.
+"""
+
+import uuid
+
+from jobq_server import HttpTest, until
+
+
+class ManagementTest(HttpTest):
+    def setUp(self):
+        super().setUp()
+        self._made = {"endpoints": [], "templates": []}
+        self.addCleanup(self._remove_made)
+
+    def call(self, method, path, body=None):
+        """A call of /v1 that has to succeed, with exactly 200: its answer."""
+        return self.assert_job(self.server.request(method, "/v1" + path, body))
+
+    def remove(self, path):
+        """A DELETE that has to succeed."""
+        reply = self.server.request("DELETE", "/v1" + path)
+        self.assertEqual((reply.status, reply.body), (204, b""), reply)
+
+    def _remove_made(self):
+        """From the shared server; with one of the test's own goes its data directory."""
+        if "server" in self.__dict__:
+            return
+        for kind, ids in self._made.items():
+            for made in ids:
+                self.assertIn(self.server.request("DELETE", f"/v1/{kind}/{made}").status, (204, 404))
+
+    def new_template(self, **fields):
+        made = self.call("POST", "/templates",
+                         {"name": f"test {uuid.uuid4()}", "imageName": "plugin/trial", **fields})
+        self._made["templates"].append(made["id"])
+        return made
+
+    def new_endpoint(self, template=None, **fields):
+        """An endpoint of the template; without one, of a new one for the handler `trial`."""
+        template = template or self.new_template()
+        made = self.call("POST", "/endpoints", {"templateId": template["id"], **fields})
+        self._made["endpoints"].append(made["id"])
+        return made
+
+    def endpoint(self, endpoint):
+        """The endpoint as it is now, with its workers."""
+        return self.call("GET", f"/endpoints/{endpoint['id']}?includeWorkers=true")
+
+    def workers(self, endpoint):
+        return self.endpoint(endpoint)["workers"]
+
+    def complete(self, endpoint, version=None):
+        """The endpoint once its release is complete, at `version` when one is given."""
+        def ask():
+            now = self.endpoint(endpoint)
+            there = now["release"]["state"] == "complete" and version in (None, now["version"])
+            return there and all(worker["slsVersion"] == now["version"] for worker in now["workers"]) and now
+        return until(ask, f"the release of {endpoint['id']} is complete", 20)
+
+    def in_progress(self, endpoint, job):
+        until(lambda: self.server.status(endpoint["id"], job)["status"] == "IN_PROGRESS", f"{job} runs")
+
+    def assert_faults(self, reply, *fields):
+        """400, and for each of the fields, and no other, one sentence that begins with it, all of them in `message`."""
+        self.assertEqual(reply.status, 400, reply.body[:500])
+        self.assert_json(reply)
+        answer = reply.json()
+        self.assertEqual(set(answer), {"message", "errors"}, answer)
+        self.assertEqual([error["field"] for error in answer["errors"]], list(fields), answer)
+        for error in answer["errors"]:
+            self.assertEqual(set(error), {"field", "message"})
+            self.assertRegex(error["message"], r"\A[^\n]{5,400}\Z")
+            self.assertTrue(error["message"].startswith(error["field"]), answer)
+        self.assertEqual(answer["message"], "; ".join(error["message"] for error in answer["errors"]))
+        return answer["message"]
