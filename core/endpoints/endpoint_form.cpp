@@ -193,16 +193,14 @@ const FormFields<EndpointForm>& endpointFields() {
   return kFields;
 }
 
-FieldFaults crossFaults(const EndpointForm& form) {
-  FieldFaults faults;
-  if (form.templateId.empty()) {
+void addCrossFaults(FieldFaults& faults, const EndpointForm& form) {
+  if (form.templateId.empty() && !isFaulty(faults, "templateId")) {
     faults.push_back(
         {"templateId", "templateId is missing: name the template that the endpoint's workers are made of"});
   }
-  if (form.workersMin > form.workersMax) {
+  if (form.workersMin > form.workersMax && !isFaulty(faults, "workersMin") && !isFaulty(faults, "workersMax")) {
     faults.push_back({"workersMin", "workersMin is greater than workersMax: lower it, or raise workersMax"});
   }
-  return faults;
 }
 
 Record toRecord(const EndpointForm& form, const SecretBox& box) {

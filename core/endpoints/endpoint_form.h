@@ -73,8 +73,8 @@ inline constexpr const char* kPauseKind = "pause";
 
 const FormFields<EndpointForm>& endpointFields();
 
-/// What is wrong between the fields.
-FieldFaults crossFaults(const EndpointForm& form);
+/// Adds what is wrong between the fields, or missing, to what is wrong with each of them.
+void addCrossFaults(FieldFaults& faults, const EndpointForm& form);
 
 Record toRecord(const EndpointForm& form, const SecretBox& box);
 

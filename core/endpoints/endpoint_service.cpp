@@ -21,32 +21,23 @@ FieldFault templateGone(const std::string& id) {
 
 }  // namespace
 
-// What this server can say about the form before it is stored, beside what was wrong with single fields. The endpoint of
-// a template that cannot run is refused; a template that stops running later is a release that halts.
-void EndpointService::judge(const EndpointForm& form, const std::string& templateBefore, FieldFaults& faults) {
-  const auto isTold = [&faults](const std::string& field) {
-    return std::any_of(faults.begin(), faults.end(), [&field](const FieldFault& fault) {
-      return fault.field.empty() || fault.field == field;  // a body that is no object has no fields
-    });
-  };
-  const auto add = [&](FieldFault fault) {
-    if (!isTold(fault.field)) faults.push_back(std::move(fault));
-  };
-  for (const FieldFault& fault : crossFaults(form)) {
-    if (fault.field != "workersMin" || !isTold("workersMax")) add(fault);
-  }
-  if (!form.templateId.empty() && form.templateId != templateBefore) {
+// What this server can say about the form before it is stored. The endpoint of a template that cannot run is refused;
+// a template that stops running later is a release that halts.
+void EndpointService::addFaults(FieldFaults& faults, const EndpointForm& form, const std::string& templateBefore) {
+  addCrossFaults(faults, form);
+  if (!form.templateId.empty() && form.templateId != templateBefore && !isFaulty(faults, "templateId")) {
     const auto record = records_.find(kTemplateKind, form.templateId);
     if (!record) {
-      add(templateGone(form.templateId));
+      faults.push_back(templateGone(form.templateId));
     } else if (const auto fault = imageFault(templateOf(*record, box_).imageName, registry_.parts())) {
-      add({"templateId", "templateId " + form.templateId + " cannot be used: " + *fault});
+      faults.push_back({"templateId", "templateId " + form.templateId + " cannot be used: " + *fault});
     }
   }
+  if (isFaulty(faults, "queuePolicy")) return;
   try {
     (void)registry_.parts().policy(form.queuePolicy);
   } catch (const ConfigError& error) {
-    add({"queuePolicy", "queuePolicy " + clipped(form.queuePolicy) + " cannot be used: " + error.what()});
+    faults.push_back({"queuePolicy", "queuePolicy " + clipped(form.queuePolicy) + " cannot be used: " + error.what()});
   }
 }
 
@@ -64,7 +55,7 @@ EndpointEntryPtr EndpointService::shown(const EndpointForm& form) {
 std::variant<EndpointEntryPtr, FieldFaults> EndpointService::create(std::string_view body) {
   EndpointForm form;
   FieldFaults faults = readForm(form, body, endpointFields(), kThing, true);
-  judge(form, "", faults);
+  addFaults(faults, form, "");
   if (!faults.empty()) return faults;
   form.id = newName(kIdLetters);
   form.createdAt = toIso8601(clock_.now());
@@ -91,7 +82,7 @@ std::variant<EndpointEntryPtr, FieldFaults, Unknown> EndpointService::update(con
     if (before.deleting) return Unknown{};
     EndpointForm form = before;
     FieldFaults faults = readForm(form, body, endpointFields(), kThing, false);
-    judge(form, before.templateId, faults);
+    addFaults(faults, form, before.templateId);
     if (!faults.empty()) return faults;
     if (form.templateId != before.templateId) {
       ++form.version;

@@ -33,7 +33,7 @@ class EndpointService {
   std::variant<EndpointEntryPtr, Unknown> pause(const EndpointId& id, bool paused);
 
  private:
-  void judge(const EndpointForm& form, const std::string& templateBefore, FieldFaults& faults);
+  void addFaults(FieldFaults& faults, const EndpointForm& form, const std::string& templateBefore);
   std::optional<std::uint64_t> templateRecord(const std::string& id);
   EndpointEntryPtr shown(const EndpointForm& form);
 

@@ -20,6 +20,11 @@ json::Document parse(std::string_view text) {
 
 }  // namespace
 
+bool isFaulty(const FieldFaults& faults, std::string_view field) {
+  return std::any_of(faults.begin(), faults.end(),
+                     [field](const FieldFault& fault) { return fault.field.empty() || fault.field == field; });
+}
+
 std::string readText(const json::Value& value, std::size_t min, std::size_t max) {
   auto text = json::toText(value);
   if (!text || text->size() < min || text->size() > max) {

@@ -22,6 +22,9 @@ struct FieldFault {
 };
 using FieldFaults = std::vector<FieldFault>;
 
+/// The field has been told as wrong already, or the whole body is: there is nothing more to say about it.
+bool isFaulty(const FieldFaults& faults, std::string_view field);
+
 /// Thrown by a row's reader. `message` begins with a verb: the field's name is put in front of it.
 struct BadField {
   std::string message;

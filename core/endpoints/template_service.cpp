@@ -21,10 +21,7 @@ std::variant<Template, FieldFaults> TemplateService::create(std::string_view bod
   Template form;
   FieldFaults faults = readForm(form, body, templateFields(), kThing, true);
   for (const FieldFault& missing : missingFields(form)) {
-    const bool told = std::any_of(faults.begin(), faults.end(), [&missing](const FieldFault& fault) {
-      return fault.field == missing.field || fault.field.empty();
-    });
-    if (!told) faults.push_back(missing);
+    if (!isFaulty(faults, missing.field)) faults.push_back(missing);
   }
   if (!faults.empty()) return faults;
   form.id = newName(kIdLetters);

@@ -137,6 +137,14 @@ class RefusalTest(EndpointTest):
                 with self.subTest(field=field, value=str(value)[:40]):
                     self.refused(field, **{field: value})
 
+    def test_all_faults_in_one_answer(self):
+        """issue 6: one message a wrong field, all in one answer, also what only the server can know."""
+        wrong = {field: values[0] for field, values in WRONG.items() if field not in ("templateId", "queuePolicy")}
+        self.assert_faults(self.post(wrong), *wrong, "templateId")
+        self.assert_faults(self.post({"gpuCount": -1, "templateId": "nosuch", "queuePolicy": "nosuch"}),
+                           "gpuCount", "templateId", "queuePolicy")
+        self.assert_faults(self.post({"workersMin": 9, "workersMax": "x", "templateId": 1}), "workersMax", "templateId")
+
     def test_template_required(self):
         """wire.md 4.1: `templateId` is required, and names a template."""
         self.assert_faults(self.post({}), "templateId")
