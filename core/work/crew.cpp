@@ -58,7 +58,6 @@ void Crew::change(const EndpointPtr& now) {
 
 bool Crew::takeReady(const WorkerId& worker, Instant now) {
   Member& member = members.at(worker);
-  const bool wasStuck = member.duty == Duty::stuck;
   const bool leaves = member.lastJob;
   if (member.duty == Duty::starting) {
     proven = member.release;
@@ -70,8 +69,8 @@ bool Crew::takeReady(const WorkerId& worker, Instant now) {
   member.lease = {};
   member.stuckFrom = Instant::max();
   member.replaces = false;
-  // Of one that was stuck, somebody else may have the slot by now.
-  const bool tooMany = wasStuck && slots() > endpoint->workersMax;
+  // Of one that was stuck, somebody else may have the slot by now; and workersMax may have been lowered.
+  const bool tooMany = slots() > endpoint->workersMax;
   if (!leaves && !tooMany && target()) return true;
   member.duty = Duty::leaving;
   if (leaves && target()) ++vacancies;

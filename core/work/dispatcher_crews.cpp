@@ -33,9 +33,11 @@ void Dispatcher::dismissIdle() {
     for (auto& [id, crew] : crews_) {
       std::size_t staying = crew.slots();
       for (auto& [worker, member] : crew.members) {
-        if (staying <= crew.endpoint->workersMin) break;
-        if (member.duty != Duty::idle || member.since + crew.endpoint->idleTimeout > now) continue;
-        if (rooms_.wakeup.rings(id) && !crew.endpoint->paused) continue;
+        const bool tooMany = staying > crew.endpoint->workersMax;  // it was lowered
+        if (staying <= crew.endpoint->workersMin && !tooMany) break;
+        if (member.duty != Duty::idle) continue;
+        if (!tooMany && member.since + crew.endpoint->idleTimeout > now) continue;
+        if (!tooMany && rooms_.wakeup.rings(id) && !crew.endpoint->paused) continue;
         member.duty = Duty::leaving;
         leaving.push_back(worker);
         --staying;

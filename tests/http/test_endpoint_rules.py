@@ -72,6 +72,28 @@ class WorkerTest(RuleTest):
         for job in jobs:
             self.server.request("POST", f"/v2/{endpoint['id']}/cancel/{job}")
 
+    def test_workers_max_is_lowered(self):
+        """decisions.md, Images: a change takes effect: of three workers that are busy only one takes another job."""
+        endpoint = self.new_endpoint(workersMax=3, scalerType="REQUEST_COUNT", scalerValue=1)
+        self.assert_job(self.server.request("POST", f"/v2/{endpoint['id']}/run", {"input": {"sleepMs": 300}}))
+        for _ in range(2):
+            self.server.run(endpoint["id"], {"sleepMs": 300})
+        self.running(endpoint, 3)
+        self.change(endpoint, workersMax=1)
+        jobs = [self.server.run(endpoint["id"], {"sleepMs": 300, "n": n}) for n in range(4)]
+        self.assertEqual({self.server.finished(endpoint["id"], job)["status"] for job in jobs}, {"COMPLETED"})
+        self.assertEqual(len({self.server.status(endpoint["id"], job)["workerId"] for job in jobs}), 1)
+
+    def test_no_workers_any_more(self):
+        """decisions.md, Images: with workersMax = 0 nobody takes a job, also none of those who idle."""
+        endpoint = self.new_endpoint(workersMax=1, idleTimeout=3600)
+        self.server.runsync(endpoint["id"], {})
+        self.change(endpoint, workersMax=0)
+        job = self.server.run(endpoint["id"], {"output": 5})
+        self.assertEqual(self.server.status(endpoint["id"], job)["queueReason"], "no_workers")
+        self.change(endpoint, workersMax=1)
+        self.assertEqual(self.server.finished(endpoint["id"], job)["output"], 5)
+
     def test_workers_min(self):
         """wire.md 4.1: workersMin workers are there without a job, from the creation or the change on."""
         endpoint = self.new_endpoint(workersMin=1)
