@@ -48,6 +48,9 @@ bool Crew::isRolling() const {
 
 void Crew::change(const EndpointPtr& now) {
   const bool released = !endpoint || endpoint->release != now->release;
+  if (released && endpoint && !isRolling()) {
+    for (auto& [worker, member] : members) member.spare = false;
+  }
   endpoint = now;
   if (!released) return;
   halted = false;
@@ -73,7 +76,7 @@ bool Crew::takeReady(const WorkerId& worker, Instant now) {
   const bool tooMany = slots() > endpoint->workersMax;
   if (!leaves && !tooMany && target()) return true;
   member.duty = Duty::leaving;
-  if (leaves && target()) ++vacancies;
+  if (leaves && target() && !takeSpare()) ++vacancies;
   return false;
 }
 
@@ -91,6 +94,17 @@ void Crew::takeGone(const WorkerId& worker, const std::string& failure, Instant 
   }
   backoff = std::clamp(backoff * 2, kFirstBackoff, kLongestBackoff);
   startAfter = now + backoff;
+}
+
+// Whoever leaves now has been replaced before.
+bool Crew::takeSpare() {
+  const auto spare = std::find_if(members.begin(), members.end(), [](const auto& entry) {
+    return entry.second.spare && entry.second.duty != Duty::leaving && entry.second.duty != Duty::stuck;
+  });
+  if (spare == members.end()) return false;
+  spare->second.spare = false;
+  spare->second.replaces = spare->second.duty == Duty::starting;
+  return true;
 }
 
 // The last replacement is at work, so the next one may go.
@@ -122,7 +136,7 @@ Crew::Step Crew::nextStep() {
   const auto old = [this](const auto& entry) { return isOutdated(entry.second); };
   if (!mayGoOn() || std::none_of(members.begin(), members.end(), old)) return step;
   if (proven != next && slots() < endpoint->workersMax) {
-    step.hire = true;  // there is room to see whether it starts before anybody has to leave
+    step.hire = step.spare = true;  // there is room to see whether it starts before anybody has to leave
     return step;
   }
   const auto idle = std::find_if(members.begin(), members.end(),
@@ -130,7 +144,7 @@ Crew::Step Crew::nextStep() {
   if (idle != members.end()) {
     idle->second.duty = Duty::leaving;
     step.dismissed.push_back(idle->first);
-    step.hire = step.replaces = slots() < endpoint->workersMax;
+    step.hire = step.replaces = !takeSpare() && slots() < endpoint->workersMax;
     return step;
   }
   const auto busy = std::find_if(members.begin(), members.end(),

@@ -38,6 +38,7 @@ struct Member {
   Instant stuckFrom = Instant::max();  ///< when its job was told to stop
   bool lastJob = false;                ///< it leaves when it is free: another one takes its place
   bool replaces = false;               ///< it takes the place of one that has left
+  bool spare = false;                  ///< hired for the release while there was room: the next who leaves is replaced
 };
 
 struct Crew {
@@ -74,10 +75,12 @@ struct Crew {
     std::vector<LeaseRef> stopped;
     bool hire = false;      ///< one
     bool replaces = false;  ///< that one takes the place of another
+    bool spare = false;     ///< that one will have taken the place of the next who leaves
   };
   Step nextStep();
 
  private:
+  bool takeSpare();
   bool isOutdated(const Member& member) const;
   bool mayGoOn() const;
 };

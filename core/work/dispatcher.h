@@ -95,7 +95,7 @@ class Dispatcher final : public Service, private WorkerEvents {
   bool rollOne(const EndpointId& endpoint);
   bool mayWantMore(const Crew& crew) const JOBQ_REQUIRES(mutex_);
   std::size_t wanted(const EndpointId& endpoint);
-  void hire(const EndpointId& endpoint, bool replaces);
+  void hire(const EndpointId& endpoint, const Crew::Step& why);
   Instant nextLook() const;
 
   const Rooms rooms_;

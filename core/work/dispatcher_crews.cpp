@@ -78,7 +78,7 @@ bool Dispatcher::rollOne(const EndpointId& id) {
   }
   for (const LeaseRef& lease : step.stopped) stopRun(lease);
   for (const WorkerId& worker : step.dismissed) rooms_.executor.dismiss(worker);
-  if (step.hire) hire(id, step.replaces);
+  if (step.hire) hire(id, step);
   return step.hire;
 }
 
@@ -92,7 +92,7 @@ void Dispatcher::hireWhereNeeded() {
     }
   }
   for (const EndpointId& id : ids) {
-    for (std::size_t missing = wanted(id); missing > 0 && !stopping_; --missing) hire(id, false);
+    for (std::size_t missing = wanted(id); missing > 0 && !stopping_; --missing) hire(id, {});
   }
 }
 
@@ -130,7 +130,7 @@ std::size_t Dispatcher::wanted(const EndpointId& id) {
   return wish.workers > view.workers ? wish.workers - view.workers : 0;
 }
 
-void Dispatcher::hire(const EndpointId& id, bool replaces) {
+void Dispatcher::hire(const EndpointId& id, const Crew::Step& why) {
   const WorkerId worker = node_ + "-" + std::to_string(++hired_);
   EndpointPtr endpoint;
   ReleasePtr release;
@@ -142,7 +142,8 @@ void Dispatcher::hire(const EndpointId& id, bool replaces) {
     release = crew->second.target();
     const Instant now = rooms_.clock.now();
     Member member{Duty::starting, now, now, release};
-    member.replaces = replaces;
+    member.replaces = why.replaces;
+    member.spare = why.spare;
     crew->second.members[worker] = std::move(member);
   }
   try {

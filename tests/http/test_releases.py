@@ -128,6 +128,17 @@ class RollingTest(ReleaseTest):
             self.assertEqual((worker["env"], worker["slsVersion"]), ({"N": "1"}, 2))
             self.assertNotIn(worker["id"], before)
 
+    def test_as_many_as_before(self):
+        """decisions.md, Templates and endpoints: workers are replaced: after it there are as many as before."""
+        endpoint = self.new_endpoint(self.template, workersMin=1, workersMax=6, idleTimeout=3600)
+        self.worker(endpoint, 1)
+        for version in range(2, 6):
+            self.release(env={"N": str(version)})
+            self.worker(endpoint, version)
+        for version in range(6, 9):
+            self.release(env={"N": str(version)})
+        self.worker(endpoint, 8)
+
     def test_busy_workers_after_their_job(self):
         """decisions.md, Templates and endpoints: a busy worker ends its job first, and is replaced then."""
         endpoint = self.new_endpoint(self.template, workersMax=1, idleTimeout=3600)
