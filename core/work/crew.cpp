@@ -107,10 +107,11 @@ bool Crew::takeSpare() {
   return true;
 }
 
-// The last replacement is at work, so the next one may go.
+// The last replacement is at work, so the next one may go. Nobody waits for a handler that may never return.
 bool Crew::mayGoOn() const {
   return vacancies == 0 && std::none_of(members.begin(), members.end(), [](const auto& entry) {
-           return entry.second.duty == Duty::starting || entry.second.lastJob;
+           const Member& member = entry.second;
+           return member.duty == Duty::starting || (member.lastJob && member.duty != Duty::stuck);
          });
 }
 

@@ -206,6 +206,23 @@ class RollingTest(ReleaseTest):
         now = self.complete(endpoint, 11)
         self.assertEqual([worker["env"] for worker in now["workers"]], [{"N": "10"}] * 4)
 
+    def test_a_handler_that_is_stuck_holds_nobody_up(self):
+        """decisions.md, Jobs: one that ignores its stop is replaced; a release does not wait for it either."""
+        endpoint = self.new_endpoint(self.template, workersMin=2, workersMax=2, stopGraceMs=100)
+        until(lambda: [worker["state"] for worker in self.workers(endpoint)] == ["idle"] * 2, "two workers idle")
+        stuck = self.server.run(endpoint["id"], {"sleepMs": 8_000, "ignoreStop": True})
+        self.in_progress(endpoint, stuck)
+        job = self.server.run(endpoint["id"], {"sleepMs": 1_000})
+        self.in_progress(endpoint, job)
+        self.release(env={"N": "1"})
+        self.server.request("POST", f"/v2/{endpoint['id']}/cancel/{stuck}")
+        self.server.finished(endpoint["id"], job)
+
+        def versions():
+            return [worker["slsVersion"] for worker in self.workers(endpoint) if worker["state"] != "stuck"]
+        until(lambda: versions() == [2, 2] and self.endpoint(endpoint)["release"]["state"] == "complete",
+              "two workers of version 2", 4)
+
     def test_during_a_pause(self):
         """issue 6: a release of a paused endpoint comes to its workers; its jobs still wait."""
         endpoint = self.new_endpoint(self.template, workersMin=1)
