@@ -95,7 +95,7 @@ std::vector<ClaimWant> Dispatcher::reserveWorkers(const EndpointId* only) {
   auto at = only != nullptr ? crews_.find(*only) : crews_.begin();
   for (; at != crews_.end(); at = only != nullptr ? crews_.end() : std::next(at)) {
     auto& [id, crew] = *at;
-    if (crew.endpoint->paused || !rooms_.wakeup.rings(id)) continue;
+    if (crew.endpoint->paused || crew.retiring || !rooms_.wakeup.rings(id)) continue;
     ClaimWant want{id, {}};
     for (auto& [worker, member] : crew.members) {
       if (member.duty != Duty::idle) continue;
@@ -110,8 +110,10 @@ std::vector<ClaimWant> Dispatcher::reserveWorkers(const EndpointId* only) {
 
 // The jobs' workers are busy, the others idle as before.
 void Dispatcher::settle(const std::vector<ClaimWant>& wants, const std::vector<ClaimedJob>& jobs) {
+  bool retired = false;  // while its worker was reserved: the job has to be stopped
   Lock lock(mutex_);
   for (const ClaimedJob& job : jobs) {
+    retired = retired || crews_[job.endpoint].retiring;
     Member& member = crews_[job.endpoint].members[job.worker];
     member.duty = Duty::busy;
     member.since = job.startedAt;
@@ -124,6 +126,8 @@ void Dispatcher::settle(const std::vector<ClaimWant>& wants, const std::vector<C
       if (member.duty == Duty::reserved) member.duty = Duty::idle;
     }
   }
+  lock.unlock();
+  if (retired) rooms_.wakeup.nudge();
 }
 
 // True: there were jobs.

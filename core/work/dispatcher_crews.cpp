@@ -76,8 +76,10 @@ bool Dispatcher::rollOne(const EndpointId& id) {
     if (crew == crews_.end()) return false;
     step = crew->second.nextStep();
   }
-  for (const LeaseRef& lease : step.stopped) stopRun(lease);
   for (const WorkerId& worker : step.dismissed) rooms_.executor.dismiss(worker);
+  // Their jobs go back in line, to be removed there: what their handlers say now is no outcome, and is told to nobody.
+  if (!step.stopped.empty()) rooms_.storage.leases().release(step.stopped);
+  for (const LeaseRef& lease : step.stopped) stopRun(lease);
   if (step.hire) hire(id, step);
   return step.hire;
 }

@@ -93,6 +93,19 @@ class WaiterTest(RemovalTest):
             self.assertFalse(caller.is_alive(), "a caller still waits for a job of an endpoint that is gone")
         return [(end - begin, reply.status) for end, reply in zip(ends, replies)]
 
+    def test_who_waits_is_answered(self):
+        """issue 6, with decisions.md, Answers: who waits for a job of it, running or not, is told 404, and soon."""
+        endpoint = self.new_endpoint(workersMax=1)
+        running = self.server.run(endpoint["id"], {"sleepMs": 60_000})
+        self.in_progress(endpoint, running)
+        queued = self.server.run(endpoint["id"], {})
+        calls = [("GET", f"/status-sync/{running}?wait=60000", None),
+                 ("GET", f"/status-sync/{queued}?wait=60000", None),
+                 ("GET", f"/stream/{queued}?wait=60000", None), ("POST", "/runsync?wait=60000", {"input": {"a": 1}})]
+        for (seconds, status), call in zip(self.answers(endpoint, calls), calls):
+            with self.subTest(call=call[1]):
+                self.assertEqual(status, 404)
+                self.assertLess(seconds, 5)
 
 
 class StopTest(RemovalTest):
@@ -119,6 +132,21 @@ class StopTest(RemovalTest):
         self.removed()
         self.assertIn("worker.stuck", self.server.log())
 
+    def test_no_webhook(self):
+        """decisions.md, Webhooks: not on a removal: what never ended by itself is told to nobody."""
+        if is_foreign():
+            self.skipTest("the server may be elsewhere, and cannot call a receiver on 127.0.0.1")
+        self.own_server()
+        receiver = self.enterContext(WebhookReceiver())
+        endpoint = self.new_endpoint(workersMax=1)
+        job = self.server.run(endpoint["id"], {"sleepMs": 600_000}, webhook=receiver.url())
+        self.server.run(endpoint["id"], {}, webhook=receiver.url())
+        self.in_progress(endpoint, job)
+        self.remove("/endpoints/" + endpoint["id"])
+        self.removed()
+        self.server.runsync("echo", {}, webhook=receiver.url("/last"))
+        receiver.wait(1, "/last")
+        self.assertEqual(receiver.on("/hook"), [])
 
 
 class StorageTest(RemovalTest):
