@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/access/api_keys.h"
 #include "core/access/rate_gate.h"
@@ -54,6 +55,9 @@ class House {
 
   /// "http://127.0.0.1:8000".
   std::string address() const { return server_.address(); }
+
+  /// What it answers: "GET /v1/keys".
+  std::vector<std::string> routes() const { return router_.list(); }
 
   /// `jobqd --check`: everything that can be said about a configuration without opening its data. Throws ConfigError.
   static void check(const Config& config, Log& log);

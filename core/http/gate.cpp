@@ -47,7 +47,7 @@ void Gate::takeTarget(const Head& head, Visit& visit) {
   }
   auto target = readTarget(head.getURI());
   if (!target) {
-    visit.refusal = errorReply("", 400, "the request's target is not a valid path: encode it");
+    visit.refusal = errorReply(head.getURI(), 400, "the request's target is not a valid path: encode it");
     return;
   }
   visit.call.path = std::move(target->path);

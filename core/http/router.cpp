@@ -57,4 +57,12 @@ std::variant<Router::Match, Router::NoPath, Router::WrongMethod> Router::find(co
   return WrongMethod{allow};
 }
 
+std::vector<std::string> Router::list() const {
+  std::vector<std::string> routes;
+  for (const Entry& entry : entries_) {
+    for (const std::string& method : entry.route.methods) routes.push_back(method + " " + entry.route.pattern);
+  }
+  return routes;
+}
+
 }  // namespace jobq

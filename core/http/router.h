@@ -37,6 +37,9 @@ class Router {
   void add(Route route);
   std::variant<Match, NoPath, WrongMethod> find(const std::string& method, const std::string& path) const;
 
+  /// "GET /v1/keys", one for each method of each route: what the API's description has to tell.
+  std::vector<std::string> list() const;
+
  private:
   struct Entry {
     Route route;

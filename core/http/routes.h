@@ -59,7 +59,7 @@ struct EndpointRooms {
 };
 void addEndpointRoutes(Router& router, const EndpointRooms& rooms);
 
-/// /healthz and /readyz, without a key.
+/// /healthz, /readyz and /openapi.json, without a key.
 void addProcessRoutes(Router& router, Storage& storage, std::function<bool()> draining);
 
 }  // namespace jobq

@@ -1,0 +1,46 @@
+// The description of the API against the routes that the server has: nothing is missing in it, and nothing invented.
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "house_fixture.h"
+
+namespace {
+
+using namespace jobq;
+
+class HouseOpenapiTest : public HouseTest {
+ protected:
+  static json::Document read(std::string_view text) {
+    auto document = json::read(text);
+    EXPECT_TRUE(std::holds_alternative<json::Document>(document)) << text.substr(0, 100);
+    return std::get<json::Document>(std::move(document));
+  }
+
+  /// "GET /v1/keys", for each operation of the text.
+  static std::set<std::string> operations(const std::string& text) {
+    std::set<std::string> found;
+    const auto paths = read(text).find("paths");
+    EXPECT_TRUE(paths);
+    for (const json::Member& path : read(paths->raw).members) {
+      for (const json::Member& member : read(path.value.raw).members) {
+        std::string method = json::decode(member.key);
+        if (method == "parameters") continue;
+        std::transform(method.begin(), method.end(), method.begin(), [](unsigned char c) { return std::toupper(c); });
+        found.insert(method + " " + json::decode(path.key));
+      }
+    }
+    return found;
+  }
+};
+
+// decisions.md, "Addresses": GET /openapi.json describes the API, without a key.
+TEST_F(HouseOpenapiTest, DescribesEveryRouteAndNoOther) {
+  open("storage = memory\n");
+  const Answer answer = callWith("", "GET", "/openapi.json");
+  ASSERT_EQ(answer.status, 200);
+  const std::vector<std::string> routes = house_->routes();
+  EXPECT_EQ(operations(answer.body), std::set<std::string>(routes.begin(), routes.end()));
+}
+
+}  // namespace

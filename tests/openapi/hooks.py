@@ -1,0 +1,115 @@
+"""What schemathesis shall know of the server that it calls, and must not do to it. openapi_test.py starts both, and says in
+JOBQ_STAGE (a JSON file) what it has put there.
+
+Names that were invented become names of things that are there, because behind a 404 nothing is tested; some stay, and
+so do those that nothing can have. Waits are short, webhooks go to the test's own receiver, and what the other calls
+need is not taken away: the key, and the endpoints' workers. The answers are counted in JOBQ_TALLY.
+"""
+
+import atexit
+import collections
+import itertools
+import json
+import os
+import re
+import urllib.parse
+
+import schemathesis
+
+with open(os.environ["JOBQ_STAGE"], encoding="utf-8") as stage:
+    STAGE = json.load(stage)
+
+IDENTIFIER = re.compile(r"[A-Za-z0-9_-]{1,128}")
+MADE_BY_THE_SERVER = re.compile(r"(sync-)?[0-9a-f-]{36}-u1(\.\d+)?|[a-z0-9]{10}|[a-z0-9]{14}")
+KEPT = 8  # every eighth invented name
+SHORT = 1000  # milliseconds, the least that may be asked for
+FEW = 2  # workers
+
+turns = collections.defaultdict(itertools.count)
+statuses = collections.defaultdict(collections.Counter)  # label of an operation -> status -> how often
+
+
+def stand_in(operation, name, choices):
+    """One of the choices after the other instead of a name that a thing could have, but has not."""
+    if not isinstance(name, str) or not IDENTIFIER.fullmatch(name) or MADE_BY_THE_SERVER.fullmatch(name):
+        return None
+    turn = next(turns[operation])
+    return choices[turn % len(choices)] if turn % KEPT != KEPT - 1 else None
+
+
+@schemathesis.hook
+def before_call(_context, case, _kwargs):
+    operation = case.operation.definition.raw["operationId"]
+    path = case.path_parameters or {}
+    if "endpoint" in path:
+        ask_for_a_job(operation, case, path)
+    elif operation in ("deleteTemplate", "deleteEndpoint", "revokeKey"):
+        if path["id"] in STAGE["kept"]:
+            path["id"] = "nobody"
+    else:
+        ask_for_a_record(operation, case, path)
+
+
+def ask_for_a_job(operation, case, path):
+    waits = operation.startswith(("runsync", "statusSync", "stream"))
+    if "id" in path and IDENTIFIER.fullmatch(str(path["endpoint"])):
+        job = stand_in(operation, path["id"], STAGE["jobsToWaitFor" if waits else "jobs"])
+        if job:
+            path["endpoint"], path["id"] = job
+    elif "id" not in path:
+        path["endpoint"] = stand_in(operation, path["endpoint"], STAGE["endpoints"]) or path["endpoint"]
+    if waits:
+        shorten(case, lenient="ForSdk" in operation)
+    if operation.startswith("run"):
+        use_once(operation, case.headers or {})
+    if operation.startswith("run") and isinstance(case.body, dict):
+        for name in ("webhook", "webhookV2"):
+            if leads_somewhere(case.body.get(name)):
+                case.body[name] = STAGE["receiver"]
+
+
+def ask_for_a_record(operation, case, path):
+    if "id" in path:
+        things = next(names for kind, names in STAGE["records"].items() if kind in operation)
+        path["id"] = stand_in(operation, path["id"], things) or path["id"]
+    if operation == "pauseEndpoint" and path["id"] in STAGE["endpoints"]:
+        path["id"] = "nobody"
+    if operation.endswith("Endpoint") and isinstance(case.body, dict):
+        template = stand_in(operation, case.body.get("templateId"), STAGE["records"]["Template"])
+        if template:
+            case.body["templateId"] = template
+        wanted = case.body.get("workersMin")
+        if isinstance(wanted, int) and FEW < wanted <= 10_000:
+            case.body["workersMin"] = FEW
+
+
+def use_once(operation, headers):
+    """The schema cannot say that a key of another body is refused."""
+    key = headers.get("Idempotency-Key")
+    if isinstance(key, str) and re.fullmatch("[!-~]{1,200}", key):
+        headers["Idempotency-Key"] = f"{key}{next(turns[operation])}"
+
+
+def shorten(case, lenient):
+    query = case.query if isinstance(case.query, dict) else {}
+    wait = query.get("wait", SHORT + 1)
+    if isinstance(wait, (int, float)) and not isinstance(wait, bool) and wait > SHORT and (lenient or wait <= 300_000):
+        case.query = {**query, "wait": SHORT}
+
+
+def leads_somewhere(url):
+    try:
+        return isinstance(url, str) and bool(urllib.parse.urlsplit(url).netloc)
+    except ValueError:
+        return False
+
+
+@schemathesis.hook
+def after_call(_context, case, response):
+    statuses[case.operation.label][response.status_code] += 1
+
+
+@atexit.register
+def write_tally():
+    with open(os.environ["JOBQ_TALLY"], "w", encoding="ascii") as file:
+        json.dump(statuses, file)
