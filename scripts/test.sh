@@ -153,6 +153,7 @@ if [ "$failed" -eq 0 ]; then
   black_box "releases" build tests/fault/test_release_load.py
   black_box "backlog" build tests/fault/test_backlog.py
   scripted "soak" env JOBQ_BUILD="$root/build" python3 tests/fault/soak.py --minutes 1
+  scripted "openapi" env JOBQ_BUILD="$root/build" python3 tests/openapi/openapi_test.py
 fi
 if ! $quick && [ "$failed" -eq 0 ]; then
   step "format" bash -c "git ls-files '*.h' '*.cpp' | xargs clang-format-14 --dry-run -Werror"

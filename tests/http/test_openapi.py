@@ -1,5 +1,5 @@
-"""GET /openapi.json: the description of the API is sound in itself, and what it says is so. tests/openapi has a fuzzer that
-goes through all of it; house_openapi_test.cpp compares it with the server's own list of routes."""
+"""GET /openapi.json: the description of the API is sound in itself, and what it says is so. tests/openapi has a fuzzer
+that goes through all of it; house_openapi_test.cpp compares it with the server's own list of routes."""
 
 import os
 import re
@@ -71,9 +71,9 @@ class OpenapiTest(HttpTest):
         for reference in used:
             with self.subTest(reference):
                 self.assertIsInstance(self.find(reference), dict)
-        there = {f"#/components/{kind}/{name}" for kind, things in self.document["components"].items() for name in things
-                 if kind != "securitySchemes"}
-        # The two that any path may answer with belong to no operation.
+        there = {f"#/components/{kind}/{name}" for kind, things in self.document["components"].items()
+                 for name in things if kind != "securitySchemes"}
+        # What any path may answer belongs to no operation.
         self.assertEqual(there - used, {"#/components/responses/MethodNotAllowed"})
         names = [operation["operationId"] for _, _, operation in self.operations()]
         self.assertEqual(len(names), len(set(names)))

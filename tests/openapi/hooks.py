@@ -1,5 +1,5 @@
-"""What schemathesis shall know of the server that it calls, and must not do to it. openapi_test.py starts both, and says in
-JOBQ_STAGE (a JSON file) what it has put there.
+"""What schemathesis shall know of the server that it calls, and must not do to it. openapi_test.py starts both, and says
+in JOBQ_STAGE (a JSON file) what it has put there.
 
 Names that were invented become names of things that are there, because behind a 404 nothing is tested; some stay, and
 so do those that nothing can have. Waits are short, webhooks go to the test's own receiver, and what the other calls
@@ -87,7 +87,7 @@ def use_once(operation, headers):
     """The schema cannot say that a key of another body is refused."""
     key = headers.get("Idempotency-Key")
     if isinstance(key, str) and re.fullmatch("[!-~]{1,200}", key):
-        headers["Idempotency-Key"] = f"{key}{next(turns[operation])}"
+        headers["Idempotency-Key"] = f"{key}{next(turns[operation]):08d}"
 
 
 def shorten(case, lenient):

@@ -1,5 +1,5 @@
-"""GET /openapi.json against the server that it describes: schemathesis reads it, calls all that it promises with good and
-with bad data, follows its links, and judges each answer by it.
+"""GET /openapi.json against the server that it describes: schemathesis reads it, calls all that it promises with good
+and with bad data, follows its links, and judges each answer by it.
 
     python3 tests/openapi/openapi_test.py [--examples N] [--seed N]
 
@@ -40,8 +40,8 @@ def install():
     os.makedirs(os.path.dirname(folder), exist_ok=True)
     part = tempfile.mkdtemp(prefix="part-", dir=os.path.dirname(folder))
     try:
-        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", part,
-                        "--requirement", REQUIREMENTS], check=True, timeout=LONGEST_RUN)
+        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+                        "--target", part, "--requirement", REQUIREMENTS], check=True, timeout=LONGEST_RUN)
         os.rename(part, folder)
     finally:
         shutil.rmtree(part, ignore_errors=True)
@@ -67,6 +67,20 @@ def set_the_stage(server, receiver):
             "records": {"Template": [template], "Endpoint": [endpoint, "parked"], "Delivery": [ended[0][1] + ".1"]}}
 
 
+def faults_of(library, document):
+    """What is wrong with the description by the rules of OpenAPI 3.1, and with its examples by its own schemas."""
+    sys.path.insert(0, library)
+    import jsonschema_rs
+    from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
+
+    faults = [f"{fault.instance_path}: {fault.message[:300]}" for fault in OPENAPI_31_VALIDATOR.iter_errors(document)]
+    for name, schema in document["components"]["schemas"].items():
+        judge_of_it = jsonschema_rs.Draft202012Validator({**schema, "components": document["components"]})
+        faults += [f"an example of {name}: {fault.message}" for example in schema.get("examples", [])
+                   for fault in judge_of_it.iter_errors(example)]
+    return faults
+
+
 def run(library, server, stage, options, folder):
     """schemathesis' exit code. Its reports are in the folder."""
     stage_file = os.path.join(folder, "stage.json")
@@ -74,17 +88,19 @@ def run(library, server, stage, options, folder):
         json.dump(stage, file)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([library, HERE]), "PYTHONDONTWRITEBYTECODE": "1",
                    "JOBQ_STAGE": stage_file, "JOBQ_TALLY": os.path.join(folder, "tally.json")}
-    command = [sys.executable, "-m", "schemathesis.cli", "--config-file", os.path.join(HERE, "schemathesis.toml"), "run",
-               server.url + "/openapi.json", "--header", f"Authorization: Bearer {server.key}",
+    command = [sys.executable, "-m", "schemathesis.cli", "--config-file", os.path.join(HERE, "schemathesis.toml"),
+               "run", server.url + "/openapi.json", "--header", f"Authorization: Bearer {server.key}",
                "--seed", str(options.seed), "--max-examples", str(options.examples), "--no-color",
                "--report-junit-path", os.path.join(folder, "junit.xml")]
     return subprocess.run(command, cwd=folder, env=environment, check=False, timeout=LONGEST_RUN).returncode
 
 
-def judge(folder, code, operations):
+def judge(folder, code, operations, faults):
     """Prints each test, and returns how many passed and how many failed."""
-    failed = set()
-    tests = set(operations)
+    sound = "the description by itself"
+    failed = {sound} if faults else set()
+    tests = {*operations, sound}
+    print("\n".join(faults))
     for case in xml.etree.ElementTree.parse(os.path.join(folder, "junit.xml")).iter("testcase"):
         tests.add(case.get("name"))
         if case.find("failure") is not None or case.find("error") is not None:
@@ -93,11 +109,11 @@ def judge(folder, code, operations):
         tally = json.load(file)
     for test in sorted(tests):
         statuses = tally.get(test, {})
-        told = ", ".join(f"{status} x {times}" for status, times in sorted(statuses.items()))
+        told = " " + ", ".join(f"{status} x {times}" for status, times in sorted(statuses.items()))
         if test in operations and not any(status.startswith("2") for status in statuses):
             failed.add(test)
             told += " (never a success)"
-        print(f"{'FAIL' if test in failed else 'ok':4} {test}: {told}")
+        print(f"{'FAIL' if test in failed else 'ok':4} {test}{told}")
     if code != 0 and not failed:
         failed.add("schemathesis ended with " + str(code))
     return len(tests - failed), len(failed)
@@ -110,11 +126,11 @@ def main():
     options = parser.parse_args()
     library = install()
     with tempfile.TemporaryDirectory() as folder, Server(**SETTINGS) as server, WebhookReceiver() as receiver:
-        paths = server.request("GET", "/openapi.json", key=None).json()["paths"]
-        operations = {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods
+        document = server.request("GET", "/openapi.json", key=None).json()
+        operations = {f"{method.upper()} {path}" for path, methods in document["paths"].items() for method in methods
                       if method != "parameters"}
         code = run(library, server, set_the_stage(server, receiver), options, folder)
-        passed, failed = judge(folder, code, operations)
+        passed, failed = judge(folder, code, operations, faults_of(library, document))
         if failed:
             print(server.log_tail(40))
     print(f"{passed} passed, {failed} failed")
