@@ -1,5 +1,5 @@
-"""What schemathesis shall know of the server that it calls, and must not do to it. openapi_test.py starts both, and says
-in JOBQ_STAGE (a JSON file) what it has put there.
+"""What schemathesis shall know of the server that it calls, and must not do to it. openapi_test.py starts both and says,
+in JOBQ_STAGE (a JSON file), what it has put there.
 
 Names that were invented become names of things that are there, because behind a 404 nothing is tested; some stay, and
 so do those that nothing can have. Waits are short, webhooks go to the test's own receiver, and what the other calls
@@ -23,6 +23,7 @@ IDENTIFIER = re.compile(r"[A-Za-z0-9_-]{1,128}")
 MADE_BY_THE_SERVER = re.compile(r"(sync-)?[0-9a-f-]{36}-u1(\.\d+)?|[a-z0-9]{10}|[a-z0-9]{14}")
 KEPT = 8  # every eighth invented name
 SHORT = 1000  # milliseconds, the least that may be asked for
+LONG = 3_600_000
 FEW = 2  # workers
 
 turns = collections.defaultdict(itertools.count)
@@ -40,6 +41,8 @@ def stand_in(operation, name, choices):
 @schemathesis.hook
 def before_call(_context, case, _kwargs):
     operation = case.operation.definition.raw["operationId"]
+    if isinstance(case.query, dict):
+        case.query = without_fractions(case.query)
     path = case.path_parameters or {}
     if "endpoint" in path:
         ask_for_a_job(operation, case, path)
@@ -56,16 +59,23 @@ def ask_for_a_job(operation, case, path):
         job = stand_in(operation, path["id"], STAGE["jobsToWaitFor" if waits else "jobs"])
         if job:
             path["endpoint"], path["id"] = job
+            keep_alive(case)
     elif "id" not in path:
         path["endpoint"] = stand_in(operation, path["endpoint"], STAGE["endpoints"]) or path["endpoint"]
     if waits:
         shorten(case, lenient="ForSdk" in operation)
     if operation.startswith("run"):
-        use_once(operation, case.headers or {})
-    if operation.startswith("run") and isinstance(case.body, dict):
-        for name in ("webhook", "webhookV2"):
-            if leads_somewhere(case.body.get(name)):
-                case.body[name] = STAGE["receiver"]
+        use_once(case.headers or {})
+        if isinstance(case.body, dict):
+            submit(case.body)
+
+
+def submit(body):
+    for name in ("webhook", "webhookV2"):
+        if leads_somewhere(body.get(name)):
+            body[name] = STAGE["receiver"]
+    if isinstance(body.get("policy"), dict):
+        body["policy"] = without_fractions(body["policy"])
 
 
 def ask_for_a_record(operation, case, path):
@@ -83,11 +93,24 @@ def ask_for_a_record(operation, case, path):
             case.body["workersMin"] = FEW
 
 
-def use_once(operation, headers):
+def without_fractions(values):
+    """To a schema 5000.0 is an integer; a schema cannot say that integers are written without a fraction."""
+    return {name: int(value) if isinstance(value, float) and value.is_integer() else value
+            for name, value in values.items()}
+
+
+def use_once(headers):
     """The schema cannot say that a key of another body is refused."""
     key = headers.get("Idempotency-Key")
     if isinstance(key, str) and re.fullmatch("[!-~]{1,200}", key):
-        headers["Idempotency-Key"] = f"{key}{next(turns[operation]):08d}"
+        headers["Idempotency-Key"] = f"{key}{next(turns['key']):08d}"
+
+
+def keep_alive(case):
+    """A `ttl` would delete what the next calls are to find."""
+    ttl = (case.query or {}).get("ttl")
+    if isinstance(ttl, int) and not isinstance(ttl, bool):
+        case.query = {**case.query, "ttl": max(ttl, LONG)}
 
 
 def shorten(case, lenient):
@@ -97,9 +120,10 @@ def shorten(case, lenient):
         case.query = {**query, "wait": SHORT}
 
 
-def leads_somewhere(url):
+def leads_somewhere(text):
+    """Whether it is a URL of somebody, who must not be called. What is no URL stays: the server has to refuse it."""
     try:
-        return isinstance(url, str) and bool(urllib.parse.urlsplit(url).netloc)
+        return isinstance(text, str) and text.isascii() and " " not in text and bool(urllib.parse.urlsplit(text).netloc)
     except ValueError:
         return False
 
