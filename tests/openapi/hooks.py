@@ -27,6 +27,7 @@ LONG = 3_600_000
 FEW = 2  # workers
 
 turns = collections.defaultdict(itertools.count)
+homes = {job: endpoint for endpoint, job in STAGE["jobs"]}
 statuses = collections.defaultdict(collections.Counter)  # label of an operation -> status -> how often
 
 
@@ -55,12 +56,15 @@ def before_call(_context, case, _kwargs):
 
 def ask_for_a_job(operation, case, path):
     waits = operation.startswith(("runsync", "statusSync", "stream"))
-    if "id" in path and IDENTIFIER.fullmatch(str(path["endpoint"])):
+    known = IDENTIFIER.fullmatch(str(path["endpoint"])) is not None
+    if "id" in path and known:
         job = stand_in(operation, path["id"], STAGE["jobsToWaitFor" if waits else "jobs"])
         if job:
             path["endpoint"], path["id"] = job
-            keep_alive(case)
-    elif "id" not in path:
+        elif path["id"] in homes and next(turns[operation]) % KEPT != KEPT - 1:
+            path["endpoint"] = homes[path["id"]]
+        keep_alive(case, path["id"])
+    elif known:
         path["endpoint"] = stand_in(operation, path["endpoint"], STAGE["endpoints"]) or path["endpoint"]
     if waits:
         shorten(case, lenient="ForSdk" in operation)
@@ -106,10 +110,10 @@ def use_once(headers):
         headers["Idempotency-Key"] = f"{key}{next(turns['key']):08d}"
 
 
-def keep_alive(case):
+def keep_alive(case, job):
     """A `ttl` would delete what the next calls are to find."""
     ttl = (case.query or {}).get("ttl")
-    if isinstance(ttl, int) and not isinstance(ttl, bool):
+    if isinstance(ttl, int) and not isinstance(ttl, bool) and [job] in [staged[1:] for staged in STAGE["jobs"]]:
         case.query = {**case.query, "ttl": max(ttl, LONG)}
 
 
@@ -131,6 +135,8 @@ def leads_somewhere(text):
 @schemathesis.hook
 def after_call(_context, case, response):
     statuses[case.operation.label][response.status_code] += 1
+    if response.status_code == 200 and case.path.endswith(("/run", "/runsync")):
+        homes[response.json()["id"]] = case.path_parameters["endpoint"]
 
 
 @atexit.register

@@ -81,15 +81,18 @@ def faults_of(library, document):
     return faults
 
 
-def run(library, server, stage, options, folder):
+def run(library, server, document, stage, options, folder):
     """schemathesis' exit code. Its reports are in the folder."""
     stage_file = os.path.join(folder, "stage.json")
     with open(stage_file, "w", encoding="ascii") as file:
         json.dump(stage, file)
+    # From a file: schemathesis does not call the address that it reads a description from.
+    with open(os.path.join(folder, "openapi.json"), "w", encoding="ascii") as file:
+        json.dump(document, file)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([library, HERE]), "PYTHONDONTWRITEBYTECODE": "1",
                    "JOBQ_STAGE": stage_file, "JOBQ_TALLY": os.path.join(folder, "tally.json")}
     command = [sys.executable, "-m", "schemathesis.cli", "--config-file", os.path.join(HERE, "schemathesis.toml"),
-               "run", server.url + "/openapi.json", "--header", f"Authorization: Bearer {server.key}",
+               "run", os.path.join(folder, "openapi.json"), "--url", server.url, "--header", f"Authorization: Bearer {server.key}",
                "--seed", str(options.seed), "--max-examples", str(options.examples), "--no-color",
                "--report-junit-path", os.path.join(folder, "junit.xml")]
     return subprocess.run(command, cwd=folder, env=environment, check=False, timeout=LONGEST_RUN).returncode
@@ -129,7 +132,7 @@ def main():
         document = server.request("GET", "/openapi.json", key=None).json()
         operations = {f"{method.upper()} {path}" for path, methods in document["paths"].items() for method in methods
                       if method != "parameters"}
-        code = run(library, server, set_the_stage(server, receiver), options, folder)
+        code = run(library, server, document, set_the_stage(server, receiver), options, folder)
         passed, failed = judge(folder, code, operations, faults_of(library, document))
         if failed:
             print(server.log_tail(40))
