@@ -1,5 +1,5 @@
-"""What schemathesis shall know of the server that it calls, and must not do to it. openapi_test.py starts both and says,
-in JOBQ_STAGE (a JSON file), what it has put there.
+"""What schemathesis shall know of the server that it calls, and must not do to it. openapi_test.py starts both, and
+JOBQ_STAGE, a JSON file, says what it has put there.
 
 Names that were invented become names of things that are there, because behind a 404 nothing is tested; some stay, and
 so do those that nothing can have. Waits are short, webhooks go to the test's own receiver, and what the other calls
@@ -35,6 +35,10 @@ def stand_in(operation, name, choices):
     """One of the choices after the other instead of a name that a thing could have, but has not."""
     if not isinstance(name, str) or not IDENTIFIER.fullmatch(name) or MADE_BY_THE_SERVER.fullmatch(name):
         return None
+    return in_turn(operation, choices)
+
+
+def in_turn(operation, choices):
     turn = next(turns[operation])
     return choices[turn % len(choices)] if turn % KEPT != KEPT - 1 else None
 
@@ -45,6 +49,9 @@ def before_call(_context, case, _kwargs):
     if isinstance(case.query, dict):
         case.query = without_fractions(case.query)
     path = case.path_parameters or {}
+    for name, value in path.items():
+        if value in (".", ".."):  # clients cut such a segment out of the path
+            path[name] = "nobody"
     if "endpoint" in path:
         ask_for_a_job(operation, case, path)
     elif operation in ("deleteTemplate", "deleteEndpoint", "revokeKey"):
@@ -89,12 +96,17 @@ def ask_for_a_record(operation, case, path):
     if operation == "pauseEndpoint" and path["id"] in STAGE["endpoints"]:
         path["id"] = "nobody"
     if operation.endswith("Endpoint") and isinstance(case.body, dict):
-        template = stand_in(operation, case.body.get("templateId"), STAGE["records"]["Template"])
-        if template:
-            case.body["templateId"] = template
+        template = case.body.get("templateId")
+        if isinstance(template, str) and IDENTIFIER.fullmatch(template):
+            case.body["templateId"] = in_turn(operation, STAGE["records"]["Template"]) or template
         wanted = case.body.get("workersMin")
         if isinstance(wanted, int) and FEW < wanted <= 10_000:
             case.body["workersMin"] = FEW
+    if operation.endswith("Template") and isinstance(case.body, dict):
+        name = case.body.get("name")
+        if isinstance(name, str) and 0 < len(name.encode(errors="replace")) <= 180:
+            # A name that is taken is refused, whatever else is wrong.
+            case.body["name"] = f"{name}{next(turns['name'])}"
 
 
 def without_fractions(values):

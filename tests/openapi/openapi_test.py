@@ -92,7 +92,8 @@ def run(library, server, document, stage, options, folder):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([library, HERE]), "PYTHONDONTWRITEBYTECODE": "1",
                    "JOBQ_STAGE": stage_file, "JOBQ_TALLY": os.path.join(folder, "tally.json")}
     command = [sys.executable, "-m", "schemathesis.cli", "--config-file", os.path.join(HERE, "schemathesis.toml"),
-               "run", os.path.join(folder, "openapi.json"), "--url", server.url, "--header", f"Authorization: Bearer {server.key}",
+               "run", os.path.join(folder, "openapi.json"), "--url", server.url, "--header",
+               f"Authorization: Bearer {server.key}",
                "--seed", str(options.seed), "--max-examples", str(options.examples), "--no-color",
                "--report-junit-path", os.path.join(folder, "junit.xml")]
     return subprocess.run(command, cwd=folder, env=environment, check=False, timeout=LONGEST_RUN).returncode
