@@ -82,7 +82,7 @@ def faults_of(library, document):
 
 
 def run(library, server, document, stage, options, folder):
-    """schemathesis' exit code. Its reports are in the folder."""
+    """schemathesis' exit code. Its reports and its log are in the folder."""
     stage_file = os.path.join(folder, "stage.json")
     with open(stage_file, "w", encoding="ascii") as file:
         json.dump(stage, file)
@@ -96,7 +96,9 @@ def run(library, server, document, stage, options, folder):
                f"Authorization: Bearer {server.key}",
                "--seed", str(options.seed), "--max-examples", str(options.examples), "--no-color",
                "--report-junit-path", os.path.join(folder, "junit.xml")]
-    return subprocess.run(command, cwd=folder, env=environment, check=False, timeout=LONGEST_RUN).returncode
+    with open(os.path.join(folder, "log"), "wb") as log:
+        return subprocess.run(command, cwd=folder, env=environment, check=False, timeout=LONGEST_RUN, stdout=log,
+                              stderr=subprocess.STDOUT).returncode
 
 
 def judge(folder, code, operations, faults):
@@ -136,6 +138,8 @@ def main():
         code = run(library, server, document, set_the_stage(server, receiver), options, folder)
         passed, failed = judge(folder, code, operations, faults_of(library, document))
         if failed:
+            with open(os.path.join(folder, "log"), encoding="utf-8", errors="replace") as log:
+                print(log.read())
             print(server.log_tail(40))
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
