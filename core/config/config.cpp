@@ -5,7 +5,9 @@
 #include <Poco/Util/PropertyFileConfiguration.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
+#include <string_view>
 
 #include "core/base/ids.h"
 #include "core/config/units.h"
@@ -20,6 +22,11 @@ constexpr Millis kWeek{604'800'000};
 constexpr Millis kHour{3'600'000};
 constexpr std::uint64_t kLargestBody = 20UL << 20;
 constexpr std::uint64_t kTerabyte = 1UL << 40;
+
+// wire.md 4.2: a later management API shares /v2 with the queue API. An id has no dot, so openapi.json is none.
+constexpr std::array<std::string_view, 10> kReservedIds{"serverless",      "templates",  "pods",    "clusters",
+                                                        "network-volumes", "registries", "catalog", "billing",
+                                                        "account",         "docs"};
 
 struct Reading {
   Config& config;
@@ -173,6 +180,9 @@ void applyEndpoint(Config& config, const std::string& key, const std::string& va
   const std::string id = rest.substr(0, dot);
   const std::string name = dot == std::string::npos ? "" : rest.substr(dot + 1);
   if (!isIdentifier(id)) throw ConfigError(key + ": an endpoint's id consists of A-Z a-z 0-9 _ -");
+  if (std::find(kReservedIds.begin(), kReservedIds.end(), id) != kReservedIds.end()) {
+    throw ConfigError(key + ": the id " + id + " is reserved for the management API: choose another one");
+  }
   auto endpoint = std::find_if(config.endpoints.begin(), config.endpoints.end(),
                                [&id](const EndpointConfig& e) { return e.id == id; });
   if (endpoint == config.endpoints.end()) {

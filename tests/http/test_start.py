@@ -69,6 +69,14 @@ class RefusedStartTest(HttpTest):
         with self.subTest("no image"):
             self.refused(self.not_started(**{"endpoint.new.workersMax": 4}), "endpoint.new.image")
 
+    def test_reserved_ids(self):
+        """decisions.md, Images: the ids that wire.md 4.2 reserves are no endpoints."""
+        for endpoint in ("serverless", "templates", "pods", "clusters", "network-volumes", "registries", "catalog",
+                         "billing", "account", "docs"):
+            with self.subTest(id=endpoint):
+                server = self.not_started(**{f"endpoint.{endpoint}.image": "plugin/echo"})
+                self.refused(server, endpoint, "reserved")
+
     def test_unknown_plugins_stop_the_start(self):
         """style.md: an unknown plugin name never silently becomes a default."""
         cases = {"storage": "cassandra", "endpoint.echo.image": "plugin/nothing", "queue.policy": "random",
