@@ -212,6 +212,51 @@ TEST_F(CrewTest, TwoReleasesInARowLeadToTheLast) {
   EXPECT_EQ(outdated(), 0U);
 }
 
+TEST_F(CrewTest, AReleaseLeavesAsManyAsItFound) {
+  join("a");
+  for (const ReleasePtr& release : {second_, third_}) {
+    crew_.change(endpoint(release));
+    int hired = 0;
+    for (int i = 0; crew_.isRolling() && i < 50; ++i) {
+      const Crew::Step step = crew_.nextStep();
+      for (const WorkerId& id : step.dismissed) gone(id);
+      if (!step.hire) continue;
+      const WorkerId id = (release == second_ ? "s" : "t") + std::to_string(++hired);
+      hire(id, step.replaces);
+      crew_.members.at(id).spare = step.spare;
+      EXPECT_TRUE(ready(id));
+    }
+    EXPECT_EQ(outdated(), 0U);
+    EXPECT_EQ(crew_.slots(), 1U);
+  }
+}
+
+TEST_F(CrewTest, WhoIsOverALoweredMaximumLeavesWhenItIsFree) {
+  join("a");
+  join("b");
+  busy("a");
+  busy("b");
+  auto less = std::make_shared<Endpoint>(*crew_.endpoint);
+  less->workersMax = 1;
+  crew_.change(less);
+  EXPECT_FALSE(ready("a"));
+  EXPECT_TRUE(ready("b"));
+  EXPECT_EQ(crew_.vacancies, 0U);
+}
+
+TEST_F(CrewTest, AStuckHandlerStopsNoRelease) {
+  for (const char* id : {"a", "b", "c"}) {
+    join(id);
+    busy(id);
+  }
+  crew_.change(endpoint(second_));
+  (void)crew_.nextStep();
+  ASSERT_TRUE(crew_.members.at("a").lastJob);
+  crew_.members.at("a").duty = Duty::stuck;
+  const Crew::Step step = crew_.nextStep();
+  EXPECT_TRUE(step.hire || crew_.members.at("b").lastJob) << "somebody else's turn";
+}
+
 TEST_F(CrewTest, AnEndpointThatNothingHereCanRunLosesItsWorkersAfterTheirJobs) {
   join("a");
   join("b");
