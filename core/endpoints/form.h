@@ -115,7 +115,9 @@ template <class Form>
 FieldFaults readForm(Form& form, std::string_view text, const FormFields<Form>& fields, const char* thing,
                      bool creating) {
   FormBody body(text);
-  for (const auto& [name, value] : body.members) {
+  for (const auto& member : body.members) {
+    const std::string& name = member.first;
+    const json::Value& value = member.second;
     const auto row = std::find_if(fields.begin(), fields.end(),
                                   [&name](const auto& field) { return field.name == name && isTaken(field.use); });
     if (row == fields.end()) {
