@@ -1,10 +1,26 @@
 #include "core/upkeep/sweeper.h"
 
+#include <exception>
+#include <vector>
+
 namespace jobq {
 namespace {
 
 constexpr Millis kInterval{1'000};
 constexpr std::size_t kBatch = 500;
+
+// One that fails keeps none of the others from its turn; the first failure is the one that is told.
+void doAll(const std::vector<std::function<void()>>& duties) {
+  std::exception_ptr fault;
+  for (const auto& duty : duties) {
+    try {
+      if (duty) duty();
+    } catch (...) {
+      if (!fault) fault = std::current_exception();
+    }
+  }
+  if (fault) std::rethrow_exception(fault);
+}
 
 }  // namespace
 
@@ -12,11 +28,9 @@ Sweeper::Sweeper(Storage& storage, Clock& clock, Log& log, Listener listener, st
                  std::function<void()> last)
     : storage_(storage),
       listener_(std::move(listener)),
-      periodic_("sweeper", clock, log, kInterval, [this, first = std::move(first), last = std::move(last)] {
-        if (first) first();
-        sweepAll();
-        if (last) last();
-      }) {}
+      periodic_("sweeper", clock, log, kInterval,
+                [duties = std::vector{std::move(first), std::function<void()>([this] { sweepAll(); }),
+                                      std::move(last)}] { doAll(duties); }) {}
 
 void Sweeper::sweepAll() {
   for (bool more = true; more;) {

@@ -13,7 +13,8 @@ class Sweeper final : public Service {
   using Listener = std::function<void(const Swept&)>;
 
   /// `listener` hears of every sweep that did something, on the sweeper's thread or the caller's of sweepAll().
-  /// `first` and `last` are other duties of every second, before and after the sweep.
+  /// `first` and `last` are other duties of every second, before and after the sweep; each is done whatever becomes of
+  /// the others.
   Sweeper(Storage& storage, Clock& clock, Log& log, Listener listener, std::function<void()> first = {},
           std::function<void()> last = {});
 
