@@ -1,6 +1,6 @@
 """Releases under load, and many templates and endpoints. 20,000 jobs on 8 workers while their template changes ten
 times: no job is lost, none runs twice, never fewer workers than one below what there were, all on the last version in
-the end. 1,000 templates and 500 endpoints: lists within 50 ms, /run as fast as with one endpoint."""
+the end. 1,000 templates and 500 endpoints: lists within 50 ms, /run as cheap as with one endpoint."""
 
 import json
 import os
@@ -14,12 +14,13 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
 
 from jobq_server import BUILD, HttpTest, until  # noqa: E402
+from process_watch import processor_seconds  # noqa: E402
 
 LOAD = os.path.join(BUILD, "tests", "bench_load")
 JOBS, WORKERS, UPDATES = 20000, 8, 10
 TEMPLATES, ENDPOINTS = 1000, 500
 MOST_FOR_A_LIST = 0.050  # seconds
-LEAST_PACE = 0.9  # of /run with one endpoint; what two runs of the same server differ by
+MOST_COST = 1 / 0.9  # processor time of a /run, of that with one endpoint: what two runs of one server differ by
 
 
 class ManagedServer:
@@ -101,8 +102,10 @@ class ReleaseLoadTest(HttpTest):
         return sum(worker["state"] in ("idle", "running") for worker in managed.look(endpoint)["workers"])
 
     def test_many_templates_and_endpoints(self):
-        """Lists within 50 ms, and /run no slower than with one endpoint: the rounds alternate between two servers."""
-        few, many = (ManagedServer(self.own_server(limits__enabled="false", limits__queue="false")) for _ in range(2))
+        """Lists within 50 ms, and /run no dearer than with one endpoint. The rounds alternate between two servers;
+        without a disk, and by processor time, the machine's other load moves the figure little."""
+        few, many = (ManagedServer(self.own_server(storage="memory", limits__enabled="false", limits__queue="false"))
+                     for _ in range(2))
         ids = [few.endpoint(few.template("one"), workersMax=0)]
         templates = [many.template(f"template {i}", env={"NUMBER": str(i)}) for i in range(TEMPLATES)]
         ids.append([many.endpoint(templates[i], workersMax=0) for i in range(ENDPOINTS)][-1])
@@ -116,13 +119,21 @@ class ReleaseLoadTest(HttpTest):
             self.assertGreaterEqual(len(reply.json()), count)
             print(f"GET {path}: {count} in {statistics.median(times) * 1000:.1f} ms, {len(reply.body)} bytes", flush=True)
             self.assertLessEqual(statistics.median(times), MOST_FOR_A_LIST)
-        ratios = []
+        paces, costs = [], []
         for _ in range(11):
-            alone = few.pace(ids[0], 20000)
-            ratios.append(many.pace(ids[1], 20000) / alone)
-        print(f"/run among {ENDPOINTS} endpoints: {statistics.median(ratios):.2f} of the pace with one "
-              f"{[round(ratio, 2) for ratio in ratios]}", flush=True)
-        self.assertGreaterEqual(statistics.median(ratios), LEAST_PACE)
+            (pace, cost), (alone, alone_cost) = self.submit(many, ids[1]), self.submit(few, ids[0])
+            paces.append(pace / alone)
+            costs.append(cost / alone_cost)
+        print(f"/run among {ENDPOINTS} endpoints: {statistics.median(costs):.2f} of the processor time with one "
+              f"{[round(cost, 2) for cost in costs]}, {statistics.median(paces):.2f} of the pace", flush=True)
+        self.assertLessEqual(statistics.median(costs), MOST_COST)
+
+    @staticmethod
+    def submit(managed, endpoint):
+        """Jobs a second, and the server's processor seconds for all of them."""
+        before = processor_seconds(managed.server.process.pid)
+        pace = managed.pace(endpoint, 20000)
+        return pace, processor_seconds(managed.server.process.pid) - before
 
 
 if __name__ == "__main__":
