@@ -160,7 +160,7 @@ if ! $quick && [ "$failed" -eq 0 ]; then
   step "clang thread-safety" bash -c 'cmake -G Ninja -S . -B build/clang -DCMAKE_CXX_COMPILER=clang++-14 \
     -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG= && cmake --build build/clang'
   export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
-  step "build asan" build asan build/asan
+  step "build asan" build asan build/asan "${programs[@]}" "${proofs[@]}" jobq
   [ "$failed" -eq 0 ] && gtests build/asan asan '*' "${programs[@]}"
   # Instrumented, a seed takes several times as long: fewer of them, and every path is still met.
   [ "$failed" -eq 0 ] && JOBQ_SEEDS=60 gtests build/asan asan '*' "${proofs[@]}"
