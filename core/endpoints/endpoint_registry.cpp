@@ -1,9 +1,19 @@
 #include "core/endpoints/endpoint_registry.h"
 
+#include <algorithm>
+#include <atomic>
+#include <future>
+#include <system_error>
+
 #include "core/base/secret_box.h"
 #include "jobq/error.h"
 
 namespace jobq {
+namespace {
+
+constexpr std::size_t kWriters = 16;
+
+}  // namespace
 
 EndpointRegistry::EndpointRegistry(Rooms rooms, const std::vector<EndpointConfig>& fixed, Listener listener)
     : rooms_(std::move(rooms)), listener_(std::move(listener)) {
@@ -174,19 +184,48 @@ void EndpointRegistry::followPauses(std::set<EndpointId>& touched) {
 // a node which dies between the two leaves no endpoint behind; of several that see it one writes. True: something was
 // written, or has changed meanwhile.
 bool EndpointRegistry::releaseTemplates() {
-  bool more = false;
+  std::vector<EndpointEntry> raised;
   for (const auto& [id, entry] : stored_) {
     const auto of = next_.templates.find(entry.form.templateId);
     if (entry.form.deleting || of == next_.templates.end()) continue;
     const auto record = static_cast<std::int64_t>(of->second->record);
     if (entry.form.templateRecord >= record) continue;
-    EndpointForm form = entry.form;
-    ++form.version;
-    form.templateRecord = record;
-    (void)rooms_.records.update(toRecord(form, rooms_.box), entry.record);
-    more = true;
+    EndpointEntry& next = raised.emplace_back(entry);
+    ++next.form.version;
+    next.form.templateRecord = record;
   }
-  return more;
+  if (raised.empty()) return false;
+  store(raised);
+  return true;
+}
+
+// Side by side: a storage puts what comes at once into one commit, and 500 commits would take seconds. Throws what the
+// first failure threw; whatever was stored is read back.
+void EndpointRegistry::store(const std::vector<EndpointEntry>& raised) {
+  std::atomic<std::size_t> next = 0;
+  const auto write = [&] {
+    for (std::size_t i = next++; i < raised.size(); i = next++) {
+      (void)rooms_.records.update(toRecord(raised[i].form, rooms_.box), raised[i].record);
+    }
+  };
+  std::vector<std::future<void>> writers;
+  try {
+    while (writers.size() < std::min(kWriters, raised.size())) {
+      writers.push_back(std::async(raised.size() == 1 ? std::launch::deferred : std::launch::async, write));
+    }
+  } catch (const std::system_error&) {
+    // No thread more: those that there are do it, or this one.
+    if (writers.empty()) write();
+  }
+  std::exception_ptr failure;
+  for (std::future<void>& writer : writers) {
+    try {
+      writer.get();
+    } catch (...) {
+      if (!failure) failure = std::current_exception();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
 }
 
 // The entry as everybody sees it, from the file or from the records.

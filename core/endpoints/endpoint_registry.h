@@ -83,6 +83,7 @@ class EndpointRegistry {
   void followEndpoints(std::set<EndpointId>& touched);
   void followPauses(std::set<EndpointId>& touched);
   bool releaseTemplates();
+  void store(const std::vector<EndpointEntry>& raised);
   void rebuild(const EndpointId& id);
   void logDamage(const std::exception& error) const;
 
