@@ -35,8 +35,8 @@ House::House(Config config, Clock& clock, Log& log, const StorageWrap& around)
       dataDir_(config_.dataDir),
       secrets_(config_.secretKeyFile),
       plugins_(loadPlugins(config_, log_)),
-      storage_(around(plugins_.create<Storage>(config_.storage, clock_, logFor("storage." + config_.storage),
-                                               dataDir_.path(), config_.allowPrivateAddresses))),
+      around_{clock_, dataDir_.path(), config_.scriptPath, config_.allowPrivateAddresses},
+      storage_(around(plugins_.create<Storage>(config_.storage, around_, logFor("storage." + config_.storage)))),
       transportPlugins_(buildTransports()),
       transports_(transportPlugins_),
       webhookSecrets_({config_.webhookKey,
@@ -72,8 +72,7 @@ House::House(Config config, Clock& clock, Log& log, const StorageWrap& around)
             remover_.step();
             runtimes_.tick(dispatcher_.workersOfTemplates());
           }),
-      limiter_(plugins_.create<RateLimiter>(config_.limiter, clock_, logFor("limiter." + config_.limiter),
-                                            dataDir_.path(), config_.allowPrivateAddresses)),
+      limiter_(plugins_.create<RateLimiter>(config_.limiter, around_, logFor("limiter." + config_.limiter))),
       rates_(config_.limits,
              {*limiter_, clock_, [this](const EndpointId& endpoint) { return workers(endpoint).running; },
               [this](const EndpointId& endpoint) { return jobs_.counts(endpoint).inQueue; }}),
@@ -131,13 +130,15 @@ void House::addRoutes() {
                            answerMemory_});
   addKeyRoutes(router_, keys_, clock_);
   addPluginRoutes(router_, plugins_,
-                  [this](std::string_view kind, std::string_view name) { return isSelected(kind, name); });
+                  {[this](std::string_view kind, std::string_view name) { return isSelected(kind, name); },
+                   [this](std::string_view kind, std::string_view name) { return scripts(kind, name); }});
   addWebhookRoutes(
       router_, {storage_->outbox(), [this] { return webhookSecrets_.serverSecret(); }, [this] { courier_.ring(); }});
   addTemplateRoutes(router_, templateService_, endpoints_,
                     [this](const std::string& id) { return runtimes_.minutes(id); });
   addEndpointRoutes(router_,
-                    {endpointService_, endpoints_, [this](const EndpointId& id) { return dispatcher_.view(id); }});
+                    {endpointService_, endpoints_, [this](const EndpointId& id) { return dispatcher_.view(id); },
+                     [this](const std::string& id) { return runtimes_.minutes(id); }});
   addProcessRoutes(router_, *storage_, draining);
 }
 
@@ -156,7 +157,20 @@ EndpointParts House::parts() {
   return {[this](const std::string& name) -> HandlerFactory& { return plugin(handlers_, name); },
           [this](const std::string& name) -> const QueuePolicy& {
             return plugin(policies_, name.empty() ? config_.queuePolicy : name);
-          }};
+          },
+          [this](const std::string& name) -> FilterPool& { return filter(name); }, config_.filters};
+}
+
+FilterPool& House::filter(const std::string& name) {
+  const FilterName parsed = parseFilter(name);
+  std::unique_ptr<FilterPool> fresh;
+  try {
+    fresh = std::make_unique<FilterPool>(name, plugin(filterPlugins_, parsed.plugin), parsed.script);
+  } catch (const ConfigError& absence) {
+    fresh = std::make_unique<FilterPool>(name, absence.what());
+  }
+  Lock lock(partsMutex_);
+  return *filters_.try_emplace(name, std::move(fresh)).first->second;
 }
 
 void House::endpointChanged(const EndpointId& id, const EndpointPtr& now) {
@@ -176,8 +190,7 @@ Interface& House::plugin(std::map<std::string, std::unique_ptr<Interface>>& made
     const auto found = made.find(name);
     if (found != made.end()) return *found->second;
   }
-  auto fresh = plugins_.create<Interface>(name, clock_, logFor(std::string(nameOf(Interface::kKind)) + "." + name),
-                                          dataDir_.path(), config_.allowPrivateAddresses);
+  auto fresh = plugins_.create<Interface>(name, around_, logFor(std::string(nameOf(Interface::kKind)) + "." + name));
   Lock lock(partsMutex_);
   return *made.try_emplace(name, std::move(fresh)).first->second;
 }
@@ -199,7 +212,22 @@ bool House::isSelected(std::string_view kind, std::string_view name) const {
   if (kind == nameOf(PluginKind::queuePolicy)) return isMade(policies_, name);
   if (kind == nameOf(PluginKind::webhookTransport)) return isMade(transportPlugins_, name);
   if (kind == nameOf(PluginKind::handler)) return isMade(handlers_, name);
+  if (kind == nameOf(PluginKind::admissionFilter)) return isMade(filterPlugins_, name);
   return false;
+}
+
+std::vector<ScriptReport> House::scripts(std::string_view kind, std::string_view name) const {
+  const Plugin* plugin = nullptr;
+  {
+    Lock lock(partsMutex_);
+    const auto find = [&](const auto& made) {
+      const auto found = made.find(std::string(name));
+      if (found != made.end()) plugin = found->second.get();
+    };
+    if (kind == nameOf(PluginKind::handler)) find(handlers_);
+    if (kind == nameOf(PluginKind::admissionFilter)) find(filterPlugins_);
+  }
+  return plugin == nullptr ? std::vector<ScriptReport>{} : plugin->scripts();
 }
 
 void House::check(const Config& config, Log& log) {
@@ -220,8 +248,11 @@ void House::check(const Config& config, Log& log) {
     need(prefix + ".queuePolicy", PluginKind::queuePolicy, endpoint.queuePolicy);
     if (const auto fault = imageFault(endpoint.image)) throw ConfigError(prefix + ".image " + *fault);
     const Image image = parseImage(endpoint.image);
-    if (image.kind == Image::Kind::lua) throw ConfigError(prefix + ".image: Lua handlers are not built yet");
     if (image.kind == Image::Kind::plugin) need(prefix + ".image", PluginKind::handler, image.name);
+    if (image.kind == Image::Kind::lua) need(prefix + ".image", PluginKind::handler, "lua");
+    for (const std::string& filter : *endpoint.filters) {
+      need(prefix + ".filters", PluginKind::admissionFilter, parseFilter(filter).plugin);
+    }
   }
 }
 

@@ -17,6 +17,7 @@
 #include "core/config/config.h"
 #include "core/endpoints/endpoint_registry.h"
 #include "core/endpoints/endpoint_service.h"
+#include "core/endpoints/filter_pool.h"
 #include "core/endpoints/runtime_meter.h"
 #include "core/endpoints/template_service.h"
 #include "core/http/gate.h"
@@ -73,6 +74,8 @@ class House {
   bool isMade(const std::map<std::string, std::unique_ptr<Interface>>& made, std::string_view name) const;
   Log& logFor(const std::string& name);
   bool isSelected(std::string_view kind, std::string_view name) const;
+  std::vector<ScriptReport> scripts(std::string_view kind, std::string_view name) const;
+  FilterPool& filter(const std::string& name);
   void addRoutes();
 
   const Config config_;
@@ -88,10 +91,13 @@ class House {
   mutable Mutex partsMutex_;
   std::list<PrefixedLog> pluginLogs_ JOBQ_GUARDED_BY(partsMutex_);  // lent to plugins
   PluginHost plugins_;
+  const PluginHost::Surroundings around_;
   std::unique_ptr<Storage> storage_;  // room 6
   // What was made so far, under partsMutex_: an endpoint that is created later may need another one.
   std::map<std::string, std::unique_ptr<QueuePolicy>> policies_;
   std::map<std::string, std::unique_ptr<HandlerFactory>> handlers_;  // room 9
+  std::map<std::string, std::unique_ptr<AdmissionFilterFactory>> filterPlugins_;
+  std::map<std::string, std::unique_ptr<FilterPool>> filters_;  // room 4, by their names
   NamedTransports transportPlugins_;
   Transports transports_;
   WebhookSecrets webhookSecrets_;

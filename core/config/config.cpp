@@ -84,6 +84,8 @@ const Setting kSettings[] = {
      [](const Reading& r) {
        for (const std::string& name : words(r.value, ",")) r.config.pluginsRequired.insert(name);
      }},
+    {"scripts.path", [](const Reading& r) { r.config.scriptPath = r.folder / r.value; }},
+    {"filters", [](const Reading& r) { r.config.filters = words(r.value, ","); }},
     {"storage", [](const Reading& r) { r.config.storage = r.value; }},
     {"queue.policy", [](const Reading& r) { r.config.queuePolicy = r.value; }},
     {"limiter", [](const Reading& r) { r.config.limiter = r.value; }},
@@ -146,6 +148,7 @@ const EndpointSetting kEndpointSettings[] = {
        e.scaling.value = static_cast<std::uint32_t>(units::integer(k, v, 1, 1'000'000));
      }},
     {"queuePolicy", [](EndpointConfig& e, const std::string&, const std::string& v) { e.queuePolicy = v; }},
+    {"filters", [](EndpointConfig& e, const std::string&, const std::string& v) { e.filters = words(v, ","); }},
     {"webhookSecret",
      [](EndpointConfig& e, const std::string& k, const std::string& v) { e.webhookKey = units::secret(k, v); }},
     {"isolation",
@@ -223,7 +226,9 @@ bool applyLimit(const Reading& r) {
   return false;
 }
 
+// `lua.` is one library with two kinds of plugins, and one group of settings (plugin_host.cpp).
 bool isPluginKey(const std::string& key) {
+  if (key.starts_with("lua.")) return true;
   const auto dots = std::count(key.begin(), key.end(), '.');
   for (PluginKind kind : {PluginKind::storage, PluginKind::queuePolicy, PluginKind::rateLimiter,
                           PluginKind::admissionFilter, PluginKind::handler, PluginKind::webhookTransport}) {
@@ -272,9 +277,14 @@ void complete(Config& config, const std::filesystem::path& folder) {
   if (config.dataDir.is_relative()) config.dataDir = folder / config.dataDir;
   config.dataDir = config.dataDir.lexically_normal();
   if (config.secretKeyFile.empty()) config.secretKeyFile = config.dataDir / "secret.key";
-  if (config.pluginPath.empty()) {
-    config.pluginPath.push_back(std::filesystem::read_symlink("/proc/self/exe").parent_path() / "../plugins");
+  const std::filesystem::path programs = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  if (config.pluginPath.empty()) config.pluginPath.push_back(programs / "../plugins");
+  if (config.scriptPath.empty()) {
+    // Installed beside the programs, or those of the tree that they were built in.
+    config.scriptPath = programs / "../scripts/lua";
+    if (!std::filesystem::exists(config.scriptPath)) config.scriptPath = programs / "../../scripts/lua";
   }
+  config.scriptPath = config.scriptPath.lexically_normal();
   if (config.server.tlsCertificate.empty() != config.server.tlsKey.empty()) {
     throw ConfigError("server.tls.certificate and server.tls.key go together: set both, or none");
   }
@@ -282,6 +292,7 @@ void complete(Config& config, const std::filesystem::path& folder) {
     const std::string name = "endpoint." + endpoint.id;
     if (endpoint.image.empty()) throw ConfigError(name + ".image is missing: say what runs, such as plugin/echo");
     if (endpoint.queuePolicy.empty()) endpoint.queuePolicy = config.queuePolicy;
+    if (!endpoint.filters) endpoint.filters = config.filters;
     if (endpoint.workersMin > endpoint.workersMax) {
       throw ConfigError(name + ".workersMin is greater than " + name + ".workersMax");
     }

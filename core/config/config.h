@@ -46,9 +46,10 @@ struct EndpointConfig {
   Millis executionTimeout{600'000};
   Millis stopGrace{5'000};
   std::uint32_t maxAttempts = 3;
-  Scaling scaling{ScalerType::requestCount, 1};  ///< one worker a job, at once: what runs here starts in a moment
-  std::string queuePolicy;                       ///< name of the policy plugin; the server's default filled in
-  std::string webhookKey;                        ///< the bytes that sign its webhooks; empty: the server's
+  Scaling scaling{ScalerType::requestCount, 1};     ///< one worker a job, at once: what runs here starts in a moment
+  std::string queuePolicy;                          ///< name of the policy plugin; the server's default filled in
+  std::optional<std::vector<std::string>> filters;  ///< names, in order; the server's default filled in
+  std::string webhookKey;                           ///< the bytes that sign its webhooks; empty: the server's
   std::map<std::string, std::string> env;
 };
 
@@ -58,6 +59,8 @@ struct Config {
   std::filesystem::path secretKeyFile;  ///< `<data>/secret.key` unless set
   std::vector<std::filesystem::path> pluginPath;
   std::set<std::string> pluginsRequired;
+  std::filesystem::path scriptPath;  ///< holds handlers/ and filters/
+  std::vector<std::string> filters;  ///< of endpoints that name none: scripts, or `plugin/<filter>`
   std::string storage = "sqlite";
   std::string queuePolicy = "priority";
   std::string limiter = "window";

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/config/limits.h"
 #include "core/config/scaling.h"
@@ -14,12 +15,15 @@
 
 namespace jobq {
 
+class FilterPool;
+
 /// What the workers of an endpoint run. It changes only as a whole: workers of another release are replaced
 /// (decisions.md, "Templates and endpoints"). Immutable; shared by the endpoint and by every worker that runs it.
 struct Release {
   std::uint64_t version = 1;
   std::string templateId;  ///< empty: of the configuration file
   std::string image;
+  std::string script;                 ///< of the image `lua/<script>`
   HandlerFactory* handler = nullptr;  ///< never null: an endpoint that nothing here can run has no release
   std::map<std::string, std::string> env;
 };
@@ -34,6 +38,8 @@ struct Endpoint {
   ReleasePtr release;         ///< null: remote workers pull its jobs, or nobody can run it
   std::string fault;          ///< why the newest version cannot run here; `release` is then the last that could
   const QueuePolicy* policy = nullptr;
+  std::vector<FilterPool*> filters;        ///< judge each job, in order
+  std::map<std::string, std::string> env;  ///< of the newest version: what filters see; workers see their release's
   std::uint32_t workersMin = 0;
   std::uint32_t workersMax = 3;
   std::uint32_t maxStuck = 3;  ///< so many workers whose handlers ignore their stop token are replaced

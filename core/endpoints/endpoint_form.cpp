@@ -4,6 +4,7 @@
 #include "core/base/secret_box.h"
 #include "core/base/words.h"
 #include "core/config/units.h"
+#include "core/endpoints/filter_pool.h"
 #include "jobq/json.h"
 
 namespace jobq {
@@ -12,6 +13,7 @@ namespace {
 using E = EndpointForm;
 
 constexpr std::size_t kNameLimit = 191;
+constexpr std::size_t kMostFilters = 16;
 constexpr Range kWorkers{0, 10'000};
 constexpr Range kHardware{0, 1'000'000};
 constexpr Range kRetention{1'000, 604'800'000};
@@ -119,6 +121,19 @@ void readSecret(E& form, const json::Value& value) {
   }
 }
 
+void readFilters(E& form, const json::Value& value) {
+  std::vector<std::string> names = readTexts(value);
+  if (names.size() > kMostFilters) throw BadField{"must have at most 16 items"};
+  for (const std::string& name : names) {
+    try {
+      (void)parseFilter(name);
+    } catch (const ConfigError& error) {
+      throw BadField{std::string("has an item that is wrong: ") + error.what()};
+    }
+  }
+  form.filters = std::move(names);
+}
+
 FormFields<E> asked() {
   return {
       textField<E>("id", &E::id, 1, 128, FieldUse::answer),
@@ -158,6 +173,8 @@ FormFields<E> ours() {
        [](const E& form) { return form.maxStuck ? write(*form.maxStuck) : std::string("null"); }},
       choiceField<E>("isolation", &E::isolation, {"thread"}),
       textField<E>("queuePolicy", &E::queuePolicy, 0, 64),
+      {"filters", FieldUse::free, readFilters,
+       [](const E& form) { return form.filters ? write(*form.filters) : std::string("null"); }},
       {"retention", FieldUse::free, readRetention, writeRetention},
       {"rateLimits", FieldUse::free, readLimits, writeLimits},
       {"webhookSecret", FieldUse::secret, readSecret, [](const E& form) { return write(form.webhookSecret); }},

@@ -45,7 +45,8 @@ struct EndpointForm {
   std::int64_t stopGraceMs = 5'000;
   std::optional<std::int64_t> maxStuck;  ///< workersMax unless it is set
   std::string isolation = "thread";
-  std::string queuePolicy;  ///< empty: the server's
+  std::string queuePolicy;                          ///< empty: the server's
+  std::optional<std::vector<std::string>> filters;  ///< nothing: the server's
   std::optional<std::int64_t> runRetentionMs;
   std::optional<std::int64_t> runsyncRetentionMs;
   LimitSettings limits{};

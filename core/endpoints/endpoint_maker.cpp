@@ -1,6 +1,7 @@
 #include "core/endpoints/endpoint_maker.h"
 
 #include "core/config/units.h"
+#include "core/endpoints/filter_pool.h"
 #include "core/endpoints/image.h"
 #include "jobq/error.h"
 
@@ -14,12 +15,18 @@ ReleasePtr makeRelease(const EndpointForm& form, const Cargo& cargo, const Endpo
   }
   const Image image = parseImage(cargo.image);
   if (image.kind == Image::Kind::remote) return nullptr;
-  if (image.kind == Image::Kind::lua) throw ConfigError(cargo.image + " cannot run: Lua handlers are not built yet");
+  const bool isScript = image.kind == Image::Kind::lua;
+  HandlerFactory& handler = parts.handler(isScript ? "lua" : image.name);
+  const std::string script = isScript ? image.name : "";
+  if (const std::string fault = handler.fault(script); !fault.empty()) {
+    throw ConfigError(cargo.image + " cannot run: " + fault);
+  }
   auto release = std::make_shared<Release>();
   release->version = static_cast<std::uint64_t>(form.version);
   release->templateId = cargo.templateId;
   release->image = cargo.image;
-  release->handler = &parts.handler(image.name);
+  release->script = script;
+  release->handler = &handler;
   release->env = cargo.env;
   return release;
 }
@@ -60,6 +67,7 @@ EndpointForm staticForm(const EndpointConfig& config) {
   form.stopGraceMs = config.stopGrace.count();
   form.maxAttempts = config.maxAttempts;
   form.queuePolicy = config.queuePolicy;
+  form.filters = config.filters;
   form.env = config.env;
   return form;
 }
@@ -70,7 +78,9 @@ std::shared_ptr<Endpoint> make(const EndpointForm& form, const Cargo& cargo, con
   endpoint->id = form.id;
   endpoint->version = static_cast<std::uint64_t>(form.version);
   endpoint->image = cargo.image;
+  endpoint->env = cargo.env;
   setRules(*endpoint, form);
+  for (const std::string& name : form.filters.value_or(parts.filters)) endpoint->filters.push_back(&parts.filter(name));
   if (before && before->release && before->release->version == endpoint->version) {
     endpoint->release = before->release;
   } else {
@@ -106,9 +116,23 @@ std::optional<std::string> imageFault(const std::string& image, const EndpointPa
   }
 }
 
+std::optional<std::string> filterFault(const std::vector<std::string>& filters, const EndpointParts& parts) {
+  try {
+    for (const std::string& name : filters) {
+      if (const std::string fault = parts.filter(name).fault(); !fault.empty()) return name + " cannot run: " + fault;
+    }
+    return std::nullopt;
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+}
+
 EndpointEntry makeStatic(const EndpointConfig& config, const EndpointParts& parts) {
   if (const auto fault = imageFault(config.image)) {
     throw ConfigError("endpoint." + config.id + ".image " + *fault);
+  }
+  if (const auto fault = filterFault(config.filters.value_or(parts.filters), parts)) {
+    throw ConfigError("endpoint." + config.id + ".filters: " + *fault);
   }
   EndpointForm form = staticForm(config);
   const auto endpoint = make(form, {"", config.image, config.env}, parts, nullptr);

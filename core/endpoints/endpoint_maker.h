@@ -11,10 +11,13 @@
 
 namespace jobq {
 
-/// What is installed. Both throw ConfigError, with one sentence, when there is no such plugin.
+/// What is installed. They throw ConfigError, with one sentence, when there is no such plugin.
 struct EndpointParts {
   std::function<HandlerFactory&(const std::string& name)> handler;
   std::function<const QueuePolicy&(const std::string& name)> policy;  ///< empty name: the server's
+  /// Of every well-formed name there is one: what is not there has a fault, and lets no job in.
+  std::function<FilterPool&(const std::string& name)> filter;
+  std::vector<std::string> filters;  ///< of endpoints that name none
 };
 
 /// What the workers of an endpoint are to run.
@@ -31,6 +34,9 @@ EndpointPtr makeEndpoint(const EndpointForm& form, const Cargo& cargo, const End
 
 /// Why this server cannot run the image; nothing when it can, or when remote workers do.
 std::optional<std::string> imageFault(const std::string& image, const EndpointParts& parts);
+
+/// Why this server cannot run one of the filters; nothing when it can run them all.
+std::optional<std::string> filterFault(const std::vector<std::string>& filters, const EndpointParts& parts);
 
 struct EndpointEntry {
   EndpointForm form;

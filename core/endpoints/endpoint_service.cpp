@@ -33,6 +33,11 @@ void EndpointService::addFaults(FieldFaults& faults, const EndpointForm& form, c
       faults.push_back({"templateId", "templateId " + form.templateId + " cannot be used: " + *fault});
     }
   }
+  if (form.filters && !isFaulty(faults, "filters")) {
+    if (const auto fault = filterFault(*form.filters, registry_.parts())) {
+      faults.push_back({"filters", "filters cannot be used: " + *fault});
+    }
+  }
   if (isFaulty(faults, "queuePolicy")) return;
   try {
     (void)registry_.parts().policy(form.queuePolicy);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <string_view>
 
 namespace jobq {
 namespace {
@@ -11,18 +10,18 @@ namespace {
 constexpr std::string_view kPlugin = "plugin/";
 constexpr std::string_view kLua = "lua/";
 
-bool isName(std::string_view name) {
+}  // namespace
+
+bool isScriptName(std::string_view name) {
   return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-';
   });
 }
 
-}  // namespace
-
 std::optional<std::string> imageFault(const std::string& image) {
   if (image.empty()) return "is missing: say what runs, such as plugin/echo";
   for (const std::string_view prefix : {kPlugin, kLua}) {
-    if (image.starts_with(prefix) && !isName(std::string_view(image).substr(prefix.size()))) {
+    if (image.starts_with(prefix) && !isScriptName(std::string_view(image).substr(prefix.size()))) {
       return "must have a name that matches [A-Za-z0-9_-]{1,64} after " + std::string(prefix);
     }
   }

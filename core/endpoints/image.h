@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace jobq {
 
@@ -14,6 +15,9 @@ struct Image {
   } kind;
   std::string name;  ///< of the handler or script; the whole image for remote
 };
+
+/// [A-Za-z0-9_-]{1,64}: the rule for handlers and scripts. It keeps a script's file inside its folder.
+bool isScriptName(std::string_view name);
 
 /// What is wrong with the name, as the end of a sentence that begins with it; nothing when it is well-formed.
 std::optional<std::string> imageFault(const std::string& image);

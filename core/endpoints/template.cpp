@@ -123,6 +123,11 @@ Template templateOf(const Record& record, const SecretBox& box) {
   }
 }
 
+std::string toJson(Template form, std::int64_t runtimeInMin) {
+  form.runtimeInMin = runtimeInMin;
+  return toJson(form);
+}
+
 std::string toJson(const Template& form) { return writeForm(form, templateFields(), false); }
 
 }  // namespace jobq

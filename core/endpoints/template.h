@@ -49,5 +49,6 @@ Template templateOf(const Record& record, const SecretBox& box);
 
 /// As the API tells it.
 std::string toJson(const Template& form);
+std::string toJson(Template form, std::int64_t runtimeInMin);
 
 }  // namespace jobq

@@ -60,7 +60,7 @@ std::string tell(const EndpointRooms& rooms, const EndpointEntry& entry, const W
   out += ",\"release\":" + releaseJson(entry, crew);
   if (wanted.withTemplate) {
     const auto made = rooms.registry.findTemplate(entry.form.templateId);
-    out += ",\"template\":" + (made ? toJson(made->form) : std::string("null"));
+    out += ",\"template\":" + (made ? toJson(made->form, rooms.runtimeInMin(made->form.id)) : std::string("null"));
   }
   if (wanted.withWorkers) {
     out += ",\"workers\":[";

@@ -20,41 +20,50 @@ Poco::JSON::Object toJson(const PluginOption& option) {
   return object;
 }
 
-Poco::JSON::Object toJson(const PluginHost::Entry& entry, bool selected) {
+Poco::JSON::Object toJson(const ScriptReport& script) {
+  Poco::JSON::Object object(Poco::JSON_PRESERVE_KEY_ORDER);
+  object.set("name", script.name);
+  object.set("state", script.fault.empty() ? "loaded" : "faulty");
+  if (!script.fault.empty()) object.set("reason", script.fault);
+  return object;
+}
+
+Poco::JSON::Object toJson(const PluginHost::Entry& entry, const PluginUse& use) {
   Poco::JSON::Array options;
   for (const PluginOption& option : entry.options) options.add(toJson(option));
   Poco::JSON::Object object(Poco::JSON_PRESERVE_KEY_ORDER);
   object.set("kind", std::string(nameOf(entry.kind)));
   object.set("name", entry.name);
   object.set("version", entry.version);
-  object.set("selected", selected);
+  object.set("selected", use.selected(nameOf(entry.kind), entry.name));
   object.set("options", options);
+  Poco::JSON::Array scripts;
+  for (const ScriptReport& script : use.scripts(nameOf(entry.kind), entry.name)) scripts.add(toJson(script));
+  if (scripts.size() > 0) object.set("scripts", scripts);
   return object;
 }
 
 }  // namespace
 
-void addPluginRoutes(Router& router, const PluginHost& plugins,
-                     std::function<bool(std::string_view, std::string_view)> selected) {
-  router.add(
-      {{"GET"}, "/v1/plugins", Scope::admin, 1024, false, [&plugins, selected = std::move(selected)](const Call&) {
-         Poco::JSON::Array list;
-         for (const PluginHost::Library& library : plugins.libraries()) {
-           Poco::JSON::Array entries;
-           for (const PluginHost::Entry& entry : library.entries) {
-             entries.add(toJson(entry, selected(nameOf(entry.kind), entry.name)));
-           }
-           Poco::JSON::Object object(Poco::JSON_PRESERVE_KEY_ORDER);
-           object.set("file", library.file.filename().string());
-           object.set("state", library.rejection.empty() ? "loaded" : "rejected");
-           if (!library.rejection.empty()) object.set("reason", library.rejection);
-           object.set("entries", entries);
-           list.add(object);
-         }
-         std::ostringstream text;
-         list.stringify(text);
-         return Reply{200, text.str()};
-       }});
+void addPluginRoutes(Router& router, const PluginHost& plugins, PluginUse use) {
+  router.add({{"GET"}, "/v1/plugins", Scope::admin, 1024, false, [&plugins, use = std::move(use)](const Call&) {
+                Poco::JSON::Array list;
+                for (const PluginHost::Library& library : plugins.libraries()) {
+                  Poco::JSON::Array entries;
+                  for (const PluginHost::Entry& entry : library.entries) {
+                    entries.add(toJson(entry, use));
+                  }
+                  Poco::JSON::Object object(Poco::JSON_PRESERVE_KEY_ORDER);
+                  object.set("file", library.file.filename().string());
+                  object.set("state", library.rejection.empty() ? "loaded" : "rejected");
+                  if (!library.rejection.empty()) object.set("reason", library.rejection);
+                  object.set("entries", entries);
+                  list.add(object);
+                }
+                std::ostringstream text;
+                list.stringify(text);
+                return Reply{200, text.str()};
+              }});
 }
 
 }  // namespace jobq

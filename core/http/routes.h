@@ -6,6 +6,7 @@
 #include "core/endpoints/crew_view.h"
 #include "core/http/router.h"
 #include "core/jobs/submission.h"
+#include "jobq/plugin.h"
 #include "jobq/worker_store.h"
 
 namespace jobq {
@@ -34,9 +35,12 @@ void addQueueRoutes(Router& router, const QueueRooms& rooms);
 /// /v1/keys.
 void addKeyRoutes(Router& router, ApiKeys& keys, Clock& clock);
 
-/// /v1/plugins. `selected` says whether the configuration uses an entry.
-void addPluginRoutes(Router& router, const PluginHost& plugins,
-                     std::function<bool(std::string_view kind, std::string_view name)> selected);
+/// /v1/plugins. `selected`: whether the configuration uses an entry; `scripts`: what it runs.
+struct PluginUse {
+  std::function<bool(std::string_view kind, std::string_view name)> selected;
+  std::function<std::vector<ScriptReport>(std::string_view kind, std::string_view name)> scripts;
+};
+void addPluginRoutes(Router& router, const PluginHost& plugins, PluginUse use);
 
 /// /v1/webhooks. `secret` answers the server's secret as receivers are given it; `ring` tells the courier that
 /// something is owed.
@@ -56,6 +60,7 @@ struct EndpointRooms {
   EndpointService& service;
   const EndpointRegistry& registry;
   std::function<CrewView(const EndpointId&)> crew;
+  std::function<std::int64_t(const std::string& templateId)> runtimeInMin;
 };
 void addEndpointRoutes(Router& router, const EndpointRooms& rooms);
 

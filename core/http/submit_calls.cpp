@@ -3,6 +3,7 @@
 #include "core/base/sha256.h"
 #include "core/http/error_reply.h"
 #include "core/http/queue_calls.h"
+#include "core/jobs/admission.h"
 
 namespace jobq {
 namespace {
@@ -31,7 +32,11 @@ std::variant<Accepted, Reply> accept(const QueueRooms& rooms, Call& call, std::o
   if (auto* refusal = std::get_if<Reply>(&promise)) return std::move(*refusal);
   auto result = readSubmission(std::move(call.body), *call.endpoint, call.key->id, syncWait, rooms.rules);
   if (const auto* refusal = std::get_if<Refusal>(&result)) return errorReply(call.path, 400, refusal->message);
-  return Accepted{std::get<JobSpec>(std::move(result)), std::get<std::optional<Idempotency>>(std::move(promise))};
+  JobSpec job = std::get<JobSpec>(std::move(result));
+  const auto verdict = admit(job, *call.endpoint);
+  if (const auto* refusal = std::get_if<Refusal>(&verdict)) return errorReply(call.path, 400, refusal->message);
+  if (const auto* failure = std::get_if<FilterFailure>(&verdict)) return errorReply(call.path, 500, failure->message);
+  return Accepted{std::move(job), std::get<std::optional<Idempotency>>(std::move(promise))};
 }
 
 Reply otherBody(const Call& call) {

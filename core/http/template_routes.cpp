@@ -16,10 +16,7 @@ struct Desk {
   std::function<std::int64_t(const std::string&)> runtimeInMin;
 };
 
-std::string tell(const Desk& desk, Template form) {
-  form.runtimeInMin = desk.runtimeInMin(form.id);
-  return toJson(form);
-}
+std::string tell(const Desk& desk, const Template& form) { return toJson(form, desk.runtimeInMin(form.id)); }
 
 Reply noTemplate(const Call& call) {
   return errorReply(call.path, 404, "there is no template " + clipped(call.params.at("id")) + ": check the id");
@@ -35,9 +32,9 @@ FieldFaults readInclusions(const Call& call) {
 }
 
 Reply create(const Desk& desk, const Call& call) {
-  auto result = desk.service.create(call.body);
+  const auto result = desk.service.create(call.body);
   if (const auto* faults = std::get_if<FieldFaults>(&result)) return faultReply(*faults);
-  return {200, tell(desk, std::get<Template>(std::move(result)))};
+  return {200, tell(desk, std::get<Template>(result))};
 }
 
 Reply list(const Desk& desk, const Call& call) {
@@ -58,10 +55,10 @@ Reply find(const Desk& desk, const Call& call) {
 }
 
 Reply update(const Desk& desk, const Call& call) {
-  auto result = desk.service.update(call.params.at("id"), call.body);
+  const auto result = desk.service.update(call.params.at("id"), call.body);
   if (const auto* faults = std::get_if<FieldFaults>(&result)) return faultReply(*faults);
   if (std::holds_alternative<Unknown>(result)) return noTemplate(call);
-  return {200, tell(desk, std::get<Template>(std::move(result)))};
+  return {200, tell(desk, std::get<Template>(result))};
 }
 
 Reply remove(const Desk& desk, const Call& call) {

@@ -46,15 +46,17 @@ void refuseDuplicates(const json::Document& body) {
   }
 }
 
+std::string rangeOf(const Bounds& bounds) {
+  return std::string(bounds.field) + " must be an integer from " + std::to_string(bounds.range.min) + " to " +
+         std::to_string(bounds.range.max) + bounds.unit;
+}
+
 std::optional<std::int64_t> readField(const json::Document& policy, const Bounds& bounds, OutOfRange otherwise) {
   const std::string_view key = std::string_view(bounds.field).substr(std::string_view("policy.").size());
   const auto value = present(policy, key);
   if (!value) return std::nullopt;
   const auto number = readInteger(*value, bounds.range, otherwise);
-  if (!number) {
-    refuse(std::string(bounds.field) + " must be an integer from " + std::to_string(bounds.range.min) + " to " +
-           std::to_string(bounds.range.max) + bounds.unit);
-  }
+  if (!number) refuse(rangeOf(bounds));
   return number;
 }
 
@@ -127,6 +129,15 @@ JobSpec readBody(std::string text, const Endpoint& endpoint, const SubmissionRul
 }
 
 }  // namespace
+
+std::optional<std::string> policyFault(const JobPolicy& policy) {
+  const std::pair<Bounds, std::int64_t> numbers[] = {
+      {kExecutionTimeout, policy.executionTimeout.count()}, {kTtl, policy.ttl.count()}, {kPriority, policy.priority}};
+  for (const auto& [bounds, number] : numbers) {
+    if (number < bounds.range.min || number > bounds.range.max) return rangeOf(bounds);
+  }
+  return std::nullopt;
+}
 
 Millis retentionFor(std::optional<Millis> syncWait, const Endpoint& endpoint) {
   if (!syncWait) return endpoint.runRetention.value_or(Millis(1'800'000));

@@ -45,8 +45,13 @@ void checkDescriptor(const abi::Descriptor& descriptor, const PluginManifest& ma
   if (entries != manifest.entries) throw Error("its descriptor and its manifest differ: rebuild the plugin");
 }
 
-std::string prefixOf(const PluginHost::Entry& entry) {
-  return std::string(nameOf(entry.kind)) + "." + entry.name + ".";
+// `<kind>.<name>.`; a library that offers one name in several kinds has one group of settings for all of them,
+// `<name>.`.
+std::string prefixOf(const abi::Descriptor& library, const abi::Entry& entry) {
+  const auto namesakes =
+      std::count_if(library.entries, library.entries + library.entryCount,
+                    [&](const abi::Entry& other) { return std::string_view(other.name) == entry.name; });
+  return (namesakes > 1 ? "" : std::string(nameOf(entry.kind)) + ".") + entry.name + ".";
 }
 
 }  // namespace
@@ -79,12 +84,12 @@ void PluginHost::loadFile(Library& library) {
     checkDescriptor(*descriptor, manifest);
     for (std::uint32_t i = 0; i < descriptor->entryCount; ++i) {
       const abi::Entry& code = descriptor->entries[i];
-      Entry entry{code.kind, code.name, code.version, {}, &code};
+      Entry entry{code.kind, code.name, code.version, prefixOf(*descriptor, code), {}, &code};
       if (find(entry.kind, entry.name) != nullptr) {
         throw Error("another library offers " + entryText(code) + " already: remove one of the two");
       }
       const std::map<std::string, std::string> defaults;
-      const DeclaredConfig declaring(prefixOf(entry), defaults);
+      const DeclaredConfig declaring(entry.prefix, defaults);
       code.declare(declaring);
       entry.options = declaring.options();
       library.entries.push_back(std::move(entry));
@@ -113,7 +118,7 @@ void PluginHost::checkSettings() const {
 
 void PluginHost::checkValues(PluginKind kind, std::string_view name) const {
   const Entry& entry = *find(kind, name);
-  entry.code->declare(DeclaredConfig(prefixOf(entry), settings_));
+  entry.code->declare(DeclaredConfig(entry.prefix, settings_));
 }
 
 const PluginHost::Entry* PluginHost::find(PluginKind kind, std::string_view name) const {
@@ -140,12 +145,14 @@ std::string PluginHost::absence(PluginKind kind, std::string_view name) const {
          " (there are: " + (there.empty() ? "none" : there) + ")" + rejected;
 }
 
-std::unique_ptr<Plugin> PluginHost::createAny(PluginKind kind, std::string_view name, Clock& clock, Log& log,
-                                              const std::filesystem::path& dataDir, bool allowPrivate) const {
+std::unique_ptr<Plugin> PluginHost::createAny(PluginKind kind, std::string_view name, const Surroundings& around,
+                                              Log& log) const {
   const Entry* entry = find(kind, name);
   if (entry == nullptr) throw ConfigError(absence(kind, name));
-  const DeclaredConfig config(prefixOf(*entry), settings_);
-  return std::unique_ptr<Plugin>(entry->code->create(PluginEnv{config, clock, log, dataDir, allowPrivate}));
+  const DeclaredConfig config(entry->prefix, settings_);
+  const char* folder = kind == PluginKind::admissionFilter ? "filters" : "handlers";
+  return std::unique_ptr<Plugin>(entry->code->create(
+      PluginEnv{config, around.clock, log, around.dataDir, around.allowPrivateAddresses, around.scriptsDir / folder}));
 }
 
 }  // namespace jobq

@@ -25,6 +25,7 @@ class PluginHost {
     PluginKind kind;
     std::string name;
     std::string version;
+    std::string prefix;  ///< of its settings' keys
     std::vector<PluginOption> options;
     const abi::Entry* code = nullptr;
   };
@@ -32,6 +33,14 @@ class PluginHost {
     std::filesystem::path file;
     std::string rejection;  ///< empty: loaded
     std::vector<Entry> entries;
+  };
+
+  /// What every plugin of a server is lent.
+  struct Surroundings {
+    Clock& clock;
+    std::filesystem::path dataDir;
+    std::filesystem::path scriptsDir;  ///< holds handlers/ and filters/
+    bool allowPrivateAddresses = false;
   };
 
   PluginHost(const std::map<std::string, std::string>& settings, Log& log) : settings_(settings), log_(log) {}
@@ -49,10 +58,9 @@ class PluginHost {
   /// Makes the entry; the caller owns it. Throws ConfigError when there is none: the message lists what there is, and
   /// why a library of that name was rejected.
   template <class Interface>
-  std::unique_ptr<Interface> create(std::string_view name, Clock& clock, Log& log, const std::filesystem::path& dataDir,
-                                    bool allowPrivate) const {
+  std::unique_ptr<Interface> create(std::string_view name, const Surroundings& around, Log& log) const {
     return std::unique_ptr<Interface>(
-        static_cast<Interface*>(createAny(Interface::kKind, name, clock, log, dataDir, allowPrivate).release()));
+        static_cast<Interface*>(createAny(Interface::kKind, name, around, log).release()));
   }
 
   bool has(PluginKind kind, std::string_view name) const { return find(kind, name) != nullptr; }
@@ -61,8 +69,7 @@ class PluginHost {
  private:
   void loadFile(Library& library);
   const Entry* find(PluginKind kind, std::string_view name) const;
-  std::unique_ptr<Plugin> createAny(PluginKind kind, std::string_view name, Clock& clock, Log& log,
-                                    const std::filesystem::path& dataDir, bool allowPrivate) const;
+  std::unique_ptr<Plugin> createAny(PluginKind kind, std::string_view name, const Surroundings& around, Log& log) const;
   std::string absence(PluginKind kind, std::string_view name) const;
 
   const std::map<std::string, std::string>& settings_;

@@ -54,7 +54,7 @@ class ThreadExecutor::Worker {
     nameThread("worker");
     std::string failure;
     try {
-      const auto handler = release_->handler->make(HandlerEnv{endpoint_->id, id_, release_->env});
+      const auto handler = release_->handler->make(HandlerEnv{endpoint_->id, id_, release_->env, release_->script});
       events_.workerReady(endpoint_->id, id_);
       while (auto task = nextTask()) {
         work(*handler, *task);

@@ -1,6 +1,9 @@
-// Room 4 (reception): is this well-formed job welcome? A filter sees a job before it has an id.
+// Room 4 (reception): is this well-formed job welcome? A filter sees a job before it has an id. A factory is the
+// plugin; the filters it makes are the host's, one for each request that is being judged at a time.
 #pragma once
 
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +20,7 @@ struct AdmissionRequest {
   std::string_view apiKeyId;
   std::string_view input;  ///< JSON object text; do not decode it unless the filter must
   const JobPolicy& policy;
+  const std::map<std::string, std::string>& env;  ///< the endpoint's `env`: where a filter finds its settings
 };
 
 struct Accept {};
@@ -31,12 +35,27 @@ struct Replace {
 };
 using Admission = std::variant<Accept, Reject, Replace>;
 
-/// One call at a time per instance; the host keeps a pool. An exception answers the caller 500 and names the filter.
-class JOBQ_VISIBLE AdmissionFilter : public Plugin {
+/// One call at a time per instance, on any thread; the host keeps a pool. An exception answers the caller 500 and names
+/// the filter.
+class JOBQ_VISIBLE AdmissionFilter {
+ public:
+  virtual ~AdmissionFilter() = default;
+
+  [[nodiscard]] virtual Admission review(const AdmissionRequest& job) = 0;
+};
+
+/// Any thread.
+class JOBQ_VISIBLE AdmissionFilterFactory : public Plugin {
  public:
   static constexpr PluginKind kKind = PluginKind::admissionFilter;
 
-  [[nodiscard]] virtual Admission review(const AdmissionRequest& job) = 0;
+  /// `script`: of the filter `<script>`; empty for `plugin/<filter>`. Throwing answers the caller 500.
+  virtual std::unique_ptr<AdmissionFilter> make(std::string_view script) = 0;
+
+  /// Why this script cannot run, in one sentence; empty when it can. Of factories that run scripts.
+  virtual std::string fault(std::string_view script) const {
+    return script.empty() ? "" : "this filter runs no scripts";
+  }
 };
 
 }  // namespace jobq

@@ -55,6 +55,7 @@ struct HandlerEnv {
   EndpointId endpoint;
   WorkerId worker;
   std::map<std::string, std::string> variables;  ///< the endpoint's `env`
+  std::string script{};                          ///< of the image `lua/<script>`; empty for `plugin/<handler>`
 };
 
 /// Any thread; several workers are made at once. Throwing from make() means that the worker does not start; the host
@@ -64,6 +65,11 @@ class JOBQ_VISIBLE HandlerFactory : public Plugin {
   static constexpr PluginKind kKind = PluginKind::handler;
 
   virtual std::unique_ptr<JobHandler> make(const HandlerEnv& env) = 0;
+
+  /// Why no worker can run this script, in one sentence; empty when it can. Of factories that run scripts.
+  virtual std::string fault(std::string_view script) const {
+    return script.empty() ? "" : "this handler runs no scripts";
+  }
 };
 
 }  // namespace jobq

@@ -4,7 +4,9 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "jobq/config.h"
 #include "jobq/error.h"
@@ -29,6 +31,12 @@ constexpr std::string_view nameOf(PluginKind kind) noexcept {
   return "";
 }
 
+/// One script that a plugin runs, as `GET /v1/plugins` and `jobqctl plugin` show it.
+struct ScriptReport {
+  std::string name;
+  std::string fault;  ///< why its newest text does not run: the one before goes on; empty: it runs
+};
+
 /// The base of every plugin interface.
 class JOBQ_VISIBLE Plugin {
  public:
@@ -36,15 +44,20 @@ class JOBQ_VISIBLE Plugin {
   Plugin() = default;
   Plugin(const Plugin&) = delete;
   Plugin& operator=(const Plugin&) = delete;
+
+  /// What it runs that lies outside its library, by name, and read anew; most plugins run nothing of the kind. Any
+  /// thread.
+  virtual std::vector<ScriptReport> scripts() const { return {}; }
 };
 
 /// What the host lends to a plugin at its creation. The references outlive the plugin object.
 struct PluginEnv {
-  const PluginConfig& config;     ///< this entry's own keys; valid during creation only
-  Clock& clock;                   ///< the server's clock
-  Log& log;                       ///< lines carry the entry's name
-  std::filesystem::path dataDir;  ///< exists, mode 0700, locked by this server
-  bool allowPrivateAddresses;     ///< `net.allowPrivate`, for net_guard.h
+  const PluginConfig& config;          ///< this entry's own keys; valid during creation only
+  Clock& clock;                        ///< the server's clock
+  Log& log;                            ///< lines carry the entry's name
+  std::filesystem::path dataDir;       ///< exists, mode 0700, locked by this server
+  bool allowPrivateAddresses;          ///< `net.allowPrivate`, for net_guard.h
+  std::filesystem::path scriptsDir{};  ///< where scripts of this kind lie: `<scripts.path>/handlers` or `/filters`
 };
 
 }  // namespace jobq

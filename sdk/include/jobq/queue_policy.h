@@ -28,7 +28,8 @@ class JOBQ_VISIBLE QueuePolicy : public Plugin {
   /// The group whose share the job counts against. Empty: this policy needs no GroupState, and none is kept.
   virtual std::string group(const JobSpec& job) const = 0;
 
-  /// Lower runs first. `now` is the storage's clock at the moment of the insert or the retry.
+  /// Lower runs first. `now` is the storage's clock at the moment of the insert or the retry, and `job.policy.ttl` what
+  /// is left of the job's time at that moment.
   virtual std::int64_t rank(const JobSpec& job, Instant now, const GroupState& state) const = 0;
 };
 

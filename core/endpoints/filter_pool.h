@@ -1,0 +1,52 @@
+// An admission filter as endpoints name it (`filters = require_fields, plugin/ours`), and the instances of it that the
+// host keeps: a filter judges one job at a time.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "jobq/admission_filter.h"
+#include "jobq/mutex.h"
+
+namespace jobq {
+
+/// What the name of a filter means.
+struct FilterName {
+  std::string plugin;  ///< entry of kind filter; `lua` runs scripts
+  std::string script;  ///< empty for `plugin/<filter>`
+};
+
+/// Throws ConfigError when it is no name of a filter.
+FilterName parseFilter(const std::string& name);
+
+/// Any thread. Outlives every endpoint that has it.
+class FilterPool {
+ public:
+  FilterPool(std::string name, AdmissionFilterFactory& factory, std::string script)
+      : name_(std::move(name)), factory_(&factory), script_(std::move(script)) {}
+
+  /// Of a filter that is not there: it lets no job in.
+  FilterPool(std::string name, std::string absence) : name_(std::move(name)), absence_(std::move(absence)) {}
+
+  const std::string& name() const { return name_; }
+
+  /// Why it cannot run, in one sentence; empty when it can.
+  std::string fault() const { return factory_ == nullptr ? absence_ : factory_->fault(script_); }
+
+  /// Throws what the filter throws.
+  Admission review(const AdmissionRequest& job);
+
+ private:
+  std::unique_ptr<AdmissionFilter> take();
+  void giveBack(std::unique_ptr<AdmissionFilter> filter);
+
+  const std::string name_;
+  AdmissionFilterFactory* const factory_ = nullptr;
+  const std::string script_;
+  const std::string absence_;
+  Mutex mutex_;
+  std::vector<std::unique_ptr<AdmissionFilter>> idle_ JOBQ_GUARDED_BY(mutex_);
+};
+
+}  // namespace jobq

@@ -1,0 +1,50 @@
+#include "core/jobs/admission.h"
+
+#include "core/endpoints/filter_pool.h"
+#include "jobq/json.h"
+
+namespace jobq {
+namespace {
+
+constexpr std::size_t kLargestInput = 20UL << 20;  // of /runsync, the larger of the two
+
+bool isObject(std::string_view text) {
+  const auto result = json::read(text);
+  const auto* document = std::get_if<json::Document>(&result);
+  return document != nullptr && document->root.kind == json::Kind::object;
+}
+
+// A filter may write what a caller may send, and nothing else.
+void apply(JobSpec& job, Replace&& change) {
+  if (change.input) {
+    if (change.input->size() > kLargestInput) throw Error("it made an input of more than 20 MB");
+    if (!isObject(*change.input)) throw Error("it made an input that is no JSON object");
+    job.input = *std::move(change.input);
+  }
+  if (change.policy) {
+    if (const auto fault = policyFault(*change.policy)) throw Error("it made a wrong policy: " + *fault);
+    job.policy = *change.policy;
+  }
+}
+
+}  // namespace
+
+std::variant<Welcome, Refusal, FilterFailure> admit(JobSpec& job, const Endpoint& endpoint) {
+  for (FilterPool* filter : endpoint.filters) {
+    const auto failure = [&](const std::string& reason) {
+      return FilterFailure{"the filter " + filter->name() + " of this endpoint failed: " + reason};
+    };
+    try {
+      Admission verdict = filter->review({job.endpoint, job.apiKeyId, job.input, job.policy, endpoint.env});
+      if (auto* refusal = std::get_if<Reject>(&verdict)) return Refusal{std::move(refusal->message)};
+      if (auto* change = std::get_if<Replace>(&verdict)) apply(job, std::move(*change));
+    } catch (const std::exception& error) {
+      return failure(error.what());
+    } catch (...) {
+      return failure("it threw something that is no std::exception");
+    }
+  }
+  return Welcome{};
+}
+
+}  // namespace jobq
