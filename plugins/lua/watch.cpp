@@ -1,0 +1,33 @@
+#include "watch.h"
+
+namespace jobq::lua {
+
+Watch::Watch(lua_State* lua) : main_(lua) { *static_cast<Watch**>(lua_getextraspace(lua)) = this; }
+
+void Watch::arm(Judge judge) {
+  judge_ = std::move(judge);
+  reason_.clear();
+  left_ = kStepsALook;
+  // Coroutines take over the hook of the thread that makes them.
+  lua_sethook(main_, hook, LUA_MASKCOUNT, kInstructionsALook);
+}
+
+void Watch::disarm() {
+  lua_sethook(main_, nullptr, 0, 0);
+  judge_ = nullptr;
+}
+
+void Watch::hook(lua_State* lua, lua_Debug*) { of(lua).look(lua); }
+
+// From the end on every instruction raises, in every thread that comes to run: a pcall that swallows the error comes
+// no further than its next instruction.
+void Watch::look(lua_State* lua) {
+  left_ = kStepsALook;
+  if (reason_.empty() && judge_) reason_ = judge_();
+  if (reason_.empty()) return;
+  left_ = 0;
+  lua_sethook(lua, hook, LUA_MASKCOUNT, 1);
+  luaL_error(lua, "%s", reason_.c_str());
+}
+
+}  // namespace jobq::lua

@@ -1,0 +1,52 @@
+// Ends a script whose time is over. Lua's instruction hook looks at the clock for everything that Lua runs; a C function
+// whose work grows with its arguments counts its steps here instead, because no hook fires inside it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <lua.hpp>
+#include <string>
+
+namespace jobq::lua {
+
+/// Of one lua_State; the thread that runs it only.
+class Watch {
+ public:
+  /// Why the script has to end now; empty: it goes on. Asked every few microseconds.
+  using Judge = std::function<std::string()>;
+
+  explicit Watch(lua_State* lua);
+
+  /// A script begins: `judge` decides how long it goes on, until disarm().
+  void arm(Judge judge);
+  void disarm();
+
+  /// Steps of about the price of comparing two characters. Raises a Lua error when the script has to end.
+  void spend(lua_State* lua, std::uint64_t steps) {
+    if (steps < left_) {
+      left_ -= steps;
+    } else {
+      look(lua);
+    }
+  }
+
+  /// Why the script was ended; empty when it was not.
+  const std::string& reason() const { return reason_; }
+
+  /// Of any thread (coroutine) of the state.
+  static Watch& of(lua_State* lua) { return **static_cast<Watch**>(lua_getextraspace(lua)); }
+
+ private:
+  static void hook(lua_State* lua, lua_Debug*);
+  void look(lua_State* lua);
+
+  static constexpr std::uint64_t kStepsALook = 20'000;
+  static constexpr int kInstructionsALook = 100;
+
+  lua_State* const main_;
+  Judge judge_;
+  std::string reason_;
+  std::uint64_t left_ = kStepsALook;
+};
+
+}  // namespace jobq::lua
