@@ -19,13 +19,17 @@ void Watch::disarm() {
 
 void Watch::hook(lua_State* lua, lua_Debug*) { of(lua).look(lua); }
 
+bool Watch::isOver() {
+  if (reason_.empty() && judge_) reason_ = judge_();
+  if (!reason_.empty()) left_ = 0;
+  return !reason_.empty();
+}
+
 // From the end on every instruction raises, in every thread that comes to run: a pcall that swallows the error comes
 // no further than its next instruction.
 void Watch::look(lua_State* lua) {
   left_ = kStepsALook;
-  if (reason_.empty() && judge_) reason_ = judge_();
-  if (reason_.empty()) return;
-  left_ = 0;
+  if (!isOver()) return;
   lua_sethook(lua, hook, LUA_MASKCOUNT, 1);
   luaL_error(lua, "%s", reason_.c_str());
 }

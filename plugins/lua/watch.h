@@ -1,5 +1,5 @@
-// Ends a script whose time is over. Lua's instruction hook looks at the clock for everything that Lua runs; a C function
-// whose work grows with its arguments counts its steps here instead, because no hook fires inside it.
+// Ends a script whose time is over. Lua's instruction hook looks at the clock for everything that Lua runs; a C
+// function whose work grows with its arguments counts its steps here instead, because no hook fires inside it.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +30,9 @@ class Watch {
     }
   }
 
+  /// For a C function that waits: the script has to end, and will as soon as the function looks or returns.
+  bool isOver();
+
   /// Why the script was ended; empty when it was not.
   const std::string& reason() const { return reason_; }
 
@@ -41,7 +44,7 @@ class Watch {
   void look(lua_State* lua);
 
   static constexpr std::uint64_t kStepsALook = 20'000;
-  static constexpr int kInstructionsALook = 100;
+  static constexpr int kInstructionsALook = 200;
 
   lua_State* const main_;
   Judge judge_;

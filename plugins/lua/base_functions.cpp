@@ -1,0 +1,127 @@
+// setmetatable, rawset, xpcall, load and print as a sandbox can afford them.
+#include "library.h"
+#include "sandbox.h"
+
+namespace jobq::lua {
+namespace {
+
+// Finalizers run where no hook fires, and one that loops would never be stopped. One that is added to the metatable
+// later is none: Lua looks for it here only.
+int setMetatable(lua_State* lua) {
+  luaL_checktype(lua, 1, LUA_TTABLE);
+  const int type = lua_type(lua, 2);
+  luaL_argexpected(lua, type == LUA_TNIL || type == LUA_TTABLE, 2, "nil or table");
+  if (luaL_getmetafield(lua, 1, "__metatable") != LUA_TNIL) {
+    return luaL_error(lua, "cannot change a protected metatable");
+  }
+  lua_settop(lua, 2);
+  if (type == LUA_TTABLE) {
+    lua_pushliteral(lua, "__gc");
+    if (lua_rawget(lua, 2) != LUA_TNIL) return luaL_error(lua, "__gc is not available to scripts: use __close");
+  }
+  lua_settop(lua, 2);
+  lua_setmetatable(lua, 1);
+  return 1;
+}
+
+// Stock rawset would go round the protection of the libraries.
+int rawSet(lua_State* lua) {
+  luaL_checktype(lua, 1, LUA_TTABLE);
+  luaL_checkany(lua, 2);
+  luaL_checkany(lua, 3);
+  lua_settop(lua, 3);
+  if (luaL_getmetafield(lua, 1, "__metatable") == LUA_TBOOLEAN && luaL_getmetafield(lua, 1, "__newindex") != LUA_TNIL) {
+    return luaL_error(lua, "the libraries cannot be changed: use a variable of your own");
+  }
+  lua_settop(lua, 3);
+  lua_rawset(lua, 1);
+  return 1;
+}
+
+int endXpcall(lua_State* lua, int status, lua_KContext) {
+  if (status == LUA_OK || status == LUA_YIELD) {  // 1: the handler; the results follow
+    lua_pushboolean(lua, 1);
+    lua_replace(lua, 1);
+    return lua_gettop(lua);
+  }
+  // Stock Lua calls the handler where the error happened, with hooks off.
+  lua_pushvalue(lua, 1);
+  lua_insert(lua, -2);
+  constexpr lua_KFunction kAfter = [](lua_State* state, int, lua_KContext) {
+    lua_pushboolean(state, 0);
+    lua_insert(state, -2);
+    return 2;
+  };
+  lua_callk(lua, 1, 1, 0, kAfter);
+  return kAfter(lua, LUA_OK, 0);
+}
+
+int xpcall(lua_State* lua) {
+  luaL_checkany(lua, 1);
+  luaL_checktype(lua, 2, LUA_TFUNCTION);
+  lua_pushvalue(lua, 1);
+  lua_remove(lua, 1);
+  lua_insert(lua, 2);  // handler, function, arguments
+  return endXpcall(lua, lua_pcallk(lua, lua_gettop(lua) - 2, LUA_MULTRET, 0, 0, endXpcall), 0);
+}
+
+struct Piecewise {
+  const char* text;
+  std::size_t left;
+};
+
+// In pieces, so that the compiler of a long text can be stopped.
+const char* nextPiece(lua_State* lua, void* of, std::size_t* size) {
+  constexpr std::size_t kPiece = 4'096;
+  Piecewise& text = *static_cast<Piecewise*>(of);
+  Watch::of(lua).spend(lua, kPiece);
+  const char* piece = text.text;
+  *size = std::min(kPiece, text.left);
+  text.text += *size;
+  text.left -= *size;
+  return piece;
+}
+
+// load(text [, name [, mode [, environment]]]): never bytecode, which can crash the process.
+int load(lua_State* lua) {
+  Piecewise text{nullptr, 0};
+  text.text = luaL_checklstring(lua, 1, &text.left);
+  const char* name = luaL_optstring(lua, 2, "=(load)");
+  const bool hasEnvironment = !lua_isnone(lua, 4);
+  if (lua_load(lua, nextPiece, &text, name, "t") != LUA_OK) {
+    lua_pushnil(lua);
+    lua_insert(lua, -2);
+    return 2;
+  }
+  if (hasEnvironment) {
+    lua_pushvalue(lua, 4);
+    if (lua_setupvalue(lua, -2, 1) == nullptr) lua_pop(lua, 1);
+  }
+  return 1;
+}
+
+int print(lua_State* lua) {
+  std::string line;
+  const int count = lua_gettop(lua);
+  for (int i = 1; i <= count; ++i) {
+    std::size_t size = 0;
+    const char* text = luaL_tolstring(lua, i, &size);
+    Watch::of(lua).spend(lua, 1 + size);
+    if (line.size() + size > (std::size_t{1} << 20)) return luaL_error(lua, "a line is longer than 1 MB: print less");
+    line.append(i > 1 ? "\t" : "").append(text, size);
+    lua_pop(lua, 1);
+  }
+  Sandbox::of(lua).print(line);
+  return 0;
+}
+
+}  // namespace
+
+void addBaseFunctions(lua_State* lua) {
+  constexpr luaL_Reg kFunctions[] = {
+      {"setmetatable", setMetatable}, {"rawset", rawSet}, {"xpcall", xpcall}, {"load", load},
+      {"print", guarded<print>},      {nullptr, nullptr}};
+  luaL_setfuncs(lua, kFunctions, 0);
+}
+
+}  // namespace jobq::lua

@@ -1,0 +1,213 @@
+#include "filter.h"
+
+#include <ctime>
+
+#include "json_bridge.h"
+#include "library.h"
+#include "sandbox.h"
+
+namespace jobq::lua {
+namespace {
+
+using std::chrono::nanoseconds;
+
+constexpr nanoseconds kTimeAMegabyte = std::chrono::milliseconds(20);
+
+// Keys of the registry.
+const char kReview = 0;
+const char kJobMeta = 0;
+
+// One job under review.
+struct Review {
+  const AdmissionRequest& job;
+  Quotas& quotas;
+  std::string prefix;  // of this script's quotas
+  nanoseconds budget;  // of processor time
+};
+
+Review& reviewOf(lua_State* lua) {
+  lua_rawgetp(lua, LUA_REGISTRYINDEX, &kReview);
+  auto* review = static_cast<Review*>(lua_touserdata(lua, -1));
+  lua_pop(lua, 1);
+  return *review;
+}
+
+nanoseconds processorTime() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::chrono::seconds(now.tv_sec) + nanoseconds(now.tv_nsec);
+}
+
+void pushText(lua_State* lua, std::string_view text) { lua_pushlstring(lua, text.data(), text.size()); }
+
+void pushPolicy(lua_State* lua, const JobPolicy& policy) {
+  lua_createtable(lua, 0, 4);
+  lua_pushinteger(lua, policy.executionTimeout.count());
+  lua_setfield(lua, -2, "executionTimeout");
+  lua_pushinteger(lua, policy.ttl.count());
+  lua_setfield(lua, -2, "ttl");
+  lua_pushboolean(lua, policy.lowPriority);
+  lua_setfield(lua, -2, "lowPriority");
+  lua_pushinteger(lua, policy.priority);
+  lua_setfield(lua, -2, "priority");
+}
+
+void pushEnv(lua_State* lua, const std::map<std::string, std::string>& env) {
+  lua_createtable(lua, 0, static_cast<int>(env.size()));
+  for (const auto& [name, value] : env) {
+    pushText(lua, name);
+    pushText(lua, value);
+    lua_rawset(lua, -3);
+  }
+}
+
+// What costs something is made when it is first asked for.
+int jobField(lua_State* lua) {
+  Review& review = reviewOf(lua);
+  const std::string_view name = lua_type(lua, 2) == LUA_TSTRING ? lua_tostring(lua, 2) : "";
+  if (name == "input") {
+    review.budget += kTimeAMegabyte * review.job.input.size() / (1U << 20);
+    pushJson(lua, review.job.input);
+  } else if (name == "policy") {
+    pushPolicy(lua, review.job.policy);
+  } else if (name == "env") {
+    pushEnv(lua, review.job.env);
+  } else if (name == "size") {
+    lua_pushinteger(lua, static_cast<lua_Integer>(review.job.input.size()));
+  } else if (name == "endpoint") {
+    pushText(lua, review.job.endpoint);
+  } else if (name == "key") {
+    pushText(lua, review.job.apiKeyId);
+  } else {
+    return 0;
+  }
+  lua_pushvalue(lua, 2);
+  lua_pushvalue(lua, -2);
+  lua_rawset(lua, 1);
+  return 1;
+}
+
+// quota.take(name, most, seconds): true, or false and the seconds until there is one again.
+int take(lua_State* lua) {
+  Review& review = reviewOf(lua);
+  std::size_t size = 0;
+  const char* name = luaL_checklstring(lua, 1, &size);
+  const lua_Integer most = luaL_checkinteger(lua, 2);
+  const lua_Number seconds = luaL_checknumber(lua, 3);
+  luaL_argcheck(lua, size <= 256, 1, "a name has at most 256 bytes");
+  luaL_argcheck(lua, seconds >= 0.001 && seconds <= 604'800, 3, "from 0.001 to 604800 seconds");
+  const Millis left = review.quotas.take(review.prefix + std::string(name, size), most,
+                                         Millis(static_cast<std::int64_t>(seconds * 1'000)));
+  lua_pushboolean(lua, left.count() == 0);
+  if (left.count() == 0) return 1;
+  lua_pushnumber(lua, static_cast<lua_Number>(left.count()) / 1'000);
+  return 2;
+}
+
+void openFilter(lua_State* lua) {
+  lua_createtable(lua, 0, 2);
+  lua_pushcfunction(lua, guarded<jobField>);
+  lua_setfield(lua, -2, "__index");
+  lua_pushboolean(lua, 0);
+  lua_setfield(lua, -2, "__metatable");
+  lua_rawsetp(lua, LUA_REGISTRYINDEX, &kJobMeta);
+  lua_createtable(lua, 0, 1);
+  lua_pushcfunction(lua, guarded<take>);
+  lua_setfield(lua, -2, "take");
+  addLibrary(lua, "quota");
+}
+
+std::int64_t wholeAt(lua_State* lua, const std::string& name) {
+  int isWhole = 0;
+  const lua_Integer number = lua_tointegerx(lua, -1, &isWhole);
+  if (isWhole == 0 || lua_type(lua, -1) != LUA_TNUMBER) throw ScriptError("policy." + name + " is no whole number");
+  return number;
+}
+
+// A table with the fields that are to be another; the others stay.
+JobPolicy readPolicy(lua_State* lua, int index, JobPolicy policy) {
+  if (lua_type(lua, index) != LUA_TTABLE) throw ScriptError("the policy that it returned is no table");
+  for (lua_pushnil(lua); lua_next(lua, index) != 0; lua_pop(lua, 1)) {
+    const std::string name = lua_type(lua, -2) == LUA_TSTRING ? lua_tostring(lua, -2) : luaL_typename(lua, -2);
+    if (name == "executionTimeout") {
+      policy.executionTimeout = Millis(wholeAt(lua, name));
+    } else if (name == "ttl") {
+      policy.ttl = Millis(wholeAt(lua, name));
+    } else if (name == "priority") {
+      policy.priority = static_cast<std::int32_t>(std::clamp<std::int64_t>(wholeAt(lua, name), INT32_MIN, INT32_MAX));
+    } else if (name == "lowPriority") {
+      if (!lua_isboolean(lua, -1)) throw ScriptError("policy.lowPriority is neither true nor false");
+      policy.lowPriority = lua_toboolean(lua, -1) != 0;
+    } else {
+      throw ScriptError("the policy that it returned has an unknown field " + name);
+    }
+  }
+  return policy;
+}
+
+// What the script returned: nothing or true, false and a message, or a table with what is to be another.
+Admission readVerdict(lua_State* lua, const AdmissionRequest& job, const std::string& script) {
+  const int first = lua_absindex(lua, -2);
+  if (lua_isnil(lua, first)) return Accept{};
+  if (lua_isboolean(lua, first)) {
+    if (lua_toboolean(lua, first) != 0) return Accept{};
+    if (lua_type(lua, -1) != LUA_TSTRING) return Reject{"the filter " + script + " refuses this job"};
+    std::size_t size = 0;
+    const char* message = lua_tolstring(lua, -1, &size);
+    return Reject{std::string(message, std::min<std::size_t>(size, 4'096))};
+  }
+  if (!lua_istable(lua, first)) throw ScriptError("it returned a " + std::string(luaL_typename(lua, first)));
+  Replace change;
+  for (lua_pushnil(lua); lua_next(lua, first) != 0; lua_pop(lua, 1)) {
+    const std::string name = lua_type(lua, -2) == LUA_TSTRING ? lua_tostring(lua, -2) : luaL_typename(lua, -2);
+    if (name == "input") {
+      change.input = toJson(lua, -1);
+      if (*change.input == "[]") throw ScriptError("it made an input that is an array");
+    } else if (name == "policy") {
+      change.policy = readPolicy(lua, lua_absindex(lua, -1), job.policy);
+    } else {
+      throw ScriptError("it returned a table with an unknown field " + name + ": input and policy are known");
+    }
+  }
+  return change;
+}
+
+}  // namespace
+
+LuaFilter::LuaFilter(const FilterRooms& rooms, std::string script) : rooms_(rooms), script_(std::move(script)) {}
+
+LuaFilter::~LuaFilter() = default;
+
+Admission LuaFilter::review(const AdmissionRequest& job) {
+  const ScriptPtr script = rooms_.scripts.newest(script_);
+  if (!sandbox_ || sandbox_->isSpent()) {
+    sandbox_.reset();
+    sandbox_ = std::make_unique<Sandbox>(rooms_.options.memory, openFilter);
+  }
+  Review review{job, rooms_.quotas, script_ + '\0' + std::string(job.endpoint) + '\0', rooms_.options.filterTime};
+  const auto begun = std::chrono::steady_clock::now();
+  const nanoseconds used = processorTime();
+  const auto judge = [&]() -> std::string {
+    // The processor's clock costs a system call, and no more than real time has gone by.
+    if (std::chrono::steady_clock::now() - begun < review.budget) return {};
+    if (processorTime() - used < review.budget) return {};
+    return "it took more than " + std::to_string(std::chrono::duration_cast<Millis>(review.budget).count()) +
+           " ms of processor time (lua.filterTime)";
+  };
+  const auto print = [this](std::string_view line) {
+    rooms_.log.write(LogLevel::information, "filter.print", script_ + ": " + std::string(line));
+  };
+  Admission verdict;
+  sandbox_->run(script, judge, print, [&](lua_State* lua) {
+    lua_pushlightuserdata(lua, &review);
+    lua_rawsetp(lua, LUA_REGISTRYINDEX, &kReview);
+    lua_newtable(lua);
+    lua_rawgetp(lua, LUA_REGISTRYINDEX, &kJobMeta);
+    lua_setmetatable(lua, -2);
+    lua_call(lua, 1, 2);
+    verdict = readVerdict(lua, job, script_);
+  });
+  return verdict;
+}
+
+}  // namespace jobq::lua

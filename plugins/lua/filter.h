@@ -1,0 +1,38 @@
+// Room 4: an admission filter that is a script, `return function(job) ... end`.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "jobq/admission_filter.h"
+#include "lua_options.h"
+#include "quotas.h"
+#include "script.h"
+
+namespace jobq::lua {
+
+class Sandbox;
+
+/// What all filters of a server share. Outlives them.
+struct FilterRooms {
+  ScriptFolder& scripts;
+  Quotas& quotas;
+  Log& log;
+  const LuaOptions& options;
+};
+
+class LuaFilter final : public AdmissionFilter {
+ public:
+  LuaFilter(const FilterRooms& rooms, std::string script);
+  ~LuaFilter() override;
+
+  /// Throws ScriptError when the script fails, or takes more time or memory than it has.
+  Admission review(const AdmissionRequest& job) override;
+
+ private:
+  const FilterRooms rooms_;
+  const std::string script_;
+  std::unique_ptr<Sandbox> sandbox_;
+};
+
+}  // namespace jobq::lua

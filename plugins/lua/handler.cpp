@@ -1,0 +1,159 @@
+#include "handler.h"
+
+#include <condition_variable>
+#include <mutex>
+
+#include "json_bridge.h"
+#include "library.h"
+#include "sandbox.h"
+
+namespace jobq::lua {
+namespace {
+
+// A script that looks at job:stopped() has this long to end by itself.
+constexpr std::chrono::milliseconds kStopGrace{250};
+
+constexpr const char* kTimeIsOver = "the job's execution timeout is over";
+
+// Keys of the registry.
+const char kContext = 0;  // the JobContext of the job that runs
+const char kClock = 0;
+const char kJobMeta = 0;
+
+JobContext& contextOf(lua_State* lua) {
+  luaL_argcheck(lua, lua_istable(lua, 1), 1, "say job:emit(...), with a colon");
+  lua_rawgetp(lua, LUA_REGISTRYINDEX, &kContext);
+  auto* context = static_cast<JobContext*>(lua_touserdata(lua, -1));
+  lua_pop(lua, 1);
+  return *context;
+}
+
+int emit(lua_State* lua) {
+  JobContext& context = contextOf(lua);
+  luaL_checkany(lua, 2);
+  const std::string chunk = toJson(lua, 2);
+  const std::string metrics = lua_isnoneornil(lua, 3) ? std::string() : toJson(lua, 3);
+  context.emit(chunk, metrics);
+  return 0;
+}
+
+int progress(lua_State* lua) {
+  JobContext& context = contextOf(lua);
+  luaL_checkany(lua, 2);
+  context.progress(toJson(lua, 2));
+  return 0;
+}
+
+// job:log(...) is print(...).
+int log(lua_State* lua) {
+  (void)contextOf(lua);
+  lua_getglobal(lua, "print");
+  lua_replace(lua, 1);
+  lua_call(lua, lua_gettop(lua) - 1, 0);
+  return 0;
+}
+
+int stopped(lua_State* lua) {
+  lua_pushboolean(lua, contextOf(lua).stopToken().stop_requested());
+  return 1;
+}
+
+// Milliseconds that are left.
+int deadline(lua_State* lua) {
+  const Instant end = contextOf(lua).deadline();
+  lua_rawgetp(lua, LUA_REGISTRYINDEX, &kClock);
+  const Instant now = static_cast<Clock*>(lua_touserdata(lua, -1))->now();
+  lua_pushinteger(lua, std::max(end - now, Millis(0)).count());
+  return 1;
+}
+
+void openJob(lua_State* lua, Clock& clock) {
+  constexpr luaL_Reg kMethods[] = {{"emit", guarded<emit>},         {"progress", guarded<progress>},
+                                   {"log", guarded<log>},           {"stopped", guarded<stopped>},
+                                   {"deadline", guarded<deadline>}, {nullptr, nullptr}};
+  lua_pushlightuserdata(lua, &clock);
+  lua_rawsetp(lua, LUA_REGISTRYINDEX, &kClock);
+  lua_createtable(lua, 0, 2);
+  luaL_newlib(lua, kMethods);
+  lua_setfield(lua, -2, "__index");
+  lua_pushboolean(lua, 0);
+  lua_setfield(lua, -2, "__metatable");
+  lua_rawsetp(lua, LUA_REGISTRYINDEX, &kJobMeta);
+}
+
+void pushText(lua_State* lua, std::string_view text) { lua_pushlstring(lua, text.data(), text.size()); }
+
+void pushJob(lua_State* lua, const HandlerEnv& env, JobContext& context) {
+  lua_pushlightuserdata(lua, &context);
+  lua_rawsetp(lua, LUA_REGISTRYINDEX, &kContext);
+  lua_createtable(lua, 0, 4);
+  pushText(lua, context.id());
+  lua_setfield(lua, -2, "id");
+  pushText(lua, env.endpoint);
+  lua_setfield(lua, -2, "endpoint");
+  lua_pushinteger(lua, context.attempt());
+  lua_setfield(lua, -2, "attempt");
+  lua_createtable(lua, 0, static_cast<int>(env.variables.size()));
+  for (const auto& [name, value] : env.variables) {
+    pushText(lua, name);
+    pushText(lua, value);
+    lua_rawset(lua, -3);
+  }
+  lua_setfield(lua, -2, "env");
+  lua_rawgetp(lua, LUA_REGISTRYINDEX, &kJobMeta);
+  lua_setmetatable(lua, -2);
+}
+
+// Only the server says that a job is TIMED_OUT, within a second of its deadline; what came of it before then would make
+// it FAILED.
+void awaitStop(const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any condition;
+  std::unique_lock lock(mutex);
+  condition.wait(lock, stop, [] { return false; });
+}
+
+}  // namespace
+
+LuaHandler::LuaHandler(const HandlerRooms& rooms, HandlerEnv env) : rooms_(rooms), env_(std::move(env)) {
+  (void)rooms_.scripts.newest(env_.script);
+}
+
+LuaHandler::~LuaHandler() = default;
+
+std::string LuaHandler::run(std::string_view input, JobContext& context) {
+  const ScriptPtr script = rooms_.scripts.newest(env_.script);
+  if (!sandbox_ || sandbox_->isSpent()) {
+    sandbox_.reset();
+    sandbox_ = std::make_unique<Sandbox>(rooms_.options.memory, [this](lua_State* lua) { openJob(lua, rooms_.clock); });
+  }
+  const std::stop_token stop = context.stopToken();
+  std::optional<std::chrono::steady_clock::time_point> stoppedAt;
+  const auto judge = [&]() -> std::string {
+    if (stop.stop_requested()) {
+      const auto now = std::chrono::steady_clock::now();
+      if (!stoppedAt) stoppedAt = now;
+      return now - *stoppedAt < kStopGrace ? "" : "the job was stopped";
+    }
+    return rooms_.clock.now() < context.deadline() ? "" : kTimeIsOver;
+  };
+  std::string output;
+  try {
+    sandbox_->run(
+        script, judge, [&](std::string_view line) { context.log(LogLevel::information, line); },
+        [&](lua_State* lua) {
+          pushJson(lua, input);
+          pushJob(lua, env_, context);
+          lua_call(lua, 2, 1);
+          output = toJson(lua, -1);
+        });
+  } catch (const ScriptError& error) {
+    const bool isLate = sandbox_->endedBy() == kTimeIsOver;
+    if (sandbox_->isSpent()) sandbox_.reset();
+    if (isLate) awaitStop(stop);
+    throw JobFailed(error.what());
+  }
+  return output;
+}
+
+}  // namespace jobq::lua

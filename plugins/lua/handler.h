@@ -1,0 +1,38 @@
+// Room 9: a job's handler that is a script, `return function(input, job) ... end`.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "jobq/job_handler.h"
+#include "lua_options.h"
+#include "script.h"
+
+namespace jobq::lua {
+
+class Sandbox;
+
+/// What all workers of a server share. Outlives them.
+struct HandlerRooms {
+  ScriptFolder& scripts;
+  Clock& clock;
+  const LuaOptions& options;
+  bool allowPrivateAddresses;
+};
+
+/// A worker: keeps its sandbox from job to job, as long as that is as good as new.
+class LuaHandler final : public JobHandler {
+ public:
+  /// Throws ScriptError when there is no such script, or it never compiled.
+  LuaHandler(const HandlerRooms& rooms, HandlerEnv env);
+  ~LuaHandler() override;
+
+  std::string run(std::string_view input, JobContext& context) override;
+
+ private:
+  const HandlerRooms rooms_;
+  const HandlerEnv env_;
+  std::unique_ptr<Sandbox> sandbox_;
+};
+
+}  // namespace jobq::lua

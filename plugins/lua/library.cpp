@@ -1,0 +1,151 @@
+#include "library.h"
+
+#include <initializer_list>
+
+#include "json_bridge.h"
+#include "pattern.h"
+#include "sandbox.h"
+
+namespace jobq::lua {
+namespace {
+
+// Keys of the registry.
+const char kLibraries = 0;        // the table that all environments look into
+const char kEnvironmentMeta = 0;  // their metatable
+const char kReseed = 0;           // math.randomseed
+
+int refuseWrite(lua_State* lua) {
+  return luaL_error(lua, "the libraries cannot be changed: use a variable of your own");
+}
+
+// Takes over the named fields of the table on top; pops that, pushes the new one.
+void choose(lua_State* lua, std::initializer_list<const char*> names) {
+  lua_createtable(lua, 0, static_cast<int>(names.size()));
+  for (const char* name : names) {
+    lua_getfield(lua, -2, name);
+    lua_setfield(lua, -2, name);
+  }
+  lua_remove(lua, -2);
+}
+
+void openStrings(lua_State* lua) {
+  luaL_requiref(lua, LUA_STRLIBNAME, luaopen_string, 0);
+  // dump would make bytecode; the pattern functions are ours.
+  choose(lua,
+         {"byte", "char", "format", "len", "lower", "pack", "packsize", "rep", "reverse", "sub", "unpack", "upper"});
+  guardStrings(lua);
+  addPatterns(lua);
+  // ("x"):rep(3) goes through the metatable of strings, which knows the stock table.
+  lua_pushliteral(lua, "");
+  lua_getmetatable(lua, -1);
+  lua_pushvalue(lua, -3);
+  lua_setfield(lua, -2, "__index");
+  lua_pushboolean(lua, 0);
+  lua_setfield(lua, -2, "__metatable");
+  lua_pop(lua, 2);
+  addLibrary(lua, LUA_STRLIBNAME);
+}
+
+void openMath(lua_State* lua) {
+  luaL_requiref(lua, LUA_MATHLIBNAME, luaopen_math, 0);
+  lua_getfield(lua, -1, "randomseed");
+  lua_rawsetp(lua, LUA_REGISTRYINDEX, &kReseed);
+  addLibrary(lua, LUA_MATHLIBNAME);
+}
+
+void openUtf8(lua_State* lua) {
+  luaL_requiref(lua, LUA_UTF8LIBNAME, luaopen_utf8, 0);
+  for (const char* name : {"char", "codepoint", "len", "offset"}) countWork(lua, name);
+  addLibrary(lua, LUA_UTF8LIBNAME);
+}
+
+void openBase(lua_State* lua) {
+  luaL_requiref(lua, LUA_GNAME, luaopen_base, 0);
+  choose(lua, {"_VERSION", "assert", "error", "getmetatable", "ipairs", "next", "pairs", "pcall", "rawequal", "rawget",
+               "rawlen", "select", "tonumber", "tostring", "type"});
+  countWork(lua, "tonumber");
+  addBaseFunctions(lua);
+}
+
+}  // namespace
+
+// A stock C function has no upvalue, and finds its arguments where they lie.
+void countWork(lua_State* lua, const char* name) {
+  constexpr lua_CFunction kCounted = [](lua_State* state) {
+    std::uint64_t bytes = 0;
+    for (int i = lua_gettop(state); i > 0; --i) {
+      if (lua_type(state, i) == LUA_TSTRING) bytes += lua_rawlen(state, i);
+    }
+    Watch::of(state).spend(state, 1 + bytes / 4);
+    return lua_tocfunction(state, lua_upvalueindex(1))(state);
+  };
+  lua_getfield(lua, -1, name);
+  lua_pushcclosure(lua, kCounted, 1);
+  lua_setfield(lua, -2, name);
+}
+
+// Scripts get an empty table that looks into the real one: rawset refuses it (base_functions.cpp), everything else asks
+// __newindex.
+void addLibrary(lua_State* lua, const char* name) {
+  lua_createtable(lua, 0, 3);
+  lua_insert(lua, -2);
+  lua_setfield(lua, -2, "__index");
+  lua_pushcfunction(lua, refuseWrite);
+  lua_setfield(lua, -2, "__newindex");
+  lua_pushboolean(lua, 0);
+  lua_setfield(lua, -2, "__metatable");
+  lua_newtable(lua);
+  lua_insert(lua, -2);
+  lua_setmetatable(lua, -2);
+  lua_rawgetp(lua, LUA_REGISTRYINDEX, &kLibraries);
+  lua_insert(lua, -2);
+  lua_setfield(lua, -2, name);
+  lua_pop(lua, 1);
+}
+
+void openLibraries(lua_State* lua) {
+  openBase(lua);
+  lua_createtable(lua, 0, 2);
+  lua_pushvalue(lua, -2);
+  lua_setfield(lua, -2, "__index");
+  lua_pushboolean(lua, 0);
+  lua_setfield(lua, -2, "__metatable");
+  lua_rawsetp(lua, LUA_REGISTRYINDEX, &kEnvironmentMeta);
+  lua_rawsetp(lua, LUA_REGISTRYINDEX, &kLibraries);
+
+  openStrings(lua);
+  openTables(lua);
+  addLibrary(lua, LUA_TABLIBNAME);
+  openMath(lua);
+  openUtf8(lua);
+  luaL_requiref(lua, LUA_COLIBNAME, luaopen_coroutine, 0);
+  guardCoroutines(lua);
+  addLibrary(lua, LUA_COLIBNAME);
+  openJson(lua);
+  addLibrary(lua, "json");
+  dropEnvironment(lua);
+
+  // requiref keeps the stock libraries there.
+  lua_pushnil(lua);
+  lua_setfield(lua, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+}
+
+void pushEnvironment(lua_State* lua) {
+  // Numbers that one script asked for tell nothing about those of the next.
+  lua_rawgetp(lua, LUA_REGISTRYINDEX, &kReseed);
+  lua_call(lua, 0, 0);
+  lua_createtable(lua, 0, 4);
+  lua_pushvalue(lua, -1);
+  lua_setfield(lua, -2, LUA_GNAME);
+  lua_rawgetp(lua, LUA_REGISTRYINDEX, &kEnvironmentMeta);
+  lua_setmetatable(lua, -2);
+  lua_pushvalue(lua, -1);
+  lua_rawseti(lua, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);  // of what load() compiles
+}
+
+void dropEnvironment(lua_State* lua) {
+  lua_newtable(lua);
+  lua_rawseti(lua, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
+}
+
+}  // namespace jobq::lua

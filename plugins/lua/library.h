@@ -1,0 +1,33 @@
+// What a script may use: Lua's own libraries without those that reach outside, with the functions that nothing could
+// stop replaced by ones that can be, and json. Libraries are read-only, so that no script can change them for the next.
+#pragma once
+
+#include <lua.hpp>
+
+namespace jobq::lua {
+
+/// Once per state.
+void openLibraries(lua_State* lua);
+
+/// Pushes an environment that is empty but for the libraries: the globals of one script.
+void pushEnvironment(lua_State* lua);
+
+/// The last environment is nobody's any more.
+void dropEnvironment(lua_State* lua);
+
+/// Puts the table on top of the stack, read-only, into the libraries under `name`; pops it.
+void addLibrary(lua_State* lua, const char* name);
+
+// base_functions.cpp: sets its functions in the table on top of the stack.
+void addBaseFunctions(lua_State* lua);
+// coroutine_functions.cpp: the table of the stock library is on top; its functions are replaced in it.
+void guardCoroutines(lua_State* lua);
+// string_functions.cpp
+void guardStrings(lua_State* lua);
+// table_functions.cpp: pushes a table.
+void openTables(lua_State* lua);
+
+/// Wraps the stock function of that name in the table on top: its work is counted by the lengths of its arguments.
+void countWork(lua_State* lua, const char* name);
+
+}  // namespace jobq::lua

@@ -1,0 +1,119 @@
+// The parts of the matcher that look at the subject's characters.
+#include <algorithm>
+
+#include "character_class.h"
+#include "pattern_match.h"
+
+namespace jobq::lua {
+
+namespace {
+
+unsigned char byte(char c) { return static_cast<unsigned char>(c); }
+
+// `at` to `last`: the inside of the brackets. `pay` is called once a member.
+template <class Pay>
+bool lookUp(unsigned char c, const char* at, const char* last, Pay pay) {
+  const bool opposite = *at == '^';
+  if (opposite) ++at;
+  for (; at < last; ++at) {
+    pay();
+    if (*at == '%') {
+      // A range that ends in '%' can leave this one in front of the bracket, which then is the member.
+      ++at;
+      if (inClass(c, byte(*at))) return !opposite;
+    } else if (last - at > 2 && at[1] == '-') {
+      if (byte(*at) <= c && c <= byte(at[2])) return !opposite;
+      at += 2;
+    } else if (byte(*at) == c) {
+      return !opposite;
+    }
+  }
+  return opposite;
+}
+
+}  // namespace
+
+// Its price is charged by whoever calls; only a set that costs more than a batch pays here as well, on its way.
+bool Matcher::inSet(unsigned char c, const Single& set) {
+  const char* const first = set.begin + 1;
+  const char* const last = set.end - 1;
+  if (static_cast<std::uint64_t>(last - first) < StepMeter::kBatch) return lookUp(c, first, last, [] {});
+  return lookUp(c, first, last, [this] { meter_.charge(1); });
+}
+
+bool Matcher::fits(const char* at, const Single& single) {
+  if (at == end_) return false;
+  switch (*single.begin) {
+    case '.': return true;
+    case '%': return inClass(byte(*at), byte(single.begin[1]));
+    case '[': return inSet(byte(*at), single);
+    default: return *at == *single.begin;
+  }
+}
+
+// Where the first character stands that does not fit; the subject's end when all do.
+const char* Matcher::run(const char* at, const Single& single) {
+  const auto price = static_cast<std::uint64_t>(single.end - single.begin);
+  const auto most = static_cast<std::ptrdiff_t>(std::max<std::uint64_t>(1, StepMeter::kBatch / price));
+  while (true) {
+    const char* const limit = at + std::min<std::ptrdiff_t>(most, end_ - at);
+    const char* const stop = scan(at, limit, single);
+    meter_.charge(static_cast<std::uint64_t>(stop - at + 1) * price);
+    if (stop != limit || limit == end_) return stop;
+    at = stop;
+  }
+}
+
+const char* Matcher::scan(const char* at, const char* limit, const Single& single) {
+  const char first = *single.begin;
+  if (first == '.') return limit;
+  if (first == '%') {
+    const unsigned char name = byte(single.begin[1]);
+    while (at != limit && inClass(byte(*at), name)) ++at;
+  } else if (first == '[') {
+    while (at != limit && inSet(byte(*at), single)) ++at;
+  } else {
+    while (at != limit && *at == first) ++at;
+  }
+  return at;
+}
+
+// `%bxy`: as many x as y, from an x on.
+const char* Matcher::balance(const char* at, const char* pair) {
+  if (patternEnd_ - pair < 2) host_.refuse("malformed pattern (missing arguments to '%b')");
+  if (at == end_ || *at != pair[0]) return nullptr;
+  std::size_t open = 1;
+  for (++at; at != end_; ++at) {
+    meter_.charge(1);
+    // With x and y the same, the next one closes.
+    if (*at == pair[1]) {
+      if (--open == 0) return at + 1;
+    } else if (*at == pair[0]) {
+      ++open;
+    }
+  }
+  return nullptr;
+}
+
+// `%f[set]`: the character before is not in the set, the one here is; both ends of the subject count as '\0'.
+bool Matcher::isFrontier(const char* at, const Single& set) {
+  const char before = at == begin_ ? '\0' : at[-1];
+  const char here = at == end_ ? '\0' : *at;
+  return !inSet(byte(before), set) && inSet(byte(here), set);
+}
+
+// `%1`: what that capture caught, once more. A place is never found again.
+const char* Matcher::repeat(const char* at, char digit) {
+  const int index = digit - '1';
+  if (index < 0 || index >= level_ || capture(index).size == Capture::kOpen) {
+    char message[] = "invalid capture index %0";
+    message[sizeof message - 2] = digit;
+    host_.refuse(message);
+  }
+  const Capture& caught = capture(index);
+  if (caught.size < 0 || caught.size > end_ - at) return nullptr;
+  const auto size = static_cast<std::size_t>(caught.size);
+  return sameText(meter_, {at, size}, {caught.begin, size}) ? at + size : nullptr;
+}
+
+}  // namespace jobq::lua

@@ -1,0 +1,62 @@
+// Scripts in Lua: handlers (image `lua/<name>`) and admission filters. Reading order: sandbox.h (where a script runs),
+// watch.h (what ends it), library.cpp (what it may use), handler.cpp and filter.cpp (what it is for).
+#include "filter.h"
+#include "handler.h"
+#include "jobq/abi.h"
+
+namespace jobq::lua {
+
+class LuaHandlerFactory final : public HandlerFactory {
+ public:
+  using Options = LuaOptions;
+
+  explicit LuaHandlerFactory(const PluginEnv& env)
+      : options_(env.config),
+        folder_(env.scriptsDir, env.log),
+        rooms_{folder_, env.clock, options_, env.allowPrivateAddresses} {}
+
+  std::unique_ptr<JobHandler> make(const HandlerEnv& env) override { return std::make_unique<LuaHandler>(rooms_, env); }
+
+  std::string fault(std::string_view script) const override {
+    return script.empty() ? "lua is no handler: say lua/<script>" : folder_.fault(std::string(script));
+  }
+  std::vector<ScriptReport> scripts() const override { return folder_.reports(); }
+
+ private:
+  const LuaOptions options_;
+  mutable ScriptFolder folder_;
+  const HandlerRooms rooms_;
+};
+
+class LuaFilterFactory final : public AdmissionFilterFactory {
+ public:
+  using Options = LuaOptions;
+
+  explicit LuaFilterFactory(const PluginEnv& env)
+      : options_(env.config),
+        folder_(env.scriptsDir, env.log),
+        quotas_(env.clock),
+        rooms_{folder_, quotas_, env.log, options_} {}
+
+  std::unique_ptr<AdmissionFilter> make(std::string_view script) override {
+    return std::make_unique<LuaFilter>(rooms_, std::string(script));
+  }
+
+  std::string fault(std::string_view script) const override {
+    return script.empty() ? "plugin/lua is no filter: say the script's name" : folder_.fault(std::string(script));
+  }
+  std::vector<ScriptReport> scripts() const override { return folder_.reports(); }
+
+ private:
+  const LuaOptions options_;
+  mutable ScriptFolder folder_;
+  Quotas quotas_;
+  const FilterRooms rooms_;
+};
+
+}  // namespace jobq::lua
+
+constexpr jobq::abi::Entry kEntries[] = {
+    jobq::abi::entry<jobq::HandlerFactory, jobq::lua::LuaHandlerFactory>("lua", "1.0.0"),
+    jobq::abi::entry<jobq::AdmissionFilterFactory, jobq::lua::LuaFilterFactory>("lua", "1.0.0")};
+JOBQ_PLUGIN(kEntries)

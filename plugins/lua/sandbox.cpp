@@ -1,0 +1,145 @@
+#include "sandbox.h"
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+
+#include "library.h"
+
+namespace jobq::lua {
+namespace {
+
+constexpr std::size_t kLongestMessage = 16'384;
+
+// The main function of the script that is loaded: a key of the registry.
+const char kMain = 0;
+
+}  // namespace
+
+Sandbox::Sandbox(std::size_t memory, const Opener& more) : memory_(memory), lua_(lua_newstate(allocate, this)) {
+  if (lua_ == nullptr) throw std::bad_alloc();
+  watch_ = std::make_unique<Watch>(lua_);
+  constexpr lua_CFunction kPrepare = [](lua_State* lua) {
+    openLibraries(lua);
+    const auto& add = *static_cast<const Opener*>(lua_touserdata(lua, 1));
+    if (add) add(lua);
+    return 0;
+  };
+  lua_pushcfunction(lua_, kPrepare);
+  lua_pushlightuserdata(lua_, const_cast<Opener*>(&more));
+  if (lua_pcall(lua_, 1, 0, 0) != LUA_OK) {
+    lua_close(lua_);
+    throw std::bad_alloc();
+  }
+}
+
+Sandbox::~Sandbox() {
+  lua_close(lua_);
+  // The allocator of this thread keeps what small blocks leave behind, for ever if nobody asks.
+  constexpr std::size_t kMuch = 8U << 20;
+  if (peak_ > kMuch) malloc_trim(0);
+}
+
+Sandbox& Sandbox::of(lua_State* lua) {
+  void* self = nullptr;
+  lua_getallocf(lua, &self);
+  return *static_cast<Sandbox*>(self);
+}
+
+void* Sandbox::allocate(void* self, void* block, std::size_t before, std::size_t after) {
+  Sandbox& sandbox = *static_cast<Sandbox*>(self);
+  if (block == nullptr) before = 0;  // of a new block Lua says its type there
+  if (after == 0) {
+    std::free(block);
+    sandbox.used_ -= before;
+    return nullptr;
+  }
+  if (after > before && sandbox.used_ + (after - before) > sandbox.memory_) return nullptr;
+  void* moved = std::realloc(block, after);
+  if (moved == nullptr) return nullptr;
+  sandbox.used_ = sandbox.used_ - before + after;
+  sandbox.peak_ = std::max(sandbox.peak_, sandbox.used_);
+  return moved;
+}
+
+namespace {
+
+struct Task {
+  bool isLoaded;
+  const Script& script;
+  const std::function<void(lua_State*)>& body;
+};
+
+}  // namespace
+
+int Sandbox::perform(lua_State* lua) {
+  Task& task = *static_cast<Task*>(lua_touserdata(lua, 1));
+  lua_settop(lua, 0);
+  if (!task.isLoaded) {
+    const std::string& code = task.script.bytecode;
+    if (luaL_loadbufferx(lua, code.data(), code.size(), task.script.name.c_str(), "b") != LUA_OK) return lua_error(lua);
+    lua_rawsetp(lua, LUA_REGISTRYINDEX, &kMain);
+    task.isLoaded = true;
+  }
+  lua_rawgetp(lua, LUA_REGISTRYINDEX, &kMain);
+  pushEnvironment(lua);
+  // Nothing of the script before is alive that could see it: what it made has gone with its environment.
+  lua_setupvalue(lua, 1, 1);
+  lua_call(lua, 0, 1);
+  if (!lua_isfunction(lua, 1)) {
+    return luaL_error(lua, "%s.lua returns no function: let it end with `return function(...) ... end`",
+                      task.script.name.c_str());
+  }
+  task.body(lua);
+  return 0;
+}
+
+void Sandbox::run(const ScriptPtr& script, Watch::Judge judge, LineSink print,
+                  const std::function<void(lua_State*)>& body) {
+  Task task{loaded_ == script, *script, body};
+  print_ = std::move(print);
+  watch_->arm(std::move(judge));
+  lua_pushcfunction(lua_, guarded<perform>);
+  lua_pushlightuserdata(lua_, &task);
+  const int status = lua_pcall(lua_, 1, 0, 0);
+  watch_->disarm();
+  print_ = nullptr;
+  loaded_ = task.isLoaded ? script : nullptr;
+  const std::string& ended = endedBy();
+  const std::string message = !ended.empty() || status == LUA_OK ? ended : describe(status);
+  spent_ = spent_ || !ended.empty() || status == LUA_ERRMEM;
+  forget();
+  if (!message.empty() || status != LUA_OK) throw ScriptError(message);
+}
+
+// What the script made goes now, or with the next collection; nothing leads to it any more.
+void Sandbox::forget() {
+  lua_settop(lua_, 0);
+  dropEnvironment(lua_);
+  if (!loaded_) return;
+  lua_rawgetp(lua_, LUA_REGISTRYINDEX, &kMain);
+  lua_pushnil(lua_);
+  lua_setupvalue(lua_, 1, 1);
+  lua_settop(lua_, 0);
+}
+
+// Metamethods of the error's value are not asked: nobody watches them here.
+std::string Sandbox::describe(int status) const {
+  if (status == LUA_ERRMEM) {
+    return "not enough memory: a script has " + std::to_string(memory_ >> 20) + " MB (lua.memory)";
+  }
+  std::string text;
+  if (lua_type(lua_, -1) == LUA_TSTRING || lua_type(lua_, -1) == LUA_TNUMBER) {
+    std::size_t size = 0;
+    const char* bytes = lua_tolstring(lua_, -1, &size);
+    text.assign(bytes, std::min(size, kLongestMessage));
+    if (size > kLongestMessage) text += "...";
+  } else {
+    text = "the error is a " + std::string(luaL_typename(lua_, -1));
+  }
+  return text;
+}
+
+}  // namespace jobq::lua

@@ -1,0 +1,85 @@
+// Where a script runs: a Lua state with a limit to its memory, the libraries that a script may use, and a watch that
+// ends it. A state is used for one script after the other; each gets an environment of its own, and nothing that one
+// can change is seen by the next.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <lua.hpp>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "script.h"
+#include "watch.h"
+
+namespace jobq::lua {
+
+/// A script failed, or was ended. what() is for whoever wrote it: with file and line, where Lua knows them.
+class ScriptError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// One thread at a time.
+class Sandbox {
+ public:
+  /// Adds libraries (library.h, addLibrary) to those that every script has.
+  using Opener = std::function<void(lua_State*)>;
+
+  /// `memory` in bytes, for everything that scripts hold at one time. Throws std::bad_alloc.
+  explicit Sandbox(std::size_t memory, const Opener& more = {});
+  ~Sandbox();
+  Sandbox(const Sandbox&) = delete;
+  Sandbox& operator=(const Sandbox&) = delete;
+
+  /// Where print() and the like go while a script runs; may be empty.
+  using LineSink = std::function<void(std::string_view line)>;
+
+  /// Runs the script's text anew, in a fresh environment, and then `body` with the function that it returned on top of
+  /// the stack; all of it until `judge` ends it. Throws ScriptError.
+  void run(const ScriptPtr& script, Watch::Judge judge, LineSink print, const std::function<void(lua_State*)>& body);
+
+  /// Why the last script was ended from outside; empty when it ended by itself.
+  const std::string& endedBy() const { return watch_->reason(); }
+
+  /// It holds more than a few scripts leave behind, or one was ended in its midst: a new one is better.
+  bool isSpent() const { return spent_ || used_ > kKept; }
+
+  static Sandbox& of(lua_State* lua);
+  void print(std::string_view line) const {
+    if (print_) print_(line);
+  }
+
+ private:
+  static constexpr std::size_t kKept = 1U << 20;
+
+  static void* allocate(void* self, void* block, std::size_t before, std::size_t after);
+  static int perform(lua_State* lua);
+  void forget();
+  std::string describe(int status) const;
+
+  const std::size_t memory_;
+  std::size_t used_ = 0;
+  std::size_t peak_ = 0;
+  bool spent_ = false;
+  lua_State* lua_ = nullptr;
+  std::unique_ptr<Watch> watch_;
+  ScriptPtr loaded_;
+  LineSink print_;
+};
+
+/// A C++ function as Lua calls it: a std::exception of it becomes an error of the script.
+template <int (*kFunction)(lua_State*)>
+int guarded(lua_State* lua) {
+  std::string message;
+  try {
+    return kFunction(lua);
+  } catch (const std::exception& error) {
+    message = error.what();
+  }
+  return luaL_error(lua, "%s", message.c_str());
+}
+
+}  // namespace jobq::lua

@@ -1,0 +1,142 @@
+#include "script.h"
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <lua.hpp>
+#include <set>
+#include <utility>
+
+#include "sandbox.h"
+
+namespace jobq::lua {
+namespace {
+
+constexpr std::size_t kLargestScript = 1U << 20;
+constexpr std::size_t kTrialMemory = 16U << 20;
+constexpr std::chrono::milliseconds kTrialTime{1'000};
+
+// File systems count in steps of a few milliseconds: two texts of one length within one step look the same.
+constexpr std::chrono::milliseconds kStep{100};
+
+int append(lua_State*, const void* bytes, std::size_t size, void* to) {
+  static_cast<std::string*>(to)->append(static_cast<const char*>(bytes), size);
+  return 0;
+}
+
+std::string toBytecode(const std::string& name, const std::string& text) {
+  const std::unique_ptr<lua_State, decltype(&lua_close)> lua(luaL_newstate(), lua_close);
+  if (!lua) throw std::bad_alloc();
+  const std::string chunk = "@" + name + ".lua";
+  if (luaL_loadbufferx(lua.get(), text.data(), text.size(), chunk.c_str(), "t") != LUA_OK) {
+    throw ScriptError(lua_tostring(lua.get(), -1));
+  }
+  std::string bytecode;
+  lua_dump(lua.get(), append, &bytecode, 0);
+  return bytecode;
+}
+
+std::string readFile(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) throw ScriptError(file.filename().string() + " cannot be read: put it into the folder of scripts");
+  std::string text(kLargestScript + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  if (text.size() > kLargestScript) throw ScriptError(file.filename().string() + " is larger than 1 MB: split it");
+  return text;
+}
+
+}  // namespace
+
+ScriptPtr compile(std::string name, std::string text) {
+  auto script = std::make_shared<Script>();
+  script->bytecode = toBytecode(name, text);
+  script->name = std::move(name);
+  script->text = std::move(text);
+  const auto end = std::chrono::steady_clock::now() + kTrialTime;
+  const auto judge = [end] {
+    return std::chrono::steady_clock::now() < end ? "" : "its first lines take longer than a second, before any job";
+  };
+  Sandbox(kTrialMemory).run(script, judge, {}, [](lua_State*) {});
+  return script;
+}
+
+ScriptFolder::Stamp ScriptFolder::stampOf(const std::filesystem::path& file) {
+  struct stat status {};
+  if (stat(file.c_str(), &status) != 0) return {};
+  return {status.st_ino, status.st_size, status.st_mtim};
+}
+
+ScriptPtr ScriptFolder::newest(const std::string& name) {
+  Lock lock(mutex_);
+  Entry& entry = entries_[name];
+  const bool changed = refresh(name, entry);
+  const ScriptPtr script = entry.script;
+  const std::string fault = entry.fault;
+  if (!script) entries_.erase(name);
+  lock.unlock();
+  if (!script) throw ScriptError(fault);
+  if (changed) tell(name, fault);
+  return script;
+}
+
+void ScriptFolder::tell(const std::string& name, const std::string& fault) {
+  if (fault.empty()) {
+    log_.write(LogLevel::information, "script.reloaded", name + ".lua was edited: the next job runs it");
+  } else {
+    log_.write(LogLevel::warning, "script.faulty",
+               name + ".lua was edited and does not run, the text before stays in force: " + fault);
+  }
+}
+
+std::string ScriptFolder::fault(const std::string& name) {
+  try {
+    (void)newest(name);
+    return {};
+  } catch (const ScriptError& error) {
+    return error.what();
+  }
+}
+
+// Compiles under the lock: whoever asks for a script that has just been edited waits for it, once. True: there is news
+// of a script that ran before.
+bool ScriptFolder::refresh(const std::string& name, Entry& entry) {
+  const std::filesystem::path file = folder_ / (name + ".lua");
+  const Stamp stamp = stampOf(file);
+  if (stamp == entry.stamp && !entry.isYoung) return false;
+  const auto written = std::chrono::seconds(stamp.changed.tv_sec) + std::chrono::nanoseconds(stamp.changed.tv_nsec);
+  entry.isYoung = std::chrono::system_clock::now().time_since_epoch() - written < kStep;
+  entry.stamp = stamp;
+  const ScriptPtr before = entry.script;
+  const std::string faultBefore = std::exchange(entry.fault, "");
+  try {
+    std::string text = readFile(file);
+    if (!before || text != before->text) entry.script = compile(name, std::move(text));
+  } catch (const std::exception& error) {
+    entry.fault = error.what();
+  }
+  return before && (entry.script != before || entry.fault != faultBefore);
+}
+
+std::vector<ScriptReport> ScriptFolder::reports() {
+  Lock lock(mutex_);
+  std::set<std::string> names;
+  std::error_code ignored;
+  for (const auto& file : std::filesystem::directory_iterator(folder_, ignored)) {
+    if (file.path().extension() == ".lua") names.insert(file.path().stem().string());
+  }
+  for (const auto& [name, entry] : entries_) names.insert(name);
+  std::vector<ScriptReport> reports;
+  std::vector<ScriptReport> news;
+  for (const std::string& name : names) {
+    Entry& entry = entries_[name];
+    const bool changed = refresh(name, entry);
+    reports.push_back({name, entry.fault});
+    if (changed) news.push_back(reports.back());
+  }
+  lock.unlock();
+  for (const ScriptReport& report : news) tell(report.name, report.fault);
+  return reports;
+}
+
+}  // namespace jobq::lua

@@ -1,0 +1,73 @@
+// A script as it was compiled, and the folder that scripts lie in: an edited file takes effect for the next job, and
+// one that does not compile leaves the one before in force.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "jobq/log.h"
+#include "jobq/mutex.h"
+#include "jobq/plugin.h"
+
+namespace jobq::lua {
+
+/// Immutable; shared by the sandboxes that run it.
+struct Script {
+  std::string name;      ///< the file's, without `.lua`
+  std::string text;      ///< as it was read
+  std::string bytecode;  ///< our own compiler's; bytecode of anybody else is never loaded
+};
+using ScriptPtr = std::shared_ptr<const Script>;
+
+/// Throws ScriptError with file and line when the text does not compile, or does not return a function at once.
+ScriptPtr compile(std::string name, std::string text);
+
+/// Any thread.
+class ScriptFolder {
+ public:
+  ScriptFolder(std::filesystem::path folder, Log& log) : folder_(std::move(folder)), log_(log) {}
+
+  /// What `<name>.lua` holds now, or the last text of it that compiled. Throws ScriptError when there never was one.
+  ScriptPtr newest(const std::string& name);
+
+  /// Why newest() would throw; empty when it would not.
+  std::string fault(const std::string& name);
+
+  /// All scripts of the folder, and those that were used and whose file has gone.
+  std::vector<ScriptReport> reports();
+
+ private:
+  // What tells that a file has not been written since.
+  struct Stamp {
+    ino_t inode = 0;
+    off_t size = -1;
+    timespec changed{};
+    bool operator==(const Stamp& other) const {
+      return inode == other.inode && size == other.size && changed.tv_sec == other.changed.tv_sec &&
+             changed.tv_nsec == other.changed.tv_nsec;
+    }
+  };
+  struct Entry {
+    Stamp stamp;
+    bool isYoung = true;  // it may change again within the same stamp
+    ScriptPtr script;     // the newest that compiled
+    std::string fault;    // of the newest text, if it did not
+  };
+
+  static Stamp stampOf(const std::filesystem::path& file);
+  bool refresh(const std::string& name, Entry& entry) JOBQ_REQUIRES(mutex_);
+  void tell(const std::string& name, const std::string& fault);
+
+  const std::filesystem::path folder_;
+  Log& log_;
+  Mutex mutex_;
+  std::map<std::string, Entry> entries_ JOBQ_GUARDED_BY(mutex_);
+};
+
+}  // namespace jobq::lua

@@ -1,0 +1,43 @@
+// string.rep of our own, and the other functions of the string library with their work counted.
+#include "library.h"
+#include "sandbox.h"
+
+namespace jobq::lua {
+namespace {
+
+int repeat(lua_State* lua) {
+  std::size_t size = 0;
+  std::size_t gap = 0;
+  const char* text = luaL_checklstring(lua, 1, &size);
+  const lua_Integer times = luaL_checkinteger(lua, 2);
+  const char* separator = luaL_optlstring(lua, 3, "", &gap);
+  constexpr std::size_t kLongest = std::size_t{1} << 40;
+  if (times <= 0 || size + gap == 0) {
+    lua_pushliteral(lua, "");
+    return 1;
+  }
+  const auto count = static_cast<std::size_t>(times);
+  if (count > kLongest / (size + gap)) return luaL_error(lua, "resulting string too large");
+  const std::size_t total = count * size + (count - 1) * gap;
+  luaL_Buffer buffer;
+  char* to = luaL_buffinitsize(lua, &buffer, total);  // raises when it is more than the script's memory
+  for (std::size_t i = 0; i < count; ++i) {
+    Watch::of(lua).spend(lua, 1 + (size + gap) / 4);
+    to = std::copy_n(text, size, to);
+    if (i + 1 < count) to = std::copy_n(separator, gap, to);
+  }
+  luaL_pushresultsize(&buffer, total);
+  return 1;
+}
+
+}  // namespace
+
+void guardStrings(lua_State* lua) {
+  for (const char* name : {"byte", "char", "format", "lower", "pack", "reverse", "sub", "unpack", "upper"}) {
+    countWork(lua, name);
+  }
+  lua_pushcfunction(lua, repeat);
+  lua_setfield(lua, -2, "rep");
+}
+
+}  // namespace jobq::lua

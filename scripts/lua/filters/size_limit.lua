@@ -1,0 +1,21 @@
+-- Refuses jobs whose input is too large, without decoding it.
+--
+-- The endpoint's environment has the limit: SIZE_LIMIT = 65536 bytes, or with a unit, 64KB or 2MB. Without it there is
+-- none but the server's own.
+local units = { B = 1, KB = 1024, MB = 1024 * 1024 }
+
+return function(job)
+  local text = job.env.SIZE_LIMIT
+  if not text then
+    return
+  end
+  local number, unit = text:match("^(%d+)%s*(%a*)$")
+  local factor = units[unit == "" and "B" or unit]
+  if not number or not factor then
+    error("SIZE_LIMIT = " .. text .. " is no size, such as 65536, 64KB or 2MB")
+  end
+  local limit = math.tointeger(number) * factor
+  if job.size > limit then
+    return false, "input has " .. job.size .. " bytes, this endpoint takes " .. limit .. ": send less"
+  end
+end
