@@ -5,7 +5,7 @@ set -euo pipefail
 
 packages=(build-essential cmake ninja-build ccache pkg-config curl ca-certificates python3
   libpoco-dev libboost-dev libboost-filesystem-dev libboost-system-dev libsqlite3-dev libssl-dev libelf-dev
-  libgd-dev libcurl4-openssl-dev libgtest-dev libgmock-dev)
+  libgd-dev libcurl4-openssl-dev liblua5.4-dev libgtest-dev libgmock-dev)
 if [ "${1:-build}" = test ]; then
   packages+=(clang-14 clang-format-14 binutils git)
   packages+=(rapidjson-dev python3-pip openssl)

@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kPlugin = "plugin/";
 
 // More are made when more requests are judged at once, and go afterwards.
-constexpr std::size_t kMostIdle = 32;
+constexpr std::size_t kMostIdle = 64;
 
 }  // namespace
 

@@ -21,7 +21,7 @@ const char kJobMeta = 0;
 struct Review {
   const AdmissionRequest& job;
   Quotas& quotas;
-  std::string prefix;  // of this script's quotas
+  const std::string& script;
   nanoseconds budget;  // of processor time
 };
 
@@ -32,11 +32,30 @@ Review& reviewOf(lua_State* lua) {
   return *review;
 }
 
-nanoseconds processorTime() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return std::chrono::seconds(now.tv_sec) + nanoseconds(now.tv_nsec);
-}
+// Processor time of this thread since it was made. The processor's clock costs a system call, so that for the first
+// millisecond, which most filters do not take, real time stands for it: it cannot be more.
+class Stint {
+ public:
+  nanoseconds used() {
+    if (before_) return kUncounted + now() - *before_;
+    const auto gone = std::chrono::steady_clock::now() - begun_;
+    if (gone < kUncounted) return gone;
+    before_ = now();
+    return kUncounted;
+  }
+
+ private:
+  static constexpr nanoseconds kUncounted = std::chrono::milliseconds(1);
+
+  static nanoseconds now() {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return std::chrono::seconds(time.tv_sec) + nanoseconds(time.tv_nsec);
+  }
+
+  const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  std::optional<nanoseconds> before_;
+};
 
 void pushText(lua_State* lua, std::string_view text) { lua_pushlstring(lua, text.data(), text.size()); }
 
@@ -96,8 +115,9 @@ int take(lua_State* lua) {
   const lua_Number seconds = luaL_checknumber(lua, 3);
   luaL_argcheck(lua, size <= 256, 1, "a name has at most 256 bytes");
   luaL_argcheck(lua, seconds >= 0.001 && seconds <= 604'800, 3, "from 0.001 to 604800 seconds");
-  const Millis left = review.quotas.take(review.prefix + std::string(name, size), most,
-                                         Millis(static_cast<std::int64_t>(seconds * 1'000)));
+  const Millis left =
+      review.quotas.take(review.script + '\0' + std::string(review.job.endpoint) + '\0' + std::string(name, size), most,
+                         Millis(static_cast<std::int64_t>(seconds * 1'000)));
   lua_pushboolean(lua, left.count() == 0);
   if (left.count() == 0) return 1;
   lua_pushnumber(lua, static_cast<lua_Number>(left.count()) / 1'000);
@@ -174,39 +194,38 @@ Admission readVerdict(lua_State* lua, const AdmissionRequest& job, const std::st
 
 }  // namespace
 
-LuaFilter::LuaFilter(const FilterRooms& rooms, std::string script) : rooms_(rooms), script_(std::move(script)) {}
+LuaFilter::LuaFilter(const FilterRooms& rooms, std::string script)
+    : rooms_(rooms), name_(std::move(script)), script_(rooms_.scripts, name_) {}
 
 LuaFilter::~LuaFilter() = default;
 
 Admission LuaFilter::review(const AdmissionRequest& job) {
-  const ScriptPtr script = rooms_.scripts.newest(script_);
+  const ScriptPtr script = script_.newest();
   if (!sandbox_ || sandbox_->isSpent()) {
     sandbox_.reset();
     sandbox_ = std::make_unique<Sandbox>(rooms_.options.memory, openFilter);
   }
-  Review review{job, rooms_.quotas, script_ + '\0' + std::string(job.endpoint) + '\0', rooms_.options.filterTime};
-  const auto begun = std::chrono::steady_clock::now();
-  const nanoseconds used = processorTime();
+  Review review{job, rooms_.quotas, name_, rooms_.options.filterTime};
+  Stint stint;
   const auto judge = [&]() -> std::string {
-    // The processor's clock costs a system call, and no more than real time has gone by.
-    if (std::chrono::steady_clock::now() - begun < review.budget) return {};
-    if (processorTime() - used < review.budget) return {};
+    if (stint.used() < review.budget) return {};
     return "it took more than " + std::to_string(std::chrono::duration_cast<Millis>(review.budget).count()) +
            " ms of processor time (lua.filterTime)";
   };
   const auto print = [this](std::string_view line) {
-    rooms_.log.write(LogLevel::information, "filter.print", script_ + ": " + std::string(line));
+    rooms_.log.write(LogLevel::information, "filter.print", name_ + ": " + std::string(line));
   };
   Admission verdict;
-  sandbox_->run(script, judge, print, [&](lua_State* lua) {
+  const auto body = [&](lua_State* lua) {
     lua_pushlightuserdata(lua, &review);
     lua_rawsetp(lua, LUA_REGISTRYINDEX, &kReview);
-    lua_newtable(lua);
+    lua_createtable(lua, 0, 1);
     lua_rawgetp(lua, LUA_REGISTRYINDEX, &kJobMeta);
     lua_setmetatable(lua, -2);
     lua_call(lua, 1, 2);
-    verdict = readVerdict(lua, job, script_);
-  });
+    verdict = readVerdict(lua, job, name_);
+  };
+  sandbox_->run(script, std::ref(judge), print, std::ref(body));
   return verdict;
 }
 

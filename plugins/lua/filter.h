@@ -31,7 +31,8 @@ class LuaFilter final : public AdmissionFilter {
 
  private:
   const FilterRooms rooms_;
-  const std::string script_;
+  const std::string name_;
+  FollowedScript script_;
   std::unique_ptr<Sandbox> sandbox_;
 };
 

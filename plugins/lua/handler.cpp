@@ -115,14 +115,13 @@ void awaitStop(const std::stop_token& stop) {
 
 }  // namespace
 
-LuaHandler::LuaHandler(const HandlerRooms& rooms, HandlerEnv env) : rooms_(rooms), env_(std::move(env)) {
-  (void)rooms_.scripts.newest(env_.script);
-}
+LuaHandler::LuaHandler(const HandlerRooms& rooms, HandlerEnv env)
+    : rooms_(rooms), env_(std::move(env)), script_(rooms_.scripts, env_.script) {}
 
 LuaHandler::~LuaHandler() = default;
 
 std::string LuaHandler::run(std::string_view input, JobContext& context) {
-  const ScriptPtr script = rooms_.scripts.newest(env_.script);
+  const ScriptPtr script = script_.newest();
   if (!sandbox_ || sandbox_->isSpent()) {
     sandbox_.reset();
     sandbox_ = std::make_unique<Sandbox>(rooms_.options.memory, [this](lua_State* lua) { openJob(lua, rooms_.clock); });
@@ -138,15 +137,15 @@ std::string LuaHandler::run(std::string_view input, JobContext& context) {
     return rooms_.clock.now() < context.deadline() ? "" : kTimeIsOver;
   };
   std::string output;
+  const auto body = [&](lua_State* lua) {
+    pushJson(lua, input);
+    pushJob(lua, env_, context);
+    lua_call(lua, 2, 1);
+    output = toJson(lua, -1);
+  };
+  const auto print = [&context](std::string_view line) { context.log(LogLevel::information, line); };
   try {
-    sandbox_->run(
-        script, judge, [&](std::string_view line) { context.log(LogLevel::information, line); },
-        [&](lua_State* lua) {
-          pushJson(lua, input);
-          pushJob(lua, env_, context);
-          lua_call(lua, 2, 1);
-          output = toJson(lua, -1);
-        });
+    sandbox_->run(script, std::ref(judge), print, std::ref(body));
   } catch (const ScriptError& error) {
     const bool isLate = sandbox_->endedBy() == kTimeIsOver;
     if (sandbox_->isSpent()) sandbox_.reset();

@@ -32,6 +32,7 @@ class LuaHandler final : public JobHandler {
  private:
   const HandlerRooms rooms_;
   const HandlerEnv env_;
+  FollowedScript script_;
   std::unique_ptr<Sandbox> sandbox_;
 };
 

@@ -15,6 +15,7 @@ namespace jobq::lua {
 namespace {
 
 constexpr std::size_t kLongestText = 20U << 20;
+constexpr int kGuess = 4;  // members: growing costs more than a few that stay free
 constexpr int kDeepest = static_cast<int>(json::kMaxDepth);
 
 const char kArrayMeta = 0;  // a key of the registry: the metatable of arrays
@@ -77,7 +78,7 @@ class Reader {
 
   void object() {
     luaL_checkstack(lua_, 4, "JSON is nested too deep");
-    lua_newtable(lua_);
+    lua_createtable(lua_, 0, kGuess);
     ++at_;
     for (skipBlanks(); here() != '}'; skipBlanks()) {
       if (here() == ',') {
@@ -96,7 +97,7 @@ class Reader {
 
   void array() {
     luaL_checkstack(lua_, 4, "JSON is nested too deep");
-    lua_newtable(lua_);
+    lua_createtable(lua_, kGuess, 0);
     markArray(lua_, -1);
     ++at_;
     lua_Integer count = 0;

@@ -12,7 +12,6 @@ namespace {
 // Keys of the registry.
 const char kLibraries = 0;        // the table that all environments look into
 const char kEnvironmentMeta = 0;  // their metatable
-const char kReseed = 0;           // math.randomseed
 
 int refuseWrite(lua_State* lua) {
   return luaL_error(lua, "the libraries cannot be changed: use a variable of your own");
@@ -48,8 +47,9 @@ void openStrings(lua_State* lua) {
 
 void openMath(lua_State* lua) {
   luaL_requiref(lua, LUA_MATHLIBNAME, luaopen_math, 0);
-  lua_getfield(lua, -1, "randomseed");
-  lua_rawsetp(lua, LUA_REGISTRYINDEX, &kReseed);
+  // A script that could choose the numbers would choose those of the next one too.
+  lua_pushnil(lua);
+  lua_setfield(lua, -2, "randomseed");
   addLibrary(lua, LUA_MATHLIBNAME);
 }
 
@@ -131,10 +131,7 @@ void openLibraries(lua_State* lua) {
 }
 
 void pushEnvironment(lua_State* lua) {
-  // Numbers that one script asked for tell nothing about those of the next.
-  lua_rawgetp(lua, LUA_REGISTRYINDEX, &kReseed);
-  lua_call(lua, 0, 0);
-  lua_createtable(lua, 0, 4);
+  lua_createtable(lua, 0, 1);
   lua_pushvalue(lua, -1);
   lua_setfield(lua, -2, LUA_GNAME);
   lua_rawgetp(lua, LUA_REGISTRYINDEX, &kEnvironmentMeta);
@@ -144,7 +141,7 @@ void pushEnvironment(lua_State* lua) {
 }
 
 void dropEnvironment(lua_State* lua) {
-  lua_newtable(lua);
+  lua_pushnil(lua);
   lua_rawseti(lua, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
 }
 

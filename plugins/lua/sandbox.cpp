@@ -1,9 +1,6 @@
 #include "sandbox.h"
 
-#include <malloc.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <new>
 
 #include "library.h"
@@ -18,7 +15,7 @@ const char kMain = 0;
 
 }  // namespace
 
-Sandbox::Sandbox(std::size_t memory, const Opener& more) : memory_(memory), lua_(lua_newstate(allocate, this)) {
+Sandbox::Sandbox(std::size_t memory, const Opener& more) : heap_(memory), lua_(lua_newstate(resize, this)) {
   if (lua_ == nullptr) throw std::bad_alloc();
   watch_ = std::make_unique<Watch>(lua_);
   constexpr lua_CFunction kPrepare = [](lua_State* lua) {
@@ -35,12 +32,7 @@ Sandbox::Sandbox(std::size_t memory, const Opener& more) : memory_(memory), lua_
   }
 }
 
-Sandbox::~Sandbox() {
-  lua_close(lua_);
-  // The allocator of this thread keeps what small blocks leave behind, for ever if nobody asks.
-  constexpr std::size_t kMuch = 8U << 20;
-  if (peak_ > kMuch) malloc_trim(0);
-}
+Sandbox::~Sandbox() { lua_close(lua_); }
 
 Sandbox& Sandbox::of(lua_State* lua) {
   void* self = nullptr;
@@ -48,20 +40,8 @@ Sandbox& Sandbox::of(lua_State* lua) {
   return *static_cast<Sandbox*>(self);
 }
 
-void* Sandbox::allocate(void* self, void* block, std::size_t before, std::size_t after) {
-  Sandbox& sandbox = *static_cast<Sandbox*>(self);
-  if (block == nullptr) before = 0;  // of a new block Lua says its type there
-  if (after == 0) {
-    std::free(block);
-    sandbox.used_ -= before;
-    return nullptr;
-  }
-  if (after > before && sandbox.used_ + (after - before) > sandbox.memory_) return nullptr;
-  void* moved = std::realloc(block, after);
-  if (moved == nullptr) return nullptr;
-  sandbox.used_ = sandbox.used_ - before + after;
-  sandbox.peak_ = std::max(sandbox.peak_, sandbox.used_);
-  return moved;
+void* Sandbox::resize(void* self, void* block, std::size_t before, std::size_t after) {
+  return static_cast<Sandbox*>(self)->heap_.resize(block, before, after);
 }
 
 namespace {
@@ -128,7 +108,7 @@ void Sandbox::forget() {
 // Metamethods of the error's value are not asked: nobody watches them here.
 std::string Sandbox::describe(int status) const {
   if (status == LUA_ERRMEM) {
-    return "not enough memory: a script has " + std::to_string(memory_ >> 20) + " MB (lua.memory)";
+    return "not enough memory: a script has " + std::to_string(heap_.most() >> 20) + " MB (lua.memory)";
   }
   std::string text;
   if (lua_type(lua_, -1) == LUA_TSTRING || lua_type(lua_, -1) == LUA_TNUMBER) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "heap.h"
 #include "script.h"
 #include "watch.h"
 
@@ -45,7 +46,7 @@ class Sandbox {
   const std::string& endedBy() const { return watch_->reason(); }
 
   /// It holds more than a few scripts leave behind, or one was ended in its midst: a new one is better.
-  bool isSpent() const { return spent_ || used_ > kKept; }
+  bool isSpent() const { return spent_ || heap_.held() > kKept; }
 
   static Sandbox& of(lua_State* lua);
   void print(std::string_view line) const {
@@ -55,14 +56,12 @@ class Sandbox {
  private:
   static constexpr std::size_t kKept = 1U << 20;
 
-  static void* allocate(void* self, void* block, std::size_t before, std::size_t after);
+  static void* resize(void* self, void* block, std::size_t before, std::size_t after);
   static int perform(lua_State* lua);
   void forget();
   std::string describe(int status) const;
 
-  const std::size_t memory_;
-  std::size_t used_ = 0;
-  std::size_t peak_ = 0;
+  Heap heap_;
   bool spent_ = false;
   lua_State* lua_ = nullptr;
   std::unique_ptr<Watch> watch_;

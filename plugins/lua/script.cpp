@@ -61,10 +61,28 @@ ScriptPtr compile(std::string name, std::string text) {
   return script;
 }
 
-ScriptFolder::Stamp ScriptFolder::stampOf(const std::filesystem::path& file) {
+bool FileStamp::hasChanged(const std::string& file) {
   struct stat status {};
-  if (stat(file.c_str(), &status) != 0) return {};
-  return {status.st_ino, status.st_size, status.st_mtim};
+  if (stat(file.c_str(), &status) != 0) status = {};
+  const bool same = status.st_ino == inode_ && status.st_size == size_ && status.st_mtim.tv_sec == written_.tv_sec &&
+                    status.st_mtim.tv_nsec == written_.tv_nsec;
+  if (same && !isYoung_) return false;
+  inode_ = status.st_ino;
+  size_ = status.st_size;
+  written_ = status.st_mtim;
+  const auto written = std::chrono::seconds(written_.tv_sec) + std::chrono::nanoseconds(written_.tv_nsec);
+  isYoung_ = std::chrono::system_clock::now().time_since_epoch() - written < kStep;
+  return true;
+}
+
+FollowedScript::FollowedScript(ScriptFolder& folder, std::string name)
+    : folder_(folder), name_(std::move(name)), file_(folder.fileOf(name_)) {
+  (void)newest();
+}
+
+const ScriptPtr& FollowedScript::newest() {
+  if (stamp_.hasChanged(file_) || !script_) script_ = folder_.newest(name_);
+  return script_;
 }
 
 ScriptPtr ScriptFolder::newest(const std::string& name) {
@@ -101,12 +119,8 @@ std::string ScriptFolder::fault(const std::string& name) {
 // Compiles under the lock: whoever asks for a script that has just been edited waits for it, once. True: there is news
 // of a script that ran before.
 bool ScriptFolder::refresh(const std::string& name, Entry& entry) {
-  const std::filesystem::path file = folder_ / (name + ".lua");
-  const Stamp stamp = stampOf(file);
-  if (stamp == entry.stamp && !entry.isYoung) return false;
-  const auto written = std::chrono::seconds(stamp.changed.tv_sec) + std::chrono::nanoseconds(stamp.changed.tv_nsec);
-  entry.isYoung = std::chrono::system_clock::now().time_since_epoch() - written < kStep;
-  entry.stamp = stamp;
+  const std::string file = fileOf(name);
+  if (!entry.stamp.hasChanged(file)) return false;
   const ScriptPtr before = entry.script;
   const std::string faultBefore = std::exchange(entry.fault, "");
   try {

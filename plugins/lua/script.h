@@ -28,6 +28,19 @@ using ScriptPtr = std::shared_ptr<const Script>;
 /// Throws ScriptError with file and line when the text does not compile, or does not return a function at once.
 ScriptPtr compile(std::string name, std::string text);
 
+/// Whether a file has been written since it was last looked at.
+class FileStamp {
+ public:
+  /// True: it has, or may have been. Costs one system call.
+  bool hasChanged(const std::string& file);
+
+ private:
+  ino_t inode_ = 0;
+  off_t size_ = -1;
+  timespec written_{};
+  bool isYoung_ = true;  // it may be written again within the same stamp
+};
+
 /// Any thread.
 class ScriptFolder {
  public:
@@ -36,6 +49,8 @@ class ScriptFolder {
   /// What `<name>.lua` holds now, or the last text of it that compiled. Throws ScriptError when there never was one.
   ScriptPtr newest(const std::string& name);
 
+  std::string fileOf(const std::string& name) const { return folder_ / (name + ".lua"); }
+
   /// Why newest() would throw; empty when it would not.
   std::string fault(const std::string& name);
 
@@ -43,24 +58,12 @@ class ScriptFolder {
   std::vector<ScriptReport> reports();
 
  private:
-  // What tells that a file has not been written since.
-  struct Stamp {
-    ino_t inode = 0;
-    off_t size = -1;
-    timespec changed{};
-    bool operator==(const Stamp& other) const {
-      return inode == other.inode && size == other.size && changed.tv_sec == other.changed.tv_sec &&
-             changed.tv_nsec == other.changed.tv_nsec;
-    }
-  };
   struct Entry {
-    Stamp stamp;
-    bool isYoung = true;  // it may change again within the same stamp
-    ScriptPtr script;     // the newest that compiled
-    std::string fault;    // of the newest text, if it did not
+    FileStamp stamp;
+    ScriptPtr script;   // the newest that compiled
+    std::string fault;  // of the newest text, if it did not
   };
 
-  static Stamp stampOf(const std::filesystem::path& file);
   bool refresh(const std::string& name, Entry& entry) JOBQ_REQUIRES(mutex_);
   void tell(const std::string& name, const std::string& fault);
 
@@ -68,6 +71,23 @@ class ScriptFolder {
   Log& log_;
   Mutex mutex_;
   std::map<std::string, Entry> entries_ JOBQ_GUARDED_BY(mutex_);
+};
+
+/// One script as a worker follows it: asks the folder only when the file was written. One thread at a time.
+class FollowedScript {
+ public:
+  /// Throws ScriptError, as ScriptFolder::newest().
+  FollowedScript(ScriptFolder& folder, std::string name);
+
+  /// What the next job runs.
+  const ScriptPtr& newest();
+
+ private:
+  ScriptFolder& folder_;
+  const std::string name_;
+  const std::string file_;
+  FileStamp stamp_;
+  ScriptPtr script_;
 };
 
 }  // namespace jobq::lua

@@ -1,0 +1,82 @@
+#include "heap.h"
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace jobq::lua {
+
+Heap::~Heap() {
+  slabs_.clear();
+  // Without being asked the allocator keeps for itself what many small blocks leave behind.
+  constexpr std::size_t kMuch = 8U << 20;
+  if (peak_ > kMuch) malloc_trim(0);
+}
+
+void* Heap::resize(void* block, std::size_t before, std::size_t after) noexcept {
+  if (block == nullptr) before = 0;  // of a new block Lua says its type there
+  if (after > before && used_ + (after - before) > most_) return nullptr;
+  void* moved = nullptr;
+  if (after > 0) {
+    if (before > kLargestSmall && after > kLargestSmall) {
+      moved = std::realloc(block, after);
+      if (moved == nullptr) return nullptr;
+      held_ = held_ - before + after;
+    } else {
+      moved = take(after);
+      if (moved == nullptr) return nullptr;
+      if (block != nullptr) std::memcpy(moved, block, std::min(before, after));
+    }
+  }
+  if (block != nullptr && (after == 0 || before <= kLargestSmall || after <= kLargestSmall)) drop(block, before);
+  used_ = used_ - before + after;
+  peak_ = std::max(peak_, held_);
+  return moved;
+}
+
+void* Heap::take(std::size_t size) {
+  if (size <= kLargestSmall) return takeSmall(size);
+  void* block = std::malloc(size);
+  if (block != nullptr) held_ += size;
+  return block;
+}
+
+void Heap::drop(void* block, std::size_t size) {
+  if (size == 0) return;
+  if (size > kLargestSmall) {
+    std::free(block);
+    held_ -= size;
+    return;
+  }
+  Free*& list = free_[(size - 1) / kStep];
+  list = new (block) Free{list};
+}
+
+void* Heap::takeSmall(std::size_t size) {
+  Free*& list = free_[(size - 1) / kStep];
+  if (list != nullptr) {
+    void* block = list;
+    list = list->next;
+    return block;
+  }
+  const std::size_t rounded = (size + kStep - 1) / kStep * kStep;
+  if (left_ < rounded) {
+    try {
+      slabs_.emplace_back(new std::byte[kSlab]);
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
+    held_ += kSlab;
+    at_ = slabs_.back().get();
+    left_ = kSlab;
+  }
+  void* block = at_;
+  at_ += rounded;
+  left_ -= rounded;
+  return block;
+}
+
+}  // namespace jobq::lua
