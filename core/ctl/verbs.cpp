@@ -11,6 +11,21 @@ std::vector<OptionRow> pageOptions() {
           {"offset", "N", "leave out the first N"}};
 }
 
+std::vector<OptionRow> checkOptions() {
+  return {{"set", "KEY=VALUE", "a setting of the server, like lua.memory=128MB", true},
+          {"plugins", "DIR", "where the plugins are; beside jobqctl when left out"}};
+}
+
+std::vector<OptionRow> scriptOptions() {
+  std::vector<OptionRow> options = {
+      {"input", "JSON", "the job's input; - reads it from standard input, @FILE from a file; {} when left out"},
+      {"env", "NAME=VALUE", "a variable of the endpoint's environment", true},
+      {"filter", "", "it is an admission filter, wherever it lies"},
+      {"timeout", "TIME", "the job's execution timeout, like 500ms or 30s; 60s when left out"}};
+  for (const OptionRow& option : checkOptions()) options.push_back(option);
+  return options;
+}
+
 }  // namespace
 
 const std::vector<Verb>& verbs() {
@@ -96,6 +111,14 @@ const std::vector<Verb>& verbs() {
        "With --json there is one object a look.",
        {{"interval", "TIME", "time between two looks, like 500ms or 2s; 1s when left out"}, {"once", "", "look once"}},
        showTop},
+      {"lua run", "FILE",
+       "Run a script in the server's own sandbox, without a server: a handler, or a filter if it lies in a folder "
+       "filters.\n"
+       "The output goes to standard output, chunks, progress and log lines to standard error. The exit code is 4 when\n"
+       "the job fails or the filter refuses it.",
+       scriptOptions(), runScript},
+      {"lua check", "FILE", "Say whether the server could run a script: 0 yes, 1 no, and why.", checkOptions(),
+       checkScript},
       {"webhook list",
        "",
        "List the webhooks of a job or an endpoint and how they went; --job or --endpoint is required.",

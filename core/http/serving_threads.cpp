@@ -9,7 +9,7 @@
 namespace jobq {
 namespace {
 
-constexpr int kStack = 256 * 1024;  // thousands of them may be needed
+constexpr int kStack = 1024 * 1024;  // scripts of filters nest; of what thousands never touch nothing is taken
 constexpr std::chrono::seconds kIdleLife{60};
 
 }  // namespace

@@ -150,9 +150,9 @@ std::unique_ptr<Plugin> PluginHost::createAny(PluginKind kind, std::string_view 
   const Entry* entry = find(kind, name);
   if (entry == nullptr) throw ConfigError(absence(kind, name));
   const DeclaredConfig config(entry->prefix, settings_);
-  const char* folder = kind == PluginKind::admissionFilter ? "filters" : "handlers";
+  const auto& scripts = kind == PluginKind::admissionFilter ? around.filterScripts : around.handlerScripts;
   return std::unique_ptr<Plugin>(entry->code->create(
-      PluginEnv{config, around.clock, log, around.dataDir, around.allowPrivateAddresses, around.scriptsDir / folder}));
+      PluginEnv{config, around.clock, log, around.dataDir, around.allowPrivateAddresses, scripts}));
 }
 
 }  // namespace jobq

@@ -39,7 +39,8 @@ class PluginHost {
   struct Surroundings {
     Clock& clock;
     std::filesystem::path dataDir;
-    std::filesystem::path scriptsDir;  ///< holds handlers/ and filters/
+    std::filesystem::path handlerScripts;
+    std::filesystem::path filterScripts;
     bool allowPrivateAddresses = false;
   };
 

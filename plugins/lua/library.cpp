@@ -141,7 +141,8 @@ void pushEnvironment(lua_State* lua) {
 }
 
 void dropEnvironment(lua_State* lua) {
-  lua_pushnil(lua);
+  // Never nil: Lua finds this entry by its place in the registry's array, which shrinks when the place is free.
+  lua_pushboolean(lua, 0);
   lua_rawseti(lua, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
 }
 

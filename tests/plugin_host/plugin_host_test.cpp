@@ -68,7 +68,7 @@ TEST_F(PluginHostTest, AGoodLibraryIsLoadedWithItsOptions) {
   EXPECT_EQ(entry.options[1].fallback, "500ms");
   EXPECT_EQ(entry.options[2].fallback, "1MB");
   EXPECT_NO_THROW(host.checkSettings());
-  const auto policy = host.create<QueuePolicy>("fixture", {clock_, dir_, dir_, false}, log_);
+  const auto policy = host.create<QueuePolicy>("fixture", {clock_, dir_, dir_, dir_, false}, log_);
   EXPECT_EQ(policy->rank({}, {}, {}), 4);
   EXPECT_EQ(policy->group({}), "mine");
 }
@@ -84,7 +84,7 @@ TEST_F(PluginHostTest, AWrongSettingNamesKeyAndRange) {
   settings_ = {{"queue.fixture.step", "11"}};
   PluginHost host(settings_, log_);
   host.load({dir_});
-  EXPECT_THROW((void)host.create<QueuePolicy>("fixture", {clock_, dir_, dir_, false}, log_), ConfigError);
+  EXPECT_THROW((void)host.create<QueuePolicy>("fixture", {clock_, dir_, dir_, dir_, false}, log_), ConfigError);
   EXPECT_THROW(host.checkValues(PluginKind::queuePolicy, "fixture"), ConfigError);
   settings_ = {{"queue.fixture.step", "10"}};
   EXPECT_NO_THROW(host.checkValues(PluginKind::queuePolicy, "fixture"));
@@ -195,7 +195,7 @@ TEST_F(PluginHostTest, WhatIsNotThereIsListedWithWhatIs) {
   PluginHost host(settings_, log_);
   host.load({dir_, dir_ / "no such folder"});
   try {
-    (void)host.create<QueuePolicy>("it", {clock_, dir_, dir_, false}, log_);
+    (void)host.create<QueuePolicy>("it", {clock_, dir_, dir_, dir_, false}, log_);
     FAIL() << "there is no such plugin";
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(),

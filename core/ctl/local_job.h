@@ -1,0 +1,39 @@
+// A job that runs here and not in a server: what its handler reports goes to a stream, and its time is limited.
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <thread>
+
+#include "jobq/job_handler.h"
+
+namespace jobq::ctl {
+
+/// Made and used on one thread.
+class LocalJob final : public JobContext {
+ public:
+  /// `reports` outlives it: chunks, progress and log lines, one a line.
+  LocalJob(Clock& clock, Millis timeout, std::ostream& reports);
+  ~LocalJob() override;
+
+  const JobId& id() const override { return id_; }
+  std::uint32_t attempt() const override { return 1; }
+  std::stop_token stopToken() const override { return stop_.get_token(); }
+  Instant deadline() const override { return deadline_; }
+  std::string_view s3Config() const override { return {}; }
+  void emit(std::string_view chunk, std::string_view metrics) override;
+  void progress(std::string_view json) override;
+  void log(LogLevel level, std::string_view line) override;
+
+ private:
+  void awaitDeadline(const std::stop_token& ended);
+
+  Clock& clock_;
+  const JobId id_ = "local-job";
+  const Instant deadline_;
+  std::ostream& reports_;
+  std::stop_source stop_;
+  std::jthread timer_;
+};
+
+}  // namespace jobq::ctl

@@ -1,0 +1,146 @@
+// `jobqctl lua ...`: scripts in the server's own sandbox, which is the lua plugin, without a server.
+#include <filesystem>
+#include <iostream>
+
+#include "core/base/clock.h"
+#include "core/config/config.h"
+#include "core/ctl/input_text.h"
+#include "core/ctl/local_job.h"
+#include "core/ctl/table_print.h"
+#include "core/ctl/verbs.h"
+#include "core/endpoints/image.h"
+#include "core/plugin/plugin_host.h"
+#include "jobq/admission_filter.h"
+#include "jobq/json.h"
+
+namespace jobq::ctl {
+namespace {
+
+constexpr Millis kTimeout{60'000};
+constexpr DurationRange kTimeouts{Millis(1), Millis(3'600'000)};
+
+// What plugins have to say about themselves.
+class ErrorLog final : public Log {
+ public:
+  void write(LogLevel level, std::string_view, std::string_view message) noexcept override {
+    if (level >= LogLevel::warning) std::cerr << "jobqctl: " << harmless(std::string(message)) << '\n';
+  }
+};
+
+std::map<std::string, std::string> pairsOf(const Arguments& arguments, const std::string& option) {
+  std::map<std::string, std::string> pairs;
+  for (const std::string& text : arguments.values(option)) {
+    const std::size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      throw Failure(ExitCode::usage, "--" + option + " takes NAME=VALUE, not '" + harmless(text) + "'");
+    }
+    pairs[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return pairs;
+}
+
+struct ScriptFile {
+  std::filesystem::path folder;
+  std::string name;
+  bool isFilter = false;
+};
+
+ScriptFile scriptOf(const Arguments& arguments) {
+  const std::filesystem::path file = std::filesystem::absolute(arguments.words[0]);
+  if (!std::filesystem::is_regular_file(file)) {
+    throw Failure(ExitCode::usage, "the file '" + harmless(arguments.words[0]) + "' cannot be read: check its name");
+  }
+  const std::string name = file.stem().string();
+  if (file.extension() != ".lua" || !isScriptName(name)) {
+    throw Failure(ExitCode::usage, "a script's file is named like word_count.lua, with letters, digits, _ and -");
+  }
+  const std::filesystem::path folder = file.parent_path();
+  return {folder, name, arguments.has("filter") || folder.filename() == "filters"};
+}
+
+// The lua plugin as a server would have it.
+class Workshop {
+ public:
+  Workshop(const Arguments& arguments, const ScriptFile& script)
+      : settings_(pairsOf(arguments, "set")),
+        host_(settings_, log_),
+        around_{clock_, ".", script.folder, script.folder} {
+    const std::string fallback = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "../plugins";
+    host_.load({arguments.value("plugins", fallback)});
+    host_.checkSettings();
+  }
+
+  template <class Factory>
+  std::unique_ptr<Factory> make() {
+    return host_.create<Factory>("lua", around_, log_);
+  }
+
+  Clock& clock() { return clock_; }
+
+ private:
+  const std::map<std::string, std::string> settings_;
+  ErrorLog log_;
+  SystemClock clock_;
+  PluginHost host_;
+  const PluginHost::Surroundings around_;
+};
+
+std::string inputOf(const Arguments& arguments) {
+  const std::string given = arguments.value("input", "{}");
+  const std::string text =
+      given == "-" || given.starts_with('@') ? readSource(given == "-" ? given : given.substr(1)) : given;
+  checkObject(text, "the input", "{\"text\": \"hello\"}");
+  return text;
+}
+
+ExitCode runHandler(Workshop& workshop, const ScriptFile& script, const Call& call) {
+  const std::string input = inputOf(call.arguments);
+  const auto factory = workshop.make<HandlerFactory>();
+  const auto handler = factory->make({"local", "local-1", pairsOf(call.arguments, "env"), script.name});
+  LocalJob job(workshop.clock(), durationOf(call.arguments, "timeout", kTimeout, kTimeouts), std::cerr);
+  try {
+    call.out << handler->run(input, job) << '\n';
+    return ExitCode::ok;
+  } catch (const std::exception& error) {
+    throw Failure(ExitCode::notCompleted, error.what());
+  }
+}
+
+void tell(std::ostream& out, const Replace& change) {
+  out << "accepted\n";
+  if (change.input) out << "input " << *change.input << '\n';
+  if (!change.policy) return;
+  const JobPolicy& policy = *change.policy;
+  out << "policy {\"executionTimeout\":" << policy.executionTimeout.count() << ",\"ttl\":" << policy.ttl.count()
+      << ",\"lowPriority\":" << (policy.lowPriority ? "true" : "false") << ",\"priority\":" << policy.priority << "}\n";
+}
+
+ExitCode runFilter(Workshop& workshop, const ScriptFile& script, const Call& call) {
+  const std::string input = inputOf(call.arguments);
+  const auto env = pairsOf(call.arguments, "env");
+  const auto factory = workshop.make<AdmissionFilterFactory>();
+  const Admission verdict = factory->make(script.name)->review({"local", "local", input, JobPolicy{}, env});
+  if (const auto* refusal = std::get_if<Reject>(&verdict)) throw Failure(ExitCode::notCompleted, refusal->message);
+  const auto* change = std::get_if<Replace>(&verdict);
+  tell(call.out, change == nullptr ? Replace{} : *change);
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+ExitCode runScript(const Call& call) {
+  const ScriptFile script = scriptOf(call.arguments);
+  Workshop workshop(call.arguments, script);
+  return script.isFilter ? runFilter(workshop, script, call) : runHandler(workshop, script, call);
+}
+
+ExitCode checkScript(const Call& call) {
+  const ScriptFile script = scriptOf(call.arguments);
+  Workshop workshop(call.arguments, script);
+  const std::string fault = workshop.make<HandlerFactory>()->fault(script.name);
+  if (!fault.empty()) throw Failure(ExitCode::refused, fault);
+  call.out << script.name << ".lua is fine\n";
+  return ExitCode::ok;
+}
+
+}  // namespace jobq::ctl
