@@ -1,5 +1,7 @@
 #include "core/ctl/local_job.h"
 
+#include <algorithm>
+
 #include "core/ctl/table_print.h"
 
 namespace jobq::ctl {
@@ -30,6 +32,10 @@ void LocalJob::emit(std::string_view chunk, std::string_view metrics) {
 
 void LocalJob::progress(std::string_view json) { reports_ << "progress " << json << '\n'; }
 
-void LocalJob::log(LogLevel, std::string_view line) { reports_ << "log " << harmless(std::string(line)) << '\n'; }
+void LocalJob::log(LogLevel, std::string_view line) {
+  std::string text(line);
+  std::replace(text.begin(), text.end(), '\t', ' ');
+  reports_ << "log " << harmless(text) << '\n';
+}
 
 }  // namespace jobq::ctl

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 
+#include "json_bridge.h"
 #include "library.h"
 
 namespace jobq::lua {
@@ -105,21 +106,29 @@ void Sandbox::forget() {
   lua_settop(lua_, 0);
 }
 
-// Metamethods of the error's value are not asked: nobody watches them here.
-std::string Sandbox::describe(int status) const {
+namespace {
+
+// The value's text is left in its place. Its metamethods are not asked: nobody watches them any more.
+int spell(lua_State* lua) {
+  std::string text = lua_type(lua, 1) == LUA_TTABLE ? toJson(lua, 1) : "the error is a " + std::string(luaL_typename(lua, 1));
+  lua_pushlstring(lua, text.data(), std::min(text.size(), kLongestMessage));
+  return 1;
+}
+
+}  // namespace
+
+std::string Sandbox::describe(int status) {
   if (status == LUA_ERRMEM) {
     return "not enough memory: a script has " + std::to_string(heap_.most() >> 20) + " MB (lua.memory)";
   }
-  std::string text;
-  if (lua_type(lua_, -1) == LUA_TSTRING || lua_type(lua_, -1) == LUA_TNUMBER) {
-    std::size_t size = 0;
-    const char* bytes = lua_tolstring(lua_, -1, &size);
-    text.assign(bytes, std::min(size, kLongestMessage));
-    if (size > kLongestMessage) text += "...";
-  } else {
-    text = "the error is a " + std::string(luaL_typename(lua_, -1));
+  if (lua_type(lua_, -1) != LUA_TSTRING && lua_type(lua_, -1) != LUA_TNUMBER) {
+    lua_pushcfunction(lua_, guarded<spell>);
+    lua_insert(lua_, -2);
+    lua_pcall(lua_, 1, 1, 0);
   }
-  return text;
+  std::size_t size = 0;
+  const char* bytes = lua_tolstring(lua_, -1, &size);
+  return bytes == nullptr ? "the error is no text" : std::string(bytes, std::min(size, kLongestMessage));
 }
 
 }  // namespace jobq::lua

@@ -59,7 +59,7 @@ class Sandbox {
   static void* resize(void* self, void* block, std::size_t before, std::size_t after);
   static int perform(lua_State* lua);
   void forget();
-  std::string describe(int status) const;
+  std::string describe(int status);
 
   Heap heap_;
   bool spent_ = false;
