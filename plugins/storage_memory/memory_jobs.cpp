@@ -89,14 +89,25 @@ CancelResult Jobs::cancel(const JobKey& key) {
 }
 
 RequeueResult Jobs::requeue(const JobKey& key, const QueuePolicy& policy) {
+  std::shared_ptr<const JobSpec> spec;
+  {
+    Lock lock(s_.mutex);
+    const Row* row = s_.find(key, s_.clock.now());
+    if (row == nullptr) return Absent{};
+    if (!next(row->state, Trigger::retry)) return WrongState{row->state};
+    spec = row->spec;
+  }
+  JobSpec again = *spec;        // for the policy alone; copied outside of the lock, because an input may be large
   std::unique_ptr<Run> before;  // freed after the lock
   Lock lock(s_.mutex);
   const Instant now = s_.clock.now();
   Row* row = s_.find(key, now);
-  if (row == nullptr) return Absent{};
+  if (row == nullptr || row->spec != spec) return Absent{};  // gone meanwhile, whoever has its id now
   const auto to = next(row->state, Trigger::retry);
   if (!to) return WrongState{row->state};
-  row->rank = s_.rankOf(*row->spec, *row->endpoint, policy, now);
+  const Instant expiry = row->expiryFixed ? row->expiresAt : row->submittedAt + spec->policy.ttl;
+  again.policy.ttl = expiry - now;
+  row->rank = s_.rankOf(again, *row->endpoint, policy, now);
   row->arrival = ++s_.arrivals;
   row->queuedAt = now;
   row->state = *to;
@@ -106,7 +117,7 @@ RequeueResult Jobs::requeue(const JobKey& key, const QueuePolicy& policy) {
   row->losses = 0;
   before = std::exchange(row->run, std::make_unique<Run>());
   row->run->log.swap(before->log);
-  if (!row->expiryFixed) s_.setExpiry(*row, row->submittedAt + row->spec->policy.ttl);
+  s_.setExpiry(*row, expiry);
   s_.enterLine(*row);
   return Requeued{};
 }

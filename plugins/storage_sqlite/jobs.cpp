@@ -9,8 +9,8 @@
 namespace jobq::sqlite {
 namespace {
 
-/// What was submitted, for the queue policy to rank it again.
-JobSpec specOf(Step& step, const JobRow& row) {
+/// What was submitted, with the time that is left of it until `expiry`, for the queue policy to rank it again.
+JobSpec specOf(Step& step, const JobRow& row, Instant expiry) {
   Query query =
       step.db.query("SELECT webhook, api_key, s3, input, priority FROM job_input JOIN job USING (num) WHERE num = ?1");
   if (!query.bind(row.num).next()) throw StorageError("the database has lost the input of job " + row.id);
@@ -21,7 +21,7 @@ JobSpec specOf(Step& step, const JobRow& row) {
   spec.apiKeyId = query.text(1);
   spec.s3Config = query.text(2);
   spec.input = query.text(3);
-  spec.policy = {row.executionTimeout, row.ttl, row.low, static_cast<std::int32_t>(query.integer(4))};
+  spec.policy = {row.executionTimeout, expiry - step.now, row.low, static_cast<std::int32_t>(query.integer(4))};
   spec.retention = row.retention;
   spec.maxAttempts = row.maxAttempts;
   return spec;
@@ -93,8 +93,8 @@ RequeueResult Jobs::requeueNow(Step& step, const JobKey& key, const QueuePolicy&
   if (!row) return Absent{};
   const auto to = next(row->state, Trigger::retry);
   if (!to) return WrongState{row->state};
-  const std::int64_t rank = rankOf(step, specOf(step, *row), policy);
   const Instant expiry = row->expiryFixed ? row->expiresAt : row->submittedAt + row->ttl;
+  const std::int64_t rank = rankOf(step, specOf(step, *row, expiry), policy);
   step.db
       .query(
           "UPDATE job SET state = ?2, rank = ?3, arrival = ?4, queued_at = ?5, expires_at = ?6, attempt = attempt + 1, "

@@ -80,9 +80,30 @@ TEST_P(GroupSuite, APolicyIsAskedAboutTheWholeJobAtTheStoresTime) {
   EXPECT_EQ(asked.job.input, job.input);
   EXPECT_EQ(asked.job.webhook, job.webhook);
   EXPECT_EQ(asked.job.policy.priority, -7);
-  EXPECT_EQ(asked.job.policy.ttl, job.policy.ttl);
+  EXPECT_EQ(asked.job.policy.ttl, job.policy.ttl - Millis(1'234)) << "what is left of it";
   EXPECT_EQ(asked.job.retention, job.retention);
   EXPECT_EQ(asked.job.maxAttempts, job.maxAttempts);
+}
+
+TEST_P(GroupSuite, ARetrysTtlIsWhatIsLeftOfTheJobsTime) {
+  JobSpec job = spec("a");
+  job.policy.ttl = Millis(3'600'000);
+  job.policy.lowPriority = true;
+  ASSERT_TRUE(std::holds_alternative<Inserted>(jobs().insert(job, recording_, std::nullopt)));
+  EXPECT_EQ(recording_.last().job.policy.ttl, Millis(3'600'000)) << "the whole of it at first";
+  const auto retried = [this](Millis after) {
+    EXPECT_EQ(fail(claimOne()), Fenced::accepted);
+    clock_.advance(after);
+    EXPECT_TRUE(std::holds_alternative<Requeued>(jobs().requeue({"ep", "a"}, recording_)));
+    EXPECT_EQ(find("a")->expiresAt, clock_.now() + recording_.last().job.policy.ttl);
+    return recording_.last().job.policy.ttl;
+  };
+  EXPECT_EQ(retried(Millis(600'000)), Millis(3'000'000)) << "though its result was kept for a shorter time";
+  EXPECT_EQ(retried(Millis(1)), Millis(2'999'999)) << "counted from the submission, not from the last retry";
+  (void)jobs().setTtl({"ep", "a"}, Millis(300'000));
+  EXPECT_EQ(retried(Millis(60'000)), Millis(240'000)) << "what setTtl has set is its time now";
+  (void)jobs().setTtl({"ep", "a"}, Millis(86'400'000));
+  EXPECT_EQ(retried(Millis(400'000)), Millis(86'000'000));
 }
 
 TEST_P(GroupSuite, AGroupIsToldItsOwnLastRankAtItsOwnEndpoint) {

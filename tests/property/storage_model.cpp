@@ -145,7 +145,10 @@ RequeueResult StorageModel::requeue(const JobKey& key, const QueuePolicy& policy
   Job& job = entry->job;
   const auto to = next(job.state, Trigger::retry);
   if (!to) return WrongState{job.state};
-  entry->rank = rankOf(entry->spec, policy);  // the job itself does not wait yet
+  if (!entry->expiryFixed) job.expiresAt = job.submittedAt + entry->spec.policy.ttl;
+  JobSpec again = entry->spec;
+  again.policy.ttl = job.expiresAt - now;
+  entry->rank = rankOf(again, policy);  // the job itself does not wait yet
   entry->arrival = ++arrivals_;
   entry->chunks.clear();
   entry->taken = 0;
@@ -159,7 +162,6 @@ RequeueResult StorageModel::requeue(const JobKey& key, const QueuePolicy& policy
   job.workerId.clear();
   job.output.clear();
   job.error.clear();
-  if (!entry->expiryFixed) job.expiresAt = job.submittedAt + entry->spec.policy.ttl;
   ++counters_[job.endpoint].retried;
   return Requeued{};
 }
