@@ -50,10 +50,7 @@ std::int64_t State::rankOf(const JobSpec& job, Endpoint& endpoint, const QueuePo
 
   const auto last = endpoint.lastRanks.find(group);
   if (last != endpoint.lastRanks.end()) state.lastRank = last->second;
-  for (Line& line : endpoint.lines) {
-    const Row* first = head(line, now);
-    if (first != nullptr) state.lowestWaiting = std::min(state.lowestWaiting.value_or(first->rank), first->rank);
-  }
+  if (const Row* first = head(endpoint.lines[job.policy.lowPriority], now)) state.lowestWaiting = first->rank;
   const std::int64_t rank = policy.rank(job, now, state);
   endpoint.lastRanks[group] = rank;
   return rank;

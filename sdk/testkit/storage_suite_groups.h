@@ -126,14 +126,16 @@ TEST_P(GroupSuite, AGroupIsToldItsOwnLastRankAtItsOwnEndpoint) {
 TEST_P(GroupSuite, TheLowestWaitingRankIsOfWhatWaitsNow) {
   put("a", "red", 2);
   put("low", "red", -3, true);
-  put("b", "red", 4);
-  EXPECT_EQ(told().lowestWaiting, -3) << "in either class";
-  (void)jobs().cancel({"ep", "low"});
+  EXPECT_FALSE(told().lowestWaiting) << "the classes are two lines: nobody waits in this one";
+  put("low2", "red", -1, true);
+  EXPECT_EQ(told().lowestWaiting, -3);
+  EXPECT_EQ(told().lastRank, -3) << "the group's, in either class";
   put("c", "red", 6);
-  EXPECT_EQ(told().lowestWaiting, 2);
+  EXPECT_EQ(told().lowestWaiting, 2) << "of the normal ones";
+  EXPECT_EQ(told().lastRank, -1);
   EXPECT_EQ(claimOne().job, "a");
   put("d", "red", 8);
-  EXPECT_EQ(told().lowestWaiting, 4);
+  EXPECT_EQ(told().lowestWaiting, 6);
   (void)jobs().purgeQueued("ep");
   put("e", "red", 9);
   EXPECT_FALSE(told().lowestWaiting);

@@ -63,6 +63,7 @@ std::int64_t StorageModel::rankOf(const JobSpec& spec, const QueuePolicy& policy
   for (const Entry& entry : entries_) {
     const Job& job = entry.job;
     if (job.endpoint != spec.endpoint || job.state != JobState::inQueue || job.expiresAt <= now) continue;
+    if (job.lowPriority != spec.policy.lowPriority) continue;
     state.lowestWaiting = std::min(state.lowestWaiting.value_or(entry.rank), entry.rank);
   }
   return lastRanks_[{spec.endpoint, group}] = policy.rank(spec, now, state);

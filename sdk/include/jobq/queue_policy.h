@@ -14,7 +14,7 @@ namespace jobq {
 /// fair shares hold on any backend with any number of nodes.
 struct GroupState {
   std::optional<std::int64_t> lastRank;       ///< rank given last in this job's group at this endpoint
-  std::optional<std::int64_t> lowestWaiting;  ///< lowest rank waiting at this endpoint in any group
+  std::optional<std::int64_t> lowestWaiting;  ///< lowest rank waiting there in the job's class, lowPriority or not
 };
 
 /// Pure: the same arguments give the same answer, nothing is remembered, any thread. Storages call it inside a
