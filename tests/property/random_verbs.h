@@ -73,8 +73,10 @@ class Turns final : public QueuePolicy {
 /// Plays operations on a storage. What it knows of jobs, leases and versions outlives a reopening.
 class Player {
  public:
-  /// `name` begins the ids of its jobs, the names of its endpoints and the kinds of its records.
-  Player(std::string name, testkit::ManualClock& clock) : name_(std::move(name)), clock_(clock) {}
+  /// `name` begins the ids of its jobs, the names of its endpoints and the kinds of its records. The jobs' turns are
+  /// settled by Turns, or by `policy`, which has to outlive it.
+  Player(std::string name, testkit::ManualClock& clock, const QueuePolicy* policy = nullptr)
+      : name_(std::move(name)), clock_(clock), policy_(policy != nullptr ? *policy : turns_) {}
 
   /// Throws what the storage throws.
   void play(Storage& storage, const Operation& operation);
@@ -92,7 +94,8 @@ class Player {
 
   const std::string name_;
   testkit::ManualClock& clock_;
-  const Turns policy_;
+  const Turns turns_;
+  const QueuePolicy& policy_;
   std::vector<JobKey> jobs_;
   std::vector<LeaseRef> leases_;         // stale ones stay: they are the most interesting
   std::vector<std::uint64_t> versions_;  // of records, stale ones as well

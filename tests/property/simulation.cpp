@@ -4,6 +4,7 @@
 #include <array>
 
 #include "../fault/disk.h"
+#include "real_policies.h"
 
 namespace jobq::model {
 namespace {
@@ -39,7 +40,8 @@ EndpointPtr makeEndpoint(const EndpointId& id, HandlerFactory* handler, const Qu
 
 Simulation::Simulation(WorldPlan plan, std::uint64_t seed)
     : plan_(std::move(plan)), random_(seed), clock_(std::make_unique<testkit::ManualClock>()) {
-  endpoints_ = {makeEndpoint("kept", &noHandlers, policy_, 1, 3), makeEndpoint("scaled", &noHandlers, policy_, 0, 2),
+  endpoints_ = {makeEndpoint("kept", &noHandlers, realPolicy("fair"), 1, 3),
+                makeEndpoint("scaled", &noHandlers, realPolicy("deadline"), 0, 2),
                 makeEndpoint("remote", nullptr, policy_, 0, 3), makeEndpoint("single", &noHandlers, policy_, 1, 1)};
   judge_ = std::make_shared<Judge>(nullptr);
   open();

@@ -1,0 +1,27 @@
+// The queue policies of this tree, as the server loads them: for random verbs and schedules.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "jobq/queue_policy.h"
+#include "testkit/loaded_plugin.h"
+
+namespace jobq::model {
+
+/// Loaded once, and kept. One thread.
+inline const QueuePolicy& realPolicy(const std::string& name) {
+  static testkit::ManualClock clock;
+  static testkit::SilentLog log;
+  static const testkit::MapConfig config;
+  static std::map<std::string, std::unique_ptr<QueuePolicy>> loaded;
+  std::unique_ptr<QueuePolicy>& policy = loaded[name];
+  if (!policy) {
+    policy = testkit::loadPlugin<QueuePolicy>(JOBQ_PLUGIN_DIR "/libjobq_queue_" + name + ".so", name,
+                                              PluginEnv{config, clock, log, "/tmp", false});
+  }
+  return *policy;
+}
+
+}  // namespace jobq::model
