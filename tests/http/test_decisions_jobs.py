@@ -181,7 +181,7 @@ class RetryTest(HttpTest):
 class PriorityTest(HttpTest):
     def test_low_priority_waits_for_all_others(self):
         """decisions.md, Jobs: two classes under every queue policy; low runs when no normal job waits."""
-        for policy in ("priority", "fifo"):
+        for policy in ("priority", "fifo", "deadline", "fair"):
             with self.subTest(policy):
                 server = self.own_server(queue__policy=policy, endpoint__trial__workersMax=1)
                 blocker = server.run("trial", {"sleepMs": 600000})
