@@ -151,6 +151,7 @@ if [ "$failed" -eq 0 ]; then
   black_box "waits" build tests/fault/test_waits.py
   black_box "storm" build tests/fault/test_storm.py
   black_box "releases" build tests/fault/test_release_load.py
+  black_box "fair share" build tests/fault/test_fair_share.py
   black_box "backlog" build tests/fault/test_backlog.py
   scripted "soak" env JOBQ_BUILD="$root/build" python3 tests/fault/soak.py --minutes 1
   scripted "openapi" env JOBQ_BUILD="$root/build" python3 tests/openapi/openapi_test.py
