@@ -281,8 +281,9 @@ void complete(Config& config, const std::filesystem::path& folder) {
   if (config.pluginPath.empty()) config.pluginPath.push_back(programs / "../plugins");
   if (config.scriptPath.empty()) {
     // Installed beside the programs, or those of the tree that they were built in.
-    config.scriptPath = programs / "../scripts/lua";
-    if (!std::filesystem::exists(config.scriptPath)) config.scriptPath = programs / "../../scripts/lua";
+    std::filesystem::path base = programs.parent_path();
+    while (!std::filesystem::exists(base / "scripts/lua") && base != base.root_path()) base = base.parent_path();
+    config.scriptPath = base / "scripts/lua";
   }
   config.scriptPath = config.scriptPath.lexically_normal();
   if (config.server.tlsCertificate.empty() != config.server.tlsKey.empty()) {

@@ -118,8 +118,8 @@ TEST_F(ReleaseTest, AnImageThatDoesNotExistHaltsToo) {
   EXPECT_EQ(releaseState(id), "halted");
   EXPECT_THAT(endpoint(id).field("release"), HasSubstr("nosuch"));
   EXPECT_EQ(shown(id, "NAME"), "one");
-  update(made, R"({"imageName":"lua/reverse_text"})");
-  EXPECT_THAT(endpoint(id).field("release"), HasSubstr("Lua handlers are not built yet"));
+  update(made, R"({"imageName":"lua/nosuch"})");
+  EXPECT_THAT(endpoint(id).field("release"), HasSubstr("nosuch.lua cannot be read"));
   update(made, R"({"imageName":"plugin/scripted","env":)" + env("two") + "}");
   awaitRelease(id, "complete");
   EXPECT_EQ(shown(id, "NAME"), "two");

@@ -210,7 +210,7 @@ TEST_F(HouseTest, AServerThatCannotServeItsConfigurationSaysWhy) {
     return "";
   };
   EXPECT_THAT(refusal("endpoint.a.image = plugin/none\n"), HasSubstr("no handler plugin named none"));
-  EXPECT_THAT(refusal("endpoint.a.image = lua/x\n"), HasSubstr("Lua handlers are not built yet"));
+  EXPECT_THAT(refusal("endpoint.a.image = lua/x\n"), HasSubstr("x.lua cannot be read"));
   EXPECT_THAT(refusal("endpoint.a.image = plugin/a b\n"), HasSubstr("[A-Za-z0-9_-]{1,64}"));
   EXPECT_THAT(refusal("storage.none.x = 1\n"), HasSubstr("not a setting of any installed plugin"));
   EXPECT_THAT(refusal("plugins.required = nothing\n"), HasSubstr("nothing"));

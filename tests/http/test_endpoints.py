@@ -15,7 +15,7 @@ DEFAULTS = {
     "executionTimeoutMs": 600_000, "flashboot": False, "computeType": "GPU", "gpuCount": 1, "gpuTypeIds": [],
     "allowedCudaVersions": [], "minCudaVersion": "", "cpuFlavorIds": [], "vcpuCount": 2, "dataCenterIds": [],
     "networkVolumeId": "", "networkVolumeIds": [], "maxAttempts": 3, "stopGraceMs": 5_000, "maxStuck": None,
-    "isolation": "thread", "queuePolicy": "", "retention": {}, "rateLimits": {},
+    "isolation": "thread", "queuePolicy": "", "filters": None, "retention": {}, "rateLimits": {},
 }
 TOLD_ONLY = {"userId": "", "version": 1, "static": False, "paused": False, "env": {}, "instanceIds": []}
 TOLD_TOO = {"id", "templateId", "createdAt", "image", "release"}
@@ -194,9 +194,9 @@ class ImageTest(EndpointTest):
         self.refused("templateId", templateId=self.new_template(imageName="plugin/sqlite")["id"])
 
     def test_lua(self):
-        """issue 6: lua/<name> is refused clearly until its handler is built."""
+        """decisions.md, Images: lua/<name> runs a script; one that is not there is refused with the reason."""
         template = self.new_template(imageName="lua/a")
-        self.assertRegex(self.refused("templateId", templateId=template["id"]), "lua/a.*Lua.*not built")
+        self.assertRegex(self.refused("templateId", templateId=template["id"]), "lua/a cannot run: a.lua")
 
     def test_a_change_to_such_a_template(self):
         """decisions.md, Images: an endpoint cannot be moved to what nobody can run; nothing of it is stored."""
