@@ -39,7 +39,7 @@ Poco::JSON::Object toJson(const PluginHost::Entry& entry, const PluginUse& use) 
   object.set("options", options);
   Poco::JSON::Array scripts;
   for (const ScriptReport& script : use.scripts(nameOf(entry.kind), entry.name)) scripts.add(toJson(script));
-  if (scripts.size() > 0) object.set("scripts", scripts);
+  object.set("scripts", scripts);
   return object;
 }
 

@@ -42,7 +42,11 @@ Sandbox& Sandbox::of(lua_State* lua) {
 }
 
 void* Sandbox::resize(void* self, void* block, std::size_t before, std::size_t after) {
-  return static_cast<Sandbox*>(self)->heap_.resize(block, before, after);
+  Sandbox& sandbox = *static_cast<Sandbox*>(self);
+  void* moved = sandbox.heap_.resize(block, before, after);
+  // Lua collects all its garbage now and tries again, each time: a script that goes on regardless is slow.
+  if (moved == nullptr && after > 0 && sandbox.watch_) sandbox.watch_->hurry();
+  return moved;
 }
 
 namespace {

@@ -19,6 +19,10 @@ void Watch::disarm() {
 
 void Watch::hook(lua_State* lua, lua_Debug*) { of(lua).look(lua); }
 
+void Watch::hurry() {
+  if (judge_) lua_sethook(main_, hook, LUA_MASKCOUNT, 1);
+}
+
 bool Watch::isOver() {
   if (reason_.empty() && judge_) reason_ = judge_();
   if (!reason_.empty()) left_ = 0;
@@ -29,8 +33,10 @@ bool Watch::isOver() {
 // no further than its next instruction.
 void Watch::look(lua_State* lua) {
   left_ = kStepsALook;
-  if (!isOver()) return;
-  lua_sethook(lua, hook, LUA_MASKCOUNT, 1);
+  const bool isOver = this->isOver();
+  const int interval = isOver ? 1 : kInstructionsALook;
+  if (lua_gethookcount(lua) != interval) lua_sethook(lua, hook, LUA_MASKCOUNT, interval);
+  if (!isOver) return;
   luaL_error(lua, "%s", reason_.c_str());
 }
 

@@ -42,14 +42,15 @@ class PluginListTest(HttpTest):
                     self.assert_entry(entry)
 
     def assert_entry(self, entry):
-        self.assertEqual(set(entry), {"kind", "name", "version", "selected", "options"})
+        self.assertEqual(set(entry), {"kind", "name", "version", "selected", "options", "scripts"})
         self.assertIn(entry["kind"], KINDS)
         self.assertRegex(entry["name"], r"\A[A-Za-z0-9_-]{1,64}\Z")
         self.assertRegex(entry["version"], r"\A\d+\.\d+")
         self.assertIs(type(entry["selected"]), bool)
         for option in entry["options"]:
             self.assertEqual(set(option), {"key", "type", "default", "range", "help"})
-            self.assertTrue(option["key"].startswith(f"{entry['kind']}.{entry['name']}."), option)
+            own = f"{entry['name']}." if entry["name"] == "lua" else f"{entry['kind']}.{entry['name']}."
+            self.assertTrue(option["key"].startswith(own), option)
             self.assertTrue(option["help"], option)
 
     def test_every_built_file_is_listed(self):
