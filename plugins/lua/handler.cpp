@@ -129,12 +129,11 @@ std::string LuaHandler::run(std::string_view input, JobContext& context) {
   const std::stop_token stop = context.stopToken();
   std::optional<std::chrono::steady_clock::time_point> stoppedAt;
   const auto judge = [&]() -> std::string {
-    if (stop.stop_requested()) {
-      const auto now = std::chrono::steady_clock::now();
-      if (!stoppedAt) stoppedAt = now;
-      return now - *stoppedAt < kStopGrace ? "" : "the job was stopped";
-    }
-    return rooms_.clock.now() < context.deadline() ? "" : kTimeIsOver;
+    if (rooms_.clock.now() >= context.deadline()) return kTimeIsOver;
+    if (!stop.stop_requested()) return {};
+    const auto now = std::chrono::steady_clock::now();
+    if (!stoppedAt) stoppedAt = now;
+    return now - *stoppedAt < kStopGrace ? "" : "the job was stopped";
   };
   std::string output;
   const auto body = [&](lua_State* lua) {
