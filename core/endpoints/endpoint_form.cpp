@@ -1,5 +1,7 @@
 #include "core/endpoints/endpoint_form.h"
 
+#include <set>
+
 #include "core/base/base64.h"
 #include "core/base/secret_box.h"
 #include "core/base/words.h"
@@ -26,11 +28,14 @@ json::Document objectOf(const json::Value& value) {
   return std::get<json::Document>(json::read(value.raw));
 }
 
-// Calls `each(name, value)` for the members that are not null.
+// Calls `each(name, value)` for the members that are not null. `inside` is put before a name in what is said of it.
 template <class Each>
-void forMembers(const json::Value& value, Each&& each) {
+void forMembers(const json::Value& value, const std::string& inside, Each&& each) {
+  std::set<std::string> seen;
   for (const json::Member& member : objectOf(value).members) {
-    if (member.value.kind != json::Kind::null) each(json::decode(member.key), member.value);
+    const std::string name = json::decode(member.key);
+    if (!seen.insert(name).second) throw BadField{"holds " + clipped(inside + name) + " twice: send it once"};
+    if (member.value.kind != json::Kind::null) each(name, member.value);
   }
 }
 
@@ -49,7 +54,7 @@ std::int64_t readInside(const std::string& name, const json::Value& value, const
 void readRetention(E& form, const json::Value& value) {
   form.runRetentionMs.reset();
   form.runsyncRetentionMs.reset();
-  forMembers(value, [&form](const std::string& name, const json::Value& ms) {
+  forMembers(value, "", [&form](const std::string& name, const json::Value& ms) {
     if (name != "run" && name != "runsync") refuseInside(name, {"run", "runsync"});
     (name == "run" ? form.runRetentionMs : form.runsyncRetentionMs) = readInside(name, ms, kRetention);
   });
@@ -65,7 +70,7 @@ std::string writeRetention(const E& form) {
 
 void readLimit(LimitSetting& limit, const std::string& operation, const json::Value& value) {
   if (value.kind != json::Kind::object) throw BadField{"must hold an object for " + operation};
-  forMembers(value, [&](const std::string& name, const json::Value& number) {
+  forMembers(value, operation + ".", [&](const std::string& name, const json::Value& number) {
     const auto read = [&](const Range& range) {
       return static_cast<std::uint32_t>(readInside(operation + "." + name, number, range));
     };
@@ -86,7 +91,7 @@ void readLimit(LimitSetting& limit, const std::string& operation, const json::Va
 
 void readLimits(E& form, const json::Value& value) {
   LimitSettings limits{};
-  forMembers(value, [&limits](const std::string& name, const json::Value& limit) {
+  forMembers(value, "", [&limits](const std::string& name, const json::Value& limit) {
     const auto at = std::find(kOperationNames.begin(), kOperationNames.end(), name);
     if (at == kOperationNames.end()) refuseInside(name, {kOperationNames.begin(), kOperationNames.end()});
     readLimit(limits[static_cast<std::size_t>(at - kOperationNames.begin())], name, limit);
@@ -170,11 +175,13 @@ FormFields<E> ours() {
       wholeField<E>("stopGraceMs", &E::stopGraceMs, kGrace),
       {"maxStuck", FieldUse::free,
        [](E& form, const json::Value& value) { form.maxStuck = readWhole(value, kWorkers); },
-       [](const E& form) { return form.maxStuck ? write(*form.maxStuck) : std::string("null"); }},
+       [](const E& form) { return form.maxStuck ? write(*form.maxStuck) : std::string("null"); },
+       [](E& form) { form.maxStuck.reset(); }},
       choiceField<E>("isolation", &E::isolation, {"thread"}),
       textField<E>("queuePolicy", &E::queuePolicy, 0, 64),
       {"filters", FieldUse::free, readFilters,
-       [](const E& form) { return form.filters ? write(*form.filters) : std::string("null"); }},
+       [](const E& form) { return form.filters ? write(*form.filters) : std::string("null"); },
+       [](E& form) { form.filters.reset(); }},
       {"retention", FieldUse::free, readRetention, writeRetention},
       {"rateLimits", FieldUse::free, readLimits, writeLimits},
       {"webhookSecret", FieldUse::secret, readSecret, [](const E& form) { return write(form.webhookSecret); }},

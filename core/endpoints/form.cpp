@@ -106,7 +106,7 @@ FormBody::FormBody(std::string_view text) {
     for (const json::Member& member : body.members) {
       const auto [name, fresh] = seen.insert(json::decode(member.key));
       if (!fresh) faults.push_back({*name, clipped(*name) + " is there twice: send it once"});
-      if (fresh && member.value.kind != json::Kind::null) members.emplace_back(*name, member.value);
+      if (fresh) members.emplace_back(*name, member.value);
     }
   } catch (const BadField& bad) {
     faults.push_back({"", "the body " + bad.message});

@@ -46,6 +46,7 @@ struct FormField {
   FieldUse use = FieldUse::free;
   std::function<void(Form&, const json::Value&)> read;
   std::function<std::string(const Form&)> write;  ///< JSON text
+  std::function<void(Form&)> clear{};             ///< what null does in a request; without it null is like absent
 };
 
 template <class Form>
@@ -102,7 +103,7 @@ FormField<Form> choiceField(const char* name, std::string Form::*member, std::ve
 /// A request's members in their order, each key once; or what is wrong with the text as a whole.
 struct FormBody {
   explicit FormBody(std::string_view text);
-  std::vector<std::pair<std::string, json::Value>> members;  ///< without those that are null; views into the text
+  std::vector<std::pair<std::string, json::Value>> members;  ///< views into the text
   FieldFaults faults;
 };
 
@@ -110,7 +111,8 @@ FieldFault unknownField(const std::string& name, const char* thing, const std::v
 FieldFault fixedField(const std::string& name, const char* thing);
 
 /// Fills `form` from the body of a request. `creating`: fields that cannot be changed later are welcome. Every wrong
-/// field has a fault; the others are read all the same.
+/// field has a fault; the others are read all the same. A null is a value for the rows that can be cleared, and absent
+/// for all others.
 template <class Form>
 FieldFaults readForm(Form& form, std::string_view text, const FormFields<Form>& fields, const char* thing,
                      bool creating) {
@@ -120,7 +122,9 @@ FieldFaults readForm(Form& form, std::string_view text, const FormFields<Form>& 
     const json::Value& value = member.second;
     const auto row = std::find_if(fields.begin(), fields.end(),
                                   [&name](const auto& field) { return field.name == name && isTaken(field.use); });
-    if (row == fields.end()) {
+    if (value.kind == json::Kind::null) {
+      if (row != fields.end() && row->clear) row->clear(form);
+    } else if (row == fields.end()) {
       std::vector<std::string> known;
       for (const auto& field : fields) {
         if (isTaken(field.use)) known.push_back(field.name);
@@ -145,6 +149,7 @@ void readRecord(Form& form, std::string_view text, const FormFields<Form>& field
   const FormBody body(text);
   if (!body.faults.empty()) throw BadField{body.faults.front().message};
   for (const auto& [name, value] : body.members) {
+    if (value.kind == json::Kind::null) continue;
     for (const auto& field : fields) {
       if (field.name == name) field.read(form, value);
     }

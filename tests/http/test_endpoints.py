@@ -47,6 +47,7 @@ WRONG = {
     "networkVolumeId": [1],
     "isolation": ["process", "container", "", True],
     "queuePolicy": ["nosuch", "sqlite", 1],
+    "filters": ["a", {}, [1], [""], ["a b"], ["plugin/"], ["plugin/nosuch"], ["a"] * 17],
     "retention": [1, [], {"run": 999}, {"run": 604_800_001}, {"runsync": "5"}, {"runSync": 5000}, {"status": 5000}],
     "rateLimits": [1, [], {"run": 5}, {"nosuch": {}}, {"retry": {"requests": 1}}, {"run": {"requests": -1}},
                    {"run": {"windowMs": 0}}, {"run": {"window": 5}}, {"run": {"concurrent": "2"}},
@@ -171,6 +172,18 @@ class RefusalTest(EndpointTest):
         self.assertIn("runsync", self.refused("retention", retention={"runSync": 5000}))
         self.assertIn("run.windowMs", self.refused("rateLimits", rateLimits={"run": {"window": 5}}))
 
+    def test_a_key_that_is_there_twice(self):
+        """core/DECISIONS.md: 400 at any depth; the sentence names the key."""
+        for field, value, key in (("retention", '{"run":5000,"run":6000}', "run"),
+                                  ("retention", '{"runsync":null,"runsync":6000}', "runsync"),
+                                  ("rateLimits", '{"run":{},"run":{}}', "run"),
+                                  ("rateLimits", '{"run":{"requests":1,"requests":2}}', "run.requests"),
+                                  ("maxStuck", '1,"maxStuck":2', "maxStuck")):
+            with self.subTest(field=field, value=value):
+                body = f'{{"templateId":"{self.template["id"]}","{field}":{value}}}'
+                reply = self.server.request("POST", "/v1/endpoints", body)
+                self.assertRegex(self.assert_faults(reply, field), rf"\b{key} (is there )?twice: send it once")
+
     def test_fields_of_the_answer(self):
         """wire.md 4.1: what the output adds is no input."""
         for field in ("id", "createdAt", *TOLD_ONLY, "release", "image", "workers", "template", "deleting", "sealed"):
@@ -226,7 +239,7 @@ class UpdateTest(EndpointTest):
     def test_each_field(self):
         """wire.md 4.1: every field but `computeType` can be changed, by PATCH and by POST; the others stay."""
         endpoint = self.new_endpoint(self.template)
-        changes = {name: value for name, value in EVERY_FIELD.items() if name not in (*FIXED, "workersMin", "maxStuck")}
+        changes = {name: value for name, value in EVERY_FIELD.items() if name not in (*FIXED, "workersMin")}
         for method, path in self.ways(endpoint):
             now = dict(endpoint)
             for name, value in changes.items():
@@ -258,6 +271,16 @@ class UpdateTest(EndpointTest):
         self.assertEqual((now["retention"], now["rateLimits"]), ({"runsync": 7_000}, {"run": {"concurrent": 3}}))
         now = self.call("PATCH", "/endpoints/" + endpoint["id"], {"retention": {}, "rateLimits": {}})
         self.assertEqual((now["retention"], now["rateLimits"]), ({}, {}))
+
+    def test_null_is_a_value_where_it_is_told(self):
+        """core/DECISIONS.md: null sets `maxStuck` and `filters` back to the server's; elsewhere it is like absent."""
+        endpoint = self.new_endpoint(self.template, name="n", maxStuck=1, filters=[], retention={"run": 5_000})
+        for method, path in self.ways(endpoint):
+            self.assertEqual(self.call(method, path, {"name": None, "retention": None}), endpoint)
+            now = self.call(method, path, {"maxStuck": None, "filters": None})
+            self.assertEqual(now, {**endpoint, "maxStuck": None, "filters": None})
+            self.assertEqual(self.call("GET", "/endpoints/" + endpoint["id"]), now)
+            self.assertEqual(self.call(method, path, {"maxStuck": 1, "filters": []}), endpoint)
 
     def test_several_at_once(self):
         """design.md: one conditional step: of updates of different fields at once none is lost."""
