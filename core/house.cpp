@@ -60,6 +60,7 @@ House::House(Config config, Clock& clock, Log& log, const StorageWrap& around)
       dispatcher_({*storage_, wakeup_, executor_, running_, clock_, log_}, node_, endpoints_.all()),
       remover_({storage_->jobs(), [this] { return endpoints_.leaving(); },
                 [this](const EndpointId& id) { return dispatcher_.hasLeft(id); },
+                [this](const EndpointId& id) { return endpoints_.isInHand(id); },
                 [this](const EndpointId& id) { watch_.announceSome(id); },
                 [this](const EndpointId& id) { endpointService_.forget(id); }}),
       sweeper_(

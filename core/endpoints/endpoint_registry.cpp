@@ -97,12 +97,29 @@ void EndpointRegistry::refresh() {
   done();
 }
 
-void EndpointRegistry::showChange() {
+bool EndpointRegistry::showChange() {
   try {
     refresh();
+    return true;
   } catch (const StorageError& error) {
     rooms_.log.write(LogLevel::warning, "endpoints.refresh", error.what());
+    return false;
   }
+}
+
+bool EndpointRegistry::isInHand(const EndpointId& id) const {
+  Lock lock(mutex_);
+  const auto found = inHand_.find(id);
+  return found != inHand_.end() && std::any_of(found->second.begin(), found->second.end(),
+                                               [](const auto& endpoint) { return !endpoint.expired(); });
+}
+
+void EndpointRegistry::hand(const EndpointId& id, const EndpointPtr& endpoint) {
+  Lock lock(mutex_);
+  auto& all = inHand_[id];
+  std::erase_if(all, [](const auto& former) { return former.expired(); });
+  if (endpoint) all.emplace_back(endpoint);
+  if (all.empty()) inHand_.erase(id);
 }
 
 void EndpointRegistry::takeIn() {
@@ -111,12 +128,16 @@ void EndpointRegistry::takeIn() {
     if (touched.empty() && state_.get()->templates == next_.templates) return;
     for (const EndpointId& id : touched) rebuild(id);
     state_.set(std::make_shared<State>(next_));
-    for (const EndpointId& id : touched) listener_(id, find(id));
+    for (const EndpointId& id : touched) {
+      const EndpointPtr now = find(id);
+      // Workers have a copy of their own: what calls have in hand is counted (isInHand).
+      listener_(id, now ? std::make_shared<Endpoint>(*now) : nullptr);
+    }
   };
   try {
     do {
       follow(touched);
-    } while (releaseTemplates());
+    } while (decideRemovals() || releaseTemplates());
   } catch (...) {
     publish();  // what has been read is not read again
     throw;
@@ -133,12 +154,23 @@ void EndpointRegistry::follow(std::set<EndpointId>& touched) {
 void EndpointRegistry::followTemplates(std::set<EndpointId>& touched) {
   const Changes changes = rooms_.records.changedSince(kTemplateKind, templatesSeen_);
   std::set<std::string> changed(changes.removed.begin(), changes.removed.end());
-  for (const std::string& id : changes.removed) next_.templates.erase(id);
+  const auto forget = [this](const std::string& id) {
+    next_.templates.erase(id);
+    unwanted_.erase(id);
+    gone_.erase(id);
+  };
+  for (const std::string& id : changes.removed) forget(id);
   for (const Record& record : changes.changed) {
     try {
-      next_.templates[record.id] =
-          std::make_shared<TemplateEntry>(TemplateEntry{templateOf(record, rooms_.box), record.version});
+      auto entry = std::make_shared<TemplateEntry>(TemplateEntry{templateOf(record, rooms_.box), record.version});
       changed.insert(record.id);
+      forget(record.id);
+      if (isGone(entry->form)) {
+        gone_.insert(record.id);
+        continue;
+      }
+      if (entry->form.removal == kRemovalAsked) unwanted_.insert(record.id);
+      next_.templates[record.id] = std::move(entry);
     } catch (const Error& error) {
       logDamage(error);
     }
@@ -178,6 +210,23 @@ void EndpointRegistry::followPauses(std::set<EndpointId>& touched) {
     if (paused_.insert(record.id).second) touched.insert(record.id);
   }
   pausesSeen_ = changes.version;
+}
+
+// See kRemovalAsked: endpoints are followed after templates, so that here are all those whose makers did not see it
+// asked for. True: something was written, or has changed meanwhile.
+bool EndpointRegistry::decideRemovals() {
+  const bool any = !unwanted_.empty() || !gone_.empty();
+  for (const std::string& id : unwanted_) {
+    const TemplateEntryPtr& entry = next_.templates.at(id);
+    Template form = entry->form;
+    const bool used = std::any_of(stored_.begin(), stored_.end(), [&id](const auto& stored) {
+      return stored.second.form.templateId == id && !stored.second.form.deleting;
+    });
+    form.removal = used ? "" : kRemovalDecided;
+    (void)rooms_.records.update(toRecord(form, rooms_.box), entry->record);
+  }
+  for (const std::string& id : gone_) rooms_.records.remove(kTemplateKind, id);
+  return any;
 }
 
 // The version of an endpoint grows with its template. Whoever sees first that it has not yet writes that down, so that
@@ -249,6 +298,7 @@ void EndpointRegistry::rebuild(const EndpointId& id) {
     next_.endpoints[id] = std::make_shared<EndpointEntry>(std::move(entry));
   } else if (stored == stored_.end() || leaves) {
     next_.endpoints.erase(id);
+    hand(id, nullptr);
   } else {
     EndpointEntry entry = stored->second;
     entry.form.paused = paused_.contains(id);
@@ -260,6 +310,7 @@ void EndpointRegistry::rebuild(const EndpointId& id) {
     }
     entry.endpoint = makeEndpoint(entry.form, cargo, rooms_.parts, was);
     entry.form.fault = entry.endpoint->fault;
+    hand(id, entry.endpoint);
     next_.endpoints[id] = std::make_shared<EndpointEntry>(std::move(entry));
   }
 }

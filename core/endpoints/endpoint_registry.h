@@ -1,6 +1,6 @@
 // Which endpoints and templates exist: those of the configuration file, fixed while the server runs, and those of the
 // storage, which any node may change. Follows the records, and brings a changed template to the endpoints that use it
-// (a release, decisions.md, "Templates and endpoints").
+// (a release, decisions.md, "Templates and endpoints"); what that takes is written down by whoever sees it first.
 #pragma once
 
 #include <functional>
@@ -62,8 +62,12 @@ class EndpointRegistry {
   /// known. Throws StorageError; then the next one takes it in.
   void refresh();
 
-  /// refresh() after a change that is stored already: a storage that fails now is only logged.
-  void showChange();
+  /// refresh() after a change that is stored already: a storage that fails now is only logged. False: it did.
+  bool showChange();
+
+  /// Somebody here has the stored endpoint in hand, as it is or once was: a call that is under way may yet bring it a
+  /// job, even when it is deleted.
+  bool isInHand(const EndpointId& id) const;
 
   /// Throws ConfigError when an endpoint of the file has the id of a stored one. Before the first refresh().
   void checkIds();
@@ -82,9 +86,11 @@ class EndpointRegistry {
   void followTemplates(std::set<EndpointId>& touched);
   void followEndpoints(std::set<EndpointId>& touched);
   void followPauses(std::set<EndpointId>& touched);
+  bool decideRemovals();
   bool releaseTemplates();
   void store(const std::vector<EndpointEntry>& raised);
   void rebuild(const EndpointId& id);
+  void hand(const EndpointId& id, const EndpointPtr& endpoint);
   void logDamage(const std::exception& error) const;
 
   const Rooms rooms_;
@@ -95,14 +101,17 @@ class EndpointRegistry {
   State next_;
   std::map<EndpointId, EndpointEntry> stored_;  // as their records say
   std::set<EndpointId> paused_;
+  std::set<std::string> unwanted_;  // templates that are to be removed if nobody uses them
+  std::set<std::string> gone_;      // templates of which only the record is left
   std::uint64_t templatesSeen_ = 0;
   std::uint64_t endpointsSeen_ = 0;
   std::uint64_t pausesSeen_ = 0;
 
   Published<State> state_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
   Condition refreshed_;
   bool refreshing_ JOBQ_GUARDED_BY(mutex_) = false;
+  std::map<EndpointId, std::vector<std::weak_ptr<const Endpoint>>> inHand_ JOBQ_GUARDED_BY(mutex_);
 };
 
 }  // namespace jobq

@@ -26,7 +26,7 @@ FieldFault templateGone(const std::string& id) {
 void EndpointService::addFaults(FieldFaults& faults, const EndpointForm& form, const std::string& templateBefore) {
   addCrossFaults(faults, form);
   if (!form.templateId.empty() && form.templateId != templateBefore && !isFaulty(faults, "templateId")) {
-    const auto record = records_.find(kTemplateKind, form.templateId);
+    const auto record = usableTemplate(form.templateId);
     if (!record) {
       faults.push_back(templateGone(form.templateId));
     } else if (const auto fault = imageFault(templateOf(*record, box_).imageName, registry_.parts())) {
@@ -46,15 +46,26 @@ void EndpointService::addFaults(FieldFaults& faults, const EndpointForm& form, c
   }
 }
 
-std::optional<std::uint64_t> EndpointService::templateRecord(const std::string& id) {
-  const auto record = records_.find(kTemplateKind, id);
-  return record ? std::optional(record->version) : std::nullopt;
+// A template whose removal was asked for is used by nobody new (kRemovalAsked).
+std::optional<Record> EndpointService::usableTemplate(const std::string& id) {
+  auto record = records_.find(kTemplateKind, id);
+  if (record && !templateOf(*record, box_).removal.empty()) return std::nullopt;
+  return record;
 }
 
-EndpointEntryPtr EndpointService::shown(const EndpointForm& form) {
-  registry_.showChange();
-  if (auto entry = registry_.entry(form.id)) return entry;
-  return std::make_shared<EndpointEntry>(EndpointEntry{form, nullptr});  // the storage failed, or it is gone already
+std::int64_t EndpointService::templateRecord(const std::string& id) {
+  const auto record = usableTemplate(id);
+  return record ? static_cast<std::int64_t>(record->version) : 0;
+}
+
+// As it was stored, also when the registry does not know that yet because the storage fails, or no more.
+EndpointEntryPtr EndpointService::shown(EndpointForm form) {
+  const bool known = registry_.showChange();
+  const auto entry = registry_.entry(form.id);
+  if (known && entry) return entry;
+  const auto made = registry_.findTemplate(form.templateId);
+  if (made) form.env = made->form.env;
+  return std::make_shared<EndpointEntry>(EndpointEntry{std::move(form), entry ? entry->endpoint : nullptr});
 }
 
 std::variant<EndpointEntryPtr, FieldFaults> EndpointService::create(std::string_view body) {
@@ -64,16 +75,19 @@ std::variant<EndpointEntryPtr, FieldFaults> EndpointService::create(std::string_
   if (!faults.empty()) return faults;
   form.id = newName(kIdLetters);
   form.createdAt = toIso8601(clock_.now());
-  form.templateRecord = static_cast<std::int64_t>(templateRecord(form.templateId).value_or(0));
+  form.templateRecord = templateRecord(form.templateId);
   if (!std::holds_alternative<Stored>(records_.create(toRecord(form, box_)))) {
     throw StorageError("the new endpoint's id is taken: try again");
   }
-  // See TemplateService::remove.
-  if (!templateRecord(form.templateId)) {
+  try {
+    if (usableTemplate(form.templateId)) return shown(form);
+  } catch (const StorageError&) {
+    // Who reads 503 sends it again, and wants one endpoint.
     records_.remove(kEndpointKind, form.id);
-    return FieldFaults{templateGone(form.templateId)};
+    throw;
   }
-  return shown(form);
+  records_.remove(kEndpointKind, form.id);
+  return FieldFaults{templateGone(form.templateId)};
 }
 
 std::variant<EndpointEntryPtr, FieldFaults, Unknown> EndpointService::update(const EndpointId& id,
@@ -83,20 +97,28 @@ std::variant<EndpointEntryPtr, FieldFaults, Unknown> EndpointService::update(con
     if (present && present->form.isStatic) return fixedByFile(id);
     const auto record = records_.find(kEndpointKind, id);
     if (!record) return Unknown{};
-    const EndpointForm before = endpointFormOf(*record, box_);
+    EndpointForm before = endpointFormOf(*record, box_);
     if (before.deleting) return Unknown{};
+    before.paused = present && present->form.paused;  // no matter of the record
     EndpointForm form = before;
     FieldFaults faults = readForm(form, body, endpointFields(), kThing, false);
     addFaults(faults, form, before.templateId);
     if (!faults.empty()) return faults;
-    if (form.templateId != before.templateId) {
+    const bool another = form.templateId != before.templateId;
+    if (another) {
       ++form.version;
-      form.templateRecord = static_cast<std::int64_t>(templateRecord(form.templateId).value_or(0));
+      form.templateRecord = templateRecord(form.templateId);
     }
     if (writeForm(form, endpointFields(), true) == writeForm(before, endpointFields(), true)) return shown(form);
     const UpdateResult result = records_.update(toRecord(form, box_), record->version);
-    if (!std::holds_alternative<Stored>(result)) continue;  // somebody else was faster: what they wrote is kept
-    return shown(form);
+    const auto* stored = std::get_if<Stored>(&result);
+    if (stored == nullptr) continue;  // somebody else was faster: what they wrote is kept
+    if (!another || usableTemplate(form.templateId)) return shown(form);
+    EndpointForm back = before;
+    back.version = form.version + 1;
+    (void)records_.update(toRecord(back, box_), stored->version);
+    registry_.showChange();
+    return FieldFaults{templateGone(form.templateId)};
   }
 }
 
@@ -129,7 +151,16 @@ std::variant<EndpointEntryPtr, Unknown> EndpointService::pause(const EndpointId&
   } else {
     records_.remove(kPauseKind, id);
   }
-  return shown(present->form);
+  EndpointForm form = present->form;
+  form.paused = paused;
+  if (form.isStatic || isThere(id)) return shown(std::move(form));
+  records_.remove(kPauseKind, id);  // of an endpoint that nobody forgets any more
+  return Unknown{};
+}
+
+bool EndpointService::isThere(const EndpointId& id) {
+  const auto record = records_.find(kEndpointKind, id);
+  return record && !endpointFormOf(*record, box_).deleting;
 }
 
 }  // namespace jobq

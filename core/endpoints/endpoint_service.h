@@ -34,8 +34,10 @@ class EndpointService {
 
  private:
   void addFaults(FieldFaults& faults, const EndpointForm& form, const std::string& templateBefore);
-  std::optional<std::uint64_t> templateRecord(const std::string& id);
-  EndpointEntryPtr shown(const EndpointForm& form);
+  std::optional<Record> usableTemplate(const std::string& id);
+  std::int64_t templateRecord(const std::string& id);
+  bool isThere(const EndpointId& id);
+  EndpointEntryPtr shown(EndpointForm form);
 
   RecordStore& records_;
   const SecretBox& box_;

@@ -88,6 +88,7 @@ const FormFields<Template>& templateFields() {
       {"isRunpod", FieldUse::answer, [](T&, const json::Value&) {}, [](const T&) { return std::string("false"); }},
       wholeField<T>("runtimeInMin", &T::runtimeInMin, kGigabytes, FieldUse::answer),
       textField<T>("sealed", &T::sealed, 0, std::size_t{1} << 30, FieldUse::record),
+      choiceField<T>("removal", &T::removal, {"", kRemovalAsked, kRemovalDecided}, FieldUse::record),
   };
   return kFields;
 }
@@ -105,7 +106,8 @@ Record toRecord(const Template& form, const SecretBox& box) {
   Template kept = form;
   kept.sealed = toBase64(box.seal(write(form.env)));
   kept.env.clear();
-  return {kTemplateKind, form.id, form.name, writeForm(kept, templateFields(), true), 0, {}};
+  // The name of one that is gone may be another's.
+  return {kTemplateKind, form.id, isGone(form) ? "" : form.name, writeForm(kept, templateFields(), true), 0, {}};
 }
 
 Template templateOf(const Record& record, const SecretBox& box) {

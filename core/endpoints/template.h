@@ -32,9 +32,21 @@ struct Template {
   std::string volumeMountPath = "/workspace";
   std::int64_t runtimeInMin = 0;  ///< minutes that workers of the template ran; a record of its own
   std::string sealed;             ///< of the record only
+  std::string removal;            ///< of the record only: how far its removal has come, below
 };
 
 inline constexpr const char* kTemplateKind = "template";
+
+// Two records cannot change in one step, so that both who removes a template and who brings it into use look again
+// afterwards. A removal that is asked for is decided by a refresh() of the registry that finds it after everybody who
+// may have brought the template into use before; who does so later finds it asked for, and steps back. Each step is
+// conditional, so that of several who decide, on whatever node, one does; and who dies in between leaves the rest to
+// the next refresh().
+inline constexpr const char* kRemovalAsked = "asked";      ///< nobody may begin to use it
+inline constexpr const char* kRemovalDecided = "decided";  ///< gone for everybody; its record follows
+
+/// There is no such template any more.
+inline bool isGone(const Template& form) { return form.removal == kRemovalDecided; }
 
 const FormFields<Template>& templateFields();
 

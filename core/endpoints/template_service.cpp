@@ -36,7 +36,9 @@ std::variant<Template, FieldFaults, Unknown> TemplateService::update(const std::
     const auto record = records_.find(kTemplateKind, id);
     if (!record) return Unknown{};
     const Template before = templateOf(*record, box_);
+    if (isGone(before)) return Unknown{};
     Template form = before;
+    form.removal.clear();
     FieldFaults faults = readForm(form, body, templateFields(), kThing, false);
     if (!faults.empty()) return faults;
     if (toJson(form) == toJson(before)) return form;
@@ -60,19 +62,21 @@ FieldFaults TemplateService::usersOf(const std::string& id) {
   return faults;
 }
 
-// Two records cannot change in one step, so both who removes a template and who brings it into use (EndpointService)
-// look again afterwards: one of them sees the other.
+// See kRemovalAsked.
 std::variant<Removed, FieldFaults, Unknown> TemplateService::remove(const std::string& id) {
-  const auto record = records_.find(kTemplateKind, id);
-  if (!record) return Unknown{};
-  FieldFaults users = usersOf(id);
-  if (!users.empty()) return users;
-  if (!records_.remove(kTemplateKind, id)) return Unknown{};
-  users = usersOf(id);
-  if (!users.empty()) (void)records_.create(*record);
-  registry_.showChange();
-  if (!users.empty()) return users;
-  return Removed{};
+  for (;;) {
+    const auto record = records_.find(kTemplateKind, id);
+    if (!record) return Unknown{};
+    Template form = templateOf(*record, box_);
+    if (isGone(form)) return Unknown{};
+    FieldFaults users = usersOf(id);
+    if (!users.empty()) return users;
+    form.removal = kRemovalAsked;
+    if (!std::holds_alternative<Stored>(records_.update(toRecord(form, box_), record->version))) continue;
+    registry_.refresh();
+    if (!registry_.findTemplate(id)) return Removed{};
+    // It was kept for somebody, who is named in the next round, or changed meanwhile.
+  }
 }
 
 }  // namespace jobq

@@ -16,12 +16,14 @@ void EndpointRemover::step() {
 }
 
 void EndpointRemover::removeFrom(const EndpointId& endpoint) {
+  // Asked first: a job that comes after the last look belongs to a call that has the endpoint in hand now.
+  const bool inHand = rooms_.isInHand(endpoint);
   std::size_t removed = kBatch;
   for (int i = 0; i < kBatches && removed == kBatch; ++i) {
     removed = rooms_.jobs.remove(endpoint, kBatch);
     if (removed > 0) rooms_.announceRemoved(endpoint);
   }
-  if (removed < kBatch) rooms_.forget(endpoint);
+  if (removed < kBatch && !inHand) rooms_.forget(endpoint);
 }
 
 }  // namespace jobq

@@ -16,6 +16,7 @@ class EndpointRemover {
     JobStore& jobs;
     std::function<std::vector<EndpointId>()> leaving;        ///< that are deleted, and not removed yet
     std::function<bool(const EndpointId&)> hasLeft;          ///< none of its jobs runs here any more
+    std::function<bool(const EndpointId&)> isInHand;         ///< a call here may yet bring it a job
     std::function<void(const EndpointId&)> announceRemoved;  ///< its jobs are gone: who waits has to be told
     std::function<void(const EndpointId&)> forget;           ///< nothing of it is left
   };
