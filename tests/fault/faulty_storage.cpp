@@ -38,9 +38,17 @@ void FaultPlan::failAtRandom(unsigned seed, unsigned every) {
   every_ = every;
 }
 
-void FaultPlan::holdClaims() {
+void FaultPlan::strike(std::string verb, std::uint64_t number, Strike how) {
   Lock lock(mutex_);
-  holds_ = true;
+  struck_ = std::move(verb);
+  strikeIn_ = number;
+  how_ = how;
+}
+
+void FaultPlan::hold(std::string verb, std::uint64_t number) {
+  Lock lock(mutex_);
+  held_ = std::move(verb);
+  holdIn_ = number;
 }
 
 bool FaultPlan::isHolding() const {
@@ -50,15 +58,21 @@ bool FaultPlan::isHolding() const {
 
 void FaultPlan::letGo() {
   Lock lock(mutex_);
-  holds_ = false;
+  held_.clear();
   letGo_.notifyAll();
 }
 
-void FaultPlan::keepClaim() {
+void FaultPlan::leave(const char* verb) {
   Lock lock(mutex_);
-  holding_ = holds_;
-  while (holds_) letGo_.wait(mutex_);
-  holding_ = false;
+  if (held_ == verb && holdIn_ > 0 && --holdIn_ == 0) {
+    holding_ = true;
+    while (!held_.empty()) letGo_.wait(mutex_);
+    holding_ = false;
+  }
+  if (!doubtful_ || struck_ != verb) return;
+  doubtful_ = false;
+  failed_.emplace_back(verb);
+  throw StorageError(std::string(kInjected) + " after " + verb);
 }
 
 void FaultPlan::heal() {
@@ -68,6 +82,8 @@ void FaultPlan::heal() {
   next_.clear();
   from_ = UINT64_MAX;
   until_ = Instant::min();
+  strikeIn_ = 0;
+  doubtful_ = false;
 }
 
 std::uint64_t FaultPlan::calls() const {
@@ -98,6 +114,11 @@ void FaultPlan::enter(const char* verb) {
     failed_.emplace_back(verb);
     throw std::bad_alloc();
   }
+  if (strikeIn_ > 0 && struck_ == verb && --strikeIn_ == 0) {
+    if (how_ == Strike::before) once_ = calls_;
+    if (how_ == Strike::onward) from_ = calls_;
+    doubtful_ = how_ == Strike::done;
+  }
   if (!hits(verb)) return;
   failed_.emplace_back(verb);
   throw StorageError(std::string(kInjected) + " at " + verb);
@@ -115,6 +136,11 @@ class Before : public Face {
   Face& at(const char* verb) {
     plan_.enter(verb);
     return inner_;
+  }
+  template <class Result>
+  Result done(const char* verb, Result result) {
+    plan_.leave(verb);
+    return result;
   }
 
   FaultPlan& plan_;
@@ -145,7 +171,7 @@ class Jobs final : public Before<JobStore> {
   }
   EndpointCounts counts(std::string_view endpoint) override { return at("jobs.counts").counts(endpoint); }
   std::size_t remove(std::string_view endpoint, std::size_t batch) override {
-    return at("jobs.remove").remove(endpoint, batch);
+    return done("jobs.remove", at("jobs.remove").remove(endpoint, batch));
   }
 };
 
@@ -155,7 +181,7 @@ class Leases final : public Before<LeaseStore> {
 
   std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder) override {
     std::vector<ClaimedJob> jobs = at("leases.claim").claim(wants, holder);
-    if (!jobs.empty()) plan_.keepClaim();
+    if (!jobs.empty()) plan_.leave("leases.claim");
     return jobs;
   }
   std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) override {
@@ -228,17 +254,23 @@ class Records final : public Before<RecordStore> {
  public:
   using Before::Before;
 
-  CreateResult create(Record record) override { return at("records.create").create(std::move(record)); }
+  CreateResult create(Record record) override {
+    return done("records.create", at("records.create").create(std::move(record)));
+  }
   UpdateResult update(Record record, std::uint64_t expectedVersion) override {
-    return at("records.update").update(std::move(record), expectedVersion);
+    return done("records.update", at("records.update").update(std::move(record), expectedVersion));
   }
   std::optional<Record> find(std::string_view kind, std::string_view id) override {
-    return at("records.find").find(kind, id);
+    return done("records.find", at("records.find").find(kind, id));
   }
-  std::vector<Record> list(std::string_view kind) override { return at("records.list").list(kind); }
-  bool remove(std::string_view kind, std::string_view id) override { return at("records.remove").remove(kind, id); }
+  std::vector<Record> list(std::string_view kind) override {
+    return done("records.list", at("records.list").list(kind));
+  }
+  bool remove(std::string_view kind, std::string_view id) override {
+    return done("records.remove", at("records.remove").remove(kind, id));
+  }
   Changes changedSince(std::string_view kind, std::uint64_t version) override {
-    return at("records.changedSince").changedSince(kind, version);
+    return done("records.changedSince", at("records.changedSince").changedSince(kind, version));
   }
 };
 

@@ -1,5 +1,7 @@
 // A storage that fails when a test says so: it stands before a real one and throws StorageError instead of calling it.
-// It never fails after the call: "a verb that throws StorageError changed nothing" (storage.h).
+// It does not fail after the call: "a verb that throws StorageError changed nothing" (storage.h). But for records,
+// where a test may ask for that too (Strike::done): a storage over a network, or one that dies, leaves its caller in
+// doubt.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +16,13 @@
 #include "jobq/time.h"
 
 namespace jobq::fault {
+
+/// What becomes of the call that strike() names.
+enum class Strike {
+  before,  ///< it fails
+  done,    ///< it is done, and its caller is told that it failed; of records, and of jobs.remove
+  onward,  ///< it fails, and every other one after it, until heal()
+};
 
 /// Which calls fail. Shared by the test and every storage that it wraps, so it outlives a restart of the server. Calls
 /// are counted over all faces. A verb is named like "leases.finish"; Storage::check is "check", now() never fails.
@@ -34,8 +43,12 @@ class FaultPlan {
   void failVerb(std::string verb, Instant until = Instant::max());
   /// About one call in `every` fails until heal(), which ones is up to `seed` and the order of the calls.
   void failAtRandom(unsigned seed, unsigned every);
+  /// The `number`-th call of `verb` from now on is struck; once.
+  void strike(std::string verb, std::uint64_t number, Strike how);
   /// The next claim that finds a job is done, but its caller does not get it before letGo(): a moment for others.
-  void holdClaims();
+  void holdClaims() { hold("leases.claim"); }
+  /// The same of the `number`-th call of `verb` from now on, one of records.
+  void hold(std::string verb, std::uint64_t number = 1);
   bool isHolding() const;
   void letGo();
   /// Nothing fails any more.
@@ -47,8 +60,8 @@ class FaultPlan {
 
   /// What the storage asks before each call. Throws StorageError.
   void enter(const char* verb);
-  /// What it calls when a claim found something.
-  void keepClaim();
+  /// What it calls when a claim found something, and after each call of records.
+  void leave(const char* verb);
 
  private:
   bool hits(std::string_view verb) JOBQ_REQUIRES(mutex_);
@@ -62,7 +75,12 @@ class FaultPlan {
   std::string exhausted_ JOBQ_GUARDED_BY(mutex_);
   std::string verb_ JOBQ_GUARDED_BY(mutex_);
   Instant until_ JOBQ_GUARDED_BY(mutex_) = Instant::min();
-  bool holds_ JOBQ_GUARDED_BY(mutex_) = false;
+  std::string struck_ JOBQ_GUARDED_BY(mutex_);
+  std::uint64_t strikeIn_ JOBQ_GUARDED_BY(mutex_) = 0;
+  Strike how_ JOBQ_GUARDED_BY(mutex_) = Strike::before;
+  bool doubtful_ JOBQ_GUARDED_BY(mutex_) = false;  // the struck call is being done
+  std::string held_ JOBQ_GUARDED_BY(mutex_);
+  std::uint64_t holdIn_ JOBQ_GUARDED_BY(mutex_) = 0;
   bool holding_ JOBQ_GUARDED_BY(mutex_) = false;
   Condition letGo_;
   unsigned every_ JOBQ_GUARDED_BY(mutex_) = 0;

@@ -9,3 +9,9 @@ jobq_add_test(storage_fault_test
 # Records alone, over the same faults and over those of a disk.
 jobq_add_test(record_fault_test SOURCES fault/record_fault_test.cpp fault/faulty_storage.cpp
   LIBRARIES jobq_model jobq_disk NEEDS ${JOBQ_PLUGINS})
+
+# Templates and endpoints over such a storage: each call of their verbs fails in its turn.
+jobq_add_test(management_outage_test
+  SOURCES fault/faulty_storage.cpp fault/management_outage_test.cpp fault/management_race_test.cpp
+  LIBRARIES jobq_core Poco::Net Poco::Foundation
+  NEEDS ${JOBQ_PLUGINS})

@@ -1,0 +1,173 @@
+// Two who meet over one template or endpoint, and the storage that fails one of them: templates that are removed while
+// they come into use, calls that have an endpoint in hand while it is deleted.
+#include "management_fixture.h"
+
+namespace jobq::fault {
+namespace {
+
+// Who removes a template and who brings it into use at the same moment: one of them is refused, and no endpoint is left
+// without its template.
+class RemovalRace : public ManagementFaultTest {
+ protected:
+  std::future<Answer> start(const std::string& method, const std::string& target, const std::string& body = "") {
+    auto answer = std::async(std::launch::async, [=, this] { return call(method, target, body); });
+    EXPECT_TRUE(reachedNow([&] { return plan_.isHolding(); })) << method << " " << target;
+    return answer;
+  }
+  std::future<Answer> startRemoval() { return start("DELETE", "/v1/templates/" + template_); }
+  Answer end(std::future<Answer>& answer) {
+    plan_.letGo();
+    return answer.get();
+  }
+
+  void SetUp() override {
+    begin(Strike::before);
+    openPatiently();
+    template_ = makeTemplate("raced");
+    other_ = makeEndpoint(makeTemplate("other"), R"(,"workersMax":1)");
+    body_ = R"({"templateId":")" + template_ + R"(","workersMax":1})";
+  }
+
+  void expectGone() {
+    eventually("the template is left", [&] { return ids(kTemplateKind).size() == 1; });
+    EXPECT_EQ(ids(kEndpointKind), std::set{other_});
+    EXPECT_EQ(call("GET", "/v1/templates/" + template_).status, 404);
+    expectServes(other_);
+  }
+  void expectKept(const std::string& user) {
+    eventually("the removal is left", [&] { return kept(kTemplateKind, template_, "removal").empty(); });
+    expectServes(user);
+    EXPECT_EQ(call("POST", "/v1/endpoints", body_).status, 200);
+  }
+
+  std::string template_;
+  std::string other_;  // an endpoint of another template
+  std::string body_;   // makes an endpoint of the template
+};
+
+TEST_P(RemovalRace, AnEndpointThatIsStoredIsSeen) {
+  plan_.hold("records.create");
+  auto maker = start("POST", "/v1/endpoints", body_);
+  EXPECT_EQ(call("DELETE", "/v1/templates/" + template_).status, 400);
+  const Answer made = end(maker);
+  EXPECT_EQ(made.status, 200) << made.body;
+  expectKept(made.field("id"));
+}
+
+TEST_P(RemovalRace, AnEndpointThatComesAfterTheFirstLookIsSeen) {
+  plan_.hold("records.list");
+  auto removal = startRemoval();
+  const Answer made = call("POST", "/v1/endpoints", body_);
+  EXPECT_EQ(made.status, 200) << made.body;
+  const Answer refused = end(removal);
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(refused.body, HasSubstr(made.field("id")));
+  expectKept(made.field("id"));
+}
+
+TEST_P(RemovalRace, WhoComesWhenItIsAskedForStepsBack) {
+  plan_.hold("records.update");
+  auto removal = startRemoval();
+  EXPECT_EQ(call("POST", "/v1/endpoints", body_).status, 400);
+  EXPECT_EQ(call("PATCH", "/v1/endpoints/" + other_, R"({"templateId":")" + template_ + "\"}").status, 400);
+  EXPECT_EQ(end(removal).status, 204);
+  expectGone();
+}
+
+TEST_P(RemovalRace, WhoHasFoundItIsToldThatItIsGone) {
+  plan_.hold("records.find", 2);
+  auto maker = start("POST", "/v1/endpoints", body_);
+  EXPECT_EQ(call("DELETE", "/v1/templates/" + template_).status, 204);
+  const Answer refused = end(maker);
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(refused.body, HasSubstr("templateId"));
+  expectGone();
+}
+
+TEST_P(RemovalRace, AnEndpointThatHasChosenItGoesBackToItsOwn) {
+  const std::string own = kept(kEndpointKind, other_, "templateId");
+  plan_.hold("records.find", 3);
+  auto change = start("PATCH", "/v1/endpoints/" + other_, R"({"workersMax":2,"templateId":")" + template_ + "\"}");
+  EXPECT_EQ(call("DELETE", "/v1/templates/" + template_).status, 204);
+  EXPECT_EQ(end(change).status, 400);
+  EXPECT_EQ(kept(kEndpointKind, other_, "templateId"), own);
+  EXPECT_EQ(kept(kEndpointKind, other_, "workersMax"), "1") << "nothing of it is done";
+  expectGone();
+}
+
+TEST_P(RemovalRace, WhatWasChangedMeanwhileIsRemovedAsItIs) {
+  plan_.hold("records.update");
+  auto removal = startRemoval();
+  EXPECT_EQ(call("PATCH", "/v1/templates/" + template_, R"({"readme":"r"})").status, 200);
+  EXPECT_EQ(end(removal).status, 204);
+  expectGone();
+}
+
+// Whoever asked for the removal is gone, or his storage: the next sweep decides.
+TEST_P(RemovalRace, ARemovalThatIsCutOffGoesOn) {
+  plan_.failNext("records.changedSince");
+  EXPECT_EQ(call("DELETE", "/v1/templates/" + template_).status, 503);
+  EXPECT_EQ(call("POST", "/v1/endpoints", body_).status, 400) << "nobody new meanwhile";
+  expectGone();
+}
+
+TEST_P(RemovalRace, ARemovalThatIsCutOffIsTakenBackForAUser) {
+  plan_.hold("records.list");
+  auto removal = startRemoval();
+  const Answer made = call("POST", "/v1/endpoints", body_);
+  EXPECT_EQ(made.status, 200) << made.body;
+  plan_.failNext("records.changedSince");
+  EXPECT_EQ(end(removal).status, 503);
+  expectKept(made.field("id"));
+}
+
+/// Calls that have an endpoint in hand while it is deleted.
+class DeletedMeanwhile : public ManagementFaultTest {};
+
+// The job arrives when the last one of the endpoint was removed: nobody would ever see it again.
+TEST_P(DeletedMeanwhile, AJobOnItsWayIsRemovedToo) {
+  begin(Strike::before);
+  openPatiently();
+  const std::string id = makeEndpoint(makeTemplate("a"), R"(,"workersMax":1)");
+  expectServes(id);
+  const Poco::URI uri(house_->address());
+  Poco::Net::HTTPClientSession session(uri.getHost(), uri.getPort());
+  Poco::Net::HTTPRequest request("POST", "/v2/" + id + "/run", "HTTP/1.1");
+  request.set("Authorization", "Bearer " + key_);
+  const std::string body = R"({"input":{"output":1}})";
+  request.setContentLength(static_cast<std::streamsize>(body.size()));
+  std::ostream& out = session.sendRequest(request);
+  out << body.substr(0, 5) << std::flush;
+  eventually("it has not come in", [&] { return true; });
+  EXPECT_EQ(call("DELETE", "/v1/endpoints/" + id).status, 204);
+  eventually("jobs are left", [&] { return jobsOf(id) == 0; });
+  for (int second = 0; second < 3; ++second) {
+    clock_.awaitWaiter(Millis(0), Millis(1'000));
+    clock_.advance(Millis(1'000));
+  }
+  out << body.substr(5) << std::flush;
+  Poco::Net::HTTPResponse response;
+  std::string answer;
+  Poco::StreamCopier::copyToString(session.receiveResponse(response), answer);
+  EXPECT_EQ(response.getStatus(), 200) << answer;
+  eventually("the job is left", [&] { return jobsOf(id) == 0; });
+  eventually("the endpoint is left", [&] { return ids(kEndpointKind).empty(); });
+  EXPECT_EQ(jobsOf(id), 0U);
+}
+
+// A node that does not know of the deletion yet pauses what is gone: nothing of it stays.
+TEST_P(DeletedMeanwhile, APauseThatComesTooLateLeavesNothing) {
+  begin(Strike::before);
+  openPatiently();
+  const std::string id = makeEndpoint(makeTemplate("a"));
+  plan_.failNext("records.changedSince");
+  EXPECT_EQ(call("DELETE", "/v1/endpoints/" + id).status, 204);
+  EXPECT_EQ(call("POST", "/v1/endpoints/" + id + "/pause").status, 404);
+  eventually("something is left", [&] { return ids(kEndpointKind).empty() && ids(kPauseKind).empty(); });
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, DeletedMeanwhile, testing::Values("memory", "sqlite"), nameOfStorage);
+
+INSTANTIATE_TEST_SUITE_P(Over, RemovalRace, testing::Values("memory", "sqlite"), nameOfStorage);
+}  // namespace
+}  // namespace jobq::fault
