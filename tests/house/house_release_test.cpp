@@ -243,6 +243,22 @@ TEST_F(ReleaseTest, ATemplateKnowsHowLongItsWorkersRan) {
   while (minutes() < 6) std::this_thread::yield();
 }
 
+TEST_F(ReleaseTest, AnEndpointTellsHowLongItsTemplateRan) {
+  open();
+  const std::string made = makeTemplate("t", env("one"));
+  const std::string id = makeEndpoint(made, R"(,"workersMin":1)");
+  while (workersOf(id, "1") < 1) std::this_thread::yield();
+  const auto minutes = [&] { return call("GET", "/v1/templates/" + made).field("runtimeInMin"); };
+  while (std::stoi(minutes()) < 2) {
+    clock_.awaitWaiter(Millis(0), Millis(1'000));
+    clock_.advance(Millis(60'000));
+  }
+  clock_.awaitWaiter(Millis(0), Millis(1'000));
+  const std::string told = "\"runtimeInMin\":" + minutes();
+  EXPECT_EQ(count(call("GET", "/v1/endpoints?includeTemplate=true").body, told), 1U);
+  EXPECT_EQ(count(call("GET", "/v1/endpoints/" + id + "?includeTemplate=true").body, told), 1U);
+}
+
 TEST_F(ReleaseTest, AStoredIdThatIsInTheFileStopsTheStart) {
   HouseTest::open("storage = sqlite\nendpoint.s.image = plugin/echo\n");
   const std::string made = call("POST", "/v1/templates", R"({"imageName":"plugin/echo","name":"t"})").field("id");
