@@ -8,9 +8,10 @@ namespace jobq::lua {
 
 namespace characters {
 
-inline constexpr std::uint16_t kUpper = 1, kLower = 2, kDigit = 4, kHex = 8, kSpace = 16, kControl = 32, kPunct = 64;
+inline constexpr std::uint16_t kUpper = 1, kLower = 2, kDigit = 4, kHex = 8, kSpace = 16, kControl = 32, kPunct = 64,
+                               kNul = 128;
 /// Not a class: makes a text more than plain to string.find.
-inline constexpr std::uint16_t kMagic = 128;
+inline constexpr std::uint16_t kMagic = 256;
 
 constexpr bool between(int c, int first, int last) { return first <= c && c <= last; }
 
@@ -26,6 +27,7 @@ constexpr std::array<std::uint16_t, 256> listTraits() {
     if (c < ' ' || c == 127) own |= kControl;
     if (between(c, '!', '~') && (own & (kUpper | kLower | kDigit)) == 0) own |= kPunct;
   }
+  traits[0] |= kNul;
   for (const char c : {'^', '$', '*', '+', '?', '.', '(', '[', '%', '-'}) {
     traits[static_cast<unsigned char>(c)] |= kMagic;
   }
@@ -45,6 +47,7 @@ constexpr std::array<std::uint16_t, 256> listClasses() {
   classes['u'] = kUpper;
   classes['w'] = kUpper | kLower | kDigit;
   classes['x'] = kHex;
+  classes['z'] = kNul;  // no longer in the manual, but still understood
   for (int c = 'a'; c <= 'z'; ++c) {
     classes[static_cast<std::size_t>(c - 'a' + 'A')] = classes[static_cast<std::size_t>(c)];
   }

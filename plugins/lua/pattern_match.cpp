@@ -106,8 +106,9 @@ Matcher::Single Matcher::readSingle(const char* pattern) {
   } else if (*pattern == '[') {
     end = setEnd(end);
   }
-  meter_.charge(static_cast<std::uint64_t>(end - pattern));
-  return {pattern, end};
+  const Single single{pattern, end};
+  meter_.charge(single.price());
+  return single;
 }
 
 // The first character of a set is never its end.
@@ -156,7 +157,7 @@ const char* Matcher::longest(const char* at, const char* least, const Single& si
 const char* Matcher::shortest(const char* at, const Single& single) {
   for (;; ++at) {
     if (const char* end = match(at, single.end + 1)) return end;
-    meter_.charge(static_cast<std::uint64_t>(single.end - single.begin));
+    meter_.charge(single.price());
     if (!fits(at, single)) return nullptr;
   }
 }

@@ -2,6 +2,7 @@
 // It knows the stock matcher's results, limits and messages, and nothing of Lua's states.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <string_view>
@@ -47,6 +48,9 @@ class Matcher {
   struct Single {
     const char* begin;
     const char* end;
+
+    // Of testing it once. Who reads or tests a set that is longer than a batch pays for that on the way.
+    std::uint64_t price() const { return std::min(static_cast<std::uint64_t>(end - begin), StepMeter::kBatch); }
   };
   class Level;
 

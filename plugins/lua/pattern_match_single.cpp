@@ -53,8 +53,8 @@ bool Matcher::fits(const char* at, const Single& single) {
 
 // Where the first character stands that does not fit; the subject's end when all do.
 const char* Matcher::run(const char* at, const Single& single) {
-  const auto price = static_cast<std::uint64_t>(single.end - single.begin);
-  const auto most = static_cast<std::ptrdiff_t>(std::max<std::uint64_t>(1, StepMeter::kBatch / price));
+  const std::uint64_t price = single.price();
+  const auto most = static_cast<std::ptrdiff_t>(StepMeter::kBatch / price);
   while (true) {
     const char* const limit = at + std::min<std::ptrdiff_t>(most, end_ - at);
     const char* const stop = scan(at, limit, single);

@@ -26,7 +26,8 @@ const char* findText(StepMeter& meter, std::string_view text, std::string_view n
     meter.charge(hit == nullptr ? piece : static_cast<std::size_t>(hit - at) + 1);
     if (hit == nullptr) {
       at += piece;
-    } else if (sameText(meter, {hit + 1, needle.size() - 1}, needle.substr(1))) {
+    } else if (hit[needle.size() - 1] == needle.back() &&
+               sameText(meter, {hit + 1, needle.size() - 1}, needle.substr(1))) {
       return hit;
     } else {
       at = hit + 1;
