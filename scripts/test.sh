@@ -119,7 +119,7 @@ build() {  # build <preset> <folder> [targets…]
 "$root/scripts/setup.sh" test || { echo "0 passed, 1 failed"; exit 1; }
 mkdir -p "$logs"
 fuzz_seconds=60
-programs=(unit_test plugin_host_test conformance_test jobq_sqlite_tests queue_policies_test limiter_test house_test
+programs=(unit_test pattern_test plugin_host_test conformance_test jobq_sqlite_tests queue_policies_test limiter_test house_test
   webhooks_test jobq_handler_tests jobq_webhook_tests)
 # The longest first.
 proofs=(io_error_test storage_fault_test simulation_test record_fault_test storage_property_test power_loss_test

@@ -15,7 +15,7 @@ while [ $# -gt 0 ]; do
     *) targets+=("$1") && shift ;;
   esac
 done
-[ ${#targets[@]} -gt 0 ] || targets=(request_head chunk_reader target json_scan submission policy webhook_url net_guard)
+[ ${#targets[@]} -gt 0 ] || targets=(request_head chunk_reader target json_scan submission policy webhook_url net_guard lua_pattern)
 out="$root/build/fuzz"
 mkdir -p "$out/findings"
 
@@ -31,6 +31,9 @@ needs() {  # needs <target>: what it is linked with, one a line
     submission | policy)
       printf '%s\n' "$core/jobs/submission.cpp" "$core/jobs/webhook_url.cpp" "$core/base/secret_box.cpp" \
         "$core/base/ids.cpp" "$core/base/data_dir.cpp" -lPocoCrypto -lPocoFoundation -lcrypto ;;
+    lua_pattern)
+      printf '%s\n' "$root"/plugins/lua/{pattern_match,pattern_match_single,pattern_call,pattern_functions,pattern_gsub}.cpp \
+        "$root"/plugins/lua/{step_meter,watch}.cpp $(pkg-config --cflags --libs lua5.4-c++) ;;
     webhook_url) printf '%s\n' "$core/jobs/webhook_url.cpp" -lcurl -lPocoFoundation ;;
   esac
 }
