@@ -139,6 +139,7 @@ if [ "$failed" -eq 0 ]; then
   scripted "crash loop without claims" build/tests/crash_loop --plugins $broken/forget_claims --expect-violation
   step "scaling over a day" build/tests/scaler_day --check
   step "bench" python3 tests/bench/bench.py --quick
+  step "pace of scripts" python3 tests/bench/lua_pace.py --rounds 1 --jobs 4000
   scripted "architecture" python3 tests/arch/arch_test.py
   black_box "http crowd" build $crowd
   # The last one is the way of a plugin author: a project of its own over the sdk alone.

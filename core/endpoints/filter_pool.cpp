@@ -1,5 +1,9 @@
 #include "core/endpoints/filter_pool.h"
 
+#include <sched.h>
+
+#include <algorithm>
+
 #include "core/base/words.h"
 #include "core/endpoints/image.h"
 #include "jobq/error.h"
@@ -10,7 +14,7 @@ namespace {
 constexpr std::string_view kPlugin = "plugin/";
 
 // More are made when more requests are judged at once, and go afterwards.
-constexpr std::size_t kMostIdle = 64;
+constexpr std::size_t kMostIdle = 16;
 
 }  // namespace
 
@@ -26,29 +30,31 @@ FilterName parseFilter(const std::string& name) {
 
 Admission FilterPool::review(const AdmissionRequest& job) {
   if (factory_ == nullptr) throw ConfigError(absence_);
-  auto filter = take();
+  const int processor = sched_getcpu();
+  Shelf& shelf = shelves_[static_cast<std::size_t>(std::max(processor, 0)) % kShelves];
+  auto filter = take(shelf);
   // One that threw is not used again: nobody knows what it has left behind.
   Admission verdict = filter->review(job);
-  giveBack(std::move(filter));
+  giveBack(shelf, std::move(filter));
   return verdict;
 }
 
-std::unique_ptr<AdmissionFilter> FilterPool::take() {
+std::unique_ptr<AdmissionFilter> FilterPool::take(Shelf& shelf) {
   {
-    Lock lock(mutex_);
-    if (!idle_.empty()) {
-      auto filter = std::move(idle_.back());
-      idle_.pop_back();
+    Lock lock(shelf.mutex);
+    if (!shelf.idle.empty()) {
+      auto filter = std::move(shelf.idle.back());
+      shelf.idle.pop_back();
       return filter;
     }
   }
   return factory_->make(script_);
 }
 
-void FilterPool::giveBack(std::unique_ptr<AdmissionFilter> filter) {
-  Lock lock(mutex_);
-  if (idle_.size() < kMostIdle) {
-    idle_.push_back(std::move(filter));
+void FilterPool::giveBack(Shelf& shelf, std::unique_ptr<AdmissionFilter> filter) {
+  Lock lock(shelf.mutex);
+  if (shelf.idle.size() < kMostIdle) {
+    shelf.idle.push_back(std::move(filter));
     return;
   }
   lock.unlock();

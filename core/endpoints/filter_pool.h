@@ -2,6 +2,7 @@
 // host keeps: a filter judges one job at a time.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -38,15 +39,21 @@ class FilterPool {
   Admission review(const AdmissionRequest& job);
 
  private:
-  std::unique_ptr<AdmissionFilter> take();
-  void giveBack(std::unique_ptr<AdmissionFilter> filter);
+  // Those that rest where one processor used them last: what a filter remembers lies in that processor's caches.
+  struct Shelf {
+    Mutex mutex;
+    std::vector<std::unique_ptr<AdmissionFilter>> idle JOBQ_GUARDED_BY(mutex);
+  };
+  static constexpr std::size_t kShelves = 16;
+
+  std::unique_ptr<AdmissionFilter> take(Shelf& shelf);
+  static void giveBack(Shelf& shelf, std::unique_ptr<AdmissionFilter> filter);
 
   const std::string name_;
   AdmissionFilterFactory* const factory_ = nullptr;
   const std::string script_;
   const std::string absence_;
-  Mutex mutex_;
-  std::vector<std::unique_ptr<AdmissionFilter>> idle_ JOBQ_GUARDED_BY(mutex_);
+  std::array<Shelf, kShelves> shelves_;
 };
 
 }  // namespace jobq

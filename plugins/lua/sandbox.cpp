@@ -114,7 +114,8 @@ namespace {
 
 // The value's text is left in its place. Its metamethods are not asked: nobody watches them any more.
 int spell(lua_State* lua) {
-  std::string text = lua_type(lua, 1) == LUA_TTABLE ? toJson(lua, 1) : "the error is a " + std::string(luaL_typename(lua, 1));
+  std::string text =
+      lua_type(lua, 1) == LUA_TTABLE ? toJson(lua, 1) : "the error is a " + std::string(luaL_typename(lua, 1));
   lua_pushlstring(lua, text.data(), std::min(text.size(), kLongestMessage));
   return 1;
 }

@@ -4,6 +4,7 @@
 
 #include <sys/stat.h>
 
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -88,6 +89,8 @@ class FollowedScript {
   const std::string file_;
   FileStamp stamp_;
   ScriptPtr script_;
+  std::chrono::steady_clock::time_point since_{};
+  int looks_ = 0;
 };
 
 }  // namespace jobq::lua

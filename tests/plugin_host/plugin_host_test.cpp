@@ -97,6 +97,23 @@ TEST_F(PluginHostTest, AWrongSettingNamesKeyAndRange) {
   }
 }
 
+// core/DECISIONS.md: a library with one name in several kinds has one group of settings.
+TEST_F(PluginHostTest, OneNameInTwoKindsHasOneGroupOfSettings) {
+  fs::copy_file(fs::path(JOBQ_PLUGIN_DIR) / "libjobq_lua.so", dir_ / "libjobq_lua.so");
+  settings_ = {{"lua.memory", "2MB"}};
+  PluginHost host(settings_, log_);
+  host.load({dir_});
+  ASSERT_EQ(host.libraries().at(0).rejection, "");
+  ASSERT_EQ(host.libraries()[0].entries.size(), 2U);
+  for (const PluginHost::Entry& entry : host.libraries()[0].entries) EXPECT_EQ(entry.options.at(0).key, "lua.memory");
+  EXPECT_NO_THROW(host.checkSettings());
+  settings_ = {{"lua.memory", "2"}};
+  EXPECT_THROW(host.checkValues(PluginKind::handler, "lua"), ConfigError);
+  EXPECT_THROW(host.checkValues(PluginKind::admissionFilter, "lua"), ConfigError);
+  settings_ = {{"handler.lua.memory", "2MB"}};
+  EXPECT_THROW(host.checkSettings(), ConfigError);
+}
+
 TEST_F(PluginHostTest, AnotherFingerprintNamesFieldBothValuesAndRemedy) {
   put("other_sdk");
   EXPECT_THAT(rejection(), AllOf(HasSubstr("sdk: the plugin has 0123456789abcdef"),
