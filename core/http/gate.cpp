@@ -9,6 +9,7 @@
 #include "core/http/error_reply.h"
 #include "core/http/exchange.h"
 #include "core/http/target.h"
+#include "core/jobs/admission.h"
 
 namespace jobq {
 
@@ -138,6 +139,8 @@ Reply Gate::runRoute(Visit& visit) {
     return visit.route->run(visit.call);
   } catch (const StorageError& error) {
     return unavailable(visit.call.path, std::string("the storage cannot do this now: ") + error.what());
+  } catch (const FilterError& error) {
+    return ownFault(visit.call, error.what(), error.what());
   } catch (const std::exception& error) {
     return ownFault(visit.call, error.what());
   } catch (...) {
@@ -145,10 +148,10 @@ Reply Gate::runRoute(Visit& visit) {
   }
 }
 
-Reply Gate::ownFault(const Call& call, const std::string& what) {
+Reply Gate::ownFault(const Call& call, const std::string& what, const std::string& told) {
   const std::string id = randomHex(8);
   log_.write(LogLevel::error, "http.fault", call.method + " " + call.path + " (request " + id + "): " + what);
-  return errorReply(call.path, 500, "the server failed; its log has the reason under request " + id);
+  return errorReply(call.path, 500, told + "; the log has the reason under request " + id);
 }
 
 }  // namespace jobq

@@ -56,7 +56,7 @@ class Gate {
   void measureBody(const Head& head, Visit& visit);
 
   Reply runRoute(Visit& visit);
-  Reply ownFault(const Call& call, const std::string& what);
+  Reply ownFault(const Call& call, const std::string& what, const std::string& told = "the server failed");
 
   const Router& router_;
   ApiKeys& keys_;

@@ -33,9 +33,7 @@ std::variant<Accepted, Reply> accept(const QueueRooms& rooms, Call& call, std::o
   auto result = readSubmission(std::move(call.body), *call.endpoint, call.key->id, syncWait, rooms.rules);
   if (const auto* refusal = std::get_if<Refusal>(&result)) return errorReply(call.path, 400, refusal->message);
   JobSpec job = std::get<JobSpec>(std::move(result));
-  const auto verdict = admit(job, *call.endpoint);
-  if (const auto* refusal = std::get_if<Refusal>(&verdict)) return errorReply(call.path, 400, refusal->message);
-  if (const auto* failure = std::get_if<FilterFailure>(&verdict)) return errorReply(call.path, 500, failure->message);
+  if (const auto refusal = admit(job, *call.endpoint)) return errorReply(call.path, 400, refusal->message);
   return Accepted{std::move(job), std::get<std::optional<Idempotency>>(std::move(promise))};
 }
 

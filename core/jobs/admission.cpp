@@ -29,22 +29,22 @@ void apply(JobSpec& job, Replace&& change) {
 
 }  // namespace
 
-std::variant<Welcome, Refusal, FilterFailure> admit(JobSpec& job, const Endpoint& endpoint) {
+std::optional<Refusal> admit(JobSpec& job, const Endpoint& endpoint) {
   for (FilterPool* filter : endpoint.filters) {
     const auto failure = [&](const std::string& reason) {
-      return FilterFailure{"the filter " + filter->name() + " of this endpoint failed: " + reason};
+      return FilterError("the filter " + filter->name() + " of this endpoint failed: " + reason);
     };
     try {
       Admission verdict = filter->review({job.endpoint, job.apiKeyId, job.input, job.policy, endpoint.env});
       if (auto* refusal = std::get_if<Reject>(&verdict)) return Refusal{std::move(refusal->message)};
       if (auto* change = std::get_if<Replace>(&verdict)) apply(job, std::move(*change));
     } catch (const std::exception& error) {
-      return failure(error.what());
+      throw failure(error.what());
     } catch (...) {
-      return failure("it threw something that is no std::exception");
+      throw failure("it threw something that is no std::exception");
     }
   }
-  return Welcome{};
+  return std::nullopt;
 }
 
 }  // namespace jobq

@@ -2,20 +2,21 @@
 // what the one before has made of it.
 #pragma once
 
-#include <string>
-#include <variant>
+#include <optional>
 
 #include "core/jobs/submission.h"
+#include "jobq/error.h"
 
 namespace jobq {
 
-struct Welcome {};
 /// A filter that failed or overran lets nobody in: the caller is answered 500 with this sentence, which names it.
-struct FilterFailure {
-  std::string message;
+class FilterError : public Error {
+ public:
+  using Error::Error;
 };
 
-/// Any thread. Changes input and policy of `job` as the filters say. A Refusal is a filter's own word.
-std::variant<Welcome, Refusal, FilterFailure> admit(JobSpec& job, const Endpoint& endpoint);
+/// Any thread. Changes input and policy of `job` as the filters say. A Refusal is a filter's own word; nothing: the job
+/// is welcome. Throws FilterError.
+std::optional<Refusal> admit(JobSpec& job, const Endpoint& endpoint);
 
 }  // namespace jobq
