@@ -37,6 +37,25 @@ class JsonFormatter final : public Poco::Formatter {
   }
 };
 
+// One line an event, whatever a script or a caller put into it: nobody forges the next line.
+class LineFormatter final : public Poco::PatternFormatter {
+ public:
+  LineFormatter() : Poco::PatternFormatter("%Y-%m-%dT%H:%M:%S.%iZ %p %s: %t") {}
+
+  void format(const Poco::Message& message, std::string& text) override {
+    Poco::PatternFormatter::format(message, text);
+    std::string line;
+    for (const char c : text) {
+      if (c == '\n') {
+        line += "\\n";
+      } else {
+        line += (c >= 0 && c < ' ' && c != '\t') || c == '\x7f' ? '?' : c;
+      }
+    }
+    text = std::move(line);
+  }
+};
+
 Poco::Message::Priority toPriority(LogLevel level) {
   switch (level) {
     case LogLevel::debug: return Poco::Message::PRIO_DEBUG;
@@ -56,7 +75,7 @@ Logger::Logger(LogLevel threshold, LogFormat format) : threshold_(threshold) {
   if (format == LogFormat::json) {
     formatter = new JsonFormatter;
   } else {
-    formatter = new Poco::PatternFormatter("%Y-%m-%dT%H:%M:%S.%iZ %p %s: %t");
+    formatter = new LineFormatter;
   }
   Poco::AutoPtr<Poco::Channel> console(new Poco::ConsoleChannel(std::cerr));
   channel_.reset(new Poco::FormattingChannel(formatter, console));
