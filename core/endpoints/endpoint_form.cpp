@@ -15,7 +15,6 @@ namespace {
 using E = EndpointForm;
 
 constexpr std::size_t kNameLimit = 191;
-constexpr std::size_t kMostFilters = 16;
 constexpr Range kWorkers{0, 10'000};
 constexpr Range kHardware{0, 1'000'000};
 constexpr Range kRetention{1'000, 604'800'000};
@@ -128,13 +127,10 @@ void readSecret(E& form, const json::Value& value) {
 
 void readFilters(E& form, const json::Value& value) {
   std::vector<std::string> names = readTexts(value);
-  if (names.size() > kMostFilters) throw BadField{"must have at most 16 items"};
-  for (const std::string& name : names) {
-    try {
-      (void)parseFilter(name);
-    } catch (const ConfigError& error) {
-      throw BadField{std::string("has an item that is wrong: ") + error.what()};
-    }
+  try {
+    checkFilterNames(names);
+  } catch (const ConfigError& error) {
+    throw BadField{std::string("has a wrong list: ") + error.what()};
   }
   form.filters = std::move(names);
 }

@@ -118,6 +118,7 @@ std::optional<std::string> imageFault(const std::string& image, const EndpointPa
 
 std::optional<std::string> filterFault(const std::vector<std::string>& filters, const EndpointParts& parts) {
   try {
+    checkFilterNames(filters);
     for (const std::string& name : filters) {
       if (const std::string fault = parts.filter(name).fault(); !fault.empty()) return name + " cannot run: " + fault;
     }

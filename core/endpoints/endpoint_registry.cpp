@@ -17,6 +17,8 @@ constexpr std::size_t kWriters = 16;
 
 EndpointRegistry::EndpointRegistry(Rooms rooms, const std::vector<EndpointConfig>& fixed, Listener listener)
     : rooms_(std::move(rooms)), listener_(std::move(listener)) {
+  // Endpoints of the file may all have filters of their own; those that the API makes may not.
+  if (const auto fault = filterFault(rooms_.parts.filters, rooms_.parts)) throw ConfigError("filters: " + *fault);
   for (const EndpointConfig& config : fixed) {
     fixed_.emplace(config.id, makeStatic(config, rooms_.parts));
     rebuild(config.id);

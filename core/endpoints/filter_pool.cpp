@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <set>
 
 #include "core/base/words.h"
 #include "core/endpoints/image.h"
@@ -12,6 +13,7 @@ namespace jobq {
 namespace {
 
 constexpr std::string_view kPlugin = "plugin/";
+constexpr std::size_t kMostFilters = 16;
 
 // More are made when more requests are judged at once, and go afterwards.
 constexpr std::size_t kMostIdle = 16;
@@ -23,9 +25,18 @@ FilterName parseFilter(const std::string& name) {
   const std::string word = isPlugin ? name.substr(kPlugin.size()) : name;
   if (!isScriptName(word)) {
     throw ConfigError("the filter " + clipped(name) +
-                      " has no name that matches [A-Za-z0-9_-]{1,64}: write <script>, or" + " plugin/<filter>");
+                      " has no name that matches [A-Za-z0-9_-]{1,64}: write <script>, or plugin/<filter>");
   }
   return isPlugin ? FilterName{word, ""} : FilterName{"lua", word};
+}
+
+void checkFilterNames(const std::vector<std::string>& names) {
+  if (names.size() > kMostFilters) throw ConfigError("there are more than 16 of them");
+  std::set<std::string> seen;
+  for (const std::string& name : names) {
+    (void)parseFilter(name);
+    if (!seen.insert(name).second) throw ConfigError("the filter " + name + " is there twice: name it once");
+  }
 }
 
 Admission FilterPool::review(const AdmissionRequest& job) {

@@ -21,6 +21,9 @@ struct FilterName {
 /// Throws ConfigError when it is no name of a filter.
 FilterName parseFilter(const std::string& name);
 
+/// The names of an endpoint's filters. Throws ConfigError when one is no name of a filter, or is there twice.
+void checkFilterNames(const std::vector<std::string>& names);
+
 /// Any thread. Outlives every endpoint that has it.
 class FilterPool {
  public:
