@@ -150,6 +150,8 @@ std::vector<ScriptReport> ScriptFolder::reports() {
   for (const auto& file : std::filesystem::directory_iterator(folder_, ignored)) {
     if (file.path().extension() == ".lua") names.insert(file.path().stem().string());
   }
+  // Of a file that has gone, what it held still runs; where it never ran nothing is left to tell.
+  std::erase_if(entries_, [&](const auto& entry) { return !entry.second.script && !names.contains(entry.first); });
   for (const auto& [name, entry] : entries_) names.insert(name);
   std::vector<ScriptReport> reports;
   std::vector<ScriptReport> news;
