@@ -66,6 +66,43 @@ Entry onlyEntry(std::string_view answer, const std::string& name) {
 
 std::string selectedCell(const Poco::JSON::Object& entry) { return entry.optValue("selected", false) ? "yes" : "no"; }
 
+// Of entries that run scripts.
+auto scriptsOf(const Poco::JSON::Object& entry) { return objects(entry.getArray("scripts")); }
+
+// Why the file was rejected, or which scripts do not run as they are now.
+std::string reasonCell(const Poco::JSON::Object& plugin, const Poco::JSON::Object& entry) {
+  std::string faulty;
+  for (const auto& script : scriptsOf(entry)) {
+    if (cell(*script, "state") == "faulty") faulty += (faulty.empty() ? "" : ", ") + cell(*script, "name");
+  }
+  return faulty.empty() ? cell(plugin, "reason") : "faulty scripts: " + faulty;
+}
+
+void printOptions(const Poco::JSON::Object& entry, std::ostream& out) {
+  const auto options = objects(entry.getArray("options"));
+  if (options.empty()) {
+    out << "It has no options.\n";
+    return;
+  }
+  Table table({"KEY", "TYPE", "DEFAULT", "RANGE", "HELP"});
+  for (const auto& option : options) {
+    table.add({cell(*option, "key"), cell(*option, "type"), cell(*option, "default"), cell(*option, "range"),
+               cell(*option, "help")});
+  }
+  table.print(out);
+}
+
+void printScripts(const Poco::JSON::Object& entry, std::ostream& out) {
+  const auto scripts = scriptsOf(entry);
+  if (scripts.empty()) return;
+  Table table({"SCRIPT", "STATE", "REASON"});
+  for (const auto& script : scripts) {
+    table.add({cell(*script, "name"), cell(*script, "state"), cell(*script, "reason")});
+  }
+  out << '\n';
+  table.print(out);
+}
+
 }  // namespace
 
 ExitCode listPlugins(const Call& call) {
@@ -82,7 +119,7 @@ ExitCode listPlugins(const Call& call) {
     if (entries.empty()) table.add({file, state, "-", "-", "-", "-", cell(*plugin, "reason")});
     for (const auto& entry : entries) {
       table.add({file, state, cell(*entry, "kind"), cell(*entry, "name"), cell(*entry, "version"), selectedCell(*entry),
-                 cell(*plugin, "reason")});
+                 reasonCell(*plugin, *entry)});
     }
   }
   table.print(call.out);
@@ -104,18 +141,9 @@ ExitCode describePlugin(const Call& call) {
   about.add({"selected", selectedCell(*entry)});
   about.add({"file", found.file});
   about.print(call.out);
-  const auto options = objects(entry->getArray("options"));
   call.out << '\n';
-  if (options.empty()) {
-    call.out << "It has no options.\n";
-    return ExitCode::ok;
-  }
-  Table table({"KEY", "TYPE", "DEFAULT", "RANGE", "HELP"});
-  for (const auto& option : options) {
-    table.add({cell(*option, "key"), cell(*option, "type"), cell(*option, "default"), cell(*option, "range"),
-               cell(*option, "help")});
-  }
-  table.print(call.out);
+  printOptions(*entry, call.out);
+  printScripts(*entry, call.out);
   return ExitCode::ok;
 }
 
