@@ -1,0 +1,116 @@
+// Admission filters for tests. `size` does what the input says:
+//
+//   {"do": "accept" | "reject" | "input" | "policy" | "noObject" | "badPolicy" | "throw" | "throwInt" | "made" |
+//   "size"} noObject    replaces the input by what is none; badPolicy a policy that no caller may send made refuses,
+//   and says how many instances there have been; size: how many bytes the input has, and the
+//               endpoint, the key and LIMIT of the env
+//   {"meet": n} is judged when n jobs are being judged at once
+//
+// `unmade` cannot be made.
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <stdexcept>
+
+#include "jobq/abi.h"
+#include "jobq/admission_filter.h"
+#include "jobq/json.h"
+
+namespace {
+
+using jobq::Accept;
+using jobq::Admission;
+using jobq::AdmissionRequest;
+using jobq::Reject;
+using jobq::Replace;
+
+// The jobs that are being judged, by whichever instance.
+class Meeting {
+ public:
+  void attend(std::int64_t wanted) {
+    std::unique_lock lock(mutex_);
+    ++present_;
+    if (present_ >= wanted) isComplete_ = true;
+    arrived_.notify_all();
+    if (!arrived_.wait_for(lock, std::chrono::seconds(20), [this] { return isComplete_; })) {
+      throw std::runtime_error("nobody else was judged at the same time");
+    }
+    if (--present_ == 0) isComplete_ = false;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::int64_t present_ = 0;
+  bool isComplete_ = false;
+};
+
+struct Shared {
+  Meeting meeting;
+  std::atomic<int> made = 0;
+};
+
+class Size final : public jobq::AdmissionFilter {
+ public:
+  explicit Size(Shared& shared) : shared_(shared) { ++shared_.made; }
+
+  Admission review(const AdmissionRequest& job) override {
+    if (busy_.exchange(true)) return Reject{"one instance was called twice at a time"};
+    struct Leave {
+      std::atomic<bool>& busy;
+      ~Leave() { busy = false; }
+    } const leave{busy_};
+    const auto input = std::get<jobq::json::Document>(jobq::json::read(job.input));
+    if (const auto meet = input.find("meet")) shared_.meeting.attend(jobq::json::toInteger(*meet).value());
+    const auto verb = input.find("do");
+    return verb ? act(jobq::json::decode(verb->raw), job) : Admission(Accept{});
+  }
+
+ private:
+  Admission act(const std::string& verb, const AdmissionRequest& job) const {
+    if (verb == "reject") return Reject{"input.do must not be \"reject\": send another"};
+    if (verb == "input") return Replace{R"({"made":"by a filter"})", {}};
+    if (verb == "noObject") return Replace{"[1]", {}};
+    if (verb == "throw") throw std::runtime_error("it is broken on purpose");
+    if (verb == "throwInt") throw 7;
+    if (verb == "made") return Reject{"made " + std::to_string(shared_.made)};
+    if (verb == "size") {
+      const auto limit = job.env.find("LIMIT");
+      return Reject{std::to_string(job.input.size()) + " " + std::string(job.endpoint) + " " +
+                    std::to_string(job.apiKeyId.size()) + " " + (limit == job.env.end() ? "-" : limit->second)};
+    }
+    jobq::JobPolicy policy = job.policy;
+    policy.priority = verb == "badPolicy" ? 1'001 : 9;
+    if (verb == "policy" || verb == "badPolicy") return Replace{{}, policy};
+    return Accept{};
+  }
+
+  Shared& shared_;
+  std::atomic<bool> busy_ = false;
+};
+
+class SizeFactory final : public jobq::AdmissionFilterFactory {
+ public:
+  explicit SizeFactory(const jobq::PluginEnv&) {}
+  std::unique_ptr<jobq::AdmissionFilter> make(std::string_view) override { return std::make_unique<Size>(shared_); }
+
+ private:
+  Shared shared_;
+};
+
+class UnmadeFactory final : public jobq::AdmissionFilterFactory {
+ public:
+  explicit UnmadeFactory(const jobq::PluginEnv&) {}
+  std::unique_ptr<jobq::AdmissionFilter> make(std::string_view) override {
+    throw std::runtime_error("its model is not there");
+  }
+};
+
+constexpr jobq::abi::Entry kEntries[] = {
+    jobq::abi::entry<jobq::AdmissionFilterFactory, SizeFactory>("size", "1.0.0"),
+    jobq::abi::entry<jobq::AdmissionFilterFactory, UnmadeFactory>("unmade", "1.0.0")};
+
+}  // namespace
+
+JOBQ_PLUGIN(kEntries)
