@@ -1,0 +1,99 @@
+"""Tests of scripts: a server of its own for each class, whose scripts lie in a folder that its tests may write to.
+
+    class MyTest(LuaTest):
+        handlers = {"greet": "return function(input) return 'hello ' .. input.name end"}
+        filters = {"no": "return function() return false, 'never' end"}
+        settings = {"endpoint.greet.filters": "no"}
+
+Each handler serves an endpoint of its name. `self.output("greet", {...})` is what a job of it puts out.
+"""
+
+import os
+import tempfile
+
+from jobq_server import ROOT, Server, is_foreign
+from management_api import ManagementTest
+
+SHIPPED = os.path.join(ROOT, "scripts", "lua")
+
+
+def write_script(folder, kind, name, text):
+    """Takes the file's place at once: no reader meets half of it."""
+    path = os.path.join(folder, kind, name + ".lua")
+    mode = "wb" if isinstance(text, bytes) else "w"
+    with open(path + ".new", mode, **({} if "b" in mode else {"encoding": "utf-8"})) as file:
+        file.write(text)
+    os.replace(path + ".new", path)
+    return path
+
+
+def make_folder(folder, handlers=None, filters=None):
+    for kind, scripts in (("handlers", handlers or {}), ("filters", filters or {})):
+        os.makedirs(os.path.join(folder, kind), exist_ok=True)
+        for name, text in scripts.items():
+            write_script(folder, kind, name, text)
+
+
+class LuaTest(ManagementTest):
+    handlers = {}
+    filters = {}
+    settings = {}
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.scripts = cls.enterClassContext(tempfile.TemporaryDirectory(prefix="jobq-scripts-"))
+        make_folder(cls.scripts, cls.handlers, cls.filters)
+        endpoints = {f"endpoint.{name}.image": f"lua/{name}" for name in cls.handlers}
+        cls.own = cls.class_server(**{"storage": "memory", "scripts.path": cls.scripts, **endpoints, **cls.settings})
+
+    def setUp(self):
+        self.server = self.own
+        super().setUp()
+
+    def fresh_server(self, handlers=None, filters=None, start=True, **settings):
+        """A server for this test alone, with a folder of its own."""
+        if is_foreign():
+            self.skipTest("needs a server with scripts of its own, and JOBQ_URL names another one")
+        self.scripts = self.enterContext(tempfile.TemporaryDirectory(prefix="jobq-scripts-"))
+        make_folder(self.scripts, handlers, filters)
+        self.server = self.enterContext(Server(start=start, scripts__path=self.scripts, **settings))
+        return self.server
+
+    def write(self, kind, name, text):
+        return write_script(self.scripts, kind, name, text)
+
+    def job(self, endpoint, job_input, **fields):
+        """The job, finished."""
+        return self.server.runsync(endpoint, job_input, **fields)
+
+    def output(self, endpoint, job_input, **fields):
+        job = self.job(endpoint, job_input, **fields)
+        self.assertEqual(job["status"], "COMPLETED", job)
+        return job["output"]
+
+    def failure(self, endpoint, job_input, **fields):
+        """The error of a job that fails."""
+        job = self.job(endpoint, job_input, **fields)
+        self.assertEqual(job["status"], "FAILED", str(job)[:500])
+        self.assertIsInstance(job["error"], str)
+        return job["error"]
+
+    def submit(self, endpoint, job_input=None, verb="run", **more):
+        """The reply to /run or /runsync, whatever it is. `key` and `headers` are the request's, the rest the body's."""
+        request = {name: more.pop(name) for name in ("key", "headers") if name in more}
+        body = {"input": {} if job_input is None else job_input, **more}
+        return self.server.request("POST", f"/v2/{endpoint}/{verb}", body, **request)
+
+    def refused_start(self, server):
+        """The last line of a server that does not start."""
+        self.assertFalse(server.start_unless_it_dies(), "it started")
+        self.assertGreater(server.ended(), 0, "it ended by a signal")
+        return server.log().strip().splitlines()[-1]
+
+    def scripts_of(self, kind):
+        """name -> (state, reason) of the entry `lua`, as GET /v1/plugins tells."""
+        plugins = self.call("GET", "/plugins")
+        entry = next(entry for plugin in plugins for entry in plugin["entries"]
+                     if (entry["kind"], entry["name"]) == (kind, "lua"))
+        return {script["name"]: (script["state"], script.get("reason")) for script in entry.get("scripts", [])}
