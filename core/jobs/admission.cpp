@@ -36,7 +36,10 @@ std::optional<Refusal> admit(JobSpec& job, const Endpoint& endpoint) {
     };
     try {
       Admission verdict = filter->review({job.endpoint, job.apiKeyId, job.input, job.policy, endpoint.env});
-      if (auto* refusal = std::get_if<Reject>(&verdict)) return Refusal{std::move(refusal->message)};
+      if (auto* refusal = std::get_if<Reject>(&verdict)) {
+        if (refusal->message.empty()) return Refusal{"the filter " + filter->name() + " refuses this job"};
+        return Refusal{std::move(refusal->message)};
+      }
       if (auto* change = std::get_if<Replace>(&verdict)) apply(job, std::move(*change));
     } catch (const std::exception& error) {
       throw failure(error.what());

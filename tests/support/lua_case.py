@@ -51,12 +51,12 @@ class LuaTest(ManagementTest):
         self.server = self.own
         super().setUp()
 
-    def fresh_server(self, handlers=None, filters=None, start=True, **settings):
-        """A server for this test alone, with a folder of its own."""
+    def fresh_server(self, handlers=None, filter_scripts=None, start=True, **settings):
+        """A server for this test alone, with a folder of its own. `filters` is a setting."""
         if is_foreign():
             self.skipTest("needs a server with scripts of its own, and JOBQ_URL names another one")
         self.scripts = self.enterContext(tempfile.TemporaryDirectory(prefix="jobq-scripts-"))
-        make_folder(self.scripts, handlers, filters)
+        make_folder(self.scripts, handlers, filter_scripts)
         self.server = self.enterContext(Server(start=start, scripts__path=self.scripts, **settings))
         return self.server
 

@@ -1,0 +1,390 @@
+"""Admission filters that are scripts: who gets in, what a filter may change, and what becomes of one that fails
+(issue 7). Filters that are C++ plugins: tests/house/house_filter_test.cpp; edited scripts: test_lua_reload.py."""
+
+import concurrent.futures
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+
+from jobq_server import jobqd, until  # noqa: E402
+from lua_case import LuaTest  # noqa: E402
+
+
+def trace(letter):
+    return f"""return function(job)
+      local input = job.input
+      input.trace = (input.trace or "") .. "{letter}"
+      return {{ input = input }}
+    end"""
+
+
+def filtered(name, *filters, parked=False, **settings):
+    """Settings of an endpoint `name` that echoes, with these filters."""
+    found = {f"endpoint.{name}.image": "plugin/echo", f"endpoint.{name}.filters": ", ".join(filters), **settings}
+    return {**found, **({f"endpoint.{name}.workersMax": 0} if parked else {})}
+
+
+class FilterTest(LuaTest):
+    filters = {
+        "a": trace("a"), "b": trace("b"), "c": trace("c"),
+        "says": "return function(job) return false, job.input.says end",
+        "about": """return function(job)
+          return { input = { key = job.key, endpoint = job.endpoint, size = job.size, policy = job.policy,
+                             env = job.env, unknown = job.unknown == nil } }
+        end""",
+        "policy": "return function(job) return { policy = job.input.policy } end",
+        "verdict": """return function(job)
+          local verdicts = { none = nil, yes = true, no = false, number = 7, text = "x", empty = {},
+            unknown = { inputs = {} }, array = { input = json.array({ 1 }) }, nothing = { input = json.array() },
+            nan = { input = { a = 0 / 0 } }, text_input = { input = "x" }, policy = { policy = 7 } }
+          return verdicts[job.input.which]
+        end""",
+        "fails": "return function(job)\n  error(job.input.what)\nend",
+        "loops": "return function() while true do pcall(function() while true do end end) end end",
+        "large": "return function(job) if #job.input.text < 1 then return false end end",
+        "prints": "return function(job) print('seen', job.input.text) end",
+        "counts": "return function() seen = (seen or 0) + 1 return { input = { seen = seen } } end",
+        "dice": "return function(job) job.input.dice = math.random() return { input = job.input } end",
+    }
+    settings = {
+        "filters": "a",
+        **filtered("ab", "a", "b"), **filtered("ba", "b", "a"), **filtered("abc", "a", "b", "c"), **filtered("none"),
+        "endpoint.servers.image": "plugin/echo",
+        **filtered("says", "says", parked=True), **filtered("stops", "a", "says", "b", parked=True),
+        **filtered("about", "about", **{"endpoint.about.env.LIMIT": "5"}),
+        **filtered("policy", "policy", **{"endpoint.policy.image": "plugin/trial"}),
+        **filtered("line", "policy", parked=True),
+        **filtered("verdict", "verdict"), **filtered("fails", "fails", parked=True), **filtered("second", "a", "fails"),
+        **filtered("loops", "loops", parked=True), **filtered("large", "large"), **filtered("prints", "prints"),
+        **filtered("counts", "counts"), **filtered("dice", "dice"),
+    }
+
+    def assert_nothing_stored(self, endpoint):
+        jobs = self.server.health(endpoint)["jobs"]
+        self.assertEqual((jobs["inQueue"], jobs["inProgress"], jobs["completed"], jobs["failed"]), (0, 0, 0, 0))
+        self.assertEqual(self.server.request("GET", f"/v2/{endpoint}/requests").json()["requests"], [])
+
+    def assert_failed(self, reply, name, *words):
+        """500 that names the filter, with a request id that the log has too."""
+        sentence = self.assert_refused(reply, 500, f"the filter {name} of this endpoint failed: ", *words)
+        request = sentence.rpartition(" ")[2]
+        self.assertRegex(request, r"\A[0-9a-f]{16}\Z")
+        line = next(line for line in self.server.log().splitlines() if request in line)
+        self.assertIn(f"the filter {name} of this endpoint failed", line)
+
+
+class VerdictTest(FilterTest):
+    def test_order(self):
+        """issue 7: filters judge in order; each sees what the one before has made."""
+        for endpoint in ("ab", "ba", "abc"):
+            self.assertEqual(self.output(endpoint, {"n": 1}), {"n": 1, "trace": endpoint})
+
+    def test_the_servers_and_the_endpoints(self):
+        """issue 7: filters are the server's, per endpoint too; an empty list is none."""
+        self.assertEqual(self.output("servers", {}), {"trace": "a"})
+        self.assertEqual(self.output("none", {}), {})
+
+    def test_reject(self):
+        """issue 7: reject with a message: 400, on /run and /runsync and on the SDK mount; nothing is stored."""
+        for verb in ("run", "runsync"):
+            self.assertEqual(self.assert_refused(self.submit("says", {"says": "input.n is too large: send less"}, verb),
+                                                 400), "input.n is too large: send less")
+        reply = self.server.request("POST", "/sdk/v2/says/run", {"input": {"says": "not from here"}})
+        self.assertEqual(self.assert_refused(reply, 400), "not from here")
+        self.assert_nothing_stored("says")
+
+    def test_who_was_rejected_is_not_judged_further(self):
+        """issue 7: in order: the first that refuses is the answer."""
+        self.assertEqual(self.assert_refused(self.submit("stops", {"says": "enough of it"}), 400), "enough of it")
+
+    def test_messages(self):
+        """decisions.md, Answers: the answer is JSON with a sentence whatever the script says."""
+        plain = "the filter says refuses this job"
+        for says, error in ((None, plain), (7, plain), ({"a": 1}, plain), ("", plain), ("ä" * 3_000, "ä" * 2_048),
+                            ("a\"b\\", "a\"b\\"), ("one\ntwo\0three", "one\ntwo\0three")):
+            with self.subTest(says=str(says)[:20]):
+                reply = self.submit("says", {"says": says})
+                self.assertEqual((reply.status, reply.json()), (400, {"error": error}))
+
+    def test_what_a_filter_may_return(self):
+        """issue 7: nothing or true: welcome; false: refused; a table: changes; everything else is a mistake of it."""
+        for which in ("none", "yes", "empty"):
+            self.assertEqual(self.output("verdict", {"which": which}), {"which": which})
+        self.assertEqual(self.assert_refused(self.submit("verdict", {"which": "no"}), 400),
+                         "the filter verdict refuses this job")
+        for which, words in (("number", "it returned a number"), ("text", "it returned a string"),
+                             ("unknown", "unknown field inputs"), ("array", "no JSON object"), ("nothing", "an array"),
+                             ("nan", "nan at .a is not JSON"), ("text_input", "no JSON object"),
+                             ("policy", "no table")):
+            with self.subTest(which):
+                self.assert_failed(self.submit("verdict", {"which": which}), "verdict", words)
+
+    def test_what_a_filter_sees(self):
+        """issue 7: job.size, job.endpoint, job.key; policy and env too. The size is that of the bytes that came."""
+        text = '{"ä" : [1,  2 ]\n}'
+        reply = self.server.request("POST", "/v2/about/runsync?wait=30000", '{"policy":null, "input": ' + text + " }")
+        seen = self.assert_job(reply)["output"]
+        self.assertRegex(seen.pop("key"), r"\A\S+\Z")
+        self.assertEqual(seen, {"endpoint": "about", "size": len(text.encode()), "env": {"LIMIT": "5"}, "unknown": True,
+                                "policy": {"executionTimeout": 600_000, "ttl": 86_400_000, "lowPriority": False,
+                                           "priority": 0}})
+        policy = {"executionTimeout": 5_000, "ttl": 10_000, "lowPriority": False, "priority": -7}
+        self.assertEqual(self.output("about", {}, policy=policy)["policy"], policy)
+
+    def test_keys(self):
+        """issue 7: job.key says whose job it is: the key's id, never the key."""
+        seen = []
+        for _ in range(2):
+            key = self.server.new_key("client")
+            reply = self.submit("about", {}, "runsync?wait=30000", key=key["key"])
+            self.assertEqual(self.assert_job(reply)["output"]["key"], key["id"])
+            seen.append(key["id"])
+        self.assertNotEqual(*seen)
+        self.assertNotIn(self.output("about", {})["key"], seen)
+
+    def test_a_fresh_environment_for_each_job(self):
+        """issue 7: no job reaches another job's globals."""
+        self.assertEqual([self.output("counts", {}) for _ in range(5)], [{"seen": 1}] * 5)
+
+    def test_print_goes_into_the_log(self):
+        """issue 7: what a filter prints is a line of the log, and one line only."""
+        self.output("prints", {"text": "a\n2026-01-01T00:00:00.000Z Error forged: line"})
+        line = until(lambda: next((line for line in self.server.log().splitlines() if "prints: seen" in line), None),
+                     "the line")
+        self.assertIn("a\\n2026-01-01T00:00:00.000Z Error forged: line", line)
+
+    def test_many_at_once(self):
+        """issue 7: each job is judged by itself."""
+        with concurrent.futures.ThreadPoolExecutor(12) as pool:
+            outputs = list(pool.map(lambda n: self.output("abc", {"n": n}), range(120)))
+        self.assertEqual(outputs, [{"n": n, "trace": "abc"} for n in range(120)])
+
+
+class PolicyTest(FilterTest):
+    def run_with(self, rewritten, **fields):
+        return self.server.run("line", {"policy": rewritten}, **fields)
+
+    def position(self, job):
+        return self.server.status("line", job)["queuePosition"]
+
+    def test_priority(self):
+        """issue 7: a filter rewrites the policy: here who is next."""
+        low, plain = self.run_with({"lowPriority": True}), self.run_with({})
+        high = self.run_with({"priority": 1_000})
+        sent = self.run_with({"priority": 0}, policy={"priority": 1_000})
+        self.assertEqual([self.position(job) for job in (high, plain, sent, low)], [1, 2, 3, 4])
+        self.server.request("POST", "/v2/line/purge-queue")
+
+    def test_times(self):
+        """issue 7: executionTimeout and ttl of a filter are the job's; fields that it leaves out stay."""
+        expires = self.run_with({"ttl": 10_000}, policy={"priority": 5})
+        ahead = self.run_with({})
+        self.assertEqual([self.position(job) for job in (expires, ahead)], [1, 2], "its own priority stayed")
+        job = self.server.run("policy", {"sleepMs": 60_000, "policy": {"executionTimeout": 5_000}})
+        end = self.server.finished("policy", job)
+        self.assertEqual(end["status"], "TIMED_OUT", end)
+        self.assertTrue(5_000 <= end["executionTime"] < 10_000, end)
+        until(lambda: self.server.request("GET", f"/v2/line/status/{expires}").status == 404, "it expires", 15)
+        self.assertEqual(self.server.status("line", ahead)["status"], "IN_QUEUE")
+        self.server.request("POST", "/v2/line/purge-queue")
+
+    def test_out_of_range(self):
+        """decisions.md, Jobs: the ranges are a caller's; a filter that leaves them is a fault of the server, 500."""
+        for policy, words in (({"priority": 1_001}, "policy.priority"), ({"priority": -1_001}, "policy.priority"),
+                              ({"priority": 1 << 40}, "policy.priority"), ({"ttl": 9_999}, "policy.ttl"),
+                              ({"ttl": 604_800_001}, "policy.ttl"), ({"ttl": -1}, "policy.ttl"),
+                              ({"executionTimeout": 4_999}, "policy.executionTimeout"),
+                              ({"executionTimeout": 2 ** 63 - 1}, "policy.executionTimeout"),
+                              ({"priority": 1.5}, "priority is no whole number"), ({"ttl": "10000"}, "ttl is no whole"),
+                              ({"lowPriority": 1}, "neither true nor false"), ({"speed": 1}, "unknown field speed"),
+                              ([10_000], "unknown field")):
+            with self.subTest(policy=policy):
+                self.assert_failed(self.submit("line", {"policy": policy}), "policy", words)
+        self.assert_nothing_stored("line")
+        for policy in ({"priority": 1_000, "ttl": 604_800_000, "executionTimeout": 604_800_000},
+                       {"priority": -1_000, "ttl": 10_000, "executionTimeout": 5_000, "lowPriority": False}):
+            self.run_with(policy)
+        self.server.request("POST", "/v2/line/purge-queue")
+
+
+class FailureTest(FilterTest):
+    def test_one_that_fails(self):
+        """issue 7: a filter that fails rejects with 500 and is named; nothing is stored."""
+        for verb in ("run", "runsync"):
+            self.assert_failed(self.submit("fails", {"what": "no idea"}, verb), "fails", "fails.lua:2: no idea")
+        self.assert_failed(self.submit("fails", {"what": None}), "fails", "the error is a userdata")
+        self.assert_nothing_stored("fails")
+        self.assert_failed(self.submit("second", {"what": "no"}), "fails", "fails.lua:2: no")
+
+    def test_one_that_overruns(self):
+        """issue 7: a budget of 5 ms of processor time, whatever the script catches."""
+        for verb in ("run", "runsync"):
+            self.assert_failed(self.submit("loops", {}, verb), "loops",
+                               "it took more than 5 ms of processor time (lua.filterTime)")
+        self.assert_nothing_stored("loops")
+
+    def test_many_that_overrun(self):
+        """issue 7: a hostile filter costs its own callers only."""
+        with concurrent.futures.ThreadPoolExecutor(12) as pool:
+            replies = list(pool.map(lambda _: self.submit("loops", {}), range(60)))
+        self.assertEqual({reply.status for reply in replies}, {500})
+        self.assertEqual(self.output("ab", {}), {"trace": "ab"})
+
+    def test_a_budget_for_what_is_decoded(self):
+        """issue 7: 20 ms more for each MB that is decoded."""
+        self.assertEqual(len(self.output("large", {"text": "x" * (4 << 20)})["text"]), 4 << 20)
+        self.assert_refused(self.submit("large", {"text": ""}), 400)
+
+    def test_one_that_allocates_without_end(self):
+        """issue 7: bounded by time and memory, 500 either way; the server's memory is as before."""
+        bomb = "return function() local s = 'x' while true do s = s .. s end end"
+        tables = "return function() local t = {} while true do t[#t + 1] = { t } end end"
+        server = self.fresh_server(filter_scripts={"bomb": bomb, "tables": tables, "ok": "return function() end"}, **{
+            "lua.memory": "16MB", "lua.filterTime": "1s", **filtered("bomb", "bomb"), **filtered("tables", "tables"),
+            **filtered("ok", "ok")})
+        self.submit("ok")
+        before = server.rss()
+        for _ in range(20):
+            for name in ("bomb", "tables"):
+                self.assert_failed(self.submit(name), name, "not enough memory: a script has 16 MB (lua.memory)")
+        self.assertLess(server.rss() - before, 16 << 20)
+        self.assertEqual(self.submit("ok").status, 200)
+
+
+class PromiseTest(FilterTest):
+    """decisions.md, Jobs: Idempotency-Key, of the body as the caller sent it."""
+
+    def promised(self, endpoint, job_input, key, verb="run"):
+        return self.submit(endpoint, job_input, verb, headers={"Idempotency-Key": key})
+
+    def test_the_same_body(self):
+        """The first job's answer, although the filter makes another input each time."""
+        first = self.assert_job(self.promised("dice", {"n": 1}, "same"))
+        again = self.assert_job(self.promised("dice", {"n": 1}, "same"))
+        self.assertEqual(first["id"], again["id"])
+        job = self.server.finished("dice", first["id"])
+        sync = self.assert_job(self.promised("dice", {"n": 1}, "same", "runsync"))
+        self.assertEqual((sync["id"], sync["output"]), (job["id"], job["output"]))
+
+    def test_another_body(self):
+        """400, although the filter makes the same of both."""
+        self.assert_job(self.promised("counts", {"n": 1}, "other"))
+        self.assert_refused(self.promised("counts", {"n": 2}, "other"), 400, "Idempotency-Key")
+
+    def test_a_refused_call_promises_nothing(self):
+        """Nothing was stored: the key is free for what is sent next."""
+        self.assert_refused(self.promised("verdict", {"which": "no"}, "free"), 400)
+        self.assert_failed(self.promised("verdict", {"which": "number"}, "free"), "verdict")
+        self.assert_job(self.promised("verdict", {"which": "yes"}, "free"))
+
+
+class RestTest(FilterTest):
+    def made(self, **fields):
+        template = self.new_template(imageName="plugin/echo", env=fields.pop("env", {}))
+        return self.new_endpoint(template, **fields)
+
+    def test_creation(self):
+        """issue 7: absent or null is the server's, [] none, a list that list."""
+        for fields, output in (({}, {"trace": "a"}), ({"filters": None}, {"trace": "a"}), ({"filters": []}, {}),
+                               ({"filters": ["b", "a"]}, {"trace": "ba"})):
+            with self.subTest(fields):
+                endpoint = self.made(**fields)
+                self.assertEqual(endpoint["filters"], fields.get("filters"))
+                self.assertEqual(self.endpoint(endpoint)["filters"], fields.get("filters"))
+                self.assertEqual(self.output(endpoint["id"], {}), output)
+
+    def test_changes(self):
+        """issue 7: PATCH takes effect for the next request, and is no release; what is not named stays."""
+        endpoint = self.made(filters=["a"])
+        path = "/endpoints/" + endpoint["id"]
+        for filters, output in ((["b"], "b"), (["b", "c", "a"], "bca"), ([], None), (["c"], "c")):
+            now = self.call("PATCH", path, {"filters": filters})
+            self.assertEqual((now["filters"], now["version"]), (filters, 1))
+            self.assertEqual(self.output(endpoint["id"], {}).get("trace"), output)
+        for nothing in ({"workersMax": 2}, {"filters": None}):
+            self.assertEqual(self.call("POST", path + "/update", nothing)["filters"], ["c"])
+
+    def test_env_of_the_template(self):
+        """issue 7: a filter's settings are the endpoint's env, which a release changes."""
+        endpoint = self.made(filters=["about"], env={"LIMIT": "1"})
+        self.assertEqual(self.output(endpoint["id"], {})["env"], {"LIMIT": "1"})
+        self.call("PATCH", "/templates/" + endpoint["templateId"], {"env": {"LIMIT": "2"}})
+        self.assertEqual(self.output(endpoint["id"], {})["env"], {"LIMIT": "2"})
+
+    def test_wrong_lists(self):
+        """issue 7: unknown filters, wrong names, names that are there twice: 400 with the reason, nothing stored."""
+        endpoint = self.made(filters=["a"])
+        cases = ((["nosuch"], "nosuch cannot run: nosuch.lua cannot be read"), (["a", "nosuch"], "nosuch.lua"),
+                 (["a", "b", "a"], "the filter a is there twice"), (["plugin/none"], "no filter plugin named none"),
+                 (["plugin/echo"], "no filter plugin named echo"), (["plugin/lua"], "say the script's name"),
+                 (["../handlers/x"], "[A-Za-z0-9_-]{1,64}"), (["a b"], "[A-Za-z0-9_-]{1,64}"), ([""], "[A-Za-z0-9_-]"),
+                 (["a.lua"], "[A-Za-z0-9_-]"), (["plugin/"], "[A-Za-z0-9_-]"), (["lua/a"], "[A-Za-z0-9_-]"),
+                 (["n" * 65], "[A-Za-z0-9_-]"), (["A"], "A.lua cannot be read"),
+                 ([f"f{n}" for n in range(17)], "16"), ("a", "array of strings"), ([1], "array of strings"),
+                 ({"a": 1}, "array of strings"))
+        for filters, words in cases:
+            with self.subTest(filters=str(filters)[:40]):
+                creation = {"templateId": endpoint["templateId"], "filters": filters}
+                self.assertIn(words, self.assert_faults(self.server.request("POST", "/v1/endpoints", creation),
+                                                        "filters"))
+                change = self.server.request("PATCH", "/v1/endpoints/" + endpoint["id"], {"filters": filters})
+                self.assertIn(words, self.assert_faults(change, "filters"))
+        self.assertEqual(self.endpoint(endpoint)["filters"], ["a"])
+
+    def test_endpoints_of_the_file_are_fixed(self):
+        """decisions.md, Images: fixed while the server runs; their filters are told, the server's among them."""
+        self.assertEqual(self.call("GET", "/endpoints/abc")["filters"], ["a", "b", "c"])
+        self.assertEqual(self.call("GET", "/endpoints/servers")["filters"], ["a"])
+        self.assertEqual(self.server.request("PATCH", "/v1/endpoints/abc", {"filters": []}).status, 400)
+        self.assertEqual(self.output("abc", {}), {"trace": "abc"})
+
+    def test_a_restart(self):
+        """issue 7: filters are kept. One whose file has gone meanwhile lets nobody in, and is named; the rest serves."""
+        server = self.fresh_server(filter_scripts={"a": trace("a"), "b": trace("b")}, **filtered("other", "b"))
+        endpoint = self.made(filters=["a"])
+        server.restart()
+        self.assertEqual(self.output(endpoint["id"], {}), {"trace": "a"})
+        server.stop()
+        os.remove(os.path.join(self.scripts, "filters", "a.lua"))
+        server.start()
+        self.assert_failed(self.submit(endpoint["id"]), "a", "a.lua cannot be read")
+        self.assertEqual(self.output("other", {}), {"trace": "b"})
+        self.write("filters", "a", trace("A"))
+        self.assertEqual(self.output(endpoint["id"], {}), {"trace": "A"}, "no restart is needed")
+
+
+class StartTest(LuaTest):
+    def assert_refused_start(self, *words, check=True, filter_scripts=None, **settings):
+        server = self.fresh_server(filter_scripts={"a": trace("a"), **(filter_scripts or {})}, start=False, **settings)
+        checked = jobqd("--config", server.file, "--check")
+        line = self.refused_start(server)
+        for word in words:
+            self.assertIn(word, line)
+        self.assertEqual(checked.returncode, 1 if check else 0, checked.stderr)
+        if check:
+            self.assertIn(words[0], checked.stderr)
+
+    def test_filters_that_are_not_there(self):
+        """issue 7: a missing filter stops the start, which names it; so does --check."""
+        for key in ("filters", "endpoint.echo.filters"):
+            for value, words in (("nosuch", "nosuch.lua"), ("a, nosuch", "nosuch.lua"), ("plugin/none", "none"),
+                                 ("plugin/echo", "echo"), ("a, a", "twice"), ("../a", "[A-Za-z0-9_-]{1,64}"),
+                                 ("a b", "[A-Za-z0-9_-]{1,64}")):
+                with self.subTest(key=key, value=value):
+                    self.assert_refused_start(key, words, **{key: value})
+
+    def test_the_servers_when_no_endpoint_of_the_file_has_them(self):
+        """issue 7: endpoints that the API makes have the server's: it has to be there."""
+        own = {f"endpoint.{name}.filters": "" for name in ("echo", "trial", "parked")}
+        self.assert_refused_start("filters", "nosuch.lua", **own, **{"filters": "nosuch"})
+
+    def test_filters_that_do_not_compile(self):
+        """issue 7: with file and line."""
+        self.assert_refused_start("endpoint.echo.filters", "bad.lua:1:", check=False,
+                                  filter_scripts={"bad": "return function( end"}, **{"endpoint.echo.filters": "bad"})
+
+
+if __name__ == "__main__":
+    unittest.main()
