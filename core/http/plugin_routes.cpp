@@ -6,9 +6,16 @@
 
 #include "core/http/routes.h"
 #include "core/plugin/plugin_host.h"
+#include "jobq/json.h"
 
 namespace jobq {
 namespace {
+
+// Reasons quote scripts and files, whose bytes may be any; Poco would write them as they are.
+std::string readable(std::string_view text) {
+  const std::string quoted = json::quoted(text);
+  return json::decode(std::string_view(quoted).substr(1, quoted.size() - 2));
+}
 
 Poco::JSON::Object toJson(const PluginOption& option) {
   Poco::JSON::Object object(Poco::JSON_PRESERVE_KEY_ORDER);
@@ -22,9 +29,9 @@ Poco::JSON::Object toJson(const PluginOption& option) {
 
 Poco::JSON::Object toJson(const ScriptReport& script) {
   Poco::JSON::Object object(Poco::JSON_PRESERVE_KEY_ORDER);
-  object.set("name", script.name);
+  object.set("name", readable(script.name));
   object.set("state", script.fault.empty() ? "loaded" : "faulty");
-  if (!script.fault.empty()) object.set("reason", script.fault);
+  if (!script.fault.empty()) object.set("reason", readable(script.fault));
   return object;
 }
 
@@ -54,9 +61,9 @@ void addPluginRoutes(Router& router, const PluginHost& plugins, PluginUse use) {
                     entries.add(toJson(entry, use));
                   }
                   Poco::JSON::Object object(Poco::JSON_PRESERVE_KEY_ORDER);
-                  object.set("file", library.file.filename().string());
+                  object.set("file", readable(library.file.filename().string()));
                   object.set("state", library.rejection.empty() ? "loaded" : "rejected");
-                  if (!library.rejection.empty()) object.set("reason", library.rejection);
+                  if (!library.rejection.empty()) object.set("reason", readable(library.rejection));
                   object.set("entries", entries);
                   list.add(object);
                 }
