@@ -11,7 +11,7 @@ return function(job)
   end
   local number, unit = text:match("^(%d+)%s*(%a*)$")
   local factor = units[unit == "" and "B" or unit]
-  if not number or not factor then
+  if not number or not factor or #number > 12 then
     error("SIZE_LIMIT = " .. text .. " is no size, such as 65536, 64KB or 2MB")
   end
   local limit = math.tointeger(number) * factor
