@@ -296,15 +296,16 @@ class RestTest(FilterTest):
                 self.assertEqual(self.output(endpoint["id"], {}), output)
 
     def test_changes(self):
-        """issue 7: PATCH takes effect for the next request, and is no release; what is not named stays."""
+        """issue 7: PATCH takes effect for the next request, and is no release; null is the server's again."""
         endpoint = self.made(filters=["a"])
         path = "/endpoints/" + endpoint["id"]
         for filters, output in ((["b"], "b"), (["b", "c", "a"], "bca"), ([], None), (["c"], "c")):
             now = self.call("PATCH", path, {"filters": filters})
             self.assertEqual((now["filters"], now["version"]), (filters, 1))
             self.assertEqual(self.output(endpoint["id"], {}).get("trace"), output)
-        for nothing in ({"workersMax": 2}, {"filters": None}):
-            self.assertEqual(self.call("POST", path + "/update", nothing)["filters"], ["c"])
+        self.assertEqual(self.call("POST", path + "/update", {"workersMax": 2})["filters"], ["c"])
+        self.assertIsNone(self.call("POST", path + "/update", {"filters": None})["filters"])
+        self.assertEqual(self.output(endpoint["id"], {}), {"trace": "a"}, "the server's again")
 
     def test_env_of_the_template(self):
         """issue 7: a filter's settings are the endpoint's env, which a release changes."""

@@ -217,7 +217,7 @@ class FailureTest(LuaTest):
 
     def test_errors_that_are_no_text(self):
         """decisions.md, Answers: `error` is always a string."""
-        self.assertEqual(self.failure("tables", {}), "the error is a table")
+        self.assertEqual(self.failure("tables", {}), '{"code":7}')
         self.assertEqual(self.failure("nothing", {}), "the error is a nil")
         self.assertEqual(self.failure("says", {"what": 7, "level": 0}), "7")
         self.assertEqual(self.failure("says", {"what": True}), "the error is a boolean")

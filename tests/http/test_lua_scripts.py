@@ -39,10 +39,10 @@ def promised(text, word):
 
 
 class ShippedTest(LuaTest):
-    """The server runs the scripts where they lie in the tree, as an installed one does without scripts.path."""
+    """The server runs the scripts where they lie in the tree."""
 
-    settings = {f"endpoint.{name}.image": f"lua/{name}"
-                for name in ("count_stream", "reverse_text", "word_frequency")}
+    settings = {"scripts.path": SHIPPED, **{f"endpoint.{name}.image": f"lua/{name}"
+                                            for name in ("count_stream", "reverse_text", "word_frequency")}}
 
     @classmethod
     def setUpClass(cls):

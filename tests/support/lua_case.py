@@ -96,4 +96,4 @@ class LuaTest(ManagementTest):
         plugins = self.call("GET", "/plugins")
         entry = next(entry for plugin in plugins for entry in plugin["entries"]
                      if (entry["kind"], entry["name"]) == (kind, "lua"))
-        return {script["name"]: (script["state"], script.get("reason")) for script in entry.get("scripts", [])}
+        return {script["name"]: (script["state"], script.get("reason")) for script in entry["scripts"]}
