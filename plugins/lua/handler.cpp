@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "http_functions.h"
 #include "json_bridge.h"
 #include "library.h"
 #include "sandbox.h"
@@ -104,6 +105,11 @@ void pushJob(lua_State* lua, const HandlerEnv& env, JobContext& context) {
   lua_setmetatable(lua, -2);
 }
 
+HttpRules httpRules(const HandlerRooms& rooms) {
+  const LuaOptions& options = rooms.options;
+  return {options.http ? nullptr : kHttpOff, options.httpBody, options.httpTimeout, rooms.allowPrivateAddresses};
+}
+
 // Only the server says that a job is TIMED_OUT, within a second of its deadline; what came of it before then would make
 // it FAILED.
 void awaitStop(const std::stop_token& stop) {
@@ -124,7 +130,10 @@ std::string LuaHandler::run(std::string_view input, JobContext& context) {
   const ScriptPtr script = script_.newest();
   if (!sandbox_ || sandbox_->isSpent()) {
     sandbox_.reset();
-    sandbox_ = std::make_unique<Sandbox>(rooms_.options.memory, [this](lua_State* lua) { openJob(lua, rooms_.clock); });
+    sandbox_ = std::make_unique<Sandbox>(rooms_.options.memory, [this](lua_State* lua) {
+      openJob(lua, rooms_.clock);
+      openHttp(lua, httpRules(rooms_));
+    });
   }
   const std::stop_token stop = context.stopToken();
   std::optional<std::chrono::steady_clock::time_point> stoppedAt;

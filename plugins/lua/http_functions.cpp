@@ -1,0 +1,158 @@
+#include "http_functions.h"
+
+#include <strings.h>
+
+#include <algorithm>
+#include <cmath>
+#include <new>
+#include <type_traits>
+
+#include "http_call.h"
+#include "json_bridge.h"
+#include "library.h"
+#include "sandbox.h"
+
+namespace jobq::lua {
+namespace {
+
+constexpr std::size_t kMostHeaders = 100;
+constexpr std::size_t kMostHeaderBytes = 64 * 1024;
+
+std::string_view textAt(lua_State* lua, int index) {
+  std::size_t size = 0;
+  const char* bytes = lua_tolstring(lua, index, &size);
+  return {bytes, size};
+}
+
+void pushText(lua_State* lua, std::string_view text) { lua_pushlstring(lua, text.data(), text.size()); }
+
+const HttpRules& rulesOf(lua_State* lua) {
+  const auto& rules = *static_cast<const HttpRules*>(lua_touserdata(lua, lua_upvalueindex(1)));
+  if (rules.refusal != nullptr) throw ScriptError(rules.refusal);
+  return rules;
+}
+
+// The table on top.
+void readHeaders(lua_State* lua, HttpRequest& request) {
+  if (!lua_istable(lua, -1)) throw ScriptError("options.headers is no table");
+  std::size_t bytes = 0;
+  for (lua_pushnil(lua); lua_next(lua, -2) != 0; lua_pop(lua, 1)) {
+    if (lua_type(lua, -2) != LUA_TSTRING) throw ScriptError("options.headers has a name that is no string");
+    const std::string name(textAt(lua, -2));
+    if (lua_type(lua, -1) != LUA_TSTRING) {
+      const std::string fault = headerFault(name, {});
+      throw ScriptError(fault.empty() ? "the value of the header " + name + " is no string" : fault);
+    }
+    const std::string_view value = textAt(lua, -1);
+    const std::string fault = headerFault(name, value);
+    if (!fault.empty()) throw ScriptError(fault);
+    bytes += name.size() + value.size();
+    if (request.headers.size() == kMostHeaders || bytes > kMostHeaderBytes) {
+      throw ScriptError("options.headers has more than 100 headers or 64 KB");
+    }
+    request.headers.emplace_back(name, value);
+  }
+}
+
+// The value on top.
+void readTimeout(lua_State* lua, HttpRequest& request) {
+  const double most = static_cast<double>(request.timeout.count()) / 1'000;
+  const double seconds = lua_type(lua, -1) == LUA_TNUMBER ? lua_tonumber(lua, -1) : 0;
+  if (!(seconds >= 0.001 && seconds <= most)) {
+    lua_pushfstring(lua, "options.timeout is a number of seconds from 0.001 to %f (lua.httpTimeout)", most);
+    throw ScriptError(lua_tostring(lua, -1));
+  }
+  request.timeout = Millis(std::llround(seconds * 1'000));
+}
+
+HttpRequest readRequest(lua_State* lua, const HttpRules& rules, int options) {
+  HttpRequest request;
+  request.url = textAt(lua, 1);
+  request.maxBody = rules.maxBody;
+  request.timeout = rules.timeout;
+  request.allowPrivate = rules.allowPrivate;
+  if (lua_isnil(lua, options)) return request;
+  for (lua_pushnil(lua); lua_next(lua, options) != 0; lua_pop(lua, 1)) {
+    const std::string_view name = lua_type(lua, -2) == LUA_TSTRING ? textAt(lua, -2) : luaL_typename(lua, -2);
+    if (name == "headers") {
+      readHeaders(lua, request);
+    } else if (name == "timeout") {
+      readTimeout(lua, request);
+    } else {
+      throw ScriptError("options has an unknown field " + std::string(name.substr(0, 64)) +
+                        ": headers and timeout are known");
+    }
+  }
+  return request;
+}
+
+void pushAnswer(lua_State* lua, const HttpAnswer& answer) {
+  Watch::of(lua).spend(lua, 1 + answer.body.size() / 8);
+  lua_createtable(lua, 0, 3);
+  lua_pushinteger(lua, answer.status);
+  lua_setfield(lua, -2, "status");
+  pushText(lua, answer.body);
+  lua_setfield(lua, -2, "body");
+  lua_createtable(lua, 0, static_cast<int>(answer.headers.size()));
+  for (const auto& [name, value] : answer.headers) {
+    pushText(lua, name);
+    pushText(lua, value);
+    lua_rawset(lua, -3);
+  }
+  lua_setfield(lua, -2, "headers");
+}
+
+int call(lua_State* lua, HttpRequest request) {
+  Watch& watch = Watch::of(lua);
+  const HttpOutcome outcome = callHttp(std::move(request), [&watch] { return watch.isOver(); });
+  if (const auto* answer = std::get_if<HttpAnswer>(&outcome)) {
+    pushAnswer(lua, *answer);
+    return 1;
+  }
+  watch.spend(lua, 1);  // raises when it was given up
+  lua_pushnil(lua);
+  pushText(lua, std::get<HttpFault>(outcome).reason);
+  return 2;
+}
+
+int get(lua_State* lua) {
+  const HttpRules& rules = rulesOf(lua);
+  luaL_checktype(lua, 1, LUA_TSTRING);
+  luaL_argexpected(lua, lua_isnoneornil(lua, 2) || lua_istable(lua, 2), 2, "nil or table");
+  lua_settop(lua, 2);
+  return call(lua, readRequest(lua, rules, 2));
+}
+
+int post(lua_State* lua) {
+  const HttpRules& rules = rulesOf(lua);
+  luaL_checktype(lua, 1, LUA_TSTRING);
+  luaL_argexpected(lua, lua_istable(lua, 2) || lua_type(lua, 2) == LUA_TSTRING, 2, "string or table");
+  luaL_argexpected(lua, lua_isnoneornil(lua, 3) || lua_istable(lua, 3), 3, "nil or table");
+  lua_settop(lua, 3);
+  HttpRequest request = readRequest(lua, rules, 3);
+  std::string json;
+  if (lua_istable(lua, 2)) {
+    json = toJson(lua, 2);
+    const bool hasType = std::any_of(request.headers.begin(), request.headers.end(), [](const auto& header) {
+      return strcasecmp(header.first.c_str(), "Content-Type") == 0;
+    });
+    if (!hasType) request.headers.emplace_back("Content-Type", "application/json");
+    request.body = json;
+  } else {
+    request.body = textAt(lua, 2);
+  }
+  return call(lua, std::move(request));
+}
+
+}  // namespace
+
+void openHttp(lua_State* lua, const HttpRules& rules) {
+  static_assert(std::is_trivially_destructible_v<HttpRules>, "Lua frees its copy without a destructor");
+  constexpr luaL_Reg kFunctions[] = {{"get", guarded<get>}, {"post", guarded<post>}, {nullptr, nullptr}};
+  lua_createtable(lua, 0, 2);
+  new (lua_newuserdatauv(lua, sizeof rules, 0)) HttpRules(rules);
+  luaL_setfuncs(lua, kFunctions, 1);
+  addLibrary(lua, "http");
+}
+
+}  // namespace jobq::lua
