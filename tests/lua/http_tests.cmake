@@ -1,0 +1,10 @@
+# The tests of http.get and http.post, without a server. Include it after the plugins and jobq_add_test.
+find_package(OpenSSL REQUIRED)
+
+jobq_add_test(lua_http_test
+  SOURCES lua/http_test.cpp lua/http_redirect_test.cpp lua/http_hostile_test.cpp plugins/name_server.cpp
+  LIBRARIES OpenSSL::SSL OpenSSL::Crypto
+  NEEDS jobq_lua)
+target_include_directories(lua_http_test PRIVATE ${CMAKE_CURRENT_LIST_DIR}/../plugins)
+# The program's own name server, for libcurl.
+target_link_options(lua_http_test PRIVATE LINKER:--export-dynamic-symbol=getaddrinfo)
