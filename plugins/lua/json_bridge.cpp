@@ -15,7 +15,8 @@ namespace jobq::lua {
 namespace {
 
 constexpr std::size_t kLongestText = 20U << 20;
-constexpr int kGuess = 4;  // members: growing costs more than a few that stay free
+constexpr int kGuess = 4;                   // members: growing costs more than a few that stay free
+constexpr std::uint64_t kTableSteps = 500;  // one that was large and is empty is searched from end to end
 constexpr int kDeepest = static_cast<int>(json::kMaxDepth);
 
 const char kArrayMeta = 0;  // a key of the registry: the metatable of arrays
@@ -148,12 +149,24 @@ class Reader {
     at_ += static_cast<std::size_t>(realStop - first);
   }
 
-  // Too large or too small for a double: from_chars says only that it is one of them.
+  // Too large or too small for a double: from_chars says only that it is one of them. The place of its first digit that
+  // is not zero tells which.
   static double beyond(std::string_view text) {
     const double sign = text.front() == '-' ? -1.0 : 1.0;
-    const std::size_t exponent = text.find_first_of("eE");
-    const bool isSmall = exponent != std::string_view::npos && text.substr(exponent + 1, 1) == "-";
-    return sign * (isSmall ? 0.0 : HUGE_VAL);
+    const std::string_view digits = text.substr(0, text.find_first_of("eE"));
+    const std::size_t point = std::min(digits.find('.'), digits.size());
+    const std::size_t first = digits.find_first_of("123456789");
+    auto place = static_cast<std::int64_t>(point) - static_cast<std::int64_t>(first);
+    if (digits.size() < text.size()) {
+      std::string_view power = text.substr(digits.size() + 1);
+      const bool isNegative = power.front() == '-';
+      if (isNegative || power.front() == '+') power.remove_prefix(1);
+      std::int64_t exponent = 0;
+      const auto read = std::from_chars(power.data(), power.data() + power.size(), exponent);
+      if (read.ec != std::errc()) return sign * (isNegative ? 0.0 : HUGE_VAL);
+      place += isNegative ? -exponent : exponent;
+    }
+    return sign * (place > 0 ? HUGE_VAL : 0.0);
   }
 
   lua_State* const lua_;
@@ -241,6 +254,7 @@ class Writer {
   void table(int index) {
     if (++depth_ > kDeepest) throw ScriptError("the value is nested deeper than 512 levels, or holds itself");
     luaL_checkstack(lua_, 6, "the value is nested too deep");
+    watch_.spend(lua_, kTableSteps);
     const auto [keys, names] = count(index);
     const bool marked = isMarked(lua_, index);
     if (names == 0 && (marked || keys > 0)) {
@@ -325,6 +339,8 @@ int encode(lua_State* lua) {
 int decode(lua_State* lua) {
   std::size_t size = 0;
   const char* bytes = luaL_checklstring(lua, 1, &size);
+  // The scanner lists the outermost elements, in memory that no limit of the script counts.
+  if (size > kLongestText) return luaL_error(lua, "the JSON text is longer than 20 MB: decode less");
   const auto result = json::read({bytes, size});
   Watch::of(lua).spend(lua, size / 4);
   if (const auto* fault = std::get_if<json::Fault>(&result)) {
