@@ -30,9 +30,7 @@ int rawSet(lua_State* lua) {
   luaL_checkany(lua, 2);
   luaL_checkany(lua, 3);
   lua_settop(lua, 3);
-  if (luaL_getmetafield(lua, 1, "__metatable") == LUA_TBOOLEAN && luaL_getmetafield(lua, 1, "__newindex") != LUA_TNIL) {
-    return luaL_error(lua, "the libraries cannot be changed: use a variable of your own");
-  }
+  if (isLibrary(lua, 1)) return luaL_error(lua, "the libraries cannot be changed: use a variable of your own");
   lua_settop(lua, 3);
   lua_rawset(lua, 1);
   return 1;
@@ -52,8 +50,8 @@ int endXpcall(lua_State* lua, int status, lua_KContext) {
     lua_insert(state, -2);
     return 2;
   };
-  lua_callk(lua, 1, 1, 0, kAfter);
-  return kAfter(lua, LUA_OK, 0);
+  // What goes wrong in the handler is the result, as it is in stock Lua.
+  return kAfter(lua, lua_pcallk(lua, 1, 1, 0, 0, kAfter), 0);
 }
 
 int xpcall(lua_State* lua) {

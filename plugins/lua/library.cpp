@@ -17,6 +17,16 @@ int refuseWrite(lua_State* lua) {
   return luaL_error(lua, "the libraries cannot be changed: use a variable of your own");
 }
 
+// Weak keys let one collection take time with the square of their number, hours for what fits into 64 MB, and nothing
+// can interrupt it. A script may set __mode long after setmetatable, so that no check would do. The collector knows the
+// name by its place in memory alone: with other letters there, the __mode that scripts write is a name like any other,
+// and every table is a strong one.
+void disableWeakTables(lua_State* lua) {
+  lua_pushliteral(lua, "__mode");
+  const_cast<char*>(lua_tostring(lua, -1))[0] = '\n';
+  lua_pop(lua, 1);
+}
+
 // Takes over the named fields of the table on top; pops that, pushes the new one.
 void choose(lua_State* lua, std::initializer_list<const char*> names) {
   lua_createtable(lua, 0, static_cast<int>(names.size()));
@@ -103,7 +113,15 @@ void addLibrary(lua_State* lua, const char* name) {
   lua_pop(lua, 1);
 }
 
+bool isLibrary(lua_State* lua, int index) {
+  if (luaL_getmetafield(lua, index, "__newindex") == LUA_TNIL) return false;
+  const bool own = lua_tocfunction(lua, -1) == refuseWrite;
+  lua_pop(lua, 1);
+  return own;
+}
+
 void openLibraries(lua_State* lua) {
+  disableWeakTables(lua);
   openBase(lua);
   lua_createtable(lua, 0, 2);
   lua_pushvalue(lua, -2);

@@ -18,6 +18,9 @@ void dropEnvironment(lua_State* lua);
 /// Puts the table on top of the stack, read-only, into the libraries under `name`; pops it.
 void addLibrary(lua_State* lua, const char* name);
 
+/// Whether the value at `index` is one of those.
+bool isLibrary(lua_State* lua, int index);
+
 // base_functions.cpp: sets its functions in the table on top of the stack.
 void addBaseFunctions(lua_State* lua);
 // coroutine_functions.cpp: the table of the stock library is on top; its functions are replaced in it.
