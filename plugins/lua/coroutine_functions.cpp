@@ -1,5 +1,5 @@
-// coroutine.create and coroutine.wrap whose bodies end in a protected call: a thread that an error has killed holds no
-// variable that is still to be closed, because Lua would close it with hooks off.
+// The coroutines of the sandbox. Their bodies end in a protected call: a thread that an error has killed holds no
+// variable that is still to be closed, because Lua would close it with hooks off. The watch knows which one runs.
 #include "library.h"
 #include "sandbox.h"
 
@@ -18,6 +18,9 @@ int body(lua_State* lua) {
 
 int create(lua_State* lua) {
   luaL_checktype(lua, 1, LUA_TFUNCTION);
+  // Each begins with instructions of its own to run before its hook fires: enough of them need never meet one.
+  constexpr std::uint64_t kSteps = 2'000;
+  Watch::of(lua).spend(lua, kSteps);
   lua_State* thread = lua_newthread(lua);
   lua_pushvalue(lua, 1);
   lua_pushcclosure(lua, body, 1);
@@ -25,26 +28,69 @@ int create(lua_State* lua) {
   return 1;
 }
 
+// The results, or one error; false: it is an error.
+bool advance(lua_State* lua, lua_State* thread, int given, int* results) {
+  *results = 1;
+  if (lua_checkstack(thread, given) == 0) {
+    lua_pushliteral(lua, "too many arguments to resume");
+    return false;
+  }
+  lua_xmove(lua, thread, given);
+  Watch& watch = Watch::of(lua);
+  watch.enter(thread);
+  const int status = lua_resume(thread, lua, given, results);
+  watch.enter(lua);
+  const bool good = status == LUA_OK || status == LUA_YIELD;
+  if (!good) *results = 1;
+  if (good && lua_checkstack(lua, *results + 1) == 0) {
+    lua_pop(thread, *results);
+    *results = 1;
+    lua_pushliteral(lua, "too many results to resume");
+    return false;
+  }
+  lua_xmove(thread, lua, *results);
+  return good;
+}
+
+lua_State* checkThread(lua_State* lua) {
+  lua_State* thread = lua_tothread(lua, 1);
+  luaL_argexpected(lua, thread != nullptr, 1, "coroutine");
+  return thread;
+}
+
+int resume(lua_State* lua) {
+  int results = 0;
+  const bool good = advance(lua, checkThread(lua), lua_gettop(lua) - 1, &results);
+  lua_pushboolean(lua, good ? 1 : 0);
+  lua_insert(lua, -(results + 1));
+  return results + 1;
+}
+
 int resumeWrapped(lua_State* lua) {
   lua_State* thread = lua_tothread(lua, lua_upvalueindex(1));
-  const int given = lua_gettop(lua);
-  if (lua_status(thread) == LUA_OK && lua_gettop(thread) == 0) return luaL_error(lua, "cannot resume dead coroutine");
-  if (lua_checkstack(thread, given) == 0) return luaL_error(lua, "too many arguments to resume");
-  lua_xmove(lua, thread, given);
   int results = 0;
-  const int status = lua_resume(thread, lua, given, &results);
-  if (status == LUA_OK || status == LUA_YIELD) {
-    luaL_checkstack(lua, results + 1, "too many results to resume");
-    lua_xmove(thread, lua, results);
-    return results;
-  }
-  lua_xmove(thread, lua, 1);
-  if (status != LUA_ERRMEM && lua_type(lua, -1) == LUA_TSTRING) {
+  if (advance(lua, thread, lua_gettop(lua), &results)) return results;
+  if (lua_status(thread) != LUA_ERRMEM && lua_type(lua, -1) == LUA_TSTRING) {
     luaL_where(lua, 1);
     lua_insert(lua, -2);
     lua_concat(lua, 2);
   }
   return lua_error(lua);
+}
+
+// Upvalue: the stock function. Lua counts the calls within a coroutine that is closed from where that was resumed, so
+// that a chain of them, each closed by the one before, would run off the C stack.
+int close(lua_State* lua) {
+  lua_State* thread = checkThread(lua);
+  Watch& watch = Watch::of(lua);
+  if (!watch.hasStack()) return luaL_error(lua, "C stack overflow: too many coroutines close one another");
+  struct Entered {
+    Watch& watch;
+    lua_State* back;
+    ~Entered() { watch.enter(back); }
+  } const entered{watch, lua};
+  watch.enter(thread);
+  return lua_tocfunction(lua, lua_upvalueindex(1))(lua);
 }
 
 int wrap(lua_State* lua) {
@@ -56,7 +102,10 @@ int wrap(lua_State* lua) {
 }  // namespace
 
 void guardCoroutines(lua_State* lua) {
-  constexpr luaL_Reg kFunctions[] = {{"create", create}, {"wrap", wrap}, {nullptr, nullptr}};
+  lua_getfield(lua, -1, "close");
+  lua_pushcclosure(lua, close, 1);
+  lua_setfield(lua, -2, "close");
+  constexpr luaL_Reg kFunctions[] = {{"create", create}, {"resume", resume}, {"wrap", wrap}, {nullptr, nullptr}};
   luaL_setfuncs(lua, kFunctions, 0);
 }
 

@@ -34,7 +34,14 @@ void* Heap::resize(void* block, std::size_t before, std::size_t after) noexcept 
   if (block != nullptr && (after == 0 || before <= kLargestSmall || after <= kLargestSmall)) drop(block, before);
   used_ = used_ - before + after;
   peak_ = std::max(peak_, held_);
+  if (before >= kVast || after >= kVast) noteVast(before, after);
   return moved;
+}
+
+void Heap::noteVast(std::size_t before, std::size_t after) {
+  if (before >= kVast) vast_ -= before;
+  if (after >= kVast) vast_ += after;
+  largest_ = vast_ == 0 ? 0 : std::max(largest_, after);
 }
 
 void* Heap::take(std::size_t size) {
@@ -64,6 +71,8 @@ void* Heap::takeSmall(std::size_t size) {
   }
   const std::size_t rounded = (size + kStep - 1) / kStep * kStep;
   if (left_ < rounded) {
+    // Free blocks of one size serve no other: without a limit, each size could hold as much as the script may use.
+    if (held_ + kSlab > 2 * most_) return nullptr;
     try {
       slabs_.emplace_back(new std::byte[kSlab]);
     } catch (const std::bad_alloc&) {

@@ -23,18 +23,23 @@ class Heap {
 
   std::size_t most() const { return most_; }
 
-  /// What the state takes of the process's memory until it is closed.
+  /// What the state takes of the process's memory until it is closed: at most twice most().
   std::size_t held() const { return held_; }
+
+  /// The largest block since there was none of more than a megabyte, if it was larger than that; else zero.
+  std::size_t largest() const { return largest_; }
 
  private:
   static constexpr std::size_t kStep = 16;
   static constexpr std::size_t kLargestSmall = 512;
   static constexpr std::size_t kSlab = 16'384;
+  static constexpr std::size_t kVast = std::size_t{1} << 20;
 
   struct Free {
     Free* next;
   };
 
+  void noteVast(std::size_t before, std::size_t after);
   void* take(std::size_t size);
   void drop(void* block, std::size_t size);
   void* takeSmall(std::size_t size);
@@ -43,6 +48,8 @@ class Heap {
   std::size_t used_ = 0;  // as Lua counts
   std::size_t held_ = 0;  // slabs and large blocks
   std::size_t peak_ = 0;
+  std::size_t vast_ = 0;  // of held_, in blocks of kVast and more
+  std::size_t largest_ = 0;
   std::array<Free*, kLargestSmall / kStep> free_{};
   std::vector<std::unique_ptr<std::byte[]>> slabs_;
   std::byte* at_ = nullptr;  // in the last slab

@@ -44,8 +44,10 @@ Sandbox& Sandbox::of(lua_State* lua) {
 void* Sandbox::resize(void* self, void* block, std::size_t before, std::size_t after) {
   Sandbox& sandbox = *static_cast<Sandbox*>(self);
   void* moved = sandbox.heap_.resize(block, before, after);
+  if (!sandbox.watch_) return moved;
   // Lua collects all its garbage now and tries again, each time: a script that goes on regardless is slow.
-  if (moved == nullptr && after > 0 && sandbox.watch_) sandbox.watch_->hurry();
+  if (moved == nullptr && after > 0) sandbox.watch_->hurry();
+  sandbox.watch_->setLargest(sandbox.heap_.largest());
   return moved;
 }
 
@@ -112,10 +114,11 @@ void Sandbox::forget() {
 
 namespace {
 
-// The value's text is left in its place. Its metamethods are not asked: nobody watches them any more.
+// Puts the text of an error that is no text in its place. Its metamethods are not asked: nobody watches them any more.
 int spell(lua_State* lua) {
-  std::string text =
-      lua_type(lua, 1) == LUA_TTABLE ? toJson(lua, 1) : "the error is a " + std::string(luaL_typename(lua, 1));
+  const int type = lua_type(lua, 1);
+  const std::string text = type == LUA_TTABLE || type == LUA_TNUMBER ? toJson(lua, 1)
+                                                                     : "the error is a " + std::string(luaL_typename(lua, 1));
   lua_pushlstring(lua, text.data(), std::min(text.size(), kLongestMessage));
   return 1;
 }
@@ -126,14 +129,16 @@ std::string Sandbox::describe(int status) {
   if (status == LUA_ERRMEM) {
     return "not enough memory: a script has " + std::to_string(heap_.most() >> 20) + " MB (lua.memory)";
   }
-  if (lua_type(lua_, -1) != LUA_TSTRING && lua_type(lua_, -1) != LUA_TNUMBER) {
+  // Making a text may need memory that there is not: outside of a protected call that would end the process.
+  if (lua_type(lua_, -1) != LUA_TSTRING) {
     lua_pushcfunction(lua_, guarded<spell>);
     lua_insert(lua_, -2);
     lua_pcall(lua_, 1, 1, 0);
   }
+  if (lua_type(lua_, -1) != LUA_TSTRING) return "the error is no text";
   std::size_t size = 0;
   const char* bytes = lua_tolstring(lua_, -1, &size);
-  return bytes == nullptr ? "the error is no text" : std::string(bytes, std::min(size, kLongestMessage));
+  return std::string(bytes, std::min(size, kLongestMessage)) + (size > kLongestMessage ? "..." : "");
 }
 
 }  // namespace jobq::lua

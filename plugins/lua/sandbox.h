@@ -63,8 +63,8 @@ class Sandbox {
 
   Heap heap_;
   bool spent_ = false;
+  std::unique_ptr<Watch> watch_;  // before lua_, whose making asks for memory
   lua_State* lua_ = nullptr;
-  std::unique_ptr<Watch> watch_;
   ScriptPtr loaded_;
   LineSink print_;
 };

@@ -1,15 +1,19 @@
 #include "watch.h"
 
+#include <algorithm>
+
 namespace jobq::lua {
 
-Watch::Watch(lua_State* lua) : main_(lua) { *static_cast<Watch**>(lua_getextraspace(lua)) = this; }
+Watch::Watch(lua_State* lua) : main_(lua), current_(lua) { *static_cast<Watch**>(lua_getextraspace(lua)) = this; }
 
 void Watch::arm(Judge judge) {
   judge_ = std::move(judge);
   reason_.clear();
   left_ = kStepsALook;
+  current_ = main_;
+  stack_ = static_cast<const char*>(__builtin_frame_address(0));
   // Coroutines take over the hook of the thread that makes them.
-  lua_sethook(main_, hook, LUA_MASKCOUNT, kInstructionsALook);
+  lua_sethook(main_, hook, LUA_MASKCOUNT, interval_);
 }
 
 void Watch::disarm() {
@@ -17,7 +21,29 @@ void Watch::disarm() {
   judge_ = nullptr;
 }
 
-void Watch::hook(lua_State* lua, lua_Debug*) { of(lua).look(lua); }
+void Watch::setLargest(std::size_t bytes) {
+  if (bytes == largest_) return;
+  largest_ = bytes;
+  constexpr std::size_t kPlain = std::size_t{1} << 20;
+  interval_ = bytes <= kPlain ? kInstructionsALook : std::max(1, static_cast<int>(kInstructionsALook * kPlain / bytes));
+  if (judge_) tighten();
+}
+
+// Only ever shorter, because setting a hook begins its count anew: only the hook itself makes it longer again.
+void Watch::tighten() {
+  if (lua_gethookcount(current_) > interval_) lua_sethook(current_, hook, LUA_MASKCOUNT, interval_);
+}
+
+bool Watch::hasStack() const {
+  constexpr std::ptrdiff_t kMost = 64 * 1024;
+  return stack_ - static_cast<const char*>(__builtin_frame_address(0)) < kMost;
+}
+
+void Watch::hook(lua_State* lua, lua_Debug*) {
+  Watch& self = of(lua);
+  self.look(lua);
+  if (lua_gethookcount(lua) != self.interval_) lua_sethook(lua, hook, LUA_MASKCOUNT, self.interval_);
+}
 
 void Watch::hurry() {
   if (judge_) lua_sethook(main_, hook, LUA_MASKCOUNT, 1);

@@ -2,6 +2,7 @@
 // function whose work grows with its arguments counts its steps here instead, because no hook fires inside it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <lua.hpp>
@@ -30,6 +31,20 @@ class Watch {
     }
   }
 
+  /// The largest block of memory that the script holds. One instruction may copy, compare or hash it, or search all of
+  /// it: the larger it is, the fewer go by between two looks. May be called from the allocator.
+  void setLargest(std::size_t bytes);
+
+  /// This coroutine runs from now on.
+  void enter(lua_State* lua) {
+    current_ = lua;
+    tighten();
+  }
+
+  /// Whether the script has used little of the C stack yet: closing coroutines within one another is counted by
+  /// nothing in Lua 5.4.4.
+  bool hasStack() const;
+
   /// For a C function that waits: the script has to end, and will as soon as the function looks or returns.
   bool isOver();
 
@@ -45,11 +60,16 @@ class Watch {
  private:
   static void hook(lua_State* lua, lua_Debug*);
   void look(lua_State* lua);
+  void tighten();
 
   static constexpr std::uint64_t kStepsALook = 20'000;
   static constexpr int kInstructionsALook = 200;
 
   lua_State* const main_;
+  lua_State* current_;
+  std::size_t largest_ = 0;
+  int interval_ = kInstructionsALook;
+  const char* stack_ = nullptr;  // where it was when the script began
   Judge judge_;
   std::string reason_;
   std::uint64_t left_ = kStepsALook;
