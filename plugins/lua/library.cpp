@@ -158,8 +158,8 @@ void pushEnvironment(lua_State* lua) {
   lua_rawseti(lua, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);  // of what load() compiles
 }
 
+// Not nil: the registry's array could shrink then, and load() reads the globals from it without asking how long it is.
 void dropEnvironment(lua_State* lua) {
-  // Never nil: Lua finds this entry by its place in the registry's array, which shrinks when the place is free.
   lua_pushboolean(lua, 0);
   lua_rawseti(lua, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
 }

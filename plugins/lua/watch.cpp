@@ -26,6 +26,7 @@ void Watch::setLargest(std::size_t bytes) {
   largest_ = bytes;
   constexpr std::size_t kPlain = std::size_t{1} << 20;
   interval_ = bytes <= kPlain ? kInstructionsALook : std::max(1, static_cast<int>(kInstructionsALook * kPlain / bytes));
+  if (!reason_.empty()) interval_ = 1;
   if (judge_) tighten();
 }
 
@@ -46,7 +47,7 @@ void Watch::hook(lua_State* lua, lua_Debug*) {
 }
 
 void Watch::hurry() {
-  if (judge_) lua_sethook(main_, hook, LUA_MASKCOUNT, 1);
+  if (judge_) lua_sethook(current_, hook, LUA_MASKCOUNT, 1);
 }
 
 bool Watch::isOver() {
@@ -59,10 +60,9 @@ bool Watch::isOver() {
 // no further than its next instruction.
 void Watch::look(lua_State* lua) {
   left_ = kStepsALook;
-  const bool isOver = this->isOver();
-  const int interval = isOver ? 1 : kInstructionsALook;
-  if (lua_gethookcount(lua) != interval) lua_sethook(lua, hook, LUA_MASKCOUNT, interval);
-  if (!isOver) return;
+  if (!isOver()) return;
+  interval_ = 1;
+  lua_sethook(lua, hook, LUA_MASKCOUNT, interval_);
   luaL_error(lua, "%s", reason_.c_str());
 }
 
