@@ -120,10 +120,10 @@ build() {  # build <preset> <folder> [targets…]
 mkdir -p "$logs"
 fuzz_seconds=60
 programs=(unit_test pattern_test plugin_host_test conformance_test jobq_sqlite_tests queue_policies_test limiter_test house_test
-  webhooks_test jobq_handler_tests jobq_webhook_tests lua_http_test)
+  webhooks_test jobq_handler_tests jobq_webhook_tests lua_test lua_http_test)
 # The longest first.
 proofs=(io_error_test storage_fault_test simulation_test record_fault_test storage_property_test power_loss_test
-  record_property_test limiter_property_test history_test)
+  record_property_test limiter_property_test history_test management_outage_test)
 broken=build/tests/broken
 crowd=tests/http/test_crowd.py
 patient=(tests/http/test_door.py tests/http/test_lifecycle.py tests/http/test_too_large.py)  # as long as all the others

@@ -115,7 +115,7 @@ class VerdictTest(FilterTest):
         self.assertEqual(self.assert_refused(self.submit("verdict", {"which": "no"}), 400),
                          "the filter verdict refuses this job")
         for which, words in (("number", "it returned a number"), ("text", "it returned a string"),
-                             ("unknown", "unknown field inputs"), ("array", "no JSON object"), ("nothing", "an array"),
+                             ("unknown", "unknown field inputs"), ("array", "no JSON object"), ("nothing", "no JSON object"),
                              ("nan", "nan at .a is not JSON"), ("text_input", "no JSON object"),
                              ("policy", "no table")):
             with self.subTest(which):
