@@ -31,6 +31,7 @@ Review& reviewOf(lua_State* lua) {
   lua_rawgetp(lua, LUA_REGISTRYINDEX, &kReview);
   auto* review = static_cast<Review*>(lua_touserdata(lua, -1));
   lua_pop(lua, 1);
+  if (review == nullptr) throw ScriptError("there is no job yet: say this inside the function that the script returns");
   return *review;
 }
 
@@ -129,19 +130,6 @@ int take(lua_State* lua) {
   return 2;
 }
 
-void openFilter(lua_State* lua) {
-  lua_createtable(lua, 0, 2);
-  lua_pushcfunction(lua, guarded<jobField>);
-  lua_setfield(lua, -2, "__index");
-  lua_pushboolean(lua, 0);
-  lua_setfield(lua, -2, "__metatable");
-  lua_rawsetp(lua, LUA_REGISTRYINDEX, &kJobMeta);
-  lua_createtable(lua, 0, 1);
-  lua_pushcfunction(lua, guarded<take>);
-  lua_setfield(lua, -2, "take");
-  addLibrary(lua, "quota");
-}
-
 std::int64_t wholeAt(lua_State* lua, const std::string& name) {
   int isWhole = 0;
   const lua_Integer number = lua_tointegerx(lua, -1, &isWhole);
@@ -197,6 +185,19 @@ Admission readVerdict(lua_State* lua, const AdmissionRequest& job, const std::st
 }
 
 }  // namespace
+
+void openFilter(lua_State* lua) {
+  lua_createtable(lua, 0, 2);
+  lua_pushcfunction(lua, guarded<jobField>);
+  lua_setfield(lua, -2, "__index");
+  lua_pushboolean(lua, 0);
+  lua_setfield(lua, -2, "__metatable");
+  lua_rawsetp(lua, LUA_REGISTRYINDEX, &kJobMeta);
+  lua_createtable(lua, 0, 1);
+  lua_pushcfunction(lua, guarded<take>);
+  lua_setfield(lua, -2, "take");
+  addLibrary(lua, "quota");
+}
 
 LuaFilter::LuaFilter(const FilterRooms& rooms, std::string script)
     : rooms_(rooms), name_(std::move(script)), script_(rooms_.scripts, name_) {}

@@ -1,6 +1,7 @@
 // Room 4: an admission filter that is a script, `return function(job) ... end`.
 #pragma once
 
+#include <lua.hpp>
 #include <memory>
 #include <string>
 
@@ -12,6 +13,9 @@
 namespace jobq::lua {
 
 class Sandbox;
+
+/// Adds the library `quota`.
+void openFilter(lua_State* lua);
 
 /// What all filters of a server share. Outlives them.
 struct FilterRooms {

@@ -1,6 +1,7 @@
 // Room 9: a job's handler that is a script, `return function(input, job) ... end`.
 #pragma once
 
+#include <lua.hpp>
 #include <memory>
 #include <string>
 
@@ -11,6 +12,9 @@
 namespace jobq::lua {
 
 class Sandbox;
+
+/// The libraries of handlers, for a look at a script without a job: what they do is refused.
+void openForTrial(lua_State* lua);
 
 /// What all workers of a server share. Outlives them.
 struct HandlerRooms {

@@ -51,7 +51,7 @@ std::string readFile(const std::filesystem::path& file) {
 
 }  // namespace
 
-ScriptPtr compile(std::string name, std::string text) {
+ScriptPtr compile(std::string name, std::string text, const std::function<void(lua_State*)>& more) {
   auto script = std::make_shared<Script>();
   script->bytecode = toBytecode(name, text);
   script->name = std::move(name);
@@ -60,7 +60,7 @@ ScriptPtr compile(std::string name, std::string text) {
   const auto judge = [end] {
     return std::chrono::steady_clock::now() < end ? "" : "its first lines take longer than a second, before any job";
   };
-  Sandbox(kTrialMemory).run(script, judge, {}, [](lua_State*) {});
+  Sandbox(kTrialMemory, more).run(script, judge, {}, [](lua_State*) {});
   return script;
 }
 
@@ -136,7 +136,7 @@ bool ScriptFolder::refresh(const std::string& name, Entry& entry) {
   const std::string faultBefore = std::exchange(entry.fault, "");
   try {
     std::string text = readFile(file);
-    if (!before || text != before->text) entry.script = compile(name, std::move(text));
+    if (!before || text != before->text) entry.script = compile(name, std::move(text), more_);
   } catch (const std::exception& error) {
     entry.fault = error.what();
   }

@@ -6,6 +6,8 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
+#include <lua.hpp>
 #include <map>
 #include <memory>
 #include <string>
@@ -26,8 +28,9 @@ struct Script {
 };
 using ScriptPtr = std::shared_ptr<const Script>;
 
-/// Throws ScriptError with file and line when the text does not compile, or does not return a function at once.
-ScriptPtr compile(std::string name, std::string text);
+/// Throws ScriptError with file and line when the text does not compile, or does not return a function at once. `more`
+/// adds the libraries that it finds besides those that every script has.
+ScriptPtr compile(std::string name, std::string text, const std::function<void(lua_State*)>& more = {});
 
 /// Whether a file has been written since it was last looked at.
 class FileStamp {
@@ -45,7 +48,8 @@ class FileStamp {
 /// Any thread.
 class ScriptFolder {
  public:
-  ScriptFolder(std::filesystem::path folder, Log& log) : folder_(std::move(folder)), log_(log) {}
+  ScriptFolder(std::filesystem::path folder, Log& log, std::function<void(lua_State*)> more = {})
+      : folder_(std::move(folder)), log_(log), more_(std::move(more)) {}
 
   /// What `<name>.lua` holds now, or the last text of it that compiled. Throws ScriptError when there never was one.
   ScriptPtr newest(const std::string& name);
@@ -70,6 +74,7 @@ class ScriptFolder {
 
   const std::filesystem::path folder_;
   Log& log_;
+  const std::function<void(lua_State*)> more_;
   Mutex mutex_;
   std::map<std::string, Entry> entries_ JOBQ_GUARDED_BY(mutex_);
 };

@@ -69,6 +69,7 @@ class LuaHttp : public testing::Test {
     handlers_ = load<HandlerFactory>(settings);
   }
 
+  HandlerFactory& handlers() { return *handlers_; }
   /// A worker for a script: `text` is the body of its function(input, job).
   std::unique_ptr<JobHandler> worker(const std::string& text) {
     return handlers_->make({"lua", "node-1", {}, write("return function(input, job) " + text + " end")});

@@ -220,6 +220,22 @@ TEST_F(LuaHttp, FiltersHaveNone) {
   EXPECT_EQ(std::get<Reject>(verdict).message, "nil");
 }
 
+TEST_F(LuaHttp, AScriptMayGiveItANameBeforeAnyJob) {
+  TinyHttp server(saying("named"));
+  HttpJob job;
+  const auto make = [this](const std::string& text) { return handlers().make({"lua", "node-1", {}, write(text)}); };
+  EXPECT_EQ(make("local get = http.get return function(input) return get(input.url).body end")
+                ->run(inputOf(server.url()), job),
+            "\"named\"");
+  EXPECT_THAT([&] { make("http.get('http://127.0.0.1/') return print"); },
+              testing::ThrowsMessage<std::exception>(HasSubstr("call it inside the function that the script returns")));
+  const auto filters = load<AdmissionFilterFactory>({});
+  const std::string named = "local take = quota.take return function(job) return take('a', 1, 1) end";
+  EXPECT_TRUE(
+      std::holds_alternative<Accept>(filters->make(write(named))->review({"lua", "key", "{}", JobPolicy(), {}})));
+  EXPECT_THAT(filters->fault(write("quota.take('a', 1, 1) return print")), HasSubstr("there is no job yet"));
+}
+
 TEST_F(LuaHttp, WorksInACoroutine) {
   TinyHttp server(saying("from afar"));
   EXPECT_EQ(run("return coroutine.wrap(function() return http.get(input.url).body end)()", inputOf(server.url())),
