@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "core/base/secret_box.h"
+#include "core/endpoints/image.h"
 #include "jobq/error.h"
 
 namespace jobq {
@@ -151,6 +152,7 @@ void EndpointRegistry::follow(std::set<EndpointId>& touched) {
   followTemplates(touched);
   followEndpoints(touched);
   followPauses(touched);
+  followScripts(touched);
 }
 
 void EndpointRegistry::followTemplates(std::set<EndpointId>& touched) {
@@ -212,6 +214,16 @@ void EndpointRegistry::followPauses(std::set<EndpointId>& touched) {
     if (paused_.insert(record.id).second) touched.insert(record.id);
   }
   pausesSeen_ = changes.version;
+}
+
+// A release that halted because its script was missing, or did not run, goes on when that has been written.
+void EndpointRegistry::followScripts(std::set<EndpointId>& touched) const {
+  for (const auto& [id, entry] : next_.endpoints) {
+    const Endpoint& endpoint = *entry->endpoint;
+    const bool isReleased = endpoint.release && endpoint.release->version == endpoint.version;
+    if (isReleased || endpoint.fault.empty() || parseImage(endpoint.image).kind != Image::Kind::lua) continue;
+    if (!imageFault(endpoint.image, rooms_.parts)) touched.insert(id);
+  }
 }
 
 // See kRemovalAsked: endpoints are followed after templates, so that here are all those whose makers did not see it

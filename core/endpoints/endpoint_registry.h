@@ -86,6 +86,7 @@ class EndpointRegistry {
   void followTemplates(std::set<EndpointId>& touched);
   void followEndpoints(std::set<EndpointId>& touched);
   void followPauses(std::set<EndpointId>& touched);
+  void followScripts(std::set<EndpointId>& touched) const;
   bool decideRemovals();
   bool releaseTemplates();
   void store(const std::vector<EndpointEntry>& raised);

@@ -102,7 +102,9 @@ ScriptPtr ScriptFolder::newest(const std::string& name) {
   const bool changed = refresh(name, entry);
   const ScriptPtr script = entry.script;
   const std::string fault = entry.fault;
-  if (!script) entries_.erase(name);
+  // Of a file that is there the fault is kept, so that asking again compiles nothing.
+  std::error_code ignored;
+  if (!script && !std::filesystem::exists(fileOf(name), ignored)) entries_.erase(name);
   lock.unlock();
   if (!script) throw ScriptError(fault);
   if (changed) tell(name, fault);

@@ -442,6 +442,37 @@ class TemplateTest(LuaTest):
         self.complete(endpoint, 3)
         self.assertEqual(self.output(endpoint["id"], {}), {"N": "2"})
 
+    def test_a_script_that_is_written_after_its_release(self):
+        """issue 7: the reason says what to do, and doing it is enough: the release goes on by itself."""
+        for name, text in (("wrong_at_first", "return function("), ("missing_at_first", None)):
+            with self.subTest(name):
+                if text:
+                    self.write("handlers", name, text)
+                template = self.new_template(imageName="lua/other")
+                endpoint = self.new_endpoint(template, workersMin=1)
+                self.call("PATCH", "/templates/" + template["id"], {"imageName": "lua/" + name})
+                until(lambda endpoint=endpoint: self.endpoint(endpoint)["release"]["state"] == "halted", "it halts")
+                self.assertEqual(self.output(endpoint["id"], {}), "other")
+                self.addCleanup(os.remove, self.write("handlers", name, returning("'written'")))
+                self.complete(endpoint, 2)
+                self.assertEqual(self.output(endpoint["id"], {}), "written")
+
+    def test_a_restart_without_its_script(self):
+        """decisions.md, Releases: the server starts, the endpoint says why nobody serves it, its jobs wait."""
+        server = self.fresh_server({"kept": returning("'kept'")})
+        endpoint = self.new_endpoint(self.new_template(imageName="lua/kept"))
+        self.assertEqual(self.output(endpoint["id"], {}), "kept")
+        server.stop()
+        os.remove(os.path.join(self.scripts, "handlers", "kept.lua"))
+        server.start()
+        release = self.endpoint(endpoint)["release"]
+        self.assertEqual(release["state"], "halted")
+        self.assertIn("kept.lua cannot be read", release["reason"])
+        job = server.run(endpoint["id"], {})
+        self.assertEqual(server.status(endpoint["id"], job)["queueReason"], "no_workers")
+        self.write("handlers", "kept", returning("'again'"))
+        self.assertEqual(server.finished(endpoint["id"], job)["output"], "again")
+
     def test_names_that_are_none(self):
         """decisions.md, Images: <name> matches [A-Za-z0-9_-]{1,64}, else 400: no path leads out of the folder."""
         for image in ("lua/../x", "lua/a b", "lua/", "lua/a/b", "lua/.", "lua/a.lua", "lua/" + "n" * 65, "lua/%2e",
