@@ -1,26 +1,17 @@
-"""Handlers that are scripts, `image = lua/<name>`: what they can do, what becomes of their jobs, and what they cannot do
-to the server (issue 7). The sandbox itself is proved in tests/lua."""
+"""Handlers that are scripts, `image = lua/<name>`: what they can do, and how their jobs fail (issue 7). Scripts that
+never end: test_lua_endless.py; those that are not there: test_lua_images.py; the sandbox itself: tests/lua."""
 
-import concurrent.futures
-import json
 import os
 import sys
-import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
 
-from jobq_server import SHORT_DRAIN, jobqd, until  # noqa: E402
-from lua_case import LuaTest  # noqa: E402
-from process_watch import memory, processor_seconds, threads  # noqa: E402
+from jobq_server import until  # noqa: E402
+from lua_case import LuaTest, returning  # noqa: E402
 
 ECHO = "return function(input) return input end"
 ENV = "return function(input, job) return job.env end"
-FIRST_LOOP = "local n = 0 while true do n = n + 1 end"
-
-
-def returning(expression):
-    return f"return function(input, job) return {expression} end"
 
 
 class RunTest(LuaTest):
@@ -234,7 +225,8 @@ class FailureTest(LuaTest):
     def test_outputs_that_are_no_json(self):
         """issue 7: the job fails, and reads where in its output the trouble is."""
         wanted = {"nan": "nan at .a[1]", "infinite": "beyond all doubles at .a", "function": "a function at .list[2]",
-                  "cycle": "holds itself", "mixed": "keys of both kinds", "holes": "an array with holes (put json.null there) at [2]",
+                  "cycle": "holds itself", "mixed": "keys of both kinds",
+                  "holes": "an array with holes (put json.null there) at [2]",
                   "binary": "not UTF-8", "emits_nan": "nan"}
         for endpoint, words in wanted.items():
             with self.subTest(endpoint):
@@ -268,277 +260,6 @@ class FailureTest(LuaTest):
         """decisions.md, Jobs: an output over 20 MB fails the job; it is never silently dropped."""
         self.assertEqual(len(self.output("large", {"bytes": (20 << 20) - 2})), (20 << 20) - 2)
         self.assertIn("20 MB", self.failure("large", {"bytes": (20 << 20) + 1}))
-
-
-class MemoryTest(LuaTest):
-    handlers = {
-        "strings": "return function() local s = 'x' while true do s = s .. s end end",
-        "tables": "return function() local t = {} while true do t[#t + 1] = { 1, 2, 3 } end end",
-        "rep": "return function() return #('x'):rep(1 << 40) end",
-        "caught": """return function()
-          local kept = {}
-          while true do pcall(function() kept[#kept + 1] = ('x'):rep(1 << 20) .. #kept end) end
-        end""",
-        "small": "return function() local t = {} for i = 1, 20000 do t[i] = { i } end return #t end",
-    }
-    settings = {"lua.memory": "32MB"}
-
-    def test_bombs(self):
-        """issue 7: strings, tables and string.rep are bounded: FAILED, for that reason."""
-        for endpoint in ("strings", "tables"):
-            with self.subTest(endpoint):
-                self.assertEqual(self.failure(endpoint, {}), "not enough memory: a script has 32 MB (lua.memory)")
-        self.assertRegex(self.failure("rep", {}), "not enough memory|too large")
-        self.assertEqual(self.output("small", {}), 20000)
-
-    def test_rss_after_fifty(self):
-        """issue 7: RSS back to where it was, after 50 bombs, several at once."""
-        def bombs(count):
-            with concurrent.futures.ThreadPoolExecutor(6) as pool:
-                ends = list(pool.map(lambda n: self.job(("strings", "tables")[n % 2], {}), range(count)))
-            self.assertEqual({end["status"] for end in ends}, {"FAILED"})
-        bombs(6)  # what the server makes once: threads, pools
-        pid = self.server.process.pid
-        before, threads_before = memory(pid), threads(pid)
-        bombs(50)
-        self.assertLess(memory(pid) - before, 24 << 20)
-        self.assertLessEqual(threads(pid), threads_before + 8)
-        self.assertEqual(self.output("small", {}), 20000)
-
-
-class TimeTest(LuaTest):
-    handlers = {
-        "loops": f"return function() {FIRST_LOOP} end",
-        "caught": "return function() while true do pcall(function() while true do end end) end end",
-        "coroutines": """return function()
-          while true do
-            local inner = coroutine.wrap(function() while true do pcall(function() while true do end end) end end)
-            pcall(inner)
-          end
-        end""",
-        "patterns": "return function() return (('a'):rep(60000)):find(('.-'):rep(12) .. 'b') end",
-        "closes": """return function()
-          local forever = setmetatable({}, { __close = function() while true do end end })
-          while true do local ok = pcall(function() local x <close> = forever error('again') end) end
-        end""",
-        "handled": "return function() xpcall(function() error('x') end, function() while true do end end) end",
-        "sorts": "return function() local t = {} for i = 1, 200000 do t[i] = i % 7 end"
-                 " while true do table.sort(t, function(a, b) return a < b end) end end",
-        "emits": "return function(input, job) while true do job:progress(1) end end",
-        "one": f"return function(input) if input.loop then {FIRST_LOOP} end return 'free' end",
-    }
-    settings = {"endpoint.one.workersMax": 1, "endpoint.one.stopGrace": "60s"}
-
-    def test_endless_loops(self):
-        """issue 7: loops of every kind are TIMED_OUT after their executionTimeout, and nothing runs on."""
-        endless = [name for name in self.handlers if name != "one"]
-        begun = time.monotonic()
-        jobs = {name: self.server.run(name, {}, policy={"executionTimeout": 5_000}) for name in endless}
-        ends = {name: self.server.finished(name, job) for name, job in jobs.items()}
-        taken = time.monotonic() - begun
-        for name, end in ends.items():
-            with self.subTest(name):
-                self.assertEqual(end["status"], "TIMED_OUT", end)
-                self.assertGreaterEqual(end["executionTime"], 5_000)
-        self.assertLess(taken, 15)
-        for name in endless:
-            until(lambda name=name: not self.server.health(name)["workers"]["running"], f"the worker of {name} is free")
-            self.assertEqual(self.server.health(name)["workers"]["unhealthy"], 0, name)
-        pid = self.server.process.pid
-
-        def is_quiet():
-            before, end = processor_seconds(pid), time.monotonic() + 0.3
-            until(lambda: time.monotonic() > end, "a moment")
-            return processor_seconds(pid) - before < 0.15
-        until(is_quiet, "no script runs on")
-
-    def test_cancelled_while_it_loops(self):
-        """issue 7: the stop token ends a script that does not look: its worker is free for the next job at once."""
-        job = self.server.run("one", {"loop": True})
-        self.in_progress({"id": "one"}, job)
-        worker = self.server.status("one", job)["workerId"]
-        self.assertEqual(self.server.request("POST", f"/v2/one/cancel/{job}").json()["status"], "CANCELLED")
-        begun = time.monotonic()
-        following = self.job("one", {})
-        self.assertEqual((following["output"], following["workerId"]), ("free", worker))
-        self.assertLess(time.monotonic() - begun, 5, "stopGrace is a minute: nobody replaced the worker")
-        self.assertEqual(self.server.status("one", job)["status"], "CANCELLED")
-        self.assertEqual(self.server.health("one")["workers"]["unhealthy"], 0)
-
-    def test_expired_while_it_loops(self):
-        """decisions.md, Jobs: past its ttl a job is deleted, even while running; its worker is free then."""
-        job = self.server.run("one", {"loop": True}, policy={"ttl": 10_000})
-        until(lambda: self.server.request("GET", f"/v2/one/status/{job}").status == 404, "it expires", 20)
-        self.assertEqual(self.output("one", {}), "free")
-
-
-class ShutdownTest(LuaTest):
-    def test_a_loop_goes_back_in_line(self):
-        """design.md, Truth of a job: what runs at the end of the drain goes back in line, and is no failure."""
-        loops = "return function(input, job) if job.env.LOOP == '1' then while true do end end return job.attempt end"
-        server = self.fresh_server({"loops": loops}, **{"endpoint.loops.image": "lua/loops",
-                                                        "endpoint.loops.env.LOOP": "1"}, **SHORT_DRAIN)
-        jobs = [server.run("loops", {}) for _ in range(3)]
-        until(lambda: server.health("loops")["jobs"]["inProgress"] == 3, "all run")
-        server.terminate()
-        self.assertEqual(server.ended(15), 0)
-        server.settings["endpoint.loops.env.LOOP"] = "0"
-        server.write_file()
-        server.start()
-        for job in jobs:
-            end = server.finished("loops", job)
-            self.assertEqual(end["status"], "COMPLETED")
-            self.assertGreater(end["output"], 1, "another attempt")
-        self.assertEqual(server.health("loops")["jobs"]["retried"], 0)
-
-
-class TemplateTest(LuaTest):
-    handlers = {"env": ENV, "other": returning("'other'")}
-
-    def test_env_of_a_release(self):
-        """issue 7: job.env is the template's; a release that changes it reaches the script."""
-        template = self.new_template(imageName="lua/env", env={"N": "1"})
-        endpoint = self.new_endpoint(template, workersMin=1)
-        self.assertEqual((endpoint["image"], endpoint["release"]["state"]), ("lua/env", "complete"))
-        self.assertEqual(self.output(endpoint["id"], {}), {"N": "1"})
-        self.call("PATCH", "/templates/" + template["id"], {"env": {"N": "2", "M": "ä"}})
-        self.complete(endpoint, 2)
-        self.assertEqual(self.output(endpoint["id"], {}), {"N": "2", "M": "ä"})
-        self.call("PATCH", "/templates/" + template["id"], {"imageName": "lua/other"})
-        self.complete(endpoint, 3)
-        self.assertEqual(self.output(endpoint["id"], {}), "other")
-        self.call("PATCH", "/templates/" + template["id"], {"imageName": "plugin/echo"})
-        self.complete(endpoint, 4)
-        self.assertEqual(self.output(endpoint["id"], {"a": 1}), {"a": 1})
-
-    def test_a_script_that_is_not_there(self):
-        """decisions.md, Images: an endpoint that nobody here can run is 400, and says what is missing."""
-        template = self.new_template(imageName="lua/later")
-        message = self.assert_faults(
-            self.server.request("POST", "/v1/endpoints", {"templateId": template["id"]}), "templateId")
-        self.assertIn("lua/later cannot run: later.lua cannot be read", message)
-        path = self.write("handlers", "later", returning("'now'"))
-        self.addCleanup(os.remove, path)
-        self.assertEqual(self.output(self.new_endpoint(template)["id"], {}), "now", "no restart is needed")
-
-    def test_a_script_that_does_not_compile(self):
-        """issue 7: refused with file and line."""
-        path = self.write("handlers", "broken", "return function(\n  oops oops\nend")
-        self.addCleanup(os.remove, path)
-        template = self.new_template(imageName="lua/broken")
-        reply = self.server.request("POST", "/v1/endpoints", {"templateId": template["id"]})
-        self.assertRegex(self.assert_faults(reply, "templateId"), r"broken\.lua:2: ")
-
-    def test_a_release_that_cannot_run(self):
-        """decisions.md, Releases: it halts and says why, the old worker serves; the next good one goes on."""
-        template = self.new_template(imageName="lua/env", env={"N": "1"})
-        endpoint = self.new_endpoint(template, workersMin=1)
-        self.assertEqual(self.output(endpoint["id"], {}), {"N": "1"})
-        self.call("PATCH", "/templates/" + template["id"], {"imageName": "lua/missing", "env": {"N": "2"}})
-        release = until(lambda: (now := self.endpoint(endpoint)["release"])["state"] == "halted" and now, "it halts")
-        self.assertIn("missing.lua cannot be read", release["reason"])
-        self.assertEqual(self.output(endpoint["id"], {}), {"N": "1"})
-        self.call("PATCH", "/templates/" + template["id"], {"imageName": "lua/env"})
-        self.complete(endpoint, 3)
-        self.assertEqual(self.output(endpoint["id"], {}), {"N": "2"})
-
-    def test_a_script_that_is_written_after_its_release(self):
-        """issue 7: the reason says what to do, and doing it is enough: the release goes on by itself."""
-        for name, text in (("wrong_at_first", "return function("), ("missing_at_first", None)):
-            with self.subTest(name):
-                if text:
-                    self.write("handlers", name, text)
-                template = self.new_template(imageName="lua/other")
-                endpoint = self.new_endpoint(template, workersMin=1)
-                self.call("PATCH", "/templates/" + template["id"], {"imageName": "lua/" + name})
-                until(lambda endpoint=endpoint: self.endpoint(endpoint)["release"]["state"] == "halted", "it halts")
-                self.assertEqual(self.output(endpoint["id"], {}), "other")
-                self.addCleanup(os.remove, self.write("handlers", name, returning("'written'")))
-                self.complete(endpoint, 2)
-                self.assertEqual(self.output(endpoint["id"], {}), "written")
-
-    def test_a_restart_without_its_script(self):
-        """decisions.md, Releases: the server starts, the endpoint says why nobody serves it, its jobs wait."""
-        server = self.fresh_server({"kept": returning("'kept'")})
-        endpoint = self.new_endpoint(self.new_template(imageName="lua/kept"))
-        self.assertEqual(self.output(endpoint["id"], {}), "kept")
-        server.stop()
-        os.remove(os.path.join(self.scripts, "handlers", "kept.lua"))
-        server.start()
-        release = self.endpoint(endpoint)["release"]
-        self.assertEqual(release["state"], "halted")
-        self.assertIn("kept.lua cannot be read", release["reason"])
-        job = server.run(endpoint["id"], {})
-        self.assertEqual(server.status(endpoint["id"], job)["queueReason"], "no_workers")
-        self.write("handlers", "kept", returning("'again'"))
-        self.assertEqual(server.finished(endpoint["id"], job)["output"], "again")
-
-    def test_names_that_are_none(self):
-        """decisions.md, Images: <name> matches [A-Za-z0-9_-]{1,64}, else 400: no path leads out of the folder."""
-        for image in ("lua/../x", "lua/a b", "lua/", "lua/a/b", "lua/.", "lua/a.lua", "lua/" + "n" * 65, "lua/%2e",
-                      "lua/a\0", "lua/ä", "lua/../handlers/env"):
-            with self.subTest(image):
-                reply = self.server.request("POST", "/v1/templates", {"name": "t", "imageName": image})
-                self.assert_faults(reply, "imageName")
-
-
-class StartTest(LuaTest):
-    def refused(self, *words, handlers=None, **settings):
-        """What the start says, and --check before it."""
-        server = self.fresh_server(handlers, start=False, **settings)
-        checked = jobqd("--config", server.file, "--check")
-        line = self.refused_start(server)
-        for word in words:
-            self.assertIn(word, line)
-        return checked, line
-
-    def test_a_missing_script(self):
-        """issue 7: the start is refused, and names the endpoint and the file; --check refuses it too."""
-        checked, _ = self.refused("endpoint.a", "lua/missing", "missing.lua", **{"endpoint.a.image": "lua/missing"})
-        self.assertEqual(checked.returncode, 1)
-        self.assertIn("endpoint.a.image = lua/missing needs " + os.path.join(self.scripts, "handlers", "missing.lua"),
-                      checked.stderr)
-
-    def test_a_script_that_does_not_run(self):
-        """issue 7: what the first job would meet stops the start; a check compiles nothing."""
-        for name, text, words in (("syntax", "return function( end", "syntax.lua:1:"),
-                                  ("none", "local x = 1", "returns no function"),
-                                  ("fails", "error('at once')", "fails.lua:1: at once"),
-                                  ("loops", "while true do end", "longer than a second"),
-                                  ("bytecode", "\x1bLua", "binary chunk")):
-            with self.subTest(name):
-                checked, _ = self.refused(words, handlers={name: text}, **{"endpoint.a.image": "lua/" + name})
-                self.assertEqual(checked.returncode, 0, checked.stderr)
-
-    def test_names_that_are_none(self):
-        """decisions.md, Images: no path leads out of the folder."""
-        for image in ("lua/../x", "lua/a b", "lua/"):
-            with self.subTest(image):
-                checked, _ = self.refused("endpoint.a.image", "[A-Za-z0-9_-]{1,64}", **{"endpoint.a.image": image})
-                self.assertEqual(checked.returncode, 1)
-
-    def test_a_missing_folder(self):
-        """design.md, Configuration: scripts.path; a server without scripts needs none."""
-        server = self.fresh_server(start=False)
-        server.settings["scripts.path"] = "/nonexistent"
-        server.write_file()
-        server.start()
-        self.assertEqual(server.runsync("echo", {})["status"], "COMPLETED")
-
-    def test_settings_of_the_library(self):
-        """design.md, Configuration: an unknown key stops the start and names the nearest; values are checked."""
-        for key, value, words in (("lua.htpp", "true", "lua.http"), ("lua.memroy", "64MB", "lua.memory"),
-                                  ("lua.filterTme", "5ms", "lua.filterTime"), ("handler.lua.http", "true", "lua.http"),
-                                  ("lua", "true", "lua")):
-            with self.subTest(key):
-                checked, line = self.refused(key, words, **{key: value})
-                self.assertEqual(checked.returncode, 1)
-                self.assertIn("nearest", line)
-        for key, value in (("lua.http", "maybe"), ("lua.memory", "1"), ("lua.filterTime", "0ms")):
-            with self.subTest(key):
-                settings = {key: value, "endpoint.a.image": "lua/env"}
-                checked, _ = self.refused(key, handlers={"env": ENV}, **settings)
-                self.assertEqual(checked.returncode, 1)
 
 
 if __name__ == "__main__":

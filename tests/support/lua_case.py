@@ -17,6 +17,11 @@ from management_api import ManagementTest
 SHIPPED = os.path.join(ROOT, "scripts", "lua")
 
 
+def returning(expression):
+    """A handler."""
+    return f"return function(input, job) return {expression} end"
+
+
 def write_script(folder, kind, name, text):
     """Takes the file's place at once: no reader meets half of it."""
     path = os.path.join(folder, kind, name + ".lua")

@@ -1,0 +1,142 @@
+"""Scripts that take all memory or never end: their jobs are FAILED, TIMED_OUT, CANCELLED or back in line, and the
+server is as it was before (issue 7)."""
+
+import concurrent.futures
+import os
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+
+from jobq_server import SHORT_DRAIN, until  # noqa: E402
+from lua_case import LuaTest  # noqa: E402
+from process_watch import memory, processor_seconds, threads  # noqa: E402
+
+FIRST_LOOP = "local n = 0 while true do n = n + 1 end"
+
+
+class MemoryTest(LuaTest):
+    handlers = {
+        "strings": "return function() local s = 'x' while true do s = s .. s end end",
+        "tables": "return function() local t = {} while true do t[#t + 1] = { 1, 2, 3 } end end",
+        "rep": "return function() return #('x'):rep(1 << 40) end",
+        "caught": """return function()
+          local kept = {}
+          while true do pcall(function() kept[#kept + 1] = ('x'):rep(1 << 20) .. #kept end) end
+        end""",
+        "small": "return function() local t = {} for i = 1, 20000 do t[i] = { i } end return #t end",
+    }
+    settings = {"lua.memory": "32MB"}
+
+    def test_bombs(self):
+        """issue 7: strings, tables and string.rep are bounded: FAILED, for that reason."""
+        for endpoint in ("strings", "tables"):
+            with self.subTest(endpoint):
+                self.assertEqual(self.failure(endpoint, {}), "not enough memory: a script has 32 MB (lua.memory)")
+        self.assertRegex(self.failure("rep", {}), "not enough memory|too large")
+        self.assertEqual(self.output("small", {}), 20000)
+
+    def test_rss_after_fifty(self):
+        """issue 7: RSS back to where it was, after 50 bombs, several at once."""
+        def bombs(count):
+            with concurrent.futures.ThreadPoolExecutor(6) as pool:
+                ends = list(pool.map(lambda n: self.job(("strings", "tables")[n % 2], {}), range(count)))
+            self.assertEqual({end["status"] for end in ends}, {"FAILED"})
+        bombs(6)  # what the server makes once: threads, pools
+        pid = self.server.process.pid
+        before, threads_before = memory(pid), threads(pid)
+        bombs(50)
+        self.assertLess(memory(pid) - before, 24 << 20)
+        self.assertLessEqual(threads(pid), threads_before + 8)
+        self.assertEqual(self.output("small", {}), 20000)
+
+
+class TimeTest(LuaTest):
+    handlers = {
+        "loops": f"return function() {FIRST_LOOP} end",
+        "caught": "return function() while true do pcall(function() while true do end end) end end",
+        "coroutines": """return function()
+          while true do
+            local inner = coroutine.wrap(function() while true do pcall(function() while true do end end) end end)
+            pcall(inner)
+          end
+        end""",
+        "patterns": "return function() return (('a'):rep(60000)):find(('.-'):rep(12) .. 'b') end",
+        "closes": """return function()
+          local forever = setmetatable({}, { __close = function() while true do end end })
+          while true do local ok = pcall(function() local x <close> = forever error('again') end) end
+        end""",
+        "handled": "return function() xpcall(function() error('x') end, function() while true do end end) end",
+        "sorts": "return function() local t = {} for i = 1, 200000 do t[i] = i % 7 end"
+                 " while true do table.sort(t, function(a, b) return a < b end) end end",
+        "emits": "return function(input, job) while true do job:progress(1) end end",
+        "one": f"return function(input) if input.loop then {FIRST_LOOP} end return 'free' end",
+    }
+    settings = {"endpoint.one.workersMax": 1, "endpoint.one.stopGrace": "60s"}
+
+    def test_endless_loops(self):
+        """issue 7: loops of every kind are TIMED_OUT after their executionTimeout, and nothing runs on."""
+        endless = [name for name in self.handlers if name != "one"]
+        begun = time.monotonic()
+        jobs = {name: self.server.run(name, {}, policy={"executionTimeout": 5_000}) for name in endless}
+        ends = {name: self.server.finished(name, job) for name, job in jobs.items()}
+        taken = time.monotonic() - begun
+        for name, end in ends.items():
+            with self.subTest(name):
+                self.assertEqual(end["status"], "TIMED_OUT", end)
+                self.assertGreaterEqual(end["executionTime"], 5_000)
+        self.assertLess(taken, 15)
+        for name in endless:
+            until(lambda name=name: not self.server.health(name)["workers"]["running"], f"the worker of {name} is free")
+            self.assertEqual(self.server.health(name)["workers"]["unhealthy"], 0, name)
+        pid = self.server.process.pid
+
+        def is_quiet():
+            before, end = processor_seconds(pid), time.monotonic() + 0.3
+            until(lambda: time.monotonic() > end, "a moment")
+            return processor_seconds(pid) - before < 0.15
+        until(is_quiet, "no script runs on")
+
+    def test_cancelled_while_it_loops(self):
+        """issue 7: the stop token ends a script that does not look: its worker is free for the next job at once."""
+        job = self.server.run("one", {"loop": True})
+        self.in_progress({"id": "one"}, job)
+        worker = self.server.status("one", job)["workerId"]
+        self.assertEqual(self.server.request("POST", f"/v2/one/cancel/{job}").json()["status"], "CANCELLED")
+        begun = time.monotonic()
+        following = self.job("one", {})
+        self.assertEqual((following["output"], following["workerId"]), ("free", worker))
+        self.assertLess(time.monotonic() - begun, 5, "stopGrace is a minute: nobody replaced the worker")
+        self.assertEqual(self.server.status("one", job)["status"], "CANCELLED")
+        self.assertEqual(self.server.health("one")["workers"]["unhealthy"], 0)
+
+    def test_expired_while_it_loops(self):
+        """decisions.md, Jobs: past its ttl a job is deleted, even while running; its worker is free then."""
+        job = self.server.run("one", {"loop": True}, policy={"ttl": 10_000})
+        until(lambda: self.server.request("GET", f"/v2/one/status/{job}").status == 404, "it expires", 20)
+        self.assertEqual(self.output("one", {}), "free")
+
+
+class ShutdownTest(LuaTest):
+    def test_a_loop_goes_back_in_line(self):
+        """design.md, Truth of a job: what runs at the end of the drain goes back in line, and is no failure."""
+        loops = "return function(input, job) if job.env.LOOP == '1' then while true do end end return job.attempt end"
+        server = self.fresh_server({"loops": loops}, **{"endpoint.loops.image": "lua/loops",
+                                                        "endpoint.loops.env.LOOP": "1"}, **SHORT_DRAIN)
+        jobs = [server.run("loops", {}) for _ in range(3)]
+        until(lambda: server.health("loops")["jobs"]["inProgress"] == 3, "all run")
+        server.terminate()
+        self.assertEqual(server.ended(15), 0)
+        server.settings["endpoint.loops.env.LOOP"] = "0"
+        server.write_file()
+        server.start()
+        for job in jobs:
+            end = server.finished("loops", job)
+            self.assertEqual(end["status"], "COMPLETED")
+            self.assertGreater(end["output"], 1, "another attempt")
+        self.assertEqual(server.health("loops")["jobs"]["retried"], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
