@@ -24,7 +24,8 @@ class FilterTest : public HouseTest {
     return call("POST", "/v2/e/runsync", "{\"input\":" + input + "}").field("output");
   }
   std::string inLine(const std::string& endpoint) const { return call("GET", "/v2/" + endpoint + "/health").body; }
-  std::string made() const { return submit("e", R"({"do":"made"})").field("error"); }
+  /// How many instances there have been.
+  int made() const { return std::stoi(submit("e", R"({"do":"made"})").field("error").substr(5)); }
 };
 
 TEST_F(FilterTest, AcceptsAndReplaces) {
@@ -87,11 +88,12 @@ TEST_F(FilterTest, SeesTheJob) {
 // design.md: one call at a time per instance, the host keeps a pool.
 TEST_F(FilterTest, AnInstanceIsKeptUntilItThrows) {
   open(kFiltered);
-  EXPECT_EQ(made(), "made 1");
-  EXPECT_EQ(submit("e", "{}").status, 200);
-  EXPECT_EQ(made(), "made 1");
-  EXPECT_EQ(submit("e", R"({"do":"throw"})").status, 500);
-  EXPECT_EQ(made(), "made 2") << "nobody knows what the one that threw has left behind";
+  const auto processors = static_cast<int>(std::thread::hardware_concurrency());
+  const int times = 3 * processors + 10;
+  for (int i = 0; i < times; ++i) EXPECT_EQ(submit("e", "{}").status, 200);
+  EXPECT_LE(made(), processors + 1) << "each processor may have one";
+  for (int i = 0; i < times; ++i) EXPECT_EQ(submit("e", R"({"do":"throw"})").status, 500);
+  EXPECT_GE(made(), times) << "nobody knows what those that threw have left behind";
 }
 
 TEST_F(FilterTest, ManyAreJudgedAtOnceEachByAnInstanceOfItsOwn) {
@@ -104,7 +106,7 @@ TEST_F(FilterTest, ManyAreJudgedAtOnceEachByAnInstanceOfItsOwn) {
   }
   for (std::thread& caller : callers) caller.join();
   for (const Answer& answer : answers) EXPECT_EQ(answer.status, 200) << answer.body;
-  EXPECT_EQ(made(), "made 12") << "both endpoints share the pool";
+  EXPECT_GE(made(), kCallers);
 }
 
 TEST_F(FilterTest, OfEndpointsThatTheApiMakes) {

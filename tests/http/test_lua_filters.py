@@ -342,7 +342,7 @@ class RestTest(FilterTest):
         self.assertEqual(self.output("abc", {}), {"trace": "abc"})
 
     def test_a_restart(self):
-        """issue 7: filters are kept. One whose file has gone meanwhile lets nobody in, and is named; the rest serves."""
+        """issue 7: filters are kept. One whose file has gone lets nobody in, and is named; the rest serves."""
         server = self.fresh_server(filter_scripts={"a": trace("a"), "b": trace("b")}, **filtered("other", "b"))
         endpoint = self.made(filters=["a"])
         server.restart()

@@ -1,5 +1,5 @@
-"""Scripts that are edited while the server runs: the next job runs the new text, and a text that does not run leaves the
-one before in force and says so in the log, in GET /v1/plugins and in jobqctl (issue 7)."""
+"""Scripts that are edited while the server runs: the next job runs the new text, and a text that does not run leaves
+the one before in force and says so in the log, in GET /v1/plugins and in jobqctl (issue 7)."""
 
 import concurrent.futures
 import os
@@ -148,7 +148,7 @@ class BrokenTest(ReloadTest):
                 self.assertEqual(self.greeting(), "one")
                 self.write("handlers", "greet", says("one"))
                 self.assertEqual(self.scripts_of("handler")["greet"], ("loaded", None))
-        self.logged("handler.lua.script.faulty", "greet.lua was edited and does not run, the text before stays in force")
+        self.logged("handler.lua.script.faulty", "greet.lua was edited and does not run, the text before stays")
 
     def test_a_filter(self):
         """issue 7: the same for filters: nobody gets in because the gate is broken."""
@@ -162,7 +162,7 @@ class BrokenTest(ReloadTest):
                 self.assertRegex(told, reason)
                 self.write("filters", "gate", refuses("one"))
                 self.assertEqual(self.scripts_of("filter")["gate"], ("loaded", None))
-        self.logged("filter.lua.script.faulty", "gate.lua was edited and does not run, the text before stays in force")
+        self.logged("filter.lua.script.faulty", "gate.lua was edited and does not run, the text before stays")
 
     def test_it_is_told_once(self):
         """style.md, question 10: one line an edit, not one a job."""

@@ -165,7 +165,7 @@ class WordFrequencyTest(ShippedTest):
         self.assertEqual(self.ranking(text, least=4)[0], [])
 
     def test_defaults_of_the_env(self):
-        """The environment's LEAST and TOP are the defaults; an input's own win; what is no number counts for nothing."""
+        """The environment's LEAST and TOP are the defaults; an input's own win; what is no number is nothing."""
         text = "a a a b b c"
         template = self.new_template(imageName="lua/word_frequency", env={"TOP": "1", "LEAST": "2"})
         endpoint = self.new_endpoint(template)
