@@ -3,7 +3,6 @@
 #include <iostream>
 
 #include "core/base/clock.h"
-#include "core/config/config.h"
 #include "core/ctl/input_text.h"
 #include "core/ctl/local_job.h"
 #include "core/ctl/table_print.h"

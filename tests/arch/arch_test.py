@@ -21,7 +21,7 @@ LAYERS = {  # a folder of core, and the folders of core that it may include besi
     "work": {"base", "config", "endpoints", "jobs"},
     "isolate": {"base", "config", "endpoints", "jobs", "work"},
     "http": {"base", "config", "endpoints", "jobs", "access", "plugin"},
-    "ctl": {"ctl"},
+    "ctl": {"base", "plugin", "endpoints"},  # `lua run` makes the plugin as the server does
 }
 ROOMS = {  # the first file of each room, by its number (design: "The eleven rooms")
     1: ["core/http/gate.h"], 2: ["core/access/api_keys.h"], 3: ["sdk/include/jobq/rate_limiter.h"],
@@ -33,7 +33,7 @@ ROOMS = {  # the first file of each room, by its number (design: "The eleven roo
 ONLY_IN = [  # a header's name, and where alone it may be included
     (re.compile(r"Poco/Net/HTTP"), ("core/http/", "core/ctl/", "plugins/webhook_http/")),
     (re.compile(r"boost/"), ("core/plugin/plugin_host.cpp",)),
-    (re.compile(r"lua\.h|lauxlib\.h|lualib\.h"), ("plugins/lua/",)),
+    (re.compile(r"lua\.hpp|lua\.h|lauxlib\.h|lualib\.h"), ("plugins/lua/",)),
     (re.compile(r"Poco/Data/|sqlite3\.h|mysql"), ("plugins/storage_", "tests/conformance/")),
 ]
 MAX_LINES = 400
