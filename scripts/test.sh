@@ -169,7 +169,8 @@ if ! $quick && [ "$failed" -eq 0 ]; then
   [ "$failed" -eq 0 ] && in_pairs "black_box 'asan http patient' build/asan $crowd ${patient[*]}" \
     "black_box 'asan http' build/asan ${brisk[*]}"
   export TSAN_OPTIONS="suppressions=$root/tests/support/tsan.supp halt_on_error=0 exitcode=66"
-  concurrent=(conformance_test jobq_sqlite_tests limiter_test house_test webhooks_test jobq_webhook_tests unit_test)
+  concurrent=(conformance_test jobq_sqlite_tests limiter_test house_test webhooks_test jobq_webhook_tests unit_test
+    lua_test)
   step "build tsan" build tsan build/tsan "${concurrent[@]}" power_loss_test storage_fault_test jobq
   [ "$failed" -eq 0 ] && gtests build/tsan tsan '*' "${concurrent[@]}"
   [ "$failed" -eq 0 ] && JOBQ_SEEDS=60 gtests build/tsan tsan '*' power_loss_test storage_fault_test

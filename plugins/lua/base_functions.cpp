@@ -55,7 +55,6 @@ int endXpcall(lua_State* lua, int status, lua_KContext) {
 }
 
 int xpcall(lua_State* lua) {
-  luaL_checkany(lua, 1);
   luaL_checktype(lua, 2, LUA_TFUNCTION);
   lua_pushvalue(lua, 1);
   lua_remove(lua, 1);

@@ -54,7 +54,7 @@ bool advance(lua_State* lua, lua_State* thread, int given, int* results) {
 
 lua_State* checkThread(lua_State* lua) {
   lua_State* thread = lua_tothread(lua, 1);
-  luaL_argexpected(lua, thread != nullptr, 1, "coroutine");
+  luaL_argexpected(lua, thread != nullptr, 1, "thread");
   return thread;
 }
 

@@ -1,6 +1,7 @@
 #include "quotas.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace jobq::lua {
 namespace {
@@ -20,14 +21,21 @@ Millis Quotas::take(const std::string& name, std::int64_t most, Millis window) {
   return Millis(0);
 }
 
-// Names are callers' words, and there may be any number of them: those whose time is over go, and if that is none, the
-// one that ends first.
+// Names are callers' words, and there may be any number of them: those whose time is over go, and if that is too few,
+// the tenth that ends first, so that a flood of new names does not look at all of them for each.
 void Quotas::makeRoom(Instant now) {
   std::erase_if(counts_, [now](const auto& entry) { return entry.second.end <= now; });
-  if (counts_.size() < kMostNames) return;
-  counts_.erase(std::min_element(counts_.begin(), counts_.end(), [](const auto& left, const auto& right) {
-    return left.second.end < right.second.end;
-  }));
+  if (counts_.size() < kMostNames - kMostNames / 10) return;
+  std::vector<Instant> ends;
+  ends.reserve(counts_.size());
+  for (const auto& [name, count] : counts_) ends.push_back(count.end);
+  const auto last = ends.begin() + static_cast<std::ptrdiff_t>(kMostNames / 10);
+  std::nth_element(ends.begin(), last, ends.end());
+  // Windows that began together end together: of those as many as are still too many.
+  const Instant end = *last;
+  std::size_t left =
+      kMostNames / 10 - std::erase_if(counts_, [end](const auto& entry) { return entry.second.end < end; });
+  std::erase_if(counts_, [&left, end](const auto& entry) { return entry.second.end == end && left > 0 && left-- > 0; });
 }
 
 }  // namespace jobq::lua

@@ -49,7 +49,8 @@ int remove(lua_State* lua) {
 void addElement(lua_State* lua, luaL_Buffer* buffer, lua_Integer i) {
   lua_geti(lua, 1, i);
   if (lua_isstring(lua, -1) == 0) {
-    luaL_error(lua, "invalid value (at index %I) in table for 'concat'", static_cast<LUAI_UACINT>(i));
+    luaL_error(lua, "invalid value (%s) at index %I in table for 'concat'", luaL_typename(lua, -1),
+               static_cast<LUAI_UACINT>(i));
   }
   Watch::of(lua).spend(lua, 4 + lua_rawlen(lua, -1) / 4);
   luaL_addvalue(buffer);
@@ -143,11 +144,8 @@ int sort(lua_State* lua) {
   luaL_checktype(lua, 1, LUA_TTABLE);
   if (!lua_isnoneornil(lua, 2)) luaL_checktype(lua, 2, LUA_TFUNCTION);
   lua_settop(lua, 2);
-  lua_pushvalue(lua, lua_upvalueindex(1));
-  lua_insert(lua, 1);
   lua_pushcclosure(lua, isBefore, 1);
-  lua_call(lua, 2, 0);
-  return 0;
+  return lua_tocfunction(lua, lua_upvalueindex(1))(lua);
 }
 
 }  // namespace

@@ -28,4 +28,4 @@ target_link_libraries(lua_parts PUBLIC jobq::sdk PkgConfig::LUA_CXX)
 jobq_add_test(lua_test
   SOURCES lua/json_bridge_test.cpp lua/sandbox_attack_test.cpp lua/sandbox_test.cpp lua/script_folder_test.cpp
   LIBRARIES lua_parts
-  NEEDS jobq_lua)
+  NEEDS jobq_lua jobq_handler_echo)

@@ -1,1 +1,144 @@
-// to come
+// Scripts that are edited while they run: the next job runs the new text; one that does not compile changes nothing
+// but what is said about it.
+#include <atomic>
+#include <thread>
+
+#include "lua_fixture.h"
+
+namespace jobq::lua::test {
+namespace {
+
+std::string returning(const std::string& what) { return "return function() return '" + what + "' end"; }
+
+class ScriptFolderTest : public LuaTest {
+ protected:
+  static std::string run(JobHandler& handler) {
+    ScriptContext context;
+    return outcome(handler, "{}", context);
+  }
+  static std::string faultOf(const HandlerFactory& factory, const std::string& name) {
+    for (const ScriptReport& report : factory.scripts()) {
+      if (report.name == name) return report.fault;
+    }
+    return "unknown";
+  }
+};
+
+TEST_F(ScriptFolderTest, TheNextJobRunsTheNewText) {
+  scripts.write("edited", returning("one"));
+  const auto factory = handlers();
+  const auto handler = factory->make(envFor("edited"));
+  EXPECT_EQ(run(*handler), "\"one\"");
+  scripts.write("edited", returning("longer"));
+  EXPECT_EQ(run(*handler), "\"longer\"");
+  scripts.replace("edited", returning("by rename"));
+  EXPECT_EQ(run(*handler), "\"by rename\"");
+  EXPECT_EQ(log.lines(), std::vector<std::string>(2, "script.reloaded: edited.lua was edited: the next job runs it"));
+}
+
+// No step of the file system's clock lies between them, and they are equally long.
+TEST_F(ScriptFolderTest, EditsWithinOneTickAreSeen) {
+  scripts.write("fast", returning("0000"));
+  const auto factory = handlers();
+  const auto handler = factory->make(envFor("fast"));
+  for (int i = 0; i < 200; ++i) {
+    const std::string text = std::to_string(1000 + i);
+    scripts.write("fast", returning(text));
+    ASSERT_EQ(run(*handler), "\"" + text + "\"");
+  }
+}
+
+TEST_F(ScriptFolderTest, BrokenTextLeavesTheOldOneInForce) {
+  scripts.write("broken", returning("old"));
+  const auto factory = handlers();
+  const auto handler = factory->make(envFor("broken"));
+  EXPECT_EQ(run(*handler), "\"old\"");
+  EXPECT_EQ(faultOf(*factory, "broken"), "");
+  scripts.write("broken", "return function(");
+  EXPECT_EQ(run(*handler), "\"old\"");
+  const std::string fault = "broken.lua:1: <name> or '...' expected near <eof>";
+  EXPECT_EQ(faultOf(*factory, "broken"), fault);
+  EXPECT_EQ(factory->fault("broken"), "") << "the text before goes on";
+  EXPECT_EQ(log.lines(),
+            (std::vector<std::string>{
+                "script.faulty: broken.lua was edited and does not run, the text before stays in force: " + fault}));
+  const auto later = factory->make(envFor("broken"));
+  EXPECT_EQ(run(*later), "\"old\"");
+  scripts.write("broken", returning("mended"));
+  EXPECT_EQ(run(*handler), "\"mended\"");
+  EXPECT_EQ(run(*later), "\"mended\"");
+  EXPECT_EQ(faultOf(*factory, "broken"), "");
+}
+
+TEST_F(ScriptFolderTest, ARemovedFileLeavesItsTextInForce) {
+  scripts.write("gone", returning("still here"));
+  const auto factory = handlers();
+  const auto handler = factory->make(envFor("gone"));
+  std::filesystem::remove(scripts.file("gone"));
+  EXPECT_EQ(run(*handler), "\"still here\"");
+  EXPECT_EQ(faultOf(*factory, "gone"), "gone.lua cannot be read: put it into the folder of scripts");
+  scripts.write("gone", returning("back"));
+  EXPECT_EQ(run(*handler), "\"back\"");
+  EXPECT_EQ(faultOf(*factory, "gone"), "");
+}
+
+TEST_F(ScriptFolderTest, ScriptsThatNeverRanAreReported) {
+  scripts.write("good", returning("x"));
+  scripts.write("bad", "return 5");
+  std::filesystem::create_directory(scripts.folder() / "folder.lua");
+  std::ofstream(scripts.folder() / "notes.txt") << "no script";
+  const auto factory = handlers();
+  std::vector<std::string> told;
+  for (const ScriptReport& report : factory->scripts()) told.push_back(report.name + ": " + report.fault);
+  ASSERT_EQ(told.size(), 3U);
+  EXPECT_EQ(told[0], "bad: bad.lua returns no function: let it end with `return function(...) ... end`");
+  EXPECT_EQ(told[1].substr(0, 8), "folder: ");
+  EXPECT_GT(told[1].size(), 8U);
+  EXPECT_EQ(told[2], "good: ");
+  EXPECT_EQ(factory->fault("absent"), "absent.lua cannot be read: put it into the folder of scripts");
+  EXPECT_EQ(factory->fault(""), "lua is no handler: say lua/<script>");
+}
+
+TEST_F(ScriptFolderTest, FiltersAreReloadedToo) {
+  scripts.write("door", "return function() return false, 'closed' end");
+  const auto factory = filters();
+  const auto filter = factory->make("door");
+  EXPECT_EQ(review(*filter, "{}").text, "rejected: closed");
+  scripts.write("door", "return function() end");
+  EXPECT_EQ(review(*filter, "{}").text, "accepted");
+  scripts.write("door", "return");
+  EXPECT_EQ(review(*filter, "{}").text, "accepted");
+}
+
+// Workers on many threads see whole texts only, old or new, and all of them the last one in the end.
+TEST_F(ScriptFolderTest, ManyThreadsRunWhileItIsEdited) {
+  const auto textOf = [](int version) { return returning(std::to_string(version) + std::string(3000, 'x')); };
+  scripts.write("busy", textOf(0));
+  const auto factory = handlers();
+  constexpr int kVersions = 60;
+  std::atomic<int> written = 0;
+  std::atomic<int> wrong = 0;
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      const auto handler = factory->make(envFor("busy"));
+      for (int last = 0; last < kVersions;) {
+        const std::string out = run(*handler);
+        const int seen = out.size() > 3000 ? std::atoi(out.c_str() + 1) : -1;
+        if (seen < last || seen > written + 1) ++wrong;
+        if (seen < last) return;
+        last = seen;
+      }
+    });
+  }
+  for (int version = 1; version <= kVersions; ++version) {
+    written = version;
+    scripts.replace("busy", textOf(version));
+    (void)factory->scripts();
+  }
+  threads.clear();
+  EXPECT_EQ(wrong, 0);
+}
+
+}  // namespace
+}  // namespace jobq::lua::test
