@@ -92,7 +92,8 @@ TEST_F(JsonBridgeTest, DecodeAndEncode) {
   EXPECT_EQ(returned("json.decode('5') + 1"), "6");
   EXPECT_EQ(returned("json.decode('null') == json.null and tostring(json.null)"), "\"null\"");
   EXPECT_EQ(returned("math.type(json.decode('1.0')) .. math.type(json.decode('1'))"), "\"floatinteger\"");
-  EXPECT_EQ(returned("json.decode('[1,]')"), "FAILED: once.lua:1: not JSON: it is no value (at byte 3)");
+  EXPECT_EQ(returned("json.decode('[1,]')"),
+            "FAILED: once.lua:1: not JSON: a value starts with an unexpected character (at byte 3)");
   EXPECT_EQ(returned("json.decode('')"),
             "FAILED: once.lua:1: not JSON: the text ends where a value is expected (at byte 0)");
   EXPECT_EQ(returned("#json.encode(json.decode(('['):rep(512) .. (']'):rep(512)))"), "1024");
