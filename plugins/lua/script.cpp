@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <lua.hpp>
 #include <set>
 #include <utility>
@@ -16,11 +15,9 @@ constexpr std::size_t kLargestScript = 1U << 20;
 constexpr std::size_t kTrialMemory = 16U << 20;
 constexpr std::chrono::milliseconds kTrialTime{1'000};
 
-// File systems count in steps of a few milliseconds: two texts of one length within one step look the same.
-constexpr std::chrono::milliseconds kStep{100};
-
-constexpr std::chrono::milliseconds kSpan{1};
-constexpr int kLooks = 4;
+// A worker that holds the file open does not see that another folder has come into the place of its own; it asks for
+// the file by its name as often as this.
+constexpr std::chrono::milliseconds kOtherFolder{50};
 
 int append(lua_State*, const void* bytes, std::size_t size, void* to) {
   static_cast<std::string*>(to)->append(static_cast<const char*>(bytes), size);
@@ -39,13 +36,10 @@ std::string toBytecode(const std::string& name, const std::string& text) {
   return bytecode;
 }
 
-std::string readFile(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) throw ScriptError(file.filename().string() + " cannot be read: put it into the folder of scripts");
-  std::string text(kLargestScript + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  if (text.size() > kLargestScript) throw ScriptError(file.filename().string() + " is larger than 1 MB: split it");
+std::string readFile(const OpenFilePtr& file, const std::string& name) {
+  if (!file) throw ScriptError(name + ".lua cannot be read: put it into the folder of scripts");
+  std::string text = file->read(kLargestScript + 1);
+  if (text.size() > kLargestScript) throw ScriptError(name + ".lua is larger than 1 MB: split it");
   return text;
 }
 
@@ -64,51 +58,30 @@ ScriptPtr compile(std::string name, std::string text, const std::function<void(l
   return script;
 }
 
-bool FileStamp::hasChanged(const std::string& file) {
-  struct stat status {};
-  if (stat(file.c_str(), &status) != 0) status = {};
-  const bool same = status.st_ino == inode_ && status.st_size == size_ && status.st_mtim.tv_sec == written_.tv_sec &&
-                    status.st_mtim.tv_nsec == written_.tv_nsec;
-  if (same && !isYoung_) return false;
-  inode_ = status.st_ino;
-  size_ = status.st_size;
-  written_ = status.st_mtim;
-  const auto written = std::chrono::seconds(written_.tv_sec) + std::chrono::nanoseconds(written_.tv_nsec);
-  isYoung_ = std::chrono::system_clock::now().time_since_epoch() - written < kStep;
-  return true;
-}
-
-FollowedScript::FollowedScript(ScriptFolder& folder, std::string name)
-    : folder_(folder), name_(std::move(name)), file_(folder.fileOf(name_)) {
+FollowedScript::FollowedScript(ScriptFolder& folder, std::string name) : folder_(folder), name_(std::move(name)) {
   (void)newest();
 }
 
-// A look costs as much as a small filter. Under load, when one worker is asked many times within a millisecond, the
-// first few are enough; who saves a file and sends a job takes longer than they.
 const ScriptPtr& FollowedScript::newest() {
   const auto now = std::chrono::steady_clock::now();
-  if (now - since_ >= kSpan) {
-    since_ = now;
-    looks_ = 0;
-  }
-  if (looks_++ >= kLooks) return script_;
-  if (stamp_.hasChanged(file_) || !script_) script_ = folder_.newest(name_);
-  return script_;
+  if (now < askAgain_ && now_.file && !now_.stamp.hasChanged(now_.file->look())) return now_.script;
+  now_ = folder_.newest(name_);
+  askAgain_ = now + kOtherFolder;
+  return now_.script;
 }
 
-ScriptPtr ScriptFolder::newest(const std::string& name) {
+ScriptFolder::Newest ScriptFolder::newest(const std::string& name) {
   Lock lock(mutex_);
   Entry& entry = entries_[name];
   const bool changed = refresh(name, entry);
-  const ScriptPtr script = entry.script;
+  const Newest newest{entry.script, entry.file, entry.stamp};
   const std::string fault = entry.fault;
   // Of a file that is there the fault is kept, so that asking again compiles nothing.
-  std::error_code ignored;
-  if (!script && !std::filesystem::exists(fileOf(name), ignored)) entries_.erase(name);
+  if (!entry.script && !entry.file) entries_.erase(name);
   lock.unlock();
-  if (!script) throw ScriptError(fault);
+  if (!newest.script) throw ScriptError(fault);
   if (changed) tell(name, fault);
-  return script;
+  return newest;
 }
 
 void ScriptFolder::tell(const std::string& name, const std::string& fault) {
@@ -133,11 +106,12 @@ std::string ScriptFolder::fault(const std::string& name) {
 // of a script that ran before.
 bool ScriptFolder::refresh(const std::string& name, Entry& entry) {
   const std::string file = fileOf(name);
-  if (!entry.stamp.hasChanged(file)) return false;
+  if (!entry.stamp.hasChanged(lookAt(file))) return false;
+  entry.file = OpenFile::open(file);
   const ScriptPtr before = entry.script;
   const std::string faultBefore = std::exchange(entry.fault, "");
   try {
-    std::string text = readFile(file);
+    std::string text = readFile(entry.file, name);
     if (!before || text != before->text) entry.script = compile(name, std::move(text), more_);
   } catch (const std::exception& error) {
     entry.fault = error.what();

@@ -2,8 +2,6 @@
 // one that does not compile leaves the one before in force.
 #pragma once
 
-#include <sys/stat.h>
-
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -17,6 +15,7 @@
 #include "jobq/log.h"
 #include "jobq/mutex.h"
 #include "jobq/plugin.h"
+#include "script_file.h"
 
 namespace jobq::lua {
 
@@ -32,29 +31,20 @@ using ScriptPtr = std::shared_ptr<const Script>;
 /// adds the libraries that it finds besides those that every script has.
 ScriptPtr compile(std::string name, std::string text, const std::function<void(lua_State*)>& more = {});
 
-/// Whether a file has been written since it was last looked at.
-class FileStamp {
- public:
-  /// True: it has, or may have been. Costs one system call.
-  bool hasChanged(const std::string& file);
-
- private:
-  ino_t inode_ = 0;
-  off_t size_ = -1;
-  timespec written_{};
-  bool isYoung_ = true;  // it may be written again within the same stamp
-};
-
 /// Any thread.
 class ScriptFolder {
  public:
   ScriptFolder(std::filesystem::path folder, Log& log, std::function<void(lua_State*)> more = {})
       : folder_(std::move(folder)), log_(log), more_(std::move(more)) {}
 
-  /// What `<name>.lua` holds now, or the last text of it that compiled. Throws ScriptError when there never was one.
-  ScriptPtr newest(const std::string& name);
+  struct Newest {
+    ScriptPtr script;
+    OpenFilePtr file;  ///< where its newest text lies; null when that has gone
+    FileStamp stamp;   ///< of that file, before it was read
+  };
 
-  std::string fileOf(const std::string& name) const { return folder_ / (name + ".lua"); }
+  /// What `<name>.lua` holds now, or the last text of it that compiled. Throws ScriptError when there never was one.
+  Newest newest(const std::string& name);
 
   /// Why newest() would throw; empty when it would not.
   std::string fault(const std::string& name);
@@ -65,10 +55,12 @@ class ScriptFolder {
  private:
   struct Entry {
     FileStamp stamp;
+    OpenFilePtr file;
     ScriptPtr script;   // the newest that compiled
     std::string fault;  // of the newest text, if it did not
   };
 
+  std::string fileOf(const std::string& name) const { return folder_ / (name + ".lua"); }
   bool refresh(const std::string& name, Entry& entry) JOBQ_REQUIRES(mutex_);
   void tell(const std::string& name, const std::string& fault);
 
@@ -91,11 +83,8 @@ class FollowedScript {
  private:
   ScriptFolder& folder_;
   const std::string name_;
-  const std::string file_;
-  FileStamp stamp_;
-  ScriptPtr script_;
-  std::chrono::steady_clock::time_point since_{};
-  int looks_ = 0;
+  ScriptFolder::Newest now_;
+  std::chrono::steady_clock::time_point askAgain_{};
 };
 
 }  // namespace jobq::lua

@@ -18,6 +18,7 @@ add_library(lua_parts STATIC
   ${lua_plugin}/quotas.cpp
   ${lua_plugin}/sandbox.cpp
   ${lua_plugin}/script.cpp
+  ${lua_plugin}/script_file.cpp
   ${lua_plugin}/step_meter.cpp
   ${lua_plugin}/string_functions.cpp
   ${lua_plugin}/table_functions.cpp

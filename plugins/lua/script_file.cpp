@@ -1,0 +1,60 @@
+#include "script_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <chrono>
+
+namespace jobq::lua {
+namespace {
+
+// File systems count in steps of a few milliseconds: two texts of one length within one step look the same.
+constexpr std::chrono::milliseconds kStep{100};
+
+}  // namespace
+
+// The time of the change, not of the writing: it moves too when the file is replaced or removed.
+bool FileStamp::hasChanged(const struct stat& now) {
+  const bool same = now.st_ino == inode_ && now.st_size == size_ && now.st_ctim.tv_sec == changed_.tv_sec &&
+                    now.st_ctim.tv_nsec == changed_.tv_nsec;
+  if (same && !isYoung_) return false;
+  inode_ = now.st_ino;
+  size_ = now.st_size;
+  changed_ = now.st_ctim;
+  const auto changed = std::chrono::seconds(changed_.tv_sec) + std::chrono::nanoseconds(changed_.tv_nsec);
+  isYoung_ = std::chrono::system_clock::now().time_since_epoch() - changed < kStep;
+  return true;
+}
+
+OpenFilePtr OpenFile::open(const std::string& name) {
+  const int descriptor = ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
+  return descriptor < 0 ? nullptr : OpenFilePtr(new OpenFile(descriptor));
+}
+
+OpenFile::~OpenFile() { ::close(descriptor_); }
+
+struct stat OpenFile::look() const {
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0) status = {};
+  return status;
+}
+
+std::string OpenFile::read(std::size_t most) const {
+  std::string text(most, '\0');
+  std::size_t size = 0;
+  while (size < most) {
+    const ssize_t count = ::pread(descriptor_, text.data() + size, most - size, static_cast<off_t>(size));
+    if (count <= 0) break;
+    size += static_cast<std::size_t>(count);
+  }
+  text.resize(size);
+  return text;
+}
+
+struct stat lookAt(const std::string& name) {
+  struct stat status {};
+  if (::stat(name.c_str(), &status) != 0) status = {};
+  return status;
+}
+
+}  // namespace jobq::lua

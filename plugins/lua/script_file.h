@@ -1,0 +1,48 @@
+// A file that may be edited at any time, and whether that has happened.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <memory>
+#include <string>
+
+namespace jobq::lua {
+
+/// What a file was like when it was last looked at.
+class FileStamp {
+ public:
+  /// True: the file has been written since, or may have been; nothing but the moment of the look is kept of it.
+  bool hasChanged(const struct stat& now);
+
+ private:
+  ino_t inode_ = 0;
+  off_t size_ = -1;
+  timespec changed_{};
+  bool isYoung_ = true;  // it may be written again within the same stamp
+};
+
+/// A file held open. A look at it costs a quarter of one by name, and tells of everything that happens to it: written
+/// in place, replaced, removed. What it cannot tell of is another folder in the place of its own.
+class OpenFile {
+ public:
+  /// Null when there is none that can be read.
+  static std::shared_ptr<const OpenFile> open(const std::string& name);
+  ~OpenFile();
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+
+  struct stat look() const;
+
+  /// At most `most` bytes, from the beginning.
+  std::string read(std::size_t most) const;
+
+ private:
+  explicit OpenFile(int descriptor) : descriptor_(descriptor) {}
+  const int descriptor_;
+};
+using OpenFilePtr = std::shared_ptr<const OpenFile>;
+
+/// As of no file when there is none.
+struct stat lookAt(const std::string& name);
+
+}  // namespace jobq::lua
