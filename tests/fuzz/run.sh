@@ -15,7 +15,8 @@ while [ $# -gt 0 ]; do
     *) targets+=("$1") && shift ;;
   esac
 done
-[ ${#targets[@]} -gt 0 ] || targets=(request_head chunk_reader target json_scan submission policy webhook_url net_guard lua_pattern)
+[ ${#targets[@]} -gt 0 ] || targets=(request_head chunk_reader target json_scan submission policy webhook_url net_guard
+  lua_pattern lua_bridge)
 out="$root/build/fuzz"
 mkdir -p "$out/findings"
 
@@ -35,6 +36,11 @@ needs() {  # needs <target>: what it is linked with, one a line
       printf '%s\n' "$root"/plugins/lua/{pattern_match,pattern_match_single,pattern_call,pattern_functions,pattern_gsub}.cpp \
         "$root"/plugins/lua/{step_meter,watch}.cpp $(pkg-config --cflags --libs lua5.4-c++) ;;
     webhook_url) printf '%s\n' "$core/jobs/webhook_url.cpp" -lcurl -lPocoFoundation ;;
+    lua_bridge)
+      for source in "$root"/plugins/lua/*.cpp; do
+        [[ $source =~ /(plugin|handler|filter|quotas|http_[a-z]*)\.cpp$ ]] || echo "$source"
+      done
+      pkg-config --cflags --libs lua5.4-c++ | tr ' ' '\n' | grep . ;;
   esac
 }
 

@@ -1,0 +1,131 @@
+// JSON into Lua and back, against RapidJSON: what comes out means what went in, and goes in once more as it is. Then
+// the same bytes build values that no JSON text could, with holes, mixed keys and cycles: each is JSON afterwards or
+// refused.
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "check.h"
+#include "jobq/json.h"
+#include "plugins/lua/json_bridge.h"
+#include "plugins/lua/sandbox.h"
+#include "tests/lua/json_outline.h"
+
+namespace {
+
+using namespace jobq::lua;
+
+const ScriptPtr kScript = compile("fuzz", "return function() end");
+
+// Runs `body` in the sandbox; false: it was refused.
+template <class Body>
+bool tried(Body&& body) {
+  static std::unique_ptr<Sandbox> sandbox;
+  if (!sandbox || sandbox->isSpent()) sandbox = std::make_unique<Sandbox>(std::size_t{64} << 20);
+  try {
+    sandbox->run(
+        kScript, [] { return std::string(); }, {}, body);
+  } catch (const ScriptError& error) {
+    BELIEVE(error.what()[0] != '\0');
+    return false;
+  }
+  return true;
+}
+
+std::string through(std::string_view text) {
+  std::string out;
+  BELIEVE(tried([&](lua_State* lua) {
+    pushJson(lua, text);
+    out = toJson(lua, -1);
+  }));
+  return out;
+}
+
+void readText(std::string_view text) {
+  const bool isJson = jobq::json::valid(text);
+  std::string decoded;
+  const bool taken = tried([&](lua_State* lua) {
+    lua_getglobal(lua, "json");
+    lua_getfield(lua, -1, "decode");
+    lua_pushlstring(lua, text.data(), text.size());
+    lua_call(lua, 1, 1);
+    decoded = toJson(lua, -1);
+  });
+  if (!isJson) {
+    BELIEVE(!taken);
+    return;
+  }
+  const std::string meaning = jobq::lua::test::outlineOf(text);
+  // Numbers beyond a double become infinity, which is refused, and lone surrogates are the scanner's to refuse.
+  if (meaning.empty()) return;
+  if (!taken) {
+    BELIEVE(meaning.find("inf") != std::string::npos);
+    return;
+  }
+  BELIEVE(jobq::json::valid(decoded));
+  BELIEVE(jobq::lua::test::outlineOf(decoded) == meaning);
+  BELIEVE(through(decoded) == decoded);
+}
+
+// A program of a few verbs, one a byte, for a stack of values.
+void build(lua_State* lua, const std::uint8_t* at, const std::uint8_t* end) {
+  lua_newtable(lua);
+  while (at != end) {
+    if (lua_gettop(lua) > 150) return;
+    const std::uint8_t verb = *at++;
+    const auto next = [&] { return at == end ? std::uint8_t{0} : *at++; };
+    switch (verb % 16) {
+      case 0: lua_pushnil(lua); break;
+      case 1: lua_pushboolean(lua, next() % 2); break;
+      case 2: lua_pushinteger(lua, static_cast<std::int8_t>(next())); break;
+      case 3: {
+        std::uint64_t bits = 0;
+        for (int i = 0; i < 8; ++i) bits = bits << 8 | next();
+        double number = 0;
+        std::memcpy(&number, &bits, sizeof number);
+        lua_pushnumber(lua, number);
+        break;
+      }
+      case 4:
+      case 5: {
+        const std::size_t size = std::min<std::size_t>(next() % 8, static_cast<std::size_t>(end - at));
+        lua_pushlstring(lua, reinterpret_cast<const char*>(at), size);
+        at += size;
+        break;
+      }
+      case 6: lua_newtable(lua); break;
+      case 7: pushJson(lua, "[]"); break;
+      case 8: lua_pushlightuserdata(lua, nullptr); break;
+      case 9: lua_pushvalue(lua, 1 + next() % lua_gettop(lua)); break;
+      case 10: lua_pushcfunction(lua, [](lua_State*) { return 0; }); break;
+      case 11: pushJson(lua, "9223372036854775807"); break;
+      case 12:
+      case 13:  // t[k] = v of the three on top, the table first
+        if (lua_gettop(lua) >= 3 && lua_istable(lua, -3) && !lua_isnil(lua, -2) && lua_rawequal(lua, -2, -2) != 0) {
+          lua_rawset(lua, -3);
+        }
+        break;
+      default:  // to the end of the table below
+        if (lua_gettop(lua) >= 2 && lua_istable(lua, -2)) {
+          lua_rawseti(lua, -2, static_cast<lua_Integer>(lua_rawlen(lua, -2)) + 1);
+        }
+    }
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  readText({reinterpret_cast<const char*>(data), size});
+  std::string text;
+  const bool taken = tried([&](lua_State* lua) {
+    luaL_checkstack(lua, 200, "the program is too long");
+    build(lua, data, data + size);
+    text = toJson(lua, 1 + lua_gettop(lua) / 2);
+  });
+  if (!taken) return 0;
+  BELIEVE(jobq::json::valid(text));
+  BELIEVE(through(text) == text);
+  return 0;
+}
