@@ -1,12 +1,5 @@
 #include "json_bridge.h"
 
-#include <algorithm>
-#include <array>
-#include <charconv>
-#include <cmath>
-#include <cstdint>
-#include <vector>
-
 #include "jobq/json.h"
 #include "sandbox.h"
 #include "watch.h"
@@ -14,320 +7,7 @@
 namespace jobq::lua {
 namespace {
 
-constexpr std::size_t kLongestText = 20U << 20;
-constexpr int kGuess = 4;                   // members: growing costs more than a few that stay free
-constexpr std::uint64_t kTableSteps = 500;  // one that was large and is empty is searched from end to end
-constexpr int kDeepest = static_cast<int>(json::kMaxDepth);
-
 const char kArrayMeta = 0;  // a key of the registry: the metatable of arrays
-
-void pushNull(lua_State* lua) { lua_pushlightuserdata(lua, nullptr); }
-
-bool isNull(lua_State* lua, int index) {
-  return lua_islightuserdata(lua, index) && lua_touserdata(lua, index) == nullptr;
-}
-
-void markArray(lua_State* lua, int index) {
-  index = lua_absindex(lua, index);
-  lua_rawgetp(lua, LUA_REGISTRYINDEX, &kArrayMeta);
-  lua_setmetatable(lua, index);
-}
-
-bool isMarked(lua_State* lua, int index) {
-  if (lua_getmetatable(lua, index) == 0) return false;
-  lua_rawgetp(lua, LUA_REGISTRYINDEX, &kArrayMeta);
-  const bool same = lua_rawequal(lua, -1, -2) != 0;
-  lua_pop(lua, 2);
-  return same;
-}
-
-// Reads a text that the scanner has found to be JSON: whatever follows is what the grammar allows there.
-class Reader {
- public:
-  Reader(lua_State* lua, std::string_view text) : lua_(lua), watch_(Watch::of(lua)), text_(text) {}
-
-  void read() {
-    skipBlanks();
-    value();
-  }
-
- private:
-  char here() const { return text_[at_]; }
-  void skipBlanks() {
-    while (at_ < text_.size() && (here() == ' ' || here() == '\n' || here() == '\r' || here() == '\t')) ++at_;
-  }
-
-  void value() {
-    const std::size_t start = at_;
-    switch (here()) {
-      case '{': object(); break;
-      case '[': array(); break;
-      case '"': string(); break;
-      case 't': word(4, [this] { lua_pushboolean(lua_, 1); }); break;
-      case 'f': word(5, [this] { lua_pushboolean(lua_, 0); }); break;
-      case 'n': word(4, [this] { pushNull(lua_); }); break;
-      default: number();
-    }
-    watch_.spend(lua_, 8 + (at_ - start) / 8);
-  }
-
-  template <class Push>
-  void word(std::size_t length, Push&& push) {
-    push();
-    at_ += length;
-  }
-
-  void object() {
-    luaL_checkstack(lua_, 4, "JSON is nested too deep");
-    lua_createtable(lua_, 0, kGuess);
-    ++at_;
-    for (skipBlanks(); here() != '}'; skipBlanks()) {
-      if (here() == ',') {
-        ++at_;
-        skipBlanks();
-      }
-      string();
-      skipBlanks();
-      ++at_;  // the colon
-      skipBlanks();
-      value();
-      lua_rawset(lua_, -3);
-    }
-    ++at_;
-  }
-
-  void array() {
-    luaL_checkstack(lua_, 4, "JSON is nested too deep");
-    lua_createtable(lua_, kGuess, 0);
-    markArray(lua_, -1);
-    ++at_;
-    lua_Integer count = 0;
-    for (skipBlanks(); here() != ']'; skipBlanks()) {
-      if (here() == ',') {
-        ++at_;
-        skipBlanks();
-      }
-      value();
-      lua_rawseti(lua_, -2, ++count);
-    }
-    ++at_;
-  }
-
-  void string() {
-    const std::size_t start = ++at_;
-    bool isPlain = true;
-    for (; here() != '"'; ++at_) {
-      if (here() != '\\') continue;
-      isPlain = false;
-      ++at_;
-    }
-    const std::string_view raw = text_.substr(start, at_ - start);
-    ++at_;
-    if (isPlain) {
-      lua_pushlstring(lua_, raw.data(), raw.size());
-    } else {
-      const std::string decoded = json::decode(raw);
-      lua_pushlstring(lua_, decoded.data(), decoded.size());
-    }
-  }
-
-  void number() {
-    const char* const first = text_.data() + at_;
-    const char* const end = text_.data() + text_.size();
-    std::int64_t whole = 0;
-    const auto [stop, error] = std::from_chars(first, end, whole);
-    const bool isWhole = error == std::errc() && (stop == end || (*stop != '.' && *stop != 'e' && *stop != 'E'));
-    if (isWhole && (whole != 0 || *first != '-')) {
-      lua_pushinteger(lua_, whole);
-      at_ += static_cast<std::size_t>(stop - first);
-      return;
-    }
-    double real = 0;
-    const auto [realStop, realError] = std::from_chars(first, end, real);
-    if (realError == std::errc::result_out_of_range) real = beyond(std::string_view(first, realStop));
-    lua_pushnumber(lua_, real);
-    at_ += static_cast<std::size_t>(realStop - first);
-  }
-
-  // Too large or too small for a double: from_chars says only that it is one of them. The place of its first digit that
-  // is not zero tells which.
-  static double beyond(std::string_view text) {
-    const double sign = text.front() == '-' ? -1.0 : 1.0;
-    const std::string_view digits = text.substr(0, text.find_first_of("eE"));
-    const std::size_t point = std::min(digits.find('.'), digits.size());
-    const std::size_t first = digits.find_first_of("123456789");
-    auto place = static_cast<std::int64_t>(point) - static_cast<std::int64_t>(first);
-    if (digits.size() < text.size()) {
-      std::string_view power = text.substr(digits.size() + 1);
-      const bool isNegative = power.front() == '-';
-      if (isNegative || power.front() == '+') power.remove_prefix(1);
-      std::int64_t exponent = 0;
-      const auto read = std::from_chars(power.data(), power.data() + power.size(), exponent);
-      if (read.ec != std::errc()) return sign * (isNegative ? 0.0 : HUGE_VAL);
-      place += isNegative ? -exponent : exponent;
-    }
-    return sign * (place > 0 ? HUGE_VAL : 0.0);
-  }
-
-  lua_State* const lua_;
-  Watch& watch_;
-  const std::string_view text_;
-  std::size_t at_ = 0;
-};
-
-class Writer {
- public:
-  explicit Writer(lua_State* lua) : lua_(lua), watch_(Watch::of(lua)) {}
-
-  std::string write(int index) {
-    value(lua_absindex(lua_, index));
-    return std::move(out_);
-  }
-
- private:
-  struct Step {
-    std::string_view name;  // of an object's member, or
-    lua_Integer index = 0;  // of an array's element
-  };
-
-  [[noreturn]] void refuse(const std::string& what) {
-    throw ScriptError(what + (path_.empty() ? "" : " at " + where()) + " is not JSON");
-  }
-
-  std::string where() const {
-    std::string text;
-    for (const Step& step : path_) {
-      text += step.index > 0 ? "[" + std::to_string(step.index) + "]" : "." + std::string(step.name.substr(0, 64));
-    }
-    return text.size() > 200 ? text.substr(0, 200) + "..." : text;
-  }
-
-  void value(int index) {
-    const std::size_t before = out_.size();
-    switch (lua_type(lua_, index)) {
-      case LUA_TNIL: out_ += "null"; break;
-      case LUA_TBOOLEAN: out_ += lua_toboolean(lua_, index) != 0 ? "true" : "false"; break;
-      case LUA_TNUMBER: number(index); break;
-      case LUA_TSTRING: string(index); break;
-      case LUA_TTABLE: table(index); break;
-      default:
-        if (!isNull(lua_, index)) refuse("a " + std::string(luaL_typename(lua_, index)));
-        out_ += "null";
-    }
-    if (out_.size() > kLongestText) throw ScriptError("the JSON text is longer than 20 MB: return less");
-    watch_.spend(lua_, 8 + (out_.size() - before) / 8);
-  }
-
-  void number(int index) {
-    std::array<char, 32> text{};
-    if (lua_isinteger(lua_, index) != 0) {
-      const auto end = std::to_chars(text.begin(), text.end(), lua_tointeger(lua_, index)).ptr;
-      out_.append(text.data(), end);
-      return;
-    }
-    const double real = lua_tonumber(lua_, index);
-    if (!std::isfinite(real)) refuse(std::isnan(real) ? "nan" : "a number beyond all doubles");
-    const auto end = std::to_chars(text.begin(), text.end(), real).ptr;
-    const std::string_view spelt(text.data(), static_cast<std::size_t>(end - text.data()));
-    out_ += spelt;
-    // So that it is a float when it is read again.
-    if (spelt.find_first_of(".e") == std::string_view::npos) out_ += ".0";
-  }
-
-  std::string_view stringAt(int index) {
-    std::size_t size = 0;
-    const char* bytes = lua_tolstring(lua_, index, &size);
-    return {bytes, size};
-  }
-
-  void string(int index) { quote(stringAt(index)); }
-
-  void quote(std::string_view text) {
-    for (std::size_t at = 0; at < text.size();) {
-      const std::size_t length = json::detail::utf8Length(text.substr(at, 4));
-      if (length == 0) refuse("a string with bytes that are not UTF-8");
-      at += length;
-    }
-    json::appendQuoted(out_, text);
-  }
-
-  void table(int index) {
-    if (++depth_ > kDeepest) throw ScriptError("the value is nested deeper than 512 levels, or holds itself");
-    luaL_checkstack(lua_, 6, "the value is nested too deep");
-    watch_.spend(lua_, kTableSteps);
-    const auto [keys, names] = count(index);
-    const bool marked = isMarked(lua_, index);
-    if (names == 0 && (marked || keys > 0)) {
-      array(index, keys);
-    } else if (keys == 0 && !marked) {
-      object(index, names);
-    } else {
-      refuse("a table with keys of both kinds");
-    }
-    --depth_;
-  }
-
-  struct Keys {
-    lua_Integer numbers = 0;
-    std::size_t names = 0;
-  };
-
-  Keys count(int index) {
-    Keys keys;
-    for (lua_pushnil(lua_); lua_next(lua_, index) != 0; lua_pop(lua_, 1)) {
-      watch_.spend(lua_, 4);
-      if (lua_isinteger(lua_, -2) != 0) {
-        ++keys.numbers;
-      } else if (lua_type(lua_, -2) == LUA_TSTRING) {
-        ++keys.names;
-      } else {
-        refuse("a table with a key that is a " + std::string(luaL_typename(lua_, -2)));
-      }
-    }
-    return keys;
-  }
-
-  void array(int index, lua_Integer size) {
-    out_ += '[';
-    for (lua_Integer i = 1; i <= size; ++i) {
-      if (i > 1) out_ += ',';
-      path_.push_back({{}, i});
-      if (lua_rawgeti(lua_, index, i) == LUA_TNIL) refuse("an array with holes (put json.null there)");
-      value(lua_gettop(lua_));
-      lua_pop(lua_, 1);
-      path_.pop_back();
-    }
-    out_ += ']';
-  }
-
-  // In byte order, so that the same value is the same text.
-  void object(int index, std::size_t size) {
-    std::vector<std::string_view> names;  // of strings that the table holds
-    names.reserve(size);
-    for (lua_pushnil(lua_); lua_next(lua_, index) != 0; lua_pop(lua_, 1)) names.push_back(stringAt(-2));
-    watch_.spend(lua_, size * 16);
-    std::sort(names.begin(), names.end());
-    out_ += '{';
-    for (const std::string_view name : names) {
-      if (out_.back() != '{') out_ += ',';
-      path_.push_back({name, 0});
-      quote(name);
-      out_ += ':';
-      lua_pushlstring(lua_, name.data(), name.size());
-      lua_rawget(lua_, index);
-      value(lua_gettop(lua_));
-      lua_pop(lua_, 1);
-      path_.pop_back();
-    }
-    out_ += '}';
-  }
-
-  lua_State* const lua_;
-  Watch& watch_;
-  std::string out_;
-  std::vector<Step> path_;
-  int depth_ = 0;
-};
 
 int encode(lua_State* lua) {
   luaL_checkany(lua, 1);
@@ -340,7 +20,7 @@ int decode(lua_State* lua) {
   std::size_t size = 0;
   const char* bytes = luaL_checklstring(lua, 1, &size);
   // The scanner lists the outermost elements, in memory that no limit of the script counts.
-  if (size > kLongestText) return luaL_error(lua, "the JSON text is longer than 20 MB: decode less");
+  if (size > kLongestJson) return luaL_error(lua, "the JSON text is longer than 20 MB: decode less");
   const auto result = json::read({bytes, size});
   Watch::of(lua).spend(lua, size / 4);
   if (const auto* fault = std::get_if<json::Fault>(&result)) {
@@ -372,6 +52,26 @@ int nullText(lua_State* lua) {
 
 }  // namespace
 
+void pushNull(lua_State* lua) { lua_pushlightuserdata(lua, nullptr); }
+
+bool isNull(lua_State* lua, int index) {
+  return lua_islightuserdata(lua, index) && lua_touserdata(lua, index) == nullptr;
+}
+
+void markArray(lua_State* lua, int index) {
+  index = lua_absindex(lua, index);
+  lua_rawgetp(lua, LUA_REGISTRYINDEX, &kArrayMeta);
+  lua_setmetatable(lua, index);
+}
+
+bool isMarked(lua_State* lua, int index) {
+  if (lua_getmetatable(lua, index) == 0) return false;
+  lua_rawgetp(lua, LUA_REGISTRYINDEX, &kArrayMeta);
+  const bool same = lua_rawequal(lua, -1, -2) != 0;
+  lua_pop(lua, 2);
+  return same;
+}
+
 void openJson(lua_State* lua) {
   lua_createtable(lua, 0, 2);
   lua_pushliteral(lua, "json.array");
@@ -400,9 +100,5 @@ void openJson(lua_State* lua) {
   pushNull(lua);
   lua_setfield(lua, -2, "null");
 }
-
-void pushJson(lua_State* lua, std::string_view text) { Reader(lua, text).read(); }
-
-std::string toJson(lua_State* lua, int index) { return Writer(lua).write(index); }
 
 }  // namespace jobq::lua

@@ -9,6 +9,8 @@ add_library(lua_parts STATIC
   ${lua_plugin}/coroutine_functions.cpp
   ${lua_plugin}/heap.cpp
   ${lua_plugin}/json_bridge.cpp
+  ${lua_plugin}/json_read.cpp
+  ${lua_plugin}/json_write.cpp
   ${lua_plugin}/library.cpp
   ${lua_plugin}/pattern_call.cpp
   ${lua_plugin}/pattern_functions.cpp

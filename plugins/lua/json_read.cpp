@@ -1,0 +1,152 @@
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+
+#include "jobq/json.h"
+#include "json_bridge.h"
+#include "watch.h"
+
+namespace jobq::lua {
+namespace {
+
+constexpr int kGuess = 4;  // members: growing costs more than a few that stay free
+
+// Reads a text that the scanner has found to be JSON: whatever follows is what the grammar allows there.
+class Reader {
+ public:
+  Reader(lua_State* lua, std::string_view text) : lua_(lua), watch_(Watch::of(lua)), text_(text) {}
+
+  void read() {
+    skipBlanks();
+    value();
+  }
+
+ private:
+  char here() const { return text_[at_]; }
+  void skipBlanks() {
+    while (at_ < text_.size() && (here() == ' ' || here() == '\n' || here() == '\r' || here() == '\t')) ++at_;
+  }
+
+  void value() {
+    const std::size_t start = at_;
+    switch (here()) {
+      case '{': object(); break;
+      case '[': array(); break;
+      case '"': string(); break;
+      case 't': word(4, [this] { lua_pushboolean(lua_, 1); }); break;
+      case 'f': word(5, [this] { lua_pushboolean(lua_, 0); }); break;
+      case 'n': word(4, [this] { pushNull(lua_); }); break;
+      default: number();
+    }
+    watch_.spend(lua_, 8 + (at_ - start) / 8);
+  }
+
+  template <class Push>
+  void word(std::size_t length, Push&& push) {
+    push();
+    at_ += length;
+  }
+
+  void object() {
+    luaL_checkstack(lua_, 4, "JSON is nested too deep");
+    lua_createtable(lua_, 0, kGuess);
+    ++at_;
+    for (skipBlanks(); here() != '}'; skipBlanks()) {
+      if (here() == ',') {
+        ++at_;
+        skipBlanks();
+      }
+      string();
+      skipBlanks();
+      ++at_;  // the colon
+      skipBlanks();
+      value();
+      lua_rawset(lua_, -3);
+    }
+    ++at_;
+  }
+
+  void array() {
+    luaL_checkstack(lua_, 4, "JSON is nested too deep");
+    lua_createtable(lua_, kGuess, 0);
+    markArray(lua_, -1);
+    ++at_;
+    lua_Integer count = 0;
+    for (skipBlanks(); here() != ']'; skipBlanks()) {
+      if (here() == ',') {
+        ++at_;
+        skipBlanks();
+      }
+      value();
+      lua_rawseti(lua_, -2, ++count);
+    }
+    ++at_;
+  }
+
+  void string() {
+    const std::size_t start = ++at_;
+    bool isPlain = true;
+    for (; here() != '"'; ++at_) {
+      if (here() != '\\') continue;
+      isPlain = false;
+      ++at_;
+    }
+    const std::string_view raw = text_.substr(start, at_ - start);
+    ++at_;
+    if (isPlain) {
+      lua_pushlstring(lua_, raw.data(), raw.size());
+    } else {
+      const std::string decoded = json::decode(raw);
+      lua_pushlstring(lua_, decoded.data(), decoded.size());
+    }
+  }
+
+  void number() {
+    const char* const first = text_.data() + at_;
+    const char* const end = text_.data() + text_.size();
+    std::int64_t whole = 0;
+    const auto [stop, error] = std::from_chars(first, end, whole);
+    const bool isWhole = error == std::errc() && (stop == end || (*stop != '.' && *stop != 'e' && *stop != 'E'));
+    if (isWhole && (whole != 0 || *first != '-')) {
+      lua_pushinteger(lua_, whole);
+      at_ += static_cast<std::size_t>(stop - first);
+      return;
+    }
+    double real = 0;
+    const auto [realStop, realError] = std::from_chars(first, end, real);
+    if (realError == std::errc::result_out_of_range) real = beyond(std::string_view(first, realStop));
+    lua_pushnumber(lua_, real);
+    at_ += static_cast<std::size_t>(realStop - first);
+  }
+
+  // Too large or too small for a double: from_chars says only that it is one of them. The place of its first digit that
+  // is not zero tells which.
+  static double beyond(std::string_view text) {
+    const double sign = text.front() == '-' ? -1.0 : 1.0;
+    const std::string_view digits = text.substr(0, text.find_first_of("eE"));
+    const std::size_t point = std::min(digits.find('.'), digits.size());
+    const std::size_t first = digits.find_first_of("123456789");
+    auto place = static_cast<std::int64_t>(point) - static_cast<std::int64_t>(first);
+    if (digits.size() < text.size()) {
+      std::string_view power = text.substr(digits.size() + 1);
+      const bool isNegative = power.front() == '-';
+      if (isNegative || power.front() == '+') power.remove_prefix(1);
+      std::int64_t exponent = 0;
+      const auto read = std::from_chars(power.data(), power.data() + power.size(), exponent);
+      if (read.ec != std::errc()) return sign * (isNegative ? 0.0 : HUGE_VAL);
+      place += isNegative ? -exponent : exponent;
+    }
+    return sign * (place > 0 ? HUGE_VAL : 0.0);
+  }
+
+  lua_State* const lua_;
+  Watch& watch_;
+  const std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+void pushJson(lua_State* lua, std::string_view text) { Reader(lua, text).read(); }
+
+}  // namespace jobq::lua
