@@ -1,6 +1,7 @@
 #include "core/work/run_context.h"
 
 #include "core/base/patience.h"
+#include "core/base/words.h"
 #include "core/jobs/job_service.h"
 #include "core/work/chunk_split.h"
 #include "jobq/json.h"
@@ -34,7 +35,9 @@ void RunContext::progress(std::string_view json) {
 }
 
 void RunContext::log(LogLevel level, std::string_view line) {
-  offer([&] { return rooms_.storage.chunks().appendLog(job_.lease, {LogLine{{}, level, std::string(line)}}); });
+  offer([&] {
+    return rooms_.storage.chunks().appendLog(job_.lease, {LogLine{{}, level, clipped(line, kLongestLine)}});
+  });
 }
 
 // A stale report is dropped without a word: the stop token tells the handler (job_handler.h). After a stop every report

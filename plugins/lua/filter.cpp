@@ -1,5 +1,6 @@
 #include "filter.h"
 
+#include <algorithm>
 #include <ctime>
 #include <utility>
 
@@ -13,6 +14,10 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr nanoseconds kTimeAMegabyte = std::chrono::milliseconds(20);
+
+// Of one job in the server's log: callers decide how often a filter prints, and the disk is everybody's.
+constexpr std::size_t kMostPrinted = 4'096;
+constexpr std::size_t kPriceOfALine = 64;
 
 // Keys of the registry.
 const char kReview = 0;
@@ -217,8 +222,11 @@ Admission LuaFilter::review(const AdmissionRequest& job) {
     return "it took more than " + std::to_string(std::chrono::duration_cast<Millis>(review.budget).count()) +
            " ms of processor time (lua.filterTime)";
   };
-  const auto print = [this](std::string_view line) {
-    rooms_.log.write(LogLevel::information, "filter.print", name_ + ": " + std::string(line));
+  std::size_t room = kMostPrinted;
+  const auto print = [&](std::string_view line) {
+    if (room == 0) return;
+    rooms_.log.write(LogLevel::information, "filter.print", name_ + ": " + std::string(line.substr(0, room)));
+    room -= std::min(room, line.size() + kPriceOfALine);
   };
   Admission verdict;
   const auto body = [&](lua_State* lua) {

@@ -25,6 +25,7 @@ class MemoryTest(LuaTest):
           local kept = {}
           while true do pcall(function() kept[#kept + 1] = ('x'):rep(1 << 20) .. #kept end) end
         end""",
+        "logs": "return function(_, job) for i = 1, 200 do job:log(('x'):rep(1000000)) end return 'said' end",
         "small": "return function() local t = {} for i = 1, 20000 do t[i] = { i } end return #t end",
     }
     settings = {"lua.memory": "32MB"}
@@ -50,6 +51,15 @@ class MemoryTest(LuaTest):
         self.assertLess(memory(pid) - before, 24 << 20)
         self.assertLessEqual(threads(pid), threads_before + 8)
         self.assertEqual(self.output("small", {}), 20000)
+
+
+    def test_rss_after_a_flood_of_log_lines(self):
+        """A job's log is kept with its job: 1,000 lines, 8 KB of each."""
+        self.assertEqual(self.output("logs", {}), "said")
+        before = memory(self.server.process.pid)
+        for _ in range(3):
+            self.assertEqual(self.output("logs", {}), "said")
+        self.assertLess(memory(self.server.process.pid) - before, 32 << 20)
 
 
 class TimeTest(LuaTest):

@@ -45,6 +45,7 @@ class FilterTest(LuaTest):
         "loops": "return function() while true do pcall(function() while true do end end) end end",
         "large": "return function(job) if #job.input.text < 1 then return false end end",
         "prints": "return function(job) print('seen', job.input.text) end",
+        "floods": "return function(job) for i = 1, job.input.lines do print(('x'):rep(job.input.bytes)) end end",
         "counts": "return function() seen = (seen or 0) + 1 return { input = { seen = seen } } end",
         "dice": "return function(job) job.input.dice = math.random() return { input = job.input } end",
     }
@@ -58,7 +59,7 @@ class FilterTest(LuaTest):
         **filtered("line", "policy", parked=True),
         **filtered("verdict", "verdict"), **filtered("fails", "fails", parked=True), **filtered("second", "a", "fails"),
         **filtered("loops", "loops", parked=True), **filtered("large", "large"), **filtered("prints", "prints"),
-        **filtered("counts", "counts"), **filtered("dice", "dice"),
+        **filtered("floods", "floods"), **filtered("counts", "counts"), **filtered("dice", "dice"),
     }
 
     def assert_nothing_stored(self, endpoint):
@@ -154,6 +155,16 @@ class VerdictTest(FilterTest):
         line = until(lambda: next((line for line in self.server.log().splitlines() if "prints: seen" in line), None),
                      "the line")
         self.assertIn("a\\n2026-01-01T00:00:00.000Z Error forged: line", line)
+
+    def test_no_filter_fills_the_log(self):
+        """issue 7: a handler or a filter can never take the server with it: 4 KB of the log for each job."""
+        for lines, size in ((1_000, 0), (300, 100), (2, 100_000)):
+            with self.subTest(lines=lines, size=size):
+                before = len(self.server.log())
+                self.submit("floods", {"lines": lines, "bytes": size})
+                written = self.server.log()[before:]
+                self.assertTrue(2 <= written.count("floods: ") + (size > 4_096) <= 65, written.count("floods: "))
+                self.assertLess(len(written), 12_000)
 
     def test_many_at_once(self):
         """issue 7: each job is judged by itself."""

@@ -36,7 +36,7 @@ class JobContext {
   virtual void emit(std::string_view chunk, std::string_view metrics = {}) = 0;
   /// JSON text that `/status` shows as `output` while the job is IN_PROGRESS. The last report wins.
   virtual void progress(std::string_view json) = 0;
-  /// A line for this job's own log.
+  /// A line for this job's own log. Of a longer one the first 8 KB are kept.
   virtual void log(LogLevel level, std::string_view line) = 0;
 };
 
