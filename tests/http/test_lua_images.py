@@ -8,7 +8,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
 
 from jobq_server import jobqd, until  # noqa: E402
-from lua_case import LuaTest, returning  # noqa: E402
+from lua_case import LuaTest, make_folder, returning  # noqa: E402
 
 ENV = "return function(input, job) return job.env end"
 
@@ -137,6 +137,15 @@ class StartTest(LuaTest):
             with self.subTest(image):
                 checked, _ = self.refused("endpoint.a.image", "[A-Za-z0-9_-]{1,64}", **{"endpoint.a.image": image})
                 self.assertEqual(checked.returncode, 1)
+
+    def test_a_relative_folder(self):
+        """design.md, Configuration: relative paths begin at the file's folder."""
+        server = self.fresh_server(start=False, **{"endpoint.a.image": "lua/a"})
+        server.settings["scripts.path"] = "my scripts"
+        make_folder(os.path.join(server.folder, "my scripts"), {"a": returning("'a'")})
+        server.write_file()
+        server.start()
+        self.assertEqual(self.output("a", {}), "a")
 
     def test_a_missing_folder(self):
         """design.md, Configuration: scripts.path; a server without scripts needs none."""

@@ -1,5 +1,6 @@
 """The scripts that are shipped: what their first lines promise, every branch of them (issue 7)."""
 
+import concurrent.futures
 import json
 import os
 import re
@@ -337,6 +338,13 @@ class TenantQuotaTest(ShippedFilterTest):
         for _ in range(most):
             self.assert_welcome(endpoint, {})
         self.assertRegex(self.error(endpoint, {}), self.used_up(rule))
+
+    def test_many_at_once(self):
+        """Exactly as many as the rule says, however many ask at once."""
+        endpoint = self.guarded(TENANT_QUOTA="50/3600")
+        with concurrent.futures.ThreadPoolExecutor(12) as pool:
+            statuses = list(pool.map(lambda _: self.submit(endpoint).status, range(200)))
+        self.assertEqual((statuses.count(200), statuses.count(400)), (50, 150))
 
     def test_none(self):
         """Without TENANT_QUOTA there is none; 0/60 lets nobody in."""
