@@ -118,7 +118,14 @@ ExitCode runFilter(Workshop& workshop, const ScriptFile& script, const Call& cal
   const std::string input = inputOf(call.arguments);
   const auto env = pairsOf(call.arguments, "env");
   const auto factory = workshop.make<AdmissionFilterFactory>();
-  const Admission verdict = factory->make(script.name)->review({"local", "local", input, JobPolicy{}, env});
+  const auto filter = factory->make(script.name);
+  const Admission verdict = [&] {
+    try {
+      return filter->review({"local", "local", input, JobPolicy{}, env});
+    } catch (const std::exception& error) {
+      throw Failure(ExitCode::notCompleted, error.what());
+    }
+  }();
   if (const auto* refusal = std::get_if<Reject>(&verdict)) throw Failure(ExitCode::notCompleted, refusal->message);
   const auto* change = std::get_if<Replace>(&verdict);
   tell(call.out, change == nullptr ? Replace{} : *change);
@@ -136,7 +143,8 @@ ExitCode runScript(const Call& call) {
 ExitCode checkScript(const Call& call) {
   const ScriptFile script = scriptOf(call.arguments);
   Workshop workshop(call.arguments, script);
-  const std::string fault = workshop.make<HandlerFactory>()->fault(script.name);
+  const std::string fault = script.isFilter ? workshop.make<AdmissionFilterFactory>()->fault(script.name)
+                                            : workshop.make<HandlerFactory>()->fault(script.name);
   if (!fault.empty()) throw Failure(ExitCode::refused, fault);
   call.out << script.name << ".lua is fine\n";
   return ExitCode::ok;

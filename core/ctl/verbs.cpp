@@ -12,7 +12,8 @@ std::vector<OptionRow> pageOptions() {
 }
 
 std::vector<OptionRow> checkOptions() {
-  return {{"set", "KEY=VALUE", "a setting of the server, like lua.memory=128MB", true},
+  return {{"filter", "", "it is an admission filter, wherever it lies"},
+          {"set", "KEY=VALUE", "a setting of the server, like lua.memory=128MB", true},
           {"plugins", "DIR", "where the plugins are; beside jobqctl when left out"}};
 }
 
@@ -20,7 +21,6 @@ std::vector<OptionRow> scriptOptions() {
   std::vector<OptionRow> options = {
       {"input", "JSON", "the job's input; - reads it from standard input, @FILE from a file; {} when left out"},
       {"env", "NAME=VALUE", "a variable of the endpoint's environment", true},
-      {"filter", "", "it is an admission filter, wherever it lies"},
       {"timeout", "TIME", "the job's execution timeout, like 500ms or 30s; 60s when left out"}};
   for (const OptionRow& option : checkOptions()) options.push_back(option);
   return options;

@@ -27,6 +27,7 @@ int append(lua_State*, const void* bytes, std::size_t size, void* to) {
 std::string toBytecode(const std::string& name, const std::string& text) {
   const std::unique_ptr<lua_State, decltype(&lua_close)> lua(luaL_newstate(), lua_close);
   if (!lua) throw std::bad_alloc();
+  if (text.starts_with(LUA_SIGNATURE[0])) throw ScriptError(name + ".lua is bytecode: only text is loaded");
   const std::string chunk = "@" + name + ".lua";
   if (luaL_loadbufferx(lua.get(), text.data(), text.size(), chunk.c_str(), "t") != LUA_OK) {
     throw ScriptError(lua_tostring(lua.get(), -1));
