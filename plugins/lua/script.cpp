@@ -65,7 +65,8 @@ FollowedScript::FollowedScript(ScriptFolder& folder, std::string name) : folder_
 
 const ScriptPtr& FollowedScript::newest() {
   const auto now = std::chrono::steady_clock::now();
-  if (now < askAgain_ && now_.file && !now_.stamp.hasChanged(now_.file->look())) return now_.script;
+  if (now < askAgain_ && now_.file && !now_.file->isLinked() && !now_.stamp.hasChanged(now_.file->look()))
+    return now_.script;
   now_ = folder_.newest(name_);
   askAgain_ = now + kOtherFolder;
   return now_.script;

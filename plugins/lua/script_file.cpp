@@ -28,7 +28,9 @@ bool FileStamp::hasChanged(const struct stat& now) {
 
 OpenFilePtr OpenFile::open(const std::string& name) {
   const int descriptor = ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
-  return descriptor < 0 ? nullptr : OpenFilePtr(new OpenFile(descriptor));
+  struct stat status {};
+  const bool isLinked = ::lstat(name.c_str(), &status) == 0 && S_ISLNK(status.st_mode);
+  return descriptor < 0 ? nullptr : OpenFilePtr(new OpenFile(descriptor, isLinked));
 }
 
 OpenFile::~OpenFile() { ::close(descriptor_); }

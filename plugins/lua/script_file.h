@@ -22,7 +22,8 @@ class FileStamp {
 };
 
 /// A file held open. A look at it costs a quarter of one by name, and tells of everything that happens to it: written
-/// in place, replaced, removed. What it cannot tell of is another folder in the place of its own.
+/// in place, replaced, removed. What it cannot tell of is another folder in the place of its own, or a link to it that
+/// leads elsewhere now.
 class OpenFile {
  public:
   /// Null when there is none that can be read.
@@ -33,12 +34,16 @@ class OpenFile {
 
   struct stat look() const;
 
+  /// Its name is a symbolic link's.
+  bool isLinked() const { return isLinked_; }
+
   /// At most `most` bytes, from the beginning.
   std::string read(std::size_t most) const;
 
  private:
-  explicit OpenFile(int descriptor) : descriptor_(descriptor) {}
+  OpenFile(int descriptor, bool isLinked) : descriptor_(descriptor), isLinked_(isLinked) {}
   const int descriptor_;
+  const bool isLinked_;
 };
 using OpenFilePtr = std::shared_ptr<const OpenFile>;
 
