@@ -9,19 +9,8 @@
 #include "sandbox.h"
 
 namespace jobq::lua {
-namespace {
 
 using std::chrono::nanoseconds;
-
-constexpr nanoseconds kTimeAMegabyte = std::chrono::milliseconds(20);
-
-// Of one job in the server's log: callers decide how often a filter prints, and the disk is everybody's.
-constexpr std::size_t kMostPrinted = 4'096;
-constexpr std::size_t kPriceOfALine = 64;
-
-// Keys of the registry.
-const char kReview = 0;
-const char kJobMeta = 0;
 
 // One job under review.
 struct Review {
@@ -32,12 +21,24 @@ struct Review {
   bool hasDecoded = false;
 };
 
-Review& reviewOf(lua_State* lua) {
+namespace {
+
+constexpr nanoseconds kTimeAMegabyte = std::chrono::milliseconds(20);
+
+// Of one job in the server's log: callers decide how often a filter prints, and the disk is everybody's.
+constexpr std::size_t kMostPrinted = 4'096;
+constexpr std::size_t kPriceOfALine = 64;
+
+// Keys of the registry.
+const char kReview = 0;  // where the filter says which job is under review
+const char kJobMeta = 0;
+
+// Null while a new text is tried, before there is any job.
+Review* reviewOf(lua_State* lua) {
   lua_rawgetp(lua, LUA_REGISTRYINDEX, &kReview);
-  auto* review = static_cast<Review*>(lua_touserdata(lua, -1));
+  auto* const* place = static_cast<Review**>(lua_touserdata(lua, -1));
   lua_pop(lua, 1);
-  if (review == nullptr) throw ScriptError("there is no job yet: say this inside the function that the script returns");
-  return *review;
+  return place == nullptr ? nullptr : *place;
 }
 
 // Processor time of this thread since it was made. The processor's clock costs a system call, so that for the first
@@ -90,7 +91,7 @@ void pushEnv(lua_State* lua, const std::map<std::string, std::string>& env) {
 
 // What costs something is made when it is first asked for.
 int jobField(lua_State* lua) {
-  Review& review = reviewOf(lua);
+  Review& review = *reviewOf(lua);
   const std::string_view name = lua_type(lua, 2) == LUA_TSTRING ? lua_tostring(lua, 2) : "";
   if (name == "input") {
     // Once: a script can forget what it has, and ask again for ever.
@@ -119,16 +120,20 @@ int jobField(lua_State* lua) {
 
 // quota.take(name, most, seconds): true, or false and the seconds until there is one again.
 int take(lua_State* lua) {
-  Review& review = reviewOf(lua);
   std::size_t size = 0;
   const char* name = luaL_checklstring(lua, 1, &size);
   const lua_Integer most = luaL_checkinteger(lua, 2);
   const lua_Number seconds = luaL_checknumber(lua, 3);
   luaL_argcheck(lua, size <= 256, 1, "a name has at most 256 bytes");
   luaL_argcheck(lua, seconds >= 0.001 && seconds <= 604'800, 3, "from 0.001 to 604800 seconds");
+  Review* const review = reviewOf(lua);
+  if (review == nullptr) {  // a trial takes nothing
+    lua_pushboolean(lua, 1);
+    return 1;
+  }
   const Millis left =
-      review.quotas.take(review.script + '\0' + std::string(review.job.endpoint) + '\0' + std::string(name, size), most,
-                         Millis(static_cast<std::int64_t>(seconds * 1'000)));
+      review->quotas.take(review->script + '\0' + std::string(review->job.endpoint) + '\0' + std::string(name, size),
+                          most, Millis(static_cast<std::int64_t>(seconds * 1'000)));
   lua_pushboolean(lua, left.count() == 0);
   if (left.count() == 0) return 1;
   lua_pushnumber(lua, static_cast<lua_Number>(left.count()) / 1'000);
@@ -191,7 +196,9 @@ Admission readVerdict(lua_State* lua, const AdmissionRequest& job, const std::st
 
 }  // namespace
 
-void openFilter(lua_State* lua) {
+void openFilter(lua_State* lua, Review** place) {
+  lua_pushlightuserdata(lua, place);
+  lua_rawsetp(lua, LUA_REGISTRYINDEX, &kReview);
   lua_createtable(lua, 0, 2);
   lua_pushcfunction(lua, guarded<jobField>);
   lua_setfield(lua, -2, "__index");
@@ -213,9 +220,10 @@ Admission LuaFilter::review(const AdmissionRequest& job) {
   const ScriptPtr script = script_.newest();
   if (!sandbox_ || sandbox_->isSpent()) {
     sandbox_.reset();
-    sandbox_ = std::make_unique<Sandbox>(rooms_.options.memory, openFilter);
+    sandbox_ = std::make_unique<Sandbox>(rooms_.options.memory, [this](lua_State* lua) { openFilter(lua, &review_); });
   }
   Review review{job, rooms_.quotas, name_, rooms_.options.filterTime};
+  review_ = &review;  // the script's first lines may ask for it already
   Stint stint;
   const auto judge = [&]() -> std::string {
     if (stint.used() < review.budget) return {};
@@ -230,8 +238,6 @@ Admission LuaFilter::review(const AdmissionRequest& job) {
   };
   Admission verdict;
   const auto body = [&](lua_State* lua) {
-    lua_pushlightuserdata(lua, &review);
-    lua_rawsetp(lua, LUA_REGISTRYINDEX, &kReview);
     lua_createtable(lua, 0, 1);
     lua_rawgetp(lua, LUA_REGISTRYINDEX, &kJobMeta);
     lua_setmetatable(lua, -2);

@@ -13,9 +13,10 @@
 namespace jobq::lua {
 
 class Sandbox;
+struct Review;
 
-/// Adds the library `quota`.
-void openFilter(lua_State* lua);
+/// Adds the library `quota`. `place` says which job is under review while a script runs; without it there is none.
+void openFilter(lua_State* lua, Review** place);
 
 /// What all filters of a server share. Outlives them.
 struct FilterRooms {
@@ -37,6 +38,7 @@ class LuaFilter final : public AdmissionFilter {
   const FilterRooms rooms_;
   const std::string name_;
   FollowedScript script_;
+  Review* review_ = nullptr;  // while a script runs
   std::unique_ptr<Sandbox> sandbox_;
 };
 

@@ -18,7 +18,10 @@ Heap::~Heap() {
 
 void* Heap::resize(void* block, std::size_t before, std::size_t after) noexcept {
   if (block == nullptr) before = 0;  // of a new block Lua says its type there
-  if (after > before && used_ + (after - before) > most_) return nullptr;
+  if (after > before && used_ + (after - before) > most_) {
+    wasRefused_ = true;
+    return nullptr;
+  }
   void* moved = nullptr;
   if (after > 0) {
     if (before > kLargestSmall && after > kLargestSmall) {
@@ -72,7 +75,10 @@ void* Heap::takeSmall(std::size_t size) {
   const std::size_t rounded = (size + kStep - 1) / kStep * kStep;
   if (left_ < rounded) {
     // Free blocks of one size serve no other: without a limit, each size could hold as much as the script may use.
-    if (held_ + kSlab > 2 * most_) return nullptr;
+    if (held_ + kSlab > 2 * most_) {
+      wasRefused_ = true;
+      return nullptr;
+    }
     try {
       slabs_.emplace_back(new std::byte[kSlab]);
     } catch (const std::bad_alloc&) {

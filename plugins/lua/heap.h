@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -26,8 +27,9 @@ class Heap {
   /// What the state takes of the process's memory until it is closed: at most twice most().
   std::size_t held() const { return held_; }
 
-  /// The largest block since there was none of more than a megabyte, if it was larger than that; else zero.
-  std::size_t largest() const { return largest_; }
+  /// The largest block since there was none of more than a megabyte, if it was larger than that; else zero. Beyond all
+  /// sizes once one was refused: from then on any instruction may need a whole collection.
+  std::size_t largest() const { return wasRefused_ ? SIZE_MAX : largest_; }
 
  private:
   static constexpr std::size_t kStep = 16;
@@ -50,6 +52,7 @@ class Heap {
   std::size_t peak_ = 0;
   std::size_t vast_ = 0;  // of held_, in blocks of kVast and more
   std::size_t largest_ = 0;
+  bool wasRefused_ = false;
   std::array<Free*, kLargestSmall / kStep> free_{};
   std::vector<std::unique_ptr<std::byte[]>> slabs_;
   std::byte* at_ = nullptr;  // in the last slab

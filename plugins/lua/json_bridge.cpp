@@ -1,5 +1,12 @@
 #include "json_bridge.h"
 
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
 #include "jobq/json.h"
 #include "sandbox.h"
 #include "watch.h"
@@ -7,7 +14,201 @@
 namespace jobq::lua {
 namespace {
 
+constexpr std::size_t kLongestText = 20U << 20;
+constexpr int kGuess = 4;                   // members: growing costs more than a few that stay free
+constexpr std::uint64_t kTableSteps = 500;  // one that was large and is empty is searched from end to end
+constexpr int kDeepest = static_cast<int>(json::kMaxDepth);
+
 const char kArrayMeta = 0;  // a key of the registry: the metatable of arrays
+
+void pushNull(lua_State* lua) { lua_pushlightuserdata(lua, nullptr); }
+
+bool isNull(lua_State* lua, int index) {
+  return lua_islightuserdata(lua, index) && lua_touserdata(lua, index) == nullptr;
+}
+
+bool isMarked(lua_State* lua, int index) {
+  if (lua_getmetatable(lua, index) == 0) return false;
+  lua_rawgetp(lua, LUA_REGISTRYINDEX, &kArrayMeta);
+  const bool same = lua_rawequal(lua, -1, -2) != 0;
+  lua_pop(lua, 2);
+  return same;
+}
+
+class Writer {
+ public:
+  explicit Writer(lua_State* lua) : lua_(lua), watch_(Watch::of(lua)) {}
+
+  std::string write(int index) {
+    value(lua_absindex(lua_, index));
+    return std::move(out_);
+  }
+
+ private:
+  struct Step {
+    std::string_view name;  // of an object's member, or
+    lua_Integer index = 0;  // of an array's element
+  };
+
+  // A value takes its place on the C stack 512 times over, and what is inlined into it as often: it keeps no
+  // temporaries.
+  [[noreturn, gnu::noinline]] void refuse(std::string_view what) {
+    throw ScriptError(std::string(what) + (path_.empty() ? "" : " at " + where()) + " is not JSON");
+  }
+
+  [[noreturn, gnu::noinline]] void refuseType(const char* what, int index) {
+    refuse(std::string(what) + luaL_typename(lua_, index));
+  }
+
+  std::string where() const {
+    std::string text;
+    for (const Step& step : path_) {
+      text += step.index > 0 ? "[" + std::to_string(step.index) + "]" : "." + std::string(step.name.substr(0, 64));
+    }
+    return text.size() > 200 ? text.substr(0, 200) + "..." : text;
+  }
+
+  void value(int index) {
+    const std::size_t before = out_.size();
+    switch (lua_type(lua_, index)) {
+      case LUA_TNIL: out_ += "null"; break;
+      case LUA_TBOOLEAN: out_ += lua_toboolean(lua_, index) != 0 ? "true" : "false"; break;
+      case LUA_TNUMBER: number(index); break;
+      case LUA_TSTRING: string(index); break;
+      case LUA_TTABLE: table(index); break;
+      default:
+        if (!isNull(lua_, index)) refuseType("a ", index);
+        out_ += "null";
+    }
+    if (out_.size() > kLongestText) throw ScriptError("the JSON text is longer than 20 MB: return less");
+    watch_.spend(lua_, 8 + (out_.size() - before) / 8);
+  }
+
+  [[gnu::noinline]] void number(int index) {
+    std::array<char, 32> text{};
+    if (lua_isinteger(lua_, index) != 0) {
+      const auto end = std::to_chars(text.begin(), text.end(), lua_tointeger(lua_, index)).ptr;
+      out_.append(text.data(), end);
+      return;
+    }
+    const double real = lua_tonumber(lua_, index);
+    if (!std::isfinite(real)) refuse(std::isnan(real) ? "nan" : "a number beyond all doubles");
+    const auto end = std::to_chars(text.begin(), text.end(), real).ptr;
+    const std::string_view spelt(text.data(), static_cast<std::size_t>(end - text.data()));
+    out_ += spelt;
+    // So that it is a float when it is read again.
+    if (spelt.find_first_of(".e") == std::string_view::npos) out_ += ".0";
+  }
+
+  std::string_view stringAt(int index) {
+    std::size_t size = 0;
+    const char* bytes = lua_tolstring(lua_, index, &size);
+    return {bytes, size};
+  }
+
+  void string(int index) { quote(stringAt(index)); }
+
+  [[gnu::noinline]] void quote(std::string_view text) {
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t length = json::detail::utf8Length(text.substr(at, 4));
+      if (length == 0) refuse("a string with bytes that are not UTF-8");
+      at += length;
+    }
+    json::appendQuoted(out_, text);
+  }
+
+  [[gnu::noinline]] void table(int index) {
+    if (++depth_ > kDeepest) throw ScriptError("the value is nested deeper than 512 levels, or holds itself");
+    luaL_checkstack(lua_, 6, "the value is nested too deep");
+    watch_.spend(lua_, kTableSteps);
+    const auto [keys, names] = count(index);
+    const bool marked = isMarked(lua_, index);
+    if (names == 0 && (marked || keys > 0)) {
+      array(index, keys);
+    } else if (keys == 0 && !marked) {
+      object(index, names);
+    } else {
+      refuse("a table with keys of both kinds");
+    }
+    --depth_;
+  }
+
+  struct Keys {
+    lua_Integer numbers = 0;
+    std::size_t names = 0;
+  };
+
+  [[gnu::noinline]] Keys count(int index) {
+    Keys keys;
+    for (lua_pushnil(lua_); lua_next(lua_, index) != 0; lua_pop(lua_, 1)) {
+      watch_.spend(lua_, 4);
+      if (lua_isinteger(lua_, -2) != 0) {
+        ++keys.numbers;
+      } else if (lua_type(lua_, -2) == LUA_TSTRING) {
+        ++keys.names;
+      } else {
+        refuseType("a table with a key that is a ", -2);
+      }
+    }
+    return keys;
+  }
+
+  [[gnu::noinline]] void array(int index, lua_Integer size) {
+    out_ += '[';
+    for (lua_Integer i = 1; i <= size; ++i) {
+      openElement(index, i);
+      value(lua_gettop(lua_));
+      closeMember();
+    }
+    out_ += ']';
+  }
+
+  [[gnu::noinline]] void openElement(int index, lua_Integer i) {
+    if (i > 1) out_ += ',';
+    path_.push_back({{}, i});
+    if (lua_rawgeti(lua_, index, i) == LUA_TNIL) refuse("an array with holes (put json.null there)");
+  }
+
+  // In byte order, so that the same value is the same text.
+  [[gnu::noinline]] void object(int index, std::size_t size) {
+    std::vector<std::string_view> names;  // of strings that the table holds
+    listNames(index, size, names);
+    out_ += '{';
+    for (const std::string_view& name : names) {
+      openMember(name, index);
+      value(lua_gettop(lua_));
+      closeMember();
+    }
+    out_ += '}';
+  }
+
+  [[gnu::noinline]] void listNames(int index, std::size_t size, std::vector<std::string_view>& names) {
+    names.reserve(size);
+    for (lua_pushnil(lua_); lua_next(lua_, index) != 0; lua_pop(lua_, 1)) names.push_back(stringAt(-2));
+    watch_.spend(lua_, size * 16);
+    std::sort(names.begin(), names.end());
+  }
+
+  [[gnu::noinline]] void openMember(std::string_view name, int index) {
+    if (out_.back() != '{') out_ += ',';
+    path_.push_back({name, 0});
+    quote(name);
+    out_ += ':';
+    lua_pushlstring(lua_, name.data(), name.size());
+    lua_rawget(lua_, index);
+  }
+
+  [[gnu::noinline]] void closeMember() {
+    lua_pop(lua_, 1);
+    path_.pop_back();
+  }
+
+  lua_State* const lua_;
+  Watch& watch_;
+  std::string out_;
+  std::vector<Step> path_;
+  int depth_ = 0;
+};
 
 int encode(lua_State* lua) {
   luaL_checkany(lua, 1);
@@ -20,7 +221,7 @@ int decode(lua_State* lua) {
   std::size_t size = 0;
   const char* bytes = luaL_checklstring(lua, 1, &size);
   // The scanner lists the outermost elements, in memory that no limit of the script counts.
-  if (size > kLongestJson) return luaL_error(lua, "the JSON text is longer than 20 MB: decode less");
+  if (size > kLongestText) return luaL_error(lua, "the JSON text is longer than 20 MB: decode less");
   const auto result = json::read({bytes, size});
   Watch::of(lua).spend(lua, size / 4);
   if (const auto* fault = std::get_if<json::Fault>(&result)) {
@@ -52,26 +253,6 @@ int nullText(lua_State* lua) {
 
 }  // namespace
 
-void pushNull(lua_State* lua) { lua_pushlightuserdata(lua, nullptr); }
-
-bool isNull(lua_State* lua, int index) {
-  return lua_islightuserdata(lua, index) && lua_touserdata(lua, index) == nullptr;
-}
-
-void markArray(lua_State* lua, int index) {
-  index = lua_absindex(lua, index);
-  lua_rawgetp(lua, LUA_REGISTRYINDEX, &kArrayMeta);
-  lua_setmetatable(lua, index);
-}
-
-bool isMarked(lua_State* lua, int index) {
-  if (lua_getmetatable(lua, index) == 0) return false;
-  lua_rawgetp(lua, LUA_REGISTRYINDEX, &kArrayMeta);
-  const bool same = lua_rawequal(lua, -1, -2) != 0;
-  lua_pop(lua, 2);
-  return same;
-}
-
 void openJson(lua_State* lua) {
   lua_createtable(lua, 0, 2);
   lua_pushliteral(lua, "json.array");
@@ -100,5 +281,13 @@ void openJson(lua_State* lua) {
   pushNull(lua);
   lua_setfield(lua, -2, "null");
 }
+
+void markArray(lua_State* lua, int index) {
+  index = lua_absindex(lua, index);
+  lua_rawgetp(lua, LUA_REGISTRYINDEX, &kArrayMeta);
+  lua_setmetatable(lua, index);
+}
+
+std::string toJson(lua_State* lua, int index) { return Writer(lua).write(index); }
 
 }  // namespace jobq::lua

@@ -2,14 +2,11 @@
 // empty one stays one; null is json.null; integers that fit 64 bits stay exact, other numbers are floats.
 #pragma once
 
-#include <cstddef>
 #include <lua.hpp>
 #include <string>
 #include <string_view>
 
 namespace jobq::lua {
-
-inline constexpr std::size_t kLongestJson = 20U << 20;  ///< of a text that is made, or decoded by hand
 
 /// Once per state, before anything else here: leaves a table with encode, decode, array and null on the stack.
 void openJson(lua_State* lua);
@@ -17,14 +14,11 @@ void openJson(lua_State* lua);
 /// Pushes the value of a text that is known to be JSON. Raises when the memory is used up.
 void pushJson(lua_State* lua, std::string_view text);
 
+/// The table at `index` is an array, an empty one too.
+void markArray(lua_State* lua, int index);
+
 /// The value at `index` as JSON text, keys in byte order. Raises, naming the place, when it is none: a function, a
 /// string that is not UTF-8, an array with holes, a table with keys of both kinds, nan, more than 20 MB.
 std::string toJson(lua_State* lua, int index);
-
-// How a value shows what it is.
-void pushNull(lua_State* lua);
-bool isNull(lua_State* lua, int index);
-void markArray(lua_State* lua, int index);
-bool isMarked(lua_State* lua, int index);
 
 }  // namespace jobq::lua

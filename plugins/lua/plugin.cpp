@@ -34,7 +34,7 @@ class LuaFilterFactory final : public AdmissionFilterFactory {
 
   explicit LuaFilterFactory(const PluginEnv& env)
       : options_(env.config),
-        folder_(env.scriptsDir, env.log, openFilter),
+        folder_(env.scriptsDir, env.log, [](lua_State* lua) { openFilter(lua, nullptr); }),
         quotas_(env.clock),
         rooms_{folder_, quotas_, env.log, options_} {}
 

@@ -44,10 +44,7 @@ Sandbox& Sandbox::of(lua_State* lua) {
 void* Sandbox::resize(void* self, void* block, std::size_t before, std::size_t after) {
   Sandbox& sandbox = *static_cast<Sandbox*>(self);
   void* moved = sandbox.heap_.resize(block, before, after);
-  if (!sandbox.watch_) return moved;
-  // Lua collects all its garbage now and tries again, each time: a script that goes on regardless is slow.
-  if (moved == nullptr && after > 0) sandbox.watch_->hurry();
-  sandbox.watch_->setLargest(sandbox.heap_.largest());
+  if (sandbox.watch_) sandbox.watch_->setLargest(sandbox.heap_.largest());
   return moved;
 }
 

@@ -46,7 +46,7 @@ class Sandbox {
   const std::string& endedBy() const { return watch_->reason(); }
 
   /// It holds more than a few scripts leave behind, or one was ended in its midst: a new one is better.
-  bool isSpent() const { return spent_ || heap_.held() > kKept; }
+  bool isSpent() const { return spent_ || heap_.held() > kKept || heap_.largest() > 0; }
 
   static Sandbox& of(lua_State* lua);
   void print(std::string_view line) const {

@@ -46,10 +46,6 @@ void Watch::hook(lua_State* lua, lua_Debug*) {
   if (lua_gethookcount(lua) != self.interval_) lua_sethook(lua, hook, LUA_MASKCOUNT, self.interval_);
 }
 
-void Watch::hurry() {
-  if (judge_) lua_sethook(current_, hook, LUA_MASKCOUNT, 1);
-}
-
 bool Watch::isOver() {
   if (reason_.empty() && judge_) reason_ = judge_();
   if (!reason_.empty()) left_ = 0;

@@ -48,9 +48,6 @@ class Watch {
   /// For a C function that waits: the script has to end, and will as soon as the function looks or returns.
   bool isOver();
 
-  /// Looks after the next instruction: what has just happened may have taken long. Callable wherever Lua allocates.
-  void hurry();
-
   /// Why the script was ended; empty when it was not.
   const std::string& reason() const { return reason_; }
 

@@ -233,7 +233,7 @@ TEST_F(LuaHttp, AScriptMayGiveItANameBeforeAnyJob) {
   const std::string named = "local take = quota.take return function(job) return take('a', 1, 1) end";
   EXPECT_TRUE(
       std::holds_alternative<Accept>(filters->make(write(named))->review({"lua", "key", "{}", JobPolicy(), {}})));
-  EXPECT_THAT(filters->fault(write("quota.take('a', 1, 1) return print")), HasSubstr("there is no job yet"));
+  EXPECT_EQ(filters->fault(write("quota.take('a', 1, 1) return print")), "");  // a trial takes nothing
 }
 
 TEST_F(LuaHttp, WorksInACoroutine) {

@@ -1,3 +1,5 @@
+// JSON texts as Lua values.
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -35,7 +37,7 @@ class Reader {
       case '"': string(); break;
       case 't': word(4, [this] { lua_pushboolean(lua_, 1); }); break;
       case 'f': word(5, [this] { lua_pushboolean(lua_, 0); }); break;
-      case 'n': word(4, [this] { pushNull(lua_); }); break;
+      case 'n': word(4, [this] { lua_pushlightuserdata(lua_, nullptr); }); break;
       default: number();
     }
     watch_.spend(lua_, 8 + (at_ - start) / 8);
@@ -47,7 +49,7 @@ class Reader {
     at_ += length;
   }
 
-  void object() {
+  [[gnu::noinline]] void object() {
     luaL_checkstack(lua_, 4, "JSON is nested too deep");
     lua_createtable(lua_, 0, kGuess);
     ++at_;
@@ -66,7 +68,7 @@ class Reader {
     ++at_;
   }
 
-  void array() {
+  [[gnu::noinline]] void array() {
     luaL_checkstack(lua_, 4, "JSON is nested too deep");
     lua_createtable(lua_, kGuess, 0);
     markArray(lua_, -1);
@@ -83,7 +85,7 @@ class Reader {
     ++at_;
   }
 
-  void string() {
+  [[gnu::noinline]] void string() {
     const std::size_t start = ++at_;
     bool isPlain = true;
     for (; here() != '"'; ++at_) {
@@ -101,7 +103,7 @@ class Reader {
     }
   }
 
-  void number() {
+  [[gnu::noinline]] void number() {
     const char* const first = text_.data() + at_;
     const char* const end = text_.data() + text_.size();
     std::int64_t whole = 0;

@@ -1,0 +1,136 @@
+// Filters that are scripts: their verdicts, what they see of a job, their time, and their quotas.
+#include <chrono>
+
+#include "lua_fixture.h"
+#include "quotas.h"
+
+namespace jobq::lua::test {
+namespace {
+
+class LuaFilterTest : public LuaTest {
+ protected:
+  Verdict verdictOf(const std::string& body, const std::string& input = R"({"a":1})") {
+    scripts.write("filter", "return function(job)\n" + body + "\nend");
+    const auto factory = filters();
+    return review(*factory->make("filter"), input);
+  }
+};
+
+TEST_F(LuaFilterTest, AcceptsAndRejects) {
+  EXPECT_EQ(verdictOf("").text, "accepted");
+  EXPECT_EQ(verdictOf("return nil").text, "accepted");
+  EXPECT_EQ(verdictOf("return true").text, "accepted");
+  EXPECT_EQ(verdictOf("return false, 'say please'").text, "rejected: say please");
+  EXPECT_EQ(verdictOf("return false").text, "rejected: the filter filter refuses this job");
+  EXPECT_EQ(verdictOf("return false, {}").text, "rejected: the filter filter refuses this job");
+  EXPECT_EQ(verdictOf("return false, ('x'):rep(10000)").text.size(), 10U + 4096U);
+}
+
+TEST_F(LuaFilterTest, SeesTheJob) {
+  policy.executionTimeout = Millis(7000);
+  policy.priority = -3;
+  EXPECT_EQ(verdictOf(R"(
+    local p = job.policy
+    return false, json.encode{job.size, job.endpoint, job.key, job.env.CITY, job.input, p.executionTimeout, p.priority,
+                              p.lowPriority, tostring(job.none)})")
+                .text,
+            R"(rejected: [7,"the-endpoint","key-1","Ulm",{"a":1},7000,-3,false,"nil"])");
+}
+
+TEST_F(LuaFilterTest, ReplacesInputAndPolicy) {
+  const Verdict both =
+      verdictOf(R"(job.input.b = json.array() return {input = job.input, policy = {priority = 5, ttl = 20000}})");
+  EXPECT_EQ(both.text, "replaced");
+  EXPECT_EQ(both.change.input, R"({"a":1,"b":[]})");
+  ASSERT_TRUE(both.change.policy);
+  EXPECT_EQ(both.change.policy->priority, 5);
+  EXPECT_EQ(both.change.policy->ttl, Millis(20'000));
+  EXPECT_EQ(both.change.policy->executionTimeout, policy.executionTimeout);
+  const Verdict none = verdictOf("return {}");
+  EXPECT_EQ(none.text, "replaced");
+  EXPECT_FALSE(none.change.input || none.change.policy);
+}
+
+TEST_F(LuaFilterTest, WrongVerdictsAreNamed) {
+  EXPECT_EQ(verdictOf("return 5").text, "threw: it returned a number");
+  EXPECT_EQ(verdictOf("return 'no'").text, "threw: it returned a string");
+  EXPECT_EQ(verdictOf("return {inputs = {}}").text,
+            "threw: it returned a table with an unknown field inputs: input and policy are known");
+  EXPECT_EQ(verdictOf("return {1}").text,
+            "threw: it returned a table with an unknown field number: input and policy are known");
+  EXPECT_EQ(verdictOf("return {policy = 5}").text, "threw: the policy that it returned is no table");
+  EXPECT_EQ(verdictOf("return {policy = {priority = 'x'}}").text, "threw: policy.priority is no whole number");
+  EXPECT_EQ(verdictOf("return {policy = {ttl = 1.5}}").text, "threw: policy.ttl is no whole number");
+  EXPECT_EQ(verdictOf("return {policy = {lowPriority = 1}}").text,
+            "threw: policy.lowPriority is neither true nor false");
+  EXPECT_EQ(verdictOf("return {policy = {speed = 1}}").text,
+            "threw: the policy that it returned has an unknown field speed");
+  EXPECT_EQ(verdictOf("return {input = print}").text, "threw: a function is not JSON");
+  EXPECT_EQ(verdictOf("\nerror('sorry')").text, "threw: filter.lua:3: sorry");
+}
+
+TEST_F(LuaFilterTest, ABudgetThatIsOverrunNamesTheTime) {
+  EXPECT_EQ(verdictOf("while true do end").text, "threw: it took more than 5 ms of processor time (lua.filterTime)");
+  const std::string large = R"({"a":")" + std::string(2U << 20, 'x') + "\"}";
+  EXPECT_EQ(verdictOf("while true do local x = job.input end", large).text,
+            "threw: it took more than 45 ms of processor time (lua.filterTime)");
+  EXPECT_EQ(verdictOf("while true do job.input = nil local x = job.input end", large).text,
+            "threw: it took more than 45 ms of processor time (lua.filterTime)");
+}
+
+TEST_F(LuaFilterTest, TheFirstLinesOfAFilterMayTakeFromAQuota) {
+  scripts.write("early", R"(
+    local free = quota and quota.take('early', 2, 60)
+    return function() return free, 'none left' end)");
+  const auto factory = filters();
+  const auto filter = factory->make("early");
+  EXPECT_EQ(review(*filter, "{}").text, "accepted");
+  EXPECT_EQ(review(*filter, "{}").text, "accepted");
+  EXPECT_EQ(review(*filter, "{}").text, "rejected: none left");
+}
+
+TEST_F(LuaFilterTest, QuotasCountInTheirWindow) {
+  scripts.write("tenant", R"(return function(job)
+    local free, wait = quota.take(job.input.tenant, 2, 60)
+    if not free then return false, 'wait ' .. wait end
+  end)");
+  scripts.write("other", "return function(job) return quota.take(job.input.tenant, 1, 60), 'no' end");
+  const auto factory = filters();
+  const auto one = factory->make("tenant");
+  const auto two = factory->make("tenant");
+  const auto other = factory->make("other");
+  EXPECT_EQ(review(*one, R"({"tenant":"a"})").text, "accepted");
+  clock.advance(Millis(10'000));
+  EXPECT_EQ(review(*two, R"({"tenant":"a"})").text, "accepted");
+  EXPECT_EQ(review(*one, R"({"tenant":"a"})").text, "rejected: wait 50.0");
+  EXPECT_EQ(review(*one, R"({"tenant":"b"})").text, "accepted");
+  EXPECT_EQ(review(*other, R"({"tenant":"a"})").text, "accepted");
+  clock.advance(Millis(49'999));
+  EXPECT_EQ(review(*two, R"({"tenant":"a"})").text, "rejected: wait 0.001");
+  clock.advance(Millis(1));
+  EXPECT_EQ(review(*two, R"({"tenant":"a"})").text, "accepted");
+  scripts.write("wrong", "return function(job) return quota.take(job.input.tenant, 1, job.input.seconds) end");
+  const auto wrong = factory->make("wrong");
+  EXPECT_EQ(review(*wrong, R"({"tenant":"a","seconds":0})").text,
+            "threw: wrong.lua:1: bad argument #3 to 'take' (from 0.001 to 604800 seconds)");
+  EXPECT_EQ(review(*wrong, R"({"tenant":")" + std::string(257, 'x') + R"(","seconds":1})").text,
+            "threw: wrong.lua:1: bad argument #1 to 'take' (a name has at most 256 bytes)");
+}
+
+TEST(QuotasTest, ForgetTheEarliestOfTooManyNames) {
+  testkit::ManualClock clock;
+  Quotas quotas(clock);
+  EXPECT_EQ(quotas.take("kept", 1, Millis(100'000)), Millis(0));
+  EXPECT_EQ(quotas.take("earliest", 1, Millis(1'000)), Millis(0));
+  for (int i = 0; i < 99'998; ++i) ASSERT_EQ(quotas.take(std::to_string(i), 1, Millis(50'000)), Millis(0));
+  EXPECT_EQ(quotas.take("earliest", 1, Millis(1'000)), Millis(1'000));
+  const auto begun = std::chrono::steady_clock::now();
+  for (int i = 0; i < 2'000; ++i) ASSERT_EQ(quotas.take("new " + std::to_string(i), 1, Millis(50'000)), Millis(0));
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(5))
+      << "a flood of names must not cost a scan each";
+  EXPECT_EQ(quotas.take("earliest", 1, Millis(1'000)), Millis(0)) << "it was forgotten";
+  EXPECT_EQ(quotas.take("kept", 1, Millis(100'000)), Millis(100'000));
+}
+
+}  // namespace
+}  // namespace jobq::lua::test
