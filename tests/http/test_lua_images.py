@@ -126,7 +126,7 @@ class StartTest(LuaTest):
                                   ("none", "local x = 1", "returns no function"),
                                   ("fails", "error('at once')", "fails.lua:1: at once"),
                                   ("loops", "while true do end", "longer than a second"),
-                                  ("bytecode", "\x1bLua", "binary chunk")):
+                                  ("bytecode", "\x1bLua", "is bytecode")):
             with self.subTest(name):
                 checked, _ = self.refused(words, handlers={name: text}, **{"endpoint.a.image": "lua/" + name})
                 self.assertEqual(checked.returncode, 0, checked.stderr)

@@ -29,7 +29,7 @@ BROKEN = {
     "fails at once": ("local x = nil\nreturn x.y", r"NAME\.lua:2: attempt to index a nil value"),
     "loops at once": ("while true do end", "longer than a second"),
     "empty": ("", "returns no function"),
-    "bytecode": ("\x1bLuaS", "binary chunk"),
+    "bytecode": ("\x1bLuaS", "is bytecode"),
     "not UTF-8": (b"return function() end '\xff\xfe'", r"NAME\.lua:1: .* near .*\ufffd\ufffd"),
     "too large": ("-- " + "x" * (1 << 20), "larger than 1 MB"),
 }
