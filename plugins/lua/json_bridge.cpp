@@ -15,7 +15,6 @@ namespace jobq::lua {
 namespace {
 
 constexpr std::size_t kLongestText = 20U << 20;
-constexpr int kGuess = 4;                   // members: growing costs more than a few that stay free
 constexpr std::uint64_t kTableSteps = 500;  // one that was large and is empty is searched from end to end
 constexpr int kDeepest = static_cast<int>(json::kMaxDepth);
 
