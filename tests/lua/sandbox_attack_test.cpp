@@ -16,7 +16,11 @@ namespace {
 using std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
+#ifdef __SANITIZE_THREAD__
+constexpr std::size_t kSmallStack = std::size_t{8} << 20;  // ThreadSanitizer takes most of a megabyte for itself
+#else
 constexpr std::size_t kSmallStack = std::size_t{1} << 20;
+#endif
 constexpr double kLongestGap = 10;  // seconds; measured: below 1 for nearly all of them
 
 // Time that passes when it is looked at: the deadline is 20,000 looks away, or 150 ms for whoever looks seldom. Attacks
