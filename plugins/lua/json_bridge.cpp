@@ -219,11 +219,10 @@ int encode(lua_State* lua) {
 int decode(lua_State* lua) {
   std::size_t size = 0;
   const char* bytes = luaL_checklstring(lua, 1, &size);
-  // The scanner lists the outermost elements, in memory that no limit of the script counts.
   if (size > kLongestText) return luaL_error(lua, "the JSON text is longer than 20 MB: decode less");
-  const auto result = json::read({bytes, size});
+  const auto fault = json::check({bytes, size});
   Watch::of(lua).spend(lua, size / 4);
-  if (const auto* fault = std::get_if<json::Fault>(&result)) {
+  if (fault) {
     return luaL_error(lua, "not JSON: %s (at byte %I)", fault->reason, static_cast<lua_Integer>(fault->offset));
   }
   pushJson(lua, {bytes, size});

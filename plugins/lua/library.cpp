@@ -12,6 +12,7 @@ namespace {
 // Keys of the registry.
 const char kLibraries = 0;        // the table that all environments look into
 const char kEnvironmentMeta = 0;  // their metatable
+const char kReseed = 0;           // math.randomseed
 
 int refuseWrite(lua_State* lua) {
   return luaL_error(lua, "the libraries cannot be changed: use a variable of your own");
@@ -58,6 +59,8 @@ void openStrings(lua_State* lua) {
 void openMath(lua_State* lua) {
   luaL_requiref(lua, LUA_MATHLIBNAME, luaopen_math, 0);
   // A script that could choose the numbers would choose those of the next one too.
+  lua_getfield(lua, -1, "randomseed");
+  lua_rawsetp(lua, LUA_REGISTRYINDEX, &kReseed);
   lua_pushnil(lua);
   lua_setfield(lua, -2, "randomseed");
   addLibrary(lua, LUA_MATHLIBNAME);
@@ -149,6 +152,11 @@ void openLibraries(lua_State* lua) {
 }
 
 void pushEnvironment(lua_State* lua) {
+  // What math.random gave one script tells it nothing about the next one's numbers.
+  lua_rawgetp(lua, LUA_REGISTRYINDEX, &kReseed);
+  lua_pushinteger(lua, Sandbox::of(lua).nextSeed());
+  lua_pushinteger(lua, Sandbox::of(lua).nextSeed());
+  lua_call(lua, 2, 0);
   lua_createtable(lua, 0, 1);
   lua_pushvalue(lua, -1);
   lua_setfield(lua, -2, LUA_GNAME);

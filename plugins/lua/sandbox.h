@@ -7,6 +7,7 @@
 #include <functional>
 #include <lua.hpp>
 #include <memory>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -48,6 +49,8 @@ class Sandbox {
   /// It holds more than a few scripts leave behind, or one was ended in its midst: a new one is better.
   bool isSpent() const { return spent_ || heap_.held() > kKept || heap_.largest() > 0; }
 
+  lua_Integer nextSeed() { return static_cast<lua_Integer>(seeds_()); }
+
   static Sandbox& of(lua_State* lua);
   void print(std::string_view line) const {
     if (print_) print_(line);
@@ -62,6 +65,7 @@ class Sandbox {
   std::string describe(int status);
 
   Heap heap_;
+  std::mt19937_64 seeds_{std::random_device()()};
   bool spent_ = false;
   std::unique_ptr<Watch> watch_;  // before lua_, whose making asks for memory
   lua_State* lua_ = nullptr;

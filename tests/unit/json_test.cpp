@@ -21,6 +21,8 @@ TEST(Json, AcceptsEveryKindOfValue) {
         "null", " \t\r\n{ \"a\" : [ 1 , { } ] } \n", "\"\\u2028\\\"\\\\\\/\\b\\f\\n\\r\\t\"", "\"\\ud83d\\ude00\"",
         "\"\xf0\x9f\x98\x80\xe2\x80\xa8\"", "[[[]]]", "{\"\":0}"}) {
     EXPECT_TRUE(json::valid(text)) << text;
+    EXPECT_FALSE(json::check(text)) << text;
+    (void)parsed(text);
   }
 }
 
@@ -72,7 +74,13 @@ TEST(Json, RefusesWhatIsNotJson) {
                              std::string("{}\0", 3),
                              std::string("{\"a\":1}\0junk", 12),
                              std::string("\"\0\"", 3)};
-  for (const std::string& text : bad) EXPECT_FALSE(json::valid(text)) << text;
+  for (const std::string& text : bad) {
+    const auto fault = json::check(text);
+    const auto read = json::read(text);
+    ASSERT_TRUE(fault && std::holds_alternative<Fault>(read)) << text;
+    EXPECT_EQ(fault->offset, std::get<Fault>(read).offset) << text;
+    EXPECT_STREQ(fault->reason, std::get<Fault>(read).reason) << text;
+  }
 }
 
 TEST(Json, NestingIsBoundedWithoutRecursion) {

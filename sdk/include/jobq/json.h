@@ -19,8 +19,15 @@ namespace jobq::json {
 /// The text as a document, or the first thing that is wrong with it. The whole text must be one JSON value.
 inline std::variant<Document, Fault> read(std::string_view text) { return detail::Scanner(text).run(); }
 
+/// The first thing that is wrong with the text; nothing when it is one JSON value. Allocates nothing.
+inline std::optional<Fault> check(std::string_view text) {
+  const auto result = detail::Scanner(text, false).run();
+  const auto* fault = std::get_if<Fault>(&result);
+  return fault == nullptr ? std::nullopt : std::optional(*fault);
+}
+
 /// Whether the text is one JSON value.
-inline bool valid(std::string_view text) { return std::holds_alternative<Document>(read(text)); }
+inline bool valid(std::string_view text) { return !check(text); }
 
 /// The characters of a scanned string, escapes resolved; accepts it with or without its quotes.
 std::string decode(std::string_view raw);
