@@ -126,7 +126,7 @@ TEST_F(LuaHttpRedirect, SecretsGoOnToTheSameHost) {
 }
 
 TEST_F(LuaHttpRedirect, SecretsDoNotComeBack) {
-  TinyHttp first([&first](const TinyRequest& request, const TinyConnection& client) {
+  TinyHttp first([](const TinyRequest& request, const TinyConnection& client) {
     if (request.target.starts_with("/back")) return client.reply(200, "there");
     client.redirect(request.target.substr(1));
   });
