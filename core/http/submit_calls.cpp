@@ -26,27 +26,47 @@ std::variant<std::optional<Idempotency>, Reply> readPromise(const Call& call) {
   return Idempotency{key, sha256(call.body)};
 }
 
-std::variant<Accepted, Reply> accept(const QueueRooms& rooms, Call& call, std::optional<Millis> syncWait) {
+Reply otherBody(const Call& call) {
+  return errorReply(call.path, 400, "Idempotency-Key came with another body within 24 hours: send a key of its own");
+}
+
+/// A new job, the first one of a promise that is repeated, or a refusal.
+using Reception = std::variant<Accepted, Existing, Reply>;
+
+Reception accept(const QueueRooms& rooms, Call& call, std::optional<Millis> syncWait) {
   if (rooms.draining()) return unavailable(call.path, "the server is shutting down: try again in a moment");
   auto promise = readPromise(call);
   if (auto* refusal = std::get_if<Reply>(&promise)) return std::move(*refusal);
   auto result = readSubmission(std::move(call.body), *call.endpoint, call.key->id, syncWait, rooms.rules);
   if (const auto* refusal = std::get_if<Refusal>(&result)) return errorReply(call.path, 400, refusal->message);
-  JobSpec job = std::get<JobSpec>(std::move(result));
-  if (const auto refusal = admit(job, *call.endpoint)) return errorReply(call.path, 400, refusal->message);
-  return Accepted{std::move(job), std::get<std::optional<Idempotency>>(std::move(promise))};
+  Accepted accepted{std::get<JobSpec>(std::move(result)), std::get<0>(std::move(promise))};
+  // Filters judge a job once: one that counts would refuse the repeat of what it let in. Without filters the insert
+  // itself knows, and the question would cost a read.
+  if (accepted.promise && !call.endpoint->filters.empty()) {
+    const auto before = rooms.jobs.promised(*call.endpoint, call.key->id, *accepted.promise);
+    if (before && std::holds_alternative<OtherBody>(*before)) return otherBody(call);
+    if (before) {
+      call.bodyMemory.giveBack();
+      return std::get<Existing>(*before);
+    }
+  }
+  if (const auto refusal = admit(accepted.job, *call.endpoint)) return errorReply(call.path, 400, refusal->message);
+  return accepted;
 }
 
-Reply otherBody(const Call& call) {
-  return errorReply(call.path, 400, "Idempotency-Key came with another body within 24 hours: send a key of its own");
+Reply synced(const QueueRooms& rooms, Call& call, const JobId& id, const std::optional<Job>& job) {
+  if (job) return wholeReply(rooms, call, *job);
+  return errorReply(call.path, 404,
+                    "job " + id + " is gone: it was purged, outlived its policy.ttl, or its result has expired");
 }
 
 }  // namespace
 
 Reply run(const QueueRooms& rooms, Call& call) {
-  auto accepted = accept(rooms, call, std::nullopt);
-  if (auto* refusal = std::get_if<Reply>(&accepted)) return std::move(*refusal);
-  auto& [job, promise] = std::get<Accepted>(accepted);
+  auto reception = accept(rooms, call, std::nullopt);
+  if (auto* refusal = std::get_if<Reply>(&reception)) return std::move(*refusal);
+  if (const auto* first = std::get_if<Existing>(&reception)) return {200, briefJob(first->id, JobState::inQueue)};
+  auto& [job, promise] = std::get<Accepted>(reception);
   JobId id = job.id;
   const InsertResult result = rooms.jobs.submit(std::move(job), *call.endpoint, promise);
   call.bodyMemory.giveBack();
@@ -58,11 +78,15 @@ Reply run(const QueueRooms& rooms, Call& call) {
 Reply runsync(const QueueRooms& rooms, Call& call) {
   const auto wait = readWait(rooms, call, kWaitDefault);
   if (const auto* refusal = std::get_if<Reply>(&wait)) return *refusal;
-  auto accepted = accept(rooms, call, std::get<Millis>(wait));
-  if (auto* refusal = std::get_if<Reply>(&accepted)) return std::move(*refusal);
-  auto& [job, promise] = std::get<Accepted>(accepted);
-  JobId id = job.id;
+  auto reception = accept(rooms, call, std::get<Millis>(wait));
+  if (auto* refusal = std::get_if<Reply>(&reception)) return std::move(*refusal);
   const Patience patience(rooms, std::get<Millis>(wait));
+  if (const auto* first = std::get_if<Existing>(&reception)) {
+    const auto job = rooms.jobs.await({call.endpoint->id, first->id}, patience.wait, goneSignal(call));
+    return synced(rooms, call, first->id, job);
+  }
+  auto& [job, promise] = std::get<Accepted>(reception);
+  JobId id = job.id;
   bool stored = false;
   // A body counts until the storage has it: 400 of them that wait for one writer would be 8 GB.
   const auto durable = [&](const InsertResult& result) {
@@ -80,9 +104,7 @@ Reply runsync(const QueueRooms& rooms, Call& call) {
     throw;
   }
   if (std::holds_alternative<OtherBody>(waited.inserted)) return otherBody(call);
-  if (waited.job) return wholeReply(rooms, call, *waited.job);
-  return errorReply(call.path, 404,
-                    "job " + id + " is gone: it was purged, outlived its policy.ttl, or its result has expired");
+  return synced(rooms, call, id, waited.job);
 }
 
 }  // namespace jobq

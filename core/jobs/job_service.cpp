@@ -15,6 +15,11 @@ InsertResult JobService::submit(JobSpec job, const Endpoint& endpoint, const std
   return result;
 }
 
+std::optional<Promised> JobService::promised(const Endpoint& endpoint, const std::string& apiKeyId,
+                                             const Idempotency& promise) {
+  return storage_.jobs().promised(endpoint.id, apiKeyId, promise);
+}
+
 JobService::Waited JobService::submitAndAwait(JobSpec job, const Endpoint& endpoint,
                                               const std::optional<Idempotency>& promise, Millis wait,
                                               const std::function<void(const InsertResult&)>& durable,

@@ -24,6 +24,10 @@ class JobService {
   /// only then may a caller be told its id.
   InsertResult submit(JobSpec job, const Endpoint& endpoint, const std::optional<Idempotency>& promise);
 
+  /// What submit() would answer to a promise that was made before: who judges jobs before they are submitted asks
+  /// first.
+  std::optional<Promised> promised(const Endpoint& endpoint, const std::string& apiKeyId, const Idempotency& promise);
+
   struct Waited {
     InsertResult inserted;
     std::optional<Job> job;  ///< nothing when it is absent, or nothing was inserted because of OtherBody

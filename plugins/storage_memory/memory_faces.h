@@ -10,6 +10,8 @@ class Jobs final : public JobStore {
  public:
   explicit Jobs(State& state) : s_(state) {}
   InsertResult insert(JobSpec job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) override;
+  std::optional<Promised> promised(std::string_view endpoint, std::string_view apiKeyId,
+                                   const Idempotency& promise) override;
   std::optional<Job> find(const JobKey& key) override;
   std::vector<Job> findFinished(std::span<const JobKey> keys) override;
   CancelResult cancel(const JobKey& key) override;
@@ -22,8 +24,8 @@ class Jobs final : public JobStore {
 
  private:
   /// What the key's first request was answered, if it was made within kIdempotencyLife.
-  std::optional<InsertResult> earlier(Endpoint& endpoint, const PromiseKey& key, const Idempotency& promise,
-                                      Instant now) JOBQ_REQUIRES(s_.mutex);
+  static std::optional<Promised> earlier(const Endpoint& endpoint, const PromiseKey& key, const Idempotency& promise,
+                                         Instant now);
   void remember(Endpoint& endpoint, PromiseKey key, const Idempotency& promise, const JobSpec& job, Instant now)
       JOBQ_REQUIRES(s_.mutex);
   void place(std::shared_ptr<const JobSpec> spec, Endpoint& endpoint, std::int64_t rank, Instant now)

@@ -5,8 +5,8 @@
 
 namespace jobq::memory {
 
-std::optional<InsertResult> Jobs::earlier(Endpoint& endpoint, const PromiseKey& key, const Idempotency& promise,
-                                          Instant now) {
+std::optional<Promised> Jobs::earlier(const Endpoint& endpoint, const PromiseKey& key, const Idempotency& promise,
+                                      Instant now) {
   const auto first = endpoint.promises.find(key);
   if (first == endpoint.promises.end() || first->second.endsAt <= now) return std::nullopt;
   if (first->second.bodyHash != promise.bodyHash) return OtherBody{};
@@ -39,7 +39,9 @@ InsertResult Jobs::insert(JobSpec job, const QueuePolicy& policy, const std::opt
   PromiseKey key;
   if (idempotency) {
     key = {spec->apiKeyId, idempotency->key};
-    if (auto answer = earlier(endpoint, key, *idempotency, now)) return std::move(*answer);
+    if (auto first = earlier(endpoint, key, *idempotency, now)) {
+      return std::visit([](auto& answer) -> InsertResult { return std::move(answer); }, *first);
+    }
   }
   // Until its space is freed, an expired job keeps its id: a late report about it must not meet another job.
   if (s_.byId.contains(spec->id)) throw StorageError("job " + spec->id + " exists already; make another id");
@@ -47,6 +49,15 @@ InsertResult Jobs::insert(JobSpec job, const QueuePolicy& policy, const std::opt
   if (idempotency) remember(endpoint, std::move(key), *idempotency, *spec, now);
   place(spec, endpoint, rank, now);
   return Inserted{};
+}
+
+std::optional<Promised> Jobs::promised(std::string_view endpoint, std::string_view apiKeyId,
+                                       const Idempotency& promise) {
+  const PromiseKey key{std::string(apiKeyId), promise.key};
+  Lock lock(s_.mutex);
+  const auto found = s_.endpoints.find(endpoint);
+  if (found == s_.endpoints.end()) return std::nullopt;
+  return earlier(found->second, key, promise, s_.clock.now());
 }
 
 std::optional<Job> Jobs::find(const JobKey& key) {

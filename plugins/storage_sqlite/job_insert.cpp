@@ -9,10 +9,11 @@ namespace {
 constexpr std::size_t kLargeInput = 1UL << 20;
 
 /// The answer of an earlier request under the same key, if there is one.
-std::optional<InsertResult> earlier(Step& step, const JobSpec& job, const Idempotency& promise) {
-  Query query = step.db.query(
+std::optional<Promised> earlier(Connection& db, std::string_view endpoint, std::string_view apiKeyId,
+                                const Idempotency& promise, Instant now) {
+  Query query = db.query(
       "SELECT body_hash, job FROM idempotency WHERE endpoint = ?1 AND api_key = ?2 AND key = ?3 AND expires_at > ?4");
-  if (!query.bind(job.endpoint, job.apiKeyId, promise.key, step.now).next()) return std::nullopt;
+  if (!query.bind(endpoint, apiKeyId, promise.key, now).next()) return std::nullopt;
   if (query.text(0) != promise.bodyHash) return OtherBody{};
   return Existing{query.text(1)};
 }
@@ -65,10 +66,18 @@ InsertResult Jobs::insert(JobSpec job, const QueuePolicy& policy, const std::opt
   return writer_.write([&](Step& step) { return insertNow(step, job, policy, idempotency); });
 }
 
+std::optional<Promised> Jobs::promised(std::string_view endpoint, std::string_view apiKeyId,
+                                       const Idempotency& promise) {
+  return readers_.read(
+      [&](Connection& connection) { return earlier(connection, endpoint, apiKeyId, promise, clock_.now()); });
+}
+
 InsertResult Jobs::insertNow(Step& step, const JobSpec& job, const QueuePolicy& policy,
                              const std::optional<Idempotency>& idempotency) {
   if (idempotency) {
-    if (auto answer = earlier(step, job, *idempotency)) return *answer;
+    if (auto first = earlier(step.db, job.endpoint, job.apiKeyId, *idempotency, step.now)) {
+      return std::visit([](auto& answer) -> InsertResult { return std::move(answer); }, *first);
+    }
     remember(step, job, *idempotency);
   }
   const std::int64_t rank = rankOf(step, job, policy);

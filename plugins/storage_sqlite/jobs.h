@@ -1,4 +1,5 @@
-// Storage, face 1: jobs as their callers see them. Reads are in job_reads.cpp, the insert in job_insert.cpp.
+// Storage, face 1: jobs as their callers see them. Reads are in job_reads.cpp, the insert and its promise in
+// job_insert.cpp.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,8 @@ class Jobs final : public JobStore {
       : writer_(writer), readers_(readers), counters_(counters), clock_(clock), lastArrival_(lastArrival) {}
 
   InsertResult insert(JobSpec job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) override;
+  std::optional<Promised> promised(std::string_view endpoint, std::string_view apiKeyId,
+                                   const Idempotency& promise) override;
   std::optional<Job> find(const JobKey& key) override;
   std::vector<Job> findFinished(std::span<const JobKey> keys) override;
   CancelResult cancel(const JobKey& key) override;

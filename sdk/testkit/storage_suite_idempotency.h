@@ -67,6 +67,41 @@ TEST_P(StorageSuite, ASecondRequestNeitherRenewsNorReplacesThePromise) {
   EXPECT_TRUE(std::holds_alternative<Existing>(insert("f", "h2"))) << "sweeping the old record leaves the new one";
 }
 
+TEST_P(StorageSuite, WhatWasPromisedCanBeAskedWithoutPromising) {
+  const Idempotency same{"once", "h1"};
+  const auto first = [this, &same](const EndpointId& endpoint = "ep", const std::string& apiKey = "key") {
+    const auto answer = jobs().promised(endpoint, apiKey, same);
+    const auto* existing = answer ? std::get_if<Existing>(&*answer) : nullptr;
+    return existing != nullptr ? existing->id : JobId(answer ? "of another body" : "none");
+  };
+  const auto insert = [this](const JobId& id, const std::string& hash) {
+    JobSpec job = spec(id);
+    job.apiKeyId = "key";
+    job.policy.ttl = Millis(10'000);
+    return jobs().insert(std::move(job), policy_, Idempotency{"once", hash});
+  };
+  EXPECT_EQ(first(), "none") << "of an endpoint that had no job";
+  ASSERT_TRUE(std::holds_alternative<Inserted>(insert("a", "h1"))) << "a question promises nothing";
+  EXPECT_EQ(first(), "a");
+  EXPECT_EQ(first("other"), "none");
+  EXPECT_EQ(first("ep", "other key"), "none");
+  EXPECT_FALSE(jobs().promised("ep", "key", {"Once", "h1"}));
+  const auto otherBody = jobs().promised("ep", "key", {"once", "h2"});
+  ASSERT_TRUE(otherBody);
+  EXPECT_TRUE(std::holds_alternative<OtherBody>(*otherBody));
+  clock_.advance(kIdempotencyLife - Millis(1));
+  sweepAll();
+  EXPECT_FALSE(find("a"));
+  EXPECT_EQ(first(), "a") << "the record outlives the job";
+  clock_.advance(Millis(1));
+  EXPECT_EQ(first(), "none") << "a day after the first call, whatever was asked meanwhile";
+  ASSERT_TRUE(std::holds_alternative<Inserted>(insert("b", "h2")));
+  EXPECT_EQ(first(), "of another body");
+  while (jobs().remove("ep", 100) > 0) {
+  }
+  EXPECT_EQ(first(), "none") << "of an endpoint that is gone";
+}
+
 TEST_P(StorageSuite, KeysThatLookAlikeAreDifferent) {
   const auto insert = [this](const JobId& id, const std::string& apiKey, const std::string& key) {
     JobSpec job = spec(id);

@@ -156,6 +156,10 @@ class Jobs final : public Before<JobStore> {
   InsertResult insert(JobSpec job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) override {
     return at("jobs.insert").insert(std::move(job), policy, idempotency);
   }
+  std::optional<Promised> promised(std::string_view endpoint, std::string_view apiKeyId,
+                                   const Idempotency& promise) override {
+    return at("jobs.promised").promised(endpoint, apiKeyId, promise);
+  }
   std::optional<Job> find(const JobKey& key) override { return at("jobs.find").find(key); }
   std::vector<Job> findFinished(std::span<const JobKey> keys) override {
     return at("jobs.findFinished").findFinished(keys);

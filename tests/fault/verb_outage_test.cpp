@@ -71,6 +71,19 @@ TEST_P(VerbOutage, OneKeyIsOneJob) {
   EXPECT_EQ(inner_->jobs().list({"q", {}}, {}).total, 1U);
 }
 
+// The first call's promise is asked before filters judge: nobody is judged while that cannot be known.
+TEST_P(VerbOutage, OneKeyIsJudgedOnce) {
+  openFaulty(std::string(kEndpoints) + "scripts.path = " JOBQ_SOURCE_DIR
+                                       "/scripts/lua\nendpoint.q.filters = tenant_quota\n"
+                                       "endpoint.q.env.TENANT_QUOTA = 1/60\n");
+  extra_ = {{"Idempotency-Key", "once"}};
+  const std::string id = refusedThenDone("jobs.promised", "POST", "/v2/q/run", R"({"input":{}})").field("id");
+  EXPECT_EQ(refusedThenDone("jobs.promised", "POST", "/v2/q/run", R"({"input":{}})").field("id"), id);
+  extra_ = {{"Idempotency-Key", "another"}};
+  EXPECT_THAT(run("q", R"({"input":{}})").body, HasSubstr("the quota of 1/60 s is used up"));
+  EXPECT_EQ(inner_->jobs().list({"q", {}}, {}).total, 1U);
+}
+
 TEST_P(VerbOutage, AStreamThatFailsConsumesNothing) {
   openFaulty(kEndpoints);
   const std::string id = run("t", R"({"input":{"chunks":2,"output":1}})").field("id");

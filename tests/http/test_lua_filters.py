@@ -48,6 +48,7 @@ class FilterTest(LuaTest):
         "floods": "return function(job) for i = 1, job.input.lines do print(('x'):rep(job.input.bytes)) end end",
         "counts": "return function() seen = (seen or 0) + 1 return { input = { seen = seen } } end",
         "dice": "return function(job) job.input.dice = math.random() return { input = job.input } end",
+        "once": "return function(job) return quota.take(job.input.name, 1, 3600), 'once is enough' end",
     }
     settings = {
         "filters": "a",
@@ -60,6 +61,7 @@ class FilterTest(LuaTest):
         **filtered("verdict", "verdict"), **filtered("fails", "fails", parked=True), **filtered("second", "a", "fails"),
         **filtered("loops", "loops", parked=True), **filtered("large", "large"), **filtered("prints", "prints"),
         **filtered("floods", "floods"), **filtered("counts", "counts"), **filtered("dice", "dice"),
+        **filtered("once", "once"), **filtered("waits", "once", parked=True),
     }
 
     def assert_nothing_stored(self, endpoint):
@@ -278,6 +280,26 @@ class PromiseTest(FilterTest):
         job = self.server.finished("dice", first["id"])
         sync = self.assert_job(self.promised("dice", {"n": 1}, "same", "runsync"))
         self.assertEqual((sync["id"], sync["output"]), (job["id"], job["output"]))
+
+    def test_a_repeat_is_not_judged_again(self):
+        """A filter that counts would refuse what it let in: the repeat of a call that was accepted is accepted."""
+        job_input = {"name": "repeat"}
+        first = self.assert_job(self.promised("once", job_input, "repeat"))
+        self.assert_refused(self.promised("once", job_input, "a-new-call"), 400, "once is enough")
+        for verb in ("run", "runsync"):
+            again = self.assert_job(self.promised("once", job_input, "repeat", verb))
+            self.assertEqual(again["id"], first["id"])
+        self.assertEqual(again["output"], job_input, "a repeated /runsync waits for the first call's job")
+        self.assert_refused(self.promised("once", {"name": "else"}, "repeat"), 400, "Idempotency-Key")
+        self.assertEqual(len(self.server.request("GET", "/v2/once/requests").json()["requests"]), 1)
+
+    def test_a_repeat_of_what_waits_or_is_gone(self):
+        first = self.assert_job(self.promised("waits", {"name": "gone"}, "gone"))
+        waiting = self.assert_job(self.promised("waits", {"name": "gone"}, "gone", "runsync?wait=1000"))
+        self.assertEqual((waiting["id"], waiting["status"]), (first["id"], "IN_QUEUE"))
+        self.server.request("POST", "/v2/waits/purge-queue")
+        self.assertEqual(self.assert_job(self.promised("waits", {"name": "gone"}, "gone"))["id"], first["id"])
+        self.assert_refused(self.promised("waits", {"name": "gone"}, "gone", "runsync"), 404, first["id"])
 
     def test_another_body(self):
         """400, although the filter makes the same of both."""

@@ -65,6 +65,13 @@ InsertResult Judge::insert(JobSpec job, const QueuePolicy& policy, const std::op
       [&](StorageModel& model) { return model.insert(job, policy, promise); });
 }
 
+std::optional<Promised> Judge::promised(std::string_view endpoint, std::string_view apiKeyId,
+                                        const Idempotency& promise) {
+  return ask(
+      "promise " + promise.key, [&] { return real_->jobs().promised(endpoint, apiKeyId, promise); },
+      [&](StorageModel& model) { return model.promised(endpoint, apiKeyId, promise); });
+}
+
 std::optional<Job> Judge::find(const JobKey& key) {
   return ask(
       "find of " + key.id, [&] { return real_->jobs().find(key); },

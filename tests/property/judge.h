@@ -50,6 +50,8 @@ class Judge final : public Storage, JobStore, LeaseStore, ChunkStore, OutboxStor
 
  private:
   InsertResult insert(JobSpec job, const QueuePolicy& policy, const std::optional<Idempotency>& promise) override;
+  std::optional<Promised> promised(std::string_view endpoint, std::string_view apiKeyId,
+                                   const Idempotency& promise) override;
   std::optional<Job> find(const JobKey& key) override;
   std::vector<Job> findFinished(std::span<const JobKey> keys) override;
   CancelResult cancel(const JobKey& key) override;

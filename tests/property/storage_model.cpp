@@ -72,12 +72,11 @@ std::int64_t StorageModel::rankOf(const JobSpec& spec, const QueuePolicy& policy
 InsertResult StorageModel::insert(JobSpec spec, const QueuePolicy& policy,
                                   const std::optional<Idempotency>& idempotency) {
   if (idempotency) {
-    const std::tuple key(spec.endpoint, spec.apiKeyId, idempotency->key);
-    const auto known = promises_.find(key);
-    if (known != promises_.end() && known->second.endsAt > now) {
-      if (known->second.words.bodyHash != idempotency->bodyHash) return OtherBody{};
-      return Existing{known->second.job};
+    if (const auto first = promised(spec.endpoint, spec.apiKeyId, *idempotency)) {
+      if (const auto* job = std::get_if<Existing>(&*first)) return *job;
+      return OtherBody{};
     }
+    const std::tuple key(spec.endpoint, spec.apiKeyId, idempotency->key);
     promises_[key] = {*idempotency, spec.id, now + kIdempotencyLife};
   }
   Entry entry;
@@ -91,6 +90,14 @@ InsertResult StorageModel::insert(JobSpec spec, const QueuePolicy& policy,
   entry.spec = std::move(spec);
   entries_.push_back(std::move(entry));
   return Inserted{};
+}
+
+std::optional<Promised> StorageModel::promised(std::string_view endpoint, std::string_view apiKeyId,
+                                               const Idempotency& promise) const {
+  const auto known = promises_.find(std::tuple(EndpointId(endpoint), std::string(apiKeyId), promise.key));
+  if (known == promises_.end() || known->second.endsAt <= now) return std::nullopt;
+  if (known->second.words.bodyHash != promise.bodyHash) return OtherBody{};
+  return Existing{known->second.job};
 }
 
 std::optional<Job> StorageModel::find(const JobKey& key) const {

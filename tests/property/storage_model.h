@@ -51,6 +51,8 @@ class StorageModel {
   RecordModel records;  ///< the records' verbs, which are no job's
 
   InsertResult insert(JobSpec spec, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency);
+  std::optional<Promised> promised(std::string_view endpoint, std::string_view apiKeyId,
+                                   const Idempotency& promise) const;
   std::optional<Job> find(const JobKey& key) const;
   std::vector<Job> findFinished(std::span<const JobKey> keys) const;
   CancelResult cancel(const JobKey& key);

@@ -58,6 +58,11 @@ std::string text(const InsertResult& result) {
   return std::holds_alternative<Inserted>(result) ? "inserted" : "other body";
 }
 
+std::string text(const Promised& answer) {
+  const auto* existing = std::get_if<Existing>(&answer);
+  return existing != nullptr ? "existing " + existing->id : "other body";
+}
+
 std::string text(const CancelResult& result) {
   if (const auto* wrong = std::get_if<WrongState>(&result)) return "is " + std::string(jobq::nameOf(wrong->state));
   if (std::holds_alternative<Absent>(result)) return "absent";

@@ -15,6 +15,7 @@ std::string text(LeaseState state);
 std::string text(Instant instant);
 std::string text(const Job& job);
 std::string text(const InsertResult& result);
+std::string text(const Promised& answer);
 std::string text(const CancelResult& result);
 std::string text(const RequeueResult& result);
 std::string text(const JobPage& page);

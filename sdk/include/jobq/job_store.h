@@ -30,6 +30,7 @@ struct Existing {
 /// The key was used for another body before: nothing was inserted.
 struct OtherBody {};
 using InsertResult = std::variant<Inserted, Existing, OtherBody>;
+using Promised = std::variant<Existing, OtherBody>;
 
 struct Cancelled {
   bool wasRunning = false;
@@ -77,6 +78,11 @@ class JOBQ_VISIBLE JobStore {
   /// is written in the same step and outlives the job. A job id that exists already is a StorageError.
   [[nodiscard]] virtual InsertResult insert(JobSpec job, const QueuePolicy& policy,
                                             const std::optional<Idempotency>& idempotency) = 0;
+
+  /// What insert() would answer to this promise without inserting anything; nothing: no such promise, as it stands now.
+  /// Asked where a job is judged before it is inserted: who repeats a call is not judged again.
+  [[nodiscard]] virtual std::optional<Promised> promised(std::string_view endpoint, std::string_view apiKeyId,
+                                                         const Idempotency& promise) = 0;
 
   [[nodiscard]] virtual std::optional<Job> find(const JobKey& key) = 0;
 
