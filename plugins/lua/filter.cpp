@@ -217,7 +217,7 @@ LuaFilter::LuaFilter(const FilterRooms& rooms, std::string script)
 LuaFilter::~LuaFilter() = default;
 
 Admission LuaFilter::review(const AdmissionRequest& job) {
-  const ScriptPtr script = script_.newest();
+  const ScriptPtr& script = script_.newest();
   if (!sandbox_ || sandbox_->isSpent()) {
     sandbox_.reset();
     sandbox_ = std::make_unique<Sandbox>(rooms_.options.memory, [this](lua_State* lua) { openFilter(lua, &review_); });

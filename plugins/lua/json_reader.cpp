@@ -87,11 +87,13 @@ class Reader {
 
   [[gnu::noinline]] void string() {
     const std::size_t start = ++at_;
-    bool isPlain = true;
-    for (; here() != '"'; ++at_) {
-      if (here() != '\\') continue;
-      isPlain = false;
-      ++at_;
+    // Most strings have no escapes, and many are long: the library looks at many bytes at once.
+    at_ = text_.find('"', start);
+    const bool isPlain = text_.substr(start, at_ - start).find('\\') == std::string_view::npos;
+    if (!isPlain) {
+      for (at_ = start; here() != '"'; ++at_) {
+        if (here() == '\\') ++at_;
+      }
     }
     const std::string_view raw = text_.substr(start, at_ - start);
     ++at_;

@@ -12,7 +12,6 @@ namespace {
 // Keys of the registry.
 const char kLibraries = 0;        // the table that all environments look into
 const char kEnvironmentMeta = 0;  // their metatable
-const char kReseed = 0;           // math.randomseed
 
 int refuseWrite(lua_State* lua) {
   return luaL_error(lua, "the libraries cannot be changed: use a variable of your own");
@@ -56,11 +55,29 @@ void openStrings(lua_State* lua) {
   addLibrary(lua, LUA_STRLIBNAME);
 }
 
+// math.random. Upvalues: the generator, where the stock function looks for it; that function; math.randomseed. What it
+// gave one script tells it nothing about the next one's numbers: the first call of each seeds anew.
+int drawNumber(lua_State* lua) {
+  Sandbox& sandbox = Sandbox::of(lua);
+  if (!sandbox.isSeeded()) {
+    lua_pushvalue(lua, lua_upvalueindex(3));
+    lua_pushinteger(lua, sandbox.nextSeed());
+    lua_pushinteger(lua, sandbox.nextSeed());
+    lua_call(lua, 2, 0);
+    sandbox.setSeeded();  // not before: a script may see to it that the call fails
+  }
+  return lua_tocfunction(lua, lua_upvalueindex(2))(lua);
+}
+
 void openMath(lua_State* lua) {
   luaL_requiref(lua, LUA_MATHLIBNAME, luaopen_math, 0);
+  lua_getfield(lua, -1, "random");
+  lua_getupvalue(lua, -1, 1);
+  lua_insert(lua, -2);
+  lua_getfield(lua, -3, "randomseed");
+  lua_pushcclosure(lua, drawNumber, 3);
+  lua_setfield(lua, -2, "random");
   // A script that could choose the numbers would choose those of the next one too.
-  lua_getfield(lua, -1, "randomseed");
-  lua_rawsetp(lua, LUA_REGISTRYINDEX, &kReseed);
   lua_pushnil(lua);
   lua_setfield(lua, -2, "randomseed");
   addLibrary(lua, LUA_MATHLIBNAME);
@@ -152,11 +169,6 @@ void openLibraries(lua_State* lua) {
 }
 
 void pushEnvironment(lua_State* lua) {
-  // What math.random gave one script tells it nothing about the next one's numbers.
-  lua_rawgetp(lua, LUA_REGISTRYINDEX, &kReseed);
-  lua_pushinteger(lua, Sandbox::of(lua).nextSeed());
-  lua_pushinteger(lua, Sandbox::of(lua).nextSeed());
-  lua_call(lua, 2, 0);
   lua_createtable(lua, 0, 1);
   lua_pushvalue(lua, -1);
   lua_setfield(lua, -2, LUA_GNAME);

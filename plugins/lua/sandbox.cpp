@@ -84,13 +84,16 @@ void Sandbox::run(const ScriptPtr& script, Watch::Judge judge, LineSink print,
                   const std::function<void(lua_State*)>& body) {
   Task task{loaded_ == script, *script, body};
   print_ = std::move(print);
+  isSeeded_ = false;
   watch_->arm(std::move(judge));
   lua_pushcfunction(lua_, guarded<perform>);
   lua_pushlightuserdata(lua_, &task);
   const int status = lua_pcall(lua_, 1, 0, 0);
   watch_->disarm();
   print_ = nullptr;
-  loaded_ = task.isLoaded ? script : nullptr;
+  // The count of who has it is shared by all processors: it is left alone while the script stays the same.
+  if (!task.isLoaded) loaded_ = nullptr;
+  if (task.isLoaded && loaded_ != script) loaded_ = script;
   const std::string& ended = endedBy();
   const std::string message = !ended.empty() || status == LUA_OK ? ended : describe(status);
   spent_ = spent_ || !ended.empty() || status == LUA_ERRMEM;

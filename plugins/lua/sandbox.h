@@ -49,6 +49,9 @@ class Sandbox {
   /// It holds more than a few scripts leave behind, or one was ended in its midst: a new one is better.
   bool isSpent() const { return spent_ || heap_.held() > kKept || heap_.largest() > 0; }
 
+  /// Whether the script that runs has numbers of its own; each begins without.
+  bool isSeeded() const { return isSeeded_; }
+  void setSeeded() { isSeeded_ = true; }
   lua_Integer nextSeed() { return static_cast<lua_Integer>(seeds_()); }
 
   static Sandbox& of(lua_State* lua);
@@ -66,6 +69,7 @@ class Sandbox {
 
   Heap heap_;
   std::mt19937_64 seeds_{std::random_device()()};
+  bool isSeeded_ = false;
   bool spent_ = false;
   std::unique_ptr<Watch> watch_;  // before lua_, whose making asks for memory
   lua_State* lua_ = nullptr;

@@ -36,7 +36,7 @@ OpenFilePtr OpenFile::open(const std::string& name) {
 OpenFile::~OpenFile() { ::close(descriptor_); }
 
 struct stat OpenFile::look() const {
-  struct stat status {};
+  struct stat status;
   if (::fstat(descriptor_, &status) != 0) status = {};
   return status;
 }

@@ -21,8 +21,7 @@ void Watch::disarm() {
   judge_ = nullptr;
 }
 
-void Watch::setLargest(std::size_t bytes) {
-  if (bytes == largest_) return;
+void Watch::adaptTo(std::size_t bytes) {
   largest_ = bytes;
   constexpr std::size_t kPlain = std::size_t{1} << 20;
   interval_ = bytes <= kPlain ? kInstructionsALook : std::max(1, static_cast<int>(kInstructionsALook * kPlain / bytes));

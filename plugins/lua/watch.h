@@ -33,7 +33,9 @@ class Watch {
 
   /// The largest block of memory that the script holds. One instruction may copy, compare or hash it, or search all of
   /// it: the larger it is, the fewer go by between two looks. May be called from the allocator.
-  void setLargest(std::size_t bytes);
+  void setLargest(std::size_t bytes) {
+    if (bytes != largest_) adaptTo(bytes);
+  }
 
   /// This coroutine runs from now on.
   void enter(lua_State* lua) {
@@ -58,6 +60,7 @@ class Watch {
   static void hook(lua_State* lua, lua_Debug*);
   void look(lua_State* lua);
   void tighten();
+  void adaptTo(std::size_t largest);
 
   static constexpr std::uint64_t kStepsALook = 20'000;
   static constexpr int kInstructionsALook = 200;

@@ -28,7 +28,7 @@ target_include_directories(lua_parts PUBLIC ${lua_plugin})
 target_link_libraries(lua_parts PUBLIC jobq::sdk PkgConfig::LUA_CXX)
 
 jobq_add_test(lua_test
-  SOURCES lua/filter_test.cpp lua/json_bridge_test.cpp lua/sandbox_attack_test.cpp lua/sandbox_test.cpp
-          lua/script_folder_test.cpp lua/stock_lua_test.cpp
+  SOURCES lua/filter_test.cpp lua/json_bridge_test.cpp lua/random_test.cpp lua/sandbox_attack_test.cpp
+          lua/sandbox_test.cpp lua/script_folder_test.cpp lua/stock_lua_test.cpp
   LIBRARIES lua_parts
   NEEDS jobq_lua jobq_handler_echo)
