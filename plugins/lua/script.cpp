@@ -37,8 +37,12 @@ std::string toBytecode(const std::string& name, const std::string& text) {
   return bytecode;
 }
 
+ScriptError absence(const std::string& name) {
+  return ScriptError(name + ".lua cannot be read: put it into the folder of scripts");
+}
+
 std::string readFile(const OpenFilePtr& file, const std::string& name) {
-  if (!file) throw ScriptError(name + ".lua cannot be read: put it into the folder of scripts");
+  if (!file) throw absence(name);
   std::string text = file->read(kLargestScript + 1);
   if (text.size() > kLargestScript) throw ScriptError(name + ".lua is larger than 1 MB: split it");
   return text;
@@ -72,14 +76,22 @@ const ScriptPtr& FollowedScript::newest() {
   return now_.script;
 }
 
-ScriptFolder::Newest ScriptFolder::newest(const std::string& name) {
+// Null when there is no such file, and never was one: names alone take no memory.
+ScriptFolder::EntryPtr ScriptFolder::entryOf(const std::string& name) {
   Lock lock(mutex_);
-  Entry& entry = entries_[name];
-  const bool changed = refresh(name, entry);
-  const Newest newest{entry.script, entry.file, entry.stamp};
-  const std::string fault = entry.fault;
-  // Of a file that is there the fault is kept, so that asking again compiles nothing.
-  if (!entry.script && !entry.file) entries_.erase(name);
+  const auto found = entries_.find(name);
+  if (found != entries_.end()) return found->second;
+  if (!isThere(fileOf(name))) return nullptr;
+  return entries_.emplace(name, std::make_shared<Entry>()).first->second;
+}
+
+ScriptFolder::Newest ScriptFolder::newest(const std::string& name) {
+  const EntryPtr entry = entryOf(name);
+  if (!entry) throw absence(name);
+  Lock lock(entry->mutex);
+  const bool changed = refresh(name, *entry);
+  const Newest newest{entry->script, entry->file, entry->stamp};
+  const std::string fault = entry->fault;
   lock.unlock();
   if (!newest.script) throw ScriptError(fault);
   if (changed) tell(name, fault);
@@ -104,11 +116,11 @@ std::string ScriptFolder::fault(const std::string& name) {
   }
 }
 
-// Compiles under the lock: whoever asks for a script that has just been edited waits for it, once. True: there is news
-// of a script that ran before.
+// True: there is news of a script that ran before.
 bool ScriptFolder::refresh(const std::string& name, Entry& entry) {
   const std::string file = fileOf(name);
-  if (!entry.stamp.hasChanged(lookAt(file))) return false;
+  const bool couldBeOpened = entry.file || entry.script;  // if not: for want of descriptors, perhaps
+  if (!entry.stamp.hasChanged(lookAt(file)) && couldBeOpened) return false;
   entry.file = OpenFile::open(file);
   const ScriptPtr before = entry.script;
   const std::string faultBefore = std::exchange(entry.fault, "");
@@ -122,25 +134,28 @@ bool ScriptFolder::refresh(const std::string& name, Entry& entry) {
 }
 
 std::vector<ScriptReport> ScriptFolder::reports() {
-  Lock lock(mutex_);
-  std::set<std::string> names;
+  std::set<std::string> files;
   std::error_code ignored;
   for (const auto& file : std::filesystem::directory_iterator(folder_, ignored)) {
-    if (file.path().extension() == ".lua") names.insert(file.path().stem().string());
+    if (file.path().extension() == ".lua") files.insert(file.path().stem().string());
   }
-  // Of a file that has gone, what it held still runs; where it never ran nothing is left to tell.
-  std::erase_if(entries_, [&](const auto& entry) { return !entry.second.script && !names.contains(entry.first); });
-  for (const auto& [name, entry] : entries_) names.insert(name);
+  std::set<std::string> names = files;
+  {
+    Lock lock(mutex_);
+    for (const auto& [name, entry] : entries_) names.insert(name);
+  }
   std::vector<ScriptReport> reports;
-  std::vector<ScriptReport> news;
   for (const std::string& name : names) {
-    Entry& entry = entries_[name];
-    const bool changed = refresh(name, entry);
-    reports.push_back({name, entry.fault});
-    if (changed) news.push_back(reports.back());
+    const EntryPtr entry = entryOf(name);
+    if (!entry) continue;
+    Lock lock(entry->mutex);
+    const bool changed = refresh(name, *entry);
+    // Of a file that has gone, what it held still runs; where it never ran nothing is left to tell.
+    if (!entry->script && !files.contains(name)) continue;
+    reports.push_back({name, entry->fault});
+    lock.unlock();
+    if (changed) tell(name, reports.back().fault);
   }
-  lock.unlock();
-  for (const ScriptReport& report : news) tell(report.name, report.fault);
   return reports;
 }
 

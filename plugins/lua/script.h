@@ -54,21 +54,24 @@ class ScriptFolder {
 
  private:
   struct Entry {
-    FileStamp stamp;
-    OpenFilePtr file;
-    ScriptPtr script;   // the newest that compiled
-    std::string fault;  // of the newest text, if it did not
+    Mutex mutex;  // held while a new text is compiled and tried: whoever wants this script waits, and nobody else
+    FileStamp stamp JOBQ_GUARDED_BY(mutex);
+    OpenFilePtr file JOBQ_GUARDED_BY(mutex);
+    ScriptPtr script JOBQ_GUARDED_BY(mutex);   // the newest that compiled
+    std::string fault JOBQ_GUARDED_BY(mutex);  // of the newest text, if it did not
   };
+  using EntryPtr = std::shared_ptr<Entry>;
 
   std::string fileOf(const std::string& name) const { return folder_ / (name + ".lua"); }
-  bool refresh(const std::string& name, Entry& entry) JOBQ_REQUIRES(mutex_);
+  EntryPtr entryOf(const std::string& name);
+  bool refresh(const std::string& name, Entry& entry) JOBQ_REQUIRES(entry.mutex);
   void tell(const std::string& name, const std::string& fault);
 
   const std::filesystem::path folder_;
   Log& log_;
   const std::function<void(lua_State*)> more_;
   Mutex mutex_;
-  std::map<std::string, Entry> entries_ JOBQ_GUARDED_BY(mutex_);
+  std::map<std::string, EntryPtr> entries_ JOBQ_GUARDED_BY(mutex_);
 };
 
 /// One script as a worker follows it: asks the folder only when the file was written. One thread at a time.

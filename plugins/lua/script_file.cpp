@@ -59,4 +59,6 @@ struct stat lookAt(const std::string& name) {
   return status;
 }
 
+bool isThere(const std::string& name) { return lookAt(name).st_ino != 0; }
+
 }  // namespace jobq::lua

@@ -49,5 +49,6 @@ using OpenFilePtr = std::shared_ptr<const OpenFile>;
 
 /// As of no file when there is none.
 struct stat lookAt(const std::string& name);
+bool isThere(const std::string& name);
 
 }  // namespace jobq::lua

@@ -1,9 +1,11 @@
 // Scripts that are edited while they run: the next job runs the new text; one that does not compile changes nothing
 // but what is said about it.
 #include <atomic>
+#include <future>
 #include <thread>
 
 #include "lua_fixture.h"
+#include "script.h"
 
 namespace jobq::lua::test {
 namespace {
@@ -108,6 +110,30 @@ TEST_F(ScriptFolderTest, FiltersAreReloadedToo) {
   EXPECT_EQ(review(*filter, "{}").text, "accepted");
   scripts.write("door", "return");
   EXPECT_EQ(review(*filter, "{}").text, "accepted");
+}
+
+// A text is tried before it comes into force, which takes up to a second: only who runs that script waits for it.
+TEST_F(ScriptFolderTest, ATrialHoldsUpNobodyElse) {
+  scripts.write("quick", returning("quick"));
+  scripts.write("slow", returning("slow"));
+  std::promise<void> trying;
+  std::promise<void> answered;
+  std::atomic<bool> isSlow = false;
+  ScriptFolder folder(scripts.folder(), log, [&](lua_State*) {
+    if (!isSlow.exchange(false)) return;
+    trying.set_value();
+    EXPECT_EQ(answered.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  });
+  const ScriptPtr before = folder.newest("quick").script;
+  isSlow = true;
+  auto slow = std::async(std::launch::async, [&] { return folder.newest("slow").script->name; });
+  trying.get_future().wait();
+  EXPECT_EQ(folder.newest("quick").script, before);
+  scripts.write("quick", returning("edited"));
+  EXPECT_NE(folder.newest("quick").script, before);
+  EXPECT_EQ(folder.fault("absent"), "absent.lua cannot be read: put it into the folder of scripts");
+  answered.set_value();
+  EXPECT_EQ(slow.get(), "slow");
 }
 
 // Workers on many threads see whole texts only, old or new, and all of them the last one in the end.
