@@ -1,24 +1,18 @@
 #include "core/jobs/admission.h"
 
+#include "core/base/json_object.h"
 #include "core/endpoints/filter_pool.h"
-#include "jobq/json.h"
 
 namespace jobq {
 namespace {
 
 constexpr std::size_t kLargestInput = 20UL << 20;  // of /runsync, the larger of the two
 
-bool isObject(std::string_view text) {
-  const auto result = json::read(text);
-  const auto* document = std::get_if<json::Document>(&result);
-  return document != nullptr && document->root.kind == json::Kind::object;
-}
-
 // A filter may write what a caller may send, and nothing else.
 void apply(JobSpec& job, Replace&& change) {
   if (change.input) {
     if (change.input->size() > kLargestInput) throw Error("it made an input of more than 20 MB");
-    if (!isObject(*change.input)) throw Error("it made an input that is no JSON object");
+    if (!isJsonObject(*change.input)) throw Error("it made an input that is no JSON object");
     job.input = *std::move(change.input);
   }
   if (change.policy) {

@@ -1,5 +1,6 @@
 #include "core/work/run_context.h"
 
+#include "core/base/json_object.h"
 #include "core/base/patience.h"
 #include "core/base/words.h"
 #include "core/jobs/job_service.h"
@@ -7,19 +8,12 @@
 #include "jobq/json.h"
 
 namespace jobq {
-namespace {
-
-bool isObject(std::string_view text) {
-  const auto result = json::read(text);
-  const auto* document = std::get_if<json::Document>(&result);
-  return document != nullptr && document->root.kind == json::Kind::object;
-}
-
-}  // namespace
 
 void RunContext::emit(std::string_view chunk, std::string_view metrics) {
   if (!json::valid(chunk)) throw JobFailed("the handler emitted a chunk that is not JSON");
-  if (!metrics.empty() && !isObject(metrics)) throw JobFailed("the handler emitted metrics that are no JSON object");
+  if (!metrics.empty() && !isJsonObject(metrics)) {
+    throw JobFailed("the handler emitted metrics that are no JSON object");
+  }
   if (metrics.size() > kMetricsLimit) {
     throw JobFailed("a chunk's metrics have " + std::to_string(metrics.size()) + " bytes, the limit is " +
                     std::to_string(kMetricsLimit) + ": emit less");

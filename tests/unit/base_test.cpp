@@ -11,6 +11,7 @@
 #include "core/base/clock.h"
 #include "core/base/data_dir.h"
 #include "core/base/ids.h"
+#include "core/base/json_object.h"
 #include "core/base/patience.h"
 #include "core/base/periodic.h"
 #include "core/base/secret_box.h"
@@ -217,6 +218,13 @@ TEST(RunningJobs, AStopBetweenTheClaimAndTheRunIsNotLost) {
   }
   running.stop({"b", 1});
   EXPECT_FALSE(RunningJobs::Entry(running, {"b", 1}).token().stop_requested()) << "nobody was claiming: it is over";
+}
+
+TEST(JsonObject, IsAWholeObjectAndNothingElse) {
+  for (const char* text : {"{}", " \t\r\n{\"a\":[1]} ", R"({"{":"}"})"}) EXPECT_TRUE(isJsonObject(text)) << text;
+  for (const char* text : {"", "  ", "[]", "null", "\"{}\"", "{", "{} {}", "{}x", "{\"a\"}", "\v{}"}) {
+    EXPECT_FALSE(isJsonObject(text)) << text;
+  }
 }
 
 TEST(CompletionWatch, EndsTheWaitOfWhoeverHasGone) {
