@@ -23,13 +23,20 @@ constexpr Bounds kPriority{"policy.priority", {-1'000, 1'000}, ""};
 // Refusals travel as an exception inside this file only, so that each reader says what it reads and nothing else.
 [[noreturn]] void refuse(std::string message) { throw Refusal{std::move(message)}; }
 
+// What was scanned takes 40 bytes a member: 20 MB of short keys would be 240 MB more, of each caller at once.
+constexpr std::size_t kMostKeys = 1'000;
+
 json::Document parse(std::string_view text, const char* what) {
-  auto result = json::read(text);
+  auto result = json::read(text, kMostKeys + 1);
   if (const auto* fault = std::get_if<json::Fault>(&result)) {
     refuse(std::string(what) + " is not valid JSON: " + fault->reason + " (at byte " + std::to_string(fault->offset) +
            ")");
   }
-  return std::get<json::Document>(std::move(result));
+  auto& document = std::get<json::Document>(result);
+  if (document.members.size() > kMostKeys) {
+    refuse(std::string(what) + " has more than 1000 keys: put what the handler is to read into input");
+  }
+  return std::move(document);
 }
 
 std::optional<json::Value> present(const json::Document& object, std::string_view key) {

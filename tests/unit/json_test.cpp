@@ -90,6 +90,19 @@ TEST(Json, NestingIsBoundedWithoutRecursion) {
   EXPECT_FALSE(json::valid(std::string(10'000'000, '[')));
 }
 
+TEST(Json, ListsAsManyPartsAsAreAskedForAndReadsAll) {
+  const std::string text = R"({"a":[1,2],"b":{"c":3,"d":4},"e":5})";
+  const auto object = std::get<Document>(json::read(text, 2));
+  ASSERT_EQ(object.members.size(), 2U);
+  EXPECT_EQ(object.members[1].value.raw, R"({"c":3,"d":4})");
+  EXPECT_EQ(object.root.raw, text);
+  EXPECT_FALSE(object.find("e"));
+  const auto array = std::get<Document>(json::read("[[1],[2],[3]]", 1));
+  ASSERT_EQ(array.elements.size(), 1U);
+  EXPECT_EQ(array.elements[0].raw, "[1]");
+  EXPECT_TRUE(std::holds_alternative<Fault>(json::read("[1,2,3", 1)));
+}
+
 TEST(Json, SlicesAreTheCallersBytes) {
   const std::string text = "{ \"input\" : { \"b\":1.0, \"a\":-0 } , \"x\\u0079\":[1 ,2], \"n\":1e400 }";
   const Document document = parsed(text);

@@ -100,6 +100,25 @@ TEST_F(SubmissionTest, EachWrongFieldIsNamedWithItsRemedy) {
   EXPECT_THAT(refused(R"({"input":{},"s3Config":{"accessId":1}})"), HasSubstr("s3Config.accessId"));
 }
 
+// What is scanned costs memory beside the body, whose size alone is counted: 124 MB for 10 MB of short keys.
+TEST_F(SubmissionTest, KeysBesideTheInputAreLimitedAndThoseInItAreNot) {
+  const auto keys = [](int count) {
+    std::string text;
+    for (int i = 0; i < count; ++i) text += ",\"k" + std::to_string(i) + "\":1";
+    return text;
+  };
+  const std::string input = "{\"n\":1" + keys(20'000) + "}";
+  EXPECT_EQ(accepted("{\"input\":" + input + "}").input, input);
+  EXPECT_EQ(accepted("{\"input\":{}" + keys(999) + "}").input, "{}");
+  EXPECT_EQ(refused("{\"input\":{}" + keys(1'000) + "}"),
+            "the body has more than 1000 keys: put what the handler is to read into input");
+  EXPECT_THAT(refused("{\"input\":{},\"policy\":{\"n\":1" + keys(1'000) + "}}"),
+              HasSubstr("policy has more than 1000"));
+  EXPECT_THAT(refused("{\"input\":{},\"s3Config\":{\"n\":1" + keys(1'000) + "}}"),
+              HasSubstr("s3Config has more than 1000"));
+  EXPECT_THAT(refused("{\"input\":{}" + keys(5'000) + ",}"), HasSubstr("not valid JSON")) << "all of it is read";
+}
+
 // Which URLs: webhook_url_test.cpp.
 TEST_F(SubmissionTest, AWebhookIsJudgedByTheServersRules) {
   const std::string hook = R"({"input":{},"webhook":"http://127.1/x"})";

@@ -16,12 +16,15 @@
 
 namespace jobq::json {
 
-/// The text as a document, or the first thing that is wrong with it. The whole text must be one JSON value.
-inline std::variant<Document, Fault> read(std::string_view text) { return detail::Scanner(text).run(); }
+/// The text as a document, or the first thing that is wrong with it. The whole text must be one JSON value; the
+/// document lists its first `most` members or elements, which may take ten times the text's memory.
+inline std::variant<Document, Fault> read(std::string_view text, std::size_t most = SIZE_MAX) {
+  return detail::Scanner(text, most).run();
+}
 
 /// The first thing that is wrong with the text; nothing when it is one JSON value. Allocates nothing.
 inline std::optional<Fault> check(std::string_view text) {
-  const auto result = detail::Scanner(text, false).run();
+  const auto result = detail::Scanner(text, 0).run();
   const auto* fault = std::get_if<Fault>(&result);
   return fault == nullptr ? std::nullopt : std::optional(*fault);
 }

@@ -47,8 +47,8 @@ inline std::optional<unsigned> hex4(std::string_view text) {
 
 class Scanner {
  public:
-  /// `lists`: whether the document is to have its members or elements, 24 to 40 bytes for each.
-  explicit Scanner(std::string_view text, bool lists = true) : text_(text), lists_(lists) {}
+  /// `most`: how many members or elements the document is to have, 24 to 40 bytes for each.
+  Scanner(std::string_view text, std::size_t most) : text_(text), left_(most) {}
 
   std::variant<Document, Fault> run() {
     skipBlanks();
@@ -93,7 +93,7 @@ class Scanner {
   // no stack.
   bool scanValue() {
     for (;;) {
-      if (depth_ == 1 && lists_) noteStart();
+      if (depth_ == 1 && left_ > 0) noteStart();
       if (done()) return fail("the text ends where a value is expected");
       const char c = here();
       if (c == '{' || c == '[') {
@@ -111,7 +111,7 @@ class Scanner {
       }
       // A value has ended here; close brackets until another one follows.
       for (;;) {
-        if (depth_ == 1 && lists_) noteEnd();
+        if (depth_ == 1 && left_ > 0) noteEnd();
         if (depth_ == 0) return true;
         const bool object = open_[depth_ - 1];
         skipBlanks();
@@ -235,6 +235,7 @@ class Scanner {
 
   void noteStart() { started_ = Value{kindHere(), text_.substr(at_, 0)}; }
   void noteEnd() {
+    --left_;
     const auto start = static_cast<std::size_t>(started_.raw.data() - text_.data());
     started_.raw = text_.substr(start, at_ - start);
     if (open_[0]) {
@@ -245,7 +246,7 @@ class Scanner {
   }
 
   std::string_view text_;
-  const bool lists_;
+  std::size_t left_;  // to be listed
   std::size_t at_ = 0;
   std::bitset<kMaxDepth> open_;
   std::size_t depth_ = 0;

@@ -24,7 +24,8 @@ struct Member {
   Value value;
 };
 
-/// `members` is filled when the root is an object, `elements` when it is an array; one level only.
+/// `members` is filled when the root is an object, `elements` when it is an array; one level only, and as many as
+/// read() was asked for.
 struct Document {
   Value root;
   std::vector<Member> members;
