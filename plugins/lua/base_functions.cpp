@@ -62,16 +62,45 @@ int xpcall(lua_State* lua) {
   return endXpcall(lua, lua_pcallk(lua, lua_gettop(lua) - 2, LUA_MULTRET, 0, 0, endXpcall), 0);
 }
 
+// As the stock one, and counted: in a large table that was emptied it searches all of it, and C functions and
+// metamethods can be made to call it where no hook fires.
+int next(lua_State* lua) {
+  constexpr std::uint64_t kSteps = 500;  // for what a table of less than a megabyte may have
+  luaL_checktype(lua, 1, LUA_TTABLE);
+  lua_settop(lua, 2);
+  Watch& watch = Watch::of(lua);
+  watch.spend(lua, kSteps + watch.largest() / 64);
+  if (lua_next(lua, 1) != 0) return 2;
+  lua_pushnil(lua);
+  return 1;
+}
+
+// The stock one would hand out the stock next.
+int pairs(lua_State* lua) {
+  luaL_checkany(lua, 1);
+  if (luaL_getmetafield(lua, 1, "__pairs") == LUA_TNIL) {
+    lua_pushcfunction(lua, next);
+    lua_pushvalue(lua, 1);
+    lua_pushnil(lua);
+    return 3;
+  }
+  lua_pushvalue(lua, 1);
+  constexpr lua_KFunction kAfter = [](lua_State*, int, lua_KContext) { return 3; };
+  lua_callk(lua, 1, 3, 0, kAfter);
+  return 3;
+}
+
 struct Piecewise {
   const char* text;
   std::size_t left;
 };
 
-// In pieces, so that the compiler of a long text can be stopped.
+// In pieces, so that the compiler of a long text can be stopped: an operator may cost it the length of the expression,
+// a name the number of variables there are.
 const char* nextPiece(lua_State* lua, void* of, std::size_t* size) {
-  constexpr std::size_t kPiece = 4'096;
+  constexpr std::size_t kPiece = 256;
   Piecewise& text = *static_cast<Piecewise*>(of);
-  Watch::of(lua).spend(lua, kPiece);
+  Watch::of(lua).look(lua);
   const char* piece = text.text;
   *size = std::min(kPiece, text.left);
   text.text += *size;
@@ -81,11 +110,11 @@ const char* nextPiece(lua_State* lua, void* of, std::size_t* size) {
 
 // load(text [, name [, mode [, environment]]]): never bytecode, which can crash the process.
 int load(lua_State* lua) {
-  Piecewise text{nullptr, 0};
-  text.text = luaL_checklstring(lua, 1, &text.left);
+  std::size_t size = 0;
+  const char* text = luaL_checklstring(lua, 1, &size);
   const char* name = luaL_optstring(lua, 2, "=(load)");
   const bool hasEnvironment = !lua_isnone(lua, 4);
-  if (lua_load(lua, nextPiece, &text, name, "t") != LUA_OK) {
+  if (loadText(lua, {text, size}, name) != LUA_OK) {
     lua_pushnil(lua);
     lua_insert(lua, -2);
     return 2;
@@ -97,7 +126,14 @@ int load(lua_State* lua) {
   return 1;
 }
 
-int print(lua_State* lua) {
+}  // namespace
+
+int loadText(lua_State* lua, std::string_view text, const char* name) {
+  Piecewise pieces{text.data(), text.size()};
+  return lua_load(lua, nextPiece, &pieces, name, "t");
+}
+
+int printLine(lua_State* lua) {
   std::string line;
   const int count = lua_gettop(lua);
   for (int i = 1; i <= count; ++i) {
@@ -112,12 +148,15 @@ int print(lua_State* lua) {
   return 0;
 }
 
-}  // namespace
-
 void addBaseFunctions(lua_State* lua) {
-  constexpr luaL_Reg kFunctions[] = {
-      {"setmetatable", setMetatable}, {"rawset", rawSet}, {"xpcall", xpcall}, {"load", load},
-      {"print", guarded<print>},      {nullptr, nullptr}};
+  constexpr luaL_Reg kFunctions[] = {{"setmetatable", setMetatable},
+                                     {"rawset", rawSet},
+                                     {"xpcall", xpcall},
+                                     {"load", load},
+                                     {"next", next},
+                                     {"pairs", pairs},
+                                     {"print", guarded<printLine>},
+                                     {nullptr, nullptr}};
   luaL_setfuncs(lua, kFunctions, 0);
 }
 

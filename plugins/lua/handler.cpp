@@ -45,13 +45,11 @@ int progress(lua_State* lua) {
   return 0;
 }
 
-// job:log(...) is print(...).
+// What print(...) is unless the script has another.
 int log(lua_State* lua) {
   (void)contextOf(lua);
-  lua_getglobal(lua, "print");
-  lua_replace(lua, 1);
-  lua_call(lua, lua_gettop(lua) - 1, 0);
-  return 0;
+  lua_remove(lua, 1);
+  return printLine(lua);
 }
 
 int stopped(lua_State* lua) {

@@ -91,8 +91,8 @@ void openUtf8(lua_State* lua) {
 
 void openBase(lua_State* lua) {
   luaL_requiref(lua, LUA_GNAME, luaopen_base, 0);
-  choose(lua, {"_VERSION", "assert", "error", "getmetatable", "ipairs", "next", "pairs", "pcall", "rawequal", "rawget",
-               "rawlen", "select", "tonumber", "tostring", "type"});
+  choose(lua, {"_VERSION", "assert", "error", "getmetatable", "ipairs", "pcall", "rawequal", "rawget", "rawlen",
+               "select", "tonumber", "tostring", "type"});
   countWork(lua, "tonumber");
   addBaseFunctions(lua);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lua.hpp>
+#include <string_view>
 
 namespace jobq::lua {
 
@@ -23,6 +24,10 @@ bool isLibrary(lua_State* lua, int index);
 
 // base_functions.cpp: sets its functions in the table on top of the stack.
 void addBaseFunctions(lua_State* lua);
+/// lua_load of a text, under the watch.
+int loadText(lua_State* lua, std::string_view text, const char* name);
+/// print(...). Throws: call it guarded (sandbox.h).
+int printLine(lua_State* lua);
 // coroutine_functions.cpp: the table of the stock library is on top; its functions are replaced in it.
 void guardCoroutines(lua_State* lua);
 // string_functions.cpp

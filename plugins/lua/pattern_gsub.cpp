@@ -6,8 +6,10 @@ namespace jobq::lua {
 namespace {
 
 constexpr int kReplacement = 3;
-// What a call of a function, or a table's __index chain, is charged beside what it counts itself.
+// What a call of a function, or a look into a table, is charged beside what it counts itself.
 constexpr std::uint64_t kCallSteps = 200;
+// An __index chain may be as long as a thousand large tables: enough for a look at the clock each time.
+constexpr std::uint64_t kChainSteps = 20'000;
 
 // One call of gsub. The texts and the replacement keep their places on the stack.
 class Substitution {
@@ -83,7 +85,9 @@ bool Substitution::replace(Matcher& matcher, const char* begin, const char* end)
     lua_pushvalue(lua_, kReplacement);
     lua_call(lua_, pushCaptures(lua_, matcher, begin, end), 1);
   } else if (kind_ == LUA_TTABLE) {
-    matcher.meter().charge(kCallSteps);
+    const bool hasMetatable = lua_getmetatable(lua_, kReplacement) != 0;
+    if (hasMetatable) lua_pop(lua_, 1);
+    matcher.meter().charge(hasMetatable ? kChainSteps : kCallSteps);
     pushCapture(lua_, matcher, 0, begin, end);
     lua_gettable(lua_, kReplacement);
   } else {

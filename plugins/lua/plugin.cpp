@@ -12,7 +12,7 @@ class LuaHandlerFactory final : public HandlerFactory {
 
   explicit LuaHandlerFactory(const PluginEnv& env)
       : options_(env.config),
-        folder_(env.scriptsDir, env.log, openForTrial),
+        folder_(env.scriptsDir, env.log, options_.memory, openForTrial),
         rooms_{folder_, env.clock, options_, env.allowPrivateAddresses} {}
 
   std::unique_ptr<JobHandler> make(const HandlerEnv& env) override { return std::make_unique<LuaHandler>(rooms_, env); }
@@ -34,7 +34,7 @@ class LuaFilterFactory final : public AdmissionFilterFactory {
 
   explicit LuaFilterFactory(const PluginEnv& env)
       : options_(env.config),
-        folder_(env.scriptsDir, env.log, [](lua_State* lua) { openFilter(lua, nullptr); }),
+        folder_(env.scriptsDir, env.log, options_.memory, [](lua_State* lua) { openFilter(lua, nullptr); }),
         quotas_(env.clock),
         rooms_{folder_, quotas_, env.log, options_} {}
 

@@ -56,6 +56,17 @@ struct Task {
   const std::function<void(lua_State*)>& body;
 };
 
+struct Translation {
+  std::string_view text;
+  const std::string& chunk;
+  std::string bytecode;
+};
+
+int append(lua_State*, const void* bytes, std::size_t size, void* to) {
+  static_cast<std::string*>(to)->append(static_cast<const char*>(bytes), size);
+  return 0;
+}
+
 }  // namespace
 
 int Sandbox::perform(lua_State* lua) {
@@ -77,7 +88,37 @@ int Sandbox::perform(lua_State* lua) {
                       task.script.name.c_str());
   }
   task.body(lua);
+  Watch::of(lua).look(lua);  // at what one C function may have taken at the very end
   return 0;
+}
+
+int Sandbox::translate(lua_State* lua) {
+  Translation& task = *static_cast<Translation*>(lua_touserdata(lua, 1));
+  if (loadText(lua, task.text, task.chunk.c_str()) != LUA_OK) return lua_error(lua);
+  lua_dump(lua, append, &task.bytecode, 0);
+  return 0;
+}
+
+std::string Sandbox::compile(std::string_view text, const std::string& chunk, Watch::Judge judge) {
+  Translation task{text, chunk, {}};
+  if (const auto fault = attempt(guarded<translate>, &task, std::move(judge))) throw ScriptError(*fault);
+  return std::move(task.bytecode);
+}
+
+// Why it came to no good end; nothing when it did.
+std::optional<std::string> Sandbox::attempt(lua_CFunction work, void* task, Watch::Judge judge) {
+  watch_->arm(std::move(judge));
+  lua_pushcfunction(lua_, work);
+  lua_pushlightuserdata(lua_, task);
+  const int status = lua_pcall(lua_, 1, 0, 0);
+  // Under the watch, too: an error that is a table may have a text without end.
+  std::optional<std::string> fault;
+  if (status != LUA_OK && endedBy().empty()) fault = describe(status);
+  watch_->disarm();
+  if (!endedBy().empty()) fault = endedBy();
+  spent_ = spent_ || !endedBy().empty() || status == LUA_ERRMEM;
+  lua_settop(lua_, 0);
+  return fault;
 }
 
 void Sandbox::run(const ScriptPtr& script, Watch::Judge judge, LineSink print,
@@ -85,25 +126,17 @@ void Sandbox::run(const ScriptPtr& script, Watch::Judge judge, LineSink print,
   Task task{loaded_ == script, *script, body};
   print_ = std::move(print);
   isSeeded_ = false;
-  watch_->arm(std::move(judge));
-  lua_pushcfunction(lua_, guarded<perform>);
-  lua_pushlightuserdata(lua_, &task);
-  const int status = lua_pcall(lua_, 1, 0, 0);
-  watch_->disarm();
+  const auto fault = attempt(guarded<perform>, &task, std::move(judge));
   print_ = nullptr;
   // The count of who has it is shared by all processors: it is left alone while the script stays the same.
   if (!task.isLoaded) loaded_ = nullptr;
   if (task.isLoaded && loaded_ != script) loaded_ = script;
-  const std::string& ended = endedBy();
-  const std::string message = !ended.empty() || status == LUA_OK ? ended : describe(status);
-  spent_ = spent_ || !ended.empty() || status == LUA_ERRMEM;
   forget();
-  if (!message.empty() || status != LUA_OK) throw ScriptError(message);
+  if (fault) throw ScriptError(*fault);
 }
 
 // What the script made goes now, or with the next collection; nothing leads to it any more.
 void Sandbox::forget() {
-  lua_settop(lua_, 0);
   dropEnvironment(lua_);
   if (!loaded_) return;
   lua_rawgetp(lua_, LUA_REGISTRYINDEX, &kMain);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <lua.hpp>
 #include <memory>
+#include <optional>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -43,6 +44,9 @@ class Sandbox {
   /// the stack; all of it until `judge` ends it. Throws ScriptError.
   void run(const ScriptPtr& script, Watch::Judge judge, LineSink print, const std::function<void(lua_State*)>& body);
 
+  /// The bytecode of a text, compiled under the same limits. Throws ScriptError.
+  std::string compile(std::string_view text, const std::string& chunk, Watch::Judge judge);
+
   /// Why the last script was ended from outside; empty when it ended by itself.
   const std::string& endedBy() const { return watch_->reason(); }
 
@@ -64,6 +68,8 @@ class Sandbox {
 
   static void* resize(void* self, void* block, std::size_t before, std::size_t after);
   static int perform(lua_State* lua);
+  static int translate(lua_State* lua);
+  std::optional<std::string> attempt(lua_CFunction work, void* task, Watch::Judge judge);
   void forget();
   std::string describe(int status);
 

@@ -12,30 +12,11 @@ namespace jobq::lua {
 namespace {
 
 constexpr std::size_t kLargestScript = 1U << 20;
-constexpr std::size_t kTrialMemory = 16U << 20;
 constexpr std::chrono::milliseconds kTrialTime{1'000};
 
 // A worker that holds the file open does not see that another folder has come into the place of its own; it asks for
 // the file by its name as often as this.
 constexpr std::chrono::milliseconds kOtherFolder{50};
-
-int append(lua_State*, const void* bytes, std::size_t size, void* to) {
-  static_cast<std::string*>(to)->append(static_cast<const char*>(bytes), size);
-  return 0;
-}
-
-std::string toBytecode(const std::string& name, const std::string& text) {
-  const std::unique_ptr<lua_State, decltype(&lua_close)> lua(luaL_newstate(), lua_close);
-  if (!lua) throw std::bad_alloc();
-  if (text.starts_with(LUA_SIGNATURE[0])) throw ScriptError(name + ".lua is bytecode: only text is loaded");
-  const std::string chunk = "@" + name + ".lua";
-  if (luaL_loadbufferx(lua.get(), text.data(), text.size(), chunk.c_str(), "t") != LUA_OK) {
-    throw ScriptError(lua_tostring(lua.get(), -1));
-  }
-  std::string bytecode;
-  lua_dump(lua.get(), append, &bytecode, 0);
-  return bytecode;
-}
 
 ScriptError absence(const std::string& name) {
   return ScriptError(name + ".lua cannot be read: put it into the folder of scripts");
@@ -50,16 +31,18 @@ std::string readFile(const OpenFilePtr& file, const std::string& name) {
 
 }  // namespace
 
-ScriptPtr compile(std::string name, std::string text, const std::function<void(lua_State*)>& more) {
+ScriptPtr compile(std::string name, std::string text, std::size_t memory, const std::function<void(lua_State*)>& more) {
+  if (text.starts_with(LUA_SIGNATURE[0])) throw ScriptError(name + ".lua is bytecode: only text is loaded");
+  const auto end = std::chrono::steady_clock::now() + kTrialTime;
+  const auto within = [end](const char* otherwise) {
+    return [end, otherwise] { return std::chrono::steady_clock::now() < end ? "" : otherwise; };
+  };
+  Sandbox sandbox(memory, more);
   auto script = std::make_shared<Script>();
-  script->bytecode = toBytecode(name, text);
+  script->bytecode = sandbox.compile(text, "@" + name + ".lua", within("it takes longer than a second to compile"));
   script->name = std::move(name);
   script->text = std::move(text);
-  const auto end = std::chrono::steady_clock::now() + kTrialTime;
-  const auto judge = [end] {
-    return std::chrono::steady_clock::now() < end ? "" : "its first lines take longer than a second, before any job";
-  };
-  Sandbox(kTrialMemory, more).run(script, judge, {}, [](lua_State*) {});
+  sandbox.run(script, within("its first lines take longer than a second, before any job"), {}, [](lua_State*) {});
   return script;
 }
 
@@ -126,7 +109,7 @@ bool ScriptFolder::refresh(const std::string& name, Entry& entry) {
   const std::string faultBefore = std::exchange(entry.fault, "");
   try {
     std::string text = readFile(entry.file, name);
-    if (!before || text != before->text) entry.script = compile(name, std::move(text), more_);
+    if (!before || text != before->text) entry.script = compile(name, std::move(text), memory_, more_);
   } catch (const std::exception& error) {
     entry.fault = error.what();
   }

@@ -27,15 +27,16 @@ struct Script {
 };
 using ScriptPtr = std::shared_ptr<const Script>;
 
-/// Throws ScriptError with file and line when the text does not compile, or does not return a function at once. `more`
-/// adds the libraries that it finds besides those that every script has.
-ScriptPtr compile(std::string name, std::string text, const std::function<void(lua_State*)>& more = {});
+/// Throws ScriptError with file and line when the text does not compile, or does not return a function, within a second
+/// and `memory` bytes. `more` adds the libraries that it finds besides those that every script has.
+ScriptPtr compile(std::string name, std::string text, std::size_t memory,
+                  const std::function<void(lua_State*)>& more = {});
 
 /// Any thread.
 class ScriptFolder {
  public:
-  ScriptFolder(std::filesystem::path folder, Log& log, std::function<void(lua_State*)> more = {})
-      : folder_(std::move(folder)), log_(log), more_(std::move(more)) {}
+  ScriptFolder(std::filesystem::path folder, Log& log, std::size_t memory, std::function<void(lua_State*)> more = {})
+      : folder_(std::move(folder)), log_(log), memory_(memory), more_(std::move(more)) {}
 
   struct Newest {
     ScriptPtr script;
@@ -69,6 +70,7 @@ class ScriptFolder {
 
   const std::filesystem::path folder_;
   Log& log_;
+  const std::size_t memory_;  // of a script, as lua.memory
   const std::function<void(lua_State*)> more_;
   Mutex mutex_;
   std::map<std::string, EntryPtr> entries_ JOBQ_GUARDED_BY(mutex_);

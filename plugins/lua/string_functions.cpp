@@ -51,13 +51,37 @@ int packText(lua_State* lua) {
   return lua_tocfunction(lua, lua_upvalueindex(1))(lua);
 }
 
+bool mayHaveText(lua_State* lua, int index) {
+  if (lua_type(lua, index) != LUA_TTABLE || lua_getmetatable(lua, index) == 0) return false;
+  lua_pop(lua, 1);
+  return true;
+}
+
+// `%.0s` measures its whole argument and writes nothing, so that one text serves for a hundred thousand of them.
+// Upvalue: the stock function. A table's text may be as long as anything that the script holds.
+int format(lua_State* lua) {
+  constexpr std::uint64_t kMost = std::uint64_t{64} << 20;
+  constexpr std::uint64_t kOfATable = std::uint64_t{1} << 20;
+  std::uint64_t bytes = 0;
+  for (int i = lua_gettop(lua); i > 0; --i) {
+    if (lua_type(lua, i) == LUA_TSTRING) bytes += lua_rawlen(lua, i);
+    if (mayHaveText(lua, i)) bytes += std::max<std::uint64_t>(kOfATable, Watch::of(lua).largest());
+    if (bytes > kMost) return luaL_error(lua, "the arguments have more than 64 MB in all: format less at a time");
+  }
+  Watch::of(lua).spend(lua, 1 + bytes / 4);
+  return lua_tocfunction(lua, lua_upvalueindex(1))(lua);
+}
+
 }  // namespace
 
 void guardStrings(lua_State* lua) {
   lua_getfield(lua, -1, "pack");
   lua_pushcclosure(lua, packText, 1);
   lua_setfield(lua, -2, "pack");
-  for (const char* name : {"byte", "char", "format", "lower", "reverse", "sub", "unpack", "upper"}) {
+  lua_getfield(lua, -1, "format");
+  lua_pushcclosure(lua, format, 1);
+  lua_setfield(lua, -2, "format");
+  for (const char* name : {"byte", "char", "lower", "reverse", "sub", "unpack", "upper"}) {
     countWork(lua, name);
   }
   lua_pushcfunction(lua, repeat);

@@ -6,7 +6,17 @@
 namespace jobq::lua {
 namespace {
 
-void step(lua_State* lua) { Watch::of(lua).spend(lua, 4); }
+// Before each element of the table at `index`. Where a metatable may answer, that may be a chain of a thousand tables
+// or a C function, in which no hook fires.
+void step(lua_State* lua, int index) {
+  Watch& watch = Watch::of(lua);
+  if (lua_getmetatable(lua, index) == 0) {
+    watch.spend(lua, 4);
+  } else {
+    lua_pop(lua, 1);
+    watch.look(lua);
+  }
+}
 
 lua_Integer lengthOf(lua_State* lua, int index) {
   luaL_checktype(lua, index, LUA_TTABLE);
@@ -23,7 +33,7 @@ int insert(lua_State* lua) {
   const lua_Integer at = luaL_checkinteger(lua, 2);
   luaL_argcheck(lua, static_cast<lua_Unsigned>(at) - 1U < static_cast<lua_Unsigned>(end), 2, "position out of bounds");
   for (lua_Integer i = end; i > at; --i) {
-    step(lua);
+    step(lua, 1);
     lua_geti(lua, 1, i - 1);
     lua_seti(lua, 1, i);
   }
@@ -37,7 +47,7 @@ int remove(lua_State* lua) {
   luaL_argcheck(lua, at == size || (at >= 1 && at - 1 <= size), 2, "position out of bounds");
   lua_geti(lua, 1, at);
   for (; at < size; ++at) {
-    step(lua);
+    step(lua, 1);
     lua_geti(lua, 1, at + 1);
     lua_seti(lua, 1, at);
   }
@@ -47,12 +57,13 @@ int remove(lua_State* lua) {
 }
 
 void addElement(lua_State* lua, luaL_Buffer* buffer, lua_Integer i) {
+  step(lua, 1);
   lua_geti(lua, 1, i);
   if (lua_isstring(lua, -1) == 0) {
     luaL_error(lua, "invalid value (%s) at index %I in table for 'concat'", luaL_typename(lua, -1),
                static_cast<LUAI_UACINT>(i));
   }
-  Watch::of(lua).spend(lua, 4 + lua_rawlen(lua, -1) / 4);
+  Watch::of(lua).spend(lua, lua_rawlen(lua, -1) / 4);
   luaL_addvalue(buffer);
 }
 
@@ -92,7 +103,7 @@ int unpack(lua_State* lua) {
     return luaL_error(lua, "too many results to unpack");
   }
   for (lua_Integer i = first; i < last; ++i) {
-    step(lua);
+    step(lua, 1);
     lua_geti(lua, 1, i);
   }
   lua_geti(lua, 1, last);
@@ -113,7 +124,8 @@ int move(lua_State* lua) {
     const bool overlaps = to > from && to <= end && (target == 1 || lua_compare(lua, 1, target, LUA_OPEQ) != 0);
     for (lua_Integer n = 0; n < count; ++n) {
       const lua_Integer i = overlaps ? count - 1 - n : n;  // the last first, so that none is overwritten unread
-      step(lua);
+      step(lua, 1);
+      step(lua, target);
       lua_geti(lua, 1, from + i);
       lua_seti(lua, target, to + i);
     }
@@ -128,7 +140,13 @@ int isBefore(lua_State* lua) {
   if (lua_type(lua, 1) == LUA_TSTRING && lua_type(lua, 2) == LUA_TSTRING) {
     work += std::min(lua_rawlen(lua, 1), lua_rawlen(lua, 2)) / 16;
   }
-  Watch::of(lua).spend(lua, work);
+  // Lua's own functions are watched by the hook.
+  const bool hasOrder = !lua_isnil(lua, lua_upvalueindex(1));
+  if (hasOrder ? lua_iscfunction(lua, lua_upvalueindex(1)) != 0 : lua_istable(lua, 1)) {
+    Watch::of(lua).look(lua);
+  } else {
+    Watch::of(lua).spend(lua, work);
+  }
   if (lua_isnil(lua, lua_upvalueindex(1))) {
     lua_pushboolean(lua, lua_compare(lua, 1, 2, LUA_OPLT));
     return 1;

@@ -31,11 +31,16 @@ class Watch {
     }
   }
 
+  /// Looks at once: for one step that may take long however it is asked, such as a chain of metatables.
+  void look(lua_State* lua);
+
   /// The largest block of memory that the script holds. One instruction may copy, compare or hash it, or search all of
   /// it: the larger it is, the fewer go by between two looks. May be called from the allocator.
   void setLargest(std::size_t bytes) {
     if (bytes != largest_) adaptTo(bytes);
   }
+
+  std::size_t largest() const { return largest_; }
 
   /// This coroutine runs from now on.
   void enter(lua_State* lua) {
@@ -58,7 +63,6 @@ class Watch {
 
  private:
   static void hook(lua_State* lua, lua_Debug*);
-  void look(lua_State* lua);
   void tighten();
   void adaptTo(std::size_t largest);
 

@@ -16,7 +16,7 @@ namespace {
 
 using namespace jobq::lua;
 
-const ScriptPtr kScript = compile("fuzz", "return function() end");
+const ScriptPtr kScript = compile("fuzz", "return function() end", 1U << 20);
 
 // Runs `body` in the sandbox; false: it was refused.
 template <class Body>

@@ -250,6 +250,28 @@ inline constexpr Attack kAttacks[] = {
     {"Utf8", End::time, R"(
       local s = ('\x80'):rep(20000000) while true do pcall(utf8.len, s, 1, -1, true) pcall(utf8.codes(s), s, 1) end)"},
     {"LoadForEver", End::time, "local text = ('x = 1 '):rep(100000) while true do load(text) end"},
+    {"LoadOfALongExpression", End::time, "while true do load('return ' .. ('a or '):rep(190000) .. 'a') end"},
+    {"LoadOfManyNames", End::time, R"(
+      local names = {} for i = 1, 198 do names[i] = 'v' .. i end
+      local text = ('local function f() local ' .. table.concat(names, ',') .. ' '):rep(100)
+      while true do load(text .. ('b=b '):rep(100000)) end)"},
+    {"FormatMeasures", End::any, R"(
+      local t, s = {}, ('x'):rep(3000000) for i = 1, 15000 do t[i] = s end
+      assert(not pcall(string.format, ('%.0s'):rep(15000), table.unpack(t))))"},
+    {"FormatOfTables", End::any, R"(
+      local x = setmetatable({}, {__tostring = getmetatable, __metatable = ('x'):rep(8000000)})
+      local t = {} for i = 1, 15000 do t[i] = x end
+      assert(not pcall(string.format, ('%.0s'):rep(15000), table.unpack(t))))"},
+    {"NextIsTheIndex", End::time, R"(
+      local t = {} for i = 1, 500000 do t[i] = true end for i = 1, 499999 do t[i] = nil end
+      setmetatable(t, {__index = next})
+      while true do pcall(table.concat, t, '', 1, 4900) pcall(string.gsub, ('x'):rep(4900), 'x', t) end)"},
+    {"PairsOfWhatIsEmpty", End::time, R"(
+      local t = {} for i = 1, 500000 do t[i] = true end for i = 1, 500000 do t[i] = nil end
+      while true do for _ in pairs(t) do end next(t) end)"},
+    {"ChainOfTables", End::time, R"(
+      local t = {} for i = 1, 1500 do t = setmetatable({}, {__index = t}) end
+      while true do table.move(t, 1, 100000, 2, {}) pcall(string.gsub, ('x'):rep(100000), 'x', t) table.unpack(t, 1, 9999) end)"},
     {"SelectMany", End::time, R"(
       local function f(...) while true do local x = select('#', ...) local y = select(-1, ...) end end
       local t = {} for i = 1, 240000 do t[i] = i end
@@ -259,12 +281,19 @@ inline constexpr Attack kAttacks[] = {
     {"EncodeGrows", End::any, "local t = {1} for i = 1, 40 do t = {t, t} end assert(not pcall(json.encode, t))"},
     {"EncodeForEver", End::time, R"(
       local t = {1} for i = 1, 17 do t = {t, t} end while true do pcall(json.encode, t) end)"},
+    {"EncodeOfControlCharacters", End::any, R"(
+      for i = 1, 3 do assert(not pcall(json.encode, ('\1'):rep(30000000))) end)"},
     {"DecodeDeep", End::any, "for _, d in ipairs{513, 100000} do assert(not pcall(json.decode, ('['):rep(d))) end"},
     {"DecodeLong", End::any, R"(
       local text = '[' .. ('0,'):rep(14000000) .. '0]' assert(not pcall(json.decode, text)))"},
     {"DecodeForEver", End::time, "local t = '[' .. ('0,'):rep(100000) .. '0]' while true do json.decode(t) end"},
     {"PrintLong", End::any, "for i = 1, 3 do pcall(print, ('x'):rep(2000000)) end"},
     {"ErrorLong", End::any, "error(('x'):rep(10000000))"},
+    {"ErrorOfATableWithoutEnd", End::time, R"(
+      local e, t, u = {}, {}, {}
+      for i = 1, 4000 do e[i] = true end for i = 1, 4000 do e[i] = nil end
+      for i = 1, 4000 do t[i] = e end for i = 1, 4000 do u[i] = t end
+      error(u))"},
     {"ErrorOfATable", End::any, "error(setmetatable({}, {__tostring = function() while true do end end}))"},
 };
 

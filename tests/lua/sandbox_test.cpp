@@ -2,6 +2,7 @@
 #include <chrono>
 #include <thread>
 
+#include "jobq/json.h"
 #include "lua_fixture.h"
 
 namespace jobq::lua::test {
@@ -109,8 +110,44 @@ TEST_F(LuaTest, AScriptThatDoesNotRunMakesNoWorker) {
   EXPECT_EQ(fails("local x = nil + 1 return print"), "bad.lua:1: attempt to perform arithmetic on a nil value");
   EXPECT_EQ(fails("x = 1"), "bad.lua returns no function: let it end with `return function(...) ... end`");
   EXPECT_EQ(fails("while true do end"), "its first lines take longer than a second, before any job");
+  std::string expression = "return function() return a";
+  for (int i = 0; i < 190'000; ++i) expression += " or a";
+  EXPECT_EQ(fails(expression + " end"), "it takes longer than a second to compile");
   EXPECT_EQ(fails("\x1bLua" + std::string(100, '\0')), "bad.lua is bytecode: only text is loaded");
   EXPECT_EQ(fails("return function() end -- " + std::string(1U << 20, 'x')), "bad.lua is larger than 1 MB: split it");
+}
+
+TEST_F(LuaTest, FirstLinesHaveTheMemoryOfAScript) {
+  scripts.write("large", "local s = ('x'):rep(20000000) return function() return #s end");
+  EXPECT_EQ(handlers()->fault("large"), "");
+  EXPECT_EQ(handlers(with({{"memory", "17825792"}}))->fault("large"),
+            "not enough memory: a script has 17 MB (lua.memory)");
+}
+
+// Written in pieces of 64 KB: whatever meets their seams.
+TEST_F(LuaTest, LongStringsAreWrittenWhole) {
+  for (const std::string piece : {"x", "\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\x01", "\"", "\\"}) {
+    for (const int size : {65'533, 65'534, 65'535, 65'536, 65'537, 131'072, 200'000}) {
+      std::string text;
+      while (text.size() < static_cast<std::size_t>(size)) text += piece;
+      const std::string input = "{\"s\":" + json::quoted("a" + text) + "}";
+      EXPECT_EQ(once("return function(input) return {s = 'a' .. input.s:sub(2)} end", input), input) << piece << size;
+    }
+  }
+}
+
+TEST_F(LuaTest, LogIsTheJobsOwnWhateverPrintIs) {
+  scripts.write("wrap", R"(return function(input, job)
+    print = function(...) job:log('mine', ...) end
+    print('x')
+    print = nil
+    job:log('y')
+  end)");
+  const auto factory = handlers();
+  const auto handler = factory->make(envFor("wrap"));
+  ScriptContext context;
+  EXPECT_EQ(outcome(*handler, "{}", context), "null");
+  EXPECT_EQ(context.told(), (Strings{"log mine\tx", "log y"}));
 }
 
 // ---- one job and the next

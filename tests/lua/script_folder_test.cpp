@@ -119,7 +119,7 @@ TEST_F(ScriptFolderTest, ATrialHoldsUpNobodyElse) {
   std::promise<void> trying;
   std::promise<void> answered;
   std::atomic<bool> isSlow = false;
-  ScriptFolder folder(scripts.folder(), log, [&](lua_State*) {
+  ScriptFolder folder(scripts.folder(), log, 1U << 20, [&](lua_State*) {
     if (!isSlow.exchange(false)) return;
     trying.set_value();
     EXPECT_EQ(answered.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);

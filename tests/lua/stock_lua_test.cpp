@@ -36,10 +36,11 @@ std::string ofSandbox(const std::string& text) {
     return std::chrono::steady_clock::now() - begun < std::chrono::seconds(20) ? "" : "it takes too long";
   };
   try {
-    Sandbox(std::size_t{64} << 20).run(compile("case", text), judge, {}, [&result](lua_State* lua) {
-      lua_call(lua, 0, 1);
-      result = lua_tostring(lua, -1);
-    });
+    Sandbox(std::size_t{64} << 20)
+        .run(compile("case", text, std::size_t{64} << 20), judge, {}, [&result](lua_State* lua) {
+          lua_call(lua, 0, 1);
+          result = lua_tostring(lua, -1);
+        });
   } catch (const ScriptError& error) {
     return std::string("error: ") + error.what();
   }
