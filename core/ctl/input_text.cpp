@@ -1,5 +1,6 @@
 #include "core/ctl/input_text.h"
 
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -19,7 +20,9 @@ std::string readAll(std::istream& in) { return {std::istreambuf_iterator<char>(i
 std::string readSource(const std::string& name) {
   if (name == "-") return readAll(std::cin);
   std::ifstream file(name, std::ios::binary);
-  if (!file) throw Failure(ExitCode::usage, "the file '" + harmless(name) + "' cannot be read: check its name");
+  if (!file || std::filesystem::is_directory(name)) {
+    throw Failure(ExitCode::usage, "the file '" + harmless(name) + "' cannot be read: check its name");
+  }
   return readAll(file);
 }
 

@@ -8,6 +8,7 @@
 #include "core/ctl/table_print.h"
 #include "core/ctl/verbs.h"
 #include "core/endpoints/image.h"
+#include "core/jobs/admission.h"
 #include "core/plugin/plugin_host.h"
 #include "jobq/admission_filter.h"
 #include "jobq/json.h"
@@ -121,7 +122,9 @@ ExitCode runFilter(Workshop& workshop, const ScriptFile& script, const Call& cal
   const auto filter = factory->make(script.name);
   const Admission verdict = [&] {
     try {
-      return filter->review({"local", "local", input, JobPolicy{}, env});
+      Admission made = filter->review({"local", "local", input, JobPolicy{}, env});
+      if (const auto* change = std::get_if<Replace>(&made)) checkReplacement(*change);
+      return made;
     } catch (const std::exception& error) {
       throw Failure(ExitCode::notCompleted, error.what());
     }

@@ -63,7 +63,7 @@ ExitCode perform(std::vector<std::string> given) {
 int run(const std::vector<std::string>& given) {
   try {
     const ExitCode code = perform(given);
-    std::cout.flush();
+    if (!std::cout.flush()) throw Failure(ExitCode::refused, "the output cannot be written: is the disk full?");
     return static_cast<int>(code);
   } catch (const Failure& failure) {
     std::cerr << "jobqctl: " << harmless(failure.what()) << '\n';

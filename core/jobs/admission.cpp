@@ -8,20 +8,20 @@ namespace {
 
 constexpr std::size_t kLargestInput = 20UL << 20;  // of /runsync, the larger of the two
 
-// A filter may write what a caller may send, and nothing else.
 void apply(JobSpec& job, Replace&& change) {
-  if (change.input) {
-    if (change.input->size() > kLargestInput) throw Error("it made an input of more than 20 MB");
-    if (!isJsonObject(*change.input)) throw Error("it made an input that is no JSON object");
-    job.input = *std::move(change.input);
-  }
-  if (change.policy) {
-    if (const auto fault = policyFault(*change.policy)) throw Error("it made a wrong policy: " + *fault);
-    job.policy = *change.policy;
-  }
+  checkReplacement(change);
+  if (change.input) job.input = *std::move(change.input);
+  if (change.policy) job.policy = *change.policy;
 }
 
 }  // namespace
+
+void checkReplacement(const Replace& change) {
+  if (change.input && change.input->size() > kLargestInput) throw Error("it made an input of more than 20 MB");
+  if (change.input && !isJsonObject(*change.input)) throw Error("it made an input that is no JSON object");
+  if (!change.policy) return;
+  if (const auto fault = policyFault(*change.policy)) throw Error("it made a wrong policy: " + *fault);
+}
 
 std::optional<Refusal> admit(JobSpec& job, const Endpoint& endpoint) {
   for (FilterPool* filter : endpoint.filters) {

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/jobs/submission.h"
+#include "jobq/admission_filter.h"
 #include "jobq/error.h"
 
 namespace jobq {
@@ -14,6 +15,9 @@ class FilterError : public Error {
  public:
   using Error::Error;
 };
+
+/// Throws Error, in a few words: a filter may write what a caller may send, and nothing else.
+void checkReplacement(const Replace& change);
 
 /// Any thread. Changes input and policy of `job` as the filters say. A Refusal is a filter's own word; nothing: the job
 /// is welcome. Throws FilterError.

@@ -21,7 +21,7 @@ LAYERS = {  # a folder of core, and the folders of core that it may include besi
     "work": {"base", "config", "endpoints", "jobs"},
     "isolate": {"base", "config", "endpoints", "jobs", "work"},
     "http": {"base", "config", "endpoints", "jobs", "access", "plugin"},
-    "ctl": {"base", "plugin", "endpoints"},  # `lua run` makes the plugin as the server does
+    "ctl": {"base", "plugin", "endpoints", "jobs"},  # `lua run` makes a script and judges it as the server does
 }
 ROOMS = {  # the first file of each room, by its number (design: "The eleven rooms")
     1: ["core/http/gate.h"], 2: ["core/access/api_keys.h"], 3: ["sdk/include/jobq/rate_limiter.h"],

@@ -84,6 +84,19 @@ class RunHandlerTest(ScriptVerbTest):
         loop = self.script("return function() while true do end end")
         self.assertIn("execution timeout is over", self.sentence(NOT_COMPLETED, "run", loop, "--timeout", "50ms"))
 
+    def test_metrics(self):
+        """As in the server: an object."""
+        script = self.script("return function(input, job) job:emit(1, 'x') end")
+        self.assertIn("metrics that are no JSON object", self.sentence(NOT_COMPLETED, "run", script))
+
+    def test_a_full_disk(self):
+        """An output that was lost is no success."""
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([JOBQCTL, "lua", "run", REVERSE, "--input", '{"text":"x"}'], stdout=full,
+                                  stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, REFUSED)
+        self.assertIn("the output cannot be written", done.stderr)
+
     def test_settings(self):
         """--set is a setting of the server: http is off unless it says otherwise."""
         script = self.script("return function() return http.get('http://127.0.0.1:1/') == nil end")
@@ -105,6 +118,15 @@ class RunFilterTest(ScriptVerbTest):
         self.assertEqual(self.good("run", script, "--filter", "--input", '{"a":1}').stdout.splitlines(),
                          ["accepted", 'input {"n":7}',
                           'policy {"executionTimeout":600000,"ttl":86400000,"lowPriority":false,"priority":3}'])
+
+    def test_what_the_server_would_not_take(self):
+        """What a filter makes is judged as the server judges it."""
+        for made, words in (("{policy = {ttl = -5}}", "it made a wrong policy: policy.ttl"),
+                            ("{input = json.array()}", "it made an input that is no JSON object"),
+                            ("false, ''", "the filter script refuses this job")):
+            with self.subTest(made):
+                script = self.script(f"return function() return {made} end", folder="filters")
+                self.assertIn(words, self.sentence(NOT_COMPLETED, "run", script))
 
     def test_overrun(self):
         """It has the time of the server's filters."""
@@ -141,6 +163,7 @@ class WrongUsageTest(ScriptVerbTest):
                                  (["check", self.script("", "script.txt")], "word_count.lua"),
                                  (["run", fine, "--input", "[1]"], "not a JSON object"),
                                  (["run", fine, "--input", "{"], "not JSON"), (["run", fine, "--env", "A"], "NAME=VALUE"),
+                                 (["run", fine, "--input", "@" + self.folder], "cannot be read"),
                                  (["run", fine, "--timeout", "5"], "--timeout"), (["run"], "FILE")):
             with self.subTest(arguments):
                 self.assertIn(words, self.sentence(USAGE, *arguments))
