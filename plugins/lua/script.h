@@ -89,7 +89,7 @@ class FollowedScript {
   ScriptFolder& folder_;
   const std::string name_;
   ScriptFolder::Newest now_;
-  std::chrono::steady_clock::time_point askAgain_{};
+  std::chrono::nanoseconds askAgain_{};
 };
 
 }  // namespace jobq::lua
