@@ -42,6 +42,7 @@ bool judgeFlag(const Outline& policy, bool& good) {
 void compare(const Outline& policy, const JobSpec* job) {
   bool good = policy.kind() == Kind::object || policy.kind() == Kind::null;
   good = good && policy.deepest() < json::kMaxDepth;  // the body is one level more
+  good = good && policy.fields().size() <= Reception::kMostKeys;
   const auto timeout =
       judgeNumber(policy, "executionTimeout", 5'000, 604'800'000, Reception::kOwnTimeout.count(), good);
   const auto ttl = judgeNumber(policy, "ttl", 10'000, 604'800'000, 86'400'000, good);

@@ -24,7 +24,7 @@ bool hasInput(const Outline& outline) {
 /// Nothing that reception refuses could be in it but for the fields with rules of their own.
 bool isJob(const Outline& outline) {
   return outline.valid() && outline.kind() == Outline::Kind::object && outline.deepest() <= json::kMaxDepth &&
-         !outline.repeatsAKey() && hasInput(outline);
+         outline.fields().size() <= Reception::kMostKeys && !outline.repeatsAKey() && hasInput(outline);
 }
 
 void checkKept(const JobSpec& job, const Outline& outline, const Reception& reception) {

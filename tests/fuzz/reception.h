@@ -37,7 +37,8 @@ class Reception {
   }
   std::string open(const std::string& sealed) const { return secrets_.open(sealed); }
 
-  static constexpr Millis kOwnTimeout{4'242};  ///< the endpoint's; no caller may ask for it
+  static constexpr Millis kOwnTimeout{4'242};      ///< the endpoint's; no caller may ask for it
+  static constexpr std::size_t kMostKeys = 1'000;  ///< of a body, and of an object in it
 
  private:
   static std::filesystem::path keyFile() {
