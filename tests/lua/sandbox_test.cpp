@@ -118,7 +118,7 @@ TEST_F(LuaTest, AScriptThatDoesNotRunMakesNoWorker) {
 }
 
 TEST_F(LuaTest, FirstLinesHaveTheMemoryOfAScript) {
-  scripts.write("large", "local s = ('x'):rep(20000000) return function() return #s end");
+  scripts.write("large", "local s = ('x'):rep(1000):rep(20000) return function() return #s end");
   EXPECT_EQ(handlers()->fault("large"), "");
   EXPECT_EQ(handlers(with({{"memory", "17825792"}}))->fault("large"),
             "not enough memory: a script has 17 MB (lua.memory)");
