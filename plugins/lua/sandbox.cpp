@@ -88,7 +88,7 @@ int Sandbox::perform(lua_State* lua) {
                       task.script.name.c_str());
   }
   task.body(lua);
-  Watch::of(lua).look(lua);  // at what one C function may have taken at the very end
+  Watch::of(lua).lookOnceMore(lua);
   return 0;
 }
 

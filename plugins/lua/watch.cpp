@@ -10,6 +10,7 @@ void Watch::arm(Judge judge) {
   judge_ = std::move(judge);
   reason_.clear();
   left_ = kStepsALook;
+  hasLooked_ = false;
   current_ = main_;
   stack_ = static_cast<const char*>(__builtin_frame_address(0));
   // Coroutines take over the hook of the thread that makes them.
@@ -55,6 +56,7 @@ bool Watch::isOver() {
 // no further than its next instruction.
 void Watch::look(lua_State* lua) {
   left_ = kStepsALook;
+  hasLooked_ = true;
   if (!isOver()) return;
   interval_ = 1;
   lua_sethook(lua, hook, LUA_MASKCOUNT, interval_);

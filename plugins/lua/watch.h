@@ -34,6 +34,12 @@ class Watch {
   /// Looks at once: for one step that may take long however it is asked, such as a chain of metatables.
   void look(lua_State* lua);
 
+  /// At the end of a script, for what one C function may have taken there. Who came to his end without a look has done
+  /// too little for one.
+  void lookOnceMore(lua_State* lua) {
+    if (hasLooked_) look(lua);
+  }
+
   /// The largest block of memory that the script holds. One instruction may copy, compare or hash it, or search all of
   /// it: the larger it is, the fewer go by between two looks. May be called from the allocator.
   void setLargest(std::size_t bytes) {
@@ -77,6 +83,7 @@ class Watch {
   Judge judge_;
   std::string reason_;
   std::uint64_t left_ = kStepsALook;
+  bool hasLooked_ = false;  // since the script began
 };
 
 }  // namespace jobq::lua
