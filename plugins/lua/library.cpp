@@ -89,12 +89,24 @@ void openUtf8(lua_State* lua) {
   addLibrary(lua, LUA_UTF8LIBNAME);
 }
 
+// __index of the libraries, for what is in none of them: few scripts ask for _G, and none pays for it before.
+int findGlobals(lua_State* lua) {
+  lua_pushliteral(lua, LUA_GNAME);
+  if (lua_rawequal(lua, 2, -1) == 0) return 0;
+  lua_rawgeti(lua, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
+  return 1;
+}
+
 void openBase(lua_State* lua) {
   luaL_requiref(lua, LUA_GNAME, luaopen_base, 0);
   choose(lua, {"_VERSION", "assert", "error", "getmetatable", "ipairs", "pcall", "rawequal", "rawget", "rawlen",
                "select", "tonumber", "tostring", "type"});
   countWork(lua, "tonumber");
   addBaseFunctions(lua);
+  lua_createtable(lua, 0, 1);
+  lua_pushcfunction(lua, findGlobals);
+  lua_setfield(lua, -2, "__index");
+  lua_setmetatable(lua, -2);
 }
 
 }  // namespace
@@ -169,9 +181,7 @@ void openLibraries(lua_State* lua) {
 }
 
 void pushEnvironment(lua_State* lua) {
-  lua_createtable(lua, 0, 1);
-  lua_pushvalue(lua, -1);
-  lua_setfield(lua, -2, LUA_GNAME);
+  lua_newtable(lua);
   lua_rawgetp(lua, LUA_REGISTRYINDEX, &kEnvironmentMeta);
   lua_setmetatable(lua, -2);
   lua_pushvalue(lua, -1);

@@ -135,8 +135,10 @@ void Sandbox::run(const ScriptPtr& script, Watch::Judge judge, LineSink print,
   if (fault) throw ScriptError(*fault);
 }
 
-// What the script made goes now, or with the next collection; nothing leads to it any more.
+// What the script made goes with the next collection; nothing leads to it any more. Of little that is not worth its
+// price: the next script's environment takes the place of this one before anything of it runs.
 void Sandbox::forget() {
+  if (heap_.held() <= kLittle) return;
   dropEnvironment(lua_);
   if (!loaded_) return;
   lua_rawgetp(lua_, LUA_REGISTRYINDEX, &kMain);

@@ -65,6 +65,7 @@ class Sandbox {
 
  private:
   static constexpr std::size_t kKept = 1U << 20;
+  static constexpr std::size_t kLittle = 1U << 18;  // a quarter of the least that lua.memory may be
 
   static void* resize(void* self, void* block, std::size_t before, std::size_t after);
   static int perform(lua_State* lua);

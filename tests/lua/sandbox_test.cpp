@@ -172,6 +172,38 @@ TEST_F(LuaTest, NothingOfOneJobIsSeenByTheNext) {
   EXPECT_EQ(outcome(*handler, R"({"look":1})", context), R"(["nil","nil","nil","nil","nil","nil","nil","nil"])");
 }
 
+// Little of it stays until the next one's environment takes its place, much goes at once: no size is in the way.
+TEST_F(LuaTest, WhatOneJobLeavesTakesNothingFromTheNext) {
+  scripts.write("leave", R"(return function(input)
+    assert(left == nil)
+    left = {}
+    for i = 1, input.texts do left[i] = ('%05d'):format(i):rep(200) end  -- 1 KB each
+    return #left
+  end)");
+  const auto factory = handlers(with({{"memory", "1048576"}}));
+  const auto handler = factory->make(envFor("leave"));
+  ScriptContext context;
+  for (const std::string texts : {"1", "100", "150", "200", "300", "500", "700", "750", "1", "750", "200", "750"}) {
+    for (int times = 0; times < 5; ++times) {
+      EXPECT_EQ(outcome(*handler, R"({"texts":)" + texts + "}", context), texts);
+    }
+  }
+}
+
+// It is there, though no environment holds it before it is asked for.
+TEST_F(LuaTest, TheGlobalsHaveTheirName) {
+  EXPECT_EQ(once(R"(return function()
+    local of = {_G == _ENV, _G._G == _G, rawequal(_G, load('return _G')()), load('return _G', 'x', 't', {})() == nil}
+    coroutine.wrap(function() of[#of + 1] = _G == _ENV end)()
+    name = 'mine'
+    of[#of + 1] = _G.name == 'mine' and _G['name'] == 'mine' and unknown == nil and _G.unknown == nil and _G[1] == nil
+    _G = 5
+    of[#of + 1] = _G == 5
+    return of
+  end)"),
+            "[true,true,true,true,true,true,true]");
+}
+
 TEST_F(LuaTest, LibrariesCannotBeChanged) {
   scripts.write("change", R"(return function(input, job)
     local failed = {}
