@@ -158,7 +158,7 @@ std::int64_t wholeAt(lua_State* lua, const std::string& name) {
 JobPolicy readPolicy(lua_State* lua, int index, JobPolicy policy) {
   if (lua_type(lua, index) != LUA_TTABLE) throw ScriptError("the policy that it returned is no table");
   for (lua_pushnil(lua); lua_next(lua, index) != 0; lua_pop(lua, 1)) {
-    const std::string name = lua_type(lua, -2) == LUA_TSTRING ? lua_tostring(lua, -2) : luaL_typename(lua, -2);
+    const std::string name = lua_type(lua, -2) == LUA_TSTRING ? lua_tostring(lua, -2) : typeName(lua, -2);
     if (name == "executionTimeout") {
       policy.executionTimeout = Millis(wholeAt(lua, name));
     } else if (name == "ttl") {
@@ -187,10 +187,10 @@ Admission readVerdict(lua_State* lua, const AdmissionRequest& job, const std::st
     if (size == 0) return Reject{"the filter " + script + " refuses this job"};
     return Reject{std::string(message, std::min<std::size_t>(size, 4'096))};
   }
-  if (!lua_istable(lua, first)) throw ScriptError("it returned a " + std::string(luaL_typename(lua, first)));
+  if (!lua_istable(lua, first)) throw ScriptError("it returned a " + std::string(typeName(lua, first)));
   Replace change;
   for (lua_pushnil(lua); lua_next(lua, first) != 0; lua_pop(lua, 1)) {
-    const std::string name = lua_type(lua, -2) == LUA_TSTRING ? lua_tostring(lua, -2) : luaL_typename(lua, -2);
+    const std::string name = lua_type(lua, -2) == LUA_TSTRING ? lua_tostring(lua, -2) : typeName(lua, -2);
     if (name == "input") {
       change.input = toJson(lua, -1);
     } else if (name == "policy") {

@@ -73,7 +73,7 @@ HttpRequest readRequest(lua_State* lua, const HttpRules& rules, int options) {
   request.allowPrivate = rules.allowPrivate;
   if (lua_isnil(lua, options)) return request;
   for (lua_pushnil(lua); lua_next(lua, options) != 0; lua_pop(lua, 1)) {
-    const std::string_view name = lua_type(lua, -2) == LUA_TSTRING ? textAt(lua, -2) : luaL_typename(lua, -2);
+    const std::string_view name = lua_type(lua, -2) == LUA_TSTRING ? textAt(lua, -2) : typeName(lua, -2);
     if (name == "headers") {
       readHeaders(lua, request);
     } else if (name == "timeout") {

@@ -14,6 +14,9 @@ void openJson(lua_State* lua);
 /// Pushes the value of a text that is known to be JSON. Raises when the memory is used up.
 void pushJson(lua_State* lua, std::string_view text);
 
+/// As luaL_typename; json.null is no userdata to those who write scripts.
+const char* typeName(lua_State* lua, int index);
+
 /// The table at `index` is an array, an empty one too.
 void markArray(lua_State* lua, int index);
 

@@ -154,7 +154,7 @@ int spell(lua_State* lua) {
   const int type = lua_type(lua, 1);
   const std::string text = type == LUA_TTABLE || type == LUA_TNUMBER
                                ? toJson(lua, 1)
-                               : "the error is a " + std::string(luaL_typename(lua, 1));
+                               : "the error is a " + std::string(typeName(lua, 1));
   lua_pushlstring(lua, text.data(), std::min(text.size(), kLongestMessage));
   return 1;
 }

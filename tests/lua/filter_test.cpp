@@ -54,6 +54,7 @@ TEST_F(LuaFilterTest, ReplacesInputAndPolicy) {
 TEST_F(LuaFilterTest, WrongVerdictsAreNamed) {
   EXPECT_EQ(verdictOf("return 5").text, "threw: it returned a number");
   EXPECT_EQ(verdictOf("return 'no'").text, "threw: it returned a string");
+  EXPECT_EQ(verdictOf("return json.null").text, "threw: it returned a json.null");
   EXPECT_EQ(verdictOf("return {inputs = {}}").text,
             "threw: it returned a table with an unknown field inputs: input and policy are known");
   EXPECT_EQ(verdictOf("return {1}").text,

@@ -89,6 +89,7 @@ TEST_F(LuaTest, ErrorsSayWhere) {
   EXPECT_EQ(once("return function() error('plain', 0) end"), "FAILED: plain");
   EXPECT_EQ(once("return function() error({code = 5}) end"), R"(FAILED: {"code":5})");
   EXPECT_EQ(once("return function() error() end"), "FAILED: the error is a nil");
+  EXPECT_EQ(once("return function() error(json.null) end"), "FAILED: the error is a json.null");
   EXPECT_EQ(once("return function() error(42) end"), "FAILED: 42");
   EXPECT_EQ(once("return function() error(0.1) end"), "FAILED: 0.1");
   EXPECT_EQ(once("return function() return {a = {1, {b = print}}} end"), "FAILED: a function at .a[2].b is not JSON");
