@@ -27,10 +27,13 @@ bool FileStamp::hasChanged(const struct stat& now) {
 }
 
 OpenFilePtr OpenFile::open(const std::string& name) {
-  const int descriptor = ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
+  // Opening a pipe would wait for whoever writes it; of a device or a folder nothing can be read that is a script.
+  const int descriptor = ::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return nullptr;
   struct stat status {};
   const bool isLinked = ::lstat(name.c_str(), &status) == 0 && S_ISLNK(status.st_mode);
-  return descriptor < 0 ? nullptr : OpenFilePtr(new OpenFile(descriptor, isLinked));
+  OpenFilePtr file(new OpenFile(descriptor, isLinked));
+  return S_ISREG(file->look().st_mode) ? file : nullptr;
 }
 
 OpenFile::~OpenFile() { ::close(descriptor_); }

@@ -26,7 +26,7 @@ class FileStamp {
 /// leads elsewhere now.
 class OpenFile {
  public:
-  /// Null when there is none that can be read.
+  /// Null when there is no regular file that can be read. Never waits.
   static std::shared_ptr<const OpenFile> open(const std::string& name);
   ~OpenFile();
   OpenFile(const OpenFile&) = delete;

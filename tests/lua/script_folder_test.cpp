@@ -1,5 +1,7 @@
 // Scripts that are edited while they run: the next job runs the new text; one that does not compile changes nothing
 // but what is said about it.
+#include <sys/stat.h>
+
 #include <atomic>
 #include <future>
 #include <thread>
@@ -99,6 +101,34 @@ TEST_F(ScriptFolderTest, ScriptsThatNeverRanAreReported) {
   EXPECT_EQ(told[2], "good: ");
   EXPECT_EQ(factory->fault("absent"), "absent.lua cannot be read: put it into the folder of scripts");
   EXPECT_EQ(factory->fault(""), "lua is no handler: say lua/<script>");
+}
+
+// Opening a pipe waits for its writer, a device never ends: whoever lists the scripts would never get an answer.
+TEST_F(ScriptFolderTest, WhatIsNoFileIsNoScript) {
+  ASSERT_EQ(mkfifo(scripts.file("pipe").c_str(), 0600), 0);
+  std::filesystem::create_directory(scripts.file("folder"));
+  std::filesystem::create_symlink("/dev/zero", scripts.file("device"));
+  std::filesystem::create_symlink("nowhere", scripts.file("nothing"));
+  const auto factory = handlers();
+  for (const std::string name : {"pipe", "folder", "device", "nothing"}) {
+    const std::string fault = name + ".lua cannot be read: put it into the folder of scripts";
+    EXPECT_EQ(factory->fault(name), fault);
+    EXPECT_EQ(faultOf(*factory, name), name == "nothing" ? "unknown" : fault);
+  }
+}
+
+TEST_F(ScriptFolderTest, APipeInThePlaceOfAScriptLeavesItInForce) {
+  scripts.write("replaced", returning("the text before"));
+  const auto factory = handlers();
+  const auto handler = factory->make(envFor("replaced"));
+  ASSERT_EQ(run(*handler), "\"the text before\"");
+  std::filesystem::remove(scripts.file("replaced"));
+  ASSERT_EQ(mkfifo(scripts.file("replaced").c_str(), 0600), 0);
+  EXPECT_EQ(run(*handler), "\"the text before\"");
+  EXPECT_EQ(faultOf(*factory, "replaced"), "replaced.lua cannot be read: put it into the folder of scripts");
+  std::filesystem::remove(scripts.file("replaced"));
+  scripts.write("replaced", returning("a text again"));
+  EXPECT_EQ(run(*handler), "\"a text again\"");
 }
 
 TEST_F(ScriptFolderTest, FiltersAreReloadedToo) {
