@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/base/json_object.h"
 #include "core/ctl/table_print.h"
 
 namespace jobq::ctl {
@@ -27,11 +26,8 @@ void LocalJob::awaitDeadline(const std::stop_token& ended) {
   if (!ended.stop_requested()) stop_.request_stop();
 }
 
-// As the server judges it (core/work/run_context.cpp).
 void LocalJob::emit(std::string_view chunk, std::string_view metrics) {
-  if (!metrics.empty() && !isJsonObject(metrics)) {
-    throw JobFailed("the handler emitted metrics that are no JSON object");
-  }
+  emissions_.take(chunk, metrics);
   reports_ << "chunk " << chunk << (metrics.empty() ? "" : " metrics ") << metrics << '\n';
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <thread>
 
+#include "core/jobs/emission.h"
 #include "jobq/job_handler.h"
 
 namespace jobq::ctl {
@@ -32,6 +33,7 @@ class LocalJob final : public JobContext {
   const JobId id_ = "local-job";
   const Instant deadline_;
   std::ostream& reports_;
+  Emissions emissions_;
   std::stop_source stop_;
   std::jthread timer_;
 };

@@ -1,6 +1,5 @@
 #include "core/work/run_context.h"
 
-#include "core/base/json_object.h"
 #include "core/base/patience.h"
 #include "core/base/words.h"
 #include "core/jobs/job_service.h"
@@ -10,16 +9,7 @@
 namespace jobq {
 
 void RunContext::emit(std::string_view chunk, std::string_view metrics) {
-  if (!json::valid(chunk)) throw JobFailed("the handler emitted a chunk that is not JSON");
-  if (!metrics.empty() && !isJsonObject(metrics)) {
-    throw JobFailed("the handler emitted metrics that are no JSON object");
-  }
-  if (metrics.size() > kMetricsLimit) {
-    throw JobFailed("a chunk's metrics have " + std::to_string(metrics.size()) + " bytes, the limit is " +
-                    std::to_string(kMetricsLimit) + ": emit less");
-  }
-  chunkBytes_ += chunk.size() + metrics.size();
-  if (chunkBytes_ > kMaxChunkTotal) throw JobFailed("the job's chunks exceed 256 MB in all: emit less");
+  emissions_.take(chunk, metrics);
   offer([&] { return rooms_.jobs.append(job_.lease, splitChunk(chunk, metrics)); });
 }
 

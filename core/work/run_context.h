@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "core/jobs/emission.h"
 #include "jobq/job_handler.h"
 #include "jobq/log.h"
 #include "jobq/storage.h"
@@ -12,9 +13,8 @@ namespace jobq {
 
 class JobService;
 
-inline constexpr std::size_t kMaxOutput = 20UL << 20;       ///< decisions.md: output limit, 20 MB
-inline constexpr std::size_t kMaxChunkTotal = 256UL << 20;  ///< decisions.md: a job's chunks in all
-inline constexpr std::size_t kLongestLine = 8'192;          ///< of a job's log, which has 1,000 of them
+inline constexpr std::size_t kMaxOutput = 20UL << 20;  ///< decisions.md: output limit, 20 MB
+inline constexpr std::size_t kLongestLine = 8'192;     ///< of a job's log, which has 1,000 of them
 
 /// The thread that runs the job. A storage that fails does not fail the job: a report is offered until it is stored or
 /// stale, or the job is told to stop; then it is dropped.
@@ -45,7 +45,7 @@ class RunContext final : public JobContext {
   const ClaimedJob& job_;
   const std::string s3Config_;
   const std::stop_token stop_;
-  std::size_t chunkBytes_ = 0;
+  Emissions emissions_;
 };
 
 }  // namespace jobq

@@ -1,0 +1,25 @@
+#include "core/jobs/emission.h"
+
+#include <string>
+
+#include "core/base/json_object.h"
+#include "jobq/job_handler.h"
+#include "jobq/json.h"
+
+namespace jobq {
+
+void Emissions::take(std::string_view chunk, std::string_view metrics) {
+  if (!json::valid(chunk)) throw JobFailed("the handler emitted a chunk that is not JSON");
+  if (!metrics.empty() && !isJsonObject(metrics)) {
+    throw JobFailed("the handler emitted metrics that are no JSON object");
+  }
+  if (metrics.size() > kMostMetrics) {
+    throw JobFailed("a chunk's metrics have " + std::to_string(metrics.size()) + " bytes, the limit is " +
+                    std::to_string(kMostMetrics) + ": emit less");
+  }
+  // A million of a byte each would be a gigabyte in memory.
+  bytes_ += chunk.size() + metrics.size() + kPriceOfAChunk;
+  if (bytes_ > kMost) throw JobFailed("the job's chunks exceed 256 MB in all: emit less");
+}
+
+}  // namespace jobq
