@@ -18,6 +18,7 @@ int setMetatable(lua_State* lua) {
   if (type == LUA_TTABLE) {
     lua_pushliteral(lua, "__gc");
     if (lua_rawget(lua, 2) != LUA_TNIL) return luaL_error(lua, "__gc is not available to scripts: use __close");
+    copyCall(lua, 2);
   }
   lua_settop(lua, 2);
   lua_setmetatable(lua, 1);
@@ -32,6 +33,7 @@ int rawSet(lua_State* lua) {
   lua_settop(lua, 3);
   if (isLibrary(lua, 1)) return luaL_error(lua, "the libraries cannot be changed: use a variable of your own");
   lua_settop(lua, 3);
+  Watch::of(lua).spend(lua, 4);
   lua_rawset(lua, 1);
   return 1;
 }
@@ -70,7 +72,10 @@ int next(lua_State* lua) {
   lua_settop(lua, 2);
   Watch& watch = Watch::of(lua);
   watch.spend(lua, kSteps + watch.largest() / 64);
-  if (lua_next(lua, 1) != 0) return 2;
+  while (lua_next(lua, 1) != 0) {
+    if (!isHiddenName(lua, -2)) return 2;
+    lua_pop(lua, 1);
+  }
   lua_pushnil(lua);
   return 1;
 }

@@ -18,7 +18,6 @@ int body(lua_State* lua) {
 
 int create(lua_State* lua) {
   luaL_checktype(lua, 1, LUA_TFUNCTION);
-  // Each begins with instructions of its own to run before its hook fires: enough of them need never meet one.
   constexpr std::uint64_t kSteps = 2'000;
   Watch::of(lua).spend(lua, kSteps);
   lua_State* thread = lua_newthread(lua);
@@ -37,6 +36,8 @@ bool advance(lua_State* lua, lua_State* thread, int given, int* results) {
   }
   lua_xmove(lua, thread, given);
   Watch& watch = Watch::of(lua);
+  // Each has instructions of its own before its hook fires: enough of them, each resumed once, would never meet one.
+  watch.look(lua);
   watch.enter(thread);
   const int status = lua_resume(thread, lua, given, results);
   watch.enter(lua);

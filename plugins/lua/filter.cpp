@@ -228,7 +228,8 @@ Admission LuaFilter::review(const AdmissionRequest& job) {
   const ScriptPtr& script = script_.newest();
   if (!sandbox_ || sandbox_->isSpent()) {
     sandbox_.reset();
-    sandbox_ = std::make_unique<Sandbox>(rooms_.options.memory, [this](lua_State* lua) { openFilter(lua, &review_); });
+    sandbox_ = std::make_unique<Sandbox>(rooms_.options.memory, Sandbox::kPlainOfFilters,
+                                         [this](lua_State* lua) { openFilter(lua, &review_); });
   }
   Review review{job, rooms_.quotas, name_, rooms_.options.filterTime};
   review_ = &review;  // the script's first lines may ask for it already

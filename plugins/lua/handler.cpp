@@ -132,7 +132,7 @@ std::string LuaHandler::run(std::string_view input, JobContext& context) {
   const ScriptPtr script = script_.newest();
   if (!sandbox_ || sandbox_->isSpent()) {
     sandbox_.reset();
-    sandbox_ = std::make_unique<Sandbox>(rooms_.options.memory, [this](lua_State* lua) {
+    sandbox_ = std::make_unique<Sandbox>(rooms_.options.memory, Sandbox::kPlainOfHandlers, [this](lua_State* lua) {
       openJob(lua, rooms_.clock);
       openHttp(lua, httpRules(rooms_));
     });

@@ -17,14 +17,18 @@ Heap::~Heap() {
 }
 
 void* Heap::resize(void* block, std::size_t before, std::size_t after) noexcept {
-  if (block == nullptr) before = 0;  // of a new block Lua says its type there
+  // Of a new block Lua says its type there, and of none that belongs to an object no type.
+  const bool isTable = block == nullptr && before == 0 && HashParts::isOne(after);
+  if (block == nullptr) before = 0;
   if (after > before && used_ + (after - before) > most_) {
     wasRefused_ = true;
     return nullptr;
   }
+  if (isTable && !mayBe(after)) return nullptr;
   void* moved = nullptr;
   if (after > 0) {
     if (before > kLargestSmall && after > kLargestSmall) {
+      if (HashParts::isOne(before)) hashParts_.remove(block);
       moved = std::realloc(block, after);
       if (moved == nullptr) return nullptr;
       held_ = held_ - before + after;
@@ -34,17 +38,28 @@ void* Heap::resize(void* block, std::size_t before, std::size_t after) noexcept 
       if (block != nullptr) std::memcpy(moved, block, std::min(before, after));
     }
   }
+  if (isTable) hashParts_.add(moved, after);
   if (block != nullptr && (after == 0 || before <= kLargestSmall || after <= kLargestSmall)) drop(block, before);
   used_ = used_ - before + after;
   peak_ = std::max(peak_, held_);
-  if (before >= kVast || after >= kVast) noteVast(before, after);
+  if (before >= vast_ || after >= vast_) noteVast(before, after);
   return moved;
 }
 
 void Heap::noteVast(std::size_t before, std::size_t after) {
-  if (before >= kVast) vast_ -= before;
-  if (after >= kVast) vast_ += after;
-  largest_ = vast_ == 0 ? 0 : std::max(largest_, after);
+  if (before >= vast_) inVast_ -= before;
+  if (after >= vast_) inVast_ += after;
+  largest_ = inVast_ == 0 ? 0 : std::max(largest_, after);
+}
+
+// A new table is empty, but Lua asks for one that grows in the same way, and does not say which.
+bool Heap::mayBe(std::size_t size) {
+  if (!hashParts_.makeRoom()) return false;
+  if (hashParts_.empty()) return true;
+  ++lookedThrough_;
+  if (hashParts_.spread(size)) return true;
+  wasCrowded_ = wasRefused_ = true;
+  return false;
 }
 
 void* Heap::take(std::size_t size) {
@@ -57,6 +72,7 @@ void* Heap::take(std::size_t size) {
 void Heap::drop(void* block, std::size_t size) {
   if (size == 0) return;
   if (size > kLargestSmall) {
+    if (HashParts::isOne(size)) hashParts_.remove(block);
     std::free(block);
     held_ -= size;
     return;

@@ -8,13 +8,15 @@
 #include <memory>
 #include <vector>
 
+#include "hash_parts.h"
+
 namespace jobq::lua {
 
 /// One thread at a time.
 class Heap {
  public:
-  /// `most` in bytes, of what Lua asks for.
-  explicit Heap(std::size_t most) : most_(most) {}
+  /// `most` in bytes, of what Lua asks for; `vast`: from which size on blocks are large.
+  Heap(std::size_t most, std::size_t vast) : most_(most), vast_(vast) {}
   ~Heap();
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
@@ -27,32 +29,44 @@ class Heap {
   /// What the state takes of the process's memory until it is closed: at most twice most().
   std::size_t held() const { return held_; }
 
-  /// The largest block since there was none of more than a megabyte, if it was larger than that; else zero. Beyond all
-  /// sizes once one was refused: from then on any instruction may need a whole collection.
-  std::size_t largest() const { return wasRefused_ ? SIZE_MAX : largest_; }
+  /// The largest block since there was no large one, if there was; else zero.
+  std::size_t largest() const { return largest_; }
+
+  /// A block was refused: from then on any instruction may need a whole collection.
+  bool wasRefused() const { return wasRefused_; }
+
+  /// Whether a table was not let grow, because its keys would meet in few chains.
+  bool wasCrowded() const { return wasCrowded_; }
+
+  /// How often all large tables were looked through, for a new one: each takes some milliseconds at most.
+  std::uint64_t lookedThrough() const { return lookedThrough_; }
 
  private:
   static constexpr std::size_t kStep = 16;
   static constexpr std::size_t kLargestSmall = 512;
   static constexpr std::size_t kSlab = 16'384;
-  static constexpr std::size_t kVast = std::size_t{1} << 20;
 
   struct Free {
     Free* next;
   };
 
   void noteVast(std::size_t before, std::size_t after);
+  bool mayBe(std::size_t size);
   void* take(std::size_t size);
   void drop(void* block, std::size_t size);
   void* takeSmall(std::size_t size);
 
   const std::size_t most_;
+  const std::size_t vast_;
   std::size_t used_ = 0;  // as Lua counts
   std::size_t held_ = 0;  // slabs and large blocks
   std::size_t peak_ = 0;
-  std::size_t vast_ = 0;  // of held_, in blocks of kVast and more
+  std::size_t inVast_ = 0;  // of held_, in large blocks
   std::size_t largest_ = 0;
   bool wasRefused_ = false;
+  bool wasCrowded_ = false;
+  std::uint64_t lookedThrough_ = 0;
+  HashParts hashParts_;
   std::array<Free*, kLargestSmall / kStep> free_{};
   std::vector<std::unique_ptr<std::byte[]>> slabs_;
   std::byte* at_ = nullptr;  // in the last slab

@@ -296,9 +296,7 @@ void openJson(lua_State* lua) {
   lua_setfield(lua, -2, "null");
 }
 
-const char* typeName(lua_State* lua, int index) {
-  return isNull(lua, index) ? "json.null" : luaL_typename(lua, index);
-}
+const char* typeName(lua_State* lua, int index) { return isNull(lua, index) ? "json.null" : luaL_typename(lua, index); }
 
 void markArray(lua_State* lua, int index) {
   index = lua_absindex(lua, index);

@@ -12,19 +12,35 @@ namespace {
 // Keys of the registry.
 const char kLibraries = 0;        // the table that all environments look into
 const char kEnvironmentMeta = 0;  // their metatable
+const char kCallName = 0;         // the name under which Lua looks for __call
+
+constexpr std::string_view kHiddenCall = "\n_call";
 
 int refuseWrite(lua_State* lua) {
   return luaL_error(lua, "the libraries cannot be changed: use a variable of your own");
 }
 
-// Weak keys let one collection take time with the square of their number, hours for what fits into 64 MB, and nothing
-// can interrupt it. A script may set __mode long after setmetatable, so that no check would do. The collector knows the
-// name by its place in memory alone: with other letters there, the __mode that scripts write is a name like any other,
-// and every table is a strong one.
-void disableWeakTables(lua_State* lua) {
-  lua_pushliteral(lua, "__mode");
+// Lua knows the names of its metamethods by their place in memory alone: with other letters there, the name that
+// scripts write is a name like any other. Pushes the one that Lua looks for.
+void hideName(lua_State* lua, const char* name) {
+  lua_pushstring(lua, name);
   const_cast<char*>(lua_tostring(lua, -1))[0] = '\n';
+}
+
+// Weak keys let one collection take time with the square of their number, hours for what fits into 64 MB, and nothing
+// can interrupt it. A script may set __mode long after setmetatable, so that no check would do: every table is a strong
+// one.
+void disableWeakTables(lua_State* lua) {
+  hideName(lua, "__mode");
   lua_pop(lua, 1);
+}
+
+// A table that is called is looked for in its metatable, and what is found there may be a table that is called: Lua
+// goes on for as long as the stack grows, and moves all of it each time, where no hook fires. setmetatable copies
+// functions to the name that Lua looks for, and nothing else.
+void disableCallsOfTables(lua_State* lua) {
+  hideName(lua, "__call");
+  lua_rawsetp(lua, LUA_REGISTRYINDEX, &kCallName);
 }
 
 // Takes over the named fields of the table on top; pops that, pushes the new one.
@@ -69,6 +85,28 @@ int drawNumber(lua_State* lua) {
   return lua_tocfunction(lua, lua_upvalueindex(2))(lua);
 }
 
+enum Choice { kLeast, kMost };
+
+// math.min and math.max. Comparing texts may take milliseconds, and a metatable may answer with any C function: one
+// call has a million arguments.
+template <Choice kChoice>
+int chooseBy(lua_State* lua) {
+  const int count = lua_gettop(lua);
+  luaL_argcheck(lua, count >= 1, 1, "value expected");
+  Watch& watch = Watch::of(lua);
+  int chosen = 1;
+  for (int i = 2; i <= count; ++i) {
+    if (lua_type(lua, i) == LUA_TNUMBER && lua_type(lua, chosen) == LUA_TNUMBER) {
+      watch.spend(lua, 2);
+    } else {
+      watch.look(lua);
+    }
+    if (kChoice == kLeast ? lua_compare(lua, i, chosen, LUA_OPLT) : lua_compare(lua, chosen, i, LUA_OPLT)) chosen = i;
+  }
+  lua_pushvalue(lua, chosen);
+  return 1;
+}
+
 void openMath(lua_State* lua) {
   luaL_requiref(lua, LUA_MATHLIBNAME, luaopen_math, 0);
   lua_getfield(lua, -1, "random");
@@ -77,6 +115,14 @@ void openMath(lua_State* lua) {
   lua_getfield(lua, -3, "randomseed");
   lua_pushcclosure(lua, drawNumber, 3);
   lua_setfield(lua, -2, "random");
+  for (const char* name : {"abs", "acos", "asin", "atan", "ceil", "cos", "deg", "exp", "floor", "fmod", "log", "modf",
+                           "rad", "sin", "sqrt", "tan", "tointeger", "ult"}) {
+    countWork(lua, name);
+  }
+  lua_pushcfunction(lua, chooseBy<kLeast>);
+  lua_setfield(lua, -2, "min");
+  lua_pushcfunction(lua, chooseBy<kMost>);
+  lua_setfield(lua, -2, "max");
   // A script that could choose the numbers would choose those of the next one too.
   lua_pushnil(lua);
   lua_setfield(lua, -2, "randomseed");
@@ -111,14 +157,24 @@ void openBase(lua_State* lua) {
 
 }  // namespace
 
+void checkArguments(lua_State* lua, std::uint64_t bytes) {
+  constexpr std::uint64_t kMost = std::uint64_t{64} << 20;
+  if (bytes > kMost) luaL_error(lua, "the arguments have more than 64 MB in all: pass less at a time");
+}
+
+std::uint64_t bytesOfArguments(lua_State* lua) {
+  std::uint64_t bytes = 0;
+  for (int i = lua_gettop(lua); i > 0; --i) {
+    if (lua_type(lua, i) == LUA_TSTRING) bytes += lua_rawlen(lua, i);
+  }
+  checkArguments(lua, bytes);
+  return bytes;
+}
+
 // A stock C function has no upvalue, and finds its arguments where they lie.
 void countWork(lua_State* lua, const char* name) {
   constexpr lua_CFunction kCounted = [](lua_State* state) {
-    std::uint64_t bytes = 0;
-    for (int i = lua_gettop(state); i > 0; --i) {
-      if (lua_type(state, i) == LUA_TSTRING) bytes += lua_rawlen(state, i);
-    }
-    Watch::of(state).spend(state, 1 + bytes / 4);
+    Watch::of(state).spend(state, 1 + bytesOfArguments(state) / 4);
     return lua_tocfunction(state, lua_upvalueindex(1))(state);
   };
   lua_getfield(lua, -1, name);
@@ -152,8 +208,30 @@ bool isLibrary(lua_State* lua, int index) {
   return own;
 }
 
+void copyCall(lua_State* lua, int meta) {
+  lua_pushliteral(lua, "__call");
+  const int type = lua_rawget(lua, meta);
+  if (type != LUA_TNIL && type != LUA_TFUNCTION) luaL_error(lua, "__call has to be a function here");
+  lua_rawgetp(lua, LUA_REGISTRYINDEX, &kCallName);
+  lua_insert(lua, -2);
+  lua_rawset(lua, meta);
+}
+
+bool isHiddenName(lua_State* lua, int index) {
+  std::size_t size = 0;
+  if (lua_type(lua, index) != LUA_TSTRING) return false;
+  const char* text = lua_tolstring(lua, index, &size);
+  if (std::string_view(text, size) != kHiddenCall) return false;
+  index = lua_absindex(lua, index);
+  lua_rawgetp(lua, LUA_REGISTRYINDEX, &kCallName);
+  const bool same = lua_rawequal(lua, -1, index) != 0;
+  lua_pop(lua, 1);
+  return same;
+}
+
 void openLibraries(lua_State* lua) {
   disableWeakTables(lua);
+  disableCallsOfTables(lua);
   openBase(lua);
   lua_createtable(lua, 0, 2);
   lua_pushvalue(lua, -2);

@@ -2,6 +2,7 @@
 // stop replaced by ones that can be, and json. Libraries are read-only, so that no script can change them for the next.
 #pragma once
 
+#include <cstdint>
 #include <lua.hpp>
 #include <string_view>
 
@@ -22,6 +23,12 @@ void addLibrary(lua_State* lua, const char* name);
 /// Whether the value at `index` is one of those.
 bool isLibrary(lua_State* lua, int index);
 
+/// Of the metatable at `meta`: calls of its tables go to its `__call`, or to nothing. Raises when that is no function.
+void copyCall(lua_State* lua, int meta);
+
+/// Whether the value at `index` is the name under which copyCall() keeps it: no script ever gets hold of it.
+bool isHiddenName(lua_State* lua, int index);
+
 // base_functions.cpp: sets its functions in the table on top of the stack.
 void addBaseFunctions(lua_State* lua);
 /// lua_load of a text, under the watch.
@@ -34,6 +41,11 @@ void guardCoroutines(lua_State* lua);
 void guardStrings(lua_State* lua);
 // table_functions.cpp: pushes a table.
 void openTables(lua_State* lua);
+
+/// Of all texts among the arguments of a C function. Raises beyond 64 MB: one text can be there many times, and be read
+/// each time where nothing interrupts it.
+std::uint64_t bytesOfArguments(lua_State* lua);
+void checkArguments(lua_State* lua, std::uint64_t bytes);
 
 /// Wraps the stock function of that name in the table on top: its work is counted by the lengths of its arguments.
 void countWork(lua_State* lua, const char* name);

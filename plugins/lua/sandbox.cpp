@@ -16,9 +16,10 @@ const char kMain = 0;
 
 }  // namespace
 
-Sandbox::Sandbox(std::size_t memory, const Opener& more) : heap_(memory), lua_(lua_newstate(resize, this)) {
+Sandbox::Sandbox(std::size_t memory, std::size_t plain, const Opener& more)
+    : heap_(memory, plain), lua_(lua_newstate(resize, this)) {
   if (lua_ == nullptr) throw std::bad_alloc();
-  watch_ = std::make_unique<Watch>(lua_);
+  watch_ = std::make_unique<Watch>(lua_, plain);
   constexpr lua_CFunction kPrepare = [](lua_State* lua) {
     openLibraries(lua);
     const auto& add = *static_cast<const Opener*>(lua_touserdata(lua, 1));
@@ -43,8 +44,13 @@ Sandbox& Sandbox::of(lua_State* lua) {
 
 void* Sandbox::resize(void* self, void* block, std::size_t before, std::size_t after) {
   Sandbox& sandbox = *static_cast<Sandbox*>(self);
-  void* moved = sandbox.heap_.resize(block, before, after);
-  if (sandbox.watch_) sandbox.watch_->setLargest(sandbox.heap_.largest());
+  Heap& heap = sandbox.heap_;
+  const std::uint64_t lookedThrough = heap.lookedThrough();
+  void* moved = heap.resize(block, before, after);
+  if (sandbox.watch_) {
+    sandbox.watch_->setLargest(heap.largest(), heap.wasRefused());
+    if (heap.lookedThrough() != lookedThrough) sandbox.watch_->lookSoon();
+  }
   return moved;
 }
 
@@ -152,9 +158,8 @@ namespace {
 // Puts the text of an error that is no text in its place. Its metamethods are not asked: nobody watches them any more.
 int spell(lua_State* lua) {
   const int type = lua_type(lua, 1);
-  const std::string text = type == LUA_TTABLE || type == LUA_TNUMBER
-                               ? toJson(lua, 1)
-                               : "the error is a " + std::string(typeName(lua, 1));
+  const std::string text =
+      type == LUA_TTABLE || type == LUA_TNUMBER ? toJson(lua, 1) : "the error is a " + std::string(typeName(lua, 1));
   lua_pushlstring(lua, text.data(), std::min(text.size(), kLongestMessage));
   return 1;
 }
@@ -162,6 +167,9 @@ int spell(lua_State* lua) {
 }  // namespace
 
 std::string Sandbox::describe(int status) {
+  if (status == LUA_ERRMEM && heap_.wasCrowded()) {
+    return "the number keys of a table meet in one chain, in which each search would take for ever: use texts as keys";
+  }
   if (status == LUA_ERRMEM) {
     return "not enough memory: a script has " + std::to_string(heap_.most() >> 20) + " MB (lua.memory)";
   }
@@ -174,6 +182,7 @@ std::string Sandbox::describe(int status) {
   if (lua_type(lua_, -1) != LUA_TSTRING) return "the error is no text";
   std::size_t size = 0;
   const char* bytes = lua_tolstring(lua_, -1, &size);
+  if (size == 0) return "the error is an empty text";
   return std::string(bytes, std::min(size, kLongestMessage)) + (size > kLongestMessage ? "..." : "");
 }
 

@@ -31,8 +31,13 @@ class Sandbox {
   /// Adds libraries (library.h, addLibrary) to those that every script has.
   using Opener = std::function<void(lua_State*)>;
 
+  /// The largest block with which a script goes on for 200 instructions between two looks at the clock. A thread that
+  /// serves callers cannot wait for the worst of them; a handler with data of megabytes would be slowed down.
+  static constexpr std::size_t kPlainOfFilters = 16U << 10;
+  static constexpr std::size_t kPlainOfHandlers = 512U << 10;
+
   /// `memory` in bytes, for everything that scripts hold at one time. Throws std::bad_alloc.
-  explicit Sandbox(std::size_t memory, const Opener& more = {});
+  Sandbox(std::size_t memory, std::size_t plain, const Opener& more = {});
   ~Sandbox();
   Sandbox(const Sandbox&) = delete;
   Sandbox& operator=(const Sandbox&) = delete;
@@ -51,7 +56,7 @@ class Sandbox {
   const std::string& endedBy() const { return watch_->reason(); }
 
   /// It holds more than a few scripts leave behind, or one was ended in its midst: a new one is better.
-  bool isSpent() const { return spent_ || heap_.held() > kKept || heap_.largest() > 0; }
+  bool isSpent() const { return spent_ || heap_.held() > kKept || heap_.wasRefused(); }
 
   /// Whether the script that runs has numbers of its own; each begins without.
   bool isSeeded() const { return isSeeded_; }

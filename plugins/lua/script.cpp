@@ -45,7 +45,7 @@ ScriptPtr compile(std::string name, std::string text, std::size_t memory, const 
   const auto within = [end](const char* otherwise) {
     return [end, otherwise] { return std::chrono::steady_clock::now() < end ? "" : otherwise; };
   };
-  Sandbox sandbox(memory, more);
+  Sandbox sandbox(memory, Sandbox::kPlainOfFilters, more);
   auto script = std::make_shared<Script>();
   script->bytecode = sandbox.compile(text, "@" + name + ".lua", within("it takes longer than a second to compile"));
   script->name = std::move(name);

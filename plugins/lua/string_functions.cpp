@@ -37,10 +37,7 @@ int repeat(lua_State* lua) {
 int packText(lua_State* lua) {
   std::size_t size = 0;
   const char* format = luaL_checklstring(lua, 1, &size);
-  std::uint64_t steps = 1 + size;
-  for (int i = lua_gettop(lua); i > 1; --i) {
-    if (lua_type(lua, i) == LUA_TSTRING) steps += lua_rawlen(lua, i) / 4;
-  }
+  std::uint64_t steps = 1 + size + bytesOfArguments(lua) / 4;
   std::uint64_t number = 0;
   for (const char c : std::string_view(format, size)) {
     number =
@@ -60,13 +57,11 @@ bool mayHaveText(lua_State* lua, int index) {
 // `%.0s` measures its whole argument and writes nothing, so that one text serves for a hundred thousand of them.
 // Upvalue: the stock function. A table's text may be as long as anything that the script holds.
 int format(lua_State* lua) {
-  constexpr std::uint64_t kMost = std::uint64_t{64} << 20;
   constexpr std::uint64_t kOfATable = std::uint64_t{1} << 20;
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = bytesOfArguments(lua);
   for (int i = lua_gettop(lua); i > 0; --i) {
-    if (lua_type(lua, i) == LUA_TSTRING) bytes += lua_rawlen(lua, i);
     if (mayHaveText(lua, i)) bytes += std::max<std::uint64_t>(kOfATable, Watch::of(lua).largest());
-    if (bytes > kMost) return luaL_error(lua, "the arguments have more than 64 MB in all: format less at a time");
+    checkArguments(lua, bytes);
   }
   Watch::of(lua).spend(lua, 1 + bytes / 4);
   return lua_tocfunction(lua, lua_upvalueindex(1))(lua);
@@ -81,7 +76,7 @@ void guardStrings(lua_State* lua) {
   lua_getfield(lua, -1, "format");
   lua_pushcclosure(lua, format, 1);
   lua_setfield(lua, -2, "format");
-  for (const char* name : {"byte", "char", "lower", "reverse", "sub", "unpack", "upper"}) {
+  for (const char* name : {"byte", "char", "lower", "packsize", "reverse", "sub", "unpack", "upper"}) {
     countWork(lua, name);
   }
   lua_pushcfunction(lua, repeat);

@@ -25,6 +25,7 @@ lua_Integer lengthOf(lua_State* lua, int index) {
 
 int insert(lua_State* lua) {
   const auto end = static_cast<lua_Integer>(static_cast<lua_Unsigned>(lengthOf(lua, 1)) + 1);
+  step(lua, 1);
   switch (lua_gettop(lua)) {
     case 2: lua_seti(lua, 1, end); return 0;
     case 3: break;
@@ -134,7 +135,7 @@ int move(lua_State* lua) {
   return 1;
 }
 
-// Upvalue: the script's own order, or nil for `<`.
+// Upvalues: the script's own order, or nil for `<`; whether the table has a metatable, which may answer at each step.
 int isBefore(lua_State* lua) {
   std::uint64_t work = 4;
   if (lua_type(lua, 1) == LUA_TSTRING && lua_type(lua, 2) == LUA_TSTRING) {
@@ -142,7 +143,8 @@ int isBefore(lua_State* lua) {
   }
   // Lua's own functions are watched by the hook.
   const bool hasOrder = !lua_isnil(lua, lua_upvalueindex(1));
-  if (hasOrder ? lua_iscfunction(lua, lua_upvalueindex(1)) != 0 : lua_istable(lua, 1)) {
+  const bool mayAnswer = lua_toboolean(lua, lua_upvalueindex(2)) != 0;
+  if (mayAnswer || (hasOrder ? lua_iscfunction(lua, lua_upvalueindex(1)) != 0 : lua_istable(lua, 1))) {
     Watch::of(lua).look(lua);
   } else {
     Watch::of(lua).spend(lua, work);
@@ -162,7 +164,10 @@ int sort(lua_State* lua) {
   luaL_checktype(lua, 1, LUA_TTABLE);
   if (!lua_isnoneornil(lua, 2)) luaL_checktype(lua, 2, LUA_TFUNCTION);
   lua_settop(lua, 2);
-  lua_pushcclosure(lua, isBefore, 1);
+  const int hasMeta = lua_getmetatable(lua, 1);
+  if (hasMeta != 0) lua_pop(lua, 1);
+  lua_pushboolean(lua, hasMeta);
+  lua_pushcclosure(lua, isBefore, 2);
   return lua_tocfunction(lua, lua_upvalueindex(1))(lua);
 }
 

@@ -4,7 +4,9 @@
 
 namespace jobq::lua {
 
-Watch::Watch(lua_State* lua) : main_(lua), current_(lua) { *static_cast<Watch**>(lua_getextraspace(lua)) = this; }
+Watch::Watch(lua_State* lua, std::size_t plain) : main_(lua), plain_(plain), current_(lua) {
+  *static_cast<Watch**>(lua_getextraspace(lua)) = this;
+}
 
 void Watch::arm(Judge judge) {
   judge_ = std::move(judge);
@@ -22,17 +24,21 @@ void Watch::disarm() {
   judge_ = nullptr;
 }
 
-void Watch::adaptTo(std::size_t bytes) {
+void Watch::adaptTo(std::size_t bytes, bool always) {
   largest_ = bytes;
-  constexpr std::size_t kPlain = std::size_t{1} << 20;
-  interval_ = bytes <= kPlain ? kInstructionsALook : std::max(1, static_cast<int>(kInstructionsALook * kPlain / bytes));
-  if (!reason_.empty()) interval_ = 1;
+  always_ = always;
+  interval_ = bytes <= plain_ ? kInstructionsALook : std::max(1, static_cast<int>(kInstructionsALook * plain_ / bytes));
+  if (always_ || !reason_.empty()) interval_ = 1;
   if (judge_) tighten();
 }
 
 // Only ever shorter, because setting a hook begins its count anew: only the hook itself makes it longer again.
 void Watch::tighten() {
   if (lua_gethookcount(current_) > interval_) lua_sethook(current_, hook, LUA_MASKCOUNT, interval_);
+}
+
+void Watch::lookSoon() {
+  if (judge_ && lua_gethookcount(current_) > 1) lua_sethook(current_, hook, LUA_MASKCOUNT, 1);
 }
 
 bool Watch::hasStack() const {
@@ -55,12 +61,14 @@ bool Watch::isOver() {
 // From the end on every instruction raises, in every thread that comes to run: a pcall that swallows the error comes
 // no further than its next instruction.
 void Watch::look(lua_State* lua) {
-  left_ = kStepsALook;
+  left_ = always_ ? 0 : kStepsALook;
   hasLooked_ = true;
   if (!isOver()) return;
   interval_ = 1;
-  lua_sethook(lua, hook, LUA_MASKCOUNT, interval_);
-  luaL_error(lua, "%s", reason_.c_str());
+  if (lua_gethookcount(lua) != 1 || lua_gethook(lua) == nullptr) lua_sethook(lua, hook, LUA_MASKCOUNT, interval_);
+  // Nobody reads where it was raised, and a million variables may have to be closed on the way out.
+  lua_pushlstring(lua, reason_.data(), reason_.size());
+  lua_error(lua);
 }
 
 }  // namespace jobq::lua

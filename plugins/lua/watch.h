@@ -16,7 +16,8 @@ class Watch {
   /// Why the script has to end now; empty: it goes on. Asked every few microseconds.
   using Judge = std::function<std::string()>;
 
-  explicit Watch(lua_State* lua);
+  /// `plain`: the largest block with which scripts go on for as long as they may.
+  Watch(lua_State* lua, std::size_t plain);
 
   /// A script begins: `judge` decides how long it goes on, until disarm().
   void arm(Judge judge);
@@ -34,19 +35,22 @@ class Watch {
   /// Looks at once: for one step that may take long however it is asked, such as a chain of metatables.
   void look(lua_State* lua);
 
-  /// At the end of a script, for what one C function may have taken there. Who came to his end without a look has done
-  /// too little for one.
+  /// At the end of a script, for what one C function may have taken there. Who came to his end without a look and holds
+  /// nothing large has done too little for one.
   void lookOnceMore(lua_State* lua) {
-    if (hasLooked_) look(lua);
+    if (hasLooked_ || largest_ > 0) look(lua);
   }
 
   /// The largest block of memory that the script holds. One instruction may copy, compare or hash it, or search all of
-  /// it: the larger it is, the fewer go by between two looks. May be called from the allocator.
-  void setLargest(std::size_t bytes) {
-    if (bytes != largest_) adaptTo(bytes);
+  /// it: the larger it is, the fewer go by between two looks. `always`: none does. May be called from the allocator.
+  void setLargest(std::size_t bytes, bool always) {
+    if (bytes != largest_ || always != always_) adaptTo(bytes, always);
   }
 
   std::size_t largest() const { return largest_; }
+
+  /// The next instruction looks. May be called from the allocator.
+  void lookSoon();
 
   /// This coroutine runs from now on.
   void enter(lua_State* lua) {
@@ -70,14 +74,16 @@ class Watch {
  private:
   static void hook(lua_State* lua, lua_Debug*);
   void tighten();
-  void adaptTo(std::size_t largest);
+  void adaptTo(std::size_t largest, bool always);
 
   static constexpr std::uint64_t kStepsALook = 20'000;
   static constexpr int kInstructionsALook = 200;
 
   lua_State* const main_;
+  const std::size_t plain_;
   lua_State* current_;
   std::size_t largest_ = 0;
+  bool always_ = false;
   int interval_ = kInstructionsALook;
   const char* stack_ = nullptr;  // where it was when the script began
   Judge judge_;

@@ -276,6 +276,96 @@ inline constexpr Attack kAttacks[] = {
       local function f(...) while true do local x = select('#', ...) local y = select(-1, ...) end end
       local t = {} for i = 1, 240000 do t[i] = i end
       f(table.unpack(t)))"},
+    // One instruction, or one call, that Lua never interrupts
+    {"TableThatIsCalled", End::any, R"(
+      local m = {} local t = setmetatable({}, m) m.__call = t
+      assert(not pcall(t) and not pcall(setmetatable, {}, m))
+      for name in pairs(setmetatable(m, {__call = print})) do assert(name == '__call') end)"},
+    {"KeysThatMeet", End::any, "local t = {} for i = 1, 700000 do t[i * ((1 << 19) - 1)] = true end"},
+    {"KeysThatMeetInPcall", End::time, R"(
+      while true do
+        for k = 13, 17 do
+          pcall(function() local t = {} for i = 1, 1 << 20 do t[i * ((1 << k) - 1)] = true end end)
+        end
+      end)"},
+    {"KeysThatMeetLater", End::any, R"(
+      local t = {} for i = 1, 700000 do t[i] = i end
+      for i = 1, 120000 do t[i * ((1 << 20) - 1)] = true end
+      for i = 2, 700000 do if i % 3 > 0 then t[i] = nil end end
+      for i = 1, 700000 do t[i + 0.5] = true end)"},
+    {"FloatsThatMeet", End::any, "local t = {} for i = 1, 300000 do t[1 + i * 2.0^-52] = i end"},
+    {"ManyLargeTables", End::time, R"(
+      local t, n = {}, 0 for i = 1, 100 do t[i] = {} for j = 1, 4097 do t[i][j + 0.5] = true end end
+      local r = {} for i = 1, 16384 do r[i + 0.5] = true end
+      while true do n = n + 1 r[n + 0.5] = nil r[n + 16384.5] = true end)"},
+    {"MaxOfZeros", End::time, R"(
+      local t, s = {}, ('\0'):rep(1000000) for i = 1, 3000 do t[i] = s end
+      while true do math.max(table.unpack(t)) math.min(table.unpack(t)) end)"},
+    {"MaxWithoutMemory", End::time, R"(
+      local m, b, t = {__lt = pcall, __call = table.insert}, {}, {}
+      for i = 1, 1 << 19 do b[i] = i end
+      setmetatable(b, m) for i = 1, 500 do t[i] = b end
+      local room = ('x'):rep(100000)
+      pcall(function() local keep while true do keep = {keep} end end)
+      room = nil
+      while true do pcall(math.max, table.unpack(t)) end)"},
+    {"ConcatWithoutMemory", End::time, R"(
+      local a = {} for i = 1, 1 << 19 do a[i] = i end
+      local concat = load('local a = ... return a' .. (' .. a'):rep(170))
+      setmetatable(a, {__concat = pcall, __call = table.insert})
+      local room = ('x'):rep(100000)
+      pcall(function() local keep while true do keep = {keep} end end)
+      room = nil
+      while true do pcall(concat, a) end)"},
+    {"CharsOfLongNumerals", End::any, R"(
+      local t, s = {}, ('0'):rep(1000000) .. '65' for i = 1, 15000 do t[i] = s end
+      assert(not pcall(string.char, table.unpack(t)) and not pcall(utf8.char, table.unpack(t)))
+      assert(not pcall(string.pack, ('b'):rep(#t), table.unpack(t))))"},
+    {"RoundingOfLongNumerals", End::time, R"(
+      local s = ('0'):rep(1000000) .. '.5'
+      while true do
+        local f, g, h = math.floor, math.tointeger, math.fmod
+        f(s) f(s) f(s) f(s) f(s) f(s) f(s) f(s) g(s) g(s) g(s) g(s) g(s) g(s) g(s) h(s, 1) h(s, 1) h(s, 1) h(s, 1)
+      end)"},
+    {"FormatAfterARefusal", End::any, R"(
+      pcall(string.rep, 'x', 1e9)
+      assert(string.format('%s', setmetatable({}, {__tostring = function() return 'text' end})) == 'text')
+      local x = setmetatable({}, {__tostring = getmetatable, __metatable = ('x'):rep(5000000)})
+      local t = {} for i = 1, 100000, 2 do t[i] = x t[i + 1] = 'a' end
+      assert(not pcall(string.format, ('%.0s'):rep(#t), table.unpack(t))))"},
+    {"CoroutinesOfFewInstructions", End::time, R"(
+      local s = ('\0'):rep(200000)
+      local function leaf() local x = s < s or s < s or s < s or s < s or s < s or s < s or s < s or s < s or s < s end
+      while true do
+        local leaves, mids = {}, {}
+        for i = 1, 1200 do leaves[i] = coroutine.wrap(leaf) end
+        for i = 1, 30 do mids[i] = coroutine.wrap(function(from) for j = from, from + 38 do leaves[j]() end end) end
+        for i = 1, 30 do mids[i]((i - 1) * 40 + 1) end
+      end)"},
+    {"ComparisonsInOneBreath", End::time, R"(
+      local s = ('\0'):rep(1000000)
+      local f = load('local s = ... return s < s' .. (' or s < s'):rep(160))
+      while true do f(s) end)"},
+    {"IndexOfLongKeys", End::time, R"(
+      local p = ('x'):rep(1000000)
+      local k, m = p .. 'b', {} local t = setmetatable({[p .. 'a'] = 1}, m) m.__index = t
+      while true do pcall(function() return t[k] end) end)"},
+    {"PackSize", End::time, R"(
+      local f, p = ('b'):rep(1000000), string.packsize
+      while true do p(f) p(f) p(f) p(f) p(f) p(f) p(f) p(f) p(f) p(f) p(f) p(f) p(f) p(f) p(f) p(f) p(f) p(f) end)"},
+    {"SortBehindAChain", End::time, R"(
+      local top = {} for i = 1, 3000 do top[i] = i * 7919 % 3000 end
+      for i = 1, 1900 do top = setmetatable({}, {__index = top, __newindex = top}) end
+      local t = setmetatable({}, {__index = top, __newindex = top, __len = function() return 3000 end})
+      while true do table.sort(t) end)"},
+    {"VariablesToClose", End::time, R"(
+      local x = setmetatable({}, {__close = function() end})
+      local function deep(n)
+        local a <close> = x local b <close> = x local c <close> = x local d <close> = x local e <close> = x
+        if n > 0 then deep(n - 1) end
+        while true do end
+      end
+      deep(2000))"},
     // JSON
     {"EncodeOfACycle", End::any, "local t = {} t.t = t assert(not pcall(json.encode, t))"},
     {"EncodeGrows", End::any, "local t = {1} for i = 1, 40 do t = {t, t} end assert(not pcall(json.encode, t))"},

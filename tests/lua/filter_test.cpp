@@ -9,9 +9,10 @@ namespace {
 
 class LuaFilterTest : public LuaTest {
  protected:
-  Verdict verdictOf(const std::string& body, const std::string& input = R"({"a":1})") {
+  Verdict verdictOf(const std::string& body, const std::string& input = R"({"a":1})",
+                    const testkit::MapConfig& config = {}) {
     scripts.write("filter", "return function(job)\n" + body + "\nend");
-    const auto factory = filters();
+    const auto factory = filters(config);
     return review(*factory->make("filter"), input);
   }
 };
@@ -77,6 +78,20 @@ TEST_F(LuaFilterTest, ABudgetThatIsOverrunNamesTheTime) {
             "threw: it took more than 45 ms of processor time (lua.filterTime)");
   EXPECT_EQ(verdictOf("while true do job.input = nil local x = job.input end", large).text,
             "threw: it took more than 45 ms of processor time (lua.filterTime)");
+}
+
+// An honest filter that counts what callers send, and a caller who knows where Lua puts numbers.
+TEST_F(LuaFilterTest, CallersCannotChooseKeysThatMeet) {
+  const std::string count = "local seen = {} for _, id in ipairs(job.input.ids) do seen[id] = true end";
+  const auto numbers = [](std::int64_t step) {
+    std::string text = R"({"ids":[0)";
+    for (std::int64_t i = 1; i <= 65'600; ++i) text += "," + std::to_string(i * step);
+    return text + "]}";
+  };
+  EXPECT_EQ(verdictOf(count, numbers((1 << 17) - 1), with({{"filterTime", "1000"}})).text,
+            "threw: the number keys of a table meet in one chain, in which each search would take for ever: use texts "
+            "as keys");
+  EXPECT_EQ(verdictOf(count, numbers(7), with({{"filterTime", "1000"}})).text, "accepted");
 }
 
 TEST_F(LuaFilterTest, TheFirstLinesOfAFilterMayTakeFromAQuota) {

@@ -7,6 +7,7 @@ set(lua_plugin ${PROJECT_SOURCE_DIR}/plugins/lua)
 add_library(lua_parts STATIC
   ${lua_plugin}/base_functions.cpp
   ${lua_plugin}/coroutine_functions.cpp
+  ${lua_plugin}/hash_parts.cpp
   ${lua_plugin}/heap.cpp
   ${lua_plugin}/json_bridge.cpp
   ${lua_plugin}/json_reader.cpp

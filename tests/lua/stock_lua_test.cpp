@@ -36,7 +36,7 @@ std::string ofSandbox(const std::string& text) {
     return std::chrono::steady_clock::now() - begun < std::chrono::seconds(20) ? "" : "it takes too long";
   };
   try {
-    Sandbox(std::size_t{64} << 20)
+    Sandbox(std::size_t{64} << 20, Sandbox::kPlainOfHandlers)
         .run(compile("case", text, std::size_t{64} << 20), judge, {}, [&result](lua_State* lua) {
           lua_call(lua, 0, 1);
           result = lua_tostring(lua, -1);
@@ -270,6 +270,34 @@ TEST(SandboxUnlikeStockLua, NoTableIsWeak) {
     return tostring(next(weak) ~= nil) .. meta.__mode
   end)"),
             "truek");
+}
+
+// Calls of tables go to functions only, as setmetatable finds them (library.cpp, disableCallsOfTables).
+TEST(SandboxUnlikeStockLua, OnlyFunctionsAnswerCalls) {
+  EXPECT_EQ(ofSandbox(R"(return function()
+    local meta = {__call = function(self, a, b) return self.name, a, b end}
+    local t = setmetatable({name = 'me'}, meta)
+    local said = {table.concat({t(1, 2)}, ' '), tostring(pcall(t, 3, 4))}
+    local class = setmetatable({}, {__call = function(class, x) return setmetatable({x = x}, class) end})
+    class.__index = class
+    said[#said + 1] = class(7).x
+    said[#said + 1] = ('abc'):gsub('b', setmetatable({}, {__index = function(_, k) return t(k) end}))
+    local names = {}
+    for name in pairs(meta) do names[#names + 1] = name end
+    for name in next, meta do names[#names + 1] = name end
+    said[#said + 1] = table.concat(names, ',')
+    meta.__call = nil
+    said[#said + 1] = tostring(t(5))
+    setmetatable(t, meta)
+    said[#said + 1] = select(2, pcall(t))
+    meta.__call = t
+    said[#said + 1] = select(2, pcall(setmetatable, t, meta))
+    meta.__call = print
+    said[#said + 1] = select(2, pcall(t))
+    return table.concat(said, '; ')
+  end)"),
+            "me 1 2; true; 7; amec; __call,__call; me; attempt to call a table value; "
+            "__call has to be a function here; attempt to call a table value");
 }
 
 // Random calls of the table functions that are our own.
