@@ -22,7 +22,8 @@ const ScriptPtr kScript = compile("fuzz", "return function() end", 1U << 20);
 template <class Body>
 bool tried(Body&& body) {
   static std::unique_ptr<Sandbox> sandbox;
-  if (!sandbox || sandbox->isSpent()) sandbox = std::make_unique<Sandbox>(std::size_t{64} << 20);
+  if (!sandbox || sandbox->isSpent())
+    sandbox = std::make_unique<Sandbox>(std::size_t{64} << 20, Sandbox::kPlainOfHandlers);
   try {
     sandbox->run(
         kScript, [] { return std::string(); }, {}, body);

@@ -45,7 +45,7 @@ end
 
 lua_State* makeState() {
   lua_State* lua = luaL_newstate();
-  new jobq::lua::Watch(lua);
+  new jobq::lua::Watch(lua, std::size_t{1} << 20);
   luaL_openlibs(lua);
   BELIEVE(luaL_loadstring(lua, kWords) == LUA_OK);
   lua_newtable(lua);

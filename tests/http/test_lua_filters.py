@@ -227,7 +227,7 @@ class FailureTest(FilterTest):
         """issue 7: a filter that fails rejects with 500 and is named; nothing is stored."""
         for verb in ("run", "runsync"):
             self.assert_failed(self.submit("fails", {"what": "no idea"}, verb), "fails", "fails.lua:2: no idea")
-        self.assert_failed(self.submit("fails", {"what": None}), "fails", "the error is a userdata")
+        self.assert_failed(self.submit("fails", {"what": None}), "fails", "the error is a json.null")
         self.assert_nothing_stored("fails")
         self.assert_failed(self.submit("second", {"what": "no"}), "fails", "fails.lua:2: no")
 
