@@ -17,6 +17,7 @@ constexpr std::size_t kNode = 24;
 constexpr std::size_t kTypeOfValue = 8;
 constexpr std::size_t kTypeOfKey = 9;
 constexpr std::size_t kKey = 16;
+constexpr unsigned char kNothing = 0x00;
 constexpr unsigned char kInteger = 0x03;
 constexpr unsigned char kFloat = 0x13;
 
@@ -53,6 +54,15 @@ std::optional<std::size_t> placeOf(const std::byte* node, std::size_t count) {
   return std::nullopt;
 }
 
+// Lua makes a larger one when every node has a key, be it of a value that has gone. Most parts show at once that it is
+// not they that grow.
+bool isFull(const std::byte* block, std::size_t size) {
+  for (std::size_t i = 0; i < size; i += kNode) {
+    if (at<unsigned char>(block + i + kTypeOfKey) == kNothing) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 bool HashParts::isOne(std::size_t size) noexcept {
@@ -68,7 +78,7 @@ bool HashParts::spread(std::size_t size) const noexcept {
     return false;
   }
   for (const Part& part : parts_) {
-    if (part.size > size) continue;
+    if (part.size > size || !isFull(part.block, part.size)) continue;
     const auto each = [&](auto&& act) {
       for (std::size_t i = 0; i < part.size; i += kNode) {
         if (const auto place = placeOf(part.block + i, count)) act(chains[*place]);

@@ -15,8 +15,7 @@ class HashParts {
   /// A block of that size, and of no object, is a hash part that is large enough to matter.
   static bool isOne(std::size_t size) noexcept;
 
-  /// Whether the keys of every part that fits into a new one of that size spread there as keys do. Looks at all of
-  /// them.
+  /// Whether the keys of every part that may be the one that grows to that size spread there as keys do.
   bool spread(std::size_t size) const noexcept;
 
   bool empty() const noexcept { return parts_.empty(); }

@@ -52,7 +52,7 @@ void Heap::noteVast(std::size_t before, std::size_t after) {
   largest_ = inVast_ == 0 ? 0 : std::max(largest_, after);
 }
 
-// A new table is empty, but Lua asks for one that grows in the same way, and does not say which.
+// Lua does not say which table grows, nor whether one does.
 bool Heap::mayBe(std::size_t size) {
   if (!hashParts_.makeRoom()) return false;
   if (hashParts_.empty()) return true;
