@@ -18,7 +18,7 @@ int body(lua_State* lua) {
 
 int create(lua_State* lua) {
   luaL_checktype(lua, 1, LUA_TFUNCTION);
-  constexpr std::uint64_t kSteps = 2'000;
+  constexpr std::uint64_t kSteps = 2'000;  // a state, a stack, and their collection
   Watch::of(lua).spend(lua, kSteps);
   lua_State* thread = lua_newthread(lua);
   lua_pushvalue(lua, 1);

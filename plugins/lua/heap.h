@@ -26,7 +26,8 @@ class Heap {
 
   std::size_t most() const { return most_; }
 
-  /// What the state takes of the process's memory until it is closed: at most twice most().
+  /// What the state takes of the process's memory until it is closed: at most twice most(). The holes between large
+  /// blocks come on top; the script that is best at making them has brought a process to 3.5 times most().
   std::size_t held() const { return held_; }
 
   /// The largest block since there was no large one, if there was; else zero.

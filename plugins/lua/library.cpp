@@ -1,5 +1,6 @@
 #include "library.h"
 
+#include <algorithm>
 #include <initializer_list>
 
 #include "json_bridge.h"
@@ -164,10 +165,13 @@ void checkArguments(lua_State* lua, std::uint64_t bytes) {
 
 std::uint64_t bytesOfArguments(lua_State* lua) {
   std::uint64_t bytes = 0;
+  std::uint64_t longest = 0;
   for (int i = lua_gettop(lua); i > 0; --i) {
-    if (lua_type(lua, i) == LUA_TSTRING) bytes += lua_rawlen(lua, i);
+    if (lua_type(lua, i) != LUA_TSTRING) continue;
+    bytes += lua_rawlen(lua, i);
+    longest = std::max<std::uint64_t>(longest, lua_rawlen(lua, i));
   }
-  checkArguments(lua, bytes);
+  checkArguments(lua, bytes - longest);
   return bytes;
 }
 

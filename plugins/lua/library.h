@@ -42,9 +42,11 @@ void guardStrings(lua_State* lua);
 // table_functions.cpp: pushes a table.
 void openTables(lua_State* lua);
 
-/// Of all texts among the arguments of a C function. Raises beyond 64 MB: one text can be there many times, and be read
-/// each time where nothing interrupts it.
+/// Of all texts among the arguments of a C function. Raises when those besides the longest have more than 64 MB: one
+/// text can be there many times, and be read each time where nothing interrupts it.
 std::uint64_t bytesOfArguments(lua_State* lua);
+
+/// Raises when that is more than 64 MB.
 void checkArguments(lua_State* lua, std::uint64_t bytes);
 
 /// Wraps the stock function of that name in the table on top: its work is counted by the lengths of its arguments.

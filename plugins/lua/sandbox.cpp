@@ -158,8 +158,12 @@ namespace {
 // Puts the text of an error that is no text in its place. Its metamethods are not asked: nobody watches them any more.
 int spell(lua_State* lua) {
   const int type = lua_type(lua, 1);
-  const std::string text =
-      type == LUA_TTABLE || type == LUA_TNUMBER ? toJson(lua, 1) : "the error is a " + std::string(typeName(lua, 1));
+  std::string text = "the error is a " + std::string(typeName(lua, 1));
+  try {
+    if (type == LUA_TTABLE || type == LUA_TNUMBER) text = toJson(lua, 1);
+  } catch (const ScriptError& error) {
+    text += ", and " + std::string(error.what());
+  }
   lua_pushlstring(lua, text.data(), std::min(text.size(), kLongestMessage));
   return 1;
 }

@@ -90,6 +90,10 @@ TEST_F(LuaTest, ErrorsSayWhere) {
   EXPECT_EQ(once("return function() error({code = 5}) end"), R"(FAILED: {"code":5})");
   EXPECT_EQ(once("return function() error() end"), "FAILED: the error is a nil");
   EXPECT_EQ(once("return function() error(json.null) end"), "FAILED: the error is a json.null");
+  EXPECT_EQ(once("return function() error('', 0) end"), "FAILED: the error is an empty text");
+  EXPECT_EQ(once("return function() error(0/0) end"), "FAILED: the error is a number, and nan is not JSON");
+  EXPECT_EQ(once("return function() local t = {} t.t = t error(t) end"),
+            "FAILED: the error is a table, and the value is nested deeper than 512 levels, or holds itself");
   EXPECT_EQ(once("return function() error(42) end"), "FAILED: 42");
   EXPECT_EQ(once("return function() error(0.1) end"), "FAILED: 0.1");
   EXPECT_EQ(once("return function() return {a = {1, {b = print}}} end"), "FAILED: a function at .a[2].b is not JSON");
@@ -189,6 +193,16 @@ TEST_F(LuaTest, WhatOneJobLeavesTakesNothingFromTheNext) {
       EXPECT_EQ(outcome(*handler, R"({"texts":)" + texts + "}", context), texts);
     }
   }
+}
+
+TEST_F(LuaTest, OneTextMayBeAsLongAsTheMemory) {
+  scripts.write("long", R"(return function()
+    local s = ('x'):rep(80000000)
+    return {#s:sub(2), #s:upper(), s:byte(-1), pcall(string.char, ('0'):rep(70000000) .. 65)}
+  end)");
+  const auto factory = handlers(with({{"memory", "1073741824"}}));
+  ScriptContext context;
+  EXPECT_EQ(outcome(*factory->make(envFor("long")), "{}", context), R"([79999999,80000000,120,true,"A"])");
 }
 
 // It is there, though no environment holds it before it is asked for.
