@@ -190,6 +190,7 @@ Admission readVerdict(lua_State* lua, const AdmissionRequest& job, const std::st
   if (!lua_istable(lua, first)) throw ScriptError("it returned a " + std::string(typeName(lua, first)));
   Replace change;
   for (lua_pushnil(lua); lua_next(lua, first) != 0; lua_pop(lua, 1)) {
+    if (isHiddenName(lua, -2)) continue;
     const std::string name = lua_type(lua, -2) == LUA_TSTRING ? lua_tostring(lua, -2) : typeName(lua, -2);
     if (name == "input") {
       change.input = toJson(lua, -1);

@@ -21,11 +21,16 @@ constexpr unsigned char kNothing = 0x00;
 constexpr unsigned char kInteger = 0x03;
 constexpr unsigned char kFloat = 0x13;
 
-// Of 4,096 keys in one chain the way is walked in some 15 ms.
+// Of so many keys in one chain the way is walked in some 20 ms.
 constexpr std::size_t kLeast = 4'096;
 
-// Steps for each node. Keys that nobody chose take two, times of events in a log a few dozen.
+// Steps for each node. Keys that nobody chose take two; the times of events, of which Lua tells apart no more than the
+// seconds, as many as there are in a second.
 constexpr std::uint64_t kWay = 64;
+
+// A node that stands in another's place is moved out of it, and its chain searched for the one before: a key may take
+// the longest chain, but only keys that were chosen for it all do.
+constexpr std::uint64_t kMoves = 4;
 
 template <class Value>
 Value at(const std::byte* place) {
@@ -43,10 +48,12 @@ std::uint32_t hashOf(double number) {
   return sum <= INT_MAX ? sum : ~sum;
 }
 
+bool hasValue(const std::byte* node) { return (at<unsigned char>(node + kTypeOfValue) & 0x0f) != 0; }
+
 // Where the key of that node belongs among `count` nodes, if it is a number. Strings are hashed with a secret, and of
 // everything else there are too few.
 std::optional<std::size_t> placeOf(const std::byte* node, std::size_t count) {
-  if ((at<unsigned char>(node + kTypeOfValue) & 0x0f) == 0) return std::nullopt;  // empty
+  if (!hasValue(node)) return std::nullopt;
   const auto type = at<unsigned char>(node + kTypeOfKey);
   const std::size_t divisor = (count - 1) | 1;
   if (type == kInteger) return at<std::uint64_t>(node + kKey) % divisor;
@@ -54,13 +61,18 @@ std::optional<std::size_t> placeOf(const std::byte* node, std::size_t count) {
   return std::nullopt;
 }
 
-// Lua makes a larger one when every node has a key, be it of a value that has gone. Most parts show at once that it is
-// not they that grow.
-bool isFull(const std::byte* block, std::size_t size) {
-  for (std::size_t i = 0; i < size; i += kNode) {
-    if (at<unsigned char>(block + i + kTypeOfKey) == kNothing) return false;
+// How many nodes of a part that is about to be moved hold a value, at least: numbers from 1 on may go to the array.
+// Nothing: it is not about to be. Lua makes a new part when every node of the old one has a key, be it of a value that
+// has gone, and most parts show at once that this is not so.
+std::optional<std::size_t> leastMoved(const std::byte* block, std::size_t size) {
+  std::size_t moved = 0;
+  for (const std::byte* node = block; node < block + size; node += kNode) {
+    const auto type = at<unsigned char>(node + kTypeOfKey);
+    if (type == kNothing) return std::nullopt;
+    const bool mayLeave = type == kInteger && at<std::int64_t>(node + kKey) > 0;
+    if (hasValue(node) && !mayLeave) ++moved;
   }
-  return true;
+  return moved;
 }
 
 }  // namespace
@@ -71,22 +83,31 @@ bool HashParts::isOne(std::size_t size) noexcept {
 
 bool HashParts::spread(std::size_t size) const noexcept {
   const std::size_t count = size / kNode;
+  if (count <= kLeast) return true;
+  const std::uint64_t budget = std::max(kWay * count, patience_);
   std::vector<std::uint32_t> chains;
-  try {
-    chains.resize(count);
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
   for (const Part& part : parts_) {
-    if (part.size > size || !isFull(part.block, part.size)) continue;
+    const auto moved = leastMoved(part.block, part.size);
+    if (!moved || *moved >= count) continue;
+    try {
+      chains.resize(count);
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
     const auto each = [&](auto&& act) {
       for (std::size_t i = 0; i < part.size; i += kNode) {
         if (const auto place = placeOf(part.block + i, count)) act(chains[*place]);
       }
     };
     std::uint64_t steps = 0;
-    each([&steps](std::uint32_t& chain) { steps += ++chain; });
-    if (steps > kWay * count) return false;
+    std::uint64_t keys = 0;
+    std::uint32_t longest = 0;
+    each([&](std::uint32_t& chain) {
+      steps += ++chain;
+      longest = std::max(longest, chain);
+      ++keys;
+    });
+    if (steps > budget || keys * longest > kMoves * budget) return false;
     each([](std::uint32_t& chain) { chain = 0; });
   }
   return true;

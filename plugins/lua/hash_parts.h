@@ -5,17 +5,24 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace jobq::lua {
 
-/// One thread at a time. Knows how Lua 5.4 lays out a node and where it puts a number (ltable.c).
+/// One thread at a time. Knows how Lua 5.4 lays out a node and where it puts a number (ltable.c). Texts are not looked
+/// at: Lua hashes them with a secret, which callers do not know.
 class HashParts {
  public:
-  /// A block of that size, and of no object, is a hash part that is large enough to matter.
+  /// `patience`: steps along chains that moving one may take however small it is; one is some 2.5 ns.
+  explicit HashParts(std::uint64_t patience) : patience_(patience) {}
+
+  /// A block of that size, and of no object, may be a hash part that is large enough to matter. What else has such a
+  /// size does no harm: it is read as numbers, and nothing in it is believed to be a pointer.
   static bool isOne(std::size_t size) noexcept;
 
-  /// Whether the keys of every part that may be the one that grows to that size spread there as keys do.
+  /// Whether the number keys of every part that may be the one that is moved to a new one of that size spread there as
+  /// keys do.
   bool spread(std::size_t size) const noexcept;
 
   bool empty() const noexcept { return parts_.empty(); }
@@ -30,6 +37,7 @@ class HashParts {
     const std::byte* block;
     std::size_t size;
   };
+  const std::uint64_t patience_;
   std::vector<Part> parts_;
 };
 

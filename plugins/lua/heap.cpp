@@ -22,6 +22,7 @@ void* Heap::resize(void* block, std::size_t before, std::size_t after) noexcept 
   if (block == nullptr) before = 0;
   if (after > before && used_ + (after - before) > most_) {
     wasRefused_ = true;
+    wasCrowded_ = false;
     return nullptr;
   }
   if (isTable && !mayBe(after)) return nullptr;
@@ -52,7 +53,7 @@ void Heap::noteVast(std::size_t before, std::size_t after) {
   largest_ = inVast_ == 0 ? 0 : std::max(largest_, after);
 }
 
-// Lua does not say which table grows, nor whether one does.
+// Lua does not say which table it makes a new part for, nor whether one has had another.
 bool Heap::mayBe(std::size_t size) {
   if (!hashParts_.makeRoom()) return false;
   if (hashParts_.empty()) return true;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "jobq/json.h"
+#include "library.h"
 #include "sandbox.h"
 #include "watch.h"
 
@@ -156,7 +157,8 @@ class Writer {
   [[gnu::noinline]] Keys count(int index) {
     Keys keys;
     for (lua_pushnil(lua_); lua_next(lua_, index) != 0; lua_pop(lua_, 1)) {
-      watch_.spend(lua_, 4);
+      watch_.spendOnLookup(lua_);
+      if (isHiddenName(lua_, -2)) continue;
       if (lua_isinteger(lua_, -2) != 0) {
         ++keys.numbers;
       } else if (lua_type(lua_, -2) == LUA_TSTRING) {
@@ -179,6 +181,7 @@ class Writer {
   }
 
   [[gnu::noinline]] void openElement(int index, lua_Integer i) {
+    watch_.spendOnLookup(lua_);
     if (i > 1) out_ += ',';
     path_.push_back({{}, i});
     if (lua_rawgeti(lua_, index, i) == LUA_TNIL) refuse("an array with holes (put json.null there)");
@@ -199,12 +202,16 @@ class Writer {
 
   [[gnu::noinline]] void listNames(int index, std::size_t size, std::vector<std::string_view>& names) {
     names.reserve(size);
-    for (lua_pushnil(lua_); lua_next(lua_, index) != 0; lua_pop(lua_, 1)) names.push_back(stringAt(-2));
+    for (lua_pushnil(lua_); lua_next(lua_, index) != 0; lua_pop(lua_, 1)) {
+      watch_.spendOnLookup(lua_);
+      if (!isHiddenName(lua_, -2)) names.push_back(stringAt(-2));
+    }
     watch_.spend(lua_, size * 16);
     std::sort(names.begin(), names.end());
   }
 
   [[gnu::noinline]] void openMember(std::string_view name, int index) {
+    watch_.spendOnLookup(lua_);
     if (out_.back() != '{') out_ += ',';
     path_.push_back({name, 0});
     quote(name);

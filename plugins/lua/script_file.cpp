@@ -28,7 +28,7 @@ bool FileStamp::hasChanged(const struct stat& now) {
 
 OpenFilePtr OpenFile::open(const std::string& name) {
   // Opening a pipe would wait for whoever writes it; of a device or a folder nothing can be read that is a script.
-  const int descriptor = ::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const int descriptor = ::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (descriptor < 0) return nullptr;
   struct stat status {};
   const bool isLinked = ::lstat(name.c_str(), &status) == 0 && S_ISLNK(status.st_mode);

@@ -48,21 +48,27 @@ int packText(lua_State* lua) {
   return lua_tocfunction(lua, lua_upvalueindex(1))(lua);
 }
 
-bool mayHaveText(lua_State* lua, int index) {
-  if (lua_type(lua, index) != LUA_TTABLE || lua_getmetatable(lua, index) == 0) return false;
-  lua_pop(lua, 1);
-  return true;
+bool hasText(lua_State* lua, int index) {
+  if (lua_type(lua, index) != LUA_TTABLE) return false;
+  for (const char* name : {"__tostring", "__name"}) {
+    if (luaL_getmetafield(lua, index, name) == LUA_TNIL) continue;
+    lua_pop(lua, 1);
+    return true;
+  }
+  return false;
 }
 
 // `%.0s` measures its whole argument and writes nothing, so that one text serves for a hundred thousand of them.
-// Upvalue: the stock function. A table's text may be as long as anything that the script holds.
+// Upvalue: the stock function. What has a text of its own is replaced by that, so that it can be measured.
 int format(lua_State* lua) {
-  constexpr std::uint64_t kOfATable = std::uint64_t{1} << 20;
-  std::uint64_t bytes = bytesOfArguments(lua);
   for (int i = lua_gettop(lua); i > 0; --i) {
-    if (mayHaveText(lua, i)) bytes += std::max<std::uint64_t>(kOfATable, Watch::of(lua).largest());
-    checkArguments(lua, bytes);
+    if (!hasText(lua, i)) continue;
+    Watch::of(lua).look(lua);
+    luaL_tolstring(lua, i, nullptr);
+    lua_replace(lua, i);
   }
+  const std::uint64_t bytes = bytesOfArguments(lua);
+  checkArguments(lua, bytes);
   Watch::of(lua).spend(lua, 1 + bytes / 4);
   return lua_tocfunction(lua, lua_upvalueindex(1))(lua);
 }

@@ -11,7 +11,7 @@ namespace {
 void step(lua_State* lua, int index) {
   Watch& watch = Watch::of(lua);
   if (lua_getmetatable(lua, index) == 0) {
-    watch.spend(lua, 4);
+    watch.spendOnLookup(lua);
   } else {
     lua_pop(lua, 1);
     watch.look(lua);
@@ -144,7 +144,8 @@ int isBefore(lua_State* lua) {
   // Lua's own functions are watched by the hook.
   const bool hasOrder = !lua_isnil(lua, lua_upvalueindex(1));
   const bool mayAnswer = lua_toboolean(lua, lua_upvalueindex(2)) != 0;
-  if (mayAnswer || (hasOrder ? lua_iscfunction(lua, lua_upvalueindex(1)) != 0 : lua_istable(lua, 1))) {
+  if (mayAnswer ||
+      (hasOrder ? lua_iscfunction(lua, lua_upvalueindex(1)) != 0 : lua_istable(lua, 1) || lua_istable(lua, 2))) {
     Watch::of(lua).look(lua);
   } else {
     Watch::of(lua).spend(lua, work);

@@ -32,6 +32,9 @@ class Watch {
     }
   }
 
+  /// Of finding a key in a table. In a large one it may walk a chain that was made to be long.
+  void spendOnLookup(lua_State* lua) { spend(lua, 4 + largest_ / 4096); }
+
   /// Looks at once: for one step that may take long however it is asked, such as a chain of metatables.
   void look(lua_State* lua);
 

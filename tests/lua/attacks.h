@@ -258,6 +258,10 @@ inline constexpr Attack kAttacks[] = {
     {"FormatMeasures", End::any, R"(
       local t, s = {}, ('x'):rep(3000000) for i = 1, 15000 do t[i] = s end
       assert(not pcall(string.format, ('%.0s'):rep(15000), table.unpack(t))))"},
+    {"FormatOfNames", End::any, R"(
+      local x = setmetatable({}, {__name = ('x'):rep(1000000)})
+      local t = {} for i = 1, 15000 do t[i] = x end
+      assert(not pcall(string.format, ('%.0s'):rep(15000), table.unpack(t))))"},
     {"FormatOfTables", End::any, R"(
       local x = setmetatable({}, {__tostring = getmetatable, __metatable = ('x'):rep(8000000)})
       local t = {} for i = 1, 15000 do t[i] = x end
@@ -283,16 +287,25 @@ inline constexpr Attack kAttacks[] = {
       for name in pairs(setmetatable(m, {__call = print})) do assert(name == '__call') end)"},
     {"KeysThatMeet", End::any, "local t = {} for i = 1, 700000 do t[i * ((1 << 19) - 1)] = true end"},
     {"KeysThatMeetInPcall", End::time, R"(
-      while true do
-        for k = 13, 17 do
-          pcall(function() local t = {} for i = 1, 1 << 20 do t[i * ((1 << k) - 1)] = true end end)
-        end
-      end)"},
+      local function fill(k) local t = {} for i = 1, 1 << 20 do t[i * ((1 << k) - 1)] = true end end
+      while true do for k = 13, 17 do pcall(fill, k) end end)"},
     {"KeysThatMeetLater", End::any, R"(
       local t = {} for i = 1, 700000 do t[i] = i end
       for i = 1, 120000 do t[i * ((1 << 20) - 1)] = true end
       for i = 2, 700000 do if i % 3 > 0 then t[i] = nil end end
       for i = 1, 700000 do t[i + 0.5] = true end)"},
+    {"KeysThatMeetWhenItShrinks", End::any, R"(
+      local t, n = {}, 1 << 15
+      for i = 1, n do t[-i * (2 * n - 1) - 2 * i] = true end
+      for m = 1, n - 1 do t[m * (n - 1)] = true end
+      for i = 1, n do t[-i * (2 * n - 1) - 2 * i] = nil end
+      for m = 1, 100 do t[m * (n - 1)] = nil end
+      for i = 1, 2 * n do t['x' .. i] = true t['x' .. i] = nil end)"},
+    {"KeysThatMoveOneAnother", End::any, R"(
+      local t, n, length = {}, 1 << 17, 4040
+      for i = 1, length do t[i * (n - 1)] = true end
+      for i = n // 2 - length, 1, -1 do t[i + (n - 1) * (n - i)] = true end
+      t.more = 1)"},
     {"FloatsThatMeet", End::any, "local t = {} for i = 1, 300000 do t[1 + i * 2.0^-52] = i end"},
     {"ManyLargeTables", End::time, R"(
       local t, n = {}, 0 for i = 1, 100 do t[i] = {} for j = 1, 4097 do t[i][j + 0.5] = true end end
@@ -303,20 +316,17 @@ inline constexpr Attack kAttacks[] = {
       while true do math.max(table.unpack(t)) math.min(table.unpack(t)) end)"},
     {"MaxWithoutMemory", End::time, R"(
       local m, b, t = {__lt = pcall, __call = table.insert}, {}, {}
-      for i = 1, 1 << 19 do b[i] = i end
-      setmetatable(b, m) for i = 1, 500 do t[i] = b end
+      for i = 1, 1 << 19 do b[i] = i end setmetatable(b, m) for i = 1, 500 do t[i] = b end
       local room = ('x'):rep(100000)
       pcall(function() local keep while true do keep = {keep} end end)
-      room = nil
-      while true do pcall(math.max, table.unpack(t)) end)"},
+      room = nil while true do pcall(math.max, table.unpack(t)) end)"},
     {"ConcatWithoutMemory", End::time, R"(
       local a = {} for i = 1, 1 << 19 do a[i] = i end
       local concat = load('local a = ... return a' .. (' .. a'):rep(170))
       setmetatable(a, {__concat = pcall, __call = table.insert})
       local room = ('x'):rep(100000)
       pcall(function() local keep while true do keep = {keep} end end)
-      room = nil
-      while true do pcall(concat, a) end)"},
+      room = nil while true do pcall(concat, a) end)"},
     {"CharsOfLongNumerals", End::any, R"(
       local t, s = {}, ('0'):rep(1000000) .. '65' for i = 1, 15000 do t[i] = s end
       assert(not pcall(string.char, table.unpack(t)) and not pcall(utf8.char, table.unpack(t)))
@@ -362,8 +372,7 @@ inline constexpr Attack kAttacks[] = {
       local x = setmetatable({}, {__close = function() end})
       local function deep(n)
         local a <close> = x local b <close> = x local c <close> = x local d <close> = x local e <close> = x
-        if n > 0 then deep(n - 1) end
-        while true do end
+        if n > 0 then deep(n - 1) end while true do end
       end
       deep(2000))"},
     // JSON

@@ -205,6 +205,28 @@ TEST_F(LuaTest, OneTextMayBeAsLongAsTheMemory) {
   EXPECT_EQ(outcome(*factory->make(envFor("long")), "{}", context), R"([79999999,80000000,120,true,"A"])");
 }
 
+// Lua tells apart 31 bits of a float: all times of one second meet.
+TEST_F(LuaTest, TimesOfEventsMayBeKeys) {
+  EXPECT_EQ(once(R"(return function()
+    local t, n = {}, 0
+    for i = 0, 49999 do t[1700000000 + i / 1000] = i end
+    for k in pairs(t) do n = n + 1 end
+    return n
+  end)"),
+            "50000");
+}
+
+TEST_F(LuaTest, FormatMeasuresTheTextsOfObjects) {
+  scripts.write("format", R"(return function()
+    local keep = ('x'):rep(70000000)
+    local object = setmetatable({}, {__tostring = function() return 'object' end})
+    return {string.format('%s, %5.2s|', object, object), #string.format('%s', json.array()) > 0, (pcall(string.format, '%d', object))}
+  end)");
+  const auto factory = handlers(with({{"memory", "1073741824"}}));
+  ScriptContext context;
+  EXPECT_EQ(outcome(*factory->make(envFor("format")), "{}", context), R"(["object,    ob|",true,false])");
+}
+
 // It is there, though no environment holds it before it is asked for.
 TEST_F(LuaTest, TheGlobalsHaveTheirName) {
   EXPECT_EQ(once(R"(return function()
