@@ -294,18 +294,6 @@ inline constexpr Attack kAttacks[] = {
       for i = 1, 120000 do t[i * ((1 << 20) - 1)] = true end
       for i = 2, 700000 do if i % 3 > 0 then t[i] = nil end end
       for i = 1, 700000 do t[i + 0.5] = true end)"},
-    {"KeysThatMeetWhenItShrinks", End::any, R"(
-      local t, n = {}, 1 << 15
-      for i = 1, n do t[-i * (2 * n - 1) - 2 * i] = true end
-      for m = 1, n - 1 do t[m * (n - 1)] = true end
-      for i = 1, n do t[-i * (2 * n - 1) - 2 * i] = nil end
-      for m = 1, 100 do t[m * (n - 1)] = nil end
-      for i = 1, 2 * n do t['x' .. i] = true t['x' .. i] = nil end)"},
-    {"KeysThatMoveOneAnother", End::any, R"(
-      local t, n, length = {}, 1 << 17, 4040
-      for i = 1, length do t[i * (n - 1)] = true end
-      for i = n // 2 - length, 1, -1 do t[i + (n - 1) * (n - i)] = true end
-      t.more = 1)"},
     {"FloatsThatMeet", End::any, "local t = {} for i = 1, 300000 do t[1 + i * 2.0^-52] = i end"},
     {"ManyLargeTables", End::time, R"(
       local t, n = {}, 0 for i = 1, 100 do t[i] = {} for j = 1, 4097 do t[i][j + 0.5] = true end end

@@ -94,6 +94,30 @@ TEST_F(LuaFilterTest, CallersCannotChooseKeysThatMeet) {
   EXPECT_EQ(verdictOf(count, numbers(7), with({{"filterTime", "1000"}})).text, "accepted");
 }
 
+// Spread as long as the table is large, and together when it shrinks; or in a chain that is searched for each key that
+// is moved out of another's place.
+TEST_F(LuaFilterTest, KeysThatMeetInOtherWaysAreRefusedToo) {
+  const std::string meet =
+      "threw: the number keys of a table meet in one chain, in which each search would take for ever: "
+      "use texts as keys";
+  const std::string shrinks = R"(
+    local t, base = {}, 65535 * 1000003
+    for i = 0, 16383 do t[base + i] = 1 t[base + i + 32768] = 1 end
+    for m = 1, 32767 do t[32767 * m] = 1 end
+    for i = 0, 16383 do t[base + i] = nil t[base + i + 32768] = nil end
+    for m = 32000, 32100 do t[32767 * m] = nil end
+    t[32767 * (1 + 65535)] = 1 t[32767 * (1 + 65535 * 2)] = 1)";
+  EXPECT_EQ(verdictOf(shrinks, "{}", with({{"filterTime", "1000"}})).text, meet);
+  const std::string moves = R"(
+    local t, m, o, length = {}, 131071, 65535, 4040
+    local function key(a, b) return b + m * ((a - b) % o) end
+    for a = 0, length - 1 do t[key(a, 0)] = 1 end
+    t[key(length, 131070)] = 1
+    for i = 1, o - 1 - length do t[key(length + i, 131072 - length - (i - 1))] = 1 end
+    t[key(7, 5) + o * m] = 1 t[key(8, 6) + o * m] = 1)";
+  EXPECT_EQ(verdictOf(moves, "{}", with({{"filterTime", "1000"}})).text, meet);
+}
+
 TEST_F(LuaFilterTest, TheFirstLinesOfAFilterMayTakeFromAQuota) {
   scripts.write("early", R"(
     local free = quota and quota.take('early', 2, 60)
