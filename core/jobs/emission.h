@@ -1,4 +1,4 @@
-// What a handler may hand out while its job runs (room 9), of one attempt: decisions.md, "Streams".
+// What a handler may hand out while its job runs (room 9), of one attempt: decisions.md, "Jobs".
 #pragma once
 
 #include <cstddef>

@@ -18,14 +18,14 @@ Heap::~Heap() {
 
 void* Heap::resize(void* block, std::size_t before, std::size_t after) noexcept {
   // Of a new block Lua says its type there, and of none that belongs to an object no type.
-  const bool isTable = block == nullptr && before == 0 && HashParts::isOne(after);
+  const bool isHashPart = block == nullptr && before == 0 && HashParts::isOne(after);
   if (block == nullptr) before = 0;
   if (after > before && used_ + (after - before) > most_) {
     wasRefused_ = true;
     wasCrowded_ = false;
     return nullptr;
   }
-  if (isTable && !mayBe(after)) return nullptr;
+  if (isHashPart && !keysSpread(after)) return nullptr;
   void* moved = nullptr;
   if (after > 0) {
     if (before > kLargestSmall && after > kLargestSmall) {
@@ -39,7 +39,7 @@ void* Heap::resize(void* block, std::size_t before, std::size_t after) noexcept 
       if (block != nullptr) std::memcpy(moved, block, std::min(before, after));
     }
   }
-  if (isTable) hashParts_.add(moved, after);
+  if (isHashPart) hashParts_.add(moved, after);
   if (block != nullptr && (after == 0 || before <= kLargestSmall || after <= kLargestSmall)) drop(block, before);
   used_ = used_ - before + after;
   peak_ = std::max(peak_, held_);
@@ -54,7 +54,7 @@ void Heap::noteVast(std::size_t before, std::size_t after) {
 }
 
 // Lua does not say which table it makes a new part for, nor whether one has had another.
-bool Heap::mayBe(std::size_t size) {
+bool Heap::keysSpread(std::size_t size) {
   if (!hashParts_.makeRoom()) return false;
   if (hashParts_.empty()) return true;
   ++lookedThrough_;

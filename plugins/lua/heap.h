@@ -53,7 +53,7 @@ class Heap {
   };
 
   void noteVast(std::size_t before, std::size_t after);
-  bool mayBe(std::size_t size);
+  bool keysSpread(std::size_t size);
   void* take(std::size_t size);
   void drop(void* block, std::size_t size);
   void* takeSmall(std::size_t size);

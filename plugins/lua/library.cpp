@@ -86,12 +86,12 @@ int drawNumber(lua_State* lua) {
   return lua_tocfunction(lua, lua_upvalueindex(2))(lua);
 }
 
-enum Choice { kLeast, kMost };
+enum class Choice { least, most };
 
 // math.min and math.max. Comparing texts may take milliseconds, and a metatable may answer with any C function: one
 // call has a million arguments.
 template <Choice kChoice>
-int chooseBy(lua_State* lua) {
+int chooseNumber(lua_State* lua) {
   const int count = lua_gettop(lua);
   luaL_argcheck(lua, count >= 1, 1, "value expected");
   Watch& watch = Watch::of(lua);
@@ -102,7 +102,8 @@ int chooseBy(lua_State* lua) {
     } else {
       watch.look(lua);
     }
-    if (kChoice == kLeast ? lua_compare(lua, i, chosen, LUA_OPLT) : lua_compare(lua, chosen, i, LUA_OPLT)) chosen = i;
+    if (kChoice == Choice::least ? lua_compare(lua, i, chosen, LUA_OPLT) : lua_compare(lua, chosen, i, LUA_OPLT))
+      chosen = i;
   }
   lua_pushvalue(lua, chosen);
   return 1;
@@ -120,9 +121,9 @@ void openMath(lua_State* lua) {
                            "rad", "sin", "sqrt", "tan", "tointeger", "ult"}) {
     countWork(lua, name);
   }
-  lua_pushcfunction(lua, chooseBy<kLeast>);
+  lua_pushcfunction(lua, chooseNumber<Choice::least>);
   lua_setfield(lua, -2, "min");
-  lua_pushcfunction(lua, chooseBy<kMost>);
+  lua_pushcfunction(lua, chooseNumber<Choice::most>);
   lua_setfield(lua, -2, "max");
   // A script that could choose the numbers would choose those of the next one too.
   lua_pushnil(lua);

@@ -61,7 +61,8 @@ bool hasText(lua_State* lua, int index) {
 // `%.0s` measures its whole argument and writes nothing, so that one text serves for a hundred thousand of them.
 // Upvalue: the stock function. What has a text of its own is replaced by that, so that it can be measured.
 int format(lua_State* lua) {
-  for (int i = lua_gettop(lua); i > 0; --i) {
+  const int count = lua_gettop(lua);
+  for (int i = 2; i <= count; ++i) {
     if (!hasText(lua, i)) continue;
     Watch::of(lua).look(lua);
     luaL_tolstring(lua, i, nullptr);
