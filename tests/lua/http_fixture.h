@@ -22,6 +22,11 @@ namespace jobq::test {
 
 using Settings = std::map<std::string, std::string, std::less<>>;
 
+/// Returns an answer of status 200 with `body` to each request.
+inline TinyHttp::Answer saying(std::string body) {
+  return [body](const TinyRequest&, const TinyConnection& client) { client.reply(200, body); };
+}
+
 /// A job without a server: stopped by hand.
 class HttpJob final : public JobContext {
  public:

@@ -16,10 +16,6 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-TinyHttp::Answer saying(std::string body) {
-  return [body](const TinyRequest&, const TinyConnection& client) { client.reply(200, body); };
-}
-
 TEST_F(LuaHttp, GetsAnAnswer) {
   TinyHttp server([](const TinyRequest&, const TinyConnection& client) {
     client.reply(200, "hello", "Content-TYPE:  text/plain \r\nX-Empty:\r\n");
