@@ -131,6 +131,12 @@ def check_headers():
             if path.suffix == ".h" and "#pragma once" not in path.read_text()]
 
 
+def check_seams():
+    """A test replaces a source when it is linked (tests/fault/broken.cmake) or decorates an interface."""
+    return [f"{name(path)} asks for a macro of the tests: {macro}" for path in sources("core", "plugins", "sdk")
+            for macro in re.findall(r"^\s*#.*\b(JOBQ_TEST_\w+)", path.read_text(), re.M)]
+
+
 def tests_in(path):
     """The names that a file gives its tests: `Class.test_name` in Python, the second word of a TEST in C++."""
     text = path.read_text()
@@ -164,7 +170,7 @@ def check_map():
 def main():
     passed = failed = 0
     for check in (check_top_level, check_sdk, check_core, check_plugins, check_only_in, check_sizes, check_rooms,
-                  check_globbing, check_headers, check_map):
+                  check_globbing, check_headers, check_seams, check_map):
         faults = check()
         print(f"{'ok  ' if not faults else 'FAIL'} {check.__name__[6:]}")
         for fault in faults:
