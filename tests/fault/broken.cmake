@@ -4,11 +4,10 @@
 #   build the source is an object of its own (SKIP_UNITY_BUILD_INCLUSION in the plugin's CMakeLists.txt).
 function(jobq_break name plugin source)
   string(REPLACE "." "[.]" object ${source})
-  jobq_add_plugin(broken_${name} SOURCES
-    ${PROJECT_SOURCE_DIR}/tests/fault/mutants/${name}.cpp
-    $<FILTER:$<TARGET_OBJECTS:jobq_${plugin}>,EXCLUDE,/${object}[.]o$>
-    LIBRARIES ${ARGN})
-  target_include_directories(jobq_broken_${name} PRIVATE ${PROJECT_SOURCE_DIR}/plugins/${plugin})
+  jobq_add_plugin(broken_${name} SOURCES ${PROJECT_SOURCE_DIR}/tests/fault/mutants/${name}.cpp LIBRARIES ${ARGN})
+  target_include_directories(jobq_broken_${name}_objects PRIVATE ${PROJECT_SOURCE_DIR}/plugins/${plugin})
+  target_sources(jobq_broken_${name} PRIVATE
+    $<FILTER:$<TARGET_OBJECTS:jobq_${plugin}_objects>,EXCLUDE,/${object}[.]o$>)
   set_target_properties(jobq_broken_${name} PROPERTIES OUTPUT_NAME jobq_${plugin}
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/broken/${name})
 endfunction()
