@@ -17,6 +17,12 @@ import jobq_server  # noqa: E402  (an import before the line above would not be 
 LONGEST_ID = 40  # characters of one parameter in the name of a test
 
 
+def pytest_addoption(parser):
+    group = parser.getgroup("jobq")
+    group.addoption("--examples", type=int, default=15, help="tests/openapi: calls of each operation")
+    group.addoption("--seed", type=int, default=1, help="tests/openapi: the seed of what is sent")
+
+
 @pytest.fixture
 def server():
     return jobq_server.shared_server()

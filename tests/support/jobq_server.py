@@ -50,7 +50,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _PR_SET_PDEATHSIG = 1
 
 
-def _tie_to_parent():
+def die_with_parent():
     """Runs in the child: no server outlives the tests, and one that crashes on purpose leaves no core file."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -96,7 +96,7 @@ class Server(Api):
             os.remove(address_file)
         with open(self.log_file, "ab") as log:
             self.process = subprocess.Popen([JOBQD, "--config", self.file], stdin=subprocess.DEVNULL, stdout=log,
-                                            stderr=log, cwd=self.folder, preexec_fn=_tie_to_parent)
+                                            stderr=log, cwd=self.folder, preexec_fn=die_with_parent)
         return until(lambda: self._stage(address_file), "jobqd is ready", START_DEADLINE) == "ready"
 
     def _stage(self, address_file):
@@ -238,7 +238,7 @@ atexit.register(_remove_all)
 def jobqd(*arguments):
     """Runs jobqd to its end, for calls that do not serve, and returns the finished process with its output."""
     return subprocess.run([JOBQD, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-                          timeout=START_DEADLINE, preexec_fn=_tie_to_parent)
+                          timeout=START_DEADLINE, preexec_fn=die_with_parent)
 
 
 def _why_not_here(settings):
