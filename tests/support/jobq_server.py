@@ -30,8 +30,8 @@ JOBQD = os.path.join(BUILD, "bin", "jobqd")
 JOBQCTL = os.path.join(BUILD, "bin", "jobqctl")
 PLUGINS = os.path.join(BUILD, "plugins")
 
-START_DEADLINE = 20.0
-STOP_DEADLINE = 40.0
+START_DEADLINE = 60.0  # seconds: these bound a hang, and judge no pace
+STOP_DEADLINE = 90.0
 
 BASE_SETTINGS = {
     "server.port": "0",
