@@ -15,6 +15,7 @@
 #include "sqlite_vfs.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
+#include "testkit/wait_for.h"
 
 namespace jobq::testkit {
 

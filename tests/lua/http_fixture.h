@@ -16,6 +16,8 @@
 #include "jobq/job_handler.h"
 #include "jobq/json.h"
 #include "testkit/loaded_plugin.h"
+#include "testkit/pace.h"
+#include "testkit/wait_for.h"
 #include "tiny_http.h"
 
 namespace jobq::test {
@@ -47,15 +49,6 @@ class HttpJob final : public JobContext {
   const JobId id_ = "11111111-2222-3333-4444-555555555555-u1";
   const Instant deadline_;
   std::stop_source stop_;
-};
-
-/// How long something took.
-class Stopwatch {
- public:
-  Millis elapsed() const { return std::chrono::duration_cast<Millis>(std::chrono::steady_clock::now() - began_); }
-
- private:
-  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };
 
 class LuaHttp : public testing::Test {

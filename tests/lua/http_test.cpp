@@ -248,7 +248,7 @@ TEST_F(LuaHttp, EightHandlersCallAtOnce) {
     std::unique_lock lock(mutex);
     ++waiting;
     changed.notify_all();
-    changed.wait_for(lock, std::chrono::seconds(8), [&] { return waiting == kHandlers; });
+    changed.wait_for(lock, testkit::kHangDeadline, [&] { return waiting == kHandlers; });
     client.reply(waiting == kHandlers ? 200 : 500, request.target);
   });
   std::vector<std::future<std::string>> outputs;
@@ -262,7 +262,8 @@ TEST_F(LuaHttp, EightHandlersCallAtOnce) {
     }));
   }
   for (int i = 0; i < kHandlers; ++i) {
-    EXPECT_EQ(outputs[static_cast<std::size_t>(i)].get(), "\"200/" + std::to_string(i) + "\"");
+    EXPECT_EQ(testkit::resultOf("a handler that calls", outputs[static_cast<std::size_t>(i)]),
+              "\"200/" + std::to_string(i) + "\"");
   }
 }
 

@@ -18,6 +18,8 @@
 #include "jobq/admission_filter.h"
 #include "jobq/job_handler.h"
 #include "testkit/loaded_plugin.h"
+#include "testkit/pace.h"
+#include "testkit/wait_for.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define JOBQ_SANITIZED 1

@@ -13,6 +13,8 @@
 #include "fake_context.h"
 #include "jobq/json.h"
 #include "testkit/loaded_plugin.h"
+#include "testkit/pace.h"
+#include "testkit/wait_for.h"
 
 namespace jobq::test {
 
