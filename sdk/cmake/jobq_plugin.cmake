@@ -1,7 +1,7 @@
 # jobq_add_plugin(<folder name> SOURCES a.cpp ... [LIBRARIES lib ...])
 #
 # Builds libjobq_<folder name>.so the way the server expects it: hidden visibility, one exported symbol, no undefined
-# symbols, and the fingerprint of these sdk headers. It lands in build/plugins, or in the project's own binary folder
+# symbols, and the manifest of these sdk headers (jobq/abi.h). It lands in build/plugins, or in the project's own binary folder
 # when jobq is used as an installed sdk.
 function(jobq_add_plugin name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
