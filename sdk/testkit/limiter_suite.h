@@ -11,15 +11,18 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <latch>
 #include <memory>
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "jobq/rate_limiter.h"
+#include "jobq/time.h"
 
 namespace jobq::testkit {
 

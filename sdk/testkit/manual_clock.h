@@ -4,6 +4,7 @@
 
 #include <list>
 
+#include "jobq/mutex.h"
 #include "jobq/time.h"
 
 namespace jobq::testkit {

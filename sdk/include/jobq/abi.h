@@ -15,9 +15,12 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
+#include "jobq/config.h"
+#include "jobq/error.h"
 #include "jobq/plugin.h"
 
 #if !defined(JOBQ_SDK_HASH)

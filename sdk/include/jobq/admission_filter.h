@@ -9,6 +9,7 @@
 #include <string_view>
 #include <variant>
 
+#include "jobq/error.h"
 #include "jobq/job.h"
 #include "jobq/plugin.h"
 

@@ -1,6 +1,7 @@
 // Room 9 (craftsman): the work itself. A factory is the plugin; each worker owns one handler made by it.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -8,8 +9,11 @@
 #include <string>
 #include <string_view>
 
+#include "jobq/error.h"
 #include "jobq/job.h"
+#include "jobq/log.h"
 #include "jobq/plugin.h"
+#include "jobq/time.h"
 
 namespace jobq {
 

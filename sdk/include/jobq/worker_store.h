@@ -9,6 +9,7 @@
 
 #include "jobq/error.h"
 #include "jobq/job.h"
+#include "jobq/time.h"
 
 namespace jobq {
 

@@ -2,6 +2,9 @@
 // is sorted by time.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "history_rules.h"
 
 namespace jobq::fault {
