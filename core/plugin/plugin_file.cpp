@@ -5,10 +5,13 @@
 #include <libelf.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <system_error>
 
 #include "jobq/abi.h"
 
