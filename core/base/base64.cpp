@@ -1,5 +1,6 @@
 #include "core/base/base64.h"
 
+#include <cstddef>
 #include <cstdint>
 
 namespace jobq {

@@ -7,6 +7,8 @@
 #include <Poco/Crypto/OpenSSLInitializer.h>
 #include <Poco/Exception.h>
 
+#include <exception>
+#include <ios>
 #include <string>
 #include <vector>
 

@@ -1,4 +1,5 @@
 // `jobqctl lua ...`: scripts in the server's own sandbox, which is the lua plugin, without a server.
+#include <exception>
 #include <filesystem>
 #include <iostream>
 

@@ -1,6 +1,7 @@
 // `jobqctl release status`: how far a release has come, at once or until it is over.
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <thread>
 

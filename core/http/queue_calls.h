@@ -1,12 +1,18 @@
 // The calls of the queue API, one function each, and what several of them need. queue_routes.cpp has the table.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 #include <variant>
 
+#include "core/base/bounded_integer.h"
+#include "core/http/budget.h"
+#include "core/http/call.h"
 #include "core/http/routes.h"
 #include "core/jobs/completion_watch.h"
 #include "core/jobs/job_service.h"
+#include "jobq/job.h"
+#include "jobq/time.h"
 
 namespace jobq {
 

@@ -1,4 +1,6 @@
 // /stream: what a running job hands out, piece by piece (decisions.md, "Jobs": chunks).
+#include <iterator>
+
 #include "core/http/error_reply.h"
 #include "core/http/queue_calls.h"
 #include "jobq/transitions.h"

@@ -1,6 +1,8 @@
 #include "core/http/target.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <utility>
 
 #include "core/base/hex_digit.h"
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <system_error>
+#include <utility>
 
 namespace jobq {
 namespace {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <boost/dll/shared_library.hpp>
+#include <exception>
+#include <system_error>
 
 #include "core/config/units.h"
 #include "core/plugin/plugin_file.h"

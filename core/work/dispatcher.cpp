@@ -1,6 +1,8 @@
 #include "core/work/dispatcher.h"
 
 #include <algorithm>
+#include <exception>
+#include <iterator>
 #include <new>
 #include <system_error>
 

@@ -1,5 +1,6 @@
 #include "handler.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 

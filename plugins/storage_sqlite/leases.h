@@ -1,7 +1,17 @@
 // Storage, face 2: the verbs of a worker. What becomes of jobs whose worker fails is in sweep.cpp.
 #pragma once
 
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "connection.h"
+#include "counters.h"
+#include "jobq/job.h"
 #include "jobq/storage.h"
+#include "jobq/time.h"
 #include "readers.h"
 #include "writer.h"
 

@@ -5,12 +5,20 @@
 #include <dlfcn.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "jobq/abi.h"
+#include "jobq/config.h"
+#include "jobq/error.h"
+#include "jobq/log.h"
+#include "jobq/plugin.h"
+#include "jobq/time.h"
 #include "testkit/manual_clock.h"
 
 namespace jobq::testkit {

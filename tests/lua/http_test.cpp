@@ -1,5 +1,6 @@
 // http.get and http.post as a script's author meets them: what is sent, what comes back, and which arguments are wrong.
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <thread>
 #include <vector>

@@ -2,9 +2,15 @@
 // it is asked again and again. A random view that breaks an invariant is printed with its seed (JOBQ_SEED plays it).
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <ostream>
 #include <random>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "core/work/scaler.h"
 #include "crew_model.h"

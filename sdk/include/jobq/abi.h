@@ -36,6 +36,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <string_view>
@@ -43,6 +44,7 @@
 #include "jobq/abi_entry.h"
 #include "jobq/abi_layout.h"
 #include "jobq/abi_version.h"
+#include "jobq/error.h"
 #include "jobq/plugin.h"
 
 #define JOBQ_TEXT_OF(x) #x

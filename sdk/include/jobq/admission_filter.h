@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "jobq/abi_version.h"
+#include "jobq/error.h"
 #include "jobq/job.h"
 #include "jobq/plugin.h"
 

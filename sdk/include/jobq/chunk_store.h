@@ -2,6 +2,7 @@
 // job goes back in line they are discarded and the cursor starts again. The general rules are in storage.h.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -13,6 +14,7 @@
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
 #include "jobq/log.h"
+#include "jobq/time.h"
 
 namespace jobq {
 

@@ -1,6 +1,7 @@
 // Room 9 (craftsman): the work itself. A factory is the plugin; each worker owns one handler made by it.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -9,8 +10,11 @@
 #include <string_view>
 
 #include "jobq/abi_version.h"
+#include "jobq/error.h"
 #include "jobq/job.h"
+#include "jobq/log.h"
 #include "jobq/plugin.h"
+#include "jobq/time.h"
 
 namespace jobq {
 

@@ -1,6 +1,7 @@
 // Storage, face 1: jobs as their callers see them. The general rules are in storage.h.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -13,6 +14,7 @@
 #include "jobq/error.h"
 #include "jobq/job.h"
 #include "jobq/queue_policy.h"
+#include "jobq/time.h"
 
 namespace jobq {
 

@@ -2,7 +2,9 @@
 // fails. A thread, a child process and a remote machine use the same verbs. The general rules are in storage.h.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "jobq/abi_version.h"
 #include "jobq/error.h"
 #include "jobq/job.h"
+#include "jobq/time.h"
 
 namespace jobq {
 

@@ -2,6 +2,7 @@
 // own snapshot, so that they survive a restart, a retry and the job's expiry. Delivery is at least once.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -12,6 +13,7 @@
 #include "jobq/abi_version.h"
 #include "jobq/error.h"
 #include "jobq/job.h"
+#include "jobq/time.h"
 
 namespace jobq {
 
