@@ -8,7 +8,6 @@
 #include <Poco/URI.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -19,6 +18,7 @@
 #include "jobq/json.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
+#include "testkit/temporary_folder.h"
 
 namespace jobq {
 
@@ -38,14 +38,7 @@ struct Answer {
 
 class HouseTest : public testing::Test {
  protected:
-  HouseTest() {
-    std::string pattern = "/tmp/jobq-house-XXXXXX";
-    dir_ = mkdtemp(pattern.data());
-  }
-  ~HouseTest() override {
-    house_.reset();
-    std::filesystem::remove_all(dir_);
-  }
+  ~HouseTest() override { house_.reset(); }
 
   void open(const std::string& settings) {
     std::ofstream(dir_ / "jobq.properties") << "server.port = 0\nserver.drain = 10s\n"
@@ -90,7 +83,7 @@ class HouseTest : public testing::Test {
     while (status(endpoint, id).field("status") != state) std::this_thread::yield();
   }
 
-  std::filesystem::path dir_;
+  const testkit::TemporaryFolder dir_;
   testkit::ManualClock clock_;
   testkit::SilentLog log_;
   std::unique_ptr<House> house_;

@@ -10,39 +10,20 @@
 #include <future>
 #include <map>
 #include <memory>
-#include <stdexcept>
 #include <string>
 
 #include "jobq/job_handler.h"
 #include "jobq/json.h"
+#include "testkit/fake_job_context.h"
 #include "testkit/loaded_plugin.h"
+#include "testkit/temporary_folder.h"
 #include "tiny_http.h"
 
 namespace jobq::test {
 
 using Settings = std::map<std::string, std::string, std::less<>>;
 
-/// A job without a server: stopped by hand.
-class HttpJob final : public JobContext {
- public:
-  explicit HttpJob(Instant deadline = Instant::max()) : deadline_(deadline) {}
-
-  const JobId& id() const override { return id_; }
-  std::uint32_t attempt() const override { return 1; }
-  std::stop_token stopToken() const override { return stop_.get_token(); }
-  Instant deadline() const override { return deadline_; }
-  std::string_view s3Config() const override { return {}; }
-  void emit(std::string_view, std::string_view = {}) override {}
-  void progress(std::string_view) override {}
-  void log(LogLevel, std::string_view) override {}
-
-  void stop() { stop_.request_stop(); }
-
- private:
-  const JobId id_ = "11111111-2222-3333-4444-555555555555-u1";
-  const Instant deadline_;
-  std::stop_source stop_;
-};
+using testkit::FakeJobContext;
 
 /// How long something took.
 class Stopwatch {
@@ -55,13 +36,7 @@ class Stopwatch {
 
 class LuaHttp : public testing::Test {
  protected:
-  explicit LuaHttp(bool allowPrivate = true) : allowPrivate_(allowPrivate) {
-    std::string pattern = (std::filesystem::temp_directory_path() / "jobq-lua-http-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    folder_ = pattern;
-    configure({});
-  }
-  ~LuaHttp() override { std::filesystem::remove_all(folder_); }
+  explicit LuaHttp(bool allowPrivate = true) : allowPrivate_(allowPrivate) { configure({}); }
 
   /// `http` is on unless the settings say otherwise.
   void configure(Settings settings) {
@@ -76,15 +51,15 @@ class LuaHttp : public testing::Test {
   }
   /// What the script's function returns, as JSON text.
   std::string run(const std::string& text, const std::string& input = "{}") {
-    HttpJob job;
+    FakeJobContext job;
     return worker(text)->run(input, job);
   }
   /// Why the job failed.
   std::string failureOf(const std::string& text, const std::string& input = "{}") {
-    HttpJob job;
+    FakeJobContext job;
     return failureOf(*worker(text), input, job);
   }
-  static std::string failureOf(JobHandler& worker, const std::string& input, HttpJob& job) {
+  static std::string failureOf(JobHandler& worker, const std::string& input, FakeJobContext& job) {
     try {
       return "(it did not fail: " + worker.run(input, job).substr(0, 200) + ")";
     } catch (const JobFailed& error) {
@@ -113,7 +88,7 @@ class LuaHttp : public testing::Test {
   std::unique_ptr<Factory> load(const Settings& settings) {
     const testkit::MapConfig config(settings);
     return testkit::loadPlugin<Factory>(JOBQ_PLUGIN_DIR "/libjobq_lua.so", "lua",
-                                        PluginEnv{config, clock_, log_, folder_, allowPrivate_, folder_});
+                                        PluginEnv{config, clock_, log_, folder_.path(), allowPrivate_, folder_.path()});
   }
 
   testkit::ManualClock clock_;
@@ -125,7 +100,7 @@ class LuaHttp : public testing::Test {
 
   const bool allowPrivate_;
   testkit::SilentLog log_;
-  std::filesystem::path folder_;
+  const testkit::TemporaryFolder folder_;
   int scripts_ = 0;
   std::unique_ptr<HandlerFactory> handlers_;
 };

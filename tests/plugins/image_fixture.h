@@ -10,8 +10,8 @@
 #include <string>
 
 #include "base64.h"
-#include "fake_context.h"
 #include "jobq/json.h"
+#include "testkit/fake_job_context.h"
 #include "testkit/loaded_plugin.h"
 
 namespace jobq::test {
@@ -116,7 +116,7 @@ class HandlerImage : public testing::Test {
   }
 
   Picture process(const std::string& input) { return process(input, context_); }
-  Picture process(const std::string& input, FakeContext& context) {
+  Picture process(const std::string& input, testkit::FakeJobContext& context) {
     const std::string output = handler_->run(input, context);
     const auto document = std::get<json::Document>(json::read(output));
     Picture picture;
@@ -143,7 +143,7 @@ class HandlerImage : public testing::Test {
   }
 
   std::string failureOf(const std::string& input) { return failureOf(input, context_); }
-  std::string failureOf(const std::string& input, FakeContext& context) {
+  std::string failureOf(const std::string& input, testkit::FakeJobContext& context) {
     try {
       handler_->run(input, context);
     } catch (const JobFailed& failure) {
@@ -155,7 +155,7 @@ class HandlerImage : public testing::Test {
   const bool allowPrivate_;
   testkit::ManualClock clock_;
   testkit::SilentLog log_;
-  FakeContext context_;
+  testkit::FakeJobContext context_;
   std::unique_ptr<HandlerFactory> factory_;
   std::unique_ptr<JobHandler> handler_;
 };
