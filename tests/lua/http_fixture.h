@@ -5,24 +5,19 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <future>
 #include <map>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 
 #include "jobq/error.h"
-#include "jobq/job.h"
 #include "jobq/job_handler.h"
 #include "jobq/json.h"
-#include "jobq/log.h"
 #include "jobq/plugin.h"
-#include "jobq/time.h"
 #include "testkit/fake_job_context.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"

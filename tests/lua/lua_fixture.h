@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 
-#include <atomic>
-#include <cstdint>
 #include <cstring>
 #include <exception>
 #include <filesystem>
@@ -25,8 +23,6 @@
 #include "jobq/error.h"
 #include "jobq/job.h"
 #include "jobq/job_handler.h"
-#include "jobq/log.h"
-#include "jobq/mutex.h"
 #include "jobq/plugin.h"
 #include "jobq/time.h"
 #include "testkit/fake_job_context.h"

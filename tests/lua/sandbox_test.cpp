@@ -1,4 +1,5 @@
 // What handlers mean: the job's methods, errors, stop and deadline; and that nothing leads from one job to the next.
+#include <atomic>
 #include <chrono>
 #include <thread>
 
