@@ -16,9 +16,7 @@ set_tests_properties(analysis.thread_safety analysis.format PROPERTIES
 # What users do first: the demo, and a project of their own that uses the sdk alone.
 add_test(NAME client.demo COMMAND ${PROJECT_SOURCE_DIR}/scripts/run.sh --demo)
 set_tests_properties(client.demo PROPERTIES LABELS client TIMEOUT 300 RUN_SERIAL ON)
-add_test(NAME client.template COMMAND bash -c
-  "cmake -G Ninja -S ${PROJECT_SOURCE_DIR}/sdk/template -B ${CMAKE_BINARY_DIR}/template && cmake --build ${CMAKE_BINARY_DIR}/template")
-set_tests_properties(client.template PROPERTIES LABELS client TIMEOUT 300)
+jobq_add_python_test(client.install clients/test_install.py LABELS client PROCESSORS 2)
 
 # Paces, which mean something on a machine without other work alone: tests/bench/README.md.
 add_test(NAME pace.tests COMMAND ${JOBQ_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/bench/pace.py)
