@@ -80,12 +80,24 @@ def clean_end_of_the_shared_server():
 def pytest_runtest_call():
     """A test during which the shared server dies has failed, and the next test gets a new server."""
     try:
-        return (yield)
-    finally:
-        end = jobq_server.shared_end()
+        result = yield
+    except Exception as error:
+        end = replace_dead_server()
         if end:
-            jobq_server.forget_shared()
-            pytest.fail(end, pytrace=False)
+            error.add_note(end)
+        raise
+    end = replace_dead_server()
+    if end:
+        pytest.fail(end, pytrace=False)
+    return result
+
+
+def replace_dead_server():
+    """How the shared server ended by itself; None while it runs."""
+    end = jobq_server.shared_end()
+    if end:
+        jobq_server.forget_shared()
+    return end
 
 
 @pytest.hookimpl(wrapper=True)
