@@ -47,8 +47,8 @@ std::variant<Millis, Reply> readWait(const QueueRooms& rooms, const Call& call, 
 
 /// A place to wait in, taken for as long as the call lasts. Where all are taken the call does not wait: it answers the
 /// present state at once.
-struct Patience {
-  Patience(const QueueRooms& rooms, Millis asked) : wait(place.grow(rooms.waiting, 1) ? asked : Millis(0)) {}
+struct WaitSlot {
+  WaitSlot(const QueueRooms& rooms, Millis asked) : wait(place.grow(rooms.waiting, 1) ? asked : Millis(0)) {}
   Budget::Share place;
   const Millis wait;
 };

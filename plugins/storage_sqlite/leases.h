@@ -38,7 +38,4 @@ class Leases final : public LeaseStore {
   Clock& clock_;
 };
 
-/// Marks the claims of the process that had the file open before as lost; sweep() finds them. Called once, at opening.
-void loseFormerClaims(Connection& connection);
-
 }  // namespace jobq::sqlite

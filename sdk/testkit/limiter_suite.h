@@ -13,7 +13,6 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <latch>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -23,6 +22,7 @@
 
 #include "jobq/rate_limiter.h"
 #include "jobq/time.h"
+#include "testkit/run_together.h"
 
 namespace jobq::testkit {
 
@@ -74,17 +74,7 @@ class LimiterSuite : public testing::TestWithParam<LimiterUnderTest> {
   }
 
   /// Runs `body(i)` on all threads, which start together.
-  static void together(const std::function<void(int)>& body) {
-    std::latch start(kThreads);
-    std::vector<std::thread> threads;
-    for (int i = 0; i < kThreads; ++i) {
-      threads.emplace_back([&, i] {
-        start.arrive_and_wait();
-        body(i);
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-  }
+  static void together(const std::function<void(int)>& body) { runTogether(kThreads, body); }
 
   std::unique_ptr<RateLimiter> limiter_ = GetParam().make();
 };

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <list>
+#include <string>
 
 #include "jobq/mutex.h"
 #include "jobq/time.h"
+#include "testkit/wait_for.h"
 
 namespace jobq::testkit {
 
@@ -48,15 +50,14 @@ class ManualClock final : public Clock {
   }
 
   /// Blocks until `count` waits are for a moment within [now + from, now + to]: how a test knows that they have begun.
+  /// Throws WaitExpired after kHangDeadline of real time, with the waits that there are.
   void awaitWaiter(Millis from, Millis to, int count = 1) {
+    WaitDeadline wait(std::to_string(count) + " waits that end in " + std::to_string(from.count()) + " to " +
+                      std::to_string(to.count()) + " ms of the manual clock");
     Lock lock(mutex_);
-    for (;;) {
-      int found = 0;
-      for (const Waiter& waiter : waiters_) {
-        if (waiter.deadline >= now_ + from && waiter.deadline <= now_ + to) ++found;
-      }
-      if (found >= count) return;
-      changed_.wait(mutex_);
+    while (waitsWithin(from, to) < count) {
+      if (wait.isOver()) wait.expire(listWaits());
+      wait.on(changed_, mutex_);
     }
   }
 
@@ -67,6 +68,20 @@ class ManualClock final : public Clock {
     Instant deadline;
     int pinned;  // advance() is using the pointers
   };
+
+  int waitsWithin(Millis from, Millis to) const JOBQ_REQUIRES(mutex_) {
+    int found = 0;
+    for (const Waiter& waiter : waiters_) {
+      if (waiter.deadline >= now_ + from && waiter.deadline <= now_ + to) ++found;
+    }
+    return found;
+  }
+
+  std::string listWaits() const JOBQ_REQUIRES(mutex_) {
+    std::string ends = "there are waits that end in";
+    for (const Waiter& waiter : waiters_) ends += " " + std::to_string((waiter.deadline - now_).count());
+    return ends + " ms";
+  }
 
   // The waiter's own mutex is let go meanwhile, because advance() may be waiting for it.
   void leave(Mutex& mutex, std::list<Waiter>::iterator self) JOBQ_REQUIRES(mutex) {

@@ -34,6 +34,7 @@
 #include "jobq/time.h"     // IWYU pragma: export
 #include "jobq/transitions.h"
 #include "testkit/manual_clock.h"
+#include "testkit/run_together.h"
 
 namespace jobq::testkit {
 
@@ -197,27 +198,7 @@ class StorageSuite : public testing::TestWithParam<StorageUnderTest> {
   }
 
   /// Runs `body(i)` on `count` threads that start together.
-  static void race(int count, const std::function<void(int)>& body) {
-    std::vector<std::thread> threads;
-    Mutex mutex;
-    Condition go;
-    bool open = false;
-    for (int i = 0; i < count; ++i) {
-      threads.emplace_back([&, i] {
-        {
-          Lock lock(mutex);
-          while (!open) go.wait(mutex);
-        }
-        body(i);
-      });
-    }
-    {
-      Lock lock(mutex);
-      open = true;
-      go.notifyAll();
-    }
-    for (std::thread& thread : threads) thread.join();
-  }
+  static void race(int count, const std::function<void(int)>& body) { runTogether(count, body); }
 
   ManualClock clock_;
   std::filesystem::path dir_;

@@ -1,10 +1,9 @@
-#!/usr/bin/env python3
 """The architecture, as a test: who may include whom, how long a file may be, that each room says its number, and that
 the map of rules to tests names tests that exist."""
 import ast
+import functools
 import pathlib
 import re
-import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOP_LEVEL = {"CMakeLists.txt", "core", "plugins", "sdk", "scripts", "etc", "tests", "README.md",
@@ -47,25 +46,29 @@ def sources(*folders):
                 yield path
 
 
+def assert_none(faults):
+    assert not faults, "\n".join(faults)
+
+
 def name(path):
     return path.relative_to(ROOT).as_posix()
 
 
-def check_top_level():
-    return [f"{entry.name} does not belong at the top" for entry in ROOT.iterdir()
-            if not entry.name.startswith(".") and entry.name not in TOP_LEVEL]
+def test_top_level():
+    assert_none([f"{entry.name} does not belong at the top" for entry in ROOT.iterdir()
+                 if not entry.name.startswith(".") and entry.name not in TOP_LEVEL])
 
 
-def check_sdk():
+def test_sdk():
     faults = []
     for path in sources("sdk/include"):
         for include in INCLUDE.findall(path.read_text()):
             if "/" in include and not include.startswith("jobq/") or include.endswith(".h") and "/" not in include:
                 faults.append(f"{name(path)} includes {include}: the sdk knows only the standard library")
-    return faults
+    assert_none(faults)
 
 
-def check_core():
+def test_core():
     faults = []
     for path in sources("core"):
         parts = path.relative_to(ROOT / "core").parts
@@ -79,38 +82,38 @@ def check_core():
                 other = include.split("/")[1]
                 if other != layer and other not in LAYERS.get(layer, set()):
                     faults.append(f"{name(path)} includes {include}: {layer} may not know {other}")
-    return faults
+    assert_none(faults)
 
 
-def check_plugins():
+def test_plugins():
     faults = []
     for path in sources("plugins"):
         for include in INCLUDE.findall(path.read_text()):
             if include.startswith(("core/", "plugins/")):
                 faults.append(f"{name(path)} includes {include}: a plugin knows the sdk and itself")
-    return faults
+    assert_none(faults)
 
 
-def check_only_in():
+def test_only_in():
     faults = []
     for path in sources("core", "plugins", "sdk"):
         for include in INCLUDE.findall(path.read_text()):
             for pattern, homes in ONLY_IN:
                 if pattern.match(include) and not name(path).startswith(homes):
                     faults.append(f"{name(path)} includes {include}, which belongs in {', '.join(homes)}")
-    return faults
+    assert_none(faults)
 
 
-def check_sizes():
+def test_sizes():
     faults = []
     for path in sources("core", "plugins", "sdk", "tests"):
         lines = len(path.read_text().splitlines())
         if lines > MAX_LINES:
             faults.append(f"{name(path)} has {lines} lines, more than {MAX_LINES}")
-    return faults
+    assert_none(faults)
 
 
-def check_rooms():
+def test_rooms():
     faults = []
     for number, files in ROOMS.items():
         for file in files:
@@ -118,19 +121,29 @@ def check_rooms():
             comment = text[:text.index("#pragma once")].lower()
             if not re.search(rf"\brooms?\b[^.]*\b{number}\b", comment):
                 faults.append(f"{file} does not say in its first comment that it is room {number}")
-    return faults
+    assert_none(faults)
 
 
-def check_globbing():
-    return [f"{name(path)} globs its sources" for path in ROOT.rglob("CMakeLists.txt")
-            if "build" not in path.relative_to(ROOT).parts and re.search(r"file\s*\(\s*GLOB", path.read_text())]
+def test_globbing():
+    files = [ROOT / "CMakeLists.txt"]
+    for folder in ("core", "plugins", "sdk", "tests"):
+        files += (ROOT / folder).rglob("CMakeLists.txt")
+    assert_none([f"{name(path)} globs its sources" for path in files
+                 if re.search(r"file\s*\(\s*GLOB", path.read_text())])
 
 
-def check_headers():
-    return [f"{name(path)} has no #pragma once" for path in sources("core", "plugins", "sdk", "tests")
-            if path.suffix == ".h" and "#pragma once" not in path.read_text()]
+def test_headers():
+    assert_none([f"{name(path)} has no #pragma once" for path in sources("core", "plugins", "sdk", "tests")
+                 if path.suffix == ".h" and "#pragma once" not in path.read_text()])
 
 
+def test_seams():
+    """A test replaces a source when it is linked (tests/fault/broken.cmake) or decorates an interface."""
+    assert_none([f"{name(path)} asks for a macro of the tests: {macro}" for path in sources("core", "plugins", "sdk")
+                 for macro in re.findall(r"^\s*#.*\b(JOBQ_TEST_\w+)", path.read_text(), re.M)])
+
+
+@functools.cache
 def tests_in(path):
     """The names that a file gives its tests: `Class.test_name` in Python, the second word of a TEST in C++."""
     text = path.read_text()
@@ -140,7 +153,20 @@ def tests_in(path):
             for test in group.body if isinstance(test, ast.FunctionDef) and test.name.startswith("test_")}
 
 
-def check_map():
+def test_collection():
+    """tests/pytest.ini: pytest takes files and classes for tests by their names, and passes over all others."""
+    faults = []
+    for path in (ROOT / "tests").rglob("*.py"):
+        for test in tests_in(path):
+            group = test.split(".")[0]
+            if not group.endswith(("Test", "Tests")):
+                faults.append(f"{name(path)}: a class named {group} is never run")
+            if not (path.name.startswith("test_") or path.name.endswith("_test.py")):
+                faults.append(f"{name(path)}: {test} is never run")
+    assert_none(sorted(set(faults)))
+
+
+def test_map():
     """tests/README.md, "Which test proves which rule": what it names exists, and it names all tests of the text."""
     files = {}
     for folder in ("tests", "sdk/testkit"):
@@ -158,22 +184,5 @@ def check_map():
         if path.name.startswith(("test_api_", "test_decisions_")):
             missing = tests_in(path) - {test for file, test in named if file == path.name}
             faults += [f"{path.name}::{test} proves no rule of tests/README.md" for test in sorted(missing)]
-    return faults if named else ["tests/README.md names no test"]
-
-
-def main():
-    passed = failed = 0
-    for check in (check_top_level, check_sdk, check_core, check_plugins, check_only_in, check_sizes, check_rooms,
-                  check_globbing, check_headers, check_map):
-        faults = check()
-        print(f"{'ok  ' if not faults else 'FAIL'} {check.__name__[6:]}")
-        for fault in faults:
-            print("     " + fault)
-        passed += not faults
-        failed += bool(faults)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    assert named, "tests/README.md names no test"
+    assert_none(faults)

@@ -25,6 +25,7 @@
 #include "sqlite_vfs.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
+#include "testkit/wait_for.h"
 
 namespace jobq::testkit {
 

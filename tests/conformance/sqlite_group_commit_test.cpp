@@ -23,7 +23,7 @@ class Gathering {
  private:
   void awaitAll() {
     Lock lock(mutex_);
-    while (awaited_ > 0) changed_.wait(mutex_);
+    for (testkit::WaitDeadline wait("the callers that share a commit"); awaited_ > 0;) wait.on(changed_, mutex_);
   }
 
   Mutex mutex_;
@@ -60,7 +60,7 @@ TEST_F(GroupCommit, CallersShareACommit) {
       for (int k = 0; k < kEach; ++k) submit("j" + std::to_string(i * kEach + k));
     });
   }
-  for (std::thread& caller : callers) caller.join();
+  joinAll("the callers that share commits", callers);
   EXPECT_LT(logFaults().syncs - before, kCallers * kEach / 2);
   EXPECT_EQ(storage_->jobs().counts("ep").inQueue, 1U + kCallers * kEach);
 }
@@ -76,7 +76,7 @@ TEST_F(GroupCommit, APurgeOfALongLineIsDoneInSteps) {
       for (int k = 0; k < kEach; ++k) submit("j" + std::to_string(i * kEach + k));
     });
   }
-  for (std::thread& caller : callers) caller.join();
+  joinAll("the callers that share commits", callers);
   const int before = logFaults().syncs;
   EXPECT_EQ(storage_->jobs().purgeQueued("ep"), std::size_t{kCallers} * kEach);
   EXPECT_GE(logFaults().syncs - before, 3);
@@ -113,7 +113,7 @@ TEST_F(GroupCommit, ABadWriteHarmsNoNeighbour) {
       ++unranked;
     }
   });
-  for (std::thread& caller : callers) caller.join();
+  joinAll("the callers that share commits", callers);
   EXPECT_EQ(duplicates, 1);
   EXPECT_EQ(unranked, 1) << "the caller gets what was thrown, by its type";
   EXPECT_EQ(storage_->jobs().counts("ep").inQueue, 1U + kGood);
@@ -154,7 +154,7 @@ TEST_F(GroupCommit, WhatIsQueuedIsFinishedBeforeTheStorageCloses) {
       submit("j" + std::to_string(i));
     });
   }
-  for (std::thread& caller : callers) caller.join();
+  joinAll("the callers that share commits", callers);
   storage_.reset();
   EXPECT_FALSE(std::filesystem::exists(file().string() + "-wal")) << "the log was emptied into the file";
   open();

@@ -73,7 +73,7 @@ class FaultTest : public HouseTest, public testing::WithParamInterface<const cha
       if (look % (clock_.now() < drained ? 2 : 50) == 0) clock_.advance(Millis(500));
     };
     EXPECT_TRUE(poll([&] { return isDone(stopping); }, pass)) << "the shutdown hangs";
-    EXPECT_TRUE(stopping.get()) << "a handler ignored its stop token";
+    EXPECT_TRUE(testkit::resultOf("the shutdown", stopping)) << "a handler ignored its stop token";
     house_.reset();
     inner_ = nullptr;
   }
@@ -98,7 +98,7 @@ class FaultTest : public HouseTest, public testing::WithParamInterface<const cha
 
   template <class Predicate, class Between>
   static bool poll(Predicate&& condition, Between&& between) {
-    const auto end = std::chrono::steady_clock::now() + kPatience;
+    const auto end = std::chrono::steady_clock::now() + testkit::kHangDeadline;
     for (int look = 1; !condition(); ++look) {
       if (std::chrono::steady_clock::now() > end) return false;
       between(look);
@@ -117,7 +117,7 @@ class FaultTest : public HouseTest, public testing::WithParamInterface<const cha
                        const std::string& body = "") {
     auto answer = std::async(std::launch::async, [&] { return callWith(key, method, target, body); });
     EXPECT_TRUE(reached([&] { return isDone(answer); })) << method << " " << target << " hangs";
-    return answer.get();
+    return testkit::resultOf("the answer of " + method + " " + target, answer);
   }
 
   /// One of the numbers of /health: each name appears once in it.
@@ -160,8 +160,6 @@ class FaultTest : public HouseTest, public testing::WithParamInterface<const cha
     }
     return bodies;
   }
-
-  static constexpr std::chrono::seconds kPatience{20};
 
   FaultPlan plan_{clock_};
   Storage* inner_ = nullptr;  ///< the house's, without the faults

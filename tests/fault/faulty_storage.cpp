@@ -1,8 +1,9 @@
 #include "faulty_storage.h"
 
 #include <new>
-
 #include <utility>
+
+#include "testkit/wait_for.h"
 
 namespace jobq::fault {
 
@@ -66,7 +67,7 @@ void FaultPlan::leave(const char* verb) {
   Lock lock(mutex_);
   if (held_ == verb && holdIn_ > 0 && --holdIn_ == 0) {
     holding_ = true;
-    while (!held_.empty()) letGo_.wait(mutex_);
+    for (testkit::WaitDeadline wait("the test to let " + held_ + " go on"); !held_.empty();) wait.on(letGo_, mutex_);
     holding_ = false;
   }
   if (!doubtful_ || struck_ != verb) return;

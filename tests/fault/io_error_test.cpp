@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr auto kPatience = std::chrono::seconds(30);
+constexpr auto kPatience = testkit::kHangDeadline;
 
 // A promise of the server: the job is here, and, if it was said, how it ended.
 struct Acknowledged {

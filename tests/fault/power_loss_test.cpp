@@ -16,6 +16,7 @@
 #include "random_verbs.h"
 #include "seeds.h"
 #include "testkit/loaded_plugin.h"
+#include "testkit/wait_for.h"
 
 namespace jobq::fault {
 namespace {
@@ -85,7 +86,7 @@ class PowerLoss : public testing::Test {
       if (callers.size() > 1) std::erase_if(operations, [](auto& op) { return op.verb == model::Verb::advance; });
       threads.emplace_back([&caller, operations] { caller->work(operations); });
     }
-    for (std::thread& thread : threads) thread.join();
+    testkit::joinAll("the callers of one life", threads);
     for (const auto& caller : callers) caller->judge.close();
     cuts_ += disk.isCut() ? 1 : 0;
   }

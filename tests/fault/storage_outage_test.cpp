@@ -248,7 +248,7 @@ TEST_P(Outage, ACancelBetweenTheClaimAndTheStartIsNotLost) {
     EXPECT_EQ(call("POST", "/v2/t/cancel/" + id).field("status"), "CANCELLED");
     plan_.letGo();
     if (waits) {
-      EXPECT_EQ(caller.get().field("status"), "CANCELLED");
+      EXPECT_EQ(testkit::resultOf("the answer of /runsync", caller).field("status"), "CANCELLED");
     }
     EXPECT_TRUE(reachedNow([&] { return health("t", "running") == 0 && health("t", "idle") == 1; }))
         << "the handler was not told: " << call("GET", "/v2/t/health").body;
@@ -275,7 +275,7 @@ TEST_P(Outage, ManyFaultsAndManyCallers) {
     std::vector<std::string> ids;
     for (auto& caller : callers) {
       EXPECT_TRUE(reached([&] { return isDone(caller); }));
-      for (std::string& id : caller.get()) ids.push_back(std::move(id));
+      for (std::string& id : testkit::resultOf("a caller of /run", caller)) ids.push_back(std::move(id));
     }
     ASSERT_GT(ids.size(), 50U);
     // Half of them end while the storage still fails.

@@ -7,19 +7,19 @@ import hashlib
 import http.client
 import os
 import random
+import re
 import resource
 import shutil
 import sqlite3
 import subprocess
-import sys
 import threading
 import time
-import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
-
-import jobq_server  # noqa: E402
-from jobq_server import JOBQD, PLUGINS, HttpTest, Server, until  # noqa: E402
+import jobq_server
+import pytest
+from http_case import HttpTest
+from jobq_server import JOBQD, PLUGINS, Server, until
+from pace import HANG, judge_pace
 
 PAGE = 4096
 BUSY_TIMEOUT = 5.0
@@ -41,8 +41,13 @@ class SickServer(Server):
 
 
 class DiskTest(HttpTest):
+    @pytest.fixture
+    def server(self, own_server):
+        """None is there before a test makes it."""
+        self.own_server = own_server
+
     def idle_server(self, **settings):
-        return self.enterContext(SickServer(start=False, **settings))
+        return self.at_end.enter_context(SickServer(start=False, **settings))
 
     def database(self, server, end=""):
         return os.path.join(server.data, "jobq.db" + end)
@@ -66,19 +71,19 @@ class DiskTest(HttpTest):
             reply = server.request("POST", "/v2/parked/run", {"input": {"number": number, "text": "x" * size}})
             if reply.status != 200:
                 self.assert_refused(reply, 503)
-                self.assertEqual(reply.headers.get("Retry-After"), "1")
+                assert reply.headers.get("Retry-After") == "1"
                 return acknowledged
             acknowledged.append((number, reply.json()["id"]))
-        return self.fail(f"{most} jobs of {size} bytes and still no end")
+        return pytest.fail(f"{most} jobs of {size} bytes and still no end")
 
     def assert_done(self, server, job):
         end = server.finished("trial", job)
-        self.assertEqual((end["status"], end["output"]), ("COMPLETED", "done"))
+        assert (end["status"], end["output"]) == ("COMPLETED", "done")
 
     def assert_all_there(self, server, acknowledged):
         for number, job in acknowledged:
-            self.assertEqual(server.status("parked", job)["status"], "IN_QUEUE", f"job {number}")
-        self.assertEqual(server.health("parked")["jobs"]["inQueue"], len(acknowledged), "nothing half written")
+            assert server.status("parked", job)["status"] == "IN_QUEUE", f"job {number}"
+        assert server.health("parked")["jobs"]["inQueue"] == len(acknowledged), "nothing half written"
 
 
 def fingerprint(folder):
@@ -110,20 +115,20 @@ class RefusedStartTest(DiskTest):
 
     def attempt(self, server, nobody=False):
         return subprocess.run([self.program, "--config", server.file], stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True, check=False, timeout=20, cwd=server.folder,
+                              text=True, check=False, timeout=HANG, cwd=server.folder,
                               preexec_fn=as_nobody if nobody else jobq_server._tie_to_parent)
 
     def refused(self, server, *words, nobody=False):
         """It does not start, says why in one sentence that names the thing, and changes nothing."""
         before = fingerprint(server.data)
         done = self.attempt(server, nobody)
-        self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertRegex(done.stderr, r"\Ajobqd: [^\n]{30,600}\n\Z")
+        assert done.returncode == 1, done.stderr
+        assert re.search(r"\Ajobqd: [^\n]{30,600}\n\Z", done.stderr)
         for word in words:
-            self.assertIn(word, done.stderr)
+            assert word in done.stderr
         if server.key:
-            self.assertNotIn(server.key, done.stderr)
-        self.assertEqual(fingerprint(server.data), before, "it touched what it refused")
+            assert server.key not in done.stderr
+        assert fingerprint(server.data) == before, "it touched what it refused"
         return done.stderr
 
     def give_to_nobody(self, server):
@@ -144,15 +149,15 @@ class RefusedStartTest(DiskTest):
         self.give_to_nobody(server)
         os.chmod(server.data, 0o500)
         self.refused(server, server.data, "Permission denied", "data.dir", nobody=True)
-        self.assertEqual(os.listdir(server.data), [])
+        assert os.listdir(server.data) == []
 
     def test_a_directory_that_cannot_be_made(self):
         server = self.idle_server()
         self.give_to_nobody(server)
         os.chmod(server.folder, 0o500)
-        self.addCleanup(os.chmod, server.folder, 0o700)
+        self.at_end.callback(os.chmod, server.folder, 0o700)
         self.refused(server, server.data, "Permission denied", nobody=True)
-        self.assertFalse(os.path.exists(server.data))
+        assert not os.path.exists(server.data)
 
     def test_a_directory_that_is_a_file(self):
         server = self.idle_server()
@@ -163,20 +168,19 @@ class RefusedStartTest(DiskTest):
         server.write_file()
         self.refused(server, "below", "data.dir")
         with open(server.data, "rb") as file:
-            self.assertEqual(file.read(), b"hello")
+            assert file.read() == b"hello"
 
-    def test_a_database_that_may_not_be_used(self):
-        for mode in (0o000, 0o400):
-            with self.subTest(mode=oct(mode)):
-                server = self.used_server()
-                before = fingerprint(server.data)
-                self.give_to_nobody(server)
-                os.chmod(self.database(server), mode)
-                done = self.attempt(server, nobody=True)
-                self.assertEqual(done.returncode, 1)
-                self.assertRegex(done.stderr, r"\Ajobqd: [^\n]*jobq\.db: Permission denied[^\n]*\n\Z")
-                os.chmod(self.database(server), 0o600)
-                self.assertEqual(fingerprint(server.data), before)
+    @pytest.mark.parametrize("mode", [0o000, 0o400], ids=oct)
+    def test_a_database_that_may_not_be_used(self, mode):
+        server = self.used_server()
+        before = fingerprint(server.data)
+        self.give_to_nobody(server)
+        os.chmod(self.database(server), mode)
+        done = self.attempt(server, nobody=True)
+        assert done.returncode == 1
+        assert re.search(r"\Ajobqd: [^\n]*jobq\.db: Permission denied[^\n]*\n\Z", done.stderr)
+        os.chmod(self.database(server), 0o600)
+        assert fingerprint(server.data) == before
 
     def test_a_file_that_is_no_database_of_ours(self):
         def foreign():
@@ -195,57 +199,56 @@ class RefusedStartTest(DiskTest):
         path = self.database(server)
         kept = shutil.copy(path, path + ".kept")
         for name, spoil in cases.items():
-            with self.subTest(name):
-                shutil.copy(kept, path)
-                spoil()
-                self.refused(server, path)
+            print(f"case: {name}", flush=True)
+            shutil.copy(kept, path)
+            spoil()
+            self.refused(server, path)
         shutil.copy(kept, path)
         server.start()
-        self.assertEqual(server.health("parked")["jobs"]["inQueue"], 20)
+        assert server.health("parked")["jobs"]["inQueue"] == 20
 
     def test_a_log_that_does_not_fit(self):
         """The write-ahead log holds acknowledged jobs: SQLite by itself would delete it, or pass over it."""
         server = self.used_server(crash=True)
         path, log = self.database(server), self.database(server, "-wal")
-        self.assertGreater(os.path.getsize(log), 100_000)
+        assert os.path.getsize(log) > 100_000
         kept = shutil.copytree(server.data, server.data + ".kept")
         cases = {"no file": lambda: os.remove(path), "an empty file": lambda: os.truncate(path, 0),
                  "a garbage log": lambda: overwrite(log, 0, random.Random(2).randbytes(PAGE)),
                  "a log with another salt": lambda: overwrite(log, 0, b"\x37\x7f\x06\x82" + b"\1" * 28)}
         for name, spoil in cases.items():
-            with self.subTest(name):
-                shutil.rmtree(server.data)
-                shutil.copytree(kept, server.data)
-                spoil()
-                self.refused(server, path, "-wal", "Nothing was touched")
+            print(f"case: {name}", flush=True)
+            shutil.rmtree(server.data)
+            shutil.copytree(kept, server.data)
+            spoil()
+            self.refused(server, path, "-wal", "Nothing was touched")
         shutil.rmtree(server.data)
         shutil.copytree(kept, server.data)
         server.start()
-        self.assertEqual(server.health("parked")["jobs"]["inQueue"], 20)
+        assert server.health("parked")["jobs"]["inQueue"] == 20
 
-    def test_a_database_that_somebody_else_holds(self):
-        for how in ("BEGIN IMMEDIATE", "PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE"):
-            with self.subTest(how):
-                server = self.used_server(jobs=1)
-                with contextlib.closing(sqlite3.connect(self.database(server), isolation_level=None)) as other:
-                    other.executescript(how)
-                    began = time.monotonic()
-                    done = self.attempt(server)
-                    self.assertLess(time.monotonic() - began, 2 * BUSY_TIMEOUT)
-                    self.assertEqual(done.returncode, 1)
-                    self.assertRegex(done.stderr, r"\Ajobqd: [^\n]*jobq\.db: [^\n]*locked[^\n]*\n\Z")
-                server.start()
-                self.assertEqual(server.health("parked")["jobs"]["inQueue"], 1)
+    @pytest.mark.parametrize("how", ["BEGIN IMMEDIATE", "PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE"])
+    def test_a_database_that_somebody_else_holds(self, how):
+        server = self.used_server(jobs=1)
+        with contextlib.closing(sqlite3.connect(self.database(server), isolation_level=None)) as other:
+            other.executescript(how)
+            began = time.monotonic()
+            done = self.attempt(server)
+            judge_pace("a start that is refused because of a lock", time.monotonic() - began, 2 * BUSY_TIMEOUT)
+            assert done.returncode == 1
+            assert re.search(r"\Ajobqd: [^\n]*jobq\.db: [^\n]*locked[^\n]*\n\Z", done.stderr)
+        server.start()
+        assert server.health("parked")["jobs"]["inQueue"] == 1
 
 
 class LockedTest(DiskTest):
     def test_a_lock_while_the_server_runs(self):
         server = self.own_server()
         old = server.finished("echo", server.run("echo", {"a": 1}))["id"]
-        running = server.run("trial", {"sleepMs": 500, "progress": [1], "chunks": 2, "log": ["a"], "output": "done"})
+        running = server.run("trial", {"sleepMs": 4000, "progress": [1], "chunks": 2, "log": ["a"], "output": "done"})
         with contextlib.closing(sqlite3.connect(self.database(server), isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            answers = {}
+            answers = {}  # in the order in which they came
 
             def ask(name, method, path, body, key=True):
                 began = time.monotonic()
@@ -256,40 +259,45 @@ class LockedTest(DiskTest):
                      "runsync": ("POST", "/v2/echo/runsync", {"input": {}}),
                      "cancel": ("POST", f"/v2/trial/cancel/{running}", None),
                      "status": ("GET", f"/v2/echo/status/{old}", None)}
-            threads = [threading.Thread(target=ask, args=(name, *call)) for name, call in calls.items()]
+            threads = [threading.Thread(target=ask, args=(name, *call), daemon=True) for name, call in calls.items()]
             for thread in threads:
                 thread.start()
             for thread in threads:
-                thread.join()
+                thread.join(HANG)
+            assert set(answers) == set(calls), f"waited {HANG:g} s for each of the other answers"
+            order = list(answers)
             reply, seconds = answers.pop("status")
-            self.assertEqual(self.assert_job(reply)["status"], "COMPLETED", "reading goes on")
-            self.assertLess(seconds, BUSY_TIMEOUT / 2)
+            assert self.assert_job(reply)["status"] == "COMPLETED", "reading goes on"
+            assert order.index("status") < min(order.index(name) for name in ("run", "runsync", "cancel"))
+            judge_pace("/status while the database is locked", seconds, BUSY_TIMEOUT / 2)
             for name, (reply, seconds) in answers.items():
-                with self.subTest(name):
-                    self.assert_refused(reply, 503, "locked", "another program")
-                    # One timeout of its own, and that of the write before it.
-                    self.assertLess(seconds, 2 * BUSY_TIMEOUT + 2)
+                print(f"case: {name}", flush=True)
+                self.assert_refused(reply, 503, "locked", "another program")
+                # One timeout of its own, and that of the write before it.
+                judge_pace(f"{name} while the database is locked", seconds, 2 * BUSY_TIMEOUT + 2)
             other.execute("ROLLBACK")
-        until(lambda: self.ready(server).status == 200, "it is ready again")
+        until(lambda: self.ready(server).status == 200, "it is ready again", HANG)
         self.assert_done(server, running)
-        self.assertEqual(server.quiet("trial")["completed"], 1)
-        self.assertEqual(server.finished("echo", server.run("echo", {}))["status"], "COMPLETED")
-        self.assertEqual(server.quiet("echo")["completed"], 2, "what was answered 503 is not there")
+        assert server.quiet("trial")["completed"] == 1
+        assert server.finished("echo", server.run("echo", {}))["status"] == "COMPLETED"
+        assert server.quiet("echo")["completed"] == 2, "what was answered 503 is not there"
 
 
 class FullDiskTest(DiskTest):
+    LONGER_THAN_THE_FILLING = 6000  # milliseconds: a job still runs when its disk has become full
+
     def mount(self, folder, size, flags=0):
         if _libc.mount(b"none", folder.encode(), b"tmpfs", flags, b"size=" + size) != 0:
-            self.skipTest("no small file system can be mounted: " + os.strerror(ctypes.get_errno()))
+            pytest.skip("no small file system can be mounted: " + os.strerror(ctypes.get_errno()))
 
     def server_on_a_disk_of(self, size):
         """Its data directory is a disk of its own, in a mount namespace of this process: no mount outlives it."""
         if _libc.unshare(CLONE_NEWNS) != 0 or _libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) != 0:
-            self.skipTest("no mount namespace for this user: " + os.strerror(ctypes.get_errno()))
+            pytest.skip("no mount namespace for this user: " + os.strerror(ctypes.get_errno()))
         server = self.idle_server()
         os.mkdir(server.data)
         self.mount(server.data, size)
-        self.addCleanup(_libc.umount2, server.data.encode(), 2)
+        self.at_end.callback(_libc.umount2, server.data.encode(), 2)
         return server, os.path.join(server.data, "ballast")
 
     def test_a_full_disk(self):
@@ -297,19 +305,20 @@ class FullDiskTest(DiskTest):
         with open(ballast, "wb") as file:
             file.write(b"x" * (3 << 20))
         server.start()
-        running = [server.run("trial", {"sleepMs": 2500, "output": number}) for number in range(2)]
+        running = [server.run("trial", {"sleepMs": self.LONGER_THAN_THE_FILLING, "output": number})
+                   for number in range(2)]
         acknowledged = self.fill(server, 20_000) + self.fill(server, 200)
         self.assert_refused(self.ready(server), 503, "full", "free space on the disk of data.dir")
         self.assert_all_there(server, acknowledged)
-        until(lambda: "job.unfinished" in server.log(), "an outcome cannot be stored")
+        until(lambda: "job.unfinished" in server.log(), "an outcome cannot be stored", HANG)
         for job in running:
-            self.assertEqual(server.status("trial", job)["status"], "IN_PROGRESS")
+            assert server.status("trial", job)["status"] == "IN_PROGRESS"
 
         os.remove(ballast)
-        until(lambda: self.ready(server).status == 200, "it is ready again, without a restart")
+        until(lambda: self.ready(server).status == 200, "it is ready again, without a restart", HANG)
         for number, job in enumerate(running):
-            self.assertEqual(server.finished("trial", job)["output"], number)
-        self.assertEqual(server.quiet("trial")["completed"], 2)
+            assert server.finished("trial", job)["output"] == number
+        assert server.quiet("trial")["completed"] == 2
         acknowledged += self.fill(server, 20_000)
         self.assert_all_there(server, acknowledged)
 
@@ -317,7 +326,7 @@ class FullDiskTest(DiskTest):
         server.kill()
         server.start()
         self.assert_all_there(server, acknowledged)
-        self.assertEqual(server.finished("echo", server.run("echo", {}))["status"], "COMPLETED")
+        assert server.finished("echo", server.run("echo", {}))["status"] == "COMPLETED"
         server.stop()
 
     def test_a_start_on_a_full_disk(self):
@@ -325,24 +334,24 @@ class FullDiskTest(DiskTest):
         with open(ballast, "wb", buffering=0) as file, contextlib.suppress(OSError):
             while file.write(b"x" * PAGE):
                 pass
-        self.assertFalse(server.start_unless_it_dies())
-        self.assertEqual(server.process.returncode, 1)
-        self.assertRegex(server.log(), r"\Ajobqd: [^\n]*No space left on device[^\n]*\n\Z")
+        assert not server.start_unless_it_dies()
+        assert server.process.returncode == 1
+        assert re.search(r"\Ajobqd: [^\n]*No space left on device[^\n]*\n\Z", server.log())
         os.remove(ballast)
         server.start()
-        self.assertEqual(server.finished("echo", server.run("echo", {}))["status"], "COMPLETED")
+        assert server.finished("echo", server.run("echo", {}))["status"] == "COMPLETED"
         server.stop()
 
     def test_a_limit_on_the_size_of_files(self):
         """RLIMIT_FSIZE: the write fails (and a signal must not end the server); what is left of the disk is unknown."""
         server = self.own_server(server__drain="1s")
-        running = server.run("trial", {"sleepMs": 1500, "output": "done"})
+        running = server.run("trial", {"sleepMs": self.LONGER_THAN_THE_FILLING, "output": "done"})
         resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (4 << 20, resource.RLIM_INFINITY))
         acknowledged = self.fill(server, 50_000)
         self.assert_refused(self.ready(server), 503, "disk I/O error", "read-only until the server is restarted")
         self.assert_all_there(server, acknowledged)
-        until(lambda: "job.unfinished" in server.log(), "an outcome cannot be stored")
-        self.assertTrue(server.running)
+        until(lambda: "job.unfinished" in server.log(), "an outcome cannot be stored", HANG)
+        assert server.running
         server.restart()
         self.assert_all_there(server, acknowledged)
         self.assert_done(server, running)
@@ -365,34 +374,29 @@ class DamagedTest(DiskTest):
         server.settings["endpoint.trial.workersMax"] = 2
         server.write_file()
         server.start()
-        until(lambda: self.ready(server).status == 503, "it says that it is not ready")
+        until(lambda: self.ready(server).status == 503, "it says that it is not ready", HANG)
         self.assert_refused(self.ready(server), 503, "malformed", "restore")
         self.assert_refused(server.request("POST", "/v2/echo/run", {"input": {}}), 503, "damaged")
 
-    def test_any_page(self):
+    @pytest.mark.parametrize("seed", range(8))
+    def test_any_page(self, seed):
         """Refused at the start, or 503 later; a job that is answered 200 ends, or the server says that it is sick."""
-        for seed in range(8):
-            with self.subTest(seed=seed):
-                server = self.used_server(100)
-                self.spoil(server, random.Random(seed).randrange(1, os.path.getsize(self.database(server)) // PAGE))
-                if not server.start_unless_it_dies():
-                    self.assertEqual(server.process.returncode, 1)
-                    self.assertRegex(server.log().splitlines()[-1], r"\Ajobqd: .*damaged.*restore a copy of data\.dir")
-                    continue
-                replies = [server.request("POST", "/v2/echo/run", {"input": {}}) for _ in range(20)]
-                self.assertLessEqual({reply.status for reply in replies}, {200, 503})
-                taken = [reply.json()["id"] for reply in replies if reply.status == 200]
+        server = self.used_server(100)
+        self.spoil(server, random.Random(seed).randrange(1, os.path.getsize(self.database(server)) // PAGE))
+        if not server.start_unless_it_dies():
+            assert server.process.returncode == 1
+            assert re.search(r"\Ajobqd: .*damaged.*restore a copy of data\.dir", server.log().splitlines()[-1])
+            return
+        replies = [server.request("POST", "/v2/echo/run", {"input": {}}) for _ in range(20)]
+        assert {reply.status for reply in replies} <= {200, 503}
+        taken = [reply.json()["id"] for reply in replies if reply.status == 200]
 
-                def settled():
-                    if self.ready(server).status == 503:
-                        return True
-                    found = [server.request("GET", f"/v2/echo/status/{job}") for job in taken]
-                    return all(reply.status == 200 and reply.json()["status"] == "COMPLETED" for reply in found)
+        def settled():
+            if self.ready(server).status == 503:
+                return True
+            found = [server.request("GET", f"/v2/echo/status/{job}") for job in taken]
+            return all(reply.status == 200 and reply.json()["status"] == "COMPLETED" for reply in found)
 
-                until(settled, "each job has ended, or the server is not ready")
-                self.assertTrue(server.running)
-                server.kill()
-
-
-if __name__ == "__main__":
-    unittest.main()
+        until(settled, "each job has ended, or the server is not ready", HANG)
+        assert server.running
+        server.kill()

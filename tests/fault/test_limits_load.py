@@ -6,16 +6,15 @@ import os
 import socket
 import struct
 import subprocess
-import sys
 import time
-import unittest
 from bisect import bisect_left, bisect_right, insort
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
-
-from jobq_server import BUILD, SHORT_DRAIN, HttpTest, until  # noqa: E402
-from request_stream import RequestStream  # noqa: E402
-from waiting_callers import WaitingCallers, allow_descriptors  # noqa: E402
+import pytest
+from http_case import HttpTest
+from jobq_server import BUILD, SHORT_DRAIN, until
+from pace import HANG, judge_pace
+from request_stream import RequestStream
+from waiting_callers import WaitingCallers, allow_descriptors
 
 LIMITS_CLIENT = os.path.join(BUILD, "tests", "fault_limits_client")
 MS = 1_000_000  # the clock of the client counts nanoseconds, the server's (the same one) whole milliseconds
@@ -95,28 +94,34 @@ class HammeredLimitsTest(HttpTest):
     WINDOW = 500  # milliseconds
     LIMITS = {"run": 200, "status": 150}
 
-    def hammered(self, limiter):
-        """A server and one ledger an operation."""
+    @pytest.fixture
+    def server(self, own_server, request):
+        """The limiter is the last word of the test's name."""
         if not allow_descriptors(2 * self.CALLERS):
-            self.skipTest(f"{self.CALLERS} callers need more descriptors than this machine allows")
-        settings = {"limiter": limiter, "limits.enabled": "true", "storage": "memory", **SHORT_DRAIN}
+            pytest.skip(f"{self.CALLERS} callers need more descriptors than this machine allows")
+        settings = {"limiter": request.node.name.rpartition("_")[2], "limits.enabled": "true", "storage": "memory",
+                    **SHORT_DRAIN}
         for name, requests in self.LIMITS.items():
             settings.update({f"limits.{name}.requests": requests, f"limits.{name}.window": f"{self.WINDOW}ms",
                              f"limits.{name}.concurrent": 0})
-        server = self.own_server(**settings)
+        return own_server(**settings)
+
+    def hammered(self):
+        """A ledger for each operation."""
+        server = self.server
         # By /runsync, as every /run counts.
         self.job = server.request("POST", "/v2/parked/runsync?wait=1000", {"input": {}}).json()["id"]
         files = [self.file("run", "POST", "/v2/parked/run", '{"input":{}}'),
                  self.file("status", "GET", f"/v2/parked/status/{self.job}", "")]
         client = subprocess.run([LIMITS_CLIENT, str(server.address[1]), str(self.CALLERS), str(self.SECONDS), *files],
                                 capture_output=True, text=True, check=False, timeout=60)
-        self.assertEqual(client.returncode, 0, client.stderr)
+        assert client.returncode == 0, client.stderr
         calls = {name: [] for name in self.LIMITS}
         names = list(self.LIMITS)
         for line in client.stdout.splitlines():
             kind, status, sent, received = map(int, line.split())
             calls[names[kind]].append((status, sent, received))
-        self.assertEqual({status for each in calls.values() for status, _, _ in each}, {200, 429})
+        assert {status for each in calls.values() for status, _, _ in each} == {200, 429}
         return {name: Ledger(each, self.LIMITS[name], self.WINDOW) for name, each in calls.items()}
 
     def file(self, name, method, path, body):
@@ -128,33 +133,32 @@ class HammeredLimitsTest(HttpTest):
 
     def judge(self, ledgers, over, for_nothing):
         for name, ledger in ledgers.items():
-            with self.subTest(name):
-                longest = max(received - sent for sent, received in ledger.allowed + ledger.refused) / MS
-                print(f"/{name}: {len(ledger.allowed)} allowed, {len(ledger.refused)} refused; "
-                      f"{ledger.most_in_windows(1)} certainly within {self.WINDOW} ms, limit {ledger.requests}; "
-                      f"longest answer {longest:.0f} ms")
-                self.assertGreater(len(ledger.refused), 0)
-                self.assertEqual(over(ledger)[:5], [], "more than the limit were allowed")
-                self.assertEqual(for_nothing(ledger)[:5], [], "refused though the limit was not used up")
+            longest = max(received - sent for sent, received in ledger.allowed + ledger.refused) / MS
+            print(f"/{name}: {len(ledger.allowed)} allowed, {len(ledger.refused)} refused; "
+                  f"{ledger.most_in_windows(1)} certainly within {self.WINDOW} ms, limit {ledger.requests}; "
+                  f"longest answer {longest:.0f} ms")
+            assert len(ledger.refused) > 0, name
+            assert over(ledger)[:5] == [], f"{name}: more than the limit were allowed"
+            assert for_nothing(ledger)[:5] == [], f"{name}: refused though the limit was not used up"
 
     def check_not_stuck(self):
         """A window after the storm a fresh caller has the whole limit to himself."""
         quiet = self.server.request("GET", f"/v2/parked/status-sync/{self.job}?wait=1000")  # a bucket of its own
-        self.assertEqual(self.assert_job(quiet)["status"], "IN_QUEUE")
+        assert self.assert_job(quiet)["status"] == "IN_QUEUE"
         for name, method, path, body in (("run", "POST", "/v2/parked/run", {"input": {}}),
                                          ("status", "GET", f"/v2/parked/status/{self.job}", None)):
-            with self.subTest(name), RequestStream(self.server) as stream:
-                self.assertEqual(set(stream.statuses(method, path, self.LIMITS[name], body)), {200})
+            with RequestStream(self.server) as stream:
+                assert set(stream.statuses(method, path, self.LIMITS[name], body)) == {200}, name
 
     def test_window(self):
         """decisions.md, Limits, by `limiter = window`: in no window more than `requests`, in n windows n times that."""
-        ledgers = self.hammered("window")
+        ledgers = self.hammered()
         self.judge(ledgers, Ledger.over_window, Ledger.refused_by_window_for_nothing)
         self.check_not_stuck()
 
     def test_bucket(self):
         """The same by `limiter = bucket`: in any t at most requests + requests * t / window."""
-        ledgers = self.hammered("bucket")
+        ledgers = self.hammered()
         self.judge(ledgers, Ledger.over_bucket, Ledger.refused_by_bucket_for_nothing)
         self.check_not_stuck()
 
@@ -165,14 +169,16 @@ class PlacesTest(HttpTest):
     CALLERS = 400
     PLACES = 50
     FREE_AGAIN = 5.0  # seconds: who leaves without a word is noticed at once, on a machine that has time for it
+    WAIT = 5000  # milliseconds that fifty callers wait in vain; they have to be in before
 
-    def setUp(self):
+    @pytest.fixture
+    def server(self, own_server):
         if not allow_descriptors(2 * self.CALLERS):
-            self.skipTest(f"{self.CALLERS} callers need more descriptors than this machine allows")
+            pytest.skip(f"{self.CALLERS} callers need more descriptors than this machine allows")
         limits = {f"limits.{name}.requests": 1_000_000 for name in ("runsync", "status", "cancel", "purgeQueue")}
-        self.own_server(**{"limits.enabled": "true", "limits.runsync.concurrent": self.PLACES, "storage": "memory",
-                           **limits, **SHORT_DRAIN})
         self.longest = 0.0
+        return own_server(**{"limits.enabled": "true", "limits.runsync.concurrent": self.PLACES, "storage": "memory",
+                             **limits, **SHORT_DRAIN})
 
     def in_line(self):
         return self.server.health("parked")["jobs"]["inQueue"]
@@ -183,10 +189,10 @@ class PlacesTest(HttpTest):
         before, start = self.in_line(), time.monotonic()
         while (held := len(inside.open)) < self.PLACES:
             wanted = held + self.callers_of(inside, self.PLACES - held, wait)
-            until(lambda: self.settled(inside, before) == wanted, "each is in or refused")
-            self.assertLess(time.monotonic() - start, self.FREE_AGAIN, f"{len(inside.open)} of {self.PLACES} are free")
+            until(lambda: self.settled(inside, before) == wanted, "each is in or refused", HANG)
+            assert time.monotonic() - start < HANG, f"waited {HANG:g} s: {len(inside.open)} of {self.PLACES} are free"
         self.longest = max(self.longest, time.monotonic() - start)
-        self.assertEqual(self.in_line() - before, self.PLACES)
+        assert self.in_line() - before == self.PLACES
         return inside
 
     def callers_of(self, callers, count, wait):
@@ -198,28 +204,28 @@ class PlacesTest(HttpTest):
     def settled(self, callers, before):
         """How many of the callers' fates are known."""
         callers.collect(0)
-        self.assertEqual({status for _, status, _ in callers.answers} - {429}, set())
+        assert {status for _, status, _ in callers.answers} - {429} == set()
         return self.in_line() - before + len(callers.answers)
 
     def callers(self):
-        return self.enterContext(contextlib.closing(WaitingCallers(self.server)))
+        return self.at_end.enter_context(contextlib.closing(WaitingCallers(self.server)))
 
     def check_full(self, inside):
         """Everybody else reads 429, and nobody who is in is disturbed."""
         others = self.callers()
         self.callers_of(others, self.CALLERS - self.PLACES, 300000)
-        others.collect(20)
-        self.assertEqual([status for _, status, _ in others.answers], [429] * (self.CALLERS - self.PLACES))
+        others.collect(HANG)
+        assert [status for _, status, _ in others.answers] == [429] * (self.CALLERS - self.PLACES)
         inside.collect(0)
-        self.assertEqual(len(inside.open), self.PLACES)
+        assert len(inside.open) == self.PLACES
 
     # Ways to leave. Each ends with all 50 gone.
 
     def answered(self, inside, status):
         answers = inside.answers
         answers.clear()
-        inside.collect(20)
-        self.assertEqual([got for _, got, _ in answers], [status] * self.PLACES)
+        inside.collect(HANG)
+        assert [got for _, got, _ in answers] == [status] * self.PLACES
         return [job for _, _, job in answers]
 
     def close(self, inside):
@@ -235,13 +241,13 @@ class PlacesTest(HttpTest):
         """core/DECISIONS.md: counts as leaving, and is answered."""
         for plain, _ in inside.open.values():
             plain.shutdown(socket.SHUT_WR)
-        self.assertEqual({job["status"] for job in self.answered(inside, 200)}, {"IN_QUEUE"})
+        assert {job["status"] for job in self.answered(inside, 200)} == {"IN_QUEUE"}
 
     def cancelled(self, inside):
         jobs = self.server.request("GET", "/v2/parked/requests?status=IN_QUEUE&limit=100").json()["requests"]
         for job in jobs:
             self.assert_job(self.server.request("POST", f"/v2/parked/cancel/{job['id']}"))
-        self.assertEqual({job["status"] for job in self.answered(inside, 200)}, {"CANCELLED"})
+        assert {job["status"] for job in self.answered(inside, 200)} == {"CANCELLED"}
 
     def purged(self, inside):
         self.assert_job(self.server.request("POST", "/v2/parked/purge-queue"))
@@ -257,8 +263,8 @@ class PlacesTest(HttpTest):
             del inside.open[number]
         self.assert_job(self.server.request("POST", "/v2/parked/purge-queue"))
         inside.answers.clear()
-        inside.collect(20)
-        self.assertEqual([status for _, status, _ in inside.answers], [404] * (self.PLACES // 2))
+        inside.collect(HANG)
+        assert [status for _, status, _ in inside.answers] == [404] * (self.PLACES // 2)
 
     def purge(self):
         self.assert_job(self.server.request("POST", "/v2/parked/purge-queue"))
@@ -270,7 +276,7 @@ class PlacesTest(HttpTest):
         inside, refused = [], 0
         for _ in range(count):
             plain = self.server.plug()
-            self.addCleanup(plain.close)
+            self.at_end.callback(plain.close)
             plain.sendall(head)
             if plain.recv(12) == b"HTTP/1.1 100":
                 plain.sendall(b'{"input":')
@@ -284,43 +290,45 @@ class PlacesTest(HttpTest):
         inside, start = [], time.monotonic()
         while len(inside) < self.PLACES:
             inside += self.senders(self.PLACES - len(inside))[0]
-            self.assertLess(time.monotonic() - start, self.FREE_AGAIN, f"{len(inside)} of {self.PLACES} are free")
+            assert time.monotonic() - start < HANG, f"waited {HANG:g} s: {len(inside)} of {self.PLACES} are free"
         self.longest = max(self.longest, time.monotonic() - start)
         more, refused = self.senders(self.CALLERS - self.PLACES)
-        self.assertEqual((len(inside), len(more), refused), (self.PLACES, 0, self.CALLERS - self.PLACES))
+        assert (len(inside), len(more), refused) == (self.PLACES, 0, self.CALLERS - self.PLACES)
         return inside
 
     def test_no_place_is_lost(self):
         """decisions.md, Limits: 50 of 400 are in, 350 read 429; ten rounds, and all 50 places are usable in the end."""
         for leave in (self.close, self.reset, self.half_close, self.cancelled, self.purged, self.half):
-            with self.subTest(leave.__name__):
-                inside = self.fill()
-                self.check_full(inside)
-                leave(inside)
-                self.purge()
-        for name, linger in (("close in the body", None), ("RST in the body", struct.pack("ii", 1, 0))):
-            with self.subTest(name):
-                for plain in self.fill_with_senders():
-                    if linger:
-                        plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-                    plain.close()
-        with self.subTest("half a head takes no place"):
-            heads = [self.enterContext(contextlib.closing(self.server.plug())) for _ in range(self.CALLERS)]
-            for plain in heads:
-                plain.sendall(b"POST /v2/parked/runsync HTTP/1.1\r\nHost: jo")
+            print(f"they leave: {leave.__name__}", flush=True)
             inside = self.fill()
-            for plain in heads:
-                plain.close()
             self.check_full(inside)
-            self.purged(inside)
-        with self.subTest("the wait elapses"):
-            inside = self.fill(wait=2000)
-            self.assertEqual({job["status"] for job in self.answered(inside, 200)}, {"IN_QUEUE"})
+            leave(inside)
+            self.purge()
+        self.check_senders()
+        self.check_half_heads()
+        inside = self.fill(wait=self.WAIT)
+        assert {job["status"] for job in self.answered(inside, 200)} == {"IN_QUEUE"}, "the wait elapses"
         inside = self.fill()
         self.check_full(inside)
         self.purged(inside)
         print(f"{self.PLACES} places, {self.CALLERS} callers, ten rounds: full again within {self.longest:.2f} s")
+        judge_pace(f"{self.PLACES} places free again", self.longest, self.FREE_AGAIN)
 
+    def check_senders(self):
+        """They leave while they send their bodies."""
+        for linger in (None, struct.pack("ii", 1, 0)):
+            for plain in self.fill_with_senders():
+                if linger:
+                    plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                plain.close()
 
-if __name__ == "__main__":
-    unittest.main()
+    def check_half_heads(self):
+        """Half a head takes no place."""
+        heads = [self.at_end.enter_context(contextlib.closing(self.server.plug())) for _ in range(self.CALLERS)]
+        for plain in heads:
+            plain.sendall(b"POST /v2/parked/runsync HTTP/1.1\r\nHost: jo")
+        inside = self.fill()
+        for plain in heads:
+            plain.close()
+        self.check_full(inside)
+        self.purged(inside)

@@ -1,19 +1,19 @@
 """5,000 callers wait at once, each with his own job: all are held, all are answered, and they leave nothing behind."""
 
 import os
-import sys
 import time
-import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
-
-from jobq_server import SHORT_DRAIN, HttpTest, until  # noqa: E402
-from process_watch import descriptors, memory, threads  # noqa: E402
-from waiting_callers import WaitingCallers, allow_descriptors  # noqa: E402
+import pytest
+from http_case import HttpTest
+from jobq_server import SHORT_DRAIN, until
+from pace import HANG
+from process_watch import descriptors, memory, threads
+from waiting_callers import WaitingCallers, allow_descriptors
 
 MB = 1 << 20
 
 
+@pytest.mark.timeout(600)
 class WaitsTest(HttpTest):
     """server.threads = 6000, the limits on and raised."""
 
@@ -23,27 +23,31 @@ class WaitsTest(HttpTest):
     REST = 60  # seconds that an idle thread of the server rests before it ends
     LONG = {"sleepMs": 600000}
 
-    def setUp(self):
+    @pytest.fixture
+    def server(self, own_server):
         if not allow_descriptors(self.CALLERS + 500):
-            self.skipTest(f"{self.CALLERS} callers and their server need more descriptors than this machine allows")
+            pytest.skip(f"{self.CALLERS} callers and their server need more descriptors than this machine allows")
         limits = {f"limits.{name}.requests": 1_000_000 for name in ("run", "runsync", "status", "cancel", "requests")}
-        self.own_server(**{"limits.enabled": "true", "limits.runsync.concurrent": 6000, "server.threads": 6000,
-                           "endpoint.trial.workersMax": self.WORKERS, **limits, **SHORT_DRAIN})
+        return own_server(**{"limits.enabled": "true", "limits.runsync.concurrent": 6000, "server.threads": 6000,
+                             "endpoint.trial.workersMax": self.WORKERS, **limits, **SHORT_DRAIN})
+
+    @pytest.fixture(autouse=True)
+    def figures_before(self, question):
         self.pid = self.server.process.pid
         self.before = (threads(self.pid), descriptors(self.pid))
 
     def crowd(self, endpoints):
         """All callers, in turns at these endpoints, once all of them wait."""
         callers = WaitingCallers(self.server)
-        self.addCleanup(callers.close)
+        self.at_end.callback(callers.close)
         waiting = sum(self.server.health(endpoint)["jobs"]["inQueue"] for endpoint in endpoints)
         start = time.monotonic()
         for n in range(self.CALLERS):
             callers.call("POST", f"/v2/{endpoints[n % len(endpoints)]}/runsync?wait=300000", {"input": {"output": n}})
         until(lambda: sum(self.server.health(each)["jobs"]["inQueue"] for each in endpoints) == waiting + self.CALLERS,
-              "all jobs are in line", 20)
-        until(lambda: threads(self.pid) > self.CALLERS, "all callers are being served")
-        self.assertEqual(callers.collect(0), [], "nobody was answered before his job ended")
+              "all jobs are in line", HANG)
+        until(lambda: threads(self.pid) > self.CALLERS, "all callers are being served", HANG)
+        assert callers.collect(0) == [], "nobody was answered before his job ended"
         self.resident = memory(self.pid)
         print(f"{self.CALLERS} callers wait after {time.monotonic() - start:.1f} s: {threads(self.pid)} threads, "
               f"{self.resident >> 20} MB resident")
@@ -52,21 +56,21 @@ class WaitsTest(HttpTest):
     def collect(self, callers):
         """Everybody's answer, by the number of his call."""
         start = time.monotonic()
-        callers.collect(30)
+        callers.collect(HANG)
         print(f"all answered {time.monotonic() - start:.2f} s after the last was released")
-        self.assertEqual(len(callers.answers), self.CALLERS)
+        assert len(callers.answers) == self.CALLERS
         return {number: (status, job) for number, status, job in callers.answers}
 
     def check_afterwards(self):
         """Their connections are gone, and nothing of them is in the way of the next."""
-        until(lambda: descriptors(self.pid) <= self.before[1] + 5, "their connections are closed")
-        self.assertEqual(self.server.runsync("echo", {"n": 1})["output"], {"n": 1})
-        self.assertLessEqual(self.resident, self.MOST_MEMORY)
+        until(lambda: descriptors(self.pid) <= self.before[1] + 5, "their connections are closed", HANG)
+        assert self.server.runsync("echo", {"n": 1})["output"] == {"n": 1}
+        assert self.resident <= self.MOST_MEMORY
 
     def occupied(self):
         """Long jobs that keep every worker of `trial`."""
         jobs = [self.server.run("trial", self.LONG) for _ in range(self.WORKERS)]
-        until(lambda: self.server.health("trial")["workers"]["running"] == self.WORKERS, "every worker is busy")
+        until(lambda: self.server.health("trial")["workers"]["running"] == self.WORKERS, "every worker is busy", HANG)
         return jobs
 
     def waiting_jobs(self, endpoint):
@@ -80,10 +84,10 @@ class WaitsTest(HttpTest):
 
     def cancel(self, endpoint, jobs):
         door = self.server.connect()
-        self.addCleanup(door.close)
+        self.at_end.callback(door.close)
         for job in jobs:
             reply = self.server.request("POST", f"/v2/{endpoint}/cancel/{job}", connection=door)
-            self.assertEqual(self.assert_job(reply)["status"], "CANCELLED")
+            assert self.assert_job(reply)["status"] == "CANCELLED"
 
     def test_all_complete(self):
         """Each caller gets the output of his own job; a second crowd needs no more threads than the first."""
@@ -96,30 +100,27 @@ class WaitsTest(HttpTest):
             answers = self.collect(callers)
             wrong = [(n, answer) for n, answer in answers.items()
                      if (answer[0], answer[1].get("status"), answer[1].get("output")) != (200, "COMPLETED", n)]
-            self.assertEqual(wrong[:3], [])
-            self.assertEqual(self.server.quiet("trial")["inQueue"], 0)
+            assert wrong[:3] == []
+            assert self.server.quiet("trial")["inQueue"] == 0
         self.check_afterwards()
-        self.assertLessEqual(most[1], most[0] + 20, "the threads of the first crowd served the second")
+        assert most[1] <= most[0] + 20, "the threads of the first crowd served the second"
         if os.environ.get("JOBQ_WAITS_UNTIL_REST"):
-            until(lambda: threads(self.pid) <= self.before[0] + 20, "the threads have ended", self.REST + 15)
+            until(lambda: threads(self.pid) <= self.before[0] + 20, "the threads have ended", self.REST + HANG)
             print(f"{threads(self.pid)} threads left, {memory(self.pid) >> 20} MB resident")
 
     def test_half_are_cancelled_and_half_purged(self):
         """The jobs of one half are cancelled one by one (200, CANCELLED), the other half's are purged at once (404)."""
         long = self.occupied()
         callers = self.crowd(["trial", "parked"])
-        self.assertEqual(self.server.request("POST", "/v2/parked/purge-queue").json()["removed"], self.CALLERS // 2)
-        until(lambda: callers.collect(0.1, self.CALLERS // 2) and len(callers.answers) == self.CALLERS // 2, "404s", 20)
+        assert self.server.request("POST", "/v2/parked/purge-queue").json()["removed"] == self.CALLERS // 2
+        callers.collect(HANG, self.CALLERS // 2)
+        assert len(callers.answers) == self.CALLERS // 2, f"waited {HANG:g} s for the 404 of each purged job"
         waiting = self.waiting_jobs("trial")
-        self.assertEqual(len(waiting), self.CALLERS // 2)
+        assert len(waiting) == self.CALLERS // 2
         self.cancel("trial", waiting)
         answers = self.collect(callers)
         for n, (status, job) in answers.items():
             wanted = (200, "CANCELLED") if n % 2 == 0 else (404, None)
-            self.assertEqual((status, job.get("status")), wanted, job)
+            assert (status, job.get("status")) == wanted, job
         self.cancel("trial", long)
         self.check_afterwards()
-
-
-if __name__ == "__main__":
-    unittest.main()

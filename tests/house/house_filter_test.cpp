@@ -104,7 +104,7 @@ TEST_F(FilterTest, ManyAreJudgedAtOnceEachByAnInstanceOfItsOwn) {
   for (Answer& answer : answers) {
     callers.emplace_back([&] { answer = submit("parked", R"({"meet":12})"); });
   }
-  for (std::thread& caller : callers) caller.join();
+  testkit::joinAll("the callers whose jobs are judged", callers);
   for (const Answer& answer : answers) EXPECT_EQ(answer.status, 200) << answer.body;
   EXPECT_GE(made(), kCallers);
 }

@@ -23,6 +23,7 @@
 #include "jobq/json.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
+#include "testkit/wait_for.h"
 
 namespace jobq {
 
@@ -89,9 +90,15 @@ class HouseTest : public testing::Test {
     return call("GET", "/v2/" + endpoint + "/status/" + id);
   }
 
-  /// Waits, without a clock, until the job has the state: each look is a new question to the server.
+  /// Waits, while no time passes on the server's clock, until the job has the state.
   void awaitState(const std::string& endpoint, const std::string& id, const std::string& state) const {
-    while (status(endpoint, id).field("status") != state) std::this_thread::yield();
+    testkit::waitFor("job " + id + " of " + endpoint + " to be " + state,
+                     [&] { return status(endpoint, id).field("status") == state; });
+  }
+  /// The same until /health of the endpoint has that text in it.
+  void awaitHealth(const std::string& endpoint, const std::string& text) const {
+    testkit::waitFor("/health of " + endpoint + " to say " + text,
+                     [&] { return call("GET", "/v2/" + endpoint + "/health").body.find(text) != std::string::npos; });
   }
 
   std::filesystem::path dir_;

@@ -70,7 +70,7 @@ TEST_F(HouseLimitsTest, RunningWorkersRaiseTheLimit) {
   clock_.advance(Millis(1'000));
   EXPECT_EQ(call("GET", "/v2/t/requests").headers.at("RateLimit-Limit"), "6") << "2 workers x 3";
   for (const std::string& id : ids) EXPECT_EQ(call("POST", "/v2/t/cancel/" + id).status, 200);
-  while (call("GET", "/v2/t/health").body.find("\"running\":0") == std::string::npos) std::this_thread::yield();
+  awaitHealth("t", "\"running\":0");
   clock_.advance(Millis(1'000));
   EXPECT_EQ(call("GET", "/v2/t/requests").headers.at("RateLimit-Limit"), "2");
 }
@@ -109,7 +109,7 @@ TEST_F(HouseLimitsTest, TheDefaultWaitIsNinetySeconds) {
     std::thread caller([&, method = method, target = target] { answer = call(method, target, R"({"input":{}})"); });
     clock_.awaitWaiter(Millis(90'000), Millis(90'000));
     clock_.advance(Millis(90'000));
-    caller.join();
+    testkit::join("the caller of " + target, caller);
     EXPECT_EQ(answer.field("status"), "IN_QUEUE") << target;
   }
 }

@@ -37,10 +37,14 @@ class ReleaseTest : public HouseTest {
     return release.field("state");
   }
   void awaitRelease(const std::string& id, const std::string& state) const {
-    while (releaseState(id) != state) std::this_thread::yield();
+    testkit::waitFor("the release of " + id + " to be " + state, [&] { return releaseState(id) == state; });
   }
   std::size_t workersOf(const std::string& id, const std::string& version) const {
     return count(endpoint(id).body, "\"slsVersion\":" + version + ",");
+  }
+  void awaitWorkers(const std::string& id, const std::string& version, std::size_t least) const {
+    testkit::waitFor(std::to_string(least) + " workers of version " + version,
+                     [&] { return workersOf(id, version) >= least; });
   }
   static std::size_t count(const std::string& text, const std::string& part) {
     std::size_t found = 0;
@@ -54,6 +58,19 @@ class ReleaseTest : public HouseTest {
     const auto text = readFile(dir_ / "witness");
     return text ? *text : "";
   }
+  void awaitGone(const std::string& name, std::size_t least) const {
+    testkit::waitFor(std::to_string(least) + " handlers of " + name + " to be destroyed",
+                     [&] { return count(witnessed(), "gone " + name) >= least; });
+  }
+  /// The same as waitFor, while the server's time passes, `step` at each look.
+  template <class Predicate>
+  void waitInTime(const std::string& what, Millis step, Predicate&& holds) {
+    for (const testkit::WaitDeadline wait(what); !holds();) {
+      if (wait.isOver()) wait.expire();
+      clock_.awaitWaiter(Millis(0), Millis(1'000));
+      clock_.advance(step);
+    }
+  }
   std::string env(const std::string& name) const {
     return R"({"NAME":")" + name + R"(","WITNESS":")" + (dir_ / "witness").string() + "\"}";
   }
@@ -64,13 +81,13 @@ TEST_F(ReleaseTest, AnUpdateReachesNewHandlersAndDestroysTheOld) {
   const std::string made = makeTemplate("t", env("one"));
   const std::string id = makeEndpoint(made, R"(,"workersMin":2,"workersMax":3)");
   EXPECT_EQ(shown(id, "NAME"), "one");
-  while (workersOf(id, "1") < 2) std::this_thread::yield();
+  awaitWorkers(id, "1", 2);
   update(made, R"({"env":)" + env("two") + "}");
   awaitRelease(id, "complete");
   EXPECT_EQ(workersOf(id, "1"), 0U);
   EXPECT_GE(workersOf(id, "2"), 2U);
   EXPECT_EQ(shown(id, "NAME"), "two");
-  while (count(witnessed(), "gone one") < 2) std::this_thread::yield();
+  awaitGone("one", 2);
   EXPECT_EQ(count(witnessed(), "gone one"), count(witnessed(), "made one"));
   EXPECT_EQ(endpoint(id).field("version"), "2");
 }
@@ -172,7 +189,8 @@ TEST_F(ReleaseTest, AJobKnowsWhyItWaitsAndWhere) {
   const std::string far = run("far", R"({"input":{}})").field("id");
   EXPECT_EQ(status("far", far).field("queueReason"), "no_workers");
   const std::string broken = run("broken", R"({"input":{}})").field("id");
-  while (status("broken", broken).field("queueReason") != "worker_crashing") std::this_thread::yield();
+  testkit::waitFor("the queue reason worker_crashing",
+                   [&] { return status("broken", broken).field("queueReason") == "worker_crashing"; });
   const std::string low = run("s", R"({"input":{},"policy":{"lowPriority":true}})").field("id");
   EXPECT_EQ(status("s", low).field("queuePosition"), "3") << "behind every normal job";
   call("POST", "/v2/s/cancel/" + runs);
@@ -186,22 +204,18 @@ TEST_F(ReleaseTest, ADeletedEndpointStopsItsJobsAndTheyAreGone) {
   awaitState(id, runs, "IN_PROGRESS");
   auto waiter =
       std::async(std::launch::async, [&] { return call("POST", "/v2/" + id + "/runsync", R"({"input":{}})").status; });
-  while (Answer{200, call("GET", "/v2/" + id + "/health").field("jobs"), {}}.field("inQueue") != "1") {
-    std::this_thread::yield();
-  }
+  testkit::waitFor("the second job to be queued", [&] {
+    return Answer{200, call("GET", "/v2/" + id + "/health").field("jobs"), {}}.field("inQueue") == "1";
+  });
   EXPECT_EQ(call("DELETE", "/v1/endpoints/" + id).status, 204);
   EXPECT_EQ(status(id, runs).status, 404);
   EXPECT_EQ(call("DELETE", "/v1/endpoints/" + id).status, 404);
-  while (count(witnessed(), "gone one") < 1) std::this_thread::yield();
-  while (waiter.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
-    clock_.awaitWaiter(Millis(0), Millis(1'000));
-    clock_.advance(Millis(1'000));
-  }
+  awaitGone("one", 1);
+  waitInTime("the answer of /runsync", Millis(1'000),
+             [&] { return waiter.wait_for(std::chrono::seconds(0)) == std::future_status::ready; });
   EXPECT_EQ(waiter.get(), 404);
-  while (call("DELETE", "/v1/templates/" + made).status != 204) {
-    clock_.awaitWaiter(Millis(0), Millis(1'000));
-    clock_.advance(Millis(1'000));
-  }
+  waitInTime("the template to be unused", Millis(1'000),
+             [&] { return call("DELETE", "/v1/templates/" + made).status == 204; });
 }
 
 TEST_F(ReleaseTest, QueueDelayStartsAnotherWorkerWhenAJobHasWaitedTooLong) {
@@ -227,32 +241,26 @@ TEST_F(ReleaseTest, ATemplateKnowsHowLongItsWorkersRan) {
   HouseTest::open("storage = sqlite\n");
   const std::string made = call("POST", "/v1/templates", R"({"imageName":"plugin/echo","name":"t"})").field("id");
   const std::string id = makeEndpoint(made, R"(,"workersMin":2)");
-  while (workersOf(id, "1") < 2) std::this_thread::yield();
+  awaitWorkers(id, "1", 2);
   const auto minutes = [&] { return std::stoi(call("GET", "/v1/templates/" + made).field("runtimeInMin")); };
   EXPECT_EQ(minutes(), 0);
   const Instant start = clock_.now();
-  while (minutes() < 6) {
-    clock_.awaitWaiter(Millis(0), Millis(1'000));
-    clock_.advance(Millis(60'000));
-  }
+  waitInTime("6 minutes of two workers", Millis(60'000), [&] { return minutes() >= 6; });
   EXPECT_GE(clock_.now() - start, Millis(180'000)) << "two workers";
   house_.reset();
   HouseTest::open("storage = sqlite\n");
   clock_.awaitWaiter(Millis(0), Millis(1'000));
   clock_.advance(Millis(1'000));
-  while (minutes() < 6) std::this_thread::yield();
+  testkit::waitFor("the 6 minutes from before the restart", [&] { return minutes() >= 6; });
 }
 
 TEST_F(ReleaseTest, AnEndpointTellsHowLongItsTemplateRan) {
   open();
   const std::string made = makeTemplate("t", env("one"));
   const std::string id = makeEndpoint(made, R"(,"workersMin":1)");
-  while (workersOf(id, "1") < 1) std::this_thread::yield();
+  awaitWorkers(id, "1", 1);
   const auto minutes = [&] { return call("GET", "/v1/templates/" + made).field("runtimeInMin"); };
-  while (std::stoi(minutes()) < 2) {
-    clock_.awaitWaiter(Millis(0), Millis(1'000));
-    clock_.advance(Millis(60'000));
-  }
+  waitInTime("2 minutes of a worker", Millis(60'000), [&] { return std::stoi(minutes()) >= 2; });
   clock_.awaitWaiter(Millis(0), Millis(1'000));
   const std::string told = "\"runtimeInMin\":" + minutes();
   EXPECT_EQ(count(call("GET", "/v1/endpoints?includeTemplate=true").body, told), 1U);

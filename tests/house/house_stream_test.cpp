@@ -66,7 +66,7 @@ TEST_F(HouseStreamTest, AnEmptyStreamIsHeldForFiveSeconds) {
     std::thread caller([&, query = query] { answer = call("GET", "/v2/p/stream/" + id + query); });
     clock_.awaitWaiter(Millis(hold), Millis(hold));
     clock_.advance(Millis(hold));
-    caller.join();
+    testkit::join("the caller of /stream", caller);
     EXPECT_EQ(answer.body, "[]") << query;
     EXPECT_EQ(answer.headers["X-Job-Status"], "IN_QUEUE");
   }
@@ -80,7 +80,7 @@ TEST_F(HouseStreamTest, AHeldStreamIsAnsweredByTheNextChunkAndByTheEnd) {
     clock_.awaitWaiter(Millis(7'000), Millis(7'000));
     clock_.awaitWaiter(Millis(290'000), Millis(300'000));
     clock_.advance(Millis(7'000));
-    caller.join();
+    testkit::join("the caller of /stream", caller);
     EXPECT_EQ(answer.body, want);
   }
   const Answer last = stream(id, "?wait=300000");
@@ -94,7 +94,7 @@ TEST_F(HouseStreamTest, ACancelEndsAHold) {
   std::thread caller([&] { answer = call("GET", "/v2/p/stream/" + id + "?wait=300000"); });
   clock_.awaitWaiter(Millis(300'000), Millis(300'000));
   EXPECT_EQ(call("POST", "/v2/p/cancel/" + id).status, 200);
-  caller.join();
+  testkit::join("the caller of /stream", caller);
   EXPECT_EQ(answer.headers["X-Job-Status"], "CANCELLED");
 }
 

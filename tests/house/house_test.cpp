@@ -43,7 +43,7 @@ TEST_F(HouseTest, RunsyncAnswersThePresentStateWhenItsWaitElapses) {
   std::thread caller([&] { answer = call("POST", "/v2/r/runsync?wait=300000", R"({"input":{}})"); });
   clock_.awaitWaiter(Millis(300'000), Millis(300'000));
   clock_.advance(Millis(300'000));
-  caller.join();
+  testkit::join("the caller of /runsync", caller);
   EXPECT_EQ(answer.status, 200);
   EXPECT_EQ(answer.field("status"), "IN_QUEUE");
   EXPECT_EQ(status("r", answer.field("id")).status, 200) << "the job goes on";
@@ -72,7 +72,7 @@ TEST_F(HouseTest, AJobPastItsTtlIsGoneEvenWhileRunning) {
   clock_.advance(Millis(10'000));
   EXPECT_EQ(status("t", id).status, 404);
   // The sweep has told the handler: its worker is free again without the other 50 seconds.
-  while (call("GET", "/v2/t/health").body.find("\"idle\":1") == std::string::npos) std::this_thread::yield();
+  awaitHealth("t", "\"idle\":1");
 }
 
 TEST_F(HouseTest, AJobThatRunsTooLongIsTimedOutAndItsHandlerStopped) {
@@ -83,7 +83,7 @@ TEST_F(HouseTest, AJobThatRunsTooLongIsTimedOutAndItsHandlerStopped) {
   clock_.advance(Millis(5'000));
   awaitState("t", id, "TIMED_OUT");
   EXPECT_THAT(status("t", id).field("error"), HasSubstr("5000 ms"));
-  while (call("GET", "/v2/t/health").body.find("\"idle\":1") == std::string::npos) std::this_thread::yield();
+  awaitHealth("t", "\"idle\":1");
 }
 
 TEST_F(HouseTest, WorkersComeWhileJobsWaitAndLeaveWhenIdle) {
@@ -92,16 +92,16 @@ TEST_F(HouseTest, WorkersComeWhileJobsWaitAndLeaveWhenIdle) {
   EXPECT_THAT(health(), HasSubstr("\"idle\":0"));
   std::vector<std::string> ids;
   for (int i = 0; i < 3; ++i) ids.push_back(run("t", R"({"input":{"sleepMs":1500}})").field("id"));
-  while (health().find("\"running\":2") == std::string::npos) std::this_thread::yield();
+  awaitHealth("t", "\"running\":2");
   EXPECT_THAT(health(), HasSubstr("\"inQueue\":1")) << "workersMax is 2";
   clock_.awaitWaiter(Millis(1'500), Millis(1'500), 2);
   clock_.advance(Millis(1'500));
   clock_.awaitWaiter(Millis(1'500), Millis(1'500), 1);
   clock_.advance(Millis(1'500));
   for (const std::string& id : ids) EXPECT_EQ(call("GET", "/v2/t/status-sync/" + id).field("status"), "COMPLETED");
-  while (health().find("\"idle\":2") == std::string::npos) std::this_thread::yield();
+  awaitHealth("t", "\"idle\":2");
   clock_.advance(Millis(5'000));
-  while (health().find("\"idle\":0") == std::string::npos) std::this_thread::yield();
+  awaitHealth("t", "\"idle\":0");
 }
 
 TEST_F(HouseTest, ALoneLowPriorityJobStartsNoWorker) {
@@ -153,7 +153,7 @@ TEST_F(HouseTest, ShutdownLetsRunningJobsFinish) {
   EXPECT_EQ(refused.status, 503);
   EXPECT_EQ(refused.headers.at("Retry-After"), "1");
   clock_.advance(Millis(5'000));
-  stopper.join();
+  testkit::join("the shutdown", stopper);
   EXPECT_TRUE(clean);
   open("endpoint.t.image = plugin/trial\n");
   EXPECT_EQ(status("t", id).field("status"), "COMPLETED");
@@ -167,7 +167,7 @@ TEST_F(HouseTest, ShutdownPutsUnfinishedJobsBackInLineUncounted) {
   std::thread stopper([&] { EXPECT_TRUE(house_->stop()); });
   clock_.awaitWaiter(Millis(10'000), Millis(10'000));
   clock_.advance(Millis(10'000));
-  stopper.join();
+  testkit::join("the shutdown", stopper);
   open("endpoint.t.image = some/remote\n");
   const Answer job = status("t", id);
   EXPECT_EQ(job.field("status"), "IN_QUEUE");
@@ -195,7 +195,7 @@ TEST_F(HouseTest, AWaitingCallerIsAnsweredAtShutdown) {
   std::thread caller([&] { answer = call("POST", "/v2/r/runsync?wait=300000", R"({"input":{}})"); });
   clock_.awaitWaiter(Millis(300'000), Millis(300'000));
   EXPECT_TRUE(house_->stop());
-  caller.join();
+  testkit::join("the caller of /runsync", caller);
   EXPECT_EQ(answer.status, 200);
   EXPECT_EQ(answer.field("status"), "IN_QUEUE");
 }

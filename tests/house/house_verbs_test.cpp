@@ -23,9 +23,6 @@ class HouseVerbsTest : public HouseTest {
   bool healthSays(const std::string& text) const {
     return call("GET", "/v2/t/health").body.find(text) != std::string::npos;
   }
-  void awaitHealth(const std::string& text) const {
-    while (!healthSays(text)) std::this_thread::yield();
-  }
   std::string stubborn(Millis sleep) {
     return run("t", "{\"input\":{\"ignoreStop\":true,\"sleepMs\":" + std::to_string(sleep.count()) + "}}").field("id");
   }
@@ -41,8 +38,8 @@ TEST_F(HouseVerbsTest, APurgeAnswersThoseWhoWaitForItsJobs) {
   clock_.awaitWaiter(Millis(300'000), Millis(300'000), 2);
   const Answer purged = call("POST", "/v2/p/purge-queue");
   EXPECT_EQ(purged.body, R"({"removed":2,"status":"completed"})");
-  first.join();
-  second.join();
+  testkit::join("the caller of /runsync", first);
+  testkit::join("the caller of /stream", second);
   EXPECT_EQ(sync.status, 404);
   EXPECT_EQ(stream.status, 404);
   EXPECT_EQ(status("p", id).status, 404);
@@ -67,7 +64,7 @@ TEST_F(HouseVerbsTest, AnExpiryAnswersThoseWhoWait) {
       [&] { answer = call("POST", "/v2/p/runsync?wait=300000", R"({"input":{},"policy":{"ttl":10000}})"); });
   clock_.awaitWaiter(Millis(300'000), Millis(300'000));
   clock_.advance(Millis(11'000));
-  caller.join();
+  testkit::join("the caller of /runsync", caller);
   EXPECT_EQ(answer.status, 404);
 }
 
@@ -180,7 +177,7 @@ TEST_F(HouseVerbsTest, AStuckSlotIsReplacedAndItsLateResultIgnored) {
   EXPECT_EQ(call("GET", "/v2/t/status-sync/" + next).field("status"), "COMPLETED");
   EXPECT_TRUE(healthSays("\"unhealthy\":1"));
   clock_.advance(Millis(55'000));
-  awaitHealth("\"unhealthy\":0");
+  awaitHealth("t", "\"unhealthy\":0");
   EXPECT_EQ(status("t", stuck).field("status"), "CANCELLED");
   EXPECT_EQ(status("t", stuck).field("output"), "absent");
 }
@@ -192,7 +189,7 @@ TEST_F(HouseVerbsTest, TooManyStuckHandlersStopTheEndpoint) {
     awaitState("t", stuck, "IN_PROGRESS");
     EXPECT_EQ(call("POST", "/v2/t/cancel/" + stuck).field("status"), "CANCELLED");
     clock_.advance(Millis(5'000));
-    awaitHealth("\"unhealthy\":" + std::to_string(round + 1));
+    awaitHealth("t", "\"unhealthy\":" + std::to_string(round + 1));
   }
   const std::string next = run("t", R"({"input":{}})").field("id");
   EXPECT_TRUE(healthSays("\"inQueue\":1"));
@@ -208,11 +205,11 @@ TEST_F(HouseVerbsTest, AShutdownDoesNotDrainForAStuckHandler) {
   clock_.awaitWaiter(Millis(8'000), Millis(8'000));
   EXPECT_EQ(call("POST", "/v2/t/cancel/" + stuck).field("status"), "CANCELLED");
   clock_.advance(Millis(5'000));
-  awaitHealth("\"unhealthy\":1");
+  awaitHealth("t", "\"unhealthy\":1");
   std::thread stopping([&] { EXPECT_TRUE(house_->stop()) << "the handler ended within its grace"; });
   clock_.awaitWaiter(Millis(5'000), Millis(5'000));  // stopGrace, and not the 10 s of server.drain
   clock_.advance(Millis(3'000));
-  stopping.join();
+  testkit::join("the shutdown", stopping);
 }
 
 // The execution timeout and the ttl stop a handler like a cancel.
@@ -223,9 +220,9 @@ TEST_F(HouseVerbsTest, AHandlerThatIgnoresItsTimeoutIsStuckToo) {
   clock_.advance(Millis(5'000));
   awaitState("t", late, "TIMED_OUT");
   clock_.advance(Millis(5'000));
-  awaitHealth("\"unhealthy\":1");
+  awaitHealth("t", "\"unhealthy\":1");
   clock_.advance(Millis(50'000));
-  awaitHealth("\"unhealthy\":0");
+  awaitHealth("t", "\"unhealthy\":0");
   EXPECT_EQ(status("t", late).field("status"), "TIMED_OUT");
 }
 

@@ -33,8 +33,8 @@ class Meeting {
     ++present_;
     if (present_ >= wanted) isComplete_ = true;
     arrived_.notify_all();
-    if (!arrived_.wait_for(lock, std::chrono::seconds(20), [this] { return isComplete_; })) {
-      throw std::runtime_error("nobody else was judged at the same time");
+    if (!arrived_.wait_for(lock, std::chrono::seconds(60), [this] { return isComplete_; })) {
+      throw std::runtime_error("waited 60 s for " + std::to_string(wanted) + " jobs to be judged at the same time");
     }
     if (--present_ == 0) isComplete_ = false;
   }

@@ -1,73 +1,71 @@
 """api.md, "Endpoints", Queue API: the table of methods, queries and answers, and its five rules."""
 
 import json
-import os
-import sys
 import threading
 import time
-import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+import pytest
 
-from jobq_server import SHORT_DRAIN, HttpTest, until  # noqa: E402
+from http_case import HttpTest
+from jobq_server import SHORT_DRAIN, until
 
 NOBODY = "00000000-0000-4000-8000-000000000000-u1"
 MB = 1024 * 1024
 
 
+@pytest.mark.endpoints("echo", "trial", "parked")
 class TableTest(HttpTest):
     """One test a row."""
-
-    needs = ("echo", "trial", "parked")
 
     def ask(self, method, path, body=None):
         return self.assert_job(self.server.request(method, f"/v2/{path}", body))
 
-    def test_runsync(self):
+    @pytest.mark.parametrize("query", ["", "?wait=1000", "?wait=90000", "?wait=300000"])
+    def test_runsync(self, query):
         """api.md, Queue API: POST /runsync, query `wait`, answers the job with output, delayTime, executionTime."""
-        for query in ("", "?wait=1000", "?wait=90000", "?wait=300000"):
-            with self.subTest(query=query):
-                job = self.ask("POST", f"echo/runsync{query}", {"input": {"a": 1}})
-                self.assertLessEqual({"id", "status", "output", "delayTime", "executionTime"}, set(job))
-                self.assertEqual((job["status"], job["output"]), ("COMPLETED", {"a": 1}))
+        job = self.ask("POST", f"echo/runsync{query}", {"input": {"a": 1}})
+        assert {"id", "status", "output", "delayTime", "executionTime"} <= set(job)
+        assert (job["status"], job["output"]) == ("COMPLETED", {"a": 1})
 
     def test_run(self):
         """api.md, Queue API: POST /run answers `id` and `status`, IN_QUEUE on acceptance."""
-        self.assertEqual(self.ask("POST", "echo/run", {"input": {}})["status"], "IN_QUEUE")
+        assert self.ask("POST", "echo/run", {"input": {}})["status"] == "IN_QUEUE"
 
     def test_status(self):
         """api.md, Queue API: GET /status/{jobId} answers the job; `output` when available."""
         job = self.server.runsync("echo", {"a": 1})
-        self.assertEqual(self.ask("GET", f"echo/status/{job['id']}"), job)
-        waiting = self.server.run("parked", {})
-        self.assertEqual(self.ask("GET", f"parked/status/{waiting}"), {"id": waiting, "status": "IN_QUEUE",
-                                                                       "queueReason": "no_workers", "queuePosition": 1})
+        assert self.ask("GET", f"echo/status/{job['id']}") == job
+        first, second = (self.server.run("parked", {}) for _ in range(2))
+        position = self.ask("GET", f"parked/status/{first}")["queuePosition"]
+        assert position >= 1
+        assert self.ask("GET", f"parked/status/{second}") == {
+            "id": second, "status": "IN_QUEUE", "queueReason": "no_workers", "queuePosition": position + 1}
 
     def test_stream(self):
         """api.md, Queue API: GET /stream/{jobId} answers an array of stream chunks."""
         job = self.server.runsync("trial", {"chunks": 2})["id"]
         chunks = self.ask("GET", f"trial/stream/{job}")
-        self.assertIsInstance(chunks, list)
-        self.assertEqual([chunk["output"]["chunk"] for chunk in chunks], [0, 1])
+        assert isinstance(chunks, list)
+        assert [chunk["output"]["chunk"] for chunk in chunks] == [0, 1]
 
     def test_cancel(self):
         """api.md, Queue API: POST /cancel/{jobId} answers `id`, `status` (CANCELLED)."""
         job = self.server.run("parked", {})
-        self.assertEqual(self.ask("POST", f"parked/cancel/{job}"), {"id": job, "status": "CANCELLED"})
+        assert self.ask("POST", f"parked/cancel/{job}") == {"id": job, "status": "CANCELLED"}
 
     def test_retry(self):
         """api.md, Queue API: POST /retry/{jobId} answers `id`, `status` (IN_QUEUE)."""
         job = self.server.runsync("trial", {"fail": "no"})["id"]
-        self.assertEqual(self.ask("POST", f"trial/retry/{job}"), {"id": job, "status": "IN_QUEUE"})
+        assert self.ask("POST", f"trial/retry/{job}") == {"id": job, "status": "IN_QUEUE"}
 
     def test_purge_queue(self):
         """api.md, Queue API: POST /purge-queue answers `removed`, `status`."""
         self.server.run("parked", {})
-        self.assertGreaterEqual(self.ask("POST", "parked/purge-queue")["removed"], 1)
+        assert self.ask("POST", "parked/purge-queue")["removed"] >= 1
 
     def test_health(self):
         """api.md, Queue API: GET /health answers the health object."""
-        self.assertEqual(set(self.ask("GET", "echo/health")), {"jobs", "workers"})
+        assert set(self.ask("GET", "echo/health")) == {"jobs", "workers"}
 
     def test_unknown_queries_are_no_fault(self):
         """api.md, Queue API: query `none` where none is meant; clients add their own, as wire.md 2.2 shows."""
@@ -77,38 +75,37 @@ class TableTest(HttpTest):
             self.ask(method, f"{path}?verbose=1&x", body)
 
 
+@pytest.mark.endpoints("echo", "trial", "parked")
 class StatusTtlTest(HttpTest):
-    needs = ("echo", "trial", "parked")
-
     def gone(self, endpoint, job, deadline=4):
         until(lambda: self.server.request("GET", f"/v2/{endpoint}/status/{job}").status == 404, "the job is gone",
               deadline)
 
-    def test_a_finished_job(self):
+    def test_a_finished_job(self, subtests):
         """api.md, Queue API: `ttl` sets the job's TTL, for this job; wire.md 3: the answering call still shows it."""
         other = self.server.runsync("echo", {})["id"]
         for ttl in ("1000", "1", "0"):
-            with self.subTest(ttl=ttl):
+            with subtests.test(ttl=ttl):
                 job = self.server.runsync("echo", {"a": 1})
                 asked = time.monotonic()
                 reply = self.server.request("GET", f"/v2/echo/status/{job['id']}?ttl={ttl}")
-                self.assertEqual(self.assert_job(reply), job)
+                assert self.assert_job(reply) == job
                 self.gone("echo", job["id"])
-                self.assertGreaterEqual(time.monotonic() - asked, 0.99, "decisions.md, Jobs: floor 1 s")
-        self.assertEqual(self.server.status("echo", other)["status"], "COMPLETED")
+                assert time.monotonic() - asked >= 0.99, "decisions.md, Jobs: floor 1 s"
+        assert self.server.status("echo", other)["status"] == "COMPLETED"
 
     def test_a_waiting_job(self):
         """decisions.md, Jobs: `/status?ttl=ms` replaces the expiry with now + ttl, before the end too; by POST too."""
         job = self.server.run("parked", {})
         reply = self.server.request("POST", f"/v2/parked/status/{job}?ttl=1000")
-        self.assertEqual(self.assert_job(reply)["status"], "IN_QUEUE")
+        assert self.assert_job(reply)["status"] == "IN_QUEUE"
         self.gone("parked", job)
 
     def test_it_survives_completion(self):
         """decisions.md, Jobs: a `/status?ttl=` of a running job survives its completion."""
         job = self.server.run("trial", {"sleepMs": 400})
         self.assert_job(self.server.request("GET", f"/v2/trial/status/{job}?ttl=1500"))
-        self.assertEqual(self.server.finished("trial", job)["status"], "COMPLETED")
+        assert self.server.finished("trial", job)["status"] == "COMPLETED"
         self.gone("trial", job)
 
     def test_a_longer_one_than_allowed(self):
@@ -116,29 +113,28 @@ class StatusTtlTest(HttpTest):
         job = self.server.runsync("echo", {})
         for ttl in (604800000, 604800001, 10**15):
             reply = self.server.request("GET", f"/v2/echo/status/{job['id']}?ttl={ttl}")
-            self.assertEqual(self.assert_job(reply), job)
+            assert self.assert_job(reply) == job
 
-    def test_what_is_no_integer(self):
+    def test_what_is_no_integer(self, subtests):
         """api.md, Errors: 400 malformed parameters; `ttl` is an integer of milliseconds, and nothing changes."""
         job = self.server.runsync("echo", {})
         for ttl in ("abc", "", "1.5", "1e4", "0x10", "1000x", "+1000", "%201000", "10000000000000000000000"):
-            with self.subTest(ttl=ttl):
+            with subtests.test(ttl=ttl):
                 reply = self.server.request("GET", f"/v2/echo/status/{job['id']}?ttl={ttl}")
                 if ttl.isdigit():
-                    self.assertIn(reply.status, (200, 400), "too long for an integer: refused or taken for the most")
+                    assert reply.status in (200, 400), "too long for an integer: refused or taken for the most"
                 else:
                     self.assert_refused(reply, 400, "ttl")
-        self.assertEqual(self.server.status("echo", job["id"]), job)
+        assert self.server.status("echo", job["id"]) == job
 
     def test_unknown_jobs(self):
         """api.md, Errors: 404, with a `ttl` too."""
         self.assert_refused(self.server.request("GET", f"/v2/echo/status/{NOBODY}?ttl=5000"), 404)
 
 
+@pytest.mark.endpoints("echo", "trial")
 class StreamRuleTest(HttpTest):
     """Rule 2."""
-
-    needs = ("echo", "trial")
 
     def test_a_handler_without_streaming(self):
         """api.md, Endpoints, rule 2: /stream requires a handler that supports it; decisions.md: others stream `[]`."""
@@ -146,18 +142,18 @@ class StreamRuleTest(HttpTest):
         started = time.monotonic()
         for _ in range(2):
             reply = self.server.request("GET", f"/v2/echo/stream/{job}")
-            self.assertEqual((self.assert_job(reply), reply.headers["X-Job-Status"]), ([], "COMPLETED"))
-        self.assertLess(time.monotonic() - started, 3, "a job that has ended holds nobody")
+            assert (self.assert_job(reply), reply.headers["X-Job-Status"]) == ([], "COMPLETED")
+        assert time.monotonic() - started < 3, "a job that has ended holds nobody"
 
     def test_no_chunk_is_larger_than_a_megabyte(self):
         """api.md, Endpoints, rule 2: a streamed chunk is at most 1 MB; larger output is split over several chunks."""
         job = self.server.runsync("trial", {"chunks": 2, "chunkBytes": 5 * MB // 2})["id"]
         reply = self.server.request("GET", f"/v2/trial/stream/{job}?offset=0")
         chunks = self.assert_job(reply)
-        self.assertGreaterEqual(len(chunks), 6)
+        assert len(chunks) >= 6
         for chunk in chunks:
-            self.assertIsInstance(chunk["output"], str)
-            self.assertLessEqual(len(json.dumps(chunk["output"], separators=(",", ":")).encode()), MB)
+            assert isinstance(chunk["output"], str)
+            assert len(json.dumps(chunk["output"], separators=(",", ":")).encode()) <= MB
 
     def test_chunks_up_to_a_megabyte_are_whole(self):
         """api.md, Endpoints, rule 2: only output larger than 1 MB is split."""
@@ -165,42 +161,41 @@ class StreamRuleTest(HttpTest):
         nearly = MB - around - 100  # the chunk's own braces and names may count
         job = self.server.runsync("trial", {"chunks": 1, "chunkBytes": nearly})["id"]
         chunks = self.assert_job(self.server.request("GET", f"/v2/trial/stream/{job}"))
-        self.assertEqual(len(chunks), 1)
-        self.assertEqual(len(chunks[0]["output"]["data"]), nearly)
-        self.assertNotIn("partial", chunks[0])
+        assert len(chunks) == 1
+        assert len(chunks[0]["output"]["data"]) == nearly
+        assert "partial" not in chunks[0]
         job = self.server.runsync("trial", {"chunks": 1, "chunkBytes": MB - around + 1})["id"]
-        self.assertEqual(len(self.assert_job(self.server.request("GET", f"/v2/trial/stream/{job}"))), 2)
+        assert len(self.assert_job(self.server.request("GET", f"/v2/trial/stream/{job}"))) == 2
 
 
+@pytest.mark.endpoints("echo", "trial", "parked")
 class RuleTest(HttpTest):
-    needs = ("echo", "trial", "parked")
-
     def test_wait_is_how_long_runsync_waits(self):
         """api.md, Endpoints, rule 1: `wait` controls how long /runsync waits for completion."""
         started = time.monotonic()
         reply = self.server.request("POST", "/v2/parked/runsync?wait=1200", {"input": {}})
         waited = time.monotonic() - started
-        self.assertEqual(self.assert_job(reply)["status"], "IN_QUEUE")
-        self.assertTrue(1.15 <= waited < 5, waited)
+        assert self.assert_job(reply)["status"] == "IN_QUEUE"
+        assert 1.15 <= waited < 5, waited
 
-    def test_purge_takes_only_what_waits(self):
+    def test_purge_takes_only_what_waits(self, own_server):
         """api.md, Endpoints, rule 4: /purge-queue affects only jobs waiting in the queue."""
-        server = self.own_server(endpoint__trial__workersMax=1)
+        server = own_server(endpoint__trial__workersMax=1)
         answers = []
         caller = threading.Thread(target=lambda: answers.append(server.runsync("trial", {"sleepMs": 700, "output": 1})))
         caller.start()
         until(lambda: server.health("trial")["jobs"]["inProgress"] == 1, "the job runs")
         done = server.runsync("echo", {})["id"]
         server.run("trial", {})
-        self.assertEqual(self.assert_job(server.request("POST", "/v2/trial/purge-queue"))["removed"], 1)
-        self.assertEqual(self.assert_job(server.request("POST", "/v2/echo/purge-queue"))["removed"], 0)
+        assert self.assert_job(server.request("POST", "/v2/trial/purge-queue"))["removed"] == 1
+        assert self.assert_job(server.request("POST", "/v2/echo/purge-queue"))["removed"] == 0
         caller.join()
-        self.assertEqual((answers[0]["status"], answers[0]["output"]), ("COMPLETED", 1))
-        self.assertEqual(server.status("echo", done)["status"], "COMPLETED")
+        assert (answers[0]["status"], answers[0]["output"]) == ("COMPLETED", 1)
+        assert server.status("echo", done)["status"] == "COMPLETED"
 
-    def test_a_purge_wakes_who_waits(self):
+    def test_a_purge_wakes_who_waits(self, own_server):
         """decisions.md, Jobs: purged jobs are gone; who waits for one reads 404 and is not held for its whole wait."""
-        server = self.own_server()
+        server = own_server()
         job = server.run("parked", {})
         answers = []
         waiters = [threading.Thread(target=lambda what=what: answers.append(
@@ -211,7 +206,7 @@ class RuleTest(HttpTest):
         self.assert_job(server.request("POST", "/v2/parked/purge-queue"))
         for waiter in waiters:
             waiter.join()
-        self.assertLess(time.monotonic() - started, 5)
+        assert time.monotonic() - started < 5
         for answer in answers:
             self.assert_refused(answer, 404)
 
@@ -225,43 +220,44 @@ class RequestsTest(HttpTest):
     def ids(self, query):
         return [job["id"] for job in self.requests(query)["requests"]]
 
-    def test_shape_and_order(self):
+    def test_shape_and_order(self, own_server):
         """wire.md 3: {"requests","total","offset","limit","hasMore"}, newest first, limit 50, at most 100."""
-        server = self.own_server(storage="memory")
-        self.assertEqual(self.requests(), {"requests": [], "total": 0, "offset": 0, "limit": 50, "hasMore": False})
+        server = self.server = own_server(storage="memory")
+        assert self.requests() == {"requests": [], "total": 0, "offset": 0, "limit": 50, "hasMore": False}
         jobs = [server.run("parked", {"n": n}) for n in range(120)]
         newest = jobs[::-1]
         page = self.requests()
-        self.assertEqual([job["id"] for job in page.pop("requests")], newest[:50])
-        self.assertEqual(page, {"total": 120, "offset": 0, "limit": 50, "hasMore": True})
+        assert [job["id"] for job in page.pop("requests")] == newest[:50]
+        assert page == {"total": 120, "offset": 0, "limit": 50, "hasMore": True}
         page = self.requests("?limit=100")
-        self.assertEqual([job["id"] for job in page.pop("requests")], newest[:100])
-        self.assertEqual(page, {"total": 120, "offset": 0, "limit": 100, "hasMore": True})
+        assert [job["id"] for job in page.pop("requests")] == newest[:100]
+        assert page == {"total": 120, "offset": 0, "limit": 100, "hasMore": True}
         page = self.requests("?offset=100&limit=30")
-        self.assertEqual([job["id"] for job in page.pop("requests")], newest[100:])
-        self.assertEqual(page, {"total": 120, "offset": 100, "limit": 30, "hasMore": False})
+        assert [job["id"] for job in page.pop("requests")] == newest[100:]
+        assert page == {"total": 120, "offset": 100, "limit": 30, "hasMore": False}
         page = self.requests("?offset=90&limit=30")
-        self.assertEqual((len(page["requests"]), page["hasMore"]), (30, False))
+        assert (len(page["requests"]), page["hasMore"]) == (30, False)
         page = self.requests("?offset=500")
-        self.assertEqual((page["requests"], page["total"], page["hasMore"]), ([], 120, False))
+        assert (page["requests"], page["total"], page["hasMore"]) == ([], 120, False)
 
-    def test_pages_at_and_beyond_the_end(self):
+    def test_pages_at_and_beyond_the_end(self, own_server, subtests):
         """wire.md 3: total counts what was asked for, wherever the page lies; beyond the end it is empty."""
         for storage in ("memory", "sqlite"):
-            server = self.own_server(storage=storage)
+            server = self.server = own_server(storage=storage)
             jobs = [server.run("parked", {}) for _ in range(3)]
             server.request("POST", f"/v2/parked/cancel/{jobs[0]}")
             for state, found in (("", jobs[::-1]), ("&status=IN_QUEUE", jobs[:0:-1]), ("&status=FAILED", [])):
                 for offset in (0, 1, 2, 3, 4, 2**53):
-                    with self.subTest(storage=storage, state=state, offset=offset):
+                    with subtests.test(storage=storage, state=state, offset=offset):
                         page = self.requests(f"?limit=1&offset={offset}{state}")
-                        self.assertEqual([job["id"] for job in page.pop("requests")], found[offset:offset + 1])
-                        self.assertEqual(page, {"total": len(found), "offset": offset, "limit": 1,
-                                                "hasMore": offset + 1 < len(found)})
+                        assert [job["id"] for job in page.pop("requests")] == found[offset:offset + 1]
+                        assert page == {"total": len(found), "offset": offset, "limit": 1,
+                                        "hasMore": offset + 1 < len(found)}
 
-    def test_by_status(self):
+    def test_by_status(self, own_server, subtests):
         """wire.md 3: query `status`; total counts what was asked for; purged jobs and other endpoints' are absent."""
-        server = self.own_server(endpoint__parked__workersMax=1, endpoint__parked__image="plugin/trial", **SHORT_DRAIN)
+        server = self.server = own_server(endpoint__parked__workersMax=1, endpoint__parked__image="plugin/trial",
+                                          **SHORT_DRAIN)
         server.runsync("trial", {})
         ends = {"COMPLETED": server.runsync("parked", {"output": "o-41f7", "own": "i-93d2"})["id"],
                 "FAILED": server.runsync("parked", {"fail": "no"})["id"],
@@ -273,45 +269,41 @@ class RequestsTest(HttpTest):
         server.request("POST", "/v2/parked/purge-queue")
         ends["IN_QUEUE"] = server.run("parked", {})
         for state, job in ends.items():
-            with self.subTest(state):
+            with subtests.test(state):
                 page = self.requests(f"?status={state}")
-                self.assertEqual([entry["id"] for entry in page["requests"]], [job])
-                self.assertEqual((page["total"], page["hasMore"]), (1, False))
-        self.assertEqual(sorted(self.ids("")), sorted(ends.values()))
+                assert [entry["id"] for entry in page["requests"]] == [job]
+                assert (page["total"], page["hasMore"]) == (1, False)
+        assert sorted(self.ids("")) == sorted(ends.values())
         reply = server.request("GET", "/v2/parked/requests")
         for entry in reply.json()["requests"]:
             whole = server.status("parked", entry["id"])
             for beside in ("output", "queueReason", "queuePosition"):
                 whole.pop(beside, None)
-            self.assertEqual(entry, whole, "the status object without its output, and what the line says of it")
+            assert entry == whole, "the status object without its output, and what the line says of it"
         for word in (b"o-41f7", b"i-93d2"):
-            self.assertNotIn(word, reply.body)
+            assert word not in reply.body
 
-    def test_wrong_queries(self):
+    @pytest.mark.parametrize("field, value", [
+        ("limit", "101"), ("limit", "-1"), ("limit", "abc"), ("limit", "1.5"), ("limit", ""), ("offset", "-1"),
+        ("offset", "abc"), ("offset", "1.5"), ("offset", ""), ("status", "RUNNING"), ("status", "")])
+    def test_wrong_queries(self, field, value):
         """api.md, Errors: 400 malformed parameters, naming the parameter."""
-        for field, values in (("limit", ("101", "-1", "abc", "1.5", "")), ("offset", ("-1", "abc", "1.5", "")),
-                              ("status", ("RUNNING", ""))):
-            for value in values:
-                with self.subTest(field=field, value=value):
-                    self.assert_refused(self.server.request("GET", f"/v2/parked/requests?{field}={value}"), 400, field)
+        self.assert_refused(self.server.request("GET", f"/v2/parked/requests?{field}={value}"), 400, field)
 
 
+@pytest.mark.endpoints("echo")
 class MethodTest(HttpTest):
-    needs = ("echo",)
-
-    def test_wrong_methods(self):
+    @pytest.mark.parametrize("path, allowed", [
+        ("run", "POST"), ("runsync", "POST"), ("status/x", "GET, POST"), ("status-sync/x", "GET, POST"),
+        ("stream/x", "GET, POST"), ("cancel/x", "POST"), ("retry/x", "POST"), ("purge-queue", "POST"),
+        ("health", "GET"), ("requests", "GET")])
+    @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "PATCH"])
+    def test_wrong_methods(self, method, path, allowed):
         """decisions.md, Answers: 405 wrong method with `Allow`, on each row of the table."""
-        cases = (("run", "POST"), ("runsync", "POST"), ("status/x", "GET, POST"), ("status-sync/x", "GET, POST"),
-                 ("stream/x", "GET, POST"), ("cancel/x", "POST"), ("retry/x", "POST"), ("purge-queue", "POST"),
-                 ("health", "GET"), ("requests", "GET"))
-        for path, allowed in cases:
-            for method in {"GET", "POST", "PUT", "DELETE", "PATCH"} - set(allowed.split(", ")):
-                with self.subTest(path=path, method=method):
-                    reply = self.server.request(method, f"/v2/echo/{path}", None if method == "GET" else b"{}")
-                    self.assert_refused(reply, 405)
-                    allow = {word.strip() for word in reply.headers["Allow"].split(",")} - {"HEAD", "OPTIONS"}
-                    self.assertEqual(allow, set(allowed.split(", ")))
-
-
-if __name__ == "__main__":
-    unittest.main()
+        reply = self.server.request(method, f"/v2/echo/{path}", None if method == "GET" else b"{}")
+        if method in allowed.split(", "):
+            assert reply.status != 405
+            return
+        self.assert_refused(reply, 405)
+        allow = {word.strip() for word in reply.headers["Allow"].split(",")} - {"HEAD", "OPTIONS"}
+        assert allow == set(allowed.split(", "))

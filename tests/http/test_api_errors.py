@@ -1,12 +1,9 @@
 """api.md, "Errors", with the further statuses of decisions.md, "Answers": on every route of the queue API."""
 
-import os
-import sys
-import unittest
+import pytest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
-
-from jobq_server import SHORT_DRAIN, HttpTest, until  # noqa: E402
+from http_case import HttpTest
+from jobq_server import SHORT_DRAIN, until
 
 NOBODY = "00000000-0000-4000-8000-000000000000-u1"
 OF_JOBS = [("GET", "status"), ("POST", "status"), ("GET", "status-sync"), ("POST", "status-sync"), ("GET", "stream"),
@@ -14,15 +11,14 @@ OF_JOBS = [("GET", "status"), ("POST", "status"), ("GET", "status-sync"), ("POST
 OF_ENDPOINTS = [("POST", "run"), ("POST", "runsync"), ("POST", "purge-queue"), ("GET", "health"), ("GET", "requests")]
 
 
+@pytest.mark.endpoints("echo", "trial", "parked")
 class ErrorTest(HttpTest):
-    needs = ("echo", "trial", "parked")
-
     def refused(self, status, method, path, *words, body=None):
         if body is None and method == "POST":
             body = b'{"input":{}}'
         return self.assert_refused(self.server.request(method, path, body), status, *words)
 
-    def test_400(self):
+    def test_400(self, subtests):
         """api.md, Errors: 400 malformed request or parameters, on each route that has any."""
         job = self.server.runsync("echo", {})["id"]
         for mount in ("/v2", "/sdk/v2"):
@@ -30,35 +26,34 @@ class ErrorTest(HttpTest):
                 for body, word in ((b"{", ""), (b"[]", ""), (b"{}", "input"), (b'{"input":{},"policy":3}', "policy"),
                                    (b'{"input":{},"webhook":"x"}', "webhook"),
                                    (b'{"input":{},"s3Config":"x"}', "s3Config")):
-                    with self.subTest(mount=mount, operation=operation, body=body):
+                    with subtests.test(mount=mount, operation=operation, body=body):
                         self.refused(400, "POST", f"{mount}/echo/{operation}", word, body=body)
             for method, path, word in (("POST", "runsync?wait=x", "wait"), ("GET", f"status/{job}?ttl=x", "ttl"),
                                        ("GET", f"status-sync/{job}?wait=x", "wait"),
                                        ("GET", f"stream/{job}?wait=x", "wait"),
                                        ("GET", f"stream/{job}?offset=x", "offset"),
                                        ("GET", "requests?limit=x", "limit")):
-                with self.subTest(mount=mount, path=path):
+                with subtests.test(mount=mount, path=path):
                     self.refused(400, method, f"{mount}/echo/{path}", word)
 
-    def test_404_unknown_endpoint(self):
+    @pytest.mark.parametrize("method, path",
+                             OF_ENDPOINTS + [(method, f"{operation}/{NOBODY}") for method, operation in OF_JOBS])
+    @pytest.mark.parametrize("mount", ["/v2", "/sdk/v2"])
+    def test_404_unknown_endpoint(self, mount, method, path):
         """api.md, Errors: 404 unknown endpoint id, on every route of both mounts."""
-        routes = OF_ENDPOINTS + [(method, f"{operation}/{NOBODY}") for method, operation in OF_JOBS]
-        for mount in ("/v2", "/sdk/v2"):
-            for method, path in routes:
-                with self.subTest(mount=mount, method=method, path=path):
-                    self.refused(404, method, f"{mount}/nothing/{path}", "nothing")
+        self.refused(404, method, f"{mount}/nothing/{path}", "nothing")
 
-    def test_404_unknown_job(self):
+    def test_404_unknown_job(self, subtests):
         """decisions.md, Answers: 404 unknown job, on every route, and when the job is another endpoint's."""
         theirs = self.server.run("parked", {})
         for mount in ("/v2", "/sdk/v2"):
             for method, operation in OF_JOBS:
                 for job in (NOBODY, theirs, "x"):
-                    with self.subTest(mount=mount, method=method, operation=operation, job=job):
+                    with subtests.test(mount=mount, method=method, operation=operation, job=job):
                         self.refused(404, method, f"{mount}/echo/{operation}/{job}")
-        self.assertEqual(self.server.status("parked", theirs)["status"], "IN_QUEUE")
+        assert self.server.status("parked", theirs)["status"] == "IN_QUEUE"
 
-    def test_404_after_the_ttl(self):
+    def test_404_after_the_ttl(self, subtests):
         """api.md, Errors: 404 for a job whose TTL expired, even if it was still running; on every route."""
         running = self.server.run("trial", {"sleepMs": 600000})
         until(lambda: self.server.status("trial", running)["status"] == "IN_PROGRESS", "the job runs")
@@ -68,67 +63,60 @@ class ErrorTest(HttpTest):
         for job in (running, done):
             until(lambda job=job: self.server.request("GET", f"/v2/trial/status/{job}").status == 404, "it is gone", 4)
             for method, operation in OF_JOBS:
-                with self.subTest(job=job, method=method, operation=operation):
+                with subtests.test(job=job, method=method, operation=operation):
                     self.refused(404, method, f"/v2/trial/{operation}/{job}")
             self.refused(404, "GET", f"/v2/trial/stream/{job}?offset=0")
         self.server.quiet("trial")
         until(lambda: not self.server.health("trial")["workers"]["running"], "the handler was stopped, its worker free")
 
-    def test_404_unknown_path(self):
+    @pytest.mark.parametrize("path", [
+        "", "/", "/purge", "/purge-queue/x", "/requests/x", "/stream", "/stream/", "/cancel", "/retry/", "/runs",
+        "/job-take", "/stream/x/y"])
+    @pytest.mark.parametrize("mount", ["/v2", "/sdk/v2"])
+    def test_404_unknown_path(self, mount, path):
         """decisions.md, Answers: 404 unknown path."""
-        for mount in ("/v2", "/sdk/v2"):
-            for path in ("", "/", "/purge", "/purge-queue/x", "/requests/x", "/stream", "/stream/", "/cancel",
-                         "/retry/", "/runs", "/job-take", "/stream/x/y"):
-                with self.subTest(path=mount + path):
-                    self.refused(404, "GET", f"{mount}/echo{path}")
+        self.refused(404, "GET", f"{mount}/echo{path}")
 
-    def test_413(self):
+    @pytest.mark.parametrize("operation, limit", [("run", 10), ("runsync", 20)])
+    @pytest.mark.parametrize("mount", ["/v2", "/sdk/v2"])
+    def test_413(self, mount, operation, limit):
         """decisions.md, Answers: 413 body over the limit, on both mounts, and the error is the same one sentence."""
-        for mount in ("/v2", "/sdk/v2"):
-            for operation, limit in (("run", 10), ("runsync", 20)):
-                with self.subTest(mount=mount, operation=operation):
-                    body = b'{"input":{"a":"' + b"x" * (limit * 1024 * 1024) + b'"}}'
-                    self.refused(413, "POST", f"{mount}/echo/{operation}", body=body)
+        body = b'{"input":{"a":"' + b"x" * (limit * 1024 * 1024) + b'"}}'
+        self.refused(413, "POST", f"{mount}/echo/{operation}", body=body)
 
-    def test_a_workers_crash_is_not_a_500(self):
+    @pytest.mark.parametrize("how", ["throw", "fail"])
+    def test_a_workers_crash_is_not_a_500(self, how):
         """decisions.md, Answers: the text's example of a 500, a worker crash, is here a FAILED job answered 200."""
-        for how in ("throw", "fail"):
-            with self.subTest(how):
-                reply = self.server.request("POST", "/v2/trial/runsync", {"input": {how: "the worker broke"}})
-                job = self.assert_job(reply)
-                self.assertEqual((job["status"], job["error"]), ("FAILED", "the worker broke"))
+        reply = self.server.request("POST", "/v2/trial/runsync", {"input": {how: "the worker broke"}})
+        job = self.assert_job(reply)
+        assert (job["status"], job["error"]) == ("FAILED", "the worker broke")
 
-    def test_errors_have_one_member(self):
+    def test_errors_have_one_member(self, subtests):
         """decisions.md, Answers: the error body is {"error": "<one sentence>"}, never with a key `id` or `status`."""
         for method, path in (("POST", "/v2/echo/run"), ("GET", f"/v2/echo/status/{NOBODY}"),
                              ("GET", "/v2/nothing/health"), ("GET", "/v2/echo/run"),
                              ("GET", f"/v2/echo/stream/{NOBODY}"), ("GET", "/nothing")):
-            with self.subTest(method=method, path=path):
+            with subtests.test(method=method, path=path):
                 reply = self.server.request(method, path, b"{" if method == "POST" else None)
-                self.assertGreaterEqual(reply.status, 400)
-                self.assertEqual(set(reply.json()), {"error"})
+                assert reply.status >= 400
+                assert set(reply.json()) == {"error"}
         for key in (True, None):
             reply = self.server.request("GET", "/v1/nothing", key=key)
-            self.assertEqual(set(reply.json()), {"message"})
+            assert set(reply.json()) == {"message"}
 
 
+@pytest.mark.endpoints("parked", "trial")
 class SituationTest(HttpTest):
-    needs = ("parked", "trial")
-
-    def test_no_worker_is_available(self):
+    def test_no_worker_is_available(self, own_server):
         """api.md, Errors: a job stays IN_QUEUE when no worker is available or the maximum worker count is reached."""
         job = self.server.run("parked", {})
         reply = self.server.request("GET", f"/v2/parked/status-sync/{job}?wait=1000")
-        self.assertEqual(self.assert_job(reply)["status"], "IN_QUEUE")
-        server = self.own_server(endpoint__trial__workersMax=2, **SHORT_DRAIN)
+        assert self.assert_job(reply)["status"] == "IN_QUEUE"
+        server = self.server = own_server(endpoint__trial__workersMax=2, **SHORT_DRAIN)
         running = [server.run("trial", {"sleepMs": 600000}) for _ in range(2)]
         until(lambda: server.health("trial")["jobs"]["inProgress"] == 2, "both workers are busy")
         third = server.run("trial", {})
         reply = server.request("GET", f"/v2/trial/status-sync/{third}?wait=1000")
-        self.assertEqual(self.assert_job(reply)["status"], "IN_QUEUE")
+        assert self.assert_job(reply)["status"] == "IN_QUEUE"
         server.request("POST", f"/v2/trial/cancel/{running[0]}")
-        self.assertEqual(server.finished("trial", third)["status"], "COMPLETED")
-
-
-if __name__ == "__main__":
-    unittest.main()
+        assert server.finished("trial", third)["status"] == "COMPLETED"

@@ -5,14 +5,13 @@ What takes time (10 s between attempts, 24 h of records) is proved in process, o
 
 import os
 import re
-import sys
 import time
-import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+import pytest
 
-from jobq_server import HttpTest, is_foreign, until  # noqa: E402
-from webhook_receiver import WebhookReceiver  # noqa: E402
+from http_case import HttpTest
+from jobq_server import is_foreign, until
+from webhook_receiver import WebhookReceiver
 
 KIB = 1024
 
@@ -26,27 +25,26 @@ def values(answer):
     return [answer]
 
 
+@pytest.mark.endpoints("echo", "trial", "parked")
 class EventTest(HttpTest):
-    needs = ("echo", "trial", "parked")
-
-    def setUp(self):
-        super().setUp()
+    @pytest.fixture(autouse=True)
+    def near_by(self, question):
         if is_foreign() and self.server.address[0] not in ("127.0.0.1", "localhost"):
-            self.skipTest("the server is elsewhere and cannot call a receiver on 127.0.0.1")
+            pytest.skip("the server is elsewhere and cannot call a receiver on 127.0.0.1")
 
     def receiver(self, answers=None):
-        return self.enterContext(WebhookReceiver(answers))
+        return self.at_end.enter_context(WebhookReceiver(answers))
 
     def secret(self):
         """The secret of the Standard Webhooks in whatever member it stands: it says itself what it is."""
         reply = self.server.request("GET", "/v1/webhooks/secret")
-        self.assertEqual(reply.status, 200, reply.body)
+        assert reply.status == 200, reply.body
         return next(value for value in values(reply.json()) if isinstance(value, str) and value.startswith("whsec_"))
 
     def listed(self, job):
         """What is kept of the calls for a job."""
         reply = self.server.request("GET", f"/v1/webhooks?jobId={job}")
-        self.assertEqual(reply.status, 200, reply.body)
+        assert reply.status == 200, reply.body
         self.assert_json(reply)
         return reply.json()
 
@@ -63,11 +61,11 @@ class CallTest(EventTest):
         job_input = {"b": 1.5, "a": [None, "\u00e9"]}
         job = self.server.runsync("echo", job_input, webhook=hook)
         call = receiver.wait(path="/hook?who=me")[0]
-        self.assertEqual(call.method, "POST")
-        self.assertEqual(call.headers["Content-Type"].split(";")[0], "application/json")
-        self.assertEqual(call.headers["Host"], f"127.0.0.1:{receiver.port}")
-        self.assertEqual(call.json(), {**job, "input": job_input, "webhook": hook})
-        self.assertEqual(call.json(), {**self.server.status("echo", job["id"]), "input": job_input, "webhook": hook})
+        assert call.method == "POST"
+        assert call.headers["Content-Type"].split(";")[0] == "application/json"
+        assert call.headers["Host"] == f"127.0.0.1:{receiver.port}"
+        assert call.json() == {**job, "input": job_input, "webhook": hook}
+        assert call.json() == {**self.server.status("echo", job["id"]), "input": job_input, "webhook": hook}
 
     def test_the_callers_bytes(self):
         """design.md, sentence 5: `input` and `output` are the caller's bytes in the event too."""
@@ -75,9 +73,9 @@ class CallTest(EventTest):
         raw = b'{"z":1.0,"a":-0,"n":1234567890123456789012345,"s":"\\u2028"}'
         body = b'{"webhook":"' + receiver.url().encode() + b'","input":' + raw + b"}"
         self.assert_job(self.server.request("POST", "/v2/echo/run", body))
-        self.assertEqual(receiver.wait()[0].body.count(raw), 2)
+        assert receiver.wait()[0].body.count(raw) == 2
 
-    def test_every_terminal_state(self):
+    def test_every_terminal_state(self, subtests):
         """decisions.md, Webhooks: on COMPLETED, FAILED, CANCELLED, once each (TIMED_OUT: test_api_states.py)."""
         server = self.server
         receiver = self.receiver()
@@ -89,33 +87,32 @@ class CallTest(EventTest):
         for job_input in ({"output": 1}, {"fail": "no luck"}):
             server.runsync("trial", job_input, webhook=receiver.url())
         bodies = [call.json() for call in receiver.wait(4)]
-        self.assertEqual(sorted(body["status"] for body in bodies),
-                         ["CANCELLED", "CANCELLED", "COMPLETED", "FAILED"])
-        self.assertEqual(len({body["id"] for body in bodies}), 4)
+        assert sorted(body["status"] for body in bodies) == ["CANCELLED", "CANCELLED", "COMPLETED", "FAILED"]
+        assert len({body["id"] for body in bodies}) == 4
         for body in bodies:
-            with self.subTest(body["status"]):
+            with subtests.test(body["status"]):
                 endpoint = "parked" if body["id"] == waiting else "trial"
                 status = {key: value for key, value in body.items() if key not in ("input", "webhook")}
-                self.assertEqual(status, server.status(endpoint, body["id"]))
+                assert status == server.status(endpoint, body["id"])
         failed = next(body for body in bodies if body["status"] == "FAILED")
-        self.assertEqual(failed["error"], "no luck")
+        assert failed["error"] == "no luck"
 
-    def test_nothing_before_the_end_and_nothing_on_a_purge(self):
+    def test_nothing_before_the_end_and_nothing_on_a_purge(self, own_server):
         """api.md, Events: when the job completes, and no other event; decisions.md: not on purge or expiry."""
-        server = self.own_server()
+        server = self.server = own_server()
         receiver = self.receiver()
         purged = server.run("parked", {"what": "purged"}, webhook=receiver.url())
         expired = server.run("parked", {"what": "expired"}, webhook=receiver.url())
         server.request("GET", f"/v2/parked/status/{expired}?ttl=1000")
         until(lambda: server.request("GET", f"/v2/parked/status/{expired}").status == 404, "the job expires", 4)
-        self.assertEqual(server.request("POST", "/v2/parked/purge-queue").status, 200)
+        assert server.request("POST", "/v2/parked/purge-queue").status == 200
         silent = server.run("echo", {})  # without a webhook
         job = server.run("trial", {"progress": [1, 2], "chunks": 2, "sleepMs": 50}, webhook=receiver.url())
-        self.assertEqual(receiver.wait()[0].json()["id"], job)
-        self.assertEqual(server.finished("echo", silent)["status"], "COMPLETED")
-        self.assertEqual([call.json()["status"] for call in receiver.calls], ["COMPLETED"])
+        assert receiver.wait()[0].json()["id"] == job
+        assert server.finished("echo", silent)["status"] == "COMPLETED"
+        assert [call.json()["status"] for call in receiver.calls] == ["COMPLETED"]
         for absent in (purged, expired, silent):
-            self.assertNotIn(absent, values(self.listed(absent)))
+            assert absent not in values(self.listed(absent))
 
     def test_each_end_has_its_own_call(self):
         """decisions.md, Webhooks: written with the outcome, so a job that is retried calls at each of its ends."""
@@ -124,19 +121,19 @@ class CallTest(EventTest):
         receiver.wait(1)
         self.server.request("POST", f"/v2/trial/retry/{job}")
         first, second = receiver.wait(2)
-        self.assertEqual((first.json()["id"], second.json()["id"]), (job, job))
-        self.assertNotIn("retries", first.json())
-        self.assertEqual(second.json()["retries"], 1)
-        self.assertNotEqual(first.headers["webhook-id"], second.headers["webhook-id"])
+        assert (first.json()["id"], second.json()["id"]) == (job, job)
+        assert "retries" not in first.json()
+        assert second.json()["retries"] == 1
+        assert first.headers["webhook-id"] != second.headers["webhook-id"]
 
     def test_the_second_name(self):
         """wire.md 3, webhookV2: used if `webhook` is absent, and only then."""
         receiver = self.receiver()
         for body in ({"webhookV2": receiver.url("/v2")}, {"webhook": receiver.url("/v1"), "webhookV2": receiver.url()}):
             self.assert_job(self.server.request("POST", "/v2/echo/runsync", {"input": {}, **body}))
-        self.assertEqual(receiver.wait(path="/v2")[0].json()["status"], "COMPLETED")
-        self.assertEqual(receiver.wait(path="/v1")[0].json()["webhook"], receiver.url("/v1"))
-        self.assertEqual(len(receiver.calls), 2)
+        assert receiver.wait(path="/v2")[0].json()["status"] == "COMPLETED"
+        assert receiver.wait(path="/v1")[0].json()["webhook"] == receiver.url("/v1")
+        assert len(receiver.calls) == 2
 
     def test_secrets_stay_here(self):
         """wire.md 3, Webhook: never `s3Config`, nor the caller's key."""
@@ -147,7 +144,7 @@ class CallTest(EventTest):
         call = receiver.wait()[0]
         told = call.body + str(call.headers).encode()
         for word in ("s3Config", *s3.values(), self.server.key):
-            self.assertNotIn(word.encode(), told)
+            assert word.encode() not in told
 
 
 class SignatureTest(EventTest):
@@ -156,54 +153,54 @@ class SignatureTest(EventTest):
         receiver = self.receiver()
         self.server.runsync("echo", {"text": "\u00e9\U0001f600"}, webhook=receiver.url())
         call = receiver.wait()[0]
-        self.assertRegex(call.headers["webhook-id"], r"\A[^.\s]\S*\Z")
-        self.assertRegex(call.headers["webhook-timestamp"], r"\A\d{10}\Z")
-        self.assertLess(abs(int(call.headers["webhook-timestamp"]) - time.time()), 30, "seconds, of now")
-        self.assertRegex(call.headers["webhook-signature"], r"\Av1,[A-Za-z0-9+/]{43}=( v1,[A-Za-z0-9+/]{43}=)*\Z")
+        assert re.search(r"\A[^.\s]\S*\Z", call.headers["webhook-id"])
+        assert re.search(r"\A\d{10}\Z", call.headers["webhook-timestamp"])
+        assert abs(int(call.headers["webhook-timestamp"]) - time.time()) < 30, "seconds, of now"
+        assert re.search(r"\Av1,[A-Za-z0-9+/]{43}=( v1,[A-Za-z0-9+/]{43}=)*\Z", call.headers["webhook-signature"])
         secret = self.secret()
-        self.assertTrue(call.is_signed_with(secret))
+        assert call.is_signed_with(secret)
         call.body += b" "
-        self.assertFalse(call.is_signed_with(secret), "the check sees a changed body")
+        assert not call.is_signed_with(secret), "the check sees a changed body"
 
-    def test_the_configured_secret(self):
+    def test_the_configured_secret(self, own_server):
         """decisions.md, Webhooks: the secret is `webhook.secret` where it is set."""
         secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-        server = self.own_server(webhook__secret=secret)
+        server = self.server = own_server(webhook__secret=secret)
         receiver = self.receiver()
         server.runsync("echo", {}, webhook=receiver.url())
-        self.assertTrue(receiver.wait()[0].is_signed_with(secret))
-        self.assertNotIn(secret, server.log())
+        assert receiver.wait()[0].is_signed_with(secret)
+        assert secret not in server.log()
 
-    def test_the_secret_of_an_endpoint(self):
+    def test_the_secret_of_an_endpoint(self, own_server):
         """decisions.md, Webhooks: secret per endpoint, before that of the server."""
         theirs, ours = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
-        server = self.own_server(webhook__secret=theirs, endpoint__echo__webhookSecret=ours)
+        server = self.server = own_server(webhook__secret=theirs, endpoint__echo__webhookSecret=ours)
         receiver = self.receiver()
         server.runsync("echo", {}, webhook=receiver.url("/echo"))
         server.runsync("trial", {}, webhook=receiver.url("/trial"))
         for path, signed, unsigned in (("/echo", ours, theirs), ("/trial", theirs, ours)):
             call = receiver.wait(path=path)[0]
-            self.assertEqual((call.is_signed_with(signed), call.is_signed_with(unsigned)), (True, False))
+            assert (call.is_signed_with(signed), call.is_signed_with(unsigned)) == (True, False)
 
-    def test_the_generated_secret(self):
+    def test_the_generated_secret(self, own_server):
         """decisions.md, Webhooks: else one is generated and kept in storage; Keys: it is encrypted at rest."""
-        server = self.own_server()
+        server = self.server = own_server()
         secret = self.secret()
-        self.assertGreaterEqual(len(secret), len("whsec_") + 32)
+        assert len(secret) >= len("whsec_") + 32
         server.restart()
-        self.assertEqual(self.secret(), secret)
+        assert self.secret() == secret
         receiver = self.receiver()
         server.runsync("echo", {}, webhook=receiver.url())
-        self.assertTrue(receiver.wait()[0].is_signed_with(secret))
+        assert receiver.wait()[0].is_signed_with(secret)
         server.stop()
         for folder, _, names in os.walk(server.data):
             for name in names:
                 with open(os.path.join(folder, name), "rb") as file:
-                    self.assertNotIn(secret.removeprefix("whsec_").encode(), file.read(), name)
-        self.assertNotIn(secret, server.log())
-        other = self.own_server()
-        self.assertNotEqual(self.secret(), secret)
-        self.assertIsNot(other, server)
+                    assert secret.removeprefix("whsec_").encode() not in file.read(), name
+        assert secret not in server.log()
+        other = self.server = own_server()
+        assert self.secret() != secret
+        assert other is not server
 
 
 class RecordTest(EventTest):
@@ -213,18 +210,18 @@ class RecordTest(EventTest):
         job = self.server.runsync("echo", {}, webhook=receiver.url())["id"]
         listed = self.recorded(job, 202)
         texts = [value for value in values(listed) if isinstance(value, str) and "thanks-5f1c-" in value]
-        self.assertEqual(texts, ["thanks-5f1c-" + "y" * (KIB - len("thanks-5f1c-"))])
-        self.assertRegex(str(listed), r"(?i)duration")
-        self.assertEqual(len(receiver.calls), 1, "any 2xx is success, so it is not called again")
+        assert texts == ["thanks-5f1c-" + "y" * (KIB - len("thanks-5f1c-"))]
+        assert re.search(r"(?i)duration", str(listed))
+        assert len(receiver.calls) == 1, "any 2xx is success, so it is not called again"
 
     def test_a_failure_is_recorded(self):
         """api.md, Events: a failed call is tried again, 10 s later and no sooner; what it answered can be seen."""
         receiver = self.receiver({"/hook": (503, {}, b"later-77aa")})
         job = self.server.runsync("echo", {}, webhook=receiver.url())
         listed = self.recorded(job["id"], 503)
-        self.assertIn("later-77aa", values(listed))
-        self.assertEqual(len(receiver.calls), 1)
-        self.assertEqual(self.server.status("echo", job["id"]), job, "the job is not affected")
+        assert "later-77aa" in values(listed)
+        assert len(receiver.calls) == 1
+        assert self.server.status("echo", job["id"]) == job, "the job is not affected"
 
     def test_a_redirect_is_a_failure(self):
         """decisions.md, Webhooks: redirects are failures, and nobody follows them."""
@@ -232,7 +229,7 @@ class RecordTest(EventTest):
         receiver.answers["/hook"] = (307, {"Location": receiver.url("/elsewhere")}, b"")
         job = self.server.runsync("echo", {}, webhook=receiver.url())["id"]
         self.recorded(job, 307)
-        self.assertEqual([call.path for call in receiver.calls], ["/hook"])
+        assert [call.path for call in receiver.calls] == ["/hook"]
 
     def test_replay(self):
         """decisions.md, Webhooks: attempts can be listed and replayed: the same call goes out again."""
@@ -242,47 +239,43 @@ class RecordTest(EventTest):
         self.recorded(job, 200)
         delivery = first.headers["webhook-id"]
         reply = self.server.request("POST", f"/v1/webhooks/{delivery}/replay")
-        self.assertEqual(reply.status, 200, reply.body)
+        assert reply.status == 200, reply.body
         second = receiver.wait(2)[1]
-        self.assertEqual((second.body, second.headers["webhook-id"]), (first.body, delivery))
-        self.assertTrue(second.is_signed_with(self.secret()))
+        assert (second.body, second.headers["webhook-id"]) == (first.body, delivery)
+        assert second.is_signed_with(self.secret())
         self.assert_refused(self.server.request("POST", "/v1/webhooks/nothing/replay"), 404, member="message")
 
-    def test_only_admins_may_look(self):
+    def test_only_admins_may_look(self, subtests):
         """decisions.md, Webhooks: admins read the secret; `/v1` is theirs."""
         key = self.server.new_key("client")
-        self.addCleanup(lambda: self.server.request("DELETE", f"/v1/keys/{key['id']}"))
+        self.at_end.callback(lambda: self.server.request("DELETE", f"/v1/keys/{key['id']}"))
         for method, path in (("GET", "/v1/webhooks/secret"), ("GET", "/v1/webhooks?jobId=x"),
                              ("POST", "/v1/webhooks/x/replay")):
-            with self.subTest(path=path):
+            with subtests.test(path=path):
                 self.assert_refused(self.server.request(method, path, key=key["key"]), 401, member="message")
 
 
 class AddressTest(EventTest):
-    def test_forbidden_addresses(self):
+    def test_forbidden_addresses(self, own_server, subtests):
         """decisions.md, Webhooks: loopback, private, 100.64/10, fc00::/7 and the NAT64 forms: 400 at submission."""
-        self.own_server(net__allowPrivate="false")
+        self.server = own_server(net__allowPrivate="false")
         for host in ("127.0.0.1", "127.9.9.9", "10.1.2.3", "172.16.0.1", "172.31.255.255", "192.168.1.1", "100.64.0.1",
                      "100.127.255.255", "[::1]", "[fc00::1]", "[fdff::1]", "[fe80::1]", "[::ffff:127.0.0.1]",
                      "[::ffff:10.0.0.1]", "[64:ff9b::7f00:1]", "[64:ff9b::a9fe:a9fe]", "169.254.169.254", "0.0.0.0",
                      "0.1.2.3", "224.0.0.1", "239.1.1.1", "[ff02::1]", "255.255.255.255"):
-            with self.subTest(host=host):
+            with subtests.test(host=host):
                 body = {"input": {}, "webhook": f"http://{host}/hook"}
                 self.assert_refused(self.server.request("POST", "/v2/echo/run", body), 400, "webhook")
         for host in ("172.15.0.1", "172.32.0.1", "100.63.0.1", "100.128.0.1", "192.0.2.1", "[2001:db8::1]"):
-            with self.subTest(host=host):
+            with subtests.test(host=host):
                 body = {"input": {}, "webhook": f"http://{host}/hook"}
                 self.assert_job(self.server.request("POST", "/v2/parked/run", body))
 
-    def test_a_name_that_leads_to_one(self):
+    def test_a_name_that_leads_to_one(self, own_server):
         """decisions.md, Webhooks: checked on the address actually connected to, so a name cannot lead there."""
-        server = self.own_server(net__allowPrivate="false")
+        server = self.server = own_server(net__allowPrivate="false")
         receiver = self.receiver()
         job = server.runsync("echo", {}, webhook=receiver.url(host="localhost"))["id"]
         until(lambda: re.search(r"(?i)127\.0\.0\.1|::1|forbidden|private|allowPrivate", str(self.listed(job))),
               "the attempt is recorded with its reason")
-        self.assertEqual(receiver.calls, [])
-
-
-if __name__ == "__main__":
-    unittest.main()
+        assert receiver.calls == []

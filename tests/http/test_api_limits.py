@@ -5,15 +5,14 @@ in process, on a manual clock. 2,000 requests take less than a second here, so a
 """
 
 import contextlib
-import os
-import sys
-import unittest
+import re
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+import pytest
 
-from jobq_server import SHORT_DRAIN, HttpTest, until  # noqa: E402
-from request_stream import RequestStream  # noqa: E402
-from waiting_callers import WaitingCallers, allow_descriptors  # noqa: E402
+from http_case import HttpTest
+from jobq_server import SHORT_DRAIN, until
+from request_stream import RequestStream
+from waiting_callers import WaitingCallers, allow_descriptors
 
 WINDOW = 10
 RATES = {  # api.md, "Rate limits, per endpoint and operation"; decisions.md: /status-sync has a bucket like /status's
@@ -28,24 +27,22 @@ class LimitTest(HttpTest):
 
     SETTINGS = {}
 
+    @pytest.fixture(scope="class")
     @classmethod
-    def setUpClass(cls):
-        cls.own = cls.class_server(**LIMITED, **cls.SETTINGS)
-
-    def setUp(self):
-        self.server = self.own
+    def server(cls, class_server):
+        return class_server(**LIMITED, **cls.SETTINGS)
 
     def assert_too_many(self, reply, requests=None):
         """429 as the texts want it; `requests` is the limit that its headers name."""
         self.assert_refused(reply, 429)
-        self.assertRegex(reply.headers.get("Retry-After", ""), r"\A[1-9]\d*\Z")
-        self.assertLessEqual(int(reply.headers["Retry-After"]), WINDOW)
+        assert re.search(r"\A[1-9]\d*\Z", reply.headers.get("Retry-After", ""))
+        assert int(reply.headers["Retry-After"]) <= WINDOW
         if requests:
-            self.assertEqual(reply.headers["RateLimit-Limit"], str(requests))
-            self.assertEqual(reply.headers["RateLimit-Remaining"], "0")
-            self.assertRegex(reply.headers["RateLimit-Reset"], r"\A\d{1,2}\Z")
-            self.assertIn(str(requests), reply.headers["RateLimit-Policy"])
-            self.assertRegex(reply.headers["RateLimit-Policy"], rf"\bw={WINDOW}\b")
+            assert reply.headers["RateLimit-Limit"] == str(requests)
+            assert reply.headers["RateLimit-Remaining"] == "0"
+            assert re.search(r"\A\d{1,2}\Z", reply.headers["RateLimit-Reset"])
+            assert str(requests) in reply.headers["RateLimit-Policy"]
+            assert re.search(rf"\bw={WINDOW}\b", reply.headers["RateLimit-Policy"])
 
     def until_too_many(self, method, path, at_most, body=None):
         """How many of one caller's requests are answered before the first 429."""
@@ -61,19 +58,19 @@ class RateTest(LimitTest):
         job = "" if operation in ("run", "runsync", "purge-queue", "requests") else "/" + self.job
         return f"/v2/echo/{operation}{job}"
 
-    def test_each_row(self):
+    def test_each_row(self, subtests):
         """api.md, Limits, Rate limits: so many requests per 10 seconds pass, the next reads 429 with its headers."""
         self.job = self.server.run("echo", {})
         self.server.finished("echo", self.job)
         spent = {"run": 1, "status-sync": 1}
         for operation, (method, limit) in RATES.items():
-            with self.subTest(operation):
+            with subtests.test(operation):
                 body = {"input": {}} if "run" in operation else None
                 count = limit - spent.get(operation, 0)
                 with RequestStream(self.server) as stream:
                     statuses = stream.statuses(method, self.path(operation), count, body)
                 first = next((n for n, status in enumerate(statuses) if status != 200), None)
-                self.assertIsNone(first, f"request {first} of {count} read {statuses[first or 0]}")
+                assert first is None, f"request {first} of {count} read {statuses[first or 0]}"
                 self.assert_too_many(self.server.request(method, self.path(operation), body), limit)
 
 
@@ -82,24 +79,24 @@ class SharedBucketTest(LimitTest):
         """decisions.md, Limits: /retry has /cancel's bucket: 100 per 10 seconds together."""
         with RequestStream(self.server) as stream:
             for operation in ("cancel", "retry"):
-                self.assertEqual(stream.statuses("POST", f"/v2/echo/{operation}/none", 50), [404] * 50)
+                assert stream.statuses("POST", f"/v2/echo/{operation}/none", 50) == [404] * 50
         for operation in ("cancel", "retry"):
             self.assert_too_many(self.server.request("POST", f"/v2/echo/{operation}/none"), 100)
 
     def test_health_has_statuses_and_post_counts_as_get(self):
         """decisions.md, Limits: /health has /status's bucket; api.md: /status 2000, by GET and by POST alike."""
         with RequestStream(self.server) as stream:
-            self.assertEqual(stream.statuses("GET", "/v2/trial/health", 700), [200] * 700)
-            self.assertEqual(stream.statuses("GET", "/v2/trial/status/none", 700), [404] * 700)
-            self.assertEqual(stream.statuses("POST", "/v2/trial/status/none", 600), [404] * 600)
+            assert stream.statuses("GET", "/v2/trial/health", 700) == [200] * 700
+            assert stream.statuses("GET", "/v2/trial/status/none", 700) == [404] * 700
+            assert stream.statuses("POST", "/v2/trial/status/none", 600) == [404] * 600
         for path in ("health", "status/none"):
             self.assert_too_many(self.server.request("GET", f"/v2/trial/{path}"), 2000)
 
     def test_status_sync_has_its_own(self):
         """decisions.md, Limits: /status-sync has a bucket like /status's, of its own."""
         with RequestStream(self.server) as stream:
-            self.assertEqual(stream.statuses("GET", "/v2/parked/status/none", 2001)[-1], 429)
-            self.assertEqual(stream.statuses("GET", "/v2/parked/status-sync/none", 1), [404])
+            assert stream.statuses("GET", "/v2/parked/status/none", 2001)[-1] == 429
+            assert stream.statuses("GET", "/v2/parked/status-sync/none", 1) == [404]
 
     def test_both_mounts_share(self):
         """decisions.md, Addresses: the second mount is the same routes, so not a second allowance."""
@@ -108,9 +105,9 @@ class SharedBucketTest(LimitTest):
         for mount in ("/v2", "/sdk/v2"):
             self.assert_too_many(self.server.request("POST", f"{mount}/trial/purge-queue"), 2)
 
-    def test_all_keys_share(self):
+    def test_all_keys_share(self, own_server):
         """api.md, Limits: rate limits are per endpoint and operation, so not per key."""
-        self.own_server(**LIMITED)
+        self.server = own_server(**LIMITED)
         for key in (self.server.key, self.server.new_key("client")["key"]):
             self.assert_job(self.server.request("POST", "/v2/echo/purge-queue", key=key))
         self.assert_too_many(self.server.request("POST", "/v2/echo/purge-queue"), 2)
@@ -123,9 +120,9 @@ class SharedBucketTest(LimitTest):
             self.assert_too_many(self.server.request("POST", f"/v2/{endpoint}/purge-queue"), 2)
             self.assert_job(self.server.request("GET", f"/v2/{endpoint}/requests"))
 
-    def test_who_may_not_is_not_counted(self):
+    def test_who_may_not_is_not_counted(self, own_server):
         """api.md, Authentication before Limits (design.md, rooms 2 and 3): a wrong key uses up nobody's allowance."""
-        self.own_server(**LIMITED)
+        self.server = own_server(**LIMITED)
         for _ in range(5):
             self.assert_refused(self.server.request("POST", "/v2/echo/purge-queue", key="wrong"), 401)
         for _ in range(2):
@@ -137,11 +134,10 @@ class SharedBucketTest(LimitTest):
 class ConcurrencyTest(LimitTest):
     """Calls that can be parked from outside. The others' concurrency is proved where the turnstile is tested alone."""
 
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
+    @pytest.fixture(autouse=True)
+    def descriptors(self):
         if not allow_descriptors(1000):
-            raise unittest.SkipTest("needs 1000 descriptors, and may have fewer")
+            pytest.skip("needs 1000 descriptors, and may have fewer")
 
     def assert_concurrent(self, method, path, body, limit):
         """Of `limit` + 1 callers one reads 429, and so does everybody after them, until they are gone."""
@@ -149,11 +145,11 @@ class ConcurrencyTest(LimitTest):
             for _ in range(limit + 1):
                 callers.call(method, path, body)
             callers.collect(20, 1)
-            self.assertEqual([status for _, status, _ in callers.answers], [429])
+            assert [status for _, status, _ in callers.answers] == [429]
             for _ in range(3):
                 self.assert_too_many(self.server.request(method, path, body))
             callers.collect(0.0)
-            self.assertEqual(len(callers.answers), 1, "those who were let in still wait")
+            assert len(callers.answers) == 1, "those who were let in still wait"
         until(lambda: self.admits(method, path.replace("300000", "1000"), body), "there is room again")
 
     def admits(self, method, path, body):
@@ -163,11 +159,11 @@ class ConcurrencyTest(LimitTest):
         """api.md, Limits: /runsync 400 concurrent."""
         self.assert_concurrent("POST", "/v2/parked/runsync?wait=300000", {"input": {}}, 400)
 
-    def test_waiting_on_one_job(self):
+    def test_waiting_on_one_job(self, subtests):
         """api.md, Limits: /stream 400 concurrent; decisions.md: /status-sync like /status, 400, in its own bucket."""
         job = self.server.run("parked", {})
         for operation in ("status-sync", "stream"):
-            with self.subTest(operation):
+            with subtests.test(operation):
                 self.assert_concurrent("GET", f"/v2/parked/{operation}/{job}?wait=300000", None, 400)
 
     def test_a_running_body_is_a_request_too(self):
@@ -178,69 +174,70 @@ class ConcurrencyTest(LimitTest):
             for _ in range(200):
                 plain = stack.enter_context(contextlib.closing(self.server.plug()))
                 plain.sendall(head)
-                self.assertTrue(plain.recv(100).startswith(b"HTTP/1.1 100"), "its body is wanted, so it is let in")
+                assert plain.recv(100).startswith(b"HTTP/1.1 100"), "its body is wanted, so it is let in"
             self.assert_too_many(self.server.request("POST", "/v2/parked/run", {"input": {}}))
         until(lambda: self.admits("POST", "/v2/parked/run", {"input": {}}), "there is room again")
 
-    def test_settings(self):
+    def test_settings(self, own_server):
         """decisions.md, Limits: all of it is configuration; design.md: `limits.<operation>.concurrent`."""
-        server = self.own_server(**LIMITED, **{"limits.runsync.concurrent": 2})
+        server = self.server = own_server(**LIMITED, **{"limits.runsync.concurrent": 2})
         with contextlib.closing(WaitingCallers(server)) as callers:
             for _ in range(2):
                 callers.call("POST", "/v2/parked/runsync?wait=300000", {"input": {}})
             until(lambda: server.health("parked")["jobs"]["inQueue"] == 2, "two callers wait")
             self.assert_too_many(server.request("POST", "/v2/parked/runsync", {"input": {}}))
             self.assert_job(server.request("POST", "/v2/echo/runsync", {"input": {}}))
-            self.assertEqual(server.health("parked")["jobs"]["inQueue"], 2, "a refused request left no job")
+            assert server.health("parked")["jobs"]["inQueue"] == 2, "a refused request left no job"
 
 
 class SettingsTest(HttpTest):
     assert_too_many = LimitTest.assert_too_many
     until_too_many = LimitTest.until_too_many
 
-    def test_requests_and_window(self):
+    def test_requests_and_window(self, own_server, subtests):
         """design.md, Configuration: `limits.<operation>.requests` and `.window`; who waits Retry-After is let in."""
-        server = self.own_server(**LIMITED, **{"limits.run.requests": 3, "limits.run.window": "2s",
-                                               "limits.purgeQueue.requests": 4, "limits.statusSync.requests": 5,
-                                               "limits.cancel.requests": 6, "limits.requests.requests": 7,
-                                               "limits.openai.requests": 2000})
-        self.assertEqual(self.until_too_many("POST", "/v2/parked/run", 10, {"input": {}}), 3)
+        server = self.server = own_server(**LIMITED,
+                                          **{"limits.run.requests": 3, "limits.run.window": "2s",
+                                             "limits.purgeQueue.requests": 4, "limits.statusSync.requests": 5,
+                                             "limits.cancel.requests": 6, "limits.requests.requests": 7,
+                                             "limits.openai.requests": 2000})
+        assert self.until_too_many("POST", "/v2/parked/run", 10, {"input": {}}) == 3
         reply = server.request("POST", "/v2/parked/run", {"input": {}})
-        self.assertEqual(reply.status, 429)
-        self.assertLessEqual(int(reply.headers["Retry-After"]), 2)
-        self.assertRegex(reply.headers["RateLimit-Policy"], r"\bw=2\b")
+        assert reply.status == 429
+        assert int(reply.headers["Retry-After"]) <= 2
+        assert re.search(r"\bw=2\b", reply.headers["RateLimit-Policy"])
         for method, path, limit in (("POST", "purge-queue", 4), ("GET", "status-sync/none", 5),
                                     ("POST", "cancel/none", 6), ("GET", "requests", 7)):
-            with self.subTest(path):
-                self.assertEqual(self.until_too_many(method, f"/v2/parked/{path}", 20), limit)
+            with subtests.test(path):
+                assert self.until_too_many(method, f"/v2/parked/{path}", 20) == limit
         until(lambda: server.request("POST", "/v2/parked/run", {"input": {}}).status == 200, "the window is over", 4)
 
-    def test_headers(self):
+    def test_headers(self, own_server):
         """core/DECISIONS.md: each answer of a limited operation names limit, remaining, reset and policy."""
-        server = self.own_server(**LIMITED, **{"limits.run.requests": 3})
+        server = self.server = own_server(**LIMITED, **{"limits.run.requests": 3})
         for remaining in ("2", "1", "0"):
             reply = server.request("POST", "/v2/parked/run", {"input": {}})
             self.assert_job(reply)
-            self.assertEqual((reply.headers["RateLimit-Limit"], reply.headers["RateLimit-Remaining"]), ("3", remaining))
-            self.assertRegex(reply.headers["RateLimit-Policy"], rf"\b3\b.*\bw={WINDOW}\b")
-            self.assertNotIn("Retry-After", reply.headers)
+            assert (reply.headers["RateLimit-Limit"], reply.headers["RateLimit-Remaining"]) == ("3", remaining)
+            assert re.search(rf"\b3\b.*\bw={WINDOW}\b", reply.headers["RateLimit-Policy"])
+            assert "Retry-After" not in reply.headers
         self.assert_too_many(server.request("POST", "/v2/parked/run", {"input": {}}), 3)
 
-    def test_switched_off(self):
+    def test_switched_off(self, own_server):
         """decisions.md, Limits: `limits.enabled = false` switches the rates off."""
-        server = self.own_server(limits__enabled="false")
+        server = own_server(limits__enabled="false")
         with RequestStream(server) as stream:
-            self.assertEqual(stream.statuses("POST", "/v2/echo/purge-queue", 20), [200] * 20)
-            self.assertEqual(stream.statuses("GET", "/v2/echo/requests", 50), [200] * 50)
-            self.assertEqual(stream.statuses("POST", "/v2/echo/cancel/none", 150), [404] * 150)
+            assert stream.statuses("POST", "/v2/echo/purge-queue", 20) == [200] * 20
+            assert stream.statuses("GET", "/v2/echo/requests", 50) == [200] * 50
+            assert stream.statuses("POST", "/v2/echo/cancel/none", 150) == [404] * 150
 
-    def test_dynamic_scaling(self):
+    def test_dynamic_scaling(self, own_server):
         """api.md, Limits, Dynamic scaling: the higher of the base limit and running workers x requests_per_worker."""
         settings = {"limits.run.requests": 5, "limits.run.perWorker": 4, "limits.run.window": "60s",
                     "endpoint.trial.workersMin": 2, "endpoint.trial.workersMax": 2}
-        server = self.own_server(**LIMITED, **settings)
-        self.assertEqual(self.until_too_many("POST", "/v2/parked/run", 10, {"input": {}}), 5, "no worker, so the base")
-        self.assertEqual(server.runsync("trial", {})["status"], "COMPLETED")
+        server = self.server = own_server(**LIMITED, **settings)
+        assert self.until_too_many("POST", "/v2/parked/run", 10, {"input": {}}) == 5, "no worker, so the base"
+        assert server.runsync("trial", {})["status"] == "COMPLETED"
         with contextlib.closing(WaitingCallers(server)) as callers:
             for _ in range(2):
                 callers.call("POST", "/v2/trial/runsync?wait=300000", {"input": {"sleepMs": 600000}})
@@ -254,13 +251,13 @@ class SettingsTest(HttpTest):
 
             until(eight, "2 workers x 4 are let in, once the cached count knows of them", 4)
             reply = server.request("POST", "/v2/trial/run", {"input": {}})
-            self.assertEqual((reply.status, reply.headers.get("RateLimit-Limit")), (429, "8"))
+            assert (reply.status, reply.headers.get("RateLimit-Limit")) == (429, "8")
 
-    def test_per_worker_is_a_tenth(self):
+    def test_per_worker_is_a_tenth(self, own_server):
         """decisions.md, Limits: `requestsPerWorker` per operation defaults to base rate / 10."""
         settings = {"limits.run.requests": 10, "limits.run.window": "60s",
                     "endpoint.trial.workersMin": 12, "endpoint.trial.workersMax": 12}
-        server = self.own_server(**LIMITED, **settings)
+        server = own_server(**LIMITED, **settings)
         with contextlib.closing(WaitingCallers(server)) as callers:
             for _ in range(12):
                 callers.call("POST", "/v2/trial/runsync?wait=300000", {"input": {"sleepMs": 600000}})
@@ -273,7 +270,7 @@ class SettingsTest(HttpTest):
                 return admitted == 12
 
             until(twelve, "12 workers x 1 are let in", 4)
-            self.assertEqual(server.request("POST", "/v2/trial/run", {"input": {}}).status, 429)
+            assert server.request("POST", "/v2/trial/run", {"input": {}}).status == 429
 
 
 class QueueLengthTest(HttpTest):
@@ -288,51 +285,46 @@ class QueueLengthTest(HttpTest):
     def is_full(self, endpoint):
         return self.server.request("POST", f"/v2/{endpoint}/run", {"input": {}}).status == 429
 
-    def test_more_than_50_and_more_than_500_a_worker(self):
+    def test_more_than_50_and_more_than_500_a_worker(self, own_server):
         """decisions.md, Limits: on /run and /runsync 429 when more than 50 jobs and more than workersMax x 500 wait."""
-        server = self.own_server(**self.SETTINGS, endpoint__trial__workersMax=1)
-        self.assertEqual(self.submit("parked", 51), [200] * 51, "workersMax is 0 there, so only the 50 count")
+        server = self.server = own_server(**self.SETTINGS, endpoint__trial__workersMax=1)
+        assert self.submit("parked", 51) == [200] * 51, "workersMax is 0 there, so only the 50 count"
         until(lambda: self.is_full("parked"), "the 52nd is too many, once the cached count knows", 3)
         for operation in ("run", "runsync"):
             for mount in ("/v2", "/sdk/v2"):
                 self.assert_too_many(server.request("POST", f"{mount}/parked/{operation}", {"input": {}}))
-        self.assertEqual(self.submit("trial", 1), [200])
+        assert self.submit("trial", 1) == [200]
         until(lambda: server.health("trial")["jobs"]["inProgress"] == 1, "the only worker is busy")
-        self.assertEqual(self.submit("trial", 501), [200] * 501, "one worker: 500 may wait")
+        assert self.submit("trial", 501) == [200] * 501, "one worker: 500 may wait"
         until(lambda: self.is_full("trial"), "more than 501 are too many", 3)
         server.request("POST", "/v2/parked/purge-queue")
         until(lambda: not self.is_full("parked"), "there is room again", 3)
         self.assert_job(server.request("GET", "/v2/trial/health"))
 
-    def test_switched_off(self):
+    def test_switched_off(self, own_server):
         """decisions.md, Limits: `limits.queue = false` switches the length limit off, and only that one."""
-        self.own_server(**LIMITED, limits__queue="false")
-        self.assertEqual(self.submit("parked", 300), [200] * 300)
+        self.server = own_server(**LIMITED, limits__queue="false")
+        assert self.submit("parked", 300) == [200] * 300
         for expected in (200, 200, 429):
-            self.assertEqual(self.server.request("POST", "/v2/echo/purge-queue").status, expected)
+            assert self.server.request("POST", "/v2/echo/purge-queue").status == expected
 
-    def test_without_rates(self):
+    def test_without_rates(self, own_server):
         """decisions.md, Limits: two kinds, two switches: the length limit holds without the rates."""
-        server = self.own_server(**self.SETTINGS, limits__enabled="false")
+        server = self.server = own_server(**self.SETTINGS, limits__enabled="false")
         self.submit("parked", 51)
         until(lambda: self.is_full("parked"), "too many wait", 3)
         for _ in range(5):
             self.assert_job(server.request("POST", "/v2/echo/purge-queue"))
 
 
+@pytest.mark.endpoints("echo")
 class SizeTest(HttpTest):
-    needs = ("echo",)
-
-    def test_payloads(self):
+    def test_payloads(self, subtests):
         """api.md, Limits: /run maximum payload 10 MB, /runsync 20 MB: the last byte that fits, and one more."""
         for mount in ("/v2", "/sdk/v2"):
             for operation, limit in (("run", 10 * 1024 * 1024), ("runsync", 20 * 1024 * 1024)):
                 body = b'{"input":{},"x":"' + b"x" * (limit - 19) + b'"}'
-                with self.subTest(mount=mount, operation=operation):
-                    self.assertEqual(len(body), limit)
+                with subtests.test(mount=mount, operation=operation):
+                    assert len(body) == limit
                     self.assert_job(self.server.request("POST", f"{mount}/echo/{operation}", body))
                     self.assert_refused(self.server.request("POST", f"{mount}/echo/{operation}", body + b" "), 413)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -1,50 +1,48 @@
 """api.md, "Resources and their fields": what goes in, what comes out, and nothing besides."""
 
 import json
-import os
-import sys
-import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+import pytest
 
-from jobq_server import HttpTest, until  # noqa: E402
+from http_case import HttpTest
+from jobq_server import until
 
 HOOK = "http://127.0.0.1:9/nobody"
 S3 = {"accessId": "id", "accessSecret": "secret", "bucketName": "bucket", "endpointUrl": "https://s3.example"}
 
 
+@pytest.mark.endpoints("echo")
 class RequestBodyTest(HttpTest):
-    needs = ("echo",)
-
-    def test_input_alone_is_enough(self):
+    def test_input_alone_is_enough(self, subtests):
         """api.md, Job request body: `input` is required; `webhook`, `policy` and `s3Config` are not."""
         for operation in ("run", "runsync"):
             self.assert_job(self.server.request("POST", f"/v2/echo/{operation}", {"input": {}}))
             for missing in ({}, {"webhook": HOOK}, {"policy": {}}, {"s3Config": S3}):
-                with self.subTest(operation=operation, body=missing):
+                with subtests.test(operation=operation, body=missing):
                     self.assert_refused(self.server.request("POST", f"/v2/echo/{operation}", missing), 400, "input")
 
-    def test_every_field_together(self):
+    def test_every_field_together(self, subtests):
         """api.md, Job request body: `input`, `webhook`, `policy` and `s3Config` beside each other."""
         body = {"input": {"a": 1}, "webhook": HOOK, "s3Config": S3,
                 "policy": {"executionTimeout": 60000, "lowPriority": False, "ttl": 600000}}
         for operation in ("run", "runsync"):
-            with self.subTest(operation):
+            with subtests.test(operation):
                 job = self.assert_job(self.server.request("POST", f"/v2/echo/{operation}", body))
-                self.assertEqual(self.server.finished("echo", job["id"])["output"], {"a": 1})
+                assert self.server.finished("echo", job["id"])["output"] == {"a": 1}
 
     def test_the_contents_of_input_are_the_workers(self):
         """api.md, Job request body: the contents of `input` are defined by the worker, whatever their names are."""
         job_input = {"input": {"input": None}, "id": 1, "status": "FAILED", "webhook": 5, "policy": "x", "s3Config": []}
-        self.assertEqual(self.server.runsync("echo", job_input)["output"], job_input)
+        assert self.server.runsync("echo", job_input)["output"] == job_input
 
 
 class ExecutionTimeoutTest(HttpTest):
     """5 s is the shortest there is, so all jobs run at the same time, and the tests look at their ends."""
 
+    @pytest.fixture(scope="class")
     @classmethod
-    def setUpClass(cls):
-        own = cls.own = cls.class_server(**{
+    def server(cls, class_server):
+        own = class_server(**{
             "endpoint.trial.executionTimeout": "5s", "endpoint.line.image": "plugin/trial",
             "endpoint.line.executionTimeout": "5s", "endpoint.line.workersMax": "1"})
         more = {"executionTimeout": 60000}
@@ -53,9 +51,7 @@ class ExecutionTimeoutTest(HttpTest):
                     "shorter": own.run("trial", {"sleepMs": 60000}, policy={"executionTimeout": 5000}),
                     "in front": own.run("line", {"sleepMs": 5500}, policy=more),
                     "behind": own.run("line", {"output": "in time"})}
-
-    def setUp(self):
-        self.server = self.own
+        return own
 
     def end(self, endpoint, name):
         return self.server.finished(endpoint, self.jobs[name])
@@ -64,50 +60,49 @@ class ExecutionTimeoutTest(HttpTest):
         """api.md, policy object: `executionTimeout` overrides the endpoint-level setting, for this job only."""
         for name in ("theirs", "shorter"):
             end = self.end("trial", name)
-            self.assertEqual(end["status"], "TIMED_OUT")
-            self.assertTrue(5000 <= end["executionTime"] < 10000, end)
-        self.assertEqual(self.end("trial", "longer")["status"], "COMPLETED")
+            assert end["status"] == "TIMED_OUT"
+            assert 5000 <= end["executionTime"] < 10000, end
+        assert self.end("trial", "longer")["status"] == "COMPLETED"
 
     def test_the_queue_does_not_count(self):
         """api.md, policy object: `executionTimeout` is enforced only during execution."""
-        self.assertEqual(self.end("line", "in front")["status"], "COMPLETED")
+        assert self.end("line", "in front")["status"] == "COMPLETED"
         end = self.end("line", "behind")
-        self.assertEqual((end["status"], end["output"]), ("COMPLETED", "in time"))
-        self.assertGreater(end["delayTime"], 5000, "it waited longer than it might run")
+        assert (end["status"], end["output"]) == ("COMPLETED", "in time")
+        assert end["delayTime"] > 5000, "it waited longer than it might run"
 
 
 class LowPriorityTest(HttpTest):
-    def test_low_priority_does_not_scale(self):
+    def test_low_priority_does_not_scale(self, own_server):
         """api.md, policy object: a `lowPriority` job does not trigger worker scaling; the default is false."""
-        server = self.own_server(endpoint__trial__workersMin=0)
+        server = own_server(endpoint__trial__workersMin=0)
         low = server.run("trial", {"output": "low"}, policy={"lowPriority": True})
-        self.assertEqual(server.status("trial", low)["status"], "IN_QUEUE")
+        assert server.status("trial", low)["status"] == "IN_QUEUE"
         plain = server.runsync("echo", {})  # the dispatcher has been round by now
-        self.assertEqual((plain["status"], server.status("trial", low)["status"]), ("COMPLETED", "IN_QUEUE"))
+        assert (plain["status"], server.status("trial", low)["status"]) == ("COMPLETED", "IN_QUEUE")
         workers = server.health("trial")["workers"]
-        self.assertEqual((workers["running"], workers["idle"], workers["initializing"]), (0, 0, 0))
+        assert (workers["running"], workers["idle"], workers["initializing"]) == (0, 0, 0)
         server.runsync("trial", {}, policy={"lowPriority": False})
-        self.assertEqual(server.finished("trial", low)["output"], "low", "a worker that is there takes it")
+        assert server.finished("trial", low)["output"] == "low", "a worker that is there takes it"
 
 
+@pytest.mark.endpoints("echo", "trial", "parked")
 class ResponseTest(HttpTest):
-    needs = ("echo", "trial", "parked")
-
     STATES = {"IN_QUEUE", "IN_PROGRESS", "COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT"}
 
-    def test_id_and_status_are_always_there(self):
+    def test_id_and_status_are_always_there(self, subtests):
         """api.md, Job response object: `id` and `status` always, a string and one of the job states."""
         waiting = self.server.run("parked", {})
         failed = self.server.runsync("trial", {"fail": "no"})["id"]
         for method, path in (("POST", "/v2/echo/run"), ("POST", "/v2/echo/runsync"),
                              ("GET", f"/v2/parked/status/{waiting}"), ("GET", f"/v2/trial/status/{failed}"),
                              ("POST", f"/v2/parked/cancel/{waiting}"), ("POST", f"/v2/trial/retry/{failed}")):
-            with self.subTest(method=method, path=path):
+            with subtests.test(method=method, path=path):
                 job = self.assert_job(self.server.request(method, path, {"input": {}} if method == "POST" else None))
-                self.assertIsInstance(job["id"], str)
-                self.assertIn(job["status"], self.STATES)
+                assert isinstance(job["id"], str)
+                assert job["status"] in self.STATES
 
-    def test_run_retry_and_cancel_return_two_fields(self):
+    def test_run_retry_and_cancel_return_two_fields(self, subtests):
         """api.md, Job response object: `/run`, `/retry` and `/cancel` return only `id` and `status`."""
         failed = self.server.runsync("trial", {"fail": "no"})["id"]
         done = self.server.runsync("trial", {"output": {"a": 1}})["id"]
@@ -118,26 +113,26 @@ class ResponseTest(HttpTest):
                    "cancel of one with an output": self.assert_job(
                        self.server.request("POST", f"/v2/trial/cancel/{done}"))}
         for name, answer in answers.items():
-            with self.subTest(name):
-                self.assertEqual(set(answer), {"id", "status"})
+            with subtests.test(name):
+                assert set(answer) == {"id", "status"}
 
-    def test_output_is_there_when_there_is_a_result(self):
+    def test_output_is_there_when_there_is_a_result(self, subtests):
         """api.md, Job response object: `output` when the job has produced a result, of any shape, by both calls."""
         for output in ({"a": 1}, [1, 2], "text", 0, False, None, {}, []):
-            with self.subTest(output=output):
+            with subtests.test(output=output):
                 job = self.server.runsync("trial", {"output": output})
-                self.assertEqual(job["output"], output)
-                self.assertEqual(self.server.status("trial", job["id"])["output"], output)
+                assert job["output"] == output
+                assert self.server.status("trial", job["id"])["output"] == output
         waiting = self.server.run("parked", {})
-        self.assertNotIn("output", self.server.status("parked", waiting))
+        assert "output" not in self.server.status("parked", waiting)
 
     def test_times_are_on_both_results(self):
         """api.md, Job response object: `delayTime` and `executionTime`, integers, on /runsync and /status results."""
         job = self.server.runsync("trial", {"sleepMs": 30})
         for answer in (job, self.server.status("trial", job["id"])):
             for field in ("delayTime", "executionTime"):
-                self.assertIs(type(answer[field]), int)
-            self.assertGreaterEqual(answer["executionTime"], 30)
+                assert type(answer[field]) is int
+            assert answer["executionTime"] >= 30
 
     def test_progress_is_the_output_of_a_running_job(self):
         """wire.md 2.7: a handler's progress is the `output` of an IN_PROGRESS job, until the result takes its place."""
@@ -145,49 +140,47 @@ class ResponseTest(HttpTest):
         during = until(lambda: (now := self.server.status("trial", job)).get("output") is not None and now,
                        "the job reports")
         if during["status"] == "IN_PROGRESS":
-            self.assertIn(during["output"], ({"at": 1}, {"at": 2}))
-        self.assertEqual(self.server.finished("trial", job)["output"], "done")
+            assert during["output"] in ({"at": 1}, {"at": 2})
+        assert self.server.finished("trial", job)["output"] == "done"
 
 
+@pytest.mark.endpoints("echo", "trial")
 class StreamChunkTest(HttpTest):
-    needs = ("echo", "trial")
-
     def test_a_chunk_is_an_object_with_its_output(self):
         """api.md, Stream chunk: `output` as the handler made it; `metrics`, when the handler gives some, an object."""
         job = self.server.runsync("trial", {"chunks": 3, "chunkBytes": 4})["id"]
         chunks = self.assert_job(self.server.request("GET", f"/v2/trial/stream/{job}"))
-        self.assertEqual([chunk["output"] for chunk in chunks], [{"chunk": n, "data": "xxxx"} for n in range(3)])
+        assert [chunk["output"] for chunk in chunks] == [{"chunk": n, "data": "xxxx"} for n in range(3)]
         for chunk in chunks:
-            self.assertLessEqual(set(chunk), {"output", "metrics"})
-            self.assertIsInstance(chunk.get("metrics", {}), dict)
+            assert set(chunk) <= {"output", "metrics"}
+            assert isinstance(chunk.get("metrics", {}), dict)
 
     def test_bytes_of_a_chunk(self):
         """design.md, sentence 5: a chunk's output is the handler's own bytes, key order and spacing included."""
         job = self.server.runsync("trial", {"chunks": 1, "chunkBytes": 2})["id"]
         reply = self.server.request("GET", f"/v2/trial/stream/{job}")
-        self.assertIn(b'"output":{"chunk":0,"data":"xx"}', reply.body)
-        self.assertEqual(json.loads(reply.body), [{"output": {"chunk": 0, "data": "xx"}}])
+        assert b'"output":{"chunk":0,"data":"xx"}' in reply.body
+        assert json.loads(reply.body) == [{"output": {"chunk": 0, "data": "xx"}}]
 
 
+@pytest.mark.endpoints("parked")
 class PurgeResultTest(HttpTest):
-    needs = ("parked",)
-
     def test_its_two_fields(self):
         """api.md, Purge result: `removed`, an integer, and `status`, a lower-case completion indicator (wire.md 3)."""
         self.server.run("parked", {})
         reply = self.assert_job(self.server.request("POST", "/v2/parked/purge-queue"))
-        self.assertEqual(set(reply), {"removed", "status"})
-        self.assertIs(type(reply["removed"]), int)
-        self.assertGreaterEqual(reply["removed"], 1)
-        self.assertEqual(reply["status"], "completed")
-        self.assertEqual(self.assert_job(self.server.request("POST", "/v2/parked/purge-queue")),
-                         {"removed": 0, "status": "completed"})
+        assert set(reply) == {"removed", "status"}
+        assert type(reply["removed"]) is int
+        assert reply["removed"] >= 1
+        assert reply["status"] == "completed"
+        assert self.assert_job(self.server.request("POST", "/v2/parked/purge-queue")) == {
+            "removed": 0, "status": "completed"}
 
 
 class HealthObjectTest(HttpTest):
-    def test_each_counter_counts(self):
+    def test_each_counter_counts(self, own_server):
         """api.md, Health object: completed, failed, inProgress, inQueue, retried; idle and running workers."""
-        server = self.own_server(endpoint__trial__workersMin=2, endpoint__trial__workersMax=2)
+        server = own_server(endpoint__trial__workersMin=2, endpoint__trial__workersMax=2)
         until(lambda: server.health("trial")["workers"]["idle"] == 2, "both workers idle")
         for job_input in ({}, {}, {"fail": "no"}):
             last = server.runsync("trial", job_input)
@@ -197,11 +190,7 @@ class HealthObjectTest(HttpTest):
         until(lambda: server.status("trial", running)["status"] == "IN_PROGRESS", "the job runs")
         server.run("parked", {})
         health = server.health("trial")
-        self.assertEqual(health["jobs"], {"completed": 2, "failed": 2, "inProgress": 1, "inQueue": 0, "retried": 1})
-        self.assertEqual((health["workers"]["idle"], health["workers"]["running"]), (1, 1))
-        self.assertEqual(server.health("parked")["jobs"]["inQueue"], 1)
+        assert health["jobs"] == {"completed": 2, "failed": 2, "inProgress": 1, "inQueue": 0, "retried": 1}
+        assert (health["workers"]["idle"], health["workers"]["running"]) == (1, 1)
+        assert server.health("parked")["jobs"]["inQueue"] == 1
         self.assert_job(server.request("POST", f"/v2/trial/cancel/{running}"))
-
-
-if __name__ == "__main__":
-    unittest.main()

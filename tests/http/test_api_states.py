@@ -1,19 +1,15 @@
 """api.md, "States and transitions": each row of the table, and that there are no others."""
 
-import os
-import sys
-import unittest
+import pytest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
-
-from jobq_server import SHORT_DRAIN, HttpTest, until  # noqa: E402
-from request_stream import RequestStream  # noqa: E402
-from webhook_receiver import WebhookReceiver  # noqa: E402
+from http_case import HttpTest
+from jobq_server import SHORT_DRAIN, until
+from request_stream import RequestStream
+from webhook_receiver import WebhookReceiver
 
 
+@pytest.mark.endpoints("echo", "trial", "parked")
 class StateTest(HttpTest):
-    needs = ("echo", "trial", "parked")
-
     def post(self, endpoint, operation, job):
         return self.server.request("POST", f"/v2/{endpoint}/{operation}/{job}")
 
@@ -23,22 +19,22 @@ class StateTest(HttpTest):
     def until_state(self, endpoint, job, state):
         until(lambda: self.state(endpoint, job) == state, f"the job is {state}")
 
-    def one_worker(self):
-        """A server whose endpoint trial has a single worker, and that one busy for as long as the caller wants."""
-        server = self.own_server(endpoint__trial__workersMax=1, **SHORT_DRAIN)
-        blocker = server.run("trial", {"sleepMs": 600000})
+    @pytest.fixture
+    def blocker(self, own_server):
+        """A server whose endpoint trial has a single worker, and the job that keeps it busy until it is cancelled."""
+        self.server = own_server(endpoint__trial__workersMax=1, **SHORT_DRAIN)
+        blocker = self.server.run("trial", {"sleepMs": 600000})
         self.until_state("trial", blocker, "IN_PROGRESS")
-        return server, blocker
+        return blocker
 
 
 class SubmissionTest(StateTest):
-    def test_a_valid_request_is_in_queue_with_an_id(self):
+    @pytest.mark.parametrize("operation, wait", [("run", ""), ("runsync", "?wait=1000")])
+    def test_a_valid_request_is_in_queue_with_an_id(self, operation, wait):
         """api.md, States: (none), /run or /runsync, valid request, IN_QUEUE; a job id is issued."""
-        for operation, wait in (("run", ""), ("runsync", "?wait=1000")):
-            with self.subTest(operation):
-                reply = self.server.request("POST", f"/v2/parked/{operation}{wait}", {"input": {}})
-                job = self.assert_job(reply)
-                self.assertEqual((job["status"], self.state("parked", job["id"])), ("IN_QUEUE", "IN_QUEUE"))
+        reply = self.server.request("POST", f"/v2/parked/{operation}{wait}", {"input": {}})
+        job = self.assert_job(reply)
+        assert (job["status"], self.state("parked", job["id"])) == ("IN_QUEUE", "IN_QUEUE")
 
     def test_an_invalid_request_is_no_job(self):
         """api.md, States: only a valid request makes a job."""
@@ -46,72 +42,70 @@ class SubmissionTest(StateTest):
         for operation in ("run", "runsync"):
             for body in ({"input": 1}, {"input": {}, "policy": {"ttl": 1}}):
                 self.assert_refused(self.server.request("POST", f"/v2/parked/{operation}", body), 400)
-        self.assertEqual(self.server.health("parked")["jobs"]["inQueue"], before)
+        assert self.server.health("parked")["jobs"]["inQueue"] == before
 
 
 class ExecutionTest(StateTest):
-    def test_a_worker_picks_the_job_and_succeeds(self):
+    def test_a_worker_picks_the_job_and_succeeds(self, blocker):
         """api.md, States: IN_QUEUE, a worker picks the job, IN_PROGRESS; success is COMPLETED with output."""
-        server, blocker = self.one_worker()
+        server = self.server
         job = server.run("trial", {"sleepMs": 400, "output": {"a": 1}})
-        self.assertEqual(self.state("trial", job), "IN_QUEUE", "no worker is free")
+        assert self.state("trial", job) == "IN_QUEUE", "no worker is free"
         self.post("trial", "cancel", blocker)
         self.until_state("trial", job, "IN_PROGRESS")
         end = server.finished("trial", job)
-        self.assertEqual((end["status"], end["output"]), ("COMPLETED", {"a": 1}))
+        assert (end["status"], end["output"]) == ("COMPLETED", {"a": 1})
 
 
 class CancelTest(StateTest):
-    def test_a_cancelled_job_is_removed_before_it_starts(self):
+    def test_a_cancelled_job_is_removed_before_it_starts(self, blocker):
         """api.md, States: IN_QUEUE, /cancel, CANCELLED; the job is removed before it starts."""
-        server, blocker = self.one_worker()
+        server = self.server
         job, behind = server.run("trial", {"output": 1}), server.run("trial", {"output": 2})
-        self.assertEqual(self.assert_job(self.post("trial", "cancel", job)), {"id": job, "status": "CANCELLED"})
+        assert self.assert_job(self.post("trial", "cancel", job)) == {"id": job, "status": "CANCELLED"}
         self.post("trial", "cancel", blocker)
-        self.assertEqual(server.finished("trial", behind)["output"], 2)
+        assert server.finished("trial", behind)["output"] == 2
         end = server.status("trial", job)
-        self.assertEqual((end["status"], end["executionTime"], end["workerId"]), ("CANCELLED", 0, ""))
-        self.assertNotIn("output", end)
+        assert (end["status"], end["executionTime"], end["workerId"]) == ("CANCELLED", 0, "")
+        assert "output" not in end
 
-    def test_a_running_job_is_stopped(self):
+    def test_a_running_job_is_stopped(self, blocker):
         """api.md, States: IN_PROGRESS, /cancel, CANCELLED; execution is stopped, so the worker takes the next job."""
-        server, blocker = self.one_worker()
+        server = self.server
         behind = server.run("trial", {"output": "next"})
-        self.assertEqual(self.assert_job(self.post("trial", "cancel", blocker)), {"id": blocker, "status": "CANCELLED"})
-        self.assertEqual(server.finished("trial", behind)["output"], "next")
-        self.assertEqual(self.state("trial", blocker), "CANCELLED")
+        assert self.assert_job(self.post("trial", "cancel", blocker)) == {"id": blocker, "status": "CANCELLED"}
+        assert server.finished("trial", behind)["output"] == "next"
+        assert self.state("trial", blocker) == "CANCELLED"
 
-    def test_what_has_ended_is_not_cancelled(self):
+    def test_what_has_ended_is_not_cancelled(self, subtests):
         """decisions.md, Jobs: cancel of a terminal job is 200 with its unchanged state (TIMED_OUT: TimedOutTest)."""
         ends = {"COMPLETED": self.server.runsync("trial", {}), "FAILED": self.server.runsync("trial", {"fail": "no"})}
         waiting = self.server.run("parked", {})
         for _ in range(2):  # the second finds it cancelled
-            self.assertEqual(self.assert_job(self.post("parked", "cancel", waiting)),
-                             {"id": waiting, "status": "CANCELLED"})
+            assert self.assert_job(self.post("parked", "cancel", waiting)) == {"id": waiting, "status": "CANCELLED"}
         for state, job in ends.items():
-            with self.subTest(state):
-                self.assertEqual(job["status"], state)
-                self.assertEqual(self.assert_job(self.post("trial", "cancel", job["id"])),
-                                 {"id": job["id"], "status": state})
-                self.assertEqual(self.server.status("trial", job["id"]), job)
+            with subtests.test(state):
+                assert job["status"] == state
+                assert self.assert_job(self.post("trial", "cancel", job["id"])) == {"id": job["id"], "status": state}
+                assert self.server.status("trial", job["id"]) == job
 
 
 class RetryTest(StateTest):
-    def test_a_failed_job(self):
+    def test_a_failed_job(self, own_server):
         """api.md, States: FAILED, /retry, IN_QUEUE; the same id, the original input, previous output removed."""
-        server = self.own_server(endpoint__trial__workersMax=1)
+        server = self.server = own_server(endpoint__trial__workersMax=1)
         first = server.runsync("trial", {"progress": [{"half": 1}], "fail": "the original"})
-        self.assertEqual((first["status"], first["error"]), ("FAILED", "the original"))
+        assert (first["status"], first["error"]) == ("FAILED", "the original")
         job, blocker = first["id"], server.run("trial", {"sleepMs": 600000})
-        self.assertEqual(self.assert_job(self.post("trial", "retry", job)), {"id": job, "status": "IN_QUEUE"})
+        assert self.assert_job(self.post("trial", "retry", job)) == {"id": job, "status": "IN_QUEUE"}
         waiting = server.status("trial", job)
-        self.assertEqual((waiting["id"], waiting["status"]), (job, "IN_QUEUE"))
-        self.assertFalse({"output", "error", "executionTime", "delayTime"} & set(waiting), waiting)
+        assert (waiting["id"], waiting["status"]) == (job, "IN_QUEUE")
+        assert not {"output", "error", "executionTime", "delayTime"} & set(waiting), waiting
         self.post("trial", "cancel", blocker)
         again = server.finished("trial", job)
-        self.assertEqual((again["status"], again["error"], again["retries"]), ("FAILED", "the original", 1))
+        assert (again["status"], again["error"], again["retries"]) == ("FAILED", "the original", 1)
 
-    def test_other_states_are_refused(self):
+    def test_other_states_are_refused(self, subtests):
         """api.md, States: only FAILED and TIMED_OUT go back by /retry; decisions.md, Jobs: 400 otherwise."""
         running = self.server.run("trial", {"sleepMs": 600000})
         self.until_state("trial", running, "IN_PROGRESS")
@@ -123,9 +117,9 @@ class RetryTest(StateTest):
         done = self.server.runsync("echo", {})["id"]
         for endpoint, job, state in (("trial", running, "CANCELLED"), ("parked", waiting, "CANCELLED"),
                                      ("echo", done, "COMPLETED")):
-            with self.subTest(endpoint=endpoint, state=state):
+            with subtests.test(endpoint=endpoint, state=state):
                 self.assert_refused(self.post(endpoint, "retry", job), 400, state)
-                self.assertEqual(self.state(endpoint, job), state)
+                assert self.state(endpoint, job) == state
 
     def test_an_expired_job_cannot_be_retried(self):
         """api.md, States: /retry only while results have not expired; here `/status?ttl=` lets them expire soon."""
@@ -138,44 +132,42 @@ class RetryTest(StateTest):
 class TimedOutTest(StateTest):
     """Each test has a job of its own; all of them run into 5 s, the shortest execution timeout, at the same time."""
 
+    @pytest.fixture(scope="class")
     @classmethod
-    def setUpClass(cls):
-        cls.own = cls.class_server(**{"endpoint.trial.executionTimeout": "5s", "endpoint.trial.workersMax": "3"},
-                                   **SHORT_DRAIN)
-        cls.receiver = cls.enterClassContext(WebhookReceiver())
-        cls.jobs = [cls.own.run("trial", {"progress": [{"half": 1}], "sleepMs": 600000}, webhook=cls.receiver.url())
-                    for _ in range(3)]
-        cls.ends = [cls.own.finished("trial", job) for job in cls.jobs]
-
-    def setUp(self):
-        self.server = self.own
+    def server(cls, class_server):
+        own = class_server(**{"endpoint.trial.executionTimeout": "5s", "endpoint.trial.workersMax": "3"}, **SHORT_DRAIN)
+        with WebhookReceiver() as cls.receiver:
+            cls.jobs = [own.run("trial", {"progress": [{"half": 1}], "sleepMs": 600000}, webhook=cls.receiver.url())
+                        for _ in range(3)]
+            cls.ends = [own.finished("trial", job) for job in cls.jobs]
+            yield own
 
     def test_its_members(self):
         """decisions.md, Jobs: TIMED_OUT is the execution timeout; Answers: the members of a terminal answer."""
         for end in self.ends:
-            self.assertEqual(end["status"], "TIMED_OUT")
-            self.assertLessEqual({"id", "status", "delayTime", "executionTime", "workerId"}, set(end))
-            self.assertGreaterEqual(end["executionTime"], 5000)
-            self.assertNotIn("output", end, "it has produced no result")
+            assert end["status"] == "TIMED_OUT"
+            assert {"id", "status", "delayTime", "executionTime", "workerId"} <= set(end)
+            assert end["executionTime"] >= 5000
+            assert "output" not in end, "it has produced no result"
 
     def test_its_webhook(self):
         """decisions.md, Webhooks: on TIMED_OUT."""
         bodies = {call.json()["id"]: call.json() for call in self.receiver.wait(3)}
-        self.assertEqual(sorted(bodies), sorted(self.jobs))
+        assert sorted(bodies) == sorted(self.jobs)
         for end in self.ends:
-            self.assertEqual(bodies[end["id"]]["status"], "TIMED_OUT")
+            assert bodies[end["id"]]["status"] == "TIMED_OUT"
 
     def test_it_is_not_cancelled(self):
         """decisions.md, Jobs: cancel of a terminal job is 200 with its unchanged state."""
         job = self.jobs[0]
-        self.assertEqual(self.assert_job(self.post("trial", "cancel", job)), {"id": job, "status": "TIMED_OUT"})
-        self.assertEqual(self.server.status("trial", job), self.ends[0])
+        assert self.assert_job(self.post("trial", "cancel", job)) == {"id": job, "status": "TIMED_OUT"}
+        assert self.server.status("trial", job) == self.ends[0]
 
     def test_lists_and_counters(self):
         """wire.md 3: /requests by status; decisions.md, Jobs: failed counts TIMED_OUT."""
         page = self.assert_job(self.server.request("GET", "/v2/trial/requests?status=TIMED_OUT"))
-        self.assertIn(self.jobs[0], [job["id"] for job in page["requests"]])
-        self.assertEqual(self.server.health("trial")["jobs"]["failed"], 3)
+        assert self.jobs[0] in [job["id"] for job in page["requests"]]
+        assert self.server.health("trial")["jobs"]["failed"] == 3
 
     def test_retry(self):
         """api.md, States: TIMED_OUT, /retry, IN_QUEUE; the same id, the original input, previous output removed."""
@@ -183,9 +175,9 @@ class TimedOutTest(StateTest):
         blockers = [self.server.run("trial", {"sleepMs": 600000}) for _ in range(3)]
         for blocker in blockers:
             self.until_state("trial", blocker, "IN_PROGRESS")
-        self.assertEqual(self.assert_job(self.post("trial", "retry", job)), {"id": job, "status": "IN_QUEUE"})
-        self.assertEqual(self.server.status("trial", job), {"id": job, "status": "IN_QUEUE", "retries": 1,
-                                                                 "queueReason": "workers_busy", "queuePosition": 1})
+        assert self.assert_job(self.post("trial", "retry", job)) == {"id": job, "status": "IN_QUEUE"}
+        assert self.server.status("trial", job) == {
+            "id": job, "status": "IN_QUEUE", "retries": 1, "queueReason": "workers_busy", "queuePosition": 1}
         for blocker in blockers:
             self.post("trial", "cancel", blocker)
         self.until_state("trial", job, "IN_PROGRESS")
@@ -194,44 +186,40 @@ class TimedOutTest(StateTest):
 
 
 class PurgeTest(StateTest):
-    def test_waiting_jobs_are_removed_and_counted(self):
+    def test_waiting_jobs_are_removed_and_counted(self, blocker):
         """api.md, States: IN_QUEUE, /purge-queue, removed; counted in `removed`, jobs in progress are unaffected."""
-        server, running = self.one_worker()
+        server = self.server
         done = server.runsync("echo", {})["id"]
         waiting = [server.run("trial", {}) for _ in range(3)]
         elsewhere = server.run("parked", {})
         reply = server.request("POST", "/v2/trial/purge-queue")
-        self.assertEqual(self.assert_job(reply), {"removed": 3, "status": "completed"})
+        assert self.assert_job(reply) == {"removed": 3, "status": "completed"}
         for job in waiting:
             self.assert_refused(server.request("GET", f"/v2/trial/status/{job}"), 404)
-        self.assertEqual(self.state("trial", running), "IN_PROGRESS")
-        self.assertEqual((self.state("echo", done), self.state("parked", elsewhere)), ("COMPLETED", "IN_QUEUE"))
-        self.assertEqual(server.health("trial")["jobs"],
-                         {"completed": 0, "failed": 0, "inProgress": 1, "inQueue": 0, "retried": 0})
+        assert self.state("trial", blocker) == "IN_PROGRESS"
+        assert (self.state("echo", done), self.state("parked", elsewhere)) == ("COMPLETED", "IN_QUEUE")
+        assert server.health("trial")["jobs"] == {
+            "completed": 0, "failed": 0, "inProgress": 1, "inQueue": 0, "retried": 0}
 
-    def test_low_priority_jobs_wait_too(self):
+    def test_low_priority_jobs_wait_too(self, own_server):
         """api.md, Endpoints, rule 4: /purge-queue affects the jobs waiting in the queue, of both classes."""
-        server = self.own_server()
+        server = own_server()
         for low in (True, False):
             server.run("parked", {}, policy={"lowPriority": low})
-        self.assertEqual(self.assert_job(server.request("POST", "/v2/parked/purge-queue"))["removed"], 2)
+        assert self.assert_job(server.request("POST", "/v2/parked/purge-queue"))["removed"] == 2
 
-    def test_a_purged_job_is_gone_for_every_call(self):
+    def test_a_purged_job_is_gone_for_every_call(self, subtests):
         """decisions.md, Jobs: purged jobs are gone: later status is 404, and so is everything else."""
         job = self.server.run("parked", {})
         self.assert_job(self.server.request("POST", "/v2/parked/purge-queue"))
         for method, operation in (("GET", "status"), ("GET", "status-sync"), ("GET", "stream"), ("POST", "cancel"),
                                   ("POST", "retry")):
-            with self.subTest(operation):
+            with subtests.test(operation):
                 self.assert_refused(self.server.request(method, f"/v2/parked/{operation}/{job}"), 404)
 
-    def test_many(self):
+    def test_many(self, own_server):
         """api.md, Purge result: `removed` is the number of queued jobs removed, however many they are."""
-        server = self.own_server(storage="memory")
+        server = own_server(storage="memory")
         with RequestStream(server) as stream:
-            self.assertEqual(stream.statuses("POST", "/v2/parked/run", 2500, {"input": {}}), [200] * 2500)
-        self.assertEqual(self.assert_job(server.request("POST", "/v2/parked/purge-queue"))["removed"], 2500)
-
-
-if __name__ == "__main__":
-    unittest.main()
+            assert stream.statuses("POST", "/v2/parked/run", 2500, {"input": {}}) == [200] * 2500
+        assert self.assert_job(server.request("POST", "/v2/parked/purge-queue"))["removed"] == 2500

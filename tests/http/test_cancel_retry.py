@@ -1,14 +1,10 @@
 """/cancel and /retry: who may be stopped, who may run again."""
 
 import contextlib
-import os
-import sys
 import threading
-import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
-
-from jobq_server import HttpTest, until  # noqa: E402
+from http_case import HttpTest
+from jobq_server import until
 
 
 class CancelTest(HttpTest):
@@ -18,27 +14,27 @@ class CancelTest(HttpTest):
     def test_a_waiting_job_never_runs(self):
         """api.md, States: IN_QUEUE by /cancel to CANCELLED; `/cancel` returns only `id` and `status`."""
         job = self.server.run("parked", {})
-        self.assertEqual(self.assert_job(self.cancel("parked", job)), {"id": job, "status": "CANCELLED"})
-        self.assertEqual(self.server.status("parked", job)["status"], "CANCELLED")
+        assert self.assert_job(self.cancel("parked", job)) == {"id": job, "status": "CANCELLED"}
+        assert self.server.status("parked", job)["status"] == "CANCELLED"
 
     def test_a_running_job_is_told_to_stop(self):
         """api.md, States: IN_PROGRESS by /cancel, execution is stopped; decisions.md, Jobs: answers at once."""
         job = self.server.run("trial", {"sleepMs": 300000})
         until(lambda: self.server.status("trial", job)["status"] == "IN_PROGRESS", "the job runs")
-        self.assertEqual(self.assert_job(self.cancel("trial", job)), {"id": job, "status": "CANCELLED"})
+        assert self.assert_job(self.cancel("trial", job)) == {"id": job, "status": "CANCELLED"}
         self.server.quiet("trial")
         until(lambda: not self.server.health("trial")["workers"]["running"], "its worker is free again")
-        self.assertEqual(self.server.status("trial", job)["status"], "CANCELLED")
+        assert self.server.status("trial", job)["status"] == "CANCELLED"
 
-    def test_a_job_that_is_about_to_run_does_not(self):
+    def test_a_job_that_is_about_to_run_does_not(self, own_server):
         """decisions.md, Jobs: the stop token fires, also when the cancel comes between the claim and the run."""
-        server = self.own_server(endpoint__trial__workersMin=2, endpoint__trial__workersMax=2)
+        server = own_server(endpoint__trial__workersMin=2, endpoint__trial__workersMax=2)
         with contextlib.closing(server.connect()) as connection:
             for _ in range(300):
                 body = {"input": {"sleepMs": 300000}}
                 job = server.request("POST", "/v2/trial/run", body, connection=connection).json()["id"]
                 answer = server.request("POST", f"/v2/trial/cancel/{job}", connection=connection)
-                self.assertEqual(self.assert_job(answer)["status"], "CANCELLED")
+                assert self.assert_job(answer)["status"] == "CANCELLED"
         until(lambda: not server.health("trial")["workers"]["running"], "both workers are free")
 
     def test_a_waiter_is_answered(self):
@@ -49,18 +45,18 @@ class CancelTest(HttpTest):
         waiter.start()
         self.cancel("parked", job)
         waiter.join()
-        self.assertEqual(answers[0]["status"], "CANCELLED")
+        assert answers[0]["status"] == "CANCELLED"
 
     def test_what_has_ended_stays(self):
         """decisions.md, Jobs: cancel of a terminal job is 200 with its unchanged state."""
         job = self.server.finished("echo", self.server.run("echo", {}))["id"]
-        self.assertEqual(self.assert_job(self.cancel("echo", job)), {"id": job, "status": "COMPLETED"})
+        assert self.assert_job(self.cancel("echo", job)) == {"id": job, "status": "COMPLETED"}
 
     def test_unknown(self):
         self.assert_refused(self.cancel("echo", "nobody"), 404, "nobody")
         job = self.server.run("parked", {})
         self.assert_refused(self.cancel("echo", job), 404)
-        self.assertEqual(self.server.status("parked", job)["status"], "IN_QUEUE")
+        assert self.server.status("parked", job)["status"] == "IN_QUEUE"
 
 
 class RetryTest(HttpTest):
@@ -70,9 +66,9 @@ class RetryTest(HttpTest):
     def test_a_failed_job_runs_again(self):
         """api.md, States: FAILED by /retry to IN_QUEUE, same id, original input, previous output removed."""
         job = self.server.finished("trial", self.server.run("trial", {"fail": "no", "output": 1}))["id"]
-        self.assertEqual(self.assert_job(self.retry("trial", job)), {"id": job, "status": "IN_QUEUE"})
+        assert self.assert_job(self.retry("trial", job)) == {"id": job, "status": "IN_QUEUE"}
         again = self.server.finished("trial", job)
-        self.assertEqual((again["status"], again["error"], again["retries"]), ("FAILED", "no", 1))
+        assert (again["status"], again["error"], again["retries"]) == ("FAILED", "no", 1)
 
     def test_other_states_are_refused(self):
         """api.md, Endpoints, rule 3: only FAILED or TIMED_OUT."""
@@ -80,7 +76,3 @@ class RetryTest(HttpTest):
         self.assert_refused(self.retry("echo", done), 400, "COMPLETED")
         self.assert_refused(self.retry("parked", self.server.run("parked", {})), 400, "IN_QUEUE")
         self.assert_refused(self.retry("echo", "nobody"), 404)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -6,50 +6,59 @@ import resource
 import subprocess
 import sys
 import time
-import unittest
 
-SUPPORT = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support")
-sys.path.insert(0, SUPPORT)
+import pytest
 
-from jobq_server import HttpTest, until  # noqa: E402
+from http_case import HttpTest
+from jobq_server import ROOT, until
 
+CROWD = os.path.join(ROOT, "tests", "support", "crowd.py")
 IDLE, HEADS, BODIES = 5000, 2000, 500
 SANITIZED = "asan" in os.environ.get("JOBQ_BUILD", "") or "tsan" in os.environ.get("JOBQ_BUILD", "")
 
 
+def at(times, percentile):
+    return sorted(times)[len(times) * percentile // 100]
+
+
 class CrowdTest(HttpTest):
-    def test_a_newcomer_does_not_notice_the_crowd(self):
-        """design.md, Threads and connections; a new caller's p99 is at most 10 ms beside 7,500 of them."""
+    def test_a_newcomer_does_not_notice_the_crowd(self, own_server):
+        """design.md, Threads and connections: beside 7,500 of them a new caller's p99 is at most 10 ms, or ten times
+        what it is at a server without a crowd, where the machine is busy with other things."""
         needed = IDLE + HEADS + BODIES + 500
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         if hard < needed:
-            self.skipTest(f"this machine allows {hard} descriptors, the crowd needs {needed}")
-        server = self.own_server(storage="memory")
-        crowd = subprocess.Popen([sys.executable, os.path.join(SUPPORT, "crowd.py"), *map(str, server.address),
+            pytest.skip(f"this machine allows {hard} descriptors, the crowd needs {needed}")
+        server, empty_server = (own_server(storage="memory") for _ in range(2))
+        crowd = subprocess.Popen([sys.executable, CROWD, *map(str, server.address),
                                   server.key, str(IDLE), str(HEADS), str(BODIES)], stdin=subprocess.PIPE,
                                  stdout=subprocess.PIPE, text=True)
-        self.addCleanup(crowd.wait)
-        self.addCleanup(crowd.kill)
-        self.assertEqual(crowd.stdout.readline(), "ready\n")
+        self.at_end.callback(crowd.wait)
+        self.at_end.callback(crowd.kill)
+        assert crowd.stdout.readline() == "ready\n"
         until(lambda: self.threads(server) > BODIES, "every slow body is being read")
-        times = sorted(self.call(server, n) for n in range(600))
-        p50, p99 = times[len(times) // 2], times[len(times) * 99 // 100]
-        print(f"beside {IDLE} idle, {HEADS} slow heads, {BODIES} slow bodies: a new caller waits {p50 * 1000:.2f} ms (p50), "
-              f"{p99 * 1000:.2f} ms (p99); the server has {self.threads(server)} threads, {server.rss() >> 20} MB")
+        times, twins = [], []
+        for n in range(600):
+            times.append(self.call(server, n))
+            twins.append(self.call(empty_server, n))
+        print(f"beside {IDLE} idle, {HEADS} slow heads, {BODIES} slow bodies: a new caller waits "
+              f"{at(times, 50) * 1000:.2f} ms (p50), {at(times, 99) * 1000:.2f} ms (p99), without them "
+              f"{at(twins, 50) * 1000:.2f} and {at(twins, 99) * 1000:.2f} ms; the server has {self.threads(server)} "
+              f"threads, {server.rss() >> 20} MB")
         if not SANITIZED:
-            self.assertLess(p99, 0.010)
-        self.assertEqual(crowd.stdout.readline(), "closed\n")
+            assert at(times, 99) < max(0.010, 10 * at(twins, 99))
+        assert crowd.stdout.readline() == "closed\n"
         crowd.stdin.write("\n")
         crowd.stdin.flush()
         end = json.loads(crowd.stdout.readline())
         print(end)
-        self.assertEqual(end["alive"], IDLE, "idle connections stay, and still work")
-        self.assertEqual(end["head"]["closed"], HEADS)
-        self.assertEqual(end["body"]["closed"], BODIES)
-        self.assertGreater(end["head"]["first"], 9.5)
-        self.assertLess(end["head"]["last"], 15)
-        self.assertGreater(end["body"]["first"], 19.5)
-        self.assertLess(end["body"]["last"], 26)
+        assert end["alive"] == IDLE, "idle connections stay, and still work"
+        assert end["head"]["closed"] == HEADS
+        assert end["body"]["closed"] == BODIES
+        assert end["head"]["first"] > 9.5
+        assert end["head"]["last"] < 15
+        assert end["body"]["first"] > 19.5
+        assert end["body"]["last"] < 26
 
     @staticmethod
     def call(server, n):
@@ -63,7 +72,3 @@ class CrowdTest(HttpTest):
     @staticmethod
     def threads(server):
         return len(os.listdir(f"/proc/{server.process.pid}/task"))
-
-
-if __name__ == "__main__":
-    unittest.main()

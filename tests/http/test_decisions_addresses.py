@@ -1,23 +1,20 @@
 """decisions.md, "Addresses": the two mounts, GET and POST, ids, and what needs no key."""
 
 import json
-import os
 import re
-import sys
-import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+import pytest
 
-from jobq_server import HttpTest, until  # noqa: E402
+from http_case import HttpTest
+from jobq_server import until
 
 UUID = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 NOBODY = "00000000-0000-4000-8000-000000000000-u1"
 MOUNTS = ("/v2", "/sdk/v2")
 
 
+@pytest.mark.endpoints("trial", "parked")
 class StreamShapeTest(HttpTest):
-    needs = ("trial", "parked")
-
     def stream(self, mount, endpoint, job, query="?offset=0"):
         return self.server.request("GET", f"{mount}/{endpoint}/stream/{job}{query}")
 
@@ -25,19 +22,19 @@ class StreamShapeTest(HttpTest):
         """decisions.md, Addresses: /v2 answers the bare array of chunks, with the state in header X-Job-Status."""
         job = self.server.runsync("trial", {"chunks": 2})["id"]
         reply = self.stream("/v2", "trial", job, "")
-        self.assertEqual([chunk["output"]["chunk"] for chunk in self.assert_job(reply)], [0, 1])
-        self.assertEqual(reply.headers["X-Job-Status"], "COMPLETED")
-        self.assertEqual(reply.headers["X-Job-Attempt"], "1")
+        assert [chunk["output"]["chunk"] for chunk in self.assert_job(reply)] == [0, 1]
+        assert reply.headers["X-Job-Status"] == "COMPLETED"
+        assert reply.headers["X-Job-Attempt"] == "1"
 
     def test_the_object(self):
         """decisions.md, Addresses: /sdk/v2 answers the object {"status","stream":[...]} of the public SDKs."""
         job = self.server.runsync("trial", {"chunks": 2})["id"]
         array = self.assert_job(self.stream("/v2", "trial", job))
         reply = self.stream("/sdk/v2", "trial", job)
-        self.assertEqual(self.assert_job(reply), {"status": "COMPLETED", "stream": array})
-        self.assertEqual(reply.headers["X-Job-Attempt"], "1")
+        assert self.assert_job(reply) == {"status": "COMPLETED", "stream": array}
+        assert reply.headers["X-Job-Attempt"] == "1"
 
-    def test_the_object_is_always_whole(self):
+    def test_the_object_is_always_whole(self, subtests):
         """wire.md 1.2: `stream` is always there, empty too, in every state."""
         waiting = self.server.run("parked", {})
         running = self.server.run("trial", {"sleepMs": 600000})
@@ -45,19 +42,17 @@ class StreamShapeTest(HttpTest):
         failed = self.server.runsync("trial", {"fail": "no"})["id"]
         for endpoint, job, state in (("parked", waiting, "IN_QUEUE"), ("trial", running, "IN_PROGRESS"),
                                      ("trial", failed, "FAILED")):
-            with self.subTest(state):
-                self.assertEqual(self.assert_job(self.stream("/sdk/v2", endpoint, job, "?wait=1000")),
-                                 {"status": state, "stream": []})
-                self.assertEqual(self.stream("/v2", endpoint, job, "?wait=1000").headers["X-Job-Status"], state)
+            with subtests.test(state):
+                assert self.assert_job(self.stream("/sdk/v2", endpoint, job, "?wait=1000")) == {
+                    "status": state, "stream": []}
+                assert self.stream("/v2", endpoint, job, "?wait=1000").headers["X-Job-Status"] == state
         self.server.request("POST", f"/v2/trial/cancel/{running}")
-        self.assertEqual(self.assert_job(self.stream("/sdk/v2", "trial", running)),
-                         {"status": "CANCELLED", "stream": []})
+        assert self.assert_job(self.stream("/sdk/v2", "trial", running)) == {"status": "CANCELLED", "stream": []}
 
 
+@pytest.mark.endpoints("echo", "trial", "parked")
 class MountTest(HttpTest):
     """The two mounts are byte-equal but for the two named differences."""
-
-    needs = ("echo", "trial", "parked")
 
     @staticmethod
     def plain(reply):
@@ -72,8 +67,7 @@ class MountTest(HttpTest):
 
     def assert_equal(self, method, path, body=None, **more):
         v2, sdk = (self.server.request(method, mount + path, body, **more) for mount in MOUNTS)
-        with self.subTest(method=method, path=path, body=str(body)[:60]):
-            self.assertEqual(self.plain(v2), self.plain(sdk))
+        assert self.plain(v2) == self.plain(sdk), f"{method} {path} {str(body)[:60]}"
         return v2
 
     def test_successes(self):
@@ -84,11 +78,11 @@ class MountTest(HttpTest):
         for body in ({"input": {"b": 1}}, {"input": {}, "policy": {"ttl": 10000, "executionTimeout": 5000}},
                      b'{"input" : {"n":1e400} }'):
             for operation in ("run", "runsync", "runsync?wait=1000", "runsync?wait=300000"):
-                self.assertEqual(self.assert_equal("POST", f"/echo/{operation}", body).status, 200)
+                assert self.assert_equal("POST", f"/echo/{operation}", body).status == 200
         for method in ("GET", "POST"):
             for endpoint, job in (("echo", done), ("trial", failed), ("parked", waiting)):
-                self.assertEqual(self.assert_equal(method, f"/{endpoint}/status/{job}").status, 200)
-            self.assertEqual(self.assert_equal(method, f"/echo/status-sync/{done}?wait=1000").status, 200)
+                assert self.assert_equal(method, f"/{endpoint}/status/{job}").status == 200
+            assert self.assert_equal(method, f"/echo/status-sync/{done}?wait=1000").status == 200
         self.assert_equal("GET", f"/echo/status/{done}?ttl=60000")
         self.assert_equal("POST", f"/echo/cancel/{done}")
         self.assert_equal("POST", f"/parked/cancel/{waiting}")
@@ -103,14 +97,14 @@ class MountTest(HttpTest):
         for mount, other in (MOUNTS, MOUNTS[::-1]):
             failed = self.server.runsync("trial", {"fail": "no"})["id"]
             retried = self.server.request("POST", f"{mount}/trial/retry/{failed}")
-            self.assertEqual(self.server.finished("trial", failed)["retries"], 1)
+            assert self.server.finished("trial", failed)["retries"] == 1
             self.server.request("POST", "/v2/parked/purge-queue")
             job = self.assert_job(self.server.request("POST", f"{mount}/parked/run", {"input": {}}))["id"]
             seen = self.server.request("GET", f"{other}/parked/status/{job}")
             purged = self.server.request("POST", f"{other}/parked/purge-queue")
             answers.append([self.plain(reply) for reply in (retried, seen, purged)])
             self.assert_refused(self.server.request("GET", f"{mount}/parked/status/{job}"), 404)
-        self.assertEqual(answers[0], answers[1])
+        assert answers[0] == answers[1]
 
     def test_errors(self):
         """decisions.md, Addresses: equal to the byte where both refuse, whatever the reason."""
@@ -118,27 +112,27 @@ class MountTest(HttpTest):
         for body in (b"{", b"{}", b'{"input":1}', b'{"input":{},"input":{}}', b'{"input":{},"policy":1}',
                      b'{"input":{},"policy":{"ttl":"x"}}', b'{"input":{},"webhook":"x"}', b""):
             for operation in ("run", "runsync", "runsync?wait=abc"):
-                self.assertEqual(self.assert_equal("POST", f"/echo/{operation}", body).status, 400)
+                assert self.assert_equal("POST", f"/echo/{operation}", body).status == 400
         for method, path in (("GET", f"/echo/status/{NOBODY}"), ("GET", "/nothing/health"), ("GET", "/echo/nothing"),
                              ("GET", f"/echo/status/{done}?ttl=x"), ("GET", f"/echo/status-sync/{done}?wait=x"),
                              ("GET", f"/echo/stream/{NOBODY}"), ("GET", f"/echo/stream/{done}?offset=x"),
                              ("POST", f"/echo/retry/{done}"), ("PUT", "/echo/run"), ("GET", "/echo/purge-queue"),
                              ("GET", "/echo/requests?limit=x"), ("POST", f"/echo/cancel/{NOBODY}")):
-            self.assertGreaterEqual(self.assert_equal(method, path).status, 400)
-            self.assertIn(self.assert_equal(method, path, key=None).status, (401, 404, 405))
+            assert self.assert_equal(method, path).status >= 400
+            assert self.assert_equal(method, path, key=None).status in (401, 404, 405)
 
-    def test_clamping(self):
+    def test_clamping(self, subtests):
         """decisions.md, Addresses: `wait` or `policy` values out of range are clamped there instead of refused."""
         done = self.server.runsync("echo", {})["id"]
         for wait in ("0", "1", "999", "300001", "86400000", "-1"):
-            with self.subTest(wait=wait):
+            with subtests.test(wait=wait):
                 for method, path, body in (("POST", "runsync", {"input": {}}), ("GET", f"status-sync/{done}", None),
                                            ("POST", f"stream/{done}", None)):
                     self.assert_job(self.server.request(method, f"/sdk/v2/echo/{path}?wait={wait}", body))
                     self.assert_refused(self.server.request(method, f"/v2/echo/{path}?wait={wait}", body), 400, "wait")
         for policy in ({"executionTimeout": 3000}, {"executionTimeout": 0}, {"executionTimeout": -1}, {"ttl": 1},
                        {"ttl": 604800001, "executionTimeout": 604800001}, {"ttl": 10**30}):
-            with self.subTest(policy=policy):
+            with subtests.test(policy=policy):
                 body = {"input": {}, "policy": policy}
                 self.assert_job(self.server.request("POST", "/sdk/v2/echo/runsync", body))
                 self.assert_refused(self.server.request("POST", "/v2/echo/runsync", body), 400)
@@ -147,21 +141,20 @@ class MountTest(HttpTest):
         """decisions.md, Addresses: a value out of range becomes the nearest that is in range."""
         body = {"input": {"sleepMs": 1500, "output": 1}, "policy": {"executionTimeout": 1, "ttl": 1}}
         job = self.assert_job(self.server.request("POST", "/sdk/v2/trial/runsync", body))
-        self.assertEqual((job["status"], job.get("output")), ("COMPLETED", 1), "5 s to run, 10 s to live")
+        assert (job["status"], job.get("output")) == ("COMPLETED", 1), "5 s to run, 10 s to live"
         reply = self.server.request("POST", "/sdk/v2/parked/runsync?wait=0", {"input": {}})
-        self.assertEqual(self.assert_job(reply)["status"], "IN_QUEUE", "it waited for a second, not for 90")
+        assert self.assert_job(reply)["status"] == "IN_QUEUE", "it waited for a second, not for 90"
 
     def test_types_are_not_clamped(self):
         """decisions.md, Addresses: two differences only, so what is no integer is refused on both mounts."""
         for policy in ({"ttl": "10000"}, {"executionTimeout": []}, {"lowPriority": 1}, {"ttl": True}):
-            self.assertEqual(self.assert_equal("POST", "/echo/run", {"input": {}, "policy": policy}).status, 400)
+            assert self.assert_equal("POST", "/echo/run", {"input": {}, "policy": policy}).status == 400
         for wait in ("abc", "", "0x1000"):
-            self.assertEqual(self.assert_equal("POST", f"/echo/runsync?wait={wait}", {"input": {}}).status, 400)
+            assert self.assert_equal("POST", f"/echo/runsync?wait={wait}", {"input": {}}).status == 400
 
 
+@pytest.mark.endpoints("echo", "trial", "parked")
 class MethodTest(HttpTest):
-    needs = ("echo", "trial", "parked")
-
     def test_stream_takes_get_and_post(self):
         """decisions.md, Addresses: `/status`, `/status-sync` and `/stream` accept GET and POST."""
         job = self.server.runsync("trial", {"chunks": 2})["id"]
@@ -169,15 +162,15 @@ class MethodTest(HttpTest):
             get, post = (self.server.request(method, f"{mount}/trial/stream/{job}?offset=0") for method in
                          ("GET", "POST"))
             self.assert_job(get)
-            self.assertEqual((get.status, get.body), (post.status, post.body))
-        self.assertEqual(len(self.assert_job(self.server.request("POST", f"/v2/trial/stream/{job}"))), 2)
-        self.assertEqual(self.assert_job(self.server.request("GET", f"/v2/trial/stream/{job}")), [], "handed out")
+            assert (get.status, get.body) == (post.status, post.body)
+        assert len(self.assert_job(self.server.request("POST", f"/v2/trial/stream/{job}"))) == 2
+        assert self.assert_job(self.server.request("GET", f"/v2/trial/stream/{job}")) == [], "handed out"
 
-    def test_bodies_without_parameters_are_ignored(self):
+    def test_bodies_without_parameters_are_ignored(self, subtests):
         """decisions.md, Addresses: POST bodies that carry no parameters may be empty, `{}` or anything."""
         done = self.server.runsync("echo", {})["id"]
         for body in (b"", b"{}", b"[]", b"not JSON", b'{"id":"other","wait":5}', b"\xff" * 70000):
-            with self.subTest(body=body[:20]):
+            with subtests.test(body=body[:20]):
                 for operation in ("status", "status-sync", "stream", "cancel"):
                     self.assert_job(self.server.request("POST", f"/v2/echo/{operation}/{done}", body))
                 failed = self.server.runsync("trial", {"fail": "no"})["id"]
@@ -185,9 +178,8 @@ class MethodTest(HttpTest):
                 self.assert_job(self.server.request("POST", "/v2/parked/purge-queue", body))
 
 
+@pytest.mark.endpoints("echo")
 class IdTest(HttpTest):
-    needs = ("echo",)
-
     def test_ids(self):
         """decisions.md, Addresses: job ids `<uuid>-u1`, from /runsync `sync-<uuid>-u1`, [A-Za-z0-9_-]+, random."""
         ids = []
@@ -196,26 +188,22 @@ class IdTest(HttpTest):
                 for _ in range(5):
                     reply = self.server.request("POST", f"{mount}/echo/{operation}", {"input": {}})
                     ids.append(self.assert_job(reply)["id"])
-                    self.assertRegex(ids[-1], rf"\A{prefix}{UUID}-u1\Z")
-        self.assertEqual(len({re.search(UUID, job).group() for job in ids}), 20)
+                    assert re.search(rf"\A{prefix}{UUID}-u1\Z", ids[-1])
+        assert len({re.search(UUID, job).group() for job in ids}) == 20
 
-    def test_endpoints_named_by_hand(self):
+    def test_endpoints_named_by_hand(self, own_server):
         """decisions.md, Addresses: endpoint ids match [A-Za-z0-9_-]+."""
-        self.own_server(**{"endpoint.My_end-Point0.image": "plugin/echo"})
-        self.assertEqual(self.server.runsync("My_end-Point0", {"a": 1})["output"], {"a": 1})
+        self.server = own_server(**{"endpoint.My_end-Point0.image": "plugin/echo"})
+        assert self.server.runsync("My_end-Point0", {"a": 1})["output"] == {"a": 1}
 
 
 class ProcessTest(HttpTest):
+    @pytest.mark.endpoints("echo")
     def test_they_say_nothing_about_jobs(self):
         """decisions.md, Addresses: health of the process, without a key: so nothing of the callers' is in it."""
-        self.need_endpoint("echo")
         job = self.server.runsync("echo", {"word": "w-83ff2"})
         for path in ("/healthz", "/readyz"):
             body = self.server.request("GET", path, key=None).body
             for word in (job["id"], "w-83ff2", self.server.key):
-                self.assertNotIn(word.encode(), body)
-        self.assertEqual(json.loads(self.server.request("GET", "/healthz", key=None).body), {"status": "alive"})
-
-
-if __name__ == "__main__":
-    unittest.main()
+                assert word.encode() not in body
+        assert json.loads(self.server.request("GET", "/healthz", key=None).body) == {"status": "alive"}

@@ -1,18 +1,14 @@
 """decisions.md, "Answers": success is 200 and JSON everywhere, and a job says of itself only what it should."""
 
-import os
-import sys
-import unittest
+import pytest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
-
-from jobq_server import HttpTest, until  # noqa: E402
+from http_case import HttpTest
+from jobq_server import until
 
 
+@pytest.mark.endpoints("echo", "trial", "parked")
 class SuccessTest(HttpTest):
-    needs = ("echo", "trial", "parked")
-
-    def test_every_success_is_200_and_json(self):
+    def test_every_success_is_200_and_json(self, subtests):
         """decisions.md, Answers: every success is exactly 200 with `Content-Type: application/json`."""
         for mount in ("/v2", "/sdk/v2"):
             done = self.server.runsync("echo", {})["id"]
@@ -25,10 +21,10 @@ class SuccessTest(HttpTest):
                      ("POST", f"trial/retry/{failed}"), ("POST", "parked/purge-queue"), ("GET", "echo/health"),
                      ("GET", "echo/requests")]
             for method, path in calls:
-                with self.subTest(mount=mount, method=method, path=path):
+                with subtests.test(mount=mount, method=method, path=path):
                     body = {"input": {}} if "run" in path else b"" if method == "POST" else None
                     reply = self.server.request(method, f"{mount}/{path}", body)
-                    self.assertEqual(reply.status, 200, reply.body)
+                    assert reply.status == 200, reply.body
                     self.assert_json(reply)
                     reply.json()
 
@@ -36,7 +32,7 @@ class SuccessTest(HttpTest):
         """decisions.md, Answers: DELETE on /v1 is 204."""
         key = self.server.new_key("client")
         reply = self.server.request("DELETE", f"/v1/keys/{key['id']}")
-        self.assertEqual((reply.status, reply.body), (204, b""))
+        assert (reply.status, reply.body) == (204, b"")
 
 
 class JobTest(HttpTest):
@@ -44,58 +40,53 @@ class JobTest(HttpTest):
 
     TERMINAL = {"id", "status", "delayTime", "executionTime", "workerId"}
 
-    def test_members_of_each_state(self):
+    @pytest.mark.endpoints("trial", "parked")
+    def test_members_of_each_state(self, subtests):
         """decisions.md, Answers: delayTime from IN_PROGRESS on, both times and workerId on terminal answers."""
-        self.need_endpoint("trial")
-        self.need_endpoint("parked")
         server = self.server
         waiting = server.run("parked", {})
-        self.assertEqual(set(server.status("parked", waiting)), {"id", "status", "queueReason", "queuePosition"})
+        assert set(server.status("parked", waiting)) == {"id", "status", "queueReason", "queuePosition"}
         running = server.run("trial", {"sleepMs": 600000})
         until(lambda: server.status("trial", running)["status"] == "IN_PROGRESS", "the job runs")
-        self.assertEqual(set(server.status("trial", running)) - {"workerId"}, {"id", "status", "delayTime"})
+        assert set(server.status("trial", running)) - {"workerId"} == {"id", "status", "delayTime"}
         server.request("POST", f"/v2/trial/cancel/{running}")
         server.request("POST", f"/v2/parked/cancel/{waiting}")
         ends = {"COMPLETED": (server.runsync("trial", {}), {"output"}),
                 "FAILED": (server.runsync("trial", {"fail": "no"}), {"error"}),
                 "CANCELLED": (server.status("trial", running), set())}
         for state, (job, more) in ends.items():
-            with self.subTest(state):
-                self.assertEqual(job["status"], state)
-                self.assertEqual(set(job), self.TERMINAL | more)
-                self.assertNotEqual(job["workerId"], "")
+            with subtests.test(state):
+                assert job["status"] == state
+                assert set(job) == self.TERMINAL | more
+                assert job["workerId"] != ""
                 for field in ("delayTime", "executionTime"):
-                    self.assertIs(type(job[field]), int)
-                    self.assertGreaterEqual(job[field], 0)
+                    assert type(job[field]) is int
+                    assert job[field] >= 0
         never_ran = server.status("parked", waiting)
-        self.assertEqual((never_ran["status"], never_ran["workerId"], never_ran["executionTime"]), ("CANCELLED", "", 0))
-        self.assertIs(type(never_ran["delayTime"]), int)
+        assert (never_ran["status"], never_ran["workerId"], never_ran["executionTime"]) == ("CANCELLED", "", 0)
+        assert type(never_ran["delayTime"]) is int
 
+    @pytest.mark.endpoints("trial")
     def test_retries_only_when_above_0(self):
         """decisions.md, Answers: `retries` only when above 0, and an integer."""
-        self.need_endpoint("trial")
         job = self.server.runsync("trial", {"fail": "no"})
-        self.assertNotIn("retries", job)
+        assert "retries" not in job
         for count in (1, 2):
             self.assert_job(self.server.request("POST", f"/v2/trial/retry/{job['id']}"))
             again = self.server.finished("trial", job["id"])
-            self.assertIs(type(again["retries"]), int)
-            self.assertEqual(again["retries"], count)
+            assert type(again["retries"]) is int
+            assert again["retries"] == count
 
-    def test_nothing_of_the_request_comes_back(self):
+    @pytest.mark.endpoints("trial")
+    def test_nothing_of_the_request_comes_back(self, subtests):
         """decisions.md, Answers: /status never echoes `input`, `webhook` or `s3Config`: nor does any other answer."""
-        self.need_endpoint("trial")
         body = {"input": {"output": 1, "own": "in-5a01"}, "webhook": "http://127.0.0.1:9/hook-5a02",
                 "s3Config": {"accessId": "id-5a03", "accessSecret": "secret-5a04", "bucketName": "bucket-5a05",
                              "endpointUrl": "https://s3-5a06.example"}}
         job = self.assert_job(self.server.request("POST", "/v2/trial/runsync", body))["id"]
         for mount in ("/v2", "/sdk/v2"):
             for path in (f"status/{job}", f"status-sync/{job}", f"stream/{job}", "requests", "health"):
-                with self.subTest(mount=mount, path=path):
+                with subtests.test(mount=mount, path=path):
                     reply = self.server.request("GET", f"{mount}/trial/{path}")
                     self.assert_job(reply)
-                    self.assertNotIn(b"-5a0", reply.body)
-
-
-if __name__ == "__main__":
-    unittest.main()
+                    assert b"-5a0" not in reply.body

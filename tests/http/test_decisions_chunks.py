@@ -1,23 +1,21 @@
 """decisions.md, "Jobs", its paragraph on chunks: handed out once, in order, in bounded answers, by attempt."""
 
 import json
-import os
-import sys
+import re
 import threading
 import time
-import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+import pytest
 
-from jobq_server import HttpTest, until  # noqa: E402
+from http_case import HttpTest
+from jobq_server import until
 
 MB = 1024 * 1024
 TERMINAL = ("COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT")
 
 
+@pytest.mark.endpoints("echo", "trial", "parked")
 class ChunkTest(HttpTest):
-    needs = ("echo", "trial", "parked")
-
     def stream(self, job, query="", endpoint="trial", mount="/v2"):
         reply = self.server.request("GET", f"{mount}/{endpoint}/stream/{job}{query}")
         return self.assert_job(reply), reply.headers["X-Job-Status"], reply
@@ -41,20 +39,20 @@ class OnceTest(ChunkTest):
         """decisions.md, Jobs: chunks are handed out once per job, in order; then a final state comes with none."""
         job = self.server.runsync("trial", {"chunks": 5})["id"]
         chunks, state, _ = self.stream(job)
-        self.assertEqual((self.numbers(chunks), state), ([0, 1, 2, 3, 4], "COMPLETED"))
+        assert (self.numbers(chunks), state) == ([0, 1, 2, 3, 4], "COMPLETED")
         for _ in range(2):
-            self.assertEqual(self.stream(job)[:2], ([], "COMPLETED"))
+            assert self.stream(job)[:2] == ([], "COMPLETED")
 
     def test_while_the_job_runs(self):
         """decisions.md, Jobs: in order while they come; a final state is reported only with the last chunks."""
         job = self.server.run("trial", {"chunks": 6, "chunkMs": 120})
         taken, answers = self.take_all(job)
-        self.assertEqual(self.numbers(taken), list(range(6)))
-        self.assertGreaterEqual(len(answers), 2, "they were seen while the job ran")
+        assert self.numbers(taken) == list(range(6))
+        assert len(answers) >= 2, "they were seen while the job ran"
         for _, state, count in answers[:-1]:
-            self.assertEqual(state, "IN_PROGRESS")
-            self.assertGreater(count, 0, "a stream that is waited for answers when there is something")
-        self.assertEqual(self.stream(job)[:2], ([], "COMPLETED"))
+            assert state == "IN_PROGRESS"
+            assert count > 0, "a stream that is waited for answers when there is something"
+        assert self.stream(job)[:2] == ([], "COMPLETED")
 
     def test_many_readers(self):
         """decisions.md, Jobs: handed out once per job, whoever asks: four readers get each chunk once in all."""
@@ -70,32 +68,32 @@ class OnceTest(ChunkTest):
         for reader in readers:
             reader.join()
         for part in parts:
-            self.assertEqual(self.numbers(part), sorted(self.numbers(part)))
-        self.assertEqual(sorted(number for part in parts for number in self.numbers(part)), list(range(200)))
+            assert self.numbers(part) == sorted(self.numbers(part))
+        assert sorted(number for part in parts for number in self.numbers(part)) == list(range(200))
 
     def test_both_mounts_hand_out_the_same_stream(self):
         """decisions.md, Addresses: one stream, two mounts: what one has handed out the other does not give again."""
         job = self.server.runsync("trial", {"chunks": 2})["id"]
-        self.assertEqual(self.numbers(self.stream(job, mount="/sdk/v2")[0]["stream"]), [0, 1])
-        self.assertEqual(self.stream(job)[:2], ([], "COMPLETED"))
+        assert self.numbers(self.stream(job, mount="/sdk/v2")[0]["stream"]) == [0, 1]
+        assert self.stream(job)[:2] == ([], "COMPLETED")
 
-    def test_they_survive_a_restart(self):
+    def test_they_survive_a_restart(self, own_server):
         """decisions.md, Jobs: handed out once per job: the place is kept in storage, as the chunks are."""
-        server = self.own_server()
+        server = self.server = own_server()
         job = server.runsync("trial", {"chunks": 3})["id"]
         other = server.runsync("trial", {"chunks": 2})["id"]
-        self.assertEqual(len(self.stream(other)[0]), 2)
+        assert len(self.stream(other)[0]) == 2
         server.kill()
         server.start()
-        self.assertEqual(self.stream(other)[:2], ([], "COMPLETED"))
-        self.assertEqual(self.numbers(self.stream(job)[0]), [0, 1, 2])
+        assert self.stream(other)[:2] == ([], "COMPLETED")
+        assert self.numbers(self.stream(job)[0]) == [0, 1, 2]
 
     def test_output_is_what_the_handler_returned(self):
         """decisions.md, Jobs: `/status.output` is what the handler returned, whatever it has streamed."""
         job = self.server.runsync("trial", {"chunks": 2, "output": {"result": 1}})
-        self.assertEqual(job["output"], {"result": 1})
+        assert job["output"] == {"result": 1}
         self.stream(job["id"])
-        self.assertEqual(self.server.status("trial", job["id"])["output"], {"result": 1})
+        assert self.server.status("trial", job["id"])["output"] == {"result": 1}
 
 
 class BoundsTest(ChunkTest):
@@ -103,14 +101,14 @@ class BoundsTest(ChunkTest):
         """decisions.md, Jobs: one answer carries at most 8 MB of chunks; a final state only with the last of them."""
         job = self.server.runsync("trial", {"chunks": 20, "chunkBytes": 900_000, "output": 1})["id"]
         taken, answers = self.take_all(job)
-        self.assertEqual(self.numbers(taken), list(range(20)))
-        self.assertGreaterEqual(len(answers), 3)
+        assert self.numbers(taken) == list(range(20))
+        assert len(answers) >= 3
         for size, _, _ in answers:
-            self.assertLessEqual(size, 8 * MB + 4096)
+            assert size <= 8 * MB + 4096
         for size, state, _ in answers[:-1]:
-            self.assertEqual(state, "IN_PROGRESS", "wire.md 5, 2: IN_PROGRESS until the last")
-            self.assertGreater(size, 6 * MB, "an answer takes as many as there is room for")
-        self.assertEqual(answers[-1][1], "COMPLETED")
+            assert state == "IN_PROGRESS", "wire.md 5, 2: IN_PROGRESS until the last"
+            assert size > 6 * MB, "an answer takes as many as there is room for"
+        assert answers[-1][1] == "COMPLETED"
 
     def test_an_object_over_a_megabyte(self):
         """decisions.md, Jobs: an object over 1 MB becomes several string chunks of its text, marked "partial":true."""
@@ -118,20 +116,20 @@ class BoundsTest(ChunkTest):
         job = self.server.runsync("trial", {"chunks": 2, "chunkBytes": size, "output": 1})["id"]
         chunks = self.stream(job)[0]
         for chunk in chunks:
-            self.assertIs(chunk["partial"], True)
-            self.assertLessEqual(len(chunk["output"].encode()), MB)
+            assert chunk["partial"] is True
+            assert len(chunk["output"].encode()) <= MB
         text = "".join(chunk["output"] for chunk in chunks)
-        self.assertEqual(text, "".join(f'{{"chunk":{n},"data":"{"x" * size}"}}' for n in range(2)))
+        assert text == "".join(f'{{"chunk":{n},"data":"{"x" * size}"}}' for n in range(2))
 
-    def test_256_megabytes_a_job(self):
+    def test_256_megabytes_a_job(self, own_server):
         """decisions.md, Jobs: a job's chunks may total 256 MB, beyond that it is FAILED."""
-        server = self.own_server(storage="memory")
+        server = own_server(storage="memory")
         job = server.runsync("trial", {"chunks": 250, "chunkBytes": MB - 100, "output": 1})
-        self.assertEqual(job["status"], "COMPLETED")
+        assert job["status"] == "COMPLETED"
         server.request("GET", f"/v2/trial/status/{job['id']}?ttl=1000")
         job = server.runsync("trial", {"chunks": 258, "chunkBytes": MB - 100, "output": 1})
-        self.assertEqual(job["status"], "FAILED")
-        self.assertRegex(job["error"], r"256")
+        assert job["status"] == "FAILED"
+        assert re.search(r"256", job["error"])
 
 
 class HoldTest(ChunkTest):
@@ -141,42 +139,42 @@ class HoldTest(ChunkTest):
         started = time.monotonic()
         chunks, state, reply = self.stream(job, "?wait=1000", "parked")
         waited = time.monotonic() - started
-        self.assertEqual((chunks, state), ([], "IN_QUEUE"))
-        self.assertTrue(0.95 <= waited < 4, waited)
-        self.assertIn("X-Job-Attempt", reply.headers)
+        assert (chunks, state) == ([], "IN_QUEUE")
+        assert 0.95 <= waited < 4, waited
+        assert "X-Job-Attempt" in reply.headers
 
     def test_a_chunk_ends_the_wait(self):
         """decisions.md, Jobs: only an empty stream is held: the first chunk is answered when it comes."""
         job = self.server.run("trial", {"chunks": 1, "chunkMs": 300, "sleepMs": 1})
         started = time.monotonic()
         chunks = self.stream(job, "?wait=20000")[0]
-        self.assertEqual(self.numbers(chunks), [0])
-        self.assertLess(time.monotonic() - started, 5)
+        assert self.numbers(chunks) == [0]
+        assert time.monotonic() - started < 5
 
-    def test_the_end_ends_the_wait(self):
+    def test_the_end_ends_the_wait(self, subtests):
         """decisions.md, Jobs: a final state is reported, with no chunks where there are none, and without waiting."""
         for job_input, end in (({"sleepMs": 200}, "COMPLETED"), ({"sleepMs": 200, "fail": "no"}, "FAILED")):
-            with self.subTest(end):
+            with subtests.test(end):
                 job = self.server.run("trial", job_input)
                 started = time.monotonic()
-                self.assertEqual(self.stream(job, "?wait=20000")[:2], ([], end))
-                self.assertLess(time.monotonic() - started, 5)
+                assert self.stream(job, "?wait=20000")[:2] == ([], end)
+                assert time.monotonic() - started < 5
         job = self.server.run("parked", {})
         answers = []
         reader = threading.Thread(target=lambda: answers.append(self.stream(job, "?wait=20000", "parked")))
         reader.start()
         self.server.request("POST", f"/v2/parked/cancel/{job}")
         reader.join()
-        self.assertEqual(answers[0][:2], ([], "CANCELLED"))
+        assert answers[0][:2] == ([], "CANCELLED")
 
-    def test_bounds_of_wait(self):
+    def test_bounds_of_wait(self, subtests):
         """decisions.md, Jobs: `wait` has the bounds of /runsync: 1000..300000, an integer, else 400."""
         job = self.server.runsync("trial", {"chunks": 1})["id"]
         for wait in ("999", "300001", "0", "-1000", "abc", "1.5", "", "1e4"):
-            with self.subTest(wait=wait):
+            with subtests.test(wait=wait):
                 reply = self.server.request("GET", f"/v2/trial/stream/{job}?wait={wait}")
                 self.assert_refused(reply, 400, "wait", "1000", "300000")
-        self.assertEqual(len(self.stream(job, "?wait=300000")[0]), 1, "a refused call has taken nothing")
+        assert len(self.stream(job, "?wait=300000")[0]) == 1, "a refused call has taken nothing"
 
 
 class OffsetTest(ChunkTest):
@@ -185,12 +183,12 @@ class OffsetTest(ChunkTest):
         job = self.server.runsync("trial", {"chunks": 5})["id"]
         for _ in range(2):
             for offset in (0, 2, 4):
-                self.assertEqual(self.numbers(self.stream(job, f"?offset={offset}")[0]), list(range(offset, 5)))
-        self.assertEqual(self.numbers(self.stream(job)[0]), [0, 1, 2, 3, 4], "nothing was consumed")
-        self.assertEqual(self.stream(job)[0], [])
-        self.assertEqual(self.numbers(self.stream(job, "?offset=3")[0]), [3, 4], "what was handed out can be read")
+                assert self.numbers(self.stream(job, f"?offset={offset}")[0]) == list(range(offset, 5))
+        assert self.numbers(self.stream(job)[0]) == [0, 1, 2, 3, 4], "nothing was consumed"
+        assert self.stream(job)[0] == []
+        assert self.numbers(self.stream(job, "?offset=3")[0]) == [3, 4], "what was handed out can be read"
         for offset in (5, 1000, 10**12):
-            self.assertEqual(self.stream(job, f"?offset={offset}")[:2], ([], "COMPLETED"))
+            assert self.stream(job, f"?offset={offset}")[:2] == ([], "COMPLETED")
 
     def test_while_the_job_runs(self):
         """decisions.md, Jobs: a reader with an offset of its own follows a job that runs, and takes nothing away."""
@@ -201,23 +199,23 @@ class OffsetTest(ChunkTest):
             read += chunks
             if state in TERMINAL:
                 break
-        self.assertEqual(self.numbers(read), list(range(5)))
-        self.assertEqual(self.numbers(self.take_all(job)[0]), list(range(5)))
+        assert self.numbers(read) == list(range(5))
+        assert self.numbers(self.take_all(job)[0]) == list(range(5))
 
     def test_eight_megabytes_here_too(self):
         """decisions.md, Jobs: one answer carries at most 8 MB of chunks, also of those that are read again."""
         job = self.server.runsync("trial", {"chunks": 12, "chunkBytes": 900_000, "output": 1})["id"]
         first, state, reply = self.stream(job, "?offset=0")
-        self.assertLessEqual(len(reply.body), 8 * MB + 4096)
-        self.assertNotIn(state, TERMINAL)
+        assert len(reply.body) <= 8 * MB + 4096
+        assert state not in TERMINAL
         rest, state, _ = self.stream(job, f"?offset={len(first)}")
-        self.assertEqual((self.numbers(first + rest), state), (list(range(12)), "COMPLETED"))
+        assert (self.numbers(first + rest), state) == (list(range(12)), "COMPLETED")
 
-    def test_what_is_no_offset(self):
+    def test_what_is_no_offset(self, subtests):
         """api.md, Errors: 400 malformed parameters."""
         job = self.server.runsync("echo", {})["id"]
         for offset in ("-1", "abc", "1.5", "", "0x1", "+1"):
-            with self.subTest(offset=offset):
+            with subtests.test(offset=offset):
                 self.assert_refused(self.server.request("GET", f"/v2/echo/stream/{job}?offset={offset}"), 400, "offset")
 
 
@@ -226,28 +224,28 @@ class AttemptTest(ChunkTest):
         """decisions.md, Jobs: retry resets chunks; answers carry X-Job-Attempt, and the attempt only grows."""
         job = self.server.runsync("trial", {"chunks": 2, "fail": "no"})["id"]
         chunks, state, reply = self.stream(job)
-        self.assertEqual((self.numbers(chunks), state), ([0, 1], "FAILED"))
+        assert (self.numbers(chunks), state) == ([0, 1], "FAILED")
         attempt = int(reply.headers["X-Job-Attempt"])
-        self.assertGreaterEqual(attempt, 1)
+        assert attempt >= 1
         self.server.request("POST", f"/v2/trial/retry/{job}")
         self.server.finished("trial", job)
         chunks, state, reply = self.stream(job)
-        self.assertEqual((self.numbers(chunks), state), ([0, 1], "FAILED"))
-        self.assertGreater(int(reply.headers["X-Job-Attempt"]), attempt)
-        self.assertEqual(self.numbers(self.stream(job, "?offset=0")[0]), [0, 1], "those of the first attempt are gone")
+        assert (self.numbers(chunks), state) == ([0, 1], "FAILED")
+        assert int(reply.headers["X-Job-Attempt"]) > attempt
+        assert self.numbers(self.stream(job, "?offset=0")[0]) == [0, 1], "those of the first attempt are gone"
 
-    def test_a_lost_worker(self):
+    def test_a_lost_worker(self, own_server):
         """decisions.md, Jobs: a job that goes back in line starts its stream again."""
-        server = self.own_server(endpoint__trial__workersMax=1)
+        server = self.server = own_server(endpoint__trial__workersMax=1)
         job = server.run("trial", {"chunks": 4, "chunkMs": 250})
         chunks, _, reply = self.stream(job, "?wait=20000")
-        self.assertIn(self.numbers(chunks), ([0], [0, 1], [0, 1, 2]))
+        assert self.numbers(chunks) in ([0], [0, 1], [0, 1, 2])
         attempt = int(reply.headers["X-Job-Attempt"])
         server.kill()
         server.start()
         taken = self.take_all(job)[0]
-        self.assertEqual(self.numbers(taken), [0, 1, 2, 3])
-        self.assertGreater(int(self.stream(job)[2].headers["X-Job-Attempt"]), attempt)
+        assert self.numbers(taken) == [0, 1, 2, 3]
+        assert int(self.stream(job)[2].headers["X-Job-Attempt"]) > attempt
 
     def test_a_cancelled_job_keeps_what_it_has_sent(self):
         """decisions.md, Jobs: a final state comes with the last chunks: those that were sent before the cancel."""
@@ -255,12 +253,8 @@ class AttemptTest(ChunkTest):
         until(lambda: len(self.stream(job, "?offset=0&wait=1000")[0]) >= 2, "two chunks were sent")
         self.assert_job(self.server.request("POST", f"/v2/trial/cancel/{job}"))
         taken, answers = self.take_all(job)
-        self.assertEqual(self.numbers(taken), list(range(len(taken))))
-        self.assertGreaterEqual(len(taken), 2)
-        self.assertEqual(answers[-1][1], "CANCELLED")
-        self.assertEqual(json.loads(self.server.request("GET", f"/sdk/v2/trial/stream/{job}").body),
-                         {"status": "CANCELLED", "stream": []})
-
-
-if __name__ == "__main__":
-    unittest.main()
+        assert self.numbers(taken) == list(range(len(taken)))
+        assert len(taken) >= 2
+        assert answers[-1][1] == "CANCELLED"
+        assert json.loads(self.server.request("GET", f"/sdk/v2/trial/stream/{job}").body) == {
+            "status": "CANCELLED", "stream": []}

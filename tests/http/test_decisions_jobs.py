@@ -1,18 +1,17 @@
 """decisions.md, "Jobs": idempotency, cancelling, retrying, priorities. Chunks have a file of their own."""
 
 import os
-import sys
+import re
 import threading
-import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+import pytest
 
-from jobq_server import SHORT_DRAIN, HttpTest, until  # noqa: E402
+from http_case import HttpTest
+from jobq_server import SHORT_DRAIN, until
 
 
+@pytest.mark.endpoints("echo", "trial", "parked")
 class IdempotencyTest(HttpTest):
-    needs = ("echo", "trial", "parked")
-
     count = 0
 
     def new_key(self):
@@ -32,9 +31,9 @@ class IdempotencyTest(HttpTest):
         word, before = self.new_key(), self.waiting()
         first = self.assert_job(self.submit(word))
         for _ in range(3):
-            self.assertEqual(self.assert_job(self.submit(word)), first)
-        self.assertEqual(self.waiting(), before + 1)
-        self.assertNotEqual(self.assert_job(self.submit(self.new_key()))["id"], first["id"])
+            assert self.assert_job(self.submit(word)) == first
+        assert self.waiting() == before + 1
+        assert self.assert_job(self.submit(self.new_key()))["id"] != first["id"]
 
     def test_runsync(self):
         """decisions.md, Jobs: Idempotency-Key on /runsync: the first job's result, without running it again."""
@@ -42,9 +41,9 @@ class IdempotencyTest(HttpTest):
         body = {"input": {"output": {"a": 1.5}}}
         before = self.server.quiet("trial")["completed"]
         first = self.assert_job(self.submit(word, "runsync", "trial", body))
-        self.assertEqual((first["status"], first["output"]), ("COMPLETED", {"a": 1.5}))
-        self.assertEqual(self.assert_job(self.submit(word, "runsync", "trial", body)), first)
-        self.assertEqual(self.server.quiet("trial")["completed"], before + 1)
+        assert (first["status"], first["output"]) == ("COMPLETED", {"a": 1.5})
+        assert self.assert_job(self.submit(word, "runsync", "trial", body)) == first
+        assert self.server.quiet("trial")["completed"] == before + 1
 
     def test_runsync_joins_a_job_that_runs(self):
         """decisions.md, Jobs: who sends the same /runsync again while the first waits gets that job's answer."""
@@ -58,8 +57,7 @@ class IdempotencyTest(HttpTest):
         for caller in callers:
             caller.join()
         jobs = [self.assert_job(answer) for answer in answers]
-        self.assertEqual({(job["id"], job["status"], job["output"]) for job in jobs},
-                         {(jobs[0]["id"], "COMPLETED", "one")})
+        assert {(job["id"], job["status"], job["output"]) for job in jobs} == {(jobs[0]["id"], "COMPLETED", "one")}
 
     def test_another_body(self):
         """decisions.md, Jobs: the same Idempotency-Key with another body is 400, and makes no job."""
@@ -68,27 +66,27 @@ class IdempotencyTest(HttpTest):
         before = self.waiting()
         for body in ({"input": {"n": 2}}, {"input": {"n": 1}, "policy": {"ttl": 60000}}):
             self.assert_refused(self.submit(word, body=body), 400, "Idempotency-Key")
-        self.assertEqual(self.waiting(), before)
-        self.assertEqual(self.assert_job(self.submit(word)), first)
+        assert self.waiting() == before
+        assert self.assert_job(self.submit(word)) == first
 
     def test_another_endpoint_and_another_api_key(self):
         """decisions.md, Jobs: the same key, endpoint and API key: elsewhere and for others it is another word."""
         word = self.new_key()
         first = self.assert_job(self.submit(word))["id"]
-        self.assertNotEqual(self.assert_job(self.submit(word, endpoint="echo"))["id"], first)
+        assert self.assert_job(self.submit(word, endpoint="echo"))["id"] != first
         other = self.server.new_key("client")
-        self.addCleanup(lambda: self.server.request("DELETE", f"/v1/keys/{other['id']}"))
+        self.at_end.callback(lambda: self.server.request("DELETE", f"/v1/keys/{other['id']}"))
         theirs = self.assert_job(self.submit(word, key=other["key"]))["id"]
-        self.assertNotEqual(theirs, first)
-        self.assertEqual(self.assert_job(self.submit(word, key=other["key"]))["id"], theirs)
-        self.assertEqual(self.assert_job(self.submit(word, key=other["key"], body={"input": {"n": 1}}))["id"], theirs)
+        assert theirs != first
+        assert self.assert_job(self.submit(word, key=other["key"]))["id"] == theirs
+        assert self.assert_job(self.submit(word, key=other["key"], body={"input": {"n": 1}}))["id"] == theirs
 
     def test_both_mounts(self):
         """decisions.md, Addresses: the second mount is the same endpoint, so it knows the same words."""
         word = self.new_key()
         first = self.assert_job(self.submit(word))
         reply = self.server.request("POST", "/sdk/v2/parked/run", {"input": {"n": 1}}, {"idempotency-key": word})
-        self.assertEqual(self.assert_job(reply), first)
+        assert self.assert_job(reply) == first
 
     def test_a_crowd_with_one_key(self):
         """decisions.md, Jobs: one job, however many send the same at once."""
@@ -99,8 +97,8 @@ class IdempotencyTest(HttpTest):
             caller.start()
         for caller in callers:
             caller.join()
-        self.assertEqual(len({self.assert_job(answer)["id"] for answer in answers}), 1)
-        self.assertEqual(self.waiting(), before + 1)
+        assert len({self.assert_job(answer)["id"] for answer in answers}) == 1
+        assert self.waiting() == before + 1
 
     def test_a_refused_request_uses_up_nothing(self):
         """decisions.md, Jobs: only a job's answer is kept, not a refusal."""
@@ -108,93 +106,87 @@ class IdempotencyTest(HttpTest):
         self.assert_refused(self.submit(word, body={"input": 5}), 400, "input")
         self.assert_job(self.submit(word))
 
-    def test_it_outlives_the_job_and_the_server(self):
+    def test_it_outlives_the_job_and_the_server(self, own_server):
         """decisions.md, Jobs: within 24 h the first job's answer, also when the job is gone, and after a restart."""
-        server = self.own_server()
+        server = self.server = own_server()
         word = self.new_key()
         first = self.assert_job(self.submit(word))
         server.kill()
         server.start()
-        self.assertEqual(self.assert_job(self.submit(word)), first)
+        assert self.assert_job(self.submit(word)) == first
         server.request("POST", "/v2/parked/purge-queue")
-        self.assertEqual(self.assert_job(self.submit(word))["id"], first["id"])
-        self.assertEqual(self.waiting(), 0)
+        assert self.assert_job(self.submit(word))["id"] == first["id"]
+        assert self.waiting() == 0
         self.assert_refused(self.submit(word, body={"input": {"n": 2}}), 400, "Idempotency-Key")
 
 
 class StuckTest(HttpTest):
-    def test_a_handler_that_ignores_its_stop(self):
+    def test_a_handler_that_ignores_its_stop(self, own_server):
         """decisions.md, Jobs: one that ignores the stop for `stopGrace` is logged as stuck, its slot replaced."""
-        server = self.own_server(endpoint__trial__workersMax=1, endpoint__trial__stopGrace="300ms",
-                                 server__drain="500ms")
+        server = own_server(endpoint__trial__workersMax=1, endpoint__trial__stopGrace="300ms", server__drain="500ms")
         stuck = server.run("trial", {"sleepMs": 600000, "ignoreStop": True})
         until(lambda: server.status("trial", stuck)["status"] == "IN_PROGRESS", "the job runs")
-        self.assertEqual(self.assert_job(server.request("POST", f"/v2/trial/cancel/{stuck}"))["status"], "CANCELLED")
-        self.assertEqual(server.runsync("trial", {"output": "next"})["output"], "next", "another worker has its slot")
-        self.assertRegex(server.log(), r"(?i)stuck")
-        self.assertEqual(server.status("trial", stuck)["status"], "CANCELLED")
+        assert self.assert_job(server.request("POST", f"/v2/trial/cancel/{stuck}"))["status"] == "CANCELLED"
+        assert server.runsync("trial", {"output": "next"})["output"] == "next", "another worker has its slot"
+        assert re.search(r"(?i)stuck", server.log())
+        assert server.status("trial", stuck)["status"] == "CANCELLED"
 
-    def test_its_late_result_is_ignored(self):
+    def test_its_late_result_is_ignored(self, own_server):
         """decisions.md, Jobs: cancel of a running job answers at once; a late result is ignored."""
-        server = self.own_server(endpoint__trial__workersMax=1)
+        server = own_server(endpoint__trial__workersMax=1)
         late = server.run("trial", {"sleepMs": 700, "ignoreStop": True, "output": "late"})
         until(lambda: server.status("trial", late)["status"] == "IN_PROGRESS", "the job runs")
         self.assert_job(server.request("POST", f"/v2/trial/cancel/{late}"))
         cancelled = server.status("trial", late)
-        self.assertEqual(cancelled["status"], "CANCELLED")
-        self.assertEqual(server.runsync("trial", {"output": "next"})["output"], "next")
-        self.assertEqual(server.status("trial", late), cancelled)
-        self.assertEqual(server.health("trial")["jobs"]["completed"], 1)
+        assert cancelled["status"] == "CANCELLED"
+        assert server.runsync("trial", {"output": "next"})["output"] == "next"
+        assert server.status("trial", late) == cancelled
+        assert server.health("trial")["jobs"]["completed"] == 1
 
 
 class RetryTest(HttpTest):
-    def test_to_the_end_of_the_line(self):
+    def test_to_the_end_of_the_line(self, own_server):
         """decisions.md, Jobs: a retried job goes to the end of the line."""
-        server = self.own_server(endpoint__trial__workersMax=1, **SHORT_DRAIN)
+        server = own_server(endpoint__trial__workersMax=1, **SHORT_DRAIN)
         failed = server.runsync("trial", {"fail": "no"})["id"]
         blocker = server.run("trial", {"sleepMs": 600000})
         before = [server.run("trial", {"n": n}) for n in range(3)]
         self.assert_job(server.request("POST", f"/v2/trial/retry/{failed}"))
         server.request("POST", f"/v2/trial/cancel/{blocker}")
         again = server.finished("trial", failed)
-        self.assertEqual((again["status"], again["retries"]), ("FAILED", 1))
-        self.assertEqual([server.status("trial", job)["status"] for job in before], ["COMPLETED"] * 3)
+        assert (again["status"], again["retries"]) == ("FAILED", 1)
+        assert [server.status("trial", job)["status"] for job in before] == ["COMPLETED"] * 3
 
-    def test_counters(self):
+    def test_counters(self, own_server):
         """decisions.md, Jobs: completed and failed are written with the outcome; retried counts losses and /retry."""
-        server = self.own_server()
+        server = own_server()
         for job_input in ({}, {"fail": "no"}):
             last = server.runsync("trial", job_input)
         jobs = {"completed": 1, "failed": 1, "inProgress": 0, "inQueue": 0, "retried": 0}
-        self.assertEqual(server.health("trial")["jobs"], jobs)
+        assert server.health("trial")["jobs"] == jobs
         self.assert_job(server.request("POST", f"/v2/trial/retry/{last['id']}"))
         server.finished("trial", last["id"])
         jobs.update(failed=2, retried=1)
-        self.assertEqual(server.health("trial")["jobs"], jobs)
+        assert server.health("trial")["jobs"] == jobs
         waiting = server.run("parked", {})
         server.request("POST", f"/v2/parked/cancel/{waiting}")
-        self.assertEqual(server.health("parked")["jobs"]["failed"], 0, "CANCELLED is not failed")
+        assert server.health("parked")["jobs"]["failed"] == 0, "CANCELLED is not failed"
         server.restart()
-        self.assertEqual(server.health("trial")["jobs"], jobs, "since the endpoint's creation, not the server's start")
+        assert server.health("trial")["jobs"] == jobs, "since the endpoint's creation, not the server's start"
 
 
 class PriorityTest(HttpTest):
-    def test_low_priority_waits_for_all_others(self):
+    @pytest.mark.parametrize("policy", ["priority", "fifo", "deadline", "fair"])
+    def test_low_priority_waits_for_all_others(self, policy, own_server):
         """decisions.md, Jobs: two classes under every queue policy; low runs when no normal job waits."""
-        for policy in ("priority", "fifo", "deadline", "fair"):
-            with self.subTest(policy):
-                server = self.own_server(queue__policy=policy, endpoint__trial__workersMax=1)
-                blocker = server.run("trial", {"sleepMs": 600000})
-                until(lambda: server.status("trial", blocker)["status"] == "IN_PROGRESS", "the worker is busy")
-                low = server.run("trial", {"sleepMs": 20}, policy={"lowPriority": True})
-                normal = [server.run("trial", {"sleepMs": 20}) for _ in range(3)]
-                server.request("POST", f"/v2/trial/cancel/{blocker}")
-                last = server.finished("trial", low)
-                ends = [server.finished("trial", job) for job in normal]
-                self.assertEqual([last["status"], *(end["status"] for end in ends)], ["COMPLETED"] * 4)
-                self.assertGreater(last["delayTime"], max(end["delayTime"] for end in ends), "it was taken last")
-                self.assertEqual(server.health("trial")["jobs"]["completed"], 4)
-
-
-if __name__ == "__main__":
-    unittest.main()
+        server = own_server(queue__policy=policy, endpoint__trial__workersMax=1)
+        blocker = server.run("trial", {"sleepMs": 600000})
+        until(lambda: server.status("trial", blocker)["status"] == "IN_PROGRESS", "the worker is busy")
+        low = server.run("trial", {"sleepMs": 20}, policy={"lowPriority": True})
+        normal = [server.run("trial", {"sleepMs": 20}) for _ in range(3)]
+        server.request("POST", f"/v2/trial/cancel/{blocker}")
+        last = server.finished("trial", low)
+        ends = [server.finished("trial", job) for job in normal]
+        assert [last["status"], *(end["status"] for end in ends)] == ["COMPLETED"] * 4
+        assert last["delayTime"] > max(end["delayTime"] for end in ends), "it was taken last"
+        assert server.health("trial")["jobs"]["completed"] == 4

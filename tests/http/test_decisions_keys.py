@@ -1,17 +1,15 @@
 """decisions.md, "Keys", where the queue API's own routes and its secrets need more than test_keys.py asks."""
 
 import os
-import sys
-import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+import pytest
 
-from jobq_server import HttpTest, until  # noqa: E402
+from http_case import HttpTest
+from jobq_server import until
 
 
+@pytest.mark.endpoints("echo", "parked")
 class RevocationTest(HttpTest):
-    needs = ("echo", "parked")
-
     def test_on_every_route_within_a_second(self):
         """decisions.md, Keys: revocation takes effect within 1 s, on both mounts."""
         key = self.server.new_key("client")
@@ -19,7 +17,7 @@ class RevocationTest(HttpTest):
         routes = [(method, f"{mount}/parked/{path}") for mount in ("/v2", "/sdk/v2") for method, path in
                   (("GET", f"status/{job}"), ("POST", f"status/{job}"), ("GET", "health"))]
         for method, path in routes:
-            self.assertEqual(self.server.request(method, path, key=key["key"]).status, 200)
+            assert self.server.request(method, path, key=key["key"]).status == 200
         self.server.request("DELETE", f"/v1/keys/{key['id']}")
         until(lambda: self.server.request("GET", "/v2/parked/health", key=key["key"]).status == 401, "it is dead", 1)
         for method, path in routes:
@@ -27,9 +25,9 @@ class RevocationTest(HttpTest):
 
 
 class AtRestTest(HttpTest):
-    def test_secrets_of_a_job(self):
+    def test_secrets_of_a_job(self, own_server):
         """decisions.md, Keys: `s3Config` is encrypted at rest; nothing of it is in a file or in the log."""
-        server = self.own_server()
+        server = own_server()
         s3 = {"accessId": "id-d10c4c", "accessSecret": "secret-d10c4c", "bucketName": "bucket-d10c4c",
               "endpointUrl": "https://s3-d10c4c.example"}
         for endpoint in ("echo", "parked"):
@@ -39,9 +37,5 @@ class AtRestTest(HttpTest):
         for folder, _, names in os.walk(server.data):
             for name in names:
                 with open(os.path.join(folder, name), "rb") as file:
-                    self.assertNotIn(b"-d10c4c", file.read(), name)
-        self.assertNotIn("-d10c4c", server.log())
-
-
-if __name__ == "__main__":
-    unittest.main()
+                    assert b"-d10c4c" not in file.read(), name
+        assert "-d10c4c" not in server.log()

@@ -2,19 +2,16 @@
 section 4.1 and check 40)."""
 
 import concurrent.futures
-import os
 import re
 import sqlite3
-import sys
 import threading
 import time
-import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+import pytest
 
-from jobq_server import is_foreign, until  # noqa: E402
-from management_api import ManagementTest  # noqa: E402
-from webhook_receiver import WebhookReceiver  # noqa: E402
+from jobq_server import is_foreign, until
+from management_api import ManagementTest
+from webhook_receiver import WebhookReceiver
 
 
 class RemovalTest(ManagementTest):
@@ -30,7 +27,7 @@ class RemovalTest(ManagementTest):
 
 
 class GoneTest(RemovalTest):
-    def test_every_call(self):
+    def test_every_call(self, subtests):
         """wire.md, check 40: after DELETE later calls are 404, of `/v1` and of both mounts."""
         endpoint = self.new_endpoint()
         job = self.server.runsync(endpoint["id"], {})["id"]
@@ -39,23 +36,23 @@ class GoneTest(RemovalTest):
             for method, path in (("POST", "/run"), ("POST", "/runsync"), ("GET", "/status/" + job), ("GET", "/health"),
                                  ("GET", "/status-sync/" + job), ("GET", "/stream/" + job), ("GET", "/requests"),
                                  ("POST", "/cancel/" + job), ("POST", "/retry/" + job), ("POST", "/purge-queue")):
-                with self.subTest(mount=mount, path=path):
+                with subtests.test(mount=mount, path=path):
                     body = {"input": {}} if path in ("/run", "/runsync") else None
                     reply = self.server.request(method, mount + endpoint["id"] + path, body)
                     self.assert_refused(reply, 404, endpoint["id"])
         for method, path in (("GET", ""), ("DELETE", ""), ("PATCH", ""), ("POST", "/pause"), ("POST", "/resume")):
-            with self.subTest(method=method, path=path):
+            with subtests.test(method=method, path=path):
                 reply = self.server.request(method, f"/v1/endpoints/{endpoint['id']}{path}",
                                             None if method in ("GET", "DELETE") else {})
                 self.assert_refused(reply, 404, endpoint["id"], member="message")
-        self.assertNotIn(endpoint["id"], [one["id"] for one in self.call("GET", "/endpoints")])
+        assert endpoint["id"] not in [one["id"] for one in self.call("GET", "/endpoints")]
 
     def test_the_template_stays(self):
         """wire.md 4.1: DELETE of an endpoint is none of its template, which another one can use."""
         template = self.new_template()
         self.remove("/endpoints/" + self.new_endpoint(template)["id"])
         again = self.new_endpoint(template)
-        self.assertEqual(self.server.runsync(again["id"], {"output": 1})["output"], 1)
+        assert self.server.runsync(again["id"], {"output": 1})["output"] == 1
 
     def test_other_endpoints(self):
         """issue 6: its jobs, and nobody else's."""
@@ -65,8 +62,8 @@ class GoneTest(RemovalTest):
         done = self.server.runsync(second["id"], {"output": 2})["id"]
         self.server.run(first["id"], {"sleepMs": 60_000})
         self.remove("/endpoints/" + first["id"])
-        self.assertEqual(self.server.finished(second["id"], running)["output"], "stays")
-        self.assertEqual(self.server.status(second["id"], done)["output"], 2)
+        assert self.server.finished(second["id"], running)["output"] == "stays"
+        assert self.server.status(second["id"], done)["output"] == 2
 
 
 class WaiterTest(RemovalTest):
@@ -90,10 +87,10 @@ class WaiterTest(RemovalTest):
         self.remove("/endpoints/" + endpoint["id"])
         for caller in callers:
             caller.join(20)
-            self.assertFalse(caller.is_alive(), "a caller still waits for a job of an endpoint that is gone")
+            assert not caller.is_alive(), "a caller still waits for a job of an endpoint that is gone"
         return [(end - begin, reply.status) for end, reply in zip(ends, replies)]
 
-    def test_who_waits_is_answered(self):
+    def test_who_waits_is_answered(self, subtests):
         """issue 6, with decisions.md, Answers: who waits for a job of it, running or not, is told 404, and soon."""
         endpoint = self.new_endpoint(workersMax=1)
         running = self.server.run(endpoint["id"], {"sleepMs": 60_000})
@@ -103,15 +100,15 @@ class WaiterTest(RemovalTest):
                  ("GET", f"/status-sync/{queued}?wait=60000", None),
                  ("GET", f"/stream/{queued}?wait=60000", None), ("POST", "/runsync?wait=60000", {"input": {"a": 1}})]
         for (seconds, status), call in zip(self.answers(endpoint, calls), calls):
-            with self.subTest(call=call[1]):
-                self.assertEqual(status, 404)
-                self.assertLess(seconds, 5)
+            with subtests.test(call=call[1]):
+                assert status == 404
+                assert seconds < 5
 
 
 class StopTest(RemovalTest):
-    def test_running_jobs_are_stopped(self):
+    def test_running_jobs_are_stopped(self, own_server):
         """issue 6: its jobs are removed after its running ones were stopped: the handler hears it, and leaves."""
-        self.own_server()
+        self.server = own_server()
         endpoint = self.new_endpoint(workersMax=2)
         for _ in range(3):
             self.server.run(endpoint["id"], {"sleepMs": 600_000})
@@ -120,24 +117,24 @@ class StopTest(RemovalTest):
         self.removed()
         begin = time.monotonic()
         self.server.stop()
-        self.assertLess(time.monotonic() - begin, 5, "no handler was left that the drain had to wait for")
+        assert time.monotonic() - begin < 5, "no handler was left that the drain had to wait for"
 
-    def test_a_handler_that_ignores_it(self):
+    def test_a_handler_that_ignores_it(self, own_server):
         """decisions.md, Jobs: a handler that ignores its stop is stuck after stopGraceMs, and nobody waits for it."""
-        self.own_server(server__drain="200ms")
+        self.server = own_server(server__drain="200ms")
         endpoint = self.new_endpoint(stopGraceMs=100)
         job = self.server.run(endpoint["id"], {"sleepMs": 20_000, "ignoreStop": True})
         self.in_progress(endpoint, job)
         self.remove("/endpoints/" + endpoint["id"])
         self.removed()
-        self.assertIn("worker.stuck", self.server.log())
+        assert "worker.stuck" in self.server.log()
 
-    def test_no_webhook(self):
+    def test_no_webhook(self, own_server):
         """decisions.md, Webhooks: not on a removal: what never ended by itself is told to nobody."""
         if is_foreign():
-            self.skipTest("the server may be elsewhere, and cannot call a receiver on 127.0.0.1")
-        self.own_server()
-        receiver = self.enterContext(WebhookReceiver())
+            pytest.skip("the server may be elsewhere, and cannot call a receiver on 127.0.0.1")
+        self.server = own_server()
+        receiver = self.at_end.enter_context(WebhookReceiver())
         endpoint = self.new_endpoint(workersMax=1)
         job = self.server.run(endpoint["id"], {"sleepMs": 600_000}, webhook=receiver.url())
         self.server.run(endpoint["id"], {}, webhook=receiver.url())
@@ -146,7 +143,7 @@ class StopTest(RemovalTest):
         self.removed()
         self.server.runsync("echo", {}, webhook=receiver.url("/last"))
         receiver.wait(1, "/last")
-        self.assertEqual(receiver.on("/hook"), [])
+        assert receiver.on("/hook") == []
 
 
 class StorageTest(RemovalTest):
@@ -160,9 +157,9 @@ class StorageTest(RemovalTest):
             list(callers.map(lambda n: self.server.run(endpoint["id"], {"n": n}), range(jobs)))
         return endpoint
 
-    def test_jobs_of_every_state(self):
+    def test_jobs_of_every_state(self, own_server):
         """wire.md 4.1: DELETE removes the job history too: queued, finished, cancelled, failed."""
-        self.own_server()
+        self.server = own_server()
         endpoint = self.filled(1_100)
         waiting = self.server.run(endpoint["id"], {})
         self.server.request("POST", f"/v2/{endpoint['id']}/cancel/{waiting}")
@@ -170,28 +167,24 @@ class StorageTest(RemovalTest):
         self.remove("/endpoints/" + endpoint["id"])
         self.removed()
 
-    def test_kill_9_in_between(self):
+    def test_kill_9_in_between(self, own_server):
         """design.md: a crash between two steps: what was begun goes on after the restart, and ends."""
-        self.own_server()
+        self.server = own_server()
         endpoint = self.filled(800)
         self.remove("/endpoints/" + endpoint["id"])
         self.server.kill()
         self.server.start()
-        self.assertEqual(self.server.request("GET", f"/v2/{endpoint['id']}/health").status, 404)
+        assert self.server.request("GET", f"/v2/{endpoint['id']}/health").status == 404
         self.removed()
 
-    def test_after_a_restart(self):
+    def test_after_a_restart(self, own_server):
         """issue 6: what was deleted does not come back, and neither does a job that was running."""
-        self.own_server()
+        self.server = own_server()
         endpoint = self.new_endpoint()
         job = self.server.run(endpoint["id"], {"sleepMs": 600_000, "log": ["ran-" + endpoint["id"]]})
         self.in_progress(endpoint, job)
         self.remove("/endpoints/" + endpoint["id"])
         self.server.restart()
-        self.assertEqual(self.server.request("GET", f"/v2/{endpoint['id']}/status/{job}").status, 404)
+        assert self.server.request("GET", f"/v2/{endpoint['id']}/status/{job}").status == 404
         self.removed()
-        self.assertEqual(len(re.findall(r"endpoints\.damaged", self.server.log())), 0)
-
-
-if __name__ == "__main__":
-    unittest.main()
+        assert len(re.findall(r"endpoints\.damaged", self.server.log())) == 0

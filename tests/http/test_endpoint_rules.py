@@ -1,17 +1,14 @@
 """What the fields of an endpoint do, and that a change takes effect without a restart (wire.md, section 4.1, and ours;
 decisions.md, "Images": within 1 s)."""
 
-import os
-import sys
 import threading
 import time
-import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+import pytest
 
-from jobq_server import is_foreign, until  # noqa: E402
-from management_api import ManagementTest  # noqa: E402
-from webhook_receiver import WebhookReceiver  # noqa: E402
+from jobq_server import is_foreign, until
+from management_api import ManagementTest
+from webhook_receiver import WebhookReceiver
 
 
 class RuleTest(ManagementTest):
@@ -28,9 +25,9 @@ class CallableTest(RuleTest):
         """wire.md, check 40: a created endpoint works with no restart, from the answer on, on both mounts."""
         for image, expected in (("plugin/trial", 1), ("plugin/echo", {"output": 1})):
             endpoint = self.new_endpoint(self.new_template(imageName=image))
-            self.assertEqual(self.server.runsync(endpoint["id"], {"output": 1})["output"], expected)
+            assert self.server.runsync(endpoint["id"], {"output": 1})["output"] == expected
             reply = self.server.request("POST", f"/sdk/v2/{endpoint['id']}/runsync", {"input": {"output": 1}})
-            self.assertEqual(self.assert_job(reply)["output"], expected)
+            assert self.assert_job(reply)["output"] == expected
 
     def test_twenty_made_and_called_at_once(self):
         """wire.md, check 40, by several callers at once."""
@@ -46,8 +43,8 @@ class CallableTest(RuleTest):
             caller.start()
         for caller in callers:
             caller.join()
-        self.assertEqual(sorted(outputs), list(range(20)))
-        self.assertEqual(len(set(endpoints)), 20)
+        assert sorted(outputs) == list(range(20))
+        assert len(set(endpoints)) == 20
         for endpoint in endpoints:
             self.remove("/endpoints/" + endpoint)
 
@@ -55,10 +52,10 @@ class CallableTest(RuleTest):
         """decisions.md, Keys: scopes may be bound to endpoints, also to those of `/v1`."""
         first, second = self.new_endpoint(), self.new_endpoint()
         key = self.server.new_key("client", endpoints=[first["id"]])
-        self.addCleanup(self.remove, "/keys/" + key["id"])
+        self.at_end.callback(self.remove, "/keys/" + key["id"])
         for endpoint, status in ((first, 200), (second, 401)):
             reply = self.server.request("POST", f"/v2/{endpoint['id']}/run", {"input": {}}, key=key["key"])
-            self.assertEqual(reply.status, status)
+            assert reply.status == status
 
 
 class WorkerTest(RuleTest):
@@ -67,7 +64,7 @@ class WorkerTest(RuleTest):
         endpoint = self.new_endpoint(workersMax=1, scalerType="REQUEST_COUNT", scalerValue=1)
         jobs = [self.server.run(endpoint["id"], {"sleepMs": 60_000}) for _ in range(3)]
         self.running(endpoint, 1)
-        self.assertEqual(self.change(endpoint, workersMax=3)["version"], 1, "no release")
+        assert self.change(endpoint, workersMax=3)["version"] == 1, "no release"
         self.running(endpoint, 3)
         for job in jobs:
             self.server.request("POST", f"/v2/{endpoint['id']}/cancel/{job}")
@@ -81,8 +78,8 @@ class WorkerTest(RuleTest):
         self.running(endpoint, 3)
         self.change(endpoint, workersMax=1)
         jobs = [self.server.run(endpoint["id"], {"sleepMs": 300, "n": n}) for n in range(4)]
-        self.assertEqual({self.server.finished(endpoint["id"], job)["status"] for job in jobs}, {"COMPLETED"})
-        self.assertEqual(len({self.server.status(endpoint["id"], job)["workerId"] for job in jobs}), 1)
+        assert {self.server.finished(endpoint["id"], job)["status"] for job in jobs} == {"COMPLETED"}
+        assert len({self.server.status(endpoint["id"], job)["workerId"] for job in jobs}) == 1
 
     def test_no_workers_any_more(self):
         """decisions.md, Images: with workersMax = 0 nobody takes a job, also none of those who idle."""
@@ -90,9 +87,9 @@ class WorkerTest(RuleTest):
         self.server.runsync(endpoint["id"], {})
         self.change(endpoint, workersMax=0)
         job = self.server.run(endpoint["id"], {"output": 5})
-        self.assertEqual(self.server.status(endpoint["id"], job)["queueReason"], "no_workers")
+        assert self.server.status(endpoint["id"], job)["queueReason"] == "no_workers"
         self.change(endpoint, workersMax=1)
-        self.assertEqual(self.server.finished(endpoint["id"], job)["output"], 5)
+        assert self.server.finished(endpoint["id"], job)["output"] == 5
 
     def test_workers_min(self):
         """wire.md 4.1: workersMin workers are there without a job, from the creation or the change on."""
@@ -109,7 +106,7 @@ class WorkerTest(RuleTest):
         self.server.runsync(endpoint["id"], {})
         done = time.monotonic()
         until(lambda: self.workers(endpoint) == [], "the worker leaves")
-        self.assertGreater(time.monotonic() - done, 0.9)
+        assert time.monotonic() - done > 0.9
 
     def test_max_stuck_and_stop_grace(self):
         """decisions.md, Jobs: after stopGraceMs a handler that ignores its stop is stuck; maxStuck are replaced."""
@@ -120,26 +117,26 @@ class WorkerTest(RuleTest):
         until(lambda: [worker["state"] for worker in self.workers(endpoint)] == ["stuck"], "it is stuck")
         behind = self.server.run(endpoint["id"], {"output": "replaced"})
         answer = self.server.status(endpoint["id"], behind)
-        self.assertEqual((answer["status"], answer["queueReason"]), ("IN_QUEUE", "worker_crashing"))
+        assert (answer["status"], answer["queueReason"]) == ("IN_QUEUE", "worker_crashing")
         self.change(endpoint, maxStuck=1)
-        self.assertEqual(self.server.finished(endpoint["id"], behind, 3_000)["output"], "replaced")
+        assert self.server.finished(endpoint["id"], behind, 3_000)["output"] == "replaced"
 
 
 class JobRuleTest(RuleTest):
     def test_execution_timeout(self):
         """wire.md 4.1: executionTimeoutMs of the endpoint is in force for jobs that name none."""
         endpoint = self.new_endpoint(executionTimeoutMs=5_000)
-        self.assertEqual(self.server.runsync(endpoint["id"], {"sleepMs": 60_000})["status"], "TIMED_OUT")
+        assert self.server.runsync(endpoint["id"], {"sleepMs": 60_000})["status"] == "TIMED_OUT"
 
-    def test_max_attempts(self):
+    def test_max_attempts(self, own_server):
         """decisions.md, Jobs: FAILED when a worker was lost maxAttempts times, here once."""
-        self.own_server()
+        self.server = own_server()
         endpoint = self.new_endpoint(maxAttempts=1)
         job = self.server.run(endpoint["id"], {"sleepMs": 60_000})
         self.in_progress(endpoint, job)
         self.server.kill()
         self.server.start()
-        self.assertEqual(self.server.finished(endpoint["id"], job)["status"], "FAILED")
+        assert self.server.finished(endpoint["id"], job)["status"] == "FAILED"
 
     def test_retention(self):
         """decisions.md, Jobs: retention of results, per endpoint here: `run` and `runsync` in milliseconds."""
@@ -149,11 +146,11 @@ class JobRuleTest(RuleTest):
         self.server.finished(endpoint["id"], kept)
         path = f"/v2/{endpoint['id']}/status/"
         until(lambda: self.server.request("GET", path + short).status == 404, "the result of /runsync is gone")
-        self.assertEqual(self.server.status(endpoint["id"], kept)["status"], "COMPLETED")
+        assert self.server.status(endpoint["id"], kept)["status"] == "COMPLETED"
         self.change(endpoint, retention={"run": 1_000})
         shorter = self.server.run(endpoint["id"], {})
         until(lambda: self.server.request("GET", path + shorter).status == 404, "the result of /run is gone")
-        self.assertEqual(self.server.status(endpoint["id"], kept)["status"], "COMPLETED", "it was submitted before")
+        assert self.server.status(endpoint["id"], kept)["status"] == "COMPLETED", "it was submitted before"
 
     def test_queue_policy(self):
         """wire.md 4.1 (ours): queuePolicy decides who is next, from the change on."""
@@ -162,13 +159,13 @@ class JobRuleTest(RuleTest):
         self.call("POST", f"/endpoints/{endpoint['id']}/pause")
         jobs = {n: self.server.run(endpoint["id"], {}, policy={"priority": n}) for n in (0, 5, -3, 9)}
         places = {n: self.server.status(endpoint["id"], job)["queuePosition"] for n, job in jobs.items()}
-        self.assertEqual(places, {9: 1, 5: 2, 0: 3, -3: 4})
+        assert places == {9: 1, 5: 2, 0: 3, -3: 4}
 
     def test_webhook_secret(self):
         """decisions.md, Webhooks: the endpoint's secret signs its calls, from the change on, and back."""
         if is_foreign():
-            self.skipTest("the server may be elsewhere, and cannot call a receiver on 127.0.0.1")
-        receiver = self.enterContext(WebhookReceiver())
+            pytest.skip("the server may be elsewhere, and cannot call a receiver on 127.0.0.1")
+        receiver = self.at_end.enter_context(WebhookReceiver())
         first = "whsec_" + "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
         second = "whsec_" + "AAECAwQFBgcICQoLDA0ODxAREhMUFRYX"
         endpoint = self.new_endpoint(webhookSecret=first)
@@ -176,19 +173,19 @@ class JobRuleTest(RuleTest):
         def call(count):
             self.server.runsync(endpoint["id"], {}, webhook=receiver.url())
             return receiver.wait(count)[-1]
-        self.assertTrue(call(1).is_signed_with(first))
+        assert call(1).is_signed_with(first)
         self.change(endpoint, webhookSecret=second)
-        self.assertTrue(call(2).is_signed_with(second))
+        assert call(2).is_signed_with(second)
         self.change(endpoint, webhookSecret="")
         last = call(3)
-        self.assertFalse(last.is_signed_with(first) or last.is_signed_with(second))
-        self.assertTrue(last.is_signed_with(self.call("GET", "/webhooks/secret")["secret"]))
+        assert not (last.is_signed_with(first) or last.is_signed_with(second))
+        assert last.is_signed_with(self.call("GET", "/webhooks/secret")["secret"])
 
 
 class LimitTest(RuleTest):
-    def setUp(self):
-        super().setUp()
-        self.own_server(limits__enabled="true", limits__queue="true")
+    @pytest.fixture(autouse=True)
+    def limited(self, question, own_server):
+        self.server = own_server(limits__enabled="true", limits__queue="true")
 
     def statuses(self, endpoint, path, count, method="POST", body=None):
         return [self.server.request(method, f"/v2/{endpoint['id']}{path}", body).status for _ in range(count)]
@@ -197,23 +194,23 @@ class LimitTest(RuleTest):
         """decisions.md, Limits: configuration, per endpoint and operation: here by the endpoint itself."""
         limited = self.new_endpoint(rateLimits={"run": {"requests": 3, "windowMs": 60_000, "perWorker": 0}})
         other = self.new_endpoint()
-        self.assertEqual(self.statuses(limited, "/run", 5, body={"input": {}}), [200] * 3 + [429] * 2)
-        self.assertEqual(self.statuses(other, "/run", 5, body={"input": {}}), [200] * 5)
-        self.assertEqual(self.statuses(limited, "/runsync", 5, body={"input": {}}), [200] * 5)
+        assert self.statuses(limited, "/run", 5, body={"input": {}}) == [200] * 3 + [429] * 2
+        assert self.statuses(other, "/run", 5, body={"input": {}}) == [200] * 5
+        assert self.statuses(limited, "/runsync", 5, body={"input": {}}) == [200] * 5
         reply = self.server.request("POST", f"/v2/{limited['id']}/run", {"input": {}})
-        self.assertEqual(reply.headers["RateLimit-Limit"], "3")
+        assert reply.headers["RateLimit-Limit"] == "3"
         self.change(limited, rateLimits={"run": {"requests": 100, "windowMs": 60_000}})
-        self.assertEqual(self.statuses(limited, "/run", 5, body={"input": {}}), [200] * 5)
+        assert self.statuses(limited, "/run", 5, body={"input": {}}) == [200] * 5
         self.change(limited, rateLimits={})
         reply = self.server.request("POST", f"/v2/{limited['id']}/run", {"input": {}})
-        self.assertEqual(reply.headers["RateLimit-Limit"], "1000", "the text's")
+        assert reply.headers["RateLimit-Limit"] == "1000", "the text's"
 
     def test_the_window_and_the_other_operations(self):
         """decisions.md, Limits: each operation of the table by its name; the rest of a row stays the text's."""
         endpoint = self.new_endpoint(rateLimits={"purgeQueue": {"requests": 3}, "cancel": {"requests": 1},
                                                  "requests": {"windowMs": 500, "requests": 1}})
-        self.assertEqual(self.statuses(endpoint, "/purge-queue", 4), [200] * 3 + [429])
-        self.assertEqual(self.statuses(endpoint, "/cancel/x", 2), [404, 429])
+        assert self.statuses(endpoint, "/purge-queue", 4) == [200] * 3 + [429]
+        assert self.statuses(endpoint, "/cancel/x", 2) == [404, 429]
         until(lambda: self.statuses(endpoint, "/requests", 2, "GET") == [200, 429], "a window begins")
         until(lambda: self.statuses(endpoint, "/requests", 1, "GET") == [200], "the window of 500 ms passes", 2)
 
@@ -222,7 +219,7 @@ class LimitTest(RuleTest):
         endpoint = self.new_endpoint(rateLimits={"runsync": {"concurrent": 1, "perWorker": 0}})
         caller = threading.Thread(target=self.server.runsync, args=(endpoint["id"], {"sleepMs": 1_500}))
         caller.start()
-        self.addCleanup(caller.join)
+        self.at_end.callback(caller.join)
         self.running(endpoint, 1)
         reply = self.server.request("POST", f"/v2/{endpoint['id']}/runsync", {"input": {}})
         self.assert_refused(reply, 429)
@@ -230,11 +227,7 @@ class LimitTest(RuleTest):
     def test_the_line(self):
         """decisions.md, Limits: the queue's length goes by the endpoint's own workersMax, as it is now."""
         endpoint = self.new_endpoint(workersMax=0)
-        self.assertEqual(self.statuses(endpoint, "/run", 52, body={"input": {}})[50:], [200, 429])
+        assert self.statuses(endpoint, "/run", 52, body={"input": {}})[50:] == [200, 429]
         self.call("POST", f"/endpoints/{endpoint['id']}/pause")
         self.change(endpoint, workersMax=1)
         until(lambda: self.statuses(endpoint, "/run", 1, body={"input": {}}) == [200], "the line may be longer")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -2,13 +2,11 @@
 endpoints"). What the fields do: test_endpoint_rules.py; how one ends: test_endpoint_removal.py."""
 
 import concurrent.futures
-import os
-import sys
-import unittest
+import re
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+import pytest
 
-from management_api import ManagementTest  # noqa: E402
+from management_api import ManagementTest
 
 DEFAULTS = {
     "name": "", "workersMin": 0, "workersMax": 3, "idleTimeout": 5, "scalerType": "QUEUE_DELAY", "scalerValue": 4,
@@ -64,11 +62,11 @@ class EndpointTest(ManagementTest):
         """Refused with a fault for each of the fields; nothing was stored."""
         body = {"templateId": self.template["id"], "name": "never stored", **body}
         message = self.assert_faults(self.post(body), *fields)
-        self.assertNotIn("never stored", [endpoint["name"] for endpoint in self.call("GET", "/endpoints")])
+        assert "never stored" not in [endpoint["name"] for endpoint in self.call("GET", "/endpoints")]
         return message
 
-    def setUp(self):
-        super().setUp()
+    @pytest.fixture(autouse=True)
+    def one_template(self, remove_what_was_made):
         self.template = self.new_template(env={"A": "1"})
 
 
@@ -76,67 +74,64 @@ class CreateTest(EndpointTest):
     def test_defaults(self):
         """wire.md 4.1: `templateId` is enough; everything else has its default, and all of it is in the answer."""
         made = self.new_endpoint(self.template)
-        self.assertEqual(set(made), TOLD_TOO | set(DEFAULTS) | set(TOLD_ONLY))
-        self.assertEqual(made, {**made, **DEFAULTS, **TOLD_ONLY, "templateId": self.template["id"], "env": {"A": "1"},
-                                "image": "plugin/trial", "release": {"version": 1, "state": "complete"}})
-        self.assertRegex(made["createdAt"], r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\Z")
-        self.assertRegex(made["id"], r"\A[a-z0-9]{14}\Z", "decisions.md, Addresses")
-        self.assertEqual(self.call("GET", "/endpoints/" + made["id"]), made)
+        assert set(made) == TOLD_TOO | set(DEFAULTS) | set(TOLD_ONLY)
+        assert made == {**made, **DEFAULTS, **TOLD_ONLY, "templateId": self.template["id"], "env": {"A": "1"},
+                        "image": "plugin/trial", "release": {"version": 1, "state": "complete"}}
+        assert re.search(r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\Z", made["createdAt"])
+        assert re.search(r"\A[a-z0-9]{14}\Z", made["id"]), "decisions.md, Addresses"
+        assert self.call("GET", "/endpoints/" + made["id"]) == made
 
     def test_every_field(self):
         """wire.md 4.1: every field is taken and given back, the hardware ones too; `webhookSecret` is write-only."""
         made = self.new_endpoint(self.template, **EVERY_FIELD, webhookSecret="never-shown-71")
-        self.assertEqual(made, {**made, **EVERY_FIELD})
-        self.assertEqual(self.call("GET", "/endpoints/" + made["id"]), {**made, "release": self.any_release(made)})
+        assert made == {**made, **EVERY_FIELD}
+        assert self.call("GET", "/endpoints/" + made["id"]) == {**made, "release": self.any_release(made)}
         reply = self.server.request("GET", "/v1/endpoints?includeWorkers=true&includeTemplate=true")
         for never in (b"never-shown-71", b"webhookSecret"):
-            self.assertNotIn(never, reply.body)
+            assert never not in reply.body
 
     def any_release(self, endpoint):
         """workersMin = 1 starts a worker: its release is rolling until it is there."""
         return self.call("GET", "/endpoints/" + endpoint["id"])["release"]
 
-    def test_each_field_alone(self):
+    @pytest.mark.parametrize("name, value", EVERY_FIELD.items(), ids=EVERY_FIELD)
+    def test_each_field_alone(self, name, value):
         """wire.md 4.1: each field is optional, and the rest keeps its default."""
-        for name, value in EVERY_FIELD.items():
-            with self.subTest(field=name):
-                made = self.new_endpoint(self.template, **{name: value})
-                self.assertEqual({field: made[field] for field in DEFAULTS}, {**DEFAULTS, name: value})
+        made = self.new_endpoint(self.template, **{name: value})
+        assert {field: made[field] for field in DEFAULTS} == {**DEFAULTS, name: value}
 
-    def test_both_ends(self):
+    def test_both_ends(self, subtests):
         """wire.md 4.1: the ends of the ranges belong to them."""
         for name, ends in NUMBERS.items():
             for value in (end for end in ends if end is not None):
-                with self.subTest(field=name, value=value):
-                    self.assertEqual(self.new_endpoint(self.template, **{name: value})[name], value)
+                with subtests.test(field=name, value=value):
+                    assert self.new_endpoint(self.template, **{name: value})[name] == value
         for value in (1_000, 604_800_000):
             retention = {"run": value, "runsync": value}
-            self.assertEqual(self.new_endpoint(self.template, retention=retention)["retention"], retention)
+            assert self.new_endpoint(self.template, retention=retention)["retention"] == retention
 
     def test_names_need_not_be_unique(self):
         """wire.md 4.1: names of endpoints may be used twice, and a template by any number of endpoints."""
         first, second = (self.new_endpoint(self.template, name="twins") for _ in range(2))
-        self.assertNotEqual(first["id"], second["id"])
+        assert first["id"] != second["id"]
 
     def test_serverless_or_not(self):
         """decisions.md, Templates and endpoints: any template serves, whatever `isServerless` says."""
         for serverless in (True, False):
             endpoint = self.new_endpoint(self.new_template(isServerless=serverless))
-            self.assertEqual(self.server.runsync(endpoint["id"], {"output": 1})["output"], 1)
+            assert self.server.runsync(endpoint["id"], {"output": 1})["output"] == 1
 
     def test_null_is_like_absent(self):
         """wire.md 4.1: a field that is null has its default."""
         made = self.new_endpoint(self.template, **{name: None for name in DEFAULTS})
-        self.assertEqual({name: made[name] for name in DEFAULTS}, DEFAULTS)
+        assert {name: made[name] for name in DEFAULTS} == DEFAULTS
 
 
 class RefusalTest(EndpointTest):
-    def test_wrong_values(self):
+    @pytest.mark.parametrize("field, value", [(field, value) for field, values in WRONG.items() for value in values])
+    def test_wrong_values(self, field, value):
         """wire.md 4.1: each constraint of each field; a wrong one is 400 and named."""
-        for field, values in WRONG.items():
-            for value in values:
-                with self.subTest(field=field, value=str(value)[:40]):
-                    self.refused(field, **{field: value})
+        self.refused(field, **{field: value})
 
     def test_all_faults_in_one_answer(self):
         """issue 6: one message a wrong field, all in one answer, also what only the server can know."""
@@ -152,7 +147,7 @@ class RefusalTest(EndpointTest):
         self.assert_faults(self.post({"templateId": None, "workersMin": 4}), "templateId", "workersMin")
         gone = self.new_template()
         self.remove("/templates/" + gone["id"])
-        self.assertIn(gone["id"], self.refused("templateId", templateId=gone["id"]))
+        assert gone["id"] in self.refused("templateId", templateId=gone["id"])
 
     def test_min_above_max(self):
         """wire.md 4.1: between min and max: min cannot be above max."""
@@ -162,38 +157,37 @@ class RefusalTest(EndpointTest):
         reply = self.server.request("PATCH", "/v1/endpoints/" + endpoint["id"], {"workersMax": 0})
         self.assert_faults(reply, "workersMin")
 
-    def test_unknown_keys(self):
+    def test_unknown_keys(self, subtests):
         """decisions.md, Templates and endpoints: unknown keys are 400, naming the nearest known key."""
         for key, nearest in (("templateID", "templateId"), ("workersmax", "workersMax"),
                              ("idleTimeoutS", "idleTimeout"), ("executionTimeout", "executionTimeoutMs"),
                              ("webhooksecret", "webhookSecret")):
-            with self.subTest(key=key):
-                self.assertIn(f"nearest one is {nearest}", self.refused(key, **{key: 1}))
-        self.assertIn("runsync", self.refused("retention", retention={"runSync": 5000}))
-        self.assertIn("run.windowMs", self.refused("rateLimits", rateLimits={"run": {"window": 5}}))
+            with subtests.test(key=key):
+                assert f"nearest one is {nearest}" in self.refused(key, **{key: 1})
+        assert "runsync" in self.refused("retention", retention={"runSync": 5000})
+        assert "run.windowMs" in self.refused("rateLimits", rateLimits={"run": {"window": 5}})
 
-    def test_a_key_that_is_there_twice(self):
+    @pytest.mark.parametrize("field, value, key", [
+        ("retention", '{"run":5000,"run":6000}', "run"), ("retention", '{"runsync":null,"runsync":6000}', "runsync"),
+        ("rateLimits", '{"run":{},"run":{}}', "run"),
+        ("rateLimits", '{"run":{"requests":1,"requests":2}}', "run.requests"),
+        ("maxStuck", '1,"maxStuck":2', "maxStuck")])
+    def test_a_key_that_is_there_twice(self, field, value, key):
         """core/DECISIONS.md: 400 at any depth; the sentence names the key."""
-        for field, value, key in (("retention", '{"run":5000,"run":6000}', "run"),
-                                  ("retention", '{"runsync":null,"runsync":6000}', "runsync"),
-                                  ("rateLimits", '{"run":{},"run":{}}', "run"),
-                                  ("rateLimits", '{"run":{"requests":1,"requests":2}}', "run.requests"),
-                                  ("maxStuck", '1,"maxStuck":2', "maxStuck")):
-            with self.subTest(field=field, value=value):
-                body = f'{{"templateId":"{self.template["id"]}","{field}":{value}}}'
-                reply = self.server.request("POST", "/v1/endpoints", body)
-                self.assertRegex(self.assert_faults(reply, field), rf"\b{key} (is there )?twice: send it once")
+        body = f'{{"templateId":"{self.template["id"]}","{field}":{value}}}'
+        reply = self.server.request("POST", "/v1/endpoints", body)
+        assert re.search(rf"\b{key} (is there )?twice: send it once", self.assert_faults(reply, field))
 
-    def test_fields_of_the_answer(self):
+    @pytest.mark.parametrize("field", [
+        "id", "createdAt", *TOLD_ONLY, "release", "image", "workers", "template", "deleting", "sealed"])
+    def test_fields_of_the_answer(self, field):
         """wire.md 4.1: what the output adds is no input."""
-        for field in ("id", "createdAt", *TOLD_ONLY, "release", "image", "workers", "template", "deleting", "sealed"):
-            with self.subTest(field=field):
-                self.refused(field, **{field: TOLD_ONLY.get(field, "x")})
+        self.refused(field, **{field: TOLD_ONLY.get(field, "x")})
 
-    def test_malformed_bodies(self):
+    def test_malformed_bodies(self, subtests):
         """decisions.md, Answers: malformed is 400, of `/v1` with a `message`."""
         for body in ("", "[]", "null", "{", '{"templateId":}', "{}x", b"\xff{}"):
-            with self.subTest(body=body):
+            with subtests.test(body=body):
                 self.assert_refused(self.post(body), 400, member="message")
         self.assert_faults(self.post(f'{{"templateId":"{self.template["id"]}","name":"a","name":"b"}}'), "name")
         self.assert_refused(self.post({"name": "n" * (2 << 20)}), 413, member="message")
@@ -203,13 +197,13 @@ class ImageTest(EndpointTest):
     def test_a_handler_that_is_not_installed(self):
         """decisions.md, Images: plugin/<handler> is an installed one; else the endpoint is refused with the reason."""
         message = self.refused("templateId", templateId=self.new_template(imageName="plugin/nosuch")["id"])
-        self.assertIn("nosuch", message)
+        assert "nosuch" in message
         self.refused("templateId", templateId=self.new_template(imageName="plugin/sqlite")["id"])
 
     def test_lua(self):
         """decisions.md, Images: lua/<name> runs a script; one that is not there is refused with the reason."""
         template = self.new_template(imageName="lua/a")
-        self.assertRegex(self.refused("templateId", templateId=template["id"]), "lua/a cannot run: a.lua")
+        assert re.search("lua/a cannot run: a.lua", self.refused("templateId", templateId=template["id"]))
 
     def test_a_change_to_such_a_template(self):
         """decisions.md, Images: an endpoint cannot be moved to what nobody can run; nothing of it is stored."""
@@ -219,36 +213,35 @@ class ImageTest(EndpointTest):
             other = self.new_template(imageName=image)["id"]
             self.assert_faults(self.server.request("PATCH", path, {"templateId": other, "workersMax": 1}), "templateId")
         self.assert_faults(self.server.request("PATCH", path, {"templateId": "nosuch"}), "templateId")
-        self.assertEqual(self.call("GET", "/endpoints/" + endpoint["id"]), endpoint)
+        assert self.call("GET", "/endpoints/" + endpoint["id"]) == endpoint
 
     def test_remote(self):
         """decisions.md, Images: any other name is served by remote workers: until one comes, jobs wait."""
         endpoint = self.new_endpoint(self.new_template(imageName="me/worker:1"))
-        self.assertEqual((endpoint["image"], endpoint["release"]["state"]), ("me/worker:1", "complete"))
+        assert (endpoint["image"], endpoint["release"]["state"]) == ("me/worker:1", "complete")
         job = self.server.run(endpoint["id"], {})
         answer = self.server.status(endpoint["id"], job)
-        self.assertEqual((answer["status"], answer["queueReason"], answer["queuePosition"]),
-                         ("IN_QUEUE", "no_workers", 1))
-        self.assertEqual(self.workers(endpoint), [])
+        assert (answer["status"], answer["queueReason"], answer["queuePosition"]) == ("IN_QUEUE", "no_workers", 1)
+        assert self.workers(endpoint) == []
 
 
 class UpdateTest(EndpointTest):
     def ways(self, endpoint):
         return ("PATCH", f"/endpoints/{endpoint['id']}"), ("POST", f"/endpoints/{endpoint['id']}/update")
 
-    def test_each_field(self):
+    def test_each_field(self, subtests):
         """wire.md 4.1: every field but `computeType` can be changed, by PATCH and by POST; the others stay."""
         endpoint = self.new_endpoint(self.template)
         changes = {name: value for name, value in EVERY_FIELD.items() if name not in (*FIXED, "workersMin")}
         for method, path in self.ways(endpoint):
             now = dict(endpoint)
             for name, value in changes.items():
-                with self.subTest(method=method, field=name):
+                with subtests.test(method=method, field=name):
                     now[name] = value
-                    self.assertEqual(self.call(method, path, {name: value}), now)
-                    self.assertEqual(self.call("GET", "/endpoints/" + endpoint["id"]), now)
-            self.assertEqual(self.call(method, path, {name: endpoint[name] for name in changes}), endpoint)
-            self.assertEqual(self.call(method, path, {}), endpoint)
+                    assert self.call(method, path, {name: value}) == now
+                    assert self.call("GET", "/endpoints/" + endpoint["id"]) == now
+            assert self.call(method, path, {name: endpoint[name] for name in changes}) == endpoint
+            assert self.call(method, path, {}) == endpoint
 
     def test_wrong_values(self):
         """wire.md 4.1: an update is judged like a creation, and stored whole or not at all."""
@@ -260,7 +253,7 @@ class UpdateTest(EndpointTest):
             reply = self.server.request(method, "/v1" + path, {"workersMax": 1, "computeType": "GPU"})
             self.assert_faults(reply, "computeType")
             self.assert_refused(self.server.request(method, "/v1" + path, "[]"), 400, member="message")
-        self.assertEqual(self.call("GET", "/endpoints/" + endpoint["id"]), endpoint)
+        assert self.call("GET", "/endpoints/" + endpoint["id"]) == endpoint
 
     def test_whole_objects(self):
         """wire.md 4.1 (ours): `retention` and `rateLimits` are one field each: what an update says is the whole."""
@@ -268,19 +261,19 @@ class UpdateTest(EndpointTest):
                                      rateLimits={"run": {"requests": 1}, "status": {"requests": 2}})
         now = self.call("PATCH", "/endpoints/" + endpoint["id"],
                         {"retention": {"runsync": 7_000}, "rateLimits": {"run": {"concurrent": 3}}})
-        self.assertEqual((now["retention"], now["rateLimits"]), ({"runsync": 7_000}, {"run": {"concurrent": 3}}))
+        assert (now["retention"], now["rateLimits"]) == ({"runsync": 7_000}, {"run": {"concurrent": 3}})
         now = self.call("PATCH", "/endpoints/" + endpoint["id"], {"retention": {}, "rateLimits": {}})
-        self.assertEqual((now["retention"], now["rateLimits"]), ({}, {}))
+        assert (now["retention"], now["rateLimits"]) == ({}, {})
 
     def test_null_is_a_value_where_it_is_told(self):
         """core/DECISIONS.md: null sets `maxStuck` and `filters` back to the server's; elsewhere it is like absent."""
         endpoint = self.new_endpoint(self.template, name="n", maxStuck=1, filters=[], retention={"run": 5_000})
         for method, path in self.ways(endpoint):
-            self.assertEqual(self.call(method, path, {"name": None, "retention": None}), endpoint)
+            assert self.call(method, path, {"name": None, "retention": None}) == endpoint
             now = self.call(method, path, {"maxStuck": None, "filters": None})
-            self.assertEqual(now, {**endpoint, "maxStuck": None, "filters": None})
-            self.assertEqual(self.call("GET", "/endpoints/" + endpoint["id"]), now)
-            self.assertEqual(self.call(method, path, {"maxStuck": 1, "filters": []}), endpoint)
+            assert now == {**endpoint, "maxStuck": None, "filters": None}
+            assert self.call("GET", "/endpoints/" + endpoint["id"]) == now
+            assert self.call(method, path, {"maxStuck": 1, "filters": []}) == endpoint
 
     def test_several_at_once(self):
         """design.md: one conditional step: of updates of different fields at once none is lost."""
@@ -290,11 +283,11 @@ class UpdateTest(EndpointTest):
             list(callers.map(lambda change: self.call("PATCH", "/endpoints/" + endpoint["id"], change), changes))
         now = self.call("GET", "/endpoints/" + endpoint["id"])
         for change in changes:
-            self.assertEqual(now, now | change)
+            assert now == now | change
 
 
 class ReadTest(EndpointTest):
-    def test_lists_and_queries(self):
+    def test_lists_and_queries(self, subtests):
         """wire.md 4.1: a bare array; `includeTemplate` and `includeWorkers` add to each; other values are 400."""
         endpoint = self.new_endpoint(self.template)
         for path in ("/endpoints", "/endpoints/" + endpoint["id"]):
@@ -303,12 +296,12 @@ class ReadTest(EndpointTest):
                                 ("?includeWorkers=true", {"workers": []}),
                                 ("?includeTemplate=true&includeWorkers=true",
                                  {"template": self.template, "workers": []})):
-                with self.subTest(path=path, query=query):
+                with subtests.test(path=path, query=query):
                     answer = self.call("GET", path + query)
                     if path == "/endpoints":
-                        self.assertIsInstance(answer, list)
+                        assert isinstance(answer, list)
                         answer = next(one for one in answer if one["id"] == endpoint["id"])
-                    self.assertEqual(answer, {**endpoint, **more})
+                    assert answer == {**endpoint, **more}
             reply = self.server.request("GET", f"/v1{path}?includeTemplate=yes&includeWorkers=1")
             self.assert_faults(reply, "includeTemplate", "includeWorkers")
 
@@ -318,53 +311,50 @@ class ReadTest(EndpointTest):
         job = self.server.run(endpoint["id"], {"sleepMs": 60_000})
         self.in_progress(endpoint, job)
         worker, = self.workers(endpoint)
-        self.assertRegex(worker.pop("lastStartedAt"), r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\Z")
+        assert re.search(r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\Z", worker.pop("lastStartedAt"))
         self.server.request("POST", f"/v2/{endpoint['id']}/cancel/{job}")
-        self.assertEqual(worker, {
-            "id": self.server.status(endpoint["id"], job)["workerId"], "desiredStatus": "RUNNING", "state": "running",
-            "image": "plugin/trial", "env": {"A": "1"}, "slsVersion": 1, "endpointId": endpoint["id"],
-            "templateId": self.template["id"]})
+        assert worker == {"id": self.server.status(endpoint["id"], job)["workerId"], "desiredStatus": "RUNNING",
+                          "state": "running", "image": "plugin/trial", "env": {"A": "1"}, "slsVersion": 1,
+                          "endpointId": endpoint["id"], "templateId": self.template["id"]}
 
-    def test_unknown_ids(self):
+    @pytest.mark.parametrize("endpoint_id", ["nosuch", "x" * 5000, "..%2f"])
+    @pytest.mark.parametrize("method, more", [
+        ("GET", ""), ("PATCH", ""), ("POST", "/update"), ("DELETE", ""), ("POST", "/pause"), ("POST", "/resume")])
+    def test_unknown_ids(self, method, more, endpoint_id):
         """decisions.md, Answers: 404 for an unknown endpoint, whatever is asked of it."""
-        for method, more in (("GET", ""), ("PATCH", ""), ("POST", "/update"), ("DELETE", ""), ("POST", "/pause"),
-                             ("POST", "/resume")):
-            for endpoint_id in ("nosuch", "x" * 5000, "..%2f"):
-                with self.subTest(method=method, more=more, id=endpoint_id[:10]):
-                    body = {"name": "x"} if method in ("PATCH", "POST") else None
-                    reply = self.server.request(method, f"/v1/endpoints/{endpoint_id}{more}", body)
-                    self.assert_refused(reply, 404, "endpoint", member="message")
+        body = {"name": "x"} if method in ("PATCH", "POST") else None
+        reply = self.server.request(method, f"/v1/endpoints/{endpoint_id}{more}", body)
+        self.assert_refused(reply, 404, "endpoint", member="message")
 
-    def test_only_admins(self):
+    def test_only_admins(self, subtests):
         """decisions.md, Keys: `/v1` is the admins': no key, a wrong one and every other scope are 401."""
         endpoint = self.new_endpoint(self.template)
         keys = [self.server.new_key("client", endpoints=[endpoint["id"]]), self.server.new_key("worker"),
                 self.server.new_key("admin", endpoints=[endpoint["id"]])]
         for key in keys:
-            self.addCleanup(self.remove, "/keys/" + key["id"])
+            self.at_end.callback(self.remove, "/keys/" + key["id"])
         path = "/v1/endpoints/" + endpoint["id"]
         for key in (None, "nonsense", *[key["key"] for key in keys]):
             for method, target in (("GET", "/v1/endpoints"), ("POST", "/v1/endpoints"), ("GET", path), ("PATCH", path),
                                    ("POST", path + "/update"), ("DELETE", path), ("POST", path + "/pause"),
                                    ("POST", path + "/resume"), ("GET", path + "nosuch")):
-                with self.subTest(key=str(key)[:5], method=method, path=target):
+                with subtests.test(key=str(key)[:5], method=method, path=target):
                     self.assert_refused(self.server.request(method, target, {}, key=key), 401, member="message")
-        self.assertEqual(self.call("GET", "/endpoints/" + endpoint["id"]), endpoint)
+        assert self.call("GET", "/endpoints/" + endpoint["id"]) == endpoint
 
 
+@pytest.mark.endpoints("echo", "trial", "parked")
 class StaticTest(EndpointTest):
-    needs = ("echo", "trial", "parked")
-
     def test_listed(self):
         """issue 6: endpoints from the properties file appear in lists, marked."""
         endpoint = self.new_endpoint(self.template)
         listed = {one["id"]: one for one in self.call("GET", "/endpoints")}
-        for name in self.needs:
-            self.assertEqual((listed[name]["static"], listed[name]["templateId"]), (True, ""))
-            self.assertEqual(set(listed[name]), set(endpoint), "with the same keys")
-        self.assertEqual((listed["parked"]["workersMax"], listed["echo"]["image"]), (0, "plugin/echo"))
-        self.assertIs(listed[endpoint["id"]]["static"], False)
-        self.assertIsNone(self.call("GET", "/endpoints/echo?includeTemplate=true")["template"])
+        for name in ("echo", "trial", "parked"):
+            assert (listed[name]["static"], listed[name]["templateId"]) == (True, "")
+            assert set(listed[name]) == set(endpoint), "with the same keys"
+        assert (listed["parked"]["workersMax"], listed["echo"]["image"]) == (0, "plugin/echo")
+        assert listed[endpoint["id"]]["static"] is False
+        assert self.call("GET", "/endpoints/echo?includeTemplate=true")["template"] is None
 
     def test_no_changes(self):
         """issue 6: they refuse changes, with the remedy."""
@@ -373,8 +363,4 @@ class StaticTest(EndpointTest):
             body = None if method == "DELETE" else {"workersMax": 1}
             reply = self.server.request(method, "/v1/endpoints/parked" + more, body)
             self.assert_refused(reply, 400, "parked", "configuration file", member="message")
-        self.assertEqual(self.call("GET", "/endpoints/parked"), before)
-
-
-if __name__ == "__main__":
-    unittest.main()
+        assert self.call("GET", "/endpoints/parked") == before

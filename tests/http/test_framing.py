@@ -1,15 +1,13 @@
-"""Where one request ends and the next begins: attacks on it, each with its answer, and nothing behind it ever served."""
+"""Where one request ends and the next begins: attacks on it, each with its answer, and nothing behind it is served."""
 
-import os
 import random
 import socket
-import sys
 import threading
-import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+import pytest
 
-from jobq_server import HttpTest, Reply  # noqa: E402
+from http_case import HttpTest
+from jobq_server import Reply
 
 BODY = b'{"input":{"a":1}}'
 CHUNKED = b"11\r\n" + BODY + b"\r\n0\r\n\r\n"
@@ -26,7 +24,8 @@ def parse_answers(data, heads=()):
         if not found:
             raise AssertionError(f"half an answer: {data[:200]!r}")
         lines = head.decode("latin-1").split("\r\n")
-        headers = {name.strip().title(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])}
+        fields = (line.partition(":") for line in lines[1:])
+        headers = {name.strip().title(): value.strip() for name, _, value in fields}
         status = int(lines[0].split()[1])
         length = 0 if status == 100 or len(answers) in heads else int(headers["Content-Length"])
         answers.append(Reply(status, headers, rest[:length]))
@@ -61,14 +60,14 @@ class WireTest(HttpTest):
                 while part := plain.recv(65536):
                     got += part
             except TimeoutError:
-                self.fail(f"no end of the answer, which is {got[:400]!r} so far")
+                pytest.fail(f"no end of the answer, which is {got[:400]!r} so far")
         answers = parse_answers(got)
-        self.assertEqual(len(answers), 1, got[:400])
-        self.assertIn(answers[0].status, statuses, got[:400])
-        self.assertEqual(answers[0].headers.get("Connection"), "close")
+        assert len(answers) == 1, got[:400]
+        assert answers[0].status in statuses, got[:400]
+        assert answers[0].headers.get("Connection") == "close"
         self.assert_refused(answers[0], answers[0].status)
-        self.assertEqual(self.queued(), before, "what followed was taken for a request")
-        self.assertEqual(self.server.request("GET", "/healthz", key=None).status, 200)
+        assert self.queued() == before, "what followed was taken for a request"
+        assert self.server.request("GET", "/healthz", key=None).status == 200
 
     def talk(self, data, heads=()):
         """Every answer to `data`, which ends with a request that closes."""
@@ -83,18 +82,16 @@ class WireTest(HttpTest):
 
 
 class LengthTest(WireTest):
-    def test_two_lengths(self):
+    @pytest.mark.parametrize("second", [len(BODY), 3, 0])
+    def test_two_lengths(self, second):
         """RFC 9112, 6.3; design.md: what is ambiguous is 400, also when both lengths are equal."""
-        for second in (len(BODY), 3, 0):
-            with self.subTest(second=second):
-                fields = (f"Content-Length: {len(BODY)}", f"Content-Length: {second}")
-                self.refuse(self.request(*fields, body=BODY), 400)
+        fields = (f"Content-Length: {len(BODY)}", f"Content-Length: {second}")
+        self.refuse(self.request(*fields, body=BODY), 400)
 
-    def test_a_length_that_is_no_number(self):
+    @pytest.mark.parametrize("length", ["5, 5", "abc", "-5", "+5", "0x5", "", "1" * 25, "5 5", "18446744073709551617"])
+    def test_a_length_that_is_no_number(self, length):
         """RFC 9112, 6.3: an invalid Content-Length is 400."""
-        for length in ("5, 5", "abc", "-5", "+5", "0x5", "", "1" * 25, "5 5", "18446744073709551617"):
-            with self.subTest(length=length):
-                self.refuse(self.request(f"Content-Length: {length}", body=BODY), 400)
+        self.refuse(self.request(f"Content-Length: {length}", body=BODY), 400)
 
     def test_length_and_chunks(self):
         """RFC 9112, 6.1: both is an attempt to smuggle."""
@@ -102,12 +99,12 @@ class LengthTest(WireTest):
                        ("Transfer-Encoding: chunked", "Content-Length: 5")):
             self.refuse(self.request(*fields, body=CHUNKED), 400)
 
-    def test_codings(self):
+    def test_codings(self, subtests):
         """RFC 9112, 6.1: chunked once and last is 400 otherwise; an unknown coding is 501."""
         for coding, status in (("gzip", 501), ("gzip, chunked", 501), ("identity", 501), ("xchunked", 501),
                                ("chunked, gzip", 400), ("chunked, chunked", 400), ("", 400), (",", 400),
                                ("\"chunked\"", 501), ("chunked;q=1", 501)):
-            with self.subTest(coding=coding):
+            with subtests.test(coding=coding):
                 self.refuse(self.request(f"Transfer-Encoding: {coding}", body=CHUNKED), status)
         self.refuse(self.request("Transfer-Encoding: chunked", "Transfer-Encoding: chunked", body=CHUNKED), 400)
         self.refuse(self.request("Transfer-Encoding : chunked", body=CHUNKED), 400)
@@ -117,14 +114,14 @@ class LengthTest(WireTest):
         """RFC 9110, 5.6.1: list elements may be empty, and codings have no case."""
         for coding in ("Chunked", " , chunked ,", "CHUNKED"):
             answers = self.talk(self.request(f"Transfer-Encoding: {coding}", body=CHUNKED) + self.LAST)
-            self.assertEqual([answer.status for answer in answers], [200, 200])
+            assert [answer.status for answer in answers] == [200, 200]
 
     def test_a_body_longer_than_said(self):
         """RFC 9112, 9.3.2: the surplus is the next request."""
         answers = self.talk(self.request(f"Content-Length: {len(BODY)}", body=BODY + b"surplus\r\n\r\n"))
-        self.assertEqual([answer.status for answer in answers], [200, 400])
+        assert [answer.status for answer in answers] == [200, 400]
         answers = self.talk(self.request(f"Content-Length: {len(BODY)}", body=BODY + self.LAST))
-        self.assertEqual([answer.status for answer in answers], [200, 200])
+        assert [answer.status for answer in answers] == [200, 200]
 
     def test_a_body_shorter_than_said(self):
         """decisions.md, Answers: malformed is 400."""
@@ -135,82 +132,78 @@ class ChunkTest(WireTest):
     def chunked(self, body):
         return self.request("Transfer-Encoding: chunked", body=body)
 
-    def test_sizes(self):
+    @pytest.mark.parametrize("size", [
+        b"f" * 16, b"1" + b"0" * 16, b"-1", b"", b"0x5", b"5 ", b" 5", b"5 junk", b"g", b"5\t", b"+5", b"5;name=\x00",
+        b"5;" + b"x" * 100_000])
+    def test_sizes(self, size):
         """RFC 9112, 7.1: a size is hexadecimal digits, and nothing else."""
-        for size in (b"f" * 16, b"1" + b"0" * 16, b"-1", b"", b"0x5", b"5 ", b" 5", b"5 junk", b"g", b"5\t", b"+5",
-                     b"5;name=\x00", b"5;" + b"x" * 100_000):
-            with self.subTest(size=size[:30]):
-                self.refuse(self.chunked(size + b"\r\n" + BODY + b"\r\n0\r\n\r\n"), 400)
+        self.refuse(self.chunked(size + b"\r\n" + BODY + b"\r\n0\r\n\r\n"), 400)
 
-    def test_line_ends(self):
+    @pytest.mark.parametrize("body", [
+        b"11\n" + BODY + b"\r\n0\r\n\r\n", b"11\r\n" + BODY + b"\n0\r\n\r\n", b"11\r" + BODY,
+        b"11\r\n" + BODY + b"x\r\n0\r\n\r\n", b"11\r\n" + BODY + b"\r\n0\r\n\n", b"10\r\n" + BODY + b"\r\n"])
+    def test_line_ends(self, body):
         """RFC 9112, 7.1: CR LF behind the size and behind the data."""
-        for body in (b"11\n" + BODY + b"\r\n0\r\n\r\n", b"11\r\n" + BODY + b"\n0\r\n\r\n", b"11\r" + BODY,
-                     b"11\r\n" + BODY + b"x\r\n0\r\n\r\n", b"11\r\n" + BODY + b"\r\n0\r\n\n", b"10\r\n" + BODY + b"\r\n"):
-            with self.subTest(body=body):
-                self.refuse(self.chunked(body), 400)
+        self.refuse(self.chunked(body), 400)
 
-    def test_cut(self):
+    @pytest.mark.parametrize("end", range(1, len(CHUNKED)))
+    def test_cut(self, end):
         """design.md, Threads and connections: a chunked body that ends early is no body."""
-        for end in range(1, len(CHUNKED)):
-            with self.subTest(end=end):
-                self.refuse(self.chunked(CHUNKED[:end]), 400, hidden=False, half_close=True)
+        self.refuse(self.chunked(CHUNKED[:end]), 400, hidden=False, half_close=True)
 
     def test_too_large(self):
         """decisions.md, Answers: 413 as soon as the limit is passed."""
         self.refuse(self.chunked(b"d00000\r\n" + b"x" * (13 * 1024 * 1024) + b"\r\n0\r\n\r\n"), 413)
 
-    def test_a_size_that_is_too_large(self):
+    @pytest.mark.parametrize("size", [b"a00001", b"FFFFFFFF"])
+    def test_a_size_that_is_too_large(self, size):
         """decisions.md, Answers: 413 before the body is read; the size says enough, no data has to come."""
-        for size in (b"a00001", b"FFFFFFFF"):
-            with self.subTest(size=size):
-                self.refuse(self.chunked(size + b"\r\n"), 413, hidden=False)
+        self.refuse(self.chunked(size + b"\r\n"), 413, hidden=False)
 
     def test_extensions_and_trailers_are_dropped(self):
         """RFC 9112, 7.1: they are allowed, mean nothing here, and the connection goes on."""
         for body in (b"11;name=value;x\r\n" + BODY + b"\r\n0;last\r\n\r\n",
                      b"0000011\r\n" + BODY + b"\r\n000\r\nTrailer: a\r\nContent-Length: 99\r\n\r\n"):
             answers = self.talk(self.chunked(body) + self.LAST)
-            self.assertEqual([answer.status for answer in answers], [200, 200])
+            assert [answer.status for answer in answers] == [200, 200]
 
-    def test_bad_trailers(self):
+    @pytest.mark.parametrize("trailer", [
+        b"no colon\r\n", b" folded: x\r\n", b"a: \x00\r\n", b": x\r\n", b"a b: x\r\n", b"a: b\n",
+        b"x" * 20_000 + b": y\r\n"])
+    def test_bad_trailers(self, trailer):
         """RFC 9112, 7.1.2: trailers are fields."""
-        for trailer in (b"no colon\r\n", b" folded: x\r\n", b"a: \x00\r\n", b": x\r\n", b"a b: x\r\n", b"a: b\n",
-                        b"x" * 20_000 + b": y\r\n"):
-            with self.subTest(trailer=trailer[:30]):
-                self.refuse(self.chunked(b"11\r\n" + BODY + b"\r\n0\r\n" + trailer + b"\r\n"), 400)
+        self.refuse(self.chunked(b"11\r\n" + BODY + b"\r\n0\r\n" + trailer + b"\r\n"), 400)
 
 
 class HeadTest(WireTest):
-    def test_malformed_fields(self):
+    @pytest.mark.parametrize("field", [
+        " folded", "A: b\r\n folded", "A: b\r\n\tfolded", "A: b\rc", "A: b\nB: c", "A: b\x00c", "A: \x07", "A\x00: b",
+        "A : b", ": b", "nocolon", "A(b): c", "A b: c", "\x80: b", "A: \x7f"])
+    def test_malformed_fields(self, field):
         """RFC 9112, 5: a field is name, colon, value, on one line."""
-        for field in (" folded", "A: b\r\n folded", "A: b\r\n\tfolded", "A: b\rc", "A: b\nB: c", "A: b\x00c", "A: \x07",
-                      "A\x00: b", "A : b", ": b", "nocolon", "A(b): c", "A b: c", "\x80: b", "A: \x7f"):
-            with self.subTest(field=field):
-                self.refuse(self.request(f"Content-Length: {len(BODY)}", field, body=BODY), 400)
+        self.refuse(self.request(f"Content-Length: {len(BODY)}", field, body=BODY), 400)
 
-    def test_odd_but_allowed(self):
+    @pytest.mark.parametrize("field", ["A: b\tc", "A: \xe9", "A:", "A: ", "!#$%&'*+-.^_`|~1a: b"])
+    def test_odd_but_allowed(self, field):
         """RFC 9110, 5.5: tabs and bytes above 0x7f may stand in a value."""
-        for field in ("A: b\tc", "A: \xe9", "A:", "A: ", "!#$%&'*+-.^_`|~1a: b"):
-            with self.subTest(field=field):
-                answers = self.talk(self.request(f"Content-Length: {len(BODY)}", field, "Connection: close", body=BODY))
-                self.assertEqual(answers[0].status, 200)
+        answers = self.talk(self.request(f"Content-Length: {len(BODY)}", field, "Connection: close", body=BODY))
+        assert answers[0].status == 200
 
     def test_sizes(self):
         """decisions.md, Answers: 431 head over 200 KiB or 100 fields, 414 target over 128 KiB."""
         fill = [f"X-{n}: y" for n in range(98)]
-        self.assertEqual(self.talk(self.request(*fill[:97], "Connection: close", line="GET /healthz HTTP/1.1"))[0].status,
-                         200)
+        assert self.talk(self.request(*fill[:97], "Connection: close", line="GET /healthz HTTP/1.1"))[0].status == 200
         self.refuse(self.request(*fill, "X: y", line="GET /healthz HTTP/1.1"), 431)
         large = "X: " + "y" * (190 * 1024)
-        self.assertEqual(self.talk(self.request(large, "Connection: close", line="GET /healthz HTTP/1.1"))[0].status, 200)
+        assert self.talk(self.request(large, "Connection: close", line="GET /healthz HTTP/1.1"))[0].status == 200
         self.refuse(self.request(large, "Z: " + "y" * (12 * 1024), line="GET /healthz HTTP/1.1"), 431)
         self.refuse(b"GET /healthz HTTP/1.1\r\nX: " + b"y" * (210 * 1024), 431, hidden=False)
         path = "/" + "x" * (127 * 1024)
-        self.assertEqual(self.talk(self.request("Connection: close", line=f"GET {path} HTTP/1.1"))[0].status, 404)
+        assert self.talk(self.request("Connection: close", line=f"GET {path} HTTP/1.1"))[0].status == 404
         self.refuse(self.request(line=f"GET {path}{'x' * 2048} HTTP/1.1"), 414)
         self.refuse(b"GET /" + b"x" * (210 * 1024), 414, hidden=False)
 
-    def test_request_lines(self):
+    def test_request_lines(self, subtests):
         """RFC 9112, 3: method, target, version, one space between them."""
         for line, status in (("GET /healthz", 400), ("GET /healthz HTTP/1.1x", 400), ("GET /healthz http/1.1", 400),
                              ("GET /healthz HTTP/1", 400), ("GET /healthz HTTP/2.0", 505), ("GET /h HTTP/3.0", 505),
@@ -219,7 +212,7 @@ class HeadTest(WireTest):
                              ("GET /a\x01 HTTP/1.1", 400), ("GET example.com:80 HTTP/1.1", 400),
                              ("CONNECT example.com:443 HTTP/1.1", 400), ("GET * HTTP/1.1", 400), ("", 400),
                              ("GET ftp://x/ HTTP/1.1", 400), ("GET http:///x HTTP/1.1", 400)):
-            with self.subTest(line=line):
+            with subtests.test(line=line):
                 data = self.request(line=line or "\r\n\r\n\r\n")
                 self.refuse(data, status)
         self.refuse(b"GET /healthz\r\n", 400, hidden=False)  # HTTP/0.9, and the whole of it
@@ -230,26 +223,26 @@ class HeadTest(WireTest):
         """RFC 9112, 2.2: an empty line or two before a request line are skipped, also between two requests."""
         for lines in (b"\r\n", b"\r\n\r\n"):
             answers = self.talk(lines + self.request(f"Content-Length: {len(BODY)}", body=BODY) + lines + self.LAST)
-            self.assertEqual([answer.status for answer in answers], [200, 200])
+            assert [answer.status for answer in answers] == [200, 200]
 
-    def test_targets_that_are_allowed(self):
+    def test_targets_that_are_allowed(self, subtests):
         """RFC 9112, 3.2: absolute targets are served as their path; `OPTIONS *` is a ping."""
         for line in ("GET http://anything/healthz HTTP/1.1", "GET HTTPS://a:1/healthz?x=y HTTP/1.1",
                      "GET /healthz#part HTTP/1.1", "GET /%68ealthz HTTP/1.1", "GET /healthz HTTP/1.2",
                      "OPTIONS * HTTP/1.1"):
-            with self.subTest(line=line):
+            with subtests.test(line=line):
                 answer = self.talk(self.request("Connection: close", line=line))[0]
-                self.assertEqual(answer.status, 200)
-        self.assertIn("GET", answer.headers["Allow"])
+                assert answer.status == 200
+        assert "GET" in answer.headers["Allow"]
 
     def test_hosts(self):
         """RFC 9112, 3.2: one Host in HTTP/1.1; HTTP/1.0 needs none."""
         self.refuse(self.request(line="GET /healthz HTTP/1.1", host=False), 400)
         self.refuse(self.request("Host: other", line="GET /healthz HTTP/1.1"), 400)
         answers = self.talk(b"GET /healthz HTTP/1.0\r\n\r\n")
-        self.assertEqual((answers[0].status, answers[0].headers["Connection"]), (200, "close"))
+        assert (answers[0].status, answers[0].headers["Connection"]) == (200, "close")
 
-    def test_expectations(self):
+    def test_expectations(self, subtests):
         """RFC 9110, 10.1.1: 100 comes only when the body is wanted; decisions.md: a 413 is decided before it."""
         self.refuse(self.request("Content-Length: 5", "Expect: magic"), 417)
         expects = "Expect: 100-continue"
@@ -257,37 +250,37 @@ class HeadTest(WireTest):
         for line, status in (("POST /nothing HTTP/1.1", 404), ("POST /v2/nothing/run HTTP/1.1", 404),
                              ("POST /healthz HTTP/1.1", 405)):
             for framing in (f"Content-Length: {len(BODY)}", "Transfer-Encoding: chunked"):
-                with self.subTest(line=line, framing=framing):
+                with subtests.test(line=line, framing=framing):
                     self.refuse(self.request(framing, expects, line=line), status, hidden=False)
         without_key = self.request(f"Content-Length: {len(BODY)}", expects).replace(self.server.key.encode(), b"wrong")
         self.refuse(without_key, 401, hidden=False)
         with socket.create_connection(self.server.address, timeout=15) as plain:
             plain.sendall(self.request(f"Content-Length: {len(BODY)}", expects, "Connection: close"))
-            self.assertEqual(plain.recv(1000), b"HTTP/1.1 100 Continue\r\n\r\n")
+            assert plain.recv(1000) == b"HTTP/1.1 100 Continue\r\n\r\n"
             plain.sendall(BODY)
-            self.assertEqual(plain.recv(1000).split()[1], b"200")
+            assert plain.recv(1000).split()[1] == b"200"
 
 
 class ConnectionTest(WireTest):
-    def test_head_is_get_without_a_body(self):
+    def test_head_is_get_without_a_body(self, subtests):
         """RFC 9110, 9.3.2: the same status and length, no body, and the connection goes on."""
         job = self.server.run("parked", {})
         for path in ("/healthz", "/readyz", "/v2/parked/health", f"/v2/parked/status/{job}", "/v2/parked/status/none",
                      "/v1/keys", "/v1/plugins", "/nothing"):
-            with self.subTest(path=path):
+            with subtests.test(path=path):
                 get, head, _ = self.talk(self.request(line=f"GET {path} HTTP/1.1") +
                                          self.request(line=f"HEAD {path} HTTP/1.1") + self.LAST, heads=(1,))
-                self.assertEqual(head.status, get.status)
+                assert head.status == get.status
                 for name in ("Content-Length", "Content-Type"):
-                    self.assertEqual(head.headers[name], get.headers[name])
+                    assert head.headers[name] == get.headers[name]
 
     def test_head_where_get_is_not(self):
         """decisions.md, Answers: 405, and no body behind a HEAD."""
         for path in ("/v2/parked/run", "/v2/parked/runsync"):
             head, last = self.talk(self.request(line=f"HEAD {path} HTTP/1.1") + self.LAST, heads=(0,))
-            self.assertEqual((head.status, last.status), (405, 200))
+            assert (head.status, last.status) == (405, 200)
 
-    def test_who_wants_to_close(self):
+    def test_who_wants_to_close(self, subtests):
         """RFC 9112, 9.3: close wins; HTTP/1.0 has to ask for keep-alive."""
         get = "GET /healthz HTTP/1.1"
         for fields, line, stays in (((), get, True), (("Connection: close",), get, False),
@@ -295,10 +288,10 @@ class ConnectionTest(WireTest):
                                     (("Connection: keep-alive", "Connection: close"), get, False),
                                     (("Connection: x, keep-alive",), "GET /healthz HTTP/1.0", True),
                                     ((), "GET /healthz HTTP/1.0", False)):
-            with self.subTest(fields=fields, line=line):
+            with subtests.test(fields=fields, line=line):
                 answers = self.talk(self.request(*fields, line=line) + self.LAST)
-                self.assertEqual(len(answers), 2 if stays else 1)
-                self.assertEqual(answers[0].headers.get("Connection") == "close", not stays)
+                assert len(answers) == (2 if stays else 1)
+                assert (answers[0].headers.get("Connection") == "close") == (not stays)
 
     def test_a_thousand_requests_in_one_stream(self):
         """RFC 9112, 9.3.2: pipelined requests are answered in order, whatever bodies they have."""
@@ -321,9 +314,9 @@ class ConnectionTest(WireTest):
         heads = {n for n, (data, _, _) in enumerate(requests) if data.startswith(b"HEAD")}
         pieces = pieces or [b"".join(data for data, *_ in requests) + self.LAST]
         answers = self.exchange(pieces, heads)
-        self.assertEqual([a.status for a in answers], [status for _, status, _ in requests] + [200])
+        assert [a.status for a in answers] == [status for _, status, _ in requests] + [200]
         for answer, (_, _, word) in zip(answers, requests):
-            self.assertIn(word, answer.body)
+            assert word in answer.body
 
     def mix(self, dice, count, refused_bodies=False, size=3000):
         """Requests as (bytes, status, what the answer's body must hold)."""
@@ -377,7 +370,3 @@ class ConnectionTest(WireTest):
                 plain.shutdown(socket.SHUT_RDWR)
                 writer.join()
             return parse_answers(got, heads)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -4,19 +4,16 @@ Templates, endpoints, releases, the queue and the live view have their own files
 
 import contextlib
 import http.server
-import json
 import os
 import socket
 import ssl
 import subprocess
-import sys
 import tempfile
 import threading
-import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+import pytest
 
-from jobqctl_case import NOT_COMPLETED, NOWHERE, REFUSED, UNREACHABLE, USAGE, CtlTest  # noqa: E402
+from jobqctl_case import NOT_COMPLETED, NOWHERE, REFUSED, UNREACHABLE, USAGE, CtlTest
 
 VERBS = {"key create": "NAME", "key list": "", "key revoke": "ID", "plugin list": "", "plugin describe": "NAME",
          "template list": "", "template show": "ID", "template create": "", "template update": "ID",
@@ -31,102 +28,102 @@ VERBS = {"key create": "NAME", "key list": "", "key revoke": "ID", "plugin list"
 class KeyVerbsTest(CtlTest):
     def create(self, *arguments):
         key = self.json("key", "create", *arguments)
-        self.addCleanup(self.server.request, "DELETE", f"/v1/keys/{key['id']}")
+        self.at_end.callback(self.server.request, "DELETE", f"/v1/keys/{key['id']}")
         return key
 
     def test_create(self):
         """decisions.md, Keys: `POST /v1/keys {name, scopes, endpoints, expiresAt}`; a client key by default."""
         key = self.create("plain")
-        self.assertEqual((key["name"], key["scopes"]), ("plain", ["client"]))
-        self.assertEqual((key["endpoints"], key["expiresAt"]), ([], None))
-        self.assertEqual(self.server.request("GET", "/v2/echo/health", key=key["key"]).status, 200)
+        assert (key["name"], key["scopes"]) == ("plain", ["client"])
+        assert (key["endpoints"], key["expiresAt"]) == ([], None)
+        assert self.server.request("GET", "/v2/echo/health", key=key["key"]).status == 200
 
     def test_create_with_everything(self):
         """decisions.md, Keys: scopes, endpoints and expiry."""
         key = self.create('a "name" \u00e9', "--scope", "client", "--scope=worker", "--endpoint", "echo", "--endpoint",
                           "trial", "--expires", "2099-01-01T00:00:00Z")
-        self.assertEqual(key["name"], 'a "name" \u00e9')
-        self.assertEqual((sorted(key["scopes"]), sorted(key["endpoints"])), (["client", "worker"], ["echo", "trial"]))
-        self.assertTrue(key["expiresAt"].startswith("2099-01-01T00:00:00"))
+        assert key["name"] == 'a "name" \u00e9'
+        assert (sorted(key["scopes"]), sorted(key["endpoints"])) == (["client", "worker"], ["echo", "trial"])
+        assert key["expiresAt"].startswith("2099-01-01T00:00:00")
 
     def test_create_for_people(self):
         """The table shows the key, and says that it is the only time."""
         text = self.table("key", "create", "for-people", "--scope", "admin")
         fields = dict(line.split(None, 1) for line in text.split("\n\n")[0].splitlines())
-        self.addCleanup(self.server.request, "DELETE", f"/v1/keys/{fields['id']}")
-        self.assertEqual((fields["name"], fields["scopes"], fields["endpoints"], fields["expires"]),
-                         ("for-people", "admin", "all", "-"))
-        self.assertEqual(self.server.request("GET", "/v1/keys", key=fields["key"]).status, 200)
-        self.assertIn("only", text)
+        self.at_end.callback(self.server.request, "DELETE", f"/v1/keys/{fields['id']}")
+        assert (fields["name"], fields["scopes"], fields["endpoints"], fields["expires"]) == (
+            "for-people", "admin", "all", "-")
+        assert self.server.request("GET", "/v1/keys", key=fields["key"]).status == 200
+        assert "only" in text
 
     def test_create_refused(self):
         """Exit code 1 and the server's own sentence when the server says no."""
-        self.assertIn("scopes", self.sentence("key", "create", "x", "--scope", "root", code=REFUSED))
-        self.assertIn("expiresAt", self.sentence("key", "create", "x", "--expires", "tomorrow", code=REFUSED))
+        assert "scopes" in self.sentence("key", "create", "x", "--scope", "root", code=REFUSED)
+        assert "expiresAt" in self.sentence("key", "create", "x", "--expires", "tomorrow", code=REFUSED)
 
     def test_list(self):
         """decisions.md, Keys: `GET /v1/keys`."""
         key = self.create("listed")
         rows = self.table("key", "list").splitlines()
-        self.assertEqual(rows[0].split("  ")[0], "ID")
+        assert rows[0].split("  ")[0] == "ID"
         row = next(row for row in rows if key["id"] in row)
         for word in ("listed", "client", "all", key["createdAt"]):
-            self.assertIn(word, row)
-        self.assertNotIn(key["key"], "\n".join(rows))
+            assert word in row
+        assert key["key"] not in "\n".join(rows)
         answer = self.server.request("GET", "/v1/keys")
-        self.assertEqual({entry["id"] for entry in self.json("key", "list")}, {entry["id"] for entry in answer.json()})
+        assert {entry["id"] for entry in self.json("key", "list")} == {entry["id"] for entry in answer.json()}
 
     def test_names_cannot_steer_the_terminal(self):
         """A table shows control characters as ?, because a key's name is anybody's text."""
         key = self.create("red \x1b[31m \u009b2J text\nline")
         text = self.table("key", "list")
-        self.assertNotIn("\x1b", text)
-        self.assertNotIn("\u009b", text)
-        self.assertIn("red ?[31m ?2J text?line", next(row for row in text.splitlines() if key["id"] in row))
+        assert "\x1b" not in text
+        assert "\u009b" not in text
+        assert "red ?[31m ?2J text?line" in next(row for row in text.splitlines() if key["id"] in row)
 
     def test_revoke(self):
         """decisions.md, Keys: `DELETE /v1/keys/{id}`; a second time there is no such key."""
         key = self.create("revoked")
-        self.assertIn(key["id"], self.table("key", "revoke", key["id"]))
-        self.assertEqual(self.server.request("GET", "/v2/echo/health", key=key["key"]).status, 401)
+        assert key["id"] in self.table("key", "revoke", key["id"])
+        assert self.server.request("GET", "/v2/echo/health", key=key["key"]).status == 401
         self.sentence("key", "revoke", key["id"], code=REFUSED)
         other = self.create("revoked too")
-        self.assertEqual(self.ctl("key", "revoke", other["id"], "--json").stdout, b"", "a 204 has no body")
+        assert self.ctl("key", "revoke", other["id"], "--json").stdout == b"", "a 204 has no body"
 
     def test_an_id_is_one_segment_of_the_path(self):
         """An id is data: it cannot turn the request into another one."""
         key = self.create("kept")
         for word in (f"x/../{key['id']}", f"{key['id']}/", f"{key['id']}?x", f"%2e%2e/{key['id']}", " ", "\u00e9"):
             self.sentence("key", "revoke", word, code=REFUSED)
-        self.assertEqual(self.server.request("GET", "/v2/echo/health", key=key["key"]).status, 200)
+        assert self.server.request("GET", "/v2/echo/health", key=key["key"]).status == 200
 
 
 class PluginVerbsTest(CtlTest):
     def test_list(self):
         """decisions.md, Keys: `GET /v1/plugins` lists plugins with state and reason."""
         rows = self.table("plugin", "list").splitlines()
-        self.assertEqual(rows[0].split(), ["FILE", "STATE", "KIND", "NAME", "VERSION", "SELECTED", "REASON"])
+        assert rows[0].split() == ["FILE", "STATE", "KIND", "NAME", "VERSION", "SELECTED", "REASON"]
         words = [row.split() for row in rows[1:]]
-        self.assertTrue(any(row[1:4] == ["loaded", "storage", "sqlite"] for row in words), rows)
-        self.assertEqual(self.ctl("plugin", "list", "--json").stdout, self.server.request("GET", "/v1/plugins").body)
+        assert any(row[1:4] == ["loaded", "storage", "sqlite"] for row in words), rows
+        assert self.ctl("plugin", "list", "--json").stdout == self.server.request("GET", "/v1/plugins").body
 
     def test_describe(self):
         """design.md, Plugin interfaces: the declared table is what `jobqctl plugin describe` prints."""
         text = self.table("plugin", "describe", "sqlite")
-        self.assertIn("KEY", text)
+        assert "KEY" in text
         entry = self.json("plugin", "describe", "storage.sqlite")
-        self.assertEqual((entry["kind"], entry["name"]), ("storage", "sqlite"))
+        assert (entry["kind"], entry["name"]) == ("storage", "sqlite")
         for option in entry["options"]:
-            self.assertIn(option["key"], text)
-            self.assertIn(option["help"], text)
+            assert option["key"] in text
+            assert option["help"] in text
 
     def test_describe_without_options(self):
         """A plugin that declares nothing is described too."""
-        self.assertIn("no options", self.table("plugin", "describe", "trial"))
+        assert "no options" in self.table("plugin", "describe", "trial")
 
     def test_describe_unknown(self):
         """Exit code 1: the server has no such plugin."""
-        self.assertIn("nothing", self.sentence("plugin", "describe", "nothing", code=REFUSED))
+        assert "nothing" in self.sentence("plugin", "describe", "nothing", code=REFUSED)
 
 
 class JobVerbsTest(CtlTest):
@@ -135,68 +132,68 @@ class JobVerbsTest(CtlTest):
     def test_run_and_status(self):
         """api.md, Queue API: `/run`, then `/status`."""
         job = self.json("run", "echo", '{"a":1}')
-        self.assertEqual(set(job), {"id", "status"})
+        assert set(job) == {"id", "status"}
         end = self.server.finished("echo", job["id"])
-        self.assertEqual(self.json("status", "echo", job["id"]), end)
+        assert self.json("status", "echo", job["id"]) == end
         text = self.table("status", "echo", job["id"])
         for word in (job["id"], "COMPLETED", end["workerId"], 'output:\n{"a":1}\n'):
-            self.assertIn(word, text)
-        self.assertIn("IN_QUEUE", self.table("run", "echo", "{}"))
+            assert word in text
+        assert "IN_QUEUE" in self.table("run", "echo", "{}")
 
     def test_run_sync(self):
         """design.md, sentence 5: the output is printed as the bytes it is."""
         text = self.ctl("run", "echo", self.RAW, "--sync").stdout
-        self.assertIn(b"output:\n" + self.RAW + b"\n", text)
-        self.assertIn(b'"output":' + self.RAW, self.ctl("run", "echo", self.RAW, "--sync", "--json").stdout)
+        assert b"output:\n" + self.RAW + b"\n" in text
+        assert b'"output":' + self.RAW in self.ctl("run", "echo", self.RAW, "--sync", "--json").stdout
 
     def test_input_from_standard_input_and_from_a_file(self):
         """`-` is standard input, `@FILE` a file."""
-        self.assertIn(self.RAW, self.ctl("run", "echo", "-", "--sync", stdin=self.RAW + b"\n").stdout)
+        assert self.RAW in self.ctl("run", "echo", "-", "--sync", stdin=self.RAW + b"\n").stdout
         with tempfile.NamedTemporaryFile(prefix="jobq-test-") as file:
             file.write(self.RAW)
             file.flush()
-            self.assertIn(self.RAW, self.ctl("run", "echo", "@" + file.name, "--sync").stdout)
-        self.assertIn("nowhere", self.sentence("run", "echo", "@/nowhere", code=USAGE))
+            assert self.RAW in self.ctl("run", "echo", "@" + file.name, "--sync").stdout
+        assert "nowhere" in self.sentence("run", "echo", "@/nowhere", code=USAGE)
 
     def test_large_input(self):
         """api.md, Limits: `/runsync` takes 20 MB; 413 is the server's no."""
         large = b'{"v":"' + b"x" * (19 * 1024 * 1024) + b'"}'
         answer = self.ctl("run", "echo", "-", "--sync", "--json", stdin=large).stdout
-        self.assertIn(large, answer)
+        assert large in answer
         self.sentence("run", "echo", "-", stdin=large, code=REFUSED)
 
-    def test_input_that_is_no_object(self):
+    @pytest.mark.parametrize("text", [
+        "", "{", "[]", "null", '"x"', "{} x", '{},"webhook":"http://x.example/"', '{"a":1,}'])
+    def test_input_that_is_no_object(self, text):
         """Wrong usage, found before anything is sent; text that would add members to the request is not sent either."""
-        for text in ("", "{", "[]", "null", '"x"', "{} x", '{},"webhook":"http://x.example/"', '{"a":1,}'):
-            with self.subTest(text):
-                self.sentence("run", "echo", text, code=USAGE, JOBQ_URL=NOWHERE)
+        self.sentence("run", "echo", text, code=USAGE, JOBQ_URL=NOWHERE)
 
     def test_run_sync_of_a_failing_job(self):
         """Exit code 4 when the job did not end COMPLETED, with the job's own error."""
         text = self.table("run", "trial", '{"fail":"no \\u001b[31m luck"}', "--sync", code=NOT_COMPLETED)
-        self.assertIn("FAILED", text)
-        self.assertIn("no ?[31m luck", text)
-        self.assertEqual(self.json("run", "trial", '{"fail":"x"}', "--sync", code=NOT_COMPLETED)["error"], "x")
+        assert "FAILED" in text
+        assert "no ?[31m luck" in text
+        assert self.json("run", "trial", '{"fail":"x"}', "--sync", code=NOT_COMPLETED)["error"] == "x"
 
     def test_run_sync_of_a_job_that_takes_longer(self):
         """Exit code 4 when `--wait` elapsed; the wait goes to the server, which judges its range."""
         job = self.json("run", "trial", '{"sleepMs":1500}', "--sync", "--wait", "1000", code=NOT_COMPLETED)
-        self.assertEqual(job["status"], "IN_PROGRESS")
-        self.assertEqual(self.server.finished("trial", job["id"])["status"], "COMPLETED")
-        self.assertIn("wait", self.sentence("run", "echo", "{}", "--sync", "--wait", "999", code=REFUSED))
+        assert job["status"] == "IN_PROGRESS"
+        assert self.server.finished("trial", job["id"])["status"] == "COMPLETED"
+        assert "wait" in self.sentence("run", "echo", "{}", "--sync", "--wait", "999", code=REFUSED)
 
     def test_cancel_and_retry(self):
         """api.md, Queue API: `/cancel` and `/retry` return only `id` and `status`."""
         job = self.json("run", "parked", "{}")["id"]
-        self.assertEqual(self.json("cancel", "parked", job), {"id": job, "status": "CANCELLED"})
-        self.assertIn("CANCELLED", self.sentence("retry", "parked", job, code=REFUSED))
+        assert self.json("cancel", "parked", job) == {"id": job, "status": "CANCELLED"}
+        assert "CANCELLED" in self.sentence("retry", "parked", job, code=REFUSED)
         failed = self.server.finished("trial", self.server.run("trial", {"fail": "no"}))["id"]
-        self.assertIn("IN_QUEUE", self.table("retry", "trial", failed))
-        self.assertEqual(self.server.finished("trial", failed)["retries"], 1)
+        assert "IN_QUEUE" in self.table("retry", "trial", failed)
+        assert self.server.finished("trial", failed)["retries"] == 1
 
     def test_refusals(self):
         """Exit code 1 with the server's sentence: unknown endpoint, unknown job, wrong key."""
-        self.assertIn("nothing", self.sentence("run", "nothing", "{}", code=REFUSED))
+        assert "nothing" in self.sentence("run", "nothing", "{}", code=REFUSED)
         self.sentence("status", "echo", "nothing", code=REFUSED)
         self.sentence("health", "../echo", code=REFUSED)
         self.sentence("health", "echo", code=REFUSED, JOBQ_KEY="wrong")
@@ -207,10 +204,10 @@ class JobVerbsTest(CtlTest):
         text = self.table("health", "echo")
         health = self.json("health", "echo")
         for group, counters in health.items():
-            self.assertIn(group, text)
+            assert group in text
             for name in counters:
-                self.assertIn(name, text)
-        self.assertEqual(set(health), {"jobs", "workers"})
+                assert name in text
+        assert set(health) == {"jobs", "workers"}
 
 
 class UsageTest(CtlTest):
@@ -218,42 +215,40 @@ class UsageTest(CtlTest):
         """`--help` for the program and for each verb, without a server."""
         text = self.table("--help", JOBQ_URL=None)
         for verb, arguments in VERBS.items():
-            self.assertIn(f"{verb} {arguments}".strip(), text)
+            assert f"{verb} {arguments}".strip() in text
             own = self.table(*verb.split(), "--help", JOBQ_URL=None)
-            self.assertTrue(own.startswith(f"usage: jobqctl {verb} {arguments}".strip()), own)
+            assert own.startswith(f"usage: jobqctl {verb} {arguments}".strip()), own
             for option in ("--url", "--key", "--json"):
-                self.assertIn(option, own)
-        self.assertIn("--scope", self.table("key", "create", "--help"))
-        self.assertIn("--wait", self.table("run", "--help"))
+                assert option in own
+        assert "--scope" in self.table("key", "create", "--help")
+        assert "--wait" in self.table("run", "--help")
 
     def test_help_of_a_group(self):
         """`GROUP --help` lists the group's verbs alone; `help ...` is `... --help`."""
         text = self.table("template", "--help", JOBQ_URL=None)
         for verb in VERBS:
-            (self.assertIn if verb.startswith("template ") else self.assertNotIn)(f"  {verb} ", text)
-        self.assertEqual(self.table("help", "template"), text)
-        self.assertEqual(self.table("help"), self.table("--help"))
-        self.assertEqual(self.table("help", "key", "create"), self.table("key", "create", "--help"))
+            assert (f"  {verb} " in text) == verb.startswith("template "), text
+        assert self.table("help", "template") == text
+        assert self.table("help") == self.table("--help")
+        assert self.table("help", "key", "create") == self.table("key", "create", "--help")
         self.sentence("help", "bogus", code=USAGE)
 
-    def test_wrong_usage(self):
+    @pytest.mark.parametrize("arguments", [
+        [], ["bogus"], ["key"], ["key", "bogus"], ["keys", "list"], ["key", "create"], ["key", "create", "a", "b"],
+        ["key", "list", "x"], ["key", "revoke"], ["plugin"], ["plugin", "describe"], ["run"], ["run", "echo"],
+        ["run", "echo", "{}", "x"], ["status", "echo"], ["health"], ["key", "list", "--bogus"],
+        ["key", "create", "x", "--scope"], ["key", "list", "--scope", "client"], ["key", "list", "--json=1"],
+        ["run", "echo", "{}", "--wait", "1000"], ["run", "echo", "{}", "--sync", "--wait", "soon"],
+        ["run", "echo", "{}", "--sync", "--wait", ""], ["key", "list", "--url", "ftp://x"],
+        ["key", "list", "--url", ""], ["key", "list", "--url", "127.0.0.1:8000"], ["template"], ["template", "show"],
+        ["endpoint", "show", "a", "b"], ["top", "a", "b"], ["job"], ["release"], ["release", "status", "a", "b"],
+        ["release", "status", "--timeout", "1s"], ["release", "status", "--wait", "--timeout", "soon"],
+        ["release", "status", "--wait=1"], ["job", "list"], ["job", "stream", "echo"], ["webhook", "list"],
+        ["webhook", "replay"], ["purge"], ["key", "list", "--key", "two words"],
+        ["key", "list", "--key", "a\r\nHost: x"]])
+    def test_wrong_usage(self, arguments):
         """Exit code 2 and one sentence; nothing is sent."""
-        cases = [[], ["bogus"], ["key"], ["key", "bogus"], ["keys", "list"], ["key", "create"],
-                 ["key", "create", "a", "b"], ["key", "list", "x"], ["key", "revoke"], ["plugin"],
-                 ["plugin", "describe"], ["run"], ["run", "echo"],
-                 ["run", "echo", "{}", "x"], ["status", "echo"], ["health"], ["key", "list", "--bogus"],
-                 ["key", "create", "x", "--scope"], ["key", "list", "--scope", "client"], ["key", "list", "--json=1"],
-                 ["run", "echo", "{}", "--wait", "1000"], ["run", "echo", "{}", "--sync", "--wait", "soon"],
-                 ["run", "echo", "{}", "--sync", "--wait", ""], ["key", "list", "--url", "ftp://x"],
-                 ["key", "list", "--url", ""], ["key", "list", "--url", "127.0.0.1:8000"],
-                 ["template"], ["template", "show"], ["endpoint", "show", "a", "b"], ["top", "a", "b"], ["job"],
-                 ["release"], ["release", "status", "a", "b"], ["release", "status", "--timeout", "1s"],
-                 ["release", "status", "--wait", "--timeout", "soon"], ["release", "status", "--wait=1"],
-                 ["job", "list"], ["job", "stream", "echo"], ["webhook", "list"], ["webhook", "replay"], ["purge"],
-                 ["key", "list", "--key", "two words"], ["key", "list", "--key", "a\r\nHost: x"]]
-        for arguments in cases:
-            with self.subTest(arguments):
-                self.sentence(*arguments, code=USAGE, JOBQ_URL=NOWHERE)
+        self.sentence(*arguments, code=USAGE, JOBQ_URL=NOWHERE)
 
     def test_options_and_environment(self):
         """JOBQ_URL and JOBQ_KEY, and --url and --key before them, wherever they stand."""
@@ -267,7 +262,7 @@ class UsageTest(CtlTest):
         job = self.server.run("echo", {"a": 1.5})
         self.server.finished("echo", job)
         answer = self.server.request("GET", f"/v2/echo/status/{job}").body
-        self.assertEqual(self.ctl("status", "echo", job, "--json").stdout, answer)
+        assert self.ctl("status", "echo", job, "--json").stdout == answer
 
 
 class UnreachableTest(CtlTest):
@@ -278,7 +273,7 @@ class UnreachableTest(CtlTest):
             port = unused.getsockname()[1]
             for scheme in ("http", "https"):
                 url = f"{scheme}://127.0.0.1:{port}"
-                self.assertIn(url, self.sentence("key", "list", code=UNREACHABLE, JOBQ_URL=url))
+                assert url in self.sentence("key", "list", code=UNREACHABLE, JOBQ_URL=url)
         self.sentence("key", "list", code=UNREACHABLE, JOBQ_URL="http://host.invalid:8000")
 
     def test_https_where_http_is_spoken(self):
@@ -298,27 +293,25 @@ class UnreachableTest(CtlTest):
             self.sentence("key", "list", code=UNREACHABLE, JOBQ_URL=f"https://127.0.0.1:{plain.getsockname()[1]}")
             thread.join()
 
-    def test_another_server(self):
+    def test_another_server(self, subtests):
         """Exit code 3 when what answers is not a jobq server, or stops in the middle of its answer."""
         answers = {"a page": (200, b"<html></html>", None), "other JSON": (200, b'"x"', None),
                    "half an answer": (200, b"[]", 100)}
         for name, answer in answers.items():
-            with self.subTest(name), _OtherServer(*answer) as url:
+            with subtests.test(name), _OtherServer(*answer) as url:
                 for arguments in (["key", "list"], ["health", "echo"], ["status", "echo", "x"],
                                   ["run", "echo", "{}", "--sync"]):
                     self.sentence(*arguments, code=UNREACHABLE, JOBQ_URL=url)
         for status in (302, 404, 500):
-            with self.subTest(status=status), _OtherServer(status, b"<html>") as url:
-                self.assertIn(str(status), self.sentence("key", "list", code=REFUSED, JOBQ_URL=url))
+            with subtests.test(status=status), _OtherServer(status, b"<html>") as url:
+                assert str(status) in self.sentence("key", "list", code=REFUSED, JOBQ_URL=url)
 
 
 class TlsTest(CtlTest):
-    def setUp(self):
-        self.folder = self.enterContext(tempfile.TemporaryDirectory(prefix="jobq-test-"))
-
-    def certificate(self, host):
+    @staticmethod
+    def certificate(folder, host):
         """A self-signed certificate and its key in one file."""
-        path = os.path.join(self.folder, host)
+        path = os.path.join(folder, host)
         subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", path, "-out",
                         path + ".pem", "-days", "2", "-subj", f"/CN={host}", "-addext", f"subjectAltName=DNS:{host}"],
                        check=True, capture_output=True)
@@ -326,13 +319,13 @@ class TlsTest(CtlTest):
             both.write(certificate.read())
         return path
 
-    def test_certificates_are_checked(self):
+    def test_certificates_are_checked(self, tmp_path):
         """An https server needs a certificate that the system trusts, for the host that was asked for."""
-        own, foreign = self.certificate("localhost"), self.certificate("elsewhere.example")
+        own, foreign = (self.certificate(tmp_path, host) for host in ("localhost", "elsewhere.example"))
         with _OtherServer(200, b"[]", tls=own) as url:
             url = url.replace("127.0.0.1", "localhost")
-            self.assertIn("ID", self.table("key", "list", JOBQ_URL=url, SSL_CERT_FILE=own))
-            self.assertIn("certificate", self.sentence("key", "list", code=UNREACHABLE, JOBQ_URL=url))
+            assert "ID" in self.table("key", "list", JOBQ_URL=url, SSL_CERT_FILE=own)
+            assert "certificate" in self.sentence("key", "list", code=UNREACHABLE, JOBQ_URL=url)
         with _OtherServer(200, b"[]", tls=foreign) as url:
             url = url.replace("127.0.0.1", "localhost")
             self.sentence("key", "list", code=UNREACHABLE, JOBQ_URL=url, SSL_CERT_FILE=foreign)
@@ -372,7 +365,3 @@ class _OtherServer:
         self.server.shutdown()
         self.thread.join()
         self.server.server_close()
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -2,15 +2,13 @@
 
 import json
 import os
+import re
 import subprocess
-import sys
-import tempfile
-import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+import pytest
 
-from jobq_server import JOBQCTL, ROOT  # noqa: E402
-from jobqctl_case import NOT_COMPLETED, NOWHERE, REFUSED, USAGE  # noqa: E402
+from jobq_server import JOBQCTL, ROOT
+from jobqctl_case import NOT_COMPLETED, NOWHERE, REFUSED, USAGE
 
 SCRIPTS = os.path.join(ROOT, "scripts", "lua")
 REVERSE = os.path.join(SCRIPTS, "handlers", "reverse_text.lua")
@@ -18,9 +16,10 @@ COUNT = os.path.join(SCRIPTS, "handlers", "count_stream.lua")
 REQUIRE = os.path.join(SCRIPTS, "filters", "require_fields.lua")
 
 
-class ScriptVerbTest(unittest.TestCase):
-    def setUp(self):
-        self.folder = self.enterContext(tempfile.TemporaryDirectory(prefix="jobq-scripts-"))
+class ScriptVerbTest:
+    @pytest.fixture(autouse=True)
+    def own_folder(self, tmp_path):
+        self.folder = str(tmp_path)
 
     def script(self, text, name="script.lua", folder=""):
         os.makedirs(os.path.join(self.folder, folder), exist_ok=True)
@@ -32,18 +31,18 @@ class ScriptVerbTest(unittest.TestCase):
     @staticmethod
     def ctl(*arguments, **options):
         """No server is asked: none is at the address."""
-        return subprocess.run([JOBQCTL, "lua", *arguments], env={**os.environ, "JOBQ_URL": NOWHERE}, capture_output=True,
-                              text=True, timeout=60, check=False, **options)
+        return subprocess.run([JOBQCTL, "lua", *arguments], env={**os.environ, "JOBQ_URL": NOWHERE},
+                              capture_output=True, text=True, timeout=60, check=False, **options)
 
     def good(self, *arguments, **options):
         done = self.ctl(*arguments, **options)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        assert done.returncode == 0, done.stderr
         return done
 
     def sentence(self, code, *arguments):
         done = self.ctl(*arguments)
-        self.assertEqual((done.returncode, done.stdout), (code, ""), done.stderr)
-        self.assertRegex(done.stderr, r"jobqctl: .*\n\Z")
+        assert (done.returncode, done.stdout) == (code, ""), done.stderr
+        assert re.search(r"jobqctl: .*\n\Z", done.stderr)
         return done.stderr.splitlines()[-1]
 
 
@@ -51,87 +50,87 @@ class RunHandlerTest(ScriptVerbTest):
     def test_output(self):
         """The output is all that standard output has."""
         done = self.good("run", REVERSE, "--input", '{"text":"olleh"}')
-        self.assertEqual((json.loads(done.stdout), done.stderr), ({"text": "hello", "characters": 5}, ""))
+        assert (json.loads(done.stdout), done.stderr) == ({"text": "hello", "characters": 5}, "")
 
     def test_reports(self):
         """Chunks, progress and log lines come on standard error, as they happen."""
         done = self.good("run", COUNT, "--input", '{"to":1}')
-        self.assertEqual(json.loads(done.stdout), {"counted": 1})
-        self.assertEqual(done.stderr.splitlines(),
-                         ["log counting to 1", 'chunk {"n":1} metrics {"left":0}', 'progress {"at":1,"to":1}'])
+        assert json.loads(done.stdout) == {"counted": 1}
+        assert done.stderr.splitlines() == [
+            "log counting to 1", 'chunk {"n":1} metrics {"left":0}', 'progress {"at":1,"to":1}']
 
     def test_where_the_input_comes_from(self):
         """`-` is standard input, @FILE a file, {} the default."""
         echo = self.script("return function(input) return input end")
-        self.assertEqual(self.good("run", echo, "--input", "-", input='{"a":1}').stdout, '{"a":1}\n')
-        self.assertEqual(self.good("run", echo, "--input", "@" + self.script('{"b":2.0}', "input.json")).stdout,
-                         '{"b":2.0}\n')
-        self.assertEqual(self.good("run", echo).stdout, "{}\n")
+        assert self.good("run", echo, "--input", "-", input='{"a":1}').stdout == '{"a":1}\n'
+        assert self.good("run", echo, "--input", "@" + self.script('{"b":2.0}', "input.json")).stdout == '{"b":2.0}\n'
+        assert self.good("run", echo).stdout == "{}\n"
 
     def test_job_and_env(self):
         """job.env has what --env says; the deadline is --timeout."""
-        script = self.script("return function(_, job) return {job.id, job.env.A, job.env.B, job:deadline() <= 5000} end")
+        script = self.script(
+            "return function(_, job) return {job.id, job.env.A, job.env.B, job:deadline() <= 5000} end")
         done = self.good("run", script, "--env", "A=1=2", "--env", "B=", "--timeout", "5s")
-        self.assertEqual(json.loads(done.stdout), ["local-job", "1=2", "", True])
+        assert json.loads(done.stdout) == ["local-job", "1=2", "", True]
 
     def test_failures(self):
         """Exit code 4, and the sentence that would be the job's error."""
-        self.assertEqual(self.sentence(NOT_COMPLETED, "run", self.script("\nreturn function() error('bad luck') end")),
-                         "jobqctl: script.lua:2: bad luck")
+        script = self.script("\nreturn function() error('bad luck') end")
+        assert self.sentence(NOT_COMPLETED, "run", script) == "jobqctl: script.lua:2: bad luck"
         bomb = self.script("return function() local t = {} while true do t[#t + 1] = {} end end")
-        self.assertIn("not enough memory: a script has 2 MB",
-                      self.sentence(NOT_COMPLETED, "run", bomb, "--set", "lua.memory=2MB"))
+        sentence = self.sentence(NOT_COMPLETED, "run", bomb, "--set", "lua.memory=2MB")
+        assert "not enough memory: a script has 2 MB" in sentence
         loop = self.script("return function() while true do end end")
-        self.assertIn("execution timeout is over", self.sentence(NOT_COMPLETED, "run", loop, "--timeout", "50ms"))
+        assert "execution timeout is over" in self.sentence(NOT_COMPLETED, "run", loop, "--timeout", "50ms")
 
     def test_metrics(self):
         """As in the server: an object."""
         script = self.script("return function(input, job) job:emit(1, 'x') end")
-        self.assertIn("metrics that are no JSON object", self.sentence(NOT_COMPLETED, "run", script))
+        assert "metrics that are no JSON object" in self.sentence(NOT_COMPLETED, "run", script)
 
     def test_a_full_disk(self):
         """An output that was lost is no success."""
         with open("/dev/full", "wb") as full:
             done = subprocess.run([JOBQCTL, "lua", "run", REVERSE, "--input", '{"text":"x"}'], stdout=full,
                                   stderr=subprocess.PIPE, text=True, timeout=60, check=False)
-        self.assertEqual(done.returncode, REFUSED)
-        self.assertIn("the output cannot be written", done.stderr)
+        assert done.returncode == REFUSED
+        assert "the output cannot be written" in done.stderr
 
     def test_settings(self):
         """--set is a setting of the server: http is off unless it says otherwise."""
         script = self.script("return function() return http.get('http://127.0.0.1:1/') == nil end")
-        self.assertIn("lua.http = true", self.sentence(NOT_COMPLETED, "run", script))
-        self.assertEqual(self.good("run", script, "--set", "lua.http=true").stdout, "true\n")
-        self.assertIn("lua.memory", self.sentence(REFUSED, "run", script, "--set", "lua.memroy=2MB"))
+        assert "lua.http = true" in self.sentence(NOT_COMPLETED, "run", script)
+        assert self.good("run", script, "--set", "lua.http=true").stdout == "true\n"
+        assert "lua.memory" in self.sentence(REFUSED, "run", script, "--set", "lua.memroy=2MB")
 
 
 class RunFilterTest(ScriptVerbTest):
     def test_verdicts(self):
         """A script in a folder `filters` is one; refused is exit code 4 with the message."""
-        self.assertEqual(self.good("run", REQUIRE, "--env", "REQUIRE_FIELDS=a", "--input", '{"a":1}').stdout, "accepted\n")
-        self.assertEqual(self.sentence(NOT_COMPLETED, "run", REQUIRE, "--env", "REQUIRE_FIELDS=a"),
-                         "jobqctl: input.a is missing: this endpoint needs it")
+        assert self.good("run", REQUIRE, "--env", "REQUIRE_FIELDS=a", "--input", '{"a":1}').stdout == "accepted\n"
+        sentence = self.sentence(NOT_COMPLETED, "run", REQUIRE, "--env", "REQUIRE_FIELDS=a")
+        assert sentence == "jobqctl: input.a is missing: this endpoint needs it"
 
     def test_changes(self):
         """What it makes of the job is told; --filter says what a file elsewhere is."""
         script = self.script("return function(job) return {input = {n = job.size}, policy = {priority = 3}} end")
-        self.assertEqual(self.good("run", script, "--filter", "--input", '{"a":1}').stdout.splitlines(),
-                         ["accepted", 'input {"n":7}',
-                          'policy {"executionTimeout":600000,"ttl":86400000,"lowPriority":false,"priority":3}'])
+        assert self.good("run", script, "--filter", "--input", '{"a":1}').stdout.splitlines() == [
+            "accepted", 'input {"n":7}',
+            'policy {"executionTimeout":600000,"ttl":86400000,"lowPriority":false,"priority":3}']
 
-    def test_what_the_server_would_not_take(self):
+    @pytest.mark.parametrize("made, words", [
+        ("{policy = {ttl = -5}}", "it made a wrong policy: policy.ttl"),
+        ("{input = json.array()}", "it made an input that is no JSON object"),
+        ("false, ''", "the filter script refuses this job")])
+    def test_what_the_server_would_not_take(self, made, words):
         """What a filter makes is judged as the server judges it."""
-        for made, words in (("{policy = {ttl = -5}}", "it made a wrong policy: policy.ttl"),
-                            ("{input = json.array()}", "it made an input that is no JSON object"),
-                            ("false, ''", "the filter script refuses this job")):
-            with self.subTest(made):
-                script = self.script(f"return function() return {made} end", folder="filters")
-                self.assertIn(words, self.sentence(NOT_COMPLETED, "run", script))
+        script = self.script(f"return function() return {made} end", folder="filters")
+        assert words in self.sentence(NOT_COMPLETED, "run", script)
 
     def test_overrun(self):
         """It has the time of the server's filters."""
         script = self.script("return function() while true do end end", folder="filters")
-        self.assertIn("5 ms of processor time (lua.filterTime)", self.sentence(NOT_COMPLETED, "run", script))
+        assert "5 ms of processor time (lua.filterTime)" in self.sentence(NOT_COMPLETED, "run", script)
 
 
 class CheckTest(ScriptVerbTest):
@@ -139,14 +138,14 @@ class CheckTest(ScriptVerbTest):
         """All that is shipped is fine."""
         for kind in ("handlers", "filters"):
             for name in os.listdir(os.path.join(SCRIPTS, kind)):
-                self.assertEqual(self.good("check", os.path.join(SCRIPTS, kind, name)).stdout, f"{name} is fine\n")
+                assert self.good("check", os.path.join(SCRIPTS, kind, name)).stdout == f"{name} is fine\n"
 
-    def test_faults(self):
+    @pytest.mark.parametrize("text, words", [
+        ("\nx = = 1", "script.lua:2: "), ("return 1", "returns no function"),
+        ("error('at once')", "script.lua:1: at once"), ("\x1bLua", "script.lua is bytecode")])
+    def test_faults(self, text, words):
         """Exit code 1 and why: file and line, or what is missing."""
-        for text, words in (("\nx = = 1", "script.lua:2: "), ("return 1", "returns no function"),
-                            ("error('at once')", "script.lua:1: at once"), ("\x1bLua", "script.lua is bytecode")):
-            with self.subTest(text):
-                self.assertIn(words, self.sentence(REFUSED, "check", self.script(text)))
+        assert words in self.sentence(REFUSED, "check", self.script(text))
 
     def test_libraries_of_its_kind(self):
         """http is a handler's, quota a filter's."""
@@ -155,24 +154,21 @@ class CheckTest(ScriptVerbTest):
 
 
 class WrongUsageTest(ScriptVerbTest):
-    def test_sentences(self):
+    def test_sentences(self, subtests):
         """Exit code 2: nothing ran."""
         fine = self.script("return function() end")
         for arguments, words in ((["run", self.folder + "/none.lua"], "cannot be read"),
                                  (["run", self.script("", "a b.lua")], "letters, digits"),
                                  (["check", self.script("", "script.txt")], "word_count.lua"),
                                  (["run", fine, "--input", "[1]"], "not a JSON object"),
-                                 (["run", fine, "--input", "{"], "not JSON"), (["run", fine, "--env", "A"], "NAME=VALUE"),
+                                 (["run", fine, "--input", "{"], "not JSON"),
+                                 (["run", fine, "--env", "A"], "NAME=VALUE"),
                                  (["run", fine, "--input", "@" + self.folder], "cannot be read"),
                                  (["run", fine, "--timeout", "5"], "--timeout"), (["run"], "FILE")):
-            with self.subTest(arguments):
-                self.assertIn(words, self.sentence(USAGE, *arguments))
+            with subtests.test(arguments):
+                assert words in self.sentence(USAGE, *arguments)
 
     def test_no_plugin(self):
         """Without the plugin there is no sandbox: the sentence says so."""
-        self.assertIn("no handler plugin named lua",
-                      self.sentence(REFUSED, "run", self.script("return function() end"), "--plugins", self.folder))
-
-
-if __name__ == "__main__":
-    unittest.main()
+        script = self.script("return function() end")
+        assert "no handler plugin named lua" in self.sentence(REFUSED, "run", script, "--plugins", self.folder)

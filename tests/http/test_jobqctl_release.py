@@ -1,26 +1,23 @@
 """jobqctl release status: complete, rolling and halted, at once and with --wait."""
 
-import os
 import subprocess
-import sys
-import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+import pytest
 
-from jobq_server import JOBQCTL, until  # noqa: E402
-from jobqctl_case import HALTED, NOWHERE, REFUSED, USAGE, WAIT_ELAPSED, FormTest  # noqa: E402
+from jobq_server import JOBQCTL, until
+from jobqctl_case import HALTED, NOWHERE, REFUSED, USAGE, WAIT_ELAPSED, FormTest
 
 
 class ReleaseTest(FormTest):
-    def setUp(self):
-        super().setUp()
+    @pytest.fixture(autouse=True)
+    def one_endpoint(self, question):
         self.template = self.make_template()
         self.endpoint = self.make_endpoint(self.template)
         self.server.runsync(self.endpoint, {})
 
     def update(self, **fields):
         reply = self.server.request("POST", f"/v1/templates/{self.template}/update", fields)
-        self.assertEqual(reply.status, 200, reply.body)
+        assert reply.status == 200, reply.body
 
     def roll(self):
         """A release that cannot go on, because the only worker of the old version has a long job."""
@@ -31,60 +28,55 @@ class ReleaseTest(FormTest):
 
     def row(self, *more, **options):
         rows = self.rows("release", "status", self.endpoint, *more, **options)
-        self.assertEqual([row["ENDPOINT"] for row in rows], [self.endpoint])
+        assert [row["ENDPOINT"] for row in rows] == [self.endpoint]
         return rows[0]
 
     def test_complete(self):
         """Exit code 0; the table says which workers have which version."""
         row = self.row("--wait", "--timeout", "20s")
-        self.assertEqual((row["VERSION"], row["STATE"], row["WORKERS"], row["REASON"]),
-                         ("1", "complete", "1 has 1", "-"))
+        assert (row["VERSION"], row["STATE"], row["WORKERS"], row["REASON"]) == ("1", "complete", "1 has 1", "-")
         answer = self.json("release", "status", self.endpoint)
-        self.assertEqual(answer["release"], {"version": 1, "state": "complete"})
-        self.assertEqual([worker["slsVersion"] for worker in answer["workers"]], [1])
+        assert answer["release"] == {"version": 1, "state": "complete"}
+        assert [worker["slsVersion"] for worker in answer["workers"]] == [1]
 
     def test_all_endpoints(self):
         """Without an endpoint: a row for each."""
         rows = self.rows("release", "status")
-        self.assertIn(self.endpoint, [row["ENDPOINT"] for row in rows])
-        self.assertEqual([row["ENDPOINT"] for row in rows], [entry["id"] for entry in self.json("release", "status")])
+        assert self.endpoint in [row["ENDPOINT"] for row in rows]
+        assert [row["ENDPOINT"] for row in rows] == [entry["id"] for entry in self.json("release", "status")]
 
     def test_rolling(self):
         """`--wait` ends when the release is complete; `--timeout` ends it before, with exit code 6."""
         job = self.roll()
         row = self.row()
-        self.assertEqual((row["VERSION"], row["STATE"]), ("2", "rolling"))
-        self.assertIn("1 has 1", row["WORKERS"])
-        self.assertEqual(self.row("--wait", "--timeout", "0s", code=WAIT_ELAPSED)["STATE"], "rolling")
-        self.assertEqual(self.json("release", "status", self.endpoint, "--wait", "--timeout=300ms",
-                                   code=WAIT_ELAPSED)["release"]["state"], "rolling")
+        assert (row["VERSION"], row["STATE"]) == ("2", "rolling")
+        assert "1 has 1" in row["WORKERS"]
+        assert self.row("--wait", "--timeout", "0s", code=WAIT_ELAPSED)["STATE"] == "rolling"
+        assert self.json("release", "status", self.endpoint, "--wait", "--timeout=300ms",
+                         code=WAIT_ELAPSED)["release"]["state"] == "rolling"
         with subprocess.Popen([JOBQCTL, "release", "status", self.endpoint, "--wait"], stdout=subprocess.PIPE,
                               env=self.environment()) as waiter:
             self.json("cancel", self.endpoint, job)
             text = waiter.stdout.read().decode()
-            self.assertEqual(waiter.wait(20), 0, text)
-        self.assertIn("complete", text)
-        self.assertEqual(self.row()["WORKERS"], "1 has 2")
+            assert waiter.wait(20) == 0, text
+        assert "complete" in text
+        assert self.row()["WORKERS"] == "1 has 2"
 
     def test_halted(self):
         """Exit code 5 with --wait, and the table says why; without it the question was answered: 0."""
         self.update(imageName="plugin/nothing")
         row = self.row("--wait", "--timeout", "20s", code=HALTED)
-        self.assertEqual(row["STATE"], "halted")
-        self.assertIn("nothing", row["REASON"])
-        self.assertEqual(self.row()["STATE"], "halted")
+        assert row["STATE"] == "halted"
+        assert "nothing" in row["REASON"]
+        assert self.row()["STATE"] == "halted"
         answer = self.json("release", "status", self.endpoint, "--wait", code=HALTED)
-        self.assertIn("nothing", answer["release"]["reason"])
+        assert "nothing" in answer["release"]["reason"]
 
-    def test_refused_and_wrong_usage(self):
+    def test_refused_and_wrong_usage(self, subtests):
         """The times have a unit and a range."""
-        self.assertIn("nothing", self.sentence("release", "status", "nothing", code=REFUSED))
+        assert "nothing" in self.sentence("release", "status", "nothing", code=REFUSED)
         for time in ("5", "1 s", "-1s", "2d", "25h", "", "s", "99999999999999999999s"):
-            with self.subTest(time):
+            with subtests.test(time):
                 sentence = self.sentence("release", "status", "x", "--wait", "--timeout", time, code=USAGE,
                                          JOBQ_URL=NOWHERE)
-                self.assertIn("--timeout takes a time from 0", sentence)
-
-
-if __name__ == "__main__":
-    unittest.main()
+                assert "--timeout takes a time from 0" in sentence

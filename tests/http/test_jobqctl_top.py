@@ -6,14 +6,12 @@ import os
 import pty
 import signal
 import subprocess
-import sys
 import termios
-import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+import pytest
 
-from jobq_server import JOBQCTL, until  # noqa: E402
-from jobqctl_case import NOWHERE, REFUSED, UNREACHABLE, USAGE, FormTest  # noqa: E402
+from jobq_server import JOBQCTL, until
+from jobqctl_case import NOWHERE, REFUSED, UNREACHABLE, USAGE, FormTest
 
 HEAD = ["ENDPOINT", "NAME", "RUNNING", "IDLE", "STARTING", "STUCK", "IN QUEUE", "IN PROGRESS", "FINISHED/S", "QUEUE",
         "RELEASE"]
@@ -29,10 +27,10 @@ class OnceTest(FormTest):
         other = self.server.run(endpoint, {})
         until(lambda: self.server.health(endpoint)["workers"]["running"] == 1, "the worker is counted")
         rows = {row["ENDPOINT"]: row for row in self.rows("top", "--once")}
-        self.assertEqual(list(rows[endpoint]), HEAD)
-        self.assertEqual(list(rows[endpoint].values()),
-                         [endpoint, "busy", "1", "0", "0", "0", "1", "1", "-", "workers_busy", "1 complete"])
-        self.assertEqual(rows["echo"]["QUEUE"], "empty")
+        assert list(rows[endpoint]) == HEAD
+        assert list(rows[endpoint].values()) == [
+            endpoint, "busy", "1", "0", "0", "0", "1", "1", "-", "workers_busy", "1 complete"]
+        assert rows["echo"]["QUEUE"] == "empty"
         for name in (job, other):
             self.json("cancel", endpoint, name)
 
@@ -43,13 +41,13 @@ class OnceTest(FormTest):
         self.server.runsync(endpoint, {"fail": "no"})
         self.server.request("POST", f"/v1/endpoints/{endpoint}/pause")
         text = self.table("top", "--once", "--json")
-        self.assertEqual(text.count("\n"), 1)
+        assert text.count("\n") == 1
         entry = next(entry for entry in json.loads(text)["endpoints"] if entry["id"] == endpoint)
-        self.assertEqual((entry["name"], entry["queue"], entry["finishedPerSecond"]), ("\u00e9", "paused", None))
-        self.assertEqual(entry["release"], {"version": 1, "state": "complete"})
-        self.assertEqual(entry["jobs"], {"completed": 1, "failed": 1, "inProgress": 0, "inQueue": 0})
-        self.assertEqual(set(entry["workers"]), {"running", "idle", "initializing", "unhealthy"})
-        self.assertEqual([entry["id"] for entry in self.json("top", endpoint, "--once")["endpoints"]], [endpoint])
+        assert (entry["name"], entry["queue"], entry["finishedPerSecond"]) == ("\u00e9", "paused", None)
+        assert entry["release"] == {"version": 1, "state": "complete"}
+        assert entry["jobs"] == {"completed": 1, "failed": 1, "inProgress": 0, "inQueue": 0}
+        assert set(entry["workers"]) == {"running", "idle", "initializing", "unhealthy"}
+        assert [entry["id"] for entry in self.json("top", endpoint, "--once")["endpoints"]] == [endpoint]
 
     def test_the_busiest_first(self):
         """Whatever the screen cuts off has less to do than what is shown."""
@@ -57,16 +55,16 @@ class OnceTest(FormTest):
         jobs = [self.server.run(endpoint, {}) for _ in range(3)]
         entries = self.json("top", "--once")["endpoints"]
         loads = [entry["jobs"]["inQueue"] + entry["jobs"]["inProgress"] for entry in entries]
-        self.assertEqual(loads, sorted(loads, reverse=True))
-        self.assertEqual(next(e for e in entries if e["id"] == endpoint)["queue"], "no_workers")
-        self.assertEqual(self.json("purge", endpoint)["removed"], len(jobs))
+        assert loads == sorted(loads, reverse=True)
+        assert next(e for e in entries if e["id"] == endpoint)["queue"] == "no_workers"
+        assert self.json("purge", endpoint)["removed"] == len(jobs)
 
     def test_wrong_usage_and_refusals(self):
         """Nothing is sent when the command line is wrong."""
         for arguments in (["--interval", "1"], ["--interval", "1ms"], ["--interval", "soon"],
                           ["--once", "--interval", "1s"]):
-            self.assertIn("--interval", self.sentence("top", *arguments, code=USAGE, JOBQ_URL=NOWHERE))
-        self.assertIn("nothing", self.sentence("top", "nothing", code=REFUSED))
+            assert "--interval" in self.sentence("top", *arguments, code=USAGE, JOBQ_URL=NOWHERE)
+        assert "nothing" in self.sentence("top", "nothing", code=REFUSED)
         self.sentence("top", "--once", code=REFUSED, JOBQ_KEY="wrong")
         for more in ([], ["--once"]):
             self.sentence("top", *more, code=UNREACHABLE, JOBQ_URL=NOWHERE)
@@ -76,13 +74,13 @@ class LiveTest(FormTest):
     def start(self, *arguments, **streams):
         process = subprocess.Popen([JOBQCTL, "top", "--interval", "100ms", *arguments], env=self.environment(),
                                    stderr=subprocess.PIPE, **streams)
-        self.addCleanup(process.stderr.close)
-        self.addCleanup(process.kill)
+        self.at_end.callback(process.stderr.close)
+        self.at_end.callback(process.kill)
         return process
 
     def end(self, process, code=0):
-        self.assertEqual(process.wait(20), code)
-        self.assertEqual(process.stderr.read(), b"")
+        assert process.wait(20) == code
+        assert process.stderr.read() == b""
 
     def test_without_a_terminal(self):
         """One table after the other, until SIGINT: exit code 0."""
@@ -90,11 +88,11 @@ class LiveTest(FormTest):
         process = self.start(endpoint, stdout=subprocess.PIPE)
         with process.stdout as out:
             for _ in range(3):
-                self.assertTrue(out.readline().startswith(b"ENDPOINT"))
-                self.assertIn(endpoint.encode(), out.readline())
-                self.assertEqual(out.readline(), b"\n")
+                assert out.readline().startswith(b"ENDPOINT")
+                assert endpoint.encode() in out.readline()
+                assert out.readline() == b"\n"
             process.send_signal(signal.SIGINT)
-            self.assertNotIn(b"\x1b", out.read())
+            assert b"\x1b" not in out.read()
         self.end(process)
 
     def test_finished_per_second(self):
@@ -104,8 +102,8 @@ class LiveTest(FormTest):
         with process.stdout as out:
             def look():
                 return json.loads(out.readline())["endpoints"][0]["finishedPerSecond"]
-            self.assertIsNone(look())
-            self.assertEqual(look(), 0)
+            assert look() is None
+            assert look() == 0
             self.server.runsync(endpoint, {})
             self.server.runsync(endpoint, {"fail": "no"})
             until(lambda: look() > 0, "a rate above 0")
@@ -114,14 +112,14 @@ class LiveTest(FormTest):
             out.read()
         self.end(process)
 
-    def test_a_server_that_is_away_for_a_while(self):
+    def test_a_server_that_is_away_for_a_while(self, own_server):
         """The view says that nobody answers, and goes on when the server is back."""
-        self.own_server(**{"server.drain": "200ms"})
+        self.server = own_server(**{"server.drain": "200ms"})
         self.server.settings["server.port"] = str(self.server.address[1])
         self.server.write_file()
         process = self.start("--json", stdout=subprocess.PIPE)
         with process.stdout as out:
-            self.assertIn("endpoints", json.loads(out.readline()))
+            assert "endpoints" in json.loads(out.readline())
             self.server.stop()
             until(lambda: "error" in json.loads(out.readline()), "an error is told")
             self.server.start()
@@ -145,7 +143,7 @@ class LiveTest(FormTest):
             return seen
         try:
             yield process, outside, inside, before, until_drawn
-            self.assertEqual(termios.tcgetattr(inside), before, "the terminal is as it was")
+            assert termios.tcgetattr(inside) == before, "the terminal is as it was"
         finally:
             os.close(inside)
             os.close(outside)
@@ -154,20 +152,20 @@ class LiveTest(FormTest):
         """A picture that is drawn again and again on the other screen; q ends it, and brings the old screen back."""
         with self.terminal() as (process, outside, inside, before, until_drawn):
             until_drawn(b"ENDPOINT", times=3)
-            self.assertEqual(until_drawn(ENTER).count(ENTER), 1)
-            self.assertFalse(termios.tcgetattr(inside)[3] & termios.ECHO, "keys are not shown")
+            assert until_drawn(ENTER).count(ENTER) == 1
+            assert not termios.tcgetattr(inside)[3] & termios.ECHO, "keys are not shown"
             os.write(outside, b"xq")
             until_drawn(LEAVE)
             self.end(process)
 
-    def test_signals_on_a_terminal(self):
+    @pytest.mark.parametrize("end, code", [(signal.SIGINT, 0), (signal.SIGTERM, -signal.SIGTERM)])
+    def test_signals_on_a_terminal(self, end, code):
         """Ctrl-C is exit code 0, SIGTERM is what it is; the terminal is put back in both cases."""
-        for end, code in ((signal.SIGINT, 0), (signal.SIGTERM, -signal.SIGTERM)):
-            with self.subTest(end), self.terminal() as (process, _, _, _, until_drawn):
-                until_drawn(b"ENDPOINT", times=2)
-                process.send_signal(end)
-                until_drawn(LEAVE)
-                self.end(process, code)
+        with self.terminal() as (process, _, _, _, until_drawn):
+            until_drawn(b"ENDPOINT", times=2)
+            process.send_signal(end)
+            until_drawn(LEAVE)
+            self.end(process, code)
 
     def test_a_small_terminal(self):
         """Lines that do not fit are cut off, so that nothing scrolls."""
@@ -177,12 +175,8 @@ class LiveTest(FormTest):
             text = until_drawn(b"ENDPOINT", times=until_drawn(b"ENDPOINT").count(b"ENDPOINT") + 3)
             picture = text.split(b"\x1b[H")[-2].replace(b"\x1b[K", b"").replace(b"\x1b[J", b"")
             lines = picture.decode().split("\r\n")
-            self.assertEqual(len(lines), 2)
-            self.assertTrue(all(len(line) <= 20 for line in lines), lines)
+            assert len(lines) == 2
+            assert all(len(line) <= 20 for line in lines), lines
             os.write(outside, b"q")
             until_drawn(LEAVE)
             self.end(process)
-
-
-if __name__ == "__main__":
-    unittest.main()

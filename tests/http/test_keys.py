@@ -2,13 +2,11 @@
 
 import datetime
 import os
+import re
 import stat
-import sys
-import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
-
-from jobq_server import HttpTest, Server, until  # noqa: E402
+from http_case import HttpTest
+from jobq_server import Server, until
 
 MOMENT = r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z\Z"
 FIELDS = {"id", "name", "scopes", "endpoints", "createdAt", "expiresAt", "lastUsedAt"}
@@ -24,7 +22,7 @@ class KeyTest(HttpTest):
     def new_key(self, *scopes, **fields):
         """A key that is revoked when the test ends."""
         key = self.server.new_key(*scopes, **fields)
-        self.addCleanup(lambda: self.server.request("DELETE", f"/v1/keys/{key['id']}"))
+        self.at_end.callback(lambda: self.server.request("DELETE", f"/v1/keys/{key['id']}"))
         return key
 
     def status_with(self, key, method="GET", path="/v2/echo/health", body=None):
@@ -39,114 +37,114 @@ class ScopeTest(KeyTest):
     QUEUE = [("POST", "/v2/echo/run"), ("POST", "/v2/echo/runsync"), ("GET", "/v2/echo/health")]
     ADMIN = [("GET", "/v1/keys"), ("GET", "/v1/plugins"), ("POST", "/v1/keys"), ("DELETE", "/v1/keys/nothing")]
 
-    def assert_all(self, key, routes, status, member="error"):
+    def assert_all(self, subtests, key, routes, status, member="error"):
         for method, path in routes:
-            with self.subTest(scopes=key["scopes"], method=method, path=path):
+            with subtests.test(scopes=key["scopes"], method=method, path=path):
                 body = {"input": {}} if method == "POST" else None
                 reply = self.server.request(method, path, body, key=key["key"])
                 if status == 401:
                     self.assert_refused(reply, 401, member=member)
                 else:
-                    self.assertNotEqual(reply.status, 401, reply.body)
+                    assert reply.status != 401, reply.body
 
-    def test_client(self):
+    def test_client(self, subtests):
         """decisions.md, Keys: scope `client` is the queue API; a key without permission is 401."""
         key = self.new_key("client")
-        self.assert_all(key, self.QUEUE, 200)
-        self.assert_all(key, self.ADMIN, 401, member="message")
+        self.assert_all(subtests, key, self.QUEUE, 200)
+        self.assert_all(subtests, key, self.ADMIN, 401, member="message")
 
-    def test_worker(self):
+    def test_worker(self, subtests):
         """decisions.md, Keys: scope `worker` is the worker routes, not the queue API and not `/v1`."""
         key = self.new_key("worker")
-        self.assert_all(key, self.QUEUE, 401)
-        self.assert_all(key, self.ADMIN, 401, member="message")
+        self.assert_all(subtests, key, self.QUEUE, 401)
+        self.assert_all(subtests, key, self.ADMIN, 401, member="message")
 
-    def test_admin(self):
+    def test_admin(self, subtests):
         """decisions.md, Keys: scope `admin` is all and `/v1`."""
         key = self.new_key("admin")
-        self.assert_all(key, self.QUEUE, 200)
-        self.assert_all(key, self.ADMIN, 200)
+        self.assert_all(subtests, key, self.QUEUE, 200)
+        self.assert_all(subtests, key, self.ADMIN, 200)
 
-    def test_several_scopes(self):
+    def test_several_scopes(self, subtests):
         """decisions.md, Keys: a key may have several scopes."""
         key = self.new_key("client", "worker")
-        self.assertEqual(sorted(key["scopes"]), ["client", "worker"])
-        self.assert_all(key, self.QUEUE, 200)
+        assert sorted(key["scopes"]) == ["client", "worker"]
+        self.assert_all(subtests, key, self.QUEUE, 200)
 
     def test_endpoint_binding(self):
         """decisions.md, Keys: each scope optionally bound to endpoints; elsewhere the key has no permission, 401."""
         key = self.new_key("client", endpoints=["echo"])
-        self.assertEqual(key["endpoints"], ["echo"])
-        self.assertEqual(self.status_with(key), 200)
+        assert key["endpoints"] == ["echo"]
+        assert self.status_with(key) == 200
         self.assert_refused(self.server.request("GET", "/v2/trial/health", key=key["key"]), 401)
         self.assert_refused(self.server.request("POST", "/v2/trial/run", {"input": {}}, key=key["key"]), 401)
         both = self.new_key("client", endpoints=["echo", "trial"])
-        self.assertEqual(self.status_with(both, path="/v2/trial/health"), 200)
+        assert self.status_with(both, path="/v2/trial/health") == 200
 
 
 class LifeTest(KeyTest):
     def test_shapes(self):
         """decisions.md, Keys: POST shows the key once; the list has the same fields without it."""
         key = self.new_key("client", name="shapes \u00e9 \"x\"", expiresAt="2099-01-01T00:00:00Z")
-        self.assertEqual(set(key), FIELDS | {"key"})
-        self.assertRegex(key["createdAt"], MOMENT)
-        self.assertTrue(key["expiresAt"].startswith("2099-01-01T00:00:00"))
-        self.assertRegex(key["expiresAt"], MOMENT)
-        self.assertEqual((key["name"], key["scopes"], key["endpoints"], key["lastUsedAt"]),
-                         ('shapes \u00e9 "x"', ["client"], [], None))
-        self.assertGreaterEqual(len(key["key"]), 43, "256 random bits")
+        assert set(key) == FIELDS | {"key"}
+        assert re.search(MOMENT, key["createdAt"])
+        assert key["expiresAt"].startswith("2099-01-01T00:00:00")
+        assert re.search(MOMENT, key["expiresAt"])
+        assert (key["name"], key["scopes"], key["endpoints"], key["lastUsedAt"]) == (
+            'shapes \u00e9 "x"', ["client"], [], None)
+        assert len(key["key"]) >= 43, "256 random bits"
         reply = self.server.request("GET", "/v1/keys")
         self.assert_json(reply)
-        self.assertNotIn(key["key"].encode(), reply.body)
+        assert key["key"].encode() not in reply.body
         listed = self.listed(key)
-        self.assertEqual(listed, {name: value for name, value in key.items() if name != "key"})
+        assert listed == {name: value for name, value in key.items() if name != "key"}
 
     def test_keys_without_expiry(self):
         """decisions.md, Keys: expiry is optional."""
-        self.assertIsNone(self.new_key("client")["expiresAt"])
-        self.assertIsNone(self.new_key("client", expiresAt=None)["expiresAt"])
+        assert self.new_key("client")["expiresAt"] is None
+        assert self.new_key("client", expiresAt=None)["expiresAt"] is None
 
     def test_expiry(self):
         """decisions.md, Keys: past its expiry a key is invalid, 401."""
         key = self.new_key("client", expiresAt=utc(3))
-        self.assertEqual(self.status_with(key), 200)
+        assert self.status_with(key) == 200
         until(lambda: self.status_with(key) == 401, "the key ends", 6)
-        self.assertIsNotNone(self.listed(key), "an expired key can still be seen")
+        assert self.listed(key) is not None, "an expired key can still be seen"
 
     def test_revocation(self):
         """decisions.md, Keys: DELETE is 204; the revocation takes effect within 1 s."""
         key = self.server.new_key("client")
-        self.assertEqual(self.status_with(key), 200)
+        assert self.status_with(key) == 200
         reply = self.server.request("DELETE", f"/v1/keys/{key['id']}")
-        self.assertEqual((reply.status, reply.body), (204, b""))
+        assert (reply.status, reply.body) == (204, b"")
         until(lambda: self.status_with(key) == 401, "the key is dead", 1)
-        self.assertIsNone(self.listed(key))
+        assert self.listed(key) is None
         self.assert_refused(self.server.request("DELETE", f"/v1/keys/{key['id']}"), 404, member="message")
 
     def test_an_open_connection_does_not_outlive_its_key(self):
         """decisions.md, Keys: revocation takes effect within 1 s, on kept connections too."""
         key = self.server.new_key("client")
         connection = self.server.connect()
-        self.addCleanup(connection.close)
+        self.at_end.callback(connection.close)
 
         def status():
             return self.server.request("GET", "/v2/echo/health", key=key["key"], connection=connection).status
 
-        self.assertEqual(status(), 200)
+        assert status() == 200
         self.server.request("DELETE", f"/v1/keys/{key['id']}")
         until(lambda: status() == 401, "the key is dead", 1)
 
     def test_last_use(self):
         """decisions.md, Keys: last use is kept, written at most once a minute."""
         key = self.new_key("client")
-        self.assertIsNone(self.listed(key)["lastUsedAt"])
-        self.assertEqual(self.status_with(key), 200)
+        assert self.listed(key)["lastUsedAt"] is None
+        assert self.status_with(key) == 200
         used = until(lambda: self.listed(key)["lastUsedAt"], "the use is noted", 5)
-        self.assertRegex(used, MOMENT)
-        self.assertEqual(self.status_with(key), 200)
-        self.assertEqual(self.listed(key)["lastUsedAt"], used)
+        assert re.search(MOMENT, used)
+        assert self.status_with(key) == 200
+        assert self.listed(key)["lastUsedAt"] == used
 
-    def test_malformed_requests(self):
+    def test_malformed_requests(self, subtests):
         """decisions.md, Answers: 400 malformed, `{"message":...}`, naming the field."""
         good = {"name": "x", "scopes": ["client"]}
         cases = [("name", value) for value in (None, "", 1, [])]
@@ -159,38 +157,38 @@ class LifeTest(KeyTest):
                                                      "2099-01-01T00:00:00Zx", "2020-01-01T00:00:00Z", utc(-5))]
         before = len(self.server.request("GET", "/v1/keys").json())
         for field, value in cases:
-            with self.subTest(field=field, value=value):
+            with subtests.test(field=field, value=value):
                 reply = self.server.request("POST", "/v1/keys", {**good, field: value})
                 self.assert_refused(reply, 400, field, member="message")
         for field in ("name", "scopes"):
-            with self.subTest(missing=field):
+            with subtests.test(missing=field):
                 body = {name: value for name, value in good.items() if name != field}
                 self.assert_refused(self.server.request("POST", "/v1/keys", body), 400, field, member="message")
         for body in (b"", b"{", b"[]", b"null", b'"x"', b'{"name":"x","scopes":["client"]} x',
                      b'{"name":"\xff","scopes":["client"]}'):
-            with self.subTest(body=body):
+            with subtests.test(body=body):
                 self.assert_refused(self.server.request("POST", "/v1/keys", body), 400, member="message")
-        self.assertEqual(len(self.server.request("GET", "/v1/keys").json()), before)
+        assert len(self.server.request("GET", "/v1/keys").json()) == before
 
 
 class KeepingTest(KeyTest):
     def files(self, server):
         return [os.path.join(folder, name) for folder, _, names in os.walk(server.data) for name in names]
 
-    def test_modes(self):
+    def test_modes(self, own_server, subtests):
         """decisions.md, Keys: data directory 0700, files 0600, admin.key among them."""
-        server = self.own_server()
-        self.assertEqual(stat.S_IMODE(os.stat(server.data).st_mode), 0o700)
-        self.assertIn(os.path.join(server.data, "admin.key"), self.files(server))
+        server = self.server = own_server()
+        assert stat.S_IMODE(os.stat(server.data).st_mode) == 0o700
+        assert os.path.join(server.data, "admin.key") in self.files(server)
         for path in self.files(server):
-            with self.subTest(os.path.relpath(path, server.data)):
-                self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)
+            with subtests.test(os.path.relpath(path, server.data)):
+                assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
 
-    def test_no_key_in_clear(self):
+    def test_no_key_in_clear(self, own_server):
         """decisions.md, Keys: keys are stored as SHA-256; the start prints only the path of admin.key."""
-        server = self.own_server()
+        server = self.server = own_server()
         keys = [server.key] + [server.new_key(scope)["key"] for scope in ("client", "worker", "admin")]
-        self.assertIn("admin.key", server.log())
+        assert "admin.key" in server.log()
         server.stop()
         for path in self.files(server):
             if os.path.basename(path) == "admin.key":
@@ -198,33 +196,29 @@ class KeepingTest(KeyTest):
             with open(path, "rb") as file:
                 content = file.read()
             for key in keys:
-                self.assertNotIn(key.encode(), content, path)
+                assert key.encode() not in content, path
         for key in keys:
-            self.assertNotIn(key, server.log())
+            assert key not in server.log()
 
-    def test_keys_survive_a_restart(self):
+    def test_keys_survive_a_restart(self, own_server):
         """decisions.md, Keys: the key store is storage; only an empty one makes an admin key."""
-        server = self.own_server()
+        server = self.server = own_server()
         admin = server.key
         kept, gone = server.new_key("client"), server.new_key("client")
         server.request("DELETE", f"/v1/keys/{gone['id']}")
         server.restart()
-        self.assertEqual(server.key, admin)
-        self.assertEqual((self.status_with(kept), self.status_with(gone)), (200, 401))
-        self.assertEqual(len(server.request("GET", "/v1/keys").json()), 2)
+        assert server.key == admin
+        assert (self.status_with(kept), self.status_with(gone)) == (200, 401)
+        assert len(server.request("GET", "/v1/keys").json()) == 2
 
     def test_an_admin_key_that_is_there_is_taken_in(self):
         """decisions.md, Keys: an `admin.key` that is already there is taken in."""
-        server = self.enterContext(Server(start=False))
+        server = self.at_end.enter_context(Server(start=False))
         own = "0123456789abcdef" * 4
         os.mkdir(server.data, 0o700)
         path = os.path.join(server.data, "admin.key")
         with open(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="ascii") as file:
             file.write(own + "\n")
         server.start()
-        self.assertEqual(server.key, own)
-        self.assertEqual(server.request("GET", "/v1/keys").status, 200)
-
-
-if __name__ == "__main__":
-    unittest.main()
+        assert server.key == own
+        assert server.request("GET", "/v1/keys").status == 200

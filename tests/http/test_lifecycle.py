@@ -1,14 +1,11 @@
 """A server's life: drain, crash and what becomes of the jobs; its workers between min and max."""
 
 import http.client
-import os
-import sys
+import re
 import threading
-import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
-
-from jobq_server import HttpTest, until  # noqa: E402
+from http_case import HttpTest
+from jobq_server import until
 
 ONE_WORKER = {"endpoint.trial.workersMax": 1}
 
@@ -18,9 +15,9 @@ def in_progress(server, count=1):
 
 
 class DrainTest(HttpTest):
-    def test_a_running_job_finishes(self):
+    def test_a_running_job_finishes(self, own_server):
         """design.md, Truth of a job: on SIGTERM no new claims, running jobs get `server.drain` to finish."""
-        server = self.own_server(**ONE_WORKER)
+        server = own_server(**ONE_WORKER)
         answers = []
         caller = threading.Thread(target=lambda: answers.append(
             server.request("POST", "/v2/trial/runsync", {"input": {"sleepMs": 1000, "output": "done"}})))
@@ -28,20 +25,20 @@ class DrainTest(HttpTest):
         in_progress(server)
         waiting = server.run("trial", {"output": "later"})
         server.terminate()
-        self.assertEqual(server.ended(), 0)
+        assert server.ended() == 0
         caller.join()
         job = self.assert_job(answers[0])
-        self.assertEqual((job["status"], job["output"]), ("COMPLETED", "done"))
+        assert (job["status"], job["output"]) == ("COMPLETED", "done")
 
         server.start()
-        self.assertEqual(server.finished("trial", waiting)["output"], "later")
-        self.assertEqual(server.status("trial", job["id"]), job)
-        self.assertEqual(server.health("trial")["jobs"],
-                         {"completed": 2, "failed": 0, "inProgress": 0, "inQueue": 0, "retried": 0})
+        assert server.finished("trial", waiting)["output"] == "later"
+        assert server.status("trial", job["id"]) == job
+        assert server.health("trial")["jobs"] == {
+            "completed": 2, "failed": 0, "inProgress": 0, "inQueue": 0, "retried": 0}
 
-    def test_no_new_jobs_during_the_drain(self):
+    def test_no_new_jobs_during_the_drain(self, own_server):
         """decisions.md, Answers: 503 with Retry-After when the node drains; /readyz says so, /status still answers."""
-        server = self.own_server(**ONE_WORKER)
+        server = own_server(**ONE_WORKER)
         job = server.run("trial", {"sleepMs": 2000})
         in_progress(server)
         server.terminate()
@@ -50,26 +47,26 @@ class DrainTest(HttpTest):
         for operation in ("run", "runsync"):
             reply = server.request("POST", f"/v2/trial/{operation}", {"input": {}})
             self.assert_refused(reply, 503)
-            self.assertRegex(reply.headers.get("Retry-After", ""), r"\A[1-9]\d*\Z")
-        self.assertEqual(server.request("GET", "/healthz", key=None).status, 200)
-        self.assertEqual(server.status("trial", job)["status"], "IN_PROGRESS")
-        self.assertEqual(server.ended(), 0)
+            assert re.search(r"\A[1-9]\d*\Z", reply.headers.get("Retry-After", ""))
+        assert server.request("GET", "/healthz", key=None).status == 200
+        assert server.status("trial", job)["status"] == "IN_PROGRESS"
+        assert server.ended() == 0
 
-    def test_jobs_longer_than_the_drain_go_back_in_line(self):
+    def test_jobs_longer_than_the_drain_go_back_in_line(self, own_server):
         """design.md, Truth of a job: the rest go back in line; a drain is not a loss, so nothing counts as retried."""
-        server = self.own_server(server__drain="500ms", **ONE_WORKER)
+        server = own_server(server__drain="500ms", **ONE_WORKER)
         job = server.run("trial", {"sleepMs": 3000, "output": "done"})
         in_progress(server)
         server.terminate()
-        self.assertEqual(server.ended(15), 0)
+        assert server.ended(15) == 0
         server.start()
         end = server.finished("trial", job)
-        self.assertEqual((end["status"], end["output"]), ("COMPLETED", "done"))
-        self.assertEqual(server.health("trial")["jobs"]["retried"], 0)
+        assert (end["status"], end["output"]) == ("COMPLETED", "done")
+        assert server.health("trial")["jobs"]["retried"] == 0
 
-    def test_waiting_callers_do_not_hold_the_end(self):
+    def test_waiting_callers_do_not_hold_the_end(self, own_server):
         """design.md, Threads and connections: every wait ends on stop."""
-        server = self.own_server()
+        server = own_server()
         job = server.run("parked", {})
 
         def wait():
@@ -82,25 +79,25 @@ class DrainTest(HttpTest):
         for caller in callers:
             caller.start()
         idle = server.connect()
-        self.addCleanup(idle.close)
+        self.at_end.callback(idle.close)
         server.request("GET", "/healthz", connection=idle)
         server.terminate()
-        self.assertEqual(server.ended(10), 0)
+        assert server.ended(10) == 0
         for caller in callers:
             caller.join(10)
-            self.assertFalse(caller.is_alive())
+            assert not caller.is_alive()
 
-    def test_sigint_is_a_stop_too(self):
+    def test_sigint_is_a_stop_too(self, own_server):
         """design.md, Truth of a job: a person's ^C ends the server as cleanly as SIGTERM does."""
-        server = self.own_server()
+        server = own_server()
         server.process.send_signal(2)
-        self.assertEqual(server.ended(), 0)
+        assert server.ended() == 0
 
 
 class CrashTest(HttpTest):
-    def test_kill_9(self):
+    def test_kill_9(self, own_server):
         """design.md, Truth of a job: a crash loses nothing; a running job is counted as lost and runs again."""
-        server = self.own_server(**ONE_WORKER)
+        server = own_server(**ONE_WORKER)
         done = server.run("trial", {"output": "before"})
         server.finished("trial", done)
         running = server.run("trial", {"sleepMs": 600, "output": "again"})
@@ -108,48 +105,48 @@ class CrashTest(HttpTest):
         queued = [server.run("trial", {"output": n}) for n in range(5)]
         server.kill()
         server.start()
-        self.assertEqual(server.status("trial", done)["output"], "before")
+        assert server.status("trial", done)["output"] == "before"
         end = server.finished("trial", running)
-        self.assertEqual((end["status"], end["output"], end["retries"]), ("COMPLETED", "again", 1))
+        assert (end["status"], end["output"], end["retries"]) == ("COMPLETED", "again", 1)
         for n, job in enumerate(queued):
             end = server.finished("trial", job)
-            self.assertEqual((end["status"], end["output"]), ("COMPLETED", n))
-            self.assertNotIn("retries", end)
-        self.assertEqual(server.health("trial")["jobs"],
-                         {"completed": 7, "failed": 0, "inProgress": 0, "inQueue": 0, "retried": 1})
+            assert (end["status"], end["output"]) == ("COMPLETED", n)
+            assert "retries" not in end
+        assert server.health("trial")["jobs"] == {
+            "completed": 7, "failed": 0, "inProgress": 0, "inQueue": 0, "retried": 1}
 
-    def test_a_lost_job_keeps_its_place(self):
+    def test_a_lost_job_keeps_its_place(self, own_server):
         """design.md, Truth of a job: a lost worker's job goes back in line with its old place."""
-        server = self.own_server(**ONE_WORKER)
+        server = own_server(**ONE_WORKER)
         first = server.run("trial", {"sleepMs": 500})
         in_progress(server)
         second = server.run("trial", {"sleepMs": 500})
         server.kill()
         server.start()
-        self.assertEqual(server.finished("trial", first)["status"], "COMPLETED")
-        self.assertIn(server.status("trial", second)["status"], ("IN_QUEUE", "IN_PROGRESS"))
-        self.assertEqual(server.finished("trial", second)["status"], "COMPLETED")
+        assert server.finished("trial", first)["status"] == "COMPLETED"
+        assert server.status("trial", second)["status"] in ("IN_QUEUE", "IN_PROGRESS")
+        assert server.finished("trial", second)["status"] == "COMPLETED"
 
-    def test_a_job_that_crashes_the_server(self):
+    def test_a_job_that_crashes_the_server(self, own_server):
         """design.md, Truth of a job: a job that takes the server down is counted, and FAILED at maxAttempts."""
-        server = self.own_server(**ONE_WORKER, **{"endpoint.trial.maxAttempts": 3})
+        server = self.server = own_server(**ONE_WORKER, **{"endpoint.trial.maxAttempts": 3})
         first = server.run("trial", {"sleepMs": 300})
         job = server.run("trial", {"crash": "segv"})
         behind = server.run("trial", {"output": "behind"})
         crashes = 0
         while crashes < 6 and not self._survives(server, job):
             server.process.wait()
-            self.assertNotEqual(server.process.returncode, 0)
+            assert server.process.returncode != 0
             crashes += 1
             server.start_unless_it_dies()
-        self.assertEqual(crashes, 3)
+        assert crashes == 3
         end = server.finished("trial", job)
-        self.assertEqual(end["status"], "FAILED")
-        self.assertIsInstance(end["error"], str)
-        self.assertIn("3", end["error"], "the reason says how often")
-        self.assertEqual(server.finished("trial", behind)["output"], "behind")
-        self.assertEqual(server.finished("trial", first)["status"], "COMPLETED")
-        self.assertEqual(server.health("trial")["jobs"]["failed"], 1)
+        assert end["status"] == "FAILED"
+        assert isinstance(end["error"], str)
+        assert "3" in end["error"], "the reason says how often"
+        assert server.finished("trial", behind)["output"] == "behind"
+        assert server.finished("trial", first)["status"] == "COMPLETED"
+        assert server.health("trial")["jobs"]["failed"] == 1
 
     @staticmethod
     def _survives(server, job):
@@ -163,9 +160,9 @@ class CrashTest(HttpTest):
             return None if server.running else "dead"
         return until(ask, "the job is over or the server dead") == "over"
 
-    def test_every_acknowledged_job_survives(self):
+    def test_every_acknowledged_job_survives(self, own_server):
         """design.md, Ack rule: /run answers only when the job is durable; kill -9 in the middle of many callers."""
-        server = self.own_server(**{"endpoint.echo.workersMax": 0})
+        server = own_server(**{"endpoint.echo.workersMax": 0})
         acknowledged = []
 
         def submit():
@@ -185,30 +182,30 @@ class CrashTest(HttpTest):
         for caller in callers:
             caller.join()
         server.start()
-        self.assertGreaterEqual(server.health("echo")["jobs"]["inQueue"], len(acknowledged))
+        assert server.health("echo")["jobs"]["inQueue"] >= len(acknowledged)
         connection = server.connect()
-        self.addCleanup(connection.close)
+        self.at_end.callback(connection.close)
         for job in acknowledged:
             reply = server.request("GET", f"/v2/echo/status/{job}", connection=connection)
-            self.assertEqual((reply.status, reply.json().get("status")), (200, "IN_QUEUE"))
+            assert (reply.status, reply.json().get("status")) == (200, "IN_QUEUE")
 
 
 class TimeoutTest(HttpTest):
-    def test_execution_timeout(self):
+    def test_execution_timeout(self, own_server):
         """api.md, policy object: executionTimeout is enforced during execution; decisions.md: the job is TIMED_OUT."""
-        server = self.own_server(**ONE_WORKER)
+        server = own_server(**ONE_WORKER)
         job = server.run("trial", {"sleepMs": 60000}, policy={"executionTimeout": 5000})
         end = server.finished("trial", job)
-        self.assertEqual(end["status"], "TIMED_OUT")
-        self.assertTrue(4900 <= end["executionTime"] < 7500, end)
-        self.assertNotIn("output", end)
+        assert end["status"] == "TIMED_OUT"
+        assert 4900 <= end["executionTime"] < 7500, end
+        assert "output" not in end
         jobs = server.health("trial")["jobs"]
-        self.assertEqual((jobs["failed"], jobs["inProgress"]), (1, 0), "TIMED_OUT counts as failed")
-        self.assertEqual(server.finished("trial", server.run("trial", {}))["status"], "COMPLETED", "the worker is free")
+        assert (jobs["failed"], jobs["inProgress"]) == (1, 0), "TIMED_OUT counts as failed"
+        assert server.finished("trial", server.run("trial", {}))["status"] == "COMPLETED", "the worker is free"
 
-    def test_ttl(self):
+    def test_ttl(self, own_server):
         """api.md, States: any state, TTL expires, deleted, even while running; later status checks return 404."""
-        server = self.own_server(**ONE_WORKER)
+        server = own_server(**ONE_WORKER)
         running = server.run("trial", {"sleepMs": 60000}, policy={"ttl": 10000})
         queued = server.run("parked", {}, policy={"ttl": 10000})
         in_progress(server)
@@ -217,14 +214,14 @@ class TimeoutTest(HttpTest):
         self.assert_refused(server.request("GET", f"/v2/trial/status/{running}"), 404)
         until(lambda: server.request("GET", f"/v2/parked/status/{queued}").status == 404, "the queued job is gone", 2)
         until(lambda: server.health("trial")["workers"]["running"] == 0, "the handler was stopped", 5)
-        self.assertEqual(server.health("trial")["jobs"]["inProgress"], 0)
+        assert server.health("trial")["jobs"]["inProgress"] == 0
 
 
 class WorkerTest(HttpTest):
-    def test_between_min_and_max(self):
+    def test_between_min_and_max(self, own_server):
         """design.md, Configuration: workersMin, workersMax and idleTimeout; decisions.md: worker counters are now."""
-        server = self.own_server(**{"endpoint.trial.workersMin": 1, "endpoint.trial.workersMax": 3,
-                                    "endpoint.trial.idleTimeout": "1s"})
+        server = own_server(**{"endpoint.trial.workersMin": 1, "endpoint.trial.workersMax": 3,
+                               "endpoint.trial.idleTimeout": "1s"})
 
         def workers():
             return server.health("trial")["workers"]
@@ -232,7 +229,7 @@ class WorkerTest(HttpTest):
         def total():
             now = workers()
             count = now["idle"] + now["running"] + now["initializing"]
-            self.assertLessEqual(count, 3, now)
+            assert count <= 3, now
             return count
 
         until(lambda: total() == 1, "workersMin workers are there at the start")
@@ -240,43 +237,39 @@ class WorkerTest(HttpTest):
         until(lambda: total() == 3 and workers()["running"] == 3, "workersMax workers run")
         in_progress(server, 3)
         ends = [server.finished("trial", job) for job in jobs]
-        self.assertEqual({end["status"] for end in ends}, {"COMPLETED"})
-        self.assertLessEqual(len({end["workerId"] for end in ends}), 6)
+        assert {end["status"] for end in ends} == {"COMPLETED"}
+        assert len({end["workerId"] for end in ends}) <= 6
         until(lambda: workers()["running"] == 0, "no worker runs")
         until(lambda: total() == 1, "idle workers above workersMin are released after idleTimeout", 6)
 
-    def test_scale_from_zero_and_back(self):
+    def test_scale_from_zero_and_back(self, own_server):
         """design.md, Configuration: workersMin is 0 unless set; a job makes a worker, idleTimeout takes it away."""
-        server = self.own_server(**{"endpoint.echo.idleTimeout": "500ms"})
+        server = own_server(**{"endpoint.echo.idleTimeout": "500ms"})
 
         def idle():
             return server.health("echo")["workers"]["idle"]
 
-        self.assertEqual(idle(), 0)
-        self.assertEqual(server.finished("echo", server.run("echo", {}))["status"], "COMPLETED")
+        assert idle() == 0
+        assert server.finished("echo", server.run("echo", {}))["status"] == "COMPLETED"
         until(lambda: idle() == 1, "the worker idles")
         until(lambda: idle() == 0, "the worker is released", 4)
 
-    def test_no_worker_at_all(self):
+    def test_no_worker_at_all(self, own_server):
         """api.md, Errors: a job stays IN_QUEUE when the maximum worker count is reached, and a maximum may be 0."""
-        server = self.own_server()
+        server = own_server()
         server.run("parked", {})
         health = server.health("parked")
-        self.assertEqual((health["jobs"]["inQueue"], health["workers"]["running"]), (1, 0))
+        assert (health["jobs"]["inQueue"], health["workers"]["running"]) == (1, 0)
 
-    def test_endpoints_do_not_wait_for_each_other(self):
+    def test_endpoints_do_not_wait_for_each_other(self, own_server):
         """design.md, Endpoints: each has its own workers; a busy one does not hold another back."""
-        server = self.own_server(**ONE_WORKER)
+        server = own_server(**ONE_WORKER)
         slow = server.run("trial", {"sleepMs": 1500})
         in_progress(server)
-        self.assertEqual(server.finished("echo", server.run("echo", {}))["status"], "COMPLETED")
-        self.assertEqual(server.status("trial", slow)["status"], "IN_PROGRESS")
+        assert server.finished("echo", server.run("echo", {}))["status"] == "COMPLETED"
+        assert server.status("trial", slow)["status"] == "IN_PROGRESS"
 
-    def test_environment_of_an_endpoint_is_accepted(self):
+    def test_environment_of_an_endpoint_is_accepted(self, own_server):
         """design.md, Configuration: `endpoint.<id>.env.<NAME>` is a setting of any name."""
-        server = self.own_server(**{"endpoint.trial.env.MY_NAME": "value"})
-        self.assertEqual(server.finished("trial", server.run("trial", {}))["status"], "COMPLETED")
-
-
-if __name__ == "__main__":
-    unittest.main()
+        server = own_server(**{"endpoint.trial.env.MY_NAME": "value"})
+        assert server.finished("trial", server.run("trial", {}))["status"] == "COMPLETED"

@@ -2,16 +2,12 @@
 server is as it was before (issue 7)."""
 
 import concurrent.futures
-import os
-import sys
+import re
 import time
-import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
-
-from jobq_server import SHORT_DRAIN, until  # noqa: E402
-from lua_case import LuaTest  # noqa: E402
-from process_watch import memory, processor_seconds, threads  # noqa: E402
+from jobq_server import SHORT_DRAIN, until
+from lua_case import LuaTest
+from process_watch import memory, processor_seconds, threads
 
 FIRST_LOOP = "local n = 0 while true do n = n + 1 end"
 
@@ -30,35 +26,34 @@ class MemoryTest(LuaTest):
     }
     settings = {"lua.memory": "32MB"}
 
-    def test_bombs(self):
+    def test_bombs(self, subtests):
         """issue 7: strings, tables and string.rep are bounded: FAILED, for that reason."""
         for endpoint in ("strings", "tables"):
-            with self.subTest(endpoint):
-                self.assertEqual(self.failure(endpoint, {}), "not enough memory: a script has 32 MB (lua.memory)")
-        self.assertRegex(self.failure("rep", {}), "not enough memory|too large")
-        self.assertEqual(self.output("small", {}), 20000)
+            with subtests.test(endpoint):
+                assert self.failure(endpoint, {}) == "not enough memory: a script has 32 MB (lua.memory)"
+        assert re.search("not enough memory|too large", self.failure("rep", {}))
+        assert self.output("small", {}) == 20000
 
     def test_rss_after_fifty(self):
         """issue 7: RSS back to where it was, after 50 bombs, several at once."""
         def bombs(count):
             with concurrent.futures.ThreadPoolExecutor(6) as pool:
                 ends = list(pool.map(lambda n: self.job(("strings", "tables")[n % 2], {}), range(count)))
-            self.assertEqual({end["status"] for end in ends}, {"FAILED"})
+            assert {end["status"] for end in ends} == {"FAILED"}
         bombs(6)  # what the server makes once: threads, pools
         pid = self.server.process.pid
         before, threads_before = memory(pid), threads(pid)
         bombs(50)
         self.assert_memory_is_back(memory(pid) - before, 24 << 20)
-        self.assertLessEqual(threads(pid), threads_before + 8)
-        self.assertEqual(self.output("small", {}), 20000)
-
+        assert threads(pid) <= threads_before + 8
+        assert self.output("small", {}) == 20000
 
     def test_rss_after_a_flood_of_log_lines(self):
         """A job's log is kept with its job: 1,000 lines, 8 KB of each."""
-        self.assertEqual(self.output("logs", {}), "said")
+        assert self.output("logs", {}) == "said"
         before = memory(self.server.process.pid)
         for _ in range(3):
-            self.assertEqual(self.output("logs", {}), "said")
+            assert self.output("logs", {}) == "said"
         self.assert_memory_is_back(memory(self.server.process.pid) - before, 32 << 20)
 
 
@@ -85,7 +80,7 @@ class TimeTest(LuaTest):
     }
     settings = {"endpoint.one.workersMax": 1, "endpoint.one.stopGrace": "60s"}
 
-    def test_endless_loops(self):
+    def test_endless_loops(self, subtests):
         """issue 7: loops of every kind are TIMED_OUT after their executionTimeout, and nothing runs on."""
         endless = [name for name in self.handlers if name != "one"]
         begun = time.monotonic()
@@ -93,13 +88,13 @@ class TimeTest(LuaTest):
         ends = {name: self.server.finished(name, job) for name, job in jobs.items()}
         taken = time.monotonic() - begun
         for name, end in ends.items():
-            with self.subTest(name):
-                self.assertEqual(end["status"], "TIMED_OUT", end)
-                self.assertGreaterEqual(end["executionTime"], 5_000)
-        self.assertLess(taken, 15)
+            with subtests.test(name):
+                assert end["status"] == "TIMED_OUT", end
+                assert end["executionTime"] >= 5_000
+        assert taken < 15
         for name in endless:
             until(lambda name=name: not self.server.health(name)["workers"]["running"], f"the worker of {name} is free")
-            self.assertEqual(self.server.health(name)["workers"]["unhealthy"], 0, name)
+            assert self.server.health(name)["workers"]["unhealthy"] == 0, name
         pid = self.server.process.pid
 
         def is_quiet():
@@ -113,19 +108,19 @@ class TimeTest(LuaTest):
         job = self.server.run("one", {"loop": True})
         self.in_progress({"id": "one"}, job)
         worker = self.server.status("one", job)["workerId"]
-        self.assertEqual(self.server.request("POST", f"/v2/one/cancel/{job}").json()["status"], "CANCELLED")
+        assert self.server.request("POST", f"/v2/one/cancel/{job}").json()["status"] == "CANCELLED"
         begun = time.monotonic()
         following = self.job("one", {})
-        self.assertEqual((following["output"], following["workerId"]), ("free", worker))
-        self.assertLess(time.monotonic() - begun, 5, "stopGrace is a minute: nobody replaced the worker")
-        self.assertEqual(self.server.status("one", job)["status"], "CANCELLED")
-        self.assertEqual(self.server.health("one")["workers"]["unhealthy"], 0)
+        assert (following["output"], following["workerId"]) == ("free", worker)
+        assert time.monotonic() - begun < 5, "stopGrace is a minute: nobody replaced the worker"
+        assert self.server.status("one", job)["status"] == "CANCELLED"
+        assert self.server.health("one")["workers"]["unhealthy"] == 0
 
     def test_expired_while_it_loops(self):
         """decisions.md, Jobs: past its ttl a job is deleted, even while running; its worker is free then."""
         job = self.server.run("one", {"loop": True}, policy={"ttl": 10_000})
         until(lambda: self.server.request("GET", f"/v2/one/status/{job}").status == 404, "it expires", 20)
-        self.assertEqual(self.output("one", {}), "free")
+        assert self.output("one", {}) == "free"
 
 
 class ShutdownTest(LuaTest):
@@ -137,16 +132,12 @@ class ShutdownTest(LuaTest):
         jobs = [server.run("loops", {}) for _ in range(3)]
         until(lambda: server.health("loops")["jobs"]["inProgress"] == 3, "all run")
         server.terminate()
-        self.assertEqual(server.ended(15), 0)
+        assert server.ended(15) == 0
         server.settings["endpoint.loops.env.LOOP"] = "0"
         server.write_file()
         server.start()
         for job in jobs:
             end = server.finished("loops", job)
-            self.assertEqual(end["status"], "COMPLETED")
-            self.assertGreater(end["output"], 1, "another attempt")
-        self.assertEqual(server.health("loops")["jobs"]["retried"], 0)
-
-
-if __name__ == "__main__":
-    unittest.main()
+            assert end["status"] == "COMPLETED"
+            assert end["output"] > 1, "another attempt"
+        assert server.health("loops")["jobs"]["retried"] == 0

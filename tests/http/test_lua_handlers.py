@@ -1,14 +1,12 @@
 """Handlers that are scripts, `image = lua/<name>`: what they can do, and how their jobs fail (issue 7). Scripts that
 never end: test_lua_endless.py; those that are not there: test_lua_images.py; the sandbox itself: tests/lua."""
 
-import os
-import sys
-import unittest
+import re
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+import pytest
 
-from jobq_server import until  # noqa: E402
-from lua_case import LuaTest, returning  # noqa: E402
+from jobq_server import until
+from lua_case import LuaTest, returning
 
 ECHO = "return function(input) return input end"
 ENV = "return function(input, job) return job.env end"
@@ -42,23 +40,23 @@ class RunTest(LuaTest):
 
     def test_run_and_runsync(self):
         """decisions.md, Images: lua/<name> runs <scripts>/handlers/<name>.lua; its output is the job's."""
-        self.assertEqual(self.output("echo_lua", {"a": [1, "b"]}), {"a": [1, "b"]})
+        assert self.output("echo_lua", {"a": [1, "b"]}) == {"a": [1, "b"]}
         job = self.server.run("echo_lua", {"b": 2})
         end = self.server.finished("echo_lua", job)
-        self.assertEqual((end["status"], end["output"]), ("COMPLETED", {"b": 2}))
-        self.assertRegex(end["workerId"], r"\A.+-\d+\Z")
+        assert (end["status"], end["output"]) == ("COMPLETED", {"b": 2})
+        assert re.search(r"\A.+-\d+\Z", end["workerId"])
 
     def test_what_a_job_knows_of_itself(self):
         """issue 7: job.id, job:deadline(); job.endpoint and job.attempt too."""
         job = self.job("about", {}, policy={"executionTimeout": 7_000})
         left = job["output"].pop("left")
-        self.assertEqual(job["output"], {"id": job["id"], "endpoint": "about", "attempt": 1})
-        self.assertTrue(0 < left <= 7_000, left)
+        assert job["output"] == {"id": job["id"], "endpoint": "about", "attempt": 1}
+        assert 0 < left <= 7_000, left
 
     def test_env_of_the_file(self):
         """issue 7: job.env is the endpoint's env."""
-        self.assertEqual(self.output("env", {}), {"NAME": "world", "NUMBER": "7"})
-        self.assertEqual(self.output("about", {})["endpoint"], "about")
+        assert self.output("env", {}) == {"NAME": "world", "NUMBER": "7"}
+        assert self.output("about", {})["endpoint"] == "about"
 
     def test_stream(self):
         """issue 7: job:emit(chunk, metrics) is /stream's; an output that is no chunk stays /status's."""
@@ -68,8 +66,8 @@ class RunTest(LuaTest):
             chunks = self.server.request("GET", f"/v2/chunks/stream/{job}").json()
             wanted = [{"output": {"n": n, "text": f"ä{n}"}, **({"metrics": {"at": n}} if metrics else {})}
                       for n in (1, 2, 3)]
-            self.assertEqual(chunks, wanted)
-            self.assertEqual(self.server.status("chunks", job)["output"], "done")
+            assert chunks == wanted
+            assert self.server.status("chunks", job)["output"] == "done"
 
     def test_stream_while_it_runs(self):
         """api.md, Stream: chunks come as they are emitted, before the job has ended."""
@@ -77,42 +75,41 @@ class RunTest(LuaTest):
           job:emit("early")
           while not job:stopped() do end
         end""")
-        self.addCleanup(self.write, "handlers", "patient", self.handlers["patient"])
+        self.at_end.callback(self.write, "handlers", "patient", self.handlers["patient"])
         job = self.server.run("patient", {})
         reply = self.server.request("GET", f"/v2/patient/stream/{job}?wait=20000")
-        self.assertEqual((reply.json(), reply.headers["X-Job-Status"]), ([{"output": "early"}], "IN_PROGRESS"))
+        assert (reply.json(), reply.headers["X-Job-Status"]) == ([{"output": "early"}], "IN_PROGRESS")
         self.server.request("POST", f"/v2/patient/cancel/{job}")
 
     def test_progress(self):
         """issue 7: job:progress(v): /status shows the last one while the job runs; job:stopped() ends it."""
         job = self.server.run("patient", {})
         until(lambda: self.server.status("patient", job).get("output") == {"percent": 40, "list": []}, "progress")
-        self.assertEqual(self.server.status("patient", job)["status"], "IN_PROGRESS")
+        assert self.server.status("patient", job)["status"] == "IN_PROGRESS"
         answer = self.server.request("POST", f"/v2/patient/cancel/{job}").json()
-        self.assertEqual(answer["status"], "CANCELLED")
+        assert answer["status"] == "CANCELLED"
         self.server.quiet("patient")
-        self.assertEqual(self.server.status("patient", job)["status"], "CANCELLED", "its late result is ignored")
+        assert self.server.status("patient", job)["status"] == "CANCELLED", "its late result is ignored"
 
     def test_methods_want_a_colon(self):
         """issue 7: an error that says what to write."""
-        self.assertRegex(self.failure("colon", {}), r"colon\.lua:1: .*job:emit\(...\), with a colon")
+        assert re.search(r"colon\.lua:1: .*job:emit\(...\), with a colon", self.failure("colon", {}))
 
     def test_log_and_print(self):
         """issue 7: job:log(...) and print(...) cost the job nothing."""
         for _ in range(3):
-            self.assertEqual(self.output("logging", {}), 1)
+            assert self.output("logging", {}) == 1
 
     def test_load(self):
         """issue 7: load has the job's own globals."""
         for _ in range(3):
-            self.assertEqual(self.output("loads", {}), [3, 3, True])
+            assert self.output("loads", {}) == [3, 3, True]
 
-    def test_metrics_are_an_object(self):
+    @pytest.mark.parametrize("metrics", [5, "x", [1], False])
+    def test_metrics_are_an_object(self, metrics):
         """api.md, Stream chunk: `metrics` is an object."""
-        for metrics in (5, "x", [1], False):
-            with self.subTest(metrics):
-                self.assertEqual(self.failure("metrics", {"metrics": metrics}),
-                                 "metrics.lua:1: the handler emitted metrics that are no JSON object")
+        error = self.failure("metrics", {"metrics": metrics})
+        assert error == "metrics.lua:1: the handler emitted metrics that are no JSON object"
 
 
 class ValueTest(LuaTest):
@@ -137,41 +134,41 @@ class ValueTest(LuaTest):
         {"": 1, "1": 2, "ключ": "значение", "a b": None}, {str(n): n for n in range(300)}, list(range(300)),
     ]
 
-    def test_there_and_back(self):
+    def test_there_and_back(self, subtests):
         """issue 7: arrays kept apart from objects, 64-bit integers exact, null kept, any text."""
         for endpoint in ("echo_lua", "again"):
             for value in self.VALUES:
-                with self.subTest(endpoint=endpoint, value=value):
+                with subtests.test(endpoint=endpoint, value=value):
                     output = self.output(endpoint, {"v": value})["v"]
-                    self.assertEqual(output, value)
-                    self.assertIs(type(output), type(value))
+                    assert output == value
+                    assert type(output) is type(value)
 
     def test_bytes_of_the_output(self):
         """issue 7: integers are written as integers, floats as floats."""
         reply = self.submit("echo_lua", verb="runsync?wait=30000", job_input={"a": 9223372036854775807, "b": 1.0})
-        self.assertIn(b'"output":{"a":9223372036854775807,"b":1.0}', reply.body.replace(b" ", b""))
+        assert b'"output":{"a":9223372036854775807,"b":1.0}' in reply.body.replace(b" ", b"")
 
     def test_numbers_beyond_64_bits(self):
         """decisions.md, Jobs: numbers of any length are fine: a script sees those beyond 64 bits as floats."""
         reply = self.server.request("POST", "/v2/types/runsync?wait=30000",
                                     '{"input":{"a":9223372036854775808,"b":' + "9" * 400 + ',"c":1e2,"d":-0}}')
-        self.assertEqual(reply.json()["output"], {"a": "float", "b": "float", "c": "float", "d": "float"})
+        assert reply.json()["output"] == {"a": "float", "b": "float", "c": "float", "d": "float"}
 
-    def test_what_a_script_makes(self):
+    def test_what_a_script_makes(self, subtests):
         """issue 7: nil and json.null are null; {} is an object, json.array() an array."""
         wanted = {"nothing": None, "null": None, "empty": {}, "array": [], "list": [1, 2], "text": "ä😀\0",
                   "most": 2 ** 63 - 1, "least": -2 ** 63, "half": 0.5, "whole": 1.0, "yes": True}
         for which, value in wanted.items():
-            with self.subTest(which):
+            with subtests.test(which):
                 output = self.output("made", {"which": which})
-                self.assertEqual((output, type(output)), (value, type(value)))
+                assert (output, type(output)) == (value, type(value))
 
     def test_deep(self):
         """decisions.md, Jobs: nesting to 512 levels; a script's value may be as deep."""
         text = "[" * 500 + "]" * 500
         reply = self.server.request("POST", "/v2/echo_lua/runsync?wait=30000", '{"input":{"v":' + text + "}}")
-        self.assertEqual(reply.json()["status"], "COMPLETED", reply.body[:300])
-        self.assertIn(text.encode(), reply.body)
+        assert reply.json()["status"] == "COMPLETED", reply.body[:300]
+        assert text.encode() in reply.body
 
 
 class FailureTest(LuaTest):
@@ -202,65 +199,61 @@ class FailureTest(LuaTest):
 
     def test_file_and_line(self):
         """issue 7: errors carry file and line into the job's `error`."""
-        self.assertRegex(self.failure("fails", {}), r"\Afails\.lua:5: attempt to index a nil value \(local 'none'\)\Z")
-        self.assertEqual(self.failure("says", {"what": "it is so"}), "says.lua:1: it is so")
-        self.assertEqual(self.failure("says", {"what": "it is so", "level": 0}), "it is so")
+        assert re.search(r"\Afails\.lua:5: attempt to index a nil value \(local 'none'\)\Z", self.failure("fails", {}))
+        assert self.failure("says", {"what": "it is so"}) == "says.lua:1: it is so"
+        assert self.failure("says", {"what": "it is so", "level": 0}) == "it is so"
 
     def test_errors_that_are_no_text(self):
         """decisions.md, Answers: `error` is always a string."""
-        self.assertEqual(self.failure("tables", {}), '{"code":7}')
-        self.assertEqual(self.failure("nothing", {}), "the error is a nil")
-        self.assertEqual(self.failure("says", {"what": 7, "level": 0}), "7")
-        self.assertEqual(self.failure("says", {"what": True}), "the error is a boolean")
+        assert self.failure("tables", {}) == '{"code":7}'
+        assert self.failure("nothing", {}) == "the error is a nil"
+        assert self.failure("says", {"what": 7, "level": 0}) == "7"
+        assert self.failure("says", {"what": True}) == "the error is a boolean"
 
     def test_errors_of_any_bytes(self):
         """decisions.md, Answers: the answer is JSON whatever a script puts into its error."""
-        self.assertEqual(self.failure("bytes", {}), "\ufffd\ufffd a")
+        assert self.failure("bytes", {}) == "\ufffd\ufffd a"
 
     def test_a_long_error(self):
         """What a script says of its failure is kept, up to 16 KB."""
         error = self.failure("says", {"what": "ä" * 100_000, "level": 0})
-        self.assertTrue(10_000 < len(error.encode()) < 20_000, len(error))
+        assert 10_000 < len(error.encode()) < 20_000, len(error)
 
-    def test_outputs_that_are_no_json(self):
+    def test_outputs_that_are_no_json(self, subtests):
         """issue 7: the job fails, and reads where in its output the trouble is."""
         wanted = {"nan": "nan at .a[1]", "infinite": "beyond all doubles at .a", "function": "a function at .list[2]",
                   "cycle": "holds itself", "mixed": "keys of both kinds",
                   "holes": "an array with holes (put json.null there) at [2]",
                   "binary": "not UTF-8", "emits_nan": "nan"}
         for endpoint, words in wanted.items():
-            with self.subTest(endpoint):
-                self.assertIn(words, self.failure(endpoint, {}))
+            with subtests.test(endpoint):
+                assert words in self.failure(endpoint, {})
 
     def test_deep_recursion(self):
         """issue 7: deep recursion is bounded: FAILED (stack)."""
-        self.assertIn("stack overflow", self.failure("deep", {}))
+        assert "stack overflow" in self.failure("deep", {})
 
     def test_what_a_script_catches_is_no_failure(self):
         """pcall is the script's own."""
-        self.assertEqual(self.output("catches", {}), [False, "inside"])
+        assert self.output("catches", {}) == [False, "inside"]
 
     def test_the_worker_goes_on(self):
         """issue 7: a script that fails takes nobody with it: the same worker serves the next job."""
         workers = set()
         for _ in range(20):
             job = self.job("fails", {})
-            self.assertEqual(job["status"], "FAILED")
+            assert job["status"] == "FAILED"
             workers.add(job["workerId"])
-        self.assertEqual(len(workers), 1)
-        self.assertEqual(self.server.quiet("fails")["failed"] >= 20, True)
-        self.assertEqual(self.server.health("fails")["workers"]["unhealthy"], 0)
+        assert len(workers) == 1
+        assert (self.server.quiet("fails")["failed"] >= 20) is True
+        assert self.server.health("fails")["workers"]["unhealthy"] == 0
 
     def test_a_fresh_environment_for_each_job(self):
         """issue 7: no job reaches another job's globals; the libraries cannot be changed for the next."""
-        self.assertEqual([self.output("counts", {}) for _ in range(5)], [1] * 5)
-        self.assertIn("libraries cannot be changed", self.failure("global", {}))
+        assert [self.output("counts", {}) for _ in range(5)] == [1] * 5
+        assert "libraries cannot be changed" in self.failure("global", {})
 
     def test_the_limit_of_outputs(self):
         """decisions.md, Jobs: an output over 20 MB fails the job; it is never silently dropped."""
-        self.assertEqual(len(self.output("large", {"bytes": (20 << 20) - 2})), (20 << 20) - 2)
-        self.assertIn("20 MB", self.failure("large", {"bytes": (20 << 20) + 1}))
-
-
-if __name__ == "__main__":
-    unittest.main()
+        assert len(self.output("large", {"bytes": (20 << 20) - 2})) == (20 << 20) - 2
+        assert "20 MB" in self.failure("large", {"bytes": (20 << 20) + 1})

@@ -2,13 +2,12 @@
 (issue 7; decisions.md, "Images")."""
 
 import os
-import sys
-import unittest
+import re
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+import pytest
 
-from jobq_server import jobqd, until  # noqa: E402
-from lua_case import LuaTest, make_folder, returning  # noqa: E402
+from jobq_server import jobqd, until
+from lua_case import LuaTest, make_folder, returning
 
 ENV = "return function(input, job) return job.env end"
 
@@ -20,87 +19,86 @@ class TemplateTest(LuaTest):
         """issue 7: job.env is the template's; a release that changes it reaches the script."""
         template = self.new_template(imageName="lua/env", env={"N": "1"})
         endpoint = self.new_endpoint(template, workersMin=1)
-        self.assertEqual((endpoint["image"], endpoint["release"]["state"]), ("lua/env", "complete"))
-        self.assertEqual(self.output(endpoint["id"], {}), {"N": "1"})
+        assert (endpoint["image"], endpoint["release"]["state"]) == ("lua/env", "complete")
+        assert self.output(endpoint["id"], {}) == {"N": "1"}
         self.call("PATCH", "/templates/" + template["id"], {"env": {"N": "2", "M": "ä"}})
         self.complete(endpoint, 2)
-        self.assertEqual(self.output(endpoint["id"], {}), {"N": "2", "M": "ä"})
+        assert self.output(endpoint["id"], {}) == {"N": "2", "M": "ä"}
         self.call("PATCH", "/templates/" + template["id"], {"imageName": "lua/other"})
         self.complete(endpoint, 3)
-        self.assertEqual(self.output(endpoint["id"], {}), "other")
+        assert self.output(endpoint["id"], {}) == "other"
         self.call("PATCH", "/templates/" + template["id"], {"imageName": "plugin/echo"})
         self.complete(endpoint, 4)
-        self.assertEqual(self.output(endpoint["id"], {"a": 1}), {"a": 1})
+        assert self.output(endpoint["id"], {"a": 1}) == {"a": 1}
 
     def test_a_script_that_is_not_there(self):
         """decisions.md, Images: an endpoint that nobody here can run is 400, and says what is missing."""
         template = self.new_template(imageName="lua/later")
         message = self.assert_faults(
             self.server.request("POST", "/v1/endpoints", {"templateId": template["id"]}), "templateId")
-        self.assertIn("lua/later cannot run: later.lua cannot be read", message)
+        assert "lua/later cannot run: later.lua cannot be read" in message
         path = self.write("handlers", "later", returning("'now'"))
-        self.addCleanup(os.remove, path)
-        self.assertEqual(self.output(self.new_endpoint(template)["id"], {}), "now", "no restart is needed")
+        self.at_end.callback(os.remove, path)
+        assert self.output(self.new_endpoint(template)["id"], {}) == "now", "no restart is needed"
 
     def test_a_script_that_does_not_compile(self):
         """issue 7: refused with file and line."""
         path = self.write("handlers", "broken", "return function(\n  oops oops\nend")
-        self.addCleanup(os.remove, path)
+        self.at_end.callback(os.remove, path)
         template = self.new_template(imageName="lua/broken")
         reply = self.server.request("POST", "/v1/endpoints", {"templateId": template["id"]})
-        self.assertRegex(self.assert_faults(reply, "templateId"), r"broken\.lua:2: ")
+        assert re.search(r"broken\.lua:2: ", self.assert_faults(reply, "templateId"))
 
     def test_a_release_that_cannot_run(self):
         """decisions.md, Releases: it halts and says why, the old worker serves; the next good one goes on."""
         template = self.new_template(imageName="lua/env", env={"N": "1"})
         endpoint = self.new_endpoint(template, workersMin=1)
-        self.assertEqual(self.output(endpoint["id"], {}), {"N": "1"})
+        assert self.output(endpoint["id"], {}) == {"N": "1"}
         self.call("PATCH", "/templates/" + template["id"], {"imageName": "lua/missing", "env": {"N": "2"}})
         release = until(lambda: (now := self.endpoint(endpoint)["release"])["state"] == "halted" and now, "it halts")
-        self.assertIn("missing.lua cannot be read", release["reason"])
-        self.assertEqual(self.output(endpoint["id"], {}), {"N": "1"})
+        assert "missing.lua cannot be read" in release["reason"]
+        assert self.output(endpoint["id"], {}) == {"N": "1"}
         self.call("PATCH", "/templates/" + template["id"], {"imageName": "lua/env"})
         self.complete(endpoint, 3)
-        self.assertEqual(self.output(endpoint["id"], {}), {"N": "2"})
+        assert self.output(endpoint["id"], {}) == {"N": "2"}
 
-    def test_a_script_that_is_written_after_its_release(self):
+    @pytest.mark.parametrize("name, text", [("wrong_at_first", "return function("), ("missing_at_first", None)])
+    def test_a_script_that_is_written_after_its_release(self, name, text):
         """issue 7: the reason says what to do, and doing it is enough: the release goes on by itself."""
-        for name, text in (("wrong_at_first", "return function("), ("missing_at_first", None)):
-            with self.subTest(name):
-                if text:
-                    self.write("handlers", name, text)
-                template = self.new_template(imageName="lua/other")
-                endpoint = self.new_endpoint(template, workersMin=1)
-                self.call("PATCH", "/templates/" + template["id"], {"imageName": "lua/" + name})
-                until(lambda endpoint=endpoint: self.endpoint(endpoint)["release"]["state"] == "halted", "it halts")
-                self.assertEqual(self.output(endpoint["id"], {}), "other")
-                self.addCleanup(os.remove, self.write("handlers", name, returning("'written'")))
-                self.complete(endpoint, 2)
-                self.assertEqual(self.output(endpoint["id"], {}), "written")
+        if text:
+            self.write("handlers", name, text)
+        template = self.new_template(imageName="lua/other")
+        endpoint = self.new_endpoint(template, workersMin=1)
+        self.call("PATCH", "/templates/" + template["id"], {"imageName": "lua/" + name})
+        until(lambda endpoint=endpoint: self.endpoint(endpoint)["release"]["state"] == "halted", "it halts")
+        assert self.output(endpoint["id"], {}) == "other"
+        self.at_end.callback(os.remove, self.write("handlers", name, returning("'written'")))
+        self.complete(endpoint, 2)
+        assert self.output(endpoint["id"], {}) == "written"
 
     def test_a_restart_without_its_script(self):
         """decisions.md, Releases: the server starts, the endpoint says why nobody serves it, its jobs wait."""
         server = self.fresh_server({"kept": returning("'kept'")})
         endpoint = self.new_endpoint(self.new_template(imageName="lua/kept"))
-        self.assertEqual(self.output(endpoint["id"], {}), "kept")
+        assert self.output(endpoint["id"], {}) == "kept"
         server.stop()
         os.remove(os.path.join(self.scripts, "handlers", "kept.lua"))
         server.start()
         release = self.endpoint(endpoint)["release"]
-        self.assertEqual(release["state"], "halted")
-        self.assertIn("kept.lua cannot be read", release["reason"])
+        assert release["state"] == "halted"
+        assert "kept.lua cannot be read" in release["reason"]
         job = server.run(endpoint["id"], {})
-        self.assertEqual(server.status(endpoint["id"], job)["queueReason"], "no_workers")
+        assert server.status(endpoint["id"], job)["queueReason"] == "no_workers"
         self.write("handlers", "kept", returning("'again'"))
-        self.assertEqual(server.finished(endpoint["id"], job)["output"], "again")
+        assert server.finished(endpoint["id"], job)["output"] == "again"
 
-    def test_names_that_are_none(self):
+    @pytest.mark.parametrize("image", [
+        "lua/../x", "lua/a b", "lua/", "lua/a/b", "lua/.", "lua/a.lua", "lua/" + "n" * 65, "lua/%2e", "lua/a\0",
+        "lua/ä", "lua/../handlers/env"])
+    def test_names_that_are_none(self, image):
         """decisions.md, Images: <name> matches [A-Za-z0-9_-]{1,64}, else 400: no path leads out of the folder."""
-        for image in ("lua/../x", "lua/a b", "lua/", "lua/a/b", "lua/.", "lua/a.lua", "lua/" + "n" * 65, "lua/%2e",
-                      "lua/a\0", "lua/ä", "lua/../handlers/env"):
-            with self.subTest(image):
-                reply = self.server.request("POST", "/v1/templates", {"name": "t", "imageName": image})
-                self.assert_faults(reply, "imageName")
+        reply = self.server.request("POST", "/v1/templates", {"name": "t", "imageName": image})
+        self.assert_faults(reply, "imageName")
 
 
 class StartTest(LuaTest):
@@ -110,33 +108,30 @@ class StartTest(LuaTest):
         checked = jobqd("--config", server.file, "--check")
         line = self.refused_start(server)
         for word in words:
-            self.assertIn(word, line)
+            assert word in line
         return checked, line
 
     def test_a_missing_script(self):
         """issue 7: the start is refused, and names the endpoint and the file; --check refuses it too."""
         checked, _ = self.refused("endpoint.a", "lua/missing", "missing.lua", **{"endpoint.a.image": "lua/missing"})
-        self.assertEqual(checked.returncode, 1)
-        self.assertIn("endpoint.a.image = lua/missing needs " + os.path.join(self.scripts, "handlers", "missing.lua"),
-                      checked.stderr)
+        assert checked.returncode == 1
+        missing = os.path.join(self.scripts, "handlers", "missing.lua")
+        assert "endpoint.a.image = lua/missing needs " + missing in checked.stderr
 
-    def test_a_script_that_does_not_run(self):
+    @pytest.mark.parametrize("name, text, words", [
+        ("syntax", "return function( end", "syntax.lua:1:"), ("none", "local x = 1", "returns no function"),
+        ("fails", "error('at once')", "fails.lua:1: at once"), ("loops", "while true do end", "longer than a second"),
+        ("bytecode", "\x1bLua", "is bytecode")])
+    def test_a_script_that_does_not_run(self, name, text, words):
         """issue 7: what the first job would meet stops the start; a check compiles nothing."""
-        for name, text, words in (("syntax", "return function( end", "syntax.lua:1:"),
-                                  ("none", "local x = 1", "returns no function"),
-                                  ("fails", "error('at once')", "fails.lua:1: at once"),
-                                  ("loops", "while true do end", "longer than a second"),
-                                  ("bytecode", "\x1bLua", "is bytecode")):
-            with self.subTest(name):
-                checked, _ = self.refused(words, handlers={name: text}, **{"endpoint.a.image": "lua/" + name})
-                self.assertEqual(checked.returncode, 0, checked.stderr)
+        checked, _ = self.refused(words, handlers={name: text}, **{"endpoint.a.image": "lua/" + name})
+        assert checked.returncode == 0, checked.stderr
 
-    def test_names_that_are_none(self):
+    @pytest.mark.parametrize("image", ["lua/../x", "lua/a b", "lua/"])
+    def test_names_that_are_none(self, image):
         """decisions.md, Images: no path leads out of the folder."""
-        for image in ("lua/../x", "lua/a b", "lua/"):
-            with self.subTest(image):
-                checked, _ = self.refused("endpoint.a.image", "[A-Za-z0-9_-]{1,64}", **{"endpoint.a.image": image})
-                self.assertEqual(checked.returncode, 1)
+        checked, _ = self.refused("endpoint.a.image", "[A-Za-z0-9_-]{1,64}", **{"endpoint.a.image": image})
+        assert checked.returncode == 1
 
     def test_a_relative_folder(self):
         """design.md, Configuration: relative paths begin at the file's folder."""
@@ -145,7 +140,7 @@ class StartTest(LuaTest):
         make_folder(os.path.join(server.folder, "my scripts"), {"a": returning("'a'")})
         server.write_file()
         server.start()
-        self.assertEqual(self.output("a", {}), "a")
+        assert self.output("a", {}) == "a"
 
     def test_a_missing_folder(self):
         """design.md, Configuration: scripts.path; a server without scripts needs none."""
@@ -153,23 +148,19 @@ class StartTest(LuaTest):
         server.settings["scripts.path"] = "/nonexistent"
         server.write_file()
         server.start()
-        self.assertEqual(server.runsync("echo", {})["status"], "COMPLETED")
+        assert server.runsync("echo", {})["status"] == "COMPLETED"
 
-    def test_settings_of_the_library(self):
+    def test_settings_of_the_library(self, subtests):
         """design.md, Configuration: an unknown key stops the start and names the nearest; values are checked."""
         for key, value, words in (("lua.htpp", "true", "lua.http"), ("lua.memroy", "64MB", "lua.memory"),
                                   ("lua.filterTme", "5ms", "lua.filterTime"), ("handler.lua.http", "true", "lua.http"),
                                   ("lua", "true", "lua")):
-            with self.subTest(key):
+            with subtests.test(key):
                 checked, line = self.refused(key, words, **{key: value})
-                self.assertEqual(checked.returncode, 1)
-                self.assertIn("nearest", line)
+                assert checked.returncode == 1
+                assert "nearest" in line
         for key, value in (("lua.http", "maybe"), ("lua.memory", "1"), ("lua.filterTime", "0ms")):
-            with self.subTest(key):
+            with subtests.test(key):
                 settings = {key: value, "endpoint.a.image": "lua/env"}
                 checked, _ = self.refused(key, handlers={"env": ENV}, **settings)
-                self.assertEqual(checked.returncode, 1)
-
-
-if __name__ == "__main__":
-    unittest.main()
+                assert checked.returncode == 1

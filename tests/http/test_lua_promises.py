@@ -1,13 +1,6 @@
 """Idempotency-Key where an endpoint has filters: a job is judged once (issue 7, decisions.md)."""
 
-import os
-import sys
-import unittest
-
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-from test_lua_filters import FilterTest  # noqa: E402
+from test_lua_filters import FilterTest
 
 
 class PromiseTest(FilterTest):
@@ -20,10 +13,10 @@ class PromiseTest(FilterTest):
         """The first job's answer, although the filter makes another input each time."""
         first = self.assert_job(self.promised("dice", {"n": 1}, "same"))
         again = self.assert_job(self.promised("dice", {"n": 1}, "same"))
-        self.assertEqual(first["id"], again["id"])
+        assert first["id"] == again["id"]
         job = self.server.finished("dice", first["id"])
         sync = self.assert_job(self.promised("dice", {"n": 1}, "same", "runsync"))
-        self.assertEqual((sync["id"], sync["output"]), (job["id"], job["output"]))
+        assert (sync["id"], sync["output"]) == (job["id"], job["output"])
 
     def test_a_repeat_is_not_judged_again(self):
         """A filter that counts would refuse what it let in: the repeat of a call that was accepted is accepted."""
@@ -32,17 +25,17 @@ class PromiseTest(FilterTest):
         self.assert_refused(self.promised("once", job_input, "a-new-call"), 400, "once is enough")
         for verb in ("run", "runsync"):
             again = self.assert_job(self.promised("once", job_input, "repeat", verb))
-            self.assertEqual(again["id"], first["id"])
-        self.assertEqual(again["output"], job_input, "a repeated /runsync waits for the first call's job")
+            assert again["id"] == first["id"]
+        assert again["output"] == job_input, "a repeated /runsync waits for the first call's job"
         self.assert_refused(self.promised("once", {"name": "else"}, "repeat"), 400, "Idempotency-Key")
-        self.assertEqual(len(self.server.request("GET", "/v2/once/requests").json()["requests"]), 1)
+        assert len(self.server.request("GET", "/v2/once/requests").json()["requests"]) == 1
 
     def test_a_repeat_of_what_waits_or_is_gone(self):
         first = self.assert_job(self.promised("waits", {"name": "gone"}, "gone"))
         waiting = self.assert_job(self.promised("waits", {"name": "gone"}, "gone", "runsync?wait=1000"))
-        self.assertEqual((waiting["id"], waiting["status"]), (first["id"], "IN_QUEUE"))
+        assert (waiting["id"], waiting["status"]) == (first["id"], "IN_QUEUE")
         self.server.request("POST", "/v2/waits/purge-queue")
-        self.assertEqual(self.assert_job(self.promised("waits", {"name": "gone"}, "gone"))["id"], first["id"])
+        assert self.assert_job(self.promised("waits", {"name": "gone"}, "gone"))["id"] == first["id"]
         self.assert_refused(self.promised("waits", {"name": "gone"}, "gone", "runsync"), 404, first["id"])
 
     def test_another_body(self):
@@ -55,7 +48,3 @@ class PromiseTest(FilterTest):
         self.assert_refused(self.promised("verdict", {"which": "no"}, "free"), 400)
         self.assert_failed(self.promised("verdict", {"which": "number"}, "free"), "verdict")
         self.assert_job(self.promised("verdict", {"which": "yes"}, "free"))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -3,16 +3,15 @@ the one before in force and says so in the log, in GET /v1/plugins and in jobqct
 
 import concurrent.futures
 import os
-import sys
+import re
 import threading
 import time
-import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+import pytest
 
-from jobq_server import until  # noqa: E402
-from jobqctl_case import REFUSED, USAGE, CtlTest  # noqa: E402
-from lua_case import LuaTest, make_folder  # noqa: E402
+from jobq_server import until
+from jobqctl_case import REFUSED, USAGE, CtlTest
+from lua_case import LuaTest, make_folder
 
 
 def says(word):
@@ -40,13 +39,13 @@ class ReloadTest(LuaTest, CtlTest):
     handlers = {"greet": says("one"), "other": says("other")}
     filters = {"gate": refuses("one"), "spare": refuses("spare")}
 
-    def setUp(self):
-        super().setUp()
-        # Not one test sees what another has left.
+    @pytest.fixture(autouse=True)
+    def scripts_as_they_were(self, question):
+        """No test sees what another has left."""
         for kind, scripts in (("handlers", self.handlers), ("filters", self.filters)):
             for name, text in scripts.items():
                 self.write(kind, name, text)
-        self.assertEqual((self.greeting(), self.word()), ("one", "one"))
+        assert (self.greeting(), self.word()) == ("one", "one")
 
     def greeting(self):
         return self.output("greet", {})
@@ -65,37 +64,37 @@ class EditTest(ReloadTest):
     def test_the_next_job(self):
         """issue 7: an edited handler takes effect for the next job; the log says so."""
         self.write("handlers", "greet", says("two"))
-        self.assertEqual(self.greeting(), "two")
+        assert self.greeting() == "two"
         self.logged("handler.lua.script.reloaded", "greet.lua was edited")
-        self.assertEqual(self.output("other", {}), "other")
+        assert self.output("other", {}) == "other"
 
     def test_the_next_request(self):
         """issue 7: an edited filter takes effect for the next request."""
         self.write("filters", "gate", refuses("two"))
-        self.assertEqual(self.word(), "two")
+        assert self.word() == "two"
         self.logged("filter.lua.script.reloaded", "gate.lua was edited")
         self.write("filters", "gate", "return function() end")
         self.assert_job(self.submit("guarded"))
 
     def test_every_edit_and_every_worker(self):
         """issue 7: whichever worker takes the next job, and however fast edits of one size follow each other."""
-        self.assertEqual(self.call("GET", "/endpoints/greet")["workersMax"], 3)
+        assert self.call("GET", "/endpoints/greet")["workersMax"] == 3
         with concurrent.futures.ThreadPoolExecutor(6) as pool:
             for n in range(100, 160):
                 self.write("handlers", "greet", says(n))
                 self.write("filters", "gate", refuses(n))
                 heard = [pool.submit(self.greeting) for _ in range(6)] + [pool.submit(self.word) for _ in range(6)]
-                self.assertEqual({each.result() for each in heard}, {str(n)})
+                assert {each.result() for each in heard} == {str(n)}
 
     def test_ways_to_write(self):
         """Files are written in place, replaced, or copied with an older date."""
         path = os.path.join(self.scripts, "handlers", "greet.lua")
         with open(path, "w", encoding="utf-8") as file:
             file.write(says("in place"))
-        self.assertEqual(self.greeting(), "in place")
+        assert self.greeting() == "in place"
         self.write("handlers", "greet", says("older"))
         os.utime(path, (1, 1))
-        self.assertEqual(self.greeting(), "older")
+        assert self.greeting() == "older"
 
     def test_links(self):
         """A link that leads elsewhere now is an edit, too, however long what it leads to has been there."""
@@ -108,7 +107,7 @@ class EditTest(ReloadTest):
         for word in ("link one", "link two") * 5:
             os.symlink(targets[word], path + ".new")
             os.replace(path + ".new", path)
-            self.assertEqual([self.greeting() for _ in range(6)], [word] * 6)
+            assert [self.greeting() for _ in range(6)] == [word] * 6
 
     def test_a_job_that_runs(self):
         """issue 7: for the next job: one that runs ends with the text that it began with."""
@@ -116,8 +115,8 @@ class EditTest(ReloadTest):
         running = self.server.run("greet", {})
         until(lambda: self.server.request("GET", f"/v2/greet/stream/{running}").json(), "it runs")
         self.write("handlers", "greet", says("two"))
-        self.assertEqual(self.greeting(), "two")
-        self.assertEqual(self.server.status("greet", running)["status"], "IN_PROGRESS")
+        assert self.greeting() == "two"
+        assert self.server.status("greet", running)["status"] == "IN_PROGRESS"
         self.server.request("POST", f"/v2/greet/cancel/{running}")
 
     def test_under_load(self):
@@ -133,42 +132,42 @@ class EditTest(ReloadTest):
         editor.start()
         jobs = 0
         while not done.is_set():
-            self.assertRegex(self.greeting(), r"\A(one|v+)\Z")
+            assert re.search(r"\A(one|v+)\Z", self.greeting())
             reply = self.submit("guarded", verb="runsync?wait=30000")
-            self.assertIn(reply.status, (200, 400), reply.body)
+            assert reply.status in (200, 400), reply.body
             jobs += 1
         editor.join()
-        self.assertGreater(jobs, 3)
+        assert jobs > 3
 
 
 class BrokenTest(ReloadTest):
-    def test_a_handler(self):
+    def test_a_handler(self, subtests):
         """issue 7: one that does not compile, or does not run, keeps the old one; a good text takes over again."""
         for name, (text, reason) in BROKEN.items():
-            with self.subTest(name):
+            with subtests.test(name):
                 reason = reason.replace("NAME", "greet")
                 self.write("handlers", "greet", text)
-                self.assertEqual(self.greeting(), "one")
+                assert self.greeting() == "one"
                 state, told = self.scripts_of("handler")["greet"]
-                self.assertEqual(state, "faulty")
-                self.assertRegex(told, reason)
-                self.assertEqual(self.greeting(), "one")
+                assert state == "faulty"
+                assert re.search(reason, told)
+                assert self.greeting() == "one"
                 self.write("handlers", "greet", says("one"))
-                self.assertEqual(self.scripts_of("handler")["greet"], ("loaded", None))
+                assert self.scripts_of("handler")["greet"] == ("loaded", None)
         self.logged("handler.lua.script.faulty", "greet.lua was edited and does not run, the text before stays")
 
-    def test_a_filter(self):
+    def test_a_filter(self, subtests):
         """issue 7: the same for filters: nobody gets in because the gate is broken."""
         for name, (text, reason) in BROKEN.items():
-            with self.subTest(name):
+            with subtests.test(name):
                 reason = reason.replace("NAME", "gate")
                 self.write("filters", "gate", text)
-                self.assertEqual(self.word(), "one")
+                assert self.word() == "one"
                 state, told = self.scripts_of("filter")["gate"]
-                self.assertEqual(state, "faulty")
-                self.assertRegex(told, reason)
+                assert state == "faulty"
+                assert re.search(reason, told)
                 self.write("filters", "gate", refuses("one"))
-                self.assertEqual(self.scripts_of("filter")["gate"], ("loaded", None))
+                assert self.scripts_of("filter")["gate"] == ("loaded", None)
         self.logged("filter.lua.script.faulty", "gate.lua was edited and does not run, the text before stays")
 
     def test_it_is_told_once(self):
@@ -176,79 +175,79 @@ class BrokenTest(ReloadTest):
         before = self.server.log().count("script.faulty")
         self.write("handlers", "greet", "return function(")
         for _ in range(20):
-            self.assertEqual(self.greeting(), "one")
+            assert self.greeting() == "one"
         self.scripts_of("handler")
-        self.assertEqual(self.server.log().count("script.faulty"), before + 1)
+        assert self.server.log().count("script.faulty") == before + 1
 
     def test_removed(self):
         """issue 7: a script that is removed goes on as it was, and GET /v1/plugins says so."""
         os.remove(os.path.join(self.scripts, "filters", "gate.lua"))
         os.remove(os.path.join(self.scripts, "handlers", "greet.lua"))
-        self.assertEqual((self.word(), self.greeting()), ("one", "one"))
+        assert (self.word(), self.greeting()) == ("one", "one")
         for kind, name in (("filter", "gate"), ("handler", "greet")):
             state, reason = self.scripts_of(kind)[name]
-            self.assertEqual(state, "faulty")
-            self.assertIn(f"{name}.lua cannot be read", reason)
-        self.assertEqual((self.word(), self.greeting()), ("one", "one"))
+            assert state == "faulty"
+            assert f"{name}.lua cannot be read" in reason
+        assert (self.word(), self.greeting()) == ("one", "one")
 
     def test_new_workers_too(self):
         """issue 7: what stays in force does so for workers and endpoints that come later."""
         self.write("handlers", "greet", "broken")
         endpoint = self.new_endpoint(self.new_template(imageName="lua/greet"), workersMin=2, filters=["gate"])
-        self.assertEqual(self.assert_refused(self.submit(endpoint["id"]), 400), "the word is one")
+        assert self.assert_refused(self.submit(endpoint["id"]), 400) == "the word is one"
         self.call("PATCH", "/endpoints/" + endpoint["id"], {"filters": []})
-        self.assertEqual(self.output(endpoint["id"], {}), "one")
+        assert self.output(endpoint["id"], {}) == "one"
 
 
 class ReportTest(ReloadTest):
     def test_get_plugins(self):
         """issue 7: each script of the folder with its state, used or not; those that are gone are not told for ever."""
-        self.assertEqual(self.scripts_of("handler"), {"greet": ("loaded", None), "other": ("loaded", None)})
-        self.assertEqual(self.scripts_of("filter"), {"gate": ("loaded", None), "spare": ("loaded", None)})
+        assert self.scripts_of("handler") == {"greet": ("loaded", None), "other": ("loaded", None)}
+        assert self.scripts_of("filter") == {"gate": ("loaded", None), "spare": ("loaded", None)}
         path = self.write("handlers", "fresh", "return function(")
         with open(os.path.join(self.scripts, "handlers", "notes.txt"), "w", encoding="utf-8") as file:
             file.write("no script")
         found = self.scripts_of("handler")
-        self.assertEqual(set(found), {"fresh", "greet", "other"})
-        self.assertRegex(found["fresh"][1], r"fresh\.lua:1: ")
+        assert set(found) == {"fresh", "greet", "other"}
+        assert re.search(r"fresh\.lua:1: ", found["fresh"][1])
         os.remove(path)
-        self.assertEqual(set(self.scripts_of("handler")), {"greet", "other"})
+        assert set(self.scripts_of("handler")) == {"greet", "other"}
 
     def test_only_where_scripts_run(self):
         """GET /v1/plugins: other entries have none; nor has lua where no endpoint uses it."""
         for plugin in self.call("GET", "/plugins"):
             for entry in plugin["entries"]:
-                self.assertEqual(entry["scripts"] != [], entry["name"] == "lua", entry)
+                assert (entry["scripts"] != []) == (entry["name"] == "lua"), entry
         self.fresh_server({"greet": says("one")}, {"gate": refuses("one")})
-        self.assertEqual((self.scripts_of("handler"), self.scripts_of("filter")), ({}, {}))
+        assert (self.scripts_of("handler"), self.scripts_of("filter")) == ({}, {})
 
-    def test_jobqctl_describe(self):
+    def test_jobqctl_describe(self, subtests):
         """issue 7: `jobqctl plugin describe` has a table of scripts after the options."""
         self.write("handlers", "greet", "return function(")
         self.write("filters", "gate", "return 1")
         for name, scripts in (("handler.lua", [["greet", "faulty", "greet.lua:1:"], ["other", "loaded", "-"]]),
                               ("filter.lua", [["gate", "faulty", "gate.lua"], ["spare", "loaded", "-"]])):
-            with self.subTest(name):
+            with subtests.test(name):
                 about, options, table = self.table("plugin", "describe", name).split("\n\n")
-                self.assertIn("lua", about)
-                self.assertIn("lua.memory", options)
+                assert "lua" in about
+                assert "lua.memory" in options
                 rows = [line.split()[:3] for line in table.splitlines()]
-                self.assertEqual(rows, [["SCRIPT", "STATE", "REASON"], *scripts])
+                assert rows == [["SCRIPT", "STATE", "REASON"], *scripts]
                 entry = self.json("plugin", "describe", name)
-                self.assertEqual([script["name"] for script in entry["scripts"]], [row[0] for row in scripts])
-        self.assertEqual(len(self.table("plugin", "describe", "storage.memory").split("\n\n")), 2)
-        self.assertIn("handler.lua", self.sentence("plugin", "describe", "lua", code=USAGE))
-        self.assertIn("queue.lua", self.sentence("plugin", "describe", "queue.lua", code=REFUSED))
+                assert [script["name"] for script in entry["scripts"]] == [row[0] for row in scripts]
+        assert len(self.table("plugin", "describe", "storage.memory").split("\n\n")) == 2
+        assert "handler.lua" in self.sentence("plugin", "describe", "lua", code=USAGE)
+        assert "queue.lua" in self.sentence("plugin", "describe", "queue.lua", code=REFUSED)
 
     def test_jobqctl_list(self):
         """issue 7: `jobqctl plugin list` names the scripts that do not run as they are."""
         def reasons():
             return {row["KIND"]: (row["STATE"], row["REASON"]) for row in self.rows("plugin", "list")
                     if row["NAME"] == "lua"}
-        self.assertEqual(reasons(), {"handler": ("loaded", "-"), "filter": ("loaded", "-")})
+        assert reasons() == {"handler": ("loaded", "-"), "filter": ("loaded", "-")}
         self.write("handlers", "greet", "broken")
         self.write("handlers", "other", "broken")
-        self.assertEqual(reasons(), {"handler": ("loaded", "faulty scripts: greet, other"), "filter": ("loaded", "-")})
+        assert reasons() == {"handler": ("loaded", "faulty scripts: greet, other"), "filter": ("loaded", "-")}
 
 
 class FolderTest(LuaTest):
@@ -262,8 +261,4 @@ class FolderTest(LuaTest):
         self.assert_faults(self.server.request("POST", "/v1/endpoints", body), "templateId", "filters")
         make_folder(self.scripts, {"late": says("late")}, {"late": "return function() end"})
         endpoint = self.new_endpoint(template, filters=["late"])
-        self.assertEqual(self.output(endpoint["id"], {}), "late")
-
-
-if __name__ == "__main__":
-    unittest.main()
+        assert self.output(endpoint["id"], {}) == "late"

@@ -1,14 +1,12 @@
 """What is not a good request: each is refused with the right status and one sentence, and leaves nothing behind."""
 
-import os
 import subprocess
-import sys
 import tempfile
-import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+import pytest
 
-from jobq_server import HttpTest, Reply  # noqa: E402
+from http_case import HttpTest
+from jobq_server import Reply
 
 MB = 1024 * 1024
 
@@ -88,20 +86,20 @@ BAD_UTF8 = {
 class MalformedTest(HttpTest):
     """Every test here ends with the question whether anything was stored."""
 
-    def setUp(self):
-        self.before = self.server.quiet("echo")
-
-    def tearDown(self):
-        self.assertEqual(self.server.health("echo")["jobs"], self.before, "a refused request left a job behind")
+    @pytest.fixture(autouse=True)
+    def nothing_is_stored(self, question):
+        before = self.server.quiet("echo")
+        yield
+        assert self.server.health("echo")["jobs"] == before, "a refused request left a job behind"
 
     def raw_reply(self, data, half_close=False):
         answer = self.server.raw(data, half_close)
         head, found, body = answer.partition(b"\r\n\r\n")
-        self.assertTrue(found, f"no answer but {answer[:200]!r}")
+        assert found, f"no answer but {answer[:200]!r}"
         lines = head.decode("latin-1").split("\r\n")
         fields = (line.partition(":") for line in lines[1:])
         headers = {name.strip().title(): value.strip() for name, _, value in fields}
-        self.assertEqual(len(body), int(headers["Content-Length"]), f"more than one answer: {answer!r}")
+        assert len(body) == int(headers["Content-Length"]), f"more than one answer: {answer!r}"
         return Reply(int(lines[0].split()[1]), headers, body)
 
     def head(self, *lines, path="/v2/echo/run"):
@@ -110,38 +108,35 @@ class MalformedTest(HttpTest):
 
 
 class BodyTest(MalformedTest):
-    def test_malformed_json(self):
+    @pytest.mark.parametrize("body", MALFORMED.values(), ids=MALFORMED)
+    @pytest.mark.parametrize("operation", ["run", "runsync"])
+    def test_malformed_json(self, operation, body):
         """decisions.md, Answers: 400 malformed, with one sentence in `error` and never `id` or `status`."""
-        self.assertGreaterEqual(len(MALFORMED), 30)
-        for name, body in MALFORMED.items():
-            for operation in ("run", "runsync"):
-                with self.subTest(name, operation=operation):
-                    self.assert_refused(self.server.request("POST", f"/v2/echo/{operation}", body), 400)
+        self.assert_refused(self.server.request("POST", f"/v2/echo/{operation}", body), 400)
 
-    def test_malformed_json_after_a_long_valid_part(self):
+    @pytest.mark.parametrize("tail", [b"", b"}", b"}}}", b"}}\x00", b',"b":\xff}}'])
+    def test_malformed_json_after_a_long_valid_part(self, tail):
         """decisions.md, Answers: 400 malformed, wherever in the body the fault is."""
         long = b'{"input":{"a":"' + b"x" * (2 * MB) + b'"'
-        for tail in (b"", b"}", b"}}}", b"}}\x00", b',"b":\xff}}'):
-            with self.subTest(tail=tail):
-                self.assert_refused(self.server.request("POST", "/v2/echo/run", long + tail), 400)
+        self.assert_refused(self.server.request("POST", "/v2/echo/run", long + tail), 400)
 
-    def test_invalid_utf8(self):
+    @pytest.mark.parametrize("text", BAD_UTF8.values(), ids=BAD_UTF8)
+    @pytest.mark.parametrize("left, right", [
+        (b'{"input":{"a":"x', b'"}}'), (b'{"input":{"', b'":1}}'), (b'{"input":{},"', b'":1}'),
+        (b'{"input":{"a":"' + b"y" * 61, b'"}}')], ids=["string", "key", "key of the request", "behind 64 bytes"])
+    def test_invalid_utf8(self, left, right, text):
         """decisions.md, Jobs: what is not JSON is 400; JSON is UTF-8, in strings and in keys."""
-        for name, text in BAD_UTF8.items():
-            for body in (b'{"input":{"a":"x' + text + b'"}}', b'{"input":{"' + text + b'":1}}',
-                         b'{"input":{},"' + text + b'":1}', b'{"input":{"a":"' + b"y" * 61 + text + b'"}}'):
-                with self.subTest(name, body=body):
-                    self.assert_refused(self.server.request("POST", "/v2/echo/run", body), 400)
+        self.assert_refused(self.server.request("POST", "/v2/echo/run", left + text + right), 400)
 
-    def test_nesting(self):
+    def test_nesting(self, subtests):
         """decisions.md, Jobs: nesting over 512 is 400."""
         for depth in (511, 10_000, 1_000_000):
             for left, right in ((b"[", b"]"), (b'{"a":', b"}")):
-                with self.subTest(depth=depth, left=left):
+                with subtests.test(depth=depth, left=left):
                     body = b'{"input":{"a":' + left * depth + b"1" + right * depth + b"}}"
                     self.assert_refused(self.server.request("POST", "/v2/echo/run", body), 400)
         for depth in (10_000, 1_000_000):
-            with self.subTest(depth=depth, closed=False):
+            with subtests.test(depth=depth, closed=False):
                 self.assert_refused(self.server.request("POST", "/v2/echo/run", b"[" * depth), 400)
 
 
@@ -150,47 +145,46 @@ class NestingTest(HttpTest):
         """decisions.md, Jobs: nesting of 512 is accepted; the request's own object and `input` are two of them."""
         body = b'{"input":{"a":' + b"[" * 510 + b"]" * 510 + b"}}"
         job = self.assert_job(self.server.request("POST", "/v2/echo/runsync", body))
-        self.assertEqual(job["status"], "COMPLETED")
+        assert job["status"] == "COMPLETED"
 
 
 class FramingTest(MalformedTest):
     def test_no_length_and_no_chunks(self):
         """decisions.md, Answers: malformed is 400; for a POST that does not say how long it is, 411 is HTTP's word."""
         reply = self.raw_reply(self.head())
-        self.assertIn(reply.status, (400, 411))
+        assert reply.status in (400, 411)
         self.assert_refused(reply, reply.status)
 
-    def test_a_length_that_is_not_a_number(self):
+    @pytest.mark.parametrize("length", ["abc", "-5", "0x5", "5, 5", "1" * 30, ""])
+    def test_a_length_that_is_not_a_number(self, length):
         """decisions.md, Answers: malformed is 400."""
-        for length in ("abc", "-5", "0x5", "5, 5", "1" * 30, ""):
-            with self.subTest(length=length):
-                data = self.head(f"Content-Length: {length}") + b'{"input":{}}'
-                self.assert_refused(self.raw_reply(data), 400)
+        data = self.head(f"Content-Length: {length}") + b'{"input":{}}'
+        self.assert_refused(self.raw_reply(data), 400)
 
-    def test_more_length_than_body(self):
+    def test_more_length_than_body(self, subtests):
         """decisions.md, Answers: malformed is 400; a body that ends before its Content-Length is not a body."""
         body = b'{"input":{"a":1}}'
         for length in (len(body) + 1, 1000, 5 * MB):
-            with self.subTest(length=length):
+            with subtests.test(length=length):
                 reply = self.raw_reply(self.head(f"Content-Length: {length}") + body, half_close=True)
                 self.assert_refused(reply, 400)
 
-    def test_chunks_that_end_early(self):
+    def test_chunks_that_end_early(self, subtests):
         """decisions.md, Answers: malformed is 400; a chunked body without its last chunk is not a body."""
         body = b'{"input":{"a":1}}'
         whole_chunk = b"%x\r\n%s\r\n" % (len(body), body)
         for name, sent in {"no last chunk": whole_chunk, "half a chunk": b"%x\r\n%s" % (len(body) + 10, body),
                            "half a size": whole_chunk + b"0", "no chunk": b""}.items():
-            with self.subTest(name):
+            with subtests.test(name):
                 reply = self.raw_reply(self.head("Transfer-Encoding: chunked") + sent, half_close=True)
                 self.assert_refused(reply, 400)
 
-    def test_chunk_sizes_that_are_none(self):
+    def test_chunk_sizes_that_are_none(self, subtests):
         """design.md, Threads and connections: a bad chunk is 400; what follows it is never taken for a request."""
         hidden = b"GET /healthz HTTP/1.1\r\nHost: jobq\r\n\r\n"
         for size in (b"xyz", b"-5", b""):
             for rest in (b'{"input":{}}\r\n0\r\n\r\n', hidden):
-                with self.subTest(size=size, rest=rest):
+                with subtests.test(size=size, rest=rest):
                     data = self.head("Transfer-Encoding: chunked") + size + b"\r\n" + rest
                     self.assert_refused(self.raw_reply(data, half_close=True), 400)
 
@@ -204,7 +198,7 @@ class ChunkedTest(HttpTest):
                                         {"Transfer-Encoding": "chunked"}, chunked=True)
             job = self.assert_job(reply)
             end = self.server.finished("echo", job["id"])
-            self.assertEqual(end["output"], {"a": "x" * 100_000})
+            assert end["output"] == {"a": "x" * 100_000}
 
 
 class SizeTest(MalformedTest):
@@ -213,38 +207,37 @@ class SizeTest(MalformedTest):
         head, tail = b'{"input":{"a":"', b'"}}'
         return head + b"x" * (size - len(head) - len(tail)) + tail
 
-    def test_one_byte_too_many(self):
+    @pytest.mark.parametrize("operation, limit", [("run", 10 * MB), ("runsync", 20 * MB)])
+    def test_one_byte_too_many(self, operation, limit):
         """api.md, Limits: `/run` 10 MB, `/runsync` 20 MB; decisions.md: 413 body over the limit."""
-        for operation, limit in (("run", 10 * MB), ("runsync", 20 * MB)):
-            with self.subTest(operation=operation):
-                reply = self.server.request("POST", f"/v2/echo/{operation}", self.body_of(limit + 1))
-                self.assert_refused(reply, 413)
+        reply = self.server.request("POST", f"/v2/echo/{operation}", self.body_of(limit + 1))
+        self.assert_refused(reply, 413)
 
-    def test_one_hundred_megabytes(self):
+    def test_one_hundred_megabytes(self, subtests):
         """decisions.md, Answers: 413 before the body is read to its end, and every client sees the status."""
         body = self.body_of(100 * MB)
         for operation in ("run", "runsync"):
-            with self.subTest(operation=operation, framing="length"):
+            with subtests.test(operation=operation, framing="length"):
                 self.assert_refused(self.server.request("POST", f"/v2/echo/{operation}", body), 413)
-            with self.subTest(operation=operation, framing="chunks"):
+            with subtests.test(operation=operation, framing="chunks"):
                 parts = (body[at:at + 65536] for at in range(0, len(body), 65536))
                 reply = self.server.request("POST", f"/v2/echo/{operation}", parts, {"Transfer-Encoding": "chunked"},
                                             chunked=True)
                 self.assert_refused(reply, 413)
 
-    def test_one_hundred_megabytes_from_curl(self):
+    def test_one_hundred_megabytes_from_curl(self, subtests):
         """decisions.md, Answers: 413, seen by curl with and without `Expect: 100-continue`, by length and by chunks."""
         with tempfile.NamedTemporaryFile(prefix="jobq-test-") as file:
             file.write(self.body_of(100 * MB))
             file.flush()
             for extra in ([], ["-H", "Expect:"], ["-H", "Transfer-Encoding: chunked"]):
-                with self.subTest(extra=extra):
+                with subtests.test(extra=extra):
                     done = subprocess.run(
                         ["curl", "-sS", "-m", "30", "-w", "\n%{http_code} %{content_type}", "-H",
                          f"Authorization: {self.server.key}", "-H", "Content-Type: application/json", *extra,
                          "--data-binary", f"@{file.name}", f"{self.server.url}/v2/echo/run"],
                         capture_output=True, text=True, check=False)
-                    self.assertEqual(done.returncode, 0, done.stderr)
+                    assert done.returncode == 0, done.stderr
                     body, _, end = done.stdout.rpartition("\n")
                     code, _, content_type = end.partition(" ")
                     reply = Reply(int(code), {"Content-Type": content_type}, body)
@@ -252,41 +245,40 @@ class SizeTest(MalformedTest):
 
 
 class LargestBodyTest(HttpTest):
-    def test_the_limits_themselves(self):
+    @pytest.mark.parametrize("operation, size", [("run", 10 * MB), ("runsync", 15 * MB), ("runsync", 20 * MB - 100)])
+    def test_the_limits_themselves(self, operation, size):
         """api.md, Limits: 10 MB on `/run` and 20 MB on `/runsync` are accepted."""
-        for operation, size in (("run", 10 * MB), ("runsync", 15 * MB), ("runsync", 20 * MB - 100)):
-            with self.subTest(operation=operation, size=size):
-                job = self.assert_job(self.server.request("POST", f"/v2/echo/{operation}", SizeTest.body_of(size)))
-                self.assertEqual(self.server.finished("echo", job["id"])["status"], "COMPLETED")
+        job = self.assert_job(self.server.request("POST", f"/v2/echo/{operation}", SizeTest.body_of(size)))
+        assert self.server.finished("echo", job["id"])["status"] == "COMPLETED"
 
 
 class AddressTest(MalformedTest):
     BODY = b'{"input":{}}'
 
-    def test_unknown_endpoint(self):
+    @pytest.mark.parametrize("endpoint", ["nothing", "Echo", "echo2", "a.b", "%2e%2e", "x" * 500])
+    @pytest.mark.parametrize("method, operation", [
+        ("POST", "run"), ("POST", "runsync"), ("GET", "status/x"), ("POST", "status/x"), ("GET", "status-sync/x"),
+        ("GET", "health")])
+    def test_unknown_endpoint(self, method, operation, endpoint):
         """api.md, Errors: 404 unknown endpoint id, under every operation."""
-        for method, operation in (("POST", "run"), ("POST", "runsync"), ("GET", "status/x"), ("POST", "status/x"),
-                                  ("GET", "status-sync/x"), ("GET", "health")):
-            for endpoint in ("nothing", "Echo", "echo2", "a.b", "%2e%2e", "x" * 500):
-                with self.subTest(operation=operation, endpoint=endpoint):
-                    body = self.BODY if method == "POST" else None
-                    reply = self.server.request(method, f"/v2/{endpoint}/{operation}", body)
-                    self.assert_refused(reply, 404)
+        body = self.BODY if method == "POST" else None
+        reply = self.server.request(method, f"/v2/{endpoint}/{operation}", body)
+        self.assert_refused(reply, 404)
 
-    def test_unknown_path(self):
+    def test_unknown_path(self, subtests):
         """decisions.md, Answers: 404 unknown path, `error` in the queue API and `message` under `/v1`."""
         for path in ("/", "/v2", "/v2/", "/v2/echo", "/v2/echo/", "/v2/echo/bogus", "/v2/echo/run/x", "/v2/echo/status",
                      "/v2/echo/status/", "/v2/echo/health/x", "/v3/echo/run", "//v2/echo/health", "/healthz/x",
                      "/v2/echo/%72un%2f"):
-            with self.subTest(path=path):
+            with subtests.test(path=path):
                 self.assert_refused(self.server.request("GET", path), 404)
                 self.assert_refused(self.server.request("POST", path, self.BODY), 404)
         for path in ("/v1", "/v1/", "/v1/bogus", "/v1/plugins/x", "/v1/keys/x/y"):
-            with self.subTest(path=path):
+            with subtests.test(path=path):
                 self.assert_refused(self.server.request("GET", path), 404, member="message")
                 self.assert_refused(self.server.request("POST", path, self.BODY), 404, member="message")
 
-    def test_wrong_method(self):
+    def test_wrong_method(self, subtests):
         """decisions.md, Answers: 405 wrong method with `Allow`."""
         cases = [("/v2/echo/run", "error", "POST", ("GET", "PUT", "DELETE", "PATCH")),
                  ("/v2/echo/runsync", "error", "POST", ("GET", "PUT")),
@@ -299,12 +291,12 @@ class AddressTest(MalformedTest):
                  ("/v1/plugins", "message", "GET", ("POST", "DELETE"))]
         for path, member, allowed, methods in cases:
             for method in methods:
-                with self.subTest(path=path, method=method):
+                with subtests.test(path=path, method=method):
                     body = self.BODY if method in ("POST", "PUT", "PATCH") else None
                     reply = self.server.request(method, path, body)
                     self.assert_refused(reply, 405, member=member)
                     allow = {word.strip() for word in reply.headers.get("Allow", "").split(",")} - {"HEAD", "OPTIONS"}
-                    self.assertEqual(allow, set(allowed.split(", ")))
+                    assert allow == set(allowed.split(", "))
 
 
 class AuthorizationTest(HttpTest):
@@ -313,34 +305,33 @@ class AuthorizationTest(HttpTest):
     def ask(self, path, **headers):
         return self.server.request("GET", path, headers=headers, key=None)
 
-    def test_keys_in_every_form(self):
+    def test_keys_in_every_form(self, subtests):
         """decisions.md, Keys: `Bearer <key>` or the bare key; wire.md 5, 15: one case-insensitive `Bearer `."""
         key = self.server.key
         for value in (key, f"Bearer {key}", f"bearer {key}", f"BEARER {key}"):
             for name in ("Authorization", "authorization", "AUTHORIZATION"):
-                with self.subTest(form=value.replace(key, "<key>"), name=name):
-                    self.assertEqual(self.ask(self.PATH, **{name: value}).status, 200)
+                with subtests.test(form=value.replace(key, "<key>"), name=name):
+                    assert self.ask(self.PATH, **{name: value}).status == 200
 
-    def test_wrong_keys(self):
+    def test_wrong_keys(self, subtests):
         """api.md, Authentication: an invalid key gives 401, on every route, before anything else is looked at."""
         key = self.server.key
         wrong = ["", "Bearer", "Bearer ", key[:-1], key + "0", key.swapcase() if key.swapcase() != key else key[::-1],
                  f"Bearer Bearer {key}", f"Basic {key}", f"{key} {key}", "x" * 5000, "'; drop table keys; --", "\u00e9"]
         for value in wrong:
-            with self.subTest(form=value[:60].replace(key, "<key>")):
+            with subtests.test(form=value[:60].replace(key, "<key>")):
                 sentence = self.assert_refused(self.ask(self.PATH, Authorization=value.encode("utf-8")), 401)
-                self.assertNotIn(key, sentence)
+                assert key not in sentence
 
-    def test_no_key(self):
+    @pytest.mark.parametrize("method, path, member", [
+        ("POST", "/v2/echo/run", "error"), ("POST", "/v2/echo/runsync?wait=1", "error"),
+        ("GET", "/v2/echo/status/x", "error"), ("GET", "/v2/nothing/health", "error"),
+        ("GET", "/v2/echo/status-sync/x", "error"), ("GET", "/v1/keys", "message"), ("POST", "/v1/keys", "message"),
+        ("DELETE", "/v1/keys/x", "message"), ("GET", "/v1/plugins", "message")])
+    def test_no_key(self, method, path, member):
         """decisions.md, Answers: 401 no key; also where the endpoint, the job or the body would be wrong too."""
-        for method, path, member in (("POST", "/v2/echo/run", "error"), ("POST", "/v2/echo/runsync?wait=1", "error"),
-                                     ("GET", "/v2/echo/status/x", "error"), ("GET", "/v2/nothing/health", "error"),
-                                     ("GET", "/v2/echo/status-sync/x", "error"), ("GET", "/v1/keys", "message"),
-                                     ("POST", "/v1/keys", "message"), ("DELETE", "/v1/keys/x", "message"),
-                                     ("GET", "/v1/plugins", "message")):
-            with self.subTest(method=method, path=path):
-                body = b"not JSON" if method == "POST" else None
-                self.assert_refused(self.server.request(method, path, body, key=None), 401, member=member)
+        body = b"not JSON" if method == "POST" else None
+        self.assert_refused(self.server.request(method, path, body, key=None), 401, member=member)
 
     def test_a_large_body_without_a_key(self):
         """decisions.md, Answers: 401 before the body is looked at, and still seen as a status."""
@@ -349,27 +340,23 @@ class AuthorizationTest(HttpTest):
 
 
 class MemoryTest(HttpTest):
-    def test_bad_bodies_leave_no_memory_behind(self):
+    def test_bad_bodies_leave_no_memory_behind(self, own_server):
         """decisions.md, Answers: nothing is stored of a refused request; memory is flat after 200 large ones."""
-        server = self.own_server()
+        server = own_server()
         faulty = SizeTest.body_of(6 * MB)[:-1]
         too_big = SizeTest.body_of(11 * MB)
         deep = b"[" * (4 * MB)
 
         def refuse_all(times):
             for _ in range(times):
-                self.assertEqual(server.request("POST", "/v2/echo/run", faulty).status, 400)
-                self.assertEqual(server.request("POST", "/v2/echo/run", too_big).status, 413)
-                self.assertEqual(server.request("POST", "/v2/echo/run", deep).status, 400)
-                self.assertEqual(server.request("POST", "/v2/echo/run", faulty, key="wrong").status, 401)
+                assert server.request("POST", "/v2/echo/run", faulty).status == 400
+                assert server.request("POST", "/v2/echo/run", too_big).status == 413
+                assert server.request("POST", "/v2/echo/run", deep).status == 400
+                assert server.request("POST", "/v2/echo/run", faulty, key="wrong").status == 401
 
         refuse_all(25)  # until every thread's heap has seen the largest body
         before = server.rss()
         refuse_all(50)
-        self.assertLess(server.rss() - before, 16 * MB)
-        self.assertEqual(server.health("echo")["jobs"],
-                         {"completed": 0, "failed": 0, "inProgress": 0, "inQueue": 0, "retried": 0})
-
-
-if __name__ == "__main__":
-    unittest.main()
+        assert server.rss() - before < 16 * MB
+        assert server.health("echo")["jobs"] == {
+            "completed": 0, "failed": 0, "inProgress": 0, "inQueue": 0, "retried": 0}

@@ -1,13 +1,12 @@
-"""What the storage keeps of templates and endpoints: over a restart, over kill -9, and no secret in clear (decisions.md,
-"Keys" and "Images")."""
+"""What the storage keeps of templates and endpoints: over a restart, over kill -9, and no secret in clear
+(decisions.md, "Keys" and "Images")."""
 
 import os
-import sys
-import unittest
+import re
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+import pytest
 
-from management_api import ManagementTest  # noqa: E402
+from management_api import ManagementTest
 
 TEMPLATE = {"category": "AMD", "containerDiskInGb": 7, "dockerStartCmd": ["a"], "env": {"A": "ä\n"}, "isPublic": True,
             "isServerless": True, "ports": [], "readme": "# r", "volumeInGb": 0, "volumeMountPath": "/d"}
@@ -17,9 +16,9 @@ ENDPOINT = {"name": "kept", "workersMax": 2, "idleTimeout": 9, "scalerType": "RE
 
 
 class KeptTest(ManagementTest):
-    def setUp(self):
-        super().setUp()
-        self.own_server()
+    @pytest.fixture(autouse=True)
+    def kept_server(self, question, own_server):
+        self.server = own_server()
 
     def crash(self):
         self.server.kill()
@@ -37,29 +36,29 @@ class SecretTest(KeptTest):
                 with open(os.path.join(folder, name), "rb") as file:
                     content = file.read()
                 for secret in secrets:
-                    self.assertNotIn(secret.encode(), content, name)
+                    assert secret.encode() not in content, name
         for secret in secrets:
-            self.assertNotIn(secret, self.server.log())
+            assert secret not in self.server.log()
 
     def test_env(self):
         """decisions.md, Keys: a template's `env` is encrypted at rest: names, values, and what it was before."""
         template = self.new_template(env={"TOKEN_NAME": "env-secret-1c9b"})
         self.call("PATCH", "/templates/" + template["id"], {"env": {"TOKEN_NAME": "second-secret-77"}})
         endpoint = self.new_endpoint(template)
-        self.assertEqual(self.server.runsync(endpoint["id"], {"output": 1})["output"], 1)
+        assert self.server.runsync(endpoint["id"], {"output": 1})["output"] == 1
         secrets = ("env-secret-1c9b", "second-secret-77", "TOKEN_NAME")
         self.assert_not_kept(*secrets)
         self.server.restart()
         self.assert_not_kept(*secrets)
-        self.assertEqual(self.call("GET", "/templates/" + template["id"])["env"], {"TOKEN_NAME": "second-secret-77"})
+        assert self.call("GET", "/templates/" + template["id"])["env"] == {"TOKEN_NAME": "second-secret-77"}
 
     def test_webhook_secret(self):
         """decisions.md, Keys: webhook secrets are encrypted at rest, and in no answer."""
         secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
         endpoint = self.new_endpoint(webhookSecret=secret)
         for path in ("/endpoints", "/endpoints/" + endpoint["id"] + "?includeTemplate=true&includeWorkers=true"):
-            self.assertNotIn(secret[6:], str(self.call("GET", path)))
-        self.assertNotIn(secret[6:], str(self.call("PATCH", "/endpoints/" + endpoint["id"], {"webhookSecret": secret})))
+            assert secret[6:] not in str(self.call("GET", path))
+        assert secret[6:] not in str(self.call("PATCH", "/endpoints/" + endpoint["id"], {"webhookSecret": secret}))
         self.assert_not_kept(secret, secret[6:])
         self.server.restart()
         self.assert_not_kept(secret, secret[6:])
@@ -68,7 +67,7 @@ class SecretTest(KeptTest):
         """decisions.md, Keys: a secret that was refused is in no file either."""
         for method, path, body in (("POST", "/templates", {"name": "", "imageName": "x", "env": {"A": "kept-not-18"}}),
                                    ("POST", "/endpoints", {"templateId": "x", "webhookSecret": "kept-not-18"})):
-            self.assertEqual(self.server.request(method, "/v1" + path, body).status, 400)
+            assert self.server.request(method, "/v1" + path, body).status == 400
         self.assert_not_kept("kept-not-18")
 
 
@@ -83,7 +82,7 @@ class RestartTest(KeptTest):
         self.remove("/templates/" + gone["id"])
         before = self.all()
         self.server.restart()
-        self.assertEqual(self.all(), before)
+        assert self.all() == before
         self.new_template(name="gone")
 
     def test_the_version_goes_on(self):
@@ -93,9 +92,9 @@ class RestartTest(KeptTest):
         path = "/endpoints/" + endpoint["id"]
         self.call("PATCH", "/templates/" + template["id"], {"env": {"A": "1"}})
         self.server.restart()
-        self.assertEqual(self.call("GET", path)["version"], 2)
+        assert self.call("GET", path)["version"] == 2
         self.call("PATCH", "/templates/" + template["id"], {"env": {"A": "2"}})
-        self.assertEqual(self.call("GET", path)["version"], 3)
+        assert self.call("GET", path)["version"] == 3
 
     def test_kill_9(self):
         """design.md, Truth of a job, here too: what was answered is there after a crash, whatever it was."""
@@ -106,17 +105,17 @@ class RestartTest(KeptTest):
             other = self.new_endpoint(extra, **ENDPOINT)
             template = self.call("PATCH", "/templates/" + template["id"], {"env": {"N": str(n)}})
             self.crash()
-            self.assertEqual(self.call("GET", "/templates/" + extra["id"]), extra)
-            self.assertEqual(self.call("GET", "/templates/" + template["id"]), template)
-            self.assertEqual(self.call("GET", "/endpoints/" + other["id"]), other)
-            self.assertEqual(self.endpoint(endpoint)["version"], n + 2)
-            self.assertEqual(self.server.runsync(endpoint["id"], {"output": n})["output"], n)
+            assert self.call("GET", "/templates/" + extra["id"]) == extra
+            assert self.call("GET", "/templates/" + template["id"]) == template
+            assert self.call("GET", "/endpoints/" + other["id"]) == other
+            assert self.endpoint(endpoint)["version"] == n + 2
+            assert self.server.runsync(endpoint["id"], {"output": n})["output"] == n
             self.remove("/endpoints/" + other["id"])
             self.remove("/templates/" + extra["id"])
             changed = self.call("PATCH", "/endpoints/" + endpoint["id"], {"workersMax": n + 4})
             self.crash()
-            self.assertEqual(self.call("GET", "/templates"), [template])
-            self.assertEqual(self.call("GET", "/endpoints/" + endpoint["id"]), changed)
+            assert self.call("GET", "/templates") == [template]
+            assert self.call("GET", "/endpoints/" + endpoint["id"]) == changed
 
     def test_jobs_wait_for_their_endpoint(self):
         """decisions.md, Images: a job of an endpoint of `/v1` runs after the restart, like any other."""
@@ -125,7 +124,7 @@ class RestartTest(KeptTest):
         job = self.server.run(endpoint["id"], {"output": "later"})
         self.crash()
         self.call("POST", f"/endpoints/{endpoint['id']}/resume")
-        self.assertEqual(self.server.finished(endpoint["id"], job)["output"], "later")
+        assert self.server.finished(endpoint["id"], job)["output"] == "later"
 
 
 class ClashTest(KeptTest):
@@ -135,15 +134,10 @@ class ClashTest(KeptTest):
         self.server.stop()
         self.server.settings[f"endpoint.{endpoint}.image"] = "plugin/echo"
         self.server.write_file()
-        self.assertFalse(self.server.start_unless_it_dies())
-        self.assertNotEqual(self.server.process.returncode, 0)
-        self.assertRegex(self.server.log(), f"endpoint.{endpoint} .*rename")
+        assert not self.server.start_unless_it_dies()
+        assert self.server.process.returncode != 0
+        assert re.search(f"endpoint.{endpoint} .*rename", self.server.log())
         del self.server.settings[f"endpoint.{endpoint}.image"]
         self.server.write_file()
         self.server.start()
-        self.assertEqual(self.server.runsync(endpoint, {"output": 1})["output"], 1)
-
-
-
-if __name__ == "__main__":
-    unittest.main()
+        assert self.server.runsync(endpoint, {"output": 1})["output"] == 1

@@ -1,12 +1,8 @@
 """The bytes of `input` and `output` come back exactly as they were sent, through every storage and both ways in."""
 
-import os
-import sys
-import unittest
+import pytest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
-
-from jobq_server import HttpTest, Server  # noqa: E402
+from http_case import HttpTest
 
 MB = 1024 * 1024
 
@@ -43,43 +39,41 @@ LARGE = {
 }
 
 
-class PayloadTests:
+class PayloadTests(HttpTest):
     """One server for the class, because the storage is the point."""
 
+    __test__ = False  # but its two subclasses are tests
     storage = ""
 
+    @pytest.fixture(scope="class")
     @classmethod
-    def setUpClass(cls):
-        cls.own = cls.enterClassContext(Server(storage=cls.storage))
-
-    def setUp(self):
-        self.server = self.own
+    def server(cls, class_server):
+        return class_server(storage=cls.storage)
 
     def assert_output(self, reply, raw):
         """The answer holds `raw` as its output, byte for byte."""
-        self.assertEqual(reply.status, 200, reply.body[:500])
+        assert reply.status == 200, reply.body[:500]
         start = reply.body.find(b'"output":')
-        self.assertGreater(start, 0, reply.body[:500])
+        assert start > 0, reply.body[:500]
         start += len(b'"output":')
         end = start + len(raw)
         if reply.body[start:end] != raw:
-            self.fail(f"sent {raw[:300]!r}, came back {reply.body[start:end][:300]!r}")
-        self.assertIn(reply.body[end:end + 1], (b",", b"}"))
+            pytest.fail(f"sent {raw[:300]!r}, came back {reply.body[start:end][:300]!r}")
+        assert reply.body[end:end + 1] in (b",", b"}")
 
     def through_run(self, endpoint, request):
         reply = self.server.request("POST", f"/v2/{endpoint}/run", request)
-        self.assertEqual(reply.status, 200, reply.body[:500])
+        assert reply.status == 200, reply.body[:500]
         job = reply.json()["id"]
-        self.assertEqual(self.server.finished(endpoint, job)["status"], "COMPLETED")
+        assert self.server.finished(endpoint, job)["status"] == "COMPLETED"
         return self.server.request("GET", f"/v2/{endpoint}/status/{job}")
 
-    def test_small_payloads(self):
+    @pytest.mark.parametrize("raw", SMALL.values(), ids=SMALL)
+    def test_small_payloads(self, raw):
         """design.md, sentence 5: key order, number spelling and escapes come back exactly as they were sent."""
-        for name, raw in SMALL.items():
-            with self.subTest(name):
-                request = b'{"input":' + raw + b"}"
-                self.assert_output(self.through_run("echo", request), raw)
-                self.assert_output(self.server.request("POST", "/v2/echo/runsync", request), raw)
+        request = b'{"input":' + raw + b"}"
+        self.assert_output(self.through_run("echo", request), raw)
+        self.assert_output(self.server.request("POST", "/v2/echo/runsync", request), raw)
 
     def test_blanks_around_the_input_are_not_part_of_it(self):
         """design.md, sentence 5: what is carried is the value of `input`, from its first byte to its last."""
@@ -92,21 +86,20 @@ class PayloadTests:
         reply = self.server.request("POST", "/v2/echo/runsync", b'{"\\u0069nput":{"a":1.0}}')
         self.assert_output(reply, b'{"a":1.0}')
 
-    def test_outputs_of_every_kind(self):
+    @pytest.mark.parametrize("raw", [
+        b"1.0", b"-0", b'"\\u2028"', b"[1e400]", b"null", b"false", b'""', b'{"status":"FAILED"}', b"[ ]"])
+    def test_outputs_of_every_kind(self, raw):
         """api.md, Job response object: `output` is any JSON, shaped by the handler; it keeps its bytes too."""
-        for raw in (b"1.0", b"-0", b'"\\u2028"', b"[1e400]", b"null", b"false", b'""', b'{"status":"FAILED"}', b"[ ]"):
-            with self.subTest(raw=raw):
-                request = b'{"input":{"output":' + raw + b"}}"
-                self.assert_output(self.server.request("POST", "/v2/trial/runsync", request), raw)
-                self.assert_output(self.through_run("trial", request), raw)
+        request = b'{"input":{"output":' + raw + b"}}"
+        self.assert_output(self.server.request("POST", "/v2/trial/runsync", request), raw)
+        self.assert_output(self.through_run("trial", request), raw)
 
-    def test_large_payloads(self):
+    @pytest.mark.parametrize("raw", LARGE.values(), ids=LARGE)
+    def test_large_payloads(self, raw):
         """api.md, Limits: `/run` takes 10 MB and `/runsync` 20 MB; they come back whole."""
-        for name, raw in LARGE.items():
-            with self.subTest(name):
-                request = b'{"input":' + raw + b"}"
-                self.assert_output(self.through_run("echo", request), raw)
-                self.assert_output(self.server.request("POST", "/v2/echo/runsync", request), raw)
+        request = b'{"input":' + raw + b"}"
+        self.assert_output(self.through_run("echo", request), raw)
+        self.assert_output(self.server.request("POST", "/v2/echo/runsync", request), raw)
 
     def test_runsync_of_19_mb(self):
         """api.md, Limits: `/runsync` maximum payload 20 MB."""
@@ -114,7 +107,8 @@ class PayloadTests:
         self.assert_output(self.server.request("POST", "/v2/echo/runsync", b'{"input":' + raw + b"}"), raw)
 
 
-class SqlitePayloadTest(PayloadTests, HttpTest):
+class SqlitePayloadTest(PayloadTests):
+    __test__ = True
     storage = "sqlite"
 
     def test_payloads_survive_a_restart(self):
@@ -127,9 +121,6 @@ class SqlitePayloadTest(PayloadTests, HttpTest):
         self.assert_output(self.server.request("GET", f"/v2/echo/status/{job}"), raw)
 
 
-class MemoryPayloadTest(PayloadTests, HttpTest):
+class MemoryPayloadTest(PayloadTests):
+    __test__ = True
     storage = "memory"
-
-
-if __name__ == "__main__":
-    unittest.main()

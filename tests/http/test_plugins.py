@@ -2,13 +2,13 @@
 
 import glob
 import os
+import re
 import shutil
-import sys
-import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+import pytest
 
-from jobq_server import PLUGINS, HttpTest, Server  # noqa: E402
+from http_case import HttpTest
+from jobq_server import PLUGINS, Server
 
 KINDS = {"storage", "queue", "limiter", "filter", "handler", "webhook"}
 
@@ -21,80 +21,79 @@ def entries(plugins):
 class PluginListTest(HttpTest):
     def plugins(self):
         reply = self.server.request("GET", "/v1/plugins")
-        self.assertEqual(reply.status, 200, reply.body)
+        assert reply.status == 200, reply.body
         self.assert_json(reply)
         return reply.json()
 
-    def test_shape(self):
+    def test_shape(self, subtests):
         """decisions.md, Keys: `GET /v1/plugins` lists plugins with state and reason, as a bare array."""
         plugins = self.plugins()
-        self.assertIsInstance(plugins, list)
-        self.assertTrue(plugins)
+        assert isinstance(plugins, list)
+        assert plugins
         for plugin in plugins:
-            with self.subTest(file=plugin.get("file")):
-                self.assertTrue(plugin["file"].endswith(".so"), plugin)
-                self.assertIn(plugin["state"], ("loaded", "rejected"))
-                self.assertEqual("reason" in plugin, plugin["state"] == "rejected")
-                self.assertIsInstance(plugin["entries"], list)
+            with subtests.test(file=plugin.get("file")):
+                assert plugin["file"].endswith(".so"), plugin
+                assert plugin["state"] in ("loaded", "rejected")
+                assert ("reason" in plugin) == (plugin["state"] == "rejected")
+                assert isinstance(plugin["entries"], list)
                 if plugin["state"] == "loaded":
-                    self.assertTrue(plugin["entries"], "a loaded file offers something")
+                    assert plugin["entries"], "a loaded file offers something"
                 for entry in plugin["entries"]:
                     self.assert_entry(entry)
 
     def assert_entry(self, entry):
-        self.assertEqual(set(entry), {"kind", "name", "version", "selected", "options", "scripts"})
-        self.assertIn(entry["kind"], KINDS)
-        self.assertRegex(entry["name"], r"\A[A-Za-z0-9_-]{1,64}\Z")
-        self.assertRegex(entry["version"], r"\A\d+\.\d+")
-        self.assertIs(type(entry["selected"]), bool)
+        assert set(entry) == {"kind", "name", "version", "selected", "options", "scripts"}
+        assert entry["kind"] in KINDS
+        assert re.search(r"\A[A-Za-z0-9_-]{1,64}\Z", entry["name"])
+        assert re.search(r"\A\d+\.\d+", entry["version"])
+        assert type(entry["selected"]) is bool
         for option in entry["options"]:
-            self.assertEqual(set(option), {"key", "type", "default", "range", "help"})
+            assert set(option) == {"key", "type", "default", "range", "help"}
             own = f"{entry['name']}." if entry["name"] == "lua" else f"{entry['kind']}.{entry['name']}."
-            self.assertTrue(option["key"].startswith(own), option)
-            self.assertTrue(option["help"], option)
+            assert option["key"].startswith(own), option
+            assert option["help"], option
 
-    def test_every_built_file_is_listed(self):
+    def test_every_built_file_is_listed(self, own_server):
         """design.md, The tree: plugin folders build to libjobq_<folder>.so; what is installed is listed and loaded."""
-        server = self.own_server()
-        self.assertIs(server, self.server)
+        self.server = own_server()
         built = {os.path.basename(path) for path in glob.glob(os.path.join(PLUGINS, "libjobq_*.so"))}
-        self.assertTrue(built)
+        assert built
         loaded = {os.path.basename(plugin["file"]) for plugin in self.plugins() if plugin["state"] == "loaded"}
-        self.assertEqual(loaded, built)
+        assert loaded == built
 
     def test_what_the_tests_use_is_there(self):
         """design.md, Top level: the storages sqlite and memory, the handlers echo and trial."""
         found = entries(self.plugins())
         for wanted in (("storage", "sqlite"), ("storage", "memory"), ("handler", "echo"), ("handler", "trial")):
-            self.assertIn(wanted, found)
+            assert wanted in found
 
-    def test_selected(self):
+    @pytest.mark.parametrize("storage, other", [("sqlite", "memory"), ("memory", "sqlite")])
+    def test_selected(self, own_server, storage, other):
         """jobqctl's table says which plugins are in use: the storage, the policy, the endpoints' handlers."""
-        for storage, other in (("sqlite", "memory"), ("memory", "sqlite")):
-            with self.subTest(storage=storage), Server(storage=storage) as server:
-                self.server = server
-                found = entries(self.plugins())
-                self.assertTrue(found["storage", storage]["selected"])
-                self.assertFalse(found["storage", other]["selected"])
-                self.assertTrue(found["handler", "echo"]["selected"])
+        self.server = own_server(storage=storage)
+        found = entries(self.plugins())
+        assert found["storage", storage]["selected"]
+        assert not found["storage", other]["selected"]
+        assert found["handler", "echo"]["selected"]
 
-    def test_an_options_value_is_read(self):
+    def test_an_options_value_is_read(self, own_server):
         """design.md, Configuration: `storage.<name>.*` goes to the plugin, which declares the key that is listed."""
         options = {option["key"]: option for option in entries(self.plugins())["storage", "sqlite"]["options"]}
-        self.assertIn("storage.sqlite.readers", options)
-        self.own_server(**{"storage.sqlite.readers": options["storage.sqlite.readers"]["default"]})
-        self.assertEqual(self.server.request("GET", "/readyz", key=None).status, 200)
+        assert "storage.sqlite.readers" in options
+        self.server = own_server(**{"storage.sqlite.readers": options["storage.sqlite.readers"]["default"]})
+        assert self.server.request("GET", "/readyz", key=None).status == 200
 
     def test_only_admins_may_ask(self):
         """decisions.md, Keys: scope `admin` is `/v1`."""
         key = self.server.new_key("client")
-        self.addCleanup(self.server.request, "DELETE", f"/v1/keys/{key['id']}")
+        self.at_end.callback(self.server.request, "DELETE", f"/v1/keys/{key['id']}")
         self.assert_refused(self.server.request("GET", "/v1/plugins", key=key["key"]), 401, member="message")
 
 
 class RejectedPluginTest(HttpTest):
-    def setUp(self):
-        self.bare = self.enterContext(Server(start=False))
+    @pytest.fixture(autouse=True)
+    def extra_folder(self, question):
+        self.bare = self.at_end.enter_context(Server(start=False))
         self.extra = os.path.join(self.bare.folder, "extra")
         os.mkdir(self.extra)
 
@@ -111,7 +110,7 @@ class RejectedPluginTest(HttpTest):
         plugins = self.bare.request("GET", "/v1/plugins").json()
         return {os.path.basename(plugin["file"]): plugin for plugin in plugins if plugin["state"] == "rejected"}
 
-    def test_wrong_files_are_rejected_and_the_server_starts(self):
+    def test_wrong_files_are_rejected_and_the_server_starts(self, subtests):
         """design.md, Handshake: a file that is no plugin is listed as rejected with the reason, and never loaded."""
         with open(os.path.join(PLUGINS, "libjobq_handler_echo.so"), "rb") as file:
             whole = file.read()
@@ -122,27 +121,27 @@ class RejectedPluginTest(HttpTest):
         self.add("libjobq_other.so", _any_library())
         server = self.start()
         rejected = self.rejected()
-        self.assertEqual(set(rejected), set(os.listdir(self.extra)))
+        assert set(rejected) == set(os.listdir(self.extra))
         for name, plugin in rejected.items():
-            with self.subTest(name):
-                self.assertEqual(plugin["entries"], [])
-                self.assertGreater(len(plugin["reason"]), 10)
-        self.assertEqual(server.finished("echo", server.run("echo", {}))["status"], "COMPLETED")
+            with subtests.test(name):
+                assert plugin["entries"] == []
+                assert len(plugin["reason"]) > 10
+        assert server.finished("echo", server.run("echo", {}))["status"] == "COMPLETED"
 
     def test_files_of_other_names_are_not_looked_at(self):
         """design.md, The tree: plugins are named libjobq_*.so."""
         self.add("readme.txt", b"text")
         self.add("libother.so", b"text")
         self.start()
-        self.assertEqual(self.rejected(), {})
+        assert self.rejected() == {}
 
     def test_a_second_plugin_of_one_name(self):
         """design.md, Handshake: of two entries with one kind and name the second file is rejected, and says so."""
         shutil.copy(os.path.join(PLUGINS, "libjobq_handler_echo.so"), os.path.join(self.extra, "libjobq_copy.so"))
         self.start()
         rejected = self.rejected()
-        self.assertEqual(list(rejected), ["libjobq_copy.so"])
-        self.assertIn("echo", rejected["libjobq_copy.so"]["reason"])
+        assert list(rejected) == ["libjobq_copy.so"]
+        assert "echo" in rejected["libjobq_copy.so"]["reason"]
 
     def test_a_required_plugin_that_was_rejected(self):
         """design.md, Handshake: the server starts unless the configuration requires the plugin."""
@@ -151,8 +150,8 @@ class RejectedPluginTest(HttpTest):
             self.add(name, b"broken")
         self.bare.settings["plugins.path"] = self.extra
         self.bare.write_file()
-        self.assertFalse(self.bare.start_unless_it_dies())
-        self.assertGreater(self.bare.ended(), 0)
+        assert not self.bare.start_unless_it_dies()
+        assert self.bare.ended() > 0
 
 
 def _any_library():
@@ -161,7 +160,3 @@ def _any_library():
         path = next(line.split()[-1] for line in maps if "/libc.so" in line or "/libc-" in line)
     with open(path, "rb") as file:
         return file.read()
-
-
-if __name__ == "__main__":
-    unittest.main()

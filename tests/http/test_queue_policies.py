@@ -1,33 +1,31 @@
 """Who is next, by the queue policies `fair` and `deadline`: chosen over REST, in the file for one endpoint and for all,
 on both storages. A paused endpoint is filled and resumed; its one worker shows the order in which it takes the jobs."""
 
-import os
-import sys
-import unittest
+import pytest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
-
-from jobq_server import until  # noqa: E402
-from management_api import ManagementTest  # noqa: E402
+from jobq_server import until
+from management_api import ManagementTest
 
 LONG = {"sleepMs": 600_000}  # it runs until it is cancelled
 HOUR = 3_600_000  # ms
 
 
-class PolicyTests:
-    """To be mixed with ManagementTest; STORAGE is the server's."""
+class PolicyTests(ManagementTest):
+    """STORAGE is the server's."""
 
+    __test__ = False  # but its two subclasses are tests
+
+    @pytest.fixture(scope="class")
     @classmethod
-    def setUpClass(cls):
-        cls.own = cls.class_server(
+    def server(cls, class_server):
+        return class_server(
             storage=cls.STORAGE, queue__policy="deadline",
             **{f"endpoint__{name}__{field}": value for name in ("byFile", "byServer")
                for field, value in (("image", "plugin/trial"), ("workersMax", 1))},
             endpoint__byFile__queuePolicy="fair")
 
-    def setUp(self):
-        super().setUp()
-        self.server = self.own
+    @pytest.fixture(autouse=True)
+    def no_keys(self, question):
         self.keys = {}
 
     def pause(self, endpoint):
@@ -38,7 +36,7 @@ class PolicyTests:
         """A job that is called `name` from here on, by the key of that name or by the admin's."""
         if key and key not in self.keys:
             made = self.server.new_key("client")
-            self.addCleanup(self.remove, "/keys/" + made["id"])
+            self.at_end.callback(self.remove, "/keys/" + made["id"])
             self.keys[key] = made["key"]
         reply = self.server.request("POST", f"/v2/{endpoint}/run", {"input": job_input or LONG, "policy": policy},
                                     key=self.keys[key] if key else True)
@@ -56,8 +54,7 @@ class PolicyTests:
         return until(ask, f"{endpoint} has a job that runs", 20)
 
     def cancel(self, endpoint, job):
-        self.assertEqual(self.assert_job(self.server.request("POST", f"/v2/{endpoint}/cancel/{job}"))["status"],
-                         "CANCELLED")
+        assert self.assert_job(self.server.request("POST", f"/v2/{endpoint}/cancel/{job}"))["status"] == "CANCELLED"
 
     def taken(self, endpoint):
         """Resumes the endpoint; the names of its jobs in the order in which its worker takes them, each for as long
@@ -80,10 +77,9 @@ class PolicyTests:
             self.submit(endpoint, f"first {n}", "first")
         self.submit(endpoint, "second 0", "second")
         last = self.submit(endpoint, "second 1", "second")
-        self.assertEqual(self.place(endpoint, last), 6)
-        self.assertEqual(self.taken(endpoint),
-                         ["noisy 0", "first 0", "second 0", "noisy 1", "first 1", "second 1", "noisy 2", "noisy 3",
-                          "noisy 4", "noisy low"])
+        assert self.place(endpoint, last) == 6
+        assert self.taken(endpoint) == ["noisy 0", "first 0", "second 0", "noisy 1", "first 1", "second 1", "noisy 2",
+                                        "noisy 3", "noisy 4", "noisy low"]
 
     def assert_by_expiry(self, endpoint):
         """Who expires first is first, ties by arrival, jobs of low priority behind all others."""
@@ -94,12 +90,12 @@ class PolicyTests:
         self.submit(endpoint, "hour", ttl=HOUR)
         self.submit(endpoint, "three hours", ttl=3 * HOUR)
         self.submit(endpoint, "week", ttl=168 * HOUR)
-        self.assertEqual(self.taken(endpoint), ["hour", "two hours", "three hours", "day", "week", "low"])
+        assert self.taken(endpoint) == ["hour", "two hours", "three hours", "day", "week", "low"]
 
     def test_fair_over_rest(self):
         """issue 7: queue_fair shares between API keys; wire.md 4.1 (ours): queuePolicy of an endpoint."""
         endpoint = self.new_endpoint(workersMax=1, queuePolicy="fair")
-        self.assertEqual(endpoint["queuePolicy"], "fair")
+        assert endpoint["queuePolicy"] == "fair"
         self.assert_turns(endpoint["id"])
 
     def test_fair_in_the_file(self):
@@ -125,8 +121,7 @@ class PolicyTests:
             for n in range(2):
                 self.submit(endpoint, f"{policy} {n}", "noisy")
         self.submit(endpoint, "hour", "noisy", ttl=HOUR)
-        self.assertEqual(self.taken(endpoint),
-                         ["fifo 0", "fifo 1", "fair 0", "fair 1", "hour", "deadline 0", "deadline 1"])
+        assert self.taken(endpoint) == ["fifo 0", "fifo 1", "fair 0", "fair 1", "hour", "deadline 0", "deadline 1"]
 
     def test_a_retry_under_deadline(self):
         """decisions.md, Jobs: ttl keeps counting from the submission; `/status?ttl=` replaces it: a retry stands where
@@ -134,30 +129,28 @@ class PolicyTests:
         endpoint = self.new_endpoint(workersMax=1, queuePolicy="deadline")["id"]
         self.names = {}
         job = self.submit(endpoint, "retried", job_input={"fail": "once more"})
-        self.assertEqual(self.server.finished(endpoint, job)["status"], "FAILED")
+        assert self.server.finished(endpoint, job)["status"] == "FAILED"
         self.assert_job(self.server.request("GET", f"/v2/{endpoint}/status/{job}?ttl={HOUR * 3 // 2}"))
         self.pause(endpoint)
         after = self.submit(endpoint, "two hours", ttl=2 * HOUR)
         before = self.submit(endpoint, "hour", ttl=HOUR)
         self.assert_job(self.server.request("POST", f"/v2/{endpoint}/retry/{job}"))
-        self.assertEqual([self.place(endpoint, each) for each in (before, job, after)], [1, 2, 3])
+        assert [self.place(endpoint, each) for each in (before, job, after)] == [1, 2, 3]
         self.call("POST", f"/endpoints/{endpoint}/resume")
-        self.assertEqual(self.running(endpoint), before)
-        self.assertEqual(self.server.status(endpoint, job)["status"], "IN_QUEUE")
+        assert self.running(endpoint) == before
+        assert self.server.status(endpoint, job)["status"] == "IN_QUEUE"
         self.cancel(endpoint, before)
         until(lambda: self.running(endpoint) == after, "the retried one has run, for a moment, and the last one runs")
         again = self.server.status(endpoint, job)
-        self.assertEqual((again["status"], again["retries"]), ("FAILED", 1), "it ran in between")
+        assert (again["status"], again["retries"]) == ("FAILED", 1), "it ran in between"
         self.cancel(endpoint, after)
 
 
-class MemoryPolicyTest(PolicyTests, ManagementTest):
+class MemoryPolicyTest(PolicyTests):
+    __test__ = True
     STORAGE = "memory"
 
 
-class SqlitePolicyTest(PolicyTests, ManagementTest):
+class SqlitePolicyTest(PolicyTests):
+    __test__ = True
     STORAGE = "sqlite"
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -1,22 +1,20 @@
 """Why is my job waiting? `queueReason` and `queuePosition` in /status of a queued job, and the pause of an endpoint
 (issue 6). `starting`, and `worker_crashing` of workers that do not start, are proved in process (tests/house)."""
 
-import os
-import sys
+import re
 import threading
-import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+import pytest
 
-from jobq_server import until  # noqa: E402
-from management_api import ManagementTest  # noqa: E402
+from jobq_server import until
+from management_api import ManagementTest
 
 
 class WaitingTest(ManagementTest):
     def waiting(self, endpoint, job):
         """(reason, position) of a job that waits."""
         answer = self.server.status(endpoint["id"], job)
-        self.assertEqual(answer["status"], "IN_QUEUE", answer)
+        assert answer["status"] == "IN_QUEUE", answer
         return answer["queueReason"], answer["queuePosition"]
 
     def occupied(self, **fields):
@@ -37,25 +35,25 @@ class ReasonTest(WaitingTest):
     def test_no_workers(self):
         """issue 6: no_workers: the endpoint has none and gets none: workersMax = 0, or only remote ones."""
         endpoint = self.new_endpoint(workersMax=0)
-        self.assertEqual(self.waiting(endpoint, self.server.run(endpoint["id"], {})), ("no_workers", 1))
+        assert self.waiting(endpoint, self.server.run(endpoint["id"], {})) == ("no_workers", 1)
         remote = self.new_endpoint(self.new_template(imageName="busybox"))
-        self.assertEqual(self.waiting(remote, self.server.run(remote["id"], {})), ("no_workers", 1))
+        assert self.waiting(remote, self.server.run(remote["id"], {})) == ("no_workers", 1)
 
     def test_a_lone_low_priority_job(self):
         """decisions.md, Jobs: with workersMin = 0 a lone low-priority job waits: no_workers, until somebody comes."""
         endpoint = self.new_endpoint()
         job = self.server.run(endpoint["id"], {"output": 1}, policy={"lowPriority": True})
-        self.assertEqual(self.waiting(endpoint, job), ("no_workers", 1))
+        assert self.waiting(endpoint, job) == ("no_workers", 1)
         self.server.runsync(endpoint["id"], {})
-        self.assertEqual(self.server.finished(endpoint["id"], job)["output"], 1)
+        assert self.server.finished(endpoint["id"], job)["output"] == 1
 
     def test_workers_busy(self):
         """issue 6: workers_busy: all that there may be have a job."""
         endpoint, running = self.occupied()
         job = self.server.run(endpoint["id"], {"output": 1})
-        self.assertEqual(self.waiting(endpoint, job), ("workers_busy", 1))
+        assert self.waiting(endpoint, job) == ("workers_busy", 1)
         self.server.request("POST", f"/v2/{endpoint['id']}/cancel/{running}")
-        self.assertEqual(self.server.finished(endpoint["id"], job)["output"], 1)
+        assert self.server.finished(endpoint["id"], job)["output"] == 1
 
     def test_worker_crashing(self):
         """issue 6: worker_crashing: its only worker does not come back from a job that was stopped."""
@@ -65,12 +63,12 @@ class ReasonTest(WaitingTest):
         self.server.request("POST", f"/v2/{endpoint['id']}/cancel/{stuck}")
         until(lambda: self.server.health(endpoint["id"])["workers"]["unhealthy"] == 1, "it is stuck")
         job = self.server.run(endpoint["id"], {})
-        self.assertEqual(self.waiting(endpoint, job), ("worker_crashing", 1))
+        assert self.waiting(endpoint, job) == ("worker_crashing", 1)
         self.server.finished(endpoint["id"], job)
 
-    def test_draining(self):
+    def test_draining(self, own_server):
         """issue 6: draining: after SIGTERM nobody takes a job, while one that runs goes on."""
-        self.own_server(server__drain="20s")
+        self.server = own_server(server__drain="20s")
         endpoint = self.new_endpoint(workersMax=1)
         running = self.server.run(endpoint["id"], {"sleepMs": 2_000, "output": "drained"})
         self.in_progress(endpoint, running)
@@ -78,18 +76,18 @@ class ReasonTest(WaitingTest):
         parked = self.server.run("parked", {})
         self.server.terminate()
         until(lambda: self.server.request("GET", "/readyz", key=None).status == 503, "it drains")
-        self.assertEqual([self.waiting(endpoint, job) for job in jobs], [("draining", 1), ("draining", 2)])
-        self.assertEqual(self.waiting({"id": "parked"}, parked), ("draining", 1))
-        self.assertEqual(self.server.ended(), 0)
+        assert [self.waiting(endpoint, job) for job in jobs] == [("draining", 1), ("draining", 2)]
+        assert self.waiting({"id": "parked"}, parked) == ("draining", 1)
+        assert self.server.ended() == 0
 
     def test_only_of_jobs_that_wait(self):
         """issue 6: /status of a queued job carries them; one that runs or has ended has neither."""
         endpoint, running = self.occupied()
-        self.assertNotRegex(str(self.server.status(endpoint["id"], running)), "queue(Reason|Position)")
+        assert not re.search("queue(Reason|Position)", str(self.server.status(endpoint["id"], running)))
         self.server.request("POST", f"/v2/{endpoint['id']}/cancel/{running}")
-        self.assertNotRegex(str(self.server.status(endpoint["id"], running)), "queue(Reason|Position)")
+        assert not re.search("queue(Reason|Position)", str(self.server.status(endpoint["id"], running)))
         done = self.server.runsync(endpoint["id"], {})
-        self.assertNotRegex(str(done), "queue(Reason|Position)")
+        assert not re.search("queue(Reason|Position)", str(done))
 
     def test_status_sync_and_the_sdk_mount(self):
         """decisions.md, Addresses: /status-sync is like /status, and the two mounts are equal."""
@@ -98,13 +96,13 @@ class ReasonTest(WaitingTest):
         plain = self.server.request("GET", f"/v2/{endpoint['id']}/status/{job}").body
         for path in (f"/v2/{endpoint['id']}/status-sync/{job}?wait=1000", f"/sdk/v2/{endpoint['id']}/status/{job}",
                      f"/v2/{endpoint['id']}/status/{job}?ttl=60000"):
-            self.assertEqual(self.server.request("GET", path).body, plain)
+            assert self.server.request("GET", path).body == plain
 
+    @pytest.mark.endpoints("parked")
     def test_endpoints_of_the_file(self):
         """issue 6: the same for those of the properties file."""
-        self.need_endpoint("parked")
         job = self.server.run("parked", {})
-        self.assertEqual(self.server.status("parked", job)["queueReason"], "no_workers")
+        assert self.server.status("parked", job)["queueReason"] == "no_workers"
         self.server.request("POST", f"/v2/parked/cancel/{job}")
 
 
@@ -116,20 +114,20 @@ class PositionTest(WaitingTest):
         """issue 6: queuePosition is the place in line, from 1; it shrinks as those before leave."""
         endpoint, running = self.occupied()
         jobs = [self.server.run(endpoint["id"], {"sleepMs": 600_000}) for _ in range(5)]
-        self.assertEqual(self.positions(endpoint, jobs), [1, 2, 3, 4, 5])
+        assert self.positions(endpoint, jobs) == [1, 2, 3, 4, 5]
         self.server.request("POST", f"/v2/{endpoint['id']}/cancel/{jobs.pop(1)}")
-        self.assertEqual(self.positions(endpoint, jobs), [1, 2, 3, 4])
+        assert self.positions(endpoint, jobs) == [1, 2, 3, 4]
         self.server.request("POST", f"/v2/{endpoint['id']}/cancel/{running}")
         self.in_progress(endpoint, jobs.pop(0))
-        self.assertEqual(self.positions(endpoint, jobs), [1, 2, 3])
+        assert self.positions(endpoint, jobs) == [1, 2, 3]
 
     def test_low_priority_jobs_are_behind(self):
         """decisions.md, Jobs: low runs when no normal job waits, so its place is behind all of them."""
         endpoint = self.new_endpoint(workersMax=0)
         low = [self.server.run(endpoint["id"], {}, policy={"lowPriority": True}) for _ in range(2)]
-        self.assertEqual(self.positions(endpoint, low), [1, 2])
+        assert self.positions(endpoint, low) == [1, 2]
         normal = [self.server.run(endpoint["id"], {}) for _ in range(3)]
-        self.assertEqual(self.positions(endpoint, normal + low), [1, 2, 3, 4, 5])
+        assert self.positions(endpoint, normal + low) == [1, 2, 3, 4, 5]
 
     def test_a_retried_job_is_last(self):
         """decisions.md, Jobs: a retried job goes to the end of the line."""
@@ -137,33 +135,33 @@ class PositionTest(WaitingTest):
         failed = self.server.runsync(endpoint["id"], {"fail": "x"})["id"]
         self.pause(endpoint)
         jobs = [self.server.run(endpoint["id"], {}) for _ in range(2)]
-        self.assertEqual(self.server.request("POST", f"/v2/{endpoint['id']}/retry/{failed}").status, 200)
-        self.assertEqual(self.positions(endpoint, [*jobs, failed]), [1, 2, 3])
+        assert self.server.request("POST", f"/v2/{endpoint['id']}/retry/{failed}").status == 200
+        assert self.positions(endpoint, [*jobs, failed]) == [1, 2, 3]
 
     def test_each_endpoint_has_its_line(self):
         """api.md, What the service does: each endpoint has a queue of its own."""
         first, second = self.new_endpoint(workersMax=0), self.new_endpoint(workersMax=0)
         self.server.run(first["id"], {})
-        self.assertEqual(self.waiting(second, self.server.run(second["id"], {}))[1], 1)
-        self.assertEqual(self.waiting(first, self.server.run(first["id"], {}))[1], 2)
+        assert self.waiting(second, self.server.run(second["id"], {}))[1] == 1
+        assert self.waiting(first, self.server.run(first["id"], {}))[1] == 2
 
 
 class PauseTest(WaitingTest):
     def test_pause_and_resume(self):
         """issue 6: jobs of a paused endpoint are accepted and wait, `paused`; resumed, they run in their order."""
         endpoint = self.new_endpoint(workersMin=1)
-        self.assertEqual(self.pause(endpoint), {**self.endpoint_now(endpoint), "paused": True})
-        self.assertIs(self.pause(endpoint)["paused"], True, "twice is once")
+        assert self.pause(endpoint) == {**self.endpoint_now(endpoint), "paused": True}
+        assert self.pause(endpoint)["paused"] is True, "twice is once"
         jobs = [self.server.run(endpoint["id"], {"output": n}) for n in range(3)]
         caller = threading.Thread(target=self.server.runsync, args=(endpoint["id"], {}))
         caller.start()
         until(lambda: self.server.health(endpoint["id"])["jobs"]["inQueue"] == 4, "four wait")
-        self.assertEqual([self.waiting(endpoint, job) for job in jobs], [("paused", 1), ("paused", 2), ("paused", 3)])
-        self.assertIs(self.resume(endpoint)["paused"], False)
-        self.assertEqual([self.server.finished(endpoint["id"], job)["output"] for job in jobs], [0, 1, 2])
+        assert [self.waiting(endpoint, job) for job in jobs] == [("paused", 1), ("paused", 2), ("paused", 3)]
+        assert self.resume(endpoint)["paused"] is False
+        assert [self.server.finished(endpoint["id"], job)["output"] for job in jobs] == [0, 1, 2]
         caller.join(10)
-        self.assertFalse(caller.is_alive())
-        self.assertIs(self.resume(endpoint)["paused"], False, "twice is once")
+        assert not caller.is_alive()
+        assert self.resume(endpoint)["paused"] is False, "twice is once"
 
     def endpoint_now(self, endpoint):
         return self.call("GET", "/endpoints/" + endpoint["id"])
@@ -175,10 +173,10 @@ class PauseTest(WaitingTest):
         self.in_progress(endpoint, job)
         behind = self.server.run(endpoint["id"], {"output": "waits"})
         self.pause(endpoint)
-        self.assertEqual(self.server.finished(endpoint["id"], job)["output"], "ends")
-        self.assertEqual(self.waiting(endpoint, behind), ("paused", 1))
+        assert self.server.finished(endpoint["id"], job)["output"] == "ends"
+        assert self.waiting(endpoint, behind) == ("paused", 1)
         self.resume(endpoint)
-        self.assertEqual(self.server.finished(endpoint["id"], behind)["output"], "waits")
+        assert self.server.finished(endpoint["id"], behind)["output"] == "waits"
 
     def test_no_workers_for_a_pause(self):
         """issue 6: a paused endpoint starts no worker for jobs that it does not run, and lets its own go."""
@@ -188,26 +186,26 @@ class PauseTest(WaitingTest):
         self.server.run(endpoint["id"], {})
         until(lambda: self.workers(endpoint) == [], "its worker leaves")
 
-    def test_survives_a_restart(self):
+    def test_survives_a_restart(self, own_server):
         """issue 6: a pause is no passing thing: a restart and a crash leave it as it is."""
-        self.own_server()
+        self.server = own_server()
         endpoint = self.new_endpoint()
         self.pause(endpoint)
         self.pause({"id": "trial"})
         job = self.server.run(endpoint["id"], {"output": 1})
         static = self.server.run("trial", {"output": 2})
         self.server.restart()
-        self.assertEqual(self.waiting(endpoint, job), ("paused", 1))
+        assert self.waiting(endpoint, job) == ("paused", 1)
         self.server.kill()
         self.server.start()
-        self.assertEqual(self.waiting({"id": "trial"}, static), ("paused", 1))
-        self.assertIs(self.endpoint_now(endpoint)["paused"], True)
+        assert self.waiting({"id": "trial"}, static) == ("paused", 1)
+        assert self.endpoint_now(endpoint)["paused"] is True
         self.resume(endpoint)
         self.resume({"id": "trial"})
         self.server.kill()
         self.server.start()
-        self.assertEqual(self.server.finished(endpoint["id"], job)["output"], 1)
-        self.assertEqual(self.server.finished("trial", static)["output"], 2)
+        assert self.server.finished(endpoint["id"], job)["output"] == 1
+        assert self.server.finished("trial", static)["output"] == 2
 
     def test_a_job_that_may_be_cancelled_or_purged(self):
         """api.md, States: what waits in a paused endpoint is cancelled, purged and refused like any other."""
@@ -215,11 +213,7 @@ class PauseTest(WaitingTest):
         self.pause(endpoint)
         job, other = (self.server.run(endpoint["id"], {}) for _ in range(2))
         reply = self.server.request("POST", f"/v2/{endpoint['id']}/cancel/{job}")
-        self.assertEqual(reply.json()["status"], "CANCELLED")
+        assert reply.json()["status"] == "CANCELLED"
         reply = self.server.request("POST", f"/v2/{endpoint['id']}/purge-queue")
-        self.assertEqual(reply.json()["removed"], 1)
-        self.assertEqual(self.server.request("GET", f"/v2/{endpoint['id']}/status/{other}").status, 404)
-
-
-if __name__ == "__main__":
-    unittest.main()
+        assert reply.json()["removed"] == 1
+        assert self.server.request("GET", f"/v2/{endpoint['id']}/status/{other}").status == 404

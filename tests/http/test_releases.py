@@ -2,20 +2,17 @@
 (decisions.md, "Templates and endpoints"; issue 6). That a handler reads the env is proved in process (tests/house)."""
 
 import concurrent.futures
-import os
-import sys
 import threading
-import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+import pytest
 
-from jobq_server import until  # noqa: E402
-from management_api import ManagementTest  # noqa: E402
+from jobq_server import until
+from management_api import ManagementTest
 
 
 class ReleaseTest(ManagementTest):
-    def setUp(self):
-        super().setUp()
+    @pytest.fixture(autouse=True)
+    def one_template(self, remove_what_was_made):
         self.template = self.new_template(env={"N": "0"})
 
     def release(self, **fields):
@@ -46,23 +43,23 @@ class VersionTest(ReleaseTest):
         self.release(env={"N": "1"})
         for endpoint in users:
             now = self.endpoint(endpoint)
-            self.assertEqual((now["version"], now["release"]["version"], now["env"]), (2, 2, {"N": "1"}))
-        self.assertEqual(self.version(other), 1)
-        self.assertEqual(self.version({"id": "echo"}), 1)
+            assert (now["version"], now["release"]["version"], now["env"]) == (2, 2, {"N": "1"})
+        assert self.version(other) == 1
+        assert self.version({"id": "echo"}) == 1
 
-    def test_each_field(self):
+    def test_each_field(self, subtests):
         """api.md, Template API: updating a template triggers a release, whatever is updated, by both ways."""
         endpoint = self.new_endpoint(self.template)
         changes = {"containerDiskInGb": 9, "containerRegistryAuthId": "a", "dockerEntrypoint": ["x"],
                    "dockerStartCmd": ["y"], "env": {}, "imageName": "plugin/echo", "isPublic": True, "ports": [],
                    "readme": "r", "volumeInGb": 1, "volumeMountPath": "/x", "name": "new " + self.template["id"]}
         for version, (name, value) in enumerate(changes.items(), 2):
-            with self.subTest(field=name):
+            with subtests.test(field=name):
                 if version % 2:
                     self.release(**{name: value})
                 else:
                     self.call("POST", f"/templates/{self.template['id']}/update", {name: value})
-                self.assertEqual(self.version(endpoint), version)
+                assert self.version(endpoint) == version
 
     def test_what_changes_nothing(self):
         """issue 6: an update that changes nothing releases nothing, so sending it twice replaces no worker twice."""
@@ -72,8 +69,8 @@ class VersionTest(ReleaseTest):
             self.release(**body)
         reply = self.server.request("PATCH", "/v1/templates/" + self.template["id"], {"volumeInGb": -1})
         self.assert_faults(reply, "volumeInGb")
-        self.assertEqual(self.endpoint(endpoint)["version"], 1)
-        self.assertEqual(self.workers(endpoint), [worker])
+        assert self.endpoint(endpoint)["version"] == 1
+        assert self.workers(endpoint) == [worker]
 
     def test_changes_of_the_endpoint(self):
         """wire.md 4.1: `version` grows when template or env change: not with workersMax, a name, or a pause."""
@@ -82,10 +79,10 @@ class VersionTest(ReleaseTest):
         path = "/endpoints/" + endpoint["id"]
         for fields in ({"workersMax": 9}, {"name": "n"}, {"idleTimeout": 60}, {"stopGraceMs": 1}, {"maxAttempts": 1},
                        {"rateLimits": {"run": {"requests": 9}}}, {"templateId": self.template["id"]}):
-            self.assertEqual(self.call("PATCH", path, fields)["version"], 1)
+            assert self.call("PATCH", path, fields)["version"] == 1
         self.call("POST", path + "/pause")
-        self.assertEqual(self.call("POST", path + "/resume")["version"], 1)
-        self.assertEqual(self.workers(endpoint), [worker])
+        assert self.call("POST", path + "/resume")["version"] == 1
+        assert self.workers(endpoint) == [worker]
 
     def test_another_template(self):
         """wire.md 4.1: another template is a release; the old one's changes are none any more."""
@@ -93,14 +90,13 @@ class VersionTest(ReleaseTest):
         self.worker(endpoint, 1)
         other = self.new_template(imageName="plugin/echo", env={"O": "1"})
         now = self.call("PATCH", "/endpoints/" + endpoint["id"], {"templateId": other["id"]})
-        self.assertEqual((now["version"], now["env"], now["image"], now["templateId"]),
-                         (2, {"O": "1"}, "plugin/echo", other["id"]))
+        assert (now["version"], now["env"], now["image"], now["templateId"]) == (
+            2, {"O": "1"}, "plugin/echo", other["id"])
         worker = self.worker(endpoint, 2)
-        self.assertEqual((worker["image"], worker["env"], worker["templateId"]),
-                         ("plugin/echo", {"O": "1"}, other["id"]))
-        self.assertEqual(self.server.runsync(endpoint["id"], {"output": 1})["output"], {"output": 1})
+        assert (worker["image"], worker["env"], worker["templateId"]) == ("plugin/echo", {"O": "1"}, other["id"])
+        assert self.server.runsync(endpoint["id"], {"output": 1})["output"] == {"output": 1}
         self.release(readme="of no concern")
-        self.assertEqual(self.version(endpoint), 2)
+        assert self.version(endpoint) == 2
         self.remove("/templates/" + self.template["id"])
 
     def test_updates_at_once(self):
@@ -110,9 +106,9 @@ class VersionTest(ReleaseTest):
             list(callers.map(lambda n: self.release(env={"N": str(n + 1)}), range(16)))
         env = self.call("GET", "/templates/" + self.template["id"])["env"]
         now = self.complete(endpoint)
-        self.assertLessEqual(now["version"], 17)
-        self.assertEqual(now["env"], env)
-        self.assertEqual(self.worker(endpoint, now["version"])["env"], env)
+        assert now["version"] <= 17
+        assert now["env"] == env
+        assert self.worker(endpoint, now["version"])["env"] == env
 
 
 class RollingTest(ReleaseTest):
@@ -125,8 +121,8 @@ class RollingTest(ReleaseTest):
         now = self.complete(endpoint, 2)
         until(lambda: [worker["state"] for worker in self.workers(endpoint)] == ["idle"] * 3, "three workers idle")
         for worker in now["workers"]:
-            self.assertEqual((worker["env"], worker["slsVersion"]), ({"N": "1"}, 2))
-            self.assertNotIn(worker["id"], before)
+            assert (worker["env"], worker["slsVersion"]) == ({"N": "1"}, 2)
+            assert worker["id"] not in before
 
     def test_as_many_as_before(self):
         """decisions.md, Templates and endpoints: workers are replaced: after it there are as many as before."""
@@ -146,14 +142,13 @@ class RollingTest(ReleaseTest):
         self.in_progress(endpoint, job)
         self.release(imageName="plugin/echo")
         now = self.endpoint(endpoint)
-        self.assertEqual((now["version"], now["image"], now["release"]),
-                         (2, "plugin/echo", {"version": 2, "state": "rolling"}))
-        self.assertEqual([(worker["state"], worker["slsVersion"], worker["image"]) for worker in now["workers"]],
-                         [("running", 1, "plugin/trial")])
+        assert (now["version"], now["image"], now["release"]) == (2, "plugin/echo", {"version": 2, "state": "rolling"})
+        assert [(worker["state"], worker["slsVersion"], worker["image"])
+                for worker in now["workers"]] == [("running", 1, "plugin/trial")]
         behind = self.server.run(endpoint["id"], {"output": 2})
         end = self.server.finished(endpoint["id"], job)
-        self.assertEqual((end["output"], end.get("retries")), ("whole", None))
-        self.assertEqual(self.server.finished(endpoint["id"], behind)["output"], {"output": 2}, "by the new image")
+        assert (end["output"], end.get("retries")) == ("whole", None)
+        assert self.server.finished(endpoint["id"], behind)["output"] == {"output": 2}, "by the new image"
         self.complete(endpoint, 2)
 
     def test_two_in_a_row(self):
@@ -165,8 +160,8 @@ class RollingTest(ReleaseTest):
         self.release(env={"N": "1"})
         self.release(env={"N": "2"})
         now = self.complete(endpoint, 3)
-        self.assertEqual([worker["env"] for worker in now["workers"]], [{"N": "2"}] * 3)
-        self.assertEqual(self.server.finished(endpoint["id"], job)["output"], 1)
+        assert [worker["env"] for worker in now["workers"]] == [{"N": "2"}] * 3
+        assert self.server.finished(endpoint["id"], job)["output"] == 1
 
     def test_under_load(self):
         """issue 6: updates while jobs run: none lost, none run twice, all workers on the last version at the end."""
@@ -198,13 +193,13 @@ class RollingTest(ReleaseTest):
         stop.set()
         for thread in threads:
             thread.join()
-        self.assertEqual(failures, [])
+        assert failures == []
         counts = self.server.quiet(endpoint["id"])
-        self.assertEqual((counts["completed"], counts["failed"], counts["retried"]), (len(jobs), 0, 0))
-        self.assertGreaterEqual(len(jobs), 400)
-        self.assertGreaterEqual(min(least), 3, "never fewer than one below the running count")
+        assert (counts["completed"], counts["failed"], counts["retried"]) == (len(jobs), 0, 0)
+        assert len(jobs) >= 400
+        assert min(least) >= 3, "never fewer than one below the running count"
         now = self.complete(endpoint, 11)
-        self.assertEqual([worker["env"] for worker in now["workers"]], [{"N": "10"}] * 4)
+        assert [worker["env"] for worker in now["workers"]] == [{"N": "10"}] * 4
 
     def test_a_handler_that_is_stuck_holds_nobody_up(self):
         """decisions.md, Jobs: one that ignores its stop is replaced; a release does not wait for it either."""
@@ -231,13 +226,13 @@ class RollingTest(ReleaseTest):
         job = self.server.run(endpoint["id"], {"output": 1})
         self.release(imageName="plugin/echo")
         self.worker(endpoint, 2)
-        self.assertEqual(self.server.status(endpoint["id"], job)["queueReason"], "paused")
+        assert self.server.status(endpoint["id"], job)["queueReason"] == "paused"
         self.call("POST", f"/endpoints/{endpoint['id']}/resume")
-        self.assertEqual(self.server.finished(endpoint["id"], job)["output"], {"output": 1})
+        assert self.server.finished(endpoint["id"], job)["output"] == {"output": 1}
 
-    def test_during_a_drain(self):
+    def test_during_a_drain(self, own_server):
         """issue 6: an update during a drain: the job ends, the update is in force after the restart."""
-        self.own_server()
+        self.server = own_server()
         self.template = self.new_template()
         endpoint = self.new_endpoint(self.template, workersMax=1)
         job = self.server.run(endpoint["id"], {"sleepMs": 2_000, "output": "drained"})
@@ -245,12 +240,12 @@ class RollingTest(ReleaseTest):
         self.server.terminate()
         until(lambda: self.server.request("GET", "/readyz", key=None).status == 503, "it drains")
         self.release(env={"N": "late"})
-        self.assertEqual(self.server.ended(), 0)
+        assert self.server.ended() == 0
         self.server.start()
-        self.assertEqual(self.server.finished(endpoint["id"], job)["output"], "drained")
+        assert self.server.finished(endpoint["id"], job)["output"] == "drained"
         self.server.runsync(endpoint["id"], {})
         now = self.complete(endpoint, 2)
-        self.assertEqual([worker["env"] for worker in now["workers"]], [{"N": "late"}])
+        assert [worker["env"] for worker in now["workers"]] == [{"N": "late"}]
 
     def test_to_remote_workers_and_back(self):
         """decisions.md, Images: an image of remote workers takes ours away after their job; jobs wait for others."""
@@ -259,12 +254,12 @@ class RollingTest(ReleaseTest):
         job = self.server.run(endpoint["id"], {"sleepMs": 1_000, "output": 1})
         self.in_progress(endpoint, job)
         self.release(imageName="me/worker:1")
-        self.assertEqual(self.server.finished(endpoint["id"], job)["output"], 1)
+        assert self.server.finished(endpoint["id"], job)["output"] == 1
         until(lambda: self.workers(endpoint) == [], "ours have left")
         waiting = self.server.run(endpoint["id"], {"output": 2})
-        self.assertEqual(self.server.status(endpoint["id"], waiting)["queueReason"], "no_workers")
+        assert self.server.status(endpoint["id"], waiting)["queueReason"] == "no_workers"
         self.release(imageName="plugin/trial")
-        self.assertEqual(self.server.finished(endpoint["id"], waiting)["output"], 2)
+        assert self.server.finished(endpoint["id"], waiting)["output"] == 2
         self.complete(endpoint, 3)
 
 
@@ -274,17 +269,17 @@ class HaltTest(ReleaseTest):
         endpoint = self.new_endpoint(self.template, workersMin=1)
         before = self.worker(endpoint, 1)
         for version, image in ((2, "plugin/nosuch"), (3, "lua/later")):
-            self.assertEqual(self.release(imageName=image, env={"N": "bad"})["imageName"], image)
+            assert self.release(imageName=image, env={"N": "bad"})["imageName"] == image
             release = self.halted(endpoint)
-            self.assertEqual(release["version"], version)
-            self.assertIn(image.split("/")[1] if version == 2 else image, release["reason"])
-            self.assertEqual(self.server.runsync(endpoint["id"], {"output": version})["output"], version)
-            self.assertEqual(self.worker(endpoint, 1)["id"], before["id"])
+            assert release["version"] == version
+            assert (image.split("/")[1] if version == 2 else image) in release["reason"]
+            assert self.server.runsync(endpoint["id"], {"output": version})["output"] == version
+            assert self.worker(endpoint, 1)["id"] == before["id"]
         self.release(imageName="plugin/echo")
         now = self.complete(endpoint, 4)
-        self.assertNotIn("reason", now["release"])
-        self.assertEqual(self.server.runsync(endpoint["id"], {"output": 1})["output"], {"output": 1})
-        self.assertEqual(self.worker(endpoint, 4)["env"], {"N": "bad"})
+        assert "reason" not in now["release"]
+        assert self.server.runsync(endpoint["id"], {"output": 1})["output"] == {"output": 1}
+        assert self.worker(endpoint, 4)["env"] == {"N": "bad"}
 
     def test_more_workers_while_halted(self):
         """issue 6: old workers keep serving: one that is hired meanwhile has the old version and its env."""
@@ -292,11 +287,11 @@ class HaltTest(ReleaseTest):
         self.server.runsync(endpoint["id"], {})
         self.release(imageName="plugin/nosuch", env={"N": "bad"})
         until(lambda: self.workers(endpoint) == [], "the old one has left")
-        self.assertEqual(self.server.runsync(endpoint["id"], {"output": 1})["output"], 1)
+        assert self.server.runsync(endpoint["id"], {"output": 1})["output"] == 1
         worker = self.worker(endpoint, 1)
-        self.assertEqual((worker["image"], worker["env"]), ("plugin/trial", {"N": "0"}))
+        assert (worker["image"], worker["env"]) == ("plugin/trial", {"N": "0"})
         now = self.call("PATCH", "/endpoints/" + endpoint["id"], {"workersMax": 2})
-        self.assertEqual(now["release"]["state"], "halted", "still")
+        assert now["release"]["state"] == "halted", "still"
 
     def test_back_to_what_it_was(self):
         """issue 6: an update back to the image before is a good one."""
@@ -308,23 +303,19 @@ class HaltTest(ReleaseTest):
         self.complete(endpoint, 3)
         self.worker(endpoint, 3)
 
-    def test_after_a_restart(self):
+    def test_after_a_restart(self, own_server):
         """issue 6: a halted release is still halted after a restart, and says why; a good update goes on."""
-        self.own_server()
+        self.server = own_server()
         self.template = self.new_template()
         endpoint = self.new_endpoint(self.template)
         done = self.server.runsync(endpoint["id"], {"output": 1})["id"]
         self.release(imageName="plugin/nosuch")
         reason = self.halted(endpoint)["reason"]
         self.server.restart()
-        self.assertEqual(self.halted(endpoint)["reason"], reason)
+        assert self.halted(endpoint)["reason"] == reason
         job = self.server.run(endpoint["id"], {"output": 2})
-        self.assertEqual(self.server.status(endpoint["id"], job)["queueReason"], "no_workers")
-        self.assertEqual(self.server.status(endpoint["id"], done)["output"], 1)
+        assert self.server.status(endpoint["id"], job)["queueReason"] == "no_workers"
+        assert self.server.status(endpoint["id"], done)["output"] == 1
         self.release(imageName="plugin/trial")
-        self.assertEqual(self.server.finished(endpoint["id"], job)["output"], 2)
+        assert self.server.finished(endpoint["id"], job)["output"] == 2
         self.complete(endpoint, 3)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -1,19 +1,21 @@
 """A handler that ignores its stop token: the one thread that the server cannot end."""
-from jobq_server import HttpTest, Server, until
+
+from http_case import HttpTest
+from jobq_server import until
 
 
 class StuckTest(HttpTest):
-    def test_shutdown_is_bounded_and_the_job_goes_back_in_line(self):
+    def test_shutdown_is_bounded_and_the_job_goes_back_in_line(self, own_server):
         """design.md, Threads and connections: past the grace the thread is abandoned, the process ends by itself; Truth
         of a job: what did not finish within the drain goes back in line, and a drain is no loss."""
-        server = self.enterContext(Server(**{"server.drain": "100ms", "endpoint.trial.stopGrace": "100ms"}))
+        server = own_server(**{"server.drain": "100ms", "endpoint.trial.stopGrace": "100ms"})
         job = server.run("trial", {"sleepMs": 600000, "ignoreStop": True})
         until(lambda: server.status("trial", job)["status"] == "IN_PROGRESS", "the job runs")
         server.terminate()
-        self.assertEqual(server.ended(10), 0)
+        assert server.ended(10) == 0
         server.settings["endpoint.trial.workersMax"] = "0"
         server.write_file()
         server.start()
         answer = server.status("trial", job)
-        self.assertEqual(answer["status"], "IN_QUEUE")
-        self.assertNotIn("retries", answer)
+        assert answer["status"] == "IN_QUEUE"
+        assert "retries" not in answer

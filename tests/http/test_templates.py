@@ -2,13 +2,11 @@
 decisions.md, "Templates and endpoints"). What a change of one does to endpoints: test_releases.py."""
 
 import concurrent.futures
-import os
-import sys
-import unittest
+import re
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+import pytest
 
-from management_api import ManagementTest  # noqa: E402
+from management_api import ManagementTest
 
 DEFAULTS = {
     "category": "NVIDIA", "containerDiskInGb": 50, "containerRegistryAuthId": "", "dockerEntrypoint": [],
@@ -51,7 +49,7 @@ class TemplateTest(ManagementTest):
     def refused(self, *fields, **body):
         """Refused with a fault for each of the fields; nothing was stored."""
         message = self.assert_faults(self.post({"name": "never stored", "imageName": "plugin/echo", **body}), *fields)
-        self.assertNotIn("never stored", [template["name"] for template in self.call("GET", "/templates")])
+        assert "never stored" not in [template["name"] for template in self.call("GET", "/templates")]
         return message
 
 
@@ -59,53 +57,51 @@ class CreateTest(TemplateTest):
     def test_defaults(self):
         """api.md, Template API: `imageName` and `name` are enough; every field of the table is in the answer."""
         made = self.new_template(name="just a name", imageName="plugin/echo")
-        self.assertEqual(made, {"id": made["id"], "name": "just a name", "imageName": "plugin/echo", **DEFAULTS})
-        self.assertEqual(self.call("GET", "/templates/" + made["id"]), made)
+        assert made == {"id": made["id"], "name": "just a name", "imageName": "plugin/echo", **DEFAULTS}
+        assert self.call("GET", "/templates/" + made["id"]) == made
 
     def test_every_field(self):
         """api.md, Template: every field is taken and given back as it was."""
         made = self.new_template(**EVERY_FIELD)
         for name, value in EVERY_FIELD.items():
-            self.assertEqual(made[name], value, name)
-        self.assertEqual(set(made), {"id", "name", "imageName", *DEFAULTS})
-        self.assertEqual(self.call("GET", "/templates/" + made["id"]), made)
+            assert made[name] == value, name
+        assert set(made) == {"id", "name", "imageName", *DEFAULTS}
+        assert self.call("GET", "/templates/" + made["id"]) == made
 
-    def test_each_field_alone(self):
+    @pytest.mark.parametrize("name, value", EVERY_FIELD.items(), ids=EVERY_FIELD)
+    def test_each_field_alone(self, name, value):
         """api.md, Template API: each of the others is optional, and the rest keeps its default."""
-        for name, value in EVERY_FIELD.items():
-            with self.subTest(field=name):
-                made = self.new_template(**{name: value})
-                self.assertEqual(made, {"id": made["id"], "name": made["name"], "imageName": "plugin/trial",
-                                        **DEFAULTS, name: value})
+        made = self.new_template(**{name: value})
+        assert made == {"id": made["id"], "name": made["name"], "imageName": "plugin/trial", **DEFAULTS, name: value}
 
     def test_each_category(self):
         """api.md, Template: `category` is one of three."""
         for category in ("NVIDIA", "AMD", "CPU"):
-            self.assertEqual(self.new_template(category=category)["category"], category)
+            assert self.new_template(category=category)["category"] == category
 
     def test_null_is_like_absent(self):
         """api.md, Template API: a field that is null has its default."""
         made = self.new_template(**{name: None for name in EVERY_FIELD})
-        self.assertEqual({name: made[name] for name in DEFAULTS}, DEFAULTS)
+        assert {name: made[name] for name in DEFAULTS} == DEFAULTS
 
     def test_ids(self):
         """decisions.md, Addresses: template ids have 10 lower-case alphanumerics."""
         ids = {self.new_template()["id"] for _ in range(5)}
-        self.assertEqual(len(ids), 5)
+        assert len(ids) == 5
         for template_id in ids:
-            self.assertRegex(template_id, r"\A[a-z0-9]{10}\Z")
+            assert re.search(r"\A[a-z0-9]{10}\Z", template_id)
 
-    def test_images(self):
+    @pytest.mark.parametrize("image", [
+        "plugin/nosuch", "plugin/" + "n" * 64, "plugin/A-Z_9", "lua/script", "busybox", "plugin",
+        "a.io:5000/b/c@sha256:0123", "Plugin/echo", "xplugin/a b", "ä " * 20])
+    def test_images(self, image):
         """decisions.md, Images: names after plugin/ and lua/ match [A-Za-z0-9_-]{1,64}; others are remote workers'."""
-        for image in ("plugin/nosuch", "plugin/" + "n" * 64, "plugin/A-Z_9", "lua/script", "busybox", "plugin",
-                      "a.io:5000/b/c@sha256:0123", "Plugin/echo", "xplugin/a b", "ä " * 20):
-            with self.subTest(image=image):
-                self.assertEqual(self.new_template(imageName=image)["imageName"], image)
+        assert self.new_template(imageName=image)["imageName"] == image
 
     def test_large_readme(self):
         """api.md, Template: `readme` is markdown, and may be long."""
         readme = "# r\n" * (128 * 1024)
-        self.assertEqual(self.new_template(readme=readme)["readme"], readme)
+        assert self.new_template(readme=readme)["readme"] == readme
 
     def test_form_content_type_is_read_as_json(self):
         """decisions.md, Answers: the content type of a request changes nothing."""
@@ -115,12 +111,10 @@ class CreateTest(TemplateTest):
 
 
 class RefusalTest(TemplateTest):
-    def test_wrong_values(self):
+    @pytest.mark.parametrize("field, value", [(field, value) for field, values in WRONG.items() for value in values])
+    def test_wrong_values(self, field, value):
         """decisions.md, Templates and endpoints: each constraint of each field; a wrong one is 400 and named."""
-        for field, values in WRONG.items():
-            for value in values:
-                with self.subTest(field=field, value=str(value)[:40]):
-                    self.refused(field, **{field: value})
+        self.refused(field, **{field: value})
 
     def test_all_faults_in_one_answer(self):
         """issue 6: one message a wrong field, all of them in one answer, in the order of the request."""
@@ -135,19 +129,18 @@ class RefusalTest(TemplateTest):
         self.assert_faults(self.post({"name": "never stored", "imageName": None}), "imageName")
         self.assert_faults(self.post({"imageName": "x", "name": 1}), "name")
 
-    def test_unknown_keys(self):
+    def test_unknown_keys(self, subtests):
         """decisions.md, Templates and endpoints: unknown keys are 400, naming the nearest known key."""
         for key, nearest in (("imagename", "imageName"), ("nam", "name"), ("volumeInGB", "volumeInGb"),
                              ("dockerStartCommand", "dockerStartCmd"), ("Env", "env"), ("port", "ports")):
-            with self.subTest(key=key):
-                self.assertIn(f"nearest one is {nearest}", self.refused(key, **{key: "x"}))
-        self.assertRegex(self.refused("k" * 64 + "...", **{"k" * 5000: 1}), r"nearest")
+            with subtests.test(key=key):
+                assert f"nearest one is {nearest}" in self.refused(key, **{key: "x"})
+        assert re.search(r"nearest", self.refused("k" * 64 + "...", **{"k" * 5000: 1}))
 
-    def test_fields_of_the_answer(self):
+    @pytest.mark.parametrize("field", TOLD_ONLY)
+    def test_fields_of_the_answer(self, field):
         """api.md, Template: `id`, `earned`, `isRunpod`, `runtimeInMin` are of the response only."""
-        for field in TOLD_ONLY:
-            with self.subTest(field=field):
-                self.refused(field, **{field: DEFAULTS.get(field, "abcdefghij")})
+        self.refused(field, **{field: DEFAULTS.get(field, "abcdefghij")})
 
     def test_a_key_twice(self):
         """decisions.md, Jobs: a duplicate key is 400, here in the fields of `env` too."""
@@ -155,11 +148,11 @@ class RefusalTest(TemplateTest):
         self.assert_faults(self.post('{"name":"a","imageName":"x","env":{"A":"1","A":"2"}}'), "env")
         self.assert_faults(self.post('{"name":"a","imageName":"x","\\u006eame":"b"}'), "name")
 
-    def test_malformed_bodies(self):
+    @pytest.mark.parametrize("body", [
+        "", "[]", "null", '"x"', "{", '{"name":}', '{"name":"\\ud800","imageName":"x"}', "{}x", b"\xff{}"])
+    def test_malformed_bodies(self, body):
         """decisions.md, Answers: malformed is 400, of `/v1` with a `message`."""
-        for body in ("", "[]", "null", '"x"', "{", '{"name":}', '{"name":"\\ud800","imageName":"x"}', "{}x", b"\xff{}"):
-            with self.subTest(body=body):
-                self.assert_refused(self.post(body), 400, member="message")
+        self.assert_refused(self.post(body), 400, member="message")
 
     def test_too_large(self):
         """decisions.md, Answers: a body over the limit is 413."""
@@ -170,17 +163,17 @@ class NameTest(TemplateTest):
     def test_taken(self):
         """decisions.md, Templates and endpoints: names are unique; 400 names the other template's id."""
         made = self.new_template(name="the only one")
-        self.assertIn(made["id"], self.refused("name", name="the only one"))
-        self.assertNotEqual(self.new_template(name="The only one")["id"], made["id"], "another name")
+        assert made["id"] in self.refused("name", name="the only one")
+        assert self.new_template(name="The only one")["id"] != made["id"], "another name"
 
     def test_taken_by_a_change(self):
         """decisions.md, Templates and endpoints: names stay unique when a template is renamed."""
         first, second = self.new_template(name="first of two"), self.new_template(name="second of two")
         path = "/templates/" + second["id"]
         reply = self.server.request("PATCH", "/v1" + path, {"name": "first of two", "readme": "x"})
-        self.assertIn(first["id"], self.assert_faults(reply, "name"))
-        self.assertEqual(self.call("GET", path), second, "nothing of it was stored")
-        self.assertEqual(self.call("PATCH", path, {"name": "second of two"}), second, "its own name is its own")
+        assert first["id"] in self.assert_faults(reply, "name")
+        assert self.call("GET", path) == second, "nothing of it was stored"
+        assert self.call("PATCH", path, {"name": "second of two"}) == second, "its own name is its own"
 
     def test_free_again(self):
         """decisions.md, Templates and endpoints: a name is taken as long as its template has it."""
@@ -196,10 +189,10 @@ class NameTest(TemplateTest):
         with concurrent.futures.ThreadPoolExecutor(8) as callers:
             replies = list(callers.map(lambda _: self.post(body), range(8)))
         made = [reply.json()["id"] for reply in replies if reply.status == 200]
-        self.assertEqual(len(made), 1)
+        assert len(made) == 1
         for reply in replies:
             if reply.status != 200:
-                self.assertIn(made[0], self.assert_faults(reply, "name"))
+                assert made[0] in self.assert_faults(reply, "name")
         self.remove("/templates/" + made[0])
 
 
@@ -210,35 +203,35 @@ class UpdateTest(TemplateTest):
     def ways(self, template):
         return ("PATCH", f"/templates/{template['id']}"), ("POST", f"/templates/{template['id']}/update")
 
-    def test_each_field(self):
+    def test_each_field(self, subtests):
         """api.md, Template API: every field but two can be changed, by PATCH and by POST; the others stay."""
         template = self.new_template()
         for method, path in self.ways(template):
             now = dict(template)
             for name, value in self.CHANGES.items():
-                with self.subTest(method=method, field=name):
+                with subtests.test(method=method, field=name):
                     now[name] = value
-                    self.assertEqual(self.call(method, path, {name: value}), now)
-                    self.assertEqual(self.call("GET", "/templates/" + template["id"]), now)
+                    assert self.call(method, path, {name: value}) == now
+                    assert self.call("GET", "/templates/" + template["id"]) == now
             back = {name: template[name] for name in self.CHANGES}
-            self.assertEqual(self.call(method, path, back), template)
+            assert self.call(method, path, back) == template
 
     def test_nothing(self):
         """api.md, Template API: every field of an update is optional."""
         template = self.new_template(**EVERY_FIELD)
         for method, path in self.ways(template):
             for body in ({}, {"readme": None, "category": None}):
-                self.assertEqual(self.call(method, path, body), template)
+                assert self.call(method, path, body) == template
 
-    def test_fixed_fields(self):
+    def test_fixed_fields(self, subtests):
         """decisions.md, Templates and endpoints: `category` and `isServerless` are not changeable later."""
         template = self.new_template(**EVERY_FIELD)
         for method, path in self.ways(template):
             for field in FIXED:
-                with self.subTest(method=method, field=field):
+                with subtests.test(method=method, field=field):
                     reply = self.server.request(method, "/v1" + path, {field: template[field], "readme": "changed"})
                     self.assert_faults(reply, field)
-        self.assertEqual(self.call("GET", "/templates/" + template["id"]), template)
+        assert self.call("GET", "/templates/" + template["id"]) == template
 
     def test_wrong_values(self):
         """decisions.md, Templates and endpoints: an update is judged like a creation, and stored whole or not."""
@@ -251,14 +244,14 @@ class UpdateTest(TemplateTest):
             self.assert_faults(reply, "volumeInGb")
             self.assert_refused(self.server.request(method, "/v1" + path, "[]"), 400, member="message")
             self.assert_refused(self.server.request(method, "/v1" + path, ""), 400, member="message")
-        self.assertEqual(self.call("GET", "/templates/" + template["id"]), template)
+        assert self.call("GET", "/templates/" + template["id"]) == template
 
     def test_env_is_replaced(self):
         """api.md, Template: `env` is one field: what an update says is the whole of it."""
         template = self.new_template(env={"A": "1", "B": "2"})
         now = self.call("PATCH", "/templates/" + template["id"], {"env": {"C": "3"}})
-        self.assertEqual(now["env"], {"C": "3"})
-        self.assertEqual(self.call("PATCH", "/templates/" + template["id"], {"env": {}})["env"], {})
+        assert now["env"] == {"C": "3"}
+        assert self.call("PATCH", "/templates/" + template["id"], {"env": {}})["env"] == {}
 
     def test_two_at_once(self):
         """design.md: one conditional step: of updates of different fields at once none is lost."""
@@ -270,7 +263,7 @@ class UpdateTest(TemplateTest):
             list(callers.map(lambda change: self.call("PATCH", path, change), changes))
         now = self.call("GET", path)
         for change in changes:
-            self.assertEqual(now, now | change)
+            assert now == now | change
 
 
 class ReadTest(TemplateTest):
@@ -278,11 +271,11 @@ class ReadTest(TemplateTest):
         """wire.md 4.1: the list is a bare array of all templates, each as GET of it."""
         made = [self.new_template(), self.new_template(**EVERY_FIELD)]
         listed = self.call("GET", "/templates")
-        self.assertIsInstance(listed, list)
+        assert isinstance(listed, list)
         for template in made:
-            self.assertIn(template, listed)
+            assert template in listed
 
-    def test_queries(self):
+    def test_queries(self, subtests):
         """decisions.md, Templates and endpoints: the `include…` booleans are accepted, and show all; else 400."""
         template = self.new_template()
         names = ("includeEndpointBoundTemplates", "includePublicTemplates", "includeRunpodTemplates")
@@ -290,32 +283,29 @@ class ReadTest(TemplateTest):
             plain = self.call("GET", path)
             for name in names:
                 for value in ("true", "false"):
-                    self.assertEqual(self.call("GET", f"{path}?{name}={value}"), plain)
+                    assert self.call("GET", f"{path}?{name}={value}") == plain
                 for value in ("1", "TRUE", "", "maybe"):
-                    with self.subTest(path=path, name=name, value=value):
+                    with subtests.test(path=path, name=name, value=value):
                         self.assert_faults(self.server.request("GET", f"/v1{path}?{name}={value}"), name)
             reply = self.server.request("GET", f"/v1{path}?" + "&".join(name + "=x" for name in names))
             self.assert_faults(reply, *names)
 
-    def test_unknown_ids(self):
+    @pytest.mark.parametrize("template_id", ["nosuch", "x" * 5000, "..%2f"])
+    @pytest.mark.parametrize("method, more", [("GET", ""), ("PATCH", ""), ("POST", "/update"), ("DELETE", "")])
+    def test_unknown_ids(self, method, more, template_id):
         """decisions.md, Answers: 404 for an unknown template, whatever is asked of it."""
-        for method, more in (("GET", ""), ("PATCH", ""), ("POST", "/update"), ("DELETE", "")):
-            for template_id in ("nosuch", "x" * 5000, "..%2f"):
-                with self.subTest(method=method, id=template_id[:10]):
-                    reply = self.server.request(method, f"/v1/templates/{template_id}{more}",
-                                                None if method in ("GET", "DELETE") else {"readme": "x"})
-                    self.assert_refused(reply, 404, "template", member="message")
+        reply = self.server.request(method, f"/v1/templates/{template_id}{more}",
+                                    None if method in ("GET", "DELETE") else {"readme": "x"})
+        self.assert_refused(reply, 404, "template", member="message")
 
-    def test_methods(self):
+    @pytest.mark.parametrize("method, path, allowed", [
+        ("PUT", "/v1/templates", {"GET", "POST"}), ("DELETE", "/v1/templates", {"GET", "POST"}),
+        ("POST", "/v1/templates/x", {"GET", "PATCH", "DELETE"}), ("GET", "/v1/templates/x/update", {"POST"})])
+    def test_methods(self, method, path, allowed):
         """decisions.md, Answers: a wrong method is 405 with `Allow`."""
-        for method, path, allowed in (("PUT", "/v1/templates", {"GET", "POST"}),
-                                      ("DELETE", "/v1/templates", {"GET", "POST"}),
-                                      ("POST", "/v1/templates/x", {"GET", "PATCH", "DELETE"}),
-                                      ("GET", "/v1/templates/x/update", {"POST"})):
-            with self.subTest(method=method, path=path):
-                reply = self.server.request(method, path)
-                self.assert_refused(reply, 405, member="message")
-                self.assertLessEqual(allowed, set(reply.headers["Allow"].replace(" ", "").split(",")))
+        reply = self.server.request(method, path)
+        self.assert_refused(reply, 405, member="message")
+        assert allowed <= set(reply.headers["Allow"].replace(" ", "").split(","))
 
 
 class DeleteTest(TemplateTest):
@@ -326,7 +316,7 @@ class DeleteTest(TemplateTest):
         for method in ("GET", "DELETE"):
             reply = self.server.request(method, "/v1/templates/" + template["id"])
             self.assert_refused(reply, 404, template["id"], member="message")
-        self.assertNotIn(template["id"], [one["id"] for one in self.call("GET", "/templates")])
+        assert template["id"] not in [one["id"] for one in self.call("GET", "/templates")]
 
     def test_in_use(self):
         """decisions.md, Templates and endpoints: DELETE of a template in use is 400, as long as it is in use."""
@@ -337,8 +327,8 @@ class DeleteTest(TemplateTest):
             reply = self.server.request("DELETE", "/v1/templates/" + template["id"])
             self.assert_refused(reply, 400, "used by endpoint", member="message")
             users = [one for one in endpoints if one["id"] in reply.json()["message"]]
-            self.assertEqual(len(users), 1, "it says by whom")
-            self.assertEqual(self.call("GET", "/templates/" + template["id"]), template)
+            assert len(users) == 1, "it says by whom"
+            assert self.call("GET", "/templates/" + template["id"]) == template
             if users[0] is endpoints[0]:
                 self.remove("/endpoints/" + users[0]["id"])
             else:
@@ -347,22 +337,18 @@ class DeleteTest(TemplateTest):
 
 
 class PermissionTest(TemplateTest):
-    def test_only_admins(self):
+    def test_only_admins(self, subtests):
         """decisions.md, Keys: `/v1` is the admins': no key, a wrong one and every other scope are 401."""
         template = self.new_template()
         keys = [self.server.new_key("client"), self.server.new_key("worker"),
                 self.server.new_key("admin", endpoints=["echo"])]
         for key in keys:
-            self.addCleanup(self.remove, "/keys/" + key["id"])
+            self.at_end.callback(self.remove, "/keys/" + key["id"])
         path = "/v1/templates/" + template["id"]
         for key in (None, "nonsense", *[key["key"] for key in keys]):
             for method, target in (("GET", "/v1/templates"), ("POST", "/v1/templates"), ("GET", path), ("PATCH", path),
                                    ("POST", path + "/update"), ("DELETE", path), ("GET", path + "nosuch")):
-                with self.subTest(key=str(key)[:5], method=method, path=target):
+                with subtests.test(key=str(key)[:5], method=method, path=target):
                     body = {"name": "x", "imageName": "y"} if method in ("POST", "PATCH") else None
                     self.assert_refused(self.server.request(method, target, body, key=key), 401, member="message")
-        self.assertEqual(self.call("GET", "/templates/" + template["id"]), template)
-
-
-if __name__ == "__main__":
-    unittest.main()
+        assert self.call("GET", "/templates/" + template["id"]) == template

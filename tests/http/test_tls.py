@@ -2,41 +2,40 @@
 
 import os
 import subprocess
-import sys
 import time
-import unittest
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, os.pardir, "support")]
+import pytest
 
-from jobq_server import HttpTest, Server, until  # noqa: E402
-from test_door import GET, MB, connect, ends, post  # noqa: E402
+from http_case import HttpTest
+from jobq_server import Server, until
+from wire import GET, MB, connect, ends, post
 
 
 class TlsTest(HttpTest):
     """design.md: TLS with the same behaviour."""
 
-    def setUp(self):
-        server = self.enterContext(Server(start=False, server__drain="2s", server__threads="516"))
+    @pytest.fixture(autouse=True)
+    def tls_server(self, question):
+        server = self.at_end.enter_context(Server(start=False, server__drain="2s", server__threads="516"))
         files = [os.path.join(server.folder, name) for name in ("certificate.pem", "key.pem")]
         subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj",
-                        "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-out", files[0], "-keyout", files[1]],
-                       check=True, capture_output=True)
+                        "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-out", files[0],
+                        "-keyout", files[1]], check=True, capture_output=True)
         server.settings["server.tls.certificate"], server.settings["server.tls.key"] = files
         server.write_file()
         server.trust(files[0])
         self.server = server.start()
 
     def test_requests(self):
-        self.assertTrue(self.server.url.startswith("https://"))
+        assert self.server.url.startswith("https://")
         connection = self.server.connect()
         for n in range(20):
             reply = self.server.request("POST", "/v2/echo/runsync", {"input": {"n": n}}, connection=connection)
-            self.assertEqual(reply.json()["output"], {"n": n})
+            assert reply.json()["output"] == {"n": n}
         until(lambda: self.threads() < 8, "the connection is parked")
         big = {"input": {"a": "x" * (9 * MB)}}
-        self.assertEqual(self.server.request("POST", "/v2/echo/runsync", big, connection=connection).status, 200)
-        self.assertEqual(self.server.request("POST", "/v2/echo/run", b"x" * (60 * MB)).status, 413)
+        assert self.server.request("POST", "/v2/echo/runsync", big, connection=connection).status == 200
+        assert self.server.request("POST", "/v2/echo/run", b"x" * (60 * MB)).status == 413
         connection.close()
 
     def test_too_large_from_curl(self):
@@ -44,8 +43,9 @@ class TlsTest(HttpTest):
         for extra in ("Expect: 100-continue", "Expect:", "Transfer-Encoding: chunked"):
             done = subprocess.run(["curl", "-sSk", "-m", "30", "-o", os.devnull, "-w", "%{http_code}", "-H", extra,
                                    "-H", f"Authorization: {self.server.key}", "--data-binary", "@-",
-                                   f"{self.server.url}/v2/echo/run"], input=bytes(60 * MB), capture_output=True, check=False)
-            self.assertEqual((done.returncode, done.stdout), (0, b"413"), done.stderr)
+                                   f"{self.server.url}/v2/echo/run"], input=bytes(60 * MB), capture_output=True,
+                                  check=False)
+            assert (done.returncode, done.stdout) == (0, b"413"), done.stderr
 
     def threads(self):
         return len(os.listdir(f"/proc/{self.server.process.pid}/task")) - 5
@@ -54,15 +54,15 @@ class TlsTest(HttpTest):
         with self.server.plug() as secure:
             secure.sendall(GET * 200 + GET[:10])
             secure.sendall(GET[10:-2] + b"Connection: close\r\n\r\n")
-            self.assertEqual(ends(secure).count(b"200 OK"), 201)
+            assert ends(secure).count(b"200 OK") == 201
 
     def test_who_speaks_no_tls_harms_nobody(self):
         half = connect(self.server)
         half.sendall(b"\x16\x03\x01\x02\x00\x01")
         with connect(self.server) as plain:
             plain.sendall(GET)
-            self.assertNotIn(b"200", ends(plain))
-        self.assertEqual(self.server.request("GET", "/healthz").status, 200)
+            assert b"200" not in ends(plain)
+        assert self.server.request("GET", "/healthz").status == 200
         half.close()
 
     def test_who_leaves_makes_room_and_shutdown_is_bounded(self):
@@ -75,7 +75,7 @@ class TlsTest(HttpTest):
 
         def quick():
             start = time.monotonic()
-            self.assertEqual(self.server.request(*ask).status, 200)
+            assert self.server.request(*ask).status == 200
             return time.monotonic() - start < 0.9
 
         until(lambda: self.server.health("parked")["jobs"]["inQueue"] == 4, "all four wait")
@@ -84,18 +84,14 @@ class TlsTest(HttpTest):
         until(lambda: not quick(), "the place is free")
         start = time.monotonic()
         self.server.stop()
-        self.assertLess(time.monotonic() - start, 5)
+        assert time.monotonic() - start < 5
         for secure in waiting:
-            self.assertIn(b"IN_QUEUE", ends(secure))
+            assert b"IN_QUEUE" in ends(secure)
             secure.close()
 
     def test_a_certificate_that_is_none(self):
         with open(self.server.settings["server.tls.certificate"], "w", encoding="ascii") as file:
             file.write("no certificate")
         self.server.stop()
-        self.assertFalse(self.server.start_unless_it_dies())
-        self.assertIn("server.tls.certificate", self.server.log())
-
-
-if __name__ == "__main__":
-    unittest.main()
+        assert not self.server.start_unless_it_dies()
+        assert "server.tls.certificate" in self.server.log()

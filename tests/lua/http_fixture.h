@@ -26,11 +26,18 @@
 #include "jobq/time.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
+#include "testkit/pace.h"
+#include "testkit/wait_for.h"
 #include "tiny_http.h"
 
 namespace jobq::test {
 
 using Settings = std::map<std::string, std::string, std::less<>>;
+
+/// Returns an answer of status 200 with `body` to each request.
+inline TinyHttp::Answer saying(std::string body) {
+  return [body](const TinyRequest&, const TinyConnection& client) { client.reply(200, body); };
+}
 
 /// A job without a server: stopped by hand.
 class HttpJob final : public JobContext {
@@ -52,15 +59,6 @@ class HttpJob final : public JobContext {
   const JobId id_ = "11111111-2222-3333-4444-555555555555-u1";
   const Instant deadline_;
   std::stop_source stop_;
-};
-
-/// How long something took.
-class Stopwatch {
- public:
-  Millis elapsed() const { return std::chrono::duration_cast<Millis>(std::chrono::steady_clock::now() - began_); }
-
- private:
-  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };
 
 class LuaHttp : public testing::Test {

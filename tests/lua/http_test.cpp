@@ -17,10 +17,6 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-TinyHttp::Answer saying(std::string body) {
-  return [body](const TinyRequest&, const TinyConnection& client) { client.reply(200, body); };
-}
-
 TEST_F(LuaHttp, GetsAnAnswer) {
   TinyHttp server([](const TinyRequest&, const TinyConnection& client) {
     client.reply(200, "hello", "Content-TYPE:  text/plain \r\nX-Empty:\r\n");
@@ -253,7 +249,7 @@ TEST_F(LuaHttp, EightHandlersCallAtOnce) {
     std::unique_lock lock(mutex);
     ++waiting;
     changed.notify_all();
-    changed.wait_for(lock, std::chrono::seconds(8), [&] { return waiting == kHandlers; });
+    changed.wait_for(lock, testkit::kHangDeadline, [&] { return waiting == kHandlers; });
     client.reply(waiting == kHandlers ? 200 : 500, request.target);
   });
   std::vector<std::future<std::string>> outputs;
@@ -267,7 +263,8 @@ TEST_F(LuaHttp, EightHandlersCallAtOnce) {
     }));
   }
   for (int i = 0; i < kHandlers; ++i) {
-    EXPECT_EQ(outputs[static_cast<std::size_t>(i)].get(), "\"200/" + std::to_string(i) + "\"");
+    EXPECT_EQ(testkit::resultOf("a handler that calls", outputs[static_cast<std::size_t>(i)]),
+              "\"200/" + std::to_string(i) + "\"");
   }
 }
 

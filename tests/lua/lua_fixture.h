@@ -33,6 +33,8 @@
 #include "jobq/time.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
+#include "testkit/pace.h"
+#include "testkit/wait_for.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define JOBQ_SANITIZED 1

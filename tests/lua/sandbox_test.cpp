@@ -67,9 +67,9 @@ TEST_F(LuaTest, ADeadlineThatPassesEndsTheScript) {
   ScriptContext context(clock.now() + Millis(60'000));
   std::atomic<bool> ended = false;
   context.onLine = [this](std::string_view) { clock.advance(Millis(60'000)); };
-  std::jthread server([&] {
+  std::thread server([&] {
     // The job's time is over before it is stopped, as in the server: a second later.
-    while (clock.now() < context.deadline()) std::this_thread::yield();
+    testkit::waitFor("the job's deadline", [&] { return clock.now() >= context.deadline(); });
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
     while (!ended && std::chrono::steady_clock::now() < end) std::this_thread::yield();
     EXPECT_FALSE(ended);
@@ -77,7 +77,7 @@ TEST_F(LuaTest, ADeadlineThatPassesEndsTheScript) {
   });
   EXPECT_EQ(outcome(*handler, R"({"go":1})", context), "FAILED: the job's execution timeout is over");
   ended = true;
-  server.join();
+  testkit::join("the server that stops the job", server);
   ScriptContext next;
   EXPECT_EQ(outcome(*handler, "{}", next), "\"fine\"");
 }

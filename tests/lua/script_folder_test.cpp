@@ -153,18 +153,19 @@ TEST_F(ScriptFolderTest, ATrialHoldsUpNobodyElse) {
   ScriptFolder folder(scripts.folder(), log, 1U << 20, [&](lua_State*) {
     if (!isSlow.exchange(false)) return;
     trying.set_value();
-    EXPECT_EQ(answered.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+    EXPECT_EQ(answered.get_future().wait_for(testkit::kHangDeadline), std::future_status::ready);
   });
   const ScriptPtr before = folder.newest("quick").script;
   isSlow = true;
   auto slow = std::async(std::launch::async, [&] { return folder.newest("slow").script->name; });
-  trying.get_future().wait();
+  auto begun = trying.get_future();
+  testkit::resultOf("the trial of the slow script to begin", begun);
   EXPECT_EQ(folder.newest("quick").script, before);
   scripts.write("quick", returning("edited"));
   EXPECT_NE(folder.newest("quick").script, before);
   EXPECT_EQ(folder.fault("absent"), "absent.lua cannot be read: put it into the folder of scripts");
   answered.set_value();
-  EXPECT_EQ(slow.get(), "slow");
+  EXPECT_EQ(testkit::resultOf("the slow script", slow), "slow");
 }
 
 // Workers on many threads see whole texts only, old or new, and all of them the last one in the end.
@@ -175,7 +176,7 @@ TEST_F(ScriptFolderTest, ManyThreadsRunWhileItIsEdited) {
   constexpr int kVersions = 60;
   std::atomic<int> written = 0;
   std::atomic<int> wrong = 0;
-  std::vector<std::jthread> threads;
+  std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
       const auto handler = factory->make(envFor("busy"));
@@ -193,7 +194,7 @@ TEST_F(ScriptFolderTest, ManyThreadsRunWhileItIsEdited) {
     scripts.replace("busy", textOf(version));
     (void)factory->scripts();
   }
-  threads.clear();
+  testkit::joinAll("the workers to see the last version", threads);
   EXPECT_EQ(wrong, 0);
 }
 

@@ -1,51 +1,45 @@
 """GET /openapi.json against the server that it describes: schemathesis reads it, calls all that it promises with good
 and with bad data, follows its links, and judges each answer by it.
 
-    python3 tests/openapi/openapi_test.py [--examples N] [--seed N]
+    build/venv/bin/pytest tests/openapi [--examples N] [--seed N]
 
-schemathesis (PyPI, pinned with all it needs in requirements.txt) is installed under <build>/python on the first run.
-A test is an operation of the description, or what its links lead to; and each operation has to be answered with success
-at least once, so that a run in which nothing works does not pass. The last line is `N passed, N failed`.
+Each operation of the description is a subtest, and so is what its links lead to; and each operation has to be answered
+with success at least once, so that a run in which nothing works does not pass.
 """
 
-import argparse
-import hashlib
+import collections
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import xml.etree.ElementTree
 
+import jsonschema_rs
+import pytest
+from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
+
+from webhook_receiver import WebhookReceiver
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, os.pardir, "support"))
+LONGEST_RUN = 400  # seconds, for the default number of examples
+SETTINGS = {"storage": "memory", "server.drain": "200ms"}
 
-from jobq_server import BUILD, Server  # noqa: E402
-from webhook_receiver import WebhookReceiver  # noqa: E402
-
-REQUIREMENTS = os.path.join(HERE, "requirements.txt")
-LONGEST_RUN = 400  # seconds
-SETTINGS = {"storage": "memory", "server.drain": "200ms", "endpoint.echo.image": "plugin/echo",
-            "endpoint.trial.image": "plugin/trial", "endpoint.parked.image": "plugin/echo",
-            "endpoint.parked.workersMax": "0"}
+Run = collections.namedtuple("Run", "document code cases tally log")
 
 
-def install():
-    """The folder that has schemathesis; whole or not there."""
-    with open(REQUIREMENTS, "rb") as file:
-        folder = os.path.join(BUILD, "python", "schemathesis-" + hashlib.sha256(file.read()).hexdigest()[:12])
-    if os.path.isdir(folder):
-        return folder
-    os.makedirs(os.path.dirname(folder), exist_ok=True)
-    part = tempfile.mkdtemp(prefix="part-", dir=os.path.dirname(folder))
-    try:
-        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-                        "--target", part, "--requirement", REQUIREMENTS], check=True, timeout=LONGEST_RUN)
-        os.rename(part, folder)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
-    return folder
+@pytest.fixture(scope="class")
+def run(request, class_server, tmp_path_factory):
+    """All that schemathesis did and found, for all tests."""
+    folder = str(tmp_path_factory.mktemp("openapi"))
+    server = class_server(**SETTINGS)
+    document = server.request("GET", "/openapi.json", key=None).json()
+    with WebhookReceiver() as receiver:
+        code = call_everything(server, document, set_the_stage(server, receiver), request.config, folder)
+    with open(os.path.join(folder, "tally.json"), encoding="ascii") as file:
+        tally = json.load(file)
+    with open(os.path.join(folder, "log"), encoding="utf-8", errors="replace") as log:
+        cases = xml.etree.ElementTree.parse(os.path.join(folder, "junit.xml")).iter("testcase")
+        return Run(document, code, list(cases), tally, log.read())
 
 
 def set_the_stage(server, receiver):
@@ -67,21 +61,7 @@ def set_the_stage(server, receiver):
             "records": {"Template": [template], "Endpoint": [endpoint, "parked"], "Delivery": [ended[0][1] + ".1"]}}
 
 
-def faults_of(library, document):
-    """What is wrong with the description by the rules of OpenAPI 3.1, and with its examples by its own schemas."""
-    sys.path.insert(0, library)
-    import jsonschema_rs
-    from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
-
-    faults = [f"{fault.instance_path}: {fault.message[:300]}" for fault in OPENAPI_31_VALIDATOR.iter_errors(document)]
-    for name, schema in document["components"]["schemas"].items():
-        judge_of_it = jsonschema_rs.Draft202012Validator({**schema, "components": document["components"]})
-        faults += [f"an example of {name}: {fault.message}" for example in schema.get("examples", [])
-                   for fault in judge_of_it.iter_errors(example)]
-    return faults
-
-
-def run(library, server, document, stage, options, folder):
+def call_everything(server, document, stage, config, folder):
     """schemathesis' exit code. Its reports and its log are in the folder."""
     stage_file = os.path.join(folder, "stage.json")
     with open(stage_file, "w", encoding="ascii") as file:
@@ -89,61 +69,45 @@ def run(library, server, document, stage, options, folder):
     # From a file: schemathesis does not call the address that it reads a description from.
     with open(os.path.join(folder, "openapi.json"), "w", encoding="ascii") as file:
         json.dump(document, file)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([library, HERE]), "PYTHONDONTWRITEBYTECODE": "1",
-                   "JOBQ_STAGE": stage_file, "JOBQ_TALLY": os.path.join(folder, "tally.json")}
+    environment = {**os.environ, "PYTHONPATH": HERE, "PYTHONDONTWRITEBYTECODE": "1", "JOBQ_STAGE": stage_file,
+                   "JOBQ_TALLY": os.path.join(folder, "tally.json")}
     command = [sys.executable, "-m", "schemathesis.cli", "--config-file", os.path.join(HERE, "schemathesis.toml"),
                "run", os.path.join(folder, "openapi.json"), "--url", server.url, "--header",
                f"Authorization: Bearer {server.key}",
-               "--seed", str(options.seed), "--max-examples", str(options.examples), "--no-color",
-               "--report-junit-path", os.path.join(folder, "junit.xml")]
+               "--seed", str(config.getoption("seed")), "--max-examples", str(config.getoption("examples")),
+               "--no-color", "--report-junit-path", os.path.join(folder, "junit.xml")]
     with open(os.path.join(folder, "log"), "wb") as log:
         return subprocess.run(command, cwd=folder, env=environment, check=False, timeout=LONGEST_RUN, stdout=log,
                               stderr=subprocess.STDOUT).returncode
 
 
-def judge(folder, code, operations, faults):
-    """Prints each test, and returns how many passed and how many failed."""
-    sound = "the description by itself"
-    failed = {sound} if faults else set()
-    tests = {*operations, sound}
-    print("\n".join(faults))
-    for case in xml.etree.ElementTree.parse(os.path.join(folder, "junit.xml")).iter("testcase"):
-        tests.add(case.get("name"))
-        if case.find("failure") is not None or case.find("error") is not None:
-            failed.add(case.get("name"))
-    with open(os.path.join(folder, "tally.json"), encoding="ascii") as file:
-        tally = json.load(file)
-    for test in sorted(tests):
-        statuses = tally.get(test, {})
-        told = " " + ", ".join(f"{status} x {times}" for status, times in sorted(statuses.items()))
-        if test in operations and not any(status.startswith("2") for status in statuses):
-            failed.add(test)
-            told += " (never a success)"
-        print(f"{'FAIL' if test in failed else 'ok':4} {test}{told}")
-    if code != 0 and not failed:
-        failed.add("schemathesis ended with " + str(code))
-    return len(tests - failed), len(failed)
+@pytest.mark.timeout(LONGEST_RUN + 60)
+class DescriptionTest:
+    def test_it_is_sound_by_itself(self, run):
+        """By the rules of OpenAPI 3.1, and its examples by its own schemas."""
+        faults = [f"{fault.instance_path}: {fault.message[:300]}"
+                  for fault in OPENAPI_31_VALIDATOR.iter_errors(run.document)]
+        for name, schema in run.document["components"]["schemas"].items():
+            judge = jsonschema_rs.Draft202012Validator({**schema, "components": run.document["components"]})
+            faults += [f"an example of {name}: {fault.message}" for example in schema.get("examples", [])
+                       for fault in judge.iter_errors(example)]
+        assert not faults, "\n".join(faults)
 
+    def test_each_answer_is_as_it_says(self, run, subtests):
+        """Every check of schemathesis on every answer, operation by operation."""
+        assert run.cases
+        for case in run.cases:
+            with subtests.test(case.get("name")):
+                faults = [fault.get("message") or fault.text for kind in ("failure", "error")
+                          for fault in case.iter(kind)]
+                assert not faults, "\n".join(faults)
+        assert run.code == 0, run.log
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--examples", type=int, default=15, help="for each operation")
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    library = install()
-    with tempfile.TemporaryDirectory() as folder, Server(**SETTINGS) as server, WebhookReceiver() as receiver:
-        document = server.request("GET", "/openapi.json", key=None).json()
-        operations = {f"{method.upper()} {path}" for path, methods in document["paths"].items() for method in methods
-                      if method != "parameters"}
-        code = run(library, server, document, set_the_stage(server, receiver), options, folder)
-        passed, failed = judge(folder, code, operations, faults_of(library, document))
-        if failed:
-            with open(os.path.join(folder, "log"), encoding="utf-8", errors="replace") as log:
-                print(log.read())
-            print(server.log_tail(40))
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    def test_each_operation_succeeds_at_least_once(self, run, subtests):
+        for path, methods in run.document["paths"].items():
+            for method in methods:
+                if method != "parameters":
+                    label = f"{method.upper()} {path}"
+                    with subtests.test(label):
+                        statuses = run.tally.get(label, {})
+                        assert any(status.startswith("2") for status in statuses), statuses

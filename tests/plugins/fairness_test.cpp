@@ -10,6 +10,7 @@
 
 #include "jobq/storage.h"
 #include "testkit/loaded_plugin.h"
+#include "testkit/wait_for.h"
 
 namespace {
 
@@ -69,7 +70,7 @@ class Fairness : public testing::TestWithParam<std::string> {
         for (int i = caller; i < kNoisyJobs; i += 16) submit("noisy-" + std::to_string(i));
       });
     }
-    for (std::thread& caller : callers) caller.join();
+    testkit::joinAll("the callers", callers);
   }
 
   std::vector<ClaimedJob> claim(std::size_t most) {

@@ -5,6 +5,7 @@
 
 #include "fake_context.h"
 #include "testkit/loaded_plugin.h"
+#include "testkit/wait_for.h"
 
 namespace jobq::test {
 namespace {
@@ -32,7 +33,7 @@ class HandlerTrial : public testing::Test {
 
   static std::string failureOf(std::future<std::string>& running) {
     try {
-      running.get();
+      testkit::resultOf("the trial job", running);
     } catch (const JobFailed& failure) {
       return failure.what();
     }
@@ -127,7 +128,7 @@ TEST_F(HandlerTrial, WaitsBeforeEachChunk) {
   awaitWait(Millis(100));
   EXPECT_EQ(context_.chunks().size(), 1U);
   clock_.advance(Millis(100));
-  running.get();
+  testkit::resultOf("the trial job", running);
   EXPECT_EQ(context_.chunks().size(), 2U);
 }
 

@@ -27,6 +27,8 @@
 #include "jobq/plugin.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
+#include "testkit/pace.h"
+#include "testkit/wait_for.h"
 
 namespace jobq::test {
 

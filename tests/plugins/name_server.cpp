@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "jobq/mutex.h"
+#include "testkit/wait_for.h"
 
 namespace jobq::test {
 namespace {
@@ -49,14 +50,13 @@ int resolve(const char* node, const char* service, const addrinfo* hints, addrin
   std::vector<std::string> literals;
   {
     // Whoever waits for the answer after all fails its test, and does not hang it.
-    constexpr std::chrono::seconds kPatience{10};
-    const auto end = std::chrono::steady_clock::now() + kPatience;
+    const testkit::WaitDeadline wait("an answer of the silent name server");
     Names& all = names();
     Lock lock(all.mutex);
     if (all.silent == node) {
       ++all.asking;
       all.changed.notifyAll();
-      while (all.silent == node && std::chrono::steady_clock::now() < end) all.changed.waitFor(all.mutex, kPatience);
+      while (all.silent == node && !wait.isOver()) all.changed.waitFor(all.mutex, testkit::kHangDeadline);
       --all.asking;
       all.changed.notifyAll();
       return EAI_NONAME;
@@ -90,12 +90,12 @@ SilentNameServer::~SilentNameServer() {
   Lock lock(all.mutex);
   all.silent.clear();
   all.changed.notifyAll();
-  while (all.asking > 0) all.changed.wait(all.mutex);
+  for (testkit::WaitDeadline wait("the questions to end"); all.asking > 0;) wait.on(all.changed, all.mutex);
 }
 void SilentNameServer::awaitQuestion() const {
   Names& all = names();
   Lock lock(all.mutex);
-  while (all.asking == 0) all.changed.wait(all.mutex);
+  for (testkit::WaitDeadline wait("a question for a name"); all.asking == 0;) wait.on(all.changed, all.mutex);
 }
 
 }  // namespace jobq::test

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "jobq/mutex.h"
+#include "testkit/wait_for.h"
 
 namespace jobq::test {
 
@@ -80,8 +81,8 @@ class TinyHttp {
 
   ~TinyHttp() {
     ::close(stopped_[1]);  // every poll on the other end wakes up
-    acceptor_.join();
-    for (std::thread& thread : serving_) thread.join();
+    testkit::join("the test's web server to end", acceptor_);
+    testkit::joinAll("the connections of the test's web server to end", serving_);
     ::close(listener_);
     ::close(stopped_[0]);
   }
@@ -93,10 +94,10 @@ class TinyHttp {
     return "http://127.0.0.1:" + std::to_string(port_) + std::string(path);
   }
 
-  /// Blocks until a request has come in completely.
+  /// Blocks until a request has come in completely. Throws testkit::WaitExpired when none comes.
   void awaitRequest() {
     Lock lock(mutex_);
-    while (requests_.empty()) arrived_.wait(mutex_);
+    for (testkit::WaitDeadline wait("a request"); requests_.empty();) wait.on(arrived_, mutex_);
   }
   std::vector<TinyRequest> requests() const {
     Lock lock(mutex_);

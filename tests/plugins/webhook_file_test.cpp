@@ -155,7 +155,7 @@ TEST_F(WebhookFile, LinesOfManyWritersAreWhole) {
       }
     }));
   }
-  for (auto& thread : threads) thread.get();
+  for (auto& thread : threads) testkit::resultOf("a writer", thread, testkit::kWorkDeadline);
   std::set<std::string> seen;
   std::istringstream lines(contentOf(file("all")));
   for (std::string line; std::getline(lines, line);) {
@@ -190,7 +190,7 @@ TEST_F(WebhookFile, AFullDiskSpoilsNoOtherWritersLine) {
       }
     }));
   }
-  for (auto& thread : threads) thread.get();
+  for (auto& thread : threads) testkit::resultOf("a writer", thread, testkit::kWorkDeadline);
   int lines = 0;
   std::istringstream content(contentOf(file("a")));
   for (std::string line; std::getline(content, line); ++lines) EXPECT_TRUE(json::valid(line));

@@ -19,6 +19,8 @@
 #include "jobq/webhook_transport.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
+#include "testkit/pace.h"
+#include "testkit/wait_for.h"
 
 namespace jobq::test {
 
@@ -67,15 +69,6 @@ class WebhookHttp : public testing::Test {
 class WebhookHttpInPublic : public WebhookHttp {
  protected:
   WebhookHttpInPublic() : WebhookHttp(false) {}
-};
-
-/// How long a call took.
-class Watch {
- public:
-  Millis elapsed() const { return std::chrono::duration_cast<Millis>(std::chrono::steady_clock::now() - began_); }
-
- private:
-  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace jobq::test

@@ -56,6 +56,7 @@ class WebhookHttpTls : public WebhookHttp {
 
 TEST_F(WebhookHttpTls, DeliversToWhomAnAuthorityVouchesFor) {
   std::promise<std::string> heard;
+  auto hearing = heard.get_future();
   Receiver server(
       [&](Peer& peer) {
         heard.set_value(peer.readRequest());
@@ -65,7 +66,7 @@ TEST_F(WebhookHttpTls, DeliversToWhomAnAuthorityVouchesFor) {
   const Delivered delivered = deliveredTo(server.url("/hook"));
   ASSERT_EQ(delivered.status, 200);
   EXPECT_EQ(delivered.reply, "ok");
-  const std::string request = heard.get_future().get();
+  const std::string request = testkit::resultOf("the request that the receiver read", hearing);
   EXPECT_THAT(request, StartsWith("POST /hook HTTP/1.1\r\n"));
   EXPECT_THAT(request, HasSubstr("\r\n\r\n{\"id\":\"a\"}"));
 }
@@ -135,10 +136,10 @@ TEST_F(WebhookHttpTls, WhoSpeaksNoTlsIsAFailure) {
 
 TEST_F(WebhookHttpTls, AHandshakeThatDoesNotEndIsLate) {
   Receiver silent([](Peer& peer) { peer.hold(); });
-  const Watch watch;
+  const testkit::PaceWatch watch;
   EXPECT_EQ(failureOf("https://127.0.0.1:" + std::to_string(silent.port()), Millis(300)).reason,
             "the TLS handshake did not end within 300 ms");
-  EXPECT_LT(watch.elapsed(), Millis(1300));
+  watch.end("a handshake that does not end", Millis(1300));
 }
 
 TEST_F(WebhookHttpTls, AConnectionThatBreaksOffInTheBodyHasAnswered) {
@@ -185,7 +186,7 @@ TEST_F(WebhookHttpTls, ManyAtOnceShareNothing) {
       }
     }));
   }
-  for (auto& thread : threads) thread.get();
+  for (auto& thread : threads) testkit::resultOf("a thread of deliveries", thread);
 }
 
 TEST_F(WebhookHttpTls, AFileOfAuthoritiesHasToBeOne) {

@@ -29,6 +29,7 @@
 
 #include "jobq/mutex.h"
 #include "jobq/time.h"
+#include "testkit/wait_for.h"
 #include "webhook_certificates.h"
 
 namespace jobq::test {
@@ -40,15 +41,6 @@ inline int connectionsLike(const std::string& pattern) {
   int count = 0;
   for (std::string line; std::getline(table, line);) count += std::regex_search(line, wanted);
   return count;
-}
-
-/// Blocks until the condition holds; throws after 10 s.
-inline void await(const std::function<bool()>& condition, const std::string& what) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) throw std::runtime_error("not within 10 s: " + what);
-    ::poll(nullptr, 0, 2);
-  }
 }
 
 /// A port of 127.0.0.1 as that table writes it.
@@ -145,8 +137,8 @@ class Peer {
     const std::string there = inTable(ntohs(client.sin_port));
     const std::string underway = "[0-9]: [^ ]+" + there + " [^ ]+ (?!00000000:)";
     const std::string unread = "[0-9]:" + there + " [^ ]+ [^ ]+ [^ ]+:(?!00000000 )";
-    await([&] { return connectionsLike(underway) == 0; }, "what was sent arrives");
-    await([&] { return connectionsLike(unread) == 0; }, "what arrived is read");
+    testkit::waitFor("what was sent to arrive", [&] { return connectionsLike(underway) == 0; });
+    testkit::waitFor("what arrived to be read", [&] { return connectionsLike(unread) == 0; });
   }
   /// The connection's end is a RST, not a FIN.
   void reset() const {
@@ -177,8 +169,8 @@ class Receiver {
       for (const int socket : open_) ::shutdown(socket, SHUT_RDWR);
     }
     ::shutdown(listener_.socket(), SHUT_RDWR);
-    acceptor_.join();
-    for (std::thread& thread : serving_) thread.join();
+    testkit::join("the test's receiver to end", acceptor_);
+    testkit::joinAll("the connections of the test's receiver to end", serving_);
   }
   Receiver(const Receiver&) = delete;
   Receiver& operator=(const Receiver&) = delete;

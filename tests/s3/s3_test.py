@@ -1,26 +1,23 @@
 """The image handler against two S3 servers: verify_sigv4.py, which checks every signature, and s3rver, a foreign
 implementation, which proves that what was uploaded can be read back by other means.
 
-    python3 tests/s3/s3_test.py --build build [--without-s3rver]
-
 s3rver (an npm package, pinned in package-lock.json) is installed under <build>/s3rver on the first run.
-Ends with 0 and the line `N passed, 0 failed` when all is well.
 """
-import argparse
+
 import base64
-import contextlib
 import json
+import os
 import pathlib
 import random
 import shutil
-import signal
-import struct
 import subprocess
-import sys
-import tempfile
+import threading
 import urllib.request
-import zlib
 
+import pytest
+
+from jobq_server import BUILD, die_with_parent
+from pictures import WEDGE, png
 from verify_sigv4 import VerifyingS3, signature_of
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -30,26 +27,12 @@ BUCKET = "pictures"
 START_SECONDS = 30
 
 
-def png(width, rows):
-    """A grey picture; a row is one byte a pixel."""
-    def chunk(name, data):
-        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-
-    header = struct.pack(">IIBBBBB", width, len(rows), 8, 0, 0, 0, 0)
-    pixels = zlib.compress(b"".join(b"\0" + row for row in rows))
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
-
-
-WEDGE = png(40, [bytes(range(0, 240, 6))] * 20)
-
-
 class Driver:
-    """Runs the handler's jobs through build/bin/run_handler."""
+    """Runs the handler's jobs through build/tests/run_handler."""
 
-    def __init__(self, build, scratch):
-        self.build = build
-        self.program = next(p for p in (build / "tests/run_handler", build / "bin/run_handler", build / "run_handler") if p.exists())
-        self.library = build / "plugins/libjobq_handler_image.so"
+    def __init__(self, scratch):
+        self.program = os.path.join(BUILD, "tests", "run_handler")
+        self.library = os.path.join(BUILD, "plugins", "libjobq_handler_image.so")
         self.scratch = scratch
 
     def run(self, endpoint, job="job-1-u1", secret=SECRET, bucket=BUCKET, picture=WEDGE,
@@ -62,148 +45,115 @@ class Driver:
         done = subprocess.run(
             [self.program, self.library, "image", "--s3", file, "--allow-private", "--id", job],
             input=json.dumps(job_input), capture_output=True, text=True, timeout=60)
-        if secret in done.stdout or (secret != ACCESS_ID and secret in done.stderr):
-            raise AssertionError("the secret was printed")
+        assert secret not in done.stdout
+        assert secret == ACCESS_ID or secret not in done.stderr
         return json.loads(done.stdout) if done.returncode == 0 else done.stderr.strip()
 
 
-def same(found, wanted):
-    if found != wanted:
-        raise AssertionError(f"found {found!r}, wanted {wanted!r}")
+@pytest.fixture
+def driver(tmp_path):
+    return Driver(tmp_path)
 
 
-def holds(found, part):
-    if part not in str(found):
-        raise AssertionError(f"{found!r} does not hold {part!r}")
-
-
-def test_a_signature_is_accepted(driver):
+@pytest.fixture
+def verifier():
     with VerifyingS3(ACCESS_ID, SECRET, BUCKET) as server:
-        output = driver.run(server.url)
-        same(output, {"width": 20, "height": 10, "format": "png", "bytes": output["bytes"],
-                      "url": f"{server.url}/{BUCKET}/job-1-u1.png"})
-        body, media_type = server.objects["job-1-u1.png"]
-        same((len(body), media_type, body[:4]), (output["bytes"], "image/png", b"\x89PNG"))
+        yield server
 
 
-def test_keys_of_any_spelling_are_signed_as_they_are_sent(driver):
-    with VerifyingS3(ACCESS_ID, SECRET, BUCKET) as server:
-        keys = ["plain.png", "a/b/c.png", "a b=(1)+2,3;4:5@6&7$8!'*.png", "äöü/漢字.png", "100%25.png",
-                "a?b#c.png", "~tilde-_.png", "[brackets]{}|^`\"<>\\.png"]
-        for key in keys:
-            holds(driver.run(server.url, objectPath=key), "'url'")
-        same(sorted(server.objects), sorted(keys))
+def test_a_signature_is_accepted(driver, verifier):
+    output = driver.run(verifier.url)
+    assert output == {"width": 20, "height": 10, "format": "png", "bytes": output["bytes"],
+                      "url": f"{verifier.url}/{BUCKET}/job-1-u1.png"}
+    body, media_type = verifier.objects["job-1-u1.png"]
+    assert (len(body), media_type, body[:4]) == (output["bytes"], "image/png", b"\x89PNG")
+
+
+@pytest.mark.parametrize("key", [
+    "plain.png", "a/b/c.png", "a b=(1)+2,3;4:5@6&7$8!'*.png", "äöü/漢字.png", "100%25.png", "a?b#c.png", "~tilde-_.png",
+    "[brackets]{}|^`\"<>\\.png"])
+def test_keys_of_any_spelling_are_signed_as_they_are_sent(driver, verifier, key):
+    assert "url" in driver.run(verifier.url, objectPath=key)
+    assert list(verifier.objects) == [key]
 
 
 def test_other_regions_are_signed(driver):
     with VerifyingS3(ACCESS_ID, SECRET, BUCKET, region="eu-north-1") as server:
-        holds(driver.run(server.url, region="eu-north-1"), "'url'")
-        holds(driver.run(server.url), "answered 400 AuthorizationHeaderMalformed")
+        assert "url" in driver.run(server.url, region="eu-north-1")
+        assert "answered 400 AuthorizationHeaderMalformed" in driver.run(server.url)
 
 
-def test_a_body_over_a_megabyte_is_signed(driver):
-    with VerifyingS3(ACCESS_ID, SECRET, BUCKET) as server:
-        noise = random.Random(1).randbytes(2000 * 1000)
-        output = driver.run(server.url, picture=png(2000, [noise[i * 2000:(i + 1) * 2000] for i in range(1000)]),
-                            operations=[])
-        same(output["bytes"], len(server.objects["job-1-u1.png"][0]))
-        if output["bytes"] < 1 << 20:
-            raise AssertionError("the object is smaller than a megabyte")
+def test_a_body_over_a_megabyte_is_signed(driver, verifier):
+    noise = random.Random(1).randbytes(2000 * 1000)
+    output = driver.run(verifier.url, picture=png(2000, [noise[i * 2000:(i + 1) * 2000] for i in range(1000)]),
+                        operations=[])
+    assert output["bytes"] == len(verifier.objects["job-1-u1.png"][0])
+    assert output["bytes"] >= 1 << 20
 
 
-def test_a_wrong_secret_is_refused(driver):
-    with VerifyingS3(ACCESS_ID, SECRET, BUCKET) as server:
-        holds(driver.run(server.url, secret="not-the-secret"),
-              "the storage answered 403 SignatureDoesNotMatch (The signature we calculated does not match the one "
-              "provided); check accessId, accessSecret, region and bucketName")
-        same(server.objects, {})
+def test_a_wrong_secret_is_refused(driver, verifier):
+    assert ("the storage answered 403 SignatureDoesNotMatch (The signature we calculated does not match the one "
+            "provided); check accessId, accessSecret, region and bucketName") in driver.run(
+                verifier.url, secret="not-the-secret")
+    assert verifier.objects == {}
 
 
-def test_an_unknown_bucket_is_named(driver):
-    with VerifyingS3(ACCESS_ID, SECRET, BUCKET) as server:
-        holds(driver.run(server.url, bucket="other"), "answered 404 NoSuchBucket")
+def test_an_unknown_bucket_is_named(driver, verifier):
+    assert "answered 404 NoSuchBucket" in driver.run(verifier.url, bucket="other")
 
 
-def test_the_verifier_knows_the_published_example(_):
+def test_the_verifier_knows_the_published_example():
     """AWS's own example of a signed PUT: "Signature Calculations for the Authorization Header", example 2."""
     headers = {
         "date": "Fri, 24 May 2013 00:00:00 GMT", "host": "examplebucket.s3.amazonaws.com",
         "x-amz-content-sha256": "44ce7dd67c959e0d3524ffac1771dfbba87d2b6b4b4e99e42034a8b803f8b072",
         "x-amz-date": "20130524T000000Z", "x-amz-storage-class": "REDUCED_REDUNDANCY",
     }
-    same(signature_of("PUT", "/test%24file.text", headers, sorted(headers),
-                                   headers["x-amz-content-sha256"], headers["x-amz-date"],
-                                   "20130524/us-east-1/s3/aws4_request", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"),
-         "98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd")
+    signature = signature_of("PUT", "/test%24file.text", headers, sorted(headers), headers["x-amz-content-sha256"],
+                             headers["x-amz-date"], "20130524/us-east-1/s3/aws4_request",
+                             "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
+    assert signature == "98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd"
 
 
-def install_s3rver(build):
-    folder = build / "s3rver"
+@pytest.fixture(scope="session")
+def s3rver_program():
+    folder = pathlib.Path(BUILD) / "s3rver"
     if not (folder / "node_modules/s3rver").exists():
         folder.mkdir(parents=True, exist_ok=True)
         for name in ("package.json", "package-lock.json"):
             shutil.copy(HERE / name, folder)
         subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], cwd=folder,
-                       check=True, stdout=sys.stderr)
+                       check=True)
     return folder / "node_modules/s3rver/bin/s3rver.js"
 
 
-@contextlib.contextmanager
-def s3rver(build, scratch):
+@pytest.fixture
+def s3rver(s3rver_program, tmp_path):
     """Its address. It is told to take a free port and prints which."""
-    program = install_s3rver(build)
     server = subprocess.Popen(
-        ["node", program, "--directory", scratch / "objects", "--address", "127.0.0.1", "--port", "0",
-         "--configure-bucket", BUCKET], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    signal.signal(signal.SIGALRM, lambda *_: server.kill())
-    signal.alarm(START_SECONDS)
+        ["node", s3rver_program, "--directory", tmp_path / "objects", "--address", "127.0.0.1", "--port", "0",
+         "--configure-bucket", BUCKET], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        preexec_fn=die_with_parent)
+    too_late = threading.Timer(START_SECONDS, server.kill)
+    too_late.start()
     try:
-        for line in server.stdout:
-            if "listening" in line.lower():
-                break
-        else:
-            raise AssertionError("s3rver did not start")
-        signal.alarm(0)
+        line = next((line for line in server.stdout if "listening" in line.lower()), None)
+        too_late.cancel()
+        assert line, f"s3rver does not listen within {START_SECONDS} s"
         yield "http://127.0.0.1:" + line.strip().rsplit(":", 1)[1]
     finally:
-        signal.alarm(0)
+        too_late.cancel()
         server.kill()
         server.wait()
+        server.stdout.close()
 
 
-def test_s3rver_keeps_the_object(driver):
-    with s3rver(driver.build, driver.scratch) as url:
-        for key in ("job.png", "a folder/ä=(1)+.png"):
-            output = driver.run(url, objectPath=key)
-            holds(output, "'url'")
-            with urllib.request.urlopen(output["url"], timeout=10) as answer:
-                body = answer.read()
-                same((len(body), body[:4], answer.headers["Content-Type"]),
-                     (output["bytes"], b"\x89PNG", "image/png"))
-        holds(driver.run(url, bucket="missing"), "answered 404 NoSuchBucket")
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, default=HERE.parent.parent / "build")
-    parser.add_argument("--without-s3rver", action="store_true")
-    options = parser.parse_args()
-    tests = [value for name, value in globals().items() if name.startswith("test_")]
-    if options.without_s3rver:
-        tests = [test for test in tests if "s3rver" not in test.__name__]
-    failed = 0
-    with tempfile.TemporaryDirectory() as scratch:
-        driver = Driver(options.build.resolve(), pathlib.Path(scratch))
-        for test in tests:
-            try:
-                test(driver)
-                print(f"ok    {test.__name__}")
-            except Exception as fault:  # every test is run, whatever befalls another
-                failed += 1
-                print(f"FAIL  {test.__name__}: {fault}")
-    print(f"{len(tests) - failed} passed, {failed} failed")
-    return 1 if failed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def test_s3rver_keeps_the_object(driver, s3rver):
+    for key in ("job.png", "a folder/ä=(1)+.png"):
+        output = driver.run(s3rver, objectPath=key)
+        assert "url" in output
+        with urllib.request.urlopen(output["url"], timeout=10) as answer:
+            body = answer.read()
+            assert (len(body), body[:4], answer.headers["Content-Type"]) == (
+                output["bytes"], b"\x89PNG", "image/png")
+    assert "answered 404 NoSuchBucket" in driver.run(s3rver, bucket="missing")

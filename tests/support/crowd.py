@@ -2,9 +2,10 @@
 
     python3 crowd.py HOST PORT KEY IDLE SLOW_HEADS SLOW_BODIES
 
-Prints `ready` once all are connected and have begun, then drips a byte each half second. Prints `closed` once the server
-has closed all slow ones, or 40 s later. Ends at a line on its standard input, at the latest another 40 s later, and prints what became of them as JSON: for each kind how many the server has closed, the seconds
-of the first and the last, and how many of the idle ones still answer.
+Prints `ready` once all are connected and have begun, then drips a byte each half second. Prints `closed` once the
+server has closed all slow ones, or 40 s later. Ends at a line on its standard input, at the latest another 40 s later,
+and prints what became of them as JSON: for each kind how many the server has closed, the seconds of the first and the
+last, and how many of the idle ones still answer.
 """
 
 import json
@@ -71,8 +72,9 @@ def main():
             plain.settimeout(5)
             plain.sendall(b"GET /healthz HTTP/1.1\r\nHost: jobq\r\n\r\n")
             alive += plain.recv(1000).startswith(b"HTTP/1.1 200")
-    print(json.dumps({"alive": alive, **{kind: {"closed": len(times), "first": min(times, default=0),
-                                                 "last": max(times, default=0)} for kind, times in ended.items()}}))
+    kinds = {kind: {"closed": len(times), "first": min(times, default=0), "last": max(times, default=0)}
+             for kind, times in ended.items()}
+    print(json.dumps({"alive": alive, **kinds}))
 
 
 main()

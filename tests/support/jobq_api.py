@@ -14,10 +14,10 @@ import ssl
 import time
 import urllib.parse
 
-REPLY_DEADLINE = 40.0
+REPLY_DEADLINE = 90.0  # seconds: bounds a hang, and judges no pace
 
 
-def until(question, what, deadline=10.0):
+def until(question, what, deadline=60.0):
     """Asks until the answer is truthy and returns it; fails with `what` after `deadline` seconds."""
     end = time.monotonic() + deadline
     while True:
@@ -139,7 +139,7 @@ class Api:
         def ask():
             jobs = self.health(endpoint)["jobs"]
             return None if jobs["inQueue"] or jobs["inProgress"] else jobs
-        return until(ask, f"all jobs of {endpoint} have ended", 20)
+        return until(ask, f"all jobs of {endpoint} have ended")
 
     def new_key(self, *scopes, endpoints=None, **fields):
         """Makes a key and returns the whole answer."""

@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import subprocess
 
-from jobq_server import JOBQCTL, HttpTest
+from http_case import HttpTest
+from jobq_server import JOBQCTL
 
 OK, REFUSED, USAGE, UNREACHABLE, NOT_COMPLETED, HALTED, WAIT_ELAPSED = range(7)
 NOWHERE = "http://127.0.0.1:1"  # for calls that must not be sent
@@ -19,12 +21,12 @@ class CtlTest(HttpTest):
         """Runs jobqctl, checks its exit code and where it wrote, and returns its output."""
         done = subprocess.run([JOBQCTL, *arguments], input=stdin or b"", capture_output=True, check=False, timeout=60,
                               env=self.environment(**environment))
-        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        assert done.returncode == code, done.stdout + done.stderr
         if code in (REFUSED, USAGE, UNREACHABLE):
-            self.assertEqual(done.stdout, b"")
-            self.assertRegex(done.stderr.decode(), r"\Ajobqctl: [^\n]+\n\Z", "one sentence")
+            assert done.stdout == b""
+            assert re.search(r"\Ajobqctl: [^\n]+\n\Z", done.stderr.decode()), "one sentence"
         else:
-            self.assertEqual(done.stderr, b"")
+            assert done.stderr == b""
         return done
 
     def table(self, *arguments, **more):
@@ -54,18 +56,18 @@ class FormTest(CtlTest):
     """Makes templates and endpoints, and takes them away."""
 
     def make_template(self, image="plugin/trial", **fields):
-        reply = self.server.request("POST", "/v1/templates", {"name": self.id(), "imageName": image, **fields})
-        self.assertEqual(reply.status, 200, reply.body)
+        reply = self.server.request("POST", "/v1/templates", {"name": self.name, "imageName": image, **fields})
+        assert reply.status == 200, reply.body
         template = reply.json()["id"]
-        self.addCleanup(self.server.request, "DELETE", f"/v1/templates/{template}")
+        self.at_end.callback(self.server.request, "DELETE", f"/v1/templates/{template}")
         return template
 
     def make_endpoint(self, template=None, **fields):
         body = {"templateId": template or self.make_template(), "workersMin": 1, "workersMax": 1, **fields}
         reply = self.server.request("POST", "/v1/endpoints", body)
-        self.assertEqual(reply.status, 200, reply.body)
+        assert reply.status == 200, reply.body
         self.forget_endpoint(reply.json()["id"])
         return reply.json()["id"]
 
     def forget_endpoint(self, endpoint):
-        self.addCleanup(self.server.request, "DELETE", f"/v1/endpoints/{endpoint}")
+        self.at_end.callback(self.server.request, "DELETE", f"/v1/endpoints/{endpoint}")

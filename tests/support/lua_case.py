@@ -11,6 +11,8 @@ Each handler serves an endpoint of its name. `self.output("greet", {...})` is wh
 import os
 import tempfile
 
+import pytest
+
 from jobq_server import ROOT, Server, is_foreign
 from management_api import ManagementTest
 
@@ -48,25 +50,21 @@ class LuaTest(ManagementTest):
     filters = {}
     settings = {}
 
+    @pytest.fixture(scope="class")
     @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.scripts = cls.enterClassContext(tempfile.TemporaryDirectory(prefix="jobq-scripts-"))
+    def server(cls, class_server, tmp_path_factory):
+        cls.scripts = str(tmp_path_factory.mktemp("scripts"))
         make_folder(cls.scripts, cls.handlers, cls.filters)
         endpoints = {f"endpoint.{name}.image": f"lua/{name}" for name in cls.handlers}
-        cls.own = cls.class_server(**{"storage": "memory", "scripts.path": cls.scripts, **endpoints, **cls.settings})
-
-    def setUp(self):
-        self.server = self.own
-        super().setUp()
+        return class_server(**{"storage": "memory", "scripts.path": cls.scripts, **endpoints, **cls.settings})
 
     def fresh_server(self, handlers=None, filter_scripts=None, start=True, **settings):
         """A server for this test alone, with a folder of its own. `filters` is a setting."""
         if is_foreign():
-            self.skipTest("needs a server with scripts of its own, and JOBQ_URL names another one")
-        self.scripts = self.enterContext(tempfile.TemporaryDirectory(prefix="jobq-scripts-"))
+            pytest.skip("needs a server with scripts of its own, and JOBQ_URL names another one")
+        self.scripts = self.at_end.enter_context(tempfile.TemporaryDirectory(prefix="jobq-scripts-"))
         make_folder(self.scripts, handlers, filter_scripts)
-        self.server = self.enterContext(Server(start=start, scripts__path=self.scripts, **settings))
+        self.server = self.at_end.enter_context(Server(start=start, scripts__path=self.scripts, **settings))
         return self.server
 
     def write(self, kind, name, text):
@@ -79,20 +77,20 @@ class LuaTest(ManagementTest):
     def assert_memory_is_back(self, grown, most):
         """`grown` bytes since before."""
         if SANITIZED:
-            print(f"  {self.id()}: a sanitizer keeps freed memory, its size is not judged", flush=True)
+            print(f"  {self.name}: a sanitizer keeps freed memory, its size is not judged", flush=True)
         else:
-            self.assertLess(grown, most)
+            assert grown < most
 
     def output(self, endpoint, job_input, **fields):
         job = self.job(endpoint, job_input, **fields)
-        self.assertEqual(job["status"], "COMPLETED", job)
+        assert job["status"] == "COMPLETED", job
         return job["output"]
 
     def failure(self, endpoint, job_input, **fields):
         """The error of a job that fails."""
         job = self.job(endpoint, job_input, **fields)
-        self.assertEqual(job["status"], "FAILED", str(job)[:500])
-        self.assertIsInstance(job["error"], str)
+        assert job["status"] == "FAILED", str(job)[:500]
+        assert isinstance(job["error"], str)
         return job["error"]
 
     def submit(self, endpoint, job_input=None, verb="run", **more):
@@ -103,8 +101,8 @@ class LuaTest(ManagementTest):
 
     def refused_start(self, server):
         """The last line of a server that does not start."""
-        self.assertFalse(server.start_unless_it_dies(), "it started")
-        self.assertGreater(server.ended(), 0, "it ended by a signal")
+        assert not server.start_unless_it_dies(), "it started"
+        assert server.ended() > 0, "it ended by a signal"
         return server.log().strip().splitlines()[-1]
 
     def scripts_of(self, kind):

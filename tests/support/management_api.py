@@ -7,16 +7,25 @@
 `self.call()` is for what has to succeed, `self.assert_faults()` for what has to be refused, with every field named.
 """
 
+import re
 import uuid
 
-from jobq_server import HttpTest, until
+import pytest
+
+from http_case import HttpTest
+from jobq_server import until
 
 
 class ManagementTest(HttpTest):
-    def setUp(self):
-        super().setUp()
+    @pytest.fixture(autouse=True)
+    def remove_what_was_made(self, question, server):
+        """Removes what the test makes, unless the server is the test's own: that takes its data directory along."""
         self._made = {"endpoints": [], "templates": []}
-        self.addCleanup(self._remove_made)
+        yield
+        if self.server is server:
+            for kind, ids in self._made.items():
+                for made in ids:
+                    assert self.server.request("DELETE", f"/v1/{kind}/{made}").status in (204, 404)
 
     def call(self, method, path, body=None):
         """A call of /v1 that has to succeed, with exactly 200: its answer."""
@@ -25,15 +34,7 @@ class ManagementTest(HttpTest):
     def remove(self, path):
         """A DELETE that has to succeed."""
         reply = self.server.request("DELETE", "/v1" + path)
-        self.assertEqual((reply.status, reply.body), (204, b""), reply)
-
-    def _remove_made(self):
-        """From the shared server; with one of the test's own goes its data directory."""
-        if "server" in self.__dict__:
-            return
-        for kind, ids in self._made.items():
-            for made in ids:
-                self.assertIn(self.server.request("DELETE", f"/v1/{kind}/{made}").status, (204, 404))
+        assert (reply.status, reply.body) == (204, b""), reply
 
     def new_template(self, **fields):
         made = self.call("POST", "/templates",
@@ -68,14 +69,14 @@ class ManagementTest(HttpTest):
 
     def assert_faults(self, reply, *fields):
         """400, and for each of the fields, and no other, one sentence that begins with it, all of them in `message`."""
-        self.assertEqual(reply.status, 400, reply.body[:500])
+        assert reply.status == 400, reply.body[:500]
         self.assert_json(reply)
         answer = reply.json()
-        self.assertEqual(set(answer), {"message", "errors"}, answer)
-        self.assertEqual([error["field"] for error in answer["errors"]], list(fields), answer)
+        assert set(answer) == {"message", "errors"}, answer
+        assert [error["field"] for error in answer["errors"]] == list(fields), answer
         for error in answer["errors"]:
-            self.assertEqual(set(error), {"field", "message"})
-            self.assertRegex(error["message"], r"\A[^\n]{5,400}\Z")
-            self.assertTrue(error["message"].startswith(error["field"]), answer)
-        self.assertEqual(answer["message"], "; ".join(error["message"] for error in answer["errors"]))
+            assert set(error) == {"field", "message"}
+            assert re.search(r"\A[^\n]{5,400}\Z", error["message"])
+            assert error["message"].startswith(error["field"]), answer
+        assert answer["message"] == "; ".join(error["message"] for error in answer["errors"])
         return answer["message"]

@@ -23,6 +23,18 @@ def descriptors(pid):
     return len(os.listdir(f"/proc/{pid}/fd"))
 
 
+def wakeups(pid):
+    """How often its threads have gone to sleep and were woken, those that have ended not counted."""
+    count = 0
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{thread}/status", encoding="ascii", errors="replace") as file:
+                count += next(int(line.split()[1]) for line in file if line.startswith("voluntary_ctxt_switches:"))
+        except (FileNotFoundError, ProcessLookupError):
+            pass  # it has ended meanwhile
+    return count
+
+
 def processor_seconds(pid):
     """User and system time that its threads have taken, ended ones too."""
     with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:

@@ -21,7 +21,8 @@ LARGEST_LOG = 160 * MB  # a checkpoint is due at 64; bodies that come at once ar
 class Record:
     FIELDS = ("rss", "data", "threads", "descriptors", "jobs", "database", "log")
 
-    def __init__(self, server):
+    def __init__(self, server, traffic):
+        self.traffic = traffic
         self.pid = server.process.pid
         self.file = os.path.join(server.data, "jobq.db")
         self.start = time.monotonic()
@@ -40,6 +41,7 @@ class Record:
         self.rows.append((time.monotonic() - self.start,
                           {"rss": resident, "data": memory(self.pid, "VmData"), "threads": threads(self.pid),
                            "descriptors": descriptors(self.pid), "jobs": self.rows_of("job"),
+                           "requests": self.traffic.requests,
                            "database": file_size(self.file), "log": file_size(self.file + "-wal")}))
 
     def rows_of(self, *tables):
@@ -55,6 +57,14 @@ class Record:
         return (f"{seconds:6.0f} s  rss {row['rss'] / MB:6.1f} MB  data {row['data'] / MB:7.1f} MB  "
                 f"threads {row['threads']:4}  descriptors {row['descriptors']:4}  "
                 f"jobs {row['jobs']:6}  database {row['database'] / MB:6.1f} MB  log {row['log'] / MB:5.1f} MB")
+
+
+def load_of(rows, warm_up):
+    """How many requests came in the last part of the run for each one in its first part: on a busy machine the callers
+    may be slower in one of them, and jobs are there as they come."""
+    counts = [row["requests"] for seconds, row in rows if seconds >= warm_up]
+    part = max(1, len(counts) // 3)
+    return (counts[-1] - counts[-1 - part]) / max(1, counts[part] - counts[0])
 
 
 class Trend:
@@ -91,6 +101,8 @@ def verdicts(record, warm_up):
             growth, allowed = trend.last - trend.first, max(64 * MB, trend.first * FILE_GROWTH)
         elif field == "jobs":
             allowed = trend.first * GROWTH[long]
+            if not long:
+                growth -= trend.first * (load_of(record.rows, warm_up) - 1)
         else:
             allowed = max(MEMORY_NOISE[long], trend.first * GROWTH[long])
         result.append((field, trend, growth, allowed, growth <= allowed))

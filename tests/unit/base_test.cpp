@@ -21,6 +21,7 @@
 #include "jobq/error.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
+#include "testkit/wait_for.h"
 
 namespace {
 
@@ -67,7 +68,7 @@ TEST(SecretBox, ServesManyThreadsAtOnce) {
       for (int n = 0; n < 2'000; ++n) EXPECT_EQ(box.open(box.seal("secret")), "secret");
     });
   }
-  for (std::thread& thread : threads) thread.join();
+  testkit::joinAll("the threads that seal", threads);
 }
 
 TEST(SecretBox, OpensWhatItSealedAndNothingElse) {
@@ -165,7 +166,7 @@ TEST(Patience, AStopEndsTheRestAndAllFurtherOnes) {
   });
   clock.awaitWaiter(Patience::kFirstRest, Patience::kFirstRest);
   stop.request_stop();
-  resting.join();  // and no time has passed
+  testkit::join("the stopped rest", resting);  // and no time has passed
 }
 
 TEST(Wakeup, ARingBeforeTheWaitIsNotLost) {
@@ -184,7 +185,7 @@ TEST(Wakeup, ARingBeforeTheWaitIsNotLost) {
   std::thread ringer([&] { bells.ring("b", true); });
   bells.wait(clock, Instant::max());
   EXPECT_TRUE(bells.rings("b"));
-  ringer.join();
+  testkit::join("the ringer", ringer);
 }
 
 TEST(Wakeup, ABellThatRingsWakesNobodyTwice) {
@@ -199,11 +200,11 @@ TEST(Wakeup, ABellThatRingsWakesNobodyTwice) {
   clock.awaitWaiter(Millis(1'000), Millis(1'000));
   bells.silence("a");
   bells.ring("a", true);
-  listener.join();
+  testkit::join("the listener", listener);
   std::thread again([&] { bells.wait(clock, clock.now() + Millis(1'000)); });
   clock.awaitWaiter(Millis(1'000), Millis(1'000));
   bells.ring("a", false);  // a low-priority job that waits does not hide a normal one
-  again.join();
+  testkit::join("the second listener", again);
 }
 
 const GoneSignal kStays = [] { return std::stop_token(); };
@@ -237,7 +238,7 @@ TEST(CompletionWatch, EndsTheWaitOfWhoeverHasGone) {
   });
   clock.awaitWaiter(Millis(60'000), Millis(60'000));
   client.request_stop();
-  waiter.join();
+  testkit::join("the waiter", waiter);
   CompletionWatch::Ticket late(watch, {"e", "a"});
   EXPECT_FALSE(late.wait(clock.now() + Millis(60'000), [&] { return client.get_token(); }));
 }
@@ -268,7 +269,7 @@ TEST(CompletionWatch, WakesWhoWaitsForTheJobAndNobodyElse) {
   clock.awaitWaiter(Millis(60'000), Millis(60'000));
   EXPECT_FALSE(other);
   clock.advance(Millis(60'000));
-  waiter.join();
+  testkit::join("the waiter", waiter);
   CompletionWatch::Ticket last(watch, {"e", "b"});
   watch.close();
   EXPECT_FALSE(last.wait(clock.now() + Millis(1), kStays));

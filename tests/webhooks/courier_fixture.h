@@ -35,6 +35,7 @@
 #include "jobq/time.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
+#include "testkit/wait_for.h"
 #include "tests/fault/faulty_storage.h"
 
 namespace jobq {
@@ -152,7 +153,7 @@ class CourierTest : public testing::TestWithParam<const char*> {
         for (int n = i; n < count; n += kThreads) owe(prefix + std::to_string(n), url);
       });
     }
-    for (std::thread& thread : threads) thread.join();
+    testkit::joinAll("the threads that owe webhooks", threads);
   }
 
   Delivery delivery(const JobId& job) const {
@@ -175,7 +176,7 @@ class CourierTest : public testing::TestWithParam<const char*> {
   }
   template <class Predicate, class Between>
   static bool poll(Predicate&& condition, Between&& between) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto end = std::chrono::steady_clock::now() + testkit::kHangDeadline;
     for (int look = 1; !condition(); ++look) {
       if (std::chrono::steady_clock::now() > end) return false;
       between(look);

@@ -18,6 +18,7 @@
 #include "fake_transport.h"
 #include "jobq/json.h"
 #include "testkit/loaded_plugin.h"
+#include "testkit/wait_for.h"
 #include "tests/fault/faulty_storage.h"
 
 namespace jobq {
@@ -154,7 +155,7 @@ TEST_F(SecretsTest, NodesThatStartTogetherEndWithOne) {
   for (int i = 0; i < kNodes; ++i) {
     threads.emplace_back([&, i] { found[static_cast<std::size_t>(i)] = secrets().serverSecret(); });
   }
-  for (std::thread& thread : threads) thread.join();
+  testkit::joinAll("the nodes that start", threads);
   for (const std::string& each : found) EXPECT_EQ(each, found[0]);
 }
 
@@ -232,10 +233,7 @@ TEST(CourierCrewTest, BeginsNoFurtherOneWhileTheBodiesInHandAreLarge) {
   std::promise<void> answer;
   std::atomic<int> freed = 0;
   CourierCrew crew([answered = answer.get_future().share()](const Delivery&) { answered.wait(); },
-                   [&freed] {
-                     ++freed;
-                     freed.notify_all();
-                   });
+                   [&freed] { ++freed; });
   constexpr std::size_t kHalf = kCouriersBytes / 2;
   crew.give(withBodies(kHalf, kHalf - 1));
   EXPECT_EQ(crew.room().deliveries, kCouriersPerHost - 1);
@@ -243,7 +241,7 @@ TEST(CourierCrewTest, BeginsNoFurtherOneWhileTheBodiesInHandAreLarge) {
   EXPECT_EQ(crew.room().deliveries, 0U);
   EXPECT_TRUE(crew.room().busyHosts.empty()) << "it is not for the host's sake";
   answer.set_value();
-  for (int count = 0; (count = freed) < 2;) freed.wait(count);
+  testkit::waitFor("both deliveries to end", [&] { return freed == 2; });
   EXPECT_EQ(crew.room().deliveries, kCouriersPerHost);
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "jobq/abi_version.h"
 #include "jobq/error.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
@@ -37,7 +38,7 @@ struct LogLine {
   std::string text;
 };
 
-class JOBQ_VISIBLE ChunkStore {
+class JOBQ_VISIBLE ChunkStore : public abi::Versioned {
  public:
   virtual ~ChunkStore() = default;
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "jobq/abi_version.h"
 #include "jobq/error.h"
 #include "jobq/job.h"
 #include "jobq/log.h"
@@ -45,7 +46,7 @@ class JobContext {
 };
 
 /// Runs one job at a time: an instance is a worker. It is made, used and deleted on one thread.
-class JOBQ_VISIBLE JobHandler {
+class JOBQ_VISIBLE JobHandler : public abi::Versioned {
  public:
   virtual ~JobHandler() = default;
 

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "jobq/abi_version.h"
 #include "jobq/error.h"
 #include "jobq/job.h"
 #include "jobq/queue_policy.h"
@@ -72,7 +73,7 @@ struct EndpointCounts {
   std::optional<Instant> headQueuedAt{};  ///< of the normal job that is claimed next; nothing when none waits
 };
 
-class JOBQ_VISIBLE JobStore {
+class JOBQ_VISIBLE JobStore : public abi::Versioned {
  public:
   virtual ~JobStore() = default;
 

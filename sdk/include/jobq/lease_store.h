@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "jobq/abi_version.h"
 #include "jobq/error.h"
 #include "jobq/job.h"
 #include "jobq/time.h"
@@ -63,7 +64,7 @@ struct Swept {
   bool more = false;
 };
 
-class JOBQ_VISIBLE LeaseStore {
+class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
  public:
   virtual ~LeaseStore() = default;
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "jobq/abi_version.h"
 #include "jobq/error.h"
 #include "jobq/job.h"
 #include "jobq/time.h"
@@ -47,7 +48,7 @@ struct NodeInfo {
 
 inline constexpr Millis kBeatLife{5'000};  ///< nodes beat every second
 
-class JOBQ_VISIBLE WorkerStore {
+class JOBQ_VISIBLE WorkerStore : public abi::Versioned {
  public:
   virtual ~WorkerStore() = default;
 

@@ -1,0 +1,103 @@
+"""Fixtures for tests that question a server, and what is printed when such a test fails.
+
+`server` is the shared server, one for each process that runs tests; a class that needs settings of its own overrides
+the fixture by means of `class_server`. `own_server` starts servers for one test. With JOBQ_URL and JOBQ_KEY, `server`
+is the one at that address, and each test that needs a server of its own is skipped.
+"""
+
+import contextlib
+
+import pytest
+
+for module in ("http_case", "jobqctl_case", "lua_case", "management_api"):
+    pytest.register_assert_rewrite(module)
+
+import jobq_server  # noqa: E402  (an import before the line above would not be rewritten)
+
+LONGEST_ID = 40  # characters of one parameter in the name of a test
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("jobq")
+    group.addoption("--examples", type=int, default=15, help="tests/openapi: calls of each operation")
+    group.addoption("--seed", type=int, default=1, help="tests/openapi: the seed of what is sent")
+
+
+@pytest.fixture
+def server():
+    return jobq_server.shared_server()
+
+
+@pytest.fixture
+def at_end():
+    """A stack of what has to be closed or called when the test is over, the last one first."""
+    with contextlib.ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture
+def own_server(at_end):
+    """Starts a server for this test alone: own_server(storage="memory", server__drain="1s")."""
+    return lambda **settings: at_end.enter_context(new_server(settings))
+
+
+@pytest.fixture(scope="class")
+def class_server():
+    """Starts a server for all tests of a class."""
+    with contextlib.ExitStack() as stack:
+        yield lambda **settings: stack.enter_context(new_server(settings))
+
+
+def new_server(settings):
+    if jobq_server.is_foreign():
+        words = ", ".join(f"{name.replace('__', '.')}={value}" for name, value in settings.items()) or "the tests' own"
+        pytest.skip(f"needs a server with settings of its own ({words}), and JOBQ_URL names another one")
+    return jobq_server.Server(**settings)
+
+
+@pytest.fixture(autouse=True)
+def endpoints_of_a_foreign_server(request):
+    """Skips a test whose endpoints the server at JOBQ_URL does not have. A server of ours has them all."""
+    if not jobq_server.is_foreign():
+        return
+    for marker in request.node.iter_markers("endpoints"):
+        for endpoint in marker.args:
+            reply = jobq_server.shared_server().request("GET", f"/v2/{endpoint}/health")
+            if reply.status != 200:
+                pytest.skip(f"the server has no endpoint {endpoint}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def clean_end_of_the_shared_server():
+    yield
+    jobq_server.close_shared()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call():
+    """A test during which the shared server dies has failed, and the next test gets a new server."""
+    try:
+        return (yield)
+    finally:
+        end = jobq_server.shared_end()
+        if end:
+            jobq_server.forget_shared()
+            pytest.fail(end, pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport():
+    """A failure's report ends with the logs of the servers that run."""
+    report = yield
+    if report.failed:
+        report.sections += [(f"log of {server.url}", server.log_tail(40)) for server in jobq_server.Server.live]
+    return report
+
+
+def pytest_make_parametrize_id(val):
+    """Short names for cases that are long texts, bytes or structures; the rest is left to pytest."""
+    if isinstance(val, (str, bytes)) and len(val) <= LONGEST_ID:
+        return None
+    if isinstance(val, (str, bytes, dict, list, tuple)):
+        return repr(val)[:LONGEST_ID]
+    return None

@@ -1,0 +1,44 @@
+"""A test that questions a server, and how answers are judged.
+
+    class QuestionTest(HttpTest):
+        def test_a_job(self):
+            job = self.assert_job(self.server.request("POST", "/v2/echo/runsync", {"input": {}}))
+"""
+
+import re
+
+import pytest
+
+
+class HttpTest:
+    """`server` is the shared one, unless the class overrides the fixture or the test sets self.server."""
+
+    @pytest.fixture(autouse=True)
+    def question(self, request, server, at_end):
+        """Each test has its server, its name, and a stack of things to undo (see conftest.py)."""
+        self.server = server
+        self.name = request.node.nodeid.partition("::")[2]
+        self.at_end = at_end
+
+    def assert_json(self, reply):
+        assert reply.headers.get("Content-Type", "").split(";")[0].strip() == "application/json", reply
+
+    def assert_job(self, reply):
+        """A success, and its job."""
+        assert reply.status == 200, reply.body[:500]
+        self.assert_json(reply)
+        return reply.json()
+
+    def assert_refused(self, reply, status, *words, member="error"):
+        """An error as decisions.md, "Answers", wants it; `words` must appear in its sentence."""
+        assert reply.status == status, reply.body[:500]
+        self.assert_json(reply)
+        answer = reply.json()
+        assert isinstance(answer, dict)
+        assert not {"id", "status"} & set(answer), answer
+        sentence = answer.get(member)
+        assert isinstance(sentence, str), answer
+        assert re.search(r"\A[^\n]{5,400}\Z", sentence)
+        for word in words:
+            assert word in sentence
+        return sentence
