@@ -44,6 +44,7 @@
 #include "jobq/abi_entry.h"
 #include "jobq/abi_layout.h"
 #include "jobq/abi_version.h"
+#include "jobq/config.h"
 #include "jobq/error.h"
 #include "jobq/plugin.h"
 
