@@ -37,4 +37,5 @@ jobq_add_test(next_minor_test LABELS unit
 jobq_use_sdk(next_minor_test next)
 target_include_directories(next_minor_test PRIVATE ${PROJECT_SOURCE_DIR})
 target_compile_definitions(next_minor_test PRIVATE JOBQ_FIXTURE_DIR="${fixtures}")
-
+# The precompiled headers are those of the present sdk.
+set_target_properties(next_minor_test PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)

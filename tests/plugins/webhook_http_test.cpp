@@ -258,7 +258,7 @@ TEST_F(WebhookHttp, TakesNoOrdersFromTheEnvironment) {
     const Variable secureToo("HTTPS_PROXY", proxy.url());
     const Variable all("ALL_PROXY", proxy.url());
     const Variable allToo("all_proxy", proxy.url());
-    setenv("HOME", pattern.c_str(), 1);
+    setenv("HOME", folder.path().c_str(), 1);
     EXPECT_EQ(deliveredTo(server.url()).status, 200);
     const std::string secureUrl = "https://127.0.0.1:" + std::to_string(server.port()) + "/";
     EXPECT_THAT(failureOf(secureUrl, Millis(300)).reason, StartsWith("the TLS handshake"));
