@@ -8,18 +8,23 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/access/api_keys.h"
 #include "core/access/rate_gate.h"
 #include "core/base/data_dir.h"
+#include "core/base/logger.h"
 #include "core/base/secret_box.h"
 #include "core/config/config.h"
+#include "core/endpoints/endpoint.h"
+#include "core/endpoints/endpoint_maker.h"
 #include "core/endpoints/endpoint_registry.h"
 #include "core/endpoints/endpoint_service.h"
 #include "core/endpoints/filter_pool.h"
 #include "core/endpoints/runtime_meter.h"
 #include "core/endpoints/template_service.h"
+#include "core/http/budget.h"
 #include "core/http/gate.h"
 #include "core/http/router.h"
 #include "core/http/server.h"
@@ -30,9 +35,21 @@
 #include "core/upkeep/endpoint_remover.h"
 #include "core/upkeep/sweeper.h"
 #include "core/webhooks/courier.h"
+#include "core/webhooks/transports.h"
+#include "core/webhooks/webhook_secrets.h"
 #include "core/work/dispatcher.h"
+#include "core/work/running_jobs.h"
 #include "core/work/thread_executor.h"
+#include "jobq/admission_filter.h"
+#include "jobq/job.h"
+#include "jobq/job_handler.h"
+#include "jobq/log.h"
+#include "jobq/mutex.h"
+#include "jobq/plugin.h"
+#include "jobq/queue_policy.h"
+#include "jobq/rate_limiter.h"
 #include "jobq/storage.h"
+#include "jobq/time.h"
 
 namespace jobq {
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <sstream>
 
 #include "core/base/data_dir.h"
@@ -18,10 +19,10 @@
 namespace jobq {
 namespace {
 
-constexpr Millis kFreshness{1'000};
+constexpr Millis kKeyFreshness{1'000};
 constexpr Millis kRenewal{500};
 constexpr Millis kUseResolution{60'000};
-constexpr const char* kKind = "key";
+constexpr const char* kKeyRecords = "key";
 
 Poco::JSON::Array toArray(const std::vector<std::string>& values) {
   Poco::JSON::Array array;
@@ -49,7 +50,7 @@ Record toRecord(const ApiKey& key) {
   if (key.lastUsedAt) body.set("lastUsedAt", toEpochMillis(*key.lastUsedAt));
   std::ostringstream text;
   body.stringify(text);
-  return Record{kKind, key.id, "", text.str(), 0, {}};
+  return Record{kKeyRecords, key.id, "", text.str(), 0, {}};
 }
 
 std::optional<Instant> optionalTime(const Poco::JSON::Object& object, const std::string& key) {
@@ -105,7 +106,7 @@ std::string_view secretOf(std::string_view authorization) {
 ApiKeys::ApiKeys(RecordStore& records, Clock& clock, Log& log) : records_(records), clock_(clock), log_(log) {}
 
 void ApiKeys::bootstrap(const std::filesystem::path& file) {
-  if (!records_.list(kKind).empty()) return;
+  if (!records_.list(kKeyRecords).empty()) return;
   std::optional<std::string> secret = readFile(file);
   if (secret) {
     while (!secret->empty() && std::isspace(static_cast<unsigned char>(secret->back()))) secret->pop_back();
@@ -139,12 +140,12 @@ std::string ApiKeys::create(ApiKey& key) {
 
 std::vector<ApiKey> ApiKeys::list() {
   std::vector<ApiKey> keys;
-  for (const Record& record : records_.list(kKind)) keys.push_back(fromRecord(record));
+  for (const Record& record : records_.list(kKeyRecords)) keys.push_back(fromRecord(record));
   return keys;
 }
 
 bool ApiKeys::revoke(const std::string& id) {
-  const bool was = records_.remove(kKind, id);
+  const bool was = records_.remove(kKeyRecords, id);
   showChange();
   return was;
 }
@@ -172,7 +173,7 @@ ApiKeys::KeySetPtr ApiKeys::reload() {
   auto keys = std::make_shared<KeySet>();
   keys->number = ++questions_;
   keys->loadedAt = clock_.now();
-  for (const Record& record : records_.list(kKind)) {
+  for (const Record& record : records_.list(kKeyRecords)) {
     ApiKey key = fromRecord(record);
     std::string digest = key.digest;
     auto used = lastUseOf(key.id);
@@ -190,13 +191,13 @@ void ApiKeys::handOut(const KeySetPtr& keys) {
 // One caller renews the set while it is still good for the others; only when it is too old everybody has to ask.
 ApiKeys::KeySetPtr ApiKeys::fresh() {
   KeySetPtr keys = keys_.get();
-  const Millis age = keys ? clock_.now() - keys->loadedAt : kFreshness;
-  if (age < kRenewal || (age < kFreshness && renewing_.exchange(true))) return keys;
+  const Millis age = keys ? clock_.now() - keys->loadedAt : kKeyFreshness;
+  if (age < kRenewal || (age < kKeyFreshness && renewing_.exchange(true))) return keys;
   try {
     keys = reload();
   } catch (const StorageError& error) {
     renewing_ = false;
-    if (age >= kFreshness) throw;
+    if (age >= kKeyFreshness) throw;
     log_.write(LogLevel::warning, "keys.reload", error.what());
   } catch (...) {
     renewing_ = false;
@@ -228,7 +229,7 @@ void ApiKeys::noteUse(const Known& known, Instant now) {
   const bool due = last == Instant::min() || last + kUseResolution <= now;
   if (!due || !known.used->compare_exchange_strong(last, now)) return;
   try {
-    const auto record = records_.find(kKind, key.id);
+    const auto record = records_.find(kKeyRecords, key.id);
     if (!record) return;
     ApiKey used = fromRecord(*record);
     used.lastUsedAt = now;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 
 #include "core/base/published.h"
 #include "jobq/log.h"
+#include "jobq/mutex.h"
 #include "jobq/record_store.h"
 #include "jobq/time.h"
 

@@ -5,7 +5,7 @@
 namespace jobq {
 namespace {
 
-constexpr Millis kFreshness{1'000};
+constexpr Millis kCountFreshness{1'000};
 constexpr Millis kRefusalFreshness{100};  // of a line that is too long: a purge makes it short at once
 
 bool isOverLine(std::uint64_t waiting, std::uint32_t workersMax) {
@@ -50,7 +50,7 @@ std::uint32_t RateGate::runningAt(const EndpointId& endpoint, Instant now) {
   {
     Lock lock(mutex_);
     Knowledge& known = known_[endpoint];
-    if (now < known.runningAsOf + kFreshness) return known.running;
+    if (now < known.runningAsOf + kCountFreshness) return known.running;
     known.runningAsOf = now;
   }
   const std::uint32_t running = rooms_.running(endpoint);
@@ -64,7 +64,7 @@ std::optional<std::uint64_t> RateGate::lineTooLong(const EndpointId& endpoint, s
   {
     Lock lock(mutex_);
     Knowledge& known = known_[endpoint];
-    const bool fresh = now < known.waitingAsOf + kFreshness;
+    const bool fresh = now < known.waitingAsOf + kCountFreshness;
     if (fresh && !isOverLine(known.waiting + known.admitted, workersMax)) {
       ++known.admitted;
       return std::nullopt;

@@ -1,6 +1,7 @@
 // Room 3 (turnstile): too fast, too many at once, or a line that is too long? (429)
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -9,6 +10,11 @@
 #include <variant>
 
 #include "core/access/rate_table.h"
+#include "core/config/limits.h"
+#include "jobq/job.h"
+#include "jobq/mutex.h"
+#include "jobq/rate_limiter.h"
+#include "jobq/time.h"
 #include "jobq/worker_store.h"
 
 namespace jobq {

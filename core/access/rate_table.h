@@ -3,6 +3,8 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 
 #include "core/config/limits.h"
 #include "jobq/rate_limiter.h"

@@ -1,11 +1,12 @@
 #include "core/base/base64.h"
 
+#include <cstddef>
 #include <cstdint>
 
 namespace jobq {
 namespace {
 
-constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+constexpr std::string_view kBase64Digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 }  // namespace
 
@@ -19,7 +20,7 @@ std::string toBase64(std::string_view bytes) {
       bits = bits << 8 | (k < three.size() ? static_cast<unsigned char>(three[k]) : 0U);
     }
     for (std::size_t k = 0; k < 4; ++k) {
-      text.push_back(k <= three.size() ? kDigits[bits >> (18 - 6 * k) & 63U] : '=');
+      text.push_back(k <= three.size() ? kBase64Digits[bits >> (18 - 6 * k) & 63U] : '=');
     }
   }
   return text;
@@ -34,7 +35,7 @@ std::optional<std::string> fromBase64(std::string_view text) {
   std::uint32_t bits = 0;
   unsigned held = 0;
   for (const char c : text) {
-    const std::size_t digit = kDigits.find(c);
+    const std::size_t digit = kBase64Digits.find(c);
     if (digit == std::string_view::npos) return std::nullopt;
     bits = bits << 6 | static_cast<std::uint32_t>(digit);
     held += 6;

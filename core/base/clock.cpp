@@ -6,6 +6,8 @@
 #include <Poco/DateTimeParser.h>
 #include <Poco/Timestamp.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <string_view>
 
 namespace jobq {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "jobq/mutex.h"
 #include "jobq/time.h"
 
 namespace jobq {

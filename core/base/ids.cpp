@@ -22,7 +22,7 @@ void fillRandom(void* out, std::size_t size) {
   }
 }
 
-constexpr char kDigits[] = "0123456789abcdef";
+constexpr char kLowerHexDigits[] = "0123456789abcdef";
 
 }  // namespace
 
@@ -36,8 +36,8 @@ JobId newJobId(bool sync) {
   if (sync) id += "sync-";
   for (std::size_t i = 0; i < sizeof bytes; ++i) {
     if (i == 4 || i == 6 || i == 8 || i == 10) id += '-';
-    id += kDigits[bytes[i] >> 4];
-    id += kDigits[bytes[i] & 15];
+    id += kLowerHexDigits[bytes[i] >> 4];
+    id += kLowerHexDigits[bytes[i] & 15];
   }
   id += "-u1";
   return id;
@@ -47,8 +47,8 @@ std::string toHex(std::string_view bytes) {
   std::string text;
   text.reserve(bytes.size() * 2);
   for (const char c : bytes) {
-    text.push_back(kDigits[static_cast<unsigned char>(c) >> 4]);
-    text.push_back(kDigits[static_cast<unsigned char>(c) & 15]);
+    text.push_back(kLowerHexDigits[static_cast<unsigned char>(c) >> 4]);
+    text.push_back(kLowerHexDigits[static_cast<unsigned char>(c) & 15]);
   }
   return text;
 }

@@ -1,6 +1,7 @@
 // Whether a text that others made is what an input or a chunk's metrics have to be.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 #include "jobq/json.h"

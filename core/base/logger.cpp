@@ -9,6 +9,7 @@
 
 #include <exception>
 #include <iostream>
+#include <new>
 
 #include "jobq/json.h"
 

@@ -4,6 +4,7 @@
 #include <stop_token>
 #include <utility>
 
+#include "jobq/mutex.h"
 #include "jobq/time.h"
 
 namespace jobq {

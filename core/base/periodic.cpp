@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <exception>
+#include <utility>
 
 namespace jobq {
 

@@ -7,6 +7,7 @@
 
 #include "core/base/service.h"
 #include "jobq/log.h"
+#include "jobq/mutex.h"
 #include "jobq/time.h"
 
 namespace jobq {

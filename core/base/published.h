@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <memory>
 
 #include "jobq/mutex.h"

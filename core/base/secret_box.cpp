@@ -7,6 +7,8 @@
 #include <Poco/Crypto/OpenSSLInitializer.h>
 #include <Poco/Exception.h>
 
+#include <exception>
+#include <ios>
 #include <string>
 #include <vector>
 
@@ -19,7 +21,7 @@ namespace {
 
 using Bytes = std::vector<unsigned char>;
 
-constexpr std::size_t kKeyBytes = 32;
+constexpr std::size_t kSealingKeyBytes = 32;
 constexpr std::size_t kNonceBytes = 12;
 constexpr std::size_t kTagBytes = 16;
 
@@ -38,7 +40,7 @@ Poco::Crypto::Cipher::Ptr cipher(const std::string& key, std::string_view nonce)
       Poco::Crypto::CipherKey("aes-256-gcm", toBytes(key), toBytes(nonce)));
 }
 
-std::string run(Poco::Crypto::CryptoTransform& transform, std::string_view in) {
+std::string applyCipher(Poco::Crypto::CryptoTransform& transform, std::string_view in) {
   std::string out(in.size() + transform.blockSize(), '\0');
   auto* to = reinterpret_cast<unsigned char*>(out.data());
   const auto size = static_cast<std::streamsize>(out.size());
@@ -57,11 +59,11 @@ SecretBox::SecretBox(const std::filesystem::path& keyFile) {
   static const Poco::Crypto::OpenSSLInitializer kAlways;
   auto text = readFile(keyFile);
   if (!text) {
-    text = randomHex(kKeyBytes);
+    text = randomHex(kSealingKeyBytes);
     writePrivateFile(keyFile, *text + "\n");
   }
   while (!text->empty() && (text->back() == '\n' || text->back() == '\r')) text->pop_back();
-  if (text->size() != 2 * kKeyBytes || text->find_first_not_of("0123456789abcdefABCDEF") != std::string::npos) {
+  if (text->size() != 2 * kSealingKeyBytes || text->find_first_not_of("0123456789abcdefABCDEF") != std::string::npos) {
     throw ConfigError(keyFile.string() + " is not a secret key (64 hexadecimal digits): put the right one back");
   }
   key_ = fromHex(*text);
@@ -71,7 +73,7 @@ std::string SecretBox::seal(std::string_view text) const {
   if (text.empty()) return {};
   const std::string nonce = randomBytes(kNonceBytes);
   Poco::Crypto::CryptoTransform::Ptr transform = cipher(key_, nonce)->createEncryptor();
-  const std::string sealed = run(*transform, text);
+  const std::string sealed = applyCipher(*transform, text);
   const std::string tag = transform->getTag(kTagBytes);
   return nonce + sealed + tag;
 }
@@ -83,7 +85,7 @@ std::string SecretBox::open(std::string_view sealed) const {
     const std::string_view body = sealed.substr(kNonceBytes, sealed.size() - kNonceBytes - kTagBytes);
     Poco::Crypto::CryptoTransform::Ptr transform = cipher(key_, sealed.substr(0, kNonceBytes))->createDecryptor();
     transform->setTag(std::string(sealed.substr(sealed.size() - kTagBytes)));
-    return run(*transform, body);
+    return applyCipher(*transform, body);
   } catch (const std::exception&) {
     throw Error("a sealed secret cannot be opened: secret.key is not the key it was sealed with");
   }

@@ -1,6 +1,7 @@
 // Callers' own words inside our sentences.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 

@@ -15,6 +15,8 @@
 #include "core/config/limits.h"
 #include "core/config/scaling.h"
 #include "jobq/job.h"
+#include "jobq/log.h"
+#include "jobq/time.h"
 
 namespace jobq {
 

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <limits>
 #include <numeric>
 #include <span>
+#include <system_error>
 
 #include "core/base/base64.h"
 #include "jobq/error.h"

@@ -15,6 +15,7 @@
 #include <Poco/URI.h>
 
 #include <algorithm>
+#include <istream>
 #include <variant>
 
 #include "core/ctl/exit_code.h"

@@ -13,6 +13,7 @@
 #include <iterator>
 #include <optional>
 #include <sstream>
+#include <system_error>
 
 #include "core/ctl/exit_code.h"
 #include "core/ctl/table_print.h"

@@ -9,11 +9,11 @@ namespace {
 
 constexpr const char* kEndpointsPath = "/v1/endpoints";
 
-std::string pathOf(const Call& call) {
+std::string endpointPath(const Call& call) {
   return std::string(kEndpointsPath) + "/" + ApiClient::segment(call.arguments.words[0]);
 }
 
-ExitCode show(const Call& call, const std::string& answer) {
+ExitCode printEndpoint(const Call& call, const std::string& answer) {
   if (call.json) {
     call.out << answer;
   } else {
@@ -32,7 +32,7 @@ void printWorkers(const Poco::JSON::Object& endpoint, std::ostream& out) {
 }
 
 ExitCode pauseOrResume(const Call& call, const std::string& verb, const std::string& meaning) {
-  const std::string answer = call.api.post(pathOf(call) + "/" + verb, "");
+  const std::string answer = call.api.post(endpointPath(call) + "/" + verb, "");
   if (call.json) {
     call.out << answer;
   } else {
@@ -83,8 +83,8 @@ ExitCode listEndpoints(const Call& call) {
 
 ExitCode showEndpoint(const Call& call) {
   const bool workers = call.arguments.has("workers");
-  const std::string answer = call.api.get(pathOf(call) + (workers ? "?includeWorkers=true" : ""));
-  show(call, answer);
+  const std::string answer = call.api.get(endpointPath(call) + (workers ? "?includeWorkers=true" : ""));
+  printEndpoint(call, answer);
   if (!workers || call.json) return ExitCode::ok;
   call.out << '\n';
   printWorkers(*readObject(answer), call.out);
@@ -92,15 +92,15 @@ ExitCode showEndpoint(const Call& call) {
 }
 
 ExitCode createEndpoint(const Call& call) {
-  return show(call, call.api.post(kEndpointsPath, formBody(call.arguments, endpointFields())));
+  return printEndpoint(call, call.api.post(kEndpointsPath, formBody(call.arguments, endpointFields())));
 }
 
 ExitCode updateEndpoint(const Call& call) {
-  return show(call, call.api.post(pathOf(call) + "/update", formBody(call.arguments, endpointFields())));
+  return printEndpoint(call, call.api.post(endpointPath(call) + "/update", formBody(call.arguments, endpointFields())));
 }
 
 ExitCode deleteEndpoint(const Call& call) {
-  const std::string answer = call.api.remove(pathOf(call));
+  const std::string answer = call.api.remove(endpointPath(call));
   if (call.json) {
     call.out << answer;
   } else {

@@ -1,12 +1,18 @@
 // A job that runs here and not in a server: what its handler reports goes to a stream, and its time is limited.
 #pragma once
 
+#include <cstdint>
 #include <ostream>
+#include <stop_token>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "core/jobs/emission.h"
+#include "jobq/job.h"
 #include "jobq/job_handler.h"
+#include "jobq/log.h"
+#include "jobq/time.h"
 
 namespace jobq::ctl {
 

@@ -1,4 +1,5 @@
 // `jobqctl lua ...`: scripts in the server's own sandbox, which is the lua plugin, without a server.
+#include <exception>
 #include <filesystem>
 #include <iostream>
 
@@ -17,7 +18,7 @@ namespace jobq::ctl {
 namespace {
 
 constexpr Millis kTimeout{60'000};
-constexpr DurationRange kTimeouts{Millis(1), Millis(3'600'000)};
+constexpr DurationRange kRunTimeouts{Millis(1), Millis(3'600'000)};
 
 // What plugins have to say about themselves.
 class ErrorLog final : public Log {
@@ -97,7 +98,7 @@ ExitCode runHandler(Workshop& workshop, const ScriptFile& script, const Call& ca
   const std::string input = inputOf(call.arguments);
   const auto factory = workshop.make<HandlerFactory>();
   const auto handler = factory->make({"local", "local-1", pairsOf(call.arguments, "env"), script.name});
-  LocalJob job(workshop.clock(), durationOf(call.arguments, "timeout", kTimeout, kTimeouts), std::cerr);
+  LocalJob job(workshop.clock(), durationOf(call.arguments, "timeout", kTimeout, kRunTimeouts), std::cerr);
   try {
     call.out << handler->run(input, job) << '\n';
     return ExitCode::ok;

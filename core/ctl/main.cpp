@@ -1,6 +1,7 @@
 // jobqctl: the admin's command line. Options, verb, exit code; what the verbs do is in *_verbs.cpp.
 #include <algorithm>
 #include <cstdlib>
+#include <exception>
 #include <iostream>
 
 #include "core/ctl/table_print.h"

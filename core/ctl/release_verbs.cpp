@@ -1,6 +1,7 @@
 // `jobqctl release status`: how far a release has come, at once or until it is over.
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <thread>
 
@@ -14,7 +15,7 @@ namespace {
 using Endpoints = std::vector<Poco::JSON::Object::Ptr>;
 
 constexpr Millis kDefaultTimeout{300'000};
-constexpr DurationRange kTimeouts{Millis{0}, Millis{86'400'000}};
+constexpr DurationRange kWaitTimeouts{Millis{0}, Millis{86'400'000}};
 constexpr Millis kBetweenLooks{200};
 
 struct Look {
@@ -75,7 +76,7 @@ ExitCode showRelease(const Call& call) {
     throw Failure(ExitCode::usage, "--timeout has a meaning only with --wait");
   }
   const auto deadline =
-      std::chrono::steady_clock::now() + durationOf(call.arguments, "timeout", kDefaultTimeout, kTimeouts);
+      std::chrono::steady_clock::now() + durationOf(call.arguments, "timeout", kDefaultTimeout, kWaitTimeouts);
   for (;;) {
     const Look seen = look(call);
     const bool rolling = anyIs(seen.endpoints, "rolling");

@@ -1,6 +1,7 @@
 #include "core/ctl/table_print.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace jobq::ctl {
 namespace {

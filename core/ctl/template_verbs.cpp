@@ -9,11 +9,11 @@ namespace {
 
 constexpr const char* kTemplatesPath = "/v1/templates";
 
-std::string pathOf(const Call& call) {
+std::string templatePath(const Call& call) {
   return std::string(kTemplatesPath) + "/" + ApiClient::segment(call.arguments.words[0]);
 }
 
-ExitCode show(const Call& call, const std::string& answer) {
+ExitCode printTemplate(const Call& call, const std::string& answer) {
   if (call.json) {
     call.out << answer;
   } else {
@@ -68,18 +68,19 @@ ExitCode listTemplates(const Call& call) {
   return ExitCode::ok;
 }
 
-ExitCode showTemplate(const Call& call) { return show(call, call.api.get(pathOf(call))); }
+ExitCode showTemplate(const Call& call) { return printTemplate(call, call.api.get(templatePath(call))); }
 
 ExitCode createTemplate(const Call& call) {
-  return show(call, call.api.post(kTemplatesPath, formBody(call.arguments, templateFields())));
+  return printTemplate(call, call.api.post(kTemplatesPath, formBody(call.arguments, templateFields())));
 }
 
 ExitCode updateTemplate(const Call& call) {
-  return show(call, call.api.post(pathOf(call) + "/update", formBody(call.arguments, templateChanges())));
+  return printTemplate(call,
+                       call.api.post(templatePath(call) + "/update", formBody(call.arguments, templateChanges())));
 }
 
 ExitCode deleteTemplate(const Call& call) {
-  const std::string answer = call.api.remove(pathOf(call));
+  const std::string answer = call.api.remove(templatePath(call));
   if (call.json) {
     call.out << answer;
   } else {

@@ -10,8 +10,10 @@
 
 #include "core/config/limits.h"
 #include "core/config/scaling.h"
+#include "jobq/job.h"
 #include "jobq/job_handler.h"
 #include "jobq/queue_policy.h"
+#include "jobq/time.h"
 
 namespace jobq {
 

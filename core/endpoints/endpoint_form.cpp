@@ -14,11 +14,11 @@ namespace {
 
 using E = EndpointForm;
 
-constexpr std::size_t kNameLimit = 191;
+constexpr std::size_t kEndpointNameLimit = 191;
 constexpr Range kWorkers{0, 10'000};
 constexpr Range kHardware{0, 1'000'000};
 constexpr Range kRetention{1'000, 604'800'000};
-constexpr Range kGrace{0, 3'600'000};
+constexpr Range kStopGraceRange{0, 3'600'000};
 constexpr Range kRequests{0, 1'000'000'000};
 constexpr Range kWindow{1, 3'600'000};
 
@@ -138,7 +138,7 @@ void readFilters(E& form, const json::Value& value) {
 FormFields<E> asked() {
   return {
       textField<E>("id", &E::id, 1, 128, FieldUse::answer),
-      textField<E>("name", &E::name, 0, kNameLimit),
+      textField<E>("name", &E::name, 0, kEndpointNameLimit),
       textField<E>("templateId", &E::templateId, 1, 64),
       wholeField<E>("workersMin", &E::workersMin, kWorkers),
       wholeField<E>("workersMax", &E::workersMax, kWorkers),
@@ -156,11 +156,11 @@ FormFields<E> hardware() {
       wholeField<E>("gpuCount", &E::gpuCount, kHardware),
       textsField<E>("gpuTypeIds", &E::gpuTypeIds),
       textsField<E>("allowedCudaVersions", &E::allowedCudaVersions),
-      textField<E>("minCudaVersion", &E::minCudaVersion, 0, kNameLimit),
+      textField<E>("minCudaVersion", &E::minCudaVersion, 0, kEndpointNameLimit),
       textsField<E>("cpuFlavorIds", &E::cpuFlavorIds),
       wholeField<E>("vcpuCount", &E::vcpuCount, kHardware),
       textsField<E>("dataCenterIds", &E::dataCenterIds),
-      textField<E>("networkVolumeId", &E::networkVolumeId, 0, kNameLimit),
+      textField<E>("networkVolumeId", &E::networkVolumeId, 0, kEndpointNameLimit),
       textsField<E>("networkVolumeIds", &E::networkVolumeIds),
   };
 }
@@ -168,7 +168,7 @@ FormFields<E> hardware() {
 FormFields<E> ours() {
   return {
       wholeField<E>("maxAttempts", &E::maxAttempts, {1, 1'000}),
-      wholeField<E>("stopGraceMs", &E::stopGraceMs, kGrace),
+      wholeField<E>("stopGraceMs", &E::stopGraceMs, kStopGraceRange),
       {"maxStuck", FieldUse::free,
        [](E& form, const json::Value& value) { form.maxStuck = readWhole(value, kWorkers); },
        [](const E& form) { return form.maxStuck ? write(*form.maxStuck) : std::string("null"); },

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/config/limits.h"
 #include "core/endpoints/endpoint.h"
 #include "core/endpoints/form.h"
 #include "jobq/record_store.h"

@@ -1,15 +1,22 @@
 // Makes what the rooms see of an endpoint out of what the API or the file says of it.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "core/config/config.h"
 #include "core/endpoints/endpoint.h"
 #include "core/endpoints/endpoint_form.h"
+#include "jobq/job_handler.h"
+#include "jobq/queue_policy.h"
 
 namespace jobq {
+
+class FilterPool;
 
 /// What is installed. They throw ConfigError, with one sentence, when there is no such plugin.
 struct EndpointParts {

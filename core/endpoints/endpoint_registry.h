@@ -3,6 +3,8 @@
 // (a release, decisions.md, "Templates and endpoints"); what that takes is written down by whoever sees it first.
 #pragma once
 
+#include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -12,9 +14,13 @@
 #include <vector>
 
 #include "core/base/published.h"
+#include "core/config/config.h"
+#include "core/endpoints/endpoint.h"
 #include "core/endpoints/endpoint_maker.h"
 #include "core/endpoints/template.h"
+#include "jobq/job.h"
 #include "jobq/log.h"
+#include "jobq/mutex.h"
 #include "jobq/record_store.h"
 
 namespace jobq {

@@ -8,8 +8,8 @@
 namespace jobq {
 namespace {
 
-constexpr const char* kThing = "an endpoint";
-constexpr std::size_t kIdLetters = 14;
+constexpr const char* kEndpointNoun = "an endpoint";
+constexpr std::size_t kEndpointIdLetters = 14;
 
 FieldFaults fixedByFile(const EndpointId& id) {
   return {{"", "endpoint " + id + " comes from the configuration file: change it there, and restart the server"}};
@@ -70,10 +70,10 @@ EndpointEntryPtr EndpointService::shown(EndpointForm form) {
 
 std::variant<EndpointEntryPtr, FieldFaults> EndpointService::create(std::string_view body) {
   EndpointForm form;
-  FieldFaults faults = readForm(form, body, endpointFields(), kThing, true);
+  FieldFaults faults = readForm(form, body, endpointFields(), kEndpointNoun, true);
   addFaults(faults, form, "");
   if (!faults.empty()) return faults;
-  form.id = newName(kIdLetters);
+  form.id = newName(kEndpointIdLetters);
   form.createdAt = toIso8601(clock_.now());
   form.templateRecord = templateRecord(form.templateId);
   if (!std::holds_alternative<Stored>(records_.create(toRecord(form, box_)))) {
@@ -101,7 +101,7 @@ std::variant<EndpointEntryPtr, FieldFaults, Unknown> EndpointService::update(con
     if (before.deleting) return Unknown{};
     before.paused = present && present->form.paused;  // no matter of the record
     EndpointForm form = before;
-    FieldFaults faults = readForm(form, body, endpointFields(), kThing, false);
+    FieldFaults faults = readForm(form, body, endpointFields(), kEndpointNoun, false);
     addFaults(faults, form, before.templateId);
     if (!faults.empty()) return faults;
     const bool another = form.templateId != before.templateId;

@@ -1,13 +1,23 @@
 // The verbs of endpoints (wire.md 4.1, and ours).
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
 
+#include "core/endpoints/endpoint_form.h"
+#include "core/endpoints/endpoint_registry.h"
+#include "core/endpoints/form.h"
 #include "core/endpoints/template_service.h"
+#include "jobq/job.h"
+#include "jobq/record_store.h"
+#include "jobq/time.h"
 
 namespace jobq {
+
+class SecretBox;
 
 /// Any thread. Reads are the registry's. StorageError passes through every verb; what a verb has answered is stored,
 /// and known to the registry.

@@ -12,7 +12,7 @@
 namespace jobq {
 namespace {
 
-constexpr std::string_view kPlugin = "plugin/";
+constexpr std::string_view kPluginPrefix = "plugin/";
 constexpr std::size_t kMostFilters = 16;
 
 // More are made when more requests are judged at once, and go afterwards.
@@ -21,8 +21,8 @@ constexpr std::size_t kMostIdle = 16;
 }  // namespace
 
 FilterName parseFilter(const std::string& name) {
-  const bool isPlugin = name.starts_with(kPlugin);
-  const std::string word = isPlugin ? name.substr(kPlugin.size()) : name;
+  const bool isPlugin = name.starts_with(kPluginPrefix);
+  const std::string word = isPlugin ? name.substr(kPluginPrefix.size()) : name;
   if (!isScriptName(word)) {
     throw ConfigError("the filter " + clipped(name) +
                       " has no name that matches [A-Za-z0-9_-]{1,64}: write <script>, or plugin/<filter>");

@@ -7,7 +7,7 @@
 namespace jobq {
 namespace {
 
-constexpr std::string_view kPlugin = "plugin/";
+constexpr std::string_view kPluginImage = "plugin/";
 constexpr std::string_view kLua = "lua/";
 
 }  // namespace
@@ -20,7 +20,7 @@ bool isScriptName(std::string_view name) {
 
 std::optional<std::string> imageFault(const std::string& image) {
   if (image.empty()) return "is missing: say what runs, such as plugin/echo";
-  for (const std::string_view prefix : {kPlugin, kLua}) {
+  for (const std::string_view prefix : {kPluginImage, kLua}) {
     if (image.starts_with(prefix) && !isScriptName(std::string_view(image).substr(prefix.size()))) {
       return "must have a name that matches [A-Za-z0-9_-]{1,64} after " + std::string(prefix);
     }
@@ -29,7 +29,7 @@ std::optional<std::string> imageFault(const std::string& image) {
 }
 
 Image parseImage(const std::string& image) {
-  if (image.starts_with(kPlugin)) return {Image::Kind::plugin, image.substr(kPlugin.size())};
+  if (image.starts_with(kPluginImage)) return {Image::Kind::plugin, image.substr(kPluginImage.size())};
   if (image.starts_with(kLua)) return {Image::Kind::lua, image.substr(kLua.size())};
   return {Image::Kind::remote, image};
 }

@@ -7,7 +7,7 @@
 namespace jobq {
 namespace {
 
-constexpr const char* kKind = "runtime";
+constexpr const char* kRuntimeRecords = "runtime";
 constexpr Millis kMinute{60'000};
 
 Millis millisOf(const std::string& body) {
@@ -18,7 +18,7 @@ Millis millisOf(const std::string& body) {
 }
 
 Record recordOf(const std::string& id, Millis total) {
-  return {kKind, id, "", "{\"ms\":" + std::to_string(total.count()) + "}", 0, {}};
+  return {kRuntimeRecords, id, "", "{\"ms\":" + std::to_string(total.count()) + "}", 0, {}};
 }
 
 }  // namespace
@@ -41,14 +41,14 @@ void RuntimeMeter::tick(const std::map<std::string, std::size_t>& workersOfTempl
 }
 
 void RuntimeMeter::load() {
-  const std::vector<Record> records = records_.list(kKind);
+  const std::vector<Record> records = records_.list(kRuntimeRecords);
   Lock lock(mutex_);
   for (const Record& record : records) counts_[record.id].stored = millisOf(record.body);
 }
 
 void RuntimeMeter::store(const std::string& id, Millis amount) {
   for (;;) {
-    const auto record = records_.find(kKind, id);
+    const auto record = records_.find(kRuntimeRecords, id);
     const Millis total = amount + (record ? millisOf(record->body) : Millis(0));
     const bool stored = record ? std::holds_alternative<Stored>(records_.update(recordOf(id, total), record->version))
                                : std::holds_alternative<Stored>(records_.create(recordOf(id, total)));

@@ -2,9 +2,12 @@
 // record of its own, so that a clock that ticks is no change of the template.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 
+#include "jobq/mutex.h"
 #include "jobq/record_store.h"
 #include "jobq/time.h"
 

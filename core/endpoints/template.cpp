@@ -9,7 +9,7 @@
 namespace jobq {
 namespace {
 
-constexpr std::size_t kNameLimit = 191;
+constexpr std::size_t kTemplateNameLimit = 191;
 constexpr std::size_t kImageLimit = 512;
 constexpr std::size_t kPathLimit = 1'024;
 constexpr std::size_t kReadmeLimit = 512UL << 10;
@@ -65,12 +65,12 @@ const FormFields<Template>& templateFields() {
   using T = Template;
   static const FormFields<T> kFields{
       textField<T>("id", &T::id, 1, 64, FieldUse::answer),
-      textField<T>("name", &T::name, 1, kNameLimit),
+      textField<T>("name", &T::name, 1, kTemplateNameLimit),
       {"imageName", FieldUse::free, [](T& form, const json::Value& value) { form.imageName = readImage(value); },
        [](const T& form) { return write(form.imageName); }},
       choiceField<T>("category", &T::category, {"NVIDIA", "AMD", "CPU"}, FieldUse::creation),
       wholeField<T>("containerDiskInGb", &T::containerDiskInGb, kGigabytes),
-      textField<T>("containerRegistryAuthId", &T::containerRegistryAuthId, 0, kNameLimit),
+      textField<T>("containerRegistryAuthId", &T::containerRegistryAuthId, 0, kTemplateNameLimit),
       textsField<T>("dockerEntrypoint", &T::dockerEntrypoint),
       textsField<T>("dockerStartCmd", &T::dockerStartCmd),
       {"env", FieldUse::free, [](T& form, const json::Value& value) { form.env = readEnv(value); },

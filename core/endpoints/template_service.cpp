@@ -7,8 +7,8 @@
 namespace jobq {
 namespace {
 
-constexpr const char* kThing = "a template";
-constexpr std::size_t kIdLetters = 10;
+constexpr const char* kTemplateNoun = "a template";
+constexpr std::size_t kTemplateIdLetters = 10;
 
 FieldFaults nameTaken(const Template& form, const std::string& byId) {
   return {{"name", "name " + clipped(form.name) + " is the name of template " + byId +
@@ -19,12 +19,12 @@ FieldFaults nameTaken(const Template& form, const std::string& byId) {
 
 std::variant<Template, FieldFaults> TemplateService::create(std::string_view body) {
   Template form;
-  FieldFaults faults = readForm(form, body, templateFields(), kThing, true);
+  FieldFaults faults = readForm(form, body, templateFields(), kTemplateNoun, true);
   for (const FieldFault& missing : missingFields(form)) {
     if (!isFaulty(faults, missing.field)) faults.push_back(missing);
   }
   if (!faults.empty()) return faults;
-  form.id = newName(kIdLetters);
+  form.id = newName(kTemplateIdLetters);
   const CreateResult result = records_.create(toRecord(form, box_));
   if (const auto* taken = std::get_if<Taken>(&result)) return nameTaken(form, taken->byId);
   registry_.showChange();
@@ -39,7 +39,7 @@ std::variant<Template, FieldFaults, Unknown> TemplateService::update(const std::
     if (isGone(before)) return Unknown{};
     Template form = before;
     form.removal.clear();
-    FieldFaults faults = readForm(form, body, templateFields(), kThing, false);
+    FieldFaults faults = readForm(form, body, templateFields(), kTemplateNoun, false);
     if (!faults.empty()) return faults;
     if (toJson(form) == toJson(before)) return form;
     const UpdateResult result = records_.update(toRecord(form, box_), record->version);

@@ -6,8 +6,13 @@
 #include <variant>
 
 #include "core/endpoints/endpoint_registry.h"
+#include "core/endpoints/form.h"
+#include "core/endpoints/template.h"
+#include "jobq/record_store.h"
 
 namespace jobq {
+
+class SecretBox;
 
 /// There is nothing of that id.
 struct Unknown {};

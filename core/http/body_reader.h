@@ -2,12 +2,16 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
+#include <ios>
 #include <optional>
 #include <streambuf>
 
 #include "core/http/budget.h"
 #include "core/http/chunk_reader.h"
 #include "core/http/inbox.h"
+#include "core/http/link.h"
 #include "core/http/request_head.h"
 
 namespace jobq {

@@ -1,5 +1,6 @@
 #include "core/http/chunk_reader.h"
 
+#include "core/base/hex_digit.h"
 #include "core/http/request_head.h"
 
 namespace jobq {
@@ -8,13 +9,6 @@ namespace {
 constexpr unsigned kMaxSizeDigits = 15;  // far beyond any limit of a body, and no overflow
 constexpr std::uint32_t kMaxExtension = 4096;
 constexpr std::uint32_t kMaxTrailers = 16384;
-
-int hexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 }  // namespace
 
@@ -59,7 +53,7 @@ void ChunkReader::step(char c) {
 }
 
 void ChunkReader::stepSize(char c) {
-  const int digit = hexDigit(c);
+  const int digit = hexDigitValue(c);
   if (digit >= 0) {
     if (++digits_ > kMaxSizeDigits) return fail("a chunk's size is out of range");
     left_ = left_ * 16 + static_cast<std::uint64_t>(digit);

@@ -1,6 +1,7 @@
 // The chunked transfer coding (RFC 9112, 7.1), read piece by piece. Pure and strict, like request_head.h.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 

@@ -4,9 +4,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "core/http/budget.h"
 #include "core/http/inbox.h"
+#include "core/http/link.h"
 #include "core/http/request_head.h"
 
 namespace Poco::Net {

@@ -9,7 +9,7 @@
 namespace jobq {
 namespace {
 
-constexpr std::size_t kBodyLimit = 1UL << 20;
+constexpr std::size_t kEndpointBodyLimit = 1UL << 20;
 
 struct Wanted {
   bool withTemplate = false;
@@ -121,7 +121,7 @@ Reply resume(const EndpointRooms& rooms, const Call& call) { return pauseOrResum
 void addEndpointRoutes(Router& router, const EndpointRooms& rooms) {
   const auto add = [&router, rooms](const char* method, const char* path, bool needsBody,
                                     Reply (*answer)(const EndpointRooms&, const Call&)) {
-    router.add({{method}, path, Scope::admin, kBodyLimit, needsBody, [rooms, answer](Call& call) {
+    router.add({{method}, path, Scope::admin, kEndpointBodyLimit, needsBody, [rooms, answer](Call& call) {
                   return answer(rooms, call);
                 }});
   };

@@ -1,8 +1,11 @@
 // One request and its reply on the wire, over Poco's request and response interfaces.
 #pragma once
 
+#include <cstddef>
 #include <optional>
+#include <string_view>
 
+#include "core/http/budget.h"
 #include "core/http/call.h"
 
 namespace Poco::Net {

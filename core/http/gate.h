@@ -4,6 +4,9 @@
 #include <optional>
 #include <string>
 
+#include "core/access/api_keys.h"
+#include "core/access/rate_gate.h"
+#include "core/http/budget.h"
 #include "core/http/call.h"
 #include "core/http/router.h"
 #include "jobq/log.h"

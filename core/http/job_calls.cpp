@@ -51,8 +51,8 @@ Reply status(const QueueRooms& rooms, Call& call) {
 Reply statusSync(const QueueRooms& rooms, Call& call) {
   const auto wait = readWait(rooms, call, kWaitDefault);
   if (const auto* refusal = std::get_if<Reply>(&wait)) return *refusal;
-  const Patience patience(rooms, std::get<Millis>(wait));
-  return present(rooms, call, rooms.jobs.await(jobOf(call), patience.wait, goneSignal(call)));
+  const WaitSlot slot(rooms, std::get<Millis>(wait));
+  return present(rooms, call, rooms.jobs.await(jobOf(call), slot.wait, goneSignal(call)));
 }
 
 // decisions.md, "Jobs": at once, whatever the handler does about it; a job that has ended stays as it is.

@@ -18,7 +18,7 @@
 namespace jobq {
 namespace {
 
-constexpr std::size_t kNameLimit = 191;
+constexpr std::size_t kKeyNameLimit = 191;
 
 struct BadKey {
   std::string message;
@@ -28,7 +28,7 @@ Poco::Dynamic::Var optionalTime(const std::optional<Instant>& time) {
   return time ? Poco::Dynamic::Var(toIso8601(*time)) : Poco::Dynamic::Var();
 }
 
-Poco::JSON::Array toArray(const std::vector<std::string>& values) {
+Poco::JSON::Array toJsonArray(const std::vector<std::string>& values) {
   Poco::JSON::Array array;
   for (const std::string& value : values) array.add(value);
   return array;
@@ -38,8 +38,8 @@ Poco::JSON::Object toJson(const ApiKey& key) {
   Poco::JSON::Object object(Poco::JSON_PRESERVE_KEY_ORDER);
   object.set("id", key.id);
   object.set("name", key.name);
-  object.set("scopes", toArray(key.scopes));
-  object.set("endpoints", toArray(key.endpoints));
+  object.set("scopes", toJsonArray(key.scopes));
+  object.set("endpoints", toJsonArray(key.endpoints));
   object.set("createdAt", toIso8601(key.createdAt));
   object.set("expiresAt", optionalTime(key.expiresAt));
   object.set("lastUsedAt", optionalTime(key.lastUsedAt));
@@ -91,7 +91,7 @@ ApiKey readKey(const std::string& text, Instant now) {
   checkFields(*body);
   ApiKey key;
   if (body->has("name") && body->get("name").isString()) key.name = body->getValue<std::string>("name");
-  if (key.name.empty() || key.name.size() > kNameLimit) throw BadKey{"name must be a string of 1 to 191 bytes"};
+  if (key.name.empty() || key.name.size() > kKeyNameLimit) throw BadKey{"name must be a string of 1 to 191 bytes"};
   const std::vector<std::string> scopes = readTexts(*body, "scopes");
   for (const std::string& scope : scopes) {
     if (scope != "client" && scope != "worker" && scope != "admin") {

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <cstdio>
 #include <ctime>
 #include <fstream>
 

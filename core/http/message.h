@@ -6,14 +6,23 @@
 #include <Poco/Net/SocketAddress.h>
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <istream>
 #include <memory>
 #include <optional>
 #include <ostream>
+#include <stop_token>
 #include <streambuf>
+#include <string>
+#include <string_view>
 
 #include "core/http/body_reader.h"
+#include "core/http/budget.h"
 #include "core/http/call.h"
+#include "core/http/inbox.h"
+#include "core/http/link.h"
+#include "core/http/request_head.h"
 
 namespace jobq {
 

@@ -12,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <exception>
 #include <vector>
 
 #include "jobq/error.h"

@@ -4,18 +4,30 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <set>
 #include <stop_token>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 
 #include "core/base/service.h"
+#include "core/http/budget.h"
 #include "core/http/connection.h"
+#include "core/http/link.h"
 #include "core/http/message.h"
 #include "core/http/serving_threads.h"
 #include "jobq/log.h"
+#include "jobq/mutex.h"
+
+namespace Poco::Net {
+class HTTPRequestHandlerFactory;
+class HTTPServerParams;
+}  // namespace Poco::Net
 
 namespace jobq {
 

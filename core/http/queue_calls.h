@@ -1,12 +1,18 @@
 // The calls of the queue API, one function each, and what several of them need. queue_routes.cpp has the table.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 #include <variant>
 
+#include "core/base/bounded_integer.h"
+#include "core/http/budget.h"
+#include "core/http/call.h"
 #include "core/http/routes.h"
 #include "core/jobs/completion_watch.h"
 #include "core/jobs/job_service.h"
+#include "jobq/job.h"
+#include "jobq/time.h"
 
 namespace jobq {
 
@@ -41,8 +47,8 @@ std::variant<Millis, Reply> readWait(const QueueRooms& rooms, const Call& call, 
 
 /// A place to wait in, taken for as long as the call lasts. Where all are taken the call does not wait: it answers the
 /// present state at once.
-struct Patience {
-  Patience(const QueueRooms& rooms, Millis asked) : wait(place.grow(rooms.waiting, 1) ? asked : Millis(0)) {}
+struct WaitSlot {
+  WaitSlot(const QueueRooms& rooms, Millis asked) : wait(place.grow(rooms.waiting, 1) ? asked : Millis(0)) {}
   Budget::Share place;
   const Millis wait;
 };

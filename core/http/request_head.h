@@ -2,6 +2,7 @@
 // differently is refused, because the difference is where requests are smuggled.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>

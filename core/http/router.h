@@ -1,12 +1,15 @@
 // Which route a method and a path lead to. Routes are data; a route that is not built is not in the table.
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "core/access/api_keys.h"
 #include "core/config/limits.h"
 #include "core/http/call.h"
 

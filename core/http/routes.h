@@ -1,12 +1,21 @@
 // The tables of routes, one function a topic. Each adds its rows to the router.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
 
+#include "core/access/api_keys.h"
 #include "core/endpoints/crew_view.h"
+#include "core/endpoints/endpoint.h"
+#include "core/http/budget.h"
 #include "core/http/router.h"
 #include "core/jobs/submission.h"
+#include "jobq/job.h"
 #include "jobq/plugin.h"
+#include "jobq/time.h"
 #include "jobq/worker_store.h"
 
 namespace jobq {

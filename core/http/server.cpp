@@ -17,31 +17,6 @@ namespace {
 
 constexpr int kBacklog = 4096;
 
-class Handler final : public Poco::Net::HTTPRequestHandler {
- public:
-  Handler(Gate& gate, Gate::Visit visit) : gate_(gate), visit_(std::move(visit)) {}
-
-  void handleRequest(Poco::Net::HTTPServerRequest& request, Poco::Net::HTTPServerResponse& response) override {
-    gate_.serve(std::move(visit_), request, response);
-  }
-
- private:
-  Gate& gate_;
-  Gate::Visit visit_;
-};
-
-class Factory final : public Poco::Net::HTTPRequestHandlerFactory {
- public:
-  explicit Factory(Gate& gate) : gate_(gate) {}
-
-  Poco::Net::HTTPRequestHandler* createRequestHandler(const Poco::Net::HTTPServerRequest& request) override {
-    return new Handler(gate_, gate_.enter(request));
-  }
-
- private:
-  Gate& gate_;
-};
-
 Poco::Net::ServerSocket listenAt(const std::string& host, std::uint16_t port) {
   const std::string where = host + ":" + std::to_string(port);
   try {
@@ -71,6 +46,31 @@ std::unique_ptr<TlsContext> tlsOf(const ServerConfig& config) {
 }  // namespace
 
 struct HttpServer::Parts {
+  class Handler final : public Poco::Net::HTTPRequestHandler {
+   public:
+    Handler(Gate& gate, Gate::Visit visit) : gate_(gate), visit_(std::move(visit)) {}
+
+    void handleRequest(Poco::Net::HTTPServerRequest& request, Poco::Net::HTTPServerResponse& response) override {
+      gate_.serve(std::move(visit_), request, response);
+    }
+
+   private:
+    Gate& gate_;
+    Gate::Visit visit_;
+  };
+
+  class Factory final : public Poco::Net::HTTPRequestHandlerFactory {
+   public:
+    explicit Factory(Gate& gate) : gate_(gate) {}
+
+    Poco::Net::HTTPRequestHandler* createRequestHandler(const Poco::Net::HTTPServerRequest& request) override {
+      return new Handler(gate_, gate_.enter(request));
+    }
+
+   private:
+    Gate& gate_;
+  };
+
   Parts(const ServerConfig& config, Gate& gate, Budget& waiting, Log& log)
       : factory(gate),
         tls(tlsOf(config)),

@@ -7,6 +7,8 @@
 #include "core/base/service.h"
 #include "core/config/config.h"
 #include "core/http/budget.h"
+#include "jobq/log.h"
+#include "jobq/time.h"
 
 namespace jobq {
 

@@ -1,4 +1,6 @@
 // /stream: what a running job hands out, piece by piece (decisions.md, "Jobs": chunks).
+#include <iterator>
+
 #include "core/http/error_reply.h"
 #include "core/http/queue_calls.h"
 #include "jobq/transitions.h"
@@ -72,8 +74,8 @@ Reply stream(const QueueRooms& rooms, Call& call, bool asObject) {
   const auto read = readAsk(rooms, call);
   if (const auto* refusal = std::get_if<Reply>(&read)) return *refusal;
   const Ask& ask = std::get<Ask>(read);
-  const Patience patience(rooms, ask.wait);
-  auto page = rooms.jobs.chunks(ask.key, ask.offset, kPiece, patience.wait, goneSignal(call));
+  const WaitSlot slot(rooms, ask.wait);
+  auto page = rooms.jobs.chunks(ask.key, ask.offset, kPiece, slot.wait, goneSignal(call));
   if (!page) return noJob(call);
   addMore(rooms, call, ask, *page);
   // An end is told only together with the last chunks: some clients stop asking as soon as they hear of it.

@@ -1,16 +1,13 @@
 #include "core/http/target.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "core/base/hex_digit.h"
 
 namespace jobq {
 namespace {
-
-int hexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 // False: it is not encoded correctly.
 bool decode(std::string_view text, bool plusIsBlank, std::string& into) {
@@ -18,8 +15,8 @@ bool decode(std::string_view text, bool plusIsBlank, std::string& into) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     char c = text[i];
     if (c == '%') {
-      const int high = i + 2 < text.size() ? hexDigit(text[i + 1]) : -1;
-      const int low = i + 2 < text.size() ? hexDigit(text[i + 2]) : -1;
+      const int high = i + 2 < text.size() ? hexDigitValue(text[i + 1]) : -1;
+      const int low = i + 2 < text.size() ? hexDigitValue(text[i + 2]) : -1;
       if (high < 0 || low < 0 || (high == 0 && low == 0)) return false;
       c = static_cast<char>(high * 16 + low);
       i += 2;

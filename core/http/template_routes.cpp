@@ -8,7 +8,7 @@
 namespace jobq {
 namespace {
 
-constexpr std::size_t kBodyLimit = 1UL << 20;
+constexpr std::size_t kTemplateBodyLimit = 1UL << 20;
 
 struct Desk {
   TemplateService& service;
@@ -75,7 +75,7 @@ void addTemplateRoutes(Router& router, TemplateService& service, const EndpointR
   const Desk desk{service, registry, std::move(runtimeInMin)};
   const auto add = [&router, desk](const char* method, const char* path, bool needsBody,
                                    Reply (*answer)(const Desk&, const Call&)) {
-    router.add({{method}, path, Scope::admin, kBodyLimit, needsBody, [desk, answer](Call& call) {
+    router.add({{method}, path, Scope::admin, kTemplateBodyLimit, needsBody, [desk, answer](Call& call) {
                   return answer(desk, call);
                 }});
   };

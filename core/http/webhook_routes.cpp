@@ -10,7 +10,7 @@
 namespace jobq {
 namespace {
 
-constexpr std::size_t kBodyLimit = 64UL << 10;  // of bodies that nobody reads
+constexpr std::size_t kWebhookBodyLimit = 64UL << 10;  // of bodies that nobody reads
 constexpr std::size_t kListed = 100;
 constexpr std::size_t kMostListed = 1'000;
 
@@ -95,13 +95,13 @@ Reply replay(const WebhookRooms& rooms, const Call& call) {
 }  // namespace
 
 void addWebhookRoutes(Router& router, const WebhookRooms& rooms) {
-  router.add({{"GET"}, "/v1/webhooks", Scope::admin, kBodyLimit, false, [rooms](const Call& call) {
+  router.add({{"GET"}, "/v1/webhooks", Scope::admin, kWebhookBodyLimit, false, [rooms](const Call& call) {
                 return list(rooms.outbox, call);
               }});
-  router.add({{"POST"}, "/v1/webhooks/{id}/replay", Scope::admin, kBodyLimit, false, [rooms](const Call& call) {
+  router.add({{"POST"}, "/v1/webhooks/{id}/replay", Scope::admin, kWebhookBodyLimit, false, [rooms](const Call& call) {
                 return replay(rooms, call);
               }});
-  router.add({{"GET"}, "/v1/webhooks/secret", Scope::admin, kBodyLimit, false, [rooms](const Call&) {
+  router.add({{"GET"}, "/v1/webhooks/secret", Scope::admin, kWebhookBodyLimit, false, [rooms](const Call&) {
                 return Reply{200, "{\"secret\":" + json::quoted(rooms.secret()) + "}"};
               }});
 }

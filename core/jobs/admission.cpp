@@ -1,5 +1,7 @@
 #include "core/jobs/admission.h"
 
+#include <exception>
+
 #include "core/base/json_object.h"
 #include "core/endpoints/filter_pool.h"
 

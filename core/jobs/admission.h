@@ -4,9 +4,11 @@
 
 #include <optional>
 
+#include "core/endpoints/endpoint.h"
 #include "core/jobs/submission.h"
 #include "jobq/admission_filter.h"
 #include "jobq/error.h"
+#include "jobq/job.h"
 
 namespace jobq {
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "jobq/job.h"
+#include "jobq/mutex.h"
 #include "jobq/time.h"
 
 namespace jobq {

@@ -2,13 +2,18 @@
 // bell for the dispatcher, wakes the callers who wait.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/endpoints/endpoint.h"
 #include "core/jobs/completion_watch.h"
+#include "jobq/job.h"
 #include "jobq/storage.h"
+#include "jobq/time.h"
 
 namespace jobq {
 

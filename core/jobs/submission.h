@@ -10,6 +10,7 @@
 #include "core/base/bounded_integer.h"
 #include "core/endpoints/endpoint.h"
 #include "jobq/job.h"
+#include "jobq/time.h"
 
 namespace jobq {
 

@@ -6,9 +6,11 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "jobq/job.h"
+#include "jobq/mutex.h"
 #include "jobq/time.h"
 
 namespace jobq {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <system_error>
+#include <utility>
 
 namespace jobq {
 namespace {
@@ -13,7 +15,7 @@ using Ipv4 = std::array<std::uint8_t, 4>;
 using Ipv6 = std::array<std::uint8_t, 16>;
 
 constexpr const char* kExpected = "must be an absolute http or https URL with a host, such as https://example.com/done";
-constexpr std::string_view kDigits = "0123456789";
+constexpr std::string_view kDecimalDigits = "0123456789";
 constexpr std::string_view kHexDigits = "0123456789abcdefABCDEF";
 constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
@@ -21,7 +23,7 @@ constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNO
 struct Refused {
   std::string why;
 };
-[[noreturn]] void refuse(std::string why) { throw Refused{std::move(why)}; }
+[[noreturn]] void refuseUrl(std::string why) { throw Refused{std::move(why)}; }
 
 bool isAmong(char c, std::string_view set) { return set.find(c) != std::string_view::npos; }
 
@@ -36,22 +38,23 @@ std::string lowered(std::string_view text) {
 }
 
 void checkBytes(std::string_view url) {
-  if (url.size() > kMaxWebhookUrl) refuse("is longer than 8192 bytes: send a shorter URL");
+  if (url.size() > kMaxWebhookUrl) refuseUrl("is longer than 8192 bytes: send a shorter URL");
   for (const char c : url) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte <= 0x20 || byte == 0x7f) refuse("holds a blank or a control character: percent-encode it");
+    if (byte <= 0x20 || byte == 0x7f) refuseUrl("holds a blank or a control character: percent-encode it");
     if (byte > 0x7e) {
-      refuse("holds a character beyond ASCII: write a host in punycode (xn--...) and percent-encode everything else");
+      refuseUrl(
+          "holds a character beyond ASCII: write a host in punycode (xn--...) and percent-encode everything else");
     }
   }
 }
 
 void checkSpelling(std::string_view url) {
-  if (isAmong('\\', url)) refuse("holds a backslash: write / or %5C");
+  if (isAmong('\\', url)) refuseUrl("holds a backslash: write / or %5C");
   for (std::size_t at = url.find('%'); at != std::string_view::npos; at = url.find('%', at + 1)) {
     const std::string_view code = url.substr(at + 1, 2);
     if (code.size() < 2 || !consistsOf(code, kHexDigits)) {
-      refuse("holds a % without two hexadecimal digits behind it: write a plain % as %25");
+      refuseUrl("holds a % without two hexadecimal digits behind it: write a plain % as %25");
     }
   }
 }
@@ -114,16 +117,16 @@ std::optional<Ipv4> readIpv4(std::string_view host) {
 bool endsInNumber(std::string_view host) {
   const std::string_view last = host.substr(host.rfind('.') + 1);
   if (last.starts_with("0x") || last.starts_with("0X")) return consistsOf(last.substr(2), kHexDigits);
-  return !last.empty() && consistsOf(last, kDigits);
+  return !last.empty() && consistsOf(last, kDecimalDigits);
 }
 
 void checkName(std::string_view name) {
-  if (name.size() > 253) refuse("has a host of more than 253 characters: send one that can be looked up");
+  if (name.size() > 253) refuseUrl("has a host of more than 253 characters: send one that can be looked up");
   for (;;) {
     const std::size_t dot = name.find('.');
     const std::string_view label = name.substr(0, dot);
     if (label.empty() || label.size() > 63) {
-      refuse("has a host that cannot be looked up: between its dots stand 1 to 63 characters");
+      refuseUrl("has a host that cannot be looked up: between its dots stand 1 to 63 characters");
     }
     if (dot == std::string_view::npos) return;
     name.remove_prefix(dot + 1);
@@ -137,29 +140,29 @@ std::string textOf(int family, const void* address) {
 }
 
 void readName(std::string_view host, WebUrl& into) {
-  if (host.empty()) refuse(kExpected);
+  if (host.empty()) refuseUrl(kExpected);
   if (!std::all_of(host.begin(), host.end(),
-                   [](char c) { return isAmong(c, kLetters) || isAmong(c, kDigits) || isAmong(c, "-._"); })) {
-    refuse("has a host with a character that hosts do not have: use letters, digits, '-', '.' and '_'");
+                   [](char c) { return isAmong(c, kLetters) || isAmong(c, kDecimalDigits) || isAmong(c, "-._"); })) {
+    refuseUrl("has a host with a character that hosts do not have: use letters, digits, '-', '.' and '_'");
   }
   if (host.ends_with('.')) host.remove_suffix(1);
-  if (host.empty()) refuse(kExpected);
+  if (host.empty()) refuseUrl(kExpected);
   if (!endsInNumber(host)) {
     checkName(host);
     into.host = lowered(host);
     return;
   }
   const auto address = readIpv4(host);
-  if (!address) refuse("has a host that ends in a number and is no IPv4 address: write four numbers from 0 to 255");
+  if (!address) refuseUrl("has a host that ends in a number and is no IPv4 address: write four numbers from 0 to 255");
   into.reach = net::judge(*address);
   into.host = textOf(AF_INET, address->data());
 }
 
 void readIpv6(std::string_view inside, WebUrl& into) {
   Ipv6 address{};
-  if (isAmong('%', inside)) refuse("has an IPv6 address with a zone: send one that needs none");
+  if (isAmong('%', inside)) refuseUrl("has an IPv6 address with a zone: send one that needs none");
   if (inet_pton(AF_INET6, std::string(inside).c_str(), address.data()) != 1) {
-    refuse("has brackets without an IPv6 address in them: write a host like [2001:db8::1]");
+    refuseUrl("has brackets without an IPv6 address in them: write a host like [2001:db8::1]");
   }
   into.reach = net::judge(address);
   into.host = textOf(AF_INET6, address.data());
@@ -172,7 +175,7 @@ void readPort(std::string_view text, WebUrl& into) {
   const char* end = text.data() + text.size();
   const auto [at, error] = std::from_chars(text.data(), end, into.port);
   if (error != std::errc() || at != end || into.port == 0) {
-    refuse("has a wrong port: use 1 to 65535, and put an IPv6 address in brackets");
+    refuseUrl("has a wrong port: use 1 to 65535, and put an IPv6 address in brackets");
   }
 }
 
@@ -180,10 +183,10 @@ void readHostAndPort(std::string_view text, WebUrl& into) {
   std::size_t end = text.find(':');
   if (text.starts_with('[')) {
     end = text.find(']');
-    if (end == std::string_view::npos) refuse("has a bracket that is not closed: write a host like [2001:db8::1]");
+    if (end == std::string_view::npos) refuseUrl("has a bracket that is not closed: write a host like [2001:db8::1]");
     readIpv6(text.substr(1, end - 1), into);
     ++end;
-    if (end < text.size() && text[end] != ':') refuse("has something between ] and the port: take it out");
+    if (end < text.size() && text[end] != ':') refuseUrl("has something between ] and the port: take it out");
   } else {
     readName(text.substr(0, end), into);
   }
@@ -192,8 +195,8 @@ void readHostAndPort(std::string_view text, WebUrl& into) {
 
 void checkUser(std::string_view user) {
   for (const char c : user) {
-    if (!isAmong(c, kLetters) && !isAmong(c, kDigits) && !isAmong(c, "-._~!$&'()*+,;=:%")) {
-      refuse("has a user or password with a special character: percent-encode it");
+    if (!isAmong(c, kLetters) && !isAmong(c, kDecimalDigits) && !isAmong(c, "-._~!$&'()*+,;=:%")) {
+      refuseUrl("has a user or password with a special character: percent-encode it");
     }
   }
 }
@@ -202,10 +205,10 @@ WebUrl readWeb(std::string_view url) {
   checkBytes(url);
   WebUrl read;
   read.scheme = schemeOf(url);
-  if (!isWeb(read.scheme)) refuse(kExpected);
+  if (!isWeb(read.scheme)) refuseUrl(kExpected);
   checkSpelling(url);
   url.remove_prefix(read.scheme.size() + 1);
-  if (!url.starts_with("//")) refuse(kExpected);
+  if (!url.starts_with("//")) refuseUrl(kExpected);
   url.remove_prefix(2);
   std::string_view authority = url.substr(0, url.find_first_of("/?#"));
   if (const std::size_t at = authority.rfind('@'); at != std::string_view::npos) {
@@ -219,12 +222,12 @@ WebUrl readWeb(std::string_view url) {
 void judgeWebhook(const std::string& url, const WebhookRules& rules) {
   checkBytes(url);
   const std::string scheme = schemeOf(url);
-  if (!rules.schemes.contains(scheme)) refuse(explainSchemes(rules.schemes));
+  if (!rules.schemes.contains(scheme)) refuseUrl(explainSchemes(rules.schemes));
   if (!isWeb(scheme)) return;
   const net::Reach reach = readWeb(url).reach;
-  if (reach == net::Reach::forbidden) refuse("names an address that is never called: send a public one");
+  if (reach == net::Reach::forbidden) refuseUrl("names an address that is never called: send a public one");
   if (!net::permitted(reach, rules.allowPrivate)) {
-    refuse("names a private address: send a public one, unless the operator allows it (net.allowPrivate = true)");
+    refuseUrl("names a private address: send a public one, unless the operator allows it (net.allowPrivate = true)");
   }
 }
 

@@ -5,6 +5,7 @@
 // there. Names are accepted unseen; they are judged at each connection (jobq/net_guard.h).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <set>

@@ -1,11 +1,15 @@
 // A plugin's view of the configuration file: only its own keys, each declared by being asked for.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "jobq/config.h"
+#include "jobq/time.h"
 
 namespace jobq {
 

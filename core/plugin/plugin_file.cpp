@@ -5,10 +5,13 @@
 #include <libelf.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <system_error>
 
 #include "jobq/abi.h"
 
@@ -124,6 +127,73 @@ void checkSymbol(const Found& found) {
               ", this server " + std::to_string(abi::kMajor) + ": rebuild the plugin against this server's sdk");
 }
 
+constexpr std::string_view kLayoutPrefix = "layout.";
+
+bool isLayout(std::string_view field) { return field.starts_with(kLayoutPrefix); }
+
+std::string valueOf(const PluginManifest& manifest, const std::string& field) {
+  const auto found = manifest.fields.find(field);
+  return found == manifest.fields.end() ? std::string("none") : found->second;
+}
+
+[[noreturn]] void refuseField(const std::string& field, const std::string& plugins, const std::string& own) {
+  throw Error(field + ": the plugin has " + plugins + ", this server " + own +
+              ": rebuild the plugin with the server's compiler, options and sdk");
+}
+
+std::uint32_t checkMinor(const PluginManifest& manifest) {
+  const std::string text = valueOf(manifest, "minor");
+  std::uint32_t minor = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), minor);
+  if (error != std::errc() || end != text.data() + text.size() || minor > abi::kMinor) {
+    throw Error("ABI minor: the plugin has " + text + ", this server " + std::to_string(abi::kMinor) +
+                ": upgrade the server, or rebuild the plugin against this server's sdk");
+  }
+  return minor;
+}
+
+void checkFingerprint(const PluginManifest& manifest) {
+  const PluginManifest own = parseManifest(abi::kFingerprint);
+  for (const auto& [field, value] : own.fields) {
+    if (valueOf(manifest, field) != value) refuseField(field, valueOf(manifest, field), value);
+  }
+  for (const auto& [field, value] : manifest.fields) {
+    if (field != "minor" && !isLayout(field) && !own.fields.contains(field)) refuseField(field, value, "none");
+  }
+}
+
+// The lines for the kinds that the plugin offers.
+PluginManifest ownLayout(const PluginManifest& manifest) {
+  std::string text;
+  const auto put = [&text](std::string_view part) { text += part; };
+  abi::describeLayout(put);
+  for (const PluginKind kind : abi::kKinds) {
+    const std::string word = std::string(nameOf(kind)) + " ";
+    const bool offered = std::any_of(manifest.entries.begin(), manifest.entries.end(),
+                                     [&word](const std::string& entry) { return entry.starts_with(word); });
+    if (offered) abi::describeLayout(put, kind);
+  }
+  return parseManifest(text);
+}
+
+// A type of an older plugin may be absent, or a prefix of this server's (sdk/include/jobq/abi_layout.h).
+bool layoutFits(const std::string* plugins, const std::string& own, bool older) {
+  if (plugins == nullptr) return older;
+  return older ? own.starts_with(*plugins) : own == *plugins;
+}
+
+void checkLayout(const PluginManifest& manifest, std::uint32_t minor) {
+  const PluginManifest own = ownLayout(manifest);
+  for (const auto& [field, value] : own.fields) {
+    const auto found = manifest.fields.find(field);
+    const std::string* plugins = found == manifest.fields.end() ? nullptr : &found->second;
+    if (!layoutFits(plugins, value, minor < abi::kMinor)) refuseField(field, valueOf(manifest, field), value);
+  }
+  for (const auto& [field, value] : manifest.fields) {
+    if (isLayout(field) && !own.fields.contains(field)) refuseField(field, value, "none");
+  }
+}
+
 }  // namespace
 
 PluginManifest parseManifest(std::string_view text) {
@@ -157,23 +227,9 @@ PluginManifest readPluginFile(const std::filesystem::path& path) {
 }
 
 void checkManifest(const PluginManifest& manifest) {
-  const auto valueOf = [&manifest](const std::string& field) {
-    const auto found = manifest.fields.find(field);
-    return found == manifest.fields.end() ? std::string("none") : found->second;
-  };
-  const std::string minorText = valueOf("minor");
-  std::uint32_t minor = 0;
-  const auto [end, error] = std::from_chars(minorText.data(), minorText.data() + minorText.size(), minor);
-  if (error != std::errc() || end != minorText.data() + minorText.size() || minor > abi::kMinor) {
-    throw Error("ABI minor: the plugin has " + minorText + ", this server " + std::to_string(abi::kMinor) +
-                ": upgrade the server, or rebuild the plugin against this server's sdk");
-  }
-  for (const auto& [field, own] : parseManifest(abi::kFingerprint).fields) {
-    if (const std::string other = valueOf(field); other != own) {
-      throw Error(field + ": the plugin has " + other + ", this server " + own +
-                  ": rebuild the plugin with the server's compiler, options and sdk");
-    }
-  }
+  const std::uint32_t minor = checkMinor(manifest);
+  checkFingerprint(manifest);
+  checkLayout(manifest, minor);
 }
 
 }  // namespace jobq

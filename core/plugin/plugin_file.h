@@ -10,7 +10,7 @@
 
 namespace jobq {
 
-/// The text of section `jobq_abi`: `minor`, the fingerprint's fields, and the entries.
+/// The text of section `jobq_abi`: `minor`, the fingerprint's fields, the `layout.` fields, and the entries.
 struct PluginManifest {
   std::map<std::string, std::string> fields;
   std::vector<std::string> entries;  ///< "<kind> <name> <version>"
@@ -20,7 +20,8 @@ struct PluginManifest {
 /// truncated, for another machine, no jobq symbol, another ABI major, no manifest.
 PluginManifest readPluginFile(const std::filesystem::path& file);
 
-/// Compares with this server's own. Throws Error naming the field, both values and the remedy.
+/// Compares with this server's own by the version rule of jobq/abi.h. Throws Error naming the field, both values and
+/// the remedy.
 void checkManifest(const PluginManifest& manifest);
 
 /// Splits `key=value` lines.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <boost/dll/shared_library.hpp>
+#include <exception>
+#include <system_error>
 
 #include "core/config/units.h"
 #include "core/plugin/plugin_file.h"
@@ -33,16 +35,17 @@ std::string entryText(const abi::Entry& entry) {
 
 // The manifest was believed before loading; the descriptor has to say the same.
 void checkDescriptor(const abi::Descriptor& descriptor, const PluginManifest& manifest) {
-  if (descriptor.size < sizeof(abi::Descriptor)) {
+  if (descriptor.size < abi::kSmallestDescriptor) {
     throw Error("its descriptor has " + std::to_string(descriptor.size) + " bytes, this server needs " +
-                std::to_string(sizeof(abi::Descriptor)) + ": rebuild the plugin");
+                std::to_string(abi::kSmallestDescriptor) + ": rebuild the plugin");
   }
   PluginManifest loaded = parseManifest(descriptor.fingerprint);
   loaded.fields["minor"] = std::to_string(descriptor.minor);
-  checkManifest(loaded);
+  const bool same =
+      std::includes(manifest.fields.begin(), manifest.fields.end(), loaded.fields.begin(), loaded.fields.end());
   std::vector<std::string> entries;
-  for (std::uint32_t i = 0; i < descriptor.entryCount; ++i) entries.push_back(entryText(descriptor.entries[i]));
-  if (entries != manifest.entries) throw Error("its descriptor and its manifest differ: rebuild the plugin");
+  for (std::size_t i = 0; i < descriptor.entryCount; ++i) entries.push_back(entryText(descriptor.entries[i]));
+  if (!same || entries != manifest.entries) throw Error("its descriptor and its manifest differ: rebuild the plugin");
 }
 
 // `<kind>.<name>.`; a library that offers one name in several kinds has one group of settings for all of them,
@@ -82,7 +85,7 @@ void PluginHost::loadFile(Library& library) {
     checkManifest(manifest);
     const abi::Descriptor* descriptor = openForever(library.file);
     checkDescriptor(*descriptor, manifest);
-    for (std::uint32_t i = 0; i < descriptor->entryCount; ++i) {
+    for (std::size_t i = 0; i < descriptor->entryCount; ++i) {
       const abi::Entry& code = descriptor->entries[i];
       Entry entry{code.kind, code.name, code.version, prefixOf(*descriptor, code), {}, &code};
       if (find(entry.kind, entry.name) != nullptr) {

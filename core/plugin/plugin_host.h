@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "core/plugin/plugin_config.h"
+#include "jobq/log.h"
 #include "jobq/plugin.h"
+#include "jobq/time.h"
 
 namespace jobq {
 

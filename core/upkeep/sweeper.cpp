@@ -7,7 +7,7 @@ namespace jobq {
 namespace {
 
 constexpr Millis kInterval{1'000};
-constexpr std::size_t kBatch = 500;
+constexpr std::size_t kSweepBatch = 500;
 
 // One that fails keeps none of the others from its turn; the first failure is the one that is told.
 void doAll(const std::vector<std::function<void()>>& duties) {
@@ -34,7 +34,7 @@ Sweeper::Sweeper(Storage& storage, Clock& clock, Log& log, Listener listener, st
 
 void Sweeper::sweepAll() {
   for (bool more = true; more;) {
-    const Swept swept = storage_.leases().sweep(kBatch);
+    const Swept swept = storage_.leases().sweep(kSweepBatch);
     listener_(swept);
     more = swept.more;
   }

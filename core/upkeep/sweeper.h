@@ -4,7 +4,10 @@
 #include <functional>
 
 #include "core/base/periodic.h"
+#include "core/base/service.h"
+#include "jobq/log.h"
 #include "jobq/storage.h"
+#include "jobq/time.h"
 
 namespace jobq {
 

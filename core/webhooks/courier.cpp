@@ -8,7 +8,7 @@ namespace jobq {
 namespace {
 
 constexpr Millis kLongestRest{1'000};
-constexpr Millis kStorageRetry{500};
+constexpr Millis kDeliveryRetry{500};
 constexpr Millis kThreadRetry{1'000};
 
 }  // namespace
@@ -44,7 +44,7 @@ void Courier::loop() {
       look();
     } catch (const std::exception& error) {  // also of a storage that is out of memory: the next look may go better
       rooms_.log.write(LogLevel::error, "courier.storage", error.what());
-      looksAt_ = rooms_.clock.now() + kStorageRetry;
+      looksAt_ = rooms_.clock.now() + kDeliveryRetry;
     }
   }
 }

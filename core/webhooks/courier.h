@@ -23,11 +23,15 @@
 #include <atomic>
 #include <set>
 #include <stop_token>
+#include <string>
 #include <thread>
 
 #include "core/base/service.h"
 #include "core/webhooks/courier_crew.h"
 #include "core/webhooks/errand.h"
+#include "jobq/mutex.h"
+#include "jobq/outbox_store.h"
+#include "jobq/time.h"
 
 namespace jobq {
 

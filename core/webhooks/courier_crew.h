@@ -1,11 +1,13 @@
 // The courier's threads: who has a delivery in hand, and how many of them serve the same host.
 #pragma once
 
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <map>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "jobq/mutex.h"

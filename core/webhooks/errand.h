@@ -1,6 +1,8 @@
 // What one courier does with one delivery: the call, its record, and what comes of it.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <stop_token>
@@ -10,6 +12,8 @@
 #include "core/webhooks/webhook_secrets.h"
 #include "jobq/log.h"
 #include "jobq/outbox_store.h"
+#include "jobq/time.h"
+#include "jobq/webhook_transport.h"
 
 namespace jobq {
 

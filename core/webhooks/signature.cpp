@@ -5,6 +5,7 @@
 #include <openssl/params.h>
 
 #include <array>
+#include <cstddef>
 #include <memory>
 
 #include "core/base/base64.h"

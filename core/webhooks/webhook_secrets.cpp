@@ -8,9 +8,9 @@
 namespace jobq {
 namespace {
 
-constexpr const char* kKind = "secret";
+constexpr const char* kSecretRecords = "secret";
 constexpr const char* kId = "webhook";
-constexpr std::size_t kKeyBytes = 32;
+constexpr std::size_t kSigningKeyBytes = 32;
 
 std::string toBody(std::string_view sealed) { return "{\"sealed\":" + json::quoted(toBase64(sealed)) + "}"; }
 
@@ -52,9 +52,9 @@ std::string WebhookSecrets::serverKey() {
 // Two that find none at the same time both make one: the storage takes the first, and the second reads it.
 std::string WebhookSecrets::findOrMake() {
   for (;;) {
-    if (const auto record = records_.find(kKind, kId)) return openBody(record->body, box_);
-    std::string key = randomBytes(kKeyBytes);
-    const Record record{kKind, kId, "", toBody(box_.seal(key)), 0, {}};
+    if (const auto record = records_.find(kSecretRecords, kId)) return openBody(record->body, box_);
+    std::string key = randomBytes(kSigningKeyBytes);
+    const Record record{kSecretRecords, kId, "", toBody(box_.seal(key)), 0, {}};
     if (std::holds_alternative<Stored>(records_.create(record))) return key;
   }
 }

@@ -5,9 +5,11 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "core/base/secret_box.h"
 #include "jobq/job.h"
+#include "jobq/mutex.h"
 #include "jobq/record_store.h"
 #include "jobq/time.h"
 

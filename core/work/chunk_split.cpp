@@ -11,7 +11,7 @@ namespace {
 // The keys, quotes and braces around a chunk's values, generously.
 constexpr std::size_t kFrame = 64;
 
-std::string_view trimmed(std::string_view json) {
+std::string_view trimmedJson(std::string_view json) {
   constexpr std::string_view kBlanks = " \t\r\n";
   const std::size_t from = std::min(json.find_first_not_of(kBlanks), json.size());
   return json.substr(from, json.find_last_not_of(kBlanks) + 1 - from);
@@ -52,7 +52,7 @@ std::vector<std::string_view> pieces(std::string_view text, std::size_t most) {
 }  // namespace
 
 std::vector<Chunk> splitChunk(std::string_view output, std::string_view metrics) {
-  output = trimmed(output);
+  output = trimmedJson(output);
   const std::size_t most = kChunkLimit - kFrame - metrics.size();
   if (output.size() <= most) return {Chunk{std::string(output), std::string(metrics), false}};
   const bool isString = output.front() == '"';

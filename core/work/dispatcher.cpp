@@ -1,6 +1,8 @@
 #include "core/work/dispatcher.h"
 
 #include <algorithm>
+#include <exception>
+#include <iterator>
 #include <new>
 #include <system_error>
 
@@ -9,7 +11,7 @@
 namespace jobq {
 namespace {
 
-constexpr Millis kStorageRetry{500};
+constexpr Millis kClaimRetry{500};
 
 /// More than one, so that a claim that finds just the caller's job knows that there is no other.
 constexpr std::size_t kServedByCaller = 4;
@@ -55,7 +57,7 @@ void Dispatcher::lookAndPlan() {
     looksAt_ = nextLook();
   } catch (const std::exception& error) {  // also of a storage that is out of memory: the next look may go better
     rooms_.log.write(LogLevel::error, "dispatcher.storage", error.what());
-    looksAt_ = rooms_.clock.now() + kStorageRetry;
+    looksAt_ = rooms_.clock.now() + kClaimRetry;
   }
 }
 

@@ -9,6 +9,8 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -21,7 +23,11 @@
 #include "core/work/crew.h"
 #include "core/work/executor.h"
 #include "core/work/running_jobs.h"
+#include "jobq/job.h"
+#include "jobq/log.h"
+#include "jobq/mutex.h"
 #include "jobq/storage.h"
+#include "jobq/time.h"
 #include "jobq/worker_store.h"
 
 namespace jobq {

@@ -1,5 +1,6 @@
 // The dispatcher's other half: how many workers there are, and which release they run.
 #include <algorithm>
+#include <exception>
 
 #include "core/jobs/wakeup.h"
 #include "core/work/dispatcher.h"

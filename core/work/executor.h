@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/endpoints/endpoint.h"
+#include "jobq/job.h"
 #include "jobq/lease_store.h"
 
 namespace jobq {

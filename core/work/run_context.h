@@ -1,13 +1,20 @@
 // What a handler sees of its job (room 9's window to the house).
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <stop_token>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "core/jobs/emission.h"
+#include "jobq/job.h"
 #include "jobq/job_handler.h"
 #include "jobq/log.h"
 #include "jobq/storage.h"
+#include "jobq/time.h"
 
 namespace jobq {
 

@@ -1,11 +1,14 @@
 // The jobs that run on this node, and how to tell them to stop: on the same node a stop token fires at once.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <set>
 #include <stop_token>
+#include <utility>
 
 #include "jobq/job.h"
+#include "jobq/mutex.h"
 
 namespace jobq {
 

@@ -1,6 +1,7 @@
 #include "core/work/thread_executor.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "core/base/patience.h"

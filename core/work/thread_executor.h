@@ -1,14 +1,20 @@
 // Room 8, the thread kind: a worker is a thread with its own handler.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <thread>
 #include <vector>
 
+#include "core/endpoints/endpoint.h"
 #include "core/work/executor.h"
 #include "core/work/running_jobs.h"
+#include "jobq/job.h"
+#include "jobq/log.h"
+#include "jobq/mutex.h"
 #include "jobq/storage.h"
+#include "jobq/time.h"
 
 namespace jobq {
 

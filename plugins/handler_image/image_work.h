@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "gd_messages.h"
+#include "image_format.h"
 #include "image_request.h"
 
 namespace jobq::image {

@@ -1,6 +1,7 @@
 #include "picture.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <span>
 
 #include "jobq/error.h"

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "gd_messages.h"
+#include "image_format.h"
 #include "image_probe.h"
 
 namespace jobq::image {

@@ -3,7 +3,9 @@
 
 #include <stop_token>
 #include <string_view>
+#include <utility>
 
+#include "jobq/mutex.h"
 #include "jobq/time.h"
 
 namespace jobq::trial {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "jobq/job_handler.h"
+#include "jobq/time.h"
 #include "trial_request.h"
 
 namespace jobq::trial {

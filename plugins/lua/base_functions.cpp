@@ -1,4 +1,6 @@
 // setmetatable, rawset, xpcall, load and print as a sandbox can afford them.
+#include <algorithm>
+
 #include "library.h"
 #include "sandbox.h"
 

@@ -6,6 +6,7 @@
 
 #include "json_bridge.h"
 #include "library.h"
+#include "lua_text.h"
 #include "sandbox.h"
 
 namespace jobq::lua {
@@ -31,7 +32,7 @@ constexpr std::size_t kPriceOfALine = 64;
 
 // Keys of the registry.
 const char kReview = 0;  // where the filter says which job is under review
-const char kJobMeta = 0;
+const char kFilterJobMeta = 0;
 
 // Null while a new text is tried, before there is any job.
 Review* reviewOf(lua_State* lua) {
@@ -72,8 +73,6 @@ class Stint {
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   std::optional<Asked> asked_;
 };
-
-void pushText(lua_State* lua, std::string_view text) { lua_pushlstring(lua, text.data(), text.size()); }
 
 void pushPolicy(lua_State* lua, const JobPolicy& policy) {
   lua_createtable(lua, 0, 4);
@@ -213,7 +212,7 @@ void openFilter(lua_State* lua, Review** place) {
   lua_setfield(lua, -2, "__index");
   lua_pushboolean(lua, 0);
   lua_setfield(lua, -2, "__metatable");
-  lua_rawsetp(lua, LUA_REGISTRYINDEX, &kJobMeta);
+  lua_rawsetp(lua, LUA_REGISTRYINDEX, &kFilterJobMeta);
   lua_createtable(lua, 0, 1);
   lua_pushcfunction(lua, guarded<take>);
   lua_setfield(lua, -2, "take");
@@ -249,7 +248,7 @@ Admission LuaFilter::review(const AdmissionRequest& job) {
   Admission verdict;
   const auto body = [&](lua_State* lua) {
     lua_createtable(lua, 0, 1);
-    lua_rawgetp(lua, LUA_REGISTRYINDEX, &kJobMeta);
+    lua_rawgetp(lua, LUA_REGISTRYINDEX, &kFilterJobMeta);
     lua_setmetatable(lua, -2);
     lua_call(lua, 1, 2);
     verdict = readVerdict(lua, job, name_);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "jobq/admission_filter.h"
+#include "jobq/log.h"
 #include "lua_options.h"
 #include "quotas.h"
 #include "script.h"

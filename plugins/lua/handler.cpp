@@ -1,11 +1,13 @@
 #include "handler.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 
 #include "http_functions.h"
 #include "json_bridge.h"
 #include "library.h"
+#include "lua_text.h"
 #include "sandbox.h"
 
 namespace jobq::lua {
@@ -19,7 +21,7 @@ constexpr const char* kTimeIsOver = "the job's execution timeout is over";
 // Keys of the registry.
 const char kContext = 0;  // the JobContext of the job that runs
 const char kClock = 0;
-const char kJobMeta = 0;
+const char kHandlerJobMeta = 0;
 
 JobContext& contextOf(lua_State* lua) {
   luaL_argcheck(lua, lua_istable(lua, 1), 1, "say job:emit(...), with a colon");
@@ -77,10 +79,8 @@ void openJob(lua_State* lua, Clock& clock) {
   lua_setfield(lua, -2, "__index");
   lua_pushboolean(lua, 0);
   lua_setfield(lua, -2, "__metatable");
-  lua_rawsetp(lua, LUA_REGISTRYINDEX, &kJobMeta);
+  lua_rawsetp(lua, LUA_REGISTRYINDEX, &kHandlerJobMeta);
 }
-
-void pushText(lua_State* lua, std::string_view text) { lua_pushlstring(lua, text.data(), text.size()); }
 
 void pushJob(lua_State* lua, const HandlerEnv& env, JobContext& context) {
   lua_pushlightuserdata(lua, &context);
@@ -99,7 +99,7 @@ void pushJob(lua_State* lua, const HandlerEnv& env, JobContext& context) {
     lua_rawset(lua, -3);
   }
   lua_setfield(lua, -2, "env");
-  lua_rawgetp(lua, LUA_REGISTRYINDEX, &kJobMeta);
+  lua_rawgetp(lua, LUA_REGISTRYINDEX, &kHandlerJobMeta);
   lua_setmetatable(lua, -2);
 }
 

@@ -4,8 +4,10 @@
 #include <lua.hpp>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "jobq/job_handler.h"
+#include "jobq/time.h"
 #include "lua_options.h"
 #include "script.h"
 

@@ -10,6 +10,7 @@
 #include "http_call.h"
 #include "json_bridge.h"
 #include "library.h"
+#include "lua_text.h"
 #include "sandbox.h"
 
 namespace jobq::lua {
@@ -23,8 +24,6 @@ std::string_view textAt(lua_State* lua, int index) {
   const char* bytes = lua_tolstring(lua, index, &size);
   return {bytes, size};
 }
-
-void pushText(lua_State* lua, std::string_view text) { lua_pushlstring(lua, text.data(), text.size()); }
 
 const HttpRules& rulesOf(lua_State* lua) {
   const auto& rules = *static_cast<const HttpRules*>(lua_touserdata(lua, lua_upvalueindex(1)));

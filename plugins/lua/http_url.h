@@ -4,9 +4,11 @@
 
 #include <curl/curl.h>
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace jobq::lua {
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "jobq/config.h"
+#include "jobq/time.h"
 
 namespace jobq::lua {
 

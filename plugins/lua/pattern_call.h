@@ -1,10 +1,13 @@
 // What the pattern functions share: their arguments, and what they give back to Lua.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <lua.hpp>
 #include <string_view>
 
 #include "pattern_match.h"
+#include "step_meter.h"
 
 namespace jobq::lua {
 

@@ -1,6 +1,7 @@
 #include "quotas.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <vector>
 
 namespace jobq::lua {

@@ -5,6 +5,7 @@
 #include <ctime>
 #include <lua.hpp>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include "sandbox.h"

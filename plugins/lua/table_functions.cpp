@@ -1,5 +1,7 @@
 // The table library, with every element counted: lengths and elements may come from metamethods, so the stock functions
 // can be made to run for ever where no hook fires.
+#include <algorithm>
+
 #include "library.h"
 #include "sandbox.h"
 

@@ -1,6 +1,7 @@
 #include "watch.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace jobq::lua {
 

@@ -1,7 +1,11 @@
 // The owed and settled webhooks of the memory storage, with an index for each question that is asked about them.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <span>
 #include <string>
@@ -9,6 +13,9 @@
 #include <tuple>
 #include <vector>
 
+#include "jobq/job.h"
+#include "jobq/outbox_store.h"
+#include "jobq/time.h"
 #include "memory_rows.h"
 
 namespace jobq::memory {

@@ -2,6 +2,30 @@
 // have a mutex of their own, because no step touches them and a job.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "jobq/chunk_store.h"
+#include "jobq/job.h"
+#include "jobq/job_store.h"
+#include "jobq/lease_store.h"
+#include "jobq/mutex.h"
+#include "jobq/outbox_store.h"
+#include "jobq/queue_policy.h"
+#include "jobq/record_store.h"
+#include "jobq/time.h"
+#include "jobq/worker_store.h"
+#include "memory_rows.h"
 #include "memory_state.h"
 
 namespace jobq::memory {

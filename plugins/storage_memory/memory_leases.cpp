@@ -22,7 +22,7 @@ void Leases::take(Row& row, const WorkerId& worker, const Holder& holder, Instan
 
 namespace {
 
-struct Taken {
+struct TakenJob {
   std::shared_ptr<const JobSpec> spec;
   std::uint32_t attempt;
   WorkerId worker;
@@ -31,7 +31,7 @@ struct Taken {
   Instant deadline;
 };
 
-ClaimedJob claimedJob(Taken taken) {
+ClaimedJob claimedJob(TakenJob taken) {
   ClaimedJob job;
   job.lease = {taken.spec->id, taken.attempt};
   job.endpoint = taken.spec->endpoint;
@@ -49,7 +49,7 @@ ClaimedJob claimedJob(Taken taken) {
 }  // namespace
 
 std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Holder& holder) {
-  std::vector<Taken> taken;
+  std::vector<TakenJob> taken;
   {
     Lock lock(s_.mutex);
     const Instant now = s_.clock.now();
@@ -68,7 +68,7 @@ std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Ho
   }
   std::vector<ClaimedJob> claimed;
   claimed.reserve(taken.size());
-  for (Taken& each : taken) claimed.push_back(claimedJob(std::move(each)));
+  for (TakenJob& each : taken) claimed.push_back(claimedJob(std::move(each)));
   return claimed;
 }
 

@@ -4,16 +4,21 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "jobq/job.h"
 #include "jobq/storage.h"
+#include "jobq/time.h"
 
 namespace jobq::memory {
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "memory_fencing.h"
+
 namespace jobq::memory {
 
 Row* State::find(std::string_view id, Instant now) {
@@ -16,12 +18,7 @@ Row* State::find(const JobKey& key, Instant now) {
 
 Row* State::held(const LeaseRef& lease, Instant now) {
   Row* row = find(lease.job, now);
-#ifdef JOBQ_TEST_NO_FENCING
-  // What the simulation has to find.
-  return row == nullptr || row->state != JobState::inProgress ? nullptr : row;
-#else
-  return row == nullptr || row->state != JobState::inProgress || row->attempt != lease.attempt ? nullptr : row;
-#endif
+  return row == nullptr || row->state != JobState::inProgress || !isCurrentAttempt(*row, lease) ? nullptr : row;
 }
 
 Row* State::head(Line& line, Instant now) {

@@ -6,8 +6,17 @@
 // Row::expired before it believes a row.
 #pragma once
 
+#include <cstdint>
 #include <deque>
+#include <functional>
+#include <map>
+#include <string_view>
+#include <unordered_map>
 
+#include "jobq/job.h"
+#include "jobq/mutex.h"
+#include "jobq/queue_policy.h"
+#include "jobq/time.h"
 #include "jobq/transitions.h"
 #include "memory_deliveries.h"
 #include "memory_rows.h"

@@ -1,7 +1,14 @@
 // Storage, face 3: chunks and logs of a job.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "jobq/job.h"
 #include "jobq/storage.h"
+#include "jobq/time.h"
 #include "readers.h"
 #include "writer.h"
 

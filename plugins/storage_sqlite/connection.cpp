@@ -5,6 +5,8 @@
 #include <Poco/Data/Session.h>
 #include <Poco/Exception.h>
 
+#include <new>
+
 #include "jobq/url_host.h"
 
 namespace jobq::sqlite {

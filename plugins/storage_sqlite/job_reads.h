@@ -3,6 +3,7 @@
 
 #include "connection.h"
 #include "jobq/job.h"
+#include "statement.h"
 
 namespace jobq::sqlite {
 

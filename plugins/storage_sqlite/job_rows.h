@@ -2,14 +2,18 @@
 // states come from transitions.h: next() is asked before anything is written.
 #pragma once
 
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "connection.h"
 #include "jobq/job.h"
+#include "jobq/time.h"
 #include "jobq/transitions.h"
+#include "statement.h"
 #include "writer.h"
 
 namespace jobq::sqlite {

@@ -2,9 +2,19 @@
 // job_insert.cpp.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
 
+#include "connection.h"
+#include "counters.h"
+#include "jobq/job.h"
+#include "jobq/queue_policy.h"
 #include "jobq/storage.h"
+#include "jobq/time.h"
 #include "readers.h"
 #include "writer.h"
 

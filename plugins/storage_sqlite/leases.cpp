@@ -155,19 +155,4 @@ std::optional<std::size_t> Leases::ahead(const JobKey& key, std::size_t most) {
   });
 }
 
-void loseFormerClaims(Connection& connection) {
-#ifdef JOBQ_TEST_FORGET_CLAIMS
-  // As if claims were not recorded: what the crash loop has to find.
-  connection
-      .query(
-          "UPDATE job SET state = 0, attempt = attempt - 1, started_at = NULL, deadline = NULL, lease_end = NULL, "
-          "worker = '' WHERE state = 1")
-      .run();
-#endif
-  connection
-      .query("UPDATE job INDEXED BY job_deadline SET lease_end = ?1 WHERE deadline IS NOT NULL AND lease_end = ?2")
-      .bind(kProcessDied, kWithProcess)
-      .run();
-}
-
 }  // namespace jobq::sqlite

@@ -1,7 +1,17 @@
 // Storage, face 2: the verbs of a worker. What becomes of jobs whose worker fails is in sweep.cpp.
 #pragma once
 
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "connection.h"
+#include "counters.h"
+#include "jobq/job.h"
 #include "jobq/storage.h"
+#include "jobq/time.h"
 #include "readers.h"
 #include "writer.h"
 
@@ -27,8 +37,5 @@ class Leases final : public LeaseStore {
   const Counters& counters_;
   Clock& clock_;
 };
-
-/// Marks the claims of the process that had the file open before as lost; sweep() finds them. Called once, at opening.
-void loseFormerClaims(Connection& connection);
 
 }  // namespace jobq::sqlite

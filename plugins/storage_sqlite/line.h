@@ -1,6 +1,9 @@
 // The place in line: what a queue policy is told about the others, and the rank that it answers with.
 #pragma once
 
+#include <cstdint>
+
+#include "jobq/job.h"
 #include "jobq/queue_policy.h"
 #include "writer.h"
 

@@ -1,7 +1,14 @@
 // Storage, face 4: webhooks that are owed. The rows are written by job_rows.cpp, in the step that ends a job.
 #pragma once
 
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "jobq/storage.h"
+#include "jobq/time.h"
 #include "readers.h"
 #include "writer.h"
 

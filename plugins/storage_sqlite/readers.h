@@ -2,6 +2,8 @@
 // a question is being answered, so the writer's log can always be emptied.
 #pragma once
 
+#include <cstddef>
+#include <filesystem>
 #include <memory>
 #include <utility>
 #include <vector>

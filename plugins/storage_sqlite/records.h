@@ -1,6 +1,11 @@
 // Storage, face 6: small named JSON records with a version.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
 #include "jobq/storage.h"
 #include "readers.h"
 #include "writer.h"

@@ -7,6 +7,9 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <system_error>
+
+#include "durability.h"
 
 namespace jobq::sqlite {
 namespace {
@@ -19,11 +22,6 @@ constexpr std::size_t kVersionOffset = 60;      // user_version
 constexpr std::size_t kApplicationOffset = 68;  // application_id
 constexpr std::size_t kHeaderBytes = 100;
 constexpr std::int64_t kApplicationId = 0x6a6f6271;  // "jobq"
-#ifndef JOBQ_TEST_NO_FSYNC
-constexpr char kSyncEachCommit[] = "PRAGMA synchronous=FULL";
-#else
-constexpr char kSyncEachCommit[] = "PRAGMA synchronous=OFF";  // what the proof against power loss has to find
-#endif
 constexpr fs::perms kOwnerOnly = fs::perms::owner_read | fs::perms::owner_write;
 
 [[noreturn]] void failFile(const fs::path& file, const char* doing) {
@@ -206,7 +204,7 @@ void migrate(Connection& connection, const fs::path& file, std::span<const Schem
   const auto version = static_cast<std::size_t>(checkOwner(connection, file, steps.size()));
   fs::permissions(file, kOwnerOnly);
   useLog(connection, file);
-  connection.execute(kSyncEachCommit);
+  syncEachCommit(connection);
   moveLogOnClose(connection, true);
   if (version == steps.size()) return;
 

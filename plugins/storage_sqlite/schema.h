@@ -2,6 +2,7 @@
 // step.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <span>

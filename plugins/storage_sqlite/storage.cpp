@@ -1,5 +1,6 @@
 #include "storage.h"
 
+#include "former_claims.h"
 #include "schema.h"
 
 namespace jobq::sqlite {

@@ -10,12 +10,17 @@
 // any case, and fencing knows attempts, not times.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 
 #include "chunks.h"
 #include "connection.h"
 #include "counters.h"
+#include "jobq/config.h"
+#include "jobq/plugin.h"
 #include "jobq/storage.h"
+#include "jobq/time.h"
 #include "jobs.h"
 #include "leases.h"
 #include "outbox.h"

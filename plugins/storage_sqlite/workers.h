@@ -1,7 +1,12 @@
 // Storage, face 5: which workers the nodes have.
 #pragma once
 
+#include <span>
+#include <string_view>
+#include <vector>
+
 #include "jobq/storage.h"
+#include "jobq/time.h"
 #include "readers.h"
 #include "writer.h"
 

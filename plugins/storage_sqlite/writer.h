@@ -15,6 +15,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <exception>
 #include <optional>
 #include <string>
@@ -25,6 +26,7 @@
 #include "connection.h"
 #include "counters.h"
 #include "jobq/log.h"
+#include "jobq/mutex.h"
 #include "jobq/time.h"
 
 namespace jobq::sqlite {

@@ -13,7 +13,7 @@ namespace jobq::webhook_http {
 namespace {
 
 template <std::size_t kBytes>
-std::string refusalOf(int family, const void* bytes, bool allowPrivate) {
+std::string refusalOfBytes(int family, const void* bytes, bool allowPrivate) {
   std::array<std::uint8_t, kBytes> address{};
   std::memcpy(address.data(), bytes, kBytes);
   const net::Reach reach = net::judge(address);
@@ -31,12 +31,12 @@ std::string refusalOf(const sockaddr_storage& address, bool allowPrivate) {
   if (address.ss_family == AF_INET) {
     sockaddr_in v4{};
     std::memcpy(&v4, &address, sizeof v4);
-    return refusalOf<4>(AF_INET, &v4.sin_addr, allowPrivate);
+    return refusalOfBytes<4>(AF_INET, &v4.sin_addr, allowPrivate);
   }
   if (address.ss_family == AF_INET6) {
     sockaddr_in6 v6{};
     std::memcpy(&v6, &address, sizeof v6);
-    return refusalOf<16>(AF_INET6, &v6.sin6_addr, allowPrivate);
+    return refusalOfBytes<16>(AF_INET6, &v6.sin6_addr, allowPrivate);
   }
   return "its address is neither IPv4 nor IPv6";
 }

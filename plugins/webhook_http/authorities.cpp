@@ -5,9 +5,11 @@
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
+#include <cstddef>
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <system_error>
 
 #include "jobq/error.h"
 

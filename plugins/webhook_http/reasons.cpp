@@ -5,6 +5,7 @@
 
 #include <cctype>
 #include <cerrno>
+#include <cstddef>
 #include <string_view>
 #include <system_error>
 

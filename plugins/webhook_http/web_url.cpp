@@ -1,5 +1,6 @@
 #include "web_url.h"
 
+#include <cstddef>
 #include <new>
 
 namespace jobq::webhook_http {

@@ -1,16 +1,22 @@
 # jobq_add_plugin(<folder name> SOURCES a.cpp ... [LIBRARIES lib ...])
 #
 # Builds libjobq_<folder name>.so the way the server expects it: hidden visibility, one exported symbol, no undefined
-# symbols, and the fingerprint of these sdk headers. It lands in build/plugins, or in the project's own binary folder
-# when jobq is used as an installed sdk.
+# symbols, and the manifest of these sdk headers (jobq/abi.h). The library is written to build/plugins, or to the
+# project's own binary folder when jobq is used as an installed sdk. The target jobq_<folder name>_objects holds the
+# compiled sources, so that unit tests can link a plugin's parts without compiling them a second time.
 function(jobq_add_plugin name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
-  add_library(jobq_${name} MODULE ${arg_SOURCES})
+  add_library(jobq_${name}_objects OBJECT ${arg_SOURCES})
+  target_include_directories(jobq_${name}_objects INTERFACE ${CMAKE_CURRENT_SOURCE_DIR})
+  target_link_libraries(jobq_${name}_objects PUBLIC jobq::sdk ${arg_LIBRARIES})
+  set_target_properties(jobq_${name}_objects PROPERTIES
+    POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+
+  add_library(jobq_${name} MODULE $<TARGET_OBJECTS:jobq_${name}_objects>)
+  set_target_properties(jobq_${name} PROPERTIES LINKER_LANGUAGE CXX)
   target_link_libraries(jobq_${name} PRIVATE jobq::sdk ${arg_LIBRARIES})
   target_link_options(jobq_${name} PRIVATE -Wl,--no-undefined
     -Wl,--version-script=${CMAKE_CURRENT_FUNCTION_LIST_DIR}/plugin.map)
-  set_target_properties(jobq_${name} PROPERTIES
-    CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   if(DEFINED JOBQ_PLUGIN_OUTPUT)
     set_target_properties(jobq_${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${JOBQ_PLUGIN_OUTPUT})
   endif()

@@ -11,14 +11,17 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "jobq/rate_limiter.h"
+#include "jobq/time.h"
 #include "testkit/run_together.h"
 
 namespace jobq::testkit {

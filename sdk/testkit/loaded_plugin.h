@@ -5,12 +5,20 @@
 #include <dlfcn.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "jobq/abi.h"
+#include "jobq/config.h"
+#include "jobq/error.h"
+#include "jobq/log.h"
+#include "jobq/plugin.h"
+#include "jobq/time.h"
 #include "testkit/manual_clock.h"
 
 namespace jobq::testkit {
@@ -63,7 +71,7 @@ std::unique_ptr<Interface> loadPlugin(const std::string& path, std::string_view 
   const auto describe = reinterpret_cast<const abi::Descriptor* (*)()>(dlsym(library, abi::kSymbol));
   if (describe == nullptr) throw std::runtime_error(path + " has no symbol " + abi::kSymbol);
   const abi::Descriptor* descriptor = describe();
-  for (std::uint32_t i = 0; i < descriptor->entryCount; ++i) {
+  for (std::size_t i = 0; i < descriptor->entryCount; ++i) {
     const abi::Entry& entry = descriptor->entries[i];
     if (entry.kind == Interface::kKind && name == entry.name) {
       return std::unique_ptr<Interface>(static_cast<Interface*>(entry.create(env)));

@@ -5,6 +5,7 @@
 #include <list>
 #include <string>
 
+#include "jobq/mutex.h"
 #include "jobq/time.h"
 #include "testkit/wait_for.h"
 

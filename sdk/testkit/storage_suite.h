@@ -8,19 +8,30 @@
 // Include it in one source file of a test program. Time moves by hand; no test sleeps.
 #pragma once
 
-#include <gtest/gtest.h>
+#include <gtest/gtest.h>  // IWYU pragma: export
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <ostream>
 #include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
+#include <variant>
 #include <vector>
 
-#include "jobq/storage.h"
+#include "jobq/job.h"  // IWYU pragma: export
+#include "jobq/mutex.h"
+#include "jobq/queue_policy.h"
+#include "jobq/storage.h"  // IWYU pragma: export
+#include "jobq/time.h"     // IWYU pragma: export
 #include "jobq/transitions.h"
 #include "testkit/manual_clock.h"
 #include "testkit/run_together.h"

@@ -1,6 +1,9 @@
 // The whole conformance suite; see storage_suite.h.
 #pragma once
 
+#include <string>
+
+#include "testkit/storage_suite.h"
 #include "testkit/storage_suite_bodies.h"
 #include "testkit/storage_suite_chunks.h"
 #include "testkit/storage_suite_counts.h"

@@ -1,6 +1,11 @@
 // Conformance: callers' JSON text and sealed bytes are carried byte for byte (job.h).
 #pragma once
 
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {

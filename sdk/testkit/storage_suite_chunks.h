@@ -1,6 +1,14 @@
 // Conformance: ChunkStore (chunk_store.h).
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "jobq/log.h"
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {

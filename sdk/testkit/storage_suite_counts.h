@@ -1,6 +1,10 @@
 // Conformance: the counters of an endpoint (job_store.h, EndpointCounts).
 #pragma once
 
+#include <cstdint>
+#include <utility>
+#include <vector>
+
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {

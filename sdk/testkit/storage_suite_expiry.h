@@ -1,6 +1,11 @@
 // Conformance: how long a job is there (job_store.h, setTtl; lease_store.h, finish).
 #pragma once
 
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {

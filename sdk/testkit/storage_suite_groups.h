@@ -1,6 +1,15 @@
 // Conformance: what a queue policy is told, and what is remembered for its groups (queue_policy.h).
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "jobq/mutex.h"
+#include "jobq/queue_policy.h"
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {

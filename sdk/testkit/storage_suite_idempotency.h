@@ -1,6 +1,10 @@
 // Conformance: a caller's promise that two requests are the same (job_store.h, Idempotency).
 #pragma once
 
+#include <string>
+#include <utility>
+#include <variant>
+
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {

@@ -1,8 +1,16 @@
 // Conformance: JobStore (job_store.h).
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
 
+#include "jobq/error.h"
+#include "jobq/log.h"
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {

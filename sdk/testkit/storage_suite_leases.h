@@ -1,6 +1,9 @@
 // Conformance: the verbs of a worker (lease_store.h).
 #pragma once
 
+#include <utility>
+#include <vector>
+
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {

@@ -1,6 +1,11 @@
 // Conformance: what the line tells about itself (LeaseStore::ahead, EndpointCounts::headQueuedAt).
 #pragma once
 
+#include <cstddef>
+#include <optional>
+#include <utility>
+#include <vector>
+
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {

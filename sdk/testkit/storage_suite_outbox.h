@@ -1,6 +1,12 @@
 // Conformance: OutboxStore (outbox_store.h).
 #pragma once
 
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {

@@ -2,8 +2,16 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
 
+#include "jobq/mutex.h"
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {

@@ -1,7 +1,13 @@
 // Conformance: RecordStore::changedSince, with which a node follows what others store (record_store.h).
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "testkit/storage_suite.h"
 #include "testkit/storage_suite_records.h"

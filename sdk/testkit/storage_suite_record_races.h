@@ -2,9 +2,20 @@
 // who follow them.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
 
+#include "jobq/mutex.h"
+#include "jobq/record_store.h"
+#include "testkit/storage_suite.h"
 #include "testkit/storage_suite_races.h"
 #include "testkit/storage_suite_record_changes.h"
 #include "testkit/storage_suite_records.h"

@@ -3,7 +3,12 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
 
 #include "testkit/storage_suite.h"
 

@@ -1,6 +1,13 @@
 // Conformance: what a durable storage keeps through a close, and through the death of its process.
 #pragma once
 
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "jobq/log.h"
 #include "testkit/storage_suite.h"
 #include "testkit/storage_suite_record_changes.h"
 #include "testkit/storage_suite_records.h"

@@ -2,6 +2,15 @@
 // absent for every verb.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "jobq/log.h"
+#include "jobq/transitions.h"
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {

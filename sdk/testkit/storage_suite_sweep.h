@@ -1,8 +1,15 @@
 // Conformance: what becomes of jobs whose time or whose worker is over (lease_store.h, sweep).
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
 
+#include "jobq/log.h"
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {

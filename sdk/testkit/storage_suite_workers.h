@@ -1,6 +1,8 @@
 // Conformance: WorkerStore (worker_store.h).
 #pragma once
 
+#include <vector>
+
 #include "testkit/storage_suite.h"
 
 namespace jobq::testkit {

@@ -15,14 +15,18 @@
 #include <chrono>
 #include <functional>
 #include <future>
+#include <iterator>
 #include <memory>
 #include <ostream>
 #include <sstream>
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
+#include <variant>
 #include <vector>
 
+#include "jobq/time.h"
 #include "jobq/webhook_transport.h"
 #include "testkit/pace.h"
 #include "testkit/wait_for.h"

@@ -137,6 +137,12 @@ def test_headers():
                  if path.suffix == ".h" and "#pragma once" not in path.read_text()])
 
 
+def test_seams():
+    """A test replaces a source when it is linked (tests/fault/broken.cmake) or decorates an interface."""
+    assert_none([f"{name(path)} asks for a macro of the tests: {macro}" for path in sources("core", "plugins", "sdk")
+                 for macro in re.findall(r"^\s*#.*\b(JOBQ_TEST_\w+)", path.read_text(), re.M)])
+
+
 @functools.cache
 def tests_in(path):
     """The names that a file gives its tests: `Class.test_name` in Python, the second word of a TEST in C++."""

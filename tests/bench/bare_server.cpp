@@ -14,6 +14,8 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <string>
+#include <utility>
 
 namespace {
 

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <queue>
 #include <tuple>
+#include <utility>
 
 #include "core/work/scaler.h"
 

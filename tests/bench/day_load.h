@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "crew_model.h"
+#include "jobq/time.h"
 
 namespace bench {
 

@@ -9,11 +9,13 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <exception>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 #include <map>
 #include <memory>
+#include <system_error>
 
 #include "closed_loop.h"
 #include "gearman.h"

@@ -3,15 +3,25 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
+#include <variant>
 #include <vector>
 
+#include "jobq/error.h"
+#include "jobq/job.h"
+#include "jobq/plugin.h"
+#include "jobq/queue_policy.h"
 #include "jobq/storage.h"
+#include "jobq/time.h"
 #include "sqlite_vfs.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"

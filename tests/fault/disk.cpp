@@ -1,7 +1,10 @@
 #include "disk.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <fstream>
 #include <iterator>
+#include <string_view>
 #include <utility>
 
 namespace jobq::fault {

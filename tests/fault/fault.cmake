@@ -5,17 +5,17 @@ add_library(jobq_disk STATIC fault/disk.cpp)
 target_include_directories(jobq_disk PUBLIC ${CMAKE_CURRENT_LIST_DIR})
 target_link_libraries(jobq_disk PUBLIC jobq::sdk SQLite::SQLite3)
 
-jobq_add_test(power_loss_test SOURCES fault/power_loss_test.cpp LIBRARIES jobq_model jobq_disk
+jobq_add_test(power_loss_test LABELS fault SOURCES fault/power_loss_test.cpp LIBRARIES jobq_model jobq_disk
   NEEDS ${JOBQ_PLUGINS} jobq_broken_no_fsync)
 target_compile_definitions(power_loss_test PRIVATE JOBQ_BROKEN_DIR="${CMAKE_BINARY_DIR}/tests/broken")
 
-jobq_add_test(io_error_test SOURCES fault/io_error_test.cpp
+jobq_add_test(io_error_test LABELS fault SOURCES fault/io_error_test.cpp
   LIBRARIES jobq_disk jobq_core Poco::Net Poco::Foundation NEEDS ${JOBQ_PLUGINS})
 include(fault/crash/crash.cmake)
 include(fault/load.cmake)
 include(fault/storage_fault.cmake)
 
-jobq_add_test(simulation_test SOURCES property/simulation_test.cpp property/simulation.cpp
+jobq_add_test(simulation_test LABELS property SOURCES property/simulation_test.cpp property/simulation.cpp
           property/simulation_moves.cpp property/simulation_rest.cpp
   LIBRARIES jobq_model jobq_disk jobq_core NEEDS ${JOBQ_PLUGINS} jobq_broken_no_fencing)
 target_compile_definitions(simulation_test PRIVATE JOBQ_BROKEN_DIR="${CMAKE_BINARY_DIR}/tests/broken")

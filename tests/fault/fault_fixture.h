@@ -1,10 +1,28 @@
 // The whole server in process, on a manual clock, over a storage that fails when a test says so.
 #pragma once
 
-#include <chrono>
-#include <future>
+#include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstddef>
+#include <cstdlib>
+#include <fstream>
+#include <future>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/house.h"
 #include "faulty_storage.h"
+#include "jobq/chunk_store.h"
+#include "jobq/error.h"
+#include "jobq/job.h"
+#include "jobq/storage.h"
+#include "jobq/time.h"
 #include "tests/house/house_fixture.h"
 
 namespace jobq::fault {

@@ -1,6 +1,9 @@
 // I/O errors: each write, sync, truncation, opening and deletion that SQLite asks of the disk fails once, or from then
 // on, while the whole server serves. No 200 for what is not stored; 503 with the reason in /readyz; and after a restart
 // on a sound disk everything acknowledged is there and ends.
+#include <iostream>
+#include <ostream>
+
 #include "../house/house_fixture.h"
 #include "disk.h"
 

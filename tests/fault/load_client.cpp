@@ -12,8 +12,12 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <exception>
+#include <functional>
 #include <iostream>
 #include <mutex>
 #include <stdexcept>

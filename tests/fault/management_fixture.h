@@ -2,12 +2,22 @@
 // faults at what is stored.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <filesystem>
 #include <functional>
 #include <set>
+#include <string>
 
 #include "core/endpoints/endpoint_form.h"
 #include "core/endpoints/template.h"
 #include "fault_fixture.h"
+#include "faulty_storage.h"
+#include "jobq/error.h"
+#include "jobq/job.h"
+#include "jobq/record_store.h"
+#include "tests/house/house_fixture.h"
 
 namespace jobq::fault {
 

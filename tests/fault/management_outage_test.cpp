@@ -1,6 +1,9 @@
 // Templates and endpoints over a storage that fails: each call that their verbs make fails in its turn, in the middle
 // of everything they do. A caller reads 2xx, 4xx or 503; what was acknowledged is there, what was refused is there
 // whole or not at all, and the next sweep ends what was left half done.
+#include <iostream>
+#include <ostream>
+
 #include "management_fixture.h"
 
 namespace jobq::fault {

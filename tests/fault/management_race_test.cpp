@@ -1,5 +1,7 @@
 // Two who meet over one template or endpoint, and the storage that fails one of them: templates that are removed while
 // they come into use, calls that have an endpoint in hand while it is deleted.
+#include <ostream>
+
 #include "management_fixture.h"
 
 namespace jobq::fault {

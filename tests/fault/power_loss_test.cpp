@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <iostream>
+#include <ostream>
 #include <thread>
 
 #include "../conformance/sqlite_fixture.h"

@@ -1,6 +1,7 @@
 // One call of the storage fails, the k-th, for every k of a day that uses every verb. Whatever was acknowledged ends
 // right, nothing is stuck, no slot is lost, the counters agree, and a caller reads 200, 503 or what the API documents.
 #include <functional>
+#include <iostream>
 
 #include "fault_fixture.h"
 

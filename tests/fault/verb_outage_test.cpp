@@ -9,10 +9,10 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr const char* kEndpoints =
+constexpr const char* kOutageEndpoints =
     "endpoint.t.image = plugin/trial\nendpoint.t.workersMax = 2\n"
     "endpoint.q.image = plugin/echo\nendpoint.q.workersMax = 0\n";
-constexpr Millis kOutage{30'000};
+constexpr Millis kVerbOutage{30'000};
 
 class VerbOutage : public FaultTest {
  protected:
@@ -25,13 +25,13 @@ class VerbOutage : public FaultTest {
   Answer refusedThenDone(const std::string& verb, const std::string& method, const std::string& target,
                          const std::string& body = "") {
     const std::size_t before = faultsOf(verb);
-    plan_.failVerb(verb, clock_.now() + kOutage);
+    plan_.failVerb(verb, clock_.now() + kVerbOutage);
     for (int i = 0; i < 2; ++i) {
       const Answer refused = call(method, target, body);
       EXPECT_EQ(refused.status, 503) << method << " " << target << ": " << refused.body;
       EXPECT_THAT(refused.body, HasSubstr(kInjected));
       EXPECT_TRUE(refused.headers.contains("Retry-After"));
-      if (i == 0) clock_.advance(kOutage - Millis(1'000));
+      if (i == 0) clock_.advance(kVerbOutage - Millis(1'000));
     }
     EXPECT_GE(faultsOf(verb), before + 2) << verb << " was not called";
     clock_.advance(Millis(1'000));
@@ -44,7 +44,7 @@ class VerbOutage : public FaultTest {
 };
 
 TEST_P(VerbOutage, APurgeThatFailsRemovesNothing) {
-  openFaulty(kEndpoints);
+  openFaulty(kOutageEndpoints);
   for (int i = 0; i < 3; ++i) (void)run("q", R"({"input":{}})");
   EXPECT_EQ(refusedThenDone("jobs.list", "GET", "/v2/q/requests").field("total"), "3");
   EXPECT_EQ(refusedThenDone("jobs.purgeQueued", "POST", "/v2/q/purge-queue").field("removed"), "3");
@@ -52,7 +52,7 @@ TEST_P(VerbOutage, APurgeThatFailsRemovesNothing) {
 }
 
 TEST_P(VerbOutage, ATtlThatFailsChangesNothing) {
-  openFaulty(kEndpoints);
+  openFaulty(kOutageEndpoints);
   const std::string id = run("q", R"({"input":{}})").field("id");
   const Instant day = stored("q", id)->expiresAt;
   plan_.failNext("jobs.setTtl");
@@ -63,7 +63,7 @@ TEST_P(VerbOutage, ATtlThatFailsChangesNothing) {
 }
 
 TEST_P(VerbOutage, OneKeyIsOneJob) {
-  openFaulty(kEndpoints);
+  openFaulty(kOutageEndpoints);
   extra_ = {{"Idempotency-Key", "once"}};
   const std::string id = refusedThenDone("jobs.insert", "POST", "/v2/q/run", R"({"input":{}})").field("id");
   EXPECT_EQ(run("q", R"({"input":{}})").field("id"), id);
@@ -73,9 +73,9 @@ TEST_P(VerbOutage, OneKeyIsOneJob) {
 
 // The first call's promise is asked before filters judge: nobody is judged while that cannot be known.
 TEST_P(VerbOutage, OneKeyIsJudgedOnce) {
-  openFaulty(std::string(kEndpoints) + "scripts.path = " JOBQ_SOURCE_DIR
-                                       "/scripts/lua\nendpoint.q.filters = tenant_quota\n"
-                                       "endpoint.q.env.TENANT_QUOTA = 1/60\n");
+  openFaulty(std::string(kOutageEndpoints) + "scripts.path = " JOBQ_SOURCE_DIR
+                                             "/scripts/lua\nendpoint.q.filters = tenant_quota\n"
+                                             "endpoint.q.env.TENANT_QUOTA = 1/60\n");
   extra_ = {{"Idempotency-Key", "once"}};
   const std::string id = refusedThenDone("jobs.promised", "POST", "/v2/q/run", R"({"input":{}})").field("id");
   EXPECT_EQ(refusedThenDone("jobs.promised", "POST", "/v2/q/run", R"({"input":{}})").field("id"), id);
@@ -85,7 +85,7 @@ TEST_P(VerbOutage, OneKeyIsJudgedOnce) {
 }
 
 TEST_P(VerbOutage, AStreamThatFailsConsumesNothing) {
-  openFaulty(kEndpoints);
+  openFaulty(kOutageEndpoints);
   const std::string id = run("t", R"({"input":{"chunks":2,"output":1}})").field("id");
   ASSERT_TRUE(reached([&] { return status("t", id).field("status") == "COMPLETED"; }));
   Answer read = refusedThenDone("chunks.read", "GET", "/v2/t/stream/" + id + "?offset=0");
@@ -97,7 +97,7 @@ TEST_P(VerbOutage, AStreamThatFailsConsumesNothing) {
 
 // One answer is taken in pieces: what the first had must not be lost with the second.
 TEST_P(VerbOutage, AStreamOfSeveralPiecesLosesNone) {
-  openFaulty(kEndpoints);
+  openFaulty(kOutageEndpoints);
   for (std::uint64_t k = 1; k <= 4; ++k) {
     const std::string id = run("t", R"({"input":{"chunks":3,"chunkBytes":700000,"output":1}})").field("id");
     ASSERT_TRUE(reached([&] { return status("t", id).field("status") == "COMPLETED"; }));
@@ -119,7 +119,7 @@ TEST_P(VerbOutage, AStreamOfSeveralPiecesLosesNone) {
 
 // A caller who waits for chunks is answered when the storage fails, not left waiting.
 TEST_P(VerbOutage, AStreamThatWaitsIsToldOfTheFailure) {
-  openFaulty(kEndpoints);
+  openFaulty(kOutageEndpoints);
   const std::string id = run("q", R"({"input":{}})").field("id");
   auto caller = std::async(std::launch::async, [&] { return call("GET", "/v2/q/stream/" + id + "?wait=20000"); });
   clock_.awaitWaiter(Millis(20'000), Millis(20'000));
@@ -130,7 +130,7 @@ TEST_P(VerbOutage, AStreamThatWaitsIsToldOfTheFailure) {
 }
 
 TEST_P(VerbOutage, AdminsReadTheReason) {
-  openFaulty(kEndpoints);
+  openFaulty(kOutageEndpoints);
   const std::string id = run("t", R"({"input":{"output":1},"webhook":"file:///post"})").field("id");
   // Settled, not just posted: a replay while a courier has it is that call.
   ASSERT_TRUE(reached([&] {
@@ -146,7 +146,7 @@ TEST_P(VerbOutage, AdminsReadTheReason) {
 // Half a minute is less than a delivery's lease: what was done is kept until it can be stored, and nobody is told
 // twice.
 TEST_P(VerbOutage, AWebhookOutlivesItsStorage) {
-  openFaulty(kEndpoints);
+  openFaulty(kOutageEndpoints);
   const std::filesystem::path obstacle = dir_ / "jobq-data" / "webhooks" / "blocked";
   for (const char* verb :
        {"records.find", "outbox.claimDue", "outbox.recordAttempt", "outbox.settle", "outbox.reschedule"}) {
@@ -154,7 +154,7 @@ TEST_P(VerbOutage, AWebhookOutlivesItsStorage) {
     const std::string file = blocked ? "blocked" : "post";
     if (blocked) std::filesystem::create_directories(obstacle);
     const std::size_t before = faultsOf(verb);
-    plan_.failVerb(verb, clock_.now() + kOutage);
+    plan_.failVerb(verb, clock_.now() + kVerbOutage);
     const std::string id = run("t", R"({"input":{"output":1},"webhook":"file:///)" + file + "\"}").field("id");
     ASSERT_TRUE(reached([&] { return faultsOf(verb) >= before + 3; })) << verb << " was not called";
     EXPECT_EQ(status("t", id).field("status"), "COMPLETED") << "its webhook is no matter of the job";

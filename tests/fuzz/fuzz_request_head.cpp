@@ -1,6 +1,7 @@
 // The head of a request. Pieces make no difference; what is accepted is unambiguous, and says the same when it is
 // written down again in the plainest form.
 #include <algorithm>
+#include <cctype>
 #include <cstdint>
 
 #include "check.h"

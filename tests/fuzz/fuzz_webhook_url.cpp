@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 
 #include <array>
+#include <cctype>
 #include <cstdint>
 #include <cstring>
 #include <memory>

@@ -3,7 +3,9 @@
 
 #include <unistd.h>
 
+#include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -11,8 +13,11 @@
 
 #include "check.h"
 #include "core/base/secret_box.h"
+#include "core/endpoints/endpoint.h"
 #include "core/jobs/submission.h"
+#include "jobq/job.h"
 #include "jobq/json.h"
+#include "jobq/time.h"
 
 namespace jobq {
 

@@ -12,7 +12,11 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <memory>
+#include <string>
 #include <thread>
+#include <variant>
 
 #include "core/base/data_dir.h"
 #include "core/house.h"

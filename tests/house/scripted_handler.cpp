@@ -8,6 +8,7 @@
 //           with NAME of the env
 #include <fstream>
 #include <map>
+#include <ostream>
 
 #include "jobq/abi.h"
 #include "jobq/error.h"

@@ -131,7 +131,7 @@ class PlacesTest(HttpTest):
         for _ in range(20):
             before = self.server.health("parked")["jobs"]["inQueue"]
             waiting.pop(0).close()
-            # Who finds a place waits; the thread of the one who left is free by then.
+            # A caller that finds a place waits; the thread of the one that left is free by then.
             attempts.append(0)
 
             def comes_again():

@@ -5,17 +5,27 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <future>
 #include <map>
 #include <memory>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
+#include <string_view>
 
+#include "jobq/error.h"
+#include "jobq/job.h"
 #include "jobq/job_handler.h"
 #include "jobq/json.h"
+#include "jobq/log.h"
+#include "jobq/plugin.h"
+#include "jobq/time.h"
 #include "testkit/loaded_plugin.h"
+#include "testkit/manual_clock.h"
 #include "testkit/pace.h"
 #include "testkit/wait_for.h"
 #include "tiny_http.h"
@@ -23,6 +33,11 @@
 namespace jobq::test {
 
 using Settings = std::map<std::string, std::string, std::less<>>;
+
+/// Returns an answer of status 200 with `body` to each request.
+inline TinyHttp::Answer saying(std::string body) {
+  return [body](const TinyRequest&, const TinyConnection& client) { client.reply(200, body); };
+}
 
 /// A job without a server: stopped by hand.
 class HttpJob final : public JobContext {

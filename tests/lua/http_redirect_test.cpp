@@ -20,10 +20,6 @@ TinyHttp::Answer leadingTo(std::string location, int status = 302) {
   };
 }
 
-TinyHttp::Answer saying(std::string body) {
-  return [body](const TinyRequest&, const TinyConnection& client) { client.reply(200, body); };
-}
-
 std::string onlyHead(const TinyHttp& server) {
   const auto requests = server.requests();
   return requests.size() == 1 ? requests[0].head : "(" + std::to_string(requests.size()) + " requests)";

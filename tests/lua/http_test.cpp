@@ -1,5 +1,6 @@
 // http.get and http.post as a script's author meets them: what is sent, what comes back, and which arguments are wrong.
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -15,10 +16,6 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
-
-TinyHttp::Answer saying(std::string body) {
-  return [body](const TinyRequest&, const TinyConnection& client) { client.reply(200, body); };
-}
 
 TEST_F(LuaHttp, GetsAnAnswer) {
   TinyHttp server([](const TinyRequest&, const TinyConnection& client) {

@@ -1,7 +1,5 @@
-# The tests of http.get and http.post, without a server. Include it after the plugins and jobq_add_test.
-find_package(OpenSSL REQUIRED)
-
-jobq_add_test(lua_http_test
+# The tests of http.get and http.post, without a server.
+jobq_add_test(lua_http_test LABELS unit
   SOURCES lua/http_test.cpp lua/http_redirect_test.cpp lua/http_hostile_test.cpp plugins/name_server.cpp
   LIBRARIES OpenSSL::SSL OpenSSL::Crypto
   NEEDS jobq_lua)

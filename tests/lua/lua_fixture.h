@@ -6,18 +6,33 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdint>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <memory>
+#include <new>
+#include <stdexcept>
+#include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "jobq/admission_filter.h"
+#include "jobq/error.h"
+#include "jobq/job.h"
 #include "jobq/job_handler.h"
+#include "jobq/log.h"
+#include "jobq/mutex.h"
+#include "jobq/plugin.h"
+#include "jobq/time.h"
 #include "testkit/loaded_plugin.h"
+#include "testkit/manual_clock.h"
 #include "testkit/pace.h"
 #include "testkit/wait_for.h"
 

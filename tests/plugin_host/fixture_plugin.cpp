@@ -1,5 +1,5 @@
-// A library for the tests of the plugin host, built several ways: as it should be, with another fingerprint, a newer
-// ABI minor, another major.
+// A library for the tests of the plugin host, built several ways: as it should be, with another fingerprint, another
+// major, and against copies of the sdk with other comments, another layout and the next minor.
 #include "jobq/abi.h"
 #include "jobq/queue_policy.h"
 

@@ -11,6 +11,7 @@
 
 #include "core/base/data_dir.h"
 #include "core/plugin/plugin_file.h"
+#include "jobq/abi.h"
 #include "jobq/queue_policy.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
@@ -44,6 +45,15 @@ class PluginHostTest : public testing::Test {
     host.load({dir_});
     EXPECT_EQ(host.libraries().size(), 1U);
     return host.libraries().at(0).rejection;
+  }
+
+  static std::string refusal(const PluginManifest& manifest) {
+    try {
+      checkManifest(manifest);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
   }
 
   fs::path dir_;
@@ -115,15 +125,51 @@ TEST_F(PluginHostTest, OneNameInTwoKindsHasOneGroupOfSettings) {
 }
 
 TEST_F(PluginHostTest, AnotherFingerprintNamesFieldBothValuesAndRemedy) {
-  put("other_sdk");
-  EXPECT_THAT(rejection(), AllOf(HasSubstr("sdk: the plugin has 0123456789abcdef"),
-                                 HasSubstr("this server " JOBQ_SDK_HASH), HasSubstr("rebuild")));
+  put("other_mode");
+  EXPECT_THAT(rejection(),
+              AllOf(HasSubstr("debug_mode: the plugin has on, this server off"), HasSubstr("rebuild the plugin")));
+}
+
+TEST_F(PluginHostTest, AFieldThatTheServerDoesNotKnowIsNamed) {
+  PluginManifest manifest = readPluginFile(fixture("good"));
+  manifest.fields["sdk"] = "0123456789abcdef";
+  EXPECT_THAT(refusal(manifest), HasSubstr("sdk: the plugin has 0123456789abcdef, this server none"));
+}
+
+// The sdk's headers without their comments, spaced differently.
+TEST_F(PluginHostTest, CommentsAndWhiteSpaceOfTheHeadersChangeNothing) {
+  put("reworded");
+  EXPECT_EQ(rejection(), "");
+  const PluginManifest good = readPluginFile(fixture("good"));
+  const PluginManifest reworded = readPluginFile(fixture("reworded"));
+  EXPECT_EQ(reworded.fields, good.fields);
+  EXPECT_EQ(reworded.entries, good.entries);
+}
+
+TEST_F(PluginHostTest, AnotherLayoutNamesTypeBothLayoutsAndRemedy) {
+  put("other_layout");
+  EXPECT_THAT(rejection(), AllOf(HasSubstr("layout.queue.JobPolicy: the plugin has 32/8 "), HasSubstr("priority@24+8"),
+                                 HasSubstr("this server 24/8 "), HasSubstr("priority@20+4"), HasSubstr("rebuild")));
+}
+
+TEST_F(PluginHostTest, OnlyTheTypesOfItsOwnKindsAreAskedOfALibrary) {
+  const PluginManifest good = readPluginFile(fixture("good"));
+  EXPECT_TRUE(good.fields.contains("layout.queue.JobSpec"));
+  EXPECT_FALSE(good.fields.contains("layout.storage.JobSpec"));
+  EXPECT_FALSE(good.fields.contains("layout.handler.HandlerEnv"));
+  PluginManifest without = good;
+  without.fields.erase("layout.queue.JobSpec");
+  EXPECT_THAT(refusal(without), HasSubstr("layout.queue.JobSpec: the plugin has none"));
+  PluginManifest more = good;
+  more.fields["layout.queue.Unheard"] = "8/8 ;";
+  EXPECT_THAT(refusal(more), HasSubstr("layout.queue.Unheard: the plugin has 8/8 ;, this server none"));
 }
 
 TEST_F(PluginHostTest, ANewerMinorIsRefusedBeforeItsCodeRuns) {
   put("newer_minor");
-  EXPECT_THAT(rejection(), AllOf(HasSubstr("ABI minor: the plugin has 7"), HasSubstr("this server 0"),
-                                 HasSubstr("upgrade the server")));
+  EXPECT_THAT(rejection(),
+              AllOf(HasSubstr("ABI minor: the plugin has " + std::to_string(jobq::abi::kMinor + 1)),
+                    HasSubstr("this server " + std::to_string(jobq::abi::kMinor)), HasSubstr("upgrade the server")));
 }
 
 TEST_F(PluginHostTest, AnotherMajorIsNamed) {

@@ -1,11 +1,18 @@
 // A job without a server: keeps what a handler reports, and is stopped by hand.
 #pragma once
 
+#include <cstdint>
+#include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "jobq/job.h"
 #include "jobq/job_handler.h"
+#include "jobq/log.h"
+#include "jobq/mutex.h"
+#include "jobq/time.h"
 
 namespace jobq::test {
 

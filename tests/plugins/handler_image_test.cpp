@@ -1,4 +1,6 @@
 // What the image handler does to pictures, and what it says to wrong input.
+#include <tuple>
+
 #include "image_fixture.h"
 
 namespace jobq::test {

@@ -5,14 +5,28 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
 
 #include "base64.h"
 #include "fake_context.h"
+#include "jobq/error.h"
+#include "jobq/job_handler.h"
 #include "jobq/json.h"
+#include "jobq/plugin.h"
 #include "testkit/loaded_plugin.h"
+#include "testkit/manual_clock.h"
 #include "testkit/pace.h"
 #include "testkit/wait_for.h"
 

@@ -4,7 +4,9 @@
 #include <netdb.h>
 
 #include <chrono>
+#include <functional>
 #include <map>
+#include <utility>
 
 #include "jobq/mutex.h"
 #include "testkit/wait_for.h"

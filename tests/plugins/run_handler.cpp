@@ -4,7 +4,9 @@
 //
 // Prints the output and ends with 0, or the error on stderr with 1; a wrong call ends with 2. Values of --set are plain
 // integers: bytes and milliseconds. The job's log goes to stderr.
+#include <algorithm>
 #include <csignal>
+#include <exception>
 #include <fstream>
 #include <iostream>
 #include <iterator>

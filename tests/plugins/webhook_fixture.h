@@ -5,12 +5,20 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
+#include <stop_token>
 #include <string>
+#include <utility>
+#include <variant>
 
+#include "jobq/plugin.h"
+#include "jobq/time.h"
 #include "jobq/webhook_transport.h"
 #include "testkit/loaded_plugin.h"
+#include "testkit/manual_clock.h"
 #include "testkit/pace.h"
 #include "testkit/wait_for.h"
 

@@ -7,9 +7,28 @@
 // storage whose disk has failed writes nothing more until it is opened again.)
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
 #include <set>
+#include <span>
 #include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
 
+#include "jobq/chunk_store.h"
+#include "jobq/job.h"
+#include "jobq/job_store.h"
+#include "jobq/lease_store.h"
+#include "jobq/outbox_store.h"
+#include "jobq/queue_policy.h"
+#include "jobq/record_store.h"
+#include "jobq/storage.h"
+#include "jobq/time.h"
+#include "jobq/worker_store.h"
 #include "storage_model.h"
 
 namespace jobq::model {

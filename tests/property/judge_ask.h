@@ -2,9 +2,13 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <type_traits>
 #include <utility>
 
+#include "jobq/error.h"
 #include "judge.h"
+#include "storage_model.h"
 #include "text.h"
 
 namespace jobq::model {

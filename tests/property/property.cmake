@@ -4,6 +4,8 @@ add_library(jobq_model STATIC property/storage_model.cpp property/storage_model_
 target_include_directories(jobq_model PUBLIC ${CMAKE_CURRENT_LIST_DIR})
 target_link_libraries(jobq_model PUBLIC jobq::testkit)
 
-jobq_add_test(storage_property_test SOURCES property/storage_property_test.cpp LIBRARIES jobq_model NEEDS ${JOBQ_PLUGINS})
-jobq_add_test(record_property_test SOURCES property/record_property_test.cpp LIBRARIES jobq_model NEEDS ${JOBQ_PLUGINS})
-jobq_add_test(limiter_property_test SOURCES property/limiter_property_test.cpp NEEDS ${JOBQ_PLUGINS})
+jobq_add_test(storage_property_test LABELS property SOURCES property/storage_property_test.cpp LIBRARIES jobq_model
+  NEEDS ${JOBQ_PLUGINS})
+jobq_add_test(record_property_test LABELS property SOURCES property/record_property_test.cpp LIBRARIES jobq_model
+  NEEDS ${JOBQ_PLUGINS})
+jobq_add_test(limiter_property_test LABELS property SOURCES property/limiter_property_test.cpp NEEDS ${JOBQ_PLUGINS})

@@ -2,11 +2,16 @@
 // its seed, and shortened without losing its meaning: whatever remains names jobs and leases that exist.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "jobq/job.h"
+#include "jobq/queue_policy.h"
 #include "jobq/storage.h"
+#include "jobq/time.h"
 #include "testkit/manual_clock.h"
 
 namespace jobq::model {

@@ -5,8 +5,10 @@
 #include <memory>
 #include <string>
 
+#include "jobq/plugin.h"
 #include "jobq/queue_policy.h"
 #include "testkit/loaded_plugin.h"
+#include "testkit/manual_clock.h"
 
 namespace jobq::model {
 

@@ -1,6 +1,8 @@
 #include "record_model.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 
 namespace jobq::model {
 namespace {

@@ -3,6 +3,7 @@
 // not fit those before is wrong.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "jobq/record_store.h"
+#include "jobq/time.h"
 
 namespace jobq::model {
 

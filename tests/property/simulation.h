@@ -8,19 +8,29 @@
 // quiet: no job waits where somebody could run it, no job is held by nobody, and no worker is lost.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <random>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "core/endpoints/endpoint.h"
 #include "core/jobs/job_service.h"
 #include "core/jobs/wakeup.h"
 #include "core/upkeep/sweeper.h"
 #include "core/work/dispatcher.h"
+#include "jobq/job.h"
+#include "jobq/storage.h"
+#include "jobq/time.h"
 #include "judge.h"
 #include "random_verbs.h"
 #include "testkit/loaded_plugin.h"
+#include "testkit/manual_clock.h"
 
 namespace jobq::model {
 

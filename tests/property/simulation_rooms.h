@@ -4,8 +4,24 @@
 #include <algorithm>
 #include <deque>
 #include <new>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "core/endpoints/endpoint.h"
+#include "core/jobs/completion_watch.h"
+#include "core/jobs/job_service.h"
+#include "core/jobs/wakeup.h"
+#include "core/upkeep/sweeper.h"
+#include "core/work/dispatcher.h"
+#include "core/work/executor.h"
+#include "core/work/running_jobs.h"
+#include "jobq/job.h"
+#include "jobq/lease_store.h"
+#include "jobq/storage.h"
 #include "simulation.h"
+#include "testkit/loaded_plugin.h"
 
 namespace jobq::model {
 

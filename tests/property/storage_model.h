@@ -3,14 +3,22 @@
 // whose answer was lost in a crash has two right answers: the model before it, and the model after it.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "jobq/job.h"
+#include "jobq/queue_policy.h"
 #include "jobq/storage.h"
+#include "jobq/time.h"
 #include "jobq/transitions.h"
 #include "record_model.h"
 

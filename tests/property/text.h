@@ -1,10 +1,15 @@
 // The answers of a storage as text: equal texts are equal answers, and a difference can be read.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <type_traits>
+#include <vector>
 
+#include "jobq/job.h"
 #include "jobq/storage.h"
+#include "jobq/time.h"
 
 namespace jobq::model {
 

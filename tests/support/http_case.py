@@ -15,7 +15,7 @@ class HttpTest:
 
     @pytest.fixture(autouse=True)
     def question(self, request, server, at_end):
-        """What each test has: its server, its name, and a stack of what has to be undone (see conftest.py)."""
+        """Each test has its server, its name, and a stack of things to undo (see conftest.py)."""
         self.server = server
         self.name = request.node.nodeid.partition("::")[2]
         self.at_end = at_end

@@ -4,8 +4,7 @@ Server(**settings) starts build/bin/jobqd (the build folder from JOBQ_BUILD). Se
 keyword form a double underscore stands for a dot: Server(storage="memory", server__drain="1s").
 
 shared_server() is one server for all tests that need nothing special. When JOBQ_URL and JOBQ_KEY are set, it is the
-server at that address instead, and the same tests question that one; tests that need settings of their own are skipped
-then, and so are those whose endpoint is not there.
+server at that address instead (tests/conftest.py).
 
 Nothing here sleeps to make time pass. What can be awaited is awaited (/runsync, /status-sync, a process's end); the
 rest is asked for in until(), with a deadline.
@@ -20,12 +19,11 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import unittest
 
 from jobq_api import REPLY_DEADLINE, Api, PatientApi, Reply, until  # noqa: F401  (tests take them from here)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BUILD = os.environ.get("JOBQ_BUILD", os.path.join(ROOT, "build"))
+BUILD = os.path.abspath(os.environ.get("JOBQ_BUILD", os.path.join(ROOT, "build")))
 JOBQD = os.path.join(BUILD, "bin", "jobqd")
 JOBQCTL = os.path.join(BUILD, "bin", "jobqctl")
 PLUGINS = os.path.join(BUILD, "plugins")
@@ -239,68 +237,3 @@ def jobqd(*arguments):
     """Runs jobqd to its end, for calls that do not serve, and returns the finished process with its output."""
     return subprocess.run([JOBQD, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
                           timeout=START_DEADLINE, preexec_fn=die_with_parent)
-
-
-def _why_not_here(settings):
-    words = ", ".join(f"{name.replace('__', '.')}={value}" for name, value in settings.items()) or "the tests' own"
-    return f"needs a server with settings of its own ({words}), and JOBQ_URL names another one"
-
-
-class HttpTest(unittest.TestCase):
-    """A test that questions a server: the shared one, unless it sets self.server. `needs` names its endpoints."""
-
-    needs = ()
-
-    def setUp(self):
-        for endpoint in self.needs:
-            self.need_endpoint(endpoint)
-
-    @property
-    def server(self):
-        return self.__dict__.get("server") or shared_server()
-
-    @server.setter
-    def server(self, server):
-        self.__dict__["server"] = server
-
-    def own_server(self, **settings):
-        """A server for this test alone."""
-        if is_foreign():
-            self.skipTest(_why_not_here(settings))
-        self.server = self.enterContext(Server(**settings))
-        return self.server
-
-    @classmethod
-    def class_server(cls, **settings):
-        """In setUpClass: a server for all tests of the class."""
-        if is_foreign():
-            raise unittest.SkipTest(_why_not_here(settings))
-        return cls.enterClassContext(Server(**settings))
-
-    def need_endpoint(self, endpoint):
-        if self.server.request("GET", f"/v2/{endpoint}/health").status != 200:
-            self.skipTest(f"the server has no endpoint {endpoint}")
-
-    def assert_json(self, reply):
-        self.assertEqual(reply.headers.get("Content-Type", "").split(";")[0].strip(), "application/json", reply)
-
-    def assert_job(self, reply):
-        """A success, and its job."""
-        self.assertEqual(reply.status, 200, reply.body[:500])
-        self.assert_json(reply)
-        return reply.json()
-
-    def assert_refused(self, reply, status, *words, member="error"):
-        """An error as decisions.md, "Answers", wants it; `words` must appear in its sentence."""
-        self.assertEqual(reply.status, status, reply.body[:500])
-        self.assert_json(reply)
-        answer = reply.json()
-        self.assertIsInstance(answer, dict)
-        self.assertNotIn("id", answer)
-        self.assertNotIn("status", answer)
-        sentence = answer.get(member)
-        self.assertIsInstance(sentence, str, answer)
-        self.assertRegex(sentence, r"\A[^\n]{5,400}\Z")
-        for word in words:
-            self.assertIn(word, sentence)
-        return sentence

@@ -7,7 +7,6 @@ namespace {
 
 using namespace jobq;
 using json::Document;
-using json::Fault;
 
 Document parsed(std::string_view text) {
   auto result = json::read(text);
@@ -77,9 +76,9 @@ TEST(Json, RefusesWhatIsNotJson) {
   for (const std::string& text : bad) {
     const auto fault = json::check(text);
     const auto read = json::read(text);
-    ASSERT_TRUE(fault && std::holds_alternative<Fault>(read)) << text;
-    EXPECT_EQ(fault->offset, std::get<Fault>(read).offset) << text;
-    EXPECT_STREQ(fault->reason, std::get<Fault>(read).reason) << text;
+    ASSERT_TRUE(fault && std::holds_alternative<json::Fault>(read)) << text;
+    EXPECT_EQ(fault->offset, std::get<json::Fault>(read).offset) << text;
+    EXPECT_STREQ(fault->reason, std::get<json::Fault>(read).reason) << text;
   }
 }
 
@@ -100,7 +99,7 @@ TEST(Json, ListsAsManyPartsAsAreAskedForAndReadsAll) {
   const auto array = std::get<Document>(json::read("[[1],[2],[3]]", 1));
   ASSERT_EQ(array.elements.size(), 1U);
   EXPECT_EQ(array.elements[0].raw, "[1]");
-  EXPECT_TRUE(std::holds_alternative<Fault>(json::read("[1,2,3", 1)));
+  EXPECT_TRUE(std::holds_alternative<json::Fault>(json::read("[1,2,3", 1)));
 }
 
 TEST(Json, SlicesAreTheCallersBytes) {
@@ -151,8 +150,8 @@ TEST(Json, ALongStringIsScannedFromEveryAlignment) {
 
 TEST(Json, AFaultSaysWhereAndWhat) {
   const auto result = json::read("{\"a\": 01}");
-  ASSERT_TRUE(std::holds_alternative<Fault>(result));
-  EXPECT_EQ(std::get<Fault>(result).offset, 7U);
+  ASSERT_TRUE(std::holds_alternative<json::Fault>(result));
+  EXPECT_EQ(std::get<json::Fault>(result).offset, 7U);
 }
 
 }  // namespace

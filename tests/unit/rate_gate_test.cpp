@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "core/access/rate_gate.h"
 #include "testkit/manual_clock.h"
 

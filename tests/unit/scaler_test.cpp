@@ -2,9 +2,15 @@
 // it is asked again and again. A random view that breaks an invariant is printed with its seed (JOBQ_SEED plays it).
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <ostream>
 #include <random>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "core/work/scaler.h"
 #include "crew_model.h"
@@ -29,18 +35,18 @@ namespace {
 
 using namespace jobq;
 
-constexpr std::nullopt_t kNever = std::nullopt;
+constexpr std::nullopt_t kNoDate = std::nullopt;
 constexpr Scaling kFourSeconds{ScalerType::queueDelay, 4};
 constexpr Scaling kFourJobs{ScalerType::requestCount, 4};
 
-struct Row {
+struct ScalerRow {
   const char* why;
   ScalerView view;
   ScalerWish wish;
 };
 
-void expectRows(const std::vector<Row>& rows) {
-  for (const Row& row : rows) {
+void expectRows(const std::vector<ScalerRow>& rows) {
+  for (const ScalerRow& row : rows) {
     EXPECT_EQ(scale(row.view), row.wish) << row.why << ": " << testing::PrintToString(row.view);
   }
 }
@@ -59,17 +65,17 @@ TEST(Scaling, NamesAreTheApis) {
 TEST(Scaler, QueueDelayAddsAWorkerWhenAJobHasWaitedLonger) {
   const Scaling s = kFourSeconds;
   expectRows({
-      {"nobody waits", {s, 0, 3, 1, 0, 1, 0, 0, {}}, {1, kNever}},
-      {"nobody is there, nobody waits", {s, 0, 3, 0, 0, 0, 0, 0, {}}, {0, kNever}},
-      {"the first starts at once", {s, 0, 3, 0, 0, 0, 0, 1, Millis(0)}, {1, kNever}},
-      {"the first, whatever the line", {s, 0, 3, 0, 0, 0, 0, 900, Millis(0)}, {1, kNever}},
-      {"an idle worker takes it", {s, 0, 3, 2, 1, 1, 0, 1, Millis(99'000)}, {2, kNever}},
+      {"nobody waits", {s, 0, 3, 1, 0, 1, 0, 0, {}}, {1, kNoDate}},
+      {"nobody is there, nobody waits", {s, 0, 3, 0, 0, 0, 0, 0, {}}, {0, kNoDate}},
+      {"the first starts at once", {s, 0, 3, 0, 0, 0, 0, 1, Millis(0)}, {1, kNoDate}},
+      {"the first, whatever the line", {s, 0, 3, 0, 0, 0, 0, 900, Millis(0)}, {1, kNoDate}},
+      {"an idle worker takes it", {s, 0, 3, 2, 1, 1, 0, 1, Millis(99'000)}, {2, kNoDate}},
       {"not yet", {s, 0, 3, 1, 0, 1, 0, 1, Millis(0)}, {1, Millis(4'001)}},
       {"not quite yet", {s, 0, 3, 1, 0, 1, 0, 1, Millis(3'999)}, {1, Millis(2)}},
       {"as long as is not longer than", {s, 0, 3, 1, 0, 1, 0, 1, Millis(4'000)}, {1, Millis(1)}},
-      {"longer", {s, 0, 3, 1, 0, 1, 0, 1, Millis(4'001)}, {2, kNever}},
-      {"one at a time", {s, 0, 9, 1, 0, 1, 0, 500, Millis(60'000)}, {2, kNever}},
-      {"no room", {s, 0, 3, 3, 0, 3, 0, 9, Millis(60'000)}, {3, kNever}},
+      {"longer", {s, 0, 3, 1, 0, 1, 0, 1, Millis(4'001)}, {2, kNoDate}},
+      {"one at a time", {s, 0, 9, 1, 0, 1, 0, 500, Millis(60'000)}, {2, kNoDate}},
+      {"no room", {s, 0, 3, 3, 0, 3, 0, 9, Millis(60'000)}, {3, kNoDate}},
       {"nobody knows how long", {s, 0, 3, 1, 0, 1, 0, 1, {}}, {1, Millis(4'001)}},
       {"a clock that is ahead", {s, 0, 3, 1, 0, 1, 0, 1, Millis(-500)}, {1, Millis(4'001)}},
   });
@@ -80,7 +86,7 @@ TEST(Scaler, RequestCountIsAWorkerForSoManyJobs) {
   const Scaling s = kFourJobs;
   const auto again = Millis(1'000);
   expectRows({
-      {"no job", {s, 0, 9, 0, 0, 0, 0, 0, {}}, {0, kNever}},
+      {"no job", {s, 0, 9, 0, 0, 0, 0, 0, {}}, {0, kNoDate}},
       {"one is rounded up", {s, 0, 9, 0, 0, 0, 0, 1, {}}, {1, again}},
       {"four for one", {s, 0, 9, 0, 0, 0, 0, 4, {}}, {1, again}},
       {"a fifth", {s, 0, 9, 0, 0, 0, 0, 5, {}}, {2, again}},
@@ -88,9 +94,9 @@ TEST(Scaler, RequestCountIsAWorkerForSoManyJobs) {
       {"all at once", {s, 0, 9, 1, 0, 1, 0, 27, {}}, {7, again}},
       {"who is coming is there", {s, 0, 9, 3, 2, 1, 0, 9, {}}, {3, again}},
       {"and not hired twice", {s, 0, 9, 2, 2, 0, 0, 5, {}}, {2, again}},
-      {"nobody is sent away", {s, 0, 9, 6, 5, 1, 0, 0, {}}, {6, kNever}},
-      {"no room", {s, 0, 3, 1, 0, 1, 0, 500, {}}, {3, kNever}},
-      {"the most", {s, 0, 9, 9, 0, 9, 0, 500, {}}, {9, kNever}},
+      {"nobody is sent away", {s, 0, 9, 6, 5, 1, 0, 0, {}}, {6, kNoDate}},
+      {"no room", {s, 0, 3, 1, 0, 1, 0, 500, {}}, {3, kNoDate}},
+      {"the most", {s, 0, 9, 9, 0, 9, 0, 500, {}}, {9, kNoDate}},
       {"0 is taken for 1", {{ScalerType::requestCount, 0}, 0, 9, 0, 0, 0, 0, 3, {}}, {3, again}},
   });
 }
@@ -98,24 +104,24 @@ TEST(Scaler, RequestCountIsAWorkerForSoManyJobs) {
 // api.md, "policy object": a low-priority job does not trigger worker scaling.
 TEST(Scaler, LowPriorityJobsAreNeitherDemandNorCapacity) {
   expectRows({
-      {"they ask for nobody", {kFourSeconds, 0, 9, 2, 0, 0, 2, 0, {}}, {2, kNever}},
-      {"nor here", {{ScalerType::requestCount, 1}, 0, 9, 2, 0, 0, 2, 0, {}}, {2, kNever}},
-      {"nobody serves the normal job", {kFourSeconds, 0, 9, 2, 0, 0, 2, 1, Millis(0)}, {3, kNever}},
+      {"they ask for nobody", {kFourSeconds, 0, 9, 2, 0, 0, 2, 0, {}}, {2, kNoDate}},
+      {"nor here", {{ScalerType::requestCount, 1}, 0, 9, 2, 0, 0, 2, 0, {}}, {2, kNoDate}},
+      {"nobody serves the normal job", {kFourSeconds, 0, 9, 2, 0, 0, 2, 1, Millis(0)}, {3, kNoDate}},
       {"somebody does", {kFourSeconds, 0, 9, 3, 0, 1, 2, 1, Millis(0)}, {3, Millis(4'001)}},
       {"two more for five jobs", {kFourJobs, 0, 9, 2, 0, 0, 2, 5, {}}, {4, Millis(1'000)}},
-      {"they hold the room", {kFourSeconds, 0, 2, 2, 0, 0, 2, 1, Millis(60'000)}, {2, kNever}},
-      {"and here", {kFourJobs, 0, 2, 2, 0, 0, 2, 5, {}}, {2, kNever}},
+      {"they hold the room", {kFourSeconds, 0, 2, 2, 0, 0, 2, 1, Millis(60'000)}, {2, kNoDate}},
+      {"and here", {kFourJobs, 0, 2, 2, 0, 0, 2, 5, {}}, {2, kNoDate}},
   });
 }
 
 TEST(Scaler, MinAndMaxBindUnderBothRules) {
   for (const Scaling s : {kFourSeconds, kFourJobs}) {
     expectRows({
-        {"up to the least", {s, 2, 3, 0, 0, 0, 0, 0, {}}, {2, kNever}},
-        {"back to the least", {s, 2, 3, 1, 0, 1, 0, 0, {}}, {2, kNever}},
-        {"the most wins", {s, 5, 3, 0, 0, 0, 0, 0, {}}, {3, kNever}},
-        {"none at all", {s, 5, 0, 0, 0, 0, 0, 7, Millis(60'000)}, {0, kNever}},
-        {"more than the most already", {s, 0, 3, 5, 0, 5, 0, 99, Millis(60'000)}, {5, kNever}},
+        {"up to the least", {s, 2, 3, 0, 0, 0, 0, 0, {}}, {2, kNoDate}},
+        {"back to the least", {s, 2, 3, 1, 0, 1, 0, 0, {}}, {2, kNoDate}},
+        {"the most wins", {s, 5, 3, 0, 0, 0, 0, 0, {}}, {3, kNoDate}},
+        {"none at all", {s, 5, 0, 0, 0, 0, 0, 7, Millis(60'000)}, {0, kNoDate}},
+        {"more than the most already", {s, 0, 3, 5, 0, 5, 0, 99, Millis(60'000)}, {5, kNoDate}},
     });
   }
   EXPECT_EQ(scale({kFourSeconds, 2, 9, 1, 0, 1, 0, 5, Millis(60'000)}).workers, 2U) << "who fills the least is coming";
@@ -125,7 +131,7 @@ TEST(Scaler, MinAndMaxBindUnderBothRules) {
 // A stuck worker that was not replaced holds a slot and serves nobody.
 TEST(Scaler, ASlotThatServesNobodyIsNoCapacity) {
   expectRows({
-      {"nobody serves", {kFourSeconds, 0, 3, 1, 0, 0, 0, 1, Millis(0)}, {2, kNever}},
+      {"nobody serves", {kFourSeconds, 0, 3, 1, 0, 0, 0, 1, Millis(0)}, {2, kNoDate}},
       {"one for four jobs", {kFourJobs, 0, 3, 1, 0, 0, 0, 4, {}}, {2, Millis(1'000)}},
   });
 }

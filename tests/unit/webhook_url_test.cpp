@@ -12,7 +12,7 @@ using testing::HasSubstr;
 /// Who may be called: everybody may; only with net.allowPrivate; nobody.
 enum class May { always, ifAllowed, never };
 
-struct Row {
+struct UrlRow {
   const char* url;
   May may;
   const char* says = "";  ///< a part of the refusal, with net.allowPrivate = true
@@ -24,7 +24,7 @@ constexpr const char* kPort = "port";
 constexpr const char* kHost = "character that hosts do not have";
 constexpr const char* kNumber = "ends in a number";
 
-constexpr Row kShapes[] = {
+constexpr UrlRow kShapes[] = {
     {"http://example.com", May::always},
     {"https://example.com/", May::always},
     {"HTTP://EXAMPLE.COM/Hook", May::always},
@@ -115,7 +115,7 @@ constexpr Row kShapes[] = {
     {"http://1../", May::never, "looked up"},
 };
 
-constexpr Row kAddresses[] = {
+constexpr UrlRow kAddresses[] = {
     {"http://8.8.8.8/", May::always},
     {"http://8.8.8.8./", May::always},
     {"http://134744072/", May::always},
@@ -195,7 +195,7 @@ constexpr Row kAddresses[] = {
     {"http://[::1]:0/", May::never, kPort},
 };
 
-void check(const Row& row) {
+void check(const UrlRow& row) {
   const auto publicly = webhookFault(row.url, WebhookRules{});
   const auto privately = webhookFault(row.url, WebhookRules{true, {"http", "https"}});
   EXPECT_EQ(!publicly, row.may == May::always) << row.url << ": " << publicly.value_or("taken");
@@ -208,11 +208,11 @@ void check(const Row& row) {
 }
 
 TEST(WebhookUrl, EveryShape) {
-  for (const Row& row : kShapes) check(row);
+  for (const UrlRow& row : kShapes) check(row);
 }
 
 TEST(WebhookUrl, EveryAddressInEverySpelling) {
-  for (const Row& row : kAddresses) check(row);
+  for (const UrlRow& row : kAddresses) check(row);
 }
 
 TEST(WebhookUrl, MayHave8192Bytes) {

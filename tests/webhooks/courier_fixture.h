@@ -7,11 +7,32 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "core/base/secret_box.h"
 #include "core/webhooks/courier.h"
+#include "core/webhooks/errand.h"
+#include "core/webhooks/transports.h"
+#include "core/webhooks/webhook_secrets.h"
 #include "fake_transport.h"
+#include "jobq/job.h"
+#include "jobq/log.h"
+#include "jobq/mutex.h"
+#include "jobq/outbox_store.h"
+#include "jobq/plugin.h"
+#include "jobq/queue_policy.h"
+#include "jobq/storage.h"
+#include "jobq/time.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
 #include "testkit/wait_for.h"

@@ -2,13 +2,20 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <deque>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <set>
+#include <stop_token>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "jobq/mutex.h"
+#include "jobq/time.h"
 #include "jobq/url_host.h"
 #include "jobq/webhook_transport.h"
 

@@ -1,5 +1,5 @@
 # Room 11: the courier over real storages, and its parts.
-jobq_add_test(webhooks_test
+jobq_add_test(webhooks_test LABELS server tsan
   SOURCES webhooks/courier_test.cpp webhooks/courier_fault_test.cpp webhooks/webhook_parts_test.cpp
           webhooks/webhook_routes_test.cpp fault/faulty_storage.cpp
   LIBRARIES jobq_core Poco::Foundation OpenSSL::Crypto

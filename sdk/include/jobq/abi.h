@@ -9,23 +9,43 @@
 //     constexpr jobq::abi::Entry kEntries[] = {jobq::abi::entry<jobq::HandlerFactory, EchoFactory>("echo", "1.0.0")};
 //     JOBQ_PLUGIN(kEntries)
 //
-// Version rule: a change that an old plugin cannot survive raises the major (and the symbol's name); a new virtual goes
-// last in its interface and raises the minor, and the host calls it only on plugins whose minor has it. A plugin whose
-// minor is newer than the host's is refused.
+// Version rule. The section says the ABI minor, a fingerprint (compiler, string ABI, debug mode, language, sanitizer)
+// and the layout of the types that both sides look into (abi_layout.h). Comments, names of parameters, inline functions
+// and constants of the headers are no part of it: a plugin stays valid when they change.
+//
+//  - A change that an old plugin cannot survive raises the major and the symbol's name: another size, field, type or
+//    order in a closed type; another order, signature or meaning of existing virtuals; another value of an enumerator.
+//  - An addition raises the minor: a new virtual at the end of an interface; a new field at the end of an open type; a
+//    new enumerator at the end of an open enumeration; a new type; a new field at the end of Descriptor.
+//  - The host accepts plugins of its own minor and of every older one. A plugin whose minor is newer is refused.
+//
+// A new virtual is never called on a plugin whose minor lacks it, because the interface does not let its callers: the
+// virtual is private, and a public function in the same class asks for the minor first.
+//
+//     /// Since minor 3.
+//     std::string summary() const { return abiMinor() >= 3 ? doSummary() : std::string(); }
+//    private:
+//     virtual std::string doSummary() const { return {}; }  // last of the class
+//
+// Interfaces that the host implements (JobContext, Clock, Log, PluginConfig) need no such function: a plugin that calls
+// a later virtual of theirs has a later minor, and is refused by an older host.
+//
+// sdk/abi/v<major>.<minor>.txt is the ABI of each minor as a text. sdk/abi/check.py compares the headers with them and
+// says which of the two numbers a change has to raise.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 
+#include "jobq/abi_entry.h"
+#include "jobq/abi_layout.h"
+#include "jobq/abi_version.h"
+#include "jobq/error.h"
 #include "jobq/plugin.h"
-
-#if !defined(JOBQ_SDK_HASH)
-#error "JOBQ_SDK_HASH is not defined: link the CMake target jobq::sdk or use jobq_add_plugin()"
-#endif
-#if !defined(JOBQ_ABI_MINOR)
-#define JOBQ_ABI_MINOR 0
-#endif
 
 #define JOBQ_TEXT_OF(x) #x
 #define JOBQ_TEXT(x) JOBQ_TEXT_OF(x)
@@ -57,37 +77,18 @@
 
 namespace jobq::abi {
 
-inline constexpr std::uint32_t kMajor = 1;
-inline constexpr std::uint32_t kMinor = JOBQ_ABI_MINOR;
 inline constexpr const char* kSymbol = "jobq_plugin_v1";
 inline constexpr const char* kSymbolPrefix = "jobq_plugin_v";
 inline constexpr const char* kSection = "jobq_abi";
+static_assert(kMajor == 1, "the symbol's name says the major, here and in JOBQ_PLUGIN");
 
 /// What must be equal on both sides, a `field=value` a line.
-inline constexpr std::string_view kFingerprint =
-    "compiler=" JOBQ_COMPILER
-    "\nstring_abi=" JOBQ_TEXT(_GLIBCXX_USE_CXX11_ABI) "\ndebug_mode=" JOBQ_DEBUG_MODE
-                                                      "\nlanguage=" JOBQ_TEXT(__cplusplus) "\nsanitizer=" JOBQ_SANITIZER
-                                                                                           "\nsdk=" JOBQ_SDK_HASH "\n";
-inline constexpr std::string_view kManifestHead = "jobq_abi\nminor=" JOBQ_TEXT(JOBQ_ABI_MINOR) "\n";
-
-/// One thing a library offers. Strings are literals of the library.
-struct Entry {
-  PluginKind kind;
-  const char* name;                      ///< what the configuration calls it: [a-z0-9_-]{1,64}
-  const char* version;                   ///< the plugin's own
-  void (*declare)(const PluginConfig&);  ///< asks for every key it has, and makes nothing
-  Plugin* (*create)(const PluginEnv&);   ///< the caller owns the result, which is an Interface of `kind`
-};
-
-/// What `jobq_plugin_v1()` returns: constant, owned by the library. New fields go last.
-struct Descriptor {
-  std::uint32_t size;  ///< sizeof(Descriptor) as the plugin knew it
-  std::uint32_t minor;
-  const char* fingerprint;
-  const Entry* entries;
-  std::uint32_t entryCount;
-};
+inline constexpr std::string_view kFingerprint = "compiler=" JOBQ_COMPILER                          //
+                                                 "\nstring_abi=" JOBQ_TEXT(_GLIBCXX_USE_CXX11_ABI)  //
+    "\ndebug_mode=" JOBQ_DEBUG_MODE                                                                 //
+    "\nlanguage=" JOBQ_TEXT(__cplusplus)                                                            //
+    "\nsanitizer=" JOBQ_SANITIZER                                                                   //
+    "\n";
 
 /// Makes the entry of a class that implements Interface, is constructible from PluginEnv, and may have a nested
 /// `Options` that reads its keys from a PluginConfig in its constructor.
@@ -104,12 +105,20 @@ constexpr Entry entry(const char* name, const char* version) {
                [](const PluginEnv& env) -> Plugin* { return static_cast<Interface*>(new Implementation(env)); }};
 }
 
-/// The text of the section: head, fingerprint, `entry=<kind> <name> <version>` lines, NUL.
+/// The text of the section: a title, the minor, the fingerprint, the layout of the common types and of those of the
+/// kinds that are offered, `entry=<kind> <name> <version>` lines, NUL.
 template <const auto& kEntries>
 consteval auto manifest() {
   constexpr auto each = [](auto&& put) {
-    put(kManifestHead);
+    put("jobq_abi\nminor=");
+    detail::putNumber(put, kMinor);
+    put("\n");
     put(kFingerprint);
+    describeLayout(put);
+    for (const PluginKind kind : kKinds) {
+      const auto isOfKind = [kind](const Entry& entry) { return entry.kind == kind; };
+      if (std::any_of(std::begin(kEntries), std::end(kEntries), isOfKind)) describeLayout(put, kind);
+    }
     for (const Entry& e : kEntries) {
       for (std::string_view part :
            {std::string_view("entry="), nameOf(e.kind), std::string_view(" "), std::string_view(e.name),

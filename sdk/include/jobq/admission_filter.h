@@ -9,6 +9,8 @@
 #include <string_view>
 #include <variant>
 
+#include "jobq/abi_version.h"
+#include "jobq/error.h"
 #include "jobq/job.h"
 #include "jobq/plugin.h"
 
@@ -37,7 +39,7 @@ using Admission = std::variant<Accept, Reject, Replace>;
 
 /// One call at a time per instance, on any thread; the host keeps a pool. An exception answers the caller 500 and names
 /// the filter.
-class JOBQ_VISIBLE AdmissionFilter {
+class JOBQ_VISIBLE AdmissionFilter : public abi::Versioned {
  public:
   virtual ~AdmissionFilter() = default;
 

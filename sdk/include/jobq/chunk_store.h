@@ -2,16 +2,19 @@
 // job goes back in line they are discarded and the cursor starts again. The general rules are in storage.h.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "jobq/abi_version.h"
 #include "jobq/error.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
 #include "jobq/log.h"
+#include "jobq/time.h"
 
 namespace jobq {
 
@@ -35,7 +38,7 @@ struct LogLine {
   std::string text;
 };
 
-class JOBQ_VISIBLE ChunkStore {
+class JOBQ_VISIBLE ChunkStore : public abi::Versioned {
  public:
   virtual ~ChunkStore() = default;
 

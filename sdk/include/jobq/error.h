@@ -7,6 +7,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #define JOBQ_VISIBLE __attribute__((visibility("default")))
 

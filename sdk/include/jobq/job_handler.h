@@ -1,6 +1,7 @@
 // Room 9 (craftsman): the work itself. A factory is the plugin; each worker owns one handler made by it.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -8,8 +9,12 @@
 #include <string>
 #include <string_view>
 
+#include "jobq/abi_version.h"
+#include "jobq/error.h"
 #include "jobq/job.h"
+#include "jobq/log.h"
 #include "jobq/plugin.h"
+#include "jobq/time.h"
 
 namespace jobq {
 
@@ -41,7 +46,7 @@ class JobContext {
 };
 
 /// Runs one job at a time: an instance is a worker. It is made, used and deleted on one thread.
-class JOBQ_VISIBLE JobHandler {
+class JOBQ_VISIBLE JobHandler : public abi::Versioned {
  public:
   virtual ~JobHandler() = default;
 

@@ -1,6 +1,7 @@
 // Storage, face 1: jobs as their callers see them. The general rules are in storage.h.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -9,9 +10,11 @@
 #include <variant>
 #include <vector>
 
+#include "jobq/abi_version.h"
 #include "jobq/error.h"
 #include "jobq/job.h"
 #include "jobq/queue_policy.h"
+#include "jobq/time.h"
 
 namespace jobq {
 
@@ -70,7 +73,7 @@ struct EndpointCounts {
   std::optional<Instant> headQueuedAt{};  ///< of the normal job that is claimed next; nothing when none waits
 };
 
-class JOBQ_VISIBLE JobStore {
+class JOBQ_VISIBLE JobStore : public abi::Versioned {
  public:
   virtual ~JobStore() = default;
 

@@ -5,14 +5,16 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <variant>
 
 #include "jobq/json_scan.h"
-#include "jobq/json_value.h"
+#include "jobq/json_value.h"  // IWYU pragma: export
 
 namespace jobq::json {
 

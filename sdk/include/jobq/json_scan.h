@@ -7,6 +7,8 @@
 #include <cstring>
 #include <optional>
 #include <string_view>
+#include <system_error>
+#include <utility>
 #include <variant>
 
 #include "jobq/json_value.h"

@@ -7,6 +7,7 @@
 #include <array>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 
 #include "jobq/mutex.h"
 #include "jobq/rate_limiter.h"
+#include "jobq/time.h"
 
 namespace jobq {
 

@@ -2,13 +2,17 @@
 // fails. A thread, a child process and a remote machine use the same verbs. The general rules are in storage.h.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "jobq/abi_version.h"
 #include "jobq/error.h"
 #include "jobq/job.h"
+#include "jobq/time.h"
 
 namespace jobq {
 
@@ -60,7 +64,7 @@ struct Swept {
   bool more = false;
 };
 
-class JOBQ_VISIBLE LeaseStore {
+class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
  public:
   virtual ~LeaseStore() = default;
 

@@ -2,6 +2,7 @@
 // own snapshot, so that they survive a restart, a retry and the job's expiry. Delivery is at least once.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -9,8 +10,10 @@
 #include <string_view>
 #include <vector>
 
+#include "jobq/abi_version.h"
 #include "jobq/error.h"
 #include "jobq/job.h"
+#include "jobq/time.h"
 
 namespace jobq {
 
@@ -44,7 +47,7 @@ inline constexpr std::size_t kMaxDeliveriesPerEndpoint = 1'000;  ///< settled on
 /// One claim ends with the delivery whose input and output make its bytes as many: a delivery may have 40 MB.
 inline constexpr std::size_t kMaxClaimedBytes = 64UL << 20;
 
-class JOBQ_VISIBLE OutboxStore {
+class JOBQ_VISIBLE OutboxStore : public abi::Versioned {
  public:
   virtual ~OutboxStore() = default;
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "jobq/abi_version.h"
 #include "jobq/config.h"
 #include "jobq/error.h"
 #include "jobq/log.h"
@@ -38,7 +39,7 @@ struct ScriptReport {
 };
 
 /// The base of every plugin interface.
-class JOBQ_VISIBLE Plugin {
+class JOBQ_VISIBLE Plugin : public abi::Versioned {
  public:
   virtual ~Plugin() = default;
   Plugin() = default;

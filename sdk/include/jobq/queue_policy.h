@@ -5,8 +5,10 @@
 #include <optional>
 #include <string>
 
+#include "jobq/error.h"
 #include "jobq/job.h"
 #include "jobq/plugin.h"
+#include "jobq/time.h"
 
 namespace jobq {
 

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <string_view>
 
+#include "jobq/error.h"
 #include "jobq/plugin.h"
+#include "jobq/time.h"
 
 namespace jobq {
 

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "jobq/abi_version.h"
 #include "jobq/error.h"
 #include "jobq/time.h"
 
@@ -41,7 +42,7 @@ struct Changes {
   std::uint64_t version = 0;         ///< ask again from here
 };
 
-class JOBQ_VISIBLE RecordStore {
+class JOBQ_VISIBLE RecordStore : public abi::Versioned {
  public:
   virtual ~RecordStore() = default;
 

@@ -14,13 +14,15 @@
 // sdk/testkit/storage_suite.h puts these sentences to a backend.
 #pragma once
 
-#include "jobq/chunk_store.h"
-#include "jobq/job_store.h"
-#include "jobq/lease_store.h"
-#include "jobq/outbox_store.h"
+#include "jobq/chunk_store.h"  // IWYU pragma: export
+#include "jobq/error.h"
+#include "jobq/job_store.h"     // IWYU pragma: export
+#include "jobq/lease_store.h"   // IWYU pragma: export
+#include "jobq/outbox_store.h"  // IWYU pragma: export
 #include "jobq/plugin.h"
-#include "jobq/record_store.h"
-#include "jobq/worker_store.h"
+#include "jobq/record_store.h"  // IWYU pragma: export
+#include "jobq/time.h"
+#include "jobq/worker_store.h"  // IWYU pragma: export
 
 namespace jobq {
 

@@ -3,11 +3,14 @@
 
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "jobq/error.h"
 #include "jobq/plugin.h"
+#include "jobq/time.h"
 
 namespace jobq {
 

@@ -7,8 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include "jobq/abi_version.h"
 #include "jobq/error.h"
 #include "jobq/job.h"
+#include "jobq/time.h"
 
 namespace jobq {
 
@@ -46,7 +48,7 @@ struct NodeInfo {
 
 inline constexpr Millis kBeatLife{5'000};  ///< nodes beat every second
 
-class JOBQ_VISIBLE WorkerStore {
+class JOBQ_VISIBLE WorkerStore : public abi::Versioned {
  public:
   virtual ~WorkerStore() = default;
 

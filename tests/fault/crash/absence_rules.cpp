@@ -11,8 +11,6 @@ constexpr Nanos kMs = 1'000'000;
 constexpr Nanos kClocksDiffer = 50 * kMs;  // the server's clock is not the clients'
 constexpr Nanos kAnswerInTime = 1'000 * kMs;
 
-std::string inLife(int life) { return " in life " + std::to_string(life); }
-
 /// An end by then that nobody needs to have seen. A job without one is there for its ttl, a day.
 bool mayHaveEnded(const JobHistory& job, int life, Nanos by, const Rules& rules) {
   const auto limit = rules.maxAttempts.find(job.plan.endpoint);

@@ -1,5 +1,7 @@
 #include "board.h"
 
+#include <utility>
+
 namespace jobq::fault {
 namespace {
 

@@ -4,13 +4,22 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
 #include <random>
+#include <string>
 #include <thread>
 #include <variant>
+#include <vector>
 
 #include "board.h"
 #include "history.h"
+#include "history_rules.h"
 #include "http_client.h"
+#include "jobq/job.h"
 
 namespace jobq::fault {
 

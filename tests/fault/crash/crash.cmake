@@ -20,7 +20,7 @@ add_library(jobq_crash_history STATIC
   ${crash_folder}/stream_rules.cpp)
 target_link_libraries(jobq_crash_history PUBLIC jobq::sdk)
 
-jobq_add_test(history_test SOURCES ${crash_folder}/history_test.cpp ${crash_folder}/verb_rules_test.cpp LIBRARIES jobq_crash_history)
+jobq_add_test(history_test LABELS unit SOURCES ${crash_folder}/history_test.cpp ${crash_folder}/verb_rules_test.cpp LIBRARIES jobq_crash_history)
 
 add_executable(crash_loop
   ${crash_folder}/board.cpp
@@ -33,3 +33,9 @@ target_link_libraries(crash_loop PRIVATE jobq_crash_history Threads::Threads)
 target_compile_definitions(crash_loop PRIVATE
   JOBQ_BINARY_DIR="${CMAKE_BINARY_DIR}/bin" JOBQ_PLUGIN_DIR="${JOBQ_PLUGIN_OUTPUT}" JOBQ_WITNESS_DIR="${crash_plugins}")
 add_dependencies(crash_loop jobqd jobq_handler_witness ${JOBQ_PLUGINS})
+
+# The short form of the proof, and the same loop over a storage that forgets claims, which it has to find.
+add_test(NAME crash_loop COMMAND crash_loop --cycles 25)
+add_test(NAME crash_loop.finds_forgotten_claims
+  COMMAND crash_loop --plugins ${CMAKE_BINARY_DIR}/tests/broken/forget_claims --expect-violation)
+set_tests_properties(crash_loop crash_loop.finds_forgotten_claims PROPERTIES LABELS fault TIMEOUT 600 PROCESSORS 2)

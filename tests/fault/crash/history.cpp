@@ -1,6 +1,7 @@
 #include "history.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 

@@ -3,8 +3,14 @@
 // run after all of that is still noticed. Pure: it reads no clock and no file. One thread.
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
+#include "history_rules.h"
+#include "jobq/job.h"
 #include "journal.h"
 #include "post_book.h"
 

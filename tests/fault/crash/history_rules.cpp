@@ -11,7 +11,6 @@ namespace {
 
 std::string text(std::uint32_t number) { return std::to_string(number); }
 std::string attemptOf(const Run& run) { return "attempt " + text(run.attempt); }
-std::string inLife(int life) { return " in life " + std::to_string(life); }
 std::string seen(const Sight& sight) {
   std::string words(nameOf(sight.state));
   if (sight.whole) words += " with " + text(sight.retries) + " retries";

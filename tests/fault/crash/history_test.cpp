@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <stdexcept>
 
 #include "journal_line.h"
 #include "rule_fixture.h"

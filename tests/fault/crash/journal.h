@@ -1,8 +1,10 @@
 // Reads the witness handler's journal (witness_handler.cpp), piece by piece as it grows.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "history_rules.h"

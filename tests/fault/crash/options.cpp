@@ -4,7 +4,9 @@
 #include <cstdlib>
 #include <iostream>
 #include <random>
+#include <string>
 #include <string_view>
+#include <system_error>
 
 namespace jobq::fault {
 namespace {

@@ -3,9 +3,14 @@
 // thread.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
+#include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "history_rules.h"
 

@@ -1,7 +1,12 @@
 // Reads the file that plugin webhook_file writes, piece by piece as it grows.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <ios>
+#include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "post_book.h"

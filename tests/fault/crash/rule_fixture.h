@@ -4,7 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "history_rules.h"
+#include "jobq/job.h"
 
 namespace jobq::fault {
 

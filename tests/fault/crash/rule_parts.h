@@ -2,11 +2,17 @@
 // is sorted by time.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "history_rules.h"
 
 namespace jobq::fault {
 
 using Faults = std::vector<std::string>;
+
+/// Returns " in life N", for the sentence of a fault: which start of the server saw it.
+inline std::string inLife(int life) { return " in life " + std::to_string(life); }
 
 /// A 404 has a reason: the retention, a purge that found the job in line, or a short ttl. What is gone stays gone.
 void absencesAreEarned(const JobHistory& job, const Rules& rules, Faults& faults);

@@ -1,5 +1,6 @@
 // What /stream may hand out.
 #include <algorithm>
+#include <cstddef>
 
 #include "rule_parts.h"
 

@@ -1,0 +1,7 @@
+#include "durability.h"
+
+namespace jobq::sqlite {
+
+void syncEachCommit(Connection& connection) { connection.execute("PRAGMA synchronous=FULL"); }
+
+}  // namespace jobq::sqlite

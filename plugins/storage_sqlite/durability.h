@@ -1,0 +1,11 @@
+// The durability of commits: an acknowledged step survives a loss of power.
+#pragma once
+
+#include "connection.h"
+
+namespace jobq::sqlite {
+
+/// Makes every later commit of this connection wait until its bytes are on the disk. Throws StorageError.
+void syncEachCommit(Connection& connection);
+
+}  // namespace jobq::sqlite

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""Compiles each header of core, plugins, sdk and tests alone, two at a time, with the options that the build has for a
+source file near it. Usage: headers_alone.py <build folder> [header ...]; the build folder has been configured without
+unity builds, and nothing in it needs to be built."""
+import concurrent.futures
+import json
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FOLDERS = ("core", "plugins", "sdk/include", "sdk/testkit", "tests")
+AT_ONCE = 2
+
+
+def options(entry):
+    """The compiler and its options for one source file, without its input, its output and precompiled headers."""
+    words = iter(shlex.split(entry["command"]))
+    kept = []
+    for word in words:
+        if word in ("-o", "-c", "-include", "-MF", "-MT", "-MQ"):
+            next(words)
+        elif word not in ("-MD", "-MMD", "-Winvalid-pch"):
+            kept.append(word)
+    return kept
+
+
+def nearest(header, entries):
+    """The source file whose options suit a header: its own, else one of its folder, else of the closest folder."""
+    def distance(entry):
+        source = pathlib.Path(entry["file"])
+        shared = len(pathlib.Path(os.path.commonpath([header, source])).parts)
+        return source.with_suffix("") != header.with_suffix(""), -shared, len(source.parts)
+    return min(entries, key=distance)
+
+
+def compile_alone(header, entry):
+    """The compiler's complaints about a source file that includes the header, twice, and nothing else."""
+    testkit = [f"-I{ROOT}/sdk"] if header.is_relative_to(ROOT / "sdk") else []
+    done = subprocess.run([*options(entry), *testkit, "-fsyntax-only", "-x", "c++", "-"], cwd=entry["directory"],
+                          text=True, input=f'#include "{header}"\n' * 2, capture_output=True, check=False)
+    return done.stderr if done.returncode else ""
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    commands = pathlib.Path(sys.argv[1]) / "compile_commands.json"
+    entries = [entry for entry in json.loads(commands.read_text()) if entry["file"].startswith(f"{ROOT}/")]
+    if any("/Unity/" in entry["file"] for entry in entries):
+        sys.exit(f"{commands} is of a unity build: configure a folder with -DCMAKE_UNITY_BUILD=OFF")
+    headers = [pathlib.Path(header).resolve() for header in sys.argv[2:]] or [
+        header for folder in FOLDERS for header in sorted((ROOT / folder).rglob("*.h"))]
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        complaints = list(pool.map(lambda header: compile_alone(header, nearest(header, entries)), headers))
+    for header, complaint in zip(headers, complaints):
+        if complaint:
+            print(f"{header.relative_to(ROOT)} does not compile alone:\n{complaint}")
+    failed = sum(map(bool, complaints))
+    print(f"{len(headers) - failed} headers compile alone, {failed} do not")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

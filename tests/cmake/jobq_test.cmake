@@ -1,0 +1,55 @@
+# How a test of jobq is declared. Each test has a label of its level:
+#   unit       parts of the program, without a server or a storage of the disk
+#   contract   a plugin against the contract of its kind
+#   server     the whole server in the test's own process, on a clock that the test moves
+#   http       a server of its own process, questioned from outside
+#   fault      failing disks, storages, power and processes; loads
+#   property   random sequences against a model
+#   client     programs and projects of users: demo, sdk template, S3, foreign clients
+#   fuzz, bench, arch
+# Further labels choose tests for a tier: `asan` and `tsan` (worth a run under that sanitizer), `nightly` (never in CI).
+include(GoogleTest)
+
+# jobq_add_test(<name> LABELS label... SOURCES a.cpp... [LIBRARIES lib...] [NEEDS target...] [PROCESSORS n]
+#               [TIMEOUT seconds] [PROPERTIES property value...])
+#
+# Builds the GoogleTest program build/tests/<name> and makes a test of CTest of each of its tests, named <name>.<test>.
+# NEEDS are targets that the program opens when it runs. TIMEOUT bounds one test; it is there to end a hang.
+function(jobq_add_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PROCESSORS;TIMEOUT" "LABELS;SOURCES;LIBRARIES;NEEDS;PROPERTIES")
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 300)
+  endif()
+  if(NOT arg_PROCESSORS)
+    set(arg_PROCESSORS 1)
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE jobq::testkit jobq_gtest Threads::Threads ${CMAKE_DL_LIBS} ${arg_LIBRARIES})
+  target_compile_definitions(${name} PRIVATE
+    JOBQ_PLUGIN_DIR="${JOBQ_PLUGIN_OUTPUT}" JOBQ_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  if(arg_NEEDS)
+    add_dependencies(${name} ${arg_NEEDS})
+  endif()
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 TEST_PREFIX ${name}.
+    PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} PROCESSORS ${arg_PROCESSORS} SKIP_REGULAR_EXPRESSION
+      "\\[  SKIPPED \\]" ${arg_PROPERTIES})
+endfunction()
+
+# jobq_add_python_test(<name> <file> LABELS label... [PROCESSORS n] [TIMEOUT seconds] [PROPERTIES property value...])
+#
+# Makes one test of CTest of a pytest file, named <name>. The file questions the server of this build folder; what each
+# of its tests said is in <build>/test-results/<name>.xml.
+set(JOBQ_PYTEST ${PROJECT_SOURCE_DIR}/build/venv/bin/pytest CACHE FILEPATH "pytest, as scripts/setup.sh installs it")
+function(jobq_add_python_test name file)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "PROCESSORS;TIMEOUT" "LABELS;PROPERTIES;ENVIRONMENT")
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 600)
+  endif()
+  if(NOT arg_PROCESSORS)
+    set(arg_PROCESSORS 1)
+  endif()
+  add_test(NAME ${name}
+    COMMAND ${JOBQ_PYTEST} ${PROJECT_SOURCE_DIR}/tests/${file} --junitxml ${CMAKE_BINARY_DIR}/test-results/${name}.xml)
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} PROCESSORS ${arg_PROCESSORS}
+    ENVIRONMENT "JOBQ_BUILD=${CMAKE_BINARY_DIR};${arg_ENVIRONMENT}" ${arg_PROPERTIES})
+endfunction()

@@ -1,0 +1,27 @@
+# The tests in Python: each file is a test of CTest.
+
+# From outside, each file with a server of its own.
+file(GLOB http_files CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} http/test_*.py)
+foreach(file IN LISTS http_files)
+  cmake_path(GET file STEM stem)
+  string(REGEX REPLACE "^test_" "http." name ${stem})
+  jobq_add_python_test(${name} ${file} LABELS http asan)
+endforeach()
+# These hold most of the threads and memory of the machine.
+set_tests_properties(http.crowd http.too_large PROPERTIES PROCESSORS 2)
+set_property(TEST http.door http.tls http.framing http.lifecycle http.run APPEND PROPERTY LABELS tsan)
+
+foreach(stem disk)
+  jobq_add_python_test(fault.${stem} fault/test_${stem}.py LABELS fault)
+endforeach()
+# Loads: their clients and servers take every processor.
+foreach(stem backlog fair_share limits_load load release_load storm waits)
+  jobq_add_python_test(fault.${stem} fault/test_${stem}.py LABELS fault PROCESSORS 4)
+endforeach()
+
+foreach(stem arch_test test_abi test_includes)
+  string(REGEX REPLACE "_?test_?" "" name ${stem})
+  jobq_add_python_test(arch.${name} arch/${stem}.py LABELS arch)
+endforeach()
+jobq_add_python_test(client.s3 s3/s3_test.py LABELS client)
+jobq_add_python_test(client.openapi openapi/openapi_test.py LABELS client PROCESSORS 2)

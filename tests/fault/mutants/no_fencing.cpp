@@ -1,0 +1,8 @@
+// Replaces plugins/storage_memory/memory_fencing.cpp: a report counts whatever attempt it is from.
+#include "memory_fencing.h"
+
+namespace jobq::memory {
+
+bool isCurrentAttempt(const Row&, const LeaseRef&) { return true; }
+
+}  // namespace jobq::memory
