@@ -6,6 +6,7 @@ is the one at that address, and each test that needs a server of its own is skip
 """
 
 import contextlib
+import textwrap
 
 import pytest
 
@@ -15,6 +16,7 @@ for module in ("http_case", "jobqctl_case", "lua_case", "management_api"):
 import jobq_server  # noqa: E402  (an import before the line above would not be rewritten)
 
 LONGEST_ID = 40  # characters of one parameter in the name of a test
+LONGEST_REASON = 100  # characters of the settings that a skipped test would need
 
 
 def pytest_addoption(parser):
@@ -51,6 +53,7 @@ def class_server():
 def new_server(settings):
     if jobq_server.is_foreign():
         words = ", ".join(f"{name.replace('__', '.')}={value}" for name, value in settings.items()) or "the tests' own"
+        words = textwrap.shorten(words, LONGEST_REASON, placeholder=" ...")
         pytest.skip(f"needs a server with settings of its own ({words}), and JOBQ_URL names another one")
     return jobq_server.Server(**settings)
 
@@ -77,12 +80,24 @@ def clean_end_of_the_shared_server():
 def pytest_runtest_call():
     """A test during which the shared server dies has failed, and the next test gets a new server."""
     try:
-        return (yield)
-    finally:
-        end = jobq_server.shared_end()
+        result = yield
+    except Exception as error:
+        end = replace_dead_server()
         if end:
-            jobq_server.forget_shared()
-            pytest.fail(end, pytrace=False)
+            error.add_note(end)
+        raise
+    end = replace_dead_server()
+    if end:
+        pytest.fail(end, pytrace=False)
+    return result
+
+
+def replace_dead_server():
+    """How the shared server ended by itself; None while it runs."""
+    end = jobq_server.shared_end()
+    if end:
+        jobq_server.forget_shared()
+    return end
 
 
 @pytest.hookimpl(wrapper=True)

@@ -95,7 +95,7 @@ class ShutdownTest(HttpTest):
 
 
 class PlacesTest(HttpTest):
-    """design.md: at most server.threads - 512 callers wait; beyond, a waiting call answers the present state at once."""
+    """design.md: at most server.threads - 512 callers wait; beyond, a waiting call answers the present state."""
 
     @pytest.fixture(autouse=True)
     def eight_places(self, question, own_server):

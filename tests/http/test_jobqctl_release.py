@@ -52,8 +52,8 @@ class ReleaseTest(FormTest):
         assert (row["VERSION"], row["STATE"]) == ("2", "rolling")
         assert "1 has 1" in row["WORKERS"]
         assert self.row("--wait", "--timeout", "0s", code=WAIT_ELAPSED)["STATE"] == "rolling"
-        assert self.json("release", "status", self.endpoint, "--wait", "--timeout=300ms",
-                         code=WAIT_ELAPSED)["release"]["state"] == "rolling"
+        answer = self.json("release", "status", self.endpoint, "--wait", "--timeout=300ms", code=WAIT_ELAPSED)
+        assert answer["release"]["state"] == "rolling"
         with subprocess.Popen([JOBQCTL, "release", "status", self.endpoint, "--wait"], stdout=subprocess.PIPE,
                               env=self.environment()) as waiter:
             self.json("cancel", self.endpoint, job)

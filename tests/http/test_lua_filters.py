@@ -91,8 +91,8 @@ class VerdictTest(FilterTest):
     def test_reject(self):
         """issue 7: reject with a message: 400, on /run and /runsync and on the SDK mount; nothing is stored."""
         for verb in ("run", "runsync"):
-            assert self.assert_refused(self.submit("says", {"says": "input.n is too large: send less"}, verb),
-                                       400) == "input.n is too large: send less"
+            reply = self.submit("says", {"says": "input.n is too large: send less"}, verb)
+            assert self.assert_refused(reply, 400) == "input.n is too large: send less"
         reply = self.server.request("POST", "/sdk/v2/says/run", {"input": {"says": "not from here"}})
         assert self.assert_refused(reply, 400) == "not from here"
         self.assert_nothing_stored("says")
@@ -114,8 +114,8 @@ class VerdictTest(FilterTest):
         """issue 7: nothing or true: welcome; false: refused; a table: changes; everything else is a mistake of it."""
         for which in ("none", "yes", "empty"):
             assert self.output("verdict", {"which": which}) == {"which": which}
-        assert self.assert_refused(self.submit("verdict", {"which": "no"}),
-                                   400) == "the filter verdict refuses this job"
+        sentence = self.assert_refused(self.submit("verdict", {"which": "no"}), 400)
+        assert sentence == "the filter verdict refuses this job"
         for which, words in (("number", "it returned a number"), ("text", "it returned a string"),
                              ("unknown", "unknown field inputs"), ("array", "no JSON object"),
                              ("nothing", "no JSON object"), ("nan", "nan at .a is not JSON"),

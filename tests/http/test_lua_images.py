@@ -70,7 +70,7 @@ class TemplateTest(LuaTest):
         template = self.new_template(imageName="lua/other")
         endpoint = self.new_endpoint(template, workersMin=1)
         self.call("PATCH", "/templates/" + template["id"], {"imageName": "lua/" + name})
-        until(lambda endpoint=endpoint: self.endpoint(endpoint)["release"]["state"] == "halted", "it halts")
+        until(lambda: self.endpoint(endpoint)["release"]["state"] == "halted", "it halts")
         assert self.output(endpoint["id"], {}) == "other"
         self.at_end.callback(os.remove, self.write("handlers", name, returning("'written'")))
         self.complete(endpoint, 2)

@@ -176,9 +176,8 @@ class WordFrequencyTest(ShippedTest):
         for field, wrongs, least in (("top", (-1, 1.5, "3", {}), 0), ("least", (0, -1, "1", [1]), 1)):
             for wrong in wrongs:
                 with subtests.test(field=field, wrong=wrong):
-                    assert self.failure("word_frequency",
-                                        {"text": "a",
-                                         field: wrong}) == f"input.{field} must be a whole number from {least}"
+                    error = self.failure("word_frequency", {"text": "a", field: wrong})
+                    assert error == f"input.{field} must be a whole number from {least}"
         for wrong in ({}, {"text": 1}, {"text": None}):
             assert self.failure("word_frequency", wrong) == "input.text must be a string"
 

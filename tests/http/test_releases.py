@@ -143,8 +143,8 @@ class RollingTest(ReleaseTest):
         self.release(imageName="plugin/echo")
         now = self.endpoint(endpoint)
         assert (now["version"], now["image"], now["release"]) == (2, "plugin/echo", {"version": 2, "state": "rolling"})
-        assert [(worker["state"], worker["slsVersion"], worker["image"])
-                for worker in now["workers"]] == [("running", 1, "plugin/trial")]
+        workers = [(worker["state"], worker["slsVersion"], worker["image"]) for worker in now["workers"]]
+        assert workers == [("running", 1, "plugin/trial")]
         behind = self.server.run(endpoint["id"], {"output": 2})
         end = self.server.finished(endpoint["id"], job)
         assert (end["output"], end.get("retries")) == ("whole", None)

@@ -368,7 +368,7 @@ class HealthTest(HttpTest):
     def test_counters_follow_the_jobs(self, own_server):
         """decisions.md, Jobs: completed counts since the endpoint's creation; inQueue and inProgress are now."""
         server = self.server = own_server(**{"endpoint.trial.workersMax": 1})
-        jobs = [server.run("trial", {"sleepMs": 500}) for _ in range(3)]
+        jobs = [server.run("trial", {"sleepMs": milliseconds}) for milliseconds in (2000, 0, 0)]
         during = until(lambda: self._with_running(server), "a job runs")
         assert (during["jobs"]["inProgress"], during["jobs"]["inQueue"]) == (1, 2)
         assert during["workers"]["running"] == 1
@@ -380,7 +380,7 @@ class HealthTest(HttpTest):
     @staticmethod
     def _with_running(server):
         health = server.health("trial")
-        return health if health["jobs"]["inProgress"] else None
+        return health if health["jobs"]["inProgress"] and health["workers"]["running"] else None
 
     def test_process_health_needs_no_key(self):
         """decisions.md, Addresses: `GET /healthz` (alive) and `GET /readyz` (ready), without a key."""
