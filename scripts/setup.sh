@@ -2,13 +2,14 @@
 # Installs what jobq needs and this Debian 12 machine does not have yet. Called by run.sh and test.sh; safe to repeat.
 # Usage: setup.sh [build|test]
 set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
-packages=(build-essential cmake ninja-build ccache pkg-config curl ca-certificates python3
+packages=(build-essential cmake ninja-build mold pkg-config curl ca-certificates python3
   libpoco-dev libboost-dev libboost-filesystem-dev libboost-system-dev libsqlite3-dev libssl-dev libelf-dev
-  libgd-dev libcurl4-openssl-dev liblua5.4-dev libgtest-dev libgmock-dev)
+  libgd-dev libcurl4-openssl-dev liblua5.4-dev)
 if [ "${1:-build}" = test ]; then
-  packages+=(clang-14 libclang-rt-14-dev clang-format-14 binutils git)
-  packages+=(rapidjson-dev python3-pip openssl)
+  packages+=(libgtest-dev libgmock-dev clang-14 libclang-rt-14-dev clang-format-14 binutils git)
+  packages+=(rapidjson-dev python3-venv openssl)
   # The S3 test runs a server from npm, and clients in other languages question the server; any installed ones serve.
   command -v npm >/dev/null || packages+=(nodejs npm)
   command -v go >/dev/null || packages+=(golang-go)
@@ -18,16 +19,28 @@ missing=()
 for package in "${packages[@]}"; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q '^install ok installed$' || missing+=("$package")
 done
-[ ${#missing[@]} -eq 0 ] && exit 0
-
-as_root=()
-if [ "$(id -u)" -ne 0 ]; then
-  command -v sudo >/dev/null || {
-    echo "These packages are missing and neither root nor sudo is here to install them: ${missing[*]}" >&2
-    exit 1
-  }
-  as_root=(sudo)
+if [ ${#missing[@]} -gt 0 ]; then
+  as_root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || {
+      echo "These packages are missing and neither root nor sudo is here to install them: ${missing[*]}" >&2
+      exit 1
+    }
+    as_root=(sudo)
+  fi
+  echo "Installing: ${missing[*]}" >&2
+  "${as_root[@]}" apt-get update -qq >&2
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
 fi
-echo "Installing: ${missing[*]}" >&2
-"${as_root[@]}" apt-get update -qq >&2
-"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
+[ "${1:-build}" = test ] || exit 0
+
+# The tests in Python have an environment of their own, made anew when tests/requirements.txt has changed.
+environment="$root/build/venv"
+wanted=$(sha256sum "$root/tests/requirements.txt" | cut -d' ' -f1)
+if [ "$(cat "$environment/requirements.sha256" 2>/dev/null)" != "$wanted" ]; then
+  echo "Installing pytest and its plug-ins" >&2
+  rm -rf "$environment"
+  python3 -m venv "$environment"
+  "$environment/bin/pip" install --quiet --disable-pip-version-check --requirement "$root/tests/requirements.txt" >&2
+  echo "$wanted" >"$environment/requirements.sha256"
+fi

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "core/base/ids.h"
+#include "core/base/program_paths.h"
 #include "core/config/units.h"
 #include "jobq/error.h"
 #include "jobq/plugin.h"
@@ -277,14 +278,8 @@ void complete(Config& config, const std::filesystem::path& folder) {
   if (config.dataDir.is_relative()) config.dataDir = folder / config.dataDir;
   config.dataDir = config.dataDir.lexically_normal();
   if (config.secretKeyFile.empty()) config.secretKeyFile = config.dataDir / "secret.key";
-  const std::filesystem::path programs = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  if (config.pluginPath.empty()) config.pluginPath.push_back(programs / "../plugins");
-  if (config.scriptPath.empty()) {
-    // Installed beside the programs, or those of the tree that they were built in.
-    std::filesystem::path base = programs.parent_path();
-    while (!std::filesystem::exists(base / "scripts/lua") && base != base.root_path()) base = base.parent_path();
-    config.scriptPath = base / "scripts/lua";
-  }
+  if (config.pluginPath.empty()) config.pluginPath.push_back(defaultPluginFolder());
+  if (config.scriptPath.empty()) config.scriptPath = defaultScriptFolder();
   config.scriptPath = config.scriptPath.lexically_normal();
   if (config.server.tlsCertificate.empty() != config.server.tlsKey.empty()) {
     throw ConfigError("server.tls.certificate and server.tls.key go together: set both, or none");

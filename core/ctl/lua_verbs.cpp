@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "core/base/clock.h"
+#include "core/base/program_paths.h"
 #include "core/ctl/input_text.h"
 #include "core/ctl/local_job.h"
 #include "core/ctl/table_print.h"
@@ -66,8 +67,7 @@ class Workshop {
       : settings_(pairsOf(arguments, "set")),
         host_(settings_, log_),
         around_{clock_, ".", script.folder, script.folder} {
-    const std::string fallback = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "../plugins";
-    host_.load({arguments.value("plugins", fallback)});
+    host_.load({arguments.value("plugins", defaultPluginFolder().string())});
     host_.checkSettings();
   }
 

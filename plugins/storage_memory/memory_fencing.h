@@ -1,6 +1,7 @@
 // Fencing: a report of an attempt that is over changes nothing.
 #pragma once
 
+#include "jobq/job.h"
 #include "memory_rows.h"
 
 namespace jobq::memory {

@@ -122,7 +122,7 @@ def write_blocks(path, version, blocks):
 
 
 def breaks(older, newer):
-    """How `newer` is more than `older` with additions, a sentence each."""
+    """The differences of `newer` from `older` that are no additions, a sentence each."""
     faults = []
     for title, lines in older.items():
         if title not in newer:
@@ -158,7 +158,7 @@ def check(sdk, blocks, major, minor):
 
 
 def unfit():
-    """Why this compiler's description cannot be compared; nothing when it can."""
+    """The reason why this compiler's description cannot be compared; None when it can."""
     compiler = os.environ.get("CXX", "g++").split()
     macros = subprocess.run([*compiler, "-dM", "-E", "-x", "c++", "/dev/null"], check=True, stdout=subprocess.PIPE,
                             text=True).stdout
@@ -173,7 +173,7 @@ def version_of(sdk):
 
 
 def run(sdk, write=False):
-    """What is wrong, a sentence each."""
+    """The faults of this sdk, a sentence each."""
     major, minor = version_of(sdk)
     types, manifest = compile_probe(sdk.resolve())
     faults = incomplete(types, manifest)

@@ -174,7 +174,7 @@ class Types:
         return found
 
     def _neighbours(self, entry, ours):
-        """Of a class of the standard library only the types that its name names: its template's arguments."""
+        """The entries beside this one; for a class of the standard library those that are arguments of its template."""
         if entry.tag == "DW_TAG_subroutine_type":
             return [self._target(child) for child in entry.children]
         if entry.tag not in RECORDS:

@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -14,6 +15,7 @@
 #include <utility>
 
 #include "jobq/abi.h"
+#include "jobq/abi_entry.h"
 #include "jobq/config.h"
 #include "jobq/error.h"
 #include "jobq/log.h"

@@ -1,10 +1,13 @@
 // Starts threads at the same moment, for tests of races.
 #pragma once
 
+#include <chrono>
 #include <functional>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "jobq/mutex.h"
 #include "testkit/wait_for.h"
 
 namespace jobq::testkit {

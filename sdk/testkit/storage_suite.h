@@ -35,6 +35,7 @@
 #include "jobq/transitions.h"
 #include "testkit/manual_clock.h"
 #include "testkit/run_together.h"
+#include "testkit/temporary_folder.h"
 
 namespace jobq::testkit {
 
@@ -78,16 +79,8 @@ class TakeTurns final : public QueuePolicy {
 
 class StorageSuite : public testing::TestWithParam<StorageUnderTest> {
  protected:
-  void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "jobq-suite-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    dir_ = pattern;
-    storage_ = GetParam().open(clock_, dir_);
-  }
-  void TearDown() override {
-    storage_.reset();
-    std::filesystem::remove_all(dir_);
-  }
+  void SetUp() override { storage_ = GetParam().open(clock_, dir_); }
+  void TearDown() override { storage_.reset(); }
 
   JobStore& jobs() { return storage_->jobs(); }
   LeaseStore& leases() { return storage_->leases(); }
@@ -201,7 +194,7 @@ class StorageSuite : public testing::TestWithParam<StorageUnderTest> {
   static void race(int count, const std::function<void(int)>& body) { runTogether(count, body); }
 
   ManualClock clock_;
-  std::filesystem::path dir_;
+  const TemporaryFolder dir_;
   std::unique_ptr<Storage> storage_;
   RankByPriority policy_;
 };

@@ -3,9 +3,11 @@
 source file near it. Usage: headers_alone.py <build folder> [header ...]; the build folder has been configured without
 unity builds, and nothing in it needs to be built."""
 import concurrent.futures
+import functools
 import json
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
@@ -27,19 +29,26 @@ def options(entry):
     return kept
 
 
+@functools.cache
+def included(source):
+    """The names, without folders, of the headers that a source file includes."""
+    return frozenset(re.findall(r'^#include "(?:.*/)?([^"/]+)"', source.read_text(), re.M))
+
+
 def nearest(header, entries):
-    """The source file whose options suit a header: its own, else one of its folder, else of the closest folder."""
+    """The source file whose options suit a header: its own, else one that includes it, else one of a folder near it."""
     def distance(entry):
         source = pathlib.Path(entry["file"])
         shared = len(pathlib.Path(os.path.commonpath([header, source])).parts)
-        return source.with_suffix("") != header.with_suffix(""), -shared, len(source.parts)
+        return source.with_suffix("") != header.with_suffix(""), header.name not in included(source), -shared
     return min(entries, key=distance)
 
 
 def compile_alone(header, entry):
     """The compiler's complaints about a source file that includes the header, twice, and nothing else."""
-    testkit = [f"-I{ROOT}/sdk"] if header.is_relative_to(ROOT / "sdk") else []
-    done = subprocess.run([*options(entry), *testkit, "-fsyntax-only", "-x", "c++", "-"], cwd=entry["directory"],
+    for_tests = any(header.is_relative_to(ROOT / folder) for folder in ("tests", "sdk/testkit"))
+    folders = [f"-I{ROOT}", f"-I{ROOT}/sdk"] if for_tests else []  # the source file may be of another program
+    done = subprocess.run([*options(entry), *folders, "-fsyntax-only", "-x", "c++", "-"], cwd=entry["directory"],
                           text=True, input=f'#include "{header}"\n' * 2, capture_output=True, check=False)
     return done.stderr if done.returncode else ""
 
@@ -48,7 +57,8 @@ def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     commands = pathlib.Path(sys.argv[1]) / "compile_commands.json"
-    entries = [entry for entry in json.loads(commands.read_text()) if entry["file"].startswith(f"{ROOT}/")]
+    entries = [entry for entry in json.loads(commands.read_text())
+               if entry["file"].startswith(f"{ROOT}/") and pathlib.Path(entry["file"]).is_file()]
     if any("/Unity/" in entry["file"] for entry in entries):
         sys.exit(f"{commands} is of a unity build: configure a folder with -DCMAKE_UNITY_BUILD=OFF")
     headers = [pathlib.Path(header).resolve() for header in sys.argv[2:]] or [

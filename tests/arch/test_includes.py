@@ -93,10 +93,12 @@ STANDARD = {  # a standard header, and the names of namespace std that it declar
         system_error""",
     "thread": "jthread this_thread thread",
     "tuple": "apply forward_as_tuple ignore make_tuple tie tuple tuple_cat",
-    "type_traits": """add_const_t common_type_t conditional_t decay_t enable_if_t false_type integral_constant
-        invoke_result_t is_arithmetic_v is_base_of_v is_const_v is_constructible_v is_convertible_v is_enum_v
-        is_integral_v is_invocable_v is_nothrow_move_constructible_v is_same_v is_trivially_copyable_v
-        is_trivially_destructible_v is_void_v make_unsigned_t remove_const_t remove_cvref_t remove_reference_t true_type
+    "type_traits": """add_const_t common_type_t conditional_t decay_t enable_if_t false_type
+        has_unique_object_representations_v has_virtual_destructor_v integral_constant invoke_result_t is_abstract_v
+        is_aggregate_v is_arithmetic_v is_base_of_v is_const_v is_constructible_v is_convertible_v is_enum_v
+        is_integral_v is_invocable_v is_nothrow_move_constructible_v is_polymorphic_v is_same_v is_standard_layout_v
+        is_trivially_copyable_v is_trivially_destructible_v is_void_v make_unsigned_t remove_const_t remove_cvref_t
+        remove_reference_t true_type
         type_identity_t underlying_type_t void_t""",
     "typeindex": "type_index",
     "typeinfo": "bad_cast type_info",
@@ -136,6 +138,7 @@ STANDS_IN = {
     "ios": {"istream", "ostream", "fstream", "sstream", "iostream"},
     "istream": {"iostream", "iosfwd"},
     "ostream": {"iostream", "iosfwd"},
+    "ratio": {"chrono"},
     "streambuf": {"iostream"},
 }
 

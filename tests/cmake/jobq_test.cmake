@@ -7,8 +7,19 @@
 #   property   random sequences against a model
 #   client     programs and projects of users: demo, sdk template, S3, foreign clients
 #   fuzz, bench, arch
-# Further labels choose tests for a tier: `asan` and `tsan` (worth a run under that sanitizer), `nightly` (never in CI).
+# Further labels choose tests for a tier: `asan` and `tsan` (runs under that sanitizer, too; each GoogleTest program has
+# `asan`), `analysis` (clang and the format), `pace` (figures of a machine without other work), `nightly` (too long for
+# CI).
 include(GoogleTest)
+
+# Time limits end a hang; they judge no pace. Sanitizers are slower, and the proofs of the nightly tier are longer.
+set(JOBQ_TEST_TIME 1 CACHE STRING "Multiplies the time limit of each test")
+if(JOBQ_SANITIZE)
+  set(jobq_test_time 4)
+else()
+  set(jobq_test_time ${JOBQ_TEST_TIME})
+endif()
+math(EXPR jobq_longest_proof "900 * ${jobq_test_time}")
 
 # jobq_add_test(<name> LABELS label... SOURCES a.cpp... [LIBRARIES lib...] [NEEDS target...] [PROCESSORS n]
 #               [TIMEOUT seconds] [PROPERTIES property value...])
@@ -23,6 +34,7 @@ function(jobq_add_test name)
   if(NOT arg_PROCESSORS)
     set(arg_PROCESSORS 1)
   endif()
+  math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * ${jobq_test_time}")
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE jobq::testkit jobq_gtest Threads::Threads ${CMAKE_DL_LIBS} ${arg_LIBRARIES})
   target_compile_definitions(${name} PRIVATE
@@ -31,7 +43,7 @@ function(jobq_add_test name)
     add_dependencies(${name} ${arg_NEEDS})
   endif()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 TEST_PREFIX ${name}.
-    PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} PROCESSORS ${arg_PROCESSORS} SKIP_REGULAR_EXPRESSION
+    PROPERTIES LABELS "${arg_LABELS};asan" TIMEOUT ${arg_TIMEOUT} PROCESSORS ${arg_PROCESSORS} SKIP_REGULAR_EXPRESSION
       "\\[  SKIPPED \\]" ${arg_PROPERTIES})
 endfunction()
 
@@ -39,7 +51,7 @@ endfunction()
 #
 # Makes one test of CTest of a pytest file, named <name>. The file questions the server of this build folder; what each
 # of its tests said is in <build>/test-results/<name>.xml.
-set(JOBQ_PYTEST ${PROJECT_SOURCE_DIR}/build/venv/bin/pytest CACHE FILEPATH "pytest, as scripts/setup.sh installs it")
+set(JOBQ_PYTHON ${PROJECT_SOURCE_DIR}/build/venv/bin/python CACHE FILEPATH "Python with pytest, as scripts/setup.sh makes it")
 function(jobq_add_python_test name file)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "PROCESSORS;TIMEOUT" "LABELS;PROPERTIES;ENVIRONMENT")
   if(NOT arg_TIMEOUT)
@@ -48,8 +60,9 @@ function(jobq_add_python_test name file)
   if(NOT arg_PROCESSORS)
     set(arg_PROCESSORS 1)
   endif()
+  math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * ${jobq_test_time}")
   add_test(NAME ${name}
-    COMMAND ${JOBQ_PYTEST} ${PROJECT_SOURCE_DIR}/tests/${file} --junitxml ${CMAKE_BINARY_DIR}/test-results/${name}.xml)
+    COMMAND ${JOBQ_PYTHON} -m pytest -p no:cacheprovider ${PROJECT_SOURCE_DIR}/tests/${file} --junitxml ${CMAKE_BINARY_DIR}/test-results/${name}.xml)
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} PROCESSORS ${arg_PROCESSORS}
     ENVIRONMENT "JOBQ_BUILD=${CMAKE_BINARY_DIR};${arg_ENVIRONMENT}" ${arg_PROPERTIES})
 endfunction()

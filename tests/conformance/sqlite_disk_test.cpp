@@ -67,8 +67,7 @@ TEST_F(Disk, AFailureAtAnyWriteLeavesWholeSteps) {
   for (int n = 1;; ++n) {
     storage_.reset();
     logFaults().reset();
-    std::filesystem::remove_all(dir_);
-    std::filesystem::create_directory(dir_);
+    dir_.clear();
     open();
     submit("witness");
     logFaults().writesFrom = logFaults().writes + n;

@@ -25,6 +25,7 @@
 #include "sqlite_vfs.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
+#include "testkit/temporary_folder.h"
 #include "testkit/wait_for.h"
 
 namespace jobq::testkit {
@@ -58,16 +59,10 @@ inline constexpr char kBackToTheFirstVersion[] =
 
 class SqliteTest : public testing::Test {
  protected:
-  void SetUp() override {
-    logFaults().reset();
-    std::string pattern = (std::filesystem::temp_directory_path() / "jobq-sqlite-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    dir_ = pattern;
-  }
+  void SetUp() override { logFaults().reset(); }
   void TearDown() override {
     logFaults().reset();
     storage_.reset();
-    std::filesystem::remove_all(dir_);
   }
 
   std::unique_ptr<Storage> openAt(const std::filesystem::path& dir) {
@@ -114,7 +109,7 @@ class SqliteTest : public testing::Test {
   ManualClock clock_;
   SilentLog log_;
   OneLine policy_;
-  std::filesystem::path dir_;
+  const testkit::TemporaryFolder dir_;
   std::unique_ptr<Storage> storage_;
 };
 

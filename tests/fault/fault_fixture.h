@@ -32,12 +32,15 @@ class FaultTest : public HouseTest, public testing::WithParamInterface<const cha
  protected:
   ~FaultTest() override { close(); }
 
+  /// The storage that the server opens: the parameter, unless a suite says more in its parameter.
+  virtual std::string storageName() const { return GetParam(); }
+
   /// Builds and starts the server. Throws StorageError when the storage fails meanwhile.
   void openFaulty(const std::string& endpoints) {
     close();
     std::ofstream(dir_ / "jobq.properties")
-        << "server.port = 0\nserver.drain = 10s\nlimits.enabled = false\nlimits.queue = false\nstorage = " << GetParam()
-        << "\nwebhook.transports = http, file\nplugins.path = " JOBQ_PLUGIN_DIR "\n"
+        << "server.port = 0\nserver.drain = 10s\nlimits.enabled = false\nlimits.queue = false\nstorage = "
+        << storageName() << "\nwebhook.transports = http, file\nplugins.path = " JOBQ_PLUGIN_DIR "\n"
         << endpoints;
     house_ = std::make_unique<House>(loadConfig(dir_ / "jobq.properties", {}), clock_, log_,
                                      [this](std::unique_ptr<Storage> storage) {

@@ -3,6 +3,8 @@
 // on a sound disk everything acknowledged is there and ends.
 #include <iostream>
 #include <ostream>
+#include <string>
+#include <tuple>
 
 #include "../house/house_fixture.h"
 #include "disk.h"
@@ -241,14 +243,17 @@ class IoError : public HouseTest {
     }
   }
 
+  // Fault `first`, and each that is `step` calls further, until one never struck.
+  void strikeEach(DiskCall call, int answer, bool forever, std::uint64_t first, std::uint64_t step) {
+    std::uint64_t number = first;
+    while (strike({call, number, forever, answer}) && !HasFatalFailure()) number += step;
+    std::cout << nameOf(call) << (forever ? " and all after it" : "") << ": " << (number - first) / step << " faults"
+              << std::endl;
+    EXPECT_GT(number, first) << "such a call was never made";
+  }
+
   void strikeAll(DiskCall call, int answer) {
-    for (const bool forever : {false, true}) {
-      std::uint64_t number = 1;
-      while (strike({call, number, forever, answer}) && !HasFatalFailure()) ++number;
-      std::cout << nameOf(call) << (forever ? " and all after it" : "") << ": " << number - 1 << " faults" << std::endl;
-      // Deletions happen at the end alone.
-      EXPECT_GT(number, 1U);
-    }
+    for (const bool forever : {false, true}) strikeEach(call, answer, forever, 1, 1);
   }
 
   std::vector<Acknowledged> acknowledged_;
@@ -259,12 +264,30 @@ class IoError : public HouseTest {
   bool struck_ = false;
 };
 
-TEST_F(IoError, OfEachWrite) { strikeAll(DiskCall::write, SQLITE_IOERR); }
+constexpr unsigned kShares = 4;
+
+/// Writes are many: each share of them is a test of its own, so that they run at the same time. The parameters are
+/// whether all later writes fail, too, and the first of the share.
+class IoErrorOfWrites : public IoError, public testing::WithParamInterface<std::tuple<bool, unsigned>> {
+ protected:
+  void strikeShare(int answer) {
+    strikeEach(DiskCall::write, answer, std::get<0>(GetParam()), std::get<1>(GetParam()), kShares);
+  }
+};
+
+TEST_P(IoErrorOfWrites, OfEachWrite) { strikeShare(SQLITE_IOERR); }
+TEST_P(IoErrorOfWrites, OfEachWriteOnAFullDisk) { strikeShare(SQLITE_FULL); }
+
+INSTANTIATE_TEST_SUITE_P(Every, IoErrorOfWrites, testing::Combine(testing::Bool(), testing::Range(1U, kShares + 1)),
+                         [](const testing::TestParamInfo<std::tuple<bool, unsigned>>& info) {
+                           return std::string(std::get<0>(info.param) ? "forever_" : "once_") +
+                                  std::to_string(std::get<1>(info.param));
+                         });
+
 TEST_F(IoError, OfEachSync) { strikeAll(DiskCall::sync, SQLITE_IOERR); }
 TEST_F(IoError, OfEachTruncation) { strikeAll(DiskCall::truncate, SQLITE_IOERR); }
 TEST_F(IoError, OfEachOpening) { strikeAll(DiskCall::open, SQLITE_IOERR); }
 TEST_F(IoError, OfEachDeletion) { strikeAll(DiskCall::remove, SQLITE_IOERR); }
-TEST_F(IoError, OfEachWriteOnAFullDisk) { strikeAll(DiskCall::write, SQLITE_FULL); }
 
 }  // namespace
 }  // namespace jobq::fault

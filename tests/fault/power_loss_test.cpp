@@ -16,6 +16,7 @@
 #include "random_verbs.h"
 #include "seeds.h"
 #include "testkit/loaded_plugin.h"
+#include "testkit/temporary_folder.h"
 #include "testkit/wait_for.h"
 
 namespace jobq::fault {
@@ -49,14 +50,7 @@ struct Caller {
 
 class PowerLoss : public testing::Test {
  protected:
-  PowerLoss() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "jobq-power-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-  }
-  ~PowerLoss() override {
-    Disk::instance().forget();
-    std::filesystem::remove_all(folder_);
-  }
+  ~PowerLoss() override { Disk::instance().forget(); }
 
   std::shared_ptr<Storage> open(Clock& clock) {
     static testkit::SilentLog log;
@@ -93,7 +87,7 @@ class PowerLoss : public testing::Test {
 
   /// What was found; empty when everything acknowledged was there.
   std::string play(std::uint64_t seed) {
-    for (const auto& file : std::filesystem::directory_iterator(folder_)) std::filesystem::remove_all(file);
+    folder_.clear();
     Disk& disk = Disk::instance();
     disk.watch(folder_);
     std::mt19937_64 random(seed);
@@ -128,7 +122,7 @@ class PowerLoss : public testing::Test {
     }
   }
 
-  std::filesystem::path folder_;
+  const testkit::TemporaryFolder folder_;
   std::string plugin_ = JOBQ_PLUGIN_DIR "/libjobq_storage_sqlite.so";
   bool recordsAlone_ = false;
   int cuts_ = 0;
@@ -173,7 +167,7 @@ TEST_F(PowerLoss, AMigrationIsWholeOrWasNot) {
   int backups = 0;
   std::uint64_t step = 1;
   for (; reached; ++step) {
-    for (const auto& file : std::filesystem::directory_iterator(folder_)) std::filesystem::remove_all(file);
+    folder_.clear();
     std::ofstream(folder_ / "jobq.db", std::ios::binary) << first;
     disk.watch(folder_);
     disk.cutAt(step);

@@ -15,6 +15,7 @@
 #include "judge.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
+#include "testkit/temporary_folder.h"
 
 namespace jobq::fault {
 namespace {
@@ -23,15 +24,10 @@ using model::Judge;
 
 class RecordFault : public testing::TestWithParam<const char*> {
  protected:
-  RecordFault() {
-    Disk::instance();
-    std::string pattern = (std::filesystem::temp_directory_path() / "jobq-records-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-  }
+  RecordFault() { Disk::instance(); }
   ~RecordFault() override {
     Disk::instance().fail({});
     judge_.reset();
-    std::filesystem::remove_all(folder_);
   }
 
   /// Throws StorageError when the storage fails meanwhile.
@@ -119,7 +115,7 @@ class RecordFault : public testing::TestWithParam<const char*> {
     const bool durable = std::string(GetParam()) == "sqlite";
     judge_.emplace(nullptr);
     isOpen_ = false;
-    for (const auto& file : std::filesystem::directory_iterator(folder_)) std::filesystem::remove_all(file);
+    folder_.clear();
     failures_ = 0;
     fail();
     try {
@@ -147,7 +143,7 @@ class RecordFault : public testing::TestWithParam<const char*> {
     }
   }
 
-  std::filesystem::path folder_;
+  const testkit::TemporaryFolder folder_;
   testkit::ManualClock clock_;
   FaultPlan plan_{clock_};
   std::optional<Judge> judge_;

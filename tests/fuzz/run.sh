@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Builds the fuzz targets with clang and runs each of them; the last line is `N passed, N failed`.
 #
-#   tests/fuzz/run.sh [--seconds N | --runs N] [target…]      60 seconds each; --runs 100000000 for the long haul
+#   tests/fuzz/run.sh [--seconds N | --runs N] [target…]      JOBQ_FUZZ_SECONDS each (15); --runs 100000000 for the long haul
 #
 # A finding is kept in build/fuzz/findings, and the command that repeats it is printed.
 set -uo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-limit=(-max_total_time=60)
+limit=("-max_total_time=${JOBQ_FUZZ_SECONDS:-15}")
 targets=()
 while [ $# -gt 0 ]; do
   case $1 in
@@ -66,7 +66,7 @@ fuzz() {  # fuzz <target>
 }
 
 # Two at a time; what each of them says is printed whole, and in order.
-rm -f "$out"/*.said "$out"/*.status
+for target in "${targets[@]}"; do rm -f "$out/$target.said" "$out/$target.status"; done
 for target in "${targets[@]}"; do
   while running=($(jobs -rp)) && [ ${#running[@]} -ge 2 ]; do wait -n; done
   { fuzz "$target"; echo $? >"$out/$target.status"; } >"$out/$target.said" 2>&1 &

@@ -8,7 +8,6 @@
 #include <Poco/URI.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -23,6 +22,7 @@
 #include "jobq/json.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
+#include "testkit/temporary_folder.h"
 #include "testkit/wait_for.h"
 
 namespace jobq {
@@ -43,14 +43,7 @@ struct Answer {
 
 class HouseTest : public testing::Test {
  protected:
-  HouseTest() {
-    std::string pattern = "/tmp/jobq-house-XXXXXX";
-    dir_ = mkdtemp(pattern.data());
-  }
-  ~HouseTest() override {
-    house_.reset();
-    std::filesystem::remove_all(dir_);
-  }
+  ~HouseTest() override { house_.reset(); }
 
   void open(const std::string& settings) {
     std::ofstream(dir_ / "jobq.properties") << "server.port = 0\nserver.drain = 10s\n"
@@ -101,7 +94,7 @@ class HouseTest : public testing::Test {
                      [&] { return call("GET", "/v2/" + endpoint + "/health").body.find(text) != std::string::npos; });
   }
 
-  std::filesystem::path dir_;
+  const testkit::TemporaryFolder dir_;
   testkit::ManualClock clock_;
   testkit::SilentLog log_;
   std::unique_ptr<House> house_;

@@ -1,5 +1,6 @@
 // Filters that are scripts: their verdicts, what they see of a job, their time, and their quotas.
 #include <chrono>
+#include <ratio>
 
 #include "lua_fixture.h"
 #include "quotas.h"

@@ -5,28 +5,24 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <future>
 #include <map>
 #include <memory>
-#include <stdexcept>
-#include <stop_token>
 #include <string>
 #include <string_view>
 
 #include "jobq/error.h"
-#include "jobq/job.h"
 #include "jobq/job_handler.h"
 #include "jobq/json.h"
-#include "jobq/log.h"
 #include "jobq/plugin.h"
-#include "jobq/time.h"
+#include "testkit/fake_job_context.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
 #include "testkit/pace.h"
+#include "testkit/temporary_folder.h"
 #include "testkit/wait_for.h"
 #include "tiny_http.h"
 
@@ -34,42 +30,16 @@ namespace jobq::test {
 
 using Settings = std::map<std::string, std::string, std::less<>>;
 
+using testkit::FakeJobContext;
+
 /// Returns an answer of status 200 with `body` to each request.
 inline TinyHttp::Answer saying(std::string body) {
   return [body](const TinyRequest&, const TinyConnection& client) { client.reply(200, body); };
 }
 
-/// A job without a server: stopped by hand.
-class HttpJob final : public JobContext {
- public:
-  explicit HttpJob(Instant deadline = Instant::max()) : deadline_(deadline) {}
-
-  const JobId& id() const override { return id_; }
-  std::uint32_t attempt() const override { return 1; }
-  std::stop_token stopToken() const override { return stop_.get_token(); }
-  Instant deadline() const override { return deadline_; }
-  std::string_view s3Config() const override { return {}; }
-  void emit(std::string_view, std::string_view = {}) override {}
-  void progress(std::string_view) override {}
-  void log(LogLevel, std::string_view) override {}
-
-  void stop() { stop_.request_stop(); }
-
- private:
-  const JobId id_ = "11111111-2222-3333-4444-555555555555-u1";
-  const Instant deadline_;
-  std::stop_source stop_;
-};
-
 class LuaHttp : public testing::Test {
  protected:
-  explicit LuaHttp(bool allowPrivate = true) : allowPrivate_(allowPrivate) {
-    std::string pattern = (std::filesystem::temp_directory_path() / "jobq-lua-http-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    folder_ = pattern;
-    configure({});
-  }
-  ~LuaHttp() override { std::filesystem::remove_all(folder_); }
+  explicit LuaHttp(bool allowPrivate = true) : allowPrivate_(allowPrivate) { configure({}); }
 
   /// `http` is on unless the settings say otherwise.
   void configure(Settings settings) {
@@ -84,15 +54,15 @@ class LuaHttp : public testing::Test {
   }
   /// What the script's function returns, as JSON text.
   std::string run(const std::string& text, const std::string& input = "{}") {
-    HttpJob job;
+    FakeJobContext job;
     return worker(text)->run(input, job);
   }
   /// Why the job failed.
   std::string failureOf(const std::string& text, const std::string& input = "{}") {
-    HttpJob job;
+    FakeJobContext job;
     return failureOf(*worker(text), input, job);
   }
-  static std::string failureOf(JobHandler& worker, const std::string& input, HttpJob& job) {
+  static std::string failureOf(JobHandler& worker, const std::string& input, FakeJobContext& job) {
     try {
       return "(it did not fail: " + worker.run(input, job).substr(0, 200) + ")";
     } catch (const JobFailed& error) {
@@ -121,7 +91,7 @@ class LuaHttp : public testing::Test {
   std::unique_ptr<Factory> load(const Settings& settings) {
     const testkit::MapConfig config(settings);
     return testkit::loadPlugin<Factory>(JOBQ_PLUGIN_DIR "/libjobq_lua.so", "lua",
-                                        PluginEnv{config, clock_, log_, folder_, allowPrivate_, folder_});
+                                        PluginEnv{config, clock_, log_, folder_.path(), allowPrivate_, folder_.path()});
   }
 
   testkit::ManualClock clock_;
@@ -133,7 +103,7 @@ class LuaHttp : public testing::Test {
 
   const bool allowPrivate_;
   testkit::SilentLog log_;
-  std::filesystem::path folder_;
+  const testkit::TemporaryFolder folder_;
   int scripts_ = 0;
   std::unique_ptr<HandlerFactory> handlers_;
 };

@@ -241,7 +241,7 @@ TEST_F(LuaHttpHostile, AStopEndsACallAndTheNextJobIsServed) {
   for (const char* first : {"", "HTTP/1.1 200 X\r\nContent-Length: 5000\r\n\r\nhalf"}) {
     Holding slow(first);
     const auto handler = worker("return http.get(input.url).body");
-    HttpJob job;
+    FakeJobContext job;
     auto running =
         std::async(std::launch::async, [&] { return failureOf(*handler, inputOf(slow.server().url()), job); });
     slow.server().awaitRequest();
@@ -250,14 +250,14 @@ TEST_F(LuaHttpHostile, AStopEndsACallAndTheNextJobIsServed) {
     EXPECT_EQ(testkit::resultOf("the job", running), "the job was stopped");
     watch.end("a stopped http.get", kSoon);
     slow.awaitClientGone();
-    HttpJob next;
+    FakeJobContext next;
     EXPECT_EQ(handler->run(inputOf(slow.server().url("/free")), next), "\"free\"");
   }
 }
 
 TEST_F(LuaHttpHostile, AStopEndsACallWhoseNameDoesNotComeBack) {
   const SilentNameServer names("silent.test");
-  HttpJob job;
+  FakeJobContext job;
   const auto handler = worker("return http.get(input.url)");
   auto running =
       std::async(std::launch::async, [&] { return failureOf(*handler, inputOf("http://silent.test/"), job); });
@@ -271,7 +271,7 @@ TEST_F(LuaHttpHostile, AStopEndsACallWhoseNameDoesNotComeBack) {
 TEST_F(LuaHttpHostile, TheDeadlineEndsACallAndNothingSwallowsIt) {
   Holding slow;
   const auto handler = worker("while true do pcall(http.get, input.url, {timeout = 10}) end");
-  HttpJob job(clock_.now() + Millis(5'000));
+  FakeJobContext job({.deadline = clock_.now() + Millis(5'000)});
   auto running = std::async(std::launch::async, [&] { return failureOf(*handler, inputOf(slow.server().url()), job); });
   slow.server().awaitRequest();
   clock_.advance(Millis(5'000));
@@ -279,7 +279,7 @@ TEST_F(LuaHttpHostile, TheDeadlineEndsACallAndNothingSwallowsIt) {
   job.stop();  // as the server does when it has said TIMED_OUT
   EXPECT_EQ(testkit::resultOf("the job", running), "the job's execution timeout is over");
   EXPECT_EQ(slow.server().requests().size(), 1U);
-  HttpJob next(clock_.now() + Millis(5'000));
+  FakeJobContext next({.deadline = clock_.now() + Millis(5'000)});
   EXPECT_EQ(worker("return http.get(input.url).body")->run(inputOf(slow.server().url("/free")), next), "\"free\"");
 }
 
@@ -289,7 +289,7 @@ TEST_F(LuaHttpHostile, AnAnswerCountsAsTheScriptsMemory) {
     client.reply(200, std::string(std::stoul(request.target.substr(1)), 'x'));
   });
   const auto handler = worker("return #http.get(input.url).body");
-  HttpJob job;
+  FakeJobContext job;
   EXPECT_EQ(failureOf(*handler, inputOf(server.url("/3000000")), job),
             "not enough memory: a script has 2 MB (lua.memory)");
   EXPECT_EQ(handler->run(inputOf(server.url("/1000000")), job), "1000000");
@@ -311,7 +311,7 @@ TEST_F(LuaHttpHostile, LeavesNoDescriptorBehind) {
       client.hold();
     });
     for (int i = 0; i < times; ++i) {
-      HttpJob job;
+      FakeJobContext job;
       EXPECT_EQ(every->run(inputOf(server.url()), job), "0");
       job.stop();
       EXPECT_EQ(failureOf(*endless, inputOf(server.url()), job), "the job was stopped");

@@ -219,7 +219,7 @@ TEST_F(LuaHttp, FiltersHaveNone) {
 
 TEST_F(LuaHttp, AScriptMayGiveItANameBeforeAnyJob) {
   TinyHttp server(saying("named"));
-  HttpJob job;
+  FakeJobContext job;
   const auto make = [this](const std::string& text) { return handlers().make({"lua", "node-1", {}, write(text)}); };
   EXPECT_EQ(make("local get = http.get return function(input) return get(input.url).body end")
                 ->run(inputOf(server.url()), job),
@@ -258,7 +258,7 @@ TEST_F(LuaHttp, EightHandlersCallAtOnce) {
     workers.push_back(worker("local a = http.get(input.url) return a.status .. a.body"));
   for (int i = 0; i < kHandlers; ++i) {
     outputs.push_back(std::async(std::launch::async, [&, i] {
-      HttpJob job;
+      FakeJobContext job;
       return workers[static_cast<std::size_t>(i)]->run(inputOf(server.url("/" + std::to_string(i))), job);
     }));
   }

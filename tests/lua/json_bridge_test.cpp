@@ -16,7 +16,7 @@ class JsonBridgeTest : public LuaTest {
     echo = factory->make(envFor("echo"));
   }
   std::string through(const std::string& text) {
-    ScriptContext context;
+    FakeJobContext context;
     return outcome(*echo, text, context);
   }
   std::unique_ptr<HandlerFactory> factory;
@@ -205,7 +205,7 @@ TEST_F(JsonBridgeTest, AnyValueComesThroughLuaAsThroughTheEcho) {
   const auto judge = stock->make(HandlerEnv{"the-endpoint", "w1", {}});
   for (std::uint32_t seed = 1; seed <= 4000; ++seed) {
     const std::string text = R"({"input":)" + RandomJson(seed).value() + "}";
-    ScriptContext context;
+    FakeJobContext context;
     const std::string expected = judge->run(text, context);
     ASSERT_NE(outlineOf(expected), "") << "seed " << seed << "\n" << text;
     const std::string got = through(text);

@@ -3,10 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <pthread.h>
-#include <unistd.h>
 
-#include <atomic>
-#include <cstdint>
 #include <cstring>
 #include <exception>
 #include <filesystem>
@@ -16,7 +13,6 @@
 #include <memory>
 #include <new>
 #include <stdexcept>
-#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,13 +23,14 @@
 #include "jobq/error.h"
 #include "jobq/job.h"
 #include "jobq/job_handler.h"
-#include "jobq/log.h"
-#include "jobq/mutex.h"
 #include "jobq/plugin.h"
 #include "jobq/time.h"
+#include "testkit/fake_job_context.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
 #include "testkit/pace.h"
+#include "testkit/recording_log.h"
+#include "testkit/temporary_folder.h"
 #include "testkit/wait_for.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -44,79 +41,27 @@
 
 namespace jobq::lua::test {
 
-/// A job that is run, watched and stopped by hand. Any thread.
-class ScriptContext final : public JobContext {
- public:
-  explicit ScriptContext(Instant deadline = Instant::max(), std::uint32_t attempt = 1)
-      : deadline_(deadline), attempt_(attempt) {}
+using testkit::FakeJobContext;
 
-  const JobId& id() const override { return id_; }
-  std::uint32_t attempt() const override { return attempt_; }
-  std::stop_token stopToken() const override { return stop_.get_token(); }
-  Instant deadline() const override { return deadline_; }
-  std::string_view s3Config() const override { return {}; }
-  void emit(std::string_view chunk, std::string_view metrics) override {
-    keep(std::string(chunk) + (metrics.empty() ? "" : " " + std::string(metrics)));
+/// All that a job has reported, in order: `log <line>`, `progress <JSON>`, or a chunk with its metrics behind it.
+inline std::vector<std::string> reportsOf(const FakeJobContext& context) {
+  std::vector<std::string> texts;
+  for (const FakeJobContext::Report& report : context.reports()) {
+    switch (report.kind) {
+      case FakeJobContext::Report::Kind::chunk:
+        texts.push_back(report.text + (report.metrics.empty() ? "" : " " + report.metrics));
+        break;
+      case FakeJobContext::Report::Kind::progress: texts.push_back("progress " + report.text); break;
+      case FakeJobContext::Report::Kind::log: texts.push_back("log " + report.text); break;
+    }
   }
-  void progress(std::string_view json) override { keep("progress " + std::string(json)); }
-  void log(LogLevel, std::string_view line) override {
-    keep("log " + std::string(line));
-    if (onLine) onLine(line);
-  }
-
-  void stop() { stop_.request_stop(); }
-  /// All that it reported, in order.
-  std::vector<std::string> told() const {
-    Lock lock(mutex_);
-    return told_;
-  }
-
-  std::function<void(std::string_view)> onLine;  ///< on the script's thread
-
- private:
-  void keep(std::string text) {
-    Lock lock(mutex_);
-    told_.push_back(std::move(text));
-  }
-
-  const JobId id_ = "11111111-2222-3333-4444-555555555555-u1";
-  const Instant deadline_;
-  const std::uint32_t attempt_;
-  std::stop_source stop_;
-  mutable Mutex mutex_;
-  std::vector<std::string> told_ JOBQ_GUARDED_BY(mutex_);
-};
-
-/// A log that keeps its lines. Any thread.
-class KeptLog final : public Log {
- public:
-  void write(LogLevel, std::string_view event, std::string_view text) noexcept override {
-    Lock lock(mutex_);
-    lines_.push_back(std::string(event) + ": " + std::string(text));
-  }
-  std::vector<std::string> lines() const {
-    Lock lock(mutex_);
-    return lines_;
-  }
-
- private:
-  mutable Mutex mutex_;
-  std::vector<std::string> lines_ JOBQ_GUARDED_BY(mutex_);
-};
+  return texts;
+}
 
 /// A folder of scripts, removed with it.
 class Scripts {
  public:
-  Scripts() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "jobq-lua-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no folder for the scripts");
-    folder_ = pattern;
-  }
-  ~Scripts() { std::filesystem::remove_all(folder_); }
-  Scripts(const Scripts&) = delete;
-  Scripts& operator=(const Scripts&) = delete;
-
-  const std::filesystem::path& folder() const { return folder_; }
+  const std::filesystem::path& folder() const { return folder_.path(); }
   std::filesystem::path file(const std::string& name) const { return folder_ / (name + ".lua"); }
   void write(const std::string& name, std::string_view text) const {
     std::ofstream(file(name), std::ios::binary | std::ios::trunc) << text;
@@ -128,7 +73,7 @@ class Scripts {
   }
 
  private:
-  std::filesystem::path folder_;
+  testkit::TemporaryFolder folder_;
 };
 
 using Settings = std::map<std::string, std::string, std::less<>>;
@@ -144,7 +89,7 @@ class LuaTest : public testing::Test {
   /// The output of one job of a script that is written for it; "FAILED: why" when it fails.
   std::string once(const std::string& text, const std::string& input = "{}") {
     scripts.write("once", text);
-    ScriptContext context;
+    FakeJobContext context;
     return outcome(*handlers()->make(envFor("once")), input, context);
   }
 
@@ -175,7 +120,7 @@ class LuaTest : public testing::Test {
 
   Scripts scripts;
   testkit::ManualClock clock;
-  KeptLog log;
+  testkit::RecordingLog log;
   JobPolicy policy;
   std::map<std::string, std::string> variables{{"CITY", "Ulm"}};
   Clock* used = &clock;

@@ -63,7 +63,7 @@ class RandomTest : public LuaTest {
   }
 
   std::vector<Number> draw(JobHandler& handler, const std::string& input) {
-    ScriptContext context;
+    FakeJobContext context;
     std::istringstream text(outcome(handler, input, context).substr(1));
     std::vector<Number> numbers;
     for (std::int64_t number = 0; text >> number; text.ignore()) numbers.push_back(static_cast<Number>(number));

@@ -43,7 +43,7 @@ class ImpatientClock final : public Clock {
   }
   void waitUntil(Mutex&, Condition&, Instant) override {}
 
-  void begin(ScriptContext& job, bool isShort) {
+  void begin(FakeJobContext& job, bool isShort) {
     job_ = &job;
     isShort_ = isShort;
     looks_ = 0;
@@ -68,7 +68,7 @@ class ImpatientClock final : public Clock {
     asked_ = steady_clock::now();
   }
 
-  ScriptContext* job_ = nullptr;
+  FakeJobContext* job_ = nullptr;
   bool isShort_ = false;
   mutable int looks_ = 0;
   mutable double gap_ = 0;
@@ -116,12 +116,12 @@ class SandboxAttack : public LuaTest, public testing::WithParamInterface<Attack>
     const auto factory = handlers();
     const auto handler = factory->make(envFor("attack"));
     for (int round = 0; round < 3; ++round) {
-      ScriptContext attacked(ImpatientClock::kDeadline);
+      FakeJobContext attacked({.deadline = ImpatientClock::kDeadline});
       impatient.begin(attacked, GetParam().end == End::time);
       const std::string end = outcome(*handler, R"({"attack":true})", attacked);
       EXPECT_TRUE(says(end, GetParam().end, false)) << end.substr(0, 500);
       EXPECT_LT(impatient.end(), kLongestGap) << "seconds between two looks at the clock";
-      ScriptContext next(ImpatientClock::kDeadline);
+      FakeJobContext next({.deadline = ImpatientClock::kDeadline});
       impatient.begin(next, false);
       EXPECT_EQ(outcome(*handler, "{}", next), "\"served\"");
     }

@@ -1,4 +1,5 @@
 // What handlers mean: the job's methods, errors, stop and deadline; and that nothing leads from one job to the next.
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -22,11 +23,11 @@ TEST_F(LuaTest, TheJobTellsAndReports) {
   end)");
   const auto factory = handlers();
   const auto handler = factory->make(envFor("tell"));
-  ScriptContext context(clock.now() + Millis(1500), 7);
+  FakeJobContext context({.attempt = 7, .deadline = clock.now() + Millis(1500)});
   EXPECT_EQ(handler->run(R"({"z":[],"a":{}})", context),
             R"({"attempt":7,"city":"Ulm","endpoint":"the-endpoint","id":"11111111-2222-3333-4444-555555555555-u1",)"
             R"("input":{"a":{},"z":[]},"left":1500,"stopped":false})");
-  EXPECT_EQ(context.told(),
+  EXPECT_EQ(reportsOf(context),
             (Strings{"log a\t1\tnil\ttrue", "log b\t2.5", "{\"n\":1} {\"tokens\":3}", "null", "progress \"half\""}));
 }
 
@@ -41,8 +42,8 @@ TEST_F(LuaTest, AScriptThatLooksEndsByItselfWhenStopped) {
   end)");
   const auto factory = handlers();
   const auto handler = factory->make(envFor("patient"));
-  ScriptContext context;
-  context.onLine = [&context](std::string_view) { context.stop(); };
+  FakeJobContext context;
+  context.observe([&context](const FakeJobContext::Report&) { context.stop(); });
   EXPECT_EQ(outcome(*handler, "{}", context), "\"ended\"");
 }
 
@@ -51,10 +52,10 @@ TEST_F(LuaTest, AScriptThatDoesNotLookIsStopped) {
                 "return function(input) if input.go then print('begun') while true do end end return 'fine' end");
   const auto factory = handlers();
   const auto handler = factory->make(envFor("deaf"));
-  ScriptContext context;
-  context.onLine = [&context](std::string_view) { context.stop(); };
+  FakeJobContext context;
+  context.observe([&context](const FakeJobContext::Report&) { context.stop(); });
   EXPECT_EQ(outcome(*handler, R"({"go":1})", context), "FAILED: the job was stopped");
-  ScriptContext next;
+  FakeJobContext next;
   EXPECT_EQ(outcome(*handler, "{}", next), "\"fine\"");
 }
 
@@ -64,9 +65,9 @@ TEST_F(LuaTest, ADeadlineThatPassesEndsTheScript) {
                 "return function(input) if input.go then print('begun') while true do end end return 'fine' end");
   const auto factory = handlers();
   const auto handler = factory->make(envFor("late"));
-  ScriptContext context(clock.now() + Millis(60'000));
+  FakeJobContext context({.deadline = clock.now() + Millis(60'000)});
   std::atomic<bool> ended = false;
-  context.onLine = [this](std::string_view) { clock.advance(Millis(60'000)); };
+  context.observe([this](const FakeJobContext::Report&) { clock.advance(Millis(60'000)); });
   std::thread server([&] {
     // The job's time is over before it is stopped, as in the server: a second later.
     testkit::waitFor("the job's deadline", [&] { return clock.now() >= context.deadline(); });
@@ -78,7 +79,7 @@ TEST_F(LuaTest, ADeadlineThatPassesEndsTheScript) {
   EXPECT_EQ(outcome(*handler, R"({"go":1})", context), "FAILED: the job's execution timeout is over");
   ended = true;
   testkit::join("the server that stops the job", server);
-  ScriptContext next;
+  FakeJobContext next;
   EXPECT_EQ(outcome(*handler, "{}", next), "\"fine\"");
 }
 
@@ -150,9 +151,9 @@ TEST_F(LuaTest, LogIsTheJobsOwnWhateverPrintIs) {
   end)");
   const auto factory = handlers();
   const auto handler = factory->make(envFor("wrap"));
-  ScriptContext context;
+  FakeJobContext context;
   EXPECT_EQ(outcome(*handler, "{}", context), "null");
-  EXPECT_EQ(context.told(), (Strings{"log mine\tx", "log y"}));
+  EXPECT_EQ(reportsOf(context), (Strings{"log mine\tx", "log y"}));
 }
 
 // ---- one job and the next
@@ -172,7 +173,7 @@ TEST_F(LuaTest, NothingOfOneJobIsSeenByTheNext) {
     end)");
   const auto factory = handlers();
   const auto handler = factory->make(envFor("leave"));
-  ScriptContext context;
+  FakeJobContext context;
   EXPECT_EQ(outcome(*handler, "{}", context), "FAILED: leave.lua:11: cannot change a protected metatable");
   EXPECT_EQ(outcome(*handler, R"({"look":1})", context), R"(["nil","nil","nil","nil","nil","nil","nil","nil"])");
 }
@@ -187,7 +188,7 @@ TEST_F(LuaTest, WhatOneJobLeavesTakesNothingFromTheNext) {
   end)");
   const auto factory = handlers(with({{"memory", "1048576"}}));
   const auto handler = factory->make(envFor("leave"));
-  ScriptContext context;
+  FakeJobContext context;
   for (const std::string texts : {"1", "100", "150", "200", "300", "500", "700", "750", "1", "750", "200", "750"}) {
     for (int times = 0; times < 5; ++times) {
       EXPECT_EQ(outcome(*handler, R"({"texts":)" + texts + "}", context), texts);
@@ -201,7 +202,7 @@ TEST_F(LuaTest, OneTextMayBeAsLongAsTheMemory) {
     return {#s:sub(2), #s:upper(), s:byte(-1), pcall(string.char, ('0'):rep(70000000) .. 65)}
   end)");
   const auto factory = handlers(with({{"memory", "1073741824"}}));
-  ScriptContext context;
+  FakeJobContext context;
   EXPECT_EQ(outcome(*factory->make(envFor("long")), "{}", context), R"([79999999,80000000,120,true,"A"])");
 }
 
@@ -223,7 +224,7 @@ TEST_F(LuaTest, FormatMeasuresTheTextsOfObjects) {
     return {string.format('%s, %5.2s|', object, object), #string.format('%s', json.array()) > 0, (pcall(string.format, '%d', object)), (pcall(string.format, object))}
   end)");
   const auto factory = handlers(with({{"memory", "1073741824"}}));
-  ScriptContext context;
+  FakeJobContext context;
   EXPECT_EQ(outcome(*factory->make(envFor("format")), "{}", context), R"(["object,    ob|",true,false,false])");
 }
 
@@ -281,7 +282,7 @@ TEST_F(LuaTest, LibrariesCannotBeChanged) {
   end)");
   const auto factory = handlers();
   const auto handler = factory->make(envFor("change"));
-  ScriptContext context;
+  FakeJobContext context;
   EXPECT_EQ(outcome(*handler, "{}", context), "[]");
 }
 
@@ -292,7 +293,7 @@ TEST_F(LuaTest, LoadSeesTheGlobalsInEveryJob) {
   const auto factory = handlers();
   const auto handler = factory->make(envFor("load"));
   for (int job = 0; job < 20; ++job) {
-    ScriptContext context;
+    FakeJobContext context;
     ASSERT_EQ(outcome(*handler, "{}", context), "10") << "job " << job;
   }
 }

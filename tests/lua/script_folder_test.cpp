@@ -18,7 +18,7 @@ std::string returning(const std::string& what) { return "return function() retur
 class ScriptFolderTest : public LuaTest {
  protected:
   static std::string run(JobHandler& handler) {
-    ScriptContext context;
+    FakeJobContext context;
     return outcome(handler, "{}", context);
   }
   static std::string faultOf(const HandlerFactory& factory, const std::string& name) {

@@ -2,15 +2,13 @@
 // The plugins of today are its older ones.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <cstdlib>
 
 #include "core/plugin/plugin_file.h"
 #include "core/plugin/plugin_host.h"
 #include "jobq/abi.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
+#include "testkit/temporary_folder.h"
 
 namespace {
 
@@ -21,12 +19,6 @@ namespace fs = std::filesystem;
 
 class NextMinorTest : public testing::Test {
  protected:
-  NextMinorTest() {
-    std::string pattern = "/tmp/jobq-next-minor-XXXXXX";
-    dir_ = mkdtemp(pattern.data());
-  }
-  ~NextMinorTest() override { fs::remove_all(dir_); }
-
   static fs::path fixture(const std::string& name) { return fs::path(JOBQ_FIXTURE_DIR) / ("libjobq_" + name + ".so"); }
 
   // The policy of the fixture, through the host.
@@ -46,7 +38,7 @@ class NextMinorTest : public testing::Test {
     return "";
   }
 
-  fs::path dir_;
+  const testkit::TemporaryFolder dir_;
   std::map<std::string, std::string> settings_;
   testkit::SilentLog log_;
   testkit::ManualClock clock_;

@@ -8,6 +8,7 @@ function(jobq_copy_sdk change)
     COMMAND python3 ${CMAKE_CURRENT_LIST_DIR}/make_sdk.py ${sdk_headers} ${copy}/jobq ${change}
     DEPENDS ${CMAKE_CURRENT_LIST_DIR}/make_sdk.py ${sdk_files} VERBATIM)
   add_custom_target(sdk_${change} DEPENDS ${copy}/jobq/abi.h)
+  add_dependencies(generated_sources sdk_${change})
 endfunction()
 function(jobq_use_sdk target change)
   add_dependencies(${target} sdk_${change})

@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +14,7 @@
 #include "jobq/queue_policy.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
+#include "testkit/temporary_folder.h"
 
 namespace {
 
@@ -25,12 +25,6 @@ namespace fs = std::filesystem;
 
 class PluginHostTest : public testing::Test {
  protected:
-  PluginHostTest() {
-    std::string pattern = "/tmp/jobq-plugins-XXXXXX";
-    dir_ = mkdtemp(pattern.data());
-  }
-  ~PluginHostTest() override { fs::remove_all(dir_); }
-
   static fs::path fixture(const std::string& name) { return fs::path(JOBQ_FIXTURE_DIR) / ("libjobq_" + name + ".so"); }
 
   fs::path put(const std::string& from, const std::string& as = "libjobq_it.so") {
@@ -56,7 +50,7 @@ class PluginHostTest : public testing::Test {
     return "";
   }
 
-  fs::path dir_;
+  const testkit::TemporaryFolder dir_;
   std::map<std::string, std::string> settings_;
   testkit::SilentLog log_;
   testkit::ManualClock clock_;

@@ -10,6 +10,7 @@
 
 #include "jobq/storage.h"
 #include "testkit/loaded_plugin.h"
+#include "testkit/temporary_folder.h"
 #include "testkit/wait_for.h"
 
 namespace {
@@ -30,16 +31,10 @@ std::int64_t p99(std::vector<std::int64_t> delays) {
 class Fairness : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "jobq-fairness-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    dir_ = pattern;
     policy_ = load<QueuePolicy>("queue_", "fair");
     storage_ = load<Storage>("storage_", GetParam());
   }
-  void TearDown() override {
-    storage_.reset();
-    std::filesystem::remove_all(dir_);
-  }
+  void TearDown() override { storage_.reset(); }
 
   template <class Interface>
   std::unique_ptr<Interface> load(const std::string& kind, const std::string& name) {
@@ -95,7 +90,7 @@ class Fairness : public testing::TestWithParam<std::string> {
   /// job a millisecond is taken until all of theirs have been, or for `most` ms; who still waits then counts as taken.
   Delays delaysOfQuiet(bool noisy, int apart, int most) {
     storage_.reset();
-    for (const auto& file : std::filesystem::directory_iterator(dir_)) std::filesystem::remove_all(file);
+    dir_.clear();
     storage_ = load<Storage>("storage_", GetParam());
     if (noisy) submitNoisy();
     std::map<JobId, int> waiting;
@@ -143,7 +138,7 @@ class Fairness : public testing::TestWithParam<std::string> {
   }
 
   testkit::ManualClock clock_;
-  std::filesystem::path dir_;
+  const testkit::TemporaryFolder dir_;
   std::unique_ptr<QueuePolicy> policy_;
   std::unique_ptr<Storage> storage_;
 };

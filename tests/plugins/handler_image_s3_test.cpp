@@ -25,7 +25,7 @@ class HandlerImageS3 : public HandlerImage {
   const std::string input_ = inputOf(pngOf(quarters(6, 4)), R"("format":"jpeg")");
 
   std::string failureWith(const std::string& config) {
-    FakeContext context(config);
+    testkit::FakeJobContext context({.s3Config = config});
     const std::string message = failureOf(input_, context);
     EXPECT_THAT(message, Not(HasSubstr(kSecret)));
     for (const std::string& line : context.lines()) EXPECT_THAT(line, Not(HasSubstr(kSecret)));
@@ -35,7 +35,7 @@ class HandlerImageS3 : public HandlerImage {
 
 TEST_F(HandlerImageS3, UploadsTheResult) {
   TinyHttp server([](const TinyRequest&, const TinyConnection& client) { client.reply(200, ""); });
-  FakeContext context(s3Config(server.url("/")));
+  testkit::FakeJobContext context({.s3Config = s3Config(server.url("/"))});
   const Picture result = process(input_, context);
   const std::string path = "/pictures/" + context.id() + ".jpg";
   EXPECT_EQ(result.url, server.url(path));
@@ -52,8 +52,8 @@ TEST_F(HandlerImageS3, UploadsTheResult) {
 
 TEST_F(HandlerImageS3, UsesTheGivenRegionAndPath) {
   TinyHttp server([](const TinyRequest&, const TinyConnection& client) { client.reply(200, ""); });
-  FakeContext context(
-      s3Config(server.url("/store"), R"(,"region":"eu-north-1","objectPath":"a b/=(+)é.jpg","more":1)"));
+  testkit::FakeJobContext context(
+      {.s3Config = s3Config(server.url("/store"), R"(,"region":"eu-north-1","objectPath":"a b/=(+)é.jpg","more":1)")});
   const Picture result = process(input_, context);
   EXPECT_EQ(result.url, server.url("/store/pictures/a%20b/%3D%28%2B%29%C3%A9.jpg"));
   EXPECT_EQ(server.requests().at(0).target, "/store/pictures/a%20b/%3D%28%2B%29%C3%A9.jpg");
@@ -102,7 +102,7 @@ TEST_F(HandlerImageS3, BoundsTheTimeOfAnUploadAndTheSizeOfTheReply) {
 
 TEST_F(HandlerImageS3, StopsAnUpload) {
   TinyHttp server([](const TinyRequest&, const TinyConnection& client) { client.hold(); });
-  FakeContext context(s3Config(server.url()));
+  testkit::FakeJobContext context({.s3Config = s3Config(server.url())});
   auto running = std::async(std::launch::async, [&] { return failureOf(input_, context); });
   server.awaitRequest();
   context.stop();
@@ -113,7 +113,7 @@ TEST_F(HandlerImageS3, UploadsAResultOfSeveralMegabytes) {
   TinyHttp server([](const TinyRequest&, const TinyConnection& client) { client.reply(200, ""); });
   const Gd noise(gdImageCreateTrueColor(1200, 1000));
   for (int i = 0; i < 1'200'000; ++i) gdImageSetPixel(noise.get(), i % 1200, i / 1200, (i * 2654435761U) >> 8);
-  FakeContext context(s3Config(server.url()));
+  testkit::FakeJobContext context({.s3Config = s3Config(server.url())});
   const std::string file = pngOf(noise);
   process(inputOf(file), context);
   EXPECT_GT(server.requests().at(0).body.size(), 1U << 20);

@@ -3,7 +3,7 @@
 
 #include <future>
 
-#include "fake_context.h"
+#include "testkit/fake_job_context.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/wait_for.h"
 
@@ -45,7 +45,7 @@ class HandlerTrial : public testing::Test {
   testkit::ManualClock clock_;
   testkit::MapConfig config_;
   testkit::SilentLog log_;
-  FakeContext context_;
+  testkit::FakeJobContext context_;
   std::unique_ptr<HandlerFactory> factory_ = testkit::loadPlugin<HandlerFactory>(
       JOBQ_PLUGIN_DIR "/libjobq_handler_trial.so", "trial", PluginEnv{config_, clock_, log_, ".", false});
   std::unique_ptr<JobHandler> handler_ = factory_->make(HandlerEnv{"endpoint", "worker", {}});

@@ -20,11 +20,11 @@
 #include <variant>
 
 #include "base64.h"
-#include "fake_context.h"
 #include "jobq/error.h"
 #include "jobq/job_handler.h"
 #include "jobq/json.h"
 #include "jobq/plugin.h"
+#include "testkit/fake_job_context.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
 #include "testkit/pace.h"
@@ -132,7 +132,7 @@ class HandlerImage : public testing::Test {
   }
 
   Picture process(const std::string& input) { return process(input, context_); }
-  Picture process(const std::string& input, FakeContext& context) {
+  Picture process(const std::string& input, testkit::FakeJobContext& context) {
     const std::string output = handler_->run(input, context);
     const auto document = std::get<json::Document>(json::read(output));
     Picture picture;
@@ -159,7 +159,7 @@ class HandlerImage : public testing::Test {
   }
 
   std::string failureOf(const std::string& input) { return failureOf(input, context_); }
-  std::string failureOf(const std::string& input, FakeContext& context) {
+  std::string failureOf(const std::string& input, testkit::FakeJobContext& context) {
     try {
       handler_->run(input, context);
     } catch (const JobFailed& failure) {
@@ -171,7 +171,7 @@ class HandlerImage : public testing::Test {
   const bool allowPrivate_;
   testkit::ManualClock clock_;
   testkit::SilentLog log_;
-  FakeContext context_;
+  testkit::FakeJobContext context_;
   std::unique_ptr<HandlerFactory> factory_;
   std::unique_ptr<JobHandler> handler_;
 };

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "jobq/job_handler.h"
+#include "testkit/fake_job_context.h"
 #include "testkit/loaded_plugin.h"
 
 namespace {
@@ -34,23 +35,16 @@ class WallClock final : public jobq::Clock {
   const std::chrono::steady_clock::time_point steadyStart_ = std::chrono::steady_clock::now();
 };
 
-class ShellContext final : public jobq::JobContext {
- public:
-  ShellContext(std::string id, std::string s3Config) : id_(std::move(id)), s3Config_(std::move(s3Config)) {}
+using jobq::testkit::FakeJobContext;
 
-  const jobq::JobId& id() const override { return id_; }
-  std::uint32_t attempt() const override { return 1; }
-  std::stop_token stopToken() const override { return {}; }
-  jobq::Instant deadline() const override { return jobq::Instant::max(); }
-  std::string_view s3Config() const override { return s3Config_; }
-  void emit(std::string_view chunk, std::string_view) override { std::cerr << "chunk: " << chunk << "\n"; }
-  void progress(std::string_view json) override { std::cerr << "progress: " << json << "\n"; }
-  void log(jobq::LogLevel, std::string_view line) override { std::cerr << "log: " << line << "\n"; }
-
- private:
-  const std::string id_;
-  const std::string s3Config_;
-};
+void printReport(const FakeJobContext::Report& report) {
+  switch (report.kind) {
+    case FakeJobContext::Report::Kind::chunk: std::cerr << "chunk: "; break;
+    case FakeJobContext::Report::Kind::progress: std::cerr << "progress: "; break;
+    case FakeJobContext::Report::Kind::log: std::cerr << "log: "; break;
+  }
+  std::cerr << report.text << "\n";
+}
 
 struct Call {
   std::string library;
@@ -97,7 +91,8 @@ int run(const Call& call) {
   const auto factory = jobq::testkit::loadPlugin<jobq::HandlerFactory>(
       call.library, call.entry, jobq::PluginEnv{config, clock, log, ".", call.allowPrivate});
   const auto handler = factory->make(jobq::HandlerEnv{"shell", "shell", {}});
-  ShellContext context(call.id, call.s3Config);
+  FakeJobContext context({.id = call.id, .s3Config = call.s3Config});
+  context.observe(printReport);
   std::cout << handler->run(readAll(std::cin), context) << std::endl;
   return 0;
 }

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <csignal>
@@ -15,6 +14,7 @@
 #include <sstream>
 
 #include "jobq/json.h"
+#include "testkit/temporary_folder.h"
 #include "webhook_fixture.h"
 #include "webhook_syncs.h"
 
@@ -26,13 +26,7 @@ using testing::StartsWith;
 
 class WebhookFile : public testing::Test {
  protected:
-  WebhookFile() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "jobq-files-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    data_ = pattern;
-    transport_ = loadTransport("file", {}, data_, false);
-  }
-  ~WebhookFile() override { std::filesystem::remove_all(data_); }
+  WebhookFile() { transport_ = loadTransport("file", {}, data_, false); }
 
   static WebhookCall callTo(const std::string& name, const std::string& body = "{}") {
     return WebhookCall{"file:///" + name, {{"webhook-id", "a.1"}}, body};
@@ -62,7 +56,7 @@ class WebhookFile : public testing::Test {
     return "(it was not refused)";
   }
 
-  std::filesystem::path data_;
+  const testkit::TemporaryFolder data_;
   std::unique_ptr<WebhookTransport> transport_;
 };
 

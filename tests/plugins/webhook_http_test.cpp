@@ -1,11 +1,11 @@
 // The transport `http`: what it sends, what it makes of each answer, and where it does not go.
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "name_server.h"
+#include "testkit/temporary_folder.h"
 #include "tiny_http.h"
 #include "webhook_fixture.h"
 #include "webhook_receiver.h"
@@ -247,10 +247,9 @@ TEST_F(WebhookHttp, AsksTheNameAgainForEachCall) {
 TEST_F(WebhookHttp, TakesNoOrdersFromTheEnvironment) {
   TinyHttp proxy(always(200));
   TinyHttp server(always(200));
-  std::string pattern = (std::filesystem::temp_directory_path() / "jobq-home-XXXXXX").string();
-  ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-  std::ofstream(pattern + "/.netrc") << "machine 127.0.0.1 login me password hunter2\n";
-  std::ofstream(pattern + "/.curlrc") << "proxy = " << proxy.url() << "\n";
+  const testkit::TemporaryFolder folder;
+  std::ofstream(folder / ".netrc") << "machine 127.0.0.1 login me password hunter2\n";
+  std::ofstream(folder / ".curlrc") << "proxy = " << proxy.url() << "\n";
   {
     const char* home = std::getenv("HOME");
     const std::string before = home == nullptr ? "" : home;
@@ -265,7 +264,6 @@ TEST_F(WebhookHttp, TakesNoOrdersFromTheEnvironment) {
     EXPECT_THAT(failureOf(secureUrl, Millis(300)).reason, StartsWith("the TLS handshake"));
     setenv("HOME", before.c_str(), 1);
   }
-  std::filesystem::remove_all(pattern);
   EXPECT_TRUE(proxy.requests().empty());
   ASSERT_EQ(server.requests().size(), 1U);
   EXPECT_THAT(server.requests()[0].head, Not(HasSubstr("Authorization")));

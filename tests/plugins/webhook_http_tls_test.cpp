@@ -1,11 +1,11 @@
 // The transport `http` over TLS: whom it trusts and whom it refuses, and receivers that break off there.
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <future>
 
 #include "name_server.h"
+#include "testkit/temporary_folder.h"
 #include "webhook_fixture.h"
 #include "webhook_receiver.h"
 
@@ -23,13 +23,7 @@ void thank(Peer& peer) {
 
 class WebhookHttpTls : public WebhookHttp {
  protected:
-  WebhookHttpTls() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "jobq-tls-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    folder_ = pattern;
-    trust(authority_);
-  }
-  ~WebhookHttpTls() override { std::filesystem::remove_all(folder_); }
+  WebhookHttpTls() { trust(authority_); }
 
   /// From now on, besides the system's authorities, only this one.
   void trust(const Identity& authority) {
@@ -51,7 +45,7 @@ class WebhookHttpTls : public WebhookHttp {
 
   const Identity authority_ = certify({"", true});
   const Identity good_ = certify({}, &authority_);
-  std::filesystem::path folder_;
+  const testkit::TemporaryFolder folder_;
 };
 
 TEST_F(WebhookHttpTls, DeliversToWhomAnAuthorityVouchesFor) {
@@ -192,7 +186,7 @@ TEST_F(WebhookHttpTls, ManyAtOnceShareNothing) {
 TEST_F(WebhookHttpTls, AFileOfAuthoritiesHasToBeOne) {
   EXPECT_EQ(refusalOf("missing.pem"), "webhook.http.ca: " + (folder_ / "missing.pem").string() +
                                           " cannot be read; name a PEM file of certificates");
-  EXPECT_THAT(refusalOf(folder_.string()), HasSubstr("cannot be read"));
+  EXPECT_THAT(refusalOf(folder_.path().string()), HasSubstr("cannot be read"));
   EXPECT_THAT(refusalWith(""), HasSubstr("cannot be read"));
   EXPECT_THAT(refusalWith("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"),
               HasSubstr("holds no certificate"));

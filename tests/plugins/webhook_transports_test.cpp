@@ -1,7 +1,6 @@
 // Both transports against the conformance suite of transports.
+#include "testkit/temporary_folder.h"
 #include "testkit/transport_suite.h"
-
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -36,13 +35,7 @@ class HttpRig final : public testkit::TransportRig {
 
 class FileRig final : public testkit::TransportRig {
  public:
-  FileRig() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "jobq-hooks-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    dir_ = pattern;
-    transport_ = loadTransport("file", {}, dir_, false);
-  }
-  ~FileRig() override { std::filesystem::remove_all(dir_); }
+  FileRig() { transport_ = loadTransport("file", {}, dir_, false); }
 
   WebhookTransport& transport() override { return *transport_; }
   std::string goodUrl() override { return "file:///good"; }
@@ -58,7 +51,7 @@ class FileRig final : public testkit::TransportRig {
   }
 
  private:
-  std::filesystem::path dir_;
+  const testkit::TemporaryFolder dir_;
   std::unique_ptr<WebhookTransport> transport_;
 };
 

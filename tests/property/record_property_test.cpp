@@ -11,6 +11,7 @@
 #include "seeds.h"
 #include "shrink.h"
 #include "testkit/loaded_plugin.h"
+#include "testkit/temporary_folder.h"
 
 namespace jobq::model {
 namespace {
@@ -111,12 +112,6 @@ class WrongRecords final : public RecordStore {
 
 class RecordPlay : public testing::Test {
  protected:
-  RecordPlay() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "jobq-property-XXXXXX").string();
-    dir_ = mkdtemp(pattern.data());
-  }
-  ~RecordPlay() override { std::filesystem::remove_all(dir_); }
-
   std::unique_ptr<Storage> open(Clock& clock, const std::string& name) {
     static testkit::SilentLog log;
     static const testkit::MapConfig config;
@@ -134,7 +129,7 @@ class RecordPlay : public testing::Test {
 
   /// What was found; empty when every answer was right. `fault`: of a store that is wrong on purpose.
   std::string play(const std::vector<Operation>& operations, const std::string& name, Fault fault = Fault::none) {
-    for (const auto& file : std::filesystem::directory_iterator(dir_)) std::filesystem::remove_all(file);
+    dir_.clear();
     testkit::ManualClock clock;
     std::unique_ptr<Storage> storage = open(clock, name);
     if (fault != Fault::none) {
@@ -151,7 +146,7 @@ class RecordPlay : public testing::Test {
     return {};
   }
 
-  std::filesystem::path dir_;
+  const testkit::TemporaryFolder dir_;
 };
 
 class RecordProperty : public RecordPlay, public testing::WithParamInterface<std::string> {};

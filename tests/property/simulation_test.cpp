@@ -10,6 +10,7 @@
 #include "../fault/disk.h"
 #include "seeds.h"
 #include "shrink.h"
+#include "testkit/temporary_folder.h"
 
 namespace jobq::model {
 namespace {
@@ -25,18 +26,11 @@ std::shared_ptr<Storage> load(const std::string& library, const std::string& nam
 
 class SimulationTest : public testing::Test {
  protected:
-  SimulationTest() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "jobq-simulation-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-  }
-  ~SimulationTest() override {
-    fault::Disk::instance().forget();
-    std::filesystem::remove_all(folder_);
-  }
+  ~SimulationTest() override { fault::Disk::instance().forget(); }
 
   /// What was found; empty when nothing was.
   std::string play(std::uint64_t seed, const std::vector<Move>& moves) {
-    for (const auto& file : std::filesystem::directory_iterator(folder_)) std::filesystem::remove_all(file);
+    folder_.clear();
     fault::Disk::instance().forget();
     if (plan_.canCrash) fault::Disk::instance().watch(folder_);
     try {
@@ -64,7 +58,7 @@ class SimulationTest : public testing::Test {
     plan_.open = [library, this](Clock& clock) { return load(library, "memory", clock, folder_); };
   }
 
-  std::filesystem::path folder_;
+  const testkit::TemporaryFolder folder_;
   WorldPlan plan_;
 };
 

@@ -10,6 +10,7 @@
 #include "seeds.h"
 #include "shrink.h"
 #include "testkit/loaded_plugin.h"
+#include "testkit/temporary_folder.h"
 
 namespace jobq::model {
 namespace {
@@ -18,12 +19,6 @@ constexpr std::size_t kOperations = 140;
 
 class StorageProperty : public testing::TestWithParam<std::string> {
  protected:
-  StorageProperty() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "jobq-property-XXXXXX").string();
-    dir_ = mkdtemp(pattern.data());
-  }
-  ~StorageProperty() override { std::filesystem::remove_all(dir_); }
-
   std::unique_ptr<Storage> open(Clock& clock) {
     static testkit::SilentLog log;
     static const testkit::MapConfig config;
@@ -39,7 +34,7 @@ class StorageProperty : public testing::TestWithParam<std::string> {
 
   /// What was found; empty when every answer was right.
   std::string play(const std::vector<Operation>& operations, const QueuePolicy* policy) {
-    for (const auto& file : std::filesystem::directory_iterator(dir_)) std::filesystem::remove_all(file);
+    dir_.clear();
     testkit::ManualClock clock;
     Judge judge(open(clock));
     Player player("j", clock, policy);
@@ -52,7 +47,7 @@ class StorageProperty : public testing::TestWithParam<std::string> {
     return {};
   }
 
-  std::filesystem::path dir_;
+  const testkit::TemporaryFolder dir_;
 };
 
 TEST_P(StorageProperty, EveryAnswerIsTheModels) {

@@ -65,6 +65,7 @@ class Server(Api):
         self.data = os.path.join(self.folder, "data")
         self.file = os.path.join(self.folder, "jobq.properties")
         self.log_file = os.path.join(self.folder, "log")
+        self.program = JOBQD
         self.process = None
         self.settings = {**BASE_SETTINGS, "data.dir": self.data}
         self.settings.update({name.replace("__", "."): str(value) for name, value in settings.items()})
@@ -93,7 +94,7 @@ class Server(Api):
         if os.path.exists(address_file):
             os.remove(address_file)
         with open(self.log_file, "ab") as log:
-            self.process = subprocess.Popen([JOBQD, "--config", self.file], stdin=subprocess.DEVNULL, stdout=log,
+            self.process = subprocess.Popen([self.program, "--config", self.file], stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=log, cwd=self.folder, preexec_fn=die_with_parent)
         return until(lambda: self._stage(address_file), "jobqd is ready", START_DEADLINE) == "ready"
 

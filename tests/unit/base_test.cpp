@@ -1,7 +1,6 @@
 // The house's small tools: ids, secrets, times, files, bells and waiting rooms.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <regex>
@@ -21,21 +20,12 @@
 #include "jobq/error.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
+#include "testkit/temporary_folder.h"
 #include "testkit/wait_for.h"
 
 namespace {
 
 using namespace jobq;
-
-class TempDir {
- public:
-  TempDir() {
-    std::string pattern = "/tmp/jobq-base-XXXXXX";
-    path = mkdtemp(pattern.data());
-  }
-  ~TempDir() { std::filesystem::remove_all(path); }
-  std::filesystem::path path;
-};
 
 mode_t modeOf(const std::filesystem::path& path) {
   struct stat status {};
@@ -60,8 +50,8 @@ TEST(Ids, AJobIdIsAUuidWithItsTags) {
 
 TEST(SecretBox, ServesManyThreadsAtOnce) {
   // Poco::Crypto's shared state does not survive threads that come and go at the same time; the box has to.
-  const TempDir dir;
-  const SecretBox box(dir.path / "secret.key");
+  const testkit::TemporaryFolder dir;
+  const SecretBox box(dir / "secret.key");
   std::vector<std::thread> threads;
   for (int i = 0; i < 8; ++i) {
     threads.emplace_back([&box] {
@@ -72,35 +62,35 @@ TEST(SecretBox, ServesManyThreadsAtOnce) {
 }
 
 TEST(SecretBox, OpensWhatItSealedAndNothingElse) {
-  const TempDir dir;
-  const SecretBox box(dir.path / "secret.key");
-  EXPECT_EQ(modeOf(dir.path / "secret.key"), 0600U);
+  const testkit::TemporaryFolder dir;
+  const SecretBox box(dir / "secret.key");
+  EXPECT_EQ(modeOf(dir / "secret.key"), 0600U);
   const std::string text = "{\"accessSecret\":\"s3cr3t\"}";
   const std::string sealed = box.seal(text);
   EXPECT_EQ(sealed.find("s3cr3t"), std::string::npos);
   EXPECT_NE(box.seal(text), sealed) << "a fresh nonce each time";
   EXPECT_EQ(box.open(sealed), text);
   EXPECT_EQ(box.open(""), "");
-  EXPECT_EQ(SecretBox(dir.path / "secret.key").open(sealed), text) << "the key stays";
+  EXPECT_EQ(SecretBox(dir / "secret.key").open(sealed), text) << "the key stays";
   for (std::size_t i = 0; i < sealed.size(); ++i) {
     std::string changed = sealed;
     changed[i] = static_cast<char>(changed[i] ^ 1);
     EXPECT_THROW((void)box.open(changed), Error) << i;
   }
   EXPECT_THROW((void)box.open("short"), Error);
-  EXPECT_THROW((void)SecretBox(dir.path / "other.key").open(sealed), Error);
-  writePrivateFile(dir.path / "bad.key", "not a key");
-  EXPECT_THROW(SecretBox(dir.path / "bad.key"), ConfigError);
+  EXPECT_THROW((void)SecretBox(dir / "other.key").open(sealed), Error);
+  writePrivateFile(dir / "bad.key", "not a key");
+  EXPECT_THROW(SecretBox(dir / "bad.key"), ConfigError);
 }
 
 TEST(DataDir, IsPrivateAndHasOneOwner) {
-  const TempDir dir;
+  const testkit::TemporaryFolder dir;
   {
-    const DataDir data(dir.path / "d");
-    EXPECT_EQ(modeOf(dir.path / "d"), 0700U);
-    EXPECT_THROW(DataDir(dir.path / "d"), ConfigError);
+    const DataDir data(dir / "d");
+    EXPECT_EQ(modeOf(dir / "d"), 0700U);
+    EXPECT_THROW(DataDir(dir / "d"), ConfigError);
   }
-  EXPECT_NO_THROW(DataDir(dir.path / "d")) << "the lock ends with its owner";
+  EXPECT_NO_THROW(DataDir(dir / "d")) << "the lock ends with its owner";
 }
 
 TEST(Clock, TimesAreReadAndPrinted) {

@@ -3,12 +3,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <fstream>
 
 #include "core/config/units.h"
 #include "jobq/error.h"
+#include "testkit/temporary_folder.h"
 
 namespace {
 
@@ -18,12 +18,6 @@ using testing::Not;
 
 class ConfigTest : public testing::Test {
  protected:
-  ConfigTest() {
-    std::string pattern = "/tmp/jobq-config-XXXXXX";
-    dir_ = mkdtemp(pattern.data());
-  }
-  ~ConfigTest() override { std::filesystem::remove_all(dir_); }
-
   Config load(const std::string& text, const std::vector<std::pair<std::string, std::string>>& overrides = {}) {
     std::ofstream(dir_ / "jobq.properties") << text;
     return loadConfig(dir_ / "jobq.properties", overrides);
@@ -36,7 +30,7 @@ class ConfigTest : public testing::Test {
     }
     return "";
   }
-  std::filesystem::path dir_;
+  const testkit::TemporaryFolder dir_;
 };
 
 TEST_F(ConfigTest, AnEmptyFileGivesTheDefaults) {

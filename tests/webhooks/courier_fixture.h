@@ -4,7 +4,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstddef>
@@ -35,27 +34,12 @@
 #include "jobq/time.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
+#include "testkit/recording_log.h"
+#include "testkit/temporary_folder.h"
 #include "testkit/wait_for.h"
 #include "tests/fault/faulty_storage.h"
 
 namespace jobq {
-
-/// Keeps what was said.
-class KeepingLog final : public Log {
- public:
-  void write(LogLevel, std::string_view event, std::string_view message) noexcept override {
-    Lock lock(mutex_);
-    text_.append(event).append(" ").append(message).append("\n");
-  }
-  std::string text() const {
-    Lock lock(mutex_);
-    return text_;
-  }
-
- private:
-  mutable Mutex mutex_;
-  std::string text_ JOBQ_GUARDED_BY(mutex_);
-};
 
 /// Counts, so that a test knows when the courier has nothing left to do for now.
 class WatchedOutbox final : public OutboxStore {
@@ -103,8 +87,6 @@ class WatchedOutbox final : public OutboxStore {
 class CourierTest : public testing::TestWithParam<const char*> {
  protected:
   CourierTest() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "jobq-courier-XXXXXX").string();
-    dir_ = mkdtemp(pattern.data());
     secretBox_ = std::make_unique<SecretBox>(dir_ / "secret.key");
     auto transport = std::make_unique<FakeTransport>(clock_);
     net_ = transport.get();
@@ -116,7 +98,6 @@ class CourierTest : public testing::TestWithParam<const char*> {
     courier_.reset();
     outbox_.reset();
     storage_.reset();
-    std::filesystem::remove_all(dir_);
   }
 
   void openStorage() {
@@ -196,10 +177,10 @@ class CourierTest : public testing::TestWithParam<const char*> {
 
   testkit::ManualClock clock_;
   testkit::SilentLog silent_;
-  KeepingLog log_;
+  testkit::RecordingLog log_;
   OneLine policy_;
   fault::FaultPlan plan_{clock_};
-  std::filesystem::path dir_;
+  const testkit::TemporaryFolder dir_;
   std::unique_ptr<SecretBox> secretBox_;
   NamedTransports named_;
   FakeTransport* net_ = nullptr;

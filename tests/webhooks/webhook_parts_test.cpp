@@ -1,7 +1,6 @@
 // The parts of room 11, each alone: the body, the signature, the secrets, the transports, the crew.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
@@ -18,6 +17,7 @@
 #include "fake_transport.h"
 #include "jobq/json.h"
 #include "testkit/loaded_plugin.h"
+#include "testkit/temporary_folder.h"
 #include "testkit/wait_for.h"
 #include "tests/fault/faulty_storage.h"
 
@@ -108,23 +108,17 @@ TEST(Base64, GoesThereAndBack) {
 class SecretsTest : public testing::Test {
  protected:
   SecretsTest() {
-    std::string pattern = "/tmp/jobq-secrets-XXXXXX";
-    dir_ = mkdtemp(pattern.data());
     box_ = std::make_unique<SecretBox>(dir_ / "secret.key");
     storage_ = std::make_unique<fault::FaultyStorage>(
         testkit::loadPlugin<Storage>(JOBQ_PLUGIN_DIR "/libjobq_storage_memory.so", "memory",
                                      PluginEnv{config_, clock_, log_, dir_, false}),
         plan_);
   }
-  ~SecretsTest() override {
-    storage_.reset();
-    std::filesystem::remove_all(dir_);
-  }
   WebhookSecrets secrets(WebhookSecrets::Configured configured = {}) {
     return WebhookSecrets(std::move(configured), storage_->records(), *box_);
   }
 
-  std::filesystem::path dir_;
+  const testkit::TemporaryFolder dir_;
   testkit::ManualClock clock_;
   testkit::SilentLog log_;
   testkit::MapConfig config_;

@@ -44,6 +44,7 @@
 #include "jobq/abi_entry.h"
 #include "jobq/abi_layout.h"
 #include "jobq/abi_version.h"
+#include "jobq/config.h"
 #include "jobq/error.h"
 #include "jobq/plugin.h"
 
@@ -82,7 +83,7 @@ inline constexpr const char* kSymbolPrefix = "jobq_plugin_v";
 inline constexpr const char* kSection = "jobq_abi";
 static_assert(kMajor == 1, "the symbol's name says the major, here and in JOBQ_PLUGIN");
 
-/// What must be equal on both sides, a `field=value` a line.
+/// The fields that must be equal on both sides, a `field=value` a line.
 inline constexpr std::string_view kFingerprint = "compiler=" JOBQ_COMPILER                          //
                                                  "\nstring_abi=" JOBQ_TEXT(_GLIBCXX_USE_CXX11_ABI)  //
     "\ndebug_mode=" JOBQ_DEBUG_MODE                                                                 //

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "jobq/config.h"
 #include "jobq/plugin.h"
 
 namespace jobq::abi {

@@ -20,8 +20,12 @@
 
 #include "jobq/abi_entry.h"
 #include "jobq/admission_filter.h"
+#include "jobq/error.h"
+#include "jobq/job.h"
 #include "jobq/job_handler.h"
+#include "jobq/log.h"
 #include "jobq/mutex.h"
+#include "jobq/plugin.h"
 #include "jobq/queue_policy.h"
 #include "jobq/rate_limiter.h"
 #include "jobq/storage.h"

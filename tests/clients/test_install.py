@@ -1,0 +1,80 @@
+"""What `cmake --install` puts elsewhere works there: the server with its plugins, scripts and configuration, jobqctl, and
+the sdk, which the project of a plugin's author finds with find_package(jobq-sdk) from a folder outside of this tree."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+from jobq_server import BUILD, ROOT, Server
+
+TEMPLATE = os.path.join(ROOT, "sdk", "template")
+LONGEST_BUILD = 200  # seconds
+
+
+def run(*command, cwd=None, env=None):
+    """Runs a program that has to succeed, and returns what it printed."""
+    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=LONGEST_BUILD)
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def outside():
+    """A folder that has nothing to do with the tree."""
+    folder = tempfile.mkdtemp(prefix="jobq-install-")
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def prefix(outside):
+    """jobq, installed."""
+    folder = os.path.join(outside, "prefix")
+    run("cmake", "--install", BUILD, "--prefix", folder)
+    return folder
+
+
+def build_template(outside, name, *options):
+    """Builds a copy of the template and returns the folder that holds the plugin."""
+    source, binary = os.path.join(outside, name), os.path.join(outside, name + "-build")
+    shutil.copytree(TEMPLATE, source)
+    run("cmake", "-G", "Ninja", "-S", source, "-B", binary, *options)
+    run("cmake", "--build", binary)
+    assert os.path.exists(os.path.join(binary, "libjobq_handler_hello.so"))
+    return binary
+
+
+class InstalledTest:
+    def test_the_server_with_a_plugin_of_the_installed_sdk(self, outside, prefix):
+        """find_package(jobq-sdk): the plugin loads in the installed server, beside the installed plugins and scripts."""
+        plugins = build_template(outside, "hello", f"-DCMAKE_PREFIX_PATH={prefix}")
+        installed = os.path.join(prefix, "lib", "jobq", "plugins")
+        programs = os.path.join(prefix, "bin")
+        with Server(start=False, plugins__path=f"{installed}:{plugins}", endpoint__hello__image="plugin/hello",
+                    endpoint__words__image="lua/word_frequency", limits__enabled="true") as server:
+            server.program = os.path.join(programs, "jobqd")
+            server.start()
+            assert server.runsync("hello", {"name": "you"})["output"] == {"greeting": "Hello, you!"}
+            words = server.runsync("words", {"text": "to be or not to be"})
+            assert words["status"] == "COMPLETED", words
+            env = {**os.environ, "JOBQ_URL": server.url, "JOBQ_KEY": server.key}
+            assert "Hello, jobqctl!" in run(os.path.join(programs, "jobqctl"), "run", "hello", '{"name":"jobqctl"}',
+                                            "--sync", env=env)
+
+    def test_the_installed_configuration(self, prefix, tmp_path):
+        """It is valid where it lies: the plugins and scripts that it does not name are found beside the programs."""
+        jobqd = os.path.join(prefix, "bin", "jobqd")
+        file = os.path.join(prefix, "etc", "jobq", "jobq.properties")
+        run(jobqd, "--config", file, "--check", "--set", f"data.dir={tmp_path}", cwd=tmp_path)
+        script = os.path.join(prefix, "share", "jobq", "lua", "handlers", "reverse_text.lua")
+        assert "hello" in run(os.path.join(prefix, "bin", "jobqctl"), "lua", "run", script, "--input",
+                              '{"text":"olleh"}', cwd=tmp_path)
+
+
+class SourceTest:
+    def test_a_plugin_of_the_sdk_folder(self, outside):
+        """Without an installation: the sdk folder is all of the tree that a plugin's project needs."""
+        sdk = shutil.copytree(os.path.join(ROOT, "sdk"), os.path.join(outside, "sdk"))
+        build_template(outside, "hello-of-sources", f"-DJOBQ_SDK={sdk}")

@@ -1,0 +1,27 @@
+# Tests that are programs and scripts of their own.
+
+# Fuzzing: clang builds each target by itself (fuzz/run.sh).
+foreach(target request_head chunk_reader target json_scan submission policy webhook_url net_guard lua_pattern lua_bridge)
+  add_test(NAME fuzz.${target} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/run.sh ${target})
+  set_tests_properties(fuzz.${target} PROPERTIES LABELS fuzz TIMEOUT ${jobq_longest_proof} PROCESSORS 2)
+endforeach()
+
+# clang's analysis and the format of the sources.
+add_test(NAME analysis.thread_safety COMMAND ${JOBQ_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/arch/thread_safety.py)
+add_test(NAME analysis.format COMMAND bash -c
+  "git ls-files '*.h' '*.cpp' | xargs clang-format-14 --dry-run -Werror")
+set_tests_properties(analysis.thread_safety analysis.format PROPERTIES
+  LABELS analysis TIMEOUT 900 PROCESSORS 4 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+
+# What users do first: the demo, and a project of their own that uses the sdk alone.
+add_test(NAME client.demo COMMAND ${PROJECT_SOURCE_DIR}/scripts/run.sh --demo)
+set_tests_properties(client.demo PROPERTIES LABELS client TIMEOUT 300 RUN_SERIAL ON)
+jobq_add_python_test(client.install clients/test_install.py LABELS client PROCESSORS 2)
+
+# Paces, which mean something on a machine without other work alone: tests/bench/README.md.
+add_test(NAME pace.tests COMMAND ${JOBQ_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/bench/pace.py)
+add_test(NAME pace.bench COMMAND ${JOBQ_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/bench/bench.py)
+add_test(NAME pace.scripts COMMAND ${JOBQ_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/bench/lua_pace.py)
+
+set_tests_properties(pace.tests pace.bench pace.scripts PROPERTIES
+  LABELS pace TIMEOUT ${jobq_longest_proof} RUN_SERIAL ON)
