@@ -2,6 +2,7 @@
 // pass in microseconds, and no test sleeps.
 #pragma once
 
+#include <chrono>
 #include <list>
 #include <string>
 
