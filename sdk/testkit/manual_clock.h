@@ -2,6 +2,7 @@
 // pass in microseconds, and no test sleeps.
 #pragma once
 
+#include <chrono>
 #include <list>
 #include <string>
 
@@ -50,10 +51,11 @@ class ManualClock final : public Clock {
   }
 
   /// Blocks until `count` waits are for a moment within [now + from, now + to]: how a test knows that they have begun.
-  /// Throws WaitExpired after kHangDeadline of real time, with the waits that there are.
-  void awaitWaiter(Millis from, Millis to, int count = 1) {
+  /// Throws WaitExpired after `within` of real time, with the waits that there are.
+  void awaitWaiter(Millis from, Millis to, int count = 1, std::chrono::seconds within = kHangDeadline) {
     WaitDeadline wait(std::to_string(count) + " waits that end in " + std::to_string(from.count()) + " to " +
-                      std::to_string(to.count()) + " ms of the manual clock");
+                          std::to_string(to.count()) + " ms of the manual clock",
+                      within);
     Lock lock(mutex_);
     while (waitsWithin(from, to) < count) {
       if (wait.isOver()) wait.expire(listWaits());

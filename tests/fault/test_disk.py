@@ -15,10 +15,9 @@ import subprocess
 import threading
 import time
 
-import jobq_server
 import pytest
 from http_case import HttpTest
-from jobq_server import JOBQD, PLUGINS, Server, until
+from jobq_server import JOBQD, PLUGINS, Server, die_with_parent, until
 from pace import HANG, judge_pace
 
 PAGE = 4096
@@ -103,7 +102,7 @@ def overwrite(path, offset, data):
 
 
 def as_nobody():
-    jobq_server._tie_to_parent()
+    die_with_parent()
     if os.geteuid() == 0:
         os.setgroups([])
         os.setgid(65534)
@@ -116,7 +115,7 @@ class RefusedStartTest(DiskTest):
     def attempt(self, server, nobody=False):
         return subprocess.run([self.program, "--config", server.file], stdin=subprocess.DEVNULL, capture_output=True,
                               text=True, check=False, timeout=HANG, cwd=server.folder,
-                              preexec_fn=as_nobody if nobody else jobq_server._tie_to_parent)
+                              preexec_fn=as_nobody if nobody else die_with_parent)
 
     def refused(self, server, *words, nobody=False):
         """It does not start, says why in one sentence that names the thing, and changes nothing."""

@@ -26,6 +26,7 @@ def at(delays, part):
     return sorted(delays)[min(len(delays) - 1, int(part * len(delays)))]
 
 
+@pytest.mark.timeout(600)
 class FairShareTest:
     def test_memory(self, own_server):
         """issue 7: one noisy key cannot starve the rest."""

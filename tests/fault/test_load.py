@@ -20,6 +20,7 @@ MB = 1 << 20
 LOAD_CLIENT = os.path.join(BUILD, "tests", "fault_load_client")
 
 
+@pytest.mark.timeout(600)
 class ManyJobsTest:
     JOBS = int(os.environ.get("JOBQ_LOAD_JOBS", "30000"))
     CONNECTIONS = 64
@@ -29,7 +30,7 @@ class ManyJobsTest:
         server = own_server(endpoint__echo__workersMax=64)
         before = server.health("echo")["jobs"]
         client = subprocess.run([LOAD_CLIENT, str(server.address[1]), server.key, "echo", str(self.CONNECTIONS),
-                                 str(self.JOBS)], capture_output=True, text=True, check=False, timeout=220)
+                                 str(self.JOBS)], capture_output=True, text=True, check=False, timeout=500)
         assert client.returncode == 0, client.stderr
         seen = json.loads(client.stdout)
         print(f"{self.JOBS} jobs over {self.CONNECTIONS} connections in {seen['seconds']:.1f} s, "
@@ -61,6 +62,7 @@ class CrowdedEndpoints(WaitingCallers):
                 self.call("GET", f"/v2/{endpoint}/status-sync/{self.jobs[-1][1]}?wait=300000")
 
 
+@pytest.mark.timeout(600)
 class WaitingCallersTest(HttpTest):
     """5 endpoints x 400 waiting callers: a caller that does not wait must not notice them. Its calls are answered while
     all of them wait, and wake as few of the server's threads as before the crowd came."""
@@ -202,7 +204,7 @@ class WaitingCallersTest(HttpTest):
         self.judge(beside, before, times)
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 class LargeBodiesTest:
     """400 callers with 20 MB bodies at once: the server's memory stays within server.bodyMemory + 1 GB."""
 

@@ -7,6 +7,7 @@ endpoints use is changed: all of them have the new version within a second. Seco
 import statistics
 import time
 
+import pytest
 from bench_load import submit_many
 from jobq_server import until
 from pace import HANG, JUDGED, judge_pace
@@ -46,6 +47,7 @@ class ManagedServer:
         return self._call("GET", f"/v1/endpoints/{endpoint}?includeWorkers=true")
 
 
+@pytest.mark.timeout(900)
 class ReleaseLoadTest:
     def test_ten_updates_under_load(self, own_server):
         """decisions.md, Templates and endpoints: a rolling release loses no job and runs none twice."""

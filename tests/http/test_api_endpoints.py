@@ -8,6 +8,7 @@ import pytest
 
 from http_case import HttpTest
 from jobq_server import SHORT_DRAIN, until
+from pace import judge_pace
 
 NOBODY = "00000000-0000-4000-8000-000000000000-u1"
 MB = 1024 * 1024
@@ -77,9 +78,8 @@ class TableTest(HttpTest):
 
 @pytest.mark.endpoints("echo", "trial", "parked")
 class StatusTtlTest(HttpTest):
-    def gone(self, endpoint, job, deadline=4):
-        until(lambda: self.server.request("GET", f"/v2/{endpoint}/status/{job}").status == 404, "the job is gone",
-              deadline)
+    def gone(self, endpoint, job):
+        until(lambda: self.server.request("GET", f"/v2/{endpoint}/status/{job}").status == 404, "the job is gone")
 
     def test_a_finished_job(self, subtests):
         """api.md, Queue API: `ttl` sets the job's TTL, for this job; wire.md 3: the answering call still shows it."""
@@ -141,9 +141,9 @@ class StreamRuleTest(HttpTest):
         job = self.server.runsync("echo", {"a": 1})["id"]
         started = time.monotonic()
         for _ in range(2):
-            reply = self.server.request("GET", f"/v2/echo/stream/{job}")
+            reply = self.server.request("GET", f"/v2/echo/stream/{job}?wait=60000")
             assert (self.assert_job(reply), reply.headers["X-Job-Status"]) == ([], "COMPLETED")
-        assert time.monotonic() - started < 3, "a job that has ended holds nobody"
+        assert time.monotonic() - started < 30, "a job that has ended holds nobody for its minute"
 
     def test_no_chunk_is_larger_than_a_megabyte(self):
         """api.md, Endpoints, rule 2: a streamed chunk is at most 1 MB; larger output is split over several chunks."""
@@ -176,7 +176,8 @@ class RuleTest(HttpTest):
         reply = self.server.request("POST", "/v2/parked/runsync?wait=1200", {"input": {}})
         waited = time.monotonic() - started
         assert self.assert_job(reply)["status"] == "IN_QUEUE"
-        assert 1.15 <= waited < 5, waited
+        assert waited >= 1.15
+        judge_pace("/runsync?wait=1200 of a job that waits", waited, 5)
 
     def test_purge_takes_only_what_waits(self, own_server):
         """api.md, Endpoints, rule 4: /purge-queue affects only jobs waiting in the queue."""
@@ -199,14 +200,14 @@ class RuleTest(HttpTest):
         job = server.run("parked", {})
         answers = []
         waiters = [threading.Thread(target=lambda what=what: answers.append(
-            server.request("GET", f"/v2/parked/{what}/{job}?wait=30000"))) for what in ("status-sync", "stream")]
+            server.request("GET", f"/v2/parked/{what}/{job}?wait=60000"))) for what in ("status-sync", "stream")]
         for waiter in waiters:
             waiter.start()
         started = time.monotonic()
         self.assert_job(server.request("POST", "/v2/parked/purge-queue"))
         for waiter in waiters:
             waiter.join()
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 30, "they wait a minute unless they are woken"
         for answer in answers:
             self.assert_refused(answer, 404)
 

@@ -61,7 +61,7 @@ class ErrorTest(HttpTest):
         for job in (running, done):
             self.assert_job(self.server.request("GET", f"/v2/trial/status/{job}?ttl=1000"))
         for job in (running, done):
-            until(lambda job=job: self.server.request("GET", f"/v2/trial/status/{job}").status == 404, "it is gone", 4)
+            until(lambda job=job: self.server.request("GET", f"/v2/trial/status/{job}").status == 404, "it is gone")
             for method, operation in OF_JOBS:
                 with subtests.test(job=job, method=method, operation=operation):
                     self.refused(404, method, f"/v2/trial/{operation}/{job}")

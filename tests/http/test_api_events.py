@@ -104,7 +104,7 @@ class CallTest(EventTest):
         purged = server.run("parked", {"what": "purged"}, webhook=receiver.url())
         expired = server.run("parked", {"what": "expired"}, webhook=receiver.url())
         server.request("GET", f"/v2/parked/status/{expired}?ttl=1000")
-        until(lambda: server.request("GET", f"/v2/parked/status/{expired}").status == 404, "the job expires", 4)
+        until(lambda: server.request("GET", f"/v2/parked/status/{expired}").status == 404, "the job expires")
         assert server.request("POST", "/v2/parked/purge-queue").status == 200
         silent = server.run("echo", {})  # without a webhook
         job = server.run("trial", {"progress": [1, 2], "chunks": 2, "sleepMs": 50}, webhook=receiver.url())

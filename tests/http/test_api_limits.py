@@ -144,7 +144,7 @@ class ConcurrencyTest(LimitTest):
         with contextlib.closing(WaitingCallers(self.server)) as callers:
             for _ in range(limit + 1):
                 callers.call(method, path, body)
-            callers.collect(20, 1)
+            callers.collect(60, 1)
             assert [status for _, status, _ in callers.answers] == [429]
             for _ in range(3):
                 self.assert_too_many(self.server.request(method, path, body))
@@ -210,7 +210,7 @@ class SettingsTest(HttpTest):
                                     ("POST", "cancel/none", 6), ("GET", "requests", 7)):
             with subtests.test(path):
                 assert self.until_too_many(method, f"/v2/parked/{path}", 20) == limit
-        until(lambda: server.request("POST", "/v2/parked/run", {"input": {}}).status == 200, "the window is over", 4)
+        until(lambda: server.request("POST", "/v2/parked/run", {"input": {}}).status == 200, "the window is over")
 
     def test_headers(self, own_server):
         """core/DECISIONS.md: each answer of a limited operation names limit, remaining, reset and policy."""
@@ -249,7 +249,7 @@ class SettingsTest(HttpTest):
                 admitted += server.request("POST", "/v2/trial/run", {"input": {}}).status == 200
                 return admitted == 8
 
-            until(eight, "2 workers x 4 are let in, once the cached count knows of them", 4)
+            until(eight, "2 workers x 4 are let in, once the cached count knows of them")
             reply = server.request("POST", "/v2/trial/run", {"input": {}})
             assert (reply.status, reply.headers.get("RateLimit-Limit")) == (429, "8")
 
@@ -269,7 +269,7 @@ class SettingsTest(HttpTest):
                 admitted += server.request("POST", "/v2/trial/run", {"input": {}}).status == 200
                 return admitted == 12
 
-            until(twelve, "12 workers x 1 are let in", 4)
+            until(twelve, "12 workers x 1 are let in")
             assert server.request("POST", "/v2/trial/run", {"input": {}}).status == 429
 
 
@@ -289,16 +289,16 @@ class QueueLengthTest(HttpTest):
         """decisions.md, Limits: on /run and /runsync 429 when more than 50 jobs and more than workersMax x 500 wait."""
         server = self.server = own_server(**self.SETTINGS, endpoint__trial__workersMax=1)
         assert self.submit("parked", 51) == [200] * 51, "workersMax is 0 there, so only the 50 count"
-        until(lambda: self.is_full("parked"), "the 52nd is too many, once the cached count knows", 3)
+        until(lambda: self.is_full("parked"), "the 52nd is too many, once the cached count knows")
         for operation in ("run", "runsync"):
             for mount in ("/v2", "/sdk/v2"):
                 self.assert_too_many(server.request("POST", f"{mount}/parked/{operation}", {"input": {}}))
         assert self.submit("trial", 1) == [200]
         until(lambda: server.health("trial")["jobs"]["inProgress"] == 1, "the only worker is busy")
         assert self.submit("trial", 501) == [200] * 501, "one worker: 500 may wait"
-        until(lambda: self.is_full("trial"), "more than 501 are too many", 3)
+        until(lambda: self.is_full("trial"), "more than 501 are too many")
         server.request("POST", "/v2/parked/purge-queue")
-        until(lambda: not self.is_full("parked"), "there is room again", 3)
+        until(lambda: not self.is_full("parked"), "there is room again")
         self.assert_job(server.request("GET", "/v2/trial/health"))
 
     def test_switched_off(self, own_server):
@@ -312,7 +312,7 @@ class QueueLengthTest(HttpTest):
         """decisions.md, Limits: two kinds, two switches: the length limit holds without the rates."""
         server = self.server = own_server(**self.SETTINGS, limits__enabled="false")
         self.submit("parked", 51)
-        until(lambda: self.is_full("parked"), "too many wait", 3)
+        until(lambda: self.is_full("parked"), "too many wait")
         for _ in range(5):
             self.assert_job(server.request("POST", "/v2/echo/purge-queue"))
 

@@ -125,7 +125,7 @@ class RetryTest(StateTest):
         """api.md, States: /retry only while results have not expired; here `/status?ttl=` lets them expire soon."""
         job = self.server.runsync("trial", {"fail": "no"})["id"]
         self.assert_job(self.server.request("GET", f"/v2/trial/status/{job}?ttl=1000"))
-        until(lambda: self.server.request("GET", f"/v2/trial/status/{job}").status == 404, "the job expires", 4)
+        until(lambda: self.server.request("GET", f"/v2/trial/status/{job}").status == 404, "the job expires")
         self.assert_refused(self.post("trial", "retry", job), 404)
 
 

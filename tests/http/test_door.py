@@ -12,6 +12,7 @@ import pytest
 
 from http_case import HttpTest
 from jobq_server import Server, until
+from pace import judge_pace
 from wire import GET, MB, connect, ends, post
 
 
@@ -19,7 +20,7 @@ class ShutdownTest(HttpTest):
     """design.md, Threads and connections: bounded under any client behaviour."""
 
     def test_idle_connections_are_closed_at_once(self, own_server):
-        server = own_server(server__drain="20s")
+        server = own_server(server__drain="60s")
         idle = [connect(server) for _ in range(20)]
         used = connect(server)
         used.sendall(GET)
@@ -30,7 +31,7 @@ class ShutdownTest(HttpTest):
             with plain:
                 assert ends(plain) == b""
         assert server.ended() == 0
-        assert time.monotonic() - start < 5
+        assert time.monotonic() - start < 30, "nobody waited for the end of the drain"
 
     def test_a_request_in_flight_is_answered_and_told_to_go(self, own_server):
         server = own_server(server__drain="20s")
@@ -51,7 +52,7 @@ class ShutdownTest(HttpTest):
 
     def test_clients_who_do_not_let_go(self, own_server):
         """Half a head, half a body, an answer that nobody reads, a byte now and then: nothing holds the server."""
-        server = self.server = own_server(server__drain="2s")
+        server = self.server = own_server(server__drain="4s")
         half_head, half_body, drip = connect(server), connect(server), connect(server)
         half_head.sendall(GET[:20])
         half_body.sendall(post(server, "/v2/echo/run", 5000, body=b"{"))
@@ -76,10 +77,10 @@ class ShutdownTest(HttpTest):
         start = time.monotonic()
         try:
             server.terminate()
-            until(self.refuses_callers, "newcomers are refused", 1.5)
+            until(self.refuses_callers, "newcomers are refused")
             assert server.running, "the clients held nothing: this proves nothing"
-            assert server.ended(10) == 0
-            assert time.monotonic() - start < 5
+            assert server.ended() == 0, "it ends, though nobody lets go"
+            judge_pace("an end with a drain of 4 s", time.monotonic() - start, 7)
         finally:
             over.set()
             dripper.join()
@@ -114,9 +115,9 @@ class PlacesTest(HttpTest):
 
     def answers_at_once(self):
         start = time.monotonic()
-        reply = self.server.request("POST", "/v2/parked/runsync?wait=2000", {"input": {}})
+        reply = self.server.request("POST", "/v2/parked/runsync?wait=8000", {"input": {}})
         assert (reply.status, reply.json()["status"]) == (200, "IN_QUEUE")
-        return time.monotonic() - start < 1
+        return time.monotonic() - start < 4
 
     def test_a_full_house_still_answers_and_who_leaves_makes_room(self):
         waiting = [self.wait_in_line(("runsync", "status-sync")[n % 2]) for n in range(8)]
@@ -332,7 +333,8 @@ class SlowTest(HttpTest):
                                         ("a dripping body", 19, 25, b"HTTP/1.1 408")):
             with subtests.test(name):
                 took, answer = results[name]
-                assert low < took < high, took
+                assert took > low
+                judge_pace(f"a connection with {name} is closed", took, high)
                 assert answer == status
         with silent:  # 20 s later
             silent.sendall(GET)

@@ -23,7 +23,7 @@ class RemovalTest(ManagementTest):
                 "SELECT COUNT(*) FROM record WHERE kind IN ('endpoint', 'pause')")]
 
     def removed(self):
-        until(lambda: self.rows() == [0, 0, 0, 0], "everything of the endpoint is gone from the storage", 20)
+        until(lambda: self.rows() == [0, 0, 0, 0], "everything of the endpoint is gone from the storage")
 
 
 class GoneTest(RemovalTest):
@@ -86,7 +86,7 @@ class WaiterTest(RemovalTest):
         begin = time.monotonic()
         self.remove("/endpoints/" + endpoint["id"])
         for caller in callers:
-            caller.join(20)
+            caller.join(90)
             assert not caller.is_alive(), "a caller still waits for a job of an endpoint that is gone"
         return [(end - begin, reply.status) for end, reply in zip(ends, replies)]
 
@@ -102,13 +102,13 @@ class WaiterTest(RemovalTest):
         for (seconds, status), call in zip(self.answers(endpoint, calls), calls):
             with subtests.test(call=call[1]):
                 assert status == 404
-                assert seconds < 5
+                assert seconds < 30, "it waits a minute unless it is told"
 
 
 class StopTest(RemovalTest):
     def test_running_jobs_are_stopped(self, own_server):
         """issue 6: its jobs are removed after its running ones were stopped: the handler hears it, and leaves."""
-        self.server = own_server()
+        self.server = own_server(server__drain="60s")
         endpoint = self.new_endpoint(workersMax=2)
         for _ in range(3):
             self.server.run(endpoint["id"], {"sleepMs": 600_000})
@@ -117,7 +117,7 @@ class StopTest(RemovalTest):
         self.removed()
         begin = time.monotonic()
         self.server.stop()
-        assert time.monotonic() - begin < 5, "no handler was left that the drain had to wait for"
+        assert time.monotonic() - begin < 30, "no handler was left that the drain had to wait for"
 
     def test_a_handler_that_ignores_it(self, own_server):
         """decisions.md, Jobs: a handler that ignores its stop is stuck after stopGraceMs, and nobody waits for it."""

@@ -212,7 +212,7 @@ class LimitTest(RuleTest):
         assert self.statuses(endpoint, "/purge-queue", 4) == [200] * 3 + [429]
         assert self.statuses(endpoint, "/cancel/x", 2) == [404, 429]
         until(lambda: self.statuses(endpoint, "/requests", 2, "GET") == [200, 429], "a window begins")
-        until(lambda: self.statuses(endpoint, "/requests", 1, "GET") == [200], "the window of 500 ms passes", 2)
+        until(lambda: self.statuses(endpoint, "/requests", 1, "GET") == [200], "the window of 500 ms passes")
 
     def test_concurrent(self):
         """decisions.md, Limits: at most so many calls at once."""

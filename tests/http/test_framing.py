@@ -51,7 +51,7 @@ class WireTest(HttpTest):
         """
         before = self.queued()
         behind = self.request(f"Content-Length: {len(BODY)}", body=BODY)
-        with socket.create_connection(self.server.address, timeout=8) as plain:
+        with socket.create_connection(self.server.address, timeout=60) as plain:
             plain.sendall(data + (behind if hidden else b""))
             if half_close:
                 plain.shutdown(socket.SHUT_WR)
@@ -71,7 +71,7 @@ class WireTest(HttpTest):
 
     def talk(self, data, heads=()):
         """Every answer to `data`, which ends with a request that closes."""
-        with socket.create_connection(self.server.address, timeout=15) as plain:
+        with socket.create_connection(self.server.address, timeout=60) as plain:
             plain.sendall(data)
             got = b""
             while part := plain.recv(65536):
@@ -254,7 +254,7 @@ class HeadTest(WireTest):
                     self.refuse(self.request(framing, expects, line=line), status, hidden=False)
         without_key = self.request(f"Content-Length: {len(BODY)}", expects).replace(self.server.key.encode(), b"wrong")
         self.refuse(without_key, 401, hidden=False)
-        with socket.create_connection(self.server.address, timeout=15) as plain:
+        with socket.create_connection(self.server.address, timeout=60) as plain:
             plain.sendall(self.request(f"Content-Length: {len(BODY)}", expects, "Connection: close"))
             assert plain.recv(1000) == b"HTTP/1.1 100 Continue\r\n\r\n"
             plain.sendall(BODY)
@@ -350,7 +350,7 @@ class ConnectionTest(WireTest):
 
     def exchange(self, pieces, heads):
         """Writes on a thread while this one reads, so that neither side's buffers can stop the other."""
-        with socket.create_connection(self.server.address, timeout=30) as plain:
+        with socket.create_connection(self.server.address, timeout=60) as plain:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
             def write():

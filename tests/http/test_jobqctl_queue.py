@@ -99,7 +99,7 @@ class StreamTest(FormTest):
             assert self.server.status(self.endpoint, job)["status"] == "IN_PROGRESS"
             self.json("job", "cancel", self.endpoint, job)
             reader.stdout.read()
-            assert reader.wait(20) == NOT_COMPLETED
+            assert reader.wait(60) == NOT_COMPLETED
 
     def test_other_ends(self):
         """Exit code 4 when the job did not end COMPLETED; a job that never emits has no chunk."""

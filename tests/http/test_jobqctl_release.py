@@ -58,7 +58,7 @@ class ReleaseTest(FormTest):
                               env=self.environment()) as waiter:
             self.json("cancel", self.endpoint, job)
             text = waiter.stdout.read().decode()
-            assert waiter.wait(20) == 0, text
+            assert waiter.wait(60) == 0, text
         assert "complete" in text
         assert self.row()["WORKERS"] == "1 has 2"
 

@@ -79,7 +79,7 @@ class LiveTest(FormTest):
         return process
 
     def end(self, process, code=0):
-        assert process.wait(20) == code
+        assert process.wait(60) == code
         assert process.stderr.read() == b""
 
     def test_without_a_terminal(self):

@@ -6,6 +6,7 @@ import threading
 
 from http_case import HttpTest
 from jobq_server import until
+from pace import judge_pace
 
 ONE_WORKER = {"endpoint.trial.workersMax": 1}
 
@@ -39,10 +40,10 @@ class DrainTest(HttpTest):
     def test_no_new_jobs_during_the_drain(self, own_server):
         """decisions.md, Answers: 503 with Retry-After when the node drains; /readyz says so, /status still answers."""
         server = own_server(**ONE_WORKER)
-        job = server.run("trial", {"sleepMs": 2000})
+        job = server.run("trial", {"sleepMs": 5000})
         in_progress(server)
         server.terminate()
-        until(lambda: server.request("GET", "/readyz", key=None).status == 503, "the server says that it drains", 1.5)
+        until(lambda: server.request("GET", "/readyz", key=None).status == 503, "the server says that it drains")
         self.assert_refused(server.request("GET", "/readyz", key=None), 503)
         for operation in ("run", "runsync"):
             reply = server.request("POST", f"/v2/trial/{operation}", {"input": {}})
@@ -197,7 +198,8 @@ class TimeoutTest(HttpTest):
         job = server.run("trial", {"sleepMs": 60000}, policy={"executionTimeout": 5000})
         end = server.finished("trial", job)
         assert end["status"] == "TIMED_OUT"
-        assert 4900 <= end["executionTime"] < 7500, end
+        assert end["executionTime"] >= 4900, end
+        judge_pace("a job with an executionTimeout of 5 s", end["executionTime"] / 1000, 7.5)
         assert "output" not in end
         jobs = server.health("trial")["jobs"]
         assert (jobs["failed"], jobs["inProgress"]) == (1, 0), "TIMED_OUT counts as failed"
@@ -212,8 +214,8 @@ class TimeoutTest(HttpTest):
         reply = server.request("GET", f"/v2/trial/status-sync/{running}?wait=15000")
         self.assert_refused(reply, 404)
         self.assert_refused(server.request("GET", f"/v2/trial/status/{running}"), 404)
-        until(lambda: server.request("GET", f"/v2/parked/status/{queued}").status == 404, "the queued job is gone", 2)
-        until(lambda: server.health("trial")["workers"]["running"] == 0, "the handler was stopped", 5)
+        until(lambda: server.request("GET", f"/v2/parked/status/{queued}").status == 404, "the queued job is gone")
+        until(lambda: server.health("trial")["workers"]["running"] == 0, "the handler was stopped")
         assert server.health("trial")["jobs"]["inProgress"] == 0
 
 
@@ -233,14 +235,14 @@ class WorkerTest(HttpTest):
             return count
 
         until(lambda: total() == 1, "workersMin workers are there at the start")
-        jobs = [server.run("trial", {"sleepMs": 700}) for _ in range(6)]
+        jobs = [server.run("trial", {"sleepMs": 1500}) for _ in range(6)]
         until(lambda: total() == 3 and workers()["running"] == 3, "workersMax workers run")
         in_progress(server, 3)
         ends = [server.finished("trial", job) for job in jobs]
         assert {end["status"] for end in ends} == {"COMPLETED"}
         assert len({end["workerId"] for end in ends}) <= 6
         until(lambda: workers()["running"] == 0, "no worker runs")
-        until(lambda: total() == 1, "idle workers above workersMin are released after idleTimeout", 6)
+        until(lambda: total() == 1, "idle workers above workersMin are released after idleTimeout")
 
     def test_scale_from_zero_and_back(self, own_server):
         """design.md, Configuration: workersMin is 0 unless set; a job makes a worker, idleTimeout takes it away."""
@@ -252,7 +254,7 @@ class WorkerTest(HttpTest):
         assert idle() == 0
         assert server.finished("echo", server.run("echo", {}))["status"] == "COMPLETED"
         until(lambda: idle() == 1, "the worker idles")
-        until(lambda: idle() == 0, "the worker is released", 4)
+        until(lambda: idle() == 0, "the worker is released")
 
     def test_no_worker_at_all(self, own_server):
         """api.md, Errors: a job stays IN_QUEUE when the maximum worker count is reached, and a maximum may be 0."""

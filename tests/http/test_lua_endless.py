@@ -7,6 +7,7 @@ import time
 
 from jobq_server import SHORT_DRAIN, until
 from lua_case import LuaTest
+from pace import judge_pace
 from process_watch import memory, processor_seconds, threads
 
 FIRST_LOOP = "local n = 0 while true do n = n + 1 end"
@@ -91,7 +92,7 @@ class TimeTest(LuaTest):
             with subtests.test(name):
                 assert end["status"] == "TIMED_OUT", end
                 assert end["executionTime"] >= 5_000
-        assert taken < 15
+        judge_pace("seven endless scripts with an executionTimeout of 5 s", taken, 15)
         for name in endless:
             until(lambda name=name: not self.server.health(name)["workers"]["running"], f"the worker of {name} is free")
             assert self.server.health(name)["workers"]["unhealthy"] == 0, name
@@ -100,7 +101,7 @@ class TimeTest(LuaTest):
         def is_quiet():
             before, end = processor_seconds(pid), time.monotonic() + 0.3
             until(lambda: time.monotonic() > end, "a moment")
-            return processor_seconds(pid) - before < 0.15
+            return processor_seconds(pid) - before < 0.05
         until(is_quiet, "no script runs on")
 
     def test_cancelled_while_it_loops(self):
@@ -112,14 +113,14 @@ class TimeTest(LuaTest):
         begun = time.monotonic()
         following = self.job("one", {})
         assert (following["output"], following["workerId"]) == ("free", worker)
-        assert time.monotonic() - begun < 5, "stopGrace is a minute: nobody replaced the worker"
+        assert time.monotonic() - begun < 30, "stopGrace is a minute: nobody replaced the worker"
         assert self.server.status("one", job)["status"] == "CANCELLED"
         assert self.server.health("one")["workers"]["unhealthy"] == 0
 
     def test_expired_while_it_loops(self):
         """decisions.md, Jobs: past its ttl a job is deleted, even while running; its worker is free then."""
         job = self.server.run("one", {"loop": True}, policy={"ttl": 10_000})
-        until(lambda: self.server.request("GET", f"/v2/one/status/{job}").status == 404, "it expires", 20)
+        until(lambda: self.server.request("GET", f"/v2/one/status/{job}").status == 404, "it expires")
         assert self.output("one", {}) == "free"
 
 

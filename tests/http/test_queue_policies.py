@@ -51,7 +51,7 @@ class PolicyTests(ManagementTest):
         def ask():
             jobs = self.server.request("GET", f"/v2/{endpoint}/requests?status=IN_PROGRESS").json()["requests"]
             return jobs and jobs[0]["id"]
-        return until(ask, f"{endpoint} has a job that runs", 20)
+        return until(ask, f"{endpoint} has a job that runs")
 
     def cancel(self, endpoint, job):
         assert self.assert_job(self.server.request("POST", f"/v2/{endpoint}/cancel/{job}"))["status"] == "CANCELLED"

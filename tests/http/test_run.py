@@ -8,6 +8,7 @@ import pytest
 
 from http_case import HttpTest
 from jobq_server import until
+from pace import judge_pace
 
 UUID = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 BAD_WAITS = ["999", "300001", "abc", "1.5", "", "0", "-1000", "1e4", "0x1000", "2000x", "+2000", "%202000",
@@ -191,7 +192,8 @@ class StatusTest(HttpTest):
         for field in ("delayTime", "executionTime"):
             assert type(job[field]) is int, job
         assert job["delayTime"] >= 0
-        assert 300 <= job["executionTime"] < 5000, job
+        assert job["executionTime"] >= 300, job
+        judge_pace("a job that sleeps 300 ms", job["executionTime"] / 1000, 5)
         assert re.search(r"\A[A-Za-z0-9_-]+\Z", job["workerId"])
         assert "retries" not in job, "retries only when above 0"
 
@@ -274,16 +276,18 @@ class WaitTest(HttpTest):
     def test_elapsed_wait_answers_in_progress_and_the_job_goes_on(self):
         """decisions.md, Answers: when `wait` elapses, 200 with IN_PROGRESS, and the job goes on."""
         started = time.monotonic()
-        body = {"input": {"sleepMs": 1800, "output": "done"}}
+        body = {"input": {"sleepMs": 4000, "output": "done"}}
         reply = self.server.request("POST", "/v2/trial/runsync?wait=1000", body)
         waited = time.monotonic() - started
         job = self.assert_job(reply)
         assert job["status"] == "IN_PROGRESS"
         assert "output" not in job
-        assert 0.95 <= waited < 5, waited
+        assert waited >= 0.95
+        judge_pace("/runsync?wait=1000 of a job that runs", waited, 5)
         end = self.server.finished("trial", job["id"])
         assert (end["status"], end["output"]) == ("COMPLETED", "done")
-        assert end["executionTime"] < 2500, "it was not run again"
+        assert "retries" not in end, "it was not run again"
+        assert end["executionTime"] < 2 * 4000, "nor for twice its time"
 
     @pytest.mark.endpoints("parked")
     def test_elapsed_wait_of_a_queued_job(self):
@@ -300,9 +304,9 @@ class WaitTest(HttpTest):
         """decisions.md, Addresses: `/status-sync` waits for a terminal state, and no longer."""
         job = self.server.run("trial", {"sleepMs": 400})
         started = time.monotonic()
-        answer = self.server.finished("trial", job, wait=20000)
+        answer = self.server.finished("trial", job, wait=60000)
         assert answer["status"] == "COMPLETED"
-        assert time.monotonic() - started < 3
+        assert time.monotonic() - started < 30, "it waits a minute unless the end wakes it"
 
     def test_many_waiters_of_one_job(self):
         """decisions.md, Addresses: every `/status-sync` of a job is answered when it ends."""

@@ -12,7 +12,7 @@ class StuckTest(HttpTest):
         job = server.run("trial", {"sleepMs": 600000, "ignoreStop": True})
         until(lambda: server.status("trial", job)["status"] == "IN_PROGRESS", "the job runs")
         server.terminate()
-        assert server.ended(10) == 0
+        assert server.ended() == 0
         server.settings["endpoint.trial.workersMax"] = "0"
         server.write_file()
         server.start()

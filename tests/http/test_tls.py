@@ -84,7 +84,7 @@ class TlsTest(HttpTest):
         until(lambda: not quick(), "the place is free")
         start = time.monotonic()
         self.server.stop()
-        assert time.monotonic() - start < 5
+        assert time.monotonic() - start < 30, "nobody waited for the minute of those who wait"
         for secure in waiting:
             assert b"IN_QUEUE" in ends(secure)
             secure.close()

@@ -62,7 +62,7 @@ class ManagementTest(HttpTest):
             now = self.endpoint(endpoint)
             there = now["release"]["state"] == "complete" and version in (None, now["version"])
             return there and all(worker["slsVersion"] == now["version"] for worker in now["workers"]) and now
-        return until(ask, f"the release of {endpoint['id']} is complete", 20)
+        return until(ask, f"the release of {endpoint['id']} is complete")
 
     def in_progress(self, endpoint, job):
         until(lambda: self.server.status(endpoint["id"], job)["status"] == "IN_PROGRESS", f"{job} runs")
