@@ -63,7 +63,7 @@ class RateGate {
   };
   struct Refused {
     std::string sentence;
-    std::optional<RateStanding> standing;  ///< nothing when the line is too long
+    std::optional<RateStanding> standing;  ///< nothing where nothing is limited; of a long line without retryAfter
   };
 
   /// `workersMax` of the endpoint decides how long its line may be; `own` are its own limits, where it has such.

@@ -21,7 +21,7 @@ class BodyReader final : public std::streambuf {
  public:
   BodyReader(Link& link, Inbox& inbox, const RequestHead& head, Budget& waiting);
 
-  /// A body that is known to be longer is a fault of status 413, before its bytes have come.
+  /// A chunked body that is known to be longer is a fault of status 413, before its bytes have come.
   void limit(std::uint64_t bytes) noexcept { limit_ = bytes; }
 
   /// The whole body was read, and it was well-formed.

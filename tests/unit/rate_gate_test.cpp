@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "core/access/rate_gate.h"
+#include "core/access/rate_table.h"
 #include "testkit/manual_clock.h"
 
 namespace {
@@ -161,6 +162,77 @@ TEST_F(RateGateTest, ABurstDoesNotRunOverTheLineWithinASecond) {
   waiting_ = 0;
   clock_.advance(Millis(1'000));
   EXPECT_TRUE(passes(turnstile));
+}
+
+TEST_F(RateGateTest, ALineThatIsPurgedIsShortAtOnce) {
+  RateGate turnstile = gate();
+  waiting_ = 51;
+  EXPECT_FALSE(passes(turnstile));
+  waiting_ = 0;
+  clock_.advance(Millis(99));
+  EXPECT_FALSE(passes(turnstile));
+  clock_.advance(Millis(1));
+  EXPECT_TRUE(passes(turnstile)) << "a refusal is believed for a tenth of a second";
+}
+
+TEST_F(RateGateTest, ALineThatIsTooLongSaysHowLongItIs) {
+  RateGate turnstile = gate();
+  waiting_ = 51;
+  const auto result = turnstile.enter("e", Operation::run, 0);
+  const auto& refused = std::get<RateGate::Refused>(result);
+  EXPECT_THAT(refused.sentence, HasSubstr("the line of e is too long: 51 jobs"));
+  EXPECT_EQ(refused.standing->retryAfter, Millis(0)) << "the rate is not what is exceeded";
+}
+
+TEST_F(RateGateTest, EndpointsAndOperationsAreCountedApart) {
+  RateGate turnstile = gate();
+  waiting_ = 51;
+  EXPECT_FALSE(passes(turnstile));
+  waiting_ = 0;
+  EXPECT_TRUE(std::holds_alternative<RateGate::Passed>(turnstile.enter("other", Operation::run, 0)));
+  EXPECT_EQ(limiter_.lastKey, "other/run");
+}
+
+TEST_F(RateGateTest, AnEndpointsOwnLimitsCountInsteadOfTheServers) {
+  RateGate turnstile = gate();
+  LimitSettings own{};
+  own[static_cast<std::size_t>(Operation::run)].requests = 30;
+  own[static_cast<std::size_t>(Operation::status)].concurrent = 1;
+  (void)turnstile.enter("e", Operation::run, 1, own);
+  EXPECT_EQ(limiter_.lastLimit.requests, 30U);
+  EXPECT_EQ(limiter_.lastLimit.concurrent, 200U) << "the rest stays";
+  (void)turnstile.enter("e", Operation::status, 1, own);
+  EXPECT_EQ(limiter_.lastLimit.requests, 2000U);
+  EXPECT_EQ(limiter_.lastLimit.concurrent, 1U);
+  running_ = 20;
+  clock_.advance(Millis(1'000));
+  (void)turnstile.enter("e", Operation::run, 1, own);
+  EXPECT_EQ(limiter_.lastLimit.requests, 60U) << "each worker is good for a tenth of the endpoint's own limit";
+}
+
+TEST_F(RateGateTest, EachPartIsSwitchedOffAlone) {
+  LimitsConfig noRates;
+  noRates.enabled = false;
+  RateGate lineOnly = gate(noRates);
+  limiter_.verdict.allowed = false;
+  EXPECT_TRUE(passes(lineOnly));
+  waiting_ = 51;
+  clock_.advance(Millis(1'000));
+  const auto result = lineOnly.enter("e", Operation::run, 0);
+  EXPECT_FALSE(std::get<RateGate::Refused>(result).standing);
+  LimitsConfig noLine;
+  noLine.queue = false;
+  RateGate ratesOnly = gate(noLine);
+  EXPECT_FALSE(passes(ratesOnly));
+  limiter_.verdict.allowed = true;
+  EXPECT_TRUE(passes(ratesOnly)) << "however long the line is";
+}
+
+TEST_F(RateGateTest, AStorageThatFailsGivesThePlaceBack) {
+  RateGate turnstile({}, {limiter_, clock_, [](const EndpointId&) -> std::uint32_t { return 0; },
+                          [](const EndpointId&) -> std::uint64_t { throw StorageError("gone"); }});
+  EXPECT_THROW((void)turnstile.enter("e", Operation::run, 0), StorageError);
+  EXPECT_EQ(limiter_.inside, 0);
 }
 
 }  // namespace

@@ -1,0 +1,314 @@
+// One connection: heads, framing and the order of answers, over a pair of sockets (core/http/connection.h).
+#include "core/http/connection.h"
+
+#include <Poco/Net/HTTPRequestHandler.h>
+#include <Poco/Net/HTTPRequestHandlerFactory.h>
+#include <Poco/Net/HTTPServerParams.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "core/http/message.h"
+#include "socket_pair.h"
+
+namespace jobq {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+using Act = std::function<void(ServerRequest&, ServerResponse&)>;
+
+void answerWith(ServerRequest& request, ServerResponse& response, const std::string& body) {
+  request.passOverBody();
+  response.sendBuffer(body.data(), body.size());
+}
+
+class ActingHandler final : public Poco::Net::HTTPRequestHandler {
+ public:
+  explicit ActingHandler(const Act& act) : act_(act) {}
+  void handleRequest(Poco::Net::HTTPServerRequest& request, Poco::Net::HTTPServerResponse& response) override {
+    act_(static_cast<ServerRequest&>(request), static_cast<ServerResponse&>(response));
+  }
+
+ private:
+  const Act& act_;
+};
+
+/// Serves every request as the test says, and keeps what was asked.
+class ActingFactory final : public Poco::Net::HTTPRequestHandlerFactory {
+ public:
+  Poco::Net::HTTPRequestHandler* createRequestHandler(const Poco::Net::HTTPServerRequest& request) override {
+    asked.push_back(request.getMethod() + " " + request.getURI());
+    return refuse ? nullptr : new ActingHandler(act);
+  }
+
+  Act act = [](ServerRequest& request, ServerResponse& response) { answerWith(request, response, "ok"); };
+  bool refuse = false;
+  std::vector<std::string> asked;
+};
+
+class CountingWatch final : public ClientWatch {
+ public:
+  std::stop_token watch(std::uint64_t connection) override {
+    watched.push_back(connection);
+    return source.get_token();
+  }
+  void unwatch(std::uint64_t connection) noexcept override { unwatched.push_back(connection); }
+
+  std::stop_source source;
+  std::vector<std::uint64_t> watched;
+  std::vector<std::uint64_t> unwatched;
+};
+
+class ConnectionTest : public testing::Test {
+ protected:
+  using Next = Connection::Next;
+  using Ready = Connection::Ready;
+
+  /// Sends the text, lets the connection read it and serve it.
+  Next exchange(const std::string& text) {
+    client_.send(text);
+    EXPECT_EQ(connection_.receive(), Ready::yes);
+    return connection_.serve();
+  }
+
+  test::SocketPair client_;
+  ActingFactory handlers_;
+  const Poco::Net::HTTPServerParams::Ptr params_ = new Poco::Net::HTTPServerParams;
+  Budget waiting_{8};
+  Budget readers_{8};
+  CountingWatch watch_;
+  std::atomic<bool> parting_ = false;
+  std::atomic<bool> crowded_ = true;  // so that no thread lingers for a next request
+  const Connection::Server server_{handlers_, *params_, waiting_, readers_, watch_, parting_, crowded_};
+  Connection connection_{7, client_.takeLink(), server_};
+};
+
+TEST_F(ConnectionTest, ServesARequestAndIsParkedForTheNext) {
+  EXPECT_EQ(exchange("GET /a HTTP/1.1\r\nHost: h\r\n\r\n"), Next::park);
+  const std::string first = client_.received();
+  EXPECT_THAT(first, StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(first, HasSubstr("\r\nContent-Length: 2\r\n"));
+  EXPECT_THAT(first, HasSubstr("\r\nDate: "));
+  EXPECT_THAT(first, Not(HasSubstr("Connection:")));
+  EXPECT_THAT(first, HasSubstr("\r\n\r\nok"));
+  EXPECT_FALSE(client_.sawEnd());
+  EXPECT_EQ(exchange("GET /b HTTP/1.1\r\nHost: h\r\n\r\n"), Next::park);
+  EXPECT_THAT(handlers_.asked, ElementsAre("GET /a", "GET /b"));
+}
+
+TEST_F(ConnectionTest, AHeadMayComeInPieces) {
+  EXPECT_EQ(connection_.receive(), Ready::no);
+  EXPECT_FALSE(connection_.inHead());
+  client_.send("GET / HTT");
+  EXPECT_EQ(connection_.receive(), Ready::no);
+  EXPECT_TRUE(connection_.inHead());
+  client_.send("P/1.1\r\nHost: h\r\n\r");
+  EXPECT_EQ(connection_.receive(), Ready::no);
+  client_.send("\n");
+  EXPECT_EQ(connection_.receive(), Ready::yes);
+  EXPECT_EQ(connection_.serve(), Next::park);
+  EXPECT_FALSE(connection_.inHead());
+}
+
+TEST_F(ConnectionTest, AnEndWithoutARequestIsAClientThatHasGone) {
+  client_.endSending();
+  EXPECT_EQ(connection_.receive(), Ready::gone);
+}
+
+TEST_F(ConnectionTest, HalfAHeadAndAnEndIsOneToo) {
+  client_.send("GET / HTT");
+  client_.endSending();
+  EXPECT_EQ(connection_.receive(), Ready::gone);
+  EXPECT_THAT(handlers_.asked, ElementsAre());
+}
+
+TEST_F(ConnectionTest, RequestsThatCameTogetherAreAnsweredInTheirOrder) {
+  handlers_.act = [](ServerRequest& request, ServerResponse& response) {
+    answerWith(request, response, request.getURI());
+  };
+  EXPECT_EQ(exchange("GET /1 HTTP/1.1\r\nHost: h\r\n\r\nPOST /2 HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc"
+                     "GET /3 HTTP/1.1\r\nHost: h\r\n\r\nGET /4"),
+            Next::park);
+  const std::string all = client_.received();
+  EXPECT_LT(all.find("\r\n\r\n/1"), all.find("\r\n\r\n/2"));
+  EXPECT_LT(all.find("\r\n\r\n/2"), all.find("\r\n\r\n/3"));
+  EXPECT_EQ(all.find("/4"), std::string::npos);
+  EXPECT_TRUE(connection_.inHead()) << "half of the fourth has come";
+}
+
+TEST_F(ConnectionTest, TheHandlerReadsTheBodyAndNotAByteMore) {
+  std::string body;
+  handlers_.act = [&body](ServerRequest& request, ServerResponse& response) {
+    body.assign(std::istreambuf_iterator<char>(request.stream()), {});
+    answerWith(request, response, "ok");
+  };
+  EXPECT_EQ(exchange("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
+                     "GET /next HTTP/1.1\r\nHost: h\r\n\r\n"),
+            Next::park);
+  EXPECT_THAT(handlers_.asked, ElementsAre("POST /", "GET /next"));
+}
+
+TEST_F(ConnectionTest, AnUnreadBodyThatHasNotComeEndsTheConnection) {
+  EXPECT_EQ(exchange("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nhalf"), Next::drain);
+  EXPECT_THAT(client_.received(), HasSubstr("Connection: close"));
+  EXPECT_TRUE(client_.sawEnd());
+}
+
+TEST_F(ConnectionTest, ABrokenBodyEndsTheConnection) {
+  handlers_.act = [](ServerRequest& request, ServerResponse& response) {
+    const std::string body(std::istreambuf_iterator<char>(request.stream()), {});
+    answerWith(request, response, std::to_string(request.bodyFault().value().status));
+  };
+  EXPECT_EQ(
+      exchange("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzzz\r\nGET /evil HTTP/1.1\r\n\r\n"),
+      Next::drain);
+  EXPECT_THAT(handlers_.asked, ElementsAre("POST /")) << "what follows is no request";
+  EXPECT_THAT(client_.received(), HasSubstr("\r\n\r\n400"));
+}
+
+TEST_F(ConnectionTest, AClientThatWantsToCloseGetsItsAnswerAndTheEnd) {
+  EXPECT_EQ(exchange("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\nGET /more HTTP/1.1\r\nHost: h\r\n\r\n"),
+            Next::drain);
+  EXPECT_THAT(client_.received(), HasSubstr("\r\nConnection: close\r\n"));
+  EXPECT_TRUE(client_.sawEnd());
+  EXPECT_THAT(handlers_.asked, ElementsAre("GET /"));
+}
+
+TEST_F(ConnectionTest, AnHttp10ClientIsToldWhetherTheConnectionGoesOn) {
+  EXPECT_EQ(exchange("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"), Next::park);
+  EXPECT_THAT(client_.received(), HasSubstr("\r\nConnection: keep-alive\r\n"));
+  EXPECT_EQ(exchange("GET / HTTP/1.0\r\n\r\n"), Next::drain);
+  EXPECT_THAT(client_.received(), HasSubstr("\r\nConnection: close\r\n"));
+}
+
+TEST_F(ConnectionTest, TheAnswerToAHeadHasNoBody) {
+  EXPECT_EQ(exchange("HEAD / HTTP/1.1\r\nHost: h\r\n\r\n"), Next::park);
+  const std::string answer = client_.received();
+  EXPECT_THAT(answer, HasSubstr("\r\nContent-Length: 2\r\n"));
+  EXPECT_TRUE(answer.ends_with("\r\n\r\n")) << answer;
+}
+
+TEST_F(ConnectionTest, AStreamOfUnknownLengthIsChunked) {
+  handlers_.act = [](ServerRequest&, ServerResponse& response) { response.send() << "one" << std::flush << "two"; };
+  EXPECT_EQ(exchange("GET / HTTP/1.1\r\nHost: h\r\n\r\n"), Next::park);
+  const std::string chunked = client_.received();
+  EXPECT_THAT(chunked, HasSubstr("Transfer-Encoding: chunked"));
+  EXPECT_TRUE(chunked.ends_with("\r\n\r\n3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n")) << chunked;
+  EXPECT_EQ(exchange("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"), Next::drain)
+      << "the end of the connection is the end of the body";
+  EXPECT_TRUE(client_.received().ends_with("\r\n\r\nonetwo"));
+}
+
+TEST_F(ConnectionTest, ContinueIsSaidWhenTheBodyIsAskedFor) {
+  handlers_.act = [this](ServerRequest& request, ServerResponse& response) {
+    std::istream& body = request.stream();
+    client_.send("abc");
+    answerWith(request, response, std::string(std::istreambuf_iterator<char>(body), {}));
+  };
+  EXPECT_EQ(exchange("POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n"), Next::park);
+  const std::string answer = client_.received();
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n"));
+  EXPECT_TRUE(answer.ends_with("\r\n\r\nabc"));
+}
+
+TEST_F(ConnectionTest, ABodyThatWasNotAskedForEndsTheConnection) {
+  EXPECT_EQ(exchange("POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n"), Next::drain)
+      << "the client may send it or not";
+  EXPECT_THAT(client_.received(), StartsWith("HTTP/1.1 200 OK\r\n"));
+}
+
+TEST_F(ConnectionTest, AnIllegalHeadIsRefusedWithASentence) {
+  EXPECT_EQ(
+      exchange("GET / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nGET / HTTP/1.1\r\n\r\n"),
+      Next::drain);
+  const std::string answer = client_.received();
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(answer, HasSubstr("{\"error\":\""));
+  EXPECT_THAT(answer, HasSubstr("\r\nConnection: close\r\n"));
+  EXPECT_THAT(handlers_.asked, ElementsAre()) << "neither it nor what follows is served";
+}
+
+TEST_F(ConnectionTest, AHeadThatIsTooLargeIsRefusedBeforeItsEnd) {
+  client_.send("GET / HTTP/1.1\r\nHost: h\r\nX: ");
+  ASSERT_EQ(connection_.receive(), Ready::no);
+  for (int i = 0; i < 25; ++i) {
+    client_.send(std::string(8'192, 'x'));
+    if (connection_.receive() == Ready::yes) break;
+  }
+  ASSERT_EQ(connection_.receive(), Ready::yes);
+  EXPECT_EQ(connection_.serve(), Next::drain);
+  EXPECT_THAT(client_.received(), StartsWith("HTTP/1.1 431 "));
+}
+
+TEST_F(ConnectionTest, ALateHeadIsAnswered408) {
+  client_.send("GET / HTT");
+  ASSERT_EQ(connection_.receive(), Ready::no);
+  EXPECT_EQ(connection_.refuseLateHead(), Next::drain);
+  EXPECT_THAT(client_.received(), StartsWith("HTTP/1.1 408 "));
+  EXPECT_TRUE(client_.sawEnd());
+}
+
+TEST_F(ConnectionTest, AClientThatHasGoneEndsTheConnection) {
+  handlers_.act = [this](ServerRequest& request, ServerResponse& response) {
+    client_.hangUp();
+    answerWith(request, response, "ok");
+  };
+  EXPECT_EQ(exchange("GET / HTTP/1.1\r\nHost: h\r\n\r\n"), Next::close);
+}
+
+TEST_F(ConnectionTest, AnEndBehindTheLastRequestClosesItAfterTheAnswer) {
+  client_.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  client_.endSending();
+  ASSERT_EQ(connection_.receive(), Ready::yes);
+  EXPECT_EQ(connection_.serve(), Next::close);
+  EXPECT_THAT(client_.received(), StartsWith("HTTP/1.1 200 OK\r\n"));
+}
+
+TEST_F(ConnectionTest, WithoutAnAnswerItIsClosed) {
+  handlers_.act = [](ServerRequest&, ServerResponse&) {};
+  EXPECT_EQ(exchange("GET / HTTP/1.1\r\nHost: h\r\n\r\n"), Next::close);
+}
+
+TEST_F(ConnectionTest, WithoutAHandlerItIsClosed) {
+  handlers_.refuse = true;
+  EXPECT_EQ(exchange("GET / HTTP/1.1\r\nHost: h\r\n\r\n"), Next::close);
+  EXPECT_EQ(client_.received(), "");
+}
+
+TEST_F(ConnectionTest, AServerThatPartsSaysSoInEachAnswer) {
+  handlers_.act = [this](ServerRequest& request, ServerResponse& response) {
+    parting_ = true;  // while the request is served
+    answerWith(request, response, "ok");
+  };
+  EXPECT_EQ(exchange("GET / HTTP/1.1\r\nHost: h\r\n\r\n"), Next::drain);
+  EXPECT_THAT(client_.received(), HasSubstr("\r\nConnection: close\r\n"));
+}
+
+TEST_F(ConnectionTest, AWaitingCallIsWatchedUntilItEnds) {
+  bool gone = false;
+  handlers_.act = [&](ServerRequest& request, ServerResponse& response) {
+    const std::stop_token token = request.gone();
+    watch_.source.request_stop();
+    gone = token.stop_requested();
+    answerWith(request, response, "ok");
+    EXPECT_TRUE(watch_.unwatched.empty());
+  };
+  EXPECT_EQ(exchange("GET / HTTP/1.1\r\nHost: h\r\n\r\n"), Next::park);
+  EXPECT_TRUE(gone);
+  EXPECT_THAT(watch_.watched, ElementsAre(7U));
+  EXPECT_THAT(watch_.unwatched, ElementsAre(7U));
+}
+
+TEST_F(ConnectionTest, ACallThatDoesNotWaitIsNotWatched) {
+  EXPECT_EQ(exchange("GET / HTTP/1.1\r\nHost: h\r\n\r\n"), Next::park);
+  EXPECT_TRUE(watch_.watched.empty());
+  EXPECT_TRUE(watch_.unwatched.empty());
+}
+
+}  // namespace
+}  // namespace jobq

@@ -1,0 +1,101 @@
+// Which route a method and a path lead to (core/http/router.h).
+#include "core/http/router.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace jobq {
+namespace {
+
+using testing::ElementsAre;
+
+class RouterTest : public testing::Test {
+ protected:
+  void add(std::vector<std::string> methods, const std::string& pattern) {
+    Route route;
+    route.methods = std::move(methods);
+    route.pattern = pattern;
+    router_.add(std::move(route));
+  }
+
+  /// The pattern of the route; "no path", or "use <methods>".
+  std::string find(const std::string& method, const std::string& path) {
+    auto found = router_.find(method, path);
+    params_.clear();
+    if (auto* match = std::get_if<Router::Match>(&found)) {
+      params_ = std::move(match->params);
+      return match->route->pattern;
+    }
+    if (const auto* wrong = std::get_if<Router::WrongMethod>(&found)) return "use " + wrong->allow;
+    return "no path";
+  }
+
+  using Params = std::map<std::string, std::string>;
+  Router router_;
+  Params params_;
+};
+
+TEST_F(RouterTest, FindsARouteByMethodAndPath) {
+  add({"GET"}, "/ping");
+  add({"POST"}, "/v2/{endpoint}/run");
+  EXPECT_EQ(find("GET", "/ping"), "/ping");
+  EXPECT_EQ(find("POST", "/v2/my-ep/run"), "/v2/{endpoint}/run");
+  EXPECT_EQ(params_, (Params{{"endpoint", "my-ep"}}));
+}
+
+TEST_F(RouterTest, ReadsEachPlaceholder) {
+  add({"GET"}, "/v2/{endpoint}/status/{id}");
+  EXPECT_EQ(find("GET", "/v2/e/status/j-1"), "/v2/{endpoint}/status/{id}");
+  EXPECT_EQ(params_, (Params{{"endpoint", "e"}, {"id", "j-1"}}));
+}
+
+TEST_F(RouterTest, ReturnsNoPathForAnUnknownRoute) {
+  add({"GET"}, "/v2/{endpoint}/status/{id}");
+  for (const char* path : {"", "/", "/v2", "/v2/e/status", "/v2/e/status/j/x", "/v2/e/Status/j", "/v1/e/status/j",
+                           "/v2/e/status/j/", "//v2/e/status/j", "v2/e/status/j/x"}) {
+    EXPECT_EQ(find("GET", path), "no path") << path;
+  }
+}
+
+TEST_F(RouterTest, APlaceholderIsNeverEmpty) {
+  add({"GET"}, "/v2/{endpoint}/health");
+  EXPECT_EQ(find("GET", "/v2//health"), "no path");
+}
+
+TEST_F(RouterTest, TheRootIsAPathOfItsOwn) {
+  add({"GET"}, "/");
+  EXPECT_EQ(find("GET", "/"), "/");
+  EXPECT_EQ(find("GET", "/x"), "no path");
+}
+
+TEST_F(RouterTest, NamesAllMethodsOfAPathWhenTheMethodIsWrong) {
+  add({"GET"}, "/v1/keys/{id}");
+  add({"PATCH", "POST"}, "/v1/keys/{id}");
+  add({"DELETE"}, "/v1/other/{id}");
+  EXPECT_EQ(find("PUT", "/v1/keys/k"), "use GET, HEAD, PATCH, POST");
+  EXPECT_EQ(find("get", "/v1/keys/k"), "use GET, HEAD, PATCH, POST") << "methods are told apart by case";
+}
+
+TEST_F(RouterTest, AHeadIsAGet) {
+  add({"GET"}, "/ping");
+  add({"POST"}, "/only/post");
+  EXPECT_EQ(find("HEAD", "/ping"), "/ping");
+  EXPECT_EQ(find("HEAD", "/only/post"), "use POST");
+}
+
+TEST_F(RouterTest, TheRouteThatWasAddedFirstCounts) {
+  add({"GET"}, "/v1/webhooks/secret");
+  add({"GET", "POST"}, "/v1/webhooks/{id}");
+  EXPECT_EQ(find("GET", "/v1/webhooks/secret"), "/v1/webhooks/secret");
+  EXPECT_EQ(find("POST", "/v1/webhooks/secret"), "/v1/webhooks/{id}") << "a later one has the method";
+  EXPECT_EQ(find("GET", "/v1/webhooks/w"), "/v1/webhooks/{id}");
+}
+
+TEST_F(RouterTest, ListsOneLineForEachMethod) {
+  add({"GET", "DELETE"}, "/v1/keys/{id}");
+  add({"POST"}, "/v1/keys");
+  EXPECT_THAT(router_.list(), ElementsAre("GET /v1/keys/{id}", "DELETE /v1/keys/{id}", "POST /v1/keys"));
+}
+
+}  // namespace
+}  // namespace jobq

@@ -1,0 +1,80 @@
+// The memory storage for tests of one class: with a clock that is moved by hand, and calls that fail on demand.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "jobq/queue_policy.h"
+#include "testkit/loaded_plugin.h"
+#include "testkit/manual_clock.h"
+#include "testkit/recording_log.h"
+#include "testkit/wait_for.h"
+#include "tests/fault/faulty_storage.h"
+
+namespace jobq::test {
+
+/// Serves the jobs of an endpoint in the order of their arrival.
+class ArrivalOrder final : public QueuePolicy {
+ public:
+  std::string group(const JobSpec&) const override { return {}; }
+  std::int64_t rank(const JobSpec&, Instant, const GroupState&) const override { return 0; }
+};
+
+/// Declared first in a fixture: everything else uses it.
+struct UnitStorage {
+  UnitStorage() {
+    const testkit::MapConfig config;
+    auto memory = testkit::loadPlugin<Storage>(JOBQ_PLUGIN_DIR "/libjobq_storage_memory.so", "memory",
+                                               PluginEnv{config, clock, log, "/nowhere", false});
+    real = memory.get();
+    faulty = std::make_unique<fault::FaultyStorage>(std::move(memory), faults);
+  }
+
+  /// The storage that a class under test is given.
+  Storage& operator*() const { return *faulty; }
+  Storage* operator->() const { return faulty.get(); }
+
+  /// Stores a job that waits; without the faults.
+  void insert(const JobId& id, const EndpointId& endpoint = "ep") const {
+    JobSpec job;
+    job.id = id;
+    job.endpoint = endpoint;
+    job.input = "{}";
+    (void)real->jobs().insert(std::move(job), policy, std::nullopt);
+  }
+  /// Claims the job that is next at the endpoint; without the faults.
+  ClaimedJob claim(const WorkerId& worker = "w", const EndpointId& endpoint = "ep") const {
+    const ClaimWant want{endpoint, {worker}};
+    return real->leases().claim({&want, 1}, {"node", Holder::Kind::process, Millis(0)}).at(0);
+  }
+  JobState stateOf(const JobId& id, const EndpointId& endpoint = "ep") const {
+    return real->jobs().find({endpoint, id}).value().state;
+  }
+
+  testkit::ManualClock clock;
+  testkit::RecordingLog log;
+  ArrivalOrder policy;
+  fault::FaultPlan faults{clock};
+  Storage* real = nullptr;  ///< the same storage without the faults
+  std::unique_ptr<Storage> faulty;
+};
+
+inline constexpr std::chrono::seconds kSoon = testkit::kHangDeadline;  ///< how long a test waits for another thread
+
+/// Returns true when `condition` holds, false after kSoon. Use it as
+/// `ASSERT_TRUE(holdsSoon([&] { ... })) << "what did not happen"`.
+template <class Condition>
+bool holdsSoon(Condition&& condition) {
+  const auto end = std::chrono::steady_clock::now() + kSoon;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+}  // namespace jobq::test
