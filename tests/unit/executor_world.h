@@ -1,0 +1,113 @@
+// A ThreadExecutor and all that it needs, with handlers that do what a test says.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/secret_box.h"
+#include "core/jobs/completion_watch.h"
+#include "core/jobs/job_service.h"
+#include "core/jobs/wakeup.h"
+#include "core/work/thread_executor.h"
+#include "testkit/temporary_folder.h"
+#include "unit_storage.h"
+
+namespace jobq::test {
+
+/// Keeps what the executor says of its workers. Any thread.
+class RecordedEvents final : public WorkerEvents {
+ public:
+  void workerReady(const EndpointId& endpoint, const WorkerId& worker) override {
+    add("ready " + endpoint + " " + worker);
+  }
+  void workerGone(const EndpointId&, const WorkerId& worker, const std::string& failure) override {
+    add("gone " + worker + (failure.empty() ? "" : ": " + failure));
+  }
+
+  std::vector<std::string> all() const {
+    Lock lock(mutex_);
+    return all_;
+  }
+  bool has(std::size_t count) const {
+    return holdsSoon([&] { return all().size() >= count; });
+  }
+
+ private:
+  void add(std::string event) {
+    Lock lock(mutex_);
+    all_.push_back(std::move(event));
+  }
+
+  mutable Mutex mutex_;
+  std::vector<std::string> all_ JOBQ_GUARDED_BY(mutex_);
+};
+
+using HandlerBody = std::function<std::string(std::string_view input, JobContext& context)>;
+
+class RunningHandlers final : public HandlerFactory {
+ public:
+  std::unique_ptr<JobHandler> make(const HandlerEnv& env) override {
+    if (onMake) onMake(env);
+    return std::make_unique<Handler>(run);
+  }
+
+  HandlerBody run = [](std::string_view, JobContext&) { return std::string("\"done\""); };
+  std::function<void(const HandlerEnv&)> onMake;
+
+ private:
+  class Handler final : public JobHandler {
+   public:
+    explicit Handler(const HandlerBody& run) : run_(run) {}
+    std::string run(std::string_view input, JobContext& context) override { return run_(input, context); }
+
+   private:
+    const HandlerBody& run_;
+  };
+};
+
+/// What a ThreadExecutor needs, and it. An object of its own, because the test of an abandoned thread never frees it.
+struct ExecutorWorld {
+  ExecutorWorld() {
+    auto made = std::make_shared<Endpoint>();
+    made->id = "ep";
+    made->stopGrace = Millis(5'000);  // never elapses by itself: the clock is moved by hand
+    made->policy = &storage.policy;
+    auto release = std::make_shared<Release>();
+    release->handler = &handlers;
+    release->env = {{"CITY", "Ulm"}};
+    release->script = "a-script";
+    made->release = std::move(release);
+    endpoint = std::move(made);
+  }
+
+  void hire(const WorkerId& worker = "w") { executor.hire(endpoint, endpoint->release, worker, events); }
+  /// Stores a job, claims it for the worker and gives it to it.
+  LeaseRef give(const JobId& id, const WorkerId& worker = "w") {
+    storage.insert(id);
+    return giveClaimed(storage.claim(worker));
+  }
+  LeaseRef giveClaimed(ClaimedJob job) {
+    const LeaseRef lease = job.lease;
+    executor.assign(std::move(job));
+    return lease;
+  }
+  Job find(const JobId& id) const { return storage.real->jobs().find({"ep", id}).value(); }
+
+  test::UnitStorage storage;
+  const testkit::TemporaryFolder folder;
+  const SecretBox secrets{folder / "secret.key"};
+  Wakeup wakeup{{"ep"}};
+  CompletionWatch watch{storage.clock};
+  JobService jobs{*storage, wakeup, watch};
+  RunningJobs running;
+  RunningHandlers handlers;
+  EndpointPtr endpoint;
+  RecordedEvents events;
+  ThreadExecutor executor{{jobs, *storage, running, secrets, storage.clock, storage.log}};
+};
+
+}  // namespace jobq::test

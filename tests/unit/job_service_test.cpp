@@ -1,0 +1,274 @@
+// The calls on jobs: what they store, and whom they wake (core/jobs/job_service.h).
+#include "core/jobs/job_service.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "core/jobs/wakeup.h"
+#include "unit_storage.h"
+
+namespace jobq {
+namespace {
+
+using test::kSoon;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+class JobServiceTest : public testing::Test {
+ protected:
+  JobServiceTest() {
+    endpoint_.id = "ep";
+    endpoint_.policy = &storage_.policy;
+    wakeup_.silence("ep");
+  }
+
+  static JobSpec job(const JobId& id, bool lowPriority = false) {
+    JobSpec job;
+    job.id = id;
+    job.endpoint = "ep";
+    job.apiKeyId = "key";
+    job.input = "{}";
+    job.policy.lowPriority = lowPriority;
+    return job;
+  }
+  /// The signal of a caller that does not go.
+  static std::stop_token stays() { return {}; }
+  static JobKey key(const JobId& id) { return {"ep", id}; }
+  /// The endpoint's bell has rung since the last call.
+  bool hasRung() {
+    const bool rang = wakeup_.rings("ep");
+    wakeup_.silence("ep");
+    (void)wakeup_.take();
+    return rang;
+  }
+  void submit(const JobId& id) { (void)jobs_.submit(job(id), endpoint_, std::nullopt); }
+  LeaseRef claim() const { return storage_.claim().lease; }
+  std::future<std::optional<Job>> await(const JobId& id, Millis wait) {
+    auto waiting = std::async(std::launch::async, [=, this] { return jobs_.await(key(id), wait, stays); });
+    storage_.clock.awaitWaiter(Millis(1), wait);
+    return waiting;
+  }
+
+  mutable test::UnitStorage storage_;
+  Wakeup wakeup_{{"ep"}};
+  CompletionWatch watch_{storage_.clock};
+  int owed_ = 0;
+  JobService jobs_{*storage_, wakeup_, watch_, [this] { ++owed_; }};
+  Endpoint endpoint_;
+};
+
+TEST_F(JobServiceTest, ASubmittedJobIsStoredAndTheDispatcherHearsOfIt) {
+  EXPECT_TRUE(std::holds_alternative<Inserted>(jobs_.submit(job("a"), endpoint_, std::nullopt)));
+  EXPECT_EQ(jobs_.find(key("a"))->state, JobState::inQueue);
+  EXPECT_TRUE(hasRung());
+  EXPECT_FALSE(jobs_.find({"other", "a"})) << "a job of another endpoint is absent";
+}
+
+TEST_F(JobServiceTest, ARepeatedSubmissionIsTheFirstOne) {
+  const Idempotency promise{"k", "hash"};
+  EXPECT_FALSE(jobs_.promised(endpoint_, "key", promise));
+  (void)jobs_.submit(job("a"), endpoint_, promise);
+  (void)hasRung();
+  const InsertResult again = jobs_.submit(job("b"), endpoint_, promise);
+  EXPECT_EQ(std::get<Existing>(again).id, "a");
+  EXPECT_FALSE(hasRung()) << "nothing new waits";
+  EXPECT_TRUE(std::holds_alternative<OtherBody>(jobs_.submit(job("c"), endpoint_, Idempotency{"k", "other"})));
+  EXPECT_EQ(std::get<Existing>(jobs_.promised(endpoint_, "key", promise).value()).id, "a");
+  EXPECT_FALSE(jobs_.find(key("b")));
+}
+
+TEST_F(JobServiceTest, AFailedSubmissionRingsNobody) {
+  storage_.faults.failNext("jobs.insert");
+  EXPECT_THROW(submit("a"), StorageError);
+  EXPECT_FALSE(hasRung());
+}
+
+TEST_F(JobServiceTest, AWaiterGetsTheJobWhenItEnds) {
+  submit("a");
+  auto waiting = await("a", Millis(5'000));
+  EXPECT_EQ(jobs_.finish(claim(), Completed{"7"}, false), Fenced::accepted);
+  ASSERT_EQ(waiting.wait_for(kSoon), std::future_status::ready) << "the waiter was not told";
+  EXPECT_EQ(waiting.get()->output, "7");
+  EXPECT_EQ(owed_, 0) << "the job has no webhook";
+}
+
+TEST_F(JobServiceTest, AWaiterGetsTheJobAsItIsWhenItsTimeIsOver) {
+  submit("a");
+  auto waiting = await("a", Millis(5'000));
+  storage_.clock.advance(Millis(5'000));
+  ASSERT_EQ(waiting.wait_for(kSoon), std::future_status::ready) << "the wait did not end";
+  EXPECT_EQ(waiting.get()->state, JobState::inQueue);
+}
+
+TEST_F(JobServiceTest, AJobThatHasEndedIsNotWaitedFor) {
+  submit("a");
+  (void)jobs_.cancel(key("a"));
+  EXPECT_EQ(jobs_.await(key("a"), Millis(5'000), stays)->state, JobState::cancelled);
+  EXPECT_FALSE(jobs_.await(key("b"), Millis(5'000), stays));
+}
+
+TEST_F(JobServiceTest, ACancelAnswersTheWaitersAndLooksAfterTheWebhook) {
+  submit("a");
+  auto waiting = await("a", Millis(5'000));
+  EXPECT_TRUE(std::holds_alternative<Cancelled>(jobs_.cancel(key("a"))));
+  ASSERT_EQ(waiting.wait_for(kSoon), std::future_status::ready) << "the waiter was not told";
+  EXPECT_EQ(waiting.get()->state, JobState::cancelled);
+  EXPECT_EQ(owed_, 1);
+  EXPECT_EQ(std::get<WrongState>(jobs_.cancel(key("a"))).state, JobState::cancelled);
+  EXPECT_TRUE(std::holds_alternative<Absent>(jobs_.cancel(key("b"))));
+  EXPECT_EQ(owed_, 1);
+}
+
+TEST_F(JobServiceTest, AStaleResultWakesNobodyAndOwesNothing) {
+  submit("a");
+  const LeaseRef lease = claim();
+  (void)jobs_.cancel(key("a"));
+  EXPECT_EQ(jobs_.finish(lease, Completed{"7"}, true), Fenced::stale);
+  EXPECT_EQ(owed_, 1) << "the cancel's";
+}
+
+TEST_F(JobServiceTest, AResultWithAWebhookIsOwed) {
+  submit("a");
+  EXPECT_EQ(jobs_.finish(claim(), Completed{"7"}, true), Fenced::accepted);
+  EXPECT_EQ(owed_, 1);
+}
+
+TEST_F(JobServiceTest, ARetryWaitsAgainAndRings) {
+  submit("a");
+  (void)jobs_.finish(claim(), Failed{"no luck", ""}, false);
+  (void)hasRung();
+  EXPECT_TRUE(std::holds_alternative<Requeued>(jobs_.retry(key("a"), endpoint_)));
+  EXPECT_TRUE(hasRung());
+  EXPECT_EQ(jobs_.find(key("a"))->state, JobState::inQueue);
+  EXPECT_TRUE(std::holds_alternative<WrongState>(jobs_.retry(key("a"), endpoint_)));
+  EXPECT_FALSE(hasRung());
+}
+
+TEST_F(JobServiceTest, APurgeRemovesWhatWaitsAndAnswersItsWaiters) {
+  submit("running");
+  (void)claim();
+  submit("a");
+  submit("b");
+  auto waiting = await("b", Millis(5'000));
+  EXPECT_EQ(jobs_.purge("ep"), 2U);
+  ASSERT_EQ(waiting.wait_for(kSoon), std::future_status::ready) << "the waiter was not told";
+  EXPECT_FALSE(waiting.get());
+  EXPECT_EQ(jobs_.counts("ep").inProgress, 1U);
+}
+
+TEST_F(JobServiceTest, APurgeThatFailsHalfWayAnswersWhoeverItConcerned) {
+  submit("a");
+  auto waiting = await("a", Millis(5'000));
+  (void)storage_.real->jobs().purgeQueued("ep");  // done, and then it fails
+  storage_.faults.failNext("jobs.purgeQueued");
+  EXPECT_THROW((void)jobs_.purge("ep"), StorageError);
+  ASSERT_EQ(waiting.wait_for(kSoon), std::future_status::ready) << "the waiter was not told";
+  EXPECT_FALSE(waiting.get());
+}
+
+TEST_F(JobServiceTest, AReleasedJobWaitsAgainAndRings) {
+  submit("a");
+  const LeaseRef lease = claim();
+  (void)hasRung();
+  jobs_.release({lease}, "ep");
+  EXPECT_TRUE(hasRung());
+  jobs_.release({lease}, "ep");
+  EXPECT_FALSE(hasRung()) << "it has gone back already";
+}
+
+TEST_F(JobServiceTest, ASubmissionThatWaitsGetsTheResult) {
+  std::vector<bool> durable;
+  wakeup_.setServe([&](const EndpointId&) {
+    EXPECT_THAT(durable, SizeIs(1)) << "the caller was told before the job runs";
+    (void)jobs_.finish(claim(), Completed{"7"}, false);
+  });
+  const auto waited = jobs_.submitAndAwait(
+      job("a"), endpoint_, std::nullopt, Millis(5'000), [&](const InsertResult&) { durable.push_back(true); }, stays);
+  EXPECT_TRUE(std::holds_alternative<Inserted>(waited.inserted));
+  EXPECT_EQ(waited.job->output, "7");
+  EXPECT_THAT(durable, SizeIs(1));
+}
+
+TEST_F(JobServiceTest, ARepeatedSubmissionThatWaitsGetsTheFirstJobsResult) {
+  const Idempotency promise{"k", "hash"};
+  (void)jobs_.submit(job("a"), endpoint_, promise);
+  (void)jobs_.finish(claim(), Completed{"7"}, false);
+  const auto ignore = [](const InsertResult&) {};
+  const auto waited = jobs_.submitAndAwait(job("b"), endpoint_, promise, Millis(5'000), ignore, stays);
+  EXPECT_EQ(std::get<Existing>(waited.inserted).id, "a");
+  EXPECT_EQ(waited.job->output, "7");
+  const auto other = jobs_.submitAndAwait(job("c"), endpoint_, Idempotency{"k", "x"}, Millis(5'000), ignore, stays);
+  EXPECT_TRUE(std::holds_alternative<OtherBody>(other.inserted));
+  EXPECT_FALSE(other.job);
+}
+
+TEST_F(JobServiceTest, ASubmissionWhoseCallerHasGoneWaitsNoLonger) {
+  std::stop_source gone;
+  auto waiting = std::async(std::launch::async, [&] {
+    return jobs_.submitAndAwait(
+        job("a"), endpoint_, std::nullopt, Millis(5'000), [](const InsertResult&) {},
+        [&gone] { return gone.get_token(); });
+  });
+  storage_.clock.awaitWaiter(Millis(1), Millis(5'000));
+  gone.request_stop();
+  ASSERT_EQ(waiting.wait_for(kSoon), std::future_status::ready) << "the wait did not end";
+  EXPECT_EQ(waiting.get().job->state, JobState::inQueue) << "the job itself goes on";
+}
+
+TEST_F(JobServiceTest, AStreamGetsEachChunkAsItComes) {
+  submit("a");
+  const LeaseRef lease = claim();
+  auto waiting =
+      std::async(std::launch::async, [&] { return jobs_.chunks(key("a"), std::nullopt, 1'000, Millis(5'000), stays); });
+  storage_.clock.awaitWaiter(Millis(1), Millis(5'000));
+  EXPECT_EQ(jobs_.append(lease, {{"1", "", false}, {"2", "", false}}), Fenced::accepted);
+  ASSERT_EQ(waiting.wait_for(kSoon), std::future_status::ready) << "the stream was not told";
+  EXPECT_THAT(waiting.get()->chunks, SizeIs(2));
+  (void)jobs_.finish(lease, Completed{"7"}, false);
+  const auto rest = jobs_.chunks(key("a"), std::nullopt, 1'000, Millis(5'000), stays);
+  EXPECT_THAT(rest->chunks, IsEmpty()) << "each is handed out once";
+  EXPECT_EQ(rest->state, JobState::completed);
+  EXPECT_THAT(jobs_.chunks(key("a"), 1, 1'000, Millis(0), stays)->chunks, SizeIs(1));
+  EXPECT_EQ(jobs_.append(lease, {{"3", "", false}}), Fenced::stale);
+  EXPECT_FALSE(jobs_.chunks(key("b"), std::nullopt, 1'000, Millis(5'000), stays));
+}
+
+TEST_F(JobServiceTest, ASweepTellsWaitersAndTheDispatcher) {
+  submit("finished");
+  submit("expired");
+  submit("stopped");
+  std::vector<std::future<std::optional<Job>>> waiting;
+  for (const char* id : {"finished", "expired", "stopped"}) {
+    waiting.push_back(std::async(std::launch::async, [=, this] { return jobs_.await(key(id), Millis(5'000), stays); }));
+  }
+  storage_.clock.awaitWaiter(Millis(1), Millis(5'000), 3);
+  for (const char* id : {"finished", "expired", "stopped"}) (void)storage_.real->jobs().cancel(key(id));
+  (void)hasRung();
+  Swept swept;
+  swept.finished = {key("finished")};
+  swept.expired = {key("expired")};
+  swept.stopped = {{"stopped", 1}};
+  jobs_.announce(swept);
+  for (auto& each : waiting) ASSERT_EQ(each.wait_for(kSoon), std::future_status::ready) << "a waiter was not told";
+  EXPECT_EQ(owed_, 1);
+  EXPECT_FALSE(hasRung());
+  Swept requeued;
+  requeued.requeuedAt = {"ep"};
+  jobs_.announce(requeued);
+  EXPECT_TRUE(hasRung());
+  EXPECT_EQ(owed_, 1);
+}
+
+TEST_F(JobServiceTest, APlaceInTheLineIsCounted) {
+  for (const char* id : {"a", "b", "c"}) submit(id);
+  EXPECT_EQ(jobs_.ahead(key("a"), 100), 0U);
+  EXPECT_EQ(jobs_.ahead(key("c"), 100), 2U);
+  EXPECT_EQ(jobs_.ahead(key("c"), 1), 1U);
+  (void)claim();
+  EXPECT_EQ(jobs_.ahead(key("a"), 100), std::nullopt) << "it does not wait";
+}
+
+}  // namespace
+}  // namespace jobq

@@ -1,0 +1,126 @@
+// The reports of a handler on their way to the storage (core/work/run_context.h).
+#include "core/work/run_context.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "core/jobs/completion_watch.h"
+#include "core/jobs/job_service.h"
+#include "core/jobs/wakeup.h"
+#include "unit_storage.h"
+
+namespace jobq {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+class RunContextTest : public testing::Test {
+ protected:
+  RunContextTest() {
+    storage_.insert("a");
+    job_ = storage_.claim();
+  }
+
+  std::vector<Chunk> chunks() { return storage_.real->chunks().read({"ep", "a"}, 0, 1UL << 30).value().chunks; }
+  std::string progress() { return storage_.real->jobs().find({"ep", "a"}).value().progress; }
+
+  test::UnitStorage storage_;
+  Wakeup wakeup_{{"ep"}};
+  CompletionWatch watch_{storage_.clock};
+  JobService jobs_{*storage_, wakeup_, watch_};
+  std::stop_source stop_;
+  ClaimedJob job_;
+  RunContext run_{{jobs_, *storage_, storage_.clock, storage_.log}, job_, "{\"s3\":1}", stop_.get_token()};
+  JobContext& context_ = run_;  // as a handler sees it
+};
+
+TEST_F(RunContextTest, TellsTheHandlerWhatItRuns) {
+  EXPECT_EQ(context_.id(), "a");
+  EXPECT_EQ(context_.attempt(), 1U);
+  EXPECT_EQ(context_.deadline(), storage_.clock.now() + Millis(600'000));
+  EXPECT_EQ(context_.s3Config(), "{\"s3\":1}");
+  EXPECT_FALSE(context_.stopToken().stop_requested());
+  stop_.request_stop();
+  EXPECT_TRUE(context_.stopToken().stop_requested());
+}
+
+TEST_F(RunContextTest, ReportsAreStoredAsTheyAre) {
+  context_.emit(R"({ "n" : 1.0 })", R"({"tokens":3})");
+  context_.emit("2");
+  context_.progress("50");
+  context_.progress("\"half\"");
+  context_.log(LogLevel::warning, "careful");
+  ASSERT_THAT(chunks(), SizeIs(2));
+  EXPECT_EQ(chunks()[0].output, R"({ "n" : 1.0 })");
+  EXPECT_EQ(chunks()[0].metrics, R"({"tokens":3})");
+  EXPECT_EQ(progress(), "\"half\"") << "the last one";
+  const auto lines = storage_.real->chunks().readLog({"ep", "a"}).value();
+  ASSERT_THAT(lines, SizeIs(1));
+  EXPECT_EQ(lines[0].text, "careful");
+  EXPECT_EQ(lines[0].level, LogLevel::warning);
+}
+
+TEST_F(RunContextTest, WhatIsNoJsonFailsTheJobAndIsNotStored) {
+  EXPECT_THROW(context_.emit("{half"), JobFailed);
+  EXPECT_THROW(context_.emit("1", "[]"), JobFailed);
+  EXPECT_THROW(context_.progress("half"), JobFailed);
+  EXPECT_THAT(chunks(), SizeIs(0));
+  EXPECT_EQ(progress(), "");
+}
+
+TEST_F(RunContextTest, ALargeChunkIsStoredInPieces) {
+  context_.emit("\"" + std::string(3UL << 20, 'x') + "\"");
+  EXPECT_GT(chunks().size(), 3U);
+}
+
+TEST_F(RunContextTest, OfALongLineEightKilobytesAreKept) {
+  context_.log(LogLevel::information, std::string(kLongestLine + 1, 'x'));
+  const auto lines = storage_.real->chunks().readLog({"ep", "a"}).value();
+  EXPECT_LE(lines.at(0).text.size(), kLongestLine + 3);
+  EXPECT_TRUE(lines.at(0).text.starts_with(std::string(8'000, 'x')));
+}
+
+TEST_F(RunContextTest, AReportOfAJobThatEndedIsDroppedWithoutAnError) {
+  (void)storage_.real->jobs().cancel({"ep", "a"});
+  EXPECT_NO_THROW(context_.emit("1"));
+  EXPECT_NO_THROW(context_.progress("1"));
+  EXPECT_NO_THROW(context_.log(LogLevel::information, "late"));
+  EXPECT_THAT(chunks(), SizeIs(0));
+}
+
+TEST_F(RunContextTest, AfterAStopTheStorageIsNotAsked) {
+  stop_.request_stop();
+  const auto calls = storage_.faults.calls();
+  context_.emit("1");
+  context_.progress("1");
+  context_.log(LogLevel::information, "late");
+  EXPECT_EQ(storage_.faults.calls(), calls);
+}
+
+TEST_F(RunContextTest, AReportIsOfferedUntilTheStorageTakesIt) {
+  storage_.faults.failVerb("leases.progress");
+  auto reporting = std::async(std::launch::async, [this] { context_.progress("50"); });
+  storage_.clock.awaitWaiter(Millis(1), Millis(2'000));
+  EXPECT_THAT(storage_.log.lines(), Contains(HasSubstr("job.unreported")));
+  storage_.faults.heal();
+  storage_.clock.advance(Millis(2'000));
+  ASSERT_EQ(reporting.wait_for(test::kSoon), std::future_status::ready) << "the report was not stored";
+  EXPECT_EQ(progress(), "50");
+}
+
+TEST_F(RunContextTest, AStopEndsTheOffer) {
+  storage_.faults.failVerb("leases.progress");
+  auto reporting = std::async(std::launch::async, [this] { context_.progress("50"); });
+  storage_.clock.awaitWaiter(Millis(1), Millis(2'000));
+  stop_.request_stop();
+  ASSERT_EQ(reporting.wait_for(test::kSoon), std::future_status::ready) << "the report did not end";
+  EXPECT_NO_THROW(reporting.get());
+  EXPECT_EQ(progress(), "");
+}
+
+}  // namespace
+}  // namespace jobq

@@ -1,0 +1,134 @@
+// How workers that are threads are stopped: one job, and all of them (core/work/thread_executor.h).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "core/work/thread_executor.h"
+#include "executor_world.h"
+
+namespace jobq {
+namespace {
+
+using test::holdsSoon;
+using test::kSoon;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class ThreadExecutorStop : public testing::Test, protected test::ExecutorWorld {};
+
+TEST_F(ThreadExecutorStop, AStopFiresTheTokenOfItsAttemptAlone) {
+  std::promise<void> begun;
+  handlers.run = [&begun](std::string_view, JobContext& context) {
+    begun.set_value();
+    EXPECT_TRUE(holdsSoon([&] { return context.stopToken().stop_requested(); }));
+    return std::string("1");
+  };
+  hire();
+  ASSERT_TRUE(events.has(1));
+  const LeaseRef lease = give("a");
+  ASSERT_EQ(begun.get_future().wait_for(kSoon), std::future_status::ready);
+  running.stop({"a", lease.attempt + 1});
+  running.stop({"other", lease.attempt});
+  EXPECT_THAT(events.all(), ElementsAre("ready ep w"));
+  running.stop(lease);
+  ASSERT_TRUE(events.has(2));
+}
+
+TEST_F(ThreadExecutorStop, AJobThatWasStoppedBeforeItBeganDoesNotRun) {
+  std::atomic<int> runs = 0;
+  handlers.run = [&runs](std::string_view, JobContext&) {
+    ++runs;
+    return std::string("1");
+  };
+  hire();
+  ASSERT_TRUE(events.has(1));
+  {
+    const RunningJobs::Claiming claiming(running);
+    storage.insert("a");
+    ClaimedJob job = storage.claim();
+    (void)storage.real->jobs().cancel({"ep", "a"});
+    running.stop(job.lease);
+    giveClaimed(std::move(job));
+  }
+  ASSERT_TRUE(events.has(2)) << "the worker is free again";
+  EXPECT_EQ(runs, 0);
+  EXPECT_EQ(find("a").state, JobState::cancelled);
+}
+
+TEST_F(ThreadExecutorStop, AStopWaitsForJobsThatEndInTime) {
+  std::promise<void> begun;
+  std::promise<void> goOn;
+  handlers.run = [&](std::string_view, JobContext&) {
+    begun.set_value();
+    EXPECT_EQ(goOn.get_future().wait_for(kSoon), std::future_status::ready);
+    return std::string("1");
+  };
+  hire();
+  ASSERT_TRUE(events.has(1));
+  give("a");
+  ASSERT_EQ(begun.get_future().wait_for(kSoon), std::future_status::ready);
+  auto stopping = std::async(std::launch::async, [this] { return executor.stop(Millis(30'000)); });
+  storage.clock.awaitWaiter(Millis(30'000), Millis(30'000));
+  goOn.set_value();
+  ASSERT_EQ(stopping.wait_for(kSoon), std::future_status::ready) << "the stop did not end";
+  EXPECT_EQ(stopping.get(), 0U);
+  EXPECT_EQ(find("a").state, JobState::completed);
+  EXPECT_THAT(events.all(), ElementsAre("ready ep w", "ready ep w", "gone w"));
+}
+
+TEST_F(ThreadExecutorStop, AJobThatDoesNotEndInTimeGoesBackUnharmed) {
+  std::promise<void> begun;
+  handlers.run = [&begun](std::string_view, JobContext& context) {
+    begun.set_value();
+    EXPECT_TRUE(holdsSoon([&] { return context.stopToken().stop_requested(); }));
+    return std::string("\"the work of a handler that was stopped\"");
+  };
+  hire();
+  ASSERT_TRUE(events.has(1));
+  give("a");
+  ASSERT_EQ(begun.get_future().wait_for(kSoon), std::future_status::ready);
+  EXPECT_EQ(executor.stop(Millis(0)), 0U);
+  const Job job = find("a");
+  EXPECT_EQ(job.state, JobState::inQueue);
+  EXPECT_EQ(job.losses, 0U) << "a drain counts as no loss";
+  EXPECT_EQ(job.retries, 0U);
+  EXPECT_EQ(job.output, "");
+}
+
+TEST_F(ThreadExecutorStop, AStopWithoutWorkersIsNothing) {
+  EXPECT_EQ(executor.stop(Millis(1'000)), 0U);
+  EXPECT_EQ(executor.stop(Millis(1'000)), 0U);
+  EXPECT_THAT(events.all(), IsEmpty());
+}
+
+// The thread stays in its handler until the process ends, and so does everything that it may use.
+struct AbandonedWorld : test::ExecutorWorld {
+  std::promise<void> begun;
+  std::promise<void> never;
+};
+
+TEST(ThreadExecutorAbandon, AHandlerThatIgnoresItsStopIsAbandonedAndItsJobGoesBack) {
+  static auto& kept = *new std::vector<AbandonedWorld*>;
+  AbandonedWorld& world = *kept.emplace_back(new AbandonedWorld);
+  auto impatient = std::make_shared<Endpoint>(*world.endpoint);
+  impatient->stopGrace = Millis(0);
+  world.endpoint = impatient;
+  world.handlers.run = [&world](std::string_view, JobContext&) {
+    world.begun.set_value();
+    world.never.get_future().wait();
+    return std::string("1");
+  };
+  world.hire();
+  ASSERT_TRUE(world.events.has(1));
+  world.give("a");
+  ASSERT_EQ(world.begun.get_future().wait_for(kSoon), std::future_status::ready);
+  EXPECT_EQ(world.executor.stop(Millis(0)), 1U);
+  EXPECT_EQ(world.find("a").state, JobState::inQueue);
+  EXPECT_THAT(world.storage.log.lines(), Contains(HasSubstr("worker.stuck: worker w of ep")));
+}
+
+}  // namespace
+}  // namespace jobq

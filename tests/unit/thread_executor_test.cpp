@@ -1,0 +1,224 @@
+// Workers that are threads: how jobs run and end (core/work/thread_executor.h).
+#include "core/work/thread_executor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "core/work/run_context.h"
+#include "executor_world.h"
+
+namespace jobq {
+namespace {
+
+using test::HandlerBody;
+using test::kSoon;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class ThreadExecutorTest : public testing::Test, protected test::ExecutorWorld {
+ protected:
+  /// Runs one job with this handler, and returns it as it ended.
+  Job runOnce(HandlerBody run) {
+    handlers.run = std::move(run);
+    hire();
+    EXPECT_TRUE(events.has(1)) << "the worker was not ready";
+    give("a");
+    EXPECT_TRUE(events.has(2)) << "the job did not end";
+    return find("a");
+  }
+};
+
+TEST_F(ThreadExecutorTest, AHiredWorkerIsReadyAndRunsItsJob) {
+  std::string input;
+  const Job job = runOnce([&input](std::string_view text, JobContext& context) {
+    input = text;
+    EXPECT_EQ(context.id(), "a");
+    EXPECT_EQ(context.attempt(), 1U);
+    EXPECT_FALSE(context.stopToken().stop_requested());
+    return std::string(R"({ "n" : 1.0 })");
+  });
+  EXPECT_EQ(input, "{}");
+  EXPECT_EQ(job.state, JobState::completed);
+  EXPECT_EQ(job.output, R"({ "n" : 1.0 })");
+  EXPECT_EQ(job.workerId, "w");
+  EXPECT_THAT(events.all(), ElementsAre("ready ep w", "ready ep w"));
+}
+
+TEST_F(ThreadExecutorTest, AWorkerRunsOneJobAfterTheOtherInOneHandler) {
+  std::atomic<int> made = 0;
+  handlers.onMake = [&made](const HandlerEnv&) { ++made; };
+  hire();
+  for (std::size_t i = 1; i <= 3; ++i) {
+    ASSERT_TRUE(events.has(i)) << "job " << i;
+    give("j" + std::to_string(i));
+  }
+  ASSERT_TRUE(events.has(4));
+  EXPECT_EQ(find("j3").state, JobState::completed);
+  EXPECT_EQ(made, 1);
+}
+
+TEST_F(ThreadExecutorTest, WorkersRunAtTheSameTime) {
+  std::promise<void> first;
+  std::promise<void> second;
+  std::shared_future<void> secondRuns = second.get_future().share();
+  handlers.run = [&, calls = std::make_shared<std::atomic<int>>(0)](std::string_view, JobContext&) {
+    if ((*calls)++ == 0) {
+      first.set_value();
+      EXPECT_EQ(secondRuns.wait_for(kSoon), std::future_status::ready) << "the second job waited for the first";
+    } else {
+      second.set_value();
+    }
+    return std::string("1");
+  };
+  hire("v");
+  hire("w");
+  ASSERT_TRUE(events.has(2));
+  give("a", "v");
+  ASSERT_EQ(first.get_future().wait_for(kSoon), std::future_status::ready);
+  give("b", "w");
+  ASSERT_TRUE(events.has(4));
+  EXPECT_EQ(find("a").state, JobState::completed);
+  EXPECT_EQ(find("b").state, JobState::completed);
+}
+
+TEST_F(ThreadExecutorTest, AHandlerIsMadeForItsEndpointAndRelease) {
+  std::promise<HandlerEnv> seen;
+  handlers.onMake = [&seen](const HandlerEnv& env) { seen.set_value(env); };
+  hire("w-7");
+  auto future = seen.get_future();
+  ASSERT_EQ(future.wait_for(kSoon), std::future_status::ready);
+  const HandlerEnv env = future.get();
+  EXPECT_EQ(env.endpoint, "ep");
+  EXPECT_EQ(env.worker, "w-7");
+  EXPECT_EQ(env.script, "a-script");
+  EXPECT_THAT(env.variables, ElementsAre(testing::Pair("CITY", "Ulm")));
+}
+
+TEST_F(ThreadExecutorTest, AHandlerThatCannotBeMadeIsAWorkerThatIsGone) {
+  handlers.onMake = [](const HandlerEnv&) { throw Error("no such model"); };
+  hire();
+  ASSERT_TRUE(events.has(1));
+  handlers.onMake = [](const HandlerEnv&) { throw 7; };
+  hire("v");
+  ASSERT_TRUE(events.has(2));
+  EXPECT_THAT(events.all(), ElementsAre("gone w: no such model", HasSubstr("gone v: its handler threw something")));
+}
+
+TEST_F(ThreadExecutorTest, AFailureOnPurposeKeepsItsMessageAndOutput) {
+  const Job job =
+      runOnce([](std::string_view, JobContext&) -> std::string { throw JobFailed("no luck", R"({"half":true})"); });
+  EXPECT_EQ(job.state, JobState::failed);
+  EXPECT_EQ(job.error, "no luck");
+  EXPECT_EQ(job.output, R"({"half":true})");
+}
+
+TEST_F(ThreadExecutorTest, AnOutputBesideAnErrorThatIsNoJsonIsDropped) {
+  const Job job = runOnce([](std::string_view, JobContext&) -> std::string { throw JobFailed("no luck", "{half"); });
+  EXPECT_EQ(job.error, "no luck");
+  EXPECT_EQ(job.output, "");
+}
+
+TEST_F(ThreadExecutorTest, WhateverAHandlerThrowsFailsTheJobAndNotTheWorker) {
+  const Job job = runOnce([](std::string_view, JobContext&) -> std::string { throw std::out_of_range("index 9"); });
+  EXPECT_EQ(job.state, JobState::failed);
+  EXPECT_EQ(job.error, "index 9");
+  handlers.run = [](std::string_view, JobContext&) -> std::string { throw 7; };
+  give("b");
+  ASSERT_TRUE(events.has(3));
+  EXPECT_EQ(find("b").state, JobState::failed);
+  EXPECT_THAT(find("b").error, HasSubstr("no std::exception"));
+  handlers.run = [](std::string_view, JobContext&) { return std::string("1"); };
+  give("c");
+  ASSERT_TRUE(events.has(4));
+  EXPECT_EQ(find("c").state, JobState::completed);
+}
+
+TEST_F(ThreadExecutorTest, AnOutputThatIsNoJsonFailsTheJob) {
+  const Job job = runOnce([](std::string_view, JobContext&) { return std::string("{\"a\":"); });
+  EXPECT_EQ(job.state, JobState::failed);
+  EXPECT_THAT(job.error, HasSubstr("not JSON"));
+}
+
+TEST_F(ThreadExecutorTest, AnOutputOfMoreThan20MBFailsTheJob) {
+  const std::string most = "\"" + std::string(kMaxOutput - 2, 'x') + "\"";
+  const Job job = runOnce([&most](std::string_view, JobContext&) { return most; });
+  EXPECT_EQ(job.state, JobState::completed);
+  EXPECT_EQ(job.output.size(), kMaxOutput);
+  handlers.run = [&most](std::string_view, JobContext&) { return most + " "; };
+  give("b");
+  ASSERT_TRUE(events.has(3));
+  EXPECT_EQ(find("b").state, JobState::failed);
+  EXPECT_THAT(find("b").error, HasSubstr("20971521 bytes, the limit is 20971520"));
+}
+
+TEST_F(ThreadExecutorTest, ASealedS3ConfigIsOpenedForTheHandler) {
+  std::string seen;
+  handlers.run = [&seen](std::string_view, JobContext& context) {
+    seen = context.s3Config();
+    return std::string("1");
+  };
+  hire();
+  ASSERT_TRUE(events.has(1));
+  storage.insert("a");
+  ClaimedJob job = storage.claim();
+  job.s3Config = secrets.seal("{\"accessSecret\":\"s\"}");
+  giveClaimed(std::move(job));
+  ASSERT_TRUE(events.has(2));
+  EXPECT_EQ(seen, "{\"accessSecret\":\"s\"}");
+  storage.insert("b");
+  ClaimedJob damaged = storage.claim();
+  damaged.s3Config = "sealed with another key";
+  giveClaimed(std::move(damaged));
+  ASSERT_TRUE(events.has(3));
+  EXPECT_EQ(find("b").state, JobState::failed);
+}
+
+TEST_F(ThreadExecutorTest, ADismissedWorkerEndsWithoutAFailure) {
+  hire();
+  ASSERT_TRUE(events.has(1));
+  executor.dismiss("nobody");
+  executor.dismiss("w");
+  ASSERT_TRUE(events.has(2));
+  EXPECT_THAT(events.all(), ElementsAre("ready ep w", "gone w"));
+  executor.dismiss("w");
+  hire("w");
+  ASSERT_TRUE(events.has(3)) << "the name is free again";
+}
+
+TEST_F(ThreadExecutorTest, AResultThatComesTooLateChangesNothing) {
+  const Job job = runOnce([this](std::string_view, JobContext&) {
+    (void)storage.real->jobs().cancel({"ep", "a"});
+    return std::string("1");
+  });
+  EXPECT_EQ(job.state, JobState::cancelled);
+  EXPECT_EQ(job.output, "");
+  EXPECT_THAT(storage.log.lines(), Contains(HasSubstr("job.stale")));
+}
+
+TEST_F(ThreadExecutorTest, AnOutcomeIsOfferedUntilTheStorageTakesIt) {
+  std::atomic<int> runs = 0;
+  handlers.run = [&runs](std::string_view, JobContext&) {
+    ++runs;
+    return std::string("1");
+  };
+  storage.faults.failVerb("leases.finish");
+  hire();
+  ASSERT_TRUE(events.has(1));
+  give("a");
+  for (int failures = 1; failures <= 3; ++failures) {
+    storage.clock.awaitWaiter(Millis(1), Millis(2'000));
+    EXPECT_THAT(storage.log.lines(), Contains(HasSubstr("job.unfinished")).Times(failures));
+    EXPECT_THAT(events.all(), ElementsAre("ready ep w")) << "the worker keeps the outcome";
+    if (failures == 3) storage.faults.heal();
+    storage.clock.advance(Millis(2'000));
+  }
+  ASSERT_TRUE(events.has(2));
+  EXPECT_EQ(find("a").state, JobState::completed);
+  EXPECT_EQ(runs, 1);
+}
+
+}  // namespace
+}  // namespace jobq

@@ -1,0 +1,190 @@
+// The services that tidy up: the sweeper (core/upkeep/sweeper.h) and the remover of endpoints that were deleted
+// (core/upkeep/endpoint_remover.h).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "core/upkeep/endpoint_remover.h"
+#include "core/upkeep/sweeper.h"
+#include "unit_storage.h"
+
+namespace jobq {
+namespace {
+
+using test::holdsSoon;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class SweeperTest : public testing::Test {
+ protected:
+  std::unique_ptr<Sweeper> sweeper(std::function<void()> first = {}, std::function<void()> last = {}) {
+    return std::make_unique<Sweeper>(
+        *storage_, storage_.clock, storage_.log, [this](const Swept& swept) { heard(swept); }, std::move(first),
+        std::move(last));
+  }
+  void heard(const Swept& swept) {
+    ++sweeps_;
+    finished_ += swept.finished.size();
+  }
+  void insertExpired(int count) {
+    for (int i = 0; i < count; ++i) storage_.insert("j" + std::to_string(i));
+    storage_.clock.advance(Millis(86'400'000));
+  }
+
+  test::UnitStorage storage_;
+  std::atomic<int> sweeps_ = 0;
+  std::atomic<std::size_t> finished_ = 0;
+};
+
+TEST_F(SweeperTest, SweepsUntilNothingIsLeft) {
+  insertExpired(1'201);
+  sweeper()->sweepAll();
+  EXPECT_GE(sweeps_, 3) << "in bounded batches";
+  EXPECT_EQ(storage_.real->leases().sweep(1'000).removed, 0U);
+}
+
+TEST_F(SweeperTest, AJobThatRanTooLongIsTold) {
+  storage_.insert("a");
+  (void)storage_.claim();
+  storage_.clock.advance(Millis(600'000));
+  sweeper()->sweepAll();
+  EXPECT_EQ(finished_, 1U);
+  EXPECT_EQ(storage_.stateOf("a"), JobState::timedOut);
+}
+
+TEST_F(SweeperTest, RunsOnceASecondBetweenTheOtherDuties) {
+  std::vector<std::string> done;
+  Mutex mutex;
+  const auto duty = [&](const std::string& name) {
+    return [&, name] {
+      Lock lock(mutex);
+      done.push_back(name + " after " + std::to_string(sweeps_));
+    };
+  };
+  const auto each = sweeper(duty("first"), duty("last"));
+  const auto count = [&] {
+    Lock lock(mutex);
+    return done.size();
+  };
+  each->start();
+  storage_.clock.awaitWaiter(Millis(1'000), Millis(1'000));
+  EXPECT_EQ(count(), 0U);
+  storage_.clock.advance(Millis(1'000));
+  ASSERT_TRUE(holdsSoon([&] { return count() == 2; })) << "the duties were not done";
+  storage_.clock.awaitWaiter(Millis(1'000), Millis(1'000));
+  storage_.clock.advance(Millis(1'000));
+  ASSERT_TRUE(holdsSoon([&] { return count() == 4; })) << "the duties were not done again";
+  each->stop();
+  EXPECT_THAT(done, ElementsAre("first after 0", "last after 1", "first after 1", "last after 2"));
+}
+
+TEST_F(SweeperTest, ADutyThatFailsKeepsNoOtherFromItsTurn) {
+  std::atomic<int> last = 0;
+  const auto each = sweeper([] { throw Error("the first one failed"); },
+                            [&last] {
+                              ++last;
+                              throw Error("the last one failed");
+                            });
+  storage_.faults.failNext("leases.sweep");
+  each->start();
+  storage_.clock.awaitWaiter(Millis(1'000), Millis(1'000));
+  storage_.clock.advance(Millis(1'000));
+  ASSERT_TRUE(holdsSoon([&] { return last == 1; })) << "the last duty was not done";
+  storage_.clock.awaitWaiter(Millis(1'000), Millis(1'000));
+  EXPECT_EQ(sweeps_, 0);
+  EXPECT_THAT(storage_.log.lines(), Contains(HasSubstr("the first one failed")));
+  storage_.clock.advance(Millis(1'000));
+  ASSERT_TRUE(holdsSoon([&] { return last == 2; })) << "the duties were not done again";
+  EXPECT_EQ(sweeps_, 1);
+}
+
+class EndpointRemoverTest : public testing::Test {
+ protected:
+  void insert(int count, const EndpointId& endpoint) {
+    for (int i = 0; i < count; ++i) storage_.insert(endpoint + "-" + std::to_string(i), endpoint);
+  }
+  std::size_t jobsOf(const EndpointId& endpoint) { return storage_.real->jobs().list({endpoint, {}}, {}).total; }
+
+  test::UnitStorage storage_;
+  std::vector<EndpointId> leaving_;
+  std::set<EndpointId> running_;
+  std::set<EndpointId> inHand_;
+  std::vector<EndpointId> announced_;
+  std::vector<EndpointId> forgotten_;
+  EndpointRemover remover_{{storage_->jobs(), [this] { return leaving_; },
+                            [this](const EndpointId& id) { return !running_.contains(id); },
+                            [this](const EndpointId& id) { return inHand_.contains(id); },
+                            [this](const EndpointId& id) { announced_.push_back(id); },
+                            [this](const EndpointId& id) { forgotten_.push_back(id); }}};
+};
+
+TEST_F(EndpointRemoverTest, JobsOfAnEndpointThatWasDeletedAreRemovedAndThenItIsForgotten) {
+  insert(3, "gone");
+  insert(3, "stays");
+  leaving_ = {"gone"};
+  remover_.step();
+  EXPECT_EQ(jobsOf("gone"), 0U);
+  EXPECT_EQ(jobsOf("stays"), 3U);
+  EXPECT_THAT(announced_, ElementsAre("gone"));
+  EXPECT_THAT(forgotten_, ElementsAre("gone"));
+}
+
+TEST_F(EndpointRemoverTest, AnEndpointWithoutJobsIsForgottenWithoutAWord) {
+  leaving_ = {"gone"};
+  remover_.step();
+  EXPECT_THAT(announced_, IsEmpty());
+  EXPECT_THAT(forgotten_, ElementsAre("gone"));
+}
+
+TEST_F(EndpointRemoverTest, WhileItsJobsRunNothingIsRemoved) {
+  insert(3, "gone");
+  leaving_ = {"gone"};
+  running_ = {"gone"};
+  remover_.step();
+  EXPECT_EQ(jobsOf("gone"), 3U);
+  EXPECT_THAT(forgotten_, IsEmpty());
+  running_ = {};
+  remover_.step();
+  EXPECT_EQ(jobsOf("gone"), 0U);
+}
+
+TEST_F(EndpointRemoverTest, WhileACallMayBringItAJobItIsNotForgotten) {
+  insert(3, "gone");
+  leaving_ = {"gone"};
+  inHand_ = {"gone"};
+  remover_.step();
+  EXPECT_EQ(jobsOf("gone"), 0U);
+  EXPECT_THAT(forgotten_, IsEmpty());
+  insert(1, "gone");
+  inHand_ = {};
+  remover_.step();
+  EXPECT_EQ(jobsOf("gone"), 0U);
+  EXPECT_THAT(forgotten_, ElementsAre("gone"));
+}
+
+TEST_F(EndpointRemoverTest, AStepIsABoundedPieceOfWork) {
+  insert(10'001, "gone");
+  leaving_ = {"gone"};
+  remover_.step();
+  EXPECT_EQ(jobsOf("gone"), 1U);
+  EXPECT_THAT(forgotten_, IsEmpty());
+  remover_.step();
+  EXPECT_EQ(jobsOf("gone"), 0U);
+  EXPECT_THAT(forgotten_, ElementsAre("gone"));
+}
+
+TEST_F(EndpointRemoverTest, AStorageThatFailsForgetsNothing) {
+  insert(3, "gone");
+  leaving_ = {"gone"};
+  storage_.faults.failNext("jobs.remove");
+  EXPECT_THROW(remover_.step(), StorageError);
+  EXPECT_THAT(forgotten_, IsEmpty());
+  remover_.step();
+  EXPECT_THAT(forgotten_, ElementsAre("gone"));
+}
+
+}  // namespace
+}  // namespace jobq
