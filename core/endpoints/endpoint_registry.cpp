@@ -193,12 +193,13 @@ void EndpointRegistry::followEndpoints(std::set<EndpointId>& touched) {
   }
   for (const Record& record : changes.changed) {
     try {
+      EndpointForm form = endpointFormOf(record, rooms_.box);
       EndpointEntry& entry = stored_[record.id];
-      entry.form = endpointFormOf(record, rooms_.box);
+      entry.form = std::move(form);
       entry.record = record.version;
       touched.insert(record.id);
     } catch (const Error& error) {
-      stored_.erase(record.id);
+      if (stored_.erase(record.id) > 0) touched.insert(record.id);
       logDamage(error);
     }
   }

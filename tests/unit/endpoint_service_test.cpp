@@ -1,0 +1,152 @@
+// The calls on endpoints (core/endpoints/endpoint_service.h).
+#include "core/endpoints/endpoint_service.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "endpoint_world.h"
+
+namespace jobq {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+class EndpointServiceTest : public testing::Test, protected test::EndpointWorld {
+ protected:
+  template <class Result>
+  static std::string refusal(const Result& result) {
+    std::string all;
+    if (const auto* faults = std::get_if<FieldFaults>(&result)) {
+      for (const FieldFault& fault : *faults) all += fault.field + ": " + fault.message + "\n";
+    }
+    return all;
+  }
+  std::string refusalOf(const std::string& body) { return refusal(node_.endpoints.create(body)); }
+  const EndpointForm& formOf(const EndpointId& id) { return node_.registry.entry(id)->form; }
+
+  Node node_{*this, {fixedEndpoint("fixed")}};
+  const std::string template_ = createTemplate(node_, "t");
+};
+
+TEST_F(EndpointServiceTest, ANewEndpointHasTheDefaultsAndItsRelease) {
+  const EndpointId id = createEndpoint(node_, template_);
+  const EndpointPtr endpoint = node_.registry.find(id);
+  EXPECT_EQ(endpoint->workersMin, 0U);
+  EXPECT_EQ(endpoint->workersMax, 3U);
+  EXPECT_EQ(endpoint->idleTimeout, Millis(5'000));
+  EXPECT_EQ(endpoint->executionTimeout, Millis(600'000));
+  EXPECT_EQ(endpoint->release->templateId, template_);
+  EXPECT_EQ(formOf(id).createdAt, "2026-01-01T00:00:00.000Z");
+}
+
+TEST_F(EndpointServiceTest, EveryWrongFieldIsNamed) {
+  const std::string faults = refusalOf(R"({"workersMin":5,"workersMax":2,"idleTimeout":0,"queuePolicy":"none",)"
+                                       R"("filters":["a","a"],"rateLimits":{"rn":{}}})");
+  for (const char* part :
+       {"templateId: templateId is missing", "workersMin: workersMin is greater than workersMax",
+        "idleTimeout: ", "queuePolicy: queuePolicy none cannot be used: there is no policy none",
+        "filters: filters has a wrong list", "rateLimits: rateLimits has no rn; the nearest one is run"}) {
+    EXPECT_THAT(faults, HasSubstr(part));
+  }
+  EXPECT_TRUE(storage.real->records().list(kEndpointKind).empty());
+}
+
+TEST_F(EndpointServiceTest, ATemplateMustExistAndBeAbleToRun) {
+  EXPECT_THAT(refusalOf(R"({"templateId":"nothing"})"), HasSubstr("templateId nothing is no template"));
+  const std::string broken = createTemplate(node_, "b", "plugin/other");
+  EXPECT_THAT(refusalOf(R"({"templateId":")" + broken + "\"}"), HasSubstr("there is no handler other"));
+}
+
+TEST_F(EndpointServiceTest, AFilterMustBeAbleToRun) {
+  EXPECT_THAT(refusalOf(R"({"templateId":")" + template_ + R"(","filters":["nothing"]})"),
+              HasSubstr("filters cannot be used: nothing cannot run"));
+}
+
+TEST_F(EndpointServiceTest, AnUpdateChangesWhatItNamesAndNothingElse) {
+  const EndpointId id = createEndpoint(node_, template_);
+  (void)node_.endpoints.update(id, R"({"workersMax":9,"retention":{"run":5000}})");
+  (void)node_.endpoints.update(id, R"({"idleTimeout":60})");
+  EXPECT_EQ(node_.registry.find(id)->workersMax, 9U);
+  EXPECT_EQ(node_.registry.find(id)->runRetention, Millis(5'000));
+  EXPECT_EQ(node_.registry.find(id)->idleTimeout, Millis(60'000));
+  EXPECT_EQ(node_.registry.find(id)->version, 1U);
+}
+
+TEST_F(EndpointServiceTest, AnotherTemplateIsARelease) {
+  const EndpointId id = createEndpoint(node_, template_);
+  const std::string next = createTemplate(node_, "u");
+  (void)node_.endpoints.update(id, R"({"templateId":")" + next + "\"}");
+  EXPECT_EQ(node_.registry.find(id)->version, 2U);
+  EXPECT_EQ(node_.registry.find(id)->release->templateId, next);
+}
+
+TEST_F(EndpointServiceTest, AWebhookSecretIsKeptSealedAndNeverTold) {
+  const auto made = node_.endpoints.create(R"({"templateId":")" + template_ + R"(","webhookSecret":"whsec_c2VjcmV0"})");
+  const EndpointId id = std::get<EndpointEntryPtr>(made)->form.id;
+  EXPECT_EQ(node_.registry.find(id)->webhookKey, "secret");
+  EXPECT_THAT(storage.real->records().find(kEndpointKind, id)->body, Not(HasSubstr("c2VjcmV0")));
+  EXPECT_THAT(writeForm(formOf(id), endpointFields(), false), Not(HasSubstr("webhookSecret")));
+}
+
+TEST_F(EndpointServiceTest, AnEndpointOfTheFileDoesNotChange) {
+  EXPECT_THAT(refusal(node_.endpoints.update("fixed", R"({"workersMax":9})")), HasSubstr("configuration file"));
+  EXPECT_THAT(refusal(node_.endpoints.remove("fixed")), HasSubstr("configuration file"));
+  EXPECT_EQ(node_.registry.find("fixed")->workersMax, 3U);
+}
+
+TEST_F(EndpointServiceTest, AnUpdateKeepsWhatAnotherNodeWroteMeanwhile) {
+  const EndpointId id = createEndpoint(node_, template_);
+  Node other(*this);
+  other.registry.refresh();
+  (void)other.endpoints.update(id, R"({"workersMax":9})");
+  (void)node_.endpoints.update(id, R"({"idleTimeout":60})");
+  EXPECT_EQ(node_.registry.find(id)->workersMax, 9U);
+  EXPECT_EQ(node_.registry.find(id)->idleTimeout, Millis(60'000));
+}
+
+TEST_F(EndpointServiceTest, APauseIsToldAtOnceAndTwiceIsOnce) {
+  const EndpointId id = createEndpoint(node_, template_);
+  for (int times = 0; times < 2; ++times) {
+    const auto paused = node_.endpoints.pause(id, true);
+    EXPECT_TRUE(std::get<EndpointEntryPtr>(paused)->form.paused);
+    EXPECT_TRUE(node_.registry.find(id)->paused);
+  }
+  for (int times = 0; times < 2; ++times) {
+    const auto resumed = node_.endpoints.pause(id, false);
+    EXPECT_FALSE(std::get<EndpointEntryPtr>(resumed)->form.paused);
+  }
+  EXPECT_TRUE(std::holds_alternative<Unknown>(node_.endpoints.pause("nothing", true)));
+}
+
+TEST_F(EndpointServiceTest, ARemovedEndpointIsUnknownToEveryCall) {
+  const EndpointId id = createEndpoint(node_, template_);
+  EXPECT_TRUE(std::holds_alternative<Removed>(node_.endpoints.remove(id)));
+  EXPECT_TRUE(std::holds_alternative<Unknown>(node_.endpoints.remove(id)));
+  EXPECT_TRUE(std::holds_alternative<Unknown>(node_.endpoints.update(id, "{}")));
+  EXPECT_TRUE(std::holds_alternative<Unknown>(node_.endpoints.pause(id, true)));
+  EXPECT_TRUE(storage.real->records().list(kPauseKind).empty());
+}
+
+TEST_F(EndpointServiceTest, WhatIsStoredIsAnsweredThoughTheRegistryCannotReadItYet) {
+  const EndpointId id = createEndpoint(node_, template_);
+  storage.faults.failVerb("records.changedSince");
+  const auto changed = node_.endpoints.update(id, R"({"workersMax":9})");
+  EXPECT_EQ(std::get<EndpointEntryPtr>(changed)->form.workersMax, 9);
+  EXPECT_EQ(node_.registry.find(id)->workersMax, 3U);
+  storage.faults.heal();
+  node_.registry.refresh();
+  EXPECT_EQ(node_.registry.find(id)->workersMax, 9U);
+}
+
+TEST_F(EndpointServiceTest, AStorageThatFailsLeavesNoEndpointBehind) {
+  for (int failing = 1; failing <= 3; ++failing) {
+    storage.faults.strike("records.find", static_cast<std::uint64_t>(failing), fault::Strike::before);
+    EXPECT_THROW((void)node_.endpoints.create(R"({"templateId":")" + template_ + "\"}"), StorageError) << failing;
+    EXPECT_THAT(storage.real->records().list(kEndpointKind), IsEmpty()) << "a caller that reads 503 sends it again";
+  }
+}
+
+}  // namespace
+}  // namespace jobq

@@ -1,0 +1,94 @@
+// Nodes that share one storage of endpoints and templates, with handlers, policies and filters that are installed by
+// name.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/base/secret_box.h"
+#include "core/endpoints/endpoint_registry.h"
+#include "core/endpoints/endpoint_service.h"
+#include "core/endpoints/filter_pool.h"
+#include "core/endpoints/template_service.h"
+#include "testkit/temporary_folder.h"
+#include "unit_storage.h"
+
+namespace jobq::test {
+
+/// The handler `echo`, and `lua`, which runs the scripts that are in `scripts`.
+class NamedHandlers final : public HandlerFactory {
+ public:
+  std::unique_ptr<JobHandler> make(const HandlerEnv&) override { return nullptr; }
+  std::string fault(std::string_view script) const override {
+    return script.empty() || scripts.contains(std::string(script)) ? "" : "there is no such script";
+  }
+
+  std::set<std::string> scripts;
+};
+
+struct EndpointWorld {
+  /// What one node knows, and what its listener has heard.
+  struct Node {
+    explicit Node(EndpointWorld& world, const std::vector<EndpointConfig>& fixed = {})
+        : registry({world.storage->records(), world.box, world.parts(), world.storage.log}, fixed,
+                   [this](const EndpointId& id, const EndpointPtr& now) {
+                     heard.push_back(id + (now ? " " + std::to_string(now->version) : " gone"));
+                   }),
+          templates(world.storage->records(), world.box, registry),
+          endpoints(world.storage->records(), world.box, registry, world.storage.clock) {}
+
+    std::vector<std::string> heard;
+    EndpointRegistry registry;
+    TemplateService templates;
+    EndpointService endpoints;
+  };
+
+  EndpointParts parts() {
+    EndpointParts parts;
+    parts.handler = [this](const std::string& name) -> HandlerFactory& {
+      if (name == "echo" || name == "lua") return handlers;
+      throw ConfigError("there is no handler " + name);
+    };
+    parts.policy = [this](const std::string& name) -> const QueuePolicy& {
+      if (name.empty() || name == "arrival") return storage.policy;
+      throw ConfigError("there is no policy " + name);
+    };
+    parts.filter = [this](const std::string& name) -> FilterPool& {
+      auto& pool = filters[name];
+      if (!pool) pool = std::make_unique<FilterPool>(name, "there is no filter " + name);
+      return *pool;
+    };
+    parts.filters = serverFilters;
+    return parts;
+  }
+
+  static EndpointConfig fixedEndpoint(const EndpointId& id, const std::string& image = "plugin/echo") {
+    EndpointConfig config;
+    config.id = id;
+    config.image = image;
+    return config;
+  }
+
+  /// The id of a new template.
+  static std::string createTemplate(Node& node, const std::string& name, const std::string& image = "plugin/echo") {
+    const auto made = node.templates.create(R"({"name":")" + name + R"(","imageName":")" + image + "\"}");
+    return std::get<Template>(made).id;
+  }
+  /// The id of a new endpoint.
+  static EndpointId createEndpoint(Node& node, const std::string& templateId) {
+    const auto made = node.endpoints.create(R"({"templateId":")" + templateId + "\"}");
+    return std::get<EndpointEntryPtr>(made)->form.id;
+  }
+
+  UnitStorage storage;
+  const testkit::TemporaryFolder folder;
+  const SecretBox box{folder / "secret.key"};
+  NamedHandlers handlers;
+  std::map<std::string, std::unique_ptr<FilterPool>> filters;
+  std::vector<std::string> serverFilters;
+};
+
+}  // namespace jobq::test

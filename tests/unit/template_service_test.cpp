@@ -1,0 +1,125 @@
+// The calls on templates (core/endpoints/template_service.h).
+#include "core/endpoints/template_service.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "endpoint_world.h"
+
+namespace jobq {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class TemplateServiceTest : public testing::Test, protected test::EndpointWorld {
+ protected:
+  /// The faults as `field: message` lines; empty when the call was done.
+  template <class Result>
+  static std::string faultsOf(const Result& result) {
+    std::string all;
+    if (const auto* faults = std::get_if<FieldFaults>(&result)) {
+      for (const FieldFault& fault : *faults) all += fault.field + ": " + fault.message + "\n";
+    }
+    return all;
+  }
+
+  Node node_{*this};
+};
+
+TEST_F(TemplateServiceTest, ANewTemplateIsStoredAndKnownAndItsEnvIsSealed) {
+  const auto made = node_.templates.create(R"({"name":"t","imageName":"plugin/echo","env":{"TOKEN":"s3cr3t"}})");
+  const auto& form = std::get<Template>(made);
+  EXPECT_EQ(form.env.at("TOKEN"), "s3cr3t");
+  ASSERT_NE(node_.registry.findTemplate(form.id), nullptr);
+  EXPECT_EQ(node_.registry.findTemplate(form.id)->form.env, form.env);
+  EXPECT_THAT(storage.real->records().find(kTemplateKind, form.id)->body, Not(HasSubstr("s3cr3t")));
+}
+
+TEST_F(TemplateServiceTest, EveryWrongFieldIsNamed) {
+  const std::string faults = faultsOf(node_.templates.create(R"({"ports":["x"],"category":"TPU","nme":"t"})"));
+  for (const char* field : {"ports: ports must hold", "category: category must be one of", "nme: nme is not a field",
+                            "name: name is missing", "imageName: imageName is missing"}) {
+    EXPECT_THAT(faults, HasSubstr(field));
+  }
+  EXPECT_THAT(faults, HasSubstr("the nearest one is name"));
+  EXPECT_TRUE(storage.real->records().list(kTemplateKind).empty());
+}
+
+TEST_F(TemplateServiceTest, ANameIsTakenOnce) {
+  const std::string first = createTemplate(node_, "t");
+  EXPECT_THAT(faultsOf(node_.templates.create(R"({"name":"t","imageName":"plugin/echo"})")),
+              HasSubstr("name t is the name of template " + first));
+  const std::string second = createTemplate(node_, "u");
+  EXPECT_THAT(faultsOf(node_.templates.update(second, R"({"name":"t"})")), HasSubstr("name t is the name of"));
+}
+
+TEST_F(TemplateServiceTest, AnUpdateChangesWhatItNamesAndNothingElse) {
+  const std::string id = createTemplate(node_, "t");
+  (void)node_.templates.update(id, R"({"readme":"how","volumeInGb":7})");
+  const auto changed = node_.templates.update(id, R"({"volumeInGb":8})");
+  EXPECT_EQ(std::get<Template>(changed).readme, "how");
+  EXPECT_EQ(node_.registry.findTemplate(id)->form.volumeInGb, 8);
+}
+
+TEST_F(TemplateServiceTest, AnUpdateThatChangesNothingIsNoRelease) {
+  const std::string id = createTemplate(node_, "t");
+  const EndpointId endpoint = createEndpoint(node_, id);
+  (void)node_.templates.update(id, R"({"env":{"A":"1"}})");
+  ASSERT_EQ(node_.registry.find(endpoint)->version, 2U);
+  (void)node_.templates.update(id, R"({"env":{"A":"1"}})");
+  EXPECT_EQ(node_.registry.find(endpoint)->version, 2U);
+}
+
+TEST_F(TemplateServiceTest, AFieldThatIsFixedAtCreationDoesNotChange) {
+  const std::string id = createTemplate(node_, "t");
+  EXPECT_THAT(faultsOf(node_.templates.update(id, R"({"category":"CPU"})")), HasSubstr("is fixed when it is created"));
+}
+
+TEST_F(TemplateServiceTest, AnUpdateKeepsWhatAnotherNodeWroteMeanwhile) {
+  Node other(*this);
+  const std::string id = createTemplate(node_, "t");
+  other.registry.refresh();
+  (void)other.templates.update(id, R"({"readme":"theirs"})");
+  (void)node_.templates.update(id, R"({"volumeInGb":8})");
+  EXPECT_EQ(node_.registry.findTemplate(id)->form.readme, "theirs");
+  EXPECT_EQ(node_.registry.findTemplate(id)->form.volumeInGb, 8);
+}
+
+TEST_F(TemplateServiceTest, ATemplateThatIsUsedIsNotRemoved) {
+  const std::string id = createTemplate(node_, "t");
+  const EndpointId endpoint = createEndpoint(node_, id);
+  EXPECT_THAT(faultsOf(node_.templates.remove(id)), HasSubstr("is used by endpoint " + endpoint));
+  EXPECT_NE(node_.registry.findTemplate(id), nullptr);
+  (void)node_.endpoints.remove(endpoint);
+  EXPECT_TRUE(std::holds_alternative<Removed>(node_.templates.remove(id)));
+  EXPECT_EQ(node_.registry.findTemplate(id), nullptr);
+}
+
+TEST_F(TemplateServiceTest, TheNameOfARemovedTemplateIsFree) {
+  const std::string id = createTemplate(node_, "t");
+  ASSERT_TRUE(std::holds_alternative<Removed>(node_.templates.remove(id)));
+  EXPECT_NE(createTemplate(node_, "t"), id);
+}
+
+TEST_F(TemplateServiceTest, AnUnknownTemplateIsUnknownToEveryCall) {
+  const std::string removed = createTemplate(node_, "t");
+  (void)node_.templates.remove(removed);
+  for (const std::string& id : {std::string("nothing"), removed}) {
+    EXPECT_TRUE(std::holds_alternative<Unknown>(node_.templates.update(id, "{}")));
+    EXPECT_TRUE(std::holds_alternative<Unknown>(node_.templates.remove(id)));
+  }
+}
+
+TEST_F(TemplateServiceTest, AStorageThatFailsChangesNothing) {
+  storage.faults.failNext("records.create");
+  EXPECT_THROW((void)node_.templates.create(R"({"name":"t","imageName":"plugin/echo"})"), StorageError);
+  const std::string id = createTemplate(node_, "t");
+  storage.faults.failNext("records.update");
+  EXPECT_THROW((void)node_.templates.update(id, R"({"readme":"how"})"), StorageError);
+  node_.registry.refresh();
+  EXPECT_EQ(node_.registry.findTemplate(id)->form.readme, "");
+}
+
+}  // namespace
+}  // namespace jobq
