@@ -1,5 +1,6 @@
 // The house's small tools: ids, secrets, times, files, bells and waiting rooms.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <atomic>
@@ -9,11 +10,13 @@
 
 #include "core/base/clock.h"
 #include "core/base/data_dir.h"
+#include "core/base/descriptors.h"
 #include "core/base/ids.h"
 #include "core/base/json_object.h"
 #include "core/base/patience.h"
 #include "core/base/periodic.h"
 #include "core/base/secret_box.h"
+#include "core/base/sha256.h"
 #include "core/jobs/completion_watch.h"
 #include "core/jobs/wakeup.h"
 #include "core/work/running_jobs.h"
@@ -81,6 +84,20 @@ TEST(SecretBox, OpensWhatItSealedAndNothingElse) {
   EXPECT_THROW((void)SecretBox(dir / "other.key").open(sealed), Error);
   writePrivateFile(dir / "bad.key", "not a key");
   EXPECT_THROW(SecretBox(dir / "bad.key"), ConfigError);
+}
+
+// The examples of FIPS 180-2.
+TEST(Sha256, IsTheOneOfThePublicExamples) {
+  EXPECT_EQ(sha256("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(sha256(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+}
+
+TEST(Descriptors, TheLimitIsTheHardOne) {
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_EQ(raiseDescriptorLimit(), limit.rlim_max);
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_EQ(limit.rlim_cur, limit.rlim_max);
 }
 
 TEST(DataDir, IsPrivateAndHasOneOwner) {

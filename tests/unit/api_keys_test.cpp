@@ -1,0 +1,253 @@
+// Keys: how the first one is made, and which calls each of them opens (core/access/api_keys.h).
+#include "core/access/api_keys.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <future>
+
+#include "core/base/data_dir.h"
+#include "testkit/temporary_folder.h"
+#include "unit_storage.h"
+
+namespace jobq {
+namespace {
+
+using test::holdsSoon;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+class ApiKeysTest : public testing::Test {
+ protected:
+  std::unique_ptr<ApiKeys> node() {
+    return std::make_unique<ApiKeys>(storage_->records(), storage_.clock, storage_.log);
+  }
+
+  static ApiKey keyFor(std::vector<std::string> scopes, std::vector<std::string> endpoints = {}) {
+    ApiKey key;
+    key.name = "a test's";
+    key.scopes = std::move(scopes);
+    key.endpoints = std::move(endpoints);
+    return key;
+  }
+  std::string create(ApiKey key) { return keys_->create(key); }
+  bool opens(const std::string& authorization, Scope scope = Scope::client, const std::string& endpoint = "ep") {
+    return keys_->authenticate(authorization, scope, endpoint) != nullptr;
+  }
+
+  test::UnitStorage storage_;
+  const testkit::TemporaryFolder folder_;
+  const std::filesystem::path file_ = folder_ / "admin.key";
+  std::unique_ptr<ApiKeys> keys_ = node();
+};
+
+TEST_F(ApiKeysTest, TheFirstStartMakesAnAdminKeyThatOnlyItsOwnerReads) {
+  keys_->bootstrap(file_);
+  struct stat status {};
+  ASSERT_EQ(stat(file_.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777U, 0600U);
+  std::string secret = readFile(file_).value();
+  ASSERT_EQ(secret.back(), '\n');
+  secret.pop_back();
+  EXPECT_TRUE(opens("Bearer " + secret, Scope::admin, ""));
+  EXPECT_THAT(storage_.log.text(), HasSubstr(file_.string()));
+  EXPECT_THAT(storage_.log.text(), Not(HasSubstr(secret)));
+}
+
+TEST_F(ApiKeysTest, AnAdminMayBringTheFirstKey) {
+  const std::string secret(32, 'k');
+  std::ofstream(file_) << secret << " \r\n";
+  keys_->bootstrap(file_);
+  EXPECT_TRUE(opens(secret, Scope::admin, ""));
+}
+
+TEST_F(ApiKeysTest, AFirstKeyThatIsTooShortIsRefused) {
+  std::ofstream(file_) << std::string(31, 'k') << "\n";
+  EXPECT_THROW(keys_->bootstrap(file_), ConfigError);
+  EXPECT_THAT(keys_->list(), IsEmpty());
+}
+
+TEST_F(ApiKeysTest, AStorageThatHasKeysGetsNoOtherOne) {
+  create(keyFor({"client"}));
+  keys_->bootstrap(file_);
+  EXPECT_FALSE(std::filesystem::exists(file_));
+  EXPECT_EQ(keys_->list().size(), 1U);
+}
+
+TEST_F(ApiKeysTest, TheSecretIsNotStored) {
+  ApiKey key = keyFor({"client"});
+  const std::string secret = keys_->create(key);
+  const auto record = storage_->records().find("key", key.id);
+  ASSERT_TRUE(record);
+  EXPECT_THAT(record->body, Not(HasSubstr(secret.substr(5))));
+  EXPECT_THAT(record->body, HasSubstr(key.digest));
+}
+
+TEST_F(ApiKeysTest, TwoKeysAreNeverTheSame) { EXPECT_NE(create(keyFor({"client"})), create(keyFor({"client"}))); }
+
+TEST_F(ApiKeysTest, TheHeaderHoldsTheKeyWithOrWithoutBearer) {
+  const std::string secret = create(keyFor({"client"}));
+  for (const std::string& header :
+       {secret, "Bearer " + secret, "bearer " + secret, "BEARER   " + secret + "  ", " " + secret}) {
+    EXPECT_TRUE(opens(header)) << header;
+  }
+  for (const std::string& header :
+       {std::string(), std::string("Bearer "), "Basic " + secret, secret + "x", secret.substr(1), "Bearer" + secret}) {
+    EXPECT_FALSE(opens(header)) << header;
+  }
+}
+
+TEST_F(ApiKeysTest, AScopeOpensItsOwnCallsAndAdminOpensAll) {
+  const std::string client = create(keyFor({"client"}));
+  const std::string both = create(keyFor({"client", "worker"}));
+  const std::string admin = create(keyFor({"admin"}));
+  const std::string none = create(keyFor({}));
+  EXPECT_TRUE(opens(client, Scope::client));
+  EXPECT_FALSE(opens(client, Scope::worker));
+  EXPECT_FALSE(opens(client, Scope::admin));
+  EXPECT_TRUE(opens(both, Scope::worker));
+  EXPECT_FALSE(opens(both, Scope::admin));
+  for (const Scope scope : {Scope::client, Scope::worker, Scope::admin}) {
+    EXPECT_TRUE(opens(admin, scope));
+    EXPECT_FALSE(opens(none, scope));
+  }
+}
+
+TEST_F(ApiKeysTest, AKeyOfSomeEndpointsOpensThoseAlone) {
+  for (const char* scope : {"client", "admin"}) {
+    const std::string secret = create(keyFor({scope}, {"one", "two"}));
+    EXPECT_TRUE(opens(secret, Scope::client, "one"));
+    EXPECT_TRUE(opens(secret, Scope::client, "two"));
+    EXPECT_FALSE(opens(secret, Scope::client, "on"));
+    EXPECT_FALSE(opens(secret, Scope::client, "three"));
+    EXPECT_FALSE(opens(secret, Scope::client, "")) << "a call that belongs to no endpoint";
+  }
+}
+
+TEST_F(ApiKeysTest, AKeyEndsAtTheMomentOfItsExpiry) {
+  ApiKey key = keyFor({"client"});
+  key.expiresAt = storage_.clock.now() + Millis(5'000);
+  const std::string secret = keys_->create(key);
+  storage_.clock.advance(Millis(4'999));
+  EXPECT_TRUE(opens(secret));
+  storage_.clock.advance(Millis(1));
+  EXPECT_FALSE(opens(secret));
+}
+
+TEST_F(ApiKeysTest, ListTellsWhatWasCreated) {
+  ApiKey key = keyFor({"client", "worker"}, {"one"});
+  key.expiresAt = storage_.clock.now() + Millis(1'000);
+  keys_->create(key);
+  const auto listed = keys_->list();
+  ASSERT_EQ(listed.size(), 1U);
+  EXPECT_EQ(listed[0].id, key.id);
+  EXPECT_EQ(listed[0].name, "a test's");
+  EXPECT_EQ(listed[0].scopes, key.scopes);
+  EXPECT_EQ(listed[0].endpoints, key.endpoints);
+  EXPECT_EQ(listed[0].createdAt, storage_.clock.now());
+  EXPECT_EQ(listed[0].expiresAt, key.expiresAt);
+  EXPECT_FALSE(listed[0].lastUsedAt);
+}
+
+TEST_F(ApiKeysTest, ARevokedKeyOpensNothingMoreOnThisNode) {
+  ApiKey key = keyFor({"client"});
+  const std::string secret = keys_->create(key);
+  const ApiKeyPtr held = keys_->authenticate(secret, Scope::client, "ep");
+  EXPECT_TRUE(keys_->revoke(key.id));
+  EXPECT_FALSE(opens(secret));
+  EXPECT_EQ(held->id, key.id) << "a call that is under way keeps its key";
+  EXPECT_FALSE(keys_->revoke(key.id));
+}
+
+TEST_F(ApiKeysTest, AnotherNodeFollowsWithinASecond) {
+  const auto other = node();
+  ApiKey key = keyFor({"client"});
+  EXPECT_EQ(other->authenticate("nothing", Scope::client, "ep"), nullptr);
+  const std::string secret = keys_->create(key);
+  storage_.clock.advance(Millis(1'000));
+  EXPECT_NE(other->authenticate(secret, Scope::client, "ep"), nullptr);
+  keys_->revoke(key.id);
+  storage_.clock.advance(Millis(1'000));
+  EXPECT_EQ(other->authenticate(secret, Scope::client, "ep"), nullptr);
+}
+
+TEST_F(ApiKeysTest, AStorageThatFailsIsBridgedForASecondAndNoLonger) {
+  const std::string secret = create(keyFor({"client"}));
+  ASSERT_TRUE(opens(secret));
+  storage_.faults.failVerb("records.list");
+  storage_.clock.advance(Millis(999));
+  EXPECT_TRUE(opens(secret));
+  EXPECT_THAT(storage_.log.lines(), Contains(HasSubstr("keys.reload")));
+  storage_.clock.advance(Millis(1));
+  EXPECT_THROW((void)opens(secret), StorageError) << "a revocation on another node could have been missed";
+  storage_.faults.heal();
+  EXPECT_TRUE(opens(secret));
+}
+
+TEST_F(ApiKeysTest, ARevocationCountsAlsoWhenTheStorageFailsRightAfterIt) {
+  ApiKey key = keyFor({"client"});
+  const std::string secret = keys_->create(key);
+  ASSERT_TRUE(opens(secret));
+  storage_.faults.failVerb("records.list");
+  EXPECT_TRUE(keys_->revoke(key.id));
+  EXPECT_THROW((void)opens(secret), StorageError);
+  storage_.faults.heal();
+  EXPECT_FALSE(opens(secret));
+}
+
+TEST_F(ApiKeysTest, AnOlderAnswerOfTheStorageDoesNotBringARevokedKeyBack) {
+  ApiKey key = keyFor({"client"});
+  const std::string secret = keys_->create(key);
+  storage_.clock.advance(Millis(1'000));
+  storage_.faults.hold("records.list");
+  auto slow = std::async(std::launch::async, [&] { return opens(secret); });
+  ASSERT_TRUE(holdsSoon([this] { return storage_.faults.isHolding(); })) << "the list was not asked for";
+  EXPECT_TRUE(keys_->revoke(key.id));
+  storage_.faults.letGo();
+  ASSERT_EQ(slow.wait_for(test::kSoon), std::future_status::ready) << "the call did not end";
+  EXPECT_TRUE(slow.get()) << "it began before the revocation";
+  EXPECT_FALSE(opens(secret));
+}
+
+TEST_F(ApiKeysTest, TheLastUseIsWrittenOnceAMinute) {
+  const std::string secret = create(keyFor({"client"}));
+  const Instant first = storage_.clock.now();
+  ASSERT_TRUE(opens(secret));
+  EXPECT_EQ(keys_->list()[0].lastUsedAt, first);
+  storage_.clock.advance(Millis(59'999));
+  ASSERT_TRUE(opens(secret));
+  EXPECT_EQ(keys_->list()[0].lastUsedAt, first);
+  storage_.clock.advance(Millis(1));
+  ASSERT_TRUE(opens(secret));
+  EXPECT_EQ(keys_->list()[0].lastUsedAt, first + Millis(60'000));
+}
+
+TEST_F(ApiKeysTest, ARefusedCallIsNoUse) {
+  const std::string secret = create(keyFor({"client"}));
+  EXPECT_FALSE(opens(secret, Scope::admin));
+  EXPECT_FALSE(keys_->list()[0].lastUsedAt);
+}
+
+TEST_F(ApiKeysTest, ALastUseThatCannotBeWrittenRefusesNobody) {
+  const std::string secret = create(keyFor({"client"}));
+  storage_.faults.failVerb("records.update");
+  EXPECT_TRUE(opens(secret));
+  EXPECT_THAT(storage_.log.lines(), Contains(HasSubstr("keys.lastUse")));
+}
+
+TEST_F(ApiKeysTest, AUseOfARevokedKeyDoesNotStoreItAgain) {
+  ApiKey key = keyFor({"client"});
+  const std::string secret = keys_->create(key);
+  const auto other = node();
+  EXPECT_EQ(other->authenticate("nothing", Scope::client, "ep"), nullptr);  // from now on it knows the key
+  keys_->revoke(key.id);
+  EXPECT_NE(other->authenticate(secret, Scope::client, "ep"), nullptr) << "it has not heard of the revocation yet";
+  EXPECT_THAT(keys_->list(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace jobq

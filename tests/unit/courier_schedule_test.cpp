@@ -1,0 +1,132 @@
+// When the courier looks for owed webhooks, over an outbox that keeps each call (core/webhooks/courier.h).
+#include "core/webhooks/courier.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "errand_world.h"
+
+namespace jobq {
+namespace {
+
+using test::holdsSoon;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class CourierUnit : public testing::Test, protected test::ErrandWorld {
+ protected:
+  bool looked(std::size_t claims) {
+    return holdsSoon([&] { return outbox.claims() >= claims; });
+  }
+  /// The scheduler waits for the moment in so many milliseconds, and nothing else is under way.
+  void awaitRest(Millis length) { storage.clock.awaitWaiter(length, length); }
+
+  Courier courier_{rooms()};
+};
+
+TEST_F(CourierUnit, AStartFindsWhatAFormerProcessOwed) {
+  outbox.owe(deliveryTo("http://h/x"));
+  courier_.start();
+  ASSERT_TRUE(holdsSoon([this] { return outbox.calls().size() == 2; })) << "the delivery was not settled";
+  EXPECT_THAT(outbox.calls(), ElementsAre("record a.1 200", "settle a.1 delivered"));
+}
+
+TEST_F(CourierUnit, ARingLeadsToALookAtOnce) {
+  courier_.start();
+  ASSERT_TRUE(looked(1));
+  awaitRest(Millis(1'000));
+  outbox.owe(deliveryTo("http://h/x"));
+  courier_.ring();
+  ASSERT_TRUE(holdsSoon([this] { return outbox.calls().size() == 2; })) << "no time passes here";
+}
+
+TEST_F(CourierUnit, WithoutARingItLooksOnceASecond) {
+  courier_.start();
+  ASSERT_TRUE(looked(1));
+  awaitRest(Millis(1'000));
+  const std::size_t before = outbox.claims();
+  storage.clock.advance(Millis(999));
+  awaitRest(Millis(1));
+  EXPECT_EQ(outbox.claims(), before);
+  storage.clock.advance(Millis(1));
+  EXPECT_TRUE(looked(before + 1));
+}
+
+TEST_F(CourierUnit, AFailedCallIsTriedAgainWhenItIsDue) {
+  net->script("h", {FakeTransport::failing(500)});
+  outbox.owe(deliveryTo("http://h/x"));
+  courier_.start();
+  // The third look follows the end of the call: from then on the courier knows of the retry.
+  ASSERT_TRUE(looked(3));
+  EXPECT_THAT(outbox.calls(), Contains("reschedule a.1 10000"));
+  for (int second = 0; second < 9; ++second) {
+    awaitRest(Millis(1'000));
+    storage.clock.advance(Millis(1'000));
+  }
+  awaitRest(Millis(1'000));
+  storage.clock.advance(Millis(999));
+  awaitRest(Millis(1));
+  const std::size_t before = outbox.claims();
+  storage.clock.advance(Millis(1));
+  EXPECT_TRUE(looked(before + 1));
+}
+
+TEST_F(CourierUnit, WhateverTheStorageThrowsItLooksAgainInHalfASecond) {
+  std::atomic<int> failures = 0;
+  outbox.before = [&failures](const std::string& call) {
+    if (call != "claim" || failures >= 2) return;
+    if (++failures == 1) throw StorageError("locked");
+    throw std::bad_alloc();
+  };
+  outbox.owe(deliveryTo("http://h/x"));
+  courier_.start();
+  for (int look = 1; look <= 2; ++look) {
+    awaitRest(Millis(500));
+    EXPECT_EQ(failures, look);
+    storage.clock.advance(Millis(500));
+  }
+  ASSERT_TRUE(holdsSoon([this] { return outbox.calls().size() == 2; })) << "the delivery was not settled";
+  EXPECT_THAT(storage.log.lines(), Contains(HasSubstr("courier.storage: locked")));
+}
+
+TEST_F(CourierUnit, AStopCutsACallOffAndItsDeliveryIsDueAtOnce) {
+  net->hang("h");
+  outbox.owe(deliveryTo("http://h/x"));
+  courier_.start();
+  ASSERT_TRUE(holdsSoon([this] { return net->running() == 1; })) << "the call did not begin";
+  auto stopping = std::async(std::launch::async, [this] { courier_.stop(); });
+  ASSERT_EQ(stopping.wait_for(test::kSoon), std::future_status::ready) << "the stop did not end";
+  EXPECT_THAT(outbox.calls(), ElementsAre("reschedule a.1 0"));
+}
+
+TEST_F(CourierUnit, AHostThatHangsDelaysNoOtherOne) {
+  net->hang("slow");
+  for (int i = 0; i < static_cast<int>(kCouriersPerHost); ++i) {
+    outbox.owe(deliveryTo("http://slow/", "s" + std::to_string(i)));
+  }
+  courier_.start();
+  ASSERT_TRUE(holdsSoon([this] { return net->running() == kCouriersPerHost; })) << "not all calls began";
+  outbox.owe(deliveryTo("http://quick/"));
+  courier_.ring();
+  ASSERT_TRUE(holdsSoon([this] { return outbox.calls().size() == 2; })) << "the other host had to wait";
+  EXPECT_EQ(net->running(), kCouriersPerHost);
+}
+
+TEST_F(CourierUnit, BeforeAStartAndAfterAStopNothingIsClaimed) {
+  outbox.owe(deliveryTo("http://h/x"));
+  courier_.ring();
+  EXPECT_EQ(outbox.claims(), 0U);
+  courier_.stop();
+  courier_.start();
+  courier_.ring();
+  courier_.stop();
+  EXPECT_EQ(outbox.claims(), 0U);
+  EXPECT_THAT(outbox.calls(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace jobq

@@ -1,0 +1,183 @@
+// What comes of one delivery, over an outbox that may fail (core/webhooks/errand.h).
+#include "core/webhooks/errand.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "errand_world.h"
+
+namespace jobq {
+namespace {
+
+using test::holdsSoon;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+class ErrandTest : public testing::Test, protected test::ErrandWorld {
+ protected:
+  std::optional<Instant> run(Delivery delivery) {
+    return Errand(rooms(), std::move(delivery), stop_.get_token()).run();
+  }
+  std::future<std::optional<Instant>> start(Delivery delivery) {
+    return std::async(std::launch::async, [this, delivery = std::move(delivery)] { return run(delivery); });
+  }
+  /// A delivery with so many failed tries behind it.
+  static Delivery tried(std::uint32_t tries, const std::string& reason = "it failed") {
+    Delivery delivery = deliveryTo("http://h/x");
+    delivery.tries = tries;
+    for (std::uint32_t i = 0; i < tries; ++i) delivery.attempts.push_back({{}, 500, Millis(1), reason, ""});
+    return delivery;
+  }
+
+  std::stop_source stop_;
+};
+
+TEST_F(ErrandTest, ACallThatSucceedsIsRecordedAndSettled) {
+  EXPECT_EQ(run(deliveryTo("http://h/x")), std::nullopt);
+  EXPECT_THAT(outbox.calls(), ElementsAre("record a.1 200", "settle a.1 delivered"));
+  const auto seen = net->seen();
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_EQ(seen[0].call.url, "http://h/x");
+  EXPECT_EQ(seen[0].call.timeout, kCallTimeout);
+  EXPECT_EQ(seen[0].header("webhook-id"), "a.1");
+  EXPECT_TRUE(seen[0].header("webhook-signature").starts_with("v1,"));
+}
+
+TEST_F(ErrandTest, AFailedCallIsPutOffUntilTheMomentThatItReturns) {
+  net->script("h", {FakeTransport::failing(500)});
+  EXPECT_EQ(run(deliveryTo("http://h/x")), storage.clock.now() + kRetryDelay);
+  EXPECT_THAT(outbox.calls(), ElementsAre("record a.1 500 the receiver answered 500", "reschedule a.1 10000"));
+}
+
+TEST_F(ErrandTest, TheThirdFailureAbandonsItAndIsLoggedWithoutTheUrl) {
+  net->script("h", {FakeTransport::failing(500)});
+  Delivery delivery = tried(2);
+  delivery.url = "http://user:secret@h/?token=hidden";
+  EXPECT_EQ(run(std::move(delivery)), std::nullopt);
+  EXPECT_THAT(outbox.calls(), ElementsAre(HasSubstr("record"), "settle a.1 abandoned"));
+  EXPECT_THAT(storage.log.lines(), Contains(HasSubstr("webhook.abandoned")));
+  EXPECT_THAT(storage.log.text(), Not(HasSubstr("secret")));
+  EXPECT_THAT(storage.log.text(), Not(HasSubstr("hidden")));
+}
+
+TEST_F(ErrandTest, ATransportThatThrowsIsAFailedCall) {
+  net->script("h", {[]() -> DeliveryResult { throw Error("broken pipe"); }, []() -> DeliveryResult { throw 7; }});
+  EXPECT_NE(run(deliveryTo("http://h/x")), std::nullopt);
+  EXPECT_NE(run(deliveryTo("http://h/x")), std::nullopt);
+  EXPECT_THAT(outbox.calls(), Contains("record a.1 0 broken pipe"));
+  EXPECT_THAT(outbox.calls(), Contains(HasSubstr("record a.1 0 the transport threw something")));
+}
+
+TEST_F(ErrandTest, AFailureAlwaysHasAReason) {
+  net->script("h", {[]() -> DeliveryResult { return DeliveryFailed{"", 0, ""}; }});
+  EXPECT_NE(run(deliveryTo("http://h/x")), std::nullopt);
+  EXPECT_THAT(outbox.calls(), Contains("record a.1 0 it failed without a reason"));
+}
+
+TEST_F(ErrandTest, WithoutATransportThereIsOneTry) {
+  EXPECT_EQ(run(deliveryTo("ftp://h/x")), std::nullopt);
+  EXPECT_THAT(outbox.calls(), ElementsAre(HasSubstr("record a.1 0 no transport"), "settle a.1 abandoned"));
+}
+
+TEST_F(ErrandTest, OfAnAnswerAKilobyteIsKept) {
+  net->script("h", {[]() -> DeliveryResult {
+                return DeliveryFailed{std::string(1'000, 'r'), 500, std::string(2'000, 'x')};
+              }});
+  (void)run(deliveryTo("http://h/x"));
+  ASSERT_EQ(outbox.attempts().size(), 1U);
+  EXPECT_EQ(outbox.attempts()[0].reply, std::string(kReplyBytes, 'x'));
+  EXPECT_LE(outbox.attempts()[0].reason.size(), kReasonBytes + 3) << "and three dots";
+}
+
+TEST_F(ErrandTest, TheTimeOfTheCallIsRecorded) {
+  net->script("h", {[this]() -> DeliveryResult {
+                storage.clock.advance(Millis(1'234));
+                return Delivered{204, ""};
+              }});
+  (void)run(deliveryTo("http://h/x"));
+  EXPECT_EQ(outbox.attempts().at(0).duration, Millis(1'234));
+  EXPECT_EQ(outbox.attempts().at(0).status, 204);
+}
+
+// A process may die between a call's record and what follows from it.
+TEST_F(ErrandTest, WhatARecordHasDecidedIsDoneWithoutAnotherCall) {
+  EXPECT_EQ(run(tried(kMaxTries)), std::nullopt);
+  EXPECT_THAT(outbox.calls(), ElementsAre("settle a.1 abandoned"));
+  Delivery delivered = tried(1);
+  delivered.attempts.push_back({{}, 200, Millis(1), "", "ok"});
+  delivered.tries = 2;
+  EXPECT_EQ(run(std::move(delivered)), std::nullopt);
+  EXPECT_THAT(outbox.calls(), ElementsAre("settle a.1 abandoned", "settle a.1 delivered"));
+  EXPECT_THAT(net->seen(), IsEmpty());
+}
+
+TEST_F(ErrandTest, AReplayIsCalledAgainWhateverItsRecordSays) {
+  Delivery replayed = tried(kMaxTries, "");
+  replayed.tries = 0;
+  EXPECT_EQ(run(std::move(replayed)), std::nullopt);
+  EXPECT_EQ(net->seen().size(), 1U);
+}
+
+TEST_F(ErrandTest, ADeliveryThatIsForgottenMeanwhileIsLeftAlone) {
+  outbox.isKnown = false;
+  EXPECT_EQ(run(deliveryTo("http://h/x")), std::nullopt);
+  EXPECT_THAT(outbox.calls(), ElementsAre("record a.1 200"));
+}
+
+TEST_F(ErrandTest, AStorageThatFailsIsAskedAgainAndTheCallIsNotRepeated) {
+  std::atomic<int> failures = 0;
+  outbox.before = [&failures](const std::string&) {
+    if (failures < 3) {
+      ++failures;
+      throw StorageError("not now");
+    }
+  };
+  auto running = start(deliveryTo("http://h/x"));
+  for (int rest = 1; rest <= 3; ++rest) {
+    storage.clock.awaitWaiter(Millis(1), Millis(2'000));
+    EXPECT_EQ(failures, rest);
+    storage.clock.advance(Millis(2'000));
+  }
+  ASSERT_EQ(running.wait_for(test::kSoon), std::future_status::ready) << "the errand did not end";
+  EXPECT_THAT(outbox.calls(), ElementsAre("record a.1 200", "settle a.1 delivered"));
+  EXPECT_EQ(net->seen().size(), 1U);
+}
+
+TEST_F(ErrandTest, AnEndedLeaseLeavesTheDeliveryToOthers) {
+  outbox.before = [](const std::string&) { throw StorageError("never again"); };
+  auto running = start(deliveryTo("http://h/x"));
+  storage.clock.awaitWaiter(Millis(1), Millis(2'000));
+  storage.clock.advance(kDeliveryLease);
+  ASSERT_EQ(running.wait_for(test::kSoon), std::future_status::ready) << "the errand did not end";
+  EXPECT_EQ(running.get(), std::nullopt);
+  EXPECT_THAT(outbox.calls(), IsEmpty());
+}
+
+TEST_F(ErrandTest, ACallThatAStopCutsOffIsNoTryAndIsDueAtOnce) {
+  net->hang("h");
+  auto running = start(deliveryTo("http://h/x"));
+  ASSERT_TRUE(holdsSoon([this] { return net->running() == 1; })) << "the call did not begin";
+  stop_.request_stop();
+  ASSERT_EQ(running.wait_for(test::kSoon), std::future_status::ready) << "the errand did not end";
+  EXPECT_EQ(running.get(), std::nullopt);
+  EXPECT_THAT(outbox.calls(), ElementsAre("reschedule a.1 0"));
+}
+
+TEST_F(ErrandTest, AfterAStopTheStorageIsAskedOnceMore) {
+  stop_.request_stop();
+  int asked = 0;
+  outbox.before = [&asked](const std::string&) {
+    ++asked;
+    throw StorageError("not now");
+  };
+  EXPECT_EQ(run(deliveryTo("http://h/x")), std::nullopt);
+  EXPECT_EQ(asked, 1) << "a stop does not wait for a storage that fails";
+}
+
+}  // namespace
+}  // namespace jobq

@@ -1,0 +1,124 @@
+// What a courier's errand needs: an outbox that keeps what it is told, and a transport that does what a test says.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/secret_box.h"
+#include "core/webhooks/courier.h"
+#include "core/webhooks/errand.h"
+#include "testkit/temporary_folder.h"
+#include "tests/webhooks/fake_transport.h"
+#include "unit_storage.h"
+
+namespace jobq::test {
+
+/// Hands out what a test has put into it, and keeps each call in words. Any thread.
+class ToldOutbox final : public OutboxStore {
+ public:
+  std::vector<Delivery> claimDue(std::size_t max, Millis lease, std::span<const std::string>) override {
+    EXPECT_EQ(lease, kDeliveryLease);
+    note("claim");
+    Lock lock(mutex_);
+    std::vector<Delivery> claimed;
+    while (!due_.empty() && claimed.size() < max) {
+      claimed.push_back(std::move(due_.front()));
+      due_.erase(due_.begin());
+    }
+    return claimed;
+  }
+  bool settle(std::string_view id, DeliveryState state) override {
+    note("settle " + std::string(id) + (state == DeliveryState::delivered ? " delivered" : " abandoned"));
+    return true;
+  }
+  bool reschedule(std::string_view id, Millis delay) override {
+    note("reschedule " + std::string(id) + " " + std::to_string(delay.count()));
+    return true;
+  }
+  bool recordAttempt(std::string_view id, DeliveryAttempt attempt) override {
+    note("record " + std::string(id) + " " + std::to_string(attempt.status) +
+         (attempt.reason.empty() ? "" : " " + attempt.reason));
+    Lock lock(mutex_);
+    attempts_.push_back(std::move(attempt));
+    return isKnown;
+  }
+  std::vector<Delivery> list(std::string_view, std::string_view, std::size_t) override { return {}; }
+  bool replay(std::string_view) override { return false; }
+
+  void owe(Delivery delivery) {
+    Lock lock(mutex_);
+    due_.push_back(std::move(delivery));
+  }
+  /// The calls so far, without the claims.
+  std::vector<std::string> calls() const {
+    Lock lock(mutex_);
+    return calls_;
+  }
+  std::size_t claims() const {
+    Lock lock(mutex_);
+    return claims_;
+  }
+  std::vector<DeliveryAttempt> attempts() const {
+    Lock lock(mutex_);
+    return attempts_;
+  }
+
+  /// Called before each call; what it throws is what the storage throws. Set before the other threads begin.
+  std::function<void(const std::string& call)> before = [](const std::string&) {};
+  bool isKnown = true;
+
+ private:
+  void note(const std::string& call) {
+    before(call);
+    Lock lock(mutex_);
+    if (call == "claim") {
+      ++claims_;
+    } else {
+      calls_.push_back(call);
+    }
+  }
+
+  mutable Mutex mutex_;
+  std::vector<Delivery> due_ JOBQ_GUARDED_BY(mutex_);
+  std::vector<std::string> calls_ JOBQ_GUARDED_BY(mutex_);
+  std::vector<DeliveryAttempt> attempts_ JOBQ_GUARDED_BY(mutex_);
+  std::size_t claims_ JOBQ_GUARDED_BY(mutex_) = 0;
+};
+
+struct ErrandWorld {
+  ErrandWorld() {
+    auto fake = std::make_unique<FakeTransport>(storage.clock);
+    net = fake.get();
+    named["fake"] = std::move(fake);
+    transports = std::make_unique<Transports>(named);
+  }
+
+  static Delivery deliveryTo(const std::string& url, const JobId& job = "a") {
+    Delivery delivery;
+    delivery.id = job + ".1";
+    delivery.url = url;
+    delivery.host = hostOf(url);
+    delivery.input = "{}";
+    delivery.job.id = job;
+    delivery.job.endpoint = "ep";
+    delivery.job.state = JobState::completed;
+    delivery.job.output = "1";
+    return delivery;
+  }
+  Errand::Rooms rooms() { return {outbox, *transports, secrets, storage.clock, storage.log}; }
+
+  UnitStorage storage;
+  const testkit::TemporaryFolder folder;
+  const SecretBox box{folder / "secret.key"};
+  WebhookSecrets secrets{{"the key of the server", {}}, storage->records(), box};
+  ToldOutbox outbox;
+  NamedTransports named;
+  FakeTransport* net = nullptr;
+  std::unique_ptr<Transports> transports;
+};
+
+}  // namespace jobq::test

@@ -1,0 +1,281 @@
+// The way of a request from its head to its answer, over a pair of sockets (core/http/gate.h): in which order it is
+// judged, and what becomes of failures.
+#include "core/http/gate.h"
+
+#include <Poco/Net/HTTPRequestHandler.h>
+#include <Poco/Net/HTTPRequestHandlerFactory.h>
+#include <Poco/Net/HTTPServerParams.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/http/connection.h"
+#include "core/http/exchange.h"
+#include "core/http/message.h"
+#include "core/jobs/admission.h"
+#include "endpoint_world.h"
+#include "socket_pair.h"
+
+namespace jobq {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+class OpenLimiter final : public RateLimiter {
+ public:
+  RateVerdict enter(std::string_view, const RateLimit&, Instant) override {
+    if (verdict.allowed) ++inside;
+    return verdict;
+  }
+  void leave(std::string_view) override { --inside; }
+
+  RateVerdict verdict{true, Millis(0), 5};
+  int inside = 0;
+};
+
+class UnwatchedClients final : public ClientWatch {
+ public:
+  std::stop_token watch(std::uint64_t) override { return {}; }
+  void unwatch(std::uint64_t) noexcept override {}
+};
+
+class GatedHandler final : public Poco::Net::HTTPRequestHandler {
+ public:
+  GatedHandler(Gate& gate, Gate::Visit visit) : gate_(gate), visit_(std::move(visit)) {}
+  void handleRequest(Poco::Net::HTTPServerRequest& request, Poco::Net::HTTPServerResponse& response) override {
+    gate_.serve(std::move(visit_), request, response);
+  }
+
+ private:
+  Gate& gate_;
+  Gate::Visit visit_;
+};
+
+class GatedFactory final : public Poco::Net::HTTPRequestHandlerFactory {
+ public:
+  explicit GatedFactory(Gate& gate) : gate_(gate) {}
+  Poco::Net::HTTPRequestHandler* createRequestHandler(const Poco::Net::HTTPServerRequest& request) override {
+    return new GatedHandler(gate_, gate_.enter(request));
+  }
+
+ private:
+  Gate& gate_;
+};
+
+class GateTest : public testing::Test, protected test::EndpointWorld {
+ protected:
+  GateTest() {
+    addRoute({"GET"}, "/ping", Scope::none);
+    addRoute({"GET", "POST"}, "/v1/things", Scope::admin).needsBody = false;
+    Route& run = addRoute({"POST"}, "/v2/{endpoint}/run", Scope::client);
+    run.needsBody = true;
+    run.bodyLimit = 4UL << 20;
+    run.operation = Operation::run;
+    for (Route& route : routes_) router_.add(std::move(route));
+    ApiKey key;
+    key.scopes = {"client"};
+    client_ = keys_.create(key);
+    ApiKey admin;
+    admin.scopes = {"admin"};
+    admin_ = keys_.create(admin);
+  }
+
+  Route& addRoute(std::vector<std::string> methods, const std::string& pattern, Scope scope) {
+    Route route;
+    route.methods = std::move(methods);
+    route.pattern = pattern;
+    route.scope = scope;
+    route.run = [this](Call& call) { return act_(call); };
+    return routes_.emplace_back(std::move(route));
+  }
+
+  /// The whole answer to a request that is sent over a connection of its own.
+  std::string ask(const std::string& text) {
+    test::SocketPair client;
+    Connection connection(1, client.takeLink(), server_);
+    client.send(text);
+    EXPECT_EQ(connection.receive(), Connection::Ready::yes);
+    next_ = connection.serve();
+    return client.received();
+  }
+  static std::string head(const std::string& line, const std::string& key, const std::string& fields = "") {
+    return line + " HTTP/1.1\r\nHost: h\r\n" + (key.empty() ? "" : "Authorization: Bearer " + key + "\r\n") + fields +
+           "\r\n";
+  }
+  std::string run(const std::string& body, const std::string& endpoint = "ep") {
+    return ask(
+        head("POST /v2/" + endpoint + "/run", client_, "Content-Length: " + std::to_string(body.size()) + "\r\n") +
+        body);
+  }
+
+  std::function<Reply(Call&)> act_ = [](Call&) { return Reply{200, "{}"}; };
+  std::vector<Route> routes_;
+  Router router_;
+  Node node_{*this, {fixedEndpoint("ep")}};
+  ApiKeys keys_{storage->records(), storage.clock, storage.log};
+  OpenLimiter limiter_;
+  RateGate rates_{
+      {}, {limiter_, storage.clock, [](const EndpointId&) { return 0U; }, [](const EndpointId&) { return 0U; }}};
+  Budget bodyMemory_{3UL << 20};
+  Gate gate_{router_, keys_, node_.registry, rates_, bodyMemory_, storage.log};
+  GatedFactory handlers_{gate_};
+  const Poco::Net::HTTPServerParams::Ptr params_ = new Poco::Net::HTTPServerParams;
+  Budget waiting_{8};
+  Budget readers_{8};
+  UnwatchedClients watch_;
+  std::atomic<bool> parting_ = false;
+  std::atomic<bool> crowded_ = true;
+  const Connection::Server server_{handlers_, *params_, waiting_, readers_, watch_, parting_, crowded_};
+  Connection::Next next_ = Connection::Next::close;
+  std::string client_;
+  std::string admin_;
+};
+
+TEST_F(GateTest, ARouteSeesTheCall) {
+  act_ = [this](Call& call) {
+    EXPECT_EQ(call.method, "POST");
+    EXPECT_EQ(call.path, "/v2/ep/run");
+    EXPECT_EQ(call.query.find("a b")->second, "1/2");
+    EXPECT_EQ(call.params.at("endpoint"), "ep");
+    EXPECT_EQ(call.idempotencyKey, "once");
+    EXPECT_EQ(call.body, "{\"n\":1}");
+    EXPECT_EQ(call.endpoint, node_.registry.find("ep"));
+    EXPECT_EQ(call.key->scopes, std::vector<std::string>{"client"});
+    EXPECT_NE(call.caller, nullptr);
+    EXPECT_EQ(limiter_.inside, 1);
+    return Reply{201, "{\"id\":1}", {{"X-Mine", "yes"}}};
+  };
+  const std::string answer =
+      ask(head("POST /v2/e%70/run?a+b=1%2F2", client_, "Idempotency-Key: once\r\nContent-Length: 7\r\n") + "{\"n\":1}");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 201 "));
+  EXPECT_THAT(answer, HasSubstr("\r\nContent-Type: application/json\r\n"));
+  EXPECT_THAT(answer, HasSubstr("\r\nX-Mine: yes\r\n"));
+  EXPECT_THAT(answer, HasSubstr("\r\n\r\n{\"id\":1}"));
+  EXPECT_EQ(next_, Connection::Next::park);
+  EXPECT_EQ(limiter_.inside, 0) << "its place is given back with the answer";
+}
+
+TEST_F(GateTest, APathThatDoesNotExistNeedsNoKey) {
+  EXPECT_THAT(ask(head("GET /v2/ep/nothing", "")), StartsWith("HTTP/1.1 404 "));
+  EXPECT_THAT(ask(head("GET /v1/nothing", "")), HasSubstr("{\"message\":\"there is nothing at /v1/nothing"));
+  const std::string wrong = ask(head("DELETE /v1/things", ""));
+  EXPECT_THAT(wrong, StartsWith("HTTP/1.1 405 "));
+  EXPECT_THAT(wrong, HasSubstr("\r\nAllow: GET, HEAD, POST\r\n"));
+  EXPECT_THAT(ask(head("GET /%zz", "")), StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(ask(head("OPTIONS *", "")), StartsWith("HTTP/1.1 200 "));
+}
+
+TEST_F(GateTest, AKeyIsAskedForBeforeAnythingIsToldOfEndpoints) {
+  for (const char* endpoint : {"ep", "nothing"}) {
+    const std::string text = head("POST /v2/" + std::string(endpoint) + "/run", "wrong", "Content-Length: 0\r\n");
+    EXPECT_THAT(ask(text), StartsWith("HTTP/1.1 401 ")) << endpoint;
+  }
+  EXPECT_THAT(run("{}", "nothing"), StartsWith("HTTP/1.1 404 "));
+  EXPECT_THAT(ask(head("GET /v1/things", client_)), StartsWith("HTTP/1.1 401 ")) << "of another scope";
+  EXPECT_THAT(ask(head("GET /v1/things", admin_)), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(ask(head("GET /ping", "")), StartsWith("HTTP/1.1 200 ")) << "needs none";
+}
+
+TEST_F(GateTest, ACallThatIsTooFastIsRefusedUnreadAndToldWhen) {
+  limiter_.verdict = {false, Millis(1'500), 0};
+  bool served = false;
+  act_ = [&served](Call&) {
+    served = true;
+    return Reply{};
+  };
+  const std::string answer = run("{}");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 429 "));
+  EXPECT_THAT(answer, HasSubstr("\r\nRetry-After: 2\r\n"));
+  EXPECT_THAT(answer, HasSubstr("\r\nRateLimit-Remaining: 0\r\n"));
+  EXPECT_FALSE(served);
+  EXPECT_EQ(limiter_.inside, 0);
+  limiter_.verdict = {true, Millis(0), 5};
+  EXPECT_THAT(run("{}"), HasSubstr("\r\nRateLimit-Remaining: 5\r\n"));
+  EXPECT_THAT(ask(head("GET /ping", "")), Not(HasSubstr("RateLimit")));
+}
+
+TEST_F(GateTest, ABodyOverTheLimitIsRefusedUnread) {
+  const std::string answer =
+      ask(head("POST /v2/ep/run", client_, "Content-Length: " + std::to_string((4UL << 20) + 1) + "\r\n"));
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 413 "));
+  EXPECT_THAT(answer, HasSubstr(tooLarge("/v2/ep/run", 4UL << 20).body));
+  EXPECT_EQ(next_, Connection::Next::drain);
+  EXPECT_THAT(ask(head("POST /v1/things", admin_, "Transfer-Encoding: chunked\r\n") + "100001\r\n"),
+              StartsWith("HTTP/1.1 413 "))
+      << "a chunk that goes beyond it, before its bytes";
+}
+
+TEST_F(GateTest, LargeBodiesShareAMemory) {
+  std::uint64_t left = 0;
+  const auto taken = bodyMemory_.take(1);
+  const std::string refused =
+      ask(head("POST /v2/ep/run", client_, "Content-Length: " + std::to_string(3UL << 20) + "\r\n"));
+  EXPECT_THAT(refused, StartsWith("HTTP/1.1 503 "));
+  EXPECT_THAT(refused, HasSubstr(noBodyMemory("/v2/ep/run").body));
+  EXPECT_THAT(refused, HasSubstr("\r\nRetry-After: 1\r\n"));
+  const std::string chunked = ask(head("POST /v2/ep/run", client_, "Transfer-Encoding: chunked\r\n") + "10\r\n" +
+                                  std::string(16, 'x') + "\r\n0\r\n\r\n");
+  EXPECT_THAT(chunked, StartsWith("HTTP/1.1 200 ")) << "a small one needs none of it";
+  act_ = [&](Call& call) {
+    left = bodyMemory_.left();
+    EXPECT_EQ(call.body.size(), 1UL << 10);
+    return Reply{};
+  };
+  EXPECT_THAT(run(std::string(1UL << 10, ' ')), StartsWith("HTTP/1.1 200 "));
+  EXPECT_EQ(left, (3UL << 20) - 1);
+  EXPECT_EQ(bodyMemory_.left(), (3UL << 20) - 1);
+}
+
+TEST_F(GateTest, ABodyThatIsNeededMustHaveALength) {
+  EXPECT_THAT(ask(head("POST /v2/ep/run", client_)), StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(ask(head("POST /v1/things", admin_)), StartsWith("HTTP/1.1 200 ")) << "this one needs none";
+}
+
+TEST_F(GateTest, ABrokenBodyIsA400AndTheRouteDoesNotRun) {
+  act_ = [](Call&) -> Reply { throw Error("it must not run"); };
+  EXPECT_THAT(ask(head("POST /v2/ep/run", client_, "Transfer-Encoding: chunked\r\n") + "zz\r\n"),
+              StartsWith("HTTP/1.1 400 "));
+  EXPECT_EQ(next_, Connection::Next::drain);
+}
+
+TEST_F(GateTest, AStorageThatFailsIsA503) {
+  act_ = [](Call&) -> Reply { throw StorageError("the disk is full"); };
+  const std::string answer = run("{}");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 503 "));
+  EXPECT_THAT(answer, HasSubstr("the disk is full"));
+  EXPECT_THAT(answer, HasSubstr("\r\nRetry-After: 1\r\n"));
+  storage.faults.failVerb("records.list");
+  storage.clock.advance(Millis(5'000));
+  EXPECT_THAT(run("{}"), StartsWith("HTTP/1.1 503 ")) << "the key cannot be judged";
+  EXPECT_EQ(limiter_.inside, 0);
+}
+
+TEST_F(GateTest, AFaultOfTheServerIsToldByANumberOnly) {
+  act_ = [](Call&) -> Reply { throw std::logic_error("a secret detail"); };
+  const std::string answer = run("{}");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 500 "));
+  EXPECT_THAT(answer, Not(HasSubstr("secret detail")));
+  const std::size_t at = answer.find("request ");
+  ASSERT_NE(at, std::string::npos);
+  const std::string number = answer.substr(at + 8, 16);
+  EXPECT_THAT(storage.log.lines(), Contains(HasSubstr("(request " + number + "): a secret detail")));
+  act_ = [](Call&) -> Reply { throw 7; };
+  EXPECT_THAT(run("{}"), StartsWith("HTTP/1.1 500 "));
+  act_ = [](Call&) -> Reply { throw FilterError("the filter f of this endpoint failed"); };
+  EXPECT_THAT(run("{}"), HasSubstr("the filter f of this endpoint failed"));
+}
+
+TEST_F(GateTest, AClientThatIsGoneIsNoFaultOfTheServer) {
+  test::SocketPair client;
+  Connection connection(1, client.takeLink(), server_);
+  client.send(head("GET /ping", ""));
+  ASSERT_EQ(connection.receive(), Connection::Ready::yes);
+  client.hangUp();
+  EXPECT_EQ(connection.serve(), Connection::Next::close);
+  EXPECT_THAT(storage.log.lines(), Not(Contains(HasSubstr("http.fault"))));
+}
+
+}  // namespace
+}  // namespace jobq

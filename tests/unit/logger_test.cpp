@@ -1,0 +1,144 @@
+// The server's log (core/base/logger.h), and the settings of a plugin (core/plugin/plugin_config.h).
+#include "core/base/logger.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "core/plugin/plugin_config.h"
+#include "jobq/error.h"
+#include "jobq/json.h"
+#include "testkit/recording_log.h"
+
+namespace jobq {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::MatchesRegex;
+
+/// The lines that `write` leaves on standard error.
+template <class Write>
+std::string linesOf(LogLevel threshold, LogFormat format, Write&& write) {
+  testing::internal::CaptureStderr();
+  {
+    Logger logger(threshold, format);
+    write(logger);
+  }
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST(LoggerTest, AnEventIsOneLineWithItsTimeAndLevel) {
+  const std::string text = linesOf(LogLevel::debug, LogFormat::text, [](Logger& logger) {
+    logger.write(LogLevel::warning, "disk.full", "a gigabyte is left");
+  });
+  EXPECT_THAT(text, MatchesRegex("[0-9-]+T[0-9:]+\\.[0-9]+Z Warning disk\\.full: a gigabyte is left\n"));
+}
+
+TEST(LoggerTest, BelowItsThresholdItIsSilent) {
+  const std::string text = linesOf(LogLevel::warning, LogFormat::text, [](Logger& logger) {
+    logger.write(LogLevel::debug, "a", "");
+    logger.write(LogLevel::information, "b", "");
+    logger.write(LogLevel::warning, "c", "");
+    logger.write(LogLevel::error, "d", "");
+  });
+  EXPECT_THAT(text, HasSubstr(" c: "));
+  EXPECT_THAT(text, HasSubstr(" d: "));
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
+}
+
+TEST(LoggerTest, AMessageCannotForgeALineOrATerminalsOrders) {
+  const std::string text = linesOf(LogLevel::debug, LogFormat::text, [](Logger& logger) {
+    logger.write(LogLevel::error, "script", "one\n2026-01-01T00:00:00Z Error forged: two\x1b[2J\r\x7f\ttab \xc3\xa9");
+  });
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
+  EXPECT_THAT(text, HasSubstr("one\\n2026-01-01T00:00:00Z Error forged: two?[2J??\ttab \xc3\xa9\n"));
+}
+
+TEST(LoggerTest, AsJsonAnEventIsOneObject) {
+  const std::string text = linesOf(LogLevel::debug, LogFormat::json, [](Logger& logger) {
+    for (const LogLevel level : {LogLevel::debug, LogLevel::information, LogLevel::warning, LogLevel::error}) {
+      logger.write(level, "an.event", "a \"message\"\nof two lines");
+    }
+  });
+  std::vector<std::string> levels;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const auto read = json::read(line);
+    ASSERT_TRUE(std::holds_alternative<json::Document>(read)) << line;
+    const auto& document = std::get<json::Document>(read);
+    levels.push_back(json::toText(*document.find("level")).value());
+    EXPECT_EQ(json::toText(*document.find("event")), "an.event");
+    EXPECT_EQ(json::toText(*document.find("message")), "a \"message\"\nof two lines");
+    EXPECT_TRUE(document.find("time"));
+  }
+  EXPECT_THAT(levels, ElementsAre("debug", "information", "warning", "error"));
+}
+
+TEST(LoggerTest, APluginsLinesCarryItsName) {
+  testkit::RecordingLog log;
+  PrefixedLog prefixed(log, "storage.sqlite");
+  prefixed.write(LogLevel::information, "opened", "in 3 ms");
+  EXPECT_THAT(log.lines(), ElementsAre("storage.sqlite.opened: in 3 ms"));
+}
+
+class DeclaredConfigTest : public testing::Test {
+ protected:
+  std::map<std::string, std::string> settings_;
+  DeclaredConfig config_{"limiter.window.", settings_};
+};
+
+TEST_F(DeclaredConfigTest, WithoutASettingTheFallbackCounts) {
+  EXPECT_EQ(config_.text("name", "none", "a name"), "none");
+  EXPECT_EQ(config_.integer("count", 5, 1, 9, "a count"), 5);
+  EXPECT_EQ(config_.duration("wait", Millis(1'500), Millis(1), Millis(60'000), "a wait"), Millis(1'500));
+  EXPECT_EQ(config_.size("log", 1'024, 1, 1UL << 30, "a size"), 1'024U);
+  EXPECT_TRUE(config_.flag("on", true, "a switch"));
+}
+
+TEST_F(DeclaredConfigTest, ASettingIsReadWithItsUnit) {
+  settings_ = {{"limiter.window.name", "x"},  {"limiter.window.count", "9"},  {"limiter.window.wait", "2s"},
+               {"limiter.window.log", "4KB"}, {"limiter.window.on", "false"}, {"limiter.other.count", "1"}};
+  EXPECT_EQ(config_.text("name", "none", ""), "x");
+  EXPECT_EQ(config_.integer("count", 5, 1, 9, ""), 9);
+  EXPECT_EQ(config_.duration("wait", Millis(1), Millis(1), Millis(60'000), ""), Millis(2'000));
+  EXPECT_EQ(config_.size("log", 1, 1, 1UL << 30, ""), 4'096U);
+  EXPECT_FALSE(config_.flag("on", true, ""));
+}
+
+TEST_F(DeclaredConfigTest, AWrongSettingNamesItsWholeKeyAndItsRange) {
+  const auto refusal = [this](auto&& ask) {
+    try {
+      ask();
+      return std::string("(accepted)");
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+  };
+  settings_ = {{"limiter.window.count", "10"}, {"limiter.window.wait", "90"}, {"limiter.window.on", "yes"}};
+  const std::string count = refusal([this] { (void)config_.integer("count", 5, 1, 9, ""); });
+  for (const char* part : {"limiter.window.count", "10", "1", "9"}) EXPECT_THAT(count, HasSubstr(part));
+  EXPECT_THAT(refusal([this] { (void)config_.duration("wait", Millis(1), Millis(1), Millis(9), ""); }),
+              HasSubstr("limiter.window.wait"));
+  EXPECT_THAT(refusal([this] { (void)config_.flag("on", true, ""); }), HasSubstr("limiter.window.on"));
+}
+
+TEST_F(DeclaredConfigTest, AskingDeclares) {
+  settings_ = {{"limiter.window.count", "7"}};
+  (void)config_.integer("count", 5, 1, 9, "how many");
+  (void)config_.duration("wait", Millis(1'500), Millis(1), Millis(60'000), "how long");
+  ASSERT_EQ(config_.options().size(), 2U);
+  const PluginOption& count = config_.options()[0];
+  EXPECT_EQ(count.key, "limiter.window.count");
+  EXPECT_EQ(count.type, std::string("integer"));
+  EXPECT_EQ(count.fallback, "5") << "what counts without the setting";
+  EXPECT_EQ(count.range, "1 to 9");
+  EXPECT_EQ(count.help, "how many");
+  EXPECT_EQ(config_.options()[1].fallback, "1500ms");
+  EXPECT_EQ(config_.options()[1].range, "1ms to 1m");
+}
+
+}  // namespace
+}  // namespace jobq
