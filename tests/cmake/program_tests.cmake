@@ -21,7 +21,6 @@ jobq_add_python_test(client.install clients/test_install.py LABELS client PROCES
 # Paces, which mean something on a machine without other work alone: tests/bench/README.md.
 add_test(NAME pace.tests COMMAND ${JOBQ_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/bench/pace.py)
 add_test(NAME pace.bench COMMAND ${JOBQ_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/bench/bench.py)
-add_test(NAME pace.scripts COMMAND ${JOBQ_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/bench/lua_pace.py)
 
-set_tests_properties(pace.tests pace.bench pace.scripts PROPERTIES
+set_tests_properties(pace.tests pace.bench PROPERTIES
   LABELS pace TIMEOUT ${jobq_longest_proof} RUN_SERIAL ON)
