@@ -219,6 +219,8 @@ TEST_F(HouseVerbsTest, AHandlerThatIgnoresItsTimeoutIsStuckToo) {
   clock_.awaitWaiter(Millis(60'000), Millis(60'000));  // it has begun: a job that is late before that never runs
   clock_.advance(Millis(5'000));
   awaitState("t", late, "TIMED_OUT");
+  // The sweeper stores TIMED_OUT first and stops the handler after it. The grace begins with the stop.
+  clock_.awaitWaiter(Millis(5'000), Millis(5'000));
   clock_.advance(Millis(5'000));
   awaitHealth("t", "\"unhealthy\":1");
   clock_.advance(Millis(50'000));

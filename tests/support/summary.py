@@ -6,6 +6,7 @@ there was none.
 """
 
 import pathlib
+import re
 import sys
 import xml.etree.ElementTree
 
@@ -25,6 +26,12 @@ def pytest_counts(preset, name):
     return tests - failures - errors - skipped, failures + errors, skipped
 
 
+def skip_reason(case):
+    """What GTEST_SKIP() was given."""
+    said = re.search(r": Skipped\n(.*)", case.findtext("system-out") or "")
+    return said.group(1) if said and said.group(1).strip() else "it does not say why"
+
+
 def main():
     total = [0, 0, 0]
     slowest = []
@@ -42,7 +49,7 @@ def main():
                 output = case.findtext("system-out") or ""
                 print(f"---- {file.stem}: {name} failed after {seconds:.1f} s\n{output[-LONGEST_OUTPUT:]}")
             elif skipped and status == "notrun":
-                print(f"---- {file.stem}: {name} was skipped: {(case.findtext('system-out') or '').strip()[-300:]}")
+                print(f"{file.stem}: {name} was skipped: {skip_reason(case)}")
             slowest.append((seconds, file.stem, name))
             counts = [a + b for a, b in zip(counts, (passed, failed, skipped))]
         print(f"{file.stem:10} {counts[0]:6} passed {counts[1]:4} failed {counts[2]:4} skipped "

@@ -6,13 +6,23 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 #include "core/base/secret_box.h"
+#include "core/config/config.h"
+#include "core/endpoints/endpoint.h"
+#include "core/endpoints/endpoint_maker.h"
 #include "core/endpoints/endpoint_registry.h"
 #include "core/endpoints/endpoint_service.h"
 #include "core/endpoints/filter_pool.h"
+#include "core/endpoints/template.h"
 #include "core/endpoints/template_service.h"
+#include "jobq/error.h"
+#include "jobq/job.h"
+#include "jobq/job_handler.h"
+#include "jobq/queue_policy.h"
 #include "testkit/temporary_folder.h"
 #include "unit_storage.h"
 

@@ -3,14 +3,24 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/base/secret_box.h"
 #include "core/webhooks/courier.h"
 #include "core/webhooks/errand.h"
+#include "core/webhooks/transports.h"
+#include "core/webhooks/webhook_secrets.h"
+#include "jobq/job.h"
+#include "jobq/mutex.h"
+#include "jobq/outbox_store.h"
+#include "jobq/time.h"
 #include "testkit/temporary_folder.h"
 #include "tests/webhooks/fake_transport.h"
 #include "unit_storage.h"

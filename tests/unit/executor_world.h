@@ -2,17 +2,28 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <functional>
 #include <future>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/base/secret_box.h"
+#include "core/endpoints/endpoint.h"
 #include "core/jobs/completion_watch.h"
 #include "core/jobs/job_service.h"
 #include "core/jobs/wakeup.h"
+#include "core/work/executor.h"
+#include "core/work/running_jobs.h"
 #include "core/work/thread_executor.h"
+#include "jobq/job.h"
+#include "jobq/job_handler.h"
+#include "jobq/lease_store.h"
+#include "jobq/mutex.h"
+#include "jobq/time.h"
 #include "testkit/temporary_folder.h"
 #include "unit_storage.h"
 

@@ -4,11 +4,19 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
+#include "jobq/job.h"
+#include "jobq/lease_store.h"
+#include "jobq/plugin.h"
 #include "jobq/queue_policy.h"
+#include "jobq/storage.h"
+#include "jobq/time.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
 #include "testkit/recording_log.h"
