@@ -41,14 +41,12 @@ run() {  # run <test preset>: what each test printed is in build/test-results/<t
 scripts/setup.sh test || { echo "0 passed, 1 failed" && exit 1; }
 rm -rf build/test-results build/*/test-results && mkdir -p build/test-results
 build release
+[ "$tier" = nightly ] && build plain
 run "$([ "$tier" = nightly ] && echo nightly || echo release)"
 if [ "$tier" != release ]; then
   build asan && run asan
   build tsan && run tsan
   run analysis
 fi
-if [ "$tier" = nightly ]; then
-  build plain
-  run pace
-fi
+[ "$tier" = nightly ] && run pace
 summarise

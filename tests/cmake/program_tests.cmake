@@ -18,9 +18,13 @@ add_test(NAME client.demo COMMAND ${PROJECT_SOURCE_DIR}/scripts/run.sh --demo)
 set_tests_properties(client.demo PROPERTIES LABELS client TIMEOUT 300 RUN_SERIAL ON)
 jobq_add_python_test(client.install clients/test_install.py LABELS client PROCESSORS 2)
 
+# Each header compiled alone, with the options of the build without unity (scripts/test.sh --nightly makes it).
+add_test(NAME nightly.headers COMMAND ${JOBQ_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/arch/headers_alone.py
+  ${PROJECT_SOURCE_DIR}/build/plain)
+set_tests_properties(nightly.headers PROPERTIES LABELS nightly TIMEOUT 3600 PROCESSORS 2)
+
 # Paces, which mean something on a machine without other work alone: tests/bench/README.md.
 add_test(NAME pace.tests COMMAND ${JOBQ_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/bench/pace.py)
 add_test(NAME pace.bench COMMAND ${JOBQ_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/bench/bench.py)
-
 set_tests_properties(pace.tests pace.bench PROPERTIES
   LABELS pace TIMEOUT ${jobq_longest_proof} RUN_SERIAL ON)
