@@ -32,8 +32,11 @@ void Dispatcher::stop() {
   stopping_ = true;
   rooms_.wakeup.nudge();
   if (thread_.joinable()) thread_.join();
-  Lock lock(mutex_);
-  while (serving_ > 0) served_.wait(mutex_);
+  {
+    Lock lock(mutex_);
+    while (serving_ > 0) served_.wait(mutex_);
+  }
+  stopRetired();
 }
 
 void Dispatcher::loop() {

@@ -49,7 +49,8 @@ class Dispatcher final : public Service, private WorkerEvents {
 
   void start() override;
 
-  /// No job is claimed and no worker hired afterwards; workers go on with what they have.
+  /// No job is claimed and no worker hired afterwards; workers go on with what they have, but for the jobs of retired
+  /// endpoints, which are told to stop.
   void stop() override;
 
   /// What the thread does each time: looks, if it was woken or it is time to; says whether it did. For whoever drives
@@ -99,6 +100,7 @@ class Dispatcher final : public Service, private WorkerEvents {
   void hireWhereNeeded();
   void rollReleases();
   bool rollOne(const EndpointId& endpoint);
+  void stopRetired();
   bool mayWantMore(const Crew& crew) const JOBQ_REQUIRES(mutex_);
   std::size_t wanted(const EndpointId& endpoint);
   void hire(const EndpointId& endpoint, const Crew::Step& why);

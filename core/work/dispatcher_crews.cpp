@@ -85,6 +85,26 @@ bool Dispatcher::rollOne(const EndpointId& id) {
   return step.hire;
 }
 
+// An endpoint may be deleted in the moment of the shutdown, when the dispatcher's thread looks no more. Its running
+// jobs have no result that a caller could read, so the shutdown must not wait for them.
+void Dispatcher::stopRetired() {
+  std::vector<EndpointId> ids;
+  {
+    Lock lock(mutex_);
+    for (const auto& [id, crew] : crews_) {
+      if (crew.retiring) ids.push_back(id);
+    }
+  }
+  for (const EndpointId& id : ids) {
+    try {
+      rollOne(id);
+    } catch (const std::exception& error) {
+      rooms_.log.write(LogLevel::error, "dispatcher.storage",
+                       "the jobs of the deleted endpoint " + id + " run until the drain ends: " + error.what());
+    }
+  }
+}
+
 void Dispatcher::hireWhereNeeded() {
   std::vector<EndpointId> ids;
   {

@@ -56,7 +56,7 @@ class BodyReaderTest : public testing::Test {
     }
     return body;
   }
-  /// What has come over the connection and is no part of the body.
+  /// The bytes that came over the connection behind the body.
   std::string rest() {
     std::string text(inbox_.view());
     for (const std::string& piece : link_.pieces) text += piece;

@@ -1,4 +1,4 @@
-// Who delivers which webhook, and how many go to one host (core/webhooks/courier_crew.h).
+// The order of deliveries, and how many go to one host at a time (core/webhooks/courier_crew.h).
 #include "core/webhooks/courier_crew.h"
 
 #include <gmock/gmock.h>

@@ -1,6 +1,7 @@
 // Room 7 with an executor that does what a test says.
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <new>
 #include <system_error>
 
@@ -25,6 +26,28 @@ class SparseExecutor final : public Executor {
 
   std::function<void()> failing;
   std::vector<WorkerId> asked;
+};
+
+/// Each worker is ready at once, and keeps the job that it is given.
+class BusyExecutor final : public Executor {
+ public:
+  explicit BusyExecutor(RunningJobs& running) : running_(running) {}
+  void hire(const EndpointPtr& endpoint, const ReleasePtr&, const WorkerId& worker, WorkerEvents& events) override {
+    events.workerReady(endpoint->id, worker);
+  }
+  void assign(ClaimedJob job) override { runs.push_back(std::make_unique<RunningJobs::Entry>(running_, job.lease)); }
+  void dismiss(const WorkerId&) override {}
+
+  std::vector<std::unique_ptr<RunningJobs::Entry>> runs;
+
+ private:
+  RunningJobs& running_;
+};
+
+class ArrivalPolicy final : public QueuePolicy {
+ public:
+  std::string group(const JobSpec&) const override { return {}; }
+  std::int64_t rank(const JobSpec&, Instant, const GroupState&) const override { return 0; }
 };
 
 class NoHandlers final : public HandlerFactory {
@@ -85,6 +108,26 @@ TEST_F(DispatcherTest, AWorkerThatCannotBeHiredLeavesItsSlotFree) {
   EXPECT_EQ(executor_.asked.size(), ++asked);
   EXPECT_EQ(dispatcher_.counts("ep").initializing, 1U);
   EXPECT_EQ(dispatcher_.counts("ep").throttled, 0U);
+}
+
+// The shutdown comes before the dispatcher has looked at the retirement: the job has no reader, so no drain waits for
+// it.
+TEST_F(DispatcherTest, StopEndsTheJobsOfAnEndpointThatWasRetiredJustBefore) {
+  BusyExecutor executor(running_);
+  Dispatcher dispatcher({*storage_, wakeup_, executor, running_, clock_, log_}, "other", endpoints(handlers_));
+  JobSpec job;
+  job.id = "job";
+  job.endpoint = "ep";
+  job.input = "{}";
+  (void)storage_->jobs().insert(std::move(job), ArrivalPolicy(), std::nullopt);
+  wakeup_.ring("ep", false);
+  while (dispatcher.turn()) continue;
+  ASSERT_EQ(executor.runs.size(), 1U);
+  ASSERT_FALSE(executor.runs[0]->token().stop_requested());
+  dispatcher.retire("ep");
+  dispatcher.stop();
+  EXPECT_TRUE(executor.runs[0]->token().stop_requested());
+  EXPECT_EQ(storage_->jobs().find({"ep", "job"}).value().state, JobState::inQueue) << "it went back, to be removed";
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ class NamedHandlers final : public HandlerFactory {
 };
 
 struct EndpointWorld {
-  /// What one node knows, and what its listener has heard.
+  /// One node: the endpoints that it knows, and the changes that its listener has heard.
   struct Node {
     explicit Node(EndpointWorld& world, const std::vector<EndpointConfig>& fixed = {})
         : registry({world.storage->records(), world.box, world.parts(), world.storage.log}, fixed,

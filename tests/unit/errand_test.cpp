@@ -1,4 +1,4 @@
-// What comes of one delivery, over an outbox that may fail (core/webhooks/errand.h).
+// The outcome of one delivery, over an outbox that may fail (core/webhooks/errand.h).
 #include "core/webhooks/errand.h"
 
 #include <gmock/gmock.h>

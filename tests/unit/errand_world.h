@@ -1,4 +1,4 @@
-// What a courier's errand needs: an outbox that keeps what it is told, and a transport that does what a test says.
+// The surroundings of one delivery: an outbox that keeps what it is told, and a transport that does what a test says.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -80,7 +80,8 @@ class RunningHandlers final : public HandlerFactory {
   };
 };
 
-/// What a ThreadExecutor needs, and it. An object of its own, because the test of an abandoned thread never frees it.
+/// A ThreadExecutor with everything that it needs. It is an object of its own, because the test of an abandoned thread
+/// never frees it.
 struct ExecutorWorld {
   ExecutorWorld() {
     auto made = std::make_shared<Endpoint>();

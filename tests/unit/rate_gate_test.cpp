@@ -1,4 +1,4 @@
-// The table of limits, and the turnstile over a limiter that says what it is told.
+// The table of limits, and the gate over a limiter that says what it is told.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -87,9 +87,9 @@ class RateGateTest : public testing::Test {
 };
 
 TEST_F(RateGateTest, ATicketIsGivenBackOnce) {
-  RateGate turnstile = gate();
+  RateGate rates = gate();
   {
-    auto result = turnstile.enter("e", Operation::status, 1);
+    auto result = rates.enter("e", Operation::status, 1);
     auto& passed = std::get<RateGate::Passed>(result);
     EXPECT_EQ(limiter_.lastKey, "e/status");
     EXPECT_EQ(passed.standing->remaining, 5U);
@@ -103,9 +103,9 @@ TEST_F(RateGateTest, ATicketIsGivenBackOnce) {
 }
 
 TEST_F(RateGateTest, ARefusalSaysTheLimitAndWhen) {
-  RateGate turnstile = gate();
+  RateGate rates = gate();
   limiter_.verdict = {false, Millis(1'234), 0};
-  const auto result = turnstile.enter("e", Operation::cancel, 1);
+  const auto result = rates.enter("e", Operation::cancel, 1);
   const auto& refused = std::get<RateGate::Refused>(result);
   EXPECT_THAT(refused.sentence, HasSubstr("100 in 10000 ms and 20 at once"));
   EXPECT_EQ(refused.standing->retryAfter, Millis(1'234));
@@ -113,13 +113,13 @@ TEST_F(RateGateTest, ARefusalSaysTheLimitAndWhen) {
 }
 
 TEST_F(RateGateTest, LimitsGrowWithRunningWorkersWithinASecond) {
-  RateGate turnstile = gate();
-  EXPECT_TRUE(passes(turnstile));
+  RateGate rates = gate();
+  EXPECT_TRUE(passes(rates));
   running_ = 50;
-  EXPECT_TRUE(passes(turnstile));
+  EXPECT_TRUE(passes(rates));
   EXPECT_EQ(limiter_.lastLimit.requests, 1000U);
   clock_.advance(Millis(1'000));
-  EXPECT_TRUE(passes(turnstile));
+  EXPECT_TRUE(passes(rates));
   EXPECT_EQ(limiter_.lastLimit.requests, 5000U);
 }
 
@@ -127,10 +127,10 @@ TEST_F(RateGateTest, SwitchedOffItAsksNobody) {
   LimitsConfig off;
   off.enabled = false;
   off.queue = false;
-  RateGate turnstile = gate(off);
+  RateGate rates = gate(off);
   limiter_.verdict.allowed = false;
   waiting_ = 1'000'000;
-  auto result = turnstile.enter("e", Operation::run, 0);
+  auto result = rates.enter("e", Operation::run, 0);
   EXPECT_FALSE(std::get<RateGate::Passed>(result).standing);
   EXPECT_EQ(asked_, 0);
 }
@@ -139,74 +139,74 @@ TEST_F(RateGateTest, SwitchedOffItAsksNobody) {
 TEST_F(RateGateTest, ALineThatIsTooLongIsRefused) {
   for (const auto& [waiting, workersMax, passes429] :
        {std::tuple{50U, 0U, true}, {51U, 0U, false}, {500U, 1U, true}, {501U, 1U, false}, {1'500U, 3U, true}}) {
-    RateGate turnstile = gate();
+    RateGate rates = gate();
     waiting_ = waiting;
-    EXPECT_EQ(passes(turnstile, Operation::run, workersMax), passes429) << waiting;
-    EXPECT_EQ(passes(turnstile, Operation::runsync, workersMax), passes429) << waiting;
-    EXPECT_TRUE(passes(turnstile, Operation::status, workersMax)) << "only submissions make the line longer";
+    EXPECT_EQ(passes(rates, Operation::run, workersMax), passes429) << waiting;
+    EXPECT_EQ(passes(rates, Operation::runsync, workersMax), passes429) << waiting;
+    EXPECT_TRUE(passes(rates, Operation::status, workersMax)) << "only submissions make the line longer";
   }
   EXPECT_EQ(limiter_.inside, 0);
 }
 
 TEST_F(RateGateTest, ABurstDoesNotRunOverTheLineWithinASecond) {
-  RateGate turnstile = gate();
+  RateGate rates = gate();
   for (int i = 0; i < 51; ++i) {
-    EXPECT_TRUE(passes(turnstile)) << i;
+    EXPECT_TRUE(passes(rates)) << i;
     ++waiting_;
   }
   EXPECT_LE(asked_, 2) << "not for each";
-  EXPECT_FALSE(passes(turnstile));
+  EXPECT_FALSE(passes(rates));
   const int asked = asked_;
-  for (int i = 0; i < 100; ++i) EXPECT_FALSE(passes(turnstile));
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(passes(rates));
   EXPECT_EQ(asked_, asked) << "a refusal costs no question";
   waiting_ = 0;
   clock_.advance(Millis(1'000));
-  EXPECT_TRUE(passes(turnstile));
+  EXPECT_TRUE(passes(rates));
 }
 
 TEST_F(RateGateTest, ALineThatIsPurgedIsShortAtOnce) {
-  RateGate turnstile = gate();
+  RateGate rates = gate();
   waiting_ = 51;
-  EXPECT_FALSE(passes(turnstile));
+  EXPECT_FALSE(passes(rates));
   waiting_ = 0;
   clock_.advance(Millis(99));
-  EXPECT_FALSE(passes(turnstile));
+  EXPECT_FALSE(passes(rates));
   clock_.advance(Millis(1));
-  EXPECT_TRUE(passes(turnstile)) << "a refusal is believed for a tenth of a second";
+  EXPECT_TRUE(passes(rates)) << "a refusal is believed for a tenth of a second";
 }
 
 TEST_F(RateGateTest, ALineThatIsTooLongSaysHowLongItIs) {
-  RateGate turnstile = gate();
+  RateGate rates = gate();
   waiting_ = 51;
-  const auto result = turnstile.enter("e", Operation::run, 0);
+  const auto result = rates.enter("e", Operation::run, 0);
   const auto& refused = std::get<RateGate::Refused>(result);
   EXPECT_THAT(refused.sentence, HasSubstr("the line of e is too long: 51 jobs"));
   EXPECT_EQ(refused.standing->retryAfter, Millis(0)) << "the rate is not what is exceeded";
 }
 
 TEST_F(RateGateTest, EndpointsAndOperationsAreCountedApart) {
-  RateGate turnstile = gate();
+  RateGate rates = gate();
   waiting_ = 51;
-  EXPECT_FALSE(passes(turnstile));
+  EXPECT_FALSE(passes(rates));
   waiting_ = 0;
-  EXPECT_TRUE(std::holds_alternative<RateGate::Passed>(turnstile.enter("other", Operation::run, 0)));
+  EXPECT_TRUE(std::holds_alternative<RateGate::Passed>(rates.enter("other", Operation::run, 0)));
   EXPECT_EQ(limiter_.lastKey, "other/run");
 }
 
 TEST_F(RateGateTest, AnEndpointsOwnLimitsCountInsteadOfTheServers) {
-  RateGate turnstile = gate();
+  RateGate rates = gate();
   LimitSettings own{};
   own[static_cast<std::size_t>(Operation::run)].requests = 30;
   own[static_cast<std::size_t>(Operation::status)].concurrent = 1;
-  (void)turnstile.enter("e", Operation::run, 1, own);
+  (void)rates.enter("e", Operation::run, 1, own);
   EXPECT_EQ(limiter_.lastLimit.requests, 30U);
   EXPECT_EQ(limiter_.lastLimit.concurrent, 200U) << "the rest stays";
-  (void)turnstile.enter("e", Operation::status, 1, own);
+  (void)rates.enter("e", Operation::status, 1, own);
   EXPECT_EQ(limiter_.lastLimit.requests, 2000U);
   EXPECT_EQ(limiter_.lastLimit.concurrent, 1U);
   running_ = 20;
   clock_.advance(Millis(1'000));
-  (void)turnstile.enter("e", Operation::run, 1, own);
+  (void)rates.enter("e", Operation::run, 1, own);
   EXPECT_EQ(limiter_.lastLimit.requests, 60U) << "each worker is good for a tenth of the endpoint's own limit";
 }
 
@@ -229,9 +229,9 @@ TEST_F(RateGateTest, EachPartIsSwitchedOffAlone) {
 }
 
 TEST_F(RateGateTest, AStorageThatFailsGivesThePlaceBack) {
-  RateGate turnstile({}, {limiter_, clock_, [](const EndpointId&) -> std::uint32_t { return 0; },
-                          [](const EndpointId&) -> std::uint64_t { throw StorageError("gone"); }});
-  EXPECT_THROW((void)turnstile.enter("e", Operation::run, 0), StorageError);
+  RateGate rates({}, {limiter_, clock_, [](const EndpointId&) -> std::uint32_t { return 0; },
+                      [](const EndpointId&) -> std::uint64_t { throw StorageError("gone"); }});
+  EXPECT_THROW((void)rates.enter("e", Operation::run, 0), StorageError);
   EXPECT_EQ(limiter_.inside, 0);
 }
 
