@@ -1,4 +1,4 @@
-// What depends on how fast the machine is. A test says each such figure with its bound; it is judged only where
+// Figures that depend on how fast the machine is. A test says each such figure with its bound; it is judged only where
 // JOBQ_JUDGE_PACE=1 is set (tests/bench/pace.py, on a machine without other work). Everywhere else it is printed, and
 // the test judges what can be counted: results, the order of events, processor time.
 #pragma once

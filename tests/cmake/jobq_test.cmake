@@ -52,6 +52,11 @@ function(jobq_add_test name)
   else()
     target_compile_options(${name} PRIVATE ${jobq_working_hard})
   endif()
+  foreach(sanitizer asan tsan)
+    if(${sanitizer} IN_LIST arg_LABELS OR sanitizer STREQUAL asan)
+      set_property(GLOBAL APPEND PROPERTY jobq_programs_of_${sanitizer} ${name})
+    endif()
+  endforeach()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES TEST_PREFIX
       ${name}.
     PROPERTIES LABELS "${arg_LABELS};asan" TIMEOUT ${arg_TIMEOUT} PROCESSORS ${arg_PROCESSORS} SKIP_REGULAR_EXPRESSION

@@ -7,7 +7,6 @@ foreach(file IN LISTS http_files)
   string(REGEX REPLACE "^test_" "http." name ${stem})
   jobq_add_python_test(${name} ${file} LABELS http asan)
 endforeach()
-# These hold thousands of connections or gigabytes of bodies.
 set_tests_properties(http.crowd http.too_large PROPERTIES PROCESSORS 2)
 set_property(TEST http.door http.tls http.framing http.lifecycle http.run APPEND PROPERTY LABELS tsan)
 
@@ -23,6 +22,9 @@ foreach(stem arch_test test_abi test_includes)
   string(REGEX REPLACE "_?test_?" "" name ${stem})
   jobq_add_python_test(arch.${name} arch/${stem}.py LABELS arch)
 endforeach()
+# These hold thousands of connections or gigabytes of bodies: one at a time, so that the machine has room for it.
+set_tests_properties(http.crowd http.too_large fault.backlog fault.load fault.waits PROPERTIES RESOURCE_LOCK memory)
+
 # A mixed load over some time, half a minute of it in CI: JOBQ_SOAK_MINUTES.
 jobq_add_python_test(fault.soak fault/soak.py LABELS fault TIMEOUT 600 PROCESSORS 2)
 

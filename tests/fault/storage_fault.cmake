@@ -1,6 +1,6 @@
 # The storage fault proof: the whole server over a storage that fails its k-th call, for every k. Include it after the
 # plugins and jobq_add_test.
-jobq_add_test(storage_fault_test LABELS fault
+jobq_add_test(storage_fault_test LABELS fault tsan
   SOURCES fault/faulty_storage.cpp fault/storage_fault_test.cpp fault/storage_outage_test.cpp
           fault/verb_outage_test.cpp
   LIBRARIES jobq_core Poco::Net Poco::Foundation

@@ -20,8 +20,7 @@ from http_case import HttpTest
 from jobq_server import JOBQD, PLUGINS, Server, die_with_parent, until
 from pace import HANG, judge_pace
 
-PAGE = 4096
-BUSY_TIMEOUT = 5.0
+PAGE, BUSY_TIMEOUT = 4096, 5.0  # bytes, seconds
 CLONE_NEWNS, MS_REMOUNT, MS_REC, MS_PRIVATE = 0x20000, 32, 1 << 14, 1 << 18
 _libc = ctypes.CDLL(None, use_errno=True)
 

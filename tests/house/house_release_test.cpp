@@ -179,7 +179,7 @@ TEST_F(ReleaseTest, AJobKnowsWhyItWaitsAndWhere) {
       "endpoint.s.image = plugin/scripted\nendpoint.s.workersMax = 1\nendpoint.broken.image = plugin/scripted\n"
       "endpoint.broken.env.BROKEN = no licence\nendpoint.far.image = somebody/else\n");
   const std::string runs = run("s", R"({"input":{"pieces":{"0":{"chunk":{"a":1},"pauseMs":60000}}}})").field("id");
-  awaitState("s", runs, "IN_PROGRESS");
+  awaitHealth("s", "\"running\":1");  // a job is IN_PROGRESS in the storage before its worker counts as busy
   const std::string first = run("s", R"({"input":{}})").field("id");
   const std::string second = run("s", R"({"input":{}})").field("id");
   EXPECT_EQ(status("s", first).field("queueReason"), "workers_busy");
