@@ -57,10 +57,18 @@ function(jobq_add_test name)
       set_property(GLOBAL APPEND PROPERTY jobq_programs_of_${sanitizer} ${name})
     endif()
   endforeach()
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES TEST_PREFIX
-      ${name}.
-    PROPERTIES LABELS "${arg_LABELS};asan" TIMEOUT ${arg_TIMEOUT} PROCESSORS ${arg_PROCESSORS} SKIP_REGULAR_EXPRESSION
-      "\\[  SKIPPED \\]" ${arg_PROPERTIES})
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES TEST_PREFIX ${name}.
+    TEST_LIST ${name}_tests
+    PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS ${arg_PROCESSORS} SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]"
+      ${arg_PROPERTIES})
+  # gtest_discover_tests() would take the second label of a list for the name of a property.
+  set(labels ${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake)
+  file(CONFIGURE OUTPUT ${labels} @ONLY CONTENT [[
+if(@name@_tests)
+  set_tests_properties(${@name@_tests} PROPERTIES LABELS "@arg_LABELS@;asan")
+endif()
+]])
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${labels})
 endfunction()
 
 # jobq_add_python_test(<name> <file> LABELS label... [PROCESSORS n] [TIMEOUT seconds] [PROPERTIES property value...])
