@@ -1,4 +1,5 @@
-// Where the program finds the files that belong to it: beside itself in a build tree, or where `cmake --install` put them.
+// Where the program finds the files that belong to it: beside itself in a build tree, or where `cmake --install` put
+// them.
 #pragma once
 
 #include <filesystem>
@@ -6,7 +7,8 @@
 namespace jobq {
 
 /// Returns the folder of the plugins that were built or installed with this program. The folder need not exist. Throws
-/// std::filesystem::filesystem_error when the system does not tell the program's own path. May be called from any thread.
+/// std::filesystem::filesystem_error when the system does not tell the program's own path. May be called from any
+/// thread.
 std::filesystem::path defaultPluginFolder();
 
 /// Returns the folder with the Lua handlers and filters that were shipped with this program, under the same rules.

@@ -8,6 +8,7 @@ needs no code. Two sources are looked at at a time. The exit code is 1 when clan
 
 import concurrent.futures
 import json
+import os
 import pathlib
 import shlex
 import subprocess
@@ -21,16 +22,16 @@ AT_ONCE = 2
 def configure():
     subprocess.run(["cmake", "-G", "Ninja", "-S", ROOT, "-B", FOLDER, "-DCMAKE_CXX_COMPILER=clang++-14",
                     "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=", "-DCMAKE_UNITY_BUILD=ON",
-                    "-DJOBQ_WERROR=ON"], check=True, stdout=subprocess.DEVNULL)
+                    "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON", "-DJOBQ_WERROR=ON"], check=True, stdout=subprocess.DEVNULL)
     # These are made while the project is built, and some sources include them.
     subprocess.run(["cmake", "--build", FOLDER, "--target", "generated_sources"], check=True, stdout=subprocess.DEVNULL)
 
 
 def complaints(entry):
     words = [word for word in shlex.split(entry["command"]) if not word.startswith("CCACHE_")]
-    compiler = next(i for i, word in enumerate(words) if word.endswith("clang++-14"))
+    compiler = next(i for i, word in enumerate(words) if os.path.basename(word).startswith("clang"))
     done = subprocess.run([*words[compiler:], "-fsyntax-only"], cwd=entry["directory"], capture_output=True, text=True,
-                          check=False)
+                          errors="replace", check=False)
     return done.stderr if done.returncode or "warning:" in done.stderr else ""
 
 

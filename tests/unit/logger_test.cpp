@@ -109,7 +109,7 @@ TEST_F(DeclaredConfigTest, ASettingIsReadWithItsUnit) {
 }
 
 TEST_F(DeclaredConfigTest, AWrongSettingNamesItsWholeKeyAndItsRange) {
-  const auto refusal = [this](auto&& ask) {
+  const auto refusal = [](auto&& ask) {
     try {
       ask();
       return std::string("(accepted)");
