@@ -1,7 +1,5 @@
 // The transport `http` against receivers that hang, drip, flood, lie and break off: each call ends in time, with a
 // reason, and takes next to no memory.
-#include <sys/resource.h>
-
 #include <future>
 
 #include "name_server.h"
@@ -372,27 +370,6 @@ TEST_F(WebhookHttpHostile, ATimeoutOfNothingIsOverAtOnce) {
     EXPECT_EQ(failureOf(silent.url(), timeout).status, 0);
     watch.end("a delivery without time", kSoon);
   }
-}
-
-TEST_F(WebhookHttpHostile, ManyHostileReceiversAtOnceTakeNoMemory) {
-  Receiver endless([](Peer& peer) {
-    peer.readRequest();
-    peer.send("HTTP/1.1 500 X\r\nTransfer-Encoding: chunked\r\n\r\n");
-    const std::string chunk = "1000\r\n" + std::string(0x1000, 'x') + "\r\n";
-    while (peer.send(chunk)) continue;
-  });
-  const auto peak = [] {
-    rusage usage{};
-    getrusage(RUSAGE_SELF, &usage);
-    return usage.ru_maxrss;  // KiB
-  };
-  failureOf(endless.url());
-  const long before = peak();
-  std::vector<std::future<DeliveryFailed>> calls;
-  for (int i = 0; i < 64; ++i)
-    calls.push_back(std::async(std::launch::async, [&] { return failureOf(endless.url()); }));
-  for (auto& call : calls) EXPECT_EQ(testkit::resultOf("a failed delivery", call).status, 500);
-  EXPECT_LT(peak() - before, 64 * 1024);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@ jobq_add_test(jobq_webhook_tests LABELS contract tsan
     plugins/name_server.cpp
     plugins/webhook_file_test.cpp
     plugins/webhook_http_hostile_test.cpp
+    plugins/webhook_http_memory_test.cpp
     plugins/webhook_http_test.cpp
     plugins/webhook_http_tls_test.cpp
     plugins/webhook_syncs.cpp

@@ -1,0 +1,45 @@
+// The memory that the transport `http` takes for receivers that send without end.
+#include <sys/resource.h>
+
+#include <future>
+#include <string>
+#include <vector>
+
+#include "webhook_fixture.h"
+#include "webhook_receiver.h"
+
+namespace jobq::test {
+namespace {
+
+class WebhookHttpMemory : public WebhookHttp {};
+
+TEST_F(WebhookHttpMemory, ManyHostileReceiversAtOnceTakeNoMemory) {
+  Receiver endless([](Peer& peer) {
+    peer.readRequest();
+    peer.send("HTTP/1.1 500 X\r\nTransfer-Encoding: chunked\r\n\r\n");
+    const std::string chunk = "1000\r\n" + std::string(0x1000, 'x') + "\r\n";
+    while (peer.send(chunk)) continue;
+  });
+  const auto peak = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;  // KiB
+  };
+  const auto callTogether = [&](const std::string& url) {
+    std::vector<std::future<DeliveryFailed>> calls;
+    for (int i = 0; i < 64; ++i) calls.push_back(std::async(std::launch::async, [&] { return failureOf(url); }));
+    for (auto& call : calls) EXPECT_EQ(testkit::resultOf("a failed delivery", call).status, 500);
+  };
+  // As many calls to a receiver that says little: threads have memory of their own, megabytes each under a sanitizer.
+  Receiver brief([](Peer& peer) {
+    peer.readRequest();
+    peer.send("HTTP/1.1 500 X\r\nContent-Length: 0\r\n\r\n");
+  });
+  callTogether(brief.url());
+  const long before = peak();
+  callTogether(endless.url());
+  EXPECT_LT(peak() - before, 64 * 1024);
+}
+
+}  // namespace
+}  // namespace jobq::test
