@@ -6,9 +6,9 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 packages=(build-essential cmake ninja-build mold pkg-config curl ca-certificates python3
   libpoco-dev libboost-dev libboost-filesystem-dev libboost-system-dev libsqlite3-dev libssl-dev libelf-dev
-  libgd-dev libcurl4-openssl-dev liblua5.4-dev)
+  libgd-dev libcurl4-openssl-dev liblua5.4-dev libgtest-dev libgmock-dev)
 if [ "${1:-build}" = test ]; then
-  packages+=(libgtest-dev libgmock-dev clang-14 libclang-rt-14-dev clang-format-14 binutils git)
+  packages+=(clang-14 libclang-rt-14-dev clang-format-14 binutils git)
   packages+=(rapidjson-dev python3-venv openssl)
   # The S3 test runs a server from npm, and clients in other languages question the server; any installed ones serve.
   command -v npm >/dev/null || packages+=(nodejs npm)
