@@ -11,6 +11,13 @@
 namespace jobq::test {
 namespace {
 
+// ThreadSanitizer keeps four bytes of its own for each byte of the program.
+#if defined(__SANITIZE_THREAD__)
+constexpr long kSanitizersShare = 5;
+#else
+constexpr long kSanitizersShare = 1;
+#endif
+
 class WebhookHttpMemory : public WebhookHttp {};
 
 TEST_F(WebhookHttpMemory, ManyHostileReceiversAtOnceTakeNoMemory) {
@@ -38,7 +45,7 @@ TEST_F(WebhookHttpMemory, ManyHostileReceiversAtOnceTakeNoMemory) {
   callTogether(brief.url());
   const long before = peak();
   callTogether(endless.url());
-  EXPECT_LT(peak() - before, 64 * 1024);
+  EXPECT_LT(peak() - before, 64 * 1024 * kSanitizersShare);
 }
 
 }  // namespace
