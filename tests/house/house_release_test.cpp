@@ -84,7 +84,8 @@ TEST_F(ReleaseTest, AnUpdateReachesNewHandlersAndDestroysTheOld) {
   awaitWorkers(id, "1", 2);
   update(made, R"({"env":)" + env("two") + "}");
   awaitRelease(id, "complete");
-  EXPECT_EQ(workersOf(id, "1"), 0U);
+  // A release is complete when the last old worker has been dismissed. It is listed until its thread has ended.
+  testkit::waitFor("the end of the workers of version 1", [&] { return workersOf(id, "1") == 0; });
   EXPECT_GE(workersOf(id, "2"), 2U);
   EXPECT_EQ(shown(id, "NAME"), "two");
   awaitGone("one", 2);
