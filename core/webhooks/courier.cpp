@@ -1,8 +1,10 @@
 #include "core/webhooks/courier.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <exception>
 #include <new>
+#include <vector>
 
 namespace jobq {
 namespace {
@@ -10,11 +12,12 @@ namespace {
 constexpr Millis kLongestRest{1'000};
 constexpr Millis kDeliveryRetry{500};
 constexpr Millis kThreadRetry{1'000};
+constexpr std::size_t kHostsOfAPage = 1'000;
 
 }  // namespace
 
 Courier::Courier(const Errand::Rooms& rooms)
-    : rooms_(rooms), crew_([this](Delivery delivery) { attend(std::move(delivery)); }, [this] { ring(); }) {}
+    : rooms_(rooms), crew_([this](Delivery delivery) { return attend(std::move(delivery)); }, [this] { ring(); }) {}
 
 void Courier::start() {
   if (!scheduler_.joinable() && !stop_.stop_requested()) scheduler_ = std::thread([this] { loop(); });
@@ -27,7 +30,7 @@ void Courier::stop() {
     rung_.notifyAll();
   }
   if (scheduler_.joinable()) scheduler_.join();
-  for (const Delivery& delivery : crew_.stop()) giveBack(delivery.id, Millis(0));
+  for (const Delivery& delivery : crew_.stop()) giveBack(delivery.claim(), Millis(0));
 }
 
 void Courier::ring() noexcept {
@@ -65,43 +68,65 @@ bool Courier::awaitNextLook() {
   }
 }
 
+// Goes round all hosts, beginning where the last look ended, until one round has claimed nothing.
 void Courier::look() {
-  while (!stop_.stop_requested()) {
-    const CourierCrew::Room room = crew_.room();
-    if (room.deliveries == 0) return;  // the next that is done rings
-    std::vector<Delivery> claimed = rooms_.outbox.claimDue(room.deliveries, kDeliveryLease, room.busyHosts);
-    const bool all = claimed.empty();  // fewer than asked for says nothing: they may be large
-    for (Delivery& delivery : claimed) hand(std::move(delivery));
-    if (all) return;
+  bool claimed = true;
+  while (claimed) {
+    const std::string began = lastHost_;
+    claimed = claimFrom(lastHost_);
+    if (!lastHost_.empty()) return;  // no places are left: the next delivery that ends rings
+    if (!began.empty() && claimFrom(lastHost_)) claimed = true;
+    if (!lastHost_.empty()) return;
   }
+}
+
+// Claims what may begin of the hosts behind `after`. Leaves the last host in it when the places ran out, nothing when
+// there are no more hosts. Returns whether something was claimed.
+bool Courier::claimFrom(std::string& after) {
+  bool any = false;
+  do {
+    if (stop_.stop_requested()) return false;
+    if (!crew_.hasPlaces()) return any;
+    DueHosts page = rooms_.outbox.dueHosts(after, kHostsOfAPage);
+    const std::vector<HostPlaces> places = crew_.share(page.hosts);
+    if (!places.empty()) {
+      for (Delivery& delivery : rooms_.outbox.claimDue(places, kDeliveryLease)) {
+        any = true;
+        hand(std::move(delivery));
+      }
+    }
+    after = std::move(page.next);
+  } while (!after.empty());
+  return any;
 }
 
 void Courier::hand(Delivery delivery) {
-  const std::string id = delivery.id;
+  const DeliveryClaim claim = delivery.claim();
   try {
     crew_.give(std::move(delivery));
   } catch (const std::exception& error) {  // no thread, or no memory
-    rooms_.log.write(LogLevel::error, "courier.thread", "delivery " + id + " has to wait: " + error.what());
-    giveBack(id, kThreadRetry);
+    rooms_.log.write(LogLevel::error, "courier.thread", "delivery " + claim.id + " has to wait: " + error.what());
+    giveBack(claim, kThreadRetry);
   }
 }
 
-void Courier::attend(Delivery delivery) {
+CallEnd Courier::attend(Delivery delivery) {
   Errand errand(rooms_, std::move(delivery), stop_.get_token());
   const auto again = errand.run();
-  if (!again) return;
+  if (!again) return errand.callEnd();
   try {
     Lock lock(mutex_);
     retries_.insert(*again);
   } catch (const std::bad_alloc&) {
     // The look of the next second finds it.
   }
+  return errand.callEnd();
 }
 
 // Best effort: when it fails, the lease ends in a minute.
-void Courier::giveBack(const std::string& delivery, Millis delay) noexcept {
+void Courier::giveBack(const DeliveryClaim& claim, Millis delay) noexcept {
   try {
-    rooms_.outbox.reschedule(delivery, delay);
+    rooms_.outbox.reschedule(claim, delay);
   } catch (const std::exception& error) {
     rooms_.log.write(LogLevel::warning, "courier.giveBack", error.what());
   }

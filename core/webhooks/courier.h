@@ -2,18 +2,19 @@
 //
 // Which thread does what
 //  - The scheduler, one thread, looks when it was rung, when the moment of a retry has come that was arranged here, and
-//    once a second, because other nodes and former processes owe calls too. It claims what is due, oldest first, and
-//    hands each delivery to the crew. It calls the storage, never a transport: no receiver holds it up.
-//  - The crew (courier_crew.h), up to kCouriers threads, has one delivery each: the call, its record, and whether it is
-//    settled or tried again (errand.h). A courier that is done rings, because a place is free.
+//    once a second, because other nodes and former processes owe calls too. It asks the storage for the hosts to which
+//    something is due, claims as many deliveries of each as may begin, and hands them to the crew. It calls the
+//    storage, never a transport: no receiver holds it up.
+//  - The crew (courier_crew.h), up to kPlaces threads, has one delivery each: the call, its record, and whether it is
+//    settled or tried again (errand.h). A thread that is done rings, because a place is free.
 //  - ring() comes from any thread that has just ended a job.
 //
 // Why a receiver that hangs delays nobody else
-//  - A call lasts at most kCallTimeout, and at most kCouriersPerHost couriers serve one host. While a host has all of
-//    its own, the storage is asked for the others only, and passes over what is owed to it without reading it, be it a
-//    hundred thousand. So a host that hangs costs 8 of 64 threads, and a delivery to another one leaves at once as long
-//    as fewer than eight hosts hang; when eight do, it waits for the first of their calls to end.
-//  - One claim takes no more than fits whatever its hosts turn out to be, so that nothing that was claimed has to wait.
+//  - A call lasts at most kCallTimeout. A host that hangs has one place, all hosts that hang together have 48 of 64,
+//  and
+//    the places go round in turns (receiver_table.h). The storage is asked for what is due by host, so what is owed to
+//    a host without a free place is not read, be it a hundred thousand deliveries.
+//  - One claim takes no more than may begin, so that nothing that was claimed has to wait.
 //
 // What a failure costs: every delivery is claimed for kDeliveryLease, longer than a call, and is due again when that
 // ends. A process that dies, or a storage that fails until then, makes it late or makes it come twice, never lost; a
@@ -29,6 +30,7 @@
 #include "core/base/service.h"
 #include "core/webhooks/courier_crew.h"
 #include "core/webhooks/errand.h"
+#include "core/webhooks/receiver_table.h"
 #include "jobq/mutex.h"
 #include "jobq/outbox_store.h"
 #include "jobq/time.h"
@@ -54,14 +56,16 @@ class Courier final : public Service {
   void loop();
   bool awaitNextLook();
   void look();
+  bool claimFrom(std::string& after);
   void hand(Delivery delivery);
-  void attend(Delivery delivery);
-  void giveBack(const std::string& delivery, Millis delay) noexcept;
+  CallEnd attend(Delivery delivery);
+  void giveBack(const DeliveryClaim& claim, Millis delay) noexcept;
 
   const Errand::Rooms rooms_;
   std::atomic<bool> rings_ = false;
   std::stop_source stop_;
-  Instant looksAt_ = Instant::min();  // the scheduler's
+  Instant looksAt_ = Instant::min();  // the scheduler's, as the next one
+  std::string lastHost_;              // where the last look ended for want of places
 
   Mutex mutex_;
   Condition rung_;

@@ -1,54 +1,41 @@
 #include "core/webhooks/courier_crew.h"
 
-#include <algorithm>
 #include <system_error>
 
 #include "core/base/service.h"
 
 namespace jobq {
 
-CourierCrew::Room CourierCrew::room() const {
-  Room room;
+std::vector<HostPlaces> CourierCrew::share(const std::vector<std::string>& hosts) const {
   Lock lock(mutex_);
-  std::size_t most = 0;
-  for (const auto& [host, count] : byHost_) {
-    if (count >= kCouriersPerHost) {
-      room.busyHosts.push_back(host);
-    } else {
-      most = std::max(most, count);
-    }
-  }
-  room.deliveries = stopping_ || bytes_ >= kCouriersBytes ? 0 : std::min(kCouriers - inHand_, kCouriersPerHost - most);
-  return room;
+  if (stopping_) return {};
+  return receivers_.share(hosts);
+}
+
+bool CourierCrew::hasPlaces() const {
+  Lock lock(mutex_);
+  return !stopping_ && receivers_.hasPlaces();
 }
 
 void CourierCrew::give(Delivery delivery) {
   Lock lock(mutex_);
-  const auto host = byHost_.try_emplace(delivery.host).first;
   const std::size_t bytes = delivery.job.output.size() + delivery.input.size();
-  inbox_.push_back({std::move(delivery), host, bytes});
-  ++host->second;
-  bytes_ += bytes;
-  ++inHand_;
+  std::string host = delivery.host;
+  inbox_.push_back({std::move(delivery), std::move(host), bytes});
+  receivers_.begin(inbox_.back().host, bytes);
   if (idle_ >= inbox_.size()) {
     given_.notifyOne();
     return;
   }
-  if (threads_.size() == kCouriers) return;  // one of them is about to come
+  if (threads_.size() == kPlaces) return;  // one of them is about to come
   try {
     threads_.emplace_back([this] { live(); });
   } catch (const std::system_error&) {
     if (!threads_.empty()) return;  // it waits for one that is busy
-    leave(inbox_.back());
+    receivers_.end(inbox_.back().host, bytes, CallEnd::unknown);
     inbox_.pop_back();
     throw;
   }
-}
-
-void CourierCrew::leave(const Given& given) {
-  if (--given.host->second == 0) byHost_.erase(given.host);
-  bytes_ -= given.bytes;
-  --inHand_;
 }
 
 void CourierCrew::live() {
@@ -64,10 +51,10 @@ void CourierCrew::live() {
       given = std::move(inbox_.front());
       inbox_.pop_front();
     }
-    work_(std::move(given.delivery));
+    const CallEnd how = work_(std::move(given.delivery));
     {
       Lock lock(mutex_);
-      leave(given);
+      receivers_.end(given.host, given.bytes, how);
     }
     freed_();
   }

@@ -9,6 +9,14 @@
 #include "core/webhooks/webhook_body.h"
 
 namespace jobq {
+namespace {
+
+CallEnd endOf(bool answered, Millis duration) {
+  if (answered) return duration <= kPromptAnswer ? CallEnd::answered : CallEnd::answeredLate;
+  return duration <= kPromptAnswer ? CallEnd::unknown : CallEnd::timedOut;
+}
+
+}  // namespace
 
 Errand::Errand(const Rooms& rooms, Delivery delivery, std::stop_token stop)
     : rooms_(rooms),
@@ -32,11 +40,11 @@ std::optional<Instant> Errand::tryOnce() {
     giveBack();
     return std::nullopt;
   }
-  bool known = false;
-  if (!insist("record", [&] { known = rooms_.outbox.recordAttempt(delivery_.id, attempt->record); })) {
+  bool isLast = false;
+  if (!insist("record", [&] { isLast = rooms_.outbox.recordAttempt(delivery_.claim(), attempt->record); })) {
     return std::nullopt;
   }
-  if (!known) return std::nullopt;  // it was settled meanwhile and has been forgotten
+  if (!isLast) return std::nullopt;  // a replay or another caller's claim came in between: the delivery is theirs
   delivery_.attempts.push_back(std::move(attempt->record));
   ++delivery_.tries;
   return conclude(attempt->last);
@@ -77,9 +85,11 @@ std::optional<Errand::Attempt> Errand::call() {
         failed->reason.empty() ? "it failed without a reason" : clipped(failed->reason, kReasonBytes);
     attempt.record.status = failed->status;
     attempt.record.reply = failed->reply.substr(0, kReplyBytes);
+    callEnd_ = endOf(failed->status != 0, attempt.record.duration);
   } else {
     attempt.record.status = std::get<Delivered>(result).status;
     attempt.record.reply = std::get<Delivered>(result).reply.substr(0, kReplyBytes);
+    callEnd_ = endOf(true, attempt.record.duration);
   }
   return attempt;
 }
@@ -122,7 +132,7 @@ std::optional<Instant> Errand::conclude(bool last) {
   }
   Instant again{};
   const bool putOff = insist("put off", [&] {
-    rooms_.outbox.reschedule(delivery_.id, kRetryDelay);
+    rooms_.outbox.reschedule(delivery_.claim(), kRetryDelay);
     again = rooms_.clock.now() + kRetryDelay;  // not before the storage thinks so
   });
   return putOff ? std::optional(again) : std::nullopt;
@@ -130,7 +140,7 @@ std::optional<Instant> Errand::conclude(bool last) {
 
 void Errand::settle(DeliveryState state) {
   bool settled = false;
-  insist("settle", [&] { settled = rooms_.outbox.settle(delivery_.id, state); });
+  insist("settle", [&] { settled = rooms_.outbox.settle(delivery_.claim(), state); });
   if (!settled || state != DeliveryState::abandoned) return;
   const std::string status = std::to_string(delivery_.attempts.back().status);
   // The URL may hold secrets, and so may what somebody said about it.
@@ -140,9 +150,9 @@ void Errand::settle(DeliveryState state) {
           status + "; GET /v1/webhooks?jobId= says more, POST /v1/webhooks/" + delivery_.id + "/replay sends it again");
 }
 
-// Only who stops may do so: when the lease has ended, the delivery may be in other hands.
+// Without a stop the delivery waits for the end of its lease.
 void Errand::giveBack() {
-  if (stop_.stop_requested()) insist("give back", [&] { rooms_.outbox.reschedule(delivery_.id, Millis(0)); });
+  if (stop_.stop_requested()) insist("give back", [&] { rooms_.outbox.reschedule(delivery_.claim(), Millis(0)); });
 }
 
 // False: it was not done. At least one try, also after the stop.

@@ -8,6 +8,7 @@
 #include <stop_token>
 #include <string>
 
+#include "core/webhooks/receiver_table.h"
 #include "core/webhooks/transports.h"
 #include "core/webhooks/webhook_secrets.h"
 #include "jobq/log.h"
@@ -45,6 +46,9 @@ class Errand {
   /// Throws nothing. Returns when the delivery is due again, if this has put it off.
   std::optional<Instant> run() noexcept;
 
+  /// Returns how the call of run() ended.
+  CallEnd callEnd() const noexcept { return callEnd_; }
+
  private:
   struct Attempt {
     DeliveryAttempt record;
@@ -65,6 +69,7 @@ class Errand {
   Delivery delivery_;
   const std::stop_token stop_;
   const Instant leaseEnds_;
+  CallEnd callEnd_ = CallEnd::unknown;
 };
 
 }  // namespace jobq

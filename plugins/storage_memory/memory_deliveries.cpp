@@ -1,8 +1,10 @@
 #include "memory_deliveries.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "jobq/url_host.h"
+#include "memory_fencing.h"
 
 namespace jobq::memory {
 namespace {
@@ -25,26 +27,44 @@ void Deliveries::owe(const Row& row, Instant now) {
   setDue(kept, now);
 }
 
-// The beginnings of all hosts' lines, merged: what is owed to a host that is passed over is not looked at.
-std::vector<DeliveryRow*> Deliveries::due(Instant now, std::size_t max,
-                                          std::span<const std::string> exceptHosts) const {
-  std::vector<DeliveryRow*> rows;
-  for (const auto& [host, line] : due_) {
-    if (std::find(exceptHosts.begin(), exceptHosts.end(), host) != exceptHosts.end()) continue;
-    auto next = line.begin();
-    for (std::size_t i = 0; i < max && next != line.end() && std::get<Instant>(*next) <= now; ++i, ++next) {
-      rows.push_back(std::get<DeliveryRow*>(*next));
+DueHosts Deliveries::dueHosts(Instant now, std::string_view after, std::size_t max) const {
+  DueHosts page;
+  auto at = due_.upper_bound(after);
+  for (std::size_t seen = 0; seen < max && at != due_.end(); ++seen, ++at) {
+    if (std::get<Instant>(*at->second.begin()) <= now) page.hosts.push_back(at->first);
+  }
+  if (at != due_.end() && at != due_.begin()) page.next = std::prev(at)->first;
+  return page;
+}
+
+std::vector<DeliveryRow*> Deliveries::due(Instant now, std::span<const HostPlaces> hosts) const {
+  using Turn = std::tuple<std::size_t, Instant, std::uint64_t, DeliveryRow*>;
+  std::vector<Turn> turns;
+  for (const HostPlaces& each : hosts) {
+    const auto queue = due_.find(each.host);
+    if (queue == due_.end()) continue;
+    auto next = queue->second.begin();
+    for (std::size_t i = 0; i < each.places && next != queue->second.end() && std::get<Instant>(*next) <= now; ++i) {
+      const auto& [due, sequence, row] = *next++;
+      turns.emplace_back(i, due, sequence, row);
     }
   }
-  std::sort(rows.begin(), rows.end(),
-            [](auto* a, auto* b) { return std::tie(a->dueAt, a->sequence) < std::tie(b->dueAt, b->sequence); });
-  if (rows.size() > max) rows.resize(max);
+  std::sort(turns.begin(), turns.end());
+  std::vector<DeliveryRow*> rows;
+  rows.reserve(turns.size());
+  for (const Turn& turn : turns) rows.push_back(std::get<DeliveryRow*>(turn));
   return rows;
 }
 
 DeliveryRow* Deliveries::find(std::string_view id, Instant now) {
   const auto at = rows_.find(id);
   return at == rows_.end() || outlived(at->second, now) ? nullptr : &at->second;
+}
+
+DeliveryRow* Deliveries::findClaimed(const DeliveryClaim& claim) {
+  const auto at = rows_.find(claim.id);
+  if (at == rows_.end() || at->second.state != DeliveryState::owed) return nullptr;
+  return isLastClaim(at->second, claim) ? &at->second : nullptr;
 }
 
 void Deliveries::setDue(DeliveryRow& row, Instant due) {

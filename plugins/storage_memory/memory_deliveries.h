@@ -30,6 +30,7 @@ struct DeliveryRow {
   Instant dueAt{};      // while owed
   Instant settledAt{};  // afterwards
   std::uint32_t tries = 0;
+  std::uint64_t claims = 0;
   std::vector<DeliveryAttempt> attempts;
 };
 
@@ -39,11 +40,17 @@ class Deliveries {
   /// The job has just ended.
   void owe(const Row& row, Instant now);
 
-  /// Up to `max` that are due, oldest first, none to `exceptHosts`.
-  std::vector<DeliveryRow*> due(Instant now, std::size_t max, std::span<const std::string> exceptHosts) const;
+  /// OutboxStore::dueHosts().
+  DueHosts dueHosts(Instant now, std::string_view after, std::size_t max) const;
+
+  /// What OutboxStore::claimDue() may take, in its order.
+  std::vector<DeliveryRow*> due(Instant now, std::span<const HostPlaces> hosts) const;
 
   /// Null when unknown, or settled for longer than kDeliveryRecordLife.
   DeliveryRow* find(std::string_view id, Instant now);
+
+  /// Returns the owed delivery whose last claim this is, or null.
+  DeliveryRow* findClaimed(const DeliveryClaim& claim);
 
   /// Owed from now on, whatever it was.
   void setDue(DeliveryRow& row, Instant due);

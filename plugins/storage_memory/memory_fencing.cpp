@@ -4,4 +4,6 @@ namespace jobq::memory {
 
 bool isCurrentAttempt(const Row& row, const LeaseRef& lease) { return row.attempt == lease.attempt; }
 
+bool isLastClaim(const DeliveryRow& row, const DeliveryClaim& claim) { return row.claims == claim.number; }
+
 }  // namespace jobq::memory

@@ -21,22 +21,37 @@ struct Copy {
 };
 
 Copy copy(const DeliveryRow& row) {
-  return {{row.id, row.state, row.spec->webhook, row.host, row.snapshot.job, {}, row.dueAt, row.tries, row.attempts},
+  return {{row.id,
+           row.state,
+           row.spec->webhook,
+           row.host,
+           row.snapshot.job,
+           {},
+           row.dueAt,
+           row.tries,
+           row.claims,
+           row.attempts},
           row.spec,
           row.snapshot.output};
 }
 
 }  // namespace
 
-std::vector<Delivery> Outbox::claimDue(std::size_t max, Millis lease, std::span<const std::string> exceptHosts) {
+DueHosts Outbox::dueHosts(std::string_view after, std::size_t max) {
+  Lock lock(s_.mutex);
+  return s_.deliveries.dueHosts(s_.clock.now(), after, max);
+}
+
+std::vector<Delivery> Outbox::claimDue(std::span<const HostPlaces> hosts, Millis lease) {
   std::vector<Copy> claimed;
   {
     Lock lock(s_.mutex);
     const Instant now = s_.clock.now();
     std::size_t bytes = 0;
-    for (DeliveryRow* row : s_.deliveries.due(now, max, exceptHosts)) {
+    for (DeliveryRow* row : s_.deliveries.due(now, hosts)) {
       if (bytes >= kMaxClaimedBytes) break;
       s_.deliveries.setDue(*row, now + lease);
+      ++row->claims;
       bytes += claimed.emplace_back(copy(*row)).bytes();
     }
   }
@@ -46,29 +61,28 @@ std::vector<Delivery> Outbox::claimDue(std::size_t max, Millis lease, std::span<
   return deliveries;
 }
 
-bool Outbox::settle(std::string_view id, DeliveryState state) {
+bool Outbox::settle(const DeliveryClaim& claim, DeliveryState state) {
   if (state == DeliveryState::owed) return false;
   Lock lock(s_.mutex);
   const Instant now = s_.clock.now();
-  DeliveryRow* row = s_.deliveries.find(id, now);
-  if (row == nullptr || row->state != DeliveryState::owed) return false;
+  DeliveryRow* row = s_.deliveries.findClaimed(claim);
+  if (row == nullptr) return false;
   s_.deliveries.settle(*row, state, now);
   return true;
 }
 
-bool Outbox::reschedule(std::string_view id, Millis delay) {
+bool Outbox::reschedule(const DeliveryClaim& claim, Millis delay) {
   Lock lock(s_.mutex);
-  const Instant now = s_.clock.now();
-  DeliveryRow* row = s_.deliveries.find(id, now);
-  if (row == nullptr || row->state != DeliveryState::owed) return false;
-  s_.deliveries.setDue(*row, now + delay);
+  DeliveryRow* row = s_.deliveries.findClaimed(claim);
+  if (row == nullptr) return false;
+  s_.deliveries.setDue(*row, s_.clock.now() + delay);
   return true;
 }
 
-bool Outbox::recordAttempt(std::string_view id, DeliveryAttempt attempt) {
+bool Outbox::recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) {
   Lock lock(s_.mutex);
   attempt.at = s_.clock.now();
-  DeliveryRow* row = s_.deliveries.find(id, attempt.at);
+  DeliveryRow* row = s_.deliveries.findClaimed(claim);
   if (row == nullptr) return false;
   row->attempts.push_back(std::move(attempt));
   ++row->tries;
@@ -95,6 +109,7 @@ bool Outbox::replay(std::string_view id) {
   if (row == nullptr) return false;
   s_.deliveries.setDue(*row, now);
   row->tries = 0;
+  ++row->claims;
   return true;
 }
 

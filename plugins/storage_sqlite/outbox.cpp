@@ -9,7 +9,7 @@ namespace {
 
 #define JOBQ_DELIVERY_COLUMNS                                                \
   "num, id, endpoint, job, state, due_at, url, job_state, attempt, losses, " \
-  "retries, low, submitted_at, queued_at, started_at, finished_at, expires_at, worker, error, host, tries"
+  "retries, low, submitted_at, queued_at, started_at, finished_at, expires_at, worker, error, host, tries, claims"
 
 struct NumberedDelivery {
   std::int64_t num = 0;
@@ -26,6 +26,7 @@ NumberedDelivery deliveryOf(const Query& query) {
   delivery.url = query.text(6);
   delivery.host = query.text(19);
   delivery.tries = query.number(20);
+  delivery.claims = static_cast<std::uint64_t>(query.integer(21));
   Job& job = delivery.job;
   job.endpoint = query.text(2);
   job.id = query.text(3);
@@ -57,6 +58,7 @@ void readAttempts(Connection& connection, NumberedDelivery& numbered) {
 /// An owed delivery that is due, and what a call needs of it beside its row. Its bodies never change, so they are read
 /// beside the writer: they may have 20 MB each.
 struct Due {
+  std::size_t turn = 0;  // its place among those of its host
   Instant at{};
   std::int64_t num = 0;
   std::string id;
@@ -64,50 +66,34 @@ struct Due {
   std::string input;
 };
 
-/// The first host from `from` on, in the order of their names, to which something is owed.
-std::optional<std::string> nextHost(Connection& connection, std::string_view from) {
+/// The first of the hosts behind `after` to which something is owed, and when its first delivery is due.
+struct OwedHost {
+  std::string host;
+  Instant firstDue{};
+};
+std::optional<OwedHost> nextHost(Connection& connection, std::string_view after) {
   Query query = connection.query(
-      "SELECT host FROM delivery INDEXED BY delivery_due WHERE state = 0 AND host >= ?1 ORDER BY host LIMIT 1");
-  query.bind(from);
-  return query.next() ? std::optional(query.text(0)) : std::nullopt;
+      "SELECT host, due_at FROM delivery INDEXED BY delivery_due WHERE state = 0 AND host > ?1 "
+      "ORDER BY host, due_at LIMIT 1");
+  query.bind(after);
+  if (!query.next()) return std::nullopt;
+  return OwedHost{query.text(0), query.instant(1)};
 }
 
-/// The beginning of one host's line.
-void addDueOf(Connection& connection, std::string_view host, Instant now, std::size_t max, std::vector<Due>& due) {
+void addDueOf(Connection& connection, const HostPlaces& host, Instant now, std::vector<Due>& due) {
   Query query = connection.query(
       "SELECT due_at, num FROM delivery INDEXED BY delivery_due "
       "WHERE state = 0 AND host = ?1 AND due_at <= ?2 ORDER BY due_at, num LIMIT ?3");
-  query.bind(host, now, max);
-  while (query.next()) due.push_back({query.instant(0), query.integer(1), {}, {}, {}});
+  query.bind(host.host, now, host.places);
+  for (std::size_t turn = 0; query.next(); ++turn)
+    due.push_back({turn, query.instant(0), query.integer(1), {}, {}, {}});
 }
 
-/// The front of everybody's line. True: nobody who is due and not passed over is missing in `due`.
-bool glance(Connection& connection, Instant now, std::size_t max, std::span<const std::string> except,
-            std::vector<Due>& due) {
-  constexpr std::size_t kGlance = 1'000;
-  Query query = connection.query(
-      "SELECT due_at, num, host FROM delivery INDEXED BY delivery_first "
-      "WHERE state = 0 AND due_at <= ?1 ORDER BY due_at, num LIMIT ?2");
-  query.bind(now, kGlance);
-  std::size_t seen = 0;
-  for (; due.size() < max && query.next(); ++seen) {
-    if (std::find(except.begin(), except.end(), query.text(2)) != except.end()) continue;
-    due.push_back({query.instant(0), query.integer(1), {}, {}, {}});
-  }
-  return due.size() == max || seen < kGlance;
-}
-
-/// From host to host, so that 100,000 deliveries to one that is passed over cost one step.
-std::vector<Due> findDue(Connection& connection, Instant now, std::size_t max, std::span<const std::string> except) {
+std::vector<Due> findDue(Connection& connection, Instant now, std::span<const HostPlaces> hosts) {
   std::vector<Due> due;
-  if (glance(connection, now, max, except, due)) return due;
-  due.clear();
-  for (auto host = nextHost(connection, ""); host; host = nextHost(connection, *host + '\0')) {
-    if (std::find(except.begin(), except.end(), *host) == except.end()) addDueOf(connection, *host, now, max, due);
-  }
+  for (const HostPlaces& host : hosts) addDueOf(connection, host, now, due);
   std::sort(due.begin(), due.end(),
-            [](const Due& a, const Due& b) { return std::tie(a.at, a.num) < std::tie(b.at, b.num); });
-  if (due.size() > max) due.erase(due.begin() + static_cast<std::ptrdiff_t>(max), due.end());
+            [](const Due& a, const Due& b) { return std::tie(a.turn, a.at, a.num) < std::tie(b.turn, b.at, b.num); });
   return due;
 }
 
@@ -122,10 +108,12 @@ void readBodies(Connection& connection, Due& due) {
 
 /// The claimed one, without its bodies; nothing when somebody else was faster.
 std::optional<Delivery> claimNow(Step& step, const Due& due, Millis lease) {
-  const bool claimed =
-      step.db.query("UPDATE delivery SET due_at = ?3 WHERE num = ?1 AND id = ?2 AND state = 0 AND due_at <= ?4")
-          .bind(due.num, due.id, step.now + lease, step.now)
-          .change() == 1;
+  const bool claimed = step.db
+                           .query(
+                               "UPDATE delivery SET due_at = ?3, claims = claims + 1 "
+                               "WHERE num = ?1 AND id = ?2 AND state = 0 AND due_at <= ?4")
+                           .bind(due.num, due.id, step.now + lease, step.now)
+                           .change() == 1;
   if (!claimed) return std::nullopt;
   NumberedDelivery numbered;
   {
@@ -157,13 +145,30 @@ void dropOldest(Step& step, std::string_view id) {
 
 }  // namespace
 
-// Couriers ask often: the writer is bothered only when something is due, and then only with its rows. Somebody else may
-// have claimed them in between.
-std::vector<Delivery> Outbox::claimDue(std::size_t max, Millis lease, std::span<const std::string> exceptHosts) {
+DueHosts Outbox::dueHosts(std::string_view after, std::size_t max) {
+  return readers_.read([&](Connection& connection) {
+    const Snapshot snapshot(connection);
+    const Instant now = clock_.now();
+    DueHosts page;
+    page.next = after;
+    for (std::size_t seen = 0; seen < max; ++seen) {
+      auto owed = nextHost(connection, page.next);
+      if (!owed) break;
+      if (owed->firstDue <= now) page.hosts.push_back(owed->host);
+      page.next = std::move(owed->host);
+    }
+    if (!nextHost(connection, page.next)) page.next.clear();
+    return page;
+  });
+}
+
+// The reading happens beside the writer, which gets only the rows to change; another caller may have claimed them in
+// between.
+std::vector<Delivery> Outbox::claimDue(std::span<const HostPlaces> hosts, Millis lease) {
   for (;;) {
     std::vector<Due> due = readers_.read([&](Connection& connection) {
       const Snapshot snapshot(connection);
-      std::vector<Due> found = findDue(connection, clock_.now(), max, exceptHosts);
+      std::vector<Due> found = findDue(connection, clock_.now(), hosts);
       std::size_t bytes = 0;
       for (auto each = found.begin(); each != found.end(); ++each) {
         if (bytes >= kMaxClaimedBytes) {
@@ -193,38 +198,38 @@ std::vector<Delivery> Outbox::claimDue(std::size_t max, Millis lease, std::span<
   }
 }
 
-bool Outbox::settle(std::string_view id, DeliveryState state) {
+bool Outbox::settle(const DeliveryClaim& claim, DeliveryState state) {
   if (state == DeliveryState::owed) return false;
   return writer_.write([&](Step& step) {
-    const bool settled = step.db.query("UPDATE delivery SET state = ?2, settled_at = ?3 WHERE id = ?1 AND state = 0")
-                             .bind(id, static_cast<int>(state), step.now)
-                             .change() == 1;
-    if (settled) dropOldest(step, id);
+    const bool settled =
+        step.db.query("UPDATE delivery SET state = ?3, settled_at = ?4 WHERE id = ?1 AND state = 0 AND claims = ?2")
+            .bind(claim.id, claim.number, static_cast<int>(state), step.now)
+            .change() == 1;
+    if (settled) dropOldest(step, claim.id);
     return settled;
   });
 }
 
-bool Outbox::reschedule(std::string_view id, Millis delay) {
+bool Outbox::reschedule(const DeliveryClaim& claim, Millis delay) {
   return writer_.write([&](Step& step) {
-    return step.db.query("UPDATE delivery SET due_at = ?2 WHERE id = ?1 AND state = 0")
-               .bind(id, step.now + delay)
+    return step.db.query("UPDATE delivery SET due_at = ?3 WHERE id = ?1 AND state = 0 AND claims = ?2")
+               .bind(claim.id, claim.number, step.now + delay)
                .change() == 1;
   });
 }
 
-bool Outbox::recordAttempt(std::string_view id, DeliveryAttempt attempt) {
+bool Outbox::recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) {
   return writer_.write([&](Step& step) {
-    const Instant oldest = step.now - kDeliveryRecordLife;
-    const bool known =
-        step.db.query("UPDATE delivery SET tries = tries + 1 WHERE id = ?1 AND ifnull(settled_at > ?2, 1)")
-            .bind(id, oldest)
+    const bool isLast =
+        step.db.query("UPDATE delivery SET tries = tries + 1 WHERE id = ?1 AND state = 0 AND claims = ?2")
+            .bind(claim.id, claim.number)
             .change() == 1;
-    if (!known) return false;
+    if (!isLast) return false;
     return step.db
                .query(
                    "INSERT INTO delivery_attempt (num, at, status, duration, reason, reply) "
                    "SELECT num, ?2, ?3, ?4, ?5, ?6 FROM delivery WHERE id = ?1")
-               .bind(id, step.now, attempt.status, attempt.duration, attempt.reason, Bytes{attempt.reply})
+               .bind(claim.id, step.now, attempt.status, attempt.duration, attempt.reason, Bytes{attempt.reply})
                .change() == 1;
   });
 }
@@ -255,7 +260,7 @@ bool Outbox::replay(std::string_view id) {
   return writer_.write([&](Step& step) {
     return step.db
                .query(
-                   "UPDATE delivery SET state = 0, due_at = ?2, settled_at = NULL, tries = 0 "
+                   "UPDATE delivery SET state = 0, due_at = ?2, settled_at = NULL, tries = 0, claims = claims + 1 "
                    "WHERE id = ?1 AND ifnull(settled_at > ?3, 1)")
                .bind(id, step.now, step.now - kDeliveryRecordLife)
                .change() == 1;

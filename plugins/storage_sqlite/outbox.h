@@ -19,10 +19,11 @@ class Outbox final : public OutboxStore {
  public:
   Outbox(Writer& writer, Readers& readers, Clock& clock) : writer_(writer), readers_(readers), clock_(clock) {}
 
-  std::vector<Delivery> claimDue(std::size_t max, Millis lease, std::span<const std::string> exceptHosts) override;
-  bool settle(std::string_view id, DeliveryState state) override;
-  bool reschedule(std::string_view id, Millis delay) override;
-  bool recordAttempt(std::string_view id, DeliveryAttempt attempt) override;
+  DueHosts dueHosts(std::string_view after, std::size_t max) override;
+  std::vector<Delivery> claimDue(std::span<const HostPlaces> hosts, Millis lease) override;
+  bool settle(const DeliveryClaim& claim, DeliveryState state) override;
+  bool reschedule(const DeliveryClaim& claim, Millis delay) override;
+  bool recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) override;
   std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) override;
   bool replay(std::string_view id) override;
 

@@ -123,7 +123,16 @@ CREATE INDEX delivery_due ON delivery (state, host, due_at, num) WHERE state = 0
 CREATE INDEX delivery_first ON delivery (state, due_at, num, host) WHERE state = 0;
 )sql";
 
-constexpr SchemaStep kSteps[] = {{kFirst}, {kTimedLeasesOnly}, {kLinesOfHosts}};
+// The number of a delivery's last claim fences the reports of earlier ones. A host has one spelling from here on
+// (hostOf()), so that the deliveries to one receiver are counted together. The deliveries of all hosts in one order are
+// not asked for any more.
+constexpr char kClaimsOfDeliveries[] = R"sql(
+ALTER TABLE delivery ADD COLUMN claims INTEGER NOT NULL DEFAULT 0;
+UPDATE delivery SET host = host_of(url);
+DROP INDEX delivery_first;
+)sql";
+
+constexpr SchemaStep kSteps[] = {{kFirst}, {kTimedLeasesOnly}, {kLinesOfHosts}, {kClaimsOfDeliveries}};
 
 }  // namespace
 

@@ -34,6 +34,7 @@
 #include "jobq/time.h"     // IWYU pragma: export
 #include "jobq/transitions.h"
 #include "testkit/manual_clock.h"
+#include "testkit/outbox_access.h"  // IWYU pragma: export
 #include "testkit/run_together.h"
 #include "testkit/temporary_folder.h"
 
@@ -159,6 +160,10 @@ class StorageSuite : public testing::TestWithParam<StorageUnderTest> {
   void sweepAll() {
     while (storage_->leases().sweep(1'000).more) continue;
   }
+  /// What a report of the last claim of a delivery carries.
+  DeliveryClaim last(const std::string& delivery) { return lastClaim(outbox(), delivery); }
+  std::vector<Delivery> claimDue(Millis lease) { return claimAllDue(outbox(), lease); }
+
   std::vector<Chunk> taken(const JobId& id) {
     const auto page = chunks().take({"ep", id}, 1'000'000);
     EXPECT_TRUE(page) << id << " is absent";

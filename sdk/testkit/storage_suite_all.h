@@ -7,6 +7,7 @@
 #include "testkit/storage_suite_bodies.h"
 #include "testkit/storage_suite_chunks.h"
 #include "testkit/storage_suite_counts.h"
+#include "testkit/storage_suite_deliveries.h"
 #include "testkit/storage_suite_expiry.h"
 #include "testkit/storage_suite_groups.h"
 #include "testkit/storage_suite_idempotency.h"

@@ -55,7 +55,7 @@ TEST_P(StorageSuite, BytesAreKeptInEveryFieldThatCarriesThem) {
   EXPECT_EQ(leases().finish(lease, Failed{odd, odd}), Fenced::accepted);
   EXPECT_EQ(find("a")->error, odd);
   EXPECT_EQ(find("a")->output, odd);
-  const auto owed = outbox().claimDue(1, Millis(1'000), {});
+  const auto owed = claimDue(Millis(1'000));
   ASSERT_EQ(owed.size(), 1U);
   EXPECT_EQ(owed[0].input, odd);
   EXPECT_EQ(owed[0].job.output, odd);
@@ -75,7 +75,7 @@ TEST_P(StorageSuite, AClaimOfDeliveriesEndsWithTheOneThatMakesItLarge) {
   owe("a", kHalf, kHalf - 1);
   owe("b", 1, 1);
   owe("c", 1, 1);
-  const auto claim = [this] { return outbox().claimDue(9, Millis(30'000), {}); };
+  const auto claim = [this] { return claimDue(Millis(30'000)); };
   const auto first = claim();
   ASSERT_EQ(first.size(), 2U) << "the input counts, and so does the output";
   EXPECT_EQ(first[0].input.size() + first[0].job.output.size(), kMaxClaimedBytes - 1);

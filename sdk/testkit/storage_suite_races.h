@@ -126,7 +126,7 @@ TEST_P(StorageSuite, RacingCouriersShareTheOwedCalls) {
   std::multiset<std::string> claimed;
   race(kRacers, [&](int) {
     for (;;) {
-      const auto due = storage_->outbox().claimDue(3, Millis(30'000), {});
+      const auto due = claimAllDue(outbox(), Millis(30'000), 3);
       if (due.empty()) return;
       Lock lock(mutex);
       for (const Delivery& delivery : due) claimed.insert(delivery.id);
@@ -250,9 +250,10 @@ TEST_P(StorageSuite, RacingCouriersSettleACallOnce) {
   job.webhook = "http://example.com/";
   submit(std::move(job));
   (void)jobs().cancel({"ep", "a"});
+  const DeliveryClaim claim = last("a.0");
   std::atomic<int> settled = 0;
   race(kRacers, [&](int i) {
-    if (outbox().settle("a.0", i % 2 == 0 ? DeliveryState::delivered : DeliveryState::abandoned)) ++settled;
+    if (outbox().settle(claim, i % 2 == 0 ? DeliveryState::delivered : DeliveryState::abandoned)) ++settled;
   });
   EXPECT_EQ(settled, 1);
 }

@@ -88,7 +88,7 @@ TEST_P(RestartSuite, JobsOfADeadProcessAreCountedAndGoBackInLine) {
   EXPECT_EQ(swept.requeuedAt, (std::vector<EndpointId>{"ep"}));
   EXPECT_EQ(stateOf("last"), JobState::failed);
   EXPECT_NE(find("last")->error.find("1"), std::string::npos);
-  EXPECT_EQ(outbox().claimDue(9, Millis(1'000), {}).size(), 1U);
+  EXPECT_EQ(claimDue(Millis(1'000)).size(), 1U);
   const auto job = find("a");
   EXPECT_EQ(job->state, JobState::inQueue);
   EXPECT_EQ(job->losses, 1U);
@@ -189,20 +189,20 @@ TEST_P(RestartSuite, WhatIsOwedIsStillOwed) {
     EXPECT_EQ(complete(claimOne(), "\"of " + id + "\""), Fenced::accepted);
     clock_.advance(Millis(1));
   }
-  EXPECT_TRUE(outbox().recordAttempt("owed.1", {{}, 503, Millis(7), "busy", "later"}));
-  EXPECT_TRUE(outbox().reschedule("hidden.1", Millis(60'000)));
-  EXPECT_TRUE(outbox().settle("settled.1", DeliveryState::delivered));
+  EXPECT_TRUE(outbox().recordAttempt(last("owed.1"), {{}, 503, Millis(7), "busy", "later"}));
+  EXPECT_TRUE(outbox().reschedule(last("hidden.1"), Millis(60'000)));
+  EXPECT_TRUE(outbox().settle(last("settled.1"), DeliveryState::delivered));
   reopen();
-  auto due = outbox().claimDue(9, Millis(1'000), {});
+  auto due = claimDue(Millis(1'000));
   ASSERT_EQ(due.size(), 1U);
   EXPECT_EQ(due[0].id, "owed.1");
   EXPECT_EQ(due[0].job.output, "\"of owed\"");
   EXPECT_EQ(due[0].input, "{\"n\":1.0}");
   ASSERT_EQ(due[0].attempts.size(), 1U);
   EXPECT_EQ(due[0].attempts[0].reason, "busy");
-  EXPECT_TRUE(outbox().settle("owed.1", DeliveryState::abandoned));
+  EXPECT_TRUE(outbox().settle(last("owed.1"), DeliveryState::abandoned));
   clock_.advance(Millis(60'001));
-  due = outbox().claimDue(9, Millis(1'000), {});
+  due = claimDue(Millis(1'000));
   ASSERT_EQ(due.size(), 1U);
   EXPECT_EQ(due[0].id, "hidden.1");
   EXPECT_EQ(outbox().list("ep", "", 9).size(), 3U);

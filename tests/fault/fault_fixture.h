@@ -81,13 +81,13 @@ class FaultTest : public HouseTest, public testing::WithParamInterface<const cha
     inner_ = nullptr;
   }
 
-  /// Polls `condition`, and lets time pass meanwhile: half a second at every other look, but never faster than the
-  /// sweeper follows, and slowly after the first half minute: on a busy machine no result expires unseen. False: it is
-  /// stuck.
+  /// Polls `condition`, and lets time pass meanwhile: half a second at every other look, but not while the
+  /// storage is at work, never faster than the sweeper follows, and slowly after the first half minute: on a busy
+  /// machine no result expires unseen. False: it is stuck.
   template <class Predicate>
   bool reached(Predicate&& condition) {
     return poll(condition, [this](int look) {
-      if (look % (look <= 120 ? 2 : 20) != 0) return;
+      if (look % (look <= 120 ? 2 : 20) != 0 || !plan_.isQuiet()) return;
       clock_.awaitWaiter(Millis(0), Millis(1'000));
       clock_.advance(Millis(500));
     });

@@ -60,15 +60,35 @@ bool FaultPlan::isHolding() const {
 void FaultPlan::letGo() {
   Lock lock(mutex_);
   held_.clear();
+  holding_ = false;
+  ++releases_;
   letGo_.notifyAll();
+}
+
+void FaultPlan::begin() {
+  Lock lock(mutex_);
+  ++underWay_;
+}
+
+void FaultPlan::end() {
+  Lock lock(mutex_);
+  --underWay_;
+}
+
+bool FaultPlan::isQuiet() const {
+  Lock lock(mutex_);
+  return underWay_ == 0;
 }
 
 void FaultPlan::leave(const char* verb) {
   Lock lock(mutex_);
   if (held_ == verb && holdIn_ > 0 && --holdIn_ == 0) {
     holding_ = true;
-    for (testkit::WaitDeadline wait("the test to let " + held_ + " go on"); !held_.empty();) wait.on(letGo_, mutex_);
-    holding_ = false;
+    --underWay_;
+    // By its number: the test may plan the next hold before this thread has seen that it may go on.
+    const std::uint64_t mine = releases_;
+    for (testkit::WaitDeadline wait("the test to let " + held_ + " go on"); releases_ == mine;) wait.on(letGo_, mutex_);
+    ++underWay_;
   }
   if (!doubtful_ || struck_ != verb) return;
   doubtful_ = false;
@@ -134,9 +154,23 @@ class Before : public Face {
   Before(Face& inner, FaultPlan& plan) : plan_(plan), inner_(inner) {}
 
  protected:
-  Face& at(const char* verb) {
+  /// A call that is under way until the end of the expression.
+  class Call {
+   public:
+    Call(FaultPlan& plan, Face& inner) : plan_(plan), inner_(inner) { plan_.begin(); }
+    ~Call() { plan_.end(); }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+    Face* operator->() const { return &inner_; }
+
+   private:
+    FaultPlan& plan_;
+    Face& inner_;
+  };
+
+  Call at(const char* verb) {
     plan_.enter(verb);
-    return inner_;
+    return Call(plan_, inner_);
   }
   template <class Result>
   Result done(const char* verb, Result result) {
@@ -155,28 +189,28 @@ class Jobs final : public Before<JobStore> {
   using Before::Before;
 
   InsertResult insert(JobSpec job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) override {
-    return at("jobs.insert").insert(std::move(job), policy, idempotency);
+    return at("jobs.insert")->insert(std::move(job), policy, idempotency);
   }
   std::optional<Promised> promised(std::string_view endpoint, std::string_view apiKeyId,
                                    const Idempotency& promise) override {
-    return at("jobs.promised").promised(endpoint, apiKeyId, promise);
+    return at("jobs.promised")->promised(endpoint, apiKeyId, promise);
   }
-  std::optional<Job> find(const JobKey& key) override { return at("jobs.find").find(key); }
+  std::optional<Job> find(const JobKey& key) override { return at("jobs.find")->find(key); }
   std::vector<Job> findFinished(std::span<const JobKey> keys) override {
-    return at("jobs.findFinished").findFinished(keys);
+    return at("jobs.findFinished")->findFinished(keys);
   }
-  CancelResult cancel(const JobKey& key) override { return at("jobs.cancel").cancel(key); }
+  CancelResult cancel(const JobKey& key) override { return at("jobs.cancel")->cancel(key); }
   RequeueResult requeue(const JobKey& key, const QueuePolicy& policy) override {
-    return at("jobs.requeue").requeue(key, policy);
+    return at("jobs.requeue")->requeue(key, policy);
   }
-  std::size_t purgeQueued(std::string_view endpoint) override { return at("jobs.purgeQueued").purgeQueued(endpoint); }
-  std::optional<Instant> setTtl(const JobKey& key, Millis ttl) override { return at("jobs.setTtl").setTtl(key, ttl); }
+  std::size_t purgeQueued(std::string_view endpoint) override { return at("jobs.purgeQueued")->purgeQueued(endpoint); }
+  std::optional<Instant> setTtl(const JobKey& key, Millis ttl) override { return at("jobs.setTtl")->setTtl(key, ttl); }
   JobPage list(const JobFilter& filter, const PageWindow& window) override {
-    return at("jobs.list").list(filter, window);
+    return at("jobs.list")->list(filter, window);
   }
-  EndpointCounts counts(std::string_view endpoint) override { return at("jobs.counts").counts(endpoint); }
+  EndpointCounts counts(std::string_view endpoint) override { return at("jobs.counts")->counts(endpoint); }
   std::size_t remove(std::string_view endpoint, std::size_t batch) override {
-    return done("jobs.remove", at("jobs.remove").remove(endpoint, batch));
+    return done("jobs.remove", at("jobs.remove")->remove(endpoint, batch));
   }
 };
 
@@ -185,23 +219,24 @@ class Leases final : public Before<LeaseStore> {
   using Before::Before;
 
   std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder) override {
-    std::vector<ClaimedJob> jobs = at("leases.claim").claim(wants, holder);
+    const Call call = at("leases.claim");
+    std::vector<ClaimedJob> jobs = call->claim(wants, holder);
     if (!jobs.empty()) plan_.leave("leases.claim");
     return jobs;
   }
   std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) override {
-    return at("leases.renew").renew(leases, lease);
+    return at("leases.renew")->renew(leases, lease);
   }
   Fenced finish(const LeaseRef& lease, Outcome outcome) override {
-    return at("leases.finish").finish(lease, std::move(outcome));
+    return at("leases.finish")->finish(lease, std::move(outcome));
   }
   Fenced progress(const LeaseRef& lease, std::string json) override {
-    return at("leases.progress").progress(lease, std::move(json));
+    return at("leases.progress")->progress(lease, std::move(json));
   }
-  std::size_t release(std::span<const LeaseRef> leases) override { return at("leases.release").release(leases); }
-  Swept sweep(std::size_t max) override { return at("leases.sweep").sweep(max); }
+  std::size_t release(std::span<const LeaseRef> leases) override { return at("leases.release")->release(leases); }
+  Swept sweep(std::size_t max) override { return at("leases.sweep")->sweep(max); }
   std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override {
-    return at("leases.ahead").ahead(key, most);
+    return at("leases.ahead")->ahead(key, most);
   }
 };
 
@@ -210,36 +245,43 @@ class Chunks final : public Before<ChunkStore> {
   using Before::Before;
 
   Fenced append(const LeaseRef& lease, std::vector<Chunk> chunks) override {
-    return at("chunks.append").append(lease, std::move(chunks));
+    return at("chunks.append")->append(lease, std::move(chunks));
   }
   std::optional<ChunkPage> take(const JobKey& key, std::size_t maxBytes) override {
-    return at("chunks.take").take(key, maxBytes);
+    return at("chunks.take")->take(key, maxBytes);
   }
   std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) override {
-    return at("chunks.read").read(key, offset, maxBytes);
+    return at("chunks.read")->read(key, offset, maxBytes);
   }
   Fenced appendLog(const LeaseRef& lease, std::vector<LogLine> lines) override {
-    return at("chunks.appendLog").appendLog(lease, std::move(lines));
+    return at("chunks.appendLog")->appendLog(lease, std::move(lines));
   }
-  std::optional<std::vector<LogLine>> readLog(const JobKey& key) override { return at("chunks.readLog").readLog(key); }
+  std::optional<std::vector<LogLine>> readLog(const JobKey& key) override { return at("chunks.readLog")->readLog(key); }
 };
 
 class Outbox final : public Before<OutboxStore> {
  public:
   using Before::Before;
 
-  std::vector<Delivery> claimDue(std::size_t max, Millis lease, std::span<const std::string> exceptHosts) override {
-    return at("outbox.claimDue").claimDue(max, lease, exceptHosts);
+  DueHosts dueHosts(std::string_view after, std::size_t max) override {
+    return at("outbox.dueHosts")->dueHosts(after, max);
   }
-  bool settle(std::string_view id, DeliveryState state) override { return at("outbox.settle").settle(id, state); }
-  bool reschedule(std::string_view id, Millis delay) override { return at("outbox.reschedule").reschedule(id, delay); }
-  bool recordAttempt(std::string_view id, DeliveryAttempt attempt) override {
-    return at("outbox.recordAttempt").recordAttempt(id, std::move(attempt));
+  std::vector<Delivery> claimDue(std::span<const HostPlaces> hosts, Millis lease) override {
+    return at("outbox.claimDue")->claimDue(hosts, lease);
+  }
+  bool settle(const DeliveryClaim& claim, DeliveryState state) override {
+    return at("outbox.settle")->settle(claim, state);
+  }
+  bool reschedule(const DeliveryClaim& claim, Millis delay) override {
+    return at("outbox.reschedule")->reschedule(claim, delay);
+  }
+  bool recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) override {
+    return at("outbox.recordAttempt")->recordAttempt(claim, std::move(attempt));
   }
   std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) override {
-    return at("outbox.list").list(endpoint, job, limit);
+    return at("outbox.list")->list(endpoint, job, limit);
   }
-  bool replay(std::string_view id) override { return at("outbox.replay").replay(id); }
+  bool replay(std::string_view id) override { return at("outbox.replay")->replay(id); }
 };
 
 class Workers final : public Before<WorkerStore> {
@@ -247,12 +289,12 @@ class Workers final : public Before<WorkerStore> {
   using Before::Before;
 
   void beat(std::string_view node, std::span<const EndpointWorkers> workers) override {
-    at("workers.beat").beat(node, workers);
+    at("workers.beat")->beat(node, workers);
   }
   WorkerCounts count(std::string_view endpoint, std::string_view exceptNode) override {
-    return at("workers.count").count(endpoint, exceptNode);
+    return at("workers.count")->count(endpoint, exceptNode);
   }
-  std::vector<NodeInfo> nodes() override { return at("workers.nodes").nodes(); }
+  std::vector<NodeInfo> nodes() override { return at("workers.nodes")->nodes(); }
 };
 
 class Records final : public Before<RecordStore> {
@@ -260,22 +302,22 @@ class Records final : public Before<RecordStore> {
   using Before::Before;
 
   CreateResult create(Record record) override {
-    return done("records.create", at("records.create").create(std::move(record)));
+    return done("records.create", at("records.create")->create(std::move(record)));
   }
   UpdateResult update(Record record, std::uint64_t expectedVersion) override {
-    return done("records.update", at("records.update").update(std::move(record), expectedVersion));
+    return done("records.update", at("records.update")->update(std::move(record), expectedVersion));
   }
   std::optional<Record> find(std::string_view kind, std::string_view id) override {
-    return done("records.find", at("records.find").find(kind, id));
+    return done("records.find", at("records.find")->find(kind, id));
   }
   std::vector<Record> list(std::string_view kind) override {
-    return done("records.list", at("records.list").list(kind));
+    return done("records.list", at("records.list")->list(kind));
   }
   bool remove(std::string_view kind, std::string_view id) override {
-    return done("records.remove", at("records.remove").remove(kind, id));
+    return done("records.remove", at("records.remove")->remove(kind, id));
   }
   Changes changedSince(std::string_view kind, std::uint64_t version) override {
-    return done("records.changedSince", at("records.changedSince").changedSince(kind, version));
+    return done("records.changedSince", at("records.changedSince")->changedSince(kind, version));
   }
 };
 

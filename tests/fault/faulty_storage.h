@@ -58,6 +58,13 @@ class FaultPlan {
   /// The verbs that failed, in order.
   std::vector<std::string> failed() const;
 
+  /// Returns whether no call is under way. One that is held is not: what it had to do is done.
+  bool isQuiet() const;
+
+  /// What the storage says of each call that is not struck.
+  void begin();
+  void end();
+
   /// What the storage asks before each call. Throws StorageError.
   void enter(const char* verb);
   /// What it calls when a claim found something, and after each call of records.
@@ -82,6 +89,8 @@ class FaultPlan {
   std::string held_ JOBQ_GUARDED_BY(mutex_);
   std::uint64_t holdIn_ JOBQ_GUARDED_BY(mutex_) = 0;
   bool holding_ JOBQ_GUARDED_BY(mutex_) = false;
+  std::uint64_t releases_ JOBQ_GUARDED_BY(mutex_) = 0;
+  int underWay_ JOBQ_GUARDED_BY(mutex_) = 0;
   Condition letGo_;
   unsigned every_ JOBQ_GUARDED_BY(mutex_) = 0;
   std::minstd_rand dice_ JOBQ_GUARDED_BY(mutex_);

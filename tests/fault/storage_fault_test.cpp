@@ -331,9 +331,9 @@ TEST_P(EveryCall, ADayWithOneFault) {
 
 TEST_P(EveryCall, KeysPurgesStreamsAndWebhooksWithOneFault) {
   const std::vector<const char*> verbs{
-      "jobs.insert", "jobs.list",     "jobs.purgeQueued",  "jobs.setTtl",   "chunks.append",
-      "chunks.take", "chunks.read",   "outbox.claimDue",   "outbox.settle", "outbox.recordAttempt",
-      "outbox.list", "outbox.replay", "outbox.reschedule", "records.find",  "records.create"};
+      "jobs.insert",   "jobs.list",         "jobs.purgeQueued", "jobs.setTtl",   "chunks.append",        "chunks.take",
+      "chunks.read",   "outbox.dueHosts",   "outbox.claimDue",  "outbox.settle", "outbox.recordAttempt", "outbox.list",
+      "outbox.replay", "outbox.reschedule", "records.find",     "records.create"};
   forEveryCall(verbs, [this] {
     openPatiently(kVerbEndpoints);
     useAKey();

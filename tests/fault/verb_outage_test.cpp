@@ -148,8 +148,8 @@ TEST_P(VerbOutage, AdminsReadTheReason) {
 TEST_P(VerbOutage, AWebhookOutlivesItsStorage) {
   openFaulty(kOutageEndpoints);
   const std::filesystem::path obstacle = dir_ / "jobq-data" / "webhooks" / "blocked";
-  for (const char* verb :
-       {"records.find", "outbox.claimDue", "outbox.recordAttempt", "outbox.settle", "outbox.reschedule"}) {
+  for (const char* verb : {"records.find", "outbox.dueHosts", "outbox.claimDue", "outbox.recordAttempt",
+                           "outbox.settle", "outbox.reschedule"}) {
     const bool blocked = std::string_view(verb) == "outbox.reschedule";
     const std::string file = blocked ? "blocked" : "post";
     if (blocked) std::filesystem::create_directories(obstacle);

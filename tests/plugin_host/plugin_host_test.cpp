@@ -168,12 +168,12 @@ TEST_F(PluginHostTest, ANewerMinorIsRefusedBeforeItsCodeRuns) {
 
 TEST_F(PluginHostTest, AnotherMajorIsNamed) {
   put("other_major");
-  EXPECT_THAT(rejection(), AllOf(HasSubstr("ABI major: the plugin has 2"), HasSubstr("this server 1")));
+  EXPECT_THAT(rejection(), AllOf(HasSubstr("ABI major: the plugin has 3"), HasSubstr("this server 2")));
 }
 
 TEST_F(PluginHostTest, ALibraryWithoutTheSymbolIsNoPlugin) {
   put("no_symbol");
-  EXPECT_THAT(rejection(), AllOf(HasSubstr("no symbol jobq_plugin_v1"), HasSubstr("JOBQ_PLUGIN")));
+  EXPECT_THAT(rejection(), AllOf(HasSubstr("no symbol jobq_plugin_v2"), HasSubstr("JOBQ_PLUGIN")));
 }
 
 TEST_F(PluginHostTest, ATruncatedFileIsNeverLoaded) {

@@ -209,28 +209,34 @@ std::optional<std::vector<LogLine>> Judge::readLog(const JobKey& key) {
       [&](StorageModel& model) { return model.readLog(key); });
 }
 
-std::vector<Delivery> Judge::claimDue(std::size_t max, Millis lease, std::span<const std::string> exceptHosts) {
+DueHosts Judge::dueHosts(std::string_view after, std::size_t max) {
   return ask(
-      "claimDue", [&] { return real_->outbox().claimDue(max, lease, exceptHosts); },
-      [&](StorageModel& model) { return model.claimDue(max, lease, exceptHosts); });
+      "dueHosts", [&] { return real_->outbox().dueHosts(after, max); },
+      [&](StorageModel& model) { return model.dueHosts(after, max); });
 }
 
-bool Judge::settle(std::string_view id, DeliveryState state) {
+std::vector<Delivery> Judge::claimDue(std::span<const HostPlaces> hosts, Millis lease) {
   return ask(
-      "settle of " + std::string(id), [&] { return real_->outbox().settle(id, state); },
-      [&](StorageModel& model) { return model.settle(id, state); });
+      "claimDue", [&] { return real_->outbox().claimDue(hosts, lease); },
+      [&](StorageModel& model) { return model.claimDue(hosts, lease); });
 }
 
-bool Judge::reschedule(std::string_view id, Millis delay) {
+bool Judge::settle(const DeliveryClaim& claim, DeliveryState state) {
   return ask(
-      "reschedule of " + std::string(id), [&] { return real_->outbox().reschedule(id, delay); },
-      [&](StorageModel& model) { return model.reschedule(id, delay); });
+      "settle of " + claim.id, [&] { return real_->outbox().settle(claim, state); },
+      [&](StorageModel& model) { return model.settle(claim, state); });
 }
 
-bool Judge::recordAttempt(std::string_view id, DeliveryAttempt attempt) {
+bool Judge::reschedule(const DeliveryClaim& claim, Millis delay) {
   return ask(
-      "attempt of " + std::string(id), [&] { return real_->outbox().recordAttempt(id, attempt); },
-      [&](StorageModel& model) { return model.recordAttempt(id, attempt); });
+      "reschedule of " + claim.id, [&] { return real_->outbox().reschedule(claim, delay); },
+      [&](StorageModel& model) { return model.reschedule(claim, delay); });
+}
+
+bool Judge::recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) {
+  return ask(
+      "attempt of " + claim.id, [&] { return real_->outbox().recordAttempt(claim, attempt); },
+      [&](StorageModel& model) { return model.recordAttempt(claim, attempt); });
 }
 
 std::vector<Delivery> Judge::list(std::string_view endpoint, std::string_view job, std::size_t limit) {

@@ -95,10 +95,11 @@ class Judge final : public Storage, JobStore, LeaseStore, ChunkStore, OutboxStor
   Fenced appendLog(const LeaseRef& lease, std::vector<LogLine> lines) override;
   std::optional<std::vector<LogLine>> readLog(const JobKey& key) override;
 
-  std::vector<Delivery> claimDue(std::size_t max, Millis lease, std::span<const std::string> exceptHosts) override;
-  bool settle(std::string_view id, DeliveryState state) override;
-  bool reschedule(std::string_view id, Millis delay) override;
-  bool recordAttempt(std::string_view id, DeliveryAttempt attempt) override;
+  DueHosts dueHosts(std::string_view after, std::size_t max) override;
+  std::vector<Delivery> claimDue(std::span<const HostPlaces> hosts, Millis lease) override;
+  bool settle(const DeliveryClaim& claim, DeliveryState state) override;
+  bool reschedule(const DeliveryClaim& claim, Millis delay) override;
+  bool recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) override;
   std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) override;
   bool replay(std::string_view id) override;
 

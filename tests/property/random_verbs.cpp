@@ -172,14 +172,30 @@ void Player::playOnDelivery(Storage& storage, const Operation& operation) {
   const std::size_t back = leases_.empty() ? 0 : operation.a % leases_.size();
   const LeaseRef of = leases_.empty() ? kNobodys : leases_[leases_.size() - 1 - back];
   const std::string id = of.job + "." + std::to_string(of.attempt);
+  const std::size_t late = operation.a % (operation.b % 3 == 0 ? 9 : 2);  // mostly a claim that is the last one
+  const DeliveryClaim claim = late < claims_.size() ? claims_[claims_.size() - 1 - late] : DeliveryClaim{id, 1};
   switch (operation.verb) {
     case Verb::settle:
-      storage.outbox().settle(id, operation.b % 2 == 0 ? DeliveryState::delivered : DeliveryState::abandoned);
+      storage.outbox().settle(claim, operation.b % 2 == 0 ? DeliveryState::delivered : DeliveryState::abandoned);
       break;
-    case Verb::reschedule: storage.outbox().reschedule(id, Millis(operation.b % 20'000)); break;
-    case Verb::recordAttempt: storage.outbox().recordAttempt(id, {{}, 500, Millis(7), "refused", "sorry"}); break;
-    default: storage.outbox().replay(id); break;
+    case Verb::reschedule: storage.outbox().reschedule(claim, Millis(operation.b % 20'000)); break;
+    case Verb::recordAttempt: storage.outbox().recordAttempt(claim, {{}, 500, Millis(7), "refused", "sorry"}); break;
+    default: storage.outbox().replay(operation.b % 2 == 0 ? claim.id : id); break;
   }
+}
+
+// All of a host or none: which come first of those that are due since one moment is the storage's choice.
+void Player::claimDeliveries(OutboxStore& outbox, const Operation& operation) {
+  const DueHosts page = outbox.dueHosts(operation.a % 3 == 0 ? host(operation.a / 3) : "", 1 + operation.b % 3);
+  std::vector<HostPlaces> places;
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    if ((operation.a >> i) % 2 == 0) places.push_back({host(i), (operation.b >> i) % 2 * 1'000});
+  }
+  for (const std::string& each : page.hosts) {
+    const auto isNamed = [&](const HostPlaces& named) { return named.host == each; };
+    if (std::none_of(places.begin(), places.end(), isNamed)) places.push_back({each, 1'000});
+  }
+  for (const Delivery& delivery : outbox.claimDue(places, Millis(15'000))) claims_.push_back(delivery.claim());
 }
 
 // Mostly from the version that is there.
@@ -252,9 +268,7 @@ void Player::play(Storage& storage, const Operation& operation) {
   } else if (verb == Verb::sweep) {
     (void)storage.leases().sweep(1'000'000);
   } else if (verb == Verb::claimDue) {
-    std::vector<std::string> except;
-    if (operation.a % 3 == 0) except.push_back(host(operation.a));
-    (void)storage.outbox().claimDue(1'000, Millis(15'000), except);
+    claimDeliveries(storage.outbox(), operation);
   } else {
     playOnJob(storage, operation);
   }

@@ -92,6 +92,7 @@ class Player {
   void playOnJob(Storage& storage, const Operation& operation);
   void playOnEndpoint(Storage& storage, const Operation& operation);
   void playOnDelivery(Storage& storage, const Operation& operation);
+  void claimDeliveries(OutboxStore& outbox, const Operation& operation);
   void playOnRecord(RecordStore& records, const Operation& operation);
   void updateRecord(RecordStore& records, Record record, std::uint32_t choice);
   void claim(Storage& storage, const Operation& operation, const Holder& holder);
@@ -103,6 +104,7 @@ class Player {
   const QueuePolicy& policy_;
   std::vector<JobKey> jobs_;
   std::vector<LeaseRef> leases_;         // stale ones stay: they are the most interesting
+  std::vector<DeliveryClaim> claims_;    // the same
   std::vector<std::uint64_t> versions_;  // of records, stale ones as well
   std::vector<std::uint64_t> moments_;   // versions from which to ask for changes again
 };

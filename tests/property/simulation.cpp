@@ -205,18 +205,6 @@ void Simulation::change(const Move& move) {
   if (std::holds_alternative<Requeued>(result)) ++lastAttempt_[key.id];
 }
 
-void Simulation::deliver(const Move& move) {
-  Storage& storage = plan_.judged ? *judge_ : judge_->real();
-  for (const Delivery& delivery : storage.outbox().claimDue(100, Millis(15'000), {})) {
-    storage.outbox().recordAttempt(delivery.id, {{}, 200, Millis(3), "", "ok"});
-    if (move.b % 3 == 0) {
-      storage.outbox().reschedule(delivery.id, Millis(10'000));
-    } else {
-      storage.outbox().settle(delivery.id, DeliveryState::delivered);
-    }
-  }
-}
-
 // A goodbye: no new claims, what still runs goes back in line.
 void Simulation::restart() {
   rooms_->dispatcher.stop();

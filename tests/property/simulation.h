@@ -25,6 +25,7 @@
 #include "core/upkeep/sweeper.h"
 #include "core/work/dispatcher.h"
 #include "jobq/job.h"
+#include "jobq/outbox_store.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
 #include "judge.h"
@@ -113,6 +114,9 @@ class Simulation {
   void remoteClaim(const Move& move);
   void change(const Move& move);
   void deliver(const Move& move);
+  OutboxStore& outbox();
+  void claimDeliveries();
+  void checkDeliveries();
   void restart();
   void settle();
   bool stepTowardsQuiet();
@@ -133,7 +137,9 @@ class Simulation {
   std::unique_ptr<Rooms> rooms_;
 
   std::vector<JobKey> jobs_;
-  std::vector<Run> remote_;  // also those whose lease is long gone
+  std::vector<DeliveryClaim> calls_;  // of several callers, also those whose claim is long gone
+  std::set<std::string> replayed_;    // deliveries whose replay was acknowledged, and no call has begun since
+  std::vector<Run> remote_;           // also those whose lease is long gone
   std::map<JobId, std::uint32_t> lastAttempt_;
   std::set<JobId> succeeded_;
   int processes_ = 0;

@@ -28,7 +28,7 @@ constexpr std::array kKinds{
     Kind{Act::ttl, "ttl", 2},
     Kind{Act::stream, "stream", 4},
     Kind{Act::sweep, "sweep", 8},
-    Kind{Act::deliver, "deliver", 4},
+    Kind{Act::deliver, "deliver", 12},
     Kind{Act::advance, "advance", 8},
     Kind{Act::stop, "stop", 1},
     Kind{Act::crash, "crash", 3},

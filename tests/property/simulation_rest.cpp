@@ -62,6 +62,7 @@ void Simulation::settle() {
   if (!judge_->disagreement().empty()) throw Disagreement(judge_->disagreement());
   checkWorkers();
   checkQuiet();
+  checkDeliveries();
 }
 
 // Nobody has anything to do but wait, and no time has passed that would end a job by itself: none is held by nobody,

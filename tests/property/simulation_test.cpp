@@ -85,5 +85,15 @@ TEST_F(SimulationTest, FindsADoubleRunWithoutFencing) {
   EXPECT_GT(found, 10) << "a late result was taken for another attempt's, and nobody noticed";
 }
 
+TEST_F(SimulationTest, FindsALostReplayWithoutFencingOfDeliveries) {
+  onMemory(JOBQ_BROKEN_DIR "/no_delivery_fencing/libjobq_storage_memory.so");
+  plan_.judged = false;
+  int found = 0;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    found += play(seed, randomMoves(seed, kMoves, false)).starts_with("lost replay") ? 1 : 0;
+  }
+  EXPECT_GT(found, 10) << "a late report ended a replay, and the simulation did not notice";
+}
+
 }  // namespace
 }  // namespace jobq::model

@@ -87,10 +87,11 @@ class StorageModel {
   Fenced appendLog(const LeaseRef& lease, std::vector<LogLine> lines);
   std::optional<std::vector<LogLine>> readLog(const JobKey& key) const;
 
-  std::vector<Delivery> claimDue(std::size_t max, Millis lease, std::span<const std::string> exceptHosts);
-  bool settle(std::string_view id, DeliveryState state);
-  bool reschedule(std::string_view id, Millis delay);
-  bool recordAttempt(std::string_view id, DeliveryAttempt attempt);
+  DueHosts dueHosts(std::string_view after, std::size_t max) const;
+  std::vector<Delivery> claimDue(std::span<const HostPlaces> hosts, Millis lease);
+  bool settle(const DeliveryClaim& claim, DeliveryState state);
+  bool reschedule(const DeliveryClaim& claim, Millis delay);
+  bool recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt);
   std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) const;
   bool replay(std::string_view id);
 
@@ -124,6 +125,7 @@ class StorageModel {
   void lose(Entry& entry, Swept& swept);
   void removeIf(const std::function<bool(const Entry&)>& goes);
   Owed* owed(std::string_view id);
+  Owed* claimed(const DeliveryClaim& claim);  // null unless the claim is the delivery's last one
 
   std::vector<Entry> entries_;  // in the order of their submission
   std::vector<Owed> outbox_;    // oldest first

@@ -199,40 +199,76 @@ Owed* StorageModel::owed(std::string_view id) {
   return nullptr;
 }
 
-std::vector<Delivery> StorageModel::claimDue(std::size_t max, Millis lease, std::span<const std::string> exceptHosts) {
-  std::vector<Owed*> due;
-  for (Owed& owed : outbox_) {
-    const Delivery& delivery = owed.delivery;
-    if (std::find(exceptHosts.begin(), exceptHosts.end(), delivery.host) != exceptHosts.end()) continue;
-    if (delivery.state == DeliveryState::owed && delivery.dueAt <= now) due.push_back(&owed);
+Owed* StorageModel::claimed(const DeliveryClaim& claim) {
+  Owed* row = owed(claim.id);
+  const bool isLast =
+      row != nullptr && row->delivery.state == DeliveryState::owed && row->delivery.claims == claim.number;
+  return isLast ? row : nullptr;
+}
+
+DueHosts StorageModel::dueHosts(std::string_view after, std::size_t max) const {
+  std::map<std::string, bool> owed;  // of each host: whether something is due
+  for (const Owed& each : outbox_) {
+    const Delivery& delivery = each.delivery;
+    if (delivery.state == DeliveryState::owed && delivery.host > after) owed[delivery.host] |= delivery.dueAt <= now;
   }
-  std::stable_sort(due.begin(), due.end(), [](auto* a, auto* b) { return a->delivery.dueAt < b->delivery.dueAt; });
-  if (due.size() > max) due.resize(max);
+  DueHosts page;
+  std::size_t seen = 0;
+  for (const auto& [host, isDue] : owed) {
+    if (seen++ == max) return page;
+    if (isDue) page.hosts.push_back(host);
+    page.next = host;
+  }
+  page.next.clear();
+  return page;
+}
+
+std::vector<Delivery> StorageModel::claimDue(std::span<const HostPlaces> hosts, Millis lease) {
+  std::vector<std::pair<std::size_t, Owed*>> due;  // with its place among those of its host
+  for (const HostPlaces& host : hosts) {
+    std::vector<Owed*> queue;
+    for (Owed& owed : outbox_) {
+      const Delivery& delivery = owed.delivery;
+      if (delivery.state == DeliveryState::owed && delivery.host == host.host && delivery.dueAt <= now) {
+        queue.push_back(&owed);
+      }
+    }
+    std::stable_sort(queue.begin(), queue.end(),
+                     [](auto* a, auto* b) { return a->delivery.dueAt < b->delivery.dueAt; });
+    if (queue.size() > host.places) queue.resize(host.places);
+    for (std::size_t turn = 0; turn < queue.size(); ++turn) due.emplace_back(turn, queue[turn]);
+  }
+  // Of two that are due at one time, the one that was owed first: outbox_ has that order.
+  std::sort(due.begin(), due.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.first, a.second->delivery.dueAt, a.second) <
+           std::tie(b.first, b.second->delivery.dueAt, b.second);
+  });
   std::vector<Delivery> claimed;
-  for (Owed* owed : due) {
+  for (const auto& [turn, owed] : due) {
     owed->delivery.dueAt = now + lease;
+    ++owed->delivery.claims;
     claimed.push_back(owed->delivery);
   }
   return claimed;
 }
 
-bool StorageModel::settle(std::string_view id, DeliveryState state) {
-  Owed* row = owed(id);
-  if (state == DeliveryState::owed || row == nullptr || row->delivery.state != DeliveryState::owed) return false;
+bool StorageModel::settle(const DeliveryClaim& claim, DeliveryState state) {
+  Owed* row = claimed(claim);
+  if (state == DeliveryState::owed || row == nullptr) return false;
   row->delivery.state = state;
   row->settledAt = now;
   return true;
 }
 
-bool StorageModel::reschedule(std::string_view id, Millis delay) {
-  Owed* row = owed(id);
-  if (row == nullptr || row->delivery.state != DeliveryState::owed) return false;
+bool StorageModel::reschedule(const DeliveryClaim& claim, Millis delay) {
+  Owed* row = claimed(claim);
+  if (row == nullptr) return false;
   row->delivery.dueAt = now + delay;
   return true;
 }
 
-bool StorageModel::recordAttempt(std::string_view id, DeliveryAttempt attempt) {
-  Owed* row = owed(id);
+bool StorageModel::recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) {
+  Owed* row = claimed(claim);
   if (row == nullptr) return false;
   attempt.at = now;
   row->delivery.attempts.push_back(std::move(attempt));
@@ -246,6 +282,7 @@ bool StorageModel::replay(std::string_view id) {
   row->delivery.state = DeliveryState::owed;
   row->delivery.dueAt = now;
   row->delivery.tries = 0;
+  ++row->delivery.claims;
   return true;
 }
 

@@ -119,10 +119,16 @@ std::string text(const LogLine& line) { return text(line.at) + " " + line.text; 
 
 std::string text(const Delivery& delivery) {
   std::string out = delivery.id + " " + nameOf(delivery.state) + " to " + delivery.url + " at " + delivery.host +
-                    " due " + text(delivery.dueAt) + " tries " + std::to_string(delivery.tries) + " input " +
-                    delivery.input + " job (" + text(delivery.job) + ")";
+                    " due " + text(delivery.dueAt) + " tries " + std::to_string(delivery.tries) + " claims " +
+                    std::to_string(delivery.claims) + " input " + delivery.input + " job (" + text(delivery.job) + ")";
   for (const DeliveryAttempt& attempt : delivery.attempts) out += " try " + nameOf(attempt);
   return out;
+}
+
+std::string text(const DueHosts& page) {
+  std::string out = "hosts";
+  for (const std::string& host : page.hosts) out += " " + host;
+  return out + " next " + page.next;
 }
 
 std::string text(const std::vector<Delivery>& deliveries) {

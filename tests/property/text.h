@@ -31,6 +31,7 @@ std::string text(const Chunk& chunk);
 std::string text(const ChunkPage& page);
 std::string text(const LogLine& line);
 std::string text(const Delivery& delivery);
+std::string text(const DueHosts& page);
 std::string text(const Record& record);
 std::string text(const CreateResult& result);
 std::string text(const UpdateResult& result);

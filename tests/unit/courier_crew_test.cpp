@@ -1,4 +1,4 @@
-// The order of deliveries, and how many go to one host at a time (core/webhooks/courier_crew.h).
+// The threads that deliver, and when a place is free again (core/webhooks/courier_crew.h).
 #include "core/webhooks/courier_crew.h"
 
 #include <gmock/gmock.h>
@@ -14,18 +14,18 @@ namespace jobq {
 namespace {
 
 using test::holdsSoon;
-using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
 /// Work that waits until the test lets it end. Any thread.
 class HeldWork {
  public:
-  void operator()(const Delivery& delivery) {
+  CallEnd operator()(const Delivery& delivery) {
     Lock lock(mutex_);
     begun_.push_back(delivery.id);
     changed_.notifyAll();
     while (!open_ && !let_.contains(delivery.id)) changed_.wait(mutex_);
+    return CallEnd::answered;
   }
   void letEnd(const std::string& id) {
     Lock lock(mutex_);
@@ -66,55 +66,47 @@ class CourierCrewUnit : public testing::Test {
 
   HeldWork work_;
   std::atomic<int> freed_ = 0;
-  CourierCrew crew_{[this](const Delivery& delivery) { work_(delivery); }, [this] { ++freed_; }};
+  CourierCrew crew_{[this](const Delivery& delivery) { return work_(delivery); }, [this] { ++freed_; }};
 };
 
-TEST_F(CourierCrewUnit, AnIdleCrewTakesAsManyAsOneHostMayHave) {
-  const CourierCrew::Room room = crew_.room();
-  EXPECT_EQ(room.deliveries, kCouriersPerHost) << "all of them may turn out to go to one host";
-  EXPECT_THAT(room.busyHosts, IsEmpty());
+TEST_F(CourierCrewUnit, WhatIsGivenTakesAPlaceOfItsHost) {
+  EXPECT_THAT(crew_.share({"h", "i"}), SizeIs(2));
+  crew_.give(to("h", 1));
+  const auto shared = crew_.share({"h", "i"});
+  ASSERT_THAT(shared, SizeIs(1));
+  EXPECT_EQ(shared[0].host, "i");
 }
 
-TEST_F(CourierCrewUnit, AHostHasItsShareAndNoMore) {
-  for (int i = 0; i < static_cast<int>(kCouriersPerHost) - 1; ++i) crew_.give(to("h", i));
-  EXPECT_EQ(crew_.room().deliveries, 1U);
-  EXPECT_THAT(crew_.room().busyHosts, IsEmpty());
-  crew_.give(to("h", 7));
-  EXPECT_THAT(crew_.room().busyHosts, ElementsAre("h"));
-  EXPECT_EQ(crew_.room().deliveries, kCouriersPerHost) << "of other hosts";
-}
-
-TEST_F(CourierCrewUnit, AllCouriersTogetherHaveABound) {
-  for (int host = 0; host < 8; ++host) {
-    for (int i = 0; i < 8; ++i) {
-      ASSERT_GT(crew_.room().deliveries, 0U);
-      crew_.give(to("h" + std::to_string(host), i));
-    }
+TEST_F(CourierCrewUnit, AllThreadsWorkAtOnceAndAPlaceIsFreeWhenOneIsDone) {
+  for (int i = 0; i < static_cast<int>(kPlaces); ++i) {
+    ASSERT_TRUE(crew_.hasPlaces());
+    crew_.give(to("h" + std::to_string(i), 1));
   }
-  EXPECT_EQ(crew_.room().deliveries, 0U);
-  EXPECT_THAT(crew_.room().busyHosts, SizeIs(8));
-  ASSERT_TRUE(begins(kCouriers)) << "only " << work_.begun().size() << " of 64 run at once";
-  work_.letEnd("h3.5");
+  EXPECT_FALSE(crew_.hasPlaces());
+  ASSERT_TRUE(begins(kPlaces)) << "only " << work_.begun().size() << " of 64 run at once";
+  work_.letEnd("h3.1");
   ASSERT_TRUE(holdsSoon([this] { return freed_ == 1; }));
-  EXPECT_EQ(crew_.room().deliveries, 1U);
+  EXPECT_TRUE(crew_.hasPlaces());
+  EXPECT_THAT(crew_.share({"h3"}), SizeIs(1));
 }
 
 TEST_F(CourierCrewUnit, APlaceIsFreeBeforeThatIsTold) {
   std::promise<std::size_t> seen;
   CourierCrew* crew = nullptr;
-  CourierCrew other([](const Delivery&) {}, [&] { seen.set_value(crew->room().deliveries); });
+  CourierCrew other([](const Delivery&) { return CallEnd::answered; },
+                    [&] { seen.set_value(crew->share({"h"}).at(0).places); });
   crew = &other;
   other.give(to("h", 1));
-  auto room = seen.get_future();
-  ASSERT_EQ(room.wait_for(test::kSoon), std::future_status::ready) << "nobody was told";
-  EXPECT_EQ(room.get(), kCouriersPerHost);
+  auto places = seen.get_future();
+  ASSERT_EQ(places.wait_for(test::kSoon), std::future_status::ready) << "nobody was told";
+  EXPECT_EQ(places.get(), 2U) << "and the host's answer has counted";
 }
 
 TEST_F(CourierCrewUnit, AStopReturnsWhatWasNotBegunAndWaitsForTheRest) {
   for (int i = 0; i < 3; ++i) crew_.give(to("h", i));
   ASSERT_TRUE(begins(3));
   auto stopping = std::async(std::launch::async, [this] { return crew_.stop(); });
-  ASSERT_TRUE(holdsSoon([this] { return crew_.room().deliveries == 0; })) << "the stop did not begin";
+  ASSERT_TRUE(holdsSoon([this] { return !crew_.hasPlaces(); })) << "the stop did not begin";
   crew_.give(to("h", 3));
   work_.letAllEnd();
   ASSERT_EQ(stopping.wait_for(test::kSoon), std::future_status::ready) << "the stop did not end";
@@ -129,7 +121,8 @@ TEST_F(CourierCrewUnit, AStopReturnsWhatWasNotBegunAndWaitsForTheRest) {
 TEST_F(CourierCrewUnit, AnUnusedCrewStopsTwice) {
   EXPECT_THAT(crew_.stop(), IsEmpty());
   EXPECT_THAT(crew_.stop(), IsEmpty());
-  EXPECT_EQ(crew_.room().deliveries, 0U);
+  EXPECT_FALSE(crew_.hasPlaces());
+  EXPECT_THAT(crew_.share({"h"}), IsEmpty());
 }
 
 }  // namespace

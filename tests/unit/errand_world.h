@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <functional>
+#include <iterator>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,27 +32,40 @@ namespace jobq::test {
 /// Hands out what a test has put into it, and keeps each call in words. Any thread.
 class ToldOutbox final : public OutboxStore {
  public:
-  std::vector<Delivery> claimDue(std::size_t max, Millis lease, std::span<const std::string>) override {
+  DueHosts dueHosts(std::string_view, std::size_t) override {
+    note("look");
+    Lock lock(mutex_);
+    std::set<std::string> hosts;
+    for (const Delivery& delivery : due_) hosts.insert(delivery.host);
+    return {{hosts.begin(), hosts.end()}, ""};
+  }
+  std::vector<Delivery> claimDue(std::span<const HostPlaces> hosts, Millis lease) override {
     EXPECT_EQ(lease, kDeliveryLease);
     note("claim");
     Lock lock(mutex_);
     std::vector<Delivery> claimed;
-    while (!due_.empty() && claimed.size() < max) {
-      claimed.push_back(std::move(due_.front()));
-      due_.erase(due_.begin());
+    for (HostPlaces host : hosts) {
+      for (auto at = due_.begin(); at != due_.end();) {
+        const bool takes = at->host == host.host && host.places > 0;
+        if (takes) {
+          --host.places;
+          claimed.push_back(std::move(*at));
+        }
+        at = takes ? due_.erase(at) : std::next(at);
+      }
     }
     return claimed;
   }
-  bool settle(std::string_view id, DeliveryState state) override {
-    note("settle " + std::string(id) + (state == DeliveryState::delivered ? " delivered" : " abandoned"));
+  bool settle(const DeliveryClaim& claim, DeliveryState state) override {
+    note("settle " + claim.id + (state == DeliveryState::delivered ? " delivered" : " abandoned"));
     return true;
   }
-  bool reschedule(std::string_view id, Millis delay) override {
-    note("reschedule " + std::string(id) + " " + std::to_string(delay.count()));
+  bool reschedule(const DeliveryClaim& claim, Millis delay) override {
+    note("reschedule " + claim.id + " " + std::to_string(delay.count()));
     return true;
   }
-  bool recordAttempt(std::string_view id, DeliveryAttempt attempt) override {
-    note("record " + std::string(id) + " " + std::to_string(attempt.status) +
+  bool recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) override {
+    note("record " + claim.id + " " + std::to_string(attempt.status) +
          (attempt.reason.empty() ? "" : " " + attempt.reason));
     Lock lock(mutex_);
     attempts_.push_back(std::move(attempt));
@@ -63,14 +78,14 @@ class ToldOutbox final : public OutboxStore {
     Lock lock(mutex_);
     due_.push_back(std::move(delivery));
   }
-  /// The calls so far, without the claims.
+  /// The calls so far, without looks and claims.
   std::vector<std::string> calls() const {
     Lock lock(mutex_);
     return calls_;
   }
-  std::size_t claims() const {
+  std::size_t looks() const {
     Lock lock(mutex_);
-    return claims_;
+    return looks_;
   }
   std::vector<DeliveryAttempt> attempts() const {
     Lock lock(mutex_);
@@ -85,18 +100,15 @@ class ToldOutbox final : public OutboxStore {
   void note(const std::string& call) {
     before(call);
     Lock lock(mutex_);
-    if (call == "claim") {
-      ++claims_;
-    } else {
-      calls_.push_back(call);
-    }
+    if (call == "look") ++looks_;
+    if (call != "look" && call != "claim") calls_.push_back(call);
   }
 
   mutable Mutex mutex_;
   std::vector<Delivery> due_ JOBQ_GUARDED_BY(mutex_);
   std::vector<std::string> calls_ JOBQ_GUARDED_BY(mutex_);
   std::vector<DeliveryAttempt> attempts_ JOBQ_GUARDED_BY(mutex_);
-  std::size_t claims_ JOBQ_GUARDED_BY(mutex_) = 0;
+  std::size_t looks_ JOBQ_GUARDED_BY(mutex_) = 0;
 };
 
 struct ErrandWorld {

@@ -35,15 +35,15 @@ TEST_P(CourierFaultTest, AStorageThatFailsOnceLosesNothing) {
     failed = deliverWithAFault();
     ASSERT_FALSE(HasFailure()) << "when call " << k << " fails";
   }
-  for (const char* verb :
-       {"outbox.claimDue", "records.find", "outbox.recordAttempt", "outbox.reschedule", "outbox.settle"}) {
+  for (const char* verb : {"outbox.dueHosts", "outbox.claimDue", "records.find", "outbox.recordAttempt",
+                           "outbox.reschedule", "outbox.settle"}) {
     plan_.failNext(verb);
     EXPECT_TRUE(deliverWithAFault()) << verb;
   }
 }
 
 TEST_P(CourierFaultTest, AnyExceptionOfAStorageIsSurvived) {
-  for (const char* verb : {"outbox.claimDue", "outbox.recordAttempt", "outbox.settle"}) {
+  for (const char* verb : {"outbox.dueHosts", "outbox.claimDue", "outbox.recordAttempt", "outbox.settle"}) {
     const JobId id = verb + std::string("-job");
     owe(id, "http://h/");
     plan_.exhaustNext(verb);
@@ -66,7 +66,8 @@ TEST_P(CourierFaultTest, ACallIsNotRepeatedBecauseItsEndCouldNotBeStored) {
 
 TEST_P(CourierFaultTest, ADeliveryWhoseTriesAreUsedUpIsAbandonedWithoutAnother) {
   owe("a", "http://h/");
-  for (int i = 0; i < 3; ++i) inner_->outbox().recordAttempt("a.0", {{}, 500, Millis(1), "no", ""});
+  for (int i = 0; i < 3; ++i)
+    inner_->outbox().recordAttempt(testkit::lastClaim(inner_->outbox(), "a.0"), {{}, 500, Millis(1), "no", ""});
   open();
   ASSERT_TRUE(until([&] { return isSettled("a"); }));
   EXPECT_EQ(delivery("a").state, DeliveryState::abandoned);
@@ -104,7 +105,8 @@ TEST_P(CourierFaultTest, AStopWhileItDeliversGivesTheDeliveryBack) {
 }
 
 TEST_P(CourierFaultTest, AStopDoesNotWaitForAStorageThatFails) {
-  for (const char* verb : {"outbox.recordAttempt", "outbox.settle", "records.find", "outbox.claimDue"}) {
+  for (const char* verb :
+       {"outbox.recordAttempt", "outbox.settle", "records.find", "outbox.dueHosts", "outbox.claimDue"}) {
     plan_.failVerb(verb);
     owe(verb + std::string("-job"), "http://h/");
     open();
@@ -127,7 +129,7 @@ TEST_P(CourierFaultTest, AStartFindsWhatWasOwed) {
 
 TEST_P(CourierFaultTest, WhatAProcessHadInHandIsDueWhenItsLeaseEnds) {
   owe("a", "http://h/");
-  ASSERT_EQ(inner_->outbox().claimDue(9, kDeliveryLease, {}).size(), 1U);  // and then it died
+  ASSERT_EQ(testkit::claimAllDue(inner_->outbox(), kDeliveryLease).size(), 1U);  // and then it died
   open();
   ASSERT_TRUE(quiet());
   clock_.advance(kDeliveryLease - Millis(1));

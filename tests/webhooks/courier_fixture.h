@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -34,6 +35,7 @@
 #include "jobq/time.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
+#include "testkit/outbox_access.h"
 #include "testkit/recording_log.h"
 #include "testkit/temporary_folder.h"
 #include "testkit/wait_for.h"
@@ -52,22 +54,46 @@ class WatchedOutbox final : public OutboxStore {
     return open_ == 0 && looked_;
   }
 
-  std::vector<Delivery> claimDue(std::size_t max, Millis lease, std::span<const std::string> exceptHosts) override {
-    auto claimed = inner_.claimDue(max, lease, exceptHosts);
+  DueHosts dueHosts(std::string_view after, std::size_t max) override {
+    DueHosts page = inner_.dueHosts(after, max);
+    Lock lock(mutex_);
+    looked_ = looked_ || page.hosts.empty();
+    return page;
+  }
+  std::vector<Delivery> claimDue(std::span<const HostPlaces> hosts, Millis lease) override {
+    step("before claimDue");
+    auto claimed = inner_.claimDue(hosts, lease);
+    step("after claimDue");
     Lock lock(mutex_);
     open_ += static_cast<int>(claimed.size());
-    looked_ = true;
+    looked_ = looked_ || claimed.empty();
     return claimed;
   }
-  bool settle(std::string_view id, DeliveryState state) override { return conclude(inner_.settle(id, state)); }
-  bool reschedule(std::string_view id, Millis delay) override { return conclude(inner_.reschedule(id, delay)); }
-  bool recordAttempt(std::string_view id, DeliveryAttempt attempt) override {
-    return inner_.recordAttempt(id, std::move(attempt));
+  bool settle(const DeliveryClaim& claim, DeliveryState state) override {
+    step("before settle");
+    const bool done = inner_.settle(claim, state);
+    step("after settle");
+    return conclude(done);
+  }
+  bool reschedule(const DeliveryClaim& claim, Millis delay) override {
+    step("before reschedule");
+    const bool done = inner_.reschedule(claim, delay);
+    step("after reschedule");
+    return conclude(done);
+  }
+  bool recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) override {
+    step("before recordAttempt");
+    const bool isLast = inner_.recordAttempt(claim, std::move(attempt));
+    step("after recordAttempt");
+    return isLast ? isLast : conclude(isLast);  // a late report is the last of its call
   }
   std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) override {
     return inner_.list(endpoint, job, limit);
   }
   bool replay(std::string_view id) override { return inner_.replay(id); }
+
+  /// Called between the steps of a delivery, on the thread that takes them. Set before the courier starts.
+  std::function<void(std::string_view)> step = [](std::string_view) {};
 
  private:
   bool conclude(bool done) {
@@ -110,6 +136,7 @@ class CourierTest : public testing::TestWithParam<const char*> {
   void open() {
     courier_.reset();
     outbox_ = std::make_unique<WatchedOutbox>(storage_->outbox());
+    outbox_->step = step_;
     secrets_ = std::make_unique<WebhookSecrets>(configured_, storage_->records(), *secretBox_);
     courier_ = std::make_unique<Courier>(Errand::Rooms{*outbox_, *transports_, *secrets_, clock_, log_});
     courier_->start();
@@ -148,11 +175,11 @@ class CourierTest : public testing::TestWithParam<const char*> {
   static bool until(Predicate&& condition) {
     return poll(condition, [](int) {});
   }
-  /// The same; half a second passes at every other look.
+  /// The same; half a second passes at every other look, but not while the storage is at work.
   template <class Predicate>
   bool inTime(Predicate&& condition) {
     return poll(condition, [this](int look) {
-      if (look % 2 == 0) clock_.advance(Millis(500));
+      if (look % 2 == 0 && plan_.isQuiet()) clock_.advance(Millis(500));
     });
   }
   template <class Predicate, class Between>
@@ -176,6 +203,7 @@ class CourierTest : public testing::TestWithParam<const char*> {
   };
 
   testkit::ManualClock clock_;
+  std::function<void(std::string_view)> step_ = [](std::string_view) {};
   testkit::SilentLog silent_;
   testkit::RecordingLog log_;
   OneLine policy_;

@@ -7,6 +7,7 @@
 #include "jobq/storage.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
+#include "testkit/outbox_access.h"
 
 namespace jobq {
 namespace {
@@ -63,9 +64,10 @@ TEST_F(WebhookRoutes, AJobsDeliveriesAreListed) {
   EXPECT_EQ(call("GET", "/v1/webhooks", {{"jobId", "a"}}).body,
             R"([{"id":"a.0","jobId":"a","endpointId":"ep","state":"owed","url":"https://u:p@h/?token=1",)"
             R"("jobStatus":"CANCELLED","dueAt":"2026-01-01T00:00:00.000Z","attempts":[]}])");
-  storage_->outbox().recordAttempt("a.0", {{}, 500, Millis(12), "no \"luck\"", "\xff\x01"});
-  storage_->outbox().recordAttempt("a.0", {{}, 200, Millis(3), "", "ok"});
-  storage_->outbox().settle("a.0", DeliveryState::delivered);
+  storage_->outbox().recordAttempt(testkit::lastClaim(storage_->outbox(), "a.0"),
+                                   {{}, 500, Millis(12), "no \"luck\"", "\xff\x01"});
+  storage_->outbox().recordAttempt(testkit::lastClaim(storage_->outbox(), "a.0"), {{}, 200, Millis(3), "", "ok"});
+  storage_->outbox().settle(testkit::lastClaim(storage_->outbox(), "a.0"), DeliveryState::delivered);
   EXPECT_EQ(call("GET", "/v1/webhooks", {{"jobId", "a"}}).body,
             R"([{"id":"a.0","jobId":"a","endpointId":"ep","state":"delivered","url":"https://u:p@h/?token=1",)"
             R"("jobStatus":"CANCELLED","attempts":[)"
@@ -104,12 +106,12 @@ TEST_F(WebhookRoutes, NobodysIsAnEmptyListAndNothingAsked400) {
 
 TEST_F(WebhookRoutes, AReplayIsOwedAgainAndRings) {
   owe("a");
-  storage_->outbox().settle("a.0", DeliveryState::abandoned);
+  storage_->outbox().settle(testkit::lastClaim(storage_->outbox(), "a.0"), DeliveryState::abandoned);
   const Reply reply = call("POST", "/v1/webhooks/a.0/replay");
   EXPECT_EQ(reply.status, 200);
   EXPECT_EQ(reply.body, R"({"id":"a.0","state":"owed"})");
   EXPECT_EQ(rings_, 1);
-  EXPECT_EQ(storage_->outbox().claimDue(9, Millis(1'000), {}).size(), 1U);
+  EXPECT_EQ(testkit::claimAllDue(storage_->outbox(), Millis(1'000)).size(), 1U);
   const Reply unknown = call("POST", "/v1/webhooks/a.7/replay");
   EXPECT_EQ(unknown.status, 404);
   EXPECT_THAT(unknown.body, HasSubstr("\"message\":"));

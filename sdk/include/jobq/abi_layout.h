@@ -241,7 +241,10 @@ constexpr void describeStorage(Writer writer) {
 
   JOBQ_CLOSED(DeliveryAttempt, at, status, duration, reason, reply);
   JOBQ_CLOSED_ENUM(DeliveryState, owed, delivered, abandoned);
-  JOBQ_CLOSED(Delivery, id, state, url, host, job, input, dueAt, tries, attempts);
+  JOBQ_CLOSED(DeliveryClaim, id, number);
+  JOBQ_CLOSED(HostPlaces, host, places);
+  JOBQ_CLOSED(DueHosts, hosts, next);
+  JOBQ_CLOSED(Delivery, id, state, url, host, job, input, dueAt, tries, claims, attempts);
 
   JOBQ_CLOSED(WorkerCounts, idle, initializing, ready, running, throttled, unhealthy);
   JOBQ_CLOSED(EndpointWorkers, endpoint, workers);

@@ -28,6 +28,13 @@ struct DeliveryAttempt {
 
 enum class DeliveryState : std::uint8_t { owed = 0, delivered = 1, abandoned = 2 };
 
+/// A delivery as one caller claimed it. The number grows with every claim and every replay of the delivery, so a report
+/// that carries an older number is known to be late, and changes nothing.
+struct DeliveryClaim {
+  std::string id;  ///< Delivery::id
+  std::uint64_t number = 0;
+};
+
 /// The owed call: the job as it was when it ended, with what the webhook's body needs.
 struct Delivery {
   std::string id;  ///< `<job id>.<attempt>`: the same in all attempts, unique for each end of a job
@@ -38,40 +45,64 @@ struct Delivery {
   std::string input;  ///< JSON object text
   Instant dueAt{};
   std::uint32_t tries = 0;                ///< attempts recorded since it was owed, or owed again by replay()
+  std::uint64_t claims = 0;               ///< how often it was claimed or replayed: the number of its last claim
   std::vector<DeliveryAttempt> attempts;  ///< all of them, oldest first
+
+  /// Returns what the reports of the present claim carry.
+  DeliveryClaim claim() const { return {id, claims}; }
 };
 
 inline constexpr Millis kDeliveryRecordLife{86'400'000};
 inline constexpr std::size_t kMaxDeliveriesPerEndpoint = 1'000;  ///< settled ones; the oldest go first
 
+/// How many deliveries a claim may take of those that are owed to one host.
+struct HostPlaces {
+  std::string host;  ///< Delivery::host
+  std::size_t places = 0;
+};
+
+/// One page of the hosts to which something is due.
+struct DueHosts {
+  std::vector<std::string> hosts;  ///< in ascending order
+  std::string next;                ///< `after` of the next page; empty when this was the last one
+};
+
 /// One claim ends with the delivery whose input and output make its bytes as many: a delivery may have 40 MB.
 inline constexpr std::size_t kMaxClaimedBytes = 64UL << 20;
 
+/// Reports (settle, reschedule, recordAttempt) name a claim. They change nothing and return false unless the delivery
+/// is owed and the claim is its last one: after replay(), or after another caller's claim, a late report neither ends
+/// nor delays what is owed anew. A lease that has ended does not make a claim late by itself.
 class JOBQ_VISIBLE OutboxStore : public abi::Versioned {
  public:
   virtual ~OutboxStore() = default;
 
-  /// Up to `max` (and kMaxClaimedBytes) owed deliveries that are due, oldest first; each is hidden from other callers
-  /// for `lease`, then due again unless it was settled or rescheduled. Those to `exceptHosts` are passed over, and
-  /// however many they are, the call takes no longer for it.
-  [[nodiscard]] virtual std::vector<Delivery> claimDue(std::size_t max, Millis lease,
-                                                       std::span<const std::string> exceptHosts) = 0;
+  /// Looks at up to `max` hosts behind `after` to which deliveries are owed, in ascending order, and returns those of
+  /// them to which one is due. The time of the call grows with the number of hosts, not with that of deliveries.
+  [[nodiscard]] virtual DueHosts dueHosts(std::string_view after, std::size_t max) = 0;
 
-  /// Ends an owed delivery: delivered or abandoned. It stays listed for kDeliveryRecordLife. False: not owed.
-  virtual bool settle(std::string_view id, DeliveryState state) = 0;
+  /// Claims due deliveries: of each host in `hosts` up to its places, those that are due the longest first. The first
+  /// ones of all hosts come before the second ones of any, and the claim ends at kMaxClaimedBytes. Each is hidden from
+  /// other callers for `lease`, then due again unless it was settled or rescheduled. A host is named once.
+  [[nodiscard]] virtual std::vector<Delivery> claimDue(std::span<const HostPlaces> hosts, Millis lease) = 0;
 
-  /// Due again after `delay`. False: not owed.
-  virtual bool reschedule(std::string_view id, Millis delay) = 0;
+  /// Ends the delivery: delivered or abandoned. It stays listed for kDeliveryRecordLife.
+  virtual bool settle(const DeliveryClaim& claim, DeliveryState state) = 0;
 
-  /// Adds to the delivery's record and to its tries. False: unknown id.
-  virtual bool recordAttempt(std::string_view id, DeliveryAttempt attempt) = 0;
+  /// Makes the delivery due again after `delay`.
+  virtual bool reschedule(const DeliveryClaim& claim, Millis delay) = 0;
+
+  /// Adds to the delivery's record and to its tries.
+  virtual bool recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) = 0;
 
   /// A job's deliveries, oldest first, with the snapshot but without input and output; an empty `endpoint` means
   /// whatever the job's endpoint is. An endpoint's, when `job` is empty, newest first.
   [[nodiscard]] virtual std::vector<Delivery> list(std::string_view endpoint, std::string_view job,
                                                    std::size_t limit) = 0;
 
-  /// Owed and due at once, whatever its state, with no tries; its record stays. False: unknown id.
+  /// Makes the delivery owed and due at once, whatever its state, with no tries; its record stays. Ends the present
+  /// claim: a call that is under way decides nothing any more, and another one follows. Returns false if the id is
+  /// unknown.
   virtual bool replay(std::string_view id) = 0;
 };
 

@@ -5,4 +5,6 @@ namespace jobq::memory {
 
 bool isCurrentAttempt(const Row&, const LeaseRef&) { return true; }
 
+bool isLastClaim(const DeliveryRow& row, const DeliveryClaim& claim) { return row.claims == claim.number; }
+
 }  // namespace jobq::memory

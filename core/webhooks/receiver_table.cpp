@@ -1,0 +1,104 @@
+#include "core/webhooks/receiver_table.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace jobq {
+namespace {
+
+/// A host that asks for places in one call of share().
+struct Candidate {
+  const std::string* host = nullptr;
+  std::size_t inHand = 0;
+  std::size_t most = 1;
+  bool answers = false;
+  std::uint64_t lastTurn = 0;
+  std::size_t places = 0;
+};
+
+}  // namespace
+
+std::vector<HostPlaces> ReceiverTable::share(const std::vector<std::string>& hosts) const {
+  std::vector<Candidate> candidates;
+  candidates.reserve(hosts.size());
+  for (const std::string& host : hosts) {
+    Candidate candidate{&host};
+    if (const auto at = known_.find(host); at != known_.end()) {
+      candidate.inHand = at->second.inHand;
+      candidate.most = at->second.most;
+      candidate.answers = at->second.answers;
+      candidate.lastTurn = at->second.lastTurn;
+    }
+    if (candidate.inHand < candidate.most) candidates.push_back(candidate);
+  }
+  std::size_t forOthers =
+      bytesOfOthers_ >= kBytesForOthers ? 0 : kPlacesForOthers - std::min(inHandOfOthers_, kPlacesForOthers);
+  for (std::size_t free = hasPlaces() ? kPlaces - inHand_ : 0; free > 0; --free) {
+    Candidate* next = nullptr;
+    for (Candidate& each : candidates) {
+      if (each.inHand + each.places >= each.most || (!each.answers && forOthers == 0)) continue;
+      const auto turn = [](const Candidate& one) { return std::pair(one.inHand + one.places, one.lastTurn); };
+      if (next == nullptr || turn(each) < turn(*next)) next = &each;
+    }
+    if (next == nullptr) break;
+    ++next->places;
+    if (!next->answers) --forOthers;
+  }
+  std::vector<HostPlaces> shared;
+  for (const Candidate& each : candidates) {
+    if (each.places > 0) shared.push_back({*each.host, each.places});
+  }
+  return shared;
+}
+
+void ReceiverTable::begin(const std::string& host, std::size_t bytes) {
+  if (known_.size() >= kKnownHosts && !known_.contains(host)) forgetIdle();
+  Receiver& receiver = known_[host];
+  receiver.lastTurn = ++turns_;
+  ++receiver.inHand;
+  receiver.bytes += bytes;
+  ++inHand_;
+  bytes_ += bytes;
+  if (receiver.answers) return;
+  ++inHandOfOthers_;
+  bytesOfOthers_ += bytes;
+}
+
+void ReceiverTable::end(const std::string& host, std::size_t bytes, CallEnd how) {
+  Receiver& receiver = known_[host];
+  --receiver.inHand;
+  receiver.bytes -= bytes;
+  --inHand_;
+  bytes_ -= bytes;
+  if (!receiver.answers) {
+    --inHandOfOthers_;
+    bytesOfOthers_ -= bytes;
+  }
+  judge(receiver, how);
+}
+
+void ReceiverTable::judge(Receiver& receiver, CallEnd how) {
+  if (how == CallEnd::unknown) return;
+  const bool answered = receiver.answers;
+  receiver.answers = how == CallEnd::answered;
+  switch (how) {
+    case CallEnd::answered: receiver.most = std::min(receiver.most + 1, kPlacesPerHost); break;
+    case CallEnd::answeredLate: receiver.most = std::min(receiver.most + 1, kPlacesPerLateHost); break;
+    default: receiver.most = 1;
+  }
+  if (receiver.answers == answered) return;
+  // What it still has in hand changes sides. The others may have more than their part for a while: it ends by itself.
+  if (answered) {
+    inHandOfOthers_ += receiver.inHand;
+    bytesOfOthers_ += receiver.bytes;
+  } else {
+    inHandOfOthers_ -= receiver.inHand;
+    bytesOfOthers_ -= receiver.bytes;
+  }
+}
+
+void ReceiverTable::forgetIdle() {
+  std::erase_if(known_, [](const auto& each) { return each.second.inHand == 0; });
+}
+
+}  // namespace jobq

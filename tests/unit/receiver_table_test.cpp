@@ -1,0 +1,187 @@
+// Who gets the places for deliveries, and how a host's part grows and shrinks (core/webhooks/receiver_table.h).
+#include "core/webhooks/receiver_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <ostream>
+
+namespace jobq {
+
+void PrintTo(const HostPlaces& each, std::ostream* out) { *out << each.host << ": " << each.places; }
+
+namespace {
+
+using testing::ElementsAre;
+using testing::Field;
+using testing::IsEmpty;
+
+auto places(const std::string& host, std::size_t count) {
+  return AllOf(Field(&HostPlaces::host, host), Field(&HostPlaces::places, count));
+}
+
+class ReceiverTableTest : public testing::Test {
+ protected:
+  /// Lets so many calls to the host end well, one after another.
+  void answer(const std::string& host, int calls) {
+    for (int i = 0; i < calls; ++i) {
+      table_.begin(host, 0);
+      table_.end(host, 0, CallEnd::answered);
+    }
+  }
+  void begin(const std::string& host, std::size_t calls) {
+    for (std::size_t i = 0; i < calls; ++i) table_.begin(host, 0);
+  }
+  /// How many of its due deliveries the host may begin when no other asks.
+  std::size_t allowed(const std::string& host) const {
+    const auto shared = table_.share({host});
+    return shared.empty() ? 0 : shared[0].places;
+  }
+  static std::vector<std::string> hosts(const std::string& name, std::size_t count) {
+    std::vector<std::string> all;
+    for (std::size_t i = 0; i < count; ++i) all.push_back(name + std::to_string(i));
+    return all;
+  }
+
+  ReceiverTable table_;
+};
+
+TEST_F(ReceiverTableTest, AnUnknownHostHasOnePlace) {
+  EXPECT_THAT(table_.share({"a", "b"}), ElementsAre(places("a", 1), places("b", 1)));
+  table_.begin("a", 0);
+  EXPECT_THAT(table_.share({"a", "b"}), ElementsAre(places("b", 1)));
+  EXPECT_THAT(table_.share({}), IsEmpty());
+}
+
+TEST_F(ReceiverTableTest, EachAnswerAddsAPlaceUpToABound) {
+  for (std::size_t most = 2; most <= kPlacesPerHost; ++most) {
+    answer("a", 1);
+    EXPECT_EQ(allowed("a"), most);
+  }
+  answer("a", 1);
+  EXPECT_EQ(allowed("a"), kPlacesPerHost);
+}
+
+TEST_F(ReceiverTableTest, ACallWithoutAnAnswerTakesAllButOneAwayUntilOneIsAnswered) {
+  answer("a", 9);
+  begin("a", 2);
+  table_.end("a", 0, CallEnd::timedOut);
+  EXPECT_EQ(allowed("a"), 0U) << "one is in hand, and that is its part now";
+  table_.end("a", 0, CallEnd::timedOut);
+  EXPECT_EQ(allowed("a"), 1U);
+  answer("a", 1);
+  EXPECT_EQ(allowed("a"), 2U);
+}
+
+TEST_F(ReceiverTableTest, ACallThatFailsAtOnceChangesNothing) {
+  answer("a", 3);
+  begin("a", 1);
+  table_.end("a", 0, CallEnd::unknown);
+  EXPECT_EQ(allowed("a"), 4U);
+}
+
+TEST_F(ReceiverTableTest, AHostThatAnswersLateHasASmallerPart) {
+  for (int i = 0; i < 20; ++i) {
+    table_.begin("late", 0);
+    table_.end("late", 0, CallEnd::answeredLate);
+  }
+  EXPECT_EQ(allowed("late"), kPlacesPerLateHost);
+  answer("was prompt", 40);
+  table_.begin("was prompt", 0);
+  table_.end("was prompt", 0, CallEnd::answeredLate);
+  EXPECT_EQ(allowed("was prompt"), kPlacesPerLateHost);
+}
+
+TEST_F(ReceiverTableTest, HostsThatAreNotKnownToAnswerLeavePlacesToThoseThatAre) {
+  answer("good", 40);
+  for (const std::string& host : hosts("hangs", 100)) {
+    for (const HostPlaces& shared : table_.share({host})) begin(host, shared.places);
+  }
+  EXPECT_THAT(table_.share({"new"}), IsEmpty()) << "those of the unknown hosts are taken";
+  EXPECT_EQ(allowed("good"), kPlaces - kPlacesForOthers);
+  table_.end("hangs7", 0, CallEnd::timedOut);
+  EXPECT_THAT(table_.share({"hangs7", "new"}), ElementsAre(places("new", 1))) << "its turn is the longest ago";
+}
+
+TEST_F(ReceiverTableTest, APlaceGoesToTheHostWithTheFewestInHand) {
+  for (const char* host : {"a", "b", "c"}) answer(host, 40);
+  begin("a", 30);
+  begin("b", 20);
+  EXPECT_THAT(table_.share({"a", "b", "c"}), ElementsAre(places("c", 14)));
+  begin("c", 13);
+  EXPECT_THAT(table_.share({"a", "b", "c"}), ElementsAre(places("c", 1)));
+}
+
+TEST_F(ReceiverTableTest, TwoHostsWithoutAnEndShareThePlaces) {
+  answer("a", 40);
+  answer("b", 40);
+  EXPECT_THAT(table_.share({"a", "b"}), ElementsAre(places("a", 32), places("b", 32)));
+  for (const char* host : {"c", "d", "e"}) answer(host, 40);
+  std::size_t all = 0;
+  for (const HostPlaces& each : table_.share({"a", "b", "c", "d", "e"})) {
+    EXPECT_GE(each.places, kPlaces / 5);
+    EXPECT_LE(each.places, kPlaces / 5 + 1);
+    all += each.places;
+  }
+  EXPECT_EQ(all, kPlaces);
+}
+
+// The case that oldest-first gets wrong: one place is free at a time, and more hosts wait than there are places.
+TEST_F(ReceiverTableTest, HostsBeyondThePlacesHaveTheirTurns) {
+  const auto all = hosts("h", 200);
+  for (const std::string& host : all) answer(host, 1);
+  std::map<std::string, int> served;
+  std::vector<std::string> inHand;
+  for (int round = 0; round < 1'000; ++round) {
+    for (const HostPlaces& each : table_.share(all)) {
+      for (std::size_t i = 0; i < each.places; ++i) {
+        table_.begin(each.host, 0);
+        inHand.push_back(each.host);
+        ++served[each.host];
+      }
+    }
+    EXPECT_EQ(inHand.size(), kPlaces);
+    table_.end(inHand.front(), 0, CallEnd::answered);
+    inHand.erase(inHand.begin());
+  }
+  for (const std::string& host : all) {
+    EXPECT_GE(served[host], 5) << host;
+    EXPECT_LE(served[host], 6) << host;
+  }
+}
+
+TEST_F(ReceiverTableTest, BytesInHandAreBounded) {
+  answer("good", 1);
+  table_.begin("hangs", kBytesForOthers);
+  EXPECT_THAT(table_.share({"new"}), IsEmpty());
+  EXPECT_EQ(allowed("good"), 2U);
+  table_.begin("good", kBytesInHand - kBytesForOthers);
+  EXPECT_EQ(allowed("good"), 0U);
+  EXPECT_FALSE(table_.hasPlaces());
+  table_.end("hangs", kBytesForOthers, CallEnd::unknown);
+  EXPECT_THAT(table_.share({"new"}), ElementsAre(places("new", 1)));
+}
+
+TEST_F(ReceiverTableTest, WhatIsInHandChangesSidesWithItsHost) {
+  begin("a", 1);
+  table_.end("a", 0, CallEnd::answered);
+  begin("a", 2);
+  table_.end("a", 0, CallEnd::timedOut);  // the other one counts among those that may hang from now on
+  for (const std::string& host : hosts("hangs", kPlacesForOthers - 1)) begin(host, 1);
+  EXPECT_THAT(table_.share({"new"}), IsEmpty());
+  table_.end("a", 0, CallEnd::answered);
+  EXPECT_THAT(table_.share({"new"}), ElementsAre(places("new", 1)));
+}
+
+TEST_F(ReceiverTableTest, TheNumberOfKnownHostsIsBounded) {
+  answer("kept", 9);
+  begin("kept", 1);
+  answer("forgotten", 9);
+  for (const std::string& host : hosts("h", kKnownHosts)) answer(host, 1);
+  EXPECT_EQ(allowed("kept"), 9U) << "it has a delivery in hand";
+  EXPECT_EQ(allowed("forgotten"), 1U);
+}
+
+}  // namespace
+}  // namespace jobq
