@@ -67,15 +67,18 @@ Reply requests(const QueueRooms& rooms, Call& call) {
   if (const auto* refusal = std::get_if<Reply>(&offset)) return *refusal;
   const auto limit = readNumber(call, "limit", {1, kLargestPage}, OutOfRange::refuse, kPage);
   if (const auto* refusal = std::get_if<Reply>(&limit)) return *refusal;
+  const auto cursor = readNumber(call, "cursor", {1, std::int64_t{1} << 53}, OutOfRange::refuse, 0);
+  if (const auto* refusal = std::get_if<Reply>(&cursor)) return *refusal;
   const PageWindow window{static_cast<std::size_t>(std::get<std::int64_t>(offset)),
-                          static_cast<std::size_t>(std::get<std::int64_t>(limit))};
+                          static_cast<std::size_t>(std::get<std::int64_t>(limit)),
+                          static_cast<std::uint64_t>(std::get<std::int64_t>(cursor))};
   const JobPage page = rooms.jobs.list(std::get<JobFilter>(filter), window);
   std::string body = "{\"requests\":[";
   for (const Job& job : page.jobs) body += (body.back() == '[' ? "" : ",") + wholeJob(job);
   body += "],\"total\":" + std::to_string(page.total) + ",\"offset\":" + std::to_string(window.offset) +
-          ",\"limit\":" + std::to_string(window.limit) +
-          ",\"hasMore\":" + (window.offset + page.jobs.size() < page.total ? "true}" : "false}");
-  return {200, body};
+          ",\"limit\":" + std::to_string(window.limit) + ",\"hasMore\":" + (page.next != 0 ? "true" : "false");
+  if (page.next != 0) body += ",\"cursor\":" + std::to_string(page.next);
+  return {200, body + "}"};
 }
 
 Reply purgeQueue(const QueueRooms& rooms, Call& call) {

@@ -1,5 +1,6 @@
 #include "core/jobs/job_service.h"
 
+#include "core/base/words.h"
 #include "core/jobs/wakeup.h"
 #include "jobq/transitions.h"
 
@@ -116,6 +117,13 @@ Fenced JobService::append(const LeaseRef& lease, std::vector<Chunk> chunks) {
 }
 
 Fenced JobService::finish(const LeaseRef& lease, Outcome outcome, bool owesWebhook) {
+  if (auto* failed = std::get_if<Failed>(&outcome)) {
+    const std::size_t size = failed->error.size();
+    if (size > kMaxErrorBytes) {
+      failed->error =
+          clipped(failed->error, kMaxErrorBytes) + " (cut: the error had " + std::to_string(size) + " bytes)";
+    }
+  }
   const Fenced fenced = storage_.leases().finish(lease, std::move(outcome));
   if (fenced == Fenced::accepted) {
     watch_.announce(lease.job);

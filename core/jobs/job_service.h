@@ -20,6 +20,9 @@ namespace jobq {
 class Wakeup;
 
 /// Any thread. StorageError passes through every verb.
+/// A failed job keeps so many bytes of its error, which is cut and marked beyond.
+inline constexpr std::size_t kMaxErrorBytes = 64UL << 10;
+
 class JobService {
  public:
   /// `owed` is called after a step that may have left a webhook to deliver; cheap, and throws nothing.

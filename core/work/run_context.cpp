@@ -14,6 +14,10 @@ void RunContext::emit(std::string_view chunk, std::string_view metrics) {
 }
 
 void RunContext::progress(std::string_view json) {
+  if (json.size() > kMaxProgressBytes) {
+    throw JobFailed("the handler reported a progress of " + std::to_string(json.size()) + " bytes, the limit is " +
+                    std::to_string(kMaxProgressBytes));
+  }
   if (!json::valid(json)) throw JobFailed("the handler reported a progress that is not JSON");
   offer([&] { return rooms_.storage.leases().progress(job_.lease, std::string(json)); });
 }

@@ -24,6 +24,7 @@ void Jobs::place(std::shared_ptr<const JobSpec> spec, Endpoint& endpoint, std::i
   row.endpoint = &endpoint;
   row.rank = rank;
   row.arrival = ++s_.arrivals;
+  row.number = row.arrival;
   row.submittedAt = row.queuedAt = now;
   row.spec = std::move(spec);
   s_.byId.emplace(row.spec->id, endpoint.jobs.begin());
@@ -159,16 +160,25 @@ std::optional<Instant> Jobs::setTtl(const JobKey& key, Millis ttl) {
 
 JobPage Jobs::list(const JobFilter& filter, const PageWindow& window) {
   JobPage page;
+  std::size_t passed = 0;
+  std::uint64_t last = 0;
   Lock lock(s_.mutex);
   const Instant now = s_.clock.now();
   const auto at = s_.endpoints.find(filter.endpoint);
   if (at == s_.endpoints.end()) return page;
   for (const Row& row : at->second.jobs) {
     if (row.expired(now) || (filter.state && row.state != *filter.state)) continue;
-    const std::size_t index = page.total++;
-    if (index < window.offset || page.jobs.size() >= window.limit) continue;
+    ++page.total;
+    if (window.cursor != 0 && row.number >= window.cursor) continue;
+    if (passed++ < window.offset || window.limit == 0) continue;
+    if (page.jobs.size() == window.limit) {
+      if (page.next == 0) page.next = last;
+      continue;
+    }
     Job& job = page.jobs.emplace_back(found(row).job);
     job.progress.clear();
+    job.error = listedError(job.error);
+    last = row.number;
   }
   return page;
 }
@@ -203,9 +213,13 @@ std::size_t Jobs::remove(std::string_view endpoint, std::size_t batch) {
   Lock lock(s_.mutex);
   const auto at = s_.endpoints.find(endpoint);
   if (at == s_.endpoints.end()) return 0;
-  while (dead.size() < batch && !at->second.jobs.empty()) s_.bury(at->second.jobs.back(), dead);
-  if (at->second.jobs.empty()) s_.endpoints.erase(at);
-  return dead.size();
+  Endpoint& left = at->second;
+  while (dead.size() < batch && !left.jobs.empty()) s_.bury(left.jobs.back(), dead);
+  std::size_t removed = dead.size();
+  for (; removed < batch && !left.promises.empty(); ++removed) left.promises.erase(left.promises.begin());
+  for (; removed < batch && !left.lastRanks.empty(); ++removed) left.lastRanks.erase(left.lastRanks.begin());
+  if (removed < batch) s_.endpoints.erase(at);
+  return removed;
 }
 
 }  // namespace jobq::memory

@@ -85,6 +85,7 @@ bool Outbox::recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) 
   DeliveryRow* row = s_.deliveries.findClaimed(claim);
   if (row == nullptr) return false;
   row->attempts.push_back(std::move(attempt));
+  if (row->attempts.size() > kMaxAttempts) row->attempts.erase(row->attempts.begin());
   ++row->tries;
   return true;
 }
@@ -97,7 +98,10 @@ std::vector<Delivery> Outbox::list(std::string_view endpoint, std::string_view j
       job.empty() ? s_.deliveries.ofEndpoint(endpoint, limit, now) : s_.deliveries.ofJob(endpoint, job, now);
   for (const DeliveryRow* row : rows) {
     if (listed.size() == limit) break;
-    listed.push_back(copy(*row).delivery);
+    Delivery& delivery = listed.emplace_back(copy(*row).delivery);
+    delivery.job.error = listedError(delivery.job.error);
+    if (!job.empty()) continue;
+    for (DeliveryAttempt& attempt : delivery.attempts) attempt.reply.clear();
   }
   return listed;
 }

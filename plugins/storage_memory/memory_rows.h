@@ -50,6 +50,7 @@ struct Row {
   std::uint32_t losses = 0;
   std::uint32_t retries = 0;
   std::int64_t rank = 0;
+  std::uint64_t number = 0;  // grows with every submission
   std::uint64_t arrival = 0;
   Instant submittedAt{};
   Instant queuedAt{};

@@ -1,6 +1,8 @@
 // Face 1, the questions. Each is one statement or one snapshot on a reader; none of them waits for a writer.
 #include "job_reads.h"
 
+#include <limits>
+
 #include "jobq/transitions.h"
 #include "jobs.h"
 
@@ -49,21 +51,26 @@ std::uint64_t alive(std::int64_t all, std::int64_t expired) {
   return all > expired ? static_cast<std::uint64_t>(all - expired) : 0;
 }
 
+// A listed error is short, the stored one may have 64 KB. Bytes, not characters: listedError() cuts between those.
+#define JOBQ_LISTED_ERROR ", num, substr(CAST(error AS BLOB), 1, 2048)"
+
 const char* listStatement(const JobFilter& filter) {
   if (!filter.state) {
-    return "SELECT " JOBQ_JOB_COLUMNS
-           ", error FROM job INDEXED BY job_of_endpoint LEFT JOIN job_output USING (num) "
-           "WHERE endpoint = ?1 AND ?2 = 0 AND expires_at > ?3 ORDER BY num DESC LIMIT ?4 OFFSET ?5";
+    return "SELECT " JOBQ_JOB_COLUMNS JOBQ_LISTED_ERROR
+           " FROM job INDEXED BY job_of_endpoint LEFT JOIN job_output USING (num) "
+           "WHERE endpoint = ?1 AND ?2 = 0 AND num < ?6 AND expires_at > ?3 ORDER BY num DESC LIMIT ?4 OFFSET ?5";
   }
   // Waiting jobs lie in the order of the line, not of submission: there the endpoint's own index serves.
   if (*filter.state == JobState::inQueue) {
-    return "SELECT " JOBQ_JOB_COLUMNS
-           ", error FROM job INDEXED BY job_of_endpoint LEFT JOIN job_output USING (num) "
-           "WHERE endpoint = ?1 AND state = ?2 AND expires_at > ?3 ORDER BY num DESC LIMIT ?4 OFFSET ?5";
+    return "SELECT " JOBQ_JOB_COLUMNS JOBQ_LISTED_ERROR
+           " FROM job INDEXED BY job_of_endpoint LEFT JOIN job_output USING (num) "
+           "WHERE endpoint = ?1 AND state = ?2 AND num < ?6 AND expires_at > ?3 ORDER BY num DESC LIMIT ?4 OFFSET ?5";
   }
-  return "SELECT " JOBQ_JOB_COLUMNS
-         ", error FROM job INDEXED BY job_begun LEFT JOIN job_output USING (num) "
-         "WHERE endpoint = ?1 AND state > 0 AND state = ?2 AND expires_at > ?3 ORDER BY num DESC LIMIT ?4 OFFSET ?5";
+  // unlikely() lets the planner use the equality: with the range of the partial index alone it reads and sorts all.
+  return "SELECT " JOBQ_JOB_COLUMNS JOBQ_LISTED_ERROR
+         " FROM job INDEXED BY job_begun LEFT JOIN job_output USING (num) "
+         "WHERE endpoint = ?1 AND state > 0 AND unlikely(state = ?2) AND num < ?6 AND expires_at > ?3 "
+         "ORDER BY num DESC LIMIT ?4 OFFSET ?5";
 }
 
 std::size_t totalOf(const Tally& all, const Tally& expired, const JobFilter& filter) {
@@ -125,10 +132,20 @@ JobPage Jobs::list(const JobFilter& filter, const PageWindow& window) {
     const Instant now = clock_.now();
     JobPage page;
     page.total = totalOf(all, countExpired(connection, filter.endpoint, now), filter);
-    if (window.offset >= page.total) return page;  // without a walk over all of them
+    if (window.offset >= page.total || window.limit == 0) return page;  // without a walk over all of them
+    const std::int64_t before =
+        window.cursor == 0 ? std::numeric_limits<std::int64_t>::max() : static_cast<std::int64_t>(window.cursor);
     Query query = connection.query(listStatement(filter));
-    query.bind(filter.endpoint, filter.state.value_or(JobState::inQueue), now, window.limit, window.offset);
-    while (query.next()) page.jobs.emplace_back(jobOf(query)).error = query.text(kJobColumns);
+    query.bind(filter.endpoint, filter.state.value_or(JobState::inQueue), now, window.limit + 1, window.offset, before);
+    std::uint64_t last = 0;
+    while (query.next()) {
+      if (page.jobs.size() == window.limit) {
+        page.next = last;
+        break;
+      }
+      page.jobs.emplace_back(jobOf(query)).error = listedError(query.text(kJobColumns + 1));
+      last = static_cast<std::uint64_t>(query.integer(kJobColumns));
+    }
     return page;
   });
 }

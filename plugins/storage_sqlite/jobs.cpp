@@ -59,16 +59,21 @@ std::size_t purge(Step& step, std::string_view endpoint, std::int64_t upTo) {
   return purged;
 }
 
-bool hasJobs(Step& step, std::string_view endpoint) {
-  return step.db.query("SELECT 1 FROM job INDEXED BY job_of_endpoint WHERE endpoint = ?1 LIMIT 1")
-      .bind(endpoint)
-      .next();
+std::size_t removePromises(Step& step, std::string_view endpoint, std::size_t most) {
+  return static_cast<std::size_t>(
+      step.db
+          .query("DELETE FROM idempotency WHERE (endpoint, api_key, key) IN "
+                 "(SELECT endpoint, api_key, key FROM idempotency WHERE endpoint = ?1 LIMIT ?2)")
+          .bind(endpoint, most)
+          .change());
 }
 
-void forgetEndpoint(Step& step, std::string_view endpoint) {
-  step.db.query("DELETE FROM idempotency WHERE endpoint = ?1").bind(endpoint).run();
-  step.db.query("DELETE FROM line_group WHERE endpoint = ?1").bind(endpoint).run();
-  step.counters.forget(EndpointId(endpoint));
+std::size_t removeGroups(Step& step, std::string_view endpoint, std::size_t most) {
+  return static_cast<std::size_t>(step.db
+                                      .query("DELETE FROM line_group WHERE (endpoint, name) IN "
+                                             "(SELECT endpoint, name FROM line_group WHERE endpoint = ?1 LIMIT ?2)")
+                                      .bind(endpoint, most)
+                                      .change());
 }
 
 }  // namespace
@@ -142,8 +147,11 @@ std::size_t Jobs::remove(std::string_view endpoint, std::size_t batch) {
       rows = collectRows(query);
     }
     for (const JobRow& row : rows) removeJob(step, row);
-    if (!hasJobs(step, endpoint)) forgetEndpoint(step, endpoint);
-    return rows.size();
+    std::size_t removed = rows.size();
+    if (removed < batch) removed += removePromises(step, endpoint, batch - removed);
+    if (removed < batch) removed += removeGroups(step, endpoint, batch - removed);
+    if (removed < batch) step.counters.forget(EndpointId(endpoint));
+    return removed;
   });
 }
 

@@ -45,10 +45,11 @@ NumberedDelivery deliveryOf(const Query& query) {
   return numbered;
 }
 
-void readAttempts(Connection& connection, NumberedDelivery& numbered) {
-  Query query =
-      connection.query("SELECT at, status, duration, reason, reply FROM delivery_attempt WHERE num = ?1 ORDER BY id");
-  query.bind(numbered.num);
+void readAttempts(Connection& connection, NumberedDelivery& numbered, bool withReplies = true) {
+  Query query = connection.query(
+      "SELECT at, status, duration, reason, CASE WHEN ?2 THEN reply ELSE x'' END FROM delivery_attempt WHERE num = ?1 "
+      "ORDER BY id");
+  query.bind(numbered.num, withReplies ? 1 : 0);
   while (query.next()) {
     numbered.delivery.attempts.push_back(
         {query.instant(0), static_cast<int>(query.integer(1)), query.millis(2), query.text(3), query.text(4)});
@@ -225,6 +226,13 @@ bool Outbox::recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) 
             .bind(claim.id, claim.number)
             .change() == 1;
     if (!isLast) return false;
+    step.db
+        .query(
+            "DELETE FROM delivery_attempt WHERE num = (SELECT num FROM delivery WHERE id = ?1) AND id <= "
+            "(SELECT id FROM delivery_attempt WHERE num = (SELECT num FROM delivery WHERE id = ?1) "
+            "ORDER BY id DESC LIMIT 1 OFFSET ?2)")
+        .bind(claim.id, kMaxAttempts - 1)
+        .run();
     return step.db
                .query(
                    "INSERT INTO delivery_attempt (num, at, status, duration, reason, reply) "
@@ -249,7 +257,8 @@ std::vector<Delivery> Outbox::list(std::string_view endpoint, std::string_view j
     query.bind(endpoint, job, oldest, limit);
     while (query.next()) {
       NumberedDelivery numbered = deliveryOf(query);
-      readAttempts(connection, numbered);
+      numbered.delivery.job.error = listedError(numbered.delivery.job.error);
+      readAttempts(connection, numbered, !job.empty());
       listed.push_back(std::move(numbered.delivery));
     }
     return listed;

@@ -125,11 +125,12 @@ CREATE INDEX delivery_first ON delivery (state, due_at, num, host) WHERE state =
 
 // The number of a delivery's last claim fences the reports of earlier ones. A host has one spelling from here on
 // (hostOf()), so that the deliveries to one receiver are counted together. The deliveries of all hosts in one order are
-// not asked for any more.
+// not asked for any more. What was removed since a version is found without a look at all that was ever removed.
 constexpr char kClaimsOfDeliveries[] = R"sql(
 ALTER TABLE delivery ADD COLUMN claims INTEGER NOT NULL DEFAULT 0;
 UPDATE delivery SET host = host_of(url);
 DROP INDEX delivery_first;
+CREATE INDEX record_removed_version ON record_removed (kind, version);
 )sql";
 
 constexpr SchemaStep kSteps[] = {{kFirst}, {kTimedLeasesOnly}, {kLinesOfHosts}, {kClaimsOfDeliveries}};

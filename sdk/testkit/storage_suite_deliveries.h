@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "jobq/job.h"
+#include "jobq/lease_store.h"
 #include "jobq/outbox_store.h"
 #include "jobq/time.h"
 #include "testkit/storage_suite_outbox.h"
@@ -115,6 +117,34 @@ TEST_P(OutboxSuite, AReportOfAnEarlierClaimChangesNothing) {
   EXPECT_TRUE(outbox().replay("a.0"));
   isLate(replayed.claim());
   EXPECT_EQ(due().size(), 1U) << "and the replay is not lost";
+}
+
+TEST_P(OutboxSuite, ARecordKeepsTheLastAttempts) {
+  owe("a", "http://example.com/");
+  owe("b", "http://example.com/");
+  const int all = static_cast<int>(kMaxAttempts) + 5;
+  for (int i = 0; i < all; ++i) {
+    EXPECT_TRUE(outbox().recordAttempt(last("a.0"), {{}, i, Millis(1), "no", "reply"}));
+    EXPECT_TRUE(outbox().recordAttempt(last("b.0"), {{}, 500, Millis(1), "no", "reply"}));
+  }
+  const Delivery kept = outbox().list("ep", "a", 9).at(0);
+  EXPECT_EQ(kept.tries, static_cast<std::uint32_t>(all));
+  ASSERT_EQ(kept.attempts.size(), kMaxAttempts);
+  EXPECT_EQ(kept.attempts.front().status, 5);
+  EXPECT_EQ(kept.attempts.back().status, all - 1);
+  EXPECT_EQ(kept.attempts.back().reply, "reply");
+}
+
+TEST_P(OutboxSuite, AnEndpointsListIsWithoutReplies) {
+  submit(hooked("a"));
+  EXPECT_EQ(fail(claimOne(), std::string(50'000, 'e')), Fenced::accepted);
+  EXPECT_TRUE(outbox().recordAttempt(last("a.1"), {{}, 500, Millis(1), "no", "reply"}));
+  const Delivery listed = outbox().list("ep", "", 9).at(0);
+  EXPECT_EQ(listed.attempts.at(0).reply, "");
+  EXPECT_EQ(listed.attempts.at(0).reason, "no");
+  EXPECT_EQ(listed.job.error.size(), kListedErrorBytes + 3);
+  EXPECT_EQ(outbox().list("ep", "a", 9).at(0).job.error.size(), kListedErrorBytes + 3);
+  EXPECT_EQ(due().at(0).job.error.size(), 50'000U) << "a call has all of it";
 }
 
 }  // namespace jobq::testkit

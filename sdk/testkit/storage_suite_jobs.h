@@ -133,6 +133,41 @@ TEST_P(StorageSuite, AListIsNewestFirstFilteredAndPaged) {
   EXPECT_EQ(storage_->jobs().list({"none", std::nullopt}, {}).total, 0U);
 }
 
+TEST_P(StorageSuite, ACursorGoesThroughAListWithoutGapsOrRepeats) {
+  for (int i = 0; i < 7; ++i) {
+    submit("j" + std::to_string(i));
+    submit(spec("other" + std::to_string(i), "other"));
+  }
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(complete(claimOne()), Fenced::accepted);
+  const auto idsOf = [](const JobPage& page) {
+    std::string ids;
+    for (const Job& job : page.jobs) ids += job.id + " ";
+    return ids;
+  };
+  const JobPage first = jobs().list({"ep", std::nullopt}, {0, 3});
+  EXPECT_EQ(idsOf(first), "j6 j5 j4 ");
+  submit("newer");
+  const JobPage second = jobs().list({"ep", std::nullopt}, {0, 3, first.next});
+  EXPECT_EQ(idsOf(second), "j3 j2 j1 ") << "what was submitted in between shifts nothing";
+  EXPECT_EQ(second.total, 8U);
+  const JobPage last = jobs().list({"ep", std::nullopt}, {0, 3, second.next});
+  EXPECT_EQ(idsOf(last), "j0 ");
+  EXPECT_EQ(last.next, 0U);
+  EXPECT_EQ(jobs().list({"ep", std::nullopt}, {0, 8}).next, 0U) << "all of them are on one page";
+  const JobPage done = jobs().list({"ep", JobState::completed}, {0, 2});
+  EXPECT_EQ(idsOf(done), "j2 j1 ");
+  EXPECT_EQ(idsOf(jobs().list({"ep", JobState::completed}, {0, 2, done.next})), "j0 ");
+  EXPECT_EQ(idsOf(jobs().list({"ep", JobState::inQueue}, {0, 2, second.next})), "") << "those are completed";
+}
+
+TEST_P(StorageSuite, AListHasTheBeginningOfALongError) {
+  submit("a");
+  const std::string error = std::string(kListedErrorBytes - 1, 'e') + "\xc3\xa4 and more";
+  EXPECT_EQ(fail(claimOne(), error), Fenced::accepted);
+  EXPECT_EQ(find("a")->error, error);
+  EXPECT_EQ(jobs().list({"ep", std::nullopt}, {}).jobs.at(0).error, std::string(kListedErrorBytes - 1, 'e') + "...");
+}
+
 TEST_P(StorageSuite, AnEndpointIsRemovedInBatches) {
   for (JobState state : kAllStates) bring("j" + std::to_string(static_cast<int>(state)), state);
   submit(spec("kept", "other"));
@@ -143,6 +178,18 @@ TEST_P(StorageSuite, AnEndpointIsRemovedInBatches) {
   EXPECT_EQ(counts().completed, 0U);
   EXPECT_EQ(counts().inQueue, 0U);
   EXPECT_TRUE(find("kept", "other"));
+}
+
+TEST_P(StorageSuite, EachStepOfARemovalIsBounded) {
+  const TakeTurns turns;
+  for (int i = 0; i < 3; ++i) {
+    JobSpec job = spec("j" + std::to_string(i));
+    job.apiKeyId = "key" + std::to_string(i);
+    ASSERT_TRUE(std::holds_alternative<Inserted>(jobs().insert(job, turns, Idempotency{"k", "h"})));
+  }
+  for (int step = 0; step < 4; ++step) EXPECT_EQ(jobs().remove("ep", 2), 2U) << "three jobs, promises and groups";
+  EXPECT_EQ(jobs().remove("ep", 2), 1U);
+  EXPECT_EQ(jobs().remove("ep", 2), 0U);
 }
 
 TEST_P(StorageSuite, AnInsertThatThrowsHasChangedNothing) {
@@ -279,7 +326,7 @@ TEST_P(StorageSuite, ARemovedEndpointLeavesNothingBehind) {
   bring("done", JobState::completed);
   EXPECT_EQ(jobs().remove("ep", 1), 1U);
   EXPECT_EQ(counts().completed, 1U) << "counters stay while a job is left";
-  EXPECT_EQ(jobs().remove("ep", 9), 1U);
+  EXPECT_EQ(jobs().remove("ep", 9), 2U) << "the other job, and the idempotency record";
   EXPECT_EQ(jobs().remove("ep", 9), 0U);
   EXPECT_EQ(counts().completed, 0U);
   EXPECT_FALSE(chunks().take({"ep", "a"}, 100));

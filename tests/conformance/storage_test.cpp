@@ -20,4 +20,19 @@ StorageUnderTest storage(const std::string& name, bool durable) {
 
 }  // namespace
 
+namespace jobq::test {
+
+int judgedSteps();  // query_plans.cpp
+
+// Every other test judges the statements that it prepares; this one shows that they are judged.
+TEST(QueryPlans, AreAskedFor) {
+  testkit::ManualClock clock;
+  const testkit::TemporaryFolder folder;
+  const auto open = storage("sqlite", true).open(clock, folder);
+  (void)open->jobs().list({"ep", std::nullopt}, {});
+  EXPECT_GT(judgedSteps(), 0);
+}
+
+}  // namespace jobq::test
+
 JOBQ_STORAGE_CONFORMANCE(Every, testing::Values(storage("memory", false), storage("sqlite", true)));

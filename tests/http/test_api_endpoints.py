@@ -229,15 +229,22 @@ class RequestsTest(HttpTest):
         newest = jobs[::-1]
         page = self.requests()
         assert [job["id"] for job in page.pop("requests")] == newest[:50]
+        assert page.pop("cursor") > 0
         assert page == {"total": 120, "offset": 0, "limit": 50, "hasMore": True}
         page = self.requests("?limit=100")
         assert [job["id"] for job in page.pop("requests")] == newest[:100]
+        assert page.pop("cursor") > 0
         assert page == {"total": 120, "offset": 0, "limit": 100, "hasMore": True}
         page = self.requests("?offset=100&limit=30")
         assert [job["id"] for job in page.pop("requests")] == newest[100:]
         assert page == {"total": 120, "offset": 100, "limit": 30, "hasMore": False}
         page = self.requests("?offset=90&limit=30")
         assert (len(page["requests"]), page["hasMore"]) == (30, False)
+        page = self.requests("?limit=100")
+        rest = self.requests(f"?limit=100&cursor={page['cursor']}")
+        assert len(rest["requests"]) == 20 and rest["total"] == 120
+        assert not rest["hasMore"] and "cursor" not in rest
+        assert page["requests"][-1]["id"] != rest["requests"][0]["id"]
         page = self.requests("?offset=500")
         assert (page["requests"], page["total"], page["hasMore"]) == ([], 120, False)
 
@@ -252,6 +259,8 @@ class RequestsTest(HttpTest):
                     with subtests.test(storage=storage, state=state, offset=offset):
                         page = self.requests(f"?limit=1&offset={offset}{state}")
                         assert [job["id"] for job in page.pop("requests")] == found[offset:offset + 1]
+                        assert ("cursor" in page) == page["hasMore"]
+                        page.pop("cursor", None)
                         assert page == {"total": len(found), "offset": offset, "limit": 1,
                                         "hasMore": offset + 1 < len(found)}
 
@@ -286,6 +295,7 @@ class RequestsTest(HttpTest):
 
     @pytest.mark.parametrize("field, value", [
         ("limit", "101"), ("limit", "-1"), ("limit", "abc"), ("limit", "1.5"), ("limit", ""), ("offset", "-1"),
+        ("cursor", "0"), ("cursor", "last"),
         ("offset", "abc"), ("offset", "1.5"), ("offset", ""), ("status", "RUNNING"), ("status", "")])
     def test_wrong_queries(self, field, value):
         """api.md, Errors: 400 malformed parameters, naming the parameter."""

@@ -42,10 +42,10 @@ class WebhookHttp : public testing::Test {
   DeliveryResult deliver(const WebhookCall& call, std::stop_token stop = {}) {
     return transport_->deliver(call, std::move(stop));
   }
-  static WebhookCall callTo(std::string url, Millis timeout = std::chrono::seconds(10)) {
+  static WebhookCall callTo(std::string url, Millis timeout = testkit::kHangDeadline) {
     return WebhookCall{std::move(url), {{"webhook-id", "a.1"}}, R"({"id":"a"})", timeout};
   }
-  Delivered deliveredTo(const std::string& url, Millis timeout = std::chrono::seconds(10)) {
+  Delivered deliveredTo(const std::string& url, Millis timeout = testkit::kHangDeadline) {
     const DeliveryResult result = deliver(callTo(url, timeout));
     if (const auto* failed = std::get_if<DeliveryFailed>(&result)) {
       ADD_FAILURE() << failed->reason;
@@ -53,7 +53,7 @@ class WebhookHttp : public testing::Test {
     }
     return std::get<Delivered>(result);
   }
-  DeliveryFailed failureOf(const std::string& url, Millis timeout = std::chrono::seconds(10)) {
+  DeliveryFailed failureOf(const std::string& url, Millis timeout = testkit::kHangDeadline) {
     const DeliveryResult result = deliver(callTo(url, timeout));
     if (const auto* delivered = std::get_if<Delivered>(&result)) {
       ADD_FAILURE() << "delivered with " << delivered->status;

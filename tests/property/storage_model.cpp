@@ -204,6 +204,7 @@ JobPage StorageModel::list(const JobFilter& filter, const PageWindow& window) co
     if (page.total++ < window.offset || page.jobs.size() == window.limit) continue;
     job.output.clear();
     job.progress.clear();
+    job.error = listedError(job.error);
     page.jobs.push_back(std::move(job));
   }
   return page;
@@ -232,10 +233,9 @@ std::size_t StorageModel::remove(std::string_view endpoint) {
   const std::size_t before = entries_.size();
   removeIf([&](const Entry& entry) { return entry.job.endpoint == endpoint; });
   const auto ofEndpoint = [&](const auto& item) { return std::get<0>(item.first) == endpoint; };
-  std::erase_if(lastRanks_, ofEndpoint);
-  std::erase_if(promises_, ofEndpoint);
+  const std::size_t records = std::erase_if(lastRanks_, ofEndpoint) + std::erase_if(promises_, ofEndpoint);
   counters_.erase(EndpointId(endpoint));
-  return before - entries_.size();
+  return before - entries_.size() + records;
 }
 
 bool StorageModel::hasUnswept(std::string_view endpoint) const {

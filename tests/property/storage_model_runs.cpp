@@ -271,7 +271,9 @@ bool StorageModel::recordAttempt(const DeliveryClaim& claim, DeliveryAttempt att
   Owed* row = claimed(claim);
   if (row == nullptr) return false;
   attempt.at = now;
-  row->delivery.attempts.push_back(std::move(attempt));
+  auto& attempts = row->delivery.attempts;
+  attempts.push_back(std::move(attempt));
+  if (attempts.size() > kMaxAttempts) attempts.erase(attempts.begin());
   ++row->delivery.tries;
   return true;
 }
@@ -296,6 +298,9 @@ std::vector<Delivery> StorageModel::list(std::string_view endpoint, std::string_
     listed.push_back(delivery);
     listed.back().input.clear();
     listed.back().job.output.clear();
+    listed.back().job.error = listedError(listed.back().job.error);
+    if (!job.empty()) continue;
+    for (DeliveryAttempt& attempt : listed.back().attempts) attempt.reply.clear();
   }
   if (job.empty()) std::reverse(listed.begin(), listed.end());
   if (listed.size() > limit) listed.resize(limit);

@@ -261,6 +261,16 @@ TEST_F(JobServiceTest, ASweepTellsWaitersAndTheDispatcher) {
   EXPECT_EQ(owed_, 1);
 }
 
+TEST_F(JobServiceTest, AnErrorIsCutAndMarked) {
+  submit("a");
+  submit("b");
+  (void)jobs_.finish(claim(), Failed{std::string(9'500'000, 'e'), "{}"}, false);
+  const std::string cut = jobs_.find(key("a"))->error;
+  EXPECT_EQ(cut, std::string(kMaxErrorBytes, 'e') + "... (cut: the error had 9500000 bytes)");
+  (void)jobs_.finish(claim(), Failed{std::string(kMaxErrorBytes, 'e'), ""}, false);
+  EXPECT_EQ(jobs_.find(key("b"))->error.size(), kMaxErrorBytes) << "whole as long as it fits";
+}
+
 TEST_F(JobServiceTest, APlaceInTheLineIsCounted) {
   for (const char* id : {"a", "b", "c"}) submit(id);
   EXPECT_EQ(jobs_.ahead(key("a"), 100), 0U);

@@ -72,6 +72,13 @@ TEST_F(RunContextTest, WhatIsNoJsonFailsTheJobAndIsNotStored) {
   EXPECT_EQ(progress(), "");
 }
 
+TEST_F(RunContextTest, AProgressHasABound) {
+  const std::string most = '"' + std::string(kMaxProgressBytes - 2, 'p') + '"';
+  context_.progress(most);
+  EXPECT_THROW(context_.progress(most + " "), JobFailed);
+  EXPECT_EQ(progress(), most);
+}
+
 TEST_F(RunContextTest, ALargeChunkIsStoredInPieces) {
   context_.emit("\"" + std::string(3UL << 20, 'x') + "\"");
   EXPECT_GT(chunks().size(), 3U);

@@ -223,8 +223,8 @@ constexpr void describeStorage(Writer writer) {
   JOBQ_VARIANT(CancelResult, Cancelled, WrongState, Absent);
   JOBQ_VARIANT(RequeueResult, Requeued, WrongState, Absent);
   JOBQ_CLOSED(JobFilter, endpoint, state);
-  JOBQ_CLOSED(PageWindow, offset, limit);
-  JOBQ_CLOSED(JobPage, jobs, total);
+  JOBQ_CLOSED(PageWindow, offset, limit, cursor);
+  JOBQ_CLOSED(JobPage, jobs, total, next);
   JOBQ_CLOSED(EndpointCounts, inQueue, inQueueLow, inProgress, completed, failed, retried, headQueuedAt);
 
   JOBQ_CLOSED(ClaimWant, endpoint, workers);

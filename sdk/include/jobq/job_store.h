@@ -52,14 +52,28 @@ struct JobFilter {
   EndpointId endpoint;
   std::optional<JobState> state;
 };
+/// Where a page begins. A cursor costs the same at any depth, an offset as much as the jobs that it passes over.
 struct PageWindow {
   std::size_t offset = 0;
   std::size_t limit = 50;
+  std::uint64_t cursor = 0;  ///< JobPage::next of the page before; 0 for the newest job
 };
 struct JobPage {
-  std::vector<Job> jobs;  ///< newest submission first; without output, progress
-  std::size_t total = 0;  ///< jobs that match the filter
+  std::vector<Job> jobs;   ///< newest submission first; without output and progress, the error cut by listedError()
+  std::size_t total = 0;   ///< jobs that match the filter, wherever the page begins
+  std::uint64_t next = 0;  ///< cursor of the next page; 0 when this was the last one
 };
+
+/// A list has so many bytes of each job's error.
+inline constexpr std::size_t kListedErrorBytes = 1'024;
+
+/// Returns the error as lists have it: whole, or cut between characters and ended by "...".
+inline std::string listedError(std::string_view error) {
+  if (error.size() <= kListedErrorBytes) return std::string(error);
+  std::size_t end = kListedErrorBytes;
+  while (end > 0 && (static_cast<unsigned char>(error[end]) & 0xc0) == 0x80) --end;
+  return std::string(error.substr(0, end)) + "...";
+}
 
 /// inQueue, inProgress: now. completed, failed (TIMED_OUT included), retried (losses and /retry): since the endpoint's
 /// first job, written in the step that causes them, and not lowered by expiry.
@@ -113,8 +127,9 @@ class JOBQ_VISIBLE JobStore : public abi::Versioned {
   /// Cheap enough for every /health and every scaling decision: does not grow with the queue's depth.
   [[nodiscard]] virtual EndpointCounts counts(std::string_view endpoint) = 0;
 
-  /// Removes up to `batch` jobs of an endpoint that is being deleted, in any state, with their chunks and logs; when
-  /// none is left, also its counters, idempotency and group records. Returns how many jobs were removed.
+  /// Removes up to `batch` records of an endpoint that is being deleted: its jobs, in any state, with their chunks and
+  /// logs; when none is left, its idempotency records, then its group records. Returns how many there were; fewer than
+  /// `batch` means that nothing of the endpoint is left, its counters included.
   virtual std::size_t remove(std::string_view endpoint, std::size_t batch) = 0;
 };
 

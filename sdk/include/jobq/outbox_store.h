@@ -46,12 +46,13 @@ struct Delivery {
   Instant dueAt{};
   std::uint32_t tries = 0;                ///< attempts recorded since it was owed, or owed again by replay()
   std::uint64_t claims = 0;               ///< how often it was claimed or replayed: the number of its last claim
-  std::vector<DeliveryAttempt> attempts;  ///< all of them, oldest first
+  std::vector<DeliveryAttempt> attempts;  ///< the last kMaxAttempts, oldest first
 
   /// Returns what the reports of the present claim carry.
   DeliveryClaim claim() const { return {id, claims}; }
 };
 
+inline constexpr std::size_t kMaxAttempts = 20;  ///< that a delivery's record keeps
 inline constexpr Millis kDeliveryRecordLife{86'400'000};
 inline constexpr std::size_t kMaxDeliveriesPerEndpoint = 1'000;  ///< settled ones; the oldest go first
 
@@ -92,11 +93,12 @@ class JOBQ_VISIBLE OutboxStore : public abi::Versioned {
   /// Makes the delivery due again after `delay`.
   virtual bool reschedule(const DeliveryClaim& claim, Millis delay) = 0;
 
-  /// Adds to the delivery's record and to its tries.
+  /// Adds to the delivery's record, which keeps its last kMaxAttempts, and to its tries.
   virtual bool recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) = 0;
 
-  /// A job's deliveries, oldest first, with the snapshot but without input and output; an empty `endpoint` means
-  /// whatever the job's endpoint is. An endpoint's, when `job` is empty, newest first.
+  /// Returns a job's deliveries, oldest first, with the snapshot but without input and output, its error cut by
+  /// listedError(); an empty `endpoint` means whatever the job's endpoint is. If `job` is empty, an endpoint's, newest
+  /// first, whose attempts are without replies.
   [[nodiscard]] virtual std::vector<Delivery> list(std::string_view endpoint, std::string_view job,
                                                    std::size_t limit) = 0;
 

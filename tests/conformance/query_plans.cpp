@@ -1,0 +1,78 @@
+// Asks SQLite for the plan of every statement that the storage prepares in this program, and fails the test in which a
+// plan walks over a whole table or sorts in a temporary table: such a statement is fast in every test and stops the
+// server when a million jobs are there.
+//
+// The dynamic linker gives the storage's library this sqlite3_prepare_v3, because the program exports it.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <string>
+#include <string_view>
+
+namespace {
+
+std::atomic<int> judged = 0;
+
+/// The beginnings of statements that may read or sort all that they find, and why that is little or rare.
+constexpr std::array<std::string_view, 8> kAllowed{
+    // Once at a start: the counters of all endpoints.
+    "SELECT endpoint, state, count(*) FROM job INDEXED BY job_begun",
+    "SELECT endpoint, low, count(*) FROM job INDEXED BY job_waiting",
+    "SELECT endpoint, completed, failed, retried FROM endpoint_count",
+    "SELECT count(*) FROM sqlite_schema",
+    // Groups the rows of a subquery that has a LIMIT.
+    "SELECT low, count(*) FROM (SELECT low FROM job INDEXED BY job_waiting",
+    "SELECT state, low, count(*) FROM (SELECT endpoint, state, low FROM job INDEXED BY job_expiry",
+    // One row a node.
+    "SELECT name, last_beat FROM node",
+    "DELETE FROM node",
+};
+
+bool isAllowed(std::string_view sql) {
+  return std::any_of(kAllowed.begin(), kAllowed.end(), [&](auto begin) { return sql.starts_with(begin); });
+}
+
+bool isBad(std::string_view step) {
+  if (step.find("TEMP B-TREE") != std::string_view::npos) return true;
+  // The rows of a subquery have a step of their own.
+  return step.starts_with("SCAN ") && !step.starts_with("SCAN (") && step != "SCAN CONSTANT ROW";
+}
+
+std::string textAt(sqlite3_stmt* statement, int column) {
+  const auto* text = sqlite3_column_text(statement, column);
+  return text == nullptr ? std::string() : std::string(reinterpret_cast<const char*>(text));
+}
+
+void judgePlan(sqlite3* database, const std::string& sql) {
+  sqlite3_stmt* plan = nullptr;
+  const std::string question = "EXPLAIN QUERY PLAN " + sql;
+  if (sqlite3_prepare_v2(database, question.c_str(), -1, &plan, nullptr) != SQLITE_OK) return;
+  while (sqlite3_step(plan) == SQLITE_ROW) {
+    const std::string step = textAt(plan, 3);
+    if (isBad(step) && !isAllowed(sql)) ADD_FAILURE() << "\"" << step << "\" is in the plan of " << sql;
+    ++judged;
+  }
+  sqlite3_finalize(plan);
+}
+
+}  // namespace
+
+namespace jobq::test {
+
+/// Returns how many steps of plans were judged so far.
+int judgedSteps() { return judged; }
+
+}  // namespace jobq::test
+
+extern "C" __attribute__((visibility("default"))) int sqlite3_prepare_v3(sqlite3* database, const char* sql, int length,
+                                                                         unsigned flags, sqlite3_stmt** statement,
+                                                                         const char** tail) {
+  static const auto real = reinterpret_cast<decltype(&sqlite3_prepare_v3)>(dlsym(RTLD_NEXT, "sqlite3_prepare_v3"));
+  const int result = real(database, sql, length, flags, statement, tail);
+  if (result == SQLITE_OK && length < 0) judgePlan(database, sql);
+  return result;
+}
