@@ -97,7 +97,7 @@ House::House(Config config, Clock& clock, Log& log, const StorageWrap& around)
 House::~House() { stop(); }
 
 void House::start() {
-  keys_.bootstrap(dataDir_.path() / "admin.key");
+  keys_.bootstrap(adminKeyFile());
   endpoints_.checkIds();
   endpoints_.refresh();
   // Before the first claim: jobs of a dead process are counted and go back in line with their old place.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <filesystem>
 #include <functional>
 #include <list>
 #include <map>
@@ -71,6 +72,10 @@ class House {
   /// False: a handler ignored its stop token; the process has to end with _exit, because its thread still runs.
   bool stop();
 
+  /// `jobqd --reset-admin-key`, instead of start(): makes an admin key, writes it to `<data>/admin.key`, and revokes
+  /// the one that was there. Throws StorageError or Error.
+  void resetAdminKey() { keys_.resetAdminKey(adminKeyFile()); }
+
   /// "http://127.0.0.1:8000".
   std::string address() const { return server_.address(); }
 
@@ -81,6 +86,7 @@ class House {
   static void check(const Config& config, Log& log);
 
  private:
+  std::filesystem::path adminKeyFile() const { return dataDir_.path() / "admin.key"; }
   EndpointParts parts();
   void endpointChanged(const EndpointId& id, const EndpointPtr& now);
   WorkerCounts workers(const EndpointId& endpoint) const;

@@ -21,6 +21,7 @@ struct Options {
   std::string config = "etc/jobq.properties";
   std::vector<std::pair<std::string, std::string>> settings;
   bool check = false;
+  bool resetAdminKey = false;
 };
 
 Poco::Util::OptionSet describeOptions() {
@@ -29,6 +30,7 @@ Poco::Util::OptionSet describeOptions() {
   set.addOption(Option("config", "c", "the configuration file (etc/jobq.properties)").argument("FILE"));
   set.addOption(Option("set", "s", "overrides one setting; may be repeated").argument("key=value").repeatable(true));
   set.addOption(Option("check", "", "checks the configuration and ends"));
+  set.addOption(Option("reset-admin-key", "", "makes a new admin key, writes it to admin.key, and ends"));
   set.addOption(Option("version", "", "prints the version and ends"));
   set.addOption(Option("help", "h", "prints this and ends"));
   return set;
@@ -49,7 +51,7 @@ std::optional<Options> readOptions(int argc, char** argv) {
     if (name == "help") {
       Poco::Util::HelpFormatter help(set);
       help.setCommand("jobqd");
-      help.setUsage("--config FILE [--set key=value]... [--check]");
+      help.setUsage("--config FILE [--set key=value]... [--check | --reset-admin-key]");
       help.setHeader("The jobq server.");
       help.format(std::cout);
       return std::nullopt;
@@ -60,6 +62,7 @@ std::optional<Options> readOptions(int argc, char** argv) {
     }
     if (name == "config") options.config = value;
     if (name == "check") options.check = true;
+    if (name == "reset-admin-key") options.resetAdminKey = true;
     if (name == "set") {
       const std::size_t equals = value.find('=');
       if (equals == std::string::npos) throw jobq::ConfigError("--set " + value + ": write --set key=value");
@@ -102,6 +105,10 @@ int serve(const Options& options) {
   log.write(jobq::LogLevel::debug, "server.descriptors", std::to_string(jobq::raiseDescriptorLimit()));
   jobq::SystemClock clock;
   jobq::House house(config, clock, log);
+  if (options.resetAdminKey) {
+    house.resetAdminKey();
+    return 0;
+  }
   house.start();
   int signal = 0;
   sigwait(&signals, &signal);

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/access/key_record.h"
 #include "core/base/published.h"
 #include "jobq/log.h"
 #include "jobq/mutex.h"
@@ -23,18 +24,9 @@ namespace jobq {
 /// What a route demands (decisions.md, "Keys"). An admin key may do everything.
 enum class Scope { none, client, worker, admin };
 
-struct ApiKey {
-  std::string id;
-  std::string name;
-  std::string digest;  ///< SHA-256 of the key, hexadecimal
-  std::vector<std::string> scopes;
-  std::vector<std::string> endpoints;  ///< empty: all
-  Instant createdAt{};
-  std::optional<Instant> expiresAt;
-  std::optional<Instant> lastUsedAt;  ///< written at most once a minute
-};
-
 using ApiKeyPtr = std::shared_ptr<const ApiKey>;
+
+enum class Revocation { revoked, noSuchKey, lastAdminKey };
 
 /// Any thread. Looks keys up in its own copy of the records, which is never older than a second: a revocation takes
 /// effect within that time on every node, on this node at once. Every request asks, so callers on different threads
@@ -44,8 +36,12 @@ class ApiKeys {
   ApiKeys(RecordStore& records, Clock& clock, Log& log);
 
   /// With an empty key store: takes in the key of `file` (`<data>/admin.key`), or makes an admin key and writes it
-  /// there with mode 0600, logging only the path.
+  /// there with mode 0600, logging only the path. A key that this storage held before is not taken in again: it was
+  /// revoked. With keys but no admin key that is valid for ever, logs a warning with the remedy.
   void bootstrap(const std::filesystem::path& file);
+
+  /// Makes an admin key, writes it to `file`, and revokes the key that the file held before. Other keys stay.
+  void resetAdminKey(const std::filesystem::path& file);
 
   /// The key behind an Authorization header (`Bearer <key>` or the bare key), if it is valid now and its scopes and
   /// endpoints allow the call; else null. `endpoint` is empty for routes that belong to none.
@@ -54,7 +50,11 @@ class ApiKeys {
   /// Stores a key under a new id and returns its secret, which is shown once. id, digest and times are set here.
   std::string create(ApiKey& key);
   std::vector<ApiKey> list();
-  bool revoke(const std::string& id);
+
+  /// Removes the key, unless no other admin key would be left that never expires: an admin key that expires does not
+  /// count as another one, because its end would lock everybody out. Of revocations on several nodes at once too, one
+  /// admin key is left.
+  Revocation revoke(const std::string& id);
 
  private:
   using LastUse = std::atomic<Instant>;  // of this process; Instant::min() before the first
@@ -76,6 +76,9 @@ class ApiKeys {
   void showChange();
   std::shared_ptr<LastUse> lastUseOf(const std::string& id);
   void store(ApiKey& key, const std::string& secret);
+  void makeAdminKey(const std::filesystem::path& file, std::string secret);
+  bool hasLastingAdminKey(const std::string& besides);
+  bool setEnding(const std::string& id, bool isEnding);
   void noteUse(const Known& known, Instant now);
 
   RecordStore& records_;

@@ -129,6 +129,18 @@ Reply list(ApiKeys& keys) {
   return {200, print(array)};
 }
 
+Reply revoke(ApiKeys& keys, const Call& call) {
+  const std::string& id = call.params.at("id");
+  switch (keys.revoke(id)) {
+    case Revocation::revoked: return {204, ""};
+    case Revocation::noSuchKey: break;
+    case Revocation::lastAdminKey:
+      return errorReply(call.path, 409,
+                        "this is the last admin key: make another one that never expires, and then revoke this one");
+  }
+  return errorReply(call.path, 404, "there is no key with the id " + clipped(id));
+}
+
 }  // namespace
 
 void addKeyRoutes(Router& router, ApiKeys& keys, Clock& clock) {
@@ -138,9 +150,7 @@ void addKeyRoutes(Router& router, ApiKeys& keys, Clock& clock) {
               }});
   router.add({{"GET"}, "/v1/keys", Scope::admin, kLimit, false, [&keys](const Call&) { return list(keys); }});
   router.add({{"DELETE"}, "/v1/keys/{id}", Scope::admin, kLimit, false, [&keys](const Call& call) {
-                const std::string& id = call.params.at("id");
-                if (keys.revoke(id)) return Reply{204, ""};
-                return errorReply(call.path, 404, "there is no key with the id " + clipped(id));
+                return revoke(keys, call);
               }});
 }
 

@@ -7,7 +7,7 @@ import stat
 import time
 
 from http_case import HttpTest
-from jobq_server import Server, until
+from jobq_server import Server, jobqd, until
 from pace import judge_pace
 
 MOMENT = r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z\Z"
@@ -228,3 +228,28 @@ class KeepingTest(KeyTest):
         server.start()
         assert server.key == own
         assert server.request("GET", "/v1/keys").status == 200
+
+    def test_the_last_admin_key_stays(self, own_server):
+        """decisions.md, Keys: an admin key is always left; the answer names the remedy."""
+        server = self.server = own_server()
+        first = server.request("GET", "/v1/keys").json()[0]
+        self.new_key("admin", expiresAt=utc(3600))
+        reply = server.request("DELETE", f"/v1/keys/{first['id']}")
+        self.assert_refused(reply, 409, "admin key", "another one", member="message")
+        other = server.new_key("admin")
+        assert server.request("DELETE", f"/v1/keys/{first['id']}").status == 204
+        assert self.status_with(other, path="/v1/keys") == 200
+
+    def test_reset(self, own_server):
+        """README.md, What you should know: `jobqd --reset-admin-key` writes a new admin key and keeps the others."""
+        server = self.server = own_server()
+        former, client = {"key": server.key}, server.new_key("client")
+        assert "in use" in jobqd("--config", server.file, "--reset-admin-key").stderr
+        server.stop()
+        done = jobqd("--config", server.file, "--reset-admin-key")
+        assert done.returncode == 0, done.stderr
+        server.start()
+        assert server.key != former["key"]
+        assert server.key not in done.stdout + done.stderr
+        assert server.request("GET", "/v1/keys").status == 200
+        assert (self.status_with(former), self.status_with(client)) == (401, 200)

@@ -39,6 +39,11 @@ class ApiKeysTest : public testing::Test {
     return keys_->authenticate(authorization, scope, endpoint) != nullptr;
   }
 
+  std::string secretOfFile() const {
+    const std::string text = readFile(file_).value();
+    return text.substr(0, text.size() - 1);
+  }
+
   test::UnitStorage storage_;
   const testkit::TemporaryFolder folder_;
   const std::filesystem::path file_ = folder_ / "admin.key";
@@ -76,6 +81,44 @@ TEST_F(ApiKeysTest, AStorageThatHasKeysGetsNoOtherOne) {
   keys_->bootstrap(file_);
   EXPECT_FALSE(std::filesystem::exists(file_));
   EXPECT_EQ(keys_->list().size(), 1U);
+}
+
+TEST_F(ApiKeysTest, AKeyThatWasRevokedIsNotTakenInAgain) {
+  keys_->bootstrap(file_);
+  const std::string dead = secretOfFile();
+  storage_->records().remove("key", keys_->list().at(0).id);
+  keys_ = node();
+  keys_->bootstrap(file_);
+  EXPECT_NE(secretOfFile(), dead);
+  EXPECT_FALSE(opens(dead, Scope::admin, ""));
+  EXPECT_TRUE(opens(secretOfFile(), Scope::admin, ""));
+  EXPECT_THAT(storage_.log.lines(), Contains(HasSubstr("was revoked")));
+}
+
+TEST_F(ApiKeysTest, AStorageWithoutALastingAdminKeyIsAWarning) {
+  create(keyFor({"admin"}));
+  keys_->bootstrap(file_);
+  EXPECT_THAT(storage_.log.lines(), Not(Contains(HasSubstr("--reset-admin-key"))));
+  storage_->records().remove("key", keys_->list().at(0).id);
+  create(keyFor({"client"}));
+  keys_->bootstrap(file_);
+  EXPECT_THAT(storage_.log.lines(), Contains(HasSubstr("--reset-admin-key")));
+}
+
+TEST_F(ApiKeysTest, AResetMakesAnAdminKeyAndRevokesTheOneOfTheFile) {
+  keys_->bootstrap(file_);
+  const std::string former = secretOfFile();
+  const std::string client = create(keyFor({"client"}));
+  keys_->resetAdminKey(file_);
+  EXPECT_TRUE(opens(secretOfFile(), Scope::admin, ""));
+  EXPECT_FALSE(opens(former, Scope::admin, ""));
+  EXPECT_TRUE(opens(client));
+}
+
+TEST_F(ApiKeysTest, AResetHelpsAStorageThatHasNoAdminKey) {
+  create(keyFor({"client"}));
+  keys_->resetAdminKey(file_);
+  EXPECT_TRUE(opens(secretOfFile(), Scope::admin, ""));
 }
 
 TEST_F(ApiKeysTest, TheSecretIsNotStored) {
@@ -157,10 +200,53 @@ TEST_F(ApiKeysTest, ARevokedKeyOpensNothingMoreOnThisNode) {
   ApiKey key = keyFor({"client"});
   const std::string secret = keys_->create(key);
   const ApiKeyPtr held = keys_->authenticate(secret, Scope::client, "ep");
-  EXPECT_TRUE(keys_->revoke(key.id));
+  EXPECT_EQ(keys_->revoke(key.id), Revocation::revoked);
   EXPECT_FALSE(opens(secret));
   EXPECT_EQ(held->id, key.id) << "a call that is under way keeps its key";
-  EXPECT_FALSE(keys_->revoke(key.id));
+  EXPECT_EQ(keys_->revoke(key.id), Revocation::noSuchKey);
+}
+
+TEST_F(ApiKeysTest, TheLastAdminKeyIsNotRevoked) {
+  ApiKey admin = keyFor({"admin"});
+  const std::string secret = keys_->create(admin);
+  ApiKey bound = keyFor({"admin"}, {"ep"});
+  keys_->create(bound);
+  ApiKey ending = keyFor({"admin"});
+  ending.expiresAt = storage_.clock.now() + Millis(3'600'000);
+  keys_->create(ending);
+  EXPECT_EQ(keys_->revoke(admin.id), Revocation::lastAdminKey) << "one that expires is no other one, nor a bound one";
+  EXPECT_TRUE(opens(secret, Scope::admin, ""));
+  EXPECT_EQ(keys_->revoke(bound.id), Revocation::revoked);
+  EXPECT_EQ(keys_->revoke(ending.id), Revocation::revoked);
+
+  ApiKey other = keyFor({"admin", "client"});
+  keys_->create(other);
+  EXPECT_EQ(keys_->revoke(admin.id), Revocation::revoked);
+  EXPECT_EQ(keys_->revoke(other.id), Revocation::lastAdminKey);
+}
+
+TEST_F(ApiKeysTest, AnAdminKeyThatHasExpiredIsRevoked) {
+  ApiKey expired = keyFor({"admin"});
+  expired.expiresAt = storage_.clock.now() + Millis(1'000);
+  keys_->create(expired);
+  EXPECT_EQ(keys_->revoke(expired.id), Revocation::lastAdminKey);
+  storage_.clock.advance(Millis(1'000));
+  EXPECT_EQ(keys_->revoke(expired.id), Revocation::revoked);
+}
+
+TEST_F(ApiKeysTest, OfTwoRevocationsOnTwoNodesOneAdminKeyIsLeft) {
+  ApiKey one = keyFor({"admin"});
+  keys_->create(one);
+  ApiKey two = keyFor({"admin"});
+  keys_->create(two);
+  storage_.faults.hold("records.list");  // the first one has marked its key and counts the others
+  auto first = std::async(std::launch::async, [&] { return keys_->revoke(one.id); });
+  ASSERT_TRUE(holdsSoon([this] { return storage_.faults.isHolding(); })) << "the other keys were not counted";
+  EXPECT_EQ(node()->revoke(two.id), Revocation::lastAdminKey);
+  storage_.faults.letGo();
+  ASSERT_EQ(first.wait_for(test::kSoon), std::future_status::ready) << "the call did not end";
+  EXPECT_EQ(first.get(), Revocation::revoked);
+  EXPECT_EQ(keys_->list().size(), 1U);
 }
 
 TEST_F(ApiKeysTest, AnotherNodeFollowsWithinASecond) {
@@ -193,7 +279,7 @@ TEST_F(ApiKeysTest, ARevocationCountsAlsoWhenTheStorageFailsRightAfterIt) {
   const std::string secret = keys_->create(key);
   ASSERT_TRUE(opens(secret));
   storage_.faults.failVerb("records.list");
-  EXPECT_TRUE(keys_->revoke(key.id));
+  EXPECT_EQ(keys_->revoke(key.id), Revocation::revoked);
   EXPECT_THROW((void)opens(secret), StorageError);
   storage_.faults.heal();
   EXPECT_FALSE(opens(secret));
@@ -206,7 +292,7 @@ TEST_F(ApiKeysTest, AnOlderAnswerOfTheStorageDoesNotBringARevokedKeyBack) {
   storage_.faults.hold("records.list");
   auto slow = std::async(std::launch::async, [&] { return opens(secret); });
   ASSERT_TRUE(holdsSoon([this] { return storage_.faults.isHolding(); })) << "the list was not asked for";
-  EXPECT_TRUE(keys_->revoke(key.id));
+  EXPECT_EQ(keys_->revoke(key.id), Revocation::revoked);
   storage_.faults.letGo();
   ASSERT_EQ(slow.wait_for(test::kSoon), std::future_status::ready) << "the call did not end";
   EXPECT_TRUE(slow.get()) << "it began before the revocation";
