@@ -1,8 +1,8 @@
 #include "core/house.h"
 
 #include "core/base/ids.h"
-#include "core/endpoints/image.h"
 #include "core/http/routes.h"
+#include "core/start_check.h"
 
 namespace jobq {
 namespace {
@@ -22,15 +22,8 @@ PluginHost loadPlugins(const Config& config, Log& log) {
     }
     if (!there) throw ConfigError("plugins.required names " + name + ", which is not installed or was rejected");
   }
+  checkNames(config, host);
   return host;
-}
-
-// A script's text is read when its plugin is made, which a check does not do; that it is there can be said before.
-void needScript(const std::string& key, const std::filesystem::path& folder, const std::string& name) {
-  const std::filesystem::path file = folder / (name + ".lua");
-  std::error_code ignored;
-  if (std::filesystem::is_regular_file(file, ignored)) return;
-  throw ConfigError(key + " needs " + file.string() + ", which is not there: write it, or set scripts.path");
 }
 
 }  // namespace
@@ -97,6 +90,8 @@ House::House(Config config, Clock& clock, Log& log, const StorageWrap& around)
 House::~House() { stop(); }
 
 void House::start() {
+  const std::string exposure = exposureOf(config_);
+  if (!exposure.empty()) log_.write(LogLevel::warning, "net.allowPrivate", exposure);
   keys_.bootstrap(adminKeyFile());
   endpoints_.checkIds();
   endpoints_.refresh();
@@ -241,43 +236,8 @@ std::vector<ScriptReport> House::scripts(std::string_view kind, std::string_view
 }
 
 void House::check(const Config& config, Log& log) {
-  const PluginHost host = loadPlugins(config, log);
-  const auto need = [&host](const std::string& key, PluginKind kind, const std::string& name) {
-    if (!host.has(kind, name)) {
-      throw ConfigError(key + " = " + name + ": there is no " + std::string(nameOf(kind)) + " plugin of that name");
-    }
-    host.checkValues(kind, name);
-  };
-  const auto needFilters = [&](const std::string& key, const std::vector<std::string>& filters) {
-    try {
-      checkFilterNames(filters);
-    } catch (const ConfigError& error) {
-      throw ConfigError(key + ": " + error.what());
-    }
-    for (const std::string& filter : filters) {
-      const FilterName name = parseFilter(filter);
-      need(key, PluginKind::admissionFilter, name.plugin);
-      if (!name.script.empty()) needScript(key, config.scriptPath / "filters", name.script);
-    }
-  };
-  need("storage", PluginKind::storage, config.storage);
-  need("limiter", PluginKind::rateLimiter, config.limiter);
-  for (const std::string& name : config.webhookTransports) {
-    need("webhook.transports", PluginKind::webhookTransport, name);
-  }
-  needFilters("filters", config.filters);
-  for (const EndpointConfig& endpoint : config.endpoints) {
-    const std::string prefix = "endpoint." + endpoint.id;
-    need(prefix + ".queuePolicy", PluginKind::queuePolicy, endpoint.queuePolicy);
-    if (const auto fault = imageFault(endpoint.image)) throw ConfigError(prefix + ".image " + *fault);
-    const Image image = parseImage(endpoint.image);
-    if (image.kind == Image::Kind::plugin) need(prefix + ".image", PluginKind::handler, image.name);
-    if (image.kind == Image::Kind::lua) {
-      need(prefix + ".image", PluginKind::handler, "lua");
-      needScript(prefix + ".image = " + endpoint.image, config.scriptPath / "handlers", image.name);
-    }
-    needFilters(prefix + ".filters", *endpoint.filters);
-  }
+  (void)loadPlugins(config, log);
+  checkFiles(config);
 }
 
 }  // namespace jobq

@@ -98,7 +98,7 @@ int serve(const Options& options) {
   jobq::Logger log(config.logLevel, config.logFormat);
   if (options.check) {
     jobq::House::check(config, log);
-    std::cout << options.config << " is fine\n";
+    std::cout << options.config << " is fine\ndata.dir: " << config.dataDir.string() << "\n";
     return 0;
   }
   const sigset_t signals = blockSignals();
