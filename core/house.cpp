@@ -73,6 +73,7 @@ House::House(Config config, Clock& clock, Log& log, const StorageWrap& around)
           [this] { endpoints_.refresh(); },
           [this] {
             remover_.step();
+            keys_.storeUses();
             runtimes_.tick(dispatcher_.workersOfTemplates());
           }),
       limiter_(plugins_.create<RateLimiter>(config_.limiter, around_, logFor("limiter." + config_.limiter))),

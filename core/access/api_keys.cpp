@@ -18,7 +18,10 @@ namespace {
 
 constexpr Millis kKeyFreshness{1'000};
 constexpr Millis kRenewal{500};
+constexpr Millis kLongestGap{12 * 3'600'000};  // storages remember removals for a day
+constexpr Millis kSeenResolution{1'000};       // a key in constant use changes no shared memory more often
 constexpr Millis kUseResolution{60'000};
+constexpr std::size_t kUsesAtOnce = 64;  // writes between two sweeps
 constexpr int kMostConflicts = 100;
 
 // Remembers the digest of the key that `admin.key` held when it was last made or taken in.
@@ -184,28 +187,36 @@ void ApiKeys::showChange() {
     reload();
   } catch (const StorageError& error) {
     log_.write(LogLevel::warning, "keys.reload", error.what());
-    auto outdated = std::make_shared<KeySet>();
+    const KeySetPtr present = keys_.get();
+    auto outdated = present ? std::make_shared<KeySet>(*present) : std::make_shared<KeySet>();
     outdated->number = ++questions_;
+    outdated->loadedAt = Instant{};
     handOut(outdated);
   }
 }
 
-std::shared_ptr<ApiKeys::LastUse> ApiKeys::lastUseOf(const std::string& id) {
-  Lock lock(mutex_);
-  std::shared_ptr<LastUse>& use = lastUses_[id];
-  if (!use) use = std::make_shared<LastUse>(Instant::min());
-  return use;
-}
-
 ApiKeys::KeySetPtr ApiKeys::reload() {
-  auto keys = std::make_shared<KeySet>();
-  keys->number = ++questions_;
-  keys->loadedAt = clock_.now();
-  for (const Record& record : records_.list(kKeyRecords)) {
-    ApiKey key = keyOf(record);
-    std::string digest = key.digest;
-    auto used = lastUseOf(key.id);
-    keys->byDigest.emplace(std::move(digest), Known{std::move(key), std::move(used)});
+  const KeySetPtr former = keys_.get();
+  const Instant now = clock_.now();
+  const bool follows = former && now - former->loadedAt < kLongestGap;
+  const std::uint64_t number = ++questions_;
+  const Changes changes = records_.changedSince(kKeyRecords, follows ? former->version : 0);
+  auto keys = follows ? std::make_shared<KeySet>(*former) : std::make_shared<KeySet>();
+  keys->number = number;
+  keys->version = changes.version;
+  keys->loadedAt = now;
+  for (const std::string& id : changes.removed) {
+    const auto found = keys->byId.find(id);
+    if (found == keys->byId.end()) continue;
+    keys->byDigest.erase(found->second->key.digest);
+    keys->byId.erase(found);
+  }
+  for (const Record& record : changes.changed) {
+    auto known = std::make_shared<Known>(Known{keyOf(record), nullptr});
+    const auto same = former ? former->byId.find(record.id) : keys->byId.end();
+    known->use = former && same != former->byId.end() ? same->second->use : std::make_shared<LastUse>();
+    keys->byDigest[known->key.digest] = known;
+    keys->byId[record.id] = std::move(known);
   }
   handOut(keys);
   return keys;
@@ -240,27 +251,39 @@ ApiKeyPtr ApiKeys::authenticate(std::string_view authorization, Scope scope, std
   const KeySetPtr keys = fresh();
   const auto found = keys->byDigest.find(digest);
   if (found == keys->byDigest.end()) return nullptr;
-  const ApiKey& key = found->second.key;
+  const Known& known = *found->second;
+  const ApiKey& key = known.key;
   // The map's comparison has told by timing how far a digest matched, which says nothing about a key; the decision
   // itself takes the same time whatever the digest.
   if (CRYPTO_memcmp(key.digest.data(), digest.data(), digest.size()) != 0) return nullptr;
   const Instant now = clock_.now();
   if (key.expiresAt && *key.expiresAt <= now) return nullptr;
   if (!allows(key, scope, endpoint)) return nullptr;
-  noteUse(found->second, now);
-  return {keys, &key};
+  if (const Instant seen = known.use->seen; seen == Instant::min() || now - seen >= kSeenResolution)
+    known.use->seen = now;
+  return {found->second, &key};
 }
 
-void ApiKeys::noteUse(const Known& known, Instant now) {
-  const ApiKey& key = known.key;
-  Instant last = known.used->load();
-  const bool due = last == Instant::min() || last + kUseResolution <= now;
-  if (!due || !known.used->compare_exchange_strong(last, now)) return;
+void ApiKeys::storeUses() {
+  const KeySetPtr keys = keys_.get();
+  if (!keys) return;
+  std::size_t stored = 0;
+  for (const auto& [id, known] : keys->byId) {
+    const Instant seen = known->use->seen.load();
+    const Instant last = std::max(known->use->stored.load(), known->key.lastUsedAt.value_or(Instant::min()));
+    if (seen == Instant::min() || (last != Instant::min() && seen - last < kUseResolution)) continue;
+    known->use->stored = seen;
+    storeUse(*known, seen);
+    if (++stored == kUsesAtOnce) return;
+  }
+}
+
+void ApiKeys::storeUse(const Known& known, Instant seen) {
   try {
-    const auto record = records_.find(kKeyRecords, key.id);
+    const auto record = records_.find(kKeyRecords, known.key.id);
     if (!record) return;
     ApiKey used = keyOf(*record);
-    used.lastUsedAt = now;
+    used.lastUsedAt = seen;
     // A conflict means that another node has just written its own use: as good.
     (void)records_.update(toRecord(used), record->version);
   } catch (const StorageError& error) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <fstream>
 #include <future>
 
@@ -264,7 +265,7 @@ TEST_F(ApiKeysTest, AnotherNodeFollowsWithinASecond) {
 TEST_F(ApiKeysTest, AStorageThatFailsIsBridgedForASecondAndNoLonger) {
   const std::string secret = create(keyFor({"client"}));
   ASSERT_TRUE(opens(secret));
-  storage_.faults.failVerb("records.list");
+  storage_.faults.failVerb("records.changedSince");
   storage_.clock.advance(Millis(999));
   EXPECT_TRUE(opens(secret));
   EXPECT_THAT(storage_.log.lines(), Contains(HasSubstr("keys.reload")));
@@ -278,7 +279,7 @@ TEST_F(ApiKeysTest, ARevocationCountsAlsoWhenTheStorageFailsRightAfterIt) {
   ApiKey key = keyFor({"client"});
   const std::string secret = keys_->create(key);
   ASSERT_TRUE(opens(secret));
-  storage_.faults.failVerb("records.list");
+  storage_.faults.failVerb("records.changedSince");
   EXPECT_EQ(keys_->revoke(key.id), Revocation::revoked);
   EXPECT_THROW((void)opens(secret), StorageError);
   storage_.faults.heal();
@@ -289,7 +290,7 @@ TEST_F(ApiKeysTest, AnOlderAnswerOfTheStorageDoesNotBringARevokedKeyBack) {
   ApiKey key = keyFor({"client"});
   const std::string secret = keys_->create(key);
   storage_.clock.advance(Millis(1'000));
-  storage_.faults.hold("records.list");
+  storage_.faults.hold("records.changedSince");
   auto slow = std::async(std::launch::async, [&] { return opens(secret); });
   ASSERT_TRUE(holdsSoon([this] { return storage_.faults.isHolding(); })) << "the list was not asked for";
   EXPECT_EQ(keys_->revoke(key.id), Revocation::revoked);
@@ -299,29 +300,73 @@ TEST_F(ApiKeysTest, AnOlderAnswerOfTheStorageDoesNotBringARevokedKeyBack) {
   EXPECT_FALSE(opens(secret));
 }
 
-TEST_F(ApiKeysTest, TheLastUseIsWrittenOnceAMinute) {
+TEST_F(ApiKeysTest, OnlyWhatHasChangedIsRead) {
   const std::string secret = create(keyFor({"client"}));
+  storage_.faults.failVerb("records.list");
+  const auto calls = storage_.faults.calls();
+  storage_.clock.advance(Millis(1'000));
+  EXPECT_TRUE(opens(secret));
+  EXPECT_EQ(storage_.faults.calls(), calls + 1);
+}
+
+TEST_F(ApiKeysTest, ARevocationCountsWhenItsTraceIsGone) {
+  ApiKey key = keyFor({"client"});
+  const std::string secret = keys_->create(key);
+  const auto other = node();
+  EXPECT_NE(other->authenticate(secret, Scope::client, "ep"), nullptr);
+  keys_->revoke(key.id);
+  storage_.clock.advance(Millis(25 * 3'600'000));
+  (void)storage_->leases().sweep(100);  // forgets removals of more than a day ago
+  EXPECT_EQ(other->authenticate(secret, Scope::client, "ep"), nullptr);
+}
+
+TEST_F(ApiKeysTest, ACallWritesNothing) {
+  const std::string secret = create(keyFor({"client"}));
+  const auto calls = storage_.faults.calls();
+  EXPECT_TRUE(opens(secret));
+  EXPECT_EQ(storage_.faults.calls(), calls) << "its thread would wait for the writer";
+}
+
+TEST_F(ApiKeysTest, TheLastUseIsStoredOnceAMinute) {
+  const std::string secret = create(keyFor({"client"}));
+  const auto lastUseAfter = [&](Millis pause) {
+    storage_.clock.advance(pause);
+    EXPECT_TRUE(opens(secret));
+    keys_->storeUses();
+    return keys_->list()[0].lastUsedAt;
+  };
   const Instant first = storage_.clock.now();
-  ASSERT_TRUE(opens(secret));
-  EXPECT_EQ(keys_->list()[0].lastUsedAt, first);
-  storage_.clock.advance(Millis(59'999));
-  ASSERT_TRUE(opens(secret));
-  EXPECT_EQ(keys_->list()[0].lastUsedAt, first);
-  storage_.clock.advance(Millis(1));
-  ASSERT_TRUE(opens(secret));
-  EXPECT_EQ(keys_->list()[0].lastUsedAt, first + Millis(60'000));
+  EXPECT_EQ(lastUseAfter(Millis(0)), first);
+  EXPECT_EQ(lastUseAfter(Millis(59'999)), first);
+  EXPECT_EQ(lastUseAfter(Millis(1)), first + Millis(60'000));
+  keys_ = node();
+  EXPECT_EQ(lastUseAfter(Millis(59'999)), first + Millis(60'000)) << "another process has stored one";
+}
+
+TEST_F(ApiKeysTest, AStepStoresABoundedNumberOfUses) {
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(opens(create(keyFor({"client"}))));
+  const auto stored = [this] {
+    const auto keys = keys_->list();
+    return std::count_if(keys.begin(), keys.end(), [](const ApiKey& key) { return key.lastUsedAt.has_value(); });
+  };
+  keys_->storeUses();
+  EXPECT_EQ(stored(), 64);
+  keys_->storeUses();
+  EXPECT_EQ(stored(), 100);
 }
 
 TEST_F(ApiKeysTest, ARefusedCallIsNoUse) {
   const std::string secret = create(keyFor({"client"}));
   EXPECT_FALSE(opens(secret, Scope::admin));
+  keys_->storeUses();
   EXPECT_FALSE(keys_->list()[0].lastUsedAt);
 }
 
-TEST_F(ApiKeysTest, ALastUseThatCannotBeWrittenRefusesNobody) {
+TEST_F(ApiKeysTest, ALastUseThatCannotBeStoredIsALineOfTheLog) {
   const std::string secret = create(keyFor({"client"}));
   storage_.faults.failVerb("records.update");
   EXPECT_TRUE(opens(secret));
+  keys_->storeUses();
   EXPECT_THAT(storage_.log.lines(), Contains(HasSubstr("keys.lastUse")));
 }
 
@@ -332,6 +377,7 @@ TEST_F(ApiKeysTest, AUseOfARevokedKeyDoesNotStoreItAgain) {
   EXPECT_EQ(other->authenticate("nothing", Scope::client, "ep"), nullptr);  // from now on it knows the key
   keys_->revoke(key.id);
   EXPECT_NE(other->authenticate(secret, Scope::client, "ep"), nullptr) << "it has not heard of the revocation yet";
+  other->storeUses();
   EXPECT_THAT(keys_->list(), IsEmpty());
 }
 
