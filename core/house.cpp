@@ -28,9 +28,11 @@ PluginHost loadPlugins(const Config& config, Log& log) {
 
 }  // namespace
 
-House::House(Config config, Clock& clock, Log& log, const StorageWrap& around)
+House::House(Config config, Clock& clock, Log& log, const StorageWrap& around, const WallClock* wall)
     : config_(std::move(config)),
       clock_(clock),
+      sameTime_(clock),
+      wall_(wall == nullptr ? sameTime_ : *wall),
       log_(log),
       node_(newName(14)),
       dataDir_(config_.dataDir),
@@ -47,13 +49,13 @@ House::House(Config config, Clock& clock, Log& log, const StorageWrap& around)
                          return endpoint ? endpoint->webhookKey : std::string();
                        }},
                       storage_->records(), secrets_),
-      courier_({storage_->outbox(), transports_, webhookSecrets_, clock_, log_}),
+      courier_({storage_->outbox(), transports_, webhookSecrets_, clock_, log_, wall_}),
       endpoints_({storage_->records(), secrets_, parts(), log_}, config_.endpoints,
                  [this](const EndpointId& id, const EndpointPtr& now) { endpointChanged(id, now); }),
       templateService_(storage_->records(), secrets_, endpoints_),
-      endpointService_(storage_->records(), secrets_, endpoints_, clock_),
+      endpointService_(storage_->records(), secrets_, endpoints_, wall_),
       runtimes_(storage_->records(), clock_),
-      keys_(storage_->records(), clock_, log_),
+      keys_(storage_->records(), clock_, wall_, log_),
       wakeup_({}),
       watch_(clock_),
       jobs_(*storage_, wakeup_, watch_, [this] { courier_.ring(); }),
@@ -134,7 +136,7 @@ void House::addRoutes() {
                            [this](const Endpoint& endpoint, bool low) { return dispatcher_.waitReason(endpoint, low); },
                            waiting_,
                            answerMemory_});
-  addKeyRoutes(router_, keys_, clock_);
+  addKeyRoutes(router_, keys_, wall_);
   addPluginRoutes(router_, plugins_,
                   {[this](std::string_view kind, std::string_view name) { return isSelected(kind, name); },
                    [this](std::string_view kind, std::string_view name) { return scripts(kind, name); }});

@@ -14,6 +14,7 @@
 
 #include "core/access/api_keys.h"
 #include "core/access/rate_gate.h"
+#include "core/base/clock.h"
 #include "core/base/data_dir.h"
 #include "core/base/logger.h"
 #include "core/base/secret_box.h"
@@ -62,7 +63,8 @@ inline std::unique_ptr<Storage> unwrapped(std::unique_ptr<Storage> storage) { re
 class House {
  public:
   /// Opens the storage and builds the rooms; nothing runs yet. Throws ConfigError or StorageError.
-  House(Config config, Clock& clock, Log& log, const StorageWrap& around = unwrapped);
+  /// `wall` is the time of day and outlives the server; null: `clock` has it too, as in tests on one manual clock.
+  House(Config config, Clock& clock, Log& log, const StorageWrap& around = unwrapped, const WallClock* wall = nullptr);
   ~House();
 
   /// Recovers what a dead process left, then opens the door. Throws ConfigError when the address is taken.
@@ -103,6 +105,8 @@ class House {
 
   const Config config_;
   Clock& clock_;
+  const SameTime sameTime_;
+  const WallClock& wall_;
   Log& log_;
   const std::string node_;
   std::atomic<bool> draining_ = false;

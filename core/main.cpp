@@ -12,6 +12,7 @@
 #include <iostream>
 
 #include "core/base/clock.h"
+#include "core/base/clock_keeper.h"
 #include "core/base/descriptors.h"
 #include "core/house.h"
 
@@ -104,16 +105,20 @@ int serve(const Options& options) {
   const sigset_t signals = blockSignals();
   log.write(jobq::LogLevel::debug, "server.descriptors", std::to_string(jobq::raiseDescriptorLimit()));
   jobq::SystemClock clock;
-  jobq::House house(config, clock, log);
+  const jobq::SystemWallClock wall;
+  jobq::House house(config, clock, log, jobq::unwrapped, &wall);
   if (options.resetAdminKey) {
     house.resetAdminKey();
     return 0;
   }
+  jobq::ClockKeeper keeper(clock, log);
+  keeper.start();
   house.start();
   int signal = 0;
   sigwait(&signals, &signal);
   log.write(jobq::LogLevel::information, "server.stopping", "running jobs get server.drain to finish");
   const bool clean = house.stop();
+  keeper.stop();
   log.write(jobq::LogLevel::information, "server.stopped", "what was accepted is stored");
   if (!clean) _exit(0);  // a handler's thread still runs in code that is about to be torn down
   return 0;

@@ -37,6 +37,12 @@ std::optional<std::string> readSecret(const std::filesystem::path& file) {
   return secret;
 }
 
+// Whether so much time lies between the two, in either direction: the time of day may be set back. The former may be
+// Instant::min(), which is "never".
+bool areApart(Instant former, Instant latter, Millis time) {
+  return former == Instant::min() || latter - former >= time || former - latter >= time;
+}
+
 const char* nameOf(Scope scope) {
   switch (scope) {
     case Scope::none: return "";
@@ -68,7 +74,8 @@ std::string_view secretOf(std::string_view authorization) {
 
 }  // namespace
 
-ApiKeys::ApiKeys(RecordStore& records, Clock& clock, Log& log) : records_(records), clock_(clock), log_(log) {}
+ApiKeys::ApiKeys(RecordStore& records, Clock& clock, const WallClock& wall, Log& log)
+    : records_(records), clock_(clock), wall_(wall), log_(log) {}
 
 void ApiKeys::bootstrap(const std::filesystem::path& file) {
   if (!records_.list(kKeyRecords).empty()) {
@@ -122,7 +129,7 @@ void ApiKeys::makeAdminKey(const std::filesystem::path& file, std::string secret
 void ApiKeys::store(ApiKey& key, const std::string& secret) {
   key.id = randomHex(6);
   key.digest = sha256(secret);
-  key.createdAt = clock_.now();
+  key.createdAt = wall_.now();
   if (!std::holds_alternative<Stored>(records_.create(toRecord(key)))) {
     throw StorageError("the new key's id is taken: try again");
   }
@@ -147,7 +154,7 @@ Revocation ApiKeys::revoke(const std::string& id) {
   const auto record = records_.find(kKeyRecords, id);
   if (!record) return Revocation::noSuchKey;
   const ApiKey key = keyOf(*record);
-  const bool hasExpired = key.expiresAt && *key.expiresAt <= clock_.now();
+  const bool hasExpired = key.expiresAt && *key.expiresAt <= wall_.now();
   if (key.isAdmin() && !hasExpired) {
     if (!setEnding(id, true)) return Revocation::noSuchKey;
     if (!hasLastingAdminKey(id)) {
@@ -256,11 +263,10 @@ ApiKeyPtr ApiKeys::authenticate(std::string_view authorization, Scope scope, std
   // The map's comparison has told by timing how far a digest matched, which says nothing about a key; the decision
   // itself takes the same time whatever the digest.
   if (CRYPTO_memcmp(key.digest.data(), digest.data(), digest.size()) != 0) return nullptr;
-  const Instant now = clock_.now();
+  const Instant now = wall_.now();
   if (key.expiresAt && *key.expiresAt <= now) return nullptr;
   if (!allows(key, scope, endpoint)) return nullptr;
-  if (const Instant seen = known.use->seen; seen == Instant::min() || now - seen >= kSeenResolution)
-    known.use->seen = now;
+  if (areApart(known.use->seen, now, kSeenResolution)) known.use->seen = now;
   return {found->second, &key};
 }
 
@@ -271,7 +277,7 @@ void ApiKeys::storeUses() {
   for (const auto& [id, known] : keys->byId) {
     const Instant seen = known->use->seen.load();
     const Instant last = std::max(known->use->stored.load(), known->key.lastUsedAt.value_or(Instant::min()));
-    if (seen == Instant::min() || (last != Instant::min() && seen - last < kUseResolution)) continue;
+    if (seen == Instant::min() || !areApart(last, seen, kUseResolution)) continue;
     known->use->stored = seen;
     storeUse(*known, seen);
     if (++stored == kUsesAtOnce) return;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/access/key_record.h"
+#include "core/base/clock.h"
 #include "core/base/published.h"
 #include "jobq/log.h"
 #include "jobq/record_store.h"
@@ -32,7 +33,8 @@ enum class Revocation { revoked, noSuchKey, lastAdminKey };
 /// share no lock. Only what has changed is read: 10,000 keys that stay as they are cost a question.
 class ApiKeys {
  public:
-  ApiKeys(RecordStore& records, Clock& clock, Log& log);
+  /// Expiry and the times that are shown go by `wall`, the age of the copy by `clock`. All outlive it.
+  ApiKeys(RecordStore& records, Clock& clock, const WallClock& wall, Log& log);
 
   /// With an empty key store: takes in the key of `file` (`<data>/admin.key`), or makes an admin key and writes it
   /// there with mode 0600, logging only the path. A key that this storage held before is not taken in again: it was
@@ -93,6 +95,7 @@ class ApiKeys {
 
   RecordStore& records_;
   Clock& clock_;
+  const WallClock& wall_;
   Log& log_;
   Published<KeySet> keys_;
   std::atomic<std::uint64_t> questions_ = 0;

@@ -25,7 +25,7 @@ using testing::Not;
 class ApiKeysTest : public testing::Test {
  protected:
   std::unique_ptr<ApiKeys> node() {
-    return std::make_unique<ApiKeys>(storage_->records(), storage_.clock, storage_.log);
+    return std::make_unique<ApiKeys>(storage_->records(), storage_.clock, wall_, storage_.log);
   }
 
   static ApiKey keyFor(std::vector<std::string> scopes, std::vector<std::string> endpoints = {}) {
@@ -45,7 +45,16 @@ class ApiKeysTest : public testing::Test {
     return text.substr(0, text.size() - 1);
   }
 
+  // The time of day: that of the clock, unless a test sets it apart.
+  struct Wall final : WallClock {
+    explicit Wall(const Clock& clock) : clock_(clock) {}
+    Instant now() const override { return clock_.now() + ahead; }
+    Millis ahead{0};
+    const Clock& clock_;
+  };
+
   test::UnitStorage storage_;
+  Wall wall_{storage_.clock};
   const testkit::TemporaryFolder folder_;
   const std::filesystem::path file_ = folder_ / "admin.key";
   std::unique_ptr<ApiKeys> keys_ = node();
@@ -180,6 +189,16 @@ TEST_F(ApiKeysTest, AKeyEndsAtTheMomentOfItsExpiry) {
   EXPECT_TRUE(opens(secret));
   storage_.clock.advance(Millis(1));
   EXPECT_FALSE(opens(secret));
+}
+
+TEST_F(ApiKeysTest, ExpiryGoesByTheTimeOfDay) {
+  ApiKey key = keyFor({"client"});
+  key.expiresAt = storage_.clock.now() + Millis(3'600'000);
+  const std::string secret = keys_->create(key);
+  wall_.ahead = Millis(3'600'000);
+  EXPECT_FALSE(opens(secret)) << "the machine's time was set, or the machine was suspended";
+  wall_.ahead = Millis(3'599'999);
+  EXPECT_TRUE(opens(secret));
 }
 
 TEST_F(ApiKeysTest, ListTellsWhatWasCreated) {

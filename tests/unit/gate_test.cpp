@@ -114,7 +114,8 @@ class GateTest : public testing::Test, protected test::EndpointWorld {
   std::vector<Route> routes_;
   Router router_;
   Node node_{*this, {fixedEndpoint("ep")}};
-  ApiKeys keys_{storage->records(), storage.clock, storage.log};
+  const SameTime wall_{storage.clock};
+  ApiKeys keys_{storage->records(), storage.clock, wall_, storage.log};
   OpenLimiter limiter_;
   RateGate rates_{
       {}, {limiter_, storage.clock, [](const EndpointId&) { return 0U; }, [](const EndpointId&) { return 0U; }}};

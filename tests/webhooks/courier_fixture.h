@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/clock.h"
 #include "core/base/secret_box.h"
 #include "core/webhooks/courier.h"
 #include "core/webhooks/errand.h"
@@ -111,7 +112,7 @@ class CourierTest : public testing::TestWithParam<const char*> {
     courier_.reset();
     outbox_ = std::make_unique<WatchedOutbox>(storage_->outbox());
     secrets_ = std::make_unique<WebhookSecrets>(configured_, storage_->records(), *secretBox_);
-    courier_ = std::make_unique<Courier>(Errand::Rooms{*outbox_, *transports_, *secrets_, clock_, log_});
+    courier_ = std::make_unique<Courier>(Errand::Rooms{*outbox_, *transports_, *secrets_, clock_, log_, wall_});
     courier_->start();
   }
 
@@ -176,6 +177,7 @@ class CourierTest : public testing::TestWithParam<const char*> {
   };
 
   testkit::ManualClock clock_;
+  const SameTime wall_{clock_};
   testkit::SilentLog silent_;
   testkit::RecordingLog log_;
   OneLine policy_;
