@@ -1,6 +1,7 @@
 #include "core/house.h"
 
 #include "core/base/ids.h"
+#include "core/base/shutdown_deadline.h"
 #include "core/http/routes.h"
 #include "core/start_check.h"
 
@@ -25,6 +26,9 @@ PluginHost loadPlugins(const Config& config, Log& log) {
   checkNames(config, host);
   return host;
 }
+
+// Transports that are told to stop may take as long as this.
+constexpr Millis kTransportsEnd{15'000};
 
 }  // namespace
 
@@ -95,6 +99,11 @@ House::~House() { stop(); }
 void House::start() {
   const std::string exposure = exposureOf(config_);
   if (!exposure.empty()) log_.write(LogLevel::warning, "net.allowPrivate", exposure);
+  std::vector<std::string> opened = dataDir_.closeToOthers();
+  opened.push_back(closeToOthers(config_.secretKeyFile));
+  for (const std::string& sentence : opened) {
+    if (!sentence.empty()) log_.write(LogLevel::warning, "data.modes", sentence);
+  }
   keys_.bootstrap(adminKeyFile());
   endpoints_.checkIds();
   endpoints_.refresh();
@@ -115,13 +124,16 @@ bool House::stop() {
   server_.sayGoodbye();
   dispatcher_.stop();
   clean_ = executor_.stop(config_.server.drain) == 0;
-  courier_.stop();
   // Callers who still wait are answered with the present state of their jobs.
   watch_.close();
   server_.stop(std::max(end - clock_.now(), kLastAnswers));
   sweeper_.stop();
   std::error_code ignored;
   std::filesystem::remove(dataDir_.path() / "address", ignored);
+  {
+    const ShutdownDeadline deadline(kTransportsEnd, "a webhook transport ignores its stop token", log_);
+    courier_.stop();
+  }
   if (!clean_) storage_.reset();
   return clean_;
 }

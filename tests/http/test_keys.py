@@ -190,6 +190,18 @@ class KeepingTest(KeyTest):
             with subtests.test(os.path.relpath(path, server.data)):
                 assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
 
+    def test_modes_of_a_restored_copy(self, own_server):
+        """decisions.md, Keys: data directory 0700, files 0600, also where they were made otherwise; the log says so."""
+        server = self.server = own_server()
+        server.stop()
+        key = os.path.join(server.data, "secret.key")
+        os.chmod(server.data, 0o755)
+        os.chmod(key, 0o644)
+        server.start()
+        assert stat.S_IMODE(os.stat(server.data).st_mode) == 0o700
+        assert stat.S_IMODE(os.stat(key).st_mode) == 0o600
+        assert "secret.key was open to other users" in server.log()
+
     def test_no_key_in_clear(self, own_server):
         """decisions.md, Keys: keys are stored as SHA-256; the start prints only the path of admin.key."""
         server = self.server = own_server()
