@@ -158,7 +158,7 @@ void House::addRoutes() {
                     [this](const std::string& id) { return runtimes_.minutes(id); });
   addEndpointRoutes(router_,
                     {endpointService_, endpoints_, [this](const EndpointId& id) { return dispatcher_.view(id); },
-                     [this](const std::string& id) { return runtimes_.minutes(id); }});
+                     [this](const std::string& id) { return runtimes_.minutes(id); }, config_.queuePolicy});
   addProcessRoutes(router_, *storage_, draining);
 }
 

@@ -71,6 +71,7 @@ struct EndpointRooms {
   const EndpointRegistry& registry;
   std::function<CrewView(const EndpointId&)> crew;
   std::function<std::int64_t(const std::string& templateId)> runtimeInMin;
+  std::string queuePolicy;  ///< of endpoints that name none
 };
 void addEndpointRoutes(Router& router, const EndpointRooms& rooms);
 
