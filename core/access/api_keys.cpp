@@ -78,13 +78,11 @@ ApiKeys::ApiKeys(RecordStore& records, Clock& clock, const WallClock& wall, Log&
     : records_(records), clock_(clock), wall_(wall), log_(log) {}
 
 void ApiKeys::bootstrap(const std::filesystem::path& file) {
-  if (!records_.list(kKeyRecords).empty()) {
-    if (hasLastingAdminKey("")) return;
-    log_.write(LogLevel::warning, "keys.bootstrap",
-               "no admin key is valid for ever: make one, or stop the server and run jobqd --reset-admin-key");
+  std::optional<std::string> secret = readSecret(file);
+  if (const std::vector<ApiKey> keys = list(); !keys.empty()) {
+    warnOfLostKeys(keys, file, secret);
     return;
   }
-  std::optional<std::string> secret = readSecret(file);
   if (secret && secret->size() < 32) {
     throw ConfigError(file.string() + " is too short for a key: at least 32 characters");
   }
@@ -94,6 +92,20 @@ void ApiKeys::bootstrap(const std::filesystem::path& file) {
     secret.reset();
   }
   makeAdminKey(file, secret.value_or(""));
+}
+
+void ApiKeys::warnOfLostKeys(const std::vector<ApiKey>& keys, const std::filesystem::path& file,
+                             const std::optional<std::string>& secret) {
+  if (!hasLastingAdminKey("")) {
+    log_.write(LogLevel::warning, "keys.bootstrap",
+               "no admin key is valid for ever: make one, or stop the server and run jobqd --reset-admin-key");
+  }
+  if (!secret) return;
+  const std::string digest = sha256(*secret);
+  if (std::any_of(keys.begin(), keys.end(), [&digest](const ApiKey& key) { return key.digest == digest; })) return;
+  log_.write(
+      LogLevel::warning, "keys.bootstrap",
+      "the key in " + file.string() + " is no key of this server: it was revoked, or the file is another server's");
 }
 
 void ApiKeys::resetAdminKey(const std::filesystem::path& file) {

@@ -38,7 +38,8 @@ class ApiKeys {
 
   /// With an empty key store: takes in the key of `file` (`<data>/admin.key`), or makes an admin key and writes it
   /// there with mode 0600, logging only the path. A key that this storage held before is not taken in again: it was
-  /// revoked. With keys but no admin key that is valid for ever, logs a warning with the remedy.
+  /// revoked. With keys, logs a warning when none of them is an admin key that is valid for ever, and when the file's
+  /// key is none of them.
   void bootstrap(const std::filesystem::path& file);
 
   /// Makes an admin key, writes it to `file`, and revokes the key that the file held before. Other keys stay.
@@ -88,6 +89,8 @@ class ApiKeys {
   void handOut(const KeySetPtr& keys);
   void showChange();
   void store(ApiKey& key, const std::string& secret);
+  void warnOfLostKeys(const std::vector<ApiKey>& keys, const std::filesystem::path& file,
+                      const std::optional<std::string>& secret);
   void makeAdminKey(const std::filesystem::path& file, std::string secret);
   bool hasLastingAdminKey(const std::string& besides);
   bool setEnding(const std::string& id, bool isEnding);

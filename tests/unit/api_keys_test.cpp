@@ -108,10 +108,12 @@ TEST_F(ApiKeysTest, AKeyThatWasRevokedIsNotTakenInAgain) {
 TEST_F(ApiKeysTest, AStorageWithoutALastingAdminKeyIsAWarning) {
   create(keyFor({"admin"}));
   keys_->bootstrap(file_);
-  EXPECT_THAT(storage_.log.lines(), Not(Contains(HasSubstr("--reset-admin-key"))));
+  EXPECT_THAT(storage_.log.lines(), IsEmpty());
   storage_->records().remove("key", keys_->list().at(0).id);
   create(keyFor({"client"}));
+  std::ofstream(file_) << std::string(32, 'k') << "\n";
   keys_->bootstrap(file_);
+  EXPECT_THAT(storage_.log.lines(), Contains(HasSubstr("is no key of this server")));
   EXPECT_THAT(storage_.log.lines(), Contains(HasSubstr("--reset-admin-key")));
   keys_->resetAdminKey(file_);
   EXPECT_TRUE(opens(secretOfFile(), Scope::admin, ""));
@@ -234,7 +236,6 @@ TEST_F(ApiKeysTest, TheLastAdminKeyIsNotRevoked) {
   EXPECT_TRUE(opens(secret, Scope::admin, ""));
   EXPECT_EQ(keys_->revoke(bound.id), Revocation::revoked);
   EXPECT_EQ(keys_->revoke(ending.id), Revocation::revoked);
-
   ApiKey other = keyFor({"admin", "client"});
   keys_->create(other);
   EXPECT_EQ(keys_->revoke(admin.id), Revocation::revoked);
@@ -318,10 +319,8 @@ TEST_F(ApiKeysTest, AnOlderAnswerOfTheStorageDoesNotBringARevokedKeyBack) {
 TEST_F(ApiKeysTest, OnlyWhatHasChangedIsRead) {
   const std::string secret = create(keyFor({"client"}));
   storage_.faults.failVerb("records.list");
-  const auto calls = storage_.faults.calls();
   storage_.clock.advance(Millis(1'000));
   EXPECT_TRUE(opens(secret));
-  EXPECT_EQ(storage_.faults.calls(), calls + 1);
 }
 
 TEST_F(ApiKeysTest, ARevocationCountsWhenItsTraceIsGone) {
