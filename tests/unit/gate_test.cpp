@@ -247,7 +247,7 @@ TEST_F(GateTest, AStorageThatFailsIsA503) {
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 503 "));
   EXPECT_THAT(answer, HasSubstr("the disk is full"));
   EXPECT_THAT(answer, HasSubstr("\r\nRetry-After: 1\r\n"));
-  storage.faults.failVerb("records.list");
+  storage.faults.failVerb("records.changedSince");
   storage.clock.advance(Millis(5'000));
   EXPECT_THAT(run("{}"), StartsWith("HTTP/1.1 503 ")) << "the key cannot be judged";
   EXPECT_EQ(limiter_.inside, 0);
