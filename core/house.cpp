@@ -1,8 +1,9 @@
 #include "core/house.h"
 
 #include "core/base/ids.h"
-#include "core/endpoints/image.h"
+#include "core/base/shutdown_deadline.h"
 #include "core/http/routes.h"
+#include "core/start_check.h"
 
 namespace jobq {
 namespace {
@@ -22,22 +23,20 @@ PluginHost loadPlugins(const Config& config, Log& log) {
     }
     if (!there) throw ConfigError("plugins.required names " + name + ", which is not installed or was rejected");
   }
+  checkNames(config, host);
   return host;
 }
 
-// A script's text is read when its plugin is made, which a check does not do; that it is there can be said before.
-void needScript(const std::string& key, const std::filesystem::path& folder, const std::string& name) {
-  const std::filesystem::path file = folder / (name + ".lua");
-  std::error_code ignored;
-  if (std::filesystem::is_regular_file(file, ignored)) return;
-  throw ConfigError(key + " needs " + file.string() + ", which is not there: write it, or set scripts.path");
-}
+// Transports that are told to stop may take as long as this.
+constexpr Millis kTransportsEnd{15'000};
 
 }  // namespace
 
-House::House(Config config, Clock& clock, Log& log, const StorageWrap& around)
+House::House(Config config, Clock& clock, Log& log, const StorageWrap& around, const WallClock* wall)
     : config_(std::move(config)),
       clock_(clock),
+      sameTime_(clock),
+      wall_(wall == nullptr ? sameTime_ : *wall),
       log_(log),
       node_(newName(14)),
       dataDir_(config_.dataDir),
@@ -54,13 +53,13 @@ House::House(Config config, Clock& clock, Log& log, const StorageWrap& around)
                          return endpoint ? endpoint->webhookKey : std::string();
                        }},
                       storage_->records(), secrets_),
-      courier_({storage_->outbox(), transports_, webhookSecrets_, clock_, log_}),
+      courier_({storage_->outbox(), transports_, webhookSecrets_, clock_, log_, wall_}),
       endpoints_({storage_->records(), secrets_, parts(), log_}, config_.endpoints,
                  [this](const EndpointId& id, const EndpointPtr& now) { endpointChanged(id, now); }),
       templateService_(storage_->records(), secrets_, endpoints_),
-      endpointService_(storage_->records(), secrets_, endpoints_, clock_),
+      endpointService_(storage_->records(), secrets_, endpoints_, wall_),
       runtimes_(storage_->records(), clock_),
-      keys_(storage_->records(), clock_, log_),
+      keys_(storage_->records(), clock_, wall_, log_),
       wakeup_({}),
       watch_(clock_),
       jobs_(*storage_, wakeup_, watch_, [this] { courier_.ring(); }),
@@ -80,6 +79,7 @@ House::House(Config config, Clock& clock, Log& log, const StorageWrap& around)
           [this] { endpoints_.refresh(); },
           [this] {
             remover_.step();
+            keys_.storeUses();
             runtimes_.tick(dispatcher_.workersOfTemplates());
           }),
       limiter_(plugins_.create<RateLimiter>(config_.limiter, around_, logFor("limiter." + config_.limiter))),
@@ -97,7 +97,14 @@ House::House(Config config, Clock& clock, Log& log, const StorageWrap& around)
 House::~House() { stop(); }
 
 void House::start() {
-  keys_.bootstrap(dataDir_.path() / "admin.key");
+  const std::string exposure = exposureOf(config_);
+  if (!exposure.empty()) log_.write(LogLevel::warning, "net.allowPrivate", exposure);
+  std::vector<std::string> opened = dataDir_.closeToOthers();
+  opened.push_back(closeToOthers(config_.secretKeyFile));
+  for (const std::string& sentence : opened) {
+    if (!sentence.empty()) log_.write(LogLevel::warning, "data.modes", sentence);
+  }
+  keys_.bootstrap(adminKeyFile());
   endpoints_.checkIds();
   endpoints_.refresh();
   // Before the first claim: jobs of a dead process are counted and go back in line with their old place.
@@ -117,13 +124,16 @@ bool House::stop() {
   server_.sayGoodbye();
   dispatcher_.stop();
   clean_ = executor_.stop(config_.server.drain) == 0;
-  courier_.stop();
   // Callers who still wait are answered with the present state of their jobs.
   watch_.close();
   server_.stop(std::max(end - clock_.now(), kLastAnswers));
   sweeper_.stop();
   std::error_code ignored;
   std::filesystem::remove(dataDir_.path() / "address", ignored);
+  {
+    const ShutdownDeadline deadline(kTransportsEnd, "a webhook transport ignores its stop token", log_);
+    courier_.stop();
+  }
   if (!clean_) storage_.reset();
   return clean_;
 }
@@ -138,7 +148,7 @@ void House::addRoutes() {
                            [this](const Endpoint& endpoint, bool low) { return dispatcher_.waitReason(endpoint, low); },
                            waiting_,
                            answerMemory_});
-  addKeyRoutes(router_, keys_, clock_);
+  addKeyRoutes(router_, keys_, wall_);
   addPluginRoutes(router_, plugins_,
                   {[this](std::string_view kind, std::string_view name) { return isSelected(kind, name); },
                    [this](std::string_view kind, std::string_view name) { return scripts(kind, name); }});
@@ -148,7 +158,7 @@ void House::addRoutes() {
                     [this](const std::string& id) { return runtimes_.minutes(id); });
   addEndpointRoutes(router_,
                     {endpointService_, endpoints_, [this](const EndpointId& id) { return dispatcher_.view(id); },
-                     [this](const std::string& id) { return runtimes_.minutes(id); }});
+                     [this](const std::string& id) { return runtimes_.minutes(id); }, config_.queuePolicy});
   addProcessRoutes(router_, *storage_, draining);
 }
 
@@ -241,43 +251,8 @@ std::vector<ScriptReport> House::scripts(std::string_view kind, std::string_view
 }
 
 void House::check(const Config& config, Log& log) {
-  const PluginHost host = loadPlugins(config, log);
-  const auto need = [&host](const std::string& key, PluginKind kind, const std::string& name) {
-    if (!host.has(kind, name)) {
-      throw ConfigError(key + " = " + name + ": there is no " + std::string(nameOf(kind)) + " plugin of that name");
-    }
-    host.checkValues(kind, name);
-  };
-  const auto needFilters = [&](const std::string& key, const std::vector<std::string>& filters) {
-    try {
-      checkFilterNames(filters);
-    } catch (const ConfigError& error) {
-      throw ConfigError(key + ": " + error.what());
-    }
-    for (const std::string& filter : filters) {
-      const FilterName name = parseFilter(filter);
-      need(key, PluginKind::admissionFilter, name.plugin);
-      if (!name.script.empty()) needScript(key, config.scriptPath / "filters", name.script);
-    }
-  };
-  need("storage", PluginKind::storage, config.storage);
-  need("limiter", PluginKind::rateLimiter, config.limiter);
-  for (const std::string& name : config.webhookTransports) {
-    need("webhook.transports", PluginKind::webhookTransport, name);
-  }
-  needFilters("filters", config.filters);
-  for (const EndpointConfig& endpoint : config.endpoints) {
-    const std::string prefix = "endpoint." + endpoint.id;
-    need(prefix + ".queuePolicy", PluginKind::queuePolicy, endpoint.queuePolicy);
-    if (const auto fault = imageFault(endpoint.image)) throw ConfigError(prefix + ".image " + *fault);
-    const Image image = parseImage(endpoint.image);
-    if (image.kind == Image::Kind::plugin) need(prefix + ".image", PluginKind::handler, image.name);
-    if (image.kind == Image::Kind::lua) {
-      need(prefix + ".image", PluginKind::handler, "lua");
-      needScript(prefix + ".image = " + endpoint.image, config.scriptPath / "handlers", image.name);
-    }
-    needFilters(prefix + ".filters", *endpoint.filters);
-  }
+  (void)loadPlugins(config, log);
+  checkFiles(config);
 }
 
 }  // namespace jobq

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <filesystem>
 #include <functional>
 #include <list>
 #include <map>
@@ -13,6 +14,7 @@
 
 #include "core/access/api_keys.h"
 #include "core/access/rate_gate.h"
+#include "core/base/clock.h"
 #include "core/base/data_dir.h"
 #include "core/base/logger.h"
 #include "core/base/secret_box.h"
@@ -61,7 +63,8 @@ inline std::unique_ptr<Storage> unwrapped(std::unique_ptr<Storage> storage) { re
 class House {
  public:
   /// Opens the storage and builds the rooms; nothing runs yet. Throws ConfigError or StorageError.
-  House(Config config, Clock& clock, Log& log, const StorageWrap& around = unwrapped);
+  /// `wall` is the time of day and outlives the server; null: `clock` has it too, as in tests on one manual clock.
+  House(Config config, Clock& clock, Log& log, const StorageWrap& around = unwrapped, const WallClock* wall = nullptr);
   ~House();
 
   /// Recovers what a dead process left, then opens the door. Throws ConfigError when the address is taken.
@@ -70,6 +73,10 @@ class House {
   /// Refuses new jobs, lets running ones finish within server.drain, puts the rest back in line, closes the door.
   /// False: a handler ignored its stop token; the process has to end with _exit, because its thread still runs.
   bool stop();
+
+  /// `jobqd --reset-admin-key`, instead of start(): makes an admin key, writes it to `<data>/admin.key`, and revokes
+  /// the one that was there. Throws StorageError or Error.
+  void resetAdminKey() { keys_.resetAdminKey(adminKeyFile()); }
 
   /// "http://127.0.0.1:8000".
   std::string address() const { return server_.address(); }
@@ -81,6 +88,7 @@ class House {
   static void check(const Config& config, Log& log);
 
  private:
+  std::filesystem::path adminKeyFile() const { return dataDir_.path() / "admin.key"; }
   EndpointParts parts();
   void endpointChanged(const EndpointId& id, const EndpointPtr& now);
   WorkerCounts workers(const EndpointId& endpoint) const;
@@ -97,6 +105,8 @@ class House {
 
   const Config config_;
   Clock& clock_;
+  const SameTime sameTime_;
+  const WallClock& wall_;
   Log& log_;
   const std::string node_;
   std::atomic<bool> draining_ = false;

@@ -12,6 +12,7 @@
 #include <iostream>
 
 #include "core/base/clock.h"
+#include "core/base/clock_keeper.h"
 #include "core/base/descriptors.h"
 #include "core/house.h"
 
@@ -21,6 +22,7 @@ struct Options {
   std::string config = "etc/jobq.properties";
   std::vector<std::pair<std::string, std::string>> settings;
   bool check = false;
+  bool resetAdminKey = false;
 };
 
 Poco::Util::OptionSet describeOptions() {
@@ -29,6 +31,7 @@ Poco::Util::OptionSet describeOptions() {
   set.addOption(Option("config", "c", "the configuration file (etc/jobq.properties)").argument("FILE"));
   set.addOption(Option("set", "s", "overrides one setting; may be repeated").argument("key=value").repeatable(true));
   set.addOption(Option("check", "", "checks the configuration and ends"));
+  set.addOption(Option("reset-admin-key", "", "makes a new admin key, writes it to admin.key, and ends"));
   set.addOption(Option("version", "", "prints the version and ends"));
   set.addOption(Option("help", "h", "prints this and ends"));
   return set;
@@ -49,7 +52,7 @@ std::optional<Options> readOptions(int argc, char** argv) {
     if (name == "help") {
       Poco::Util::HelpFormatter help(set);
       help.setCommand("jobqd");
-      help.setUsage("--config FILE [--set key=value]... [--check]");
+      help.setUsage("--config FILE [--set key=value]... [--check | --reset-admin-key]");
       help.setHeader("The jobq server.");
       help.format(std::cout);
       return std::nullopt;
@@ -60,6 +63,7 @@ std::optional<Options> readOptions(int argc, char** argv) {
     }
     if (name == "config") options.config = value;
     if (name == "check") options.check = true;
+    if (name == "reset-admin-key") options.resetAdminKey = true;
     if (name == "set") {
       const std::size_t equals = value.find('=');
       if (equals == std::string::npos) throw jobq::ConfigError("--set " + value + ": write --set key=value");
@@ -95,18 +99,26 @@ int serve(const Options& options) {
   jobq::Logger log(config.logLevel, config.logFormat);
   if (options.check) {
     jobq::House::check(config, log);
-    std::cout << options.config << " is fine\n";
+    std::cout << options.config << " is fine\ndata.dir: " << config.dataDir.string() << "\n";
     return 0;
   }
   const sigset_t signals = blockSignals();
   log.write(jobq::LogLevel::debug, "server.descriptors", std::to_string(jobq::raiseDescriptorLimit()));
   jobq::SystemClock clock;
-  jobq::House house(config, clock, log);
+  const jobq::SystemWallClock wall;
+  jobq::House house(config, clock, log, jobq::unwrapped, &wall);
+  if (options.resetAdminKey) {
+    house.resetAdminKey();
+    return 0;
+  }
+  jobq::ClockKeeper keeper(clock, log);
+  keeper.start();
   house.start();
   int signal = 0;
   sigwait(&signals, &signal);
   log.write(jobq::LogLevel::information, "server.stopping", "running jobs get server.drain to finish");
   const bool clean = house.stop();
+  keeper.stop();
   log.write(jobq::LogLevel::information, "server.stopped", "what was accepted is stored");
   if (!clean) _exit(0);  // a handler's thread still runs in code that is about to be torn down
   return 0;

@@ -2,14 +2,20 @@
 # Builds jobq if need be and starts jobqd with etc/jobq.properties in the foreground.
 #
 #   scripts/run.sh [jobqd options, such as --set server.port=9000]
-#   scripts/run.sh --demo     sends a batch of real pictures through the server and checks every result
+#   scripts/run.sh --development   with etc/development.properties: private addresses, and a handler that crashes
+#   scripts/run.sh --demo          sends a batch of real pictures through the server and checks every result
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 demo=false
+config="$root/etc/jobq.properties"
 options=()
 for argument in "$@"; do
-  if [ "$argument" = --demo ]; then demo=true; else options+=("$argument"); fi
+  case "$argument" in
+    --demo) demo=true ;;
+    --development) config="$root/etc/development.properties" ;;
+    *) options+=("$argument") ;;
+  esac
 done
 
 "$root/scripts/setup.sh" build
@@ -17,11 +23,15 @@ done
 rm -f "$root/build-configure.log"
 cmake --build "$root/build" --target jobq
 
-data="$root/etc/jobq-data"
 if $demo; then
   # A server of its own: any free port, a data folder that goes away.
   data=$(mktemp -d)
   options+=(--set "data.dir=$data" --set server.port=0 --set log.level=warning)
+else
+  # `--set data.dir=` may have moved it.
+  data=$("$root/build/bin/jobqd" --config "$config" "${options[@]}" --check 2>/dev/null | sed -n 's/^data.dir: //p') || true
+  # Options that do not serve, or a configuration that is wrong: jobqd says so itself.
+  [ -n "$data" ] || exec "$root/build/bin/jobqd" --config "$config" "${options[@]}"
 fi
 
 server=
@@ -37,15 +47,12 @@ trap finish EXIT
 trap 'finish; exit 0' INT TERM
 
 rm -f "$data/address" 2>/dev/null || true
-"$root/build/bin/jobqd" --config "$root/etc/jobq.properties" "${options[@]}" &
+"$root/build/bin/jobqd" --config "$config" "${options[@]}" &
 server=$!
-# `--set data.dir=` may have moved the folder; then its own log line tells the address.
-for _ in $(seq 200); do
-  [ -s "$data/address" ] && break
+until [ -s "$data/address" ]; do
   kill -0 "$server" 2>/dev/null || { wait "$server"; exit $?; }
   sleep 0.05
 done
-if [ ! -s "$data/address" ]; then wait "$server"; exit $?; fi
 url=$(cat "$data/address")
 
 if $demo; then
@@ -60,8 +67,8 @@ cat <<TEXT
 jobq is at $url; the admin key is in $data/admin.key. Try:
 
   curl -H "Authorization: Bearer \$(cat $data/admin.key)" -d '{"input":{"hello":"world"}}' $url/v2/echo/runsync
-  curl -H "Authorization: Bearer \$(cat $data/admin.key)" -d '{"input":{"sleepMs":2000}}' $url/v2/trial/run
-  curl -H "Authorization: Bearer \$(cat $data/admin.key)" $url/v2/trial/health
+  curl -H "Authorization: Bearer \$(cat $data/admin.key)" -d '{"input":{"to":5}}' $url/v2/count/run
+  curl -H "Authorization: Bearer \$(cat $data/admin.key)" $url/v2/count/health
 
 TEXT
 wait "$server"

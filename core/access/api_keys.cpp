@@ -1,16 +1,13 @@
 #include "core/access/api_keys.h"
 
-#include <Poco/JSON/Array.h>
-#include <Poco/JSON/Object.h>
-#include <Poco/JSON/Parser.h>
 #include <openssl/crypto.h>
 #include <strings.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <sstream>
 
+#include "core/access/key_record.h"
 #include "core/base/data_dir.h"
 #include "core/base/ids.h"
 #include "core/base/sha256.h"
@@ -21,55 +18,29 @@ namespace {
 
 constexpr Millis kKeyFreshness{1'000};
 constexpr Millis kRenewal{500};
+constexpr Millis kLongestGap{12 * 3'600'000};  // storages remember removals for a day
+constexpr Millis kSeenResolution{1'000};       // a key in constant use changes no shared memory more often
 constexpr Millis kUseResolution{60'000};
-constexpr const char* kKeyRecords = "key";
+constexpr std::size_t kUsesAtOnce = 64;  // writes between two sweeps
+constexpr int kMostConflicts = 100;
 
-Poco::JSON::Array toArray(const std::vector<std::string>& values) {
-  Poco::JSON::Array array;
-  for (const std::string& value : values) array.add(value);
-  return array;
+// Remembers the digest of the key that `admin.key` held when it was last made or taken in.
+constexpr const char* kFileRecords = "adminKeyFile";
+constexpr const char* kFileRecord = "last";
+
+std::string digestBody(const std::string& secret) { return "{\"digest\":\"" + sha256(secret) + "\"}"; }
+
+// Returns the key in the file without the blanks and line ends behind it, or nothing if there is no such file.
+std::optional<std::string> readSecret(const std::filesystem::path& file) {
+  std::optional<std::string> secret = readFile(file);
+  while (secret && !secret->empty() && std::isspace(static_cast<unsigned char>(secret->back()))) secret->pop_back();
+  return secret;
 }
 
-std::vector<std::string> fromArray(const Poco::JSON::Object& object, const std::string& key) {
-  std::vector<std::string> values;
-  const Poco::JSON::Array::Ptr array = object.getArray(key);
-  for (std::size_t i = 0; array && i < array->size(); ++i) {
-    values.push_back(array->getElement<std::string>(static_cast<unsigned>(i)));
-  }
-  return values;
-}
-
-Record toRecord(const ApiKey& key) {
-  Poco::JSON::Object body;
-  body.set("digest", key.digest);
-  body.set("name", key.name);
-  body.set("scopes", toArray(key.scopes));
-  body.set("endpoints", toArray(key.endpoints));
-  body.set("createdAt", toEpochMillis(key.createdAt));
-  if (key.expiresAt) body.set("expiresAt", toEpochMillis(*key.expiresAt));
-  if (key.lastUsedAt) body.set("lastUsedAt", toEpochMillis(*key.lastUsedAt));
-  std::ostringstream text;
-  body.stringify(text);
-  return Record{kKeyRecords, key.id, "", text.str(), 0, {}};
-}
-
-std::optional<Instant> optionalTime(const Poco::JSON::Object& object, const std::string& key) {
-  if (!object.has(key)) return std::nullopt;
-  return fromEpochMillis(object.getValue<std::int64_t>(key));
-}
-
-ApiKey fromRecord(const Record& record) {
-  const auto body = Poco::JSON::Parser().parse(record.body).extract<Poco::JSON::Object::Ptr>();
-  ApiKey key;
-  key.id = record.id;
-  key.name = body->getValue<std::string>("name");
-  key.digest = body->getValue<std::string>("digest");
-  key.scopes = fromArray(*body, "scopes");
-  key.endpoints = fromArray(*body, "endpoints");
-  key.createdAt = optionalTime(*body, "createdAt").value_or(Instant{});
-  key.expiresAt = optionalTime(*body, "expiresAt");
-  key.lastUsedAt = optionalTime(*body, "lastUsedAt");
-  return key;
+// Whether so much time lies between the two, in either direction: the time of day may be set back. The former may be
+// Instant::min(), which is "never".
+bool areApart(Instant former, Instant latter, Millis time) {
+  return former == Instant::min() || latter - former >= time || former - latter >= time;
 }
 
 const char* nameOf(Scope scope) {
@@ -103,29 +74,74 @@ std::string_view secretOf(std::string_view authorization) {
 
 }  // namespace
 
-ApiKeys::ApiKeys(RecordStore& records, Clock& clock, Log& log) : records_(records), clock_(clock), log_(log) {}
+ApiKeys::ApiKeys(RecordStore& records, Clock& clock, const WallClock& wall, Log& log)
+    : records_(records), clock_(clock), wall_(wall), log_(log) {}
 
 void ApiKeys::bootstrap(const std::filesystem::path& file) {
-  if (!records_.list(kKeyRecords).empty()) return;
-  std::optional<std::string> secret = readFile(file);
-  if (secret) {
-    while (!secret->empty() && std::isspace(static_cast<unsigned char>(secret->back()))) secret->pop_back();
-    if (secret->size() < 32) throw ConfigError(file.string() + " is too short for a key: at least 32 characters");
-  } else {
+  std::optional<std::string> secret = readSecret(file);
+  if (const std::vector<ApiKey> keys = list(); !keys.empty()) {
+    warnOfLostKeys(keys, file, secret);
+    return;
+  }
+  if (secret && secret->size() < 32) {
+    throw ConfigError(file.string() + " is too short for a key: at least 32 characters");
+  }
+  const auto former = records_.find(kFileRecords, kFileRecord);
+  if (secret && former && former->body == digestBody(*secret)) {
+    log_.write(LogLevel::warning, "keys.bootstrap", "the key in " + file.string() + " was revoked: a new one is made");
+    secret.reset();
+  }
+  makeAdminKey(file, secret.value_or(""));
+}
+
+void ApiKeys::warnOfLostKeys(const std::vector<ApiKey>& keys, const std::filesystem::path& file,
+                             const std::optional<std::string>& secret) {
+  if (!hasLastingAdminKey("")) {
+    log_.write(LogLevel::warning, "keys.bootstrap",
+               "no admin key is valid for ever: make one, or stop the server and run jobqd --reset-admin-key");
+  }
+  if (!secret) return;
+  const std::string digest = sha256(*secret);
+  if (std::any_of(keys.begin(), keys.end(), [&digest](const ApiKey& key) { return key.digest == digest; })) return;
+  log_.write(
+      LogLevel::warning, "keys.bootstrap",
+      "the key in " + file.string() + " is no key of this server: it was revoked, or the file is another server's");
+}
+
+void ApiKeys::resetAdminKey(const std::filesystem::path& file) {
+  const std::optional<std::string> former = readSecret(file);
+  makeAdminKey(file, "");
+  if (!former) return;
+  for (const ApiKey& key : list()) {
+    if (key.digest == sha256(*former)) records_.remove(kKeyRecords, key.id);
+  }
+  showChange();
+}
+
+// The file is written first: after a failure in between, the next start or reset makes both anew, while a stored admin
+// key whose secret is lost would count as another admin key for ever.
+void ApiKeys::makeAdminKey(const std::filesystem::path& file, std::string secret) {
+  if (secret.empty()) {
     secret = "jobq_" + randomHex(32);
-    writePrivateFile(file, *secret + "\n");
+    writePrivateFile(file, secret + "\n");
   }
   ApiKey key;
   key.name = "first admin key";
   key.scopes = {"admin"};
-  store(key, *secret);
+  store(key, secret);
+  Record digest{kFileRecords, kFileRecord, "", digestBody(secret), 0, {}};
+  if (const auto former = records_.find(kFileRecords, kFileRecord)) {
+    (void)records_.update(std::move(digest), former->version);
+  } else {
+    (void)records_.create(std::move(digest));
+  }
   log_.write(LogLevel::information, "keys.bootstrap", "the admin key is in " + file.string());
 }
 
 void ApiKeys::store(ApiKey& key, const std::string& secret) {
   key.id = randomHex(6);
   key.digest = sha256(secret);
-  key.createdAt = clock_.now();
+  key.createdAt = wall_.now();
   if (!std::holds_alternative<Stored>(records_.create(toRecord(key)))) {
     throw StorageError("the new key's id is taken: try again");
   }
@@ -140,14 +156,48 @@ std::string ApiKeys::create(ApiKey& key) {
 
 std::vector<ApiKey> ApiKeys::list() {
   std::vector<ApiKey> keys;
-  for (const Record& record : records_.list(kKeyRecords)) keys.push_back(fromRecord(record));
+  for (const Record& record : records_.list(kKeyRecords)) keys.push_back(keyOf(record));
   return keys;
 }
 
-bool ApiKeys::revoke(const std::string& id) {
+// Two nodes that revoke the last two admin keys at once must not both succeed, and two records cannot change in one
+// step. Each marks its own key first and counts the others afterwards, so the later one sees the earlier one's mark.
+Revocation ApiKeys::revoke(const std::string& id) {
+  const auto record = records_.find(kKeyRecords, id);
+  if (!record) return Revocation::noSuchKey;
+  const ApiKey key = keyOf(*record);
+  const bool hasExpired = key.expiresAt && *key.expiresAt <= wall_.now();
+  if (key.isAdmin() && !hasExpired) {
+    if (!setEnding(id, true)) return Revocation::noSuchKey;
+    if (!hasLastingAdminKey(id)) {
+      setEnding(id, false);
+      return Revocation::lastAdminKey;
+    }
+  }
   const bool was = records_.remove(kKeyRecords, id);
   showChange();
-  return was;
+  return was ? Revocation::revoked : Revocation::noSuchKey;
+}
+
+bool ApiKeys::hasLastingAdminKey(const std::string& besides) {
+  const std::vector<ApiKey> keys = list();
+  return std::any_of(keys.begin(), keys.end(), [&besides](const ApiKey& key) {
+    return key.isAdmin() && !key.expiresAt && !key.isEnding && key.id != besides;
+  });
+}
+
+// Returns false if the key is gone.
+bool ApiKeys::setEnding(const std::string& id, bool isEnding) {
+  for (int i = 0; i < kMostConflicts; ++i) {
+    const auto record = records_.find(kKeyRecords, id);
+    if (!record) return false;
+    ApiKey key = keyOf(*record);
+    key.isEnding = isEnding;
+    const UpdateResult result = records_.update(toRecord(key), record->version);
+    if (std::holds_alternative<Stored>(result)) return true;
+    if (std::holds_alternative<NoRecord>(result)) return false;
+  }
+  throw StorageError("the key " + id + " changes all the time: try again");
 }
 
 // The records have changed already, and the caller is told so: a storage that fails now makes the next ones ask again.
@@ -156,28 +206,36 @@ void ApiKeys::showChange() {
     reload();
   } catch (const StorageError& error) {
     log_.write(LogLevel::warning, "keys.reload", error.what());
-    auto outdated = std::make_shared<KeySet>();
+    const KeySetPtr present = keys_.get();
+    auto outdated = present ? std::make_shared<KeySet>(*present) : std::make_shared<KeySet>();
     outdated->number = ++questions_;
+    outdated->loadedAt = Instant{};
     handOut(outdated);
   }
 }
 
-std::shared_ptr<ApiKeys::LastUse> ApiKeys::lastUseOf(const std::string& id) {
-  Lock lock(mutex_);
-  std::shared_ptr<LastUse>& use = lastUses_[id];
-  if (!use) use = std::make_shared<LastUse>(Instant::min());
-  return use;
-}
-
 ApiKeys::KeySetPtr ApiKeys::reload() {
-  auto keys = std::make_shared<KeySet>();
-  keys->number = ++questions_;
-  keys->loadedAt = clock_.now();
-  for (const Record& record : records_.list(kKeyRecords)) {
-    ApiKey key = fromRecord(record);
-    std::string digest = key.digest;
-    auto used = lastUseOf(key.id);
-    keys->byDigest.emplace(std::move(digest), Known{std::move(key), std::move(used)});
+  const KeySetPtr former = keys_.get();
+  const Instant now = clock_.now();
+  const bool follows = former && now - former->loadedAt < kLongestGap;
+  const std::uint64_t number = ++questions_;
+  const Changes changes = records_.changedSince(kKeyRecords, follows ? former->version : 0);
+  auto keys = follows ? std::make_shared<KeySet>(*former) : std::make_shared<KeySet>();
+  keys->number = number;
+  keys->version = changes.version;
+  keys->loadedAt = now;
+  for (const std::string& id : changes.removed) {
+    const auto found = keys->byId.find(id);
+    if (found == keys->byId.end()) continue;
+    keys->byDigest.erase(found->second->key.digest);
+    keys->byId.erase(found);
+  }
+  for (const Record& record : changes.changed) {
+    auto known = std::make_shared<Known>(Known{keyOf(record), nullptr});
+    const auto same = former ? former->byId.find(record.id) : keys->byId.end();
+    known->use = former && same != former->byId.end() ? same->second->use : std::make_shared<LastUse>();
+    keys->byDigest[known->key.digest] = known;
+    keys->byId[record.id] = std::move(known);
   }
   handOut(keys);
   return keys;
@@ -212,27 +270,38 @@ ApiKeyPtr ApiKeys::authenticate(std::string_view authorization, Scope scope, std
   const KeySetPtr keys = fresh();
   const auto found = keys->byDigest.find(digest);
   if (found == keys->byDigest.end()) return nullptr;
-  const ApiKey& key = found->second.key;
+  const Known& known = *found->second;
+  const ApiKey& key = known.key;
   // The map's comparison has told by timing how far a digest matched, which says nothing about a key; the decision
   // itself takes the same time whatever the digest.
   if (CRYPTO_memcmp(key.digest.data(), digest.data(), digest.size()) != 0) return nullptr;
-  const Instant now = clock_.now();
+  const Instant now = wall_.now();
   if (key.expiresAt && *key.expiresAt <= now) return nullptr;
   if (!allows(key, scope, endpoint)) return nullptr;
-  noteUse(found->second, now);
-  return {keys, &key};
+  if (areApart(known.use->seen, now, kSeenResolution)) known.use->seen = now;
+  return {found->second, &key};
 }
 
-void ApiKeys::noteUse(const Known& known, Instant now) {
-  const ApiKey& key = known.key;
-  Instant last = known.used->load();
-  const bool due = last == Instant::min() || last + kUseResolution <= now;
-  if (!due || !known.used->compare_exchange_strong(last, now)) return;
+void ApiKeys::storeUses() {
+  const KeySetPtr keys = keys_.get();
+  if (!keys) return;
+  std::size_t stored = 0;
+  for (const auto& [id, known] : keys->byId) {
+    const Instant seen = known->use->seen.load();
+    const Instant last = std::max(known->use->stored.load(), known->key.lastUsedAt.value_or(Instant::min()));
+    if (seen == Instant::min() || !areApart(last, seen, kUseResolution)) continue;
+    known->use->stored = seen;
+    storeUse(*known, seen);
+    if (++stored == kUsesAtOnce) return;
+  }
+}
+
+void ApiKeys::storeUse(const Known& known, Instant seen) {
   try {
-    const auto record = records_.find(kKeyRecords, key.id);
+    const auto record = records_.find(kKeyRecords, known.key.id);
     if (!record) return;
-    ApiKey used = fromRecord(*record);
-    used.lastUsedAt = now;
+    ApiKey used = keyOf(*record);
+    used.lastUsedAt = seen;
     // A conflict means that another node has just written its own use: as good.
     (void)records_.update(toRecord(used), record->version);
   } catch (const StorageError& error) {

@@ -12,11 +12,36 @@
 
 namespace jobq {
 
-SystemClock::SystemClock()
-    : wallAtStart_(std::chrono::system_clock::now()), steadyAtStart_(std::chrono::steady_clock::now()) {}
+namespace {
+
+constexpr int kCatchUpPart = 10;  // of the time that passes, 1 / so much more
+
+}  // namespace
+
+Instant SystemWallClock::now() const { return std::chrono::floor<Millis>(std::chrono::system_clock::now()); }
+
+std::chrono::system_clock::time_point TimeSource::wall() const { return std::chrono::system_clock::now(); }
+std::chrono::steady_clock::time_point TimeSource::steady() const { return std::chrono::steady_clock::now(); }
+
+const TimeSource& TimeSource::ofMachine() {
+  static const TimeSource kMachine;
+  return kMachine;
+}
+
+SystemClock::SystemClock(const TimeSource& source)
+    : source_(source), wallAtStart_(source.wall()), steadyAtStart_(source.steady()), followedAt_(steadyAtStart_) {}
 
 Instant SystemClock::now() const {
-  return std::chrono::floor<Millis>(wallAtStart_ + (std::chrono::steady_clock::now() - steadyAtStart_));
+  return std::chrono::floor<Millis>(wallAtStart_ + (source_.steady() - steadyAtStart_) + caughtUp_.load());
+}
+
+Millis SystemClock::follow() {
+  const auto now = source_.steady();
+  const auto ahead = source_.wall() - (wallAtStart_ + (now - steadyAtStart_) + caughtUp_.load());
+  const auto most = std::chrono::duration_cast<std::chrono::system_clock::duration>(now - followedAt_) / kCatchUpPart;
+  followedAt_ = now;
+  if (ahead.count() > 0) caughtUp_ = caughtUp_.load() + std::min(ahead, most);
+  return std::chrono::floor<Millis>(ahead);
 }
 
 void SystemClock::waitUntil(Mutex& mutex, Condition& condition, Instant deadline) {

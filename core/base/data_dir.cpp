@@ -61,6 +61,28 @@ DataDir::DataDir(std::filesystem::path path) : path_(std::move(path)), lock_(ope
 
 DataDir::~DataDir() { ::close(lock_); }
 
+std::vector<std::string> DataDir::closeToOthers() const {
+  std::vector<std::string> sentences;
+  const auto close = [&sentences](const std::filesystem::path& path) {
+    std::string sentence = jobq::closeToOthers(path);
+    if (!sentence.empty()) sentences.push_back(std::move(sentence));
+  };
+  close(path_);
+  std::error_code error;
+  for (const auto& file : std::filesystem::directory_iterator(path_, error)) {
+    if (file.is_regular_file(error) && !file.is_symlink(error)) close(file.path());
+  }
+  return sentences;
+}
+
+std::string closeToOthers(const std::filesystem::path& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || (status.st_mode & 0077U) == 0) return "";
+  const std::string was = path.string() + " was open to other users of the machine";
+  if (::chmod(path.c_str(), status.st_mode & 0700U) == 0) return was + ": their access is taken away";
+  return was + ", and that cannot be changed (" + reason() + "): change its owner or mode";
+}
+
 void writePrivateFile(const std::filesystem::path& path, std::string_view text) {
   const std::string draft = path.string() + ".new";
   const int file = ::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);

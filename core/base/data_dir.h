@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace jobq {
 
@@ -19,10 +20,17 @@ class DataDir {
 
   const std::filesystem::path& path() const { return path_; }
 
+  /// closeToOthers() for the directory and the files in it, whoever made them. Returns its sentences.
+  std::vector<std::string> closeToOthers() const;
+
  private:
   const std::filesystem::path path_;
   int lock_;
 };
+
+/// Takes the access of the group and of others from `path`, if it exists and they have any. Returns a sentence about
+/// what was changed, or why it could not be, for the log; "" if nothing was to be done.
+std::string closeToOthers(const std::filesystem::path& path);
 
 /// Replaces a file whole, with mode 0600: a reader sees the old or the new text, never a part. Throws Error.
 void writePrivateFile(const std::filesystem::path& path, std::string_view text);

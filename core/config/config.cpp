@@ -260,11 +260,31 @@ void collect(const Poco::Util::AbstractConfiguration& from, const std::string& p
   for (const std::string& child : children) collect(from, path.empty() ? child : path + "." + child, into);
 }
 
+// Poco lets the last one of several lines with the same key win, unseen.
+class FileProperties final : public Poco::Util::PropertyFileConfiguration {
+ public:
+  explicit FileProperties(const std::string& file) {
+    load(file);
+    isLoaded_ = true;
+  }
+
+ protected:
+  void setRaw(const std::string& key, const std::string& value) override {
+    if (!isLoaded_ && !keys_.insert(key).second) {
+      throw ConfigError(key + " is twice in the file: take one of the two lines out");
+    }
+    PropertyFileConfiguration::setRaw(key, value);
+  }
+
+ private:
+  bool isLoaded_ = false;
+  std::set<std::string> keys_;
+};
+
 Properties readProperties(const std::filesystem::path& file,
                           const std::vector<std::pair<std::string, std::string>>& overrides) {
   try {
-    Poco::AutoPtr<Poco::Util::PropertyFileConfiguration> properties(
-        new Poco::Util::PropertyFileConfiguration(file.string()));
+    Poco::AutoPtr<FileProperties> properties(new FileProperties(file.string()));
     for (const auto& [key, value] : overrides) properties->setString(key, value);
     Properties all;
     collect(*properties, "", all);

@@ -15,6 +15,7 @@
 #include <Poco/URI.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <istream>
 #include <variant>
 
@@ -32,11 +33,12 @@ constexpr Millis kConnectPatience{10'000};
 
 Poco::Timespan timespan(Millis duration) { return {Poco::Timespan::TimeDiff{duration.count()} * 1'000}; }
 
-// Strict, because Poco's relaxed mode takes any certificate from a host that resolves to this machine.
-const Poco::Net::Context::Ptr& trustedContext() {
-  static const Poco::Net::Context::Ptr kContext = [] {
-    Poco::Net::Context::Ptr context(
-        new Poco::Net::Context(Poco::Net::Context::TLS_CLIENT_USE, "", Poco::Net::Context::VERIFY_STRICT, 9, true));
+// Strict, because Poco's relaxed mode takes any certificate from a host that resolves to this machine. One a process,
+// which has one address and so one file of authorities.
+const Poco::Net::Context::Ptr& trustedContext(const std::string& ca) {
+  static const Poco::Net::Context::Ptr kContext = [&ca] {
+    Poco::Net::Context::Ptr context(new Poco::Net::Context(Poco::Net::Context::TLS_CLIENT_USE, ca,
+                                                           Poco::Net::Context::VERIFY_STRICT, 9, ca.empty()));
     Poco::Net::SSLManager::instance().initializeClient(nullptr, new Poco::Net::RejectCertificateHandler(false),
                                                        context);
     return context;
@@ -48,12 +50,12 @@ const Poco::Net::Context::Ptr& trustedContext() {
 // one brings a socket that has them from the start, and asks whether the hands were shaken: Poco goes on if not.
 class SecureSession final : public Poco::Net::HTTPSClientSession {
  public:
-  SecureSession(const std::string& host, std::uint16_t port, Millis patience)
-      : HTTPSClientSession(host, port, trustedContext()) {
+  SecureSession(const std::string& host, std::uint16_t port, const std::string& ca, Millis patience)
+      : HTTPSClientSession(host, port, trustedContext(ca)) {
     Poco::Net::StreamSocket plain;
     plain.connect(Poco::Net::SocketAddress(host, port), timespan(kConnectPatience));
     plain.setReceiveTimeout(timespan(kConnectPatience));
-    auto secure = Poco::Net::SecureStreamSocket::attach(plain, host, trustedContext());
+    auto secure = Poco::Net::SecureStreamSocket::attach(plain, host, trustedContext(ca));
     if (secure.completeHandshake() < 0) throw Poco::TimeoutException("the TLS handshake did not end");
     secure.setReceiveTimeout(timespan(patience));
     secure.setSendTimeout(timespan(kPatience));
@@ -97,7 +99,8 @@ StreamAnswer exchange(Poco::Net::HTTPClientSession& session, HTTPRequest& reques
 
 }  // namespace
 
-ApiClient::ApiClient(std::string url, std::string key) : url_(std::move(url)), key_(std::move(key)) {
+ApiClient::ApiClient(std::string url, std::string key, std::string ca)
+    : url_(std::move(url)), key_(std::move(key)), ca_(std::move(ca)) {
   try {
     const Poco::URI address(url_);
     secure_ = address.getScheme() == "https";
@@ -109,6 +112,9 @@ ApiClient::ApiClient(std::string url, std::string key) : url_(std::move(url)), k
     throw Failure(ExitCode::usage, "'" + url_ + "' is not an address: write it like http://127.0.0.1:8000");
   }
   while (prefix_.ends_with('/')) prefix_.pop_back();
+  if (secure_ && !ca_.empty() && !std::filesystem::is_regular_file(ca_)) {
+    throw Failure(ExitCode::usage, "the file of authorities '" + ca_ + "' cannot be read: check --ca or JOBQ_CA");
+  }
   if (!std::all_of(key_.begin(), key_.end(), [](char c) { return c > ' ' && c <= '~'; })) {
     throw Failure(ExitCode::usage, "the key holds blanks or characters that no key has: copy it again");
   }
@@ -152,7 +158,7 @@ StreamAnswer ApiClient::call(const std::string& method, const std::string& path,
 }
 
 std::unique_ptr<Poco::Net::HTTPClientSession> ApiClient::open(Millis patience) const {
-  if (secure_) return std::make_unique<SecureSession>(host_, port_, patience);
+  if (secure_) return std::make_unique<SecureSession>(host_, port_, ca_, patience);
   auto session = std::make_unique<Poco::Net::HTTPClientSession>(host_, port_);
   session->setTimeout(timespan(kConnectPatience), timespan(kPatience), timespan(patience));
   return session;

@@ -22,12 +22,14 @@ struct StreamAnswer {
 };
 
 /// One connection a call, so that any thread may use it at once. Proxy variables are ignored; certificates of https
-/// servers are checked against the system's authorities (SSL_CERT_FILE names others).
+/// servers are checked against the authorities of a file, or against the system's (SSL_CERT_FILE names others).
 class ApiClient {
  public:
   /// `url` may hold a path, which is put before every path asked for. Throws Failure(usage) when the url is not an http
-  /// or https address, or when the key cannot stand in a header. An empty key sends no Authorization.
-  ApiClient(std::string url, std::string key);
+  /// or https address, or when the key cannot stand in a header. An empty key sends no Authorization. `ca` is a PEM
+  /// file with the authorities that may have signed the server's certificate, read at the first call; empty: the
+  /// system's.
+  ApiClient(std::string url, std::string key, std::string ca = "");
 
   /// These return the body of a 2xx answer, unchanged. They throw Failure(refused) with the server's own sentence for
   /// any other status, and Failure(unreachable) when the server is silent for 30 s plus `wait`.
@@ -45,6 +47,7 @@ class ApiClient {
 
   const std::string url_;
   const std::string key_;
+  const std::string ca_;
   bool secure_ = false;
   std::string host_;
   std::uint16_t port_ = 0;

@@ -15,7 +15,7 @@ std::string endpointPath(const Call& call) {
 
 ExitCode printEndpoint(const Call& call, const std::string& answer) {
   if (call.json) {
-    call.out << answer;
+    printAnswer(answer, call.out);
   } else {
     printMembers(answer, {"workers"}, call.out);
   }
@@ -34,7 +34,7 @@ void printWorkers(const Poco::JSON::Object& endpoint, std::ostream& out) {
 ExitCode pauseOrResume(const Call& call, const std::string& verb, const std::string& meaning) {
   const std::string answer = call.api.post(endpointPath(call) + "/" + verb, "");
   if (call.json) {
-    call.out << answer;
+    printAnswer(answer, call.out);
   } else {
     call.out << "The endpoint " << harmless(call.arguments.words[0]) << " is " << meaning << "\n";
   }
@@ -57,6 +57,7 @@ const std::vector<FieldOption>& endpointFields() {
       {"stop-grace", "MS", "how long a stopped handler may take", "stopGraceMs", FieldKind::whole},
       {"max-stuck", "N", "how many stuck workers are replaced", "maxStuck", FieldKind::whole},
       {"queue-policy", "NAME", "the order of its jobs", "queuePolicy"},
+      {"filters", "NAMES", "admission filters, separated by commas, in order", "filters", FieldKind::list},
       {"isolation", "KIND", "where its handlers run", "isolation"},
       {"flashboot", "true|false", "stored only", "flashboot", FieldKind::flag},
   };
@@ -66,7 +67,7 @@ const std::vector<FieldOption>& endpointFields() {
 ExitCode listEndpoints(const Call& call) {
   const std::string answer = call.api.get(kEndpointsPath);
   if (call.json) {
-    call.out << answer;
+    printAnswer(answer, call.out);
     return ExitCode::ok;
   }
   Table table({"ID", "NAME", "IMAGE", "TEMPLATE", "WORKERS", "VERSION", "RELEASE", "PAUSED", "FROM"});
@@ -102,7 +103,7 @@ ExitCode updateEndpoint(const Call& call) {
 ExitCode deleteEndpoint(const Call& call) {
   const std::string answer = call.api.remove(endpointPath(call));
   if (call.json) {
-    call.out << answer;
+    printAnswer(answer, call.out);
   } else {
     call.out << "The endpoint " << harmless(call.arguments.words[0]) << " is deleted, and its jobs with it.\n";
   }

@@ -1,6 +1,11 @@
 #include "core/ctl/form_options.h"
 
-#include <algorithm>
+#include <Poco/StringTokenizer.h>
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <variant>
 
 #include "core/ctl/exit_code.h"
 #include "core/ctl/input_text.h"
@@ -31,6 +36,12 @@ std::string textArray(const std::vector<std::string>& texts) {
   return out + "]";
 }
 
+std::vector<std::string> wordsOf(const std::string& text) {
+  const Poco::StringTokenizer words(text, ",",
+                                    Poco::StringTokenizer::TOK_TRIM | Poco::StringTokenizer::TOK_IGNORE_EMPTY);
+  return {words.begin(), words.end()};
+}
+
 std::string textMap(const FieldOption& field, const std::vector<std::string>& pairs) {
   std::string out = "{";
   for (const std::string& pair : pairs) {
@@ -48,6 +59,7 @@ std::string valueOf(const FieldOption& field, const std::vector<std::string>& gi
     case FieldKind::flag:
       if (given.back() != "true" && given.back() != "false") refuse(field, "true or false", given.back());
       return given.back();
+    case FieldKind::list: return textArray(wordsOf(given.back()));
     case FieldKind::texts: return textArray(given);
     case FieldKind::map: return textMap(field, given);
   }
@@ -61,26 +73,33 @@ std::vector<OptionRow> optionsOf(const std::vector<FieldOption>& fields) {
   for (const FieldOption& field : fields) {
     options.push_back({field.option, field.value, field.help, field.kind >= FieldKind::texts});
   }
-  options.push_back({kFile, "FILE", "all fields as one JSON object, instead of options; - reads standard input"});
+  options.push_back({kFile, "FILE", "fields as one JSON object; options count before it; - reads standard input"});
   return options;
 }
 
 std::string formBody(const Arguments& arguments, const std::vector<FieldOption>& fields) {
   std::string body = "{";
+  const auto add = [&body](std::string_view member) { body += (body.size() > 1 ? "," : "") + std::string(member); };
+  std::set<std::string> given;
   for (const FieldOption& field : fields) {
     if (!arguments.has(field.option)) continue;
-    body += (body.size() > 1 ? ",\"" : "\"") + std::string(field.field) +
-            "\":" + valueOf(field, arguments.values(field.option));
+    given.insert(field.field);
+    add("\"" + std::string(field.field) + "\":" + valueOf(field, arguments.values(field.option)));
   }
   if (!arguments.has(kFile)) {
-    if (body.size() > 1) return body + "}";
+    if (!given.empty()) return body + "}";
     throw Failure(ExitCode::usage, "no field is given: use options like --" + std::string(fields.front().option) + " " +
                                        fields.front().value + ", or --file");
   }
-  if (body.size() > 1) throw Failure(ExitCode::usage, "--file holds all fields: leave the other options out");
   const std::string text = readSource(arguments.value(kFile));
   checkObject(text, "what --file names", std::string("{\"") + fields.front().field + "\": ...}");
-  return text;
+  if (given.empty()) return text;
+  const auto scanned = json::read(text);
+  for (const json::Member& member : std::get<json::Document>(scanned).members) {
+    if (given.contains(json::decode(member.key))) continue;
+    add("\"" + std::string(member.key) + "\":" + std::string(member.value.raw));
+  }
+  return body + "}";
 }
 
 }  // namespace jobq::ctl

@@ -9,7 +9,8 @@
 
 namespace jobq::ctl {
 
-enum class FieldKind { text, whole, flag, texts, map };
+/// `list` is one option with its texts separated by commas, and may be empty; `texts` repeats the option.
+enum class FieldKind { text, whole, flag, list, texts, map };
 
 struct FieldOption {
   const char* option;
@@ -22,8 +23,8 @@ struct FieldOption {
 /// The rows as options of a verb, and `--file`, which brings the whole form.
 std::vector<OptionRow> optionsOf(const std::vector<FieldOption>& fields);
 
-/// The form as a JSON object: from `--file`, else of the fields that were given. Throws Failure(usage) when there is
-/// neither, when there are both, or when a value cannot be of its field's kind.
+/// The form as a JSON object: what `--file` names, with the fields that were given in place of the file's. Throws
+/// Failure(usage) when there is neither, or when a value cannot be of its field's kind.
 std::string formBody(const Arguments& arguments, const std::vector<FieldOption>& fields);
 
 /// What can be said of a template at its creation, and what can be changed later; the same of an endpoint.

@@ -81,7 +81,7 @@ void printJob(const json::Document& job, std::ostream& out) {
 
 ExitCode showAnswer(const Call& call, const std::string& answer) {
   if (call.json) {
-    call.out << answer;
+    printAnswer(answer, call.out);
   } else {
     printJob(readJob(answer), call.out);
   }

@@ -28,7 +28,7 @@ ExitCode createKey(const Call& call) {
   if (call.arguments.has("expires")) body += ",\"expiresAt\":" + json::quoted(call.arguments.value("expires"));
   const std::string answer = call.api.post(kKeysPath, body + "}");
   if (call.json) {
-    call.out << answer;
+    printAnswer(answer, call.out);
     return ExitCode::ok;
   }
   const auto key = readObject(answer);
@@ -47,7 +47,7 @@ ExitCode createKey(const Call& call) {
 ExitCode listKeys(const Call& call) {
   const std::string answer = call.api.get(kKeysPath);
   if (call.json) {
-    call.out << answer;
+    printAnswer(answer, call.out);
     return ExitCode::ok;
   }
   Table table({"ID", "NAME", "SCOPES", "ENDPOINTS", "CREATED", "EXPIRES", "LAST USED"});
@@ -63,7 +63,7 @@ ExitCode revokeKey(const Call& call) {
   const std::string& id = call.arguments.words[0];
   const std::string answer = call.api.remove(std::string(kKeysPath) + "/" + ApiClient::segment(id));
   if (call.json) {
-    call.out << answer;
+    printAnswer(answer, call.out);
   } else {
     call.out << "The key " << harmless(id) << " is revoked.\n";
   }

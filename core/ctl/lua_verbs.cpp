@@ -41,6 +41,18 @@ std::map<std::string, std::string> pairsOf(const Arguments& arguments, const std
   return pairs;
 }
 
+// Takes a flag of the server's own out of the settings, which leaves those of plugins; false if it is not there.
+bool takeFlag(std::map<std::string, std::string>& settings, const std::string& key) {
+  const auto found = settings.find(key);
+  if (found == settings.end()) return false;
+  const std::string value = found->second;
+  settings.erase(found);
+  if (value != "true" && value != "false") {
+    throw Failure(ExitCode::usage, "--set " + key + " takes true or false, not '" + harmless(value) + "'");
+  }
+  return value == "true";
+}
+
 struct ScriptFile {
   std::filesystem::path folder;
   std::string name;
@@ -65,8 +77,9 @@ class Workshop {
  public:
   Workshop(const Arguments& arguments, const ScriptFile& script)
       : settings_(pairsOf(arguments, "set")),
+        allowPrivate_(takeFlag(settings_, "net.allowPrivate")),
         host_(settings_, log_),
-        around_{clock_, ".", script.folder, script.folder} {
+        around_{clock_, ".", script.folder, script.folder, allowPrivate_} {
     host_.load({arguments.value("plugins", defaultPluginFolder().string())});
     host_.checkSettings();
   }
@@ -79,7 +92,8 @@ class Workshop {
   Clock& clock() { return clock_; }
 
  private:
-  const std::map<std::string, std::string> settings_;
+  std::map<std::string, std::string> settings_;
+  const bool allowPrivate_;
   ErrorLog log_;
   SystemClock clock_;
   PluginHost host_;

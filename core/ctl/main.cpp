@@ -46,6 +46,7 @@ ExitCode perform(std::vector<std::string> given) {
     given.emplace_back("--help");
   }
   std::vector<std::string> words = leadingWords(given);
+  if (words.empty() && given == std::vector<std::string>{"--version"}) return tell("jobqctl " JOBQ_VERSION "\n");
   if (asksForHelp(given)) {
     if (words.empty()) return tell(programHelp());
     if (words.size() == 1 && !verbsOfGroup(words[0]).empty()) return tell(groupHelp(words[0]));
@@ -57,7 +58,8 @@ ExitCode perform(std::vector<std::string> given) {
   if (arguments.has("help")) return tell(verbHelp(verb));
   checkCount(verb, arguments.words.size());
   const ApiClient api(arguments.value("url", environment("JOBQ_URL", "http://127.0.0.1:8000")),
-                      arguments.value("key", environment("JOBQ_KEY", "")));
+                      arguments.value("key", environment("JOBQ_KEY", "")),
+                      arguments.value("ca", environment("JOBQ_CA", "")));
   return verb.run(Call{arguments, api, arguments.has("json"), std::cout});
 }
 

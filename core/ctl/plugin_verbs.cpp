@@ -84,10 +84,10 @@ void printOptions(const Poco::JSON::Object& entry, std::ostream& out) {
     out << "It has no options.\n";
     return;
   }
-  Table table({"KEY", "TYPE", "DEFAULT", "RANGE", "HELP"});
+  Table table({"KEY", "VALUE", "TYPE", "DEFAULT", "RANGE", "HELP"});
   for (const auto& option : options) {
-    table.add({cell(*option, "key"), cell(*option, "type"), cell(*option, "default"), cell(*option, "range"),
-               cell(*option, "help")});
+    table.add({cell(*option, "key"), cell(*option, "value"), cell(*option, "type"), cell(*option, "default"),
+               cell(*option, "range"), cell(*option, "help")});
   }
   table.print(out);
 }
@@ -108,7 +108,7 @@ void printScripts(const Poco::JSON::Object& entry, std::ostream& out) {
 ExitCode listPlugins(const Call& call) {
   const std::string answer = call.api.get(kPluginsPath);
   if (call.json) {
-    call.out << answer;
+    printAnswer(answer, call.out);
     return ExitCode::ok;
   }
   Table table({"FILE", "STATE", "KIND", "NAME", "VERSION", "SELECTED", "REASON"});
@@ -130,7 +130,7 @@ ExitCode describePlugin(const Call& call) {
   const std::string answer = call.api.get(kPluginsPath);
   const Entry found = onlyEntry(answer, call.arguments.words[0]);
   if (call.json) {
-    call.out << found.raw;
+    printAnswer(found.raw, call.out);
     return ExitCode::ok;
   }
   const auto entry = readObject(std::string(found.raw));

@@ -36,7 +36,7 @@ void printRest(const Poco::JSON::Object& page, std::size_t shown, std::ostream& 
 ExitCode showHealth(const Call& call) {
   const std::string answer = call.api.get(pathOf(call, "health"));
   if (call.json) {
-    call.out << answer;
+    printAnswer(answer, call.out);
     return ExitCode::ok;
   }
   const auto health = readObject(answer);
@@ -56,7 +56,7 @@ ExitCode listJobs(const Call& call) {
   }
   const std::string answer = call.api.get(path);
   if (call.json) {
-    call.out << answer;
+    printAnswer(answer, call.out);
     return ExitCode::ok;
   }
   const auto page = readObject(answer);
@@ -74,7 +74,7 @@ ExitCode listJobs(const Call& call) {
 ExitCode purgeQueue(const Call& call) {
   const std::string answer = call.api.post(pathOf(call, "purge-queue"), "");
   if (call.json) {
-    call.out << answer;
+    printAnswer(answer, call.out);
     return ExitCode::ok;
   }
   call.out << cell(*readObject(answer), "removed") << " waiting jobs are gone; running ones go on.\n";

@@ -52,7 +52,7 @@ std::string workersCell(const Poco::JSON::Object& endpoint) {
 
 void print(const Call& call, const Look& seen) {
   if (call.json) {
-    call.out << seen.answer;
+    printAnswer(seen.answer, call.out);
     return;
   }
   Table table({"ENDPOINT", "VERSION", "STATE", "WORKERS", "REASON"});

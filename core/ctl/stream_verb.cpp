@@ -3,6 +3,8 @@
 #include <iostream>
 #include <variant>
 
+#include "core/ctl/reply_reader.h"
+#include "core/ctl/table_print.h"
 #include "core/ctl/verbs.h"
 #include "jobq/job.h"
 #include "jobq/json.h"
@@ -35,6 +37,18 @@ std::size_t printChunks(const std::string& answer, const Call& call) {
   return chunks->elements.size();
 }
 
+// Why the job failed, for the end of a sentence; empty if it does not say, or has gone meanwhile.
+std::string errorOf(const Call& call) {
+  try {
+    const std::string job = call.api.get("/v2/" + ApiClient::segment(call.arguments.words[0]) + "/status/" +
+                                         ApiClient::segment(call.arguments.words[1]));
+    const std::string error = cell(*readObject(job), "error");
+    return error == "-" ? "" : ": " + harmless(error);
+  } catch (const Failure&) {
+    return "";
+  }
+}
+
 }  // namespace
 
 ExitCode streamJob(const Call& call) {
@@ -53,9 +67,10 @@ ExitCode streamJob(const Call& call) {
     }
     attempt = answer.attempt;
     offset += printChunks(answer.body, call);
-    if (isOver(answer.status)) {
-      return answer.status == nameOf(JobState::completed) ? ExitCode::ok : ExitCode::notCompleted;
-    }
+    if (!isOver(answer.status)) continue;
+    if (answer.status == nameOf(JobState::completed)) return ExitCode::ok;
+    std::cerr << "jobqctl: the job is " << answer.status << errorOf(call) << '\n';
+    return ExitCode::notCompleted;
   }
 }
 

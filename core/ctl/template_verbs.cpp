@@ -15,7 +15,7 @@ std::string templatePath(const Call& call) {
 
 ExitCode printTemplate(const Call& call, const std::string& answer) {
   if (call.json) {
-    call.out << answer;
+    printAnswer(answer, call.out);
   } else {
     printMembers(answer, {}, call.out);
   }
@@ -55,7 +55,7 @@ const std::vector<FieldOption>& templateFields() {
 ExitCode listTemplates(const Call& call) {
   const std::string answer = call.api.get(kTemplatesPath);
   if (call.json) {
-    call.out << answer;
+    printAnswer(answer, call.out);
     return ExitCode::ok;
   }
   Table table({"ID", "NAME", "IMAGE", "CATEGORY", "DISK GB", "VOLUME GB", "SERVERLESS", "PUBLIC", "RUNTIME MIN"});
@@ -82,7 +82,7 @@ ExitCode updateTemplate(const Call& call) {
 ExitCode deleteTemplate(const Call& call) {
   const std::string answer = call.api.remove(templatePath(call));
   if (call.json) {
-    call.out << answer;
+    printAnswer(answer, call.out);
   } else {
     call.out << "The template " << harmless(call.arguments.words[0]) << " is deleted.\n";
   }

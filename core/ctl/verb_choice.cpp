@@ -33,6 +33,11 @@ bool nameVerb(const std::vector<std::string>& words) {
 
 }  // namespace
 
+void printAnswer(std::string_view answer, std::ostream& out) {
+  out << answer;
+  if (!answer.empty() && answer.back() != '\n') out << '\n';
+}
+
 std::vector<std::string> leadingWords(const std::vector<std::string>& given) {
   const std::vector<OptionRow> options = allOptions();
   std::vector<std::string> words;

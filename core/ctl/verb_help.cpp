@@ -28,7 +28,7 @@ std::string describeVerbs(const std::string& start) {
 std::string programHelp() {
   return "usage: jobqctl VERB [ARGUMENTS] [OPTIONS]\n\nThe command line of a jobq server.\n\nVerbs:\n" +
          describeVerbs("") + "\nOptions of every verb:\n" + describeOptions(commonOptions()) +
-         "\n`jobqctl VERB --help` shows a verb's own options.\n"
+         "\n`jobqctl VERB --help` shows a verb's own options, `jobqctl --version` the version.\n"
          "Exit codes: 0 done, 1 the server said no, 2 wrong usage, 3 the server cannot be reached,\n"
          "4 the job of `run --sync` or `job stream` did not end COMPLETED,\n"
          "5 the release of `release status --wait` is halted, 6 its --timeout passed.\n";

@@ -13,7 +13,7 @@ std::vector<OptionRow> pageOptions() {
 
 std::vector<OptionRow> checkOptions() {
   return {{"filter", "", "it is an admission filter, wherever it lies"},
-          {"set", "KEY=VALUE", "a setting of the server, like lua.memory=128MB", true},
+          {"set", "KEY=VALUE", "a setting of the server, like lua.memory=128MB or net.allowPrivate=true", true},
           {"plugins", "DIR", "where the plugins are; beside jobqctl when left out"}};
 }
 
@@ -42,7 +42,8 @@ const std::vector<Verb>& verbs() {
       {"plugin list", "", "List the plugin files, what they hold, and why a file was rejected.", {}, listPlugins},
       {"plugin describe",
        "NAME",
-       "Show a plugin's options. NAME is like sqlite, or storage.sqlite where a name is used by two kinds.",
+       "Show a plugin's options and their values in force. NAME is like sqlite, or storage.sqlite where a name is used "
+       "by two kinds.",
        {},
        describePlugin},
       {"template list", "", "List the templates.", {}, listTemplates},
@@ -61,16 +62,18 @@ const std::vector<Verb>& verbs() {
        listEndpoints},
       {"endpoint show",
        "ID",
-       "Show an endpoint with all its settings.",
+       "Show an endpoint with all its settings. `inForce` has what counts where it sets nothing itself.",
        {{"workers", "", "also each worker, with its version and state"}},
        showEndpoint},
       {"endpoint create", "",
        "Make an endpoint of a template; --template is required.\n"
-       "Hardware fields, retention, rateLimits and webhookSecret have no option: say them with --file.",
+       "Hardware fields, retention, rateLimits and webhookSecret have no option: say them with --file.\n"
+       "Options count before the fields of the file.",
        optionsOf(endpointFields()), createEndpoint},
       {"endpoint update", "ID",
        "Change the settings that are given.\n"
-       "Hardware fields, retention, rateLimits and webhookSecret have no option: say them with --file.",
+       "Hardware fields, retention, rateLimits and webhookSecret have no option: say them with --file.\n"
+       "Options count before the fields of the file. --filters '' is no filter; null in a file sets it back.",
        optionsOf(endpointFields()), updateEndpoint},
       {"endpoint delete", "ID", "Stop an endpoint's running jobs and delete it with all its jobs.", {}, deleteEndpoint},
       {"endpoint pause", "ID", "Let an endpoint's jobs wait; running ones go on.", {}, pauseEndpoint},
@@ -94,7 +97,9 @@ const std::vector<Verb>& verbs() {
       {"job stream",
        "ENDPOINT JOB",
        "Show what a job hands out, as it comes, from its first chunk until the job's end.\n"
-       "Nobody else who follows the job loses a chunk. The exit code is 4 when it did not end COMPLETED.",
+       "Nobody else who follows the job loses a chunk. The exit code is 4 when it did not end COMPLETED; its state "
+       "and\n"
+       "its error go to standard error.",
        {},
        streamJob},
       {"job cancel", "ENDPOINT JOB", "Stop a job, whether it waits or runs.", {}, cancelJob},
@@ -127,6 +132,13 @@ const std::vector<Verb>& verbs() {
         {"limit", "N", "at most so many, 1 to 1000; 100 when left out"}},
        listWebhooks},
       {"webhook replay", "ID", "Send a webhook again. ID is its id from `webhook list`.", {}, replayWebhook},
+      {"completion",
+       "SHELL",
+       "Print a script that completes verbs and options in bash, zsh or fish.\n"
+       "bash: source <(jobqctl completion bash)    zsh: source <(jobqctl completion zsh)    fish: jobqctl completion "
+       "fish | source",
+       {},
+       printCompletion},
   };
   return kVerbs;
 }
@@ -134,6 +146,7 @@ const std::vector<Verb>& verbs() {
 const std::vector<OptionRow>& commonOptions() {
   static const std::vector<OptionRow> kOptions = {
       {"url", "URL", "the server's address; else JOBQ_URL, else http://127.0.0.1:8000"},
+      {"ca", "FILE", "a PEM file with the authorities of an https server; else JOBQ_CA, else the system's"},
       {"key", "KEY", "the API key; better in JOBQ_KEY, where other users of the machine do not see it"},
       {"json", "", "print the server's answer as it came, for programs"},
       {"help", "", "show this text"},

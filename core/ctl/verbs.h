@@ -3,6 +3,7 @@
 
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/ctl/api_client.h"
@@ -15,7 +16,7 @@ namespace jobq::ctl {
 struct Call {
   const Arguments& arguments;
   const ApiClient& api;
-  bool json;          ///< print the server's answer byte for byte, nothing else; `top` has no single one
+  bool json;          ///< print the server's answer byte for byte and a line end; `top` has no single one
   std::ostream& out;  ///< answers only; failures are thrown
 };
 
@@ -26,6 +27,9 @@ struct Verb {
   std::vector<OptionRow> options;
   ExitCode (*run)(const Call&);  ///< throws Failure
 };
+
+/// Prints the server's answer byte for byte and ends the line; nothing for an answer without a body.
+void printAnswer(std::string_view answer, std::ostream& out);
 
 const std::vector<Verb>& verbs();
 
@@ -40,6 +44,10 @@ const Verb& takeVerb(std::vector<std::string>& words);
 
 /// The verbs whose first word is `word`, separated by commas; empty when there are none.
 std::string verbsOfGroup(const std::string& word);
+
+/// A script that completes verbs and options in `shell`. Throws Failure(usage) for a shell that is not bash, zsh or
+/// fish.
+std::string completionOf(const std::string& shell);
 
 std::string programHelp();
 std::string groupHelp(const std::string& word);
@@ -76,5 +84,6 @@ ExitCode replayWebhook(const Call& call);
 ExitCode showTop(const Call& call);
 ExitCode runScript(const Call& call);
 ExitCode checkScript(const Call& call);
+ExitCode printCompletion(const Call& call);
 
 }  // namespace jobq::ctl

@@ -33,7 +33,7 @@ ExitCode listWebhooks(const Call& call) {
   }
   const std::string answer = call.api.get(kWebhooksPath + query);
   if (call.json) {
-    call.out << answer;
+    printAnswer(answer, call.out);
     return ExitCode::ok;
   }
   Table table({"ID", "STATE", "JOB", "JOB STATUS", "ATTEMPTS", "LAST", "DUE", "URL"});
@@ -51,7 +51,7 @@ ExitCode replayWebhook(const Call& call) {
   const std::string& id = call.arguments.words[0];
   const std::string answer = call.api.post(std::string(kWebhooksPath) + "/" + ApiClient::segment(id) + "/replay", "");
   if (call.json) {
-    call.out << answer;
+    printAnswer(answer, call.out);
   } else {
     call.out << "The webhook " << harmless(id) << " is " << cell(*readObject(answer), "state")
              << " again; `jobqctl webhook list` shows how it goes.\n";

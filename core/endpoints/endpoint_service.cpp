@@ -74,7 +74,7 @@ std::variant<EndpointEntryPtr, FieldFaults> EndpointService::create(std::string_
   addFaults(faults, form, "");
   if (!faults.empty()) return faults;
   form.id = newName(kEndpointIdLetters);
-  form.createdAt = toIso8601(clock_.now());
+  form.createdAt = toIso8601(wall_.now());
   form.templateRecord = templateRecord(form.templateId);
   if (!std::holds_alternative<Stored>(records_.create(toRecord(form, box_)))) {
     throw StorageError("the new endpoint's id is taken: try again");

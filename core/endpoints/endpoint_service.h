@@ -7,6 +7,7 @@
 #include <string_view>
 #include <variant>
 
+#include "core/base/clock.h"
 #include "core/endpoints/endpoint_form.h"
 #include "core/endpoints/endpoint_registry.h"
 #include "core/endpoints/form.h"
@@ -23,8 +24,8 @@ class SecretBox;
 /// and known to the registry.
 class EndpointService {
  public:
-  EndpointService(RecordStore& records, const SecretBox& box, EndpointRegistry& registry, Clock& clock)
-      : records_(records), box_(box), registry_(registry), clock_(clock) {}
+  EndpointService(RecordStore& records, const SecretBox& box, EndpointRegistry& registry, const WallClock& wall)
+      : records_(records), box_(box), registry_(registry), wall_(wall) {}
 
   std::variant<EndpointEntryPtr, FieldFaults> create(std::string_view body);
 
@@ -52,7 +53,7 @@ class EndpointService {
   RecordStore& records_;
   const SecretBox& box_;
   EndpointRegistry& registry_;
-  Clock& clock_;
+  const WallClock& wall_;
 };
 
 }  // namespace jobq

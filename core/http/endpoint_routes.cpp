@@ -2,9 +2,11 @@
 #include "core/base/clock.h"
 #include "core/base/words.h"
 #include "core/endpoints/endpoint_service.h"
+#include "core/endpoints/filter_pool.h"
 #include "core/http/error_reply.h"
 #include "core/http/form_reply.h"
 #include "core/http/routes.h"
+#include "core/jobs/submission.h"
 
 namespace jobq {
 namespace {
@@ -52,11 +54,25 @@ std::string workerJson(const EndpointEntry& entry, const WorkerView& worker) {
   return out + "}";
 }
 
+// What counts where the endpoint sets nothing itself. `endpoint` is the one that serves jobs now.
+std::string inForceJson(const EndpointRooms& rooms, const EndpointForm& form, const Endpoint& endpoint) {
+  std::vector<std::string> filters;
+  for (const FilterPool* filter : endpoint.filters) filters.push_back(filter->name());
+  const Millis runsync = retentionFor(kWaitDefault, endpoint);
+  return "{\"queuePolicy\":" + write(form.queuePolicy.empty() ? rooms.queuePolicy : form.queuePolicy) +
+         ",\"filters\":" + write(filters) + ",\"maxStuck\":" + write(static_cast<std::int64_t>(endpoint.maxStuck)) +
+         ",\"retention\":{\"run\":" + write(retentionFor(std::nullopt, endpoint).count()) +
+         ",\"runsync\":" + write(runsync.count()) + "}}";
+}
+
 std::string tell(const EndpointRooms& rooms, const EndpointEntry& entry, const Wanted& wanted) {
   const CrewView crew = rooms.crew(entry.form.id);
   std::string out = writeForm(entry.form, endpointFields(), false);
   out.pop_back();
-  if (entry.endpoint) out += ",\"image\":" + write(entry.endpoint->image);
+  if (entry.endpoint) {
+    out += ",\"image\":" + write(entry.endpoint->image);
+    out += ",\"inForce\":" + inForceJson(rooms, entry.form, *entry.endpoint);
+  }
   out += ",\"release\":" + releaseJson(entry, crew);
   if (wanted.withTemplate) {
     const auto made = rooms.registry.findTemplate(entry.form.templateId);

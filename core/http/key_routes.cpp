@@ -109,9 +109,9 @@ ApiKey readKey(const std::string& text, Instant now) {
   return key;
 }
 
-Reply create(ApiKeys& keys, Clock& clock, const Call& call) {
+Reply create(ApiKeys& keys, const WallClock& wall, const Call& call) {
   try {
-    ApiKey key = readKey(call.body, clock.now());
+    ApiKey key = readKey(call.body, wall.now());
     const std::string secret = keys.create(key);
     Poco::JSON::Object reply = toJson(key);
     reply.set("key", secret);
@@ -129,18 +129,28 @@ Reply list(ApiKeys& keys) {
   return {200, print(array)};
 }
 
+Reply revoke(ApiKeys& keys, const Call& call) {
+  const std::string& id = call.params.at("id");
+  switch (keys.revoke(id)) {
+    case Revocation::revoked: return {204, ""};
+    case Revocation::noSuchKey: break;
+    case Revocation::lastAdminKey:
+      return errorReply(call.path, 409,
+                        "this is the last admin key: make another one that never expires, and then revoke this one");
+  }
+  return errorReply(call.path, 404, "there is no key with the id " + clipped(id));
+}
+
 }  // namespace
 
-void addKeyRoutes(Router& router, ApiKeys& keys, Clock& clock) {
+void addKeyRoutes(Router& router, ApiKeys& keys, const WallClock& wall) {
   constexpr std::size_t kLimit = 64UL << 10;
-  router.add({{"POST"}, "/v1/keys", Scope::admin, kLimit, true, [&keys, &clock](const Call& call) {
-                return create(keys, clock, call);
+  router.add({{"POST"}, "/v1/keys", Scope::admin, kLimit, true, [&keys, &wall](const Call& call) {
+                return create(keys, wall, call);
               }});
   router.add({{"GET"}, "/v1/keys", Scope::admin, kLimit, false, [&keys](const Call&) { return list(keys); }});
   router.add({{"DELETE"}, "/v1/keys/{id}", Scope::admin, kLimit, false, [&keys](const Call& call) {
-                const std::string& id = call.params.at("id");
-                if (keys.revoke(id)) return Reply{204, ""};
-                return errorReply(call.path, 404, "there is no key with the id " + clipped(id));
+                return revoke(keys, call);
               }});
 }
 

@@ -21,6 +21,7 @@ Poco::JSON::Object toJson(const PluginOption& option) {
   Poco::JSON::Object object(Poco::JSON_PRESERVE_KEY_ORDER);
   object.set("key", option.key);
   object.set("type", option.type);
+  object.set("value", readable(option.value));
   object.set("default", option.fallback);
   object.set("range", option.range);
   object.set("help", option.help);

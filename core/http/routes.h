@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/access/api_keys.h"
+#include "core/base/clock.h"
 #include "core/endpoints/crew_view.h"
 #include "core/endpoints/endpoint.h"
 #include "core/http/budget.h"
@@ -42,7 +43,7 @@ struct QueueRooms {
 void addQueueRoutes(Router& router, const QueueRooms& rooms);
 
 /// /v1/keys.
-void addKeyRoutes(Router& router, ApiKeys& keys, Clock& clock);
+void addKeyRoutes(Router& router, ApiKeys& keys, const WallClock& wall);
 
 /// /v1/plugins. `selected`: whether the configuration uses an entry; `scripts`: what it runs.
 struct PluginUse {
@@ -70,6 +71,7 @@ struct EndpointRooms {
   const EndpointRegistry& registry;
   std::function<CrewView(const EndpointId&)> crew;
   std::function<std::int64_t(const std::string& templateId)> runtimeInMin;
+  std::string queuePolicy;  ///< of endpoints that name none
 };
 void addEndpointRoutes(Router& router, const EndpointRooms& rooms);
 

@@ -6,8 +6,10 @@ namespace jobq {
 
 const std::string* DeclaredConfig::declare(std::string_view key, const char* type, std::string fallback,
                                            std::string range, std::string_view help) const {
-  options_.push_back({prefix_ + std::string(key), type, std::move(fallback), std::move(range), std::string(help)});
-  const auto found = settings_.find(options_.back().key);
+  const std::string full = prefix_ + std::string(key);
+  const auto found = settings_.find(full);
+  const std::string value = found == settings_.end() ? fallback : found->second;
+  options_.push_back({full, type, value, std::move(fallback), std::move(range), std::string(help)});
   return found == settings_.end() ? nullptr : &found->second;
 }
 

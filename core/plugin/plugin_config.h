@@ -17,6 +17,7 @@ namespace jobq {
 struct PluginOption {
   std::string key;  ///< full, such as storage.sqlite.readers
   std::string type;
+  std::string value;  ///< in force: of the file, or the default
   std::string fallback;
   std::string range;
   std::string help;

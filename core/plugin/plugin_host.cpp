@@ -95,6 +95,9 @@ void PluginHost::loadFile(Library& library) {
       const DeclaredConfig declaring(entry.prefix, defaults);
       code.declare(declaring);
       entry.options = declaring.options();
+      for (PluginOption& option : entry.options) {
+        if (const auto set = settings_.find(option.key); set != settings_.end()) option.value = set->second;
+      }
       library.entries.push_back(std::move(entry));
     }
   } catch (const std::exception& error) {

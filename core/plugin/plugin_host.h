@@ -66,6 +66,10 @@ class PluginHost {
         static_cast<Interface*>(createAny(Interface::kKind, name, around, log).release()));
   }
 
+  /// Returns a sentence about an entry that is not there: the names that there are, and why a library of that name was
+  /// rejected.
+  std::string absence(PluginKind kind, std::string_view name) const;
+
   bool has(PluginKind kind, std::string_view name) const { return find(kind, name) != nullptr; }
   const std::vector<Library>& libraries() const { return libraries_; }
 
@@ -73,7 +77,6 @@ class PluginHost {
   void loadFile(Library& library);
   const Entry* find(PluginKind kind, std::string_view name) const;
   std::unique_ptr<Plugin> createAny(PluginKind kind, std::string_view name, const Surroundings& around, Log& log) const;
-  std::string absence(PluginKind kind, std::string_view name) const;
 
   const std::map<std::string, std::string>& settings_;
   Log& log_;

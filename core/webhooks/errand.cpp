@@ -76,7 +76,7 @@ std::optional<Errand::Attempt> Errand::call() {
   delivery_.job.output = std::string();
   delivery_.input = std::string();
   const Instant began = rooms_.clock.now();
-  call.headers = signatureHeaders(*secret, delivery_.id, began, call.body);
+  call.headers = signatureHeaders(*secret, delivery_.id, rooms_.wall.now(), call.body);
   DeliveryResult result = deliver(*transport, call);
   attempt.record.duration = rooms_.clock.now() - began;
   if (auto* failed = std::get_if<DeliveryFailed>(&result)) {

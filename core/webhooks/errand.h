@@ -8,6 +8,7 @@
 #include <stop_token>
 #include <string>
 
+#include "core/base/clock.h"
 #include "core/webhooks/receiver_table.h"
 #include "core/webhooks/transports.h"
 #include "core/webhooks/webhook_secrets.h"
@@ -39,6 +40,7 @@ class Errand {
     WebhookSecrets& secrets;
     Clock& clock;
     Log& log;
+    const WallClock& wall;  ///< for what the receiver and admins read
   };
   /// `delivery` has just been claimed for kDeliveryLease.
   Errand(const Rooms& rooms, Delivery delivery, std::stop_token stop);

@@ -1,4 +1,5 @@
-// The smallest handler there is: what comes in goes out. Copy this folder to start your own.
+// The smallest handler there is: what comes in goes out. A copy of this folder is the beginning of another handler: its
+// name goes into the table of entries below, and the name of its folder into plugins/CMakeLists.txt.
 #include "jobq/abi.h"
 #include "jobq/job_handler.h"
 

@@ -8,6 +8,7 @@
 #include "library.h"
 #include "lua_text.h"
 #include "sandbox.h"
+#include "time_functions.h"
 
 namespace jobq::lua {
 
@@ -228,8 +229,10 @@ Admission LuaFilter::review(const AdmissionRequest& job) {
   const ScriptPtr& script = script_.newest();
   if (!sandbox_ || sandbox_->isSpent()) {
     sandbox_.reset();
-    sandbox_ = std::make_unique<Sandbox>(rooms_.options.memory, Sandbox::kPlainOfFilters,
-                                         [this](lua_State* lua) { openFilter(lua, &review_); });
+    sandbox_ = std::make_unique<Sandbox>(rooms_.options.memory, Sandbox::kPlainOfFilters, [this](lua_State* lua) {
+      openFilter(lua, &review_);
+      openTime(lua, rooms_.clock);
+    });
   }
   Review review{job, rooms_.quotas, name_, rooms_.options.filterTime};
   review_ = &review;  // the script's first lines may ask for it already

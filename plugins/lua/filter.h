@@ -7,6 +7,7 @@
 
 #include "jobq/admission_filter.h"
 #include "jobq/log.h"
+#include "jobq/time.h"
 #include "lua_options.h"
 #include "quotas.h"
 #include "script.h"
@@ -23,6 +24,7 @@ void openFilter(lua_State* lua, Review** place);
 struct FilterRooms {
   ScriptFolder& scripts;
   Quotas& quotas;
+  const Clock& clock;
   Log& log;
   const LuaOptions& options;
 };

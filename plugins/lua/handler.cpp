@@ -9,6 +9,7 @@
 #include "library.h"
 #include "lua_text.h"
 #include "sandbox.h"
+#include "time_functions.h"
 
 namespace jobq::lua {
 namespace {
@@ -135,6 +136,7 @@ std::string LuaHandler::run(std::string_view input, JobContext& context) {
     sandbox_ = std::make_unique<Sandbox>(rooms_.options.memory, Sandbox::kPlainOfHandlers, [this](lua_State* lua) {
       openJob(lua, rooms_.clock);
       openHttp(lua, httpRules(rooms_));
+      openTime(lua, rooms_.clock);
     });
   }
   const std::stop_token stop = context.stopToken();

@@ -1,10 +1,27 @@
 // Scripts in Lua: handlers (image `lua/<name>`) and admission filters. Reading order: sandbox.h (where a script runs),
 // watch.h (what ends it), library.cpp (what it may use), handler.cpp and filter.cpp (what it is for).
+#include <functional>
+
 #include "filter.h"
 #include "handler.h"
 #include "jobq/abi.h"
+#include "time_functions.h"
 
 namespace jobq::lua {
+
+namespace {
+
+// The libraries of a script that is looked at without a job.
+std::function<void(lua_State*)> openerOf(const Clock& clock, void (*open)(lua_State*)) {
+  return [&clock, open](lua_State* lua) {
+    open(lua);
+    openTime(lua, clock);
+  };
+}
+
+void openFilterForTrial(lua_State* lua) { openFilter(lua, nullptr); }
+
+}  // namespace
 
 class LuaHandlerFactory final : public HandlerFactory {
  public:
@@ -12,7 +29,7 @@ class LuaHandlerFactory final : public HandlerFactory {
 
   explicit LuaHandlerFactory(const PluginEnv& env)
       : options_(env.config),
-        folder_(env.scriptsDir, env.log, options_.memory, openForTrial),
+        folder_(env.scriptsDir, env.log, options_.memory, openerOf(env.clock, openForTrial)),
         rooms_{folder_, env.clock, options_, env.allowPrivateAddresses} {}
 
   std::unique_ptr<JobHandler> make(const HandlerEnv& env) override { return std::make_unique<LuaHandler>(rooms_, env); }
@@ -34,9 +51,9 @@ class LuaFilterFactory final : public AdmissionFilterFactory {
 
   explicit LuaFilterFactory(const PluginEnv& env)
       : options_(env.config),
-        folder_(env.scriptsDir, env.log, options_.memory, [](lua_State* lua) { openFilter(lua, nullptr); }),
+        folder_(env.scriptsDir, env.log, options_.memory, openerOf(env.clock, openFilterForTrial)),
         quotas_(env.clock),
-        rooms_{folder_, quotas_, env.log, options_} {}
+        rooms_{folder_, quotas_, env.clock, env.log, options_} {}
 
   std::unique_ptr<AdmissionFilter> make(std::string_view script) override {
     return std::make_unique<LuaFilter>(rooms_, std::string(script));

@@ -6,6 +6,9 @@
 # compiled sources, so that unit tests can link a plugin's parts without compiling them a second time.
 function(jobq_add_plugin name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
+  if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+    message(WARNING "CMAKE_BUILD_TYPE is not set: the plugin ${name} is compiled without optimisation")
+  endif()
   add_library(jobq_${name}_objects OBJECT ${arg_SOURCES})
   target_include_directories(jobq_${name}_objects INTERFACE ${CMAKE_CURRENT_SOURCE_DIR})
   target_link_libraries(jobq_${name}_objects PUBLIC jobq::sdk ${arg_LIBRARIES})

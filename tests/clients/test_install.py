@@ -2,6 +2,7 @@
 the sdk, which the project of a plugin's author finds with find_package(jobq-sdk) from a folder outside of this tree."""
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -37,22 +38,23 @@ def prefix(outside):
 
 
 def build_template(outside, name, *options):
-    """Builds a copy of the template and returns the folder that holds the plugin."""
+    """Builds a copy of the template and returns the plugins.path that its CMake says."""
     source, binary = os.path.join(outside, name), os.path.join(outside, name + "-build")
     shutil.copytree(TEMPLATE, source)
-    run("cmake", "-G", "Ninja", "-S", source, "-B", binary, *options)
+    said = run("cmake", "-G", "Ninja", "-S", source, "-B", binary, *options)
     run("cmake", "--build", binary)
     assert os.path.exists(os.path.join(binary, "libjobq_handler_hello.so"))
-    return binary
+    with open(os.path.join(binary, "build.ninja"), encoding="utf-8") as file:
+        assert "-O2" in file.read(), "a plugin is optimised unless its author says otherwise"
+    return re.search(r"--set plugins\.path=(\S+)", said)[1]
 
 
 class InstalledTest:
     def test_the_server_with_a_plugin_of_the_installed_sdk(self, outside, prefix):
         """find_package(jobq-sdk): the plugin loads in the installed server, beside the installed plugins and scripts."""
         plugins = build_template(outside, "hello", f"-DCMAKE_PREFIX_PATH={prefix}")
-        installed = os.path.join(prefix, "lib", "jobq", "plugins")
         programs = os.path.join(prefix, "bin")
-        with Server(start=False, plugins__path=f"{installed}:{plugins}", endpoint__hello__image="plugin/hello",
+        with Server(start=False, plugins__path=plugins, endpoint__hello__image="plugin/hello",
                     endpoint__words__image="lua/word_frequency", limits__enabled="true") as server:
             server.program = os.path.join(programs, "jobqd")
             server.start()
@@ -78,3 +80,26 @@ class SourceTest:
         """Without an installation: the sdk folder is all of the tree that a plugin's project needs."""
         sdk = shutil.copytree(os.path.join(ROOT, "sdk"), os.path.join(outside, "sdk"))
         build_template(outside, "hello-of-sources", f"-DJOBQ_SDK={sdk}")
+
+    def test_a_copy_of_the_smallest_handler(self, outside):
+        """README.md: a copied folder whose name is in plugins/CMakeLists.txt is built with the rest."""
+        tree = os.path.join(outside, "tree")
+        for folder in ("core", "plugins", "sdk", "etc", "scripts"):
+            shutil.copytree(os.path.join(ROOT, folder), os.path.join(tree, folder),
+                            ignore=shutil.ignore_patterns("*-data", "__pycache__"))
+        shutil.copy(os.path.join(ROOT, "CMakeLists.txt"), tree)
+        folder = os.path.join(tree, "plugins")
+        shutil.copytree(os.path.join(folder, "handler_echo"), os.path.join(folder, "handler_mine"))
+        for name, old, new in (("handler_mine/plugin.cpp", '"echo"', '"mine"'),
+                               ("CMakeLists.txt", "handler_echo", "handler_echo handler_mine")):
+            source = os.path.join(folder, name)
+            with open(source, encoding="utf-8") as file:
+                text = file.read()
+            assert old in text
+            with open(source, "w", encoding="utf-8") as file:
+                file.write(text.replace(old, new))
+        run("cmake", "-G", "Ninja", "-S", tree, "-B", os.path.join(tree, "build"), "-DJOBQ_TESTS=OFF")
+        run("cmake", "--build", os.path.join(tree, "build"), "--target", "jobq_handler_mine")
+        plugins = f"{BUILD}/plugins:{tree}/build/plugins"
+        with Server(plugins__path=plugins, endpoint__mine__image="plugin/mine") as server:
+            assert server.runsync("mine", {"a": 1})["output"] == {"a": 1}

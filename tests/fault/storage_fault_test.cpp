@@ -314,10 +314,11 @@ class EveryCall : public FaultTest {
 };
 
 TEST_P(EveryCall, ADayWithOneFault) {
-  const std::vector<const char*> verbs{
-      "jobs.insert",   "jobs.find",      "jobs.cancel",     "jobs.requeue",  "jobs.counts",    "leases.claim",
-      "leases.finish", "leases.sweep",   "leases.progress", "chunks.append", "workers.count",  "chunks.appendLog",
-      "records.list",  "records.create", "records.remove",  "records.find",  "records.update", "check"};
+  const std::vector<const char*> verbs{"jobs.insert",     "jobs.find",      "jobs.cancel",         "jobs.requeue",
+                                       "jobs.counts",     "leases.claim",   "leases.finish",       "leases.sweep",
+                                       "leases.progress", "chunks.append",  "workers.count",       "chunks.appendLog",
+                                       "records.list",    "records.create", "records.remove",      "records.find",
+                                       "records.update",  "check",          "records.changedSince"};
   forEveryCall(verbs, [this] {
     liveOneDay();
     plan_.heal();

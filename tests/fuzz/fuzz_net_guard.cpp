@@ -26,15 +26,22 @@ struct Network {
 
 constexpr Network kIpv4[] = {
     {"0.0.0.0", 0, Reach::open},
-    {"0.0.0.0", 8, Reach::forbidden},          // "this" network
-    {"10.0.0.0", 8, Reach::privateRange},      // RFC 1918
-    {"100.64.0.0", 10, Reach::privateRange},   // RFC 6598
-    {"127.0.0.0", 8, Reach::privateRange},     // loopback
-    {"169.254.0.0", 16, Reach::forbidden},     // link-local
-    {"172.16.0.0", 12, Reach::privateRange},   // RFC 1918
-    {"192.168.0.0", 16, Reach::privateRange},  // RFC 1918
-    {"224.0.0.0", 4, Reach::forbidden},        // multicast
-    {"240.0.0.0", 4, Reach::forbidden},        // reserved, broadcast
+    {"0.0.0.0", 8, Reach::forbidden},           // "this" network
+    {"10.0.0.0", 8, Reach::privateRange},       // RFC 1918
+    {"100.64.0.0", 10, Reach::privateRange},    // RFC 6598
+    {"100.100.100.200", 32, Reach::forbidden},  // a cloud's metadata
+    {"127.0.0.0", 8, Reach::privateRange},      // loopback
+    {"168.63.129.16", 32, Reach::forbidden},    // a cloud's metadata
+    {"169.254.0.0", 16, Reach::forbidden},      // link-local
+    {"172.16.0.0", 12, Reach::privateRange},    // RFC 1918
+    {"192.0.0.0", 24, Reach::forbidden},        // protocol assignments
+    {"192.0.2.0", 24, Reach::forbidden},        // documentation
+    {"192.168.0.0", 16, Reach::privateRange},   // RFC 1918
+    {"198.18.0.0", 15, Reach::privateRange},    // benchmarks
+    {"198.51.100.0", 24, Reach::forbidden},     // documentation
+    {"203.0.113.0", 24, Reach::forbidden},      // documentation
+    {"224.0.0.0", 4, Reach::forbidden},         // multicast
+    {"240.0.0.0", 4, Reach::forbidden},         // reserved, broadcast
 };
 
 constexpr Network kIpv6[] = {
@@ -44,8 +51,12 @@ constexpr Network kIpv6[] = {
     {"::ffff:0:0", 96, Reach::open, Inside::last},  // IPv4-mapped
     {"64:ff9b::", 32, Reach::forbidden},            // local NAT64 and its neighbours
     {"64:ff9b::", 96, Reach::open, Inside::last},   // NAT64
+    {"2001::", 23, Reach::forbidden},               // Teredo and other assignments
+    {"2001:db8::", 32, Reach::forbidden},           // documentation
     {"2002::", 16, Reach::open, Inside::second},    // 6to4
+    {"3fff::", 20, Reach::forbidden},               // documentation
     {"fc00::", 7, Reach::privateRange},             // unique local
+    {"fd00:ec2::", 32, Reach::forbidden},           // a cloud's metadata
     {"fe80::", 10, Reach::forbidden},               // link-local
     {"fec0::", 10, Reach::forbidden},               // site-local
     {"ff00::", 8, Reach::forbidden},                // multicast

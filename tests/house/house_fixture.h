@@ -15,6 +15,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <variant>
 
 #include "core/base/data_dir.h"
@@ -46,15 +47,27 @@ class HouseTest : public testing::Test {
   ~HouseTest() override { house_.reset(); }
 
   void open(const std::string& settings) {
-    std::ofstream(dir_ / "jobq.properties") << "server.port = 0\nserver.drain = 10s\n"
-                                               "limits.enabled = false\nlimits.queue = false\n"
-                                               "plugins.path = " JOBQ_PLUGIN_DIR "\n"
-                                            << settings;
+    std::ofstream(dir_ / "jobq.properties") << withDefaults(settings);
     house_.reset();
     house_ = std::make_unique<House>(loadConfig(dir_ / "jobq.properties", {}), clock_, log_);
     house_->start();
     key_ = *readFile(dir_ / "jobq-data/admin.key");
     key_.pop_back();
+  }
+
+  // A key is in the file once: a test's own value replaces the fixture's.
+  static std::string withDefaults(const std::string& settings) {
+    constexpr std::pair<const char*, const char*> kDefaults[] = {{"server.port", "0"},
+                                                                 {"server.drain", "10s"},
+                                                                 {"limits.enabled", "false"},
+                                                                 {"limits.queue", "false"},
+                                                                 {"plugins.path", JOBQ_PLUGIN_DIR}};
+    std::string text = "\n" + settings + "\n";
+    for (const auto& [key, value] : kDefaults) {
+      const std::string line = "\n" + std::string(key) + " = ";
+      if (text.find(line) == std::string::npos) text += line + value + "\n";
+    }
+    return text;
   }
 
   Answer call(const std::string& method, const std::string& target, const std::string& body = "") const {

@@ -198,7 +198,7 @@ struct KeptLog final : Log {
 
 // decisions.md, "Answers": 500 is our own fault only, and carries a request id that is in the log line.
 TEST_F(HouseLimitsTest, AFaultOfOursHasARequestIdThatIsInTheLog) {
-  std::ofstream(dir_ / "jobq.properties") << "server.port = 0\nplugins.path = " JOBQ_PLUGIN_DIR "\n"
+  std::ofstream(dir_ / "jobq.properties") << "server.port = 0\n"
                                           << "storage = memory\n"
                                           << "endpoint.e.image = plugin/echo\nqueue.policy = broken\n"
                                           << "plugins.path = " JOBQ_PLUGIN_DIR ":" JOBQ_FIXTURE_DIR "\n";

@@ -203,7 +203,7 @@ TEST_F(HouseTest, AWaitingCallerIsAnsweredAtShutdown) {
 TEST_F(HouseTest, AServerThatCannotServeItsConfigurationSaysWhy) {
   const auto refusal = [this](const std::string& settings) -> std::string {
     try {
-      open("storage = memory\n" + settings);
+      open(settings.starts_with("storage =") ? settings : "storage = memory\n" + settings);
     } catch (const ConfigError& error) {
       return error.what();
     }

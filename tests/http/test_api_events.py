@@ -266,7 +266,7 @@ class AddressTest(EventTest):
             with subtests.test(host=host):
                 body = {"input": {}, "webhook": f"http://{host}/hook"}
                 self.assert_refused(self.server.request("POST", "/v2/echo/run", body), 400, "webhook")
-        for host in ("172.15.0.1", "172.32.0.1", "100.63.0.1", "100.128.0.1", "192.0.2.1", "[2001:db8::1]"):
+        for host in ("172.15.0.1", "172.32.0.1", "100.63.0.1", "100.128.0.1", "198.20.0.1"):
             with subtests.test(host=host):
                 body = {"input": {}, "webhook": f"http://{host}/hook"}
                 self.assert_job(self.server.request("POST", "/v2/parked/run", body))

@@ -5,6 +5,7 @@ Templates, endpoints, releases, the queue and the live view have their own files
 import contextlib
 import http.server
 import os
+import re
 import socket
 import ssl
 import subprocess
@@ -22,7 +23,8 @@ VERBS = {"key create": "NAME", "key list": "", "key revoke": "ID", "plugin list"
          "release status": "[ENDPOINT]", "run": "ENDPOINT JSON", "job list": "ENDPOINT", "job show": "ENDPOINT JOB",
          "job stream": "ENDPOINT JOB", "job cancel": "ENDPOINT JOB", "job retry": "ENDPOINT JOB",
          "requests": "ENDPOINT", "status": "ENDPOINT JOB", "cancel": "ENDPOINT JOB", "retry": "ENDPOINT JOB",
-         "purge": "ENDPOINT", "health": "ENDPOINT", "top": "[ENDPOINT]", "webhook list": "", "webhook replay": "ID"}
+         "purge": "ENDPOINT", "health": "ENDPOINT", "top": "[ENDPOINT]", "webhook list": "", "webhook replay": "ID",
+         "completion": "SHELL"}
 
 
 class KeyVerbsTest(CtlTest):
@@ -105,7 +107,7 @@ class PluginVerbsTest(CtlTest):
         assert rows[0].split() == ["FILE", "STATE", "KIND", "NAME", "VERSION", "SELECTED", "REASON"]
         words = [row.split() for row in rows[1:]]
         assert any(row[1:4] == ["loaded", "storage", "sqlite"] for row in words), rows
-        assert self.ctl("plugin", "list", "--json").stdout == self.server.request("GET", "/v1/plugins").body
+        assert self.ctl("plugin", "list", "--json").stdout == self.server.request("GET", "/v1/plugins").body + b"\n"
 
     def test_describe(self):
         """design.md, Plugin interfaces: the declared table is what `jobqctl plugin describe` prints."""
@@ -116,6 +118,15 @@ class PluginVerbsTest(CtlTest):
         for option in entry["options"]:
             assert option["key"] in text
             assert option["help"] in text
+            assert option["value"] == option["default"], "nothing is set"
+
+    def test_describe_values_in_force(self, own_server):
+        """What the configuration sets is shown beside the default."""
+        self.server = own_server(storage__sqlite__log="8MB")
+        option = next(option for option in self.json("plugin", "describe", "sqlite")["options"]
+                      if option["key"] == "storage.sqlite.log")
+        assert (option["value"], option["default"]) == ("8MB", "64MB")
+        assert " 8MB " in self.table("plugin", "describe", "sqlite")
 
     def test_describe_without_options(self):
         """A plugin that declares nothing is described too."""
@@ -223,6 +234,24 @@ class UsageTest(CtlTest):
         assert "--scope" in self.table("key", "create", "--help")
         assert "--wait" in self.table("run", "--help")
 
+    def test_version(self):
+        """`--version`, as of any program."""
+        assert re.search(r"\Ajobqctl \d+\.\d+\.\d+\n\Z", self.table("--version", JOBQ_URL=None))
+
+    @pytest.mark.parametrize("line, completed", [
+        ("jobqctl templ", ["template"]), ("jobqctl key ", ["create", "list", "revoke"]),
+        ("jobqctl endpoint pau", ["pause"]), ("jobqctl key create x --sc", ["--scope"]),
+        ("jobqctl run echo --key k --wa", ["--wait"]), ("jobqctl top --on", ["--once"])])
+    def test_completion(self, line, completed, tmp_path):
+        """`completion bash` is a script that bash reads: it completes verbs and their options."""
+        script = tmp_path / "completion"
+        script.write_text(self.table("completion", "bash", JOBQ_URL=None))
+        words = line.split(" ")
+        body = (f'source {script}; COMP_WORDS=({" ".join(words[:-1])} "{words[-1]}"); COMP_CWORD={len(words) - 1}; '
+                '_jobqctl; printf "%s\\n" "${COMPREPLY[@]}"')
+        done = subprocess.run(["bash", "-c", body], capture_output=True, text=True, check=True, cwd=tmp_path)
+        assert done.stdout.split() == completed, done.stderr
+
     def test_help_of_a_group(self):
         """`GROUP --help` lists the group's verbs alone; `help ...` is `... --help`."""
         text = self.table("template", "--help", JOBQ_URL=None)
@@ -258,11 +287,11 @@ class UsageTest(CtlTest):
         self.table("health", "echo", "--url", url.replace("http", "HTTP", 1), JOBQ_URL=None)
 
     def test_json_is_the_servers_answer(self):
-        """--json is the server's answer byte for byte."""
+        """--json is the server's answer byte for byte, and a line end, so that answers are lines of a file."""
         job = self.server.run("echo", {"a": 1.5})
         self.server.finished("echo", job)
         answer = self.server.request("GET", f"/v2/echo/status/{job}").body
-        assert self.ctl("status", "echo", job, "--json").stdout == answer
+        assert self.ctl("status", "echo", job, "--json").stdout == answer + b"\n"
 
 
 class UnreachableTest(CtlTest):
@@ -326,6 +355,10 @@ class TlsTest(CtlTest):
             url = url.replace("127.0.0.1", "localhost")
             assert "ID" in self.table("key", "list", JOBQ_URL=url, SSL_CERT_FILE=own)
             assert "certificate" in self.sentence("key", "list", code=UNREACHABLE, JOBQ_URL=url)
+            assert "ID" in self.table("key", "list", "--ca", own + ".pem", JOBQ_URL=url)
+            assert "ID" in self.table("key", "list", JOBQ_URL=url, JOBQ_CA=own + ".pem")
+            self.sentence("key", "list", "--ca", foreign + ".pem", code=UNREACHABLE, JOBQ_URL=url, SSL_CERT_FILE=own)
+            assert "--ca" in self.sentence("key", "list", "--ca", "/nowhere", code=USAGE, JOBQ_URL=url)
         with _OtherServer(200, b"[]", tls=foreign) as url:
             url = url.replace("127.0.0.1", "localhost")
             self.sentence("key", "list", code=UNREACHABLE, JOBQ_URL=url, SSL_CERT_FILE=foreign)

@@ -39,12 +39,14 @@ class TemplateVerbsTest(FormTest):
         assert (template["name"], template["env"]) == (self.name, {"A": "1"})
         other = self.created("--file", "-", stdin=text.replace(b'"name": "', b'"name": "other '))
         assert other["name"] == "other " + self.name
+        third = self.created("--file", "-", "--name", "third " + self.name, "--env", "B=2", stdin=text)
+        assert (third["name"], third["env"]) == ("third " + self.name, {"B": "2"}), "options count before the file"
 
     def test_show_and_list(self):
         """`template show` has every field of the answer, `template list` a row a template."""
         template = self.make_template(env={"A": "\x1b[31m"})
         answer = self.server.request("GET", f"/v1/templates/{template}")
-        assert self.ctl("template", "show", template, "--json").stdout == answer.body
+        assert self.ctl("template", "show", template, "--json").stdout == answer.body + b"\n"
         fields = self.fields("template", "show", template)
         assert set(fields) == set(answer.json())
         assert (fields["id"], fields["imageName"], fields["containerDiskInGb"], fields["readme"]) == (
@@ -52,7 +54,7 @@ class TemplateVerbsTest(FormTest):
         assert json.loads(fields["env"]) == {"A": "\x1b[31m"}
         row = next(row for row in self.rows("template", "list") if row["ID"] == template)
         assert (row["NAME"], row["IMAGE"], row["CATEGORY"]) == (self.name, "plugin/trial", "NVIDIA")
-        assert self.ctl("template", "list", "--json").stdout == self.server.request("GET", "/v1/templates").body
+        assert self.ctl("template", "list", "--json").stdout == self.server.request("GET", "/v1/templates").body + b"\n"
 
     def test_update(self):
         """An update changes what is given and nothing else; an empty text is a text."""
@@ -89,7 +91,7 @@ class TemplateVerbsTest(FormTest):
                  (["create", "--volume", ""], "--volume"), (["create", "--public", "yes"], "--public"),
                  (["create", "--env", "A"], "--env"), (["create", "--env", "=1"], "--env"),
                  (["create", "--file", "/nowhere"], "/nowhere"), (["create", "--file", "-"], "--file"),
-                 (["create", "--file", "-", "--name", "x"], "--file"), (["create", "--name"], "name"),
+                 (["create", "--name"], "name"),
                  (["create", "--name", "a", "--name", "b"], "name"),
                  (["update", "x", "--category", "CPU"], "--help lists")]
         for arguments, word in cases:
@@ -117,6 +119,27 @@ class EndpointVerbsTest(FormTest):
                   "scalerType": "REQUEST_COUNT", "scalerValue": 3, "executionTimeoutMs": 60000, "maxAttempts": 2,
                   "stopGraceMs": 100, "maxStuck": 1, "isolation": "thread", "flashboot": True, "queuePolicy": "fifo"}
         assert {name: made[name] for name in wanted} == wanted
+
+    def test_filters(self):
+        """`--filters` names them in order; an empty text is no filter."""
+        endpoint = self.created("--template", self.make_template(), "--filters", "size_limit, require_fields")["id"]
+        shown = self.json("endpoint", "show", endpoint)
+        assert shown["filters"] == shown["inForce"]["filters"] == ["size_limit", "require_fields"]
+        assert self.json("endpoint", "update", endpoint, "--filters", "")["filters"] == []
+        reset = self.json("endpoint", "update", endpoint, "--file", "-", stdin=b'{"filters":null}')
+        assert (reset["filters"], reset["inForce"]["filters"]) == (None, [])
+
+    def test_values_in_force(self):
+        """`endpoint show` has what counts where the endpoint sets nothing itself."""
+        template = self.make_template()
+        shown = self.json("endpoint", "show", self.make_endpoint(template))
+        assert (shown["queuePolicy"], shown["maxStuck"], shown["retention"]) == ("", None, {})
+        assert shown["inForce"] == {"queuePolicy": "priority", "filters": [], "maxStuck": 1,
+                                    "retention": {"run": 1800000, "runsync": 60000}}
+        rules = {"queuePolicy": "fifo", "maxStuck": 0, "retention": {"run": 5000}}
+        own = self.json("endpoint", "show", self.make_endpoint(template, **rules))
+        assert own["inForce"] == {"queuePolicy": "fifo", "filters": [], "maxStuck": 0,
+                                  "retention": {"run": 5000, "runsync": 60000}}
 
     def test_what_is_made_answers_at_once(self):
         """Issue 6: create an endpoint from a template, and call it at once."""
@@ -156,7 +179,7 @@ class EndpointVerbsTest(FormTest):
         endpoint = self.make_endpoint(name="old")
         before = self.json("endpoint", "show", endpoint)
         after = self.json("endpoint", "update", endpoint, "--name", "new", "--workers-max", "3")
-        same = set(before) - {"name", "workersMax", "release", "version"}
+        same = set(before) - {"name", "workersMax", "inForce", "release", "version"}
         assert (after["name"], after["workersMax"]) == ("new", 3)
         assert {name: after[name] for name in same} == {name: before[name] for name in same}
         assert self.fields("endpoint", "update", endpoint, "--idle-timeout", "7")["idleTimeout"] == "7"

@@ -101,6 +101,11 @@ class RunHandlerTest(ScriptVerbTest):
         script = self.script("return function() return http.get('http://127.0.0.1:1/') == nil end")
         assert "lua.http = true" in self.sentence(NOT_COMPLETED, "run", script)
         assert self.good("run", script, "--set", "lua.http=true").stdout == "true\n"
+        address = self.script("return function() return select(2, http.get('http://127.0.0.1:1/')) end", "address.lua")
+        assert "is private" in self.good("run", address, "--set", "lua.http=true").stdout
+        opened = self.good("run", address, "--set", "lua.http=true", "--set", "net.allowPrivate=true").stdout
+        assert "is private" not in opened
+        assert "true or false" in self.sentence(USAGE, "run", address, "--set", "net.allowPrivate=yes")
         assert "lua.memory" in self.sentence(REFUSED, "run", script, "--set", "lua.memroy=2MB")
 
 

@@ -28,7 +28,7 @@ class JobListTest(FormTest):
         assert rows[2]["WORKER"] == self.server.status(self.endpoint, self.done)["workerId"]
         answer = self.server.request("GET", f"/v2/{self.endpoint}/requests").body
         for verb in (["job", "list"], ["requests"]):
-            assert self.ctl(*verb, self.endpoint, "--json").stdout == answer
+            assert self.ctl(*verb, self.endpoint, "--json").stdout == answer + b"\n"
 
     def test_pages(self):
         """`--limit`, `--offset` and `--status` are the server's; the table says where the rest is."""
@@ -104,7 +104,9 @@ class StreamTest(FormTest):
     def test_other_ends(self):
         """Exit code 4 when the job did not end COMPLETED; a job that never emits has no chunk."""
         job = self.server.run(self.endpoint, {"chunks": 1, "fail": "no"})
-        assert '"chunk":0' in self.table("job", "stream", self.endpoint, job, code=NOT_COMPLETED)
+        done = self.ctl("job", "stream", self.endpoint, job, code=NOT_COMPLETED)
+        assert b'"chunk":0' in done.stdout
+        assert done.stderr == b"jobqctl: the job is FAILED: no\n"
         silent = self.server.run(self.endpoint, {})
         assert self.table("job", "stream", self.endpoint, silent) == ""
         assert "nothing" in self.sentence("job", "stream", self.endpoint, "nothing", code=REFUSED)
@@ -135,7 +137,7 @@ class WebhookVerbsTest(FormTest):
         assert row == {**row, "ID": delivery["id"], "STATE": "delivered", "JOB": job, "JOB STATUS": "COMPLETED",
                        "ATTEMPTS": "1", "URL": self.receiver.url("/hook")}
         answer = self.server.request("GET", f"/v1/webhooks?endpointId={self.endpoint}&limit=5").body
-        assert self.ctl("webhook", "list", "--endpoint", self.endpoint, "--limit", "5", "--json").stdout == answer
+        assert self.ctl("webhook", "list", "--endpoint", self.endpoint, "--limit", "5", "--json").stdout == answer + b"\n"
         assert self.rows("webhook", "list", "--job", "nothing") == []
 
     def test_replay(self):

@@ -7,7 +7,7 @@ import stat
 import time
 
 from http_case import HttpTest
-from jobq_server import Server, until
+from jobq_server import Server, jobqd, until
 from pace import judge_pace
 
 MOMENT = r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z\Z"
@@ -190,6 +190,18 @@ class KeepingTest(KeyTest):
             with subtests.test(os.path.relpath(path, server.data)):
                 assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
 
+    def test_modes_of_a_restored_copy(self, own_server):
+        """decisions.md, Keys: data directory 0700, files 0600, also where they were made otherwise; the log says so."""
+        server = self.server = own_server()
+        server.stop()
+        key = os.path.join(server.data, "secret.key")
+        os.chmod(server.data, 0o755)
+        os.chmod(key, 0o644)
+        server.start()
+        assert stat.S_IMODE(os.stat(server.data).st_mode) == 0o700
+        assert stat.S_IMODE(os.stat(key).st_mode) == 0o600
+        assert "secret.key was open to other users" in server.log()
+
     def test_no_key_in_clear(self, own_server):
         """decisions.md, Keys: keys are stored as SHA-256; the start prints only the path of admin.key."""
         server = self.server = own_server()
@@ -228,3 +240,28 @@ class KeepingTest(KeyTest):
         server.start()
         assert server.key == own
         assert server.request("GET", "/v1/keys").status == 200
+
+    def test_the_last_admin_key_stays(self, own_server):
+        """decisions.md, Keys: an admin key is always left; the answer names the remedy."""
+        server = self.server = own_server()
+        first = server.request("GET", "/v1/keys").json()[0]
+        self.new_key("admin", expiresAt=utc(3600))
+        reply = server.request("DELETE", f"/v1/keys/{first['id']}")
+        self.assert_refused(reply, 409, "admin key", "another one", member="message")
+        other = server.new_key("admin")
+        assert server.request("DELETE", f"/v1/keys/{first['id']}").status == 204
+        assert self.status_with(other, path="/v1/keys") == 200
+
+    def test_reset(self, own_server):
+        """README.md, What you should know: `jobqd --reset-admin-key` writes a new admin key and keeps the others."""
+        server = self.server = own_server()
+        former, client = {"key": server.key}, server.new_key("client")
+        assert "in use" in jobqd("--config", server.file, "--reset-admin-key").stderr
+        server.stop()
+        done = jobqd("--config", server.file, "--reset-admin-key")
+        assert done.returncode == 0, done.stderr
+        server.start()
+        assert server.key != former["key"]
+        assert server.key not in done.stdout + done.stderr
+        assert server.request("GET", "/v1/keys").status == 200
+        assert (self.status_with(former), self.status_with(client)) == (401, 200)

@@ -48,7 +48,7 @@ class PluginListTest(HttpTest):
         assert re.search(r"\A\d+\.\d+", entry["version"])
         assert type(entry["selected"]) is bool
         for option in entry["options"]:
-            assert set(option) == {"key", "type", "default", "range", "help"}
+            assert set(option) == {"key", "value", "type", "default", "range", "help"}
             own = f"{entry['name']}." if entry["name"] == "lua" else f"{entry['kind']}.{entry['name']}."
             assert option["key"].startswith(own), option
             assert option["help"], option

@@ -79,11 +79,19 @@ class RefusedStartTest(HttpTest):
 
     def test_unknown_plugins_stop_the_start(self, subtests):
         """style.md: an unknown plugin name never silently becomes a default."""
-        cases = {"storage": "cassandra", "endpoint.echo.image": "plugin/nothing", "queue.policy": "random",
-                 "plugins.required": "nothing"}
-        for key, value in cases.items():
+        cases = {"storage": ("cassandra", "memory, sqlite"), "limiter": ("none", "bucket, window"),
+                 "endpoint.echo.image": ("plugin/nothing", "echo"), "queue.policy": ("random", "fifo, priority"),
+                 "endpoint.echo.queuePolicy": ("random", "fifo, priority"), "plugins.required": ("nothing", "")}
+        for key, (value, others) in cases.items():
             with subtests.test(key=key):
-                self.refused(self.not_started(**{key: value}), value.rpartition("/")[2])
+                self.refused(self.not_started(**{key: value}), key, value.rpartition("/")[2], others)
+
+    def test_a_key_that_is_twice(self):
+        """etc/jobq.properties: of two lines with one key, none is dropped unseen."""
+        server = self.not_started(storage="memory")
+        with open(server.file, "a", encoding="utf-8") as file:
+            file.write("storage = sqlite\n")
+        self.refused(server, "storage is twice")
 
     def test_a_missing_file(self):
         """style.md, question 10: the operator reads the reason and the remedy."""
@@ -105,7 +113,8 @@ class CommandLineTest(HttpTest):
 
     @pytest.mark.parametrize("setting", [
         "server.prot=1", "server.port=x", "storage=cassandra", "endpoint.echo.image=plugin/nothing",
-        "storage.sqlite.reader=1", "storage.sqlite.readers=many", "webhook.http.ca=/nonexistent.pem"])
+        "storage.sqlite.reader=1", "storage.sqlite.readers=many", "webhook.http.ca=/nonexistent.pem",
+        "queue.policy=random", "limiter=none"])
     def test_check_finds_faults(self, setting):
         """design.md, Configuration: --check refuses what a start would refuse."""
         done = jobqd("--config", self.idle.file, "--set", setting, "--check")
@@ -113,6 +122,18 @@ class CommandLineTest(HttpTest):
         assert re.search(r"\Ajobqd: [^\n]{20,600}\n\Z", done.stderr)
         assert setting.partition("=")[0] in done.stderr
         assert not os.path.exists(self.idle.data)
+
+    def test_check_reads_the_tls_files(self):
+        """README.md, TLS: --check refuses files that are not there, as the start does."""
+        done = jobqd("--config", self.idle.file, "--set", "server.tls.certificate=none.pem",
+                     "--set", "server.tls.key=none.pem", "--check")
+        assert done.returncode == 1
+        assert "server.tls.certificate" in done.stderr
+
+    def test_check_says_where_the_data_is(self):
+        """scripts/run.sh finds the admin key there."""
+        done = jobqd("--config", self.idle.file, "--set", "data.dir=elsewhere", "--check")
+        assert f"\ndata.dir: {os.path.join(self.idle.folder, 'elsewhere')}\n" in done.stdout
 
     def test_check_asks_selected_plugins_only(self):
         """style.md, question 10: what nobody uses stops nobody."""

@@ -8,5 +8,6 @@ jobq_add_test(lua_test LABELS unit tsan
     lua/sandbox_test.cpp
     lua/script_folder_test.cpp
     lua/stock_lua_test.cpp
+    lua/time_test.cpp
   LIBRARIES jobq_lua_objects
   NEEDS jobq_lua jobq_handler_echo)

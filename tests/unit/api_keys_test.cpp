@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <fstream>
 #include <future>
 
@@ -24,7 +25,7 @@ using testing::Not;
 class ApiKeysTest : public testing::Test {
  protected:
   std::unique_ptr<ApiKeys> node() {
-    return std::make_unique<ApiKeys>(storage_->records(), storage_.clock, storage_.log);
+    return std::make_unique<ApiKeys>(storage_->records(), storage_.clock, wall_, storage_.log);
   }
 
   static ApiKey keyFor(std::vector<std::string> scopes, std::vector<std::string> endpoints = {}) {
@@ -39,7 +40,21 @@ class ApiKeysTest : public testing::Test {
     return keys_->authenticate(authorization, scope, endpoint) != nullptr;
   }
 
+  std::string secretOfFile() const {
+    const std::string text = readFile(file_).value();
+    return text.substr(0, text.size() - 1);
+  }
+
+  // The time of day: that of the clock, unless a test sets it apart.
+  struct Wall final : WallClock {
+    explicit Wall(const Clock& clock) : clock_(clock) {}
+    Instant now() const override { return clock_.now() + ahead; }
+    Millis ahead{0};
+    const Clock& clock_;
+  };
+
   test::UnitStorage storage_;
+  Wall wall_{storage_.clock};
   const testkit::TemporaryFolder folder_;
   const std::filesystem::path file_ = folder_ / "admin.key";
   std::unique_ptr<ApiKeys> keys_ = node();
@@ -76,6 +91,42 @@ TEST_F(ApiKeysTest, AStorageThatHasKeysGetsNoOtherOne) {
   keys_->bootstrap(file_);
   EXPECT_FALSE(std::filesystem::exists(file_));
   EXPECT_EQ(keys_->list().size(), 1U);
+}
+
+TEST_F(ApiKeysTest, AKeyThatWasRevokedIsNotTakenInAgain) {
+  keys_->bootstrap(file_);
+  const std::string dead = secretOfFile();
+  storage_->records().remove("key", keys_->list().at(0).id);
+  keys_ = node();
+  keys_->bootstrap(file_);
+  EXPECT_NE(secretOfFile(), dead);
+  EXPECT_FALSE(opens(dead, Scope::admin, ""));
+  EXPECT_TRUE(opens(secretOfFile(), Scope::admin, ""));
+  EXPECT_THAT(storage_.log.lines(), Contains(HasSubstr("was revoked")));
+}
+
+TEST_F(ApiKeysTest, AStorageWithoutALastingAdminKeyIsAWarning) {
+  create(keyFor({"admin"}));
+  keys_->bootstrap(file_);
+  EXPECT_THAT(storage_.log.lines(), IsEmpty());
+  storage_->records().remove("key", keys_->list().at(0).id);
+  create(keyFor({"client"}));
+  std::ofstream(file_) << std::string(32, 'k') << "\n";
+  keys_->bootstrap(file_);
+  EXPECT_THAT(storage_.log.lines(), Contains(HasSubstr("is no key of this server")));
+  EXPECT_THAT(storage_.log.lines(), Contains(HasSubstr("--reset-admin-key")));
+  keys_->resetAdminKey(file_);
+  EXPECT_TRUE(opens(secretOfFile(), Scope::admin, ""));
+}
+
+TEST_F(ApiKeysTest, AResetMakesAnAdminKeyAndRevokesTheOneOfTheFile) {
+  keys_->bootstrap(file_);
+  const std::string former = secretOfFile();
+  const std::string client = create(keyFor({"client"}));
+  keys_->resetAdminKey(file_);
+  EXPECT_TRUE(opens(secretOfFile(), Scope::admin, ""));
+  EXPECT_FALSE(opens(former, Scope::admin, ""));
+  EXPECT_TRUE(opens(client));
 }
 
 TEST_F(ApiKeysTest, TheSecretIsNotStored) {
@@ -138,6 +189,16 @@ TEST_F(ApiKeysTest, AKeyEndsAtTheMomentOfItsExpiry) {
   EXPECT_FALSE(opens(secret));
 }
 
+TEST_F(ApiKeysTest, ExpiryGoesByTheTimeOfDay) {
+  ApiKey key = keyFor({"client"});
+  key.expiresAt = storage_.clock.now() + Millis(3'600'000);
+  const std::string secret = keys_->create(key);
+  wall_.ahead = Millis(3'600'000);
+  EXPECT_FALSE(opens(secret)) << "the machine's time was set, or the machine was suspended";
+  wall_.ahead = Millis(3'599'999);
+  EXPECT_TRUE(opens(secret));
+}
+
 TEST_F(ApiKeysTest, ListTellsWhatWasCreated) {
   ApiKey key = keyFor({"client", "worker"}, {"one"});
   key.expiresAt = storage_.clock.now() + Millis(1'000);
@@ -157,10 +218,52 @@ TEST_F(ApiKeysTest, ARevokedKeyOpensNothingMoreOnThisNode) {
   ApiKey key = keyFor({"client"});
   const std::string secret = keys_->create(key);
   const ApiKeyPtr held = keys_->authenticate(secret, Scope::client, "ep");
-  EXPECT_TRUE(keys_->revoke(key.id));
+  EXPECT_EQ(keys_->revoke(key.id), Revocation::revoked);
   EXPECT_FALSE(opens(secret));
   EXPECT_EQ(held->id, key.id) << "a call that is under way keeps its key";
-  EXPECT_FALSE(keys_->revoke(key.id));
+  EXPECT_EQ(keys_->revoke(key.id), Revocation::noSuchKey);
+}
+
+TEST_F(ApiKeysTest, TheLastAdminKeyIsNotRevoked) {
+  ApiKey admin = keyFor({"admin"});
+  const std::string secret = keys_->create(admin);
+  ApiKey bound = keyFor({"admin"}, {"ep"});
+  keys_->create(bound);
+  ApiKey ending = keyFor({"admin"});
+  ending.expiresAt = storage_.clock.now() + Millis(3'600'000);
+  keys_->create(ending);
+  EXPECT_EQ(keys_->revoke(admin.id), Revocation::lastAdminKey) << "one that expires is no other one, nor a bound one";
+  EXPECT_TRUE(opens(secret, Scope::admin, ""));
+  EXPECT_EQ(keys_->revoke(bound.id), Revocation::revoked);
+  EXPECT_EQ(keys_->revoke(ending.id), Revocation::revoked);
+  ApiKey other = keyFor({"admin", "client"});
+  keys_->create(other);
+  EXPECT_EQ(keys_->revoke(admin.id), Revocation::revoked);
+  EXPECT_EQ(keys_->revoke(other.id), Revocation::lastAdminKey);
+}
+
+TEST_F(ApiKeysTest, AnAdminKeyThatHasExpiredIsRevoked) {
+  ApiKey expired = keyFor({"admin"});
+  expired.expiresAt = storage_.clock.now() + Millis(1'000);
+  keys_->create(expired);
+  EXPECT_EQ(keys_->revoke(expired.id), Revocation::lastAdminKey);
+  storage_.clock.advance(Millis(1'000));
+  EXPECT_EQ(keys_->revoke(expired.id), Revocation::revoked);
+}
+
+TEST_F(ApiKeysTest, OfTwoRevocationsOnTwoNodesOneAdminKeyIsLeft) {
+  ApiKey one = keyFor({"admin"});
+  keys_->create(one);
+  ApiKey two = keyFor({"admin"});
+  keys_->create(two);
+  storage_.faults.hold("records.list");  // the first one has marked its key and counts the others
+  auto first = std::async(std::launch::async, [&] { return keys_->revoke(one.id); });
+  ASSERT_TRUE(holdsSoon([this] { return storage_.faults.isHolding(); })) << "the other keys were not counted";
+  EXPECT_EQ(node()->revoke(two.id), Revocation::lastAdminKey);
+  storage_.faults.letGo();
+  ASSERT_EQ(first.wait_for(test::kSoon), std::future_status::ready) << "the call did not end";
+  EXPECT_EQ(first.get(), Revocation::revoked);
+  EXPECT_EQ(keys_->list().size(), 1U);
 }
 
 TEST_F(ApiKeysTest, AnotherNodeFollowsWithinASecond) {
@@ -178,7 +281,7 @@ TEST_F(ApiKeysTest, AnotherNodeFollowsWithinASecond) {
 TEST_F(ApiKeysTest, AStorageThatFailsIsBridgedForASecondAndNoLonger) {
   const std::string secret = create(keyFor({"client"}));
   ASSERT_TRUE(opens(secret));
-  storage_.faults.failVerb("records.list");
+  storage_.faults.failVerb("records.changedSince");
   storage_.clock.advance(Millis(999));
   EXPECT_TRUE(opens(secret));
   EXPECT_THAT(storage_.log.lines(), Contains(HasSubstr("keys.reload")));
@@ -192,8 +295,8 @@ TEST_F(ApiKeysTest, ARevocationCountsAlsoWhenTheStorageFailsRightAfterIt) {
   ApiKey key = keyFor({"client"});
   const std::string secret = keys_->create(key);
   ASSERT_TRUE(opens(secret));
-  storage_.faults.failVerb("records.list");
-  EXPECT_TRUE(keys_->revoke(key.id));
+  storage_.faults.failVerb("records.changedSince");
+  EXPECT_EQ(keys_->revoke(key.id), Revocation::revoked);
   EXPECT_THROW((void)opens(secret), StorageError);
   storage_.faults.heal();
   EXPECT_FALSE(opens(secret));
@@ -203,39 +306,81 @@ TEST_F(ApiKeysTest, AnOlderAnswerOfTheStorageDoesNotBringARevokedKeyBack) {
   ApiKey key = keyFor({"client"});
   const std::string secret = keys_->create(key);
   storage_.clock.advance(Millis(1'000));
-  storage_.faults.hold("records.list");
+  storage_.faults.hold("records.changedSince");
   auto slow = std::async(std::launch::async, [&] { return opens(secret); });
   ASSERT_TRUE(holdsSoon([this] { return storage_.faults.isHolding(); })) << "the list was not asked for";
-  EXPECT_TRUE(keys_->revoke(key.id));
+  EXPECT_EQ(keys_->revoke(key.id), Revocation::revoked);
   storage_.faults.letGo();
   ASSERT_EQ(slow.wait_for(test::kSoon), std::future_status::ready) << "the call did not end";
   EXPECT_TRUE(slow.get()) << "it began before the revocation";
   EXPECT_FALSE(opens(secret));
 }
 
-TEST_F(ApiKeysTest, TheLastUseIsWrittenOnceAMinute) {
+TEST_F(ApiKeysTest, OnlyWhatHasChangedIsRead) {
   const std::string secret = create(keyFor({"client"}));
+  storage_.faults.failVerb("records.list");
+  storage_.clock.advance(Millis(1'000));
+  EXPECT_TRUE(opens(secret));
+}
+
+TEST_F(ApiKeysTest, ARevocationCountsWhenItsTraceIsGone) {
+  ApiKey key = keyFor({"client"});
+  const std::string secret = keys_->create(key);
+  const auto other = node();
+  EXPECT_NE(other->authenticate(secret, Scope::client, "ep"), nullptr);
+  keys_->revoke(key.id);
+  storage_.clock.advance(Millis(25 * 3'600'000));
+  (void)storage_->leases().sweep(100);  // forgets removals of more than a day ago
+  EXPECT_EQ(other->authenticate(secret, Scope::client, "ep"), nullptr);
+}
+
+TEST_F(ApiKeysTest, ACallWritesNothing) {
+  const std::string secret = create(keyFor({"client"}));
+  const auto calls = storage_.faults.calls();
+  EXPECT_TRUE(opens(secret));
+  EXPECT_EQ(storage_.faults.calls(), calls) << "its thread would wait for the writer";
+}
+
+TEST_F(ApiKeysTest, TheLastUseIsStoredOnceAMinute) {
+  const std::string secret = create(keyFor({"client"}));
+  const auto lastUseAfter = [&](Millis pause) {
+    storage_.clock.advance(pause);
+    EXPECT_TRUE(opens(secret));
+    keys_->storeUses();
+    return keys_->list()[0].lastUsedAt;
+  };
   const Instant first = storage_.clock.now();
-  ASSERT_TRUE(opens(secret));
-  EXPECT_EQ(keys_->list()[0].lastUsedAt, first);
-  storage_.clock.advance(Millis(59'999));
-  ASSERT_TRUE(opens(secret));
-  EXPECT_EQ(keys_->list()[0].lastUsedAt, first);
-  storage_.clock.advance(Millis(1));
-  ASSERT_TRUE(opens(secret));
-  EXPECT_EQ(keys_->list()[0].lastUsedAt, first + Millis(60'000));
+  EXPECT_EQ(lastUseAfter(Millis(0)), first);
+  EXPECT_EQ(lastUseAfter(Millis(59'000)), first);
+  EXPECT_EQ(lastUseAfter(Millis(1'000)), first + Millis(60'000));
+  keys_ = node();
+  EXPECT_EQ(lastUseAfter(Millis(59'000)), first + Millis(60'000)) << "another process has stored one";
+}
+
+TEST_F(ApiKeysTest, AStepStoresABoundedNumberOfUses) {
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(opens(create(keyFor({"client"}))));
+  const auto stored = [this] {
+    const auto keys = keys_->list();
+    return std::count_if(keys.begin(), keys.end(), [](const ApiKey& key) { return key.lastUsedAt.has_value(); });
+  };
+  keys_->storeUses();
+  EXPECT_EQ(stored(), 64);
+  keys_->storeUses();
+  EXPECT_EQ(stored(), 100);
 }
 
 TEST_F(ApiKeysTest, ARefusedCallIsNoUse) {
   const std::string secret = create(keyFor({"client"}));
   EXPECT_FALSE(opens(secret, Scope::admin));
+  keys_->storeUses();
   EXPECT_FALSE(keys_->list()[0].lastUsedAt);
 }
 
-TEST_F(ApiKeysTest, ALastUseThatCannotBeWrittenRefusesNobody) {
+TEST_F(ApiKeysTest, ALastUseThatCannotBeStoredIsALineOfTheLog) {
   const std::string secret = create(keyFor({"client"}));
   storage_.faults.failVerb("records.update");
   EXPECT_TRUE(opens(secret));
+  keys_->storeUses();
   EXPECT_THAT(storage_.log.lines(), Contains(HasSubstr("keys.lastUse")));
 }
 
@@ -246,6 +391,7 @@ TEST_F(ApiKeysTest, AUseOfARevokedKeyDoesNotStoreItAgain) {
   EXPECT_EQ(other->authenticate("nothing", Scope::client, "ep"), nullptr);  // from now on it knows the key
   keys_->revoke(key.id);
   EXPECT_NE(other->authenticate(secret, Scope::client, "ep"), nullptr) << "it has not heard of the revocation yet";
+  other->storeUses();
   EXPECT_THAT(keys_->list(), IsEmpty());
 }
 

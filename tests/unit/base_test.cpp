@@ -1,4 +1,5 @@
 // The house's small tools: ids, secrets, times, files, bells and waiting rooms.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -8,7 +9,6 @@
 #include <set>
 #include <thread>
 
-#include "core/base/clock.h"
 #include "core/base/data_dir.h"
 #include "core/base/descriptors.h"
 #include "core/base/ids.h"
@@ -110,14 +110,19 @@ TEST(DataDir, IsPrivateAndHasOneOwner) {
   EXPECT_NO_THROW(DataDir(dir / "d")) << "the lock ends with its owner";
 }
 
-TEST(Clock, TimesAreReadAndPrinted) {
-  const auto time = fromIso8601("2027-01-02T03:04:05Z");
-  ASSERT_TRUE(time);
-  EXPECT_EQ(toIso8601(*time), "2027-01-02T03:04:05.000Z");
-  EXPECT_EQ(toIso8601(*fromIso8601("2027-01-02T03:04:05.678Z")), "2027-01-02T03:04:05.678Z");
-  for (const char* bad : {"", "2027-01-02", "2027-01-02T03:04:05", "2027-01-02T03:04:05+01:00", "tomorrow"}) {
-    EXPECT_FALSE(fromIso8601(bad)) << bad;
-  }
+TEST(DataDir, IsClosedToOthersWithItsFiles) {
+  const testkit::TemporaryFolder dir;
+  const DataDir data(dir / "d");
+  EXPECT_THAT(data.closeToOthers(), testing::IsEmpty());
+  const std::filesystem::path file = dir / "d" / "secret.key";
+  writePrivateFile(file, "x");
+  ASSERT_EQ(::chmod(file.c_str(), 0644), 0);
+  ASSERT_EQ(::chmod((dir / "d").c_str(), 0755), 0);
+  EXPECT_THAT(data.closeToOthers(), testing::ElementsAre(testing::HasSubstr((dir / "d").string() + " was open"),
+                                                         testing::HasSubstr("secret.key was open to other users")));
+  EXPECT_EQ(modeOf(dir / "d"), 0700U);
+  EXPECT_EQ(modeOf(file), 0600U);
+  EXPECT_EQ(closeToOthers(dir / "none"), "");
 }
 
 TEST(Periodic, RunsOnTheClockAndSurvivesAFailingTask) {

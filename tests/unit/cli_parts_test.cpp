@@ -13,6 +13,7 @@
 #include "core/ctl/local_job.h"
 #include "core/ctl/reply_reader.h"
 #include "core/ctl/table_print.h"
+#include "core/ctl/verbs.h"
 #include "testkit/manual_clock.h"
 #include "testkit/temporary_folder.h"
 
@@ -161,13 +162,47 @@ TEST(FormOptions, AValueThatCannotBeOfItsKindIsRefused) {
   }
 }
 
-TEST(FormOptions, AFileHoldsTheWholeForm) {
+TEST(FormOptions, OptionsCountBeforeTheFieldsOfAFile) {
   const testkit::TemporaryFolder folder;
   const std::string file = (folder / "form").string();
   std::ofstream(file) << "{ \"name\": \"n\" }";
   EXPECT_EQ(bodyOf({"--file", file}), "{ \"name\": \"n\" }");
-  EXPECT_THAT(failureOf([&] { (void)bodyOf({"--file", file, "--name", "n"}); }), HasSubstr("leave the other options"));
+  EXPECT_EQ(bodyOf({"--file", file, "--name", "m", "--workers-max", "2"}), R"({"name":"m","workersMax":2})");
+  std::ofstream(file) << R"({"other":[1, 2],"n\u0061me":"n","x\"y":1.0})";
+  EXPECT_EQ(bodyOf({"--file", file, "--name", "m"}), R"({"name":"m","other":[1, 2],"x\"y":1.0})");
   EXPECT_THAT(failureOf([] { (void)bodyOf({}); }), HasSubstr("no field is given: use options like --name NAME"));
+}
+
+TEST(FormOptions, AListIsOneOptionAndMayBeEmpty) {
+  const std::vector<FieldOption> fields{{"filters", "NAMES", "", "filters", FieldKind::list}};
+  const auto form = [&fields](const std::string& names) {
+    return formBody(parseArguments({"--filters", names}, optionsOf(fields)), fields);
+  };
+  EXPECT_EQ(form("a, b,c"), R"({"filters":["a","b","c"]})");
+  EXPECT_EQ(form(""), R"({"filters":[]})");
+}
+
+TEST(Completion, KnowsEachVerbAndEachOfItsOptions) {
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    const std::string script = completionOf(shell);
+    for (const Verb& verb : verbs()) {
+      const std::string name = verb.name;
+      EXPECT_THAT(script, HasSubstr(name.substr(name.find(' ') + 1))) << shell;
+      for (const OptionRow& row : verb.options) EXPECT_THAT(script, HasSubstr(row.name)) << shell << " " << verb.name;
+    }
+  }
+  EXPECT_THAT(failureOf([] { (void)completionOf("tcsh"); }), HasSubstr("bash, zsh or fish"));
+}
+
+TEST(Answers, EndWithOneLineEnd) {
+  const auto printed = [](std::string_view answer) {
+    std::ostringstream out;
+    printAnswer(answer, out);
+    return out.str();
+  };
+  EXPECT_EQ(printed("{}"), "{}\n");
+  EXPECT_EQ(printed("{}\n"), "{}\n");
+  EXPECT_EQ(printed(""), "");
 }
 
 TEST(ReplyReader, ReadsObjectsAndCells) {

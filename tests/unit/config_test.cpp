@@ -4,9 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
 
 #include "core/config/units.h"
+#include "core/start_check.h"
 #include "jobq/error.h"
 #include "testkit/temporary_folder.h"
 
@@ -103,6 +106,35 @@ TEST_F(ConfigTest, AnUnknownKeyNamesTheNearestOne) {
   EXPECT_THAT(refusal("server.prot = 1\n"), HasSubstr("server.port"));
   EXPECT_THAT(refusal("endpoint.a.image = plugin/echo\nendpoint.a.workerMax = 1\n"),
               HasSubstr("endpoint.a.workersMax"));
+}
+
+TEST_F(ConfigTest, AKeyThatIsTwiceInTheFileIsRefused) {
+  EXPECT_THAT(refusal("server.port = 1\nstorage = memory\nserver.port: 2\n"), HasSubstr("server.port is twice"));
+  EXPECT_EQ(load("server.port = 1\n#server.port = 2\n", {{"server.port", "3"}, {"server.port", "4"}}).server.port, 4);
+}
+
+TEST_F(ConfigTest, PrivateAddressesBehindAnOpenPortAreAWarning) {
+  for (const char* host : {"127.0.0.1", "127.8.0.1", "::1", "localhost"}) {
+    EXPECT_EQ(exposureOf(load("net.allowPrivate = true\nserver.host = " + std::string(host))), "") << host;
+  }
+  EXPECT_EQ(exposureOf(load("server.host = 0.0.0.0")), "");
+  EXPECT_THAT(exposureOf(load("net.allowPrivate = true\nserver.host = 0.0.0.0")), HasSubstr("net.allowPrivate"));
+  EXPECT_THAT(exposureOf(load("net.allowPrivate = true\nserver.host = ::")), HasSubstr("server.host = ::"));
+}
+
+TEST_F(ConfigTest, TheShippedFileIsSafeAndTheDevelopmentFileIsForTrials) {
+  const auto trials = [](const Config& config) {
+    return std::count_if(config.endpoints.begin(), config.endpoints.end(),
+                         [](const EndpointConfig& endpoint) { return endpoint.image == "plugin/trial"; });
+  };
+  const std::filesystem::path etc = std::filesystem::path(JOBQ_SOURCE_DIR) / "etc";
+  const Config shipped = loadConfig(etc / "jobq.properties", {});
+  EXPECT_FALSE(shipped.allowPrivateAddresses);
+  EXPECT_EQ(trials(shipped), 0);
+  const Config development = loadConfig(etc / "development.properties", {});
+  EXPECT_TRUE(development.allowPrivateAddresses);
+  EXPECT_EQ(trials(development), 1);
+  EXPECT_NE(development.dataDir, shipped.dataDir);
 }
 
 TEST_F(ConfigTest, AWrongValueNamesKeyValueAndRange) {

@@ -56,6 +56,20 @@ TEST(NetGuard, JudgesFourByteAddresses) {
   EXPECT_EQ(of(169, 254, 169, 254), Reach::forbidden);
   EXPECT_EQ(of(224, 0, 0, 1), Reach::forbidden);
   EXPECT_EQ(of(255, 255, 255, 255), Reach::forbidden);
+  EXPECT_EQ(of(198, 17, 255, 255), Reach::open);
+  EXPECT_EQ(of(198, 18, 0, 1), Reach::privateRange);
+  EXPECT_EQ(of(198, 19, 255, 255), Reach::privateRange);
+  EXPECT_EQ(of(198, 20, 0, 0), Reach::open);
+  EXPECT_EQ(of(192, 0, 0, 192), Reach::forbidden) << "a cloud's metadata";
+  EXPECT_EQ(of(192, 0, 1, 0), Reach::open);
+  EXPECT_EQ(of(192, 0, 2, 1), Reach::forbidden);
+  EXPECT_EQ(of(198, 51, 100, 1), Reach::forbidden);
+  EXPECT_EQ(of(198, 51, 101, 1), Reach::open);
+  EXPECT_EQ(of(203, 0, 113, 1), Reach::forbidden);
+  EXPECT_EQ(of(203, 0, 112, 255), Reach::open);
+  EXPECT_EQ(of(100, 100, 100, 200), Reach::forbidden);
+  EXPECT_EQ(of(100, 100, 100, 201), Reach::privateRange);
+  EXPECT_EQ(of(168, 63, 129, 16), Reach::forbidden);
 }
 
 TEST(NetGuard, JudgesSixteenByteAddressesByWhatTheyCarry) {
@@ -66,6 +80,13 @@ TEST(NetGuard, JudgesSixteenByteAddressesByWhatTheyCarry) {
   EXPECT_EQ(net::judge(v6({0xfe, 0x80}, {1})), Reach::forbidden);
   EXPECT_EQ(net::judge(v6({0xff, 0x02}, {1})), Reach::forbidden);
   EXPECT_EQ(net::judge(v6({0xfd}, {1})), Reach::privateRange);
+  EXPECT_EQ(net::judge(v6({0xfd, 0, 0x0e, 0xc2}, {2, 0x54})), Reach::forbidden) << "a cloud's metadata";
+  EXPECT_EQ(net::judge(v6({0xfd, 0, 0x0e, 0xc3}, {1})), Reach::privateRange);
+  EXPECT_EQ(net::judge(v6({0x20, 0x01, 0, 0, 127, 0, 0, 1}, {1})), Reach::forbidden) << "Teredo";
+  EXPECT_EQ(net::judge(v6({0x20, 0x01, 2}, {1})), Reach::open);
+  EXPECT_EQ(net::judge(v6({0x20, 0x01, 0x0d, 0xb8}, {1})), Reach::forbidden);
+  EXPECT_EQ(net::judge(v6({0x3f, 0xff, 0x0f}, {1})), Reach::forbidden);
+  EXPECT_EQ(net::judge(v6({0x3f, 0xff, 0x10}, {1})), Reach::open);
   EXPECT_EQ(net::judge(v6({}, {0xff, 0xff, 169, 254, 169, 254})), Reach::forbidden);
   EXPECT_EQ(net::judge(v6({}, {0xff, 0xff, 127, 0, 0, 1})), Reach::privateRange);
   EXPECT_EQ(net::judge(v6({}, {0xff, 0xff, 8, 8, 8, 8})), Reach::open);

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/base/clock.h"
 #include "core/base/secret_box.h"
 #include "core/config/config.h"
 #include "core/endpoints/endpoint.h"
@@ -43,13 +44,15 @@ struct EndpointWorld {
   /// One node: the endpoints that it knows, and the changes that its listener has heard.
   struct Node {
     explicit Node(EndpointWorld& world, const std::vector<EndpointConfig>& fixed = {})
-        : registry({world.storage->records(), world.box, world.parts(), world.storage.log}, fixed,
+        : wall(world.storage.clock),
+          registry({world.storage->records(), world.box, world.parts(), world.storage.log}, fixed,
                    [this](const EndpointId& id, const EndpointPtr& now) {
                      heard.push_back(id + (now ? " " + std::to_string(now->version) : " gone"));
                    }),
           templates(world.storage->records(), world.box, registry),
-          endpoints(world.storage->records(), world.box, registry, world.storage.clock) {}
+          endpoints(world.storage->records(), world.box, registry, wall) {}
 
+    const SameTime wall;
     std::vector<std::string> heard;
     EndpointRegistry registry;
     TemplateService templates;

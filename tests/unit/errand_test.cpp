@@ -48,6 +48,13 @@ TEST_F(ErrandTest, ACallThatSucceedsIsRecordedAndSettled) {
   EXPECT_TRUE(seen[0].header("webhook-signature").starts_with("v1,"));
 }
 
+TEST_F(ErrandTest, TheSignatureHasTheTimeOfDay) {
+  wall.ahead = Millis(3'600'000);
+  EXPECT_EQ(run(deliveryTo("http://h/x")), std::nullopt);
+  EXPECT_EQ(net->seen().at(0).header("webhook-timestamp"),
+            std::to_string(toEpochMillis(storage.clock.now()) / 1'000 + 3'600));
+}
+
 TEST_F(ErrandTest, AFailedCallIsPutOffUntilTheMomentThatItReturns) {
   net->script("h", {FakeTransport::failing(500)});
   EXPECT_EQ(run(deliveryTo("http://h/x")), storage.clock.now() + kRetryDelay);

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/clock.h"
 #include "core/base/secret_box.h"
 #include "core/webhooks/courier.h"
 #include "core/webhooks/errand.h"
@@ -28,6 +29,14 @@
 #include "unit_storage.h"
 
 namespace jobq::test {
+
+/// A time of day that is apart from the clock by as much as a test says.
+struct SetWall final : WallClock {
+  explicit SetWall(const Clock& clock) : clock_(clock) {}
+  Instant now() const override { return clock_.now() + ahead; }
+  Millis ahead{0};
+  const Clock& clock_;
+};
 
 /// Hands out what a test has put into it, and keeps each call in words. Any thread.
 class ToldOutbox final : public OutboxStore {
@@ -131,9 +140,10 @@ struct ErrandWorld {
     delivery.job.output = "1";
     return delivery;
   }
-  Errand::Rooms rooms() { return {outbox, *transports, secrets, storage.clock, storage.log}; }
+  Errand::Rooms rooms() { return {outbox, *transports, secrets, storage.clock, storage.log, wall}; }
 
   UnitStorage storage;
+  SetWall wall{storage.clock};
   const testkit::TemporaryFolder folder;
   const SecretBox box{folder / "secret.key"};
   WebhookSecrets secrets{{"the key of the server", {}}, storage->records(), box};

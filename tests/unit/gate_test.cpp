@@ -114,7 +114,8 @@ class GateTest : public testing::Test, protected test::EndpointWorld {
   std::vector<Route> routes_;
   Router router_;
   Node node_{*this, {fixedEndpoint("ep")}};
-  ApiKeys keys_{storage->records(), storage.clock, storage.log};
+  const SameTime wall_{storage.clock};
+  ApiKeys keys_{storage->records(), storage.clock, wall_, storage.log};
   OpenLimiter limiter_;
   RateGate rates_{
       {}, {limiter_, storage.clock, [](const EndpointId&) { return 0U; }, [](const EndpointId&) { return 0U; }}};
@@ -246,7 +247,7 @@ TEST_F(GateTest, AStorageThatFailsIsA503) {
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 503 "));
   EXPECT_THAT(answer, HasSubstr("the disk is full"));
   EXPECT_THAT(answer, HasSubstr("\r\nRetry-After: 1\r\n"));
-  storage.faults.failVerb("records.list");
+  storage.faults.failVerb("records.changedSince");
   storage.clock.advance(Millis(5'000));
   EXPECT_THAT(run("{}"), StartsWith("HTTP/1.1 503 ")) << "the key cannot be judged";
   EXPECT_EQ(limiter_.inside, 0);

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/clock.h"
 #include "core/base/secret_box.h"
 #include "core/webhooks/courier.h"
 #include "core/webhooks/errand.h"
@@ -138,7 +139,7 @@ class CourierTest : public testing::TestWithParam<const char*> {
     outbox_ = std::make_unique<WatchedOutbox>(storage_->outbox());
     outbox_->step = step_;
     secrets_ = std::make_unique<WebhookSecrets>(configured_, storage_->records(), *secretBox_);
-    courier_ = std::make_unique<Courier>(Errand::Rooms{*outbox_, *transports_, *secrets_, clock_, log_});
+    courier_ = std::make_unique<Courier>(Errand::Rooms{*outbox_, *transports_, *secrets_, clock_, log_, wall_});
     courier_->start();
   }
 
@@ -204,6 +205,7 @@ class CourierTest : public testing::TestWithParam<const char*> {
 
   testkit::ManualClock clock_;
   std::function<void(std::string_view)> step_ = [](std::string_view) {};
+  const SameTime wall_{clock_};
   testkit::SilentLog silent_;
   testkit::RecordingLog log_;
   OneLine policy_;

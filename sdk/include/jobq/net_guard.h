@@ -12,18 +12,25 @@ namespace jobq::net {
 
 enum class Reach {
   open,          ///< the public internet
-  privateRange,  ///< loopback, private, 100.64/10, fc00::/7: only with `net.allowPrivate = true`
-  forbidden,     ///< link-local, 0/8, multicast, broadcast, reserved: never
+  privateRange,  ///< loopback, private, 100.64/10, 198.18/15, fc00::/7: only with `net.allowPrivate = true`
+  forbidden,     ///< link-local, 0/8, multicast, broadcast, reserved, documentation, Teredo, cloud metadata: never
 };
 
 /// Network byte order, as in sockaddr_in.
 constexpr Reach judge(const std::array<std::uint8_t, 4>& a) noexcept {
   if (a[0] == 0 || a[0] >= 224) return Reach::forbidden;    // this network; multicast, reserved, broadcast
   if (a[0] == 169 && a[1] == 254) return Reach::forbidden;  // link-local: cloud metadata lives here
+  // Cloud metadata that is not link-local.
+  if (a[0] == 100 && a[1] == 100 && a[2] == 100 && a[3] == 200) return Reach::forbidden;
+  if (a[0] == 168 && a[1] == 63 && a[2] == 129 && a[3] == 16) return Reach::forbidden;
+  if (a[0] == 192 && a[1] == 0 && (a[2] == 0 || a[2] == 2)) return Reach::forbidden;  // 192.0.0/24, documentation
+  if (a[0] == 198 && a[1] == 51 && a[2] == 100) return Reach::forbidden;              // documentation
+  if (a[0] == 203 && a[1] == 0 && a[2] == 113) return Reach::forbidden;               // documentation
   if (a[0] == 127 || a[0] == 10) return Reach::privateRange;
   if (a[0] == 172 && a[1] >= 16 && a[1] <= 31) return Reach::privateRange;
   if (a[0] == 192 && a[1] == 168) return Reach::privateRange;
   if (a[0] == 100 && a[1] >= 64 && a[1] <= 127) return Reach::privateRange;  // carrier-grade NAT
+  if (a[0] == 198 && (a[1] & 0xfe) == 18) return Reach::privateRange;        // benchmarks between own networks
   return Reach::open;
 }
 
@@ -43,9 +50,15 @@ constexpr Reach judge(const std::array<std::uint8_t, 16>& a) noexcept {
     if (zero(4, 12)) return v4(12);  // 64:ff9b::/96, NAT64
     return Reach::forbidden;         // 64:ff9b:1::/48, local NAT64
   }
-  if (a[0] == 0x20 && a[1] == 0x02) return v4(2);                      // 2002::/16, 6to4
-  if (a[0] == 0xff) return Reach::forbidden;                           // multicast
-  if (a[0] == 0xfe && (a[1] & 0xc0) == 0x80) return Reach::forbidden;  // fe80::/10, link-local
+  if (a[0] == 0x20 && a[1] == 0x02) return v4(2);  // 2002::/16, 6to4
+  if (a[0] == 0x20 && a[1] == 0x01) {
+    if (a[2] < 0x02) return Reach::forbidden;                   // 2001::/23, Teredo and other assignments
+    if (a[2] == 0x0d && a[3] == 0xb8) return Reach::forbidden;  // 2001:db8::/32, documentation
+  }
+  if (a[0] == 0x3f && a[1] == 0xff && a[2] < 0x10) return Reach::forbidden;                // 3fff::/20, documentation
+  if (a[0] == 0xfd && a[1] == 0 && a[2] == 0x0e && a[3] == 0xc2) return Reach::forbidden;  // fd00:ec2::/32, metadata
+  if (a[0] == 0xff) return Reach::forbidden;                                               // multicast
+  if (a[0] == 0xfe && (a[1] & 0xc0) == 0x80) return Reach::forbidden;                      // fe80::/10, link-local
   if (a[0] == 0xfe && (a[1] & 0xc0) == 0xc0) return Reach::forbidden;  // fec0::/10, site-local (obsolete)
   if ((a[0] & 0xfe) == 0xfc) return Reach::privateRange;               // fc00::/7
   return Reach::open;

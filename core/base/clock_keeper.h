@@ -1,0 +1,31 @@
+// Compares the server's clock with the machine's time.
+#pragma once
+
+#include "core/base/clock.h"
+#include "core/base/periodic.h"
+#include "core/base/service.h"
+#include "jobq/log.h"
+
+namespace jobq {
+
+/// Lets a clock follow the machine's time every second, and logs a warning when the two differ by a minute; once, until
+/// they have come together again.
+class ClockKeeper final : public Service {
+ public:
+  /// `clock` and `log` outlive it.
+  ClockKeeper(SystemClock& clock, Log& log);
+
+  void start() override { periodic_.start(); }
+  void stop() override { periodic_.stop(); }
+
+  /// One step. Called by the service's thread, and by tests instead of start().
+  void step();
+
+ private:
+  SystemClock& clock_;
+  Log& log_;
+  bool hasWarned_ = false;
+  Periodic periodic_;
+};
+
+}  // namespace jobq

@@ -1,0 +1,102 @@
+#include "core/start_check.h"
+
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include "core/endpoints/filter_pool.h"
+#include "core/endpoints/image.h"
+#include "core/http/link.h"
+#include "jobq/error.h"
+
+namespace jobq {
+namespace {
+
+// One key of the configuration that names plugins.
+class NameCheck {
+ public:
+  NameCheck(const PluginHost& host, std::string key) : host_(host), key_(std::move(key)) {}
+
+  void need(PluginKind kind, const std::string& name) const {
+    if (!host_.has(kind, name)) throw ConfigError(key_ + " = " + name + ": " + host_.absence(kind, name));
+    host_.checkValues(kind, name);
+  }
+
+  void needFilters(const std::vector<std::string>& filters) const {
+    try {
+      checkFilterNames(filters);
+    } catch (const ConfigError& error) {
+      throw ConfigError(key_ + ": " + error.what());
+    }
+    for (const std::string& filter : filters) need(PluginKind::admissionFilter, parseFilter(filter).plugin);
+  }
+
+ private:
+  const PluginHost& host_;
+  const std::string key_;
+};
+
+// A script's text is read when its plugin is made, which a check does not do; a missing file can be named before.
+void needScript(const std::string& key, const std::filesystem::path& folder, const std::string& name) {
+  const std::filesystem::path file = folder / (name + ".lua");
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(file, ignored)) return;
+  throw ConfigError(key + " needs " + file.string() + ", which is not there: write it, or set scripts.path");
+}
+
+void needFilterScripts(const std::string& key, const Config& config, const std::vector<std::string>& filters) {
+  for (const std::string& filter : filters) {
+    const FilterName name = parseFilter(filter);
+    if (!name.script.empty()) needScript(key, config.scriptPath / "filters", name.script);
+  }
+}
+
+bool isLoopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || host == "[::1]" || host.starts_with("127.");
+}
+
+}  // namespace
+
+void checkNames(const Config& config, const PluginHost& host) {
+  NameCheck(host, "storage").need(PluginKind::storage, config.storage);
+  NameCheck(host, "limiter").need(PluginKind::rateLimiter, config.limiter);
+  NameCheck(host, "queue.policy").need(PluginKind::queuePolicy, config.queuePolicy);
+  for (const std::string& name : config.webhookTransports) {
+    NameCheck(host, "webhook.transports").need(PluginKind::webhookTransport, name);
+  }
+  NameCheck(host, "filters").needFilters(config.filters);
+  for (const EndpointConfig& endpoint : config.endpoints) {
+    const std::string prefix = "endpoint." + endpoint.id;
+    NameCheck(host, prefix + ".queuePolicy").need(PluginKind::queuePolicy, endpoint.queuePolicy);
+    if (const auto fault = imageFault(endpoint.image)) throw ConfigError(prefix + ".image " + *fault);
+    const Image image = parseImage(endpoint.image);
+    const NameCheck images(host, prefix + ".image");
+    if (image.kind == Image::Kind::plugin) images.need(PluginKind::handler, image.name);
+    if (image.kind == Image::Kind::lua) images.need(PluginKind::handler, "lua");
+    NameCheck(host, prefix + ".filters").needFilters(*endpoint.filters);
+  }
+}
+
+void checkFiles(const Config& config) {
+  if (!config.server.tlsCertificate.empty()) {
+    (void)TlsContext(config.server.tlsCertificate.string(), config.server.tlsKey.string());
+  }
+  needFilterScripts("filters", config, config.filters);
+  for (const EndpointConfig& endpoint : config.endpoints) {
+    const std::string prefix = "endpoint." + endpoint.id;
+    const Image image = parseImage(endpoint.image);
+    if (image.kind == Image::Kind::lua) {
+      needScript(prefix + ".image = " + endpoint.image, config.scriptPath / "handlers", image.name);
+    }
+    needFilterScripts(prefix + ".filters", config, *endpoint.filters);
+  }
+}
+
+std::string exposureOf(const Config& config) {
+  if (!config.allowPrivateAddresses || isLoopback(config.server.host)) return "";
+  return "net.allowPrivate = true, and server.host = " + config.server.host +
+         ": callers on other machines can reach this machine's loopback and private addresses through handlers and "
+         "webhooks; set net.allowPrivate = false in production";
+}
+
+}  // namespace jobq

@@ -1,0 +1,106 @@
+// The server's clocks, and the end of a shutdown that does not end (core/base).
+#include "core/base/clock.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "core/base/clock_keeper.h"
+#include "core/base/logger.h"
+#include "core/base/shutdown_deadline.h"
+#include "testkit/recording_log.h"
+#include "testkit/wait_for.h"
+
+namespace jobq {
+namespace {
+
+TEST(Clock, TimesAreReadAndPrinted) {
+  const auto time = fromIso8601("2027-01-02T03:04:05Z");
+  ASSERT_TRUE(time);
+  EXPECT_EQ(toIso8601(*time), "2027-01-02T03:04:05.000Z");
+  EXPECT_EQ(toIso8601(*fromIso8601("2027-01-02T03:04:05.678Z")), "2027-01-02T03:04:05.678Z");
+  for (const char* bad : {"", "2027-01-02", "2027-01-02T03:04:05", "2027-01-02T03:04:05+01:00", "tomorrow"}) {
+    EXPECT_FALSE(fromIso8601(bad)) << bad;
+  }
+}
+
+/// The machine's time, set by a test.
+struct SetTime final : TimeSource {
+  std::chrono::system_clock::time_point wall() const override { return wall_; }
+  std::chrono::steady_clock::time_point steady() const override { return steady_; }
+  void pass(std::chrono::milliseconds time) {
+    wall_ += time;
+    steady_ += time;
+  }
+  std::chrono::system_clock::time_point wall_ = fromEpochMillis(1'767'225'600'000);
+  std::chrono::steady_clock::time_point steady_;
+};
+
+TEST(SystemClock, FollowsTheMachinesTimeForwardsByATenth) {
+  using std::chrono::hours;
+  using std::chrono::seconds;
+  SetTime machine;
+  SystemClock clock(machine);
+  const Instant start = clock.now();
+  machine.pass(seconds(10));
+  EXPECT_EQ(clock.follow(), Millis(0));
+  EXPECT_EQ(clock.now() - start, seconds(10));
+
+  machine.wall_ += hours(1);
+  EXPECT_EQ(clock.now() - start, seconds(10)) << "what runs is not timed out";
+  machine.pass(seconds(100));
+  EXPECT_EQ(clock.follow(), Millis(3'600'000));
+  EXPECT_EQ(clock.now() - start, seconds(10 + 100 + 10));
+  for (int i = 0; i < 400; ++i) {
+    machine.pass(seconds(100));
+    clock.follow();
+  }
+  EXPECT_EQ(clock.now(), std::chrono::floor<Millis>(machine.wall_));
+
+  const Instant before = clock.now();
+  machine.wall_ -= hours(2);
+  machine.pass(seconds(100));
+  EXPECT_EQ(clock.follow(), Millis(-7'200'000));
+  EXPECT_EQ(clock.now() - before, seconds(100)) << "it never goes back";
+}
+
+TEST(ClockKeeper, WarnsOnceWhenTheTimesDifferByAMinute) {
+  using std::chrono::seconds;
+  SetTime machine;
+  SystemClock clock(machine);
+  testkit::RecordingLog log;
+  ClockKeeper keeper(clock, log);
+  machine.wall_ += seconds(59);
+  keeper.step();
+  EXPECT_THAT(log.lines(), testing::IsEmpty());
+  machine.wall_ += seconds(3'541);
+  keeper.step();
+  keeper.step();
+  EXPECT_THAT(log.lines(), testing::ElementsAre(testing::HasSubstr("3600 s ahead")));
+  machine.wall_ -= seconds(3'600);
+  keeper.step();
+  machine.wall_ -= seconds(60);
+  keeper.step();
+  EXPECT_THAT(log.lines(), testing::ElementsAre(testing::_, testing::HasSubstr("60 s behind")));
+}
+
+TEST(ShutdownDeadline, EndsAProcessWhoseStepDoesNotReturn) {
+  const auto step = [](Millis limit, std::chrono::seconds time) {
+    Logger log(LogLevel::information, LogFormat::text);
+    {
+      const ShutdownDeadline deadline(limit, "a transport ignores its stop token", log);
+      std::this_thread::sleep_for(time);
+    }
+    _exit(1);
+  };
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(step(Millis(10), testkit::kHangDeadline), testing::ExitedWithCode(0),
+              "server.stuck: a transport ignores");
+  EXPECT_EXIT(step(testkit::kHangDeadline, std::chrono::seconds(0)), testing::ExitedWithCode(1), "");
+}
+
+}  // namespace
+}  // namespace jobq
