@@ -69,6 +69,10 @@ const Setting kSettings[] = {
      }},
     {"server.bodyMemory",
      [](const Reading& r) { r.config.server.bodyMemory = units::size(r.key, r.value, kLargestBody, kTerabyte); }},
+    {"server.connectionsPerAddress",
+     [](const Reading& r) {
+       r.config.server.connectionsPerAddress = static_cast<std::size_t>(units::integer(r.key, r.value, 0, 10'000'000));
+     }},
     {"server.tls.certificate", [](const Reading& r) { r.config.server.tlsCertificate = r.folder / r.value; }},
     {"server.tls.key", [](const Reading& r) { r.config.server.tlsKey = r.folder / r.value; }},
     {"server.keepAlive",

@@ -16,8 +16,10 @@
 #include <utility>
 
 #include "core/base/service.h"
+#include "core/http/acceptor.h"
 #include "core/http/budget.h"
 #include "core/http/connection.h"
+#include "core/http/freed_memory.h"
 #include "core/http/link.h"
 #include "core/http/message.h"
 #include "core/http/serving_threads.h"
@@ -39,6 +41,7 @@ class Porch final : public Service, private ClientWatch {
   struct Rules {
     std::size_t threads;                  ///< that serve, at most
     std::chrono::milliseconds keepAlive;  ///< how long a connection may be idle
+    std::size_t perAddress;               ///< connections that one peer address may have at once; 0: any number
     const TlsContext* tls;                ///< null: plain
     Poco::Net::HTTPRequestHandlerFactory& handlers;
     const Poco::Net::HTTPServerParams& params;
@@ -76,8 +79,8 @@ class Porch final : public Service, private ClientWatch {
 
   void loop();
   void acceptAll();
-  void admit(int descriptor);
-  void pauseAccepting(int error);
+  void admit(Acceptor::Accepted accepted);
+  void returnFreedMemory();
   void look(std::uint64_t id);
   void lookAtHead(Parked parked);
   void lookAtLeaving(Parked parked);
@@ -97,18 +100,18 @@ class Porch final : public Service, private ClientWatch {
   Log& log_;
   std::atomic<bool> parting_ = false;
   std::atomic<bool> draining_ = false;
+  Acceptor acceptor_;
   Budget readers_;
+  Budget heads_;
   ServingThreads threads_;
   const Connection::Server server_;
 
-  const int listener_;
   const int epoll_;
   const int wakeup_;  // an eventfd
 
   // The porch thread's own.
-  std::optional<Moment> acceptAgain_;  // set while there is no descriptor left
-  std::optional<Moment> complained_;   // of that, last
   std::uint64_t lastId_;
+  FreedMemory freed_;
   std::unique_ptr<char[]> scrap_;
 
   Mutex mutex_;

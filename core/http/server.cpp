@@ -77,7 +77,9 @@ struct HttpServer::Parts {
         socket(listenAt(config.host, config.port)),
         address(std::string(tls ? "https://" : "http://") + socket.address().toString()),
         porch(ownDescriptor(socket),
-              {static_cast<std::size_t>(config.threads), config.keepAlive, tls.get(), factory, *params, waiting}, log) {
+              {static_cast<std::size_t>(config.threads), config.keepAlive, config.connectionsPerAddress, tls.get(),
+               factory, *params, waiting},
+              log) {
     socket.close();
   }
 

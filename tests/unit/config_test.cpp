@@ -83,8 +83,10 @@ TEST_F(ConfigTest, ValuesCarryUnitsAndPathsStartAtTheFile) {
 }
 
 TEST_F(ConfigTest, TheDoorHasItsSettings) {
-  const Config config =
-      load("server.threads = 513\nserver.bodyMemory = 20MB\nserver.tls.certificate = c.pem\nserver.tls.key = /k.pem\n");
+  const Config config = load(
+      "server.threads = 513\nserver.bodyMemory = 20MB\nserver.tls.certificate = c.pem\nserver.tls.key = /k.pem\n"
+      "server.connectionsPerAddress = 7\n");
+  EXPECT_EQ(config.server.connectionsPerAddress, 7U);
   EXPECT_EQ(config.server.threads, 513);
   EXPECT_EQ(config.server.bodyMemory, 20UL << 20);
   EXPECT_EQ(config.server.tlsCertificate, dir_ / "c.pem");

@@ -82,10 +82,11 @@ class ConnectionTest : public testing::Test {
   const Poco::Net::HTTPServerParams::Ptr params_ = new Poco::Net::HTTPServerParams;
   Budget waiting_{8};
   Budget readers_{8};
+  Budget heads_{1UL << 20};
   CountingWatch watch_;
   std::atomic<bool> parting_ = false;
   std::atomic<bool> crowded_ = true;  // so that no thread lingers for a next request
-  const Connection::Server server_{handlers_, *params_, waiting_, readers_, watch_, parting_, crowded_};
+  const Connection::Server server_{handlers_, *params_, waiting_, readers_, heads_, watch_, parting_, crowded_};
   Connection connection_{7, client_.takeLink(), server_};
 };
 
@@ -244,6 +245,37 @@ TEST_F(ConnectionTest, AHeadThatIsTooLargeIsRefusedBeforeItsEnd) {
   ASSERT_EQ(connection_.receive(), Ready::yes);
   EXPECT_EQ(connection_.serve(), Next::drain);
   EXPECT_THAT(client_.received(), StartsWith("HTTP/1.1 431 "));
+}
+
+TEST_F(ConnectionTest, AHeadThatFindsNoMemoryIsRefusedAndHoldsNone) {
+  const auto others = heads_.take(heads_.left() - 10'000);
+  client_.send("GET / HTTP/1.1\r\nHost: h\r\nX: " + std::string(9'000, 'x'));
+  ASSERT_EQ(connection_.receive(), Ready::no) << "there is room for twice the free bytes";
+  EXPECT_LT(heads_.left(), 10'000U);
+  client_.send(std::string(9'000, 'x'));
+  ASSERT_EQ(connection_.receive(), Ready::yes);
+  EXPECT_EQ(connection_.serve(), Next::drain);
+  const std::string answer = client_.received();
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 503 "));
+  EXPECT_THAT(answer, HasSubstr("\r\nRetry-After: 1\r\n"));
+  EXPECT_THAT(handlers_.asked, ElementsAre());
+  EXPECT_EQ(heads_.left(), 10'000U);
+}
+
+TEST_F(ConnectionTest, ALargeHeadCountsUntilItsRequestIsAnswered) {
+  const std::uint64_t all = heads_.left();
+  std::uint64_t meanwhile = 0;
+  handlers_.act = [&](ServerRequest& request, ServerResponse& response) {
+    meanwhile = heads_.left();
+    answerWith(request, response, "ok");
+  };
+  const std::string large = "GET / HTTP/1.1\r\nHost: h\r\nX: " + std::string(20'000, 'x') + "\r\n\r\n";
+  EXPECT_EQ(exchange(large + "GET /next"), Next::park);
+  EXPECT_EQ(meanwhile, all - 2 * large.size()) << "the copies of its fields; the inbox has given its memory back";
+  EXPECT_EQ(heads_.left(), all);
+  const auto others = heads_.take(heads_.left() - 30'000);
+  EXPECT_EQ(exchange(" HTTP/1.1\r\nHost: h\r\nX: " + std::string(20'000, 'x') + "\r\n\r\n"), Next::drain);
+  EXPECT_THAT(client_.received(), HasSubstr("HTTP/1.1 503 ")) << "its copies find no room";
 }
 
 TEST_F(ConnectionTest, ALateHeadIsAnswered408) {

@@ -124,10 +124,11 @@ class GateTest : public testing::Test, protected test::EndpointWorld {
   const Poco::Net::HTTPServerParams::Ptr params_ = new Poco::Net::HTTPServerParams;
   Budget waiting_{8};
   Budget readers_{8};
+  Budget heads_{1UL << 20};
   UnwatchedClients watch_;
   std::atomic<bool> parting_ = false;
   std::atomic<bool> crowded_ = true;
-  const Connection::Server server_{handlers_, *params_, waiting_, readers_, watch_, parting_, crowded_};
+  const Connection::Server server_{handlers_, *params_, waiting_, readers_, heads_, watch_, parting_, crowded_};
   Connection::Next next_ = Connection::Next::close;
   std::string client_;
   std::string admin_;

@@ -69,10 +69,11 @@ class ServingThreadsTest : public testing::Test {
   const Poco::Net::HTTPServerParams::Ptr params_ = new Poco::Net::HTTPServerParams;
   Budget waiting_{8};
   Budget readers_{8};
+  Budget heads_{1UL << 20};
   NoWatch watch_;
   std::atomic<bool> parting_ = false;
   std::atomic<bool> crowded_ = false;
-  const Connection::Server server_{handlers_, *params_, waiting_, readers_, watch_, parting_, crowded_};
+  const Connection::Server server_{handlers_, *params_, waiting_, readers_, heads_, watch_, parting_, crowded_};
   Mutex mutex_;
   Condition changed_;
   int ends_ JOBQ_GUARDED_BY(mutex_) = 0;
