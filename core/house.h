@@ -24,6 +24,7 @@
 #include "core/endpoints/filter_pool.h"
 #include "core/endpoints/runtime_meter.h"
 #include "core/endpoints/template_service.h"
+#include "core/http/body_memory.h"
 #include "core/http/budget.h"
 #include "core/http/gate.h"
 #include "core/http/router.h"
@@ -135,10 +136,10 @@ class House {
   std::unique_ptr<RateLimiter> limiter_;
   RateGate rates_;  // room 3
   Router router_;
-  Budget waiting_;       // places to wait in
-  Budget bodyMemory_;    // for large bodies
-  Budget answerMemory_;  // for large answers
-  Gate gate_;            // room 1
+  Budget waiting_;         // places to wait in
+  BodyMemory bodyMemory_;  // for large bodies
+  Budget answerMemory_;    // for large answers
+  Gate gate_;              // room 1
   HttpServer server_;
 };
 

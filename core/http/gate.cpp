@@ -111,7 +111,7 @@ void Gate::measureBody(const Head& head, Visit& visit) {
   const auto length = head.hasContentLength() ? static_cast<std::size_t>(head.getContentLength64()) : std::size_t{0};
   if (length > visit.route->bodyLimit) {
     visit.refusal = tooLarge(visit.call.path, visit.route->bodyLimit);
-  } else if (length > kFreeBody && !visit.call.bodyMemory.grow(bodyMemory_, length)) {
+  } else if (length > kFreeBody && !bodyMemory_.hasRoom(visit.call.endpoint ? visit.call.endpoint->id : "", length)) {
     visit.refusal = noBodyMemory(visit.call.path);
   } else if (visit.route->needsBody && !head.hasContentLength() && !head.getChunkedTransferEncoding()) {
     visit.refusal =

@@ -6,7 +6,7 @@
 
 #include "core/access/api_keys.h"
 #include "core/access/rate_gate.h"
-#include "core/http/budget.h"
+#include "core/http/body_memory.h"
 #include "core/http/call.h"
 #include "core/http/router.h"
 #include "jobq/log.h"
@@ -31,8 +31,8 @@ class Gate {
     std::optional<Reply> refusal;
   };
 
-  /// `bodyMemory`: bytes that all large bodies may take together while they are read.
-  Gate(const Router& router, ApiKeys& keys, const EndpointRegistry& endpoints, RateGate& rates, Budget& bodyMemory,
+  /// `bodyMemory`: what all large bodies may take together while they are read.
+  Gate(const Router& router, ApiKeys& keys, const EndpointRegistry& endpoints, RateGate& rates, BodyMemory& bodyMemory,
        Log& log)
       : router_(router), keys_(keys), endpoints_(endpoints), rates_(rates), bodyMemory_(bodyMemory), log_(log) {}
 
@@ -65,7 +65,7 @@ class Gate {
   ApiKeys& keys_;
   const EndpointRegistry& endpoints_;
   RateGate& rates_;
-  Budget& bodyMemory_;
+  BodyMemory& bodyMemory_;
   Log& log_;
 };
 

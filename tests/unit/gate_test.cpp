@@ -8,6 +8,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <future>
+
 #include "core/http/connection.h"
 #include "core/http/exchange.h"
 #include "core/http/message.h"
@@ -56,8 +59,11 @@ class GatedHandler final : public Poco::Net::HTTPRequestHandler {
 class GatedFactory final : public Poco::Net::HTTPRequestHandlerFactory {
  public:
   explicit GatedFactory(Gate& gate) : gate_(gate) {}
+  std::function<void()> entered = [] {};  ///< called when the head has been judged
   Poco::Net::HTTPRequestHandler* createRequestHandler(const Poco::Net::HTTPServerRequest& request) override {
-    return new GatedHandler(gate_, gate_.enter(request));
+    Gate::Visit visit = gate_.enter(request);
+    entered();
+    return new GatedHandler(gate_, std::move(visit));
   }
 
  private:
@@ -118,7 +124,7 @@ class GateTest : public testing::Test, protected test::EndpointWorld {
   OpenLimiter limiter_;
   RateGate rates_{
       {}, {limiter_, storage.clock, [](const EndpointId&) { return 0U; }, [](const EndpointId&) { return 0U; }}};
-  Budget bodyMemory_{3UL << 20};
+  BodyMemory bodyMemory_{3UL << 20};
   Gate gate_{router_, keys_, node_.registry, rates_, bodyMemory_, storage.log};
   GatedFactory handlers_{gate_};
   const Poco::Net::HTTPServerParams::Ptr params_ = new Poco::Net::HTTPServerParams;
@@ -210,7 +216,8 @@ TEST_F(GateTest, ABodyOverTheLimitIsRefusedUnread) {
 
 TEST_F(GateTest, LargeBodiesShareAMemory) {
   std::uint64_t left = 0;
-  const auto taken = bodyMemory_.take(1);
+  BodyMemory::Share taken;
+  ASSERT_TRUE(taken.grow(bodyMemory_, "other", 1));
   const std::string refused =
       ask(head("POST /v2/ep/run", client_, "Content-Length: " + std::to_string(3UL << 20) + "\r\n"));
   EXPECT_THAT(refused, StartsWith("HTTP/1.1 503 "));
@@ -227,6 +234,28 @@ TEST_F(GateTest, LargeBodiesShareAMemory) {
   EXPECT_THAT(run(std::string(1UL << 10, ' ')), StartsWith("HTTP/1.1 200 "));
   EXPECT_EQ(left, (3UL << 20) - 1);
   EXPECT_EQ(bodyMemory_.left(), (3UL << 20) - 1);
+}
+
+TEST_F(GateTest, ABodyDrawsOnTheMemoryAsItsBytesCome) {
+  std::uint64_t announced = 0;
+  std::uint64_t come = 0;
+  handlers_.entered = [&] { announced = bodyMemory_.left(); };
+  act_ = [&](Call&) {
+    come = bodyMemory_.left();
+    return Reply{};
+  };
+  const std::size_t size = 5UL << 18;
+  const std::string body(size, ' ');
+  test::SocketPair client;
+  Connection connection(1, client.takeLink(), server_);
+  client.send(head("POST /v2/ep/run", client_, "Content-Length: " + std::to_string(size) + "\r\n"));
+  ASSERT_EQ(connection.receive(), Connection::Ready::yes);
+  auto sending = std::async(std::launch::async, [&] { client.send(body); });
+  EXPECT_EQ(connection.serve(), Connection::Next::park);
+  sending.get();
+  EXPECT_EQ(announced, 3UL << 20) << "a length alone takes nothing from others";
+  EXPECT_EQ(come, (3UL << 20) - size);
+  EXPECT_EQ(bodyMemory_.left(), 3UL << 20);
 }
 
 TEST_F(GateTest, ABodyThatIsNeededMustHaveALength) {
