@@ -101,6 +101,12 @@ void Porch::stop() {
   {
     Lock lock(mutex_);
     stopping_ = true;
+  }
+  // Those in line end here, so serving_ must not know them any longer than they live.
+  const auto dropped = threads_.close();
+  {
+    Lock lock(mutex_);
+    for (const auto& connection : dropped) serving_.erase(connection->id());
     for (const auto& [id, connection] : serving_) connection->link().shutDown();
   }
   threads_.stop();
@@ -255,7 +261,15 @@ void Porch::toServing(std::unique_ptr<Connection> connection) {
     if (stopping_) return;
     serving_.emplace(connection->id(), connection.get());
   }
-  threads_.submit(std::move(connection));
+  if (const auto refused = threads_.submit(std::move(connection))) {
+    Lock lock(mutex_);
+    serving_.erase(refused->id());
+  }
+}
+
+std::size_t Porch::serving() {
+  Lock lock(mutex_);
+  return serving_.size();
 }
 
 void Porch::serve(std::unique_ptr<Connection> connection) {

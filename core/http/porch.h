@@ -64,6 +64,9 @@ class Porch final : public Service, private ClientWatch {
   /// Shuts what is still being served, and joins all threads.
   void stop() override;
 
+  /// Returns how many connections are being served or stand in line for a thread. Any thread.
+  std::size_t serving();
+
  private:
   enum class Stay { idle, head, leaving };
   struct Parked {
