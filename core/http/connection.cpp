@@ -45,6 +45,10 @@ bool Connection::awaitHead() {
 }
 
 Connection::Next Connection::serve() {
+  if (handshaking()) {
+    const Ready ready = receive();
+    if (ready != Ready::yes) return ready == Ready::no ? Next::resume : Next::close;
+  }
   while (awaitHead()) {
     const Next next = serveOne();
     if (next != Next::park) return next;
@@ -100,6 +104,7 @@ Connection::Next Connection::refuse(const Reply& reply, bool hurried) {
 }
 
 Connection::Next Connection::refuseLateHead() {
+  if (handshaking()) return Next::close;
   return refuse(errorReply("", 408, "the request's head did not come in time: send it within 10 seconds"), true);
 }
 

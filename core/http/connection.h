@@ -56,10 +56,15 @@ class Connection {
   /// Lets go of the memory that it does not need while it is parked.
   void rest() { inbox_.rest(); }
 
+  /// Whether the peers have not agreed on their keys yet. Then serve() goes on with that, which takes processor time,
+  /// and waits for nothing.
+  bool handshaking() const noexcept { return link_->handshaking(); }
+
   /// Serves requests until none is there. Waits kLinger for the next one, unless threads are scarce.
   enum class Next {
-    park,   ///< for the next request
-    drain,  ///< everything is said; what the client still sends has to be dropped
+    park,    ///< for the next request
+    resume,  ///< when more of the handshake, or of the head behind it, has come: its deadline stays
+    drain,   ///< everything is said; what the client still sends has to be dropped
     close
   };
   Next serve();

@@ -12,6 +12,11 @@
 #include "core/jobs/admission.h"
 
 namespace jobq {
+namespace {
+
+constexpr const char* kNoException = "a plugin threw something that is no std::exception";
+
+}  // namespace
 
 // The rooms that see only the head, in this order. Each may refuse; the first refusal is the answer.
 const Gate::Step Gate::kRooms[] = {
@@ -35,6 +40,8 @@ Gate::Visit Gate::enter(const Poco::Net::HTTPServerRequest& request) noexcept {
     visit.refusal = unavailable(visit.call.path, error.what());
   } catch (const std::exception& error) {
     visit.refusal = ownFault(visit.call, error.what());
+  } catch (...) {
+    visit.refusal = ownFault(visit.call, kNoException);
   }
   return visit;
 }
@@ -144,7 +151,7 @@ Reply Gate::runRoute(Visit& visit) {
   } catch (const std::exception& error) {
     return ownFault(visit.call, error.what());
   } catch (...) {
-    return ownFault(visit.call, "a plugin threw something that is no std::exception");
+    return ownFault(visit.call, kNoException);
   }
 }
 

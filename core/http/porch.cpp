@@ -107,7 +107,7 @@ void Porch::stop() {
   {
     Lock lock(mutex_);
     for (const auto& connection : dropped) serving_.erase(connection->id());
-    for (const auto& [id, connection] : serving_) connection->link().shutDown();
+    for (const auto& [id, serving] : serving_) serving.connection->link().shutDown();
   }
   threads_.stop();
   wake();
@@ -202,14 +202,17 @@ void Porch::look(std::uint64_t id) {
 }
 
 void Porch::lookAtHead(Parked parked) {
+  const Moment headEnd = parked.stay == Stay::head ? parked.deadline : std::chrono::steady_clock::now() + kHeadTime;
+  // A handshake takes a millisecond of processor time: here it would hold up everybody else.
+  if (parked.connection->handshaking()) return toServing(std::move(parked.connection), headEnd);
   switch (parked.connection->receive()) {
     case Connection::Ready::gone: return;
-    case Connection::Ready::yes: return toServing(std::move(parked.connection));
+    case Connection::Ready::yes: return toServing(std::move(parked.connection), headEnd);
     case Connection::Ready::no: break;
   }
   if (parked.stay == Stay::idle && parked.connection->inHead()) {
     parked.stay = Stay::head;
-    parked.deadline = std::chrono::steady_clock::now() + kHeadTime;
+    parked.deadline = headEnd;
   }
   keep(std::move(parked));
 }
@@ -255,11 +258,11 @@ void Porch::closeUnserved() {
   if (serving_.empty() && parked_.empty()) quiet_.notifyAll();
 }
 
-void Porch::toServing(std::unique_ptr<Connection> connection) {
+void Porch::toServing(std::unique_ptr<Connection> connection, Moment headEnd) {
   {
     Lock lock(mutex_);
     if (stopping_) return;
-    serving_.emplace(connection->id(), connection.get());
+    serving_.emplace(connection->id(), Serving{connection.get(), headEnd});
   }
   if (const auto refused = threads_.submit(std::move(connection))) {
     Lock lock(mutex_);
@@ -293,6 +296,12 @@ void Porch::goOn(std::unique_ptr<Connection> connection, Connection::Next next) 
     case Connection::Next::park:
       if (connection->inHead()) return keep({std::move(connection), Stay::head, now + kHeadTime});
       return keep({std::move(connection), Stay::idle, now + rules_.keepAlive});
+    case Connection::Next::resume: {
+      Lock lock(mutex_);
+      const Moment headEnd = serving_.at(id).headEnd;
+      lock.unlock();
+      return keep({std::move(connection), Stay::head, headEnd});
+    }
     case Connection::Next::close: break;
   }
   Lock lock(mutex_);
@@ -333,7 +342,7 @@ std::optional<Porch::Parked> Porch::takeOut(std::uint64_t id) {
 std::stop_token Porch::watch(std::uint64_t connection) {
   Lock lock(mutex_);
   const std::stop_token token = watched_[connection].get_token();
-  arm(*serving_.at(connection), EPOLLRDHUP);
+  arm(*serving_.at(connection).connection, EPOLLRDHUP);
   return token;
 }
 
@@ -341,7 +350,7 @@ void Porch::unwatch(std::uint64_t connection) noexcept {
   Lock lock(mutex_);
   watched_.erase(connection);
   // The system reports a broken connection once more at most; there is no way to ask for nothing at all.
-  arm(*serving_.at(connection), 0);
+  arm(*serving_.at(connection).connection, 0);
 }
 
 void Porch::arm(const Connection& connection, std::uint32_t events) const noexcept {

@@ -75,6 +75,10 @@ class Porch final : public Service, private ClientWatch {
     Moment deadline;
     std::size_t dropped = 0;  // while leaving
   };
+  struct Serving {
+    Connection* connection;
+    Moment headEnd;  // until when its handshake and the first head behind it have to have come
+  };
   using ParkedMap = std::unordered_map<std::uint64_t, Parked>;
 
   std::stop_token watch(std::uint64_t connection) override;
@@ -91,7 +95,7 @@ class Porch final : public Service, private ClientWatch {
   void closeUnserved();
   int untilNextLook();
 
-  void toServing(std::unique_ptr<Connection> connection);
+  void toServing(std::unique_ptr<Connection> connection, Moment headEnd);
   void serve(std::unique_ptr<Connection> connection);
   void goOn(std::unique_ptr<Connection> connection, Connection::Next next);
   void keep(Parked parked);
@@ -121,7 +125,7 @@ class Porch final : public Service, private ClientWatch {
   Condition quiet_;
   ParkedMap parked_ JOBQ_GUARDED_BY(mutex_);
   std::set<std::pair<Moment, std::uint64_t>> deadlines_ JOBQ_GUARDED_BY(mutex_);  // of parked_
-  std::unordered_map<std::uint64_t, Connection*> serving_ JOBQ_GUARDED_BY(mutex_);
+  std::unordered_map<std::uint64_t, Serving> serving_ JOBQ_GUARDED_BY(mutex_);
   std::unordered_map<std::uint64_t, std::stop_source> watched_ JOBQ_GUARDED_BY(mutex_);
   Moment wakesAt_ JOBQ_GUARDED_BY(mutex_){};  // when the porch thread looks by itself
   bool stopping_ JOBQ_GUARDED_BY(mutex_) = false;

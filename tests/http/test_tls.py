@@ -89,6 +89,33 @@ class TlsTest(HttpTest):
             assert b"IN_QUEUE" in ends(secure)
             secure.close()
 
+    def test_handshakes_take_none_of_the_acceptors_time(self):
+        """core/DECISIONS.md: they run on the threads that serve, and a client that says nothing holds up nobody."""
+        silent = [connect(self.server) for _ in range(50)]
+        half = [connect(self.server) for _ in range(50)]
+        for plain in half:
+            plain.sendall(b"\x16\x03\x01\x02\x00\x01")
+        for _ in range(200):
+            with self.server.plug() as secure:
+                secure.sendall(GET)
+                assert secure.recv(12) == b"HTTP/1.1 200"
+        used = self.processor_time()
+        print(f"processor time of 200 handshakes: {used['porch'] / 1e6:.0f} ms of the acceptor, "
+              f"{used['http'] / 1e6:.0f} ms of the threads that serve")
+        assert used["porch"] < used["http"] / 2
+        for plain in silent + half:
+            plain.close()
+
+    def processor_time(self):
+        """Nanoseconds of the threads of each name. A thread that has ended is not counted: it rests a minute before."""
+        folder, used = f"/proc/{self.server.process.pid}/task", {"porch": 0, "http": 0}
+        for thread in os.listdir(folder):
+            with open(f"{folder}/{thread}/comm", encoding="ascii") as file:
+                name = file.read().strip()
+            with open(f"{folder}/{thread}/schedstat", encoding="ascii") as file:
+                used[name] = used.get(name, 0) + int(file.read().split()[0])
+        return used
+
     def test_a_certificate_that_is_none(self):
         with open(self.server.settings["server.tls.certificate"], "w", encoding="ascii") as file:
             file.write("no certificate")

@@ -4,6 +4,7 @@
 #include <Poco/Net/HTTPRequestHandler.h>
 #include <Poco/Net/HTTPRequestHandlerFactory.h>
 #include <Poco/Net/HTTPServerParams.h>
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -63,6 +64,27 @@ class CountingWatch final : public ClientWatch {
   std::stop_source source;
   std::vector<std::uint64_t> watched;
   std::vector<std::uint64_t> unwatched;
+};
+
+/// Another link behind a handshake that ends when the test says so.
+class HandshakeLink final : public Link {
+ public:
+  explicit HandshakeLink(std::unique_ptr<Link> inner)
+      : Link(::open("/dev/null", O_RDONLY | O_CLOEXEC)), inner_(std::move(inner)) {}
+
+  std::optional<std::size_t> read(char* to, std::size_t size, Wait wait) override {
+    if (!agreed && wait != Wait::no) ADD_FAILURE() << "a thread waits for the handshake";
+    return agreed ? inner_->read(to, size, wait) : std::nullopt;
+  }
+  bool write(std::string_view first, std::string_view second, Pace pace) override {
+    return inner_->write(first, second, std::move(pace));
+  }
+  bool handshaking() const noexcept override { return !agreed; }
+
+  bool agreed = false;
+
+ private:
+  const std::unique_ptr<Link> inner_;
 };
 
 class ConnectionTest : public testing::Test {
@@ -276,6 +298,22 @@ TEST_F(ConnectionTest, ALargeHeadCountsUntilItsRequestIsAnswered) {
   const auto others = heads_.take(heads_.left() - 30'000);
   EXPECT_EQ(exchange(" HTTP/1.1\r\nHost: h\r\nX: " + std::string(20'000, 'x') + "\r\n\r\n"), Next::drain);
   EXPECT_THAT(client_.received(), HasSubstr("HTTP/1.1 503 ")) << "its copies find no room";
+}
+
+TEST_F(ConnectionTest, AHandshakeIsResumedUntilItsFirstHeadIsThere) {
+  test::SocketPair client;
+  auto owned = std::make_unique<HandshakeLink>(client.takeLink());
+  HandshakeLink& link = *owned;
+  crowded_ = false;  // a thread might linger
+  Connection connection(8, std::move(owned), server_);
+  EXPECT_TRUE(connection.handshaking());
+  EXPECT_TRUE(connection.inHead());
+  EXPECT_EQ(connection.serve(), Next::resume);
+  EXPECT_EQ(connection.refuseLateHead(), Next::close) << "there is nobody to tell yet";
+  link.agreed = true;
+  client.send("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+  EXPECT_EQ(connection.serve(), Next::drain);
+  EXPECT_THAT(client.received(), StartsWith("HTTP/1.1 200 OK\r\n"));
 }
 
 TEST_F(ConnectionTest, ALateHeadIsAnswered408) {

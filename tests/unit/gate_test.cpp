@@ -29,6 +29,7 @@ using testing::StartsWith;
 class OpenLimiter final : public RateLimiter {
  public:
   RateVerdict enter(std::string_view, const RateLimit&, Instant) override {
+    if (broken) throw 7;
     if (verdict.allowed) ++inside;
     return verdict;
   }
@@ -36,6 +37,7 @@ class OpenLimiter final : public RateLimiter {
 
   RateVerdict verdict{true, Millis(0), 5};
   int inside = 0;
+  bool broken = false;  ///< throws what is no std::exception
 };
 
 class UnwatchedClients final : public ClientWatch {
@@ -293,6 +295,9 @@ TEST_F(GateTest, AFaultOfTheServerIsToldByANumberOnly) {
   EXPECT_THAT(storage.log.lines(), Contains(HasSubstr("(request " + number + "): a secret detail")));
   act_ = [](Call&) -> Reply { throw 7; };
   EXPECT_THAT(run("{}"), StartsWith("HTTP/1.1 500 "));
+  limiter_.broken = true;
+  EXPECT_THAT(run("{}"), StartsWith("HTTP/1.1 500 ")) << "a plugin that is asked before the route";
+  limiter_.broken = false;
   act_ = [](Call&) -> Reply { throw FilterError("the filter f of this endpoint failed"); };
   EXPECT_THAT(run("{}"), HasSubstr("the filter f of this endpoint failed"));
 }
