@@ -33,6 +33,7 @@ std::variant<JobFilter, Reply> readFilter(const Call& call) {
 }  // namespace
 
 Reply health(const QueueRooms& rooms, Call& call) {
+  if (const auto refusal = countUnderstood(call)) return *refusal;
   const EndpointCounts jobs = rooms.jobs.counts(call.endpoint->id);
   const WorkerCounts workers = rooms.workers(call.endpoint->id);
   std::string body;
@@ -67,6 +68,7 @@ Reply requests(const QueueRooms& rooms, Call& call) {
   if (const auto* refusal = std::get_if<Reply>(&offset)) return *refusal;
   const auto limit = readNumber(call, "limit", {1, kLargestPage}, OutOfRange::refuse, kPage);
   if (const auto* refusal = std::get_if<Reply>(&limit)) return *refusal;
+  if (const auto refusal = countUnderstood(call)) return *refusal;
   const PageWindow window{static_cast<std::size_t>(std::get<std::int64_t>(offset)),
                           static_cast<std::size_t>(std::get<std::int64_t>(limit))};
   const JobPage page = rooms.jobs.list(std::get<JobFilter>(filter), window);
@@ -79,6 +81,7 @@ Reply requests(const QueueRooms& rooms, Call& call) {
 }
 
 Reply purgeQueue(const QueueRooms& rooms, Call& call) {
+  if (const auto refusal = countUnderstood(call)) return *refusal;
   const std::size_t removed = rooms.jobs.purge(call.endpoint->id);
   return {200, "{\"removed\":" + std::to_string(removed) + ",\"status\":\"completed\"}"};
 }

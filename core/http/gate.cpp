@@ -132,6 +132,7 @@ void Gate::serve(Visit visit, Poco::Net::HTTPServerRequest& request, Poco::Net::
     if (!visit.refusal) visit.refusal = exchange.readBody(visit.call, visit.route->bodyLimit, bodyMemory_);
     visit.call.caller = &exchange.caller();
     Reply reply = visit.refusal ? std::move(*visit.refusal) : runRoute(visit);
+    countReply(visit.call, reply);
     if (visit.call.standing) addStanding(reply, *visit.call.standing);
     exchange.send(reply);
   } catch (const std::exception& error) {
@@ -139,6 +140,20 @@ void Gate::serve(Visit visit, Poco::Net::HTTPServerRequest& request, Poco::Net::
     log_.write(LogLevel::debug, "http.broken", error.what());
     exchange.abandon();
   }
+}
+
+// A call that its route has not counted (queue_calls.h): malformed, or of a route that leaves it to the gate. What the
+// server could not do now does not count.
+void Gate::countReply(Call& call, Reply& reply) {
+  if (call.ticket.isCounted() || reply.status == 503) return;
+  if (reply.status != 400 && reply.status != 408 && reply.status != 413) {
+    (void)call.ticket.count(call.standing);
+    return;
+  }
+  const auto refused = call.ticket.countMalformed();
+  if (!refused) return;
+  call.standing = refused->standing;
+  reply = tooMany(call.path, refused->sentence, refused->standing->retryAfter);
 }
 
 Reply Gate::runRoute(Visit& visit) {

@@ -59,6 +59,7 @@ class Gate {
   void measureBody(const Head& head, Visit& visit);
 
   Reply runRoute(Visit& visit);
+  static void countReply(Call& call, Reply& reply);
   Reply ownFault(const Call& call, const std::string& what, const std::string& told = "the server failed");
 
   const Router& router_;

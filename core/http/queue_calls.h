@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <variant>
 
@@ -34,6 +35,10 @@ Reply streamObject(const QueueRooms& rooms, Call& call);
 Reply health(const QueueRooms& rooms, Call& call);
 Reply requests(const QueueRooms& rooms, Call& call);
 Reply purgeQueue(const QueueRooms& rooms, Call& call);
+
+/// Counts the call towards its rate limit: called once its parameters and its body are known to be good, before
+/// anything is done. Returns the 429 when the rate is exceeded.
+std::optional<Reply> countUnderstood(Call& call);
 
 /// 404: the job of the path.
 Reply noJob(const Call& call);

@@ -9,6 +9,12 @@
 
 namespace jobq {
 
+std::optional<Reply> countUnderstood(Call& call) {
+  const auto refused = call.ticket.count(call.standing);
+  if (!refused) return std::nullopt;
+  return tooMany(call.path, refused->sentence, refused->standing->retryAfter);
+}
+
 Reply noJob(const Call& call) {
   return errorReply(
       call.path, 404,

@@ -22,14 +22,17 @@ namespace jobq {
 namespace {
 
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
 class OpenLimiter final : public RateLimiter {
  public:
-  RateVerdict enter(std::string_view, const RateLimit&, Instant) override {
+  RateVerdict enter(std::string_view key, const RateLimit& limit, Instant) override {
     if (broken) throw 7;
+    if (limit.requests > 0) counted.emplace_back(key);
+    if (key.ends_with("/malformed") && tooMalformed) return {false, Millis(3'000), 0};
     if (verdict.allowed) ++inside;
     return verdict;
   }
@@ -38,6 +41,8 @@ class OpenLimiter final : public RateLimiter {
   RateVerdict verdict{true, Millis(0), 5};
   int inside = 0;
   bool broken = false;  ///< throws what is no std::exception
+  bool tooMalformed = false;
+  std::vector<std::string> counted;  ///< the keys of the rates that were asked
 };
 
 class UnwatchedClients final : public ClientWatch {
@@ -203,6 +208,25 @@ TEST_F(GateTest, ACallThatIsTooFastIsRefusedUnreadAndToldWhen) {
   limiter_.verdict = {true, Millis(0), 5};
   EXPECT_THAT(run("{}"), HasSubstr("\r\nRateLimit-Remaining: 5\r\n"));
   EXPECT_THAT(ask(head("GET /ping", "")), Not(HasSubstr("RateLimit")));
+}
+
+TEST_F(GateTest, ACallThatIsMalformedCountsAmongThose) {
+  act_ = [](Call& call) { return call.body == "good" ? Reply{} : Reply{400, "{}"}; };
+  EXPECT_THAT(run("bad"), StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(limiter_.counted, ElementsAre("ep/run/malformed"));
+  EXPECT_THAT(run("good"), HasSubstr("\r\nRateLimit-Remaining: 5\r\n"));
+  EXPECT_THAT(ask(head("POST /v2/ep/run", client_)), StartsWith("HTTP/1.1 400 ")) << "it has no length";
+  EXPECT_THAT(limiter_.counted, ElementsAre("ep/run/malformed", "ep/run/understood", "ep/run/malformed"));
+  limiter_.tooMalformed = true;
+  const std::string refused = run("bad");
+  EXPECT_THAT(refused, StartsWith("HTTP/1.1 429 "));
+  EXPECT_THAT(refused, HasSubstr("\r\nRetry-After: 3\r\n"));
+  EXPECT_THAT(run("good"), StartsWith("HTTP/1.1 200 "));
+  act_ = [](Call&) -> Reply { throw StorageError("the disk is full"); };
+  const std::size_t before = limiter_.counted.size();
+  EXPECT_THAT(run("good"), StartsWith("HTTP/1.1 503 "));
+  EXPECT_EQ(limiter_.counted.size(), before) << "what the server could not do does not count";
+  EXPECT_EQ(limiter_.inside, 0);
 }
 
 TEST_F(GateTest, ABodyOverTheLimitIsRefusedUnread) {
