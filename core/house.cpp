@@ -1,5 +1,6 @@
 #include "core/house.h"
 
+#include "core/base/clock.h"
 #include "core/base/ids.h"
 #include "core/endpoints/image.h"
 #include "core/http/routes.h"
@@ -168,7 +169,8 @@ EndpointParts House::parts() {
           [this](const std::string& name) -> const QueuePolicy& {
             return plugin(policies_, name.empty() ? config_.queuePolicy : name);
           },
-          [this](const std::string& name) -> FilterPool& { return filter(name); }, config_.filters};
+          [this](const std::string& name) -> FilterPool& { return filter(name); }, config_.filters,
+          toIso8601(clock_.now())};
 }
 
 FilterPool& House::filter(const std::string& name) {

@@ -19,6 +19,7 @@ std::variant<JobFilter, Reply> readFilter(const Call& call) {
   JobFilter filter{call.endpoint->id, {}};
   const auto status = call.query.find("status");
   if (status == call.query.end()) return filter;
+  if (auto refusal = refuseTwice(call, "status")) return std::move(*refusal);
   const auto named = std::find_if(kStates.begin(), kStates.end(),
                                   [&status](JobState state) { return nameOf(state) == status->second; });
   if (named == kStates.end()) {

@@ -85,6 +85,7 @@ void Gate::askWho(const Head& head, Visit& visit) {
   if (!visit.call.key) {
     visit.refusal = errorReply(visit.call.path, 401,
                                "the API key is missing, invalid or lacks permission: send Authorization: Bearer <key>");
+    visit.refusal->headers.emplace_back("WWW-Authenticate", "Bearer realm=\"jobq\"");
   }
 }
 

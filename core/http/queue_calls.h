@@ -43,6 +43,9 @@ std::optional<Reply> countUnderstood(Call& call);
 /// 404: the job of the path.
 Reply noJob(const Call& call);
 
+/// Returns the 400 for a query parameter that is there more than once: one of its values would be dropped unseen.
+std::optional<Reply> refuseTwice(const Call& call, const char* name);
+
 /// A query parameter that is an integer, `fallback` when it is absent, or the 400 that names it and its range.
 std::variant<std::int64_t, Reply> readNumber(const Call& call, const char* name, const Range& range,
                                              OutOfRange otherwise, std::int64_t fallback);

@@ -174,6 +174,7 @@ TEST_F(GateTest, ARouteSeesTheCall) {
 TEST_F(GateTest, APathThatDoesNotExistNeedsNoKey) {
   EXPECT_THAT(ask(head("GET /v2/ep/nothing", "")), StartsWith("HTTP/1.1 404 "));
   EXPECT_THAT(ask(head("GET /v1/nothing", "")), HasSubstr("{\"message\":\"there is nothing at /v1/nothing"));
+  EXPECT_THAT(ask(head("GET /v1%2Fthings", "")), HasSubstr("there is nothing at /v1%2Fthings"));
   const std::string wrong = ask(head("DELETE /v1/things", ""));
   EXPECT_THAT(wrong, StartsWith("HTTP/1.1 405 "));
   EXPECT_THAT(wrong, HasSubstr("\r\nAllow: GET, HEAD, POST\r\n"));
@@ -184,7 +185,9 @@ TEST_F(GateTest, APathThatDoesNotExistNeedsNoKey) {
 TEST_F(GateTest, AKeyIsAskedForBeforeAnythingIsToldOfEndpoints) {
   for (const char* endpoint : {"ep", "nothing"}) {
     const std::string text = head("POST /v2/" + std::string(endpoint) + "/run", "wrong", "Content-Length: 0\r\n");
-    EXPECT_THAT(ask(text), StartsWith("HTTP/1.1 401 ")) << endpoint;
+    const std::string answer = ask(text);
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 401 ")) << endpoint;
+    EXPECT_THAT(answer, HasSubstr("\r\nWWW-Authenticate: Bearer realm=\"jobq\"\r\n"));
   }
   EXPECT_THAT(run("{}", "nothing"), StartsWith("HTTP/1.1 404 "));
   EXPECT_THAT(ask(head("GET /v1/things", client_)), StartsWith("HTTP/1.1 401 ")) << "of another scope";
