@@ -90,7 +90,8 @@ House::House(Config config, Clock& clock, Log& log, const StorageWrap& around)
       waiting_(static_cast<std::uint64_t>(config_.server.threads - kNeverWaitingThreads)),
       bodyMemory_(config_.server.bodyMemory),
       answerMemory_(kAnswerMemory),
-      gate_(router_, keys_, endpoints_, rates_, bodyMemory_, log_),
+      cors_(config_.server.corsOrigins),
+      gate_(router_, keys_, endpoints_, rates_, bodyMemory_, cors_, log_),
       server_(config_.server, gate_, waiting_, log_) {
   addRoutes();
 }

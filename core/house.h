@@ -26,6 +26,7 @@
 #include "core/endpoints/template_service.h"
 #include "core/http/body_memory.h"
 #include "core/http/budget.h"
+#include "core/http/cors.h"
 #include "core/http/gate.h"
 #include "core/http/router.h"
 #include "core/http/server.h"
@@ -139,7 +140,8 @@ class House {
   Budget waiting_;         // places to wait in
   BodyMemory bodyMemory_;  // for large bodies
   Budget answerMemory_;    // for large answers
-  Gate gate_;              // room 1
+  const CorsPolicy cors_;
+  Gate gate_;  // room 1
   HttpServer server_;
 };
 

@@ -35,6 +35,7 @@ struct ServerConfig {
   std::size_t connectionsPerAddress = 10'000;  ///< that one peer address may have at once; 0: any number
   std::filesystem::path tlsCertificate;        ///< empty: plain HTTP
   std::filesystem::path tlsKey;
+  std::set<std::string> corsOrigins;  ///< pages of these may call the API; "*": of any
   Millis keepAlive{75'000};
   Millis drain{30'000};  ///< how long running jobs may take to finish at shutdown
 };

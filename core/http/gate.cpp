@@ -70,11 +70,20 @@ void Gate::findRoute(const Head& head, Visit& visit) {
     visit.route = match->route;
     call.params = std::move(match->params);
   } else if (const auto* wrong = std::get_if<Router::WrongMethod>(&found)) {
+    if ((visit.refusal = answerPreflight(head, wrong->allow))) return;
     visit.refusal = errorReply(call.path, 405, clipped(call.method) + " is not allowed here: use " + wrong->allow);
     visit.refusal->headers.emplace_back("Allow", wrong->allow);
   } else {
     visit.refusal = errorReply(call.path, 404, "there is nothing at " + clipped(call.path) + ": check the path");
   }
+}
+
+// A browser asks before it sends a page's call to another origin, and sends no key with the question.
+std::optional<Reply> Gate::answerPreflight(const Head& head, const std::string& allow) const {
+  if (!cors_.enabled() || head.getMethod() != "OPTIONS" || !head.has("Access-Control-Request-Method")) {
+    return std::nullopt;
+  }
+  return cors_.preflight(head.get("Origin", ""), allow, head.get("Access-Control-Request-Headers", ""));
 }
 
 void Gate::askWho(const Head& head, Visit& visit) {
@@ -135,6 +144,7 @@ void Gate::serve(Visit visit, Poco::Net::HTTPServerRequest& request, Poco::Net::
     Reply reply = visit.refusal ? std::move(*visit.refusal) : runRoute(visit);
     countReply(visit.call, reply);
     if (visit.call.standing) addStanding(reply, *visit.call.standing);
+    cors_.addTo(reply, request.get("Origin", ""));
     exchange.send(reply);
   } catch (const std::exception& error) {
     // The client is gone, or its connection broke: nobody is left to answer.

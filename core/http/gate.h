@@ -8,6 +8,7 @@
 #include "core/access/rate_gate.h"
 #include "core/http/body_memory.h"
 #include "core/http/call.h"
+#include "core/http/cors.h"
 #include "core/http/router.h"
 #include "jobq/log.h"
 
@@ -33,8 +34,14 @@ class Gate {
 
   /// `bodyMemory`: what all large bodies may take together while they are read.
   Gate(const Router& router, ApiKeys& keys, const EndpointRegistry& endpoints, RateGate& rates, BodyMemory& bodyMemory,
-       Log& log)
-      : router_(router), keys_(keys), endpoints_(endpoints), rates_(rates), bodyMemory_(bodyMemory), log_(log) {}
+       const CorsPolicy& cors, Log& log)
+      : router_(router),
+        keys_(keys),
+        endpoints_(endpoints),
+        rates_(rates),
+        bodyMemory_(bodyMemory),
+        cors_(cors),
+        log_(log) {}
 
   /// Everything that can be judged by the head alone, before a byte of the body is read (and before `100 Continue`).
   Visit enter(const Poco::Net::HTTPServerRequest& request) noexcept;
@@ -53,6 +60,7 @@ class Gate {
 
   void takeTarget(const Head& head, Visit& visit);
   void findRoute(const Head& head, Visit& visit);
+  std::optional<Reply> answerPreflight(const Head& head, const std::string& allow) const;
   void askWho(const Head& head, Visit& visit);
   void findEndpoint(const Head& head, Visit& visit);
   void passTurnstile(const Head& head, Visit& visit);
@@ -67,6 +75,7 @@ class Gate {
   const EndpointRegistry& endpoints_;
   RateGate& rates_;
   BodyMemory& bodyMemory_;
+  const CorsPolicy& cors_;
   Log& log_;
 };
 

@@ -97,6 +97,17 @@ TEST_F(ConfigTest, TheDoorHasItsSettings) {
   EXPECT_THAT(refusal("server.tls.key = k.pem\n"), HasSubstr("go together"));
 }
 
+TEST_F(ConfigTest, OriginsAreWrittenAsBrowsersWriteThem) {
+  EXPECT_TRUE(load("").server.corsOrigins.empty());
+  EXPECT_EQ(load("server.cors.origins = https://a.example, http://localhost:3000\n").server.corsOrigins,
+            (std::set<std::string>{"https://a.example", "http://localhost:3000"}));
+  EXPECT_EQ(load("server.cors.origins = *\n").server.corsOrigins, std::set<std::string>{"*"});
+  for (const std::string origin :
+       {"a.example", "https://a.example/", "https://A.example", "ftp://a", "https://", "null"}) {
+    EXPECT_THAT(refusal("server.cors.origins = " + origin + "\n"), HasSubstr("server.cors.origins")) << origin;
+  }
+}
+
 TEST_F(ConfigTest, OverridesWin) {
   EXPECT_EQ(load("server.port = 9000\n", {{"server.port", "9001"}}).server.port, 9001);
 }
