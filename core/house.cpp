@@ -76,7 +76,7 @@ House::House(Config config, Clock& clock, Log& log, const StorageWrap& around)
           *storage_, clock_, log_,
           [this](const Swept& swept) {
             jobs_.announce(swept);
-            for (const LeaseRef& lease : swept.stopped) dispatcher_.stopRun(lease);
+            for (const LeaseRef& lease : swept.stopped) stopRun(lease);
           },
           [this] { endpoints_.refresh(); },
           [this] {
@@ -135,7 +135,7 @@ void House::addRoutes() {
   addQueueRoutes(router_, {jobs_,
                            {secrets_, config_.allowPrivateAddresses, transports_.schemes()},
                            [this](const EndpointId& endpoint) { return workers(endpoint); },
-                           [this](const LeaseRef& lease) { dispatcher_.stopRun(lease); },
+                           [this](const LeaseRef& lease) { stopRun(lease); },
                            draining,
                            [this](const Endpoint& endpoint, bool low) { return dispatcher_.waitReason(endpoint, low); },
                            waiting_,
@@ -151,12 +151,17 @@ void House::addRoutes() {
   addEndpointRoutes(router_,
                     {endpointService_, endpoints_, [this](const EndpointId& id) { return dispatcher_.view(id); },
                      [this](const std::string& id) { return runtimes_.minutes(id); }});
-  addProcessRoutes(router_, *storage_, draining);
+  addProcessRoutes(router_, *storage_, clock_, draining);
 }
 
 WorkerCounts House::workers(const EndpointId& endpoint) const {
   WorkerCounts workers = dispatcher_.counts(endpoint);
   return workers += storage_->workers().count(endpoint, node_);
+}
+
+void House::stopRun(const LeaseRef& lease) {
+  dispatcher_.stopRun(lease);
+  executor_.noticeStopped();
 }
 
 NamedTransports House::buildTransports() {

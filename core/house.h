@@ -73,6 +73,9 @@ class House {
   /// False: a handler ignored its stop token; the process has to end with _exit, because its thread still runs.
   bool stop();
 
+  /// Reads again what may change while the server runs: the certificate and its key.
+  void reload() { server_.reloadCertificate(); }
+
   /// "http://127.0.0.1:8000".
   std::string address() const { return server_.address(); }
 
@@ -84,6 +87,7 @@ class House {
 
  private:
   EndpointParts parts();
+  void stopRun(const LeaseRef& lease);
   void endpointChanged(const EndpointId& id, const EndpointPtr& now);
   WorkerCounts workers(const EndpointId& endpoint) const;
   NamedTransports buildTransports();

@@ -1,7 +1,11 @@
 // What load balancers and service managers ask, and the description of the API: without a key.
+#include <memory>
+#include <string>
+
 #include "core/http/docs_page.h"
 #include "core/http/error_reply.h"
 #include "core/http/openapi.h"
+#include "core/http/readiness.h"
 #include "core/http/routes.h"
 #include "jobq/storage.h"
 
@@ -18,7 +22,8 @@ constexpr const char* kOnlyItself =
 
 }  // namespace
 
-void addProcessRoutes(Router& router, Storage& storage, std::function<bool()> draining) {
+void addProcessRoutes(Router& router, Storage& storage, Clock& clock, std::function<bool()> draining) {
+  const auto readiness = std::make_shared<Readiness>(storage, clock);
   router.add({{"GET"}, "/openapi.json", Scope::none, 1024, false, [](const Call&) {
                 return Reply{200, openapiText()};
               }});
@@ -32,9 +37,9 @@ void addProcessRoutes(Router& router, Storage& storage, std::function<bool()> dr
                 return Reply{200, R"({"status":"alive"})"};
               }});
   router.add(
-      {{"GET"}, "/readyz", Scope::none, 1024, false, [&storage, draining = std::move(draining)](const Call& call) {
+      {{"GET"}, "/readyz", Scope::none, 1024, false, [readiness, draining = std::move(draining)](const Call& call) {
          if (draining()) return unavailable(call.path, "the server is shutting down");
-         storage.check();
+         readiness->check();
          return Reply{200, R"({"status":"ready"})"};
        }});
 }

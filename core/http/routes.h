@@ -74,6 +74,6 @@ struct EndpointRooms {
 void addEndpointRoutes(Router& router, const EndpointRooms& rooms);
 
 /// /, /docs, /openapi.json, /healthz and /readyz, without a key.
-void addProcessRoutes(Router& router, Storage& storage, std::function<bool()> draining);
+void addProcessRoutes(Router& router, Storage& storage, Clock& clock, std::function<bool()> draining);
 
 }  // namespace jobq

@@ -104,6 +104,16 @@ void HttpServer::start() {
   log_.write(LogLevel::information, "http.listening", address());
 }
 
+void HttpServer::reloadCertificate() {
+  if (!parts_ || !parts_->tls) return;
+  try {
+    parts_->tls->reload();
+    log_.write(LogLevel::information, "http.certificate", "new connections are given the certificate as it is now");
+  } catch (const ConfigError& error) {
+    log_.write(LogLevel::error, "http.certificate", std::string("the old certificate stays in use: ") + error.what());
+  }
+}
+
 void HttpServer::sayGoodbye() {
   if (parts_) parts_->porch.sayGoodbye();
 }

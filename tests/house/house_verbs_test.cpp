@@ -227,6 +227,18 @@ TEST_F(HouseVerbsTest, AShutdownDoesNotDrainForAStuckHandler) {
   testkit::join("the shutdown", stopping);
 }
 
+TEST_F(HouseVerbsTest, ACancelDuringTheDrainEndsIt) {
+  const std::string stuck = stubborn(Millis(4'000));
+  awaitState("t", stuck, "IN_PROGRESS");
+  clock_.awaitWaiter(Millis(4'000), Millis(4'000));
+  std::thread stopping([&] { EXPECT_TRUE(house_->stop()) << "the handler ended within its grace"; });
+  clock_.awaitWaiter(Millis(10'000), Millis(10'000));  // server.drain
+  EXPECT_EQ(call("POST", "/v2/t/cancel/" + stuck).field("status"), "CANCELLED");
+  clock_.awaitWaiter(Millis(5'000), Millis(5'000));  // stopGrace, though no time has passed
+  clock_.advance(Millis(4'000));
+  testkit::join("the shutdown", stopping);
+}
+
 // The execution timeout and the ttl stop a handler like a cancel.
 TEST_F(HouseVerbsTest, AHandlerThatIgnoresItsTimeoutIsStuckToo) {
   const std::string body = R"({"input":{"ignoreStop":true,"sleepMs":60000},"policy":{"executionTimeout":5000}})";
