@@ -1,5 +1,6 @@
 #include "core/house.h"
 
+#include "core/base/clock.h"
 #include "core/base/ids.h"
 #include "core/base/shutdown_deadline.h"
 #include "core/http/routes.h"
@@ -74,7 +75,7 @@ House::House(Config config, Clock& clock, Log& log, const StorageWrap& around, c
           *storage_, clock_, log_,
           [this](const Swept& swept) {
             jobs_.announce(swept);
-            for (const LeaseRef& lease : swept.stopped) dispatcher_.stopRun(lease);
+            for (const LeaseRef& lease : swept.stopped) stopRun(lease);
           },
           [this] { endpoints_.refresh(); },
           [this] {
@@ -89,7 +90,8 @@ House::House(Config config, Clock& clock, Log& log, const StorageWrap& around, c
       waiting_(static_cast<std::uint64_t>(config_.server.threads - kNeverWaitingThreads)),
       bodyMemory_(config_.server.bodyMemory),
       answerMemory_(kAnswerMemory),
-      gate_(router_, keys_, endpoints_, rates_, bodyMemory_, log_),
+      cors_(config_.server.corsOrigins),
+      gate_(router_, keys_, endpoints_, rates_, bodyMemory_, cors_, log_),
       server_(config_.server, gate_, waiting_, log_) {
   addRoutes();
 }
@@ -143,7 +145,7 @@ void House::addRoutes() {
   addQueueRoutes(router_, {jobs_,
                            {secrets_, config_.allowPrivateAddresses, transports_.schemes()},
                            [this](const EndpointId& endpoint) { return workers(endpoint); },
-                           [this](const LeaseRef& lease) { dispatcher_.stopRun(lease); },
+                           [this](const LeaseRef& lease) { stopRun(lease); },
                            draining,
                            [this](const Endpoint& endpoint, bool low) { return dispatcher_.waitReason(endpoint, low); },
                            waiting_,
@@ -159,12 +161,17 @@ void House::addRoutes() {
   addEndpointRoutes(router_,
                     {endpointService_, endpoints_, [this](const EndpointId& id) { return dispatcher_.view(id); },
                      [this](const std::string& id) { return runtimes_.minutes(id); }, config_.queuePolicy});
-  addProcessRoutes(router_, *storage_, draining);
+  addProcessRoutes(router_, *storage_, clock_, draining);
 }
 
 WorkerCounts House::workers(const EndpointId& endpoint) const {
   WorkerCounts workers = dispatcher_.counts(endpoint);
   return workers += storage_->workers().count(endpoint, node_);
+}
+
+void House::stopRun(const LeaseRef& lease) {
+  dispatcher_.stopRun(lease);
+  executor_.noticeStopped();
 }
 
 NamedTransports House::buildTransports() {
@@ -178,7 +185,8 @@ EndpointParts House::parts() {
           [this](const std::string& name) -> const QueuePolicy& {
             return plugin(policies_, name.empty() ? config_.queuePolicy : name);
           },
-          [this](const std::string& name) -> FilterPool& { return filter(name); }, config_.filters};
+          [this](const std::string& name) -> FilterPool& { return filter(name); }, config_.filters,
+          toIso8601(clock_.now())};
 }
 
 FilterPool& House::filter(const std::string& name) {

@@ -26,7 +26,9 @@
 #include "core/endpoints/filter_pool.h"
 #include "core/endpoints/runtime_meter.h"
 #include "core/endpoints/template_service.h"
+#include "core/http/body_memory.h"
 #include "core/http/budget.h"
+#include "core/http/cors.h"
 #include "core/http/gate.h"
 #include "core/http/router.h"
 #include "core/http/server.h"
@@ -78,6 +80,9 @@ class House {
   /// the one that was there. Throws StorageError or Error.
   void resetAdminKey() { keys_.resetAdminKey(adminKeyFile()); }
 
+  /// Reads again what may change while the server runs: the certificate and its key.
+  void reload() { server_.reloadCertificate(); }
+
   /// "http://127.0.0.1:8000".
   std::string address() const { return server_.address(); }
 
@@ -90,6 +95,7 @@ class House {
  private:
   std::filesystem::path adminKeyFile() const { return dataDir_.path() / "admin.key"; }
   EndpointParts parts();
+  void stopRun(const LeaseRef& lease);
   void endpointChanged(const EndpointId& id, const EndpointPtr& now);
   WorkerCounts workers(const EndpointId& endpoint) const;
   NamedTransports buildTransports();
@@ -145,10 +151,11 @@ class House {
   std::unique_ptr<RateLimiter> limiter_;
   RateGate rates_;  // room 3
   Router router_;
-  Budget waiting_;       // places to wait in
-  Budget bodyMemory_;    // for large bodies
-  Budget answerMemory_;  // for large answers
-  Gate gate_;            // room 1
+  Budget waiting_;         // places to wait in
+  BodyMemory bodyMemory_;  // for large bodies
+  Budget answerMemory_;    // for large answers
+  const CorsPolicy cors_;
+  Gate gate_;  // room 1
   HttpServer server_;
 };
 

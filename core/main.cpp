@@ -74,12 +74,13 @@ std::optional<Options> readOptions(int argc, char** argv) {
   return options;
 }
 
-// The signals that end the server are taken by sigwait alone; every thread inherits the mask.
+// The signals that end the server, and SIGHUP, are taken by sigwait alone; every thread inherits the mask.
 sigset_t blockSignals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is then an error of the write
@@ -115,7 +116,7 @@ int serve(const Options& options) {
   keeper.start();
   house.start();
   int signal = 0;
-  sigwait(&signals, &signal);
+  for (sigwait(&signals, &signal); signal == SIGHUP; sigwait(&signals, &signal)) house.reload();
   log.write(jobq::LogLevel::information, "server.stopping", "running jobs get server.drain to finish");
   const bool clean = house.stop();
   keeper.stop();

@@ -20,6 +20,11 @@ std::string tooFast(const RateLimit& limit, Operation operation) {
   return sentence + "; try again after Retry-After, and double the pause each time";
 }
 
+std::string tooMalformed(const RateLimit& limit) {
+  return "too many malformed requests: more than " + std::to_string(limit.requests) + " in " +
+         std::to_string(limit.window.count()) + " ms; mend them, and try again after Retry-After";
+}
+
 }  // namespace
 
 std::variant<RateGate::Passed, RateGate::Refused> RateGate::enter(const EndpointId& endpoint, Operation operation,
@@ -27,13 +32,14 @@ std::variant<RateGate::Passed, RateGate::Refused> RateGate::enter(const Endpoint
   Passed passed;
   const Instant now = rooms_.clock.now();
   if (config_.enabled) {
-    const RateRow row = rowWith(table_.at(operation), own[static_cast<std::size_t>(operation)]);
-    const RateLimit limit = row.perWorker == 0 ? row.base : row.with(runningAt(endpoint, now));
+    const RateLimit limit = limitOf(endpoint, operation, own, now);
     std::string key = endpoint + '/' + std::string(kOperationNames[static_cast<std::size_t>(operation)]);
-    const RateVerdict verdict = rooms_.limiter.enter(key, limit, now);
-    if (!verdict.allowed) return Refused{tooFast(limit, operation), RateStanding{limit, 0, verdict.retryAfter}};
-    passed.ticket = Ticket(rooms_.limiter, std::move(key));
-    passed.standing = RateStanding{limit, verdict.remaining, Millis(0)};
+    std::uint32_t remaining = 0;
+    if (auto refused = closed(key, operation, limit, now, remaining)) return std::move(*refused);
+    const RateVerdict place = rooms_.limiter.enter(key, {0, limit.window, limit.concurrent}, now);
+    if (!place.allowed) return Refused{tooFast(limit, operation), RateStanding{limit, 0, place.retryAfter}};
+    passed.ticket = Ticket(*this, std::move(key), operation, limit);
+    passed.standing = RateStanding{limit, remaining, Millis(0)};
   }
   if (config_.queue && (operation == Operation::run || operation == Operation::runsync)) {
     if (const auto waiting = lineTooLong(endpoint, workersMax, now)) {
@@ -43,6 +49,60 @@ std::variant<RateGate::Passed, RateGate::Refused> RateGate::enter(const Endpoint
     }
   }
   return passed;
+}
+
+RateLimit RateGate::limitOf(const EndpointId& endpoint, Operation operation, const LimitSettings& own, Instant now) {
+  const RateRow row = rowWith(table_.at(operation), own[static_cast<std::size_t>(operation)]);
+  return row.perWorker == 0 ? row.base : row.with(runningAt(endpoint, now));
+}
+
+// A call that will not be counted whatever is in it is refused unread.
+std::optional<RateGate::Refused> RateGate::closed(const std::string& key, Operation operation, const RateLimit& limit,
+                                                  Instant now, std::uint32_t& remaining) {
+  Lock lock(mutex_);
+  const auto found = rates_.find(key);
+  const bool known = found != rates_.end() && found->second.requests == limit.requests;
+  remaining = known ? found->second.remaining : limit.requests;
+  if (!known || now >= found->second.closedUntil) return std::nullopt;
+  return Refused{tooFast(limit, operation), RateStanding{limit, 0, found->second.closedUntil - now}};
+}
+
+// Counts one request if the rate allows it. retryAfter is set when it did not.
+RateStanding RateGate::count(const std::string& key, const RateLimit& limit) {
+  const Instant now = rooms_.clock.now();
+  const std::string counted = key + "/understood";
+  const RateVerdict verdict = enterRate(counted, limit, now);
+  Rate rate{Instant::min(), limit.requests, verdict.remaining};
+  if (!verdict.allowed) rate.closedUntil = now + verdict.retryAfter;
+  // The next one will be refused: asking for it counts nothing, and tells until when.
+  if (verdict.allowed && limit.requests > 0 && verdict.remaining == 0) {
+    rate.closedUntil = now + enterRate(counted, limit, now).retryAfter;
+  }
+  Lock lock(mutex_);
+  rates_[key] = rate;
+  return {limit, verdict.remaining, verdict.allowed ? Millis(0) : verdict.retryAfter};
+}
+
+RateVerdict RateGate::enterRate(const std::string& key, const RateLimit& limit, Instant now) {
+  const RateVerdict verdict = rooms_.limiter.enter(key, {limit.requests, limit.window, 0}, now);
+  if (verdict.allowed) rooms_.limiter.leave(key);
+  return verdict;
+}
+
+std::optional<RateGate::Refused> RateGate::Ticket::count(std::optional<RateStanding>& standing) {
+  if (isCounted()) return std::nullopt;
+  counted_ = true;
+  standing = gate_->count(key_, limit_);
+  if (standing->retryAfter == Millis(0)) return std::nullopt;
+  return Refused{tooFast(limit_, operation_), standing};
+}
+
+std::optional<RateGate::Refused> RateGate::Ticket::countMalformed() {
+  if (isCounted()) return std::nullopt;
+  counted_ = true;
+  const RateVerdict verdict = gate_->enterRate(key_ + "/malformed", limit_, gate_->rooms_.clock.now());
+  if (verdict.allowed) return std::nullopt;
+  return Refused{tooMalformed(limit_), RateStanding{limit_, 0, verdict.retryAfter}};
 }
 
 // A second old at most. Whoever finds it too old asks, the others go on with what is known.

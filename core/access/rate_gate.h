@@ -26,7 +26,10 @@ struct RateStanding {
   Millis retryAfter{0};  ///< of a refusal
 };
 
-/// Any thread. StorageError passes through enter().
+/// Judges a call twice. enter() comes before its body is read: is there a place, is the line short enough, is a rate
+/// known to be exceeded? Ticket::count() comes when the call has been understood, and only that counts towards the
+/// rate. Malformed calls have a rate of their own, of the same size, so they use up nothing of the others'. Any thread.
+/// StorageError passes through enter().
 class RateGate {
  public:
   struct Rooms {
@@ -37,33 +40,57 @@ class RateGate {
   };
   RateGate(const LimitsConfig& config, Rooms rooms) : config_(config), table_(config), rooms_(std::move(rooms)) {}
 
-  /// A call's place among those at once; given back with it.
+  struct Refused {
+    std::string sentence;
+    std::optional<RateStanding> standing;  ///< nothing where nothing is limited; of a long line without retryAfter
+  };
+
+  /// A call's place among those at once, given back with it, and its way to be counted. The gate outlives it. One
+  /// thread. A default one is of a call that is not limited: it counts nothing and refuses nothing.
   class Ticket {
    public:
     Ticket() = default;
-    Ticket(RateLimiter& limiter, std::string key) : limiter_(&limiter), key_(std::move(key)) {}
-    Ticket(Ticket&& other) noexcept : limiter_(std::exchange(other.limiter_, nullptr)), key_(std::move(other.key_)) {}
+    Ticket(RateGate& gate, std::string key, Operation operation, const RateLimit& limit)
+        : gate_(&gate), key_(std::move(key)), operation_(operation), limit_(limit) {}
+    Ticket(Ticket&& other) noexcept
+        : gate_(std::exchange(other.gate_, nullptr)),
+          key_(std::move(other.key_)),
+          operation_(other.operation_),
+          limit_(other.limit_),
+          counted_(other.counted_) {}
     Ticket& operator=(Ticket&& other) noexcept {
-      std::swap(limiter_, other.limiter_);
+      std::swap(gate_, other.gate_);
       std::swap(key_, other.key_);
+      std::swap(operation_, other.operation_);
+      std::swap(limit_, other.limit_);
+      std::swap(counted_, other.counted_);
       return *this;
     }
     ~Ticket() {
-      if (limiter_ != nullptr) limiter_->leave(key_);
+      if (gate_ != nullptr) gate_->rooms_.limiter.leave(key_);
     }
 
+    /// Counts the call as understood. Returns the refusal when the rate is exceeded: others were quicker since enter().
+    /// Sets `standing` in both cases.
+    std::optional<Refused> count(std::optional<RateStanding>& standing);
+
+    /// Counts the call as malformed. Returns the refusal when there are too many of those.
+    std::optional<Refused> countMalformed();
+
+    /// Returns whether one of the two has been called, or there is nothing to count.
+    bool isCounted() const noexcept { return gate_ == nullptr || counted_; }
+
    private:
-    RateLimiter* limiter_ = nullptr;
+    RateGate* gate_ = nullptr;
     std::string key_;
+    Operation operation_{};
+    RateLimit limit_;
+    bool counted_ = false;
   };
 
   struct Passed {
     Ticket ticket;
-    std::optional<RateStanding> standing;  ///< nothing where nothing is limited
-  };
-  struct Refused {
-    std::string sentence;
-    std::optional<RateStanding> standing;  ///< nothing where nothing is limited; of a long line without retryAfter
+    std::optional<RateStanding> standing;  ///< nothing where nothing is limited; until the call counts, as it was last
   };
 
   /// `workersMax` of the endpoint decides how long its line may be; `own` are its own limits, where it has such.
@@ -80,6 +107,18 @@ class RateGate {
     std::uint64_t admitted = 0;  ///< since `waiting` was asked for: all of them may wait
   };
 
+  /// What is known of the rate of an operation at an endpoint.
+  struct Rate {
+    Instant closedUntil = Instant::min();  ///< nothing will be counted before
+    std::uint32_t requests = 0;            ///< the limit that this is about
+    std::uint32_t remaining = 0;           ///< when it was last told
+  };
+
+  RateLimit limitOf(const EndpointId& endpoint, Operation operation, const LimitSettings& own, Instant now);
+  std::optional<Refused> closed(const std::string& key, Operation operation, const RateLimit& limit, Instant now,
+                                std::uint32_t& remaining);
+  RateStanding count(const std::string& key, const RateLimit& limit);
+  RateVerdict enterRate(const std::string& key, const RateLimit& limit, Instant now);
   std::uint32_t runningAt(const EndpointId& endpoint, Instant now);
   std::optional<std::uint64_t> lineTooLong(const EndpointId& endpoint, std::uint32_t workersMax, Instant now);
 
@@ -88,6 +127,7 @@ class RateGate {
   const Rooms rooms_;
   Mutex mutex_;
   std::map<EndpointId, Knowledge, std::less<>> known_ JOBQ_GUARDED_BY(mutex_);
+  std::map<std::string, Rate, std::less<>> rates_ JOBQ_GUARDED_BY(mutex_);
 };
 
 }  // namespace jobq

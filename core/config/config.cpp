@@ -52,6 +52,28 @@ Choice oneOf(const Reading& r, const std::vector<std::pair<std::string, Choice>>
   throw ConfigError(r.key + " = " + r.value + " is none of " + all);
 }
 
+/// As browsers write it in `Origin`: scheme and host in lower case, a port if it is not the scheme's, nothing behind.
+bool isOrigin(std::string_view text) {
+  for (const std::string_view scheme : {"https://", "http://"}) {
+    if (!text.starts_with(scheme)) continue;
+    text.remove_prefix(scheme.size());
+    return !text.empty() &&
+           text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789.-:[]") == std::string_view::npos;
+  }
+  return false;
+}
+
+std::set<std::string> readOrigins(const Reading& r) {
+  std::set<std::string> origins;
+  for (std::string& origin : words(r.value, ",")) {
+    if (origin != "*" && !isOrigin(origin)) {
+      throw ConfigError(r.key + " = " + r.value + ": write origins such as https://app.example.com, or *");
+    }
+    origins.insert(std::move(origin));
+  }
+  return origins;
+}
+
 // Adding a setting is adding a row: its name, and how its value reaches the structs.
 struct Setting {
   const char* name;
@@ -69,6 +91,11 @@ const Setting kSettings[] = {
      }},
     {"server.bodyMemory",
      [](const Reading& r) { r.config.server.bodyMemory = units::size(r.key, r.value, kLargestBody, kTerabyte); }},
+    {"server.connectionsPerAddress",
+     [](const Reading& r) {
+       r.config.server.connectionsPerAddress = static_cast<std::size_t>(units::integer(r.key, r.value, 0, 10'000'000));
+     }},
+    {"server.cors.origins", [](const Reading& r) { r.config.server.corsOrigins = readOrigins(r); }},
     {"server.tls.certificate", [](const Reading& r) { r.config.server.tlsCertificate = r.folder / r.value; }},
     {"server.tls.key", [](const Reading& r) { r.config.server.tlsKey = r.folder / r.value; }},
     {"server.keepAlive",

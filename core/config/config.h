@@ -2,6 +2,7 @@
 // exist, a value that does not parse or is out of range stops the server with one sentence that names the remedy.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -28,11 +29,13 @@ inline constexpr std::uint64_t kAnswerMemory = 512UL << 20;
 
 struct ServerConfig {
   std::string host = "127.0.0.1";
-  std::uint16_t port = 8000;             ///< 0: any free one
-  int threads = 2048;                    ///< that serve requests; an idle connection needs none
-  std::uint64_t bodyMemory = 1UL << 30;  ///< bytes that all bodies over 1 MB may take while they are read
-  std::filesystem::path tlsCertificate;  ///< empty: plain HTTP
+  std::uint16_t port = 8000;                   ///< 0: any free one
+  int threads = 2048;                          ///< that serve requests; an idle connection needs none
+  std::uint64_t bodyMemory = 1UL << 30;        ///< bytes that all bodies over 1 MB may take while they are read
+  std::size_t connectionsPerAddress = 10'000;  ///< that one peer address may have at once; 0: any number
+  std::filesystem::path tlsCertificate;        ///< empty: plain HTTP
   std::filesystem::path tlsKey;
+  std::set<std::string> corsOrigins;  ///< pages of these may call the API; "*": of any
   Millis keepAlive{75'000};
   Millis drain{30'000};  ///< how long running jobs may take to finish at shutdown
 };

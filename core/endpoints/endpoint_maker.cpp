@@ -136,6 +136,7 @@ EndpointEntry makeStatic(const EndpointConfig& config, const EndpointParts& part
     throw ConfigError("endpoint." + config.id + ".filters: " + *fault);
   }
   EndpointForm form = staticForm(config);
+  form.createdAt = parts.startedAt;
   const auto endpoint = make(form, {"", config.image, config.env}, parts, nullptr);
   if (!endpoint->fault.empty()) throw ConfigError("endpoint." + config.id + ": " + endpoint->fault);
   endpoint->idleTimeout = config.idleTimeout;  // the file knows milliseconds

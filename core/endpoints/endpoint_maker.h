@@ -25,6 +25,7 @@ struct EndpointParts {
   /// Of every well-formed name there is one: what is not there has a fault, and lets no job in.
   std::function<FilterPool&(const std::string& name)> filter;
   std::vector<std::string> filters;  ///< of endpoints that name none
+  std::string startedAt;             ///< `createdAt` of the endpoints of the file: nobody knows when they were written
 };
 
 /// What the workers of an endpoint are to run.

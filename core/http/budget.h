@@ -37,10 +37,12 @@ class Budget {
       amount_ += amount;
       return true;
     }
-    void giveBack() noexcept {
-      if (budget_ != nullptr) budget_->left_.fetch_add(amount_, std::memory_order_relaxed);
-      budget_ = nullptr;
-      amount_ = 0;
+    void giveBack() noexcept { shrinkTo(0); }
+    /// Gives back what is beyond `amount`.
+    void shrinkTo(std::uint64_t amount) noexcept {
+      if (amount >= amount_) return;
+      budget_->left_.fetch_add(amount_ - amount, std::memory_order_relaxed);
+      amount_ = amount;
     }
 
    private:

@@ -11,6 +11,7 @@
 #include "core/access/api_keys.h"
 #include "core/access/rate_gate.h"
 #include "core/endpoints/endpoint.h"
+#include "core/http/body_memory.h"
 #include "core/http/budget.h"
 
 namespace jobq {
@@ -30,7 +31,7 @@ struct Call {
   std::map<std::string, std::string> params;  ///< the route's {placeholders}
   std::optional<std::string> idempotencyKey;  ///< the header Idempotency-Key
   std::string body;                           ///< whoever needs it takes it
-  Budget::Share bodyMemory;                   ///< what a large body has drawn; given back when the body is gone
+  BodyMemory::Share bodyMemory;               ///< what a large body has drawn; given back when the body is gone
   Budget::Share answerMemory;                 ///< what a large answer has drawn; given back when it was sent
   ApiKeyPtr key;                              ///< of routes that demand one
   EndpointPtr endpoint;                       ///< of routes with {endpoint}

@@ -7,11 +7,19 @@
 #include "core/http/message.h"
 
 namespace jobq {
+namespace {
+
+Reply noHeadMemory() {
+  return unavailable("", "too many heads over 8 KB are on their way: send a shorter one, or try again in a moment");
+}
+
+}  // namespace
 
 Connection::Ready Connection::receive() {
   while (head_ == HeadScanner::State::incomplete) {
     const auto got = inbox_.fill(*link_, Link::Wait::no);
     if (!got) return Ready::no;
+    if (inbox_.full()) return Ready::yes;
     // Half a head and then the end deserves no answer: nobody asked anything yet.
     if (*got == 0) return Ready::gone;
     head_ = scanner_.scan(inbox_.view());
@@ -22,11 +30,13 @@ Connection::Ready Connection::receive() {
 // False: there is no head to serve now.
 bool Connection::awaitHead() {
   // What came behind the last request.
+  if (inbox_.full()) return true;
   if (head_ == HeadScanner::State::incomplete && !inbox_.empty()) head_ = scanner_.scan(inbox_.view());
   while (head_ == HeadScanner::State::incomplete) {
     // Who has sent half a head may send the rest at leisure, but not on a thread's time.
     const bool wait = inbox_.empty() && !server_.crowded && !server_.parting;
     const auto got = inbox_.fill(*link_, wait ? Link::Wait::linger : Link::Wait::no);
+    if (inbox_.full()) return true;
     gone_ = got && *got == 0;
     if (!got || gone_) return false;
     head_ = scanner_.scan(inbox_.view());
@@ -35,6 +45,10 @@ bool Connection::awaitHead() {
 }
 
 Connection::Next Connection::serve() {
+  if (handshaking()) {
+    const Ready ready = receive();
+    if (ready != Ready::yes) return ready == Ready::no ? Next::resume : Next::close;
+  }
   while (awaitHead()) {
     const Next next = serveOne();
     if (next != Next::park) return next;
@@ -45,15 +59,24 @@ Connection::Next Connection::serve() {
 }
 
 Connection::Next Connection::serveOne() {
+  if (inbox_.full()) return refuse(noHeadMemory(), false);
   auto parsed = parseHead(
       inbox_.view().substr(0, head_ == HeadScanner::State::complete ? scanner_.size() : std::string_view::npos));
-  if (const auto* fault = std::get_if<Fault>(&parsed)) return refuse(*fault, false);
+  if (const auto* fault = std::get_if<Fault>(&parsed)) {
+    return refuse(errorReply("", fault->status, fault->sentence), false);
+  }
   const auto& head = std::get<RequestHead>(parsed);
+  // The request copies the fields, and the call its target: together at most twice the head.
+  Budget::Share copies;
+  if (scanner_.size() > Inbox::kFree && !copies.grow(server_.heads, 2 * scanner_.size())) {
+    return refuse(noHeadMemory(), false);
+  }
   ServerResponse response(*link_, head.method == "HEAD", head.http10, server_.readers, server_.parting);
   if (!head.keepAlive) response.closeAfter();
   ServerRequest request({*link_, inbox_, server_.waiting, server_.watch, id_, server_.params}, head, response);
   // The views of the head end here; request has its own copies.
   inbox_.consume(scanner_.size());
+  inbox_.shrink();
   const std::unique_ptr<Poco::Net::HTTPRequestHandler> handler(server_.handlers.createRequestHandler(request));
   if (!handler) return Next::close;
   handler->handleRequest(request, response);
@@ -65,22 +88,24 @@ Connection::Next Connection::serveOne() {
 // A client that is still sending would see a reset instead of the answer if the server just closed (libraries.md 1a).
 Connection::Next Connection::afterLast() {
   link_->endSending();
+  inbox_.clear();
   return Next::drain;
 }
 
-Connection::Next Connection::refuse(const Fault& fault, bool hurried) {
+Connection::Next Connection::refuse(const Reply& reply, bool hurried) {
   ServerResponse response(*link_, false, false, server_.readers, server_.parting);
   if (hurried) response.hurry();
   response.closeAfter();
-  const Reply reply = errorReply("", fault.status, fault.sentence);
   response.setStatusAndReason(static_cast<Poco::Net::HTTPResponse::HTTPStatus>(reply.status));
   response.setContentType("application/json");
+  for (const auto& [name, value] : reply.headers) response.set(name, value);
   response.sendBuffer(reply.body.data(), reply.body.size());
   return response.delivered() ? afterLast() : Next::close;
 }
 
 Connection::Next Connection::refuseLateHead() {
-  return refuse({408, "the request's head did not come in time: send it within 10 seconds"}, true);
+  if (handshaking()) return Next::close;
+  return refuse(errorReply("", 408, "the request's head did not come in time: send it within 10 seconds"), true);
 }
 
 }  // namespace jobq

@@ -6,7 +6,9 @@
 #include <memory>
 #include <utility>
 
+#include "core/http/address_places.h"
 #include "core/http/budget.h"
+#include "core/http/call.h"
 #include "core/http/inbox.h"
 #include "core/http/link.h"
 #include "core/http/request_head.h"
@@ -31,14 +33,15 @@ class Connection {
     const Poco::Net::HTTPServerParams& params;
     Budget& waiting;  ///< places for calls that wait, and for bodies that come slowly
     Budget& readers;  ///< places for answers that are read slowly
+    Budget& heads;    ///< bytes for what heads hold beyond Inbox::kFree
     ClientWatch& watch;
     const std::atomic<bool>& parting;  ///< each answer is the last one
     const std::atomic<bool>& crowded;
   };
 
-  /// `id` is never used again for another connection.
-  Connection(std::uint64_t id, std::unique_ptr<Link> link, const Server& server)
-      : id_(id), link_(std::move(link)), server_(server) {}
+  /// `id` is never used again for another connection. `place` is given back with the connection.
+  Connection(std::uint64_t id, std::unique_ptr<Link> link, const Server& server, AddressPlaces::Place place = {})
+      : place_(std::move(place)), id_(id), link_(std::move(link)), server_(server), inbox_(server.heads) {}
 
   std::uint64_t id() const noexcept { return id_; }
   Link& link() noexcept { return *link_; }
@@ -51,12 +54,17 @@ class Connection {
   /// Part of a head has come, or of the handshake before it: the porch measures how long the rest takes.
   bool inHead() const noexcept { return !inbox_.empty() || link_->handshaking(); }
   /// Lets go of the memory that it does not need while it is parked.
-  void rest() noexcept { inbox_.rest(); }
+  void rest() { inbox_.rest(); }
+
+  /// Whether the peers have not agreed on their keys yet. Then serve() goes on with that, which takes processor time,
+  /// and waits for nothing.
+  bool handshaking() const noexcept { return link_->handshaking(); }
 
   /// Serves requests until none is there. Waits kLinger for the next one, unless threads are scarce.
   enum class Next {
-    park,   ///< for the next request
-    drain,  ///< everything is said; what the client still sends has to be dropped
+    park,    ///< for the next request
+    resume,  ///< when more of the handshake, or of the head behind it, has come: its deadline stays
+    drain,   ///< everything is said; what the client still sends has to be dropped
     close
   };
   Next serve();
@@ -67,9 +75,10 @@ class Connection {
  private:
   bool awaitHead();
   Next serveOne();
-  Next refuse(const Fault& fault, bool hurried);
+  Next refuse(const Reply& reply, bool hurried);
   Next afterLast();
 
+  const AddressPlaces::Place place_;
   const std::uint64_t id_;
   const std::unique_ptr<Link> link_;
   const Server& server_;

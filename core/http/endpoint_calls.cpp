@@ -19,6 +19,7 @@ std::variant<JobFilter, Reply> readFilter(const Call& call) {
   JobFilter filter{call.endpoint->id, {}};
   const auto status = call.query.find("status");
   if (status == call.query.end()) return filter;
+  if (auto refusal = refuseTwice(call, "status")) return std::move(*refusal);
   const auto named = std::find_if(kStates.begin(), kStates.end(),
                                   [&status](JobState state) { return nameOf(state) == status->second; });
   if (named == kStates.end()) {
@@ -33,6 +34,7 @@ std::variant<JobFilter, Reply> readFilter(const Call& call) {
 }  // namespace
 
 Reply health(const QueueRooms& rooms, Call& call) {
+  if (const auto refusal = countUnderstood(call)) return *refusal;
   const EndpointCounts jobs = rooms.jobs.counts(call.endpoint->id);
   const WorkerCounts workers = rooms.workers(call.endpoint->id);
   std::string body;
@@ -69,6 +71,7 @@ Reply requests(const QueueRooms& rooms, Call& call) {
   if (const auto* refusal = std::get_if<Reply>(&limit)) return *refusal;
   const auto cursor = readNumber(call, "cursor", {1, std::int64_t{1} << 53}, OutOfRange::refuse, 0);
   if (const auto* refusal = std::get_if<Reply>(&cursor)) return *refusal;
+  if (const auto refusal = countUnderstood(call)) return *refusal;
   const PageWindow window{static_cast<std::size_t>(std::get<std::int64_t>(offset)),
                           static_cast<std::size_t>(std::get<std::int64_t>(limit)),
                           static_cast<std::uint64_t>(std::get<std::int64_t>(cursor))};
@@ -82,6 +85,7 @@ Reply requests(const QueueRooms& rooms, Call& call) {
 }
 
 Reply purgeQueue(const QueueRooms& rooms, Call& call) {
+  if (const auto refusal = countUnderstood(call)) return *refusal;
   const std::size_t removed = rooms.jobs.purge(call.endpoint->id);
   return {200, "{\"removed\":" + std::to_string(removed) + ",\"status\":\"completed\"}"};
 }

@@ -16,10 +16,12 @@ Reply faultReply(const Call& call, const Fault& fault) {
   return errorReply(call.path, fault.status, fault.sentence);
 }
 
-/// False: there is no memory for a body of this size.
-bool draw(Call& call, std::size_t size, Budget& bodyMemory) {
+/// Draws as the bytes come: a length that was only announced must not take anything from others. Returns false if there
+/// is no memory for a body of this size.
+bool draw(Call& call, std::size_t size, BodyMemory& bodyMemory) {
   if (size <= kFreeBody || size <= call.bodyMemory.amount()) return true;
-  return call.bodyMemory.grow(bodyMemory, size - call.bodyMemory.amount());
+  const std::string_view endpoint = call.endpoint ? std::string_view(call.endpoint->id) : std::string_view();
+  return call.bodyMemory.grow(bodyMemory, endpoint, size - call.bodyMemory.amount());
 }
 
 }  // namespace
@@ -38,7 +40,7 @@ Exchange::Exchange(Poco::Net::HTTPServerRequest& request, Poco::Net::HTTPServerR
 
 Caller& Exchange::caller() { return request_; }
 
-std::optional<Reply> Exchange::readBody(Call& call, std::size_t limit, Budget& bodyMemory) {
+std::optional<Reply> Exchange::readBody(Call& call, std::size_t limit, BodyMemory& bodyMemory) {
   const bool chunked = request_.getChunkedTransferEncoding();
   const auto announced =
       request_.hasContentLength() ? static_cast<std::size_t>(request_.getContentLength64()) : std::size_t{0};

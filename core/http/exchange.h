@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "core/http/budget.h"
+#include "core/http/body_memory.h"
 #include "core/http/call.h"
 
 namespace Poco::Net {
@@ -28,7 +28,7 @@ class Exchange {
   Caller& caller();
 
   /// Reads the whole body into the call, or says why not: too long, broken, cut, too slow, no memory for it.
-  std::optional<Reply> readBody(Call& call, std::size_t limit, Budget& bodyMemory);
+  std::optional<Reply> readBody(Call& call, std::size_t limit, BodyMemory& bodyMemory);
 
   /// Sends the reply.
   void send(const Reply& reply);
@@ -44,7 +44,7 @@ class Exchange {
 /// 413, naming the limit.
 Reply tooLarge(std::string_view path, std::size_t limit);
 
-/// 503: `server.bodyMemory` is used up.
+/// 503: `server.bodyMemory`, or the endpoint's quarter of it, is used up.
 Reply noBodyMemory(std::string_view path);
 
 }  // namespace jobq

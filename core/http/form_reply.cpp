@@ -16,7 +16,9 @@ Reply faultReply(const FieldFaults& faults) {
 bool readFlag(const Call& call, const char* name, FieldFaults& faults) {
   const auto found = call.query.find(name);
   if (found == call.query.end()) return false;
-  if (found->second != "true" && found->second != "false") {
+  if (call.query.count(name) > 1) {
+    faults.push_back({name, std::string(name) + " is in the query more than once: send it once"});
+  } else if (found->second != "true" && found->second != "false") {
     faults.push_back({name, std::string(name) + " must be true or false"});
   }
   return found->second == "true";

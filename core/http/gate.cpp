@@ -12,6 +12,11 @@
 #include "core/jobs/admission.h"
 
 namespace jobq {
+namespace {
+
+constexpr const char* kNoException = "a plugin threw something that is no std::exception";
+
+}  // namespace
 
 // The rooms that see only the head, in this order. Each may refuse; the first refusal is the answer.
 const Gate::Step Gate::kRooms[] = {
@@ -35,6 +40,8 @@ Gate::Visit Gate::enter(const Poco::Net::HTTPServerRequest& request) noexcept {
     visit.refusal = unavailable(visit.call.path, error.what());
   } catch (const std::exception& error) {
     visit.refusal = ownFault(visit.call, error.what());
+  } catch (...) {
+    visit.refusal = ownFault(visit.call, kNoException);
   }
   return visit;
 }
@@ -63,11 +70,20 @@ void Gate::findRoute(const Head& head, Visit& visit) {
     visit.route = match->route;
     call.params = std::move(match->params);
   } else if (const auto* wrong = std::get_if<Router::WrongMethod>(&found)) {
+    if ((visit.refusal = answerPreflight(head, wrong->allow))) return;
     visit.refusal = errorReply(call.path, 405, clipped(call.method) + " is not allowed here: use " + wrong->allow);
     visit.refusal->headers.emplace_back("Allow", wrong->allow);
   } else {
     visit.refusal = errorReply(call.path, 404, "there is nothing at " + clipped(call.path) + ": check the path");
   }
+}
+
+// A browser asks before it sends a page's call to another origin, and sends no key with the question.
+std::optional<Reply> Gate::answerPreflight(const Head& head, const std::string& allow) const {
+  if (!cors_.enabled() || head.getMethod() != "OPTIONS" || !head.has("Access-Control-Request-Method")) {
+    return std::nullopt;
+  }
+  return cors_.preflight(head.get("Origin", ""), allow, head.get("Access-Control-Request-Headers", ""));
 }
 
 void Gate::askWho(const Head& head, Visit& visit) {
@@ -78,6 +94,7 @@ void Gate::askWho(const Head& head, Visit& visit) {
   if (!visit.call.key) {
     visit.refusal = errorReply(visit.call.path, 401,
                                "the API key is missing, invalid or lacks permission: send Authorization: Bearer <key>");
+    visit.refusal->headers.emplace_back("WWW-Authenticate", "Bearer realm=\"jobq\"");
   }
 }
 
@@ -111,7 +128,7 @@ void Gate::measureBody(const Head& head, Visit& visit) {
   const auto length = head.hasContentLength() ? static_cast<std::size_t>(head.getContentLength64()) : std::size_t{0};
   if (length > visit.route->bodyLimit) {
     visit.refusal = tooLarge(visit.call.path, visit.route->bodyLimit);
-  } else if (length > kFreeBody && !visit.call.bodyMemory.grow(bodyMemory_, length)) {
+  } else if (length > kFreeBody && !bodyMemory_.hasRoom(visit.call.endpoint ? visit.call.endpoint->id : "", length)) {
     visit.refusal = noBodyMemory(visit.call.path);
   } else if (visit.route->needsBody && !head.hasContentLength() && !head.getChunkedTransferEncoding()) {
     visit.refusal =
@@ -125,13 +142,29 @@ void Gate::serve(Visit visit, Poco::Net::HTTPServerRequest& request, Poco::Net::
     if (!visit.refusal) visit.refusal = exchange.readBody(visit.call, visit.route->bodyLimit, bodyMemory_);
     visit.call.caller = &exchange.caller();
     Reply reply = visit.refusal ? std::move(*visit.refusal) : runRoute(visit);
+    countReply(visit.call, reply);
     if (visit.call.standing) addStanding(reply, *visit.call.standing);
+    cors_.addTo(reply, request.get("Origin", ""));
     exchange.send(reply);
   } catch (const std::exception& error) {
     // The client is gone, or its connection broke: nobody is left to answer.
     log_.write(LogLevel::debug, "http.broken", error.what());
     exchange.abandon();
   }
+}
+
+// A call that its route has not counted (queue_calls.h): malformed, or of a route that leaves it to the gate. What the
+// server could not do now does not count.
+void Gate::countReply(Call& call, Reply& reply) {
+  if (call.ticket.isCounted() || reply.status == 503) return;
+  if (reply.status != 400 && reply.status != 408 && reply.status != 413) {
+    (void)call.ticket.count(call.standing);
+    return;
+  }
+  const auto refused = call.ticket.countMalformed();
+  if (!refused) return;
+  call.standing = refused->standing;
+  reply = tooMany(call.path, refused->sentence, refused->standing->retryAfter);
 }
 
 Reply Gate::runRoute(Visit& visit) {
@@ -144,7 +177,7 @@ Reply Gate::runRoute(Visit& visit) {
   } catch (const std::exception& error) {
     return ownFault(visit.call, error.what());
   } catch (...) {
-    return ownFault(visit.call, "a plugin threw something that is no std::exception");
+    return ownFault(visit.call, kNoException);
   }
 }
 

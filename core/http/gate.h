@@ -6,8 +6,9 @@
 
 #include "core/access/api_keys.h"
 #include "core/access/rate_gate.h"
-#include "core/http/budget.h"
+#include "core/http/body_memory.h"
 #include "core/http/call.h"
+#include "core/http/cors.h"
 #include "core/http/router.h"
 #include "jobq/log.h"
 
@@ -31,10 +32,16 @@ class Gate {
     std::optional<Reply> refusal;
   };
 
-  /// `bodyMemory`: bytes that all large bodies may take together while they are read.
-  Gate(const Router& router, ApiKeys& keys, const EndpointRegistry& endpoints, RateGate& rates, Budget& bodyMemory,
-       Log& log)
-      : router_(router), keys_(keys), endpoints_(endpoints), rates_(rates), bodyMemory_(bodyMemory), log_(log) {}
+  /// `bodyMemory`: what all large bodies may take together while they are read.
+  Gate(const Router& router, ApiKeys& keys, const EndpointRegistry& endpoints, RateGate& rates, BodyMemory& bodyMemory,
+       const CorsPolicy& cors, Log& log)
+      : router_(router),
+        keys_(keys),
+        endpoints_(endpoints),
+        rates_(rates),
+        bodyMemory_(bodyMemory),
+        cors_(cors),
+        log_(log) {}
 
   /// Everything that can be judged by the head alone, before a byte of the body is read (and before `100 Continue`).
   Visit enter(const Poco::Net::HTTPServerRequest& request) noexcept;
@@ -53,19 +60,22 @@ class Gate {
 
   void takeTarget(const Head& head, Visit& visit);
   void findRoute(const Head& head, Visit& visit);
+  std::optional<Reply> answerPreflight(const Head& head, const std::string& allow) const;
   void askWho(const Head& head, Visit& visit);
   void findEndpoint(const Head& head, Visit& visit);
   void passTurnstile(const Head& head, Visit& visit);
   void measureBody(const Head& head, Visit& visit);
 
   Reply runRoute(Visit& visit);
+  static void countReply(Call& call, Reply& reply);
   Reply ownFault(const Call& call, const std::string& what, const std::string& told = "the server failed");
 
   const Router& router_;
   ApiKeys& keys_;
   const EndpointRegistry& endpoints_;
   RateGate& rates_;
-  Budget& bodyMemory_;
+  BodyMemory& bodyMemory_;
+  const CorsPolicy& cors_;
   Log& log_;
 };
 

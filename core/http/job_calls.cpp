@@ -8,8 +8,8 @@ namespace {
 
 JobKey jobOf(const Call& call) { return {call.endpoint->id, call.params.at("id")}; }
 
-// decisions.md, "Jobs": any integer is fine, JobStore::setTtl knows the floor and the ceiling.
-constexpr Range kAnyTtl{-(std::int64_t{1} << 53), std::int64_t{1} << 53};
+// decisions.md, "Jobs": milliseconds from now; JobStore::setTtl knows the floor and the ceiling.
+constexpr Range kAnyTtl{0, std::int64_t{1} << 53};
 
 // The line is counted so far: an answer about a job behind a million others costs no more than this.
 constexpr std::size_t kMostAhead = 10'000;
@@ -38,11 +38,10 @@ Reply present(const QueueRooms& rooms, Call& call, std::optional<Job> job) {
 
 Reply status(const QueueRooms& rooms, Call& call) {
   const JobKey key = jobOf(call);
+  const auto ttl = readNumber(call, "ttl", kAnyTtl, OutOfRange::refuse, 0);
+  if (const auto* refusal = std::get_if<Reply>(&ttl)) return *refusal;
+  if (const auto refusal = countUnderstood(call)) return *refusal;
   if (call.query.contains("ttl")) {
-    const auto ttl = readNumber(call, "ttl", kAnyTtl, OutOfRange::refuse, 0);
-    if (std::holds_alternative<Reply>(ttl)) {
-      return errorReply(call.path, 400, "ttl must be an integer, in milliseconds from now");
-    }
     if (!rooms.jobs.setTtl(key, Millis(std::get<std::int64_t>(ttl)))) return noJob(call);
   }
   return present(rooms, call, rooms.jobs.find(key));
@@ -51,12 +50,14 @@ Reply status(const QueueRooms& rooms, Call& call) {
 Reply statusSync(const QueueRooms& rooms, Call& call) {
   const auto wait = readWait(rooms, call, kWaitDefault);
   if (const auto* refusal = std::get_if<Reply>(&wait)) return *refusal;
+  if (const auto refusal = countUnderstood(call)) return *refusal;
   const WaitSlot slot(rooms, std::get<Millis>(wait));
   return present(rooms, call, rooms.jobs.await(jobOf(call), slot.wait, goneSignal(call)));
 }
 
 // decisions.md, "Jobs": at once, whatever the handler does about it; a job that has ended stays as it is.
 Reply cancel(const QueueRooms& rooms, Call& call) {
+  if (const auto refusal = countUnderstood(call)) return *refusal;
   const JobKey key = jobOf(call);
   const CancelResult result = rooms.jobs.cancel(key);
   if (std::holds_alternative<Absent>(result)) return noJob(call);
@@ -68,6 +69,7 @@ Reply cancel(const QueueRooms& rooms, Call& call) {
 
 Reply retry(const QueueRooms& rooms, Call& call) {
   if (rooms.draining()) return unavailable(call.path, "the server is shutting down: try again in a moment");
+  if (const auto refusal = countUnderstood(call)) return *refusal;
   const JobKey key = jobOf(call);
   const RequeueResult result = rooms.jobs.retry(key, *call.endpoint);
   if (std::holds_alternative<Absent>(result)) return noJob(call);

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "core/http/budget.h"
+#include "jobq/mutex.h"
 
 namespace Poco::Net {
 class Context;
@@ -93,17 +94,27 @@ class Link {
 /// Takes the descriptor of an accepted socket over.
 std::unique_ptr<Link> plainLink(int descriptor);
 
-/// The same with TLS in front. The handshake takes place inside read(), and never waits longer than it.
+/// The same with TLS in front. The handshake takes place inside read(), and never waits longer than it. Any thread.
 class TlsContext {
  public:
   /// Throws ConfigError when the files are no certificate and its key.
-  TlsContext(const std::string& certificate, const std::string& key);
+  TlsContext(std::string certificate, std::string key);
   ~TlsContext();
+
+  /// Reads the files again, for connections that come from now on. Throws ConfigError when they are no certificate and
+  /// its key; then the old ones stay in use.
+  void reload();
+
   std::unique_ptr<Link> link(int descriptor) const;
 
  private:
   struct Poco;
-  std::unique_ptr<Poco> poco_;
+  static std::shared_ptr<Poco> load(const std::string& certificate, const std::string& key);
+
+  const std::string certificate_;
+  const std::string key_;
+  mutable Mutex mutex_;
+  std::shared_ptr<Poco> poco_ JOBQ_GUARDED_BY(mutex_);
 };
 
 }  // namespace jobq

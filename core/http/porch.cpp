@@ -10,8 +10,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <exception>
 #include <vector>
 
@@ -24,8 +22,6 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kHeadTime{10'000};
 constexpr milliseconds kLeavingTime{2'000};
-constexpr milliseconds kStarvedPause{100};
-constexpr milliseconds kComplaintPause{60'000};
 constexpr std::size_t kDropBytes = 256UL << 20;
 constexpr std::size_t kScrap = 256UL << 10;
 constexpr int kDropReads = 16;  // in one go, so that one client who floods delays the others by little
@@ -33,6 +29,13 @@ constexpr int kAccepts = 256;
 
 /// Of the threads that are kept for calls that never wait: so many may wait for clients who read slowly.
 constexpr std::uint64_t kReaders = 128;
+
+/// Bytes that all heads may hold beyond Inbox::kFree each.
+constexpr std::uint64_t kHeadMemory = 64UL << 20;
+
+/// About what a connection holds that has sent a part of its head, without and with TLS.
+constexpr std::uint64_t kPlainConnection = 8UL << 10;
+constexpr std::uint64_t kTlsConnection = 32UL << 10;
 
 // What an epoll event is about: one of these, or a connection's id.
 constexpr std::uint64_t kListener = 0;
@@ -45,10 +48,11 @@ constexpr std::uint32_t kReadable = EPOLLIN | EPOLLRDHUP;
 Porch::Porch(int listener, const Rules& rules, Log& log)
     : rules_(rules),
       log_(log),
+      acceptor_(listener, rules.perAddress, log),
       readers_(kReaders),
+      heads_(kHeadMemory),
       threads_(rules.threads, [this](std::unique_ptr<Connection> connection) { serve(std::move(connection)); }),
-      server_{rules_.handlers, rules_.params, rules_.waiting, readers_, *this, parting_, threads_.crowded()},
-      listener_(listener),
+      server_{rules_.handlers, rules_.params, rules_.waiting, readers_, heads_, *this, parting_, threads_.crowded()},
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       wakeup_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       lastId_(kWakeup),
@@ -57,7 +61,6 @@ Porch::Porch(int listener, const Rules& rules, Log& log)
 Porch::~Porch() {
   stop();
   parked_.clear();
-  ::close(listener_);
   ::close(epoll_);
   ::close(wakeup_);
 }
@@ -65,13 +68,10 @@ Porch::~Porch() {
 void Porch::start() {
   if (thread_.joinable()) return;
   if (epoll_ < 0 || wakeup_ < 0) throw Error("the system gives no descriptors for epoll: raise ulimit -n");
-  const auto add = [this](int descriptor, std::uint64_t id) {
-    epoll_event event{EPOLLIN, {}};
-    event.data.u64 = id;
-    ::epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event);
-  };
-  add(listener_, kListener);
-  add(wakeup_, kWakeup);
+  acceptor_.watchWith(epoll_, kListener);
+  epoll_event event{EPOLLIN, {}};
+  event.data.u64 = kWakeup;
+  ::epoll_ctl(epoll_, EPOLL_CTL_ADD, wakeup_, &event);
   thread_ = std::thread([this] { loop(); });
 }
 
@@ -81,8 +81,7 @@ void Porch::drain() {
     Lock lock(mutex_);
     draining_ = true;
   }
-  // Unlike close(), this is allowed from any thread; from now on connections are refused by the system.
-  ::shutdown(listener_, SHUT_RDWR);
+  acceptor_.refuse();
   wake();
 }
 
@@ -102,7 +101,13 @@ void Porch::stop() {
   {
     Lock lock(mutex_);
     stopping_ = true;
-    for (const auto& [id, connection] : serving_) connection->link().shutDown();
+  }
+  // Those in line end here, so serving_ must not know them any longer than they live.
+  const auto dropped = threads_.close();
+  {
+    Lock lock(mutex_);
+    for (const auto& connection : dropped) serving_.erase(connection->id());
+    for (const auto& [id, serving] : serving_) serving.connection->link().shutDown();
   }
   threads_.stop();
   wake();
@@ -127,6 +132,7 @@ void Porch::loop() {
     }
     if (draining_) closeUnserved();
     endLate();
+    returnFreedMemory();
     Lock lock(mutex_);
     if (stopping_) return;
   }
@@ -136,7 +142,7 @@ void Porch::loop() {
 int Porch::untilNextLook() {
   Lock lock(mutex_);
   wakesAt_ = deadlines_.empty() ? Moment::max() : deadlines_.begin()->first;
-  if (acceptAgain_) wakesAt_ = std::min(wakesAt_, *acceptAgain_);
+  if (const auto retry = acceptor_.retryAt()) wakesAt_ = std::min(wakesAt_, *retry);
   if (stopping_) return 0;
   if (wakesAt_ == Moment::max()) return -1;
   const auto left = std::chrono::ceil<milliseconds>(wakesAt_ - std::chrono::steady_clock::now());
@@ -144,51 +150,34 @@ int Porch::untilNextLook() {
 }
 
 void Porch::acceptAll() {
-  if (draining_) {
-    ::epoll_ctl(epoll_, EPOLL_CTL_DEL, listener_, nullptr);
-    return;
-  }
+  if (draining_) return acceptor_.unwatch();
   for (int i = 0; i < kAccepts; ++i) {
-    const int descriptor = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
-    if (descriptor >= 0) {
-      try {
-        admit(descriptor);
-      } catch (const std::exception& error) {
-        log_.write(LogLevel::error, "http.connection", error.what());
-      }
-    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-      pauseAccepting(errno);
-      return;
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK || draining_) {
-      return;
+    auto accepted = acceptor_.next();
+    if (!accepted) return;
+    try {
+      admit(std::move(*accepted));
+    } catch (const std::exception& error) {
+      log_.write(LogLevel::error, "http.connection", error.what());
     }
-    // Everything else is about a caller who has gone before it was let in.
   }
 }
 
-// Without a descriptor the callers wait in the system's queue. It would report them over and over: so it is not asked
-// for a while.
-void Porch::pauseAccepting(int error) {
-  const Moment now = std::chrono::steady_clock::now();
-  if (!complained_ || now >= *complained_ + kComplaintPause) {
-    complained_ = now;
-    log_.write(LogLevel::warning, "http.starved",
-               std::string("no connection can be accepted: ") + std::strerror(error) + "; raise ulimit -n");
-  }
-  ::epoll_ctl(epoll_, EPOLL_CTL_DEL, listener_, nullptr);
-  acceptAgain_ = now + kStarvedPause;
-}
-
-void Porch::admit(int descriptor) {
+void Porch::admit(Acceptor::Accepted accepted) {
+  const int descriptor = accepted.descriptor;
   const int on = 1;
   ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   std::unique_ptr<Link> link = rules_.tls != nullptr ? rules_.tls->link(descriptor) : plainLink(descriptor);
-  auto connection = std::make_unique<Connection>(++lastId_, std::move(link), server_);
+  auto connection = std::make_unique<Connection>(++lastId_, std::move(link), server_, std::move(accepted.place));
   // Known to epoll for its whole life, but asked for nothing yet.
   epoll_event event{EPOLLONESHOT, {}};
   event.data.u64 = connection->id();
   if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) != 0) return;
   keep({std::move(connection), Stay::idle, std::chrono::steady_clock::now() + rules_.keepAlive});
+}
+
+void Porch::returnFreedMemory() {
+  const std::uint64_t each = rules_.tls != nullptr ? kTlsConnection : kPlainConnection;
+  freed_.note(kHeadMemory - heads_.left() + each * acceptor_.connections());
 }
 
 void Porch::look(std::uint64_t id) {
@@ -213,14 +202,17 @@ void Porch::look(std::uint64_t id) {
 }
 
 void Porch::lookAtHead(Parked parked) {
+  const Moment headEnd = parked.stay == Stay::head ? parked.deadline : std::chrono::steady_clock::now() + kHeadTime;
+  // A handshake takes a millisecond of processor time: here it would hold up everybody else.
+  if (parked.connection->handshaking()) return toServing(std::move(parked.connection), headEnd);
   switch (parked.connection->receive()) {
     case Connection::Ready::gone: return;
-    case Connection::Ready::yes: return toServing(std::move(parked.connection));
+    case Connection::Ready::yes: return toServing(std::move(parked.connection), headEnd);
     case Connection::Ready::no: break;
   }
   if (parked.stay == Stay::idle && parked.connection->inHead()) {
     parked.stay = Stay::head;
-    parked.deadline = std::chrono::steady_clock::now() + kHeadTime;
+    parked.deadline = headEnd;
   }
   keep(std::move(parked));
 }
@@ -239,12 +231,7 @@ void Porch::lookAtLeaving(Parked parked) {
 
 void Porch::endLate() {
   const Moment now = std::chrono::steady_clock::now();
-  if (acceptAgain_ && *acceptAgain_ <= now) {
-    acceptAgain_.reset();
-    epoll_event event{EPOLLIN, {}};
-    event.data.u64 = kListener;
-    ::epoll_ctl(epoll_, EPOLL_CTL_ADD, listener_, &event);
-  }
+  acceptor_.retry(now);
   std::vector<Parked> late;
   {
     Lock lock(mutex_);
@@ -271,13 +258,21 @@ void Porch::closeUnserved() {
   if (serving_.empty() && parked_.empty()) quiet_.notifyAll();
 }
 
-void Porch::toServing(std::unique_ptr<Connection> connection) {
+void Porch::toServing(std::unique_ptr<Connection> connection, Moment headEnd) {
   {
     Lock lock(mutex_);
     if (stopping_) return;
-    serving_.emplace(connection->id(), connection.get());
+    serving_.emplace(connection->id(), Serving{connection.get(), headEnd});
   }
-  threads_.submit(std::move(connection));
+  if (const auto refused = threads_.submit(std::move(connection))) {
+    Lock lock(mutex_);
+    serving_.erase(refused->id());
+  }
+}
+
+std::size_t Porch::serving() {
+  Lock lock(mutex_);
+  return serving_.size();
 }
 
 void Porch::serve(std::unique_ptr<Connection> connection) {
@@ -301,6 +296,12 @@ void Porch::goOn(std::unique_ptr<Connection> connection, Connection::Next next) 
     case Connection::Next::park:
       if (connection->inHead()) return keep({std::move(connection), Stay::head, now + kHeadTime});
       return keep({std::move(connection), Stay::idle, now + rules_.keepAlive});
+    case Connection::Next::resume: {
+      Lock lock(mutex_);
+      const Moment headEnd = serving_.at(id).headEnd;
+      lock.unlock();
+      return keep({std::move(connection), Stay::head, headEnd});
+    }
     case Connection::Next::close: break;
   }
   Lock lock(mutex_);
@@ -341,7 +342,7 @@ std::optional<Porch::Parked> Porch::takeOut(std::uint64_t id) {
 std::stop_token Porch::watch(std::uint64_t connection) {
   Lock lock(mutex_);
   const std::stop_token token = watched_[connection].get_token();
-  arm(*serving_.at(connection), EPOLLRDHUP);
+  arm(*serving_.at(connection).connection, EPOLLRDHUP);
   return token;
 }
 
@@ -349,7 +350,7 @@ void Porch::unwatch(std::uint64_t connection) noexcept {
   Lock lock(mutex_);
   watched_.erase(connection);
   // The system reports a broken connection once more at most; there is no way to ask for nothing at all.
-  arm(*serving_.at(connection), 0);
+  arm(*serving_.at(connection).connection, 0);
 }
 
 void Porch::arm(const Connection& connection, std::uint32_t events) const noexcept {

@@ -16,8 +16,10 @@
 #include <utility>
 
 #include "core/base/service.h"
+#include "core/http/acceptor.h"
 #include "core/http/budget.h"
 #include "core/http/connection.h"
+#include "core/http/freed_memory.h"
 #include "core/http/link.h"
 #include "core/http/message.h"
 #include "core/http/serving_threads.h"
@@ -39,6 +41,7 @@ class Porch final : public Service, private ClientWatch {
   struct Rules {
     std::size_t threads;                  ///< that serve, at most
     std::chrono::milliseconds keepAlive;  ///< how long a connection may be idle
+    std::size_t perAddress;               ///< connections that one peer address may have at once; 0: any number
     const TlsContext* tls;                ///< null: plain
     Poco::Net::HTTPRequestHandlerFactory& handlers;
     const Poco::Net::HTTPServerParams& params;
@@ -61,6 +64,9 @@ class Porch final : public Service, private ClientWatch {
   /// Shuts what is still being served, and joins all threads.
   void stop() override;
 
+  /// Returns how many connections are being served or stand in line for a thread. Any thread.
+  std::size_t serving();
+
  private:
   enum class Stay { idle, head, leaving };
   struct Parked {
@@ -69,6 +75,10 @@ class Porch final : public Service, private ClientWatch {
     Moment deadline;
     std::size_t dropped = 0;  // while leaving
   };
+  struct Serving {
+    Connection* connection;
+    Moment headEnd;  // until when its handshake and the first head behind it have to have come
+  };
   using ParkedMap = std::unordered_map<std::uint64_t, Parked>;
 
   std::stop_token watch(std::uint64_t connection) override;
@@ -76,8 +86,8 @@ class Porch final : public Service, private ClientWatch {
 
   void loop();
   void acceptAll();
-  void admit(int descriptor);
-  void pauseAccepting(int error);
+  void admit(Acceptor::Accepted accepted);
+  void returnFreedMemory();
   void look(std::uint64_t id);
   void lookAtHead(Parked parked);
   void lookAtLeaving(Parked parked);
@@ -85,7 +95,7 @@ class Porch final : public Service, private ClientWatch {
   void closeUnserved();
   int untilNextLook();
 
-  void toServing(std::unique_ptr<Connection> connection);
+  void toServing(std::unique_ptr<Connection> connection, Moment headEnd);
   void serve(std::unique_ptr<Connection> connection);
   void goOn(std::unique_ptr<Connection> connection, Connection::Next next);
   void keep(Parked parked);
@@ -97,25 +107,25 @@ class Porch final : public Service, private ClientWatch {
   Log& log_;
   std::atomic<bool> parting_ = false;
   std::atomic<bool> draining_ = false;
+  Acceptor acceptor_;
   Budget readers_;
+  Budget heads_;
   ServingThreads threads_;
   const Connection::Server server_;
 
-  const int listener_;
   const int epoll_;
   const int wakeup_;  // an eventfd
 
   // The porch thread's own.
-  std::optional<Moment> acceptAgain_;  // set while there is no descriptor left
-  std::optional<Moment> complained_;   // of that, last
   std::uint64_t lastId_;
+  FreedMemory freed_;
   std::unique_ptr<char[]> scrap_;
 
   Mutex mutex_;
   Condition quiet_;
   ParkedMap parked_ JOBQ_GUARDED_BY(mutex_);
   std::set<std::pair<Moment, std::uint64_t>> deadlines_ JOBQ_GUARDED_BY(mutex_);  // of parked_
-  std::unordered_map<std::uint64_t, Connection*> serving_ JOBQ_GUARDED_BY(mutex_);
+  std::unordered_map<std::uint64_t, Serving> serving_ JOBQ_GUARDED_BY(mutex_);
   std::unordered_map<std::uint64_t, std::stop_source> watched_ JOBQ_GUARDED_BY(mutex_);
   Moment wakesAt_ JOBQ_GUARDED_BY(mutex_){};  // when the porch thread looks by itself
   bool stopping_ JOBQ_GUARDED_BY(mutex_) = false;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <variant>
 
@@ -35,8 +36,15 @@ Reply health(const QueueRooms& rooms, Call& call);
 Reply requests(const QueueRooms& rooms, Call& call);
 Reply purgeQueue(const QueueRooms& rooms, Call& call);
 
+/// Counts the call towards its rate limit: called once its parameters and its body are known to be good, before
+/// anything is done. Returns the 429 when the rate is exceeded.
+std::optional<Reply> countUnderstood(Call& call);
+
 /// 404: the job of the path.
 Reply noJob(const Call& call);
+
+/// Returns the 400 for a query parameter that is there more than once: one of its values would be dropped unseen.
+std::optional<Reply> refuseTwice(const Call& call, const char* name);
 
 /// A query parameter that is an integer, `fallback` when it is absent, or the 400 that names it and its range.
 std::variant<std::int64_t, Reply> readNumber(const Call& call, const char* name, const Range& range,

@@ -9,16 +9,28 @@
 
 namespace jobq {
 
+std::optional<Reply> countUnderstood(Call& call) {
+  const auto refused = call.ticket.count(call.standing);
+  if (!refused) return std::nullopt;
+  return tooMany(call.path, refused->sentence, refused->standing->retryAfter);
+}
+
 Reply noJob(const Call& call) {
   return errorReply(
       call.path, 404,
       "there is no job " + clipped(call.params.at("id")) + " here: it never was, or its result has expired");
 }
 
+std::optional<Reply> refuseTwice(const Call& call, const char* name) {
+  if (call.query.count(name) < 2) return std::nullopt;
+  return errorReply(call.path, 400, std::string(name) + " is in the query more than once: send it once");
+}
+
 std::variant<std::int64_t, Reply> readNumber(const Call& call, const char* name, const Range& range,
                                              OutOfRange otherwise, std::int64_t fallback) {
   const auto found = call.query.find(name);
   if (found == call.query.end()) return fallback;
+  if (auto refusal = refuseTwice(call, name)) return std::move(*refusal);
   const auto text = json::read(found->second);
   const auto* document = std::get_if<json::Document>(&text);
   const bool bare = document != nullptr && document->root.raw == found->second;  // no blanks around it

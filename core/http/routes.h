@@ -75,7 +75,7 @@ struct EndpointRooms {
 };
 void addEndpointRoutes(Router& router, const EndpointRooms& rooms);
 
-/// /healthz, /readyz and /openapi.json, without a key.
-void addProcessRoutes(Router& router, Storage& storage, std::function<bool()> draining);
+/// /, /docs, /openapi.json, /healthz and /readyz, without a key.
+void addProcessRoutes(Router& router, Storage& storage, Clock& clock, std::function<bool()> draining);
 
 }  // namespace jobq

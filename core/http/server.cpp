@@ -77,7 +77,9 @@ struct HttpServer::Parts {
         socket(listenAt(config.host, config.port)),
         address(std::string(tls ? "https://" : "http://") + socket.address().toString()),
         porch(ownDescriptor(socket),
-              {static_cast<std::size_t>(config.threads), config.keepAlive, tls.get(), factory, *params, waiting}, log) {
+              {static_cast<std::size_t>(config.threads), config.keepAlive, config.connectionsPerAddress, tls.get(),
+               factory, *params, waiting},
+              log) {
     socket.close();
   }
 
@@ -100,6 +102,16 @@ void HttpServer::start() {
   parts->porch.start();
   parts_ = std::move(parts);
   log_.write(LogLevel::information, "http.listening", address());
+}
+
+void HttpServer::reloadCertificate() {
+  if (!parts_ || !parts_->tls) return;
+  try {
+    parts_->tls->reload();
+    log_.write(LogLevel::information, "http.certificate", "new connections are given the certificate as it is now");
+  } catch (const ConfigError& error) {
+    log_.write(LogLevel::error, "http.certificate", std::string("the old certificate stays in use: ") + error.what());
+  }
 }
 
 void HttpServer::sayGoodbye() {

@@ -23,6 +23,10 @@ class HttpServer final : public Service {
   /// Throws ConfigError when the address is taken or not this machine's, or the certificate is none.
   void start() override;
 
+  /// Reads the certificate and its key again, for connections that come from now on. If they are none the old ones stay
+  /// in use, and the log says why.
+  void reloadCertificate();
+
   /// The server is about to stop: every answer says `Connection: close` from now on. The door stays open.
   void sayGoodbye();
 

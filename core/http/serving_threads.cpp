@@ -3,6 +3,8 @@
 #include <Poco/Exception.h>
 #include <Poco/Thread.h>
 
+#include <utility>
+
 #include "core/base/service.h"
 #include "core/http/connection.h"
 
@@ -18,23 +20,24 @@ ServingThreads::ServingThreads(std::size_t most, Serve serve) : most_(most), ser
 
 ServingThreads::~ServingThreads() { stop(); }
 
-void ServingThreads::submit(std::unique_ptr<Connection> connection) {
+std::unique_ptr<Connection> ServingThreads::submit(std::unique_ptr<Connection> connection) {
   Threads ended;
   Lock lock(mutex_);
-  if (stopping_) return;
+  if (stopping_) return connection;
   line_.push_back(std::move(connection));
   if (!resting_.empty()) {
     Rest& latest = *resting_.back();
     resting_.pop_back();
     latest.called = true;
     latest.over.notifyOne();
-    return;
+    return nullptr;
   }
   if (threads_.size() < most_) addThread();
   noteLoad();
   ended.swap(ended_);
   lock.unlock();
   for (const auto& thread : ended) thread->join();
+  return nullptr;
 }
 
 void ServingThreads::addThread() {
@@ -89,14 +92,18 @@ void ServingThreads::noteLoad() {
   if (crowded_ != crowded) crowded_ = crowded;
 }
 
+std::deque<std::unique_ptr<Connection>> ServingThreads::close() {
+  Lock lock(mutex_);
+  stopping_ = true;
+  for (Rest* each : resting_) each->over.notifyOne();
+  return std::exchange(line_, {});
+}
+
 void ServingThreads::stop() {
-  std::deque<std::unique_ptr<Connection>> dropped;
+  close();
   Threads ended;
   {
     Lock lock(mutex_);
-    stopping_ = true;
-    dropped.swap(line_);
-    for (Rest* each : resting_) each->over.notifyOne();
     while (!threads_.empty()) left_.wait(mutex_);
     ended.swap(ended_);
   }

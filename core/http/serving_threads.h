@@ -28,13 +28,17 @@ class ServingThreads {
   ServingThreads(std::size_t most, Serve serve);
   ~ServingThreads();
 
-  /// Never waits: what no thread is free for stands in line.
-  void submit(std::unique_ptr<Connection> connection);
+  /// Hands a connection to a thread; it stands in line while none is free. Never waits. Returns the connection when
+  /// close() was called, else null.
+  std::unique_ptr<Connection> submit(std::unique_ptr<Connection> connection);
 
   /// More than half of the threads are at work: none should be held for comfort.
   const std::atomic<bool>& crowded() const noexcept { return crowded_; }
 
-  /// Drops what stands in line, lets the threads finish and joins them.
+  /// From now on no connection is begun. Returns those that stood in line.
+  std::deque<std::unique_ptr<Connection>> close();
+
+  /// close(), and waits until the threads have finished what they serve and have ended.
   void stop();
 
  private:

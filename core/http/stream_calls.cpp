@@ -73,6 +73,7 @@ std::string chunkArray(const std::vector<Chunk>& chunks) {
 Reply stream(const QueueRooms& rooms, Call& call, bool asObject) {
   const auto read = readAsk(rooms, call);
   if (const auto* refusal = std::get_if<Reply>(&read)) return *refusal;
+  if (const auto refusal = countUnderstood(call)) return *refusal;
   const Ask& ask = std::get<Ask>(read);
   const WaitSlot slot(rooms, ask.wait);
   auto page = rooms.jobs.chunks(ask.key, ask.offset, kPiece, slot.wait, goneSignal(call));

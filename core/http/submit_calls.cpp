@@ -46,11 +46,13 @@ Reception accept(const QueueRooms& rooms, Call& call, std::optional<Millis> sync
     const auto before = rooms.jobs.promised(*call.endpoint, call.key->id, *accepted.promise);
     if (before && std::holds_alternative<OtherBody>(*before)) return otherBody(call);
     if (before) {
+      if (auto refusal = countUnderstood(call)) return std::move(*refusal);
       call.bodyMemory.giveBack();
       return std::get<Existing>(*before);
     }
   }
   if (const auto refusal = admit(accepted.job, *call.endpoint)) return errorReply(call.path, 400, refusal->message);
+  if (auto refusal = countUnderstood(call)) return std::move(*refusal);
   return accepted;
 }
 

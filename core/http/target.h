@@ -9,7 +9,7 @@
 namespace jobq {
 
 struct Target {
-  std::string path;  ///< without a fragment, percent-encoded bytes decoded
+  std::string path;  ///< without a fragment, percent-encoded bytes decoded, but for %2F, which separates nothing
   std::multimap<std::string, std::string> query;
 };
 

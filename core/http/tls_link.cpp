@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <utility>
 
 #include "core/http/link.h"
 #include "jobq/error.h"
@@ -96,30 +97,47 @@ struct TlsContext::Poco {
   ::Poco::Net::Context::Ptr context;
 };
 
-TlsContext::TlsContext(const std::string& certificate, const std::string& key) : poco_(std::make_unique<Poco>()) {
+TlsContext::TlsContext(std::string certificate, std::string key)
+    : certificate_(std::move(certificate)), key_(std::move(key)), poco_(load(certificate_, key_)) {}
+
+std::shared_ptr<TlsContext::Poco> TlsContext::load(const std::string& certificate, const std::string& key) {
   using ::Poco::Net::Context;
+  auto loaded = std::make_shared<Poco>();
   try {
     Context::Params params;
     params.certificateFile = certificate;
     params.privateKeyFile = key;
     params.verificationMode = Context::VERIFY_NONE;
     params.loadDefaultCAs = false;
-    poco_->context = new Context(Context::TLS_SERVER_USE, params);
-    poco_->context->requireMinimumProtocol(Context::PROTO_TLSV1_2);
+    loaded->context = new Context(Context::TLS_SERVER_USE, params);
+    loaded->context->requireMinimumProtocol(Context::PROTO_TLSV1_2);
   } catch (const ::Poco::Exception& error) {
     throw ConfigError("server.tls.certificate and server.tls.key: " + error.displayText());
   }
-  SSL_CTX* context = poco_->context->sslContext();
+  SSL_CTX* context = loaded->context->sslContext();
   SSL_CTX_set_mode(context,
                    SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
   SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
   SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION);
+  return loaded;
+}
+
+void TlsContext::reload() {
+  auto fresh = load(certificate_, key_);
+  Lock lock(mutex_);
+  poco_.swap(fresh);
 }
 
 TlsContext::~TlsContext() = default;
 
 std::unique_ptr<Link> TlsContext::link(int descriptor) const {
-  return std::make_unique<TlsLink>(descriptor, poco_->context->sslContext());
+  std::shared_ptr<Poco> current;
+  {
+    Lock lock(mutex_);
+    current = poco_;
+  }
+  // The link keeps its own count of the context.
+  return std::make_unique<TlsLink>(descriptor, current->context->sslContext());
 }
 
 }  // namespace jobq

@@ -1,10 +1,14 @@
 #include "core/jobs/submission.h"
 
+#include <algorithm>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "core/base/ids.h"
 #include "core/base/secret_box.h"
 #include "core/base/words.h"
+#include "core/config/units.h"
 #include "core/jobs/webhook_url.h"
 #include "jobq/json.h"
 
@@ -45,11 +49,22 @@ std::optional<json::Value> present(const json::Document& object, std::string_vie
   return value;
 }
 
-void refuseDuplicates(const json::Document& body) {
+void refuseDuplicates(const json::Document& object, const char* what) {
   std::set<std::string> seen;
-  for (const json::Member& member : body.members) {
+  for (const json::Member& member : object.members) {
     const auto [at, fresh] = seen.insert(json::decode(member.key));
-    if (!fresh) refuse("the body has the key " + json::quoted(clipped(*at)) + " twice: send it once");
+    if (!fresh) refuse(std::string(what) + " has the key " + json::quoted(clipped(*at)) + " twice: send it once");
+  }
+}
+
+// A misspelled executionTimeout would run a job for ten minutes without a word. Public clients send none but these.
+void refuseUnknown(const json::Document& policy) {
+  static const std::vector<std::string> kKnown{"executionTimeout", "ttl", "lowPriority", "priority"};
+  for (const json::Member& member : policy.members) {
+    const std::string key = json::decode(member.key);
+    if (std::find(kKnown.begin(), kKnown.end(), key) != kKnown.end()) continue;
+    refuse("policy." + clipped(key) + " is no field of policy; the nearest one is policy." +
+           units::nearest(clipped(key), kKnown));
   }
 }
 
@@ -74,6 +89,8 @@ JobPolicy readPolicy(const json::Document& body, const Endpoint& endpoint, OutOf
   if (!value) return policy;
   if (value->kind != json::Kind::object) refuse("policy must be an object");
   const json::Document fields = parse(value->raw, "policy");
+  refuseDuplicates(fields, "policy");
+  refuseUnknown(fields);
   if (const auto ms = readField(fields, kExecutionTimeout, otherwise)) policy.executionTimeout = Millis(*ms);
   if (const auto ms = readField(fields, kTtl, otherwise)) policy.ttl = Millis(*ms);
   if (const auto n = readField(fields, kPriority, otherwise)) policy.priority = static_cast<std::int32_t>(*n);
@@ -104,6 +121,7 @@ std::string readS3Config(const json::Document& body) {
   if (!value) return {};
   if (value->kind != json::Kind::object) refuse("s3Config must be an object");
   const json::Document fields = parse(value->raw, "s3Config");
+  refuseDuplicates(fields, "s3Config");
   for (const char* key : {"accessId", "accessSecret", "bucketName", "endpointUrl"}) {
     const auto field = present(fields, key);
     if (field && field->kind != json::Kind::string) refuse(std::string("s3Config.") + key + " must be a string");
@@ -123,7 +141,7 @@ std::string cutOut(std::string& text, std::string_view part) {
 JobSpec readBody(std::string text, const Endpoint& endpoint, const SubmissionRules& rules) {
   const json::Document body = parse(text, "the body");
   if (body.root.kind != json::Kind::object) refuse("the body must be a JSON object with the key input");
-  refuseDuplicates(body);
+  refuseDuplicates(body, "the body");
   const auto input = present(body, "input");
   if (!input) refuse("input is missing: send {\"input\": {...}}");
   if (input->kind != json::Kind::object) refuse("input must be a JSON object");

@@ -219,10 +219,24 @@ WebUrl readWeb(std::string_view url) {
   return read;
 }
 
+/// What the transport of the scheme file writes to (plugins/webhook_file): any other could never be delivered.
+void checkFile(std::string_view url) {
+  constexpr std::string_view kHead = "file:///";
+  constexpr std::size_t kLongest = 128;
+  const std::string_view name = url.starts_with(kHead) ? url.substr(kHead.size()) : std::string_view();
+  const bool good = std::all_of(name.begin(), name.end(), [](char c) {
+    return isAmong(c, kLetters) || isAmong(c, kDecimalDigits) || isAmong(c, "_-.");
+  });
+  if (name.empty() || name.size() > kLongest || name.front() == '.' || !good) {
+    refuseUrl("must be file:///NAME: up to 128 letters, digits, '_', '-' and '.', without a '.' in front");
+  }
+}
+
 void judgeWebhook(const std::string& url, const WebhookRules& rules) {
   checkBytes(url);
   const std::string scheme = schemeOf(url);
   if (!rules.schemes.contains(scheme)) refuseUrl(explainSchemes(rules.schemes));
+  if (scheme == "file") checkFile(url);
   if (!isWeb(scheme)) return;
   const net::Reach reach = readWeb(url).reach;
   if (reach == net::Reach::forbidden) refuseUrl("names an address that is never called: send a public one");

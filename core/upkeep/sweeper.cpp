@@ -32,11 +32,16 @@ Sweeper::Sweeper(Storage& storage, Clock& clock, Log& log, Listener listener, st
                 [duties = std::vector{std::move(first), std::function<void()>([this] { sweepAll(); }),
                                       std::move(last)}] { doAll(duties); }) {}
 
+void Sweeper::stop() {
+  stopping_ = true;
+  periodic_.stop();
+}
+
 void Sweeper::sweepAll() {
   for (bool more = true; more;) {
     const Swept swept = storage_.leases().sweep(kSweepBatch);
     listener_(swept);
-    more = swept.more;
+    more = swept.more && !stopping_;
   }
 }
 

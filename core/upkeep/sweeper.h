@@ -1,6 +1,7 @@
 // Frees what has expired, ends what ran too long, and puts the jobs of dead workers back in line.
 #pragma once
 
+#include <atomic>
 #include <functional>
 
 #include "core/base/periodic.h"
@@ -22,15 +23,18 @@ class Sweeper final : public Service {
           std::function<void()> last = {});
 
   void start() override { periodic_.start(); }
-  void stop() override { periodic_.stop(); }
 
-  /// Sweeps in bounded batches until nothing is left. Called before the first claim, it recovers the jobs that a dead
-  /// process held.
+  /// A sweep that runs ends with its batch: the next start goes on with the rest.
+  void stop() override;
+
+  /// Sweeps in bounded batches until nothing is left, or stop() is called. Called before the first claim, it recovers
+  /// the jobs that a dead process held.
   void sweepAll();
 
  private:
   Storage& storage_;
   const Listener listener_;
+  std::atomic<bool> stopping_ = false;
   Periodic periodic_;
 };
 

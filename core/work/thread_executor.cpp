@@ -227,6 +227,11 @@ bool ThreadExecutor::awaitAllEnded(Instant deadline) {
   return allEnded();
 }
 
+void ThreadExecutor::noticeStopped() {
+  Lock lock(mutex_);
+  ended_.notifyAll();
+}
+
 // Until every job has ended but those that were stopped: nobody wants to know what becomes of them.
 void ThreadExecutor::drain(Instant deadline) {
   Lock lock(mutex_);

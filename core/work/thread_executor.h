@@ -40,6 +40,9 @@ class ThreadExecutor final : public Executor {
   void assign(ClaimedJob job) override;
   void dismiss(const WorkerId& worker) override;
 
+  /// Called after the stop token of a job has fired: a stop() that waits for that job waits no longer.
+  void noticeStopped();
+
   /// Running jobs get `drain` to finish. The rest is told to stop, goes back in line, and gets its endpoint's stopGrace
   /// to end. Returns the number of threads that did not: they are abandoned, and the process has to end with _exit.
   std::size_t stop(Millis drain);

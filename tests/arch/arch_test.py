@@ -144,6 +144,14 @@ def test_seams():
                  for macro in re.findall(r"^\s*#.*\b(JOBQ_TEST_\w+)", path.read_text(), re.M)])
 
 
+def test_sources_are_built():
+    """A test that no program names is never compiled, and never fails."""
+    lists = [*(ROOT / "tests").rglob("CMakeLists.txt"), *(ROOT / "tests").rglob("*.cmake")]
+    named = "\n".join(path.read_text() for path in lists)
+    assert_none([f"no program of tests has {name(path)}" for path in (ROOT / "tests").rglob("*_test.cpp")
+                 if path.name not in named])
+
+
 @functools.cache
 def tests_in(path):
     """The names that a file gives its tests: `Class.test_name` in Python, the second word of a TEST in C++."""

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <set>
+#include <string>
 
 #include "check.h"
 #include "outline.h"
@@ -12,6 +14,8 @@ namespace {
 
 using namespace jobq;
 using Kind = Outline::Kind;
+
+const std::set<std::string> kKnown{"executionTimeout", "ttl", "lowPriority", "priority"};
 
 // An integer is written as one: a sign and digits, no point and no exponent. -0 is 0.
 std::optional<std::int64_t> integerOf(const Outline::Field& field) {
@@ -43,6 +47,8 @@ void compare(const Outline& policy, const JobSpec* job) {
   bool good = policy.kind() == Kind::object || policy.kind() == Kind::null;
   good = good && policy.deepest() < json::kMaxDepth;  // the body is one level more
   good = good && policy.fields().size() <= Reception::kMostKeys;
+  good = good && !policy.repeatsAKey();
+  for (const auto& field : policy.fields()) good = good && kKnown.contains(field.key);
   const auto timeout =
       judgeNumber(policy, "executionTimeout", 5'000, 604'800'000, Reception::kOwnTimeout.count(), good);
   const auto ttl = judgeNumber(policy, "ttl", 10'000, 604'800'000, 86'400'000, good);

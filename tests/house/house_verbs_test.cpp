@@ -1,4 +1,5 @@
 // The rest of the queue API's verbs, as far as time and workers decide: purge, ttl, idempotency, stuck slots.
+#include "core/base/clock.h"
 #include "house_fixture.h"
 
 namespace {
@@ -78,11 +79,25 @@ TEST_F(HouseVerbsTest, StatusTtlSetsTheExpiry) {
   EXPECT_EQ(status("e", done).status, 404);
 
   const std::string floor = call("POST", "/v2/e/runsync", R"({"input":{}})").field("id");
-  EXPECT_EQ(call("POST", "/v2/e/status/" + floor + "?ttl=-5").status, 200);
+  EXPECT_EQ(call("POST", "/v2/e/status/" + floor + "?ttl=0").status, 200);
   clock_.advance(Millis(999));
   EXPECT_EQ(status("e", floor).status, 200);
   clock_.advance(Millis(1));
   EXPECT_EQ(status("e", floor).status, 404);
+}
+
+TEST_F(HouseVerbsTest, ParametersThatAreWrongOrTwiceAreNamed) {
+  const std::string id = run("p", R"({"input":{}})").field("id");
+  for (const char* query : {"?ttl=-5", "?ttl=1.5", "?ttl=", "?ttl=6000&ttl=7000"}) {
+    const Answer answer = call("GET", "/v2/p/status/" + id + query);
+    EXPECT_EQ(answer.status, 400) << query;
+    EXPECT_THAT(answer.field("error"), testing::StartsWith("ttl ")) << query;
+  }
+  EXPECT_EQ(call("POST", "/v2/p/runsync?wait=1000&wait=2000", R"({"input":{}})").field("error"),
+            "wait is in the query more than once: send it once");
+  EXPECT_EQ(call("GET", "/v2/p/requests?status=FAILED&status=IN_QUEUE").status, 400);
+  EXPECT_TRUE(fromIso8601(call("GET", "/v1/endpoints/p").field("createdAt")))
+      << "an endpoint of the file has a time too";
 }
 
 TEST_F(HouseVerbsTest, StatusTtlReachesSevenDaysFromTheSubmissionAtMost) {
@@ -209,6 +224,18 @@ TEST_F(HouseVerbsTest, AShutdownDoesNotDrainForAStuckHandler) {
   std::thread stopping([&] { EXPECT_TRUE(house_->stop()) << "the handler ended within its grace"; });
   clock_.awaitWaiter(Millis(5'000), Millis(5'000));  // stopGrace, and not the 10 s of server.drain
   clock_.advance(Millis(3'000));
+  testkit::join("the shutdown", stopping);
+}
+
+TEST_F(HouseVerbsTest, ACancelDuringTheDrainEndsIt) {
+  const std::string stuck = stubborn(Millis(4'000));
+  awaitState("t", stuck, "IN_PROGRESS");
+  clock_.awaitWaiter(Millis(4'000), Millis(4'000));
+  std::thread stopping([&] { EXPECT_TRUE(house_->stop()) << "the handler ended within its grace"; });
+  clock_.awaitWaiter(Millis(10'000), Millis(10'000));  // server.drain
+  EXPECT_EQ(call("POST", "/v2/t/cancel/" + stuck).field("status"), "CANCELLED");
+  clock_.awaitWaiter(Millis(5'000), Millis(5'000));  // stopGrace, though no time has passed
+  clock_.advance(Millis(4'000));
   testkit::join("the shutdown", stopping);
 }
 

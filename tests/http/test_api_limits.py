@@ -120,6 +120,18 @@ class SharedBucketTest(LimitTest):
             self.assert_too_many(self.server.request("POST", f"/v2/{endpoint}/purge-queue"), 2)
             self.assert_job(self.server.request("GET", f"/v2/{endpoint}/requests"))
 
+    def test_malformed_requests_use_up_nobodys_allowance(self, own_server):
+        """core/DECISIONS.md: what is 400 has a rate of its own, of the same size; the limit counts what was accepted."""
+        server = self.server = own_server(**LIMITED, **{"limits.run.requests": 5, "limits.status.requests": 5,
+                                                        "limits.run.window": "60s", "limits.status.window": "60s"})
+        job = server.run("parked", {})
+        with RequestStream(server) as stream:
+            statuses = stream.statuses("POST", "/v2/parked/run", 12, {"input": 7})
+            assert statuses == [400] * 5 + [429] * 7, "beyond its size the malformed ones themselves are refused"
+            assert stream.statuses("POST", "/v2/parked/run", 5, {"input": {}}) == [200] * 4 + [429]
+            assert stream.statuses("GET", f"/v2/parked/status/{job}?ttl=x", 7) == [400] * 5 + [429] * 2
+            assert stream.statuses("GET", f"/v2/parked/status/{job}", 6) == [200] * 5 + [429]
+
     def test_who_may_not_is_not_counted(self, own_server):
         """api.md, Authentication before Limits (design.md, rooms 2 and 3): a wrong key uses up nobody's allowance."""
         self.server = own_server(**LIMITED)

@@ -267,7 +267,7 @@ class AddressTest(MalformedTest):
 
     def test_unknown_path(self, subtests):
         """decisions.md, Answers: 404 unknown path, `error` in the queue API and `message` under `/v1`."""
-        for path in ("/", "/v2", "/v2/", "/v2/echo", "/v2/echo/", "/v2/echo/bogus", "/v2/echo/run/x", "/v2/echo/status",
+        for path in ("/docs/", "/v2", "/v2/", "/v2/echo", "/v2/echo/", "/v2/echo/bogus", "/v2/echo/run/x", "/v2/echo/status",
                      "/v2/echo/status/", "/v2/echo/health/x", "/v3/echo/run", "//v2/echo/health", "/healthz/x",
                      "/v2/echo/%72un%2f"):
             with subtests.test(path=path):

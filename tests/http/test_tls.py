@@ -1,6 +1,8 @@
 """TLS at the door: the same behaviour behind a handshake."""
 
 import os
+import signal
+import ssl
 import subprocess
 import time
 
@@ -17,14 +19,39 @@ class TlsTest(HttpTest):
     @pytest.fixture(autouse=True)
     def tls_server(self, question):
         server = self.at_end.enter_context(Server(start=False, server__drain="2s", server__threads="516"))
-        files = [os.path.join(server.folder, name) for name in ("certificate.pem", "key.pem")]
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj",
-                        "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-out", files[0],
-                        "-keyout", files[1]], check=True, capture_output=True)
+        files = self.files = [os.path.join(server.folder, name) for name in ("certificate.pem", "key.pem")]
+        self.make_certificate()
         server.settings["server.tls.certificate"], server.settings["server.tls.key"] = files
         server.write_file()
         server.trust(files[0])
         self.server = server.start()
+
+    def make_certificate(self):
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj",
+                        "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-out", self.files[0],
+                        "-keyout", self.files[1]], check=True, capture_output=True)
+
+    def certificate(self):
+        """What a new connection is given, as PEM."""
+        return ssl.get_server_certificate(self.server.address)
+
+    def test_sighup_reads_the_certificate_again(self):
+        """core/DECISIONS.md: for new connections; one that is none is refused with a line of the log."""
+        old = self.certificate()
+        with self.server.plug() as kept:
+            self.make_certificate()
+            assert self.certificate() == old, "nobody has said so yet"
+            self.server.process.send_signal(signal.SIGHUP)
+            until(lambda: self.certificate() != old, "the new certificate is there")
+            kept.sendall(GET)
+            assert kept.recv(12) == b"HTTP/1.1 200", "a connection that was there goes on"
+        fresh = self.certificate()
+        with open(self.files[0], "w", encoding="ascii") as file:
+            file.write("no certificate")
+        self.server.process.send_signal(signal.SIGHUP)
+        until(lambda: "the old certificate stays in use" in self.server.log(), "it is refused")
+        assert self.certificate() == fresh
+        self.server.stop()
 
     def test_requests(self):
         assert self.server.url.startswith("https://")
@@ -88,6 +115,33 @@ class TlsTest(HttpTest):
         for secure in waiting:
             assert b"IN_QUEUE" in ends(secure)
             secure.close()
+
+    def test_handshakes_take_none_of_the_acceptors_time(self):
+        """core/DECISIONS.md: they run on the threads that serve, and a client that says nothing holds up nobody."""
+        silent = [connect(self.server) for _ in range(50)]
+        half = [connect(self.server) for _ in range(50)]
+        for plain in half:
+            plain.sendall(b"\x16\x03\x01\x02\x00\x01")
+        for _ in range(200):
+            with self.server.plug() as secure:
+                secure.sendall(GET)
+                assert secure.recv(12) == b"HTTP/1.1 200"
+        used = self.processor_time()
+        print(f"processor time of 200 handshakes: {used['porch'] / 1e6:.0f} ms of the acceptor, "
+              f"{used['http'] / 1e6:.0f} ms of the threads that serve")
+        assert used["porch"] < used["http"] / 2
+        for plain in silent + half:
+            plain.close()
+
+    def processor_time(self):
+        """Nanoseconds of the threads of each name. A thread that has ended is not counted: it rests a minute before."""
+        folder, used = f"/proc/{self.server.process.pid}/task", {"porch": 0, "http": 0}
+        for thread in os.listdir(folder):
+            with open(f"{folder}/{thread}/comm", encoding="ascii") as file:
+                name = file.read().strip()
+            with open(f"{folder}/{thread}/schedstat", encoding="ascii") as file:
+                used[name] = used.get(name, 0) + int(file.read().split()[0])
+        return used
 
     def test_a_certificate_that_is_none(self):
         with open(self.server.settings["server.tls.certificate"], "w", encoding="ascii") as file:

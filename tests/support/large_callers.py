@@ -86,7 +86,7 @@ class LargeCallers:
             budget = self.size // 2 if self.cut(n) else self.size
             if not self._send(plain, parts, budget):
                 return self._refusal(plain, b"")
-            return ("left", 0) if self.cut(n) else (self._check(plain, n, endpoint), 0)
+            return ("left", 0) if self.cut(n) else self._check(plain, n, endpoint)
 
     def _send(self, plain, parts, budget):
         """False: an answer came first. Counts what was sent."""
@@ -119,10 +119,12 @@ class LargeCallers:
         return 503, int(found[1])
 
     def _check(self, plain, n, endpoint):
-        """200 when the job is COMPLETED with its own output."""
+        """200 when the job is COMPLETED with its own output; 503 when the last bytes of the body found no room."""
         text = b""
         while b'"output":' not in text:
             part = plain.recv(65536)
+            if text.startswith(b"HTTP/1.1 503 ") or part.startswith(b"HTTP/1.1 503 "):
+                return self._refusal(plain, text + part)
             if not part or len(text) > 4096:
                 raise AssertionError(f"no output: {text[:500]!r}")
             text += part
@@ -145,4 +147,4 @@ class LargeCallers:
             wanted.update(part)
         if ending != b"}" or digest.digest() != wanted.digest():
             raise AssertionError("the output is not its own")
-        return 200
+        return 200, 0

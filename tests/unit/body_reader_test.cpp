@@ -64,7 +64,8 @@ class BodyReaderTest : public testing::Test {
   }
 
   PiecewiseLink link_;
-  Inbox inbox_;
+  Budget memory_{0};
+  Inbox inbox_{memory_};
   Budget waiting_{8};
   std::optional<BodyReader> reader_;
 };
@@ -106,7 +107,7 @@ TEST_F(BodyReaderTest, BytesThatCameWithTheHeadAreTakenFirst) {
 TEST_F(BodyReaderTest, ChunksAreReadHoweverTheyCome) {
   const std::string text = "4\r\nWiki\r\n6;x=1\r\npedia \r\n0\r\n\r\nGET /";
   for (std::size_t size = 1; size <= text.size(); ++size) {
-    inbox_ = Inbox();
+    inbox_.clear();
     link_.pieces.clear();
     for (std::size_t at = 0; at < text.size(); at += size) link_.pieces.push_back(text.substr(at, size));
     chunked();
@@ -156,7 +157,7 @@ TEST_F(BodyReaderTest, AChunkedBodyWithoutItsLastChunkIsNotComplete) {
 
 TEST_F(BodyReaderTest, BrokenFramingIsAFault) {
   for (const char* broken : {"x\r\n", "4\r\nWikiX\r\n0\r\n\r\n", "-1\r\n", "\r\n", "ffffffffffffffffff\r\n"}) {
-    inbox_ = Inbox();
+    inbox_.clear();
     link_.pieces = {broken};
     chunked();
     (void)readAll();
@@ -188,7 +189,7 @@ TEST_F(BodyReaderTest, AnUnreadBodyThatHasComeIsDropped) {
   ofLength(11);
   EXPECT_TRUE(reader_->dropArrived());
   EXPECT_EQ(rest(), "GET /");
-  inbox_ = Inbox();
+  inbox_.clear();
   link_.pieces = {"4\r\nWi", "ki\r\n0\r\n\r\nGET /"};
   chunked();
   EXPECT_TRUE(reader_->dropArrived());
@@ -207,7 +208,7 @@ TEST_F(BodyReaderTest, AnUnreadBodyOfMoreThan64KBIsLeftAlone) {
   link_.pieces = {std::string(65'537, 'x')};
   ofLength(65'537);
   EXPECT_FALSE(reader_->dropArrived());
-  inbox_ = Inbox();
+  inbox_.clear();
   link_.pieces = {std::string(65'536, 'x')};
   ofLength(65'536);
   EXPECT_TRUE(reader_->dropArrived());

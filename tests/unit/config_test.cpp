@@ -86,8 +86,10 @@ TEST_F(ConfigTest, ValuesCarryUnitsAndPathsStartAtTheFile) {
 }
 
 TEST_F(ConfigTest, TheDoorHasItsSettings) {
-  const Config config =
-      load("server.threads = 513\nserver.bodyMemory = 20MB\nserver.tls.certificate = c.pem\nserver.tls.key = /k.pem\n");
+  const Config config = load(
+      "server.threads = 513\nserver.bodyMemory = 20MB\nserver.tls.certificate = c.pem\nserver.tls.key = /k.pem\n"
+      "server.connectionsPerAddress = 7\n");
+  EXPECT_EQ(config.server.connectionsPerAddress, 7U);
   EXPECT_EQ(config.server.threads, 513);
   EXPECT_EQ(config.server.bodyMemory, 20UL << 20);
   EXPECT_EQ(config.server.tlsCertificate, dir_ / "c.pem");
@@ -96,6 +98,17 @@ TEST_F(ConfigTest, TheDoorHasItsSettings) {
   EXPECT_THAT(refusal("server.threads = 512\n"), HasSubstr("server.threads")) << "nobody could wait";
   EXPECT_THAT(refusal("server.bodyMemory = 19MB\n"), HasSubstr("server.bodyMemory")) << "a 20 MB body never fits";
   EXPECT_THAT(refusal("server.tls.key = k.pem\n"), HasSubstr("go together"));
+}
+
+TEST_F(ConfigTest, OriginsAreWrittenAsBrowsersWriteThem) {
+  EXPECT_TRUE(load("").server.corsOrigins.empty());
+  EXPECT_EQ(load("server.cors.origins = https://a.example, http://localhost:3000\n").server.corsOrigins,
+            (std::set<std::string>{"https://a.example", "http://localhost:3000"}));
+  EXPECT_EQ(load("server.cors.origins = *\n").server.corsOrigins, std::set<std::string>{"*"});
+  for (const std::string origin :
+       {"a.example", "https://a.example/", "https://A.example", "ftp://a", "https://", "null"}) {
+    EXPECT_THAT(refusal("server.cors.origins = " + origin + "\n"), HasSubstr("server.cors.origins")) << origin;
+  }
 }
 
 TEST_F(ConfigTest, OverridesWin) {

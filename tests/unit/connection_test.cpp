@@ -4,6 +4,7 @@
 #include <Poco/Net/HTTPRequestHandler.h>
 #include <Poco/Net/HTTPRequestHandlerFactory.h>
 #include <Poco/Net/HTTPServerParams.h>
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -65,6 +66,27 @@ class CountingWatch final : public ClientWatch {
   std::vector<std::uint64_t> unwatched;
 };
 
+/// Another link behind a handshake that ends when the test says so.
+class HandshakeLink final : public Link {
+ public:
+  explicit HandshakeLink(std::unique_ptr<Link> inner)
+      : Link(::open("/dev/null", O_RDONLY | O_CLOEXEC)), inner_(std::move(inner)) {}
+
+  std::optional<std::size_t> read(char* to, std::size_t size, Wait wait) override {
+    if (!agreed && wait != Wait::no) ADD_FAILURE() << "a thread waits for the handshake";
+    return agreed ? inner_->read(to, size, wait) : std::nullopt;
+  }
+  bool write(std::string_view first, std::string_view second, Pace pace) override {
+    return inner_->write(first, second, std::move(pace));
+  }
+  bool handshaking() const noexcept override { return !agreed; }
+
+  bool agreed = false;
+
+ private:
+  const std::unique_ptr<Link> inner_;
+};
+
 class ConnectionTest : public testing::Test {
  protected:
   using Next = Connection::Next;
@@ -82,10 +104,11 @@ class ConnectionTest : public testing::Test {
   const Poco::Net::HTTPServerParams::Ptr params_ = new Poco::Net::HTTPServerParams;
   Budget waiting_{8};
   Budget readers_{8};
+  Budget heads_{1UL << 20};
   CountingWatch watch_;
   std::atomic<bool> parting_ = false;
   std::atomic<bool> crowded_ = true;  // so that no thread lingers for a next request
-  const Connection::Server server_{handlers_, *params_, waiting_, readers_, watch_, parting_, crowded_};
+  const Connection::Server server_{handlers_, *params_, waiting_, readers_, heads_, watch_, parting_, crowded_};
   Connection connection_{7, client_.takeLink(), server_};
 };
 
@@ -244,6 +267,53 @@ TEST_F(ConnectionTest, AHeadThatIsTooLargeIsRefusedBeforeItsEnd) {
   ASSERT_EQ(connection_.receive(), Ready::yes);
   EXPECT_EQ(connection_.serve(), Next::drain);
   EXPECT_THAT(client_.received(), StartsWith("HTTP/1.1 431 "));
+}
+
+TEST_F(ConnectionTest, AHeadThatFindsNoMemoryIsRefusedAndHoldsNone) {
+  const auto others = heads_.take(heads_.left() - 10'000);
+  client_.send("GET / HTTP/1.1\r\nHost: h\r\nX: " + std::string(9'000, 'x'));
+  ASSERT_EQ(connection_.receive(), Ready::no) << "there is room for twice the free bytes";
+  EXPECT_LT(heads_.left(), 10'000U);
+  client_.send(std::string(9'000, 'x'));
+  ASSERT_EQ(connection_.receive(), Ready::yes);
+  EXPECT_EQ(connection_.serve(), Next::drain);
+  const std::string answer = client_.received();
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 503 "));
+  EXPECT_THAT(answer, HasSubstr("\r\nRetry-After: 1\r\n"));
+  EXPECT_THAT(handlers_.asked, ElementsAre());
+  EXPECT_EQ(heads_.left(), 10'000U);
+}
+
+TEST_F(ConnectionTest, ALargeHeadCountsUntilItsRequestIsAnswered) {
+  const std::uint64_t all = heads_.left();
+  std::uint64_t meanwhile = 0;
+  handlers_.act = [&](ServerRequest& request, ServerResponse& response) {
+    meanwhile = heads_.left();
+    answerWith(request, response, "ok");
+  };
+  const std::string large = "GET / HTTP/1.1\r\nHost: h\r\nX: " + std::string(20'000, 'x') + "\r\n\r\n";
+  EXPECT_EQ(exchange(large + "GET /next"), Next::park);
+  EXPECT_EQ(meanwhile, all - 2 * large.size()) << "the copies of its fields; the inbox has given its memory back";
+  EXPECT_EQ(heads_.left(), all);
+  const auto others = heads_.take(heads_.left() - 30'000);
+  EXPECT_EQ(exchange(" HTTP/1.1\r\nHost: h\r\nX: " + std::string(20'000, 'x') + "\r\n\r\n"), Next::drain);
+  EXPECT_THAT(client_.received(), HasSubstr("HTTP/1.1 503 ")) << "its copies find no room";
+}
+
+TEST_F(ConnectionTest, AHandshakeIsResumedUntilItsFirstHeadIsThere) {
+  test::SocketPair client;
+  auto owned = std::make_unique<HandshakeLink>(client.takeLink());
+  HandshakeLink& link = *owned;
+  crowded_ = false;  // a thread might linger
+  Connection connection(8, std::move(owned), server_);
+  EXPECT_TRUE(connection.handshaking());
+  EXPECT_TRUE(connection.inHead());
+  EXPECT_EQ(connection.serve(), Next::resume);
+  EXPECT_EQ(connection.refuseLateHead(), Next::close) << "there is nobody to tell yet";
+  link.agreed = true;
+  client.send("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+  EXPECT_EQ(connection.serve(), Next::drain);
+  EXPECT_THAT(client.received(), StartsWith("HTTP/1.1 200 OK\r\n"));
 }
 
 TEST_F(ConnectionTest, ALateHeadIsAnswered408) {

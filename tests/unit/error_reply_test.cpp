@@ -79,6 +79,10 @@ TEST(FaultReply, AQueryFlagIsTrueOrFalse) {
   EXPECT_FALSE(readFlag(call, "odd", faults));
   ASSERT_EQ(faults.size(), 1U);
   EXPECT_EQ(faults[0].message, "odd must be true or false");
+  call.query.emplace("deep", "true");
+  (void)readFlag(call, "deep", faults);
+  ASSERT_EQ(faults.size(), 2U);
+  EXPECT_EQ(faults[1].message, "deep is in the query more than once: send it once");
 }
 
 }  // namespace

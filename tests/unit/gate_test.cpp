@@ -2,137 +2,27 @@
 // judged, and what becomes of failures.
 #include "core/http/gate.h"
 
-#include <Poco/Net/HTTPRequestHandler.h>
-#include <Poco/Net/HTTPRequestHandlerFactory.h>
-#include <Poco/Net/HTTPServerParams.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <functional>
+#include <future>
 
 #include "core/http/connection.h"
 #include "core/http/exchange.h"
 #include "core/http/message.h"
 #include "core/jobs/admission.h"
-#include "endpoint_world.h"
+#include "gate_world.h"
 #include "socket_pair.h"
 
 namespace jobq {
 namespace {
 
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
-
-class OpenLimiter final : public RateLimiter {
- public:
-  RateVerdict enter(std::string_view, const RateLimit&, Instant) override {
-    if (verdict.allowed) ++inside;
-    return verdict;
-  }
-  void leave(std::string_view) override { --inside; }
-
-  RateVerdict verdict{true, Millis(0), 5};
-  int inside = 0;
-};
-
-class UnwatchedClients final : public ClientWatch {
- public:
-  std::stop_token watch(std::uint64_t) override { return {}; }
-  void unwatch(std::uint64_t) noexcept override {}
-};
-
-class GatedHandler final : public Poco::Net::HTTPRequestHandler {
- public:
-  GatedHandler(Gate& gate, Gate::Visit visit) : gate_(gate), visit_(std::move(visit)) {}
-  void handleRequest(Poco::Net::HTTPServerRequest& request, Poco::Net::HTTPServerResponse& response) override {
-    gate_.serve(std::move(visit_), request, response);
-  }
-
- private:
-  Gate& gate_;
-  Gate::Visit visit_;
-};
-
-class GatedFactory final : public Poco::Net::HTTPRequestHandlerFactory {
- public:
-  explicit GatedFactory(Gate& gate) : gate_(gate) {}
-  Poco::Net::HTTPRequestHandler* createRequestHandler(const Poco::Net::HTTPServerRequest& request) override {
-    return new GatedHandler(gate_, gate_.enter(request));
-  }
-
- private:
-  Gate& gate_;
-};
-
-class GateTest : public testing::Test, protected test::EndpointWorld {
- protected:
-  GateTest() {
-    addRoute({"GET"}, "/ping", Scope::none);
-    addRoute({"GET", "POST"}, "/v1/things", Scope::admin).needsBody = false;
-    Route& run = addRoute({"POST"}, "/v2/{endpoint}/run", Scope::client);
-    run.needsBody = true;
-    run.bodyLimit = 4UL << 20;
-    run.operation = Operation::run;
-    for (Route& route : routes_) router_.add(std::move(route));
-    ApiKey key;
-    key.scopes = {"client"};
-    client_ = keys_.create(key);
-    ApiKey admin;
-    admin.scopes = {"admin"};
-    admin_ = keys_.create(admin);
-  }
-
-  Route& addRoute(std::vector<std::string> methods, const std::string& pattern, Scope scope) {
-    Route route;
-    route.methods = std::move(methods);
-    route.pattern = pattern;
-    route.scope = scope;
-    route.run = [this](Call& call) { return act_(call); };
-    return routes_.emplace_back(std::move(route));
-  }
-
-  /// The whole answer to a request that is sent over a connection of its own.
-  std::string ask(const std::string& text) {
-    test::SocketPair client;
-    Connection connection(1, client.takeLink(), server_);
-    client.send(text);
-    EXPECT_EQ(connection.receive(), Connection::Ready::yes);
-    next_ = connection.serve();
-    return client.received();
-  }
-  static std::string head(const std::string& line, const std::string& key, const std::string& fields = "") {
-    return line + " HTTP/1.1\r\nHost: h\r\n" + (key.empty() ? "" : "Authorization: Bearer " + key + "\r\n") + fields +
-           "\r\n";
-  }
-  std::string run(const std::string& body, const std::string& endpoint = "ep") {
-    return ask(
-        head("POST /v2/" + endpoint + "/run", client_, "Content-Length: " + std::to_string(body.size()) + "\r\n") +
-        body);
-  }
-
-  std::function<Reply(Call&)> act_ = [](Call&) { return Reply{200, "{}"}; };
-  std::vector<Route> routes_;
-  Router router_;
-  Node node_{*this, {fixedEndpoint("ep")}};
-  const SameTime wall_{storage.clock};
-  ApiKeys keys_{storage->records(), storage.clock, wall_, storage.log};
-  OpenLimiter limiter_;
-  RateGate rates_{
-      {}, {limiter_, storage.clock, [](const EndpointId&) { return 0U; }, [](const EndpointId&) { return 0U; }}};
-  Budget bodyMemory_{3UL << 20};
-  Gate gate_{router_, keys_, node_.registry, rates_, bodyMemory_, storage.log};
-  GatedFactory handlers_{gate_};
-  const Poco::Net::HTTPServerParams::Ptr params_ = new Poco::Net::HTTPServerParams;
-  Budget waiting_{8};
-  Budget readers_{8};
-  UnwatchedClients watch_;
-  std::atomic<bool> parting_ = false;
-  std::atomic<bool> crowded_ = true;
-  const Connection::Server server_{handlers_, *params_, waiting_, readers_, watch_, parting_, crowded_};
-  Connection::Next next_ = Connection::Next::close;
-  std::string client_;
-  std::string admin_;
-};
 
 TEST_F(GateTest, ARouteSeesTheCall) {
   act_ = [this](Call& call) {
@@ -161,6 +51,7 @@ TEST_F(GateTest, ARouteSeesTheCall) {
 TEST_F(GateTest, APathThatDoesNotExistNeedsNoKey) {
   EXPECT_THAT(ask(head("GET /v2/ep/nothing", "")), StartsWith("HTTP/1.1 404 "));
   EXPECT_THAT(ask(head("GET /v1/nothing", "")), HasSubstr("{\"message\":\"there is nothing at /v1/nothing"));
+  EXPECT_THAT(ask(head("GET /v1%2Fthings", "")), HasSubstr("there is nothing at /v1%2Fthings"));
   const std::string wrong = ask(head("DELETE /v1/things", ""));
   EXPECT_THAT(wrong, StartsWith("HTTP/1.1 405 "));
   EXPECT_THAT(wrong, HasSubstr("\r\nAllow: GET, HEAD, POST\r\n"));
@@ -171,7 +62,9 @@ TEST_F(GateTest, APathThatDoesNotExistNeedsNoKey) {
 TEST_F(GateTest, AKeyIsAskedForBeforeAnythingIsToldOfEndpoints) {
   for (const char* endpoint : {"ep", "nothing"}) {
     const std::string text = head("POST /v2/" + std::string(endpoint) + "/run", "wrong", "Content-Length: 0\r\n");
-    EXPECT_THAT(ask(text), StartsWith("HTTP/1.1 401 ")) << endpoint;
+    const std::string answer = ask(text);
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 401 ")) << endpoint;
+    EXPECT_THAT(answer, HasSubstr("\r\nWWW-Authenticate: Bearer realm=\"jobq\"\r\n"));
   }
   EXPECT_THAT(run("{}", "nothing"), StartsWith("HTTP/1.1 404 "));
   EXPECT_THAT(ask(head("GET /v1/things", client_)), StartsWith("HTTP/1.1 401 ")) << "of another scope";
@@ -197,6 +90,25 @@ TEST_F(GateTest, ACallThatIsTooFastIsRefusedUnreadAndToldWhen) {
   EXPECT_THAT(ask(head("GET /ping", "")), Not(HasSubstr("RateLimit")));
 }
 
+TEST_F(GateTest, ACallThatIsMalformedCountsAmongThose) {
+  act_ = [](Call& call) { return call.body == "good" ? Reply{} : Reply{400, "{}"}; };
+  EXPECT_THAT(run("bad"), StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(limiter_.counted, ElementsAre("ep/run/malformed"));
+  EXPECT_THAT(run("good"), HasSubstr("\r\nRateLimit-Remaining: 5\r\n"));
+  EXPECT_THAT(ask(head("POST /v2/ep/run", client_)), StartsWith("HTTP/1.1 400 ")) << "it has no length";
+  EXPECT_THAT(limiter_.counted, ElementsAre("ep/run/malformed", "ep/run/understood", "ep/run/malformed"));
+  limiter_.tooMalformed = true;
+  const std::string refused = run("bad");
+  EXPECT_THAT(refused, StartsWith("HTTP/1.1 429 "));
+  EXPECT_THAT(refused, HasSubstr("\r\nRetry-After: 3\r\n"));
+  EXPECT_THAT(run("good"), StartsWith("HTTP/1.1 200 "));
+  act_ = [](Call&) -> Reply { throw StorageError("the disk is full"); };
+  const std::size_t before = limiter_.counted.size();
+  EXPECT_THAT(run("good"), StartsWith("HTTP/1.1 503 "));
+  EXPECT_EQ(limiter_.counted.size(), before) << "what the server could not do does not count";
+  EXPECT_EQ(limiter_.inside, 0);
+}
+
 TEST_F(GateTest, ABodyOverTheLimitIsRefusedUnread) {
   const std::string answer =
       ask(head("POST /v2/ep/run", client_, "Content-Length: " + std::to_string((4UL << 20) + 1) + "\r\n"));
@@ -210,7 +122,8 @@ TEST_F(GateTest, ABodyOverTheLimitIsRefusedUnread) {
 
 TEST_F(GateTest, LargeBodiesShareAMemory) {
   std::uint64_t left = 0;
-  const auto taken = bodyMemory_.take(1);
+  BodyMemory::Share taken;
+  ASSERT_TRUE(taken.grow(bodyMemory_, "other", 1));
   const std::string refused =
       ask(head("POST /v2/ep/run", client_, "Content-Length: " + std::to_string(3UL << 20) + "\r\n"));
   EXPECT_THAT(refused, StartsWith("HTTP/1.1 503 "));
@@ -227,6 +140,28 @@ TEST_F(GateTest, LargeBodiesShareAMemory) {
   EXPECT_THAT(run(std::string(1UL << 10, ' ')), StartsWith("HTTP/1.1 200 "));
   EXPECT_EQ(left, (3UL << 20) - 1);
   EXPECT_EQ(bodyMemory_.left(), (3UL << 20) - 1);
+}
+
+TEST_F(GateTest, ABodyDrawsOnTheMemoryAsItsBytesCome) {
+  std::uint64_t announced = 0;
+  std::uint64_t come = 0;
+  handlers_.entered = [&] { announced = bodyMemory_.left(); };
+  act_ = [&](Call&) {
+    come = bodyMemory_.left();
+    return Reply{};
+  };
+  const std::size_t size = 5UL << 18;
+  const std::string body(size, ' ');
+  test::SocketPair client;
+  Connection connection(1, client.takeLink(), server_);
+  client.send(head("POST /v2/ep/run", client_, "Content-Length: " + std::to_string(size) + "\r\n"));
+  ASSERT_EQ(connection.receive(), Connection::Ready::yes);
+  auto sending = std::async(std::launch::async, [&] { client.send(body); });
+  EXPECT_EQ(connection.serve(), Connection::Next::park);
+  sending.get();
+  EXPECT_EQ(announced, 3UL << 20) << "a length alone takes nothing from others";
+  EXPECT_EQ(come, (3UL << 20) - size);
+  EXPECT_EQ(bodyMemory_.left(), 3UL << 20);
 }
 
 TEST_F(GateTest, ABodyThatIsNeededMustHaveALength) {
@@ -264,6 +199,9 @@ TEST_F(GateTest, AFaultOfTheServerIsToldByANumberOnly) {
   EXPECT_THAT(storage.log.lines(), Contains(HasSubstr("(request " + number + "): a secret detail")));
   act_ = [](Call&) -> Reply { throw 7; };
   EXPECT_THAT(run("{}"), StartsWith("HTTP/1.1 500 "));
+  limiter_.broken = true;
+  EXPECT_THAT(run("{}"), StartsWith("HTTP/1.1 500 ")) << "a plugin that is asked before the route";
+  limiter_.broken = false;
   act_ = [](Call&) -> Reply { throw FilterError("the filter f of this endpoint failed"); };
   EXPECT_THAT(run("{}"), HasSubstr("the filter f of this endpoint failed"));
 }

@@ -173,7 +173,8 @@ TEST(BudgetTest, ThreadsNeverTakeMoreThanThereIs) {
 }
 
 TEST_F(LinkTest, AnInboxKeepsWhatIsNotConsumedYet) {
-  Inbox inbox;
+  Budget memory(64UL << 10);
+  Inbox inbox(memory);
   EXPECT_TRUE(inbox.empty());
   client_.send("first,second");
   ASSERT_EQ(inbox.fill(client_.link(), Link::Wait::no), 12U);
@@ -189,6 +190,36 @@ TEST_F(LinkTest, AnInboxKeepsWhatIsNotConsumedYet) {
   inbox.rest();
   EXPECT_TRUE(inbox.empty());
   EXPECT_EQ(inbox.fill(client_.link(), Link::Wait::no), std::nullopt);
+}
+
+TEST_F(LinkTest, AnInboxDrawsOnTheBudgetForWhatItHoldsBeyondTheFreeBytes) {
+  Budget memory(3 * Inbox::kFree);
+  Inbox inbox(memory);
+  const auto take = [&](std::size_t bytes) {
+    client_.send(std::string(bytes, 'x'));
+    const std::size_t goal = inbox.view().size() + bytes;
+    do {
+      (void)inbox.fill(client_.link(), Link::Wait::no);
+    } while (inbox.view().size() < goal && !inbox.full());
+  };
+  take(Inbox::kFree);
+  EXPECT_EQ(memory.left(), 3 * Inbox::kFree);
+  take(1);
+  EXPECT_EQ(memory.left(), 2 * Inbox::kFree) << "twice the free bytes are held";
+  take(2 * Inbox::kFree);
+  EXPECT_EQ(memory.left(), 0U);
+  EXPECT_FALSE(inbox.full());
+  take(Inbox::kFree);
+  EXPECT_TRUE(inbox.full()) << "the budget has no room for more";
+  inbox.consume(inbox.view().size() - 3);
+  inbox.shrink();
+  EXPECT_EQ(memory.left(), 3 * Inbox::kFree) << "what is kept fits into the free bytes";
+  EXPECT_EQ(inbox.view(), "xxx");
+  take(Inbox::kFree);
+  EXPECT_LT(memory.left(), 3 * Inbox::kFree);
+  inbox.clear();
+  EXPECT_EQ(memory.left(), 3 * Inbox::kFree);
+  EXPECT_TRUE(inbox.empty());
 }
 
 }  // namespace

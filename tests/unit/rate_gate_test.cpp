@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
 #include <tuple>
 
 #include "core/access/rate_gate.h"
@@ -65,6 +67,20 @@ struct ToldLimiter final : RateLimiter {
   int inside = 0;
 };
 
+/// Lets as many in as the limit says, for ever; a refusal lasts seven seconds.
+struct CountingLimiter final : RateLimiter {
+  RateVerdict enter(std::string_view key, const RateLimit& limit, Instant) override {
+    ++asked;
+    std::uint32_t& used = counted[std::string(key)];
+    if (limit.requests > 0 && used >= limit.requests) return {false, Millis(7'000), 0};
+    if (limit.requests > 0) ++used;
+    return {true, Millis(0), limit.requests > 0 ? limit.requests - used : 0};
+  }
+  void leave(std::string_view) override {}
+  std::map<std::string, std::uint32_t> counted;
+  int asked = 0;
+};
+
 class RateGateTest : public testing::Test {
  protected:
   RateGate gate(const LimitsConfig& config = {}) {
@@ -75,8 +91,17 @@ class RateGateTest : public testing::Test {
                return waiting_;
              }}};
   }
+  /// Whether a call is let in, and counted as understood.
   static bool passes(RateGate& gate, Operation operation = Operation::run, std::uint32_t workersMax = 0) {
-    return std::holds_alternative<RateGate::Passed>(gate.enter("e", operation, workersMax));
+    auto result = gate.enter("e", operation, workersMax);
+    auto* passed = std::get_if<RateGate::Passed>(&result);
+    return passed != nullptr && !passed->ticket.count(passed->standing);
+  }
+  /// Whether a call is let in, and counted as malformed.
+  static bool passesMalformed(RateGate& gate) {
+    auto result = gate.enter("e", Operation::run, 1);
+    auto* passed = std::get_if<RateGate::Passed>(&result);
+    return passed != nullptr && !passed->ticket.countMalformed();
   }
 
   ToldLimiter limiter_;
@@ -92,8 +117,13 @@ TEST_F(RateGateTest, ATicketIsGivenBackOnce) {
     auto result = rates.enter("e", Operation::status, 1);
     auto& passed = std::get<RateGate::Passed>(result);
     EXPECT_EQ(limiter_.lastKey, "e/status");
-    EXPECT_EQ(passed.standing->remaining, 5U);
+    EXPECT_EQ(limiter_.lastLimit.concurrent, 400U);
     EXPECT_EQ(passed.standing->limit.requests, 2000U);
+    EXPECT_EQ(passed.standing->remaining, 2000U) << "nothing is known of the rate yet";
+    EXPECT_FALSE(passed.ticket.isCounted());
+    EXPECT_FALSE(passed.ticket.count(passed.standing));
+    EXPECT_TRUE(passed.ticket.isCounted());
+    EXPECT_EQ(passed.standing->remaining, 5U);
     RateGate::Ticket other = std::move(passed.ticket);
     RateGate::Ticket third;
     third = std::move(other);
@@ -198,16 +228,17 @@ TEST_F(RateGateTest, AnEndpointsOwnLimitsCountInsteadOfTheServers) {
   LimitSettings own{};
   own[static_cast<std::size_t>(Operation::run)].requests = 30;
   own[static_cast<std::size_t>(Operation::status)].concurrent = 1;
-  (void)rates.enter("e", Operation::run, 1, own);
-  EXPECT_EQ(limiter_.lastLimit.requests, 30U);
-  EXPECT_EQ(limiter_.lastLimit.concurrent, 200U) << "the rest stays";
-  (void)rates.enter("e", Operation::status, 1, own);
-  EXPECT_EQ(limiter_.lastLimit.requests, 2000U);
-  EXPECT_EQ(limiter_.lastLimit.concurrent, 1U);
+  const auto limitOf = [&](Operation operation) {
+    auto result = rates.enter("e", operation, 1, own);
+    return std::get<RateGate::Passed>(result).standing->limit;
+  };
+  EXPECT_EQ(limitOf(Operation::run).requests, 30U);
+  EXPECT_EQ(limitOf(Operation::run).concurrent, 200U) << "the rest stays";
+  EXPECT_EQ(limitOf(Operation::status).requests, 2000U);
+  EXPECT_EQ(limitOf(Operation::status).concurrent, 1U);
   running_ = 20;
   clock_.advance(Millis(1'000));
-  (void)rates.enter("e", Operation::run, 1, own);
-  EXPECT_EQ(limiter_.lastLimit.requests, 60U) << "each worker is good for a tenth of the endpoint's own limit";
+  EXPECT_EQ(limitOf(Operation::run).requests, 60U) << "each worker is good for a tenth of the endpoint's own limit";
 }
 
 TEST_F(RateGateTest, EachPartIsSwitchedOffAlone) {
@@ -226,6 +257,61 @@ TEST_F(RateGateTest, EachPartIsSwitchedOffAlone) {
   EXPECT_FALSE(passes(ratesOnly));
   limiter_.verdict.allowed = true;
   EXPECT_TRUE(passes(ratesOnly)) << "however long the line is";
+}
+
+TEST_F(RateGateTest, MalformedCallsUseUpARateOfTheirOwn) {
+  CountingLimiter counting;
+  LimitsConfig config;
+  config.operations[static_cast<std::size_t>(Operation::run)].requests = 3;
+  RateGate rates(config,
+                 {counting, clock_, [](const EndpointId&) { return 0U; }, [](const EndpointId&) { return 0U; }});
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(passesMalformed(rates)) << i;
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(passesMalformed(rates)) << "of the same size";
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(passes(rates)) << "the others still have all of theirs: " << i;
+  EXPECT_FALSE(passes(rates));
+  auto malformed = rates.enter("e", Operation::run, 1);
+  EXPECT_TRUE(std::holds_alternative<RateGate::Refused>(malformed)) << "what it is cannot be known unread";
+  clock_.advance(Millis(7'000));
+  auto result = rates.enter("e", Operation::run, 1);
+  const auto refused = std::get<RateGate::Passed>(result).ticket.countMalformed();
+  ASSERT_TRUE(refused);
+  EXPECT_THAT(refused->sentence, HasSubstr("too many malformed requests: more than 3 in 10000 ms"));
+  EXPECT_EQ(refused->standing->retryAfter, Millis(7'000));
+}
+
+TEST_F(RateGateTest, ARateThatIsUsedUpRefusesUnreadUntilItsMoment) {
+  CountingLimiter counting;
+  LimitsConfig config;
+  config.operations[static_cast<std::size_t>(Operation::run)].requests = 2;
+  RateGate rates(config,
+                 {counting, clock_, [](const EndpointId&) { return 0U; }, [](const EndpointId&) { return 0U; }});
+  EXPECT_TRUE(passes(rates));
+  EXPECT_TRUE(passes(rates));
+  const int asked = counting.asked;
+  for (int i = 0; i < 10; ++i) {
+    const auto result = rates.enter("e", Operation::run, 1);
+    const auto& refused = std::get<RateGate::Refused>(result);
+    EXPECT_THAT(refused.sentence, HasSubstr("the limit of run is 2 in 10000 ms"));
+    EXPECT_EQ(refused.standing->retryAfter, Millis(7'000));
+  }
+  EXPECT_EQ(counting.asked, asked) << "what is known is not asked again";
+  LimitSettings more{};
+  more[static_cast<std::size_t>(Operation::run)].requests = 5;
+  EXPECT_TRUE(std::holds_alternative<RateGate::Passed>(rates.enter("e", Operation::run, 1, more)))
+      << "another limit has another moment";
+  clock_.advance(Millis(6'999));
+  EXPECT_FALSE(passes(rates));
+  clock_.advance(Millis(1));
+  EXPECT_TRUE(std::holds_alternative<RateGate::Passed>(rates.enter("e", Operation::run, 1)));
+}
+
+TEST_F(RateGateTest, ALineThatIsTooLongCountsNothing) {
+  CountingLimiter counting;
+  waiting_ = 51;
+  RateGate rates(
+      {}, {counting, clock_, [](const EndpointId&) { return 0U; }, [this](const EndpointId&) { return waiting_; }});
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(passes(rates));
+  EXPECT_THAT(counting.counted, testing::Each(testing::Pair(testing::_, 0U)));
 }
 
 TEST_F(RateGateTest, AStorageThatFailsGivesThePlaceBack) {

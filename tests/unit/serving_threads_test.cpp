@@ -69,10 +69,11 @@ class ServingThreadsTest : public testing::Test {
   const Poco::Net::HTTPServerParams::Ptr params_ = new Poco::Net::HTTPServerParams;
   Budget waiting_{8};
   Budget readers_{8};
+  Budget heads_{1UL << 20};
   NoWatch watch_;
   std::atomic<bool> parting_ = false;
   std::atomic<bool> crowded_ = false;
-  const Connection::Server server_{handlers_, *params_, waiting_, readers_, watch_, parting_, crowded_};
+  const Connection::Server server_{handlers_, *params_, waiting_, readers_, heads_, watch_, parting_, crowded_};
   Mutex mutex_;
   Condition changed_;
   int ends_ JOBQ_GUARDED_BY(mutex_) = 0;
@@ -122,12 +123,17 @@ TEST_F(ServingThreadsTest, AStopDropsTheLineAndWaitsForTheRest) {
   threads.submit(connection(1));
   ASSERT_TRUE(begins(1));
   threads.submit(connection(2));
+  const auto dropped = threads.close();
+  ASSERT_THAT(dropped, SizeIs(1)) << "its owner has to know which ones are not served";
+  EXPECT_EQ(dropped[0]->id(), 2U);
   auto stopping = std::async(std::launch::async, [&threads] { threads.stop(); });
   letEnd(2);
   ASSERT_EQ(stopping.wait_for(test::kSoon), std::future_status::ready) << "the stop did not end";
   const auto served = begun();
-  threads.submit(connection(3));
-  EXPECT_EQ(begun(), served) << "after a stop nothing is served";
+  const auto refused = threads.submit(connection(3));
+  ASSERT_TRUE(refused) << "after a stop nothing is served";
+  EXPECT_EQ(refused->id(), 3U);
+  EXPECT_EQ(begun(), served);
 }
 
 TEST_F(ServingThreadsTest, AnUnusedOneStops) {

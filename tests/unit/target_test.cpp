@@ -33,7 +33,7 @@ TEST(RequestTarget, EveryByteButNulCanBeEncodedInEitherCase) {
     std::snprintf(large, sizeof large, "%%%02X", byte);
     const std::string plain(1, static_cast<char>(byte));
     for (const std::string& code : {std::string(small), std::string(large)}) {
-      EXPECT_EQ(targetOf("/" + code).path, "/" + plain) << code;
+      EXPECT_EQ(targetOf("/" + code).path, "/" + (byte == '/' ? code : plain)) << code;
       EXPECT_EQ(targetOf("/?" + code + "=" + code).query, (Query{{plain, plain}})) << code;
     }
   }
@@ -48,6 +48,12 @@ TEST(RequestTarget, SeparatorsThatAreEncodedSeparateNothing) {
   EXPECT_EQ(targetOf("/a%3Fb%23c").path, "/a?b#c");
   EXPECT_TRUE(targetOf("/a%3Fb%23c").query.empty());
   EXPECT_EQ(targetOf("/?a%3Db=c%26d%3De%23f").query, (Query{{"a=b", "c&d=e#f"}}));
+}
+
+TEST(RequestTarget, ASlashThatIsEncodedIsNoSeparatorOfThePath) {
+  EXPECT_EQ(targetOf("/v2/echo%2Fhealth").path, "/v2/echo%2Fhealth");
+  EXPECT_EQ(targetOf("/v2/echo%2fhealth?a%2Fb=%2f").path, "/v2/echo%2fhealth");
+  EXPECT_EQ(targetOf("/?a%2Fb=%2f").query, (Query{{"a/b", "/"}}));
 }
 
 TEST(RequestTarget, APlusIsABlankInTheQueryOnly) {

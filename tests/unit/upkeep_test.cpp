@@ -47,6 +47,15 @@ TEST_F(SweeperTest, SweepsUntilNothingIsLeft) {
   EXPECT_EQ(storage_.real->leases().sweep(1'000).removed, 0U);
 }
 
+TEST_F(SweeperTest, AStopWaitsForOneBatchAndNoMore) {
+  insertExpired(1'201);
+  const auto stopped = sweeper();
+  stopped->stop();
+  stopped->sweepAll();
+  EXPECT_EQ(sweeps_, 1);
+  EXPECT_GT(storage_.real->leases().sweep(1'000).removed, 0U);
+}
+
 TEST_F(SweeperTest, AJobThatRanTooLongIsTold) {
   storage_.insert("a");
   (void)storage_.claim();

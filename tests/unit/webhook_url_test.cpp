@@ -237,14 +237,29 @@ TEST(WebhookUrl, AHostHasTheLengthsOfDns) {
 }
 
 TEST(WebhookUrl, OtherSchemesAreTakenWhenATransportServesThem) {
-  const WebhookRules rules{false, {"file", "https"}};
-  EXPECT_EQ(webhookFault("file:/var/lib/hooks/%", rules), std::nullopt);
-  EXPECT_EQ(webhookFault("FILE:", rules), std::nullopt);
-  EXPECT_THAT(webhookFault("file:/a b", rules).value_or(""), HasSubstr("blank"));
-  EXPECT_THAT(webhookFault("file:/a\n", rules).value_or(""), HasSubstr("control"));
-  EXPECT_THAT(webhookFault("http://h/", rules).value_or(""), HasSubstr("served here: file, https"));
+  const WebhookRules rules{false, {"queue", "https"}};
+  EXPECT_EQ(webhookFault("queue:/var/lib/hooks/%", rules), std::nullopt);
+  EXPECT_EQ(webhookFault("QUEUE:", rules), std::nullopt);
+  EXPECT_THAT(webhookFault("queue:/a b", rules).value_or(""), HasSubstr("blank"));
+  EXPECT_THAT(webhookFault("queue:/a\n", rules).value_or(""), HasSubstr("control"));
+  EXPECT_THAT(webhookFault("http://h/", rules).value_or(""), HasSubstr("served here: https, queue"));
   EXPECT_THAT(webhookFault("https://10.0.0.1/", rules).value_or(""), HasSubstr("private"));
   EXPECT_THAT(webhookFault("https://h/", WebhookRules{false, {}}).value_or(""), HasSubstr("leave it out"));
+}
+
+// What plugins/webhook_file would never write is refused when it is submitted.
+TEST(WebhookUrl, AFileIsANameInTheFolderOfTheTransport) {
+  const WebhookRules rules{false, {"file"}};
+  for (const std::string& url :
+       {std::string("file:///a"), std::string("file:///a-B_9.jsonl"), "file:///" + std::string(128, 'a')}) {
+    EXPECT_EQ(webhookFault(url, rules), std::nullopt) << url;
+  }
+  for (const std::string& url :
+       {std::string("file:///../x"), std::string("file:///"), std::string("file:///.a"), std::string("file:///a/b"),
+        std::string("file:///a%20b"), std::string("file://h/a"), std::string("file:/a"), std::string("file:a"),
+        std::string("FILE:///a"), std::string("file:////a"), "file:///" + std::string(129, 'a')}) {
+    EXPECT_THAT(webhookFault(url, rules).value_or(""), testing::StartsWith("webhook must be file:///NAME")) << url;
+  }
 }
 
 TEST(WebhookUrl, ARefusalNamesTheFieldItIsAskedFor) {

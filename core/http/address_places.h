@@ -1,0 +1,64 @@
+// How many connections each peer address has, and how many there are in all.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "jobq/mutex.h"
+
+namespace jobq {
+
+/// Any thread. An IPv4 address counts by itself, also when it is written as an IPv6 one; the IPv6 addresses of a /64
+/// network count together, because one machine may choose among all of them.
+class AddressPlaces {
+ private:
+  using Address = std::pair<int, std::uint64_t>;  // the family, and the part of the address that counts
+
+ public:
+  /// `most`: connections that one address may have at once; 0: any number.
+  explicit AddressPlaces(std::size_t most) noexcept : most_(most) {}
+  AddressPlaces(const AddressPlaces&) = delete;
+  AddressPlaces& operator=(const AddressPlaces&) = delete;
+
+  /// The place of one connection, which is given back with it. The AddressPlaces outlive it.
+  class Place {
+   public:
+    Place() = default;
+    Place(AddressPlaces& owner, const Address& address) noexcept : owner_(&owner), address_(address) {}
+    Place(Place&& other) noexcept : owner_(std::exchange(other.owner_, nullptr)), address_(other.address_) {}
+    Place& operator=(Place&& other) noexcept {
+      std::swap(owner_, other.owner_);
+      std::swap(address_, other.address_);
+      return *this;
+    }
+    ~Place() {
+      if (owner_ != nullptr) owner_->giveBack(address_);
+    }
+
+   private:
+    AddressPlaces* owner_ = nullptr;
+    Address address_;
+  };
+
+  /// Returns a place for a connection from `peer`, nothing if that address has `most` of them.
+  std::optional<Place> take(const sockaddr_storage& peer);
+
+  /// Returns how many places are taken.
+  std::size_t taken() const;
+
+ private:
+  static Address addressOf(const sockaddr_storage& peer) noexcept;
+  void giveBack(const Address& address) noexcept;
+
+  const std::size_t most_;
+  mutable Mutex mutex_;
+  std::size_t taken_ JOBQ_GUARDED_BY(mutex_) = 0;
+  std::map<Address, std::size_t> byAddress_ JOBQ_GUARDED_BY(mutex_);  // empty without a limit
+};
+
+}  // namespace jobq

@@ -1,0 +1,75 @@
+"""Thousands of connections whose heads never end: what they hold is bounded, and goes back. An address has its limit."""
+
+import contextlib
+import os
+import resource
+import socket
+
+import pytest
+
+from http_case import HttpTest
+from jobq_server import until
+from wire import GET, MB, connect
+
+CROWD = 3000
+HEAD = b"GET /healthz HTTP/1.1\r\nHost: jobq\r\nX-Large: " + b"x" * (195 << 10)
+SANITIZED = "asan" in os.environ.get("JOBQ_BUILD", "") or "tsan" in os.environ.get("JOBQ_BUILD", "")
+
+
+class HeadMemoryTest(HttpTest):
+    @pytest.mark.skipif(SANITIZED, reason="a sanitizer keeps freed memory")
+    def test_heads_that_never_end(self, own_server):
+        """core/DECISIONS.md: what heads hold beyond 8 KB has 64 MB; when the crowd has gone, its memory goes back."""
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        if hard < CROWD + 500:
+            pytest.skip(f"this machine allows {hard} descriptors, the crowd needs {CROWD + 500}")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        server = own_server(storage="memory")
+        for n in range(20):
+            server.run("parked", {"n": n})
+        start, most = server.rss(), 0
+        with contextlib.ExitStack() as crowd:
+            for n in range(CROWD):
+                plain = crowd.enter_context(connect(server))
+                with contextlib.suppress(ConnectionError):  # one that was refused may be gone already
+                    plain.sendall(HEAD)
+                if n % 50 == 0:
+                    most = max(most, server.rss())
+            most = max(most, server.rss())
+            assert server.request("GET", "/healthz").status == 200, "a small head needs none of the memory"
+        print(f"{CROWD} heads of 195 KB: {start // MB} MB before, {most // MB} MB at most, ", end="")
+        assert most < 150 * MB
+        assert most > start + 32 * MB, "the heads held nothing: this proves nothing"
+        until(lambda: server.rss() < start + 20 * MB, "their memory has gone back", 60)
+        print(f"{server.rss() // MB} MB when they have gone")
+
+    def test_a_limit_for_each_address(self, own_server):
+        """etc/jobq.properties: server.connectionsPerAddress; who is beyond it is closed, and who leaves makes room."""
+        server = own_server(server__connectionsPerAddress=5)
+        with contextlib.ExitStack() as stack:
+            crowd = []
+
+            def five_are_in():
+                plain = stack.enter_context(connect(server))
+                if self.is_served(plain):
+                    crowd.append(plain)
+                return len(crowd) == 5
+
+            until(five_are_in, "five connections are in")
+            for _ in range(3):
+                assert not self.newcomer_is_served(server)
+            crowd.pop().close()
+            until(lambda: self.newcomer_is_served(server), "there is room for one again")
+        assert server.log().count("server.connectionsPerAddress") == 1, "one line in a minute"
+
+    def newcomer_is_served(self, server):
+        with connect(server) as plain:
+            return self.is_served(plain)
+
+    @staticmethod
+    def is_served(plain):
+        try:
+            plain.sendall(GET)
+            return plain.recv(1000).startswith(b"HTTP/1.1 200")
+        except (ConnectionError, socket.timeout):
+            return False

@@ -1,0 +1,83 @@
+// Connections counted by their peer's address, and memory that goes back (core/http/address_places.h, freed_memory.h).
+#include "core/http/address_places.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "core/http/freed_memory.h"
+
+namespace jobq {
+namespace {
+
+sockaddr_storage peerAt(const std::string& address) {
+  sockaddr_storage storage{};
+  sockaddr_in v4{};
+  sockaddr_in6 v6{};
+  if (::inet_pton(AF_INET, address.c_str(), &v4.sin_addr) == 1) {
+    v4.sin_family = AF_INET;
+    std::memcpy(&storage, &v4, sizeof v4);
+  } else if (::inet_pton(AF_INET6, address.c_str(), &v6.sin6_addr) == 1) {
+    v6.sin6_family = AF_INET6;
+    std::memcpy(&storage, &v6, sizeof v6);
+  } else {
+    ADD_FAILURE() << address << " is no address";
+  }
+  return storage;
+}
+
+TEST(AddressPlacesTest, AnAddressHasSoManyPlacesAndOthersHaveTheirOwn) {
+  AddressPlaces places(2);
+  auto first = places.take(peerAt("192.0.2.1"));
+  const auto second = places.take(peerAt("192.0.2.1"));
+  ASSERT_TRUE(first);
+  EXPECT_TRUE(second);
+  EXPECT_FALSE(places.take(peerAt("192.0.2.1")));
+  EXPECT_TRUE(places.take(peerAt("192.0.2.2"))) << "and it is given back at once";
+  EXPECT_EQ(places.taken(), 2U);
+  {
+    const AddressPlaces::Place other = std::move(*first);
+    first.reset();
+    EXPECT_EQ(places.taken(), 2U) << "a place that was moved is still taken";
+  }
+  EXPECT_EQ(places.taken(), 1U);
+  EXPECT_TRUE(places.take(peerAt("192.0.2.1")));
+}
+
+TEST(AddressPlacesTest, AnIpv6NetworkCountsAsOneAddressAndAMappedAddressAsItself) {
+  AddressPlaces places(1);
+  const auto network = places.take(peerAt("2001:db8:0:1::1"));
+  EXPECT_FALSE(places.take(peerAt("2001:db8:0:1:ffff::2")));
+  EXPECT_TRUE(places.take(peerAt("2001:db8:0:2::1")));
+  const auto v4 = places.take(peerAt("192.0.2.1"));
+  EXPECT_FALSE(places.take(peerAt("::ffff:192.0.2.1")));
+  EXPECT_TRUE(places.take(peerAt("::ffff:192.0.2.2")));
+}
+
+TEST(AddressPlacesTest, WithoutALimitTheyAreOnlyCounted) {
+  AddressPlaces places(0);
+  std::vector<AddressPlaces::Place> taken;
+  for (int i = 0; i < 1'000; ++i) taken.push_back(places.take(peerAt("192.0.2.1")).value());
+  EXPECT_EQ(places.taken(), 1'000U);
+  taken.clear();
+  EXPECT_EQ(places.taken(), 0U);
+}
+
+TEST(FreedMemoryTest, GoesBackWhenMuchLessIsInUseThanBefore) {
+  constexpr std::uint64_t kMegabyte = 1UL << 20;
+  FreedMemory freed;
+  EXPECT_FALSE(freed.note(10 * kMegabyte));
+  EXPECT_FALSE(freed.note(0)) << "little was freed";
+  EXPECT_FALSE(freed.note(50 * kMegabyte));
+  EXPECT_FALSE(freed.note(40 * kMegabyte));
+  EXPECT_TRUE(freed.note(34 * kMegabyte));
+  EXPECT_FALSE(freed.note(33 * kMegabyte)) << "once for what was freed";
+  EXPECT_TRUE(freed.note(10 * kMegabyte));
+}
+
+}  // namespace
+}  // namespace jobq

@@ -1,0 +1,59 @@
+// What large bodies may hold, together and for one endpoint (core/http/body_memory.h).
+#include "core/http/body_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <utility>
+
+namespace jobq {
+namespace {
+
+constexpr std::uint64_t kMegabyte = 1UL << 20;
+
+TEST(BodyMemoryTest, AnEndpointHasAQuarter) {
+  BodyMemory memory(400 * kMegabyte);
+  std::optional<BodyMemory::Share> first(std::in_place);
+  BodyMemory::Share second;
+  BodyMemory::Share other;
+  EXPECT_TRUE(memory.hasRoom("a", 100 * kMegabyte));
+  EXPECT_FALSE(memory.hasRoom("a", 100 * kMegabyte + 1));
+  ASSERT_TRUE(first->grow(memory, "a", 60 * kMegabyte));
+  ASSERT_TRUE(second.grow(memory, "a", 40 * kMegabyte));
+  EXPECT_FALSE(second.grow(memory, "a", 1));
+  EXPECT_EQ(second.amount(), 40 * kMegabyte) << "the share is as before";
+  EXPECT_FALSE(memory.hasRoom("a", 1));
+  EXPECT_TRUE(other.grow(memory, "b", 100 * kMegabyte)) << "another endpoint has its own quarter";
+  EXPECT_EQ(memory.left(), 200 * kMegabyte);
+  first.reset();
+  EXPECT_EQ(memory.left(), 260 * kMegabyte);
+  EXPECT_TRUE(second.grow(memory, "a", 60 * kMegabyte)) << "what was given back is there again";
+}
+
+TEST(BodyMemoryTest, AnEndpointCanTakeTheLargestBodyHoweverSmallTheMemoryIs) {
+  BodyMemory memory(BodyMemory::kLargestBody);
+  BodyMemory::Share share;
+  EXPECT_TRUE(share.grow(memory, "a", BodyMemory::kLargestBody));
+  EXPECT_FALSE(memory.hasRoom("b", 1)) << "all of it is taken";
+  BodyMemory::Share late;
+  EXPECT_FALSE(late.grow(memory, "b", 1));
+  share.giveBack();
+  EXPECT_TRUE(late.grow(memory, "b", BodyMemory::kLargestBody)) << "a refusal has left nothing behind";
+}
+
+TEST(BodyMemoryTest, AShareThatIsMovedCountsOnce) {
+  BodyMemory memory(100 * kMegabyte);
+  BodyMemory::Share share;
+  ASSERT_TRUE(share.grow(memory, "a", 10 * kMegabyte));
+  {
+    BodyMemory::Share moved = std::move(share);
+    EXPECT_EQ(moved.amount(), 10 * kMegabyte);
+    BodyMemory::Share assigned;
+    assigned = std::move(moved);
+    EXPECT_EQ(memory.left(), 90 * kMegabyte);
+  }
+  EXPECT_EQ(memory.left(), 100 * kMegabyte);
+}
+
+}  // namespace
+}  // namespace jobq
