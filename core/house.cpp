@@ -64,7 +64,8 @@ House::House(Config config, Clock& clock, Log& log, const StorageWrap& around, c
       wakeup_({}),
       watch_(clock_),
       jobs_(*storage_, wakeup_, watch_, [this] { courier_.ring(); }),
-      executor_({jobs_, *storage_, running_, secrets_, clock_, log_}),
+      deadlines_(clock_, log_, [this] { sweeper_.sweepAll(); }),
+      executor_({jobs_, *storage_, running_, deadlines_, secrets_, clock_, log_}),
       dispatcher_({*storage_, wakeup_, executor_, running_, clock_, log_}, node_, endpoints_.all()),
       remover_({storage_->jobs(), [this] { return endpoints_.leaving(); },
                 [this](const EndpointId& id) { return dispatcher_.hasLeft(id); },
@@ -112,6 +113,7 @@ void House::start() {
   // Before the first claim: jobs of a dead process are counted and go back in line with their old place.
   sweeper_.sweepAll();
   sweeper_.start();
+  deadlines_.start();
   courier_.start();
   dispatcher_.start();
   server_.start();
@@ -126,6 +128,7 @@ bool House::stop() {
   server_.sayGoodbye();
   dispatcher_.stop();
   clean_ = executor_.stop(config_.server.drain) == 0;
+  deadlines_.stop();
   // Callers who still wait are answered with the present state of their jobs.
   watch_.close();
   server_.stop(std::max(end - clock_.now(), kLastAnswers));

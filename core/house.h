@@ -41,6 +41,7 @@
 #include "core/webhooks/courier.h"
 #include "core/webhooks/transports.h"
 #include "core/webhooks/webhook_secrets.h"
+#include "core/work/deadline_timer.h"
 #include "core/work/dispatcher.h"
 #include "core/work/running_jobs.h"
 #include "core/work/thread_executor.h"
@@ -144,6 +145,7 @@ class House {
   CompletionWatch watch_;  // room 10, who waits
   JobService jobs_;        // rooms 5 and 10
   RunningJobs running_;
+  DeadlineTimer deadlines_;
   ThreadExecutor executor_;  // room 8
   Dispatcher dispatcher_;    // room 7
   EndpointRemover remover_;

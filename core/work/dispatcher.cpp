@@ -16,6 +16,10 @@ constexpr Millis kClaimRetry{500};
 /// More than one, so that a claim that finds just the caller's job knows that there is no other.
 constexpr std::size_t kServedByCaller = 4;
 
+/// The most workers of one endpoint in one claim of the dispatcher's thread: a large endpoint holds up the others for
+/// no longer than it takes to claim this many jobs.
+constexpr std::size_t kClaimedAtOnce = 64;
+
 }  // namespace
 
 Dispatcher::Dispatcher(const Rooms& rooms, std::string node, const std::vector<EndpointPtr>& endpoints)
@@ -56,21 +60,22 @@ bool Dispatcher::turn() {
 void Dispatcher::lookAndPlan() {
   looksAt_ = Instant::max();  // who becomes idle while this looks may have been overlooked
   try {
-    look();
-    looksAt_ = nextLook();
+    looksAt_ = look() ? rooms_.clock.now() : nextLook();
   } catch (const std::exception& error) {  // also of a storage that is out of memory: the next look may go better
     rooms_.log.write(LogLevel::error, "dispatcher.storage", error.what());
     looksAt_ = rooms_.clock.now() + kClaimRetry;
   }
 }
 
-void Dispatcher::look() {
+// Performs each duty once, with one claim for all endpoints together. Under a flood there is always one more job to
+// claim, so a loop here would keep the other duties waiting. Returns true if there may be more to claim at once.
+bool Dispatcher::look() {
   noticeStuck();
   rollReleases();
   dismissIdle();
-  while (!stopping_ && claimBatch(reserveWorkers(nullptr))) {
-  }
+  const bool more = !stopping_ && claimBatch(reserveWorkers(nullptr));
   hireWhereNeeded();
+  return more;
 }
 
 // On the thread of a caller who waits for the job. Whatever is left to do is the dispatcher's: more workers, more jobs,
@@ -93,9 +98,11 @@ void Dispatcher::serve(const EndpointId& endpoint) {
   served_.notifyAll();
 }
 
-// The idle workers of the endpoints whose bells ring (of one of them, or of all): nobody else claims for them now.
+// The idle workers of the endpoints whose bells ring (of one of them, or of all), each endpoint's up to a bound: nobody
+// else claims for them now.
 std::vector<ClaimWant> Dispatcher::reserveWorkers(const EndpointId* only) {
   std::vector<ClaimWant> wants;
+  const std::size_t most = only != nullptr ? kServedByCaller : kClaimedAtOnce;
   Lock lock(mutex_);
   auto at = only != nullptr ? crews_.find(*only) : crews_.begin();
   for (; at != crews_.end(); at = only != nullptr ? crews_.end() : std::next(at)) {
@@ -106,7 +113,7 @@ std::vector<ClaimWant> Dispatcher::reserveWorkers(const EndpointId* only) {
       if (member.duty != Duty::idle) continue;
       member.duty = Duty::reserved;
       want.workers.push_back(worker);
-      if (only != nullptr && want.workers.size() == kServedByCaller) break;
+      if (want.workers.size() == most) break;
     }
     if (!want.workers.empty()) wants.push_back(std::move(want));
   }

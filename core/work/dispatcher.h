@@ -3,6 +3,8 @@
 // wishes (scaler.h), one less when one was idle for the endpoint's idleTimeout; workers of an old release are replaced
 // (crew.h). A caller who waits for its job may
 // claim on its own thread when a worker is free (Wakeup::ringAndServe): whoever claims reserves the workers first.
+// The thread's duties take turns: each look performs every one of them once, with at most 64 claims for an endpoint, so
+// that a flood at one endpoint delays neither the first job of another nor a release.
 // A worker whose handler goes on past the endpoint's stopGrace after it was told to stop is stuck: its slot is
 // replaced, for at most maxStuck of them; every further one keeps its slot, until the endpoint has none left to claim
 // with.
@@ -88,7 +90,7 @@ class Dispatcher final : public Service, private WorkerEvents {
 
   void loop();
   void lookAndPlan();
-  void look();
+  bool look();
   void serve(const EndpointId& endpoint);
   std::vector<ClaimWant> reserveWorkers(const EndpointId* only);
   void settle(const std::vector<ClaimWant>& wants, const std::vector<ClaimedJob>& jobs);

@@ -70,7 +70,7 @@ class ThreadExecutor::Worker {
   }
 
   void give(ClaimedJob job) {
-    auto task = std::make_unique<Task>(rooms_.running, std::move(job));
+    auto task = std::make_unique<Task>(rooms_, std::move(job));
     Lock lock(mutex_);
     current_ = task->job.lease;
     told_ = task->entry.token();
@@ -104,9 +104,11 @@ class ThreadExecutor::Worker {
 
  private:
   struct Task {
-    Task(RunningJobs& running, ClaimedJob claimed) : job(std::move(claimed)), entry(running, job.lease) {}
+    Task(const Rooms& rooms, ClaimedJob claimed)
+        : job(std::move(claimed)), entry(rooms.running, job.lease), limit(rooms.deadlines, job.deadline) {}
     const ClaimedJob job;
     const RunningJobs::Entry entry;
+    const DeadlineTimer::Entry limit;
   };
 
   std::unique_ptr<Task> nextTask() {
@@ -131,17 +133,21 @@ class ThreadExecutor::Worker {
     } catch (const std::exception& error) {
       outcome = Failed{error.what(), ""};
     }
-    signOff(job.lease, outcome, !job.webhook.empty());
+    signOff(job, outcome);
   }
 
   // Room 10. The slot keeps the outcome until it is stored or stale; the job is not run again meanwhile. Of a job that
-  // goes back in line nothing is stored: its handler was stopped, and has not failed.
-  void signOff(const LeaseRef& lease, const Outcome& outcome, bool owesWebhook) {
+  // goes back in line nothing is stored: its handler was stopped, and has not failed. An outcome after the deadline
+  // finds its job TIMED_OUT.
+  void signOff(const ClaimedJob& job, const Outcome& outcome) {
     if (givenUp_.stop_requested()) return;
+    const LeaseRef& lease = job.lease;
+    const bool late = rooms_.clock.now() >= job.deadline;
     Patience patience(rooms_.clock, givenUp_.get_token());
     do {
       try {
-        if (rooms_.jobs.finish(lease, outcome, owesWebhook) == Fenced::stale) {
+        if (late) rooms_.deadlines.endOverdue();
+        if (rooms_.jobs.finish(lease, outcome, !job.webhook.empty()) == Fenced::stale) {
           rooms_.log.write(LogLevel::information, "job.stale", "the result of " + lease.job + " came too late");
         }
         return;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/endpoints/endpoint.h"
+#include "core/work/deadline_timer.h"
 #include "core/work/executor.h"
 #include "core/work/running_jobs.h"
 #include "jobq/job.h"
@@ -28,6 +29,7 @@ class ThreadExecutor final : public Executor {
     JobService& jobs;
     Storage& storage;
     RunningJobs& running;
+    DeadlineTimer& deadlines;
     const SecretBox& secrets;
     Clock& clock;
     Log& log;

@@ -1,10 +1,9 @@
 #include "handler.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
 
 #include "http_functions.h"
+#include "jobq/lease_store.h"
 #include "json_bridge.h"
 #include "library.h"
 #include "lua_text.h"
@@ -16,8 +15,6 @@ namespace {
 
 // A script that looks at job:stopped() has this long to end by itself.
 constexpr std::chrono::milliseconds kStopGrace{250};
-
-constexpr const char* kTimeIsOver = "the job's execution timeout is over";
 
 // Keys of the registry.
 const char kContext = 0;  // the JobContext of the job that runs
@@ -109,15 +106,6 @@ HttpRules httpRules(const HandlerRooms& rooms) {
   return {options.http ? nullptr : kHttpOff, options.httpBody, options.httpTimeout, rooms.allowPrivateAddresses};
 }
 
-// Only the server says that a job is TIMED_OUT, within a second of its deadline; what came of it before then would make
-// it FAILED.
-void awaitStop(const std::stop_token& stop) {
-  std::mutex mutex;
-  std::condition_variable_any condition;
-  std::unique_lock lock(mutex);
-  condition.wait(lock, stop, [] { return false; });
-}
-
 }  // namespace
 
 void openForTrial(lua_State* lua) {
@@ -142,7 +130,7 @@ std::string LuaHandler::run(std::string_view input, JobContext& context) {
   const std::stop_token stop = context.stopToken();
   std::optional<std::chrono::steady_clock::time_point> stoppedAt;
   const auto judge = [&]() -> std::string {
-    if (rooms_.clock.now() >= context.deadline()) return kTimeIsOver;
+    if (rooms_.clock.now() >= context.deadline()) return std::string(kOverTime);
     if (!stop.stop_requested()) return {};
     const auto now = std::chrono::steady_clock::now();
     if (!stoppedAt) stoppedAt = now;
@@ -159,9 +147,7 @@ std::string LuaHandler::run(std::string_view input, JobContext& context) {
   try {
     sandbox_->run(script, std::ref(judge), print, std::ref(body));
   } catch (const ScriptError& error) {
-    const bool isLate = sandbox_->endedBy() == kTimeIsOver;
     if (sandbox_->isSpent()) sandbox_.reset();
-    if (isLate) awaitStop(stop);
     throw JobFailed(error.what());
   }
   return output;

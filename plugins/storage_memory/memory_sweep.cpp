@@ -32,9 +32,7 @@ void Leases::freeExpired(Instant now, std::size_t max, Rows& dead, Swept& swept)
 void Leases::timeOut(Row& row, Instant now, Swept& swept) {
   swept.stopped.push_back({row.spec->id, row.attempt});
   swept.finished.push_back(keyOf(row));
-  row.run->error = "the job ran longer than its execution timeout of " +
-                   std::to_string(row.spec->policy.executionTimeout.count()) +
-                   " ms; raise policy.executionTimeout if it needs longer";
+  row.run->error = overTimeError(row.spec->policy.executionTimeout);
   s_.end(row, Trigger::timeOut, now);
 }
 

@@ -46,8 +46,7 @@ void endOverdue(Sweep& sweep) {
   for (const JobRow& row : sweep.due("SELECT " JOBQ_ROW_COLUMNS
                                      " FROM job INDEXED BY job_deadline WHERE deadline <= ?1 AND expires_at > ?1 "
                                      "ORDER BY deadline LIMIT ?2")) {
-    const std::string error = "the execution timeout of " + std::to_string(row.executionTimeout.count()) +
-                              " ms elapsed; raise policy.executionTimeout if the job needs longer";
+    const std::string error = overTimeError(row.executionTimeout);
     sweep.swept.stopped.push_back({row.id, row.attempt});
     sweep.swept.finished.push_back({row.endpoint, row.id});
     end(sweep.step, row, Trigger::timeOut, {error, ""});

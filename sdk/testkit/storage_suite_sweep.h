@@ -28,7 +28,7 @@ TEST_P(StorageSuite, AJobThatRunsTooLongIsTimedOut) {
   EXPECT_EQ(swept.finished, (std::vector<JobKey>{{"ep", "a"}}));
   EXPECT_EQ(swept.stopped, (std::vector{lease}));
   EXPECT_EQ(stateOf("a"), JobState::timedOut);
-  EXPECT_NE(find("a")->error, "");
+  EXPECT_EQ(find("a")->error, overTimeError(Millis(5'000)));
   EXPECT_EQ(counts().failed, 1U);
   EXPECT_EQ(complete(lease), Fenced::stale);
 }

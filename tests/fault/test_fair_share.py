@@ -4,7 +4,10 @@ noisy key is.
 
     build/venv/bin/pytest -s tests/fault/test_fair_share.py        (half a minute)
 
-`tests/plugins/fairness_test.cpp` counts the same job by job on a clock that is moved by hand; this is the real one."""
+`tests/plugins/fairness_test.cpp` counts the same job by job on a clock that is moved by hand; this is the real one.
+
+A flood at an endpoint with 128 workers, and the first job of each of 12 endpoints that have no worker yet: it starts
+within 100 ms. `tests/unit/dispatcher_test.cpp` counts the same in claims."""
 
 import threading
 
@@ -19,6 +22,8 @@ NOISY_JOBS, QUIET_KEYS, QUIET_JOBS = 10_000, 9, 100
 WORKERS, JOB = 2, {"sleepMs": 5}
 MOST_TIMES = 2.0  # the p99 of each key, where paces are judged
 MOST_TIMES_IN_ALL = 3.0  # all delays together; 12 when the noisy key goes first
+FLOOD_JOBS, FLOOD_JOB, FLOOD_WORKERS = 30_000, {}, 128
+COLD_ENDPOINTS, FIRST_START = 12, 0.1
 
 
 def at(delays, part):
@@ -92,3 +97,39 @@ class FairShareTest:
         for name, alone, together in rows:
             print(f"  {name:6} p50 {at(alone, 0.5):5} {at(together, 0.5):5}   "
                   f"p99 {at(alone, 0.99):5} {at(together, 0.99):5}   {at(together, 0.99) / max(1, at(alone, 0.99)):.2f} times")
+
+
+@pytest.mark.timeout(600)
+class ColdEndpointTest:
+    def test_memory(self, own_server):
+        self.first_jobs("memory", own_server)
+
+    def test_sqlite(self, own_server):
+        self.first_jobs("sqlite", own_server)
+
+    def first_jobs(self, storage, own_server):
+        cold = [f"cold{n}" for n in range(COLD_ENDPOINTS)]
+        settings = {f"endpoint__{name}__{field}": value for name in cold
+                    for field, value in (("image", "plugin/trial"), ("workersMax", 1))}
+        server = own_server(storage=storage, endpoint__flood__image="plugin/trial",
+                            endpoint__flood__workersMin=FLOOD_WORKERS, endpoint__flood__workersMax=FLOOD_WORKERS,
+                            **settings)
+        submit_many(server, "flood", FLOOD_JOB, FLOOD_JOBS // 4)
+        flood = threading.Thread(target=submit_many, args=(server, "flood", FLOOD_JOB, FLOOD_JOBS), daemon=True)
+        flood.start()
+        delays = []
+        with KeepAlive(server) as door:
+            for name in cold:
+                job = door.ask("POST", f"/v2/{name}/run", {"input": {}})[1]["id"]
+                answer = door.ask("GET", f"/v2/{name}/status-sync/{job}?wait=60000")[1]
+                assert answer["status"] == "COMPLETED", answer
+                delays.append(answer["delayTime"] / 1000)
+        flooding = flood.is_alive() or server.health("flood")["jobs"]["inQueue"] > 0
+        flood.join(2 * HANG)
+        assert not flood.is_alive(), f"waited {2 * HANG:g} s for the end of the flood"
+        server.request("POST", "/v2/flood/purge-queue")
+        server.quiet("flood")
+        print(f"{storage}: delays of first jobs, ms: {[round(delay * 1000) for delay in sorted(delays)]}"
+              f"{'' if flooding else '; the flood was over before the last'}", flush=True)
+        judge_pace(f"{storage}: the first job of {COLD_ENDPOINTS} cold endpoints beside a flood", max(delays),
+                   FIRST_START)

@@ -86,6 +86,23 @@ TEST_F(HouseTest, AJobThatRunsTooLongIsTimedOutAndItsHandlerStopped) {
   awaitHealth("t", "\"idle\":1");
 }
 
+// The sweeper has looked at 5,000 ms and looks again at 6,000; no time passes after 5,300.
+TEST_F(HouseTest, AJobIsTimedOutWhenItsTimeIsOverAndNotAtTheNextSweep) {
+  open(kTrial);
+  clock_.awaitWaiter(Millis(1'000), Millis(1'000));
+  const std::string id = run("t", R"({"input":{"sleepMs":60000},"policy":{"executionTimeout":5300}})").field("id");
+  awaitState("t", id, "IN_PROGRESS");
+  clock_.awaitWaiter(Millis(60'000), Millis(60'000));
+  clock_.advance(Millis(5'000));
+  clock_.awaitWaiter(Millis(1'000), Millis(1'000));
+  EXPECT_EQ(status("t", id).field("status"), "IN_PROGRESS");
+  clock_.advance(Millis(300));
+  awaitState("t", id, "TIMED_OUT");
+  EXPECT_EQ(status("t", id).field("executionTime"), "5300");
+  EXPECT_EQ(status("t", id).field("error"), overTimeError(Millis(5'300)));
+  awaitHealth("t", "\"idle\":1");
+}
+
 TEST_F(HouseTest, WorkersComeWhileJobsWaitAndLeaveWhenIdle) {
   open(kTrial);
   const auto health = [this] { return call("GET", "/v2/t/health").body; };

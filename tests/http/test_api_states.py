@@ -4,6 +4,7 @@ import pytest
 
 from http_case import HttpTest
 from jobq_server import SHORT_DRAIN, until
+from pace import judge_pace
 from request_stream import RequestStream
 from webhook_receiver import WebhookReceiver
 
@@ -148,6 +149,7 @@ class TimedOutTest(StateTest):
             assert end["status"] == "TIMED_OUT"
             assert {"id", "status", "delayTime", "executionTime", "workerId"} <= set(end)
             assert end["executionTime"] >= 5000
+            judge_pace("the end of a job after its execution timeout", end["executionTime"] / 1000 - 5, 0.02)
             assert "output" not in end, "it has produced no result"
 
     def test_its_webhook(self):

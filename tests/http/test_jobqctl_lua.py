@@ -81,7 +81,7 @@ class RunHandlerTest(ScriptVerbTest):
         sentence = self.sentence(NOT_COMPLETED, "run", bomb, "--set", "lua.memory=2MB")
         assert "not enough memory: a script has 2 MB" in sentence
         loop = self.script("return function() while true do end end")
-        assert "execution timeout is over" in self.sentence(NOT_COMPLETED, "run", loop, "--timeout", "50ms")
+        assert "ran longer than its execution timeout" in self.sentence(NOT_COMPLETED, "run", loop, "--timeout", "50ms")
 
     def test_metrics(self):
         """As in the server: an object."""

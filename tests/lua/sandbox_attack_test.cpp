@@ -91,10 +91,9 @@ end)";
 }
 
 bool says(const std::string& text, End end, bool isFilter) {
-  const auto has = [&text](const char* part) { return text.find(part) != std::string::npos; };
+  const auto has = [&text](std::string_view part) { return text.find(part) != std::string::npos; };
   switch (end) {
-    case End::time:
-      return has(isFilter ? "ms of processor time (lua.filterTime)" : "the job's execution timeout is over");
+    case End::time: return has(isFilter ? "ms of processor time (lua.filterTime)" : kOverTime);
     case End::memory: return has("not enough memory");
     case End::stack: return has("stack overflow");
     case End::any: return true;

@@ -1,9 +1,13 @@
 // Room 7 with an executor that does what a test says.
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <new>
+#include <string>
 #include <system_error>
+#include <vector>
 
 #include "core/jobs/wakeup.h"
 #include "core/work/dispatcher.h"
@@ -44,6 +48,38 @@ class BusyExecutor final : public Executor {
   RunningJobs& running_;
 };
 
+/// Each worker is ready at once and finishes a job while it is given, and `flooded` gets the next job meanwhile: there
+/// is always one more to claim, for workers that are always free.
+class FloodExecutor final : public Executor {
+ public:
+  static constexpr std::size_t kLeave = 10'000;  ///< jobs after which the flood ends, so that a starved test ends too
+
+  FloodExecutor(Storage& storage, std::function<void()> submit) : storage_(storage), submit_(std::move(submit)) {}
+  void hire(const EndpointPtr& endpoint, const ReleasePtr&, const WorkerId& worker, WorkerEvents& events) override {
+    events_ = &events;
+    events.workerReady(endpoint->id, worker);
+  }
+  void assign(ClaimedJob job) override {
+    EXPECT_EQ(storage_.leases().finish(job.lease, Completed{"{}"}), Fenced::accepted);
+    if (job.endpoint != "ep") {
+      firstOf.try_emplace(job.endpoint, flooded);
+    } else if (++flooded < kLeave) {
+      submit_();
+    }
+    events_->workerReady(job.endpoint, job.worker);
+  }
+  void dismiss(const WorkerId& worker) override { dismissed.push_back(worker); }
+
+  std::size_t flooded = 0;                    ///< jobs of the flood that ran
+  std::map<EndpointId, std::size_t> firstOf;  ///< `flooded` when the first job of another endpoint ran
+  std::vector<WorkerId> dismissed;
+
+ private:
+  Storage& storage_;
+  const std::function<void()> submit_;
+  WorkerEvents* events_ = nullptr;
+};
+
 class ArrivalPolicy final : public QueuePolicy {
  public:
   std::string group(const JobSpec&) const override { return {}; }
@@ -57,15 +93,25 @@ class NoHandlers final : public HandlerFactory {
 
 class DispatcherTest : public testing::Test {
  protected:
-  static std::vector<EndpointPtr> endpoints(HandlerFactory& handlers) {
+  static EndpointPtr endpoint(HandlerFactory& handlers, const EndpointId& id, std::uint32_t min, std::uint32_t max) {
     auto endpoint = std::make_shared<Endpoint>();
-    endpoint->id = "ep";
+    endpoint->id = id;
     auto release = std::make_shared<Release>();
     release->handler = &handlers;
     endpoint->release = std::move(release);
-    endpoint->workersMin = 1;
-    endpoint->workersMax = 1;
-    return {endpoint};
+    endpoint->workersMin = min;
+    endpoint->workersMax = max;
+    return endpoint;
+  }
+  static std::vector<EndpointPtr> endpoints(HandlerFactory& handlers) { return {endpoint(handlers, "ep", 1, 1)}; }
+
+  void submit(const EndpointId& endpoint) {
+    JobSpec job;
+    job.id = "job" + std::to_string(++submitted_);
+    job.endpoint = endpoint;
+    job.input = "{}";
+    (void)storage_->jobs().insert(std::move(job), ArrivalPolicy(), std::nullopt);
+    wakeup_.ring(endpoint, false);
   }
 
   /// Turns until there is nothing to do at this moment.
@@ -81,6 +127,7 @@ class DispatcherTest : public testing::Test {
   NoHandlers handlers_;
   Wakeup wakeup_{{"ep"}};
   RunningJobs running_;
+  int submitted_ = 0;
   SparseExecutor executor_;
   Dispatcher dispatcher_{{*storage_, wakeup_, executor_, running_, clock_, log_}, "node", endpoints(handlers_)};
 };
@@ -115,19 +162,43 @@ TEST_F(DispatcherTest, AWorkerThatCannotBeHiredLeavesItsSlotFree) {
 TEST_F(DispatcherTest, StopEndsTheJobsOfAnEndpointThatWasRetiredJustBefore) {
   BusyExecutor executor(running_);
   Dispatcher dispatcher({*storage_, wakeup_, executor, running_, clock_, log_}, "other", endpoints(handlers_));
-  JobSpec job;
-  job.id = "job";
-  job.endpoint = "ep";
-  job.input = "{}";
-  (void)storage_->jobs().insert(std::move(job), ArrivalPolicy(), std::nullopt);
-  wakeup_.ring("ep", false);
+  submit("ep");
   while (dispatcher.turn()) continue;
   ASSERT_EQ(executor.runs.size(), 1U);
   ASSERT_FALSE(executor.runs[0]->token().stop_requested());
   dispatcher.retire("ep");
   dispatcher.stop();
   EXPECT_TRUE(executor.runs[0]->token().stop_requested());
-  EXPECT_EQ(storage_->jobs().find({"ep", "job"}).value().state, JobState::inQueue) << "it went back, to be removed";
+  EXPECT_EQ(storage_->jobs().find({"ep", "job1"}).value().state, JobState::inQueue) << "it went back, to be removed";
+}
+
+// A flood at an endpoint with 128 workers that are always free again: the other duties of the dispatcher take turns
+// with its claims. Counted in jobs of the flood; how long it takes is a figure of tests/fault/test_fair_share.py.
+TEST_F(DispatcherTest, AFloodAtOneEndpointKeepsTheOthersWaitingForTwoLooksAtMost) {
+  constexpr std::size_t kTwoLooks = 2 * 64;
+  constexpr int kCold = 12;
+  FloodExecutor executor(*storage_, [this] { submit("ep"); });
+  std::vector<EndpointPtr> all{endpoint(handlers_, "ep", 128, 128)};
+  for (int i = 0; i < kCold; ++i) all.push_back(endpoint(handlers_, "cold" + std::to_string(i), 0, 1));
+  for (const EndpointPtr& each : all) wakeup_.hang(each->id);
+  Dispatcher dispatcher({*storage_, wakeup_, executor, running_, clock_, log_}, "other", all);
+  while (dispatcher.turn()) continue;
+  for (int i = 0; i < 200; ++i) submit("ep");
+  EXPECT_TRUE(dispatcher.turn());
+  const std::size_t before = executor.flooded;
+  EXPECT_GT(before, 0U);
+  EXPECT_LE(before, kTwoLooks) << "the flood goes on";
+  for (int i = 0; i < kCold; ++i) submit("cold" + std::to_string(i));
+  for (int looks = 0; looks < 10 && executor.firstOf.size() < kCold; ++looks) EXPECT_TRUE(dispatcher.turn());
+  ASSERT_EQ(executor.firstOf.size(), kCold);
+  for (const auto& [id, at] : executor.firstOf) EXPECT_LE(at - before, kTwoLooks) << "before the first job of " << id;
+
+  EXPECT_TRUE(dispatcher.turn()) << "finds that no second job waits there";
+  const std::size_t then = executor.flooded;
+  clock_.advance(Millis(3'600'000));  // longer than any idleTimeout
+  EXPECT_TRUE(dispatcher.turn());
+  EXPECT_EQ(executor.dismissed.size(), kCold) << "idle workers leave in the middle of the flood";
+  EXPECT_LE(executor.flooded - then, kTwoLooks);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "core/jobs/completion_watch.h"
 #include "core/jobs/job_service.h"
 #include "core/jobs/wakeup.h"
+#include "core/work/deadline_timer.h"
 #include "core/work/executor.h"
 #include "core/work/running_jobs.h"
 #include "core/work/thread_executor.h"
@@ -119,7 +120,8 @@ struct ExecutorWorld {
   RunningHandlers handlers;
   EndpointPtr endpoint;
   RecordedEvents events;
-  ThreadExecutor executor{{jobs, *storage, running, secrets, storage.clock, storage.log}};
+  DeadlineTimer deadlines{storage.clock, storage.log, [this] { jobs.announce(storage->leases().sweep(100)); }};
+  ThreadExecutor executor{{jobs, *storage, running, deadlines, secrets, storage.clock, storage.log}};
 };
 
 }  // namespace jobq::test

@@ -198,6 +198,48 @@ TEST_F(ThreadExecutorTest, AResultThatComesTooLateChangesNothing) {
   EXPECT_THAT(storage.log.lines(), Contains(HasSubstr("job.stale")));
 }
 
+// A handler that does not look at its stop token, and ends before anything else has noticed that it is late.
+TEST_F(ThreadExecutorTest, AnOutcomeAfterTheDeadlineIsTimedOut) {
+  std::size_t ready = 0;
+  handlers.run = [this](std::string_view, JobContext& context) -> std::string {
+    storage.clock.advance(context.deadline() - storage.clock.now());
+    if (context.id() == "failed") throw JobFailed("no");
+    return "1";
+  };
+  hire();
+  for (const char* id : {"completed", "failed"}) {
+    ASSERT_TRUE(events.has(++ready)) << "before " << id;
+    give(id);
+    ASSERT_TRUE(events.has(ready + 1)) << id;
+    const Job job = find(id);
+    EXPECT_EQ(job.state, JobState::timedOut);
+    EXPECT_EQ(job.output, "");
+    EXPECT_EQ(job.error, overTimeError(Millis(600'000)));
+  }
+}
+
+TEST_F(ThreadExecutorTest, AnOutcomeJustBeforeTheDeadlineCounts) {
+  const Job job = runOnce([this](std::string_view, JobContext& context) {
+    storage.clock.advance(context.deadline() - storage.clock.now() - Millis(1));
+    return std::string("1");
+  });
+  EXPECT_EQ(job.state, JobState::completed);
+}
+
+// The storage failed when the outcome was reported, so that the deadline has passed when it is stored.
+TEST_F(ThreadExecutorTest, AnOutcomeInTimeCountsHoweverLateItIsStored) {
+  handlers.run = [](std::string_view, JobContext&) { return std::string("1"); };
+  storage.faults.failVerb("leases.finish");
+  hire();
+  ASSERT_TRUE(events.has(1));
+  give("a");
+  storage.clock.awaitWaiter(Millis(1), Millis(2'000));
+  storage.faults.heal();
+  storage.clock.advance(Millis(600'000));
+  ASSERT_TRUE(events.has(2));
+  EXPECT_EQ(find("a").state, JobState::completed);
+}
+
 TEST_F(ThreadExecutorTest, AnOutcomeIsOfferedUntilTheStorageTakesIt) {
   std::atomic<int> runs = 0;
   handlers.run = [&runs](std::string_view, JobContext&) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "jobq/abi_version.h"
@@ -64,6 +65,15 @@ struct Swept {
   bool more = false;
 };
 
+/// How the error of a TIMED_OUT job begins, and what a handler says that ends itself for that reason.
+inline constexpr std::string_view kOverTime = "the job ran longer than its execution timeout";
+
+/// The error of a TIMED_OUT job.
+inline std::string overTimeError(Millis executionTimeout) {
+  return std::string(kOverTime) + " of " + std::to_string(executionTimeout.count()) +
+         " ms; raise policy.executionTimeout if it needs longer";
+}
+
 class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
  public:
   virtual ~LeaseStore() = default;
@@ -87,10 +97,10 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   virtual std::size_t release(std::span<const LeaseRef> leases) = 0;
 
   /// In this order, at most `max` jobs each: frees expired jobs (those of a worker are named in `stopped`); ends
-  /// IN_PROGRESS jobs past their execution timeout as TIMED_OUT; takes jobs whose lease has ended or whose process has
-  /// died: losses and retries grow by one, then IN_QUEUE with the old place in line, attempt grown, chunks and progress
-  /// discarded, or FAILED when losses reach maxAttempts, with an error that says how often its worker was lost. Also
-  /// drops idempotency records, delivery records and logs that have outlived their time.
+  /// IN_PROGRESS jobs past their execution timeout as TIMED_OUT, with overTimeError(); takes jobs whose lease has ended
+  /// or whose process has died: losses and retries grow by one, then IN_QUEUE with the old place in line, attempt
+  /// grown, chunks and progress discarded, or FAILED when losses reach maxAttempts, with an error that says how often
+  /// its worker was lost. Also drops idempotency records, delivery records and logs that have outlived their time.
   [[nodiscard]] virtual Swept sweep(std::size_t max) = 0;
 
   /// How many jobs of its endpoint will be claimed before this one, as the line is now; counted up to `most`. Nothing
