@@ -32,7 +32,7 @@ std::variant<RateGate::Passed, RateGate::Refused> RateGate::enter(const Endpoint
     std::string key = endpoint + '/' + std::string(kOperationNames[static_cast<std::size_t>(operation)]);
     const RateVerdict verdict = rooms_.limiter.enter(key, limit, now);
     if (!verdict.allowed) return Refused{tooFast(limit, operation), RateStanding{limit, 0, verdict.retryAfter}};
-    passed.ticket = Ticket(rooms_.limiter, std::move(key));
+    passed.ticket = Ticket(rooms_.limiter, std::move(key), now);
     passed.standing = RateStanding{limit, verdict.remaining, Millis(0)};
   }
   if (config_.queue && (operation == Operation::run || operation == Operation::runsync)) {

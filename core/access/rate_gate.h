@@ -41,12 +41,18 @@ class RateGate {
   class Ticket {
    public:
     Ticket() = default;
-    Ticket(RateLimiter& limiter, std::string key) : limiter_(&limiter), key_(std::move(key)) {}
-    Ticket(Ticket&& other) noexcept : limiter_(std::exchange(other.limiter_, nullptr)), key_(std::move(other.key_)) {}
+    Ticket(RateLimiter& limiter, std::string key, Instant at) : limiter_(&limiter), key_(std::move(key)), at_(at) {}
+    Ticket(Ticket&& other) noexcept
+        : limiter_(std::exchange(other.limiter_, nullptr)), key_(std::move(other.key_)), at_(other.at_) {}
     Ticket& operator=(Ticket&& other) noexcept {
       std::swap(limiter_, other.limiter_);
       std::swap(key_, other.key_);
+      std::swap(at_, other.at_);
       return *this;
+    }
+    /// The call no longer counts towards the rate; it keeps its place among those at once. At most once.
+    void uncount() {
+      if (limiter_ != nullptr) limiter_->uncount(key_, at_);
     }
     ~Ticket() {
       if (limiter_ != nullptr) limiter_->leave(key_);
@@ -55,6 +61,7 @@ class RateGate {
    private:
     RateLimiter* limiter_ = nullptr;
     std::string key_;
+    Instant at_{};
   };
 
   struct Passed {

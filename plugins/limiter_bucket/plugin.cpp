@@ -4,6 +4,9 @@
 //
 // Whole numbers only: a token is cut into as many parts as the window has milliseconds, so that each millisecond brings
 // `requests` parts. What is kept is what was taken and not yet refilled: when the limit changes, it stays.
+#include <algorithm>
+#include <cstdint>
+
 #include "jobq/abi.h"
 #include "jobq/keyed_rate_limiter.h"
 
@@ -28,6 +31,7 @@ class Bucket {
   }
 
   void count() { taken_ += window_; }
+  void uncount(Instant) { taken_ = std::max<std::int64_t>(taken_ - window_, 0); }
   std::uint32_t remaining() const { return static_cast<std::uint32_t>((requests_ * window_ - taken_) / window_); }
   bool idle(Instant now) const { return leftTaken(now) == 0; }
 

@@ -1,6 +1,7 @@
 // A window that slides with each millisecond: at no time were more than `requests` allowed within the last `window`,
 // where a request made exactly `window` ago is out. Exact, because instants are whole milliseconds and every one that
 // counts is kept, those of one millisecond together.
+#include <algorithm>
 #include <deque>
 
 #include "jobq/abi.h"
@@ -30,6 +31,13 @@ class SlidingWindow {
     if (runs_.empty() || runs_.back().at != now_) runs_.push_back({now_, 0});
     ++runs_.back().count;
     ++counted_;
+  }
+
+  void uncount(Instant at) {
+    const auto run = std::find_if(runs_.begin(), runs_.end(), [at](const Run& each) { return each.at >= at; });
+    if (run == runs_.end()) return;
+    --counted_;
+    if (--run->count == 0) runs_.erase(run);
   }
 
   std::uint32_t remaining() const { return requests_ - counted_; }

@@ -45,6 +45,7 @@ class LimiterSuite : public testing::TestWithParam<LimiterUnderTest> {
     return limiter_->enter(key, limit, kStart + at);
   }
   void leave(std::string_view key = "ep/run") { limiter_->leave(key); }
+  void uncount(Millis at, std::string_view key = "ep/run") { limiter_->uncount(key, kStart + at); }
 
   /// How many of `tries` come in, and leave at once.
   std::uint32_t pass(std::uint32_t tries, const RateLimit& limit, Millis at = Millis(0),
@@ -124,6 +125,35 @@ TEST_P(LimiterSuite, TheGreedyGetTheirRateAndNoMore) {
   for (std::uint32_t ms = 0; ms < 100 * kWindows; ++ms) passed += pass(2, rate(30, Millis(100)), Millis(ms));
   EXPECT_GE(passed, 30 * kWindows) << "nobody waits longer than needed";
   EXPECT_LE(passed, 30 * (kWindows + 1)) << "a bucket starts full";
+}
+
+TEST_P(LimiterSuite, AnUncountedRequestLeavesRoomForAnother) {
+  EXPECT_EQ(pass(4, rate(5)), 4U);
+  EXPECT_TRUE(enter(rate(5), Millis(1)).allowed);
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_FALSE(enter(rate(5), Millis(2 + i)).allowed);
+    uncount(Millis(1 + i));
+    EXPECT_TRUE(enter(rate(5), Millis(2 + i)).allowed) << i;
+    EXPECT_FALSE(enter(rate(5), Millis(2 + i)).allowed) << "one was taken back, and no more";
+  }
+}
+
+TEST_P(LimiterSuite, AnUncountedRequestKeepsItsPlace) {
+  const RateLimit both{5, Millis(10'000), 1};
+  EXPECT_TRUE(enter(both).allowed);
+  uncount(Millis(0));
+  EXPECT_FALSE(enter(both).allowed) << "it is inside until it leaves";
+  leave();
+  EXPECT_EQ(enter(both).remaining, 4U);
+}
+
+TEST_P(LimiterSuite, UncountingWhatNoLongerCountsIsNothing) {
+  uncount(Millis(0));
+  EXPECT_EQ(pass(3, rate(3)), 3U);
+  EXPECT_EQ(pass(1, rate(3), Millis(20'000)), 1U);
+  uncount(Millis(20'000));
+  for (int i = 0; i < 5; ++i) uncount(Millis(20'001));
+  EXPECT_EQ(pass(4, rate(3), Millis(20'000)), 3U);
 }
 
 TEST_P(LimiterSuite, NeverOverTheConcurrency) {

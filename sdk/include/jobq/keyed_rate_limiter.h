@@ -20,7 +20,8 @@
 namespace jobq {
 
 /// What one key has used of `requests` within `window`. One call at a time, instants never go back, `requests` is above
-/// 0. A new one has used nothing.
+/// 0. A new one has used nothing. A Rate that has `uncount(at)` takes back one request that was counted at that instant
+/// or, where a later one had been seen, after it; one that no longer counts is nothing.
 template <class T>
 concept Rate = std::default_initializable<T> && requires(T rate, const T used, const RateLimit& limit, Instant now) {
   /// How long until one more request is allowed, 0: it is now. Counts nothing.
@@ -62,6 +63,15 @@ class KeyedRateLimiter : public RateLimiter {
   }
 
  private:
+  void doUncount(std::string_view key, Instant at) final {
+    if constexpr (requires(RateOfKey rate) { rate.uncount(at); }) {
+      Shard& shard = shardOf(key);
+      Lock lock(shard.mutex);
+      const auto found = shard.keys.find(key);
+      if (found != shard.keys.end()) found->second.rate.uncount(at);
+    }
+  }
+
   struct Visitors {
     RateOfKey rate;
     Instant newest = Instant::min();

@@ -45,6 +45,19 @@ class JOBQ_VISIBLE RateLimiter : public Plugin {
   /// Exactly once for each allowed enter(), never for a refused one (the host keeps the pair in an RAII ticket). Does
   /// not throw.
   virtual void leave(std::string_view key) = 0;
+
+  /// Takes back the count of one request that enter() allowed at `at` and that has not left yet: it is as if it had
+  /// not been made, but for its place among those at once. A request that no longer counts is nothing. A limiter of
+  /// minor 0 goes on counting it. Does not throw. Since minor 1.
+  void uncount(std::string_view key, Instant at) {
+    if (abiMinor() >= 1) doUncount(key, at);
+  }
+
+ private:
+  virtual void doUncount(std::string_view key, Instant at) {
+    (void)key;
+    (void)at;
+  }
 };
 
 }  // namespace jobq
