@@ -150,6 +150,8 @@ Fenced JobService::append(const LeaseRef& lease, std::vector<Chunk> chunks) {
 }
 
 Fenced JobService::finish(const LeaseRef& lease, Outcome outcome, bool owesWebhook) {
+  auto* failure = std::get_if<Failed>(&outcome);
+  if (failure != nullptr && failure->error.empty()) failure->error = "the handler failed without a message";
   const Fenced fenced = storage_.leases().finish(lease, std::move(outcome));
   if (fenced == Fenced::accepted) {
     watch_.announce(lease.job);

@@ -97,6 +97,13 @@ TEST_F(JobServiceTest, AWaiterGetsTheJobWhenItEnds) {
   EXPECT_EQ(owed_, 0) << "the job has no webhook";
 }
 
+TEST_F(JobServiceTest, AFailureWithoutAMessageGetsOne) {
+  submit("a");
+  EXPECT_EQ(jobs_.finish(claim(), Failed{"", "7"}, false), Fenced::accepted);
+  EXPECT_EQ(jobs_.find(key("a"))->error, "the handler failed without a message");
+  EXPECT_EQ(jobs_.find(key("a"))->output, "7");
+}
+
 TEST_F(JobServiceTest, AWaiterGetsTheJobAsItIsWhenItsTimeIsOver) {
   submit("a");
   auto waiting = await("a", Millis(5'000));
