@@ -107,6 +107,14 @@ Millis JobService::gatherTime() const {
   return std::clamp<Millis>(kGatherAStream * streams, kGatherLeast, kGatherMost);
 }
 
+std::optional<JobService::Log> JobService::log(const JobKey& key) {
+  const auto present = chunks({key, kBeyondAnyChunk, 1});
+  if (!present) return std::nullopt;
+  auto lines = storage_.chunks().readLog(key);
+  if (!lines) return std::nullopt;
+  return Log{std::move(*lines), present->state};
+}
+
 std::optional<Instant> JobService::setTtl(const JobKey& key, Millis ttl) { return storage_.jobs().setTtl(key, ttl); }
 
 JobPage JobService::list(const JobFilter& filter, const PageWindow& window) {

@@ -68,6 +68,13 @@ class JobService {
   /// answer for each chunk would be a request for each chunk. Hands out nothing when the client has gone meanwhile.
   Stream awaitChunks(const ChunkAsk& ask, const GoneSignal& gone);
 
+  struct Log {
+    std::vector<LogLine> lines;          ///< the last kMaxLogLines, oldest first
+    JobState state = JobState::inQueue;  ///< read before the lines: those of an ended job are all there
+  };
+  /// What the job's handler has logged. Nothing when the job is absent.
+  std::optional<Log> log(const JobKey& key);
+
   /// `/status?ttl=`: JobStore::setTtl.
   std::optional<Instant> setTtl(const JobKey& key, Millis ttl);
 
