@@ -3,6 +3,7 @@
 #include "core/base/ids.h"
 #include "core/endpoints/image.h"
 #include "core/http/routes.h"
+#include "core/upkeep/lost_jobs.h"
 
 namespace jobq {
 namespace {
@@ -102,7 +103,10 @@ void House::start() {
   endpoints_.checkIds();
   endpoints_.refresh();
   // Before the first claim: jobs of a dead process are counted and go back in line with their old place.
+  LostJobs lost(storage_->jobs(), log_);
+  for (const EndpointPtr& endpoint : endpoints_.all()) lost.collect(endpoint->id);
   sweeper_.sweepAll();
+  lost.report();
   sweeper_.start();
   deadlines_.start();
   courier_.start();
