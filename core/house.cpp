@@ -5,6 +5,7 @@
 #include "core/base/shutdown_deadline.h"
 #include "core/http/routes.h"
 #include "core/start_check.h"
+#include "core/upkeep/lost_jobs.h"
 
 namespace jobq {
 namespace {
@@ -111,7 +112,10 @@ void House::start() {
   endpoints_.checkIds();
   endpoints_.refresh();
   // Before the first claim: jobs of a dead process are counted and go back in line with their old place.
+  LostJobs lost(storage_->jobs(), log_);
+  for (const EndpointPtr& endpoint : endpoints_.all()) lost.collect(endpoint->id);
   sweeper_.sweepAll();
+  lost.report();
   sweeper_.start();
   deadlines_.start();
   courier_.start();

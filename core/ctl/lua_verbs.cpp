@@ -135,16 +135,21 @@ ExitCode runFilter(Workshop& workshop, const ScriptFile& script, const Call& cal
   const auto env = pairsOf(call.arguments, "env");
   const auto factory = workshop.make<AdmissionFilterFactory>();
   const auto filter = factory->make(script.name);
-  const Admission verdict = [&] {
+  const Decision verdict = [&] {
     try {
-      Admission made = filter->review({"local", "local", input, JobPolicy{}, env});
+      Decision made = filter->decide({"local", "local", input, JobPolicy{}, env});
       if (const auto* change = std::get_if<Replace>(&made)) checkReplacement(*change);
+      if (const auto* refusal = std::get_if<Refuse>(&made)) checkRefusal(*refusal);
       return made;
     } catch (const std::exception& error) {
       throw Failure(ExitCode::notCompleted, error.what());
     }
   }();
   if (const auto* refusal = std::get_if<Reject>(&verdict)) throw Failure(ExitCode::notCompleted, refusal->message);
+  if (const auto* refusal = std::get_if<Refuse>(&verdict)) {
+    const std::string status = refusal->status == 400 ? "" : " (" + std::to_string(refusal->status) + ")";
+    throw Failure(ExitCode::notCompleted, refusal->message + status);
+  }
   const auto* change = std::get_if<Replace>(&verdict);
   tell(call.out, change == nullptr ? Replace{} : *change);
   return ExitCode::ok;

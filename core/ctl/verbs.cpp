@@ -102,6 +102,12 @@ const std::vector<Verb>& verbs() {
        "its error go to standard error.",
        {},
        streamJob},
+      {"job logs",
+       "ENDPOINT JOB",
+       "Show the last 1,000 lines that a job's handler has logged.\n"
+       "With --follow also those that come, until the job's end; the exit code is 4 when it did not end COMPLETED.",
+       {{"follow", "", "go on until the job's end"}},
+       showLog},
       {"job cancel", "ENDPOINT JOB", "Stop a job, whether it waits or runs.", {}, cancelJob},
       {"job retry", "ENDPOINT JOB", "Put a FAILED or TIMED_OUT job in line again.", {}, retryJob},
       {"requests", "ENDPOINT", "The same as `job list`.", pageOptions(), listJobs},

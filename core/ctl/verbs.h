@@ -63,6 +63,7 @@ ExitCode showJob(const Call& call);
 ExitCode cancelJob(const Call& call);
 ExitCode retryJob(const Call& call);
 ExitCode streamJob(const Call& call);
+ExitCode showLog(const Call& call);
 ExitCode showHealth(const Call& call);
 ExitCode listJobs(const Call& call);
 ExitCode purgeQueue(const Call& call);

@@ -39,13 +39,13 @@ void checkFilterNames(const std::vector<std::string>& names) {
   }
 }
 
-Admission FilterPool::review(const AdmissionRequest& job) {
+Decision FilterPool::review(const AdmissionRequest& job) {
   if (factory_ == nullptr) throw ConfigError(absence_);
   const int processor = sched_getcpu();
   Shelf& shelf = shelves_[static_cast<std::size_t>(std::max(processor, 0)) % kShelves];
   auto filter = take(shelf);
   // One that threw is not used again: nobody knows what it has left behind.
-  Admission verdict = filter->review(job);
+  Decision verdict = filter->decide(job);
   giveBack(shelf, std::move(filter));
   return verdict;
 }

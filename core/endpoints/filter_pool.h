@@ -41,7 +41,7 @@ class FilterPool {
   std::string fault() const { return factory_ == nullptr ? absence_ : factory_->fault(script_); }
 
   /// Throws what the filter throws.
-  Admission review(const AdmissionRequest& job);
+  Decision review(const AdmissionRequest& job);
 
  private:
   // Those that rest where one processor used them last: what a filter remembers lies in that processor's caches.

@@ -31,6 +31,9 @@ Reply retry(const QueueRooms& rooms, Call& call);
 Reply streamArray(const QueueRooms& rooms, Call& call);
 Reply streamObject(const QueueRooms& rooms, Call& call);
 
+// log_calls.cpp
+Reply logs(const QueueRooms& rooms, Call& call);
+
 // endpoint_calls.cpp
 Reply health(const QueueRooms& rooms, Call& call);
 Reply requests(const QueueRooms& rooms, Call& call);

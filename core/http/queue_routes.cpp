@@ -84,6 +84,7 @@ void mount(Router& router, const std::string& prefix, const QueueRooms& rooms, A
       {"/status/{id}", true, true, Operation::status, status},
       {"/status-sync/{id}", true, true, Operation::statusSync, statusSync},
       {"/stream/{id}", true, true, Operation::stream, stream},
+      {"/logs/{id}", true, false, Operation::status, logs},
       {"/cancel/{id}", false, true, Operation::cancel, cancel},
       {"/retry/{id}", false, true, Operation::cancel, retry},
       {"/purge-queue", false, true, Operation::purgeQueue, purgeQueue},

@@ -3,6 +3,7 @@
 
 #include "core/http/error_reply.h"
 #include "core/http/queue_calls.h"
+#include "jobq/json.h"
 #include "jobq/transitions.h"
 
 namespace jobq {
@@ -16,14 +17,10 @@ constexpr Range kOffsets{0, std::int64_t{1} << 53};
 constexpr std::size_t kPiece = 1UL << 20;
 constexpr std::size_t kPieces = 8;
 
-struct Ask {
-  JobKey key;
-  std::optional<std::uint64_t> offset;
-  Millis wait{0};
-};
+using Ask = JobService::ChunkAsk;
 
 std::variant<Ask, Reply> readAsk(const QueueRooms& rooms, const Call& call) {
-  Ask ask{{call.endpoint->id, call.params.at("id")}, {}, {}};
+  Ask ask{{call.endpoint->id, call.params.at("id")}, {}, kPiece};
   const auto wait = readWait(rooms, call, kHold);
   if (const auto* refusal = std::get_if<Reply>(&wait)) return *refusal;
   ask.wait = std::get<Millis>(wait);
@@ -40,10 +37,9 @@ std::variant<Ask, Reply> readAsk(const QueueRooms& rooms, const Call& call) {
 void addMore(const QueueRooms& rooms, Call& call, const Ask& ask, ChunkPage& page) {
   for (std::size_t piece = 1; page.more && piece < kPieces; ++piece) {
     if (!call.answerMemory.grow(rooms.answerMemory, kPiece)) return;
-    const auto offset = ask.offset ? std::optional(page.next) : std::nullopt;
     std::optional<ChunkPage> next;
     try {
-      next = rooms.jobs.chunks(ask.key, offset, kPiece, Millis(0), goneSignal(call));
+      next = rooms.jobs.chunks({ask.key, ask.offset ? std::optional(page.next) : std::nullopt, kPiece});
     } catch (const StorageError&) {
       return;  // what is in hand counts as handed out: it has to be sent
     }
@@ -70,19 +66,37 @@ std::string chunkArray(const std::vector<Chunk>& chunks) {
   return text += ']';
 }
 
+// Why the job failed, as a further member of the object: SDKs show it to their users. The chunks in hand are sent also
+// when the storage fails here.
+std::string failureText(const QueueRooms& rooms, const JobKey& key, JobState state) {
+  if (state != JobState::failed && state != JobState::timedOut) return {};
+  try {
+    const std::optional<Job> job = rooms.jobs.find(key);
+    return job && !job->error.empty() ? ",\"error\":" + json::quoted(job->error) : std::string();
+  } catch (const StorageError&) {
+    return {};
+  }
+}
+
 Reply stream(const QueueRooms& rooms, Call& call, bool asObject) {
   const auto read = readAsk(rooms, call);
   if (const auto* refusal = std::get_if<Reply>(&read)) return *refusal;
-  if (const auto refusal = countUnderstood(call)) return *refusal;
-  const Ask& ask = std::get<Ask>(read);
+  Ask ask = std::get<Ask>(read);
   const WaitSlot slot(rooms, ask.wait);
-  auto page = rooms.jobs.chunks(ask.key, ask.offset, kPiece, slot.wait, goneSignal(call));
+  ask.wait = slot.wait;
+  auto [page, hasWaited] = rooms.jobs.awaitChunks(ask, goneSignal(call));
+  // A client that follows a stream asks again at once: the server, not the client, decides how often that is.
+  // Other calls may have used the rate up meanwhile; the chunks are taken, so they are answered all the same.
+  if (!hasWaited) (void)countUnderstood(call);
   if (!page) return noJob(call);
   addMore(rooms, call, ask, *page);
   // An end is told only together with the last chunks: some clients stop asking as soon as they hear of it.
   const JobState state = page->more && terminal(page->state) ? JobState::inProgress : page->state;
   Reply reply{200, chunkArray(page->chunks)};
-  if (asObject) reply.body = "{\"status\":\"" + std::string(nameOf(state)) + "\",\"stream\":" + reply.body + "}";
+  if (asObject) {
+    const std::string error = failureText(rooms, ask.key, state);
+    reply.body = "{\"status\":\"" + std::string(nameOf(state)) + "\",\"stream\":" + reply.body + error + "}";
+  }
   reply.headers = {{"X-Job-Status", std::string(nameOf(state))}, {"X-Job-Attempt", std::to_string(page->attempt)}};
   return reply;
 }

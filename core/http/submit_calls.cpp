@@ -51,7 +51,10 @@ Reception accept(const QueueRooms& rooms, Call& call, std::optional<Millis> sync
       return std::get<Existing>(*before);
     }
   }
-  if (const auto refusal = admit(accepted.job, *call.endpoint)) return errorReply(call.path, 400, refusal->message);
+  if (const auto refusal = admit(accepted.job, *call.endpoint)) {
+    if (refusal->status == 429) return tooMany(call.path, refusal->message, refusal->retryAfter);
+    return errorReply(call.path, refusal->status, refusal->message);
+  }
   if (auto refusal = countUnderstood(call)) return std::move(*refusal);
   return accepted;
 }

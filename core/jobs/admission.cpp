@@ -1,5 +1,7 @@
 #include "core/jobs/admission.h"
 
+#include <algorithm>
+#include <array>
 #include <exception>
 
 #include "core/base/json_object.h"
@@ -25,16 +27,25 @@ void checkReplacement(const Replace& change) {
   if (const auto fault = policyFault(*change.policy)) throw Error("it made a wrong policy: " + *fault);
 }
 
+void checkRefusal(const Refuse& refusal) {
+  constexpr std::array kStatuses{400, 403, 409, 413, 422, 429};
+  if (std::find(kStatuses.begin(), kStatuses.end(), refusal.status) != kStatuses.end()) return;
+  throw Error("it refused with status " + std::to_string(refusal.status) +
+              ", a filter has 400, 403, 409, 413, 422 and 429");
+}
+
 std::optional<Refusal> admit(JobSpec& job, const Endpoint& endpoint) {
   for (FilterPool* filter : endpoint.filters) {
     const auto failure = [&](const std::string& reason) {
       return FilterError("the filter " + filter->name() + " of this endpoint failed: " + reason);
     };
     try {
-      Admission verdict = filter->review({job.endpoint, job.apiKeyId, job.input, job.policy, endpoint.env});
-      if (auto* refusal = std::get_if<Reject>(&verdict)) {
-        if (refusal->message.empty()) return Refusal{"the filter " + filter->name() + " refuses this job"};
-        return Refusal{std::move(refusal->message)};
+      Decision verdict = filter->review({job.endpoint, job.apiKeyId, job.input, job.policy, endpoint.env});
+      if (auto* plain = std::get_if<Reject>(&verdict)) verdict = Refuse{400, std::move(plain->message)};
+      if (auto* refusal = std::get_if<Refuse>(&verdict)) {
+        checkRefusal(*refusal);
+        if (refusal->message.empty()) refusal->message = "the filter " + filter->name() + " refuses this job";
+        return Refusal{std::move(refusal->message), refusal->status, refusal->retryAfter};
       }
       if (auto* change = std::get_if<Replace>(&verdict)) apply(job, std::move(*change));
     } catch (const std::exception& error) {

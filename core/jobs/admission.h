@@ -21,6 +21,9 @@ class FilterError : public Error {
 /// Throws Error, in a few words: a filter may write what a caller may send, and nothing else.
 void checkReplacement(const Replace& change);
 
+/// The same for the status of a refusal.
+void checkRefusal(const Refuse& refusal);
+
 /// Any thread. Changes input and policy of `job` as the filters say. A Refusal is a filter's own word; nothing: the job
 /// is welcome. Throws FilterError.
 std::optional<Refusal> admit(JobSpec& job, const Endpoint& endpoint);

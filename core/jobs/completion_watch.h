@@ -2,6 +2,7 @@
 // condition; nobody polls the storage.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <stop_token>
@@ -34,13 +35,19 @@ class CompletionWatch {
     Ticket(const Ticket&) = delete;
     Ticket& operator=(const Ticket&) = delete;
 
-    /// True: there was news since the last call; look at the job again, and wait again when it is not enough. False:
-    /// the wait is over, because the watch closed, the waiter's client has gone, or `deadline` is reached.
-    [[nodiscard]] bool wait(Instant deadline, const GoneSignal& gone);
+    /// Waits for news: the job's end, or chunks of at least `bytes` in all since the last call. With `bytes` above 0 an
+    /// end that an earlier call told is news again. Returns true if there was news: look at the job again, and wait
+    /// again when it is not enough. Returns false if the wait is over, because the watch closed, the waiter's client
+    /// has gone, or `deadline` is reached; news of fewer bytes are forgotten then.
+    [[nodiscard]] bool wait(Instant deadline, const GoneSignal& gone, std::size_t bytes = 0);
+
+    /// Returns true if a wait found that the waiter's client has gone.
+    bool clientHasLeft() const;
 
    private:
     bool waitAMoment(Instant deadline);
     void waitLong(Instant deadline);
+    bool hasNews() const JOBQ_REQUIRES(watch_.mutex_);
     bool mustWait(Instant deadline) const JOBQ_REQUIRES(watch_.mutex_);
     bool takeNews();
     friend class CompletionWatch;
@@ -48,16 +55,24 @@ class CompletionWatch {
     const JobKey job_;
     const Interest interest_;
     Condition changed_;
-    bool news_ = false;  // guarded by watch_.mutex_
-    bool left_ = false;  // guarded by watch_.mutex_
+    // These are guarded by watch_.mutex_.
+    bool news_ = false;
+    bool left_ = false;
+    bool ended_ = false;  // or may have: stays, because news of the end may be taken together with that of a chunk
+    bool hasChunks_ = false;
+    std::size_t bytes_ = 0;   // of those chunks
+    std::size_t wanted_ = 0;  // bytes that are news
     std::multimap<JobId, Ticket*>::iterator place_;
   };
 
   /// The job has ended or is gone.
   void announce(const JobId& job);
 
-  /// The job has a new chunk.
-  void announceChunk(const JobId& job);
+  /// The job has new chunks of `bytes` bytes in all.
+  void announceChunk(const JobId& job, std::size_t bytes);
+
+  /// How many waiters want to hear of chunks.
+  std::size_t streams() const;
 
   /// Some jobs of the endpoint are gone, nobody knows which (purge).
   void announceSome(std::string_view endpoint);
@@ -66,11 +81,10 @@ class CompletionWatch {
   void close();
 
  private:
-  void wake(const JobId& job, bool ended);
-
   Clock& clock_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
   std::multimap<JobId, Ticket*> waiting_ JOBQ_GUARDED_BY(mutex_);
+  std::size_t streams_ JOBQ_GUARDED_BY(mutex_) = 0;
   bool closed_ JOBQ_GUARDED_BY(mutex_) = false;
 };
 

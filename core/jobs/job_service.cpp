@@ -1,10 +1,23 @@
 #include "core/jobs/job_service.h"
 
+#include <algorithm>
+
 #include "core/base/words.h"
 #include "core/jobs/wakeup.h"
 #include "jobq/transitions.h"
 
 namespace jobq {
+namespace {
+
+constexpr Millis kGatherLeast{100};
+constexpr Millis kGatherMost{1'000};
+constexpr Millis kGatherAStream{5};  // 200 requests a second, which is the rate limit of /stream
+constexpr std::size_t kGathered = 1UL << 20;
+
+// An offset that no job's chunks reach: a page from there tells the job's state and hands out nothing.
+constexpr std::uint64_t kBeyondAnyChunk = std::uint64_t{1} << 53;
+
+}  // namespace
 
 JobService::JobService(Storage& storage, Wakeup& wakeup, CompletionWatch& watch, std::function<void()> owed)
     : storage_(storage), wakeup_(wakeup), watch_(watch), owed_(owed ? std::move(owed) : [] {}) {}
@@ -64,16 +77,43 @@ std::optional<Job> JobService::lookUntilEnd(const JobKey& key, CompletionWatch::
   }
 }
 
-std::optional<ChunkPage> JobService::chunks(const JobKey& key, std::optional<std::uint64_t> offset,
-                                            std::size_t maxBytes, Millis wait, const GoneSignal& gone) {
-  const Instant deadline = storage_.now() + wait;
-  CompletionWatch::Ticket ticket(watch_, key, CompletionWatch::Interest::chunks);
+std::optional<ChunkPage> JobService::chunks(const ChunkAsk& ask) {
+  ChunkStore& store = storage_.chunks();
+  return ask.offset ? store.read(ask.key, *ask.offset, ask.maxBytes) : store.take(ask.key, ask.maxBytes);
+}
+
+// Chunks are taken only after the wait for more of them: what was handed out cannot be put back.
+JobService::Stream JobService::awaitChunks(const ChunkAsk& ask, const GoneSignal& gone) {
+  Stream stream;
+  const Instant deadline = storage_.now() + ask.wait;
+  CompletionWatch::Ticket ticket(watch_, ask.key, CompletionWatch::Interest::chunks);
+  const ChunkAsk present{ask.key, kBeyondAnyChunk, 1};
+  stream.page = chunks(present);
+  if (!stream.page) return stream;
+  bool gathers = stream.page->state == JobState::inProgress && ask.wait > Millis(0);
   for (bool more = true;;) {
-    ChunkStore& store = storage_.chunks();
-    std::optional<ChunkPage> page = offset ? store.read(key, *offset, maxBytes) : store.take(key, maxBytes);
-    if (!more || !page || !page->chunks.empty() || terminal(page->state)) return page;
-    more = ticket.wait(deadline, gone);
+    if (gathers) (void)ticket.wait(storage_.now() + gatherTime(), gone, kGathered);
+    stream.hasWaited = stream.hasWaited || gathers;
+    stream.page = chunks(ticket.clientHasLeft() ? present : ask);
+    if (!more || !stream.page || !stream.page->chunks.empty() || terminal(stream.page->state)) return stream;
+    more = ask.wait > Millis(0) && ticket.wait(deadline, gone);
+    stream.hasWaited = stream.hasWaited || ask.wait > Millis(0);
+    gathers = more;
   }
+}
+
+// The requests of all streams together stay below the rate that is allowed for one endpoint.
+Millis JobService::gatherTime() const {
+  const auto streams = static_cast<std::int64_t>(watch_.streams());
+  return std::clamp<Millis>(kGatherAStream * streams, kGatherLeast, kGatherMost);
+}
+
+std::optional<JobService::Log> JobService::log(const JobKey& key) {
+  const auto present = chunks({key, kBeyondAnyChunk, 1});
+  if (!present) return std::nullopt;
+  auto lines = storage_.chunks().readLog(key);
+  if (!lines) return std::nullopt;
+  return Log{std::move(*lines), present->state};
 }
 
 std::optional<Instant> JobService::setTtl(const JobKey& key, Millis ttl) { return storage_.jobs().setTtl(key, ttl); }
@@ -111,14 +151,17 @@ std::size_t JobService::purge(const EndpointId& endpoint) {
 EndpointCounts JobService::counts(const EndpointId& endpoint) { return storage_.jobs().counts(endpoint); }
 
 Fenced JobService::append(const LeaseRef& lease, std::vector<Chunk> chunks) {
+  std::size_t bytes = 0;
+  for (const Chunk& chunk : chunks) bytes += chunk.output.size() + chunk.metrics.size();
   const Fenced fenced = storage_.chunks().append(lease, std::move(chunks));
-  if (fenced == Fenced::accepted) watch_.announceChunk(lease.job);
+  if (fenced == Fenced::accepted) watch_.announceChunk(lease.job, bytes);
   return fenced;
 }
 
 Fenced JobService::finish(const LeaseRef& lease, Outcome outcome, bool owesWebhook) {
   if (auto* failed = std::get_if<Failed>(&outcome)) {
     const std::size_t size = failed->error.size();
+    if (size == 0) failed->error = "the handler failed without a message";
     if (size > kMaxErrorBytes) {
       failed->error =
           clipped(failed->error, kMaxErrorBytes) + " (cut: the error had " + std::to_string(size) + " bytes)";

@@ -53,10 +53,30 @@ class JobService {
   /// The job as it is when it ends or `wait` has passed; nothing when it is absent.
   std::optional<Job> await(const JobKey& key, Millis wait, const GoneSignal& gone);
 
-  /// The next chunks, handed out once (ChunkStore::take), or from `offset` on without that (read). While there is none
-  /// and the job has not ended, waits up to `wait`. Nothing when the job is absent.
-  std::optional<ChunkPage> chunks(const JobKey& key, std::optional<std::uint64_t> offset, std::size_t maxBytes,
-                                  Millis wait, const GoneSignal& gone);
+  struct ChunkAsk {
+    JobKey key;
+    std::optional<std::uint64_t> offset{};  ///< reads from there on (ChunkStore::read); else hands out (take)
+    std::size_t maxBytes = 0;
+    Millis wait{0};  ///< how long the first chunk is waited for
+  };
+  /// The next chunks as they are now. Nothing when the job is absent.
+  std::optional<ChunkPage> chunks(const ChunkAsk& ask);
+
+  struct Stream {
+    std::optional<ChunkPage> page;  ///< nothing when the job is absent
+    bool hasWaited = false;
+  };
+  /// The next chunks once there is one, the job has ended, or `ask.wait` has passed. While the job runs, those of 100
+  /// ms are gathered, of longer where many streams are open, or until there is 1 MB: clients ask again at once, and an
+  /// answer for each chunk would be a request for each chunk. Hands out nothing when the client has gone meanwhile.
+  Stream awaitChunks(const ChunkAsk& ask, const GoneSignal& gone);
+
+  struct Log {
+    std::vector<LogLine> lines;          ///< the last kMaxLogLines, oldest first
+    JobState state = JobState::inQueue;  ///< read before the lines: those of an ended job are all there
+  };
+  /// What the job's handler has logged. Nothing when the job is absent.
+  std::optional<Log> log(const JobKey& key);
 
   /// `/status?ttl=`: JobStore::setTtl.
   std::optional<Instant> setTtl(const JobKey& key, Millis ttl);
@@ -87,6 +107,7 @@ class JobService {
   void announce(const Swept& swept);
 
  private:
+  Millis gatherTime() const;
   std::optional<Job> lookUntilEnd(const JobKey& key, CompletionWatch::Ticket& ticket, bool more, Instant deadline,
                                   const GoneSignal& gone);
 

@@ -16,9 +16,11 @@ namespace jobq {
 
 class SecretBox;
 
-/// One sentence for the caller.
+/// One sentence for the caller, and the status that goes with it.
 struct Refusal {
   std::string message;
+  int status = 400;
+  Millis retryAfter{0};  ///< of 429
 };
 
 /// What reception has to know of the server.

@@ -1,6 +1,7 @@
 #include "filter.h"
 
 #include <algorithm>
+#include <cmath>
 #include <ctime>
 #include <utility>
 
@@ -175,17 +176,51 @@ JobPolicy readPolicy(lua_State* lua, int index, JobPolicy policy) {
   return policy;
 }
 
-// What the script returned: nothing or true, false and a message, or a table with what is to be another.
-Admission readVerdict(lua_State* lua, const AdmissionRequest& job, const std::string& script) {
-  const int first = lua_absindex(lua, -2);
+// {status = 429, retryAfter = 30}, either of them or none. The host knows which statuses a filter has.
+void readRefusalOptions(lua_State* lua, int index, Refuse& refusal) {
+  for (lua_pushnil(lua); lua_next(lua, index) != 0; lua_pop(lua, 1)) {
+    const std::string name = lua_type(lua, -2) == LUA_TSTRING ? lua_tostring(lua, -2) : typeName(lua, -2);
+    int isWhole = 0;
+    const lua_Integer status = lua_tointegerx(lua, -1, &isWhole);
+    const lua_Number seconds = lua_tonumber(lua, -1);
+    if (lua_type(lua, -1) != LUA_TNUMBER) throw ScriptError("the " + name + " of its refusal is no number");
+    if (name == "status") {
+      if (isWhole == 0 || status < 0 || status > 999) throw ScriptError("the status of its refusal is no HTTP status");
+      refusal.status = static_cast<int>(status);
+    } else if (name == "retryAfter") {
+      if (!(seconds >= 0 && seconds <= 604'800)) throw ScriptError("retryAfter is a number from 0 to 604800 seconds");
+      refusal.retryAfter = Millis(static_cast<std::int64_t>(std::ceil(seconds * 1'000)));
+    } else {
+      throw ScriptError("its refusal has an unknown field " + name + ": status and retryAfter are known");
+    }
+  }
+  if (refusal.retryAfter > Millis(0) && refusal.status != 429) throw ScriptError("retryAfter goes with status = 429");
+}
+
+Refuse readRefusal(lua_State* lua, int message, const std::string& script) {
+  Refuse refusal;
+  std::size_t size = 0;
+  const char* text = lua_type(lua, message) == LUA_TSTRING ? lua_tolstring(lua, message, &size) : "";
+  refusal.message =
+      size == 0 ? "the filter " + script + " refuses this job" : std::string(text, std::min<std::size_t>(size, 4'096));
+  const int options = message + 1;
+  if (lua_istable(lua, options)) {
+    readRefusalOptions(lua, options, refusal);
+  } else if (!lua_isnil(lua, options)) {
+    throw ScriptError("its refusal has a " + std::string(typeName(lua, options)) +
+                      " after the message, not a table like {status = 403}");
+  }
+  return refusal;
+}
+
+// What the script returned: nothing or true; false, a message and a table with the status; or a table with what is to
+// be another.
+Decision readVerdict(lua_State* lua, const AdmissionRequest& job, const std::string& script) {
+  const int first = lua_absindex(lua, -3);
   if (lua_isnil(lua, first)) return Accept{};
   if (lua_isboolean(lua, first)) {
     if (lua_toboolean(lua, first) != 0) return Accept{};
-    if (lua_type(lua, -1) != LUA_TSTRING) return Reject{"the filter " + script + " refuses this job"};
-    std::size_t size = 0;
-    const char* message = lua_tolstring(lua, -1, &size);
-    if (size == 0) return Reject{"the filter " + script + " refuses this job"};
-    return Reject{std::string(message, std::min<std::size_t>(size, 4'096))};
+    return readRefusal(lua, first + 1, script);
   }
   if (!lua_istable(lua, first)) throw ScriptError("it returned a " + std::string(typeName(lua, first)));
   Replace change;
@@ -225,7 +260,7 @@ LuaFilter::LuaFilter(const FilterRooms& rooms, std::string script)
 
 LuaFilter::~LuaFilter() = default;
 
-Admission LuaFilter::review(const AdmissionRequest& job) {
+Decision LuaFilter::doDecide(const AdmissionRequest& job) {
   const ScriptPtr& script = script_.newest();
   if (!sandbox_ || sandbox_->isSpent()) {
     sandbox_.reset();
@@ -248,12 +283,12 @@ Admission LuaFilter::review(const AdmissionRequest& job) {
     rooms_.log.write(LogLevel::information, "filter.print", name_ + ": " + std::string(line.substr(0, room)));
     room -= std::min(room, line.size() + kPriceOfALine);
   };
-  Admission verdict;
+  Decision verdict;
   const auto body = [&](lua_State* lua) {
     lua_createtable(lua, 0, 1);
     lua_rawgetp(lua, LUA_REGISTRYINDEX, &kFilterJobMeta);
     lua_setmetatable(lua, -2);
-    lua_call(lua, 1, 2);
+    lua_call(lua, 1, 3);
     verdict = readVerdict(lua, job, name_);
   };
   sandbox_->run(script, std::ref(judge), print, std::ref(body));

@@ -35,9 +35,11 @@ class LuaFilter final : public AdmissionFilter {
   ~LuaFilter() override;
 
   /// Throws ScriptError when the script fails, or takes more time or memory than it has.
-  Admission review(const AdmissionRequest& job) override;
+  Admission review(const AdmissionRequest& job) override { return narrowed(doDecide(job)); }
 
  private:
+  Decision doDecide(const AdmissionRequest& job) override;
+
   const FilterRooms rooms_;
   const std::string name_;
   FollowedScript script_;

@@ -17,6 +17,8 @@ set_tests_properties(analysis.thread_safety analysis.format PROPERTIES
 add_test(NAME client.demo COMMAND ${PROJECT_SOURCE_DIR}/scripts/run.sh --demo)
 set_tests_properties(client.demo PROPERTIES LABELS client TIMEOUT 300 RUN_SERIAL ON)
 jobq_add_python_test(client.install clients/test_install.py LABELS client PROCESSORS 2)
+# Streams of public clients: 50 chunks a second each, which a busy machine does not give.
+jobq_add_python_test(client.streams clients/test_streams.py LABELS client PROCESSORS 2)
 
 # Each header compiled alone, with the options of the build without unity (scripts/test.sh --nightly makes it).
 add_test(NAME nightly.headers COMMAND ${JOBQ_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/arch/headers_alone.py

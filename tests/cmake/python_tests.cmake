@@ -30,3 +30,4 @@ jobq_add_python_test(fault.soak fault/soak.py LABELS fault TIMEOUT 600 PROCESSOR
 
 jobq_add_python_test(client.s3 s3/s3_test.py LABELS client)
 jobq_add_python_test(client.openapi openapi/openapi_test.py LABELS client PROCESSORS 2)
+jobq_add_python_test(client.generated openapi/generated_test.py LABELS client PROCESSORS 2)

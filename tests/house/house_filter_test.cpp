@@ -45,6 +45,21 @@ TEST_F(FilterTest, Rejects) {
   EXPECT_THAT(inLine("parked"), HasSubstr("\"inQueue\":0"));
 }
 
+TEST_F(FilterTest, RefusesWithItsStatus) {
+  open(kFiltered);
+  for (const int status : {400, 403, 409, 413, 422, 429}) {
+    const Answer refused = submit("parked", "{\"status\":" + std::to_string(status) + "}");
+    EXPECT_EQ(refused.status, status);
+    EXPECT_EQ(refused.field("error"), "the filter plugin/size refuses this job");
+    const auto after = refused.headers.find("Retry-After");
+    EXPECT_EQ(after == refused.headers.end() ? "" : after->second, status == 429 ? "2" : "") << "1.5 s";
+  }
+  const Answer failed = submit("parked", R"({"status":500})");
+  EXPECT_EQ(failed.status, 500);
+  EXPECT_THAT(failed.field("error"), AllOf(HasSubstr("plugin/size"), HasSubstr("refused with status 500")));
+  EXPECT_THAT(inLine("parked"), HasSubstr("\"inQueue\":0"));
+}
+
 // A higher priority is taken first, with one worker that comes later.
 TEST_F(FilterTest, ReplacesThePolicy) {
   open(std::string(kFiltered) +
@@ -160,15 +175,16 @@ TEST_F(FilterTest, TheQuotaOfATenant) {
   clock_.advance(Millis(20'500));
   EXPECT_EQ(submit("q", R"({"tenant":"a"})").status, 200);
   const Answer refused = submit("q", R"({"tenant":"a"})");
-  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_EQ(refused.headers.at("Retry-After"), "40");
   EXPECT_EQ(refused.field("error"), "the quota of 2/60 s is used up: try again in 40 s");
   EXPECT_EQ(submit("q", R"({"tenant":"b"})").status, 200);
   clock_.advance(Millis(39'499));
-  EXPECT_EQ(submit("q", R"({"tenant":"a"})").status, 400);
+  EXPECT_EQ(submit("q", R"({"tenant":"a"})").status, 429);
   clock_.advance(Millis(1));
   EXPECT_EQ(submit("q", R"({"tenant":"a"})").status, 200);
   EXPECT_EQ(submit("q", R"({"tenant":"a"})").status, 200);
-  EXPECT_EQ(submit("q", R"({"tenant":"a"})").status, 400);
+  EXPECT_EQ(submit("q", R"({"tenant":"a"})").status, 429);
 }
 
 }  // namespace

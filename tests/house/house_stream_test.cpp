@@ -24,6 +24,11 @@ class HouseStreamTest : public HouseTest {
   Answer stream(const std::string& id, const std::string& query = "", const std::string& mount = "/v2") const {
     return call("GET", mount + "/s/stream/" + id + query);
   }
+  /// Waits until something waits so long, and lets that time pass.
+  void pass(Millis time) {
+    clock_.awaitWaiter(time, time);
+    clock_.advance(time);
+  }
   static std::string state(const Answer& answer) { return answer.headers.at("X-Job-Status"); }
 };
 
@@ -45,6 +50,36 @@ TEST_F(HouseStreamTest, TheSdkMountHasTheObject) {
   const Answer first = stream(id, "", "/sdk/v2");
   EXPECT_EQ(first.body, R"({"status":"COMPLETED","stream":[{"output":{"a":1}}]})");
   EXPECT_EQ(stream(id, "", "/sdk/v2").body, R"({"status":"COMPLETED","stream":[]})");
+}
+
+// SDKs show it to their users.
+TEST_F(HouseStreamTest, TheSdkMountSaysWhyAJobFailed) {
+  const std::string id = submit(R"({"pieces":{"0":{"chunk":1}},"badChunk":"{"})");
+  const std::string error = call("GET", "/v2/s/status-sync/" + id).field("error");
+  EXPECT_THAT(error, HasSubstr("not JSON"));
+  for (const char* chunks : {"[{\"output\":1}]", "[]"}) {
+    EXPECT_EQ(stream(id, "", "/sdk/v2").body,
+              "{\"status\":\"FAILED\",\"stream\":" + std::string(chunks) + ",\"error\":" + json::quoted(error) + "}");
+  }
+}
+
+TEST_F(HouseStreamTest, ALimitedStreamThatWaitsIsNotCounted) {
+  open(std::string(kScripted) + "limits.enabled = true\n");
+  const std::string id = submit(R"({"pieces":{"0":{"chunk":1,"times":9,"pauseMs":7000}}})");
+  clock_.awaitWaiter(Millis(7'000), Millis(7'000));
+  for (int i = 0; i < 5; ++i) {
+    clock_.awaitWaiter(Millis(1'000), Millis(1'000));  // the sweeper: no other wait ends in 100 ms
+    Answer answer;
+    std::thread caller([&] { answer = stream(id, "?wait=1000"); });
+    pass(Millis(100));
+    clock_.advance(Millis(900));
+    testkit::join("the caller of /stream", caller);
+    EXPECT_EQ(answer.headers["RateLimit-Remaining"], "1999") << i;
+  }
+  EXPECT_EQ(call("POST", "/v2/s/cancel/" + id).status, 200);
+  for (const char* left : {"1999", "1998"}) {
+    EXPECT_EQ(stream(id).headers.at("RateLimit-Remaining"), left) << "of a job that has ended nothing is waited for";
+  }
 }
 
 TEST_F(HouseStreamTest, MetricsAreCarriedThrough) {
@@ -74,15 +109,24 @@ TEST_F(HouseStreamTest, AnEmptyStreamIsHeldForFiveSeconds) {
 
 TEST_F(HouseStreamTest, AHeldStreamIsAnsweredByTheNextChunkAndByTheEnd) {
   const std::string id = submit(R"({"pieces":{"0":{"chunk":1,"times":2,"pauseMs":7000}},"then":9})");
-  for (const char* want : {"[{\"output\":1}]", "[{\"output\":1}]"}) {
-    Answer answer;
-    std::thread caller([&] { answer = stream(id, "?wait=300000"); });
-    clock_.awaitWaiter(Millis(7'000), Millis(7'000));
-    clock_.awaitWaiter(Millis(290'000), Millis(300'000));
-    clock_.advance(Millis(7'000));
-    testkit::join("the caller of /stream", caller);
-    EXPECT_EQ(answer.body, want);
-  }
+  clock_.awaitWaiter(Millis(7'000), Millis(7'000));
+  Answer first;
+  std::thread caller([&] { first = stream(id, "?wait=300000"); });
+  pass(Millis(100));  // a running job's chunks are gathered
+  clock_.awaitWaiter(Millis(299'900), Millis(299'900));
+  pass(Millis(6'900));
+  clock_.awaitWaiter(Millis(7'000), Millis(7'000));  // the handler's second pause
+  pass(Millis(100));
+  testkit::join("the caller of /stream", caller);
+  EXPECT_EQ(first.body, "[{\"output\":1}]");
+  EXPECT_EQ(state(first), "IN_PROGRESS");
+  Answer second;
+  std::thread again([&] { second = stream(id, "?wait=300000"); });
+  pass(Millis(100));
+  pass(Millis(6'800));
+  testkit::join("the caller of /stream", again);
+  EXPECT_EQ(second.body, "[{\"output\":1}]") << "the end of the job ends the gathering";
+  EXPECT_EQ(state(second), "COMPLETED");
   const Answer last = stream(id, "?wait=300000");
   EXPECT_EQ(last.body, "[]");
   EXPECT_EQ(state(last), "COMPLETED");

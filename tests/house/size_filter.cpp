@@ -4,6 +4,7 @@
 //   "size"} noObject    replaces the input by what is none; badPolicy a policy that no caller may send made refuses,
 //   and says how many instances there have been; size: how many bytes the input has, and the
 //               endpoint, the key and LIMIT of the env
+//   {"status": n} is refused with that status, without a message
 //   {"meet": n} is judged when n jobs are being judged at once
 //
 // `unmade` cannot be made.
@@ -22,6 +23,8 @@ namespace {
 using jobq::Accept;
 using jobq::Admission;
 using jobq::AdmissionRequest;
+using jobq::Decision;
+using jobq::Refuse;
 using jobq::Reject;
 using jobq::Replace;
 
@@ -55,7 +58,10 @@ class Size final : public jobq::AdmissionFilter {
  public:
   explicit Size(Shared& shared) : shared_(shared) { ++shared_.made; }
 
-  Admission review(const AdmissionRequest& job) override {
+  Admission review(const AdmissionRequest& job) override { return narrowed(doDecide(job)); }
+
+ private:
+  Decision doDecide(const AdmissionRequest& job) override {
     if (busy_.exchange(true)) return Reject{"one instance was called twice at a time"};
     struct Leave {
       std::atomic<bool>& busy;
@@ -64,11 +70,12 @@ class Size final : public jobq::AdmissionFilter {
     const auto input = std::get<jobq::json::Document>(jobq::json::read(job.input));
     if (const auto meet = input.find("meet")) shared_.meeting.attend(jobq::json::toInteger(*meet).value());
     const auto verb = input.find("do");
-    return verb ? act(jobq::json::decode(verb->raw), job) : Admission(Accept{});
+    const auto status = input.find("status");
+    if (status) return Refuse{static_cast<int>(jobq::json::toInteger(*status).value()), "", jobq::Millis(1'500)};
+    return verb ? act(jobq::json::decode(verb->raw), job) : Decision(Accept{});
   }
 
- private:
-  Admission act(const std::string& verb, const AdmissionRequest& job) const {
+  Decision act(const std::string& verb, const AdmissionRequest& job) const {
     if (verb == "reject") return Reject{"input.do must not be \"reject\": send another"};
     if (verb == "input") return Replace{R"({"made":"by a filter"})", {}};
     if (verb == "noObject") return Replace{"[1]", {}};

@@ -35,16 +35,16 @@ class StreamShapeTest(HttpTest):
         assert reply.headers["X-Job-Attempt"] == "1"
 
     def test_the_object_is_always_whole(self, subtests):
-        """wire.md 1.2: `stream` is always there, empty too, in every state."""
+        """wire.md 1.2: `stream` is always there, empty too, in every state; a job that failed says why."""
         waiting = self.server.run("parked", {})
         running = self.server.run("trial", {"sleepMs": 600000})
         until(lambda: self.server.status("trial", running)["status"] == "IN_PROGRESS", "the job runs")
         failed = self.server.runsync("trial", {"fail": "no"})["id"]
-        for endpoint, job, state in (("parked", waiting, "IN_QUEUE"), ("trial", running, "IN_PROGRESS"),
-                                     ("trial", failed, "FAILED")):
+        for endpoint, job, state, more in (("parked", waiting, "IN_QUEUE", {}), ("trial", running, "IN_PROGRESS", {}),
+                                           ("trial", failed, "FAILED", {"error": "no"})):
             with subtests.test(state):
                 assert self.assert_job(self.stream("/sdk/v2", endpoint, job, "?wait=1000")) == {
-                    "status": state, "stream": []}
+                    "status": state, "stream": [], **more}
                 assert self.stream("/v2", endpoint, job, "?wait=1000").headers["X-Job-Status"] == state
         self.server.request("POST", f"/v2/trial/cancel/{running}")
         assert self.assert_job(self.stream("/sdk/v2", "trial", running)) == {"status": "CANCELLED", "stream": []}

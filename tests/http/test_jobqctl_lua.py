@@ -115,6 +115,8 @@ class RunFilterTest(ScriptVerbTest):
         assert self.good("run", REQUIRE, "--env", "REQUIRE_FIELDS=a", "--input", '{"a":1}').stdout == "accepted\n"
         sentence = self.sentence(NOT_COMPLETED, "run", REQUIRE, "--env", "REQUIRE_FIELDS=a")
         assert sentence == "jobqctl: input.a is missing: this endpoint needs it"
+        used_up = self.script("return function() return false, 'later', { status = 429 } end", folder="filters")
+        assert self.sentence(NOT_COMPLETED, "run", used_up) == "jobqctl: later (429)"
 
     def test_changes(self):
         """What it makes of the job is told; --filter says what a file elsewhere is."""

@@ -107,6 +107,10 @@ class CrashTest(HttpTest):
         server.kill()
         server.start()
         assert server.status("trial", done)["output"] == "before"
+        lost = [line for line in server.log().splitlines() if "job.lost" in line]
+        assert len(lost) == 1, "the job that ran when the process died is named"
+        assert f"{running} of trial was running" in lost[0]
+        assert "lost 1 time so far" in lost[0]
         end = server.finished("trial", running)
         assert (end["status"], end["output"], end["retries"]) == ("COMPLETED", "again", 1)
         for n, job in enumerate(queued):
@@ -145,6 +149,10 @@ class CrashTest(HttpTest):
         assert end["status"] == "FAILED"
         assert isinstance(end["error"], str)
         assert "3" in end["error"], "the reason says how often"
+        lost = [line for line in server.log().splitlines() if "job.lost" in line and job in line]
+        assert len(lost) == 3, "each start names it"
+        for line, word in zip(lost, ("lost 1 time so far", "lost 2 times so far", "it is FAILED")):
+            assert word in line
         assert server.finished("trial", behind)["output"] == "behind"
         assert server.finished("trial", first)["status"] == "COMPLETED"
         assert server.health("trial")["jobs"]["failed"] == 1

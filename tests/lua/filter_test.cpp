@@ -29,6 +29,28 @@ TEST_F(LuaFilterTest, AcceptsAndRejects) {
   EXPECT_EQ(verdictOf("return false, ('x'):rep(10000)").text.size(), 10U + 4096U);
 }
 
+TEST_F(LuaFilterTest, ChoosesTheStatusOfARefusal) {
+  EXPECT_EQ(verdictOf("return false, 'no'").refusal.status, 400);
+  EXPECT_EQ(verdictOf("return false, 'no', {}").refusal.status, 400);
+  for (const int status : {400, 403, 409, 413, 422, 429}) {
+    const Verdict refused = verdictOf("return false, 'no', {status = " + std::to_string(status) + "}");
+    EXPECT_EQ(refused.text, "rejected: no");
+    EXPECT_EQ(refused.refusal.status, status);
+    EXPECT_EQ(refused.refusal.retryAfter, Millis(0));
+  }
+  EXPECT_EQ(verdictOf("return false, 'no', {status = 429, retryAfter = 1.5}").refusal.retryAfter, Millis(1'500));
+  for (const auto& [options, word] :
+       {std::pair("{status = 'x'}", "status of its refusal is no number"),
+        std::pair("{status = 4.5}", "no HTTP status"), std::pair("{retryAfter = 1}", "goes with status = 429"),
+        std::pair("{status = 429, retryAfter = -1}", "from 0 to 604800"),
+        std::pair("{status = 429, retryAfter = 0/0}", "from 0 to 604800"),
+        std::pair("{code = 4}", "unknown field code"), std::pair("429", "has a number after the message")}) {
+    EXPECT_THAT(verdictOf(std::string("return false, 'no', ") + options).text,
+                testing::AllOf(testing::StartsWith("threw: "), testing::HasSubstr(word)))
+        << options;
+  }
+}
+
 TEST_F(LuaFilterTest, SeesTheJob) {
   policy.executionTimeout = Millis(7000);
   policy.priority = -3;

@@ -106,12 +106,13 @@ class LuaTest : public testing::Test {
   struct Verdict {
     std::string text;  ///< "accepted", "rejected: why", "threw: why", or "replaced"
     Replace change;
+    Refuse refusal{};
   };
   Verdict review(AdmissionFilter& filter, const std::string& input, const std::string& key = "key-1") const {
     try {
-      const Admission admission = filter.review({"the-endpoint", key, input, policy, variables});
-      if (const auto* reject = std::get_if<Reject>(&admission)) return {"rejected: " + reject->message, {}};
-      if (const auto* replace = std::get_if<Replace>(&admission)) return {"replaced", *replace};
+      const Decision decision = filter.decide({"the-endpoint", key, input, policy, variables});
+      if (const auto* refuse = std::get_if<Refuse>(&decision)) return {"rejected: " + refuse->message, {}, *refuse};
+      if (const auto* replace = std::get_if<Replace>(&decision)) return {"replaced", *replace};
       return {"accepted", {}};
     } catch (const std::exception& error) {
       return {std::string("threw: ") + error.what(), {}};

@@ -196,7 +196,7 @@ void Simulation::change(const Move& move) {
   }
   if (move.act == Act::stream) {
     const auto offset = move.b % 2 == 0 ? std::nullopt : std::optional<std::uint64_t>(move.b / 2 % 3);
-    (void)rooms_->jobs.chunks(key, offset, 1 + move.b % 9, Millis(0), [] { return std::stop_token(); });
+    (void)rooms_->jobs.chunks({key, offset, 1 + move.b % 9});
     return;
   }
   const auto at =

@@ -293,13 +293,36 @@ TEST(CompletionWatch, TellsOfChunksOnlyThoseWhoStream) {
   const Instant now = clock.now();
   CompletionWatch::Ticket ends(watch, {"e", "a"});
   CompletionWatch::Ticket streams(watch, {"e", "a"}, CompletionWatch::Interest::chunks);
-  watch.announceChunk("a");
+  watch.announceChunk("a", 1);
   EXPECT_FALSE(ends.wait(now, kStays));
   EXPECT_TRUE(streams.wait(now, kStays));
   EXPECT_FALSE(streams.wait(now, kStays)) << "it was told once";
   watch.announce("a");
   EXPECT_TRUE(ends.wait(now, kStays));
   EXPECT_TRUE(streams.wait(now, kStays));
+}
+
+TEST(CompletionWatch, CountsTheBytesOfChunks) {
+  testkit::ManualClock clock;
+  CompletionWatch watch(clock);
+  const Instant now = clock.now();
+  EXPECT_EQ(watch.streams(), 0U);
+  CompletionWatch::Ticket ends(watch, {"e", "a"});
+  CompletionWatch::Ticket streams(watch, {"e", "a"}, CompletionWatch::Interest::chunks);
+  EXPECT_EQ(watch.streams(), 1U);
+  watch.announceChunk("a", 60);
+  EXPECT_FALSE(streams.wait(now, kStays, 100));
+  watch.announceChunk("a", 99);
+  EXPECT_FALSE(streams.wait(now, kStays, 100)) << "what was told before is over";
+  watch.announceChunk("a", 60);
+  watch.announceChunk("a", 40);
+  EXPECT_TRUE(streams.wait(now, kStays, 100));
+  watch.announceChunk("a", 1);
+  watch.announce("a");
+  EXPECT_TRUE(streams.wait(now, kStays)) << "the chunk and the end";
+  EXPECT_TRUE(streams.wait(now, kStays, 100)) << "nothing is gathered after the end";
+  EXPECT_FALSE(streams.wait(now, kStays)) << "and nobody looks for it again and again";
+  EXPECT_FALSE(streams.clientHasLeft());
 }
 
 TEST(CompletionWatch, APurgeWakesTheWaitersOfItsEndpoint) {

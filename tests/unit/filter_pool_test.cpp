@@ -90,7 +90,7 @@ class FilterPoolTest : public testing::Test {
     endpoint_.filters = {&first_};
     endpoint_.env = {{"LIMIT", "5"}};
   }
-  Admission review() { return first_.review({"ep", "key", "{}", job_.policy, endpoint_.env}); }
+  Decision review() { return first_.review({"ep", "key", "{}", job_.policy, endpoint_.env}); }
   std::string failure() {
     try {
       (void)admit(job_, endpoint_);

@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "core/jobs/wakeup.h"
 #include "unit_storage.h"
@@ -92,6 +95,13 @@ TEST_F(JobServiceTest, AWaiterGetsTheJobWhenItEnds) {
   ASSERT_EQ(waiting.wait_for(kSoon), std::future_status::ready) << "the waiter was not told";
   EXPECT_EQ(waiting.get()->output, "7");
   EXPECT_EQ(owed_, 0) << "the job has no webhook";
+}
+
+TEST_F(JobServiceTest, AFailureWithoutAMessageGetsOne) {
+  submit("a");
+  EXPECT_EQ(jobs_.finish(claim(), Failed{"", "7"}, false), Fenced::accepted);
+  EXPECT_EQ(jobs_.find(key("a"))->error, "the handler failed without a message");
+  EXPECT_EQ(jobs_.find(key("a"))->output, "7");
 }
 
 TEST_F(JobServiceTest, AWaiterGetsTheJobAsItIsWhenItsTimeIsOver) {
@@ -217,22 +227,114 @@ TEST_F(JobServiceTest, ASubmissionWhoseCallerHasGoneWaitsNoLonger) {
   EXPECT_EQ(waiting.get().job->state, JobState::inQueue) << "the job itself goes on";
 }
 
-TEST_F(JobServiceTest, AStreamGetsEachChunkAsItComes) {
-  submit("a");
-  const LeaseRef lease = claim();
-  auto waiting =
-      std::async(std::launch::async, [&] { return jobs_.chunks(key("a"), std::nullopt, 1'000, Millis(5'000), stays); });
-  storage_.clock.awaitWaiter(Millis(1), Millis(5'000));
-  EXPECT_EQ(jobs_.append(lease, {{"1", "", false}, {"2", "", false}}), Fenced::accepted);
-  ASSERT_EQ(waiting.wait_for(kSoon), std::future_status::ready) << "the stream was not told";
-  EXPECT_THAT(waiting.get()->chunks, SizeIs(2));
-  (void)jobs_.finish(lease, Completed{"7"}, false);
-  const auto rest = jobs_.chunks(key("a"), std::nullopt, 1'000, Millis(5'000), stays);
-  EXPECT_THAT(rest->chunks, IsEmpty()) << "each is handed out once";
-  EXPECT_EQ(rest->state, JobState::completed);
-  EXPECT_THAT(jobs_.chunks(key("a"), 1, 1'000, Millis(0), stays)->chunks, SizeIs(1));
-  EXPECT_EQ(jobs_.append(lease, {{"3", "", false}}), Fenced::stale);
-  EXPECT_FALSE(jobs_.chunks(key("b"), std::nullopt, 1'000, Millis(5'000), stays));
+using Stream = JobService::Stream;
+
+class StreamTest : public JobServiceTest {
+ protected:
+  StreamTest() {
+    submit("a");
+    lease_ = claim();
+  }
+
+  /// A caller of /stream. It looks for 100 ms and then for the first chunk, up to 5 s in all.
+  std::future<Stream> stream(std::stop_token gone = {}) {
+    return std::async(std::launch::async, [this, gone] {
+      return jobs_.awaitChunks({key("a"), std::nullopt, 8UL << 20, Millis(5'000)}, [gone] { return gone; });
+    });
+  }
+  void append(const std::string& output) { EXPECT_EQ(jobs_.append(lease_, {{output, "", false}}), Fenced::accepted); }
+  /// Waits until the stream waits so long, and lets that time pass.
+  void pass(Millis time) {
+    storage_.clock.awaitWaiter(time, time);
+    storage_.clock.advance(time);
+  }
+  std::size_t chunksOf(std::future<Stream>& stream) {
+    if (stream.wait_for(kSoon) != std::future_status::ready) ADD_FAILURE() << "the stream was not answered";
+    const Stream answer = stream.get();
+    EXPECT_TRUE(answer.hasWaited);
+    return answer.page->chunks.size();
+  }
+
+  LeaseRef lease_;
+};
+
+TEST_F(StreamTest, TheChunksOfATenthOfASecondAreOneAnswer) {
+  auto waiting = stream();
+  storage_.clock.awaitWaiter(Millis(100), Millis(100));
+  for (const char* output : {"1", "2", "3"}) append(output);
+  EXPECT_EQ(jobs_.chunks({key("a"), 0, 1'000})->chunks.size(), 3U) << "they are stored, and wait for more";
+  pass(Millis(100));
+  EXPECT_EQ(chunksOf(waiting), 3U);
+}
+
+TEST_F(StreamTest, AHeldStreamGathersFromItsFirstChunkOn) {
+  auto waiting = stream();
+  pass(Millis(100));
+  storage_.clock.awaitWaiter(Millis(4'900), Millis(4'900));
+  append("1");
+  storage_.clock.awaitWaiter(Millis(100), Millis(100));
+  append("2");
+  pass(Millis(100));
+  EXPECT_EQ(chunksOf(waiting), 2U);
+}
+
+TEST_F(StreamTest, TheJobsEndAndAMegabyteEndTheGathering) {
+  auto large = stream();
+  storage_.clock.awaitWaiter(Millis(100), Millis(100));
+  append('"' + std::string(600'000, 'x') + '"');
+  append('"' + std::string(600'000, 'y') + '"');
+  EXPECT_EQ(chunksOf(large), 2U);
+  auto last = stream();
+  storage_.clock.awaitWaiter(Millis(100), Millis(100));
+  append("3");
+  EXPECT_EQ(jobs_.finish(lease_, Completed{"7"}, false), Fenced::accepted);
+  ASSERT_EQ(last.wait_for(kSoon), std::future_status::ready) << "the end was not told";
+  const Stream answer = last.get();
+  EXPECT_THAT(answer.page->chunks, SizeIs(1));
+  EXPECT_EQ(answer.page->state, JobState::completed);
+}
+
+TEST_F(StreamTest, AnEndedJobIsNotWaitedFor) {
+  append("1");
+  (void)jobs_.finish(lease_, Completed{"7"}, false);
+  for (const std::size_t chunks : {1U, 0U}) {
+    const Stream answer = jobs_.awaitChunks({key("a"), std::nullopt, 1'000, Millis(5'000)}, stays);
+    EXPECT_THAT(answer.page->chunks, SizeIs(chunks)) << "each is handed out once";
+    EXPECT_EQ(answer.page->state, JobState::completed);
+    EXPECT_FALSE(answer.hasWaited);
+  }
+  EXPECT_THAT(jobs_.awaitChunks({key("a"), 0, 1'000, Millis(5'000)}, stays).page->chunks, SizeIs(1));
+  EXPECT_EQ(jobs_.append(lease_, {{"3", "", false}}), Fenced::stale);
+  EXPECT_FALSE(jobs_.awaitChunks({key("b"), std::nullopt, 1'000, Millis(5'000)}, stays).page);
+}
+
+TEST_F(StreamTest, WithoutAPlaceToWaitTheAnswerIsWhatIsThere) {
+  append("1");
+  const Stream answer = jobs_.awaitChunks({key("a"), std::nullopt, 1'000, Millis(0)}, stays);
+  EXPECT_THAT(answer.page->chunks, SizeIs(1));
+  EXPECT_FALSE(answer.hasWaited);
+}
+
+TEST_F(StreamTest, AClientThatLeavesWhileChunksAreGatheredTakesNone) {
+  std::stop_source gone;
+  auto waiting = stream(gone.get_token());
+  storage_.clock.awaitWaiter(Millis(100), Millis(100));
+  append("1");
+  gone.request_stop();
+  EXPECT_EQ(chunksOf(waiting), 0U);
+  EXPECT_THAT(jobs_.chunks({key("a"), std::nullopt, 1'000})->chunks, SizeIs(1)) << "it is for the next caller";
+}
+
+TEST_F(StreamTest, ManyStreamsGatherLonger) {
+  std::vector<std::unique_ptr<CompletionWatch::Ticket>> others;
+  for (int i = 0; i < 49; ++i) {
+    others.push_back(std::make_unique<CompletionWatch::Ticket>(watch_, key("b"), CompletionWatch::Interest::chunks));
+  }
+  auto waiting = stream();
+  storage_.clock.awaitWaiter(Millis(250), Millis(250));
+  append("1");
+  pass(Millis(250));
+  EXPECT_EQ(chunksOf(waiting), 1U);
 }
 
 TEST_F(JobServiceTest, ASweepTellsWaitersAndTheDispatcher) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/upkeep/endpoint_remover.h"
+#include "core/upkeep/lost_jobs.h"
 #include "core/upkeep/sweeper.h"
 #include "unit_storage.h"
 
@@ -194,6 +195,49 @@ TEST_F(EndpointRemoverTest, AStorageThatFailsForgetsNothing) {
   EXPECT_THAT(forgotten_, IsEmpty());
   remover_.step();
   EXPECT_THAT(forgotten_, ElementsAre("gone"));
+}
+
+// A lease that ends by time stands for a process that died (tests/http/test_lifecycle.py kills one).
+class LostJobsTest : public testing::Test {
+ protected:
+  void runOnAnotherNode(const JobId& id) {
+    storage_.insert(id);
+    takeOver();
+  }
+  void takeOver() {
+    const ClaimWant want{"ep", {"w"}};
+    (void)storage_.real->leases().claim({&want, 1}, {"other", Holder::Kind::timed, Millis(1'000)});
+  }
+  std::vector<std::string> report() {
+    testkit::RecordingLog log;
+    LostJobs lost(storage_.real->jobs(), log);
+    lost.collect("ep");
+    (void)storage_.real->leases().sweep(100);
+    lost.report();
+    return log.lines();
+  }
+
+  test::UnitStorage storage_;
+};
+
+TEST_F(LostJobsTest, EachIsNamedWithItsLosses) {
+  runOnAnotherNode("a");
+  storage_.clock.advance(Millis(1'000));
+  EXPECT_THAT(report(), ElementsAre(testing::AllOf(HasSubstr("job.lost"), HasSubstr("a of ep was running"),
+                                                   HasSubstr("waits again"), HasSubstr("lost 1 time so far"))));
+  takeOver();
+  storage_.clock.advance(Millis(1'000));
+  EXPECT_THAT(report(), ElementsAre(HasSubstr("lost 2 times so far")));
+  takeOver();
+  storage_.clock.advance(Millis(1'000));
+  EXPECT_THAT(report(), ElementsAre(testing::AllOf(HasSubstr("it is FAILED"), HasSubstr("lost 3 times"))));
+  EXPECT_THAT(report(), IsEmpty());
+}
+
+TEST_F(LostJobsTest, WhoseWorkerLivesIsNotNamed) {
+  runOnAnotherNode("a");
+  storage_.insert("waits");
+  EXPECT_THAT(report(), IsEmpty());
 }
 
 }  // namespace

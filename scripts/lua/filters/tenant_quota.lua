@@ -1,4 +1,5 @@
--- So many jobs in so much time for each tenant, so that none uses up what all of them share.
+-- So many jobs in so much time for each tenant, so that none uses up what all of them share. One too many is 429, and
+-- Retry-After says when there is room.
 --
 -- The endpoint's environment: TENANT_QUOTA = 100/60 (jobs / seconds). TENANT_FIELD = tenant names the field of the input
 -- that says whose job it is; without it, each API key is a tenant. A job without that field counts for its key. The counts
@@ -20,6 +21,7 @@ return function(job)
   end
   local free, wait = quota.take(tenant, math.tointeger(most), tonumber(seconds))
   if not free then
-    return false, "the quota of " .. rule .. " s is used up: try again in " .. math.ceil(wait) .. " s"
+    local message = "the quota of " .. rule .. " s is used up: try again in " .. math.ceil(wait) .. " s"
+    return false, message, { status = 429, retryAfter = wait }
   end
 end

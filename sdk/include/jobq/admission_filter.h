@@ -7,12 +7,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 
 #include "jobq/abi_version.h"
 #include "jobq/error.h"
 #include "jobq/job.h"
 #include "jobq/plugin.h"
+#include "jobq/time.h"
 
 namespace jobq {
 
@@ -37,6 +39,27 @@ struct Replace {
 };
 using Admission = std::variant<Accept, Reject, Replace>;
 
+/// The caller is answered with this status and message. Since minor 1.
+struct Refuse {
+  int status = 400;  ///< 400, 403, 409, 413, 422 or 429; any other is a failure of the filter
+  std::string message;
+  Millis retryAfter{0};  ///< with 429: when to try again; the answer has it in whole seconds, at least one
+};
+/// What a filter decides. Since minor 1.
+using Decision = std::variant<Accept, Reject, Replace, Refuse>;
+
+/// The same decision for a caller that knows statuses.
+inline Decision widened(Admission admission) {
+  return std::visit([](auto& each) { return Decision(std::move(each)); }, admission);
+}
+/// The same decision for a caller that knows none: each refusal is a Reject.
+inline Admission narrowed(Decision decision) {
+  if (auto* refusal = std::get_if<Refuse>(&decision)) return Reject{std::move(refusal->message)};
+  if (auto* refusal = std::get_if<Reject>(&decision)) return std::move(*refusal);
+  if (auto* change = std::get_if<Replace>(&decision)) return std::move(*change);
+  return Accept{};
+}
+
 /// One call at a time per instance, on any thread; the host keeps a pool. An exception answers the caller 500 and names
 /// the filter.
 class JOBQ_VISIBLE AdmissionFilter : public abi::Versioned {
@@ -44,6 +67,16 @@ class JOBQ_VISIBLE AdmissionFilter : public abi::Versioned {
   virtual ~AdmissionFilter() = default;
 
   [[nodiscard]] virtual Admission review(const AdmissionRequest& job) = 0;
+
+  /// What the host asks: doDecide(), or review() of a filter of minor 0. Since minor 1.
+  [[nodiscard]] Decision decide(const AdmissionRequest& job) {
+    return abiMinor() >= 1 ? doDecide(job) : widened(review(job));
+  }
+
+ private:
+  /// A filter that chooses the status of its refusals overrides this, and lets review() return
+  /// narrowed(doDecide(job)).
+  [[nodiscard]] virtual Decision doDecide(const AdmissionRequest& job) { return widened(review(job)); }
 };
 
 /// Any thread.

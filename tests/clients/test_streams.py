@@ -1,0 +1,61 @@
+"""Streams of public clients, unmodified, under the limits that the server ships with. Their stream() asks again at once,
+so an answer for each chunk would be a request for each chunk, and /stream has 2,000 in 10 s.
+
+The npm SDK (pinned in package-lock.json) is installed under <build>/clients on the first run. The Go SDK is not on the
+module proxy; streams.go asks as it does.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+from http_case import HttpTest
+from jobq_server import BUILD
+
+HERE = pathlib.Path(__file__).resolve().parent
+STREAMS, CHUNKS, PAUSE = 8, 300, 20  # 50 chunks a second each: 400 in all, for 6 s
+LONGEST = 240  # seconds on a machine that is busy, and go compiles first
+
+
+def installed():
+    """The folder with the npm SDK and the script that uses it."""
+    folder = pathlib.Path(BUILD) / "clients"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("package.json", "package-lock.json", "streams.mjs"):
+        shutil.copy(HERE / name, folder)
+    if not (folder / "node_modules/runpod-sdk").exists():
+        subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], cwd=folder,
+                       check=True, timeout=LONGEST)
+    return folder
+
+
+@pytest.mark.timeout(2 * LONGEST)
+class StreamClientTest(HttpTest):
+    def follow(self, own_server, *command):
+        """Each of the clients' streams is whole, in order, and without an error."""
+        server = own_server(limits__enabled="true", endpoint__trial__workersMin=STREAMS,
+                            endpoint__trial__workersMax=STREAMS)
+        jobs = [server.run("trial", {"chunks": CHUNKS, "chunkMs": PAUSE}) for _ in range(STREAMS)]
+        done = subprocess.run([*command, server.url + "/sdk/v2", server.key, "trial", *jobs], capture_output=True,
+                              text=True, check=False, timeout=LONGEST, env={**os.environ, "GO111MODULE": "off"})
+        assert done.returncode == 0, done.stderr
+        for stream in json.loads(done.stdout):
+            assert stream["error"] is None, stream["error"]
+            assert stream["numbers"] == list(range(CHUNKS))
+        # What waited was not counted: the limit is as it was.
+        reply = server.request("GET", f"/sdk/v2/trial/stream/{jobs[0]}")
+        assert int(reply.headers["RateLimit-Remaining"]) > 1_900
+
+    @pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
+    def test_npm(self, own_server):
+        """wire.md 1.3: stream() of the npm SDK."""
+        self.follow(own_server, "node", installed() / "streams.mjs")
+
+    @pytest.mark.skipif(shutil.which("go") is None, reason="go is not installed")
+    def test_go(self, own_server):
+        """wire.md 1.4: Stream() of the Go SDK."""
+        self.follow(own_server, "go", "run", HERE / "streams.go")
