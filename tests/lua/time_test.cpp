@@ -44,10 +44,11 @@ TEST_F(LuaTest, OsRefusesWhatIsNoTime) {
 
 TEST_F(LuaTest, OsHasTheTimeAlone) {
   EXPECT_EQ(once(R"(return function()
-    return {type(os.clock()), os.execute == nil, os.getenv == nil, os.exit == nil, os.remove == nil,
+    return {type(os.clock()), os.execute == nil, os.getenv == nil, os.exit == nil, os.remove == nil, os.rename == nil,
+            os.setlocale == nil, os.tmpname == nil, os.difftime == nil,
             (pcall(function() os.time = nil end))}
   end)"),
-            "[\"number\",true,true,true,true,false]");
+            "[\"number\",true,true,true,true,true,true,true,true,false]");
 }
 
 TEST_F(LuaTest, FiltersHaveItToo) {
