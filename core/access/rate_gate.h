@@ -77,7 +77,10 @@ class RateGate {
     /// Counts the call as malformed. Returns the refusal when there are too many of those.
     std::optional<Refused> countMalformed();
 
-    /// Returns whether one of the two has been called, or there is nothing to count.
+    /// Leaves the call out of both counts; it keeps its place among the calls at once.
+    void waive() noexcept { counted_ = true; }
+
+    /// Returns whether one of the three has been called, or there is nothing to count.
     bool isCounted() const noexcept { return gate_ == nullptr || counted_; }
 
    private:

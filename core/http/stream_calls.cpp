@@ -87,7 +87,11 @@ Reply stream(const QueueRooms& rooms, Call& call, bool asObject) {
   auto [page, hasWaited] = rooms.jobs.awaitChunks(ask, goneSignal(call));
   // A client that follows a stream asks again at once: the server, not the client, decides how often that is.
   // Other calls may have used the rate up meanwhile; the chunks are taken, so they are answered all the same.
-  if (!hasWaited) (void)countUnderstood(call);
+  if (hasWaited) {
+    call.ticket.waive();
+  } else {
+    (void)countUnderstood(call);
+  }
   if (!page) return noJob(call);
   addMore(rooms, call, ask, *page);
   // An end is told only together with the last chunks: some clients stop asking as soon as they hear of it.

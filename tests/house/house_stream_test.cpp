@@ -74,7 +74,7 @@ TEST_F(HouseStreamTest, ALimitedStreamThatWaitsIsNotCounted) {
     pass(Millis(100));
     clock_.advance(Millis(900));
     testkit::join("the caller of /stream", caller);
-    EXPECT_EQ(answer.headers["RateLimit-Remaining"], "1999") << i;
+    EXPECT_EQ(answer.headers["RateLimit-Remaining"], "2000") << i;
   }
   EXPECT_EQ(call("POST", "/v2/s/cancel/" + id).status, 200);
   for (const char* left : {"1999", "1998"}) {

@@ -17,6 +17,8 @@
 #include <vector>
 
 #include "core/access/api_keys.h"
+#include "core/access/key_record.h"
+#include "core/base/clock.h"
 #include "core/access/rate_gate.h"
 #include "core/config/limits.h"
 #include "core/http/body_memory.h"
