@@ -38,6 +38,10 @@ run() {  # run <test preset>: what each test printed is in build/test-results/<t
   echo "   $((SECONDS - began)) s"
 }
 
+# What CI judges is no matter of how fast this disk syncs; the nightly proofs and paces are.
+memory=$(df --output=avail -k /dev/shm 2>/dev/null | tail -1)
+[ "$tier" != nightly ] && [ "${memory:-0}" -gt 4000000 ] && export TMPDIR=/dev/shm
+
 scripts/setup.sh test || { echo "0 passed, 1 failed" && exit 1; }
 rm -rf build/test-results build/*/test-results && mkdir -p build/test-results
 build release

@@ -25,6 +25,7 @@
 #include "sqlite_vfs.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
+#include "testkit/outbox_access.h"
 #include "testkit/temporary_folder.h"
 #include "testkit/wait_for.h"
 
