@@ -92,6 +92,7 @@ std::string linesAfter(const std::vector<LogLine>& lines, Cursor& cursor, bool& 
 
 Reply logs(const QueueRooms& rooms, Call& call) {
   Cursor cursor;
+  if (auto refusal = refuseTwice(call, "after")) return std::move(*refusal);
   const auto after = call.query.find("after");
   if (after != call.query.end()) {
     const auto read = readCursor(after->second);

@@ -97,6 +97,8 @@ class ReadTest(LogTest):
         """An unknown job is 404; `after` is what an answer gave."""
         job = self.ended("talks", {"lines": 1})
         self.assert_refused(self.server.request("GET", "/v2/talks/logs/nobody"), 404)
+        twice = self.server.request("GET", f"/v2/talks/logs/{job}?after=0-0&after=0-0")
+        self.assert_refused(twice, 400, "after")
         for after in ("x", "1", "-1-0", "1-", "-", "1-2-3", "1.5-0", "1" * 16 + "-0", "%31-%2D"):
             with subtests.test(after):
                 self.assert_refused(self.server.request("GET", f"/v2/talks/logs/{job}?after={after}"), 400, "after")
