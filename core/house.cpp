@@ -93,7 +93,7 @@ House::House(Config config, Clock& clock, Log& log, const StorageWrap& around, c
       bodyMemory_(config_.server.bodyMemory),
       answerMemory_(kAnswerMemory),
       cors_(config_.server.corsOrigins),
-      gate_(router_, keys_, endpoints_, rates_, bodyMemory_, cors_, log_),
+      gate_(router_, keys_, endpoints_, rates_, bodyMemory_, answerMemory_, cors_, log_),
       server_(config_.server, gate_, waiting_, log_) {
   addRoutes();
 }
@@ -114,7 +114,10 @@ void House::start() {
   // Before the first claim: jobs of a dead process are counted and go back in line with their old place.
   LostJobs lost(storage_->jobs(), log_);
   for (const EndpointPtr& endpoint : endpoints_.all()) lost.collect(endpoint->id);
-  sweeper_.sweepAll();
+  if (sweeper_.recoverClaims()) {
+    log_.write(LogLevel::information, "start.expired",
+               "the storage holds expired jobs, which are removed while the server runs");
+  }
   lost.report();
   sweeper_.start();
   deadlines_.start();

@@ -72,7 +72,8 @@ void printJob(const json::Document& job, std::ostream& out) {
   for (const Row& row : kRows) {
     const auto member = job.find(row.key);
     if (!member) continue;
-    const std::string value = json::toText(*member).value_or(std::string(member->raw));
+    std::string value = json::toText(*member).value_or(std::string(member->raw));
+    if (std::string_view(row.key) == "queuePosition" && value == "101") value = "100+";  // the server counts no further
     table.add({row.label, value.empty() ? "-" : value + row.unit});
   }
   table.print(out);

@@ -33,6 +33,7 @@ struct Call {
   std::string body;                           ///< whoever needs it takes it
   BodyMemory::Share bodyMemory;               ///< what a large body has drawn; given back when the body is gone
   Budget::Share answerMemory;                 ///< what a large answer has drawn; given back when it was sent
+  Budget* answers = nullptr;                  ///< what large answers draw on; set when the route runs
   ApiKeyPtr key;                              ///< of routes that demand one
   EndpointPtr endpoint;                       ///< of routes with {endpoint}
   RateGate::Ticket ticket;                    ///< its place among the calls at once, until it is answered

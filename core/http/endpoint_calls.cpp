@@ -5,6 +5,7 @@
 #include "core/base/job_json.h"
 #include "core/base/words.h"
 #include "core/http/error_reply.h"
+#include "core/http/list_reply.h"
 #include "core/http/queue_calls.h"
 
 namespace jobq {
@@ -76,10 +77,15 @@ Reply requests(const QueueRooms& rooms, Call& call) {
                           static_cast<std::size_t>(std::get<std::int64_t>(limit)),
                           static_cast<std::uint64_t>(std::get<std::int64_t>(cursor))};
   const JobPage page = rooms.jobs.list(std::get<JobFilter>(filter), window);
-  std::string body = "{\"requests\":[";
-  for (const Job& job : page.jobs) body += (body.back() == '[' ? "" : ",") + wholeJob(job);
-  body += "],\"total\":" + std::to_string(page.total) + ",\"offset\":" + std::to_string(window.offset) +
-          ",\"limit\":" + std::to_string(window.limit) + ",\"hasMore\":" + (page.next != 0 ? "true" : "false");
+  ListReply list(call);
+  for (const Job& job : page.jobs) {
+    if (!list.add(wholeJob(job))) break;
+  }
+  Reply reply = list.finish();
+  if (reply.status != 200) return reply;
+  std::string body = "{\"requests\":" + reply.body + ",\"total\":" + std::to_string(page.total) +
+                     ",\"offset\":" + std::to_string(window.offset) + ",\"limit\":" + std::to_string(window.limit) +
+                     ",\"hasMore\":" + (page.next != 0 ? "true" : "false");
   if (page.next != 0) body += ",\"cursor\":" + std::to_string(page.next);
   return {200, body + "}"};
 }

@@ -5,6 +5,7 @@
 #include "core/endpoints/filter_pool.h"
 #include "core/http/error_reply.h"
 #include "core/http/form_reply.h"
+#include "core/http/list_reply.h"
 #include "core/http/routes.h"
 #include "core/jobs/submission.h"
 
@@ -86,37 +87,37 @@ std::string tell(const EndpointRooms& rooms, const EndpointEntry& entry, const W
   return out + "}";
 }
 
-Reply create(const EndpointRooms& rooms, const Call& call) {
+Reply create(const EndpointRooms& rooms, Call& call) {
   const auto result = rooms.service.create(call.body);
   if (const auto* faults = std::get_if<FieldFaults>(&result)) return faultReply(*faults);
   return {200, tell(rooms, *std::get<EndpointEntryPtr>(result), {})};
 }
 
-Reply list(const EndpointRooms& rooms, const Call& call) {
+Reply list(const EndpointRooms& rooms, Call& call) {
   const Wanted wanted = readWanted(call);
   if (!wanted.faults.empty()) return faultReply(wanted.faults);
-  std::string body = "[";
+  ListReply reply(call);
   for (const EndpointEntryPtr& entry : rooms.registry.entries()) {
-    body += (body.size() > 1 ? "," : "") + tell(rooms, *entry, wanted);
+    if (!reply.add(tell(rooms, *entry, wanted))) break;
   }
-  return {200, body + "]"};
+  return reply.finish();
 }
 
-Reply find(const EndpointRooms& rooms, const Call& call) {
+Reply find(const EndpointRooms& rooms, Call& call) {
   const Wanted wanted = readWanted(call);
   if (!wanted.faults.empty()) return faultReply(wanted.faults);
   const auto entry = rooms.registry.entry(call.params.at("id"));
   return entry ? Reply{200, tell(rooms, *entry, wanted)} : noEndpoint(call);
 }
 
-Reply update(const EndpointRooms& rooms, const Call& call) {
+Reply update(const EndpointRooms& rooms, Call& call) {
   const auto result = rooms.service.update(call.params.at("id"), call.body);
   if (const auto* faults = std::get_if<FieldFaults>(&result)) return faultReply(*faults);
   if (std::holds_alternative<Unknown>(result)) return noEndpoint(call);
   return {200, tell(rooms, *std::get<EndpointEntryPtr>(result), {})};
 }
 
-Reply remove(const EndpointRooms& rooms, const Call& call) {
+Reply remove(const EndpointRooms& rooms, Call& call) {
   const auto result = rooms.service.remove(call.params.at("id"));
   if (const auto* faults = std::get_if<FieldFaults>(&result)) return faultReply(*faults);
   if (std::holds_alternative<Unknown>(result)) return noEndpoint(call);
@@ -129,14 +130,14 @@ Reply pauseOrResume(const EndpointRooms& rooms, const Call& call, bool paused) {
   return {200, tell(rooms, *std::get<EndpointEntryPtr>(result), {})};
 }
 
-Reply pause(const EndpointRooms& rooms, const Call& call) { return pauseOrResume(rooms, call, true); }
-Reply resume(const EndpointRooms& rooms, const Call& call) { return pauseOrResume(rooms, call, false); }
+Reply pause(const EndpointRooms& rooms, Call& call) { return pauseOrResume(rooms, call, true); }
+Reply resume(const EndpointRooms& rooms, Call& call) { return pauseOrResume(rooms, call, false); }
 
 }  // namespace
 
 void addEndpointRoutes(Router& router, const EndpointRooms& rooms) {
   const auto add = [&router, rooms](const char* method, const char* path, bool needsBody,
-                                    Reply (*answer)(const EndpointRooms&, const Call&)) {
+                                    Reply (*answer)(const EndpointRooms&, Call&)) {
     router.add({{method}, path, Scope::admin, kEndpointBodyLimit, needsBody, [rooms, answer](Call& call) {
                   return answer(rooms, call);
                 }});

@@ -141,6 +141,7 @@ void Gate::serve(Visit visit, Poco::Net::HTTPServerRequest& request, Poco::Net::
   try {
     if (!visit.refusal) visit.refusal = exchange.readBody(visit.call, visit.route->bodyLimit, bodyMemory_);
     visit.call.caller = &exchange.caller();
+    visit.call.answers = &answerMemory_;
     Reply reply = visit.refusal ? std::move(*visit.refusal) : runRoute(visit);
     countReply(visit.call, reply);
     if (visit.call.standing) addStanding(reply, *visit.call.standing);

@@ -7,6 +7,7 @@
 #include "core/access/api_keys.h"
 #include "core/access/rate_gate.h"
 #include "core/http/body_memory.h"
+#include "core/http/budget.h"
 #include "core/http/call.h"
 #include "core/http/cors.h"
 #include "core/http/router.h"
@@ -32,14 +33,16 @@ class Gate {
     std::optional<Reply> refusal;
   };
 
-  /// `bodyMemory`: what all large bodies may take together while they are read.
+  /// `bodyMemory`: what all large bodies may take together while they are read; `answerMemory`: what large answers may
+  /// take until they were sent.
   Gate(const Router& router, ApiKeys& keys, const EndpointRegistry& endpoints, RateGate& rates, BodyMemory& bodyMemory,
-       const CorsPolicy& cors, Log& log)
+       Budget& answerMemory, const CorsPolicy& cors, Log& log)
       : router_(router),
         keys_(keys),
         endpoints_(endpoints),
         rates_(rates),
         bodyMemory_(bodyMemory),
+        answerMemory_(answerMemory),
         cors_(cors),
         log_(log) {}
 
@@ -75,6 +78,7 @@ class Gate {
   const EndpointRegistry& endpoints_;
   RateGate& rates_;
   BodyMemory& bodyMemory_;
+  Budget& answerMemory_;
   const CorsPolicy& cors_;
   Log& log_;
 };

@@ -12,9 +12,9 @@ JobKey jobOf(const Call& call) { return {call.endpoint->id, call.params.at("id")
 constexpr Range kAnyTtl{0, std::int64_t{1} << 53};
 
 // The line is counted so far: an answer about a job behind a million others costs no more than this.
-constexpr std::size_t kMostAhead = 10'000;
+constexpr std::size_t kMostAhead = 100;
 
-// A job that waits: why, and at which place in line it is (1: the next; 10001: that or further back).
+// A job that waits: why, and at which place in line it is (1: the next; 101: that or further back).
 std::optional<Reply> waitingReply(const QueueRooms& rooms, const Call& call, const Job& job) {
   const auto ahead = rooms.jobs.ahead({job.endpoint, job.id}, kMostAhead);
   if (!ahead) return std::nullopt;

@@ -12,6 +12,7 @@
 #include "core/base/words.h"
 #include "core/config/units.h"
 #include "core/http/error_reply.h"
+#include "core/http/list_reply.h"
 #include "core/http/routes.h"
 #include "jobq/json.h"
 
@@ -123,10 +124,12 @@ Reply create(ApiKeys& keys, const WallClock& wall, const Call& call) {
   }
 }
 
-Reply list(ApiKeys& keys) {
-  Poco::JSON::Array array;
-  for (const ApiKey& key : keys.list()) array.add(toJson(key));
-  return {200, print(array)};
+Reply list(ApiKeys& keys, Call& call) {
+  ListReply reply(call);
+  for (const ApiKey& key : keys.list()) {
+    if (!reply.add(print(toJson(key)))) break;
+  }
+  return reply.finish();
 }
 
 Reply revoke(ApiKeys& keys, const Call& call) {
@@ -148,7 +151,7 @@ void addKeyRoutes(Router& router, ApiKeys& keys, const WallClock& wall) {
   router.add({{"POST"}, "/v1/keys", Scope::admin, kLimit, true, [&keys, &wall](const Call& call) {
                 return create(keys, wall, call);
               }});
-  router.add({{"GET"}, "/v1/keys", Scope::admin, kLimit, false, [&keys](const Call&) { return list(keys); }});
+  router.add({{"GET"}, "/v1/keys", Scope::admin, kLimit, false, [&keys](Call& call) { return list(keys, call); }});
   router.add({{"DELETE"}, "/v1/keys/{id}", Scope::admin, kLimit, false, [&keys](const Call& call) {
                 return revoke(keys, call);
               }});

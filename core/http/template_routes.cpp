@@ -3,6 +3,7 @@
 #include "core/endpoints/template_service.h"
 #include "core/http/error_reply.h"
 #include "core/http/form_reply.h"
+#include "core/http/list_reply.h"
 #include "core/http/routes.h"
 
 namespace jobq {
@@ -31,37 +32,37 @@ FieldFaults readInclusions(const Call& call) {
   return faults;
 }
 
-Reply create(const Desk& desk, const Call& call) {
+Reply create(const Desk& desk, Call& call) {
   const auto result = desk.service.create(call.body);
   if (const auto* faults = std::get_if<FieldFaults>(&result)) return faultReply(*faults);
   return {200, tell(desk, std::get<Template>(result))};
 }
 
-Reply list(const Desk& desk, const Call& call) {
+Reply list(const Desk& desk, Call& call) {
   const FieldFaults faults = readInclusions(call);
   if (!faults.empty()) return faultReply(faults);
-  std::string body = "[";
+  ListReply reply(call);
   for (const TemplateEntryPtr& entry : desk.registry.templates()) {
-    body += (body.size() > 1 ? "," : "") + tell(desk, entry->form);
+    if (!reply.add(tell(desk, entry->form))) break;
   }
-  return {200, body + "]"};
+  return reply.finish();
 }
 
-Reply find(const Desk& desk, const Call& call) {
+Reply find(const Desk& desk, Call& call) {
   const FieldFaults faults = readInclusions(call);
   if (!faults.empty()) return faultReply(faults);
   const auto entry = desk.registry.findTemplate(call.params.at("id"));
   return entry ? Reply{200, tell(desk, entry->form)} : noTemplate(call);
 }
 
-Reply update(const Desk& desk, const Call& call) {
+Reply update(const Desk& desk, Call& call) {
   const auto result = desk.service.update(call.params.at("id"), call.body);
   if (const auto* faults = std::get_if<FieldFaults>(&result)) return faultReply(*faults);
   if (std::holds_alternative<Unknown>(result)) return noTemplate(call);
   return {200, tell(desk, std::get<Template>(result))};
 }
 
-Reply remove(const Desk& desk, const Call& call) {
+Reply remove(const Desk& desk, Call& call) {
   const auto result = desk.service.remove(call.params.at("id"));
   if (const auto* faults = std::get_if<FieldFaults>(&result)) return faultReply(*faults);
   if (std::holds_alternative<Unknown>(result)) return noTemplate(call);
@@ -74,7 +75,7 @@ void addTemplateRoutes(Router& router, TemplateService& service, const EndpointR
                        std::function<std::int64_t(const std::string&)> runtimeInMin) {
   const Desk desk{service, registry, std::move(runtimeInMin)};
   const auto add = [&router, desk](const char* method, const char* path, bool needsBody,
-                                   Reply (*answer)(const Desk&, const Call&)) {
+                                   Reply (*answer)(const Desk&, Call&)) {
     router.add({{method}, path, Scope::admin, kTemplateBodyLimit, needsBody, [desk, answer](Call& call) {
                   return answer(desk, call);
                 }});

@@ -3,6 +3,7 @@
 #include "core/base/clock.h"
 #include "core/base/words.h"
 #include "core/http/error_reply.h"
+#include "core/http/list_reply.h"
 #include "core/http/routes.h"
 #include "jobq/json.h"
 #include "jobq/outbox_store.h"
@@ -38,8 +39,8 @@ void addAttempt(std::string& out, const DeliveryAttempt& attempt) {
   out += "}";
 }
 
-void addDelivery(std::string& out, const Delivery& delivery) {
-  out += "{\"id\":" + json::quoted(delivery.id);
+std::string deliveryJson(const Delivery& delivery) {
+  std::string out = "{\"id\":" + json::quoted(delivery.id);
   addText(out, "jobId", delivery.job.id);
   addText(out, "endpointId", delivery.job.endpoint);
   addText(out, "state", nameOf(delivery.state));
@@ -51,7 +52,7 @@ void addDelivery(std::string& out, const Delivery& delivery) {
     if (&attempt != &delivery.attempts.front()) out += ",";
     addAttempt(out, attempt);
   }
-  out += "]}";
+  return out + "]}";
 }
 
 std::string parameter(const Call& call, const std::string& name) {
@@ -59,7 +60,7 @@ std::string parameter(const Call& call, const std::string& name) {
   return found == call.query.end() ? std::string() : found->second;
 }
 
-Reply list(OutboxStore& outbox, const Call& call) {
+Reply list(OutboxStore& outbox, Call& call) {
   const std::string job = parameter(call, "jobId");
   const std::string endpoint = parameter(call, "endpointId");
   if (job.empty() && endpoint.empty()) {
@@ -74,12 +75,11 @@ Reply list(OutboxStore& outbox, const Call& call) {
     }
     limit = static_cast<std::size_t>(*number);
   }
-  std::string body = "[";
+  ListReply reply(call);
   for (const Delivery& delivery : outbox.list(endpoint, job, limit)) {
-    if (body.size() > 1) body += ",";
-    addDelivery(body, delivery);
+    if (!reply.add(deliveryJson(delivery))) break;
   }
-  return {200, body + "]"};
+  return reply.finish();
 }
 
 Reply replay(const WebhookRooms& rooms, const Call& call) {
@@ -95,7 +95,7 @@ Reply replay(const WebhookRooms& rooms, const Call& call) {
 }  // namespace
 
 void addWebhookRoutes(Router& router, const WebhookRooms& rooms) {
-  router.add({{"GET"}, "/v1/webhooks", Scope::admin, kWebhookBodyLimit, false, [rooms](const Call& call) {
+  router.add({{"GET"}, "/v1/webhooks", Scope::admin, kWebhookBodyLimit, false, [rooms](Call& call) {
                 return list(rooms.outbox, call);
               }});
   router.add({{"POST"}, "/v1/webhooks/{id}/replay", Scope::admin, kWebhookBodyLimit, false, [rooms](const Call& call) {

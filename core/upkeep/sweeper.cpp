@@ -37,6 +37,15 @@ void Sweeper::stop() {
   periodic_.stop();
 }
 
+bool Sweeper::recoverClaims() {
+  for (;;) {
+    const Swept swept = storage_.leases().sweep(kSweepBatch);
+    listener_(swept);
+    if (!swept.more) return false;
+    if (swept.requeuedAt.empty() && swept.finished.empty() && swept.stopped.empty()) return true;
+  }
+}
+
 void Sweeper::sweepAll() {
   for (bool more = true; more;) {
     const Swept swept = storage_.leases().sweep(kSweepBatch);

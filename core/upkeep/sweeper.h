@@ -27,9 +27,12 @@ class Sweeper final : public Service {
   /// A sweep that runs ends with its batch: the next start goes on with the rest.
   void stop() override;
 
-  /// Sweeps in bounded batches until nothing is left, or stop() is called. Called before the first claim, it recovers
-  /// the jobs that a dead process held.
+  /// Sweeps in bounded batches until nothing is left, or stop() is called.
   void sweepAll();
+
+  /// Sweeps until the jobs that a dead process held are back in line. Called before the first claim. What has expired
+  /// meanwhile is left to the sweeps that follow, be it a million jobs; returns whether something is left.
+  bool recoverClaims();
 
  private:
   Storage& storage_;

@@ -46,14 +46,17 @@ std::optional<ChunkPage> takeNow(Step& step, const JobKey& key, std::size_t maxB
 }  // namespace
 
 Fenced Chunks::append(const LeaseRef& lease, std::vector<Chunk> chunks) {
-  return writer_.write([&](Step& step) {
+  std::size_t bytes = 0;
+  for (const Chunk& chunk : chunks) bytes += chunk.output.size() + chunk.metrics.size();
+  const auto appendNow = [&](Step& step) {
     const auto row = findHeld(step.db, lease, step.now);
     if (!row) return Fenced::stale;
     std::int64_t seq = row->chunks;
     for (const Chunk& chunk : chunks) addChunk(step, *row, seq++, chunk);
     step.db.query("UPDATE job SET chunks = ?2 WHERE num = ?1").bind(row->num, seq).run();
     return Fenced::accepted;
-  });
+  };
+  return writer_.write(appendNow, bytes);
 }
 
 // Those who wait for a chunk ask often: the writer is bothered only when there is one to hand out.

@@ -53,17 +53,11 @@ void insertInput(Step& step, const JobSpec& job, std::int64_t num) {
   writeBlob(step.db.handle(), "job_input", "input", num, job.input);
 }
 
-/// An expired job that was not swept yet is absent, so its id is free.
-void freeId(Step& step, const JobId& id) {
-  const auto holder = findRow(step.db, id, Instant::min());
-  if (!holder || holder->expiresAt > step.now) throw StorageError("job " + id + " exists already; make another id");
-  removeJob(step, *holder);
-}
-
 }  // namespace
 
 InsertResult Jobs::insert(JobSpec job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) {
-  return writer_.write([&](Step& step) { return insertNow(step, job, policy, idempotency); });
+  const std::size_t bytes = job.input.size();
+  return writer_.write([&](Step& step) { return insertNow(step, job, policy, idempotency); }, bytes);
 }
 
 std::optional<Promised> Jobs::promised(std::string_view endpoint, std::string_view apiKeyId,
@@ -82,10 +76,7 @@ InsertResult Jobs::insertNow(Step& step, const JobSpec& job, const QueuePolicy& 
   }
   const std::int64_t rank = rankOf(step, job, policy);
   const std::int64_t num = ++lastArrival_;
-  if (!insertRow(step, job, num, rank)) {
-    freeId(step, job.id);
-    if (!insertRow(step, job, num, rank)) throw StorageError("job " + job.id + " cannot be inserted");
-  }
+  if (!insertRow(step, job, num, rank)) throw StorageError("job " + job.id + " exists already; make another id");
   insertInput(step, job, num);
   step.counters.added(job.endpoint, job.policy.lowPriority);
   return Inserted{};

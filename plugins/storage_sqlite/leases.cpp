@@ -101,7 +101,7 @@ std::vector<LeaseState> Leases::renew(std::span<const LeaseRef> leases, Millis l
 }
 
 Fenced Leases::finish(const LeaseRef& lease, Outcome outcome) {
-  return writer_.write([&](Step& step) {
+  const auto finishNow = [&](Step& step) {
     const auto row = findHeld(step.db, lease, step.now);
     if (!row) return Fenced::stale;
     if (const auto* completed = std::get_if<Completed>(&outcome)) {
@@ -111,7 +111,8 @@ Fenced Leases::finish(const LeaseRef& lease, Outcome outcome) {
       end(step, *row, Trigger::fail, {failed.error, failed.output});
     }
     return Fenced::accepted;
-  });
+  };
+  return writer_.write(finishNow, std::visit([](const auto& each) { return each.output.size(); }, outcome));
 }
 
 Fenced Leases::progress(const LeaseRef& lease, std::string json) {

@@ -2,6 +2,9 @@
 
 #include <pthread.h>
 
+#include <algorithm>
+#include <limits>
+
 namespace jobq::sqlite {
 namespace {
 
@@ -60,12 +63,7 @@ void Writer::submit(Write& write) {
   {
     Lock lock(mutex_);
     if (!refusal_.empty()) throw StorageError(refusal_);
-    if (first_ == nullptr) {
-      first_ = &write;
-    } else {
-      last_->next = &write;
-    }
-    last_ = &write;
+    (write.bytes > kSmallWrite ? large_ : small_).push(write);
   }
   arrived_.notifyOne();
   write.awaitDone();
@@ -94,9 +92,26 @@ void Writer::run() {
 
 Writer::Write* Writer::awaitGroup() {
   Lock lock(mutex_);
-  while (first_ == nullptr && !stopping_) arrived_.wait(mutex_);
-  last_ = nullptr;
-  return std::exchange(first_, nullptr);
+  while (small_.isEmpty() && large_.isEmpty() && !stopping_) arrived_.wait(mutex_);
+  const bool takesLarge = small_.isEmpty() || (largeIsNext_ && !large_.isEmpty());
+  largeIsNext_ = !takesLarge;
+  return takesLarge ? large_.take(kGroupBytes) : small_.take(std::numeric_limits<std::size_t>::max());
+}
+
+void Writer::Queue::push(Write& write) {
+  (first_ == nullptr ? first_ : last_->next) = &write;
+  last_ = &write;
+}
+
+Writer::Write* Writer::Queue::take(std::size_t bytes) {
+  if (first_ == nullptr) return nullptr;
+  Write* last = first_;
+  for (std::size_t taken = last->bytes; last->next != nullptr; last = last->next) {
+    const std::size_t next = last->next->bytes;
+    if (next > bytes - std::min(taken, bytes)) break;
+    taken += next;
+  }
+  return std::exchange(first_, std::exchange(last->next, nullptr));
 }
 
 void Writer::commit(Write* group) {

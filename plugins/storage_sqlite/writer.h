@@ -1,6 +1,9 @@
 // The one connection that writes, and its thread. All writes that wait at the same time share one commit, and so one
 // fsync; while it runs, the next ones gather. No time is spent on waiting for company.
 //
+// Writes of large bodies have groups of their own, of kGroupBytes at most or one write, in turns with the small ones: a
+// small write waits for one large group at most, however many large bodies wait.
+//
 // A group:  BEGIN IMMEDIATE, every write, the counters, COMMIT, the in-memory counters, and only then the callers wake.
 // What can happen half way:
 //  - a write fails: the group starts again with each write inside a savepoint of its own, so that the failing one is
@@ -15,6 +18,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <optional>
@@ -38,6 +42,10 @@ struct Step {
   CounterChanges& counters;
 };
 
+/// A write of more is a large one; and what the bodies of a group of large ones have together.
+inline constexpr std::size_t kSmallWrite = 256UL << 10;
+inline constexpr std::size_t kGroupBytes = 4UL << 20;
+
 /// Any thread may write. The connection is the writer's alone while it lives.
 class Writer {
  public:
@@ -53,11 +61,13 @@ class Writer {
   void noteRoom() { full_ = false; }
 
   /// Calls `verb(Step&)` in the writer's thread, once or twice, and returns its result when that is on disk. Whatever
-  /// the caller lends to `verb` stays valid, because the caller waits. Throws what `verb` threw, or StorageError.
+  /// the caller lends to `verb` stays valid, because the caller waits. `bytes`: of the bodies that it writes. Throws
+  /// what `verb` threw, or StorageError.
   template <class Verb>
-  auto write(Verb&& verb) {
+  auto write(Verb&& verb, std::size_t bytes = 0) {
     using Result = std::invoke_result_t<Verb&, Step&>;
     WriteOf<Verb, Result> write(verb);
+    write.bytes = bytes;
     submit(write);
     return std::move(*write.result);
   }
@@ -70,6 +80,7 @@ class Writer {
     void awaitDone();
     void tellDone();
 
+    std::size_t bytes = 0;
     Write* next = nullptr;
     Write* followers = nullptr;  // a list over `next`; this write's thread tells them
     std::exception_ptr error;    // its own
@@ -88,6 +99,19 @@ class Writer {
 
     Verb& verb;
     std::optional<Result> result;
+  };
+
+  /// Writes that wait, in the order in which they came.
+  class Queue {
+   public:
+    bool isEmpty() const { return first_ == nullptr; }
+    void push(Write& write);
+    /// Takes writes of up to `bytes` together, and one at least.
+    Write* take(std::size_t bytes);
+
+   private:
+    Write* first_ = nullptr;
+    Write* last_ = nullptr;
   };
 
   void submit(Write& write);
@@ -115,8 +139,9 @@ class Writer {
   int checkpointAt_;  // the writer thread's
   Mutex mutex_;
   Condition arrived_;
-  Write* first_ JOBQ_GUARDED_BY(mutex_) = nullptr;
-  Write* last_ JOBQ_GUARDED_BY(mutex_) = nullptr;
+  Queue small_ JOBQ_GUARDED_BY(mutex_);
+  Queue large_ JOBQ_GUARDED_BY(mutex_);
+  bool largeIsNext_ JOBQ_GUARDED_BY(mutex_) = false;
   bool stopping_ JOBQ_GUARDED_BY(mutex_) = false;
   std::string refusal_ JOBQ_GUARDED_BY(mutex_);  // not empty: read-only until restart
   std::thread thread_;

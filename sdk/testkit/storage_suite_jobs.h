@@ -192,6 +192,18 @@ TEST_P(StorageSuite, EachStepOfARemovalIsBounded) {
   EXPECT_EQ(jobs().remove("ep", 2), 0U);
 }
 
+TEST_P(StorageSuite, TheIdOfAnExpiredJobIsFreeOnceItIsSwept) {
+  submit("a");
+  const LeaseRef lease = claimOne();
+  clock_.advance(Millis(86'400'000));
+  EXPECT_FALSE(find("a"));
+  EXPECT_THROW((void)jobs().insert(spec("a"), policy_, std::nullopt), StorageError);
+  sweepAll();
+  submit("a");
+  EXPECT_EQ(complete(lease), Fenced::stale);
+  EXPECT_EQ(stateOf("a"), JobState::inQueue);
+}
+
 TEST_P(StorageSuite, AnInsertThatThrowsHasChangedNothing) {
   submit("a");
   const std::string before = describe(*find("a"));

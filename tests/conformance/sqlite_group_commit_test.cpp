@@ -65,6 +65,28 @@ TEST_F(GroupCommit, CallersShareACommit) {
   EXPECT_EQ(storage_->jobs().counts("ep").inQueue, 1U + kCallers * kEach);
 }
 
+// A small write shares no commit with large bodies, and those have a commit each: whoever submits little waits for one
+// of them at most.
+TEST_F(GroupCommit, LargeBodiesHaveCommitsOfTheirOwn) {
+  constexpr int kLarge = 3;
+  constexpr int kSmall = 8;
+  open();
+  const int before = logFaults().syncs;
+  Gathering gathering(kLarge + kSmall);
+  std::vector<std::thread> callers;
+  for (int i = 0; i < kLarge + kSmall; ++i) {
+    callers.emplace_back([&, i] {
+      JobSpec job = spec((i < kLarge ? "large" : "small") + std::to_string(i));
+      if (i < kLarge) job.input = '"' + std::string(5UL << 20, 'x') + '"';
+      gathering.arrive();
+      submit(std::move(job));
+    });
+  }
+  joinAll("the callers of both kinds", callers);
+  EXPECT_GE(logFaults().syncs - before, kLarge + 1);
+  EXPECT_EQ(storage_->jobs().counts("ep").inQueue, static_cast<std::uint64_t>(kLarge + kSmall));
+}
+
 // In several commits, so that other writes come between.
 TEST_F(GroupCommit, APurgeOfALongLineIsDoneInSteps) {
   constexpr int kCallers = 32;
@@ -136,6 +158,7 @@ TEST_F(GroupCommit, AStepThatFailsAtItsEndChangesNoCounter) {
   EXPECT_TRUE(std::holds_alternative<Cancelled>(storage_->jobs().cancel({"ep", "a"})));
   EXPECT_TRUE(storage_->jobs().setTtl({"ep", "a"}, Millis(1'000)));
   clock_.advance(Millis(1'000));
+  (void)storage_->leases().sweep(100);
   submit(job);
   EXPECT_THROW((void)storage_->jobs().cancel({"ep", "a"}), StorageError);
   EXPECT_EQ(find("a")->state, JobState::inQueue);

@@ -139,12 +139,13 @@ TEST_F(SchemaTest, AServersFirstDatabaseGoesOn) {
   const std::string before = contentOf(file());
 
   open();
-  EXPECT_EQ(ask(file(), "PRAGMA user_version"), 3);
+  EXPECT_EQ(ask(file(), "PRAGMA user_version"), 4);
   EXPECT_EQ(ask(file().string() + ".v1.backup", "SELECT count(*) FROM job"), 4);
   const auto owed = testkit::claimAllDue(storage_->outbox(), Millis(1'000));
   ASSERT_EQ(owed.size(), 1U);
   EXPECT_EQ(owed[0].host, "hooks.example.com:8443");
   EXPECT_EQ(owed[0].tries, 1U);
+  EXPECT_EQ(owed[0].claims, 1U);
   EXPECT_EQ(find("waits")->state, JobState::inQueue);
   const Swept swept = storage_->leases().sweep(100);
   ASSERT_EQ(swept.stopped.size(), 1U) << "the process of this claim is gone; the other ends by time";

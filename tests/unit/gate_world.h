@@ -18,8 +18,8 @@
 
 #include "core/access/api_keys.h"
 #include "core/access/key_record.h"
-#include "core/base/clock.h"
 #include "core/access/rate_gate.h"
+#include "core/base/clock.h"
 #include "core/config/limits.h"
 #include "core/http/body_memory.h"
 #include "core/http/budget.h"
@@ -150,8 +150,9 @@ class GateTest : public testing::Test, protected test::EndpointWorld {
   RateGate rates_{
       {}, {limiter_, storage.clock, [](const EndpointId&) { return 0U; }, [](const EndpointId&) { return 0U; }}};
   BodyMemory bodyMemory_{3UL << 20};
+  Budget answerMemory_{3UL << 20};
   const CorsPolicy cors_;
-  Gate gate_{router_, keys_, node_.registry, rates_, bodyMemory_, cors_, storage.log};
+  Gate gate_{router_, keys_, node_.registry, rates_, bodyMemory_, answerMemory_, cors_, storage.log};
   GatedFactory handlers_{gate_};
   const Poco::Net::HTTPServerParams::Ptr params_ = new Poco::Net::HTTPServerParams;
   Budget waiting_{8};

@@ -48,6 +48,22 @@ TEST_F(SweeperTest, SweepsUntilNothingIsLeft) {
   EXPECT_EQ(storage_.real->leases().sweep(1'000).removed, 0U);
 }
 
+TEST_F(SweeperTest, ARecoveryLeavesWhatHasExpiredToLaterSweeps) {
+  insertExpired(2'500);
+  for (int i = 0; i < 700; ++i) {
+    storage_.insert("late" + std::to_string(i));
+    (void)storage_.claim();
+  }
+  storage_.clock.advance(Millis(600'000));
+  const auto recovering = sweeper();
+  EXPECT_TRUE(recovering->recoverClaims());
+  EXPECT_EQ(finished_, 700U) << "all that needs it before the first claim";
+  EXPECT_LE(sweeps_, 3);
+  EXPECT_GT(storage_.real->leases().sweep(1).removed, 0U);
+  recovering->sweepAll();
+  EXPECT_FALSE(recovering->recoverClaims());
+}
+
 TEST_F(SweeperTest, AStopWaitsForOneBatchAndNoMore) {
   insertExpired(1'201);
   const auto stopped = sweeper();

@@ -92,7 +92,8 @@ class JOBQ_VISIBLE JobStore : public abi::Versioned {
   virtual ~JobStore() = default;
 
   /// Puts a new job in line, IN_QUEUE, attempt 0. The rank is asked of `policy` inside the step. The idempotency record
-  /// is written in the same step and outlives the job. A job id that exists already is a StorageError.
+  /// is written in the same step and outlives the job. A job id that exists already is a StorageError, also that
+  /// of an expired job until a sweep has freed its space: a late report of that job must not meet another one.
   [[nodiscard]] virtual InsertResult insert(JobSpec job, const QueuePolicy& policy,
                                             const std::optional<Idempotency>& idempotency) = 0;
 
