@@ -65,7 +65,7 @@ House::House(Config config, Clock& clock, Log& log, const StorageWrap& around, c
       wakeup_({}),
       watch_(clock_),
       jobs_(*storage_, wakeup_, watch_, [this] { courier_.ring(); }),
-      deadlines_(clock_, log_, [this] { sweeper_.sweepAll(); }),
+      deadlines_(clock_, log_, [this] { (void)sweeper_.endOverdue(); }),
       executor_({jobs_, *storage_, running_, deadlines_, secrets_, clock_, log_}),
       dispatcher_({*storage_, wakeup_, executor_, running_, clock_, log_}, node_, endpoints_.all()),
       remover_({storage_->jobs(), [this] { return endpoints_.leaving(); },
@@ -114,7 +114,7 @@ void House::start() {
   // Before the first claim: jobs of a dead process are counted and go back in line with their old place.
   LostJobs lost(storage_->jobs(), log_);
   for (const EndpointPtr& endpoint : endpoints_.all()) lost.collect(endpoint->id);
-  if (sweeper_.recoverClaims()) {
+  if (sweeper_.endOverdue()) {
     log_.write(LogLevel::information, "start.expired",
                "the storage holds expired jobs, which are removed while the server runs");
   }

@@ -46,6 +46,8 @@ finish() {
 trap finish EXIT
 trap 'finish; exit 0' INT TERM
 
+# While another server has the folder, jobqd says so itself, and the address file stays that server's.
+if [ -e "$data/lock" ] && ! flock -n "$data/lock" true; then exec "$root/build/bin/jobqd" --config "$config" "${options[@]}"; fi
 rm -f "$data/address" 2>/dev/null || true
 "$root/build/bin/jobqd" --config "$config" "${options[@]}" &
 server=$!

@@ -23,6 +23,11 @@ constexpr Millis kSeenResolution{1'000};       // a key in constant use changes 
 constexpr Millis kUseResolution{60'000};
 constexpr std::size_t kUsesAtOnce = 64;  // writes between two sweeps
 constexpr int kMostConflicts = 100;
+constexpr Millis kEndingLife{60'000};  // of a revocation's mark, if it is not taken away
+
+bool isEnding(const ApiKey& key, Instant now) {
+  return key.endingSince && *key.endingSince <= now && now < *key.endingSince + kEndingLife;
+}
 
 // Remembers the digest of the key that `admin.key` held when it was last made or taken in.
 constexpr const char* kFileRecords = "adminKeyFile";
@@ -110,16 +115,16 @@ void ApiKeys::warnOfLostKeys(const std::vector<ApiKey>& keys, const std::filesys
 
 void ApiKeys::resetAdminKey(const std::filesystem::path& file) {
   const std::optional<std::string> former = readSecret(file);
-  makeAdminKey(file, "");
-  if (!former) return;
+  // The former key goes first: after a failure in between, the next reset makes the new one, and the old one is gone.
   for (const ApiKey& key : list()) {
-    if (key.digest == sha256(*former)) records_.remove(kKeyRecords, key.id);
+    if (former && key.digest == sha256(*former)) records_.remove(kKeyRecords, key.id);
   }
+  makeAdminKey(file, "");
   showChange();
 }
 
-// The file is written first: after a failure in between, the next start or reset makes both anew, while a stored admin
-// key whose secret is lost would count as another admin key for ever.
+// The file is written first: after a failure in between, a reset makes both anew, while a stored admin key whose secret
+// is lost would count as another admin key for ever.
 void ApiKeys::makeAdminKey(const std::filesystem::path& file, std::string secret) {
   if (secret.empty()) {
     secret = "jobq_" + randomHex(32);
@@ -161,16 +166,19 @@ std::vector<ApiKey> ApiKeys::list() {
 }
 
 // Two nodes that revoke the last two admin keys at once must not both succeed, and two records cannot change in one
-// step. Each marks its own key first and counts the others afterwards, so the later one sees the earlier one's mark.
+// step. Each marks its own key first and counts the others afterwards, so the later one sees the earlier one's mark. A
+// mark has one owner: a second revocation of the same key is refused, so that it cannot take the mark away. The mark of
+// a revocation that failed half way counts for kEndingLife.
 Revocation ApiKeys::revoke(const std::string& id) {
   const auto record = records_.find(kKeyRecords, id);
   if (!record) return Revocation::noSuchKey;
   const ApiKey key = keyOf(*record);
   const bool hasExpired = key.expiresAt && *key.expiresAt <= wall_.now();
   if (key.isAdmin() && !hasExpired) {
-    if (!setEnding(id, true)) return Revocation::noSuchKey;
+    const Revocation marked = mark(id);
+    if (marked != Revocation::revoked) return marked;
     if (!hasLastingAdminKey(id)) {
-      setEnding(id, false);
+      unmark(id);
       return Revocation::lastAdminKey;
     }
   }
@@ -179,25 +187,38 @@ Revocation ApiKeys::revoke(const std::string& id) {
   return was ? Revocation::revoked : Revocation::noSuchKey;
 }
 
+// Returns `revoked` if the mark is this call's.
+Revocation ApiKeys::mark(const std::string& id) {
+  for (int i = 0; i < kMostConflicts; ++i) {
+    const auto record = records_.find(kKeyRecords, id);
+    if (!record) return Revocation::noSuchKey;
+    ApiKey key = keyOf(*record);
+    const Instant now = wall_.now();
+    if (isEnding(key, now)) return Revocation::underWay;
+    key.endingSince = now;
+    const UpdateResult result = records_.update(toRecord(key), record->version);
+    if (std::holds_alternative<Stored>(result)) return Revocation::revoked;
+    if (std::holds_alternative<NoRecord>(result)) return Revocation::noSuchKey;
+  }
+  throw StorageError("the key " + id + " changes all the time: try again");
+}
+
 bool ApiKeys::hasLastingAdminKey(const std::string& besides) {
   const std::vector<ApiKey> keys = list();
-  return std::any_of(keys.begin(), keys.end(), [&besides](const ApiKey& key) {
-    return key.isAdmin() && !key.expiresAt && !key.isEnding && key.id != besides;
+  const Instant now = wall_.now();
+  return std::any_of(keys.begin(), keys.end(), [&](const ApiKey& key) {
+    return key.isAdmin() && !key.expiresAt && !isEnding(key, now) && key.id != besides;
   });
 }
 
-// Returns false if the key is gone.
-bool ApiKeys::setEnding(const std::string& id, bool isEnding) {
+void ApiKeys::unmark(const std::string& id) {
   for (int i = 0; i < kMostConflicts; ++i) {
     const auto record = records_.find(kKeyRecords, id);
-    if (!record) return false;
+    if (!record) return;
     ApiKey key = keyOf(*record);
-    key.isEnding = isEnding;
-    const UpdateResult result = records_.update(toRecord(key), record->version);
-    if (std::holds_alternative<Stored>(result)) return true;
-    if (std::holds_alternative<NoRecord>(result)) return false;
+    key.endingSince.reset();
+    if (!std::holds_alternative<Conflict>(records_.update(toRecord(key), record->version))) return;
   }
-  throw StorageError("the key " + id + " changes all the time: try again");
 }
 
 // The records have changed already, and the caller is told so: a storage that fails now makes the next ones ask again.
@@ -289,7 +310,8 @@ void ApiKeys::storeUses() {
   for (const auto& [id, known] : keys->byId) {
     const Instant seen = known->use->seen.load();
     const Instant last = std::max(known->use->stored.load(), known->key.lastUsedAt.value_or(Instant::min()));
-    if (seen == Instant::min() || !areApart(last, seen, kUseResolution)) continue;
+    // Nothing since what was stored here: another node's later use stays.
+    if (seen == known->use->stored.load() || !areApart(last, seen, kUseResolution)) continue;
     known->use->stored = seen;
     storeUse(*known, seen);
     if (++stored == kUsesAtOnce) return;

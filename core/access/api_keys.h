@@ -26,7 +26,7 @@ enum class Scope { none, client, worker, admin };
 
 using ApiKeyPtr = std::shared_ptr<const ApiKey>;
 
-enum class Revocation { revoked, noSuchKey, lastAdminKey };
+enum class Revocation { revoked, noSuchKey, lastAdminKey, underWay };
 
 /// Any thread. Looks keys up in its own copy of the records, which is never older than a second: a revocation takes
 /// effect within that time on every node, on this node at once. Every request asks, so callers on different threads
@@ -93,7 +93,8 @@ class ApiKeys {
                       const std::optional<std::string>& secret);
   void makeAdminKey(const std::filesystem::path& file, std::string secret);
   bool hasLastingAdminKey(const std::string& besides);
-  bool setEnding(const std::string& id, bool isEnding);
+  Revocation mark(const std::string& id);
+  void unmark(const std::string& id);
   void storeUse(const Known& known, Instant seen);
 
   RecordStore& records_;

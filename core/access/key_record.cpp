@@ -47,7 +47,7 @@ Record toRecord(const ApiKey& key) {
   body.set("createdAt", toEpochMillis(key.createdAt));
   if (key.expiresAt) body.set("expiresAt", toEpochMillis(*key.expiresAt));
   if (key.lastUsedAt) body.set("lastUsedAt", toEpochMillis(*key.lastUsedAt));
-  if (key.isEnding) body.set("ending", true);
+  if (key.endingSince) body.set("endingSince", toEpochMillis(*key.endingSince));
   std::ostringstream text;
   body.stringify(text);
   return Record{kKeyRecords, key.id, "", text.str(), 0, {}};
@@ -64,7 +64,7 @@ ApiKey keyOf(const Record& record) {
   key.createdAt = timeOf(*body, "createdAt").value_or(Instant{});
   key.expiresAt = timeOf(*body, "expiresAt");
   key.lastUsedAt = timeOf(*body, "lastUsedAt");
-  key.isEnding = body->optValue("ending", false);
+  key.endingSince = timeOf(*body, "endingSince");
   return key;
 }
 

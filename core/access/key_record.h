@@ -21,8 +21,8 @@ struct ApiKey {
   std::vector<std::string> endpoints;  ///< empty: all
   Instant createdAt{};
   std::optional<Instant> expiresAt;
-  std::optional<Instant> lastUsedAt;  ///< written at most once a minute
-  bool isEnding = false;              ///< a revocation of this key is under way; the key works until it is removed
+  std::optional<Instant> lastUsedAt;   ///< written at most once a minute
+  std::optional<Instant> endingSince;  ///< when a revocation of this key began; the key works until it is removed
 
   /// Returns true if the key opens the management API while it is valid.
   bool isAdmin() const;

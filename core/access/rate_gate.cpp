@@ -20,6 +20,9 @@ std::string tooFast(const RateLimit& limit, Operation operation) {
   return sentence + "; try again after Retry-After, and double the pause each time";
 }
 
+// Rates that are remembered; beyond them those that are open are forgotten, and tell the whole limit again.
+constexpr std::size_t kMostRates = 10'000;
+
 std::string tooMalformed(const RateLimit& limit) {
   return "too many malformed requests: more than " + std::to_string(limit.requests) + " in " +
          std::to_string(limit.window.count()) + " ms; mend them, and try again after Retry-After";
@@ -61,7 +64,8 @@ std::optional<RateGate::Refused> RateGate::closed(const std::string& key, Operat
                                                   Instant now, std::uint32_t& remaining) {
   Lock lock(mutex_);
   const auto found = rates_.find(key);
-  const bool known = found != rates_.end() && found->second.requests == limit.requests;
+  const bool known =
+      found != rates_.end() && found->second.requests == limit.requests && found->second.window == limit.window;
   remaining = known ? found->second.remaining : limit.requests;
   if (!known || now >= found->second.closedUntil) return std::nullopt;
   return Refused{tooFast(limit, operation), RateStanding{limit, 0, found->second.closedUntil - now}};
@@ -72,13 +76,15 @@ RateStanding RateGate::count(const std::string& key, const RateLimit& limit) {
   const Instant now = rooms_.clock.now();
   const std::string counted = key + "/understood";
   const RateVerdict verdict = enterRate(counted, limit, now);
-  Rate rate{Instant::min(), limit.requests, verdict.remaining};
+  Rate rate{Instant::min(), limit.requests, verdict.remaining, limit.window};
   if (!verdict.allowed) rate.closedUntil = now + verdict.retryAfter;
   // The next one will be refused: asking for it counts nothing, and tells until when.
   if (verdict.allowed && limit.requests > 0 && verdict.remaining == 0) {
     rate.closedUntil = now + enterRate(counted, limit, now).retryAfter;
   }
   Lock lock(mutex_);
+  if (rates_.size() >= kMostRates)
+    std::erase_if(rates_, [now](const auto& each) { return each.second.closedUntil <= now; });
   rates_[key] = rate;
   return {limit, verdict.remaining, verdict.allowed ? Millis(0) : verdict.retryAfter};
 }

@@ -115,6 +115,7 @@ class RateGate {
     Instant closedUntil = Instant::min();  ///< nothing will be counted before
     std::uint32_t requests = 0;            ///< the limit that this is about
     std::uint32_t remaining = 0;           ///< when it was last told
+    Millis window{0};                      ///< of that limit
   };
 
   RateLimit limitOf(const EndpointId& endpoint, Operation operation, const LimitSettings& own, Instant now);

@@ -13,6 +13,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
+constexpr int kMostRefused = 256;  // in one call of next()
 constexpr milliseconds kStarvedPause{100};
 constexpr milliseconds kComplaintPause{60'000};
 
@@ -34,13 +35,24 @@ void Acceptor::watchWith(int epoll, std::uint64_t id) noexcept {
 
 void Acceptor::unwatch() noexcept { ::epoll_ctl(epoll_, EPOLL_CTL_DEL, listener_, nullptr); }
 
+// Closes the descriptor when there is no memory for the place.
+std::optional<AddressPlaces::Place> Acceptor::takePlace(int descriptor, const sockaddr_storage& peer) {
+  try {
+    return places_.take(peer);
+  } catch (...) {
+    ::close(descriptor);
+    throw;
+  }
+}
+
 std::optional<Acceptor::Accepted> Acceptor::next() {
-  for (;;) {
+  for (int refused = 0; refused < kMostRefused; ++refused) {
     sockaddr_storage peer{};
     socklen_t size = sizeof peer;
     const int descriptor = ::accept4(listener_, reinterpret_cast<sockaddr*>(&peer), &size, SOCK_CLOEXEC);
     if (descriptor >= 0) {
-      if (auto place = places_.take(peer)) return Accepted{descriptor, std::move(*place)};
+      auto place = takePlace(descriptor, peer);
+      if (place) return Accepted{descriptor, std::move(*place)};
       ::close(descriptor);
       complain(saidCrowded_, "http.crowded",
                hostOf(peer, size) +
@@ -54,6 +66,7 @@ std::optional<Acceptor::Accepted> Acceptor::next() {
     // After refuse() it is EINVAL. Everything else is about a caller that has gone before it was let in.
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINVAL) return std::nullopt;
   }
+  return std::nullopt;  // the rest is reported again
 }
 
 // The system would report the waiting callers over and over, so the listener is not watched for a while.

@@ -54,7 +54,7 @@ class Connection {
   /// Part of a head has come, or of the handshake before it: the porch measures how long the rest takes.
   bool inHead() const noexcept { return !inbox_.empty() || link_->handshaking(); }
   /// Lets go of the memory that it does not need while it is parked.
-  void rest() { inbox_.rest(); }
+  void rest() noexcept { inbox_.rest(); }
 
   /// Whether the peers have not agreed on their keys yet. Then serve() goes on with that, which takes processor time,
   /// and waits for nothing.

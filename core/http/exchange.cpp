@@ -55,8 +55,8 @@ std::optional<Reply> Exchange::readBody(Call& call, std::size_t limit, BodyMemor
     if (had > limit) return tooLarge(call.path, limit);
     if (!chunked && had == announced) break;
     const std::size_t most = std::clamp(had, kFirstStep, kLargestStep);
-    const std::size_t step = chunked ? most : std::min(most, announced - had);
-    if (!draw(call, had + step, bodyMemory)) return noBodyMemory(call.path);
+    const std::size_t step = std::min(most, chunked ? limit + 1 - had : announced - had);
+    if (!draw(call, std::min(had + step, limit), bodyMemory)) return noBodyMemory(call.path);
     body.resize(had + step);
     in.read(body.data() + had, static_cast<std::streamsize>(step));
     body.resize(had + static_cast<std::size_t>(in.gcount()));

@@ -155,7 +155,7 @@ void Gate::serve(Visit visit, Poco::Net::HTTPServerRequest& request, Poco::Net::
 }
 
 // A call that its route has not counted (queue_calls.h): malformed, or of a route that leaves it to the gate. What the
-// server could not do now does not count.
+// server could not do before it had understood the call does not count.
 void Gate::countReply(Call& call, Reply& reply) {
   if (call.ticket.isCounted() || reply.status == 503) return;
   if (reply.status != 400 && reply.status != 408 && reply.status != 413) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -44,10 +45,13 @@ class Inbox {
     if (size_ > kFree && kept <= kFree) moveTo(kFree);
   }
 
-  /// Gives back all memory that what is kept in it does not need.
-  void rest() {
+  /// Gives back the memory that what is kept in it does not need, if there is memory to move that to.
+  void rest() noexcept {
     if (empty()) return clear();
-    shrink();
+    try {
+      shrink();
+    } catch (const std::bad_alloc&) {
+    }
   }
 
   /// Drops what is kept in it, and gives its memory back.

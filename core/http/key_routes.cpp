@@ -137,6 +137,8 @@ Reply revoke(ApiKeys& keys, const Call& call) {
   switch (keys.revoke(id)) {
     case Revocation::revoked: return {204, ""};
     case Revocation::noSuchKey: break;
+    case Revocation::underWay:
+      return errorReply(call.path, 409, "this key is being revoked by another call: look at the list in a moment");
     case Revocation::lastAdminKey:
       return errorReply(call.path, 409,
                         "this is the last admin key: make another one that never expires, and then revoke this one");

@@ -152,9 +152,9 @@ int Porch::untilNextLook() {
 void Porch::acceptAll() {
   if (draining_) return acceptor_.unwatch();
   for (int i = 0; i < kAccepts; ++i) {
-    auto accepted = acceptor_.next();
-    if (!accepted) return;
     try {
+      auto accepted = acceptor_.next();
+      if (!accepted) return;
       admit(std::move(*accepted));
     } catch (const std::exception& error) {
       log_.write(LogLevel::error, "http.connection", error.what());

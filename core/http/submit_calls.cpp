@@ -51,11 +51,12 @@ Reception accept(const QueueRooms& rooms, Call& call, std::optional<Millis> sync
       return std::get<Existing>(*before);
     }
   }
+  // Before the filters, which may count jobs themselves: one that the rate refuses must not use up a quota.
+  if (auto refusal = countUnderstood(call)) return std::move(*refusal);
   if (const auto refusal = admit(accepted.job, *call.endpoint)) {
     if (refusal->status == 429) return tooMany(call.path, refusal->message, refusal->retryAfter);
     return errorReply(call.path, refusal->status, refusal->message);
   }
-  if (auto refusal = countUnderstood(call)) return std::move(*refusal);
   return accepted;
 }
 

@@ -37,7 +37,7 @@ void Sweeper::stop() {
   periodic_.stop();
 }
 
-bool Sweeper::recoverClaims() {
+bool Sweeper::endOverdue() {
   for (;;) {
     const Swept swept = storage_.leases().sweep(kSweepBatch);
     listener_(swept);

@@ -30,9 +30,10 @@ class Sweeper final : public Service {
   /// Sweeps in bounded batches until nothing is left, or stop() is called.
   void sweepAll();
 
-  /// Sweeps until the jobs that a dead process held are back in line. Called before the first claim. What has expired
-  /// meanwhile is left to the sweeps that follow, be it a million jobs; returns whether something is left.
-  bool recoverClaims();
+  /// Sweeps until a sweep has ended no job: those past their execution timeout are TIMED_OUT, and those of a dead
+  /// process, before the first claim, are back in line. What has expired is left to sweepAll(), be it a million jobs.
+  /// Returns whether something is left.
+  bool endOverdue();
 
  private:
   Storage& storage_;

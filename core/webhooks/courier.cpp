@@ -42,13 +42,17 @@ void Courier::ring() noexcept {
 void Courier::loop() {
   nameThread("courier-clerk");
   while (awaitNextLook()) {
-    looksAt_ = rooms_.clock.now() + kLongestRest;
+    const Instant began = rooms_.clock.now();
+    looksAt_ = began + kLongestRest;
     try {
       look();
     } catch (const std::exception& error) {  // also of a storage that is out of memory: the next look may go better
       rooms_.log.write(LogLevel::error, "courier.storage", error.what());
       looksAt_ = rooms_.clock.now() + kDeliveryRetry;
     }
+    // A look at very many hosts takes its time; rings must not keep a processor busy with looks.
+    const Instant now = rooms_.clock.now();
+    restsUntil_ = now + (now - began);
   }
 }
 
@@ -59,12 +63,12 @@ bool Courier::awaitNextLook() {
     const Instant now = rooms_.clock.now();
     const Instant next = retries_.empty() ? looksAt_ : std::min(looksAt_, *retries_.begin());
     if (stop_.stop_requested()) return false;
-    if (rings_ || next <= now) {
+    if (restsUntil_ <= now && (rings_ || next <= now)) {
       rings_ = false;
       retries_.erase(retries_.begin(), retries_.upper_bound(now));
       return true;
     }
-    rooms_.clock.waitUntil(mutex_, rung_, next);
+    rooms_.clock.waitUntil(mutex_, rung_, std::max(rings_ ? now : next, restsUntil_));
   }
 }
 
@@ -78,6 +82,8 @@ void Courier::look() {
     if (!began.empty() && claimFrom(lastHost_)) claimed = true;
     if (!lastHost_.empty()) return;
   }
+  // The places of hosts that do not answer may have run out alone: the next look begins behind those that had some.
+  lastHost_ = served_;
 }
 
 // Claims what may begin of the hosts behind `after`. Leaves the last host in it when the places ran out, nothing when
@@ -95,6 +101,7 @@ bool Courier::claimFrom(std::string& after) {
         hand(std::move(delivery));
       }
     }
+    if (!places.empty()) served_ = page.next;
     after = std::move(page.next);
   } while (!after.empty());
   return any;

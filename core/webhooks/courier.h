@@ -65,7 +65,9 @@ class Courier final : public Service {
   std::atomic<bool> rings_ = false;
   std::stop_source stop_;
   Instant looksAt_ = Instant::min();  // the scheduler's, as the next one
-  std::string lastHost_;              // where the last look ended for want of places
+  Instant restsUntil_ = Instant::min();
+  std::string lastHost_;  // the next look begins behind it
+  std::string served_;    // the last host of the page that was given places last
 
   Mutex mutex_;
   Condition rung_;

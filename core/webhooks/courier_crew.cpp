@@ -1,12 +1,12 @@
 #include "core/webhooks/courier_crew.h"
 
-#include <system_error>
+#include <exception>
 
 #include "core/base/service.h"
 
 namespace jobq {
 
-std::vector<HostPlaces> CourierCrew::share(const std::vector<std::string>& hosts) const {
+std::vector<HostPlaces> CourierCrew::share(const std::vector<std::string>& hosts) {
   Lock lock(mutex_);
   if (stopping_) return {};
   return receivers_.share(hosts);
@@ -22,7 +22,12 @@ void CourierCrew::give(Delivery delivery) {
   const std::size_t bytes = delivery.job.output.size() + delivery.input.size();
   std::string host = delivery.host;
   inbox_.push_back({std::move(delivery), std::move(host), bytes});
-  receivers_.begin(inbox_.back().host, bytes);
+  try {
+    receivers_.begin(inbox_.back().host, bytes);
+  } catch (...) {
+    inbox_.pop_back();
+    throw;
+  }
   if (idle_ >= inbox_.size()) {
     given_.notifyOne();
     return;
@@ -30,8 +35,8 @@ void CourierCrew::give(Delivery delivery) {
   if (threads_.size() == kPlaces) return;  // one of them is about to come
   try {
     threads_.emplace_back([this] { live(); });
-  } catch (const std::system_error&) {
-    if (!threads_.empty()) return;  // it waits for one that is busy
+  } catch (const std::exception&) {  // no thread, or no memory
+    if (!threads_.empty()) return;   // it waits for one that is busy
     receivers_.end(inbox_.back().host, bytes, CallEnd::unknown);
     inbox_.pop_back();
     throw;

@@ -26,7 +26,7 @@ class CourierCrew {
 
   /// Returns how many of the due deliveries of each host may be given now. For the thread that gives: only give() makes
   /// them fewer.
-  std::vector<HostPlaces> share(const std::vector<std::string>& hosts) const;
+  std::vector<HostPlaces> share(const std::vector<std::string>& hosts);
   /// Returns whether share() could name a host.
   bool hasPlaces() const;
 

@@ -18,24 +18,28 @@ struct Candidate {
 
 }  // namespace
 
-std::vector<HostPlaces> ReceiverTable::share(const std::vector<std::string>& hosts) const {
+std::vector<HostPlaces> ReceiverTable::share(const std::vector<std::string>& hosts) {
   std::vector<Candidate> candidates;
   candidates.reserve(hosts.size());
   for (const std::string& host : hosts) {
     Candidate candidate{&host};
+    const std::uint64_t oldest = turns_ - std::min(turns_, kOldTurn);
+    candidate.lastTurn = oldest;
     if (const auto at = known_.find(host); at != known_.end()) {
       candidate.inHand = at->second.inHand;
       candidate.most = at->second.most;
       candidate.answers = at->second.answers;
-      candidate.lastTurn = at->second.lastTurn;
+      candidate.lastTurn = std::max(at->second.lastTurn, oldest);
     }
     if (candidate.inHand < candidate.most) candidates.push_back(candidate);
   }
+  const std::size_t first = candidates.empty() ? 0 : chance_() % candidates.size();
   std::size_t forOthers =
       bytesOfOthers_ >= kBytesForOthers ? 0 : kPlacesForOthers - std::min(inHandOfOthers_, kPlacesForOthers);
   for (std::size_t free = hasPlaces() ? kPlaces - inHand_ : 0; free > 0; --free) {
     Candidate* next = nullptr;
-    for (Candidate& each : candidates) {
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      Candidate& each = candidates[(first + i) % candidates.size()];
       if (each.inHand + each.places >= each.most || (!each.answers && forOthers == 0)) continue;
       const auto turn = [](const Candidate& one) { return std::pair(one.inHand + one.places, one.lastTurn); };
       if (next == nullptr || turn(each) < turn(*next)) next = &each;

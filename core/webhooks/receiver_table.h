@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,8 @@ inline constexpr Millis kPromptAnswer{1'000};
 /// No further delivery is begun while the bodies of those in hand have so many bytes.
 inline constexpr std::size_t kBytesInHand = 256UL << 20;
 inline constexpr std::size_t kBytesForOthers = kBytesInHand / 4 * 3;
+/// A turn so many turns ago is as good as none: names that were never seen do not go before a host that was.
+inline constexpr std::uint64_t kOldTurn = 1'000;
 /// Hosts that are remembered; beyond them those without a delivery in hand are forgotten.
 inline constexpr std::size_t kKnownHosts = 4'096;
 
@@ -44,8 +47,9 @@ enum class CallEnd : std::uint8_t {
 class ReceiverTable {
  public:
   /// Chooses how many of the due deliveries of `hosts` may begin now. The places go in turns: the next one to the host
-  /// with the fewest deliveries in hand, and among equals to the one whose turn is the longest ago.
-  std::vector<HostPlaces> share(const std::vector<std::string>& hosts) const;
+  /// with the fewest deliveries in hand, among equals to the one whose turn is the longest ago, and among hosts of
+  /// which nothing is known, or whose turn was more than kOldTurn turns ago, by chance.
+  std::vector<HostPlaces> share(const std::vector<std::string>& hosts);
 
   /// A delivery to the host is in hand, its bodies have so many bytes.
   void begin(const std::string& host, std::size_t bytes);
@@ -73,6 +77,7 @@ class ReceiverTable {
   std::size_t bytes_ = 0;
   std::size_t bytesOfOthers_ = 0;
   std::uint64_t turns_ = 0;
+  std::minstd_rand chance_;
 };
 
 }  // namespace jobq

@@ -147,6 +147,7 @@ class ThreadExecutor::Worker {
     do {
       try {
         if (late) rooms_.deadlines.endOverdue();
+        if (givenUp_.stop_requested()) return;
         if (rooms_.jobs.finish(lease, outcome, !job.webhook.empty()) == Fenced::stale) {
           rooms_.log.write(LogLevel::information, "job.stale", "the result of " + lease.job + " came too late");
         }

@@ -24,6 +24,7 @@ std::int64_t secondsNow(lua_State* lua) {
 // A field of a date table. `fallback` below zero: the field is required.
 int dateField(lua_State* lua, const char* name, int fallback, int offset) {
   const int type = lua_getfield(lua, 1, name);
+  if (type == LUA_TSTRING) Watch::of(lua).spend(lua, 1 + lua_rawlen(lua, -1) / 4);  // it is read digit by digit
   int isInteger = 0;
   lua_Integer value = lua_tointegerx(lua, -1, &isInteger);
   if (isInteger == 0) {
@@ -55,14 +56,14 @@ int timeNow(lua_State* lua) {
   return 1;
 }
 
-void setField(lua_State* lua, const char* name, int value) {
+void setField(lua_State* lua, const char* name, lua_Integer value) {
   lua_pushinteger(lua, value);
   lua_setfield(lua, -2, name);
 }
 
 int pushDateTable(lua_State* lua, const tm& date) {
   lua_createtable(lua, 0, 9);
-  setField(lua, "year", date.tm_year + 1900);
+  setField(lua, "year", lua_Integer{date.tm_year} + 1900);
   setField(lua, "month", date.tm_mon + 1);
   setField(lua, "day", date.tm_mday);
   setField(lua, "hour", date.tm_hour);
@@ -82,6 +83,7 @@ int formatDate(lua_State* lua) {
   std::string_view format(text, size);
   if (size > kLongestFormat)
     return luaL_error(lua, "the format has more than %d bytes", static_cast<int>(kLongestFormat));
+  if (lua_type(lua, 2) == LUA_TSTRING) Watch::of(lua).spend(lua, 1 + lua_rawlen(lua, 2) / 4);
   const time_t time = lua_isnoneornil(lua, 2) ? secondsNow(lua) : luaL_checkinteger(lua, 2);
   tm date{};
   if (::gmtime_r(&time, &date) == nullptr) {

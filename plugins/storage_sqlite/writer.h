@@ -2,7 +2,8 @@
 // fsync; while it runs, the next ones gather. No time is spent on waiting for company.
 //
 // Writes of large bodies have groups of their own, of kGroupBytes at most or one write, in turns with the small ones: a
-// small write waits for one large group at most, however many large bodies wait.
+// small write waits for one large group at most, however many large bodies wait. What counts are the bodies that a
+// caller brings: the copy of an input that an owed webhook gets is a small write.
 //
 // A group:  BEGIN IMMEDIATE, every write, the counters, COMMIT, the in-memory counters, and only then the callers wake.
 // What can happen half way:

@@ -44,7 +44,10 @@ struct Answer {
 
 class HouseTest : public testing::Test {
  protected:
-  ~HouseTest() override { house_.reset(); }
+  ~HouseTest() override {
+    const testkit::HangGuard guard("the server of the test to stop");
+    house_.reset();
+  }
 
   void open(const std::string& settings) {
     std::ofstream(dir_ / "jobq.properties") << withDefaults(settings);

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from jobq_server import until
 from management_api import ManagementTest
 
 DEFAULTS = {
@@ -316,6 +317,8 @@ class ReadTest(EndpointTest):
         endpoint = self.new_endpoint(self.template, workersMax=1)
         job = self.server.run(endpoint["id"], {"sleepMs": 60_000})
         self.in_progress(endpoint, job)
+        # The storage knows of a claim before the dispatcher has noted which worker has it.
+        until(lambda: [each["state"] for each in self.workers(endpoint)] == ["running"], "the worker runs")
         worker, = self.workers(endpoint)
         assert re.search(r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\Z", worker.pop("lastStartedAt"))
         self.server.request("POST", f"/v2/{endpoint['id']}/cancel/{job}")

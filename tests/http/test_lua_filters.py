@@ -9,6 +9,7 @@ import pytest
 
 from jobq_server import jobqd, until
 from lua_case import LuaTest
+from pace import judge_pace
 
 
 def trace(letter):
@@ -196,6 +197,7 @@ class PolicyTest(FilterTest):
         end = self.server.finished("policy", job)
         assert end["status"] == "TIMED_OUT", end
         assert 5_000 <= end["executionTime"] < 60_000, end
+        judge_pace("the end of a job after a filter's execution timeout", end["executionTime"] / 1000 - 5, 5)
         until(lambda: self.server.request("GET", f"/v2/line/status/{expires}").status == 404, "it expires")
         assert self.server.status("line", ahead)["status"] == "IN_QUEUE"
         self.server.request("POST", "/v2/line/purge-queue")

@@ -1,17 +1,13 @@
-// Keys: how the first one is made, and which calls each of them opens (core/access/api_keys.h).
+// Keys: which calls each of them opens, on each node, and when it was used last (core/access/api_keys.h).
 #include "core/access/api_keys.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <fstream>
 #include <future>
 
-#include "core/base/data_dir.h"
-#include "testkit/temporary_folder.h"
-#include "unit_storage.h"
+#include "api_keys_world.h"
 
 namespace jobq {
 namespace {
@@ -22,112 +18,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-class ApiKeysTest : public testing::Test {
- protected:
-  std::unique_ptr<ApiKeys> node() {
-    return std::make_unique<ApiKeys>(storage_->records(), storage_.clock, wall_, storage_.log);
-  }
-
-  static ApiKey keyFor(std::vector<std::string> scopes, std::vector<std::string> endpoints = {}) {
-    ApiKey key;
-    key.name = "a test's";
-    key.scopes = std::move(scopes);
-    key.endpoints = std::move(endpoints);
-    return key;
-  }
-  std::string create(ApiKey key) { return keys_->create(key); }
-  bool opens(const std::string& authorization, Scope scope = Scope::client, const std::string& endpoint = "ep") {
-    return keys_->authenticate(authorization, scope, endpoint) != nullptr;
-  }
-
-  std::string secretOfFile() const {
-    const std::string text = readFile(file_).value();
-    return text.substr(0, text.size() - 1);
-  }
-
-  // The time of day: that of the clock, unless a test sets it apart.
-  struct Wall final : WallClock {
-    explicit Wall(const Clock& clock) : clock_(clock) {}
-    Instant now() const override { return clock_.now() + ahead; }
-    Millis ahead{0};
-    const Clock& clock_;
-  };
-
-  test::UnitStorage storage_;
-  Wall wall_{storage_.clock};
-  const testkit::TemporaryFolder folder_;
-  const std::filesystem::path file_ = folder_ / "admin.key";
-  std::unique_ptr<ApiKeys> keys_ = node();
-};
-
-TEST_F(ApiKeysTest, TheFirstStartMakesAnAdminKeyThatOnlyItsOwnerReads) {
-  keys_->bootstrap(file_);
-  struct stat status {};
-  ASSERT_EQ(stat(file_.c_str(), &status), 0);
-  EXPECT_EQ(status.st_mode & 0777U, 0600U);
-  std::string secret = readFile(file_).value();
-  ASSERT_EQ(secret.back(), '\n');
-  secret.pop_back();
-  EXPECT_TRUE(opens("Bearer " + secret, Scope::admin, ""));
-  EXPECT_THAT(storage_.log.text(), HasSubstr(file_.string()));
-  EXPECT_THAT(storage_.log.text(), Not(HasSubstr(secret)));
-}
-
-TEST_F(ApiKeysTest, AnAdminMayBringTheFirstKey) {
-  const std::string secret(32, 'k');
-  std::ofstream(file_) << secret << " \r\n";
-  keys_->bootstrap(file_);
-  EXPECT_TRUE(opens(secret, Scope::admin, ""));
-}
-
-TEST_F(ApiKeysTest, AFirstKeyThatIsTooShortIsRefused) {
-  std::ofstream(file_) << std::string(31, 'k') << "\n";
-  EXPECT_THROW(keys_->bootstrap(file_), ConfigError);
-  EXPECT_THAT(keys_->list(), IsEmpty());
-}
-
-TEST_F(ApiKeysTest, AStorageThatHasKeysGetsNoOtherOne) {
-  create(keyFor({"client"}));
-  keys_->bootstrap(file_);
-  EXPECT_FALSE(std::filesystem::exists(file_));
-  EXPECT_EQ(keys_->list().size(), 1U);
-}
-
-TEST_F(ApiKeysTest, AKeyThatWasRevokedIsNotTakenInAgain) {
-  keys_->bootstrap(file_);
-  const std::string dead = secretOfFile();
-  storage_->records().remove("key", keys_->list().at(0).id);
-  keys_ = node();
-  keys_->bootstrap(file_);
-  EXPECT_NE(secretOfFile(), dead);
-  EXPECT_FALSE(opens(dead, Scope::admin, ""));
-  EXPECT_TRUE(opens(secretOfFile(), Scope::admin, ""));
-  EXPECT_THAT(storage_.log.lines(), Contains(HasSubstr("was revoked")));
-}
-
-TEST_F(ApiKeysTest, AStorageWithoutALastingAdminKeyIsAWarning) {
-  create(keyFor({"admin"}));
-  keys_->bootstrap(file_);
-  EXPECT_THAT(storage_.log.lines(), IsEmpty());
-  storage_->records().remove("key", keys_->list().at(0).id);
-  create(keyFor({"client"}));
-  std::ofstream(file_) << std::string(32, 'k') << "\n";
-  keys_->bootstrap(file_);
-  EXPECT_THAT(storage_.log.lines(), Contains(HasSubstr("is no key of this server")));
-  EXPECT_THAT(storage_.log.lines(), Contains(HasSubstr("--reset-admin-key")));
-  keys_->resetAdminKey(file_);
-  EXPECT_TRUE(opens(secretOfFile(), Scope::admin, ""));
-}
-
-TEST_F(ApiKeysTest, AResetMakesAnAdminKeyAndRevokesTheOneOfTheFile) {
-  keys_->bootstrap(file_);
-  const std::string former = secretOfFile();
-  const std::string client = create(keyFor({"client"}));
-  keys_->resetAdminKey(file_);
-  EXPECT_TRUE(opens(secretOfFile(), Scope::admin, ""));
-  EXPECT_FALSE(opens(former, Scope::admin, ""));
-  EXPECT_TRUE(opens(client));
-}
+using ApiKeysTest = test::ApiKeysTest;
 
 TEST_F(ApiKeysTest, TheSecretIsNotStored) {
   ApiKey key = keyFor({"client"});
@@ -222,48 +113,6 @@ TEST_F(ApiKeysTest, ARevokedKeyOpensNothingMoreOnThisNode) {
   EXPECT_FALSE(opens(secret));
   EXPECT_EQ(held->id, key.id) << "a call that is under way keeps its key";
   EXPECT_EQ(keys_->revoke(key.id), Revocation::noSuchKey);
-}
-
-TEST_F(ApiKeysTest, TheLastAdminKeyIsNotRevoked) {
-  ApiKey admin = keyFor({"admin"});
-  const std::string secret = keys_->create(admin);
-  ApiKey bound = keyFor({"admin"}, {"ep"});
-  keys_->create(bound);
-  ApiKey ending = keyFor({"admin"});
-  ending.expiresAt = storage_.clock.now() + Millis(3'600'000);
-  keys_->create(ending);
-  EXPECT_EQ(keys_->revoke(admin.id), Revocation::lastAdminKey) << "one that expires is no other one, nor a bound one";
-  EXPECT_TRUE(opens(secret, Scope::admin, ""));
-  EXPECT_EQ(keys_->revoke(bound.id), Revocation::revoked);
-  EXPECT_EQ(keys_->revoke(ending.id), Revocation::revoked);
-  ApiKey other = keyFor({"admin", "client"});
-  keys_->create(other);
-  EXPECT_EQ(keys_->revoke(admin.id), Revocation::revoked);
-  EXPECT_EQ(keys_->revoke(other.id), Revocation::lastAdminKey);
-}
-
-TEST_F(ApiKeysTest, AnAdminKeyThatHasExpiredIsRevoked) {
-  ApiKey expired = keyFor({"admin"});
-  expired.expiresAt = storage_.clock.now() + Millis(1'000);
-  keys_->create(expired);
-  EXPECT_EQ(keys_->revoke(expired.id), Revocation::lastAdminKey);
-  storage_.clock.advance(Millis(1'000));
-  EXPECT_EQ(keys_->revoke(expired.id), Revocation::revoked);
-}
-
-TEST_F(ApiKeysTest, OfTwoRevocationsOnTwoNodesOneAdminKeyIsLeft) {
-  ApiKey one = keyFor({"admin"});
-  keys_->create(one);
-  ApiKey two = keyFor({"admin"});
-  keys_->create(two);
-  storage_.faults.hold("records.list");  // the first one has marked its key and counts the others
-  auto first = std::async(std::launch::async, [&] { return keys_->revoke(one.id); });
-  ASSERT_TRUE(holdsSoon([this] { return storage_.faults.isHolding(); })) << "the other keys were not counted";
-  EXPECT_EQ(node()->revoke(two.id), Revocation::lastAdminKey);
-  storage_.faults.letGo();
-  ASSERT_EQ(first.wait_for(test::kSoon), std::future_status::ready) << "the call did not end";
-  EXPECT_EQ(first.get(), Revocation::revoked);
-  EXPECT_EQ(keys_->list().size(), 1U);
 }
 
 TEST_F(ApiKeysTest, AnotherNodeFollowsWithinASecond) {

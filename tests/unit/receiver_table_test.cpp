@@ -34,7 +34,7 @@ class ReceiverTableTest : public testing::Test {
     for (std::size_t i = 0; i < calls; ++i) table_.begin(host, 0);
   }
   /// How many of its due deliveries the host may begin when no other asks.
-  std::size_t allowed(const std::string& host) const {
+  std::size_t allowed(const std::string& host) {
     const auto shared = table_.share({host});
     return shared.empty() ? 0 : shared[0].places;
   }
@@ -148,6 +148,29 @@ TEST_F(ReceiverTableTest, HostsBeyondThePlacesHaveTheirTurns) {
   for (const std::string& host : all) {
     EXPECT_GE(served[host], 5) << host;
     EXPECT_LE(served[host], 6) << host;
+  }
+}
+
+// Names cost nothing: whoever brings ever new ones must not keep the last place from a host behind them.
+TEST_F(ReceiverTableTest, EverNewNamesDoNotGoBeforeAHostThatWaits) {
+  for (const std::string& host : hosts("hangs", kPlacesForOthers - 1)) begin(host, 1);
+  for (const bool isKnown : {false, true}) {
+    if (isKnown) {
+      table_.begin("z", 0);
+      table_.end("z", 0, CallEnd::answeredLate);
+      for (std::uint64_t i = 0; i < kOldTurn; ++i) answer("another", 1);
+    }
+    bool isServed = false;
+    for (int round = 0; round < 300 && !isServed; ++round) {
+      std::vector<std::string> waiting = hosts("a" + std::to_string(round) + "-", 10);
+      waiting.emplace_back("z");
+      const auto shared = table_.share(waiting);
+      ASSERT_EQ(shared.size(), 1U) << "one place is left";
+      isServed = shared[0].host == "z";
+      begin(shared[0].host, 1);
+      table_.end(shared[0].host, 0, CallEnd::timedOut);
+    }
+    EXPECT_TRUE(isServed) << (isKnown ? "known" : "unknown");
   }
 }
 

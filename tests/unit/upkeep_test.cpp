@@ -56,12 +56,12 @@ TEST_F(SweeperTest, ARecoveryLeavesWhatHasExpiredToLaterSweeps) {
   }
   storage_.clock.advance(Millis(600'000));
   const auto recovering = sweeper();
-  EXPECT_TRUE(recovering->recoverClaims());
+  EXPECT_TRUE(recovering->endOverdue());
   EXPECT_EQ(finished_, 700U) << "all that needs it before the first claim";
   EXPECT_LE(sweeps_, 3);
   EXPECT_GT(storage_.real->leases().sweep(1).removed, 0U);
   recovering->sweepAll();
-  EXPECT_FALSE(recovering->recoverClaims());
+  EXPECT_FALSE(recovering->endOverdue());
 }
 
 TEST_F(SweeperTest, AStopWaitsForOneBatchAndNoMore) {
