@@ -167,7 +167,7 @@ std::optional<std::string> policyFault(const JobPolicy& policy) {
 Millis retentionFor(std::optional<Millis> syncWait, const Endpoint& endpoint) {
   if (!syncWait) return endpoint.runRetention.value_or(Millis(1'800'000));
   if (*syncWait <= kWaitDefault) return endpoint.runsyncRetention.value_or(Millis(60'000));
-  return std::min(*syncWait, kWaitMax);
+  return std::max(std::min(*syncWait, kWaitMax), endpoint.runsyncRetention.value_or(Millis(0)));
 }
 
 std::variant<JobSpec, Refusal> readSubmission(std::string body, const Endpoint& endpoint, const std::string& apiKeyId,

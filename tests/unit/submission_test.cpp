@@ -71,6 +71,8 @@ TEST_F(SubmissionTest, RetentionFollowsTheCallAndItsWait) {
   EXPECT_EQ(retentionFor(std::nullopt, endpoint), Millis(5'000));
   EXPECT_EQ(retentionFor(Millis(90'000), endpoint), Millis(2'000));
   EXPECT_EQ(retentionFor(Millis(90'001), endpoint), Millis(90'001)) << "a caller who waits longer wants it longer";
+  endpoint.runsyncRetention = Millis(3'600'000);
+  EXPECT_EQ(retentionFor(Millis(300'000), endpoint), Millis(3'600'000));
 }
 
 TEST_F(SubmissionTest, APolicyWithinItsBoundsIsTaken) {
