@@ -63,7 +63,7 @@ void refuseUnknown(const json::Document& policy) {
   for (const json::Member& member : policy.members) {
     const std::string key = json::decode(member.key);
     if (std::find(kKnown.begin(), kKnown.end(), key) != kKnown.end()) continue;
-    refuse("policy." + clipped(key) + " is no field of policy; the nearest one is policy." +
+    refuse("policy has no field " + json::quoted(clipped(key)) + "; the nearest one is policy." +
            units::nearest(clipped(key), kKnown));
   }
 }

@@ -22,7 +22,7 @@ class JobService;
 
 inline constexpr std::size_t kMaxOutput = 20UL << 20;  ///< decisions.md: output limit, 20 MB
 inline constexpr std::size_t kMaxProgressBytes = 1UL << 20;
-inline constexpr std::size_t kLongestLine = 8'192;     ///< of a job's log, which has 1,000 of them
+inline constexpr std::size_t kLongestLine = 8'192;  ///< of a job's log, which has 1,000 of them
 
 /// The thread that runs the job. A storage that fails does not fail the job: a report is offered until it is stored or
 /// stale, or the job is told to stop; then it is dropped.

@@ -23,7 +23,9 @@ std::optional<std::string> decode(const std::string& text, bool query) {
           std::isxdigit(static_cast<unsigned char>(code[1])) == 0 || code == "00") {
         return std::nullopt;
       }
-      out.push_back(static_cast<char>(std::strtoul(code.c_str(), nullptr, 16)));
+      const char byte = static_cast<char>(std::strtoul(code.c_str(), nullptr, 16));
+      // An encoded slash of a path is no separator, so it stays as it was sent.
+      out += byte == '/' && !query ? "%" + code : std::string(1, byte);
       i += 2;
     } else {
       out.push_back(query && text[i] == '+' ? ' ' : text[i]);
@@ -54,9 +56,13 @@ std::optional<Target> judge(std::string text) {
   return target;
 }
 
-std::string encode(const std::string& text) {
+std::string encode(const std::string& text, bool query) {
   std::string out;
   for (const char c : text) {
+    if (c == '/' && !query) {
+      out.push_back(c);
+      continue;
+    }
     char code[4];
     std::snprintf(code, sizeof code, "%%%02x", static_cast<unsigned char>(c));
     out += code;
@@ -76,8 +82,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!own) return 0;
   BELIEVE(own->path == other->path && own->query == other->query);
   BELIEVE(own->path.find('\0') == std::string::npos);
-  std::string again = encode(own->path) + "?";
-  for (const auto& [name, value] : own->query) again += encode(name) + "=" + encode(value) + "&";
+  std::string again = encode(own->path, false) + "?";
+  for (const auto& [name, value] : own->query) again += encode(name, true) + "=" + encode(value, true) + "&";
   const auto same = jobq::readTarget(again);
   BELIEVE(same && same->path == own->path && same->query == own->query);
   return 0;

@@ -30,7 +30,7 @@ needs() {  # needs <target>: what it is linked with, one a line
     chunk_reader) printf '%s\n' "$core/http/chunk_reader.cpp" "$core/http/request_head.cpp" ;;
     target) printf '%s\n' "$core/http/target.cpp" ;;
     submission | policy)
-      printf '%s\n' "$core/jobs/submission.cpp" "$core/jobs/webhook_url.cpp" "$core/base/secret_box.cpp" \
+      printf '%s\n' "$core/jobs/submission.cpp" "$core/jobs/webhook_url.cpp" "$core/config/units.cpp" "$core/base/base64.cpp" "$core/base/secret_box.cpp" \
         "$core/base/ids.cpp" "$core/base/data_dir.cpp" -lPocoCrypto -lPocoFoundation -lcrypto ;;
     lua_pattern)
       printf '%s\n' "$root"/plugins/lua/{pattern_match,pattern_match_single,pattern_call,pattern_functions,pattern_gsub}.cpp \

@@ -1,4 +1,7 @@
 // Filters that are scripts: their verdicts, what they see of a job, their time, and their quotas.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <chrono>
 #include <ratio>
 
