@@ -269,16 +269,16 @@ TEST_P(CrowdTest, HowManyHostsEverHangThoseThatAnswerHavePlaces) {
 // The storage lists a thousand hosts at a time. While those of the first page take all places that hosts without an
 // answer may have, the next look begins behind them.
 TEST_P(CrowdTest, HostsOfALaterPageHaveTheirTurn) {
-  open();
   for (int host = 0; host < 1'000; ++host) {
     const std::string name = "a" + std::to_string(1'000 + host);
     net_->hang(name);
     owe(name, "http://" + name + "/");
   }
   owe("z", "http://z/");
-  courier_->ring();
+  open();
   ASSERT_TRUE(until([&] { return net_->running() == kPlacesForOthers; }));
   ASSERT_TRUE(net_->seen("z").empty());
+  clock_.awaitWaiter(Millis(1), Millis(1'000));  // the look has ended
   net_->letOneGo(net_->seen().at(0).host);
   EXPECT_TRUE(until([&] { return isSettled("z"); }));
   for (int host = 0; host < 1'000; ++host) net_->letGo("a" + std::to_string(1'000 + host));
