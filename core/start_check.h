@@ -1,4 +1,4 @@
-// What a configuration names has to exist: checked with the plugins that are installed, before any data is opened.
+// Checks before any data is opened that the plugins and files that a configuration names exist.
 #pragma once
 
 #include <string>

@@ -310,7 +310,7 @@ void ApiKeys::storeUses() {
   for (const auto& [id, known] : keys->byId) {
     const Instant seen = known->use->seen.load();
     const Instant last = std::max(known->use->stored.load(), known->key.lastUsedAt.value_or(Instant::min()));
-    // Nothing since what was stored here: another node's later use stays.
+    // A key that was not seen again since its use was stored here is left alone: another node's later use stays.
     if (seen == known->use->stored.load() || !areApart(last, seen, kUseResolution)) continue;
     known->use->stored = seen;
     storeUse(*known, seen);

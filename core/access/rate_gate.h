@@ -110,7 +110,7 @@ class RateGate {
     std::uint64_t admitted = 0;  ///< since `waiting` was asked for: all of them may wait
   };
 
-  /// What is known of the rate of an operation at an endpoint.
+  /// The rate of an operation at an endpoint, as the limiter told it last.
   struct Rate {
     Instant closedUntil = Instant::min();  ///< nothing will be counted before
     std::uint32_t requests = 0;            ///< the limit that this is about

@@ -1,5 +1,5 @@
 // The server's two clocks. Leases, timeouts and expiry count by SystemClock, which runs evenly and never goes back.
-// What others read or bring (signatures, the expiry of keys, times in answers) is judged by WallClock, the time of day.
+// WallClock, the time of day, judges times that others read or bring: signatures, the expiry of keys, times in answers.
 #pragma once
 
 #include <atomic>

@@ -23,7 +23,7 @@ class BodyMemory {
   explicit BodyMemory(std::uint64_t bytes) noexcept
       : all_(bytes), perEndpoint_(bytes / 4 > kLargestBody ? bytes / 4 : kLargestBody) {}
 
-  /// What one body has drawn, which is given back with it. The memory outlives it. One thread.
+  /// The bytes that one body has drawn. The destructor gives them back, and the BodyMemory outlives it. One thread.
   class Share {
    public:
     Share() = default;

@@ -55,7 +55,7 @@ std::string workerJson(const EndpointEntry& entry, const WorkerView& worker) {
   return out + "}";
 }
 
-// What counts where the endpoint sets nothing itself. `endpoint` is the one that serves jobs now.
+// Writes the values in force where the endpoint sets none itself. `endpoint` is the one that serves jobs now.
 std::string inForceJson(const EndpointRooms& rooms, const EndpointForm& form, const Endpoint& endpoint) {
   std::vector<std::string> filters;
   for (const FilterPool* filter : endpoint.filters) filters.push_back(filter->name());

@@ -102,7 +102,7 @@ void Porch::stop() {
     Lock lock(mutex_);
     stopping_ = true;
   }
-  // Those in line end here, so serving_ must not know them any longer than they live.
+  // The queued connections end here, so serving_ must forget them before they are destroyed.
   const auto dropped = threads_.close();
   {
     Lock lock(mutex_);

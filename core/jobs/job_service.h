@@ -75,7 +75,7 @@ class JobService {
     std::vector<LogLine> lines;          ///< the last kMaxLogLines, oldest first
     JobState state = JobState::inQueue;  ///< read before the lines: those of an ended job are all there
   };
-  /// What the job's handler has logged. Nothing when the job is absent.
+  /// Returns the lines that the job's handler has logged, or nothing if the job is absent.
   std::optional<Log> log(const JobKey& key);
 
   /// `/status?ttl=`: JobStore::setTtl.

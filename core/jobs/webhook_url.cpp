@@ -219,7 +219,8 @@ WebUrl readWeb(std::string_view url) {
   return read;
 }
 
-/// What the transport of the scheme file writes to (plugins/webhook_file): any other could never be delivered.
+/// Refuses a URL to which the transport of the scheme file (plugins/webhook_file) cannot write: no call to it could
+/// ever be delivered.
 void checkFile(std::string_view url) {
   constexpr std::string_view kHead = "file:///";
   constexpr std::size_t kLongest = 128;

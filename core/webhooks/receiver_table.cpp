@@ -91,7 +91,7 @@ void ReceiverTable::judge(Receiver& receiver, CallEnd how) {
     default: receiver.most = 1;
   }
   if (receiver.answers == answered) return;
-  // What it still has in hand changes sides. The others may have more than their part for a while: it ends by itself.
+  // Deliveries that the host still has in hand count on its new side, which may exceed its part until they end.
   if (answered) {
     inHandOfOthers_ += receiver.inHand;
     bytesOfOthers_ += receiver.bytes;

@@ -213,8 +213,8 @@ Refuse readRefusal(lua_State* lua, int message, const std::string& script) {
   return refusal;
 }
 
-// What the script returned: nothing or true; false, a message and a table with the status; or a table with what is to
-// be another.
+// Reads the script's results: nothing or true; false, a message and a table with the status; or a table with the fields
+// of the job that change.
 Decision readVerdict(lua_State* lua, const AdmissionRequest& job, const std::string& script) {
   const int first = lua_absindex(lua, -3);
   if (lua_isnil(lua, first)) return Accept{};

@@ -43,7 +43,7 @@ class Deliveries {
   /// OutboxStore::dueHosts().
   DueHosts dueHosts(Instant now, std::string_view after, std::size_t max) const;
 
-  /// What OutboxStore::claimDue() may take, in its order.
+  /// Returns the deliveries that OutboxStore::claimDue() may take, in its order.
   std::vector<DeliveryRow*> due(Instant now, std::span<const HostPlaces> hosts) const;
 
   /// Null when unknown, or settled for longer than kDeliveryRecordLife.

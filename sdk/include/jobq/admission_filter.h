@@ -45,7 +45,7 @@ struct Refuse {
   std::string message;
   Millis retryAfter{0};  ///< with 429: when to try again; the answer has it in whole seconds, at least one
 };
-/// What a filter decides. Since minor 1.
+/// A filter's decision. Since minor 1.
 using Decision = std::variant<Accept, Reject, Replace, Refuse>;
 
 /// The same decision for a caller that knows statuses.
@@ -68,7 +68,8 @@ class JOBQ_VISIBLE AdmissionFilter : public abi::Versioned {
 
   [[nodiscard]] virtual Admission review(const AdmissionRequest& job) = 0;
 
-  /// What the host asks: doDecide(), or review() of a filter of minor 0. Since minor 1.
+  /// Judges a job for the host: calls doDecide(), or review() of a filter of minor 0. Throws what they throw. One
+  /// thread at a time. Since minor 1.
   [[nodiscard]] Decision decide(const AdmissionRequest& job) {
     return abiMinor() >= 1 ? doDecide(job) : widened(review(job));
   }
