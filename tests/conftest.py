@@ -10,7 +10,7 @@ import textwrap
 
 import pytest
 
-for module in ("http_case", "jobqctl_case", "lua_case", "management_api"):
+for module in ("disk_case", "http_case", "jobqctl_case", "lua_case", "management_api"):
     pytest.register_assert_rewrite(module)
 
 import jobq_server  # noqa: E402  (an import before the line above would not be rewritten)

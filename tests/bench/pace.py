@@ -29,7 +29,7 @@ def steps():
     """Name and command of each program that prints paces."""
     pytest = [sys.executable, "-m", "pytest", "-s", "-q"]
     fault = {"backlog": "backlog", "load": "load", "limits": "limits_load", "releases": "release_load",
-             "fair share": "fair_share", "disk": "disk"}
+             "fair share": "fair_share", "disk": "disk", "refused start": "refused_start"}
     for name, file in fault.items():
         yield name, [*pytest, os.path.join(ROOT, "tests", "fault", f"test_{file}.py")]
     for file in sorted(os.listdir(os.path.join(ROOT, "tests", "http"))):

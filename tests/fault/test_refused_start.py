@@ -1,0 +1,155 @@
+"""Starts that are refused because of the data directory: a reason for the operator in one sentence, and nothing is
+touched."""
+
+import contextlib
+import os
+import random
+import re
+import shutil
+import sqlite3
+import subprocess
+import time
+
+import pytest
+from disk_case import BUSY_TIMEOUT, PAGE, DiskTest, fingerprint, overwrite
+from jobq_server import JOBQD, PLUGINS, die_with_parent
+from pace import HANG, judge_pace
+
+
+def as_nobody():
+    die_with_parent()
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+
+
+class RefusedStartTest(DiskTest):
+    program = JOBQD
+
+    def attempt(self, server, nobody=False):
+        return subprocess.run([self.program, "--config", server.file], stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, check=False, timeout=HANG, cwd=server.folder,
+                              preexec_fn=as_nobody if nobody else die_with_parent)
+
+    def refused(self, server, *words, nobody=False):
+        """It does not start, says why in one sentence that names the thing, and changes nothing."""
+        before = fingerprint(server.data)
+        done = self.attempt(server, nobody)
+        assert done.returncode == 1, done.stderr
+        assert re.search(r"\Ajobqd: [^\n]{30,600}\n\Z", done.stderr)
+        for word in words:
+            assert word in done.stderr
+        if server.key:
+            assert server.key not in done.stderr
+        assert fingerprint(server.data) == before, "it touched what it refused"
+        return done.stderr
+
+    def give_to_nobody(self, server):
+        """Root may do everything, so the server runs as somebody else; anybody else is somebody else already. It is a
+        copy, because nobody may not enter every folder that it was built in."""
+        if os.geteuid() != 0:
+            return
+        shutil.copytree(PLUGINS, os.path.join(server.folder, "plugins"))
+        os.mkdir(os.path.join(server.folder, "bin"))
+        self.program = shutil.copy2(JOBQD, os.path.join(server.folder, "bin"))
+        for folder, _, files in os.walk(server.folder):
+            for path in [folder, *(os.path.join(folder, file) for file in files)]:
+                os.chown(path, 65534, 65534)
+
+    def test_a_directory_that_cannot_be_written(self):
+        server = self.idle_server()
+        os.mkdir(server.data)
+        self.give_to_nobody(server)
+        os.chmod(server.data, 0o500)
+        self.refused(server, server.data, "Permission denied", "data.dir", nobody=True)
+        assert os.listdir(server.data) == []
+
+    def test_a_directory_that_cannot_be_made(self):
+        server = self.idle_server()
+        self.give_to_nobody(server)
+        os.chmod(server.folder, 0o500)
+        self.at_end.callback(os.chmod, server.folder, 0o700)
+        self.refused(server, server.data, "Permission denied", nobody=True)
+        assert not os.path.exists(server.data)
+
+    def test_a_directory_that_is_a_file(self):
+        server = self.idle_server()
+        with open(server.data, "wb") as file:
+            file.write(b"hello")
+        self.refused(server, server.data, "data.dir")
+        server.settings["data.dir"] = os.path.join(server.data, "below")
+        server.write_file()
+        self.refused(server, "below", "data.dir")
+        with open(server.data, "rb") as file:
+            assert file.read() == b"hello"
+
+    @pytest.mark.parametrize("mode", [0o000, 0o400], ids=oct)
+    def test_a_database_that_may_not_be_used(self, mode):
+        server = self.used_server()
+        before = fingerprint(server.data)
+        self.give_to_nobody(server)
+        os.chmod(self.database(server), mode)
+        done = self.attempt(server, nobody=True)
+        assert done.returncode == 1
+        assert re.search(r"\Ajobqd: [^\n]*jobq\.db: Permission denied[^\n]*\n\Z", done.stderr)
+        os.chmod(self.database(server), 0o600)
+        assert fingerprint(server.data) == before
+
+    def test_a_file_that_is_no_database_of_ours(self):
+        def foreign():
+            os.remove(path)
+            with contextlib.closing(sqlite3.connect(path)) as other:
+                other.execute("CREATE TABLE t (a)")
+                other.commit()
+
+        noise = random.Random(1).randbytes(100)
+        cases = {"header garbage": lambda: overwrite(path, 0, noise),
+                 "cut to 10 bytes": lambda: os.truncate(path, 10),
+                 "a text": lambda: (os.truncate(path, 0), overwrite(path, 0, b"a text of ours\n" * 40)),
+                 "half a header": lambda: overwrite(path, 16, noise[:84]), "another program's": foreign,
+                 "cut to a page": lambda: os.truncate(path, PAGE), "cut in a page": lambda: os.truncate(path, 6000)}
+        server = self.used_server()
+        path = self.database(server)
+        kept = shutil.copy(path, path + ".kept")
+        for name, spoil in cases.items():
+            print(f"case: {name}", flush=True)
+            shutil.copy(kept, path)
+            spoil()
+            self.refused(server, path)
+        shutil.copy(kept, path)
+        server.start()
+        assert server.health("parked")["jobs"]["inQueue"] == 20
+
+    def test_a_log_that_does_not_fit(self):
+        """The write-ahead log holds acknowledged jobs: SQLite by itself would delete it, or pass over it."""
+        server = self.used_server(crash=True)
+        path, log = self.database(server), self.database(server, "-wal")
+        assert os.path.getsize(log) > 100_000
+        kept = shutil.copytree(server.data, server.data + ".kept")
+        cases = {"no file": lambda: os.remove(path), "an empty file": lambda: os.truncate(path, 0),
+                 "a garbage log": lambda: overwrite(log, 0, random.Random(2).randbytes(PAGE)),
+                 "a log with another salt": lambda: overwrite(log, 0, b"\x37\x7f\x06\x82" + b"\1" * 28)}
+        for name, spoil in cases.items():
+            print(f"case: {name}", flush=True)
+            shutil.rmtree(server.data)
+            shutil.copytree(kept, server.data)
+            spoil()
+            self.refused(server, path, "-wal", "Nothing was touched")
+        shutil.rmtree(server.data)
+        shutil.copytree(kept, server.data)
+        server.start()
+        assert server.health("parked")["jobs"]["inQueue"] == 20
+
+    @pytest.mark.parametrize("how", ["BEGIN IMMEDIATE", "PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE"])
+    def test_a_database_that_somebody_else_holds(self, how):
+        server = self.used_server(jobs=1)
+        with contextlib.closing(sqlite3.connect(self.database(server), isolation_level=None)) as other:
+            other.executescript(how)
+            began = time.monotonic()
+            done = self.attempt(server)
+            judge_pace("a start that is refused because of a lock", time.monotonic() - began, 2 * BUSY_TIMEOUT)
+            assert done.returncode == 1
+            assert re.search(r"\Ajobqd: [^\n]*jobq\.db: [^\n]*locked[^\n]*\n\Z", done.stderr)
+        server.start()
+        assert server.health("parked")["jobs"]["inQueue"] == 1

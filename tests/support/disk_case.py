@@ -1,0 +1,92 @@
+"""Servers whose disk fails them, and what a test asks of their data directory."""
+
+import hashlib
+import http.client
+import os
+
+import pytest
+from http_case import HttpTest
+from jobq_server import Server, until
+from pace import HANG
+
+PAGE = 4096  # bytes of a page of the database
+BUSY_TIMEOUT = 5.0  # seconds for which a statement waits for a lock
+
+
+class SickServer(Server):
+    """Counts as started when it is alive, ready or not."""
+
+    def _stage(self, address_file):
+        stage = super()._stage(address_file)
+        if stage or not self.url or not self.key:
+            return stage
+        try:
+            return "ready" if self.request("GET", "/healthz", key=None).status == 200 else None
+        except (OSError, http.client.HTTPException):
+            return None
+
+
+class DiskTest(HttpTest):
+    @pytest.fixture
+    def server(self, own_server):
+        """None is there before a test makes it."""
+        self.own_server = own_server
+
+    def idle_server(self, **settings):
+        return self.at_end.enter_context(SickServer(start=False, **settings))
+
+    def database(self, server, end=""):
+        return os.path.join(server.data, "jobq.db" + end)
+
+    def used_server(self, jobs=20, crash=False, **settings):
+        """A server that has stored jobs and was stopped, or killed with everything still in its log."""
+        server = self.idle_server(**settings)
+        server.start()
+        for number in range(jobs):
+            server.run("parked", {"number": number, "text": "x" * 500})
+        (server.kill if crash else server.stop)()
+        return server
+
+    def ready(self, server):
+        return server.request("GET", "/readyz", key=None)
+
+    def not_ready(self, server):
+        """The answer of a server that is not ready: a good one is good for a second (core/DECISIONS.md)."""
+        return until(lambda: (reply := self.ready(server)).status != 200 and reply, "it is not ready", HANG)
+
+    def fill(self, server, size, most=3000):
+        """Submits until the server says 503; returns the ids that it acknowledged."""
+        acknowledged = []
+        for number in range(most):
+            reply = server.request("POST", "/v2/parked/run", {"input": {"number": number, "text": "x" * size}})
+            if reply.status != 200:
+                self.assert_refused(reply, 503)
+                assert reply.headers.get("Retry-After") == "1"
+                return acknowledged
+            acknowledged.append((number, reply.json()["id"]))
+        return pytest.fail(f"{most} jobs of {size} bytes and still no end")
+
+    def assert_done(self, server, job):
+        end = server.finished("trial", job)
+        assert (end["status"], end["output"]) == ("COMPLETED", "done")
+
+    def assert_all_there(self, server, acknowledged):
+        for number, job in acknowledged:
+            assert server.status("parked", job)["status"] == "IN_QUEUE", f"job {number}"
+        assert server.health("parked")["jobs"]["inQueue"] == len(acknowledged), "nothing half written"
+
+
+def fingerprint(folder):
+    """What is in a data directory, but for the lock, which every start makes."""
+    found = {}
+    for name in os.listdir(folder) if os.path.isdir(folder) else []:
+        if name != "lock":
+            with open(os.path.join(folder, name), "rb") as file:
+                found[name] = hashlib.sha256(file.read()).hexdigest()
+    return found
+
+
+def overwrite(path, offset, data):
+    with open(path, "r+b") as file:
+        file.seek(offset)
+        file.write(data)
