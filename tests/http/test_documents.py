@@ -233,6 +233,33 @@ class ApiPageTest:
         assert not missing, f"core/http/API.md does not name {sorted(missing)}"
 
 
+    def test_every_citation(self):
+        """`core/http/API.md, "Heading"` in a source names a heading of the page, without its number."""
+        headings = re.findall(r"^#+ (?:[\d.]+ )?(.+)$", self.page, re.M)
+        assert len(headings) == len(set(headings)), "two headings are equal, so no citation can name one of them"
+        faults = [f"{path.relative_to(ROOT)} cites \"{heading}\" of core/http/API.md, which has no such heading"
+                  for path in sources() for heading in cited(path.read_text(encoding="utf-8"))
+                  if heading not in headings]
+        assert not faults, "\n".join(faults)
+
+    def test_a_citation_may_be_broken_over_lines(self):
+        assert cited('// core/http/API.md,\n  // "Job\n  // object". core/http/API.md, "Webhooks"') == [
+            "Job object", "Webhooks"]
+
+
+def sources():
+    for folder in ("core", "etc", "plugins", "scripts", "sdk", "tests"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in (".h", ".cpp", ".py", ".cmake", ".lua", ".properties", ".sh", ".md", ".txt"):
+                if path.is_file() and path.name not in ("API.md", pathlib.Path(__file__).name):
+                    yield path
+
+
+def cited(text):
+    """The headings of core/http/API.md that a text names; a comment's line may end inside of a citation."""
+    return re.findall(r'core/http/API\.md,? "([^"]+)"', re.sub(r"\s*\n\s*(//+|#+|\*|--)?\s*", " ", text))
+
+
 def children_of(part):
     return part.values() if isinstance(part, dict) else part if isinstance(part, list) else []
 
