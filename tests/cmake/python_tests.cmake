@@ -8,6 +8,8 @@ foreach(file IN LISTS http_files)
   jobq_add_python_test(${name} ${file} LABELS http asan)
 endforeach()
 set_tests_properties(http.crowd http.too_large PROPERTIES PROCESSORS 2)
+# Pages build plugins for the server as users do, without sanitizers.
+set_tests_properties(http.documents PROPERTIES LABELS http PROCESSORS 2)
 set_property(TEST http.door http.tls http.framing http.lifecycle http.run APPEND PROPERTY LABELS tsan)
 
 foreach(stem disk refused_start)
