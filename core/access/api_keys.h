@@ -21,7 +21,7 @@
 
 namespace jobq {
 
-/// What a route demands (decisions.md, "Keys"). An admin key may do everything.
+/// What a route demands (core/decisions/auth.md). An admin key may do everything.
 enum class Scope { none, client, worker, admin };
 
 using ApiKeyPtr = std::shared_ptr<const ApiKey>;

@@ -1,5 +1,5 @@
-// The API's rate limits as data: the table of api.md, "Limits", what decisions.md adds, and what the configuration
-// changes.
+// The API's rate limits as data: the table of api.md, "Limits", what core/decisions/limits.md adds, and what the
+// configuration changes.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ struct RateRow {
   std::uint32_t perWorker = 0;  ///< requests that each running worker is good for
 
   /// The effective limit: the higher of the base and `running` x perWorker. The calls at once grow in proportion: a
-  /// limit on them that stayed would undo the other (core/DECISIONS.md).
+  /// limit on them that stayed would undo the other (core/decisions/limits.md).
   RateLimit with(std::uint32_t running) const noexcept;
 };
 
@@ -34,7 +34,7 @@ class RateTable {
   std::array<RateRow, kOperations> rows_{};
 };
 
-/// decisions.md, "Limits": a line is too long with more than this many jobs, and more than workersMax times that.
+/// core/decisions/limits.md: a line is too long with more than this many jobs, and more than workersMax times that.
 inline constexpr std::uint64_t kLineFree = 50;
 inline constexpr std::uint64_t kLinePerWorker = 500;
 

@@ -20,7 +20,7 @@ struct Range {
 /// What becomes of a number that is no integer in the range.
 enum class OutOfRange {
   refuse,
-  clamp,  ///< cut down to an integer and moved into the range, for clients that send such (decisions.md, "Addresses")
+  clamp,  ///< cut down to an integer and moved into the range, for clients that send such (core/decisions/jobs.md)
 };
 
 /// Nothing: not acceptable. The range's ends are integers that a double can hold.

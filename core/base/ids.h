@@ -9,7 +9,7 @@
 
 namespace jobq {
 
-/// `<uuid version 4>-u1`, with `sync-` in front for /runsync (decisions.md, "Addresses").
+/// `<uuid version 4>-u1`, with `sync-` in front for /runsync (core/decisions/jobs.md).
 JobId newJobId(bool sync);
 
 /// Lower-case alphanumerics: 14 of them name an endpoint or a node, 10 a template.

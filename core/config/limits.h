@@ -13,7 +13,7 @@
 namespace jobq {
 
 /// The rows of the text's table (api.md, "Limits"), and `statusSync`, which has a bucket of its own. /retry counts as
-/// `cancel`, /health as `status` (decisions.md, "Limits").
+/// `cancel`, /health as `status` (core/decisions/limits.md).
 enum class Operation : std::uint8_t { run, runsync, status, statusSync, stream, cancel, purgeQueue, openai, requests };
 
 inline constexpr std::size_t kOperations = 9;

@@ -1,4 +1,4 @@
-// `jobqctl key ...`: who may use the server (decisions.md, "Keys").
+// `jobqctl key ...`: who may use the server (core/decisions/auth.md).
 #include "core/ctl/reply_reader.h"
 #include "core/ctl/table_print.h"
 #include "core/ctl/verbs.h"

@@ -1,5 +1,5 @@
 // `jobqctl job stream`: what a running job hands out, as it comes. It reads by offset, so that nobody else who follows
-// the job loses a chunk to it (decisions.md, "Jobs").
+// the job loses a chunk to it (core/decisions/jobs.md).
 #include <iostream>
 #include <variant>
 

@@ -1,4 +1,4 @@
-// `jobqctl webhook ...`: what was sent to whom and how it went (decisions.md, "Webhooks").
+// `jobqctl webhook ...`: what was sent to whom and how it went (core/decisions/webhooks.md).
 #include "core/ctl/reply_reader.h"
 #include "core/ctl/table_print.h"
 #include "core/ctl/verbs.h"

@@ -20,7 +20,7 @@ namespace jobq {
 class FilterPool;
 
 /// What the workers of an endpoint run. It changes only as a whole: workers of another release are replaced
-/// (decisions.md, "Templates and endpoints"). Immutable; shared by the endpoint and by every worker that runs it.
+/// (core/decisions/endpoints.md). Immutable; shared by the endpoint and by every worker that runs it.
 struct Release {
   std::uint64_t version = 1;
   std::string templateId;  ///< empty: of the configuration file

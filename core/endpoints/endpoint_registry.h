@@ -1,6 +1,6 @@
 // Which endpoints and templates exist: those of the configuration file, fixed while the server runs, and those of the
 // storage, which any node may change. Follows the records, and brings a changed template to the endpoints that use it
-// (a release, decisions.md, "Templates and endpoints"); what that takes is written down by whoever sees it first.
+// (a release, core/decisions/endpoints.md); what that takes is written down by whoever sees it first.
 #pragma once
 
 #include <cstdint>

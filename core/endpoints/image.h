@@ -1,4 +1,4 @@
-// What the name of an image means (decisions.md, "Images").
+// What the name of an image means (core/decisions/endpoints.md).
 #pragma once
 
 #include <optional>

@@ -13,7 +13,7 @@ namespace jobq {
 
 class SecretBox;
 
-/// Defaults as in the text; what the text leaves open is in wire.md 4.1 and core/DECISIONS.md.
+/// Defaults as in the text; what the text leaves open is in wire.md 4.1 and core/decisions/endpoints.md.
 struct Template {
   std::string id;
   std::string name;

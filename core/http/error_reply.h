@@ -1,4 +1,4 @@
-// Answers that say no: one JSON sentence in the shape of the API that was asked (decisions.md, "Answers").
+// Answers that say no: one JSON sentence in the shape of the API that was asked (core/decisions/http.md).
 #pragma once
 
 #include <string>

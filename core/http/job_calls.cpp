@@ -8,7 +8,7 @@ namespace {
 
 JobKey jobOf(const Call& call) { return {call.endpoint->id, call.params.at("id")}; }
 
-// decisions.md, "Jobs": milliseconds from now; JobStore::setTtl knows the floor and the ceiling.
+// core/decisions/jobs.md: milliseconds from now; JobStore::setTtl knows the floor and the ceiling.
 constexpr Range kAnyTtl{0, std::int64_t{1} << 53};
 
 // The line is counted so far: an answer about a job behind a million others costs no more than this.
@@ -55,7 +55,7 @@ Reply statusSync(const QueueRooms& rooms, Call& call) {
   return present(rooms, call, rooms.jobs.await(jobOf(call), slot.wait, goneSignal(call)));
 }
 
-// decisions.md, "Jobs": at once, whatever the handler does about it; a job that has ended stays as it is.
+// core/decisions/jobs.md: at once, whatever the handler does about it; a job that has ended stays as it is.
 Reply cancel(const QueueRooms& rooms, Call& call) {
   if (const auto refusal = countUnderstood(call)) return *refusal;
   const JobKey key = jobOf(call);

@@ -1,4 +1,4 @@
-// /v1/keys: who may call (decisions.md, "Keys").
+// /v1/keys: who may call (core/decisions/auth.md).
 #include <Poco/Exception.h>
 #include <Poco/JSON/Array.h>
 #include <Poco/JSON/Object.h>

@@ -1,4 +1,4 @@
-// The queue API of api.md: which call answers at which path. It is mounted twice (decisions.md, "Addresses"): as the
+// The queue API of api.md: which call answers at which path. It is mounted twice (core/decisions/http.md): as the
 // text says under /v2, and as public SDKs need it under /sdk/v2, which differs in the shape of /stream and in what
 // becomes of numbers out of range. What is not here answers 404.
 #include "core/base/job_json.h"

@@ -13,7 +13,7 @@
 
 namespace jobq {
 
-inline constexpr std::size_t kMaxHead = 200UL << 10;    ///< decisions.md, "Answers": 431 beyond
+inline constexpr std::size_t kMaxHead = 200UL << 10;    ///< core/decisions/http.md: 431 beyond
 inline constexpr std::size_t kMaxFields = 100;          ///< 431 beyond
 inline constexpr std::size_t kMaxTarget = 128UL << 10;  ///< 414 beyond; worker clients send lines of this length
 

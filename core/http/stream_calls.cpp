@@ -1,4 +1,4 @@
-// /stream: what a running job hands out, piece by piece (decisions.md, "Jobs": chunks).
+// /stream: what a running job hands out, piece by piece (core/decisions/jobs.md: chunks).
 #include <iterator>
 
 #include "core/http/error_reply.h"

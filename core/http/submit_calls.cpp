@@ -15,7 +15,7 @@ struct Accepted {
   std::optional<Idempotency> promise;
 };
 
-// decisions.md, "Jobs": Idempotency-Key.
+// core/decisions/jobs.md: Idempotency-Key.
 std::variant<std::optional<Idempotency>, Reply> readPromise(const Call& call) {
   if (!call.idempotencyKey) return std::nullopt;
   const std::string& key = *call.idempotencyKey;

@@ -23,7 +23,7 @@ Reply noTemplate(const Call& call) {
   return errorReply(call.path, 404, "there is no template " + clipped(call.params.at("id")) + ": check the id");
 }
 
-// One tenant: every template is everybody's, so these change nothing (decisions.md, "Templates and endpoints").
+// One tenant: every template is everybody's, so these change nothing (core/decisions/endpoints.md).
 FieldFaults readInclusions(const Call& call) {
   FieldFaults faults;
   for (const char* name : {"includeEndpointBoundTemplates", "includePublicTemplates", "includeRunpodTemplates"}) {

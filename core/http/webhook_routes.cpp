@@ -1,5 +1,5 @@
-// /v1/webhooks: what was sent to whom, again if an admin wants it, and the secret that signs it (decisions.md,
-// "Webhooks"). Admins see URLs whole, with the secrets that may be in them.
+// /v1/webhooks: what was sent to whom, again if an admin wants it, and the secret that signs it
+// (core/decisions/webhooks.md). Admins see URLs whole, with the secrets that may be in them.
 #include "core/base/clock.h"
 #include "core/base/words.h"
 #include "core/http/error_reply.h"

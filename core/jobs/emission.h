@@ -1,4 +1,4 @@
-// What a handler may hand out while its job runs (room 9), of one attempt: decisions.md, "Jobs".
+// What a handler may hand out while its job runs (room 9), of one attempt: core/decisions/jobs.md.
 #pragma once
 
 #include <cstddef>

@@ -44,8 +44,8 @@ std::variant<JobSpec, Refusal> readSubmission(std::string body, const Endpoint& 
 /// What is wrong with a policy, in one sentence; nothing when a caller might have sent it.
 std::optional<std::string> policyFault(const JobPolicy& policy);
 
-/// How long a result stays (decisions.md, "Jobs"): /run 30 minutes; /runsync 60 s, with a wait over 90 s min(wait, 300
-/// s). An endpoint may have times of its own for the first two.
+/// How long a result stays (core/decisions/jobs.md): /run 30 minutes; /runsync 60 s, with a wait over 90 s min(wait,
+/// 300 s). An endpoint may have times of its own for the first two.
 Millis retentionFor(std::optional<Millis> syncWait, const Endpoint& endpoint);
 
 }  // namespace jobq

@@ -1,4 +1,4 @@
-// Room 4 (reception): may this URL be kept, and called later? (decisions.md, "Webhooks".) Pure, any thread.
+// Room 4 (reception): may this URL be kept, and called later? (core/decisions/webhooks.md.) Pure, any thread.
 //
 // What is accepted here leads to the same host in the eyes of every reader that a transport may use (libcurl, Poco,
 // getaddrinfo): what two of them could understand differently is refused, because an address check can be gone round

@@ -10,7 +10,7 @@ constexpr int kBatches = 20;  // of one step: the sweeps come between
 
 void EndpointRemover::step() {
   for (const EndpointId& endpoint : rooms_.leaving()) {
-    // decisions.md, "Templates and endpoints": its running jobs are stopped first.
+    // core/decisions/endpoints.md: its running jobs are stopped first.
     if (rooms_.hasLeft(endpoint)) removeFrom(endpoint);
   }
 }

@@ -1,4 +1,4 @@
-// Room 11 (post room): tells the outside how jobs ended, retrying (decisions.md, "Webhooks").
+// Room 11 (post room): tells the outside how jobs ended, retrying (core/decisions/webhooks.md).
 //
 // Which thread does what
 //  - The scheduler, one thread, looks when it was rung, when the moment of a retry has come that was arranged here, and

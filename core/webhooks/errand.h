@@ -19,7 +19,7 @@
 
 namespace jobq {
 
-/// decisions.md, "Webhooks": 10 s for a call, three of them, 10 s apart.
+/// core/decisions/webhooks.md: 10 s for a call, three of them, 10 s apart.
 inline constexpr Millis kCallTimeout{10'000};
 inline constexpr std::uint32_t kMaxTries = 3;
 inline constexpr Millis kRetryDelay{10'000};

@@ -7,7 +7,7 @@
 
 namespace jobq {
 
-/// The `/status` object of the snapshot plus `input` and `webhook` (decisions.md, "Webhooks"). The bytes of input and
+/// The `/status` object of the snapshot plus `input` and `webhook` (core/decisions/webhooks.md). The bytes of input and
 /// output are the caller's and the handler's own; s3Config is not in a delivery.
 std::string webhookBody(const Delivery& delivery);
 

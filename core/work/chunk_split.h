@@ -1,4 +1,4 @@
-// How a handler's piece of output becomes chunks of at most 1 MB (api.md, "Endpoints", rule 2; decisions.md, "Jobs").
+// How a handler's piece of output becomes chunks of at most 1 MB (api.md, "Endpoints", rule 2; core/decisions/jobs.md).
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // The workers that one endpoint has on this node, and how they come to a new release: one after the other, so that at
 // most one is missing at a time; a release whose first worker does not start halts, and the others go on as they are
-// (decisions.md, "Templates and endpoints"). Plain state: the dispatcher's mutex guards it, and its hands carry out
+// (core/decisions/endpoints.md). Plain state: the dispatcher's mutex guards it, and its hands carry out
 // what is decided here.
 #pragma once
 

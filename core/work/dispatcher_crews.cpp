@@ -8,7 +8,7 @@
 
 namespace jobq {
 
-// decisions.md, "Jobs": a handler that ignores its stop token for stopGrace is logged as stuck, its slot replaced.
+// core/decisions/workers.md: a handler that ignores its stop token for stopGrace is logged as stuck, its slot replaced.
 void Dispatcher::noticeStuck() {
   const Instant now = rooms_.clock.now();
   std::vector<std::string> found;

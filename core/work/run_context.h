@@ -20,7 +20,7 @@ namespace jobq {
 
 class JobService;
 
-inline constexpr std::size_t kMaxOutput = 20UL << 20;  ///< decisions.md: output limit, 20 MB
+inline constexpr std::size_t kMaxOutput = 20UL << 20;  ///< core/decisions/jobs.md: output limit, 20 MB
 inline constexpr std::size_t kMaxProgressBytes = 1UL << 20;
 inline constexpr std::size_t kLongestLine = 8'192;  ///< of a job's log, which has 1,000 of them
 

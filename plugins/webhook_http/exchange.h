@@ -19,7 +19,7 @@ struct Terms {
 ///
 /// The head decides: once a complete one says 2xx, the call is delivered. A body that is cut off, malformed or left
 /// unread does not take it back, and neither does a stop. Only time does: an answer that has not ended within the
-/// call's timeout, and of which less than 64 KiB came, is a failure (decisions.md, "Webhooks": any 2xx within 10 s in
+/// call's timeout, and of which less than 64 KiB came, is a failure (core/decisions/webhooks.md: any 2xx within 10 s in
 /// all).
 DeliveryResult exchange(const WebhookCall& call, const Terms& terms, std::stop_token stop);
 

@@ -121,7 +121,7 @@ class SharedBucketTest(LimitTest):
             self.assert_job(self.server.request("GET", f"/v2/{endpoint}/requests"))
 
     def test_malformed_requests_use_up_nobodys_allowance(self, own_server):
-        """core/DECISIONS.md: what is 400 has a rate of its own, of the same size; the limit counts what was accepted."""
+        """core/decisions/limits.md: a 400 counts in a rate of its own; the limit counts accepted calls."""
         server = self.server = own_server(**LIMITED, **{"limits.run.requests": 5, "limits.status.requests": 5,
                                                         "limits.run.window": "60s", "limits.status.window": "60s"})
         job = server.run("parked", {})
@@ -225,7 +225,7 @@ class SettingsTest(HttpTest):
         until(lambda: server.request("POST", "/v2/parked/run", {"input": {}}).status == 200, "the window is over")
 
     def test_headers(self, own_server):
-        """core/DECISIONS.md: each answer of a limited operation names limit, remaining, reset and policy."""
+        """core/decisions/limits.md: each answer of a limited operation names limit, remaining, reset and policy."""
         server = self.server = own_server(**LIMITED, **{"limits.run.requests": 3})
         for remaining in ("2", "1", "0"):
             reply = server.request("POST", "/v2/parked/run", {"input": {}})

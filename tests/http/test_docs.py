@@ -30,7 +30,7 @@ setTimeout(() => console.log(JSON.stringify({
 
 class DocsTest(HttpTest):
     def test_the_root_says_where_things_are(self):
-        """core/DECISIONS.md: GET / names the addresses, without a key; those without a placeholder answer."""
+        """core/decisions/http.md: GET / names the addresses, without a key; those without a placeholder answer."""
         reply = self.server.request("GET", "/", key=None)
         addresses = self.assert_job(reply)
         assert addresses.pop("service") == "jobq"

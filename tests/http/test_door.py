@@ -147,7 +147,7 @@ class PlacesTest(HttpTest):
         assert statistics.median(attempts) <= 3, f"the place is free at once: {attempts}"
 
     def test_a_full_house_serves_large_answers_whole(self):
-        """core/DECISIONS.md: who reads as fast as it can needs no place."""
+        """core/decisions/http.md: who reads as fast as it can needs no place."""
         job = self.server.request("POST", "/v2/echo/runsync", b'{"input":{"a":"%s"}}' % (b"x" * (12 * MB))).json()["id"]
         waiting = [self.wait_in_line() for _ in range(8)]
         until(lambda: self.server.health("parked")["jobs"]["inQueue"] == 8, "all eight wait")
@@ -189,7 +189,7 @@ class PlacesTest(HttpTest):
         return sum(after != before.get(thread) for thread, after in self.switches(server).items()) <= 3
 
     def test_who_reads_slowly_cannot_take_all_threads(self):
-        """core/DECISIONS.md: 128 may read slowly, more lose their connection, and nobody else notices."""
+        """core/decisions/http.md: 128 may read slowly, more lose their connection, and nobody else notices."""
         # All 140 answers fit into the memory for large ones, and none into the buffers beneath.
         body = b'{"input":{"a":"%s"}}' % (b"x" * (7 * MB // 2))
         job = self.server.request("POST", "/v2/echo/runsync", body).json()["id"]
@@ -303,7 +303,7 @@ class ScarcityTest(HttpTest):
 
 class SlowTest(HttpTest):
     def test_deadlines(self, subtests):
-        """design.md: head deadline 10 s, idle connections stay for server.keepAlive; DECISIONS.md: bodies 20 s."""
+        """Heads have 10 s, idle connections server.keepAlive, bodies 20 s and more (core/decisions/http.md)."""
         shared, brief = self.server, self.at_end.enter_context(Server(server__keepAlive="1s"))
         results = {}
 

@@ -174,7 +174,7 @@ class RefusalTest(EndpointTest):
         ("rateLimits", '{"run":{"requests":1,"requests":2}}', "run.requests"),
         ("maxStuck", '1,"maxStuck":2', "maxStuck")])
     def test_a_key_that_is_there_twice(self, field, value, key):
-        """core/DECISIONS.md: 400 at any depth; the sentence names the key."""
+        """core/decisions/endpoints.md: 400 at any depth; the sentence names the key."""
         body = f'{{"templateId":"{self.template["id"]}","{field}":{value}}}'
         reply = self.server.request("POST", "/v1/endpoints", body)
         assert re.search(rf"\b{key} (is there )?twice: send it once", self.assert_faults(reply, field))
@@ -273,7 +273,7 @@ class UpdateTest(EndpointTest):
         assert (now["retention"], now["rateLimits"]) == ({}, {})
 
     def test_null_is_a_value_where_it_is_told(self):
-        """core/DECISIONS.md: null sets `maxStuck` and `filters` back to the server's; elsewhere it is like absent."""
+        """core/decisions/endpoints.md: null sets `maxStuck` and `filters` back to the server's; elsewhere like absent."""
         endpoint = self.new_endpoint(self.template, name="n", maxStuck=1, filters=[], retention={"run": 5_000})
         for method, path in self.ways(endpoint):
             assert self.call(method, path, {"name": None, "retention": None}) == endpoint

@@ -19,7 +19,7 @@ SANITIZED = "asan" in os.environ.get("JOBQ_BUILD", "") or "tsan" in os.environ.g
 class HeadMemoryTest(HttpTest):
     @pytest.mark.skipif(SANITIZED, reason="a sanitizer keeps freed memory")
     def test_heads_that_never_end(self, own_server):
-        """core/DECISIONS.md: what heads hold beyond 8 KB has 64 MB; when the crowd has gone, its memory goes back."""
+        """core/decisions/http.md: what heads hold beyond 8 KB has 64 MB; memory of a crowd that left goes back."""
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         if hard < CROWD + 500:
             pytest.skip(f"this machine allows {hard} descriptors, the crowd needs {CROWD + 500}")

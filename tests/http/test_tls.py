@@ -36,7 +36,7 @@ class TlsTest(HttpTest):
         return ssl.get_server_certificate(self.server.address)
 
     def test_sighup_reads_the_certificate_again(self):
-        """core/DECISIONS.md: for new connections; one that is none is refused with a line of the log."""
+        """core/decisions/operations.md: for new connections; one that is none is refused with a line of the log."""
         old = self.certificate()
         with self.server.plug() as kept:
             self.make_certificate()
@@ -117,7 +117,7 @@ class TlsTest(HttpTest):
             secure.close()
 
     def test_handshakes_take_none_of_the_acceptors_time(self):
-        """core/DECISIONS.md: they run on the threads that serve, and a client that says nothing holds up nobody."""
+        """core/decisions/http.md: handshakes run on the threads that serve; a silent client delays no other."""
         silent = [connect(self.server) for _ in range(50)]
         half = [connect(self.server) for _ in range(50)]
         for plain in half:

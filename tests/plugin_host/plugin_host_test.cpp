@@ -101,7 +101,7 @@ TEST_F(PluginHostTest, AWrongSettingNamesKeyAndRange) {
   }
 }
 
-// core/DECISIONS.md: a library with one name in several kinds has one group of settings.
+// core/decisions/plugins.md: a library with one name in several kinds has one group of settings.
 TEST_F(PluginHostTest, OneNameInTwoKindsHasOneGroupOfSettings) {
   fs::copy_file(fs::path(JOBQ_PLUGIN_DIR) / "libjobq_lua.so", dir_ / "libjobq_lua.so");
   settings_ = {{"lua.memory", "2MB"}};

@@ -51,7 +51,7 @@ class DiskTest(HttpTest):
         return server.request("GET", "/readyz", key=None)
 
     def not_ready(self, server):
-        """The answer of a server that is not ready: a good one is good for a second (core/DECISIONS.md)."""
+        """The answer of a server that is not ready: a good one is good for a second (core/decisions/operations.md)."""
         return until(lambda: (reply := self.ready(server)).status != 200 and reply, "it is not ready", HANG)
 
     def fill(self, server, size, most=3000):

@@ -18,7 +18,7 @@
 
 namespace jobq {
 
-/// A caller's promise that two requests are the same (decisions.md: 24 hours, per endpoint and API key).
+/// A caller's promise that two requests are the same (core/decisions/jobs.md: 24 hours, per endpoint and API key).
 struct Idempotency {
   std::string key;
   std::string bodyHash;  ///< equal hashes: the same request

@@ -1,6 +1,6 @@
-// Which addresses jobq may connect to on a caller's behalf (decisions.md, "Webhooks"). A pure judgement on the address
-// that is really connected to, so that no name, redirect or rebinding goes round it: call it from the hook that sees
-// the socket address (libcurl's CURLOPT_OPENSOCKETFUNCTION), for every connection, redirects included.
+// Which addresses jobq may connect to on a caller's behalf (core/decisions/webhooks.md). A pure judgement on the
+// address that is really connected to, so that no name, redirect or rebinding goes round it: call it from the hook that
+// sees the socket address (libcurl's CURLOPT_OPENSOCKETFUNCTION), for every connection, redirects included.
 #pragma once
 
 #include <algorithm>

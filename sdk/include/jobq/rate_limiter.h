@@ -1,5 +1,5 @@
 // Room 3 (turnstile): too fast, too many at once? The table of limits is the host's; a limiter only counts.
-// How often and how many at once: api.md "Limits", decisions.md "Limits".
+// How often and how many at once: api.md "Limits", core/decisions/limits.md.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // The state machine of a job: the one statement of what may follow what. Every backend and the model test are checked
-// against this table (api.md "States and transitions", decisions.md "Jobs").
+// against this table (api.md "States and transitions", core/decisions/jobs.md).
 #pragma once
 
 #include <array>
