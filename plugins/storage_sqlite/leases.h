@@ -12,6 +12,7 @@
 #include "jobq/job.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
+#include "line_bounds.h"
 #include "readers.h"
 #include "writer.h"
 
@@ -36,6 +37,7 @@ class Leases final : public LeaseStore {
   Readers& readers_;
   const Counters& counters_;
   Clock& clock_;
+  LineBounds bounds_;
 };
 
 }  // namespace jobq::sqlite

@@ -57,6 +57,47 @@ TEST_F(SqliteWorkTest, ReplaysAndOldAgeMakeRoomForDeliveries) {
   EXPECT_EQ(storage_->outbox().list("ep", "", 5'000).size(), kMaxDeliveriesPerEndpoint + 1);
 }
 
+TEST_F(SqliteWorkTest, AnswersAboutJobsDeepInTheLineShareItsBound) {
+  constexpr std::size_t kMost = 100;
+  for (int i = 0; i < 300; ++i) submit("j" + std::to_string(i));
+  const auto ahead = [&](const JobId& id) { return storage_->leases().ahead({"ep", id}, kMost); };
+  const std::int64_t first = stepsOf([&] { EXPECT_EQ(ahead("j299"), kMost); });
+  const std::int64_t next = stepsOf([&] { EXPECT_EQ(ahead("j150"), kMost); });
+  EXPECT_LT(next * 5, first) << "only the job's own place is read";
+  EXPECT_EQ(ahead("j100"), kMost);
+  EXPECT_EQ(ahead("j99"), 99U) << "within the bound each job is counted";
+
+  EXPECT_EQ(claim(200).size(), 200U);
+  EXPECT_EQ(ahead("j200"), kMost) << "known for a second";
+  clock_.advance(Millis(1'000));
+  EXPECT_EQ(ahead("j200"), 0U);
+  EXPECT_EQ(ahead("j299"), 99U) << "fewer than the bound wait";
+}
+
+// The bound is a place in the order of claims, whatever ranks a policy gives: the later a job comes here, the earlier
+// it is claimed.
+TEST_F(SqliteWorkTest, TheBoundOfALineFollowsTheQueuePolicy) {
+  struct Backwards final : QueuePolicy {
+    std::string group(const JobSpec&) const override { return {}; }
+    std::int64_t rank(const JobSpec& job, Instant, const GroupState&) const override { return -job.policy.priority; }
+  };
+  const Backwards policy;
+  for (int i = 0; i < 20; ++i) {
+    JobSpec job = spec("j" + std::to_string(i));
+    job.policy.priority = i;
+    EXPECT_TRUE(std::holds_alternative<Inserted>(storage_->jobs().insert(std::move(job), policy, std::nullopt)));
+  }
+  JobSpec low = spec("low");
+  low.policy.lowPriority = true;
+  low.policy.priority = 100;
+  EXPECT_TRUE(std::holds_alternative<Inserted>(storage_->jobs().insert(std::move(low), policy, std::nullopt)));
+  const auto ahead = [&](const JobId& id) { return storage_->leases().ahead({"ep", id}, 5); };
+  EXPECT_EQ(ahead("j0"), 5U);
+  EXPECT_EQ(ahead("low"), 5U);
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(ahead("j" + std::to_string(19 - i)), i);
+  EXPECT_EQ(ahead("j14"), 5U);
+}
+
 // A file of a former version that holds more than the bound is worked off a few rows at a time.
 TEST_F(SqliteWorkTest, AnOlderFilesDeliveriesAreCountedAtItsMigration) {
   for (int i = 0; i < 20; ++i) stepsOfADelivery();

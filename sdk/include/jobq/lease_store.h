@@ -103,8 +103,8 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   /// its worker was lost. Also drops idempotency records, delivery records and logs that have outlived their time.
   [[nodiscard]] virtual Swept sweep(std::size_t max) = 0;
 
-  /// How many jobs of its endpoint will be claimed before this one, as the line is now; counted up to `most`. Nothing
-  /// when the job is absent or not IN_QUEUE.
+  /// How many jobs of its endpoint will be claimed before this one, as the line is now; counted up to `most`. The
+  /// answer `most` may be a second old. Nothing when the job is absent or not IN_QUEUE.
   [[nodiscard]] virtual std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) = 0;
 };
 
