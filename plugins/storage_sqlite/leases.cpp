@@ -127,6 +127,7 @@ std::vector<LeaseState> Leases::renew(std::span<const LeaseRef> leases, Millis l
 }
 
 Fenced Leases::finish(const LeaseRef& lease, Outcome outcome) {
+  const ReportsUnderWay::Entry entry(reports_, lease);
   const auto finishNow = [&](Step& step) {
     const auto row = findHeld(step.db, lease, step.now);
     if (!row) return Fenced::stale;

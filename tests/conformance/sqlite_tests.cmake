@@ -4,6 +4,7 @@ jobq_add_test(jobq_sqlite_tests LABELS contract tsan
     conformance/sqlite_crash_test.cpp
     conformance/sqlite_disk_test.cpp
     conformance/sqlite_group_commit_test.cpp
+    conformance/sqlite_late_commit_test.cpp
     conformance/sqlite_schema_test.cpp
     conformance/sqlite_vfs.cpp
     conformance/sqlite_work.cpp

@@ -97,7 +97,8 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   virtual std::size_t release(std::span<const LeaseRef> leases) = 0;
 
   /// In this order, at most `max` jobs each: frees expired jobs (those of a worker are named in `stopped`); ends
-  /// IN_PROGRESS jobs past their execution timeout as TIMED_OUT, with overTimeError(); takes jobs whose lease has ended
+  /// IN_PROGRESS jobs past their execution timeout as TIMED_OUT, with overTimeError(), unless a finish() of the attempt
+  /// began earlier and has not returned, and likewise takes jobs whose lease has ended
   /// or whose process has died: losses and retries grow by one, then IN_QUEUE with the old place in line, attempt
   /// grown, chunks and progress discarded, or FAILED when losses reach maxAttempts, with an error that says how often
   /// its worker was lost. Also drops idempotency records, delivery records and logs that have outlived their time.
