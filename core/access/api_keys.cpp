@@ -306,16 +306,25 @@ ApiKeyPtr ApiKeys::authenticate(std::string_view authorization, Scope scope, std
 void ApiKeys::storeUses() {
   const KeySetPtr keys = keys_.get();
   if (!keys) return;
+  auto next = keys->byId.upper_bound(lastStored_);
   std::size_t stored = 0;
-  for (const auto& [id, known] : keys->byId) {
-    const Instant seen = known->use->seen.load();
-    const Instant last = std::max(known->use->stored.load(), known->key.lastUsedAt.value_or(Instant::min()));
-    // A key that was not seen again since its use was stored here is left alone: another node's later use stays.
-    if (seen == known->use->stored.load() || !areApart(last, seen, kUseResolution)) continue;
-    known->use->stored = seen;
-    storeUse(*known, seen);
-    if (++stored == kUsesAtOnce) return;
+  for (std::size_t looks = keys->byId.size(); looks > 0 && stored < kUsesAtOnce; --looks, ++next) {
+    if (next == keys->byId.end()) next = keys->byId.begin();
+    if (!storeUseIfDue(*next->second)) continue;
+    lastStored_ = next->first;
+    ++stored;
   }
+}
+
+// Returns whether the use was due. A key that was not seen again since its use was stored here is left alone, so that
+// another node's later use stays.
+bool ApiKeys::storeUseIfDue(const Known& known) {
+  const Instant seen = known.use->seen.load();
+  const Instant last = std::max(known.use->stored.load(), known.key.lastUsedAt.value_or(Instant::min()));
+  if (seen == known.use->stored.load() || !areApart(last, seen, kUseResolution)) return false;
+  known.use->stored = seen;
+  storeUse(known, seen);
+  return true;
 }
 
 void ApiKeys::storeUse(const Known& known, Instant seen) {

@@ -54,8 +54,8 @@ class ApiKeys {
   std::string create(ApiKey& key);
   std::vector<ApiKey> list();
 
-  /// Stores the last uses that are due, at most one a minute and key, and a bounded number a call. Called every second
-  /// by one thread.
+  /// Stores the last uses that are due, at most one a minute and key, and a bounded number a call. A call begins behind
+  /// the key at which the previous call ended, so that every key has its turn. Called every second by one thread.
   void storeUses();
 
   /// Removes the key, unless no other admin key would be left that never expires: an admin key that expires does not
@@ -95,6 +95,7 @@ class ApiKeys {
   bool hasLastingAdminKey(const std::string& besides);
   Revocation mark(const std::string& id);
   void unmark(const std::string& id);
+  bool storeUseIfDue(const Known& known);
   void storeUse(const Known& known, Instant seen);
 
   RecordStore& records_;
@@ -104,6 +105,7 @@ class ApiKeys {
   Published<KeySet> keys_;
   std::atomic<std::uint64_t> questions_ = 0;
   std::atomic<bool> renewing_ = false;
+  std::string lastStored_;  // the id at which storeUses() ended; of the thread that calls it
 };
 
 }  // namespace jobq

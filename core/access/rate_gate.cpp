@@ -20,6 +20,9 @@ std::string tooFast(const RateLimit& limit, Operation operation) {
   return sentence + "; try again after Retry-After, and double the pause each time";
 }
 
+// RateVerdict::retryAfter of a refusal by the calls at once alone.
+constexpr Millis kUntilAPlaceIsFree{1'000};
+
 // Rates that are remembered; beyond them those that are open are forgotten, and tell the whole limit again.
 constexpr std::size_t kMostRates = 10'000;
 
@@ -75,18 +78,27 @@ std::optional<RateGate::Refused> RateGate::closed(const std::string& key, Operat
 RateStanding RateGate::count(const std::string& key, const RateLimit& limit) {
   const Instant now = rooms_.clock.now();
   const std::string counted = key + "/understood";
-  const RateVerdict verdict = enterRate(counted, limit, now);
+  const RateVerdict verdict = rooms_.limiter.enter(counted, {limit.requests, limit.window, 0}, now);
   Rate rate{Instant::min(), limit.requests, verdict.remaining, limit.window};
   if (!verdict.allowed) rate.closedUntil = now + verdict.retryAfter;
-  // The next one will be refused: asking for it counts nothing, and tells until when.
-  if (verdict.allowed && limit.requests > 0 && verdict.remaining == 0) {
-    rate.closedUntil = now + enterRate(counted, limit, now).retryAfter;
+  if (verdict.allowed) {
+    if (limit.requests > 0 && verdict.remaining == 0) rate.closedUntil = now + untilNext(counted, limit, now);
+    rooms_.limiter.leave(counted);
   }
   Lock lock(mutex_);
   if (rates_.size() >= kMostRates)
     std::erase_if(rates_, [now](const auto& each) { return each.second.closedUntil <= now; });
   rates_[key] = rate;
   return {limit, verdict.remaining, verdict.allowed ? Millis(0) : verdict.retryAfter};
+}
+
+// The caller is still inside, so that a question for one at once is refused, and counts nothing, even when a thread
+// with a later time has made the limiter free a request since the caller's own was counted.
+Millis RateGate::untilNext(const std::string& key, const RateLimit& limit, Instant now) {
+  const RateVerdict verdict = rooms_.limiter.enter(key, {limit.requests, limit.window, 1}, now);
+  if (verdict.allowed) rooms_.limiter.leave(key);
+  const bool isByPlaces = verdict.retryAfter == kUntilAPlaceIsFree;
+  return isByPlaces ? Millis(0) : verdict.retryAfter;
 }
 
 RateVerdict RateGate::enterRate(const std::string& key, const RateLimit& limit, Instant now) {

@@ -122,6 +122,9 @@ class RateGate {
   std::optional<Refused> closed(const std::string& key, Operation operation, const RateLimit& limit, Instant now,
                                 std::uint32_t& remaining);
   RateStanding count(const std::string& key, const RateLimit& limit);
+  /// Returns how long no further request will be counted, without counting one; 0 when that is not known, which is also
+  /// the answer when it would be exactly the pause that a limiter tells for the calls at once.
+  Millis untilNext(const std::string& key, const RateLimit& limit, Instant now);
   RateVerdict enterRate(const std::string& key, const RateLimit& limit, Instant now);
   std::uint32_t runningAt(const EndpointId& endpoint, Instant now);
   std::optional<std::uint64_t> lineTooLong(const EndpointId& endpoint, std::uint32_t workersMax, Instant now);

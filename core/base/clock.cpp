@@ -14,7 +14,8 @@ namespace jobq {
 
 namespace {
 
-constexpr int kCatchUpPart = 10;  // of the time that passes, 1 / so much more
+constexpr int kCatchUpPart = 10;                    // of the time that passes, 1 / so much more
+constexpr std::chrono::seconds kLongestCatchUp{1};  // in one step, however late the step is
 
 }  // namespace
 
@@ -38,7 +39,8 @@ Instant SystemClock::now() const {
 Millis SystemClock::follow() {
   const auto now = source_.steady();
   const auto ahead = source_.wall() - (wallAtStart_ + (now - steadyAtStart_) + caughtUp_.load());
-  const auto most = std::chrono::duration_cast<std::chrono::system_clock::duration>(now - followedAt_) / kCatchUpPart;
+  const std::chrono::system_clock::duration passed = now - followedAt_;
+  const auto most = std::min<std::chrono::system_clock::duration>(passed / kCatchUpPart, kLongestCatchUp);
   followedAt_ = now;
   if (ahead.count() > 0) caughtUp_ = caughtUp_.load() + std::min(ahead, most);
   return std::chrono::floor<Millis>(ahead);

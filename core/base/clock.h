@@ -45,8 +45,8 @@ class TimeSource {
 };
 
 /// Wall time at its start plus the steady clock. When the machine's time is set forwards, or the machine was suspended,
-/// follow() catches up by a tenth of the time that passes: no lease, timeout or retention ends early by more than that.
-/// A machine's time that is set back is not followed.
+/// follow() catches up by a tenth of the time that passes, and by one second a call at most: no lease, timeout or
+/// retention ends early by more than a tenth, nor by a jump. A machine's time that is set back is not followed.
 class SystemClock final : public Clock {
  public:
   explicit SystemClock(const TimeSource& source = TimeSource::ofMachine());

@@ -71,6 +71,32 @@ LeaseState renewOne(Step& step, const LeaseRef& lease, Millis life) {
   return LeaseState::held;
 }
 
+std::optional<LinePlace> placeOf(Connection& connection, const JobKey& key, Instant now) {
+  Query query = connection.query(
+      "SELECT low, rank, arrival FROM job WHERE id = ?1 AND endpoint = ?2 AND state = 0 AND expires_at > ?3");
+  if (!query.bind(key.id, key.endpoint, now).next()) return std::nullopt;
+  return LinePlace{query.integer(0), query.integer(1), query.integer(2)};
+}
+
+/// The place of the waiting job with the number `number`, from 1 on. Expired jobs still lie in the index.
+std::optional<LinePlace> placeAt(Connection& connection, const EndpointId& endpoint, std::size_t number, Instant now) {
+  Query query = connection.query(
+      "SELECT low, rank, arrival FROM job INDEXED BY job_waiting WHERE endpoint = ?1 AND state = 0 AND "
+      "expires_at > ?2 ORDER BY low, rank, arrival LIMIT 1 OFFSET ?3");
+  if (!query.bind(endpoint, now, number - 1).next()) return std::nullopt;
+  return LinePlace{query.integer(0), query.integer(1), query.integer(2)};
+}
+
+/// The row of the job itself is left out by the comparison.
+std::size_t countBefore(Connection& connection, const EndpointId& endpoint, const LinePlace& place, std::size_t most,
+                        Instant now) {
+  Query query = connection.query(
+      "SELECT count(*) FROM (SELECT 1 FROM job INDEXED BY job_waiting WHERE endpoint = ?1 AND state = 0 AND "
+      "expires_at > ?2 AND (low, rank, arrival) < (?3, ?4, ?5) LIMIT ?6)");
+  query.bind(endpoint, now, place.low, place.rank, place.arrival, most).next();
+  return query.size(0);
+}
+
 }  // namespace
 
 // Most questions come from idle workers: where nothing waits by the counters, the writer is left alone. They change
@@ -101,6 +127,7 @@ std::vector<LeaseState> Leases::renew(std::span<const LeaseRef> leases, Millis l
 }
 
 Fenced Leases::finish(const LeaseRef& lease, Outcome outcome) {
+  const ReportsUnderWay::Entry entry(reports_, lease);
   const auto finishNow = [&](Step& step) {
     const auto row = findHeld(step.db, lease, step.now);
     if (!row) return Fenced::stale;
@@ -140,19 +167,19 @@ std::size_t Leases::release(std::span<const LeaseRef> leases) {
   });
 }
 
-// The row of the job is left out by the comparison; expired ones still lie in the index, with their expiry.
 std::optional<std::size_t> Leases::ahead(const JobKey& key, std::size_t most) {
   return readers_.read([&](Connection& connection) -> std::optional<std::size_t> {
     const Snapshot snapshot(connection);
     const Instant now = clock_.now();
-    Query place = connection.query(
-        "SELECT low, rank, arrival FROM job WHERE id = ?1 AND endpoint = ?2 AND state = 0 AND expires_at > ?3");
-    if (!place.bind(key.id, key.endpoint, now).next()) return std::nullopt;
-    Query before = connection.query(
-        "SELECT count(*) FROM (SELECT 1 FROM job INDEXED BY job_waiting WHERE endpoint = ?1 AND state = 0 AND "
-        "expires_at > ?2 AND (low, rank, arrival) < (?3, ?4, ?5) LIMIT ?6)");
-    before.bind(key.endpoint, now, place.integer(0), place.integer(1), place.integer(2), most).next();
-    return before.size(0);
+    const auto place = placeOf(connection, key, now);
+    if (!place || most == 0) return place ? std::optional<std::size_t>(0) : std::nullopt;
+    auto bound = bounds_.find(key.endpoint, most, now);
+    if (!bound) {
+      bound = LineBound{now, most, placeAt(connection, key.endpoint, most, now)};
+      bounds_.remember(key.endpoint, *bound);
+    }
+    if (bound->place && *place > *bound->place) return most;
+    return countBefore(connection, key.endpoint, *place, most, now);
   });
 }
 

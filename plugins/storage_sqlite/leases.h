@@ -12,7 +12,9 @@
 #include "jobq/job.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
+#include "line_bounds.h"
 #include "readers.h"
+#include "reports_under_way.h"
 #include "writer.h"
 
 namespace jobq::sqlite {
@@ -20,8 +22,8 @@ namespace jobq::sqlite {
 /// Any thread. Whatever it is given outlives it.
 class Leases final : public LeaseStore {
  public:
-  Leases(Writer& writer, Readers& readers, const Counters& counters, Clock& clock)
-      : writer_(writer), readers_(readers), counters_(counters), clock_(clock) {}
+  Leases(Writer& writer, Readers& readers, const Counters& counters, Clock& clock, ReportsUnderWay& reports)
+      : writer_(writer), readers_(readers), counters_(counters), clock_(clock), reports_(reports) {}
 
   std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder) override;
   std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) override;
@@ -36,6 +38,8 @@ class Leases final : public LeaseStore {
   Readers& readers_;
   const Counters& counters_;
   Clock& clock_;
+  LineBounds bounds_;
+  ReportsUnderWay& reports_;
 };
 
 }  // namespace jobq::sqlite

@@ -126,18 +126,29 @@ std::optional<Delivery> claimNow(Step& step, const Due& due, Millis lease) {
   return std::move(numbered.delivery);
 }
 
-/// Keeps an endpoint's settled deliveries within their number.
+/// Returns how many settled deliveries beyond their bound the endpoint of this delivery has.
+std::size_t countSurplus(Step& step, std::string_view id) {
+  Query query = step.db.query(
+      "SELECT delivery_count.settled FROM delivery JOIN delivery_count USING (endpoint) WHERE delivery.id = ?1");
+  const std::size_t settled = query.bind(id).next() ? query.size(0) : 0;
+  return settled - std::min(settled, kMaxDeliveriesPerEndpoint);
+}
+
+/// Deletes the oldest settled deliveries of this delivery's endpoint beyond their bound, a few at most in one step: as
+/// a rule there is one, and a file in which there are more is worked off by the deliveries that follow.
 void dropOldest(Step& step, std::string_view id) {
-  std::vector<std::int64_t> surplus;
+  constexpr std::size_t kMostAtOnce = 16;
+  const std::size_t surplus = std::min(countSurplus(step, id), kMostAtOnce);
+  if (surplus == 0) return;
+  std::vector<std::int64_t> oldest;
   {
     Query query = step.db.query(
         "SELECT num FROM delivery INDEXED BY delivery_by_endpoint WHERE settled_at IS NOT NULL AND "
-        "endpoint = (SELECT endpoint FROM delivery WHERE id = ?1) "
-        "ORDER BY settled_at DESC, num DESC LIMIT -1 OFFSET ?2");
-    query.bind(id, kMaxDeliveriesPerEndpoint);
-    while (query.next()) surplus.push_back(query.integer(0));
+        "endpoint = (SELECT endpoint FROM delivery WHERE id = ?1) ORDER BY settled_at, num LIMIT ?2");
+    query.bind(id, surplus);
+    while (query.next()) oldest.push_back(query.integer(0));
   }
-  for (const std::int64_t num : surplus) {
+  for (const std::int64_t num : oldest) {
     step.db.query("DELETE FROM delivery_attempt WHERE num = ?1").bind(num).run();
     step.db.query("DELETE FROM delivery_body WHERE num = ?1").bind(num).run();
     step.db.query("DELETE FROM delivery WHERE num = ?1").bind(num).run();

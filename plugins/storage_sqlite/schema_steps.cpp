@@ -133,7 +133,29 @@ DROP INDEX delivery_first;
 CREATE INDEX record_removed_version ON record_removed (kind, version);
 )sql";
 
-constexpr SchemaStep kSteps[] = {{kFirst}, {kTimedLeasesOnly}, {kLinesOfHosts}, {kClaimsOfDeliveries}};
+// How many settled deliveries each endpoint has, so that no delivery counts them. Triggers keep the number, whatever
+// statement settles, replays or deletes a delivery.
+constexpr char kCountsOfDeliveries[] = R"sql(
+CREATE TABLE delivery_count (endpoint TEXT PRIMARY KEY, settled INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+INSERT INTO delivery_count (endpoint, settled)
+  SELECT endpoint, count(*) FROM delivery INDEXED BY delivery_by_endpoint WHERE settled_at IS NOT NULL GROUP BY endpoint;
+CREATE TRIGGER delivery_settles AFTER UPDATE OF settled_at ON delivery
+  WHEN old.settled_at IS NULL AND new.settled_at IS NOT NULL BEGIN
+  INSERT INTO delivery_count (endpoint, settled) VALUES (new.endpoint, 1)
+    ON CONFLICT (endpoint) DO UPDATE SET settled = settled + 1;
+END;
+CREATE TRIGGER delivery_is_owed_again AFTER UPDATE OF settled_at ON delivery
+  WHEN old.settled_at IS NOT NULL AND new.settled_at IS NULL BEGIN
+  UPDATE delivery_count SET settled = settled - 1 WHERE endpoint = new.endpoint;
+END;
+CREATE TRIGGER delivery_goes AFTER DELETE ON delivery WHEN old.settled_at IS NOT NULL BEGIN
+  UPDATE delivery_count SET settled = settled - 1 WHERE endpoint = old.endpoint;
+  DELETE FROM delivery_count WHERE endpoint = old.endpoint AND settled = 0;
+END;
+)sql";
+
+constexpr SchemaStep kSteps[] = {
+    {kFirst}, {kTimedLeasesOnly}, {kLinesOfHosts}, {kClaimsOfDeliveries}, {kCountsOfDeliveries}};
 
 }  // namespace
 

@@ -49,7 +49,7 @@ SqliteStorage::SqliteStorage(const PluginEnv& env)
       writer_(connection_, counters_, clock_, env.log, options_.logSize),
       readers_(file_, options_.readers),
       jobs_(writer_, readers_, counters_, clock_, lastArrival_),
-      leases_(writer_, readers_, counters_, clock_),
+      leases_(writer_, readers_, counters_, clock_, reports_),
       chunks_(writer_, readers_, clock_),
       outbox_(writer_, readers_, clock_),
       workers_(writer_, readers_, clock_),

@@ -26,6 +26,7 @@
 #include "outbox.h"
 #include "readers.h"
 #include "records.h"
+#include "reports_under_way.h"
 #include "workers.h"
 #include "writer.h"
 
@@ -63,6 +64,7 @@ class SqliteStorage final : public Storage {
   Writer writer_;
   Readers readers_;
   Jobs jobs_;
+  ReportsUnderWay reports_;
   Leases leases_;
   Chunks chunks_;
   Outbox outbox_;

@@ -12,6 +12,7 @@ struct Sweep {
   Step& step;
   std::size_t max;
   Swept& swept;
+  const ReportsUnderWay& reports;
   std::set<EndpointId> requeuedAt;
 
   /// The rows that `sql` finds; ?1 is now, ?2 the bound.
@@ -20,6 +21,15 @@ struct Sweep {
     query.bind(step.now, max);
     auto rows = collectRows(query);
     if (rows.size() == max) swept.more = true;
+    return rows;
+  }
+
+  /// The running ones of those, but for jobs whose outcome was reported and waits for its commit.
+  std::vector<JobRow> dueRunning(const char* sql) {
+    const bool hadMore = swept.more;
+    std::vector<JobRow> rows = due(sql);
+    std::erase_if(rows, [this](const JobRow& row) { return reports.contains({row.id, row.attempt}); });
+    if (rows.empty()) swept.more = hadMore;  // another sweep at once would find the same ones
     return rows;
   }
 
@@ -43,9 +53,9 @@ void freeExpired(Sweep& sweep) {
 }
 
 void endOverdue(Sweep& sweep) {
-  for (const JobRow& row : sweep.due("SELECT " JOBQ_ROW_COLUMNS
-                                     " FROM job INDEXED BY job_deadline WHERE deadline <= ?1 AND expires_at > ?1 "
-                                     "ORDER BY deadline LIMIT ?2")) {
+  for (const JobRow& row : sweep.dueRunning(
+           "SELECT " JOBQ_ROW_COLUMNS " FROM job INDEXED BY job_deadline WHERE deadline <= ?1 AND expires_at > ?1 "
+           "ORDER BY deadline LIMIT ?2")) {
     const std::string error = overTimeError(row.executionTimeout);
     sweep.swept.stopped.push_back({row.id, row.attempt});
     sweep.swept.finished.push_back({row.endpoint, row.id});
@@ -71,9 +81,9 @@ void loseOne(Sweep& sweep, JobRow row) {
 }
 
 void takeLost(Sweep& sweep) {
-  for (JobRow& row :
-       sweep.due("SELECT " JOBQ_ROW_COLUMNS " FROM job INDEXED BY job_lease WHERE lease_end < 9223372036854775807 "
-                 "AND lease_end <= ?1 AND expires_at > ?1 ORDER BY lease_end LIMIT ?2")) {
+  for (JobRow& row : sweep.dueRunning("SELECT " JOBQ_ROW_COLUMNS
+                                      " FROM job INDEXED BY job_lease WHERE lease_end < 9223372036854775807 "
+                                      "AND lease_end <= ?1 AND expires_at > ?1 ORDER BY lease_end LIMIT ?2")) {
     loseOne(sweep, std::move(row));
   }
 }
@@ -112,7 +122,7 @@ void dropOutlived(Sweep& sweep) {
 Swept Leases::sweep(std::size_t max) {
   return writer_.write([&](Step& step) {
     Swept swept;
-    Sweep sweep{step, max, swept, {}};
+    Sweep sweep{step, max, swept, reports_, {}};
     freeExpired(sweep);
     endOverdue(sweep);
     takeLost(sweep);

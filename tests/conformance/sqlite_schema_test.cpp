@@ -139,7 +139,7 @@ TEST_F(SchemaTest, AServersFirstDatabaseGoesOn) {
   const std::string before = contentOf(file());
 
   open();
-  EXPECT_EQ(ask(file(), "PRAGMA user_version"), 4);
+  EXPECT_EQ(ask(file(), "PRAGMA user_version"), 5);
   EXPECT_EQ(ask(file().string() + ".v1.backup", "SELECT count(*) FROM job"), 4);
   const auto owed = testkit::claimAllDue(storage_->outbox(), Millis(1'000));
   ASSERT_EQ(owed.size(), 1U);

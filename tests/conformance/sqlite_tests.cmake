@@ -4,8 +4,11 @@ jobq_add_test(jobq_sqlite_tests LABELS contract tsan
     conformance/sqlite_crash_test.cpp
     conformance/sqlite_disk_test.cpp
     conformance/sqlite_group_commit_test.cpp
+    conformance/sqlite_late_commit_test.cpp
     conformance/sqlite_schema_test.cpp
     conformance/sqlite_vfs.cpp
+    conformance/sqlite_work.cpp
+    conformance/sqlite_work_test.cpp
   LIBRARIES jobq_storage_sqlite_objects
   NEEDS jobq_storage_sqlite)
 target_include_directories(jobq_sqlite_tests PRIVATE ${PROJECT_SOURCE_DIR})

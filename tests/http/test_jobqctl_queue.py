@@ -62,6 +62,15 @@ class JobListTest(FormTest):
             fields = self.fields(*verb, self.endpoint, self.waiting)
             assert (fields["reason"], fields["position"]) == ("paused", "1")
 
+    def test_a_job_deep_in_the_line(self):
+        """The server counts to 100, so a place behind it has a plus."""
+        for _ in range(98):
+            self.server.run(self.endpoint, {})
+        hundredth, next_one = self.server.run(self.endpoint, {}), self.server.run(self.endpoint, {})
+        assert self.fields("status", self.endpoint, hundredth)["position"] == "100"
+        for verb in (["status"], ["job", "show"]):
+            assert self.fields(*verb, self.endpoint, next_one)["position"] == "100+"
+
     def test_purge(self):
         """What waits is gone, what has ended stays."""
         assert self.table("purge", self.endpoint).startswith("1 waiting")

@@ -218,6 +218,17 @@ TEST_F(ApiKeysTest, AStepStoresABoundedNumberOfUses) {
   EXPECT_EQ(stored(), 100);
 }
 
+TEST_F(ApiKeysTest, EachKeysUseHasItsTurn) {
+  std::vector<std::string> secrets;
+  for (int i = 0; i < 100; ++i) secrets.push_back(create(keyFor({"client"})));
+  for (int step = 0; step < 2; ++step) {
+    for (const std::string& secret : secrets) EXPECT_TRUE(opens(secret));
+    keys_->storeUses();
+    storage_.clock.advance(Millis(60'000));  // every key is due again
+  }
+  for (const ApiKey& key : keys_->list()) EXPECT_TRUE(key.lastUsedAt) << key.id;
+}
+
 TEST_F(ApiKeysTest, ARefusedCallIsNoUse) {
   const std::string secret = create(keyFor({"client"}));
   EXPECT_FALSE(opens(secret, Scope::admin));

@@ -51,11 +51,13 @@ TEST(SystemClock, FollowsTheMachinesTimeForwardsByATenth) {
 
   machine.wall_ += hours(1);
   EXPECT_EQ(clock.now() - start, seconds(10)) << "what runs is not timed out";
-  machine.pass(seconds(100));
-  EXPECT_EQ(clock.follow(), Millis(3'600'000));
+  for (int i = 0; i < 10; ++i) {
+    machine.pass(seconds(10));
+    EXPECT_EQ(clock.follow(), Millis(3'600'000 - i * 1'000));
+  }
   EXPECT_EQ(clock.now() - start, seconds(10 + 100 + 10));
-  for (int i = 0; i < 400; ++i) {
-    machine.pass(seconds(100));
+  for (int i = 0; i < 4'000; ++i) {
+    machine.pass(seconds(10));
     clock.follow();
   }
   EXPECT_EQ(clock.now(), std::chrono::floor<Millis>(machine.wall_));
@@ -65,6 +67,18 @@ TEST(SystemClock, FollowsTheMachinesTimeForwardsByATenth) {
   machine.pass(seconds(100));
   EXPECT_EQ(clock.follow(), Millis(-7'200'000));
   EXPECT_EQ(clock.now() - before, seconds(100)) << "it never goes back";
+}
+
+TEST(SystemClock, ALateStepCatchesUpByASecondAtMost) {
+  using std::chrono::hours;
+  using std::chrono::seconds;
+  SetTime machine;
+  SystemClock clock(machine);
+  machine.wall_ += hours(1);
+  machine.pass(hours(1));
+  const Instant before = clock.now();
+  EXPECT_EQ(clock.follow(), Millis(3'600'000));
+  EXPECT_EQ(clock.now() - before, seconds(1)) << "leases do not end by a jump of six minutes";
 }
 
 TEST(ClockKeeper, WarnsOnceWhenTheTimesDifferByAMinute) {

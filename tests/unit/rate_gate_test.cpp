@@ -81,6 +81,25 @@ struct CountingLimiter final : RateLimiter {
   int asked = 0;
 };
 
+/// A limiter that frees one request as soon as the last one is used up, as it does when another thread brings a later
+/// time; a refusal by the calls at once counts nothing.
+struct FreeingLimiter final : RateLimiter {
+  RateVerdict enter(std::string_view, const RateLimit& limit, Instant) override {
+    if (limit.requests > 0 && used >= limit.requests) return {false, Millis(7'000), 0};
+    if (limit.concurrent > 0 && inside >= limit.concurrent) return {false, Millis(1'000), 0};
+    ++inside;
+    if (limit.requests == 0) return {true, Millis(0), 0};
+    ++counted;
+    const RateVerdict verdict{true, Millis(0), limit.requests - ++used};
+    if (verdict.remaining == 0) --used;
+    return verdict;
+  }
+  void leave(std::string_view) override { --inside; }
+  std::uint32_t used = 0;
+  std::uint32_t counted = 0;
+  std::uint32_t inside = 0;
+};
+
 class RateGateTest : public testing::Test {
  protected:
   RateGate gate(const LimitsConfig& config = {}) {
@@ -303,6 +322,18 @@ TEST_F(RateGateTest, ARateThatIsUsedUpRefusesUnreadUntilItsMoment) {
   EXPECT_FALSE(passes(rates));
   clock_.advance(Millis(1));
   EXPECT_TRUE(std::holds_alternative<RateGate::Passed>(rates.enter("e", Operation::run, 1)));
+}
+
+TEST_F(RateGateTest, TheQuestionWhenTheNextCallCountsDoesNotCount) {
+  FreeingLimiter freeing;
+  LimitsConfig config;
+  config.operations[static_cast<std::size_t>(Operation::run)].requests = 2;
+  RateGate rates(config, {freeing, clock_, [](const EndpointId&) { return 0U; }, [](const EndpointId&) { return 0U; }});
+  for (std::uint32_t calls = 1; calls <= 5; ++calls) {
+    EXPECT_TRUE(passes(rates)) << "a request was freed: " << calls;
+    EXPECT_EQ(freeing.counted, calls);
+  }
+  EXPECT_EQ(freeing.inside, 0U);
 }
 
 TEST_F(RateGateTest, ALineThatIsTooLongCountsNothing) {

@@ -100,11 +100,13 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   /// IN_PROGRESS jobs past their execution timeout as TIMED_OUT, with overTimeError(); takes jobs whose lease has ended
   /// or whose process has died: losses and retries grow by one, then IN_QUEUE with the old place in line, attempt
   /// grown, chunks and progress discarded, or FAILED when losses reach maxAttempts, with an error that says how often
-  /// its worker was lost. Also drops idempotency records, delivery records and logs that have outlived their time.
+  /// its worker was lost. A finish() that began before the sweep counts as earlier, however late it is stored: the
+  /// sweep neither times out its job nor takes it. Also drops idempotency records, delivery records and logs that have
+  /// outlived their time.
   [[nodiscard]] virtual Swept sweep(std::size_t max) = 0;
 
-  /// How many jobs of its endpoint will be claimed before this one, as the line is now; counted up to `most`. Nothing
-  /// when the job is absent or not IN_QUEUE.
+  /// How many jobs of its endpoint will be claimed before this one, as the line is now; counted up to `most`. The
+  /// answer `most` may be a second old. Nothing when the job is absent or not IN_QUEUE.
   [[nodiscard]] virtual std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) = 0;
 };
 

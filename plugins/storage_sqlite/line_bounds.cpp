@@ -1,0 +1,28 @@
+#include "line_bounds.h"
+
+namespace jobq::sqlite {
+namespace {
+
+constexpr Millis kFreshness{1'000};
+constexpr std::size_t kManyBounds = 1'000;  // from here on, old ones are looked for and forgotten
+
+bool isFresh(const LineBound& bound, Instant now) { return bound.asOf <= now && now < bound.asOf + kFreshness; }
+
+}  // namespace
+
+std::optional<LineBound> LineBounds::find(std::string_view endpoint, std::size_t most, Instant now) const {
+  Lock lock(mutex_);
+  const auto found = bounds_.find(endpoint);
+  if (found == bounds_.end() || found->second.most != most || !isFresh(found->second, now)) return std::nullopt;
+  return found->second;
+}
+
+void LineBounds::remember(std::string_view endpoint, const LineBound& bound) {
+  Lock lock(mutex_);
+  if (bounds_.size() >= kManyBounds) {
+    std::erase_if(bounds_, [&bound](const auto& each) { return !isFresh(each.second, bound.asOf); });
+  }
+  bounds_.insert_or_assign(EndpointId(endpoint), bound);
+}
+
+}  // namespace jobq::sqlite

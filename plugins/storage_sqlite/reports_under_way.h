@@ -1,0 +1,53 @@
+// The outcomes that have been reported and wait for their commit. An outcome with a large output has a commit of its
+// own and may wait behind other large bodies, so that a sweep that comes later is written first. A job whose end was
+// reported before its time was over must not become TIMED_OUT, or run again, because of that wait.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <utility>
+
+#include "jobq/job.h"
+#include "jobq/mutex.h"
+
+namespace jobq::sqlite {
+
+/// Any thread. Outlives every Entry.
+class ReportsUnderWay {
+ public:
+  /// A report, from the call of finish() to its end.
+  class Entry {
+   public:
+    Entry(ReportsUnderWay& reports, const LeaseRef& lease) : reports_(reports), place_(reports.add(lease)) {}
+    ~Entry() { reports_.remove(place_); }
+    Entry(const Entry&) = delete;
+    Entry& operator=(const Entry&) = delete;
+
+   private:
+    ReportsUnderWay& reports_;
+    const std::multiset<std::pair<JobId, std::uint32_t>>::iterator place_;
+  };
+
+  /// Returns whether an outcome of this attempt waits for its commit.
+  bool contains(const LeaseRef& lease) const {
+    Lock lock(mutex_);
+    return waiting_.contains({lease.job, lease.attempt});
+  }
+
+ private:
+  using Waiting = std::multiset<std::pair<JobId, std::uint32_t>>;
+
+  Waiting::iterator add(const LeaseRef& lease) {
+    Lock lock(mutex_);
+    return waiting_.emplace(lease.job, lease.attempt);
+  }
+  void remove(Waiting::iterator place) {
+    Lock lock(mutex_);
+    waiting_.erase(place);
+  }
+
+  mutable Mutex mutex_;
+  Waiting waiting_ JOBQ_GUARDED_BY(mutex_);
+};
+
+}  // namespace jobq::sqlite

@@ -1,0 +1,120 @@
+// An outcome that was reported in time counts, although its commit comes after the deadline and after a sweep.
+#include <future>
+
+#include "plugins/storage_sqlite/leases.h"
+#include "sqlite_fixture.h"
+
+namespace jobq::testkit {
+namespace {
+
+constexpr Millis kTimeout{60'000};
+
+/// The parts of the storage that take part, so that a test knows when a report is under way.
+struct Parts {
+  Parts(const std::filesystem::path& file, Clock& clock, Log& log)
+      : connection(file, sqlite::Connection::Access::readWrite),
+        loaded(load(counters, connection)),
+        writer(connection, counters, clock, log, 64UL << 20),
+        readers(file, 2),
+        leases(writer, readers, counters, clock, reports) {}
+
+  static bool load(sqlite::Counters& counters, sqlite::Connection& connection) {
+    counters.load(connection);
+    return true;
+  }
+
+  sqlite::Connection connection;
+  sqlite::Counters counters;
+  const bool loaded;
+  sqlite::Writer writer;
+  sqlite::Readers readers;
+  sqlite::ReportsUnderWay reports;
+  sqlite::Leases leases;
+};
+
+class LateCommit : public SqliteTest {
+ protected:
+  void SetUp() override {
+    SqliteTest::SetUp();
+    open();
+    JobSpec job = spec("a");
+    job.policy.executionTimeout = kTimeout;
+    submit(std::move(job));
+    storage_.reset();
+    parts_ = std::make_unique<Parts>(file(), clock_, log_);
+  }
+  void TearDown() override {
+    parts_.reset();
+    SqliteTest::TearDown();
+  }
+
+  LeaseRef claimWith(const Holder& holder) {
+    return parts_->leases.claim(std::vector{ClaimWant{"ep", {"w"}}}, holder).at(0).lease;
+  }
+
+  std::unique_ptr<Parts> parts_;
+};
+
+TEST_F(LateCommit, ASweepLeavesAReportedJobAlone) {
+  const LeaseRef lease = claimWith(Holder{"node"});
+  clock_.advance(kTimeout);
+  {
+    const sqlite::ReportsUnderWay::Entry report(parts_->reports, lease);
+    const Swept swept = parts_->leases.sweep(1);
+    EXPECT_TRUE(swept.finished.empty());
+    EXPECT_TRUE(swept.stopped.empty());
+    EXPECT_FALSE(swept.more) << "a sweep at once would find the same job";
+  }
+  EXPECT_EQ(parts_->leases.sweep(1).finished.size(), 1U) << "the report failed: the job has run too long";
+  EXPECT_EQ(parts_->leases.finish(lease, Completed{"1"}), Fenced::stale);
+}
+
+TEST_F(LateCommit, AReportOfAFormerAttemptIsNoReason) {
+  const LeaseRef lease = claimWith(Holder{"node"});
+  clock_.advance(kTimeout);
+  const sqlite::ReportsUnderWay::Entry report(parts_->reports, {lease.job, lease.attempt - 1});
+  EXPECT_EQ(parts_->leases.sweep(1).finished.size(), 1U);
+}
+
+TEST_F(LateCommit, AReportedJobIsNotTakenFromItsWorker) {
+  const LeaseRef lease = claimWith(Holder{"node", Holder::Kind::timed, Millis(10'000)});
+  clock_.advance(Millis(10'000));
+  {
+    const sqlite::ReportsUnderWay::Entry report(parts_->reports, lease);
+    EXPECT_TRUE(parts_->leases.sweep(1).requeuedAt.empty());
+  }
+  EXPECT_EQ(parts_->leases.sweep(1).requeuedAt.size(), 1U);
+}
+
+// A large body of another caller is being written when the outcome comes, so that the sweep's turn is before it.
+TEST_F(LateCommit, ALargeOutcomeIsNotOvertakenBySweeps) {
+  constexpr std::size_t kLarge = 5UL << 20;
+  const LeaseRef lease = claimWith(Holder{"node"});
+  std::promise<void> begun;
+  std::promise<void> released;
+  auto other = std::async(std::launch::async, [&] {
+    return parts_->writer.write(
+        [&](sqlite::Step&) {
+          begun.set_value();
+          released.get_future().wait_for(kHangDeadline);
+          return true;
+        },
+        kLarge);
+  });
+  auto hasBegun = begun.get_future();
+  resultOf("the other caller's write", hasBegun);
+  auto finished = std::async(std::launch::async, [&] {
+    return parts_->leases.finish(lease, Completed{'"' + std::string(kLarge, 'x') + '"'});
+  });
+  waitFor("the outcome to be under way", [&] { return parts_->reports.contains(lease); });
+  clock_.advance(kTimeout);
+  auto swept = std::async(std::launch::async, [&] { return parts_->leases.sweep(100); });
+  released.set_value();
+  EXPECT_TRUE(resultOf("the sweep", swept).finished.empty());
+  EXPECT_EQ(resultOf("the outcome", finished), Fenced::accepted);
+  EXPECT_TRUE(resultOf("the other caller's answer", other));
+  EXPECT_FALSE(parts_->reports.contains(lease));
+}
+
+}  // namespace
+}  // namespace jobq::testkit
