@@ -4,6 +4,8 @@
 #include <optional>
 #include <tuple>
 
+#include "delivery_rows.h"
+
 namespace jobq::sqlite {
 namespace {
 
@@ -126,24 +128,6 @@ std::optional<Delivery> claimNow(Step& step, const Due& due, Millis lease) {
   return std::move(numbered.delivery);
 }
 
-/// Keeps an endpoint's settled deliveries within their number.
-void dropOldest(Step& step, std::string_view id) {
-  std::vector<std::int64_t> surplus;
-  {
-    Query query = step.db.query(
-        "SELECT num FROM delivery INDEXED BY delivery_by_endpoint WHERE settled_at IS NOT NULL AND "
-        "endpoint = (SELECT endpoint FROM delivery WHERE id = ?1) "
-        "ORDER BY settled_at DESC, num DESC LIMIT -1 OFFSET ?2");
-    query.bind(id, kMaxDeliveriesPerEndpoint);
-    while (query.next()) surplus.push_back(query.integer(0));
-  }
-  for (const std::int64_t num : surplus) {
-    step.db.query("DELETE FROM delivery_attempt WHERE num = ?1").bind(num).run();
-    step.db.query("DELETE FROM delivery_body WHERE num = ?1").bind(num).run();
-    step.db.query("DELETE FROM delivery WHERE num = ?1").bind(num).run();
-  }
-}
-
 }  // namespace
 
 DueHosts Outbox::dueHosts(std::string_view after, std::size_t max) {
@@ -202,12 +186,18 @@ std::vector<Delivery> Outbox::claimDue(std::span<const HostPlaces> hosts, Millis
 bool Outbox::settle(const DeliveryClaim& claim, DeliveryState state) {
   if (state == DeliveryState::owed) return false;
   return writer_.write([&](Step& step) {
-    const bool settled =
-        step.db.query("UPDATE delivery SET state = ?3, settled_at = ?4 WHERE id = ?1 AND state = 0 AND claims = ?2")
-            .bind(claim.id, claim.number, static_cast<int>(state), step.now)
-            .change() == 1;
-    if (settled) dropOldest(step, claim.id);
-    return settled;
+    EndpointId endpoint;
+    {
+      Query query = step.db.query("SELECT endpoint FROM delivery WHERE id = ?1 AND state = 0 AND claims = ?2");
+      if (!query.bind(claim.id, claim.number).next()) return false;
+      endpoint = query.text(0);
+    }
+    step.db.query("UPDATE delivery SET state = ?2, settled_at = ?3 WHERE id = ?1")
+        .bind(claim.id, static_cast<int>(state), step.now)
+        .run();
+    step.counters.owes(endpoint, -1);
+    dropOldest(step, endpoint);
+    return true;
   });
 }
 
@@ -221,24 +211,15 @@ bool Outbox::reschedule(const DeliveryClaim& claim, Millis delay) {
 
 bool Outbox::recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) {
   return writer_.write([&](Step& step) {
-    const bool isLast =
-        step.db.query("UPDATE delivery SET tries = tries + 1 WHERE id = ?1 AND state = 0 AND claims = ?2")
-            .bind(claim.id, claim.number)
-            .change() == 1;
-    if (!isLast) return false;
-    step.db
-        .query(
-            "DELETE FROM delivery_attempt WHERE num = (SELECT num FROM delivery WHERE id = ?1) AND id <= "
-            "(SELECT id FROM delivery_attempt WHERE num = (SELECT num FROM delivery WHERE id = ?1) "
-            "ORDER BY id DESC LIMIT 1 OFFSET ?2)")
-        .bind(claim.id, kMaxAttempts - 1)
-        .run();
-    return step.db
-               .query(
-                   "INSERT INTO delivery_attempt (num, at, status, duration, reason, reply) "
-                   "SELECT num, ?2, ?3, ?4, ?5, ?6 FROM delivery WHERE id = ?1")
-               .bind(claim.id, step.now, attempt.status, attempt.duration, attempt.reason, Bytes{attempt.reply})
-               .change() == 1;
+    std::int64_t num = 0;
+    {
+      Query query = step.db.query("SELECT num FROM delivery WHERE id = ?1 AND state = 0 AND claims = ?2");
+      if (!query.bind(claim.id, claim.number).next()) return false;
+      num = query.integer(0);
+    }
+    step.db.query("UPDATE delivery SET tries = tries + 1 WHERE num = ?1").bind(num).run();
+    addAttempt(step, num, attempt);
+    return true;
   });
 }
 
@@ -267,12 +248,23 @@ std::vector<Delivery> Outbox::list(std::string_view endpoint, std::string_view j
 
 bool Outbox::replay(std::string_view id) {
   return writer_.write([&](Step& step) {
-    return step.db
-               .query(
-                   "UPDATE delivery SET state = 0, due_at = ?2, settled_at = NULL, tries = 0, claims = claims + 1 "
-                   "WHERE id = ?1 AND ifnull(settled_at > ?3, 1)")
-               .bind(id, step.now, step.now - kDeliveryRecordLife)
-               .change() == 1;
+    EndpointId endpoint;
+    bool wasOwed = false;
+    {
+      Query query =
+          step.db.query("SELECT endpoint, state = 0 FROM delivery WHERE id = ?1 AND ifnull(settled_at > ?2, 1)");
+      if (!query.bind(id, step.now - kDeliveryRecordLife).next()) return false;
+      endpoint = query.text(0);
+      wasOwed = query.flag(1);
+    }
+    step.db
+        .query(
+            "UPDATE delivery SET state = 0, due_at = ?2, owed_at = ?2, settled_at = NULL, tries = 0, "
+            "claims = claims + 1 WHERE id = ?1")
+        .bind(id, step.now)
+        .run();
+    if (!wasOwed) step.counters.owes(endpoint, 1);
+    return true;
   });
 }
 

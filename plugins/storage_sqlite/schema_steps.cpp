@@ -133,7 +133,16 @@ DROP INDEX delivery_first;
 CREATE INDEX record_removed_version ON record_removed (kind, version);
 )sql";
 
-constexpr SchemaStep kSteps[] = {{kFirst}, {kTimedLeasesOnly}, {kLinesOfHosts}, {kClaimsOfDeliveries}};
+// What an endpoint owes, oldest first: for its number at a start, its age, and its bounds. A delivery was owed when its
+// job ended; when a former one was owed again by a replay is not known.
+constexpr char kOwedByEndpoint[] = R"sql(
+ALTER TABLE delivery ADD COLUMN owed_at INTEGER NOT NULL DEFAULT 0;
+UPDATE delivery SET owed_at = ifnull(finished_at, due_at);
+CREATE INDEX delivery_owed ON delivery (endpoint, owed_at) WHERE state = 0;
+)sql";
+
+constexpr SchemaStep kSteps[] = {
+    {kFirst}, {kTimedLeasesOnly}, {kLinesOfHosts}, {kClaimsOfDeliveries}, {kOwedByEndpoint}};
 
 }  // namespace
 
