@@ -73,6 +73,7 @@ House::House(Config config, Clock& clock, Log& log, const StorageWrap& around, c
                 [this](const EndpointId& id) { return endpoints_.isInHand(id); },
                 [this](const EndpointId& id) { watch_.announceSome(id); },
                 [this](const EndpointId& id) { endpointService_.forget(id); }}),
+      outboxCleaner_(storage_->outbox(), {config_.webhookMaxAge, config_.webhookMaxOwed}, log_),
       sweeper_(
           *storage_, clock_, log_,
           [this](const Swept& swept) {
@@ -81,6 +82,7 @@ House::House(Config config, Clock& clock, Log& log, const StorageWrap& around, c
           },
           [this] { endpoints_.refresh(); },
           [this] {
+            outboxCleaner_.step();
             remover_.step();
             keys_.storeUses();
             runtimes_.tick(dispatcher_.workersOfTemplates());

@@ -37,6 +37,7 @@
 #include "core/jobs/wakeup.h"
 #include "core/plugin/plugin_host.h"
 #include "core/upkeep/endpoint_remover.h"
+#include "core/upkeep/outbox_cleaner.h"
 #include "core/upkeep/sweeper.h"
 #include "core/webhooks/courier.h"
 #include "core/webhooks/transports.h"
@@ -149,6 +150,7 @@ class House {
   ThreadExecutor executor_;  // room 8
   Dispatcher dispatcher_;    // room 7
   EndpointRemover remover_;
+  OutboxCleaner outboxCleaner_;
   Sweeper sweeper_;
   std::unique_ptr<RateLimiter> limiter_;
   RateGate rates_;  // room 3

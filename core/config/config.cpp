@@ -20,7 +20,9 @@ namespace {
 
 constexpr Millis kNoTime{0};
 constexpr Millis kWeek{604'800'000};
+constexpr Millis kMonth{2'592'000'000};  // of 30 days
 constexpr Millis kHour{3'600'000};
+constexpr Millis kSecond{1'000};
 constexpr std::uint64_t kLargestBody = 20UL << 20;
 constexpr std::uint64_t kTerabyte = 1UL << 40;
 
@@ -121,6 +123,12 @@ const Setting kSettings[] = {
     {"limits.queue", [](const Reading& r) { r.config.limits.queue = units::flag(r.key, r.value); }},
     {"webhook.transports", [](const Reading& r) { r.config.webhookTransports = words(r.value, ","); }},
     {"webhook.secret", [](const Reading& r) { r.config.webhookKey = units::secret(r.key, r.value); }},
+    {"webhook.maxAge",
+     [](const Reading& r) { r.config.webhookMaxAge = units::duration(r.key, r.value, kSecond, kMonth); }},
+    {"webhook.maxOwed",
+     [](const Reading& r) {
+       r.config.webhookMaxOwed = static_cast<std::size_t>(units::integer(r.key, r.value, 1, 100'000'000));
+     }},
     {"net.allowPrivate", [](const Reading& r) { r.config.allowPrivateAddresses = units::flag(r.key, r.value); }},
     {"log.level",
      [](const Reading& r) {

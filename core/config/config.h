@@ -72,6 +72,8 @@ struct Config {
   LimitsConfig limits;
   std::vector<std::string> webhookTransports{"http"};  ///< names of webhook plugins
   std::string webhookKey;                              ///< the bytes that sign webhooks; empty: one is made and kept
+  Millis webhookMaxAge{86'400'000};                    ///< a webhook that is owed for longer is given up
+  std::size_t webhookMaxOwed = 100'000;                ///< that one endpoint may owe; the oldest beyond it are given up
   bool allowPrivateAddresses = false;
   LogLevel logLevel = LogLevel::information;
   LogFormat logFormat = LogFormat::text;

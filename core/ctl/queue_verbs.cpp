@@ -43,6 +43,8 @@ ExitCode showHealth(const Call& call) {
   printCounters(*health, "jobs", {"inQueue", "inProgress", "completed", "failed", "retried"}, call.out);
   call.out << '\n';
   printCounters(*health, "workers", {"idle", "initializing", "ready", "running", "throttled", "unhealthy"}, call.out);
+  call.out << '\n';
+  printCounters(*health, "webhooks", {"owed", "oldestMs"}, call.out);
   return ExitCode::ok;
 }
 

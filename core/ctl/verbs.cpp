@@ -115,7 +115,7 @@ const std::vector<Verb>& verbs() {
       {"cancel", "ENDPOINT JOB", "The same as `job cancel`.", {}, cancelJob},
       {"retry", "ENDPOINT JOB", "The same as `job retry`.", {}, retryJob},
       {"purge", "ENDPOINT", "Drop all jobs that wait.", {}, purgeQueue},
-      {"health", "ENDPOINT", "Show an endpoint's counters of jobs and workers.", {}, showHealth},
+      {"health", "ENDPOINT", "Show an endpoint's counters of jobs, workers and webhooks.", {}, showHealth},
       {"top",
        "[ENDPOINT]",
        "Watch the endpoints' workers and jobs, the busiest first; q ends it.\n"

@@ -38,6 +38,7 @@ Reply health(const QueueRooms& rooms, Call& call) {
   if (const auto refusal = countUnderstood(call)) return *refusal;
   const EndpointCounts jobs = rooms.jobs.counts(call.endpoint->id);
   const WorkerCounts workers = rooms.workers(call.endpoint->id);
+  const std::optional<OwedDeliveries> owed = rooms.jobs.owed(call.endpoint->id);
   std::string body;
   const auto group = [&body](const char* name, std::initializer_list<std::pair<const char*, std::uint64_t>> fields) {
     body += std::string(body.empty() ? "{" : ",") + "\"" + name + "\":";
@@ -53,6 +54,9 @@ Reply health(const QueueRooms& rooms, Call& call) {
                  {"inProgress", jobs.inProgress},
                  {"inQueue", jobs.inQueue},
                  {"retried", jobs.retried}});
+  if (owed) {
+    group("webhooks", {{"owed", owed->count}, {"oldestMs", static_cast<std::uint64_t>(owed->oldestAge.count())}});
+  }
   group("workers", {{"idle", workers.idle},
                     {"initializing", workers.initializing},
                     {"ready", workers.ready},

@@ -150,6 +150,8 @@ std::size_t JobService::purge(const EndpointId& endpoint) {
 
 EndpointCounts JobService::counts(const EndpointId& endpoint) { return storage_.jobs().counts(endpoint); }
 
+std::optional<OwedDeliveries> JobService::owed(const EndpointId& endpoint) { return storage_.outbox().owed(endpoint); }
+
 Fenced JobService::append(const LeaseRef& lease, std::vector<Chunk> chunks) {
   std::size_t bytes = 0;
   for (const Chunk& chunk : chunks) bytes += chunk.output.size() + chunk.metrics.size();

@@ -94,6 +94,9 @@ class JobService {
 
   EndpointCounts counts(const EndpointId& endpoint);
 
+  /// Returns the webhooks that the endpoint owes; nothing when the storage cannot tell (OutboxStore::owed).
+  std::optional<OwedDeliveries> owed(const EndpointId& endpoint);
+
   /// Adds chunks to a running job and wakes who streams it.
   Fenced append(const LeaseRef& lease, std::vector<Chunk> chunks);
 

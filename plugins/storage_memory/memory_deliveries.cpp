@@ -13,6 +13,11 @@ bool outlived(const DeliveryRow& row, Instant now) {
   return row.state != DeliveryState::owed && row.settledAt + kDeliveryRecordLife <= now;
 }
 
+/// Returns whether the owed delivery is due, and its last try was not delivered.
+bool waits(const DeliveryRow& row, Instant now) {
+  return row.dueAt <= now && (row.tries == 0 || row.attempts.empty() || !row.attempts.back().reason.empty());
+}
+
 }  // namespace
 
 void Deliveries::owe(const Row& row, Instant now) {
@@ -24,7 +29,7 @@ void Deliveries::owe(const Row& row, Instant now) {
   delivery.snapshot = found(row);
   DeliveryRow& kept = rows_.insert_or_assign(delivery.id, std::move(delivery)).first->second;
   endpoints_[kept.spec->endpoint].all.emplace(kept.sequence, &kept);
-  setDue(kept, now);
+  setOwed(kept, now);
 }
 
 DueHosts Deliveries::dueHosts(Instant now, std::string_view after, std::size_t max) const {
@@ -72,6 +77,13 @@ void Deliveries::setDue(DeliveryRow& row, Instant due) {
   row.state = DeliveryState::owed;
   row.dueAt = due;
   due_[row.host].emplace(due, row.sequence, &row);
+  endpoints_[row.spec->endpoint].owed.emplace(row.owedAt, row.sequence, &row);
+}
+
+void Deliveries::setOwed(DeliveryRow& row, Instant now) {
+  leaveIndexes(row);
+  row.owedAt = now;
+  setDue(row, now);
 }
 
 void Deliveries::settle(DeliveryRow& row, DeliveryState state, Instant now) {
@@ -116,6 +128,49 @@ std::size_t Deliveries::dropOld(Instant now, std::size_t max) {
   return dropped;
 }
 
+OwedDeliveries Deliveries::owed(Instant now, std::string_view endpoint) const {
+  const auto of = endpoints_.find(endpoint);
+  if (of == endpoints_.end() || of->second.owed.empty()) return {};
+  return {of->second.owed.size(), now - std::get<Instant>(*of->second.owed.begin())};
+}
+
+std::vector<Deliveries::Surplus> Deliveries::surplusOf(const OfEndpoint& endpoint, Instant now,
+                                                       const OwedBounds& bounds, std::size_t looks) {
+  std::vector<Surplus> surplus;
+  for (auto at = endpoint.owed.begin(); at != endpoint.owed.end() && looks > 0; ++at, --looks) {
+    const auto& [owedAt, sequence, row] = *at;
+    const bool isTooOld = owedAt + bounds.maxAge <= now;
+    if (!isTooOld && endpoint.owed.size() - surplus.size() <= bounds.maxCount) break;
+    if (waits(*row, now)) surplus.push_back({row, isTooOld});
+  }
+  return surplus;
+}
+
+AbandonResult Deliveries::abandonOwed(Instant now, const OwedBounds& bounds, std::size_t max) {
+  AbandonResult result;
+  std::size_t left = max;
+  for (const auto& [endpoint, of] : endpoints_) {
+    if (left == 0) break;
+    AbandonedDeliveries done{endpoint, 0, 0};
+    for (const Surplus& each : surplusOf(of, now, bounds, max)) {
+      if (left == 0) break;
+      --left;
+      ++(each.isTooOld ? done.tooOld : done.tooMany);
+      addAttempt(*each.row, {{}, 0, Millis(0), each.isTooOld ? tooOldReason(bounds) : tooManyReason(bounds), {}}, now);
+      settle(*each.row, DeliveryState::abandoned, now);
+    }
+    if (done.tooOld + done.tooMany > 0) result.endpoints.push_back(done);
+  }
+  result.more = left == 0;
+  return result;
+}
+
+void Deliveries::addAttempt(DeliveryRow& row, DeliveryAttempt attempt, Instant now) {
+  attempt.at = now;
+  row.attempts.push_back(std::move(attempt));
+  if (row.attempts.size() > kMaxAttempts) row.attempts.erase(row.attempts.begin());
+}
+
 void Deliveries::leaveIndexes(DeliveryRow& row) {
   const auto line = due_.find(row.host);
   if (line != due_.end()) {
@@ -123,7 +178,9 @@ void Deliveries::leaveIndexes(DeliveryRow& row) {
     if (line->second.empty()) due_.erase(line);
   }
   settled_.erase({row.settledAt, row.sequence, &row});
-  endpoints_[row.spec->endpoint].settled.erase({row.settledAt, row.sequence, &row});
+  OfEndpoint& of = endpoints_[row.spec->endpoint];
+  of.settled.erase({row.settledAt, row.sequence, &row});
+  of.owed.erase({row.owedAt, row.sequence, &row});
 }
 
 void Deliveries::erase(DeliveryRow& row) {

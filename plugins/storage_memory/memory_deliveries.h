@@ -28,6 +28,7 @@ struct DeliveryRow {
   std::string host;
   Found snapshot;
   Instant dueAt{};      // while owed
+  Instant owedAt{};     // since then it is owed
   Instant settledAt{};  // afterwards
   std::uint32_t tries = 0;
   std::uint64_t claims = 0;
@@ -52,8 +53,10 @@ class Deliveries {
   /// Returns the owed delivery whose last claim this is, or null.
   DeliveryRow* findClaimed(const DeliveryClaim& claim);
 
-  /// Owed from now on, whatever it was.
+  /// Due at `due`, and owed as before.
   void setDue(DeliveryRow& row, Instant due);
+  /// Owed from now on and due at once, whatever it was.
+  void setOwed(DeliveryRow& row, Instant now);
   /// Also lets go of the oldest settled ones of the endpoint beyond kMaxDeliveriesPerEndpoint.
   void settle(DeliveryRow& row, DeliveryState state, Instant now);
 
@@ -62,6 +65,15 @@ class Deliveries {
   /// Newest first.
   std::vector<const DeliveryRow*> ofEndpoint(std::string_view endpoint, std::size_t limit, Instant now) const;
 
+  /// OutboxStore::owed().
+  OwedDeliveries owed(Instant now, std::string_view endpoint) const;
+
+  /// OutboxStore::abandonOwed().
+  AbandonResult abandonOwed(Instant now, const OwedBounds& bounds, std::size_t max);
+
+  /// Adds to the record of the delivery, which keeps its last kMaxAttempts.
+  static void addAttempt(DeliveryRow& row, DeliveryAttempt attempt, Instant now);
+
   /// Drops up to `max` that have outlived their time; returns how many.
   std::size_t dropOld(Instant now, std::size_t max);
 
@@ -69,8 +81,16 @@ class Deliveries {
   using ByTime = std::set<std::tuple<Instant, std::uint64_t, DeliveryRow*>>;
   struct OfEndpoint {
     std::map<std::uint64_t, DeliveryRow*> all;
+    ByTime owed;  // by `owedAt`
     ByTime settled;
   };
+  /// An owed delivery that is beyond a bound.
+  struct Surplus {
+    DeliveryRow* row = nullptr;
+    bool isTooOld = false;  // or one of too many
+  };
+  static std::vector<Surplus> surplusOf(const OfEndpoint& endpoint, Instant now, const OwedBounds& bounds,
+                                        std::size_t looks);
 
   void leaveIndexes(DeliveryRow& row);
   void erase(DeliveryRow& row);

@@ -102,6 +102,9 @@ class Outbox final : public OutboxStore {
   bool replay(std::string_view id) override;
 
  private:
+  OwedDeliveries doOwed(std::string_view endpoint) override;
+  AbandonResult doAbandonOwed(const OwedBounds& bounds, std::size_t max) override;
+
   State& s_;
 };
 

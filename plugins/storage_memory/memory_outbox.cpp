@@ -81,11 +81,9 @@ bool Outbox::reschedule(const DeliveryClaim& claim, Millis delay) {
 
 bool Outbox::recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) {
   Lock lock(s_.mutex);
-  attempt.at = s_.clock.now();
   DeliveryRow* row = s_.deliveries.findClaimed(claim);
   if (row == nullptr) return false;
-  row->attempts.push_back(std::move(attempt));
-  if (row->attempts.size() > kMaxAttempts) row->attempts.erase(row->attempts.begin());
+  Deliveries::addAttempt(*row, std::move(attempt), s_.clock.now());
   ++row->tries;
   return true;
 }
@@ -111,10 +109,20 @@ bool Outbox::replay(std::string_view id) {
   const Instant now = s_.clock.now();
   DeliveryRow* row = s_.deliveries.find(id, now);
   if (row == nullptr) return false;
-  s_.deliveries.setDue(*row, now);
+  s_.deliveries.setOwed(*row, now);
   row->tries = 0;
   ++row->claims;
   return true;
+}
+
+OwedDeliveries Outbox::doOwed(std::string_view endpoint) {
+  Lock lock(s_.mutex);
+  return s_.deliveries.owed(s_.clock.now(), endpoint);
+}
+
+AbandonResult Outbox::doAbandonOwed(const OwedBounds& bounds, std::size_t max) {
+  Lock lock(s_.mutex);
+  return s_.deliveries.abandonOwed(s_.clock.now(), bounds, max);
 }
 
 }  // namespace jobq::memory

@@ -1,6 +1,16 @@
 #include "counters.h"
 
 namespace jobq::sqlite {
+namespace {
+
+/// The totals of a deleted endpoint end; its webhooks are owed as before.
+Tally forgotten(const Tally& before) {
+  Tally tally;
+  tally.owed = before.owed;
+  return tally;
+}
+
+}  // namespace
 
 Tally& Tally::operator+=(const Tally& other) noexcept {
   for (std::size_t i = 0; i < kStates; ++i) jobs[i] += other.jobs[i];
@@ -8,6 +18,7 @@ Tally& Tally::operator+=(const Tally& other) noexcept {
   completed += other.completed;
   failed += other.failed;
   retried += other.retried;
+  owed += other.owed;
   return *this;
 }
 
@@ -28,12 +39,20 @@ void CounterChanges::ended(const std::string& endpoint, JobState from, JobState 
   if (to == JobState::failed || to == JobState::timedOut) ++at(endpoint).tally.failed;
 }
 
-void CounterChanges::forget(const std::string& endpoint) { at(endpoint) = Change{{}, true}; }
+std::int64_t CounterChanges::owedChange(std::string_view endpoint) const {
+  const auto found = endpoints_.find(endpoint);
+  return found == endpoints_.end() ? 0 : found->second.tally.owed;
+}
+
+void CounterChanges::forget(const std::string& endpoint) {
+  Change& change = at(endpoint);
+  change = Change{forgotten(change.tally), true};
+}
 
 void CounterChanges::append(const CounterChanges& later) {
   for (const auto& [endpoint, change] : later.endpoints_) {
     Change& mine = at(endpoint);
-    if (change.forgotten) mine = Change{{}, true};
+    if (change.forgotten) mine = Change{forgotten(mine.tally), true};
     mine.tally += change.tally;
   }
 }
@@ -69,6 +88,11 @@ void Counters::load(Connection& connection) {
         "SELECT endpoint, state, count(*) FROM job INDEXED BY job_begun WHERE state > 0 GROUP BY endpoint, state");
     while (begun.next()) loaded[begun.text(0)].jobs.at(begun.size(1)) = begun.integer(2);
   }
+  {
+    Query owed = connection.query(
+        "SELECT endpoint, count(*) FROM delivery INDEXED BY delivery_owed WHERE state = 0 GROUP BY endpoint");
+    while (owed.next()) loaded[owed.text(0)].owed = owed.integer(1);
+  }
   Query totals = connection.query("SELECT endpoint, completed, failed, retried FROM endpoint_count");
   while (totals.next()) {
     Tally& tally = loaded[totals.text(0)];
@@ -83,11 +107,9 @@ void Counters::load(Connection& connection) {
 void Counters::apply(const CounterChanges& changes) {
   Lock lock(mutex_);
   for (const auto& [endpoint, change] : changes.endpoints_) {
-    if (change.forgotten) {
-      endpoints_[endpoint] = change.tally;
-    } else {
-      endpoints_[endpoint] += change.tally;
-    }
+    Tally& tally = endpoints_[endpoint];
+    if (change.forgotten) tally = forgotten(tally);
+    tally += change.tally;
   }
 }
 
@@ -95,6 +117,15 @@ Tally Counters::of(std::string_view endpoint) const {
   Lock lock(mutex_);
   const auto found = endpoints_.find(endpoint);
   return found == endpoints_.end() ? Tally{} : found->second;
+}
+
+std::vector<std::string> Counters::owing() const {
+  Lock lock(mutex_);
+  std::vector<std::string> owing;
+  for (const auto& [endpoint, tally] : endpoints_) {
+    if (tally.owed > 0) owing.push_back(endpoint);
+  }
+  return owing;
 }
 
 }  // namespace jobq::sqlite

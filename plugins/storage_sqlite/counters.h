@@ -1,5 +1,5 @@
-// How many jobs every endpoint has, state by state, kept in memory, so that nobody counts rows. The numbers change when
-// the commit that caused them has succeeded, never before.
+// How many jobs every endpoint has, state by state, and how many webhooks it owes, kept in memory, so that no question
+// counts rows. The numbers change when the commit that caused them has succeeded, never before.
 #pragma once
 
 #include <array>
@@ -9,6 +9,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "connection.h"
 #include "jobq/job.h"
@@ -25,6 +26,7 @@ struct Tally {
   std::int64_t completed = 0;
   std::int64_t failed = 0;
   std::int64_t retried = 0;
+  std::int64_t owed = 0;  ///< webhooks; they outlive their jobs and their endpoint
 
   Tally& operator+=(const Tally& other) noexcept;
   bool hasTotals() const noexcept { return completed != 0 || failed != 0 || retried != 0; }
@@ -41,6 +43,10 @@ class CounterChanges {
   /// Also counts the end as completed or failed; a cancelled job is neither.
   void ended(const std::string& endpoint, JobState from, JobState to, bool low);
   void retried(const std::string& endpoint) { ++at(endpoint).tally.retried; }
+  /// The endpoint owes so many webhooks more; fewer, when `webhooks` is below 0.
+  void owes(const std::string& endpoint, std::int64_t webhooks) { at(endpoint).tally.owed += webhooks; }
+  /// Returns by how much the number of webhooks that the endpoint owes changes.
+  std::int64_t owedChange(std::string_view endpoint) const;
   /// The endpoint is deleted: its totals start again from 0.
   void forget(const std::string& endpoint);
 
@@ -71,6 +77,8 @@ class Counters {
   void load(Connection& connection);
   void apply(const CounterChanges& changes);
   Tally of(std::string_view endpoint) const;
+  /// Returns the endpoints that owe webhooks, in ascending order.
+  std::vector<std::string> owing() const;
 
  private:
   mutable Mutex mutex_;

@@ -12,9 +12,9 @@ void oweWebhook(Step& step, const JobRow& row) {
   const std::string id = row.id + "." + std::to_string(row.attempt);
   step.db
       .query(
-          "INSERT INTO delivery (id, endpoint, job, state, due_at, url, host, job_state, attempt, losses, retries, "
-          "low, submitted_at, queued_at, started_at, finished_at, expires_at, worker, error) "
-          "SELECT ?2, endpoint, id, 0, ?3, webhook, host_of(webhook), state, attempt, losses, retries, low, "
+          "INSERT INTO delivery (id, endpoint, job, state, due_at, owed_at, url, host, job_state, attempt, losses, "
+          "retries, low, submitted_at, queued_at, started_at, finished_at, expires_at, worker, error) "
+          "SELECT ?2, endpoint, id, 0, ?3, ?3, webhook, host_of(webhook), state, attempt, losses, retries, low, "
           "submitted_at, queued_at, started_at, finished_at, expires_at, worker, ifnull(error, '') "
           "FROM job JOIN job_input USING (num) LEFT JOIN job_output USING (num) WHERE num = ?1")
       .bind(row.num, id, step.now)
@@ -26,6 +26,7 @@ void oweWebhook(Step& step, const JobRow& row) {
           "LEFT JOIN job_output USING (num) WHERE num = ?1")
       .bind(row.num, sqlite3_last_insert_rowid(step.db.handle()))
       .run();
+  step.counters.owes(row.endpoint, 1);
 }
 
 }  // namespace

@@ -4,8 +4,14 @@
 #include <optional>
 #include <tuple>
 
+#include "delivery_rows.h"
+
 namespace jobq::sqlite {
 namespace {
+
+/// How many old deliveries one that is settled may delete: as a rule there is one, and a file with more is worked off by
+/// the deliveries that follow.
+constexpr std::size_t kMostDropped = 16;
 
 #define JOBQ_DELIVERY_COLUMNS                                                \
   "num, id, endpoint, job, state, due_at, url, job_state, attempt, losses, " \
@@ -126,35 +132,6 @@ std::optional<Delivery> claimNow(Step& step, const Due& due, Millis lease) {
   return std::move(numbered.delivery);
 }
 
-/// Returns how many settled deliveries beyond their bound the endpoint of this delivery has.
-std::size_t countSurplus(Step& step, std::string_view id) {
-  Query query = step.db.query(
-      "SELECT delivery_count.settled FROM delivery JOIN delivery_count USING (endpoint) WHERE delivery.id = ?1");
-  const std::size_t settled = query.bind(id).next() ? query.size(0) : 0;
-  return settled - std::min(settled, kMaxDeliveriesPerEndpoint);
-}
-
-/// Deletes the oldest settled deliveries of this delivery's endpoint beyond their bound, a few at most in one step: as
-/// a rule there is one, and a file in which there are more is worked off by the deliveries that follow.
-void dropOldest(Step& step, std::string_view id) {
-  constexpr std::size_t kMostAtOnce = 16;
-  const std::size_t surplus = std::min(countSurplus(step, id), kMostAtOnce);
-  if (surplus == 0) return;
-  std::vector<std::int64_t> oldest;
-  {
-    Query query = step.db.query(
-        "SELECT num FROM delivery INDEXED BY delivery_by_endpoint WHERE settled_at IS NOT NULL AND "
-        "endpoint = (SELECT endpoint FROM delivery WHERE id = ?1) ORDER BY settled_at, num LIMIT ?2");
-    query.bind(id, surplus);
-    while (query.next()) oldest.push_back(query.integer(0));
-  }
-  for (const std::int64_t num : oldest) {
-    step.db.query("DELETE FROM delivery_attempt WHERE num = ?1").bind(num).run();
-    step.db.query("DELETE FROM delivery_body WHERE num = ?1").bind(num).run();
-    step.db.query("DELETE FROM delivery WHERE num = ?1").bind(num).run();
-  }
-}
-
 }  // namespace
 
 DueHosts Outbox::dueHosts(std::string_view after, std::size_t max) {
@@ -213,12 +190,18 @@ std::vector<Delivery> Outbox::claimDue(std::span<const HostPlaces> hosts, Millis
 bool Outbox::settle(const DeliveryClaim& claim, DeliveryState state) {
   if (state == DeliveryState::owed) return false;
   return writer_.write([&](Step& step) {
-    const bool settled =
-        step.db.query("UPDATE delivery SET state = ?3, settled_at = ?4 WHERE id = ?1 AND state = 0 AND claims = ?2")
-            .bind(claim.id, claim.number, static_cast<int>(state), step.now)
-            .change() == 1;
-    if (settled) dropOldest(step, claim.id);
-    return settled;
+    EndpointId endpoint;
+    {
+      Query query = step.db.query("SELECT endpoint FROM delivery WHERE id = ?1 AND state = 0 AND claims = ?2");
+      if (!query.bind(claim.id, claim.number).next()) return false;
+      endpoint = query.text(0);
+    }
+    step.db.query("UPDATE delivery SET state = ?2, settled_at = ?3 WHERE id = ?1")
+        .bind(claim.id, static_cast<int>(state), step.now)
+        .run();
+    step.counters.owes(endpoint, -1);
+    dropOldest(step, endpoint, kMostDropped);
+    return true;
   });
 }
 
@@ -232,24 +215,15 @@ bool Outbox::reschedule(const DeliveryClaim& claim, Millis delay) {
 
 bool Outbox::recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) {
   return writer_.write([&](Step& step) {
-    const bool isLast =
-        step.db.query("UPDATE delivery SET tries = tries + 1 WHERE id = ?1 AND state = 0 AND claims = ?2")
-            .bind(claim.id, claim.number)
-            .change() == 1;
-    if (!isLast) return false;
-    step.db
-        .query(
-            "DELETE FROM delivery_attempt WHERE num = (SELECT num FROM delivery WHERE id = ?1) AND id <= "
-            "(SELECT id FROM delivery_attempt WHERE num = (SELECT num FROM delivery WHERE id = ?1) "
-            "ORDER BY id DESC LIMIT 1 OFFSET ?2)")
-        .bind(claim.id, kMaxAttempts - 1)
-        .run();
-    return step.db
-               .query(
-                   "INSERT INTO delivery_attempt (num, at, status, duration, reason, reply) "
-                   "SELECT num, ?2, ?3, ?4, ?5, ?6 FROM delivery WHERE id = ?1")
-               .bind(claim.id, step.now, attempt.status, attempt.duration, attempt.reason, Bytes{attempt.reply})
-               .change() == 1;
+    std::int64_t num = 0;
+    {
+      Query query = step.db.query("SELECT num FROM delivery WHERE id = ?1 AND state = 0 AND claims = ?2");
+      if (!query.bind(claim.id, claim.number).next()) return false;
+      num = query.integer(0);
+    }
+    step.db.query("UPDATE delivery SET tries = tries + 1 WHERE num = ?1").bind(num).run();
+    addAttempt(step, num, attempt);
+    return true;
   });
 }
 
@@ -278,12 +252,23 @@ std::vector<Delivery> Outbox::list(std::string_view endpoint, std::string_view j
 
 bool Outbox::replay(std::string_view id) {
   return writer_.write([&](Step& step) {
-    return step.db
-               .query(
-                   "UPDATE delivery SET state = 0, due_at = ?2, settled_at = NULL, tries = 0, claims = claims + 1 "
-                   "WHERE id = ?1 AND ifnull(settled_at > ?3, 1)")
-               .bind(id, step.now, step.now - kDeliveryRecordLife)
-               .change() == 1;
+    EndpointId endpoint;
+    bool wasOwed = false;
+    {
+      Query query =
+          step.db.query("SELECT endpoint, state = 0 FROM delivery WHERE id = ?1 AND ifnull(settled_at > ?2, 1)");
+      if (!query.bind(id, step.now - kDeliveryRecordLife).next()) return false;
+      endpoint = query.text(0);
+      wasOwed = query.flag(1);
+    }
+    step.db
+        .query(
+            "UPDATE delivery SET state = 0, due_at = ?2, owed_at = ?2, settled_at = NULL, tries = 0, "
+            "claims = claims + 1 WHERE id = ?1")
+        .bind(id, step.now)
+        .run();
+    if (!wasOwed) step.counters.owes(endpoint, 1);
+    return true;
   });
 }
 

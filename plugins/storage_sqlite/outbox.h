@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "counters.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
 #include "readers.h"
@@ -14,10 +15,11 @@
 
 namespace jobq::sqlite {
 
-/// Any thread. The writer and readers outlive it.
+/// Any thread. The writer, the readers and the counters outlive it.
 class Outbox final : public OutboxStore {
  public:
-  Outbox(Writer& writer, Readers& readers, Clock& clock) : writer_(writer), readers_(readers), clock_(clock) {}
+  Outbox(Writer& writer, Readers& readers, const Counters& counters, Clock& clock)
+      : writer_(writer), readers_(readers), counters_(counters), clock_(clock) {}
 
   DueHosts dueHosts(std::string_view after, std::size_t max) override;
   std::vector<Delivery> claimDue(std::span<const HostPlaces> hosts, Millis lease) override;
@@ -28,8 +30,12 @@ class Outbox final : public OutboxStore {
   bool replay(std::string_view id) override;
 
  private:
+  OwedDeliveries doOwed(std::string_view endpoint) override;
+  AbandonResult doAbandonOwed(const OwedBounds& bounds, std::size_t max) override;
+
   Writer& writer_;
   Readers& readers_;
+  const Counters& counters_;
   Clock& clock_;
 };
 

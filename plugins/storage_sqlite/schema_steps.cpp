@@ -133,6 +133,14 @@ DROP INDEX delivery_first;
 CREATE INDEX record_removed_version ON record_removed (kind, version);
 )sql";
 
+// What an endpoint owes, oldest first: for its number at a start, its age, and its bounds. A delivery was owed when its
+// job ended; when a former one was owed again by a replay is not known.
+constexpr char kOwedByEndpoint[] = R"sql(
+ALTER TABLE delivery ADD COLUMN owed_at INTEGER NOT NULL DEFAULT 0;
+UPDATE delivery SET owed_at = ifnull(finished_at, due_at);
+CREATE INDEX delivery_owed ON delivery (endpoint, owed_at) WHERE state = 0;
+)sql";
+
 // How many settled deliveries each endpoint has, so that no delivery counts them. Triggers keep the number, whatever
 // statement settles, replays or deletes a delivery.
 constexpr char kCountsOfDeliveries[] = R"sql(
@@ -154,8 +162,8 @@ CREATE TRIGGER delivery_goes AFTER DELETE ON delivery WHEN old.settled_at IS NOT
 END;
 )sql";
 
-constexpr SchemaStep kSteps[] = {
-    {kFirst}, {kTimedLeasesOnly}, {kLinesOfHosts}, {kClaimsOfDeliveries}, {kCountsOfDeliveries}};
+constexpr SchemaStep kSteps[] = {{kFirst},          {kTimedLeasesOnly}, {kLinesOfHosts}, {kClaimsOfDeliveries},
+                                 {kOwedByEndpoint}, {kCountsOfDeliveries}};
 
 }  // namespace
 

@@ -51,7 +51,7 @@ SqliteStorage::SqliteStorage(const PluginEnv& env)
       jobs_(writer_, readers_, counters_, clock_, lastArrival_),
       leases_(writer_, readers_, counters_, clock_, reports_),
       chunks_(writer_, readers_, clock_),
-      outbox_(writer_, readers_, clock_),
+      outbox_(writer_, readers_, counters_, clock_),
       workers_(writer_, readers_, clock_),
       records_(writer_, readers_) {}
 

@@ -15,6 +15,7 @@
 #include "testkit/storage_suite_leases.h"
 #include "testkit/storage_suite_line.h"
 #include "testkit/storage_suite_outbox.h"
+#include "testkit/storage_suite_owed.h"
 #include "testkit/storage_suite_races.h"
 #include "testkit/storage_suite_record_changes.h"
 #include "testkit/storage_suite_record_races.h"
@@ -32,6 +33,7 @@
   INSTANTIATE_TEST_SUITE_P(prefix, StateSuite, storages, nameOfStorage);                                             \
   INSTANTIATE_TEST_SUITE_P(prefix, GroupSuite, storages, nameOfStorage);                                             \
   INSTANTIATE_TEST_SUITE_P(prefix, OutboxSuite, storages, nameOfStorage);                                            \
+  INSTANTIATE_TEST_SUITE_P(prefix, OwedSuite, storages, nameOfStorage);                                              \
   INSTANTIATE_TEST_SUITE_P(prefix, RestartSuite, storages, nameOfStorage);                                           \
   }                                                                                                                  \
   static_assert(true)

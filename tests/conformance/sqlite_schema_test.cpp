@@ -134,13 +134,16 @@ TEST_F(SchemaTest, AServersFirstDatabaseGoesOn) {
   (void)storage_->jobs().cancel({"ep", "hooked"});
   EXPECT_TRUE(storage_->outbox().recordAttempt(testkit::lastClaim(storage_->outbox(), "hooked.0"),
                                                {{}, 500, Millis(1), "no", ""}));
+  clock_.advance(Millis(70));
   storage_.reset();
   script(kBackToTheFirstVersion);
   const std::string before = contentOf(file());
 
   open();
-  EXPECT_EQ(ask(file(), "PRAGMA user_version"), 5);
+  EXPECT_EQ(ask(file(), "PRAGMA user_version"), 6);
   EXPECT_EQ(ask(file().string() + ".v1.backup", "SELECT count(*) FROM job"), 4);
+  EXPECT_EQ(storage_->outbox().owed("ep")->count, 1U);
+  EXPECT_EQ(storage_->outbox().owed("ep")->oldestAge, Millis(70)) << "since its job's end";
   const auto owed = testkit::claimAllDue(storage_->outbox(), Millis(1'000));
   ASSERT_EQ(owed.size(), 1U);
   EXPECT_EQ(owed[0].host, "hooks.example.com:8443");

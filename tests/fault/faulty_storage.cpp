@@ -282,6 +282,14 @@ class Outbox final : public Before<OutboxStore> {
     return at("outbox.list")->list(endpoint, job, limit);
   }
   bool replay(std::string_view id) override { return at("outbox.replay")->replay(id); }
+
+ private:
+  OwedDeliveries doOwed(std::string_view endpoint) override {
+    return at("outbox.owed")->owed(endpoint).value_or(OwedDeliveries{});
+  }
+  AbandonResult doAbandonOwed(const OwedBounds& bounds, std::size_t max) override {
+    return at("outbox.abandonOwed")->abandonOwed(bounds, max);
+  }
 };
 
 class Workers final : public Before<WorkerStore> {

@@ -65,8 +65,8 @@ class TableTest(HttpTest):
         assert self.ask("POST", "parked/purge-queue")["removed"] >= 1
 
     def test_health(self):
-        """api.md, Queue API: GET /health answers the health object."""
-        assert set(self.ask("GET", "echo/health")) == {"jobs", "workers"}
+        """api.md, Queue API: GET /health answers the health object; ours has the owed webhooks besides."""
+        assert set(self.ask("GET", "echo/health")) == {"jobs", "webhooks", "workers"}
 
     def test_unknown_queries_are_no_fault(self):
         """api.md, Queue API: query `none` where none is meant; clients add their own, as wire.md 2.2 shows."""

@@ -5,6 +5,7 @@ What takes time (10 s between attempts, 24 h of records) is proved in process, o
 
 import os
 import re
+import socket
 import time
 
 import pytest
@@ -253,6 +254,57 @@ class RecordTest(EventTest):
                              ("POST", "/v1/webhooks/x/replay")):
             with subtests.test(path=path):
                 self.assert_refused(self.server.request(method, path, key=key["key"]), 401, member="message")
+
+
+class BoundTest(EventTest):
+    """core/decisions/webhooks.md: webhook.maxAge and webhook.maxOwed, for webhooks that wait because their receiver hangs."""
+
+    JOBS = 100  # more than calls at once, so that some wait
+
+    def owe(self, server):
+        """Jobs that have ended, and whose receiver takes calls and says nothing."""
+        silent = self.at_end.enter_context(socket.create_server(("127.0.0.1", 0), backlog=2 * self.JOBS))
+        hook = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        jobs = [server.run("echo", {}, webhook=hook) for _ in range(self.JOBS)]
+        for job in jobs:
+            assert server.finished("echo", job)["status"] == "COMPLETED"
+        return jobs
+
+    def abandoned(self, server, setting):
+        """The records of the deliveries that were given up for that setting, once there is one."""
+        def listed():
+            rows = server.request("GET", "/v1/webhooks?endpointId=echo&limit=1000").json()
+            return [row for row in rows if any(setting in attempt["reason"] for attempt in row["attempts"])]
+        return until(listed, f"a webhook is given up because of {setting}")
+
+    def test_health_says_how_much_is_owed_and_for_how_long(self, own_server):
+        """Owed until its last call has ended: 10 s at least."""
+        server = own_server()
+        assert server.health("echo")["webhooks"] == {"owed": 0, "oldestMs": 0}
+        began = time.monotonic()
+        self.owe(server)
+        owed = server.health("echo")["webhooks"]
+        assert owed["owed"] == self.JOBS
+        until(lambda: server.health("echo")["webhooks"]["oldestMs"] > owed["oldestMs"], "the oldest grows older")
+        assert server.health("echo")["webhooks"]["oldestMs"] <= (time.monotonic() - began) * 1000 + 1000
+        assert server.health("trial")["webhooks"] == {"owed": 0, "oldestMs": 0}
+        server.restart()
+        assert server.health("echo")["webhooks"]["owed"] == self.JOBS
+
+    @pytest.mark.parametrize(("setting", "value"), [("maxAge", "1s"), ("maxOwed", 5)])
+    def test_one_that_waits_is_given_up_and_says_why(self, own_server, setting, value):
+        """A failed delivery with the reason; the job keeps its outcome, and a replay is accepted."""
+        server = own_server(**{f"webhook.{setting}": value})
+        jobs = self.owe(server)
+        given = self.abandoned(server, f"webhook.{setting}")
+        assert {row["state"] for row in given} == {"abandoned"}
+        assert all(f"webhook.{setting}" in row["attempts"][-1]["reason"] for row in given)
+        assert min(len(row["attempts"]) for row in given) == 1, "one that waited was never called"
+        assert server.health("echo")["webhooks"]["owed"] <= self.JOBS - len(given)
+        for row in given:
+            assert row["jobId"] in jobs
+            assert server.status("echo", row["jobId"])["status"] == "COMPLETED"
+        assert server.request("POST", f"/v1/webhooks/{given[0]['id']}/replay").json()["state"] == "owed"
 
 
 class AddressTest(EventTest):

@@ -218,7 +218,7 @@ class JobVerbsTest(CtlTest):
             assert group in text
             for name in counters:
                 assert name in text
-        assert set(health) == {"jobs", "workers"}
+        assert set(health) == {"jobs", "webhooks", "workers"}
 
 
 class UsageTest(CtlTest):

@@ -358,11 +358,14 @@ class HealthTest(HttpTest):
     JOBS = {"completed", "failed", "inProgress", "inQueue", "retried"}
     WORKERS = {"idle", "initializing", "ready", "running", "throttled", "unhealthy"}
 
+    WEBHOOKS = {"owed", "oldestMs"}
+
     def test_health_has_every_counter_as_an_integer(self):
-        """api.md, Health object, with the worker counters that public clients need."""
+        """api.md, Health object, with the worker counters that public clients need, and what is owed to receivers."""
         health = self.assert_job(self.server.request("GET", "/v2/echo/health"))
-        assert set(health) == {"jobs", "workers"}
+        assert set(health) == {"jobs", "webhooks", "workers"}
         assert set(health["jobs"]) == self.JOBS
+        assert set(health["webhooks"]) == self.WEBHOOKS
         assert set(health["workers"]) == self.WORKERS
         for group in health.values():
             for counter in group.values():

@@ -25,6 +25,7 @@ std::string difference(Storage& real, const StorageModel& model, const std::set<
     same("the list of " + endpoint, text(real.jobs().list({endpoint, {}}, all)), text(model.list({endpoint, {}}, all)));
     same("the deliveries of " + endpoint, text(real.outbox().list(endpoint, "", kAll)),
          text(model.list(endpoint, "", kAll)));
+    same("what is owed by " + endpoint, text(real.outbox().owed(endpoint).value()), text(model.owed(endpoint)));
     if (model.hasUnswept(endpoint)) continue;
     same("the counters of " + endpoint, text(real.jobs().counts(endpoint)), text(model.counts(endpoint)));
   }
@@ -249,6 +250,18 @@ bool Judge::replay(std::string_view id) {
   return ask(
       "replay of " + std::string(id), [&] { return real_->outbox().replay(id); },
       [&](StorageModel& model) { return model.replay(id); });
+}
+
+OwedDeliveries Judge::doOwed(std::string_view endpoint) {
+  return ask(
+      "what is owed by " + std::string(endpoint), [&] { return real_->outbox().owed(endpoint).value(); },
+      [&](StorageModel& model) { return model.owed(endpoint); });
+}
+
+AbandonResult Judge::doAbandonOwed(const OwedBounds& bounds, std::size_t max) {
+  return ask(
+      "abandonOwed", [&] { return real_->outbox().abandonOwed(bounds, max); },
+      [&](StorageModel& model) { return model.abandonOwed(bounds); });
 }
 
 void Judge::inspect() {

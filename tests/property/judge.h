@@ -102,6 +102,8 @@ class Judge final : public Storage, JobStore, LeaseStore, ChunkStore, OutboxStor
   bool recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) override;
   std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) override;
   bool replay(std::string_view id) override;
+  OwedDeliveries doOwed(std::string_view endpoint) override;
+  AbandonResult doAbandonOwed(const OwedBounds& bounds, std::size_t max) override;
 
   CreateResult create(Record record) override;
   UpdateResult update(Record record, std::uint64_t expectedVersion) override;

@@ -47,6 +47,7 @@ constexpr std::array kKinds{
     Kind{Verb::changedSince, "changedSince", 5},
     Kind{Verb::sweep, "sweep", 8},
     Kind{Verb::claimDue, "claimDue", 4},
+    Kind{Verb::abandonOwed, "abandonOwed", 4},
     Kind{Verb::remove, "remove", 1},
 };
 static_assert(kKinds.size() == kVerbs);
@@ -265,10 +266,15 @@ void Player::play(Storage& storage, const Operation& operation) {
     const bool ofJob = operation.b % 2 == 0 && !jobs_.empty();
     const JobId job = ofJob ? jobs_[jobs_.size() - 1 - operation.a % jobs_.size()].id : "";
     (void)storage.outbox().list(ofJob && operation.b % 4 == 0 ? "" : endpoint(operation.a), job, 1'000);
+    (void)storage.outbox().owed(endpoint(operation.a));
   } else if (verb == Verb::sweep) {
     (void)storage.leases().sweep(1'000'000);
   } else if (verb == Verb::claimDue) {
     claimDeliveries(storage.outbox(), operation);
+  } else if (verb == Verb::abandonOwed) {
+    // All that wait or none: which one is the oldest of those that one sweep owed is the storage's choice.
+    const OwedBounds bounds{Millis(kJumps[operation.a % kJumps.size()]), operation.b % 4 == 0 ? 0U : 1'000'000U};
+    (void)storage.outbox().abandonOwed(bounds, 1'000'000);
   } else {
     playOnJob(storage, operation);
   }

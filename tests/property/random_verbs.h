@@ -51,6 +51,7 @@ enum class Verb : std::uint8_t {
   // These concern all endpoints, or take one away.
   sweep,
   claimDue,
+  abandonOwed,
   remove,
 };
 inline constexpr int kVerbsOfOneEndpoint = static_cast<int>(Verb::sweep);

@@ -135,6 +135,7 @@ void StorageModel::end(Entry& entry, Trigger trigger, std::string error, std::st
   owed.delivery.job = job;
   owed.delivery.input = entry.spec.input;
   owed.delivery.dueAt = now;
+  owed.owedAt = now;
   outbox_.push_back(std::move(owed));
 }
 

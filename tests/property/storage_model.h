@@ -43,6 +43,7 @@ struct Entry {
 
 struct Owed {
   Delivery delivery;
+  Instant owedAt{};
   Instant settledAt{};
 };
 
@@ -94,6 +95,9 @@ class StorageModel {
   bool recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt);
   std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) const;
   bool replay(std::string_view id);
+  OwedDeliveries owed(std::string_view endpoint) const;
+  /// Unbounded.
+  AbandonResult abandonOwed(const OwedBounds& bounds);
 
   /// The process that had the storage open is gone without a goodbye.
   void processDied();
@@ -124,7 +128,7 @@ class StorageModel {
   void sendBack(Entry& entry, Trigger trigger);
   void lose(Entry& entry, Swept& swept);
   void removeIf(const std::function<bool(const Entry&)>& goes);
-  Owed* owed(std::string_view id);
+  Owed* delivery(std::string_view id);
   Owed* claimed(const DeliveryClaim& claim);  // null unless the claim is the delivery's last one
 
   std::vector<Entry> entries_;  // in the order of their submission

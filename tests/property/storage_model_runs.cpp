@@ -191,7 +191,7 @@ std::optional<std::vector<LogLine>> StorageModel::readLog(const JobKey& key) con
   return entry != nullptr ? std::optional(entry->log) : std::nullopt;
 }
 
-Owed* StorageModel::owed(std::string_view id) {
+Owed* StorageModel::delivery(std::string_view id) {
   for (Owed& owed : outbox_) {
     const bool outlived = owed.delivery.state != DeliveryState::owed && owed.settledAt + kDeliveryRecordLife <= now;
     if (owed.delivery.id == id && !outlived) return &owed;
@@ -200,7 +200,7 @@ Owed* StorageModel::owed(std::string_view id) {
 }
 
 Owed* StorageModel::claimed(const DeliveryClaim& claim) {
-  Owed* row = owed(claim.id);
+  Owed* row = delivery(claim.id);
   const bool isLast =
       row != nullptr && row->delivery.state == DeliveryState::owed && row->delivery.claims == claim.number;
   return isLast ? row : nullptr;
@@ -279,10 +279,11 @@ bool StorageModel::recordAttempt(const DeliveryClaim& claim, DeliveryAttempt att
 }
 
 bool StorageModel::replay(std::string_view id) {
-  Owed* row = owed(id);
+  Owed* row = delivery(id);
   if (row == nullptr) return false;
   row->delivery.state = DeliveryState::owed;
   row->delivery.dueAt = now;
+  row->owedAt = now;
   row->delivery.tries = 0;
   ++row->delivery.claims;
   return true;

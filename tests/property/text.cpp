@@ -131,6 +131,18 @@ std::string text(const DueHosts& page) {
   return out + " next " + page.next;
 }
 
+std::string text(const OwedDeliveries& owed) {
+  return std::to_string(owed.count) + " for " + std::to_string(owed.oldestAge.count()) + " ms";
+}
+
+std::string text(const AbandonResult& result) {
+  std::string out = "abandoned";
+  for (const AbandonedDeliveries& of : result.endpoints) {
+    out += " " + of.endpoint + " " + std::to_string(of.tooOld) + "+" + std::to_string(of.tooMany);
+  }
+  return out;
+}
+
 std::string text(const std::vector<Delivery>& deliveries) {
   std::vector<std::string> texts;
   for (const Delivery& delivery : deliveries) texts.push_back("[" + text(delivery) + "]");

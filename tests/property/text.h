@@ -32,6 +32,8 @@ std::string text(const ChunkPage& page);
 std::string text(const LogLine& line);
 std::string text(const Delivery& delivery);
 std::string text(const DueHosts& page);
+std::string text(const OwedDeliveries& owed);
+std::string text(const AbandonResult& result);  ///< `more` is no answer but a way of working
 std::string text(const Record& record);
 std::string text(const CreateResult& result);
 std::string text(const UpdateResult& result);

@@ -65,6 +65,21 @@ TEST_F(ConfigTest, WebhookSecretsAreReadAsBytes) {
   EXPECT_EQ(load("webhook.http.x = 1").pluginSettings.count("webhook.http.x"), 1U);
 }
 
+TEST_F(ConfigTest, OwedWebhooksHaveBounds) {
+  EXPECT_EQ(load("").webhookMaxAge, Millis(86'400'000));
+  EXPECT_EQ(load("").webhookMaxOwed, 100'000U);
+  const Config config = load("webhook.maxAge = 90m\nwebhook.maxOwed = 7\n");
+  EXPECT_EQ(config.webhookMaxAge, Millis(5'400'000));
+  EXPECT_EQ(config.webhookMaxOwed, 7U);
+  for (const char* text : {"24", "999ms", "31d", "soon"}) {
+    EXPECT_THAT(refusal(std::string("webhook.maxAge = ") + text), HasSubstr("webhook.maxAge")) << text;
+  }
+  for (const char* text : {"0", "-1", "100000001", "many"}) {
+    EXPECT_THAT(refusal(std::string("webhook.maxOwed = ") + text), HasSubstr("webhook.maxOwed")) << text;
+  }
+  EXPECT_THAT(refusal("webhook.maxage = 1h"), HasSubstr("webhook.maxAge")) << "the nearest setting";
+}
+
 TEST_F(ConfigTest, ValuesCarryUnitsAndPathsStartAtTheFile) {
   const Config config = load(
       "server.port = 9000\nserver.drain = 500ms\ndata.dir = d\nplugins.path = p:/q\n"

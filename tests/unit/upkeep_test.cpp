@@ -1,5 +1,5 @@
-// The services that tidy up: the sweeper (core/upkeep/sweeper.h) and the remover of endpoints that were deleted
-// (core/upkeep/endpoint_remover.h).
+// The services that tidy up: the sweeper (core/upkeep/sweeper.h), the remover of endpoints that were deleted
+// (core/upkeep/endpoint_remover.h), and the bounds on owed webhooks (core/upkeep/outbox_cleaner.h).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +8,7 @@
 
 #include "core/upkeep/endpoint_remover.h"
 #include "core/upkeep/lost_jobs.h"
+#include "core/upkeep/outbox_cleaner.h"
 #include "core/upkeep/sweeper.h"
 #include "unit_storage.h"
 
@@ -211,6 +212,74 @@ TEST_F(EndpointRemoverTest, AStorageThatFailsForgetsNothing) {
   EXPECT_THAT(forgotten_, IsEmpty());
   remover_.step();
   EXPECT_THAT(forgotten_, ElementsAre("gone"));
+}
+
+class OutboxCleanerTest : public testing::Test {
+ protected:
+  void owe(int count, const EndpointId& endpoint = "ep") {
+    for (int i = 0; i < count; ++i) {
+      JobSpec job;
+      job.id = endpoint + "-" + std::to_string(++made_);
+      job.endpoint = endpoint;
+      job.input = "{}";
+      job.webhook = "http://example.com/";
+      const JobKey key{endpoint, job.id};
+      (void)storage_.real->jobs().insert(std::move(job), storage_.policy, std::nullopt);
+      (void)storage_.real->jobs().cancel(key);
+    }
+  }
+  std::uint64_t owedBy(const EndpointId& endpoint = "ep") { return storage_.real->outbox().owed(endpoint)->count; }
+
+  test::UnitStorage storage_;
+  int made_ = 0;
+  const OwedBounds bounds_{Millis(86'400'000), 10};
+  OutboxCleaner cleaner_{storage_->outbox(), bounds_, storage_.log};
+};
+
+TEST_F(OutboxCleanerTest, WithinTheBoundsItSaysNothing) {
+  owe(10);
+  storage_.clock.advance(Millis(86'399'999));
+  cleaner_.step();
+  EXPECT_EQ(owedBy(), 10U);
+  EXPECT_THAT(storage_.log.lines(), IsEmpty());
+}
+
+TEST_F(OutboxCleanerTest, GivesUpWhatIsBeyondABoundAndTellsOncePerEndpoint) {
+  owe(700);
+  owe(4, "old");
+  owe(10, "other");
+  storage_.clock.advance(Millis(1));
+  owe(610);
+  storage_.clock.advance(Millis(86'399'999));
+  owe(9, "other");
+  cleaner_.step();
+  EXPECT_EQ(owedBy(), 10U);
+  EXPECT_EQ(owedBy("old"), 0U);
+  EXPECT_EQ(owedBy("other"), 9U);
+  EXPECT_THAT(
+      storage_.log.lines(),
+      ElementsAre(HasSubstr("endpoint ep gave up 700 webhooks that were owed for webhook.maxAge, and 600 beyond"),
+                  HasSubstr("endpoint old gave up 4"), HasSubstr("endpoint other gave up 10")));
+  cleaner_.step();
+  EXPECT_EQ(storage_.log.lines().size(), 3U);
+}
+
+TEST_F(OutboxCleanerTest, AStepIsABoundedPieceOfWork) {
+  owe(10'011);
+  cleaner_.step();
+  EXPECT_EQ(owedBy(), 11U);
+  cleaner_.step();
+  EXPECT_EQ(owedBy(), 10U);
+}
+
+TEST_F(OutboxCleanerTest, WhatWasDoneBeforeAFailureIsTold) {
+  owe(1'010);
+  storage_.faults.strike("outbox.abandonOwed", 2, fault::Strike::before);
+  EXPECT_THROW(cleaner_.step(), StorageError);
+  EXPECT_EQ(owedBy(), 510U);
+  EXPECT_THAT(storage_.log.lines(), ElementsAre(HasSubstr("and 500 beyond webhook.maxOwed")));
+  cleaner_.step();
+  EXPECT_EQ(owedBy(), 10U);
 }
 
 // A lease that ends by time stands for a process that died (tests/http/test_lifecycle.py kills one).

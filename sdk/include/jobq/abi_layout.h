@@ -247,6 +247,10 @@ constexpr void describeStorage(Writer writer) {
   JOBQ_CLOSED(HostPlaces, host, places);
   JOBQ_CLOSED(DueHosts, hosts, next);
   JOBQ_CLOSED(Delivery, id, state, url, host, job, input, dueAt, tries, claims, attempts);
+  JOBQ_CLOSED(OwedDeliveries, count, oldestAge);
+  JOBQ_CLOSED(OwedBounds, maxAge, maxCount);
+  JOBQ_CLOSED(AbandonedDeliveries, endpoint, tooOld, tooMany);
+  JOBQ_CLOSED(AbandonResult, endpoints, more);
 
   JOBQ_CLOSED(WorkerCounts, idle, initializing, ready, running, throttled, unhealthy);
   JOBQ_CLOSED(EndpointWorkers, endpoint, workers);

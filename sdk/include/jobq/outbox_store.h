@@ -68,6 +68,42 @@ struct DueHosts {
   std::string next;                ///< `after` of the next page; empty when this was the last one
 };
 
+/// What an endpoint owes. Since minor 2.
+struct OwedDeliveries {
+  std::uint64_t count = 0;
+  Millis oldestAge{0};  ///< of the oldest one, since its job's end or its last replay; 0 when none is owed
+};
+
+/// How old owed deliveries may become, and how many one endpoint may have. Since minor 2.
+struct OwedBounds {
+  Millis maxAge{0};
+  std::size_t maxCount = 0;
+};
+
+/// How many deliveries of an endpoint were abandoned, and beyond which bound they were. Since minor 2.
+struct AbandonedDeliveries {
+  EndpointId endpoint;
+  std::size_t tooOld = 0;
+  std::size_t tooMany = 0;
+};
+
+/// What one call of abandonOwed() did. Since minor 2.
+struct AbandonResult {
+  std::vector<AbandonedDeliveries> endpoints;  ///< those of which a delivery was abandoned, each once
+  bool more = false;                           ///< the call's bound was reached: call again at once
+};
+
+/// The reason of a delivery that was abandoned because of OwedBounds::maxAge.
+inline std::string tooOldReason(const OwedBounds& bounds) {
+  return "it was owed for webhook.maxAge (" + std::to_string(bounds.maxAge.count() / 1'000) +
+         " s) without an end, and is given up";
+}
+/// The reason of a delivery that was abandoned because of OwedBounds::maxCount.
+inline std::string tooManyReason(const OwedBounds& bounds) {
+  return "its endpoint owed more than webhook.maxOwed (" + std::to_string(bounds.maxCount) +
+         ") webhooks, and this one, the oldest that waited, is given up";
+}
+
 /// One claim ends with the delivery whose input and output make its bytes as many: a delivery may have 40 MB.
 inline constexpr std::size_t kMaxClaimedBytes = 64UL << 20;
 
@@ -106,6 +142,32 @@ class JOBQ_VISIBLE OutboxStore : public abi::Versioned {
   /// claim: a call that is under way decides nothing any more, and another one follows. Returns false if the id is
   /// unknown.
   virtual bool replay(std::string_view id) = 0;
+
+  /// Returns what the endpoint owes, or nothing if the storage cannot tell, being of a minor before 2. The time of the
+  /// call does not grow with the number of deliveries. Throws StorageError. Any thread. Since minor 2.
+  [[nodiscard]] std::optional<OwedDeliveries> owed(std::string_view endpoint) {
+    return abiMinor() >= 2 ? std::optional(doOwed(endpoint)) : std::nullopt;
+  }
+
+  /// Abandons deliveries, at most `max` of all endpoints: those that are owed for bounds.maxAge, and of an endpoint
+  /// that owes more than bounds.maxCount as many as are too many, the oldest first. The record of each gets an attempt
+  /// without a call (status 0), which is not counted as a try, with tooOldReason() or tooManyReason().
+  ///
+  /// Only a delivery that waits is abandoned. One whose call is under way, or whose next try was put off, is passed
+  /// over until it is due; so is one whose last try was delivered, which remains to be settled. The call looks at the
+  /// `max` oldest deliveries of an endpoint, so its time is bounded however much is owed. A storage of a minor before 2
+  /// abandons nothing. Throws StorageError. Any thread. Since minor 2.
+  [[nodiscard]] AbandonResult abandonOwed(const OwedBounds& bounds, std::size_t max) {
+    return abiMinor() >= 2 ? doAbandonOwed(bounds, max) : AbandonResult{};
+  }
+
+ private:
+  /// owed() of the storage.
+  [[nodiscard]] virtual OwedDeliveries doOwed(std::string_view endpoint) { return (void)endpoint, OwedDeliveries{}; }
+  /// abandonOwed() of the storage.
+  [[nodiscard]] virtual AbandonResult doAbandonOwed(const OwedBounds& bounds, std::size_t max) {
+    return (void)bounds, (void)max, AbandonResult{};
+  }
 };
 
 }  // namespace jobq
