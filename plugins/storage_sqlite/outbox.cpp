@@ -9,8 +9,8 @@
 namespace jobq::sqlite {
 namespace {
 
-/// How many old deliveries one that is settled may delete: as a rule there is one, and a file with more is worked off by
-/// the deliveries that follow.
+/// How many old deliveries one that is settled may delete: as a rule there is one, and a file with more is worked off
+/// by the deliveries that follow.
 constexpr std::size_t kMostDropped = 16;
 
 #define JOBQ_DELIVERY_COLUMNS                                                \

@@ -162,7 +162,7 @@ CREATE TRIGGER delivery_goes AFTER DELETE ON delivery WHEN old.settled_at IS NOT
 END;
 )sql";
 
-constexpr SchemaStep kSteps[] = {{kFirst},          {kTimedLeasesOnly}, {kLinesOfHosts}, {kClaimsOfDeliveries},
+constexpr SchemaStep kSteps[] = {{kFirst},          {kTimedLeasesOnly},   {kLinesOfHosts}, {kClaimsOfDeliveries},
                                  {kOwedByEndpoint}, {kCountsOfDeliveries}};
 
 }  // namespace

@@ -54,7 +54,8 @@ inline void runScript(const std::filesystem::path& file, const char* sql) {
 inline constexpr char kBackToTheFirstVersion[] =
     "DROP TRIGGER delivery_settles; DROP TRIGGER delivery_is_owed_again; DROP TRIGGER delivery_goes; "
     "DROP TABLE delivery_count; DROP INDEX delivery_owed; "
-    "ALTER TABLE delivery DROP COLUMN owed_at; DROP INDEX record_removed_version; ALTER TABLE delivery DROP COLUMN claims; "
+    "ALTER TABLE delivery DROP COLUMN owed_at; DROP INDEX record_removed_version; ALTER TABLE delivery DROP COLUMN "
+    "claims; "
     "DROP INDEX delivery_due; CREATE INDEX delivery_due ON delivery (due_at) WHERE state = 0; "
     "ALTER TABLE delivery DROP COLUMN host; ALTER TABLE delivery DROP COLUMN tries; "
     "DROP INDEX job_lease; CREATE INDEX job_lease ON job (lease_end) WHERE lease_end IS NOT NULL; "
