@@ -13,6 +13,7 @@
 #include "jobq/storage.h"
 #include "jobq/time.h"
 #include "readers.h"
+#include "shrink.h"
 #include "writer.h"
 
 namespace jobq::sqlite {
@@ -21,7 +22,7 @@ namespace jobq::sqlite {
 class Leases final : public LeaseStore {
  public:
   Leases(Writer& writer, Readers& readers, const Counters& counters, Clock& clock)
-      : writer_(writer), readers_(readers), counters_(counters), clock_(clock) {}
+      : writer_(writer), readers_(readers), counters_(counters), clock_(clock), shrinker_(writer, readers, clock) {}
 
   std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder) override;
   std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) override;
@@ -36,6 +37,7 @@ class Leases final : public LeaseStore {
   Readers& readers_;
   const Counters& counters_;
   Clock& clock_;
+  Shrinker shrinker_;
 };
 
 }  // namespace jobq::sqlite
