@@ -87,6 +87,7 @@ House::House(Config config, Clock& clock, Log& log, const StorageWrap& around, c
             keys_.storeUses();
             runtimes_.tick(dispatcher_.workersOfTemplates());
           }),
+      backups_(*storage_, dataDir_.path()),
       limiter_(plugins_.create<RateLimiter>(config_.limiter, around_, logFor("limiter." + config_.limiter))),
       rates_(config_.limits,
              {*limiter_, clock_, [this](const EndpointId& endpoint) { return workers(endpoint).running; },
@@ -121,6 +122,7 @@ void House::start() {
                "the storage holds expired jobs, which are removed while the server runs");
   }
   lost.report();
+  backups_.removeLeftover();
   sweeper_.start();
   deadlines_.start();
   courier_.start();
@@ -140,6 +142,8 @@ bool House::stop() {
   deadlines_.stop();
   // Callers who still wait are answered with the present state of their jobs.
   watch_.close();
+  // A copy that is still being written would outlast the drain; one that is being sent is a request in flight.
+  backups_.stop();
   server_.stop(std::max(end - clock_.now(), kLastAnswers));
   sweeper_.stop();
   std::error_code ignored;
@@ -166,6 +170,7 @@ void House::addRoutes() {
   addPluginRoutes(router_, plugins_,
                   {[this](std::string_view kind, std::string_view name) { return isSelected(kind, name); },
                    [this](std::string_view kind, std::string_view name) { return scripts(kind, name); }});
+  addBackupRoutes(router_, {backups_, config_.storage, draining});
   addWebhookRoutes(
       router_, {storage_->outbox(), [this] { return webhookSecrets_.serverSecret(); }, [this] { courier_.ring(); }});
   addTemplateRoutes(router_, templateService_, endpoints_,

@@ -26,6 +26,7 @@
 #include "core/endpoints/filter_pool.h"
 #include "core/endpoints/runtime_meter.h"
 #include "core/endpoints/template_service.h"
+#include "core/http/backups.h"
 #include "core/http/body_memory.h"
 #include "core/http/budget.h"
 #include "core/http/cors.h"
@@ -152,6 +153,7 @@ class House {
   EndpointRemover remover_;
   OutboxCleaner outboxCleaner_;
   Sweeper sweeper_;
+  Backups backups_;
   std::unique_ptr<RateLimiter> limiter_;
   RateGate rates_;  // room 3
   Router router_;

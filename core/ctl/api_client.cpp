@@ -77,24 +77,48 @@ std::string refusal(const HTTPResponse& response, const std::string& body) {
 }
 
 // A stream that ends early looks like a complete answer to Poco.
-void checkWhole(const HTTPResponse& response, const std::string& body) {
-  if (response.hasContentLength() && static_cast<std::uint64_t>(response.getContentLength64()) != body.size()) {
+void checkWhole(const HTTPResponse& response, std::uint64_t size) {
+  if (response.hasContentLength() && static_cast<std::uint64_t>(response.getContentLength64()) != size) {
     throw Failure(ExitCode::unreachable, "the connection ended in the middle of the server's answer");
   }
+}
+
+bool isSuccess(const HTTPResponse& response) {
+  const int status = static_cast<int>(response.getStatus());
+  return status >= 200 && status <= 299;
+}
+
+std::string receiveText(std::istream& stream, const HTTPResponse& response) {
+  std::string answer;
+  if (response.getStatus() != HTTPResponse::HTTP_NO_CONTENT) {
+    Poco::StreamCopier::copyToString(stream, answer, 65'536);
+    checkWhole(response, answer.size());
+  }
+  if (!isSuccess(response)) throw Failure(ExitCode::refused, refusal(response, answer));
+  return answer;
 }
 
 StreamAnswer exchange(Poco::Net::HTTPClientSession& session, HTTPRequest& request, const std::string& body) {
   session.sendRequest(request) << body;
   HTTPResponse response;
   std::istream& stream = session.receiveResponse(response);
-  std::string answer;
-  if (response.getStatus() != HTTPResponse::HTTP_NO_CONTENT) {
-    Poco::StreamCopier::copyToString(stream, answer, 65'536);
-    checkWhole(response, answer);
+  std::string answer = receiveText(stream, response);
+  return {std::move(answer), response.get("X-Job-Status", ""), response.get("X-Job-Attempt", "")};
+}
+
+// Without its length nobody can tell whether a file is whole.
+std::uint64_t receiveFile(Poco::Net::HTTPClientSession& session, HTTPRequest& request, std::ostream& to) {
+  session.sendRequest(request);
+  HTTPResponse response;
+  std::istream& stream = session.receiveResponse(response);
+  if (!isSuccess(response)) (void)receiveText(stream, response);
+  if (!response.hasContentLength() || response.getContentType() != "application/octet-stream") {
+    throw Failure(ExitCode::unreachable, "the answer is not a file: is it a jobq server?");
   }
-  const int status = static_cast<int>(response.getStatus());
-  if (status < 200 || status > 299) throw Failure(ExitCode::refused, refusal(response, answer));
-  return {answer, response.get("X-Job-Status", ""), response.get("X-Job-Attempt", "")};
+  const auto size = static_cast<std::uint64_t>(Poco::StreamCopier::copyStream64(stream, to, 65'536));
+  if (!to) throw Failure(ExitCode::refused, "the file cannot be written: is the disk full?");
+  checkWhole(response, size);
+  return size;
 }
 
 }  // namespace
@@ -142,6 +166,26 @@ std::string ApiClient::segment(std::string_view text) {
 
 StreamAnswer ApiClient::call(const std::string& method, const std::string& path, const std::string& body,
                              Millis wait) const {
+  HTTPRequest asked = request(method, path, body);
+  try {
+    const auto session = open(kPatience + wait);
+    return exchange(*session, asked, body);
+  } catch (const Poco::Exception& error) {
+    throw Failure(ExitCode::unreachable, "cannot reach the server at " + url_ + ": " + error.displayText());
+  }
+}
+
+std::uint64_t ApiClient::download(const std::string& path, std::ostream& to, Millis wait) const {
+  HTTPRequest asked = request(HTTPRequest::HTTP_POST, path, "");
+  try {
+    const auto session = open(kPatience + wait);
+    return receiveFile(*session, asked, to);
+  } catch (const Poco::Exception& error) {
+    throw Failure(ExitCode::unreachable, "cannot reach the server at " + url_ + ": " + error.displayText());
+  }
+}
+
+HTTPRequest ApiClient::request(const std::string& method, const std::string& path, const std::string& body) const {
   HTTPRequest request(method, prefix_ + path, HTTPRequest::HTTP_1_1);
   request.set("Accept", "application/json");
   if (!key_.empty()) request.set("Authorization", "Bearer " + key_);
@@ -149,12 +193,7 @@ StreamAnswer ApiClient::call(const std::string& method, const std::string& path,
     request.setContentType("application/json");
     request.setContentLength64(static_cast<Poco::Int64>(body.size()));
   }
-  try {
-    const auto session = open(kPatience + wait);
-    return exchange(*session, request, body);
-  } catch (const Poco::Exception& error) {
-    throw Failure(ExitCode::unreachable, "cannot reach the server at " + url_ + ": " + error.displayText());
-  }
+  return request;
 }
 
 std::unique_ptr<Poco::Net::HTTPClientSession> ApiClient::open(Millis patience) const {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <string_view>
 
@@ -10,7 +11,8 @@
 
 namespace Poco::Net {
 class HTTPClientSession;
-}
+class HTTPRequest;
+}  // namespace Poco::Net
 
 namespace jobq::ctl {
 
@@ -38,11 +40,16 @@ class ApiClient {
   std::string remove(const std::string& path) const;
   StreamAnswer getStream(const std::string& path) const;
 
+  /// Posts to `path` and writes the answer, a file, to `to`; returns its size in bytes. Throws as above, and
+  /// Failure(refused) when `to` takes no more.
+  std::uint64_t download(const std::string& path, std::ostream& to, Millis wait) const;
+
   /// `text` as one segment of a path: everything that could end the segment is percent-encoded.
   static std::string segment(std::string_view text);
 
  private:
   StreamAnswer call(const std::string& method, const std::string& path, const std::string& body, Millis wait) const;
+  Poco::Net::HTTPRequest request(const std::string& method, const std::string& path, const std::string& body) const;
   std::unique_ptr<Poco::Net::HTTPClientSession> open(Millis patience) const;
 
   const std::string url_;

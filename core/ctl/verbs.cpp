@@ -130,6 +130,15 @@ const std::vector<Verb>& verbs() {
        scriptOptions(), runScript},
       {"lua check", "FILE", "Say whether the server could run a script: 0 yes, 1 no, and why.", checkOptions(),
        checkScript},
+      {"backup",
+       "DIR",
+       "Copy the running server's storage into DIR/jobq.db, which a server can start on.\n"
+       "The copy is one moment, and holds every job that was acknowledged before the command. DIR is made if it is\n"
+       "missing, and must not hold a jobq.db. Not in the copy: secret.key (without it nothing sealed can be opened) "
+       "and\n"
+       "the properties file. The exit code is 1 when another backup runs or the storage cannot be copied.",
+       {{"timeout", "TIME", "how long the server may take to write the copy, 1s to 24h; 1h when left out"}},
+       makeBackup},
       {"webhook list",
        "",
        "List the webhooks of a job or an endpoint and how they went; --job or --endpoint is required.",

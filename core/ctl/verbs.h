@@ -83,6 +83,7 @@ ExitCode showRelease(const Call& call);
 ExitCode listWebhooks(const Call& call);
 ExitCode replayWebhook(const Call& call);
 ExitCode showTop(const Call& call);
+ExitCode makeBackup(const Call& call);
 ExitCode runScript(const Call& call);
 ExitCode checkScript(const Call& call);
 ExitCode printCompletion(const Call& call);

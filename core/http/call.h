@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -11,6 +12,7 @@
 #include "core/access/api_keys.h"
 #include "core/access/rate_gate.h"
 #include "core/endpoints/endpoint.h"
+#include "core/http/body_file.h"
 #include "core/http/body_memory.h"
 #include "core/http/budget.h"
 
@@ -45,6 +47,7 @@ struct Reply {
   int status = 200;
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers{};
+  std::shared_ptr<const BodyFile> file{};  ///< the body instead of `body`, let go of when it was sent
 };
 
 }  // namespace jobq

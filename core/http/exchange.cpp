@@ -1,6 +1,12 @@
 #include "core/http/exchange.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <ostream>
+#include <vector>
 
 #include "core/http/error_reply.h"
 #include "core/http/message.h"
@@ -10,6 +16,8 @@ namespace {
 
 constexpr std::size_t kFirstStep = 16UL << 10;
 constexpr std::size_t kLargestStep = 1UL << 20;
+/// What is in memory of a body that comes from a file. The client has 20 s and more for each piece (link.h).
+constexpr std::size_t kFilePiece = 256UL << 10;
 
 Reply faultReply(const Call& call, const Fault& fault) {
   if (fault.status == 503) return unavailable(call.path, fault.sentence);
@@ -73,7 +81,25 @@ void Exchange::send(const Reply& reply) {
   response_.setStatusAndReason(static_cast<Poco::Net::HTTPResponse::HTTPStatus>(reply.status));
   response_.setContentType("application/json");
   for (const auto& [name, value] : reply.headers) response_.set(name, value);
-  response_.sendBuffer(reply.body.data(), reply.body.size());
+  if (reply.file) {
+    sendFile(*reply.file);
+  } else {
+    response_.sendBuffer(reply.body.data(), reply.body.size());
+  }
+}
+
+// The length is on its way already when a read fails: the connection ends before it, and the client sees that.
+void Exchange::sendFile(const BodyFile& file) {
+  response_.setContentLength64(static_cast<Poco::Int64>(file.size()));
+  std::ostream& out = response_.send();
+  std::vector<char> piece(kFilePiece);
+  for (std::uint64_t left = file.size(); left > 0 && out.good();) {
+    const ssize_t got = ::read(file.descriptor(), piece.data(), std::min<std::uint64_t>(piece.size(), left));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return abandon();
+    out.write(piece.data(), got);
+    left -= static_cast<std::uint64_t>(got);
+  }
 }
 
 void Exchange::abandon() noexcept { request_.response().closeAfter(); }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "core/http/body_file.h"
 #include "core/http/body_memory.h"
 #include "core/http/call.h"
 
@@ -37,6 +38,8 @@ class Exchange {
   void abandon() noexcept;
 
  private:
+  void sendFile(const BodyFile& file);
+
   ServerRequest& request_;
   Poco::Net::HTTPServerResponse& response_;
 };

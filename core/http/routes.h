@@ -21,6 +21,7 @@
 
 namespace jobq {
 
+class Backups;
 class EndpointRegistry;
 class EndpointService;
 class JobService;
@@ -74,6 +75,14 @@ struct EndpointRooms {
   std::string queuePolicy;  ///< of endpoints that name none
 };
 void addEndpointRoutes(Router& router, const EndpointRooms& rooms);
+
+/// /v1/backup. `storageName`: as `storage` selects it.
+struct BackupDependencies {
+  Backups& backups;
+  std::string storageName;
+  std::function<bool()> draining;
+};
+void addBackupRoutes(Router& router, const BackupDependencies& with);
 
 /// /, /docs, /openapi.json, /healthz and /readyz, without a key.
 void addProcessRoutes(Router& router, Storage& storage, Clock& clock, std::function<bool()> draining);

@@ -111,6 +111,11 @@ void Connection::execute(const std::string& sql) {
   Query(once.handle()).run();
 }
 
+std::int64_t Connection::number(const char* sql) {
+  Query question = query(sql);
+  return question.next() ? question.integer(0) : 0;
+}
+
 Snapshot::Snapshot(Connection& connection) : connection_(connection) { connection_.query("BEGIN").run(); }
 
 Snapshot::~Snapshot() {

@@ -1,6 +1,7 @@
 // One connection to the database file: a Poco::Data session, and the statements that were prepared on it.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -30,6 +31,9 @@ class Connection {
 
   /// Runs one statement that is not worth keeping.
   void execute(const std::string& sql);
+
+  /// Returns the number that a question with one row answers, 0 without a row. `sql` has to be a literal.
+  std::int64_t number(const char* sql);
 
   sqlite3* handle() const noexcept { return handle_; }
   /// False also when SQLite has rolled the transaction back by itself, as it does on some errors.

@@ -15,6 +15,7 @@
 #include "line_bounds.h"
 #include "readers.h"
 #include "reports_under_way.h"
+#include "shrink.h"
 #include "writer.h"
 
 namespace jobq::sqlite {
@@ -23,7 +24,12 @@ namespace jobq::sqlite {
 class Leases final : public LeaseStore {
  public:
   Leases(Writer& writer, Readers& readers, const Counters& counters, Clock& clock, ReportsUnderWay& reports)
-      : writer_(writer), readers_(readers), counters_(counters), clock_(clock), reports_(reports) {}
+      : writer_(writer),
+        readers_(readers),
+        counters_(counters),
+        clock_(clock),
+        reports_(reports),
+        shrinker_(writer, readers, clock) {}
 
   std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder) override;
   std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) override;
@@ -40,6 +46,7 @@ class Leases final : public LeaseStore {
   Clock& clock_;
   LineBounds bounds_;
   ReportsUnderWay& reports_;
+  Shrinker shrinker_;
 };
 
 }  // namespace jobq::sqlite

@@ -39,12 +39,6 @@ constexpr fs::perms kOwnerOnly = fs::perms::owner_read | fs::perms::owner_write;
                      "; move it away, or set data.dir to another directory. The file was not touched.");
 }
 
-void makeEmpty(const fs::path& file) {
-  const int descriptor = ::open(file.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-  if (descriptor < 0) failFile(file, "create");
-  ::close(descriptor);
-}
-
 /// A rename is durable once the file and its directory are.
 void syncPath(const fs::path& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -54,18 +48,12 @@ void syncPath(const fs::path& path) {
   if (!done) failFile(path, "sync");
 }
 
-std::int64_t askNumber(Connection& connection, const char* sql) {
-  const Statement statement(connection.handle(), sql);
-  Query query(statement.handle());
-  return query.next() ? query.integer(0) : 0;
-}
-
 /// Made under another name first: a copy with the final name is complete.
 void keepCopy(Connection& connection, const fs::path& file, std::int64_t version) {
   const fs::path copy = file.string() + ".v" + std::to_string(version) + ".backup";
   const fs::path unfinished = copy.string() + ".part";
   fs::remove(unfinished);
-  makeEmpty(unfinished);
+  makePrivateFile(unfinished);
   {
     const std::string target = unfinished.string();
     const Statement statement(connection.handle(), "VACUUM INTO ?1");
@@ -97,10 +85,10 @@ void takeStep(Connection& connection, const SchemaStep& step, std::size_t versio
 
 /// Asks the connection, which sees the write-ahead log of a crashed server too; the file's header alone may be older.
 std::int64_t checkOwner(Connection& connection, const fs::path& file, std::size_t newest) {
-  const std::int64_t version = askNumber(connection, "PRAGMA user_version");
-  const bool ours = askNumber(connection, "PRAGMA application_id") == kApplicationId;
+  const std::int64_t version = connection.number("PRAGMA user_version");
+  const bool ours = connection.number("PRAGMA application_id") == kApplicationId;
   if (ours && version > static_cast<std::int64_t>(newest)) refuseNewer(file, version, newest);
-  const bool empty = askNumber(connection, "SELECT count(*) FROM sqlite_schema") == 0;
+  const bool empty = connection.number("SELECT count(*) FROM sqlite_schema") == 0;
   if (!ours && !(version == 0 && empty)) refuseForeign(file, "another program's SQLite database");
   return version;
 }
@@ -121,6 +109,11 @@ void useLog(Connection& connection, const fs::path& file) {
   Query query(statement.handle());
   if (query.next() && query.text(0) == "wal") return;
   throw StorageError(file.string() + " cannot have a write-ahead log where it is; set data.dir to a local file system");
+}
+
+/// Can be chosen for an empty file alone, before its first page is written.
+void letItShrink(Connection& connection) {
+  if (connection.number("PRAGMA page_count") == 0) connection.execute(kMakeItShrink);
 }
 
 constexpr std::size_t kLogHeaderBytes = 32;
@@ -175,7 +168,7 @@ void checkLog(const fs::path& file) {
 
 void prepareFile(const fs::path& file, std::size_t newest) {
   checkLog(file);
-  if (!fs::exists(file)) makeEmpty(file);
+  if (!fs::exists(file)) makePrivateFile(file);
   if (::access(file.c_str(), R_OK | W_OK) != 0) {
     throw StorageError("cannot read and write " + file.string() + ": " + std::strerror(errno) +
                        "; let this user do both, or set data.dir to another directory");
@@ -199,10 +192,17 @@ void prepareFile(const fs::path& file, std::size_t newest) {
   if (version > newest) refuseNewer(file, version, newest);
 }
 
+void makePrivateFile(const fs::path& file) {
+  const int descriptor = ::open(file.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+  if (descriptor < 0) failFile(file, "create");
+  ::close(descriptor);
+}
+
 void migrate(Connection& connection, const fs::path& file, std::span<const SchemaStep> steps, Log& log) {
   moveLogOnClose(connection, false);
   const auto version = static_cast<std::size_t>(checkOwner(connection, file, steps.size()));
   fs::permissions(file, kOwnerOnly);
+  letItShrink(connection);
   useLog(connection, file);
   syncEachCommit(connection);
   moveLogOnClose(connection, true);

@@ -1,7 +1,9 @@
 #include "storage.h"
 
+#include "backup.h"
 #include "former_claims.h"
 #include "schema.h"
+#include "shrink.h"
 
 namespace jobq::sqlite {
 namespace {
@@ -22,6 +24,7 @@ std::filesystem::path prepared(const std::filesystem::path& directory) {
 std::int64_t open(Connection& connection, const std::filesystem::path& file, Counters& counters, Log& log) {
   try {
     migrate(connection, file, schemaSteps(), log);
+    adviseConversion(connection, file, log);
     loseFormerClaims(connection);
     counters.load(connection);
     return lastArrival(connection);
@@ -73,6 +76,10 @@ void SqliteStorage::check() {
     return true;
   });
   writer_.noteRoom();
+}
+
+BackupResult SqliteStorage::doBackupTo(const std::filesystem::path& file, std::stop_token stop) {
+  return writeBackup(file_, file, stop);
 }
 
 }  // namespace jobq::sqlite

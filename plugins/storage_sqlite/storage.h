@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <stop_token>
 
 #include "chunks.h"
 #include "connection.h"
@@ -53,6 +54,8 @@ class SqliteStorage final : public Storage {
   void check() override;
 
  private:
+  BackupResult doBackupTo(const std::filesystem::path& file, std::stop_token stop) override;
+
   // Gone in reverse order: the faces, the readers, the writer after its last group, then the connection, which is the
   // last one and so empties the write-ahead log into the file.
   const Options options_;

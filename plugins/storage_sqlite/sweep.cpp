@@ -1,5 +1,6 @@
 // Face 2, what becomes of jobs whose time or whose worker is over. Every duty looks at the front of an index and does
-// at most `max` rows of work, so a sweep is short however deep the store is.
+// at most `max` rows of work, so a sweep is short however deep the store is. A sweep that leaves nothing gives free
+// space back (shrink.h).
 #include <set>
 
 #include "job_rows.h"
@@ -120,7 +121,7 @@ void dropOutlived(Sweep& sweep) {
 }  // namespace
 
 Swept Leases::sweep(std::size_t max) {
-  return writer_.write([&](Step& step) {
+  Swept result = writer_.write([&](Step& step) {
     Swept swept;
     Sweep sweep{step, max, swept, reports_, {}};
     freeExpired(sweep);
@@ -130,6 +131,9 @@ Swept Leases::sweep(std::size_t max) {
     swept.requeuedAt.assign(sweep.requeuedAt.begin(), sweep.requeuedAt.end());
     return swept;
   });
+  // A backlog comes first: the space of what is about to go is cut off together.
+  if (!result.more) shrinker_.run();
+  return result;
 }
 
 }  // namespace jobq::sqlite

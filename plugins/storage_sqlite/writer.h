@@ -61,6 +61,9 @@ class Writer {
   bool wasFull() const { return full_; }
   void noteRoom() { full_ = false; }
 
+  /// Moves the log into the file after this group, however small it is. Called by a write, in the writer's thread.
+  void checkpointSoon() noexcept { checkpointAt_ = 0; }
+
   /// Calls `verb(Step&)` in the writer's thread, once or twice, and returns its result when that is on disk. Whatever
   /// the caller lends to `verb` stays valid, because the caller waits. `bytes`: of the bodies that it writes. Throws
   /// what `verb` threw, or StorageError.

@@ -12,7 +12,7 @@ set_tests_properties(http.crowd http.too_large PROPERTIES PROCESSORS 2)
 set_tests_properties(http.documents PROPERTIES LABELS http PROCESSORS 2)
 set_property(TEST http.door http.tls http.framing http.lifecycle http.run APPEND PROPERTY LABELS tsan)
 
-foreach(stem disk refused_start)
+foreach(stem backup disk refused_start)
   jobq_add_python_test(fault.${stem} fault/test_${stem}.py LABELS fault)
 endforeach()
 # Loads: their clients and servers take every processor.

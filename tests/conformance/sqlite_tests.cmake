@@ -1,11 +1,13 @@
 # What is particular to storage_sqlite. Its parts are linked in, because the steps of a migration are tested alone.
 jobq_add_test(jobq_sqlite_tests LABELS contract tsan
   SOURCES
+    conformance/sqlite_backup_test.cpp
     conformance/sqlite_crash_test.cpp
     conformance/sqlite_disk_test.cpp
     conformance/sqlite_group_commit_test.cpp
     conformance/sqlite_late_commit_test.cpp
     conformance/sqlite_schema_test.cpp
+    conformance/sqlite_shrink_test.cpp
     conformance/sqlite_vfs.cpp
     conformance/sqlite_work.cpp
     conformance/sqlite_work_test.cpp

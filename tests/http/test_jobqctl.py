@@ -24,7 +24,7 @@ VERBS = {"key create": "NAME", "key list": "", "key revoke": "ID", "plugin list"
          "job stream": "ENDPOINT JOB", "job cancel": "ENDPOINT JOB", "job retry": "ENDPOINT JOB",
          "requests": "ENDPOINT", "status": "ENDPOINT JOB", "cancel": "ENDPOINT JOB", "retry": "ENDPOINT JOB",
          "purge": "ENDPOINT", "health": "ENDPOINT", "top": "[ENDPOINT]", "webhook list": "", "webhook replay": "ID",
-         "completion": "SHELL"}
+         "backup": "DIR", "completion": "SHELL"}
 
 
 class KeyVerbsTest(CtlTest):

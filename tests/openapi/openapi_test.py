@@ -22,7 +22,7 @@ from webhook_receiver import WebhookReceiver
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LONGEST_RUN = 400  # seconds, for the default number of examples
-SETTINGS = {"storage": "memory", "server.drain": "200ms"}
+SETTINGS = {"server.drain": "200ms"}
 
 Run = collections.namedtuple("Run", "document code cases tally log")
 

@@ -197,6 +197,7 @@ template <class Writer>
 constexpr void describeStorage(Writer writer) {
   describePolicy(writer);
   JOBQ_CLOSED(Storage);
+  JOBQ_OPEN_ENUM(BackupResult, written, stopped, unsupported);
   JOBQ_CLOSED(JobStore);
   JOBQ_CLOSED(LeaseStore);
   JOBQ_CLOSED(ChunkStore);

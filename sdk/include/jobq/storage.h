@@ -14,6 +14,10 @@
 // sdk/testkit/storage_suite.h puts these sentences to a backend.
 #pragma once
 
+#include <filesystem>
+#include <stop_token>
+#include <utility>
+
 #include "jobq/chunk_store.h"  // IWYU pragma: export
 #include "jobq/error.h"
 #include "jobq/job_store.h"     // IWYU pragma: export
@@ -25,6 +29,13 @@
 #include "jobq/worker_store.h"  // IWYU pragma: export
 
 namespace jobq {
+
+/// What became of a copy of the storage. Since minor 2.
+enum class BackupResult {
+  written,     ///< the file is complete
+  stopped,     ///< the stop token ended it; there is no file
+  unsupported  ///< this storage has no content that a file could hold; there is no file
+};
 
 /// Owns its faces: the references live as long as the storage. Opening (construction) migrates an older schema, and
 /// marks the leases of a process that died as lost, so that sweep() puts their jobs back in line. Construction throws
@@ -45,6 +56,26 @@ class JOBQ_VISIBLE Storage : public Plugin {
 
   /// Returns when the storage can take a write now; throws StorageError with the reason otherwise (`/readyz`).
   virtual void check() = 0;
+
+  /// Writes a copy of the whole storage to `file`, while every other verb goes on. Since minor 2.
+  ///
+  /// The copy is one moment: it holds each step that returned before the call, each later step whole or not at all, and
+  /// nothing else. A storage that is opened on it goes on from there as after a crash. The content of large databases
+  /// takes minutes; the storage may use more disk meanwhile, and no other verb waits for it.
+  ///
+  /// `file` does not exist, and its directory does; the storage makes it with mode 0600, and does not sync it. `stop`
+  /// ends the call within a second. Returns what became of the file. Throws StorageError when the copy cannot be
+  /// written, and leaves no file then. Any thread; one call at a time.
+  [[nodiscard]] BackupResult backupTo(const std::filesystem::path& file, std::stop_token stop) {
+    return abiMinor() >= 2 ? doBackupTo(file, std::move(stop)) : BackupResult::unsupported;
+  }
+
+ private:
+  /// A storage that can be copied overrides this with the contract of backupTo(). A storage around another one passes
+  /// the call on to backupTo() of the other one.
+  [[nodiscard]] virtual BackupResult doBackupTo(const std::filesystem::path&, std::stop_token) {
+    return BackupResult::unsupported;
+  }
 };
 
 }  // namespace jobq

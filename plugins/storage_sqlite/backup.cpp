@@ -1,0 +1,54 @@
+#include "backup.h"
+
+#include <system_error>
+
+#include "connection.h"
+#include "schema.h"
+
+namespace jobq::sqlite {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Instructions of SQLite's virtual machine between two questions whether to stop: less than a millisecond of rows.
+constexpr int kStepsBetweenQuestions = 1'000;
+
+int isStopped(void* stop) { return static_cast<const std::stop_token*>(stop)->stop_requested() ? 1 : 0; }
+
+void removeCopy(const fs::path& target) noexcept {
+  std::error_code ignored;
+  fs::remove(target, ignored);
+  fs::remove(target.string() + "-journal", ignored);
+}
+
+void copy(const fs::path& source, const fs::path& target, std::stop_token stop) {
+  Connection connection(source, Connection::Access::readOnly);
+  // VACUUM INTO writes to another file, which query_only forbids, too. The source itself is opened with mode=ro.
+  connection.execute("PRAGMA query_only=0");
+  connection.execute("PRAGMA synchronous=OFF");
+  // A read-only connection cannot change the mode of the source, but passes it on to the copy.
+  if (connection.number("PRAGMA auto_vacuum") != kIncrementalVacuum) connection.execute(kMakeItShrink);
+  sqlite3_progress_handler(connection.handle(), kStepsBetweenQuestions, isStopped, &stop);
+  const std::string name = target.string();
+  const Statement statement(connection.handle(), "VACUUM INTO ?1");
+  Query(statement.handle()).bind(name).run();
+}
+
+}  // namespace
+
+BackupResult writeBackup(const fs::path& source, const fs::path& target, const std::stop_token& stop) {
+  makePrivateFile(target);
+  try {
+    copy(source, target, stop);
+    return BackupResult::written;
+  } catch (const SqliteError& error) {
+    removeCopy(target);
+    if (error.kind() == SQLITE_INTERRUPT && stop.stop_requested()) return BackupResult::stopped;
+    throw;
+  } catch (...) {
+    removeCopy(target);
+    throw;
+  }
+}
+
+}  // namespace jobq::sqlite

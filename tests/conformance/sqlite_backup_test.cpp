@@ -1,0 +1,100 @@
+// A copy of the database while it is written to (Storage::backupTo).
+#include <sys/stat.h>
+
+#include <atomic>
+
+#include "sqlite_fixture.h"
+
+namespace jobq::testkit {
+namespace {
+
+namespace fs = std::filesystem;
+
+class SqliteBackup : public SqliteTest {
+ protected:
+  fs::path copy() const { return restored_.path() / "jobq.db"; }
+  BackupResult backup(std::stop_token stop = {}) { return storage_->backupTo(copy(), std::move(stop)); }
+  std::vector<std::string> filesOfTheCopy() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(restored_.path())) names.push_back(entry.path().filename());
+    return names;
+  }
+  void restore() {
+    storage_.reset();
+    storage_ = openAt(restored_);
+  }
+
+  const TemporaryFolder restored_;
+};
+
+TEST_F(SqliteBackup, TheCopyIsAStorageOfTheSameContent) {
+  open();
+  submit("waits");
+  submit("runs");
+  ASSERT_EQ(claim(1).at(0).lease.job, "waits");
+  ASSERT_EQ(backup(), BackupResult::written);
+  EXPECT_EQ(filesOfTheCopy(), std::vector<std::string>{"jobq.db"});
+  struct stat info {};
+  ASSERT_EQ(::stat(copy().c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777U, 0600U);
+  submit("later");
+
+  restore();
+  EXPECT_FALSE(find("later"));
+  EXPECT_EQ(find("runs")->state, JobState::inQueue);
+  EXPECT_EQ(storage_->leases().sweep(10).stopped.at(0).job, "waits") << "its process is not this one";
+  EXPECT_EQ(find("waits")->state, JobState::inQueue);
+  submit("after");
+  EXPECT_EQ(claim(9).size(), 3U);
+}
+
+TEST_F(SqliteBackup, WritersGoOnAndTheCopyHasWhatWasStoredBefore) {
+  open();
+  std::atomic<int> stored = 0;
+  std::atomic<bool> over = false;
+  std::thread writer([&] {
+    while (!over) {
+      submit("job" + std::to_string(stored));
+      ++stored;
+    }
+  });
+  waitFor("jobs to be stored", [&] { return stored >= 100; });
+  const int before = stored;
+  const BackupResult result = backup();
+  waitFor("jobs to be stored behind the copy", [&, behind = stored.load()] { return stored > behind; });
+  over = true;
+  join("the writer", writer);
+  ASSERT_EQ(result, BackupResult::written);
+
+  const int all = stored;
+  restore();
+  const auto there = static_cast<int>(storage_->jobs().counts("ep").inQueue);
+  EXPECT_GE(there, before);
+  EXPECT_LE(there, all);
+  for (int i = 0; i < there; ++i) EXPECT_TRUE(find("job" + std::to_string(i))) << "no job is left out";
+}
+
+TEST_F(SqliteBackup, AStopEndsItAndLeavesNoFile) {
+  open();
+  for (int i = 0; i < 50; ++i) submit("job" + std::to_string(i));
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_EQ(backup(stop.get_token()), BackupResult::stopped);
+  EXPECT_EQ(filesOfTheCopy(), std::vector<std::string>{});
+  EXPECT_EQ(backup(), BackupResult::written);
+}
+
+TEST_F(SqliteBackup, ACopyThatCannotBeMadeChangesNothing) {
+  open();
+  submit("before");
+  EXPECT_THROW((void)storage_->backupTo(restored_.path() / "none" / "jobq.db", {}), StorageError);
+  std::ofstream(copy()) << "somebody else's";
+  EXPECT_THROW((void)backup(), StorageError);
+  EXPECT_EQ(contentOf(copy()), "somebody else's");
+  fs::remove(copy());
+  EXPECT_TRUE(submitted("after"));
+  EXPECT_EQ(backup(), BackupResult::written);
+}
+
+}  // namespace
+}  // namespace jobq::testkit
