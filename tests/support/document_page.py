@@ -8,6 +8,7 @@ The rules for authors. Each code block has a fence with one of these languages; 
   sh no-run: reason   commands that are not run, because they install packages or build the tree
   console             what the sh block directly above prints to standard output, as text
   json                the same as JSON values, whatever their layout; elsewhere than behind an sh block a JSON text
+  ini                 units of systemd, which are not run
   text                pictures and formulas; no commands
   lua                 a handler of its own; `lua filter` is a filter, `lua part` the inside of a handler's function
   properties          settings, which have to be valid beside etc/jobq.properties, but for a file of their own; those
@@ -23,7 +24,7 @@ for any further members.
 import json
 import re
 
-LANGUAGES = ("sh", "console", "json", "text", "lua", "properties", "cpp")
+LANGUAGES = ("sh", "console", "json", "text", "lua", "properties", "cpp", "ini")
 FILE = r"file (?!/|.*\.\.)\S+"
 OPTIONS = {"sh": r"(no-run: \S.*)?", "lua": f"(filter|part|{FILE})?", "properties": f"(server|{FILE})?",
            "cpp": f"({FILE})?"}
