@@ -1,4 +1,4 @@
-// jobqd: options, configuration, the house, signals. Read house.cpp and http/gate.cpp next.
+// jobqd: options, configuration, the house, signals. Read application.cpp and http/gate.cpp next.
 #include <Poco/Exception.h>
 #include <Poco/Util/HelpFormatter.h>
 #include <Poco/Util/Option.h>
@@ -14,7 +14,7 @@
 #include "core/base/clock.h"
 #include "core/base/clock_keeper.h"
 #include "core/base/descriptors.h"
-#include "core/house.h"
+#include "core/application.h"
 
 namespace {
 
@@ -99,7 +99,7 @@ int serve(const Options& options) {
   const jobq::Config config = jobq::loadConfig(options.config, options.settings);
   jobq::Logger log(config.logLevel, config.logFormat);
   if (options.check) {
-    jobq::House::check(config, log);
+    jobq::Application::check(config, log);
     std::cout << options.config << " is fine\ndata.dir: " << config.dataDir.string() << "\n";
     return 0;
   }
@@ -107,7 +107,7 @@ int serve(const Options& options) {
   log.write(jobq::LogLevel::debug, "server.descriptors", std::to_string(jobq::raiseDescriptorLimit()));
   jobq::SystemClock clock;
   const jobq::SystemWallClock wall;
-  jobq::House house(config, clock, log, jobq::unwrapped, &wall);
+  jobq::Application house(config, clock, log, jobq::unwrapped, &wall);
   if (options.resetAdminKey) {
     house.resetAdminKey();
     return 0;

@@ -1,4 +1,4 @@
-// Everything that owns a thread implements Service. House starts services in order and stops them in reverse.
+// Everything that owns a thread implements Service. Application starts services in order and stops them in reverse.
 #pragma once
 
 namespace jobq {

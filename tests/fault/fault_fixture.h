@@ -16,19 +16,19 @@
 #include <utility>
 #include <vector>
 
-#include "core/house.h"
+#include "core/application.h"
 #include "faulty_storage.h"
 #include "jobq/chunk_store.h"
 #include "jobq/error.h"
 #include "jobq/job.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
-#include "tests/house/house_fixture.h"
+#include "tests/server/server_fixture.h"
 
 namespace jobq::fault {
 
 /// The parameter is the storage's name. The test's thread moves time on only while it waits for something.
-class FaultTest : public HouseTest, public testing::WithParamInterface<const char*> {
+class FaultTest : public ServerTest, public testing::WithParamInterface<const char*> {
  protected:
   ~FaultTest() override { close(); }
 
@@ -42,13 +42,13 @@ class FaultTest : public HouseTest, public testing::WithParamInterface<const cha
         << "server.port = 0\nserver.drain = 10s\nlimits.enabled = false\nlimits.queue = false\nstorage = "
         << storageName() << "\nwebhook.transports = http, file\nplugins.path = " JOBQ_PLUGIN_DIR "\n"
         << endpoints;
-    house_ = std::make_unique<House>(loadConfig(dir_ / "jobq.properties", {}), clock_, log_,
+    application_ = std::make_unique<Application>(loadConfig(dir_ / "jobq.properties", {}), clock_, log_,
                                      [this](std::unique_ptr<Storage> storage) {
                                        inner_ = storage.get();
                                        return std::make_unique<FaultyStorage>(std::move(storage), plan_);
                                      });
     try {
-      house_->start();
+      application_->start();
     } catch (...) {
       close();
       throw;
@@ -69,15 +69,15 @@ class FaultTest : public HouseTest, public testing::WithParamInterface<const cha
 
   /// SIGTERM, and time enough: the drain passes quickly, the grace of stopped handlers slowly, as they need real time.
   void close() {
-    if (!house_) return;
-    auto stopping = std::async(std::launch::async, [this] { return house_->stop(); });
+    if (!application_) return;
+    auto stopping = std::async(std::launch::async, [this] { return application_->stop(); });
     const Instant drained = clock_.now() + Millis(10'000);
     const auto pass = [&](int look) {
       if (look % (clock_.now() < drained ? 2 : 50) == 0) clock_.advance(Millis(500));
     };
     EXPECT_TRUE(poll([&] { return isDone(stopping); }, pass)) << "the shutdown hangs";
     EXPECT_TRUE(testkit::resultOf("the shutdown", stopping)) << "a handler ignored its stop token";
-    house_.reset();
+    application_.reset();
     inner_ = nullptr;
   }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <tuple>
 
-#include "../house/house_fixture.h"
+#include "../server/server_fixture.h"
 #include "disk.h"
 
 namespace jobq::fault {
@@ -24,7 +24,7 @@ struct Acknowledged {
   std::string ended;  // COMPLETED or CANCELLED; empty: nothing was said
 };
 
-class IoError : public HouseTest {
+class IoError : public ServerTest {
  protected:
   IoError() { Disk::instance(); }
   ~IoError() override {
@@ -63,8 +63,8 @@ class IoError : public HouseTest {
   }
 
   void close() {
-    if (house_) whileTimePasses([this] { house_->stop(); });
-    house_.reset();
+    if (application_) whileTimePasses([this] { application_->stop(); });
+    application_.reset();
   }
 
   // 200 with its promise, or an honest 503.
@@ -213,7 +213,7 @@ class IoError : public HouseTest {
       EXPECT_GT(std::string(refusal.what()).size(), 20U) << "a start that is refused says why";
       EXPECT_TRUE(disk.hasFailed()) << refusal.what();
     }
-    house_.reset();
+    application_.reset();
     const bool struck = std::exchange(struck_, false) || disk.hasFailed();
     disk.fail({});
     start();

@@ -17,7 +17,7 @@
 #include "jobq/error.h"
 #include "jobq/job.h"
 #include "jobq/record_store.h"
-#include "tests/house/house_fixture.h"
+#include "tests/server/server_fixture.h"
 
 namespace jobq::fault {
 

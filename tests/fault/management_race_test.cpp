@@ -134,7 +134,7 @@ TEST_P(DeletedMeanwhile, AJobOnItsWayIsRemovedToo) {
   openPatiently();
   const std::string id = makeEndpoint(makeTemplate("a"), R"(,"workersMax":1)");
   expectServes(id);
-  const Poco::URI uri(house_->address());
+  const Poco::URI uri(application_->address());
   Poco::Net::HTTPClientSession session(uri.getHost(), uri.getPort());
   Poco::Net::HTTPRequest request("POST", "/v2/" + id + "/run", "HTTP/1.1");
   request.set("Authorization", "Bearer " + key_);

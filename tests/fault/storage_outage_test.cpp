@@ -105,7 +105,7 @@ TEST_P(Outage, ARunsyncThatWasStoredIsAcknowledged) {
 // The storage may be gone when an abandoned handler goes on.
 TEST_P(Outage, AfterAStopNothingIsReported) {
   openFaulty(kFour);
-  house_.reset();
+  application_.reset();
   plan_.failVerb("");
   const testkit::MapConfig config;
   FaultyStorage storage(testkit::loadPlugin<Storage>(JOBQ_PLUGIN_DIR "/libjobq_storage_memory.so", "memory",

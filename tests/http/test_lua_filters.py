@@ -1,5 +1,5 @@
 """Admission filters that are scripts: who gets in, what a filter may change, and what becomes of one that fails
-(issue 7). Filters that are C++ plugins: tests/house/house_filter_test.cpp; edited scripts: test_lua_reload.py."""
+(issue 7). Filters that are C++ plugins: tests/server/server_filter_test.cpp; edited scripts: test_lua_reload.py."""
 
 import concurrent.futures
 import os

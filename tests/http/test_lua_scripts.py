@@ -281,7 +281,7 @@ class SizeLimitTest(ShippedFilterTest):
 
 
 class TenantQuotaTest(ShippedFilterTest):
-    """That time gives a quota back: tests/house/house_filter_test.cpp, on a clock moved by hand."""
+    """That time gives a quota back: tests/server/server_filter_test.cpp, on a clock moved by hand."""
 
     script = "tenant_quota"
 

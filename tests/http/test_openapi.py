@@ -1,5 +1,5 @@
 """GET /openapi.json: the description of the API is sound in itself, and what it says is so. tests/openapi has a fuzzer
-that goes through all of it; house_openapi_test.cpp compares it with the server's own list of routes."""
+that goes through all of it; server_openapi_test.cpp compares it with the server's own list of routes."""
 
 import re
 import subprocess

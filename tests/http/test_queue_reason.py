@@ -1,5 +1,5 @@
 """Why is my job waiting? `queueReason` and `queuePosition` in /status of a queued job, and the pause of an endpoint
-(issue 6). `starting`, and `worker_crashing` of workers that do not start, are proved in process (tests/house)."""
+(issue 6). `starting`, and `worker_crashing` of workers that do not start, are proved in process (tests/server)."""
 
 import re
 import threading

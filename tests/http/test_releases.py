@@ -1,5 +1,5 @@
 """Releases: a change of a template comes to the workers of every endpoint that uses it, and loses nothing
-(decisions.md, "Templates and endpoints"; issue 6). That a handler reads the env is proved in process (tests/house)."""
+(decisions.md, "Templates and endpoints"; issue 6). That a handler reads the env is proved in process (tests/server)."""
 
 import concurrent.futures
 import threading

@@ -70,7 +70,7 @@ void Simulation::wakeUpAtAnotherTime() {
   clock_ = std::move(clock);
 }
 
-// As House starts: what a dead process held goes back in line before the first claim.
+// As Application starts: what a dead process held goes back in line before the first claim.
 void Simulation::open() {
   for (;;) {
     try {

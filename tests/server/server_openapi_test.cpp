@@ -3,13 +3,13 @@
 #include <cctype>
 #include <set>
 
-#include "house_fixture.h"
+#include "server_fixture.h"
 
 namespace {
 
 using namespace jobq;
 
-class HouseOpenapiTest : public HouseTest {
+class ServerOpenapiTest : public ServerTest {
  protected:
   static json::Document read(std::string_view text) {
     auto document = json::read(text);
@@ -35,11 +35,11 @@ class HouseOpenapiTest : public HouseTest {
 };
 
 // decisions.md, "Addresses": GET /openapi.json describes the API, without a key.
-TEST_F(HouseOpenapiTest, DescribesEveryRouteAndNoOther) {
+TEST_F(ServerOpenapiTest, DescribesEveryRouteAndNoOther) {
   open("storage = memory\n");
   const Answer answer = callWith("", "GET", "/openapi.json");
   ASSERT_EQ(answer.status, 200);
-  const std::vector<std::string> routes = house_->routes();
+  const std::vector<std::string> routes = application_->routes();
   EXPECT_EQ(operations(answer.body), std::set<std::string>(routes.begin(), routes.end()));
 }
 

@@ -65,12 +65,12 @@ using StorageWrap = std::function<std::unique_ptr<Storage>(std::unique_ptr<Stora
 inline std::unique_ptr<Storage> unwrapped(std::unique_ptr<Storage> storage) { return storage; }
 
 /// One thread builds, starts and stops it. `clock` and `log` outlive it.
-class House {
+class Application {
  public:
   /// Opens the storage and builds the rooms; nothing runs yet. Throws ConfigError or StorageError.
   /// `wall` is the time of day and outlives the server; null: `clock` has it too, as in tests on one manual clock.
-  House(Config config, Clock& clock, Log& log, const StorageWrap& around = unwrapped, const WallClock* wall = nullptr);
-  ~House();
+  Application(Config config, Clock& clock, Log& log, const StorageWrap& around = unwrapped, const WallClock* wall = nullptr);
+  ~Application();
 
   /// Recovers what a dead process left, then opens the door. Throws ConfigError when the address is taken.
   void start();

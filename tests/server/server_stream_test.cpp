@@ -1,5 +1,5 @@
 // /stream on the whole server with the manual clock (api.md, "Endpoints", rule 2; decisions.md, "Jobs": chunks).
-#include "house_fixture.h"
+#include "server_fixture.h"
 
 namespace {
 
@@ -11,9 +11,9 @@ constexpr const char* kScripted =
     "\nendpoint.s.image = plugin/scripted\nendpoint.p.image = plugin/scripted\nendpoint.p.workersMax = 0\n"
     "endpoint.t.image = plugin/trial\n";
 
-class HouseStreamTest : public HouseTest {
+class ServerStreamTest : public ServerTest {
  protected:
-  HouseStreamTest() { open(kScripted); }
+  ServerStreamTest() { open(kScripted); }
 
   std::string submit(const std::string& script) { return run("s", "{\"input\":" + script + "}").field("id"); }
   std::string ended(const std::string& script) {
@@ -32,7 +32,7 @@ class HouseStreamTest : public HouseTest {
   static std::string state(const Answer& answer) { return answer.headers.at("X-Job-Status"); }
 };
 
-TEST_F(HouseStreamTest, ChunksComeOnceInOrderAndTheEndWithTheLast) {
+TEST_F(ServerStreamTest, ChunksComeOnceInOrderAndTheEndWithTheLast) {
   const std::string id = ended(R"({"pieces":{"0":{"chunk":{"a":1.0}},"1":{"chunk":"b"},"2":{"chunk":[3]}},"then":{}})");
   const Answer first = stream(id);
   EXPECT_EQ(first.status, 200);
@@ -45,7 +45,7 @@ TEST_F(HouseStreamTest, ChunksComeOnceInOrderAndTheEndWithTheLast) {
   EXPECT_EQ(status("s", id).field("output"), "{}") << "what the handler returned";
 }
 
-TEST_F(HouseStreamTest, TheSdkMountHasTheObject) {
+TEST_F(ServerStreamTest, TheSdkMountHasTheObject) {
   const std::string id = ended(R"({"pieces":{"0":{"chunk":{"a":1}}}})");
   const Answer first = stream(id, "", "/sdk/v2");
   EXPECT_EQ(first.body, R"({"status":"COMPLETED","stream":[{"output":{"a":1}}]})");
@@ -53,7 +53,7 @@ TEST_F(HouseStreamTest, TheSdkMountHasTheObject) {
 }
 
 // SDKs show it to their users.
-TEST_F(HouseStreamTest, TheSdkMountSaysWhyAJobFailed) {
+TEST_F(ServerStreamTest, TheSdkMountSaysWhyAJobFailed) {
   const std::string id = submit(R"({"pieces":{"0":{"chunk":1}},"badChunk":"{"})");
   const std::string error = call("GET", "/v2/s/status-sync/" + id).field("error");
   EXPECT_THAT(error, HasSubstr("not JSON"));
@@ -63,7 +63,7 @@ TEST_F(HouseStreamTest, TheSdkMountSaysWhyAJobFailed) {
   }
 }
 
-TEST_F(HouseStreamTest, ALimitedStreamThatWaitsIsNotCounted) {
+TEST_F(ServerStreamTest, ALimitedStreamThatWaitsIsNotCounted) {
   open(std::string(kScripted) + "limits.enabled = true\n");
   const std::string id = submit(R"({"pieces":{"0":{"chunk":1,"times":9,"pauseMs":7000}}})");
   clock_.awaitWaiter(Millis(7'000), Millis(7'000));
@@ -82,18 +82,18 @@ TEST_F(HouseStreamTest, ALimitedStreamThatWaitsIsNotCounted) {
   }
 }
 
-TEST_F(HouseStreamTest, MetricsAreCarriedThrough) {
+TEST_F(ServerStreamTest, MetricsAreCarriedThrough) {
   const std::string id = ended(R"({"pieces":{"0":{"chunk":{"a":1},"metrics":{"output_tokens":1.50,"z":null}}}})");
   EXPECT_EQ(stream(id).body, R"([{"output":{"a":1},"metrics":{"output_tokens":1.50,"z":null}}])");
 }
 
-TEST_F(HouseStreamTest, AHandlerThatNeverEmitsStreamsNothing) {
+TEST_F(ServerStreamTest, AHandlerThatNeverEmitsStreamsNothing) {
   const std::string id = ended(R"({"then":[1,2]})");
   EXPECT_EQ(stream(id).body, "[]");
   EXPECT_EQ(state(stream(id)), "COMPLETED");
 }
 
-TEST_F(HouseStreamTest, AnEmptyStreamIsHeldForFiveSeconds) {
+TEST_F(ServerStreamTest, AnEmptyStreamIsHeldForFiveSeconds) {
   const std::string id = run("p", R"({"input":{}})").field("id");
   for (const auto& [query, hold] : {std::pair("", 5'000), std::pair("?wait=7000", 7'000),
                                     std::pair("?wait=300000", 300'000), std::pair("?offset=0&wait=9000", 9'000)}) {
@@ -107,7 +107,7 @@ TEST_F(HouseStreamTest, AnEmptyStreamIsHeldForFiveSeconds) {
   }
 }
 
-TEST_F(HouseStreamTest, AHeldStreamIsAnsweredByTheNextChunkAndByTheEnd) {
+TEST_F(ServerStreamTest, AHeldStreamIsAnsweredByTheNextChunkAndByTheEnd) {
   const std::string id = submit(R"({"pieces":{"0":{"chunk":1,"times":2,"pauseMs":7000}},"then":9})");
   clock_.awaitWaiter(Millis(7'000), Millis(7'000));
   Answer first;
@@ -132,7 +132,7 @@ TEST_F(HouseStreamTest, AHeldStreamIsAnsweredByTheNextChunkAndByTheEnd) {
   EXPECT_EQ(state(last), "COMPLETED");
 }
 
-TEST_F(HouseStreamTest, ACancelEndsAHold) {
+TEST_F(ServerStreamTest, ACancelEndsAHold) {
   const std::string id = run("p", R"({"input":{}})").field("id");
   Answer answer;
   std::thread caller([&] { answer = call("GET", "/v2/p/stream/" + id + "?wait=300000"); });
@@ -142,7 +142,7 @@ TEST_F(HouseStreamTest, ACancelEndsAHold) {
   EXPECT_EQ(answer.headers["X-Job-Status"], "CANCELLED");
 }
 
-TEST_F(HouseStreamTest, OffsetReadsAgainWithoutUsingUp) {
+TEST_F(ServerStreamTest, OffsetReadsAgainWithoutUsingUp) {
   const std::string id = ended(R"({"pieces":{"0":{"chunk":0},"1":{"chunk":1},"2":{"chunk":2}}})");
   EXPECT_EQ(stream(id, "?offset=1").body, R"([{"output":1},{"output":2}])");
   EXPECT_EQ(call("HEAD", "/v2/s/stream/" + id).status, 200) << "uses nothing up either";
@@ -154,7 +154,7 @@ TEST_F(HouseStreamTest, OffsetReadsAgainWithoutUsingUp) {
 }
 
 // One answer carries at most 8 MB; a final state comes only with the last chunks.
-TEST_F(HouseStreamTest, ALongStreamComesInAnswersOfEightMegabytes) {
+TEST_F(ServerStreamTest, ALongStreamComesInAnswersOfEightMegabytes) {
   const std::string piece(700'000, 'x');
   const std::string id = ended(R"({"pieces":{"0":{"times":20,"chunk":")" + piece + R"("}}})");
   std::size_t chunks = 0;
@@ -172,7 +172,7 @@ TEST_F(HouseStreamTest, ALongStreamComesInAnswersOfEightMegabytes) {
   EXPECT_EQ(chunks, 20U);
 }
 
-TEST_F(HouseStreamTest, APieceOverOneMegabyteIsSplit) {
+TEST_F(ServerStreamTest, APieceOverOneMegabyteIsSplit) {
   const std::string id = ended(R"({"text":2500000})");
   const Answer answer = stream(id);
   const auto list = json::read("{\"list\":" + answer.body + "}");
@@ -188,7 +188,7 @@ TEST_F(HouseStreamTest, APieceOverOneMegabyteIsSplit) {
   EXPECT_EQ(pieces, 3);
 }
 
-TEST_F(HouseStreamTest, WhatIsNoChunkFailsTheJob) {
+TEST_F(ServerStreamTest, WhatIsNoChunkFailsTheJob) {
   for (const auto& [script, word] :
        {std::pair(R"({"badChunk":"{"})", "not JSON"), std::pair(R"({"badMetrics":"[1]"})", "no JSON object"),
         std::pair(R"({"badMetrics":"{"})", "no JSON object")}) {
@@ -199,7 +199,7 @@ TEST_F(HouseStreamTest, WhatIsNoChunkFailsTheJob) {
 }
 
 // A job that goes back in line starts its stream again, and answers say which attempt they are of.
-TEST_F(HouseStreamTest, ARetriedJobStartsItsStreamAgain) {
+TEST_F(ServerStreamTest, ARetriedJobStartsItsStreamAgain) {
   const std::string id = run("t", R"({"input":{"chunks":2,"chunkBytes":1,"fail":"no"}})").field("id");
   EXPECT_EQ(call("GET", "/v2/t/status-sync/" + id).field("status"), "FAILED");
   const Answer before = call("GET", "/v2/t/stream/" + id);
@@ -212,7 +212,7 @@ TEST_F(HouseStreamTest, ARetriedJobStartsItsStreamAgain) {
   EXPECT_EQ(after.headers.at("X-Job-Attempt"), "3") << "the retry is an attempt of its own";
 }
 
-TEST_F(HouseStreamTest, WrongQueriesAreNamed) {
+TEST_F(ServerStreamTest, WrongQueriesAreNamed) {
   const std::string id = ended("{}");
   for (const char* query : {"?wait=999", "?wait=300001", "?wait=x", "?wait=", "?offset=-1", "?offset=1.5"}) {
     const Answer refused = stream(id, query);

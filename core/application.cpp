@@ -1,4 +1,4 @@
-#include "core/house.h"
+#include "core/application.h"
 
 #include "core/base/clock.h"
 #include "core/base/ids.h"
@@ -34,7 +34,7 @@ constexpr Millis kTransportsEnd{15'000};
 
 }  // namespace
 
-House::House(Config config, Clock& clock, Log& log, const StorageWrap& around, const WallClock* wall)
+Application::Application(Config config, Clock& clock, Log& log, const StorageWrap& around, const WallClock* wall)
     : config_(std::move(config)),
       clock_(clock),
       sameTime_(clock),
@@ -101,9 +101,9 @@ House::House(Config config, Clock& clock, Log& log, const StorageWrap& around, c
   addRoutes();
 }
 
-House::~House() { stop(); }
+Application::~Application() { stop(); }
 
-void House::start() {
+void Application::start() {
   const std::string exposure = exposureOf(config_);
   if (!exposure.empty()) log_.write(LogLevel::warning, "net.allowPrivate", exposure);
   std::vector<std::string> opened = dataDir_.closeToOthers();
@@ -131,7 +131,7 @@ void House::start() {
   writePrivateFile(dataDir_.path() / "address", address() + "\n");
 }
 
-bool House::stop() {
+bool Application::stop() {
   if (std::exchange(stopped_, true)) return clean_;
   draining_ = true;
   const Instant end = clock_.now() + config_.server.drain;
@@ -156,7 +156,7 @@ bool House::stop() {
   return clean_;
 }
 
-void House::addRoutes() {
+void Application::addRoutes() {
   const auto draining = [this] { return draining_.load(); };
   addQueueRoutes(router_, {jobs_,
                            {secrets_, config_.allowPrivateAddresses, transports_.schemes()},
@@ -181,23 +181,23 @@ void House::addRoutes() {
   addProcessRoutes(router_, *storage_, clock_, draining);
 }
 
-WorkerCounts House::workers(const EndpointId& endpoint) const {
+WorkerCounts Application::workers(const EndpointId& endpoint) const {
   WorkerCounts workers = dispatcher_.counts(endpoint);
   return workers += storage_->workers().count(endpoint, node_);
 }
 
-void House::stopRun(const LeaseRef& lease) {
+void Application::stopRun(const LeaseRef& lease) {
   dispatcher_.stopRun(lease);
   executor_.noticeStopped();
 }
 
-NamedTransports House::buildTransports() {
+NamedTransports Application::buildTransports() {
   NamedTransports transports;
   for (const std::string& name : config_.webhookTransports) plugin(transports, name);
   return transports;
 }
 
-EndpointParts House::parts() {
+EndpointParts Application::parts() {
   return {[this](const std::string& name) -> HandlerFactory& { return plugin(handlers_, name); },
           [this](const std::string& name) -> const QueuePolicy& {
             return plugin(policies_, name.empty() ? config_.queuePolicy : name);
@@ -206,7 +206,7 @@ EndpointParts House::parts() {
           toIso8601(clock_.now())};
 }
 
-FilterPool& House::filter(const std::string& name) {
+FilterPool& Application::filter(const std::string& name) {
   const FilterName parsed = parseFilter(name);
   std::unique_ptr<FilterPool> fresh;
   try {
@@ -218,7 +218,7 @@ FilterPool& House::filter(const std::string& name) {
   return *filters_.try_emplace(name, std::move(fresh)).first->second;
 }
 
-void House::endpointChanged(const EndpointId& id, const EndpointPtr& now) {
+void Application::endpointChanged(const EndpointId& id, const EndpointPtr& now) {
   if (now) {
     dispatcher_.setEndpoint(now);
   } else {
@@ -229,7 +229,7 @@ void House::endpointChanged(const EndpointId& id, const EndpointPtr& now) {
 
 // One instance a name, however many endpoints use it. Of two threads that make the same one, one throws its own away.
 template <class Interface>
-Interface& House::plugin(std::map<std::string, std::unique_ptr<Interface>>& made, const std::string& name) {
+Interface& Application::plugin(std::map<std::string, std::unique_ptr<Interface>>& made, const std::string& name) {
   {
     Lock lock(partsMutex_);
     const auto found = made.find(name);
@@ -241,17 +241,17 @@ Interface& House::plugin(std::map<std::string, std::unique_ptr<Interface>>& made
 }
 
 template <class Interface>
-bool House::isMade(const std::map<std::string, std::unique_ptr<Interface>>& made, std::string_view name) const {
+bool Application::isMade(const std::map<std::string, std::unique_ptr<Interface>>& made, std::string_view name) const {
   Lock lock(partsMutex_);
   return made.contains(std::string(name));
 }
 
-Log& House::logFor(const std::string& name) {
+Log& Application::logFor(const std::string& name) {
   Lock lock(partsMutex_);
   return pluginLogs_.emplace_back(log_, name);
 }
 
-bool House::isSelected(std::string_view kind, std::string_view name) const {
+bool Application::isSelected(std::string_view kind, std::string_view name) const {
   if (kind == nameOf(PluginKind::storage)) return name == config_.storage;
   if (kind == nameOf(PluginKind::rateLimiter)) return name == config_.limiter;
   if (kind == nameOf(PluginKind::queuePolicy)) return isMade(policies_, name);
@@ -261,7 +261,7 @@ bool House::isSelected(std::string_view kind, std::string_view name) const {
   return false;
 }
 
-std::vector<ScriptReport> House::scripts(std::string_view kind, std::string_view name) const {
+std::vector<ScriptReport> Application::scripts(std::string_view kind, std::string_view name) const {
   const Plugin* plugin = nullptr;
   {
     Lock lock(partsMutex_);
@@ -275,7 +275,7 @@ std::vector<ScriptReport> House::scripts(std::string_view kind, std::string_view
   return plugin == nullptr ? std::vector<ScriptReport>{} : plugin->scripts();
 }
 
-void House::check(const Config& config, Log& log) {
+void Application::check(const Config& config, Log& log) {
   (void)loadPlugins(config, log);
   checkFiles(config);
 }

@@ -1,5 +1,5 @@
 // The limits of api.md and decisions.md that time, workers or a fault of the server decide, on the whole server.
-#include "house_fixture.h"
+#include "server_fixture.h"
 
 namespace {
 
@@ -12,7 +12,7 @@ constexpr const char* kLimited =
     "endpoint.t.image = plugin/trial\nendpoint.t.workersMax = 60\nendpoint.p.image = plugin/echo\n"
     "endpoint.p.workersMax = 0\nendpoint.s.image = plugin/scripted\nendpoint.e.image = plugin/echo\n";
 
-class HouseLimitsTest : public HouseTest {
+class ServerLimitsTest : public ServerTest {
  protected:
   int statusOf(const std::string& method, const std::string& target, int times) const {
     int last = 0;
@@ -22,7 +22,7 @@ class HouseLimitsTest : public HouseTest {
 };
 
 // api.md, "Limits": 2 requests per 10 seconds, and no more in any 10 seconds.
-TEST_F(HouseLimitsTest, TheWindowSlidesExactly) {
+TEST_F(ServerLimitsTest, TheWindowSlidesExactly) {
   open(kLimited);
   EXPECT_EQ(call("POST", "/v2/p/purge-queue").status, 200);
   clock_.advance(Millis(4'000));
@@ -47,7 +47,7 @@ TEST_F(HouseLimitsTest, TheWindowSlidesExactly) {
 }
 
 // decisions.md, "Limits": /retry has /cancel's, /health has /status's, /status-sync has its own.
-TEST_F(HouseLimitsTest, SharedBuckets) {
+TEST_F(ServerLimitsTest, SharedBuckets) {
   open(std::string(kLimited) +
        "limits.cancel.requests = 3\nlimits.status.requests = 3\nlimits.statusSync.requests = 1\n");
   EXPECT_EQ(statusOf("POST", "/v2/p/cancel/nobody", 2), 404);
@@ -62,7 +62,7 @@ TEST_F(HouseLimitsTest, SharedBuckets) {
 }
 
 // The effective limit is the higher of the base and running workers x perWorker; known within a second.
-TEST_F(HouseLimitsTest, RunningWorkersRaiseTheLimit) {
+TEST_F(ServerLimitsTest, RunningWorkersRaiseTheLimit) {
   open(std::string(kLimited) + "limits.requests.requests = 2\nlimits.requests.perWorker = 3\n");
   std::vector<std::string> ids;
   for (int i = 0; i < 2; ++i) ids.push_back(run("t", R"({"input":{"sleepMs":60000}})").field("id"));
@@ -75,7 +75,7 @@ TEST_F(HouseLimitsTest, RunningWorkersRaiseTheLimit) {
   EXPECT_EQ(call("GET", "/v2/t/requests").headers.at("RateLimit-Limit"), "2");
 }
 
-TEST_F(HouseLimitsTest, RefusedCallsAndThoseWithoutAKeyAreNotCounted) {
+TEST_F(ServerLimitsTest, RefusedCallsAndThoseWithoutAKeyAreNotCounted) {
   open(std::string(kLimited) + "limits.run.requests = 2\n");
   EXPECT_EQ(callWith("wrong", "POST", "/v2/p/run", R"({"input":{}})").status, 401);
   EXPECT_EQ(callWith("wrong", "POST", "/v2/p/run", R"({"input":{}})").status, 401);
@@ -88,7 +88,7 @@ TEST_F(HouseLimitsTest, RefusedCallsAndThoseWithoutAKeyAreNotCounted) {
 }
 
 // decisions.md, "Limits": 429 when more than 50 jobs wait and more than workersMax x 500.
-TEST_F(HouseLimitsTest, ALineThatIsTooLong) {
+TEST_F(ServerLimitsTest, ALineThatIsTooLong) {
   open(kLimited);
   for (int i = 0; i < 51; ++i) ASSERT_EQ(run("p", R"({"input":{}})").status, 200) << i;
   const Answer refused = run("p", R"({"input":{}})");
@@ -102,7 +102,7 @@ TEST_F(HouseLimitsTest, ALineThatIsTooLong) {
 }
 
 // api.md, "Endpoints": the default of `wait` is 90000.
-TEST_F(HouseLimitsTest, TheDefaultWaitIsNinetySeconds) {
+TEST_F(ServerLimitsTest, TheDefaultWaitIsNinetySeconds) {
   open(kLimited);
   Answer answer;
   const std::string id = run("p", R"({"input":{}})").field("id");
@@ -117,7 +117,7 @@ TEST_F(HouseLimitsTest, TheDefaultWaitIsNinetySeconds) {
 }
 
 // api.md, "Limits": 1 minute, up to 5 with a longer `wait`; the retention follows the wait, from completion.
-TEST_F(HouseLimitsTest, ALongerWaitKeepsTheResultLonger) {
+TEST_F(ServerLimitsTest, ALongerWaitKeepsTheResultLonger) {
   open(kLimited);
   for (const auto& [wait, kept] : {std::pair(1'000, 60'000), std::pair(90'000, 60'000), std::pair(90'001, 90'001),
                                    std::pair(200'000, 200'000), std::pair(300'000, 300'000)}) {
@@ -130,7 +130,7 @@ TEST_F(HouseLimitsTest, ALongerWaitKeepsTheResultLonger) {
 }
 
 // api.md, "policy object": ttl has 24 hours unless it is sent, and 7 days at most.
-TEST_F(HouseLimitsTest, TheLifeOfAJob) {
+TEST_F(ServerLimitsTest, TheLifeOfAJob) {
   open(kLimited);
   const std::string day = run("p", R"({"input":{}})").field("id");
   const std::string week = run("p", R"({"input":{},"policy":{"ttl":604800000}})").field("id");
@@ -145,7 +145,7 @@ TEST_F(HouseLimitsTest, TheLifeOfAJob) {
 }
 
 // FAILED, TIMED_OUT and CANCELLED are kept like COMPLETED, and a retry only works until then.
-TEST_F(HouseLimitsTest, EveryEndIsKeptForHalfAnHour) {
+TEST_F(ServerLimitsTest, EveryEndIsKeptForHalfAnHour) {
   open(kLimited);
   const std::string failed = run("t", R"({"input":{"fail":"no"}})").field("id");
   awaitState("t", failed, "FAILED");
@@ -161,7 +161,7 @@ TEST_F(HouseLimitsTest, EveryEndIsKeptForHalfAnHour) {
 }
 
 // The execution timeout counts only while the job runs (api.md, "policy object"), 10 minutes unless it is sent.
-TEST_F(HouseLimitsTest, TheExecutionTimeoutCountsOnlyWhileRunning) {
+TEST_F(ServerLimitsTest, TheExecutionTimeoutCountsOnlyWhileRunning) {
   open("storage = memory\nendpoint.t.image = plugin/trial\nendpoint.t.workersMax = 1\n");
   const std::string first = run("t", R"({"input":{"sleepMs":599000}})").field("id");
   awaitState("t", first, "IN_PROGRESS");
@@ -178,7 +178,7 @@ TEST_F(HouseLimitsTest, TheExecutionTimeoutCountsOnlyWhileRunning) {
 }
 
 // decisions.md, "Jobs": FAILED when the output is over the limit of 20 MB, never silently dropped.
-TEST_F(HouseLimitsTest, AnOutputOverTwentyMegabytesFailsTheJob) {
+TEST_F(ServerLimitsTest, AnOutputOverTwentyMegabytesFailsTheJob) {
   open(kLimited);
   const Answer most = call("POST", "/v2/s/runsync", R"({"input":{"outputBytes":20971520}})");
   EXPECT_EQ(most.field("status"), "COMPLETED");
@@ -199,14 +199,14 @@ struct KeptLog final : Log {
 };
 
 // decisions.md, "Answers": 500 is our own fault only, and carries a request id that is in the log line.
-TEST_F(HouseLimitsTest, AFaultOfOursHasARequestIdThatIsInTheLog) {
+TEST_F(ServerLimitsTest, AFaultOfOursHasARequestIdThatIsInTheLog) {
   std::ofstream(dir_ / "jobq.properties") << "server.port = 0\n"
                                           << "storage = memory\n"
                                           << "endpoint.e.image = plugin/echo\nqueue.policy = broken\n"
                                           << "plugins.path = " JOBQ_PLUGIN_DIR ":" JOBQ_FIXTURE_DIR "\n";
   KeptLog log;
-  house_ = std::make_unique<House>(loadConfig(dir_ / "jobq.properties", {}), clock_, log);
-  house_->start();
+  application_ = std::make_unique<Application>(loadConfig(dir_ / "jobq.properties", {}), clock_, log);
+  application_->start();
   key_ = *readFile(dir_ / "jobq-data/admin.key");
   key_.pop_back();
   const Answer fault = run("e", R"({"input":{}})");
@@ -219,7 +219,7 @@ TEST_F(HouseLimitsTest, AFaultOfOursHasARequestIdThatIsInTheLog) {
   EXPECT_THAT(log.lines, HasSubstr("http.fault POST /v2/e/run (request " + id + "): it is broken on purpose"));
   EXPECT_EQ(sentence.find("broken"), std::string::npos) << "what is wrong inside is nobody's business outside";
   lock.unlock();
-  house_.reset();
+  application_.reset();
 }
 
 }  // namespace

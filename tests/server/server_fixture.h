@@ -19,7 +19,7 @@
 #include <variant>
 
 #include "core/base/data_dir.h"
-#include "core/house.h"
+#include "core/application.h"
 #include "jobq/json.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
@@ -42,18 +42,18 @@ struct Answer {
   }
 };
 
-class HouseTest : public testing::Test {
+class ServerTest : public testing::Test {
  protected:
-  ~HouseTest() override {
+  ~ServerTest() override {
     const testkit::HangGuard guard("the server of the test to stop");
-    house_.reset();
+    application_.reset();
   }
 
   void open(const std::string& settings) {
     std::ofstream(dir_ / "jobq.properties") << withDefaults(settings);
-    house_.reset();
-    house_ = std::make_unique<House>(loadConfig(dir_ / "jobq.properties", {}), clock_, log_);
-    house_->start();
+    application_.reset();
+    application_ = std::make_unique<Application>(loadConfig(dir_ / "jobq.properties", {}), clock_, log_);
+    application_->start();
     key_ = *readFile(dir_ / "jobq-data/admin.key");
     key_.pop_back();
   }
@@ -78,7 +78,7 @@ class HouseTest : public testing::Test {
   }
   Answer callWith(const std::string& key, const std::string& method, const std::string& target,
                   const std::string& body = "") const {
-    const Poco::URI uri(house_->address());
+    const Poco::URI uri(application_->address());
     Poco::Net::HTTPClientSession session(uri.getHost(), uri.getPort());
     Poco::Net::HTTPRequest request(method, target, "HTTP/1.1");
     request.set("Authorization", "Bearer " + key);
@@ -113,7 +113,7 @@ class HouseTest : public testing::Test {
   const testkit::TemporaryFolder dir_;
   testkit::ManualClock clock_;
   testkit::SilentLog log_;
-  std::unique_ptr<House> house_;
+  std::unique_ptr<Application> application_;
   std::string key_;
   std::map<std::string, std::string> extra_;  ///< header fields of every call
 };

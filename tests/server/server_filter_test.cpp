@@ -1,5 +1,5 @@
 // Admission filters on the whole server: C++ plugins (size_filter.cpp), and what of the shipped scripts needs a clock.
-#include "house_fixture.h"
+#include "server_fixture.h"
 
 namespace {
 
@@ -15,7 +15,7 @@ constexpr const char* kFiltered =
     "endpoint.parked.image = plugin/echo\nendpoint.parked.workersMax = 0\nendpoint.parked.filters = plugin/size\n"
     "endpoint.u.image = plugin/echo\nendpoint.u.filters = plugin/unmade\n";
 
-class FilterTest : public HouseTest {
+class FilterTest : public ServerTest {
  protected:
   Answer submit(const std::string& endpoint, const std::string& input, const std::string& more = "") const {
     return run(endpoint, "{\"input\":" + input + more + "}");

@@ -1,6 +1,6 @@
 // The rest of the queue API's verbs, as far as time and workers decide: purge, ttl, idempotency, stuck slots.
 #include "core/base/clock.h"
-#include "house_fixture.h"
+#include "server_fixture.h"
 
 namespace {
 
@@ -11,9 +11,9 @@ constexpr const char* kFew =
     "storage = memory\nendpoint.t.image = plugin/trial\nendpoint.t.workersMax = 1\nendpoint.t.stopGrace = 5s\n"
     "endpoint.p.image = plugin/echo\nendpoint.p.workersMax = 0\nendpoint.e.image = plugin/echo\n";
 
-class HouseVerbsTest : public HouseTest {
+class ServerVerbsTest : public ServerTest {
  protected:
-  HouseVerbsTest() { open(kFew); }
+  ServerVerbsTest() { open(kFew); }
 
   Answer runWith(const std::string& promise, const std::string& target, const std::string& body) {
     extra_ = {{"Idempotency-Key", promise}};
@@ -29,7 +29,7 @@ class HouseVerbsTest : public HouseTest {
   }
 };
 
-TEST_F(HouseVerbsTest, APurgeAnswersThoseWhoWaitForItsJobs) {
+TEST_F(ServerVerbsTest, APurgeAnswersThoseWhoWaitForItsJobs) {
   Answer sync;
   Answer stream;
   std::thread first([&] { sync = call("POST", "/v2/p/runsync?wait=300000", R"({"input":{}})"); });
@@ -47,7 +47,7 @@ TEST_F(HouseVerbsTest, APurgeAnswersThoseWhoWaitForItsJobs) {
   EXPECT_EQ(call("POST", "/v2/p/purge-queue").body, R"({"removed":0,"status":"completed"})");
 }
 
-TEST_F(HouseVerbsTest, APurgeLeavesJobsInProgressAlone) {
+TEST_F(ServerVerbsTest, APurgeLeavesJobsInProgressAlone) {
   const std::string running = run("t", R"({"input":{"sleepMs":7000}})").field("id");
   awaitState("t", running, "IN_PROGRESS");
   const std::string waiting = run("t", R"({"input":{}})").field("id");
@@ -59,7 +59,7 @@ TEST_F(HouseVerbsTest, APurgeLeavesJobsInProgressAlone) {
 }
 
 // A job that expires in line answers those who wait for it, 404, and not only when their wait elapses.
-TEST_F(HouseVerbsTest, AnExpiryAnswersThoseWhoWait) {
+TEST_F(ServerVerbsTest, AnExpiryAnswersThoseWhoWait) {
   Answer answer;
   std::thread caller(
       [&] { answer = call("POST", "/v2/p/runsync?wait=300000", R"({"input":{},"policy":{"ttl":10000}})"); });
@@ -70,7 +70,7 @@ TEST_F(HouseVerbsTest, AnExpiryAnswersThoseWhoWait) {
 }
 
 // decisions.md, "Jobs": /status?ttl= replaces the expiry with now + ttl, floor 1 s, and survives completion.
-TEST_F(HouseVerbsTest, StatusTtlSetsTheExpiry) {
+TEST_F(ServerVerbsTest, StatusTtlSetsTheExpiry) {
   const std::string done = call("POST", "/v2/e/runsync", R"({"input":{}})").field("id");
   EXPECT_EQ(call("GET", "/v2/e/status/" + done + "?ttl=6000").field("status"), "COMPLETED") << "still shown";
   clock_.advance(Millis(5'999));
@@ -86,7 +86,7 @@ TEST_F(HouseVerbsTest, StatusTtlSetsTheExpiry) {
   EXPECT_EQ(status("e", floor).status, 404);
 }
 
-TEST_F(HouseVerbsTest, ParametersThatAreWrongOrTwiceAreNamed) {
+TEST_F(ServerVerbsTest, ParametersThatAreWrongOrTwiceAreNamed) {
   const std::string id = run("p", R"({"input":{}})").field("id");
   for (const char* query : {"?ttl=-5", "?ttl=1.5", "?ttl=", "?ttl=6000&ttl=7000"}) {
     const Answer answer = call("GET", "/v2/p/status/" + id + query);
@@ -100,7 +100,7 @@ TEST_F(HouseVerbsTest, ParametersThatAreWrongOrTwiceAreNamed) {
       << "an endpoint of the file has a time too";
 }
 
-TEST_F(HouseVerbsTest, StatusTtlReachesSevenDaysFromTheSubmissionAtMost) {
+TEST_F(ServerVerbsTest, StatusTtlReachesSevenDaysFromTheSubmissionAtMost) {
   const std::string id = run("p", R"({"input":{}})").field("id");
   clock_.advance(Millis(3'600'000));
   EXPECT_EQ(call("GET", "/v2/p/status/" + id + "?ttl=99999999999").status, 200);
@@ -110,7 +110,7 @@ TEST_F(HouseVerbsTest, StatusTtlReachesSevenDaysFromTheSubmissionAtMost) {
   EXPECT_EQ(status("p", id).status, 404);
 }
 
-TEST_F(HouseVerbsTest, StatusTtlSurvivesCompletionAndOutlivesRetention) {
+TEST_F(ServerVerbsTest, StatusTtlSurvivesCompletionAndOutlivesRetention) {
   const std::string id = run("t", R"({"input":{"sleepMs":7000}})").field("id");
   awaitState("t", id, "IN_PROGRESS");
   EXPECT_EQ(call("GET", "/v2/t/status/" + id + "?ttl=7200000").status, 200);
@@ -123,7 +123,7 @@ TEST_F(HouseVerbsTest, StatusTtlSurvivesCompletionAndOutlivesRetention) {
   EXPECT_EQ(status("t", id).status, 404);
 }
 
-TEST_F(HouseVerbsTest, AWrongTtlIsNamed) {
+TEST_F(ServerVerbsTest, AWrongTtlIsNamed) {
   const std::string id = run("p", R"({"input":{}})").field("id");
   for (const char* ttl : {"soon", "", "1.5", "1e3", "1s"}) {
     const Answer refused = call("GET", "/v2/p/status/" + id + "?ttl=" + ttl);
@@ -134,7 +134,7 @@ TEST_F(HouseVerbsTest, AWrongTtlIsNamed) {
 }
 
 // decisions.md, "Jobs": the same key, endpoint and API key within 24 h gives the first job's answer.
-TEST_F(HouseVerbsTest, APromiseGivesTheFirstAnswerForADay) {
+TEST_F(ServerVerbsTest, APromiseGivesTheFirstAnswerForADay) {
   const std::string body = R"({"input":{"n":1}})";
   const Answer first = runWith("k", "/v2/e/run", body);
   EXPECT_EQ(first.status, 200);
@@ -151,7 +151,7 @@ TEST_F(HouseVerbsTest, APromiseGivesTheFirstAnswerForADay) {
   EXPECT_NE(runWith("k", "/v2/e/run", body).field("id"), first.field("id"));
 }
 
-TEST_F(HouseVerbsTest, ARepeatedRunsyncWaitsForTheFirstJob) {
+TEST_F(ServerVerbsTest, ARepeatedRunsyncWaitsForTheFirstJob) {
   const std::string body = R"({"input":{"n":1}})";
   const Answer first = runWith("k", "/v2/e/runsync", body);
   EXPECT_EQ(first.field("status"), "COMPLETED");
@@ -162,14 +162,14 @@ TEST_F(HouseVerbsTest, ARepeatedRunsyncWaitsForTheFirstJob) {
   EXPECT_EQ(gone.status, 404) << "its result has expired, and it does not run twice";
 }
 
-TEST_F(HouseVerbsTest, AnotherApiKeyMakesAnotherPromise) {
+TEST_F(ServerVerbsTest, AnotherApiKeyMakesAnotherPromise) {
   const std::string body = R"({"input":{"n":1}})";
   const std::string first = runWith("k", "/v2/e/run", body).field("id");
   key_ = call("POST", "/v1/keys", R"({"name":"n","scopes":["client"]})").field("key");
   EXPECT_NE(runWith("k", "/v2/e/run", body).field("id"), first);
 }
 
-TEST_F(HouseVerbsTest, AMalformedPromiseIsRefused) {
+TEST_F(ServerVerbsTest, AMalformedPromiseIsRefused) {
   EXPECT_EQ(runWith(std::string(255, 'k'), "/v2/e/run", R"({"input":{}})").status, 200);
   for (const std::string& key : {std::string(256, 'k'), std::string("a b"), std::string("\xc3\xa9")}) {
     const Answer refused = runWith(key, "/v2/e/run", R"({"input":{}})");
@@ -179,7 +179,7 @@ TEST_F(HouseVerbsTest, AMalformedPromiseIsRefused) {
 }
 
 // decisions.md, "Jobs": logged as stuck after stopGrace, its slot replaced; its late result is ignored.
-TEST_F(HouseVerbsTest, AStuckSlotIsReplacedAndItsLateResultIgnored) {
+TEST_F(ServerVerbsTest, AStuckSlotIsReplacedAndItsLateResultIgnored) {
   const std::string stuck = stubborn(Millis(60'000));
   awaitState("t", stuck, "IN_PROGRESS");
   clock_.awaitWaiter(Millis(60'000), Millis(60'000));
@@ -198,7 +198,7 @@ TEST_F(HouseVerbsTest, AStuckSlotIsReplacedAndItsLateResultIgnored) {
 }
 
 // At most maxStuck are replaced (workersMax unless set); then the endpoint claims nothing, until one of them ends.
-TEST_F(HouseVerbsTest, TooManyStuckHandlersStopTheEndpoint) {
+TEST_F(ServerVerbsTest, TooManyStuckHandlersStopTheEndpoint) {
   for (int round = 0; round < 2; ++round) {
     const std::string stuck = stubborn(Millis(60'000));
     clock_.awaitWaiter(Millis(60'000), Millis(60'000));  // it has begun: a job that is cancelled before that never runs
@@ -214,24 +214,24 @@ TEST_F(HouseVerbsTest, TooManyStuckHandlersStopTheEndpoint) {
 }
 
 // A shutdown waits for results that somebody may want: a job that was stopped has none.
-TEST_F(HouseVerbsTest, AShutdownDoesNotDrainForAStuckHandler) {
+TEST_F(ServerVerbsTest, AShutdownDoesNotDrainForAStuckHandler) {
   const std::string stuck = stubborn(Millis(8'000));
   awaitState("t", stuck, "IN_PROGRESS");
   clock_.awaitWaiter(Millis(8'000), Millis(8'000));
   EXPECT_EQ(call("POST", "/v2/t/cancel/" + stuck).field("status"), "CANCELLED");
   clock_.advance(Millis(5'000));
   awaitHealth("t", "\"unhealthy\":1");
-  std::thread stopping([&] { EXPECT_TRUE(house_->stop()) << "the handler ended within its grace"; });
+  std::thread stopping([&] { EXPECT_TRUE(application_->stop()) << "the handler ended within its grace"; });
   clock_.awaitWaiter(Millis(5'000), Millis(5'000));  // stopGrace, and not the 10 s of server.drain
   clock_.advance(Millis(3'000));
   testkit::join("the shutdown", stopping);
 }
 
-TEST_F(HouseVerbsTest, ACancelDuringTheDrainEndsIt) {
+TEST_F(ServerVerbsTest, ACancelDuringTheDrainEndsIt) {
   const std::string stuck = stubborn(Millis(4'000));
   awaitState("t", stuck, "IN_PROGRESS");
   clock_.awaitWaiter(Millis(4'000), Millis(4'000));
-  std::thread stopping([&] { EXPECT_TRUE(house_->stop()) << "the handler ended within its grace"; });
+  std::thread stopping([&] { EXPECT_TRUE(application_->stop()) << "the handler ended within its grace"; });
   clock_.awaitWaiter(Millis(10'000), Millis(10'000));  // server.drain
   EXPECT_EQ(call("POST", "/v2/t/cancel/" + stuck).field("status"), "CANCELLED");
   clock_.awaitWaiter(Millis(5'000), Millis(5'000));  // stopGrace, though no time has passed
@@ -240,7 +240,7 @@ TEST_F(HouseVerbsTest, ACancelDuringTheDrainEndsIt) {
 }
 
 // The execution timeout and the ttl stop a handler like a cancel.
-TEST_F(HouseVerbsTest, AHandlerThatIgnoresItsTimeoutIsStuckToo) {
+TEST_F(ServerVerbsTest, AHandlerThatIgnoresItsTimeoutIsStuckToo) {
   const std::string body = R"({"input":{"ignoreStop":true,"sleepMs":60000},"policy":{"executionTimeout":5000}})";
   const std::string late = run("t", body).field("id");
   clock_.awaitWaiter(Millis(60'000), Millis(60'000));  // it has begun: a job that is late before that never runs

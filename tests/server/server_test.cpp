@@ -1,5 +1,5 @@
 // Rules about time, workers and shutdown, on the whole server with the manual clock.
-#include "house_fixture.h"
+#include "server_fixture.h"
 
 namespace {
 
@@ -10,7 +10,7 @@ constexpr const char* kTrial =
     "storage = memory\nendpoint.t.image = plugin/trial\nendpoint.t.workersMax = 2\n"
     "endpoint.e.image = plugin/echo\nendpoint.r.image = some/remote\n";
 
-TEST_F(HouseTest, AJobGoesItsWholeWay) {
+TEST_F(ServerTest, AJobGoesItsWholeWay) {
   open(kTrial);
   const Answer accepted = run("e", R"({"input":{"b":1.0,"a":-0}})");
   EXPECT_EQ(accepted.status, 200);
@@ -24,7 +24,7 @@ TEST_F(HouseTest, AJobGoesItsWholeWay) {
   EXPECT_EQ(done.field("input"), "absent");
 }
 
-TEST_F(HouseTest, TimesAreCountedOnTheServersClock) {
+TEST_F(ServerTest, TimesAreCountedOnTheServersClock) {
   open(kTrial);
   const std::string id = run("t", R"({"input":{"sleepMs":7000}})").field("id");
   awaitState("t", id, "IN_PROGRESS");
@@ -37,7 +37,7 @@ TEST_F(HouseTest, TimesAreCountedOnTheServersClock) {
   EXPECT_EQ(done.field("executionTime"), "7000");
 }
 
-TEST_F(HouseTest, RunsyncAnswersThePresentStateWhenItsWaitElapses) {
+TEST_F(ServerTest, RunsyncAnswersThePresentStateWhenItsWaitElapses) {
   open(kTrial);
   Answer answer;
   std::thread caller([&] { answer = call("POST", "/v2/r/runsync?wait=300000", R"({"input":{}})"); });
@@ -49,7 +49,7 @@ TEST_F(HouseTest, RunsyncAnswersThePresentStateWhenItsWaitElapses) {
   EXPECT_EQ(status("r", answer.field("id")).status, 200) << "the job goes on";
 }
 
-TEST_F(HouseTest, AResultIsGoneAfterItsRetention) {
+TEST_F(ServerTest, AResultIsGoneAfterItsRetention) {
   open(kTrial);
   const std::string sync = call("POST", "/v2/e/runsync", R"({"input":{}})").field("id");
   const std::string async = run("e", R"({"input":{}})").field("id");
@@ -64,7 +64,7 @@ TEST_F(HouseTest, AResultIsGoneAfterItsRetention) {
   EXPECT_EQ(status("e", async).status, 404);
 }
 
-TEST_F(HouseTest, AJobPastItsTtlIsGoneEvenWhileRunning) {
+TEST_F(ServerTest, AJobPastItsTtlIsGoneEvenWhileRunning) {
   open(kTrial);
   const std::string id = run("t", R"({"input":{"sleepMs":60000},"policy":{"ttl":10000}})").field("id");
   awaitState("t", id, "IN_PROGRESS");
@@ -75,7 +75,7 @@ TEST_F(HouseTest, AJobPastItsTtlIsGoneEvenWhileRunning) {
   awaitHealth("t", "\"idle\":1");
 }
 
-TEST_F(HouseTest, AJobThatRunsTooLongIsTimedOutAndItsHandlerStopped) {
+TEST_F(ServerTest, AJobThatRunsTooLongIsTimedOutAndItsHandlerStopped) {
   open(kTrial);
   const std::string id = run("t", R"({"input":{"sleepMs":60000},"policy":{"executionTimeout":5000}})").field("id");
   awaitState("t", id, "IN_PROGRESS");
@@ -87,7 +87,7 @@ TEST_F(HouseTest, AJobThatRunsTooLongIsTimedOutAndItsHandlerStopped) {
 }
 
 // The sweeper has looked at 5,000 ms and looks again at 6,000; no time passes after 5,300.
-TEST_F(HouseTest, AJobIsTimedOutWhenItsTimeIsOverAndNotAtTheNextSweep) {
+TEST_F(ServerTest, AJobIsTimedOutWhenItsTimeIsOverAndNotAtTheNextSweep) {
   open(kTrial);
   clock_.awaitWaiter(Millis(1'000), Millis(1'000));
   const std::string id = run("t", R"({"input":{"sleepMs":60000},"policy":{"executionTimeout":5300}})").field("id");
@@ -103,7 +103,7 @@ TEST_F(HouseTest, AJobIsTimedOutWhenItsTimeIsOverAndNotAtTheNextSweep) {
   awaitHealth("t", "\"idle\":1");
 }
 
-TEST_F(HouseTest, WorkersComeWhileJobsWaitAndLeaveWhenIdle) {
+TEST_F(ServerTest, WorkersComeWhileJobsWaitAndLeaveWhenIdle) {
   open(kTrial);
   const auto health = [this] { return call("GET", "/v2/t/health").body; };
   EXPECT_THAT(health(), HasSubstr("\"idle\":0"));
@@ -121,7 +121,7 @@ TEST_F(HouseTest, WorkersComeWhileJobsWaitAndLeaveWhenIdle) {
   awaitHealth("t", "\"idle\":0");
 }
 
-TEST_F(HouseTest, ALoneLowPriorityJobStartsNoWorker) {
+TEST_F(ServerTest, ALoneLowPriorityJobStartsNoWorker) {
   open(kTrial);
   const std::string low = run("e", R"({"input":{},"policy":{"lowPriority":true}})").field("id");
   EXPECT_THAT(call("GET", "/v2/e/health").body, HasSubstr("\"inQueue\":1"));
@@ -131,7 +131,7 @@ TEST_F(HouseTest, ALoneLowPriorityJobStartsNoWorker) {
   EXPECT_EQ(call("GET", "/v2/e/status-sync/" + low).field("status"), "COMPLETED") << "a worker that is there takes it";
 }
 
-TEST_F(HouseTest, WhatAHandlerThrowsIsAFailedJob) {
+TEST_F(ServerTest, WhatAHandlerThrowsIsAFailedJob) {
   open(kTrial);
   const Answer thrown = call("POST", "/v2/t/runsync", R"({"input":{"throw":"boom"}})");
   EXPECT_EQ(thrown.status, 200);
@@ -140,7 +140,7 @@ TEST_F(HouseTest, WhatAHandlerThrowsIsAFailedJob) {
   EXPECT_THAT(call("GET", "/v2/t/health").body, HasSubstr("\"failed\":1"));
 }
 
-TEST_F(HouseTest, AKeyExpiresAndARevokedOneIsRefused) {
+TEST_F(ServerTest, AKeyExpiresAndARevokedOneIsRefused) {
   open(kTrial);
   const Answer made = call("POST", "/v1/keys",
                            R"({"name":"n","scopes":["client"],"endpoints":["e"],"expiresAt":"2026-01-01T00:01:00Z"})");
@@ -157,13 +157,13 @@ TEST_F(HouseTest, AKeyExpiresAndARevokedOneIsRefused) {
   EXPECT_EQ(callWith(other.field("key"), "GET", "/v2/e/health").status, 401);
 }
 
-TEST_F(HouseTest, ShutdownLetsRunningJobsFinish) {
+TEST_F(ServerTest, ShutdownLetsRunningJobsFinish) {
   open("endpoint.t.image = plugin/trial\n");
   const std::string id = run("t", R"({"input":{"sleepMs":5000}})").field("id");
   awaitState("t", id, "IN_PROGRESS");
   clock_.awaitWaiter(Millis(5'000), Millis(5'000));
   bool clean = false;
-  std::thread stopper([&] { clean = house_->stop(); });
+  std::thread stopper([&] { clean = application_->stop(); });
   clock_.awaitWaiter(Millis(10'000), Millis(10'000));  // the drain
   EXPECT_EQ(call("GET", "/readyz").status, 503);
   const Answer refused = run("t", R"({"input":{}})");
@@ -176,12 +176,12 @@ TEST_F(HouseTest, ShutdownLetsRunningJobsFinish) {
   EXPECT_EQ(status("t", id).field("status"), "COMPLETED");
 }
 
-TEST_F(HouseTest, ShutdownPutsUnfinishedJobsBackInLineUncounted) {
+TEST_F(ServerTest, ShutdownPutsUnfinishedJobsBackInLineUncounted) {
   open("endpoint.t.image = plugin/trial\n");
   const std::string id = run("t", R"({"input":{"sleepMs":600000}})").field("id");
   awaitState("t", id, "IN_PROGRESS");
   clock_.awaitWaiter(Millis(600'000), Millis(600'000));
-  std::thread stopper([&] { EXPECT_TRUE(house_->stop()); });
+  std::thread stopper([&] { EXPECT_TRUE(application_->stop()); });
   clock_.awaitWaiter(Millis(10'000), Millis(10'000));
   clock_.advance(Millis(10'000));
   testkit::join("the shutdown", stopper);
@@ -191,7 +191,7 @@ TEST_F(HouseTest, ShutdownPutsUnfinishedJobsBackInLineUncounted) {
   EXPECT_EQ(job.field("retries"), "absent") << "a drain is no loss";
 }
 
-TEST_F(HouseTest, HigherPriorityRunsFirst) {
+TEST_F(ServerTest, HigherPriorityRunsFirst) {
   open("storage = memory\nendpoint.t.image = plugin/trial\nendpoint.t.workersMax = 1\n");
   const std::string first = run("t", R"({"input":{"sleepMs":1500}})").field("id");
   awaitState("t", first, "IN_PROGRESS");
@@ -206,18 +206,18 @@ TEST_F(HouseTest, HigherPriorityRunsFirst) {
   }
 }
 
-TEST_F(HouseTest, AWaitingCallerIsAnsweredAtShutdown) {
+TEST_F(ServerTest, AWaitingCallerIsAnsweredAtShutdown) {
   open(kTrial);
   Answer answer;
   std::thread caller([&] { answer = call("POST", "/v2/r/runsync?wait=300000", R"({"input":{}})"); });
   clock_.awaitWaiter(Millis(300'000), Millis(300'000));
-  EXPECT_TRUE(house_->stop());
+  EXPECT_TRUE(application_->stop());
   testkit::join("the caller of /runsync", caller);
   EXPECT_EQ(answer.status, 200);
   EXPECT_EQ(answer.field("status"), "IN_QUEUE");
 }
 
-TEST_F(HouseTest, AServerThatCannotServeItsConfigurationSaysWhy) {
+TEST_F(ServerTest, AServerThatCannotServeItsConfigurationSaysWhy) {
   const auto refusal = [this](const std::string& settings) -> std::string {
     try {
       open(settings.starts_with("storage =") ? settings : "storage = memory\n" + settings);

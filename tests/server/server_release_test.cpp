@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <future>
 
-#include "house_fixture.h"
+#include "server_fixture.h"
 
 namespace jobq {
 namespace {
 
 using testing::HasSubstr;
 
-class ReleaseTest : public HouseTest {
+class ReleaseTest : public ServerTest {
  protected:
   void open(const std::string& settings = "") {
-    HouseTest::open("plugins.path = " JOBQ_PLUGIN_DIR ":" JOBQ_FIXTURE_DIR "\nstorage = memory\n" + settings);
+    ServerTest::open("plugins.path = " JOBQ_PLUGIN_DIR ":" JOBQ_FIXTURE_DIR "\nstorage = memory\n" + settings);
   }
 
   std::string makeTemplate(const std::string& name, const std::string& env) {
@@ -239,7 +239,7 @@ TEST_F(ReleaseTest, QueueDelayStartsAnotherWorkerWhenAJobHasWaitedTooLong) {
 }
 
 TEST_F(ReleaseTest, ATemplateKnowsHowLongItsWorkersRan) {
-  HouseTest::open("storage = sqlite\n");
+  ServerTest::open("storage = sqlite\n");
   const std::string made = call("POST", "/v1/templates", R"({"imageName":"plugin/echo","name":"t"})").field("id");
   const std::string id = makeEndpoint(made, R"(,"workersMin":2)");
   awaitWorkers(id, "1", 2);
@@ -248,8 +248,8 @@ TEST_F(ReleaseTest, ATemplateKnowsHowLongItsWorkersRan) {
   const Instant start = clock_.now();
   waitInTime("6 minutes of two workers", Millis(60'000), [&] { return minutes() >= 6; });
   EXPECT_GE(clock_.now() - start, Millis(180'000)) << "two workers";
-  house_.reset();
-  HouseTest::open("storage = sqlite\n");
+  application_.reset();
+  ServerTest::open("storage = sqlite\n");
   clock_.awaitWaiter(Millis(0), Millis(1'000));
   clock_.advance(Millis(1'000));
   testkit::waitFor("the 6 minutes from before the restart", [&] { return minutes() >= 6; });
@@ -269,18 +269,18 @@ TEST_F(ReleaseTest, AnEndpointTellsHowLongItsTemplateRan) {
 }
 
 TEST_F(ReleaseTest, AStoredIdThatIsInTheFileStopsTheStart) {
-  HouseTest::open("storage = sqlite\nendpoint.s.image = plugin/echo\n");
+  ServerTest::open("storage = sqlite\nendpoint.s.image = plugin/echo\n");
   const std::string made = call("POST", "/v1/templates", R"({"imageName":"plugin/echo","name":"t"})").field("id");
   const std::string id = makeEndpoint(made, "");
-  house_.reset();
+  application_.reset();
   try {
-    HouseTest::open("storage = sqlite\nendpoint." + id + ".image = plugin/echo\n");
+    ServerTest::open("storage = sqlite\nendpoint." + id + ".image = plugin/echo\n");
     FAIL() << "it started";
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), HasSubstr("endpoint." + id));
   }
-  house_.reset();
-  HouseTest::open("storage = sqlite\nendpoint.s.image = plugin/echo\n");
+  application_.reset();
+  ServerTest::open("storage = sqlite\nendpoint.s.image = plugin/echo\n");
   EXPECT_EQ(call("POST", "/v2/" + id + "/runsync", R"({"input":{"a":1}})").field("status"), "COMPLETED")
       << "what was made is there after a restart";
 }
