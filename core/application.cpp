@@ -5,7 +5,7 @@
 #include "core/base/shutdown_deadline.h"
 #include "core/http/routes.h"
 #include "core/start_check.h"
-#include "core/upkeep/lost_jobs.h"
+#include "core/maintenance/lost_jobs.h"
 
 namespace jobq {
 namespace {

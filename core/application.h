@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/access/api_keys.h"
-#include "core/access/rate_gate.h"
+#include "core/auth/api_keys.h"
+#include "core/limits/rate_limit_gate.h"
 #include "core/base/clock.h"
 #include "core/base/data_dir.h"
 #include "core/base/logger.h"
@@ -37,16 +37,16 @@
 #include "core/jobs/job_service.h"
 #include "core/jobs/wakeup.h"
 #include "core/plugin/plugin_host.h"
-#include "core/upkeep/endpoint_remover.h"
-#include "core/upkeep/outbox_cleaner.h"
-#include "core/upkeep/sweeper.h"
+#include "core/maintenance/endpoint_remover.h"
+#include "core/maintenance/outbox_cleaner.h"
+#include "core/maintenance/sweeper.h"
 #include "core/webhooks/courier.h"
 #include "core/webhooks/transports.h"
 #include "core/webhooks/webhook_secrets.h"
-#include "core/work/deadline_timer.h"
-#include "core/work/dispatcher.h"
-#include "core/work/running_jobs.h"
-#include "core/work/thread_executor.h"
+#include "core/workers/deadline_timer.h"
+#include "core/workers/dispatcher.h"
+#include "core/workers/running_jobs.h"
+#include "core/workers/thread_executor.h"
 #include "jobq/admission_filter.h"
 #include "jobq/job.h"
 #include "jobq/job_handler.h"
@@ -155,7 +155,7 @@ class Application {
   Sweeper sweeper_;
   Backups backups_;
   std::unique_ptr<RateLimiter> limiter_;
-  RateGate rates_;  // room 3
+  RateLimitGate rates_;  // room 3
   Router router_;
   Budget waiting_;         // places to wait in
   BodyMemory bodyMemory_;  // for large bodies

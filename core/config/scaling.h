@@ -1,5 +1,5 @@
 // When an endpoint gets more workers, as its owner says it (wire.md, section 4.1: `scalerType`, `scalerValue`). What is
-// made of it: core/work/scaler.h.
+// made of it: core/workers/scaler.h.
 #pragma once
 
 #include <cstdint>

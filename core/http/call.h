@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/access/api_keys.h"
-#include "core/access/rate_gate.h"
+#include "core/auth/api_keys.h"
+#include "core/limits/rate_limit_gate.h"
 #include "core/endpoints/endpoint.h"
 #include "core/http/body_file.h"
 #include "core/http/body_memory.h"
@@ -38,7 +38,7 @@ struct Call {
   Budget* answers = nullptr;                  ///< what large answers draw on; set when the route runs
   ApiKeyPtr key;                              ///< of routes that demand one
   EndpointPtr endpoint;                       ///< of routes with {endpoint}
-  RateGate::Ticket ticket;                    ///< its place among the calls at once, until it is answered
+  RateLimitGate::Admission ticket;                    ///< its place among the calls at once, until it is answered
   std::optional<RateStanding> standing;       ///< what the RateLimit-* headers tell
   Caller* caller = nullptr;                   ///< set when the route runs
 };

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/access/rate_gate.h"
+#include "core/limits/rate_limit_gate.h"
 #include "core/http/call.h"
 #include "jobq/time.h"
 

@@ -113,13 +113,13 @@ void Gate::passTurnstile(const Head&, Visit& visit) {
   if (!visit.route->operation || !call.endpoint) return;
   auto result =
       rates_.enter(call.endpoint->id, *visit.route->operation, call.endpoint->workersMax, call.endpoint->limits);
-  if (auto* refused = std::get_if<RateGate::Refused>(&result)) {
+  if (auto* refused = std::get_if<RateLimitGate::Refused>(&result)) {
     call.standing = refused->standing;
     visit.refusal =
         tooMany(call.path, refused->sentence, refused->standing ? refused->standing->retryAfter : Millis(0));
     return;
   }
-  auto& passed = std::get<RateGate::Passed>(result);
+  auto& passed = std::get<RateLimitGate::Passed>(result);
   call.ticket = std::move(passed.ticket);
   call.standing = passed.standing;
 }

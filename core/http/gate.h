@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "core/access/api_keys.h"
-#include "core/access/rate_gate.h"
+#include "core/auth/api_keys.h"
+#include "core/limits/rate_limit_gate.h"
 #include "core/http/body_memory.h"
 #include "core/http/budget.h"
 #include "core/http/call.h"
@@ -35,7 +35,7 @@ class Gate {
 
   /// `bodyMemory`: what all large bodies may take together while they are read; `answerMemory`: what large answers may
   /// take until they were sent.
-  Gate(const Router& router, ApiKeys& keys, const EndpointRegistry& endpoints, RateGate& rates, BodyMemory& bodyMemory,
+  Gate(const Router& router, ApiKeys& keys, const EndpointRegistry& endpoints, RateLimitGate& rates, BodyMemory& bodyMemory,
        Budget& answerMemory, const CorsPolicy& cors, Log& log)
       : router_(router),
         keys_(keys),
@@ -76,7 +76,7 @@ class Gate {
   const Router& router_;
   ApiKeys& keys_;
   const EndpointRegistry& endpoints_;
-  RateGate& rates_;
+  RateLimitGate& rates_;
   BodyMemory& bodyMemory_;
   Budget& answerMemory_;
   const CorsPolicy& cors_;

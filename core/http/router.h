@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/access/api_keys.h"
+#include "core/auth/api_keys.h"
 #include "core/config/limits.h"
 #include "core/http/call.h"
 

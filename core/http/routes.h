@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core/access/api_keys.h"
+#include "core/auth/api_keys.h"
 #include "core/base/clock.h"
-#include "core/endpoints/crew_view.h"
+#include "core/endpoints/worker_pool_view.h"
 #include "core/endpoints/endpoint.h"
 #include "core/http/budget.h"
 #include "core/http/router.h"

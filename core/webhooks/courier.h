@@ -19,7 +19,7 @@
 // What a failure costs: every delivery is claimed for kDeliveryLease, longer than a call, and is due again when that
 // ends. A process that dies, or a storage that fails until then, makes it late or makes it come twice, never lost; a
 // receiver knows it by its webhook-id. What waits for too long is given up, with a reason
-// (core/upkeep/outbox_cleaner.h).
+// (core/maintenance/outbox_cleaner.h).
 #pragma once
 
 #include <atomic>

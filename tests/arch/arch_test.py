@@ -23,14 +23,14 @@ LAYERS = {  # a folder of core, and the folders of core that it may include besi
     "ctl": {"base", "plugin", "endpoints", "jobs"},  # `lua run` makes a script and judges it as the server does
 }
 ROOMS = {  # the first file of each room, by its number (design: "The eleven rooms")
-    1: ["core/http/gate.h"], 2: ["core/access/api_keys.h"], 3: ["sdk/include/jobq/rate_limiter.h"],
+    1: ["core/http/gate.h"], 2: ["core/auth/api_keys.h"], 3: ["sdk/include/jobq/rate_limiter.h"],
     4: ["core/jobs/submission.h", "sdk/include/jobq/admission_filter.h"], 5: ["core/jobs/job_service.h"],
-    6: ["sdk/include/jobq/storage.h"], 7: ["core/work/dispatcher.h"], 8: ["core/work/executor.h"],
+    6: ["sdk/include/jobq/storage.h"], 7: ["core/workers/dispatcher.h"], 8: ["core/workers/executor.h"],
     9: ["sdk/include/jobq/job_handler.h"], 10: ["core/jobs/job_service.h", "core/jobs/completion_watch.h"],
     11: ["core/webhooks/courier.h", "sdk/include/jobq/webhook_transport.h"],
 }
 ONLY_IN = [  # a header's name, and where alone it may be included
-    (re.compile(r"Poco/Net/HTTP"), ("core/http/", "core/ctl/", "plugins/webhook_http/")),
+    (re.compile(r"Poco/Net/HTTP"), ("core/http/", "core/cli/", "plugins/webhook_http/")),
     (re.compile(r"boost/"), ("core/plugin/plugin_host.cpp",)),
     (re.compile(r"lua\.hpp|lua\.h|lauxlib\.h|lualib\.h"), ("plugins/lua/",)),
     (re.compile(r"Poco/Data/|sqlite3\.h|mysql"), ("plugins/storage_", "tests/conformance/")),

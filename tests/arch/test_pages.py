@@ -75,7 +75,7 @@ class SettingsPageTest:
         """The table of operations is the one of the code."""
         header = (ROOT / "core/config/limits.h").read_text()
         names = re.search(r"kOperationNames\{(.*?)\}", header, re.S)[1]
-        source = next((ROOT / "core").rglob("rate_table.cpp")).read_text()
+        source = next((ROOT / "core").rglob("rate_limits.cpp")).read_text()
         numbers = re.findall(r"\{(\d+), (\d+)\},\s*// (\w+)", source)
         assert [row[2] for row in numbers] == re.findall(r'"(\w+)"', names)
         code = {name: (int(requests), int(at_once)) for requests, at_once, name in numbers}

@@ -10,7 +10,7 @@
 #include <tuple>
 #include <utility>
 
-#include "core/work/scaler.h"
+#include "core/workers/scaler.h"
 
 namespace bench {
 namespace {

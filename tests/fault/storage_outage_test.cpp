@@ -5,7 +5,7 @@
 
 #include "core/jobs/job_service.h"
 #include "core/jobs/wakeup.h"
-#include "core/work/run_context.h"
+#include "core/workers/run_context.h"
 #include "fault_fixture.h"
 
 namespace jobq::fault {

@@ -1,4 +1,4 @@
-// The admin keys: how the first one is made, and that one is always left (core/access/api_keys.h).
+// The admin keys: how the first one is made, and that one is always left (core/auth/api_keys.h).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>

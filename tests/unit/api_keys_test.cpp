@@ -1,5 +1,5 @@
-// Keys: which calls each of them opens, on each node, and when it was used last (core/access/api_keys.h).
-#include "core/access/api_keys.h"
+// Keys: which calls each of them opens, on each node, and when it was used last (core/auth/api_keys.h).
+#include "core/auth/api_keys.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

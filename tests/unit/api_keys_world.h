@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/access/api_keys.h"
-#include "core/access/key_record.h"
+#include "core/auth/api_keys.h"
+#include "core/auth/key_record.h"
 #include "core/base/clock.h"
 #include "core/base/data_dir.h"
 #include "jobq/time.h"

@@ -19,7 +19,7 @@
 #include "core/base/sha256.h"
 #include "core/jobs/completion_watch.h"
 #include "core/jobs/wakeup.h"
-#include "core/work/running_jobs.h"
+#include "core/workers/running_jobs.h"
 #include "jobq/error.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"

@@ -1,7 +1,7 @@
 // How a handler's piece of output becomes chunks of at most 1 MB.
 #include <gtest/gtest.h>
 
-#include "core/work/chunk_split.h"
+#include "core/workers/chunk_split.h"
 #include "jobq/json.h"
 
 namespace {

@@ -1,4 +1,4 @@
-// The parts of jobqctl that talk to no server: command lines, forms, tables and what is read from an answer (core/ctl).
+// The parts of jobqctl that talk to no server: command lines, forms, tables and what is read from an answer (core/cli).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -6,14 +6,14 @@
 #include <future>
 #include <sstream>
 
-#include "core/ctl/arguments.h"
-#include "core/ctl/exit_code.h"
-#include "core/ctl/form_options.h"
-#include "core/ctl/input_text.h"
-#include "core/ctl/local_job.h"
-#include "core/ctl/reply_reader.h"
-#include "core/ctl/table_print.h"
-#include "core/ctl/verbs.h"
+#include "core/cli/arguments.h"
+#include "core/cli/exit_code.h"
+#include "core/cli/field_options.h"
+#include "core/cli/input_text.h"
+#include "core/cli/local_job.h"
+#include "core/cli/answer_reader.h"
+#include "core/cli/table_print.h"
+#include "core/cli/commands.h"
 #include "testkit/manual_clock.h"
 #include "testkit/temporary_folder.h"
 
@@ -185,10 +185,10 @@ TEST(FormOptions, AListIsOneOptionAndMayBeEmpty) {
 TEST(Completion, KnowsEachVerbAndEachOfItsOptions) {
   for (const char* shell : {"bash", "zsh", "fish"}) {
     const std::string script = completionOf(shell);
-    for (const Verb& verb : verbs()) {
-      const std::string name = verb.name;
+    for (const Command& command : commands()) {
+      const std::string name = command.name;
       EXPECT_THAT(script, HasSubstr(name.substr(name.find(' ') + 1))) << shell;
-      for (const OptionRow& row : verb.options) EXPECT_THAT(script, HasSubstr(row.name)) << shell << " " << verb.name;
+      for (const OptionRow& row : command.options) EXPECT_THAT(script, HasSubstr(row.name)) << shell << " " << command.name;
     }
   }
   EXPECT_THAT(failureOf([] { (void)completionOf("tcsh"); }), HasSubstr("bash, zsh or fish"));
@@ -205,7 +205,7 @@ TEST(Answers, EndWithOneLineEnd) {
   EXPECT_EQ(printed(""), "");
 }
 
-TEST(ReplyReader, ReadsObjectsAndCells) {
+TEST(AnswerReader, ReadsObjectsAndCells) {
   const auto object = readObject(R"({"a":"x","b":5,"c":null,"d":"","list":["p","q"],"none":[]})");
   EXPECT_EQ(cell(*object, "a"), "x");
   EXPECT_EQ(cell(*object, "b"), "5");
@@ -216,7 +216,7 @@ TEST(ReplyReader, ReadsObjectsAndCells) {
   EXPECT_EQ(objects(readArray(R"([{"a":1},5,"x",{"a":2}])")).size(), 2U);
 }
 
-TEST(ReplyReader, AnythingElseIsNoJobqServer) {
+TEST(AnswerReader, AnythingElseIsNoJobqServer) {
   for (const char* text : {"", "<html>", "[1]", "5"}) {
     EXPECT_THAT(failureOf([&] { (void)readObject(text); }), HasSubstr("3 what answered is not a jobq server")) << text;
   }
@@ -225,7 +225,7 @@ TEST(ReplyReader, AnythingElseIsNoJobqServer) {
   EXPECT_THAT(failureOf([&] { printMembers("[]", {}, out); }), HasSubstr("not a jobq server"));
 }
 
-TEST(ReplyReader, PrintsMembersInTheirOrder) {
+TEST(AnswerReader, PrintsMembersInTheirOrder) {
   std::ostringstream out;
   printMembers(R"({"z":"one","hidden":1,"a":[1, 2],"n":null,"e":""})", {"hidden"}, out);
   EXPECT_EQ(out.str(), "z  one\na  [1, 2]\nn  -\ne  -\n");

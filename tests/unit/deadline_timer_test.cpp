@@ -1,5 +1,5 @@
-// The timer of execution timeouts (core/work/deadline_timer.h) on a clock that is moved by hand.
-#include "core/work/deadline_timer.h"
+// The timer of execution timeouts (core/workers/deadline_timer.h) on a clock that is moved by hand.
+#include "core/workers/deadline_timer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/jobs/wakeup.h"
-#include "core/work/dispatcher.h"
+#include "core/workers/dispatcher.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
 

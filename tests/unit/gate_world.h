@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/access/api_keys.h"
-#include "core/access/key_record.h"
-#include "core/access/rate_gate.h"
+#include "core/auth/api_keys.h"
+#include "core/auth/key_record.h"
+#include "core/limits/rate_limit_gate.h"
 #include "core/base/clock.h"
 #include "core/config/limits.h"
 #include "core/http/body_memory.h"
@@ -147,7 +147,7 @@ class GateTest : public testing::Test, protected test::EndpointWorld {
   const SameTime wall_{storage.clock};
   ApiKeys keys_{storage->records(), storage.clock, wall_, storage.log};
   OpenLimiter limiter_;
-  RateGate rates_{
+  RateLimitGate rates_{
       {}, {limiter_, storage.clock, [](const EndpointId&) { return 0U; }, [](const EndpointId&) { return 0U; }}};
   BodyMemory bodyMemory_{3UL << 20};
   Budget answerMemory_{3UL << 20};

@@ -1,5 +1,5 @@
-// The reports of a handler on their way to the storage (core/work/run_context.h).
-#include "core/work/run_context.h"
+// The reports of a handler on their way to the storage (core/workers/run_context.h).
+#include "core/workers/run_context.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

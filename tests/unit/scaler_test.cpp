@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/work/scaler.h"
+#include "core/workers/scaler.h"
 #include "crew_model.h"
 #include "day_load.h"
 

@@ -1,10 +1,10 @@
-// How workers that are threads are stopped: one job, and all of them (core/work/thread_executor.h).
+// How workers that are threads are stopped: one job, and all of them (core/workers/thread_executor.h).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <future>
 
-#include "core/work/thread_executor.h"
+#include "core/workers/thread_executor.h"
 #include "executor_world.h"
 
 namespace jobq {

@@ -1,12 +1,12 @@
-// Workers that are threads: how jobs run and end (core/work/thread_executor.h).
-#include "core/work/thread_executor.h"
+// Workers that are threads: how jobs run and end (core/workers/thread_executor.h).
+#include "core/workers/thread_executor.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <future>
 
-#include "core/work/run_context.h"
+#include "core/workers/run_context.h"
 #include "executor_world.h"
 
 namespace jobq {

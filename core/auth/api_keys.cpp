@@ -1,0 +1,343 @@
+#include "core/auth/api_keys.h"
+
+#include <openssl/crypto.h>
+#include <strings.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "core/auth/key_record.h"
+#include "core/base/data_dir.h"
+#include "core/base/ids.h"
+#include "core/base/sha256.h"
+#include "jobq/error.h"
+
+namespace jobq {
+namespace {
+
+constexpr Millis kKeyFreshness{1'000};
+constexpr Millis kRenewal{500};
+constexpr Millis kLongestGap{12 * 3'600'000};  // storages remember removals for a day
+constexpr Millis kSeenResolution{1'000};       // a key in constant use changes no shared memory more often
+constexpr Millis kUseResolution{60'000};
+constexpr std::size_t kUsesAtOnce = 64;  // writes between two sweeps
+constexpr int kMostConflicts = 100;
+constexpr Millis kEndingLife{60'000};  // of a revocation's mark, if it is not taken away
+
+bool isEnding(const ApiKey& key, Instant now) {
+  return key.endingSince && *key.endingSince <= now && now < *key.endingSince + kEndingLife;
+}
+
+// Remembers the digest of the key that `admin.key` held when it was last made or taken in.
+constexpr const char* kFileRecords = "adminKeyFile";
+constexpr const char* kFileRecord = "last";
+
+std::string digestBody(const std::string& secret) { return "{\"digest\":\"" + sha256(secret) + "\"}"; }
+
+// Returns the key in the file without the blanks and line ends behind it, or nothing if there is no such file.
+std::optional<std::string> readSecret(const std::filesystem::path& file) {
+  std::optional<std::string> secret = readFile(file);
+  while (secret && !secret->empty() && std::isspace(static_cast<unsigned char>(secret->back()))) secret->pop_back();
+  return secret;
+}
+
+// Whether so much time lies between the two, in either direction: the time of day may be set back. The former may be
+// Instant::min(), which is "never".
+bool areApart(Instant former, Instant latter, Millis time) {
+  return former == Instant::min() || latter - former >= time || former - latter >= time;
+}
+
+const char* nameOf(Scope scope) {
+  switch (scope) {
+    case Scope::none: return "";
+    case Scope::client: return "client";
+    case Scope::worker: return "worker";
+    case Scope::admin: return "admin";
+  }
+  return "";
+}
+
+bool contains(const std::vector<std::string>& values, std::string_view value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+bool allows(const ApiKey& key, Scope scope, std::string_view endpoint) {
+  if (!contains(key.scopes, "admin") && !contains(key.scopes, nameOf(scope))) return false;
+  return key.endpoints.empty() || (!endpoint.empty() && contains(key.endpoints, endpoint));
+}
+
+std::string_view secretOf(std::string_view authorization) {
+  constexpr std::string_view kBearer = "Bearer ";
+  if (authorization.size() > kBearer.size() && strncasecmp(authorization.data(), kBearer.data(), kBearer.size()) == 0) {
+    authorization.remove_prefix(kBearer.size());
+  }
+  while (!authorization.empty() && authorization.front() == ' ') authorization.remove_prefix(1);
+  while (!authorization.empty() && authorization.back() == ' ') authorization.remove_suffix(1);
+  return authorization;
+}
+
+}  // namespace
+
+ApiKeys::ApiKeys(RecordStore& records, Clock& clock, const WallClock& wall, Log& log)
+    : records_(records), clock_(clock), wall_(wall), log_(log) {}
+
+void ApiKeys::bootstrap(const std::filesystem::path& file) {
+  std::optional<std::string> secret = readSecret(file);
+  if (const std::vector<ApiKey> keys = list(); !keys.empty()) {
+    warnOfLostKeys(keys, file, secret);
+    return;
+  }
+  if (secret && secret->size() < 32) {
+    throw ConfigError(file.string() + " is too short for a key: at least 32 characters");
+  }
+  const auto former = records_.find(kFileRecords, kFileRecord);
+  if (secret && former && former->body == digestBody(*secret)) {
+    log_.write(LogLevel::warning, "keys.bootstrap", "the key in " + file.string() + " was revoked: a new one is made");
+    secret.reset();
+  }
+  makeAdminKey(file, secret.value_or(""));
+}
+
+void ApiKeys::warnOfLostKeys(const std::vector<ApiKey>& keys, const std::filesystem::path& file,
+                             const std::optional<std::string>& secret) {
+  if (!hasLastingAdminKey("")) {
+    log_.write(LogLevel::warning, "keys.bootstrap",
+               "no admin key is valid for ever: make one, or stop the server and run jobqd --reset-admin-key");
+  }
+  if (!secret) return;
+  const std::string digest = sha256(*secret);
+  if (std::any_of(keys.begin(), keys.end(), [&digest](const ApiKey& key) { return key.digest == digest; })) return;
+  log_.write(
+      LogLevel::warning, "keys.bootstrap",
+      "the key in " + file.string() + " is no key of this server: it was revoked, or the file is another server's");
+}
+
+void ApiKeys::resetAdminKey(const std::filesystem::path& file) {
+  const std::optional<std::string> former = readSecret(file);
+  // The former key goes first: after a failure in between, the next reset makes the new one, and the old one is gone.
+  for (const ApiKey& key : list()) {
+    if (former && key.digest == sha256(*former)) records_.remove(kKeyRecords, key.id);
+  }
+  makeAdminKey(file, "");
+  showChange();
+}
+
+// The file is written first: after a failure in between, a reset makes both anew, while a stored admin key whose secret
+// is lost would count as another admin key for ever.
+void ApiKeys::makeAdminKey(const std::filesystem::path& file, std::string secret) {
+  if (secret.empty()) {
+    secret = "jobq_" + randomHex(32);
+    writePrivateFile(file, secret + "\n");
+  }
+  ApiKey key;
+  key.name = "first admin key";
+  key.scopes = {"admin"};
+  store(key, secret);
+  Record digest{kFileRecords, kFileRecord, "", digestBody(secret), 0, {}};
+  if (const auto former = records_.find(kFileRecords, kFileRecord)) {
+    (void)records_.update(std::move(digest), former->version);
+  } else {
+    (void)records_.create(std::move(digest));
+  }
+  log_.write(LogLevel::information, "keys.bootstrap", "the admin key is in " + file.string());
+}
+
+void ApiKeys::store(ApiKey& key, const std::string& secret) {
+  key.id = randomHex(6);
+  key.digest = sha256(secret);
+  key.createdAt = wall_.now();
+  if (!std::holds_alternative<Stored>(records_.create(toRecord(key)))) {
+    throw StorageError("the new key's id is taken: try again");
+  }
+  showChange();
+}
+
+std::string ApiKeys::create(ApiKey& key) {
+  const std::string secret = "jobq_" + randomHex(32);
+  store(key, secret);
+  return secret;
+}
+
+std::vector<ApiKey> ApiKeys::list() {
+  std::vector<ApiKey> keys;
+  for (const Record& record : records_.list(kKeyRecords)) keys.push_back(keyOf(record));
+  return keys;
+}
+
+// Two nodes that revoke the last two admin keys at once must not both succeed, and two records cannot change in one
+// step. Each marks its own key first and counts the others afterwards, so the later one sees the earlier one's mark. A
+// mark has one owner: a second revocation of the same key is refused, so that it cannot take the mark away. The mark of
+// a revocation that failed half way counts for kEndingLife.
+Revocation ApiKeys::revoke(const std::string& id) {
+  const auto record = records_.find(kKeyRecords, id);
+  if (!record) return Revocation::noSuchKey;
+  const ApiKey key = keyOf(*record);
+  const bool hasExpired = key.expiresAt && *key.expiresAt <= wall_.now();
+  if (key.isAdmin() && !hasExpired) {
+    const Revocation marked = mark(id);
+    if (marked != Revocation::revoked) return marked;
+    if (!hasLastingAdminKey(id)) {
+      unmark(id);
+      return Revocation::lastAdminKey;
+    }
+  }
+  const bool was = records_.remove(kKeyRecords, id);
+  showChange();
+  return was ? Revocation::revoked : Revocation::noSuchKey;
+}
+
+// Returns `revoked` if the mark is this call's.
+Revocation ApiKeys::mark(const std::string& id) {
+  for (int i = 0; i < kMostConflicts; ++i) {
+    const auto record = records_.find(kKeyRecords, id);
+    if (!record) return Revocation::noSuchKey;
+    ApiKey key = keyOf(*record);
+    const Instant now = wall_.now();
+    if (isEnding(key, now)) return Revocation::underWay;
+    key.endingSince = now;
+    const UpdateResult result = records_.update(toRecord(key), record->version);
+    if (std::holds_alternative<Stored>(result)) return Revocation::revoked;
+    if (std::holds_alternative<NoRecord>(result)) return Revocation::noSuchKey;
+  }
+  throw StorageError("the key " + id + " changes all the time: try again");
+}
+
+bool ApiKeys::hasLastingAdminKey(const std::string& besides) {
+  const std::vector<ApiKey> keys = list();
+  const Instant now = wall_.now();
+  return std::any_of(keys.begin(), keys.end(), [&](const ApiKey& key) {
+    return key.isAdmin() && !key.expiresAt && !isEnding(key, now) && key.id != besides;
+  });
+}
+
+void ApiKeys::unmark(const std::string& id) {
+  for (int i = 0; i < kMostConflicts; ++i) {
+    const auto record = records_.find(kKeyRecords, id);
+    if (!record) return;
+    ApiKey key = keyOf(*record);
+    key.endingSince.reset();
+    if (!std::holds_alternative<Conflict>(records_.update(toRecord(key), record->version))) return;
+  }
+}
+
+// The records have changed already, and the caller is told so: a storage that fails now makes the next ones ask again.
+void ApiKeys::showChange() {
+  try {
+    reload();
+  } catch (const StorageError& error) {
+    log_.write(LogLevel::warning, "keys.reload", error.what());
+    const KeySetPtr present = keys_.get();
+    auto outdated = present ? std::make_shared<KeySet>(*present) : std::make_shared<KeySet>();
+    outdated->number = ++questions_;
+    outdated->loadedAt = Instant{};
+    handOut(outdated);
+  }
+}
+
+ApiKeys::KeySetPtr ApiKeys::reload() {
+  const KeySetPtr former = keys_.get();
+  const Instant now = clock_.now();
+  const bool follows = former && now - former->loadedAt < kLongestGap;
+  const std::uint64_t number = ++questions_;
+  const Changes changes = records_.changedSince(kKeyRecords, follows ? former->version : 0);
+  auto keys = follows ? std::make_shared<KeySet>(*former) : std::make_shared<KeySet>();
+  keys->number = number;
+  keys->version = changes.version;
+  keys->loadedAt = now;
+  for (const std::string& id : changes.removed) {
+    const auto found = keys->byId.find(id);
+    if (found == keys->byId.end()) continue;
+    keys->byDigest.erase(found->second->key.digest);
+    keys->byId.erase(found);
+  }
+  for (const Record& record : changes.changed) {
+    auto known = std::make_shared<Known>(Known{keyOf(record), nullptr});
+    const auto same = former ? former->byId.find(record.id) : keys->byId.end();
+    known->use = former && same != former->byId.end() ? same->second->use : std::make_shared<LastUse>();
+    keys->byDigest[known->key.digest] = known;
+    keys->byId[record.id] = std::move(known);
+  }
+  handOut(keys);
+  return keys;
+}
+
+void ApiKeys::handOut(const KeySetPtr& keys) {
+  // The answer to an older question may come later: it must not bring a revoked key back.
+  keys_.setIf(keys, [&keys](const KeySet& present) { return present.number < keys->number; });
+}
+
+// One caller renews the set while it is still good for the others; only when it is too old everybody has to ask.
+ApiKeys::KeySetPtr ApiKeys::fresh() {
+  KeySetPtr keys = keys_.get();
+  const Millis age = keys ? clock_.now() - keys->loadedAt : kKeyFreshness;
+  if (age < kRenewal || (age < kKeyFreshness && renewing_.exchange(true))) return keys;
+  try {
+    keys = reload();
+  } catch (const StorageError& error) {
+    renewing_ = false;
+    if (age >= kKeyFreshness) throw;
+    log_.write(LogLevel::warning, "keys.reload", error.what());
+  } catch (...) {
+    renewing_ = false;
+    throw;
+  }
+  renewing_ = false;
+  return keys;
+}
+
+ApiKeyPtr ApiKeys::authenticate(std::string_view authorization, Scope scope, std::string_view endpoint) {
+  const std::string digest = sha256(secretOf(authorization));
+  const KeySetPtr keys = fresh();
+  const auto found = keys->byDigest.find(digest);
+  if (found == keys->byDigest.end()) return nullptr;
+  const Known& known = *found->second;
+  const ApiKey& key = known.key;
+  // The map's comparison has told by timing how far a digest matched, which says nothing about a key; the decision
+  // itself takes the same time whatever the digest.
+  if (CRYPTO_memcmp(key.digest.data(), digest.data(), digest.size()) != 0) return nullptr;
+  const Instant now = wall_.now();
+  if (key.expiresAt && *key.expiresAt <= now) return nullptr;
+  if (!allows(key, scope, endpoint)) return nullptr;
+  if (areApart(known.use->seen, now, kSeenResolution)) known.use->seen = now;
+  return {found->second, &key};
+}
+
+void ApiKeys::storeUses() {
+  const KeySetPtr keys = keys_.get();
+  if (!keys) return;
+  auto next = keys->byId.upper_bound(lastStored_);
+  std::size_t stored = 0;
+  for (std::size_t looks = keys->byId.size(); looks > 0 && stored < kUsesAtOnce; --looks, ++next) {
+    if (next == keys->byId.end()) next = keys->byId.begin();
+    if (!storeUseIfDue(*next->second)) continue;
+    lastStored_ = next->first;
+    ++stored;
+  }
+}
+
+// Returns whether the use was due. A key that was not seen again since its use was stored here is left alone, so that
+// another node's later use stays.
+bool ApiKeys::storeUseIfDue(const Known& known) {
+  const Instant seen = known.use->seen.load();
+  const Instant last = std::max(known.use->stored.load(), known.key.lastUsedAt.value_or(Instant::min()));
+  if (seen == known.use->stored.load() || !areApart(last, seen, kUseResolution)) return false;
+  known.use->stored = seen;
+  storeUse(known, seen);
+  return true;
+}
+
+void ApiKeys::storeUse(const Known& known, Instant seen) {
+  try {
+    const auto record = records_.find(kKeyRecords, known.key.id);
+    if (!record) return;
+    ApiKey used = keyOf(*record);
+    used.lastUsedAt = seen;
+    // A conflict means that another node has just written its own use: as good.
+    (void)records_.update(toRecord(used), record->version);
+  } catch (const StorageError& error) {
+    log_.write(LogLevel::warning, "keys.lastUse", error.what());
+  }
+}
+
+}  // namespace jobq

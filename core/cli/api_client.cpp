@@ -1,0 +1,206 @@
+#include "core/cli/api_client.h"
+
+#include <Poco/Exception.h>
+#include <Poco/Net/HTTPClientSession.h>
+#include <Poco/Net/HTTPRequest.h>
+#include <Poco/Net/HTTPResponse.h>
+#include <Poco/Net/HTTPSClientSession.h>
+#include <Poco/Net/RejectCertificateHandler.h>
+#include <Poco/Net/SSLManager.h>
+#include <Poco/Net/SecureStreamSocket.h>
+#include <Poco/Net/SocketAddress.h>
+#include <Poco/Net/StreamSocket.h>
+#include <Poco/StreamCopier.h>
+#include <Poco/Timespan.h>
+#include <Poco/URI.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <istream>
+#include <variant>
+
+#include "core/cli/exit_code.h"
+#include "jobq/json.h"
+
+namespace jobq::ctl {
+namespace {
+
+using Poco::Net::HTTPRequest;
+using Poco::Net::HTTPResponse;
+
+constexpr Millis kPatience{30'000};
+constexpr Millis kConnectPatience{10'000};
+
+Poco::Timespan timespan(Millis duration) { return {Poco::Timespan::TimeDiff{duration.count()} * 1'000}; }
+
+// Strict, because Poco's relaxed mode takes any certificate from a host that resolves to this machine. One a process,
+// which has one address and so one file of authorities.
+const Poco::Net::Context::Ptr& trustedContext(const std::string& ca) {
+  static const Poco::Net::Context::Ptr kContext = [&ca] {
+    Poco::Net::Context::Ptr context(new Poco::Net::Context(Poco::Net::Context::TLS_CLIENT_USE, ca,
+                                                           Poco::Net::Context::VERIFY_STRICT, 9, ca.empty()));
+    Poco::Net::SSLManager::instance().initializeClient(nullptr, new Poco::Net::RejectCertificateHandler(false),
+                                                       context);
+    return context;
+  }();
+  return kContext;
+}
+
+// Poco's https session shakes hands before it sets its timeouts, so that a silent server would hold it for ever. This
+// one brings a socket that has them from the start, and asks whether the hands were shaken: Poco goes on if not.
+class SecureSession final : public Poco::Net::HTTPSClientSession {
+ public:
+  SecureSession(const std::string& host, std::uint16_t port, const std::string& ca, Millis patience)
+      : HTTPSClientSession(host, port, trustedContext(ca)) {
+    Poco::Net::StreamSocket plain;
+    plain.connect(Poco::Net::SocketAddress(host, port), timespan(kConnectPatience));
+    plain.setReceiveTimeout(timespan(kConnectPatience));
+    auto secure = Poco::Net::SecureStreamSocket::attach(plain, host, trustedContext(ca));
+    if (secure.completeHandshake() < 0) throw Poco::TimeoutException("the TLS handshake did not end");
+    secure.setReceiveTimeout(timespan(patience));
+    secure.setSendTimeout(timespan(kPatience));
+    attachSocket(secure);
+  }
+};
+
+// The queue API says {"error": "..."}, the management API {"message": "..."}.
+std::string refusal(const HTTPResponse& response, const std::string& body) {
+  const auto scanned = json::read(body);
+  if (const auto* document = std::get_if<json::Document>(&scanned)) {
+    for (const char* name : {"error", "message"}) {
+      const auto member = document->find(name);
+      const auto sentence = member ? json::toText(*member) : std::nullopt;
+      if (sentence) return *sentence;
+    }
+  }
+  return "the server answered " + std::to_string(static_cast<int>(response.getStatus())) + " " + response.getReason();
+}
+
+// A stream that ends early looks like a complete answer to Poco.
+void checkWhole(const HTTPResponse& response, std::uint64_t size) {
+  if (response.hasContentLength() && static_cast<std::uint64_t>(response.getContentLength64()) != size) {
+    throw Failure(ExitCode::unreachable, "the connection ended in the middle of the server's answer");
+  }
+}
+
+bool isSuccess(const HTTPResponse& response) {
+  const int status = static_cast<int>(response.getStatus());
+  return status >= 200 && status <= 299;
+}
+
+std::string receiveText(std::istream& stream, const HTTPResponse& response) {
+  std::string answer;
+  if (response.getStatus() != HTTPResponse::HTTP_NO_CONTENT) {
+    Poco::StreamCopier::copyToString(stream, answer, 65'536);
+    checkWhole(response, answer.size());
+  }
+  if (!isSuccess(response)) throw Failure(ExitCode::refused, refusal(response, answer));
+  return answer;
+}
+
+StreamAnswer exchange(Poco::Net::HTTPClientSession& session, HTTPRequest& request, const std::string& body) {
+  session.sendRequest(request) << body;
+  HTTPResponse response;
+  std::istream& stream = session.receiveResponse(response);
+  std::string answer = receiveText(stream, response);
+  return {std::move(answer), response.get("X-Job-Status", ""), response.get("X-Job-Attempt", "")};
+}
+
+// Without its length nobody can tell whether a file is whole.
+std::uint64_t receiveFile(Poco::Net::HTTPClientSession& session, HTTPRequest& request, std::ostream& to) {
+  session.sendRequest(request);
+  HTTPResponse response;
+  std::istream& stream = session.receiveResponse(response);
+  if (!isSuccess(response)) (void)receiveText(stream, response);
+  if (!response.hasContentLength() || response.getContentType() != "application/octet-stream") {
+    throw Failure(ExitCode::unreachable, "the answer is not a file: is it a jobq server?");
+  }
+  const auto size = static_cast<std::uint64_t>(Poco::StreamCopier::copyStream64(stream, to, 65'536));
+  if (!to) throw Failure(ExitCode::refused, "the file cannot be written: is the disk full?");
+  checkWhole(response, size);
+  return size;
+}
+
+}  // namespace
+
+ApiClient::ApiClient(std::string url, std::string key, std::string ca)
+    : url_(std::move(url)), key_(std::move(key)), ca_(std::move(ca)) {
+  try {
+    const Poco::URI address(url_);
+    secure_ = address.getScheme() == "https";
+    host_ = address.getHost();
+    port_ = address.getPort();
+    prefix_ = address.getPath();
+    if ((!secure_ && address.getScheme() != "http") || host_.empty()) throw Poco::SyntaxException(url_);
+  } catch (const Poco::Exception&) {
+    throw Failure(ExitCode::usage, "'" + url_ + "' is not an address: write it like http://127.0.0.1:8000");
+  }
+  while (prefix_.ends_with('/')) prefix_.pop_back();
+  if (secure_ && !ca_.empty() && !std::filesystem::is_regular_file(ca_)) {
+    throw Failure(ExitCode::usage, "the file of authorities '" + ca_ + "' cannot be read: check --ca or JOBQ_CA");
+  }
+  if (!std::all_of(key_.begin(), key_.end(), [](char c) { return c > ' ' && c <= '~'; })) {
+    throw Failure(ExitCode::usage, "the key holds blanks or characters that no key has: copy it again");
+  }
+}
+
+std::string ApiClient::get(const std::string& path) const { return getStream(path).body; }
+
+StreamAnswer ApiClient::getStream(const std::string& path) const {
+  return invocation(HTTPRequest::HTTP_GET, path, "", Millis{0});
+}
+
+std::string ApiClient::post(const std::string& path, const std::string& body, Millis wait) const {
+  return invocation(HTTPRequest::HTTP_POST, path, body, wait).body;
+}
+
+std::string ApiClient::remove(const std::string& path) const {
+  return invocation(HTTPRequest::HTTP_DELETE, path, "", Millis{0}).body;
+}
+
+std::string ApiClient::segment(std::string_view text) {
+  std::string encoded;
+  Poco::URI::encode(std::string(text), "!#$&'()*+,/:;=?@[]", encoded);
+  return encoded;
+}
+
+StreamAnswer ApiClient::invocation(const std::string& method, const std::string& path, const std::string& body,
+                             Millis wait) const {
+  HTTPRequest asked = request(method, path, body);
+  try {
+    const auto session = open(kPatience + wait);
+    return exchange(*session, asked, body);
+  } catch (const Poco::Exception& error) {
+    throw Failure(ExitCode::unreachable, "cannot reach the server at " + url_ + ": " + error.displayText());
+  }
+}
+
+std::uint64_t ApiClient::download(const std::string& path, std::ostream& to, Millis wait) const {
+  HTTPRequest asked = request(HTTPRequest::HTTP_POST, path, "");
+  try {
+    const auto session = open(kPatience + wait);
+    return receiveFile(*session, asked, to);
+  } catch (const Poco::Exception& error) {
+    throw Failure(ExitCode::unreachable, "cannot reach the server at " + url_ + ": " + error.displayText());
+  }
+}
+
+HTTPRequest ApiClient::request(const std::string& method, const std::string& path, const std::string& body) const {
+  HTTPRequest request(method, prefix_ + path, HTTPRequest::HTTP_1_1);
+  request.set("Accept", "application/json");
+  if (!key_.empty()) request.set("Authorization", "Bearer " + key_);
+  if (method == HTTPRequest::HTTP_POST) {
+    request.setContentType("application/json");
+    request.setContentLength64(static_cast<Poco::Int64>(body.size()));
+  }
+  return request;
+}
+
+std::unique_ptr<Poco::Net::HTTPClientSession> ApiClient::open(Millis patience) const {
+  if (secure_) return std::make_unique<SecureSession>(host_, port_, ca_, patience);
+  auto session = std::make_unique<Poco::Net::HTTPClientSession>(host_, port_);
+  session->setTimeout(timespan(kConnectPatience), timespan(kPatience), timespan(patience));
+  return session;
+}
+
+}  // namespace jobq::ctl

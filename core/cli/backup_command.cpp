@@ -1,0 +1,99 @@
+// `jobqctl backup`: a copy of the running server's storage in a directory of this machine.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "core/cli/table_print.h"
+#include "core/cli/commands.h"
+#include "jobq/json.h"
+
+namespace jobq::ctl {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr Millis kDefaultTimeout{3'600'000};
+constexpr DurationRange kTimeouts{Millis{1'000}, Millis{86'400'000}};
+/// The name under which a server looks for it in its data directory.
+constexpr const char* kFileName = "jobq.db";
+
+std::string reason() { return std::strerror(errno); }
+
+void prepareFolder(const fs::path& folder) {
+  std::error_code fault;
+  if (fs::create_directories(folder, fault)) fs::permissions(folder, fs::perms::owner_all, fault);
+  if (fault || !fs::is_directory(folder, fault)) {
+    throw Failure(ExitCode::usage, "the directory " + folder.string() + " cannot be made: " + fault.message());
+  }
+  for (const char* name : {"jobq.db", "jobq.db-wal"}) {
+    if (fs::exists(folder / name, fault)) {
+      throw Failure(ExitCode::usage, folder.string() + " has a " + name + " already: name another directory");
+    }
+  }
+}
+
+bool sync(const fs::path& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool done = descriptor >= 0 && ::fsync(descriptor) == 0;
+  if (descriptor >= 0) ::close(descriptor);
+  return done;
+}
+
+/// A file of mode 0600 with a name of its own, removed unless it gets its final one.
+class Draft {
+ public:
+  explicit Draft(const fs::path& final) : final_(final), path_(final.string() + ".XXXXXX") {
+    const int descriptor = ::mkstemp(path_.data());
+    if (descriptor < 0) throw Failure(ExitCode::usage, path_ + " cannot be made: " + reason());
+    ::close(descriptor);
+  }
+  ~Draft() { ::unlink(path_.c_str()); }
+  Draft(const Draft&) = delete;
+  Draft& operator=(const Draft&) = delete;
+
+  const std::string& path() const noexcept { return path_; }
+
+  /// Gives the whole file its final name, durably. Throws Failure(refused).
+  void keep() const {
+    if (!sync(path_) || ::rename(path_.c_str(), final_.c_str()) != 0 || !sync(final_.parent_path())) {
+      throw Failure(ExitCode::refused, final_.string() + " cannot be written: " + reason());
+    }
+  }
+
+ private:
+  const fs::path final_;
+  std::string path_;
+};
+
+}  // namespace
+
+ExitCode makeBackup(const Invocation& invocation) {
+  const Millis timeout = durationOf(invocation.arguments, "timeout", kDefaultTimeout, kTimeouts);
+  const fs::path folder = fs::absolute(invocation.arguments.words[0]);
+  prepareFolder(folder);
+  const fs::path file = folder / kFileName;
+  const Draft draft(file);
+  std::ofstream out(draft.path(), std::ios::binary);
+  const std::uint64_t size = invocation.api.download("/v1/backup", out, timeout);
+  out.close();
+  if (!out) throw Failure(ExitCode::refused, file.string() + " cannot be written: is the disk full?");
+  draft.keep();
+  if (invocation.json) {
+    invocation.out << "{\"file\":" << json::quoted(file.string()) << ",\"bytes\":" << size << "}\n";
+    return ExitCode::ok;
+  }
+  Table table;
+  table.add({"file", file.string()});
+  table.add({"bytes", std::to_string(size)});
+  table.print(invocation.out);
+  invocation.out << "\nThe server's secret.key is not in it: copy that file once, and keep it apart from the backups.\n";
+  return ExitCode::ok;
+}
+
+}  // namespace jobq::ctl

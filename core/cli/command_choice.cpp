@@ -1,0 +1,74 @@
+// Which verb a command line means.
+#include <algorithm>
+
+#include "core/cli/table_print.h"
+#include "core/cli/commands.h"
+
+namespace jobq::ctl {
+namespace {
+
+std::ptrdiff_t wordCount(const std::string& text) {
+  return text.empty() ? 0 : 1 + std::count(text.begin(), text.end(), ' ');
+}
+
+bool startsWith(const std::vector<std::string>& words, const std::string& name) {
+  std::string start;
+  for (const std::string& word : words) {
+    start += (start.empty() ? "" : " ") + word;
+    if (start.size() >= name.size()) break;
+  }
+  return start == name;
+}
+
+std::vector<OptionRow> allOptions() {
+  std::vector<OptionRow> all = commonOptions();
+  for (const Command& command : commands()) all.insert(all.end(), command.options.begin(), command.options.end());
+  return all;
+}
+
+bool nameCommand(const std::vector<std::string>& words) {
+  return std::any_of(commands().begin(), commands().end(),
+                     [&words](const Command& command) { return startsWith(words, command.name); });
+}
+
+}  // namespace
+
+void printAnswer(std::string_view answer, std::ostream& out) {
+  out << answer;
+  if (!answer.empty() && answer.back() != '\n') out << '\n';
+}
+
+std::vector<std::string> leadingWords(const std::vector<std::string>& given) {
+  const std::vector<OptionRow> options = allOptions();
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < given.size() && !nameCommand(words); ++i) {
+    if (takesNext(given[i], options)) {
+      ++i;
+    } else if (given[i] == "-" || !given[i].starts_with('-')) {
+      words.push_back(given[i]);
+    }
+  }
+  return words;
+}
+
+std::string commandsOfGroup(const std::string& word) {
+  std::string group;
+  for (const Command& command : commands()) {
+    if (std::string(command.name).starts_with(word + " ")) group += (group.empty() ? "" : ", ") + std::string(command.name);
+  }
+  return group;
+}
+
+const Command& takeCommand(std::vector<std::string>& words) {
+  for (const Command& command : commands()) {
+    if (!startsWith(words, command.name)) continue;
+    words.erase(words.begin(), words.begin() + wordCount(command.name));
+    return command;
+  }
+  if (words.empty()) throw Failure(ExitCode::usage, "say what to do; `jobqctl --help` lists the verbs");
+  const std::string group = commandsOfGroup(words[0]);
+  if (!group.empty()) throw Failure(ExitCode::usage, "'" + words[0] + "' needs a second word: " + group);
+  throw Failure(ExitCode::usage, "'" + harmless(words[0]) + "' is not a verb; `jobqctl --help` lists them");
+}
+
+}  // namespace jobq::ctl

@@ -1,0 +1,119 @@
+// `jobqctl endpoint ...`: who answers which jobs, with how many workers.
+#include "core/cli/field_options.h"
+#include "core/cli/answer_reader.h"
+#include "core/cli/table_print.h"
+#include "core/cli/commands.h"
+
+namespace jobq::ctl {
+namespace {
+
+constexpr const char* kEndpointsPath = "/v1/endpoints";
+
+std::string endpointPath(const Invocation& invocation) {
+  return std::string(kEndpointsPath) + "/" + ApiClient::segment(invocation.arguments.words[0]);
+}
+
+ExitCode printEndpoint(const Invocation& invocation, const std::string& answer) {
+  if (invocation.json) {
+    printAnswer(answer, invocation.out);
+  } else {
+    printMembers(answer, {"workers"}, invocation.out);
+  }
+  return ExitCode::ok;
+}
+
+void printWorkers(const Poco::JSON::Object& endpoint, std::ostream& out) {
+  Table table({"WORKER", "STATE", "VERSION", "IMAGE", "STARTED"});
+  for (const auto& worker : objects(endpoint.getArray("workers"))) {
+    table.add({cell(*worker, "id"), cell(*worker, "state"), cell(*worker, "slsVersion"), cell(*worker, "image"),
+               cell(*worker, "lastStartedAt")});
+  }
+  table.print(out);
+}
+
+ExitCode pauseOrResume(const Invocation& invocation, const std::string& command, const std::string& meaning) {
+  const std::string answer = invocation.api.post(endpointPath(invocation) + "/" + command, "");
+  if (invocation.json) {
+    printAnswer(answer, invocation.out);
+  } else {
+    invocation.out << "The endpoint " << harmless(invocation.arguments.words[0]) << " is " << meaning << "\n";
+  }
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+const std::vector<FieldOption>& endpointFields() {
+  static const std::vector<FieldOption> kFields = {
+      {"template", "ID", "the template that its workers are made of", "templateId"},
+      {"name", "NAME", "its name, for people", "name"},
+      {"workers-min", "N", "workers it always has", "workersMin", FieldKind::whole},
+      {"workers-max", "N", "workers it may have", "workersMax", FieldKind::whole},
+      {"idle-timeout", "SECONDS", "how long a worker above the minimum stays idle", "idleTimeout", FieldKind::whole},
+      {"scaler-type", "TYPE", "QUEUE_DELAY or REQUEST_COUNT", "scalerType"},
+      {"scaler-value", "N", "seconds in line, or jobs a worker, that it aims at", "scalerValue", FieldKind::whole},
+      {"execution-timeout", "MS", "how long a job may run", "executionTimeoutMs", FieldKind::whole},
+      {"max-attempts", "N", "how often a job whose worker is lost runs", "maxAttempts", FieldKind::whole},
+      {"stop-grace", "MS", "how long a stopped handler may take", "stopGraceMs", FieldKind::whole},
+      {"max-stuck", "N", "how many stuck workers are replaced", "maxStuck", FieldKind::whole},
+      {"queue-policy", "NAME", "the order of its jobs", "queuePolicy"},
+      {"filters", "NAMES", "admission filters, separated by commas, in order", "filters", FieldKind::list},
+      {"isolation", "KIND", "where its handlers run", "isolation"},
+      {"flashboot", "true|false", "stored only", "flashboot", FieldKind::flag},
+  };
+  return kFields;
+}
+
+ExitCode listEndpoints(const Invocation& invocation) {
+  const std::string answer = invocation.api.get(kEndpointsPath);
+  if (invocation.json) {
+    printAnswer(answer, invocation.out);
+    return ExitCode::ok;
+  }
+  Table table({"ID", "NAME", "IMAGE", "TEMPLATE", "WORKERS", "VERSION", "RELEASE", "PAUSED", "FROM"});
+  for (const auto& endpoint : objects(readArray(answer))) {
+    const auto release = endpoint->getObject("release");
+    table.add({cell(*endpoint, "id"), cell(*endpoint, "name"), cell(*endpoint, "image"), cell(*endpoint, "templateId"),
+               cell(*endpoint, "workersMin") + "-" + cell(*endpoint, "workersMax"), cell(*endpoint, "version"),
+               release.isNull() ? "-" : cell(*release, "state"), endpoint->optValue("paused", false) ? "yes" : "no",
+               endpoint->optValue("static", false) ? "file" : "template"});
+  }
+  table.print(invocation.out);
+  return ExitCode::ok;
+}
+
+ExitCode showEndpoint(const Invocation& invocation) {
+  const bool workers = invocation.arguments.has("workers");
+  const std::string answer = invocation.api.get(endpointPath(invocation) + (workers ? "?includeWorkers=true" : ""));
+  printEndpoint(invocation, answer);
+  if (!workers || invocation.json) return ExitCode::ok;
+  invocation.out << '\n';
+  printWorkers(*readObject(answer), invocation.out);
+  return ExitCode::ok;
+}
+
+ExitCode createEndpoint(const Invocation& invocation) {
+  return printEndpoint(invocation, invocation.api.post(kEndpointsPath, formBody(invocation.arguments, endpointFields())));
+}
+
+ExitCode updateEndpoint(const Invocation& invocation) {
+  return printEndpoint(invocation, invocation.api.post(endpointPath(invocation) + "/update", formBody(invocation.arguments, endpointFields())));
+}
+
+ExitCode deleteEndpoint(const Invocation& invocation) {
+  const std::string answer = invocation.api.remove(endpointPath(invocation));
+  if (invocation.json) {
+    printAnswer(answer, invocation.out);
+  } else {
+    invocation.out << "The endpoint " << harmless(invocation.arguments.words[0]) << " is deleted, and its jobs with it.\n";
+  }
+  return ExitCode::ok;
+}
+
+ExitCode pauseEndpoint(const Invocation& invocation) {
+  return pauseOrResume(invocation, "pause", "paused: its jobs wait, running ones go on.");
+}
+
+ExitCode resumeEndpoint(const Invocation& invocation) { return pauseOrResume(invocation, "resume", "no longer paused."); }
+
+}  // namespace jobq::ctl

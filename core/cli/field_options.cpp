@@ -1,0 +1,105 @@
+#include "core/cli/field_options.h"
+
+#include <Poco/StringTokenizer.h>
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "core/cli/exit_code.h"
+#include "core/cli/input_text.h"
+#include "core/cli/table_print.h"
+#include "jobq/json.h"
+
+namespace jobq::ctl {
+namespace {
+
+constexpr const char* kFile = "file";
+
+[[noreturn]] void refuse(const FieldOption& field, const std::string& wanted, const std::string& text) {
+  throw Failure(ExitCode::usage,
+                "--" + std::string(field.option) + " takes " + wanted + ", not '" + harmless(text) + "'");
+}
+
+std::string wholeNumber(const FieldOption& field, const std::string& text) {
+  const std::size_t sign = text.starts_with('-') ? 1 : 0;
+  const bool digits = text.size() > sign && text.find_first_not_of("0123456789", sign) == std::string::npos;
+  const bool zeros = text.size() > sign + 1 && text[sign] == '0';
+  if (!digits || zeros) refuse(field, "a whole number", text);
+  return text;
+}
+
+std::string textArray(const std::vector<std::string>& texts) {
+  std::string out = "[";
+  for (const std::string& text : texts) out += (out.size() > 1 ? "," : "") + json::quoted(text);
+  return out + "]";
+}
+
+std::vector<std::string> wordsOf(const std::string& text) {
+  const Poco::StringTokenizer words(text, ",",
+                                    Poco::StringTokenizer::TOK_TRIM | Poco::StringTokenizer::TOK_IGNORE_EMPTY);
+  return {words.begin(), words.end()};
+}
+
+std::string textMap(const FieldOption& field, const std::vector<std::string>& pairs) {
+  std::string out = "{";
+  for (const std::string& pair : pairs) {
+    const std::size_t sign = pair.find('=');
+    if (sign == std::string::npos || sign == 0) refuse(field, field.value, pair);
+    out += (out.size() > 1 ? "," : "") + json::quoted(pair.substr(0, sign)) + ":" + json::quoted(pair.substr(sign + 1));
+  }
+  return out + "}";
+}
+
+std::string valueOf(const FieldOption& field, const std::vector<std::string>& given) {
+  switch (field.kind) {
+    case FieldKind::text: return json::quoted(given.back());
+    case FieldKind::whole: return wholeNumber(field, given.back());
+    case FieldKind::flag:
+      if (given.back() != "true" && given.back() != "false") refuse(field, "true or false", given.back());
+      return given.back();
+    case FieldKind::list: return textArray(wordsOf(given.back()));
+    case FieldKind::texts: return textArray(given);
+    case FieldKind::map: return textMap(field, given);
+  }
+  return "null";
+}
+
+}  // namespace
+
+std::vector<OptionRow> optionsOf(const std::vector<FieldOption>& fields) {
+  std::vector<OptionRow> options;
+  for (const FieldOption& field : fields) {
+    options.push_back({field.option, field.value, field.help, field.kind >= FieldKind::texts});
+  }
+  options.push_back({kFile, "FILE", "fields as one JSON object; options count before it; - reads standard input"});
+  return options;
+}
+
+std::string formBody(const Arguments& arguments, const std::vector<FieldOption>& fields) {
+  std::string body = "{";
+  const auto add = [&body](std::string_view member) { body += (body.size() > 1 ? "," : "") + std::string(member); };
+  std::set<std::string> given;
+  for (const FieldOption& field : fields) {
+    if (!arguments.has(field.option)) continue;
+    given.insert(field.field);
+    add("\"" + std::string(field.field) + "\":" + valueOf(field, arguments.values(field.option)));
+  }
+  if (!arguments.has(kFile)) {
+    if (!given.empty()) return body + "}";
+    throw Failure(ExitCode::usage, "no field is given: use options like --" + std::string(fields.front().option) + " " +
+                                       fields.front().value + ", or --file");
+  }
+  const std::string text = readSource(arguments.value(kFile));
+  checkObject(text, "what --file names", std::string("{\"") + fields.front().field + "\": ...}");
+  if (given.empty()) return text;
+  const auto scanned = json::read(text);
+  for (const json::Member& member : std::get<json::Document>(scanned).members) {
+    if (given.contains(json::decode(member.key))) continue;
+    add("\"" + std::string(member.key) + "\":" + std::string(member.value.raw));
+  }
+  return body + "}";
+}
+
+}  // namespace jobq::ctl

@@ -1,0 +1,40 @@
+#include "core/cli/input_text.h"
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <variant>
+
+#include "core/cli/exit_code.h"
+#include "core/cli/table_print.h"
+#include "jobq/json.h"
+
+namespace jobq::ctl {
+namespace {
+
+std::string readAll(std::istream& in) { return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()}; }
+
+}  // namespace
+
+std::string readSource(const std::string& name) {
+  if (name == "-") return readAll(std::cin);
+  std::ifstream file(name, std::ios::binary);
+  if (!file || std::filesystem::is_directory(name)) {
+    throw Failure(ExitCode::usage, "the file '" + harmless(name) + "' cannot be read: check its name");
+  }
+  return readAll(file);
+}
+
+void checkObject(const std::string& text, const std::string& thing, const std::string& example) {
+  const auto scanned = json::read(text);
+  if (const auto* fault = std::get_if<json::Fault>(&scanned)) {
+    throw Failure(ExitCode::usage,
+                  thing + " is not JSON: " + fault->reason + " at byte " + std::to_string(fault->offset));
+  }
+  if (std::get<json::Document>(scanned).root.kind != json::Kind::object) {
+    throw Failure(ExitCode::usage, thing + " is not a JSON object: write it like " + example);
+  }
+}
+
+}  // namespace jobq::ctl

@@ -1,0 +1,123 @@
+// `jobqctl run`, `job show`, `job cancel` and `job retry`. A job's JSON is the caller's: it goes out and comes back as
+// the bytes it is.
+#include <algorithm>
+#include <charconv>
+#include <variant>
+
+#include "core/cli/input_text.h"
+#include "core/cli/answer_reader.h"
+#include "core/cli/table_print.h"
+#include "core/cli/commands.h"
+#include "jobq/job.h"
+#include "jobq/json.h"
+
+namespace jobq::ctl {
+namespace {
+
+constexpr Millis kDefaultWait{90'000};
+constexpr Millis kLongestWait{300'000};
+
+std::string pathOf(const std::string& endpoint, const std::string& operation) {
+  return "/v2/" + ApiClient::segment(endpoint) + "/" + operation;
+}
+
+// Put into the request's body as it is.
+std::string requestBody(const std::string& argument) {
+  const bool named = argument == "-" || argument.starts_with('@');
+  const std::string input = named ? readSource(argument == "-" ? argument : argument.substr(1)) : argument;
+  checkObject(input, "the input", "{\"text\": \"hello\"}");
+  return "{\"input\":" + input + "}";
+}
+
+// The server judges the range, and its sentence is the one to show; here it only has to be a number.
+Millis waitOf(const Arguments& arguments) {
+  if (!arguments.has("wait")) return kDefaultWait;
+  const std::string text = arguments.value("wait");
+  std::int64_t wait = 0;
+  const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), wait);
+  if (error != std::errc() || at != text.data() + text.size()) {
+    throw Failure(ExitCode::usage, "--wait takes whole milliseconds, not '" + harmless(text) + "'");
+  }
+  return Millis(wait);
+}
+
+json::Document readJob(const std::string& answer) {
+  const auto scanned = json::read(answer);
+  const auto* job = std::get_if<json::Document>(&scanned);
+  if (!job || !job->find("status")) {
+    throw Failure(ExitCode::unreachable, "what answered is not a jobq server: check the address");
+  }
+  return *job;
+}
+
+std::string statusOf(const json::Document& job) { return json::toText(*job.find("status")).value_or(""); }
+
+// The output is the caller's text and is written past the table, which would change control characters.
+void printJob(const json::Document& job, std::ostream& out) {
+  struct Row {
+    const char* label;
+    const char* key;
+    const char* unit;
+  };
+  constexpr Row kRows[] = {{"id", "id", ""},
+                           {"status", "status", ""},
+                           {"reason", "queueReason", ""},
+                           {"position", "queuePosition", ""},
+                           {"worker", "workerId", ""},
+                           {"delay", "delayTime", " ms"},
+                           {"execution", "executionTime", " ms"},
+                           {"retries", "retries", ""},
+                           {"error", "error", ""}};
+  Table table;
+  for (const Row& row : kRows) {
+    const auto member = job.find(row.key);
+    if (!member) continue;
+    std::string value = json::toText(*member).value_or(std::string(member->raw));
+    if (std::string_view(row.key) == "queuePosition" && value == "101") value = "100+";  // the server counts no further
+    table.add({row.label, value.empty() ? "-" : value + row.unit});
+  }
+  table.print(out);
+  if (const auto output = job.find("output")) out << "output:\n" << output->raw << '\n';
+}
+
+ExitCode showAnswer(const Invocation& invocation, const std::string& answer) {
+  if (invocation.json) {
+    printAnswer(answer, invocation.out);
+  } else {
+    printJob(readJob(answer), invocation.out);
+  }
+  return ExitCode::ok;
+}
+
+ExitCode changeJob(const Invocation& invocation, const std::string& operation) {
+  const std::string path = operation + ApiClient::segment(invocation.arguments.words[1]);
+  return showAnswer(invocation, invocation.api.post(pathOf(invocation.arguments.words[0], path), ""));
+}
+
+}  // namespace
+
+ExitCode runJob(const Invocation& invocation) {
+  const bool sync = invocation.arguments.has("sync");
+  if (invocation.arguments.has("wait") && !sync) throw Failure(ExitCode::usage, "--wait has a meaning only with --sync");
+  const Millis wait = waitOf(invocation.arguments);
+  const std::string body = requestBody(invocation.arguments.words[1]);
+  const std::string& endpoint = invocation.arguments.words[0];
+  if (!sync) return showAnswer(invocation, invocation.api.post(pathOf(endpoint, "run"), body));
+
+  const std::string path = pathOf(endpoint, "runsync?wait=" + std::to_string(wait.count()));
+  const std::string answer = invocation.api.post(path, body, std::clamp(wait, Millis{0}, kLongestWait));
+  const bool completed = statusOf(readJob(answer)) == nameOf(JobState::completed);
+  showAnswer(invocation, answer);
+  return completed ? ExitCode::ok : ExitCode::notCompleted;
+}
+
+ExitCode showJob(const Invocation& invocation) {
+  const std::string operation = "status/" + ApiClient::segment(invocation.arguments.words[1]);
+  return showAnswer(invocation, invocation.api.get(pathOf(invocation.arguments.words[0], operation)));
+}
+
+ExitCode cancelJob(const Invocation& invocation) { return changeJob(invocation, "cancel/"); }
+
+ExitCode retryJob(const Invocation& invocation) { return changeJob(invocation, "retry/"); }
+
+}  // namespace jobq::ctl

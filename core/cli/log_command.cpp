@@ -1,0 +1,80 @@
+// `jobqctl job logs`: what a job's handler has logged, once or until the job's end.
+#include <chrono>
+#include <optional>
+#include <string>
+#include <thread>
+#include <variant>
+
+#include "core/cli/table_print.h"
+#include "core/cli/commands.h"
+#include "jobq/job.h"
+#include "jobq/json.h"
+
+namespace jobq::ctl {
+namespace {
+
+constexpr std::chrono::milliseconds kBetweenPages{500};
+
+struct LogPage {
+  std::string next;
+  std::string status;
+  bool more = false;
+};
+
+json::Document readOrFail(std::string_view text, json::Kind kind) {
+  const auto scanned = json::read(text);
+  const auto* document = std::get_if<json::Document>(&scanned);
+  if (document == nullptr || document->root.kind != kind) {
+    throw Failure(ExitCode::unreachable, "what answered is not a jobq server: check the address");
+  }
+  return *document;
+}
+
+std::string memberText(const json::Document& object, std::string_view key) {
+  const auto member = object.find(key);
+  return member ? json::toText(*member).value_or("") : "";
+}
+
+// A line as it came; for people its time, level and text, without what could steer the terminal.
+void printLine(const json::Value& line, const Invocation& invocation) {
+  if (invocation.json) {
+    invocation.out << line.raw << '\n';
+    return;
+  }
+  const json::Document object = readOrFail(line.raw, json::Kind::object);
+  invocation.out << memberText(object, "at") << ' ' << memberText(object, "level") << ' '
+           << harmless(memberText(object, "text")) << '\n';
+}
+
+LogPage printPage(const std::string& answer, const Invocation& invocation) {
+  const json::Document page = readOrFail(answer, json::Kind::object);
+  const auto lines = page.find("lines");
+  const json::Document list = readOrFail(lines ? lines->raw : "", json::Kind::array);
+  for (const json::Value& line : list.elements) printLine(line, invocation);
+  invocation.out.flush();
+  const auto more = page.find("more");
+  return {memberText(page, "next"), memberText(page, "status"), more && more->raw == "true"};
+}
+
+bool hasEnded(const LogPage& page) {
+  return page.status != nameOf(JobState::inQueue) && page.status != nameOf(JobState::inProgress);
+}
+
+}  // namespace
+
+ExitCode showLog(const Invocation& invocation) {
+  const bool follow = invocation.arguments.has("follow");
+  const std::string path =
+      "/v2/" + ApiClient::segment(invocation.arguments.words[0]) + "/logs/" + ApiClient::segment(invocation.arguments.words[1]);
+  std::string after;
+  for (;;) {
+    const LogPage page = printPage(invocation.api.get(path + after), invocation);
+    after = "?after=" + page.next;
+    if (page.more) continue;
+    if (!follow) return ExitCode::ok;
+    if (hasEnded(page)) return page.status == nameOf(JobState::completed) ? ExitCode::ok : ExitCode::notCompleted;
+    std::this_thread::sleep_for(kBetweenPages);
+  }
+}
+
+}  // namespace jobq::ctl

@@ -1,0 +1,176 @@
+// `jobqctl lua ...`: scripts in the server's own sandbox, which is the lua plugin, without a server.
+#include <exception>
+#include <filesystem>
+#include <iostream>
+
+#include "core/base/clock.h"
+#include "core/base/program_paths.h"
+#include "core/cli/input_text.h"
+#include "core/cli/local_job.h"
+#include "core/cli/table_print.h"
+#include "core/cli/commands.h"
+#include "core/endpoints/image.h"
+#include "core/jobs/admission.h"
+#include "core/plugin/plugin_host.h"
+#include "jobq/admission_filter.h"
+#include "jobq/json.h"
+
+namespace jobq::ctl {
+namespace {
+
+constexpr Millis kTimeout{60'000};
+constexpr DurationRange kRunTimeouts{Millis(1), Millis(3'600'000)};
+
+// What plugins have to say about themselves.
+class ErrorLog final : public Log {
+ public:
+  void write(LogLevel level, std::string_view, std::string_view message) noexcept override {
+    if (level >= LogLevel::warning) std::cerr << "jobqctl: " << harmless(std::string(message)) << '\n';
+  }
+};
+
+std::map<std::string, std::string> pairsOf(const Arguments& arguments, const std::string& option) {
+  std::map<std::string, std::string> pairs;
+  for (const std::string& text : arguments.values(option)) {
+    const std::size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      throw Failure(ExitCode::usage, "--" + option + " takes NAME=VALUE, not '" + harmless(text) + "'");
+    }
+    pairs[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return pairs;
+}
+
+// Takes a flag of the server's own out of the settings, which leaves those of plugins; false if it is not there.
+bool takeFlag(std::map<std::string, std::string>& settings, const std::string& key) {
+  const auto found = settings.find(key);
+  if (found == settings.end()) return false;
+  const std::string value = found->second;
+  settings.erase(found);
+  if (value != "true" && value != "false") {
+    throw Failure(ExitCode::usage, "--set " + key + " takes true or false, not '" + harmless(value) + "'");
+  }
+  return value == "true";
+}
+
+struct ScriptFile {
+  std::filesystem::path folder;
+  std::string name;
+  bool isFilter = false;
+};
+
+ScriptFile scriptOf(const Arguments& arguments) {
+  const std::filesystem::path file = std::filesystem::absolute(arguments.words[0]);
+  if (!std::filesystem::is_regular_file(file)) {
+    throw Failure(ExitCode::usage, "the file '" + harmless(arguments.words[0]) + "' cannot be read: check its name");
+  }
+  const std::string name = file.stem().string();
+  if (file.extension() != ".lua" || !isScriptName(name)) {
+    throw Failure(ExitCode::usage, "a script's file is named like word_count.lua, with letters, digits, _ and -");
+  }
+  const std::filesystem::path folder = file.parent_path();
+  return {folder, name, arguments.has("filter") || folder.filename() == "filters"};
+}
+
+// The lua plugin as a server would have it.
+class Workshop {
+ public:
+  Workshop(const Arguments& arguments, const ScriptFile& script)
+      : settings_(pairsOf(arguments, "set")),
+        allowPrivate_(takeFlag(settings_, "net.allowPrivate")),
+        host_(settings_, log_),
+        around_{clock_, ".", script.folder, script.folder, allowPrivate_} {
+    host_.load({arguments.value("plugins", defaultPluginFolder().string())});
+    host_.checkSettings();
+  }
+
+  template <class Factory>
+  std::unique_ptr<Factory> make() {
+    return host_.create<Factory>("lua", around_, log_);
+  }
+
+  Clock& clock() { return clock_; }
+
+ private:
+  std::map<std::string, std::string> settings_;
+  const bool allowPrivate_;
+  ErrorLog log_;
+  SystemClock clock_;
+  PluginHost host_;
+  const PluginHost::Surroundings around_;
+};
+
+std::string inputOf(const Arguments& arguments) {
+  const std::string given = arguments.value("input", "{}");
+  const std::string text =
+      given == "-" || given.starts_with('@') ? readSource(given == "-" ? given : given.substr(1)) : given;
+  checkObject(text, "the input", "{\"text\": \"hello\"}");
+  return text;
+}
+
+ExitCode runHandler(Workshop& workshop, const ScriptFile& script, const Invocation& invocation) {
+  const std::string input = inputOf(invocation.arguments);
+  const auto factory = workshop.make<HandlerFactory>();
+  const auto handler = factory->make({"local", "local-1", pairsOf(invocation.arguments, "env"), script.name});
+  LocalJob job(workshop.clock(), durationOf(invocation.arguments, "timeout", kTimeout, kRunTimeouts), std::cerr);
+  try {
+    invocation.out << handler->run(input, job) << '\n';
+    return ExitCode::ok;
+  } catch (const std::exception& error) {
+    throw Failure(ExitCode::notCompleted, error.what());
+  }
+}
+
+void printChange(std::ostream& out, const Replace& change) {
+  out << "accepted\n";
+  if (change.input) out << "input " << *change.input << '\n';
+  if (!change.policy) return;
+  const JobPolicy& policy = *change.policy;
+  out << "policy {\"executionTimeout\":" << policy.executionTimeout.count() << ",\"ttl\":" << policy.ttl.count()
+      << ",\"lowPriority\":" << (policy.lowPriority ? "true" : "false") << ",\"priority\":" << policy.priority << "}\n";
+}
+
+ExitCode runFilter(Workshop& workshop, const ScriptFile& script, const Invocation& invocation) {
+  const std::string input = inputOf(invocation.arguments);
+  const auto env = pairsOf(invocation.arguments, "env");
+  const auto factory = workshop.make<AdmissionFilterFactory>();
+  const auto filter = factory->make(script.name);
+  const Decision verdict = [&] {
+    try {
+      Decision made = filter->decide({"local", "local", input, JobPolicy{}, env});
+      if (const auto* change = std::get_if<Replace>(&made)) checkReplacement(*change);
+      if (const auto* refusal = std::get_if<Refuse>(&made)) checkRefusal(*refusal);
+      return made;
+    } catch (const std::exception& error) {
+      throw Failure(ExitCode::notCompleted, error.what());
+    }
+  }();
+  if (const auto* refusal = std::get_if<Reject>(&verdict)) throw Failure(ExitCode::notCompleted, refusal->message);
+  if (const auto* refusal = std::get_if<Refuse>(&verdict)) {
+    const std::string status = refusal->status == 400 ? "" : " (" + std::to_string(refusal->status) + ")";
+    throw Failure(ExitCode::notCompleted, refusal->message + status);
+  }
+  const auto* change = std::get_if<Replace>(&verdict);
+  printChange(invocation.out, change == nullptr ? Replace{} : *change);
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+ExitCode runScript(const Invocation& invocation) {
+  const ScriptFile script = scriptOf(invocation.arguments);
+  Workshop workshop(invocation.arguments, script);
+  return script.isFilter ? runFilter(workshop, script, invocation) : runHandler(workshop, script, invocation);
+}
+
+ExitCode checkScript(const Invocation& invocation) {
+  const ScriptFile script = scriptOf(invocation.arguments);
+  Workshop workshop(invocation.arguments, script);
+  const std::string fault = script.isFilter ? workshop.make<AdmissionFilterFactory>()->fault(script.name)
+                                            : workshop.make<HandlerFactory>()->fault(script.name);
+  if (!fault.empty()) throw Failure(ExitCode::refused, fault);
+  invocation.out << script.name << ".lua is fine\n";
+  return ExitCode::ok;
+}
+
+}  // namespace jobq::ctl

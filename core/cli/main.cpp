@@ -1,0 +1,83 @@
+// jobqctl: the admin's command line. Options, verb, exit code; what the verbs do is in *_verbs.cpp.
+#include <algorithm>
+#include <cstdlib>
+#include <exception>
+#include <iostream>
+
+#include "core/cli/table_print.h"
+#include "core/cli/commands.h"
+
+namespace jobq::ctl {
+namespace {
+
+std::string environment(const char* name, const char* fallback) {
+  const char* value = std::getenv(name);
+  return value && *value ? value : fallback;
+}
+
+bool asksForHelp(const std::vector<std::string>& given) {
+  return std::find(given.begin(), given.end(), "--help") != given.end();
+}
+
+std::vector<OptionRow> optionsOf(const Command& command) {
+  std::vector<OptionRow> known = commonOptions();
+  known.insert(known.end(), command.options.begin(), command.options.end());
+  return known;
+}
+
+void checkCount(const Command& command, std::size_t given) {
+  const std::string text = command.arguments;
+  const auto words = text.empty() ? 0 : 1 + static_cast<std::size_t>(std::count(text.begin(), text.end(), ' '));
+  const auto optional = static_cast<std::size_t>(std::count(text.begin(), text.end(), '['));
+  if (given <= words && given + optional >= words) return;
+  throw Failure(ExitCode::usage, std::string(command.name) + " takes " + (words == 0 ? "no arguments" : text) +
+                                     "; `jobqctl " + command.name + " --help` says more");
+}
+
+ExitCode printText(const std::string& text) {
+  std::cout << text;
+  return ExitCode::ok;
+}
+
+ExitCode perform(std::vector<std::string> given) {
+  // `help VERB` is `VERB --help`.
+  if (!given.empty() && given[0] == "help") {
+    given.erase(given.begin());
+    given.emplace_back("--help");
+  }
+  std::vector<std::string> words = leadingWords(given);
+  if (words.empty() && given == std::vector<std::string>{"--version"}) return printText("jobqctl " JOBQ_VERSION "\n");
+  if (asksForHelp(given)) {
+    if (words.empty()) return printText(programHelp());
+    if (words.size() == 1 && !commandsOfGroup(words[0]).empty()) return printText(groupHelp(words[0]));
+    return printText(commandHelp(takeCommand(words)));
+  }
+  const Command& command = takeCommand(words);
+  Arguments arguments = parseArguments(given, optionsOf(command));
+  takeCommand(arguments.words);
+  if (arguments.has("help")) return printText(commandHelp(command));
+  checkCount(command, arguments.words.size());
+  const ApiClient api(arguments.value("url", environment("JOBQ_URL", "http://127.0.0.1:8000")),
+                      arguments.value("key", environment("JOBQ_KEY", "")),
+                      arguments.value("ca", environment("JOBQ_CA", "")));
+  return command.run(Invocation{arguments, api, arguments.has("json"), std::cout});
+}
+
+int run(const std::vector<std::string>& given) {
+  try {
+    const ExitCode code = perform(given);
+    if (!std::cout.flush()) throw Failure(ExitCode::refused, "the output cannot be written: is the disk full?");
+    return static_cast<int>(code);
+  } catch (const Failure& failure) {
+    std::cerr << "jobqctl: " << harmless(failure.what()) << '\n';
+    return static_cast<int>(failure.code());
+  } catch (const std::exception& error) {
+    std::cerr << "jobqctl: " << harmless(error.what()) << '\n';
+    return static_cast<int>(ExitCode::refused);
+  }
+}
+
+}  // namespace
+}  // namespace jobq::ctl
+
+int main(int argc, char** argv) { return jobq::ctl::run({argv + 1, argv + argc}); }

@@ -1,0 +1,86 @@
+// `jobqctl health`, `job list` and `purge`: an endpoint's line of jobs as a whole.
+#include "core/cli/answer_reader.h"
+#include "core/cli/table_print.h"
+#include "core/cli/commands.h"
+
+namespace jobq::ctl {
+namespace {
+
+std::string pathOf(const Invocation& invocation, const std::string& operation) {
+  return "/v2/" + ApiClient::segment(invocation.arguments.words[0]) + "/" + operation;
+}
+
+void printCounters(const Poco::JSON::Object& health, const std::string& group, const std::vector<std::string>& names,
+                   std::ostream& out) {
+  const auto counters = health.getObject(group);
+  std::vector<std::string> head{group};
+  std::vector<std::string> row{""};
+  for (const std::string& name : names) {
+    head.push_back(name);
+    row.push_back(counters.isNull() ? "-" : cell(*counters, name));
+  }
+  Table table(head);
+  table.add(row);
+  table.print(out);
+}
+
+// What is said of the page below the table: nothing when it has all there is.
+void printRest(const Poco::JSON::Object& page, std::size_t shown, std::ostream& out) {
+  if (!page.optValue("hasMore", false)) return;
+  const auto next = page.optValue<std::uint64_t>("offset", 0) + shown;
+  out << "\n" << shown << " of " << cell(page, "total") << " jobs; --offset " << next << " shows the next ones.\n";
+}
+
+}  // namespace
+
+ExitCode showHealth(const Invocation& invocation) {
+  const std::string answer = invocation.api.get(pathOf(invocation, "health"));
+  if (invocation.json) {
+    printAnswer(answer, invocation.out);
+    return ExitCode::ok;
+  }
+  const auto health = readObject(answer);
+  printCounters(*health, "jobs", {"inQueue", "inProgress", "completed", "failed", "retried"}, invocation.out);
+  invocation.out << '\n';
+  printCounters(*health, "workers", {"idle", "initializing", "ready", "running", "throttled", "unhealthy"}, invocation.out);
+  invocation.out << '\n';
+  printCounters(*health, "webhooks", {"owed", "oldestMs"}, invocation.out);
+  return ExitCode::ok;
+}
+
+ExitCode listJobs(const Invocation& invocation) {
+  std::string path = pathOf(invocation, "requests");
+  char before = '?';
+  for (const char* name : {"status", "limit", "offset"}) {
+    if (!invocation.arguments.has(name)) continue;
+    path += before + std::string(name) + "=" + ApiClient::segment(invocation.arguments.value(name));
+    before = '&';
+  }
+  const std::string answer = invocation.api.get(path);
+  if (invocation.json) {
+    printAnswer(answer, invocation.out);
+    return ExitCode::ok;
+  }
+  const auto page = readObject(answer);
+  const auto jobs = objects(page->getArray("requests"));
+  Table table({"JOB", "STATUS", "DELAY MS", "EXECUTION MS", "RETRIES", "WORKER", "ERROR"});
+  for (const auto& job : jobs) {
+    table.add({cell(*job, "id"), cell(*job, "status"), cell(*job, "delayTime"), cell(*job, "executionTime"),
+               cell(*job, "retries"), cell(*job, "workerId"), cell(*job, "error")});
+  }
+  table.print(invocation.out);
+  printRest(*page, jobs.size(), invocation.out);
+  return ExitCode::ok;
+}
+
+ExitCode purgeQueue(const Invocation& invocation) {
+  const std::string answer = invocation.api.post(pathOf(invocation, "purge-queue"), "");
+  if (invocation.json) {
+    printAnswer(answer, invocation.out);
+    return ExitCode::ok;
+  }
+  invocation.out << cell(*readObject(answer), "removed") << " waiting jobs are gone; running ones go on.\n";
+  return ExitCode::ok;
+}
+
+}  // namespace jobq::ctl

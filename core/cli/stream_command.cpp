@@ -1,0 +1,77 @@
+// `jobqctl job stream`: what a running job hands out, as it comes. It reads by offset, so that nobody else who follows
+// the job loses a chunk to it (core/decisions/jobs.md).
+#include <iostream>
+#include <variant>
+
+#include "core/cli/answer_reader.h"
+#include "core/cli/table_print.h"
+#include "core/cli/commands.h"
+#include "jobq/job.h"
+#include "jobq/json.h"
+
+namespace jobq::ctl {
+namespace {
+
+bool isOver(const std::string& status) {
+  return status == nameOf(JobState::completed) || status == nameOf(JobState::failed) ||
+         status == nameOf(JobState::cancelled) || status == nameOf(JobState::timedOut);
+}
+
+// A chunk as it came; for people its output alone.
+std::string_view shown(const json::Value& chunk, bool whole) {
+  if (whole) return chunk.raw;
+  const auto scanned = json::read(chunk.raw);
+  const auto* object = std::get_if<json::Document>(&scanned);
+  const auto output = object ? object->find("output") : std::nullopt;
+  return output ? output->raw : chunk.raw;
+}
+
+std::size_t printChunks(const std::string& answer, const Invocation& invocation) {
+  const auto scanned = json::read(answer);
+  const auto* chunks = std::get_if<json::Document>(&scanned);
+  if (!chunks || chunks->root.kind != json::Kind::array) {
+    throw Failure(ExitCode::unreachable, "what answered is not a jobq server: check the address");
+  }
+  for (const json::Value& chunk : chunks->elements) invocation.out << shown(chunk, invocation.json) << '\n';
+  invocation.out.flush();
+  return chunks->elements.size();
+}
+
+// Why the job failed, for the end of a sentence; empty if it does not say, or has gone meanwhile.
+std::string errorOf(const Invocation& invocation) {
+  try {
+    const std::string job = invocation.api.get("/v2/" + ApiClient::segment(invocation.arguments.words[0]) + "/status/" +
+                                         ApiClient::segment(invocation.arguments.words[1]));
+    const std::string error = cell(*readObject(job), "error");
+    return error == "-" ? "" : ": " + harmless(error);
+  } catch (const Failure&) {
+    return "";
+  }
+}
+
+}  // namespace
+
+ExitCode streamJob(const Invocation& invocation) {
+  const std::string path = "/v2/" + ApiClient::segment(invocation.arguments.words[0]) + "/stream/" +
+                           ApiClient::segment(invocation.arguments.words[1]) + "?wait=20000&offset=";
+  std::size_t offset = 0;
+  std::string attempt;
+  for (;;) {
+    const StreamAnswer answer = invocation.api.getStream(path + std::to_string(offset));
+    // The job went back in line, and what it says now begins at the first chunk again.
+    if (offset > 0 && answer.attempt != attempt) {
+      std::cerr << "jobqctl: the job began again, and so does its stream\n";
+      attempt = answer.attempt;
+      offset = 0;
+      continue;
+    }
+    attempt = answer.attempt;
+    offset += printChunks(answer.body, invocation);
+    if (!isOver(answer.status)) continue;
+    if (answer.status == nameOf(JobState::completed)) return ExitCode::ok;
+    std::cerr << "jobqctl: the job is " << answer.status << errorOf(invocation) << '\n';
+    return ExitCode::notCompleted;
+  }
+}
+
+}  // namespace jobq::ctl

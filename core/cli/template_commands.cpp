@@ -1,0 +1,92 @@
+// `jobqctl template ...`: what workers are made of (api.md, "Template API").
+#include "core/cli/field_options.h"
+#include "core/cli/answer_reader.h"
+#include "core/cli/table_print.h"
+#include "core/cli/commands.h"
+
+namespace jobq::ctl {
+namespace {
+
+constexpr const char* kTemplatesPath = "/v1/templates";
+
+std::string templatePath(const Invocation& invocation) {
+  return std::string(kTemplatesPath) + "/" + ApiClient::segment(invocation.arguments.words[0]);
+}
+
+ExitCode printTemplate(const Invocation& invocation, const std::string& answer) {
+  if (invocation.json) {
+    printAnswer(answer, invocation.out);
+  } else {
+    printMembers(answer, {}, invocation.out);
+  }
+  return ExitCode::ok;
+}
+
+}  // namespace
+
+const std::vector<FieldOption>& templateChanges() {
+  static const std::vector<FieldOption> kFields = {
+      {"name", "NAME", "its name, which no other template has", "name"},
+      {"image", "IMAGE", "what runs: plugin/HANDLER, or the image of remote workers", "imageName"},
+      {"env", "NAME=VALUE", "a variable of its workers; an update replaces all of them", "env", FieldKind::map},
+      {"entrypoint", "WORD", "a word of the image's entry point", "dockerEntrypoint", FieldKind::texts},
+      {"start-cmd", "WORD", "a word of the image's start command", "dockerStartCmd", FieldKind::texts},
+      {"port", "PORT/PROTOCOL", "an open port, like 8888/http or 22/tcp", "ports", FieldKind::texts},
+      {"container-disk", "GB", "size of the container's disk", "containerDiskInGb", FieldKind::whole},
+      {"volume", "GB", "size of the volume", "volumeInGb", FieldKind::whole},
+      {"mount-path", "PATH", "where the volume is seen", "volumeMountPath"},
+      {"registry-auth", "ID", "what opens the image's registry", "containerRegistryAuthId"},
+      {"readme", "TEXT", "its description, in Markdown", "readme"},
+      {"public", "true|false", "whether others may see it", "isPublic", FieldKind::flag},
+  };
+  return kFields;
+}
+
+const std::vector<FieldOption>& templateFields() {
+  static const std::vector<FieldOption> kFields = [] {
+    std::vector<FieldOption> fields = templateChanges();
+    fields.push_back({"category", "NVIDIA|AMD|CPU", "its kind, for good", "category"});
+    fields.push_back({"serverless", "true|false", "for workers, not Pods; for good", "isServerless", FieldKind::flag});
+    return fields;
+  }();
+  return kFields;
+}
+
+ExitCode listTemplates(const Invocation& invocation) {
+  const std::string answer = invocation.api.get(kTemplatesPath);
+  if (invocation.json) {
+    printAnswer(answer, invocation.out);
+    return ExitCode::ok;
+  }
+  Table table({"ID", "NAME", "IMAGE", "CATEGORY", "DISK GB", "VOLUME GB", "SERVERLESS", "PUBLIC", "RUNTIME MIN"});
+  for (const auto& form : objects(readArray(answer))) {
+    table.add({cell(*form, "id"), cell(*form, "name"), cell(*form, "imageName"), cell(*form, "category"),
+               cell(*form, "containerDiskInGb"), cell(*form, "volumeInGb"), cell(*form, "isServerless"),
+               cell(*form, "isPublic"), cell(*form, "runtimeInMin")});
+  }
+  table.print(invocation.out);
+  return ExitCode::ok;
+}
+
+ExitCode showTemplate(const Invocation& invocation) { return printTemplate(invocation, invocation.api.get(templatePath(invocation))); }
+
+ExitCode createTemplate(const Invocation& invocation) {
+  return printTemplate(invocation, invocation.api.post(kTemplatesPath, formBody(invocation.arguments, templateFields())));
+}
+
+ExitCode updateTemplate(const Invocation& invocation) {
+  return printTemplate(invocation,
+                       invocation.api.post(templatePath(invocation) + "/update", formBody(invocation.arguments, templateChanges())));
+}
+
+ExitCode deleteTemplate(const Invocation& invocation) {
+  const std::string answer = invocation.api.remove(templatePath(invocation));
+  if (invocation.json) {
+    printAnswer(answer, invocation.out);
+  } else {
+    invocation.out << "The template " << harmless(invocation.arguments.words[0]) << " is deleted.\n";
+  }
+  return ExitCode::ok;
+}
+
+}  // namespace jobq::ctl

@@ -1,0 +1,198 @@
+// `jobqctl top`: a live table of endpoints, the busiest first.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <iomanip>
+#include <map>
+#include <optional>
+#include <sstream>
+
+#include "core/cli/live_screen.h"
+#include "core/cli/answer_reader.h"
+#include "core/cli/table_print.h"
+#include "core/cli/commands.h"
+#include "jobq/json.h"
+
+namespace jobq::ctl {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr Millis kDefaultInterval{1'000};
+constexpr DurationRange kIntervals{Millis{100}, Millis{3'600'000}};
+
+/// One endpoint at one look.
+struct Row {
+  std::string id;
+  std::string name;
+  std::string release;
+  std::int64_t version = 0;
+  std::string reason;
+  bool paused = false;
+  std::map<std::string, std::int64_t> workers;
+  std::map<std::string, std::int64_t> jobs;
+  Clock::time_point at;
+  std::optional<double> finishedPerSecond;  ///< since the look before
+
+  std::int64_t finished() const { return jobs.at("completed") + jobs.at("failed"); }
+};
+using Rows = std::vector<Row>;
+
+std::map<std::string, std::int64_t> counters(const Poco::JSON::Object& health, const std::string& group,
+                                             std::initializer_list<const char*> names) {
+  const auto object = health.getObject(group);
+  std::map<std::string, std::int64_t> numbers;
+  for (const char* name : names) numbers[name] = object.isNull() ? 0 : object->optValue<std::int64_t>(name, 0);
+  return numbers;
+}
+
+Row rowOf(const Poco::JSON::Object& endpoint, const std::string& answer) {
+  Row row;
+  row.id = cell(endpoint, "id");
+  row.name = endpoint.optValue<std::string>("name", "");
+  row.paused = endpoint.optValue("paused", false);
+  if (const auto release = endpoint.getObject("release")) {
+    row.release = cell(*release, "state");
+    row.version = release->optValue<std::int64_t>("version", 0);
+    row.reason = release->optValue<std::string>("reason", "");
+  }
+  const auto health = readObject(answer);
+  row.workers = counters(*health, "workers", {"running", "idle", "initializing", "unhealthy"});
+  row.jobs = counters(*health, "jobs", {"inQueue", "inProgress", "completed", "failed"});
+  row.at = Clock::now();
+  return row;
+}
+
+// An endpoint that is deleted between the two calls, or not served yet, is left out.
+std::optional<Row> lookAt(const ApiClient& api, const Poco::JSON::Object& endpoint) {
+  try {
+    return rowOf(endpoint, api.get("/v2/" + ApiClient::segment(cell(endpoint, "id")) + "/health"));
+  } catch (const Failure& failure) {
+    if (failure.code() != ExitCode::refused) throw;
+    return std::nullopt;
+  }
+}
+
+void compare(Row& row, const Rows& before) {
+  const auto old = std::find_if(before.begin(), before.end(), [&row](const Row& other) { return other.id == row.id; });
+  if (old == before.end()) return;
+  const double seconds = std::chrono::duration<double>(row.at - old->at).count();
+  const auto finished = std::max<std::int64_t>(row.finished() - old->finished(), 0);
+  if (seconds > 0) row.finishedPerSecond = std::round(static_cast<double>(finished) / seconds * 10) / 10;
+}
+
+Rows look(const Invocation& invocation, const Rows& before) {
+  const bool one = !invocation.arguments.words.empty();
+  const std::string path = one ? "/" + ApiClient::segment(invocation.arguments.words[0]) : "";
+  const std::string answer = invocation.api.get("/v1/endpoints" + path);
+  const auto endpoints = one ? std::vector{readObject(answer)} : objects(readArray(answer));
+  Rows rows;
+  for (const auto& endpoint : endpoints) {
+    auto row = lookAt(invocation.api, *endpoint);
+    if (!row) continue;
+    compare(*row, before);
+    rows.push_back(std::move(*row));
+  }
+  const auto load = [](const Row& row) { return row.jobs.at("inQueue") + row.jobs.at("inProgress"); };
+  std::stable_sort(rows.begin(), rows.end(), [&load](const Row& a, const Row& b) { return load(a) > load(b); });
+  return rows;
+}
+
+// What the first job in line waits for, in the words of /status' queueReason.
+std::string queueState(const Row& row) {
+  if (row.paused) return "paused";
+  if (row.jobs.at("inQueue") == 0) return "empty";
+  if (row.workers.at("idle") > 0) return "moving";
+  if (row.workers.at("running") > 0) return "workers_busy";
+  return row.workers.at("initializing") > 0 ? "starting" : "no_workers";
+}
+
+std::string rateCell(const Row& row) {
+  if (!row.finishedPerSecond) return "-";
+  std::ostringstream out;
+  out << std::fixed << std::setprecision(1) << *row.finishedPerSecond;
+  return out.str();
+}
+
+std::string releaseCell(const Row& row) {
+  return std::to_string(row.version) + " " + row.release + (row.reason.empty() ? "" : ": " + row.reason);
+}
+
+std::string picture(const Rows& rows) {
+  Table table({"ENDPOINT", "NAME", "RUNNING", "IDLE", "STARTING", "STUCK", "IN QUEUE", "IN PROGRESS", "FINISHED/S",
+               "QUEUE", "RELEASE"});
+  for (const Row& row : rows) {
+    const auto number = [](std::int64_t value) { return std::to_string(value); };
+    table.add({row.id, row.name.empty() ? "-" : row.name, number(row.workers.at("running")),
+               number(row.workers.at("idle")), number(row.workers.at("initializing")),
+               number(row.workers.at("unhealthy")), number(row.jobs.at("inQueue")), number(row.jobs.at("inProgress")),
+               rateCell(row), queueState(row), releaseCell(row)});
+  }
+  std::ostringstream out;
+  table.print(out);
+  return out.str();
+}
+
+std::string toJson(const std::map<std::string, std::int64_t>& numbers) {
+  std::string out = "{";
+  for (const auto& [name, number] : numbers) {
+    out += (out.size() > 1 ? ",\"" : "\"") + name + "\":" + std::to_string(number);
+  }
+  return out + "}";
+}
+
+// As /v1/endpoints tells it.
+std::string releaseJson(const Row& row) {
+  return "{\"version\":" + std::to_string(row.version) + ",\"state\":" + json::quoted(row.release) +
+         (row.reason.empty() ? "" : ",\"reason\":" + json::quoted(row.reason)) + "}";
+}
+
+std::string toJson(const Rows& rows) {
+  std::string out = "{\"endpoints\":[";
+  for (const Row& row : rows) {
+    out += out.back() == '[' ? "{\"id\":" : ",{\"id\":";
+    out += json::quoted(row.id) + ",\"name\":" + json::quoted(row.name) + ",\"workers\":" + toJson(row.workers);
+    out += ",\"jobs\":" + toJson(row.jobs) + ",\"finishedPerSecond\":";
+    out += row.finishedPerSecond ? rateCell(row) : "null";
+    out += ",\"queue\":" + json::quoted(queueState(row)) + ",\"release\":" + releaseJson(row) + "}";
+  }
+  return out + "]}\n";
+}
+
+std::string shown(const Rows& rows, bool json) { return json ? toJson(rows) : picture(rows); }
+
+// A server that restarts comes back: the view says so and goes on looking.
+void watch(const Invocation& invocation, Millis interval) {
+  LiveScreen screen;
+  Rows rows = look(invocation, {});
+  std::string text = shown(rows, invocation.json);
+  for (;;) {
+    screen.draw(invocation.json ? text : text + "\n");
+    if (!screen.pause(interval)) return;
+    try {
+      rows = look(invocation, rows);
+      text = shown(rows, invocation.json);
+    } catch (const Failure& failure) {
+      if (failure.code() != ExitCode::unreachable) throw;
+      text = invocation.json ? "{\"error\":" + json::quoted(failure.what()) + "}\n" : harmless(failure.what()) + "\n";
+    }
+  }
+}
+
+}  // namespace
+
+ExitCode showTop(const Invocation& invocation) {
+  const bool once = invocation.arguments.has("once");
+  if (once && invocation.arguments.has("interval")) {
+    throw Failure(ExitCode::usage, "--interval has a meaning only without --once");
+  }
+  const Millis interval = durationOf(invocation.arguments, "interval", kDefaultInterval, kIntervals);
+  if (once) {
+    invocation.out << shown(look(invocation, {}), invocation.json);
+  } else {
+    watch(invocation, interval);
+  }
+  return ExitCode::ok;
+}
+
+}  // namespace jobq::ctl

@@ -1,0 +1,62 @@
+// `jobqctl webhook ...`: what was sent to whom and how it went (core/decisions/webhooks.md).
+#include "core/cli/answer_reader.h"
+#include "core/cli/table_print.h"
+#include "core/cli/commands.h"
+
+namespace jobq::ctl {
+namespace {
+
+constexpr const char* kWebhooksPath = "/v1/webhooks";
+
+// How the last attempt went: the receiver's status, or why there was none.
+std::string lastAttempt(const std::vector<Poco::JSON::Object::Ptr>& attempts) {
+  if (attempts.empty()) return "-";
+  const auto& last = *attempts.back();
+  const std::string reason = cell(last, "reason");
+  return cell(last, "status") + (reason == "-" ? "" : ": " + reason);
+}
+
+}  // namespace
+
+ExitCode listWebhooks(const Invocation& invocation) {
+  struct Parameter {
+    const char* option;
+    const char* name;
+  };
+  std::string query;
+  for (const auto& [option, name] : {Parameter{"job", "jobId"}, {"endpoint", "endpointId"}, {"limit", "limit"}}) {
+    if (!invocation.arguments.has(option)) continue;
+    query += (query.empty() ? "?" : "&") + std::string(name) + "=" + ApiClient::segment(invocation.arguments.value(option));
+  }
+  if (!invocation.arguments.has("job") && !invocation.arguments.has("endpoint")) {
+    throw Failure(ExitCode::usage, "webhook list needs --job ID or --endpoint ID: say whose webhooks you want");
+  }
+  const std::string answer = invocation.api.get(kWebhooksPath + query);
+  if (invocation.json) {
+    printAnswer(answer, invocation.out);
+    return ExitCode::ok;
+  }
+  Table table({"ID", "STATE", "JOB", "JOB STATUS", "ATTEMPTS", "LAST", "DUE", "URL"});
+  for (const auto& delivery : objects(readArray(answer))) {
+    const auto attempts = objects(delivery->getArray("attempts"));
+    table.add({cell(*delivery, "id"), cell(*delivery, "state"), cell(*delivery, "jobId"), cell(*delivery, "jobStatus"),
+               std::to_string(attempts.size()), lastAttempt(attempts), cell(*delivery, "dueAt"),
+               cell(*delivery, "url")});
+  }
+  table.print(invocation.out);
+  return ExitCode::ok;
+}
+
+ExitCode replayWebhook(const Invocation& invocation) {
+  const std::string& id = invocation.arguments.words[0];
+  const std::string answer = invocation.api.post(std::string(kWebhooksPath) + "/" + ApiClient::segment(id) + "/replay", "");
+  if (invocation.json) {
+    printAnswer(answer, invocation.out);
+  } else {
+    invocation.out << "The webhook " << harmless(id) << " is " << cell(*readObject(answer), "state")
+             << " again; `jobqctl webhook list` shows how it goes.\n";
+  }
+  return ExitCode::ok;
+}
+
+}  // namespace jobq::ctl

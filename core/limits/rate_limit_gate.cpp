@@ -1,0 +1,163 @@
+#include "core/limits/rate_limit_gate.h"
+
+#include <algorithm>
+
+namespace jobq {
+namespace {
+
+constexpr Millis kCountFreshness{1'000};
+constexpr Millis kRefusalFreshness{100};  // of a line that is too long: a purge makes it short at once
+
+bool isOverLine(std::uint64_t waiting, std::uint32_t workersMax) {
+  return waiting > kLineFree && waiting > kLinePerWorker * workersMax;
+}
+
+std::string tooFast(const RateLimit& limit, Operation operation) {
+  const std::string name(kOperationNames[static_cast<std::size_t>(operation)]);
+  std::string sentence = "too many requests: the limit of " + name + " is " + std::to_string(limit.requests) + " in " +
+                         std::to_string(limit.window.count()) + " ms";
+  if (limit.concurrent > 0) sentence += " and " + std::to_string(limit.concurrent) + " at once";
+  return sentence + "; try again after Retry-After, and double the pause each time";
+}
+
+// RateVerdict::retryAfter of a refusal by the calls at once alone.
+constexpr Millis kUntilAPlaceIsFree{1'000};
+
+// Rates that are remembered; beyond them those that are open are forgotten, and tell the whole limit again.
+constexpr std::size_t kMostRates = 10'000;
+
+std::string tooMalformed(const RateLimit& limit) {
+  return "too many malformed requests: more than " + std::to_string(limit.requests) + " in " +
+         std::to_string(limit.window.count()) + " ms; mend them, and try again after Retry-After";
+}
+
+}  // namespace
+
+std::variant<RateLimitGate::Passed, RateLimitGate::Refused> RateLimitGate::enter(const EndpointId& endpoint, Operation operation,
+                                                                  std::uint32_t workersMax, const LimitSettings& own) {
+  Passed passed;
+  const Instant now = rooms_.clock.now();
+  if (config_.enabled) {
+    const RateLimit limit = limitOf(endpoint, operation, own, now);
+    std::string key = endpoint + '/' + std::string(kOperationNames[static_cast<std::size_t>(operation)]);
+    std::uint32_t remaining = 0;
+    if (auto refused = closed(key, operation, limit, now, remaining)) return std::move(*refused);
+    const RateVerdict place = rooms_.limiter.enter(key, {0, limit.window, limit.concurrent}, now);
+    if (!place.allowed) return Refused{tooFast(limit, operation), RateStanding{limit, 0, place.retryAfter}};
+    passed.admission = Admission(*this, std::move(key), operation, limit);
+    passed.standing = RateStanding{limit, remaining, Millis(0)};
+  }
+  if (config_.queue && (operation == Operation::run || operation == Operation::runsync)) {
+    if (const auto waiting = queueTooLong(endpoint, workersMax, now)) {
+      return Refused{"the line of " + endpoint + " is too long: " + std::to_string(*waiting) +
+                         " jobs wait; try again when some are done",
+                     passed.standing};
+    }
+  }
+  return passed;
+}
+
+RateLimit RateLimitGate::limitOf(const EndpointId& endpoint, Operation operation, const LimitSettings& own, Instant now) {
+  const RateRow row = rowWith(table_.at(operation), own[static_cast<std::size_t>(operation)]);
+  return row.perWorker == 0 ? row.base : row.with(runningAt(endpoint, now));
+}
+
+// A call that will not be counted whatever is in it is refused unread.
+std::optional<RateLimitGate::Refused> RateLimitGate::closed(const std::string& key, Operation operation, const RateLimit& limit,
+                                                  Instant now, std::uint32_t& remaining) {
+  Lock lock(mutex_);
+  const auto found = rates_.find(key);
+  const bool known =
+      found != rates_.end() && found->second.requests == limit.requests && found->second.window == limit.window;
+  remaining = known ? found->second.remaining : limit.requests;
+  if (!known || now >= found->second.closedUntil) return std::nullopt;
+  return Refused{tooFast(limit, operation), RateStanding{limit, 0, found->second.closedUntil - now}};
+}
+
+// Counts one request if the rate allows it. retryAfter is set when it did not.
+RateStanding RateLimitGate::count(const std::string& key, const RateLimit& limit) {
+  const Instant now = rooms_.clock.now();
+  const std::string counted = key + "/understood";
+  const RateVerdict verdict = rooms_.limiter.enter(counted, {limit.requests, limit.window, 0}, now);
+  Rate rate{Instant::min(), limit.requests, verdict.remaining, limit.window};
+  if (!verdict.allowed) rate.closedUntil = now + verdict.retryAfter;
+  if (verdict.allowed) {
+    if (limit.requests > 0 && verdict.remaining == 0) rate.closedUntil = now + untilNext(counted, limit, now);
+    rooms_.limiter.leave(counted);
+  }
+  Lock lock(mutex_);
+  if (rates_.size() >= kMostRates)
+    std::erase_if(rates_, [now](const auto& each) { return each.second.closedUntil <= now; });
+  rates_[key] = rate;
+  return {limit, verdict.remaining, verdict.allowed ? Millis(0) : verdict.retryAfter};
+}
+
+// The caller is still inside, so that a question for one at once is refused, and counts nothing, even when a thread
+// with a later time has made the limiter free a request since the caller's own was counted.
+Millis RateLimitGate::untilNext(const std::string& key, const RateLimit& limit, Instant now) {
+  const RateVerdict verdict = rooms_.limiter.enter(key, {limit.requests, limit.window, 1}, now);
+  if (verdict.allowed) rooms_.limiter.leave(key);
+  const bool isByPlaces = verdict.retryAfter == kUntilAPlaceIsFree;
+  return isByPlaces ? Millis(0) : verdict.retryAfter;
+}
+
+RateVerdict RateLimitGate::enterRate(const std::string& key, const RateLimit& limit, Instant now) {
+  const RateVerdict verdict = rooms_.limiter.enter(key, {limit.requests, limit.window, 0}, now);
+  if (verdict.allowed) rooms_.limiter.leave(key);
+  return verdict;
+}
+
+std::optional<RateLimitGate::Refused> RateLimitGate::Admission::count(std::optional<RateStanding>& standing) {
+  if (isCounted()) return std::nullopt;
+  counted_ = true;
+  standing = gate_->count(key_, limit_);
+  if (standing->retryAfter == Millis(0)) return std::nullopt;
+  return Refused{tooFast(limit_, operation_), standing};
+}
+
+std::optional<RateLimitGate::Refused> RateLimitGate::Admission::countMalformed() {
+  if (isCounted()) return std::nullopt;
+  counted_ = true;
+  const RateVerdict verdict = gate_->enterRate(key_ + "/malformed", limit_, gate_->rooms_.clock.now());
+  if (verdict.allowed) return std::nullopt;
+  return Refused{tooMalformed(limit_), RateStanding{limit_, 0, verdict.retryAfter}};
+}
+
+// A second old at most. Whoever finds it too old asks, the others go on with what is known.
+std::uint32_t RateLimitGate::runningAt(const EndpointId& endpoint, Instant now) {
+  {
+    Lock lock(mutex_);
+    CachedCounts& known = counts_[endpoint];
+    if (now < known.runningAsOf + kCountFreshness) return known.running;
+    known.runningAsOf = now;
+  }
+  const std::uint32_t running = rooms_.running(endpoint);
+  Lock lock(mutex_);
+  return counts_[endpoint].running = running;
+}
+
+// How many wait, when they are too many. What was admitted since the last question counts as waiting, so that a burst
+// does not run over the limit within a second; only when that is too much is the storage asked again.
+std::optional<std::uint64_t> RateLimitGate::queueTooLong(const EndpointId& endpoint, std::uint32_t workersMax, Instant now) {
+  {
+    Lock lock(mutex_);
+    CachedCounts& known = counts_[endpoint];
+    const bool fresh = now < known.waitingAsOf + kCountFreshness;
+    if (fresh && !isOverLine(known.waiting + known.admitted, workersMax)) {
+      ++known.admitted;
+      return std::nullopt;
+    }
+    if (now < known.waitingAsOf + kRefusalFreshness && isOverLine(known.waiting, workersMax)) return known.waiting;
+    known.admitted = 0;
+  }
+  const std::uint64_t waiting = rooms_.waiting(endpoint);
+  Lock lock(mutex_);
+  CachedCounts& known = counts_[endpoint];
+  known.waitingAsOf = now;
+  known.waiting = waiting;
+  if (isOverLine(waiting, workersMax)) return waiting;
+  ++known.admitted;
+  return std::nullopt;
+}
+
+}  // namespace jobq

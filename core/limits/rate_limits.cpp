@@ -1,0 +1,63 @@
+#include "core/limits/rate_limits.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace jobq {
+namespace {
+
+struct Numbers {
+  std::uint32_t requests;  // per 10 seconds
+  std::uint32_t concurrent;
+};
+// In the order of Operation. 0 concurrent: not applicable.
+constexpr std::array<Numbers, kOperations> kText{{
+    {1000, 200},  // run
+    {2000, 400},  // runsync
+    {2000, 400},  // status
+    {2000, 400},  // statusSync
+    {2000, 400},  // stream
+    {100, 20},    // cancel
+    {2, 0},       // purgeQueue
+    {2000, 400},  // openai
+    {10, 2},      // requests
+}};
+constexpr std::uint32_t kWorkersForBase = 10;
+
+std::uint32_t narrow(std::uint64_t number) noexcept {
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(number, std::numeric_limits<std::uint32_t>::max()));
+}
+
+}  // namespace
+
+RateLimits::RateLimits(const LimitsConfig& config) {
+  for (std::size_t i = 0; i < kOperations; ++i) {
+    const LimitSetting& setting = config.operations[i];
+    RateRow& row = rows_[i];
+    row.base.requests = setting.requests.value_or(kText[i].requests);
+    row.base.window = setting.window.value_or(Millis(10'000));
+    row.base.concurrent = setting.concurrent.value_or(kText[i].concurrent);
+    row.perWorker = setting.perWorker.value_or(row.base.requests / kWorkersForBase);
+  }
+}
+
+RateRow rowWith(const RateRow& base, const LimitSetting& own) noexcept {
+  RateRow row = base;
+  row.base.requests = own.requests.value_or(base.base.requests);
+  row.base.window = own.window.value_or(base.base.window);
+  row.base.concurrent = own.concurrent.value_or(base.base.concurrent);
+  if (own.requests) row.perWorker = *own.requests / kWorkersForBase;
+  row.perWorker = own.perWorker.value_or(row.perWorker);
+  return row;
+}
+
+RateLimit RateRow::with(std::uint32_t running) const noexcept {
+  RateLimit limit = base;
+  const std::uint64_t scaled = std::uint64_t{running} * perWorker;
+  if (base.requests == 0 || scaled <= base.requests) return limit;
+  limit.requests = narrow(scaled);
+  limit.concurrent = narrow(std::uint64_t{base.concurrent} * limit.requests / base.requests);
+  return limit;
+}
+
+}  // namespace jobq

@@ -1,0 +1,40 @@
+#include "core/maintenance/lost_jobs.h"
+
+#include <optional>
+#include <string>
+
+namespace jobq {
+namespace {
+
+constexpr std::size_t kMostNamed = 1'000;
+
+std::string times(std::uint32_t number) { return std::to_string(number) + (number == 1 ? " time" : " times"); }
+
+// Returns a sentence's end that says what became of the job in the sweep, or nothing if its worker was not lost.
+std::optional<std::string> fateOf(const std::optional<Job>& job) {
+  if (!job) return "it has expired meanwhile";
+  if (job->state == JobState::inQueue) return "it waits again; its worker was lost " + times(job->losses) + " so far";
+  if (job->state == JobState::inProgress) return std::nullopt;
+  return "it is " + std::string(nameOf(job->state)) + ": " + job->error;
+}
+
+}  // namespace
+
+void LostJobs::collect(const EndpointId& endpoint) {
+  JobPage page = jobs_.list({endpoint, JobState::inProgress}, {0, kMostNamed - running_.size()});
+  unnamed_ += page.total - page.jobs.size();
+  for (Job& job : page.jobs) running_.push_back({std::move(job.endpoint), std::move(job.id)});
+}
+
+void LostJobs::report() {
+  for (const JobKey& key : running_) {
+    const auto fate = fateOf(jobs_.find(key));
+    if (!fate) continue;
+    log_.write(LogLevel::warning, "job.lost",
+               key.id + " of " + key.endpoint + " was running when the server's process died: " + *fate);
+  }
+  if (unnamed_ == 0) return;
+  log_.write(LogLevel::warning, "job.lost", std::to_string(unnamed_) + " further jobs were running when it died");
+}
+
+}  // namespace jobq

@@ -1,0 +1,43 @@
+#include "core/maintenance/outbox_cleaner.h"
+
+#include <cstddef>
+#include <string>
+
+namespace jobq {
+namespace {
+
+constexpr std::size_t kAbandonedOfACall = 500;
+constexpr int kCallsOfAStep = 20;  // of one step: the sweeps come between
+
+}  // namespace
+
+void OutboxCleaner::step() {
+  std::map<EndpointId, AbandonedDeliveries> endpoints;
+  try {
+    bool more = true;
+    for (int i = 0; i < kCallsOfAStep && more; ++i) {
+      AbandonResult result = outbox_.abandonOwed(bounds_, kAbandonedOfACall);
+      more = result.more;
+      for (const AbandonedDeliveries& each : result.endpoints) {
+        AbandonedDeliveries& sum = endpoints[each.endpoint];
+        sum.tooOld += each.tooOld;
+        sum.tooMany += each.tooMany;
+      }
+    }
+  } catch (...) {
+    report(endpoints);  // what was abandoned before the failure is told only once
+    throw;
+  }
+  report(endpoints);
+}
+
+void OutboxCleaner::report(const std::map<EndpointId, AbandonedDeliveries>& endpoints) {
+  for (const auto& [endpoint, sum] : endpoints) {
+    log_.write(LogLevel::warning, "webhook.abandoned",
+               "endpoint " + endpoint + " gave up " + std::to_string(sum.tooOld) +
+                   " webhooks that were owed for webhook.maxAge, and " + std::to_string(sum.tooMany) +
+                   " beyond webhook.maxOwed; GET /v1/webhooks?endpointId=" + endpoint + " lists the last 1000");
+  }
+}
+
+}  // namespace jobq

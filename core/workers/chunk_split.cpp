@@ -1,0 +1,69 @@
+#include "core/workers/chunk_split.h"
+
+#include <algorithm>
+#include <string>
+
+#include "jobq/json.h"
+
+namespace jobq {
+namespace {
+
+// The keys, quotes and braces around a chunk's values, generously.
+constexpr std::size_t kFrame = 64;
+
+std::string_view trimmedJson(std::string_view json) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  const std::size_t from = std::min(json.find_first_not_of(kBlanks), json.size());
+  return json.substr(from, json.find_last_not_of(kBlanks) + 1 - from);
+}
+
+bool isEscapedSurrogate(std::string_view text, std::size_t at, char third) {
+  return text.size() >= at + 6 && text[at] == '\\' && text[at + 1] == 'u' && (text[at + 2] | 0x20) == 'd' &&
+         std::string_view(third == '8' ? "89abAB" : "cdefCDEF").find(text[at + 3]) != std::string_view::npos;
+}
+
+// The length of the character of a JSON string's inner text that starts at `at`, escaped or not. A pair of escaped
+// surrogates is one.
+std::size_t characterAt(std::string_view text, std::size_t at) {
+  if (text[at] == '\\') {
+    if (text[at + 1] != 'u') return 2;
+    return isEscapedSurrogate(text, at, '8') && isEscapedSurrogate(text, at + 6, 'c') ? 12 : 6;
+  }
+  const auto lead = static_cast<unsigned char>(text[at]);
+  return lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+}
+
+// The inner texts of the strings that `text`, a JSON string's inner text, is cut into.
+std::vector<std::string_view> pieces(std::string_view text, std::size_t most) {
+  std::vector<std::string_view> cut;
+  std::size_t from = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = characterAt(text, at);
+    if (at + length - from > most) {
+      cut.push_back(text.substr(from, at - from));
+      from = at;
+    }
+    at += length;
+  }
+  cut.push_back(text.substr(from));
+  return cut;
+}
+
+}  // namespace
+
+std::vector<Chunk> splitChunk(std::string_view output, std::string_view metrics) {
+  output = trimmedJson(output);
+  const std::size_t most = kChunkLimit - kFrame - metrics.size();
+  if (output.size() <= most) return {Chunk{std::string(output), std::string(metrics), false}};
+  const bool isString = output.front() == '"';
+  const std::string literal = isString ? std::string() : json::quoted(output);
+  const std::string_view text = isString ? output : std::string_view(literal);
+  std::vector<Chunk> chunks;
+  for (const std::string_view piece : pieces(text.substr(1, text.size() - 2), most)) {
+    chunks.push_back({'"' + std::string(piece) + '"', {}, !isString});
+  }
+  chunks.back().metrics = metrics;
+  return chunks;
+}
+
+}  // namespace jobq

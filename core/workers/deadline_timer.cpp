@@ -1,0 +1,77 @@
+#include "core/workers/deadline_timer.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+namespace jobq {
+namespace {
+
+/// Between two calls: deadlines that follow each other closely share one.
+constexpr Millis kPause{10};
+
+}  // namespace
+
+DeadlineTimer::DeadlineTimer(Clock& clock, Log& log, std::function<void()> endOverdue)
+    : clock_(clock), log_(log), endOverdue_(std::move(endOverdue)) {}
+
+void DeadlineTimer::start() {
+  if (!thread_.joinable()) thread_ = std::thread([this] { loop(); });
+}
+
+void DeadlineTimer::stop() {
+  {
+    Lock lock(mutex_);
+    stopping_ = true;
+    changed_.notifyAll();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+DeadlineTimer::Entry::Entry(DeadlineTimer& timer, Instant deadline) : timer_(timer), place_(timer.add(deadline)) {}
+
+DeadlineTimer::Entry::~Entry() {
+  Lock lock(timer_.mutex_);
+  timer_.deadlines_.erase(place_);
+}
+
+// The thread is woken only for a deadline before the one it sleeps until. It keeps sleeping when that one is removed,
+// so a busy server wakes it once per execution timeout and not once per job.
+std::multiset<Instant>::iterator DeadlineTimer::add(Instant deadline) {
+  Lock lock(mutex_);
+  const auto place = deadlines_.insert(deadline);
+  if (deadline < wakesAt_) changed_.notifyAll();
+  return place;
+}
+
+void DeadlineTimer::loop() {
+  nameThread("deadlines");
+  Lock lock(mutex_);
+  while (!stopping_) {
+    wakesAt_ = nextCall();
+    if (clock_.now() < wakesAt_) {
+      clock_.waitUntil(mutex_, changed_, wakesAt_);
+      continue;
+    }
+    passed_ = clock_.now();
+    lock.unlock();
+    endOverdueOrLog();
+    lock.lock();
+  }
+}
+
+// Handlers that ignore their stop keep their entries: a deadline that has passed counts once.
+Instant DeadlineTimer::nextCall() const {
+  const auto next = deadlines_.upper_bound(passed_);
+  return next == deadlines_.end() ? Instant::max() : std::max(*next, passed_ + kPause);
+}
+
+void DeadlineTimer::endOverdueOrLog() noexcept {
+  try {
+    endOverdue_();
+  } catch (const std::exception& error) {  // the next sweep ends the jobs
+    log_.write(LogLevel::error, "deadlines", error.what());
+  }
+}
+
+}  // namespace jobq

@@ -1,0 +1,217 @@
+#include "core/workers/dispatcher.h"
+
+#include <algorithm>
+#include <exception>
+#include <iterator>
+#include <new>
+#include <system_error>
+
+#include "core/jobs/wakeup.h"
+
+namespace jobq {
+namespace {
+
+constexpr Millis kClaimRetry{500};
+
+/// More than one, so that a claim that finds just the caller's job knows that there is no other.
+constexpr std::size_t kServedByCaller = 4;
+
+/// The most workers of one endpoint in one claim of the dispatcher's thread: a large endpoint holds up the others for
+/// no longer than it takes to claim this many jobs.
+constexpr std::size_t kClaimedAtOnce = 64;
+
+}  // namespace
+
+Dispatcher::Dispatcher(const Rooms& rooms, std::string node, const std::vector<EndpointPtr>& endpoints)
+    : rooms_(rooms), node_(std::move(node)) {
+  for (const EndpointPtr& endpoint : endpoints) setEndpoint(endpoint);
+  rooms_.wakeup.setServe([this](const EndpointId& endpoint) { serve(endpoint); });
+}
+
+void Dispatcher::start() {
+  if (!thread_.joinable() && !stopping_) thread_ = std::thread([this] { loop(); });
+}
+
+void Dispatcher::stop() {
+  stopping_ = true;
+  rooms_.wakeup.nudge();
+  if (thread_.joinable()) thread_.join();
+  {
+    Lock lock(mutex_);
+    while (serving_ > 0) served_.wait(mutex_);
+  }
+  stopRetired();
+}
+
+void Dispatcher::loop() {
+  nameThread("dispatcher");
+  while (!stopping_) {
+    rooms_.wakeup.wait(rooms_.clock, looksAt_);
+    if (!stopping_) lookAndPlan();
+  }
+}
+
+bool Dispatcher::turn() {
+  if (!rooms_.wakeup.take() && rooms_.clock.now() < looksAt_.load()) return false;
+  lookAndPlan();
+  return true;
+}
+
+void Dispatcher::lookAndPlan() {
+  looksAt_ = Instant::max();  // who becomes idle while this looks may have been overlooked
+  try {
+    looksAt_ = look() ? rooms_.clock.now() : nextLook();
+  } catch (const std::exception& error) {  // also of a storage that is out of memory: the next look may go better
+    rooms_.log.write(LogLevel::error, "dispatcher.storage", error.what());
+    looksAt_ = rooms_.clock.now() + kClaimRetry;
+  }
+}
+
+// Performs each duty once, with one claim for all endpoints together. Under a flood there is always one more job to
+// claim, so a loop here would keep the other duties waiting. Returns true if there may be more to claim at once.
+bool Dispatcher::look() {
+  noticeStuck();
+  rollReleases();
+  dismissIdle();
+  const bool more = !stopping_ && claimBatch(reserveWorkers(nullptr));
+  hireWhereNeeded();
+  return more;
+}
+
+// On the thread of a caller who waits for the job. Whatever is left to do is the dispatcher's: more workers, more jobs,
+// a storage that fails.
+void Dispatcher::serve(const EndpointId& endpoint) {
+  {
+    Lock lock(mutex_);
+    if (stopping_) return;
+    ++serving_;
+  }
+  bool done = false;
+  try {
+    done = claimBatch(reserveWorkers(&endpoint)) && !rooms_.wakeup.rings(endpoint);
+  } catch (const std::exception& error) {
+    rooms_.log.write(LogLevel::error, "dispatcher.storage", error.what());
+  }
+  if (!done) rooms_.wakeup.nudge();
+  Lock lock(mutex_);
+  --serving_;
+  served_.notifyAll();
+}
+
+// The idle workers of the endpoints whose bells ring (of one of them, or of all), each endpoint's up to a bound: nobody
+// else claims for them now.
+std::vector<ClaimWant> Dispatcher::reserveWorkers(const EndpointId* only) {
+  std::vector<ClaimWant> wants;
+  const std::size_t most = only != nullptr ? kServedByCaller : kClaimedAtOnce;
+  Lock lock(mutex_);
+  auto at = only != nullptr ? crews_.find(*only) : crews_.begin();
+  for (; at != crews_.end(); at = only != nullptr ? crews_.end() : std::next(at)) {
+    auto& [id, crew] = *at;
+    if (crew.endpoint->paused || crew.retiring || !rooms_.wakeup.rings(id)) continue;
+    ClaimWant want{id, {}};
+    for (auto& [worker, member] : crew.members) {
+      if (member.duty != Duty::idle) continue;
+      member.duty = Duty::reserved;
+      want.workers.push_back(worker);
+      if (want.workers.size() == most) break;
+    }
+    if (!want.workers.empty()) wants.push_back(std::move(want));
+  }
+  return wants;
+}
+
+// The jobs' workers are busy, the others idle as before.
+void Dispatcher::settle(const std::vector<ClaimWant>& wants, const std::vector<ClaimedJob>& jobs) {
+  bool retired = false;  // while its worker was reserved: the job has to be stopped
+  Lock lock(mutex_);
+  for (const ClaimedJob& job : jobs) {
+    retired = retired || crews_[job.endpoint].retiring;
+    Member& member = crews_[job.endpoint].members[job.worker];
+    member.duty = Duty::busy;
+    member.since = job.startedAt;
+    member.lease = job.lease;
+    member.lowPriority = job.policy.lowPriority;
+  }
+  for (const ClaimWant& want : wants) {
+    for (const WorkerId& worker : want.workers) {
+      Member& member = crews_[want.endpoint].members[worker];
+      if (member.duty == Duty::reserved) member.duty = Duty::idle;
+    }
+  }
+  lock.unlock();
+  if (retired) rooms_.wakeup.nudge();
+}
+
+// True: there were jobs.
+bool Dispatcher::claimBatch(const std::vector<ClaimWant>& wants) {
+  if (wants.empty()) return false;
+  const RunningJobs::Claiming claiming(rooms_.running);
+  std::vector<ClaimedJob> jobs;
+  for (const ClaimWant& want : wants) rooms_.wakeup.silence(want.endpoint);
+  try {
+    jobs = rooms_.storage.leases().claim(wants, Holder{node_, Holder::Kind::process, {}});
+  } catch (...) {
+    settle(wants, {});
+    for (const ClaimWant& want : wants) rooms_.wakeup.keepRinging(want.endpoint);
+    throw;
+  }
+  settle(wants, jobs);
+  for (const ClaimWant& want : wants) {
+    const auto got = std::count_if(jobs.begin(), jobs.end(),
+                                   [&want](const ClaimedJob& job) { return job.endpoint == want.endpoint; });
+    if (static_cast<std::size_t>(got) == want.workers.size()) {
+      rooms_.wakeup.keepRinging(want.endpoint);
+    } else if (rooms_.wakeup.rings(want.endpoint)) {
+      // Whoever rang meanwhile found these workers reserved.
+      rooms_.wakeup.nudge();
+    }
+  }
+  const bool any = !jobs.empty();
+  hand(std::move(jobs));
+  return any;
+}
+
+void Dispatcher::hand(std::vector<ClaimedJob> jobs) {
+  for (ClaimedJob& job : jobs) {
+    const LeaseRef lease = job.lease;
+    const EndpointId endpoint = job.endpoint;
+    const WorkerId worker = job.worker;
+    try {
+      rooms_.executor.assign(std::move(job));
+    } catch (const std::bad_alloc&) {
+      takeBack(lease);
+      rooms_.wakeup.keepRinging(endpoint);
+      workerReady(endpoint, worker);
+    }
+  }
+}
+
+// There was no memory to give the job to its worker: it must not be held by nobody.
+void Dispatcher::takeBack(const LeaseRef& lease) {
+  try {
+    rooms_.storage.leases().release(std::vector{lease});
+    rooms_.log.write(LogLevel::error, "dispatcher.memory", lease.job + " went back in line for want of memory");
+  } catch (const StorageError& error) {
+    rooms_.log.write(LogLevel::error, "dispatcher.memory",
+                     lease.job + " stays IN_PROGRESS until its execution timeout: " + error.what());
+  }
+}
+
+void Dispatcher::stopRun(const LeaseRef& lease) {
+  // Whoever is about to run it sees that (RunningJobs::Claiming) and does not begin.
+  rooms_.running.stop(lease);
+  bool early = false;
+  {
+    Lock lock(mutex_);
+    for (auto& [id, crew] : crews_) {
+      for (auto& [worker, member] : crew.members) {
+        if (member.duty != Duty::busy || member.lease != lease || member.stuckFrom != Instant::max()) continue;
+        member.stuckFrom = rooms_.clock.now() + crew.endpoint->stopGrace;
+        early = member.stuckFrom < looksAt_.load();
+      }
+    }
+  }
+  if (early) rooms_.wakeup.nudge();
+}
+
+}  // namespace jobq

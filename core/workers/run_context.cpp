@@ -1,0 +1,47 @@
+#include "core/workers/run_context.h"
+
+#include "core/base/patience.h"
+#include "core/base/words.h"
+#include "core/jobs/job_service.h"
+#include "core/workers/chunk_split.h"
+#include "jobq/json.h"
+
+namespace jobq {
+
+void RunContext::emit(std::string_view chunk, std::string_view metrics) {
+  emissions_.take(chunk, metrics);
+  offer([&] { return rooms_.jobs.append(job_.lease, splitChunk(chunk, metrics)); });
+}
+
+void RunContext::progress(std::string_view json) {
+  if (json.size() > kMaxProgressBytes) {
+    throw JobFailed("the handler reported a progress of " + std::to_string(json.size()) + " bytes, the limit is " +
+                    std::to_string(kMaxProgressBytes));
+  }
+  if (!json::valid(json)) throw JobFailed("the handler reported a progress that is not JSON");
+  offer([&] { return rooms_.storage.leases().progress(job_.lease, std::string(json)); });
+}
+
+void RunContext::log(LogLevel level, std::string_view line) {
+  offer([&] {
+    return rooms_.storage.chunks().appendLog(job_.lease, {LogLine{{}, level, clipped(line, kLongestLine)}});
+  });
+}
+
+// A stale report is dropped without a word: the stop token tells the handler (job_handler.h). After a stop every report
+// is stale, and at the end of the process the storage may be gone already.
+void RunContext::offer(const std::function<Fenced()>& report) {
+  if (stop_.stop_requested()) return;
+  Patience patience(rooms_.clock, stop_);
+  do {
+    try {
+      (void)report();
+      return;
+    } catch (const StorageError& error) {
+      rooms_.log.write(LogLevel::error, "job.unreported",
+                       "a report of " + job_.lease.job + " cannot be stored yet: " + error.what());
+    }
+  } while (patience.rest());
+}
+
+}  // namespace jobq

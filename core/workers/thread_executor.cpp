@@ -1,0 +1,313 @@
+#include "core/workers/thread_executor.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "core/base/patience.h"
+#include "core/base/secret_box.h"
+#include "core/base/service.h"
+#include "core/jobs/job_service.h"
+#include "core/workers/run_context.h"
+#include "jobq/json.h"
+
+namespace jobq {
+namespace {
+
+Outcome checkOutput(std::string output) {
+  if (output.size() > kMaxOutput) {
+    return Failed{"the output has " + std::to_string(output.size()) + " bytes, the limit is " +
+                      std::to_string(kMaxOutput) + ": upload large results and return their address",
+                  ""};
+  }
+  if (!json::valid(output)) return Failed{"the handler returned an output that is not JSON", ""};
+  return Completed{std::move(output)};
+}
+
+// Room 9. Whatever a handler throws is an outcome of the job, never an error of the server.
+Outcome runHandler(JobHandler& handler, std::string_view input, JobContext& context) {
+  try {
+    return checkOutput(handler.run(input, context));
+  } catch (const JobFailed& failure) {
+    const bool keep = failure.output().size() <= kMaxOutput && json::valid(failure.output());
+    return Failed{failure.what(), keep ? failure.output() : ""};
+  } catch (const std::exception& error) {
+    return Failed{error.what(), ""};
+  } catch (...) {
+    return Failed{"the handler threw something that is no std::exception", ""};
+  }
+}
+
+}  // namespace
+
+// Shared by the executor and the thread itself, so that an abandoned thread never uses freed memory of its own.
+class ThreadExecutor::Worker {
+ public:
+  Worker(const Rooms& rooms, EndpointPtr endpoint, ReleasePtr release, WorkerId id, WorkerEvents& events)
+      : rooms_(rooms),
+        endpoint_(std::move(endpoint)),
+        release_(std::move(release)),
+        id_(std::move(id)),
+        events_(events) {}
+
+  // The worker's whole life. `onEnd` is the last thing that touches the executor.
+  void live() {
+    nameThread("worker");
+    std::string failure;
+    try {
+      const auto handler = release_->handler->make(HandlerEnv{endpoint_->id, id_, release_->env, release_->script});
+      events_.workerReady(endpoint_->id, id_);
+      while (auto task = nextTask()) {
+        work(*handler, *task);
+        events_.workerReady(endpoint_->id, id_);
+      }
+    } catch (const std::exception& error) {
+      failure = error.what();
+    } catch (...) {
+      failure = "its handler threw something that is no std::exception";
+    }
+    events_.workerGone(endpoint_->id, id_, failure);
+  }
+
+  void give(ClaimedJob job) {
+    auto task = std::make_unique<Task>(rooms_, std::move(job));
+    Lock lock(mutex_);
+    current_ = task->job.lease;
+    told_ = task->entry.token();
+    inbox_ = std::move(task);
+    changed_.notifyAll();
+  }
+
+  void dismiss() {
+    Lock lock(mutex_);
+    dismissed_ = true;
+    changed_.notifyAll();
+  }
+
+  // The lease of the job it still has; what its handler says from now on is no outcome.
+  std::optional<LeaseRef> giveUp() {
+    Lock lock(mutex_);
+    givenUp_.request_stop();
+    return current_;
+  }
+
+  // Its job has been stopped: whatever it still does, nobody waits for it.
+  bool isStopped() {
+    Lock lock(mutex_);
+    return told_.stop_requested();
+  }
+
+  const Endpoint& endpoint() const { return *endpoint_; }
+
+  std::thread thread;
+  bool ended = false;  // guarded by the executor's mutex
+
+ private:
+  struct Task {
+    Task(const Rooms& rooms, ClaimedJob claimed)
+        : job(std::move(claimed)), entry(rooms.running, job.lease), limit(rooms.deadlines, job.deadline) {}
+    const ClaimedJob job;
+    const RunningJobs::Entry entry;
+    const DeadlineTimer::Entry limit;
+  };
+
+  std::unique_ptr<Task> nextTask() {
+    Lock lock(mutex_);
+    // The next job may be here already: the worker was ready before it asked.
+    if (!inbox_) {
+      current_.reset();
+      told_ = {};
+    }
+    while (!inbox_ && !dismissed_) changed_.wait(mutex_);
+    return givenUp_.stop_requested() ? nullptr : std::move(inbox_);
+  }
+
+  void work(JobHandler& handler, const Task& task) {
+    const ClaimedJob& job = task.job;
+    if (task.entry.token().stop_requested()) return;  // cancelled, or its time is over, before it could begin
+    Outcome outcome = Failed{};
+    try {
+      RunContext context({rooms_.jobs, rooms_.storage, rooms_.clock, rooms_.log}, job,
+                         rooms_.secrets.open(job.s3Config), task.entry.token());
+      outcome = runHandler(handler, job.input, context);
+    } catch (const std::exception& error) {
+      outcome = Failed{error.what(), ""};
+    }
+    signOff(job, outcome);
+  }
+
+  // Room 10. The slot keeps the outcome until it is stored or stale; the job is not run again meanwhile. Of a job that
+  // goes back in line nothing is stored: its handler was stopped, and has not failed. An outcome after the deadline
+  // finds its job TIMED_OUT.
+  void signOff(const ClaimedJob& job, const Outcome& outcome) {
+    if (givenUp_.stop_requested()) return;
+    const LeaseRef& lease = job.lease;
+    const bool late = rooms_.clock.now() >= job.deadline;
+    Patience patience(rooms_.clock, givenUp_.get_token());
+    do {
+      try {
+        if (late) rooms_.deadlines.endOverdue();
+        if (givenUp_.stop_requested()) return;
+        if (rooms_.jobs.finish(lease, outcome, !job.webhook.empty()) == Fenced::stale) {
+          rooms_.log.write(LogLevel::information, "job.stale", "the result of " + lease.job + " came too late");
+        }
+        return;
+      } catch (const std::exception& error) {  // whatever it is: a worker that ended now would take the outcome with it
+        rooms_.log.write(LogLevel::error, "job.unfinished",
+                         "the result of " + lease.job + " cannot be stored yet: " + error.what());
+      }
+    } while (patience.rest());
+  }
+
+  const Rooms rooms_;
+  const EndpointPtr endpoint_;
+  const ReleasePtr release_;
+  const WorkerId id_;
+  WorkerEvents& events_;
+  std::stop_source givenUp_;
+
+  Mutex mutex_;
+  Condition changed_;
+  std::unique_ptr<Task> inbox_ JOBQ_GUARDED_BY(mutex_);
+  std::optional<LeaseRef> current_ JOBQ_GUARDED_BY(mutex_);
+  std::stop_token told_ JOBQ_GUARDED_BY(mutex_);  // of its job
+  bool dismissed_ JOBQ_GUARDED_BY(mutex_) = false;
+};
+
+void ThreadExecutor::hire(const EndpointPtr& endpoint, const ReleasePtr& release, const WorkerId& id,
+                          WorkerEvents& events) {
+  reap();
+  auto worker = std::make_shared<Worker>(rooms_, endpoint, release, id, events);
+  Lock lock(mutex_);
+  worker->thread = std::thread([this, worker] {
+    worker->live();
+    Lock ending(mutex_);
+    worker->ended = true;
+    ended_.notifyAll();
+  });
+  workers_[id] = worker;
+}
+
+void ThreadExecutor::assign(ClaimedJob job) {
+  std::shared_ptr<Worker> worker;
+  {
+    Lock lock(mutex_);
+    worker = workers_.at(job.worker);
+  }
+  worker->give(std::move(job));
+}
+
+void ThreadExecutor::dismiss(const WorkerId& id) {
+  std::shared_ptr<Worker> worker;
+  {
+    Lock lock(mutex_);
+    const auto found = workers_.find(id);
+    if (found == workers_.end()) return;
+    worker = found->second;
+  }
+  worker->dismiss();
+}
+
+// Joins the threads that have ended.
+void ThreadExecutor::reap() {
+  std::vector<std::shared_ptr<Worker>> ended;
+  {
+    Lock lock(mutex_);
+    for (auto at = workers_.begin(); at != workers_.end();) {
+      if (at->second->ended) {
+        ended.push_back(std::move(at->second));
+        at = workers_.erase(at);
+      } else {
+        ++at;
+      }
+    }
+  }
+  for (const auto& worker : ended) worker->thread.join();
+}
+
+bool ThreadExecutor::awaitAllEnded(Instant deadline) {
+  Lock lock(mutex_);
+  const auto allEnded = [this]() JOBQ_REQUIRES(mutex_) {
+    return std::all_of(workers_.begin(), workers_.end(), [](const auto& entry) { return entry.second->ended; });
+  };
+  while (!allEnded() && rooms_.clock.now() < deadline) rooms_.clock.waitUntil(mutex_, ended_, deadline);
+  return allEnded();
+}
+
+void ThreadExecutor::noticeStopped() {
+  Lock lock(mutex_);
+  ended_.notifyAll();
+}
+
+// Until every job has ended but those that were stopped: nobody wants to know what becomes of them.
+void ThreadExecutor::drain(Instant deadline) {
+  Lock lock(mutex_);
+  const auto drained = [this]() JOBQ_REQUIRES(mutex_) {
+    return std::all_of(workers_.begin(), workers_.end(),
+                       [](const auto& entry) { return entry.second->ended || entry.second->isStopped(); });
+  };
+  while (!drained() && rooms_.clock.now() < deadline) rooms_.clock.waitUntil(mutex_, ended_, deadline);
+}
+
+// Tells unfinished jobs to stop and sends them back in line. Both get the longest grace among their endpoints: handlers
+// to end, and a storage that fails to take the jobs.
+void ThreadExecutor::stopRest() {
+  std::vector<std::shared_ptr<Worker>> rest;
+  {
+    Lock lock(mutex_);
+    for (const auto& [id, worker] : workers_) {
+      if (!worker->ended) rest.push_back(worker);
+    }
+  }
+  Millis grace{0};
+  std::map<EndpointId, std::vector<LeaseRef>> jobs;
+  for (const auto& worker : rest) {
+    grace = std::max(grace, worker->endpoint().stopGrace);
+    if (const auto lease = worker->giveUp()) jobs[worker->endpoint().id].push_back(*lease);
+  }
+  const Instant end = rooms_.clock.now() + grace;
+  // First the handlers: a storage that is locked takes as long to say so as the grace lasts.
+  for (const auto& [endpoint, leases] : jobs) {
+    for (const LeaseRef& lease : leases) rooms_.running.stop(lease);
+  }
+  Patience patience(rooms_.clock, {});
+  while (!release(jobs) && rooms_.clock.now() < end) patience.rest(end);
+  awaitAllEnded(end);
+}
+
+// Leaves in `jobs` what the storage did not take. True: nothing.
+bool ThreadExecutor::release(std::map<EndpointId, std::vector<LeaseRef>>& jobs) {
+  for (auto at = jobs.begin(); at != jobs.end();) {
+    try {
+      rooms_.jobs.release(at->second, at->first);
+      at = jobs.erase(at);
+    } catch (const std::exception& error) {
+      rooms_.log.write(LogLevel::error, "drain.release",
+                       std::to_string(at->second.size()) + " jobs of " + at->first +
+                           " are still recorded as running, the next start would count them as lost: " + error.what());
+      ++at;
+    }
+  }
+  return jobs.empty();
+}
+
+std::size_t ThreadExecutor::stop(Millis drain) {
+  {
+    Lock lock(mutex_);
+    for (const auto& [id, worker] : workers_) worker->dismiss();
+  }
+  this->drain(rooms_.clock.now() + drain);
+  if (!awaitAllEnded(rooms_.clock.now())) stopRest();
+  reap();
+  Lock lock(mutex_);
+  for (const auto& [id, worker] : workers_) {
+    rooms_.log.write(LogLevel::error, "worker.stuck",
+                     "worker " + id + " of " + worker->endpoint().id + " ignores its stop token and is abandoned");
+    worker->thread.detach();
+  }
+  const std::size_t abandoned = workers_.size();
+  workers_.clear();
+  return abandoned;
+}
+
+}  // namespace jobq

@@ -1,0 +1,329 @@
+// The services that tidy up: the sweeper (core/maintenance/sweeper.h), the remover of endpoints that were deleted
+// (core/maintenance/endpoint_remover.h), and the bounds on owed webhooks (core/maintenance/outbox_cleaner.h).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <set>
+
+#include "core/maintenance/endpoint_remover.h"
+#include "core/maintenance/lost_jobs.h"
+#include "core/maintenance/outbox_cleaner.h"
+#include "core/maintenance/sweeper.h"
+#include "unit_storage.h"
+
+namespace jobq {
+namespace {
+
+using test::holdsSoon;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class SweeperTest : public testing::Test {
+ protected:
+  std::unique_ptr<Sweeper> sweeper(std::function<void()> first = {}, std::function<void()> last = {}) {
+    return std::make_unique<Sweeper>(
+        *storage_, storage_.clock, storage_.log, [this](const Swept& swept) { heard(swept); }, std::move(first),
+        std::move(last));
+  }
+  void heard(const Swept& swept) {
+    ++sweeps_;
+    finished_ += swept.finished.size();
+  }
+  void insertExpired(int count) {
+    for (int i = 0; i < count; ++i) storage_.insert("j" + std::to_string(i));
+    storage_.clock.advance(Millis(86'400'000));
+  }
+
+  test::UnitStorage storage_;
+  std::atomic<int> sweeps_ = 0;
+  std::atomic<std::size_t> finished_ = 0;
+};
+
+TEST_F(SweeperTest, SweepsUntilNothingIsLeft) {
+  insertExpired(1'201);
+  sweeper()->sweepAll();
+  EXPECT_GE(sweeps_, 3) << "in bounded batches";
+  EXPECT_EQ(storage_.real->leases().sweep(1'000).removed, 0U);
+}
+
+TEST_F(SweeperTest, ARecoveryLeavesWhatHasExpiredToLaterSweeps) {
+  insertExpired(2'500);
+  for (int i = 0; i < 700; ++i) {
+    storage_.insert("late" + std::to_string(i));
+    (void)storage_.claim();
+  }
+  storage_.clock.advance(Millis(600'000));
+  const auto recovering = sweeper();
+  EXPECT_TRUE(recovering->endOverdue());
+  EXPECT_EQ(finished_, 700U) << "all that needs it before the first claim";
+  EXPECT_LE(sweeps_, 3);
+  EXPECT_GT(storage_.real->leases().sweep(1).removed, 0U);
+  recovering->sweepAll();
+  EXPECT_FALSE(recovering->endOverdue());
+}
+
+TEST_F(SweeperTest, AStopWaitsForOneBatchAndNoMore) {
+  insertExpired(1'201);
+  const auto stopped = sweeper();
+  stopped->stop();
+  stopped->sweepAll();
+  EXPECT_EQ(sweeps_, 1);
+  EXPECT_GT(storage_.real->leases().sweep(1'000).removed, 0U);
+}
+
+TEST_F(SweeperTest, AJobThatRanTooLongIsTold) {
+  storage_.insert("a");
+  (void)storage_.claim();
+  storage_.clock.advance(Millis(600'000));
+  sweeper()->sweepAll();
+  EXPECT_EQ(finished_, 1U);
+  EXPECT_EQ(storage_.stateOf("a"), JobState::timedOut);
+}
+
+TEST_F(SweeperTest, RunsOnceASecondBetweenTheOtherDuties) {
+  std::vector<std::string> done;
+  Mutex mutex;
+  const auto duty = [&](const std::string& name) {
+    return [&, name] {
+      Lock lock(mutex);
+      done.push_back(name + " after " + std::to_string(sweeps_));
+    };
+  };
+  const auto each = sweeper(duty("first"), duty("last"));
+  const auto count = [&] {
+    Lock lock(mutex);
+    return done.size();
+  };
+  each->start();
+  storage_.clock.awaitWaiter(Millis(1'000), Millis(1'000));
+  EXPECT_EQ(count(), 0U);
+  storage_.clock.advance(Millis(1'000));
+  ASSERT_TRUE(holdsSoon([&] { return count() == 2; })) << "the duties were not done";
+  storage_.clock.awaitWaiter(Millis(1'000), Millis(1'000));
+  storage_.clock.advance(Millis(1'000));
+  ASSERT_TRUE(holdsSoon([&] { return count() == 4; })) << "the duties were not done again";
+  each->stop();
+  EXPECT_THAT(done, ElementsAre("first after 0", "last after 1", "first after 1", "last after 2"));
+}
+
+TEST_F(SweeperTest, ADutyThatFailsKeepsNoOtherFromItsTurn) {
+  std::atomic<int> last = 0;
+  const auto each = sweeper([] { throw Error("the first one failed"); },
+                            [&last] {
+                              ++last;
+                              throw Error("the last one failed");
+                            });
+  storage_.faults.failNext("leases.sweep");
+  each->start();
+  storage_.clock.awaitWaiter(Millis(1'000), Millis(1'000));
+  storage_.clock.advance(Millis(1'000));
+  ASSERT_TRUE(holdsSoon([&] { return last == 1; })) << "the last duty was not done";
+  storage_.clock.awaitWaiter(Millis(1'000), Millis(1'000));
+  EXPECT_EQ(sweeps_, 0);
+  EXPECT_THAT(storage_.log.lines(), Contains(HasSubstr("the first one failed")));
+  storage_.clock.advance(Millis(1'000));
+  ASSERT_TRUE(holdsSoon([&] { return last == 2; })) << "the duties were not done again";
+  EXPECT_EQ(sweeps_, 1);
+}
+
+class EndpointRemoverTest : public testing::Test {
+ protected:
+  void insert(int count, const EndpointId& endpoint) {
+    for (int i = 0; i < count; ++i) storage_.insert(endpoint + "-" + std::to_string(i), endpoint);
+  }
+  std::size_t jobsOf(const EndpointId& endpoint) { return storage_.real->jobs().list({endpoint, {}}, {}).total; }
+
+  test::UnitStorage storage_;
+  std::vector<EndpointId> leaving_;
+  std::set<EndpointId> running_;
+  std::set<EndpointId> inHand_;
+  std::vector<EndpointId> announced_;
+  std::vector<EndpointId> forgotten_;
+  EndpointRemover remover_{{storage_->jobs(), [this] { return leaving_; },
+                            [this](const EndpointId& id) { return !running_.contains(id); },
+                            [this](const EndpointId& id) { return inHand_.contains(id); },
+                            [this](const EndpointId& id) { announced_.push_back(id); },
+                            [this](const EndpointId& id) { forgotten_.push_back(id); }}};
+};
+
+TEST_F(EndpointRemoverTest, JobsOfAnEndpointThatWasDeletedAreRemovedAndThenItIsForgotten) {
+  insert(3, "gone");
+  insert(3, "stays");
+  leaving_ = {"gone"};
+  remover_.step();
+  EXPECT_EQ(jobsOf("gone"), 0U);
+  EXPECT_EQ(jobsOf("stays"), 3U);
+  EXPECT_THAT(announced_, ElementsAre("gone"));
+  EXPECT_THAT(forgotten_, ElementsAre("gone"));
+}
+
+TEST_F(EndpointRemoverTest, AnEndpointWithoutJobsIsForgottenWithoutAWord) {
+  leaving_ = {"gone"};
+  remover_.step();
+  EXPECT_THAT(announced_, IsEmpty());
+  EXPECT_THAT(forgotten_, ElementsAre("gone"));
+}
+
+TEST_F(EndpointRemoverTest, WhileItsJobsRunNothingIsRemoved) {
+  insert(3, "gone");
+  leaving_ = {"gone"};
+  running_ = {"gone"};
+  remover_.step();
+  EXPECT_EQ(jobsOf("gone"), 3U);
+  EXPECT_THAT(forgotten_, IsEmpty());
+  running_ = {};
+  remover_.step();
+  EXPECT_EQ(jobsOf("gone"), 0U);
+}
+
+TEST_F(EndpointRemoverTest, WhileACallMayBringItAJobItIsNotForgotten) {
+  insert(3, "gone");
+  leaving_ = {"gone"};
+  inHand_ = {"gone"};
+  remover_.step();
+  EXPECT_EQ(jobsOf("gone"), 0U);
+  EXPECT_THAT(forgotten_, IsEmpty());
+  insert(1, "gone");
+  inHand_ = {};
+  remover_.step();
+  EXPECT_EQ(jobsOf("gone"), 0U);
+  EXPECT_THAT(forgotten_, ElementsAre("gone"));
+}
+
+TEST_F(EndpointRemoverTest, AStepIsABoundedPieceOfWork) {
+  insert(10'001, "gone");
+  leaving_ = {"gone"};
+  remover_.step();
+  EXPECT_EQ(jobsOf("gone"), 1U);
+  EXPECT_THAT(forgotten_, IsEmpty());
+  remover_.step();
+  EXPECT_EQ(jobsOf("gone"), 0U);
+  EXPECT_THAT(forgotten_, ElementsAre("gone"));
+}
+
+TEST_F(EndpointRemoverTest, AStorageThatFailsForgetsNothing) {
+  insert(3, "gone");
+  leaving_ = {"gone"};
+  storage_.faults.failNext("jobs.remove");
+  EXPECT_THROW(remover_.step(), StorageError);
+  EXPECT_THAT(forgotten_, IsEmpty());
+  remover_.step();
+  EXPECT_THAT(forgotten_, ElementsAre("gone"));
+}
+
+class OutboxCleanerTest : public testing::Test {
+ protected:
+  void owe(int count, const EndpointId& endpoint = "ep") {
+    for (int i = 0; i < count; ++i) {
+      JobSpec job;
+      job.id = endpoint + "-" + std::to_string(++made_);
+      job.endpoint = endpoint;
+      job.input = "{}";
+      job.webhook = "http://example.com/";
+      const JobKey key{endpoint, job.id};
+      (void)storage_.real->jobs().insert(std::move(job), storage_.policy, std::nullopt);
+      (void)storage_.real->jobs().cancel(key);
+    }
+  }
+  std::uint64_t owedBy(const EndpointId& endpoint = "ep") { return storage_.real->outbox().owed(endpoint)->count; }
+
+  test::UnitStorage storage_;
+  int made_ = 0;
+  const OwedBounds bounds_{Millis(86'400'000), 10};
+  OutboxCleaner cleaner_{storage_->outbox(), bounds_, storage_.log};
+};
+
+TEST_F(OutboxCleanerTest, WithinTheBoundsItSaysNothing) {
+  owe(10);
+  storage_.clock.advance(Millis(86'399'999));
+  cleaner_.step();
+  EXPECT_EQ(owedBy(), 10U);
+  EXPECT_THAT(storage_.log.lines(), IsEmpty());
+}
+
+TEST_F(OutboxCleanerTest, GivesUpWhatIsBeyondABoundAndTellsOncePerEndpoint) {
+  owe(700);
+  owe(4, "old");
+  owe(10, "other");
+  storage_.clock.advance(Millis(1));
+  owe(610);
+  storage_.clock.advance(Millis(86'399'999));
+  owe(9, "other");
+  cleaner_.step();
+  EXPECT_EQ(owedBy(), 10U);
+  EXPECT_EQ(owedBy("old"), 0U);
+  EXPECT_EQ(owedBy("other"), 9U);
+  EXPECT_THAT(
+      storage_.log.lines(),
+      ElementsAre(HasSubstr("endpoint ep gave up 700 webhooks that were owed for webhook.maxAge, and 600 beyond"),
+                  HasSubstr("endpoint old gave up 4"), HasSubstr("endpoint other gave up 10")));
+  cleaner_.step();
+  EXPECT_EQ(storage_.log.lines().size(), 3U);
+}
+
+TEST_F(OutboxCleanerTest, AStepIsABoundedPieceOfWork) {
+  owe(10'011);
+  cleaner_.step();
+  EXPECT_EQ(owedBy(), 11U);
+  cleaner_.step();
+  EXPECT_EQ(owedBy(), 10U);
+}
+
+TEST_F(OutboxCleanerTest, WhatWasDoneBeforeAFailureIsTold) {
+  owe(1'010);
+  storage_.faults.strike("outbox.abandonOwed", 2, fault::Strike::before);
+  EXPECT_THROW(cleaner_.step(), StorageError);
+  EXPECT_EQ(owedBy(), 510U);
+  EXPECT_THAT(storage_.log.lines(), ElementsAre(HasSubstr("and 500 beyond webhook.maxOwed")));
+  cleaner_.step();
+  EXPECT_EQ(owedBy(), 10U);
+}
+
+// A lease that ends by time stands for a process that died (tests/http/test_lifecycle.py kills one).
+class LostJobsTest : public testing::Test {
+ protected:
+  void runOnAnotherNode(const JobId& id) {
+    storage_.insert(id);
+    takeOver();
+  }
+  void takeOver() {
+    const ClaimWant want{"ep", {"w"}};
+    (void)storage_.real->leases().claim({&want, 1}, {"other", Holder::Kind::timed, Millis(1'000)});
+  }
+  std::vector<std::string> report() {
+    testkit::RecordingLog log;
+    LostJobs lost(storage_.real->jobs(), log);
+    lost.collect("ep");
+    (void)storage_.real->leases().sweep(100);
+    lost.report();
+    return log.lines();
+  }
+
+  test::UnitStorage storage_;
+};
+
+TEST_F(LostJobsTest, EachIsNamedWithItsLosses) {
+  runOnAnotherNode("a");
+  storage_.clock.advance(Millis(1'000));
+  EXPECT_THAT(report(), ElementsAre(testing::AllOf(HasSubstr("job.lost"), HasSubstr("a of ep was running"),
+                                                   HasSubstr("waits again"), HasSubstr("lost 1 time so far"))));
+  takeOver();
+  storage_.clock.advance(Millis(1'000));
+  EXPECT_THAT(report(), ElementsAre(HasSubstr("lost 2 times so far")));
+  takeOver();
+  storage_.clock.advance(Millis(1'000));
+  EXPECT_THAT(report(), ElementsAre(testing::AllOf(HasSubstr("it is FAILED"), HasSubstr("lost 3 times"))));
+  EXPECT_THAT(report(), IsEmpty());
+}
+
+TEST_F(LostJobsTest, WhoseWorkerLivesIsNotNamed) {
+  runOnAnotherNode("a");
+  storage_.insert("waits");
+  EXPECT_THAT(report(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace jobq

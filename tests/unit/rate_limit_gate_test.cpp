@@ -1,0 +1,355 @@
+// The table of limits, and the gate over a limiter that says what it is told.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "core/limits/rate_limit_gate.h"
+#include "core/limits/rate_limits.h"
+#include "testkit/manual_clock.h"
+
+namespace {
+
+using namespace jobq;
+using testing::HasSubstr;
+
+// api.md, "Limits": the whole table, and decisions.md's additions.
+TEST(RateLimits, IsTheTextsTable) {
+  const RateLimits table({});
+  const auto expect = [&table](Operation operation, std::uint32_t requests, std::uint32_t concurrent) {
+    const RateRow& row = table.at(operation);
+    EXPECT_EQ(row.base.requests, requests);
+    EXPECT_EQ(row.base.concurrent, concurrent);
+    EXPECT_EQ(row.base.window, Millis(10'000));
+    EXPECT_EQ(row.perWorker, requests / 10);
+  };
+  expect(Operation::runsync, 2000, 400);
+  expect(Operation::run, 1000, 200);
+  expect(Operation::status, 2000, 400);
+  expect(Operation::statusSync, 2000, 400);
+  expect(Operation::stream, 2000, 400);
+  expect(Operation::cancel, 100, 20);
+  expect(Operation::purgeQueue, 2, 0);
+  expect(Operation::openai, 2000, 400);
+  expect(Operation::requests, 10, 2);
+}
+
+TEST(RateLimits, TheEffectiveLimitIsTheHigherOfBaseAndWorkers) {
+  const RateLimits table({});
+  const RateRow& run = table.at(Operation::run);
+  EXPECT_EQ(run.with(0).requests, 1000U);
+  EXPECT_EQ(run.with(10).requests, 1000U);
+  EXPECT_EQ(run.with(11).requests, 1100U);
+  EXPECT_EQ(run.with(11).concurrent, 220U);
+  EXPECT_EQ(run.with(4'000'000'000).requests, 4'294'967'295U) << "never overflows";
+  LimitsConfig config;
+  config.operations[0] = {7, Millis(1'000), 0, 5};
+  const RateRow changed = RateLimits(config).at(Operation::run);
+  EXPECT_EQ(changed.with(2).requests, 10U);
+  EXPECT_EQ(changed.with(2).concurrent, 0U) << "no limit stays none";
+  config.operations[0] = {0, {}, {}, 5};
+  EXPECT_EQ(RateLimits(config).at(Operation::run).with(9).requests, 0U) << "no limit stays none";
+}
+
+struct ToldLimiter final : RateLimiter {
+  RateVerdict enter(std::string_view key, const RateLimit& limit, Instant) override {
+    lastKey = key;
+    lastLimit = limit;
+    if (verdict.allowed) ++inside;
+    return verdict;
+  }
+  void leave(std::string_view) override { --inside; }
+  std::string lastKey;
+  RateLimit lastLimit;
+  RateVerdict verdict{true, Millis(0), 5};
+  int inside = 0;
+};
+
+/// Lets as many in as the limit says, for ever; a refusal lasts seven seconds.
+struct CountingLimiter final : RateLimiter {
+  RateVerdict enter(std::string_view key, const RateLimit& limit, Instant) override {
+    ++asked;
+    std::uint32_t& used = counted[std::string(key)];
+    if (limit.requests > 0 && used >= limit.requests) return {false, Millis(7'000), 0};
+    if (limit.requests > 0) ++used;
+    return {true, Millis(0), limit.requests > 0 ? limit.requests - used : 0};
+  }
+  void leave(std::string_view) override {}
+  std::map<std::string, std::uint32_t> counted;
+  int asked = 0;
+};
+
+/// A limiter that frees one request as soon as the last one is used up, as it does when another thread brings a later
+/// time; a refusal by the calls at once counts nothing.
+struct FreeingLimiter final : RateLimiter {
+  RateVerdict enter(std::string_view, const RateLimit& limit, Instant) override {
+    if (limit.requests > 0 && used >= limit.requests) return {false, Millis(7'000), 0};
+    if (limit.concurrent > 0 && inside >= limit.concurrent) return {false, Millis(1'000), 0};
+    ++inside;
+    if (limit.requests == 0) return {true, Millis(0), 0};
+    ++counted;
+    const RateVerdict verdict{true, Millis(0), limit.requests - ++used};
+    if (verdict.remaining == 0) --used;
+    return verdict;
+  }
+  void leave(std::string_view) override { --inside; }
+  std::uint32_t used = 0;
+  std::uint32_t counted = 0;
+  std::uint32_t inside = 0;
+};
+
+class RateLimitGateTest : public testing::Test {
+ protected:
+  RateLimitGate gate(const LimitsConfig& config = {}) {
+    return {config,
+            {limiter_, clock_, [this](const EndpointId&) { return running_; },
+             [this](const EndpointId&) {
+               ++asked_;
+               return waiting_;
+             }}};
+  }
+  /// Whether a call is let in, and counted as understood.
+  static bool passes(RateLimitGate& gate, Operation operation = Operation::run, std::uint32_t workersMax = 0) {
+    auto result = gate.enter("e", operation, workersMax);
+    auto* passed = std::get_if<RateLimitGate::Passed>(&result);
+    return passed != nullptr && !passed->ticket.count(passed->standing);
+  }
+  /// Whether a call is let in, and counted as malformed.
+  static bool passesMalformed(RateLimitGate& gate) {
+    auto result = gate.enter("e", Operation::run, 1);
+    auto* passed = std::get_if<RateLimitGate::Passed>(&result);
+    return passed != nullptr && !passed->ticket.countMalformed();
+  }
+
+  ToldLimiter limiter_;
+  testkit::ManualClock clock_;
+  std::uint32_t running_ = 0;
+  std::uint64_t waiting_ = 0;
+  int asked_ = 0;
+};
+
+TEST_F(RateLimitGateTest, ATicketIsGivenBackOnce) {
+  RateLimitGate rates = gate();
+  {
+    auto result = rates.enter("e", Operation::status, 1);
+    auto& passed = std::get<RateLimitGate::Passed>(result);
+    EXPECT_EQ(limiter_.lastKey, "e/status");
+    EXPECT_EQ(limiter_.lastLimit.concurrent, 400U);
+    EXPECT_EQ(passed.standing->limit.requests, 2000U);
+    EXPECT_EQ(passed.standing->remaining, 2000U) << "nothing is known of the rate yet";
+    EXPECT_FALSE(passed.ticket.isCounted());
+    EXPECT_FALSE(passed.ticket.count(passed.standing));
+    EXPECT_TRUE(passed.ticket.isCounted());
+    EXPECT_EQ(passed.standing->remaining, 5U);
+    RateLimitGate::Admission other = std::move(passed.ticket);
+    RateLimitGate::Admission third;
+    third = std::move(other);
+    EXPECT_EQ(limiter_.inside, 1);
+  }
+  EXPECT_EQ(limiter_.inside, 0);
+}
+
+TEST_F(RateLimitGateTest, ARefusalSaysTheLimitAndWhen) {
+  RateLimitGate rates = gate();
+  limiter_.verdict = {false, Millis(1'234), 0};
+  const auto result = rates.enter("e", Operation::cancel, 1);
+  const auto& refused = std::get<RateLimitGate::Refused>(result);
+  EXPECT_THAT(refused.sentence, HasSubstr("100 in 10000 ms and 20 at once"));
+  EXPECT_EQ(refused.standing->retryAfter, Millis(1'234));
+  EXPECT_EQ(limiter_.inside, 0);
+}
+
+TEST_F(RateLimitGateTest, LimitsGrowWithRunningWorkersWithinASecond) {
+  RateLimitGate rates = gate();
+  EXPECT_TRUE(passes(rates));
+  running_ = 50;
+  EXPECT_TRUE(passes(rates));
+  EXPECT_EQ(limiter_.lastLimit.requests, 1000U);
+  clock_.advance(Millis(1'000));
+  EXPECT_TRUE(passes(rates));
+  EXPECT_EQ(limiter_.lastLimit.requests, 5000U);
+}
+
+TEST_F(RateLimitGateTest, SwitchedOffItAsksNobody) {
+  LimitsConfig off;
+  off.enabled = false;
+  off.queue = false;
+  RateLimitGate rates = gate(off);
+  limiter_.verdict.allowed = false;
+  waiting_ = 1'000'000;
+  auto result = rates.enter("e", Operation::run, 0);
+  EXPECT_FALSE(std::get<RateLimitGate::Passed>(result).standing);
+  EXPECT_EQ(asked_, 0);
+}
+
+// decisions.md, "Limits": 429 when more than 50 jobs wait and more than workersMax x 500.
+TEST_F(RateLimitGateTest, ALineThatIsTooLongIsRefused) {
+  for (const auto& [waiting, workersMax, passes429] :
+       {std::tuple{50U, 0U, true}, {51U, 0U, false}, {500U, 1U, true}, {501U, 1U, false}, {1'500U, 3U, true}}) {
+    RateLimitGate rates = gate();
+    waiting_ = waiting;
+    EXPECT_EQ(passes(rates, Operation::run, workersMax), passes429) << waiting;
+    EXPECT_EQ(passes(rates, Operation::runsync, workersMax), passes429) << waiting;
+    EXPECT_TRUE(passes(rates, Operation::status, workersMax)) << "only submissions make the line longer";
+  }
+  EXPECT_EQ(limiter_.inside, 0);
+}
+
+TEST_F(RateLimitGateTest, ABurstDoesNotRunOverTheLineWithinASecond) {
+  RateLimitGate rates = gate();
+  for (int i = 0; i < 51; ++i) {
+    EXPECT_TRUE(passes(rates)) << i;
+    ++waiting_;
+  }
+  EXPECT_LE(asked_, 2) << "not for each";
+  EXPECT_FALSE(passes(rates));
+  const int asked = asked_;
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(passes(rates));
+  EXPECT_EQ(asked_, asked) << "a refusal costs no question";
+  waiting_ = 0;
+  clock_.advance(Millis(1'000));
+  EXPECT_TRUE(passes(rates));
+}
+
+TEST_F(RateLimitGateTest, ALineThatIsPurgedIsShortAtOnce) {
+  RateLimitGate rates = gate();
+  waiting_ = 51;
+  EXPECT_FALSE(passes(rates));
+  waiting_ = 0;
+  clock_.advance(Millis(99));
+  EXPECT_FALSE(passes(rates));
+  clock_.advance(Millis(1));
+  EXPECT_TRUE(passes(rates)) << "a refusal is believed for a tenth of a second";
+}
+
+TEST_F(RateLimitGateTest, ALineThatIsTooLongSaysHowLongItIs) {
+  RateLimitGate rates = gate();
+  waiting_ = 51;
+  const auto result = rates.enter("e", Operation::run, 0);
+  const auto& refused = std::get<RateLimitGate::Refused>(result);
+  EXPECT_THAT(refused.sentence, HasSubstr("the line of e is too long: 51 jobs"));
+  EXPECT_EQ(refused.standing->retryAfter, Millis(0)) << "the rate is not what is exceeded";
+}
+
+TEST_F(RateLimitGateTest, EndpointsAndOperationsAreCountedApart) {
+  RateLimitGate rates = gate();
+  waiting_ = 51;
+  EXPECT_FALSE(passes(rates));
+  waiting_ = 0;
+  EXPECT_TRUE(std::holds_alternative<RateLimitGate::Passed>(rates.enter("other", Operation::run, 0)));
+  EXPECT_EQ(limiter_.lastKey, "other/run");
+}
+
+TEST_F(RateLimitGateTest, AnEndpointsOwnLimitsCountInsteadOfTheServers) {
+  RateLimitGate rates = gate();
+  LimitSettings own{};
+  own[static_cast<std::size_t>(Operation::run)].requests = 30;
+  own[static_cast<std::size_t>(Operation::status)].concurrent = 1;
+  const auto limitOf = [&](Operation operation) {
+    auto result = rates.enter("e", operation, 1, own);
+    return std::get<RateLimitGate::Passed>(result).standing->limit;
+  };
+  EXPECT_EQ(limitOf(Operation::run).requests, 30U);
+  EXPECT_EQ(limitOf(Operation::run).concurrent, 200U) << "the rest stays";
+  EXPECT_EQ(limitOf(Operation::status).requests, 2000U);
+  EXPECT_EQ(limitOf(Operation::status).concurrent, 1U);
+  running_ = 20;
+  clock_.advance(Millis(1'000));
+  EXPECT_EQ(limitOf(Operation::run).requests, 60U) << "each worker is good for a tenth of the endpoint's own limit";
+}
+
+TEST_F(RateLimitGateTest, EachPartIsSwitchedOffAlone) {
+  LimitsConfig noRates;
+  noRates.enabled = false;
+  RateLimitGate lineOnly = gate(noRates);
+  limiter_.verdict.allowed = false;
+  EXPECT_TRUE(passes(lineOnly));
+  waiting_ = 51;
+  clock_.advance(Millis(1'000));
+  const auto result = lineOnly.enter("e", Operation::run, 0);
+  EXPECT_FALSE(std::get<RateLimitGate::Refused>(result).standing);
+  LimitsConfig noLine;
+  noLine.queue = false;
+  RateLimitGate ratesOnly = gate(noLine);
+  EXPECT_FALSE(passes(ratesOnly));
+  limiter_.verdict.allowed = true;
+  EXPECT_TRUE(passes(ratesOnly)) << "however long the line is";
+}
+
+TEST_F(RateLimitGateTest, MalformedCallsUseUpARateOfTheirOwn) {
+  CountingLimiter counting;
+  LimitsConfig config;
+  config.operations[static_cast<std::size_t>(Operation::run)].requests = 3;
+  RateLimitGate rates(config,
+                 {counting, clock_, [](const EndpointId&) { return 0U; }, [](const EndpointId&) { return 0U; }});
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(passesMalformed(rates)) << i;
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(passesMalformed(rates)) << "of the same size";
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(passes(rates)) << "the others still have all of theirs: " << i;
+  EXPECT_FALSE(passes(rates));
+  auto malformed = rates.enter("e", Operation::run, 1);
+  EXPECT_TRUE(std::holds_alternative<RateLimitGate::Refused>(malformed)) << "what it is cannot be known unread";
+  clock_.advance(Millis(7'000));
+  auto result = rates.enter("e", Operation::run, 1);
+  const auto refused = std::get<RateLimitGate::Passed>(result).ticket.countMalformed();
+  ASSERT_TRUE(refused);
+  EXPECT_THAT(refused->sentence, HasSubstr("too many malformed requests: more than 3 in 10000 ms"));
+  EXPECT_EQ(refused->standing->retryAfter, Millis(7'000));
+}
+
+TEST_F(RateLimitGateTest, ARateThatIsUsedUpRefusesUnreadUntilItsMoment) {
+  CountingLimiter counting;
+  LimitsConfig config;
+  config.operations[static_cast<std::size_t>(Operation::run)].requests = 2;
+  RateLimitGate rates(config,
+                 {counting, clock_, [](const EndpointId&) { return 0U; }, [](const EndpointId&) { return 0U; }});
+  EXPECT_TRUE(passes(rates));
+  EXPECT_TRUE(passes(rates));
+  const int asked = counting.asked;
+  for (int i = 0; i < 10; ++i) {
+    const auto result = rates.enter("e", Operation::run, 1);
+    const auto& refused = std::get<RateLimitGate::Refused>(result);
+    EXPECT_THAT(refused.sentence, HasSubstr("the limit of run is 2 in 10000 ms"));
+    EXPECT_EQ(refused.standing->retryAfter, Millis(7'000));
+  }
+  EXPECT_EQ(counting.asked, asked) << "what is known is not asked again";
+  LimitSettings more{};
+  more[static_cast<std::size_t>(Operation::run)].requests = 5;
+  EXPECT_TRUE(std::holds_alternative<RateLimitGate::Passed>(rates.enter("e", Operation::run, 1, more)))
+      << "another limit has another moment";
+  clock_.advance(Millis(6'999));
+  EXPECT_FALSE(passes(rates));
+  clock_.advance(Millis(1));
+  EXPECT_TRUE(std::holds_alternative<RateLimitGate::Passed>(rates.enter("e", Operation::run, 1)));
+}
+
+TEST_F(RateLimitGateTest, TheQuestionWhenTheNextCallCountsDoesNotCount) {
+  FreeingLimiter freeing;
+  LimitsConfig config;
+  config.operations[static_cast<std::size_t>(Operation::run)].requests = 2;
+  RateLimitGate rates(config, {freeing, clock_, [](const EndpointId&) { return 0U; }, [](const EndpointId&) { return 0U; }});
+  for (std::uint32_t calls = 1; calls <= 5; ++calls) {
+    EXPECT_TRUE(passes(rates)) << "a request was freed: " << calls;
+    EXPECT_EQ(freeing.counted, calls);
+  }
+  EXPECT_EQ(freeing.inside, 0U);
+}
+
+TEST_F(RateLimitGateTest, ALineThatIsTooLongCountsNothing) {
+  CountingLimiter counting;
+  waiting_ = 51;
+  RateLimitGate rates(
+      {}, {counting, clock_, [](const EndpointId&) { return 0U; }, [this](const EndpointId&) { return waiting_; }});
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(passes(rates));
+  EXPECT_THAT(counting.counted, testing::Each(testing::Pair(testing::_, 0U)));
+}
+
+TEST_F(RateLimitGateTest, AStorageThatFailsGivesThePlaceBack) {
+  RateLimitGate rates({}, {limiter_, clock_, [](const EndpointId&) -> std::uint32_t { return 0; },
+                      [](const EndpointId&) -> std::uint64_t { throw StorageError("gone"); }});
+  EXPECT_THROW((void)rates.enter("e", Operation::run, 0), StorageError);
+  EXPECT_EQ(limiter_.inside, 0);
+}
+
+}  // namespace
