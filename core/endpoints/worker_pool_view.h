@@ -18,7 +18,7 @@ struct WorkerView {
   ReleasePtr release;
 };
 
-struct CrewView {
+struct WorkerPoolView {
   std::vector<WorkerView> workers;
   bool rolling = false;  ///< some have an older release
   bool halted = false;   ///< the newest does not start

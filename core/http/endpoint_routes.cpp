@@ -32,11 +32,11 @@ Reply noEndpoint(const Call& call) {
 }
 
 // complete: every worker has the newest version; rolling: some have not; halted: the newest does not run, and says why.
-std::string releaseJson(const EndpointEntry& entry, const CrewView& crew) {
-  const std::string& fault = entry.form.fault.empty() ? crew.fault : entry.form.fault;
-  const bool halted = !entry.form.fault.empty() || crew.halted;
+std::string releaseJson(const EndpointEntry& entry, const WorkerPoolView& workerPool) {
+  const std::string& fault = entry.form.fault.empty() ? workerPool.fault : entry.form.fault;
+  const bool halted = !entry.form.fault.empty() || workerPool.halted;
   std::string out = "{\"version\":" + write(entry.form.version);
-  out += ",\"state\":" + write(std::string(halted ? "halted" : crew.rolling ? "rolling" : "complete"));
+  out += ",\"state\":" + write(std::string(halted ? "halted" : workerPool.rolling ? "rolling" : "complete"));
   if (!fault.empty()) out += ",\"reason\":" + write(fault);
   return out + "}";
 }
@@ -67,21 +67,21 @@ std::string inForceJson(const EndpointRooms& rooms, const EndpointForm& form, co
 }
 
 std::string tell(const EndpointRooms& rooms, const EndpointEntry& entry, const Wanted& wanted) {
-  const CrewView crew = rooms.crew(entry.form.id);
+  const WorkerPoolView workerPool = rooms.workerPool(entry.form.id);
   std::string out = writeForm(entry.form, endpointFields(), false);
   out.pop_back();
   if (entry.endpoint) {
     out += ",\"image\":" + write(entry.endpoint->image);
     out += ",\"inForce\":" + inForceJson(rooms, entry.form, *entry.endpoint);
   }
-  out += ",\"release\":" + releaseJson(entry, crew);
+  out += ",\"release\":" + releaseJson(entry, workerPool);
   if (wanted.withTemplate) {
     const auto made = rooms.registry.findTemplate(entry.form.templateId);
     out += ",\"template\":" + (made ? toJson(made->form, rooms.runtimeInMin(made->form.id)) : std::string("null"));
   }
   if (wanted.withWorkers) {
     out += ",\"workers\":[";
-    for (const WorkerView& worker : crew.workers) out += (out.back() == '[' ? "" : ",") + workerJson(entry, worker);
+    for (const WorkerView& worker : workerPool.workers) out += (out.back() == '[' ? "" : ",") + workerJson(entry, worker);
     out += "]";
   }
   return out + "}";

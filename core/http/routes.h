@@ -70,7 +70,7 @@ void addTemplateRoutes(Router& router, TemplateService& service, const EndpointR
 struct EndpointRooms {
   EndpointService& service;
   const EndpointRegistry& registry;
-  std::function<CrewView(const EndpointId&)> crew;
+  std::function<WorkerPoolView(const EndpointId&)> workerPool;
   std::function<std::int64_t(const std::string& templateId)> runtimeInMin;
   std::string queuePolicy;  ///< of endpoints that name none
 };

@@ -25,7 +25,7 @@ constexpr std::size_t kClaimedAtOnce = 64;
 Dispatcher::Dispatcher(const Rooms& rooms, std::string node, const std::vector<EndpointPtr>& endpoints)
     : rooms_(rooms), node_(std::move(node)) {
   for (const EndpointPtr& endpoint : endpoints) setEndpoint(endpoint);
-  rooms_.wakeup.setServe([this](const EndpointId& endpoint) { serve(endpoint); });
+  rooms_.wakeup.setServe([this](const EndpointId& endpoint) { claimForCaller(endpoint); });
 }
 
 void Dispatcher::start() {
@@ -38,7 +38,7 @@ void Dispatcher::stop() {
   if (thread_.joinable()) thread_.join();
   {
     Lock lock(mutex_);
-    while (serving_ > 0) served_.wait(mutex_);
+    while (claimingCallers_ > 0) callersDone_.wait(mutex_);
   }
   stopRetired();
 }
@@ -46,45 +46,45 @@ void Dispatcher::stop() {
 void Dispatcher::loop() {
   nameThread("dispatcher");
   while (!stopping_) {
-    rooms_.wakeup.wait(rooms_.clock, looksAt_);
-    if (!stopping_) lookAndPlan();
+    rooms_.wakeup.wait(rooms_.clock, nextPassAt_);
+    if (!stopping_) runPassAndPlan();
   }
 }
 
-bool Dispatcher::turn() {
-  if (!rooms_.wakeup.take() && rooms_.clock.now() < looksAt_.load()) return false;
-  lookAndPlan();
+bool Dispatcher::runPassIfDue() {
+  if (!rooms_.wakeup.take() && rooms_.clock.now() < nextPassAt_.load()) return false;
+  runPassAndPlan();
   return true;
 }
 
-void Dispatcher::lookAndPlan() {
-  looksAt_ = Instant::max();  // who becomes idle while this looks may have been overlooked
+void Dispatcher::runPassAndPlan() {
+  nextPassAt_ = Instant::max();  // who becomes idle while this looks may have been overlooked
   try {
-    looksAt_ = look() ? rooms_.clock.now() : nextLook();
+    nextPassAt_ = runPass() ? rooms_.clock.now() : nextPass();
   } catch (const std::exception& error) {  // also of a storage that is out of memory: the next look may go better
     rooms_.log.write(LogLevel::error, "dispatcher.storage", error.what());
-    looksAt_ = rooms_.clock.now() + kClaimRetry;
+    nextPassAt_ = rooms_.clock.now() + kClaimRetry;
   }
 }
 
 // Performs each duty once, with one claim for all endpoints together. Under a flood there is always one more job to
 // claim, so a loop here would keep the other duties waiting. Returns true if there may be more to claim at once.
-bool Dispatcher::look() {
+bool Dispatcher::runPass() {
   noticeStuck();
   rollReleases();
-  dismissIdle();
+  stopIdleWorkers();
   const bool more = !stopping_ && claimBatch(reserveWorkers(nullptr));
-  hireWhereNeeded();
+  startWhereNeeded();
   return more;
 }
 
 // On the thread of a caller who waits for the job. Whatever is left to do is the dispatcher's: more workers, more jobs,
 // a storage that fails.
-void Dispatcher::serve(const EndpointId& endpoint) {
+void Dispatcher::claimForCaller(const EndpointId& endpoint) {
   {
     Lock lock(mutex_);
     if (stopping_) return;
-    ++serving_;
+    ++claimingCallers_;
   }
   bool done = false;
   try {
@@ -94,8 +94,8 @@ void Dispatcher::serve(const EndpointId& endpoint) {
   }
   if (!done) rooms_.wakeup.nudge();
   Lock lock(mutex_);
-  --serving_;
-  served_.notifyAll();
+  --claimingCallers_;
+  callersDone_.notifyAll();
 }
 
 // The idle workers of the endpoints whose bells ring (of one of them, or of all), each endpoint's up to a bound: nobody
@@ -104,14 +104,14 @@ std::vector<ClaimWant> Dispatcher::reserveWorkers(const EndpointId* only) {
   std::vector<ClaimWant> wants;
   const std::size_t most = only != nullptr ? kServedByCaller : kClaimedAtOnce;
   Lock lock(mutex_);
-  auto at = only != nullptr ? crews_.find(*only) : crews_.begin();
-  for (; at != crews_.end(); at = only != nullptr ? crews_.end() : std::next(at)) {
-    auto& [id, crew] = *at;
-    if (crew.endpoint->paused || crew.retiring || !rooms_.wakeup.rings(id)) continue;
+  auto at = only != nullptr ? pools_.find(*only) : pools_.begin();
+  for (; at != pools_.end(); at = only != nullptr ? pools_.end() : std::next(at)) {
+    auto& [id, pool] = *at;
+    if (pool.endpoint->paused || pool.retiring || !rooms_.wakeup.rings(id)) continue;
     ClaimWant want{id, {}};
-    for (auto& [worker, member] : crew.members) {
-      if (member.duty != Duty::idle) continue;
-      member.duty = Duty::reserved;
+    for (auto& [worker, info] : pool.workers) {
+      if (info.state != WorkerState::idle) continue;
+      info.state = WorkerState::reserved;
       want.workers.push_back(worker);
       if (want.workers.size() == most) break;
     }
@@ -121,21 +121,21 @@ std::vector<ClaimWant> Dispatcher::reserveWorkers(const EndpointId* only) {
 }
 
 // The jobs' workers are busy, the others idle as before.
-void Dispatcher::settle(const std::vector<ClaimWant>& wants, const std::vector<ClaimedJob>& jobs) {
+void Dispatcher::releaseReservations(const std::vector<ClaimWant>& wants, const std::vector<ClaimedJob>& jobs) {
   bool retired = false;  // while its worker was reserved: the job has to be stopped
   Lock lock(mutex_);
   for (const ClaimedJob& job : jobs) {
-    retired = retired || crews_[job.endpoint].retiring;
-    Member& member = crews_[job.endpoint].members[job.worker];
-    member.duty = Duty::busy;
-    member.since = job.startedAt;
-    member.lease = job.lease;
-    member.lowPriority = job.policy.lowPriority;
+    retired = retired || pools_[job.endpoint].retiring;
+    WorkerInfo& info = pools_[job.endpoint].workers[job.worker];
+    info.state = WorkerState::busy;
+    info.since = job.startedAt;
+    info.lease = job.lease;
+    info.lowPriority = job.policy.lowPriority;
   }
   for (const ClaimWant& want : wants) {
     for (const WorkerId& worker : want.workers) {
-      Member& member = crews_[want.endpoint].members[worker];
-      if (member.duty == Duty::reserved) member.duty = Duty::idle;
+      WorkerInfo& info = pools_[want.endpoint].workers[worker];
+      if (info.state == WorkerState::reserved) info.state = WorkerState::idle;
     }
   }
   lock.unlock();
@@ -151,11 +151,11 @@ bool Dispatcher::claimBatch(const std::vector<ClaimWant>& wants) {
   try {
     jobs = rooms_.storage.leases().claim(wants, Holder{node_, Holder::Kind::process, {}});
   } catch (...) {
-    settle(wants, {});
+    releaseReservations(wants, {});
     for (const ClaimWant& want : wants) rooms_.wakeup.keepRinging(want.endpoint);
     throw;
   }
-  settle(wants, jobs);
+  releaseReservations(wants, jobs);
   for (const ClaimWant& want : wants) {
     const auto got = std::count_if(jobs.begin(), jobs.end(),
                                    [&want](const ClaimedJob& job) { return job.endpoint == want.endpoint; });
@@ -167,11 +167,11 @@ bool Dispatcher::claimBatch(const std::vector<ClaimWant>& wants) {
     }
   }
   const bool any = !jobs.empty();
-  hand(std::move(jobs));
+  executeJobs(std::move(jobs));
   return any;
 }
 
-void Dispatcher::hand(std::vector<ClaimedJob> jobs) {
+void Dispatcher::executeJobs(std::vector<ClaimedJob> jobs) {
   for (ClaimedJob& job : jobs) {
     const LeaseRef lease = job.lease;
     const EndpointId endpoint = job.endpoint;
@@ -179,7 +179,7 @@ void Dispatcher::hand(std::vector<ClaimedJob> jobs) {
     try {
       rooms_.executor.assign(std::move(job));
     } catch (const std::bad_alloc&) {
-      takeBack(lease);
+      releaseJob(lease);
       rooms_.wakeup.keepRinging(endpoint);
       workerReady(endpoint, worker);
     }
@@ -187,7 +187,7 @@ void Dispatcher::hand(std::vector<ClaimedJob> jobs) {
 }
 
 // There was no memory to give the job to its worker: it must not be held by nobody.
-void Dispatcher::takeBack(const LeaseRef& lease) {
+void Dispatcher::releaseJob(const LeaseRef& lease) {
   try {
     rooms_.storage.leases().release(std::vector{lease});
     rooms_.log.write(LogLevel::error, "dispatcher.memory", lease.job + " went back in line for want of memory");
@@ -203,11 +203,11 @@ void Dispatcher::stopRun(const LeaseRef& lease) {
   bool early = false;
   {
     Lock lock(mutex_);
-    for (auto& [id, crew] : crews_) {
-      for (auto& [worker, member] : crew.members) {
-        if (member.duty != Duty::busy || member.lease != lease || member.stuckFrom != Instant::max()) continue;
-        member.stuckFrom = rooms_.clock.now() + crew.endpoint->stopGrace;
-        early = member.stuckFrom < looksAt_.load();
+    for (auto& [id, pool] : pools_) {
+      for (auto& [worker, info] : pool.workers) {
+        if (info.state != WorkerState::busy || info.lease != lease || info.stuckFrom != Instant::max()) continue;
+        info.stuckFrom = rooms_.clock.now() + pool.endpoint->stopGrace;
+        early = info.stuckFrom < nextPassAt_.load();
       }
     }
   }

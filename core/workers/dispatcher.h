@@ -57,7 +57,7 @@ class Dispatcher final : public Service, private WorkerEvents {
 
   /// What the thread does each time: looks, if it was woken or it is time to; says whether it did. For whoever drives
   /// the dispatcher instead of calling start().
-  bool turn();
+  bool runPassIfDue();
 
   /// Fires the stop token of that attempt, if it runs here; its handler has the endpoint's stopGrace to end. Any
   /// thread.
@@ -76,7 +76,7 @@ class Dispatcher final : public Service, private WorkerEvents {
   WorkerCounts counts(const EndpointId& endpoint) const;
 
   /// This node's workers one by one, and how far the endpoint's release has come. Any thread.
-  CrewView view(const EndpointId& endpoint) const;
+  WorkerPoolView view(const EndpointId& endpoint) const;
 
   /// How many workers each template has here. Any thread.
   std::map<std::string, std::size_t> workersOfTemplates() const;
@@ -89,34 +89,34 @@ class Dispatcher final : public Service, private WorkerEvents {
   void workerGone(const EndpointId& endpoint, const WorkerId& worker, const std::string& failure) override;
 
   void loop();
-  void lookAndPlan();
-  bool look();
-  void serve(const EndpointId& endpoint);
+  void runPassAndPlan();
+  bool runPass();
+  void claimForCaller(const EndpointId& endpoint);
   std::vector<ClaimWant> reserveWorkers(const EndpointId* only);
-  void settle(const std::vector<ClaimWant>& wants, const std::vector<ClaimedJob>& jobs);
+  void releaseReservations(const std::vector<ClaimWant>& wants, const std::vector<ClaimedJob>& jobs);
   bool claimBatch(const std::vector<ClaimWant>& wants);
-  void hand(std::vector<ClaimedJob> jobs);
-  void takeBack(const LeaseRef& lease);
+  void executeJobs(std::vector<ClaimedJob> jobs);
+  void releaseJob(const LeaseRef& lease);
   void noticeStuck();
-  void dismissIdle();
-  void hireWhereNeeded();
+  void stopIdleWorkers();
+  void startWhereNeeded();
   void rollReleases();
   bool rollOne(const EndpointId& endpoint);
   void stopRetired();
-  bool mayWantMore(const Crew& crew) const JOBQ_REQUIRES(mutex_);
+  bool mayWantMore(const WorkerPool& pool) const JOBQ_REQUIRES(mutex_);
   std::size_t wanted(const EndpointId& endpoint);
-  void hire(const EndpointId& endpoint, const Crew::Step& why);
-  Instant nextLook() const;
+  void startWorker(const EndpointId& endpoint, const WorkerPool::Step& why);
+  Instant nextPass() const;
 
   const Rooms rooms_;
   const std::string node_;
 
   mutable Mutex mutex_;
-  std::map<EndpointId, Crew> crews_ JOBQ_GUARDED_BY(mutex_);
-  int serving_ JOBQ_GUARDED_BY(mutex_) = 0;  // callers who claim on their own thread
-  Condition served_;
-  std::atomic<Instant> looksAt_{};  // when the dispatcher looks even if nobody wakes it
-  std::uint64_t hired_ = 0;         // the dispatcher's thread
+  std::map<EndpointId, WorkerPool> pools_ JOBQ_GUARDED_BY(mutex_);
+  int claimingCallers_ JOBQ_GUARDED_BY(mutex_) = 0;  // callers who claim on their own thread
+  Condition callersDone_;
+  std::atomic<Instant> nextPassAt_{};  // when the dispatcher looks even if nobody wakes it
+  std::uint64_t workersStarted_ = 0;         // the dispatcher's thread
   std::atomic<bool> stopping_ = false;
   std::thread thread_;
 };

@@ -14,11 +14,11 @@ void Dispatcher::noticeStuck() {
   std::vector<std::string> found;
   {
     Lock lock(mutex_);
-    for (auto& [id, crew] : crews_) {
-      for (auto& [worker, member] : crew.members) {
-        if (member.duty != Duty::busy || member.stuckFrom > now) continue;
-        member.duty = Duty::stuck;
-        found.push_back("worker " + worker + " of " + id + " ignores the stop of " + member.lease.job +
+    for (auto& [id, pool] : pools_) {
+      for (auto& [worker, info] : pool.workers) {
+        if (info.state != WorkerState::busy || info.stuckFrom > now) continue;
+        info.state = WorkerState::stuck;
+        found.push_back("worker " + worker + " of " + id + " ignores the stop of " + info.lease.job +
                         ": its slot is replaced, its thread goes on until the handler returns");
       }
     }
@@ -26,39 +26,39 @@ void Dispatcher::noticeStuck() {
   for (const std::string& line : found) rooms_.log.write(LogLevel::error, "worker.stuck", line);
 }
 
-void Dispatcher::dismissIdle() {
+void Dispatcher::stopIdleWorkers() {
   const Instant now = rooms_.clock.now();
   std::vector<WorkerId> leaving;
   {
     Lock lock(mutex_);
-    for (auto& [id, crew] : crews_) {
-      std::size_t staying = crew.slots();
-      for (auto& [worker, member] : crew.members) {
-        const bool tooMany = staying > crew.endpoint->workersMax;  // it was lowered
-        if (staying <= crew.endpoint->workersMin && !tooMany) break;
-        if (member.duty != Duty::idle) continue;
-        if (!tooMany && member.since + crew.endpoint->idleTimeout > now) continue;
-        if (!tooMany && rooms_.wakeup.rings(id) && !crew.endpoint->paused) continue;
-        member.duty = Duty::leaving;
+    for (auto& [id, pool] : pools_) {
+      std::size_t staying = pool.slots();
+      for (auto& [worker, info] : pool.workers) {
+        const bool tooMany = staying > pool.endpoint->workersMax;  // it was lowered
+        if (staying <= pool.endpoint->workersMin && !tooMany) break;
+        if (info.state != WorkerState::idle) continue;
+        if (!tooMany && info.since + pool.endpoint->idleTimeout > now) continue;
+        if (!tooMany && rooms_.wakeup.rings(id) && !pool.endpoint->paused) continue;
+        info.state = WorkerState::leaving;
         leaving.push_back(worker);
         --staying;
       }
     }
   }
-  for (const WorkerId& worker : leaving) rooms_.executor.dismiss(worker);
+  for (const WorkerId& worker : leaving) rooms_.executor.stopWorker(worker);
 }
 
 void Dispatcher::rollReleases() {
   std::vector<EndpointId> ids;
   {
     Lock lock(mutex_);
-    for (auto at = crews_.begin(); at != crews_.end();) {
-      const Crew& crew = at->second;
-      if (crew.members.empty() && (crew.retiring || !crew.target())) {
-        at = crews_.erase(at);
+    for (auto at = pools_.begin(); at != pools_.end();) {
+      const WorkerPool& pool = at->second;
+      if (pool.workers.empty() && (pool.retiring || !pool.target())) {
+        at = pools_.erase(at);
         continue;
       }
-      if (crew.isRolling()) ids.push_back(at->first);
+      if (pool.isRolling()) ids.push_back(at->first);
       ++at;
     }
   }
@@ -70,19 +70,19 @@ void Dispatcher::rollReleases() {
 
 // True: there may be more to do at once.
 bool Dispatcher::rollOne(const EndpointId& id) {
-  Crew::Step step;
+  WorkerPool::Step step;
   {
     Lock lock(mutex_);
-    const auto crew = crews_.find(id);
-    if (crew == crews_.end()) return false;
-    step = crew->second.nextStep();
+    const auto pool = pools_.find(id);
+    if (pool == pools_.end()) return false;
+    step = pool->second.nextStep();
   }
-  for (const WorkerId& worker : step.dismissed) rooms_.executor.dismiss(worker);
+  for (const WorkerId& worker : step.stoppedWorkers) rooms_.executor.stopWorker(worker);
   // Their jobs go back in line, to be removed there: what their handlers say now is no outcome, and is told to nobody.
   if (!step.stopped.empty()) rooms_.storage.leases().release(step.stopped);
   for (const LeaseRef& lease : step.stopped) stopRun(lease);
-  if (step.hire) hire(id, step);
-  return step.hire;
+  if (step.startWorker) startWorker(id, step);
+  return step.startWorker;
 }
 
 // An endpoint may be deleted in the moment of the shutdown, when the dispatcher's thread looks no more. Its running
@@ -91,8 +91,8 @@ void Dispatcher::stopRetired() {
   std::vector<EndpointId> ids;
   {
     Lock lock(mutex_);
-    for (const auto& [id, crew] : crews_) {
-      if (crew.retiring) ids.push_back(id);
+    for (const auto& [id, pool] : pools_) {
+      if (pool.retiring) ids.push_back(id);
     }
   }
   for (const EndpointId& id : ids) {
@@ -105,26 +105,26 @@ void Dispatcher::stopRetired() {
   }
 }
 
-void Dispatcher::hireWhereNeeded() {
+void Dispatcher::startWhereNeeded() {
   std::vector<EndpointId> ids;
   {
     Lock lock(mutex_);
-    for (auto& [id, crew] : crews_) {
-      crew.scaleAt = Instant::max();
-      if (mayWantMore(crew)) ids.push_back(id);
+    for (auto& [id, pool] : pools_) {
+      pool.scaleAt = Instant::max();
+      if (mayWantMore(pool)) ids.push_back(id);
     }
   }
   for (const EndpointId& id : ids) {
-    for (std::size_t missing = wanted(id); missing > 0 && !stopping_; --missing) hire(id, {});
+    for (std::size_t missing = wanted(id); missing > 0 && !stopping_; --missing) startWorker(id, {});
   }
 }
 
 // As far as it can be said without asking the storage.
-bool Dispatcher::mayWantMore(const Crew& crew) const {
-  const std::size_t size = crew.slots();
-  if (!crew.target() || size >= crew.endpoint->workersMax || rooms_.clock.now() < crew.startAfter) return false;
-  if (size < crew.endpoint->workersMin) return true;
-  return !crew.endpoint->paused && rooms_.wakeup.rings(crew.endpoint->id);
+bool Dispatcher::mayWantMore(const WorkerPool& pool) const {
+  const std::size_t size = pool.slots();
+  if (!pool.target() || size >= pool.endpoint->workersMax || rooms_.clock.now() < pool.startAfter) return false;
+  if (size < pool.endpoint->workersMin) return true;
+  return !pool.endpoint->paused && rooms_.wakeup.rings(pool.endpoint->id);
 }
 
 // How many workers more the endpoint should have.
@@ -137,40 +137,40 @@ std::size_t Dispatcher::wanted(const EndpointId& id) {
   if (jobs.inQueue > jobs.inQueueLow) rooms_.wakeup.keepRinging(id);
   const Instant now = rooms_.clock.now();
   Lock lock(mutex_);
-  const auto found = crews_.find(id);
-  if (found == crews_.end()) return 0;
-  Crew& crew = found->second;
+  const auto found = pools_.find(id);
+  if (found == pools_.end()) return 0;
+  WorkerPool& pool = found->second;
   const auto narrow = [](std::size_t number) { return static_cast<std::uint32_t>(number); };
-  ScalerView view{crew.endpoint->scaling, crew.endpoint->workersMin, crew.endpoint->workersMax, narrow(crew.slots())};
-  view.coming = narrow(crew.count(Duty::idle) + crew.count(Duty::reserved) + crew.count(Duty::starting));
-  for (const auto& [worker, member] : crew.members) {
-    if (member.duty == Duty::busy) ++(member.lowPriority ? view.busyLow : view.busy);
+  ScalerView view{pool.endpoint->scaling, pool.endpoint->workersMin, pool.endpoint->workersMax, narrow(pool.slots())};
+  view.coming = narrow(pool.count(WorkerState::idle) + pool.count(WorkerState::reserved) + pool.count(WorkerState::starting));
+  for (const auto& [worker, info] : pool.workers) {
+    if (info.state == WorkerState::busy) ++(info.lowPriority ? view.busyLow : view.busy);
   }
-  if (!crew.endpoint->paused) view.waiting = jobs.inQueue - std::min(jobs.inQueueLow, jobs.inQueue);
+  if (!pool.endpoint->paused) view.waiting = jobs.inQueue - std::min(jobs.inQueueLow, jobs.inQueue);
   if (jobs.headQueuedAt) view.headWait = now - *jobs.headQueuedAt;
   const ScalerWish wish = scale(view);
-  if (wish.again) crew.scaleAt = now + *wish.again;
+  if (wish.again) pool.scaleAt = now + *wish.again;
   return wish.workers > view.workers ? wish.workers - view.workers : 0;
 }
 
-void Dispatcher::hire(const EndpointId& id, const Crew::Step& why) {
-  const WorkerId worker = node_ + "-" + std::to_string(++hired_);
+void Dispatcher::startWorker(const EndpointId& id, const WorkerPool::Step& why) {
+  const WorkerId worker = node_ + "-" + std::to_string(++workersStarted_);
   EndpointPtr endpoint;
   ReleasePtr release;
   {
     Lock lock(mutex_);
-    const auto crew = crews_.find(id);
-    if (crew == crews_.end() || !crew->second.target()) return;
-    endpoint = crew->second.endpoint;
-    release = crew->second.target();
+    const auto pool = pools_.find(id);
+    if (pool == pools_.end() || !pool->second.target()) return;
+    endpoint = pool->second.endpoint;
+    release = pool->second.target();
     const Instant now = rooms_.clock.now();
-    Member member{Duty::starting, now, now, release};
-    member.replaces = why.replaces;
-    member.spare = why.spare;
-    crew->second.members[worker] = std::move(member);
+    WorkerInfo info{WorkerState::starting, now, now, release};
+    info.replaces = why.replaces;
+    info.surge = why.surge;
+    pool->second.workers[worker] = std::move(info);
   }
   try {
-    rooms_.executor.hire(endpoint, release, worker, *this);
+    rooms_.executor.startWorker(endpoint, release, worker, *this);
   } catch (const std::exception& error) {  // no thread, or no memory: its slot must not stay taken
     workerGone(id, worker, error.what());
   }
@@ -184,12 +184,12 @@ void Dispatcher::workerReady(const EndpointId& endpoint, const WorkerId& worker)
   bool stays = false;
   {
     Lock lock(mutex_);
-    Crew& crew = crews_.at(endpoint);
-    stays = crew.takeReady(worker, now);
-    early = crew.isRolling() ||
-            (crew.members.size() > crew.endpoint->workersMin && now + crew.endpoint->idleTimeout < looksAt_.load());
+    WorkerPool& pool = pools_.at(endpoint);
+    stays = pool.takeReady(worker, now);
+    early = pool.isRolling() ||
+            (pool.workers.size() > pool.endpoint->workersMin && now + pool.endpoint->idleTimeout < nextPassAt_.load());
   }
-  if (!stays) rooms_.executor.dismiss(worker);
+  if (!stays) rooms_.executor.stopWorker(worker);
   if (early || (stays && rooms_.wakeup.rings(endpoint))) rooms_.wakeup.nudge();
 }
 
@@ -197,11 +197,11 @@ void Dispatcher::workerGone(const EndpointId& endpoint, const WorkerId& worker, 
   bool halted = false;
   {
     Lock lock(mutex_);
-    const auto crew = crews_.find(endpoint);
-    if (crew == crews_.end()) return;
-    const bool was = crew->second.halted;
-    crew->second.takeGone(worker, failure, rooms_.clock.now());
-    halted = crew->second.halted && !was;
+    const auto pool = pools_.find(endpoint);
+    if (pool == pools_.end()) return;
+    const bool was = pool->second.halted;
+    pool->second.takeGone(worker, failure, rooms_.clock.now());
+    halted = pool->second.halted && !was;
   }
   if (!failure.empty()) {
     rooms_.log.write(LogLevel::error, "worker.failed", "a worker of " + endpoint + " cannot work: " + failure);
@@ -216,8 +216,8 @@ void Dispatcher::workerGone(const EndpointId& endpoint, const WorkerId& worker, 
 void Dispatcher::setEndpoint(const EndpointPtr& now) {
   {
     Lock lock(mutex_);
-    if (!now->release && !crews_.contains(now->id)) return;  // remote workers pull its jobs
-    crews_[now->id].change(now);
+    if (!now->release && !pools_.contains(now->id)) return;  // remote workers pull its jobs
+    pools_[now->id].change(now);
   }
   rooms_.wakeup.hang(now->id);
   rooms_.wakeup.keepRinging(now->id);
@@ -227,33 +227,33 @@ void Dispatcher::setEndpoint(const EndpointPtr& now) {
 void Dispatcher::retire(const EndpointId& endpoint) {
   {
     Lock lock(mutex_);
-    const auto crew = crews_.find(endpoint);
-    if (crew == crews_.end()) return;
-    crew->second.retiring = true;
+    const auto pool = pools_.find(endpoint);
+    if (pool == pools_.end()) return;
+    pool->second.retiring = true;
   }
   rooms_.wakeup.nudge();
 }
 
 bool Dispatcher::hasLeft(const EndpointId& endpoint) const {
   Lock lock(mutex_);
-  const auto crew = crews_.find(endpoint);
-  if (crew == crews_.end()) return true;
-  return crew->second.members.size() == crew->second.count(Duty::stuck) + crew->second.count(Duty::leaving);
+  const auto pool = pools_.find(endpoint);
+  if (pool == pools_.end()) return true;
+  return pool->second.workers.size() == pool->second.count(WorkerState::stuck) + pool->second.count(WorkerState::leaving);
 }
 
-Instant Dispatcher::nextLook() const {
+Instant Dispatcher::nextPass() const {
   Instant next = Instant::max();
   const Instant now = rooms_.clock.now();
   Lock lock(mutex_);
-  for (const auto& [id, crew] : crews_) {
-    if (crew.startAfter > now) next = std::min(next, crew.startAfter);
-    next = std::min(next, crew.scaleAt);
-    for (const auto& [worker, member] : crew.members) {
-      if (member.duty == Duty::busy) next = std::min(next, member.stuckFrom);
+  for (const auto& [id, pool] : pools_) {
+    if (pool.startAfter > now) next = std::min(next, pool.startAfter);
+    next = std::min(next, pool.scaleAt);
+    for (const auto& [worker, info] : pool.workers) {
+      if (info.state == WorkerState::busy) next = std::min(next, info.stuckFrom);
     }
-    if (crew.slots() <= crew.endpoint->workersMin) continue;
-    for (const auto& [worker, member] : crew.members) {
-      if (member.duty == Duty::idle) next = std::min(next, member.since + crew.endpoint->idleTimeout);
+    if (pool.slots() <= pool.endpoint->workersMin) continue;
+    for (const auto& [worker, info] : pool.workers) {
+      if (info.state == WorkerState::idle) next = std::min(next, info.since + pool.endpoint->idleTimeout);
     }
   }
   return next;
@@ -262,40 +262,40 @@ Instant Dispatcher::nextLook() const {
 WorkerCounts Dispatcher::counts(const EndpointId& endpoint) const {
   WorkerCounts counts;
   Lock lock(mutex_);
-  const auto found = crews_.find(endpoint);
-  if (found == crews_.end()) return counts;
-  const Crew& crew = found->second;
-  const auto of = [&crew](Duty duty) { return static_cast<std::uint32_t>(crew.count(duty)); };
-  counts.idle = of(Duty::idle) + of(Duty::reserved);
+  const auto found = pools_.find(endpoint);
+  if (found == pools_.end()) return counts;
+  const WorkerPool& pool = found->second;
+  const auto of = [&pool](WorkerState state) { return static_cast<std::uint32_t>(pool.count(state)); };
+  counts.idle = of(WorkerState::idle) + of(WorkerState::reserved);
   counts.ready = counts.idle;
-  counts.initializing = of(Duty::starting);
-  counts.running = of(Duty::busy);
-  counts.unhealthy = of(Duty::stuck);
-  counts.throttled = rooms_.clock.now() < crew.startAfter ? 1 : 0;
+  counts.initializing = of(WorkerState::starting);
+  counts.running = of(WorkerState::busy);
+  counts.unhealthy = of(WorkerState::stuck);
+  counts.throttled = rooms_.clock.now() < pool.startAfter ? 1 : 0;
   return counts;
 }
 
-CrewView Dispatcher::view(const EndpointId& endpoint) const {
-  CrewView view;
+WorkerPoolView Dispatcher::view(const EndpointId& endpoint) const {
+  WorkerPoolView view;
   Lock lock(mutex_);
-  const auto found = crews_.find(endpoint);
-  if (found == crews_.end()) return view;
-  const Crew& crew = found->second;
-  for (const auto& [id, member] : crew.members) {
-    view.workers.push_back({id, nameOf(member.duty), member.startedAt, member.release});
+  const auto found = pools_.find(endpoint);
+  if (found == pools_.end()) return view;
+  const WorkerPool& pool = found->second;
+  for (const auto& [id, info] : pool.workers) {
+    view.workers.push_back({id, nameOf(info.state), info.startedAt, info.release});
   }
-  view.rolling = crew.isRolling();
-  view.halted = crew.halted;
-  view.fault = crew.fault;
+  view.rolling = pool.isRolling();
+  view.halted = pool.halted;
+  view.fault = pool.fault;
   return view;
 }
 
 std::map<std::string, std::size_t> Dispatcher::workersOfTemplates() const {
   std::map<std::string, std::size_t> workers;
   Lock lock(mutex_);
-  for (const auto& [id, crew] : crews_) {
-    for (const auto& [worker, member] : crew.members) {
-      if (!member.release->templateId.empty()) ++workers[member.release->templateId];
+  for (const auto& [id, pool] : pools_) {
+    for (const auto& [worker, info] : pool.workers) {
+      if (!info.release->templateId.empty()) ++workers[info.release->templateId];
     }
   }
   return workers;
@@ -304,12 +304,12 @@ std::map<std::string, std::size_t> Dispatcher::workersOfTemplates() const {
 std::string_view Dispatcher::waitReason(const Endpoint& endpoint, bool lowPriority) const {
   if (endpoint.paused) return "paused";
   Lock lock(mutex_);
-  const auto found = crews_.find(endpoint.id);
-  if (found == crews_.end() || endpoint.workersMax == 0) return "no_workers";
-  const Crew& crew = found->second;
-  if (crew.count(Duty::busy) + crew.count(Duty::idle) + crew.count(Duty::reserved) > 0) return "workers_busy";
-  if (crew.count(Duty::starting) > 0) return "starting";
-  if (rooms_.clock.now() < crew.startAfter || crew.count(Duty::stuck) > 0) return "worker_crashing";
+  const auto found = pools_.find(endpoint.id);
+  if (found == pools_.end() || endpoint.workersMax == 0) return "no_workers";
+  const WorkerPool& pool = found->second;
+  if (pool.count(WorkerState::busy) + pool.count(WorkerState::idle) + pool.count(WorkerState::reserved) > 0) return "workers_busy";
+  if (pool.count(WorkerState::starting) > 0) return "starting";
+  if (rooms_.clock.now() < pool.startAfter || pool.count(WorkerState::stuck) > 0) return "worker_crashing";
   return lowPriority ? "no_workers" : "starting";
 }
 

@@ -78,7 +78,7 @@ class ThreadExecutor::Worker {
     changed_.notifyAll();
   }
 
-  void dismiss() {
+  void stopWorker() {
     Lock lock(mutex_);
     dismissed_ = true;
     changed_.notifyAll();
@@ -174,7 +174,7 @@ class ThreadExecutor::Worker {
   bool dismissed_ JOBQ_GUARDED_BY(mutex_) = false;
 };
 
-void ThreadExecutor::hire(const EndpointPtr& endpoint, const ReleasePtr& release, const WorkerId& id,
+void ThreadExecutor::startWorker(const EndpointPtr& endpoint, const ReleasePtr& release, const WorkerId& id,
                           WorkerEvents& events) {
   reap();
   auto worker = std::make_shared<Worker>(rooms_, endpoint, release, id, events);
@@ -197,7 +197,7 @@ void ThreadExecutor::assign(ClaimedJob job) {
   worker->give(std::move(job));
 }
 
-void ThreadExecutor::dismiss(const WorkerId& id) {
+void ThreadExecutor::stopWorker(const WorkerId& id) {
   std::shared_ptr<Worker> worker;
   {
     Lock lock(mutex_);
@@ -205,7 +205,7 @@ void ThreadExecutor::dismiss(const WorkerId& id) {
     if (found == workers_.end()) return;
     worker = found->second;
   }
-  worker->dismiss();
+  worker->stopWorker();
 }
 
 // Joins the threads that have ended.
@@ -294,7 +294,7 @@ bool ThreadExecutor::release(std::map<EndpointId, std::vector<LeaseRef>>& jobs) 
 std::size_t ThreadExecutor::stop(Millis drain) {
   {
     Lock lock(mutex_);
-    for (const auto& [id, worker] : workers_) worker->dismiss();
+    for (const auto& [id, worker] : workers_) worker->stopWorker();
   }
   this->drain(rooms_.clock.now() + drain);
   if (!awaitAllEnded(rooms_.clock.now())) stopRest();

@@ -37,10 +37,10 @@ class ThreadExecutor final : public Executor {
   explicit ThreadExecutor(const Rooms& rooms) : rooms_(rooms) {}
   ~ThreadExecutor() override { stop(Millis(0)); }
 
-  void hire(const EndpointPtr& endpoint, const ReleasePtr& release, const WorkerId& worker,
+  void startWorker(const EndpointPtr& endpoint, const ReleasePtr& release, const WorkerId& worker,
             WorkerEvents& events) override;
   void assign(ClaimedJob job) override;
-  void dismiss(const WorkerId& worker) override;
+  void stopWorker(const WorkerId& worker) override;
 
   /// Called after the stop token of a job has fired: a stop() that waits for that job waits no longer.
   void noticeStopped();

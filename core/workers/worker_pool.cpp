@@ -10,46 +10,46 @@ constexpr Millis kLongestBackoff{30'000};
 
 }  // namespace
 
-std::string_view nameOf(Duty duty) noexcept {
-  switch (duty) {
-    case Duty::starting: return "starting";
-    case Duty::idle:
-    case Duty::reserved: return "idle";
-    case Duty::busy: return "running";
-    case Duty::stuck: return "stuck";
-    case Duty::leaving: return "leaving";
+std::string_view nameOf(WorkerState state) noexcept {
+  switch (state) {
+    case WorkerState::starting: return "starting";
+    case WorkerState::idle:
+    case WorkerState::reserved: return "idle";
+    case WorkerState::busy: return "running";
+    case WorkerState::stuck: return "stuck";
+    case WorkerState::leaving: return "leaving";
   }
   return "";
 }
 
-std::size_t Crew::count(Duty duty) const {
+std::size_t WorkerPool::count(WorkerState state) const {
   return static_cast<std::size_t>(
-      std::count_if(members.begin(), members.end(), [duty](const auto& m) { return m.second.duty == duty; }));
+      std::count_if(workers.begin(), workers.end(), [state](const auto& m) { return m.second.state == state; }));
 }
 
-std::size_t Crew::slots() const {
-  const std::size_t replaced = std::min<std::size_t>(count(Duty::stuck), endpoint->maxStuck);
-  return members.size() - count(Duty::leaving) - replaced;
+std::size_t WorkerPool::slots() const {
+  const std::size_t replaced = std::min<std::size_t>(count(WorkerState::stuck), endpoint->maxStuck);
+  return workers.size() - count(WorkerState::leaving) - replaced;
 }
 
-ReleasePtr Crew::target() const {
+ReleasePtr WorkerPool::target() const {
   if (retiring) return nullptr;
   return halted ? proven : endpoint->release;
 }
 
-bool Crew::isOutdated(const Member& member) const {
-  return member.duty != Duty::leaving && member.duty != Duty::stuck && member.release != target();
+bool WorkerPool::isOutdated(const WorkerInfo& info) const {
+  return info.state != WorkerState::leaving && info.state != WorkerState::stuck && info.release != target();
 }
 
-bool Crew::isRolling() const {
+bool WorkerPool::isRolling() const {
   return vacancies > 0 ||
-         std::any_of(members.begin(), members.end(), [this](const auto& m) { return isOutdated(m.second); });
+         std::any_of(workers.begin(), workers.end(), [this](const auto& m) { return isOutdated(m.second); });
 }
 
-void Crew::change(const EndpointPtr& now) {
+void WorkerPool::change(const EndpointPtr& now) {
   const bool released = !endpoint || endpoint->release != now->release;
   if (released && endpoint && !isRolling()) {
-    for (auto& [worker, member] : members) member.spare = false;
+    for (auto& [worker, info] : workers) info.surge = false;
   }
   endpoint = now;
   if (!released) return;
@@ -59,36 +59,36 @@ void Crew::change(const EndpointPtr& now) {
   startAfter = {};
 }
 
-bool Crew::takeReady(const WorkerId& worker, Instant now) {
-  Member& member = members.at(worker);
-  const bool leaves = member.lastJob;
-  if (member.duty == Duty::starting) {
-    proven = member.release;
+bool WorkerPool::takeReady(const WorkerId& worker, Instant now) {
+  WorkerInfo& info = workers.at(worker);
+  const bool leaves = info.drainAfterJob;
+  if (info.state == WorkerState::starting) {
+    proven = info.release;
     backoff = Millis(0);
-    if (member.release == endpoint->release) fault.clear();
+    if (info.release == endpoint->release) fault.clear();
   }
-  member.duty = Duty::idle;
-  member.since = now;
-  member.lease = {};
-  member.stuckFrom = Instant::max();
-  member.replaces = false;
+  info.state = WorkerState::idle;
+  info.since = now;
+  info.lease = {};
+  info.stuckFrom = Instant::max();
+  info.replaces = false;
   // Of one that was stuck, somebody else may have the slot by now; and workersMax may have been lowered.
   const bool tooMany = slots() > endpoint->workersMax;
   if (!leaves && !tooMany && target()) return true;
-  member.duty = Duty::leaving;
-  if (leaves && target() && !takeSpare()) ++vacancies;
+  info.state = WorkerState::leaving;
+  if (leaves && target() && !takeSurge()) ++vacancies;
   return false;
 }
 
-void Crew::takeGone(const WorkerId& worker, const std::string& failure, Instant now) {
-  const auto found = members.find(worker);
-  if (found == members.end()) return;
-  const Member member = found->second;
-  members.erase(found);
+void WorkerPool::takeGone(const WorkerId& worker, const std::string& failure, Instant now) {
+  const auto found = workers.find(worker);
+  if (found == workers.end()) return;
+  const WorkerInfo info = found->second;
+  workers.erase(found);
   if (failure.empty()) return;
   fault = failure;
-  if (member.replaces) ++vacancies;
-  if (member.release == endpoint->release && proven && proven != member.release) {
+  if (info.replaces) ++vacancies;
+  if (info.release == endpoint->release && proven && proven != info.release) {
     halted = true;  // for good: until the next release, or a restart
     return;
   }
@@ -97,60 +97,60 @@ void Crew::takeGone(const WorkerId& worker, const std::string& failure, Instant 
 }
 
 // Whoever leaves now has been replaced before.
-bool Crew::takeSpare() {
-  const auto spare = std::find_if(members.begin(), members.end(), [](const auto& entry) {
-    return entry.second.spare && entry.second.duty != Duty::leaving && entry.second.duty != Duty::stuck;
+bool WorkerPool::takeSurge() {
+  const auto surge = std::find_if(workers.begin(), workers.end(), [](const auto& entry) {
+    return entry.second.surge && entry.second.state != WorkerState::leaving && entry.second.state != WorkerState::stuck;
   });
-  if (spare == members.end()) return false;
-  spare->second.spare = false;
-  spare->second.replaces = spare->second.duty == Duty::starting;
+  if (surge == workers.end()) return false;
+  surge->second.surge = false;
+  surge->second.replaces = surge->second.state == WorkerState::starting;
   return true;
 }
 
 // The last replacement is at work, so the next one may go. Nobody waits for a handler that may never return.
-bool Crew::mayGoOn() const {
-  return vacancies == 0 && std::none_of(members.begin(), members.end(), [](const auto& entry) {
-           const Member& member = entry.second;
-           return member.duty == Duty::starting || (member.lastJob && member.duty != Duty::stuck);
+bool WorkerPool::mayGoOn() const {
+  return vacancies == 0 && std::none_of(workers.begin(), workers.end(), [](const auto& entry) {
+           const WorkerInfo& info = entry.second;
+           return info.state == WorkerState::starting || (info.drainAfterJob && info.state != WorkerState::stuck);
          });
 }
 
-Crew::Step Crew::nextStep() {
+WorkerPool::Step WorkerPool::nextStep() {
   Step step;
   const ReleasePtr next = target();
   if (!next) {
-    for (auto& [id, member] : members) {
-      if (member.duty == Duty::busy && retiring && member.stuckFrom == Instant::max()) {
-        step.stopped.push_back(member.lease);
+    for (auto& [id, info] : workers) {
+      if (info.state == WorkerState::busy && retiring && info.stuckFrom == Instant::max()) {
+        step.stopped.push_back(info.lease);
       }
-      if (member.duty != Duty::idle) continue;
-      member.duty = Duty::leaving;
-      step.dismissed.push_back(id);
+      if (info.state != WorkerState::idle) continue;
+      info.state = WorkerState::leaving;
+      step.stoppedWorkers.push_back(id);
     }
     return step;
   }
   if (vacancies > 0) {
     --vacancies;
-    step.hire = step.replaces = slots() < endpoint->workersMax;
+    step.startWorker = step.replaces = slots() < endpoint->workersMax;
     return step;
   }
   const auto old = [this](const auto& entry) { return isOutdated(entry.second); };
-  if (!mayGoOn() || std::none_of(members.begin(), members.end(), old)) return step;
+  if (!mayGoOn() || std::none_of(workers.begin(), workers.end(), old)) return step;
   if (proven != next && slots() < endpoint->workersMax) {
-    step.hire = step.spare = true;  // there is room to see whether it starts before anybody has to leave
+    step.startWorker = step.surge = true;  // there is room to see whether it starts before anybody has to leave
     return step;
   }
-  const auto idle = std::find_if(members.begin(), members.end(),
-                                 [&old](const auto& entry) { return old(entry) && entry.second.duty == Duty::idle; });
-  if (idle != members.end()) {
-    idle->second.duty = Duty::leaving;
-    step.dismissed.push_back(idle->first);
-    step.hire = step.replaces = !takeSpare() && slots() < endpoint->workersMax;
+  const auto idle = std::find_if(workers.begin(), workers.end(),
+                                 [&old](const auto& entry) { return old(entry) && entry.second.state == WorkerState::idle; });
+  if (idle != workers.end()) {
+    idle->second.state = WorkerState::leaving;
+    step.stoppedWorkers.push_back(idle->first);
+    step.startWorker = step.replaces = !takeSurge() && slots() < endpoint->workersMax;
     return step;
   }
-  const auto busy = std::find_if(members.begin(), members.end(),
-                                 [&old](const auto& entry) { return old(entry) && entry.second.duty == Duty::busy; });
-  if (busy != members.end()) busy->second.lastJob = true;
+  const auto busy = std::find_if(workers.begin(), workers.end(),
+                                 [&old](const auto& entry) { return old(entry) && entry.second.state == WorkerState::busy; });
+  if (busy != workers.end()) busy->second.drainAfterJob = true;
   return step;
 }
 

@@ -16,7 +16,7 @@
 
 namespace jobq {
 
-enum class Duty {
+enum class WorkerState {
   starting,
   idle,
   reserved,  ///< somebody is claiming a job for it
@@ -26,24 +26,24 @@ enum class Duty {
 };
 
 /// As the API tells it.
-std::string_view nameOf(Duty duty) noexcept;
+std::string_view nameOf(WorkerState state) noexcept;
 
-struct Member {
-  Duty duty = Duty::starting;
+struct WorkerInfo {
+  WorkerState state = WorkerState::starting;
   Instant since{};      ///< of the duty
   Instant startedAt{};  ///< of the worker
   ReleasePtr release{};
   LeaseRef lease{};                    ///< of the job, while busy
   bool lowPriority = false;            ///< of the job, while busy
   Instant stuckFrom = Instant::max();  ///< when its job was told to stop
-  bool lastJob = false;                ///< it leaves when it is free: another one takes its place
+  bool drainAfterJob = false;                ///< it leaves when it is free: another one takes its place
   bool replaces = false;               ///< it takes the place of one that has left
-  bool spare = false;                  ///< hired for the release while there was room: the next who leaves is replaced
+  bool surge = false;                  ///< hired for the release while there was room: the next who leaves is replaced
 };
 
-struct Crew {
+struct WorkerPool {
   EndpointPtr endpoint;
-  std::map<WorkerId, Member> members{};
+  std::map<WorkerId, WorkerInfo> workers{};
   Instant startAfter{};  ///< no hiring before, after a worker failed to start
   Millis backoff{0};
   Instant scaleAt = Instant::max();  ///< when the scaler wants to look again
@@ -53,7 +53,7 @@ struct Crew {
   bool retiring = false;             ///< the endpoint is gone: jobs are stopped, everybody leaves
   std::size_t vacancies = 0;         ///< places of workers that left for the release's sake
 
-  std::size_t count(Duty duty) const;
+  std::size_t count(WorkerState state) const;
   /// Of workersMax: whoever works or may work, and those who are stuck beyond what is replaced.
   std::size_t slots() const;
   /// What a worker that is hired now runs; null: nobody is hired.
@@ -71,17 +71,17 @@ struct Crew {
 
   /// What has to be done next for the release, or for an endpoint that is gone.
   struct Step {
-    std::vector<WorkerId> dismissed;
+    std::vector<WorkerId> stoppedWorkers;
     std::vector<LeaseRef> stopped;
-    bool hire = false;      ///< one
+    bool startWorker = false;      ///< one
     bool replaces = false;  ///< that one takes the place of another
-    bool spare = false;     ///< that one will have taken the place of the next who leaves
+    bool surge = false;     ///< that one will have taken the place of the next who leaves
   };
   Step nextStep();
 
  private:
-  bool takeSpare();
-  bool isOutdated(const Member& member) const;
+  bool takeSurge();
+  bool isOutdated(const WorkerInfo& info) const;
   bool mayGoOn() const;
 };
 

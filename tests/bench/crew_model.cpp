@@ -15,9 +15,9 @@
 namespace bench {
 namespace {
 
-class Crew {
+class WorkerPool {
  public:
-  Crew(const CrewRules& rules, const std::vector<Arrival>& arrivals, Millis end)
+  WorkerPool(const CrewRules& rules, const std::vector<Arrival>& arrivals, Millis end)
       : rules_(rules), arrivals_(arrivals), end_(end), slots_(std::max(rules.workersMin, rules.workersMax)) {}
 
   CrewRecord play() {
@@ -34,7 +34,7 @@ class Crew {
       }
     }
     for (const Slot& slot : slots_) {
-      if (slot.duty != Duty::gone) countTime(slot, end_);
+      if (slot.duty != WorkerState::gone) countTime(slot, end_);
     }
     std::sort(record_.delays.begin(), record_.delays.end());
     std::sort(record_.lowDelays.begin(), record_.lowDelays.end());
@@ -42,9 +42,9 @@ class Crew {
   }
 
  private:
-  enum class Duty { gone, starting, idle, busy, busyLow };
+  enum class WorkerState { gone, starting, idle, busy, busyLow };
   struct Slot {
-    Duty duty = Duty::gone;
+    WorkerState duty = WorkerState::gone;
     Millis hiredAt{0};
     Millis idleSince{0};
   };
@@ -66,7 +66,7 @@ class Crew {
   }
 
   void becomeIdle(Slot& slot) {
-    slot.duty = Duty::idle;
+    slot.duty = WorkerState::idle;
     slot.idleSince = now_;
     plan(now_ + rules_.idleTimeout, std::nullopt);
   }
@@ -74,15 +74,15 @@ class Crew {
   void look() {
     release();
     claim();
-    hire();
+    startWorker();
   }
 
   void release() {
-    std::uint32_t staying = count() - count(Duty::gone);
+    std::uint32_t staying = count() - count(WorkerState::gone);
     for (Slot& slot : slots_) {
       if (staying <= rules_.workersMin || !line_.empty() || !lowLine_.empty()) return;
-      if (slot.duty != Duty::idle || slot.idleSince + rules_.idleTimeout > now_) continue;
-      slot.duty = Duty::gone;
+      if (slot.duty != WorkerState::idle || slot.idleSince + rules_.idleTimeout > now_) continue;
+      slot.duty = WorkerState::gone;
       --staying;
       record_.releases.push_back(now_);
       record_.shortestLife = std::min(record_.shortestLife, now_ - slot.hiredAt);
@@ -92,28 +92,28 @@ class Crew {
 
   void claim() {
     for (std::size_t i = 0; i < slots_.size() && !(line_.empty() && lowLine_.empty()); ++i) {
-      if (slots_[i].duty != Duty::idle) continue;
+      if (slots_[i].duty != WorkerState::idle) continue;
       const bool low = line_.empty();
       std::deque<Arrival>& line = low ? lowLine_ : line_;
-      slots_[i].duty = low ? Duty::busyLow : Duty::busy;
+      slots_[i].duty = low ? WorkerState::busyLow : WorkerState::busy;
       (low ? record_.lowDelays : record_.delays).push_back(now_ - line.front().at);
       plan(now_ + line.front().duration, i);
       line.pop_front();
     }
   }
 
-  void hire() {
+  void startWorker() {
     jobq::ScalerView view{rules_.scaling, rules_.workersMin, rules_.workersMax};
-    view.workers = count() - count(Duty::gone);
-    view.coming = count(Duty::idle) + count(Duty::starting);
-    view.busy = count(Duty::busy);
-    view.busyLow = count(Duty::busyLow);
+    view.workers = count() - count(WorkerState::gone);
+    view.coming = count(WorkerState::idle) + count(WorkerState::starting);
+    view.busy = count(WorkerState::busy);
+    view.busyLow = count(WorkerState::busyLow);
     view.waiting = line_.size();
     if (!line_.empty()) view.headWait = now_ - line_.front().at;
     const jobq::ScalerWish wish = jobq::scale(view);
     for (std::uint32_t workers = view.workers; workers < wish.workers; ++workers) {
-      const auto slot = std::find_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.duty == Duty::gone; });
-      *slot = {Duty::starting, now_, {}};
+      const auto slot = std::find_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.duty == WorkerState::gone; });
+      *slot = {WorkerState::starting, now_, {}};
       record_.starts.push_back(now_);
       plan(now_ + rules_.startTime, static_cast<std::size_t>(slot - slots_.begin()));
     }
@@ -129,7 +129,7 @@ class Crew {
   }
 
   std::uint32_t count() const { return static_cast<std::uint32_t>(slots_.size()); }
-  std::uint32_t count(Duty duty) const {
+  std::uint32_t count(WorkerState duty) const {
     return static_cast<std::uint32_t>(
         std::count_if(slots_.begin(), slots_.end(), [duty](const Slot& slot) { return slot.duty == duty; }));
   }
@@ -151,7 +151,7 @@ class Crew {
 }  // namespace
 
 CrewRecord playCrew(const CrewRules& rules, const std::vector<Arrival>& arrivals, Millis end) {
-  return Crew(rules, arrivals, end).play();
+  return WorkerPool(rules, arrivals, end).play();
 }
 
 Millis quantile(const std::vector<Millis>& sorted, double share) {

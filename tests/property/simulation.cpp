@@ -220,7 +220,7 @@ void Simulation::act(const Move& move) {
   switch (move.act) {
     case Act::submit: return submit(move, false);
     case Act::submitAndClaim: return submit(move, true);
-    case Act::turn: rooms_->dispatcher.turn(); return;
+    case Act::turn: rooms_->dispatcher.runPassIfDue(); return;
     case Act::start: {
       if (shop.starting.empty()) return;
       const auto [endpoint, worker] = shop.starting.front();

@@ -32,7 +32,7 @@ void Simulation::checkWorkers() const {
 // Everybody does what he would do anyway. False: nobody has anything to do but wait.
 bool Simulation::stepTowardsQuiet() {
   const Move good{Act::finish, 0, 1};
-  if (rooms_->dispatcher.turn()) return true;
+  if (rooms_->dispatcher.runPassIfDue()) return true;
   if (!workshop_->starting.empty()) return act({Act::start, 0, 1}), true;
   if (!workshop_->leaving.empty()) return act({Act::leave, 0, 1}), true;
   if (!workshop_->running.empty()) return finishLocal(0, good), true;

@@ -29,7 +29,7 @@ namespace jobq::model {
 struct Simulation::Workshop final : Executor {
   explicit Workshop(Simulation& simulation) : world(simulation) {}
 
-  void hire(const EndpointPtr& endpoint, const ReleasePtr&, const WorkerId& worker, WorkerEvents& to) override {
+  void startWorker(const EndpointPtr& endpoint, const ReleasePtr&, const WorkerId& worker, WorkerEvents& to) override {
     events = &to;
     starting.push_back({endpoint->id, worker});
   }
@@ -40,7 +40,7 @@ struct Simulation::Workshop final : Executor {
     world.begins(run);
     running.push_back(std::move(run));
   }
-  void dismiss(const WorkerId& worker) override {
+  void stopWorker(const WorkerId& worker) override {
     const auto found =
         std::find_if(idle.begin(), idle.end(), [&](const Place& place) { return place.second == worker; });
     world.check(found != idle.end(), "a worker was dismissed that is not free");

@@ -92,10 +92,10 @@ TEST_F(CourierCrewUnit, AllThreadsWorkAtOnceAndAPlaceIsFreeWhenOneIsDone) {
 
 TEST_F(CourierCrewUnit, APlaceIsFreeBeforeThatIsTold) {
   std::promise<std::size_t> seen;
-  CourierCrew* crew = nullptr;
+  CourierCrew* workerPool = nullptr;
   CourierCrew other([](const Delivery&) { return CallEnd::answered; },
-                    [&] { seen.set_value(crew->share({"h"}).at(0).places); });
-  crew = &other;
+                    [&] { seen.set_value(workerPool->share({"h"}).at(0).places); });
+  workerPool = &other;
   other.give(to("h", 1));
   auto places = seen.get_future();
   ASSERT_EQ(places.wait_for(test::kSoon), std::future_status::ready) << "nobody was told";

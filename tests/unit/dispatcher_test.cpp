@@ -21,12 +21,12 @@ using namespace jobq;
 /// Hires nobody while `failing`; a worker that is hired never gets ready.
 class SparseExecutor final : public Executor {
  public:
-  void hire(const EndpointPtr&, const ReleasePtr&, const WorkerId& worker, WorkerEvents&) override {
+  void startWorker(const EndpointPtr&, const ReleasePtr&, const WorkerId& worker, WorkerEvents&) override {
     asked.push_back(worker);
     if (failing) failing();
   }
   void assign(ClaimedJob) override { FAIL() << "nobody is ready"; }
-  void dismiss(const WorkerId&) override { FAIL() << "nobody is ready"; }
+  void stopWorker(const WorkerId&) override { FAIL() << "nobody is ready"; }
 
   std::function<void()> failing;
   std::vector<WorkerId> asked;
@@ -36,11 +36,11 @@ class SparseExecutor final : public Executor {
 class BusyExecutor final : public Executor {
  public:
   explicit BusyExecutor(RunningJobs& running) : running_(running) {}
-  void hire(const EndpointPtr& endpoint, const ReleasePtr&, const WorkerId& worker, WorkerEvents& events) override {
+  void startWorker(const EndpointPtr& endpoint, const ReleasePtr&, const WorkerId& worker, WorkerEvents& events) override {
     events.workerReady(endpoint->id, worker);
   }
   void assign(ClaimedJob job) override { runs.push_back(std::make_unique<RunningJobs::Entry>(running_, job.lease)); }
-  void dismiss(const WorkerId&) override {}
+  void stopWorker(const WorkerId&) override {}
 
   std::vector<std::unique_ptr<RunningJobs::Entry>> runs;
 
@@ -55,7 +55,7 @@ class FloodExecutor final : public Executor {
   static constexpr std::size_t kLeave = 10'000;  ///< jobs after which the flood ends, so that a starved test ends too
 
   FloodExecutor(Storage& storage, std::function<void()> submit) : storage_(storage), submit_(std::move(submit)) {}
-  void hire(const EndpointPtr& endpoint, const ReleasePtr&, const WorkerId& worker, WorkerEvents& events) override {
+  void startWorker(const EndpointPtr& endpoint, const ReleasePtr&, const WorkerId& worker, WorkerEvents& events) override {
     events_ = &events;
     events.workerReady(endpoint->id, worker);
   }
@@ -68,11 +68,11 @@ class FloodExecutor final : public Executor {
     }
     events_->workerReady(job.endpoint, job.worker);
   }
-  void dismiss(const WorkerId& worker) override { dismissed.push_back(worker); }
+  void stopWorker(const WorkerId& worker) override { stoppedWorkers.push_back(worker); }
 
   std::size_t flooded = 0;                    ///< jobs of the flood that ran
   std::map<EndpointId, std::size_t> firstOf;  ///< `flooded` when the first job of another endpoint ran
-  std::vector<WorkerId> dismissed;
+  std::vector<WorkerId> stoppedWorkers;
 
  private:
   Storage& storage_;
@@ -116,7 +116,7 @@ class DispatcherTest : public testing::Test {
 
   /// Turns until there is nothing to do at this moment.
   void turn() {
-    while (dispatcher_.turn()) continue;
+    while (dispatcher_.runPassIfDue()) continue;
   }
 
   testkit::ManualClock clock_;
@@ -163,7 +163,7 @@ TEST_F(DispatcherTest, StopEndsTheJobsOfAnEndpointThatWasRetiredJustBefore) {
   BusyExecutor executor(running_);
   Dispatcher dispatcher({*storage_, wakeup_, executor, running_, clock_, log_}, "other", endpoints(handlers_));
   submit("ep");
-  while (dispatcher.turn()) continue;
+  while (dispatcher.runPassIfDue()) continue;
   ASSERT_EQ(executor.runs.size(), 1U);
   ASSERT_FALSE(executor.runs[0]->token().stop_requested());
   dispatcher.retire("ep");
@@ -182,22 +182,22 @@ TEST_F(DispatcherTest, AFloodAtOneEndpointKeepsTheOthersWaitingForTwoLooksAtMost
   for (int i = 0; i < kCold; ++i) all.push_back(endpoint(handlers_, "cold" + std::to_string(i), 0, 1));
   for (const EndpointPtr& each : all) wakeup_.hang(each->id);
   Dispatcher dispatcher({*storage_, wakeup_, executor, running_, clock_, log_}, "other", all);
-  while (dispatcher.turn()) continue;
+  while (dispatcher.runPassIfDue()) continue;
   for (int i = 0; i < 200; ++i) submit("ep");
-  EXPECT_TRUE(dispatcher.turn());
+  EXPECT_TRUE(dispatcher.runPassIfDue());
   const std::size_t before = executor.flooded;
   EXPECT_GT(before, 0U);
   EXPECT_LE(before, kTwoLooks) << "the flood goes on";
   for (int i = 0; i < kCold; ++i) submit("cold" + std::to_string(i));
-  for (int looks = 0; looks < 10 && executor.firstOf.size() < kCold; ++looks) EXPECT_TRUE(dispatcher.turn());
+  for (int looks = 0; looks < 10 && executor.firstOf.size() < kCold; ++looks) EXPECT_TRUE(dispatcher.runPassIfDue());
   ASSERT_EQ(executor.firstOf.size(), kCold);
   for (const auto& [id, at] : executor.firstOf) EXPECT_LE(at - before, kTwoLooks) << "before the first job of " << id;
 
-  EXPECT_TRUE(dispatcher.turn()) << "finds that no second job waits there";
+  EXPECT_TRUE(dispatcher.runPassIfDue()) << "finds that no second job waits there";
   const std::size_t then = executor.flooded;
   clock_.advance(Millis(3'600'000));  // longer than any idleTimeout
-  EXPECT_TRUE(dispatcher.turn());
-  EXPECT_EQ(executor.dismissed.size(), kCold) << "idle workers leave in the middle of the flood";
+  EXPECT_TRUE(dispatcher.runPassIfDue());
+  EXPECT_EQ(executor.stoppedWorkers.size(), kCold) << "idle workers leave in the middle of the flood";
   EXPECT_LE(executor.flooded - then, kTwoLooks);
 }
 

@@ -97,7 +97,7 @@ struct ExecutorWorld {
     endpoint = std::move(made);
   }
 
-  void hire(const WorkerId& worker = "w") { executor.hire(endpoint, endpoint->release, worker, events); }
+  void startWorker(const WorkerId& worker = "w") { executor.startWorker(endpoint, endpoint->release, worker, events); }
   /// Stores a job, claims it for the worker and gives it to it.
   LeaseRef give(const JobId& id, const WorkerId& worker = "w") {
     storage.insert(id);

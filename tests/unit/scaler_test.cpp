@@ -186,10 +186,10 @@ void expectNoFlapping(ScalerView view) {
 }
 
 void expectLowIsNothing(ScalerView view, const ScalerWish& wish, std::uint32_t more) {
-  const std::uint32_t hired = wish.workers - view.workers;
+  const std::uint32_t started = wish.workers - view.workers;
   view.workers += more;
   view.busyLow += more;
-  EXPECT_LE(scale(view).workers - view.workers, hired) << more << " more low-priority jobs";
+  EXPECT_LE(scale(view).workers - view.workers, started) << more << " more low-priority jobs";
 }
 
 void expectMonotone(ScalerView view, const ScalerWish& wish, std::uint64_t more) {

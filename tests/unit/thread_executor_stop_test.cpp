@@ -26,7 +26,7 @@ TEST_F(ThreadExecutorStop, AStopFiresTheTokenOfItsAttemptAlone) {
     EXPECT_TRUE(holdsSoon([&] { return context.stopToken().stop_requested(); }));
     return std::string("1");
   };
-  hire();
+  startWorker();
   ASSERT_TRUE(events.has(1));
   const LeaseRef lease = give("a");
   ASSERT_EQ(begun.get_future().wait_for(kSoon), std::future_status::ready);
@@ -43,7 +43,7 @@ TEST_F(ThreadExecutorStop, AJobThatWasStoppedBeforeItBeganDoesNotRun) {
     ++runs;
     return std::string("1");
   };
-  hire();
+  startWorker();
   ASSERT_TRUE(events.has(1));
   {
     const RunningJobs::Claiming claiming(running);
@@ -66,7 +66,7 @@ TEST_F(ThreadExecutorStop, AStopWaitsForJobsThatEndInTime) {
     EXPECT_EQ(goOn.get_future().wait_for(kSoon), std::future_status::ready);
     return std::string("1");
   };
-  hire();
+  startWorker();
   ASSERT_TRUE(events.has(1));
   give("a");
   ASSERT_EQ(begun.get_future().wait_for(kSoon), std::future_status::ready);
@@ -86,7 +86,7 @@ TEST_F(ThreadExecutorStop, AJobThatDoesNotEndInTimeGoesBackUnharmed) {
     EXPECT_TRUE(holdsSoon([&] { return context.stopToken().stop_requested(); }));
     return std::string("\"the work of a handler that was stopped\"");
   };
-  hire();
+  startWorker();
   ASSERT_TRUE(events.has(1));
   give("a");
   ASSERT_EQ(begun.get_future().wait_for(kSoon), std::future_status::ready);
@@ -121,7 +121,7 @@ TEST(ThreadExecutorAbandon, AHandlerThatIgnoresItsStopIsAbandonedAndItsJobGoesBa
     world.never.get_future().wait();
     return std::string("1");
   };
-  world.hire();
+  world.startWorker();
   ASSERT_TRUE(world.events.has(1));
   world.give("a");
   ASSERT_EQ(world.begun.get_future().wait_for(kSoon), std::future_status::ready);

@@ -23,7 +23,7 @@ class ThreadExecutorTest : public testing::Test, protected test::ExecutorWorld {
   /// Runs one job with this handler, and returns it as it ended.
   Job runOnce(HandlerBody run) {
     handlers.run = std::move(run);
-    hire();
+    startWorker();
     EXPECT_TRUE(events.has(1)) << "the worker was not ready";
     give("a");
     EXPECT_TRUE(events.has(2)) << "the job did not end";
@@ -50,7 +50,7 @@ TEST_F(ThreadExecutorTest, AHiredWorkerIsReadyAndRunsItsJob) {
 TEST_F(ThreadExecutorTest, AWorkerRunsOneJobAfterTheOtherInOneHandler) {
   std::atomic<int> made = 0;
   handlers.onMake = [&made](const HandlerEnv&) { ++made; };
-  hire();
+  startWorker();
   for (std::size_t i = 1; i <= 3; ++i) {
     ASSERT_TRUE(events.has(i)) << "job " << i;
     give("j" + std::to_string(i));
@@ -73,8 +73,8 @@ TEST_F(ThreadExecutorTest, WorkersRunAtTheSameTime) {
     }
     return std::string("1");
   };
-  hire("v");
-  hire("w");
+  startWorker("v");
+  startWorker("w");
   ASSERT_TRUE(events.has(2));
   give("a", "v");
   ASSERT_EQ(first.get_future().wait_for(kSoon), std::future_status::ready);
@@ -87,7 +87,7 @@ TEST_F(ThreadExecutorTest, WorkersRunAtTheSameTime) {
 TEST_F(ThreadExecutorTest, AHandlerIsMadeForItsEndpointAndRelease) {
   std::promise<HandlerEnv> seen;
   handlers.onMake = [&seen](const HandlerEnv& env) { seen.set_value(env); };
-  hire("w-7");
+  startWorker("w-7");
   auto future = seen.get_future();
   ASSERT_EQ(future.wait_for(kSoon), std::future_status::ready);
   const HandlerEnv env = future.get();
@@ -99,10 +99,10 @@ TEST_F(ThreadExecutorTest, AHandlerIsMadeForItsEndpointAndRelease) {
 
 TEST_F(ThreadExecutorTest, AHandlerThatCannotBeMadeIsAWorkerThatIsGone) {
   handlers.onMake = [](const HandlerEnv&) { throw Error("no such model"); };
-  hire();
+  startWorker();
   ASSERT_TRUE(events.has(1));
   handlers.onMake = [](const HandlerEnv&) { throw 7; };
-  hire("v");
+  startWorker("v");
   ASSERT_TRUE(events.has(2));
   EXPECT_THAT(events.all(), ElementsAre("gone w: no such model", HasSubstr("gone v: its handler threw something")));
 }
@@ -160,7 +160,7 @@ TEST_F(ThreadExecutorTest, ASealedS3ConfigIsOpenedForTheHandler) {
     seen = context.s3Config();
     return std::string("1");
   };
-  hire();
+  startWorker();
   ASSERT_TRUE(events.has(1));
   storage.insert("a");
   ClaimedJob job = storage.claim();
@@ -177,14 +177,14 @@ TEST_F(ThreadExecutorTest, ASealedS3ConfigIsOpenedForTheHandler) {
 }
 
 TEST_F(ThreadExecutorTest, ADismissedWorkerEndsWithoutAFailure) {
-  hire();
+  startWorker();
   ASSERT_TRUE(events.has(1));
-  executor.dismiss("nobody");
-  executor.dismiss("w");
+  executor.stopWorker("nobody");
+  executor.stopWorker("w");
   ASSERT_TRUE(events.has(2));
   EXPECT_THAT(events.all(), ElementsAre("ready ep w", "gone w"));
-  executor.dismiss("w");
-  hire("w");
+  executor.stopWorker("w");
+  startWorker("w");
   ASSERT_TRUE(events.has(3)) << "the name is free again";
 }
 
@@ -206,7 +206,7 @@ TEST_F(ThreadExecutorTest, AnOutcomeAfterTheDeadlineIsTimedOut) {
     if (context.id() == "failed") throw JobFailed("no");
     return "1";
   };
-  hire();
+  startWorker();
   for (const char* id : {"completed", "failed"}) {
     ASSERT_TRUE(events.has(++ready)) << "before " << id;
     give(id);
@@ -230,7 +230,7 @@ TEST_F(ThreadExecutorTest, AnOutcomeJustBeforeTheDeadlineCounts) {
 TEST_F(ThreadExecutorTest, AnOutcomeInTimeCountsHoweverLateItIsStored) {
   handlers.run = [](std::string_view, JobContext&) { return std::string("1"); };
   storage.faults.failVerb("leases.finish");
-  hire();
+  startWorker();
   ASSERT_TRUE(events.has(1));
   give("a");
   storage.clock.awaitWaiter(Millis(1), Millis(2'000));
@@ -247,7 +247,7 @@ TEST_F(ThreadExecutorTest, AnOutcomeIsOfferedUntilTheStorageTakesIt) {
     return std::string("1");
   };
   storage.faults.failVerb("leases.finish");
-  hire();
+  startWorker();
   ASSERT_TRUE(events.has(1));
   give("a");
   for (int failures = 1; failures <= 3; ++failures) {

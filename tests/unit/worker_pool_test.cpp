@@ -10,7 +10,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-class CrewTest : public testing::Test {
+class WorkerPoolTest : public testing::Test {
  protected:
   static EndpointPtr endpoint(ReleasePtr release, std::uint32_t max = 3) {
     auto endpoint = std::make_shared<Endpoint>();
@@ -20,24 +20,24 @@ class CrewTest : public testing::Test {
     return endpoint;
   }
 
-  void hire(const WorkerId& id, bool replaces = false) {
-    Member member{Duty::starting, now_, now_, crew_.target()};
-    member.replaces = replaces;
-    crew_.members[id] = member;
+  void startWorker(const WorkerId& id, bool replaces = false) {
+    WorkerInfo info{WorkerState::starting, now_, now_, crew_.target()};
+    info.replaces = replaces;
+    crew_.workers[id] = info;
   }
   bool ready(const WorkerId& id) { return crew_.takeReady(id, now_); }
   void join(const WorkerId& id) {
-    hire(id);
+    startWorker(id);
     EXPECT_TRUE(ready(id));
   }
   void busy(const WorkerId& id) {
-    crew_.members.at(id).duty = Duty::busy;
-    crew_.members.at(id).lease = {id + "'s job", 1};
+    crew_.workers.at(id).state = WorkerState::busy;
+    crew_.workers.at(id).lease = {id + "'s job", 1};
   }
   void gone(const WorkerId& id, const std::string& failure = "") { crew_.takeGone(id, failure, now_); }
   std::size_t outdated() const {
     std::size_t old = 0;
-    for (const auto& [id, member] : crew_.members) old += member.release != crew_.endpoint->release ? 1 : 0;
+    for (const auto& [id, info] : crew_.workers) old += info.release != crew_.endpoint->release ? 1 : 0;
     return old;
   }
 
@@ -45,82 +45,82 @@ class CrewTest : public testing::Test {
   const ReleasePtr second_ = std::make_shared<Release>();
   const ReleasePtr third_ = std::make_shared<Release>();
   Instant now_{};
-  Crew crew_{endpoint(first_)};
+  WorkerPool crew_{endpoint(first_)};
 };
 
-TEST_F(CrewTest, NothingHappensWithoutARelease) {
+TEST_F(WorkerPoolTest, NothingHappensWithoutARelease) {
   join("a");
   busy("a");
   join("b");
-  const Crew::Step step = crew_.nextStep();
-  EXPECT_THAT(step.dismissed, IsEmpty());
-  EXPECT_FALSE(step.hire);
+  const WorkerPool::Step step = crew_.nextStep();
+  EXPECT_THAT(step.stoppedWorkers, IsEmpty());
+  EXPECT_FALSE(step.startWorker);
   EXPECT_FALSE(crew_.isRolling());
 }
 
-TEST_F(CrewTest, TheFirstOfAReleaseComesBeforeAnybodyGoesIfThereIsRoom) {
+TEST_F(WorkerPoolTest, TheFirstOfAReleaseComesBeforeAnybodyGoesIfThereIsRoom) {
   join("a");
   join("b");
   crew_.change(endpoint(second_));
   EXPECT_TRUE(crew_.isRolling());
-  Crew::Step step = crew_.nextStep();
-  EXPECT_TRUE(step.hire);
+  WorkerPool::Step step = crew_.nextStep();
+  EXPECT_TRUE(step.startWorker);
   EXPECT_FALSE(step.replaces);
-  EXPECT_THAT(step.dismissed, IsEmpty());
-  hire("c");
+  EXPECT_THAT(step.stoppedWorkers, IsEmpty());
+  startWorker("c");
   step = crew_.nextStep();
-  EXPECT_FALSE(step.hire) << "one after the other";
-  EXPECT_THAT(step.dismissed, IsEmpty());
+  EXPECT_FALSE(step.startWorker) << "one after the other";
+  EXPECT_THAT(step.stoppedWorkers, IsEmpty());
   EXPECT_TRUE(ready("c"));
-  EXPECT_THAT(crew_.nextStep().dismissed, ElementsAre("a"));
+  EXPECT_THAT(crew_.nextStep().stoppedWorkers, ElementsAre("a"));
 }
 
-TEST_F(CrewTest, AFullCrewGivesUpOneAtATime) {
+TEST_F(WorkerPoolTest, AFullCrewGivesUpOneAtATime) {
   for (const char* id : {"a", "b", "c"}) join(id);
   crew_.change(endpoint(second_));
-  Crew::Step step = crew_.nextStep();
-  EXPECT_THAT(step.dismissed, ElementsAre("a"));
-  EXPECT_TRUE(step.hire && step.replaces);
-  hire("d", true);
-  EXPECT_THAT(crew_.nextStep().dismissed, IsEmpty()) << "until its replacement is at work";
+  WorkerPool::Step step = crew_.nextStep();
+  EXPECT_THAT(step.stoppedWorkers, ElementsAre("a"));
+  EXPECT_TRUE(step.startWorker && step.replaces);
+  startWorker("d", true);
+  EXPECT_THAT(crew_.nextStep().stoppedWorkers, IsEmpty()) << "until its replacement is at work";
   EXPECT_TRUE(ready("d"));
-  EXPECT_THAT(crew_.nextStep().dismissed, ElementsAre("b"));
+  EXPECT_THAT(crew_.nextStep().stoppedWorkers, ElementsAre("b"));
 }
 
-TEST_F(CrewTest, WhoIsBusyLeavesAfterItsJob) {
+TEST_F(WorkerPoolTest, WhoIsBusyLeavesAfterItsJob) {
   for (const char* id : {"a", "b", "c"}) {
     join(id);
     busy(id);
   }
   crew_.change(endpoint(second_));
-  Crew::Step step = crew_.nextStep();
-  EXPECT_THAT(step.dismissed, IsEmpty());
+  WorkerPool::Step step = crew_.nextStep();
+  EXPECT_THAT(step.stoppedWorkers, IsEmpty());
   EXPECT_THAT(step.stopped, IsEmpty()) << "a release stops no job";
-  EXPECT_TRUE(crew_.members.at("a").lastJob);
+  EXPECT_TRUE(crew_.workers.at("a").drainAfterJob);
   (void)crew_.nextStep();
-  EXPECT_FALSE(crew_.members.at("b").lastJob) << "one below the running count at most";
+  EXPECT_FALSE(crew_.workers.at("b").drainAfterJob) << "one below the running count at most";
   EXPECT_TRUE(ready("b")) << "who is not asked to leave goes on";
   EXPECT_FALSE(ready("a"));
   step = crew_.nextStep();
-  EXPECT_TRUE(step.hire && step.replaces);
+  EXPECT_TRUE(step.startWorker && step.replaces);
 }
 
-TEST_F(CrewTest, EverybodyHasTheReleaseInTheEnd) {
+TEST_F(WorkerPoolTest, EverybodyHasTheReleaseInTheEnd) {
   for (const char* id : {"a", "b", "c"}) join(id);
   busy("b");
   crew_.change(endpoint(second_));
-  int hired = 0;
+  int started = 0;
   for (int i = 0; crew_.isRolling() && i < 50; ++i) {
-    const Crew::Step step = crew_.nextStep();
-    for (const WorkerId& id : step.dismissed) gone(id);
-    if (step.hire) {
-      const WorkerId id = "n" + std::to_string(++hired);
-      hire(id, step.replaces);
+    const WorkerPool::Step step = crew_.nextStep();
+    for (const WorkerId& id : step.stoppedWorkers) gone(id);
+    if (step.startWorker) {
+      const WorkerId id = "n" + std::to_string(++started);
+      startWorker(id, step.replaces);
       EXPECT_TRUE(ready(id));
     }
     EXPECT_GE(crew_.slots(), 2U);
     EXPECT_LE(crew_.slots(), 3U);
-    if (crew_.members.contains("b") && crew_.members.at("b").lastJob) {
+    if (crew_.workers.contains("b") && crew_.workers.at("b").drainAfterJob) {
       EXPECT_FALSE(ready("b"));
       gone("b");
     }
@@ -129,11 +129,11 @@ TEST_F(CrewTest, EverybodyHasTheReleaseInTheEnd) {
   EXPECT_EQ(crew_.slots(), 3U);
 }
 
-TEST_F(CrewTest, AReleaseThatDoesNotStartHalts) {
+TEST_F(WorkerPoolTest, AReleaseThatDoesNotStartHalts) {
   join("a");
   crew_.change(endpoint(second_));
-  EXPECT_TRUE(crew_.nextStep().hire);
-  hire("b");
+  EXPECT_TRUE(crew_.nextStep().startWorker);
+  startWorker("b");
   gone("b", "no such thing");
   EXPECT_TRUE(crew_.halted);
   EXPECT_EQ(crew_.fault, "no such thing");
@@ -142,26 +142,26 @@ TEST_F(CrewTest, AReleaseThatDoesNotStartHalts) {
   EXPECT_EQ(crew_.startAfter, Instant{}) << "nobody has to wait for the old one";
 }
 
-TEST_F(CrewTest, TheSlotThatAHaltedReleaseEmptiedIsFilledAgain) {
-  crew_ = Crew{endpoint(first_, 1)};
+TEST_F(WorkerPoolTest, TheSlotThatAHaltedReleaseEmptiedIsFilledAgain) {
+  crew_ = WorkerPool{endpoint(first_, 1)};
   join("a");
   crew_.change(endpoint(second_, 1));
-  const Crew::Step step = crew_.nextStep();
-  EXPECT_THAT(step.dismissed, ElementsAre("a"));
+  const WorkerPool::Step step = crew_.nextStep();
+  EXPECT_THAT(step.stoppedWorkers, ElementsAre("a"));
   gone("a");
-  hire("b", step.replaces);
+  startWorker("b", step.replaces);
   gone("b", "broken");
   EXPECT_TRUE(crew_.halted);
-  const Crew::Step again = crew_.nextStep();
-  EXPECT_TRUE(again.hire);
+  const WorkerPool::Step again = crew_.nextStep();
+  EXPECT_TRUE(again.startWorker);
   EXPECT_EQ(crew_.target(), first_);
 }
 
-TEST_F(CrewTest, TheNextReleaseEndsTheHalt) {
+TEST_F(WorkerPoolTest, TheNextReleaseEndsTheHalt) {
   join("a");
   crew_.change(endpoint(second_));
   (void)crew_.nextStep();
-  hire("b");
+  startWorker("b");
   gone("b", "broken");
   crew_.change(endpoint(third_));
   EXPECT_FALSE(crew_.halted);
@@ -170,22 +170,22 @@ TEST_F(CrewTest, TheNextReleaseEndsTheHalt) {
   EXPECT_TRUE(crew_.isRolling());
 }
 
-TEST_F(CrewTest, AChangeOfTheRulesIsNoRelease) {
+TEST_F(WorkerPoolTest, AChangeOfTheRulesIsNoRelease) {
   join("a");
   crew_.change(endpoint(second_));
   (void)crew_.nextStep();
-  hire("b");
+  startWorker("b");
   gone("b", "broken");
   crew_.change(endpoint(second_, 7));
   EXPECT_TRUE(crew_.halted) << "the same release does not start either";
 }
 
-TEST_F(CrewTest, TheFirstReleaseEverIsTriedAgainAfterAWhile) {
-  hire("a");
+TEST_F(WorkerPoolTest, TheFirstReleaseEverIsTriedAgainAfterAWhile) {
+  startWorker("a");
   gone("a", "not yet");
   EXPECT_FALSE(crew_.halted);
   EXPECT_EQ(crew_.startAfter, now_ + Millis(1'000));
-  hire("b");
+  startWorker("b");
   gone("b", "not yet");
   EXPECT_EQ(crew_.startAfter, now_ + Millis(2'000));
   join("c");
@@ -193,37 +193,37 @@ TEST_F(CrewTest, TheFirstReleaseEverIsTriedAgainAfterAWhile) {
   EXPECT_EQ(crew_.fault, "");
 }
 
-TEST_F(CrewTest, TwoReleasesInARowLeadToTheLast) {
+TEST_F(WorkerPoolTest, TwoReleasesInARowLeadToTheLast) {
   for (const char* id : {"a", "b"}) join(id);
   crew_.change(endpoint(second_));
   (void)crew_.nextStep();
-  hire("c");
+  startWorker("c");
   crew_.change(endpoint(third_));
   EXPECT_TRUE(ready("c"));
-  int hired = 0;
+  int started = 0;
   for (int i = 0; crew_.isRolling() && i < 50; ++i) {
-    const Crew::Step step = crew_.nextStep();
-    for (const WorkerId& id : step.dismissed) gone(id);
-    if (!step.hire) continue;
-    const WorkerId id = "n" + std::to_string(++hired);
-    hire(id, step.replaces);
+    const WorkerPool::Step step = crew_.nextStep();
+    for (const WorkerId& id : step.stoppedWorkers) gone(id);
+    if (!step.startWorker) continue;
+    const WorkerId id = "n" + std::to_string(++started);
+    startWorker(id, step.replaces);
     EXPECT_TRUE(ready(id));
   }
   EXPECT_EQ(outdated(), 0U);
 }
 
-TEST_F(CrewTest, AReleaseLeavesAsManyAsItFound) {
+TEST_F(WorkerPoolTest, AReleaseLeavesAsManyAsItFound) {
   join("a");
   for (const ReleasePtr& release : {second_, third_}) {
     crew_.change(endpoint(release));
-    int hired = 0;
+    int started = 0;
     for (int i = 0; crew_.isRolling() && i < 50; ++i) {
-      const Crew::Step step = crew_.nextStep();
-      for (const WorkerId& id : step.dismissed) gone(id);
-      if (!step.hire) continue;
-      const WorkerId id = (release == second_ ? "s" : "t") + std::to_string(++hired);
-      hire(id, step.replaces);
-      crew_.members.at(id).spare = step.spare;
+      const WorkerPool::Step step = crew_.nextStep();
+      for (const WorkerId& id : step.stoppedWorkers) gone(id);
+      if (!step.startWorker) continue;
+      const WorkerId id = (release == second_ ? "s" : "t") + std::to_string(++started);
+      startWorker(id, step.replaces);
+      crew_.workers.at(id).surge = step.surge;
       EXPECT_TRUE(ready(id));
     }
     EXPECT_EQ(outdated(), 0U);
@@ -231,7 +231,7 @@ TEST_F(CrewTest, AReleaseLeavesAsManyAsItFound) {
   }
 }
 
-TEST_F(CrewTest, WhoIsOverALoweredMaximumLeavesWhenItIsFree) {
+TEST_F(WorkerPoolTest, WhoIsOverALoweredMaximumLeavesWhenItIsFree) {
   join("a");
   join("b");
   busy("a");
@@ -244,46 +244,46 @@ TEST_F(CrewTest, WhoIsOverALoweredMaximumLeavesWhenItIsFree) {
   EXPECT_EQ(crew_.vacancies, 0U);
 }
 
-TEST_F(CrewTest, AStuckHandlerStopsNoRelease) {
+TEST_F(WorkerPoolTest, AStuckHandlerStopsNoRelease) {
   for (const char* id : {"a", "b", "c"}) {
     join(id);
     busy(id);
   }
   crew_.change(endpoint(second_));
   (void)crew_.nextStep();
-  ASSERT_TRUE(crew_.members.at("a").lastJob);
-  crew_.members.at("a").duty = Duty::stuck;
-  const Crew::Step step = crew_.nextStep();
-  EXPECT_TRUE(step.hire || crew_.members.at("b").lastJob) << "somebody else's turn";
+  ASSERT_TRUE(crew_.workers.at("a").drainAfterJob);
+  crew_.workers.at("a").state = WorkerState::stuck;
+  const WorkerPool::Step step = crew_.nextStep();
+  EXPECT_TRUE(step.startWorker || crew_.workers.at("b").drainAfterJob) << "somebody else's turn";
 }
 
-TEST_F(CrewTest, AnEndpointThatNothingHereCanRunLosesItsWorkersAfterTheirJobs) {
+TEST_F(WorkerPoolTest, AnEndpointThatNothingHereCanRunLosesItsWorkersAfterTheirJobs) {
   join("a");
   join("b");
   busy("b");
   crew_.change(endpoint(nullptr));
-  const Crew::Step step = crew_.nextStep();
-  EXPECT_THAT(step.dismissed, ElementsAre("a"));
+  const WorkerPool::Step step = crew_.nextStep();
+  EXPECT_THAT(step.stoppedWorkers, ElementsAre("a"));
   EXPECT_THAT(step.stopped, IsEmpty());
   EXPECT_FALSE(ready("b"));
   EXPECT_EQ(crew_.vacancies, 0U);
 }
 
-TEST_F(CrewTest, AnEndpointThatIsGoneStopsItsJobs) {
+TEST_F(WorkerPoolTest, AnEndpointThatIsGoneStopsItsJobs) {
   join("a");
   join("b");
   busy("b");
   crew_.retiring = true;
-  const Crew::Step step = crew_.nextStep();
-  EXPECT_THAT(step.dismissed, ElementsAre("a"));
+  const WorkerPool::Step step = crew_.nextStep();
+  EXPECT_THAT(step.stoppedWorkers, ElementsAre("a"));
   EXPECT_THAT(step.stopped, ElementsAre(LeaseRef{"b's job", 1}));
   EXPECT_FALSE(ready("b"));
 }
 
-TEST_F(CrewTest, WhoWasStuckAndComesBackLeavesWhenItsSlotIsTaken) {
-  crew_ = Crew{endpoint(first_, 1)};
+TEST_F(WorkerPoolTest, WhoWasStuckAndComesBackLeavesWhenItsSlotIsTaken) {
+  crew_ = WorkerPool{endpoint(first_, 1)};
   join("a");
-  crew_.members.at("a").duty = Duty::stuck;
+  crew_.workers.at("a").state = WorkerState::stuck;
   join("b");
   EXPECT_EQ(crew_.slots(), 1U);
   EXPECT_FALSE(ready("a"));

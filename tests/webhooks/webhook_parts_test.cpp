@@ -226,20 +226,20 @@ Delivery withBodies(std::size_t input, std::size_t output) {
 TEST(CourierCrewTest, BeginsNoFurtherOneWhileTheBodiesInHandAreLarge) {
   std::promise<void> answer;
   std::atomic<int> freed = 0;
-  CourierCrew crew(
+  CourierCrew workerPool(
       [answered = answer.get_future().share()](const Delivery&) {
         answered.wait();
         return CallEnd::answered;
       },
       [&freed] { ++freed; });
   constexpr std::size_t kHalf = kBytesInHand / 2;
-  crew.give(withBodies(kHalf, kHalf - 1));
-  EXPECT_TRUE(crew.hasPlaces());
-  crew.give(withBodies(1, 0));
-  EXPECT_FALSE(crew.hasPlaces());
+  workerPool.give(withBodies(kHalf, kHalf - 1));
+  EXPECT_TRUE(workerPool.hasPlaces());
+  workerPool.give(withBodies(1, 0));
+  EXPECT_FALSE(workerPool.hasPlaces());
   answer.set_value();
   testkit::waitFor("both deliveries to end", [&] { return freed == 2; });
-  EXPECT_TRUE(crew.hasPlaces());
+  EXPECT_TRUE(workerPool.hasPlaces());
 }
 
 }  // namespace

@@ -80,7 +80,7 @@ std::string path(const Target& target, const std::string& verb) {
 
 }  // namespace
 
-Client::Client(const Life& life, Duty duty, std::uint64_t seed)
+Client::Client(const Life& life, WorkerState duty, std::uint64_t seed)
     : life_(life), duty_(duty), random_(seed), http_(life.address, life.key) {}
 
 void Client::work() {
@@ -96,18 +96,18 @@ bool Client::step() {
   }
   const bool crowded = life_.board.waiting() > life_.mostWaiting;
   switch (duty_) {
-    case Duty::ask: return askNext(true);
-    case Duty::run: return crowded ? askNext(true) : submit(newPlan(false), false);
-    case Duty::runsync: return crowded ? askNext(true) : submit(newPlan(true), false);
-    case Duty::cancel: return crowded ? askNext(true) : submit(newPlan(false), chance(0.3));
-    case Duty::purge:
+    case WorkerState::ask: return askNext(true);
+    case WorkerState::run: return crowded ? askNext(true) : submit(newPlan(false), false);
+    case WorkerState::runsync: return crowded ? askNext(true) : submit(newPlan(true), false);
+    case WorkerState::cancel: return crowded ? askNext(true) : submit(newPlan(false), chance(0.3));
+    case WorkerState::purge:
       if (chance(0.02)) return purge();
       return crowded ? askNext(true) : submit(fleetingPlan(), false);
-    case Duty::stream: {
+    case WorkerState::stream: {
       const auto streaming = life_.board.takeStreaming();
       return streaming ? stream(*streaming) : askNext(true);
     }
-    case Duty::retry: break;
+    case WorkerState::retry: break;
   }
   const auto failed = life_.board.takeFailed();
   if (failed && chance(0.8)) return retry(*failed);
@@ -313,17 +313,17 @@ std::optional<JobState> Client::note(std::uint64_t number, const Reply& reply, b
   return state;
 }
 
-Crew::Crew(const Life& life, const std::vector<Duty>& duties, std::uint64_t seed) : life_(life) {
-  for (const Duty duty : duties) clients_.push_back(std::make_unique<Client>(life_, duty, ++seed));
+WorkerPool::WorkerPool(const Life& life, const std::vector<WorkerState>& duties, std::uint64_t seed) : life_(life) {
+  for (const WorkerState duty : duties) clients_.push_back(std::make_unique<Client>(life_, duty, ++seed));
   for (const auto& client : clients_) threads_.emplace_back([&client] { client->work(); });
 }
 
-Crew::~Crew() {
+WorkerPool::~WorkerPool() {
   life_.board.close();
   for (std::thread& thread : threads_) thread.join();
 }
 
-std::vector<std::string> Crew::tell(History& history) {
+std::vector<std::string> WorkerPool::tell(History& history) {
   life_.board.close();
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();

@@ -23,7 +23,7 @@
 
 namespace jobq::fault {
 
-enum class Duty { run, runsync, ask, cancel, retry, stream, purge };
+enum class WorkerState { run, runsync, ask, cancel, retry, stream, purge };
 
 /// What a client saw, in its own order.
 struct Submission {
@@ -70,7 +70,7 @@ struct Life {
 /// One thread.
 class Client {
  public:
-  Client(const Life& life, Duty duty, std::uint64_t seed);
+  Client(const Life& life, WorkerState duty, std::uint64_t seed);
 
   /// Until the server or the board is gone.
   void work();
@@ -103,7 +103,7 @@ class Client {
   std::optional<JobState> note(std::uint64_t number, const Reply& reply, bool whole);
 
   const Life& life_;
-  const Duty duty_;
+  const WorkerState duty_;
   std::mt19937_64 random_;
   HttpClient http_;
   std::vector<Entry> log_;
@@ -111,10 +111,10 @@ class Client {
 };
 
 /// The clients of a life as one thing. Made when the server is ready.
-class Crew {
+class WorkerPool {
  public:
-  Crew(const Life& life, const std::vector<Duty>& duties, std::uint64_t seed);
-  ~Crew();
+  WorkerPool(const Life& life, const std::vector<WorkerState>& duties, std::uint64_t seed);
+  ~WorkerPool();
 
   /// After the server's death: waits for all of them, and tells what they saw. Returns their troubles.
   std::vector<std::string> tell(History& history);

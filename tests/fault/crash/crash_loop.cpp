@@ -37,16 +37,16 @@ const Rules kRules = [] {
   return rules;
 }();
 
-const std::vector<Duty> kLoad = [] {
-  std::vector<Duty> duties(6, Duty::run);
-  duties.insert(duties.end(), 8, Duty::runsync);
-  duties.insert(duties.end(), 3, Duty::ask);
-  duties.insert(duties.end(), {Duty::cancel, Duty::cancel, Duty::retry, Duty::stream, Duty::stream, Duty::purge});
+const std::vector<WorkerState> kLoad = [] {
+  std::vector<WorkerState> duties(6, WorkerState::run);
+  duties.insert(duties.end(), 8, WorkerState::runsync);
+  duties.insert(duties.end(), 3, WorkerState::ask);
+  duties.insert(duties.end(), {WorkerState::cancel, WorkerState::cancel, WorkerState::retry, WorkerState::stream, WorkerState::stream, WorkerState::purge});
   return duties;
 }();
-const std::vector<Duty> kQuestions = [] {
-  std::vector<Duty> duties(6, Duty::ask);
-  duties.insert(duties.end(), 2, Duty::stream);
+const std::vector<WorkerState> kQuestions = [] {
+  std::vector<WorkerState> duties(6, WorkerState::ask);
+  duties.insert(duties.end(), 2, WorkerState::stream);
   return duties;
 }();
 
@@ -115,7 +115,7 @@ class CrashLoop {
     awaitReady(start);
     Board board;
     fill(board);
-    Crew crew(lifeOver(board), kLoad, random_());
+    WorkerPool workerPool(lifeOver(board), kLoad, random_());
     if (kind < 0.2) {
       board.awaitAcknowledged(UINT64_MAX, Clock::now() + duration(random() * 0.02));
     } else if (kind < 0.3) {
@@ -124,7 +124,7 @@ class CrashLoop {
       const auto target = static_cast<std::uint64_t>(random() * 2 * static_cast<double>(options_.jobsPerCycle));
       board.awaitAcknowledged(target, Clock::now() + kLongestLife);
     }
-    endLife(&crew);
+    endLife(&workerPool);
   }
 
   /// A life in which everything comes to its end, also what nobody knows of: the lines are empty. Then one more kill.
@@ -132,14 +132,14 @@ class CrashLoop {
     awaitReady(beginLife());
     Board board;
     fill(board);
-    Crew crew(lifeOver(board), kQuestions, random_());
+    WorkerPool workerPool(lifeOver(board), kQuestions, random_());
     const auto deadline = Clock::now() + kEndDeadline;
     HttpClient http(server_.address(), server_.key());
     const bool ended = board.awaitEmpty(deadline);
     while (ended && sum(http, {"inQueue", "inProgress"}) > 0 && Clock::now() < deadline) {
       std::this_thread::sleep_for(milliseconds(10));
     }
-    endLife(&crew);
+    endLife(&workerPool);
     if (!ended) take(history_.unfinished());
   }
 
@@ -230,10 +230,10 @@ class CrashLoop {
   }
 
   /// `crew`: the clients of this life, if there were any.
-  void endLife(Crew* crew) {
+  void endLife(WorkerPool* workerPool) {
     server_.kill();
-    if (crew != nullptr) {
-      for (const std::string& trouble : crew->tell(history_)) broken_.push_back(trouble);
+    if (workerPool != nullptr) {
+      for (const std::string& trouble : workerPool->tell(history_)) broken_.push_back(trouble);
     }
     closeBooks();
     if (!options_.keep) journal_.truncate();
