@@ -62,16 +62,16 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
       endpointService_(storage_->records(), secrets_, endpoints_, wall_),
       runtimes_(storage_->records(), clock_),
       keys_(storage_->records(), clock_, wall_, log_),
-      wakeup_({}),
-      watch_(clock_),
-      jobs_(*storage_, wakeup_, watch_, [this] { courier_.ring(); }),
+      queueSignal_({}),
+      completions_(clock_),
+      jobs_(*storage_, queueSignal_, completions_, [this] { courier_.ring(); }),
       deadlines_(clock_, log_, [this] { (void)sweeper_.endOverdue(); }),
       executor_({jobs_, *storage_, running_, deadlines_, secrets_, clock_, log_}),
-      dispatcher_({*storage_, wakeup_, executor_, running_, clock_, log_}, node_, endpoints_.all()),
+      dispatcher_({*storage_, queueSignal_, executor_, running_, clock_, log_}, node_, endpoints_.all()),
       remover_({storage_->jobs(), [this] { return endpoints_.leaving(); },
                 [this](const EndpointId& id) { return dispatcher_.hasLeft(id); },
                 [this](const EndpointId& id) { return endpoints_.isInHand(id); },
-                [this](const EndpointId& id) { watch_.announceSome(id); },
+                [this](const EndpointId& id) { completions_.announceSome(id); },
                 [this](const EndpointId& id) { endpointService_.forget(id); }}),
       outboxCleaner_(storage_->outbox(), {config_.webhookMaxAge, config_.webhookMaxOwed}, log_),
       sweeper_(
@@ -141,7 +141,7 @@ bool Application::stop() {
   clean_ = executor_.stop(config_.server.drain) == 0;
   deadlines_.stop();
   // Callers who still wait are answered with the present state of their jobs.
-  watch_.close();
+  completions_.close();
   // A copy that is still being written would outlast the drain; one that is being sent is a request in flight.
   backups_.stop();
   server_.stop(std::max(end - clock_.now(), kLastAnswers));
@@ -223,7 +223,7 @@ void Application::endpointChanged(const EndpointId& id, const EndpointPtr& now) 
     dispatcher_.setEndpoint(now);
   } else {
     dispatcher_.retire(id);
-    watch_.announceSome(id);
+    completions_.announceSome(id);
   }
 }
 

@@ -33,9 +33,9 @@
 #include "core/http/gate.h"
 #include "core/http/router.h"
 #include "core/http/server.h"
-#include "core/jobs/completion_watch.h"
+#include "core/jobs/completion_notifier.h"
 #include "core/jobs/job_service.h"
-#include "core/jobs/wakeup.h"
+#include "core/jobs/queue_signal.h"
 #include "core/plugin/plugin_host.h"
 #include "core/maintenance/endpoint_remover.h"
 #include "core/maintenance/outbox_cleaner.h"
@@ -143,8 +143,8 @@ class Application {
   EndpointService endpointService_;
   RuntimeMeter runtimes_;
   ApiKeys keys_;           // room 2
-  Wakeup wakeup_;          // between 6 and 7
-  CompletionWatch watch_;  // room 10, who waits
+  QueueSignal queueSignal_;          // between 6 and 7
+  CompletionNotifier completions_;  // room 10, who waits
   JobService jobs_;        // rooms 5 and 10
   RunningJobs running_;
   DeadlineTimer deadlines_;

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <thread>
 
-#include "core/jobs/emission.h"
+#include "core/jobs/output_quota.h"
 #include "jobq/job.h"
 #include "jobq/job_handler.h"
 #include "jobq/log.h"
@@ -39,7 +39,7 @@ class LocalJob final : public JobContext {
   const JobId id_ = "local-job";
   const Instant deadline_;
   std::ostream& reports_;
-  Emissions emissions_;
+  OutputQuota outputQuota_;
   std::stop_source stop_;
   std::jthread timer_;
 };

@@ -52,7 +52,7 @@ Reply statusSync(const QueueRooms& rooms, Call& call) {
   if (const auto* refusal = std::get_if<Reply>(&wait)) return *refusal;
   if (const auto refusal = countUnderstood(call)) return *refusal;
   const WaitSlot slot(rooms, std::get<Millis>(wait));
-  return present(rooms, call, rooms.jobs.await(jobOf(call), slot.wait, goneSignal(call)));
+  return present(rooms, call, rooms.jobs.await(jobOf(call), slot.wait, disconnectSignal(call)));
 }
 
 // core/decisions/jobs.md: at once, whatever the handler does about it; a job that has ended stays as it is.

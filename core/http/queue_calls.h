@@ -10,7 +10,7 @@
 #include "core/http/budget.h"
 #include "core/http/call.h"
 #include "core/http/routes.h"
-#include "core/jobs/completion_watch.h"
+#include "core/jobs/completion_notifier.h"
 #include "core/jobs/job_service.h"
 #include "jobq/job.h"
 #include "jobq/time.h"
@@ -68,6 +68,6 @@ struct WaitSlot {
 /// client takes to read it.
 Reply wholeReply(const QueueRooms& rooms, Call& call, const Job& job);
 
-GoneSignal goneSignal(const Call& call);
+DisconnectSignal disconnectSignal(const Call& call);
 
 }  // namespace jobq

@@ -56,7 +56,7 @@ Reply wholeReply(const QueueRooms& rooms, Call& call, const Job& job) {
                                     "status again in a moment");
 }
 
-GoneSignal goneSignal(const Call& call) {
+DisconnectSignal disconnectSignal(const Call& call) {
   return [caller = call.caller] { return caller->gone(); };
 }
 

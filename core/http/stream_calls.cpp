@@ -84,7 +84,7 @@ Reply stream(const QueueRooms& rooms, Call& call, bool asObject) {
   Ask ask = std::get<Ask>(read);
   const WaitSlot slot(rooms, ask.wait);
   ask.wait = slot.wait;
-  auto [page, hasWaited] = rooms.jobs.awaitChunks(ask, goneSignal(call));
+  auto [page, hasWaited] = rooms.jobs.awaitChunks(ask, disconnectSignal(call));
   // A client that follows a stream asks again at once: the server, not the client, decides how often that is.
   // Other calls may have used the rate up meanwhile; the chunks are taken, so they are answered all the same.
   if (hasWaited) {

@@ -88,7 +88,7 @@ Reply runsync(const QueueRooms& rooms, Call& call) {
   if (auto* refusal = std::get_if<Reply>(&reception)) return std::move(*refusal);
   const WaitSlot slot(rooms, std::get<Millis>(wait));
   if (const auto* first = std::get_if<Existing>(&reception)) {
-    const auto job = rooms.jobs.await({call.endpoint->id, first->id}, slot.wait, goneSignal(call));
+    const auto job = rooms.jobs.await({call.endpoint->id, first->id}, slot.wait, disconnectSignal(call));
     return synced(rooms, call, first->id, job);
   }
   auto& [job, promise] = std::get<Accepted>(reception);
@@ -102,7 +102,7 @@ Reply runsync(const QueueRooms& rooms, Call& call) {
   };
   JobService::Waited waited;
   try {
-    waited = rooms.jobs.submitAndAwait(std::move(job), *call.endpoint, promise, slot.wait, durable, goneSignal(call));
+    waited = rooms.jobs.submitAndAwait(std::move(job), *call.endpoint, promise, slot.wait, durable, disconnectSignal(call));
   } catch (const StorageError&) {
     // Who reads 503 sends the job again: what is stored is acknowledged, as if its wait had elapsed.
     if (stored) return {200, briefJob(id, JobState::inQueue)};

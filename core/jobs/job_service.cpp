@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/base/words.h"
-#include "core/jobs/wakeup.h"
+#include "core/jobs/queue_signal.h"
 #include "jobq/transitions.h"
 
 namespace jobq {
@@ -19,13 +19,13 @@ constexpr std::uint64_t kBeyondAnyChunk = std::uint64_t{1} << 53;
 
 }  // namespace
 
-JobService::JobService(Storage& storage, Wakeup& wakeup, CompletionWatch& watch, std::function<void()> owed)
-    : storage_(storage), wakeup_(wakeup), watch_(watch), owed_(owed ? std::move(owed) : [] {}) {}
+JobService::JobService(Storage& storage, QueueSignal& queueSignal, CompletionNotifier& completions, std::function<void()> owed)
+    : storage_(storage), queueSignal_(queueSignal), completions_(completions), owed_(owed ? std::move(owed) : [] {}) {}
 
 InsertResult JobService::submit(JobSpec job, const Endpoint& endpoint, const std::optional<Idempotency>& promise) {
   const bool low = job.policy.lowPriority;
   InsertResult result = storage_.jobs().insert(std::move(job), *endpoint.policy, promise);
-  if (std::holds_alternative<Inserted>(result)) wakeup_.ring(endpoint.id, low);
+  if (std::holds_alternative<Inserted>(result)) queueSignal_.notify(endpoint.id, low);
   return result;
 }
 
@@ -37,10 +37,10 @@ std::optional<Promised> JobService::promised(const Endpoint& endpoint, const std
 JobService::Waited JobService::submitAndAwait(JobSpec job, const Endpoint& endpoint,
                                               const std::optional<Idempotency>& promise, Millis wait,
                                               const std::function<void(const InsertResult&)>& durable,
-                                              const GoneSignal& gone) {
+                                              const DisconnectSignal& gone) {
   const JobKey key{endpoint.id, job.id};
   const Instant deadline = storage_.now() + wait;
-  CompletionWatch::Ticket ticket(watch_, key);
+  CompletionNotifier::Waiter waiter(completions_, key);
   const bool low = job.policy.lowPriority;
   Waited waited{storage_.jobs().insert(std::move(job), *endpoint.policy, promise), {}};
   durable(waited.inserted);
@@ -49,10 +49,10 @@ JobService::Waited JobService::submitAndAwait(JobSpec job, const Endpoint& endpo
     waited.job = await({endpoint.id, first->id}, wait, gone);
     return waited;
   }
-  wakeup_.ringAndServe(endpoint.id, low);
+  queueSignal_.notifyAndClaim(endpoint.id, low);
   // A look before the first wait would cost every short job a question more.
-  const bool more = ticket.wait(deadline, gone);
-  waited.job = lookUntilEnd(key, ticket, more, deadline, gone);
+  const bool more = waiter.wait(deadline, gone);
+  waited.job = lookUntilEnd(key, waiter, more, deadline, gone);
   return waited;
 }
 
@@ -62,18 +62,18 @@ std::optional<std::size_t> JobService::ahead(const JobKey& key, std::size_t most
   return storage_.leases().ahead(key, most);
 }
 
-std::optional<Job> JobService::await(const JobKey& key, Millis wait, const GoneSignal& gone) {
+std::optional<Job> JobService::await(const JobKey& key, Millis wait, const DisconnectSignal& gone) {
   const Instant deadline = storage_.now() + wait;
-  CompletionWatch::Ticket ticket(watch_, key);
-  return lookUntilEnd(key, ticket, true, deadline, gone);
+  CompletionNotifier::Waiter waiter(completions_, key);
+  return lookUntilEnd(key, waiter, true, deadline, gone);
 }
 
-std::optional<Job> JobService::lookUntilEnd(const JobKey& key, CompletionWatch::Ticket& ticket, bool more,
-                                            Instant deadline, const GoneSignal& gone) {
+std::optional<Job> JobService::lookUntilEnd(const JobKey& key, CompletionNotifier::Waiter& waiter, bool more,
+                                            Instant deadline, const DisconnectSignal& gone) {
   for (;;) {
     std::optional<Job> job = find(key);
     if (!more || !job || terminal(job->state)) return job;
-    more = ticket.wait(deadline, gone);
+    more = waiter.wait(deadline, gone);
   }
 }
 
@@ -83,20 +83,20 @@ std::optional<ChunkPage> JobService::chunks(const ChunkAsk& ask) {
 }
 
 // Chunks are taken only after the wait for more of them: what was handed out cannot be put back.
-JobService::Stream JobService::awaitChunks(const ChunkAsk& ask, const GoneSignal& gone) {
+JobService::Stream JobService::awaitChunks(const ChunkAsk& ask, const DisconnectSignal& gone) {
   Stream stream;
   const Instant deadline = storage_.now() + ask.wait;
-  CompletionWatch::Ticket ticket(watch_, ask.key, CompletionWatch::Interest::chunks);
+  CompletionNotifier::Waiter waiter(completions_, ask.key, CompletionNotifier::Interest::chunks);
   const ChunkAsk present{ask.key, kBeyondAnyChunk, 1};
   stream.page = chunks(present);
   if (!stream.page) return stream;
   bool gathers = stream.page->state == JobState::inProgress && ask.wait > Millis(0);
   for (bool more = true;;) {
-    if (gathers) (void)ticket.wait(storage_.now() + gatherTime(), gone, kGathered);
+    if (gathers) (void)waiter.wait(storage_.now() + gatherTime(), gone, kGathered);
     stream.hasWaited = stream.hasWaited || gathers;
-    stream.page = chunks(ticket.clientHasLeft() ? present : ask);
+    stream.page = chunks(waiter.clientHasLeft() ? present : ask);
     if (!more || !stream.page || !stream.page->chunks.empty() || terminal(stream.page->state)) return stream;
-    more = ask.wait > Millis(0) && ticket.wait(deadline, gone);
+    more = ask.wait > Millis(0) && waiter.wait(deadline, gone);
     stream.hasWaited = stream.hasWaited || ask.wait > Millis(0);
     gathers = more;
   }
@@ -104,7 +104,7 @@ JobService::Stream JobService::awaitChunks(const ChunkAsk& ask, const GoneSignal
 
 // The requests of all streams together stay below the rate that is allowed for one endpoint.
 Millis JobService::gatherTime() const {
-  const auto streams = static_cast<std::int64_t>(watch_.streams());
+  const auto streams = static_cast<std::int64_t>(completions_.streams());
   return std::clamp<Millis>(kGatherAStream * streams, kGatherLeast, kGatherMost);
 }
 
@@ -125,7 +125,7 @@ JobPage JobService::list(const JobFilter& filter, const PageWindow& window) {
 CancelResult JobService::cancel(const JobKey& key) {
   CancelResult result = storage_.jobs().cancel(key);
   if (std::holds_alternative<Cancelled>(result)) {
-    watch_.announce(key.id);
+    completions_.announce(key.id);
     owed_();
   }
   return result;
@@ -133,17 +133,17 @@ CancelResult JobService::cancel(const JobKey& key) {
 
 RequeueResult JobService::retry(const JobKey& key, const Endpoint& endpoint) {
   RequeueResult result = storage_.jobs().requeue(key, *endpoint.policy);
-  if (std::holds_alternative<Requeued>(result)) wakeup_.ring(endpoint.id, false);
+  if (std::holds_alternative<Requeued>(result)) queueSignal_.notify(endpoint.id, false);
   return result;
 }
 
 std::size_t JobService::purge(const EndpointId& endpoint) {
   try {
     const std::size_t removed = storage_.jobs().purgeQueued(endpoint);
-    if (removed > 0) watch_.announceSome(endpoint);
+    if (removed > 0) completions_.announceSome(endpoint);
     return removed;
   } catch (const StorageError&) {
-    watch_.announceSome(endpoint);  // it may have removed some before it failed
+    completions_.announceSome(endpoint);  // it may have removed some before it failed
     throw;
   }
 }
@@ -156,7 +156,7 @@ Fenced JobService::append(const LeaseRef& lease, std::vector<Chunk> chunks) {
   std::size_t bytes = 0;
   for (const Chunk& chunk : chunks) bytes += chunk.output.size() + chunk.metrics.size();
   const Fenced fenced = storage_.chunks().append(lease, std::move(chunks));
-  if (fenced == Fenced::accepted) watch_.announceChunk(lease.job, bytes);
+  if (fenced == Fenced::accepted) completions_.announceChunk(lease.job, bytes);
   return fenced;
 }
 
@@ -171,21 +171,21 @@ Fenced JobService::finish(const LeaseRef& lease, Outcome outcome, bool owesWebho
   }
   const Fenced fenced = storage_.leases().finish(lease, std::move(outcome));
   if (fenced == Fenced::accepted) {
-    watch_.announce(lease.job);
+    completions_.announce(lease.job);
     if (owesWebhook) owed_();
   }
   return fenced;
 }
 
 void JobService::release(const std::vector<LeaseRef>& leases, const EndpointId& endpoint) {
-  if (storage_.leases().release(leases) > 0) wakeup_.ring(endpoint, false);
+  if (storage_.leases().release(leases) > 0) queueSignal_.notify(endpoint, false);
 }
 
 void JobService::announce(const Swept& swept) {
-  for (const JobKey& key : swept.finished) watch_.announce(key.id);
-  for (const JobKey& key : swept.expired) watch_.announce(key.id);
-  for (const LeaseRef& lease : swept.stopped) watch_.announce(lease.job);
-  for (const EndpointId& endpoint : swept.requeuedAt) wakeup_.ring(endpoint, false);
+  for (const JobKey& key : swept.finished) completions_.announce(key.id);
+  for (const JobKey& key : swept.expired) completions_.announce(key.id);
+  for (const LeaseRef& lease : swept.stopped) completions_.announce(lease.job);
+  for (const EndpointId& endpoint : swept.requeuedAt) queueSignal_.notify(endpoint, false);
   if (!swept.finished.empty()) owed_();
 }
 

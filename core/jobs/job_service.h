@@ -10,14 +10,14 @@
 #include <vector>
 
 #include "core/endpoints/endpoint.h"
-#include "core/jobs/completion_watch.h"
+#include "core/jobs/completion_notifier.h"
 #include "jobq/job.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
 
 namespace jobq {
 
-class Wakeup;
+class QueueSignal;
 
 /// Any thread. StorageError passes through every verb.
 /// A failed job keeps so many bytes of its error, which is cut and marked beyond.
@@ -26,7 +26,7 @@ inline constexpr std::size_t kMaxErrorBytes = 64UL << 10;
 class JobService {
  public:
   /// `owed` is called after a step that may have left a webhook to deliver; cheap, and throws nothing.
-  JobService(Storage& storage, Wakeup& wakeup, CompletionWatch& watch, std::function<void()> owed = {});
+  JobService(Storage& storage, QueueSignal& queueSignal, CompletionNotifier& completions, std::function<void()> owed = {});
 
   /// Puts the job in line, unless the caller's promise says that it is there already. Returns when that is durable:
   /// only then may a caller be told its id.
@@ -43,7 +43,7 @@ class JobService {
   /// submit(), then the job (the first one's, for a repeated promise) as it is when it ends or `wait` has passed.
   /// `durable` is called in between: the job's body is no longer in memory. `gone` ends the wait early.
   Waited submitAndAwait(JobSpec job, const Endpoint& endpoint, const std::optional<Idempotency>& promise, Millis wait,
-                        const std::function<void(const InsertResult&)>& durable, const GoneSignal& gone);
+                        const std::function<void(const InsertResult&)>& durable, const DisconnectSignal& gone);
 
   std::optional<Job> find(const JobKey& key);
 
@@ -51,7 +51,7 @@ class JobService {
   std::optional<std::size_t> ahead(const JobKey& key, std::size_t most);
 
   /// The job as it is when it ends or `wait` has passed; nothing when it is absent.
-  std::optional<Job> await(const JobKey& key, Millis wait, const GoneSignal& gone);
+  std::optional<Job> await(const JobKey& key, Millis wait, const DisconnectSignal& gone);
 
   struct ChunkAsk {
     JobKey key;
@@ -69,7 +69,7 @@ class JobService {
   /// The next chunks once there is one, the job has ended, or `ask.wait` has passed. While the job runs, those of 100
   /// ms are gathered, of longer where many streams are open, or until there is 1 MB: clients ask again at once, and an
   /// answer for each chunk would be a request for each chunk. Hands out nothing when the client has gone meanwhile.
-  Stream awaitChunks(const ChunkAsk& ask, const GoneSignal& gone);
+  Stream awaitChunks(const ChunkAsk& ask, const DisconnectSignal& gone);
 
   struct Log {
     std::vector<LogLine> lines;          ///< the last kMaxLogLines, oldest first
@@ -111,12 +111,12 @@ class JobService {
 
  private:
   Millis gatherTime() const;
-  std::optional<Job> lookUntilEnd(const JobKey& key, CompletionWatch::Ticket& ticket, bool more, Instant deadline,
-                                  const GoneSignal& gone);
+  std::optional<Job> lookUntilEnd(const JobKey& key, CompletionNotifier::Waiter& waiter, bool more, Instant deadline,
+                                  const DisconnectSignal& gone);
 
   Storage& storage_;
-  Wakeup& wakeup_;
-  CompletionWatch& watch_;
+  QueueSignal& queueSignal_;
+  CompletionNotifier& completions_;
   const std::function<void()> owed_;
 };
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/jobs/emission.h"
+#include "core/jobs/output_quota.h"
 #include "jobq/chunk_store.h"
 
 namespace jobq {
@@ -14,7 +14,7 @@ namespace jobq {
 inline constexpr std::size_t kChunkLimit = 1UL << 20;
 
 /// Of that, what its metrics may have.
-inline constexpr std::size_t kMetricsLimit = Emissions::kMostMetrics;
+inline constexpr std::size_t kMetricsLimit = OutputQuota::kMostMetrics;
 
 /// `output` is JSON text, `metrics` a JSON object's text of at most kMetricsLimit, or empty. What fits stays as it is.
 /// A longer string is cut between characters into several strings; anything else into strings of its text, marked

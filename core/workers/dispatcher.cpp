@@ -6,7 +6,7 @@
 #include <new>
 #include <system_error>
 
-#include "core/jobs/wakeup.h"
+#include "core/jobs/queue_signal.h"
 
 namespace jobq {
 namespace {
@@ -25,7 +25,7 @@ constexpr std::size_t kClaimedAtOnce = 64;
 Dispatcher::Dispatcher(const Rooms& rooms, std::string node, const std::vector<EndpointPtr>& endpoints)
     : rooms_(rooms), node_(std::move(node)) {
   for (const EndpointPtr& endpoint : endpoints) setEndpoint(endpoint);
-  rooms_.wakeup.setServe([this](const EndpointId& endpoint) { claimForCaller(endpoint); });
+  rooms_.queueSignal.setClaimer([this](const EndpointId& endpoint) { claimForCaller(endpoint); });
 }
 
 void Dispatcher::start() {
@@ -34,7 +34,7 @@ void Dispatcher::start() {
 
 void Dispatcher::stop() {
   stopping_ = true;
-  rooms_.wakeup.nudge();
+  rooms_.queueSignal.wake();
   if (thread_.joinable()) thread_.join();
   {
     Lock lock(mutex_);
@@ -46,13 +46,13 @@ void Dispatcher::stop() {
 void Dispatcher::loop() {
   nameThread("dispatcher");
   while (!stopping_) {
-    rooms_.wakeup.wait(rooms_.clock, nextPassAt_);
+    rooms_.queueSignal.wait(rooms_.clock, nextPassAt_);
     if (!stopping_) runPassAndPlan();
   }
 }
 
 bool Dispatcher::runPassIfDue() {
-  if (!rooms_.wakeup.take() && rooms_.clock.now() < nextPassAt_.load()) return false;
+  if (!rooms_.queueSignal.consume() && rooms_.clock.now() < nextPassAt_.load()) return false;
   runPassAndPlan();
   return true;
 }
@@ -88,11 +88,11 @@ void Dispatcher::claimForCaller(const EndpointId& endpoint) {
   }
   bool done = false;
   try {
-    done = claimBatch(reserveWorkers(&endpoint)) && !rooms_.wakeup.rings(endpoint);
+    done = claimBatch(reserveWorkers(&endpoint)) && !rooms_.queueSignal.isSet(endpoint);
   } catch (const std::exception& error) {
     rooms_.log.write(LogLevel::error, "dispatcher.storage", error.what());
   }
-  if (!done) rooms_.wakeup.nudge();
+  if (!done) rooms_.queueSignal.wake();
   Lock lock(mutex_);
   --claimingCallers_;
   callersDone_.notifyAll();
@@ -107,7 +107,7 @@ std::vector<ClaimWant> Dispatcher::reserveWorkers(const EndpointId* only) {
   auto at = only != nullptr ? pools_.find(*only) : pools_.begin();
   for (; at != pools_.end(); at = only != nullptr ? pools_.end() : std::next(at)) {
     auto& [id, pool] = *at;
-    if (pool.endpoint->paused || pool.retiring || !rooms_.wakeup.rings(id)) continue;
+    if (pool.endpoint->paused || pool.retiring || !rooms_.queueSignal.isSet(id)) continue;
     ClaimWant want{id, {}};
     for (auto& [worker, info] : pool.workers) {
       if (info.state != WorkerState::idle) continue;
@@ -139,7 +139,7 @@ void Dispatcher::releaseReservations(const std::vector<ClaimWant>& wants, const 
     }
   }
   lock.unlock();
-  if (retired) rooms_.wakeup.nudge();
+  if (retired) rooms_.queueSignal.wake();
 }
 
 // True: there were jobs.
@@ -147,12 +147,12 @@ bool Dispatcher::claimBatch(const std::vector<ClaimWant>& wants) {
   if (wants.empty()) return false;
   const RunningJobs::Claiming claiming(rooms_.running);
   std::vector<ClaimedJob> jobs;
-  for (const ClaimWant& want : wants) rooms_.wakeup.silence(want.endpoint);
+  for (const ClaimWant& want : wants) rooms_.queueSignal.clear(want.endpoint);
   try {
     jobs = rooms_.storage.leases().claim(wants, Holder{node_, Holder::Kind::process, {}});
   } catch (...) {
     releaseReservations(wants, {});
-    for (const ClaimWant& want : wants) rooms_.wakeup.keepRinging(want.endpoint);
+    for (const ClaimWant& want : wants) rooms_.queueSignal.rearm(want.endpoint);
     throw;
   }
   releaseReservations(wants, jobs);
@@ -160,10 +160,10 @@ bool Dispatcher::claimBatch(const std::vector<ClaimWant>& wants) {
     const auto got = std::count_if(jobs.begin(), jobs.end(),
                                    [&want](const ClaimedJob& job) { return job.endpoint == want.endpoint; });
     if (static_cast<std::size_t>(got) == want.workers.size()) {
-      rooms_.wakeup.keepRinging(want.endpoint);
-    } else if (rooms_.wakeup.rings(want.endpoint)) {
+      rooms_.queueSignal.rearm(want.endpoint);
+    } else if (rooms_.queueSignal.isSet(want.endpoint)) {
       // Whoever rang meanwhile found these workers reserved.
-      rooms_.wakeup.nudge();
+      rooms_.queueSignal.wake();
     }
   }
   const bool any = !jobs.empty();
@@ -180,7 +180,7 @@ void Dispatcher::executeJobs(std::vector<ClaimedJob> jobs) {
       rooms_.executor.assign(std::move(job));
     } catch (const std::bad_alloc&) {
       releaseJob(lease);
-      rooms_.wakeup.keepRinging(endpoint);
+      rooms_.queueSignal.rearm(endpoint);
       workerReady(endpoint, worker);
     }
   }
@@ -211,7 +211,7 @@ void Dispatcher::stopRun(const LeaseRef& lease) {
       }
     }
   }
-  if (early) rooms_.wakeup.nudge();
+  if (early) rooms_.queueSignal.wake();
 }
 
 }  // namespace jobq

@@ -2,7 +2,7 @@
 // endpoints at once, and keeps the number of workers between workersMin and workersMax: more as the endpoint's scaler
 // wishes (scaler.h), one less when one was idle for the endpoint's idleTimeout; workers of an old release are replaced
 // (worker_pool.h). A caller who waits for its job may
-// claim on its own thread when a worker is free (Wakeup::ringAndServe): whoever claims reserves the workers first.
+// claim on its own thread when a worker is free (QueueSignal::ringAndServe): whoever claims reserves the workers first.
 // The thread's duties take turns: each look performs every one of them once, with at most 64 claims for an endpoint, so
 // that a flood at one endpoint delays neither the first job of another nor a release.
 // A worker whose handler goes on past the endpoint's stopGrace after it was told to stop is stuck: its slot is
@@ -34,13 +34,13 @@
 
 namespace jobq {
 
-class Wakeup;
+class QueueSignal;
 
 class Dispatcher final : public Service, private WorkerEvents {
  public:
   struct Rooms {
     Storage& storage;
-    Wakeup& wakeup;
+    QueueSignal& queueSignal;
     Executor& executor;
     RunningJobs& running;
     Clock& clock;

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <exception>
 
-#include "core/jobs/wakeup.h"
+#include "core/jobs/queue_signal.h"
 #include "core/workers/dispatcher.h"
 #include "core/workers/scaler.h"
 
@@ -38,7 +38,7 @@ void Dispatcher::stopIdleWorkers() {
         if (staying <= pool.endpoint->workersMin && !tooMany) break;
         if (info.state != WorkerState::idle) continue;
         if (!tooMany && info.since + pool.endpoint->idleTimeout > now) continue;
-        if (!tooMany && rooms_.wakeup.rings(id) && !pool.endpoint->paused) continue;
+        if (!tooMany && rooms_.queueSignal.isSet(id) && !pool.endpoint->paused) continue;
         info.state = WorkerState::leaving;
         leaving.push_back(worker);
         --staying;
@@ -124,17 +124,17 @@ bool Dispatcher::mayWantMore(const WorkerPool& pool) const {
   const std::size_t size = pool.slots();
   if (!pool.target() || size >= pool.endpoint->workersMax || rooms_.clock.now() < pool.startAfter) return false;
   if (size < pool.endpoint->workersMin) return true;
-  return !pool.endpoint->paused && rooms_.wakeup.rings(pool.endpoint->id);
+  return !pool.endpoint->paused && rooms_.queueSignal.isSet(pool.endpoint->id);
 }
 
 // How many workers more the endpoint should have.
 std::size_t Dispatcher::wanted(const EndpointId& id) {
   // api.md, "policy object": a low-priority job does not trigger scaling. The bell is told first: a normal job that
   // comes after the count rings it.
-  const bool rings = rooms_.wakeup.rings(id);
-  if (rings) rooms_.wakeup.keepRinging(id, true);
+  const bool rings = rooms_.queueSignal.isSet(id);
+  if (rings) rooms_.queueSignal.rearm(id, true);
   const EndpointCounts jobs = rings ? rooms_.storage.jobs().counts(id) : EndpointCounts{};
-  if (jobs.inQueue > jobs.inQueueLow) rooms_.wakeup.keepRinging(id);
+  if (jobs.inQueue > jobs.inQueueLow) rooms_.queueSignal.rearm(id);
   const Instant now = rooms_.clock.now();
   Lock lock(mutex_);
   const auto found = pools_.find(id);
@@ -190,7 +190,7 @@ void Dispatcher::workerReady(const EndpointId& endpoint, const WorkerId& worker)
             (pool.workers.size() > pool.endpoint->workersMin && now + pool.endpoint->idleTimeout < nextPassAt_.load());
   }
   if (!stays) rooms_.executor.stopWorker(worker);
-  if (early || (stays && rooms_.wakeup.rings(endpoint))) rooms_.wakeup.nudge();
+  if (early || (stays && rooms_.queueSignal.isSet(endpoint))) rooms_.queueSignal.wake();
 }
 
 void Dispatcher::workerGone(const EndpointId& endpoint, const WorkerId& worker, const std::string& failure) {
@@ -210,7 +210,7 @@ void Dispatcher::workerGone(const EndpointId& endpoint, const WorkerId& worker, 
     rooms_.log.write(LogLevel::error, "release.halted",
                      "the newest version of " + endpoint + " does not start: its workers keep the one before");
   }
-  rooms_.wakeup.nudge();
+  rooms_.queueSignal.wake();
 }
 
 void Dispatcher::setEndpoint(const EndpointPtr& now) {
@@ -219,9 +219,9 @@ void Dispatcher::setEndpoint(const EndpointPtr& now) {
     if (!now->release && !pools_.contains(now->id)) return;  // remote workers pull its jobs
     pools_[now->id].change(now);
   }
-  rooms_.wakeup.hang(now->id);
-  rooms_.wakeup.keepRinging(now->id);
-  rooms_.wakeup.nudge();
+  rooms_.queueSignal.addEndpoint(now->id);
+  rooms_.queueSignal.rearm(now->id);
+  rooms_.queueSignal.wake();
 }
 
 void Dispatcher::retire(const EndpointId& endpoint) {
@@ -231,7 +231,7 @@ void Dispatcher::retire(const EndpointId& endpoint) {
     if (pool == pools_.end()) return;
     pool->second.retiring = true;
   }
-  rooms_.wakeup.nudge();
+  rooms_.queueSignal.wake();
 }
 
 bool Dispatcher::hasLeft(const EndpointId& endpoint) const {

@@ -9,7 +9,7 @@
 namespace jobq {
 
 void RunContext::emit(std::string_view chunk, std::string_view metrics) {
-  emissions_.take(chunk, metrics);
+  outputQuota_.charge(chunk, metrics);
   offer([&] { return rooms_.jobs.append(job_.lease, splitChunk(chunk, metrics)); });
 }
 

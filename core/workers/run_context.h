@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/jobs/emission.h"
+#include "core/jobs/output_quota.h"
 #include "jobq/job.h"
 #include "jobq/job_handler.h"
 #include "jobq/log.h"
@@ -53,7 +53,7 @@ class RunContext final : public JobContext {
   const ClaimedJob& job_;
   const std::string s3Config_;
   const std::stop_token stop_;
-  Emissions emissions_;
+  OutputQuota outputQuota_;
 };
 
 }  // namespace jobq

@@ -26,7 +26,7 @@ ROOMS = {  # the first file of each room, by its number (design: "The eleven roo
     1: ["core/http/gate.h"], 2: ["core/auth/api_keys.h"], 3: ["sdk/include/jobq/rate_limiter.h"],
     4: ["core/jobs/submission.h", "sdk/include/jobq/admission_filter.h"], 5: ["core/jobs/job_service.h"],
     6: ["sdk/include/jobq/storage.h"], 7: ["core/workers/dispatcher.h"], 8: ["core/workers/executor.h"],
-    9: ["sdk/include/jobq/job_handler.h"], 10: ["core/jobs/job_service.h", "core/jobs/completion_watch.h"],
+    9: ["sdk/include/jobq/job_handler.h"], 10: ["core/jobs/job_service.h", "core/jobs/completion_notifier.h"],
     11: ["core/webhooks/courier.h", "sdk/include/jobq/webhook_transport.h"],
 }
 ONLY_IN = [  # a header's name, and where alone it may be included

@@ -57,7 +57,7 @@ class WorkerPool {
 
   void plan(Millis at, std::optional<std::size_t> worker) { events_.push({at, ++planned_, worker}); }
 
-  // As Wakeup::ring: a line that has a job already wakes nobody.
+  // As QueueSignal::ring: a line that has a job already wakes nobody.
   void arrive(const Arrival& arrival) {
     now_ = arrival.at;
     std::deque<Arrival>& line = arrival.low ? lowLine_ : line_;

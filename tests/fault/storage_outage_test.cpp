@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "core/jobs/job_service.h"
-#include "core/jobs/wakeup.h"
+#include "core/jobs/queue_signal.h"
 #include "core/workers/run_context.h"
 #include "fault_fixture.h"
 
@@ -113,9 +113,9 @@ TEST_P(Outage, AfterAStopNothingIsReported) {
                         plan_);
   const ClaimedJob job;
   std::stop_source stop;
-  Wakeup wakeup({});
-  CompletionWatch watch(clock_);
-  JobService jobs(storage, wakeup, watch);
+  QueueSignal queueSignal({});
+  CompletionNotifier watch(clock_);
+  JobService jobs(storage, queueSignal, watch);
   RunContext context({jobs, storage, clock_, log_}, job, "", stop.get_token());
   stop.request_stop();
   context.emit("1", "");

@@ -21,7 +21,7 @@
 
 #include "core/endpoints/endpoint.h"
 #include "core/jobs/job_service.h"
-#include "core/jobs/wakeup.h"
+#include "core/jobs/queue_signal.h"
 #include "core/maintenance/sweeper.h"
 #include "core/workers/dispatcher.h"
 #include "jobq/job.h"

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "core/endpoints/endpoint.h"
-#include "core/jobs/completion_watch.h"
+#include "core/jobs/completion_notifier.h"
 #include "core/jobs/job_service.h"
-#include "core/jobs/wakeup.h"
+#include "core/jobs/queue_signal.h"
 #include "core/maintenance/sweeper.h"
 #include "core/workers/dispatcher.h"
 #include "core/workers/executor.h"
@@ -59,18 +59,18 @@ struct Simulation::Workshop final : Executor {
 
 struct Simulation::Rooms {
   Rooms(Simulation& world, Storage& storage, const std::string& node)
-      : wakeup({"kept", "scaled", "single"}),
+      : queueSignal({"kept", "scaled", "single"}),
         watch(*world.clock_),
-        jobs(storage, wakeup, watch),
-        dispatcher({storage, wakeup, *world.workshop_, running, *world.clock_, log}, node, world.endpoints_),
+        jobs(storage, queueSignal, watch),
+        dispatcher({storage, queueSignal, *world.workshop_, running, *world.clock_, log}, node, world.endpoints_),
         sweeper(storage, *world.clock_, log, [this](const Swept& swept) {
           jobs.announce(swept);
           for (const LeaseRef& lease : swept.stopped) dispatcher.stopRun(lease);
         }) {}
 
   testkit::SilentLog log;
-  Wakeup wakeup;
-  CompletionWatch watch;
+  QueueSignal queueSignal;
+  CompletionNotifier watch;
   JobService jobs;
   RunningJobs running;
   Dispatcher dispatcher;

@@ -17,8 +17,8 @@
 #include "core/base/periodic.h"
 #include "core/base/secret_box.h"
 #include "core/base/sha256.h"
-#include "core/jobs/completion_watch.h"
-#include "core/jobs/wakeup.h"
+#include "core/jobs/completion_notifier.h"
+#include "core/jobs/queue_signal.h"
 #include "core/workers/running_jobs.h"
 #include "jobq/error.h"
 #include "testkit/loaded_plugin.h"
@@ -181,45 +181,45 @@ TEST(Patience, AStopEndsTheRestAndAllFurtherOnes) {
   testkit::join("the stopped rest", resting);  // and no time has passed
 }
 
-TEST(Wakeup, ARingBeforeTheWaitIsNotLost) {
+TEST(QueueSignal, ARingBeforeTheWaitIsNotLost) {
   testkit::ManualClock clock;
-  Wakeup bells({"a", "b"});
+  QueueSignal queueSignal({"a", "b"});
   for (const char* id : {"a", "b"}) {
-    EXPECT_TRUE(bells.rings(id)) << "nobody has looked yet";
-    bells.silence(id);
+    EXPECT_TRUE(queueSignal.isSet(id)) << "nobody has looked yet";
+    queueSignal.clear(id);
   }
-  bells.ring("a", false);
-  bells.wait(clock, Instant::max());
-  EXPECT_TRUE(bells.rings("a"));
-  EXPECT_FALSE(bells.rings("b"));
-  bells.nudge();
-  bells.wait(clock, Instant::max());
-  std::thread ringer([&] { bells.ring("b", true); });
-  bells.wait(clock, Instant::max());
-  EXPECT_TRUE(bells.rings("b"));
-  testkit::join("the ringer", ringer);
+  queueSignal.notify("a", false);
+  queueSignal.wait(clock, Instant::max());
+  EXPECT_TRUE(queueSignal.isSet("a"));
+  EXPECT_FALSE(queueSignal.isSet("b"));
+  queueSignal.wake();
+  queueSignal.wait(clock, Instant::max());
+  std::thread notifier([&] { queueSignal.notify("b", true); });
+  queueSignal.wait(clock, Instant::max());
+  EXPECT_TRUE(queueSignal.isSet("b"));
+  testkit::join("the ringer", notifier);
 }
 
-TEST(Wakeup, ABellThatRingsWakesNobodyTwice) {
+TEST(QueueSignal, ABellThatRingsWakesNobodyTwice) {
   testkit::ManualClock clock;
-  Wakeup bells({"a"});
-  bells.ring("a", false);
-  bells.ring("unknown", false);
-  bells.wait(clock, clock.now());
-  std::thread listener([&] { bells.wait(clock, clock.now() + Millis(1'000)); });
+  QueueSignal queueSignal({"a"});
+  queueSignal.notify("a", false);
+  queueSignal.notify("unknown", false);
+  queueSignal.wait(clock, clock.now());
+  std::thread listener([&] { queueSignal.wait(clock, clock.now() + Millis(1'000)); });
   clock.awaitWaiter(Millis(1'000), Millis(1'000));
-  bells.ring("a", false);
+  queueSignal.notify("a", false);
   clock.awaitWaiter(Millis(1'000), Millis(1'000));
-  bells.silence("a");
-  bells.ring("a", true);
+  queueSignal.clear("a");
+  queueSignal.notify("a", true);
   testkit::join("the listener", listener);
-  std::thread again([&] { bells.wait(clock, clock.now() + Millis(1'000)); });
+  std::thread again([&] { queueSignal.wait(clock, clock.now() + Millis(1'000)); });
   clock.awaitWaiter(Millis(1'000), Millis(1'000));
-  bells.ring("a", false);  // a low-priority job that waits does not hide a normal one
+  queueSignal.notify("a", false);  // a low-priority job that waits does not hide a normal one
   testkit::join("the second listener", again);
 }
 
-const GoneSignal kStays = [] { return std::stop_token(); };
+const DisconnectSignal kStays = [] { return std::stop_token(); };
 
 TEST(RunningJobs, AStopBetweenTheClaimAndTheRunIsNotLost) {
   RunningJobs running;
@@ -240,59 +240,59 @@ TEST(JsonObject, IsAWholeObjectAndNothingElse) {
   }
 }
 
-TEST(CompletionWatch, EndsTheWaitOfWhoeverHasGone) {
+TEST(CompletionNotifier, EndsTheWaitOfWhoeverHasGone) {
   testkit::ManualClock clock;
-  CompletionWatch watch(clock);
+  CompletionNotifier watch(clock);
   std::stop_source client;
   std::thread waiter([&] {
-    CompletionWatch::Ticket ticket(watch, {"e", "a"});
+    CompletionNotifier::Waiter ticket(watch, {"e", "a"});
     EXPECT_FALSE(ticket.wait(clock.now() + Millis(60'000), [&] { return client.get_token(); }));
   });
   clock.awaitWaiter(Millis(60'000), Millis(60'000));
   client.request_stop();
   testkit::join("the waiter", waiter);
-  CompletionWatch::Ticket late(watch, {"e", "a"});
+  CompletionNotifier::Waiter late(watch, {"e", "a"});
   EXPECT_FALSE(late.wait(clock.now() + Millis(60'000), [&] { return client.get_token(); }));
 }
 
-TEST(CompletionWatch, AsksForTheSignalOnlyWhenTheWaitIsLong) {
+TEST(CompletionNotifier, AsksForTheSignalOnlyWhenTheWaitIsLong) {
   testkit::ManualClock clock;
-  CompletionWatch watch(clock);
-  CompletionWatch::Ticket ticket(watch, {"e", "a"});
+  CompletionNotifier watch(clock);
+  CompletionNotifier::Waiter ticket(watch, {"e", "a"});
   watch.announce("a");
   EXPECT_TRUE(ticket.wait(Instant::max(), []() -> std::stop_token { throw std::logic_error("asked for nothing"); }));
-  CompletionWatch::Ticket other(watch, {"e", "b"});
+  CompletionNotifier::Waiter other(watch, {"e", "b"});
   EXPECT_FALSE(other.wait(clock.now(), []() -> std::stop_token { throw std::logic_error("asked for nothing"); }));
 }
 
-TEST(CompletionWatch, WakesWhoWaitsForTheJobAndNobodyElse) {
+TEST(CompletionNotifier, WakesWhoWaitsForTheJobAndNobodyElse) {
   testkit::ManualClock clock;
-  CompletionWatch watch(clock);
+  CompletionNotifier watch(clock);
   const Instant late = clock.now() + Millis(60'000);
   std::atomic<bool> other = false;
   std::thread waiter([&] {
-    CompletionWatch::Ticket ticket(watch, {"e", "other"});
+    CompletionNotifier::Waiter ticket(watch, {"e", "other"});
     EXPECT_FALSE(ticket.wait(late, kStays)) << "the deadline ends a wait";
     other = true;
   });
-  CompletionWatch::Ticket ticket(watch, {"e", "a"});
+  CompletionNotifier::Waiter ticket(watch, {"e", "a"});
   watch.announce("a");
   EXPECT_TRUE(ticket.wait(late, kStays));
   clock.awaitWaiter(Millis(60'000), Millis(60'000));
   EXPECT_FALSE(other);
   clock.advance(Millis(60'000));
   testkit::join("the waiter", waiter);
-  CompletionWatch::Ticket last(watch, {"e", "b"});
+  CompletionNotifier::Waiter last(watch, {"e", "b"});
   watch.close();
   EXPECT_FALSE(last.wait(clock.now() + Millis(1), kStays));
 }
 
-TEST(CompletionWatch, TellsOfChunksOnlyThoseWhoStream) {
+TEST(CompletionNotifier, TellsOfChunksOnlyThoseWhoStream) {
   testkit::ManualClock clock;
-  CompletionWatch watch(clock);
+  CompletionNotifier watch(clock);
   const Instant now = clock.now();
-  CompletionWatch::Ticket ends(watch, {"e", "a"});
-  CompletionWatch::Ticket streams(watch, {"e", "a"}, CompletionWatch::Interest::chunks);
+  CompletionNotifier::Waiter ends(watch, {"e", "a"});
+  CompletionNotifier::Waiter streams(watch, {"e", "a"}, CompletionNotifier::Interest::chunks);
   watch.announceChunk("a", 1);
   EXPECT_FALSE(ends.wait(now, kStays));
   EXPECT_TRUE(streams.wait(now, kStays));
@@ -302,13 +302,13 @@ TEST(CompletionWatch, TellsOfChunksOnlyThoseWhoStream) {
   EXPECT_TRUE(streams.wait(now, kStays));
 }
 
-TEST(CompletionWatch, CountsTheBytesOfChunks) {
+TEST(CompletionNotifier, CountsTheBytesOfChunks) {
   testkit::ManualClock clock;
-  CompletionWatch watch(clock);
+  CompletionNotifier watch(clock);
   const Instant now = clock.now();
   EXPECT_EQ(watch.streams(), 0U);
-  CompletionWatch::Ticket ends(watch, {"e", "a"});
-  CompletionWatch::Ticket streams(watch, {"e", "a"}, CompletionWatch::Interest::chunks);
+  CompletionNotifier::Waiter ends(watch, {"e", "a"});
+  CompletionNotifier::Waiter streams(watch, {"e", "a"}, CompletionNotifier::Interest::chunks);
   EXPECT_EQ(watch.streams(), 1U);
   watch.announceChunk("a", 60);
   EXPECT_FALSE(streams.wait(now, kStays, 100));
@@ -325,11 +325,11 @@ TEST(CompletionWatch, CountsTheBytesOfChunks) {
   EXPECT_FALSE(streams.clientHasLeft());
 }
 
-TEST(CompletionWatch, APurgeWakesTheWaitersOfItsEndpoint) {
+TEST(CompletionNotifier, APurgeWakesTheWaitersOfItsEndpoint) {
   testkit::ManualClock clock;
-  CompletionWatch watch(clock);
-  CompletionWatch::Ticket here(watch, {"e", "a"});
-  CompletionWatch::Ticket elsewhere(watch, {"f", "b"});
+  CompletionNotifier watch(clock);
+  CompletionNotifier::Waiter here(watch, {"e", "a"});
+  CompletionNotifier::Waiter elsewhere(watch, {"f", "b"});
   watch.announceSome("e");
   EXPECT_TRUE(here.wait(clock.now(), kStays));
   EXPECT_FALSE(elsewhere.wait(clock.now(), kStays));

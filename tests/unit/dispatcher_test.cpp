@@ -9,7 +9,7 @@
 #include <system_error>
 #include <vector>
 
-#include "core/jobs/wakeup.h"
+#include "core/jobs/queue_signal.h"
 #include "core/workers/dispatcher.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
@@ -111,7 +111,7 @@ class DispatcherTest : public testing::Test {
     job.endpoint = endpoint;
     job.input = "{}";
     (void)storage_->jobs().insert(std::move(job), ArrivalPolicy(), std::nullopt);
-    wakeup_.ring(endpoint, false);
+    queueSignal_.notify(endpoint, false);
   }
 
   /// Turns until there is nothing to do at this moment.
@@ -125,11 +125,11 @@ class DispatcherTest : public testing::Test {
   const std::unique_ptr<Storage> storage_ = testkit::loadPlugin<Storage>(
       JOBQ_PLUGIN_DIR "/libjobq_storage_memory.so", "memory", PluginEnv{config_, clock_, log_, ".", false});
   NoHandlers handlers_;
-  Wakeup wakeup_{{"ep"}};
+  QueueSignal queueSignal_{{"ep"}};
   RunningJobs running_;
   int submitted_ = 0;
   SparseExecutor executor_;
-  Dispatcher dispatcher_{{*storage_, wakeup_, executor_, running_, clock_, log_}, "node", endpoints(handlers_)};
+  Dispatcher dispatcher_{{*storage_, queueSignal_, executor_, running_, clock_, log_}, "node", endpoints(handlers_)};
 };
 
 TEST_F(DispatcherTest, AWorkerThatCannotBeHiredLeavesItsSlotFree) {
@@ -161,7 +161,7 @@ TEST_F(DispatcherTest, AWorkerThatCannotBeHiredLeavesItsSlotFree) {
 // it.
 TEST_F(DispatcherTest, StopEndsTheJobsOfAnEndpointThatWasRetiredJustBefore) {
   BusyExecutor executor(running_);
-  Dispatcher dispatcher({*storage_, wakeup_, executor, running_, clock_, log_}, "other", endpoints(handlers_));
+  Dispatcher dispatcher({*storage_, queueSignal_, executor, running_, clock_, log_}, "other", endpoints(handlers_));
   submit("ep");
   while (dispatcher.runPassIfDue()) continue;
   ASSERT_EQ(executor.runs.size(), 1U);
@@ -180,8 +180,8 @@ TEST_F(DispatcherTest, AFloodAtOneEndpointKeepsTheOthersWaitingForTwoLooksAtMost
   FloodExecutor executor(*storage_, [this] { submit("ep"); });
   std::vector<EndpointPtr> all{endpoint(handlers_, "ep", 128, 128)};
   for (int i = 0; i < kCold; ++i) all.push_back(endpoint(handlers_, "cold" + std::to_string(i), 0, 1));
-  for (const EndpointPtr& each : all) wakeup_.hang(each->id);
-  Dispatcher dispatcher({*storage_, wakeup_, executor, running_, clock_, log_}, "other", all);
+  for (const EndpointPtr& each : all) queueSignal_.addEndpoint(each->id);
+  Dispatcher dispatcher({*storage_, queueSignal_, executor, running_, clock_, log_}, "other", all);
   while (dispatcher.runPassIfDue()) continue;
   for (int i = 0; i < 200; ++i) submit("ep");
   EXPECT_TRUE(dispatcher.runPassIfDue());

@@ -13,9 +13,9 @@
 
 #include "core/base/secret_box.h"
 #include "core/endpoints/endpoint.h"
-#include "core/jobs/completion_watch.h"
+#include "core/jobs/completion_notifier.h"
 #include "core/jobs/job_service.h"
-#include "core/jobs/wakeup.h"
+#include "core/jobs/queue_signal.h"
 #include "core/workers/deadline_timer.h"
 #include "core/workers/executor.h"
 #include "core/workers/running_jobs.h"
@@ -113,9 +113,9 @@ struct ExecutorWorld {
   test::UnitStorage storage;
   const testkit::TemporaryFolder folder;
   const SecretBox secrets{folder / "secret.key"};
-  Wakeup wakeup{{"ep"}};
-  CompletionWatch watch{storage.clock};
-  JobService jobs{*storage, wakeup, watch};
+  QueueSignal queueSignal{{"ep"}};
+  CompletionNotifier watch{storage.clock};
+  JobService jobs{*storage, queueSignal, watch};
   RunningJobs running;
   RunningHandlers handlers;
   EndpointPtr endpoint;

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/jobs/wakeup.h"
+#include "core/jobs/queue_signal.h"
 #include "unit_storage.h"
 
 namespace jobq {
@@ -24,7 +24,7 @@ class JobServiceTest : public testing::Test {
   JobServiceTest() {
     endpoint_.id = "ep";
     endpoint_.policy = &storage_.policy;
-    wakeup_.silence("ep");
+    queueSignal_.clear("ep");
   }
 
   static JobSpec job(const JobId& id, bool lowPriority = false) {
@@ -41,9 +41,9 @@ class JobServiceTest : public testing::Test {
   static JobKey key(const JobId& id) { return {"ep", id}; }
   /// The endpoint's bell has rung since the last call.
   bool hasRung() {
-    const bool rang = wakeup_.rings("ep");
-    wakeup_.silence("ep");
-    (void)wakeup_.take();
+    const bool rang = queueSignal_.isSet("ep");
+    queueSignal_.clear("ep");
+    (void)queueSignal_.consume();
     return rang;
   }
   void submit(const JobId& id) { (void)jobs_.submit(job(id), endpoint_, std::nullopt); }
@@ -55,10 +55,10 @@ class JobServiceTest : public testing::Test {
   }
 
   mutable test::UnitStorage storage_;
-  Wakeup wakeup_{{"ep"}};
-  CompletionWatch watch_{storage_.clock};
+  QueueSignal queueSignal_{{"ep"}};
+  CompletionNotifier watch_{storage_.clock};
   int owed_ = 0;
-  JobService jobs_{*storage_, wakeup_, watch_, [this] { ++owed_; }};
+  JobService jobs_{*storage_, queueSignal_, watch_, [this] { ++owed_; }};
   Endpoint endpoint_;
 };
 
@@ -190,7 +190,7 @@ TEST_F(JobServiceTest, AReleasedJobWaitsAgainAndRings) {
 
 TEST_F(JobServiceTest, ASubmissionThatWaitsGetsTheResult) {
   std::vector<bool> durable;
-  wakeup_.setServe([&](const EndpointId&) {
+  queueSignal_.setClaimer([&](const EndpointId&) {
     EXPECT_THAT(durable, SizeIs(1)) << "the caller was told before the job runs";
     (void)jobs_.finish(claim(), Completed{"7"}, false);
   });
@@ -326,9 +326,9 @@ TEST_F(StreamTest, AClientThatLeavesWhileChunksAreGatheredTakesNone) {
 }
 
 TEST_F(StreamTest, ManyStreamsGatherLonger) {
-  std::vector<std::unique_ptr<CompletionWatch::Ticket>> others;
+  std::vector<std::unique_ptr<CompletionNotifier::Waiter>> others;
   for (int i = 0; i < 49; ++i) {
-    others.push_back(std::make_unique<CompletionWatch::Ticket>(watch_, key("b"), CompletionWatch::Interest::chunks));
+    others.push_back(std::make_unique<CompletionNotifier::Waiter>(watch_, key("b"), CompletionNotifier::Interest::chunks));
   }
   auto waiting = stream();
   storage_.clock.awaitWaiter(Millis(250), Millis(250));

@@ -6,9 +6,9 @@
 
 #include <future>
 
-#include "core/jobs/completion_watch.h"
+#include "core/jobs/completion_notifier.h"
 #include "core/jobs/job_service.h"
-#include "core/jobs/wakeup.h"
+#include "core/jobs/queue_signal.h"
 #include "unit_storage.h"
 
 namespace jobq {
@@ -29,9 +29,9 @@ class RunContextTest : public testing::Test {
   std::string progress() { return storage_.real->jobs().find({"ep", "a"}).value().progress; }
 
   test::UnitStorage storage_;
-  Wakeup wakeup_{{"ep"}};
-  CompletionWatch watch_{storage_.clock};
-  JobService jobs_{*storage_, wakeup_, watch_};
+  QueueSignal queueSignal_{{"ep"}};
+  CompletionNotifier watch_{storage_.clock};
+  JobService jobs_{*storage_, queueSignal_, watch_};
   std::stop_source stop_;
   ClaimedJob job_;
   RunContext run_{{jobs_, *storage_, storage_.clock, storage_.log}, job_, "{\"s3\":1}", stop_.get_token()};

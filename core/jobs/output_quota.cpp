@@ -1,4 +1,4 @@
-#include "core/jobs/emission.h"
+#include "core/jobs/output_quota.h"
 
 #include <string>
 
@@ -8,7 +8,7 @@
 
 namespace jobq {
 
-void Emissions::take(std::string_view chunk, std::string_view metrics) {
+void OutputQuota::charge(std::string_view chunk, std::string_view metrics) {
   if (!json::valid(chunk)) throw JobFailed("the handler emitted a chunk that is not JSON");
   if (!metrics.empty() && !isJsonObject(metrics)) {
     throw JobFailed("the handler emitted metrics that are no JSON object");

@@ -16,30 +16,30 @@ namespace jobq {
 
 /// Where a waiter hears that nobody waits for its answer any more. It is asked only when the wait turns out to be long,
 /// because most are not.
-using GoneSignal = std::function<std::stop_token()>;
+using DisconnectSignal = std::function<std::stop_token()>;
 
 /// Any thread.
-class CompletionWatch {
+class CompletionNotifier {
  public:
-  explicit CompletionWatch(Clock& clock) : clock_(clock) {}
+  explicit CompletionNotifier(Clock& clock) : clock_(clock) {}
 
   /// What a waiter wants to hear of: the job's end (or that it is gone), or every new chunk too.
   enum class Interest { end, chunks };
 
   /// A place in the waiting room. Take it before the job is looked at (or put in line): news that come between the look
   /// and the wait are then not missed.
-  class Ticket {
+  class Waiter {
    public:
-    Ticket(CompletionWatch& watch, JobKey job, Interest interest = Interest::end);
-    ~Ticket();
-    Ticket(const Ticket&) = delete;
-    Ticket& operator=(const Ticket&) = delete;
+    Waiter(CompletionNotifier& watch, JobKey job, Interest interest = Interest::end);
+    ~Waiter();
+    Waiter(const Waiter&) = delete;
+    Waiter& operator=(const Waiter&) = delete;
 
     /// Waits for news: the job's end, or chunks of at least `bytes` in all since the last call. With `bytes` above 0 an
     /// end that an earlier call told is news again. Returns true if there was news: look at the job again, and wait
     /// again when it is not enough. Returns false if the wait is over, because the watch closed, the waiter's client
     /// has gone, or `deadline` is reached; news of fewer bytes are forgotten then.
-    [[nodiscard]] bool wait(Instant deadline, const GoneSignal& gone, std::size_t bytes = 0);
+    [[nodiscard]] bool wait(Instant deadline, const DisconnectSignal& gone, std::size_t bytes = 0);
 
     /// Returns true if a wait found that the waiter's client has gone.
     bool clientHasLeft() const;
@@ -50,8 +50,8 @@ class CompletionWatch {
     bool hasNews() const JOBQ_REQUIRES(watch_.mutex_);
     bool mustWait(Instant deadline) const JOBQ_REQUIRES(watch_.mutex_);
     bool takeNews();
-    friend class CompletionWatch;
-    CompletionWatch& watch_;
+    friend class CompletionNotifier;
+    CompletionNotifier& watch_;
     const JobKey job_;
     const Interest interest_;
     Condition changed_;
@@ -62,7 +62,7 @@ class CompletionWatch {
     bool hasChunks_ = false;
     std::size_t bytes_ = 0;   // of those chunks
     std::size_t wanted_ = 0;  // bytes that are news
-    std::multimap<JobId, Ticket*>::iterator place_;
+    std::multimap<JobId, Waiter*>::iterator place_;
   };
 
   /// The job has ended or is gone.
@@ -83,7 +83,7 @@ class CompletionWatch {
  private:
   Clock& clock_;
   mutable Mutex mutex_;
-  std::multimap<JobId, Ticket*> waiting_ JOBQ_GUARDED_BY(mutex_);
+  std::multimap<JobId, Waiter*> waiting_ JOBQ_GUARDED_BY(mutex_);
   std::size_t streams_ JOBQ_GUARDED_BY(mutex_) = 0;
   bool closed_ JOBQ_GUARDED_BY(mutex_) = false;
 };

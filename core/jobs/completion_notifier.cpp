@@ -1,4 +1,4 @@
-#include "core/jobs/completion_watch.h"
+#include "core/jobs/completion_notifier.h"
 
 #include <utility>
 
@@ -9,20 +9,20 @@ constexpr std::chrono::milliseconds kMoment{20};
 
 }  // namespace
 
-CompletionWatch::Ticket::Ticket(CompletionWatch& watch, JobKey job, Interest interest)
+CompletionNotifier::Waiter::Waiter(CompletionNotifier& watch, JobKey job, Interest interest)
     : watch_(watch), job_(std::move(job)), interest_(interest) {
   Lock lock(watch_.mutex_);
   place_ = watch_.waiting_.emplace(job_.id, this);
   if (interest_ == Interest::chunks) ++watch_.streams_;
 }
 
-CompletionWatch::Ticket::~Ticket() {
+CompletionNotifier::Waiter::~Waiter() {
   Lock lock(watch_.mutex_);
   watch_.waiting_.erase(place_);
   if (interest_ == Interest::chunks) --watch_.streams_;
 }
 
-bool CompletionWatch::Ticket::wait(Instant deadline, const GoneSignal& gone, std::size_t bytes) {
+bool CompletionNotifier::Waiter::wait(Instant deadline, const DisconnectSignal& gone, std::size_t bytes) {
   {
     Lock lock(watch_.mutex_);
     wanted_ = bytes;
@@ -38,7 +38,7 @@ bool CompletionWatch::Ticket::wait(Instant deadline, const GoneSignal& gone, std
 }
 
 // True: the wait is over. A moment of real time, whatever the clock: it is about the cost of watching a client.
-bool CompletionWatch::Ticket::waitAMoment(Instant deadline) {
+bool CompletionNotifier::Waiter::waitAMoment(Instant deadline) {
   const auto end = std::chrono::steady_clock::now() + kMoment;
   Lock lock(watch_.mutex_);
   while (mustWait(deadline)) {
@@ -49,20 +49,20 @@ bool CompletionWatch::Ticket::waitAMoment(Instant deadline) {
   return true;
 }
 
-void CompletionWatch::Ticket::waitLong(Instant deadline) {
+void CompletionNotifier::Waiter::waitLong(Instant deadline) {
   Lock lock(watch_.mutex_);
   while (mustWait(deadline)) watch_.clock_.waitUntil(watch_.mutex_, changed_, deadline);
 }
 
-bool CompletionWatch::Ticket::hasNews() const {
+bool CompletionNotifier::Waiter::hasNews() const {
   return news_ || (wanted_ > 0 && ended_) || (hasChunks_ && bytes_ >= wanted_);
 }
 
-bool CompletionWatch::Ticket::mustWait(Instant deadline) const {
+bool CompletionNotifier::Waiter::mustWait(Instant deadline) const {
   return !hasNews() && !left_ && !watch_.closed_ && watch_.clock_.now() < deadline;
 }
 
-bool CompletionWatch::Ticket::takeNews() {
+bool CompletionNotifier::Waiter::takeNews() {
   Lock lock(watch_.mutex_);
   const bool had = hasNews();
   news_ = hasChunks_ = false;
@@ -70,12 +70,12 @@ bool CompletionWatch::Ticket::takeNews() {
   return had && !left_;
 }
 
-bool CompletionWatch::Ticket::clientHasLeft() const {
+bool CompletionNotifier::Waiter::clientHasLeft() const {
   Lock lock(watch_.mutex_);
   return left_;
 }
 
-void CompletionWatch::announce(const JobId& job) {
+void CompletionNotifier::announce(const JobId& job) {
   Lock lock(mutex_);
   const auto [from, to] = waiting_.equal_range(job);
   for (auto at = from; at != to; ++at) {
@@ -84,36 +84,36 @@ void CompletionWatch::announce(const JobId& job) {
   }
 }
 
-void CompletionWatch::announceChunk(const JobId& job, std::size_t bytes) {
+void CompletionNotifier::announceChunk(const JobId& job, std::size_t bytes) {
   Lock lock(mutex_);
   const auto [from, to] = waiting_.equal_range(job);
   for (auto at = from; at != to; ++at) {
-    Ticket& ticket = *at->second;
-    if (ticket.interest_ != Interest::chunks) continue;
-    ticket.hasChunks_ = true;
-    ticket.bytes_ += bytes;
-    if (ticket.bytes_ >= ticket.wanted_) ticket.changed_.notifyAll();
+    Waiter& waiter = *at->second;
+    if (waiter.interest_ != Interest::chunks) continue;
+    waiter.hasChunks_ = true;
+    waiter.bytes_ += bytes;
+    if (waiter.bytes_ >= waiter.wanted_) waiter.changed_.notifyAll();
   }
 }
 
-std::size_t CompletionWatch::streams() const {
+std::size_t CompletionNotifier::streams() const {
   Lock lock(mutex_);
   return streams_;
 }
 
-void CompletionWatch::announceSome(std::string_view endpoint) {
+void CompletionNotifier::announceSome(std::string_view endpoint) {
   Lock lock(mutex_);
-  for (const auto& [id, ticket] : waiting_) {
-    if (ticket->job_.endpoint != endpoint) continue;
-    ticket->news_ = ticket->ended_ = true;
-    ticket->changed_.notifyAll();
+  for (const auto& [id, waiter] : waiting_) {
+    if (waiter->job_.endpoint != endpoint) continue;
+    waiter->news_ = waiter->ended_ = true;
+    waiter->changed_.notifyAll();
   }
 }
 
-void CompletionWatch::close() {
+void CompletionNotifier::close() {
   Lock lock(mutex_);
   closed_ = true;
-  for (const auto& [job, ticket] : waiting_) ticket->changed_.notifyAll();
+  for (const auto& [job, waiter] : waiting_) waiter->changed_.notifyAll();
 }
 
 }  // namespace jobq

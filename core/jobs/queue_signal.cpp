@@ -1,0 +1,79 @@
+#include "core/jobs/queue_signal.h"
+
+#include <utility>
+
+namespace jobq {
+
+QueueSignal::QueueSignal(const std::vector<EndpointId>& endpoints) {
+  for (const EndpointId& endpoint : endpoints) addEndpoint(endpoint);
+}
+
+void QueueSignal::addEndpoint(const EndpointId& endpoint) {
+  Lock lock(flagsMutex_);
+  std::unique_ptr<Flags>& flags = flags_[endpoint];
+  if (!flags) flags = std::make_unique<Flags>();
+}
+
+QueueSignal::Flags* QueueSignal::flagsOf(const EndpointId& endpoint) const {
+  Lock lock(flagsMutex_);
+  const auto found = flags_.find(endpoint);
+  return found == flags_.end() ? nullptr : found->second.get();
+}
+
+bool QueueSignal::setFlag(const EndpointId& endpoint, bool lowPriority) {
+  Flags* const flags = flagsOf(endpoint);
+  if (flags == nullptr) return false;
+  return !(lowPriority ? flags->low : flags->normal).exchange(true);
+}
+
+void QueueSignal::notify(const EndpointId& endpoint, bool lowPriority) {
+  if (setFlag(endpoint, lowPriority)) wake();
+}
+
+void QueueSignal::notifyAndClaim(const EndpointId& endpoint, bool lowPriority) {
+  if (!setFlag(endpoint, lowPriority)) return;
+  if (claimer_) {
+    claimer_(endpoint);
+  } else {
+    wake();
+  }
+}
+
+void QueueSignal::wake() {
+  Lock lock(mutex_);
+  if (std::exchange(woken_, true)) return;
+  lock.unlock();
+  changed_.notifyAll();
+}
+
+void QueueSignal::wait(Clock& clock, Instant deadline) {
+  Lock lock(mutex_);
+  while (!woken_ && clock.now() < deadline) clock.waitUntil(mutex_, changed_, deadline);
+  woken_ = false;
+}
+
+bool QueueSignal::consume() {
+  Lock lock(mutex_);
+  return std::exchange(woken_, false);
+}
+
+bool QueueSignal::isSet(const EndpointId& endpoint) const {
+  const Flags* const flags = flagsOf(endpoint);
+  return flags != nullptr && (flags->normal || flags->low);
+}
+
+void QueueSignal::clear(const EndpointId& endpoint) {
+  Flags* const flags = flagsOf(endpoint);
+  if (flags == nullptr) return;
+  flags->normal = false;
+  flags->low = false;
+}
+
+void QueueSignal::rearm(const EndpointId& endpoint, bool lowPriorityOnly) {
+  Flags* const flags = flagsOf(endpoint);
+  if (flags == nullptr) return;
+  flags->low = true;
+  flags->normal = !lowPriorityOnly;
+}
+
+}  // namespace jobq
