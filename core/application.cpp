@@ -55,7 +55,7 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
                          return endpoint ? endpoint->webhookKey : std::string();
                        }},
                       storage_->records(), secrets_),
-      courier_({storage_->outbox(), transports_, webhookSecrets_, clock_, log_, wall_}),
+      webhooks_({storage_->outbox(), transports_, webhookSecrets_, clock_, log_, wall_}),
       endpoints_({storage_->records(), secrets_, parts(), log_}, config_.endpoints,
                  [this](const EndpointId& id, const EndpointPtr& now) { endpointChanged(id, now); }),
       templateService_(storage_->records(), secrets_, endpoints_),
@@ -64,7 +64,7 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
       keys_(storage_->records(), clock_, wall_, log_),
       queueSignal_({}),
       completions_(clock_),
-      jobs_(*storage_, queueSignal_, completions_, [this] { courier_.ring(); }),
+      jobs_(*storage_, queueSignal_, completions_, [this] { webhooks_.notify(); }),
       deadlines_(clock_, log_, [this] { (void)sweeper_.endOverdue(); }),
       executor_({jobs_, *storage_, running_, deadlines_, secrets_, clock_, log_}),
       dispatcher_({*storage_, queueSignal_, executor_, running_, clock_, log_}, node_, endpoints_.all()),
@@ -125,7 +125,7 @@ void Application::start() {
   backups_.removeLeftover();
   sweeper_.start();
   deadlines_.start();
-  courier_.start();
+  webhooks_.start();
   dispatcher_.start();
   server_.start();
   writePrivateFile(dataDir_.path() / "address", address() + "\n");
@@ -150,7 +150,7 @@ bool Application::stop() {
   std::filesystem::remove(dataDir_.path() / "address", ignored);
   {
     const ShutdownDeadline deadline(kTransportsEnd, "a webhook transport ignores its stop token", log_);
-    courier_.stop();
+    webhooks_.stop();
   }
   if (!clean_) storage_.reset();
   return clean_;
@@ -172,7 +172,7 @@ void Application::addRoutes() {
                    [this](std::string_view kind, std::string_view name) { return scripts(kind, name); }});
   addBackupRoutes(router_, {backups_, config_.storage, draining});
   addWebhookRoutes(
-      router_, {storage_->outbox(), [this] { return webhookSecrets_.serverSecret(); }, [this] { courier_.ring(); }});
+      router_, {storage_->outbox(), [this] { return webhookSecrets_.serverSecret(); }, [this] { webhooks_.notify(); }});
   addTemplateRoutes(router_, templateService_, endpoints_,
                     [this](const std::string& id) { return runtimes_.minutes(id); });
   addEndpointRoutes(router_,

@@ -40,7 +40,7 @@
 #include "core/maintenance/endpoint_remover.h"
 #include "core/maintenance/outbox_cleaner.h"
 #include "core/maintenance/sweeper.h"
-#include "core/webhooks/courier.h"
+#include "core/webhooks/dispatcher.h"
 #include "core/webhooks/transports.h"
 #include "core/webhooks/webhook_secrets.h"
 #include "core/workers/deadline_timer.h"
@@ -137,7 +137,7 @@ class Application {
   NamedTransports transportPlugins_;
   Transports transports_;
   WebhookSecrets webhookSecrets_;
-  Courier courier_;  // room 11
+  WebhookDispatcher webhooks_;  // room 11
   EndpointRegistry endpoints_;
   TemplateService templateService_;
   EndpointService endpointService_;

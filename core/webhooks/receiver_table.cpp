@@ -18,7 +18,7 @@ struct Candidate {
 
 }  // namespace
 
-std::vector<HostPlaces> ReceiverTable::share(const std::vector<std::string>& hosts) {
+std::vector<HostPlaces> ReceiverTable::placesFor(const std::vector<std::string>& hosts) {
   std::vector<Candidate> candidates;
   candidates.reserve(hosts.size());
   for (const std::string& host : hosts) {
@@ -78,10 +78,10 @@ void ReceiverTable::end(const std::string& host, std::size_t bytes, CallEnd how)
     --inHandOfOthers_;
     bytesOfOthers_ -= bytes;
   }
-  judge(receiver, how);
+  recordResult(receiver, how);
 }
 
-void ReceiverTable::judge(Receiver& receiver, CallEnd how) {
+void ReceiverTable::recordResult(Receiver& receiver, CallEnd how) {
   if (how == CallEnd::unknown) return;
   const bool answered = receiver.answers;
   receiver.answers = how == CallEnd::answered;

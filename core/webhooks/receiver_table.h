@@ -49,7 +49,7 @@ class ReceiverTable {
   /// Chooses how many of the due deliveries of `hosts` may begin now. The places go in turns: the next one to the host
   /// with the fewest deliveries in hand, among equals to the one whose turn is the longest ago, and among hosts of
   /// which nothing is known, or whose turn was more than kOldTurn turns ago, by chance.
-  std::vector<HostPlaces> share(const std::vector<std::string>& hosts);
+  std::vector<HostPlaces> placesFor(const std::vector<std::string>& hosts);
 
   /// A delivery to the host is in hand, its bodies have so many bytes.
   void begin(const std::string& host, std::size_t bytes);
@@ -68,7 +68,7 @@ class ReceiverTable {
     std::uint64_t lastTurn = 0;
   };
 
-  void judge(Receiver& receiver, CallEnd how);
+  void recordResult(Receiver& receiver, CallEnd how);
   void forgetIdle();
 
   std::map<std::string, Receiver> known_;

@@ -27,7 +27,7 @@ ROOMS = {  # the first file of each room, by its number (design: "The eleven roo
     4: ["core/jobs/submission.h", "sdk/include/jobq/admission_filter.h"], 5: ["core/jobs/job_service.h"],
     6: ["sdk/include/jobq/storage.h"], 7: ["core/workers/dispatcher.h"], 8: ["core/workers/executor.h"],
     9: ["sdk/include/jobq/job_handler.h"], 10: ["core/jobs/job_service.h", "core/jobs/completion_notifier.h"],
-    11: ["core/webhooks/courier.h", "sdk/include/jobq/webhook_transport.h"],
+    11: ["core/webhooks/dispatcher.h", "sdk/include/jobq/webhook_transport.h"],
 }
 ONLY_IN = [  # a header's name, and where alone it may be included
     (re.compile(r"Poco/Net/HTTP"), ("core/http/", "core/cli/", "plugins/webhook_http/")),

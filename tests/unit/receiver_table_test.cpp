@@ -35,7 +35,7 @@ class ReceiverTableTest : public testing::Test {
   }
   /// How many of its due deliveries the host may begin when no other asks.
   std::size_t allowed(const std::string& host) {
-    const auto shared = table_.share({host});
+    const auto shared = table_.placesFor({host});
     return shared.empty() ? 0 : shared[0].places;
   }
   static std::vector<std::string> hosts(const std::string& name, std::size_t count) {
@@ -48,10 +48,10 @@ class ReceiverTableTest : public testing::Test {
 };
 
 TEST_F(ReceiverTableTest, AnUnknownHostHasOnePlace) {
-  EXPECT_THAT(table_.share({"a", "b"}), ElementsAre(places("a", 1), places("b", 1)));
+  EXPECT_THAT(table_.placesFor({"a", "b"}), ElementsAre(places("a", 1), places("b", 1)));
   table_.begin("a", 0);
-  EXPECT_THAT(table_.share({"a", "b"}), ElementsAre(places("b", 1)));
-  EXPECT_THAT(table_.share({}), IsEmpty());
+  EXPECT_THAT(table_.placesFor({"a", "b"}), ElementsAre(places("b", 1)));
+  EXPECT_THAT(table_.placesFor({}), IsEmpty());
 }
 
 TEST_F(ReceiverTableTest, EachAnswerAddsAPlaceUpToABound) {
@@ -96,30 +96,30 @@ TEST_F(ReceiverTableTest, AHostThatAnswersLateHasASmallerPart) {
 TEST_F(ReceiverTableTest, HostsThatAreNotKnownToAnswerLeavePlacesToThoseThatAre) {
   answer("good", 40);
   for (const std::string& host : hosts("hangs", 100)) {
-    for (const HostPlaces& shared : table_.share({host})) begin(host, shared.places);
+    for (const HostPlaces& shared : table_.placesFor({host})) begin(host, shared.places);
   }
-  EXPECT_THAT(table_.share({"new"}), IsEmpty()) << "those of the unknown hosts are taken";
+  EXPECT_THAT(table_.placesFor({"new"}), IsEmpty()) << "those of the unknown hosts are taken";
   EXPECT_EQ(allowed("good"), kPlaces - kPlacesForOthers);
   table_.end("hangs7", 0, CallEnd::timedOut);
-  EXPECT_THAT(table_.share({"hangs7", "new"}), ElementsAre(places("new", 1))) << "its turn is the longest ago";
+  EXPECT_THAT(table_.placesFor({"hangs7", "new"}), ElementsAre(places("new", 1))) << "its turn is the longest ago";
 }
 
 TEST_F(ReceiverTableTest, APlaceGoesToTheHostWithTheFewestInHand) {
   for (const char* host : {"a", "b", "c"}) answer(host, 40);
   begin("a", 30);
   begin("b", 20);
-  EXPECT_THAT(table_.share({"a", "b", "c"}), ElementsAre(places("c", 14)));
+  EXPECT_THAT(table_.placesFor({"a", "b", "c"}), ElementsAre(places("c", 14)));
   begin("c", 13);
-  EXPECT_THAT(table_.share({"a", "b", "c"}), ElementsAre(places("c", 1)));
+  EXPECT_THAT(table_.placesFor({"a", "b", "c"}), ElementsAre(places("c", 1)));
 }
 
 TEST_F(ReceiverTableTest, TwoHostsWithoutAnEndShareThePlaces) {
   answer("a", 40);
   answer("b", 40);
-  EXPECT_THAT(table_.share({"a", "b"}), ElementsAre(places("a", 32), places("b", 32)));
+  EXPECT_THAT(table_.placesFor({"a", "b"}), ElementsAre(places("a", 32), places("b", 32)));
   for (const char* host : {"c", "d", "e"}) answer(host, 40);
   std::size_t all = 0;
-  for (const HostPlaces& each : table_.share({"a", "b", "c", "d", "e"})) {
+  for (const HostPlaces& each : table_.placesFor({"a", "b", "c", "d", "e"})) {
     EXPECT_GE(each.places, kPlaces / 5);
     EXPECT_LE(each.places, kPlaces / 5 + 1);
     all += each.places;
@@ -134,7 +134,7 @@ TEST_F(ReceiverTableTest, HostsBeyondThePlacesHaveTheirTurns) {
   std::map<std::string, int> served;
   std::vector<std::string> inHand;
   for (int round = 0; round < 1'000; ++round) {
-    for (const HostPlaces& each : table_.share(all)) {
+    for (const HostPlaces& each : table_.placesFor(all)) {
       for (std::size_t i = 0; i < each.places; ++i) {
         table_.begin(each.host, 0);
         inHand.push_back(each.host);
@@ -164,7 +164,7 @@ TEST_F(ReceiverTableTest, EverNewNamesDoNotGoBeforeAHostThatWaits) {
     for (int round = 0; round < 300 && !isServed; ++round) {
       std::vector<std::string> waiting = hosts("a" + std::to_string(round) + "-", 10);
       waiting.emplace_back("z");
-      const auto shared = table_.share(waiting);
+      const auto shared = table_.placesFor(waiting);
       ASSERT_EQ(shared.size(), 1U) << "one place is left";
       isServed = shared[0].host == "z";
       begin(shared[0].host, 1);
@@ -177,13 +177,13 @@ TEST_F(ReceiverTableTest, EverNewNamesDoNotGoBeforeAHostThatWaits) {
 TEST_F(ReceiverTableTest, BytesInHandAreBounded) {
   answer("good", 1);
   table_.begin("hangs", kBytesForOthers);
-  EXPECT_THAT(table_.share({"new"}), IsEmpty());
+  EXPECT_THAT(table_.placesFor({"new"}), IsEmpty());
   EXPECT_EQ(allowed("good"), 2U);
   table_.begin("good", kBytesInHand - kBytesForOthers);
   EXPECT_EQ(allowed("good"), 0U);
   EXPECT_FALSE(table_.hasPlaces());
   table_.end("hangs", kBytesForOthers, CallEnd::unknown);
-  EXPECT_THAT(table_.share({"new"}), ElementsAre(places("new", 1)));
+  EXPECT_THAT(table_.placesFor({"new"}), ElementsAre(places("new", 1)));
 }
 
 TEST_F(ReceiverTableTest, WhatIsInHandChangesSidesWithItsHost) {
@@ -192,9 +192,9 @@ TEST_F(ReceiverTableTest, WhatIsInHandChangesSidesWithItsHost) {
   begin("a", 2);
   table_.end("a", 0, CallEnd::timedOut);  // the other one counts among those that may hang from now on
   for (const std::string& host : hosts("hangs", kPlacesForOthers - 1)) begin(host, 1);
-  EXPECT_THAT(table_.share({"new"}), IsEmpty());
+  EXPECT_THAT(table_.placesFor({"new"}), IsEmpty());
   table_.end("a", 0, CallEnd::answered);
-  EXPECT_THAT(table_.share({"new"}), ElementsAre(places("new", 1)));
+  EXPECT_THAT(table_.placesFor({"new"}), ElementsAre(places("new", 1)));
 }
 
 TEST_F(ReceiverTableTest, TheNumberOfKnownHostsIsBounded) {

@@ -9,7 +9,7 @@
 
 #include "core/base/base64.h"
 #include "core/base/job_json.h"
-#include "core/webhooks/courier_crew.h"
+#include "core/webhooks/delivery_pool.h"
 #include "core/webhooks/signature.h"
 #include "core/webhooks/transports.h"
 #include "core/webhooks/webhook_body.h"
@@ -223,19 +223,19 @@ Delivery withBodies(std::size_t input, std::size_t output) {
   return delivery;
 }
 
-TEST(CourierCrewTest, BeginsNoFurtherOneWhileTheBodiesInHandAreLarge) {
+TEST(DeliveryPoolTest, BeginsNoFurtherOneWhileTheBodiesInHandAreLarge) {
   std::promise<void> answer;
   std::atomic<int> freed = 0;
-  CourierCrew workerPool(
+  DeliveryPool workerPool(
       [answered = answer.get_future().share()](const Delivery&) {
         answered.wait();
         return CallEnd::answered;
       },
       [&freed] { ++freed; });
   constexpr std::size_t kHalf = kBytesInHand / 2;
-  workerPool.give(withBodies(kHalf, kHalf - 1));
+  workerPool.start(withBodies(kHalf, kHalf - 1));
   EXPECT_TRUE(workerPool.hasPlaces());
-  workerPool.give(withBodies(1, 0));
+  workerPool.start(withBodies(1, 0));
   EXPECT_FALSE(workerPool.hasPlaces());
   answer.set_value();
   testkit::waitFor("both deliveries to end", [&] { return freed == 2; });

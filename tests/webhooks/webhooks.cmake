@@ -1,6 +1,6 @@
 # Room 11: the courier over real storages, and its parts.
 jobq_add_test(webhooks_test LABELS server tsan
-  SOURCES webhooks/courier_test.cpp webhooks/courier_fault_test.cpp webhooks/webhook_parts_test.cpp
+  SOURCES webhooks/webhook_dispatcher_test.cpp webhooks/delivery_fault_test.cpp webhooks/webhook_parts_test.cpp
           webhooks/webhook_routes_test.cpp fault/faulty_storage.cpp
   LIBRARIES jobq_core Poco::Foundation OpenSSL::Crypto
   NEEDS jobq_storage_memory jobq_storage_sqlite)

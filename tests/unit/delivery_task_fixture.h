@@ -16,8 +16,8 @@
 
 #include "core/base/clock.h"
 #include "core/base/secret_box.h"
-#include "core/webhooks/courier.h"
-#include "core/webhooks/errand.h"
+#include "core/webhooks/dispatcher.h"
+#include "core/webhooks/delivery_task.h"
 #include "core/webhooks/transports.h"
 #include "core/webhooks/webhook_secrets.h"
 #include "jobq/job.h"
@@ -120,8 +120,8 @@ class ToldOutbox final : public OutboxStore {
   std::size_t looks_ JOBQ_GUARDED_BY(mutex_) = 0;
 };
 
-struct ErrandWorld {
-  ErrandWorld() {
+struct DeliveryTaskWorld {
+  DeliveryTaskWorld() {
     auto fake = std::make_unique<FakeTransport>(storage.clock);
     net = fake.get();
     named["fake"] = std::move(fake);
@@ -140,7 +140,7 @@ struct ErrandWorld {
     delivery.job.output = "1";
     return delivery;
   }
-  Errand::Rooms rooms() { return {outbox, *transports, secrets, storage.clock, storage.log, wall}; }
+  DeliveryTask::Rooms rooms() { return {outbox, *transports, secrets, storage.clock, storage.log, wall}; }
 
   UnitStorage storage;
   SetWall wall{storage.clock};

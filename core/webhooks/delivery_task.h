@@ -32,7 +32,7 @@ inline constexpr std::size_t kReasonBytes = 256;
 /// One thread. A storage that fails is asked again until it does what it is told, the courier stops, or the lease has
 /// ended: then the delivery is somebody else's. When a process dies after a call and before the delivery is settled,
 /// the next one that claims it settles it by its record, without another call.
-class Errand {
+class DeliveryTask {
  public:
   struct Rooms {
     OutboxStore& outbox;
@@ -43,7 +43,7 @@ class Errand {
     const WallClock& wall;  ///< for what the receiver and admins read
   };
   /// `delivery` has just been claimed for kDeliveryLease.
-  Errand(const Rooms& rooms, Delivery delivery, std::stop_token stop);
+  DeliveryTask(const Rooms& rooms, Delivery delivery, std::stop_token stop);
 
   /// Throws nothing. Returns when the delivery is due again, if this has put it off.
   std::optional<Instant> run() noexcept;
@@ -63,9 +63,9 @@ class Errand {
   std::optional<std::string> key(std::string& refusal);
   DeliveryResult deliver(WebhookTransport& transport, const WebhookCall& call) const;
   std::optional<Instant> conclude(bool last);
-  void settle(DeliveryState state);
-  void giveBack();
-  bool insist(const char* doing, const std::function<void()>& verb);
+  void finishDelivery(DeliveryState state);
+  void rescheduleNow();
+  bool retryStorage(const char* doing, const std::function<void()>& operation);
 
   const Rooms rooms_;
   Delivery delivery_;

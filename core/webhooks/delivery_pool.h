@@ -16,41 +16,41 @@
 namespace jobq {
 
 /// Threads are started when a delivery finds none idle, and stay until stop().
-class CourierCrew {
+class DeliveryPool {
  public:
   /// `work` makes the call on a courier's thread, throws nothing, and returns how it ended; `freed` is called
   /// afterwards, when the place is free again.
-  CourierCrew(std::function<CallEnd(Delivery)> work, std::function<void()> freed)
+  DeliveryPool(std::function<CallEnd(Delivery)> work, std::function<void()> freed)
       : work_(std::move(work)), freed_(std::move(freed)) {}
-  ~CourierCrew() { (void)stop(); }
+  ~DeliveryPool() { (void)stop(); }
 
   /// Returns how many of the due deliveries of each host may be given now. For the thread that gives: only give() makes
   /// them fewer.
-  std::vector<HostPlaces> share(const std::vector<std::string>& hosts);
+  std::vector<HostPlaces> placesFor(const std::vector<std::string>& hosts);
   /// Returns whether share() could name a host.
   bool hasPlaces() const;
 
   /// Throws std::system_error when no thread can be started for it, and none is there that will come to it.
-  void give(Delivery delivery);
+  void start(Delivery delivery);
 
   /// No delivery is begun any more. Blocks until every thread has ended; returns those that were not begun.
   [[nodiscard]] std::vector<Delivery> stop();
 
  private:
-  struct Given {
+  struct PendingDelivery {
     Delivery delivery;
     std::string host;
     std::size_t bytes = 0;
   };
 
-  void live();
+  void runThread();
 
   const std::function<CallEnd(Delivery)> work_;
   const std::function<void()> freed_;
 
   mutable Mutex mutex_;
-  Condition given_;
-  std::deque<Given> inbox_ JOBQ_GUARDED_BY(mutex_);
+  Condition started_;
+  std::deque<PendingDelivery> pending_ JOBQ_GUARDED_BY(mutex_);
   ReceiverTable receivers_ JOBQ_GUARDED_BY(mutex_);  // counts those of the inbox, too
   std::size_t idle_ JOBQ_GUARDED_BY(mutex_) = 0;     // threads
   bool stopping_ JOBQ_GUARDED_BY(mutex_) = false;

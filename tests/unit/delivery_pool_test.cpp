@@ -1,5 +1,5 @@
-// The threads that deliver, and when a place is free again (core/webhooks/courier_crew.h).
-#include "core/webhooks/courier_crew.h"
+// The threads that deliver, and when a place is free again (core/webhooks/delivery_pool.h).
+#include "core/webhooks/delivery_pool.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -50,9 +50,9 @@ class HeldWork {
   std::vector<std::string> begun_ JOBQ_GUARDED_BY(mutex_);
 };
 
-class CourierCrewUnit : public testing::Test {
+class DeliveryCrewUnit : public testing::Test {
  protected:
-  ~CourierCrewUnit() override { work_.letAllEnd(); }
+  ~DeliveryCrewUnit() override { work_.letAllEnd(); }
 
   static Delivery to(const std::string& host, int number) {
     Delivery delivery;
@@ -66,63 +66,63 @@ class CourierCrewUnit : public testing::Test {
 
   HeldWork work_;
   std::atomic<int> freed_ = 0;
-  CourierCrew crew_{[this](const Delivery& delivery) { return work_(delivery); }, [this] { ++freed_; }};
+  DeliveryPool pool_{[this](const Delivery& delivery) { return work_(delivery); }, [this] { ++freed_; }};
 };
 
-TEST_F(CourierCrewUnit, WhatIsGivenTakesAPlaceOfItsHost) {
-  EXPECT_THAT(crew_.share({"h", "i"}), SizeIs(2));
-  crew_.give(to("h", 1));
-  const auto shared = crew_.share({"h", "i"});
+TEST_F(DeliveryCrewUnit, WhatIsGivenTakesAPlaceOfItsHost) {
+  EXPECT_THAT(pool_.placesFor({"h", "i"}), SizeIs(2));
+  pool_.start(to("h", 1));
+  const auto shared = pool_.placesFor({"h", "i"});
   ASSERT_THAT(shared, SizeIs(1));
   EXPECT_EQ(shared[0].host, "i");
 }
 
-TEST_F(CourierCrewUnit, AllThreadsWorkAtOnceAndAPlaceIsFreeWhenOneIsDone) {
+TEST_F(DeliveryCrewUnit, AllThreadsWorkAtOnceAndAPlaceIsFreeWhenOneIsDone) {
   for (int i = 0; i < static_cast<int>(kPlaces); ++i) {
-    ASSERT_TRUE(crew_.hasPlaces());
-    crew_.give(to("h" + std::to_string(i), 1));
+    ASSERT_TRUE(pool_.hasPlaces());
+    pool_.start(to("h" + std::to_string(i), 1));
   }
-  EXPECT_FALSE(crew_.hasPlaces());
+  EXPECT_FALSE(pool_.hasPlaces());
   ASSERT_TRUE(begins(kPlaces)) << "only " << work_.begun().size() << " of 64 run at once";
   work_.letEnd("h3.1");
   ASSERT_TRUE(holdsSoon([this] { return freed_ == 1; }));
-  EXPECT_TRUE(crew_.hasPlaces());
-  EXPECT_THAT(crew_.share({"h3"}), SizeIs(1));
+  EXPECT_TRUE(pool_.hasPlaces());
+  EXPECT_THAT(pool_.placesFor({"h3"}), SizeIs(1));
 }
 
-TEST_F(CourierCrewUnit, APlaceIsFreeBeforeThatIsTold) {
+TEST_F(DeliveryCrewUnit, APlaceIsFreeBeforeThatIsTold) {
   std::promise<std::size_t> seen;
-  CourierCrew* workerPool = nullptr;
-  CourierCrew other([](const Delivery&) { return CallEnd::answered; },
-                    [&] { seen.set_value(workerPool->share({"h"}).at(0).places); });
+  DeliveryPool* workerPool = nullptr;
+  DeliveryPool other([](const Delivery&) { return CallEnd::answered; },
+                    [&] { seen.set_value(workerPool->placesFor({"h"}).at(0).places); });
   workerPool = &other;
-  other.give(to("h", 1));
+  other.start(to("h", 1));
   auto places = seen.get_future();
   ASSERT_EQ(places.wait_for(test::kSoon), std::future_status::ready) << "nobody was told";
   EXPECT_EQ(places.get(), 2U) << "and the host's answer has counted";
 }
 
-TEST_F(CourierCrewUnit, AStopReturnsWhatWasNotBegunAndWaitsForTheRest) {
-  for (int i = 0; i < 3; ++i) crew_.give(to("h", i));
+TEST_F(DeliveryCrewUnit, AStopReturnsWhatWasNotBegunAndWaitsForTheRest) {
+  for (int i = 0; i < 3; ++i) pool_.start(to("h", i));
   ASSERT_TRUE(begins(3));
-  auto stopping = std::async(std::launch::async, [this] { return crew_.stop(); });
-  ASSERT_TRUE(holdsSoon([this] { return !crew_.hasPlaces(); })) << "the stop did not begin";
-  crew_.give(to("h", 3));
+  auto stopping = std::async(std::launch::async, [this] { return pool_.stop(); });
+  ASSERT_TRUE(holdsSoon([this] { return !pool_.hasPlaces(); })) << "the stop did not begin";
+  pool_.start(to("h", 3));
   work_.letAllEnd();
   ASSERT_EQ(stopping.wait_for(test::kSoon), std::future_status::ready) << "the stop did not end";
   auto rest = stopping.get();
-  for (Delivery& late : crew_.stop()) rest.push_back(std::move(late));
+  for (Delivery& late : pool_.stop()) rest.push_back(std::move(late));
   ASSERT_THAT(rest, SizeIs(1));
   EXPECT_EQ(rest[0].id, "h.3");
   EXPECT_THAT(work_.begun(), SizeIs(3));
   EXPECT_EQ(freed_, 3);
 }
 
-TEST_F(CourierCrewUnit, AnUnusedCrewStopsTwice) {
-  EXPECT_THAT(crew_.stop(), IsEmpty());
-  EXPECT_THAT(crew_.stop(), IsEmpty());
-  EXPECT_FALSE(crew_.hasPlaces());
-  EXPECT_THAT(crew_.share({"h"}), IsEmpty());
+TEST_F(DeliveryCrewUnit, AnUnusedCrewStopsTwice) {
+  EXPECT_THAT(pool_.stop(), IsEmpty());
+  EXPECT_THAT(pool_.stop(), IsEmpty());
+  EXPECT_FALSE(pool_.hasPlaces());
+  EXPECT_THAT(pool_.placesFor({"h"}), IsEmpty());
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 //    once a second, because other nodes and former processes owe calls too. It asks the storage for the hosts to which
 //    something is due, claims as many deliveries of each as may begin, and hands them to the crew. It calls the
 //    storage, never a transport: no receiver holds it up.
-//  - The crew (courier_crew.h), up to kPlaces threads, has one delivery each: the call, its record, and whether it is
-//    settled or tried again (errand.h). A thread that is done rings, because a place is free.
+//  - The crew (delivery_pool.h), up to kPlaces threads, has one delivery each: the call, its record, and whether it is
+//    settled or tried again (delivery_task.h). A thread that is done rings, because a place is free.
 //  - ring() comes from any thread that has just ended a job.
 //
 // Why a receiver that hangs delays nobody else
@@ -29,8 +29,8 @@
 #include <thread>
 
 #include "core/base/service.h"
-#include "core/webhooks/courier_crew.h"
-#include "core/webhooks/errand.h"
+#include "core/webhooks/delivery_pool.h"
+#include "core/webhooks/delivery_task.h"
 #include "core/webhooks/receiver_table.h"
 #include "jobq/mutex.h"
 #include "jobq/outbox_store.h"
@@ -38,11 +38,11 @@
 
 namespace jobq {
 
-class Courier final : public Service {
+class WebhookDispatcher final : public Service {
  public:
   /// What is in `rooms` outlives it.
-  explicit Courier(const Errand::Rooms& rooms);
-  ~Courier() override { stop(); }
+  explicit WebhookDispatcher(const DeliveryTask::Rooms& rooms);
+  ~WebhookDispatcher() override { stop(); }
 
   /// Looks at once: what a former process owed is due.
   void start() override;
@@ -51,30 +51,30 @@ class Courier final : public Service {
   void stop() override;
 
   /// Something is owed. Any thread; one atomic exchange when it rings already.
-  void ring() noexcept;
+  void notify() noexcept;
 
  private:
   void loop();
-  bool awaitNextLook();
-  void look();
+  bool awaitNextPass();
+  void runPass();
   bool claimFrom(std::string& after);
-  void hand(Delivery delivery);
-  CallEnd attend(Delivery delivery);
-  void giveBack(const DeliveryClaim& claim, Millis delay) noexcept;
+  void startDelivery(Delivery delivery);
+  CallEnd deliver(Delivery delivery);
+  void reschedule(const DeliveryClaim& claim, Millis delay) noexcept;
 
-  const Errand::Rooms rooms_;
-  std::atomic<bool> rings_ = false;
+  const DeliveryTask::Rooms rooms_;
+  std::atomic<bool> notified_ = false;
   std::stop_source stop_;
-  Instant looksAt_ = Instant::min();  // the scheduler's, as the next one
-  Instant restsUntil_ = Instant::min();
+  Instant nextPassAt_ = Instant::min();  // the scheduler's, as the next one
+  Instant pausedUntil_ = Instant::min();
   std::string lastHost_;  // the next look begins behind it
   std::string served_;    // the last host of the page that was given places last
 
   Mutex mutex_;
-  Condition rung_;
+  Condition wake_;
   std::set<Instant> retries_ JOBQ_GUARDED_BY(mutex_);  // moments at which something is due that was put off here
 
-  CourierCrew crew_;
+  DeliveryPool pool_;
   std::thread scheduler_;
 };
 

@@ -1,5 +1,5 @@
-// When the courier looks for owed webhooks, over an outbox that keeps each call (core/webhooks/courier.h).
-#include "core/webhooks/courier.h"
+// When the courier looks for owed webhooks, over an outbox that keeps each call (core/webhooks/dispatcher.h).
+#include "core/webhooks/dispatcher.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <future>
 #include <new>
 
-#include "errand_world.h"
+#include "delivery_task_fixture.h"
 
 namespace jobq {
 namespace {
@@ -18,7 +18,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-class CourierUnit : public testing::Test, protected test::ErrandWorld {
+class DeliveryUnit : public testing::Test, protected test::DeliveryTaskWorld {
  protected:
   bool looked(std::size_t looks) {
     return holdsSoon([&] { return outbox.looks() >= looks; });
@@ -26,27 +26,27 @@ class CourierUnit : public testing::Test, protected test::ErrandWorld {
   /// The scheduler waits for the moment in so many milliseconds, and nothing else is under way.
   void awaitRest(Millis length) { storage.clock.awaitWaiter(length, length); }
 
-  Courier courier_{rooms()};
+  WebhookDispatcher webhooks_{rooms()};
 };
 
-TEST_F(CourierUnit, AStartFindsWhatAFormerProcessOwed) {
+TEST_F(DeliveryUnit, AStartFindsWhatAFormerProcessOwed) {
   outbox.owe(deliveryTo("http://h/x"));
-  courier_.start();
+  webhooks_.start();
   ASSERT_TRUE(holdsSoon([this] { return outbox.calls().size() == 2; })) << "the delivery was not settled";
   EXPECT_THAT(outbox.calls(), ElementsAre("record a.1 200", "settle a.1 delivered"));
 }
 
-TEST_F(CourierUnit, ARingLeadsToALookAtOnce) {
-  courier_.start();
+TEST_F(DeliveryUnit, ARingLeadsToALookAtOnce) {
+  webhooks_.start();
   ASSERT_TRUE(looked(1));
   awaitRest(Millis(1'000));
   outbox.owe(deliveryTo("http://h/x"));
-  courier_.ring();
+  webhooks_.notify();
   ASSERT_TRUE(holdsSoon([this] { return outbox.calls().size() == 2; })) << "no time passes here";
 }
 
-TEST_F(CourierUnit, WithoutARingItLooksOnceASecond) {
-  courier_.start();
+TEST_F(DeliveryUnit, WithoutARingItLooksOnceASecond) {
+  webhooks_.start();
   ASSERT_TRUE(looked(1));
   awaitRest(Millis(1'000));
   const std::size_t before = outbox.looks();
@@ -57,10 +57,10 @@ TEST_F(CourierUnit, WithoutARingItLooksOnceASecond) {
   EXPECT_TRUE(looked(before + 1));
 }
 
-TEST_F(CourierUnit, AFailedCallIsTriedAgainWhenItIsDue) {
+TEST_F(DeliveryUnit, AFailedCallIsTriedAgainWhenItIsDue) {
   net->script("h", {FakeTransport::failing(500)});
   outbox.owe(deliveryTo("http://h/x"));
-  courier_.start();
+  webhooks_.start();
   // The third look follows the end of the call: from then on the courier knows of the retry.
   ASSERT_TRUE(looked(3));
   EXPECT_THAT(outbox.calls(), Contains("reschedule a.1 10000"));
@@ -76,7 +76,7 @@ TEST_F(CourierUnit, AFailedCallIsTriedAgainWhenItIsDue) {
   EXPECT_TRUE(looked(before + 1));
 }
 
-TEST_F(CourierUnit, WhateverTheStorageThrowsItLooksAgainInHalfASecond) {
+TEST_F(DeliveryUnit, WhateverTheStorageThrowsItLooksAgainInHalfASecond) {
   std::atomic<int> failures = 0;
   outbox.before = [&failures](const std::string& call) {
     if (call != "look" || failures >= 2) return;
@@ -84,7 +84,7 @@ TEST_F(CourierUnit, WhateverTheStorageThrowsItLooksAgainInHalfASecond) {
     throw std::bad_alloc();
   };
   outbox.owe(deliveryTo("http://h/x"));
-  courier_.start();
+  webhooks_.start();
   for (int look = 1; look <= 2; ++look) {
     awaitRest(Millis(500));
     EXPECT_EQ(failures, look);
@@ -94,31 +94,31 @@ TEST_F(CourierUnit, WhateverTheStorageThrowsItLooksAgainInHalfASecond) {
   EXPECT_THAT(storage.log.lines(), Contains(HasSubstr("courier.storage: locked")));
 }
 
-TEST_F(CourierUnit, AStopCutsACallOffAndItsDeliveryIsDueAtOnce) {
+TEST_F(DeliveryUnit, AStopCutsACallOffAndItsDeliveryIsDueAtOnce) {
   net->hang("h");
   outbox.owe(deliveryTo("http://h/x"));
-  courier_.start();
+  webhooks_.start();
   ASSERT_TRUE(holdsSoon([this] { return net->running() == 1; })) << "the call did not begin";
-  auto stopping = std::async(std::launch::async, [this] { courier_.stop(); });
+  auto stopping = std::async(std::launch::async, [this] { webhooks_.stop(); });
   ASSERT_EQ(stopping.wait_for(test::kSoon), std::future_status::ready) << "the stop did not end";
   EXPECT_THAT(outbox.calls(), ElementsAre("reschedule a.1 0"));
 }
 
-TEST_F(CourierUnit, AHostThatHangsDelaysNoOtherOne) {
+TEST_F(DeliveryUnit, AHostThatHangsDelaysNoOtherOne) {
   net->hang("slow");
   for (int i = 0; i < 9; ++i) outbox.owe(deliveryTo("http://slow/", "s" + std::to_string(i)));
-  courier_.start();
+  webhooks_.start();
   ASSERT_TRUE(holdsSoon([this] { return net->running() == 1; })) << "no call began";
   outbox.owe(deliveryTo("http://quick/"));
-  courier_.ring();
+  webhooks_.notify();
   ASSERT_TRUE(holdsSoon([this] { return outbox.calls().size() == 2; })) << "the other host had to wait";
   EXPECT_EQ(net->running(), 1U) << "it has one place until it answers";
 }
 
-TEST_F(CourierUnit, AHostThatAnswersHasMoreAndMorePlaces) {
+TEST_F(DeliveryUnit, AHostThatAnswersHasMoreAndMorePlaces) {
   net->hang("h");
   for (int i = 0; i < 9; ++i) outbox.owe(deliveryTo("http://h/", "j" + std::to_string(i)));
-  courier_.start();
+  webhooks_.start();
   for (std::size_t running = 1; running <= 4; ++running) {
     ASSERT_TRUE(holdsSoon([&] { return net->running() == running; })) << "not " << running << " calls at once";
     net->letOneGo("h");  // one ends, two begin
@@ -126,14 +126,14 @@ TEST_F(CourierUnit, AHostThatAnswersHasMoreAndMorePlaces) {
   ASSERT_TRUE(holdsSoon([this] { return net->running() == 5; })) << "the last of nine did not begin";
 }
 
-TEST_F(CourierUnit, BeforeAStartAndAfterAStopNothingIsClaimed) {
+TEST_F(DeliveryUnit, BeforeAStartAndAfterAStopNothingIsClaimed) {
   outbox.owe(deliveryTo("http://h/x"));
-  courier_.ring();
+  webhooks_.notify();
   EXPECT_EQ(outbox.looks(), 0U);
-  courier_.stop();
-  courier_.start();
-  courier_.ring();
-  courier_.stop();
+  webhooks_.stop();
+  webhooks_.start();
+  webhooks_.notify();
+  webhooks_.stop();
   EXPECT_EQ(outbox.looks(), 0U);
   EXPECT_THAT(outbox.calls(), IsEmpty());
 }

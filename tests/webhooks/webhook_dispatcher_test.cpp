@@ -2,7 +2,7 @@
 #include <openssl/hmac.h>
 
 #include "core/base/base64.h"
-#include "courier_fixture.h"
+#include "webhook_fixture.h"
 #include "jobq/json.h"
 
 namespace jobq {
@@ -11,10 +11,10 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-TEST_P(CourierTest, ACallThatSucceedsIsRecordedAndSettled) {
+TEST_P(DeliveryTest, ACallThatSucceedsIsRecordedAndSettled) {
   open();
   owe("a", "http://h/x?token=1");
-  courier_->ring();
+  webhooks_->notify();
   ASSERT_TRUE(until([&] { return isSettled("a"); }));
   const Delivery done = delivery("a");
   EXPECT_EQ(done.state, DeliveryState::delivered);
@@ -30,12 +30,12 @@ TEST_P(CourierTest, ACallThatSucceedsIsRecordedAndSettled) {
   EXPECT_THAT(seen[0].call.body, HasSubstr(R"("input":{"n":1.0},"webhook":"http://h/x?token=1"})"));
 }
 
-TEST_P(CourierTest, ThreeTriesTenSecondsApartAndThenItIsAbandoned) {
+TEST_P(DeliveryTest, ThreeTriesTenSecondsApartAndThenItIsAbandoned) {
   net_->script("h", {FakeTransport::failing(500), FakeTransport::failing(404), FakeTransport::failing(302)});
   open();
   const Instant began = clock_.now();
   owe("a", "http://u:secret@h/?token=hidden");
-  courier_->ring();
+  webhooks_->notify();
   for (std::size_t tries = 1; tries < 3; ++tries) {
     ASSERT_TRUE(until([&] { return net_->seen().size() == tries; }));
     ASSERT_TRUE(quiet());
@@ -68,18 +68,18 @@ TEST_P(CourierTest, ThreeTriesTenSecondsApartAndThenItIsAbandoned) {
   EXPECT_EQ(net_->seen().size(), 3U);
 }
 
-TEST_P(CourierTest, ASecondTryThatSucceedsIsTheLast) {
+TEST_P(DeliveryTest, ASecondTryThatSucceedsIsTheLast) {
   net_->script("h", {FakeTransport::failing(500)});
   open();
   owe("a", "http://h/");
-  courier_->ring();
+  webhooks_->notify();
   ASSERT_TRUE(inTime([&] { return isSettled("a"); }));
   EXPECT_EQ(delivery("a").state, DeliveryState::delivered);
   EXPECT_EQ(delivery("a").attempts.size(), 2U);
   EXPECT_EQ(net_->seen().size(), 2U);
 }
 
-TEST_P(CourierTest, ItLooksOnceASecondWithoutARing) {
+TEST_P(DeliveryTest, ItLooksOnceASecondWithoutARing) {
   open();
   ASSERT_TRUE(quiet());
   owe("a", "http://h/");
@@ -89,15 +89,15 @@ TEST_P(CourierTest, ItLooksOnceASecondWithoutARing) {
   EXPECT_TRUE(until([&] { return isSettled("a"); }));
 }
 
-TEST_P(CourierTest, AReplayHasThreeTriesOfItsOwnAndKeepsTheRecord) {
+TEST_P(DeliveryTest, AReplayHasThreeTriesOfItsOwnAndKeepsTheRecord) {
   for (int i = 0; i < 6; ++i) net_->script("h", {FakeTransport::failing(500 + i)});
   open();
   owe("a", "http://h/");
-  courier_->ring();
+  webhooks_->notify();
   ASSERT_TRUE(inTime([&] { return isSettled("a"); }));
   ASSERT_EQ(net_->seen().size(), 3U);
   EXPECT_TRUE(inner_->outbox().replay("a.0"));
-  courier_->ring();
+  webhooks_->notify();
   ASSERT_TRUE(inTime([&] { return isSettled("a"); }));
   EXPECT_EQ(delivery("a").state, DeliveryState::abandoned);
   const auto attempts = delivery("a").attempts;
@@ -105,13 +105,13 @@ TEST_P(CourierTest, AReplayHasThreeTriesOfItsOwnAndKeepsTheRecord) {
   for (int i = 0; i < 6; ++i) EXPECT_EQ(attempts[static_cast<std::size_t>(i)].status, 500 + i);
   for (const auto& seen : net_->seen()) EXPECT_EQ(seen.header("webhook-id"), "a.0");
   EXPECT_TRUE(inner_->outbox().replay("a.0"));
-  courier_->ring();
+  webhooks_->notify();
   ASSERT_TRUE(until([&] { return isSettled("a"); }));
   EXPECT_EQ(delivery("a").state, DeliveryState::delivered);
 }
 
 // A replay is acknowledged at each moment of a delivery: a call begins after it, whatever the one under way reports.
-TEST_P(CourierTest, AReplayIsNeverLost) {
+TEST_P(DeliveryTest, AReplayIsNeverLost) {
   int number = 0;
   for (const bool fails : {false, true}) {
     for (const char* moment :
@@ -131,13 +131,13 @@ TEST_P(CourierTest, AReplayIsNeverLost) {
       ASSERT_TRUE(inTime([&] { return isReplayed && isSettled(id); })) << moment;
       ASSERT_TRUE(inTime([&] { return net_->seen(id).size() > callsBefore; }))
           << "a replay " << moment << " is lost" << (fails ? ", of a call that failed" : "");
-      courier_->stop();
+      webhooks_->stop();
       EXPECT_EQ(delivery(id).state, DeliveryState::delivered) << moment;
     }
   }
 }
 
-TEST_P(CourierTest, WhateverATransportThrowsIsAFailedAttempt) {
+TEST_P(DeliveryTest, WhateverATransportThrowsIsAFailedAttempt) {
   net_->script("h",
                {[]() -> DeliveryResult { throw std::runtime_error("no route"); }, []() -> DeliveryResult { throw 7; },
                 [] {
@@ -145,7 +145,7 @@ TEST_P(CourierTest, WhateverATransportThrowsIsAFailedAttempt) {
                 }});
   open();
   owe("a", "http://h/");
-  courier_->ring();
+  webhooks_->notify();
   ASSERT_TRUE(inTime([&] { return isSettled("a"); }));
   EXPECT_EQ(delivery("a").state, DeliveryState::abandoned);
   const auto attempts = delivery("a").attempts;
@@ -155,10 +155,10 @@ TEST_P(CourierTest, WhateverATransportThrowsIsAFailedAttempt) {
   EXPECT_NE(attempts[2].reason, "") << "an empty reason would mean that it was delivered";
 }
 
-TEST_P(CourierTest, WithoutATransportItIsAbandonedAtOnce) {
+TEST_P(DeliveryTest, WithoutATransportItIsAbandonedAtOnce) {
   open();
   owe("a", "gopher://h/");
-  courier_->ring();
+  webhooks_->notify();
   ASSERT_TRUE(until([&] { return isSettled("a"); }));
   EXPECT_EQ(delivery("a").state, DeliveryState::abandoned);
   ASSERT_EQ(delivery("a").attempts.size(), 1U);
@@ -166,7 +166,7 @@ TEST_P(CourierTest, WithoutATransportItIsAbandonedAtOnce) {
   EXPECT_TRUE(net_->seen().empty());
 }
 
-TEST_P(CourierTest, ARecordHasBounds) {
+TEST_P(DeliveryTest, ARecordHasBounds) {
   net_->script("h", {[] {
                        return DeliveryFailed{std::string(5'000, 'r'), 500, std::string(5'000, 'b')};
                      },
@@ -175,7 +175,7 @@ TEST_P(CourierTest, ARecordHasBounds) {
                      }});
   open();
   owe("a", "http://h/");
-  courier_->ring();
+  webhooks_->notify();
   ASSERT_TRUE(inTime([&] { return isSettled("a"); }));
   const auto attempts = delivery("a").attempts;
   ASSERT_EQ(attempts.size(), 2U);
@@ -185,14 +185,14 @@ TEST_P(CourierTest, ARecordHasBounds) {
   EXPECT_EQ(attempts[1].status, 204);
 }
 
-TEST_P(CourierTest, TheSignatureIsWhatAReceiverComputes) {
+TEST_P(DeliveryTest, TheSignatureIsWhatAReceiverComputes) {
   configured_.server = "the server's";
   configured_.ofEndpoint = [](const EndpointId& id) { return id == "own" ? "its own" : ""; };
   open();
   clock_.advance(Millis(1'999));
   owe("a", "http://h/");
   owe("b", "http://h/", "own");
-  courier_->ring();
+  webhooks_->notify();
   ASSERT_TRUE(until([&] { return isSettled("a") && isSettled("b"); }));
   for (const auto& seen : net_->seen()) {
     const std::string id = seen.header("webhook-id");
@@ -208,12 +208,12 @@ TEST_P(CourierTest, TheSignatureIsWhatAReceiverComputes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Over, CourierTest, testing::Values("memory", "sqlite"), nameOfStorage);
+INSTANTIATE_TEST_SUITE_P(Over, DeliveryTest, testing::Values("memory", "sqlite"), nameOfStorage);
 
 // Who waits for whom
 // ----------------------------------------------------------------------------------------------------
 
-class CrowdTest : public CourierTest {};
+class CrowdTest : public DeliveryTest {};
 
 TEST_P(CrowdTest, AHostThatHangsHasOnePlaceAndDelaysNobody) {
   net_->hang("slow");
@@ -223,7 +223,7 @@ TEST_P(CrowdTest, AHostThatHangsHasOnePlaceAndDelaysNobody) {
   for (int i = 0; i < 20; ++i) {
     const JobId id = "q" + std::to_string(i);
     owe(id, "http://quick/");
-    courier_->ring();
+    webhooks_->notify();
     ASSERT_TRUE(until([&] { return isSettled(id); })) << "no time has passed";
   }
   EXPECT_EQ(net_->seen("slow").size(), 1U);
@@ -238,7 +238,7 @@ TEST_P(CrowdTest, EightHostsThatHangWithLongQueuesDelayNobody) {
   open();
   ASSERT_TRUE(until([&] { return net_->running() == 8; }));
   owe("ninth", "http://ninth/");
-  courier_->ring();
+  webhooks_->notify();
   ASSERT_TRUE(until([&] { return isSettled("ninth"); })) << "no time has passed";
   EXPECT_EQ(net_->seen().size(), 9U);
 }
@@ -247,18 +247,18 @@ TEST_P(CrowdTest, HowManyHostsEverHangThoseThatAnswerHavePlaces) {
   constexpr std::size_t kHosts = 70;
   open();
   owe("first", "http://good/");
-  courier_->ring();
+  webhooks_->notify();
   ASSERT_TRUE(until([&] { return isSettled("first"); }));
   for (std::size_t host = 0; host < kHosts; ++host) {
     const std::string name = "h" + std::to_string(host);
     net_->hang(name);
     owe(name, "http://" + name + "/");
   }
-  courier_->ring();
+  webhooks_->notify();
   ASSERT_TRUE(until([&] { return net_->running() == kPlacesForOthers; }));
   owe("second", "http://good/");
   owe("new", "http://new/");
-  courier_->ring();
+  webhooks_->notify();
   ASSERT_TRUE(until([&] { return isSettled("second"); })) << "no time has passed";
   EXPECT_EQ(net_->running(), kPlacesForOthers);
   EXPECT_TRUE(net_->seen("new").empty()) << "it waits for one of the others to end";
@@ -295,7 +295,7 @@ TEST_P(CrowdTest, TheSpellingsOfAnAddressAreOneHost) {
   open();
   ASSERT_TRUE(until([&] { return net_->running() == 1; }));
   owe("other", "http://other/");
-  courier_->ring();
+  webhooks_->notify();
   ASSERT_TRUE(until([&] { return isSettled("other"); }));
   EXPECT_EQ(net_->seen("127.0.0.1:8443").size(), 1U);
 }

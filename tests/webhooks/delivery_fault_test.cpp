@@ -1,10 +1,10 @@
 // Room 11 when something ends in the middle: the storage fails, the courier stops, the process dies.
-#include "courier_fixture.h"
+#include "webhook_fixture.h"
 
 namespace jobq {
 namespace {
 
-class CourierFaultTest : public CourierTest {
+class DeliveryFaultTest : public DeliveryTest {
  protected:
   /// A delivery that succeeds at the second try, with the fault that was planned. True: it came.
   bool deliverWithAFault() {
@@ -14,7 +14,7 @@ class CourierFaultTest : public CourierTest {
     const std::size_t faults = plan_.failed().size();
     open();
     EXPECT_TRUE(inTime([&] { return isSettled(name); }));
-    courier_->stop();
+    webhooks_->stop();
     plan_.heal();
     EXPECT_EQ(delivery(name).state, DeliveryState::delivered);
     EXPECT_EQ(delivery(name).attempts.size(), 2U);
@@ -27,7 +27,7 @@ class CourierFaultTest : public CourierTest {
 
 // By number, as far as there are any; looks that find nothing come in between as the threads will have it, so each verb
 // has its turn by name, too.
-TEST_P(CourierFaultTest, AStorageThatFailsOnceLosesNothing) {
+TEST_P(DeliveryFaultTest, AStorageThatFailsOnceLosesNothing) {
   bool failed = true;
   for (std::uint64_t k = 1; failed; ++k) {
     ASSERT_LT(k, 100U);
@@ -42,7 +42,7 @@ TEST_P(CourierFaultTest, AStorageThatFailsOnceLosesNothing) {
   }
 }
 
-TEST_P(CourierFaultTest, AnyExceptionOfAStorageIsSurvived) {
+TEST_P(DeliveryFaultTest, AnyExceptionOfAStorageIsSurvived) {
   for (const char* verb : {"outbox.dueHosts", "outbox.claimDue", "outbox.recordAttempt", "outbox.settle"}) {
     const JobId id = verb + std::string("-job");
     owe(id, "http://h/");
@@ -53,18 +53,18 @@ TEST_P(CourierFaultTest, AnyExceptionOfAStorageIsSurvived) {
   }
 }
 
-TEST_P(CourierFaultTest, ACallIsNotRepeatedBecauseItsEndCouldNotBeStored) {
+TEST_P(DeliveryFaultTest, ACallIsNotRepeatedBecauseItsEndCouldNotBeStored) {
   plan_.failVerb("outbox.settle", clock_.now() + Millis(200'000));
   open();
   owe("a", "http://h/");
-  courier_->ring();
+  webhooks_->notify();
   ASSERT_TRUE(inTime([&] { return isSettled("a"); }));
   EXPECT_GE(clock_.now() - delivery("a").attempts.at(0).at, Millis(190'000)) << "its lease has ended more than once";
   EXPECT_EQ(delivery("a").state, DeliveryState::delivered);
   EXPECT_EQ(net_->seen().size(), 1U);
 }
 
-TEST_P(CourierFaultTest, ADeliveryWhoseTriesAreUsedUpIsAbandonedWithoutAnother) {
+TEST_P(DeliveryFaultTest, ADeliveryWhoseTriesAreUsedUpIsAbandonedWithoutAnother) {
   owe("a", "http://h/");
   for (int i = 0; i < 3; ++i)
     inner_->outbox().recordAttempt(testkit::lastClaim(inner_->outbox(), "a.0"), {{}, 500, Millis(1), "no", ""});
@@ -74,24 +74,24 @@ TEST_P(CourierFaultTest, ADeliveryWhoseTriesAreUsedUpIsAbandonedWithoutAnother) 
   EXPECT_TRUE(net_->seen().empty());
 }
 
-TEST_P(CourierFaultTest, ASecretThatCannotBeAskedForIsNoFailedAttempt) {
+TEST_P(DeliveryFaultTest, ASecretThatCannotBeAskedForIsNoFailedAttempt) {
   plan_.failVerb("records.find", clock_.now() + Millis(5'000));
   open();
   owe("a", "http://h/");
-  courier_->ring();
+  webhooks_->notify();
   ASSERT_TRUE(inTime([&] { return isSettled("a"); }));
   EXPECT_EQ(delivery("a").state, DeliveryState::delivered);
   EXPECT_EQ(delivery("a").attempts.size(), 1U);
 }
 
-TEST_P(CourierFaultTest, AStopWhileItDeliversGivesTheDeliveryBack) {
+TEST_P(DeliveryFaultTest, AStopWhileItDeliversGivesTheDeliveryBack) {
   net_->hang("h");
   open();
   owe("a", "http://h/");
-  courier_->ring();
+  webhooks_->notify();
   ASSERT_TRUE(until([&] { return net_->running() == 1; }));
-  courier_->stop();
-  courier_->ring();
+  webhooks_->stop();
+  webhooks_->notify();
   EXPECT_EQ(delivery("a").state, DeliveryState::owed);
   EXPECT_EQ(delivery("a").dueAt, clock_.now()) << "at once, whoever comes next";
   EXPECT_EQ(delivery("a").tries, 0U) << "it does not count";
@@ -104,14 +104,14 @@ TEST_P(CourierFaultTest, AStopWhileItDeliversGivesTheDeliveryBack) {
   EXPECT_EQ(seen[0].header("webhook-id"), seen[1].header("webhook-id"));
 }
 
-TEST_P(CourierFaultTest, AStopDoesNotWaitForAStorageThatFails) {
+TEST_P(DeliveryFaultTest, AStopDoesNotWaitForAStorageThatFails) {
   for (const char* verb :
        {"outbox.recordAttempt", "outbox.settle", "records.find", "outbox.dueHosts", "outbox.claimDue"}) {
     plan_.failVerb(verb);
     owe(verb + std::string("-job"), "http://h/");
     open();
     ASSERT_TRUE(until([&] { return !plan_.failed().empty() && plan_.failed().back() == verb; })) << verb;
-    courier_->stop();
+    webhooks_->stop();
     plan_.heal();
     EXPECT_FALSE(isSettled(verb + std::string("-job")));
     clock_.advance(kDeliveryLease);
@@ -120,14 +120,14 @@ TEST_P(CourierFaultTest, AStopDoesNotWaitForAStorageThatFails) {
   }
 }
 
-TEST_P(CourierFaultTest, AStartFindsWhatWasOwed) {
+TEST_P(DeliveryFaultTest, AStartFindsWhatWasOwed) {
   owe("a", "http://h/");
   owe("b", "http://h/");
   open();
   EXPECT_TRUE(until([&] { return isSettled("a") && isSettled("b"); })) << "without a ring, and without a second";
 }
 
-TEST_P(CourierFaultTest, WhatAProcessHadInHandIsDueWhenItsLeaseEnds) {
+TEST_P(DeliveryFaultTest, WhatAProcessHadInHandIsDueWhenItsLeaseEnds) {
   owe("a", "http://h/");
   ASSERT_EQ(testkit::claimAllDue(inner_->outbox(), kDeliveryLease).size(), 1U);  // and then it died
   open();
@@ -139,18 +139,18 @@ TEST_P(CourierFaultTest, WhatAProcessHadInHandIsDueWhenItsLeaseEnds) {
   EXPECT_EQ(net_->seen().size(), 1U);
 }
 
-TEST_P(CourierFaultTest, StartAndStopAreIdempotent) {
+TEST_P(DeliveryFaultTest, StartAndStopAreIdempotent) {
   open();
-  courier_->start();
-  courier_->stop();
-  courier_->stop();
-  courier_->start();
+  webhooks_->start();
+  webhooks_->stop();
+  webhooks_->stop();
+  webhooks_->start();
   owe("a", "http://h/");
-  courier_->ring();
+  webhooks_->notify();
   EXPECT_FALSE(isSettled("a"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Over, CourierFaultTest, testing::Values("memory", "sqlite"), nameOfStorage);
+INSTANTIATE_TEST_SUITE_P(Over, DeliveryFaultTest, testing::Values("memory", "sqlite"), nameOfStorage);
 
 }  // namespace
 }  // namespace jobq

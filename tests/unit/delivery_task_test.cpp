@@ -1,12 +1,12 @@
-// The outcome of one delivery, over an outbox that may fail (core/webhooks/errand.h).
-#include "core/webhooks/errand.h"
+// The outcome of one delivery, over an outbox that may fail (core/webhooks/delivery_task.h).
+#include "core/webhooks/delivery_task.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <future>
 
-#include "errand_world.h"
+#include "delivery_task_fixture.h"
 
 namespace jobq {
 namespace {
@@ -18,10 +18,10 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-class ErrandTest : public testing::Test, protected test::ErrandWorld {
+class DeliveryTaskTest : public testing::Test, protected test::DeliveryTaskWorld {
  protected:
   std::optional<Instant> run(Delivery delivery) {
-    return Errand(rooms(), std::move(delivery), stop_.get_token()).run();
+    return DeliveryTask(rooms(), std::move(delivery), stop_.get_token()).run();
   }
   std::future<std::optional<Instant>> start(Delivery delivery) {
     return std::async(std::launch::async, [this, delivery = std::move(delivery)] { return run(delivery); });
@@ -37,7 +37,7 @@ class ErrandTest : public testing::Test, protected test::ErrandWorld {
   std::stop_source stop_;
 };
 
-TEST_F(ErrandTest, ACallThatSucceedsIsRecordedAndSettled) {
+TEST_F(DeliveryTaskTest, ACallThatSucceedsIsRecordedAndSettled) {
   EXPECT_EQ(run(deliveryTo("http://h/x")), std::nullopt);
   EXPECT_THAT(outbox.calls(), ElementsAre("record a.1 200", "settle a.1 delivered"));
   const auto seen = net->seen();
@@ -48,20 +48,20 @@ TEST_F(ErrandTest, ACallThatSucceedsIsRecordedAndSettled) {
   EXPECT_TRUE(seen[0].header("webhook-signature").starts_with("v1,"));
 }
 
-TEST_F(ErrandTest, TheSignatureHasTheTimeOfDay) {
+TEST_F(DeliveryTaskTest, TheSignatureHasTheTimeOfDay) {
   wall.ahead = Millis(3'600'000);
   EXPECT_EQ(run(deliveryTo("http://h/x")), std::nullopt);
   EXPECT_EQ(net->seen().at(0).header("webhook-timestamp"),
             std::to_string(toEpochMillis(storage.clock.now()) / 1'000 + 3'600));
 }
 
-TEST_F(ErrandTest, AFailedCallIsPutOffUntilTheMomentThatItReturns) {
+TEST_F(DeliveryTaskTest, AFailedCallIsPutOffUntilTheMomentThatItReturns) {
   net->script("h", {FakeTransport::failing(500)});
   EXPECT_EQ(run(deliveryTo("http://h/x")), storage.clock.now() + kRetryDelay);
   EXPECT_THAT(outbox.calls(), ElementsAre("record a.1 500 the receiver answered 500", "reschedule a.1 10000"));
 }
 
-TEST_F(ErrandTest, TheThirdFailureAbandonsItAndIsLoggedWithoutTheUrl) {
+TEST_F(DeliveryTaskTest, TheThirdFailureAbandonsItAndIsLoggedWithoutTheUrl) {
   net->script("h", {FakeTransport::failing(500)});
   Delivery delivery = tried(2);
   delivery.url = "http://user:secret@h/?token=hidden";
@@ -72,7 +72,7 @@ TEST_F(ErrandTest, TheThirdFailureAbandonsItAndIsLoggedWithoutTheUrl) {
   EXPECT_THAT(storage.log.text(), Not(HasSubstr("hidden")));
 }
 
-TEST_F(ErrandTest, ATransportThatThrowsIsAFailedCall) {
+TEST_F(DeliveryTaskTest, ATransportThatThrowsIsAFailedCall) {
   net->script("h", {[]() -> DeliveryResult { throw Error("broken pipe"); }, []() -> DeliveryResult { throw 7; }});
   EXPECT_NE(run(deliveryTo("http://h/x")), std::nullopt);
   EXPECT_NE(run(deliveryTo("http://h/x")), std::nullopt);
@@ -80,18 +80,18 @@ TEST_F(ErrandTest, ATransportThatThrowsIsAFailedCall) {
   EXPECT_THAT(outbox.calls(), Contains(HasSubstr("record a.1 0 the transport threw something")));
 }
 
-TEST_F(ErrandTest, AFailureAlwaysHasAReason) {
+TEST_F(DeliveryTaskTest, AFailureAlwaysHasAReason) {
   net->script("h", {[]() -> DeliveryResult { return DeliveryFailed{"", 0, ""}; }});
   EXPECT_NE(run(deliveryTo("http://h/x")), std::nullopt);
   EXPECT_THAT(outbox.calls(), Contains("record a.1 0 it failed without a reason"));
 }
 
-TEST_F(ErrandTest, WithoutATransportThereIsOneTry) {
+TEST_F(DeliveryTaskTest, WithoutATransportThereIsOneTry) {
   EXPECT_EQ(run(deliveryTo("ftp://h/x")), std::nullopt);
   EXPECT_THAT(outbox.calls(), ElementsAre(HasSubstr("record a.1 0 no transport"), "settle a.1 abandoned"));
 }
 
-TEST_F(ErrandTest, OfAnAnswerAKilobyteIsKept) {
+TEST_F(DeliveryTaskTest, OfAnAnswerAKilobyteIsKept) {
   net->script("h", {[]() -> DeliveryResult {
                 return DeliveryFailed{std::string(1'000, 'r'), 500, std::string(2'000, 'x')};
               }});
@@ -101,7 +101,7 @@ TEST_F(ErrandTest, OfAnAnswerAKilobyteIsKept) {
   EXPECT_LE(outbox.attempts()[0].reason.size(), kReasonBytes + 3) << "and three dots";
 }
 
-TEST_F(ErrandTest, TheTimeOfTheCallIsRecorded) {
+TEST_F(DeliveryTaskTest, TheTimeOfTheCallIsRecorded) {
   net->script("h", {[this]() -> DeliveryResult {
                 storage.clock.advance(Millis(1'234));
                 return Delivered{204, ""};
@@ -112,7 +112,7 @@ TEST_F(ErrandTest, TheTimeOfTheCallIsRecorded) {
 }
 
 // A process may die between a call's record and what follows from it.
-TEST_F(ErrandTest, WhatARecordHasDecidedIsDoneWithoutAnotherCall) {
+TEST_F(DeliveryTaskTest, WhatARecordHasDecidedIsDoneWithoutAnotherCall) {
   EXPECT_EQ(run(tried(kMaxTries)), std::nullopt);
   EXPECT_THAT(outbox.calls(), ElementsAre("settle a.1 abandoned"));
   Delivery delivered = tried(1);
@@ -123,20 +123,20 @@ TEST_F(ErrandTest, WhatARecordHasDecidedIsDoneWithoutAnotherCall) {
   EXPECT_THAT(net->seen(), IsEmpty());
 }
 
-TEST_F(ErrandTest, AReplayIsCalledAgainWhateverItsRecordSays) {
+TEST_F(DeliveryTaskTest, AReplayIsCalledAgainWhateverItsRecordSays) {
   Delivery replayed = tried(kMaxTries, "");
   replayed.tries = 0;
   EXPECT_EQ(run(std::move(replayed)), std::nullopt);
   EXPECT_EQ(net->seen().size(), 1U);
 }
 
-TEST_F(ErrandTest, ADeliveryThatIsForgottenMeanwhileIsLeftAlone) {
+TEST_F(DeliveryTaskTest, ADeliveryThatIsForgottenMeanwhileIsLeftAlone) {
   outbox.isKnown = false;
   EXPECT_EQ(run(deliveryTo("http://h/x")), std::nullopt);
   EXPECT_THAT(outbox.calls(), ElementsAre("record a.1 200"));
 }
 
-TEST_F(ErrandTest, AStorageThatFailsIsAskedAgainAndTheCallIsNotRepeated) {
+TEST_F(DeliveryTaskTest, AStorageThatFailsIsAskedAgainAndTheCallIsNotRepeated) {
   std::atomic<int> failures = 0;
   outbox.before = [&failures](const std::string&) {
     if (failures < 3) {
@@ -155,7 +155,7 @@ TEST_F(ErrandTest, AStorageThatFailsIsAskedAgainAndTheCallIsNotRepeated) {
   EXPECT_EQ(net->seen().size(), 1U);
 }
 
-TEST_F(ErrandTest, AnEndedLeaseLeavesTheDeliveryToOthers) {
+TEST_F(DeliveryTaskTest, AnEndedLeaseLeavesTheDeliveryToOthers) {
   outbox.before = [](const std::string&) { throw StorageError("never again"); };
   auto running = start(deliveryTo("http://h/x"));
   storage.clock.awaitWaiter(Millis(1), Millis(2'000));
@@ -165,7 +165,7 @@ TEST_F(ErrandTest, AnEndedLeaseLeavesTheDeliveryToOthers) {
   EXPECT_THAT(outbox.calls(), IsEmpty());
 }
 
-TEST_F(ErrandTest, ACallThatAStopCutsOffIsNoTryAndIsDueAtOnce) {
+TEST_F(DeliveryTaskTest, ACallThatAStopCutsOffIsNoTryAndIsDueAtOnce) {
   net->hang("h");
   auto running = start(deliveryTo("http://h/x"));
   ASSERT_TRUE(holdsSoon([this] { return net->running() == 1; })) << "the call did not begin";
@@ -175,7 +175,7 @@ TEST_F(ErrandTest, ACallThatAStopCutsOffIsNoTryAndIsDueAtOnce) {
   EXPECT_THAT(outbox.calls(), ElementsAre("reschedule a.1 0"));
 }
 
-TEST_F(ErrandTest, AfterAStopTheStorageIsAskedOnceMore) {
+TEST_F(DeliveryTaskTest, AfterAStopTheStorageIsAskedOnceMore) {
   stop_.request_stop();
   int asked = 0;
   outbox.before = [&asked](const std::string&) {

@@ -1,4 +1,4 @@
-#include "core/webhooks/errand.h"
+#include "core/webhooks/delivery_task.h"
 
 #include <exception>
 #include <utility>
@@ -18,13 +18,13 @@ CallEnd endOf(bool answered, Millis duration) {
 
 }  // namespace
 
-Errand::Errand(const Rooms& rooms, Delivery delivery, std::stop_token stop)
+DeliveryTask::DeliveryTask(const Rooms& rooms, Delivery delivery, std::stop_token stop)
     : rooms_(rooms),
       delivery_(std::move(delivery)),
       stop_(std::move(stop)),
       leaseEnds_(rooms_.clock.now() + kDeliveryLease) {}
 
-std::optional<Instant> Errand::run() noexcept {
+std::optional<Instant> DeliveryTask::run() noexcept {
   try {
     return tryOnce();
   } catch (const std::exception& error) {  // out of memory, most likely: it is due again when its lease ends
@@ -33,15 +33,15 @@ std::optional<Instant> Errand::run() noexcept {
   }
 }
 
-std::optional<Instant> Errand::tryOnce() {
+std::optional<Instant> DeliveryTask::tryOnce() {
   if (isDecided()) return conclude(false);
   auto attempt = call();
   if (!attempt) {
-    giveBack();
+    rescheduleNow();
     return std::nullopt;
   }
   bool isLast = false;
-  if (!insist("record", [&] { isLast = rooms_.outbox.recordAttempt(delivery_.claim(), attempt->record); })) {
+  if (!retryStorage("record", [&] { isLast = rooms_.outbox.recordAttempt(delivery_.claim(), attempt->record); })) {
     return std::nullopt;
   }
   if (!isLast) return std::nullopt;  // a replay or another caller's claim came in between: the delivery is theirs
@@ -51,13 +51,13 @@ std::optional<Instant> Errand::tryOnce() {
 }
 
 // By a call whose record was stored, and whose courier then died.
-bool Errand::isDecided() const {
+bool DeliveryTask::isDecided() const {
   if (delivery_.tries == 0 || delivery_.attempts.empty()) return false;
   return delivery_.tries >= kMaxTries || delivery_.attempts.back().reason.empty();
 }
 
 // Nothing: it could not be made, or was cut off by the courier's stop.
-std::optional<Errand::Attempt> Errand::call() {
+std::optional<DeliveryTask::Attempt> DeliveryTask::call() {
   Attempt attempt;
   WebhookTransport* transport = rooms_.transports.find(delivery_.url);
   if (transport == nullptr) {
@@ -95,7 +95,7 @@ std::optional<Errand::Attempt> Errand::call() {
 }
 
 // Nothing: the storage cannot be asked for it. `refusal`: it is there and cannot be used.
-std::optional<std::string> Errand::key(std::string& refusal) {
+std::optional<std::string> DeliveryTask::key(std::string& refusal) {
   std::string key;
   const auto ask = [&] {
     try {
@@ -106,11 +106,11 @@ std::optional<std::string> Errand::key(std::string& refusal) {
       refusal = clipped(error.what(), kReasonBytes);
     }
   };
-  return insist("sign", ask) ? std::optional(key) : std::nullopt;
+  return retryStorage("sign", ask) ? std::optional(key) : std::nullopt;
 }
 
 // Whatever a transport throws is a failed attempt.
-DeliveryResult Errand::deliver(WebhookTransport& transport, const WebhookCall& call) const {
+DeliveryResult DeliveryTask::deliver(WebhookTransport& transport, const WebhookCall& call) const {
   try {
     return transport.deliver(call, stop_);
   } catch (const std::exception& error) {
@@ -121,26 +121,26 @@ DeliveryResult Errand::deliver(WebhookTransport& transport, const WebhookCall& c
 }
 
 // `last`: another try would not be better.
-std::optional<Instant> Errand::conclude(bool last) {
+std::optional<Instant> DeliveryTask::conclude(bool last) {
   if (delivery_.attempts.back().reason.empty()) {
-    settle(DeliveryState::delivered);
+    finishDelivery(DeliveryState::delivered);
     return std::nullopt;
   }
   if (last || delivery_.tries >= kMaxTries) {
-    settle(DeliveryState::abandoned);
+    finishDelivery(DeliveryState::abandoned);
     return std::nullopt;
   }
   Instant again{};
-  const bool putOff = insist("put off", [&] {
+  const bool putOff = retryStorage("put off", [&] {
     rooms_.outbox.reschedule(delivery_.claim(), kRetryDelay);
     again = rooms_.clock.now() + kRetryDelay;  // not before the storage thinks so
   });
   return putOff ? std::optional(again) : std::nullopt;
 }
 
-void Errand::settle(DeliveryState state) {
+void DeliveryTask::finishDelivery(DeliveryState state) {
   bool settled = false;
-  insist("settle", [&] { settled = rooms_.outbox.settle(delivery_.claim(), state); });
+  retryStorage("settle", [&] { settled = rooms_.outbox.settle(delivery_.claim(), state); });
   if (!settled || state != DeliveryState::abandoned) return;
   const std::string status = std::to_string(delivery_.attempts.back().status);
   // The URL may hold secrets, and so may what somebody said about it.
@@ -151,16 +151,16 @@ void Errand::settle(DeliveryState state) {
 }
 
 // Without a stop the delivery waits for the end of its lease.
-void Errand::giveBack() {
-  if (stop_.stop_requested()) insist("give back", [&] { rooms_.outbox.reschedule(delivery_.claim(), Millis(0)); });
+void DeliveryTask::rescheduleNow() {
+  if (stop_.stop_requested()) retryStorage("give back", [&] { rooms_.outbox.reschedule(delivery_.claim(), Millis(0)); });
 }
 
 // False: it was not done. At least one try, also after the stop.
-bool Errand::insist(const char* doing, const std::function<void()>& verb) {
+bool DeliveryTask::retryStorage(const char* doing, const std::function<void()>& operation) {
   Patience patience(rooms_.clock, stop_);
   for (;;) {
     try {
-      verb();
+      operation();
       return true;
     } catch (const std::exception& error) {  // whatever it is: the call was made, and its outcome must not go with it
       rooms_.log.write(

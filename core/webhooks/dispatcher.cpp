@@ -1,4 +1,4 @@
-#include "core/webhooks/courier.h"
+#include "core/webhooks/dispatcher.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -16,64 +16,64 @@ constexpr std::size_t kHostsOfAPage = 1'000;
 
 }  // namespace
 
-Courier::Courier(const Errand::Rooms& rooms)
-    : rooms_(rooms), crew_([this](Delivery delivery) { return attend(std::move(delivery)); }, [this] { ring(); }) {}
+WebhookDispatcher::WebhookDispatcher(const DeliveryTask::Rooms& rooms)
+    : rooms_(rooms), pool_([this](Delivery delivery) { return deliver(std::move(delivery)); }, [this] { notify(); }) {}
 
-void Courier::start() {
+void WebhookDispatcher::start() {
   if (!scheduler_.joinable() && !stop_.stop_requested()) scheduler_ = std::thread([this] { loop(); });
 }
 
-void Courier::stop() {
+void WebhookDispatcher::stop() {
   stop_.request_stop();
   {
     Lock lock(mutex_);
-    rung_.notifyAll();
+    wake_.notifyAll();
   }
   if (scheduler_.joinable()) scheduler_.join();
-  for (const Delivery& delivery : crew_.stop()) giveBack(delivery.claim(), Millis(0));
+  for (const Delivery& delivery : pool_.stop()) reschedule(delivery.claim(), Millis(0));
 }
 
-void Courier::ring() noexcept {
-  if (rings_.exchange(true)) return;
+void WebhookDispatcher::notify() noexcept {
+  if (notified_.exchange(true)) return;
   Lock lock(mutex_);
-  rung_.notifyAll();
+  wake_.notifyAll();
 }
 
-void Courier::loop() {
+void WebhookDispatcher::loop() {
   nameThread("courier-clerk");
-  while (awaitNextLook()) {
+  while (awaitNextPass()) {
     const Instant began = rooms_.clock.now();
-    looksAt_ = began + kLongestRest;
+    nextPassAt_ = began + kLongestRest;
     try {
-      look();
+      runPass();
     } catch (const std::exception& error) {  // also of a storage that is out of memory: the next look may go better
       rooms_.log.write(LogLevel::error, "courier.storage", error.what());
-      looksAt_ = rooms_.clock.now() + kDeliveryRetry;
+      nextPassAt_ = rooms_.clock.now() + kDeliveryRetry;
     }
     // A look at very many hosts takes its time; rings must not keep a processor busy with looks.
     const Instant now = rooms_.clock.now();
-    restsUntil_ = now + (now - began);
+    pausedUntil_ = now + (now - began);
   }
 }
 
 // False: there is none. Whoever rings after this has its own look.
-bool Courier::awaitNextLook() {
+bool WebhookDispatcher::awaitNextPass() {
   Lock lock(mutex_);
   for (;;) {
     const Instant now = rooms_.clock.now();
-    const Instant next = retries_.empty() ? looksAt_ : std::min(looksAt_, *retries_.begin());
+    const Instant next = retries_.empty() ? nextPassAt_ : std::min(nextPassAt_, *retries_.begin());
     if (stop_.stop_requested()) return false;
-    if (restsUntil_ <= now && (rings_ || next <= now)) {
-      rings_ = false;
+    if (pausedUntil_ <= now && (notified_ || next <= now)) {
+      notified_ = false;
       retries_.erase(retries_.begin(), retries_.upper_bound(now));
       return true;
     }
-    rooms_.clock.waitUntil(mutex_, rung_, std::max(rings_ ? now : next, restsUntil_));
+    rooms_.clock.waitUntil(mutex_, wake_, std::max(notified_ ? now : next, pausedUntil_));
   }
 }
 
 // Goes round all hosts, beginning where the last look ended, until one round has claimed nothing.
-void Courier::look() {
+void WebhookDispatcher::runPass() {
   bool claimed = true;
   while (claimed) {
     const std::string began = lastHost_;
@@ -88,17 +88,17 @@ void Courier::look() {
 
 // Claims what may begin of the hosts behind `after`. Leaves the last host in it when the places ran out, nothing when
 // there are no more hosts. Returns whether something was claimed.
-bool Courier::claimFrom(std::string& after) {
+bool WebhookDispatcher::claimFrom(std::string& after) {
   bool any = false;
   do {
     if (stop_.stop_requested()) return false;
-    if (!crew_.hasPlaces()) return any;
+    if (!pool_.hasPlaces()) return any;
     DueHosts page = rooms_.outbox.dueHosts(after, kHostsOfAPage);
-    const std::vector<HostPlaces> places = crew_.share(page.hosts);
+    const std::vector<HostPlaces> places = pool_.placesFor(page.hosts);
     if (!places.empty()) {
       for (Delivery& delivery : rooms_.outbox.claimDue(places, kDeliveryLease)) {
         any = true;
-        hand(std::move(delivery));
+        startDelivery(std::move(delivery));
       }
     }
     if (!places.empty()) served_ = page.next;
@@ -107,31 +107,31 @@ bool Courier::claimFrom(std::string& after) {
   return any;
 }
 
-void Courier::hand(Delivery delivery) {
+void WebhookDispatcher::startDelivery(Delivery delivery) {
   const DeliveryClaim claim = delivery.claim();
   try {
-    crew_.give(std::move(delivery));
+    pool_.start(std::move(delivery));
   } catch (const std::exception& error) {  // no thread, or no memory
     rooms_.log.write(LogLevel::error, "courier.thread", "delivery " + claim.id + " has to wait: " + error.what());
-    giveBack(claim, kThreadRetry);
+    reschedule(claim, kThreadRetry);
   }
 }
 
-CallEnd Courier::attend(Delivery delivery) {
-  Errand errand(rooms_, std::move(delivery), stop_.get_token());
-  const auto again = errand.run();
-  if (!again) return errand.callEnd();
+CallEnd WebhookDispatcher::deliver(Delivery delivery) {
+  DeliveryTask task(rooms_, std::move(delivery), stop_.get_token());
+  const auto again = task.run();
+  if (!again) return task.callEnd();
   try {
     Lock lock(mutex_);
     retries_.insert(*again);
   } catch (const std::bad_alloc&) {
     // The look of the next second finds it.
   }
-  return errand.callEnd();
+  return task.callEnd();
 }
 
 // Best effort: when it fails, the lease ends in a minute.
-void Courier::giveBack(const DeliveryClaim& claim, Millis delay) noexcept {
+void WebhookDispatcher::reschedule(const DeliveryClaim& claim, Millis delay) noexcept {
   try {
     rooms_.outbox.reschedule(claim, delay);
   } catch (const std::exception& error) {

@@ -21,8 +21,8 @@
 
 #include "core/base/clock.h"
 #include "core/base/secret_box.h"
-#include "core/webhooks/courier.h"
-#include "core/webhooks/errand.h"
+#include "core/webhooks/dispatcher.h"
+#include "core/webhooks/delivery_task.h"
 #include "core/webhooks/transports.h"
 #include "core/webhooks/webhook_secrets.h"
 #include "fake_transport.h"
@@ -111,9 +111,9 @@ class WatchedOutbox final : public OutboxStore {
 };
 
 /// The parameter is the storage's name.
-class CourierTest : public testing::TestWithParam<const char*> {
+class DeliveryTest : public testing::TestWithParam<const char*> {
  protected:
-  CourierTest() {
+  DeliveryTest() {
     secretBox_ = std::make_unique<SecretBox>(dir_ / "secret.key");
     auto transport = std::make_unique<FakeTransport>(clock_);
     net_ = transport.get();
@@ -121,8 +121,8 @@ class CourierTest : public testing::TestWithParam<const char*> {
     transports_ = std::make_unique<Transports>(named_);
     openStorage();
   }
-  ~CourierTest() override {
-    courier_.reset();
+  ~DeliveryTest() override {
+    webhooks_.reset();
     outbox_.reset();
     storage_.reset();
   }
@@ -135,12 +135,12 @@ class CourierTest : public testing::TestWithParam<const char*> {
     storage_ = std::make_unique<fault::FaultyStorage>(std::move(inner), plan_);
   }
   void open() {
-    courier_.reset();
+    webhooks_.reset();
     outbox_ = std::make_unique<WatchedOutbox>(storage_->outbox());
     outbox_->step = step_;
     secrets_ = std::make_unique<WebhookSecrets>(configured_, storage_->records(), *secretBox_);
-    courier_ = std::make_unique<Courier>(Errand::Rooms{*outbox_, *transports_, *secrets_, clock_, log_, wall_});
-    courier_->start();
+    webhooks_ = std::make_unique<WebhookDispatcher>(DeliveryTask::Rooms{*outbox_, *transports_, *secrets_, clock_, log_, wall_});
+    webhooks_->start();
   }
 
   /// A job that has ended with a call to `url` owed; behind the faults' back, and without a ring.
@@ -220,7 +220,7 @@ class CourierTest : public testing::TestWithParam<const char*> {
   std::unique_ptr<Storage> storage_;
   std::unique_ptr<WatchedOutbox> outbox_;
   std::unique_ptr<WebhookSecrets> secrets_;
-  std::unique_ptr<Courier> courier_;
+  std::unique_ptr<WebhookDispatcher> webhooks_;
 };
 
 inline std::string nameOfStorage(const testing::TestParamInfo<const char*>& info) { return info.param; }
