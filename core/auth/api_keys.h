@@ -14,7 +14,7 @@
 
 #include "core/auth/key_record.h"
 #include "core/base/clock.h"
-#include "core/base/published.h"
+#include "core/base/shared_snapshot.h"
 #include "jobq/log.h"
 #include "jobq/record_store.h"
 #include "jobq/time.h"
@@ -102,7 +102,7 @@ class ApiKeys {
   Clock& clock_;
   const WallClock& wall_;
   Log& log_;
-  Published<KeySet> keys_;
+  SharedSnapshot<KeySet> keys_;
   std::atomic<std::uint64_t> questions_ = 0;
   std::atomic<bool> renewing_ = false;
   std::string lastStored_;  // the id at which storeUses() ended; of the thread that calls it

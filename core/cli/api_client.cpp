@@ -50,14 +50,14 @@ const Poco::Net::Context::Ptr& trustedContext(const std::string& ca) {
 // one brings a socket that has them from the start, and asks whether the hands were shaken: Poco goes on if not.
 class SecureSession final : public Poco::Net::HTTPSClientSession {
  public:
-  SecureSession(const std::string& host, std::uint16_t port, const std::string& ca, Millis patience)
+  SecureSession(const std::string& host, std::uint16_t port, const std::string& ca, Millis backoff)
       : HTTPSClientSession(host, port, trustedContext(ca)) {
     Poco::Net::StreamSocket plain;
     plain.connect(Poco::Net::SocketAddress(host, port), timespan(kConnectPatience));
     plain.setReceiveTimeout(timespan(kConnectPatience));
     auto secure = Poco::Net::SecureStreamSocket::attach(plain, host, trustedContext(ca));
     if (secure.completeHandshake() < 0) throw Poco::TimeoutException("the TLS handshake did not end");
-    secure.setReceiveTimeout(timespan(patience));
+    secure.setReceiveTimeout(timespan(backoff));
     secure.setSendTimeout(timespan(kPatience));
     attachSocket(secure);
   }
@@ -196,10 +196,10 @@ HTTPRequest ApiClient::request(const std::string& method, const std::string& pat
   return request;
 }
 
-std::unique_ptr<Poco::Net::HTTPClientSession> ApiClient::open(Millis patience) const {
-  if (secure_) return std::make_unique<SecureSession>(host_, port_, ca_, patience);
+std::unique_ptr<Poco::Net::HTTPClientSession> ApiClient::open(Millis backoff) const {
+  if (secure_) return std::make_unique<SecureSession>(host_, port_, ca_, backoff);
   auto session = std::make_unique<Poco::Net::HTTPClientSession>(host_, port_);
-  session->setTimeout(timespan(kConnectPatience), timespan(kPatience), timespan(patience));
+  session->setTimeout(timespan(kConnectPatience), timespan(kPatience), timespan(backoff));
   return session;
 }
 

@@ -50,7 +50,7 @@ class ApiClient {
  private:
   StreamAnswer invocation(const std::string& method, const std::string& path, const std::string& body, Millis wait) const;
   Poco::Net::HTTPRequest request(const std::string& method, const std::string& path, const std::string& body) const;
-  std::unique_ptr<Poco::Net::HTTPClientSession> open(Millis patience) const;
+  std::unique_ptr<Poco::Net::HTTPClientSession> open(Millis backoff) const;
 
   const std::string url_;
   const std::string key_;

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/published.h"
+#include "core/base/shared_snapshot.h"
 #include "core/config/config.h"
 #include "core/endpoints/endpoint.h"
 #include "core/endpoints/endpoint_maker.h"
@@ -114,7 +114,7 @@ class EndpointRegistry {
   std::uint64_t endpointsSeen_ = 0;
   std::uint64_t pausesSeen_ = 0;
 
-  Published<State> state_;
+  SharedSnapshot<State> state_;
   mutable Mutex mutex_;
   Condition refreshed_;
   bool refreshing_ JOBQ_GUARDED_BY(mutex_) = false;

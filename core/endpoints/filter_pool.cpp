@@ -42,30 +42,30 @@ void checkFilterNames(const std::vector<std::string>& names) {
 Decision FilterPool::review(const AdmissionRequest& job) {
   if (factory_ == nullptr) throw ConfigError(absence_);
   const int processor = sched_getcpu();
-  Shelf& shelf = shelves_[static_cast<std::size_t>(std::max(processor, 0)) % kShelves];
-  auto filter = take(shelf);
+  Shard& shard = shards_[static_cast<std::size_t>(std::max(processor, 0)) % kShards];
+  auto filter = acquireFilter(shard);
   // One that threw is not used again: nobody knows what it has left behind.
   Decision verdict = filter->decide(job);
-  giveBack(shelf, std::move(filter));
+  releaseFilter(shard, std::move(filter));
   return verdict;
 }
 
-std::unique_ptr<AdmissionFilter> FilterPool::take(Shelf& shelf) {
+std::unique_ptr<AdmissionFilter> FilterPool::acquireFilter(Shard& shard) {
   {
-    Lock lock(shelf.mutex);
-    if (!shelf.idle.empty()) {
-      auto filter = std::move(shelf.idle.back());
-      shelf.idle.pop_back();
+    Lock lock(shard.mutex);
+    if (!shard.idle.empty()) {
+      auto filter = std::move(shard.idle.back());
+      shard.idle.pop_back();
       return filter;
     }
   }
   return factory_->make(script_);
 }
 
-void FilterPool::giveBack(Shelf& shelf, std::unique_ptr<AdmissionFilter> filter) {
-  Lock lock(shelf.mutex);
-  if (shelf.idle.size() < kMostIdle) {
-    shelf.idle.push_back(std::move(filter));
+void FilterPool::releaseFilter(Shard& shard, std::unique_ptr<AdmissionFilter> filter) {
+  Lock lock(shard.mutex);
+  if (shard.idle.size() < kMostIdle) {
+    shard.idle.push_back(std::move(filter));
     return;
   }
   lock.unlock();

@@ -45,20 +45,20 @@ class FilterPool {
 
  private:
   // Those that rest where one processor used them last: what a filter remembers lies in that processor's caches.
-  struct Shelf {
+  struct Shard {
     Mutex mutex;
     std::vector<std::unique_ptr<AdmissionFilter>> idle JOBQ_GUARDED_BY(mutex);
   };
-  static constexpr std::size_t kShelves = 16;
+  static constexpr std::size_t kShards = 16;
 
-  std::unique_ptr<AdmissionFilter> take(Shelf& shelf);
-  static void giveBack(Shelf& shelf, std::unique_ptr<AdmissionFilter> filter);
+  std::unique_ptr<AdmissionFilter> acquireFilter(Shard& shard);
+  static void releaseFilter(Shard& shard, std::unique_ptr<AdmissionFilter> filter);
 
   const std::string name_;
   AdmissionFilterFactory* const factory_ = nullptr;
   const std::string script_;
   const std::string absence_;
-  std::array<Shelf, kShelves> shelves_;
+  std::array<Shard, kShards> shards_;
 };
 
 }  // namespace jobq

@@ -11,13 +11,13 @@ namespace {
 
 constexpr std::size_t kTemplateBodyLimit = 1UL << 20;
 
-struct Desk {
+struct TemplateRoutes {
   TemplateService& service;
   const EndpointRegistry& registry;
   std::function<std::int64_t(const std::string&)> runtimeInMin;
 };
 
-std::string tell(const Desk& desk, const Template& form) { return toJson(form, desk.runtimeInMin(form.id)); }
+std::string tell(const TemplateRoutes& routes, const Template& form) { return toJson(form, routes.runtimeInMin(form.id)); }
 
 Reply noTemplate(const Call& call) {
   return errorReply(call.path, 404, "there is no template " + clipped(call.params.at("id")) + ": check the id");
@@ -32,38 +32,38 @@ FieldFaults readInclusions(const Call& call) {
   return faults;
 }
 
-Reply create(const Desk& desk, Call& call) {
-  const auto result = desk.service.create(call.body);
+Reply create(const TemplateRoutes& routes, Call& call) {
+  const auto result = routes.service.create(call.body);
   if (const auto* faults = std::get_if<FieldFaults>(&result)) return faultReply(*faults);
-  return {200, tell(desk, std::get<Template>(result))};
+  return {200, tell(routes, std::get<Template>(result))};
 }
 
-Reply list(const Desk& desk, Call& call) {
+Reply list(const TemplateRoutes& routes, Call& call) {
   const FieldFaults faults = readInclusions(call);
   if (!faults.empty()) return faultReply(faults);
   ListReply reply(call);
-  for (const TemplateEntryPtr& entry : desk.registry.templates()) {
-    if (!reply.add(tell(desk, entry->form))) break;
+  for (const TemplateEntryPtr& entry : routes.registry.templates()) {
+    if (!reply.add(tell(routes, entry->form))) break;
   }
   return reply.finish();
 }
 
-Reply find(const Desk& desk, Call& call) {
+Reply find(const TemplateRoutes& routes, Call& call) {
   const FieldFaults faults = readInclusions(call);
   if (!faults.empty()) return faultReply(faults);
-  const auto entry = desk.registry.findTemplate(call.params.at("id"));
-  return entry ? Reply{200, tell(desk, entry->form)} : noTemplate(call);
+  const auto entry = routes.registry.findTemplate(call.params.at("id"));
+  return entry ? Reply{200, tell(routes, entry->form)} : noTemplate(call);
 }
 
-Reply update(const Desk& desk, Call& call) {
-  const auto result = desk.service.update(call.params.at("id"), call.body);
+Reply update(const TemplateRoutes& routes, Call& call) {
+  const auto result = routes.service.update(call.params.at("id"), call.body);
   if (const auto* faults = std::get_if<FieldFaults>(&result)) return faultReply(*faults);
   if (std::holds_alternative<Unknown>(result)) return noTemplate(call);
-  return {200, tell(desk, std::get<Template>(result))};
+  return {200, tell(routes, std::get<Template>(result))};
 }
 
-Reply remove(const Desk& desk, Call& call) {
-  const auto result = desk.service.remove(call.params.at("id"));
+Reply remove(const TemplateRoutes& routes, Call& call) {
+  const auto result = routes.service.remove(call.params.at("id"));
   if (const auto* faults = std::get_if<FieldFaults>(&result)) return faultReply(*faults);
   if (std::holds_alternative<Unknown>(result)) return noTemplate(call);
   return {204, ""};
@@ -73,11 +73,11 @@ Reply remove(const Desk& desk, Call& call) {
 
 void addTemplateRoutes(Router& router, TemplateService& service, const EndpointRegistry& registry,
                        std::function<std::int64_t(const std::string&)> runtimeInMin) {
-  const Desk desk{service, registry, std::move(runtimeInMin)};
-  const auto add = [&router, desk](const char* method, const char* path, bool needsBody,
-                                   Reply (*answer)(const Desk&, Call&)) {
-    router.add({{method}, path, Scope::admin, kTemplateBodyLimit, needsBody, [desk, answer](Call& call) {
-                  return answer(desk, call);
+  const TemplateRoutes routes{service, registry, std::move(runtimeInMin)};
+  const auto add = [&router, routes](const char* method, const char* path, bool needsBody,
+                                   Reply (*answer)(const TemplateRoutes&, Call&)) {
+    router.add({{method}, path, Scope::admin, kTemplateBodyLimit, needsBody, [routes, answer](Call& call) {
+                  return answer(routes, call);
                 }});
   };
   add("POST", "/v1/templates", true, create);

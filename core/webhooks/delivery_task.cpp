@@ -3,7 +3,7 @@
 #include <exception>
 #include <utility>
 
-#include "core/base/patience.h"
+#include "core/base/backoff.h"
 #include "core/base/words.h"
 #include "core/webhooks/signature.h"
 #include "core/webhooks/webhook_body.h"
@@ -157,7 +157,7 @@ void DeliveryTask::rescheduleNow() {
 
 // False: it was not done. At least one try, also after the stop.
 bool DeliveryTask::retryStorage(const char* doing, const std::function<void()>& operation) {
-  Patience patience(rooms_.clock, stop_);
+  Backoff backoff(rooms_.clock, stop_);
   for (;;) {
     try {
       operation();
@@ -167,7 +167,7 @@ bool DeliveryTask::retryStorage(const char* doing, const std::function<void()>& 
           LogLevel::error, "webhook.storage",
           std::string("cannot ") + doing + " the webhook of " + delivery_.job.id + " yet: " + error.what());
     }
-    if (!patience.rest() || rooms_.clock.now() >= leaseEnds_) return false;
+    if (!backoff.pause() || rooms_.clock.now() >= leaseEnds_) return false;
   }
 }
 

@@ -1,6 +1,6 @@
 #include "core/workers/run_context.h"
 
-#include "core/base/patience.h"
+#include "core/base/backoff.h"
 #include "core/base/words.h"
 #include "core/jobs/job_service.h"
 #include "core/workers/chunk_split.h"
@@ -32,7 +32,7 @@ void RunContext::log(LogLevel level, std::string_view line) {
 // is stale, and at the end of the process the storage may be gone already.
 void RunContext::offer(const std::function<Fenced()>& report) {
   if (stop_.stop_requested()) return;
-  Patience patience(rooms_.clock, stop_);
+  Backoff backoff(rooms_.clock, stop_);
   do {
     try {
       (void)report();
@@ -41,7 +41,7 @@ void RunContext::offer(const std::function<Fenced()>& report) {
       rooms_.log.write(LogLevel::error, "job.unreported",
                        "a report of " + job_.lease.job + " cannot be stored yet: " + error.what());
     }
-  } while (patience.rest());
+  } while (backoff.pause());
 }
 
 }  // namespace jobq

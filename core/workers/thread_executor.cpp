@@ -4,7 +4,7 @@
 #include <exception>
 #include <utility>
 
-#include "core/base/patience.h"
+#include "core/base/backoff.h"
 #include "core/base/secret_box.h"
 #include "core/base/service.h"
 #include "core/jobs/job_service.h"
@@ -143,7 +143,7 @@ class ThreadExecutor::Worker {
     if (givenUp_.stop_requested()) return;
     const LeaseRef& lease = job.lease;
     const bool late = rooms_.clock.now() >= job.deadline;
-    Patience patience(rooms_.clock, givenUp_.get_token());
+    Backoff backoff(rooms_.clock, givenUp_.get_token());
     do {
       try {
         if (late) rooms_.deadlines.endOverdue();
@@ -156,7 +156,7 @@ class ThreadExecutor::Worker {
         rooms_.log.write(LogLevel::error, "job.unfinished",
                          "the result of " + lease.job + " cannot be stored yet: " + error.what());
       }
-    } while (patience.rest());
+    } while (backoff.pause());
   }
 
   const Rooms rooms_;
@@ -270,8 +270,8 @@ void ThreadExecutor::stopRest() {
   for (const auto& [endpoint, leases] : jobs) {
     for (const LeaseRef& lease : leases) rooms_.running.stop(lease);
   }
-  Patience patience(rooms_.clock, {});
-  while (!release(jobs) && rooms_.clock.now() < end) patience.rest(end);
+  Backoff backoff(rooms_.clock, {});
+  while (!release(jobs) && rooms_.clock.now() < end) backoff.pause(end);
   awaitAllEnded(end);
 }
 

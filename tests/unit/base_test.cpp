@@ -13,7 +13,7 @@
 #include "core/base/descriptors.h"
 #include "core/base/ids.h"
 #include "core/base/json_object.h"
-#include "core/base/patience.h"
+#include "core/base/backoff.h"
 #include "core/base/periodic.h"
 #include "core/base/secret_box.h"
 #include "core/base/sha256.h"
@@ -153,30 +153,30 @@ class SwiftClock final : public Clock {
   Instant now_ = fromEpochMillis(1'000'000);
 };
 
-TEST(Patience, RestsTwiceAsLongEachTimeWithinItsBounds) {
+TEST(Backoff, RestsTwiceAsLongEachTimeWithinItsBounds) {
   SwiftClock clock;
-  Patience patience(clock, {});
+  Backoff backoff(clock, {});
   for (const int millis : {50, 100, 200, 400, 800, 1'600, 2'000, 2'000}) {
     const Instant began = clock.now();
-    EXPECT_TRUE(patience.rest());
+    EXPECT_TRUE(backoff.pause());
     EXPECT_EQ(clock.now() - began, Millis(millis));
   }
   const Instant latest = clock.now() + Millis(30);
-  EXPECT_TRUE(patience.rest(latest));
+  EXPECT_TRUE(backoff.pause(latest));
   EXPECT_EQ(clock.now(), latest);
-  EXPECT_TRUE(patience.rest(latest - Millis(1)));
+  EXPECT_TRUE(backoff.pause(latest - Millis(1)));
   EXPECT_EQ(clock.now(), latest) << "it is over";
 }
 
-TEST(Patience, AStopEndsTheRestAndAllFurtherOnes) {
+TEST(Backoff, AStopEndsTheRestAndAllFurtherOnes) {
   testkit::ManualClock clock;
   std::stop_source stop;
-  Patience patience(clock, stop.get_token());
+  Backoff backoff(clock, stop.get_token());
   std::thread resting([&] {
-    EXPECT_FALSE(patience.rest());
-    EXPECT_FALSE(patience.rest());
+    EXPECT_FALSE(backoff.pause());
+    EXPECT_FALSE(backoff.pause());
   });
-  clock.awaitWaiter(Patience::kFirstRest, Patience::kFirstRest);
+  clock.awaitWaiter(Backoff::kFirstPause, Backoff::kFirstPause);
   stop.request_stop();
   testkit::join("the stopped rest", resting);  // and no time has passed
 }

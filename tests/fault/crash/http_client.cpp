@@ -90,9 +90,9 @@ bool HttpClient::open() {
   server.sin_port = htons(address_.port);
   if (::inet_pton(AF_INET, address_.host.c_str(), &server.sin_addr) != 1) return false;
   socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const timeval patience{kPatience, 0};
+  const timeval backoff{kPatience, 0};
   const int on = 1;
-  ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &backoff, sizeof backoff);
   ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   if (::connect(socket_, reinterpret_cast<const sockaddr*>(&server), sizeof server) == 0) {
     // A port that its server has just left may be given to the very socket that calls it, which then calls itself.

@@ -11,26 +11,26 @@ namespace jobq {
 
 /// For one thread that has something to offer until it is taken, or it is told to stop:
 ///
-///     Patience patience(clock, stop);
+///     Backoff patience(clock, stop);
 ///     while (!taken()) {
 ///       if (!patience.rest()) return;
 ///     }
-class Patience {
+class Backoff {
  public:
-  static constexpr Millis kFirstRest{50};
-  static constexpr Millis kLongestRest{2'000};
+  static constexpr Millis kFirstPause{50};
+  static constexpr Millis kLongestPause{2'000};
 
   /// `clock` outlives it.
-  Patience(Clock& clock, std::stop_token stop) : clock_(clock), stop_(std::move(stop)) {}
+  Backoff(Clock& clock, std::stop_token stop) : clock_(clock), stop_(std::move(stop)) {}
 
   /// Lasts kFirstRest at first, then twice as long each time, at most kLongestRest, and not beyond `latest`. False: a
   /// stop was requested, and the rest ended at once.
-  bool rest(Instant latest = Instant::max());
+  bool pause(Instant latest = Instant::max());
 
  private:
   Clock& clock_;
   const std::stop_token stop_;
-  Millis next_ = kFirstRest;
+  Millis next_ = kFirstPause;
   Mutex mutex_;  // guards nothing: a condition needs one
   Condition stopped_;
 };

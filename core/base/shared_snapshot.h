@@ -13,17 +13,17 @@ namespace jobq {
 
 /// Any thread. Whoever has got the value keeps it as it was, however often it is replaced.
 template <class Value>
-class Published {
+class SharedSnapshot {
  public:
   using Pointer = std::shared_ptr<const Value>;
 
   /// Null before the first set().
   Pointer get() const {
-    static std::atomic<std::size_t> seats = 0;
-    thread_local const std::size_t kSeat = seats++;
-    const Desk& desk = desks_[kSeat % desks_.size()];
-    Lock lock(desk.mutex);
-    return desk.value;
+    static std::atomic<std::size_t> threads = 0;
+    thread_local const std::size_t kThread = threads++;
+    const Shard& shard = shards_[kThread % shards_.size()];
+    Lock lock(shard.mutex);
+    return shard.value;
   }
 
   void set(const Pointer& value) {
@@ -33,19 +33,19 @@ class Published {
   /// Replaces the value where `isOlder(present)`: of several that set, the newest one stays.
   template <class IsOlder>
   void setIf(const Pointer& value, IsOlder&& isOlder) {
-    for (Desk& desk : desks_) {
-      Lock lock(desk.mutex);
-      if (!desk.value || isOlder(*desk.value)) desk.value = value;
+    for (Shard& shard : shards_) {
+      Lock lock(shard.mutex);
+      if (!shard.value || isOlder(*shard.value)) shard.value = value;
     }
   }
 
  private:
   // Where some of the threads find it.
-  struct alignas(64) Desk {
+  struct alignas(64) Shard {
     mutable Mutex mutex;
     Pointer value JOBQ_GUARDED_BY(mutex);
   };
-  std::array<Desk, 16> desks_;
+  std::array<Shard, 16> shards_;
 };
 
 }  // namespace jobq
