@@ -3,7 +3,7 @@
 #include "core/base/clock.h"
 #include "core/base/ids.h"
 #include "core/base/shutdown_deadline.h"
-#include "core/http/routes.h"
+#include "core/http/api/routes.h"
 #include "core/start_check.h"
 #include "core/maintenance/lost_jobs.h"
 
@@ -96,8 +96,8 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
       bodyMemory_(config_.server.bodyMemory),
       answerMemory_(kAnswerMemory),
       cors_(config_.server.corsOrigins),
-      gate_(router_, keys_, endpoints_, rates_, bodyMemory_, answerMemory_, cors_, log_),
-      server_(config_.server, gate_, waiting_, log_) {
+      pipeline_(router_, keys_, endpoints_, rates_, bodyMemory_, answerMemory_, cors_, log_),
+      server_(config_.server, pipeline_, waiting_, log_) {
   addRoutes();
 }
 
@@ -136,7 +136,7 @@ bool Application::stop() {
   draining_ = true;
   const Instant end = clock_.now() + config_.server.drain;
   // The door stays open while jobs run to their end: callers want their results, and load balancers a 503.
-  server_.sayGoodbye();
+  server_.announceClose();
   dispatcher_.stop();
   clean_ = executor_.stop(config_.server.drain) == 0;
   deadlines_.stop();

@@ -26,13 +26,13 @@
 #include "core/endpoints/filter_pool.h"
 #include "core/endpoints/runtime_meter.h"
 #include "core/endpoints/template_service.h"
-#include "core/http/backups.h"
-#include "core/http/body_memory.h"
-#include "core/http/budget.h"
-#include "core/http/cors.h"
-#include "core/http/gate.h"
-#include "core/http/router.h"
-#include "core/http/server.h"
+#include "core/http/api/backups.h"
+#include "core/http/api/body_memory.h"
+#include "core/http/transport/budget.h"
+#include "core/http/api/cors.h"
+#include "core/http/api/request_pipeline.h"
+#include "core/http/api/router.h"
+#include "core/http/transport/server.h"
 #include "core/jobs/completion_notifier.h"
 #include "core/jobs/job_service.h"
 #include "core/jobs/queue_signal.h"
@@ -161,7 +161,7 @@ class Application {
   BodyMemory bodyMemory_;  // for large bodies
   Budget answerMemory_;    // for large answers
   const CorsPolicy cors_;
-  Gate gate_;  // room 1
+  RequestPipeline pipeline_;  // room 1
   HttpServer server_;
 };
 

@@ -6,7 +6,7 @@
 
 #include "core/endpoints/filter_pool.h"
 #include "core/endpoints/image.h"
-#include "core/http/link.h"
+#include "core/http/transport/byte_stream.h"
 #include "jobq/error.h"
 
 namespace jobq {

@@ -23,7 +23,7 @@ LAYERS = {  # a folder of core, and the folders of core that it may include besi
     "ctl": {"base", "plugin", "endpoints", "jobs"},  # `lua run` makes a script and judges it as the server does
 }
 ROOMS = {  # the first file of each room, by its number (design: "The eleven rooms")
-    1: ["core/http/gate.h"], 2: ["core/auth/api_keys.h"], 3: ["sdk/include/jobq/rate_limiter.h"],
+    1: ["core/http/api/request_pipeline.h"], 2: ["core/auth/api_keys.h"], 3: ["sdk/include/jobq/rate_limiter.h"],
     4: ["core/jobs/submission.h", "sdk/include/jobq/admission_filter.h"], 5: ["core/jobs/job_service.h"],
     6: ["sdk/include/jobq/storage.h"], 7: ["core/workers/dispatcher.h"], 8: ["core/workers/executor.h"],
     9: ["sdk/include/jobq/job_handler.h"], 10: ["core/jobs/job_service.h", "core/jobs/completion_notifier.h"],

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "check.h"
-#include "core/http/chunk_reader.h"
-#include "core/http/request_head.h"
+#include "core/http/transport/chunk_reader.h"
+#include "core/http/transport/request_head.h"
 
 namespace {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "check.h"
-#include "core/http/request_head.h"
-#include "core/http/target.h"
+#include "core/http/transport/request_head.h"
+#include "core/http/transport/target.h"
 
 namespace {
 

@@ -26,9 +26,9 @@ flags=(-std=c++20 -O2 -g -Wall -Wextra -fsanitize=fuzzer,address,undefined -fno-
 needs() {  # needs <target>: what it is linked with, one a line
   local core="$root/core"
   case $1 in
-    request_head) printf '%s\n' "$core/http/request_head.cpp" "$core/http/target.cpp" ;;
-    chunk_reader) printf '%s\n' "$core/http/chunk_reader.cpp" "$core/http/request_head.cpp" ;;
-    target) printf '%s\n' "$core/http/target.cpp" ;;
+    request_head) printf '%s\n' "$core/http/transport/request_head.cpp" "$core/http/transport/target.cpp" ;;
+    chunk_reader) printf '%s\n' "$core/http/transport/chunk_reader.cpp" "$core/http/transport/request_head.cpp" ;;
+    target) printf '%s\n' "$core/http/transport/target.cpp" ;;
     submission | policy)
       printf '%s\n' "$core/jobs/submission.cpp" "$core/jobs/webhook_url.cpp" "$core/config/units.cpp" "$core/base/base64.cpp" "$core/base/secret_box.cpp" \
         "$core/base/ids.cpp" "$core/base/data_dir.cpp" -lPocoCrypto -lPocoFoundation -lcrypto ;;

@@ -61,7 +61,7 @@ class DocsTest(HttpTest):
 
 class OriginsTest(HttpTest):
     def test_a_page_of_another_origin(self, own_server):
-        """etc/jobq.properties: server.cors.origins; the rules are in tests/unit/gate_cors_test.cpp."""
+        """etc/jobq.properties: server.cors.origins; the rules are in tests/unit/request_pipeline_cors_test.cpp."""
         server = own_server(server__cors__origins="https://app.example")
         fields = {"Origin": "https://app.example", "Access-Control-Request-Method": "POST",
                   "Access-Control-Request-Headers": "authorization,content-type"}

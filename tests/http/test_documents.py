@@ -215,7 +215,7 @@ class OtherLanguagesTest:
 class ApiPageTest:
     """core/http/API.md has each call, parameter, field and value of the OpenAPI description."""
 
-    api = json.loads((ROOT / "core/http/openapi.json").read_text(encoding="utf-8"))
+    api = json.loads((ROOT / "core/http/api/openapi.json").read_text(encoding="utf-8"))
     page = (ROOT / "core/http/API.md").read_text(encoding="utf-8")
 
     def test_every_call(self):

@@ -158,7 +158,7 @@ class PlacesTest(HttpTest):
             plain.close()
 
     def test_work_goes_to_few_threads(self, own_server):
-        """core/http/serving_threads.h: those that a busy moment made rest, so that they can end."""
+        """core/http/transport/http_thread_pool.h: those that a busy moment made rest, so that they can end."""
         server = self.server = own_server()
         waiting = [self.wait_in_line() for _ in range(40)]
         until(lambda: server.health("parked")["jobs"]["inQueue"] == 40, "all of them wait")

@@ -1,5 +1,5 @@
-// Connections counted by their peer's address, and memory that goes back (core/http/address_places.h, freed_memory.h).
-#include "core/http/address_places.h"
+// Connections counted by their peer's address, and memory that goes back (core/http/transport/address_places.h, freed_memory.h).
+#include "core/http/transport/address_places.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/http/freed_memory.h"
+#include "core/http/transport/freed_memory.h"
 
 namespace jobq {
 namespace {

@@ -1,5 +1,5 @@
-// Copies of the storage for POST /v1/backup (core/http/backups.h).
-#include "core/http/backups.h"
+// Copies of the storage for POST /v1/backup (core/http/api/backups.h).
+#include "core/http/api/backups.h"
 
 #include <gtest/gtest.h>
 

@@ -245,8 +245,8 @@ TEST(CompletionNotifier, EndsTheWaitOfWhoeverHasGone) {
   CompletionNotifier watch(clock);
   std::stop_source client;
   std::thread waiter([&] {
-    CompletionNotifier::Waiter ticket(watch, {"e", "a"});
-    EXPECT_FALSE(ticket.wait(clock.now() + Millis(60'000), [&] { return client.get_token(); }));
+    CompletionNotifier::Waiter admission(watch, {"e", "a"});
+    EXPECT_FALSE(admission.wait(clock.now() + Millis(60'000), [&] { return client.get_token(); }));
   });
   clock.awaitWaiter(Millis(60'000), Millis(60'000));
   client.request_stop();
@@ -258,9 +258,9 @@ TEST(CompletionNotifier, EndsTheWaitOfWhoeverHasGone) {
 TEST(CompletionNotifier, AsksForTheSignalOnlyWhenTheWaitIsLong) {
   testkit::ManualClock clock;
   CompletionNotifier watch(clock);
-  CompletionNotifier::Waiter ticket(watch, {"e", "a"});
+  CompletionNotifier::Waiter admission(watch, {"e", "a"});
   watch.announce("a");
-  EXPECT_TRUE(ticket.wait(Instant::max(), []() -> std::stop_token { throw std::logic_error("asked for nothing"); }));
+  EXPECT_TRUE(admission.wait(Instant::max(), []() -> std::stop_token { throw std::logic_error("asked for nothing"); }));
   CompletionNotifier::Waiter other(watch, {"e", "b"});
   EXPECT_FALSE(other.wait(clock.now(), []() -> std::stop_token { throw std::logic_error("asked for nothing"); }));
 }
@@ -271,13 +271,13 @@ TEST(CompletionNotifier, WakesWhoWaitsForTheJobAndNobodyElse) {
   const Instant late = clock.now() + Millis(60'000);
   std::atomic<bool> other = false;
   std::thread waiter([&] {
-    CompletionNotifier::Waiter ticket(watch, {"e", "other"});
-    EXPECT_FALSE(ticket.wait(late, kStays)) << "the deadline ends a wait";
+    CompletionNotifier::Waiter admission(watch, {"e", "other"});
+    EXPECT_FALSE(admission.wait(late, kStays)) << "the deadline ends a wait";
     other = true;
   });
-  CompletionNotifier::Waiter ticket(watch, {"e", "a"});
+  CompletionNotifier::Waiter admission(watch, {"e", "a"});
   watch.announce("a");
-  EXPECT_TRUE(ticket.wait(late, kStays));
+  EXPECT_TRUE(admission.wait(late, kStays));
   clock.awaitWaiter(Millis(60'000), Millis(60'000));
   EXPECT_FALSE(other);
   clock.advance(Millis(60'000));

@@ -1,5 +1,5 @@
-// What large bodies may hold, together and for one endpoint (core/http/body_memory.h).
-#include "core/http/body_memory.h"
+// What large bodies may hold, together and for one endpoint (core/http/api/body_memory.h).
+#include "core/http/api/body_memory.h"
 
 #include <gtest/gtest.h>
 
@@ -13,9 +13,9 @@ constexpr std::uint64_t kMegabyte = 1UL << 20;
 
 TEST(BodyMemoryTest, AnEndpointHasAQuarter) {
   BodyMemory memory(400 * kMegabyte);
-  std::optional<BodyMemory::Share> first(std::in_place);
-  BodyMemory::Share second;
-  BodyMemory::Share other;
+  std::optional<BodyMemory::Reservation> first(std::in_place);
+  BodyMemory::Reservation second;
+  BodyMemory::Reservation other;
   EXPECT_TRUE(memory.hasRoom("a", 100 * kMegabyte));
   EXPECT_FALSE(memory.hasRoom("a", 100 * kMegabyte + 1));
   ASSERT_TRUE(first->grow(memory, "a", 60 * kMegabyte));
@@ -32,23 +32,23 @@ TEST(BodyMemoryTest, AnEndpointHasAQuarter) {
 
 TEST(BodyMemoryTest, AnEndpointCanTakeTheLargestBodyHoweverSmallTheMemoryIs) {
   BodyMemory memory(BodyMemory::kLargestBody);
-  BodyMemory::Share share;
-  EXPECT_TRUE(share.grow(memory, "a", BodyMemory::kLargestBody));
+  BodyMemory::Reservation reservation;
+  EXPECT_TRUE(reservation.grow(memory, "a", BodyMemory::kLargestBody));
   EXPECT_FALSE(memory.hasRoom("b", 1)) << "all of it is taken";
-  BodyMemory::Share late;
+  BodyMemory::Reservation late;
   EXPECT_FALSE(late.grow(memory, "b", 1));
-  share.giveBack();
+  reservation.giveBack();
   EXPECT_TRUE(late.grow(memory, "b", BodyMemory::kLargestBody)) << "a refusal has left nothing behind";
 }
 
 TEST(BodyMemoryTest, AShareThatIsMovedCountsOnce) {
   BodyMemory memory(100 * kMegabyte);
-  BodyMemory::Share share;
-  ASSERT_TRUE(share.grow(memory, "a", 10 * kMegabyte));
+  BodyMemory::Reservation reservation;
+  ASSERT_TRUE(reservation.grow(memory, "a", 10 * kMegabyte));
   {
-    BodyMemory::Share moved = std::move(share);
+    BodyMemory::Reservation moved = std::move(reservation);
     EXPECT_EQ(moved.amount(), 10 * kMegabyte);
-    BodyMemory::Share assigned;
+    BodyMemory::Reservation assigned;
     assigned = std::move(moved);
     EXPECT_EQ(memory.left(), 90 * kMegabyte);
   }

@@ -1,5 +1,5 @@
-// The body of a request, read off a connection that brings its bytes as a test says (core/http/body_reader.h).
-#include "core/http/body_reader.h"
+// The body of a request, read off a connection that brings its bytes as a test says (core/http/transport/body_reader.h).
+#include "core/http/transport/body_reader.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -15,9 +15,9 @@ namespace {
 using testing::HasSubstr;
 
 /// Each read brings one piece, or as much of it as is asked for; after the last one the client has closed its side.
-class PiecewiseLink final : public Link {
+class PiecewiseStream final : public ByteStream {
  public:
-  PiecewiseLink() : Link(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {}
+  PiecewiseStream() : ByteStream(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {}
 
   std::optional<std::size_t> read(char* to, std::size_t size, Wait) override {
     if (pieces.empty()) return open ? std::nullopt : std::optional<std::size_t>(0);
@@ -28,7 +28,7 @@ class PiecewiseLink final : public Link {
     if (piece.empty()) pieces.pop_front();
     return step;
   }
-  bool write(std::string_view, std::string_view, Pace) override { return false; }
+  bool write(std::string_view, std::string_view, TransferDeadline) override { return false; }
 
   std::deque<std::string> pieces;
   bool open = false;  ///< more may come after the last piece
@@ -39,12 +39,12 @@ class BodyReaderTest : public testing::Test {
   BodyReader& ofLength(std::uint64_t length) {
     RequestHead head;
     head.contentLength = length;
-    return reader_.emplace(link_, inbox_, head, waiting_);
+    return reader_.emplace(stream_, buffer_, head, waiting_);
   }
   BodyReader& chunked() {
     RequestHead head;
     head.chunked = true;
-    return reader_.emplace(link_, inbox_, head, waiting_);
+    return reader_.emplace(stream_, buffer_, head, waiting_);
   }
   std::string readAll(std::size_t step = 65'536) {
     std::istream in(&*reader_);
@@ -57,49 +57,49 @@ class BodyReaderTest : public testing::Test {
     return body;
   }
   /// The bytes that came over the connection behind the body.
-  std::string rest() {
-    std::string text(inbox_.view());
-    for (const std::string& piece : link_.pieces) text += piece;
+  std::string releaseMemory() {
+    std::string text(buffer_.view());
+    for (const std::string& piece : stream_.pieces) text += piece;
     return text;
   }
 
-  PiecewiseLink link_;
+  PiecewiseStream stream_;
   Budget memory_{0};
-  Inbox inbox_{memory_};
+  ReadBuffer buffer_{memory_};
   Budget waiting_{8};
   std::optional<BodyReader> reader_;
 };
 
 TEST_F(BodyReaderTest, ABodyEndsAtItsLength) {
-  link_.pieces = {"hello wor", "ldGET / HTTP/1.1"};
+  stream_.pieces = {"hello wor", "ldGET / HTTP/1.1"};
   ofLength(11);
   EXPECT_FALSE(reader_->complete());
   EXPECT_EQ(readAll(), "hello world");
   EXPECT_TRUE(reader_->complete());
   EXPECT_FALSE(reader_->fault());
-  EXPECT_EQ(rest(), "GET / HTTP/1.1");
+  EXPECT_EQ(releaseMemory(), "GET / HTTP/1.1");
 }
 
 TEST_F(BodyReaderTest, AnEmptyBodyAsksForNoByte) {
-  link_.pieces = {"GET /"};
+  stream_.pieces = {"GET /"};
   ofLength(0);
   EXPECT_TRUE(reader_->complete());
   EXPECT_EQ(readAll(), "");
-  EXPECT_EQ(rest(), "GET /");
+  EXPECT_EQ(releaseMemory(), "GET /");
 }
 
 TEST_F(BodyReaderTest, ALargeBodyThatGoesStraightToItsReaderEndsAtItsLengthToo) {
   const std::string body(100'000, 'b');
-  link_.pieces = {body.substr(0, 10), body.substr(10) + "GET /"};
+  stream_.pieces = {body.substr(0, 10), body.substr(10) + "GET /"};
   ofLength(body.size());
   EXPECT_EQ(readAll(), body);
-  EXPECT_EQ(rest(), "GET /");
+  EXPECT_EQ(releaseMemory(), "GET /");
 }
 
 TEST_F(BodyReaderTest, BytesThatCameWithTheHeadAreTakenFirst) {
-  link_.pieces = {"abc"};
-  ASSERT_EQ(inbox_.fill(link_, Link::Wait::no), 3U);
-  link_.pieces = {"def"};
+  stream_.pieces = {"abc"};
+  ASSERT_EQ(buffer_.fill(stream_, ByteStream::Wait::no), 3U);
+  stream_.pieces = {"def"};
   ofLength(6);
   EXPECT_EQ(readAll(), "abcdef");
 }
@@ -107,27 +107,27 @@ TEST_F(BodyReaderTest, BytesThatCameWithTheHeadAreTakenFirst) {
 TEST_F(BodyReaderTest, ChunksAreReadHoweverTheyCome) {
   const std::string text = "4\r\nWiki\r\n6;x=1\r\npedia \r\n0\r\n\r\nGET /";
   for (std::size_t size = 1; size <= text.size(); ++size) {
-    inbox_.clear();
-    link_.pieces.clear();
-    for (std::size_t at = 0; at < text.size(); at += size) link_.pieces.push_back(text.substr(at, size));
+    buffer_.clear();
+    stream_.pieces.clear();
+    for (std::size_t at = 0; at < text.size(); at += size) stream_.pieces.push_back(text.substr(at, size));
     chunked();
     EXPECT_EQ(readAll(3), "Wikipedia ") << size;
     EXPECT_TRUE(reader_->complete()) << size;
-    EXPECT_EQ(rest(), "GET /") << size;
+    EXPECT_EQ(releaseMemory(), "GET /") << size;
   }
 }
 
 TEST_F(BodyReaderTest, LargeChunksGoStraightToTheirReader) {
   const std::string body(100'000, 'c');
-  link_.pieces = {"186a0\r\n", body + "\r\n0\r\n\r\nGET /"};
+  stream_.pieces = {"186a0\r\n", body + "\r\n0\r\n\r\nGET /"};
   chunked();
   EXPECT_EQ(readAll(), body);
   EXPECT_TRUE(reader_->complete());
-  EXPECT_EQ(rest(), "GET /");
+  EXPECT_EQ(releaseMemory(), "GET /");
 }
 
 TEST_F(BodyReaderTest, IsReadByteByByte) {
-  link_.pieces = {"ab", "c"};
+  stream_.pieces = {"ab", "c"};
   ofLength(3);
   std::istream in(&*reader_);
   EXPECT_EQ(in.get(), 'a');
@@ -138,7 +138,7 @@ TEST_F(BodyReaderTest, IsReadByteByByte) {
 }
 
 TEST_F(BodyReaderTest, AnEarlyEndIsAFaultAndSaysHowFarItCame) {
-  link_.pieces = {"hello"};
+  stream_.pieces = {"hello"};
   ofLength(11);
   EXPECT_EQ(readAll(), "hello");
   EXPECT_FALSE(reader_->complete());
@@ -148,7 +148,7 @@ TEST_F(BodyReaderTest, AnEarlyEndIsAFaultAndSaysHowFarItCame) {
 }
 
 TEST_F(BodyReaderTest, AChunkedBodyWithoutItsLastChunkIsNotComplete) {
-  link_.pieces = {"4\r\nWiki\r\n"};
+  stream_.pieces = {"4\r\nWiki\r\n"};
   chunked();
   EXPECT_EQ(readAll(), "Wiki");
   EXPECT_FALSE(reader_->complete());
@@ -157,8 +157,8 @@ TEST_F(BodyReaderTest, AChunkedBodyWithoutItsLastChunkIsNotComplete) {
 
 TEST_F(BodyReaderTest, BrokenFramingIsAFault) {
   for (const char* broken : {"x\r\n", "4\r\nWikiX\r\n0\r\n\r\n", "-1\r\n", "\r\n", "ffffffffffffffffff\r\n"}) {
-    inbox_.clear();
-    link_.pieces = {broken};
+    buffer_.clear();
+    stream_.pieces = {broken};
     chunked();
     (void)readAll();
     EXPECT_FALSE(reader_->complete()) << broken;
@@ -168,8 +168,8 @@ TEST_F(BodyReaderTest, BrokenFramingIsAFault) {
 }
 
 TEST_F(BodyReaderTest, AChunkBeyondTheLimitIsRefusedBeforeItsBytesCome) {
-  link_.pieces = {"4\r\nWiki\r\n", "7\r\n"};
-  link_.open = true;
+  stream_.pieces = {"4\r\nWiki\r\n", "7\r\n"};
+  stream_.open = true;
   chunked().limit(10);
   EXPECT_EQ(readAll(), "Wiki");
   ASSERT_TRUE(reader_->fault());
@@ -178,38 +178,38 @@ TEST_F(BodyReaderTest, AChunkBeyondTheLimitIsRefusedBeforeItsBytesCome) {
 }
 
 TEST_F(BodyReaderTest, TheLimitItselfIsAllowed) {
-  link_.pieces = {"4\r\nWiki\r\n6\r\npedia \r\n0\r\n\r\n"};
+  stream_.pieces = {"4\r\nWiki\r\n6\r\npedia \r\n0\r\n\r\n"};
   chunked().limit(10);
   EXPECT_EQ(readAll(), "Wikipedia ");
   EXPECT_TRUE(reader_->complete());
 }
 
 TEST_F(BodyReaderTest, AnUnreadBodyThatHasComeIsDropped) {
-  link_.pieces = {"hello", " world", "GET /"};
+  stream_.pieces = {"hello", " world", "GET /"};
   ofLength(11);
   EXPECT_TRUE(reader_->dropArrived());
-  EXPECT_EQ(rest(), "GET /");
-  inbox_.clear();
-  link_.pieces = {"4\r\nWi", "ki\r\n0\r\n\r\nGET /"};
+  EXPECT_EQ(releaseMemory(), "GET /");
+  buffer_.clear();
+  stream_.pieces = {"4\r\nWi", "ki\r\n0\r\n\r\nGET /"};
   chunked();
   EXPECT_TRUE(reader_->dropArrived());
-  EXPECT_EQ(rest(), "GET /");
+  EXPECT_EQ(releaseMemory(), "GET /");
 }
 
 TEST_F(BodyReaderTest, AnUnreadBodyThatHasNotComeIsNotWaitedFor) {
-  link_.pieces = {"hello"};
-  link_.open = true;
+  stream_.pieces = {"hello"};
+  stream_.open = true;
   ofLength(11);
   EXPECT_FALSE(reader_->dropArrived());
   EXPECT_FALSE(reader_->complete());
 }
 
 TEST_F(BodyReaderTest, AnUnreadBodyOfMoreThan64KBIsLeftAlone) {
-  link_.pieces = {std::string(65'537, 'x')};
+  stream_.pieces = {std::string(65'537, 'x')};
   ofLength(65'537);
   EXPECT_FALSE(reader_->dropArrived());
-  inbox_.clear();
-  link_.pieces = {std::string(65'536, 'x')};
+  buffer_.clear();
+  stream_.pieces = {std::string(65'536, 'x')};
   ofLength(65'536);
   EXPECT_TRUE(reader_->dropArrived());
 }

@@ -1,12 +1,12 @@
 // Chunks and targets: what comes out, what is refused, and that pieces make no difference.
-#include "core/http/chunk_reader.h"
+#include "core/http/transport/chunk_reader.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 
-#include "core/http/target.h"
+#include "core/http/transport/target.h"
 
 namespace {
 

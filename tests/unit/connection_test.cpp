@@ -1,5 +1,5 @@
-// One connection: heads, framing and the order of answers, over a pair of sockets (core/http/connection.h).
-#include "core/http/connection.h"
+// One connection: heads, framing and the order of answers, over a pair of sockets (core/http/transport/connection.h).
+#include "core/http/transport/connection.h"
 
 #include <Poco/Net/HTTPRequestHandler.h>
 #include <Poco/Net/HTTPRequestHandlerFactory.h>
@@ -11,7 +11,7 @@
 #include <functional>
 #include <iterator>
 
-#include "core/http/message.h"
+#include "core/http/transport/message.h"
 #include "socket_pair.h"
 
 namespace jobq {
@@ -67,24 +67,24 @@ class CountingWatch final : public ClientWatch {
 };
 
 /// Another link behind a handshake that ends when the test says so.
-class HandshakeLink final : public Link {
+class HandshakeStream final : public ByteStream {
  public:
-  explicit HandshakeLink(std::unique_ptr<Link> inner)
-      : Link(::open("/dev/null", O_RDONLY | O_CLOEXEC)), inner_(std::move(inner)) {}
+  explicit HandshakeStream(std::unique_ptr<ByteStream> inner)
+      : ByteStream(::open("/dev/null", O_RDONLY | O_CLOEXEC)), inner_(std::move(inner)) {}
 
   std::optional<std::size_t> read(char* to, std::size_t size, Wait wait) override {
     if (!agreed && wait != Wait::no) ADD_FAILURE() << "a thread waits for the handshake";
     return agreed ? inner_->read(to, size, wait) : std::nullopt;
   }
-  bool write(std::string_view first, std::string_view second, Pace pace) override {
-    return inner_->write(first, second, std::move(pace));
+  bool write(std::string_view first, std::string_view second, TransferDeadline deadline) override {
+    return inner_->write(first, second, std::move(deadline));
   }
   bool handshaking() const noexcept override { return !agreed; }
 
   bool agreed = false;
 
  private:
-  const std::unique_ptr<Link> inner_;
+  const std::unique_ptr<ByteStream> inner_;
 };
 
 class ConnectionTest : public testing::Test {
@@ -109,7 +109,7 @@ class ConnectionTest : public testing::Test {
   std::atomic<bool> parting_ = false;
   std::atomic<bool> crowded_ = true;  // so that no thread lingers for a next request
   const Connection::Server server_{handlers_, *params_, waiting_, readers_, heads_, watch_, parting_, crowded_};
-  Connection connection_{7, client_.takeLink(), server_};
+  Connection connection_{7, client_.takeStream(), server_};
 };
 
 TEST_F(ConnectionTest, ServesARequestAndIsParkedForTheNext) {
@@ -302,15 +302,15 @@ TEST_F(ConnectionTest, ALargeHeadCountsUntilItsRequestIsAnswered) {
 
 TEST_F(ConnectionTest, AHandshakeIsResumedUntilItsFirstHeadIsThere) {
   test::SocketPair client;
-  auto owned = std::make_unique<HandshakeLink>(client.takeLink());
-  HandshakeLink& link = *owned;
+  auto owned = std::make_unique<HandshakeStream>(client.takeStream());
+  HandshakeStream& stream = *owned;
   crowded_ = false;  // a thread might linger
   Connection connection(8, std::move(owned), server_);
   EXPECT_TRUE(connection.handshaking());
   EXPECT_TRUE(connection.inHead());
   EXPECT_EQ(connection.serve(), Next::resume);
   EXPECT_EQ(connection.refuseLateHead(), Next::close) << "there is nobody to tell yet";
-  link.agreed = true;
+  stream.agreed = true;
   client.send("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
   EXPECT_EQ(connection.serve(), Next::drain);
   EXPECT_THAT(client.received(), StartsWith("HTTP/1.1 200 OK\r\n"));

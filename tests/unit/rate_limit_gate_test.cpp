@@ -102,7 +102,7 @@ struct FreeingLimiter final : RateLimiter {
 
 class RateLimitGateTest : public testing::Test {
  protected:
-  RateLimitGate gate(const LimitsConfig& config = {}) {
+  RateLimitGate pipeline(const LimitsConfig& config = {}) {
     return {config,
             {limiter_, clock_, [this](const EndpointId&) { return running_; },
              [this](const EndpointId&) {
@@ -111,16 +111,16 @@ class RateLimitGateTest : public testing::Test {
              }}};
   }
   /// Whether a call is let in, and counted as understood.
-  static bool passes(RateLimitGate& gate, Operation operation = Operation::run, std::uint32_t workersMax = 0) {
-    auto result = gate.enter("e", operation, workersMax);
+  static bool passes(RateLimitGate& pipeline, Operation operation = Operation::run, std::uint32_t workersMax = 0) {
+    auto result = pipeline.enter("e", operation, workersMax);
     auto* passed = std::get_if<RateLimitGate::Passed>(&result);
-    return passed != nullptr && !passed->ticket.count(passed->standing);
+    return passed != nullptr && !passed->admission.count(passed->standing);
   }
   /// Whether a call is let in, and counted as malformed.
-  static bool passesMalformed(RateLimitGate& gate) {
-    auto result = gate.enter("e", Operation::run, 1);
+  static bool passesMalformed(RateLimitGate& pipeline) {
+    auto result = pipeline.enter("e", Operation::run, 1);
     auto* passed = std::get_if<RateLimitGate::Passed>(&result);
-    return passed != nullptr && !passed->ticket.countMalformed();
+    return passed != nullptr && !passed->admission.countMalformed();
   }
 
   ToldLimiter limiter_;
@@ -131,7 +131,7 @@ class RateLimitGateTest : public testing::Test {
 };
 
 TEST_F(RateLimitGateTest, ATicketIsGivenBackOnce) {
-  RateLimitGate rates = gate();
+  RateLimitGate rates = pipeline();
   {
     auto result = rates.enter("e", Operation::status, 1);
     auto& passed = std::get<RateLimitGate::Passed>(result);
@@ -139,11 +139,11 @@ TEST_F(RateLimitGateTest, ATicketIsGivenBackOnce) {
     EXPECT_EQ(limiter_.lastLimit.concurrent, 400U);
     EXPECT_EQ(passed.standing->limit.requests, 2000U);
     EXPECT_EQ(passed.standing->remaining, 2000U) << "nothing is known of the rate yet";
-    EXPECT_FALSE(passed.ticket.isCounted());
-    EXPECT_FALSE(passed.ticket.count(passed.standing));
-    EXPECT_TRUE(passed.ticket.isCounted());
+    EXPECT_FALSE(passed.admission.isCounted());
+    EXPECT_FALSE(passed.admission.count(passed.standing));
+    EXPECT_TRUE(passed.admission.isCounted());
     EXPECT_EQ(passed.standing->remaining, 5U);
-    RateLimitGate::Admission other = std::move(passed.ticket);
+    RateLimitGate::Admission other = std::move(passed.admission);
     RateLimitGate::Admission third;
     third = std::move(other);
     EXPECT_EQ(limiter_.inside, 1);
@@ -152,7 +152,7 @@ TEST_F(RateLimitGateTest, ATicketIsGivenBackOnce) {
 }
 
 TEST_F(RateLimitGateTest, ARefusalSaysTheLimitAndWhen) {
-  RateLimitGate rates = gate();
+  RateLimitGate rates = pipeline();
   limiter_.verdict = {false, Millis(1'234), 0};
   const auto result = rates.enter("e", Operation::cancel, 1);
   const auto& refused = std::get<RateLimitGate::Refused>(result);
@@ -162,7 +162,7 @@ TEST_F(RateLimitGateTest, ARefusalSaysTheLimitAndWhen) {
 }
 
 TEST_F(RateLimitGateTest, LimitsGrowWithRunningWorkersWithinASecond) {
-  RateLimitGate rates = gate();
+  RateLimitGate rates = pipeline();
   EXPECT_TRUE(passes(rates));
   running_ = 50;
   EXPECT_TRUE(passes(rates));
@@ -176,7 +176,7 @@ TEST_F(RateLimitGateTest, SwitchedOffItAsksNobody) {
   LimitsConfig off;
   off.enabled = false;
   off.queue = false;
-  RateLimitGate rates = gate(off);
+  RateLimitGate rates = pipeline(off);
   limiter_.verdict.allowed = false;
   waiting_ = 1'000'000;
   auto result = rates.enter("e", Operation::run, 0);
@@ -188,7 +188,7 @@ TEST_F(RateLimitGateTest, SwitchedOffItAsksNobody) {
 TEST_F(RateLimitGateTest, ALineThatIsTooLongIsRefused) {
   for (const auto& [waiting, workersMax, passes429] :
        {std::tuple{50U, 0U, true}, {51U, 0U, false}, {500U, 1U, true}, {501U, 1U, false}, {1'500U, 3U, true}}) {
-    RateLimitGate rates = gate();
+    RateLimitGate rates = pipeline();
     waiting_ = waiting;
     EXPECT_EQ(passes(rates, Operation::run, workersMax), passes429) << waiting;
     EXPECT_EQ(passes(rates, Operation::runsync, workersMax), passes429) << waiting;
@@ -198,7 +198,7 @@ TEST_F(RateLimitGateTest, ALineThatIsTooLongIsRefused) {
 }
 
 TEST_F(RateLimitGateTest, ABurstDoesNotRunOverTheLineWithinASecond) {
-  RateLimitGate rates = gate();
+  RateLimitGate rates = pipeline();
   for (int i = 0; i < 51; ++i) {
     EXPECT_TRUE(passes(rates)) << i;
     ++waiting_;
@@ -214,7 +214,7 @@ TEST_F(RateLimitGateTest, ABurstDoesNotRunOverTheLineWithinASecond) {
 }
 
 TEST_F(RateLimitGateTest, ALineThatIsPurgedIsShortAtOnce) {
-  RateLimitGate rates = gate();
+  RateLimitGate rates = pipeline();
   waiting_ = 51;
   EXPECT_FALSE(passes(rates));
   waiting_ = 0;
@@ -225,7 +225,7 @@ TEST_F(RateLimitGateTest, ALineThatIsPurgedIsShortAtOnce) {
 }
 
 TEST_F(RateLimitGateTest, ALineThatIsTooLongSaysHowLongItIs) {
-  RateLimitGate rates = gate();
+  RateLimitGate rates = pipeline();
   waiting_ = 51;
   const auto result = rates.enter("e", Operation::run, 0);
   const auto& refused = std::get<RateLimitGate::Refused>(result);
@@ -234,7 +234,7 @@ TEST_F(RateLimitGateTest, ALineThatIsTooLongSaysHowLongItIs) {
 }
 
 TEST_F(RateLimitGateTest, EndpointsAndOperationsAreCountedApart) {
-  RateLimitGate rates = gate();
+  RateLimitGate rates = pipeline();
   waiting_ = 51;
   EXPECT_FALSE(passes(rates));
   waiting_ = 0;
@@ -243,7 +243,7 @@ TEST_F(RateLimitGateTest, EndpointsAndOperationsAreCountedApart) {
 }
 
 TEST_F(RateLimitGateTest, AnEndpointsOwnLimitsCountInsteadOfTheServers) {
-  RateLimitGate rates = gate();
+  RateLimitGate rates = pipeline();
   LimitSettings own{};
   own[static_cast<std::size_t>(Operation::run)].requests = 30;
   own[static_cast<std::size_t>(Operation::status)].concurrent = 1;
@@ -263,7 +263,7 @@ TEST_F(RateLimitGateTest, AnEndpointsOwnLimitsCountInsteadOfTheServers) {
 TEST_F(RateLimitGateTest, EachPartIsSwitchedOffAlone) {
   LimitsConfig noRates;
   noRates.enabled = false;
-  RateLimitGate lineOnly = gate(noRates);
+  RateLimitGate lineOnly = pipeline(noRates);
   limiter_.verdict.allowed = false;
   EXPECT_TRUE(passes(lineOnly));
   waiting_ = 51;
@@ -272,7 +272,7 @@ TEST_F(RateLimitGateTest, EachPartIsSwitchedOffAlone) {
   EXPECT_FALSE(std::get<RateLimitGate::Refused>(result).standing);
   LimitsConfig noLine;
   noLine.queue = false;
-  RateLimitGate ratesOnly = gate(noLine);
+  RateLimitGate ratesOnly = pipeline(noLine);
   EXPECT_FALSE(passes(ratesOnly));
   limiter_.verdict.allowed = true;
   EXPECT_TRUE(passes(ratesOnly)) << "however long the line is";
@@ -292,7 +292,7 @@ TEST_F(RateLimitGateTest, MalformedCallsUseUpARateOfTheirOwn) {
   EXPECT_TRUE(std::holds_alternative<RateLimitGate::Refused>(malformed)) << "what it is cannot be known unread";
   clock_.advance(Millis(7'000));
   auto result = rates.enter("e", Operation::run, 1);
-  const auto refused = std::get<RateLimitGate::Passed>(result).ticket.countMalformed();
+  const auto refused = std::get<RateLimitGate::Passed>(result).admission.countMalformed();
   ASSERT_TRUE(refused);
   EXPECT_THAT(refused->sentence, HasSubstr("too many malformed requests: more than 3 in 10000 ms"));
   EXPECT_EQ(refused->standing->retryAfter, Millis(7'000));

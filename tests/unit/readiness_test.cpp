@@ -1,5 +1,5 @@
-// How often the storage is asked whether it can take a write (core/http/readiness.h).
-#include "core/http/readiness.h"
+// How often the storage is asked whether it can take a write (core/http/api/readiness.h).
+#include "core/http/api/readiness.h"
 
 #include <gtest/gtest.h>
 

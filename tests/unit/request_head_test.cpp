@@ -1,5 +1,5 @@
 // The head of a request: what is read, what is refused with which status, and that pieces make no difference.
-#include "core/http/request_head.h"
+#include "core/http/transport/request_head.h"
 
 #include <gtest/gtest.h>
 

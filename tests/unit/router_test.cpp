@@ -1,5 +1,5 @@
-// Which route a method and a path lead to (core/http/router.h).
-#include "core/http/router.h"
+// Which route a method and a path lead to (core/http/api/router.h).
+#include "core/http/api/router.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -14,7 +14,7 @@
 #include <system_error>
 #include <utility>
 
-#include "core/http/link.h"
+#include "core/http/transport/byte_stream.h"
 
 namespace jobq::test {
 
@@ -27,15 +27,15 @@ class SocketPair {
       throw std::system_error(errno, std::generic_category(), "socketpair");
     }
     client_ = ends[0];
-    link_ = plainLink(ends[1]);
+    stream_ = plainStream(ends[1]);
   }
   ~SocketPair() { hangUp(); }
   SocketPair(const SocketPair&) = delete;
   SocketPair& operator=(const SocketPair&) = delete;
 
   /// The server's end, to be taken once.
-  std::unique_ptr<Link> takeLink() { return std::move(link_); }
-  Link& link() { return *link_; }
+  std::unique_ptr<ByteStream> takeStream() { return std::move(stream_); }
+  ByteStream& stream() { return *stream_; }
 
   void send(std::string_view text) const {
     ASSERT_EQ(::send(client_, text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
@@ -64,7 +64,7 @@ class SocketPair {
  private:
   int client_ = -1;
   bool ended_ = false;
-  std::unique_ptr<Link> link_;
+  std::unique_ptr<ByteStream> stream_;
 };
 
 }  // namespace jobq::test

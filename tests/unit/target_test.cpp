@@ -1,5 +1,5 @@
 // The target of a request: what its path and its query say, and which encodings are refused.
-#include "core/http/target.h"
+#include "core/http/transport/target.h"
 
 #include <gtest/gtest.h>
 

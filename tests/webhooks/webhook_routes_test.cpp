@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/http/routes.h"
+#include "core/http/api/routes.h"
 #include "jobq/json.h"
 #include "jobq/storage.h"
 #include "testkit/loaded_plugin.h"
@@ -29,12 +29,12 @@ class WebhookRoutes : public testing::Test {
     addWebhookRoutes(router_, {storage_->outbox(), [] { return std::string("whsec_eA=="); }, [this] { ++rings_; }});
   }
 
-  Reply call(const std::string& method, const std::string& path, std::multimap<std::string, std::string> query = {}) {
+  ApiResponse call(const std::string& method, const std::string& path, std::multimap<std::string, std::string> query = {}) {
     const auto found = router_.find(method, path);
     if (!std::holds_alternative<Router::Match>(found)) return {404, "no route"};
     const auto& match = std::get<Router::Match>(found);
     EXPECT_EQ(match.route->scope, Scope::admin);
-    Call call;
+    ApiRequest call;
     call.method = method;
     call.path = path;
     call.query = std::move(query);
@@ -93,12 +93,12 @@ TEST_F(WebhookRoutes, AnEndpointsDeliveriesAreListedNewestFirst) {
 TEST_F(WebhookRoutes, NobodysIsAnEmptyListAndNothingAsked400) {
   EXPECT_EQ(call("GET", "/v1/webhooks", {{"jobId", "nobody"}}).body, "[]");
   EXPECT_EQ(call("GET", "/v1/webhooks", {{"endpointId", "nowhere"}}).body, "[]");
-  const Reply nothing = call("GET", "/v1/webhooks");
+  const ApiResponse nothing = call("GET", "/v1/webhooks");
   EXPECT_EQ(nothing.status, 400);
   EXPECT_THAT(nothing.body, HasSubstr("\"message\":\"jobId"));
   EXPECT_EQ(call("GET", "/v1/webhooks", {{"jobId", ""}}).status, 400);
   for (const char* limit : {"0", "1001", "x", "", "1.5", "-1"}) {
-    const Reply refused = call("GET", "/v1/webhooks", {{"endpointId", "ep"}, {"limit", limit}});
+    const ApiResponse refused = call("GET", "/v1/webhooks", {{"endpointId", "ep"}, {"limit", limit}});
     EXPECT_EQ(refused.status, 400) << limit;
     EXPECT_THAT(refused.body, HasSubstr("limit"));
   }
@@ -107,19 +107,19 @@ TEST_F(WebhookRoutes, NobodysIsAnEmptyListAndNothingAsked400) {
 TEST_F(WebhookRoutes, AReplayIsOwedAgainAndRings) {
   owe("a");
   storage_->outbox().settle(testkit::lastClaim(storage_->outbox(), "a.0"), DeliveryState::abandoned);
-  const Reply reply = call("POST", "/v1/webhooks/a.0/replay");
+  const ApiResponse reply = call("POST", "/v1/webhooks/a.0/replay");
   EXPECT_EQ(reply.status, 200);
   EXPECT_EQ(reply.body, R"({"id":"a.0","state":"owed"})");
   EXPECT_EQ(rings_, 1);
   EXPECT_EQ(testkit::claimAllDue(storage_->outbox(), Millis(1'000)).size(), 1U);
-  const Reply unknown = call("POST", "/v1/webhooks/a.7/replay");
+  const ApiResponse unknown = call("POST", "/v1/webhooks/a.7/replay");
   EXPECT_EQ(unknown.status, 404);
   EXPECT_THAT(unknown.body, HasSubstr("\"message\":"));
   EXPECT_EQ(rings_, 1);
 }
 
 TEST_F(WebhookRoutes, TheSecretIsToldToAdmins) {
-  const Reply reply = call("GET", "/v1/webhooks/secret");
+  const ApiResponse reply = call("GET", "/v1/webhooks/secret");
   EXPECT_EQ(reply.status, 200);
   EXPECT_EQ(reply.body, R"({"secret":"whsec_eA=="})");
 }

@@ -1,0 +1,36 @@
+// /v1/backup: the storage's content as one file, while the server works.
+#include <memory>
+#include <variant>
+
+#include "core/http/api/backups.h"
+#include "core/http/api/error_response.h"
+#include "core/http/api/routes.h"
+
+namespace jobq {
+namespace {
+
+ApiResponse backupReply(const ApiRequest& call, const BackupDependencies& with) {
+  if (with.draining()) return unavailable(call.path, "the server is shutting down: no backup is begun");
+  const Backups::Result result = with.backups.make(call.caller->gone());
+  if (const auto* copy = std::get_if<std::shared_ptr<const BodyFile>>(&result)) {
+    return {200, "", {{"Content-Type", "application/octet-stream"}, {"Cache-Control", "no-store"}}, *copy};
+  }
+  if (std::holds_alternative<Backups::Busy>(result)) {
+    return errorResponse(call.path, 409, "another backup is being written or sent: try again when it has ended");
+  }
+  if (std::holds_alternative<Backups::Unsupported>(result)) {
+    return errorResponse(call.path, 409,
+                      "the storage " + with.storageName +
+                          " cannot be copied by the server: use storage = sqlite, or the tools of its own database");
+  }
+  return unavailable(call.path, "the backup was given up, because the server is shutting down");
+}
+
+}  // namespace
+
+void addBackupRoutes(Router& router, const BackupDependencies& with) {
+  router.add(
+      {{"POST"}, "/v1/backup", Scope::admin, 1024, false, [with](ApiRequest& call) { return backupReply(call, with); }});
+}
+
+}  // namespace jobq

@@ -1,0 +1,103 @@
+// Calls about an endpoint as a whole: /health, /requests, /purge-queue.
+#include <algorithm>
+#include <array>
+
+#include "core/base/job_json.h"
+#include "core/base/words.h"
+#include "core/http/api/error_response.h"
+#include "core/http/api/list_response.h"
+#include "core/http/api/queue_calls.h"
+
+namespace jobq {
+namespace {
+
+constexpr std::int64_t kPage = 50;
+constexpr std::int64_t kLargestPage = 100;
+constexpr std::array kStates{JobState::inQueue, JobState::inProgress, JobState::completed,
+                             JobState::failed,  JobState::cancelled,  JobState::timedOut};
+
+std::variant<JobFilter, ApiResponse> readFilter(const ApiRequest& call) {
+  JobFilter filter{call.endpoint->id, {}};
+  const auto status = call.query.find("status");
+  if (status == call.query.end()) return filter;
+  if (auto refusal = refuseTwice(call, "status")) return std::move(*refusal);
+  const auto named = std::find_if(kStates.begin(), kStates.end(),
+                                  [&status](JobState state) { return nameOf(state) == status->second; });
+  if (named == kStates.end()) {
+    return errorResponse(call.path, 400,
+                      "status must be IN_QUEUE, IN_PROGRESS, COMPLETED, FAILED, CANCELLED or TIMED_OUT, not " +
+                          clipped(status->second));
+  }
+  filter.state = *named;
+  return filter;
+}
+
+}  // namespace
+
+ApiResponse health(const QueueRooms& rooms, ApiRequest& call) {
+  if (const auto refusal = countUnderstood(call)) return *refusal;
+  const EndpointCounts jobs = rooms.jobs.counts(call.endpoint->id);
+  const WorkerCounts workers = rooms.workers(call.endpoint->id);
+  const std::optional<OwedDeliveries> owed = rooms.jobs.owed(call.endpoint->id);
+  std::string body;
+  const auto group = [&body](const char* name, std::initializer_list<std::pair<const char*, std::uint64_t>> fields) {
+    body += std::string(body.empty() ? "{" : ",") + "\"" + name + "\":";
+    char before = '{';
+    for (const auto& [key, value] : fields) {
+      body += before + std::string("\"") + key + "\":" + std::to_string(value);
+      before = ',';
+    }
+    body += '}';
+  };
+  group("jobs", {{"completed", jobs.completed},
+                 {"failed", jobs.failed},
+                 {"inProgress", jobs.inProgress},
+                 {"inQueue", jobs.inQueue},
+                 {"retried", jobs.retried}});
+  if (owed) {
+    group("webhooks", {{"owed", owed->count}, {"oldestMs", static_cast<std::uint64_t>(owed->oldestAge.count())}});
+  }
+  group("workers", {{"idle", workers.idle},
+                    {"initializing", workers.initializing},
+                    {"ready", workers.ready},
+                    {"running", workers.running},
+                    {"throttled", workers.throttled},
+                    {"unhealthy", workers.unhealthy}});
+  return {200, body + "}"};
+}
+
+// The shape of wire.md, section 3: newest first, status objects without output.
+ApiResponse requests(const QueueRooms& rooms, ApiRequest& call) {
+  const auto filter = readFilter(call);
+  if (const auto* refusal = std::get_if<ApiResponse>(&filter)) return *refusal;
+  const auto offset = readNumber(call, "offset", {0, std::int64_t{1} << 53}, OutOfRange::refuse, 0);
+  if (const auto* refusal = std::get_if<ApiResponse>(&offset)) return *refusal;
+  const auto limit = readNumber(call, "limit", {1, kLargestPage}, OutOfRange::refuse, kPage);
+  if (const auto* refusal = std::get_if<ApiResponse>(&limit)) return *refusal;
+  const auto cursor = readNumber(call, "cursor", {1, std::int64_t{1} << 53}, OutOfRange::refuse, 0);
+  if (const auto* refusal = std::get_if<ApiResponse>(&cursor)) return *refusal;
+  if (const auto refusal = countUnderstood(call)) return *refusal;
+  const PageWindow window{static_cast<std::size_t>(std::get<std::int64_t>(offset)),
+                          static_cast<std::size_t>(std::get<std::int64_t>(limit)),
+                          static_cast<std::uint64_t>(std::get<std::int64_t>(cursor))};
+  const JobPage page = rooms.jobs.list(std::get<JobFilter>(filter), window);
+  ListResponse list(call);
+  for (const Job& job : page.jobs) {
+    if (!list.add(wholeJob(job))) break;
+  }
+  ApiResponse reply = list.finish();
+  if (reply.status != 200) return reply;
+  std::string body = "{\"requests\":" + reply.body + ",\"total\":" + std::to_string(page.total) +
+                     ",\"offset\":" + std::to_string(window.offset) + ",\"limit\":" + std::to_string(window.limit) +
+                     ",\"hasMore\":" + (page.next != 0 ? "true" : "false");
+  if (page.next != 0) body += ",\"cursor\":" + std::to_string(page.next);
+  return {200, body + "}"};
+}
+
+ApiResponse purgeQueue(const QueueRooms& rooms, ApiRequest& call) {
+  if (const auto refusal = countUnderstood(call)) return *refusal;
+  const std::size_t removed = rooms.jobs.purge(call.endpoint->id);
+  return {200, "{\"removed\":" + std::to_string(removed) + ",\"status\":\"completed\"}"};
+}
+
+}  // namespace jobq

@@ -1,0 +1,155 @@
+// /v1/endpoints (wire.md 4.1, and ours): what endpoints are, which workers they have, and how far a release has come.
+#include "core/base/clock.h"
+#include "core/base/words.h"
+#include "core/endpoints/endpoint_service.h"
+#include "core/endpoints/filter_pool.h"
+#include "core/http/api/error_response.h"
+#include "core/http/api/form_response.h"
+#include "core/http/api/list_response.h"
+#include "core/http/api/routes.h"
+#include "core/jobs/submission.h"
+
+namespace jobq {
+namespace {
+
+constexpr std::size_t kEndpointBodyLimit = 1UL << 20;
+
+struct Wanted {
+  bool withTemplate = false;
+  bool withWorkers = false;
+  FieldFaults faults;
+};
+
+Wanted readWanted(const ApiRequest& call) {
+  Wanted wanted;
+  wanted.withTemplate = readFlag(call, "includeTemplate", wanted.faults);
+  wanted.withWorkers = readFlag(call, "includeWorkers", wanted.faults);
+  return wanted;
+}
+
+ApiResponse noEndpoint(const ApiRequest& call) {
+  return errorResponse(call.path, 404, "there is no endpoint " + clipped(call.params.at("id")) + ": check the id");
+}
+
+// complete: every worker has the newest version; rolling: some have not; halted: the newest does not run, and says why.
+std::string releaseJson(const EndpointEntry& entry, const WorkerPoolView& workerPool) {
+  const std::string& fault = entry.form.fault.empty() ? workerPool.fault : entry.form.fault;
+  const bool halted = !entry.form.fault.empty() || workerPool.halted;
+  std::string out = "{\"version\":" + write(entry.form.version);
+  out += ",\"state\":" + write(std::string(halted ? "halted" : workerPool.rolling ? "rolling" : "complete"));
+  if (!fault.empty()) out += ",\"reason\":" + write(fault);
+  return out + "}";
+}
+
+// The keys of a Pod that mean something here (wire.md 4.1), and the worker's state.
+std::string workerJson(const EndpointEntry& entry, const WorkerView& worker) {
+  std::string out = "{\"id\":" + write(worker.id);
+  out += ",\"desiredStatus\":" + write(std::string(worker.state == "leaving" ? "EXITED" : "RUNNING"));
+  out += ",\"state\":" + write(std::string(worker.state));
+  out += ",\"image\":" + write(worker.release->image);
+  out += ",\"env\":" + write(worker.release->env);
+  out += ",\"lastStartedAt\":" + write(toIso8601(worker.startedAt));
+  out += ",\"slsVersion\":" + write(static_cast<std::int64_t>(worker.release->version));
+  out += ",\"endpointId\":" + write(entry.form.id);
+  out += ",\"templateId\":" + write(worker.release->templateId);
+  return out + "}";
+}
+
+// Writes the values in force where the endpoint sets none itself. `endpoint` is the one that serves jobs now.
+std::string inForceJson(const EndpointRooms& rooms, const EndpointForm& form, const Endpoint& endpoint) {
+  std::vector<std::string> filters;
+  for (const FilterPool* filter : endpoint.filters) filters.push_back(filter->name());
+  const Millis runsync = retentionFor(kWaitDefault, endpoint);
+  return "{\"queuePolicy\":" + write(form.queuePolicy.empty() ? rooms.queuePolicy : form.queuePolicy) +
+         ",\"filters\":" + write(filters) + ",\"maxStuck\":" + write(static_cast<std::int64_t>(endpoint.maxStuck)) +
+         ",\"retention\":{\"run\":" + write(retentionFor(std::nullopt, endpoint).count()) +
+         ",\"runsync\":" + write(runsync.count()) + "}}";
+}
+
+std::string toJson(const EndpointRooms& rooms, const EndpointEntry& entry, const Wanted& wanted) {
+  const WorkerPoolView workerPool = rooms.workerPool(entry.form.id);
+  std::string out = writeForm(entry.form, endpointFields(), false);
+  out.pop_back();
+  if (entry.endpoint) {
+    out += ",\"image\":" + write(entry.endpoint->image);
+    out += ",\"inForce\":" + inForceJson(rooms, entry.form, *entry.endpoint);
+  }
+  out += ",\"release\":" + releaseJson(entry, workerPool);
+  if (wanted.withTemplate) {
+    const auto made = rooms.registry.findTemplate(entry.form.templateId);
+    out += ",\"template\":" + (made ? toJson(made->form, rooms.runtimeInMin(made->form.id)) : std::string("null"));
+  }
+  if (wanted.withWorkers) {
+    out += ",\"workers\":[";
+    for (const WorkerView& worker : workerPool.workers) out += (out.back() == '[' ? "" : ",") + workerJson(entry, worker);
+    out += "]";
+  }
+  return out + "}";
+}
+
+ApiResponse create(const EndpointRooms& rooms, ApiRequest& call) {
+  const auto result = rooms.service.create(call.body);
+  if (const auto* faults = std::get_if<FieldFaults>(&result)) return faultResponse(*faults);
+  return {200, toJson(rooms, *std::get<EndpointEntryPtr>(result), {})};
+}
+
+ApiResponse list(const EndpointRooms& rooms, ApiRequest& call) {
+  const Wanted wanted = readWanted(call);
+  if (!wanted.faults.empty()) return faultResponse(wanted.faults);
+  ListResponse reply(call);
+  for (const EndpointEntryPtr& entry : rooms.registry.entries()) {
+    if (!reply.add(toJson(rooms, *entry, wanted))) break;
+  }
+  return reply.finish();
+}
+
+ApiResponse find(const EndpointRooms& rooms, ApiRequest& call) {
+  const Wanted wanted = readWanted(call);
+  if (!wanted.faults.empty()) return faultResponse(wanted.faults);
+  const auto entry = rooms.registry.entry(call.params.at("id"));
+  return entry ? ApiResponse{200, toJson(rooms, *entry, wanted)} : noEndpoint(call);
+}
+
+ApiResponse update(const EndpointRooms& rooms, ApiRequest& call) {
+  const auto result = rooms.service.update(call.params.at("id"), call.body);
+  if (const auto* faults = std::get_if<FieldFaults>(&result)) return faultResponse(*faults);
+  if (std::holds_alternative<Unknown>(result)) return noEndpoint(call);
+  return {200, toJson(rooms, *std::get<EndpointEntryPtr>(result), {})};
+}
+
+ApiResponse remove(const EndpointRooms& rooms, ApiRequest& call) {
+  const auto result = rooms.service.remove(call.params.at("id"));
+  if (const auto* faults = std::get_if<FieldFaults>(&result)) return faultResponse(*faults);
+  if (std::holds_alternative<Unknown>(result)) return noEndpoint(call);
+  return {204, ""};
+}
+
+ApiResponse pauseOrResume(const EndpointRooms& rooms, const ApiRequest& call, bool paused) {
+  const auto result = rooms.service.pause(call.params.at("id"), paused);
+  if (std::holds_alternative<Unknown>(result)) return noEndpoint(call);
+  return {200, toJson(rooms, *std::get<EndpointEntryPtr>(result), {})};
+}
+
+ApiResponse pause(const EndpointRooms& rooms, ApiRequest& call) { return pauseOrResume(rooms, call, true); }
+ApiResponse resume(const EndpointRooms& rooms, ApiRequest& call) { return pauseOrResume(rooms, call, false); }
+
+}  // namespace
+
+void addEndpointRoutes(Router& router, const EndpointRooms& rooms) {
+  const auto add = [&router, rooms](const char* method, const char* path, bool needsBody,
+                                    ApiResponse (*answer)(const EndpointRooms&, ApiRequest&)) {
+    router.add({{method}, path, Scope::admin, kEndpointBodyLimit, needsBody, [rooms, answer](ApiRequest& call) {
+                  return answer(rooms, call);
+                }});
+  };
+  add("POST", "/v1/endpoints", true, create);
+  add("GET", "/v1/endpoints", false, list);
+  add("GET", "/v1/endpoints/{id}", false, find);
+  add("PATCH", "/v1/endpoints/{id}", true, update);
+  add("POST", "/v1/endpoints/{id}/update", true, update);
+  add("DELETE", "/v1/endpoints/{id}", false, remove);
+  add("POST", "/v1/endpoints/{id}/pause", false, pause);
+  add("POST", "/v1/endpoints/{id}/resume", false, resume);
+}
+
+}  // namespace jobq

@@ -1,0 +1,107 @@
+#include "core/http/api/exchange.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <ostream>
+#include <vector>
+
+#include "core/http/api/error_response.h"
+#include "core/http/transport/message.h"
+
+namespace jobq {
+namespace {
+
+constexpr std::size_t kFirstStep = 16UL << 10;
+constexpr std::size_t kLargestStep = 1UL << 20;
+/// What is in memory of a body that comes from a file. The client has 20 s and more for each piece (link.h).
+constexpr std::size_t kFilePiece = 256UL << 10;
+
+ApiResponse faultResponse(const ApiRequest& call, const Fault& fault) {
+  if (fault.status == 503) return unavailable(call.path, fault.sentence);
+  return errorResponse(call.path, fault.status, fault.sentence);
+}
+
+/// Draws as the bytes come: a length that was only announced must not take anything from others. Returns false if there
+/// is no memory for a body of this size.
+bool draw(ApiRequest& call, std::size_t size, BodyMemory& bodyMemory) {
+  if (size <= kFreeBody || size <= call.bodyMemory.amount()) return true;
+  const std::string_view endpoint = call.endpoint ? std::string_view(call.endpoint->id) : std::string_view();
+  return call.bodyMemory.grow(bodyMemory, endpoint, size - call.bodyMemory.amount());
+}
+
+}  // namespace
+
+ApiResponse tooLarge(std::string_view path, std::size_t limit) {
+  return errorResponse(path, 413, "the body is over the limit of " + std::to_string(limit >> 20) + " MB: send less");
+}
+
+ApiResponse noBodyMemory(std::string_view path) {
+  return unavailable(path, "too many large bodies are on their way (server.bodyMemory): try again in a moment");
+}
+
+// Every request here comes off one of our own connections.
+Exchange::Exchange(Poco::Net::HTTPServerRequest& request, Poco::Net::HTTPServerResponse& response)
+    : request_(static_cast<ServerRequest&>(request)), response_(response) {}
+
+Caller& Exchange::caller() { return request_; }
+
+std::optional<ApiResponse> Exchange::readBody(ApiRequest& call, std::size_t limit, BodyMemory& bodyMemory) {
+  const bool chunked = request_.getChunkedTransferEncoding();
+  const auto announced =
+      request_.hasContentLength() ? static_cast<std::size_t>(request_.getContentLength64()) : std::size_t{0};
+  if (!chunked && announced == 0) return std::nullopt;
+  request_.limitBody(limit);
+  std::istream& in = request_.stream();
+  std::string& body = call.body;
+  // Room for an announced body at once, so that it is never moved; but memory is touched only as its bytes come.
+  body.reserve(announced);
+  while (in.good()) {
+    const std::size_t had = body.size();
+    if (had > limit) return tooLarge(call.path, limit);
+    if (!chunked && had == announced) break;
+    const std::size_t most = std::clamp(had, kFirstStep, kLargestStep);
+    const std::size_t step = std::min(most, chunked ? limit + 1 - had : announced - had);
+    if (!draw(call, std::min(had + step, limit), bodyMemory)) return noBodyMemory(call.path);
+    body.resize(had + step);
+    in.read(body.data() + had, static_cast<std::streamsize>(step));
+    body.resize(had + static_cast<std::size_t>(in.gcount()));
+  }
+  if (const auto& fault = request_.bodyFault()) {
+    return fault->status == 413 ? tooLarge(call.path, limit) : faultResponse(call, *fault);
+  }
+  if (body.size() > limit) return tooLarge(call.path, limit);
+  return std::nullopt;
+}
+
+void Exchange::send(const ApiResponse& reply) {
+  request_.passOverBody();
+  response_.setStatusAndReason(static_cast<Poco::Net::HTTPResponse::HTTPStatus>(reply.status));
+  response_.setContentType("application/json");
+  for (const auto& [name, value] : reply.headers) response_.set(name, value);
+  if (reply.file) {
+    sendFile(*reply.file);
+  } else {
+    response_.sendBuffer(reply.body.data(), reply.body.size());
+  }
+}
+
+// The length is on its way already when a read fails: the connection ends before it, and the client sees that.
+void Exchange::sendFile(const BodyFile& file) {
+  response_.setContentLength64(static_cast<Poco::Int64>(file.size()));
+  std::ostream& out = response_.send();
+  std::vector<char> piece(kFilePiece);
+  for (std::uint64_t left = file.size(); left > 0 && out.good();) {
+    const ssize_t got = ::read(file.descriptor(), piece.data(), std::min<std::uint64_t>(piece.size(), left));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return abandon();
+    out.write(piece.data(), got);
+    left -= static_cast<std::uint64_t>(got);
+  }
+}
+
+void Exchange::abandon() noexcept { request_.response().closeAfter(); }
+
+}  // namespace jobq

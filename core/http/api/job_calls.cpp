@@ -1,0 +1,84 @@
+// Calls about one job: /status, /status-sync, /cancel, /retry.
+#include "core/base/job_json.h"
+#include "core/http/api/error_response.h"
+#include "core/http/api/queue_calls.h"
+
+namespace jobq {
+namespace {
+
+JobKey jobOf(const ApiRequest& call) { return {call.endpoint->id, call.params.at("id")}; }
+
+// core/decisions/jobs.md: milliseconds from now; JobStore::setTtl knows the floor and the ceiling.
+constexpr Range kAnyTtl{0, std::int64_t{1} << 53};
+
+// The line is counted so far: an answer about a job behind a million others costs no more than this.
+constexpr std::size_t kMostAhead = 100;
+
+// A job that waits: why, and at which place in line it is (1: the next; 101: that or further back).
+std::optional<ApiResponse> waitingResponse(const QueueRooms& rooms, const ApiRequest& call, const Job& job) {
+  const auto ahead = rooms.jobs.ahead({job.endpoint, job.id}, kMostAhead);
+  if (!ahead) return std::nullopt;
+  const auto reason = rooms.draining() ? "draining" : rooms.waitReason(*call.endpoint, job.lowPriority);
+  ApiResponse reply{200, wholeJob(job)};
+  reply.body.pop_back();
+  reply.body +=
+      ",\"queueReason\":\"" + std::string(reason) + "\",\"queuePosition\":" + std::to_string(*ahead + 1) + "}";
+  return reply;
+}
+
+ApiResponse present(const QueueRooms& rooms, ApiRequest& call, std::optional<Job> job) {
+  while (job && job->state == JobState::inQueue) {
+    if (auto reply = waitingResponse(rooms, call, *job)) return *reply;
+    job = rooms.jobs.find(jobOf(call));  // it has left the line meanwhile
+  }
+  return job ? wholeResponse(rooms, call, *job) : noJob(call);
+}
+
+}  // namespace
+
+ApiResponse status(const QueueRooms& rooms, ApiRequest& call) {
+  const JobKey key = jobOf(call);
+  const auto ttl = readNumber(call, "ttl", kAnyTtl, OutOfRange::refuse, 0);
+  if (const auto* refusal = std::get_if<ApiResponse>(&ttl)) return *refusal;
+  if (const auto refusal = countUnderstood(call)) return *refusal;
+  if (call.query.contains("ttl")) {
+    if (!rooms.jobs.setTtl(key, Millis(std::get<std::int64_t>(ttl)))) return noJob(call);
+  }
+  return present(rooms, call, rooms.jobs.find(key));
+}
+
+ApiResponse statusSync(const QueueRooms& rooms, ApiRequest& call) {
+  const auto wait = readWait(rooms, call, kWaitDefault);
+  if (const auto* refusal = std::get_if<ApiResponse>(&wait)) return *refusal;
+  if (const auto refusal = countUnderstood(call)) return *refusal;
+  const WaitSlot slot(rooms, std::get<Millis>(wait));
+  return present(rooms, call, rooms.jobs.await(jobOf(call), slot.wait, disconnectSignal(call)));
+}
+
+// core/decisions/jobs.md: at once, whatever the handler does about it; a job that has ended stays as it is.
+ApiResponse cancel(const QueueRooms& rooms, ApiRequest& call) {
+  if (const auto refusal = countUnderstood(call)) return *refusal;
+  const JobKey key = jobOf(call);
+  const CancelResult result = rooms.jobs.cancel(key);
+  if (std::holds_alternative<Absent>(result)) return noJob(call);
+  if (const auto* ended = std::get_if<WrongState>(&result)) return {200, briefJob(key.id, ended->state)};
+  const auto& cancelled = std::get<Cancelled>(result);
+  if (cancelled.wasRunning) rooms.stopRun(cancelled.lease);
+  return {200, briefJob(key.id, JobState::cancelled)};
+}
+
+ApiResponse retry(const QueueRooms& rooms, ApiRequest& call) {
+  if (rooms.draining()) return unavailable(call.path, "the server is shutting down: try again in a moment");
+  if (const auto refusal = countUnderstood(call)) return *refusal;
+  const JobKey key = jobOf(call);
+  const RequeueResult result = rooms.jobs.retry(key, *call.endpoint);
+  if (std::holds_alternative<Absent>(result)) return noJob(call);
+  if (const auto* wrong = std::get_if<WrongState>(&result)) {
+    return errorResponse(call.path, 400,
+                      "job " + key.id + " is " + std::string(nameOf(wrong->state)) +
+                          ": only a FAILED or TIMED_OUT job can be retried");
+  }
+  return {200, briefJob(key.id, JobState::inQueue)};
+}
+
+}  // namespace jobq

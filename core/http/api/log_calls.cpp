@@ -1,0 +1,115 @@
+// GET /logs/{id}: the lines that a job's handler has logged, which the storage keeps as long as the job.
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/clock.h"
+#include "core/base/words.h"
+#include "core/http/api/error_response.h"
+#include "core/http/api/queue_calls.h"
+#include "jobq/json.h"
+
+namespace jobq {
+namespace {
+
+// A storage reads the whole log of a job at once: 1,000 lines of 8 KB.
+constexpr std::size_t kWholeLog = 8UL << 20;
+constexpr std::size_t kMostText = 1UL << 20;  // of one answer
+
+/// A place between two lines: `seen` lines of the millisecond `at` were shown, and all before it.
+struct Cursor {
+  std::int64_t at = 0;
+  std::size_t seen = 0;
+};
+
+std::string cursorText(const Cursor& cursor) { return std::to_string(cursor.at) + "-" + std::to_string(cursor.seen); }
+
+// Digits alone, so few that the number cannot overflow.
+template <class Number>
+bool readDigits(std::string_view digits, std::size_t most, Number& number) {
+  const bool plain = !digits.empty() && digits.size() <= most &&
+                     std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (plain) (void)std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return plain;
+}
+
+std::optional<Cursor> readCursor(std::string_view text) {
+  const std::size_t dash = text.find('-');
+  Cursor cursor;
+  if (dash == std::string_view::npos || !readDigits(text.substr(0, dash), 15, cursor.at)) return std::nullopt;
+  if (!readDigits(text.substr(dash + 1), 9, cursor.seen)) return std::nullopt;
+  return cursor;
+}
+
+std::string_view nameOfLevel(LogLevel level) {
+  switch (level) {
+    case LogLevel::debug: return "debug";
+    case LogLevel::information: return "information";
+    case LogLevel::warning: return "warning";
+    case LogLevel::error: return "error";
+  }
+  return "information";
+}
+
+void addLine(std::string& out, const LogLine& line) {
+  out += out.back() == '[' ? "{\"at\":\"" : ",{\"at\":\"";
+  out += toIso8601(line.at);
+  out += "\",\"level\":\"";
+  out += nameOfLevel(line.level);
+  out += "\",\"text\":";
+  json::appendQuoted(out, line.text);
+  out += "}";
+}
+
+// The lines after the cursor, which moves with them.
+std::string linesAfter(const std::vector<LogLine>& lines, Cursor& cursor, bool& more) {
+  std::string out = "[";
+  std::size_t size = 0;
+  std::int64_t millisecond = -1;
+  std::size_t place = 0;  // of the line among those of its millisecond
+  for (const LogLine& line : lines) {
+    const std::int64_t at = toEpochMillis(line.at);
+    place = at == millisecond ? place + 1 : 1;
+    millisecond = at;
+    if (at < cursor.at || (at == cursor.at && place <= cursor.seen)) continue;
+    size += line.text.size();
+    if (size > kMostText && out.size() > 1) {
+      more = true;
+      break;
+    }
+    addLine(out, line);
+    cursor = {at, place};
+  }
+  return out += "]";
+}
+
+}  // namespace
+
+ApiResponse logs(const QueueRooms& rooms, ApiRequest& call) {
+  Cursor cursor;
+  if (auto refusal = refuseTwice(call, "after")) return std::move(*refusal);
+  const auto after = call.query.find("after");
+  if (after != call.query.end()) {
+    const auto read = readCursor(after->second);
+    if (!read) {
+      return errorResponse(call.path, 400, "after must be the next of an earlier answer, not " + clipped(after->second));
+    }
+    cursor = *read;
+  }
+  if (!call.answerMemory.grow(rooms.answerMemory, kWholeLog)) {
+    return unavailable(call.path, "too many large answers are being read now: ask for the log again in a moment");
+  }
+  const auto log = rooms.jobs.log({call.endpoint->id, call.params.at("id")});
+  if (!log) return noJob(call);
+  bool more = false;
+  const std::string lines = linesAfter(log->lines, cursor, more);
+  return {200, "{\"lines\":" + lines + ",\"next\":\"" + cursorText(cursor) + "\",\"more\":" +
+                   (more ? "true" : "false") + ",\"status\":\"" + std::string(nameOf(log->state)) + "\"}"};
+}
+
+}  // namespace jobq

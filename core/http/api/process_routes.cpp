@@ -1,0 +1,47 @@
+// What load balancers and service managers ask, and the description of the API: without a key.
+#include <memory>
+#include <string>
+
+#include "core/http/api/docs_page.h"
+#include "core/http/api/error_response.h"
+#include "core/http/api/openapi.h"
+#include "core/http/api/readiness.h"
+#include "core/http/api/routes.h"
+#include "jobq/storage.h"
+
+namespace jobq {
+namespace {
+
+constexpr const char* kAddresses =
+    R"({"service":"jobq","docs":"/docs","openapi":"/openapi.json","queueApi":"/v2/{endpointId}",)"
+    R"("sdkApi":"/sdk/v2/{endpointId}","managementApi":"/v1","alive":"/healthz","ready":"/readyz"})";
+
+constexpr const char* kOnlyItself =
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'";
+
+}  // namespace
+
+void addProcessRoutes(Router& router, Storage& storage, Clock& clock, std::function<bool()> draining) {
+  const auto readiness = std::make_shared<Readiness>(storage, clock);
+  router.add({{"GET"}, "/openapi.json", Scope::none, 1024, false, [](const ApiRequest&) {
+                return ApiResponse{200, openapiText()};
+              }});
+  router.add({{"GET"}, "/", Scope::none, 1024, false, [](const ApiRequest&) { return ApiResponse{200, kAddresses}; }});
+  router.add({{"GET"}, "/docs", Scope::none, 1024, false, [](const ApiRequest&) {
+                return ApiResponse{200,
+                             std::string(docsPage()),
+                             {{"Content-Type", "text/html; charset=utf-8"}, {"Content-Security-Policy", kOnlyItself}}};
+              }});
+  router.add({{"GET"}, "/healthz", Scope::none, 1024, false, [](const ApiRequest&) {
+                return ApiResponse{200, R"({"status":"alive"})"};
+              }});
+  router.add(
+      {{"GET"}, "/readyz", Scope::none, 1024, false, [readiness, draining = std::move(draining)](const ApiRequest& call) {
+         if (draining()) return unavailable(call.path, "the server is shutting down");
+         readiness->check();
+         return ApiResponse{200, R"({"status":"ready"})"};
+       }});
+}
+
+}  // namespace jobq

@@ -1,0 +1,112 @@
+// The queue API of api.md: which call answers at which path. It is mounted twice (core/decisions/http.md): as the
+// text says under /v2, and as public SDKs need it under /sdk/v2, which differs in the shape of /stream and in what
+// becomes of numbers out of range. What is not here answers 404.
+#include "core/base/job_json.h"
+#include "core/base/words.h"
+#include "core/http/api/error_response.h"
+#include "core/http/api/exchange.h"
+#include "core/http/api/queue_calls.h"
+
+namespace jobq {
+
+std::optional<ApiResponse> countUnderstood(ApiRequest& call) {
+  const auto refused = call.admission.count(call.standing);
+  if (!refused) return std::nullopt;
+  return tooMany(call.path, refused->sentence, refused->standing->retryAfter);
+}
+
+ApiResponse noJob(const ApiRequest& call) {
+  return errorResponse(
+      call.path, 404,
+      "there is no job " + clipped(call.params.at("id")) + " here: it never was, or its result has expired");
+}
+
+std::optional<ApiResponse> refuseTwice(const ApiRequest& call, const char* name) {
+  if (call.query.count(name) < 2) return std::nullopt;
+  return errorResponse(call.path, 400, std::string(name) + " is in the query more than once: send it once");
+}
+
+std::variant<std::int64_t, ApiResponse> readNumber(const ApiRequest& call, const char* name, const Range& range,
+                                             OutOfRange otherwise, std::int64_t fallback) {
+  const auto found = call.query.find(name);
+  if (found == call.query.end()) return fallback;
+  if (auto refusal = refuseTwice(call, name)) return std::move(*refusal);
+  const auto text = json::read(found->second);
+  const auto* document = std::get_if<json::Document>(&text);
+  const bool bare = document != nullptr && document->root.raw == found->second;  // no blanks around it
+  const auto number = bare ? readInteger(document->root, range, otherwise) : std::nullopt;
+  if (number) return *number;
+  return errorResponse(
+      call.path, 400,
+      std::string(name) + " must be an integer from " + std::to_string(range.min) + " to " + std::to_string(range.max));
+}
+
+std::variant<Millis, ApiResponse> readWait(const QueueRooms& rooms, const ApiRequest& call, Millis fallback) {
+  auto number = readNumber(call, "wait", {kWaitMin.count(), kWaitMax.count()}, rooms.rules.numbers, fallback.count());
+  if (auto* refusal = std::get_if<ApiResponse>(&number)) return std::move(*refusal);
+  return Millis(std::get<std::int64_t>(number));
+}
+
+ApiResponse wholeResponse(const QueueRooms& rooms, ApiRequest& call, const Job& job) {
+  ApiResponse reply{200, wholeJob(job)};
+  const std::size_t size = reply.body.size();
+  if (size <= kFreeBody || call.answerMemory.grow(rooms.answerMemory, size)) return reply;
+  return unavailable(call.path, "job " + job.id +
+                                    " has a large output, and too many large ones are being read now: ask for its "
+                                    "status again in a moment");
+}
+
+DisconnectSignal disconnectSignal(const ApiRequest& call) {
+  return [caller = call.caller] { return caller->gone(); };
+}
+
+namespace {
+
+constexpr std::size_t kRunLimit = 10UL << 20;
+constexpr std::size_t kRunsyncLimit = 20UL << 20;
+constexpr std::size_t kIgnored = 1UL << 20;  // bodies that carry no parameters
+
+using Answer = ApiResponse (*)(const QueueRooms&, ApiRequest&);
+struct Row {
+  const char* path;
+  bool get;
+  bool post;
+  Operation operation;
+  Answer answer;
+  std::size_t bodyLimit = kIgnored;
+  bool needsBody = false;
+};
+
+void mount(Router& router, const std::string& prefix, const QueueRooms& rooms, Answer stream) {
+  const Row rows[] = {
+      {"/run", false, true, Operation::run, run, kRunLimit, true},
+      {"/runsync", false, true, Operation::runsync, runsync, kRunsyncLimit, true},
+      {"/status/{id}", true, true, Operation::status, status},
+      {"/status-sync/{id}", true, true, Operation::statusSync, statusSync},
+      {"/stream/{id}", true, true, Operation::stream, stream},
+      {"/logs/{id}", true, false, Operation::status, logs},
+      {"/cancel/{id}", false, true, Operation::cancel, cancel},
+      {"/retry/{id}", false, true, Operation::cancel, retry},
+      {"/purge-queue", false, true, Operation::purgeQueue, purgeQueue},
+      {"/requests", true, false, Operation::requests, requests},
+      {"/health", true, false, Operation::status, health},
+  };
+  for (const Row& row : rows) {
+    std::vector<std::string> methods;
+    if (row.get) methods.emplace_back("GET");
+    if (row.post) methods.emplace_back("POST");
+    router.add({std::move(methods), prefix + row.path, Scope::client, row.bodyLimit, row.needsBody,
+                [rooms, answer = row.answer](ApiRequest& call) { return answer(rooms, call); }, row.operation});
+  }
+}
+
+}  // namespace
+
+void addQueueRoutes(Router& router, const QueueRooms& rooms) {
+  mount(router, "/v2/{endpoint}", rooms, streamArray);
+  QueueRooms lenient = rooms;
+  lenient.rules.numbers = OutOfRange::clamp;
+  mount(router, "/sdk/v2/{endpoint}", lenient, streamObject);
+}
+
+}  // namespace jobq

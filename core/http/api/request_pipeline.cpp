@@ -1,0 +1,191 @@
+#include "core/http/api/request_pipeline.h"
+
+#include <Poco/Net/HTTPServerRequest.h>
+#include <Poco/Net/HTTPServerResponse.h>
+
+#include "core/base/ids.h"
+#include "core/base/words.h"
+#include "core/endpoints/endpoint_registry.h"
+#include "core/http/api/error_response.h"
+#include "core/http/api/exchange.h"
+#include "core/http/transport/target.h"
+#include "core/jobs/admission.h"
+
+namespace jobq {
+namespace {
+
+constexpr const char* kNoException = "a plugin threw something that is no std::exception";
+
+}  // namespace
+
+// The rooms that see only the head, in this order. Each may refuse; the first refusal is the answer.
+const RequestPipeline::NamedStage RequestPipeline::kStages[] = {
+    {&RequestPipeline::parseTarget, "room 1: what cannot be read cannot be judged"},
+    {&RequestPipeline::findRoute, "room 1: a path that does not exist needs no key"},
+    {&RequestPipeline::authenticate, "room 2: before anything is told about what exists behind the door"},
+    {&RequestPipeline::findEndpoint, "room 1: an unknown endpoint, told only to those who may know"},
+    {&RequestPipeline::limitRate, "room 3: told before a byte of the body is read, and counted for those alone who may call"},
+    {&RequestPipeline::checkBodySize, "room 1: a body that is too large, or for which there is no room, is refused unread"},
+};
+// Room 4 starts in the route, which reads the submission.
+
+RequestPipeline::RequestContext RequestPipeline::judgeHead(const Poco::Net::HTTPServerRequest& request) noexcept {
+  RequestContext context;
+  try {
+    for (const NamedStage& stage : kStages) {
+      (this->*stage.stage)(request, context);
+      if (context.refusal) break;
+    }
+  } catch (const StorageError& error) {
+    context.refusal = unavailable(context.call.path, error.what());
+  } catch (const std::exception& error) {
+    context.refusal = ownFault(context.call, error.what());
+  } catch (...) {
+    context.refusal = ownFault(context.call, kNoException);
+  }
+  return context;
+}
+
+void RequestPipeline::parseTarget(const Head& head, RequestContext& context) {
+  context.call.method = head.getMethod();
+  // About the server as a whole (RFC 9110, 9.3.7): a ping.
+  if (head.getURI() == "*") {
+    context.refusal = ApiResponse{200, "{}", {{"Allow", "GET, HEAD, POST, PATCH, DELETE, OPTIONS"}}};
+    return;
+  }
+  auto target = readTarget(head.getURI());
+  if (!target) {
+    context.refusal = errorResponse(head.getURI(), 400, "the request's target is not a valid path: encode it");
+    return;
+  }
+  context.call.path = std::move(target->path);
+  context.call.query = std::move(target->query);
+}
+
+void RequestPipeline::findRoute(const Head& head, RequestContext& context) {
+  ApiRequest& call = context.call;
+  if (head.has("Idempotency-Key")) call.idempotencyKey = head.get("Idempotency-Key");
+  auto found = router_.find(call.method, call.path);
+  if (auto* match = std::get_if<Router::Match>(&found)) {
+    context.route = match->route;
+    call.params = std::move(match->params);
+  } else if (const auto* wrong = std::get_if<Router::WrongMethod>(&found)) {
+    if ((context.refusal = answerPreflight(head, wrong->allow))) return;
+    context.refusal = errorResponse(call.path, 405, clipped(call.method) + " is not allowed here: use " + wrong->allow);
+    context.refusal->headers.emplace_back("Allow", wrong->allow);
+  } else {
+    context.refusal = errorResponse(call.path, 404, "there is nothing at " + clipped(call.path) + ": check the path");
+  }
+}
+
+// A browser asks before it sends a page's call to another origin, and sends no key with the question.
+std::optional<ApiResponse> RequestPipeline::answerPreflight(const Head& head, const std::string& allow) const {
+  if (!cors_.enabled() || head.getMethod() != "OPTIONS" || !head.has("Access-Control-Request-Method")) {
+    return std::nullopt;
+  }
+  return cors_.preflight(head.get("Origin", ""), allow, head.get("Access-Control-Request-Headers", ""));
+}
+
+void RequestPipeline::authenticate(const Head& head, RequestContext& context) {
+  if (context.route->scope == Scope::none) return;
+  const auto endpoint = context.call.params.find("endpoint");
+  context.call.key = keys_.authenticate(head.get("Authorization", ""), context.route->scope,
+                                      endpoint == context.call.params.end() ? "" : endpoint->second);
+  if (!context.call.key) {
+    context.refusal = errorResponse(context.call.path, 401,
+                               "the API key is missing, invalid or lacks permission: send Authorization: Bearer <key>");
+    context.refusal->headers.emplace_back("WWW-Authenticate", "Bearer realm=\"jobq\"");
+  }
+}
+
+void RequestPipeline::findEndpoint(const Head&, RequestContext& context) {
+  const auto name = context.call.params.find("endpoint");
+  if (name == context.call.params.end()) return;
+  context.call.endpoint = endpoints_.find(name->second);
+  if (!context.call.endpoint) {
+    context.refusal = errorResponse(context.call.path, 404,
+                               "there is no endpoint " + clipped(name->second) + ": check the id in the path");
+  }
+}
+
+void RequestPipeline::limitRate(const Head&, RequestContext& context) {
+  ApiRequest& call = context.call;
+  if (!context.route->operation || !call.endpoint) return;
+  auto result =
+      rates_.enter(call.endpoint->id, *context.route->operation, call.endpoint->workersMax, call.endpoint->limits);
+  if (auto* refused = std::get_if<RateLimitGate::Refused>(&result)) {
+    call.standing = refused->standing;
+    context.refusal =
+        tooMany(call.path, refused->sentence, refused->standing ? refused->standing->retryAfter : Millis(0));
+    return;
+  }
+  auto& passed = std::get<RateLimitGate::Passed>(result);
+  call.admission = std::move(passed.admission);
+  call.standing = passed.standing;
+}
+
+void RequestPipeline::checkBodySize(const Head& head, RequestContext& context) {
+  const auto length = head.hasContentLength() ? static_cast<std::size_t>(head.getContentLength64()) : std::size_t{0};
+  if (length > context.route->bodyLimit) {
+    context.refusal = tooLarge(context.call.path, context.route->bodyLimit);
+  } else if (length > kFreeBody && !bodyMemory_.hasRoom(context.call.endpoint ? context.call.endpoint->id : "", length)) {
+    context.refusal = noBodyMemory(context.call.path);
+  } else if (context.route->needsBody && !head.hasContentLength() && !head.getChunkedTransferEncoding()) {
+    context.refusal =
+        errorResponse(context.call.path, 400, "the body has no length: send Content-Length or Transfer-Encoding: chunked");
+  }
+}
+
+void RequestPipeline::serve(RequestContext context, Poco::Net::HTTPServerRequest& request, Poco::Net::HTTPServerResponse& response) noexcept {
+  Exchange exchange(request, response);
+  try {
+    if (!context.refusal) context.refusal = exchange.readBody(context.call, context.route->bodyLimit, bodyMemory_);
+    context.call.caller = &exchange.caller();
+    context.call.answers = &answerMemory_;
+    ApiResponse reply = context.refusal ? std::move(*context.refusal) : runRoute(context);
+    countResponse(context.call, reply);
+    if (context.call.standing) addStanding(reply, *context.call.standing);
+    cors_.addTo(reply, request.get("Origin", ""));
+    exchange.send(reply);
+  } catch (const std::exception& error) {
+    // The client is gone, or its connection broke: nobody is left to answer.
+    log_.write(LogLevel::debug, "http.broken", error.what());
+    exchange.abandon();
+  }
+}
+
+// A call that its route has not counted (queue_calls.h): malformed, or of a route that leaves it to the gate. What the
+// server could not do before it had understood the call does not count.
+void RequestPipeline::countResponse(ApiRequest& call, ApiResponse& reply) {
+  if (call.admission.isCounted() || reply.status == 503) return;
+  if (reply.status != 400 && reply.status != 408 && reply.status != 413) {
+    (void)call.admission.count(call.standing);
+    return;
+  }
+  const auto refused = call.admission.countMalformed();
+  if (!refused) return;
+  call.standing = refused->standing;
+  reply = tooMany(call.path, refused->sentence, refused->standing->retryAfter);
+}
+
+ApiResponse RequestPipeline::runRoute(RequestContext& context) {
+  try {
+    return context.route->run(context.call);
+  } catch (const StorageError& error) {
+    return unavailable(context.call.path, std::string("the storage cannot do this now: ") + error.what());
+  } catch (const FilterError& error) {
+    return ownFault(context.call, error.what(), error.what());
+  } catch (const std::exception& error) {
+    return ownFault(context.call, error.what());
+  } catch (...) {
+    return ownFault(context.call, kNoException);
+  }
+}
+
+ApiResponse RequestPipeline::ownFault(const ApiRequest& call, const std::string& what, const std::string& told) {
+  const std::string id = randomHex(8);
+  log_.write(LogLevel::error, "http.fault", call.method + " " + call.path + " (request " + id + "): " + what);
+  return errorResponse(call.path, 500, told + "; the log has the reason under request " + id);
+}
+
+}  // namespace jobq

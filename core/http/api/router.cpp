@@ -1,0 +1,68 @@
+#include "core/http/api/router.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace jobq {
+namespace {
+
+std::vector<std::string> split(const std::string& path) {
+  std::vector<std::string> segments;
+  std::size_t from = 1;
+  while (from <= path.size()) {
+    const std::size_t slash = std::min(path.find('/', from), path.size());
+    segments.push_back(path.substr(from, slash - from));
+    from = slash + 1;
+  }
+  return segments;
+}
+
+std::optional<std::map<std::string, std::string>> match(const std::vector<std::string>& pattern,
+                                                        const std::vector<std::string>& path) {
+  if (pattern.size() != path.size()) return std::nullopt;
+  std::map<std::string, std::string> params;
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    if (pattern[i].starts_with('{')) {
+      if (path[i].empty()) return std::nullopt;
+      params[pattern[i].substr(1, pattern[i].size() - 2)] = path[i];
+    } else if (pattern[i] != path[i]) {
+      return std::nullopt;
+    }
+  }
+  return params;
+}
+
+}  // namespace
+
+void Router::add(Route route) {
+  std::vector<std::string> segments = split(route.pattern);
+  entries_.push_back({std::move(route), std::move(segments)});
+}
+
+std::variant<Router::Match, Router::NoPath, Router::WrongMethod> Router::find(const std::string& method,
+                                                                              const std::string& path) const {
+  const std::vector<std::string> segments = split(path);
+  // A HEAD is a GET whose body is not sent.
+  const std::string asked = method == "HEAD" ? "GET" : method;
+  std::string allow;
+  for (const Entry& entry : entries_) {
+    auto params = match(entry.segments, segments);
+    if (!params) continue;
+    for (const std::string& allowed : entry.route.methods) {
+      if (allowed == asked) return Match{&entry.route, std::move(*params)};
+      allow += (allow.empty() ? "" : ", ") + allowed + (allowed == "GET" ? ", HEAD" : "");
+    }
+  }
+  if (allow.empty()) return NoPath{};
+  return WrongMethod{allow};
+}
+
+std::vector<std::string> Router::list() const {
+  std::vector<std::string> routes;
+  for (const Entry& entry : entries_) {
+    for (const std::string& method : entry.route.methods) routes.push_back(method + " " + entry.route.pattern);
+  }
+  return routes;
+}
+
+}  // namespace jobq

@@ -1,0 +1,114 @@
+// /stream: what a running job hands out, piece by piece (core/decisions/jobs.md: chunks).
+#include <iterator>
+
+#include "core/http/api/error_response.h"
+#include "core/http/api/queue_calls.h"
+#include "jobq/json.h"
+#include "jobq/transitions.h"
+
+namespace jobq {
+namespace {
+
+constexpr Millis kHold{5'000};
+constexpr Range kOffsets{0, std::int64_t{1} << 53};
+
+// One answer carries at most 8 MB of chunks. They are asked for in pieces that any answer may have, because what was
+// handed out cannot be put back when there is no memory for it.
+constexpr std::size_t kPiece = 1UL << 20;
+constexpr std::size_t kPieces = 8;
+
+using Ask = JobService::ChunkAsk;
+
+std::variant<Ask, ApiResponse> readAsk(const QueueRooms& rooms, const ApiRequest& call) {
+  Ask ask{{call.endpoint->id, call.params.at("id")}, {}, kPiece};
+  const auto wait = readWait(rooms, call, kHold);
+  if (const auto* refusal = std::get_if<ApiResponse>(&wait)) return *refusal;
+  ask.wait = std::get<Millis>(wait);
+  const auto offset = readNumber(call, "offset", kOffsets, OutOfRange::refuse, 0);
+  if (const auto* refusal = std::get_if<ApiResponse>(&offset)) return *refusal;
+  // A HEAD must not use up what its answer does not carry.
+  if (call.query.contains("offset") || call.method == "HEAD") {
+    ask.offset = static_cast<std::uint64_t>(std::get<std::int64_t>(offset));
+  }
+  return ask;
+}
+
+// Goes on with what is there already; never waits.
+void addMore(const QueueRooms& rooms, ApiRequest& call, const Ask& ask, ChunkPage& page) {
+  for (std::size_t piece = 1; page.more && piece < kPieces; ++piece) {
+    if (!call.answerMemory.grow(rooms.answerMemory, kPiece)) return;
+    std::optional<ChunkPage> next;
+    try {
+      next = rooms.jobs.chunks({ask.key, ask.offset ? std::optional(page.next) : std::nullopt, kPiece});
+    } catch (const StorageError&) {
+      return;  // what is in hand counts as handed out: it has to be sent
+    }
+    if (!next) return;
+    // The job went back in line and began again: what it said before has never been.
+    if (next->attempt != page.attempt) {
+      if (ask.offset) return;  // `next` begins where the old attempt went on
+      page.chunks.clear();
+    }
+    std::move(next->chunks.begin(), next->chunks.end(), std::back_inserter(page.chunks));
+    next->chunks = std::move(page.chunks);
+    page = std::move(*next);
+  }
+}
+
+std::string chunkArray(const std::vector<Chunk>& chunks) {
+  std::string text = "[";
+  for (const Chunk& chunk : chunks) {
+    text += text.size() == 1 ? "{\"output\":" : ",{\"output\":";
+    text += chunk.output;
+    if (!chunk.metrics.empty()) text += ",\"metrics\":" + chunk.metrics;
+    text += chunk.partial ? ",\"partial\":true}" : "}";
+  }
+  return text += ']';
+}
+
+// Why the job failed, as a further member of the object: SDKs show it to their users. The chunks in hand are sent also
+// when the storage fails here.
+std::string failureText(const QueueRooms& rooms, const JobKey& key, JobState state) {
+  if (state != JobState::failed && state != JobState::timedOut) return {};
+  try {
+    const std::optional<Job> job = rooms.jobs.find(key);
+    return job && !job->error.empty() ? ",\"error\":" + json::quoted(job->error) : std::string();
+  } catch (const StorageError&) {
+    return {};
+  }
+}
+
+ApiResponse stream(const QueueRooms& rooms, ApiRequest& call, bool asObject) {
+  const auto read = readAsk(rooms, call);
+  if (const auto* refusal = std::get_if<ApiResponse>(&read)) return *refusal;
+  Ask ask = std::get<Ask>(read);
+  const WaitSlot slot(rooms, ask.wait);
+  ask.wait = slot.wait;
+  auto [page, hasWaited] = rooms.jobs.awaitChunks(ask, disconnectSignal(call));
+  // A client that follows a stream asks again at once: the server, not the client, decides how often that is.
+  // Other calls may have used the rate up meanwhile; the chunks are taken, so they are answered all the same.
+  if (hasWaited) {
+    call.admission.waive();
+  } else {
+    (void)countUnderstood(call);
+  }
+  if (!page) return noJob(call);
+  addMore(rooms, call, ask, *page);
+  // An end is told only together with the last chunks: some clients stop asking as soon as they hear of it.
+  const JobState state = page->more && terminal(page->state) ? JobState::inProgress : page->state;
+  ApiResponse reply{200, chunkArray(page->chunks)};
+  if (asObject) {
+    const std::string error = failureText(rooms, ask.key, state);
+    reply.body = "{\"status\":\"" + std::string(nameOf(state)) + "\",\"stream\":" + reply.body + error + "}";
+  }
+  reply.headers = {{"X-Job-Status", std::string(nameOf(state))}, {"X-Job-Attempt", std::to_string(page->attempt)}};
+  return reply;
+}
+
+}  // namespace
+
+ApiResponse streamArray(const QueueRooms& rooms, ApiRequest& call) { return stream(rooms, call, false); }
+
+ApiResponse streamObject(const QueueRooms& rooms, ApiRequest& call) { return stream(rooms, call, true); }
+
+}  // namespace jobq

@@ -1,0 +1,115 @@
+// /run and /runsync: rooms 4 and 5, the body becomes a job, and the job is put in line.
+#include "core/base/job_json.h"
+#include "core/base/sha256.h"
+#include "core/http/api/error_response.h"
+#include "core/http/api/queue_calls.h"
+#include "core/jobs/admission.h"
+
+namespace jobq {
+namespace {
+
+constexpr std::size_t kLongestPromise = 255;
+
+struct Accepted {
+  JobSpec job;
+  std::optional<Idempotency> promise;
+};
+
+// core/decisions/jobs.md: Idempotency-Key.
+std::variant<std::optional<Idempotency>, ApiResponse> readPromise(const ApiRequest& call) {
+  if (!call.idempotencyKey) return std::nullopt;
+  const std::string& key = *call.idempotencyKey;
+  const bool printable = std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c <= '~'; });
+  if (key.empty() || key.size() > kLongestPromise || !printable) {
+    return errorResponse(call.path, 400, "Idempotency-Key must be 1 to 255 printable ASCII characters without blanks");
+  }
+  return Idempotency{key, sha256(call.body)};
+}
+
+ApiResponse otherBody(const ApiRequest& call) {
+  return errorResponse(call.path, 400, "Idempotency-Key came with another body within 24 hours: send a key of its own");
+}
+
+/// A new job, the first one of a promise that is repeated, or a refusal.
+using SubmissionResult = std::variant<Accepted, Existing, ApiResponse>;
+
+SubmissionResult accept(const QueueRooms& rooms, ApiRequest& call, std::optional<Millis> syncWait) {
+  if (rooms.draining()) return unavailable(call.path, "the server is shutting down: try again in a moment");
+  auto promise = readPromise(call);
+  if (auto* refusal = std::get_if<ApiResponse>(&promise)) return std::move(*refusal);
+  auto result = readSubmission(std::move(call.body), *call.endpoint, call.key->id, syncWait, rooms.rules);
+  if (const auto* refusal = std::get_if<Refusal>(&result)) return errorResponse(call.path, 400, refusal->message);
+  Accepted accepted{std::get<JobSpec>(std::move(result)), std::get<0>(std::move(promise))};
+  // Filters judge a job once: one that counts would refuse the repeat of what it let in. Without filters the insert
+  // itself knows, and the question would cost a read.
+  if (accepted.promise && !call.endpoint->filters.empty()) {
+    const auto before = rooms.jobs.promised(*call.endpoint, call.key->id, *accepted.promise);
+    if (before && std::holds_alternative<OtherBody>(*before)) return otherBody(call);
+    if (before) {
+      if (auto refusal = countUnderstood(call)) return std::move(*refusal);
+      call.bodyMemory.giveBack();
+      return std::get<Existing>(*before);
+    }
+  }
+  // Before the filters, which may count jobs themselves: one that the rate refuses must not use up a quota.
+  if (auto refusal = countUnderstood(call)) return std::move(*refusal);
+  if (const auto refusal = admit(accepted.job, *call.endpoint)) {
+    if (refusal->status == 429) return tooMany(call.path, refusal->message, refusal->retryAfter);
+    return errorResponse(call.path, refusal->status, refusal->message);
+  }
+  return accepted;
+}
+
+ApiResponse synced(const QueueRooms& rooms, ApiRequest& call, const JobId& id, const std::optional<Job>& job) {
+  if (job) return wholeResponse(rooms, call, *job);
+  return errorResponse(call.path, 404,
+                    "job " + id + " is gone: it was purged, outlived its policy.ttl, or its result has expired");
+}
+
+}  // namespace
+
+ApiResponse run(const QueueRooms& rooms, ApiRequest& call) {
+  auto submission = accept(rooms, call, std::nullopt);
+  if (auto* refusal = std::get_if<ApiResponse>(&submission)) return std::move(*refusal);
+  if (const auto* first = std::get_if<Existing>(&submission)) return {200, briefJob(first->id, JobState::inQueue)};
+  auto& [job, promise] = std::get<Accepted>(submission);
+  JobId id = job.id;
+  const InsertResult result = rooms.jobs.submit(std::move(job), *call.endpoint, promise);
+  call.bodyMemory.giveBack();
+  if (std::holds_alternative<OtherBody>(result)) return otherBody(call);
+  if (const auto* first = std::get_if<Existing>(&result)) id = first->id;
+  return {200, briefJob(id, JobState::inQueue)};
+}
+
+ApiResponse runsync(const QueueRooms& rooms, ApiRequest& call) {
+  const auto wait = readWait(rooms, call, kWaitDefault);
+  if (const auto* refusal = std::get_if<ApiResponse>(&wait)) return *refusal;
+  auto submission = accept(rooms, call, std::get<Millis>(wait));
+  if (auto* refusal = std::get_if<ApiResponse>(&submission)) return std::move(*refusal);
+  const WaitSlot slot(rooms, std::get<Millis>(wait));
+  if (const auto* first = std::get_if<Existing>(&submission)) {
+    const auto job = rooms.jobs.await({call.endpoint->id, first->id}, slot.wait, disconnectSignal(call));
+    return synced(rooms, call, first->id, job);
+  }
+  auto& [job, promise] = std::get<Accepted>(submission);
+  JobId id = job.id;
+  bool stored = false;
+  // A body counts until the storage has it: 400 of them that wait for one writer would be 8 GB.
+  const auto durable = [&](const InsertResult& result) {
+    stored = true;
+    call.bodyMemory.giveBack();
+    if (const auto* first = std::get_if<Existing>(&result)) id = first->id;
+  };
+  JobService::Waited waited;
+  try {
+    waited = rooms.jobs.submitAndAwait(std::move(job), *call.endpoint, promise, slot.wait, durable, disconnectSignal(call));
+  } catch (const StorageError&) {
+    // Who reads 503 sends the job again: what is stored is acknowledged, as if its wait had elapsed.
+    if (stored) return {200, briefJob(id, JobState::inQueue)};
+    throw;
+  }
+  if (std::holds_alternative<OtherBody>(waited.inserted)) return otherBody(call);
+  return synced(rooms, call, id, waited.job);
+}
+
+}  // namespace jobq

@@ -1,0 +1,91 @@
+// /v1/templates (api.md, "Template API"; wire.md 4.1).
+#include "core/base/words.h"
+#include "core/endpoints/template_service.h"
+#include "core/http/api/error_response.h"
+#include "core/http/api/form_response.h"
+#include "core/http/api/list_response.h"
+#include "core/http/api/routes.h"
+
+namespace jobq {
+namespace {
+
+constexpr std::size_t kTemplateBodyLimit = 1UL << 20;
+
+struct TemplateRoutes {
+  TemplateService& service;
+  const EndpointRegistry& registry;
+  std::function<std::int64_t(const std::string&)> runtimeInMin;
+};
+
+std::string toJson(const TemplateRoutes& routes, const Template& form) { return toJson(form, routes.runtimeInMin(form.id)); }
+
+ApiResponse noTemplate(const ApiRequest& call) {
+  return errorResponse(call.path, 404, "there is no template " + clipped(call.params.at("id")) + ": check the id");
+}
+
+// One tenant: every template is everybody's, so these change nothing (core/decisions/endpoints.md).
+FieldFaults readInclusions(const ApiRequest& call) {
+  FieldFaults faults;
+  for (const char* name : {"includeEndpointBoundTemplates", "includePublicTemplates", "includeRunpodTemplates"}) {
+    (void)readFlag(call, name, faults);
+  }
+  return faults;
+}
+
+ApiResponse create(const TemplateRoutes& routes, ApiRequest& call) {
+  const auto result = routes.service.create(call.body);
+  if (const auto* faults = std::get_if<FieldFaults>(&result)) return faultResponse(*faults);
+  return {200, toJson(routes, std::get<Template>(result))};
+}
+
+ApiResponse list(const TemplateRoutes& routes, ApiRequest& call) {
+  const FieldFaults faults = readInclusions(call);
+  if (!faults.empty()) return faultResponse(faults);
+  ListResponse reply(call);
+  for (const TemplateEntryPtr& entry : routes.registry.templates()) {
+    if (!reply.add(toJson(routes, entry->form))) break;
+  }
+  return reply.finish();
+}
+
+ApiResponse find(const TemplateRoutes& routes, ApiRequest& call) {
+  const FieldFaults faults = readInclusions(call);
+  if (!faults.empty()) return faultResponse(faults);
+  const auto entry = routes.registry.findTemplate(call.params.at("id"));
+  return entry ? ApiResponse{200, toJson(routes, entry->form)} : noTemplate(call);
+}
+
+ApiResponse update(const TemplateRoutes& routes, ApiRequest& call) {
+  const auto result = routes.service.update(call.params.at("id"), call.body);
+  if (const auto* faults = std::get_if<FieldFaults>(&result)) return faultResponse(*faults);
+  if (std::holds_alternative<Unknown>(result)) return noTemplate(call);
+  return {200, toJson(routes, std::get<Template>(result))};
+}
+
+ApiResponse remove(const TemplateRoutes& routes, ApiRequest& call) {
+  const auto result = routes.service.remove(call.params.at("id"));
+  if (const auto* faults = std::get_if<FieldFaults>(&result)) return faultResponse(*faults);
+  if (std::holds_alternative<Unknown>(result)) return noTemplate(call);
+  return {204, ""};
+}
+
+}  // namespace
+
+void addTemplateRoutes(Router& router, TemplateService& service, const EndpointRegistry& registry,
+                       std::function<std::int64_t(const std::string&)> runtimeInMin) {
+  const TemplateRoutes routes{service, registry, std::move(runtimeInMin)};
+  const auto add = [&router, routes](const char* method, const char* path, bool needsBody,
+                                   ApiResponse (*answer)(const TemplateRoutes&, ApiRequest&)) {
+    router.add({{method}, path, Scope::admin, kTemplateBodyLimit, needsBody, [routes, answer](ApiRequest& call) {
+                  return answer(routes, call);
+                }});
+  };
+  add("POST", "/v1/templates", true, create);
+  add("GET", "/v1/templates", false, list);
+  add("GET", "/v1/templates/{id}", false, find);
+  add("PATCH", "/v1/templates/{id}", true, update);
+  add("POST", "/v1/templates/{id}/update", true, update);
+  add("DELETE", "/v1/templates/{id}", false, remove);
+}
+
+}  // namespace jobq

@@ -1,0 +1,109 @@
+// /v1/webhooks: what was sent to whom, again if an admin wants it, and the secret that signs it
+// (core/decisions/webhooks.md). Admins see URLs whole, with the secrets that may be in them.
+#include "core/base/clock.h"
+#include "core/base/words.h"
+#include "core/http/api/error_response.h"
+#include "core/http/api/list_response.h"
+#include "core/http/api/routes.h"
+#include "jobq/json.h"
+#include "jobq/outbox_store.h"
+
+namespace jobq {
+namespace {
+
+constexpr std::size_t kWebhookBodyLimit = 64UL << 10;  // of bodies that nobody reads
+constexpr std::size_t kListed = 100;
+constexpr std::size_t kMostListed = 1'000;
+
+std::string_view nameOf(DeliveryState state) {
+  switch (state) {
+    case DeliveryState::owed: return "owed";
+    case DeliveryState::delivered: return "delivered";
+    case DeliveryState::abandoned: return "abandoned";
+  }
+  return "";
+}
+
+/// `,"key":` and the text as a JSON string.
+void addText(std::string& out, const char* key, std::string_view text) {
+  out += std::string(",\"") + key + "\":";
+  json::appendQuoted(out, text);
+}
+
+void addAttempt(std::string& out, const DeliveryAttempt& attempt) {
+  out += "{\"at\":" + json::quoted(toIso8601(attempt.at));
+  out += ",\"status\":" + std::to_string(attempt.status);
+  out += ",\"durationMs\":" + std::to_string(attempt.duration.count());
+  addText(out, "reason", attempt.reason);
+  addText(out, "reply", attempt.reply);
+  out += "}";
+}
+
+std::string deliveryJson(const Delivery& delivery) {
+  std::string out = "{\"id\":" + json::quoted(delivery.id);
+  addText(out, "jobId", delivery.job.id);
+  addText(out, "endpointId", delivery.job.endpoint);
+  addText(out, "state", nameOf(delivery.state));
+  addText(out, "url", delivery.url);
+  addText(out, "jobStatus", jobq::nameOf(delivery.job.state));
+  if (delivery.state == DeliveryState::owed) addText(out, "dueAt", toIso8601(delivery.dueAt));
+  out += ",\"attempts\":[";
+  for (const DeliveryAttempt& attempt : delivery.attempts) {
+    if (&attempt != &delivery.attempts.front()) out += ",";
+    addAttempt(out, attempt);
+  }
+  return out + "]}";
+}
+
+std::string parameter(const ApiRequest& call, const std::string& name) {
+  const auto found = call.query.find(name);
+  return found == call.query.end() ? std::string() : found->second;
+}
+
+ApiResponse list(OutboxStore& outbox, ApiRequest& call) {
+  const std::string job = parameter(call, "jobId");
+  const std::string endpoint = parameter(call, "endpointId");
+  if (job.empty() && endpoint.empty()) {
+    return errorResponse(call.path, 400, "jobId or endpointId is missing: say whose webhooks you want");
+  }
+  std::size_t limit = kListed;
+  if (call.query.contains("limit")) {
+    const std::string text = parameter(call, "limit");
+    const auto number = json::toInteger({json::Kind::number, text});
+    if (!number || *number < 1 || *number > static_cast<std::int64_t>(kMostListed)) {
+      return errorResponse(call.path, 400, "limit must be an integer from 1 to 1000");
+    }
+    limit = static_cast<std::size_t>(*number);
+  }
+  ListResponse reply(call);
+  for (const Delivery& delivery : outbox.list(endpoint, job, limit)) {
+    if (!reply.add(deliveryJson(delivery))) break;
+  }
+  return reply.finish();
+}
+
+ApiResponse replay(const WebhookRooms& rooms, const ApiRequest& call) {
+  const std::string& id = call.params.at("id");
+  if (!rooms.outbox.replay(id)) {
+    return errorResponse(call.path, 404,
+                      "there is no webhook delivery " + clipped(id) + ": it never was, or its record has expired");
+  }
+  rooms.ring();
+  return {200, "{\"id\":" + json::quoted(id) + ",\"state\":\"owed\"}"};
+}
+
+}  // namespace
+
+void addWebhookRoutes(Router& router, const WebhookRooms& rooms) {
+  router.add({{"GET"}, "/v1/webhooks", Scope::admin, kWebhookBodyLimit, false, [rooms](ApiRequest& call) {
+                return list(rooms.outbox, call);
+              }});
+  router.add({{"POST"}, "/v1/webhooks/{id}/replay", Scope::admin, kWebhookBodyLimit, false, [rooms](const ApiRequest& call) {
+                return replay(rooms, call);
+              }});
+  router.add({{"GET"}, "/v1/webhooks/secret", Scope::admin, kWebhookBodyLimit, false, [rooms](const ApiRequest&) {
+                return ApiResponse{200, "{\"secret\":" + json::quoted(rooms.secret()) + "}"};
+              }});
+}
+
+}  // namespace jobq

@@ -1,0 +1,98 @@
+#include "core/http/transport/acceptor.h"
+
+#include <Poco/Net/SocketAddress.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace jobq {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr int kMostRefused = 256;  // in one call of next()
+constexpr milliseconds kStarvedPause{100};
+constexpr milliseconds kComplaintPause{60'000};
+
+std::string hostOf(const sockaddr_storage& peer, socklen_t size) {
+  return Poco::Net::SocketAddress(reinterpret_cast<const sockaddr*>(&peer), size).host().toString();
+}
+
+}  // namespace
+
+Acceptor::~Acceptor() { ::close(listener_); }
+
+void Acceptor::watchWith(int epoll, std::uint64_t id) noexcept {
+  epoll_ = epoll;
+  id_ = id;
+  epoll_event event{EPOLLIN, {}};
+  event.data.u64 = id_;
+  ::epoll_ctl(epoll_, EPOLL_CTL_ADD, listener_, &event);
+}
+
+void Acceptor::unwatch() noexcept { ::epoll_ctl(epoll_, EPOLL_CTL_DEL, listener_, nullptr); }
+
+// Closes the descriptor when there is no memory for the place.
+std::optional<AddressPlaces::Place> Acceptor::takePlace(int descriptor, const sockaddr_storage& peer) {
+  try {
+    return places_.take(peer);
+  } catch (...) {
+    ::close(descriptor);
+    throw;
+  }
+}
+
+std::optional<Acceptor::Accepted> Acceptor::next() {
+  for (int refused = 0; refused < kMostRefused; ++refused) {
+    sockaddr_storage peer{};
+    socklen_t size = sizeof peer;
+    const int descriptor = ::accept4(listener_, reinterpret_cast<sockaddr*>(&peer), &size, SOCK_CLOEXEC);
+    if (descriptor >= 0) {
+      auto place = takePlace(descriptor, peer);
+      if (place) return Accepted{descriptor, std::move(*place)};
+      ::close(descriptor);
+      complain(saidCrowded_, "http.crowded",
+               hostOf(peer, size) +
+                   " has as many connections as server.connectionsPerAddress allows: its further ones are closed");
+      continue;
+    }
+    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      pause(errno);
+      return std::nullopt;
+    }
+    // After refuse() it is EINVAL. Everything else is about a caller that has gone before it was let in.
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINVAL) return std::nullopt;
+  }
+  return std::nullopt;  // the rest is reported again
+}
+
+// The system would report the waiting callers over and over, so the listener is not watched for a while.
+void Acceptor::pause(int error) {
+  complain(saidStarved_, "http.starved",
+           std::string("no connection can be accepted: ") + std::strerror(error) + "; raise ulimit -n");
+  unwatch();
+  retryAt_ = std::chrono::steady_clock::now() + kStarvedPause;
+}
+
+void Acceptor::retry(Moment now) noexcept {
+  if (!retryAt_ || now < *retryAt_) return;
+  retryAt_.reset();
+  watchWith(epoll_, id_);
+}
+
+void Acceptor::refuse() noexcept {
+  // Unlike close(), this is allowed from any thread.
+  ::shutdown(listener_, SHUT_RDWR);
+}
+
+void Acceptor::complain(std::optional<Moment>& last, const char* event, const std::string& sentence) {
+  const Moment now = std::chrono::steady_clock::now();
+  if (last && now < *last + kComplaintPause) return;
+  last = now;
+  log_.write(LogLevel::warning, event, sentence);
+}
+
+}  // namespace jobq

@@ -1,0 +1,113 @@
+#include "core/http/transport/http_thread_pool.h"
+
+#include <Poco/Exception.h>
+#include <Poco/Thread.h>
+
+#include <utility>
+
+#include "core/base/service.h"
+#include "core/http/transport/connection.h"
+
+namespace jobq {
+namespace {
+
+constexpr int kStack = 1024 * 1024;  // scripts of filters nest; of what thousands never touch nothing is taken
+constexpr std::chrono::seconds kIdleLife{60};
+
+}  // namespace
+
+HttpThreadPool::HttpThreadPool(std::size_t most, Serve serve) : most_(most), serve_(std::move(serve)) {}
+
+HttpThreadPool::~HttpThreadPool() { stop(); }
+
+std::unique_ptr<Connection> HttpThreadPool::submit(std::unique_ptr<Connection> connection) {
+  Threads ended;
+  Lock lock(mutex_);
+  if (stopping_) return connection;
+  line_.push_back(std::move(connection));
+  if (!resting_.empty()) {
+    IdleThread& latest = *resting_.back();
+    resting_.pop_back();
+    latest.called = true;
+    latest.over.notifyOne();
+    return nullptr;
+  }
+  if (threads_.size() < most_) addThread();
+  noteLoad();
+  ended.swap(ended_);
+  lock.unlock();
+  for (const auto& thread : ended) thread->join();
+  return nullptr;
+}
+
+void HttpThreadPool::addThread() {
+  auto thread = std::make_unique<Poco::Thread>();
+  thread->setStackSize(kStack);
+  const auto self = threads_.insert(threads_.end(), std::move(thread));
+  try {
+    (*self)->startFunc([this, self] { work(self); });
+  } catch (const Poco::Exception&) {
+    // The machine has no thread left to give: the connection stands in line for those that are there.
+    threads_.erase(self);
+  }
+}
+
+void HttpThreadPool::work(Threads::iterator self) {
+  nameThread("http");
+  while (auto connection = next()) serve_(std::move(connection));
+  Lock lock(mutex_);
+  ended_.splice(ended_.end(), threads_, self);
+  left_.notifyAll();
+}
+
+std::unique_ptr<Connection> HttpThreadPool::next() {
+  Lock lock(mutex_);
+  // Who was called may find that a thread which has just finished was quicker.
+  while (line_.empty() && !stopping_ && waitIdle()) {
+  }
+  if (line_.empty() || stopping_) return nullptr;
+  auto connection = std::move(line_.front());
+  line_.pop_front();
+  return connection;
+}
+
+// False: nobody has called for as long as a thread is kept.
+bool HttpThreadPool::waitIdle() {
+  const auto until = std::chrono::steady_clock::now() + kIdleLife;
+  IdleThread self;
+  resting_.push_back(&self);
+  noteLoad();
+  while (!self.called && !stopping_) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= until) break;
+    self.over.waitFor(mutex_, until - now);
+  }
+  if (!self.called) std::erase(resting_, &self);
+  noteLoad();
+  return self.called;
+}
+
+void HttpThreadPool::noteLoad() {
+  const bool crowded = (threads_.size() - resting_.size()) * 2 > most_;
+  if (crowded_ != crowded) crowded_ = crowded;
+}
+
+std::deque<std::unique_ptr<Connection>> HttpThreadPool::close() {
+  Lock lock(mutex_);
+  stopping_ = true;
+  for (IdleThread* each : resting_) each->over.notifyOne();
+  return std::exchange(line_, {});
+}
+
+void HttpThreadPool::stop() {
+  close();
+  Threads ended;
+  {
+    Lock lock(mutex_);
+    while (!threads_.empty()) left_.wait(mutex_);
+    ended.swap(ended_);
+  }
+  for (const auto& thread : ended) thread->join();
+}
+
+}  // namespace jobq

@@ -1,0 +1,215 @@
+#include "core/http/transport/message.h"
+
+#include <Poco/Exception.h>
+#include <Poco/Net/HTTPServerParams.h>
+#include <Poco/StreamCopier.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cstdio>
+#include <ctime>
+#include <fstream>
+
+namespace jobq {
+namespace {
+
+using Poco::Net::SocketAddress;
+
+/// "Sun, 06 Nov 1994 08:49:37 GMT", made once a second in each thread.
+std::string_view dateNow() {
+  thread_local std::time_t made = 0;
+  thread_local std::array<char, 32> text{};
+  const std::time_t now = std::time(nullptr);
+  if (now != made) {
+    std::tm parts{};
+    ::gmtime_r(&now, &parts);
+    std::strftime(text.data(), text.size(), "%a, %d %b %Y %H:%M:%S GMT", &parts);
+    made = now;
+  }
+  return text.data();
+}
+
+SocketAddress addressOf(int descriptor, int (*ask)(int, sockaddr*, socklen_t*)) {
+  sockaddr_storage storage{};
+  socklen_t size = sizeof storage;
+  auto* address = reinterpret_cast<sockaddr*>(&storage);
+  if (ask(descriptor, address, &size) != 0) return {};
+  return {address, size};
+}
+
+}  // namespace
+
+// Collects what is written to it, and sends it as a chunk, or as it is when the length was said before (or nobody can
+// be told any other way, HTTP/1.0).
+class ServerResponse::BodyWriter final : public std::streambuf {
+ public:
+  BodyWriter(ByteStream& stream, Budget& places, bool chunked, bool silent)
+      : stream_(stream), places_(places), chunked_(chunked), silent_(silent) {
+    setp(held_.data(), held_.data() + held_.size());
+  }
+
+  bool end() {
+    const bool sent = sync() == 0;
+    return sent && (!chunked_ || silent_ || send("0\r\n\r\n", ""));
+  }
+
+ private:
+  int sync() override {
+    const std::size_t size = static_cast<std::size_t>(pptr() - pbase());
+    const bool sent = size == 0 || put({pbase(), size});
+    setp(held_.data(), held_.data() + held_.size());
+    return sent ? 0 : -1;
+  }
+  int_type overflow(int_type c) override {
+    if (sync() != 0) return traits_type::eof();
+    if (!traits_type::eq_int_type(c, traits_type::eof())) sputc(traits_type::to_char_type(c));
+    return traits_type::not_eof(c);
+  }
+  std::streamsize xsputn(const char* from, std::streamsize size) override {
+    if (size <= epptr() - pptr()) return std::streambuf::xsputn(from, size);
+    return sync() == 0 && put({from, static_cast<std::size_t>(size)}) ? size : 0;
+  }
+
+  bool put(std::string_view text) {
+    if (silent_) return true;
+    if (!chunked_) return send(text, "");
+    std::array<char, 24> size{};
+    const int length = std::snprintf(size.data(), size.size(), "%zx\r\n", text.size());
+    return send({size.data(), static_cast<std::size_t>(length)}, text) && send("\r\n", "");
+  }
+
+  bool send(std::string_view first, std::string_view second) { return stream_.write(first, second, TransferDeadline(places_)); }
+
+  ByteStream& stream_;
+  Budget& places_;
+  const bool chunked_;
+  const bool silent_;
+  std::array<char, 4096> held_;
+};
+
+ServerResponse::ServerResponse(ByteStream& stream, bool toHead, bool http10, Budget& readers, const std::atomic<bool>& parting)
+    : stream_(stream), toHead_(toHead), http10_(http10), readers_(readers), parting_(parting) {}
+
+ServerResponse::~ServerResponse() = default;
+
+std::string ServerResponse::head() {
+  if (parting_) close_ = true;
+  std::string text;
+  text.reserve(256);
+  text += "HTTP/1.1 ";
+  text += std::to_string(static_cast<int>(getStatus()));
+  text += ' ';
+  text += getReason();
+  text += "\r\n";
+  for (const auto& [name, value] : *this) {
+    if (Poco::icompare(name, CONNECTION) == 0) continue;
+    text += name;
+    text += ": ";
+    text += value;
+    text += "\r\n";
+  }
+  text += "Date: ";
+  text += dateNow();
+  text += close_ ? "\r\nConnection: close" : http10_ ? "\r\nConnection: keep-alive" : "";
+  text += "\r\n\r\n";
+  return text;
+}
+
+void ServerResponse::put(std::string_view first, std::string_view second) {
+  delivered_ = delivered_ && stream_.write(first, second, hurried_ ? TransferDeadline::hurried() : TransferDeadline(readers_));
+  if (!delivered_) close_ = true;
+}
+
+void ServerResponse::sendContinue() { put("HTTP/1.1 100 Continue\r\n\r\n", ""); }
+
+void ServerResponse::sendBuffer(const void* buffer, std::size_t length) {
+  setContentLength64(static_cast<Poco::Int64>(length));
+  setChunkedTransferEncoding(false);
+  sent_ = true;
+  put(head(), toHead_ ? std::string_view() : std::string_view(static_cast<const char*>(buffer), length));
+}
+
+std::ostream& ServerResponse::send() {
+  const bool sized = hasContentLength();
+  // An HTTP/1.0 client knows no chunks: the end of the connection is the end of the body.
+  if (!sized && http10_) close_ = true;
+  setChunkedTransferEncoding(!sized && !http10_);
+  sent_ = true;
+  put(head(), "");
+  writer_ = std::make_unique<BodyWriter>(stream_, readers_, getChunkedTransferEncoding(), toHead_);
+  bodyStream_ = std::make_unique<std::ostream>(writer_.get());
+  if (!delivered_) bodyStream_->setstate(std::ios::badbit);
+  return *bodyStream_;
+}
+
+void ServerResponse::finish() {
+  if (writer_ == nullptr || !delivered_) return;
+  delivered_ = bodyStream_->good() && writer_->end();
+  if (!delivered_) close_ = true;
+}
+
+void ServerResponse::sendFile(const std::string& path, const std::string& mediaType) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) throw Poco::OpenFileException(path);
+  setContentType(mediaType);
+  setContentLength64(static_cast<Poco::Int64>(file.tellg()));
+  file.seekg(0);
+  Poco::StreamCopier::copyStream(file, send());
+}
+
+void ServerResponse::redirect(const std::string& uri, HTTPStatus status) {
+  setStatusAndReason(status);
+  set("Location", uri);
+  sendBuffer("", 0);
+}
+
+void ServerResponse::requireAuthentication(const std::string& realm) {
+  setStatusAndReason(HTTP_UNAUTHORIZED);
+  set("WWW-Authenticate", "Basic realm=\"" + realm + "\"");
+}
+
+ServerRequest::ServerRequest(const Door& door, const RequestHead& head, ServerResponse& response)
+    : door_(door),
+      response_(response),
+      body_(door.stream, door.buffer, head, door.waiting),
+      bodyStream_(&body_),
+      owesContinue_(head.expectsContinue && head.hasBody()) {
+  setMethod(std::string(head.method));
+  setURI(std::string(head.target));
+  setVersion(head.http10 ? HTTP_1_0 : HTTP_1_1);
+  for (const auto& [name, value] : head.fields) add(std::string(name), std::string(value));
+  // Poco knows one spelling of it, the parser of heads all that are allowed.
+  if (head.chunked) setChunkedTransferEncoding(true);
+}
+
+ServerRequest::~ServerRequest() {
+  if (watched_) door_.watch.unwatch(door_.connection);
+}
+
+std::istream& ServerRequest::stream() {
+  if (owesContinue_) response_.sendContinue();
+  owesContinue_ = false;
+  return bodyStream_;
+}
+
+const SocketAddress& ServerRequest::clientAddress() const {
+  if (!client_) client_ = addressOf(door_.stream.descriptor(), ::getpeername);
+  return *client_;
+}
+
+const SocketAddress& ServerRequest::serverAddress() const {
+  if (!server_) server_ = addressOf(door_.stream.descriptor(), ::getsockname);
+  return *server_;
+}
+
+std::stop_token ServerRequest::gone() {
+  watched_ = true;
+  return door_.watch.watch(door_.connection);
+}
+
+void ServerRequest::passOverBody() {
+  // A client that still waits for `100 Continue` may send the body or not: nobody can tell what its next bytes are.
+  if (owesContinue_ || !body_.dropArrived()) response_.closeAfter();
+}
+
+}  // namespace jobq

@@ -1,0 +1,143 @@
+#include <Poco/Exception.h>
+#include <Poco/Net/Context.h>
+#include <fcntl.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <climits>
+#include <utility>
+
+#include "core/http/transport/byte_stream.h"
+#include "jobq/error.h"
+
+namespace jobq {
+namespace {
+
+// Poco's own secure socket waits inside its handshake; the library beneath it does not have to.
+class TlsLink final : public ByteStream {
+ public:
+  TlsLink(int descriptor, SSL_CTX* context) : ByteStream(descriptor), ssl_(SSL_new(context)) {
+    if (ssl_ == nullptr) throw Error("OpenSSL has no memory for another connection");
+    ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) | O_NONBLOCK);
+    SSL_set_fd(ssl_, descriptor);
+    SSL_set_accept_state(ssl_);
+  }
+  ~TlsLink() override { SSL_free(ssl_); }
+
+  std::optional<std::size_t> read(char* to, std::size_t size, Wait wait) override {
+    const auto end = std::chrono::steady_clock::now() + kLinger;
+    for (;;) {
+      ERR_clear_error();
+      const int got = SSL_read(ssl_, to, static_cast<int>(std::min<std::size_t>(size, INT_MAX)));
+      if (got > 0) return static_cast<std::size_t>(got);
+      const short wanted = wants(got);
+      if (wanted == 0) return 0;
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+      if (wait == Wait::no || left.count() <= 0) return std::nullopt;
+      await(wanted, left);
+    }
+  }
+
+  bool write(std::string_view first, std::string_view second, TransferDeadline deadline) override {
+    // One record for a small reply; a large body is not copied.
+    if (second.size() <= kTogether) {
+      std::string whole(first);
+      whole += second;
+      return writeAll(whole, deadline);
+    }
+    return writeAll(first, deadline) && writeAll(second, deadline);
+  }
+
+  void endSending() noexcept override {
+    ERR_clear_error();
+    if (SSL_is_init_finished(ssl_) == 1) SSL_shutdown(ssl_);
+    ByteStream::endSending();
+  }
+
+  bool handshaking() const noexcept override { return SSL_is_init_finished(ssl_) == 0; }
+
+  bool secure() const noexcept override { return true; }
+
+ private:
+  static constexpr std::size_t kTogether = 16384;
+
+  // The event that has to come before the call can go on; 0: it never will.
+  short wants(int result) const noexcept {
+    switch (SSL_get_error(ssl_, result)) {
+      case SSL_ERROR_WANT_READ: return POLLIN;
+      case SSL_ERROR_WANT_WRITE: return POLLOUT;
+      default: return 0;
+    }
+  }
+
+  bool writeAll(std::string_view text, TransferDeadline& deadline) {
+    while (!text.empty()) {
+      ERR_clear_error();
+      const int sent = SSL_write(ssl_, text.data(), static_cast<int>(std::min<std::size_t>(text.size(), INT_MAX)));
+      if (sent > 0) {
+        text.remove_prefix(static_cast<std::size_t>(sent));
+        deadline.moved(static_cast<std::size_t>(sent));
+        continue;
+      }
+      const short wanted = wants(sent);
+      if (wanted == 0 || deadline.mayWait() != TransferDeadline::Verdict::wait) return false;
+      await(wanted, deadline.untilNextQuestion());
+    }
+    return true;
+  }
+
+  SSL* ssl_;
+};
+
+}  // namespace
+
+struct TlsContext::Poco {
+  ::Poco::Net::Context::Ptr context;
+};
+
+TlsContext::TlsContext(std::string certificate, std::string key)
+    : certificate_(std::move(certificate)), key_(std::move(key)), poco_(load(certificate_, key_)) {}
+
+std::shared_ptr<TlsContext::Poco> TlsContext::load(const std::string& certificate, const std::string& key) {
+  using ::Poco::Net::Context;
+  auto loaded = std::make_shared<Poco>();
+  try {
+    Context::Params params;
+    params.certificateFile = certificate;
+    params.privateKeyFile = key;
+    params.verificationMode = Context::VERIFY_NONE;
+    params.loadDefaultCAs = false;
+    loaded->context = new Context(Context::TLS_SERVER_USE, params);
+    loaded->context->requireMinimumProtocol(Context::PROTO_TLSV1_2);
+  } catch (const ::Poco::Exception& error) {
+    throw ConfigError("server.tls.certificate and server.tls.key: " + error.displayText());
+  }
+  SSL_CTX* context = loaded->context->sslContext();
+  SSL_CTX_set_mode(context,
+                   SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
+  SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
+  SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION);
+  return loaded;
+}
+
+void TlsContext::reload() {
+  auto fresh = load(certificate_, key_);
+  Lock lock(mutex_);
+  poco_.swap(fresh);
+}
+
+TlsContext::~TlsContext() = default;
+
+std::unique_ptr<ByteStream> TlsContext::stream(int descriptor) const {
+  std::shared_ptr<Poco> current;
+  {
+    Lock lock(mutex_);
+    current = poco_;
+  }
+  // The link keeps its own count of the context.
+  return std::make_unique<TlsLink>(descriptor, current->context->sslContext());
+}
+
+}  // namespace jobq

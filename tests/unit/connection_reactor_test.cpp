@@ -1,0 +1,88 @@
+// The reactor of connections over a real listener: what becomes of those in line at shutdown (core/http/transport/connection_reactor.h).
+#include "core/http/transport/connection_reactor.h"
+
+#include <Poco/Net/HTTPRequestHandler.h>
+#include <Poco/Net/HTTPRequestHandlerFactory.h>
+#include <Poco/Net/HTTPServerParams.h>
+#include <Poco/Net/ServerSocket.h>
+#include <Poco/Net/StreamSocket.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <iterator>
+#include <string>
+
+#include "core/http/transport/message.h"
+#include "testkit/recording_log.h"
+#include "unit_storage.h"
+
+namespace jobq {
+namespace {
+
+using test::holdsSoon;
+
+/// Reads the whole body, which lasts until the client has sent it or the connection ends.
+class BodyReadingHandler final : public Poco::Net::HTTPRequestHandler {
+ public:
+  explicit BodyReadingHandler(std::atomic<int>& begun) : begun_(begun) {}
+  void handleRequest(Poco::Net::HTTPServerRequest& request, Poco::Net::HTTPServerResponse& response) override {
+    ++begun_;
+    const std::string body(std::istreambuf_iterator<char>(request.stream()), {});
+    response.sendBuffer(body.data(), body.size());
+  }
+
+ private:
+  std::atomic<int>& begun_;
+};
+
+class BodyReadingFactory final : public Poco::Net::HTTPRequestHandlerFactory {
+ public:
+  Poco::Net::HTTPRequestHandler* createRequestHandler(const Poco::Net::HTTPServerRequest&) override {
+    return new BodyReadingHandler(begun);
+  }
+  std::atomic<int> begun = 0;
+};
+
+class ConnectionReactorTest : public testing::Test {
+ protected:
+  int listener() {
+    Poco::Net::ServerSocket socket;
+    socket.bind(Poco::Net::SocketAddress("127.0.0.1", 0));
+    socket.listen(16);
+    address_ = socket.address();
+    const int descriptor = ::fcntl(socket.impl()->sockfd(), F_DUPFD_CLOEXEC, 3);
+    ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) | O_NONBLOCK);
+    return descriptor;
+  }
+  Poco::Net::StreamSocket ask(const std::string& text) const {
+    Poco::Net::StreamSocket client(address_);
+    client.sendBytes(text.data(), static_cast<int>(text.size()));
+    return client;
+  }
+
+  testkit::RecordingLog log_;
+  BodyReadingFactory handlers_;
+  const Poco::Net::HTTPServerParams::Ptr params_ = new Poco::Net::HTTPServerParams;
+  Budget waiting_{8};
+  Poco::Net::SocketAddress address_;
+  const ConnectionReactor::Rules rules_{1, std::chrono::minutes(10), 0, nullptr, handlers_, *params_, waiting_};
+};
+
+TEST_F(ConnectionReactorTest, AStopForgetsTheConnectionsThatStoodInLine) {
+  ConnectionReactor reactor(listener(), rules_, log_);
+  reactor.start();
+  const std::string request = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\n";
+  const auto served = ask(request);
+  ASSERT_TRUE(holdsSoon([&] { return handlers_.begun == 1; })) << "the only thread is not busy";
+  const auto inLine = ask(request);
+  ASSERT_TRUE(holdsSoon([&] { return reactor.serving() == 2; })) << "the second request does not stand in line";
+  reactor.stop();
+  EXPECT_EQ(handlers_.begun, 1) << "what stood in line was dropped";
+  EXPECT_EQ(reactor.serving(), 0U) << "a later look at them would be a use after free";
+  EXPECT_TRUE(reactor.awaitQuiet(std::chrono::milliseconds(0)));
+  reactor.stop();
+}
+
+}  // namespace
+}  // namespace jobq

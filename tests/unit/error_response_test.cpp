@@ -1,0 +1,89 @@
+// Answers that say no (core/http/api/error_response.h, core/http/api/form_response.h).
+#include "core/http/api/error_response.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/http/api/form_response.h"
+
+namespace jobq {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+
+TEST(ErrorResponse, HasTheShapeOfTheApiThatWasAsked) {
+  for (const char* path : {"/v1", "/v1/", "/v1/keys"}) {
+    EXPECT_EQ(errorResponse(path, 404, "no").body, R"({"message":"no"})") << path;
+  }
+  for (const char* path : {"", "/", "/v2/e/run", "/v10", "/v1x/keys", "/x/v1/keys"}) {
+    EXPECT_EQ(errorResponse(path, 404, "no").body, R"({"error":"no"})") << path;
+  }
+}
+
+TEST(ErrorResponse, QuotesTheSentence) {
+  EXPECT_EQ(errorResponse("/v2", 400, "a \"b\"\n").body, R"({"error":"a \"b\"\u000a"})");
+  EXPECT_EQ(errorResponse("/v2", 400, "x").status, 400);
+}
+
+TEST(ErrorResponse, UnavailableSaysWhenToComeBack) {
+  const ApiResponse reply = unavailable("/v2/e/run", "not now");
+  EXPECT_EQ(reply.status, 503);
+  EXPECT_THAT(reply.headers, ElementsAre(Pair("Retry-After", "1")));
+}
+
+TEST(ErrorResponse, RetryAfterIsInWholeSecondsAndNeverTooEarly) {
+  const auto after = [](std::int64_t ms) { return tooMany("/v2", "slower", Millis(ms)).headers.at(0).second; };
+  EXPECT_EQ(tooMany("/v2", "slower", Millis(1)).status, 429);
+  EXPECT_EQ(after(0), "1");
+  EXPECT_EQ(after(1), "1");
+  EXPECT_EQ(after(1'000), "1");
+  EXPECT_EQ(after(1'001), "2");
+  EXPECT_EQ(after(9'999), "10");
+}
+
+TEST(ErrorResponse, TheStandingTellsWhatIsLeftAndWhenThereIsMore) {
+  ApiResponse reply;
+  addStanding(reply, {RateLimit{1000, Millis(10'000), 200}, 7, Millis(0)});
+  EXPECT_THAT(reply.headers, ElementsAre(Pair("RateLimit-Limit", "1000"), Pair("RateLimit-Remaining", "7"),
+                                         Pair("RateLimit-Reset", "10"), Pair("RateLimit-Policy", "1000;w=10")));
+  ApiResponse refused;
+  addStanding(refused, {RateLimit{1000, Millis(10'500), 200}, 0, Millis(2'100)});
+  EXPECT_THAT(refused.headers, ElementsAre(Pair("RateLimit-Limit", "1000"), Pair("RateLimit-Remaining", "0"),
+                                           Pair("RateLimit-Reset", "3"), Pair("RateLimit-Policy", "1000;w=11")));
+}
+
+TEST(ErrorResponse, WithoutALimitThereIsNoStanding) {
+  ApiResponse reply;
+  addStanding(reply, {RateLimit{0, Millis(10'000), 200}, 0, Millis(0)});
+  EXPECT_THAT(reply.headers, IsEmpty());
+}
+
+TEST(FaultResponse, TellsEveryWrongFieldInOneSentenceAndOneByOne) {
+  const ApiResponse reply = faultResponse({{"name", "name is \"odd\""}, {"", "and more"}});
+  EXPECT_EQ(reply.status, 400);
+  EXPECT_EQ(reply.body,
+            R"({"message":"name is \"odd\"; and more","errors":[{"field":"name","message":"name is \"odd\""},)"
+            R"({"field":"","message":"and more"}]})");
+}
+
+TEST(FaultResponse, AQueryFlagIsTrueOrFalse) {
+  ApiRequest call;
+  FieldFaults faults;
+  EXPECT_FALSE(readFlag(call, "deep", faults));
+  call.query = {{"deep", "true"}, {"flat", "false"}, {"odd", "1"}};
+  EXPECT_TRUE(readFlag(call, "deep", faults));
+  EXPECT_FALSE(readFlag(call, "flat", faults));
+  EXPECT_THAT(faults, IsEmpty());
+  EXPECT_FALSE(readFlag(call, "odd", faults));
+  ASSERT_EQ(faults.size(), 1U);
+  EXPECT_EQ(faults[0].message, "odd must be true or false");
+  call.query.emplace("deep", "true");
+  (void)readFlag(call, "deep", faults);
+  ASSERT_EQ(faults.size(), 2U);
+  EXPECT_EQ(faults[1].message, "deep is in the query more than once: send it once");
+}
+
+}  // namespace
+}  // namespace jobq

@@ -1,0 +1,147 @@
+// The threads that serve connections (core/http/transport/http_thread_pool.h).
+#include "core/http/transport/http_thread_pool.h"
+
+#include <Poco/Net/HTTPRequestHandlerFactory.h>
+#include <Poco/Net/HTTPServerParams.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "core/http/transport/connection.h"
+#include "core/http/transport/message.h"
+#include "socket_pair.h"
+#include "unit_storage.h"
+
+namespace jobq {
+namespace {
+
+using test::holdsSoon;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+class NoRequests final : public Poco::Net::HTTPRequestHandlerFactory {
+ public:
+  Poco::Net::HTTPRequestHandler* createRequestHandler(const Poco::Net::HTTPServerRequest&) override { return nullptr; }
+};
+
+class NoWatch final : public ClientWatch {
+ public:
+  std::stop_token watch(std::uint64_t) override { return {}; }
+  void unwatch(std::uint64_t) noexcept override {}
+};
+
+class HttpThreadPoolTest : public testing::Test {
+ protected:
+  std::unique_ptr<Connection> connection(std::uint64_t id) {
+    test::SocketPair client;
+    return std::make_unique<Connection>(id, client.takeStream(), server_);
+  }
+  /// Serving lasts until letEnd(); keeps which connections were begun.
+  void serve(const Connection& connection) {
+    Lock lock(mutex_);
+    begun_.push_back(connection.id());
+    while (ends_ == 0) changed_.wait(mutex_);
+    --ends_;
+    ++ended_;
+  }
+  void letEnd(int count) {
+    Lock lock(mutex_);
+    ends_ += count;
+    changed_.notifyAll();
+  }
+  std::vector<std::uint64_t> begun() {
+    Lock lock(mutex_);
+    return begun_;
+  }
+  bool begins(std::size_t count) {
+    return holdsSoon([&] { return begun().size() >= count; });
+  }
+  bool ends(int count) {
+    return holdsSoon([&] {
+      Lock lock(mutex_);
+      return ended_ >= count;
+    });
+  }
+
+  NoRequests handlers_;
+  const Poco::Net::HTTPServerParams::Ptr params_ = new Poco::Net::HTTPServerParams;
+  Budget waiting_{8};
+  Budget readers_{8};
+  Budget heads_{1UL << 20};
+  NoWatch watch_;
+  std::atomic<bool> parting_ = false;
+  std::atomic<bool> crowded_ = false;
+  const Connection::Server server_{handlers_, *params_, waiting_, readers_, heads_, watch_, parting_, crowded_};
+  Mutex mutex_;
+  Condition changed_;
+  int ends_ JOBQ_GUARDED_BY(mutex_) = 0;
+  int ended_ JOBQ_GUARDED_BY(mutex_) = 0;
+  std::vector<std::uint64_t> begun_ JOBQ_GUARDED_BY(mutex_);
+};
+
+TEST_F(HttpThreadPoolTest, ServesAsManyAtOnceAsItHasThreadsAndTheRestInTheirOrder) {
+  HttpThreadPool threads(2, [this](std::unique_ptr<Connection> each) { serve(*each); });
+  for (std::uint64_t id = 1; id <= 4; ++id) threads.submit(connection(id));
+  ASSERT_TRUE(begins(2));
+  EXPECT_THAT(begun(), SizeIs(2)) << "there are no more threads";
+  letEnd(1);
+  ASSERT_TRUE(begins(3));
+  EXPECT_EQ(begun()[2], 3U);
+  letEnd(1);
+  ASSERT_TRUE(begins(4));
+  EXPECT_EQ(begun()[3], 4U);
+  letEnd(2);
+  EXPECT_TRUE(ends(4));
+}
+
+TEST_F(HttpThreadPoolTest, AThreadThatRestsIsUsedAgain) {
+  HttpThreadPool threads(1, [this](std::unique_ptr<Connection> each) { serve(*each); });
+  for (std::uint64_t id = 1; id <= 20; ++id) {
+    letEnd(1);
+    threads.submit(connection(id));
+    ASSERT_TRUE(ends(static_cast<int>(id))) << "connection " << id << " was not served";
+  }
+}
+
+TEST_F(HttpThreadPoolTest, IsCrowdedWhenMoreThanHalfOfTheThreadsWork) {
+  HttpThreadPool threads(4, [this](std::unique_ptr<Connection> each) { serve(*each); });
+  EXPECT_FALSE(threads.crowded());
+  for (std::uint64_t id = 1; id <= 2; ++id) threads.submit(connection(id));
+  ASSERT_TRUE(begins(2));
+  EXPECT_FALSE(threads.crowded());
+  threads.submit(connection(3));
+  ASSERT_TRUE(begins(3));
+  EXPECT_TRUE(threads.crowded());
+  letEnd(3);
+  EXPECT_TRUE(holdsSoon([&] { return !threads.crowded(); })) << "the threads rest again";
+}
+
+TEST_F(HttpThreadPoolTest, AStopDropsTheLineAndWaitsForTheRest) {
+  HttpThreadPool threads(1, [this](std::unique_ptr<Connection> each) { serve(*each); });
+  threads.submit(connection(1));
+  ASSERT_TRUE(begins(1));
+  threads.submit(connection(2));
+  const auto dropped = threads.close();
+  ASSERT_THAT(dropped, SizeIs(1)) << "its owner has to know which ones are not served";
+  EXPECT_EQ(dropped[0]->id(), 2U);
+  auto stopping = std::async(std::launch::async, [&threads] { threads.stop(); });
+  letEnd(2);
+  ASSERT_EQ(stopping.wait_for(test::kSoon), std::future_status::ready) << "the stop did not end";
+  const auto served = begun();
+  const auto refused = threads.submit(connection(3));
+  ASSERT_TRUE(refused) << "after a stop nothing is served";
+  EXPECT_EQ(refused->id(), 3U);
+  EXPECT_EQ(begun(), served);
+}
+
+TEST_F(HttpThreadPoolTest, AnUnusedOneStops) {
+  HttpThreadPool threads(8, [this](std::unique_ptr<Connection> each) { serve(*each); });
+  threads.stop();
+  threads.stop();
+  EXPECT_THAT(begun(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace jobq

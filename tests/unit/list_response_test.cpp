@@ -1,0 +1,72 @@
+// Lists draw on the memory for answers as they grow (core/http/api/list_response.h).
+#include "core/http/api/list_response.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/http/api/exchange.h"
+
+namespace jobq {
+namespace {
+
+using testing::HasSubstr;
+
+class ListResponseTest : public testing::Test {
+ protected:
+  static std::string item(std::size_t size) { return '"' + std::string(size - 2, 'i') + '"'; }
+
+  Budget memory_{3 * kFreeBody};
+  ApiRequest call_;
+  ListResponseTest() {
+    call_.path = "/v1/things";
+    call_.answers = &memory_;
+  }
+};
+
+TEST_F(ListResponseTest, IsAnArrayOfTheItems) {
+  EXPECT_EQ(ListResponse(call_).finish().body, "[]");
+  ListResponse list(call_);
+  EXPECT_TRUE(list.add("1"));
+  EXPECT_TRUE(list.add("{}"));
+  const ApiResponse reply = list.finish();
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(reply.body, "[1,{}]");
+  EXPECT_EQ(call_.answerMemory.amount(), 0U);
+}
+
+TEST_F(ListResponseTest, DrawsOnlyWhatGoesBeyondTheFreePart) {
+  ListResponse list(call_);
+  EXPECT_TRUE(list.add(item(kFreeBody - 3)));
+  EXPECT_EQ(memory_.left(), 3 * kFreeBody);
+  EXPECT_TRUE(list.add(item(2)));
+  EXPECT_EQ(memory_.left(), 2 * kFreeBody);
+  EXPECT_TRUE(list.add(item(kFreeBody / 2)));
+  EXPECT_EQ(memory_.left(), 2 * kFreeBody);
+}
+
+TEST_F(ListResponseTest, IsRefusedWhenThereIsNoMemoryLeft) {
+  ListResponse list(call_);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(list.add(item(kFreeBody)));
+  EXPECT_FALSE(list.add(item(kFreeBody)));
+  EXPECT_FALSE(list.add("1"));
+  const ApiResponse reply = list.finish();
+  EXPECT_EQ(reply.status, 503);
+  EXPECT_THAT(reply.body, HasSubstr("too many large answers"));
+}
+
+TEST_F(ListResponseTest, WhatOneListHoldsOthersCannotHave) {
+  ListResponse first(call_);
+  EXPECT_TRUE(first.add(item(4 * kFreeBody - 8)));
+  ApiRequest other;
+  other.answers = &memory_;
+  {
+    ListResponse second(other);
+    EXPECT_FALSE(second.add(item(2 * kFreeBody)));
+  }
+  call_.answerMemory.giveBack();  // it was sent
+  ListResponse third(other);
+  EXPECT_TRUE(third.add(item(2 * kFreeBody)));
+}
+
+}  // namespace
+}  // namespace jobq

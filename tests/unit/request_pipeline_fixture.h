@@ -1,0 +1,170 @@
+// The gate on one connection, with a limiter that says what it is told: for tests of how a request is judged.
+#pragma once
+
+#include <Poco/Net/HTTPRequestHandler.h>
+#include <Poco/Net/HTTPRequestHandlerFactory.h>
+#include <Poco/Net/HTTPServerParams.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/auth/api_keys.h"
+#include "core/auth/key_record.h"
+#include "core/limits/rate_limit_gate.h"
+#include "core/base/clock.h"
+#include "core/config/limits.h"
+#include "core/http/api/body_memory.h"
+#include "core/http/transport/budget.h"
+#include "core/http/api/api_request.h"
+#include "core/http/transport/connection.h"
+#include "core/http/api/cors.h"
+#include "core/http/api/request_pipeline.h"
+#include "core/http/transport/message.h"
+#include "core/http/api/router.h"
+#include "endpoint_world.h"
+#include "jobq/job.h"
+#include "jobq/rate_limiter.h"
+#include "jobq/time.h"
+#include "socket_pair.h"
+
+namespace Poco::Net {
+class HTTPRequestHandlerFactory;
+class HTTPServerParams;
+class HTTPServerRequest;
+class HTTPServerResponse;
+}  // namespace Poco::Net
+
+namespace jobq {
+
+class OpenLimiter final : public RateLimiter {
+ public:
+  RateVerdict enter(std::string_view key, const RateLimit& limit, Instant) override {
+    if (broken) throw 7;
+    if (limit.requests > 0) counted.emplace_back(key);
+    if (key.ends_with("/malformed") && tooMalformed) return {false, Millis(3'000), 0};
+    if (verdict.allowed) ++inside;
+    return verdict;
+  }
+  void leave(std::string_view) override { --inside; }
+
+  RateVerdict verdict{true, Millis(0), 5};
+  int inside = 0;
+  bool broken = false;  ///< throws what is no std::exception
+  bool tooMalformed = false;
+  std::vector<std::string> counted;  ///< the keys of the rates that were asked
+};
+
+class UnwatchedClients final : public ClientWatch {
+ public:
+  std::stop_token watch(std::uint64_t) override { return {}; }
+  void unwatch(std::uint64_t) noexcept override {}
+};
+
+class PipelineHandler final : public Poco::Net::HTTPRequestHandler {
+ public:
+  PipelineHandler(RequestPipeline& pipeline, RequestPipeline::RequestContext context) : pipeline_(pipeline), context_(std::move(context)) {}
+  void handleRequest(Poco::Net::HTTPServerRequest& request, Poco::Net::HTTPServerResponse& response) override {
+    pipeline_.serve(std::move(context_), request, response);
+  }
+
+ private:
+  RequestPipeline& pipeline_;
+  RequestPipeline::RequestContext context_;
+};
+
+class GatedFactory final : public Poco::Net::HTTPRequestHandlerFactory {
+ public:
+  explicit GatedFactory(RequestPipeline& pipeline) : pipeline_(pipeline) {}
+  std::function<void()> entered = [] {};  ///< called when the head has been judged
+  Poco::Net::HTTPRequestHandler* createRequestHandler(const Poco::Net::HTTPServerRequest& request) override {
+    RequestPipeline::RequestContext context = pipeline_.judgeHead(request);
+    entered();
+    return new PipelineHandler(pipeline_, std::move(context));
+  }
+
+ private:
+  RequestPipeline& pipeline_;
+};
+
+class RequestPipelineTest : public testing::Test, protected test::EndpointWorld {
+ protected:
+  explicit RequestPipelineTest(std::set<std::string> origins = {}) : cors_(std::move(origins)) {
+    addRoute({"GET"}, "/ping", Scope::none);
+    addRoute({"GET", "POST"}, "/v1/things", Scope::admin).needsBody = false;
+    Route& run = addRoute({"POST"}, "/v2/{endpoint}/run", Scope::client);
+    run.needsBody = true;
+    run.bodyLimit = 4UL << 20;
+    run.operation = Operation::run;
+    for (Route& route : routes_) router_.add(std::move(route));
+    ApiKey key;
+    key.scopes = {"client"};
+    client_ = keys_.create(key);
+    ApiKey admin;
+    admin.scopes = {"admin"};
+    admin_ = keys_.create(admin);
+  }
+
+  Route& addRoute(std::vector<std::string> methods, const std::string& pattern, Scope scope) {
+    Route route;
+    route.methods = std::move(methods);
+    route.pattern = pattern;
+    route.scope = scope;
+    route.run = [this](ApiRequest& call) { return act_(call); };
+    return routes_.emplace_back(std::move(route));
+  }
+
+  /// The whole answer to a request that is sent over a connection of its own.
+  std::string ask(const std::string& text) {
+    test::SocketPair client;
+    Connection connection(1, client.takeStream(), server_);
+    client.send(text);
+    EXPECT_EQ(connection.receive(), Connection::Ready::yes);
+    next_ = connection.serve();
+    return client.received();
+  }
+  static std::string head(const std::string& line, const std::string& key, const std::string& fields = "") {
+    return line + " HTTP/1.1\r\nHost: h\r\n" + (key.empty() ? "" : "Authorization: Bearer " + key + "\r\n") + fields +
+           "\r\n";
+  }
+  std::string run(const std::string& body, const std::string& endpoint = "ep") {
+    return ask(
+        head("POST /v2/" + endpoint + "/run", client_, "Content-Length: " + std::to_string(body.size()) + "\r\n") +
+        body);
+  }
+
+  std::function<ApiResponse(ApiRequest&)> act_ = [](ApiRequest&) { return ApiResponse{200, "{}"}; };
+  std::vector<Route> routes_;
+  Router router_;
+  Node node_{*this, {fixedEndpoint("ep")}};
+  const SameTime wall_{storage.clock};
+  ApiKeys keys_{storage->records(), storage.clock, wall_, storage.log};
+  OpenLimiter limiter_;
+  RateLimitGate rates_{
+      {}, {limiter_, storage.clock, [](const EndpointId&) { return 0U; }, [](const EndpointId&) { return 0U; }}};
+  BodyMemory bodyMemory_{3UL << 20};
+  Budget answerMemory_{3UL << 20};
+  const CorsPolicy cors_;
+  RequestPipeline pipeline_{router_, keys_, node_.registry, rates_, bodyMemory_, answerMemory_, cors_, storage.log};
+  GatedFactory handlers_{pipeline_};
+  const Poco::Net::HTTPServerParams::Ptr params_ = new Poco::Net::HTTPServerParams;
+  Budget waiting_{8};
+  Budget readers_{8};
+  Budget heads_{1UL << 20};
+  UnwatchedClients watch_;
+  std::atomic<bool> parting_ = false;
+  std::atomic<bool> crowded_ = true;
+  const Connection::Server server_{handlers_, *params_, waiting_, readers_, heads_, watch_, parting_, crowded_};
+  Connection::Next next_ = Connection::Next::close;
+  std::string client_;
+  std::string admin_;
+};
+
+}  // namespace jobq

@@ -1,0 +1,220 @@
+// The way of a request from its head to its answer, over a pair of sockets (core/http/api/request_pipeline.h): in which order it is
+// judged, and what becomes of failures.
+#include "core/http/api/request_pipeline.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <future>
+
+#include "core/http/transport/connection.h"
+#include "core/http/api/exchange.h"
+#include "core/http/transport/message.h"
+#include "core/jobs/admission.h"
+#include "request_pipeline_fixture.h"
+#include "socket_pair.h"
+
+namespace jobq {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+TEST_F(RequestPipelineTest, ARouteSeesTheCall) {
+  act_ = [this](ApiRequest& call) {
+    EXPECT_EQ(call.method, "POST");
+    EXPECT_EQ(call.path, "/v2/ep/run");
+    EXPECT_EQ(call.query.find("a b")->second, "1/2");
+    EXPECT_EQ(call.params.at("endpoint"), "ep");
+    EXPECT_EQ(call.idempotencyKey, "once");
+    EXPECT_EQ(call.body, "{\"n\":1}");
+    EXPECT_EQ(call.endpoint, node_.registry.find("ep"));
+    EXPECT_EQ(call.key->scopes, std::vector<std::string>{"client"});
+    EXPECT_NE(call.caller, nullptr);
+    EXPECT_EQ(limiter_.inside, 1);
+    return ApiResponse{201, "{\"id\":1}", {{"X-Mine", "yes"}}};
+  };
+  const std::string answer =
+      ask(head("POST /v2/e%70/run?a+b=1%2F2", client_, "Idempotency-Key: once\r\nContent-Length: 7\r\n") + "{\"n\":1}");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 201 "));
+  EXPECT_THAT(answer, HasSubstr("\r\nContent-Type: application/json\r\n"));
+  EXPECT_THAT(answer, HasSubstr("\r\nX-Mine: yes\r\n"));
+  EXPECT_THAT(answer, HasSubstr("\r\n\r\n{\"id\":1}"));
+  EXPECT_EQ(next_, Connection::Next::park);
+  EXPECT_EQ(limiter_.inside, 0) << "its place is given back with the answer";
+}
+
+TEST_F(RequestPipelineTest, APathThatDoesNotExistNeedsNoKey) {
+  EXPECT_THAT(ask(head("GET /v2/ep/nothing", "")), StartsWith("HTTP/1.1 404 "));
+  EXPECT_THAT(ask(head("GET /v1/nothing", "")), HasSubstr("{\"message\":\"there is nothing at /v1/nothing"));
+  EXPECT_THAT(ask(head("GET /v1%2Fthings", "")), HasSubstr("there is nothing at /v1%2Fthings"));
+  const std::string wrong = ask(head("DELETE /v1/things", ""));
+  EXPECT_THAT(wrong, StartsWith("HTTP/1.1 405 "));
+  EXPECT_THAT(wrong, HasSubstr("\r\nAllow: GET, HEAD, POST\r\n"));
+  EXPECT_THAT(ask(head("GET /%zz", "")), StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(ask(head("OPTIONS *", "")), StartsWith("HTTP/1.1 200 "));
+}
+
+TEST_F(RequestPipelineTest, AKeyIsAskedForBeforeAnythingIsToldOfEndpoints) {
+  for (const char* endpoint : {"ep", "nothing"}) {
+    const std::string text = head("POST /v2/" + std::string(endpoint) + "/run", "wrong", "Content-Length: 0\r\n");
+    const std::string answer = ask(text);
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 401 ")) << endpoint;
+    EXPECT_THAT(answer, HasSubstr("\r\nWWW-Authenticate: Bearer realm=\"jobq\"\r\n"));
+  }
+  EXPECT_THAT(run("{}", "nothing"), StartsWith("HTTP/1.1 404 "));
+  EXPECT_THAT(ask(head("GET /v1/things", client_)), StartsWith("HTTP/1.1 401 ")) << "of another scope";
+  EXPECT_THAT(ask(head("GET /v1/things", admin_)), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(ask(head("GET /ping", "")), StartsWith("HTTP/1.1 200 ")) << "needs none";
+}
+
+TEST_F(RequestPipelineTest, ACallThatIsTooFastIsRefusedUnreadAndToldWhen) {
+  limiter_.verdict = {false, Millis(1'500), 0};
+  bool served = false;
+  act_ = [&served](ApiRequest&) {
+    served = true;
+    return ApiResponse{};
+  };
+  const std::string answer = run("{}");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 429 "));
+  EXPECT_THAT(answer, HasSubstr("\r\nRetry-After: 2\r\n"));
+  EXPECT_THAT(answer, HasSubstr("\r\nRateLimit-Remaining: 0\r\n"));
+  EXPECT_FALSE(served);
+  EXPECT_EQ(limiter_.inside, 0);
+  limiter_.verdict = {true, Millis(0), 5};
+  EXPECT_THAT(run("{}"), HasSubstr("\r\nRateLimit-Remaining: 5\r\n"));
+  EXPECT_THAT(ask(head("GET /ping", "")), Not(HasSubstr("RateLimit")));
+}
+
+TEST_F(RequestPipelineTest, ACallThatIsMalformedCountsAmongThose) {
+  act_ = [](ApiRequest& call) { return call.body == "good" ? ApiResponse{} : ApiResponse{400, "{}"}; };
+  EXPECT_THAT(run("bad"), StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(limiter_.counted, ElementsAre("ep/run/malformed"));
+  EXPECT_THAT(run("good"), HasSubstr("\r\nRateLimit-Remaining: 5\r\n"));
+  EXPECT_THAT(ask(head("POST /v2/ep/run", client_)), StartsWith("HTTP/1.1 400 ")) << "it has no length";
+  EXPECT_THAT(limiter_.counted, ElementsAre("ep/run/malformed", "ep/run/understood", "ep/run/malformed"));
+  limiter_.tooMalformed = true;
+  const std::string refused = run("bad");
+  EXPECT_THAT(refused, StartsWith("HTTP/1.1 429 "));
+  EXPECT_THAT(refused, HasSubstr("\r\nRetry-After: 3\r\n"));
+  EXPECT_THAT(run("good"), StartsWith("HTTP/1.1 200 "));
+  act_ = [](ApiRequest&) -> ApiResponse { throw StorageError("the disk is full"); };
+  const std::size_t before = limiter_.counted.size();
+  EXPECT_THAT(run("good"), StartsWith("HTTP/1.1 503 "));
+  EXPECT_EQ(limiter_.counted.size(), before) << "what the server could not do does not count";
+  EXPECT_EQ(limiter_.inside, 0);
+}
+
+TEST_F(RequestPipelineTest, ABodyOverTheLimitIsRefusedUnread) {
+  const std::string answer =
+      ask(head("POST /v2/ep/run", client_, "Content-Length: " + std::to_string((4UL << 20) + 1) + "\r\n"));
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 413 "));
+  EXPECT_THAT(answer, HasSubstr(tooLarge("/v2/ep/run", 4UL << 20).body));
+  EXPECT_EQ(next_, Connection::Next::drain);
+  EXPECT_THAT(ask(head("POST /v1/things", admin_, "Transfer-Encoding: chunked\r\n") + "100001\r\n"),
+              StartsWith("HTTP/1.1 413 "))
+      << "a chunk that goes beyond it, before its bytes";
+}
+
+TEST_F(RequestPipelineTest, LargeBodiesShareAMemory) {
+  std::uint64_t left = 0;
+  BodyMemory::Reservation taken;
+  ASSERT_TRUE(taken.grow(bodyMemory_, "other", 1));
+  const std::string refused =
+      ask(head("POST /v2/ep/run", client_, "Content-Length: " + std::to_string(3UL << 20) + "\r\n"));
+  EXPECT_THAT(refused, StartsWith("HTTP/1.1 503 "));
+  EXPECT_THAT(refused, HasSubstr(noBodyMemory("/v2/ep/run").body));
+  EXPECT_THAT(refused, HasSubstr("\r\nRetry-After: 1\r\n"));
+  const std::string chunked = ask(head("POST /v2/ep/run", client_, "Transfer-Encoding: chunked\r\n") + "10\r\n" +
+                                  std::string(16, 'x') + "\r\n0\r\n\r\n");
+  EXPECT_THAT(chunked, StartsWith("HTTP/1.1 200 ")) << "a small one needs none of it";
+  act_ = [&](ApiRequest& call) {
+    left = bodyMemory_.left();
+    EXPECT_EQ(call.body.size(), 1UL << 10);
+    return ApiResponse{};
+  };
+  EXPECT_THAT(run(std::string(1UL << 10, ' ')), StartsWith("HTTP/1.1 200 "));
+  EXPECT_EQ(left, (3UL << 20) - 1);
+  EXPECT_EQ(bodyMemory_.left(), (3UL << 20) - 1);
+}
+
+TEST_F(RequestPipelineTest, ABodyDrawsOnTheMemoryAsItsBytesCome) {
+  std::uint64_t announced = 0;
+  std::uint64_t come = 0;
+  handlers_.entered = [&] { announced = bodyMemory_.left(); };
+  act_ = [&](ApiRequest&) {
+    come = bodyMemory_.left();
+    return ApiResponse{};
+  };
+  const std::size_t size = 5UL << 18;
+  const std::string body(size, ' ');
+  test::SocketPair client;
+  Connection connection(1, client.takeStream(), server_);
+  client.send(head("POST /v2/ep/run", client_, "Content-Length: " + std::to_string(size) + "\r\n"));
+  ASSERT_EQ(connection.receive(), Connection::Ready::yes);
+  auto sending = std::async(std::launch::async, [&] { client.send(body); });
+  EXPECT_EQ(connection.serve(), Connection::Next::park);
+  sending.get();
+  EXPECT_EQ(announced, 3UL << 20) << "a length alone takes nothing from others";
+  EXPECT_EQ(come, (3UL << 20) - size);
+  EXPECT_EQ(bodyMemory_.left(), 3UL << 20);
+}
+
+TEST_F(RequestPipelineTest, ABodyThatIsNeededMustHaveALength) {
+  EXPECT_THAT(ask(head("POST /v2/ep/run", client_)), StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(ask(head("POST /v1/things", admin_)), StartsWith("HTTP/1.1 200 ")) << "this one needs none";
+}
+
+TEST_F(RequestPipelineTest, ABrokenBodyIsA400AndTheRouteDoesNotRun) {
+  act_ = [](ApiRequest&) -> ApiResponse { throw Error("it must not run"); };
+  EXPECT_THAT(ask(head("POST /v2/ep/run", client_, "Transfer-Encoding: chunked\r\n") + "zz\r\n"),
+              StartsWith("HTTP/1.1 400 "));
+  EXPECT_EQ(next_, Connection::Next::drain);
+}
+
+TEST_F(RequestPipelineTest, AStorageThatFailsIsA503) {
+  act_ = [](ApiRequest&) -> ApiResponse { throw StorageError("the disk is full"); };
+  const std::string answer = run("{}");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 503 "));
+  EXPECT_THAT(answer, HasSubstr("the disk is full"));
+  EXPECT_THAT(answer, HasSubstr("\r\nRetry-After: 1\r\n"));
+  storage.faults.failVerb("records.changedSince");
+  storage.clock.advance(Millis(5'000));
+  EXPECT_THAT(run("{}"), StartsWith("HTTP/1.1 503 ")) << "the key cannot be judged";
+  EXPECT_EQ(limiter_.inside, 0);
+}
+
+TEST_F(RequestPipelineTest, AFaultOfTheServerIsToldByANumberOnly) {
+  act_ = [](ApiRequest&) -> ApiResponse { throw std::logic_error("a secret detail"); };
+  const std::string answer = run("{}");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 500 "));
+  EXPECT_THAT(answer, Not(HasSubstr("secret detail")));
+  const std::size_t at = answer.find("request ");
+  ASSERT_NE(at, std::string::npos);
+  const std::string number = answer.substr(at + 8, 16);
+  EXPECT_THAT(storage.log.lines(), Contains(HasSubstr("(request " + number + "): a secret detail")));
+  act_ = [](ApiRequest&) -> ApiResponse { throw 7; };
+  EXPECT_THAT(run("{}"), StartsWith("HTTP/1.1 500 "));
+  limiter_.broken = true;
+  EXPECT_THAT(run("{}"), StartsWith("HTTP/1.1 500 ")) << "a plugin that is asked before the route";
+  limiter_.broken = false;
+  act_ = [](ApiRequest&) -> ApiResponse { throw FilterError("the filter f of this endpoint failed"); };
+  EXPECT_THAT(run("{}"), HasSubstr("the filter f of this endpoint failed"));
+}
+
+TEST_F(RequestPipelineTest, AClientThatIsGoneIsNoFaultOfTheServer) {
+  test::SocketPair client;
+  Connection connection(1, client.takeStream(), server_);
+  client.send(head("GET /ping", ""));
+  ASSERT_EQ(connection.receive(), Connection::Ready::yes);
+  client.hangUp();
+  EXPECT_EQ(connection.serve(), Connection::Next::close);
+  EXPECT_THAT(storage.log.lines(), Not(Contains(HasSubstr("http.fault"))));
+}
+
+}  // namespace
+}  // namespace jobq
