@@ -56,7 +56,7 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
                        }},
                       storage_->records(), secrets_),
       webhooks_({storage_->outbox(), transports_, webhookSecrets_, clock_, log_, wall_}),
-      endpoints_({storage_->records(), secrets_, parts(), log_}, config_.endpoints,
+      endpoints_({storage_->records(), secrets_, resolver(), log_}, config_.endpoints,
                  [this](const EndpointId& id, const EndpointPtr& now) { endpointChanged(id, now); }),
       templateService_(storage_->records(), secrets_, endpoints_),
       endpointService_(storage_->records(), secrets_, endpoints_, wall_),
@@ -197,7 +197,7 @@ NamedTransports Application::buildTransports() {
   return transports;
 }
 
-EndpointParts Application::parts() {
+PluginResolver Application::resolver() {
   return {[this](const std::string& name) -> HandlerFactory& { return plugin(handlers_, name); },
           [this](const std::string& name) -> const QueuePolicy& {
             return plugin(policies_, name.empty() ? config_.queuePolicy : name);

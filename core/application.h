@@ -97,7 +97,7 @@ class Application {
 
  private:
   std::filesystem::path adminKeyFile() const { return dataDir_.path() / "admin.key"; }
-  EndpointParts parts();
+  PluginResolver resolver();
   void stopRun(const LeaseRef& lease);
   void endpointChanged(const EndpointId& id, const EndpointPtr& now);
   WorkerCounts workers(const EndpointId& endpoint) const;
@@ -127,7 +127,7 @@ class Application {
   mutable Mutex partsMutex_;
   std::list<PrefixedLog> pluginLogs_ JOBQ_GUARDED_BY(partsMutex_);  // lent to plugins
   PluginHost plugins_;
-  const PluginHost::Surroundings around_;
+  const PluginHost::Deps around_;
   std::unique_ptr<Storage> storage_;  // room 6
   // What was made so far, under partsMutex_: an endpoint that is created later may need another one.
   std::map<std::string, std::unique_ptr<QueuePolicy>> policies_;

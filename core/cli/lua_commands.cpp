@@ -97,7 +97,7 @@ class Workshop {
   ErrorLog log_;
   SystemClock clock_;
   PluginHost host_;
-  const PluginHost::Surroundings around_;
+  const PluginHost::Deps around_;
 };
 
 std::string inputOf(const Arguments& arguments) {

@@ -9,14 +9,14 @@ namespace jobq {
 namespace {
 
 // Null for remote workers. Throws ConfigError when nothing here can run the image.
-ReleasePtr makeRelease(const EndpointForm& form, const Cargo& cargo, const EndpointParts& parts) {
+ReleasePtr makeRelease(const EndpointForm& form, const Cargo& cargo, const PluginResolver& resolver) {
   if (cargo.image.empty()) {
     throw ConfigError("the template " + cargo.templateId + " does not exist: give the endpoint another one");
   }
   const Image image = parseImage(cargo.image);
   if (image.kind == Image::Kind::remote) return nullptr;
   const bool isScript = image.kind == Image::Kind::lua;
-  HandlerFactory& handler = parts.handler(isScript ? "lua" : image.name);
+  HandlerFactory& handler = resolver.handler(isScript ? "lua" : image.name);
   const std::string script = isScript ? image.name : "";
   if (const std::string fault = handler.fault(script); !fault.empty()) {
     throw ConfigError(cargo.image + " cannot run: " + fault);
@@ -72,7 +72,7 @@ EndpointForm staticForm(const EndpointConfig& config) {
   return form;
 }
 
-std::shared_ptr<Endpoint> make(const EndpointForm& form, const Cargo& cargo, const EndpointParts& parts,
+std::shared_ptr<Endpoint> make(const EndpointForm& form, const Cargo& cargo, const PluginResolver& resolver,
                                const EndpointPtr& before) {
   auto endpoint = std::make_shared<Endpoint>();
   endpoint->id = form.id;
@@ -80,47 +80,47 @@ std::shared_ptr<Endpoint> make(const EndpointForm& form, const Cargo& cargo, con
   endpoint->image = cargo.image;
   endpoint->env = cargo.env;
   setRules(*endpoint, form);
-  for (const std::string& name : form.filters.value_or(parts.filters)) endpoint->filters.push_back(&parts.filter(name));
+  for (const std::string& name : form.filters.value_or(resolver.filters)) endpoint->filters.push_back(&resolver.filter(name));
   if (before && before->release && before->release->version == endpoint->version) {
     endpoint->release = before->release;
   } else {
     try {
-      endpoint->release = makeRelease(form, cargo, parts);
+      endpoint->release = makeRelease(form, cargo, resolver);
     } catch (const ConfigError& error) {
       endpoint->fault = error.what();
       endpoint->release = before ? before->release : nullptr;
     }
   }
   try {
-    endpoint->policy = &parts.policy(form.queuePolicy);
+    endpoint->policy = &resolver.policy(form.queuePolicy);
   } catch (const ConfigError& error) {
     endpoint->fault += (endpoint->fault.empty() ? "" : "; ") + std::string(error.what());
-    endpoint->policy = &parts.policy("");
+    endpoint->policy = &resolver.policy("");
   }
   return endpoint;
 }
 
 }  // namespace
 
-EndpointPtr makeEndpoint(const EndpointForm& form, const Cargo& cargo, const EndpointParts& parts,
+EndpointPtr makeEndpoint(const EndpointForm& form, const Cargo& cargo, const PluginResolver& resolver,
                          const EndpointPtr& before) {
-  return make(form, cargo, parts, before);
+  return make(form, cargo, resolver, before);
 }
 
-std::optional<std::string> imageFault(const std::string& image, const EndpointParts& parts) {
+std::optional<std::string> imageFault(const std::string& image, const PluginResolver& resolver) {
   try {
-    (void)makeRelease({}, {"", image, {}}, parts);
+    (void)makeRelease({}, {"", image, {}}, resolver);
     return std::nullopt;
   } catch (const ConfigError& error) {
     return error.what();
   }
 }
 
-std::optional<std::string> filterFault(const std::vector<std::string>& filters, const EndpointParts& parts) {
+std::optional<std::string> filterFault(const std::vector<std::string>& filters, const PluginResolver& resolver) {
   try {
     checkFilterNames(filters);
     for (const std::string& name : filters) {
-      if (const std::string fault = parts.filter(name).fault(); !fault.empty()) return name + " cannot run: " + fault;
+      if (const std::string fault = resolver.filter(name).fault(); !fault.empty()) return name + " cannot run: " + fault;
     }
     return std::nullopt;
   } catch (const ConfigError& error) {
@@ -128,16 +128,16 @@ std::optional<std::string> filterFault(const std::vector<std::string>& filters, 
   }
 }
 
-EndpointEntry makeStatic(const EndpointConfig& config, const EndpointParts& parts) {
+EndpointEntry makeStatic(const EndpointConfig& config, const PluginResolver& resolver) {
   if (const auto fault = imageFault(config.image)) {
     throw ConfigError("endpoint." + config.id + ".image " + *fault);
   }
-  if (const auto fault = filterFault(config.filters.value_or(parts.filters), parts)) {
+  if (const auto fault = filterFault(config.filters.value_or(resolver.filters), resolver)) {
     throw ConfigError("endpoint." + config.id + ".filters: " + *fault);
   }
   EndpointForm form = staticForm(config);
-  form.createdAt = parts.startedAt;
-  const auto endpoint = make(form, {"", config.image, config.env}, parts, nullptr);
+  form.createdAt = resolver.startedAt;
+  const auto endpoint = make(form, {"", config.image, config.env}, resolver, nullptr);
   if (!endpoint->fault.empty()) throw ConfigError("endpoint." + config.id + ": " + endpoint->fault);
   endpoint->idleTimeout = config.idleTimeout;  // the file knows milliseconds
   endpoint->webhookKey = config.webhookKey;

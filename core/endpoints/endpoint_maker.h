@@ -19,7 +19,7 @@ namespace jobq {
 class FilterPool;
 
 /// What is installed. They throw ConfigError, with one sentence, when there is no such plugin.
-struct EndpointParts {
+struct PluginResolver {
   std::function<HandlerFactory&(const std::string& name)> handler;
   std::function<const QueuePolicy&(const std::string& name)> policy;  ///< empty name: the server's
   /// Of every well-formed name there is one: what is not there has a fault, and lets no job in.
@@ -37,14 +37,14 @@ struct Cargo {
 
 /// Never fails: what cannot run here has a fault, and the release of `before` (which may be null) goes on. A release
 /// whose version is the same as before is the same object, so that no worker is replaced.
-EndpointPtr makeEndpoint(const EndpointForm& form, const Cargo& cargo, const EndpointParts& parts,
+EndpointPtr makeEndpoint(const EndpointForm& form, const Cargo& cargo, const PluginResolver& resolver,
                          const EndpointPtr& before);
 
 /// Why this server cannot run the image; nothing when it can, or when remote workers do.
-std::optional<std::string> imageFault(const std::string& image, const EndpointParts& parts);
+std::optional<std::string> imageFault(const std::string& image, const PluginResolver& resolver);
 
 /// Why this server cannot run one of the filters; nothing when it can run them all.
-std::optional<std::string> filterFault(const std::vector<std::string>& filters, const EndpointParts& parts);
+std::optional<std::string> filterFault(const std::vector<std::string>& filters, const PluginResolver& resolver);
 
 struct EndpointEntry {
   EndpointForm form;
@@ -53,6 +53,6 @@ struct EndpointEntry {
 };
 
 /// An endpoint of the configuration file. Throws ConfigError when it cannot run.
-EndpointEntry makeStatic(const EndpointConfig& config, const EndpointParts& parts);
+EndpointEntry makeStatic(const EndpointConfig& config, const PluginResolver& resolver);
 
 }  // namespace jobq

@@ -16,12 +16,12 @@ constexpr std::size_t kWriters = 16;
 
 }  // namespace
 
-EndpointRegistry::EndpointRegistry(Rooms rooms, const std::vector<EndpointConfig>& fixed, Listener listener)
-    : rooms_(std::move(rooms)), listener_(std::move(listener)) {
+EndpointRegistry::EndpointRegistry(Deps deps, const std::vector<EndpointConfig>& fixed, Listener listener)
+    : deps_(std::move(deps)), listener_(std::move(listener)) {
   // Endpoints of the file may all have filters of their own; those that the API makes may not.
-  if (const auto fault = filterFault(rooms_.parts.filters, rooms_.parts)) throw ConfigError("filters: " + *fault);
+  if (const auto fault = filterFault(deps_.resolver.filters, deps_.resolver)) throw ConfigError("filters: " + *fault);
   for (const EndpointConfig& config : fixed) {
-    fixed_.emplace(config.id, makeStatic(config, rooms_.parts));
+    fixed_.emplace(config.id, makeStatic(config, deps_.resolver));
     rebuild(config.id);
   }
   state_.set(std::make_shared<State>(next_));
@@ -71,7 +71,7 @@ std::vector<EndpointId> EndpointRegistry::leaving() const {
 
 void EndpointRegistry::checkIds() {
   for (const auto& [id, entry] : fixed_) {
-    if (rooms_.records.find(kEndpointKind, id)) {
+    if (deps_.records.find(kEndpointKind, id)) {
       throw ConfigError("endpoint." + id +
                         " is in the file, and an endpoint of that id is stored: rename the one in the file");
     }
@@ -105,7 +105,7 @@ bool EndpointRegistry::showChange() {
     refresh();
     return true;
   } catch (const StorageError& error) {
-    rooms_.log.write(LogLevel::warning, "endpoints.refresh", error.what());
+    deps_.log.write(LogLevel::warning, "endpoints.refresh", error.what());
     return false;
   }
 }
@@ -156,7 +156,7 @@ void EndpointRegistry::follow(std::set<EndpointId>& touched) {
 }
 
 void EndpointRegistry::followTemplates(std::set<EndpointId>& touched) {
-  const Changes changes = rooms_.records.changedSince(kTemplateKind, templatesSeen_);
+  const Changes changes = deps_.records.changedSince(kTemplateKind, templatesSeen_);
   std::set<std::string> changed(changes.removed.begin(), changes.removed.end());
   const auto forget = [this](const std::string& id) {
     next_.templates.erase(id);
@@ -166,7 +166,7 @@ void EndpointRegistry::followTemplates(std::set<EndpointId>& touched) {
   for (const std::string& id : changes.removed) forget(id);
   for (const Record& record : changes.changed) {
     try {
-      auto entry = std::make_shared<TemplateEntry>(TemplateEntry{templateOf(record, rooms_.box), record.version});
+      auto entry = std::make_shared<TemplateEntry>(TemplateEntry{templateOf(record, deps_.box), record.version});
       changed.insert(record.id);
       forget(record.id);
       if (isGone(entry->form)) {
@@ -187,13 +187,13 @@ void EndpointRegistry::followTemplates(std::set<EndpointId>& touched) {
 }
 
 void EndpointRegistry::followEndpoints(std::set<EndpointId>& touched) {
-  const Changes changes = rooms_.records.changedSince(kEndpointKind, endpointsSeen_);
+  const Changes changes = deps_.records.changedSince(kEndpointKind, endpointsSeen_);
   for (const EndpointId& id : changes.removed) {
     if (stored_.erase(id) > 0) touched.insert(id);
   }
   for (const Record& record : changes.changed) {
     try {
-      EndpointForm form = endpointFormOf(record, rooms_.box);
+      EndpointForm form = endpointFormOf(record, deps_.box);
       EndpointEntry& entry = stored_[record.id];
       entry.form = std::move(form);
       entry.record = record.version;
@@ -207,7 +207,7 @@ void EndpointRegistry::followEndpoints(std::set<EndpointId>& touched) {
 }
 
 void EndpointRegistry::followPauses(std::set<EndpointId>& touched) {
-  const Changes changes = rooms_.records.changedSince(kPauseKind, pausesSeen_);
+  const Changes changes = deps_.records.changedSince(kPauseKind, pausesSeen_);
   for (const EndpointId& id : changes.removed) {
     if (paused_.erase(id) > 0) touched.insert(id);
   }
@@ -223,7 +223,7 @@ void EndpointRegistry::followScripts(std::set<EndpointId>& touched) const {
     const Endpoint& endpoint = *entry->endpoint;
     const bool isReleased = endpoint.release && endpoint.release->version == endpoint.version;
     if (isReleased || endpoint.fault.empty() || parseImage(endpoint.image).kind != Image::Kind::lua) continue;
-    if (!imageFault(endpoint.image, rooms_.parts)) touched.insert(id);
+    if (!imageFault(endpoint.image, deps_.resolver)) touched.insert(id);
   }
 }
 
@@ -238,9 +238,9 @@ bool EndpointRegistry::decideRemovals() {
       return stored.second.form.templateId == id && !stored.second.form.deleting;
     });
     form.removal = used ? "" : kRemovalDecided;
-    (void)rooms_.records.update(toRecord(form, rooms_.box), entry->record);
+    (void)deps_.records.update(toRecord(form, deps_.box), entry->record);
   }
-  for (const std::string& id : gone_) rooms_.records.remove(kTemplateKind, id);
+  for (const std::string& id : gone_) deps_.records.remove(kTemplateKind, id);
   return any;
 }
 
@@ -269,7 +269,7 @@ void EndpointRegistry::store(const std::vector<EndpointEntry>& raised) {
   std::atomic<std::size_t> next = 0;
   const auto write = [&] {
     for (std::size_t i = next++; i < raised.size(); i = next++) {
-      (void)rooms_.records.update(toRecord(raised[i].form, rooms_.box), raised[i].record);
+      (void)deps_.records.update(toRecord(raised[i].form, deps_.box), raised[i].record);
     }
   };
   std::vector<std::future<void>> writers;
@@ -323,7 +323,7 @@ void EndpointRegistry::rebuild(const EndpointId& id) {
       cargo.image = of->second->form.imageName;
       cargo.env = entry.form.env = of->second->form.env;
     }
-    entry.endpoint = makeEndpoint(entry.form, cargo, rooms_.parts, was);
+    entry.endpoint = makeEndpoint(entry.form, cargo, deps_.resolver, was);
     entry.form.fault = entry.endpoint->fault;
     hand(id, entry.endpoint);
     next_.endpoints[id] = std::make_shared<EndpointEntry>(std::move(entry));
@@ -331,7 +331,7 @@ void EndpointRegistry::rebuild(const EndpointId& id) {
 }
 
 void EndpointRegistry::logDamage(const std::exception& error) const {
-  rooms_.log.write(LogLevel::error, "endpoints.damaged", error.what());
+  deps_.log.write(LogLevel::error, "endpoints.damaged", error.what());
 }
 
 }  // namespace jobq

@@ -38,10 +38,10 @@ using TemplateEntryPtr = std::shared_ptr<const TemplateEntry>;
 /// Any thread. What is read here is as old as the last refresh(); every request asks, and shares no lock with others.
 class EndpointRegistry {
  public:
-  struct Rooms {
+  struct Deps {
     RecordStore& records;
     const SecretBox& box;
-    EndpointParts parts;
+    PluginResolver resolver;
     Log& log;
   };
   /// Hears of every endpoint that came, changed or went (null), before refresh() returns.
@@ -49,7 +49,7 @@ class EndpointRegistry {
 
   /// Knows the file's endpoints at once, those of the storage after the first refresh(). Throws ConfigError when one of
   /// the file's cannot run.
-  EndpointRegistry(Rooms rooms, const std::vector<EndpointConfig>& fixed, Listener listener);
+  EndpointRegistry(Deps deps, const std::vector<EndpointConfig>& fixed, Listener listener);
 
   /// Null when there is none.
   EndpointPtr find(std::string_view id) const;
@@ -78,7 +78,7 @@ class EndpointRegistry {
   /// Throws ConfigError when an endpoint of the file has the id of a stored one. Before the first refresh().
   void checkIds();
 
-  const EndpointParts& parts() const { return rooms_.parts; }
+  const PluginResolver& resolver() const { return deps_.resolver; }
 
  private:
   struct State {
@@ -100,7 +100,7 @@ class EndpointRegistry {
   void hand(const EndpointId& id, const EndpointPtr& endpoint);
   void logDamage(const std::exception& error) const;
 
-  const Rooms rooms_;
+  const Deps deps_;
   const Listener listener_;
   std::map<EndpointId, EndpointEntry> fixed_;
 

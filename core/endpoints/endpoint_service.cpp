@@ -29,18 +29,18 @@ void EndpointService::addFaults(FieldFaults& faults, const EndpointForm& form, c
     const auto record = usableTemplate(form.templateId);
     if (!record) {
       faults.push_back(templateGone(form.templateId));
-    } else if (const auto fault = imageFault(templateOf(*record, box_).imageName, registry_.parts())) {
+    } else if (const auto fault = imageFault(templateOf(*record, box_).imageName, registry_.resolver())) {
       faults.push_back({"templateId", "templateId " + form.templateId + " cannot be used: " + *fault});
     }
   }
   if (form.filters && !isFaulty(faults, "filters")) {
-    if (const auto fault = filterFault(*form.filters, registry_.parts())) {
+    if (const auto fault = filterFault(*form.filters, registry_.resolver())) {
       faults.push_back({"filters", "filters cannot be used: " + *fault});
     }
   }
   if (isFaulty(faults, "queuePolicy")) return;
   try {
-    (void)registry_.parts().policy(form.queuePolicy);
+    (void)registry_.resolver().policy(form.queuePolicy);
   } catch (const ConfigError& error) {
     faults.push_back({"queuePolicy", "queuePolicy " + clipped(form.queuePolicy) + " cannot be used: " + error.what()});
   }

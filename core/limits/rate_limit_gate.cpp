@@ -36,13 +36,13 @@ std::string tooMalformed(const RateLimit& limit) {
 std::variant<RateLimitGate::Passed, RateLimitGate::Refused> RateLimitGate::enter(const EndpointId& endpoint, Operation operation,
                                                                   std::uint32_t workersMax, const LimitSettings& own) {
   Passed passed;
-  const Instant now = rooms_.clock.now();
+  const Instant now = deps_.clock.now();
   if (config_.enabled) {
     const RateLimit limit = limitOf(endpoint, operation, own, now);
     std::string key = endpoint + '/' + std::string(kOperationNames[static_cast<std::size_t>(operation)]);
     std::uint32_t remaining = 0;
     if (auto refused = closed(key, operation, limit, now, remaining)) return std::move(*refused);
-    const RateVerdict place = rooms_.limiter.enter(key, {0, limit.window, limit.concurrent}, now);
+    const RateVerdict place = deps_.limiter.enter(key, {0, limit.window, limit.concurrent}, now);
     if (!place.allowed) return Refused{tooFast(limit, operation), RateStanding{limit, 0, place.retryAfter}};
     passed.admission = Admission(*this, std::move(key), operation, limit);
     passed.standing = RateStanding{limit, remaining, Millis(0)};
@@ -76,14 +76,14 @@ std::optional<RateLimitGate::Refused> RateLimitGate::closed(const std::string& k
 
 // Counts one request if the rate allows it. retryAfter is set when it did not.
 RateStanding RateLimitGate::count(const std::string& key, const RateLimit& limit) {
-  const Instant now = rooms_.clock.now();
+  const Instant now = deps_.clock.now();
   const std::string counted = key + "/understood";
-  const RateVerdict verdict = rooms_.limiter.enter(counted, {limit.requests, limit.window, 0}, now);
+  const RateVerdict verdict = deps_.limiter.enter(counted, {limit.requests, limit.window, 0}, now);
   Rate rate{Instant::min(), limit.requests, verdict.remaining, limit.window};
   if (!verdict.allowed) rate.closedUntil = now + verdict.retryAfter;
   if (verdict.allowed) {
     if (limit.requests > 0 && verdict.remaining == 0) rate.closedUntil = now + untilNext(counted, limit, now);
-    rooms_.limiter.leave(counted);
+    deps_.limiter.leave(counted);
   }
   Lock lock(mutex_);
   if (rates_.size() >= kMostRates)
@@ -95,15 +95,15 @@ RateStanding RateLimitGate::count(const std::string& key, const RateLimit& limit
 // The caller is still inside, so that a question for one at once is refused, and counts nothing, even when a thread
 // with a later time has made the limiter free a request since the caller's own was counted.
 Millis RateLimitGate::untilNext(const std::string& key, const RateLimit& limit, Instant now) {
-  const RateVerdict verdict = rooms_.limiter.enter(key, {limit.requests, limit.window, 1}, now);
-  if (verdict.allowed) rooms_.limiter.leave(key);
+  const RateVerdict verdict = deps_.limiter.enter(key, {limit.requests, limit.window, 1}, now);
+  if (verdict.allowed) deps_.limiter.leave(key);
   const bool isByPlaces = verdict.retryAfter == kUntilAPlaceIsFree;
   return isByPlaces ? Millis(0) : verdict.retryAfter;
 }
 
 RateVerdict RateLimitGate::enterRate(const std::string& key, const RateLimit& limit, Instant now) {
-  const RateVerdict verdict = rooms_.limiter.enter(key, {limit.requests, limit.window, 0}, now);
-  if (verdict.allowed) rooms_.limiter.leave(key);
+  const RateVerdict verdict = deps_.limiter.enter(key, {limit.requests, limit.window, 0}, now);
+  if (verdict.allowed) deps_.limiter.leave(key);
   return verdict;
 }
 
@@ -118,7 +118,7 @@ std::optional<RateLimitGate::Refused> RateLimitGate::Admission::count(std::optio
 std::optional<RateLimitGate::Refused> RateLimitGate::Admission::countMalformed() {
   if (isCounted()) return std::nullopt;
   counted_ = true;
-  const RateVerdict verdict = gate_->enterRate(key_ + "/malformed", limit_, gate_->rooms_.clock.now());
+  const RateVerdict verdict = gate_->enterRate(key_ + "/malformed", limit_, gate_->deps_.clock.now());
   if (verdict.allowed) return std::nullopt;
   return Refused{tooMalformed(limit_), RateStanding{limit_, 0, verdict.retryAfter}};
 }
@@ -131,7 +131,7 @@ std::uint32_t RateLimitGate::runningAt(const EndpointId& endpoint, Instant now) 
     if (now < known.runningAsOf + kCountFreshness) return known.running;
     known.runningAsOf = now;
   }
-  const std::uint32_t running = rooms_.running(endpoint);
+  const std::uint32_t running = deps_.running(endpoint);
   Lock lock(mutex_);
   return counts_[endpoint].running = running;
 }
@@ -150,7 +150,7 @@ std::optional<std::uint64_t> RateLimitGate::queueTooLong(const EndpointId& endpo
     if (now < known.waitingAsOf + kRefusalFreshness && isOverLine(known.waiting, workersMax)) return known.waiting;
     known.admitted = 0;
   }
-  const std::uint64_t waiting = rooms_.waiting(endpoint);
+  const std::uint64_t waiting = deps_.waiting(endpoint);
   Lock lock(mutex_);
   CachedCounts& known = counts_[endpoint];
   known.waitingAsOf = now;

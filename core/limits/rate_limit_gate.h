@@ -32,13 +32,13 @@ struct RateStanding {
 /// StorageError passes through enter().
 class RateLimitGate {
  public:
-  struct Rooms {
+  struct Deps {
     RateLimiter& limiter;
     Clock& clock;
     std::function<std::uint32_t(const EndpointId&)> running;  ///< workers that hold a job, on all nodes
     std::function<std::uint64_t(const EndpointId&)> waiting;  ///< jobs in line
   };
-  RateLimitGate(const LimitsConfig& config, Rooms rooms) : config_(config), table_(config), rooms_(std::move(rooms)) {}
+  RateLimitGate(const LimitsConfig& config, Deps deps) : config_(config), table_(config), deps_(std::move(deps)) {}
 
   struct Refused {
     std::string sentence;
@@ -67,7 +67,7 @@ class RateLimitGate {
       return *this;
     }
     ~Admission() {
-      if (gate_ != nullptr) gate_->rooms_.limiter.leave(key_);
+      if (gate_ != nullptr) gate_->deps_.limiter.leave(key_);
     }
 
     /// Counts the call as understood. Returns the refusal when the rate is exceeded: others were quicker since enter().
@@ -131,7 +131,7 @@ class RateLimitGate {
 
   const LimitsConfig config_;
   const RateLimits table_;
-  const Rooms rooms_;
+  const Deps deps_;
   Mutex mutex_;
   std::map<EndpointId, CachedCounts, std::less<>> counts_ JOBQ_GUARDED_BY(mutex_);
   std::map<std::string, Rate, std::less<>> rates_ JOBQ_GUARDED_BY(mutex_);

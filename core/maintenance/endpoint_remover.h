@@ -13,7 +13,7 @@ namespace jobq {
 /// One thread. Any node may do it, several at once too: each step is whole, and one that is cut off goes on later.
 class EndpointRemover {
  public:
-  struct Rooms {
+  struct Deps {
     JobStore& jobs;
     std::function<std::vector<EndpointId>()> leaving;        ///< that are deleted, and not removed yet
     std::function<bool(const EndpointId&)> hasLeft;          ///< none of its jobs runs here any more
@@ -21,7 +21,7 @@ class EndpointRemover {
     std::function<void(const EndpointId&)> announceRemoved;  ///< its jobs are gone: who waits has to be told
     std::function<void(const EndpointId&)> forget;           ///< nothing of it is left
   };
-  explicit EndpointRemover(Rooms rooms) : rooms_(std::move(rooms)) {}
+  explicit EndpointRemover(Deps deps) : deps_(std::move(deps)) {}
 
   /// A bounded piece of work; the rest is the next step's. StorageError passes through.
   void step();
@@ -29,7 +29,7 @@ class EndpointRemover {
  private:
   void removeFrom(const EndpointId& endpoint);
 
-  const Rooms rooms_;
+  const Deps deps_;
 };
 
 }  // namespace jobq

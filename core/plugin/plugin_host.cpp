@@ -151,7 +151,7 @@ std::string PluginHost::absence(PluginKind kind, std::string_view name) const {
          " (there are: " + (there.empty() ? "none" : there) + ")" + rejected;
 }
 
-std::unique_ptr<Plugin> PluginHost::createAny(PluginKind kind, std::string_view name, const Surroundings& around,
+std::unique_ptr<Plugin> PluginHost::createAny(PluginKind kind, std::string_view name, const Deps& around,
                                               Log& log) const {
   const Entry* entry = find(kind, name);
   if (entry == nullptr) throw ConfigError(absence(kind, name));

@@ -38,7 +38,7 @@ class PluginHost {
   };
 
   /// What every plugin of a server is lent.
-  struct Surroundings {
+  struct Deps {
     Clock& clock;
     std::filesystem::path dataDir;
     std::filesystem::path handlerScripts;
@@ -61,7 +61,7 @@ class PluginHost {
   /// Makes the entry; the caller owns it. Throws ConfigError when there is none: the message lists what there is, and
   /// why a library of that name was rejected.
   template <class Interface>
-  std::unique_ptr<Interface> create(std::string_view name, const Surroundings& around, Log& log) const {
+  std::unique_ptr<Interface> create(std::string_view name, const Deps& around, Log& log) const {
     return std::unique_ptr<Interface>(
         static_cast<Interface*>(createAny(Interface::kKind, name, around, log).release()));
   }
@@ -76,7 +76,7 @@ class PluginHost {
  private:
   void loadFile(Library& library);
   const Entry* find(PluginKind kind, std::string_view name) const;
-  std::unique_ptr<Plugin> createAny(PluginKind kind, std::string_view name, const Surroundings& around, Log& log) const;
+  std::unique_ptr<Plugin> createAny(PluginKind kind, std::string_view name, const Deps& around, Log& log) const;
 
   const std::map<std::string, std::string>& settings_;
   Log& log_;

@@ -18,17 +18,17 @@ CallEnd endOf(bool answered, Millis duration) {
 
 }  // namespace
 
-DeliveryTask::DeliveryTask(const Rooms& rooms, Delivery delivery, std::stop_token stop)
-    : rooms_(rooms),
+DeliveryTask::DeliveryTask(const Deps& deps, Delivery delivery, std::stop_token stop)
+    : deps_(deps),
       delivery_(std::move(delivery)),
       stop_(std::move(stop)),
-      leaseEnds_(rooms_.clock.now() + kDeliveryLease) {}
+      leaseEnds_(deps_.clock.now() + kDeliveryLease) {}
 
 std::optional<Instant> DeliveryTask::run() noexcept {
   try {
     return tryOnce();
   } catch (const std::exception& error) {  // out of memory, most likely: it is due again when its lease ends
-    rooms_.log.write(LogLevel::error, "webhook.failed", error.what());
+    deps_.log.write(LogLevel::error, "webhook.failed", error.what());
     return std::nullopt;
   }
 }
@@ -41,7 +41,7 @@ std::optional<Instant> DeliveryTask::tryOnce() {
     return std::nullopt;
   }
   bool isLast = false;
-  if (!retryStorage("record", [&] { isLast = rooms_.outbox.recordAttempt(delivery_.claim(), attempt->record); })) {
+  if (!retryStorage("record", [&] { isLast = deps_.outbox.recordAttempt(delivery_.claim(), attempt->record); })) {
     return std::nullopt;
   }
   if (!isLast) return std::nullopt;  // a replay or another caller's claim came in between: the delivery is theirs
@@ -59,7 +59,7 @@ bool DeliveryTask::isDecided() const {
 // Nothing: it could not be made, or was cut off by the courier's stop.
 std::optional<DeliveryTask::Attempt> DeliveryTask::call() {
   Attempt attempt;
-  WebhookTransport* transport = rooms_.transports.find(delivery_.url);
+  WebhookTransport* transport = deps_.transports.find(delivery_.url);
   if (transport == nullptr) {
     attempt.record.reason = "no transport of webhook.transports serves URLs of this scheme";
     attempt.last = true;
@@ -75,10 +75,10 @@ std::optional<DeliveryTask::Attempt> DeliveryTask::call() {
   // They may have 20 MB each, and the call takes its time.
   delivery_.job.output = std::string();
   delivery_.input = std::string();
-  const Instant began = rooms_.clock.now();
-  call.headers = signatureHeaders(*secret, delivery_.id, rooms_.wall.now(), call.body);
+  const Instant began = deps_.clock.now();
+  call.headers = signatureHeaders(*secret, delivery_.id, deps_.wall.now(), call.body);
   DeliveryResult result = deliver(*transport, call);
-  attempt.record.duration = rooms_.clock.now() - began;
+  attempt.record.duration = deps_.clock.now() - began;
   if (auto* failed = std::get_if<DeliveryFailed>(&result)) {
     if (stop_.stop_requested()) return std::nullopt;
     attempt.record.reason =
@@ -99,7 +99,7 @@ std::optional<std::string> DeliveryTask::key(std::string& refusal) {
   std::string key;
   const auto ask = [&] {
     try {
-      key = rooms_.secrets.keyOf(delivery_.job.endpoint);
+      key = deps_.secrets.keyOf(delivery_.job.endpoint);
     } catch (const StorageError&) {
       throw;
     } catch (const Error& error) {
@@ -132,19 +132,19 @@ std::optional<Instant> DeliveryTask::conclude(bool last) {
   }
   Instant again{};
   const bool putOff = retryStorage("put off", [&] {
-    rooms_.outbox.reschedule(delivery_.claim(), kRetryDelay);
-    again = rooms_.clock.now() + kRetryDelay;  // not before the storage thinks so
+    deps_.outbox.reschedule(delivery_.claim(), kRetryDelay);
+    again = deps_.clock.now() + kRetryDelay;  // not before the storage thinks so
   });
   return putOff ? std::optional(again) : std::nullopt;
 }
 
 void DeliveryTask::finishDelivery(DeliveryState state) {
   bool settled = false;
-  retryStorage("settle", [&] { settled = rooms_.outbox.settle(delivery_.claim(), state); });
+  retryStorage("settle", [&] { settled = deps_.outbox.settle(delivery_.claim(), state); });
   if (!settled || state != DeliveryState::abandoned) return;
   const std::string status = std::to_string(delivery_.attempts.back().status);
   // The URL may hold secrets, and so may what somebody said about it.
-  rooms_.log.write(
+  deps_.log.write(
       LogLevel::warning, "webhook.abandoned",
       "the webhook of " + delivery_.job.id + " at " + clipped(delivery_.host) + " is given up, the last status was " +
           status + "; GET /v1/webhooks?jobId= says more, POST /v1/webhooks/" + delivery_.id + "/replay sends it again");
@@ -152,22 +152,22 @@ void DeliveryTask::finishDelivery(DeliveryState state) {
 
 // Without a stop the delivery waits for the end of its lease.
 void DeliveryTask::rescheduleNow() {
-  if (stop_.stop_requested()) retryStorage("give back", [&] { rooms_.outbox.reschedule(delivery_.claim(), Millis(0)); });
+  if (stop_.stop_requested()) retryStorage("give back", [&] { deps_.outbox.reschedule(delivery_.claim(), Millis(0)); });
 }
 
 // False: it was not done. At least one try, also after the stop.
 bool DeliveryTask::retryStorage(const char* doing, const std::function<void()>& operation) {
-  Backoff backoff(rooms_.clock, stop_);
+  Backoff backoff(deps_.clock, stop_);
   for (;;) {
     try {
       operation();
       return true;
     } catch (const std::exception& error) {  // whatever it is: the call was made, and its outcome must not go with it
-      rooms_.log.write(
+      deps_.log.write(
           LogLevel::error, "webhook.storage",
           std::string("cannot ") + doing + " the webhook of " + delivery_.job.id + " yet: " + error.what());
     }
-    if (!backoff.pause() || rooms_.clock.now() >= leaseEnds_) return false;
+    if (!backoff.pause() || deps_.clock.now() >= leaseEnds_) return false;
   }
 }
 

@@ -34,7 +34,7 @@ inline constexpr std::size_t kReasonBytes = 256;
 /// the next one that claims it settles it by its record, without another call.
 class DeliveryTask {
  public:
-  struct Rooms {
+  struct Deps {
     OutboxStore& outbox;
     const Transports& transports;
     WebhookSecrets& secrets;
@@ -43,7 +43,7 @@ class DeliveryTask {
     const WallClock& wall;  ///< for what the receiver and admins read
   };
   /// `delivery` has just been claimed for kDeliveryLease.
-  DeliveryTask(const Rooms& rooms, Delivery delivery, std::stop_token stop);
+  DeliveryTask(const Deps& deps, Delivery delivery, std::stop_token stop);
 
   /// Throws nothing. Returns when the delivery is due again, if this has put it off.
   std::optional<Instant> run() noexcept;
@@ -67,7 +67,7 @@ class DeliveryTask {
   void rescheduleNow();
   bool retryStorage(const char* doing, const std::function<void()>& operation);
 
-  const Rooms rooms_;
+  const Deps deps_;
   Delivery delivery_;
   const std::stop_token stop_;
   const Instant leaseEnds_;

@@ -16,8 +16,8 @@ constexpr std::size_t kHostsOfAPage = 1'000;
 
 }  // namespace
 
-WebhookDispatcher::WebhookDispatcher(const DeliveryTask::Rooms& rooms)
-    : rooms_(rooms), pool_([this](Delivery delivery) { return deliver(std::move(delivery)); }, [this] { notify(); }) {}
+WebhookDispatcher::WebhookDispatcher(const DeliveryTask::Deps& deps)
+    : deps_(deps), pool_([this](Delivery delivery) { return deliver(std::move(delivery)); }, [this] { notify(); }) {}
 
 void WebhookDispatcher::start() {
   if (!scheduler_.joinable() && !stop_.stop_requested()) scheduler_ = std::thread([this] { loop(); });
@@ -42,16 +42,16 @@ void WebhookDispatcher::notify() noexcept {
 void WebhookDispatcher::loop() {
   nameThread("courier-clerk");
   while (awaitNextPass()) {
-    const Instant began = rooms_.clock.now();
+    const Instant began = deps_.clock.now();
     nextPassAt_ = began + kLongestRest;
     try {
       runPass();
     } catch (const std::exception& error) {  // also of a storage that is out of memory: the next look may go better
-      rooms_.log.write(LogLevel::error, "courier.storage", error.what());
-      nextPassAt_ = rooms_.clock.now() + kDeliveryRetry;
+      deps_.log.write(LogLevel::error, "courier.storage", error.what());
+      nextPassAt_ = deps_.clock.now() + kDeliveryRetry;
     }
     // A look at very many hosts takes its time; rings must not keep a processor busy with looks.
-    const Instant now = rooms_.clock.now();
+    const Instant now = deps_.clock.now();
     pausedUntil_ = now + (now - began);
   }
 }
@@ -60,7 +60,7 @@ void WebhookDispatcher::loop() {
 bool WebhookDispatcher::awaitNextPass() {
   Lock lock(mutex_);
   for (;;) {
-    const Instant now = rooms_.clock.now();
+    const Instant now = deps_.clock.now();
     const Instant next = retries_.empty() ? nextPassAt_ : std::min(nextPassAt_, *retries_.begin());
     if (stop_.stop_requested()) return false;
     if (pausedUntil_ <= now && (notified_ || next <= now)) {
@@ -68,7 +68,7 @@ bool WebhookDispatcher::awaitNextPass() {
       retries_.erase(retries_.begin(), retries_.upper_bound(now));
       return true;
     }
-    rooms_.clock.waitUntil(mutex_, wake_, std::max(notified_ ? now : next, pausedUntil_));
+    deps_.clock.waitUntil(mutex_, wake_, std::max(notified_ ? now : next, pausedUntil_));
   }
 }
 
@@ -93,10 +93,10 @@ bool WebhookDispatcher::claimFrom(std::string& after) {
   do {
     if (stop_.stop_requested()) return false;
     if (!pool_.hasPlaces()) return any;
-    DueHosts page = rooms_.outbox.dueHosts(after, kHostsOfAPage);
+    DueHosts page = deps_.outbox.dueHosts(after, kHostsOfAPage);
     const std::vector<HostPlaces> places = pool_.placesFor(page.hosts);
     if (!places.empty()) {
-      for (Delivery& delivery : rooms_.outbox.claimDue(places, kDeliveryLease)) {
+      for (Delivery& delivery : deps_.outbox.claimDue(places, kDeliveryLease)) {
         any = true;
         startDelivery(std::move(delivery));
       }
@@ -112,13 +112,13 @@ void WebhookDispatcher::startDelivery(Delivery delivery) {
   try {
     pool_.start(std::move(delivery));
   } catch (const std::exception& error) {  // no thread, or no memory
-    rooms_.log.write(LogLevel::error, "courier.thread", "delivery " + claim.id + " has to wait: " + error.what());
+    deps_.log.write(LogLevel::error, "courier.thread", "delivery " + claim.id + " has to wait: " + error.what());
     reschedule(claim, kThreadRetry);
   }
 }
 
 CallEnd WebhookDispatcher::deliver(Delivery delivery) {
-  DeliveryTask task(rooms_, std::move(delivery), stop_.get_token());
+  DeliveryTask task(deps_, std::move(delivery), stop_.get_token());
   const auto again = task.run();
   if (!again) return task.callEnd();
   try {
@@ -133,9 +133,9 @@ CallEnd WebhookDispatcher::deliver(Delivery delivery) {
 // Best effort: when it fails, the lease ends in a minute.
 void WebhookDispatcher::reschedule(const DeliveryClaim& claim, Millis delay) noexcept {
   try {
-    rooms_.outbox.reschedule(claim, delay);
+    deps_.outbox.reschedule(claim, delay);
   } catch (const std::exception& error) {
-    rooms_.log.write(LogLevel::warning, "courier.giveBack", error.what());
+    deps_.log.write(LogLevel::warning, "courier.giveBack", error.what());
   }
 }
 

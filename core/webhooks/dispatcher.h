@@ -41,7 +41,7 @@ namespace jobq {
 class WebhookDispatcher final : public Service {
  public:
   /// What is in `rooms` outlives it.
-  explicit WebhookDispatcher(const DeliveryTask::Rooms& rooms);
+  explicit WebhookDispatcher(const DeliveryTask::Deps& deps);
   ~WebhookDispatcher() override { stop(); }
 
   /// Looks at once: what a former process owed is due.
@@ -62,7 +62,7 @@ class WebhookDispatcher final : public Service {
   CallEnd deliver(Delivery delivery);
   void reschedule(const DeliveryClaim& claim, Millis delay) noexcept;
 
-  const DeliveryTask::Rooms rooms_;
+  const DeliveryTask::Deps deps_;
   std::atomic<bool> notified_ = false;
   std::stop_source stop_;
   Instant nextPassAt_ = Instant::min();  // the scheduler's, as the next one

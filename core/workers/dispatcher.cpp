@@ -22,10 +22,10 @@ constexpr std::size_t kClaimedAtOnce = 64;
 
 }  // namespace
 
-Dispatcher::Dispatcher(const Rooms& rooms, std::string node, const std::vector<EndpointPtr>& endpoints)
-    : rooms_(rooms), node_(std::move(node)) {
+Dispatcher::Dispatcher(const Deps& deps, std::string node, const std::vector<EndpointPtr>& endpoints)
+    : deps_(deps), node_(std::move(node)) {
   for (const EndpointPtr& endpoint : endpoints) setEndpoint(endpoint);
-  rooms_.queueSignal.setClaimer([this](const EndpointId& endpoint) { claimForCaller(endpoint); });
+  deps_.queueSignal.setClaimer([this](const EndpointId& endpoint) { claimForCaller(endpoint); });
 }
 
 void Dispatcher::start() {
@@ -34,7 +34,7 @@ void Dispatcher::start() {
 
 void Dispatcher::stop() {
   stopping_ = true;
-  rooms_.queueSignal.wake();
+  deps_.queueSignal.wake();
   if (thread_.joinable()) thread_.join();
   {
     Lock lock(mutex_);
@@ -46,13 +46,13 @@ void Dispatcher::stop() {
 void Dispatcher::loop() {
   nameThread("dispatcher");
   while (!stopping_) {
-    rooms_.queueSignal.wait(rooms_.clock, nextPassAt_);
+    deps_.queueSignal.wait(deps_.clock, nextPassAt_);
     if (!stopping_) runPassAndPlan();
   }
 }
 
 bool Dispatcher::runPassIfDue() {
-  if (!rooms_.queueSignal.consume() && rooms_.clock.now() < nextPassAt_.load()) return false;
+  if (!deps_.queueSignal.consume() && deps_.clock.now() < nextPassAt_.load()) return false;
   runPassAndPlan();
   return true;
 }
@@ -60,10 +60,10 @@ bool Dispatcher::runPassIfDue() {
 void Dispatcher::runPassAndPlan() {
   nextPassAt_ = Instant::max();  // who becomes idle while this looks may have been overlooked
   try {
-    nextPassAt_ = runPass() ? rooms_.clock.now() : nextPass();
+    nextPassAt_ = runPass() ? deps_.clock.now() : nextPass();
   } catch (const std::exception& error) {  // also of a storage that is out of memory: the next look may go better
-    rooms_.log.write(LogLevel::error, "dispatcher.storage", error.what());
-    nextPassAt_ = rooms_.clock.now() + kClaimRetry;
+    deps_.log.write(LogLevel::error, "dispatcher.storage", error.what());
+    nextPassAt_ = deps_.clock.now() + kClaimRetry;
   }
 }
 
@@ -88,11 +88,11 @@ void Dispatcher::claimForCaller(const EndpointId& endpoint) {
   }
   bool done = false;
   try {
-    done = claimBatch(reserveWorkers(&endpoint)) && !rooms_.queueSignal.isSet(endpoint);
+    done = claimBatch(reserveWorkers(&endpoint)) && !deps_.queueSignal.isSet(endpoint);
   } catch (const std::exception& error) {
-    rooms_.log.write(LogLevel::error, "dispatcher.storage", error.what());
+    deps_.log.write(LogLevel::error, "dispatcher.storage", error.what());
   }
-  if (!done) rooms_.queueSignal.wake();
+  if (!done) deps_.queueSignal.wake();
   Lock lock(mutex_);
   --claimingCallers_;
   callersDone_.notifyAll();
@@ -107,7 +107,7 @@ std::vector<ClaimWant> Dispatcher::reserveWorkers(const EndpointId* only) {
   auto at = only != nullptr ? pools_.find(*only) : pools_.begin();
   for (; at != pools_.end(); at = only != nullptr ? pools_.end() : std::next(at)) {
     auto& [id, pool] = *at;
-    if (pool.endpoint->paused || pool.retiring || !rooms_.queueSignal.isSet(id)) continue;
+    if (pool.endpoint->paused || pool.retiring || !deps_.queueSignal.isSet(id)) continue;
     ClaimWant want{id, {}};
     for (auto& [worker, info] : pool.workers) {
       if (info.state != WorkerState::idle) continue;
@@ -139,20 +139,20 @@ void Dispatcher::releaseReservations(const std::vector<ClaimWant>& wants, const 
     }
   }
   lock.unlock();
-  if (retired) rooms_.queueSignal.wake();
+  if (retired) deps_.queueSignal.wake();
 }
 
 // True: there were jobs.
 bool Dispatcher::claimBatch(const std::vector<ClaimWant>& wants) {
   if (wants.empty()) return false;
-  const RunningJobs::Claiming claiming(rooms_.running);
+  const RunningJobs::Claiming claiming(deps_.running);
   std::vector<ClaimedJob> jobs;
-  for (const ClaimWant& want : wants) rooms_.queueSignal.clear(want.endpoint);
+  for (const ClaimWant& want : wants) deps_.queueSignal.clear(want.endpoint);
   try {
-    jobs = rooms_.storage.leases().claim(wants, Holder{node_, Holder::Kind::process, {}});
+    jobs = deps_.storage.leases().claim(wants, Holder{node_, Holder::Kind::process, {}});
   } catch (...) {
     releaseReservations(wants, {});
-    for (const ClaimWant& want : wants) rooms_.queueSignal.rearm(want.endpoint);
+    for (const ClaimWant& want : wants) deps_.queueSignal.rearm(want.endpoint);
     throw;
   }
   releaseReservations(wants, jobs);
@@ -160,10 +160,10 @@ bool Dispatcher::claimBatch(const std::vector<ClaimWant>& wants) {
     const auto got = std::count_if(jobs.begin(), jobs.end(),
                                    [&want](const ClaimedJob& job) { return job.endpoint == want.endpoint; });
     if (static_cast<std::size_t>(got) == want.workers.size()) {
-      rooms_.queueSignal.rearm(want.endpoint);
-    } else if (rooms_.queueSignal.isSet(want.endpoint)) {
+      deps_.queueSignal.rearm(want.endpoint);
+    } else if (deps_.queueSignal.isSet(want.endpoint)) {
       // Whoever rang meanwhile found these workers reserved.
-      rooms_.queueSignal.wake();
+      deps_.queueSignal.wake();
     }
   }
   const bool any = !jobs.empty();
@@ -177,10 +177,10 @@ void Dispatcher::executeJobs(std::vector<ClaimedJob> jobs) {
     const EndpointId endpoint = job.endpoint;
     const WorkerId worker = job.worker;
     try {
-      rooms_.executor.assign(std::move(job));
+      deps_.executor.assign(std::move(job));
     } catch (const std::bad_alloc&) {
       releaseJob(lease);
-      rooms_.queueSignal.rearm(endpoint);
+      deps_.queueSignal.rearm(endpoint);
       workerReady(endpoint, worker);
     }
   }
@@ -189,29 +189,29 @@ void Dispatcher::executeJobs(std::vector<ClaimedJob> jobs) {
 // There was no memory to give the job to its worker: it must not be held by nobody.
 void Dispatcher::releaseJob(const LeaseRef& lease) {
   try {
-    rooms_.storage.leases().release(std::vector{lease});
-    rooms_.log.write(LogLevel::error, "dispatcher.memory", lease.job + " went back in line for want of memory");
+    deps_.storage.leases().release(std::vector{lease});
+    deps_.log.write(LogLevel::error, "dispatcher.memory", lease.job + " went back in line for want of memory");
   } catch (const StorageError& error) {
-    rooms_.log.write(LogLevel::error, "dispatcher.memory",
+    deps_.log.write(LogLevel::error, "dispatcher.memory",
                      lease.job + " stays IN_PROGRESS until its execution timeout: " + error.what());
   }
 }
 
 void Dispatcher::stopRun(const LeaseRef& lease) {
   // Whoever is about to run it sees that (RunningJobs::Claiming) and does not begin.
-  rooms_.running.stop(lease);
+  deps_.running.stop(lease);
   bool early = false;
   {
     Lock lock(mutex_);
     for (auto& [id, pool] : pools_) {
       for (auto& [worker, info] : pool.workers) {
         if (info.state != WorkerState::busy || info.lease != lease || info.stuckFrom != Instant::max()) continue;
-        info.stuckFrom = rooms_.clock.now() + pool.endpoint->stopGrace;
+        info.stuckFrom = deps_.clock.now() + pool.endpoint->stopGrace;
         early = info.stuckFrom < nextPassAt_.load();
       }
     }
   }
-  if (early) rooms_.queueSignal.wake();
+  if (early) deps_.queueSignal.wake();
 }
 
 }  // namespace jobq

@@ -38,7 +38,7 @@ class QueueSignal;
 
 class Dispatcher final : public Service, private WorkerEvents {
  public:
-  struct Rooms {
+  struct Deps {
     Storage& storage;
     QueueSignal& queueSignal;
     Executor& executor;
@@ -46,7 +46,7 @@ class Dispatcher final : public Service, private WorkerEvents {
     Clock& clock;
     Log& log;
   };
-  Dispatcher(const Rooms& rooms, std::string node, const std::vector<EndpointPtr>& endpoints);
+  Dispatcher(const Deps& deps, std::string node, const std::vector<EndpointPtr>& endpoints);
   ~Dispatcher() override { stop(); }
 
   void start() override;
@@ -108,7 +108,7 @@ class Dispatcher final : public Service, private WorkerEvents {
   void startWorker(const EndpointId& endpoint, const WorkerPool::Step& why);
   Instant nextPass() const;
 
-  const Rooms rooms_;
+  const Deps deps_;
   const std::string node_;
 
   mutable Mutex mutex_;

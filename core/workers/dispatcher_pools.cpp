@@ -10,7 +10,7 @@ namespace jobq {
 
 // core/decisions/workers.md: a handler that ignores its stop token for stopGrace is logged as stuck, its slot replaced.
 void Dispatcher::noticeStuck() {
-  const Instant now = rooms_.clock.now();
+  const Instant now = deps_.clock.now();
   std::vector<std::string> found;
   {
     Lock lock(mutex_);
@@ -23,11 +23,11 @@ void Dispatcher::noticeStuck() {
       }
     }
   }
-  for (const std::string& line : found) rooms_.log.write(LogLevel::error, "worker.stuck", line);
+  for (const std::string& line : found) deps_.log.write(LogLevel::error, "worker.stuck", line);
 }
 
 void Dispatcher::stopIdleWorkers() {
-  const Instant now = rooms_.clock.now();
+  const Instant now = deps_.clock.now();
   std::vector<WorkerId> leaving;
   {
     Lock lock(mutex_);
@@ -38,14 +38,14 @@ void Dispatcher::stopIdleWorkers() {
         if (staying <= pool.endpoint->workersMin && !tooMany) break;
         if (info.state != WorkerState::idle) continue;
         if (!tooMany && info.since + pool.endpoint->idleTimeout > now) continue;
-        if (!tooMany && rooms_.queueSignal.isSet(id) && !pool.endpoint->paused) continue;
+        if (!tooMany && deps_.queueSignal.isSet(id) && !pool.endpoint->paused) continue;
         info.state = WorkerState::leaving;
         leaving.push_back(worker);
         --staying;
       }
     }
   }
-  for (const WorkerId& worker : leaving) rooms_.executor.stopWorker(worker);
+  for (const WorkerId& worker : leaving) deps_.executor.stopWorker(worker);
 }
 
 void Dispatcher::rollReleases() {
@@ -77,9 +77,9 @@ bool Dispatcher::rollOne(const EndpointId& id) {
     if (pool == pools_.end()) return false;
     step = pool->second.nextStep();
   }
-  for (const WorkerId& worker : step.stoppedWorkers) rooms_.executor.stopWorker(worker);
+  for (const WorkerId& worker : step.stoppedWorkers) deps_.executor.stopWorker(worker);
   // Their jobs go back in line, to be removed there: what their handlers say now is no outcome, and is told to nobody.
-  if (!step.stopped.empty()) rooms_.storage.leases().release(step.stopped);
+  if (!step.stopped.empty()) deps_.storage.leases().release(step.stopped);
   for (const LeaseRef& lease : step.stopped) stopRun(lease);
   if (step.startWorker) startWorker(id, step);
   return step.startWorker;
@@ -99,7 +99,7 @@ void Dispatcher::stopRetired() {
     try {
       rollOne(id);
     } catch (const std::exception& error) {
-      rooms_.log.write(LogLevel::error, "dispatcher.storage",
+      deps_.log.write(LogLevel::error, "dispatcher.storage",
                        "the jobs of the deleted endpoint " + id + " run until the drain ends: " + error.what());
     }
   }
@@ -122,20 +122,20 @@ void Dispatcher::startWhereNeeded() {
 // As far as it can be said without asking the storage.
 bool Dispatcher::mayWantMore(const WorkerPool& pool) const {
   const std::size_t size = pool.slots();
-  if (!pool.target() || size >= pool.endpoint->workersMax || rooms_.clock.now() < pool.startAfter) return false;
+  if (!pool.target() || size >= pool.endpoint->workersMax || deps_.clock.now() < pool.startAfter) return false;
   if (size < pool.endpoint->workersMin) return true;
-  return !pool.endpoint->paused && rooms_.queueSignal.isSet(pool.endpoint->id);
+  return !pool.endpoint->paused && deps_.queueSignal.isSet(pool.endpoint->id);
 }
 
 // How many workers more the endpoint should have.
 std::size_t Dispatcher::wanted(const EndpointId& id) {
   // api.md, "policy object": a low-priority job does not trigger scaling. The bell is told first: a normal job that
   // comes after the count rings it.
-  const bool rings = rooms_.queueSignal.isSet(id);
-  if (rings) rooms_.queueSignal.rearm(id, true);
-  const EndpointCounts jobs = rings ? rooms_.storage.jobs().counts(id) : EndpointCounts{};
-  if (jobs.inQueue > jobs.inQueueLow) rooms_.queueSignal.rearm(id);
-  const Instant now = rooms_.clock.now();
+  const bool rings = deps_.queueSignal.isSet(id);
+  if (rings) deps_.queueSignal.rearm(id, true);
+  const EndpointCounts jobs = rings ? deps_.storage.jobs().counts(id) : EndpointCounts{};
+  if (jobs.inQueue > jobs.inQueueLow) deps_.queueSignal.rearm(id);
+  const Instant now = deps_.clock.now();
   Lock lock(mutex_);
   const auto found = pools_.find(id);
   if (found == pools_.end()) return 0;
@@ -163,14 +163,14 @@ void Dispatcher::startWorker(const EndpointId& id, const WorkerPool::Step& why) 
     if (pool == pools_.end() || !pool->second.target()) return;
     endpoint = pool->second.endpoint;
     release = pool->second.target();
-    const Instant now = rooms_.clock.now();
+    const Instant now = deps_.clock.now();
     WorkerInfo info{WorkerState::starting, now, now, release};
     info.replaces = why.replaces;
     info.surge = why.surge;
     pool->second.workers[worker] = std::move(info);
   }
   try {
-    rooms_.executor.startWorker(endpoint, release, worker, *this);
+    deps_.executor.startWorker(endpoint, release, worker, *this);
   } catch (const std::exception& error) {  // no thread, or no memory: its slot must not stay taken
     workerGone(id, worker, error.what());
   }
@@ -179,7 +179,7 @@ void Dispatcher::startWorker(const EndpointId& id, const WorkerPool::Step& why) 
 // The dispatcher is woken only when there is something for it to do: a job for this worker, a release that goes on, or
 // an idle time that ends before it would look by itself.
 void Dispatcher::workerReady(const EndpointId& endpoint, const WorkerId& worker) {
-  const Instant now = rooms_.clock.now();
+  const Instant now = deps_.clock.now();
   bool early = false;
   bool stays = false;
   {
@@ -189,8 +189,8 @@ void Dispatcher::workerReady(const EndpointId& endpoint, const WorkerId& worker)
     early = pool.isRolling() ||
             (pool.workers.size() > pool.endpoint->workersMin && now + pool.endpoint->idleTimeout < nextPassAt_.load());
   }
-  if (!stays) rooms_.executor.stopWorker(worker);
-  if (early || (stays && rooms_.queueSignal.isSet(endpoint))) rooms_.queueSignal.wake();
+  if (!stays) deps_.executor.stopWorker(worker);
+  if (early || (stays && deps_.queueSignal.isSet(endpoint))) deps_.queueSignal.wake();
 }
 
 void Dispatcher::workerGone(const EndpointId& endpoint, const WorkerId& worker, const std::string& failure) {
@@ -200,17 +200,17 @@ void Dispatcher::workerGone(const EndpointId& endpoint, const WorkerId& worker, 
     const auto pool = pools_.find(endpoint);
     if (pool == pools_.end()) return;
     const bool was = pool->second.halted;
-    pool->second.takeGone(worker, failure, rooms_.clock.now());
+    pool->second.takeGone(worker, failure, deps_.clock.now());
     halted = pool->second.halted && !was;
   }
   if (!failure.empty()) {
-    rooms_.log.write(LogLevel::error, "worker.failed", "a worker of " + endpoint + " cannot work: " + failure);
+    deps_.log.write(LogLevel::error, "worker.failed", "a worker of " + endpoint + " cannot work: " + failure);
   }
   if (halted) {
-    rooms_.log.write(LogLevel::error, "release.halted",
+    deps_.log.write(LogLevel::error, "release.halted",
                      "the newest version of " + endpoint + " does not start: its workers keep the one before");
   }
-  rooms_.queueSignal.wake();
+  deps_.queueSignal.wake();
 }
 
 void Dispatcher::setEndpoint(const EndpointPtr& now) {
@@ -219,9 +219,9 @@ void Dispatcher::setEndpoint(const EndpointPtr& now) {
     if (!now->release && !pools_.contains(now->id)) return;  // remote workers pull its jobs
     pools_[now->id].change(now);
   }
-  rooms_.queueSignal.addEndpoint(now->id);
-  rooms_.queueSignal.rearm(now->id);
-  rooms_.queueSignal.wake();
+  deps_.queueSignal.addEndpoint(now->id);
+  deps_.queueSignal.rearm(now->id);
+  deps_.queueSignal.wake();
 }
 
 void Dispatcher::retire(const EndpointId& endpoint) {
@@ -231,7 +231,7 @@ void Dispatcher::retire(const EndpointId& endpoint) {
     if (pool == pools_.end()) return;
     pool->second.retiring = true;
   }
-  rooms_.queueSignal.wake();
+  deps_.queueSignal.wake();
 }
 
 bool Dispatcher::hasLeft(const EndpointId& endpoint) const {
@@ -243,7 +243,7 @@ bool Dispatcher::hasLeft(const EndpointId& endpoint) const {
 
 Instant Dispatcher::nextPass() const {
   Instant next = Instant::max();
-  const Instant now = rooms_.clock.now();
+  const Instant now = deps_.clock.now();
   Lock lock(mutex_);
   for (const auto& [id, pool] : pools_) {
     if (pool.startAfter > now) next = std::min(next, pool.startAfter);
@@ -271,7 +271,7 @@ WorkerCounts Dispatcher::counts(const EndpointId& endpoint) const {
   counts.initializing = of(WorkerState::starting);
   counts.running = of(WorkerState::busy);
   counts.unhealthy = of(WorkerState::stuck);
-  counts.throttled = rooms_.clock.now() < pool.startAfter ? 1 : 0;
+  counts.throttled = deps_.clock.now() < pool.startAfter ? 1 : 0;
   return counts;
 }
 
@@ -309,7 +309,7 @@ std::string_view Dispatcher::waitReason(const Endpoint& endpoint, bool lowPriori
   const WorkerPool& pool = found->second;
   if (pool.count(WorkerState::busy) + pool.count(WorkerState::idle) + pool.count(WorkerState::reserved) > 0) return "workers_busy";
   if (pool.count(WorkerState::starting) > 0) return "starting";
-  if (rooms_.clock.now() < pool.startAfter || pool.count(WorkerState::stuck) > 0) return "worker_crashing";
+  if (deps_.clock.now() < pool.startAfter || pool.count(WorkerState::stuck) > 0) return "worker_crashing";
   return lowPriority ? "no_workers" : "starting";
 }
 

@@ -10,7 +10,7 @@ namespace jobq {
 
 void RunContext::emit(std::string_view chunk, std::string_view metrics) {
   outputQuota_.charge(chunk, metrics);
-  offer([&] { return rooms_.jobs.append(job_.lease, splitChunk(chunk, metrics)); });
+  offer([&] { return deps_.jobs.append(job_.lease, splitChunk(chunk, metrics)); });
 }
 
 void RunContext::progress(std::string_view json) {
@@ -19,12 +19,12 @@ void RunContext::progress(std::string_view json) {
                     std::to_string(kMaxProgressBytes));
   }
   if (!json::valid(json)) throw JobFailed("the handler reported a progress that is not JSON");
-  offer([&] { return rooms_.storage.leases().progress(job_.lease, std::string(json)); });
+  offer([&] { return deps_.storage.leases().progress(job_.lease, std::string(json)); });
 }
 
 void RunContext::log(LogLevel level, std::string_view line) {
   offer([&] {
-    return rooms_.storage.chunks().appendLog(job_.lease, {LogLine{{}, level, clipped(line, kLongestLine)}});
+    return deps_.storage.chunks().appendLog(job_.lease, {LogLine{{}, level, clipped(line, kLongestLine)}});
   });
 }
 
@@ -32,13 +32,13 @@ void RunContext::log(LogLevel level, std::string_view line) {
 // is stale, and at the end of the process the storage may be gone already.
 void RunContext::offer(const std::function<Fenced()>& report) {
   if (stop_.stop_requested()) return;
-  Backoff backoff(rooms_.clock, stop_);
+  Backoff backoff(deps_.clock, stop_);
   do {
     try {
       (void)report();
       return;
     } catch (const StorageError& error) {
-      rooms_.log.write(LogLevel::error, "job.unreported",
+      deps_.log.write(LogLevel::error, "job.unreported",
                        "a report of " + job_.lease.job + " cannot be stored yet: " + error.what());
     }
   } while (backoff.pause());

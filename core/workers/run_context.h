@@ -28,14 +28,14 @@ inline constexpr std::size_t kLongestLine = 8'192;  ///< of a job's log, which h
 /// stale, or the job is told to stop; then it is dropped.
 class RunContext final : public JobContext {
  public:
-  struct Rooms {
+  struct Deps {
     JobService& jobs;
     Storage& storage;
     Clock& clock;
     Log& log;
   };
-  RunContext(const Rooms& rooms, const ClaimedJob& job, std::string s3Config, std::stop_token stop)
-      : rooms_(rooms), job_(job), s3Config_(std::move(s3Config)), stop_(std::move(stop)) {}
+  RunContext(const Deps& deps, const ClaimedJob& job, std::string s3Config, std::stop_token stop)
+      : deps_(deps), job_(job), s3Config_(std::move(s3Config)), stop_(std::move(stop)) {}
 
   const JobId& id() const override { return job_.lease.job; }
   std::uint32_t attempt() const override { return job_.lease.attempt; }
@@ -49,7 +49,7 @@ class RunContext final : public JobContext {
  private:
   void offer(const std::function<Fenced()>& report);
 
-  const Rooms rooms_;
+  const Deps deps_;
   const ClaimedJob& job_;
   const std::string s3Config_;
   const std::stop_token stop_;

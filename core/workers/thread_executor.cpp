@@ -43,8 +43,8 @@ Outcome runHandler(JobHandler& handler, std::string_view input, JobContext& cont
 // Shared by the executor and the thread itself, so that an abandoned thread never uses freed memory of its own.
 class ThreadExecutor::Worker {
  public:
-  Worker(const Rooms& rooms, EndpointPtr endpoint, ReleasePtr release, WorkerId id, WorkerEvents& events)
-      : rooms_(rooms),
+  Worker(const Deps& deps, EndpointPtr endpoint, ReleasePtr release, WorkerId id, WorkerEvents& events)
+      : deps_(deps),
         endpoint_(std::move(endpoint)),
         release_(std::move(release)),
         id_(std::move(id)),
@@ -70,7 +70,7 @@ class ThreadExecutor::Worker {
   }
 
   void give(ClaimedJob job) {
-    auto task = std::make_unique<Task>(rooms_, std::move(job));
+    auto task = std::make_unique<Task>(deps_, std::move(job));
     Lock lock(mutex_);
     current_ = task->job.lease;
     told_ = task->entry.token();
@@ -104,8 +104,8 @@ class ThreadExecutor::Worker {
 
  private:
   struct Task {
-    Task(const Rooms& rooms, ClaimedJob claimed)
-        : job(std::move(claimed)), entry(rooms.running, job.lease), limit(rooms.deadlines, job.deadline) {}
+    Task(const Deps& deps, ClaimedJob claimed)
+        : job(std::move(claimed)), entry(deps.running, job.lease), limit(deps.deadlines, job.deadline) {}
     const ClaimedJob job;
     const RunningJobs::Entry entry;
     const DeadlineTimer::Entry limit;
@@ -127,8 +127,8 @@ class ThreadExecutor::Worker {
     if (task.entry.token().stop_requested()) return;  // cancelled, or its time is over, before it could begin
     Outcome outcome = Failed{};
     try {
-      RunContext context({rooms_.jobs, rooms_.storage, rooms_.clock, rooms_.log}, job,
-                         rooms_.secrets.open(job.s3Config), task.entry.token());
+      RunContext context({deps_.jobs, deps_.storage, deps_.clock, deps_.log}, job,
+                         deps_.secrets.open(job.s3Config), task.entry.token());
       outcome = runHandler(handler, job.input, context);
     } catch (const std::exception& error) {
       outcome = Failed{error.what(), ""};
@@ -142,24 +142,24 @@ class ThreadExecutor::Worker {
   void signOff(const ClaimedJob& job, const Outcome& outcome) {
     if (givenUp_.stop_requested()) return;
     const LeaseRef& lease = job.lease;
-    const bool late = rooms_.clock.now() >= job.deadline;
-    Backoff backoff(rooms_.clock, givenUp_.get_token());
+    const bool late = deps_.clock.now() >= job.deadline;
+    Backoff backoff(deps_.clock, givenUp_.get_token());
     do {
       try {
-        if (late) rooms_.deadlines.endOverdue();
+        if (late) deps_.deadlines.endOverdue();
         if (givenUp_.stop_requested()) return;
-        if (rooms_.jobs.finish(lease, outcome, !job.webhook.empty()) == Fenced::stale) {
-          rooms_.log.write(LogLevel::information, "job.stale", "the result of " + lease.job + " came too late");
+        if (deps_.jobs.finish(lease, outcome, !job.webhook.empty()) == Fenced::stale) {
+          deps_.log.write(LogLevel::information, "job.stale", "the result of " + lease.job + " came too late");
         }
         return;
       } catch (const std::exception& error) {  // whatever it is: a worker that ended now would take the outcome with it
-        rooms_.log.write(LogLevel::error, "job.unfinished",
+        deps_.log.write(LogLevel::error, "job.unfinished",
                          "the result of " + lease.job + " cannot be stored yet: " + error.what());
       }
     } while (backoff.pause());
   }
 
-  const Rooms rooms_;
+  const Deps deps_;
   const EndpointPtr endpoint_;
   const ReleasePtr release_;
   const WorkerId id_;
@@ -177,7 +177,7 @@ class ThreadExecutor::Worker {
 void ThreadExecutor::startWorker(const EndpointPtr& endpoint, const ReleasePtr& release, const WorkerId& id,
                           WorkerEvents& events) {
   reap();
-  auto worker = std::make_shared<Worker>(rooms_, endpoint, release, id, events);
+  auto worker = std::make_shared<Worker>(deps_, endpoint, release, id, events);
   Lock lock(mutex_);
   worker->thread = std::thread([this, worker] {
     worker->live();
@@ -230,7 +230,7 @@ bool ThreadExecutor::awaitAllEnded(Instant deadline) {
   const auto allEnded = [this]() JOBQ_REQUIRES(mutex_) {
     return std::all_of(workers_.begin(), workers_.end(), [](const auto& entry) { return entry.second->ended; });
   };
-  while (!allEnded() && rooms_.clock.now() < deadline) rooms_.clock.waitUntil(mutex_, ended_, deadline);
+  while (!allEnded() && deps_.clock.now() < deadline) deps_.clock.waitUntil(mutex_, ended_, deadline);
   return allEnded();
 }
 
@@ -246,7 +246,7 @@ void ThreadExecutor::drain(Instant deadline) {
     return std::all_of(workers_.begin(), workers_.end(),
                        [](const auto& entry) { return entry.second->ended || entry.second->isStopped(); });
   };
-  while (!drained() && rooms_.clock.now() < deadline) rooms_.clock.waitUntil(mutex_, ended_, deadline);
+  while (!drained() && deps_.clock.now() < deadline) deps_.clock.waitUntil(mutex_, ended_, deadline);
 }
 
 // Tells unfinished jobs to stop and sends them back in line. Both get the longest grace among their endpoints: handlers
@@ -265,13 +265,13 @@ void ThreadExecutor::stopRest() {
     grace = std::max(grace, worker->endpoint().stopGrace);
     if (const auto lease = worker->giveUp()) jobs[worker->endpoint().id].push_back(*lease);
   }
-  const Instant end = rooms_.clock.now() + grace;
+  const Instant end = deps_.clock.now() + grace;
   // First the handlers: a storage that is locked takes as long to say so as the grace lasts.
   for (const auto& [endpoint, leases] : jobs) {
-    for (const LeaseRef& lease : leases) rooms_.running.stop(lease);
+    for (const LeaseRef& lease : leases) deps_.running.stop(lease);
   }
-  Backoff backoff(rooms_.clock, {});
-  while (!release(jobs) && rooms_.clock.now() < end) backoff.pause(end);
+  Backoff backoff(deps_.clock, {});
+  while (!release(jobs) && deps_.clock.now() < end) backoff.pause(end);
   awaitAllEnded(end);
 }
 
@@ -279,10 +279,10 @@ void ThreadExecutor::stopRest() {
 bool ThreadExecutor::release(std::map<EndpointId, std::vector<LeaseRef>>& jobs) {
   for (auto at = jobs.begin(); at != jobs.end();) {
     try {
-      rooms_.jobs.release(at->second, at->first);
+      deps_.jobs.release(at->second, at->first);
       at = jobs.erase(at);
     } catch (const std::exception& error) {
-      rooms_.log.write(LogLevel::error, "drain.release",
+      deps_.log.write(LogLevel::error, "drain.release",
                        std::to_string(at->second.size()) + " jobs of " + at->first +
                            " are still recorded as running, the next start would count them as lost: " + error.what());
       ++at;
@@ -296,12 +296,12 @@ std::size_t ThreadExecutor::stop(Millis drain) {
     Lock lock(mutex_);
     for (const auto& [id, worker] : workers_) worker->stopWorker();
   }
-  this->drain(rooms_.clock.now() + drain);
-  if (!awaitAllEnded(rooms_.clock.now())) stopRest();
+  this->drain(deps_.clock.now() + drain);
+  if (!awaitAllEnded(deps_.clock.now())) stopRest();
   reap();
   Lock lock(mutex_);
   for (const auto& [id, worker] : workers_) {
-    rooms_.log.write(LogLevel::error, "worker.stuck",
+    deps_.log.write(LogLevel::error, "worker.stuck",
                      "worker " + id + " of " + worker->endpoint().id + " ignores its stop token and is abandoned");
     worker->thread.detach();
   }

@@ -25,7 +25,7 @@ class SecretBox;
 /// Outlives every worker thread but those that stop() had to abandon.
 class ThreadExecutor final : public Executor {
  public:
-  struct Rooms {
+  struct Deps {
     JobService& jobs;
     Storage& storage;
     RunningJobs& running;
@@ -34,7 +34,7 @@ class ThreadExecutor final : public Executor {
     Clock& clock;
     Log& log;
   };
-  explicit ThreadExecutor(const Rooms& rooms) : rooms_(rooms) {}
+  explicit ThreadExecutor(const Deps& deps) : deps_(deps) {}
   ~ThreadExecutor() override { stop(Millis(0)); }
 
   void startWorker(const EndpointPtr& endpoint, const ReleasePtr& release, const WorkerId& worker,
@@ -58,7 +58,7 @@ class ThreadExecutor final : public Executor {
   void stopRest();
   bool release(std::map<EndpointId, std::vector<LeaseRef>>& jobs);
 
-  const Rooms rooms_;
+  const Deps deps_;
   Mutex mutex_;
   Condition ended_;
   std::map<WorkerId, std::shared_ptr<Worker>> workers_ JOBQ_GUARDED_BY(mutex_);

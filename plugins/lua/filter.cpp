@@ -255,8 +255,8 @@ void openFilter(lua_State* lua, Review** place) {
   addLibrary(lua, "quota");
 }
 
-LuaFilter::LuaFilter(const FilterRooms& rooms, std::string script)
-    : rooms_(rooms), name_(std::move(script)), script_(rooms_.scripts, name_) {}
+LuaFilter::LuaFilter(const FilterDeps& deps, std::string script)
+    : deps_(deps), name_(std::move(script)), script_(deps_.scripts, name_) {}
 
 LuaFilter::~LuaFilter() = default;
 
@@ -264,12 +264,12 @@ Decision LuaFilter::doDecide(const AdmissionRequest& job) {
   const ScriptPtr& script = script_.newest();
   if (!sandbox_ || sandbox_->isSpent()) {
     sandbox_.reset();
-    sandbox_ = std::make_unique<Sandbox>(rooms_.options.memory, Sandbox::kPlainOfFilters, [this](lua_State* lua) {
+    sandbox_ = std::make_unique<Sandbox>(deps_.options.memory, Sandbox::kPlainOfFilters, [this](lua_State* lua) {
       openFilter(lua, &review_);
-      openTime(lua, rooms_.clock);
+      openTime(lua, deps_.clock);
     });
   }
-  Review review{job, rooms_.quotas, name_, rooms_.options.filterTime};
+  Review review{job, deps_.quotas, name_, deps_.options.filterTime};
   review_ = &review;  // the script's first lines may ask for it already
   Stint stint;
   const auto judge = [&]() -> std::string {
@@ -280,7 +280,7 @@ Decision LuaFilter::doDecide(const AdmissionRequest& job) {
   std::size_t room = kMostPrinted;
   const auto print = [&](std::string_view line) {
     if (room == 0) return;
-    rooms_.log.write(LogLevel::information, "filter.print", name_ + ": " + std::string(line.substr(0, room)));
+    deps_.log.write(LogLevel::information, "filter.print", name_ + ": " + std::string(line.substr(0, room)));
     room -= std::min(room, line.size() + kPriceOfALine);
   };
   Decision verdict;

@@ -21,7 +21,7 @@ struct Review;
 void openFilter(lua_State* lua, Review** place);
 
 /// What all filters of a server share. Outlives them.
-struct FilterRooms {
+struct FilterDeps {
   ScriptFolder& scripts;
   Quotas& quotas;
   const Clock& clock;
@@ -31,7 +31,7 @@ struct FilterRooms {
 
 class LuaFilter final : public AdmissionFilter {
  public:
-  LuaFilter(const FilterRooms& rooms, std::string script);
+  LuaFilter(const FilterDeps& deps, std::string script);
   ~LuaFilter() override;
 
   /// Throws ScriptError when the script fails, or takes more time or memory than it has.
@@ -40,7 +40,7 @@ class LuaFilter final : public AdmissionFilter {
  private:
   Decision doDecide(const AdmissionRequest& job) override;
 
-  const FilterRooms rooms_;
+  const FilterDeps deps_;
   const std::string name_;
   FollowedScript script_;
   Review* review_ = nullptr;  // while a script runs

@@ -101,9 +101,9 @@ void pushJob(lua_State* lua, const HandlerEnv& env, JobContext& context) {
   lua_setmetatable(lua, -2);
 }
 
-HttpRules httpRules(const HandlerRooms& rooms) {
-  const LuaOptions& options = rooms.options;
-  return {options.http ? nullptr : kHttpOff, options.httpBody, options.httpTimeout, rooms.allowPrivateAddresses};
+HttpRules httpRules(const HandlerDeps& deps) {
+  const LuaOptions& options = deps.options;
+  return {options.http ? nullptr : kHttpOff, options.httpBody, options.httpTimeout, deps.allowPrivateAddresses};
 }
 
 }  // namespace
@@ -112,8 +112,8 @@ void openForTrial(lua_State* lua) {
   openHttp(lua, {"http is there for jobs: call it inside the function that the script returns"});
 }
 
-LuaHandler::LuaHandler(const HandlerRooms& rooms, HandlerEnv env)
-    : rooms_(rooms), env_(std::move(env)), script_(rooms_.scripts, env_.script) {}
+LuaHandler::LuaHandler(const HandlerDeps& deps, HandlerEnv env)
+    : deps_(deps), env_(std::move(env)), script_(deps_.scripts, env_.script) {}
 
 LuaHandler::~LuaHandler() = default;
 
@@ -121,16 +121,16 @@ std::string LuaHandler::run(std::string_view input, JobContext& context) {
   const ScriptPtr script = script_.newest();
   if (!sandbox_ || sandbox_->isSpent()) {
     sandbox_.reset();
-    sandbox_ = std::make_unique<Sandbox>(rooms_.options.memory, Sandbox::kPlainOfHandlers, [this](lua_State* lua) {
-      openJob(lua, rooms_.clock);
-      openHttp(lua, httpRules(rooms_));
-      openTime(lua, rooms_.clock);
+    sandbox_ = std::make_unique<Sandbox>(deps_.options.memory, Sandbox::kPlainOfHandlers, [this](lua_State* lua) {
+      openJob(lua, deps_.clock);
+      openHttp(lua, httpRules(deps_));
+      openTime(lua, deps_.clock);
     });
   }
   const std::stop_token stop = context.stopToken();
   std::optional<std::chrono::steady_clock::time_point> stoppedAt;
   const auto judge = [&]() -> std::string {
-    if (rooms_.clock.now() >= context.deadline()) return std::string(kOverTime);
+    if (deps_.clock.now() >= context.deadline()) return std::string(kOverTime);
     if (!stop.stop_requested()) return {};
     const auto now = std::chrono::steady_clock::now();
     if (!stoppedAt) stoppedAt = now;

@@ -19,7 +19,7 @@ class Sandbox;
 void openForTrial(lua_State* lua);
 
 /// What all workers of a server share. Outlives them.
-struct HandlerRooms {
+struct HandlerDeps {
   ScriptFolder& scripts;
   Clock& clock;
   const LuaOptions& options;
@@ -30,13 +30,13 @@ struct HandlerRooms {
 class LuaHandler final : public JobHandler {
  public:
   /// Throws ScriptError when there is no such script, or it never compiled.
-  LuaHandler(const HandlerRooms& rooms, HandlerEnv env);
+  LuaHandler(const HandlerDeps& deps, HandlerEnv env);
   ~LuaHandler() override;
 
   std::string run(std::string_view input, JobContext& context) override;
 
  private:
-  const HandlerRooms rooms_;
+  const HandlerDeps deps_;
   const HandlerEnv env_;
   FollowedScript script_;
   std::unique_ptr<Sandbox> sandbox_;

@@ -30,9 +30,9 @@ class LuaHandlerFactory final : public HandlerFactory {
   explicit LuaHandlerFactory(const PluginEnv& env)
       : options_(env.config),
         folder_(env.scriptsDir, env.log, options_.memory, openerOf(env.clock, openForTrial)),
-        rooms_{folder_, env.clock, options_, env.allowPrivateAddresses} {}
+        deps_{folder_, env.clock, options_, env.allowPrivateAddresses} {}
 
-  std::unique_ptr<JobHandler> make(const HandlerEnv& env) override { return std::make_unique<LuaHandler>(rooms_, env); }
+  std::unique_ptr<JobHandler> make(const HandlerEnv& env) override { return std::make_unique<LuaHandler>(deps_, env); }
 
   std::string fault(std::string_view script) const override {
     return script.empty() ? "lua is no handler: say lua/<script>" : folder_.fault(std::string(script));
@@ -42,7 +42,7 @@ class LuaHandlerFactory final : public HandlerFactory {
  private:
   const LuaOptions options_;
   mutable ScriptFolder folder_;
-  const HandlerRooms rooms_;
+  const HandlerDeps deps_;
 };
 
 class LuaFilterFactory final : public AdmissionFilterFactory {
@@ -53,10 +53,10 @@ class LuaFilterFactory final : public AdmissionFilterFactory {
       : options_(env.config),
         folder_(env.scriptsDir, env.log, options_.memory, openerOf(env.clock, openFilterForTrial)),
         quotas_(env.clock),
-        rooms_{folder_, quotas_, env.clock, env.log, options_} {}
+        deps_{folder_, quotas_, env.clock, env.log, options_} {}
 
   std::unique_ptr<AdmissionFilter> make(std::string_view script) override {
-    return std::make_unique<LuaFilter>(rooms_, std::string(script));
+    return std::make_unique<LuaFilter>(deps_, std::string(script));
   }
 
   std::string fault(std::string_view script) const override {
@@ -68,7 +68,7 @@ class LuaFilterFactory final : public AdmissionFilterFactory {
   const LuaOptions options_;
   mutable ScriptFolder folder_;
   Quotas quotas_;
-  const FilterRooms rooms_;
+  const FilterDeps deps_;
 };
 
 }  // namespace jobq::lua

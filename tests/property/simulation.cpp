@@ -78,8 +78,8 @@ void Simulation::open() {
       workshop_ = std::make_unique<Workshop>(*this);
       judge_->reopen(storage);
       if (plan_.judged) judge_->inspect();
-      rooms_ = std::make_unique<Rooms>(*this, plan_.judged ? *judge_ : *storage, "node" + std::to_string(++processes_));
-      rooms_->sweeper.sweepAll();
+      deps_ = std::make_unique<Deps>(*this, plan_.judged ? *judge_ : *storage, "node" + std::to_string(++processes_));
+      deps_->sweeper.sweepAll();
       return;
     } catch (const StorageError& error) {
       check(plan_.canCrash && fault::Disk::instance().isCut(), std::string("opening failed: ") + error.what());
@@ -89,7 +89,7 @@ void Simulation::open() {
 }
 
 void Simulation::closeAfterCrash() {
-  rooms_.reset();
+  deps_.reset();
   judge_->close();
   fault::Disk::instance().restore(random_);
 }
@@ -121,9 +121,9 @@ void Simulation::submit(const Move& move, bool waits) {
   if (waits) {
     const auto durable = [](const InsertResult&) {};
     const auto stays = [] { return std::stop_token(); };
-    result = rooms_->jobs.submitAndAwait(std::move(job), at, promise, Millis(0), durable, stays).inserted;
+    result = deps_->jobs.submitAndAwait(std::move(job), at, promise, Millis(0), durable, stays).inserted;
   } else {
-    result = rooms_->jobs.submit(std::move(job), at, promise);
+    result = deps_->jobs.submit(std::move(job), at, promise);
   }
   if (!std::holds_alternative<Inserted>(result)) jobs_.pop_back();
 }
@@ -145,7 +145,7 @@ bool Simulation::finish(const Run& run, const Move& move) {
   const bool succeeds = move.b % 4 != 0;
   Outcome outcome = Failed{"no", ""};
   if (succeeds) outcome = Completed{std::to_string(move.b)};
-  const Fenced fenced = rooms_->jobs.finish(run.lease, std::move(outcome), false);
+  const Fenced fenced = deps_->jobs.finish(run.lease, std::move(outcome), false);
   if (fenced == Fenced::stale) return true;
   check(lastAttempt_[run.lease.job] == run.lease.attempt,
         "double run: the result of attempt " + std::to_string(run.lease.attempt) + " of " + run.lease.job +
@@ -185,31 +185,31 @@ void Simulation::change(const Move& move) {
   if (jobs_.empty()) return;
   const JobKey& key = jobs_[jobs_.size() - 1 - move.a % std::min<std::size_t>(jobs_.size(), 12)];
   if (move.act == Act::cancel) {
-    const CancelResult result = rooms_->jobs.cancel(key);
+    const CancelResult result = deps_->jobs.cancel(key);
     const auto* cancelled = std::get_if<Cancelled>(&result);
-    if (cancelled != nullptr && cancelled->wasRunning) rooms_->dispatcher.stopRun(cancelled->lease);
+    if (cancelled != nullptr && cancelled->wasRunning) deps_->dispatcher.stopRun(cancelled->lease);
     return;
   }
   if (move.act == Act::ttl) {
-    (void)rooms_->jobs.setTtl(key, Millis(kJumps[move.b % kJumps.size()]));
+    (void)deps_->jobs.setTtl(key, Millis(kJumps[move.b % kJumps.size()]));
     return;
   }
   if (move.act == Act::stream) {
     const auto offset = move.b % 2 == 0 ? std::nullopt : std::optional<std::uint64_t>(move.b / 2 % 3);
-    (void)rooms_->jobs.chunks({key, offset, 1 + move.b % 9});
+    (void)deps_->jobs.chunks({key, offset, 1 + move.b % 9});
     return;
   }
   const auto at =
       std::find_if(endpoints_.begin(), endpoints_.end(), [&](auto& each) { return each->id == key.endpoint; });
-  const RequeueResult result = rooms_->jobs.retry(key, **at);
+  const RequeueResult result = deps_->jobs.retry(key, **at);
   if (std::holds_alternative<Requeued>(result)) ++lastAttempt_[key.id];
 }
 
 // A goodbye: no new claims, what still runs goes back in line.
 void Simulation::restart() {
-  rooms_->dispatcher.stop();
-  for (const Run& run : workshop_->running) rooms_->jobs.release({run.lease}, run.endpoint);
-  rooms_.reset();
+  deps_->dispatcher.stop();
+  for (const Run& run : workshop_->running) deps_->jobs.release({run.lease}, run.endpoint);
+  deps_.reset();
   judge_->close();
   wakeUpAtAnotherTime();
   open();
@@ -220,7 +220,7 @@ void Simulation::act(const Move& move) {
   switch (move.act) {
     case Act::submit: return submit(move, false);
     case Act::submitAndClaim: return submit(move, true);
-    case Act::turn: rooms_->dispatcher.runPassIfDue(); return;
+    case Act::turn: deps_->dispatcher.runPassIfDue(); return;
     case Act::start: {
       if (shop.starting.empty()) return;
       const auto [endpoint, worker] = shop.starting.front();
@@ -256,8 +256,8 @@ void Simulation::act(const Move& move) {
     case Act::retry:
     case Act::ttl:
     case Act::stream: return change(move);
-    case Act::purge: (void)rooms_->jobs.purge(endpoint(move.a).id); return;
-    case Act::sweep: return rooms_->sweeper.sweepAll();
+    case Act::purge: (void)deps_->jobs.purge(endpoint(move.a).id); return;
+    case Act::sweep: return deps_->sweeper.sweepAll();
     case Act::deliver: return deliver(move);
     case Act::advance: clock_->advance(Millis(kJumps[move.a % kJumps.size()])); return;
     case Act::stop: return restart();

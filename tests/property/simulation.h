@@ -92,7 +92,7 @@ class Simulation {
 
  private:
   struct Workshop;  // plays the executor
-  struct Rooms;     // what a process has
+  struct Deps;     // what a process has
 
   struct Run {
     LeaseRef lease;
@@ -134,7 +134,7 @@ class Simulation {
   std::unique_ptr<testkit::ManualClock> clock_;
   std::shared_ptr<Judge> judge_;
   std::unique_ptr<Workshop> workshop_;
-  std::unique_ptr<Rooms> rooms_;
+  std::unique_ptr<Deps> deps_;
 
   std::vector<JobKey> jobs_;
   std::vector<DeliveryClaim> calls_;  // of several callers, also those whose claim is long gone

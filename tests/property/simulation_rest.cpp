@@ -14,7 +14,7 @@ void Simulation::checkWorkers() const {
                                     [&](const Run& run) { return run.endpoint == endpoint->id; });
     const auto idle = std::count_if(workshop_->idle.begin(), workshop_->idle.end(), here);
     const auto starting = std::count_if(workshop_->starting.begin(), workshop_->starting.end(), here);
-    const WorkerCounts counts = rooms_->dispatcher.counts(endpoint->id);
+    const WorkerCounts counts = deps_->dispatcher.counts(endpoint->id);
     const auto is = [](std::uint32_t said, std::ptrdiff_t really) {
       return static_cast<std::ptrdiff_t>(said) == really;
     };
@@ -32,7 +32,7 @@ void Simulation::checkWorkers() const {
 // Everybody does what he would do anyway. False: nobody has anything to do but wait.
 bool Simulation::stepTowardsQuiet() {
   const Move good{Act::finish, 0, 1};
-  if (rooms_->dispatcher.runPassIfDue()) return true;
+  if (deps_->dispatcher.runPassIfDue()) return true;
   if (!workshop_->starting.empty()) return act({Act::start, 0, 1}), true;
   if (!workshop_->leaving.empty()) return act({Act::leave, 0, 1}), true;
   if (!workshop_->running.empty()) return finishLocal(0, good), true;
@@ -51,7 +51,7 @@ void Simulation::settle() {
   for (const Millis far : {Millis(0), Millis(7'300'000)}) {
     clock_->advance(far);
     for (int step = 0; step < kSteps; ++step) {
-      rooms_->sweeper.sweepAll();
+      deps_->sweeper.sweepAll();
       int turns = 0;
       while (stepTowardsQuiet()) check(++turns < kMany, "it never comes to rest");
       if (far == Millis(0) && (step == 0 || step == kSteps - 1)) checkRest();

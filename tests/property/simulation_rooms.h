@@ -57,8 +57,8 @@ struct Simulation::Workshop final : Executor {
   std::deque<Place> leaving;
 };
 
-struct Simulation::Rooms {
-  Rooms(Simulation& world, Storage& storage, const std::string& node)
+struct Simulation::Deps {
+  Deps(Simulation& world, Storage& storage, const std::string& node)
       : queueSignal({"kept", "scaled", "single"}),
         watch(*world.clock_),
         jobs(storage, queueSignal, watch),

@@ -26,7 +26,7 @@ class DeliveryUnit : public testing::Test, protected test::DeliveryTaskWorld {
   /// The scheduler waits for the moment in so many milliseconds, and nothing else is under way.
   void awaitRest(Millis length) { storage.clock.awaitWaiter(length, length); }
 
-  WebhookDispatcher webhooks_{rooms()};
+  WebhookDispatcher webhooks_{deps()};
 };
 
 TEST_F(DeliveryUnit, AStartFindsWhatAFormerProcessOwed) {

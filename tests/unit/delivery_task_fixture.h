@@ -140,7 +140,7 @@ struct DeliveryTaskWorld {
     delivery.job.output = "1";
     return delivery;
   }
-  DeliveryTask::Rooms rooms() { return {outbox, *transports, secrets, storage.clock, storage.log, wall}; }
+  DeliveryTask::Deps deps() { return {outbox, *transports, secrets, storage.clock, storage.log, wall}; }
 
   UnitStorage storage;
   SetWall wall{storage.clock};

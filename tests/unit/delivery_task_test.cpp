@@ -21,7 +21,7 @@ using testing::Not;
 class DeliveryTaskTest : public testing::Test, protected test::DeliveryTaskWorld {
  protected:
   std::optional<Instant> run(Delivery delivery) {
-    return DeliveryTask(rooms(), std::move(delivery), stop_.get_token()).run();
+    return DeliveryTask(deps(), std::move(delivery), stop_.get_token()).run();
   }
   std::future<std::optional<Instant>> start(Delivery delivery) {
     return std::async(std::launch::async, [this, delivery = std::move(delivery)] { return run(delivery); });

@@ -18,7 +18,7 @@ class EndpointMakerTest : public testing::Test, protected test::EndpointWorld {
     form_.templateId = "t";
   }
   EndpointPtr make(const std::string& image, const EndpointPtr& before = nullptr) {
-    return makeEndpoint(form_, {"t", image, {{"A", "1"}}}, parts(), before);
+    return makeEndpoint(form_, {"t", image, {{"A", "1"}}}, resolver(), before);
   }
 
   EndpointForm form_;
@@ -75,14 +75,14 @@ TEST_F(EndpointMakerTest, WithoutItsPolicyTheServersRanksTheJobs) {
 
 TEST_F(EndpointMakerTest, AFaultOfAnImageOrAFilterIsOneSentence) {
   handlers.scripts = {"good"};
-  EXPECT_EQ(imageFault("plugin/echo", parts()), std::nullopt);
-  EXPECT_EQ(imageFault("lua/good", parts()), std::nullopt);
-  EXPECT_EQ(imageFault("ghcr.io/me/worker:1", parts()), std::nullopt) << "remote workers run it";
-  EXPECT_EQ(imageFault("lua/bad", parts()), "lua/bad cannot run: there is no such script");
-  EXPECT_EQ(imageFault("plugin/other", parts()), "there is no handler other");
-  EXPECT_EQ(filterFault({}, parts()), std::nullopt);
-  EXPECT_EQ(filterFault({"gone"}, parts()), "gone cannot run: there is no filter gone");
-  EXPECT_NE(filterFault({"a b"}, parts()), std::nullopt);
+  EXPECT_EQ(imageFault("plugin/echo", resolver()), std::nullopt);
+  EXPECT_EQ(imageFault("lua/good", resolver()), std::nullopt);
+  EXPECT_EQ(imageFault("ghcr.io/me/worker:1", resolver()), std::nullopt) << "remote workers run it";
+  EXPECT_EQ(imageFault("lua/bad", resolver()), "lua/bad cannot run: there is no such script");
+  EXPECT_EQ(imageFault("plugin/other", resolver()), "there is no handler other");
+  EXPECT_EQ(filterFault({}, resolver()), std::nullopt);
+  EXPECT_EQ(filterFault({"gone"}, resolver()), "gone cannot run: there is no filter gone");
+  EXPECT_NE(filterFault({"a b"}, resolver()), std::nullopt);
 }
 
 TEST_F(EndpointMakerTest, AnEndpointOfTheFileKnowsMilliseconds) {
@@ -90,12 +90,12 @@ TEST_F(EndpointMakerTest, AnEndpointOfTheFileKnowsMilliseconds) {
   config.idleTimeout = Millis(1'500);
   config.webhookKey = "its own";
   config.filters = std::vector<std::string>{};
-  const EndpointEntry entry = makeStatic(config, parts());
+  const EndpointEntry entry = makeStatic(config, resolver());
   EXPECT_TRUE(entry.form.isStatic);
   EXPECT_EQ(entry.endpoint->idleTimeout, Millis(1'500));
   EXPECT_EQ(entry.endpoint->webhookKey, "its own");
   config.image = "lua/";
-  EXPECT_THROW((void)makeStatic(config, parts()), ConfigError);
+  EXPECT_THROW((void)makeStatic(config, resolver()), ConfigError);
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ struct EndpointWorld {
   struct Node {
     explicit Node(EndpointWorld& world, const std::vector<EndpointConfig>& fixed = {})
         : wall(world.storage.clock),
-          registry({world.storage->records(), world.box, world.parts(), world.storage.log}, fixed,
+          registry({world.storage->records(), world.box, world.resolver(), world.storage.log}, fixed,
                    [this](const EndpointId& id, const EndpointPtr& now) {
                      heard.push_back(id + (now ? " " + std::to_string(now->version) : " gone"));
                    }),
@@ -59,23 +59,23 @@ struct EndpointWorld {
     EndpointService endpoints;
   };
 
-  EndpointParts parts() {
-    EndpointParts parts;
-    parts.handler = [this](const std::string& name) -> HandlerFactory& {
+  PluginResolver resolver() {
+    PluginResolver resolver;
+    resolver.handler = [this](const std::string& name) -> HandlerFactory& {
       if (name == "echo" || name == "lua") return handlers;
       throw ConfigError("there is no handler " + name);
     };
-    parts.policy = [this](const std::string& name) -> const QueuePolicy& {
+    resolver.policy = [this](const std::string& name) -> const QueuePolicy& {
       if (name.empty() || name == "arrival") return storage.policy;
       throw ConfigError("there is no policy " + name);
     };
-    parts.filter = [this](const std::string& name) -> FilterPool& {
+    resolver.filter = [this](const std::string& name) -> FilterPool& {
       auto& pool = filters[name];
       if (!pool) pool = std::make_unique<FilterPool>(name, "there is no filter " + name);
       return *pool;
     };
-    parts.filters = serverFilters;
-    return parts;
+    resolver.filters = serverFilters;
+    return resolver;
   }
 
   static EndpointConfig fixedEndpoint(const EndpointId& id, const std::string& image = "plugin/echo") {

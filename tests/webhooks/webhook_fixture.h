@@ -139,7 +139,7 @@ class DeliveryTest : public testing::TestWithParam<const char*> {
     outbox_ = std::make_unique<WatchedOutbox>(storage_->outbox());
     outbox_->step = step_;
     secrets_ = std::make_unique<WebhookSecrets>(configured_, storage_->records(), *secretBox_);
-    webhooks_ = std::make_unique<WebhookDispatcher>(DeliveryTask::Rooms{*outbox_, *transports_, *secrets_, clock_, log_, wall_});
+    webhooks_ = std::make_unique<WebhookDispatcher>(DeliveryTask::Deps{*outbox_, *transports_, *secrets_, clock_, log_, wall_});
     webhooks_->start();
   }
 

@@ -34,11 +34,11 @@ std::variant<JobFilter, ApiResponse> readFilter(const ApiRequest& call) {
 
 }  // namespace
 
-ApiResponse health(const QueueRooms& rooms, ApiRequest& call) {
+ApiResponse health(const QueueDeps& deps, ApiRequest& call) {
   if (const auto refusal = countUnderstood(call)) return *refusal;
-  const EndpointCounts jobs = rooms.jobs.counts(call.endpoint->id);
-  const WorkerCounts workers = rooms.workers(call.endpoint->id);
-  const std::optional<OwedDeliveries> owed = rooms.jobs.owed(call.endpoint->id);
+  const EndpointCounts jobs = deps.jobs.counts(call.endpoint->id);
+  const WorkerCounts workers = deps.workers(call.endpoint->id);
+  const std::optional<OwedDeliveries> owed = deps.jobs.owed(call.endpoint->id);
   std::string body;
   const auto group = [&body](const char* name, std::initializer_list<std::pair<const char*, std::uint64_t>> fields) {
     body += std::string(body.empty() ? "{" : ",") + "\"" + name + "\":";
@@ -67,7 +67,7 @@ ApiResponse health(const QueueRooms& rooms, ApiRequest& call) {
 }
 
 // The shape of wire.md, section 3: newest first, status objects without output.
-ApiResponse requests(const QueueRooms& rooms, ApiRequest& call) {
+ApiResponse requests(const QueueDeps& deps, ApiRequest& call) {
   const auto filter = readFilter(call);
   if (const auto* refusal = std::get_if<ApiResponse>(&filter)) return *refusal;
   const auto offset = readNumber(call, "offset", {0, std::int64_t{1} << 53}, OutOfRange::refuse, 0);
@@ -80,7 +80,7 @@ ApiResponse requests(const QueueRooms& rooms, ApiRequest& call) {
   const PageWindow window{static_cast<std::size_t>(std::get<std::int64_t>(offset)),
                           static_cast<std::size_t>(std::get<std::int64_t>(limit)),
                           static_cast<std::uint64_t>(std::get<std::int64_t>(cursor))};
-  const JobPage page = rooms.jobs.list(std::get<JobFilter>(filter), window);
+  const JobPage page = deps.jobs.list(std::get<JobFilter>(filter), window);
   ListResponse list(call);
   for (const Job& job : page.jobs) {
     if (!list.add(wholeJob(job))) break;
@@ -94,9 +94,9 @@ ApiResponse requests(const QueueRooms& rooms, ApiRequest& call) {
   return {200, body + "}"};
 }
 
-ApiResponse purgeQueue(const QueueRooms& rooms, ApiRequest& call) {
+ApiResponse purgeQueue(const QueueDeps& deps, ApiRequest& call) {
   if (const auto refusal = countUnderstood(call)) return *refusal;
-  const std::size_t removed = rooms.jobs.purge(call.endpoint->id);
+  const std::size_t removed = deps.jobs.purge(call.endpoint->id);
   return {200, "{\"removed\":" + std::to_string(removed) + ",\"status\":\"completed\"}"};
 }
 

@@ -56,28 +56,28 @@ std::string workerJson(const EndpointEntry& entry, const WorkerView& worker) {
 }
 
 // Writes the values in force where the endpoint sets none itself. `endpoint` is the one that serves jobs now.
-std::string inForceJson(const EndpointRooms& rooms, const EndpointForm& form, const Endpoint& endpoint) {
+std::string inForceJson(const EndpointDeps& deps, const EndpointForm& form, const Endpoint& endpoint) {
   std::vector<std::string> filters;
   for (const FilterPool* filter : endpoint.filters) filters.push_back(filter->name());
   const Millis runsync = retentionFor(kWaitDefault, endpoint);
-  return "{\"queuePolicy\":" + write(form.queuePolicy.empty() ? rooms.queuePolicy : form.queuePolicy) +
+  return "{\"queuePolicy\":" + write(form.queuePolicy.empty() ? deps.queuePolicy : form.queuePolicy) +
          ",\"filters\":" + write(filters) + ",\"maxStuck\":" + write(static_cast<std::int64_t>(endpoint.maxStuck)) +
          ",\"retention\":{\"run\":" + write(retentionFor(std::nullopt, endpoint).count()) +
          ",\"runsync\":" + write(runsync.count()) + "}}";
 }
 
-std::string toJson(const EndpointRooms& rooms, const EndpointEntry& entry, const Wanted& wanted) {
-  const WorkerPoolView workerPool = rooms.workerPool(entry.form.id);
+std::string toJson(const EndpointDeps& deps, const EndpointEntry& entry, const Wanted& wanted) {
+  const WorkerPoolView workerPool = deps.workerPool(entry.form.id);
   std::string out = writeForm(entry.form, endpointFields(), false);
   out.pop_back();
   if (entry.endpoint) {
     out += ",\"image\":" + write(entry.endpoint->image);
-    out += ",\"inForce\":" + inForceJson(rooms, entry.form, *entry.endpoint);
+    out += ",\"inForce\":" + inForceJson(deps, entry.form, *entry.endpoint);
   }
   out += ",\"release\":" + releaseJson(entry, workerPool);
   if (wanted.withTemplate) {
-    const auto made = rooms.registry.findTemplate(entry.form.templateId);
-    out += ",\"template\":" + (made ? toJson(made->form, rooms.runtimeInMin(made->form.id)) : std::string("null"));
+    const auto made = deps.registry.findTemplate(entry.form.templateId);
+    out += ",\"template\":" + (made ? toJson(made->form, deps.runtimeInMin(made->form.id)) : std::string("null"));
   }
   if (wanted.withWorkers) {
     out += ",\"workers\":[";
@@ -87,59 +87,59 @@ std::string toJson(const EndpointRooms& rooms, const EndpointEntry& entry, const
   return out + "}";
 }
 
-ApiResponse create(const EndpointRooms& rooms, ApiRequest& call) {
-  const auto result = rooms.service.create(call.body);
+ApiResponse create(const EndpointDeps& deps, ApiRequest& call) {
+  const auto result = deps.service.create(call.body);
   if (const auto* faults = std::get_if<FieldFaults>(&result)) return faultResponse(*faults);
-  return {200, toJson(rooms, *std::get<EndpointEntryPtr>(result), {})};
+  return {200, toJson(deps, *std::get<EndpointEntryPtr>(result), {})};
 }
 
-ApiResponse list(const EndpointRooms& rooms, ApiRequest& call) {
+ApiResponse list(const EndpointDeps& deps, ApiRequest& call) {
   const Wanted wanted = readWanted(call);
   if (!wanted.faults.empty()) return faultResponse(wanted.faults);
   ListResponse reply(call);
-  for (const EndpointEntryPtr& entry : rooms.registry.entries()) {
-    if (!reply.add(toJson(rooms, *entry, wanted))) break;
+  for (const EndpointEntryPtr& entry : deps.registry.entries()) {
+    if (!reply.add(toJson(deps, *entry, wanted))) break;
   }
   return reply.finish();
 }
 
-ApiResponse find(const EndpointRooms& rooms, ApiRequest& call) {
+ApiResponse find(const EndpointDeps& deps, ApiRequest& call) {
   const Wanted wanted = readWanted(call);
   if (!wanted.faults.empty()) return faultResponse(wanted.faults);
-  const auto entry = rooms.registry.entry(call.params.at("id"));
-  return entry ? ApiResponse{200, toJson(rooms, *entry, wanted)} : noEndpoint(call);
+  const auto entry = deps.registry.entry(call.params.at("id"));
+  return entry ? ApiResponse{200, toJson(deps, *entry, wanted)} : noEndpoint(call);
 }
 
-ApiResponse update(const EndpointRooms& rooms, ApiRequest& call) {
-  const auto result = rooms.service.update(call.params.at("id"), call.body);
+ApiResponse update(const EndpointDeps& deps, ApiRequest& call) {
+  const auto result = deps.service.update(call.params.at("id"), call.body);
   if (const auto* faults = std::get_if<FieldFaults>(&result)) return faultResponse(*faults);
   if (std::holds_alternative<Unknown>(result)) return noEndpoint(call);
-  return {200, toJson(rooms, *std::get<EndpointEntryPtr>(result), {})};
+  return {200, toJson(deps, *std::get<EndpointEntryPtr>(result), {})};
 }
 
-ApiResponse remove(const EndpointRooms& rooms, ApiRequest& call) {
-  const auto result = rooms.service.remove(call.params.at("id"));
+ApiResponse remove(const EndpointDeps& deps, ApiRequest& call) {
+  const auto result = deps.service.remove(call.params.at("id"));
   if (const auto* faults = std::get_if<FieldFaults>(&result)) return faultResponse(*faults);
   if (std::holds_alternative<Unknown>(result)) return noEndpoint(call);
   return {204, ""};
 }
 
-ApiResponse pauseOrResume(const EndpointRooms& rooms, const ApiRequest& call, bool paused) {
-  const auto result = rooms.service.pause(call.params.at("id"), paused);
+ApiResponse pauseOrResume(const EndpointDeps& deps, const ApiRequest& call, bool paused) {
+  const auto result = deps.service.pause(call.params.at("id"), paused);
   if (std::holds_alternative<Unknown>(result)) return noEndpoint(call);
-  return {200, toJson(rooms, *std::get<EndpointEntryPtr>(result), {})};
+  return {200, toJson(deps, *std::get<EndpointEntryPtr>(result), {})};
 }
 
-ApiResponse pause(const EndpointRooms& rooms, ApiRequest& call) { return pauseOrResume(rooms, call, true); }
-ApiResponse resume(const EndpointRooms& rooms, ApiRequest& call) { return pauseOrResume(rooms, call, false); }
+ApiResponse pause(const EndpointDeps& deps, ApiRequest& call) { return pauseOrResume(deps, call, true); }
+ApiResponse resume(const EndpointDeps& deps, ApiRequest& call) { return pauseOrResume(deps, call, false); }
 
 }  // namespace
 
-void addEndpointRoutes(Router& router, const EndpointRooms& rooms) {
-  const auto add = [&router, rooms](const char* method, const char* path, bool needsBody,
-                                    ApiResponse (*answer)(const EndpointRooms&, ApiRequest&)) {
-    router.add({{method}, path, Scope::admin, kEndpointBodyLimit, needsBody, [rooms, answer](ApiRequest& call) {
-                  return answer(rooms, call);
+void addEndpointRoutes(Router& router, const EndpointDeps& deps) {
+  const auto add = [&router, deps](const char* method, const char* path, bool needsBody,
+                                    ApiResponse (*answer)(const EndpointDeps&, ApiRequest&)) {
+    router.add({{method}, path, Scope::admin, kEndpointBodyLimit, needsBody, [deps, answer](ApiRequest& call) {
+                  return answer(deps, call);
                 }});
   };
   add("POST", "/v1/endpoints", true, create);

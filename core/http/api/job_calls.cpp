@@ -15,10 +15,10 @@ constexpr Range kAnyTtl{0, std::int64_t{1} << 53};
 constexpr std::size_t kMostAhead = 100;
 
 // A job that waits: why, and at which place in line it is (1: the next; 101: that or further back).
-std::optional<ApiResponse> waitingResponse(const QueueRooms& rooms, const ApiRequest& call, const Job& job) {
-  const auto ahead = rooms.jobs.ahead({job.endpoint, job.id}, kMostAhead);
+std::optional<ApiResponse> waitingResponse(const QueueDeps& deps, const ApiRequest& call, const Job& job) {
+  const auto ahead = deps.jobs.ahead({job.endpoint, job.id}, kMostAhead);
   if (!ahead) return std::nullopt;
-  const auto reason = rooms.draining() ? "draining" : rooms.waitReason(*call.endpoint, job.lowPriority);
+  const auto reason = deps.draining() ? "draining" : deps.waitReason(*call.endpoint, job.lowPriority);
   ApiResponse reply{200, wholeJob(job)};
   reply.body.pop_back();
   reply.body +=
@@ -26,52 +26,52 @@ std::optional<ApiResponse> waitingResponse(const QueueRooms& rooms, const ApiReq
   return reply;
 }
 
-ApiResponse present(const QueueRooms& rooms, ApiRequest& call, std::optional<Job> job) {
+ApiResponse present(const QueueDeps& deps, ApiRequest& call, std::optional<Job> job) {
   while (job && job->state == JobState::inQueue) {
-    if (auto reply = waitingResponse(rooms, call, *job)) return *reply;
-    job = rooms.jobs.find(jobOf(call));  // it has left the line meanwhile
+    if (auto reply = waitingResponse(deps, call, *job)) return *reply;
+    job = deps.jobs.find(jobOf(call));  // it has left the line meanwhile
   }
-  return job ? wholeResponse(rooms, call, *job) : noJob(call);
+  return job ? wholeResponse(deps, call, *job) : noJob(call);
 }
 
 }  // namespace
 
-ApiResponse status(const QueueRooms& rooms, ApiRequest& call) {
+ApiResponse status(const QueueDeps& deps, ApiRequest& call) {
   const JobKey key = jobOf(call);
   const auto ttl = readNumber(call, "ttl", kAnyTtl, OutOfRange::refuse, 0);
   if (const auto* refusal = std::get_if<ApiResponse>(&ttl)) return *refusal;
   if (const auto refusal = countUnderstood(call)) return *refusal;
   if (call.query.contains("ttl")) {
-    if (!rooms.jobs.setTtl(key, Millis(std::get<std::int64_t>(ttl)))) return noJob(call);
+    if (!deps.jobs.setTtl(key, Millis(std::get<std::int64_t>(ttl)))) return noJob(call);
   }
-  return present(rooms, call, rooms.jobs.find(key));
+  return present(deps, call, deps.jobs.find(key));
 }
 
-ApiResponse statusSync(const QueueRooms& rooms, ApiRequest& call) {
-  const auto wait = readWait(rooms, call, kWaitDefault);
+ApiResponse statusSync(const QueueDeps& deps, ApiRequest& call) {
+  const auto wait = readWait(deps, call, kWaitDefault);
   if (const auto* refusal = std::get_if<ApiResponse>(&wait)) return *refusal;
   if (const auto refusal = countUnderstood(call)) return *refusal;
-  const WaitSlot slot(rooms, std::get<Millis>(wait));
-  return present(rooms, call, rooms.jobs.await(jobOf(call), slot.wait, disconnectSignal(call)));
+  const WaitSlot slot(deps, std::get<Millis>(wait));
+  return present(deps, call, deps.jobs.await(jobOf(call), slot.wait, disconnectSignal(call)));
 }
 
 // core/decisions/jobs.md: at once, whatever the handler does about it; a job that has ended stays as it is.
-ApiResponse cancel(const QueueRooms& rooms, ApiRequest& call) {
+ApiResponse cancel(const QueueDeps& deps, ApiRequest& call) {
   if (const auto refusal = countUnderstood(call)) return *refusal;
   const JobKey key = jobOf(call);
-  const CancelResult result = rooms.jobs.cancel(key);
+  const CancelResult result = deps.jobs.cancel(key);
   if (std::holds_alternative<Absent>(result)) return noJob(call);
   if (const auto* ended = std::get_if<WrongState>(&result)) return {200, briefJob(key.id, ended->state)};
   const auto& cancelled = std::get<Cancelled>(result);
-  if (cancelled.wasRunning) rooms.stopRun(cancelled.lease);
+  if (cancelled.wasRunning) deps.stopRun(cancelled.lease);
   return {200, briefJob(key.id, JobState::cancelled)};
 }
 
-ApiResponse retry(const QueueRooms& rooms, ApiRequest& call) {
-  if (rooms.draining()) return unavailable(call.path, "the server is shutting down: try again in a moment");
+ApiResponse retry(const QueueDeps& deps, ApiRequest& call) {
+  if (deps.draining()) return unavailable(call.path, "the server is shutting down: try again in a moment");
   if (const auto refusal = countUnderstood(call)) return *refusal;
   const JobKey key = jobOf(call);
-  const RequeueResult result = rooms.jobs.retry(key, *call.endpoint);
+  const RequeueResult result = deps.jobs.retry(key, *call.endpoint);
   if (std::holds_alternative<Absent>(result)) return noJob(call);
   if (const auto* wrong = std::get_if<WrongState>(&result)) {
     return errorResponse(call.path, 400,

@@ -90,7 +90,7 @@ std::string linesAfter(const std::vector<LogLine>& lines, Cursor& cursor, bool& 
 
 }  // namespace
 
-ApiResponse logs(const QueueRooms& rooms, ApiRequest& call) {
+ApiResponse logs(const QueueDeps& deps, ApiRequest& call) {
   Cursor cursor;
   if (auto refusal = refuseTwice(call, "after")) return std::move(*refusal);
   const auto after = call.query.find("after");
@@ -101,10 +101,10 @@ ApiResponse logs(const QueueRooms& rooms, ApiRequest& call) {
     }
     cursor = *read;
   }
-  if (!call.answerMemory.grow(rooms.answerMemory, kWholeLog)) {
+  if (!call.answerMemory.grow(deps.answerMemory, kWholeLog)) {
     return unavailable(call.path, "too many large answers are being read now: ask for the log again in a moment");
   }
-  const auto log = rooms.jobs.log({call.endpoint->id, call.params.at("id")});
+  const auto log = deps.jobs.log({call.endpoint->id, call.params.at("id")});
   if (!log) return noJob(call);
   bool more = false;
   const std::string lines = linesAfter(log->lines, cursor, more);

@@ -18,26 +18,26 @@
 namespace jobq {
 
 // submit_calls.cpp
-ApiResponse run(const QueueRooms& rooms, ApiRequest& call);
-ApiResponse runsync(const QueueRooms& rooms, ApiRequest& call);
+ApiResponse run(const QueueDeps& deps, ApiRequest& call);
+ApiResponse runsync(const QueueDeps& deps, ApiRequest& call);
 
 // job_calls.cpp
-ApiResponse status(const QueueRooms& rooms, ApiRequest& call);
-ApiResponse statusSync(const QueueRooms& rooms, ApiRequest& call);
-ApiResponse cancel(const QueueRooms& rooms, ApiRequest& call);
-ApiResponse retry(const QueueRooms& rooms, ApiRequest& call);
+ApiResponse status(const QueueDeps& deps, ApiRequest& call);
+ApiResponse statusSync(const QueueDeps& deps, ApiRequest& call);
+ApiResponse cancel(const QueueDeps& deps, ApiRequest& call);
+ApiResponse retry(const QueueDeps& deps, ApiRequest& call);
 
 // stream_calls.cpp. The text's array of chunks, and the object that SDKs want.
-ApiResponse streamArray(const QueueRooms& rooms, ApiRequest& call);
-ApiResponse streamObject(const QueueRooms& rooms, ApiRequest& call);
+ApiResponse streamArray(const QueueDeps& deps, ApiRequest& call);
+ApiResponse streamObject(const QueueDeps& deps, ApiRequest& call);
 
 // log_calls.cpp
-ApiResponse logs(const QueueRooms& rooms, ApiRequest& call);
+ApiResponse logs(const QueueDeps& deps, ApiRequest& call);
 
 // endpoint_calls.cpp
-ApiResponse health(const QueueRooms& rooms, ApiRequest& call);
-ApiResponse requests(const QueueRooms& rooms, ApiRequest& call);
-ApiResponse purgeQueue(const QueueRooms& rooms, ApiRequest& call);
+ApiResponse health(const QueueDeps& deps, ApiRequest& call);
+ApiResponse requests(const QueueDeps& deps, ApiRequest& call);
+ApiResponse purgeQueue(const QueueDeps& deps, ApiRequest& call);
 
 /// Counts the call towards its rate limit: called once its parameters and its body are known to be good, before
 /// anything is done. Returns the 429 when the rate is exceeded.
@@ -54,19 +54,19 @@ std::variant<std::int64_t, ApiResponse> readNumber(const ApiRequest& call, const
                                              OutOfRange otherwise, std::int64_t fallback);
 
 /// `wait`, in its range under the mount's rules.
-std::variant<Millis, ApiResponse> readWait(const QueueRooms& rooms, const ApiRequest& call, Millis fallback);
+std::variant<Millis, ApiResponse> readWait(const QueueDeps& deps, const ApiRequest& call, Millis fallback);
 
 /// A place to wait in, taken for as long as the call lasts. Where all are taken the call does not wait: it answers the
 /// present state at once.
 struct WaitSlot {
-  WaitSlot(const QueueRooms& rooms, Millis asked) : wait(place.grow(rooms.waiting, 1) ? asked : Millis(0)) {}
+  WaitSlot(const QueueDeps& deps, Millis asked) : wait(place.grow(deps.waiting, 1) ? asked : Millis(0)) {}
   Budget::Reservation place;
   const Millis wait;
 };
 
 /// The job, or 503 when too many large answers are being read already: a large answer is memory for as long as its
 /// client takes to read it.
-ApiResponse wholeResponse(const QueueRooms& rooms, ApiRequest& call, const Job& job);
+ApiResponse wholeResponse(const QueueDeps& deps, ApiRequest& call, const Job& job);
 
 DisconnectSignal disconnectSignal(const ApiRequest& call);
 

@@ -41,16 +41,16 @@ std::variant<std::int64_t, ApiResponse> readNumber(const ApiRequest& call, const
       std::string(name) + " must be an integer from " + std::to_string(range.min) + " to " + std::to_string(range.max));
 }
 
-std::variant<Millis, ApiResponse> readWait(const QueueRooms& rooms, const ApiRequest& call, Millis fallback) {
-  auto number = readNumber(call, "wait", {kWaitMin.count(), kWaitMax.count()}, rooms.rules.numbers, fallback.count());
+std::variant<Millis, ApiResponse> readWait(const QueueDeps& deps, const ApiRequest& call, Millis fallback) {
+  auto number = readNumber(call, "wait", {kWaitMin.count(), kWaitMax.count()}, deps.rules.numbers, fallback.count());
   if (auto* refusal = std::get_if<ApiResponse>(&number)) return std::move(*refusal);
   return Millis(std::get<std::int64_t>(number));
 }
 
-ApiResponse wholeResponse(const QueueRooms& rooms, ApiRequest& call, const Job& job) {
+ApiResponse wholeResponse(const QueueDeps& deps, ApiRequest& call, const Job& job) {
   ApiResponse reply{200, wholeJob(job)};
   const std::size_t size = reply.body.size();
-  if (size <= kFreeBody || call.answerMemory.grow(rooms.answerMemory, size)) return reply;
+  if (size <= kFreeBody || call.answerMemory.grow(deps.answerMemory, size)) return reply;
   return unavailable(call.path, "job " + job.id +
                                     " has a large output, and too many large ones are being read now: ask for its "
                                     "status again in a moment");
@@ -66,7 +66,7 @@ constexpr std::size_t kRunLimit = 10UL << 20;
 constexpr std::size_t kRunsyncLimit = 20UL << 20;
 constexpr std::size_t kIgnored = 1UL << 20;  // bodies that carry no parameters
 
-using Answer = ApiResponse (*)(const QueueRooms&, ApiRequest&);
+using Answer = ApiResponse (*)(const QueueDeps&, ApiRequest&);
 struct Row {
   const char* path;
   bool get;
@@ -77,7 +77,7 @@ struct Row {
   bool needsBody = false;
 };
 
-void mount(Router& router, const std::string& prefix, const QueueRooms& rooms, Answer stream) {
+void mount(Router& router, const std::string& prefix, const QueueDeps& deps, Answer stream) {
   const Row rows[] = {
       {"/run", false, true, Operation::run, run, kRunLimit, true},
       {"/runsync", false, true, Operation::runsync, runsync, kRunsyncLimit, true},
@@ -96,15 +96,15 @@ void mount(Router& router, const std::string& prefix, const QueueRooms& rooms, A
     if (row.get) methods.emplace_back("GET");
     if (row.post) methods.emplace_back("POST");
     router.add({std::move(methods), prefix + row.path, Scope::client, row.bodyLimit, row.needsBody,
-                [rooms, answer = row.answer](ApiRequest& call) { return answer(rooms, call); }, row.operation});
+                [deps, answer = row.answer](ApiRequest& call) { return answer(deps, call); }, row.operation});
   }
 }
 
 }  // namespace
 
-void addQueueRoutes(Router& router, const QueueRooms& rooms) {
-  mount(router, "/v2/{endpoint}", rooms, streamArray);
-  QueueRooms lenient = rooms;
+void addQueueRoutes(Router& router, const QueueDeps& deps) {
+  mount(router, "/v2/{endpoint}", deps, streamArray);
+  QueueDeps lenient = deps;
   lenient.rules.numbers = OutOfRange::clamp;
   mount(router, "/sdk/v2/{endpoint}", lenient, streamObject);
 }

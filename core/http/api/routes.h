@@ -31,7 +31,7 @@ class Storage;
 class TemplateService;
 
 /// /v2/{endpoint} and /sdk/v2/{endpoint}: everything about jobs.
-struct QueueRooms {
+struct QueueDeps {
   JobService& jobs;
   SubmissionRules rules;
   std::function<WorkerCounts(const EndpointId&)> workers;  ///< of all nodes
@@ -41,7 +41,7 @@ struct QueueRooms {
   Budget& waiting;                                                                ///< places for calls that wait
   Budget& answerMemory;                                                           ///< for large answers
 };
-void addQueueRoutes(Router& router, const QueueRooms& rooms);
+void addQueueRoutes(Router& router, const QueueDeps& deps);
 
 /// /v1/keys.
 void addKeyRoutes(Router& router, ApiKeys& keys, const WallClock& wall);
@@ -55,26 +55,26 @@ void addPluginRoutes(Router& router, const PluginHost& plugins, PluginUse use);
 
 /// /v1/webhooks. `secret` answers the server's secret as receivers are given it; `ring` tells the courier that
 /// something is owed.
-struct WebhookRooms {
+struct WebhookDeps {
   OutboxStore& outbox;
   std::function<std::string()> secret;
   std::function<void()> ring;
 };
-void addWebhookRoutes(Router& router, const WebhookRooms& rooms);
+void addWebhookRoutes(Router& router, const WebhookDeps& deps);
 
 /// /v1/templates.
 void addTemplateRoutes(Router& router, TemplateService& service, const EndpointRegistry& registry,
                        std::function<std::int64_t(const std::string& templateId)> runtimeInMin);
 
 /// /v1/endpoints. `crew` tells of the workers that this node has.
-struct EndpointRooms {
+struct EndpointDeps {
   EndpointService& service;
   const EndpointRegistry& registry;
   std::function<WorkerPoolView(const EndpointId&)> workerPool;
   std::function<std::int64_t(const std::string& templateId)> runtimeInMin;
   std::string queuePolicy;  ///< of endpoints that name none
 };
-void addEndpointRoutes(Router& router, const EndpointRooms& rooms);
+void addEndpointRoutes(Router& router, const EndpointDeps& deps);
 
 /// /v1/backup. `storageName`: as `storage` selects it.
 struct BackupDependencies {

@@ -19,9 +19,9 @@ constexpr std::size_t kPieces = 8;
 
 using Ask = JobService::ChunkAsk;
 
-std::variant<Ask, ApiResponse> readAsk(const QueueRooms& rooms, const ApiRequest& call) {
+std::variant<Ask, ApiResponse> readAsk(const QueueDeps& deps, const ApiRequest& call) {
   Ask ask{{call.endpoint->id, call.params.at("id")}, {}, kPiece};
-  const auto wait = readWait(rooms, call, kHold);
+  const auto wait = readWait(deps, call, kHold);
   if (const auto* refusal = std::get_if<ApiResponse>(&wait)) return *refusal;
   ask.wait = std::get<Millis>(wait);
   const auto offset = readNumber(call, "offset", kOffsets, OutOfRange::refuse, 0);
@@ -34,12 +34,12 @@ std::variant<Ask, ApiResponse> readAsk(const QueueRooms& rooms, const ApiRequest
 }
 
 // Goes on with what is there already; never waits.
-void addMore(const QueueRooms& rooms, ApiRequest& call, const Ask& ask, ChunkPage& page) {
+void addMore(const QueueDeps& deps, ApiRequest& call, const Ask& ask, ChunkPage& page) {
   for (std::size_t piece = 1; page.more && piece < kPieces; ++piece) {
-    if (!call.answerMemory.grow(rooms.answerMemory, kPiece)) return;
+    if (!call.answerMemory.grow(deps.answerMemory, kPiece)) return;
     std::optional<ChunkPage> next;
     try {
-      next = rooms.jobs.chunks({ask.key, ask.offset ? std::optional(page.next) : std::nullopt, kPiece});
+      next = deps.jobs.chunks({ask.key, ask.offset ? std::optional(page.next) : std::nullopt, kPiece});
     } catch (const StorageError&) {
       return;  // what is in hand counts as handed out: it has to be sent
     }
@@ -68,23 +68,23 @@ std::string chunkArray(const std::vector<Chunk>& chunks) {
 
 // Why the job failed, as a further member of the object: SDKs show it to their users. The chunks in hand are sent also
 // when the storage fails here.
-std::string failureText(const QueueRooms& rooms, const JobKey& key, JobState state) {
+std::string failureText(const QueueDeps& deps, const JobKey& key, JobState state) {
   if (state != JobState::failed && state != JobState::timedOut) return {};
   try {
-    const std::optional<Job> job = rooms.jobs.find(key);
+    const std::optional<Job> job = deps.jobs.find(key);
     return job && !job->error.empty() ? ",\"error\":" + json::quoted(job->error) : std::string();
   } catch (const StorageError&) {
     return {};
   }
 }
 
-ApiResponse stream(const QueueRooms& rooms, ApiRequest& call, bool asObject) {
-  const auto read = readAsk(rooms, call);
+ApiResponse stream(const QueueDeps& deps, ApiRequest& call, bool asObject) {
+  const auto read = readAsk(deps, call);
   if (const auto* refusal = std::get_if<ApiResponse>(&read)) return *refusal;
   Ask ask = std::get<Ask>(read);
-  const WaitSlot slot(rooms, ask.wait);
+  const WaitSlot slot(deps, ask.wait);
   ask.wait = slot.wait;
-  auto [page, hasWaited] = rooms.jobs.awaitChunks(ask, disconnectSignal(call));
+  auto [page, hasWaited] = deps.jobs.awaitChunks(ask, disconnectSignal(call));
   // A client that follows a stream asks again at once: the server, not the client, decides how often that is.
   // Other calls may have used the rate up meanwhile; the chunks are taken, so they are answered all the same.
   if (hasWaited) {
@@ -93,12 +93,12 @@ ApiResponse stream(const QueueRooms& rooms, ApiRequest& call, bool asObject) {
     (void)countUnderstood(call);
   }
   if (!page) return noJob(call);
-  addMore(rooms, call, ask, *page);
+  addMore(deps, call, ask, *page);
   // An end is told only together with the last chunks: some clients stop asking as soon as they hear of it.
   const JobState state = page->more && terminal(page->state) ? JobState::inProgress : page->state;
   ApiResponse reply{200, chunkArray(page->chunks)};
   if (asObject) {
-    const std::string error = failureText(rooms, ask.key, state);
+    const std::string error = failureText(deps, ask.key, state);
     reply.body = "{\"status\":\"" + std::string(nameOf(state)) + "\",\"stream\":" + reply.body + error + "}";
   }
   reply.headers = {{"X-Job-Status", std::string(nameOf(state))}, {"X-Job-Attempt", std::to_string(page->attempt)}};
@@ -107,8 +107,8 @@ ApiResponse stream(const QueueRooms& rooms, ApiRequest& call, bool asObject) {
 
 }  // namespace
 
-ApiResponse streamArray(const QueueRooms& rooms, ApiRequest& call) { return stream(rooms, call, false); }
+ApiResponse streamArray(const QueueDeps& deps, ApiRequest& call) { return stream(deps, call, false); }
 
-ApiResponse streamObject(const QueueRooms& rooms, ApiRequest& call) { return stream(rooms, call, true); }
+ApiResponse streamObject(const QueueDeps& deps, ApiRequest& call) { return stream(deps, call, true); }
 
 }  // namespace jobq

@@ -33,17 +33,17 @@ ApiResponse otherBody(const ApiRequest& call) {
 /// A new job, the first one of a promise that is repeated, or a refusal.
 using SubmissionResult = std::variant<Accepted, Existing, ApiResponse>;
 
-SubmissionResult accept(const QueueRooms& rooms, ApiRequest& call, std::optional<Millis> syncWait) {
-  if (rooms.draining()) return unavailable(call.path, "the server is shutting down: try again in a moment");
+SubmissionResult accept(const QueueDeps& deps, ApiRequest& call, std::optional<Millis> syncWait) {
+  if (deps.draining()) return unavailable(call.path, "the server is shutting down: try again in a moment");
   auto promise = readPromise(call);
   if (auto* refusal = std::get_if<ApiResponse>(&promise)) return std::move(*refusal);
-  auto result = readSubmission(std::move(call.body), *call.endpoint, call.key->id, syncWait, rooms.rules);
+  auto result = readSubmission(std::move(call.body), *call.endpoint, call.key->id, syncWait, deps.rules);
   if (const auto* refusal = std::get_if<Refusal>(&result)) return errorResponse(call.path, 400, refusal->message);
   Accepted accepted{std::get<JobSpec>(std::move(result)), std::get<0>(std::move(promise))};
   // Filters judge a job once: one that counts would refuse the repeat of what it let in. Without filters the insert
   // itself knows, and the question would cost a read.
   if (accepted.promise && !call.endpoint->filters.empty()) {
-    const auto before = rooms.jobs.promised(*call.endpoint, call.key->id, *accepted.promise);
+    const auto before = deps.jobs.promised(*call.endpoint, call.key->id, *accepted.promise);
     if (before && std::holds_alternative<OtherBody>(*before)) return otherBody(call);
     if (before) {
       if (auto refusal = countUnderstood(call)) return std::move(*refusal);
@@ -60,36 +60,36 @@ SubmissionResult accept(const QueueRooms& rooms, ApiRequest& call, std::optional
   return accepted;
 }
 
-ApiResponse synced(const QueueRooms& rooms, ApiRequest& call, const JobId& id, const std::optional<Job>& job) {
-  if (job) return wholeResponse(rooms, call, *job);
+ApiResponse synced(const QueueDeps& deps, ApiRequest& call, const JobId& id, const std::optional<Job>& job) {
+  if (job) return wholeResponse(deps, call, *job);
   return errorResponse(call.path, 404,
                     "job " + id + " is gone: it was purged, outlived its policy.ttl, or its result has expired");
 }
 
 }  // namespace
 
-ApiResponse run(const QueueRooms& rooms, ApiRequest& call) {
-  auto submission = accept(rooms, call, std::nullopt);
+ApiResponse run(const QueueDeps& deps, ApiRequest& call) {
+  auto submission = accept(deps, call, std::nullopt);
   if (auto* refusal = std::get_if<ApiResponse>(&submission)) return std::move(*refusal);
   if (const auto* first = std::get_if<Existing>(&submission)) return {200, briefJob(first->id, JobState::inQueue)};
   auto& [job, promise] = std::get<Accepted>(submission);
   JobId id = job.id;
-  const InsertResult result = rooms.jobs.submit(std::move(job), *call.endpoint, promise);
+  const InsertResult result = deps.jobs.submit(std::move(job), *call.endpoint, promise);
   call.bodyMemory.giveBack();
   if (std::holds_alternative<OtherBody>(result)) return otherBody(call);
   if (const auto* first = std::get_if<Existing>(&result)) id = first->id;
   return {200, briefJob(id, JobState::inQueue)};
 }
 
-ApiResponse runsync(const QueueRooms& rooms, ApiRequest& call) {
-  const auto wait = readWait(rooms, call, kWaitDefault);
+ApiResponse runsync(const QueueDeps& deps, ApiRequest& call) {
+  const auto wait = readWait(deps, call, kWaitDefault);
   if (const auto* refusal = std::get_if<ApiResponse>(&wait)) return *refusal;
-  auto submission = accept(rooms, call, std::get<Millis>(wait));
+  auto submission = accept(deps, call, std::get<Millis>(wait));
   if (auto* refusal = std::get_if<ApiResponse>(&submission)) return std::move(*refusal);
-  const WaitSlot slot(rooms, std::get<Millis>(wait));
+  const WaitSlot slot(deps, std::get<Millis>(wait));
   if (const auto* first = std::get_if<Existing>(&submission)) {
-    const auto job = rooms.jobs.await({call.endpoint->id, first->id}, slot.wait, disconnectSignal(call));
-    return synced(rooms, call, first->id, job);
+    const auto job = deps.jobs.await({call.endpoint->id, first->id}, slot.wait, disconnectSignal(call));
+    return synced(deps, call, first->id, job);
   }
   auto& [job, promise] = std::get<Accepted>(submission);
   JobId id = job.id;
@@ -102,14 +102,14 @@ ApiResponse runsync(const QueueRooms& rooms, ApiRequest& call) {
   };
   JobService::Waited waited;
   try {
-    waited = rooms.jobs.submitAndAwait(std::move(job), *call.endpoint, promise, slot.wait, durable, disconnectSignal(call));
+    waited = deps.jobs.submitAndAwait(std::move(job), *call.endpoint, promise, slot.wait, durable, disconnectSignal(call));
   } catch (const StorageError&) {
     // Who reads 503 sends the job again: what is stored is acknowledged, as if its wait had elapsed.
     if (stored) return {200, briefJob(id, JobState::inQueue)};
     throw;
   }
   if (std::holds_alternative<OtherBody>(waited.inserted)) return otherBody(call);
-  return synced(rooms, call, id, waited.job);
+  return synced(deps, call, id, waited.job);
 }
 
 }  // namespace jobq

@@ -82,27 +82,27 @@ ApiResponse list(OutboxStore& outbox, ApiRequest& call) {
   return reply.finish();
 }
 
-ApiResponse replay(const WebhookRooms& rooms, const ApiRequest& call) {
+ApiResponse replay(const WebhookDeps& deps, const ApiRequest& call) {
   const std::string& id = call.params.at("id");
-  if (!rooms.outbox.replay(id)) {
+  if (!deps.outbox.replay(id)) {
     return errorResponse(call.path, 404,
                       "there is no webhook delivery " + clipped(id) + ": it never was, or its record has expired");
   }
-  rooms.ring();
+  deps.ring();
   return {200, "{\"id\":" + json::quoted(id) + ",\"state\":\"owed\"}"};
 }
 
 }  // namespace
 
-void addWebhookRoutes(Router& router, const WebhookRooms& rooms) {
-  router.add({{"GET"}, "/v1/webhooks", Scope::admin, kWebhookBodyLimit, false, [rooms](ApiRequest& call) {
-                return list(rooms.outbox, call);
+void addWebhookRoutes(Router& router, const WebhookDeps& deps) {
+  router.add({{"GET"}, "/v1/webhooks", Scope::admin, kWebhookBodyLimit, false, [deps](ApiRequest& call) {
+                return list(deps.outbox, call);
               }});
-  router.add({{"POST"}, "/v1/webhooks/{id}/replay", Scope::admin, kWebhookBodyLimit, false, [rooms](const ApiRequest& call) {
-                return replay(rooms, call);
+  router.add({{"POST"}, "/v1/webhooks/{id}/replay", Scope::admin, kWebhookBodyLimit, false, [deps](const ApiRequest& call) {
+                return replay(deps, call);
               }});
-  router.add({{"GET"}, "/v1/webhooks/secret", Scope::admin, kWebhookBodyLimit, false, [rooms](const ApiRequest&) {
-                return ApiResponse{200, "{\"secret\":" + json::quoted(rooms.secret()) + "}"};
+  router.add({{"GET"}, "/v1/webhooks/secret", Scope::admin, kWebhookBodyLimit, false, [deps](const ApiRequest&) {
+                return ApiResponse{200, "{\"secret\":" + json::quoted(deps.secret()) + "}"};
               }});
 }
 

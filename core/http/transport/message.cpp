@@ -168,10 +168,10 @@ void ServerResponse::requireAuthentication(const std::string& realm) {
   set("WWW-Authenticate", "Basic realm=\"" + realm + "\"");
 }
 
-ServerRequest::ServerRequest(const Door& door, const RequestHead& head, ServerResponse& response)
-    : door_(door),
+ServerRequest::ServerRequest(const Deps& deps, const RequestHead& head, ServerResponse& response)
+    : deps_(deps),
       response_(response),
-      body_(door.stream, door.buffer, head, door.waiting),
+      body_(deps.stream, deps.buffer, head, deps.waiting),
       bodyStream_(&body_),
       owesContinue_(head.expectsContinue && head.hasBody()) {
   setMethod(std::string(head.method));
@@ -183,7 +183,7 @@ ServerRequest::ServerRequest(const Door& door, const RequestHead& head, ServerRe
 }
 
 ServerRequest::~ServerRequest() {
-  if (watched_) door_.watch.unwatch(door_.connection);
+  if (watched_) deps_.watch.unwatch(deps_.connection);
 }
 
 std::istream& ServerRequest::stream() {
@@ -193,18 +193,18 @@ std::istream& ServerRequest::stream() {
 }
 
 const SocketAddress& ServerRequest::clientAddress() const {
-  if (!client_) client_ = addressOf(door_.stream.descriptor(), ::getpeername);
+  if (!client_) client_ = addressOf(deps_.stream.descriptor(), ::getpeername);
   return *client_;
 }
 
 const SocketAddress& ServerRequest::serverAddress() const {
-  if (!server_) server_ = addressOf(door_.stream.descriptor(), ::getsockname);
+  if (!server_) server_ = addressOf(deps_.stream.descriptor(), ::getsockname);
   return *server_;
 }
 
 std::stop_token ServerRequest::gone() {
   watched_ = true;
-  return door_.watch.watch(door_.connection);
+  return deps_.watch.watch(deps_.connection);
 }
 
 void ServerRequest::passOverBody() {

@@ -84,7 +84,7 @@ class ClientWatch {
 /// One thread. Everything that is lent to it outlives it.
 class ServerRequest final : public Poco::Net::HTTPServerRequest, public Caller {
  public:
-  struct Door {
+  struct Deps {
     ByteStream& stream;
     ReadBuffer& buffer;
     Budget& waiting;
@@ -92,7 +92,7 @@ class ServerRequest final : public Poco::Net::HTTPServerRequest, public Caller {
     std::uint64_t connection;
     const Poco::Net::HTTPServerParams& params;
   };
-  ServerRequest(const Door& door, const RequestHead& head, ServerResponse& response);
+  ServerRequest(const Deps& deps, const RequestHead& head, ServerResponse& response);
   ~ServerRequest() override;
 
   /// Says `100 Continue` first, to a client that waits for it.
@@ -100,9 +100,9 @@ class ServerRequest final : public Poco::Net::HTTPServerRequest, public Caller {
   void limitBody(std::uint64_t bytes) noexcept { body_.limit(bytes); }
   const Poco::Net::SocketAddress& clientAddress() const override;
   const Poco::Net::SocketAddress& serverAddress() const override;
-  const Poco::Net::HTTPServerParams& serverParams() const override { return door_.params; }
+  const Poco::Net::HTTPServerParams& serverParams() const override { return deps_.params; }
   ServerResponse& response() const override { return response_; }
-  bool secure() const override { return door_.stream.secure(); }
+  bool secure() const override { return deps_.stream.secure(); }
 
   std::stop_token gone() override;
 
@@ -115,7 +115,7 @@ class ServerRequest final : public Poco::Net::HTTPServerRequest, public Caller {
   bool bodyPassed() const noexcept { return !owesContinue_ && body_.complete(); }
 
  private:
-  const Door door_;
+  const Deps deps_;
   ServerResponse& response_;
   BodyReader body_;
   std::istream bodyStream_;

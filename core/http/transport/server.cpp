@@ -45,7 +45,7 @@ std::unique_ptr<TlsContext> tlsOf(const ServerConfig& config) {
 
 }  // namespace
 
-struct HttpServer::Parts {
+struct HttpServer::Running {
   class Handler final : public Poco::Net::HTTPRequestHandler {
    public:
     Handler(RequestPipeline& pipeline, RequestPipeline::RequestContext context) : pipeline_(pipeline), context_(std::move(context)) {}
@@ -71,7 +71,7 @@ struct HttpServer::Parts {
     RequestPipeline& pipeline_;
   };
 
-  Parts(const ServerConfig& config, RequestPipeline& pipeline, Budget& waiting, Log& log)
+  Running(const ServerConfig& config, RequestPipeline& pipeline, Budget& waiting, Log& log)
       : factory(pipeline),
         tls(tlsOf(config)),
         socket(listenAt(config.host, config.port)),
@@ -97,17 +97,17 @@ HttpServer::HttpServer(const ServerConfig& config, RequestPipeline& pipeline, Bu
 HttpServer::~HttpServer() { stop(); }
 
 void HttpServer::start() {
-  if (parts_) return;
-  auto parts = std::make_unique<Parts>(config_, pipeline_, waiting_, log_);
-  parts->reactor.start();
-  parts_ = std::move(parts);
+  if (running_) return;
+  auto running = std::make_unique<Running>(config_, pipeline_, waiting_, log_);
+  running->reactor.start();
+  running_ = std::move(running);
   log_.write(LogLevel::information, "http.listening", address());
 }
 
 void HttpServer::reloadCertificate() {
-  if (!parts_ || !parts_->tls) return;
+  if (!running_ || !running_->tls) return;
   try {
-    parts_->tls->reload();
+    running_->tls->reload();
     log_.write(LogLevel::information, "http.certificate", "new connections are given the certificate as it is now");
   } catch (const ConfigError& error) {
     log_.write(LogLevel::error, "http.certificate", std::string("the old certificate stays in use: ") + error.what());
@@ -115,19 +115,19 @@ void HttpServer::reloadCertificate() {
 }
 
 void HttpServer::announceClose() {
-  if (parts_) parts_->reactor.announceClose();
+  if (running_) running_->reactor.announceClose();
 }
 
 void HttpServer::stop(Millis grace) {
-  if (!parts_) return;
-  parts_->reactor.drain();
-  if (!parts_->reactor.awaitQuiet(grace)) {
+  if (!running_) return;
+  running_->reactor.drain();
+  if (!running_->reactor.awaitQuiet(grace)) {
     log_.write(LogLevel::information, "http.cut", "requests that did not end within server.drain are cut off");
   }
-  parts_->reactor.stop();
-  parts_.reset();
+  running_->reactor.stop();
+  running_.reset();
 }
 
-std::string HttpServer::address() const { return parts_ ? parts_->address : std::string(); }
+std::string HttpServer::address() const { return running_ ? running_->address : std::string(); }
 
 }  // namespace jobq

@@ -39,12 +39,12 @@ class HttpServer final : public Service {
   std::string address() const;
 
  private:
-  struct Parts;
+  struct Running;
   const ServerConfig config_;
   RequestPipeline& pipeline_;
   Budget& waiting_;
   Log& log_;
-  std::unique_ptr<Parts> parts_;
+  std::unique_ptr<Running> running_;
 };
 
 }  // namespace jobq
