@@ -9,25 +9,25 @@ namespace jobq {
 namespace {
 
 // Null for remote workers. Throws ConfigError when nothing here can run the image.
-ReleasePtr makeRelease(const EndpointForm& form, const Cargo& cargo, const PluginResolver& resolver) {
-  if (cargo.image.empty()) {
-    throw ConfigError("the template " + cargo.templateId + " does not exist: give the endpoint another one");
+ReleasePtr makeRelease(const EndpointSpec& form, const WorkerSpec& workerSpec, const PluginResolver& resolver) {
+  if (workerSpec.image.empty()) {
+    throw ConfigError("the template " + workerSpec.templateId + " does not exist: give the endpoint another one");
   }
-  const Image image = parseImage(cargo.image);
+  const Image image = parseImage(workerSpec.image);
   if (image.kind == Image::Kind::remote) return nullptr;
   const bool isScript = image.kind == Image::Kind::lua;
   HandlerFactory& handler = resolver.handler(isScript ? "lua" : image.name);
   const std::string script = isScript ? image.name : "";
   if (const std::string fault = handler.fault(script); !fault.empty()) {
-    throw ConfigError(cargo.image + " cannot run: " + fault);
+    throw ConfigError(workerSpec.image + " cannot run: " + fault);
   }
   auto release = std::make_shared<Release>();
   release->version = static_cast<std::uint64_t>(form.version);
-  release->templateId = cargo.templateId;
-  release->image = cargo.image;
+  release->templateId = workerSpec.templateId;
+  release->image = workerSpec.image;
   release->script = script;
   release->handler = &handler;
-  release->env = cargo.env;
+  release->env = workerSpec.env;
   return release;
 }
 
@@ -35,7 +35,7 @@ std::optional<Millis> millis(const std::optional<std::int64_t>& number) {
   return number ? std::optional(Millis(*number)) : std::nullopt;
 }
 
-void setRules(Endpoint& endpoint, const EndpointForm& form) {
+void setRules(Endpoint& endpoint, const EndpointSpec& form) {
   const auto narrow = [](std::int64_t number) { return static_cast<std::uint32_t>(number); };
   endpoint.workersMin = narrow(form.workersMin);
   endpoint.workersMax = narrow(form.workersMax);
@@ -52,8 +52,8 @@ void setRules(Endpoint& endpoint, const EndpointForm& form) {
   endpoint.webhookKey = form.webhookSecret.empty() ? "" : units::secret("webhookSecret", form.webhookSecret);
 }
 
-EndpointForm staticForm(const EndpointConfig& config) {
-  EndpointForm form;
+EndpointSpec staticForm(const EndpointConfig& config) {
+  EndpointSpec form;
   form.id = config.id;
   form.name = config.id;
   form.isStatic = true;
@@ -72,20 +72,20 @@ EndpointForm staticForm(const EndpointConfig& config) {
   return form;
 }
 
-std::shared_ptr<Endpoint> make(const EndpointForm& form, const Cargo& cargo, const PluginResolver& resolver,
+std::shared_ptr<Endpoint> make(const EndpointSpec& form, const WorkerSpec& workerSpec, const PluginResolver& resolver,
                                const EndpointPtr& before) {
   auto endpoint = std::make_shared<Endpoint>();
   endpoint->id = form.id;
   endpoint->version = static_cast<std::uint64_t>(form.version);
-  endpoint->image = cargo.image;
-  endpoint->env = cargo.env;
+  endpoint->image = workerSpec.image;
+  endpoint->env = workerSpec.env;
   setRules(*endpoint, form);
   for (const std::string& name : form.filters.value_or(resolver.filters)) endpoint->filters.push_back(&resolver.filter(name));
   if (before && before->release && before->release->version == endpoint->version) {
     endpoint->release = before->release;
   } else {
     try {
-      endpoint->release = makeRelease(form, cargo, resolver);
+      endpoint->release = makeRelease(form, workerSpec, resolver);
     } catch (const ConfigError& error) {
       endpoint->fault = error.what();
       endpoint->release = before ? before->release : nullptr;
@@ -102,9 +102,9 @@ std::shared_ptr<Endpoint> make(const EndpointForm& form, const Cargo& cargo, con
 
 }  // namespace
 
-EndpointPtr makeEndpoint(const EndpointForm& form, const Cargo& cargo, const PluginResolver& resolver,
+EndpointPtr makeEndpoint(const EndpointSpec& form, const WorkerSpec& workerSpec, const PluginResolver& resolver,
                          const EndpointPtr& before) {
-  return make(form, cargo, resolver, before);
+  return make(form, workerSpec, resolver, before);
 }
 
 std::optional<std::string> imageFault(const std::string& image, const PluginResolver& resolver) {
@@ -135,7 +135,7 @@ EndpointEntry makeStatic(const EndpointConfig& config, const PluginResolver& res
   if (const auto fault = filterFault(config.filters.value_or(resolver.filters), resolver)) {
     throw ConfigError("endpoint." + config.id + ".filters: " + *fault);
   }
-  EndpointForm form = staticForm(config);
+  EndpointSpec form = staticForm(config);
   form.createdAt = resolver.startedAt;
   const auto endpoint = make(form, {"", config.image, config.env}, resolver, nullptr);
   if (!endpoint->fault.empty()) throw ConfigError("endpoint." + config.id + ": " + endpoint->fault);

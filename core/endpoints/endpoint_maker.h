@@ -10,7 +10,7 @@
 
 #include "core/config/config.h"
 #include "core/endpoints/endpoint.h"
-#include "core/endpoints/endpoint_form.h"
+#include "core/endpoints/endpoint_spec.h"
 #include "jobq/job_handler.h"
 #include "jobq/queue_policy.h"
 
@@ -29,7 +29,7 @@ struct PluginResolver {
 };
 
 /// What the workers of an endpoint are to run.
-struct Cargo {
+struct WorkerSpec {
   std::string templateId;
   std::string image;
   std::map<std::string, std::string> env;
@@ -37,7 +37,7 @@ struct Cargo {
 
 /// Never fails: what cannot run here has a fault, and the release of `before` (which may be null) goes on. A release
 /// whose version is the same as before is the same object, so that no worker is replaced.
-EndpointPtr makeEndpoint(const EndpointForm& form, const Cargo& cargo, const PluginResolver& resolver,
+EndpointPtr makeEndpoint(const EndpointSpec& form, const WorkerSpec& workerSpec, const PluginResolver& resolver,
                          const EndpointPtr& before);
 
 /// Why this server cannot run the image; nothing when it can, or when remote workers do.
@@ -47,7 +47,7 @@ std::optional<std::string> imageFault(const std::string& image, const PluginReso
 std::optional<std::string> filterFault(const std::vector<std::string>& filters, const PluginResolver& resolver);
 
 struct EndpointEntry {
-  EndpointForm form;
+  EndpointSpec form;
   EndpointPtr endpoint;
   std::uint64_t record = 0;  ///< the version of its record
 };

@@ -117,7 +117,7 @@ bool EndpointRegistry::isInHand(const EndpointId& id) const {
                                                [](const auto& endpoint) { return !endpoint.expired(); });
 }
 
-void EndpointRegistry::hand(const EndpointId& id, const EndpointPtr& endpoint) {
+void EndpointRegistry::announceEndpoint(const EndpointId& id, const EndpointPtr& endpoint) {
   Lock lock(mutex_);
   auto& all = inHand_[id];
   std::erase_if(all, [](const auto& former) { return former.expired(); });
@@ -193,7 +193,7 @@ void EndpointRegistry::followEndpoints(std::set<EndpointId>& touched) {
   }
   for (const Record& record : changes.changed) {
     try {
-      EndpointForm form = endpointFormOf(record, deps_.box);
+      EndpointSpec form = endpointSpecOf(record, deps_.box);
       EndpointEntry& entry = stored_[record.id];
       entry.form = std::move(form);
       entry.record = record.version;
@@ -313,19 +313,19 @@ void EndpointRegistry::rebuild(const EndpointId& id) {
     next_.endpoints[id] = std::make_shared<EndpointEntry>(std::move(entry));
   } else if (stored == stored_.end() || leaves) {
     next_.endpoints.erase(id);
-    hand(id, nullptr);
+    announceEndpoint(id, nullptr);
   } else {
     EndpointEntry entry = stored->second;
     entry.form.paused = paused_.contains(id);
     const auto of = next_.templates.find(entry.form.templateId);
-    Cargo cargo{entry.form.templateId, "", {}};
+    WorkerSpec workerSpec{entry.form.templateId, "", {}};
     if (of != next_.templates.end()) {
-      cargo.image = of->second->form.imageName;
-      cargo.env = entry.form.env = of->second->form.env;
+      workerSpec.image = of->second->form.imageName;
+      workerSpec.env = entry.form.env = of->second->form.env;
     }
-    entry.endpoint = makeEndpoint(entry.form, cargo, deps_.resolver, was);
+    entry.endpoint = makeEndpoint(entry.form, workerSpec, deps_.resolver, was);
     entry.form.fault = entry.endpoint->fault;
-    hand(id, entry.endpoint);
+    announceEndpoint(id, entry.endpoint);
     next_.endpoints[id] = std::make_shared<EndpointEntry>(std::move(entry));
   }
 }

@@ -97,7 +97,7 @@ class EndpointRegistry {
   bool releaseTemplates();
   void store(const std::vector<EndpointEntry>& raised);
   void rebuild(const EndpointId& id);
-  void hand(const EndpointId& id, const EndpointPtr& endpoint);
+  void announceEndpoint(const EndpointId& id, const EndpointPtr& endpoint);
   void logDamage(const std::exception& error) const;
 
   const Deps deps_;

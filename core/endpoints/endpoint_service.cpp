@@ -23,7 +23,7 @@ FieldFault templateGone(const std::string& id) {
 
 // What this server can say about the form before it is stored. The endpoint of a template that cannot run is refused;
 // a template that stops running later is a release that halts.
-void EndpointService::addFaults(FieldFaults& faults, const EndpointForm& form, const std::string& templateBefore) {
+void EndpointService::addFaults(FieldFaults& faults, const EndpointSpec& form, const std::string& templateBefore) {
   addCrossFaults(faults, form);
   if (!form.templateId.empty() && form.templateId != templateBefore && !isFaulty(faults, "templateId")) {
     const auto record = usableTemplate(form.templateId);
@@ -59,7 +59,7 @@ std::int64_t EndpointService::templateRecord(const std::string& id) {
 }
 
 // As it was stored, also when the registry does not know that yet because the storage fails, or no more.
-EndpointEntryPtr EndpointService::shown(EndpointForm form) {
+EndpointEntryPtr EndpointService::shown(EndpointSpec form) {
   const bool known = registry_.showChange();
   const auto entry = registry_.entry(form.id);
   if (known && entry) return entry;
@@ -69,7 +69,7 @@ EndpointEntryPtr EndpointService::shown(EndpointForm form) {
 }
 
 std::variant<EndpointEntryPtr, FieldFaults> EndpointService::create(std::string_view body) {
-  EndpointForm form;
+  EndpointSpec form;
   FieldFaults faults = readForm(form, body, endpointFields(), kEndpointNoun, true);
   addFaults(faults, form, "");
   if (!faults.empty()) return faults;
@@ -97,10 +97,10 @@ std::variant<EndpointEntryPtr, FieldFaults, Unknown> EndpointService::update(con
     if (present && present->form.isStatic) return fixedByFile(id);
     const auto record = records_.find(kEndpointKind, id);
     if (!record) return Unknown{};
-    EndpointForm before = endpointFormOf(*record, box_);
+    EndpointSpec before = endpointSpecOf(*record, box_);
     if (before.deleting) return Unknown{};
     before.paused = present && present->form.paused;  // no matter of the record
-    EndpointForm form = before;
+    EndpointSpec form = before;
     FieldFaults faults = readForm(form, body, endpointFields(), kEndpointNoun, false);
     addFaults(faults, form, before.templateId);
     if (!faults.empty()) return faults;
@@ -114,7 +114,7 @@ std::variant<EndpointEntryPtr, FieldFaults, Unknown> EndpointService::update(con
     const auto* stored = std::get_if<Stored>(&result);
     if (stored == nullptr) continue;  // somebody else was faster: what they wrote is kept
     if (!another || usableTemplate(form.templateId)) return shown(form);
-    EndpointForm back = before;
+    EndpointSpec back = before;
     back.version = form.version + 1;
     (void)records_.update(toRecord(back, box_), stored->version);
     registry_.showChange();
@@ -128,7 +128,7 @@ std::variant<Removed, FieldFaults, Unknown> EndpointService::remove(const Endpoi
     if (present && present->form.isStatic) return fixedByFile(id);
     const auto record = records_.find(kEndpointKind, id);
     if (!record) return Unknown{};
-    EndpointForm form = endpointFormOf(*record, box_);
+    EndpointSpec form = endpointSpecOf(*record, box_);
     if (form.deleting) return Unknown{};
     form.deleting = true;
     if (!std::holds_alternative<Stored>(records_.update(toRecord(form, box_), record->version))) continue;
@@ -151,7 +151,7 @@ std::variant<EndpointEntryPtr, Unknown> EndpointService::pause(const EndpointId&
   } else {
     records_.remove(kPauseKind, id);
   }
-  EndpointForm form = present->form;
+  EndpointSpec form = present->form;
   form.paused = paused;
   if (form.isStatic || isThere(id)) return shown(std::move(form));
   records_.remove(kPauseKind, id);  // of an endpoint that nobody forgets any more
@@ -160,7 +160,7 @@ std::variant<EndpointEntryPtr, Unknown> EndpointService::pause(const EndpointId&
 
 bool EndpointService::isThere(const EndpointId& id) {
   const auto record = records_.find(kEndpointKind, id);
-  return record && !endpointFormOf(*record, box_).deleting;
+  return record && !endpointSpecOf(*record, box_).deleting;
 }
 
 }  // namespace jobq

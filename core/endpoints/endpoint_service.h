@@ -8,7 +8,7 @@
 #include <variant>
 
 #include "core/base/clock.h"
-#include "core/endpoints/endpoint_form.h"
+#include "core/endpoints/endpoint_spec.h"
 #include "core/endpoints/endpoint_registry.h"
 #include "core/endpoints/form.h"
 #include "core/endpoints/template_service.h"
@@ -44,11 +44,11 @@ class EndpointService {
   std::variant<EndpointEntryPtr, Unknown> pause(const EndpointId& id, bool paused);
 
  private:
-  void addFaults(FieldFaults& faults, const EndpointForm& form, const std::string& templateBefore);
+  void addFaults(FieldFaults& faults, const EndpointSpec& form, const std::string& templateBefore);
   std::optional<Record> usableTemplate(const std::string& id);
   std::int64_t templateRecord(const std::string& id);
   bool isThere(const EndpointId& id);
-  EndpointEntryPtr shown(EndpointForm form);
+  EndpointEntryPtr shown(EndpointSpec form);
 
   RecordStore& records_;
   const SecretBox& box_;

@@ -53,7 +53,7 @@ std::variant<Template, FieldFaults, Unknown> TemplateService::update(const std::
 FieldFaults TemplateService::usersOf(const std::string& id) {
   FieldFaults faults;
   for (const Record& record : records_.list(kEndpointKind)) {
-    const EndpointForm form = endpointFormOf(record, box_);
+    const EndpointSpec form = endpointSpecOf(record, box_);
     if (form.templateId != id || form.deleting) continue;
     faults.push_back({"", "template " + id + " is used by endpoint " + form.id +
                               ": delete the endpoint, or give it another template first"});

@@ -21,7 +21,7 @@ class EndpointMakerTest : public testing::Test, protected test::EndpointWorld {
     return makeEndpoint(form_, {"t", image, {{"A", "1"}}}, resolver(), before);
   }
 
-  EndpointForm form_;
+  EndpointSpec form_;
 };
 
 TEST_F(EndpointMakerTest, TheRulesAreThoseOfTheForm) {

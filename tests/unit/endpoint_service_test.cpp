@@ -24,7 +24,7 @@ class EndpointServiceTest : public testing::Test, protected test::EndpointWorld 
     return all;
   }
   std::string refusalOf(const std::string& body) { return refusal(node_.endpoints.create(body)); }
-  const EndpointForm& formOf(const EndpointId& id) { return node_.registry.entry(id)->form; }
+  const EndpointSpec& formOf(const EndpointId& id) { return node_.registry.entry(id)->form; }
 
   Node node_{*this, {fixedEndpoint("fixed")}};
   const std::string template_ = createTemplate(node_, "t");

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/secret_box.h"
-#include "core/endpoints/endpoint_form.h"
+#include "core/endpoints/endpoint_spec.h"
 #include "core/endpoints/image.h"
 #include "core/endpoints/template.h"
 #include "jobq/error.h"
@@ -244,7 +244,7 @@ TEST_F(TemplateRecordTest, PortsAndPathsAndEnvsHaveTheirShapes) {
 }
 
 TEST(EndpointForms, CrossFaultsAreToldOnceAndOnlyOfGoodFields) {
-  EndpointForm form;
+  EndpointSpec form;
   form.workersMin = 4;
   FieldFaults faults;
   addCrossFaults(faults, form);
@@ -260,7 +260,7 @@ TEST(EndpointForms, CrossFaultsAreToldOnceAndOnlyOfGoodFields) {
 }
 
 TEST(EndpointForms, LimitsAndRetentionsAreReadAndTold) {
-  EndpointForm form;
+  EndpointSpec form;
   const std::string text =
       R"({"rateLimits":{"run":{"requests":5,"windowMs":100,"concurrent":0,"perWorker":7}},"retention":{"runsync":1000}})";
   EXPECT_TRUE(readForm(form, text, endpointFields(), "an endpoint", true).empty());

@@ -56,7 +56,7 @@ std::string workerJson(const EndpointEntry& entry, const WorkerView& worker) {
 }
 
 // Writes the values in force where the endpoint sets none itself. `endpoint` is the one that serves jobs now.
-std::string inForceJson(const EndpointDeps& deps, const EndpointForm& form, const Endpoint& endpoint) {
+std::string inForceJson(const EndpointDeps& deps, const EndpointSpec& form, const Endpoint& endpoint) {
   std::vector<std::string> filters;
   for (const FilterPool* filter : endpoint.filters) filters.push_back(filter->name());
   const Millis runsync = retentionFor(kWaitDefault, endpoint);

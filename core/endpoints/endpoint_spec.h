@@ -17,7 +17,7 @@ namespace jobq {
 
 class SecretBox;
 
-struct EndpointForm {
+struct EndpointSpec {
   std::string id;
   std::string name;
   std::string templateId;
@@ -73,14 +73,14 @@ inline constexpr const char* kEndpointKind = "endpoint";
 /// too: that is no change of what they are.
 inline constexpr const char* kPauseKind = "pause";
 
-const FormFields<EndpointForm>& endpointFields();
+const FormFields<EndpointSpec>& endpointFields();
 
 /// Adds what is wrong between the fields, or missing, to what is wrong with each of them.
-void addCrossFaults(FieldFaults& faults, const EndpointForm& form);
+void addCrossFaults(FieldFaults& faults, const EndpointSpec& form);
 
-Record toRecord(const EndpointForm& form, const SecretBox& box);
+Record toRecord(const EndpointSpec& form, const SecretBox& box);
 
 /// Throws Error when the record is damaged or was sealed with another secret.key.
-EndpointForm endpointFormOf(const Record& record, const SecretBox& box);
+EndpointSpec endpointSpecOf(const Record& record, const SecretBox& box);
 
 }  // namespace jobq

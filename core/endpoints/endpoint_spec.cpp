@@ -1,4 +1,4 @@
-#include "core/endpoints/endpoint_form.h"
+#include "core/endpoints/endpoint_spec.h"
 
 #include <set>
 
@@ -12,7 +12,7 @@
 namespace jobq {
 namespace {
 
-using E = EndpointForm;
+using E = EndpointSpec;
 
 constexpr std::size_t kEndpointNameLimit = 191;
 constexpr Range kWorkers{0, 10'000};
@@ -202,7 +202,7 @@ FormFields<E> answered() {
 
 }  // namespace
 
-const FormFields<EndpointForm>& endpointFields() {
+const FormFields<EndpointSpec>& endpointFields() {
   static const FormFields<E> kFields = [] {
     FormFields<E> fields;
     for (const FormFields<E>& group : {asked(), hardware(), ours(), answered()}) {
@@ -213,7 +213,7 @@ const FormFields<EndpointForm>& endpointFields() {
   return kFields;
 }
 
-void addCrossFaults(FieldFaults& faults, const EndpointForm& form) {
+void addCrossFaults(FieldFaults& faults, const EndpointSpec& form) {
   if (form.templateId.empty() && !isFaulty(faults, "templateId")) {
     faults.push_back(
         {"templateId", "templateId is missing: name the template that the endpoint's workers are made of"});
@@ -223,17 +223,17 @@ void addCrossFaults(FieldFaults& faults, const EndpointForm& form) {
   }
 }
 
-Record toRecord(const EndpointForm& form, const SecretBox& box) {
-  EndpointForm kept = form;
+Record toRecord(const EndpointSpec& form, const SecretBox& box) {
+  EndpointSpec kept = form;
   kept.sealed = toBase64(box.seal(form.webhookSecret));
   kept.webhookSecret.clear();
   kept.env.clear();
   return {kEndpointKind, form.id, "", writeForm(kept, endpointFields(), true), 0, {}};
 }
 
-EndpointForm endpointFormOf(const Record& record, const SecretBox& box) {
+EndpointSpec endpointSpecOf(const Record& record, const SecretBox& box) {
   try {
-    EndpointForm form;
+    EndpointSpec form;
     readRecord(form, record.body, endpointFields());
     const auto sealed = fromBase64(form.sealed);
     if (!sealed) throw BadField{"webhookSecret is damaged"};
