@@ -76,7 +76,7 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
       outboxCleaner_(storage_->outbox(), {config_.webhookMaxAge, config_.webhookMaxOwed}, log_),
       sweeper_(
           *storage_, clock_, log_,
-          [this](const Swept& swept) {
+          [this](const SweepResult& swept) {
             jobs_.announce(swept);
             for (const LeaseRef& lease : swept.stopped) stopRun(lease);
           },

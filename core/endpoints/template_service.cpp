@@ -26,7 +26,7 @@ std::variant<Template, FieldFaults> TemplateService::create(std::string_view bod
   if (!faults.empty()) return faults;
   form.id = newName(kTemplateIdLetters);
   const CreateResult result = records_.create(toRecord(form, box_));
-  if (const auto* taken = std::get_if<Taken>(&result)) return nameTaken(form, taken->byId);
+  if (const auto* taken = std::get_if<NameTaken>(&result)) return nameTaken(form, taken->byId);
   registry_.showChange();
   return form;
 }
@@ -43,7 +43,7 @@ std::variant<Template, FieldFaults, Unknown> TemplateService::update(const std::
     if (!faults.empty()) return faults;
     if (toJson(form) == toJson(before)) return form;
     const UpdateResult result = records_.update(toRecord(form, box_), record->version);
-    if (const auto* taken = std::get_if<Taken>(&result)) return nameTaken(form, taken->byId);
+    if (const auto* taken = std::get_if<NameTaken>(&result)) return nameTaken(form, taken->byId);
     if (!std::holds_alternative<Stored>(result)) continue;  // somebody else was faster: what they wrote is kept
     registry_.showChange();
     return form;

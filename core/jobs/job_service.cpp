@@ -22,30 +22,30 @@ constexpr std::uint64_t kBeyondAnyChunk = std::uint64_t{1} << 53;
 JobService::JobService(Storage& storage, QueueSignal& queueSignal, CompletionNotifier& completions, std::function<void()> owed)
     : storage_(storage), queueSignal_(queueSignal), completions_(completions), owed_(owed ? std::move(owed) : [] {}) {}
 
-InsertResult JobService::submit(JobSpec job, const Endpoint& endpoint, const std::optional<Idempotency>& promise) {
+InsertResult JobService::submit(JobSpec job, const Endpoint& endpoint, const std::optional<Idempotency>& idempotency) {
   const bool low = job.policy.lowPriority;
-  InsertResult result = storage_.jobs().insert(std::move(job), *endpoint.policy, promise);
+  InsertResult result = storage_.jobs().insert(std::move(job), *endpoint.policy, idempotency);
   if (std::holds_alternative<Inserted>(result)) queueSignal_.notify(endpoint.id, low);
   return result;
 }
 
-std::optional<Promised> JobService::promised(const Endpoint& endpoint, const std::string& apiKeyId,
-                                             const Idempotency& promise) {
-  return storage_.jobs().promised(endpoint.id, apiKeyId, promise);
+std::optional<IdempotencyRecord> JobService::findByIdempotencyKey(const Endpoint& endpoint, const std::string& apiKeyId,
+                                             const Idempotency& idempotency) {
+  return storage_.jobs().findByIdempotencyKey(endpoint.id, apiKeyId, idempotency);
 }
 
 JobService::Waited JobService::submitAndAwait(JobSpec job, const Endpoint& endpoint,
-                                              const std::optional<Idempotency>& promise, Millis wait,
+                                              const std::optional<Idempotency>& idempotency, Millis wait,
                                               const std::function<void(const InsertResult&)>& durable,
                                               const DisconnectSignal& gone) {
   const JobKey key{endpoint.id, job.id};
   const Instant deadline = storage_.now() + wait;
   CompletionNotifier::Waiter waiter(completions_, key);
   const bool low = job.policy.lowPriority;
-  Waited waited{storage_.jobs().insert(std::move(job), *endpoint.policy, promise), {}};
+  Waited waited{storage_.jobs().insert(std::move(job), *endpoint.policy, idempotency), {}};
   durable(waited.inserted);
-  if (std::holds_alternative<OtherBody>(waited.inserted)) return waited;
-  if (const auto* first = std::get_if<Existing>(&waited.inserted)) {
+  if (std::holds_alternative<KeyConflict>(waited.inserted)) return waited;
+  if (const auto* first = std::get_if<Duplicate>(&waited.inserted)) {
     waited.job = await({endpoint.id, first->id}, wait, gone);
     return waited;
   }
@@ -152,15 +152,15 @@ EndpointCounts JobService::counts(const EndpointId& endpoint) { return storage_.
 
 std::optional<OwedDeliveries> JobService::owed(const EndpointId& endpoint) { return storage_.outbox().owed(endpoint); }
 
-Fenced JobService::append(const LeaseRef& lease, std::vector<Chunk> chunks) {
+ReportResult JobService::append(const LeaseRef& lease, std::vector<Chunk> chunks) {
   std::size_t bytes = 0;
   for (const Chunk& chunk : chunks) bytes += chunk.output.size() + chunk.metrics.size();
-  const Fenced fenced = storage_.chunks().append(lease, std::move(chunks));
-  if (fenced == Fenced::accepted) completions_.announceChunk(lease.job, bytes);
+  const ReportResult fenced = storage_.chunks().append(lease, std::move(chunks));
+  if (fenced == ReportResult::accepted) completions_.announceChunk(lease.job, bytes);
   return fenced;
 }
 
-Fenced JobService::finish(const LeaseRef& lease, Outcome outcome, bool owesWebhook) {
+ReportResult JobService::finish(const LeaseRef& lease, Outcome outcome, bool owesWebhook) {
   if (auto* failed = std::get_if<Failed>(&outcome)) {
     const std::size_t size = failed->error.size();
     if (size == 0) failed->error = "the handler failed without a message";
@@ -169,8 +169,8 @@ Fenced JobService::finish(const LeaseRef& lease, Outcome outcome, bool owesWebho
           clipped(failed->error, kMaxErrorBytes) + " (cut: the error had " + std::to_string(size) + " bytes)";
     }
   }
-  const Fenced fenced = storage_.leases().finish(lease, std::move(outcome));
-  if (fenced == Fenced::accepted) {
+  const ReportResult fenced = storage_.leases().finish(lease, std::move(outcome));
+  if (fenced == ReportResult::accepted) {
     completions_.announce(lease.job);
     if (owesWebhook) owed_();
   }
@@ -181,7 +181,7 @@ void JobService::release(const std::vector<LeaseRef>& leases, const EndpointId& 
   if (storage_.leases().release(leases) > 0) queueSignal_.notify(endpoint, false);
 }
 
-void JobService::announce(const Swept& swept) {
+void JobService::announce(const SweepResult& swept) {
   for (const JobKey& key : swept.finished) completions_.announce(key.id);
   for (const JobKey& key : swept.expired) completions_.announce(key.id);
   for (const LeaseRef& lease : swept.stopped) completions_.announce(lease.job);

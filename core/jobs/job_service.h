@@ -30,19 +30,19 @@ class JobService {
 
   /// Puts the job in line, unless the caller's promise says that it is there already. Returns when that is durable:
   /// only then may a caller be told its id.
-  InsertResult submit(JobSpec job, const Endpoint& endpoint, const std::optional<Idempotency>& promise);
+  InsertResult submit(JobSpec job, const Endpoint& endpoint, const std::optional<Idempotency>& idempotency);
 
   /// What submit() would answer to a promise that was made before: who judges jobs before they are submitted asks
   /// first.
-  std::optional<Promised> promised(const Endpoint& endpoint, const std::string& apiKeyId, const Idempotency& promise);
+  std::optional<IdempotencyRecord> findByIdempotencyKey(const Endpoint& endpoint, const std::string& apiKeyId, const Idempotency& idempotency);
 
   struct Waited {
     InsertResult inserted;
-    std::optional<Job> job;  ///< nothing when it is absent, or nothing was inserted because of OtherBody
+    std::optional<Job> job;  ///< nothing when it is absent, or nothing was inserted because of KeyConflict
   };
   /// submit(), then the job (the first one's, for a repeated promise) as it is when it ends or `wait` has passed.
   /// `durable` is called in between: the job's body is no longer in memory. `gone` ends the wait early.
-  Waited submitAndAwait(JobSpec job, const Endpoint& endpoint, const std::optional<Idempotency>& promise, Millis wait,
+  Waited submitAndAwait(JobSpec job, const Endpoint& endpoint, const std::optional<Idempotency>& idempotency, Millis wait,
                         const std::function<void(const InsertResult&)>& durable, const DisconnectSignal& gone);
 
   std::optional<Job> find(const JobKey& key);
@@ -98,16 +98,16 @@ class JobService {
   std::optional<OwedDeliveries> owed(const EndpointId& endpoint);
 
   /// Adds chunks to a running job and wakes who streams it.
-  Fenced append(const LeaseRef& lease, std::vector<Chunk> chunks);
+  ReportResult append(const LeaseRef& lease, std::vector<Chunk> chunks);
 
   /// Records how a run ended and wakes the job's waiters. Stale: somebody else has ended this attempt.
-  Fenced finish(const LeaseRef& lease, Outcome outcome, bool owesWebhook);
+  ReportResult finish(const LeaseRef& lease, Outcome outcome, bool owesWebhook);
 
   /// Jobs that did not run to their end go back in line unharmed.
   void release(const std::vector<LeaseRef>& leases, const EndpointId& endpoint);
 
-  /// Tells everyone concerned what a sweep did, but the workers (Swept::stopped).
-  void announce(const Swept& swept);
+  /// Tells everyone concerned what a sweep did, but the workers (SweepResult::stopped).
+  void announce(const SweepResult& swept);
 
  private:
   Millis gatherTime() const;

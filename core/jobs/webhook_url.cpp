@@ -154,7 +154,7 @@ void readName(std::string_view host, WebUrl& into) {
   }
   const auto address = readIpv4(host);
   if (!address) refuseUrl("has a host that ends in a number and is no IPv4 address: write four numbers from 0 to 255");
-  into.reach = net::judge(*address);
+  into.reach = net::classifyAddress(*address);
   into.host = textOf(AF_INET, address->data());
 }
 
@@ -164,7 +164,7 @@ void readIpv6(std::string_view inside, WebUrl& into) {
   if (inet_pton(AF_INET6, std::string(inside).c_str(), address.data()) != 1) {
     refuseUrl("has brackets without an IPv6 address in them: write a host like [2001:db8::1]");
   }
-  into.reach = net::judge(address);
+  into.reach = net::classifyAddress(address);
   into.host = textOf(AF_INET6, address.data());
 }
 
@@ -239,9 +239,9 @@ void judgeWebhook(const std::string& url, const WebhookRules& rules) {
   if (!rules.schemes.contains(scheme)) refuseUrl(explainSchemes(rules.schemes));
   if (scheme == "file") checkFile(url);
   if (!isWeb(scheme)) return;
-  const net::Reach reach = readWeb(url).reach;
-  if (reach == net::Reach::forbidden) refuseUrl("names an address that is never called: send a public one");
-  if (!net::permitted(reach, rules.allowPrivate)) {
+  const net::AddressClass reach = readWeb(url).reach;
+  if (reach == net::AddressClass::forbidden) refuseUrl("names an address that is never called: send a public one");
+  if (!net::isAllowed(reach, rules.allowPrivate)) {
     refuseUrl("names a private address: send a public one, unless the operator allows it (net.allowPrivate = true)");
   }
 }

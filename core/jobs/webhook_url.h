@@ -29,7 +29,7 @@ struct WebUrl {
   std::string scheme;  ///< lower case
   std::string host;    ///< lower case, without a dot at its end; an address as inet_ntop writes it, without brackets
   std::uint16_t port = 0;
-  net::Reach reach = net::Reach::open;  ///< of a literal address, however it is spelled; a name's is open
+  net::AddressClass reach = net::AddressClass::open;  ///< of a literal address, however it is spelled; a name's is open
 };
 
 /// The URL taken apart; or what is wrong with it and the remedy, to be read behind the name of a field.

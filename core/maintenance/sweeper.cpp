@@ -39,7 +39,7 @@ void Sweeper::stop() {
 
 bool Sweeper::endOverdue() {
   for (;;) {
-    const Swept swept = storage_.leases().sweep(kSweepBatch);
+    const SweepResult swept = storage_.leases().sweep(kSweepBatch);
     listener_(swept);
     if (!swept.more) return false;
     if (swept.requeuedAt.empty() && swept.finished.empty() && swept.stopped.empty()) return true;
@@ -48,7 +48,7 @@ bool Sweeper::endOverdue() {
 
 void Sweeper::sweepAll() {
   for (bool more = true; more;) {
-    const Swept swept = storage_.leases().sweep(kSweepBatch);
+    const SweepResult swept = storage_.leases().sweep(kSweepBatch);
     listener_(swept);
     more = swept.more && !stopping_;
   }

@@ -14,7 +14,7 @@ namespace jobq {
 
 class Sweeper final : public Service {
  public:
-  using Listener = std::function<void(const Swept&)>;
+  using Listener = std::function<void(const SweepResult&)>;
 
   /// `listener` hears of every sweep that did something, on the sweeper's thread or the caller's of sweepAll().
   /// `first` and `last` are other duties of every second, before and after the sweep; each is done whatever becomes of

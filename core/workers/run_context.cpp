@@ -30,7 +30,7 @@ void RunContext::log(LogLevel level, std::string_view line) {
 
 // A stale report is dropped without a word: the stop token tells the handler (job_handler.h). After a stop every report
 // is stale, and at the end of the process the storage may be gone already.
-void RunContext::offer(const std::function<Fenced()>& report) {
+void RunContext::offer(const std::function<ReportResult()>& report) {
   if (stop_.stop_requested()) return;
   Backoff backoff(deps_.clock, stop_);
   do {

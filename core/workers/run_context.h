@@ -47,7 +47,7 @@ class RunContext final : public JobContext {
   void log(LogLevel level, std::string_view line) override;
 
  private:
-  void offer(const std::function<Fenced()>& report);
+  void offer(const std::function<ReportResult()>& report);
 
   const Deps deps_;
   const ClaimedJob& job_;

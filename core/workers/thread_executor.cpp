@@ -148,7 +148,7 @@ class ThreadExecutor::Worker {
       try {
         if (late) deps_.deadlines.endOverdue();
         if (givenUp_.stop_requested()) return;
-        if (deps_.jobs.finish(lease, outcome, !job.webhook.empty()) == Fenced::stale) {
+        if (deps_.jobs.finish(lease, outcome, !job.webhook.empty()) == ReportResult::staleAttempt) {
           deps_.log.write(LogLevel::information, "job.stale", "the result of " + lease.job + " came too late");
         }
         return;

@@ -45,23 +45,23 @@ std::string hexSha256(std::string_view bytes) {
   return text;
 }
 
-net::Reach judge(const curl_sockaddr& address, std::string& shown) {
+net::AddressClass classifyAddress(const curl_sockaddr& address, std::string& shown) {
   char text[INET6_ADDRSTRLEN] = "";
-  net::Reach reach = net::Reach::forbidden;
+  net::AddressClass reach = net::AddressClass::forbidden;
   if (address.family == AF_INET) {
     sockaddr_in v4{};
     std::memcpy(&v4, &address.addr, sizeof v4);
     std::array<std::uint8_t, 4> bytes{};
     std::memcpy(bytes.data(), &v4.sin_addr, bytes.size());
     inet_ntop(AF_INET, &v4.sin_addr, text, sizeof text);
-    reach = net::judge(bytes);
+    reach = net::classifyAddress(bytes);
   } else if (address.family == AF_INET6) {
     sockaddr_in6 v6{};
     std::memcpy(&v6, static_cast<const void*>(&address.addr), sizeof v6);
     std::array<std::uint8_t, 16> bytes{};
     std::memcpy(bytes.data(), &v6.sin6_addr, bytes.size());
     inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof text);
-    reach = net::judge(bytes);
+    reach = net::classifyAddress(bytes);
   }
   shown = text;
   return reach;
@@ -182,12 +182,12 @@ class Transfer {
   }
   curl_socket_t openPermitted(const curl_sockaddr& address) {
     std::string shown;
-    const net::Reach reach = judge(address, shown);
-    if (net::permitted(reach, request_.allowPrivate)) {
+    const net::AddressClass reach = classifyAddress(address, shown);
+    if (net::isAllowed(reach, request_.allowPrivate)) {
       return socket(address.family, address.socktype | SOCK_CLOEXEC, address.protocol);
     }
     refusal_ = "the address " + shown +
-               (reach == net::Reach::forbidden ? " is link-local, multicast or reserved, which is never allowed; use a "
+               (reach == net::AddressClass::forbidden ? " is link-local, multicast or reserved, which is never allowed; use a "
                                                  "public address"
                                                : " is private, which is not allowed here; use a public address or set "
                                                  "net.allowPrivate");

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "memory_faces.h"
+#include "memory_stores.h"
 
 namespace jobq::memory {
 namespace {
@@ -40,15 +40,15 @@ Leaf leaf(const Row& row, std::uint64_t from, std::size_t maxBytes) {
 
 }  // namespace
 
-Fenced Chunks::append(const LeaseRef& lease, std::vector<Chunk> chunks) {
+ReportResult Chunks::append(const LeaseRef& lease, std::vector<Chunk> chunks) {
   std::vector<std::shared_ptr<const Chunk>> shared;
   shared.reserve(chunks.size());
   for (Chunk& chunk : chunks) shared.push_back(std::make_shared<const Chunk>(std::move(chunk)));
   Lock lock(s_.mutex);
   Row* row = s_.held(lease, s_.clock.now());
-  if (row == nullptr) return Fenced::stale;
+  if (row == nullptr) return ReportResult::staleAttempt;
   row->run->chunks.insert(row->run->chunks.end(), shared.begin(), shared.end());
-  return Fenced::accepted;
+  return ReportResult::accepted;
 }
 
 std::optional<ChunkPage> Chunks::take(const JobKey& key, std::size_t maxBytes) {
@@ -74,17 +74,17 @@ std::optional<ChunkPage> Chunks::read(const JobKey& key, std::uint64_t offset, s
   return std::move(read).whole();
 }
 
-Fenced Chunks::appendLog(const LeaseRef& lease, std::vector<LogLine> lines) {
+ReportResult Chunks::appendLog(const LeaseRef& lease, std::vector<LogLine> lines) {
   std::list<LogLine> added(std::make_move_iterator(lines.begin()), std::make_move_iterator(lines.end()));
   Lock lock(s_.mutex);
   const Instant now = s_.clock.now();
   Row* row = s_.held(lease, now);
-  if (row == nullptr) return Fenced::stale;
+  if (row == nullptr) return ReportResult::staleAttempt;
   for (LogLine& line : added) line.at = now;
   auto& log = row->run->log;
   log.splice(log.end(), added);
   while (log.size() > kMaxLogLines) log.pop_front();
-  return Fenced::accepted;
+  return ReportResult::accepted;
 }
 
 std::optional<std::vector<LogLine>> Chunks::readLog(const JobKey& key) {

@@ -1,22 +1,22 @@
 // Face 1: jobs as their callers see them.
 #include <algorithm>
 
-#include "memory_faces.h"
+#include "memory_stores.h"
 
 namespace jobq::memory {
 
-std::optional<Promised> Jobs::earlier(const Endpoint& endpoint, const PromiseKey& key, const Idempotency& promise,
+std::optional<IdempotencyRecord> Jobs::earlier(const Endpoint& endpoint, const PromiseKey& key, const Idempotency& idempotency,
                                       Instant now) {
-  const auto first = endpoint.promises.find(key);
-  if (first == endpoint.promises.end() || first->second.endsAt <= now) return std::nullopt;
-  if (first->second.bodyHash != promise.bodyHash) return OtherBody{};
-  return Existing{first->second.job};
+  const auto first = endpoint.idempotencyKeys.find(key);
+  if (first == endpoint.idempotencyKeys.end() || first->second.endsAt <= now) return std::nullopt;
+  if (first->second.bodyHash != idempotency.bodyHash) return KeyConflict{};
+  return Duplicate{first->second.job};
 }
 
-void Jobs::remember(Endpoint& endpoint, PromiseKey key, const Idempotency& promise, const JobSpec& job, Instant now) {
+void Jobs::remember(Endpoint& endpoint, PromiseKey key, const Idempotency& idempotency, const JobSpec& job, Instant now) {
   const Instant end = now + kIdempotencyLife;
-  endpoint.promises.insert_or_assign(key, Promise{promise.bodyHash, job.id, end});
-  s_.promiseEnds.push_back({end, job.endpoint, std::move(key)});
+  endpoint.idempotencyKeys.insert_or_assign(key, IdempotencyEntry{idempotency.bodyHash, job.id, end});
+  s_.idempotencyEnds.push_back({end, job.endpoint, std::move(key)});
 }
 
 void Jobs::place(std::shared_ptr<const JobSpec> spec, Endpoint& endpoint, std::int64_t rank, Instant now) {
@@ -52,13 +52,13 @@ InsertResult Jobs::insert(JobSpec job, const QueuePolicy& policy, const std::opt
   return Inserted{};
 }
 
-std::optional<Promised> Jobs::promised(std::string_view endpoint, std::string_view apiKeyId,
-                                       const Idempotency& promise) {
-  const PromiseKey key{std::string(apiKeyId), promise.key};
+std::optional<IdempotencyRecord> Jobs::findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
+                                       const Idempotency& idempotency) {
+  const PromiseKey key{std::string(apiKeyId), idempotency.key};
   Lock lock(s_.mutex);
   const auto found = s_.endpoints.find(endpoint);
   if (found == s_.endpoints.end()) return std::nullopt;
-  return earlier(found->second, key, promise, s_.clock.now());
+  return earlier(found->second, key, idempotency, s_.clock.now());
 }
 
 std::optional<Job> Jobs::find(const JobKey& key) {
@@ -92,7 +92,7 @@ CancelResult Jobs::cancel(const JobKey& key) {
   Lock lock(s_.mutex);
   const Instant now = s_.clock.now();
   Row* row = s_.find(key, now);
-  if (row == nullptr) return Absent{};
+  if (row == nullptr) return NotFound{};
   if (!next(row->state, Trigger::cancel)) return WrongState{row->state};
   const bool wasRunning = row->state == JobState::inProgress;
   s_.end(*row, Trigger::cancel, now);
@@ -105,7 +105,7 @@ RequeueResult Jobs::requeue(const JobKey& key, const QueuePolicy& policy) {
   {
     Lock lock(s_.mutex);
     const Row* row = s_.find(key, s_.clock.now());
-    if (row == nullptr) return Absent{};
+    if (row == nullptr) return NotFound{};
     if (!next(row->state, Trigger::retry)) return WrongState{row->state};
     spec = row->spec;
   }
@@ -114,7 +114,7 @@ RequeueResult Jobs::requeue(const JobKey& key, const QueuePolicy& policy) {
   Lock lock(s_.mutex);
   const Instant now = s_.clock.now();
   Row* row = s_.find(key, now);
-  if (row == nullptr || row->spec != spec) return Absent{};  // gone meanwhile, whoever has its id now
+  if (row == nullptr || row->spec != spec) return NotFound{};  // gone meanwhile, whoever has its id now
   const auto to = next(row->state, Trigger::retry);
   if (!to) return WrongState{row->state};
   const Instant expiry = row->expiryFixed ? row->expiresAt : row->submittedAt + spec->policy.ttl;
@@ -216,7 +216,7 @@ std::size_t Jobs::remove(std::string_view endpoint, std::size_t batch) {
   Endpoint& left = at->second;
   while (dead.size() < batch && !left.jobs.empty()) s_.bury(left.jobs.back(), dead);
   std::size_t removed = dead.size();
-  for (; removed < batch && !left.promises.empty(); ++removed) left.promises.erase(left.promises.begin());
+  for (; removed < batch && !left.idempotencyKeys.empty(); ++removed) left.idempotencyKeys.erase(left.idempotencyKeys.begin());
   for (; removed < batch && !left.lastRanks.empty(); ++removed) left.lastRanks.erase(left.lastRanks.begin());
   if (removed < batch) s_.endpoints.erase(at);
   return removed;

@@ -2,7 +2,7 @@
 // worker is over is in memory_sweep.cpp.
 #include <algorithm>
 
-#include "memory_faces.h"
+#include "memory_stores.h"
 
 namespace jobq::memory {
 
@@ -91,7 +91,7 @@ std::vector<LeaseState> Leases::renew(std::span<const LeaseRef> leases, Millis l
   return states;
 }
 
-Fenced Leases::finish(const LeaseRef& lease, Outcome outcome) {
+ReportResult Leases::finish(const LeaseRef& lease, Outcome outcome) {
   auto* completed = std::get_if<Completed>(&outcome);
   auto* failed = std::get_if<Failed>(&outcome);
   std::string& body = completed != nullptr ? completed->output : failed->output;
@@ -99,19 +99,19 @@ Fenced Leases::finish(const LeaseRef& lease, Outcome outcome) {
   Lock lock(s_.mutex);
   const Instant now = s_.clock.now();
   Row* row = s_.held(lease, now);
-  if (row == nullptr) return Fenced::stale;
+  if (row == nullptr) return ReportResult::staleAttempt;
   row->run->output = std::move(output);
   if (failed != nullptr) row->run->error = std::move(failed->error);
   s_.end(*row, failed != nullptr ? Trigger::fail : Trigger::complete, now);
-  return Fenced::accepted;
+  return ReportResult::accepted;
 }
 
-Fenced Leases::progress(const LeaseRef& lease, std::string json) {
+ReportResult Leases::progress(const LeaseRef& lease, std::string json) {
   Lock lock(s_.mutex);
   Row* row = s_.held(lease, s_.clock.now());
-  if (row == nullptr) return Fenced::stale;
+  if (row == nullptr) return ReportResult::staleAttempt;
   row->run->progress.swap(json);
-  return Fenced::accepted;
+  return ReportResult::accepted;
 }
 
 std::size_t Leases::release(std::span<const LeaseRef> leases) {

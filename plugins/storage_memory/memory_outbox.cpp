@@ -1,5 +1,5 @@
 // Face 4: webhooks that are owed.
-#include "memory_faces.h"
+#include "memory_stores.h"
 
 namespace jobq::memory {
 namespace {

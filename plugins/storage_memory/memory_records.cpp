@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "memory_faces.h"
+#include "memory_stores.h"
 
 namespace jobq::memory {
 namespace {
@@ -20,8 +20,8 @@ std::optional<std::string> Records::takenBy(const Record& record) const {
 CreateResult Records::create(Record record) {
   Lock lock(mutex_);
   const std::pair key(record.kind, record.id);
-  if (records_.contains(key)) return Taken{record.id};
-  if (auto other = takenBy(record)) return Taken{std::move(*other)};
+  if (records_.contains(key)) return NameTaken{record.id};
+  if (auto other = takenBy(record)) return NameTaken{std::move(*other)};
   record.version = ++version_;
   record.changedAt = clock_.now();
   records_.emplace(key, std::move(record));
@@ -33,7 +33,7 @@ UpdateResult Records::update(Record record, std::uint64_t expectedVersion) {
   const auto found = records_.find(std::pair(record.kind, record.id));
   if (found == records_.end()) return NoRecord{};
   if (found->second.version != expectedVersion) return Conflict{};
-  if (auto other = takenBy(record)) return Taken{std::move(*other)};
+  if (auto other = takenBy(record)) return NameTaken{std::move(*other)};
   record.version = ++version_;
   record.changedAt = clock_.now();
   found->second = std::move(record);

@@ -64,7 +64,7 @@ using Rows = std::list<Row>;
 using Line = std::map<std::pair<std::int64_t, std::uint64_t>, Row*>;  // rank, arrival
 using RowsByTime = std::set<std::pair<Instant, Row*>>;
 
-struct Promise {  // an idempotency record
+struct IdempotencyEntry {  // an idempotency record
   std::string bodyHash;
   JobId job;
   Instant endsAt{};
@@ -75,7 +75,7 @@ struct Endpoint {
   Rows jobs;                                      // newest first
   std::array<Line, 2> lines;                      // normal, lowPriority
   std::map<std::string, std::int64_t> lastRanks;  // by group
-  std::map<PromiseKey, Promise> promises;
+  std::map<PromiseKey, IdempotencyEntry> idempotencyKeys;
   std::uint64_t inProgress = 0;
   std::uint64_t completed = 0;
   std::uint64_t failed = 0;

@@ -27,7 +27,7 @@ struct State {
   explicit State(Clock& systemClock) : clock(systemClock) {}
 
   /// When an idempotency record ends; in the order of `endsAt`, because all live equally long.
-  struct PromiseEnd {
+  struct IdempotencyEnd {
     Instant endsAt;
     EndpointId endpoint;
     PromiseKey key;
@@ -41,7 +41,7 @@ struct State {
   RowsByTime byExpiry JOBQ_GUARDED_BY(mutex);
   RowsByTime byDeadline JOBQ_GUARDED_BY(mutex);  // IN_PROGRESS
   RowsByTime byLease JOBQ_GUARDED_BY(mutex);     // IN_PROGRESS under a timed lease
-  std::deque<PromiseEnd> promiseEnds JOBQ_GUARDED_BY(mutex);
+  std::deque<IdempotencyEnd> idempotencyEnds JOBQ_GUARDED_BY(mutex);
   Deliveries deliveries JOBQ_GUARDED_BY(mutex);
   std::uint64_t arrivals JOBQ_GUARDED_BY(mutex) = 0;
 

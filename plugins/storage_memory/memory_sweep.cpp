@@ -1,6 +1,6 @@
 // Face 2, what becomes of jobs whose time or whose worker is over. Each duty looks at the front of an ordered index, so
 // a sweep is short however much the store holds.
-#include "memory_faces.h"
+#include "memory_stores.h"
 
 namespace jobq::memory {
 namespace {
@@ -19,7 +19,7 @@ JobKey keyOf(const Row& row) { return {row.spec->endpoint, row.spec->id}; }
 
 }  // namespace
 
-void Leases::freeExpired(Instant now, std::size_t max, Rows& dead, Swept& swept) {
+void Leases::freeExpired(Instant now, std::size_t max, Rows& dead, SweepResult& swept) {
   while (swept.removed < max && !s_.byExpiry.empty() && s_.byExpiry.begin()->first <= now) {
     Row& row = *s_.byExpiry.begin()->second;
     if (row.state == JobState::inProgress) swept.stopped.push_back({row.spec->id, row.attempt});
@@ -29,14 +29,14 @@ void Leases::freeExpired(Instant now, std::size_t max, Rows& dead, Swept& swept)
   }
 }
 
-void Leases::timeOut(Row& row, Instant now, Swept& swept) {
+void Leases::timeOut(Row& row, Instant now, SweepResult& swept) {
   swept.stopped.push_back({row.spec->id, row.attempt});
   swept.finished.push_back(keyOf(row));
   row.run->error = overTimeError(row.spec->policy.executionTimeout);
   s_.end(row, Trigger::timeOut, now);
 }
 
-void Leases::lose(Row& row, Instant now, Swept& swept, std::set<EndpointId>& requeuedAt) {
+void Leases::lose(Row& row, Instant now, SweepResult& swept, std::set<EndpointId>& requeuedAt) {
   swept.stopped.push_back({row.spec->id, row.attempt});
   ++row.losses;
   ++row.retries;
@@ -55,22 +55,22 @@ void Leases::lose(Row& row, Instant now, Swept& swept, std::set<EndpointId>& req
 // A record that was replaced after its end has a later entry of its own.
 std::size_t Leases::dropPromises(Instant now, std::size_t max) {
   std::size_t dropped = 0;
-  for (; dropped < max && !s_.promiseEnds.empty() && s_.promiseEnds.front().endsAt <= now; ++dropped) {
-    const State::PromiseEnd& end = s_.promiseEnds.front();
+  for (; dropped < max && !s_.idempotencyEnds.empty() && s_.idempotencyEnds.front().endsAt <= now; ++dropped) {
+    const State::IdempotencyEnd& end = s_.idempotencyEnds.front();
     const auto endpoint = s_.endpoints.find(end.endpoint);
     if (endpoint != s_.endpoints.end()) {
-      const auto promise = endpoint->second.promises.find(end.key);
-      if (promise != endpoint->second.promises.end() && promise->second.endsAt <= now) {
-        endpoint->second.promises.erase(promise);
+      const auto idempotency = endpoint->second.idempotencyKeys.find(end.key);
+      if (idempotency != endpoint->second.idempotencyKeys.end() && idempotency->second.endsAt <= now) {
+        endpoint->second.idempotencyKeys.erase(idempotency);
       }
     }
-    s_.promiseEnds.pop_front();
+    s_.idempotencyEnds.pop_front();
   }
   return dropped;
 }
 
-Swept Leases::sweep(std::size_t max) {
-  Swept swept;
+SweepResult Leases::sweep(std::size_t max) {
+  SweepResult swept;
   Rows dead;
   std::set<EndpointId> requeuedAt;
   Lock lock(s_.mutex);
@@ -80,9 +80,9 @@ Swept Leases::sweep(std::size_t max) {
   for (Row* row : overdue) timeOut(*row, now, swept);
   const auto lost = due(s_.byLease, now, max);
   for (Row* row : lost) lose(*row, now, swept, requeuedAt);
-  const std::size_t promises = dropPromises(now, max);
+  const std::size_t idempotencyKeys = dropPromises(now, max);
   const std::size_t deliveries = s_.deliveries.dropOld(now, max);
-  for (std::size_t done : {swept.removed, overdue.size(), lost.size(), promises, deliveries}) {
+  for (std::size_t done : {swept.removed, overdue.size(), lost.size(), idempotencyKeys, deliveries}) {
     if (done >= max) swept.more = true;
   }
   swept.requeuedAt.assign(requeuedAt.begin(), requeuedAt.end());

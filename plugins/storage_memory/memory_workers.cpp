@@ -1,4 +1,4 @@
-#include "memory_faces.h"
+#include "memory_stores.h"
 
 namespace jobq::memory {
 namespace {

@@ -1,6 +1,6 @@
 // The memory storage: everything is gone with the process. For tests, benchmarks and queues that may be lost.
 #include "jobq/abi.h"
-#include "memory_faces.h"
+#include "memory_stores.h"
 
 namespace {
 

@@ -45,16 +45,16 @@ std::optional<ChunkPage> takeNow(Step& step, const JobKey& key, std::size_t maxB
 
 }  // namespace
 
-Fenced Chunks::append(const LeaseRef& lease, std::vector<Chunk> chunks) {
+ReportResult Chunks::append(const LeaseRef& lease, std::vector<Chunk> chunks) {
   std::size_t bytes = 0;
   for (const Chunk& chunk : chunks) bytes += chunk.output.size() + chunk.metrics.size();
   const auto appendNow = [&](Step& step) {
     const auto row = findHeld(step.db, lease, step.now);
-    if (!row) return Fenced::stale;
+    if (!row) return ReportResult::staleAttempt;
     std::int64_t seq = row->chunks;
     for (const Chunk& chunk : chunks) addChunk(step, *row, seq++, chunk);
     step.db.query("UPDATE job SET chunks = ?2 WHERE num = ?1").bind(row->num, seq).run();
-    return Fenced::accepted;
+    return ReportResult::accepted;
   };
   return writer_.write(appendNow, bytes);
 }
@@ -78,11 +78,11 @@ std::optional<ChunkPage> Chunks::read(const JobKey& key, std::uint64_t offset, s
   });
 }
 
-Fenced Chunks::appendLog(const LeaseRef& lease, std::vector<LogLine> lines) {
+ReportResult Chunks::appendLog(const LeaseRef& lease, std::vector<LogLine> lines) {
   constexpr auto kKept = static_cast<std::int64_t>(kMaxLogLines);
   return writer_.write([&](Step& step) {
     const auto row = findHeld(step.db, lease, step.now);
-    if (!row) return Fenced::stale;
+    if (!row) return ReportResult::staleAttempt;
     std::int64_t seq = row->logLines;
     const std::int64_t after = seq + static_cast<std::int64_t>(lines.size());
     for (const LogLine& line : lines) {
@@ -93,7 +93,7 @@ Fenced Chunks::appendLog(const LeaseRef& lease, std::vector<LogLine> lines) {
     }
     step.db.query("DELETE FROM job_log WHERE num = ?1 AND seq <= ?2").bind(row->num, after - kKept).run();
     step.db.query("UPDATE job SET log_lines = ?2 WHERE num = ?1").bind(row->num, after).run();
-    return Fenced::accepted;
+    return ReportResult::accepted;
   });
 }
 

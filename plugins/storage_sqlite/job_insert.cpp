@@ -1,7 +1,7 @@
 // Room 5's step: a job gets its place in line, its rows and its idempotency record, or nothing.
 #include "job_rows.h"
 #include "jobs.h"
-#include "line.h"
+#include "queue_order.h"
 
 namespace jobq::sqlite {
 namespace {
@@ -9,21 +9,21 @@ namespace {
 constexpr std::size_t kLargeInput = 1UL << 20;
 
 /// The answer of an earlier request under the same key, if there is one.
-std::optional<Promised> earlier(Connection& db, std::string_view endpoint, std::string_view apiKeyId,
-                                const Idempotency& promise, Instant now) {
+std::optional<IdempotencyRecord> earlier(Connection& db, std::string_view endpoint, std::string_view apiKeyId,
+                                const Idempotency& idempotency, Instant now) {
   Query query = db.query(
       "SELECT body_hash, job FROM idempotency WHERE endpoint = ?1 AND api_key = ?2 AND key = ?3 AND expires_at > ?4");
-  if (!query.bind(endpoint, apiKeyId, promise.key, now).next()) return std::nullopt;
-  if (query.text(0) != promise.bodyHash) return OtherBody{};
-  return Existing{query.text(1)};
+  if (!query.bind(endpoint, apiKeyId, idempotency.key, now).next()) return std::nullopt;
+  if (query.text(0) != idempotency.bodyHash) return KeyConflict{};
+  return Duplicate{query.text(1)};
 }
 
-void remember(Step& step, const JobSpec& job, const Idempotency& promise) {
+void remember(Step& step, const JobSpec& job, const Idempotency& idempotency) {
   step.db
       .query(
           "INSERT OR REPLACE INTO idempotency (endpoint, api_key, key, body_hash, job, expires_at) "
           "VALUES (?1, ?2, ?3, ?4, ?5, ?6)")
-      .bind(job.endpoint, job.apiKeyId, promise.key, promise.bodyHash, job.id, step.now + kIdempotencyLife)
+      .bind(job.endpoint, job.apiKeyId, idempotency.key, idempotency.bodyHash, job.id, step.now + kIdempotencyLife)
       .run();
 }
 
@@ -60,10 +60,10 @@ InsertResult Jobs::insert(JobSpec job, const QueuePolicy& policy, const std::opt
   return writer_.write([&](Step& step) { return insertNow(step, job, policy, idempotency); }, bytes);
 }
 
-std::optional<Promised> Jobs::promised(std::string_view endpoint, std::string_view apiKeyId,
-                                       const Idempotency& promise) {
+std::optional<IdempotencyRecord> Jobs::findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
+                                       const Idempotency& idempotency) {
   return readers_.read(
-      [&](Connection& connection) { return earlier(connection, endpoint, apiKeyId, promise, clock_.now()); });
+      [&](Connection& connection) { return earlier(connection, endpoint, apiKeyId, idempotency, clock_.now()); });
 }
 
 InsertResult Jobs::insertNow(Step& step, const JobSpec& job, const QueuePolicy& policy,

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "job_rows.h"
-#include "line.h"
+#include "queue_order.h"
 
 namespace jobq::sqlite {
 namespace {
@@ -81,7 +81,7 @@ std::size_t removeGroups(Step& step, std::string_view endpoint, std::size_t most
 CancelResult Jobs::cancel(const JobKey& key) {
   return writer_.write([&](Step& step) -> CancelResult {
     const auto row = findRow(step.db, key, step.now);
-    if (!row) return Absent{};
+    if (!row) return NotFound{};
     if (!next(row->state, Trigger::cancel)) return WrongState{row->state};
     end(step, *row, Trigger::cancel, {});
     if (row->state != JobState::inProgress) return Cancelled{};
@@ -95,7 +95,7 @@ RequeueResult Jobs::requeue(const JobKey& key, const QueuePolicy& policy) {
 
 RequeueResult Jobs::requeueNow(Step& step, const JobKey& key, const QueuePolicy& policy) {
   const auto row = findRow(step.db, key, step.now);
-  if (!row) return Absent{};
+  if (!row) return NotFound{};
   const auto to = next(row->state, Trigger::retry);
   if (!to) return WrongState{row->state};
   const Instant expiry = row->expiryFixed ? row->expiresAt : row->submittedAt + row->ttl;

@@ -28,8 +28,8 @@ class Jobs final : public JobStore {
       : writer_(writer), readers_(readers), counters_(counters), clock_(clock), lastArrival_(lastArrival) {}
 
   InsertResult insert(JobSpec job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) override;
-  std::optional<Promised> promised(std::string_view endpoint, std::string_view apiKeyId,
-                                   const Idempotency& promise) override;
+  std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
+                                   const Idempotency& idempotency) override;
   std::optional<Job> find(const JobKey& key) override;
   std::vector<Job> findFinished(std::span<const JobKey> keys) override;
   CancelResult cancel(const JobKey& key) override;

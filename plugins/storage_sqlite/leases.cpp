@@ -71,24 +71,24 @@ LeaseState renewOne(Step& step, const LeaseRef& lease, Millis life) {
   return LeaseState::held;
 }
 
-std::optional<LinePlace> placeOf(Connection& connection, const JobKey& key, Instant now) {
+std::optional<QueuePlace> placeOf(Connection& connection, const JobKey& key, Instant now) {
   Query query = connection.query(
       "SELECT low, rank, arrival FROM job WHERE id = ?1 AND endpoint = ?2 AND state = 0 AND expires_at > ?3");
   if (!query.bind(key.id, key.endpoint, now).next()) return std::nullopt;
-  return LinePlace{query.integer(0), query.integer(1), query.integer(2)};
+  return QueuePlace{query.integer(0), query.integer(1), query.integer(2)};
 }
 
 /// The place of the waiting job with the number `number`, from 1 on. Expired jobs still lie in the index.
-std::optional<LinePlace> placeAt(Connection& connection, const EndpointId& endpoint, std::size_t number, Instant now) {
+std::optional<QueuePlace> placeAt(Connection& connection, const EndpointId& endpoint, std::size_t number, Instant now) {
   Query query = connection.query(
       "SELECT low, rank, arrival FROM job INDEXED BY job_waiting WHERE endpoint = ?1 AND state = 0 AND "
       "expires_at > ?2 ORDER BY low, rank, arrival LIMIT 1 OFFSET ?3");
   if (!query.bind(endpoint, now, number - 1).next()) return std::nullopt;
-  return LinePlace{query.integer(0), query.integer(1), query.integer(2)};
+  return QueuePlace{query.integer(0), query.integer(1), query.integer(2)};
 }
 
 /// The row of the job itself is left out by the comparison.
-std::size_t countBefore(Connection& connection, const EndpointId& endpoint, const LinePlace& place, std::size_t most,
+std::size_t countBefore(Connection& connection, const EndpointId& endpoint, const QueuePlace& place, std::size_t most,
                         Instant now) {
   Query query = connection.query(
       "SELECT count(*) FROM (SELECT 1 FROM job INDEXED BY job_waiting WHERE endpoint = ?1 AND state = 0 AND "
@@ -126,30 +126,30 @@ std::vector<LeaseState> Leases::renew(std::span<const LeaseRef> leases, Millis l
   });
 }
 
-Fenced Leases::finish(const LeaseRef& lease, Outcome outcome) {
+ReportResult Leases::finish(const LeaseRef& lease, Outcome outcome) {
   const ReportsUnderWay::Entry entry(reports_, lease);
   const auto finishNow = [&](Step& step) {
     const auto row = findHeld(step.db, lease, step.now);
-    if (!row) return Fenced::stale;
+    if (!row) return ReportResult::staleAttempt;
     if (const auto* completed = std::get_if<Completed>(&outcome)) {
       end(step, *row, Trigger::complete, {"", completed->output});
     } else {
       const auto& failed = std::get<Failed>(outcome);
       end(step, *row, Trigger::fail, {failed.error, failed.output});
     }
-    return Fenced::accepted;
+    return ReportResult::accepted;
   };
   return writer_.write(finishNow, std::visit([](const auto& each) { return each.output.size(); }, outcome));
 }
 
-Fenced Leases::progress(const LeaseRef& lease, std::string json) {
+ReportResult Leases::progress(const LeaseRef& lease, std::string json) {
   return writer_.write([&](Step& step) {
     const auto row = findHeld(step.db, lease, step.now);
-    if (!row) return Fenced::stale;
+    if (!row) return ReportResult::staleAttempt;
     step.db.query("INSERT OR REPLACE INTO job_progress (num, progress) VALUES (?1, ?2)")
         .bind(row->num, Bytes{json})
         .run();
-    return Fenced::accepted;
+    return ReportResult::accepted;
   });
 }
 
@@ -175,7 +175,7 @@ std::optional<std::size_t> Leases::ahead(const JobKey& key, std::size_t most) {
     if (!place || most == 0) return place ? std::optional<std::size_t>(0) : std::nullopt;
     auto bound = bounds_.find(key.endpoint, most, now);
     if (!bound) {
-      bound = LineBound{now, most, placeAt(connection, key.endpoint, most, now)};
+      bound = QueueBound{now, most, placeAt(connection, key.endpoint, most, now)};
       bounds_.remember(key.endpoint, *bound);
     }
     if (bound->place && *place > *bound->place) return most;

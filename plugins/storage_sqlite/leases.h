@@ -12,7 +12,7 @@
 #include "jobq/job.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
-#include "line_bounds.h"
+#include "queue_bounds.h"
 #include "readers.h"
 #include "reports_under_way.h"
 #include "shrink.h"
@@ -33,10 +33,10 @@ class Leases final : public LeaseStore {
 
   std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder) override;
   std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) override;
-  Fenced finish(const LeaseRef& lease, Outcome outcome) override;
-  Fenced progress(const LeaseRef& lease, std::string json) override;
+  ReportResult finish(const LeaseRef& lease, Outcome outcome) override;
+  ReportResult progress(const LeaseRef& lease, std::string json) override;
   std::size_t release(std::span<const LeaseRef> leases) override;
-  Swept sweep(std::size_t max) override;
+  SweepResult sweep(std::size_t max) override;
   std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override;
 
  private:
@@ -44,7 +44,7 @@ class Leases final : public LeaseStore {
   Readers& readers_;
   const Counters& counters_;
   Clock& clock_;
-  LineBounds bounds_;
+  QueueBounds bounds_;
   ReportsUnderWay& reports_;
   Shrinker shrinker_;
 };

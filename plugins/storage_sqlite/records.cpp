@@ -36,8 +36,8 @@ std::optional<std::uint64_t> versionOf(Step& step, std::string_view kind, std::s
 }
 
 CreateResult createNow(Step& step, const Record& record) {
-  if (versionOf(step, record.kind, record.id)) return Taken{record.id};
-  if (const auto holder = holderOfName(step, record)) return Taken{*holder};
+  if (versionOf(step, record.kind, record.id)) return NameTaken{record.id};
+  if (const auto holder = holderOfName(step, record)) return NameTaken{*holder};
   const std::uint64_t version = nextVersion(step);
   step.db.query("INSERT INTO record (" JOBQ_RECORD_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6)")
       .bind(record.kind, record.id, record.name, Bytes{record.body}, version, step.now)
@@ -51,7 +51,7 @@ UpdateResult updateNow(Step& step, const Record& record, std::uint64_t expected)
   const auto stored = versionOf(step, record.kind, record.id);
   if (!stored) return NoRecord{};
   if (*stored != expected) return Conflict{};
-  if (const auto holder = holderOfName(step, record)) return Taken{*holder};
+  if (const auto holder = holderOfName(step, record)) return NameTaken{*holder};
   const std::uint64_t version = nextVersion(step);
   step.db.query("UPDATE record SET name = ?3, body = ?4, version = ?5, changed_at = ?6 WHERE kind = ?1 AND id = ?2")
       .bind(record.kind, record.id, record.name, Bytes{record.body}, version, step.now)

@@ -12,7 +12,7 @@ namespace {
 struct Sweep {
   Step& step;
   std::size_t max;
-  Swept& swept;
+  SweepResult& swept;
   const ReportsUnderWay& reports;
   std::set<EndpointId> requeuedAt;
 
@@ -120,9 +120,9 @@ void dropOutlived(Sweep& sweep) {
 
 }  // namespace
 
-Swept Leases::sweep(std::size_t max) {
-  Swept result = writer_.write([&](Step& step) {
-    Swept swept;
+SweepResult Leases::sweep(std::size_t max) {
+  SweepResult result = writer_.write([&](Step& step) {
+    SweepResult swept;
     Sweep sweep{step, max, swept, reports_, {}};
     freeExpired(sweep);
     endOverdue(sweep);

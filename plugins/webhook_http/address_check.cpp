@@ -16,12 +16,12 @@ template <std::size_t kBytes>
 std::string refusalOfBytes(int family, const void* bytes, bool allowPrivate) {
   std::array<std::uint8_t, kBytes> address{};
   std::memcpy(address.data(), bytes, kBytes);
-  const net::Reach reach = net::judge(address);
-  if (net::permitted(reach, allowPrivate)) return {};
+  const net::AddressClass reach = net::classifyAddress(address);
+  if (net::isAllowed(reach, allowPrivate)) return {};
   char shown[INET6_ADDRSTRLEN] = "";
   inet_ntop(family, bytes, shown, sizeof shown);
   return std::string("the address ") + shown +
-         (reach == net::Reach::forbidden ? " is link-local, multicast or reserved, which is never allowed"
+         (reach == net::AddressClass::forbidden ? " is link-local, multicast or reserved, which is never allowed"
                                          : " is private, which is allowed only with net.allowPrivate = true");
 }
 

@@ -141,10 +141,10 @@ class StorageSuite : public testing::TestWithParam<StorageUnderTest> {
     EXPECT_EQ(jobs.size(), 1U);
     return jobs.empty() ? LeaseRef{} : jobs[0].lease;
   }
-  Fenced complete(const LeaseRef& lease, const std::string& output = "{\"ok\":true}") {
+  ReportResult complete(const LeaseRef& lease, const std::string& output = "{\"ok\":true}") {
     return storage_->leases().finish(lease, Completed{output});
   }
-  Fenced fail(const LeaseRef& lease, const std::string& error = "no") {
+  ReportResult fail(const LeaseRef& lease, const std::string& error = "no") {
     return storage_->leases().finish(lease, Failed{error, ""});
   }
   std::optional<Job> find(const JobId& id, const EndpointId& endpoint = "ep") {
@@ -156,7 +156,7 @@ class StorageSuite : public testing::TestWithParam<StorageUnderTest> {
     return job ? job->state : JobState::inQueue;
   }
   EndpointCounts counts(const EndpointId& endpoint = "ep") { return storage_->jobs().counts(endpoint); }
-  Swept sweep() { return storage_->leases().sweep(1'000); }
+  SweepResult sweep() { return storage_->leases().sweep(1'000); }
   void sweepAll() {
     while (storage_->leases().sweep(1'000).more) continue;
   }
@@ -183,10 +183,10 @@ class StorageSuite : public testing::TestWithParam<StorageUnderTest> {
     const LeaseRef lease = claimOne();
     EXPECT_EQ(lease.job, id);
     if (state == JobState::completed) {
-      EXPECT_EQ(complete(lease), Fenced::accepted);
+      EXPECT_EQ(complete(lease), ReportResult::accepted);
     }
     if (state == JobState::failed) {
-      EXPECT_EQ(fail(lease), Fenced::accepted);
+      EXPECT_EQ(fail(lease), ReportResult::accepted);
     }
     if (state == JobState::timedOut) {
       clock_.advance(Millis(5'000));

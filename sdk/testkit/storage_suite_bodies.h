@@ -25,7 +25,7 @@ TEST_P(StorageSuite, BodiesComeBackByteForByte) {
     EXPECT_TRUE(claimed[0].input == bodies[i]);
     EXPECT_EQ(claimed[0].s3Config, std::string("se\0aled", 7));
     EXPECT_EQ(claimed[0].webhook, "http://example.com/");
-    EXPECT_EQ(complete(claimed[0].lease, bodies[i]), Fenced::accepted);
+    EXPECT_EQ(complete(claimed[0].lease, bodies[i]), ReportResult::accepted);
     EXPECT_TRUE(find("j" + std::to_string(i))->output == bodies[i]);
   }
 }
@@ -43,16 +43,16 @@ TEST_P(StorageSuite, BytesAreKeptInEveryFieldThatCarriesThem) {
   EXPECT_EQ(claimed[0].input, odd);
   EXPECT_EQ(claimed[0].s3Config, sealed);
   const LeaseRef lease = claimed[0].lease;
-  EXPECT_EQ(leases().progress(lease, odd), Fenced::accepted);
+  EXPECT_EQ(leases().progress(lease, odd), ReportResult::accepted);
   EXPECT_EQ(find("a")->progress, odd);
   const std::string megabyte = "\"" + std::string(1 << 20, 'z') + "\"";
-  EXPECT_EQ(chunks().append(lease, {Chunk{odd, odd, false}, Chunk{megabyte, "", true}}), Fenced::accepted);
+  EXPECT_EQ(chunks().append(lease, {Chunk{odd, odd, false}, Chunk{megabyte, "", true}}), ReportResult::accepted);
   const auto got = taken("a");
   ASSERT_EQ(got.size(), 1U) << "the second would not fit";
   EXPECT_EQ(got[0].output, odd);
   EXPECT_EQ(got[0].metrics, odd);
   EXPECT_TRUE(taken("a").at(0).output == megabyte);
-  EXPECT_EQ(leases().finish(lease, Failed{odd, odd}), Fenced::accepted);
+  EXPECT_EQ(leases().finish(lease, Failed{odd, odd}), ReportResult::accepted);
   EXPECT_EQ(find("a")->error, odd);
   EXPECT_EQ(find("a")->output, odd);
   const auto owed = claimDue(Millis(1'000));
@@ -68,7 +68,7 @@ TEST_P(StorageSuite, AClaimOfDeliveriesEndsWithTheOneThatMakesItLarge) {
     job.input = std::string(input, ' ');
     job.webhook = "http://example.com/";
     submit(std::move(job));
-    EXPECT_EQ(complete(claimOne(), std::string(output, '1')), Fenced::accepted);
+    EXPECT_EQ(complete(claimOne(), std::string(output, '1')), ReportResult::accepted);
     clock_.advance(Millis(1));
   };
   constexpr std::size_t kHalf = kMaxClaimedBytes / 2;

@@ -18,7 +18,7 @@ TEST_P(StorageSuite, ChunksAreHandedOutOnceInOrder) {
   const JobKey key{"ep", "a"};
   const LeaseRef lease = claimOne();
   EXPECT_EQ(storage_->chunks().append(lease, {Chunk{"1.0", "{\"m\":1}", false}, Chunk{"\"two\"", "", true}}),
-            Fenced::accepted);
+            ReportResult::accepted);
   auto page = storage_->chunks().take(key, 1'000);
   ASSERT_TRUE(page);
   ASSERT_EQ(page->chunks.size(), 2U);
@@ -31,8 +31,8 @@ TEST_P(StorageSuite, ChunksAreHandedOutOnceInOrder) {
   EXPECT_EQ(page->state, JobState::inProgress);
   EXPECT_EQ(page->attempt, lease.attempt);
   EXPECT_TRUE(storage_->chunks().take(key, 1'000)->chunks.empty());
-  EXPECT_EQ(storage_->chunks().append(lease, {Chunk{"3", "", false}}), Fenced::accepted);
-  EXPECT_EQ(complete(lease), Fenced::accepted);
+  EXPECT_EQ(storage_->chunks().append(lease, {Chunk{"3", "", false}}), ReportResult::accepted);
+  EXPECT_EQ(complete(lease), ReportResult::accepted);
   page = storage_->chunks().take(key, 1'000);
   ASSERT_EQ(page->chunks.size(), 1U);
   EXPECT_EQ(page->chunks[0].output, "3");
@@ -45,7 +45,7 @@ TEST_P(StorageSuite, APageOfChunksIsBoundedButNeverEmpty) {
   const JobKey key{"ep", "a"};
   const LeaseRef lease = claimOne();
   std::vector<Chunk> chunks(5, Chunk{std::string(10, '1'), "", false});
-  EXPECT_EQ(storage_->chunks().append(lease, chunks), Fenced::accepted);
+  EXPECT_EQ(storage_->chunks().append(lease, chunks), ReportResult::accepted);
   auto page = storage_->chunks().take(key, 25);
   EXPECT_EQ(page->chunks.size(), 2U);
   EXPECT_TRUE(page->more);
@@ -66,12 +66,12 @@ TEST_P(StorageSuite, ANewAttemptStartsItsStreamAgain) {
   submit("a");
   const JobKey key{"ep", "a"};
   LeaseRef lease = claimOne();
-  EXPECT_EQ(storage_->chunks().append(lease, {Chunk{"\"old\"", "", false}}), Fenced::accepted);
+  EXPECT_EQ(storage_->chunks().append(lease, {Chunk{"\"old\"", "", false}}), ReportResult::accepted);
   EXPECT_EQ(storage_->chunks().take(key, 100)->chunks.size(), 1U);
   (void)storage_->leases().release(std::vector{lease});
   EXPECT_TRUE(storage_->chunks().read(key, 0, 100)->chunks.empty());
   lease = claimOne();
-  EXPECT_EQ(storage_->chunks().append(lease, {Chunk{"\"new\"", "", false}}), Fenced::accepted);
+  EXPECT_EQ(storage_->chunks().append(lease, {Chunk{"\"new\"", "", false}}), ReportResult::accepted);
   const auto page = storage_->chunks().take(key, 100);
   ASSERT_EQ(page->chunks.size(), 1U);
   EXPECT_EQ(page->chunks[0].output, "\"new\"");
@@ -83,7 +83,7 @@ TEST_P(StorageSuite, AJobKeepsItsLastLogLines) {
   const LeaseRef lease = claimOne();
   std::vector<LogLine> lines;
   for (std::size_t i = 0; i < kMaxLogLines + 5; ++i) lines.push_back({{}, LogLevel::warning, std::to_string(i)});
-  EXPECT_EQ(storage_->chunks().appendLog(lease, lines), Fenced::accepted);
+  EXPECT_EQ(storage_->chunks().appendLog(lease, lines), ReportResult::accepted);
   const auto log = storage_->chunks().readLog({"ep", "a"});
   ASSERT_TRUE(log);
   ASSERT_EQ(log->size(), kMaxLogLines);
@@ -106,14 +106,14 @@ TEST_P(StorageSuite, AJobWithoutChunksHasAnEmptyPageWithItsState) {
   }
   EXPECT_FALSE(chunks().take({"ep", "none"}, 100));
   EXPECT_FALSE(chunks().read({"ep", "none"}, 0, 100));
-  EXPECT_EQ(chunks().append(claimOne(), {}), Fenced::accepted) << "nothing to add is no mistake";
+  EXPECT_EQ(chunks().append(claimOne(), {}), ReportResult::accepted) << "nothing to add is no mistake";
 }
 
 TEST_P(StorageSuite, MetricsCountTowardsTheBoundToo) {
   submit("a");
   const LeaseRef lease = claimOne();
   const Chunk chunk{"12345", "{\"m\":1}", false};  // 12 bytes
-  EXPECT_EQ(chunks().append(lease, {chunk, chunk, chunk}), Fenced::accepted);
+  EXPECT_EQ(chunks().append(lease, {chunk, chunk, chunk}), ReportResult::accepted);
   EXPECT_EQ(chunks().read({"ep", "a"}, 0, 23)->chunks.size(), 1U);
   EXPECT_EQ(chunks().read({"ep", "a"}, 0, 24)->chunks.size(), 2U) << "a page may be full";
   EXPECT_EQ(chunks().read({"ep", "a"}, 0, 0)->chunks.size(), 1U) << "at least one";
@@ -129,7 +129,7 @@ TEST_P(StorageSuite, ChunksAreReadByTheirNumber) {
   for (int i = 0; i < 4; ++i) {
     EXPECT_EQ(
         chunks().append(lease, {Chunk{std::to_string(2 * i), "", false}, Chunk{std::to_string(2 * i + 1), "", false}}),
-        Fenced::accepted);
+        ReportResult::accepted);
   }
   EXPECT_EQ(taken("a").size(), 8U);
   for (std::uint64_t from = 0; from < 8; ++from) {
@@ -141,7 +141,7 @@ TEST_P(StorageSuite, ChunksAreReadByTheirNumber) {
   }
   EXPECT_EQ(chunks().read({"ep", "a"}, 8, 2)->next, 8U);
   EXPECT_TRUE(taken("a").empty());
-  EXPECT_EQ(complete(lease), Fenced::accepted);
+  EXPECT_EQ(complete(lease), ReportResult::accepted);
   clock_.advance(Millis(1'799'999));
   EXPECT_EQ(chunks().read({"ep", "a"}, 0, 100)->chunks.size(), 8U) << "until the retention ends";
   clock_.advance(Millis(1));
@@ -153,7 +153,7 @@ TEST_P(StorageSuite, AStreamIsGivenOutInOrderHoweverItIsAskedFor) {
   const LeaseRef lease = claimOne();
   std::vector<std::string> got;
   for (int i = 0; i < 50; ++i) {
-    EXPECT_EQ(chunks().append(lease, {Chunk{std::to_string(i), "", i % 2 == 0}}), Fenced::accepted);
+    EXPECT_EQ(chunks().append(lease, {Chunk{std::to_string(i), "", i % 2 == 0}}), ReportResult::accepted);
     if (i % 3 != 0) continue;
     const auto page = chunks().take({"ep", "a"}, static_cast<std::size_t>(i % 5));
     for (const Chunk& chunk : page->chunks) got.push_back(chunk.output);
@@ -172,11 +172,11 @@ TEST_P(StorageSuite, ALogIsInOrderOverAllAttempts) {
   const Instant then = clock_.now();
   EXPECT_EQ(chunks().appendLog(first, {LogLine{clock_.now() + Millis(99), LogLevel::debug, "one"},
                                        LogLine{{}, LogLevel::error, "two\nlines"}}),
-            Fenced::accepted);
+            ReportResult::accepted);
   (void)leases().release(std::vector{first});
   clock_.advance(Millis(500));
-  EXPECT_EQ(chunks().appendLog(first, {LogLine{{}, LogLevel::error, "late"}}), Fenced::stale);
-  EXPECT_EQ(chunks().appendLog(claimOne(), {LogLine{{}, LogLevel::information, ""}}), Fenced::accepted);
+  EXPECT_EQ(chunks().appendLog(first, {LogLine{{}, LogLevel::error, "late"}}), ReportResult::staleAttempt);
+  EXPECT_EQ(chunks().appendLog(claimOne(), {LogLine{{}, LogLevel::information, ""}}), ReportResult::accepted);
   const auto log = chunks().readLog({"ep", "a"});
   ASSERT_EQ(log->size(), 3U);
   EXPECT_EQ(log->at(0).text, "one");
@@ -195,7 +195,7 @@ TEST_P(StorageSuite, TheLogsCapCountsOverAllAppends) {
   for (std::size_t count : {std::size_t{600}, std::size_t{600}, std::size_t{1}}) {
     std::vector<LogLine> lines;
     for (std::size_t i = 0; i < count; ++i) lines.push_back({{}, LogLevel::information, std::to_string(next++)});
-    EXPECT_EQ(chunks().appendLog(lease, std::move(lines)), Fenced::accepted);
+    EXPECT_EQ(chunks().appendLog(lease, std::move(lines)), ReportResult::accepted);
   }
   const auto log = chunks().readLog({"ep", "a"});
   ASSERT_EQ(log->size(), kMaxLogLines);

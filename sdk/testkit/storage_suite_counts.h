@@ -21,8 +21,8 @@ TEST_P(StorageSuite, CountsAreRightAtEveryMoment) {
   EXPECT_EQ(counts().inQueue, 0U);
   EXPECT_EQ(counts().inQueueLow, 0U);
   EXPECT_EQ(counts().inProgress, 3U);
-  EXPECT_EQ(complete(jobs[0].lease), Fenced::accepted);
-  EXPECT_EQ(fail(jobs[1].lease), Fenced::accepted);
+  EXPECT_EQ(complete(jobs[0].lease), ReportResult::accepted);
+  EXPECT_EQ(fail(jobs[1].lease), ReportResult::accepted);
   (void)storage_->leases().release(std::vector{jobs[2].lease});
   EXPECT_EQ(counts().inProgress, 0U);
   EXPECT_EQ(counts().inQueue, 1U);
@@ -80,7 +80,7 @@ TEST_P(StorageSuite, CountsFollowEveryVerb) {
   (void)jobs().purgeQueued("ep");
   expect(0, 0, 0, 0, 1, 2, "purge");
   submit("c");
-  EXPECT_EQ(complete(claimOne()), Fenced::accepted);
+  EXPECT_EQ(complete(claimOne()), ReportResult::accepted);
   expect(0, 0, 0, 1, 1, 2, "finish");
   EXPECT_EQ(counts("other").inQueue, 1U);
 }

@@ -137,7 +137,7 @@ TEST_P(OutboxSuite, ARecordKeepsTheLastAttempts) {
 
 TEST_P(OutboxSuite, AnEndpointsListIsWithoutReplies) {
   submit(hooked("a"));
-  EXPECT_EQ(fail(claimOne(), std::string(50'000, 'e')), Fenced::accepted);
+  EXPECT_EQ(fail(claimOne(), std::string(50'000, 'e')), ReportResult::accepted);
   EXPECT_TRUE(outbox().recordAttempt(last("a.1"), {{}, 500, Millis(1), "no", "reply"}));
   const Delivery listed = outbox().list("ep", "", 9).at(0);
   EXPECT_EQ(listed.attempts.at(0).reply, "");

@@ -15,7 +15,7 @@ TEST_P(StorageSuite, AJobExpiresAtTheEarlierOfTtlAndRetention) {
   job.retention = Millis(60'000);
   submit(std::move(job));
   clock_.advance(Millis(1'000));
-  EXPECT_EQ(complete(claimOne()), Fenced::accepted);
+  EXPECT_EQ(complete(claimOne()), ReportResult::accepted);
   EXPECT_EQ(find("a")->expiresAt, clock_.now() + Millis(60'000));
   clock_.advance(Millis(59'999));
   EXPECT_TRUE(find("a"));
@@ -25,7 +25,7 @@ TEST_P(StorageSuite, AJobExpiresAtTheEarlierOfTtlAndRetention) {
   brief.policy.ttl = Millis(10'000);
   submit(std::move(brief));
   const Instant submitted = clock_.now();
-  EXPECT_EQ(complete(claimOne()), Fenced::accepted);
+  EXPECT_EQ(complete(claimOne()), ReportResult::accepted);
   EXPECT_EQ(find("b")->expiresAt, submitted + Millis(10'000));
 }
 
@@ -37,7 +37,7 @@ TEST_P(StorageSuite, SetTtlHoldsThroughCompletionWithinItsBounds) {
   EXPECT_EQ(storage_->jobs().setTtl({"ep", "a"}, Millis(999'999'999'999)), submitted + kTtlCeiling);
   EXPECT_EQ(storage_->jobs().setTtl({"ep", "a"}, Millis(20'000)), clock_.now() + Millis(20'000));
   const Instant pinned = clock_.now() + Millis(20'000);
-  EXPECT_EQ(fail(claimOne()), Fenced::accepted);
+  EXPECT_EQ(fail(claimOne()), ReportResult::accepted);
   EXPECT_EQ(find("a")->expiresAt, pinned);
   EXPECT_TRUE(std::holds_alternative<Requeued>(storage_->jobs().requeue({"ep", "a"}, policy_)));
   EXPECT_EQ(find("a")->expiresAt, pinned);
@@ -71,12 +71,12 @@ TEST_P(StorageSuite, ARetryCountsTheTtlFromTheSubmissionAgain) {
   submit(std::move(job));
   const Instant submitted = clock_.now();
   clock_.advance(Millis(10'000));
-  EXPECT_EQ(fail(claimOne()), Fenced::accepted);
+  EXPECT_EQ(fail(claimOne()), ReportResult::accepted);
   EXPECT_EQ(find("a")->expiresAt, clock_.now() + Millis(60'000));
   ASSERT_TRUE(std::holds_alternative<Requeued>(jobs().requeue({"ep", "a"}, policy_)));
   EXPECT_EQ(find("a")->expiresAt, submitted + Millis(200'000));
   clock_.advance(Millis(180'000));
-  EXPECT_EQ(fail(claimOne()), Fenced::accepted);
+  EXPECT_EQ(fail(claimOne()), ReportResult::accepted);
   EXPECT_EQ(find("a")->expiresAt, submitted + Millis(200'000)) << "the ttl comes first";
 }
 
@@ -114,8 +114,8 @@ TEST_P(StorageSuite, AJobExpiresWhileItRunsAndItsWorkerIsNamed) {
   const LeaseRef lease = claimOne();
   clock_.advance(Millis(1'000));
   EXPECT_FALSE(find("a"));
-  EXPECT_EQ(complete(lease), Fenced::stale);
-  const Swept swept = sweep();
+  EXPECT_EQ(complete(lease), ReportResult::staleAttempt);
+  const SweepResult swept = sweep();
   EXPECT_EQ(swept.stopped, (std::vector{lease}));
   EXPECT_TRUE(swept.finished.empty()) << "it did not end, it is gone";
   EXPECT_EQ(swept.removed, 1U);

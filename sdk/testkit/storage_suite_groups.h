@@ -79,7 +79,7 @@ TEST_P(GroupSuite, APolicyIsAskedAboutTheWholeJobAtTheStoresTime) {
   ASSERT_TRUE(std::holds_alternative<Inserted>(jobs().insert(job, recording_, std::nullopt)));
   EXPECT_EQ(recording_.last().now, clock_.now());
   EXPECT_EQ(recording_.last().job.id, "a");
-  EXPECT_EQ(fail(claimOne()), Fenced::accepted);
+  EXPECT_EQ(fail(claimOne()), ReportResult::accepted);
   clock_.advance(Millis(1'234));
   ASSERT_TRUE(std::holds_alternative<Requeued>(jobs().requeue({"ep", "a"}, recording_)));
   const auto asked = recording_.last();
@@ -101,7 +101,7 @@ TEST_P(GroupSuite, ARetrysTtlIsWhatIsLeftOfTheJobsTime) {
   ASSERT_TRUE(std::holds_alternative<Inserted>(jobs().insert(job, recording_, std::nullopt)));
   EXPECT_EQ(recording_.last().job.policy.ttl, Millis(3'600'000)) << "the whole of it at first";
   const auto retried = [this](Millis after) {
-    EXPECT_EQ(fail(claimOne()), Fenced::accepted);
+    EXPECT_EQ(fail(claimOne()), ReportResult::accepted);
     clock_.advance(after);
     EXPECT_TRUE(std::holds_alternative<Requeued>(jobs().requeue({"ep", "a"}, recording_)));
     EXPECT_EQ(find("a")->expiresAt, clock_.now() + recording_.last().job.policy.ttl);
@@ -161,7 +161,7 @@ TEST_P(GroupSuite, AnExpiredJobWaitsNoMore) {
 
 TEST_P(GroupSuite, ARetryIsRankedAmongItsGroup) {
   put("a", "red", 2);
-  EXPECT_EQ(fail(claimOne()), Fenced::accepted);
+  EXPECT_EQ(fail(claimOne()), ReportResult::accepted);
   put("b", "red", 6);
   ASSERT_TRUE(std::holds_alternative<Requeued>(jobs().requeue({"ep", "a"}, recording_)));
   EXPECT_EQ(told().lastRank, 6);

@@ -19,16 +19,16 @@ TEST_P(StorageSuite, AnIdempotencyKeyGivesTheFirstJobForADay) {
   };
   EXPECT_TRUE(std::holds_alternative<Inserted>(insert("a", "h1")));
   const InsertResult again = insert("b", "h1");
-  ASSERT_TRUE(std::holds_alternative<Existing>(again));
-  EXPECT_EQ(std::get<Existing>(again).id, "a");
+  ASSERT_TRUE(std::holds_alternative<Duplicate>(again));
+  EXPECT_EQ(std::get<Duplicate>(again).id, "a");
   EXPECT_FALSE(find("b"));
-  EXPECT_TRUE(std::holds_alternative<OtherBody>(insert("c", "h2")));
+  EXPECT_TRUE(std::holds_alternative<KeyConflict>(insert("c", "h2")));
   EXPECT_TRUE(std::holds_alternative<Inserted>(insert("d", "h1", "other key")));
   EXPECT_TRUE(std::holds_alternative<Inserted>(insert("e", "h1", "key", "other")));
   clock_.advance(kIdempotencyLife - Millis(1));
   (void)sweep();
   EXPECT_FALSE(find("a")) << "the record outlives the job";
-  EXPECT_TRUE(std::holds_alternative<Existing>(insert("f", "h1")));
+  EXPECT_TRUE(std::holds_alternative<Duplicate>(insert("f", "h1")));
   clock_.advance(Millis(1));
   EXPECT_TRUE(std::holds_alternative<Inserted>(insert("g", "h2")));
 }
@@ -48,8 +48,8 @@ TEST_P(StorageSuite, AnIdempotencyRecordOutlivesPurgeCancelAndExpiry) {
   sweepAll();
   for (const auto& [key, id] : {std::pair("k1", "purged"), std::pair("k2", "cancelled"), std::pair("k3", "expired")}) {
     const auto result = insert(std::string("new ") + key, key);
-    ASSERT_TRUE(std::holds_alternative<Existing>(result)) << key;
-    EXPECT_EQ(std::get<Existing>(result).id, id);
+    ASSERT_TRUE(std::holds_alternative<Duplicate>(result)) << key;
+    EXPECT_EQ(std::get<Duplicate>(result).id, id);
   }
   EXPECT_EQ(counts().inQueue, 0U);
 }
@@ -60,22 +60,22 @@ TEST_P(StorageSuite, ASecondRequestNeitherRenewsNorReplacesThePromise) {
   };
   EXPECT_TRUE(std::holds_alternative<Inserted>(insert("a", "h1")));
   clock_.advance(Millis(80'000'000));
-  EXPECT_TRUE(std::holds_alternative<OtherBody>(insert("b", "h2")));
-  EXPECT_TRUE(std::holds_alternative<Existing>(insert("c", "h1")));
+  EXPECT_TRUE(std::holds_alternative<KeyConflict>(insert("b", "h2")));
+  EXPECT_TRUE(std::holds_alternative<Duplicate>(insert("c", "h1")));
   clock_.advance(Millis(6'400'001));
   EXPECT_TRUE(std::holds_alternative<Inserted>(insert("d", "h2"))) << "a day after the first";
   const auto now = insert("e", "h2");
-  ASSERT_TRUE(std::holds_alternative<Existing>(now));
-  EXPECT_EQ(std::get<Existing>(now).id, "d");
+  ASSERT_TRUE(std::holds_alternative<Duplicate>(now));
+  EXPECT_EQ(std::get<Duplicate>(now).id, "d");
   sweepAll();
-  EXPECT_TRUE(std::holds_alternative<Existing>(insert("f", "h2"))) << "sweeping the old record leaves the new one";
+  EXPECT_TRUE(std::holds_alternative<Duplicate>(insert("f", "h2"))) << "sweeping the old record leaves the new one";
 }
 
 TEST_P(StorageSuite, WhatWasPromisedCanBeAskedWithoutPromising) {
   const Idempotency same{"once", "h1"};
   const auto first = [this, &same](const EndpointId& endpoint = "ep", const std::string& apiKey = "key") {
-    const auto answer = jobs().promised(endpoint, apiKey, same);
-    const auto* existing = answer ? std::get_if<Existing>(&*answer) : nullptr;
+    const auto answer = jobs().findByIdempotencyKey(endpoint, apiKey, same);
+    const auto* existing = answer ? std::get_if<Duplicate>(&*answer) : nullptr;
     return existing != nullptr ? existing->id : JobId(answer ? "of another body" : "none");
   };
   const auto insert = [this](const JobId& id, const std::string& hash) {
@@ -89,10 +89,10 @@ TEST_P(StorageSuite, WhatWasPromisedCanBeAskedWithoutPromising) {
   EXPECT_EQ(first(), "a");
   EXPECT_EQ(first("other"), "none");
   EXPECT_EQ(first("ep", "other key"), "none");
-  EXPECT_FALSE(jobs().promised("ep", "key", {"Once", "h1"}));
-  const auto otherBody = jobs().promised("ep", "key", {"once", "h2"});
+  EXPECT_FALSE(jobs().findByIdempotencyKey("ep", "key", {"Once", "h1"}));
+  const auto otherBody = jobs().findByIdempotencyKey("ep", "key", {"once", "h2"});
   ASSERT_TRUE(otherBody);
-  EXPECT_TRUE(std::holds_alternative<OtherBody>(*otherBody));
+  EXPECT_TRUE(std::holds_alternative<KeyConflict>(*otherBody));
   clock_.advance(kIdempotencyLife - Millis(1));
   sweepAll();
   EXPECT_FALSE(find("a"));
@@ -116,7 +116,7 @@ TEST_P(StorageSuite, KeysThatLookAlikeAreDifferent) {
   EXPECT_TRUE(std::holds_alternative<Inserted>(insert("b", "a", "bc")));
   EXPECT_TRUE(std::holds_alternative<Inserted>(insert("c", "ab", "C")));
   EXPECT_TRUE(std::holds_alternative<Inserted>(insert("d", "ab", "c ")));
-  EXPECT_TRUE(std::holds_alternative<Existing>(insert("e", "ab", "c")));
+  EXPECT_TRUE(std::holds_alternative<Duplicate>(insert("e", "ab", "c")));
 }
 
 }  // namespace jobq::testkit

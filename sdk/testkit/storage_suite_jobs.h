@@ -119,7 +119,7 @@ TEST_P(StorageSuite, PurgeRemovesWhatWaitsAndNothingElse) {
 
 TEST_P(StorageSuite, AListIsNewestFirstFilteredAndPaged) {
   for (int i = 0; i < 5; ++i) submit("j" + std::to_string(i));
-  EXPECT_EQ(complete(claimOne()), Fenced::accepted);
+  EXPECT_EQ(complete(claimOne()), ReportResult::accepted);
   const JobPage page = storage_->jobs().list({"ep", std::nullopt}, {1, 2});
   EXPECT_EQ(page.total, 5U);
   ASSERT_EQ(page.jobs.size(), 2U);
@@ -138,7 +138,7 @@ TEST_P(StorageSuite, ACursorGoesThroughAListWithoutGapsOrRepeats) {
     submit("j" + std::to_string(i));
     submit(spec("other" + std::to_string(i), "other"));
   }
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(complete(claimOne()), Fenced::accepted);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(complete(claimOne()), ReportResult::accepted);
   const auto idsOf = [](const JobPage& page) {
     std::string ids;
     for (const Job& job : page.jobs) ids += job.id + " ";
@@ -163,7 +163,7 @@ TEST_P(StorageSuite, ACursorGoesThroughAListWithoutGapsOrRepeats) {
 TEST_P(StorageSuite, AListHasTheBeginningOfALongError) {
   submit("a");
   const std::string error = std::string(kListedErrorBytes - 1, 'e') + "\xc3\xa4 and more";
-  EXPECT_EQ(fail(claimOne(), error), Fenced::accepted);
+  EXPECT_EQ(fail(claimOne(), error), ReportResult::accepted);
   EXPECT_EQ(find("a")->error, error);
   EXPECT_EQ(jobs().list({"ep", std::nullopt}, {}).jobs.at(0).error, std::string(kListedErrorBytes - 1, 'e') + "...");
 }
@@ -200,7 +200,7 @@ TEST_P(StorageSuite, TheIdOfAnExpiredJobIsFreeOnceItIsSwept) {
   EXPECT_THROW((void)jobs().insert(spec("a"), policy_, std::nullopt), StorageError);
   sweepAll();
   submit("a");
-  EXPECT_EQ(complete(lease), Fenced::stale);
+  EXPECT_EQ(complete(lease), ReportResult::staleAttempt);
   EXPECT_EQ(stateOf("a"), JobState::inQueue);
 }
 
@@ -234,7 +234,7 @@ TEST_P(StorageSuite, FindFinishedAnswersWholeJobs) {
 TEST_P(StorageSuite, CancelKeepsTheAttemptAndWhatWasHandedOutRemainsReadable) {
   submit("a");
   const LeaseRef lease = claimOne();
-  EXPECT_EQ(chunks().append(lease, {Chunk{"1", "", false}, Chunk{"2", "", false}}), Fenced::accepted);
+  EXPECT_EQ(chunks().append(lease, {Chunk{"1", "", false}, Chunk{"2", "", false}}), ReportResult::accepted);
   EXPECT_EQ(chunks().take({"ep", "a"}, 1)->chunks.size(), 1U);
   clock_.advance(Millis(250));
   ASSERT_TRUE(std::holds_alternative<Cancelled>(jobs().cancel({"ep", "a"})));
@@ -253,18 +253,18 @@ TEST_P(StorageSuite, CancelKeepsTheAttemptAndWhatWasHandedOutRemainsReadable) {
 TEST_P(StorageSuite, RetryDiscardsChunksAndKeepsTheLog) {
   submit("a");
   const LeaseRef lease = claimOne();
-  EXPECT_EQ(chunks().append(lease, {Chunk{"1", "", false}}), Fenced::accepted);
+  EXPECT_EQ(chunks().append(lease, {Chunk{"1", "", false}}), ReportResult::accepted);
   EXPECT_EQ(taken("a").size(), 1U);
-  EXPECT_EQ(chunks().appendLog(lease, {LogLine{{}, LogLevel::error, "first run"}}), Fenced::accepted);
-  EXPECT_EQ(leases().progress(lease, "7"), Fenced::accepted);
-  EXPECT_EQ(leases().finish(lease, Failed{"no", "\"half\""}), Fenced::accepted);
+  EXPECT_EQ(chunks().appendLog(lease, {LogLine{{}, LogLevel::error, "first run"}}), ReportResult::accepted);
+  EXPECT_EQ(leases().progress(lease, "7"), ReportResult::accepted);
+  EXPECT_EQ(leases().finish(lease, Failed{"no", "\"half\""}), ReportResult::accepted);
   ASSERT_TRUE(std::holds_alternative<Requeued>(jobs().requeue({"ep", "a"}, policy_)));
   EXPECT_EQ(find("a")->output, "");
   EXPECT_EQ(find("a")->progress, "");
   EXPECT_TRUE(chunks().read({"ep", "a"}, 0, 100)->chunks.empty());
   ASSERT_EQ(chunks().readLog({"ep", "a"})->size(), 1U);
   const LeaseRef again = claimOne();
-  EXPECT_EQ(chunks().append(again, {Chunk{"2", "", false}}), Fenced::accepted);
+  EXPECT_EQ(chunks().append(again, {Chunk{"2", "", false}}), ReportResult::accepted);
   ASSERT_EQ(taken("a").size(), 1U) << "the cursor starts again";
 }
 
@@ -289,7 +289,7 @@ TEST_P(StorageSuite, AListIsOfSubmissionsWhateverBecameOfThem) {
   bring("second", JobState::completed);
   clock_.advance(Millis(10));
   const LeaseRef third = bring("third", JobState::inProgress);
-  EXPECT_EQ(leases().progress(third, "1"), Fenced::accepted);
+  EXPECT_EQ(leases().progress(third, "1"), ReportResult::accepted);
   ASSERT_TRUE(std::holds_alternative<Requeued>(jobs().requeue({"ep", "first"}, policy_)));
   const JobPage page = jobs().list({"ep", std::nullopt}, {0, 10});
   ASSERT_EQ(page.jobs.size(), 3U);
@@ -330,11 +330,11 @@ TEST_P(StorageSuite, AnExpiredJobIsNotListedNextToALivingOne) {
 }
 
 TEST_P(StorageSuite, ARemovedEndpointLeavesNothingBehind) {
-  const auto promised = [this](const JobId& id) { return jobs().insert(spec(id), policy_, Idempotency{"k", "h"}); };
-  ASSERT_TRUE(std::holds_alternative<Inserted>(promised("a")));
+  const auto findByIdempotencyKey = [this](const JobId& id) { return jobs().insert(spec(id), policy_, Idempotency{"k", "h"}); };
+  ASSERT_TRUE(std::holds_alternative<Inserted>(findByIdempotencyKey("a")));
   const LeaseRef lease = claimOne();
-  EXPECT_EQ(chunks().append(lease, {Chunk{"1", "", false}}), Fenced::accepted);
-  EXPECT_EQ(chunks().appendLog(lease, {LogLine{}}), Fenced::accepted);
+  EXPECT_EQ(chunks().append(lease, {Chunk{"1", "", false}}), ReportResult::accepted);
+  EXPECT_EQ(chunks().appendLog(lease, {LogLine{}}), ReportResult::accepted);
   bring("done", JobState::completed);
   EXPECT_EQ(jobs().remove("ep", 1), 1U);
   EXPECT_EQ(counts().completed, 1U) << "counters stay while a job is left";
@@ -343,9 +343,9 @@ TEST_P(StorageSuite, ARemovedEndpointLeavesNothingBehind) {
   EXPECT_EQ(counts().completed, 0U);
   EXPECT_FALSE(chunks().take({"ep", "a"}, 100));
   EXPECT_FALSE(chunks().readLog({"ep", "a"}));
-  EXPECT_EQ(complete(lease), Fenced::stale);
+  EXPECT_EQ(complete(lease), ReportResult::staleAttempt);
   EXPECT_EQ(leases().renew(std::vector{lease}, Millis(1'000))[0], LeaseState::lost);
-  EXPECT_TRUE(std::holds_alternative<Inserted>(promised("new"))) << "its idempotency records are gone";
+  EXPECT_TRUE(std::holds_alternative<Inserted>(findByIdempotencyKey("new"))) << "its idempotency records are gone";
   EXPECT_EQ(jobs().remove("never seen", 9), 0U);
 }
 

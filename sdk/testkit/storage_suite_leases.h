@@ -49,18 +49,18 @@ TEST_P(StorageSuite, FinishRecordsTheOutcome) {
   clock_.advance(Millis(100));
   const LeaseRef a = claimOne();
   clock_.advance(Millis(50));
-  EXPECT_EQ(storage_->leases().progress(a, "{\"p\":1}"), Fenced::accepted);
+  EXPECT_EQ(storage_->leases().progress(a, "{\"p\":1}"), ReportResult::accepted);
   EXPECT_EQ(find("a")->progress, "{\"p\":1}");
-  EXPECT_EQ(complete(a, "[1.0]"), Fenced::accepted);
+  EXPECT_EQ(complete(a, "[1.0]"), ReportResult::accepted);
   const auto done = find("a");
   EXPECT_EQ(done->state, JobState::completed);
   EXPECT_EQ(done->output, "[1.0]");
   EXPECT_EQ(done->progress, "");
   EXPECT_EQ(done->workerId, "w0");
   EXPECT_EQ(*done->finishedAt - *done->startedAt, Millis(50));
-  EXPECT_EQ(complete(a), Fenced::stale) << "once";
+  EXPECT_EQ(complete(a), ReportResult::staleAttempt) << "once";
   submit("b");
-  EXPECT_EQ(storage_->leases().finish(claimOne(), Failed{"bad luck", "{\"half\":1}"}), Fenced::accepted);
+  EXPECT_EQ(storage_->leases().finish(claimOne(), Failed{"bad luck", "{\"half\":1}"}), ReportResult::accepted);
   EXPECT_EQ(stateOf("b"), JobState::failed);
   EXPECT_EQ(find("b")->error, "bad luck");
   EXPECT_EQ(find("b")->output, "{\"half\":1}");
@@ -72,7 +72,7 @@ TEST_P(StorageSuite, ReleaseKeepsThePlaceAndCountsNoLoss) {
   const Instant queued = find("first")->queuedAt;
   const LeaseRef lease = claimOne();
   clock_.advance(Millis(10));
-  EXPECT_EQ(storage_->leases().progress(lease, "1"), Fenced::accepted);
+  EXPECT_EQ(storage_->leases().progress(lease, "1"), ReportResult::accepted);
   EXPECT_EQ(storage_->leases().release(std::vector{lease}), 1U);
   const auto job = find("first");
   EXPECT_EQ(job->state, JobState::inQueue);
@@ -130,14 +130,14 @@ TEST_P(StorageSuite, AClaimSkipsWhatHasExpired) {
 TEST_P(StorageSuite, AReportIsTakenUntilASweepHasEndedTheAttempt) {
   const LeaseRef late = bring("late", JobState::inProgress);
   clock_.advance(Millis(5'001));
-  EXPECT_EQ(leases().progress(late, "1"), Fenced::accepted) << "it is still IN_PROGRESS under this attempt";
-  EXPECT_EQ(complete(late), Fenced::accepted);
+  EXPECT_EQ(leases().progress(late, "1"), ReportResult::accepted) << "it is still IN_PROGRESS under this attempt";
+  EXPECT_EQ(complete(late), ReportResult::accepted);
   EXPECT_EQ(stateOf("late"), JobState::completed);
   submit("lost");
   const LeaseRef lost = claimTimed(Millis(1'000));
   clock_.advance(Millis(1'001));
-  EXPECT_EQ(complete(lost), Fenced::accepted);
-  const Swept swept = sweep();
+  EXPECT_EQ(complete(lost), ReportResult::accepted);
+  const SweepResult swept = sweep();
   EXPECT_TRUE(swept.stopped.empty());
   EXPECT_TRUE(swept.finished.empty());
   EXPECT_EQ(counts().completed, 2U);
@@ -149,7 +149,7 @@ TEST_P(StorageSuite, RenewAnswersForEachInOrderAndCountsFromNow) {
   submit("b");
   const LeaseRef a = claimTimed(Millis(1'000));
   const LeaseRef b = claimTimed(Millis(60'000));
-  EXPECT_EQ(complete(b), Fenced::accepted);
+  EXPECT_EQ(complete(b), ReportResult::accepted);
   clock_.advance(Millis(900));
   const std::vector<LeaseRef> asked{b, a, {"a", a.attempt + 1}, {"none", 1}, a};
   EXPECT_EQ(leases().renew(asked, Millis(5'000)),
@@ -177,8 +177,8 @@ TEST_P(StorageSuite, ARenewedLeaseDoesNotProlongTheExecutionTimeout) {
 TEST_P(StorageSuite, ProgressIsTheLastReportOfThisAttempt) {
   submit("a");
   LeaseRef lease = claimOne();
-  EXPECT_EQ(leases().progress(lease, "1"), Fenced::accepted);
-  EXPECT_EQ(leases().progress(lease, "[2]"), Fenced::accepted);
+  EXPECT_EQ(leases().progress(lease, "1"), ReportResult::accepted);
+  EXPECT_EQ(leases().progress(lease, "[2]"), ReportResult::accepted);
   EXPECT_EQ(find("a")->progress, "[2]");
   (void)leases().release(std::vector{lease});
   EXPECT_EQ(find("a")->progress, "");
@@ -192,7 +192,7 @@ TEST_P(StorageSuite, ReleaseSkipsTheStaleAndTheRepeated) {
   submit("c");
   const auto claimed = claim(3);
   ASSERT_EQ(claimed.size(), 3U);
-  EXPECT_EQ(complete(claimed[1].lease), Fenced::accepted);
+  EXPECT_EQ(complete(claimed[1].lease), ReportResult::accepted);
   const std::vector<LeaseRef> refs{claimed[2].lease, claimed[1].lease, {"none", 1}, claimed[0].lease, claimed[0].lease};
   EXPECT_EQ(leases().release(refs), 2U);
   EXPECT_EQ(leases().release({}), 0U);

@@ -43,7 +43,7 @@ TEST_P(StorageSuite, AJobWithoutAWebhookOwesNothing) {
 
 TEST_P(OutboxSuite, EveryEndOfAJobOwesACallWithItsSnapshot) {
   submit(hooked("done"));
-  EXPECT_EQ(complete(claimOne(), "[1]"), Fenced::accepted);
+  EXPECT_EQ(complete(claimOne(), "[1]"), ReportResult::accepted);
   submit(hooked("cancelled"));
   (void)storage_->jobs().cancel({"ep", "cancelled"});
   submit(hooked("late"));
@@ -82,9 +82,9 @@ TEST_P(OutboxSuite, PurgeAndExpiryOweNothing) {
 
 TEST_P(OutboxSuite, TheSnapshotSurvivesRetryExpiryAndRemoval) {
   submit(hooked("a"));
-  EXPECT_EQ(fail(claimOne(), "first"), Fenced::accepted);
+  EXPECT_EQ(fail(claimOne(), "first"), ReportResult::accepted);
   (void)storage_->jobs().requeue({"ep", "a"}, policy_);
-  EXPECT_EQ(complete(claimOne(), "2"), Fenced::accepted);
+  EXPECT_EQ(complete(claimOne(), "2"), ReportResult::accepted);
   (void)storage_->jobs().remove("ep", 10);
   const auto owed = due();
   ASSERT_EQ(owed.size(), 2U);
@@ -95,7 +95,7 @@ TEST_P(OutboxSuite, TheSnapshotSurvivesRetryExpiryAndRemoval) {
 
 TEST_P(OutboxSuite, AClaimedCallIsHiddenUntilItsLeaseEnds) {
   submit(hooked("a"));
-  EXPECT_EQ(complete(claimOne()), Fenced::accepted);
+  EXPECT_EQ(complete(claimOne()), ReportResult::accepted);
   EXPECT_EQ(due().size(), 1U);
   EXPECT_TRUE(due().empty());
   clock_.advance(Millis(30'000));
@@ -115,10 +115,10 @@ TEST_P(OutboxSuite, AClaimedCallIsHiddenUntilItsLeaseEnds) {
 
 TEST_P(OutboxSuite, AttemptsAreRecordedListedAndReplayed) {
   submit(hooked("a"));
-  EXPECT_EQ(complete(claimOne(), "[1]"), Fenced::accepted);
+  EXPECT_EQ(complete(claimOne(), "[1]"), ReportResult::accepted);
   clock_.advance(Millis(10));
   submit(hooked("b"));
-  EXPECT_EQ(complete(claimOne()), Fenced::accepted);
+  EXPECT_EQ(complete(claimOne()), ReportResult::accepted);
   EXPECT_TRUE(storage_->outbox().recordAttempt(last("a.1"), {{}, 500, Millis(12), "no", "body"}));
   EXPECT_FALSE(storage_->outbox().recordAttempt(last("none.1"), {}));
   EXPECT_TRUE(storage_->outbox().settle(last("a.1"), DeliveryState::abandoned));
@@ -153,7 +153,7 @@ TEST_P(OutboxSuite, AttemptsAreRecordedListedAndReplayed) {
 
 TEST_P(OutboxSuite, ASettledCallIsForgottenAfterADay) {
   submit(hooked("a"));
-  EXPECT_EQ(complete(claimOne()), Fenced::accepted);
+  EXPECT_EQ(complete(claimOne()), ReportResult::accepted);
   EXPECT_TRUE(storage_->outbox().settle(last("a.1"), DeliveryState::delivered));
   clock_.advance(kDeliveryRecordLife - Millis(1));
   (void)sweep();
@@ -170,7 +170,7 @@ TEST_P(OutboxSuite, ADeliveryHoldsTheJobAsItWasWhenItEnded) {
   clock_.advance(Millis(100));
   const LeaseRef lease = claimOne();
   clock_.advance(Millis(100));
-  EXPECT_EQ(leases().finish(lease, Failed{"bad luck", "[1.0]"}), Fenced::accepted);
+  EXPECT_EQ(leases().finish(lease, Failed{"bad luck", "[1.0]"}), ReportResult::accepted);
   const std::string ended = describe(*find("a"));
   (void)jobs().setTtl({"ep", "a"}, Millis(1'000));
   clock_.advance(Millis(1'000));
@@ -187,10 +187,10 @@ TEST_P(OutboxSuite, OnlyTheReportThatEndedTheJobOwesACall) {
   submit(hooked("a"));
   const LeaseRef lease = claimOne();
   (void)leases().release(std::vector{lease});
-  EXPECT_EQ(complete(lease), Fenced::stale);
+  EXPECT_EQ(complete(lease), ReportResult::staleAttempt);
   const LeaseRef again = claimOne();
-  EXPECT_EQ(complete(again), Fenced::accepted);
-  EXPECT_EQ(complete(again), Fenced::stale);
+  EXPECT_EQ(complete(again), ReportResult::accepted);
+  EXPECT_EQ(complete(again), ReportResult::staleAttempt);
   (void)jobs().cancel({"ep", "a"});
   const auto owed = due();
   ASSERT_EQ(owed.size(), 1U);
@@ -210,7 +210,7 @@ TEST_P(OutboxSuite, EachEndHasItsOwnId) {
   submit(hooked("a"));
   std::vector<std::string> ids;
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(fail(claimOne(), std::to_string(i)), Fenced::accepted);
+    EXPECT_EQ(fail(claimOne(), std::to_string(i)), ReportResult::accepted);
     ids.push_back("a." + std::to_string(find("a")->attempt));
     ASSERT_TRUE(std::holds_alternative<Requeued>(jobs().requeue({"ep", "a"}, policy_)));
     clock_.advance(Millis(1));
@@ -257,7 +257,7 @@ TEST_P(OutboxSuite, AJobsDeliveriesAreFoundWithoutItsEndpoint) {
 
 TEST_P(OutboxSuite, ReplayIsForEveryState) {
   submit(hooked("a"));
-  EXPECT_EQ(complete(claimOne()), Fenced::accepted);
+  EXPECT_EQ(complete(claimOne()), ReportResult::accepted);
   for (DeliveryState state : {DeliveryState::delivered, DeliveryState::abandoned}) {
     EXPECT_EQ(due().size(), 1U);
     EXPECT_TRUE(outbox().settle(last("a.1"), state));
@@ -275,7 +275,7 @@ TEST_P(OutboxSuite, ReplayIsForEveryState) {
 
 TEST_P(OutboxSuite, AttemptsAreKeptOldestFirst) {
   submit(hooked("a"));
-  EXPECT_EQ(complete(claimOne()), Fenced::accepted);
+  EXPECT_EQ(complete(claimOne()), ReportResult::accepted);
   std::vector<Instant> times;
   for (int i = 0; i < 3; ++i) {
     EXPECT_TRUE(outbox().recordAttempt(last("a.1"),
@@ -297,7 +297,7 @@ TEST_P(OutboxSuite, AttemptsAreKeptOldestFirst) {
 
 TEST_P(OutboxSuite, AnOwedCallIsKeptHoweverLongItTakes) {
   submit(hooked("a"));
-  EXPECT_EQ(complete(claimOne()), Fenced::accepted);
+  EXPECT_EQ(complete(claimOne()), ReportResult::accepted);
   clock_.advance(kDeliveryRecordLife * 3);
   sweepAll();
   EXPECT_EQ(due().size(), 1U);

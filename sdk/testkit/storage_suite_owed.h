@@ -114,7 +114,7 @@ TEST_P(OwedSuite, WhatWaitedTooLongIsAbandonedAndSaysWhy) {
   JobSpec old = hooked("old");
   old.policy.ttl = old.retention = kADay.maxAge * 2;
   submit(std::move(old));
-  EXPECT_EQ(complete(claimOne(), "[1]"), Fenced::accepted);
+  EXPECT_EQ(complete(claimOne(), "[1]"), ReportResult::accepted);
   EXPECT_TRUE(outbox().recordAttempt(last("old.1"), {{}, 503, Millis(7), "busy", "later"}));
   owe("elsewhere", "http://example.com/", "other");
   clock_.advance(Millis(1));

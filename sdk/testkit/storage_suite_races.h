@@ -42,7 +42,7 @@ TEST_P(StorageSuite, RacingFinishesAreAcceptedOnce) {
     const LeaseRef lease = claimOne();
     std::atomic<int> accepted = 0;
     race(kRacers, [&](int i) {
-      if (complete(lease, std::to_string(i)) == Fenced::accepted) ++accepted;
+      if (complete(lease, std::to_string(i)) == ReportResult::accepted) ++accepted;
     });
     EXPECT_EQ(accepted, 1);
   }
@@ -57,7 +57,7 @@ TEST_P(StorageSuite, CancelFinishAndReleaseRaceToOneLegalEnd) {
     std::atomic<int> ends = 0;
     race(kRacers, [&](int i) {
       if (i % 3 == 0 && std::holds_alternative<Cancelled>(storage_->jobs().cancel({"ep", id}))) ++ends;
-      if (i % 3 == 1 && complete(lease) == Fenced::accepted) ++ends;
+      if (i % 3 == 1 && complete(lease) == ReportResult::accepted) ++ends;
       if (i % 3 == 2) (void)storage_->leases().release(std::vector{lease});
     });
     const JobState state = stateOf(id);
@@ -100,7 +100,7 @@ TEST_P(StorageSuite, RacingTakersShareTheChunks) {
   const LeaseRef lease = claimOne();
   std::vector<Chunk> chunks;
   for (int i = 0; i < 200; ++i) chunks.push_back({std::to_string(i), "", false});
-  EXPECT_EQ(storage_->chunks().append(lease, chunks), Fenced::accepted);
+  EXPECT_EQ(storage_->chunks().append(lease, chunks), ReportResult::accepted);
   Mutex mutex;
   std::multiset<std::string> taken;
   race(kRacers, [&](int) {
@@ -146,7 +146,7 @@ TEST_P(StorageSuite, RacingSubmittersAndWorkersLoseNothing) {
     }
     while (finished < kRacers / 2 * kEach) {
       for (const ClaimedJob& job : claim(4)) {
-        if (complete(job.lease) == Fenced::accepted) ++finished;
+        if (complete(job.lease) == ReportResult::accepted) ++finished;
       }
       std::this_thread::yield();
     }
@@ -168,7 +168,7 @@ TEST_P(StorageSuite, RacingClaimsCancelsAndFinishesEndEachJobOnce) {
     if (i % 2 == 0) {
       for (auto jobs = claim(2); !jobs.empty(); jobs = claim(2)) {
         for (const ClaimedJob& job : jobs) {
-          if (complete(job.lease) == Fenced::accepted) ++completed;
+          if (complete(job.lease) == ReportResult::accepted) ++completed;
         }
       }
       return;
@@ -203,7 +203,7 @@ TEST_P(StorageSuite, RacingSweepsDoEachDutyOnce) {
   std::multiset<JobId> stopped;
   race(kRacers, [&](int) {
     for (bool more = true; more;) {
-      const Swept swept = leases().sweep(7);
+      const SweepResult swept = leases().sweep(7);
       more = swept.more;
       Lock lock(mutex);
       for (const LeaseRef& lease : swept.stopped) stopped.insert(lease.job);
@@ -225,9 +225,9 @@ TEST_P(StorageSuite, ChunksAreTakenOnceWhileTheyAppear) {
     if (i == 0) {
       for (int n = 0; n < kChunks; n += 3) {
         const auto chunk = [n](int k) { return Chunk{std::to_string(n + k), "", false}; };
-        EXPECT_EQ(chunks().append(lease, {chunk(0), chunk(1), chunk(2)}), Fenced::accepted);
+        EXPECT_EQ(chunks().append(lease, {chunk(0), chunk(1), chunk(2)}), ReportResult::accepted);
       }
-      EXPECT_EQ(complete(lease), Fenced::accepted);
+      EXPECT_EQ(complete(lease), ReportResult::accepted);
       return;
     }
     for (;;) {

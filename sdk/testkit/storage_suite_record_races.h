@@ -84,7 +84,7 @@ TEST_P(StorageSuite, RacingRenamesToOneNameHaveOneWinner) {
     const auto at = static_cast<std::size_t>(i);
     const auto result = records().update(record("t" + std::to_string(i), "wanted"), versions[at]);
     if (stored(result)) ++winners;
-    if (std::holds_alternative<Taken>(result)) ++taken;
+    if (std::holds_alternative<NameTaken>(result)) ++taken;
   });
   EXPECT_EQ(winners, 1);
   EXPECT_EQ(taken, kRacers - 1);

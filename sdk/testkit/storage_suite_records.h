@@ -50,7 +50,7 @@ std::uint64_t versionOf(const Result& result) {
 /// Who has it; empty when nobody does.
 template <class Result>
 std::string takenBy(const Result& result) {
-  const auto* taken = std::get_if<Taken>(&result);
+  const auto* taken = std::get_if<NameTaken>(&result);
   return taken != nullptr ? taken->byId : "";
 }
 

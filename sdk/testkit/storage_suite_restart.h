@@ -37,7 +37,7 @@ TEST_P(RestartSuite, WhatWasAcknowledgedSurvivesAReopen) {
   EXPECT_EQ(counts().failed, 1U);
   EXPECT_EQ(counts().inQueue, 3U);
   EXPECT_TRUE(storage_->records().find("key", "id"));
-  EXPECT_TRUE(std::holds_alternative<Existing>(storage_->jobs().insert(spec("x"), policy_, Idempotency{"k", "h"})));
+  EXPECT_TRUE(std::holds_alternative<Duplicate>(storage_->jobs().insert(spec("x"), policy_, Idempotency{"k", "h"})));
   EXPECT_EQ(claimOne().job, "first");
   submit("third");
   EXPECT_EQ(claimOne().job, "second");
@@ -53,11 +53,11 @@ TEST_P(RestartSuite, JobsOfAClosedStorageAreCountedAndGoBackInLine) {
   submit("behind");
   LeaseRef lease = claimOne();
   reopen();
-  Swept swept = sweep();
+  SweepResult swept = sweep();
   EXPECT_EQ(swept.requeuedAt, (std::vector<EndpointId>{"ep"}));
   EXPECT_EQ(find("a")->losses, 1U);
   EXPECT_EQ(stateOf("a"), JobState::inQueue);
-  EXPECT_EQ(complete(lease), Fenced::stale);
+  EXPECT_EQ(complete(lease), ReportResult::staleAttempt);
   lease = claimOne();
   EXPECT_EQ(lease.job, "a") << "with its old place";
   reopen();
@@ -79,11 +79,11 @@ TEST_P(RestartSuite, JobsOfADeadProcessAreCountedAndGoBackInLine) {
     submit("behind");
     const auto claimed = claim(2);
     ASSERT_EQ(claimed.size(), 2U);
-    EXPECT_EQ(chunks().append(claimed[1].lease, {Chunk{"1", "", false}}), Fenced::accepted);
-    EXPECT_EQ(leases().progress(claimed[1].lease, "1"), Fenced::accepted);
+    EXPECT_EQ(chunks().append(claimed[1].lease, {Chunk{"1", "", false}}), ReportResult::accepted);
+    EXPECT_EQ(leases().progress(claimed[1].lease, "1"), ReportResult::accepted);
   });
   const LeaseRef before{"a", find("a")->attempt};
-  const Swept swept = sweep();
+  const SweepResult swept = sweep();
   EXPECT_EQ(swept.finished, (std::vector<JobKey>{{"ep", "last"}}));
   EXPECT_EQ(swept.requeuedAt, (std::vector<EndpointId>{"ep"}));
   EXPECT_EQ(stateOf("last"), JobState::failed);
@@ -94,7 +94,7 @@ TEST_P(RestartSuite, JobsOfADeadProcessAreCountedAndGoBackInLine) {
   EXPECT_EQ(job->losses, 1U);
   EXPECT_EQ(job->progress, "");
   EXPECT_TRUE(taken("a").empty());
-  EXPECT_EQ(complete(before), Fenced::stale);
+  EXPECT_EQ(complete(before), ReportResult::staleAttempt);
   EXPECT_EQ(counts().inProgress, 0U);
   EXPECT_EQ(counts().inQueue, 2U);
   EXPECT_EQ(counts().failed, 1U);
@@ -110,7 +110,7 @@ TEST_P(RestartSuite, WhatWasAcknowledgedSurvivesTheDeathOfTheProcess) {
   });
   EXPECT_EQ(find("done")->output, "{\"ok\":true}");
   EXPECT_EQ(stateOf("waits"), JobState::inQueue);
-  EXPECT_TRUE(std::holds_alternative<Existing>(jobs().insert(spec("b"), policy_, Idempotency{"k", "h"})));
+  EXPECT_TRUE(std::holds_alternative<Duplicate>(jobs().insert(spec("b"), policy_, Idempotency{"k", "h"})));
   EXPECT_TRUE(records().find("key", "id"));
   EXPECT_EQ(counts().completed, 1U);
   EXPECT_EQ(counts().inQueue, 1U);
@@ -124,7 +124,7 @@ TEST_P(RestartSuite, ATimedLeaseOutlivesTheProcessThatGaveIt) {
   reopen();
   EXPECT_TRUE(sweep().stopped.empty());
   EXPECT_EQ(leases().renew(std::vector{a}, Millis(20'000))[0], LeaseState::held);
-  EXPECT_EQ(complete(a), Fenced::accepted);
+  EXPECT_EQ(complete(a), ReportResult::accepted);
   clock_.advance(Millis(10'001));
   EXPECT_EQ(sweep().stopped, (std::vector{b})) << "its end was kept too";
 }
@@ -161,13 +161,13 @@ TEST_P(RestartSuite, AJobIsTheSameAfterAReopen) {
 TEST_P(RestartSuite, AStreamGoesOnWhereItWas) {
   submit("a");
   const LeaseRef lease = claimTimed(Millis(600'000));
-  EXPECT_EQ(chunks().append(lease, {Chunk{"1", "{}", true}, Chunk{"2", "", false}}), Fenced::accepted);
+  EXPECT_EQ(chunks().append(lease, {Chunk{"1", "{}", true}, Chunk{"2", "", false}}), ReportResult::accepted);
   EXPECT_EQ(chunks().take({"ep", "a"}, 1)->chunks.size(), 1U);
-  EXPECT_EQ(chunks().appendLog(lease, {LogLine{{}, LogLevel::warning, "line"}}), Fenced::accepted);
-  EXPECT_EQ(leases().progress(lease, "{\"p\":1.0}"), Fenced::accepted);
+  EXPECT_EQ(chunks().appendLog(lease, {LogLine{{}, LogLevel::warning, "line"}}), ReportResult::accepted);
+  EXPECT_EQ(leases().progress(lease, "{\"p\":1.0}"), ReportResult::accepted);
   reopen();
   EXPECT_EQ(find("a")->progress, "{\"p\":1.0}");
-  EXPECT_EQ(chunks().append(lease, {Chunk{"3", "", false}}), Fenced::accepted);
+  EXPECT_EQ(chunks().append(lease, {Chunk{"3", "", false}}), ReportResult::accepted);
   const auto page = chunks().take({"ep", "a"}, 100);
   ASSERT_EQ(page->chunks.size(), 2U);
   EXPECT_EQ(page->chunks[0].output, "2");
@@ -186,7 +186,7 @@ TEST_P(RestartSuite, WhatIsOwedIsStillOwed) {
     JobSpec job = spec(id);
     job.webhook = "http://example.com/";
     submit(std::move(job));
-    EXPECT_EQ(complete(claimOne(), "\"of " + id + "\""), Fenced::accepted);
+    EXPECT_EQ(complete(claimOne(), "\"of " + id + "\""), ReportResult::accepted);
     clock_.advance(Millis(1));
   }
   EXPECT_TRUE(outbox().recordAttempt(last("owed.1"), {{}, 503, Millis(7), "busy", "later"}));

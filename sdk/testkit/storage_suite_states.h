@@ -112,7 +112,7 @@ TEST_P(StorageSuite, OnlyARunningJobTakesReportsOfItsAttempt) {
   for (JobState from : kAllStates) {
     const JobId id = "j" + std::to_string(static_cast<int>(from));
     const LeaseRef lease = bring(id, from);
-    const Fenced expected = from == JobState::inProgress ? Fenced::accepted : Fenced::stale;
+    const ReportResult expected = from == JobState::inProgress ? ReportResult::accepted : ReportResult::staleAttempt;
     EXPECT_EQ(storage_->leases().progress(lease, "1"), expected) << nameOf(from);
     EXPECT_EQ(storage_->chunks().append(lease, {Chunk{"1", "", false}}), expected) << nameOf(from);
     EXPECT_EQ(storage_->chunks().appendLog(lease, {LogLine{{}, LogLevel::information, "x"}}), expected);
@@ -131,10 +131,10 @@ TEST_P(StorageSuite, AStaleAttemptChangesNothing) {
   EXPECT_EQ(storage_->leases().release(std::vector{old}), 1U);
   const LeaseRef now = claimOne();
   EXPECT_GT(now.attempt, old.attempt);
-  EXPECT_EQ(complete(old, "\"late\""), Fenced::stale);
-  EXPECT_EQ(storage_->leases().progress(old, "1"), Fenced::stale);
-  EXPECT_EQ(storage_->chunks().append(old, {Chunk{"1", "", false}}), Fenced::stale);
-  EXPECT_EQ(storage_->chunks().appendLog(old, {LogLine{}}), Fenced::stale);
+  EXPECT_EQ(complete(old, "\"late\""), ReportResult::staleAttempt);
+  EXPECT_EQ(storage_->leases().progress(old, "1"), ReportResult::staleAttempt);
+  EXPECT_EQ(storage_->chunks().append(old, {Chunk{"1", "", false}}), ReportResult::staleAttempt);
+  EXPECT_EQ(storage_->chunks().appendLog(old, {LogLine{}}), ReportResult::staleAttempt);
   EXPECT_EQ(storage_->leases().release(std::vector{old}), 0U);
   EXPECT_EQ(storage_->leases().renew(std::vector{old, now}, Millis(1'000)),
             (std::vector{LeaseState::lost, LeaseState::held}));
@@ -153,8 +153,8 @@ TEST_P(StorageSuite, AnotherEndpointsJobIsAbsentForEveryVerb) {
     const std::string before = describe(*find(id));
     EXPECT_FALSE(storage_->jobs().find(key));
     EXPECT_TRUE(storage_->jobs().findFinished(std::vector{key}).empty());
-    EXPECT_TRUE(std::holds_alternative<Absent>(storage_->jobs().cancel(key)));
-    EXPECT_TRUE(std::holds_alternative<Absent>(storage_->jobs().requeue(key, policy_)));
+    EXPECT_TRUE(std::holds_alternative<NotFound>(storage_->jobs().cancel(key)));
+    EXPECT_TRUE(std::holds_alternative<NotFound>(storage_->jobs().requeue(key, policy_)));
     EXPECT_FALSE(storage_->jobs().setTtl(key, Millis(5'000)));
     EXPECT_EQ(jobs().list({"other", std::nullopt}, {}).total, 0U);
     EXPECT_EQ(jobs().purgeQueued("other") + jobs().remove("other", 9), 0U);
@@ -177,23 +177,23 @@ TEST_P(StorageSuite, AnExpiredJobIsAbsentForEveryVerbBeforeItIsSwept) {
     clock_.advance(Millis(1'000));
     EXPECT_FALSE(storage_->jobs().find(key));
     EXPECT_TRUE(storage_->jobs().findFinished(std::vector{key}).empty());
-    EXPECT_TRUE(std::holds_alternative<Absent>(storage_->jobs().cancel(key)));
-    EXPECT_TRUE(std::holds_alternative<Absent>(storage_->jobs().requeue(key, policy_)));
+    EXPECT_TRUE(std::holds_alternative<NotFound>(storage_->jobs().cancel(key)));
+    EXPECT_TRUE(std::holds_alternative<NotFound>(storage_->jobs().requeue(key, policy_)));
     EXPECT_FALSE(storage_->jobs().setTtl(key, Millis(5'000)));
     EXPECT_EQ(storage_->jobs().list({"ep", std::nullopt}, {}).total, 0U);
     EXPECT_EQ(storage_->jobs().purgeQueued("ep"), 0U);
     EXPECT_TRUE(claim(1).empty());
-    EXPECT_EQ(complete(lease), Fenced::stale);
-    EXPECT_EQ(storage_->leases().progress(lease, "1"), Fenced::stale);
+    EXPECT_EQ(complete(lease), ReportResult::staleAttempt);
+    EXPECT_EQ(storage_->leases().progress(lease, "1"), ReportResult::staleAttempt);
     EXPECT_EQ(storage_->leases().release(std::vector{lease}), 0U);
     EXPECT_EQ(storage_->leases().renew(std::vector{lease}, Millis(1'000))[0], LeaseState::lost);
-    EXPECT_EQ(storage_->chunks().append(lease, {Chunk{"1", "", false}}), Fenced::stale);
-    EXPECT_EQ(storage_->chunks().appendLog(lease, {LogLine{}}), Fenced::stale);
+    EXPECT_EQ(storage_->chunks().append(lease, {Chunk{"1", "", false}}), ReportResult::staleAttempt);
+    EXPECT_EQ(storage_->chunks().appendLog(lease, {LogLine{}}), ReportResult::staleAttempt);
     EXPECT_FALSE(storage_->chunks().take(key, 100));
     EXPECT_FALSE(storage_->chunks().read(key, 0, 100));
     EXPECT_FALSE(storage_->chunks().readLog(key));
     EXPECT_EQ(counts().inQueue + counts().inProgress, 0U);
-    const Swept swept = sweep();
+    const SweepResult swept = sweep();
     EXPECT_EQ(swept.removed, 1U) << nameOf(state);
     EXPECT_EQ(swept.stopped.size(), state == JobState::inProgress ? 1U : 0U) << "its worker has to be told";
   }
@@ -218,7 +218,7 @@ TEST_P(StorageSuite, TheAttemptOnlyGrows) {
   clock_.advance(Millis(1'000));
   (void)sweep();
   grew("loss");
-  EXPECT_EQ(fail(claimOne()), Fenced::accepted);
+  EXPECT_EQ(fail(claimOne()), ReportResult::accepted);
   grew("claim");
   (void)storage_->jobs().requeue({"ep", "a"}, policy_);
   grew("retry");

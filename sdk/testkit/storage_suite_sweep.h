@@ -24,13 +24,13 @@ TEST_P(StorageSuite, AJobThatRunsTooLongIsTimedOut) {
   clock_.advance(Millis(4'999));
   EXPECT_TRUE(sweep().finished.empty());
   clock_.advance(Millis(1));
-  const Swept swept = sweep();
+  const SweepResult swept = sweep();
   EXPECT_EQ(swept.finished, (std::vector<JobKey>{{"ep", "a"}}));
   EXPECT_EQ(swept.stopped, (std::vector{lease}));
   EXPECT_EQ(stateOf("a"), JobState::timedOut);
   EXPECT_EQ(find("a")->error, overTimeError(Millis(5'000)));
   EXPECT_EQ(counts().failed, 1U);
-  EXPECT_EQ(complete(lease), Fenced::stale);
+  EXPECT_EQ(complete(lease), ReportResult::staleAttempt);
 }
 
 TEST_P(StorageSuite, AJobThatIsDeletedInLineIsNamedAndNoOther) {
@@ -40,7 +40,7 @@ TEST_P(StorageSuite, AJobThatIsDeletedInLineIsNamedAndNoOther) {
   (void)storage_->jobs().cancel({"ep", "ended"});
   const LeaseRef lease = claimOne();
   clock_.advance(Millis(86'400'000));
-  const Swept swept = sweep();
+  const SweepResult swept = sweep();
   const JobId running = lease.job;
   EXPECT_EQ(swept.expired, (std::vector<JobKey>{{"ep", running == "waits" ? "runs" : "waits"}}));
   EXPECT_EQ(swept.stopped, (std::vector{lease}));
@@ -55,7 +55,7 @@ TEST_P(StorageSuite, ATimedLeaseEndsUnlessItIsRenewed) {
   clock_.advance(Millis(9'000));
   EXPECT_TRUE(sweep().stopped.empty());
   clock_.advance(Millis(1'000));
-  const Swept swept = sweep();
+  const SweepResult swept = sweep();
   EXPECT_EQ(swept.stopped, (std::vector{lease}));
   EXPECT_EQ(swept.requeuedAt, (std::vector<EndpointId>{"ep"}));
   EXPECT_EQ(stateOf("a"), JobState::inQueue);
@@ -75,7 +75,7 @@ TEST_P(StorageSuite, AProcessLeaseNeverEndsByTimeWhileTheProcessLives) {
   EXPECT_EQ(leases().renew(std::vector{lease}, Millis(1'000))[0], LeaseState::held);
   clock_.advance(Millis(299'000));
   EXPECT_TRUE(sweep().stopped.empty());
-  EXPECT_EQ(complete(lease), Fenced::accepted);
+  EXPECT_EQ(complete(lease), ReportResult::accepted);
 }
 
 TEST_P(StorageSuite, AJobWhoseWorkersAreLostFailsAtMaxAttempts) {
@@ -87,9 +87,9 @@ TEST_P(StorageSuite, AJobWhoseWorkersAreLostFailsAtMaxAttempts) {
   for (int loss = 1; loss <= 3; ++loss) {
     const LeaseRef lease = claimTimed(Millis(1'000));
     EXPECT_EQ(lease.job, "a") << "it keeps its place";
-    EXPECT_EQ(storage_->chunks().append(lease, {Chunk{"1", "", false}}), Fenced::accepted);
+    EXPECT_EQ(storage_->chunks().append(lease, {Chunk{"1", "", false}}), ReportResult::accepted);
     clock_.advance(Millis(1'000));
-    const Swept swept = sweep();
+    const SweepResult swept = sweep();
     EXPECT_EQ(swept.stopped, (std::vector{lease}));
     EXPECT_EQ(swept.finished.size(), loss == 3 ? 1U : 0U);
     const auto now = find("a");
@@ -116,7 +116,7 @@ TEST_P(StorageSuite, ASweepIsBounded) {
   }
   (void)claim(5);
   clock_.advance(Millis(5'000));
-  Swept swept = storage_->leases().sweep(3);
+  SweepResult swept = storage_->leases().sweep(3);
   EXPECT_EQ(swept.finished.size(), 3U);
   EXPECT_TRUE(swept.more);
   swept = storage_->leases().sweep(3);
@@ -127,7 +127,7 @@ TEST_P(StorageSuite, ASweepIsBounded) {
 TEST_P(StorageSuite, ASweepOfNothingDoesNothing) {
   submit("a");
   (void)claimOne();
-  const Swept swept = sweep();
+  const SweepResult swept = sweep();
   EXPECT_TRUE(swept.stopped.empty());
   EXPECT_TRUE(swept.finished.empty());
   EXPECT_TRUE(swept.requeuedAt.empty());
@@ -147,7 +147,7 @@ TEST_P(StorageSuite, ExpiryGoesBeforeTimeoutAndTimeoutBeforeLoss) {
   submit(std::move(late));
   const LeaseRef timedOut = claimTimed(Millis(1'000));
   clock_.advance(Millis(10'001));
-  const Swept swept = sweep();
+  const SweepResult swept = sweep();
   EXPECT_EQ(swept.stopped, (std::vector{expired, timedOut}));
   EXPECT_EQ(swept.finished, (std::vector<JobKey>{{"ep", "late"}}));
   EXPECT_TRUE(swept.requeuedAt.empty());
@@ -177,7 +177,7 @@ TEST_P(StorageSuite, EachDutyOfASweepIsBounded) {
   std::size_t requeues = 0;
   bool more = true;
   for (int round = 0; more && round < 20; ++round) {
-    const Swept swept = leases().sweep(2);
+    const SweepResult swept = leases().sweep(2);
     EXPECT_LE(swept.removed, 2U);
     EXPECT_LE(swept.finished.size(), 2U);
     EXPECT_LE(swept.stopped.size(), 6U);
@@ -202,7 +202,7 @@ TEST_P(StorageSuite, AnEndpointIsNamedOnceHoweverManyOfItsJobsGoBack) {
   (void)claim(9, "one", {"node", Holder::Kind::timed, Millis(1'000)});
   (void)claim(9, "two", {"node", Holder::Kind::timed, Millis(1'000)});
   clock_.advance(Millis(1'001));
-  const Swept swept = sweep();
+  const SweepResult swept = sweep();
   EXPECT_EQ(swept.requeuedAt.size(), 2U);
   EXPECT_EQ(std::set<EndpointId>(swept.requeuedAt.begin(), swept.requeuedAt.end()),
             (std::set<EndpointId>{"one", "two"}));
@@ -212,10 +212,10 @@ TEST_P(StorageSuite, AnEndpointIsNamedOnceHoweverManyOfItsJobsGoBack) {
 TEST_P(StorageSuite, ALossDiscardsWhatTheAttemptReported) {
   submit("a");
   const LeaseRef lease = claimTimed(Millis(1'000));
-  EXPECT_EQ(leases().progress(lease, "1"), Fenced::accepted);
-  EXPECT_EQ(chunks().append(lease, {Chunk{"1", "", false}, Chunk{"2", "", false}}), Fenced::accepted);
+  EXPECT_EQ(leases().progress(lease, "1"), ReportResult::accepted);
+  EXPECT_EQ(chunks().append(lease, {Chunk{"1", "", false}, Chunk{"2", "", false}}), ReportResult::accepted);
   EXPECT_EQ(chunks().take({"ep", "a"}, 1)->chunks.size(), 1U);
-  EXPECT_EQ(chunks().appendLog(lease, {LogLine{{}, LogLevel::information, "kept"}}), Fenced::accepted);
+  EXPECT_EQ(chunks().appendLog(lease, {LogLine{{}, LogLevel::information, "kept"}}), ReportResult::accepted);
   clock_.advance(Millis(1'001));
   (void)sweep();
   EXPECT_EQ(find("a")->progress, "");
@@ -224,7 +224,7 @@ TEST_P(StorageSuite, ALossDiscardsWhatTheAttemptReported) {
   EXPECT_TRUE(chunks().read({"ep", "a"}, 0, 100)->chunks.empty());
   EXPECT_EQ(chunks().readLog({"ep", "a"})->size(), 1U);
   const LeaseRef again = claimOne();
-  EXPECT_EQ(chunks().append(again, {Chunk{"3", "", false}}), Fenced::accepted);
+  EXPECT_EQ(chunks().append(again, {Chunk{"3", "", false}}), ReportResult::accepted);
   EXPECT_EQ(taken("a").size(), 1U) << "the cursor starts again";
 }
 
@@ -237,7 +237,7 @@ TEST_P(StorageSuite, OnlyLossesCountTowardsMaxAttempts) {
   clock_.advance(Millis(1'001));
   (void)sweep();
   EXPECT_EQ(stateOf("a"), JobState::inQueue);
-  EXPECT_EQ(fail(claimOne()), Fenced::accepted);
+  EXPECT_EQ(fail(claimOne()), ReportResult::accepted);
   ASSERT_TRUE(std::holds_alternative<Requeued>(jobs().requeue({"ep", "a"}, policy_)));
   (void)claimTimed(Millis(1'000));
   clock_.advance(Millis(1'001));

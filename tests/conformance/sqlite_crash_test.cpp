@@ -25,8 +25,8 @@ TEST_F(Crash, EveryAcknowledgedStepIsThere) {
   }
   auto claimed = claim(3);
   ASSERT_EQ(claimed.size(), 3U);
-  EXPECT_EQ(storage_->leases().finish(claimed[0].lease, Completed{"[1.0]"}), Fenced::accepted);
-  EXPECT_EQ(storage_->leases().finish(claimed[1].lease, Failed{"no", ""}), Fenced::accepted);
+  EXPECT_EQ(storage_->leases().finish(claimed[0].lease, Completed{"[1.0]"}), ReportResult::accepted);
+  EXPECT_EQ(storage_->leases().finish(claimed[1].lease, Failed{"no", ""}), ReportResult::accepted);
   EXPECT_TRUE(std::holds_alternative<Cancelled>(storage_->jobs().cancel({"ep", "j5"})));
   const auto version = std::get<Stored>(storage_->records().create({"key", "k", "", "{}", 0, {}})).version;
   crash();
@@ -59,7 +59,7 @@ TEST_F(Crash, AClaimOfTheDeadProcessIsLostAndCounted) {
   crash();
 
   EXPECT_EQ(storage_->leases().renew(std::vector{claimed[0].lease}, Millis(1'000))[0], LeaseState::lost);
-  const Swept swept = storage_->leases().sweep(100);
+  const SweepResult swept = storage_->leases().sweep(100);
   EXPECT_EQ(swept.stopped.size(), 2U);
   EXPECT_EQ(swept.requeuedAt, std::vector<EndpointId>{"ep"});
   EXPECT_EQ(swept.finished, (std::vector<JobKey>{{"ep", "b"}}));
@@ -67,7 +67,7 @@ TEST_F(Crash, AClaimOfTheDeadProcessIsLostAndCounted) {
   EXPECT_EQ(find("a")->losses, 1U);
   EXPECT_EQ(find("b")->state, JobState::failed);
   EXPECT_NE(find("b")->error.find("lost 1 time"), std::string::npos) << find("b")->error;
-  EXPECT_EQ(storage_->leases().finish(claimed[0].lease, Completed{"1"}), Fenced::stale);
+  EXPECT_EQ(storage_->leases().finish(claimed[0].lease, Completed{"1"}), ReportResult::staleAttempt);
 }
 
 TEST_F(Crash, ATimedClaimOutlivesTheServer) {
@@ -78,7 +78,7 @@ TEST_F(Crash, ATimedClaimOutlivesTheServer) {
   ASSERT_EQ(claimed.size(), 1U);
   crash();
   EXPECT_TRUE(storage_->leases().sweep(100).stopped.empty());
-  EXPECT_EQ(storage_->leases().finish(claimed[0].lease, Completed{"1"}), Fenced::accepted);
+  EXPECT_EQ(storage_->leases().finish(claimed[0].lease, Completed{"1"}), ReportResult::accepted);
 }
 
 TEST_F(Crash, TheLineGoesOnWhereItWas) {
@@ -90,7 +90,7 @@ TEST_F(Crash, TheLineGoesOnWhereItWas) {
     if (find(id)->state == JobState::inQueue) {
       EXPECT_EQ(claim(1).at(0).lease.job, id);
     }
-    EXPECT_EQ(storage_->leases().finish({id, find(id)->attempt}, Failed{"no", ""}), Fenced::accepted);
+    EXPECT_EQ(storage_->leases().finish({id, find(id)->attempt}, Failed{"no", ""}), ReportResult::accepted);
     EXPECT_TRUE(std::holds_alternative<Requeued>(storage_->jobs().requeue({"ep", id}, policy_)));
   }
   crash();

@@ -84,7 +84,7 @@ TEST_F(Disk, AFailureAtAnyWriteLeavesWholeSteps) {
       inserted = true;
       const auto jobs = claim(2);
       claimed = true;
-      EXPECT_EQ(storage_->leases().finish(jobs.at(1).lease, Completed{"1"}), Fenced::accepted);
+      EXPECT_EQ(storage_->leases().finish(jobs.at(1).lease, Completed{"1"}), ReportResult::accepted);
       finished = true;
     } catch (const StorageError&) {
     }

@@ -60,13 +60,13 @@ TEST_F(LateCommit, ASweepLeavesAReportedJobAlone) {
   clock_.advance(kTimeout);
   {
     const sqlite::ReportsUnderWay::Entry report(parts_->reports, lease);
-    const Swept swept = parts_->leases.sweep(1);
+    const SweepResult swept = parts_->leases.sweep(1);
     EXPECT_TRUE(swept.finished.empty());
     EXPECT_TRUE(swept.stopped.empty());
     EXPECT_FALSE(swept.more) << "a sweep at once would find the same job";
   }
   EXPECT_EQ(parts_->leases.sweep(1).finished.size(), 1U) << "the report failed: the job has run too long";
-  EXPECT_EQ(parts_->leases.finish(lease, Completed{"1"}), Fenced::stale);
+  EXPECT_EQ(parts_->leases.finish(lease, Completed{"1"}), ReportResult::staleAttempt);
 }
 
 TEST_F(LateCommit, AReportOfAFormerAttemptIsNoReason) {
@@ -111,7 +111,7 @@ TEST_F(LateCommit, ALargeOutcomeIsNotOvertakenBySweeps) {
   auto swept = std::async(std::launch::async, [&] { return parts_->leases.sweep(100); });
   released.set_value();
   EXPECT_TRUE(resultOf("the sweep", swept).finished.empty());
-  EXPECT_EQ(resultOf("the outcome", finished), Fenced::accepted);
+  EXPECT_EQ(resultOf("the outcome", finished), ReportResult::accepted);
   EXPECT_TRUE(resultOf("the other caller's answer", other));
   EXPECT_FALSE(parts_->reports.contains(lease));
 }

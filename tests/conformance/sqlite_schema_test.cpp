@@ -150,7 +150,7 @@ TEST_F(SchemaTest, AServersFirstDatabaseGoesOn) {
   EXPECT_EQ(owed[0].tries, 1U);
   EXPECT_EQ(owed[0].claims, 1U);
   EXPECT_EQ(find("waits")->state, JobState::inQueue);
-  const Swept swept = storage_->leases().sweep(100);
+  const SweepResult swept = storage_->leases().sweep(100);
   ASSERT_EQ(swept.stopped.size(), 1U) << "the process of this claim is gone; the other ends by time";
   EXPECT_EQ(swept.stopped[0], lost[0].lease);
   clock_.advance(Millis(10'000));

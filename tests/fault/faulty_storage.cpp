@@ -191,9 +191,9 @@ class Jobs final : public Before<JobStore> {
   InsertResult insert(JobSpec job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) override {
     return at("jobs.insert")->insert(std::move(job), policy, idempotency);
   }
-  std::optional<Promised> promised(std::string_view endpoint, std::string_view apiKeyId,
-                                   const Idempotency& promise) override {
-    return at("jobs.promised")->promised(endpoint, apiKeyId, promise);
+  std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
+                                   const Idempotency& idempotency) override {
+    return at("jobs.findByIdempotencyKey")->findByIdempotencyKey(endpoint, apiKeyId, idempotency);
   }
   std::optional<Job> find(const JobKey& key) override { return at("jobs.find")->find(key); }
   std::vector<Job> findFinished(std::span<const JobKey> keys) override {
@@ -227,14 +227,14 @@ class Leases final : public Before<LeaseStore> {
   std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) override {
     return at("leases.renew")->renew(leases, lease);
   }
-  Fenced finish(const LeaseRef& lease, Outcome outcome) override {
+  ReportResult finish(const LeaseRef& lease, Outcome outcome) override {
     return at("leases.finish")->finish(lease, std::move(outcome));
   }
-  Fenced progress(const LeaseRef& lease, std::string json) override {
+  ReportResult progress(const LeaseRef& lease, std::string json) override {
     return at("leases.progress")->progress(lease, std::move(json));
   }
   std::size_t release(std::span<const LeaseRef> leases) override { return at("leases.release")->release(leases); }
-  Swept sweep(std::size_t max) override { return at("leases.sweep")->sweep(max); }
+  SweepResult sweep(std::size_t max) override { return at("leases.sweep")->sweep(max); }
   std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override {
     return at("leases.ahead")->ahead(key, most);
   }
@@ -244,7 +244,7 @@ class Chunks final : public Before<ChunkStore> {
  public:
   using Before::Before;
 
-  Fenced append(const LeaseRef& lease, std::vector<Chunk> chunks) override {
+  ReportResult append(const LeaseRef& lease, std::vector<Chunk> chunks) override {
     return at("chunks.append")->append(lease, std::move(chunks));
   }
   std::optional<ChunkPage> take(const JobKey& key, std::size_t maxBytes) override {
@@ -253,7 +253,7 @@ class Chunks final : public Before<ChunkStore> {
   std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) override {
     return at("chunks.read")->read(key, offset, maxBytes);
   }
-  Fenced appendLog(const LeaseRef& lease, std::vector<LogLine> lines) override {
+  ReportResult appendLog(const LeaseRef& lease, std::vector<LogLine> lines) override {
     return at("chunks.appendLog")->appendLog(lease, std::move(lines));
   }
   std::optional<std::vector<LogLine>> readLog(const JobKey& key) override { return at("chunks.readLog")->readLog(key); }

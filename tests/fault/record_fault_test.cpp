@@ -92,7 +92,7 @@ class RecordFault : public testing::TestWithParam<const char*> {
     EXPECT_TRUE(std::holds_alternative<Conflict>(insist([&](RecordStore& records) {
       return records.update({"template", "a", "x", "{}", 0, {}}, first);
     })));
-    EXPECT_TRUE(std::holds_alternative<Taken>(insist([](RecordStore& records) {
+    EXPECT_TRUE(std::holds_alternative<NameTaken>(insist([](RecordStore& records) {
       return records.create({"template", "c", "beta", "{}", 0, {}});
     })));
     EXPECT_TRUE(std::holds_alternative<NoRecord>(insist([](RecordStore& records) {

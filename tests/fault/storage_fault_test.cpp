@@ -67,7 +67,7 @@ class EveryCall : public FaultTest {
   }
 
   /// Submits and remembers the promise. `operation` is run or runsync.
-  std::string promised(const std::string& endpoint, const std::string& body, const std::string& status,
+  std::string findByIdempotencyKey(const std::string& endpoint, const std::string& body, const std::string& status,
                        const std::string& output = "", const std::string& operation = "run",
                        const std::string& key = "") {
     const std::string wait = operation == "runsync" ? "?wait=300000" : "";
@@ -77,7 +77,7 @@ class EveryCall : public FaultTest {
       // Stored, and then the storage could not be asked how it went.
       EXPECT_THAT(answer.field("status"), testing::AnyOf(status, "IN_QUEUE")) << answer.body;
     }
-    promises_.push_back({endpoint, answer.field("id"), status, output});
+    idempotencyKeys_.push_back({endpoint, answer.field("id"), status, output});
     return answer.field("id");
   }
 
@@ -106,7 +106,7 @@ class EveryCall : public FaultTest {
     EXPECT_EQ(insist("GET", "/v1/keys").status, 200);
     EXPECT_EQ(callWith("", "GET", "/healthz").status, 200);
     EXPECT_EQ(insist("GET", "/readyz").status, 200);
-    promised("e", R"({"input":{"by":"key"}})", "COMPLETED", R"({"by":"key"})", "run", made.field("key"));
+    findByIdempotencyKey("e", R"({"input":{"by":"key"}})", "COMPLETED", R"({"by":"key"})", "run", made.field("key"));
     EXPECT_EQ(insist("DELETE", "/v1/keys/" + made.field("id")).status, 204);
     EXPECT_EQ(insist("GET", "/v2/e/health", "", made.field("key")).status, 401) << "revoked";
     EXPECT_THAT(insist("GET", "/v1/keys").body, Not(HasSubstr("\"n\""))) << "no key whose secret nobody has";
@@ -114,54 +114,54 @@ class EveryCall : public FaultTest {
 
   void runAndEnd() {
     for (const char* input : {"{\"a\":1}", "{\"a\":1.0}"}) {
-      promised("e", std::string("{\"input\":") + input + "}", "COMPLETED", input);
+      findByIdempotencyKey("e", std::string("{\"input\":") + input + "}", "COMPLETED", input);
     }
-    promised("e", R"({"input":{"low":1},"policy":{"lowPriority":true}})", "COMPLETED", R"({"low":1})");
-    promised("e", R"({"input":{"sync":1}})", "COMPLETED", R"({"sync":1})", "runsync");
-    reporter_ = promised("t", R"({"input":{"progress":[1,2],"chunks":3,"log":["a","b"],"output":"told"}})", "COMPLETED",
+    findByIdempotencyKey("e", R"({"input":{"low":1},"policy":{"lowPriority":true}})", "COMPLETED", R"({"low":1})");
+    findByIdempotencyKey("e", R"({"input":{"sync":1}})", "COMPLETED", R"({"sync":1})", "runsync");
+    reporter_ = findByIdempotencyKey("t", R"({"input":{"progress":[1,2],"chunks":3,"log":["a","b"],"output":"told"}})", "COMPLETED",
                          "\"told\"");
-    promised("t", R"({"input":{"sleepMs":1500,"output":1}})", "COMPLETED", "1");
-    promised("u", R"({"input":{"chunks":1,"sleepMs":500,"output":2}})", "COMPLETED", "2", "runsync");
-    promised("u", R"({"input":{"throw":"boom"}})", "FAILED");
-    const std::string again = promised("t", R"({"input":{"fail":"no"}})", "FAILED");
+    findByIdempotencyKey("t", R"({"input":{"sleepMs":1500,"output":1}})", "COMPLETED", "1");
+    findByIdempotencyKey("u", R"({"input":{"chunks":1,"sleepMs":500,"output":2}})", "COMPLETED", "2", "runsync");
+    findByIdempotencyKey("u", R"({"input":{"throw":"boom"}})", "FAILED");
+    const std::string again = findByIdempotencyKey("t", R"({"input":{"fail":"no"}})", "FAILED");
     const Answer failed = callPatiently(key_, "GET", "/v2/t/status-sync/" + again);
     EXPECT_THAT(failed.status, testing::AnyOf(200, 503));
     awaitStatus("t", again, JobState::failed);
     EXPECT_EQ(insist("POST", "/v2/t/retry/" + again).status, 200);
-    promises_.back().attempts = 3;  // run, retry, run
+    idempotencyKeys_.back().attempts = 3;  // run, retry, run
   }
 
   void stopAndExpire() {
     const std::string brief = R"({"input":{"sleepMs":600000},"policy":{"ttl":10000}})";
-    promised("p", brief, "absent");
-    promised("t", brief, "absent");
-    promised("p", R"({"input":{}})", "IN_QUEUE");
-    promises_.back().attempts = 0;
-    const std::string waiting = promised("p", R"({"input":{}})", "CANCELLED");
-    promises_.back().attempts = 0;
+    findByIdempotencyKey("p", brief, "absent");
+    findByIdempotencyKey("t", brief, "absent");
+    findByIdempotencyKey("p", R"({"input":{}})", "IN_QUEUE");
+    idempotencyKeys_.back().attempts = 0;
+    const std::string waiting = findByIdempotencyKey("p", R"({"input":{}})", "CANCELLED");
+    idempotencyKeys_.back().attempts = 0;
     cancel("p", waiting);
-    const std::string running = promised("t", kForever, "CANCELLED");
+    const std::string running = findByIdempotencyKey("t", kForever, "CANCELLED");
     awaitStatus("t", running, JobState::inProgress);
     cancel("t", running);
-    promised("u", R"({"input":{"sleepMs":600000},"policy":{"executionTimeout":5000}})", "TIMED_OUT");
-    awaitStatus("u", promises_.back().id, JobState::timedOut);
+    findByIdempotencyKey("u", R"({"input":{"sleepMs":600000},"policy":{"executionTimeout":5000}})", "TIMED_OUT");
+    awaitStatus("u", idempotencyKeys_.back().id, JobState::timedOut);
   }
 
   /// One key is one job, however often it is sent and whatever fails.
   void useAKey() {
     extra_ = {{"Idempotency-Key", "once"}};
-    const std::string first = promised("k", R"({"input":{"a":1}})", "COMPLETED", R"({"a":1})");
+    const std::string first = findByIdempotencyKey("k", R"({"input":{"a":1}})", "COMPLETED", R"({"a":1})");
     EXPECT_EQ(insist("POST", "/v2/k/run", R"({"input":{"a":1}})").field("id"), first);
     extra_.clear();
     EXPECT_EQ(inner_->jobs().list({"k", {}}, {}).total, 1U);
   }
 
   void purgeAndShorten() {
-    for (int i = 0; i < 2; ++i) promised("q", R"({"input":{}})", "absent");
+    for (int i = 0; i < 2; ++i) findByIdempotencyKey("q", R"({"input":{}})", "absent");
     EXPECT_EQ(insist("GET", "/v2/q/requests").field("total"), "2");
     EXPECT_EQ(insist("POST", "/v2/q/purge-queue").field("removed"), "2") << "a purge that failed removed nothing";
     EXPECT_EQ(insist("GET", "/v2/q/requests?status=IN_QUEUE").field("total"), "0");
-    const std::string brief = promised("q", R"({"input":{}})", "absent");
+    const std::string brief = findByIdempotencyKey("q", R"({"input":{}})", "absent");
     const Instant before = clock_.now();
     EXPECT_EQ(insistNow("GET", "/v2/q/status/" + brief + "?ttl=8000").status, 200);
     const auto job = stored("q", brief);
@@ -171,7 +171,7 @@ class EveryCall : public FaultTest {
 
   /// What is consumed is each chunk once; what is read from the beginning is all of them.
   void readAStream() {
-    reporter_ = promised("t", R"({"input":{"log":["a","b"],"chunks":3,"sleepMs":500,"output":"told"}})", "COMPLETED",
+    reporter_ = findByIdempotencyKey("t", R"({"input":{"log":["a","b"],"chunks":3,"sleepMs":500,"output":"told"}})", "COMPLETED",
                          "\"told\"");
     std::string consumed;
     std::string state;
@@ -196,8 +196,8 @@ class EveryCall : public FaultTest {
     const std::filesystem::path obstacle = dir_ / "jobq-data" / "webhooks" / "blocked";
     std::filesystem::create_directories(obstacle);
     const std::string good =
-        promised("t", R"({"input":{"output":1},"webhook":"file:///good"})", "COMPLETED", "1") + ".1";
-    const std::string late = promised("t", R"({"input":{"fail":"no"},"webhook":"file:///blocked"})", "FAILED") + ".1";
+        findByIdempotencyKey("t", R"({"input":{"output":1},"webhook":"file:///good"})", "COMPLETED", "1") + ".1";
+    const std::string late = findByIdempotencyKey("t", R"({"input":{"fail":"no"},"webhook":"file:///blocked"})", "FAILED") + ".1";
     EXPECT_EQ(insist("GET", "/v1/webhooks/secret").status, 200);
     const auto known = [&](const std::string& id) {
       return inner_->outbox().list("", id.substr(0, id.size() - 2), 10);
@@ -230,17 +230,17 @@ class EveryCall : public FaultTest {
   // What has to be true after it ------------------------------------------------------------------------------------
 
   void expectPromisesKept() {
-    for (const Promise& promise : promises_) {
-      EXPECT_TRUE(reached([&] { return status(promise.endpoint, promise.id).field("status") == promise.status; }))
-          << promise.id << " at " << promise.endpoint << " should be " << promise.status << ": "
-          << status(promise.endpoint, promise.id).body;
-      const Answer answer = status(promise.endpoint, promise.id);
-      const auto job = stored(promise.endpoint, promise.id);
+    for (const Promise& idempotency : idempotencyKeys_) {
+      EXPECT_TRUE(reached([&] { return status(idempotency.endpoint, idempotency.id).field("status") == idempotency.status; }))
+          << idempotency.id << " at " << idempotency.endpoint << " should be " << idempotency.status << ": "
+          << status(idempotency.endpoint, idempotency.id).body;
+      const Answer answer = status(idempotency.endpoint, idempotency.id);
+      const auto job = stored(idempotency.endpoint, idempotency.id);
       ASSERT_EQ(job.has_value(), answer.status == 200);
-      EXPECT_EQ(job.has_value(), promise.status != "absent");
+      EXPECT_EQ(job.has_value(), idempotency.status != "absent");
       if (!job) continue;
-      EXPECT_EQ(job->output, promise.output);
-      EXPECT_EQ(job->attempt, promise.attempts) << "its handler ran as often as it had to";
+      EXPECT_EQ(job->output, idempotency.output);
+      EXPECT_EQ(job->attempt, idempotency.attempts) << "its handler ran as often as it had to";
       EXPECT_EQ(job->losses, 0U);
     }
   }
@@ -295,7 +295,7 @@ class EveryCall : public FaultTest {
   /// Returns the verb that failed.
   std::string play(const std::function<void()>& scenario) {
     const std::size_t faults = plan_.failed().size();
-    promises_.clear();
+    idempotencyKeys_.clear();
     refusals_ = faults;
     scenario();
     close();
@@ -307,7 +307,7 @@ class EveryCall : public FaultTest {
   }
 
   static constexpr const char* kNone = "no call";
-  std::vector<Promise> promises_;
+  std::vector<Promise> idempotencyKeys_;
   std::string reporter_;
   std::size_t refusals_ = 0;
   std::map<std::string, int> met_;  ///< how often each verb failed
@@ -355,10 +355,10 @@ class EveryCallOfARestart : public EveryCall {};
 TEST_P(EveryCallOfARestart, AShutdownAndAStartWithOneFault) {
   forEveryCall({"leases.release", "leases.sweep", "leases.finish", "records.list"}, [this] {
     openPatiently(kEndpoints);
-    promised("e", R"({"input":{"a":1}})", "COMPLETED", R"({"a":1})");
-    awaitStatus("e", promises_.back().id, JobState::completed);
-    promised("p", R"({"input":{}})", "IN_QUEUE");
-    promises_.back().attempts = 0;
+    findByIdempotencyKey("e", R"({"input":{"a":1}})", "COMPLETED", R"({"a":1})");
+    awaitStatus("e", idempotencyKeys_.back().id, JobState::completed);
+    findByIdempotencyKey("p", R"({"input":{}})", "IN_QUEUE");
+    idempotencyKeys_.back().attempts = 0;
     const std::string running = insist("POST", "/v2/t/run", kForever).field("id");
     awaitStatus("t", running, JobState::inProgress);
     openPatiently(kEndpoints);

@@ -20,46 +20,46 @@ enum class Inside { none = -1, second = 2, last = 12 };
 struct Network {
   const char* first;
   std::size_t bits;
-  Reach reach;
+  AddressClass reach;
   Inside inside = Inside::none;
 };
 
 constexpr Network kIpv4[] = {
-    {"0.0.0.0", 0, Reach::open},
-    {"0.0.0.0", 8, Reach::forbidden},           // "this" network
-    {"10.0.0.0", 8, Reach::privateRange},       // RFC 1918
-    {"100.64.0.0", 10, Reach::privateRange},    // RFC 6598
-    {"100.100.100.200", 32, Reach::forbidden},  // a cloud's metadata
-    {"127.0.0.0", 8, Reach::privateRange},      // loopback
-    {"168.63.129.16", 32, Reach::forbidden},    // a cloud's metadata
-    {"169.254.0.0", 16, Reach::forbidden},      // link-local
-    {"172.16.0.0", 12, Reach::privateRange},    // RFC 1918
-    {"192.0.0.0", 24, Reach::forbidden},        // protocol assignments
-    {"192.0.2.0", 24, Reach::forbidden},        // documentation
-    {"192.168.0.0", 16, Reach::privateRange},   // RFC 1918
-    {"198.18.0.0", 15, Reach::privateRange},    // benchmarks
-    {"198.51.100.0", 24, Reach::forbidden},     // documentation
-    {"203.0.113.0", 24, Reach::forbidden},      // documentation
-    {"224.0.0.0", 4, Reach::forbidden},         // multicast
-    {"240.0.0.0", 4, Reach::forbidden},         // reserved, broadcast
+    {"0.0.0.0", 0, AddressClass::open},
+    {"0.0.0.0", 8, AddressClass::forbidden},           // "this" network
+    {"10.0.0.0", 8, AddressClass::privateRange},       // RFC 1918
+    {"100.64.0.0", 10, AddressClass::privateRange},    // RFC 6598
+    {"100.100.100.200", 32, AddressClass::forbidden},  // a cloud's metadata
+    {"127.0.0.0", 8, AddressClass::privateRange},      // loopback
+    {"168.63.129.16", 32, AddressClass::forbidden},    // a cloud's metadata
+    {"169.254.0.0", 16, AddressClass::forbidden},      // link-local
+    {"172.16.0.0", 12, AddressClass::privateRange},    // RFC 1918
+    {"192.0.0.0", 24, AddressClass::forbidden},        // protocol assignments
+    {"192.0.2.0", 24, AddressClass::forbidden},        // documentation
+    {"192.168.0.0", 16, AddressClass::privateRange},   // RFC 1918
+    {"198.18.0.0", 15, AddressClass::privateRange},    // benchmarks
+    {"198.51.100.0", 24, AddressClass::forbidden},     // documentation
+    {"203.0.113.0", 24, AddressClass::forbidden},      // documentation
+    {"224.0.0.0", 4, AddressClass::forbidden},         // multicast
+    {"240.0.0.0", 4, AddressClass::forbidden},         // reserved, broadcast
 };
 
 constexpr Network kIpv6[] = {
-    {"::", 0, Reach::open},
-    {"::", 96, Reach::forbidden},                   // unspecified, IPv4-compatible
-    {"::1", 128, Reach::privateRange},              // loopback
-    {"::ffff:0:0", 96, Reach::open, Inside::last},  // IPv4-mapped
-    {"64:ff9b::", 32, Reach::forbidden},            // local NAT64 and its neighbours
-    {"64:ff9b::", 96, Reach::open, Inside::last},   // NAT64
-    {"2001::", 23, Reach::forbidden},               // Teredo and other assignments
-    {"2001:db8::", 32, Reach::forbidden},           // documentation
-    {"2002::", 16, Reach::open, Inside::second},    // 6to4
-    {"3fff::", 20, Reach::forbidden},               // documentation
-    {"fc00::", 7, Reach::privateRange},             // unique local
-    {"fd00:ec2::", 32, Reach::forbidden},           // a cloud's metadata
-    {"fe80::", 10, Reach::forbidden},               // link-local
-    {"fec0::", 10, Reach::forbidden},               // site-local
-    {"ff00::", 8, Reach::forbidden},                // multicast
+    {"::", 0, AddressClass::open},
+    {"::", 96, AddressClass::forbidden},                   // unspecified, IPv4-compatible
+    {"::1", 128, AddressClass::privateRange},              // loopback
+    {"::ffff:0:0", 96, AddressClass::open, Inside::last},  // IPv4-mapped
+    {"64:ff9b::", 32, AddressClass::forbidden},            // local NAT64 and its neighbours
+    {"64:ff9b::", 96, AddressClass::open, Inside::last},   // NAT64
+    {"2001::", 23, AddressClass::forbidden},               // Teredo and other assignments
+    {"2001:db8::", 32, AddressClass::forbidden},           // documentation
+    {"2002::", 16, AddressClass::open, Inside::second},    // 6to4
+    {"3fff::", 20, AddressClass::forbidden},               // documentation
+    {"fc00::", 7, AddressClass::privateRange},             // unique local
+    {"fd00:ec2::", 32, AddressClass::forbidden},           // a cloud's metadata
+    {"fe80::", 10, AddressClass::forbidden},               // link-local
+    {"fec0::", 10, AddressClass::forbidden},               // site-local
+    {"ff00::", 8, AddressClass::forbidden},                // multicast
 };
 
 template <std::size_t kBytes>
@@ -87,7 +87,7 @@ bool contains(const Network& network, const Address<kBytes>& address) {
 }
 
 template <std::size_t kBytes, std::size_t kCount>
-Reach lookUp(const Address<kBytes>& address, const Network (&table)[kCount]) {
+AddressClass lookUp(const Address<kBytes>& address, const Network (&table)[kCount]) {
   const Network* best = &table[0];
   for (const Network& network : table) {
     if (network.bits > best->bits && contains(network, address)) best = &network;
@@ -115,10 +115,10 @@ void compare(const std::uint8_t* data, const Network (&table)[kCount]) {
   Address<kBytes> plain{};
   std::memcpy(plain.data(), data + 2, kBytes);
   for (const auto& address : {plain, within<kBytes>(table[data[0] % kCount], data + 2, data[1])}) {
-    const Reach reach = judge(address);
+    const AddressClass reach = judge(address);
     BELIEVE(reach == lookUp(address, table));
-    BELIEVE(permitted(reach, false) == (reach == Reach::open));
-    BELIEVE(permitted(reach, true) == (reach != Reach::forbidden));
+    BELIEVE(isAllowed(reach, false) == (reach == AddressClass::open));
+    BELIEVE(isAllowed(reach, true) == (reach != AddressClass::forbidden));
   }
 }
 

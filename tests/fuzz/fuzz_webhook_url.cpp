@@ -62,14 +62,14 @@ std::optional<Place> askPoco(const std::string& text) {
 }
 
 template <std::size_t kBytes>
-net::Reach reachOf(const void* bytes) {
+net::AddressClass reachOf(const void* bytes) {
   std::array<std::uint8_t, kBytes> address{};
   std::memcpy(address.data(), bytes, kBytes);
-  return net::judge(address);
+  return net::classifyAddress(address);
 }
 
 /// Of a host that the resolver takes for an address, with or without brackets.
-std::optional<net::Reach> askResolver(std::string host) {
+std::optional<net::AddressClass> askResolver(std::string host) {
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   addrinfo hints{};
   hints.ai_flags = AI_NUMERICHOST;
@@ -99,14 +99,14 @@ void compare(const WebUrl& own, const Place& other, bool allowPrivate) {
   BELIEVE(plainly(own.host) == plainly(other.host));
   const auto reach = askResolver(other.host);
   if (!reach) return;
-  BELIEVE(*reach == own.reach && net::permitted(*reach, allowPrivate));
+  BELIEVE(*reach == own.reach && net::isAllowed(*reach, allowPrivate));
 }
 
 void checkTaken(const std::string& url, bool allowPrivate) {
   const auto read = readWebUrl(url);
   const auto* own = std::get_if<WebUrl>(&read);
   BELIEVE(own != nullptr && url.size() <= kMaxWebhookUrl);
-  BELIEVE(net::permitted(askResolver(own->host).value_or(net::Reach::open), allowPrivate));
+  BELIEVE(net::isAllowed(askResolver(own->host).value_or(net::AddressClass::open), allowPrivate));
   const auto curl = askCurl(url);
   BELIEVE(curl);
   compare(*own, *curl, allowPrivate);

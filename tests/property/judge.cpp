@@ -59,18 +59,18 @@ void Judge::drop(const std::string& verb, const std::function<std::string(Storag
   throw Disagreement(disagreement_);
 }
 
-InsertResult Judge::insert(JobSpec job, const QueuePolicy& policy, const std::optional<Idempotency>& promise) {
+InsertResult Judge::insert(JobSpec job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) {
   endpoints_.insert(job.endpoint);
   return ask(
-      "insert of " + job.id, [&] { return real_->jobs().insert(job, policy, promise); },
-      [&](StorageModel& model) { return model.insert(job, policy, promise); });
+      "insert of " + job.id, [&] { return real_->jobs().insert(job, policy, idempotency); },
+      [&](StorageModel& model) { return model.insert(job, policy, idempotency); });
 }
 
-std::optional<Promised> Judge::promised(std::string_view endpoint, std::string_view apiKeyId,
-                                        const Idempotency& promise) {
+std::optional<IdempotencyRecord> Judge::findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
+                                        const Idempotency& idempotency) {
   return ask(
-      "promise " + promise.key, [&] { return real_->jobs().promised(endpoint, apiKeyId, promise); },
-      [&](StorageModel& model) { return model.promised(endpoint, apiKeyId, promise); });
+      "promise " + idempotency.key, [&] { return real_->jobs().findByIdempotencyKey(endpoint, apiKeyId, idempotency); },
+      [&](StorageModel& model) { return model.findByIdempotencyKey(endpoint, apiKeyId, idempotency); });
 }
 
 std::optional<Job> Judge::find(const JobKey& key) {
@@ -150,14 +150,14 @@ std::vector<LeaseState> Judge::renew(std::span<const LeaseRef> leases, Millis le
       [&](StorageModel& model) { return model.renew(leases, lease); });
 }
 
-Fenced Judge::finish(const LeaseRef& lease, Outcome outcome) {
+ReportResult Judge::finish(const LeaseRef& lease, Outcome outcome) {
   const std::string verb = "finish of " + lease.job + " by attempt " + std::to_string(lease.attempt);
   return ask(
       verb, [&] { return real_->leases().finish(lease, outcome); },
       [&](StorageModel& model) { return model.finish(lease, outcome); });
 }
 
-Fenced Judge::progress(const LeaseRef& lease, std::string json) {
+ReportResult Judge::progress(const LeaseRef& lease, std::string json) {
   return ask(
       "progress of " + lease.job, [&] { return real_->leases().progress(lease, json); },
       [&](StorageModel& model) { return model.progress(lease, json); });
@@ -169,7 +169,7 @@ std::size_t Judge::release(std::span<const LeaseRef> leases) {
       [&](StorageModel& model) { return model.release(leases); });
 }
 
-Swept Judge::sweep(std::size_t max) {
+SweepResult Judge::sweep(std::size_t max) {
   return ask(
       "sweep", [&] { return real_->leases().sweep(max); }, [&](StorageModel& model) { return model.sweep(); });
 }
@@ -180,7 +180,7 @@ std::optional<std::size_t> Judge::ahead(const JobKey& key, std::size_t most) {
       [&](StorageModel& model) { return model.ahead(key, most); });
 }
 
-Fenced Judge::append(const LeaseRef& lease, std::vector<Chunk> chunks) {
+ReportResult Judge::append(const LeaseRef& lease, std::vector<Chunk> chunks) {
   return ask(
       "append to " + lease.job, [&] { return real_->chunks().append(lease, chunks); },
       [&](StorageModel& model) { return model.append(lease, chunks); });
@@ -198,7 +198,7 @@ std::optional<ChunkPage> Judge::read(const JobKey& key, std::uint64_t offset, st
       [&](StorageModel& model) { return model.read(key, offset, maxBytes); });
 }
 
-Fenced Judge::appendLog(const LeaseRef& lease, std::vector<LogLine> lines) {
+ReportResult Judge::appendLog(const LeaseRef& lease, std::vector<LogLine> lines) {
   return ask(
       "log of " + lease.job, [&] { return real_->chunks().appendLog(lease, lines); },
       [&](StorageModel& model) { return model.appendLog(lease, lines); });

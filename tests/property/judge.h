@@ -68,9 +68,9 @@ class Judge final : public Storage, JobStore, LeaseStore, ChunkStore, OutboxStor
   void check() override { real_->check(); }
 
  private:
-  InsertResult insert(JobSpec job, const QueuePolicy& policy, const std::optional<Idempotency>& promise) override;
-  std::optional<Promised> promised(std::string_view endpoint, std::string_view apiKeyId,
-                                   const Idempotency& promise) override;
+  InsertResult insert(JobSpec job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) override;
+  std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
+                                   const Idempotency& idempotency) override;
   std::optional<Job> find(const JobKey& key) override;
   std::vector<Job> findFinished(std::span<const JobKey> keys) override;
   CancelResult cancel(const JobKey& key) override;
@@ -83,16 +83,16 @@ class Judge final : public Storage, JobStore, LeaseStore, ChunkStore, OutboxStor
 
   std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder) override;
   std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) override;
-  Fenced finish(const LeaseRef& lease, Outcome outcome) override;
-  Fenced progress(const LeaseRef& lease, std::string json) override;
+  ReportResult finish(const LeaseRef& lease, Outcome outcome) override;
+  ReportResult progress(const LeaseRef& lease, std::string json) override;
   std::size_t release(std::span<const LeaseRef> leases) override;
-  Swept sweep(std::size_t max) override;
+  SweepResult sweep(std::size_t max) override;
   std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override;
 
-  Fenced append(const LeaseRef& lease, std::vector<Chunk> chunks) override;
+  ReportResult append(const LeaseRef& lease, std::vector<Chunk> chunks) override;
   std::optional<ChunkPage> take(const JobKey& key, std::size_t maxBytes) override;
   std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) override;
-  Fenced appendLog(const LeaseRef& lease, std::vector<LogLine> lines) override;
+  ReportResult appendLog(const LeaseRef& lease, std::vector<LogLine> lines) override;
   std::optional<std::vector<LogLine>> readLog(const JobKey& key) override;
 
   DueHosts dueHosts(std::string_view after, std::size_t max) override;

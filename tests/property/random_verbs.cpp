@@ -246,7 +246,7 @@ void Player::play(Storage& storage, const Operation& operation) {
     std::optional<Idempotency> once;
     if (operation.b % 11 == 0) {
       once = Idempotency{"once" + std::to_string(operation.a % 3), operation.b % 5 == 0 ? "other body" : "body"};
-      (void)storage.jobs().promised(job.endpoint, job.apiKeyId, *once);
+      (void)storage.jobs().findByIdempotencyKey(job.endpoint, job.apiKeyId, *once);
     }
     jobs_.push_back({job.endpoint, job.id});
     (void)storage.jobs().insert(std::move(job), policy_, once);

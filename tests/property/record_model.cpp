@@ -65,8 +65,8 @@ Stored RecordModel::store(Record record, Instant now) {
 }
 
 CreateResult RecordModel::create(Record record, Instant now) {
-  if (records_.contains({record.kind, record.id})) return Taken{record.id};
-  if (const auto holder = holderOf(record)) return Taken{*holder};
+  if (records_.contains({record.kind, record.id})) return NameTaken{record.id};
+  if (const auto holder = holderOf(record)) return NameTaken{*holder};
   return store(std::move(record), now);
 }
 
@@ -74,7 +74,7 @@ UpdateResult RecordModel::update(Record record, std::uint64_t expectedVersion, I
   const auto found = records_.find({record.kind, record.id});
   if (found == records_.end()) return NoRecord{};
   if (found->second.version != expectedVersion) return Conflict{};
-  if (const auto holder = holderOf(record)) return Taken{*holder};
+  if (const auto holder = holderOf(record)) return NameTaken{*holder};
   return store(std::move(record), now);
 }
 

@@ -114,16 +114,16 @@ void Simulation::submit(const Move& move, bool waits) {
   job.policy.executionTimeout = Millis(move.b % 5 == 0 ? 5'000 : 600'000);
   job.policy.ttl = Millis(move.b % 7 == 0 ? 10'000 : 86'400'000);
   job.maxAttempts = 1 + move.b % 4;
-  std::optional<Idempotency> promise;
-  if (move.b % 6 == 0) promise = Idempotency{"p" + std::to_string(move.b / 6 % 4), std::to_string(move.b / 24 % 3)};
+  std::optional<Idempotency> idempotency;
+  if (move.b % 6 == 0) idempotency = Idempotency{"p" + std::to_string(move.b / 6 % 4), std::to_string(move.b / 24 % 3)};
   jobs_.push_back({job.endpoint, job.id});
   InsertResult result;
   if (waits) {
     const auto durable = [](const InsertResult&) {};
     const auto stays = [] { return std::stop_token(); };
-    result = deps_->jobs.submitAndAwait(std::move(job), at, promise, Millis(0), durable, stays).inserted;
+    result = deps_->jobs.submitAndAwait(std::move(job), at, idempotency, Millis(0), durable, stays).inserted;
   } else {
-    result = deps_->jobs.submit(std::move(job), at, promise);
+    result = deps_->jobs.submit(std::move(job), at, idempotency);
   }
   if (!std::holds_alternative<Inserted>(result)) jobs_.pop_back();
 }
@@ -145,8 +145,8 @@ bool Simulation::finish(const Run& run, const Move& move) {
   const bool succeeds = move.b % 4 != 0;
   Outcome outcome = Failed{"no", ""};
   if (succeeds) outcome = Completed{std::to_string(move.b)};
-  const Fenced fenced = deps_->jobs.finish(run.lease, std::move(outcome), false);
-  if (fenced == Fenced::stale) return true;
+  const ReportResult fenced = deps_->jobs.finish(run.lease, std::move(outcome), false);
+  if (fenced == ReportResult::staleAttempt) return true;
   check(lastAttempt_[run.lease.job] == run.lease.attempt,
         "double run: the result of attempt " + std::to_string(run.lease.attempt) + " of " + run.lease.job +
             " was accepted while attempt " + std::to_string(lastAttempt_[run.lease.job]) + " runs");

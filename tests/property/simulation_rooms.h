@@ -63,7 +63,7 @@ struct Simulation::Deps {
         watch(*world.clock_),
         jobs(storage, queueSignal, watch),
         dispatcher({storage, queueSignal, *world.workshop_, running, *world.clock_, log}, node, world.endpoints_),
-        sweeper(storage, *world.clock_, log, [this](const Swept& swept) {
+        sweeper(storage, *world.clock_, log, [this](const SweepResult& swept) {
           jobs.announce(swept);
           for (const LeaseRef& lease : swept.stopped) dispatcher.stopRun(lease);
         }) {}

@@ -72,12 +72,12 @@ std::int64_t StorageModel::rankOf(const JobSpec& spec, const QueuePolicy& policy
 InsertResult StorageModel::insert(JobSpec spec, const QueuePolicy& policy,
                                   const std::optional<Idempotency>& idempotency) {
   if (idempotency) {
-    if (const auto first = promised(spec.endpoint, spec.apiKeyId, *idempotency)) {
-      if (const auto* job = std::get_if<Existing>(&*first)) return *job;
-      return OtherBody{};
+    if (const auto first = findByIdempotencyKey(spec.endpoint, spec.apiKeyId, *idempotency)) {
+      if (const auto* job = std::get_if<Duplicate>(&*first)) return *job;
+      return KeyConflict{};
     }
     const std::tuple key(spec.endpoint, spec.apiKeyId, idempotency->key);
-    promises_[key] = {*idempotency, spec.id, now + kIdempotencyLife};
+    idempotencyKeys_[key] = {*idempotency, spec.id, now + kIdempotencyLife};
   }
   Entry entry;
   entry.rank = rankOf(spec, policy);
@@ -92,12 +92,12 @@ InsertResult StorageModel::insert(JobSpec spec, const QueuePolicy& policy,
   return Inserted{};
 }
 
-std::optional<Promised> StorageModel::promised(std::string_view endpoint, std::string_view apiKeyId,
-                                               const Idempotency& promise) const {
-  const auto known = promises_.find(std::tuple(EndpointId(endpoint), std::string(apiKeyId), promise.key));
-  if (known == promises_.end() || known->second.endsAt <= now) return std::nullopt;
-  if (known->second.words.bodyHash != promise.bodyHash) return OtherBody{};
-  return Existing{known->second.job};
+std::optional<IdempotencyRecord> StorageModel::findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
+                                               const Idempotency& idempotency) const {
+  const auto known = idempotencyKeys_.find(std::tuple(EndpointId(endpoint), std::string(apiKeyId), idempotency.key));
+  if (known == idempotencyKeys_.end() || known->second.endsAt <= now) return std::nullopt;
+  if (known->second.words.bodyHash != idempotency.bodyHash) return KeyConflict{};
+  return Duplicate{known->second.job};
 }
 
 std::optional<Job> StorageModel::find(const JobKey& key) const {
@@ -141,7 +141,7 @@ void StorageModel::end(Entry& entry, Trigger trigger, std::string error, std::st
 
 CancelResult StorageModel::cancel(const JobKey& key) {
   Entry* entry = at(key);
-  if (entry == nullptr) return Absent{};
+  if (entry == nullptr) return NotFound{};
   if (!next(entry->job.state, Trigger::cancel)) return WrongState{entry->job.state};
   const bool ran = entry->job.state == JobState::inProgress;
   end(*entry, Trigger::cancel, "", "");
@@ -150,7 +150,7 @@ CancelResult StorageModel::cancel(const JobKey& key) {
 
 RequeueResult StorageModel::requeue(const JobKey& key, const QueuePolicy& policy) {
   Entry* entry = at(key);
-  if (entry == nullptr) return Absent{};
+  if (entry == nullptr) return NotFound{};
   Job& job = entry->job;
   const auto to = next(job.state, Trigger::retry);
   if (!to) return WrongState{job.state};
@@ -234,7 +234,7 @@ std::size_t StorageModel::remove(std::string_view endpoint) {
   const std::size_t before = entries_.size();
   removeIf([&](const Entry& entry) { return entry.job.endpoint == endpoint; });
   const auto ofEndpoint = [&](const auto& item) { return std::get<0>(item.first) == endpoint; };
-  const std::size_t records = std::erase_if(lastRanks_, ofEndpoint) + std::erase_if(promises_, ofEndpoint);
+  const std::size_t records = std::erase_if(lastRanks_, ofEndpoint) + std::erase_if(idempotencyKeys_, ofEndpoint);
   counters_.erase(EndpointId(endpoint));
   return before - entries_.size() + records;
 }

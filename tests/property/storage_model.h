@@ -47,7 +47,7 @@ struct Owed {
   Instant settledAt{};
 };
 
-struct Promise {
+struct IdempotencyEntry {
   Idempotency words;
   JobId job;
   Instant endsAt{};
@@ -60,8 +60,8 @@ class StorageModel {
   RecordModel records;  ///< the records' verbs, which are no job's
 
   InsertResult insert(JobSpec spec, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency);
-  std::optional<Promised> promised(std::string_view endpoint, std::string_view apiKeyId,
-                                   const Idempotency& promise) const;
+  std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
+                                   const Idempotency& idempotency) const;
   std::optional<Job> find(const JobKey& key) const;
   std::vector<Job> findFinished(std::span<const JobKey> keys) const;
   CancelResult cancel(const JobKey& key);
@@ -75,17 +75,17 @@ class StorageModel {
 
   std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder);
   std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease);
-  Fenced finish(const LeaseRef& lease, const Outcome& outcome);
-  Fenced progress(const LeaseRef& lease, const std::string& json);
+  ReportResult finish(const LeaseRef& lease, const Outcome& outcome);
+  ReportResult progress(const LeaseRef& lease, const std::string& json);
   std::size_t release(std::span<const LeaseRef> leases);
   /// Unbounded.
-  Swept sweep();
+  SweepResult sweep();
   std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) const;
 
-  Fenced append(const LeaseRef& lease, const std::vector<Chunk>& chunks);
+  ReportResult append(const LeaseRef& lease, const std::vector<Chunk>& chunks);
   std::optional<ChunkPage> take(const JobKey& key, std::size_t maxBytes);
   std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) const;
-  Fenced appendLog(const LeaseRef& lease, std::vector<LogLine> lines);
+  ReportResult appendLog(const LeaseRef& lease, std::vector<LogLine> lines);
   std::optional<std::vector<LogLine>> readLog(const JobKey& key) const;
 
   DueHosts dueHosts(std::string_view after, std::size_t max) const;
@@ -126,7 +126,7 @@ class StorageModel {
   ClaimedJob take(Entry& entry, const WorkerId& worker, const Holder& holder);
   void end(Entry& entry, Trigger trigger, std::string error, std::string output);
   void sendBack(Entry& entry, Trigger trigger);
-  void lose(Entry& entry, Swept& swept);
+  void lose(Entry& entry, SweepResult& swept);
   void removeIf(const std::function<bool(const Entry&)>& goes);
   Owed* delivery(std::string_view id);
   Owed* claimed(const DeliveryClaim& claim);  // null unless the claim is the delivery's last one
@@ -134,7 +134,7 @@ class StorageModel {
   std::vector<Entry> entries_;  // in the order of their submission
   std::vector<Owed> outbox_;    // oldest first
   std::map<std::pair<EndpointId, std::string>, std::int64_t> lastRanks_;
-  std::map<std::tuple<EndpointId, std::string, std::string>, Promise> promises_;
+  std::map<std::tuple<EndpointId, std::string, std::string>, IdempotencyEntry> idempotencyKeys_;
   std::map<EndpointId, Counters, std::less<>> counters_;
   std::uint64_t arrivals_ = 0;
 };

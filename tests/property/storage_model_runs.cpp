@@ -56,22 +56,22 @@ std::vector<LeaseState> StorageModel::renew(std::span<const LeaseRef> leases, Mi
   return states;
 }
 
-Fenced StorageModel::finish(const LeaseRef& lease, const Outcome& outcome) {
+ReportResult StorageModel::finish(const LeaseRef& lease, const Outcome& outcome) {
   Entry* entry = held(lease);
-  if (entry == nullptr) return Fenced::stale;
+  if (entry == nullptr) return ReportResult::staleAttempt;
   if (const auto* completed = std::get_if<Completed>(&outcome)) {
     end(*entry, Trigger::complete, "", completed->output);
   } else {
     end(*entry, Trigger::fail, std::get<Failed>(outcome).error, std::get<Failed>(outcome).output);
   }
-  return Fenced::accepted;
+  return ReportResult::accepted;
 }
 
-Fenced StorageModel::progress(const LeaseRef& lease, const std::string& json) {
+ReportResult StorageModel::progress(const LeaseRef& lease, const std::string& json) {
   Entry* entry = held(lease);
-  if (entry == nullptr) return Fenced::stale;
+  if (entry == nullptr) return ReportResult::staleAttempt;
   entry->job.progress = json;
-  return Fenced::accepted;
+  return ReportResult::accepted;
 }
 
 void StorageModel::sendBack(Entry& entry, Trigger trigger) {
@@ -95,7 +95,7 @@ std::size_t StorageModel::release(std::span<const LeaseRef> leases) {
   return released;
 }
 
-void StorageModel::lose(Entry& entry, Swept& swept) {
+void StorageModel::lose(Entry& entry, SweepResult& swept) {
   Job& job = entry.job;
   swept.stopped.push_back({job.id, job.attempt});
   ++job.losses;
@@ -110,8 +110,8 @@ void StorageModel::lose(Entry& entry, Swept& swept) {
   }
 }
 
-Swept StorageModel::sweep() {
-  Swept swept;
+SweepResult StorageModel::sweep() {
+  SweepResult swept;
   for (const Entry& entry : entries_) {
     if (entry.job.expiresAt > now) continue;
     ++swept.removed;
@@ -128,7 +128,7 @@ Swept StorageModel::sweep() {
       lose(entry, swept);
     }
   }
-  std::erase_if(promises_, [this](const auto& promise) { return promise.second.endsAt <= now; });
+  std::erase_if(idempotencyKeys_, [this](const auto& idempotency) { return idempotency.second.endsAt <= now; });
   std::erase_if(outbox_, [this](const Owed& owed) {
     return owed.delivery.state != DeliveryState::owed && owed.settledAt + kDeliveryRecordLife <= now;
   });
@@ -143,11 +143,11 @@ void StorageModel::processDied() {
   }
 }
 
-Fenced StorageModel::append(const LeaseRef& lease, const std::vector<Chunk>& chunks) {
+ReportResult StorageModel::append(const LeaseRef& lease, const std::vector<Chunk>& chunks) {
   Entry* entry = held(lease);
-  if (entry == nullptr) return Fenced::stale;
+  if (entry == nullptr) return ReportResult::staleAttempt;
   entry->chunks.insert(entry->chunks.end(), chunks.begin(), chunks.end());
-  return Fenced::accepted;
+  return ReportResult::accepted;
 }
 
 std::optional<ChunkPage> StorageModel::read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) const {
@@ -173,9 +173,9 @@ std::optional<ChunkPage> StorageModel::take(const JobKey& key, std::size_t maxBy
   return page;
 }
 
-Fenced StorageModel::appendLog(const LeaseRef& lease, std::vector<LogLine> lines) {
+ReportResult StorageModel::appendLog(const LeaseRef& lease, std::vector<LogLine> lines) {
   Entry* entry = held(lease);
-  if (entry == nullptr) return Fenced::stale;
+  if (entry == nullptr) return ReportResult::staleAttempt;
   for (LogLine& line : lines) {
     line.at = now;
     entry->log.push_back(std::move(line));
@@ -183,7 +183,7 @@ Fenced StorageModel::appendLog(const LeaseRef& lease, std::vector<LogLine> lines
   if (entry->log.size() > kMaxLogLines) {
     entry->log.erase(entry->log.begin(), entry->log.end() - static_cast<std::ptrdiff_t>(kMaxLogLines));
   }
-  return Fenced::accepted;
+  return ReportResult::accepted;
 }
 
 std::optional<std::vector<LogLine>> StorageModel::readLog(const JobKey& key) const {

@@ -31,7 +31,7 @@ std::string nameOf(const DeliveryAttempt& attempt) {
 
 std::string text(bool answer) { return answer ? "yes" : "no"; }
 std::string text(std::size_t count) { return std::to_string(count); }
-std::string text(Fenced fenced) { return fenced == Fenced::accepted ? "accepted" : "stale"; }
+std::string text(ReportResult fenced) { return fenced == ReportResult::accepted ? "accepted" : "stale"; }
 std::string text(Instant instant) { return "@" + std::to_string(toEpochMillis(instant) % 1'000'000'000); }
 
 std::string text(LeaseState state) {
@@ -54,25 +54,25 @@ std::string text(const Job& job) {
 }
 
 std::string text(const InsertResult& result) {
-  if (const auto* existing = std::get_if<Existing>(&result)) return "existing " + existing->id;
+  if (const auto* existing = std::get_if<Duplicate>(&result)) return "existing " + existing->id;
   return std::holds_alternative<Inserted>(result) ? "inserted" : "other body";
 }
 
-std::string text(const Promised& answer) {
-  const auto* existing = std::get_if<Existing>(&answer);
+std::string text(const IdempotencyRecord& answer) {
+  const auto* existing = std::get_if<Duplicate>(&answer);
   return existing != nullptr ? "existing " + existing->id : "other body";
 }
 
 std::string text(const CancelResult& result) {
   if (const auto* wrong = std::get_if<WrongState>(&result)) return "is " + std::string(jobq::nameOf(wrong->state));
-  if (std::holds_alternative<Absent>(result)) return "absent";
+  if (std::holds_alternative<NotFound>(result)) return "absent";
   const auto& cancelled = std::get<Cancelled>(result);
   return cancelled.wasRunning ? "cancelled " + nameOf(cancelled.lease) : "cancelled";
 }
 
 std::string text(const RequeueResult& result) {
   if (const auto* wrong = std::get_if<WrongState>(&result)) return "is " + std::string(jobq::nameOf(wrong->state));
-  return std::holds_alternative<Absent>(result) ? "absent" : "requeued";
+  return std::holds_alternative<NotFound>(result) ? "absent" : "requeued";
 }
 
 std::string text(const JobPage& page) { return std::to_string(page.total) + ": " + text(page.jobs); }
@@ -91,7 +91,7 @@ std::string text(const ClaimedJob& job) {
          job.webhook + "' s3 '" + job.s3Config + "' timeout " + std::to_string(job.policy.executionTimeout.count());
 }
 
-std::string text(Swept swept) {
+std::string text(SweepResult swept) {
   std::vector<std::string> stopped;
   for (const LeaseRef& lease : swept.stopped) stopped.push_back(nameOf(lease));
   std::vector<std::string> finished;
@@ -158,12 +158,12 @@ std::string text(const Record& record) {
 }
 
 std::string text(const CreateResult& result) {
-  if (const auto* taken = std::get_if<Taken>(&result)) return "taken by " + taken->byId;
+  if (const auto* taken = std::get_if<NameTaken>(&result)) return "taken by " + taken->byId;
   return "stored " + std::to_string(std::get<Stored>(result).version);
 }
 
 std::string text(const UpdateResult& result) {
-  if (const auto* taken = std::get_if<Taken>(&result)) return "taken by " + taken->byId;
+  if (const auto* taken = std::get_if<NameTaken>(&result)) return "taken by " + taken->byId;
   if (const auto* now = std::get_if<Stored>(&result)) return "stored " + std::to_string(now->version);
   return std::holds_alternative<Conflict>(result) ? "conflict" : "no record";
 }

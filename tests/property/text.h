@@ -15,18 +15,18 @@ namespace jobq::model {
 
 std::string text(bool answer);
 std::string text(std::size_t count);
-std::string text(Fenced fenced);
+std::string text(ReportResult fenced);
 std::string text(LeaseState state);
 std::string text(Instant instant);
 std::string text(const Job& job);
 std::string text(const InsertResult& result);
-std::string text(const Promised& answer);
+std::string text(const IdempotencyRecord& answer);
 std::string text(const CancelResult& result);
 std::string text(const RequeueResult& result);
 std::string text(const JobPage& page);
 std::string text(const EndpointCounts& counts);
 std::string text(const ClaimedJob& job);
-std::string text(Swept swept);  ///< sets are put in order; `more` is no answer but a way of working
+std::string text(SweepResult swept);  ///< sets are put in order; `more` is no answer but a way of working
 std::string text(const Chunk& chunk);
 std::string text(const ChunkPage& page);
 std::string text(const LogLine& line);

@@ -15,8 +15,8 @@ class ServerVerbsTest : public ServerTest {
  protected:
   ServerVerbsTest() { open(kFew); }
 
-  Answer runWith(const std::string& promise, const std::string& target, const std::string& body) {
-    extra_ = {{"Idempotency-Key", promise}};
+  Answer runWith(const std::string& idempotency, const std::string& target, const std::string& body) {
+    extra_ = {{"Idempotency-Key", idempotency}};
     Answer answer = call("POST", target, body);
     extra_.clear();
     return answer;

@@ -39,67 +39,67 @@ std::array<std::uint8_t, 16> v6(std::initializer_list<int> head, std::initialize
 }
 
 TEST(NetGuard, JudgesFourByteAddresses) {
-  using net::Reach;
+  using net::AddressClass;
   const auto of = [](std::uint8_t a, std::uint8_t b, std::uint8_t c, std::uint8_t d) {
-    return net::judge(std::array<std::uint8_t, 4>{a, b, c, d});
+    return net::classifyAddress(std::array<std::uint8_t, 4>{a, b, c, d});
   };
-  EXPECT_EQ(of(8, 8, 8, 8), Reach::open);
-  EXPECT_EQ(of(172, 15, 0, 1), Reach::open);
-  EXPECT_EQ(of(172, 32, 0, 1), Reach::open);
-  EXPECT_EQ(of(100, 63, 0, 1), Reach::open);
-  EXPECT_EQ(of(127, 0, 0, 1), Reach::privateRange);
-  EXPECT_EQ(of(10, 1, 2, 3), Reach::privateRange);
-  EXPECT_EQ(of(172, 16, 0, 1), Reach::privateRange);
-  EXPECT_EQ(of(192, 168, 0, 1), Reach::privateRange);
-  EXPECT_EQ(of(100, 64, 0, 1), Reach::privateRange);
-  EXPECT_EQ(of(0, 0, 0, 0), Reach::forbidden);
-  EXPECT_EQ(of(169, 254, 169, 254), Reach::forbidden);
-  EXPECT_EQ(of(224, 0, 0, 1), Reach::forbidden);
-  EXPECT_EQ(of(255, 255, 255, 255), Reach::forbidden);
-  EXPECT_EQ(of(198, 17, 255, 255), Reach::open);
-  EXPECT_EQ(of(198, 18, 0, 1), Reach::privateRange);
-  EXPECT_EQ(of(198, 19, 255, 255), Reach::privateRange);
-  EXPECT_EQ(of(198, 20, 0, 0), Reach::open);
-  EXPECT_EQ(of(192, 0, 0, 192), Reach::forbidden) << "a cloud's metadata";
-  EXPECT_EQ(of(192, 0, 1, 0), Reach::open);
-  EXPECT_EQ(of(192, 0, 2, 1), Reach::forbidden);
-  EXPECT_EQ(of(198, 51, 100, 1), Reach::forbidden);
-  EXPECT_EQ(of(198, 51, 101, 1), Reach::open);
-  EXPECT_EQ(of(203, 0, 113, 1), Reach::forbidden);
-  EXPECT_EQ(of(203, 0, 112, 255), Reach::open);
-  EXPECT_EQ(of(100, 100, 100, 200), Reach::forbidden);
-  EXPECT_EQ(of(100, 100, 100, 201), Reach::privateRange);
-  EXPECT_EQ(of(168, 63, 129, 16), Reach::forbidden);
+  EXPECT_EQ(of(8, 8, 8, 8), AddressClass::open);
+  EXPECT_EQ(of(172, 15, 0, 1), AddressClass::open);
+  EXPECT_EQ(of(172, 32, 0, 1), AddressClass::open);
+  EXPECT_EQ(of(100, 63, 0, 1), AddressClass::open);
+  EXPECT_EQ(of(127, 0, 0, 1), AddressClass::privateRange);
+  EXPECT_EQ(of(10, 1, 2, 3), AddressClass::privateRange);
+  EXPECT_EQ(of(172, 16, 0, 1), AddressClass::privateRange);
+  EXPECT_EQ(of(192, 168, 0, 1), AddressClass::privateRange);
+  EXPECT_EQ(of(100, 64, 0, 1), AddressClass::privateRange);
+  EXPECT_EQ(of(0, 0, 0, 0), AddressClass::forbidden);
+  EXPECT_EQ(of(169, 254, 169, 254), AddressClass::forbidden);
+  EXPECT_EQ(of(224, 0, 0, 1), AddressClass::forbidden);
+  EXPECT_EQ(of(255, 255, 255, 255), AddressClass::forbidden);
+  EXPECT_EQ(of(198, 17, 255, 255), AddressClass::open);
+  EXPECT_EQ(of(198, 18, 0, 1), AddressClass::privateRange);
+  EXPECT_EQ(of(198, 19, 255, 255), AddressClass::privateRange);
+  EXPECT_EQ(of(198, 20, 0, 0), AddressClass::open);
+  EXPECT_EQ(of(192, 0, 0, 192), AddressClass::forbidden) << "a cloud's metadata";
+  EXPECT_EQ(of(192, 0, 1, 0), AddressClass::open);
+  EXPECT_EQ(of(192, 0, 2, 1), AddressClass::forbidden);
+  EXPECT_EQ(of(198, 51, 100, 1), AddressClass::forbidden);
+  EXPECT_EQ(of(198, 51, 101, 1), AddressClass::open);
+  EXPECT_EQ(of(203, 0, 113, 1), AddressClass::forbidden);
+  EXPECT_EQ(of(203, 0, 112, 255), AddressClass::open);
+  EXPECT_EQ(of(100, 100, 100, 200), AddressClass::forbidden);
+  EXPECT_EQ(of(100, 100, 100, 201), AddressClass::privateRange);
+  EXPECT_EQ(of(168, 63, 129, 16), AddressClass::forbidden);
 }
 
 TEST(NetGuard, JudgesSixteenByteAddressesByWhatTheyCarry) {
-  using net::Reach;
-  EXPECT_EQ(net::judge(v6({0x26, 0x06}, {1})), Reach::open);
-  EXPECT_EQ(net::judge(v6({}, {1})), Reach::privateRange);
-  EXPECT_EQ(net::judge(v6({})), Reach::forbidden);
-  EXPECT_EQ(net::judge(v6({0xfe, 0x80}, {1})), Reach::forbidden);
-  EXPECT_EQ(net::judge(v6({0xff, 0x02}, {1})), Reach::forbidden);
-  EXPECT_EQ(net::judge(v6({0xfd}, {1})), Reach::privateRange);
-  EXPECT_EQ(net::judge(v6({0xfd, 0, 0x0e, 0xc2}, {2, 0x54})), Reach::forbidden) << "a cloud's metadata";
-  EXPECT_EQ(net::judge(v6({0xfd, 0, 0x0e, 0xc3}, {1})), Reach::privateRange);
-  EXPECT_EQ(net::judge(v6({0x20, 0x01, 0, 0, 127, 0, 0, 1}, {1})), Reach::forbidden) << "Teredo";
-  EXPECT_EQ(net::judge(v6({0x20, 0x01, 2}, {1})), Reach::open);
-  EXPECT_EQ(net::judge(v6({0x20, 0x01, 0x0d, 0xb8}, {1})), Reach::forbidden);
-  EXPECT_EQ(net::judge(v6({0x3f, 0xff, 0x0f}, {1})), Reach::forbidden);
-  EXPECT_EQ(net::judge(v6({0x3f, 0xff, 0x10}, {1})), Reach::open);
-  EXPECT_EQ(net::judge(v6({}, {0xff, 0xff, 169, 254, 169, 254})), Reach::forbidden);
-  EXPECT_EQ(net::judge(v6({}, {0xff, 0xff, 127, 0, 0, 1})), Reach::privateRange);
-  EXPECT_EQ(net::judge(v6({}, {0xff, 0xff, 8, 8, 8, 8})), Reach::open);
-  EXPECT_EQ(net::judge(v6({0, 0x64, 0xff, 0x9b}, {10, 0, 0, 1})), Reach::privateRange);
-  EXPECT_EQ(net::judge(v6({0, 0x64, 0xff, 0x9b}, {169, 254, 1, 1})), Reach::forbidden);
-  EXPECT_EQ(net::judge(v6({0x20, 0x02, 127, 0, 0, 1})), Reach::privateRange);
+  using net::AddressClass;
+  EXPECT_EQ(net::classifyAddress(v6({0x26, 0x06}, {1})), AddressClass::open);
+  EXPECT_EQ(net::classifyAddress(v6({}, {1})), AddressClass::privateRange);
+  EXPECT_EQ(net::classifyAddress(v6({})), AddressClass::forbidden);
+  EXPECT_EQ(net::classifyAddress(v6({0xfe, 0x80}, {1})), AddressClass::forbidden);
+  EXPECT_EQ(net::classifyAddress(v6({0xff, 0x02}, {1})), AddressClass::forbidden);
+  EXPECT_EQ(net::classifyAddress(v6({0xfd}, {1})), AddressClass::privateRange);
+  EXPECT_EQ(net::classifyAddress(v6({0xfd, 0, 0x0e, 0xc2}, {2, 0x54})), AddressClass::forbidden) << "a cloud's metadata";
+  EXPECT_EQ(net::classifyAddress(v6({0xfd, 0, 0x0e, 0xc3}, {1})), AddressClass::privateRange);
+  EXPECT_EQ(net::classifyAddress(v6({0x20, 0x01, 0, 0, 127, 0, 0, 1}, {1})), AddressClass::forbidden) << "Teredo";
+  EXPECT_EQ(net::classifyAddress(v6({0x20, 0x01, 2}, {1})), AddressClass::open);
+  EXPECT_EQ(net::classifyAddress(v6({0x20, 0x01, 0x0d, 0xb8}, {1})), AddressClass::forbidden);
+  EXPECT_EQ(net::classifyAddress(v6({0x3f, 0xff, 0x0f}, {1})), AddressClass::forbidden);
+  EXPECT_EQ(net::classifyAddress(v6({0x3f, 0xff, 0x10}, {1})), AddressClass::open);
+  EXPECT_EQ(net::classifyAddress(v6({}, {0xff, 0xff, 169, 254, 169, 254})), AddressClass::forbidden);
+  EXPECT_EQ(net::classifyAddress(v6({}, {0xff, 0xff, 127, 0, 0, 1})), AddressClass::privateRange);
+  EXPECT_EQ(net::classifyAddress(v6({}, {0xff, 0xff, 8, 8, 8, 8})), AddressClass::open);
+  EXPECT_EQ(net::classifyAddress(v6({0, 0x64, 0xff, 0x9b}, {10, 0, 0, 1})), AddressClass::privateRange);
+  EXPECT_EQ(net::classifyAddress(v6({0, 0x64, 0xff, 0x9b}, {169, 254, 1, 1})), AddressClass::forbidden);
+  EXPECT_EQ(net::classifyAddress(v6({0x20, 0x02, 127, 0, 0, 1})), AddressClass::privateRange);
 }
 
 TEST(NetGuard, PrivateAddressesNeedPermission) {
-  EXPECT_TRUE(net::permitted(net::Reach::open, false));
-  EXPECT_FALSE(net::permitted(net::Reach::privateRange, false));
-  EXPECT_TRUE(net::permitted(net::Reach::privateRange, true));
-  EXPECT_FALSE(net::permitted(net::Reach::forbidden, true));
+  EXPECT_TRUE(net::isAllowed(net::AddressClass::open, false));
+  EXPECT_FALSE(net::isAllowed(net::AddressClass::privateRange, false));
+  EXPECT_TRUE(net::isAllowed(net::AddressClass::privateRange, true));
+  EXPECT_FALSE(net::isAllowed(net::AddressClass::forbidden, true));
 }
 
 TEST(UrlHost, IsTheAuthorityInLowerCaseWithoutItsUser) {

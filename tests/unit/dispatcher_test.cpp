@@ -60,7 +60,7 @@ class FloodExecutor final : public Executor {
     events.workerReady(endpoint->id, worker);
   }
   void assign(ClaimedJob job) override {
-    EXPECT_EQ(storage_.leases().finish(job.lease, Completed{"{}"}), Fenced::accepted);
+    EXPECT_EQ(storage_.leases().finish(job.lease, Completed{"{}"}), ReportResult::accepted);
     if (job.endpoint != "ep") {
       firstOf.try_emplace(job.endpoint, flooded);
     } else if (++flooded < kLeave) {

@@ -70,15 +70,15 @@ TEST_F(JobServiceTest, ASubmittedJobIsStoredAndTheDispatcherHearsOfIt) {
 }
 
 TEST_F(JobServiceTest, ARepeatedSubmissionIsTheFirstOne) {
-  const Idempotency promise{"k", "hash"};
-  EXPECT_FALSE(jobs_.promised(endpoint_, "key", promise));
-  (void)jobs_.submit(job("a"), endpoint_, promise);
+  const Idempotency idempotency{"k", "hash"};
+  EXPECT_FALSE(jobs_.findByIdempotencyKey(endpoint_, "key", idempotency));
+  (void)jobs_.submit(job("a"), endpoint_, idempotency);
   (void)hasRung();
-  const InsertResult again = jobs_.submit(job("b"), endpoint_, promise);
-  EXPECT_EQ(std::get<Existing>(again).id, "a");
+  const InsertResult again = jobs_.submit(job("b"), endpoint_, idempotency);
+  EXPECT_EQ(std::get<Duplicate>(again).id, "a");
   EXPECT_FALSE(hasRung()) << "nothing new waits";
-  EXPECT_TRUE(std::holds_alternative<OtherBody>(jobs_.submit(job("c"), endpoint_, Idempotency{"k", "other"})));
-  EXPECT_EQ(std::get<Existing>(jobs_.promised(endpoint_, "key", promise).value()).id, "a");
+  EXPECT_TRUE(std::holds_alternative<KeyConflict>(jobs_.submit(job("c"), endpoint_, Idempotency{"k", "other"})));
+  EXPECT_EQ(std::get<Duplicate>(jobs_.findByIdempotencyKey(endpoint_, "key", idempotency).value()).id, "a");
   EXPECT_FALSE(jobs_.find(key("b")));
 }
 
@@ -91,7 +91,7 @@ TEST_F(JobServiceTest, AFailedSubmissionRingsNobody) {
 TEST_F(JobServiceTest, AWaiterGetsTheJobWhenItEnds) {
   submit("a");
   auto waiting = await("a", Millis(5'000));
-  EXPECT_EQ(jobs_.finish(claim(), Completed{"7"}, false), Fenced::accepted);
+  EXPECT_EQ(jobs_.finish(claim(), Completed{"7"}, false), ReportResult::accepted);
   ASSERT_EQ(waiting.wait_for(kSoon), std::future_status::ready) << "the waiter was not told";
   EXPECT_EQ(waiting.get()->output, "7");
   EXPECT_EQ(owed_, 0) << "the job has no webhook";
@@ -99,7 +99,7 @@ TEST_F(JobServiceTest, AWaiterGetsTheJobWhenItEnds) {
 
 TEST_F(JobServiceTest, AFailureWithoutAMessageGetsOne) {
   submit("a");
-  EXPECT_EQ(jobs_.finish(claim(), Failed{"", "7"}, false), Fenced::accepted);
+  EXPECT_EQ(jobs_.finish(claim(), Failed{"", "7"}, false), ReportResult::accepted);
   EXPECT_EQ(jobs_.find(key("a"))->error, "the handler failed without a message");
   EXPECT_EQ(jobs_.find(key("a"))->output, "7");
 }
@@ -127,7 +127,7 @@ TEST_F(JobServiceTest, ACancelAnswersTheWaitersAndLooksAfterTheWebhook) {
   EXPECT_EQ(waiting.get()->state, JobState::cancelled);
   EXPECT_EQ(owed_, 1);
   EXPECT_EQ(std::get<WrongState>(jobs_.cancel(key("a"))).state, JobState::cancelled);
-  EXPECT_TRUE(std::holds_alternative<Absent>(jobs_.cancel(key("b"))));
+  EXPECT_TRUE(std::holds_alternative<NotFound>(jobs_.cancel(key("b"))));
   EXPECT_EQ(owed_, 1);
 }
 
@@ -135,13 +135,13 @@ TEST_F(JobServiceTest, AStaleResultWakesNobodyAndOwesNothing) {
   submit("a");
   const LeaseRef lease = claim();
   (void)jobs_.cancel(key("a"));
-  EXPECT_EQ(jobs_.finish(lease, Completed{"7"}, true), Fenced::stale);
+  EXPECT_EQ(jobs_.finish(lease, Completed{"7"}, true), ReportResult::staleAttempt);
   EXPECT_EQ(owed_, 1) << "the cancel's";
 }
 
 TEST_F(JobServiceTest, AResultWithAWebhookIsOwed) {
   submit("a");
-  EXPECT_EQ(jobs_.finish(claim(), Completed{"7"}, true), Fenced::accepted);
+  EXPECT_EQ(jobs_.finish(claim(), Completed{"7"}, true), ReportResult::accepted);
   EXPECT_EQ(owed_, 1);
 }
 
@@ -202,15 +202,15 @@ TEST_F(JobServiceTest, ASubmissionThatWaitsGetsTheResult) {
 }
 
 TEST_F(JobServiceTest, ARepeatedSubmissionThatWaitsGetsTheFirstJobsResult) {
-  const Idempotency promise{"k", "hash"};
-  (void)jobs_.submit(job("a"), endpoint_, promise);
+  const Idempotency idempotency{"k", "hash"};
+  (void)jobs_.submit(job("a"), endpoint_, idempotency);
   (void)jobs_.finish(claim(), Completed{"7"}, false);
   const auto ignore = [](const InsertResult&) {};
-  const auto waited = jobs_.submitAndAwait(job("b"), endpoint_, promise, Millis(5'000), ignore, stays);
-  EXPECT_EQ(std::get<Existing>(waited.inserted).id, "a");
+  const auto waited = jobs_.submitAndAwait(job("b"), endpoint_, idempotency, Millis(5'000), ignore, stays);
+  EXPECT_EQ(std::get<Duplicate>(waited.inserted).id, "a");
   EXPECT_EQ(waited.job->output, "7");
   const auto other = jobs_.submitAndAwait(job("c"), endpoint_, Idempotency{"k", "x"}, Millis(5'000), ignore, stays);
-  EXPECT_TRUE(std::holds_alternative<OtherBody>(other.inserted));
+  EXPECT_TRUE(std::holds_alternative<KeyConflict>(other.inserted));
   EXPECT_FALSE(other.job);
 }
 
@@ -242,7 +242,7 @@ class StreamTest : public JobServiceTest {
       return jobs_.awaitChunks({key("a"), std::nullopt, 8UL << 20, Millis(5'000)}, [gone] { return gone; });
     });
   }
-  void append(const std::string& output) { EXPECT_EQ(jobs_.append(lease_, {{output, "", false}}), Fenced::accepted); }
+  void append(const std::string& output) { EXPECT_EQ(jobs_.append(lease_, {{output, "", false}}), ReportResult::accepted); }
   /// Waits until the stream waits so long, and lets that time pass.
   void pass(Millis time) {
     storage_.clock.awaitWaiter(time, time);
@@ -287,7 +287,7 @@ TEST_F(StreamTest, TheJobsEndAndAMegabyteEndTheGathering) {
   auto last = stream();
   storage_.clock.awaitWaiter(Millis(100), Millis(100));
   append("3");
-  EXPECT_EQ(jobs_.finish(lease_, Completed{"7"}, false), Fenced::accepted);
+  EXPECT_EQ(jobs_.finish(lease_, Completed{"7"}, false), ReportResult::accepted);
   ASSERT_EQ(last.wait_for(kSoon), std::future_status::ready) << "the end was not told";
   const Stream answer = last.get();
   EXPECT_THAT(answer.page->chunks, SizeIs(1));
@@ -304,7 +304,7 @@ TEST_F(StreamTest, AnEndedJobIsNotWaitedFor) {
     EXPECT_FALSE(answer.hasWaited);
   }
   EXPECT_THAT(jobs_.awaitChunks({key("a"), 0, 1'000, Millis(5'000)}, stays).page->chunks, SizeIs(1));
-  EXPECT_EQ(jobs_.append(lease_, {{"3", "", false}}), Fenced::stale);
+  EXPECT_EQ(jobs_.append(lease_, {{"3", "", false}}), ReportResult::staleAttempt);
   EXPECT_FALSE(jobs_.awaitChunks({key("b"), std::nullopt, 1'000, Millis(5'000)}, stays).page);
 }
 
@@ -348,7 +348,7 @@ TEST_F(JobServiceTest, ASweepTellsWaitersAndTheDispatcher) {
   storage_.clock.awaitWaiter(Millis(1), Millis(5'000), 3);
   for (const char* id : {"finished", "expired", "stopped"}) (void)storage_.real->jobs().cancel(key(id));
   (void)hasRung();
-  Swept swept;
+  SweepResult swept;
   swept.finished = {key("finished")};
   swept.expired = {key("expired")};
   swept.stopped = {{"stopped", 1}};
@@ -356,7 +356,7 @@ TEST_F(JobServiceTest, ASweepTellsWaitersAndTheDispatcher) {
   for (auto& each : waiting) ASSERT_EQ(each.wait_for(kSoon), std::future_status::ready) << "a waiter was not told";
   EXPECT_EQ(owed_, 1);
   EXPECT_FALSE(hasRung());
-  Swept requeued;
+  SweepResult requeued;
   requeued.requeuedAt = {"ep"};
   jobs_.announce(requeued);
   EXPECT_TRUE(hasRung());

@@ -25,10 +25,10 @@ class SweeperTest : public testing::Test {
  protected:
   std::unique_ptr<Sweeper> sweeper(std::function<void()> first = {}, std::function<void()> last = {}) {
     return std::make_unique<Sweeper>(
-        *storage_, storage_.clock, storage_.log, [this](const Swept& swept) { heard(swept); }, std::move(first),
+        *storage_, storage_.clock, storage_.log, [this](const SweepResult& swept) { heard(swept); }, std::move(first),
         std::move(last));
   }
-  void heard(const Swept& swept) {
+  void heard(const SweepResult& swept) {
     ++sweeps_;
     finished_ += swept.finished.size();
   }

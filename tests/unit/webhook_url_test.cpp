@@ -275,8 +275,8 @@ TEST(WebhookUrl, IsTakenApart) {
   EXPECT_EQ(read("http://[::1]:8080/").port, 8080);
   EXPECT_EQ(read("http://0x7f.1/").host, "127.0.0.1");
   EXPECT_EQ(read("http://[2001:DB8:0::1]/").host, "2001:db8::1");
-  EXPECT_EQ(read("http://localhost/").reach, net::Reach::open) << "a name is judged when it is connected to";
-  EXPECT_EQ(read("http://127.1/").reach, net::Reach::privateRange);
+  EXPECT_EQ(read("http://localhost/").reach, net::AddressClass::open) << "a name is judged when it is connected to";
+  EXPECT_EQ(read("http://127.1/").reach, net::AddressClass::privateRange);
 }
 
 }  // namespace

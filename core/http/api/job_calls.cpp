@@ -60,7 +60,7 @@ ApiResponse cancel(const QueueDeps& deps, ApiRequest& call) {
   if (const auto refusal = countUnderstood(call)) return *refusal;
   const JobKey key = jobOf(call);
   const CancelResult result = deps.jobs.cancel(key);
-  if (std::holds_alternative<Absent>(result)) return noJob(call);
+  if (std::holds_alternative<NotFound>(result)) return noJob(call);
   if (const auto* ended = std::get_if<WrongState>(&result)) return {200, briefJob(key.id, ended->state)};
   const auto& cancelled = std::get<Cancelled>(result);
   if (cancelled.wasRunning) deps.stopRun(cancelled.lease);
@@ -72,7 +72,7 @@ ApiResponse retry(const QueueDeps& deps, ApiRequest& call) {
   if (const auto refusal = countUnderstood(call)) return *refusal;
   const JobKey key = jobOf(call);
   const RequeueResult result = deps.jobs.retry(key, *call.endpoint);
-  if (std::holds_alternative<Absent>(result)) return noJob(call);
+  if (std::holds_alternative<NotFound>(result)) return noJob(call);
   if (const auto* wrong = std::get_if<WrongState>(&result)) {
     return errorResponse(call.path, 400,
                       "job " + key.id + " is " + std::string(nameOf(wrong->state)) +

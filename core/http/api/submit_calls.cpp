@@ -12,7 +12,7 @@ constexpr std::size_t kLongestPromise = 255;
 
 struct Accepted {
   JobSpec job;
-  std::optional<Idempotency> promise;
+  std::optional<Idempotency> idempotency;
 };
 
 // core/decisions/jobs.md: Idempotency-Key.
@@ -31,24 +31,24 @@ ApiResponse otherBody(const ApiRequest& call) {
 }
 
 /// A new job, the first one of a promise that is repeated, or a refusal.
-using SubmissionResult = std::variant<Accepted, Existing, ApiResponse>;
+using SubmissionResult = std::variant<Accepted, Duplicate, ApiResponse>;
 
 SubmissionResult accept(const QueueDeps& deps, ApiRequest& call, std::optional<Millis> syncWait) {
   if (deps.draining()) return unavailable(call.path, "the server is shutting down: try again in a moment");
-  auto promise = readPromise(call);
-  if (auto* refusal = std::get_if<ApiResponse>(&promise)) return std::move(*refusal);
+  auto idempotency = readPromise(call);
+  if (auto* refusal = std::get_if<ApiResponse>(&idempotency)) return std::move(*refusal);
   auto result = readSubmission(std::move(call.body), *call.endpoint, call.key->id, syncWait, deps.rules);
   if (const auto* refusal = std::get_if<Refusal>(&result)) return errorResponse(call.path, 400, refusal->message);
-  Accepted accepted{std::get<JobSpec>(std::move(result)), std::get<0>(std::move(promise))};
+  Accepted accepted{std::get<JobSpec>(std::move(result)), std::get<0>(std::move(idempotency))};
   // Filters judge a job once: one that counts would refuse the repeat of what it let in. Without filters the insert
   // itself knows, and the question would cost a read.
-  if (accepted.promise && !call.endpoint->filters.empty()) {
-    const auto before = deps.jobs.promised(*call.endpoint, call.key->id, *accepted.promise);
-    if (before && std::holds_alternative<OtherBody>(*before)) return otherBody(call);
+  if (accepted.idempotency && !call.endpoint->filters.empty()) {
+    const auto before = deps.jobs.findByIdempotencyKey(*call.endpoint, call.key->id, *accepted.idempotency);
+    if (before && std::holds_alternative<KeyConflict>(*before)) return otherBody(call);
     if (before) {
       if (auto refusal = countUnderstood(call)) return std::move(*refusal);
       call.bodyMemory.giveBack();
-      return std::get<Existing>(*before);
+      return std::get<Duplicate>(*before);
     }
   }
   // Before the filters, which may count jobs themselves: one that the rate refuses must not use up a quota.
@@ -71,13 +71,13 @@ ApiResponse synced(const QueueDeps& deps, ApiRequest& call, const JobId& id, con
 ApiResponse run(const QueueDeps& deps, ApiRequest& call) {
   auto submission = accept(deps, call, std::nullopt);
   if (auto* refusal = std::get_if<ApiResponse>(&submission)) return std::move(*refusal);
-  if (const auto* first = std::get_if<Existing>(&submission)) return {200, briefJob(first->id, JobState::inQueue)};
-  auto& [job, promise] = std::get<Accepted>(submission);
+  if (const auto* first = std::get_if<Duplicate>(&submission)) return {200, briefJob(first->id, JobState::inQueue)};
+  auto& [job, idempotency] = std::get<Accepted>(submission);
   JobId id = job.id;
-  const InsertResult result = deps.jobs.submit(std::move(job), *call.endpoint, promise);
+  const InsertResult result = deps.jobs.submit(std::move(job), *call.endpoint, idempotency);
   call.bodyMemory.giveBack();
-  if (std::holds_alternative<OtherBody>(result)) return otherBody(call);
-  if (const auto* first = std::get_if<Existing>(&result)) id = first->id;
+  if (std::holds_alternative<KeyConflict>(result)) return otherBody(call);
+  if (const auto* first = std::get_if<Duplicate>(&result)) id = first->id;
   return {200, briefJob(id, JobState::inQueue)};
 }
 
@@ -87,28 +87,28 @@ ApiResponse runsync(const QueueDeps& deps, ApiRequest& call) {
   auto submission = accept(deps, call, std::get<Millis>(wait));
   if (auto* refusal = std::get_if<ApiResponse>(&submission)) return std::move(*refusal);
   const WaitSlot slot(deps, std::get<Millis>(wait));
-  if (const auto* first = std::get_if<Existing>(&submission)) {
+  if (const auto* first = std::get_if<Duplicate>(&submission)) {
     const auto job = deps.jobs.await({call.endpoint->id, first->id}, slot.wait, disconnectSignal(call));
     return synced(deps, call, first->id, job);
   }
-  auto& [job, promise] = std::get<Accepted>(submission);
+  auto& [job, idempotency] = std::get<Accepted>(submission);
   JobId id = job.id;
   bool stored = false;
   // A body counts until the storage has it: 400 of them that wait for one writer would be 8 GB.
   const auto durable = [&](const InsertResult& result) {
     stored = true;
     call.bodyMemory.giveBack();
-    if (const auto* first = std::get_if<Existing>(&result)) id = first->id;
+    if (const auto* first = std::get_if<Duplicate>(&result)) id = first->id;
   };
   JobService::Waited waited;
   try {
-    waited = deps.jobs.submitAndAwait(std::move(job), *call.endpoint, promise, slot.wait, durable, disconnectSignal(call));
+    waited = deps.jobs.submitAndAwait(std::move(job), *call.endpoint, idempotency, slot.wait, durable, disconnectSignal(call));
   } catch (const StorageError&) {
     // Who reads 503 sends the job again: what is stored is acknowledged, as if its wait had elapsed.
     if (stored) return {200, briefJob(id, JobState::inQueue)};
     throw;
   }
-  if (std::holds_alternative<OtherBody>(waited.inserted)) return otherBody(call);
+  if (std::holds_alternative<KeyConflict>(waited.inserted)) return otherBody(call);
   return synced(deps, call, id, waited.job);
 }
 

@@ -215,16 +215,16 @@ constexpr void describeStorage(Writer writer) {
 
   JOBQ_CLOSED(Idempotency, key, bodyHash);
   JOBQ_CLOSED(Inserted);
-  JOBQ_CLOSED(Existing, id);
-  JOBQ_CLOSED(OtherBody);
-  JOBQ_VARIANT(InsertResult, Inserted, Existing, OtherBody);
-  JOBQ_VARIANT(Promised, Existing, OtherBody);
+  JOBQ_CLOSED(Duplicate, id);
+  JOBQ_CLOSED(KeyConflict);
+  JOBQ_VARIANT(InsertResult, Inserted, Duplicate, KeyConflict);
+  JOBQ_VARIANT(IdempotencyRecord, Duplicate, KeyConflict);
   JOBQ_CLOSED(Cancelled, wasRunning, lease);
   JOBQ_CLOSED(Requeued);
   JOBQ_CLOSED(WrongState, state);
-  JOBQ_CLOSED(Absent);
-  JOBQ_VARIANT(CancelResult, Cancelled, WrongState, Absent);
-  JOBQ_VARIANT(RequeueResult, Requeued, WrongState, Absent);
+  JOBQ_CLOSED(NotFound);
+  JOBQ_VARIANT(CancelResult, Cancelled, WrongState, NotFound);
+  JOBQ_VARIANT(RequeueResult, Requeued, WrongState, NotFound);
   JOBQ_CLOSED(JobFilter, endpoint, state);
   JOBQ_CLOSED(PageWindow, offset, limit, cursor);
   JOBQ_CLOSED(JobPage, jobs, total, next);
@@ -235,8 +235,8 @@ constexpr void describeStorage(Writer writer) {
   JOBQ_CLOSED(Holder, node, kind, lease);
   JOBQ_CLOSED(ClaimedJob, lease, endpoint, worker, input, webhook, s3Config, policy, submittedAt, startedAt, deadline);
   JOBQ_CLOSED_ENUM(LeaseState, held, cancelled, lost);
-  JOBQ_CLOSED_ENUM(Fenced, accepted, stale);
-  JOBQ_CLOSED(Swept, stopped, finished, expired, requeuedAt, removed, more);
+  JOBQ_CLOSED_ENUM(ReportResult, accepted, staleAttempt);
+  JOBQ_CLOSED(SweepResult, stopped, finished, expired, requeuedAt, removed, more);
 
   JOBQ_CLOSED(Chunk, output, metrics, partial);
   JOBQ_CLOSED(ChunkPage, chunks, next, more, state, attempt);
@@ -259,11 +259,11 @@ constexpr void describeStorage(Writer writer) {
 
   JOBQ_CLOSED(Record, kind, id, name, body, version, changedAt);
   JOBQ_CLOSED(Stored, version);
-  JOBQ_CLOSED(Taken, byId);
+  JOBQ_CLOSED(NameTaken, byId);
   JOBQ_CLOSED(Conflict);
   JOBQ_CLOSED(NoRecord);
-  JOBQ_VARIANT(CreateResult, Stored, Taken);
-  JOBQ_VARIANT(UpdateResult, Stored, Taken, Conflict, NoRecord);
+  JOBQ_VARIANT(CreateResult, Stored, NameTaken);
+  JOBQ_VARIANT(UpdateResult, Stored, NameTaken, Conflict, NoRecord);
   JOBQ_CLOSED(Changes, changed, removed, version);
 }
 

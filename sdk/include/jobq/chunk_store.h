@@ -43,7 +43,7 @@ class JOBQ_VISIBLE ChunkStore : public abi::Versioned {
   virtual ~ChunkStore() = default;
 
   /// Adds chunks in order, all or none.
-  [[nodiscard]] virtual Fenced append(const LeaseRef& lease, std::vector<Chunk> chunks) = 0;
+  [[nodiscard]] virtual ReportResult append(const LeaseRef& lease, std::vector<Chunk> chunks) = 0;
 
   /// Hands out chunks that were not handed out before, in order, at least one if there is one, and no further one that
   /// would bring the page's outputs and metrics over `maxBytes`. The cursor is in the store: however many callers ask
@@ -55,7 +55,7 @@ class JOBQ_VISIBLE ChunkStore : public abi::Versioned {
                                                       std::size_t maxBytes) = 0;
 
   /// Adds log lines; the store sets their time. A job keeps its last kMaxLogLines, over all attempts.
-  [[nodiscard]] virtual Fenced appendLog(const LeaseRef& lease, std::vector<LogLine> lines) = 0;
+  [[nodiscard]] virtual ReportResult appendLog(const LeaseRef& lease, std::vector<LogLine> lines) = 0;
 
   /// Oldest first; nothing when the job is absent.
   [[nodiscard]] virtual std::optional<std::vector<LogLine>> readLog(const JobKey& key) = 0;

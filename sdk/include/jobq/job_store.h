@@ -27,13 +27,13 @@ inline constexpr Millis kIdempotencyLife{86'400'000};
 
 struct Inserted {};
 /// The key was used for the same body before: nothing was inserted, this is the first job's id (it may have expired).
-struct Existing {
+struct Duplicate {
   JobId id;
 };
 /// The key was used for another body before: nothing was inserted.
-struct OtherBody {};
-using InsertResult = std::variant<Inserted, Existing, OtherBody>;
-using Promised = std::variant<Existing, OtherBody>;
+struct KeyConflict {};
+using InsertResult = std::variant<Inserted, Duplicate, KeyConflict>;
+using IdempotencyRecord = std::variant<Duplicate, KeyConflict>;
 
 struct Cancelled {
   bool wasRunning = false;
@@ -44,9 +44,9 @@ struct Requeued {};
 struct WrongState {
   JobState state;
 };
-struct Absent {};
-using CancelResult = std::variant<Cancelled, WrongState, Absent>;
-using RequeueResult = std::variant<Requeued, WrongState, Absent>;
+struct NotFound {};
+using CancelResult = std::variant<Cancelled, WrongState, NotFound>;
+using RequeueResult = std::variant<Requeued, WrongState, NotFound>;
 
 struct JobFilter {
   EndpointId endpoint;
@@ -99,8 +99,8 @@ class JOBQ_VISIBLE JobStore : public abi::Versioned {
 
   /// What insert() would answer to this promise without inserting anything; nothing: no such promise, as it stands now.
   /// Asked where a job is judged before it is inserted: who repeats a call is not judged again.
-  [[nodiscard]] virtual std::optional<Promised> promised(std::string_view endpoint, std::string_view apiKeyId,
-                                                         const Idempotency& promise) = 0;
+  [[nodiscard]] virtual std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
+                                                         const Idempotency& idempotency) = 0;
 
   [[nodiscard]] virtual std::optional<Job> find(const JobKey& key) = 0;
 

@@ -50,13 +50,13 @@ struct ClaimedJob {
 };
 
 enum class LeaseState { held, cancelled, lost };
-enum class Fenced {
+enum class ReportResult {
   accepted,
-  stale,  ///< the job is not IN_PROGRESS under this attempt: nothing changed, the reporter lets go of it
+  staleAttempt,  ///< the job is not IN_PROGRESS under this attempt: nothing changed, the reporter lets go of it
 };
 
 /// What one sweep did. `more`: a bound was reached, sweep again at once.
-struct Swept {
+struct SweepResult {
   std::vector<LeaseRef> stopped;       ///< attempts that ended under a worker: expired, timed out or lost
   std::vector<JobKey> finished;        ///< jobs that became FAILED or TIMED_OUT: their waiters have to be told
   std::vector<JobKey> expired;         ///< jobs that were deleted while they waited: so do their waiters have to be
@@ -87,10 +87,10 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
 
   /// Records the outcome: COMPLETED or FAILED, finishedAt, the expiry min(submission + ttl, completion + retention),
   /// the counter, the owed webhook. The attempt's progress is discarded, as at every other end of a run.
-  [[nodiscard]] virtual Fenced finish(const LeaseRef& lease, Outcome outcome) = 0;
+  [[nodiscard]] virtual ReportResult finish(const LeaseRef& lease, Outcome outcome) = 0;
 
   /// Sets the job's progress, JSON text.
-  [[nodiscard]] virtual Fenced progress(const LeaseRef& lease, std::string json) = 0;
+  [[nodiscard]] virtual ReportResult progress(const LeaseRef& lease, std::string json) = 0;
 
   /// Hands jobs back unharmed: IN_QUEUE, old place in line, attempt grows, losses do not, chunks and progress
   /// discarded, not counted as retried. Stale ones are skipped. Returns how many went back.
@@ -103,7 +103,7 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   /// its worker was lost. A finish() that began before the sweep counts as earlier, however late it is stored: the
   /// sweep neither times out its job nor takes it. Also drops idempotency records, delivery records and logs that have
   /// outlived their time.
-  [[nodiscard]] virtual Swept sweep(std::size_t max) = 0;
+  [[nodiscard]] virtual SweepResult sweep(std::size_t max) = 0;
 
   /// How many jobs of its endpoint will be claimed before this one, as the line is now; counted up to `most`. The
   /// answer `most` may be a second old. Nothing when the job is absent or not IN_QUEUE.

@@ -27,14 +27,14 @@ struct Stored {
   std::uint64_t version;
 };
 /// Another record of the kind has the id or the name: nothing changed.
-struct Taken {
+struct NameTaken {
   std::string byId;
 };
 /// The record has another version by now: nothing changed. Read it again.
 struct Conflict {};
 struct NoRecord {};
-using CreateResult = std::variant<Stored, Taken>;
-using UpdateResult = std::variant<Stored, Taken, Conflict, NoRecord>;
+using CreateResult = std::variant<Stored, NameTaken>;
+using UpdateResult = std::variant<Stored, NameTaken, Conflict, NoRecord>;
 
 struct Changes {
   std::vector<Record> changed;       ///< created or updated, by version

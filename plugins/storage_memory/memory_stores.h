@@ -34,8 +34,8 @@ class Jobs final : public JobStore {
  public:
   explicit Jobs(State& state) : s_(state) {}
   InsertResult insert(JobSpec job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) override;
-  std::optional<Promised> promised(std::string_view endpoint, std::string_view apiKeyId,
-                                   const Idempotency& promise) override;
+  std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
+                                   const Idempotency& idempotency) override;
   std::optional<Job> find(const JobKey& key) override;
   std::vector<Job> findFinished(std::span<const JobKey> keys) override;
   CancelResult cancel(const JobKey& key) override;
@@ -48,9 +48,9 @@ class Jobs final : public JobStore {
 
  private:
   /// What the key's first request was answered, if it was made within kIdempotencyLife.
-  static std::optional<Promised> earlier(const Endpoint& endpoint, const PromiseKey& key, const Idempotency& promise,
+  static std::optional<IdempotencyRecord> earlier(const Endpoint& endpoint, const PromiseKey& key, const Idempotency& idempotency,
                                          Instant now);
-  void remember(Endpoint& endpoint, PromiseKey key, const Idempotency& promise, const JobSpec& job, Instant now)
+  void remember(Endpoint& endpoint, PromiseKey key, const Idempotency& idempotency, const JobSpec& job, Instant now)
       JOBQ_REQUIRES(s_.mutex);
   void place(std::shared_ptr<const JobSpec> spec, Endpoint& endpoint, std::int64_t rank, Instant now)
       JOBQ_REQUIRES(s_.mutex);
@@ -62,17 +62,17 @@ class Leases final : public LeaseStore {
   explicit Leases(State& state) : s_(state) {}
   std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder) override;
   std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) override;
-  Fenced finish(const LeaseRef& lease, Outcome outcome) override;
-  Fenced progress(const LeaseRef& lease, std::string json) override;
+  ReportResult finish(const LeaseRef& lease, Outcome outcome) override;
+  ReportResult progress(const LeaseRef& lease, std::string json) override;
   std::size_t release(std::span<const LeaseRef> leases) override;
-  Swept sweep(std::size_t max) override;
+  SweepResult sweep(std::size_t max) override;
   std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override;
 
  private:
   void take(Row& row, const WorkerId& worker, const Holder& holder, Instant now) JOBQ_REQUIRES(s_.mutex);
-  void freeExpired(Instant now, std::size_t max, Rows& dead, Swept& swept) JOBQ_REQUIRES(s_.mutex);
-  void timeOut(Row& row, Instant now, Swept& swept) JOBQ_REQUIRES(s_.mutex);
-  void lose(Row& row, Instant now, Swept& swept, std::set<EndpointId>& requeuedAt) JOBQ_REQUIRES(s_.mutex);
+  void freeExpired(Instant now, std::size_t max, Rows& dead, SweepResult& swept) JOBQ_REQUIRES(s_.mutex);
+  void timeOut(Row& row, Instant now, SweepResult& swept) JOBQ_REQUIRES(s_.mutex);
+  void lose(Row& row, Instant now, SweepResult& swept, std::set<EndpointId>& requeuedAt) JOBQ_REQUIRES(s_.mutex);
   std::size_t dropPromises(Instant now, std::size_t max) JOBQ_REQUIRES(s_.mutex);
   State& s_;
 };
@@ -80,10 +80,10 @@ class Leases final : public LeaseStore {
 class Chunks final : public ChunkStore {
  public:
   explicit Chunks(State& state) : s_(state) {}
-  Fenced append(const LeaseRef& lease, std::vector<Chunk> chunks) override;
+  ReportResult append(const LeaseRef& lease, std::vector<Chunk> chunks) override;
   std::optional<ChunkPage> take(const JobKey& key, std::size_t maxBytes) override;
   std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset, std::size_t maxBytes) override;
-  Fenced appendLog(const LeaseRef& lease, std::vector<LogLine> lines) override;
+  ReportResult appendLog(const LeaseRef& lease, std::vector<LogLine> lines) override;
   std::optional<std::vector<LogLine>> readLog(const JobKey& key) override;
 
  private:

@@ -1,4 +1,4 @@
-#include "line.h"
+#include "queue_order.h"
 
 namespace jobq::sqlite {
 namespace {

@@ -1,4 +1,4 @@
-#include "line_bounds.h"
+#include "queue_bounds.h"
 
 namespace jobq::sqlite {
 namespace {
@@ -6,18 +6,18 @@ namespace {
 constexpr Millis kFreshness{1'000};
 constexpr std::size_t kManyBounds = 1'000;  // from here on, old ones are looked for and forgotten
 
-bool isFresh(const LineBound& bound, Instant now) { return bound.asOf <= now && now < bound.asOf + kFreshness; }
+bool isFresh(const QueueBound& bound, Instant now) { return bound.asOf <= now && now < bound.asOf + kFreshness; }
 
 }  // namespace
 
-std::optional<LineBound> LineBounds::find(std::string_view endpoint, std::size_t most, Instant now) const {
+std::optional<QueueBound> QueueBounds::find(std::string_view endpoint, std::size_t most, Instant now) const {
   Lock lock(mutex_);
   const auto found = bounds_.find(endpoint);
   if (found == bounds_.end() || found->second.most != most || !isFresh(found->second, now)) return std::nullopt;
   return found->second;
 }
 
-void LineBounds::remember(std::string_view endpoint, const LineBound& bound) {
+void QueueBounds::remember(std::string_view endpoint, const QueueBound& bound) {
   Lock lock(mutex_);
   if (bounds_.size() >= kManyBounds) {
     std::erase_if(bounds_, [&bound](const auto& each) { return !isFresh(each.second, bound.asOf); });

@@ -19,30 +19,30 @@
 namespace jobq::sqlite {
 
 /// Where a waiting job stands among those of its endpoint, whatever the queue policy: the columns that claims go by.
-struct LinePlace {
+struct QueuePlace {
   std::int64_t low = 0;
   std::int64_t rank = 0;
   std::int64_t arrival = 0;
-  auto operator<=>(const LinePlace&) const = default;
+  auto operator<=>(const QueuePlace&) const = default;
 };
 
 /// A line as it was at one moment.
-struct LineBound {
+struct QueueBound {
   Instant asOf{};
   std::size_t most = 0;            ///< how many jobs are counted
-  std::optional<LinePlace> place;  ///< of the waiting job with that number; nothing when fewer wait
+  std::optional<QueuePlace> place;  ///< of the waiting job with that number; nothing when fewer wait
 };
 
 /// The bounds of all lines. Any thread.
-class LineBounds {
+class QueueBounds {
  public:
   /// Returns the endpoint's bound for `most` when it is less than a second old.
-  std::optional<LineBound> find(std::string_view endpoint, std::size_t most, Instant now) const;
-  void remember(std::string_view endpoint, const LineBound& bound);
+  std::optional<QueueBound> find(std::string_view endpoint, std::size_t most, Instant now) const;
+  void remember(std::string_view endpoint, const QueueBound& bound);
 
  private:
   mutable Mutex mutex_;
-  std::map<EndpointId, LineBound, std::less<>> bounds_ JOBQ_GUARDED_BY(mutex_);
+  std::map<EndpointId, QueueBound, std::less<>> bounds_ JOBQ_GUARDED_BY(mutex_);
 };
 
 }  // namespace jobq::sqlite
