@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "crew_model.h"
+#include "worker_pool_model.h"
 #include "jobq/time.h"
 
 namespace bench {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "crew_model.h"
+#include "worker_pool_model.h"
 #include "day_load.h"
 
 namespace {

@@ -13,7 +13,7 @@
 #include "../conformance/sqlite_fixture.h"
 #include "disk.h"
 #include "judge.h"
-#include "random_verbs.h"
+#include "random_operations.h"
 #include "seeds.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/temporary_folder.h"

@@ -2,7 +2,7 @@
 # plugins and jobq_add_test.
 jobq_add_test(storage_fault_test LABELS fault tsan
   SOURCES fault/faulty_storage.cpp fault/storage_fault_test.cpp fault/storage_outage_test.cpp
-          fault/verb_outage_test.cpp
+          fault/operation_outage_test.cpp
   LIBRARIES jobq_core Poco::Net Poco::Foundation
   NEEDS ${JOBQ_PLUGINS})
 

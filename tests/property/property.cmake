@@ -1,6 +1,6 @@
 # The model of a storage, its judge, and what is played against them.
 add_library(jobq_model STATIC property/storage_model.cpp property/storage_model_owed.cpp property/storage_model_runs.cpp
-  property/record_model.cpp property/judge.cpp property/judge_records.cpp property/random_verbs.cpp property/text.cpp)
+  property/record_model.cpp property/judge.cpp property/judge_records.cpp property/random_operations.cpp property/text.cpp)
 target_include_directories(jobq_model PUBLIC ${CMAKE_CURRENT_LIST_DIR})
 target_link_libraries(jobq_model PUBLIC jobq::testkit)
 

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "judge.h"
-#include "random_verbs.h"
+#include "random_operations.h"
 #include "seeds.h"
 #include "shrink.h"
 #include "testkit/loaded_plugin.h"

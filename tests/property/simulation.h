@@ -29,7 +29,7 @@
 #include "jobq/storage.h"
 #include "jobq/time.h"
 #include "judge.h"
-#include "random_verbs.h"
+#include "random_operations.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "judge.h"
-#include "random_verbs.h"
+#include "random_operations.h"
 #include "real_policies.h"
 #include "seeds.h"
 #include "shrink.h"

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <future>
 
-#include "api_keys_world.h"
+#include "api_keys_fixture.h"
 
 namespace jobq {
 namespace {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <future>
 
-#include "api_keys_world.h"
+#include "api_keys_fixture.h"
 
 namespace jobq {
 namespace {

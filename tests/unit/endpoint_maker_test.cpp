@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "endpoint_world.h"
+#include "endpoint_fixture.h"
 
 namespace jobq {
 namespace {

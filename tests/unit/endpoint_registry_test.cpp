@@ -6,7 +6,7 @@
 
 #include <future>
 
-#include "endpoint_world.h"
+#include "endpoint_fixture.h"
 
 namespace jobq {
 namespace {

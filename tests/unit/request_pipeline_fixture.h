@@ -29,7 +29,7 @@
 #include "core/http/api/request_pipeline.h"
 #include "core/http/transport/message.h"
 #include "core/http/api/router.h"
-#include "endpoint_world.h"
+#include "endpoint_fixture.h"
 #include "jobq/job.h"
 #include "jobq/rate_limiter.h"
 #include "jobq/time.h"

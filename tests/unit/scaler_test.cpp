@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/workers/scaler.h"
-#include "crew_model.h"
+#include "worker_pool_model.h"
 #include "day_load.h"
 
 namespace jobq {

@@ -5,7 +5,7 @@
 #include <future>
 
 #include "core/workers/thread_executor.h"
-#include "executor_world.h"
+#include "executor_fixture.h"
 
 namespace jobq {
 namespace {

@@ -7,7 +7,7 @@
 #include <future>
 
 #include "core/workers/run_context.h"
-#include "executor_world.h"
+#include "executor_fixture.h"
 
 namespace jobq {
 namespace {

@@ -14,7 +14,7 @@ constexpr const char* kOutageEndpoints =
     "endpoint.q.image = plugin/echo\nendpoint.q.workersMax = 0\n";
 constexpr Millis kVerbOutage{30'000};
 
-class VerbOutage : public FaultTest {
+class OperationOutage : public FaultTest {
  protected:
   std::size_t faultsOf(const std::string& verb) const {
     const auto failed = plan_.failed();
@@ -43,7 +43,7 @@ class VerbOutage : public FaultTest {
   std::vector<Delivery> deliveries(const std::string& job) const { return inner_->outbox().list("", job, 10); }
 };
 
-TEST_P(VerbOutage, APurgeThatFailsRemovesNothing) {
+TEST_P(OperationOutage, APurgeThatFailsRemovesNothing) {
   openFaulty(kOutageEndpoints);
   for (int i = 0; i < 3; ++i) (void)run("q", R"({"input":{}})");
   EXPECT_EQ(refusedThenDone("jobs.list", "GET", "/v2/q/requests").field("total"), "3");
@@ -51,7 +51,7 @@ TEST_P(VerbOutage, APurgeThatFailsRemovesNothing) {
   EXPECT_EQ(inner_->jobs().list({"q", {}}, {}).total, 0U);
 }
 
-TEST_P(VerbOutage, ATtlThatFailsChangesNothing) {
+TEST_P(OperationOutage, ATtlThatFailsChangesNothing) {
   openFaulty(kOutageEndpoints);
   const std::string id = run("q", R"({"input":{}})").field("id");
   const Instant day = stored("q", id)->expiresAt;
@@ -62,7 +62,7 @@ TEST_P(VerbOutage, ATtlThatFailsChangesNothing) {
   EXPECT_EQ(stored("q", id)->expiresAt, clock_.now() + Millis(5'000));
 }
 
-TEST_P(VerbOutage, OneKeyIsOneJob) {
+TEST_P(OperationOutage, OneKeyIsOneJob) {
   openFaulty(kOutageEndpoints);
   extra_ = {{"Idempotency-Key", "once"}};
   const std::string id = refusedThenDone("jobs.insert", "POST", "/v2/q/run", R"({"input":{}})").field("id");
@@ -72,7 +72,7 @@ TEST_P(VerbOutage, OneKeyIsOneJob) {
 }
 
 // The first call's promise is asked before filters judge: nobody is judged while that cannot be known.
-TEST_P(VerbOutage, OneKeyIsJudgedOnce) {
+TEST_P(OperationOutage, OneKeyIsJudgedOnce) {
   openFaulty(std::string(kOutageEndpoints) + "scripts.path = " JOBQ_SOURCE_DIR
                                              "/scripts/lua\nendpoint.q.filters = tenant_quota\n"
                                              "endpoint.q.env.TENANT_QUOTA = 1/60\n");
@@ -84,7 +84,7 @@ TEST_P(VerbOutage, OneKeyIsJudgedOnce) {
   EXPECT_EQ(inner_->jobs().list({"q", {}}, {}).total, 1U);
 }
 
-TEST_P(VerbOutage, AStreamThatFailsConsumesNothing) {
+TEST_P(OperationOutage, AStreamThatFailsConsumesNothing) {
   openFaulty(kOutageEndpoints);
   const std::string id = run("t", R"({"input":{"chunks":2,"output":1}})").field("id");
   ASSERT_TRUE(reached([&] { return status("t", id).field("status") == "COMPLETED"; }));
@@ -96,7 +96,7 @@ TEST_P(VerbOutage, AStreamThatFailsConsumesNothing) {
 }
 
 // One answer is taken in pieces: what the first had must not be lost with the second.
-TEST_P(VerbOutage, AStreamOfSeveralPiecesLosesNone) {
+TEST_P(OperationOutage, AStreamOfSeveralPiecesLosesNone) {
   openFaulty(kOutageEndpoints);
   for (std::uint64_t k = 1; k <= 3; ++k) {
     const std::string id = run("t", R"({"input":{"chunks":3,"chunkBytes":700000,"output":1}})").field("id");
@@ -118,7 +118,7 @@ TEST_P(VerbOutage, AStreamOfSeveralPiecesLosesNone) {
 }
 
 // A caller who waits for chunks is answered when the storage fails, not left waiting.
-TEST_P(VerbOutage, AStreamThatWaitsIsToldOfTheFailure) {
+TEST_P(OperationOutage, AStreamThatWaitsIsToldOfTheFailure) {
   openFaulty(kOutageEndpoints);
   const std::string id = run("q", R"({"input":{}})").field("id");
   auto caller = std::async(std::launch::async, [&] { return call("GET", "/v2/q/stream/" + id + "?wait=20000"); });
@@ -129,7 +129,7 @@ TEST_P(VerbOutage, AStreamThatWaitsIsToldOfTheFailure) {
   EXPECT_GE(faultsOf("chunks.take"), 1U);
 }
 
-TEST_P(VerbOutage, AdminsReadTheReason) {
+TEST_P(OperationOutage, AdminsReadTheReason) {
   openFaulty(kOutageEndpoints);
   const std::string id = run("t", R"({"input":{"output":1},"webhook":"file:///post"})").field("id");
   // Settled, not just posted: a replay while a courier has it is that call.
@@ -145,7 +145,7 @@ TEST_P(VerbOutage, AdminsReadTheReason) {
 
 // Half a minute is less than a delivery's lease: what was done is kept until it can be stored, and nobody is told
 // twice.
-TEST_P(VerbOutage, AWebhookOutlivesItsStorage) {
+TEST_P(OperationOutage, AWebhookOutlivesItsStorage) {
   openFaulty(kOutageEndpoints);
   const std::filesystem::path obstacle = dir_ / "jobq-data" / "webhooks" / "blocked";
   for (const char* verb : {"records.find", "outbox.dueHosts", "outbox.claimDue", "outbox.recordAttempt",
@@ -171,7 +171,7 @@ TEST_P(VerbOutage, AWebhookOutlivesItsStorage) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Over, VerbOutage, testing::Values("memory", "sqlite"), nameOfStorage);
+INSTANTIATE_TEST_SUITE_P(Over, OperationOutage, testing::Values("memory", "sqlite"), nameOfStorage);
 
 }  // namespace
 }  // namespace jobq::fault

@@ -1,4 +1,4 @@
-#include "crew_model.h"
+#include "worker_pool_model.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "random_verbs.h"
+#include "random_operations.h"
 
 #include <algorithm>
 #include <array>
