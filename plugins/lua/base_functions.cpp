@@ -35,7 +35,7 @@ int rawSet(lua_State* lua) {
   lua_settop(lua, 3);
   if (isLibrary(lua, 1)) return luaL_error(lua, "the libraries cannot be changed: use a variable of your own");
   lua_settop(lua, 3);
-  Watch::of(lua).spend(lua, 4);
+  ExecutionLimiter::of(lua).spend(lua, 4);
   lua_rawset(lua, 1);
   return 1;
 }
@@ -72,8 +72,8 @@ int next(lua_State* lua) {
   constexpr std::uint64_t kSteps = 500;  // for what a table of less than a megabyte may have
   luaL_checktype(lua, 1, LUA_TTABLE);
   lua_settop(lua, 2);
-  Watch& watch = Watch::of(lua);
-  watch.spend(lua, kSteps + watch.largest() / 64);
+  ExecutionLimiter& limiter = ExecutionLimiter::of(lua);
+  limiter.spend(lua, kSteps + limiter.largest() / 64);
   while (lua_next(lua, 1) != 0) {
     if (!isHiddenName(lua, -2)) return 2;
     lua_pop(lua, 1);
@@ -107,7 +107,7 @@ struct Piecewise {
 const char* nextPiece(lua_State* lua, void* of, std::size_t* size) {
   constexpr std::size_t kPiece = 256;
   Piecewise& text = *static_cast<Piecewise*>(of);
-  Watch::of(lua).look(lua);
+  ExecutionLimiter::of(lua).checkDeadline(lua);
   const char* piece = text.text;
   *size = std::min(kPiece, text.left);
   text.text += *size;
@@ -146,7 +146,7 @@ int printLine(lua_State* lua) {
   for (int i = 1; i <= count; ++i) {
     std::size_t size = 0;
     const char* text = luaL_tolstring(lua, i, &size);
-    Watch::of(lua).spend(lua, 1 + size);
+    ExecutionLimiter::of(lua).spend(lua, 1 + size);
     if (line.size() + size > (std::size_t{1} << 20)) return luaL_error(lua, "a line is longer than 1 MB: print less");
     line.append(i > 1 ? "\t" : "").append(text, size);
     lua_pop(lua, 1);

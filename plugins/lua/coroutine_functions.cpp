@@ -19,7 +19,7 @@ int body(lua_State* lua) {
 int create(lua_State* lua) {
   luaL_checktype(lua, 1, LUA_TFUNCTION);
   constexpr std::uint64_t kSteps = 2'000;  // a state, a stack, and their collection
-  Watch::of(lua).spend(lua, kSteps);
+  ExecutionLimiter::of(lua).spend(lua, kSteps);
   lua_State* thread = lua_newthread(lua);
   lua_pushvalue(lua, 1);
   lua_pushcclosure(lua, body, 1);
@@ -35,12 +35,12 @@ bool advance(lua_State* lua, lua_State* thread, int given, int* results) {
     return false;
   }
   lua_xmove(lua, thread, given);
-  Watch& watch = Watch::of(lua);
+  ExecutionLimiter& limiter = ExecutionLimiter::of(lua);
   // Each has instructions of its own before its hook fires: enough of them, each resumed once, would never meet one.
-  watch.look(lua);
-  watch.enter(thread);
+  limiter.checkDeadline(lua);
+  limiter.enter(thread);
   const int status = lua_resume(thread, lua, given, results);
-  watch.enter(lua);
+  limiter.enter(lua);
   const bool good = status == LUA_OK || status == LUA_YIELD;
   if (!good) *results = 1;
   if (good && lua_checkstack(lua, *results + 1) == 0) {
@@ -83,14 +83,14 @@ int resumeWrapped(lua_State* lua) {
 // that a chain of them, each closed by the one before, would run off the C stack.
 int close(lua_State* lua) {
   lua_State* thread = checkThread(lua);
-  Watch& watch = Watch::of(lua);
-  if (!watch.hasStack()) return luaL_error(lua, "C stack overflow: too many coroutines close one another");
+  ExecutionLimiter& limiter = ExecutionLimiter::of(lua);
+  if (!limiter.hasStack()) return luaL_error(lua, "C stack overflow: too many coroutines close one another");
   struct Entered {
-    Watch& watch;
+    ExecutionLimiter& limiter;
     lua_State* back;
-    ~Entered() { watch.enter(back); }
-  } const entered{watch, lua};
-  watch.enter(thread);
+    ~Entered() { limiter.enter(back); }
+  } const entered{limiter, lua};
+  limiter.enter(thread);
   return lua_tocfunction(lua, lua_upvalueindex(1))(lua);
 }
 

@@ -48,7 +48,7 @@ Review* reviewOf(lua_State* lua) {
 // in the first 20 microseconds, in which most filters end. Real time cannot be less, and stands for it up to a
 // millisecond: of what has passed before it was first asked no more is counted, because the machine may have been busy
 // with others.
-class Stint {
+class CpuTimer {
  public:
   nanoseconds used() {
     const nanoseconds gone = std::chrono::steady_clock::now() - begun_;
@@ -140,7 +140,7 @@ int take(lua_State* lua) {
     return 1;
   }
   const Millis left =
-      review->quotas.take(review->script + '\0' + std::string(review->job.endpoint) + '\0' + std::string(name, size),
+      review->quotas.reserve(review->script + '\0' + std::string(review->job.endpoint) + '\0' + std::string(name, size),
                           most, Millis(static_cast<std::int64_t>(seconds * 1'000)));
   lua_pushboolean(lua, left.count() == 0);
   if (left.count() == 0) return 1;
@@ -271,9 +271,9 @@ Decision LuaFilter::doDecide(const AdmissionRequest& job) {
   }
   Review review{job, deps_.quotas, name_, deps_.options.filterTime};
   review_ = &review;  // the script's first lines may ask for it already
-  Stint stint;
+  CpuTimer timer;
   const auto judge = [&]() -> std::string {
-    if (stint.used() < review.budget) return {};
+    if (timer.used() < review.budget) return {};
     return "it took more than " + std::to_string(std::chrono::duration_cast<Millis>(review.budget).count()) +
            " ms of processor time (lua.filterTime)";
   };

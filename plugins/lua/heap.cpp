@@ -34,7 +34,7 @@ void* Heap::resize(void* block, std::size_t before, std::size_t after) noexcept 
       if (moved == nullptr) return nullptr;
       held_ = held_ - before + after;
     } else {
-      moved = take(after);
+      moved = allocate(after);
       if (moved == nullptr) return nullptr;
       if (block != nullptr) std::memcpy(moved, block, std::min(before, after));
     }
@@ -63,7 +63,7 @@ bool Heap::keysSpread(std::size_t size) {
   return false;
 }
 
-void* Heap::take(std::size_t size) {
+void* Heap::allocate(std::size_t size) {
   if (size <= kLargestSmall) return takeSmall(size);
   void* block = std::malloc(size);
   if (block != nullptr) held_ += size;

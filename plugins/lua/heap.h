@@ -54,7 +54,7 @@ class Heap {
 
   void noteVast(std::size_t before, std::size_t after);
   bool keysSpread(std::size_t size);
-  void* take(std::size_t size);
+  void* allocate(std::size_t size);
   void drop(void* block, std::size_t size);
   void* takeSmall(std::size_t size);
 

@@ -86,7 +86,7 @@ HttpRequest readRequest(lua_State* lua, const HttpRules& rules, int options) {
 }
 
 void pushAnswer(lua_State* lua, const HttpAnswer& answer) {
-  Watch::of(lua).spend(lua, 1 + answer.body.size() / 8);
+  ExecutionLimiter::of(lua).spend(lua, 1 + answer.body.size() / 8);
   lua_createtable(lua, 0, 3);
   lua_pushinteger(lua, answer.status);
   lua_setfield(lua, -2, "status");
@@ -102,13 +102,13 @@ void pushAnswer(lua_State* lua, const HttpAnswer& answer) {
 }
 
 int call(lua_State* lua, HttpRequest request) {
-  Watch& watch = Watch::of(lua);
-  const HttpOutcome outcome = callHttp(std::move(request), [&watch] { return watch.isOver(); });
+  ExecutionLimiter& limiter = ExecutionLimiter::of(lua);
+  const HttpOutcome outcome = callHttp(std::move(request), [&limiter] { return limiter.isOver(); });
   if (const auto* answer = std::get_if<HttpAnswer>(&outcome)) {
     pushAnswer(lua, *answer);
     return 1;
   }
-  watch.spend(lua, 1);  // raises when it was given up
+  limiter.spend(lua, 1);  // raises when it was given up
   lua_pushnil(lua);
   pushText(lua, std::get<HttpFault>(outcome).reason);
   return 2;

@@ -10,7 +10,7 @@
 #include "jobq/json.h"
 #include "library.h"
 #include "sandbox.h"
-#include "watch.h"
+#include "execution_limiter.h"
 
 namespace jobq::lua {
 namespace {
@@ -37,7 +37,7 @@ bool isMarked(lua_State* lua, int index) {
 
 class Writer {
  public:
-  explicit Writer(lua_State* lua) : lua_(lua), watch_(Watch::of(lua)) {}
+  explicit Writer(lua_State* lua) : lua_(lua), limiter_(ExecutionLimiter::of(lua)) {}
 
   std::string write(int index) {
     value(lua_absindex(lua_, index));
@@ -81,7 +81,7 @@ class Writer {
         out_ += "null";
     }
     checkLength();
-    watch_.spend(lua_, 8 + (out_.size() - before) / 8);
+    limiter_.spend(lua_, 8 + (out_.size() - before) / 8);
   }
 
   [[gnu::noinline]] void number(int index) {
@@ -124,7 +124,7 @@ class Writer {
       if (begin > 0) out_.erase(joint, 1);
       if (at >= text.size()) return;
       checkLength();
-      watch_.spend(lua_, kPiece);
+      limiter_.spend(lua_, kPiece);
       begin = at;
     }
   }
@@ -136,7 +136,7 @@ class Writer {
   [[gnu::noinline]] void table(int index) {
     if (++depth_ > kDeepest) throw ScriptError("the value is nested deeper than 512 levels, or holds itself");
     luaL_checkstack(lua_, 6, "the value is nested too deep");
-    watch_.spend(lua_, kTableSteps);
+    limiter_.spend(lua_, kTableSteps);
     const auto [keys, names] = count(index);
     const bool marked = isMarked(lua_, index);
     if (names == 0 && (marked || keys > 0)) {
@@ -157,7 +157,7 @@ class Writer {
   [[gnu::noinline]] Keys count(int index) {
     Keys keys;
     for (lua_pushnil(lua_); lua_next(lua_, index) != 0; lua_pop(lua_, 1)) {
-      watch_.spendOnLookup(lua_);
+      limiter_.spendOnLookup(lua_);
       if (isHiddenName(lua_, -2)) continue;
       if (lua_isinteger(lua_, -2) != 0) {
         ++keys.numbers;
@@ -181,7 +181,7 @@ class Writer {
   }
 
   [[gnu::noinline]] void openElement(int index, lua_Integer i) {
-    watch_.spendOnLookup(lua_);
+    limiter_.spendOnLookup(lua_);
     if (i > 1) out_ += ',';
     path_.push_back({{}, i});
     if (lua_rawgeti(lua_, index, i) == LUA_TNIL) refuse("an array with holes (put json.null there)");
@@ -203,15 +203,15 @@ class Writer {
   [[gnu::noinline]] void listNames(int index, std::size_t size, std::vector<std::string_view>& names) {
     names.reserve(size);
     for (lua_pushnil(lua_); lua_next(lua_, index) != 0; lua_pop(lua_, 1)) {
-      watch_.spendOnLookup(lua_);
+      limiter_.spendOnLookup(lua_);
       if (!isHiddenName(lua_, -2)) names.push_back(stringAt(-2));
     }
-    watch_.spend(lua_, size * 16);
+    limiter_.spend(lua_, size * 16);
     std::sort(names.begin(), names.end());
   }
 
   [[gnu::noinline]] void openMember(std::string_view name, int index) {
-    watch_.spendOnLookup(lua_);
+    limiter_.spendOnLookup(lua_);
     if (out_.back() != '{') out_ += ',';
     path_.push_back({name, 0});
     quote(name);
@@ -226,7 +226,7 @@ class Writer {
   }
 
   lua_State* const lua_;
-  Watch& watch_;
+  ExecutionLimiter& limiter_;
   std::string out_;
   std::vector<Step> path_;
   int depth_ = 0;
@@ -244,7 +244,7 @@ int decode(lua_State* lua) {
   const char* bytes = luaL_checklstring(lua, 1, &size);
   if (size > kLongestText) return luaL_error(lua, "the JSON text is longer than 20 MB: decode less");
   const auto fault = json::check({bytes, size});
-  Watch::of(lua).spend(lua, size / 4);
+  ExecutionLimiter::of(lua).spend(lua, size / 4);
   if (fault) {
     return luaL_error(lua, "not JSON: %s (at byte %I)", fault->reason, static_cast<lua_Integer>(fault->offset));
   }

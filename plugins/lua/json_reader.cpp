@@ -6,7 +6,7 @@
 
 #include "jobq/json.h"
 #include "json_bridge.h"
-#include "watch.h"
+#include "execution_limiter.h"
 
 namespace jobq::lua {
 namespace {
@@ -16,7 +16,7 @@ constexpr int kGuess = 4;  // members: growing costs more than a few that stay f
 // Reads a text that the scanner has found to be JSON: whatever follows is what the grammar allows there.
 class Reader {
  public:
-  Reader(lua_State* lua, std::string_view text) : lua_(lua), watch_(Watch::of(lua)), text_(text) {}
+  Reader(lua_State* lua, std::string_view text) : lua_(lua), limiter_(ExecutionLimiter::of(lua)), text_(text) {}
 
   void read() {
     skipBlanks();
@@ -40,7 +40,7 @@ class Reader {
       case 'n': word(4, [this] { lua_pushlightuserdata(lua_, nullptr); }); break;
       default: number();
     }
-    watch_.spend(lua_, 8 + (at_ - start) / 8);
+    limiter_.spend(lua_, 8 + (at_ - start) / 8);
   }
 
   template <class Push>
@@ -144,7 +144,7 @@ class Reader {
   }
 
   lua_State* const lua_;
-  Watch& watch_;
+  ExecutionLimiter& limiter_;
   const std::string_view text_;
   std::size_t at_ = 0;
 };

@@ -94,13 +94,13 @@ template <Choice kChoice>
 int chooseNumber(lua_State* lua) {
   const int count = lua_gettop(lua);
   luaL_argcheck(lua, count >= 1, 1, "value expected");
-  Watch& watch = Watch::of(lua);
+  ExecutionLimiter& limiter = ExecutionLimiter::of(lua);
   int chosen = 1;
   for (int i = 2; i <= count; ++i) {
     if (lua_type(lua, i) == LUA_TNUMBER && lua_type(lua, chosen) == LUA_TNUMBER) {
-      watch.spend(lua, 2);
+      limiter.spend(lua, 2);
     } else {
-      watch.look(lua);
+      limiter.checkDeadline(lua);
     }
     if (kChoice == Choice::least ? lua_compare(lua, i, chosen, LUA_OPLT) : lua_compare(lua, chosen, i, LUA_OPLT))
       chosen = i;
@@ -179,7 +179,7 @@ std::uint64_t bytesOfArguments(lua_State* lua) {
 // A stock C function has no upvalue, and finds its arguments where they lie.
 void countWork(lua_State* lua, const char* name) {
   constexpr lua_CFunction kCounted = [](lua_State* state) {
-    Watch::of(state).spend(state, 1 + bytesOfArguments(state) / 4);
+    ExecutionLimiter::of(state).spend(state, 1 + bytesOfArguments(state) / 4);
     return lua_tocfunction(state, lua_upvalueindex(1))(state);
   };
   lua_getfield(lua, -1, name);

@@ -1,7 +1,7 @@
 // The pattern functions of the sandbox: string.find, match, gmatch and gsub as in Lua 5.4.4, results, limits and
 // messages alike, but with their steps counted. Lua's hook never fires inside a C function, so the stock ones outrun
 // any deadline. Three differences: characters are classed as in the C locale; an iterator of gmatch that has failed
-// keeps its limit of depth; and what is counted may end the script (watch.h).
+// keeps its limit of depth; and what is counted may end the script (execution_limiter.h).
 #pragma once
 
 #include <lua.hpp>

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "watch.h"
+#include "execution_limiter.h"
 
 namespace jobq::lua {
 
-void LuaHost::spend(std::uint64_t steps) { Watch::of(lua_).spend(lua_, steps); }
+void LuaHost::spend(std::uint64_t steps) { ExecutionLimiter::of(lua_).spend(lua_, steps); }
 
 void LuaHost::refuse(const char* message) {
   luaL_error(lua_, "%s", message);

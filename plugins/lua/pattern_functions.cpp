@@ -33,7 +33,7 @@ int pushNothing(lua_State* lua) {
 
 int findPlain(lua_State* lua, StepMeter& meter, std::string_view subject, std::string_view needle, std::size_t start) {
   const char* found = findText(meter, subject.substr(start), needle);
-  meter.settle();
+  meter.flush();
   return found == nullptr ? pushNothing(lua) : pushPlace(lua, subject, found, found + needle.size());
 }
 
@@ -53,7 +53,7 @@ int findPattern(lua_State* lua, std::string_view subject, std::string_view patte
     if (places) count = pushPlace(lua, subject, at, end);
     if (!places || matcher.captures() > 0) count += pushCaptures(lua, matcher, at, end);
   }
-  matcher.meter().settle();
+  matcher.meter().flush();
   return count;
 }
 
@@ -99,10 +99,10 @@ int nextMatch(lua_State* lua) {
     remember(lua, kNext, end - base);
     remember(lua, kLastEnd, end - base);
     const int count = pushCaptures(lua, matcher, at, end);
-    matcher.meter().settle();
+    matcher.meter().flush();
     return count;
   }
-  matcher.meter().settle();
+  matcher.meter().flush();
   return 0;
 }
 

@@ -73,7 +73,7 @@ int Substitution::run() {
     lua_pushvalue(lua_, 1);
   }
   lua_pushinteger(lua_, count);
-  matcher.meter().settle();
+  matcher.meter().flush();
   return 2;
 }
 
@@ -81,7 +81,7 @@ int Substitution::run() {
 bool Substitution::replace(Matcher& matcher, const char* begin, const char* end) {
   if (kind_ == LUA_TFUNCTION) {
     matcher.meter().charge(kCallSteps);
-    matcher.meter().settle();
+    matcher.meter().flush();
     lua_pushvalue(lua_, kReplacement);
     lua_call(lua_, pushCaptures(lua_, matcher, begin, end), 1);
   } else if (kind_ == LUA_TTABLE) {

@@ -1,5 +1,5 @@
 // Scripts in Lua: handlers (image `lua/<name>`) and admission filters. Reading order: sandbox.h (where a script runs),
-// watch.h (what ends it), library.cpp (what it may use), handler.cpp and filter.cpp (what it is for).
+// execution_limiter.h (what ends it), library.cpp (what it may use), handler.cpp and filter.cpp (what it is for).
 #include <functional>
 
 #include "filter.h"

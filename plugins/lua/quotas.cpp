@@ -11,7 +11,7 @@ constexpr std::size_t kMostNames = 100'000;
 
 }  // namespace
 
-Millis Quotas::take(const std::string& name, std::int64_t most, Millis window) {
+Millis Quotas::reserve(const std::string& name, std::int64_t most, Millis window) {
   const Instant now = clock_.now();
   Lock lock(mutex_);
   if (counts_.size() >= kMostNames && !counts_.contains(name)) makeRoom(now);

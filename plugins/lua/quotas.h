@@ -17,7 +17,7 @@ class Quotas {
 
   /// Counts one more of `name`, of which `most` are free in `window`, which begins with the first. Zero: it was taken;
   /// else none is left for so long.
-  Millis take(const std::string& name, std::int64_t most, Millis window);
+  Millis reserve(const std::string& name, std::int64_t most, Millis window);
 
  private:
   struct Count {

@@ -19,7 +19,7 @@ const char kMain = 0;
 Sandbox::Sandbox(std::size_t memory, std::size_t plain, const Opener& more)
     : heap_(memory, plain), lua_(lua_newstate(resize, this)) {
   if (lua_ == nullptr) throw std::bad_alloc();
-  watch_ = std::make_unique<Watch>(lua_, plain);
+  limiter_ = std::make_unique<ExecutionLimiter>(lua_, plain);
   constexpr lua_CFunction kPrepare = [](lua_State* lua) {
     openLibraries(lua);
     const auto& add = *static_cast<const Opener*>(lua_touserdata(lua, 1));
@@ -47,9 +47,9 @@ void* Sandbox::resize(void* self, void* block, std::size_t before, std::size_t a
   Heap& heap = sandbox.heap_;
   const std::uint64_t lookedThrough = heap.lookedThrough();
   void* moved = heap.resize(block, before, after);
-  if (sandbox.watch_) {
-    sandbox.watch_->setLargest(heap.largest(), heap.wasRefused());
-    if (heap.lookedThrough() != lookedThrough) sandbox.watch_->lookSoon();
+  if (sandbox.limiter_) {
+    sandbox.limiter_->setLargest(heap.largest(), heap.wasRefused());
+    if (heap.lookedThrough() != lookedThrough) sandbox.limiter_->checkSoon();
   }
   return moved;
 }
@@ -94,7 +94,7 @@ int Sandbox::perform(lua_State* lua) {
                       task.script.name.c_str());
   }
   task.body(lua);
-  Watch::of(lua).lookOnceMore(lua);
+  ExecutionLimiter::of(lua).checkAtEnd(lua);
   return 0;
 }
 
@@ -105,29 +105,29 @@ int Sandbox::translate(lua_State* lua) {
   return 0;
 }
 
-std::string Sandbox::compile(std::string_view text, const std::string& chunk, Watch::Judge judge) {
+std::string Sandbox::compile(std::string_view text, const std::string& chunk, ExecutionLimiter::Judge judge) {
   Translation task{text, chunk, {}};
   if (const auto fault = attempt(guarded<translate>, &task, std::move(judge))) throw ScriptError(*fault);
   return std::move(task.bytecode);
 }
 
 // Why it came to no good end; nothing when it did.
-std::optional<std::string> Sandbox::attempt(lua_CFunction work, void* task, Watch::Judge judge) {
-  watch_->arm(std::move(judge));
+std::optional<std::string> Sandbox::attempt(lua_CFunction work, void* task, ExecutionLimiter::Judge judge) {
+  limiter_->arm(std::move(judge));
   lua_pushcfunction(lua_, work);
   lua_pushlightuserdata(lua_, task);
   const int status = lua_pcall(lua_, 1, 0, 0);
   // Under the watch, too: an error that is a table may have a text without end.
   std::optional<std::string> fault;
   if (status != LUA_OK && endedBy().empty()) fault = describe(status);
-  watch_->disarm();
+  limiter_->disarm();
   if (!endedBy().empty()) fault = endedBy();
   spent_ = spent_ || !endedBy().empty() || status == LUA_ERRMEM;
   lua_settop(lua_, 0);
   return fault;
 }
 
-void Sandbox::run(const ScriptPtr& script, Watch::Judge judge, LineSink print,
+void Sandbox::run(const ScriptPtr& script, ExecutionLimiter::Judge judge, LineSink print,
                   const std::function<void(lua_State*)>& body) {
   Task task{loaded_ == script, *script, body};
   print_ = std::move(print);

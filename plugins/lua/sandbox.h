@@ -16,7 +16,7 @@
 
 #include "heap.h"
 #include "script.h"
-#include "watch.h"
+#include "execution_limiter.h"
 
 namespace jobq::lua {
 
@@ -48,13 +48,13 @@ class Sandbox {
 
   /// Runs the script's text anew, in a fresh environment, and then `body` with the function that it returned on top of
   /// the stack; all of it until `judge` ends it. Throws ScriptError.
-  void run(const ScriptPtr& script, Watch::Judge judge, LineSink print, const std::function<void(lua_State*)>& body);
+  void run(const ScriptPtr& script, ExecutionLimiter::Judge judge, LineSink print, const std::function<void(lua_State*)>& body);
 
   /// The bytecode of a text, compiled under the same limits. Throws ScriptError.
-  std::string compile(std::string_view text, const std::string& chunk, Watch::Judge judge);
+  std::string compile(std::string_view text, const std::string& chunk, ExecutionLimiter::Judge judge);
 
   /// Why the last script was ended from outside; empty when it ended by itself.
-  const std::string& endedBy() const { return watch_->reason(); }
+  const std::string& endedBy() const { return limiter_->reason(); }
 
   /// It holds more than a few scripts leave behind, or one was ended in its midst: a new one is better.
   bool isSpent() const { return spent_ || heap_.held() > kKept || heap_.wasRefused(); }
@@ -76,7 +76,7 @@ class Sandbox {
   static void* resize(void* self, void* block, std::size_t before, std::size_t after);
   static int perform(lua_State* lua);
   static int translate(lua_State* lua);
-  std::optional<std::string> attempt(lua_CFunction work, void* task, Watch::Judge judge);
+  std::optional<std::string> attempt(lua_CFunction work, void* task, ExecutionLimiter::Judge judge);
   void forget();
   std::string describe(int status);
 
@@ -84,7 +84,7 @@ class Sandbox {
   std::mt19937_64 seeds_{std::random_device()()};
   bool isSeeded_ = false;
   bool spent_ = false;
-  std::unique_ptr<Watch> watch_;  // before lua_, whose making asks for memory
+  std::unique_ptr<ExecutionLimiter> limiter_;  // before lua_, whose making asks for memory
   lua_State* lua_ = nullptr;
   ScriptPtr loaded_;
   LineSink print_;

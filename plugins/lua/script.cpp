@@ -61,7 +61,7 @@ FollowedScript::FollowedScript(ScriptFolder& folder, std::string name) : folder_
 
 const ScriptPtr& FollowedScript::newest() {
   const auto now = coarseNow();
-  if (now < askAgain_ && now_.file && !now_.file->isLinked() && !now_.stamp.hasChanged(now_.file->look()))
+  if (now < askAgain_ && now_.file && !now_.file->isLinked() && !now_.stamp.hasChanged(now_.file->status()))
     return now_.script;
   now_ = folder_.newest(name_);
   askAgain_ = now + kOtherFolder;
@@ -86,11 +86,11 @@ ScriptFolder::Newest ScriptFolder::newest(const std::string& name) {
   const std::string fault = entry->fault;
   lock.unlock();
   if (!newest.script) throw ScriptError(fault);
-  if (changed) tell(name, fault);
+  if (changed) reportFault(name, fault);
   return newest;
 }
 
-void ScriptFolder::tell(const std::string& name, const std::string& fault) {
+void ScriptFolder::reportFault(const std::string& name, const std::string& fault) {
   if (fault.empty()) {
     log_.write(LogLevel::information, "script.reloaded", name + ".lua was edited: the next job runs it");
   } else {
@@ -146,7 +146,7 @@ std::vector<ScriptReport> ScriptFolder::reports() {
     if (!entry->script && !files.contains(name)) continue;
     reports.push_back({name, entry->fault});
     lock.unlock();
-    if (changed) tell(name, reports.back().fault);
+    if (changed) reportFault(name, reports.back().fault);
   }
   return reports;
 }

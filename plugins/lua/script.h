@@ -68,7 +68,7 @@ class ScriptFolder {
   std::string fileOf(const std::string& name) const { return folder_ / (name + ".lua"); }
   EntryPtr entryOf(const std::string& name);
   bool refresh(const std::string& name, Entry& entry) JOBQ_REQUIRES(entry.mutex);
-  void tell(const std::string& name, const std::string& fault);
+  void reportFault(const std::string& name, const std::string& fault);
 
   const std::filesystem::path folder_;
   Log& log_;

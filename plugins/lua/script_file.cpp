@@ -33,12 +33,12 @@ OpenFilePtr OpenFile::open(const std::string& name) {
   struct stat status {};
   const bool isLinked = ::lstat(name.c_str(), &status) == 0 && S_ISLNK(status.st_mode);
   OpenFilePtr file(new OpenFile(descriptor, isLinked));
-  return S_ISREG(file->look().st_mode) ? file : nullptr;
+  return S_ISREG(file->status().st_mode) ? file : nullptr;
 }
 
 OpenFile::~OpenFile() { ::close(descriptor_); }
 
-struct stat OpenFile::look() const {
+struct stat OpenFile::status() const {
   struct stat status;
   if (::fstat(descriptor_, &status) != 0) status = {};
   return status;

@@ -33,7 +33,7 @@ class OpenFile {
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
 
-  struct stat look() const;
+  struct stat status() const;
 
   /// Its name is a symbolic link's.
   bool isLinked() const { return isLinked_; }

@@ -28,11 +28,11 @@ class StepMeter {
 
   void charge(std::uint64_t steps) {
     used_ += steps;
-    if (used_ >= kBatch) settle();
+    if (used_ >= kBatch) flush();
   }
 
   /// Hands over what is left; the last act of a call.
-  void settle() {
+  void flush() {
     const std::uint64_t steps = used_;
     used_ = 0;
     host_.spend(steps);

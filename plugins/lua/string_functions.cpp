@@ -25,7 +25,7 @@ int repeat(lua_State* lua) {
   luaL_Buffer buffer;
   char* to = luaL_buffinitsize(lua, &buffer, total);  // raises when it is more than the script's memory
   for (std::size_t i = 0; i < count; ++i) {
-    Watch::of(lua).spend(lua, 1 + (size + gap) / 4);
+    ExecutionLimiter::of(lua).spend(lua, 1 + (size + gap) / 4);
     to = std::copy_n(text, size, to);
     if (i + 1 < count) to = std::copy_n(separator, gap, to);
   }
@@ -44,7 +44,7 @@ int packText(lua_State* lua) {
         '0' <= c && c <= '9' ? std::min<std::uint64_t>(number * 10 + static_cast<std::uint64_t>(c - '0'), 1U << 30) : 0;
     steps += number;
   }
-  Watch::of(lua).spend(lua, steps);
+  ExecutionLimiter::of(lua).spend(lua, steps);
   return lua_tocfunction(lua, lua_upvalueindex(1))(lua);
 }
 
@@ -64,13 +64,13 @@ int format(lua_State* lua) {
   const int count = lua_gettop(lua);
   for (int i = 2; i <= count; ++i) {
     if (!hasText(lua, i)) continue;
-    Watch::of(lua).look(lua);
+    ExecutionLimiter::of(lua).checkDeadline(lua);
     luaL_tolstring(lua, i, nullptr);
     lua_replace(lua, i);
   }
   const std::uint64_t bytes = bytesOfArguments(lua);
   checkArguments(lua, bytes);
-  Watch::of(lua).spend(lua, 1 + bytes / 4);
+  ExecutionLimiter::of(lua).spend(lua, 1 + bytes / 4);
   return lua_tocfunction(lua, lua_upvalueindex(1))(lua);
 }
 

@@ -11,12 +11,12 @@ namespace {
 // Before each element of the table at `index`. Where a metatable may answer, that may be a chain of a thousand tables
 // or a C function, in which no hook fires.
 void step(lua_State* lua, int index) {
-  Watch& watch = Watch::of(lua);
+  ExecutionLimiter& limiter = ExecutionLimiter::of(lua);
   if (lua_getmetatable(lua, index) == 0) {
-    watch.spendOnLookup(lua);
+    limiter.spendOnLookup(lua);
   } else {
     lua_pop(lua, 1);
-    watch.look(lua);
+    limiter.checkDeadline(lua);
   }
 }
 
@@ -66,7 +66,7 @@ void addElement(lua_State* lua, luaL_Buffer* buffer, lua_Integer i) {
     luaL_error(lua, "invalid value (%s) at index %I in table for 'concat'", luaL_typename(lua, -1),
                static_cast<LUAI_UACINT>(i));
   }
-  Watch::of(lua).spend(lua, lua_rawlen(lua, -1) / 4);
+  ExecutionLimiter::of(lua).spend(lua, lua_rawlen(lua, -1) / 4);
   luaL_addvalue(buffer);
 }
 
@@ -148,9 +148,9 @@ int isBefore(lua_State* lua) {
   const bool mayAnswer = lua_toboolean(lua, lua_upvalueindex(2)) != 0;
   if (mayAnswer ||
       (hasOrder ? lua_iscfunction(lua, lua_upvalueindex(1)) != 0 : lua_istable(lua, 1) || lua_istable(lua, 2))) {
-    Watch::of(lua).look(lua);
+    ExecutionLimiter::of(lua).checkDeadline(lua);
   } else {
-    Watch::of(lua).spend(lua, work);
+    ExecutionLimiter::of(lua).spend(lua, work);
   }
   if (lua_isnil(lua, lua_upvalueindex(1))) {
     lua_pushboolean(lua, lua_compare(lua, 1, 2, LUA_OPLT));

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "library.h"
-#include "watch.h"
+#include "execution_limiter.h"
 
 namespace jobq::lua {
 namespace {
@@ -24,7 +24,7 @@ std::int64_t secondsNow(lua_State* lua) {
 // A field of a date table. `fallback` below zero: the field is required.
 int dateField(lua_State* lua, const char* name, int fallback, int offset) {
   const int type = lua_getfield(lua, 1, name);
-  if (type == LUA_TSTRING) Watch::of(lua).spend(lua, 1 + lua_rawlen(lua, -1) / 4);  // it is read digit by digit
+  if (type == LUA_TSTRING) ExecutionLimiter::of(lua).spend(lua, 1 + lua_rawlen(lua, -1) / 4);  // it is read digit by digit
   int isInteger = 0;
   lua_Integer value = lua_tointegerx(lua, -1, &isInteger);
   if (isInteger == 0) {
@@ -83,13 +83,13 @@ int formatDate(lua_State* lua) {
   std::string_view format(text, size);
   if (size > kLongestFormat)
     return luaL_error(lua, "the format has more than %d bytes", static_cast<int>(kLongestFormat));
-  if (lua_type(lua, 2) == LUA_TSTRING) Watch::of(lua).spend(lua, 1 + lua_rawlen(lua, 2) / 4);
+  if (lua_type(lua, 2) == LUA_TSTRING) ExecutionLimiter::of(lua).spend(lua, 1 + lua_rawlen(lua, 2) / 4);
   const time_t time = lua_isnoneornil(lua, 2) ? secondsNow(lua) : luaL_checkinteger(lua, 2);
   tm date{};
   if (::gmtime_r(&time, &date) == nullptr) {
     return luaL_error(lua, "date result cannot be represented in this installation");
   }
-  Watch::of(lua).spend(lua, 1 + size * 8);
+  ExecutionLimiter::of(lua).spend(lua, 1 + size * 8);
   if (format.starts_with('!')) format.remove_prefix(1);
   if (format.starts_with("*t")) return pushDateTable(lua, date);
   luaL_Buffer buffer;

@@ -8,7 +8,7 @@
 
 #include "check.h"
 #include "plugins/lua/pattern.h"
-#include "plugins/lua/watch.h"
+#include "plugins/lua/execution_limiter.h"
 
 namespace {
 
@@ -45,7 +45,7 @@ end
 
 lua_State* makeState() {
   lua_State* lua = luaL_newstate();
-  new jobq::lua::Watch(lua, std::size_t{1} << 20);
+  new jobq::lua::ExecutionLimiter(lua, std::size_t{1} << 20);
   luaL_openlibs(lua);
   BELIEVE(luaL_loadstring(lua, kWords) == LUA_OK);
   lua_newtable(lua);
@@ -89,7 +89,7 @@ std::string ask(lua_State* lua, bool own, const Question& question) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static lua_State* const lua = makeState();
-  static jobq::lua::Watch& watch = jobq::lua::Watch::of(lua);
+  static jobq::lua::ExecutionLimiter& watch = jobq::lua::ExecutionLimiter::of(lua);
   if (size < 4) return 0;
   const std::string_view text(reinterpret_cast<const char*>(data) + 4, size - 4);
   Question question{data[0] % 9, static_cast<signed char>(data[1]) % 16, {}, {}, {}};

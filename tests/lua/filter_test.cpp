@@ -187,22 +187,22 @@ TEST_F(LuaFilterTest, QuotasCountInTheirWindow) {
 TEST(QuotasTest, ForgetTheEarliestOfTooManyNames) {
   testkit::ManualClock clock;
   Quotas quotas(clock);
-  EXPECT_EQ(quotas.take("kept", 1, Millis(100'000)), Millis(0));
-  EXPECT_EQ(quotas.take("earliest", 1, Millis(1'000)), Millis(0));
-  for (int i = 0; i < 99'998; ++i) ASSERT_EQ(quotas.take(std::to_string(i), 1, Millis(50'000)), Millis(0));
-  EXPECT_EQ(quotas.take("earliest", 1, Millis(1'000)), Millis(1'000));
+  EXPECT_EQ(quotas.reserve("kept", 1, Millis(100'000)), Millis(0));
+  EXPECT_EQ(quotas.reserve("earliest", 1, Millis(1'000)), Millis(0));
+  for (int i = 0; i < 99'998; ++i) ASSERT_EQ(quotas.reserve(std::to_string(i), 1, Millis(50'000)), Millis(0));
+  EXPECT_EQ(quotas.reserve("earliest", 1, Millis(1'000)), Millis(1'000));
   // A flood of names must not cost a scan each: 2,000 of them, beside one scan, which the first name needs.
   const auto costOfNames = [&](int from, int to) {
     const std::chrono::nanoseconds begun = testkit::threadProcessorTime();
-    for (int i = from; i < to; ++i) EXPECT_EQ(quotas.take("new " + std::to_string(i), 1, Millis(50'000)), Millis(0));
+    for (int i = from; i < to; ++i) EXPECT_EQ(quotas.reserve("new " + std::to_string(i), 1, Millis(50'000)), Millis(0));
     return std::chrono::duration<double, std::milli>(testkit::threadProcessorTime() - begun).count();
   };
   const double oneScan = costOfNames(0, 1);
   const double others = costOfNames(1, 2'000);
   std::printf("%.2f ms of processor time for a scan, %.2f ms for 1,999 names after it\n", oneScan, others);
   EXPECT_LT(others, 20 * oneScan);
-  EXPECT_EQ(quotas.take("earliest", 1, Millis(1'000)), Millis(0)) << "it was forgotten";
-  EXPECT_EQ(quotas.take("kept", 1, Millis(100'000)), Millis(100'000));
+  EXPECT_EQ(quotas.reserve("earliest", 1, Millis(1'000)), Millis(0)) << "it was forgotten";
+  EXPECT_EQ(quotas.reserve("kept", 1, Millis(100'000)), Millis(100'000));
 }
 
 }  // namespace

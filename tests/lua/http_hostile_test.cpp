@@ -23,10 +23,10 @@ constexpr const char* kBriefly = "{timeout = 0.2}";
 class LuaHttpHostile : public LuaHttp {
  protected:
   void expectLate(const std::string& url, const std::string& reason) {
-    const testkit::PaceWatch watch;
+    const testkit::PaceWatch limiter;
     EXPECT_EQ(get(url, kBriefly), reason + " within 200 ms");
-    EXPECT_GE(watch.elapsed(), Millis(190));
-    watch.end("a late http.get", Millis(200) + kSoon);
+    EXPECT_GE(limiter.elapsed(), Millis(190));
+    limiter.end("a late http.get", Millis(200) + kSoon);
   }
 };
 
@@ -43,10 +43,10 @@ class Holding {
   TinyHttp& server() { return server_; }
   /// Blocks until the server sees the client go away.
   void awaitClientGone() {
-    const testkit::PaceWatch watch;
+    const testkit::PaceWatch limiter;
     auto gone = gone_.get_future();
     testkit::resultOf("the client to leave the server that says nothing", gone);
-    watch.end("a client that goes away", kSoon);
+    limiter.end("a client that goes away", kSoon);
   }
 
  private:
@@ -245,10 +245,10 @@ TEST_F(LuaHttpHostile, AStopEndsACallAndTheNextJobIsServed) {
     auto running =
         std::async(std::launch::async, [&] { return failureOf(*handler, inputOf(slow.server().url()), job); });
     slow.server().awaitRequest();
-    const testkit::PaceWatch watch;
+    const testkit::PaceWatch limiter;
     job.stop();
     EXPECT_EQ(testkit::resultOf("the job", running), "the job was stopped");
-    watch.end("a stopped http.get", kSoon);
+    limiter.end("a stopped http.get", kSoon);
     slow.awaitClientGone();
     FakeJobContext next;
     EXPECT_EQ(handler->run(inputOf(slow.server().url("/free")), next), "\"free\"");
@@ -262,10 +262,10 @@ TEST_F(LuaHttpHostile, AStopEndsACallWhoseNameDoesNotComeBack) {
   auto running =
       std::async(std::launch::async, [&] { return failureOf(*handler, inputOf("http://silent.test/"), job); });
   names.awaitQuestion();
-  const testkit::PaceWatch watch;
+  const testkit::PaceWatch limiter;
   job.stop();
   EXPECT_EQ(testkit::resultOf("the job", running), "the job was stopped");
-  watch.end("a stopped http.get", kSoon);
+  limiter.end("a stopped http.get", kSoon);
 }
 
 TEST_F(LuaHttpHostile, TheDeadlineEndsACallAndNothingSwallowsIt) {

@@ -44,11 +44,11 @@ TEST(PatternAttack, EndsWithItsScript) {
   for (const char* attack : kAttacks) {
     TestState state(TestState::Patterns::kOwn);
     int looks = 0;
-    state.watch().arm([&looks] { return ++looks < kLooks ? "" : "time is over"; });
+    state.limiter().arm([&looks] { return ++looks < kLooks ? "" : "time is over"; });
     const std::string said = state.answer(attack);
     EXPECT_NE(said.find("time is over"), std::string::npos) << attack << ": " << said;
     EXPECT_EQ(looks, kLooks) << attack;
-    EXPECT_EQ(state.watch().reason(), "time is over");
+    EXPECT_EQ(state.limiter().reason(), "time is over");
   }
 }
 
@@ -56,7 +56,7 @@ TEST(PatternAttack, EndsWithItsScript) {
 TEST(PatternAttack, CannotBeSwallowed) {
   TestState state(TestState::Patterns::kOwn);
   int looks = 0;
-  state.watch().arm([&looks] { return ++looks < 5 ? "" : "time is over"; });
+  state.limiter().arm([&looks] { return ++looks < 5 ? "" : "time is over"; });
   const std::string said = state.answer(
       "(function() while true do pcall(string.find, ('a'):rep(1e7), 'a*b') coroutine.wrap(pcall)(string.find, "
       "('a'):rep(1e7), 'a*b') end end)()");
@@ -107,7 +107,7 @@ TEST(PatternAttack, EveryStepIsCharged) {
     CountingHost host;
     Matcher matcher(host, cost.subject, cost.pattern);
     for (const char& at : cost.subject) EXPECT_EQ(matcher.matchAt(&at), nullptr) << cost.pattern.substr(0, 20);
-    matcher.meter().settle();
+    matcher.meter().flush();
     EXPECT_GE(host.total, cost.least) << cost.pattern.substr(0, 20);
     EXPECT_LE(host.most, 20'000U) << cost.pattern.substr(0, 20);
   }
@@ -131,7 +131,7 @@ TEST(PatternAttack, EveryByteOfAPlainSearchIsCharged) {
   CountingHost host;
   StepMeter meter(host);
   EXPECT_EQ(findText(meter, haystack, needle), nullptr);
-  meter.settle();
+  meter.flush();
   EXPECT_GE(host.total, 10'000U * 5'000U - 10'000U);
   EXPECT_LE(host.most, 20'000U);
 }
@@ -143,7 +143,7 @@ TEST(PatternAttack, MatchesInSmallSteps) {
   EXPECT_EQ(matcher.matchAt(subject.data()), subject.data() + subject.size());
   ASSERT_EQ(matcher.captures(), 2);
   EXPECT_EQ(std::string(matcher.capture(1).begin, 5), "value");
-  matcher.meter().settle();
+  matcher.meter().flush();
   EXPECT_GE(host.total, subject.size());
   EXPECT_LE(host.total, 100U);
   EXPECT_THROW(Matcher(host, subject, "[k").matchAt(subject.data()), CountingHost::Refused);

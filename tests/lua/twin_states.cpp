@@ -46,7 +46,7 @@ end
 
 }  // namespace
 
-TestState::TestState(Patterns patterns) : lua_(luaL_newstate()), watch_(lua_.get(), std::size_t{1} << 20) {
+TestState::TestState(Patterns patterns) : lua_(luaL_newstate()), limiter_(lua_.get(), std::size_t{1} << 20) {
   luaL_openlibs(lua());
   if (patterns == Patterns::kOwn) {
     lua_getglobal(lua(), "string");

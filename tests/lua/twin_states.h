@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "plugins/lua/watch.h"
+#include "plugins/lua/execution_limiter.h"
 
 namespace jobq::lua {
 
@@ -19,14 +19,14 @@ class TestState {
   std::string answer(const std::string& expression);
 
   lua_State* lua() { return lua_.get(); }
-  Watch& watch() { return watch_; }
+  ExecutionLimiter& limiter() { return limiter_; }
 
  private:
   struct Closer {
     void operator()(lua_State* lua) const { lua_close(lua); }
   };
   std::unique_ptr<lua_State, Closer> lua_;
-  Watch watch_;
+  ExecutionLimiter limiter_;
 };
 
 /// Expects that both states answer the same, and returns what they say.

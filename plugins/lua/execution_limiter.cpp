@@ -1,59 +1,59 @@
-#include "watch.h"
+#include "execution_limiter.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace jobq::lua {
 
-Watch::Watch(lua_State* lua, std::size_t plain) : main_(lua), plain_(plain), current_(lua) {
-  *static_cast<Watch**>(lua_getextraspace(lua)) = this;
+ExecutionLimiter::ExecutionLimiter(lua_State* lua, std::size_t plain) : main_(lua), plain_(plain), current_(lua) {
+  *static_cast<ExecutionLimiter**>(lua_getextraspace(lua)) = this;
 }
 
-void Watch::arm(Judge judge) {
+void ExecutionLimiter::arm(Judge judge) {
   judge_ = std::move(judge);
   reason_.clear();
-  left_ = kStepsALook;
-  hasLooked_ = false;
+  left_ = kStepsPerCheck;
+  hasChecked_ = false;
   current_ = main_;
   stack_ = static_cast<const char*>(__builtin_frame_address(0));
   // Coroutines take over the hook of the thread that makes them.
   lua_sethook(main_, hook, LUA_MASKCOUNT, interval_);
 }
 
-void Watch::disarm() {
+void ExecutionLimiter::disarm() {
   lua_sethook(main_, nullptr, 0, 0);
   judge_ = nullptr;
 }
 
-void Watch::adaptTo(std::size_t bytes, bool always) {
+void ExecutionLimiter::adaptTo(std::size_t bytes, bool always) {
   largest_ = bytes;
   always_ = always;
-  interval_ = bytes <= plain_ ? kInstructionsALook : std::max(1, static_cast<int>(kInstructionsALook * plain_ / bytes));
+  interval_ = bytes <= plain_ ? kInstructionsPerCheck : std::max(1, static_cast<int>(kInstructionsPerCheck * plain_ / bytes));
   if (always_ || !reason_.empty()) interval_ = 1;
   if (judge_) tighten();
 }
 
 // Only ever shorter, because setting a hook begins its count anew: only the hook itself makes it longer again.
-void Watch::tighten() {
+void ExecutionLimiter::tighten() {
   if (lua_gethookcount(current_) > interval_) lua_sethook(current_, hook, LUA_MASKCOUNT, interval_);
 }
 
-void Watch::lookSoon() {
+void ExecutionLimiter::checkSoon() {
   if (judge_ && lua_gethookcount(current_) > 1) lua_sethook(current_, hook, LUA_MASKCOUNT, 1);
 }
 
-bool Watch::hasStack() const {
+bool ExecutionLimiter::hasStack() const {
   constexpr std::ptrdiff_t kMost = 64 * 1024;
   return stack_ - static_cast<const char*>(__builtin_frame_address(0)) < kMost;
 }
 
-void Watch::hook(lua_State* lua, lua_Debug*) {
-  Watch& self = of(lua);
-  self.look(lua);
+void ExecutionLimiter::hook(lua_State* lua, lua_Debug*) {
+  ExecutionLimiter& self = of(lua);
+  self.checkDeadline(lua);
   if (lua_gethookcount(lua) != self.interval_) lua_sethook(lua, hook, LUA_MASKCOUNT, self.interval_);
 }
 
-bool Watch::isOver() {
+bool ExecutionLimiter::isOver() {
   if (reason_.empty() && judge_) reason_ = judge_();
   if (!reason_.empty()) left_ = 0;
   return !reason_.empty();
@@ -61,9 +61,9 @@ bool Watch::isOver() {
 
 // From the end on every instruction raises, in every thread that comes to run: a pcall that swallows the error comes
 // no further than its next instruction.
-void Watch::look(lua_State* lua) {
-  left_ = always_ ? 0 : kStepsALook;
-  hasLooked_ = true;
+void ExecutionLimiter::checkDeadline(lua_State* lua) {
+  left_ = always_ ? 0 : kStepsPerCheck;
+  hasChecked_ = true;
   if (!isOver()) return;
   interval_ = 1;
   if (lua_gethookcount(lua) != 1 || lua_gethook(lua) == nullptr) lua_sethook(lua, hook, LUA_MASKCOUNT, interval_);

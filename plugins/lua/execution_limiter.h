@@ -11,13 +11,13 @@
 namespace jobq::lua {
 
 /// Of one lua_State; the thread that runs it only.
-class Watch {
+class ExecutionLimiter {
  public:
   /// Why the script has to end now; empty: it goes on. Asked every few microseconds.
   using Judge = std::function<std::string()>;
 
   /// `plain`: the largest block with which scripts go on for as long as they may.
-  Watch(lua_State* lua, std::size_t plain);
+  ExecutionLimiter(lua_State* lua, std::size_t plain);
 
   /// A script begins: `judge` decides how long it goes on, until disarm().
   void arm(Judge judge);
@@ -28,7 +28,7 @@ class Watch {
     if (steps < left_) {
       left_ -= steps;
     } else {
-      look(lua);
+      checkDeadline(lua);
     }
   }
 
@@ -36,12 +36,12 @@ class Watch {
   void spendOnLookup(lua_State* lua) { spend(lua, 4 + largest_ / 4096); }
 
   /// Looks at once: for one step that may take long however it is asked, such as a chain of metatables.
-  void look(lua_State* lua);
+  void checkDeadline(lua_State* lua);
 
   /// At the end of a script, for what one C function may have taken there. Who came to his end without a look and holds
   /// nothing large has done too little for one.
-  void lookOnceMore(lua_State* lua) {
-    if (hasLooked_ || largest_ > 0) look(lua);
+  void checkAtEnd(lua_State* lua) {
+    if (hasChecked_ || largest_ > 0) checkDeadline(lua);
   }
 
   /// The largest block of memory that the script holds. One instruction may copy, compare or hash it, or search all of
@@ -53,7 +53,7 @@ class Watch {
   std::size_t largest() const { return largest_; }
 
   /// The next instruction looks. May be called from the allocator.
-  void lookSoon();
+  void checkSoon();
 
   /// This coroutine runs from now on.
   void enter(lua_State* lua) {
@@ -72,27 +72,27 @@ class Watch {
   const std::string& reason() const { return reason_; }
 
   /// Of any thread (coroutine) of the state.
-  static Watch& of(lua_State* lua) { return **static_cast<Watch**>(lua_getextraspace(lua)); }
+  static ExecutionLimiter& of(lua_State* lua) { return **static_cast<ExecutionLimiter**>(lua_getextraspace(lua)); }
 
  private:
   static void hook(lua_State* lua, lua_Debug*);
   void tighten();
   void adaptTo(std::size_t largest, bool always);
 
-  static constexpr std::uint64_t kStepsALook = 20'000;
-  static constexpr int kInstructionsALook = 200;
+  static constexpr std::uint64_t kStepsPerCheck = 20'000;
+  static constexpr int kInstructionsPerCheck = 200;
 
   lua_State* const main_;
   const std::size_t plain_;
   lua_State* current_;
   std::size_t largest_ = 0;
   bool always_ = false;
-  int interval_ = kInstructionsALook;
+  int interval_ = kInstructionsPerCheck;
   const char* stack_ = nullptr;  // where it was when the script began
   Judge judge_;
   std::string reason_;
-  std::uint64_t left_ = kStepsALook;
-  bool hasLooked_ = false;  // since the script began
+  std::uint64_t left_ = kStepsPerCheck;
+  bool hasChecked_ = false;  // since the script began
 };
 
 }  // namespace jobq::lua
