@@ -4,8 +4,8 @@
 #include "core/base/ids.h"
 #include "core/base/shutdown_deadline.h"
 #include "core/http/api/routes.h"
-#include "core/start_check.h"
 #include "core/maintenance/lost_jobs.h"
+#include "core/start_check.h"
 
 namespace jobq {
 namespace {

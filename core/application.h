@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "core/auth/api_keys.h"
-#include "core/limits/rate_limit_gate.h"
 #include "core/base/clock.h"
 #include "core/base/data_dir.h"
 #include "core/base/logger.h"
@@ -28,18 +27,19 @@
 #include "core/endpoints/template_service.h"
 #include "core/http/api/backups.h"
 #include "core/http/api/body_memory.h"
-#include "core/http/transport/budget.h"
 #include "core/http/api/cors.h"
 #include "core/http/api/request_pipeline.h"
 #include "core/http/api/router.h"
+#include "core/http/transport/budget.h"
 #include "core/http/transport/server.h"
 #include "core/jobs/completion_notifier.h"
 #include "core/jobs/job_service.h"
 #include "core/jobs/queue_signal.h"
-#include "core/plugin/plugin_host.h"
+#include "core/limits/rate_limit_gate.h"
 #include "core/maintenance/endpoint_remover.h"
 #include "core/maintenance/outbox_cleaner.h"
 #include "core/maintenance/sweeper.h"
+#include "core/plugin/plugin_host.h"
 #include "core/webhooks/dispatcher.h"
 #include "core/webhooks/transports.h"
 #include "core/webhooks/webhook_secrets.h"
@@ -69,7 +69,8 @@ class Application {
  public:
   /// Opens the storage and builds the rooms; nothing runs yet. Throws ConfigError or StorageError.
   /// `wall` is the time of day and outlives the server; null: `clock` has it too, as in tests on one manual clock.
-  Application(Config config, Clock& clock, Log& log, const StorageWrap& around = unwrapped, const WallClock* wall = nullptr);
+  Application(Config config, Clock& clock, Log& log, const StorageWrap& around = unwrapped,
+              const WallClock* wall = nullptr);
   ~Application();
 
   /// Recovers what a dead process left, then opens the door. Throws ConfigError when the address is taken.
@@ -142,10 +143,10 @@ class Application {
   TemplateService templateService_;
   EndpointService endpointService_;
   RuntimeMeter runtimes_;
-  ApiKeys keys_;           // room 2
-  QueueSignal queueSignal_;          // between 6 and 7
+  ApiKeys keys_;                    // room 2
+  QueueSignal queueSignal_;         // between 6 and 7
   CompletionNotifier completions_;  // room 10, who waits
-  JobService jobs_;        // rooms 5 and 10
+  JobService jobs_;                 // rooms 5 and 10
   RunningJobs running_;
   DeadlineTimer deadlines_;
   ThreadExecutor executor_;  // room 8

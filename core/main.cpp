@@ -11,10 +11,10 @@
 #include <cstdio>
 #include <iostream>
 
+#include "core/application.h"
 #include "core/base/clock.h"
 #include "core/base/clock_keeper.h"
 #include "core/base/descriptors.h"
-#include "core/application.h"
 
 namespace {
 

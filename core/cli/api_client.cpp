@@ -165,7 +165,7 @@ std::string ApiClient::segment(std::string_view text) {
 }
 
 StreamAnswer ApiClient::invocation(const std::string& method, const std::string& path, const std::string& body,
-                             Millis wait) const {
+                                   Millis wait) const {
   HTTPRequest asked = request(method, path, body);
   try {
     const auto session = open(kPatience + wait);

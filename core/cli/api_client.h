@@ -48,7 +48,8 @@ class ApiClient {
   static std::string segment(std::string_view text);
 
  private:
-  StreamAnswer invocation(const std::string& method, const std::string& path, const std::string& body, Millis wait) const;
+  StreamAnswer invocation(const std::string& method, const std::string& path, const std::string& body,
+                          Millis wait) const;
   Poco::Net::HTTPRequest request(const std::string& method, const std::string& path, const std::string& body) const;
   std::unique_ptr<Poco::Net::HTTPClientSession> open(Millis backoff) const;
 

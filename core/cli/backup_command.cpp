@@ -9,8 +9,8 @@
 #include <fstream>
 #include <system_error>
 
-#include "core/cli/table_print.h"
 #include "core/cli/commands.h"
+#include "core/cli/table_print.h"
 #include "jobq/json.h"
 
 namespace jobq::ctl {
@@ -92,7 +92,8 @@ ExitCode makeBackup(const Invocation& invocation) {
   table.add({"file", file.string()});
   table.add({"bytes", std::to_string(size)});
   table.print(invocation.out);
-  invocation.out << "\nThe server's secret.key is not in it: copy that file once, and keep it apart from the backups.\n";
+  invocation.out
+      << "\nThe server's secret.key is not in it: copy that file once, and keep it apart from the backups.\n";
   return ExitCode::ok;
 }
 

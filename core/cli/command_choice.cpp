@@ -1,8 +1,8 @@
 // Which verb a command line means.
 #include <algorithm>
 
-#include "core/cli/table_print.h"
 #include "core/cli/commands.h"
+#include "core/cli/table_print.h"
 
 namespace jobq::ctl {
 namespace {
@@ -54,7 +54,8 @@ std::vector<std::string> leadingWords(const std::vector<std::string>& given) {
 std::string commandsOfGroup(const std::string& word) {
   std::string group;
   for (const Command& command : commands()) {
-    if (std::string(command.name).starts_with(word + " ")) group += (group.empty() ? "" : ", ") + std::string(command.name);
+    if (std::string(command.name).starts_with(word + " "))
+      group += (group.empty() ? "" : ", ") + std::string(command.name);
   }
   return group;
 }

@@ -1,15 +1,17 @@
 // What jobqctl says about itself.
 #include <sstream>
 
-#include "core/cli/table_print.h"
 #include "core/cli/commands.h"
+#include "core/cli/table_print.h"
 
 namespace jobq::ctl {
 namespace {
 
 std::string firstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-std::string argumentsOf(const Command& command) { return command.arguments[0] == '\0' ? "" : std::string(" ") + command.arguments; }
+std::string argumentsOf(const Command& command) {
+  return command.arguments[0] == '\0' ? "" : std::string(" ") + command.arguments;
+}
 
 // One line a verb whose name begins with `start`.
 std::string describeCommands(const std::string& start) {
@@ -42,8 +44,8 @@ std::string groupHelp(const std::string& word) {
 std::string commandHelp(const Command& command) {
   std::vector<OptionRow> options = command.options;
   options.insert(options.end(), commonOptions().begin(), commonOptions().end());
-  return "usage: jobqctl " + (command.name + argumentsOf(command)) + " [OPTIONS]\n\n" + command.help + "\n\nOptions:\n" +
-         describeOptions(options);
+  return "usage: jobqctl " + (command.name + argumentsOf(command)) + " [OPTIONS]\n\n" + command.help +
+         "\n\nOptions:\n" + describeOptions(options);
 }
 
 }  // namespace jobq::ctl

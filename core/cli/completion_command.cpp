@@ -59,7 +59,8 @@ std::string bashCases() {
   for (const std::string& word : firstWords()) {
     std::string seconds;
     for (const Command& command : commands()) {
-      if (firstWord(command.name) == word && !secondWord(command.name).empty()) seconds += " " + secondWord(command.name);
+      if (firstWord(command.name) == word && !secondWord(command.name).empty())
+        seconds += " " + secondWord(command.name);
     }
     if (!seconds.empty()) out << "    " << word << ") choices=\"" << seconds.substr(1) << "\" ;;\n";
   }

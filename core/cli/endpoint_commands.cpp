@@ -1,8 +1,8 @@
 // `jobqctl endpoint ...`: who answers which jobs, with how many workers.
-#include "core/cli/field_options.h"
 #include "core/cli/answer_reader.h"
-#include "core/cli/table_print.h"
 #include "core/cli/commands.h"
+#include "core/cli/field_options.h"
+#include "core/cli/table_print.h"
 
 namespace jobq::ctl {
 namespace {
@@ -93,11 +93,13 @@ ExitCode showEndpoint(const Invocation& invocation) {
 }
 
 ExitCode createEndpoint(const Invocation& invocation) {
-  return printEndpoint(invocation, invocation.api.post(kEndpointsPath, formBody(invocation.arguments, endpointFields())));
+  return printEndpoint(invocation,
+                       invocation.api.post(kEndpointsPath, formBody(invocation.arguments, endpointFields())));
 }
 
 ExitCode updateEndpoint(const Invocation& invocation) {
-  return printEndpoint(invocation, invocation.api.post(endpointPath(invocation) + "/update", formBody(invocation.arguments, endpointFields())));
+  return printEndpoint(invocation, invocation.api.post(endpointPath(invocation) + "/update",
+                                                       formBody(invocation.arguments, endpointFields())));
 }
 
 ExitCode deleteEndpoint(const Invocation& invocation) {
@@ -105,7 +107,8 @@ ExitCode deleteEndpoint(const Invocation& invocation) {
   if (invocation.json) {
     printAnswer(answer, invocation.out);
   } else {
-    invocation.out << "The endpoint " << harmless(invocation.arguments.words[0]) << " is deleted, and its jobs with it.\n";
+    invocation.out << "The endpoint " << harmless(invocation.arguments.words[0])
+                   << " is deleted, and its jobs with it.\n";
   }
   return ExitCode::ok;
 }
@@ -114,6 +117,8 @@ ExitCode pauseEndpoint(const Invocation& invocation) {
   return pauseOrResume(invocation, "pause", "paused: its jobs wait, running ones go on.");
 }
 
-ExitCode resumeEndpoint(const Invocation& invocation) { return pauseOrResume(invocation, "resume", "no longer paused."); }
+ExitCode resumeEndpoint(const Invocation& invocation) {
+  return pauseOrResume(invocation, "resume", "no longer paused.");
+}
 
 }  // namespace jobq::ctl

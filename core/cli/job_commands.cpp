@@ -4,10 +4,10 @@
 #include <charconv>
 #include <variant>
 
-#include "core/cli/input_text.h"
 #include "core/cli/answer_reader.h"
-#include "core/cli/table_print.h"
 #include "core/cli/commands.h"
+#include "core/cli/input_text.h"
+#include "core/cli/table_print.h"
 #include "jobq/job.h"
 #include "jobq/json.h"
 
@@ -98,7 +98,8 @@ ExitCode changeJob(const Invocation& invocation, const std::string& operation) {
 
 ExitCode runJob(const Invocation& invocation) {
   const bool sync = invocation.arguments.has("sync");
-  if (invocation.arguments.has("wait") && !sync) throw Failure(ExitCode::usage, "--wait has a meaning only with --sync");
+  if (invocation.arguments.has("wait") && !sync)
+    throw Failure(ExitCode::usage, "--wait has a meaning only with --sync");
   const Millis wait = waitOf(invocation.arguments);
   const std::string body = requestBody(invocation.arguments.words[1]);
   const std::string& endpoint = invocation.arguments.words[0];

@@ -1,7 +1,7 @@
 // `jobqctl key ...`: who may use the server (core/decisions/auth.md).
 #include "core/cli/answer_reader.h"
-#include "core/cli/table_print.h"
 #include "core/cli/commands.h"
+#include "core/cli/table_print.h"
 #include "jobq/json.h"
 
 namespace jobq::ctl {
@@ -24,8 +24,10 @@ ExitCode createKey(const Invocation& invocation) {
   std::vector<std::string> scopes = invocation.arguments.values("scope");
   if (scopes.empty()) scopes.emplace_back("client");
   std::string body = "{\"name\":" + json::quoted(invocation.arguments.words[0]) + ",\"scopes\":" + stringArray(scopes);
-  if (invocation.arguments.has("endpoint")) body += ",\"endpoints\":" + stringArray(invocation.arguments.values("endpoint"));
-  if (invocation.arguments.has("expires")) body += ",\"expiresAt\":" + json::quoted(invocation.arguments.value("expires"));
+  if (invocation.arguments.has("endpoint"))
+    body += ",\"endpoints\":" + stringArray(invocation.arguments.values("endpoint"));
+  if (invocation.arguments.has("expires"))
+    body += ",\"expiresAt\":" + json::quoted(invocation.arguments.value("expires"));
   const std::string answer = invocation.api.post(kKeysPath, body + "}");
   if (invocation.json) {
     printAnswer(answer, invocation.out);

@@ -5,8 +5,8 @@
 #include <thread>
 #include <variant>
 
-#include "core/cli/table_print.h"
 #include "core/cli/commands.h"
+#include "core/cli/table_print.h"
 #include "jobq/job.h"
 #include "jobq/json.h"
 
@@ -43,7 +43,7 @@ void printLine(const json::Value& line, const Invocation& invocation) {
   }
   const json::Document object = readOrFail(line.raw, json::Kind::object);
   invocation.out << memberText(object, "at") << ' ' << memberText(object, "level") << ' '
-           << harmless(memberText(object, "text")) << '\n';
+                 << harmless(memberText(object, "text")) << '\n';
 }
 
 LogPage printPage(const std::string& answer, const Invocation& invocation) {
@@ -64,8 +64,8 @@ bool hasEnded(const LogPage& page) {
 
 ExitCode showLog(const Invocation& invocation) {
   const bool follow = invocation.arguments.has("follow");
-  const std::string path =
-      "/v2/" + ApiClient::segment(invocation.arguments.words[0]) + "/logs/" + ApiClient::segment(invocation.arguments.words[1]);
+  const std::string path = "/v2/" + ApiClient::segment(invocation.arguments.words[0]) + "/logs/" +
+                           ApiClient::segment(invocation.arguments.words[1]);
   std::string after;
   for (;;) {
     const LogPage page = printPage(invocation.api.get(path + after), invocation);

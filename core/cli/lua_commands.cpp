@@ -5,10 +5,10 @@
 
 #include "core/base/clock.h"
 #include "core/base/program_paths.h"
+#include "core/cli/commands.h"
 #include "core/cli/input_text.h"
 #include "core/cli/local_job.h"
 #include "core/cli/table_print.h"
-#include "core/cli/commands.h"
 #include "core/endpoints/image.h"
 #include "core/jobs/admission.h"
 #include "core/plugin/plugin_host.h"
@@ -137,7 +137,7 @@ ExitCode runFilter(Workshop& workshop, const ScriptFile& script, const Invocatio
   const auto filter = factory->make(script.name);
   const Decision verdict = [&] {
     try {
-      Decision made = filter->decide({"local", "local", input, JobPolicy{}, env});
+      Decision made = filter->review({"local", "local", input, JobPolicy{}, env});
       if (const auto* change = std::get_if<Replace>(&made)) checkReplacement(*change);
       if (const auto* refusal = std::get_if<Refuse>(&made)) checkRefusal(*refusal);
       return made;

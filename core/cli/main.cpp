@@ -4,8 +4,8 @@
 #include <exception>
 #include <iostream>
 
-#include "core/cli/table_print.h"
 #include "core/cli/commands.h"
+#include "core/cli/table_print.h"
 
 namespace jobq::ctl {
 namespace {

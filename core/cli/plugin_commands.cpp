@@ -4,8 +4,8 @@
 #include <variant>
 
 #include "core/cli/answer_reader.h"
-#include "core/cli/table_print.h"
 #include "core/cli/commands.h"
+#include "core/cli/table_print.h"
 #include "jobq/json.h"
 
 namespace jobq::ctl {

@@ -1,7 +1,7 @@
 // `jobqctl health`, `job list` and `purge`: an endpoint's line of jobs as a whole.
 #include "core/cli/answer_reader.h"
-#include "core/cli/table_print.h"
 #include "core/cli/commands.h"
+#include "core/cli/table_print.h"
 
 namespace jobq::ctl {
 namespace {
@@ -42,7 +42,8 @@ ExitCode showHealth(const Invocation& invocation) {
   const auto health = readObject(answer);
   printCounters(*health, "jobs", {"inQueue", "inProgress", "completed", "failed", "retried"}, invocation.out);
   invocation.out << '\n';
-  printCounters(*health, "workers", {"idle", "initializing", "ready", "running", "throttled", "unhealthy"}, invocation.out);
+  printCounters(*health, "workers", {"idle", "initializing", "ready", "running", "throttled", "unhealthy"},
+                invocation.out);
   invocation.out << '\n';
   printCounters(*health, "webhooks", {"owed", "oldestMs"}, invocation.out);
   return ExitCode::ok;

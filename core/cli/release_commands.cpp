@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "core/cli/answer_reader.h"
-#include "core/cli/table_print.h"
 #include "core/cli/commands.h"
+#include "core/cli/table_print.h"
 
 namespace jobq::ctl {
 namespace {

@@ -4,8 +4,8 @@
 #include <variant>
 
 #include "core/cli/answer_reader.h"
-#include "core/cli/table_print.h"
 #include "core/cli/commands.h"
+#include "core/cli/table_print.h"
 #include "jobq/job.h"
 #include "jobq/json.h"
 
@@ -41,7 +41,7 @@ std::size_t printChunks(const std::string& answer, const Invocation& invocation)
 std::string errorOf(const Invocation& invocation) {
   try {
     const std::string job = invocation.api.get("/v2/" + ApiClient::segment(invocation.arguments.words[0]) + "/status/" +
-                                         ApiClient::segment(invocation.arguments.words[1]));
+                                               ApiClient::segment(invocation.arguments.words[1]));
     const std::string error = cell(*readObject(job), "error");
     return error == "-" ? "" : ": " + harmless(error);
   } catch (const Failure&) {

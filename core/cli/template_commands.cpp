@@ -1,8 +1,8 @@
 // `jobqctl template ...`: what workers are made of (api.md, "Template API").
-#include "core/cli/field_options.h"
 #include "core/cli/answer_reader.h"
-#include "core/cli/table_print.h"
 #include "core/cli/commands.h"
+#include "core/cli/field_options.h"
+#include "core/cli/table_print.h"
 
 namespace jobq::ctl {
 namespace {
@@ -68,15 +68,18 @@ ExitCode listTemplates(const Invocation& invocation) {
   return ExitCode::ok;
 }
 
-ExitCode showTemplate(const Invocation& invocation) { return printTemplate(invocation, invocation.api.get(templatePath(invocation))); }
+ExitCode showTemplate(const Invocation& invocation) {
+  return printTemplate(invocation, invocation.api.get(templatePath(invocation)));
+}
 
 ExitCode createTemplate(const Invocation& invocation) {
-  return printTemplate(invocation, invocation.api.post(kTemplatesPath, formBody(invocation.arguments, templateFields())));
+  return printTemplate(invocation,
+                       invocation.api.post(kTemplatesPath, formBody(invocation.arguments, templateFields())));
 }
 
 ExitCode updateTemplate(const Invocation& invocation) {
-  return printTemplate(invocation,
-                       invocation.api.post(templatePath(invocation) + "/update", formBody(invocation.arguments, templateChanges())));
+  return printTemplate(invocation, invocation.api.post(templatePath(invocation) + "/update",
+                                                       formBody(invocation.arguments, templateChanges())));
 }
 
 ExitCode deleteTemplate(const Invocation& invocation) {

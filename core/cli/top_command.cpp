@@ -7,10 +7,10 @@
 #include <optional>
 #include <sstream>
 
-#include "core/cli/live_screen.h"
 #include "core/cli/answer_reader.h"
-#include "core/cli/table_print.h"
 #include "core/cli/commands.h"
+#include "core/cli/live_screen.h"
+#include "core/cli/table_print.h"
 #include "jobq/json.h"
 
 namespace jobq::ctl {

@@ -1,7 +1,7 @@
 // `jobqctl webhook ...`: what was sent to whom and how it went (core/decisions/webhooks.md).
 #include "core/cli/answer_reader.h"
-#include "core/cli/table_print.h"
 #include "core/cli/commands.h"
+#include "core/cli/table_print.h"
 
 namespace jobq::ctl {
 namespace {
@@ -26,7 +26,8 @@ ExitCode listWebhooks(const Invocation& invocation) {
   std::string query;
   for (const auto& [option, name] : {Parameter{"job", "jobId"}, {"endpoint", "endpointId"}, {"limit", "limit"}}) {
     if (!invocation.arguments.has(option)) continue;
-    query += (query.empty() ? "?" : "&") + std::string(name) + "=" + ApiClient::segment(invocation.arguments.value(option));
+    query +=
+        (query.empty() ? "?" : "&") + std::string(name) + "=" + ApiClient::segment(invocation.arguments.value(option));
   }
   if (!invocation.arguments.has("job") && !invocation.arguments.has("endpoint")) {
     throw Failure(ExitCode::usage, "webhook list needs --job ID or --endpoint ID: say whose webhooks you want");
@@ -49,12 +50,13 @@ ExitCode listWebhooks(const Invocation& invocation) {
 
 ExitCode replayWebhook(const Invocation& invocation) {
   const std::string& id = invocation.arguments.words[0];
-  const std::string answer = invocation.api.post(std::string(kWebhooksPath) + "/" + ApiClient::segment(id) + "/replay", "");
+  const std::string answer =
+      invocation.api.post(std::string(kWebhooksPath) + "/" + ApiClient::segment(id) + "/replay", "");
   if (invocation.json) {
     printAnswer(answer, invocation.out);
   } else {
     invocation.out << "The webhook " << harmless(id) << " is " << cell(*readObject(answer), "state")
-             << " again; `jobqctl webhook list` shows how it goes.\n";
+                   << " again; `jobqctl webhook list` shows how it goes.\n";
   }
   return ExitCode::ok;
 }

@@ -80,7 +80,8 @@ std::shared_ptr<Endpoint> make(const EndpointSpec& form, const WorkerSpec& worke
   endpoint->image = workerSpec.image;
   endpoint->env = workerSpec.env;
   setRules(*endpoint, form);
-  for (const std::string& name : form.filters.value_or(resolver.filters)) endpoint->filters.push_back(&resolver.filter(name));
+  for (const std::string& name : form.filters.value_or(resolver.filters))
+    endpoint->filters.push_back(&resolver.filter(name));
   if (before && before->release && before->release->version == endpoint->version) {
     endpoint->release = before->release;
   } else {
@@ -120,7 +121,8 @@ std::optional<std::string> filterFault(const std::vector<std::string>& filters, 
   try {
     checkFilterNames(filters);
     for (const std::string& name : filters) {
-      if (const std::string fault = resolver.filter(name).fault(); !fault.empty()) return name + " cannot run: " + fault;
+      if (const std::string fault = resolver.filter(name).fault(); !fault.empty())
+        return name + " cannot run: " + fault;
     }
     return std::nullopt;
   } catch (const ConfigError& error) {

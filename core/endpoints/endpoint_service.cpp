@@ -147,7 +147,7 @@ std::variant<EndpointEntryPtr, Unknown> EndpointService::pause(const EndpointId&
   const auto present = registry_.entry(id);
   if (!present) return Unknown{};
   if (paused) {
-    (void)records_.create({kPauseKind, id, "", "{}", 0, {}});  // NameTaken: it is paused already
+    (void)records_.create({kPauseKind, id, "", "{}", 0, {}});  // the name is taken if it is paused already
   } else {
     records_.remove(kPauseKind, id);
   }

@@ -8,8 +8,8 @@
 #include <variant>
 
 #include "core/base/clock.h"
-#include "core/endpoints/endpoint_spec.h"
 #include "core/endpoints/endpoint_registry.h"
+#include "core/endpoints/endpoint_spec.h"
 #include "core/endpoints/form.h"
 #include "core/endpoints/template_service.h"
 #include "jobq/job.h"

@@ -45,7 +45,7 @@ Decision FilterPool::review(const AdmissionRequest& job) {
   Shard& shard = shards_[static_cast<std::size_t>(std::max(processor, 0)) % kShards];
   auto filter = acquireFilter(shard);
   // One that threw is not used again: nobody knows what it has left behind.
-  Decision verdict = filter->decide(job);
+  Decision verdict = filter->review(job);
   releaseFilter(shard, std::move(filter));
   return verdict;
 }

@@ -19,7 +19,8 @@ constexpr std::uint64_t kBeyondAnyChunk = std::uint64_t{1} << 53;
 
 }  // namespace
 
-JobService::JobService(Storage& storage, QueueSignal& queueSignal, CompletionNotifier& completions, std::function<void()> owed)
+JobService::JobService(Storage& storage, QueueSignal& queueSignal, CompletionNotifier& completions,
+                       std::function<void()> owed)
     : storage_(storage), queueSignal_(queueSignal), completions_(completions), owed_(owed ? std::move(owed) : [] {}) {}
 
 InsertResult JobService::submit(JobSpec job, const Endpoint& endpoint, const std::optional<Idempotency>& idempotency) {
@@ -30,7 +31,7 @@ InsertResult JobService::submit(JobSpec job, const Endpoint& endpoint, const std
 }
 
 std::optional<IdempotencyRecord> JobService::findByIdempotencyKey(const Endpoint& endpoint, const std::string& apiKeyId,
-                                             const Idempotency& idempotency) {
+                                                                  const Idempotency& idempotency) {
   return storage_.jobs().findByIdempotencyKey(endpoint.id, apiKeyId, idempotency);
 }
 
@@ -150,7 +151,7 @@ std::size_t JobService::purge(const EndpointId& endpoint) {
 
 EndpointCounts JobService::counts(const EndpointId& endpoint) { return storage_.jobs().counts(endpoint); }
 
-std::optional<OwedDeliveries> JobService::owed(const EndpointId& endpoint) { return storage_.outbox().owed(endpoint); }
+OwedDeliveries JobService::owed(const EndpointId& endpoint) { return storage_.outbox().owed(endpoint); }
 
 ReportResult JobService::append(const LeaseRef& lease, std::vector<Chunk> chunks) {
   std::size_t bytes = 0;

@@ -26,7 +26,8 @@ inline constexpr std::size_t kMaxErrorBytes = 64UL << 10;
 class JobService {
  public:
   /// `owed` is called after a step that may have left a webhook to deliver; cheap, and throws nothing.
-  JobService(Storage& storage, QueueSignal& queueSignal, CompletionNotifier& completions, std::function<void()> owed = {});
+  JobService(Storage& storage, QueueSignal& queueSignal, CompletionNotifier& completions,
+             std::function<void()> owed = {});
 
   /// Puts the job in line, unless the caller's promise says that it is there already. Returns when that is durable:
   /// only then may a caller be told its id.
@@ -34,7 +35,8 @@ class JobService {
 
   /// What submit() would answer to a promise that was made before: who judges jobs before they are submitted asks
   /// first.
-  std::optional<IdempotencyRecord> findByIdempotencyKey(const Endpoint& endpoint, const std::string& apiKeyId, const Idempotency& idempotency);
+  std::optional<IdempotencyRecord> findByIdempotencyKey(const Endpoint& endpoint, const std::string& apiKeyId,
+                                                        const Idempotency& idempotency);
 
   struct Waited {
     InsertResult inserted;
@@ -42,8 +44,9 @@ class JobService {
   };
   /// submit(), then the job (the first one's, for a repeated promise) as it is when it ends or `wait` has passed.
   /// `durable` is called in between: the job's body is no longer in memory. `gone` ends the wait early.
-  Waited submitAndAwait(JobSpec job, const Endpoint& endpoint, const std::optional<Idempotency>& idempotency, Millis wait,
-                        const std::function<void(const InsertResult&)>& durable, const DisconnectSignal& gone);
+  Waited submitAndAwait(JobSpec job, const Endpoint& endpoint, const std::optional<Idempotency>& idempotency,
+                        Millis wait, const std::function<void(const InsertResult&)>& durable,
+                        const DisconnectSignal& gone);
 
   std::optional<Job> find(const JobKey& key);
 
@@ -95,7 +98,7 @@ class JobService {
   EndpointCounts counts(const EndpointId& endpoint);
 
   /// Returns the webhooks that the endpoint owes; nothing when the storage cannot tell (OutboxStore::owed).
-  std::optional<OwedDeliveries> owed(const EndpointId& endpoint);
+  OwedDeliveries owed(const EndpointId& endpoint);
 
   /// Adds chunks to a running job and wakes who streams it.
   ReportResult append(const LeaseRef& lease, std::vector<Chunk> chunks);

@@ -33,8 +33,10 @@ std::string tooMalformed(const RateLimit& limit) {
 
 }  // namespace
 
-std::variant<RateLimitGate::Passed, RateLimitGate::Refused> RateLimitGate::enter(const EndpointId& endpoint, Operation operation,
-                                                                  std::uint32_t workersMax, const LimitSettings& own) {
+std::variant<RateLimitGate::Passed, RateLimitGate::Refused> RateLimitGate::enter(const EndpointId& endpoint,
+                                                                                 Operation operation,
+                                                                                 std::uint32_t workersMax,
+                                                                                 const LimitSettings& own) {
   Passed passed;
   const Instant now = deps_.clock.now();
   if (config_.enabled) {
@@ -57,14 +59,16 @@ std::variant<RateLimitGate::Passed, RateLimitGate::Refused> RateLimitGate::enter
   return passed;
 }
 
-RateLimit RateLimitGate::limitOf(const EndpointId& endpoint, Operation operation, const LimitSettings& own, Instant now) {
+RateLimit RateLimitGate::limitOf(const EndpointId& endpoint, Operation operation, const LimitSettings& own,
+                                 Instant now) {
   const RateRow row = rowWith(table_.at(operation), own[static_cast<std::size_t>(operation)]);
   return row.perWorker == 0 ? row.base : row.with(runningAt(endpoint, now));
 }
 
 // A call that will not be counted whatever is in it is refused unread.
-std::optional<RateLimitGate::Refused> RateLimitGate::closed(const std::string& key, Operation operation, const RateLimit& limit,
-                                                  Instant now, std::uint32_t& remaining) {
+std::optional<RateLimitGate::Refused> RateLimitGate::closed(const std::string& key, Operation operation,
+                                                            const RateLimit& limit, Instant now,
+                                                            std::uint32_t& remaining) {
   Lock lock(mutex_);
   const auto found = rates_.find(key);
   const bool known =
@@ -138,7 +142,8 @@ std::uint32_t RateLimitGate::runningAt(const EndpointId& endpoint, Instant now) 
 
 // How many wait, when they are too many. What was admitted since the last question counts as waiting, so that a burst
 // does not run over the limit within a second; only when that is too much is the storage asked again.
-std::optional<std::uint64_t> RateLimitGate::queueTooLong(const EndpointId& endpoint, std::uint32_t workersMax, Instant now) {
+std::optional<std::uint64_t> RateLimitGate::queueTooLong(const EndpointId& endpoint, std::uint32_t workersMax,
+                                                         Instant now) {
   {
     Lock lock(mutex_);
     CachedCounts& known = counts_[endpoint];

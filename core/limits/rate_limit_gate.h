@@ -9,8 +9,8 @@
 #include <utility>
 #include <variant>
 
-#include "core/limits/rate_limits.h"
 #include "core/config/limits.h"
+#include "core/limits/rate_limits.h"
 #include "jobq/job.h"
 #include "jobq/mutex.h"
 #include "jobq/rate_limiter.h"

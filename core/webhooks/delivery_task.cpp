@@ -163,9 +163,8 @@ bool DeliveryTask::retryStorage(const char* doing, const std::function<void()>& 
       operation();
       return true;
     } catch (const std::exception& error) {  // whatever it is: the call was made, and its outcome must not go with it
-      deps_.log.write(
-          LogLevel::error, "webhook.storage",
-          std::string("cannot ") + doing + " the webhook of " + delivery_.job.id + " yet: " + error.what());
+      deps_.log.write(LogLevel::error, "webhook.storage",
+                      std::string("cannot ") + doing + " the webhook of " + delivery_.job.id + " yet: " + error.what());
     }
     if (!backoff.pause() || deps_.clock.now() >= leaseEnds_) return false;
   }

@@ -193,7 +193,7 @@ void Dispatcher::releaseJob(const LeaseRef& lease) {
     deps_.log.write(LogLevel::error, "dispatcher.memory", lease.job + " went back in line for want of memory");
   } catch (const StorageError& error) {
     deps_.log.write(LogLevel::error, "dispatcher.memory",
-                     lease.job + " stays IN_PROGRESS until its execution timeout: " + error.what());
+                    lease.job + " stays IN_PROGRESS until its execution timeout: " + error.what());
   }
 }
 

@@ -20,11 +20,11 @@
 #include <vector>
 
 #include "core/base/service.h"
-#include "core/endpoints/worker_pool_view.h"
 #include "core/endpoints/endpoint.h"
-#include "core/workers/worker_pool.h"
+#include "core/endpoints/worker_pool_view.h"
 #include "core/workers/executor.h"
 #include "core/workers/running_jobs.h"
+#include "core/workers/worker_pool.h"
 #include "jobq/job.h"
 #include "jobq/log.h"
 #include "jobq/mutex.h"
@@ -116,7 +116,7 @@ class Dispatcher final : public Service, private WorkerEvents {
   int claimingCallers_ JOBQ_GUARDED_BY(mutex_) = 0;  // callers who claim on their own thread
   Condition callersDone_;
   std::atomic<Instant> nextPassAt_{};  // when the dispatcher looks even if nobody wakes it
-  std::uint64_t workersStarted_ = 0;         // the dispatcher's thread
+  std::uint64_t workersStarted_ = 0;   // the dispatcher's thread
   std::atomic<bool> stopping_ = false;
   std::thread thread_;
 };

@@ -100,7 +100,7 @@ void Dispatcher::stopRetired() {
       rollOne(id);
     } catch (const std::exception& error) {
       deps_.log.write(LogLevel::error, "dispatcher.storage",
-                       "the jobs of the deleted endpoint " + id + " run until the drain ends: " + error.what());
+                      "the jobs of the deleted endpoint " + id + " run until the drain ends: " + error.what());
     }
   }
 }
@@ -142,7 +142,8 @@ std::size_t Dispatcher::wanted(const EndpointId& id) {
   WorkerPool& pool = found->second;
   const auto narrow = [](std::size_t number) { return static_cast<std::uint32_t>(number); };
   ScalerView view{pool.endpoint->scaling, pool.endpoint->workersMin, pool.endpoint->workersMax, narrow(pool.slots())};
-  view.coming = narrow(pool.count(WorkerState::idle) + pool.count(WorkerState::reserved) + pool.count(WorkerState::starting));
+  view.coming =
+      narrow(pool.count(WorkerState::idle) + pool.count(WorkerState::reserved) + pool.count(WorkerState::starting));
   for (const auto& [worker, info] : pool.workers) {
     if (info.state == WorkerState::busy) ++(info.lowPriority ? view.busyLow : view.busy);
   }
@@ -208,7 +209,7 @@ void Dispatcher::workerGone(const EndpointId& endpoint, const WorkerId& worker, 
   }
   if (halted) {
     deps_.log.write(LogLevel::error, "release.halted",
-                     "the newest version of " + endpoint + " does not start: its workers keep the one before");
+                    "the newest version of " + endpoint + " does not start: its workers keep the one before");
   }
   deps_.queueSignal.wake();
 }
@@ -238,7 +239,8 @@ bool Dispatcher::hasLeft(const EndpointId& endpoint) const {
   Lock lock(mutex_);
   const auto pool = pools_.find(endpoint);
   if (pool == pools_.end()) return true;
-  return pool->second.workers.size() == pool->second.count(WorkerState::stuck) + pool->second.count(WorkerState::leaving);
+  return pool->second.workers.size() ==
+         pool->second.count(WorkerState::stuck) + pool->second.count(WorkerState::leaving);
 }
 
 Instant Dispatcher::nextPass() const {
@@ -307,7 +309,8 @@ std::string_view Dispatcher::waitReason(const Endpoint& endpoint, bool lowPriori
   const auto found = pools_.find(endpoint.id);
   if (found == pools_.end() || endpoint.workersMax == 0) return "no_workers";
   const WorkerPool& pool = found->second;
-  if (pool.count(WorkerState::busy) + pool.count(WorkerState::idle) + pool.count(WorkerState::reserved) > 0) return "workers_busy";
+  if (pool.count(WorkerState::busy) + pool.count(WorkerState::idle) + pool.count(WorkerState::reserved) > 0)
+    return "workers_busy";
   if (pool.count(WorkerState::starting) > 0) return "starting";
   if (deps_.clock.now() < pool.startAfter || pool.count(WorkerState::stuck) > 0) return "worker_crashing";
   return lowPriority ? "no_workers" : "starting";

@@ -39,7 +39,7 @@ void RunContext::offer(const std::function<ReportResult()>& report) {
       return;
     } catch (const StorageError& error) {
       deps_.log.write(LogLevel::error, "job.unreported",
-                       "a report of " + job_.lease.job + " cannot be stored yet: " + error.what());
+                      "a report of " + job_.lease.job + " cannot be stored yet: " + error.what());
     }
   } while (backoff.pause());
 }

@@ -32,7 +32,8 @@ struct ScalerWish {
 
   /// In how long to ask again although nothing else happened; always above 0. Nothing: the next event is enough. Events
   /// are: the line was empty and has a job, a worker is ready, has finished or is gone. That a line became longer is
-  /// none (core/jobs/queue_signal.h), so requestCount asks again by itself while jobs wait and there is room for a worker.
+  /// none (core/jobs/queue_signal.h), so requestCount asks again by itself while jobs wait and there is room for a
+  /// worker.
   std::optional<Millis> again{};
 
   bool operator==(const ScalerWish&) const = default;

@@ -127,8 +127,8 @@ class ThreadExecutor::Worker {
     if (task.entry.token().stop_requested()) return;  // cancelled, or its time is over, before it could begin
     Outcome outcome = Failed{};
     try {
-      RunContext context({deps_.jobs, deps_.storage, deps_.clock, deps_.log}, job,
-                         deps_.secrets.open(job.s3Config), task.entry.token());
+      RunContext context({deps_.jobs, deps_.storage, deps_.clock, deps_.log}, job, deps_.secrets.open(job.s3Config),
+                         task.entry.token());
       outcome = runHandler(handler, job.input, context);
     } catch (const std::exception& error) {
       outcome = Failed{error.what(), ""};
@@ -154,7 +154,7 @@ class ThreadExecutor::Worker {
         return;
       } catch (const std::exception& error) {  // whatever it is: a worker that ended now would take the outcome with it
         deps_.log.write(LogLevel::error, "job.unfinished",
-                         "the result of " + lease.job + " cannot be stored yet: " + error.what());
+                        "the result of " + lease.job + " cannot be stored yet: " + error.what());
       }
     } while (backoff.pause());
   }
@@ -175,7 +175,7 @@ class ThreadExecutor::Worker {
 };
 
 void ThreadExecutor::startWorker(const EndpointPtr& endpoint, const ReleasePtr& release, const WorkerId& id,
-                          WorkerEvents& events) {
+                                 WorkerEvents& events) {
   reap();
   auto worker = std::make_shared<Worker>(deps_, endpoint, release, id, events);
   Lock lock(mutex_);
@@ -283,8 +283,8 @@ bool ThreadExecutor::release(std::map<EndpointId, std::vector<LeaseRef>>& jobs) 
       at = jobs.erase(at);
     } catch (const std::exception& error) {
       deps_.log.write(LogLevel::error, "drain.release",
-                       std::to_string(at->second.size()) + " jobs of " + at->first +
-                           " are still recorded as running, the next start would count them as lost: " + error.what());
+                      std::to_string(at->second.size()) + " jobs of " + at->first +
+                          " are still recorded as running, the next start would count them as lost: " + error.what());
       ++at;
     }
   }
@@ -302,7 +302,7 @@ std::size_t ThreadExecutor::stop(Millis drain) {
   Lock lock(mutex_);
   for (const auto& [id, worker] : workers_) {
     deps_.log.write(LogLevel::error, "worker.stuck",
-                     "worker " + id + " of " + worker->endpoint().id + " ignores its stop token and is abandoned");
+                    "worker " + id + " of " + worker->endpoint().id + " ignores its stop token and is abandoned");
     worker->thread.detach();
   }
   const std::size_t abandoned = workers_.size();

@@ -38,7 +38,7 @@ class ThreadExecutor final : public Executor {
   ~ThreadExecutor() override { stop(Millis(0)); }
 
   void startWorker(const EndpointPtr& endpoint, const ReleasePtr& release, const WorkerId& worker,
-            WorkerEvents& events) override;
+                   WorkerEvents& events) override;
   void assign(ClaimedJob job) override;
   void stopWorker(const WorkerId& worker) override;
 

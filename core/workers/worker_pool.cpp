@@ -140,16 +140,18 @@ WorkerPool::Step WorkerPool::nextStep() {
     step.startWorker = step.surge = true;  // there is room to see whether it starts before anybody has to leave
     return step;
   }
-  const auto idle = std::find_if(workers.begin(), workers.end(),
-                                 [&old](const auto& entry) { return old(entry) && entry.second.state == WorkerState::idle; });
+  const auto idle = std::find_if(workers.begin(), workers.end(), [&old](const auto& entry) {
+    return old(entry) && entry.second.state == WorkerState::idle;
+  });
   if (idle != workers.end()) {
     idle->second.state = WorkerState::leaving;
     step.stoppedWorkers.push_back(idle->first);
     step.startWorker = step.replaces = !takeSurge() && slots() < endpoint->workersMax;
     return step;
   }
-  const auto busy = std::find_if(workers.begin(), workers.end(),
-                                 [&old](const auto& entry) { return old(entry) && entry.second.state == WorkerState::busy; });
+  const auto busy = std::find_if(workers.begin(), workers.end(), [&old](const auto& entry) {
+    return old(entry) && entry.second.state == WorkerState::busy;
+  });
   if (busy != workers.end()) busy->second.drainAfterJob = true;
   return step;
 }

@@ -36,7 +36,7 @@ struct WorkerInfo {
   LeaseRef lease{};                    ///< of the job, while busy
   bool lowPriority = false;            ///< of the job, while busy
   Instant stuckFrom = Instant::max();  ///< when its job was told to stop
-  bool drainAfterJob = false;                ///< it leaves when it is free: another one takes its place
+  bool drainAfterJob = false;          ///< it leaves when it is free: another one takes its place
   bool replaces = false;               ///< it takes the place of one that has left
   bool surge = false;                  ///< hired for the release while there was room: the next who leaves is replaced
 };
@@ -73,9 +73,9 @@ struct WorkerPool {
   struct Step {
     std::vector<WorkerId> stoppedWorkers;
     std::vector<LeaseRef> stopped;
-    bool startWorker = false;      ///< one
-    bool replaces = false;  ///< that one takes the place of another
-    bool surge = false;     ///< that one will have taken the place of the next who leaves
+    bool startWorker = false;  ///< one
+    bool replaces = false;     ///< that one takes the place of another
+    bool surge = false;        ///< that one will have taken the place of the next who leaves
   };
   Step nextStep();
 

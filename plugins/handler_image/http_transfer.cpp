@@ -186,8 +186,9 @@ class Transfer {
     if (net::isAllowed(reach, request_.allowPrivate)) {
       return socket(address.family, address.socktype | SOCK_CLOEXEC, address.protocol);
     }
-    refusal_ = "the address " + shown +
-               (reach == net::AddressClass::forbidden ? " is link-local, multicast or reserved, which is never allowed; use a "
+    refusal_ =
+        "the address " + shown +
+        (reach == net::AddressClass::forbidden ? " is link-local, multicast or reserved, which is never allowed; use a "
                                                  "public address"
                                                : " is private, which is not allowed here; use a public address or set "
                                                  "net.allowPrivate");

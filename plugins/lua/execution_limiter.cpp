@@ -28,7 +28,8 @@ void ExecutionLimiter::disarm() {
 void ExecutionLimiter::adaptTo(std::size_t bytes, bool always) {
   largest_ = bytes;
   always_ = always;
-  interval_ = bytes <= plain_ ? kInstructionsPerCheck : std::max(1, static_cast<int>(kInstructionsPerCheck * plain_ / bytes));
+  interval_ =
+      bytes <= plain_ ? kInstructionsPerCheck : std::max(1, static_cast<int>(kInstructionsPerCheck * plain_ / bytes));
   if (always_ || !reason_.empty()) interval_ = 1;
   if (judge_) tighten();
 }

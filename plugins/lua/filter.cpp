@@ -141,7 +141,7 @@ int take(lua_State* lua) {
   }
   const Millis left =
       review->quotas.reserve(review->script + '\0' + std::string(review->job.endpoint) + '\0' + std::string(name, size),
-                          most, Millis(static_cast<std::int64_t>(seconds * 1'000)));
+                             most, Millis(static_cast<std::int64_t>(seconds * 1'000)));
   lua_pushboolean(lua, left.count() == 0);
   if (left.count() == 0) return 1;
   lua_pushnumber(lua, static_cast<lua_Number>(left.count()) / 1'000);
@@ -260,7 +260,7 @@ LuaFilter::LuaFilter(const FilterDeps& deps, std::string script)
 
 LuaFilter::~LuaFilter() = default;
 
-Decision LuaFilter::doDecide(const AdmissionRequest& job) {
+Decision LuaFilter::review(const AdmissionRequest& job) {
   const ScriptPtr& script = script_.newest();
   if (!sandbox_ || sandbox_->isSpent()) {
     sandbox_.reset();

@@ -35,10 +35,9 @@ class LuaFilter final : public AdmissionFilter {
   ~LuaFilter() override;
 
   /// Throws ScriptError when the script fails, or takes more time or memory than it has.
-  Admission review(const AdmissionRequest& job) override { return narrowed(doDecide(job)); }
 
  private:
-  Decision doDecide(const AdmissionRequest& job) override;
+  Decision review(const AdmissionRequest& job) override;
 
   const FilterDeps deps_;
   const std::string name_;

@@ -29,7 +29,7 @@ std::string refusalOf(int family, const void* bytes, bool allowPrivate) {
   inet_ntop(family, bytes, shown, sizeof shown);
   return std::string("the address ") + shown +
          (reach == net::AddressClass::forbidden ? " is link-local, multicast or reserved, which is never allowed"
-                                         : " is private, which is allowed only with net.allowPrivate = true");
+                                                : " is private, which is allowed only with net.allowPrivate = true");
 }
 
 // However a URL spells an address, a name, 0x7f.1 or ::ffff:127.0.0.1, it ends here as bytes.

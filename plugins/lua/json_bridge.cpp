@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "execution_limiter.h"
 #include "jobq/json.h"
 #include "library.h"
 #include "sandbox.h"
-#include "execution_limiter.h"
 
 namespace jobq::lua {
 namespace {

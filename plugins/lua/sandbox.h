@@ -14,9 +14,9 @@
 #include <string>
 #include <string_view>
 
+#include "execution_limiter.h"
 #include "heap.h"
 #include "script.h"
-#include "execution_limiter.h"
 
 namespace jobq::lua {
 
@@ -48,7 +48,8 @@ class Sandbox {
 
   /// Runs the script's text anew, in a fresh environment, and then `body` with the function that it returned on top of
   /// the stack; all of it until `judge` ends it. Throws ScriptError.
-  void run(const ScriptPtr& script, ExecutionLimiter::Judge judge, LineSink print, const std::function<void(lua_State*)>& body);
+  void run(const ScriptPtr& script, ExecutionLimiter::Judge judge, LineSink print,
+           const std::function<void(lua_State*)>& body);
 
   /// The bytecode of a text, compiled under the same limits. Throws ScriptError.
   std::string compile(std::string_view text, const std::string& chunk, ExecutionLimiter::Judge judge);

@@ -7,8 +7,8 @@
 #include <limits>
 #include <string_view>
 
-#include "library.h"
 #include "execution_limiter.h"
+#include "library.h"
 
 namespace jobq::lua {
 namespace {
@@ -24,7 +24,8 @@ std::int64_t secondsNow(lua_State* lua) {
 // A field of a date table. `fallback` below zero: the field is required.
 int dateField(lua_State* lua, const char* name, int fallback, int offset) {
   const int type = lua_getfield(lua, 1, name);
-  if (type == LUA_TSTRING) ExecutionLimiter::of(lua).spend(lua, 1 + lua_rawlen(lua, -1) / 4);  // it is read digit by digit
+  if (type == LUA_TSTRING)
+    ExecutionLimiter::of(lua).spend(lua, 1 + lua_rawlen(lua, -1) / 4);  // it is read digit by digit
   int isInteger = 0;
   lua_Integer value = lua_tointegerx(lua, -1, &isInteger);
   if (isInteger == 0) {

@@ -5,15 +5,16 @@
 
 namespace jobq::memory {
 
-std::optional<IdempotencyRecord> Jobs::earlier(const Endpoint& endpoint, const PromiseKey& key, const Idempotency& idempotency,
-                                      Instant now) {
+std::optional<IdempotencyRecord> Jobs::earlier(const Endpoint& endpoint, const PromiseKey& key,
+                                               const Idempotency& idempotency, Instant now) {
   const auto first = endpoint.idempotencyKeys.find(key);
   if (first == endpoint.idempotencyKeys.end() || first->second.endsAt <= now) return std::nullopt;
   if (first->second.bodyHash != idempotency.bodyHash) return KeyConflict{};
   return Duplicate{first->second.job};
 }
 
-void Jobs::remember(Endpoint& endpoint, PromiseKey key, const Idempotency& idempotency, const JobSpec& job, Instant now) {
+void Jobs::remember(Endpoint& endpoint, PromiseKey key, const Idempotency& idempotency, const JobSpec& job,
+                    Instant now) {
   const Instant end = now + kIdempotencyLife;
   endpoint.idempotencyKeys.insert_or_assign(key, IdempotencyEntry{idempotency.bodyHash, job.id, end});
   s_.idempotencyEnds.push_back({end, job.endpoint, std::move(key)});
@@ -53,7 +54,7 @@ InsertResult Jobs::insert(JobSpec job, const QueuePolicy& policy, const std::opt
 }
 
 std::optional<IdempotencyRecord> Jobs::findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
-                                       const Idempotency& idempotency) {
+                                                            const Idempotency& idempotency) {
   const PromiseKey key{std::string(apiKeyId), idempotency.key};
   Lock lock(s_.mutex);
   const auto found = s_.endpoints.find(endpoint);
@@ -216,7 +217,8 @@ std::size_t Jobs::remove(std::string_view endpoint, std::size_t batch) {
   Endpoint& left = at->second;
   while (dead.size() < batch && !left.jobs.empty()) s_.bury(left.jobs.back(), dead);
   std::size_t removed = dead.size();
-  for (; removed < batch && !left.idempotencyKeys.empty(); ++removed) left.idempotencyKeys.erase(left.idempotencyKeys.begin());
+  for (; removed < batch && !left.idempotencyKeys.empty(); ++removed)
+    left.idempotencyKeys.erase(left.idempotencyKeys.begin());
   for (; removed < batch && !left.lastRanks.empty(); ++removed) left.lastRanks.erase(left.lastRanks.begin());
   if (removed < batch) s_.endpoints.erase(at);
   return removed;

@@ -115,12 +115,12 @@ bool Outbox::replay(std::string_view id) {
   return true;
 }
 
-OwedDeliveries Outbox::doOwed(std::string_view endpoint) {
+OwedDeliveries Outbox::owed(std::string_view endpoint) {
   Lock lock(s_.mutex);
   return s_.deliveries.owed(s_.clock.now(), endpoint);
 }
 
-AbandonResult Outbox::doAbandonOwed(const OwedBounds& bounds, std::size_t max) {
+AbandonResult Outbox::abandonOwed(const OwedBounds& bounds, std::size_t max) {
   Lock lock(s_.mutex);
   return s_.deliveries.abandonOwed(s_.clock.now(), bounds, max);
 }

@@ -35,7 +35,7 @@ class Jobs final : public JobStore {
   explicit Jobs(State& state) : s_(state) {}
   InsertResult insert(JobSpec job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) override;
   std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
-                                   const Idempotency& idempotency) override;
+                                                        const Idempotency& idempotency) override;
   std::optional<Job> find(const JobKey& key) override;
   std::vector<Job> findFinished(std::span<const JobKey> keys) override;
   CancelResult cancel(const JobKey& key) override;
@@ -48,8 +48,8 @@ class Jobs final : public JobStore {
 
  private:
   /// What the key's first request was answered, if it was made within kIdempotencyLife.
-  static std::optional<IdempotencyRecord> earlier(const Endpoint& endpoint, const PromiseKey& key, const Idempotency& idempotency,
-                                         Instant now);
+  static std::optional<IdempotencyRecord> earlier(const Endpoint& endpoint, const PromiseKey& key,
+                                                  const Idempotency& idempotency, Instant now);
   void remember(Endpoint& endpoint, PromiseKey key, const Idempotency& idempotency, const JobSpec& job, Instant now)
       JOBQ_REQUIRES(s_.mutex);
   void place(std::shared_ptr<const JobSpec> spec, Endpoint& endpoint, std::int64_t rank, Instant now)
@@ -102,8 +102,8 @@ class Outbox final : public OutboxStore {
   bool replay(std::string_view id) override;
 
  private:
-  OwedDeliveries doOwed(std::string_view endpoint) override;
-  AbandonResult doAbandonOwed(const OwedBounds& bounds, std::size_t max) override;
+  OwedDeliveries owed(std::string_view endpoint) override;
+  AbandonResult abandonOwed(const OwedBounds& bounds, std::size_t max) override;
 
   State& s_;
 };

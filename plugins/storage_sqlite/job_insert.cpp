@@ -10,7 +10,7 @@ constexpr std::size_t kLargeInput = 1UL << 20;
 
 /// The answer of an earlier request under the same key, if there is one.
 std::optional<IdempotencyRecord> earlier(Connection& db, std::string_view endpoint, std::string_view apiKeyId,
-                                const Idempotency& idempotency, Instant now) {
+                                         const Idempotency& idempotency, Instant now) {
   Query query = db.query(
       "SELECT body_hash, job FROM idempotency WHERE endpoint = ?1 AND api_key = ?2 AND key = ?3 AND expires_at > ?4");
   if (!query.bind(endpoint, apiKeyId, idempotency.key, now).next()) return std::nullopt;
@@ -61,7 +61,7 @@ InsertResult Jobs::insert(JobSpec job, const QueuePolicy& policy, const std::opt
 }
 
 std::optional<IdempotencyRecord> Jobs::findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
-                                       const Idempotency& idempotency) {
+                                                            const Idempotency& idempotency) {
   return readers_.read(
       [&](Connection& connection) { return earlier(connection, endpoint, apiKeyId, idempotency, clock_.now()); });
 }

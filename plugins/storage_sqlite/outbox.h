@@ -30,8 +30,8 @@ class Outbox final : public OutboxStore {
   bool replay(std::string_view id) override;
 
  private:
-  OwedDeliveries doOwed(std::string_view endpoint) override;
-  AbandonResult doAbandonOwed(const OwedBounds& bounds, std::size_t max) override;
+  OwedDeliveries owed(std::string_view endpoint) override;
+  AbandonResult abandonOwed(const OwedBounds& bounds, std::size_t max) override;
 
   Writer& writer_;
   Readers& readers_;

@@ -70,7 +70,7 @@ AbandonedDeliveries abandonOf(Step& step, const Backlog& backlog, const OwedBoun
 
 }  // namespace
 
-OwedDeliveries Outbox::doOwed(std::string_view endpoint) {
+OwedDeliveries Outbox::owed(std::string_view endpoint) {
   const std::int64_t count = counters_.of(endpoint).owed;
   if (count <= 0) return {};
   const auto oldest = readers_.read([&](Connection& connection) { return oldestOwedAt(connection, endpoint); });
@@ -79,7 +79,7 @@ OwedDeliveries Outbox::doOwed(std::string_view endpoint) {
 }
 
 // Most calls find nothing to do: the writer is left alone then.
-AbandonResult Outbox::doAbandonOwed(const OwedBounds& bounds, std::size_t max) {
+AbandonResult Outbox::abandonOwed(const OwedBounds& bounds, std::size_t max) {
   std::vector<std::string> endpoints = counters_.owing();
   const auto isWithin = [&](Connection& connection, const std::string& endpoint) {
     if (exceeds(counters_.of(endpoint).owed, bounds)) return false;

@@ -29,7 +29,7 @@ struct QueuePlace {
 /// A line as it was at one moment.
 struct QueueBound {
   Instant asOf{};
-  std::size_t most = 0;            ///< how many jobs are counted
+  std::size_t most = 0;             ///< how many jobs are counted
   std::optional<QueuePlace> place;  ///< of the waiting job with that number; nothing when fewer wait
 };
 

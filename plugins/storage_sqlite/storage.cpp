@@ -78,7 +78,7 @@ void SqliteStorage::check() {
   writer_.noteRoom();
 }
 
-BackupResult SqliteStorage::doBackupTo(const std::filesystem::path& file, std::stop_token stop) {
+BackupResult SqliteStorage::backupTo(const std::filesystem::path& file, std::stop_token stop) {
   return writeBackup(file_, file, stop);
 }
 

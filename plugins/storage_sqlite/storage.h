@@ -54,7 +54,7 @@ class SqliteStorage final : public Storage {
   void check() override;
 
  private:
-  BackupResult doBackupTo(const std::filesystem::path& file, std::stop_token stop) override;
+  BackupResult backupTo(const std::filesystem::path& file, std::stop_token stop) override;
 
   // Gone in reverse order: the faces, the readers, the writer after its last group, then the connection, which is the
   // last one and so empties the write-ahead log into the file.

@@ -22,7 +22,7 @@ std::string refusalOfBytes(int family, const void* bytes, bool allowPrivate) {
   inet_ntop(family, bytes, shown, sizeof shown);
   return std::string("the address ") + shown +
          (reach == net::AddressClass::forbidden ? " is link-local, multicast or reserved, which is never allowed"
-                                         : " is private, which is allowed only with net.allowPrivate = true");
+                                                : " is private, which is allowed only with net.allowPrivate = true");
 }
 
 }  // namespace

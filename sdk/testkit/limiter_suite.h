@@ -69,7 +69,7 @@ class LimiterSuite : public testing::TestWithParam<LimiterUnderTest> {
     const RateVerdict early = enter(limit, then - Millis(1));
     EXPECT_FALSE(early.allowed) << "a millisecond early";
     EXPECT_EQ(early.retryAfter, Millis(1));
-    EXPECT_EQ(pass(1, limit, then), 1U) << "at " << then.count() << " ms, as findByIdempotencyKey";
+    EXPECT_EQ(pass(1, limit, then), 1U) << "at " << then.count() << " ms, as the first pass said";
     return then;
   }
 

@@ -330,7 +330,9 @@ TEST_P(StorageSuite, AnExpiredJobIsNotListedNextToALivingOne) {
 }
 
 TEST_P(StorageSuite, ARemovedEndpointLeavesNothingBehind) {
-  const auto findByIdempotencyKey = [this](const JobId& id) { return jobs().insert(spec(id), policy_, Idempotency{"k", "h"}); };
+  const auto findByIdempotencyKey = [this](const JobId& id) {
+    return jobs().insert(spec(id), policy_, Idempotency{"k", "h"});
+  };
   ASSERT_TRUE(std::holds_alternative<Inserted>(findByIdempotencyKey("a")));
   const LeaseRef lease = claimOne();
   EXPECT_EQ(chunks().append(lease, {Chunk{"1", "", false}}), ReportResult::accepted);

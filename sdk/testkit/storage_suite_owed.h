@@ -26,8 +26,8 @@ class OwedSuite : public OutboxSuite {
   static constexpr OwedBounds kADay{Millis(86'400'000), 1'000'000};
   static constexpr OwedBounds atMost(std::size_t count) { return {kNoBounds.maxAge, count}; }
 
-  std::uint64_t owedBy(const EndpointId& endpoint = "ep") { return outbox().owed(endpoint).value().count; }
-  Millis oldestAge(const EndpointId& endpoint = "ep") { return outbox().owed(endpoint).value().oldestAge; }
+  std::uint64_t owedBy(const EndpointId& endpoint = "ep") { return outbox().owed(endpoint).count; }
+  Millis oldestAge(const EndpointId& endpoint = "ep") { return outbox().owed(endpoint).oldestAge; }
   void oweAll(const std::vector<JobId>& ids, const EndpointId& endpoint = "ep") {
     for (const JobId& id : ids) owe(id, "http://example.com/", endpoint);
   }
@@ -298,11 +298,11 @@ TEST_P(RestartSuite, WhatIsOwedIsCountedAgain) {
   EXPECT_TRUE(outbox().settle(last("b.0"), DeliveryState::abandoned));
   EXPECT_TRUE(outbox().replay("a.0"));
   reopen();
-  EXPECT_EQ(outbox().owed("ep").value().count, 2U);
-  EXPECT_EQ(outbox().owed("ep").value().oldestAge, Millis(10)) << "of c: a is owed since its replay";
+  EXPECT_EQ(outbox().owed("ep").count, 2U);
+  EXPECT_EQ(outbox().owed("ep").oldestAge, Millis(10)) << "of c: a is owed since its replay";
   EXPECT_EQ(outbox().abandonOwed({Millis(10), 9}, 9).endpoints.at(0).tooOld, 1U);
   EXPECT_EQ(outbox().list("ep", "c", 9).at(0).state, DeliveryState::abandoned);
-  EXPECT_EQ(outbox().owed("ep").value().count, 1U);
+  EXPECT_EQ(outbox().owed("ep").count, 1U);
 }
 
 }  // namespace jobq::testkit

@@ -1,5 +1,5 @@
-"""The architecture, as a test: who may include whom, how long a file may be, that each room says its number, and that
-the map of rules to tests names tests that exist."""
+"""The architecture, as a test: which folder may include which, how long a file may be, and that the map of rules to
+tests names tests that exist."""
 import ast
 import functools
 import pathlib
@@ -12,22 +12,16 @@ LAYERS = {  # a folder of core, and the folders of core that it may include besi
     "base": set(),
     "config": {"base"},
     "plugin": {"base", "config"},
-    "access": {"base", "config"},
+    "auth": {"base", "config"},
+    "limits": {"base", "config"},
     "endpoints": {"base", "config"},
     "webhooks": {"base", "config"},
-    "upkeep": {"base", "config"},
+    "maintenance": {"base", "config"},
     "jobs": {"base", "config", "endpoints"},
-    "work": {"base", "config", "endpoints", "jobs"},
-    "isolate": {"base", "config", "endpoints", "jobs", "work"},
-    "http": {"base", "config", "endpoints", "jobs", "access", "plugin"},
-    "ctl": {"base", "plugin", "endpoints", "jobs"},  # `lua run` makes a script and judges it as the server does
-}
-ROOMS = {  # the first file of each room, by its number (design: "The eleven rooms")
-    1: ["core/http/api/request_pipeline.h"], 2: ["core/auth/api_keys.h"], 3: ["sdk/include/jobq/rate_limiter.h"],
-    4: ["core/jobs/submission.h", "sdk/include/jobq/admission_filter.h"], 5: ["core/jobs/job_service.h"],
-    6: ["sdk/include/jobq/storage.h"], 7: ["core/workers/dispatcher.h"], 8: ["core/workers/executor.h"],
-    9: ["sdk/include/jobq/job_handler.h"], 10: ["core/jobs/job_service.h", "core/jobs/completion_notifier.h"],
-    11: ["core/webhooks/dispatcher.h", "sdk/include/jobq/webhook_transport.h"],
+    "workers": {"base", "config", "endpoints", "jobs"},
+    "http/transport": {"base", "config"},
+    "http/api": {"base", "config", "endpoints", "jobs", "auth", "limits", "plugin", "http/transport"},
+    "cli": {"base", "plugin", "endpoints", "jobs"},  # `lua run` makes a script and judges it as the server does
 }
 ONLY_IN = [  # a header's name, and where alone it may be included
     (re.compile(r"Poco/Net/HTTP"), ("core/http/", "core/cli/", "plugins/webhook_http/")),
@@ -69,18 +63,23 @@ def test_sdk():
     assert_none(faults)
 
 
+def layer_of(parts):
+    """The layer of a path below core: its folder, two folders below http."""
+    return "/".join(parts[:2]) if parts[0] == "http" else parts[0]
+
+
 def test_core():
     faults = []
     for path in sources("core"):
         parts = path.relative_to(ROOT / "core").parts
         if len(parts) == 1:
-            continue  # house and main know everyone
-        layer = parts[0]
+            continue  # the application and main know all folders
+        layer = layer_of(parts)
         for include in INCLUDE.findall(path.read_text()):
             if include.startswith(("plugins/", "tests/")):
                 faults.append(f"{name(path)} includes {include}")
             if include.startswith("core/"):
-                other = include.split("/")[1]
+                other = layer_of(include.split("/")[1:])
                 if other != layer and other not in LAYERS.get(layer, set()):
                     faults.append(f"{name(path)} includes {include}: {layer} may not know {other}")
     assert_none(faults)
@@ -111,17 +110,6 @@ def test_sizes():
         lines = len(path.read_text().splitlines())
         if lines > MAX_LINES:
             faults.append(f"{name(path)} has {lines} lines, more than {MAX_LINES}")
-    assert_none(faults)
-
-
-def test_rooms():
-    faults = []
-    for number, files in ROOMS.items():
-        for file in files:
-            text = (ROOT / file).read_text()
-            comment = text[:text.index("#pragma once")].lower()
-            if not re.search(rf"\brooms?\b[^.]*\b{number}\b", comment):
-                faults.append(f"{file} does not say in its first comment that it is room {number}")
     assert_none(faults)
 
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "worker_pool_model.h"
 #include "jobq/time.h"
+#include "worker_pool_model.h"
 
 namespace bench {
 

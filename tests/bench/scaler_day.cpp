@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "worker_pool_model.h"
 #include "day_load.h"
+#include "worker_pool_model.h"
 
 namespace {
 

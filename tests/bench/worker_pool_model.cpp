@@ -112,7 +112,8 @@ class WorkerPool {
     if (!line_.empty()) view.headWait = now_ - line_.front().at;
     const jobq::ScalerWish wish = jobq::scale(view);
     for (std::uint32_t workers = view.workers; workers < wish.workers; ++workers) {
-      const auto slot = std::find_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.duty == WorkerState::gone; });
+      const auto slot =
+          std::find_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.duty == WorkerState::gone; });
       *slot = {WorkerState::starting, now_, {}};
       record_.starts.push_back(now_);
       plan(now_ + rules_.startTime, static_cast<std::size_t>(slot - slots_.begin()));

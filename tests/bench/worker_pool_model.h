@@ -1,7 +1,8 @@
-// One endpoint's line and workers as a discrete-event model around core/workers/scaler.h, which decides as it does in the
-// server. It looks when the dispatcher looks: a bell that was silent rings (core/jobs/queue_signal.h), a worker is ready, an
-// idle time ends, or the scaler wanted to be asked again. Normal jobs go first, first come first served; of the idle
-// workers the one with the lowest number takes the job. Nothing sleeps, and the same arrivals give the same result.
+// One endpoint's line and workers as a discrete-event model around core/workers/scaler.h, which decides as it does in
+// the server. It looks when the dispatcher looks: a bell that was silent rings (core/jobs/queue_signal.h), a worker is
+// ready, an idle time ends, or the scaler wanted to be asked again. Normal jobs go first, first come first served; of
+// the idle workers the one with the lowest number takes the job. Nothing sleeps, and the same arrivals give the same
+// result.
 #pragma once
 
 #include <cstdint>

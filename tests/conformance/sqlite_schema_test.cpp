@@ -142,8 +142,8 @@ TEST_F(SchemaTest, AServersFirstDatabaseGoesOn) {
   open();
   EXPECT_EQ(ask(file(), "PRAGMA user_version"), 6);
   EXPECT_EQ(ask(file().string() + ".v1.backup", "SELECT count(*) FROM job"), 4);
-  EXPECT_EQ(storage_->outbox().owed("ep")->count, 1U);
-  EXPECT_EQ(storage_->outbox().owed("ep")->oldestAge, Millis(70)) << "since its job's end";
+  EXPECT_EQ(storage_->outbox().owed("ep").count, 1U);
+  EXPECT_EQ(storage_->outbox().owed("ep").oldestAge, Millis(70)) << "since its job's end";
   const auto owed = testkit::claimAllDue(storage_->outbox(), Millis(1'000));
   ASSERT_EQ(owed.size(), 1U);
   EXPECT_EQ(owed[0].host, "hooks.example.com:8443");

@@ -43,10 +43,10 @@ class FaultTest : public ServerTest, public testing::WithParamInterface<const ch
         << storageName() << "\nwebhook.transports = http, file\nplugins.path = " JOBQ_PLUGIN_DIR "\n"
         << endpoints;
     application_ = std::make_unique<Application>(loadConfig(dir_ / "jobq.properties", {}), clock_, log_,
-                                     [this](std::unique_ptr<Storage> storage) {
-                                       inner_ = storage.get();
-                                       return std::make_unique<FaultyStorage>(std::move(storage), plan_);
-                                     });
+                                                 [this](std::unique_ptr<Storage> storage) {
+                                                   inner_ = storage.get();
+                                                   return std::make_unique<FaultyStorage>(std::move(storage), plan_);
+                                                 });
     try {
       application_->start();
     } catch (...) {

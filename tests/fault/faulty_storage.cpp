@@ -192,7 +192,7 @@ class Jobs final : public Before<JobStore> {
     return at("jobs.insert")->insert(std::move(job), policy, idempotency);
   }
   std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
-                                   const Idempotency& idempotency) override {
+                                                        const Idempotency& idempotency) override {
     return at("jobs.findByIdempotencyKey")->findByIdempotencyKey(endpoint, apiKeyId, idempotency);
   }
   std::optional<Job> find(const JobKey& key) override { return at("jobs.find")->find(key); }
@@ -284,10 +284,8 @@ class Outbox final : public Before<OutboxStore> {
   bool replay(std::string_view id) override { return at("outbox.replay")->replay(id); }
 
  private:
-  OwedDeliveries doOwed(std::string_view endpoint) override {
-    return at("outbox.owed")->owed(endpoint).value_or(OwedDeliveries{});
-  }
-  AbandonResult doAbandonOwed(const OwedBounds& bounds, std::size_t max) override {
+  OwedDeliveries owed(std::string_view endpoint) override { return at("outbox.owed")->owed(endpoint); }
+  AbandonResult abandonOwed(const OwedBounds& bounds, std::size_t max) override {
     return at("outbox.abandonOwed")->abandonOwed(bounds, max);
   }
 };

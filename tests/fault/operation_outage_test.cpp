@@ -77,7 +77,8 @@ TEST_P(OperationOutage, OneKeyIsJudgedOnce) {
                                              "/scripts/lua\nendpoint.q.filters = tenant_quota\n"
                                              "endpoint.q.env.TENANT_QUOTA = 1/60\n");
   extra_ = {{"Idempotency-Key", "once"}};
-  const std::string id = refusedThenDone("jobs.findByIdempotencyKey", "POST", "/v2/q/run", R"({"input":{}})").field("id");
+  const std::string id =
+      refusedThenDone("jobs.findByIdempotencyKey", "POST", "/v2/q/run", R"({"input":{}})").field("id");
   EXPECT_EQ(refusedThenDone("jobs.findByIdempotencyKey", "POST", "/v2/q/run", R"({"input":{}})").field("id"), id);
   extra_ = {{"Idempotency-Key", "another"}};
   EXPECT_THAT(run("q", R"({"input":{}})").body, HasSubstr("the quota of 1/60 s is used up"));

@@ -68,8 +68,8 @@ class EveryCall : public FaultTest {
 
   /// Submits and remembers the promise. `operation` is run or runsync.
   std::string findByIdempotencyKey(const std::string& endpoint, const std::string& body, const std::string& status,
-                       const std::string& output = "", const std::string& operation = "run",
-                       const std::string& key = "") {
+                                   const std::string& output = "", const std::string& operation = "run",
+                                   const std::string& key = "") {
     const std::string wait = operation == "runsync" ? "?wait=300000" : "";
     const Answer answer = insist("POST", "/v2/" + endpoint + "/" + operation + wait, body, key);
     EXPECT_EQ(answer.status, 200) << answer.body;
@@ -118,8 +118,8 @@ class EveryCall : public FaultTest {
     }
     findByIdempotencyKey("e", R"({"input":{"low":1},"policy":{"lowPriority":true}})", "COMPLETED", R"({"low":1})");
     findByIdempotencyKey("e", R"({"input":{"sync":1}})", "COMPLETED", R"({"sync":1})", "runsync");
-    reporter_ = findByIdempotencyKey("t", R"({"input":{"progress":[1,2],"chunks":3,"log":["a","b"],"output":"told"}})", "COMPLETED",
-                         "\"told\"");
+    reporter_ = findByIdempotencyKey("t", R"({"input":{"progress":[1,2],"chunks":3,"log":["a","b"],"output":"told"}})",
+                                     "COMPLETED", "\"told\"");
     findByIdempotencyKey("t", R"({"input":{"sleepMs":1500,"output":1}})", "COMPLETED", "1");
     findByIdempotencyKey("u", R"({"input":{"chunks":1,"sleepMs":500,"output":2}})", "COMPLETED", "2", "runsync");
     findByIdempotencyKey("u", R"({"input":{"throw":"boom"}})", "FAILED");
@@ -171,8 +171,8 @@ class EveryCall : public FaultTest {
 
   /// What is consumed is each chunk once; what is read from the beginning is all of them.
   void readAStream() {
-    reporter_ = findByIdempotencyKey("t", R"({"input":{"log":["a","b"],"chunks":3,"sleepMs":500,"output":"told"}})", "COMPLETED",
-                         "\"told\"");
+    reporter_ = findByIdempotencyKey("t", R"({"input":{"log":["a","b"],"chunks":3,"sleepMs":500,"output":"told"}})",
+                                     "COMPLETED", "\"told\"");
     std::string consumed;
     std::string state;
     while (state != "COMPLETED" && !HasFailure()) {
@@ -197,7 +197,8 @@ class EveryCall : public FaultTest {
     std::filesystem::create_directories(obstacle);
     const std::string good =
         findByIdempotencyKey("t", R"({"input":{"output":1},"webhook":"file:///good"})", "COMPLETED", "1") + ".1";
-    const std::string late = findByIdempotencyKey("t", R"({"input":{"fail":"no"},"webhook":"file:///blocked"})", "FAILED") + ".1";
+    const std::string late =
+        findByIdempotencyKey("t", R"({"input":{"fail":"no"},"webhook":"file:///blocked"})", "FAILED") + ".1";
     EXPECT_EQ(insist("GET", "/v1/webhooks/secret").status, 200);
     const auto known = [&](const std::string& id) {
       return inner_->outbox().list("", id.substr(0, id.size() - 2), 10);
@@ -231,8 +232,10 @@ class EveryCall : public FaultTest {
 
   void expectPromisesKept() {
     for (const Promise& idempotency : idempotencyKeys_) {
-      EXPECT_TRUE(reached([&] { return status(idempotency.endpoint, idempotency.id).field("status") == idempotency.status; }))
-          << idempotency.id << " at " << idempotency.endpoint << " should be " << idempotency.status << ": "
+      EXPECT_TRUE(reached([&] {
+        return status(idempotency.endpoint, idempotency.id).field("status") == idempotency.status;
+      })) << idempotency.id
+          << " at " << idempotency.endpoint << " should be " << idempotency.status << ": "
           << status(idempotency.endpoint, idempotency.id).body;
       const Answer answer = status(idempotency.endpoint, idempotency.id);
       const auto job = stored(idempotency.endpoint, idempotency.id);

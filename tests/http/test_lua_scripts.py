@@ -32,7 +32,7 @@ def head(text):
     return "\n".join(lines)
 
 
-def findByIdempotencyKey(text, word):
+def example_of(text, word):
     """The JSON value that the head comment shows after that word."""
     line = re.search(rf"^{word}\s+(\{{.*)$", head(text), re.MULTILINE).group(1)
     return json.JSONDecoder().raw_decode(line)[0]
@@ -67,7 +67,7 @@ class ReverseTextTest(ShippedTest):
     def test_its_example(self):
         """What the head comment shows."""
         text = shipped("handlers")["reverse_text"]
-        assert self.output("reverse_text", findByIdempotencyKey(text, "input")) == findByIdempotencyKey(text, "output")
+        assert self.output("reverse_text", example_of(text, "input")) == example_of(text, "output")
 
     @pytest.mark.parametrize("word", ["", "a", "ab", "abc", "äöü€", "a😀b", "Ω" * 999 + "x"])
     def test_characters(self, word):
@@ -90,9 +90,9 @@ class CountStreamTest(ShippedTest):
     def test_its_example(self):
         """What the head comment shows: input, chunks with metrics, output."""
         text = shipped("handlers")["count_stream"]
-        chunks, output = self.streamed(findByIdempotencyKey(text, "input"))
-        assert output == findByIdempotencyKey(text, "output")
-        assert chunks[0]["output"] == findByIdempotencyKey(text, "chunks")
+        chunks, output = self.streamed(example_of(text, "input"))
+        assert output == example_of(text, "output")
+        assert chunks[0]["output"] == example_of(text, "chunks")
         assert chunks == [{"output": {"n": n}, "metrics": {"left": 5 - n}} for n in range(1, 6)]
 
     def test_every(self):
@@ -133,7 +133,7 @@ class WordFrequencyTest(ShippedTest):
     def test_its_example(self):
         """What the head comment shows, as far as it does."""
         text = shipped("handlers")["word_frequency"]
-        output = self.output("word_frequency", findByIdempotencyKey(text, "input"))
+        output = self.output("word_frequency", example_of(text, "input"))
         shown = re.search(r"^output\s+(\{.*), \.\.\.\]\}$", head(text), re.MULTILINE).group(1)
         wanted = json.loads(shown + "]}")
         assert output["top"][:2] == wanted["top"]

@@ -212,7 +212,7 @@ TEST_F(LuaHttp, NoScriptChangesIt) {
 TEST_F(LuaHttp, FiltersHaveNone) {
   const auto filters = load<AdmissionFilterFactory>({{"http", "true"}});
   const auto filter = filters->make(write("return function(job) return false, tostring(http) end"));
-  const Admission verdict = filter->review({"lua", "key", "{}", JobPolicy(), {}});
+  const Decision verdict = filter->review({"lua", "key", "{}", JobPolicy(), {}});
   ASSERT_TRUE(std::holds_alternative<Reject>(verdict));
   EXPECT_EQ(std::get<Reject>(verdict).message, "nil");
 }

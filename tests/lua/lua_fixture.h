@@ -110,7 +110,7 @@ class LuaTest : public testing::Test {
   };
   Verdict review(AdmissionFilter& filter, const std::string& input, const std::string& key = "key-1") const {
     try {
-      const Decision decision = filter.decide({"the-endpoint", key, input, policy, variables});
+      const Decision decision = filter.review({"the-endpoint", key, input, policy, variables});
       if (const auto* refuse = std::get_if<Refuse>(&decision)) return {"rejected: " + refuse->message, {}, *refuse};
       if (const auto* replace = std::get_if<Replace>(&decision)) return {"replaced", *replace};
       return {"accepted", {}};

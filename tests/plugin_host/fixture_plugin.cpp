@@ -35,8 +35,8 @@ constexpr jobq::abi::Entry kEntries[] = {jobq::abi::entry<jobq::QueuePolicy, Fix
 }  // namespace
 
 #if defined(FIXTURE_OTHER_MAJOR)
-extern "C" JOBQ_VISIBLE const jobq::abi::Descriptor* jobq_plugin_v3();
-const jobq::abi::Descriptor* jobq_plugin_v3() {
+extern "C" JOBQ_VISIBLE const jobq::abi::Descriptor* jobq_plugin_v2();
+const jobq::abi::Descriptor* jobq_plugin_v2() {
   static constexpr jobq::abi::Descriptor kDescriptor{sizeof(jobq::abi::Descriptor), 0, "", kEntries, 1};
   return &kDescriptor;
 }

@@ -173,7 +173,7 @@ TEST_F(PluginHostTest, AnotherMajorIsNamed) {
 
 TEST_F(PluginHostTest, ALibraryWithoutTheSymbolIsNoPlugin) {
   put("no_symbol");
-  EXPECT_THAT(rejection(), AllOf(HasSubstr("no symbol jobq_plugin_v2"), HasSubstr("JOBQ_PLUGIN")));
+  EXPECT_THAT(rejection(), AllOf(HasSubstr("no symbol jobq_plugin_v3"), HasSubstr("JOBQ_PLUGIN")));
 }
 
 TEST_F(PluginHostTest, ATruncatedFileIsNeverLoaded) {

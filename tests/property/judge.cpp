@@ -25,7 +25,7 @@ std::string difference(Storage& real, const StorageModel& model, const std::set<
     same("the list of " + endpoint, text(real.jobs().list({endpoint, {}}, all)), text(model.list({endpoint, {}}, all)));
     same("the deliveries of " + endpoint, text(real.outbox().list(endpoint, "", kAll)),
          text(model.list(endpoint, "", kAll)));
-    same("what is owed by " + endpoint, text(real.outbox().owed(endpoint).value()), text(model.owed(endpoint)));
+    same("what is owed by " + endpoint, text(real.outbox().owed(endpoint)), text(model.owed(endpoint)));
     if (model.hasUnswept(endpoint)) continue;
     same("the counters of " + endpoint, text(real.jobs().counts(endpoint)), text(model.counts(endpoint)));
   }
@@ -67,7 +67,7 @@ InsertResult Judge::insert(JobSpec job, const QueuePolicy& policy, const std::op
 }
 
 std::optional<IdempotencyRecord> Judge::findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
-                                        const Idempotency& idempotency) {
+                                                             const Idempotency& idempotency) {
   return ask(
       "promise " + idempotency.key, [&] { return real_->jobs().findByIdempotencyKey(endpoint, apiKeyId, idempotency); },
       [&](StorageModel& model) { return model.findByIdempotencyKey(endpoint, apiKeyId, idempotency); });
@@ -252,13 +252,13 @@ bool Judge::replay(std::string_view id) {
       [&](StorageModel& model) { return model.replay(id); });
 }
 
-OwedDeliveries Judge::doOwed(std::string_view endpoint) {
+OwedDeliveries Judge::owed(std::string_view endpoint) {
   return ask(
-      "what is owed by " + std::string(endpoint), [&] { return real_->outbox().owed(endpoint).value(); },
+      "what is owed by " + std::string(endpoint), [&] { return real_->outbox().owed(endpoint); },
       [&](StorageModel& model) { return model.owed(endpoint); });
 }
 
-AbandonResult Judge::doAbandonOwed(const OwedBounds& bounds, std::size_t max) {
+AbandonResult Judge::abandonOwed(const OwedBounds& bounds, std::size_t max) {
   return ask(
       "abandonOwed", [&] { return real_->outbox().abandonOwed(bounds, max); },
       [&](StorageModel& model) { return model.abandonOwed(bounds); });

@@ -70,7 +70,7 @@ class Judge final : public Storage, JobStore, LeaseStore, ChunkStore, OutboxStor
  private:
   InsertResult insert(JobSpec job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) override;
   std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
-                                   const Idempotency& idempotency) override;
+                                                        const Idempotency& idempotency) override;
   std::optional<Job> find(const JobKey& key) override;
   std::vector<Job> findFinished(std::span<const JobKey> keys) override;
   CancelResult cancel(const JobKey& key) override;
@@ -102,8 +102,8 @@ class Judge final : public Storage, JobStore, LeaseStore, ChunkStore, OutboxStor
   bool recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) override;
   std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) override;
   bool replay(std::string_view id) override;
-  OwedDeliveries doOwed(std::string_view endpoint) override;
-  AbandonResult doAbandonOwed(const OwedBounds& bounds, std::size_t max) override;
+  OwedDeliveries owed(std::string_view endpoint) override;
+  AbandonResult abandonOwed(const OwedBounds& bounds, std::size_t max) override;
 
   CreateResult create(Record record) override;
   UpdateResult update(Record record, std::uint64_t expectedVersion) override;

@@ -92,7 +92,7 @@ class Simulation {
 
  private:
   struct Workshop;  // plays the executor
-  struct Deps;     // what a process has
+  struct Deps;      // what a process has
 
   struct Run {
     LeaseRef lease;

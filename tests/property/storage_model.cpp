@@ -92,8 +92,9 @@ InsertResult StorageModel::insert(JobSpec spec, const QueuePolicy& policy,
   return Inserted{};
 }
 
-std::optional<IdempotencyRecord> StorageModel::findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
-                                               const Idempotency& idempotency) const {
+std::optional<IdempotencyRecord> StorageModel::findByIdempotencyKey(std::string_view endpoint,
+                                                                    std::string_view apiKeyId,
+                                                                    const Idempotency& idempotency) const {
   const auto known = idempotencyKeys_.find(std::tuple(EndpointId(endpoint), std::string(apiKeyId), idempotency.key));
   if (known == idempotencyKeys_.end() || known->second.endsAt <= now) return std::nullopt;
   if (known->second.words.bodyHash != idempotency.bodyHash) return KeyConflict{};

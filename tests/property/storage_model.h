@@ -61,7 +61,7 @@ class StorageModel {
 
   InsertResult insert(JobSpec spec, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency);
   std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
-                                   const Idempotency& idempotency) const;
+                                                        const Idempotency& idempotency) const;
   std::optional<Job> find(const JobKey& key) const;
   std::vector<Job> findFinished(std::span<const JobKey> keys) const;
   CancelResult cancel(const JobKey& key);

@@ -18,8 +18,8 @@
 #include <utility>
 #include <variant>
 
-#include "core/base/data_dir.h"
 #include "core/application.h"
+#include "core/base/data_dir.h"
 #include "jobq/json.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"

@@ -21,10 +21,8 @@
 namespace {
 
 using jobq::Accept;
-using jobq::Admission;
-using jobq::AdmissionRequest;
 using jobq::Decision;
-using jobq::Refuse;
+using jobq::AdmissionRequest;
 using jobq::Reject;
 using jobq::Replace;
 
@@ -58,10 +56,8 @@ class Size final : public jobq::AdmissionFilter {
  public:
   explicit Size(Shared& shared) : shared_(shared) { ++shared_.made; }
 
-  Admission review(const AdmissionRequest& job) override { return narrowed(doDecide(job)); }
-
  private:
-  Decision doDecide(const AdmissionRequest& job) override {
+  Decision review(const AdmissionRequest& job) override {
     if (busy_.exchange(true)) return Reject{"one instance was called twice at a time"};
     struct Leave {
       std::atomic<bool>& busy;

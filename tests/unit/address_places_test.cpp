@@ -1,4 +1,5 @@
-// Connections counted by their peer's address, and memory that goes back (core/http/transport/address_places.h, freed_memory.h).
+// Connections counted by their peer's address, and memory that goes back (core/http/transport/address_places.h,
+// freed_memory.h).
 #include "core/http/transport/address_places.h"
 
 #include <arpa/inet.h>

@@ -41,7 +41,7 @@ class CopiedStorage final : public Storage {
   std::atomic<int> begun = 0;
 
  private:
-  BackupResult doBackupTo(const fs::path& file, std::stop_token stop) override {
+  BackupResult backupTo(const fs::path& file, std::stop_token stop) override {
     ++begun;
     if (broken) throw StorageError("the disk is full");
     EXPECT_FALSE(fs::exists(file));

@@ -9,11 +9,11 @@
 #include <set>
 #include <thread>
 
+#include "core/base/backoff.h"
 #include "core/base/data_dir.h"
 #include "core/base/descriptors.h"
 #include "core/base/ids.h"
 #include "core/base/json_object.h"
-#include "core/base/backoff.h"
 #include "core/base/periodic.h"
 #include "core/base/secret_box.h"
 #include "core/base/sha256.h"

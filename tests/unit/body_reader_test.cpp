@@ -1,4 +1,5 @@
-// The body of a request, read off a connection that brings its bytes as a test says (core/http/transport/body_reader.h).
+// The body of a request, read off a connection that brings its bytes as a test says
+// (core/http/transport/body_reader.h).
 #include "core/http/transport/body_reader.h"
 
 #include <fcntl.h>

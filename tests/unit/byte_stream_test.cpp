@@ -51,7 +51,8 @@ TEST_F(ByteStreamTest, WritesBothTextsInTheirOrder) {
 
 TEST_F(ByteStreamTest, WritesMoreThanTheSocketHolds) {
   const std::string large(4UL << 20, 'x');
-  auto writing = std::async(std::launch::async, [&] { return client_.stream().write("head", large, TransferDeadline(places_)); });
+  auto writing =
+      std::async(std::launch::async, [&] { return client_.stream().write("head", large, TransferDeadline(places_)); });
   std::string got;
   ASSERT_TRUE(std::async(std::launch::async,
                          [&] {

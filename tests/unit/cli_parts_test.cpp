@@ -6,14 +6,14 @@
 #include <future>
 #include <sstream>
 
+#include "core/cli/answer_reader.h"
 #include "core/cli/arguments.h"
+#include "core/cli/commands.h"
 #include "core/cli/exit_code.h"
 #include "core/cli/field_options.h"
 #include "core/cli/input_text.h"
 #include "core/cli/local_job.h"
-#include "core/cli/answer_reader.h"
 #include "core/cli/table_print.h"
-#include "core/cli/commands.h"
 #include "testkit/manual_clock.h"
 #include "testkit/temporary_folder.h"
 
@@ -188,7 +188,8 @@ TEST(Completion, KnowsEachVerbAndEachOfItsOptions) {
     for (const Command& command : commands()) {
       const std::string name = command.name;
       EXPECT_THAT(script, HasSubstr(name.substr(name.find(' ') + 1))) << shell;
-      for (const OptionRow& row : command.options) EXPECT_THAT(script, HasSubstr(row.name)) << shell << " " << command.name;
+      for (const OptionRow& row : command.options)
+        EXPECT_THAT(script, HasSubstr(row.name)) << shell << " " << command.name;
     }
   }
   EXPECT_THAT(failureOf([] { (void)completionOf("tcsh"); }), HasSubstr("bash, zsh or fish"));

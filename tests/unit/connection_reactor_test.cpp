@@ -1,4 +1,5 @@
-// The reactor of connections over a real listener: what becomes of those in line at shutdown (core/http/transport/connection_reactor.h).
+// The reactor of connections over a real listener: what becomes of those in line at shutdown
+// (core/http/transport/connection_reactor.h).
 #include "core/http/transport/connection_reactor.h"
 
 #include <Poco/Net/HTTPRequestHandler.h>

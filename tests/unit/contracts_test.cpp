@@ -80,7 +80,8 @@ TEST(NetGuard, JudgesSixteenByteAddressesByWhatTheyCarry) {
   EXPECT_EQ(net::classifyAddress(v6({0xfe, 0x80}, {1})), AddressClass::forbidden);
   EXPECT_EQ(net::classifyAddress(v6({0xff, 0x02}, {1})), AddressClass::forbidden);
   EXPECT_EQ(net::classifyAddress(v6({0xfd}, {1})), AddressClass::privateRange);
-  EXPECT_EQ(net::classifyAddress(v6({0xfd, 0, 0x0e, 0xc2}, {2, 0x54})), AddressClass::forbidden) << "a cloud's metadata";
+  EXPECT_EQ(net::classifyAddress(v6({0xfd, 0, 0x0e, 0xc2}, {2, 0x54})), AddressClass::forbidden)
+      << "a cloud's metadata";
   EXPECT_EQ(net::classifyAddress(v6({0xfd, 0, 0x0e, 0xc3}, {1})), AddressClass::privateRange);
   EXPECT_EQ(net::classifyAddress(v6({0x20, 0x01, 0, 0, 127, 0, 0, 1}, {1})), AddressClass::forbidden) << "Teredo";
   EXPECT_EQ(net::classifyAddress(v6({0x20, 0x01, 2}, {1})), AddressClass::open);

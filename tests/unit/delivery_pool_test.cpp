@@ -94,7 +94,7 @@ TEST_F(DeliveryCrewUnit, APlaceIsFreeBeforeThatIsTold) {
   std::promise<std::size_t> seen;
   DeliveryPool* workerPool = nullptr;
   DeliveryPool other([](const Delivery&) { return CallEnd::answered; },
-                    [&] { seen.set_value(workerPool->placesFor({"h"}).at(0).places); });
+                     [&] { seen.set_value(workerPool->placesFor({"h"}).at(0).places); });
   workerPool = &other;
   other.start(to("h", 1));
   auto places = seen.get_future();

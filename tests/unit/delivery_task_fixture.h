@@ -16,8 +16,8 @@
 
 #include "core/base/clock.h"
 #include "core/base/secret_box.h"
-#include "core/webhooks/dispatcher.h"
 #include "core/webhooks/delivery_task.h"
+#include "core/webhooks/dispatcher.h"
 #include "core/webhooks/transports.h"
 #include "core/webhooks/webhook_secrets.h"
 #include "jobq/job.h"
@@ -82,6 +82,8 @@ class ToldOutbox final : public OutboxStore {
   }
   std::vector<Delivery> list(std::string_view, std::string_view, std::size_t) override { return {}; }
   bool replay(std::string_view) override { return false; }
+  OwedDeliveries owed(std::string_view) override { return {}; }
+  AbandonResult abandonOwed(const OwedBounds&, std::size_t) override { return {}; }
 
   void owe(Delivery delivery) {
     Lock lock(mutex_);

@@ -36,7 +36,8 @@ class SparseExecutor final : public Executor {
 class BusyExecutor final : public Executor {
  public:
   explicit BusyExecutor(RunningJobs& running) : running_(running) {}
-  void startWorker(const EndpointPtr& endpoint, const ReleasePtr&, const WorkerId& worker, WorkerEvents& events) override {
+  void startWorker(const EndpointPtr& endpoint, const ReleasePtr&, const WorkerId& worker,
+                   WorkerEvents& events) override {
     events.workerReady(endpoint->id, worker);
   }
   void assign(ClaimedJob job) override { runs.push_back(std::make_unique<RunningJobs::Entry>(running_, job.lease)); }
@@ -55,7 +56,8 @@ class FloodExecutor final : public Executor {
   static constexpr std::size_t kLeave = 10'000;  ///< jobs after which the flood ends, so that a starved test ends too
 
   FloodExecutor(Storage& storage, std::function<void()> submit) : storage_(storage), submit_(std::move(submit)) {}
-  void startWorker(const EndpointPtr& endpoint, const ReleasePtr&, const WorkerId& worker, WorkerEvents& events) override {
+  void startWorker(const EndpointPtr& endpoint, const ReleasePtr&, const WorkerId& worker,
+                   WorkerEvents& events) override {
     events_ = &events;
     events.workerReady(endpoint->id, worker);
   }

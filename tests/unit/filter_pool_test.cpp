@@ -21,7 +21,7 @@ using testing::HasSubstr;
 /// Filters that judge as a test says.
 class JudgingFactory final : public AdmissionFilterFactory {
  public:
-  using Judge = std::function<Admission(const AdmissionRequest&)>;
+  using Judge = std::function<Decision(const AdmissionRequest&)>;
 
   std::unique_ptr<AdmissionFilter> make(std::string_view script) override {
     ++made;
@@ -49,7 +49,7 @@ class JudgingFactory final : public AdmissionFilterFactory {
    public:
     explicit Filter(JudgingFactory& factory) : factory_(factory) { ++factory_.alive; }
     ~Filter() override { --factory_.alive; }
-    Admission review(const AdmissionRequest& job) override { return factory_.judge(job); }
+    Decision review(const AdmissionRequest& job) override { return factory_.judge(job); }
 
    private:
     JudgingFactory& factory_;
@@ -114,7 +114,7 @@ TEST_F(FilterPoolTest, AnInstanceIsUsedAgain) {
 }
 
 TEST_F(FilterPoolTest, AnInstanceThatThrewIsNot) {
-  factory_.judge = [](const AdmissionRequest&) -> Admission { throw Error("lost"); };
+  factory_.judge = [](const AdmissionRequest&) -> Decision { throw Error("lost"); };
   for (int i = 0; i < 5; ++i) EXPECT_THROW((void)review(), Error);
   EXPECT_EQ(factory_.made, 5);
   EXPECT_EQ(factory_.alive, 0);
@@ -198,9 +198,9 @@ TEST_F(FilterPoolTest, WhatIsEmptyInAReplacementStays) {
 }
 
 TEST_F(FilterPoolTest, AFilterThatFailsIsNamedAndLetsNobodyIn) {
-  factory_.judge = [](const AdmissionRequest&) -> Admission { throw std::out_of_range("index 9"); };
+  factory_.judge = [](const AdmissionRequest&) -> Decision { throw std::out_of_range("index 9"); };
   EXPECT_EQ(failure(), "the filter first of this endpoint failed: index 9");
-  factory_.judge = [](const AdmissionRequest&) -> Admission { throw 7; };
+  factory_.judge = [](const AdmissionRequest&) -> Decision { throw 7; };
   EXPECT_THAT(failure(), HasSubstr("no std::exception"));
   factory_.failing = true;
   EXPECT_THAT(failure(), HasSubstr("no memory for it"));

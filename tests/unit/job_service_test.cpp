@@ -242,7 +242,9 @@ class StreamTest : public JobServiceTest {
       return jobs_.awaitChunks({key("a"), std::nullopt, 8UL << 20, Millis(5'000)}, [gone] { return gone; });
     });
   }
-  void append(const std::string& output) { EXPECT_EQ(jobs_.append(lease_, {{output, "", false}}), ReportResult::accepted); }
+  void append(const std::string& output) {
+    EXPECT_EQ(jobs_.append(lease_, {{output, "", false}}), ReportResult::accepted);
+  }
   /// Waits until the stream waits so long, and lets that time pass.
   void pass(Millis time) {
     storage_.clock.awaitWaiter(time, time);
@@ -328,7 +330,8 @@ TEST_F(StreamTest, AClientThatLeavesWhileChunksAreGatheredTakesNone) {
 TEST_F(StreamTest, ManyStreamsGatherLonger) {
   std::vector<std::unique_ptr<CompletionNotifier::Waiter>> others;
   for (int i = 0; i < 49; ++i) {
-    others.push_back(std::make_unique<CompletionNotifier::Waiter>(watch_, key("b"), CompletionNotifier::Interest::chunks));
+    others.push_back(
+        std::make_unique<CompletionNotifier::Waiter>(watch_, key("b"), CompletionNotifier::Interest::chunks));
   }
   auto waiting = stream();
   storage_.clock.awaitWaiter(Millis(250), Millis(250));

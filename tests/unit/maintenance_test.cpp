@@ -228,7 +228,7 @@ class OutboxCleanerTest : public testing::Test {
       (void)storage_.real->jobs().cancel(key);
     }
   }
-  std::uint64_t owedBy(const EndpointId& endpoint = "ep") { return storage_.real->outbox().owed(endpoint)->count; }
+  std::uint64_t owedBy(const EndpointId& endpoint = "ep") { return storage_.real->outbox().owed(endpoint).count; }
 
   test::UnitStorage storage_;
   int made_ = 0;

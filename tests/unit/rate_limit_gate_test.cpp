@@ -283,7 +283,7 @@ TEST_F(RateLimitGateTest, MalformedCallsUseUpARateOfTheirOwn) {
   LimitsConfig config;
   config.operations[static_cast<std::size_t>(Operation::run)].requests = 3;
   RateLimitGate rates(config,
-                 {counting, clock_, [](const EndpointId&) { return 0U; }, [](const EndpointId&) { return 0U; }});
+                      {counting, clock_, [](const EndpointId&) { return 0U; }, [](const EndpointId&) { return 0U; }});
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(passesMalformed(rates)) << i;
   for (int i = 0; i < 5; ++i) EXPECT_FALSE(passesMalformed(rates)) << "of the same size";
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(passes(rates)) << "the others still have all of theirs: " << i;
@@ -303,7 +303,7 @@ TEST_F(RateLimitGateTest, ARateThatIsUsedUpRefusesUnreadUntilItsMoment) {
   LimitsConfig config;
   config.operations[static_cast<std::size_t>(Operation::run)].requests = 2;
   RateLimitGate rates(config,
-                 {counting, clock_, [](const EndpointId&) { return 0U; }, [](const EndpointId&) { return 0U; }});
+                      {counting, clock_, [](const EndpointId&) { return 0U; }, [](const EndpointId&) { return 0U; }});
   EXPECT_TRUE(passes(rates));
   EXPECT_TRUE(passes(rates));
   const int asked = counting.asked;
@@ -328,7 +328,8 @@ TEST_F(RateLimitGateTest, TheQuestionWhenTheNextCallCountsDoesNotCount) {
   FreeingLimiter freeing;
   LimitsConfig config;
   config.operations[static_cast<std::size_t>(Operation::run)].requests = 2;
-  RateLimitGate rates(config, {freeing, clock_, [](const EndpointId&) { return 0U; }, [](const EndpointId&) { return 0U; }});
+  RateLimitGate rates(config,
+                      {freeing, clock_, [](const EndpointId&) { return 0U; }, [](const EndpointId&) { return 0U; }});
   for (std::uint32_t calls = 1; calls <= 5; ++calls) {
     EXPECT_TRUE(passes(rates)) << "a request was freed: " << calls;
     EXPECT_EQ(freeing.counted, calls);
@@ -347,7 +348,7 @@ TEST_F(RateLimitGateTest, ALineThatIsTooLongCountsNothing) {
 
 TEST_F(RateLimitGateTest, AStorageThatFailsGivesThePlaceBack) {
   RateLimitGate rates({}, {limiter_, clock_, [](const EndpointId&) -> std::uint32_t { return 0; },
-                      [](const EndpointId&) -> std::uint64_t { throw StorageError("gone"); }});
+                           [](const EndpointId&) -> std::uint64_t { throw StorageError("gone"); }});
   EXPECT_THROW((void)rates.enter("e", Operation::run, 0), StorageError);
   EXPECT_EQ(limiter_.inside, 0);
 }

@@ -18,17 +18,17 @@
 
 #include "core/auth/api_keys.h"
 #include "core/auth/key_record.h"
-#include "core/limits/rate_limit_gate.h"
 #include "core/base/clock.h"
 #include "core/config/limits.h"
-#include "core/http/api/body_memory.h"
-#include "core/http/transport/budget.h"
 #include "core/http/api/api_request.h"
-#include "core/http/transport/connection.h"
+#include "core/http/api/body_memory.h"
 #include "core/http/api/cors.h"
 #include "core/http/api/request_pipeline.h"
-#include "core/http/transport/message.h"
 #include "core/http/api/router.h"
+#include "core/http/transport/budget.h"
+#include "core/http/transport/connection.h"
+#include "core/http/transport/message.h"
+#include "core/limits/rate_limit_gate.h"
 #include "endpoint_fixture.h"
 #include "jobq/job.h"
 #include "jobq/rate_limiter.h"
@@ -70,7 +70,8 @@ class UnwatchedClients final : public ClientWatch {
 
 class PipelineHandler final : public Poco::Net::HTTPRequestHandler {
  public:
-  PipelineHandler(RequestPipeline& pipeline, RequestPipeline::RequestContext context) : pipeline_(pipeline), context_(std::move(context)) {}
+  PipelineHandler(RequestPipeline& pipeline, RequestPipeline::RequestContext context)
+      : pipeline_(pipeline), context_(std::move(context)) {}
   void handleRequest(Poco::Net::HTTPServerRequest& request, Poco::Net::HTTPServerResponse& response) override {
     pipeline_.serve(std::move(context_), request, response);
   }

@@ -1,5 +1,5 @@
-// The way of a request from its head to its answer, over a pair of sockets (core/http/api/request_pipeline.h): in which order it is
-// judged, and what becomes of failures.
+// The way of a request from its head to its answer, over a pair of sockets (core/http/api/request_pipeline.h): in which
+// order it is judged, and what becomes of failures.
 #include "core/http/api/request_pipeline.h"
 
 #include <gmock/gmock.h>
@@ -8,8 +8,8 @@
 #include <functional>
 #include <future>
 
-#include "core/http/transport/connection.h"
 #include "core/http/api/exchange.h"
+#include "core/http/transport/connection.h"
 #include "core/http/transport/message.h"
 #include "core/jobs/admission.h"
 #include "request_pipeline_fixture.h"

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "core/workers/scaler.h"
-#include "worker_pool_model.h"
 #include "day_load.h"
+#include "worker_pool_model.h"
 
 namespace jobq {
 

@@ -2,8 +2,8 @@
 #include <openssl/hmac.h>
 
 #include "core/base/base64.h"
-#include "webhook_fixture.h"
 #include "jobq/json.h"
+#include "webhook_fixture.h"
 
 namespace jobq {
 namespace {

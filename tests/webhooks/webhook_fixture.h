@@ -21,8 +21,8 @@
 
 #include "core/base/clock.h"
 #include "core/base/secret_box.h"
-#include "core/webhooks/dispatcher.h"
 #include "core/webhooks/delivery_task.h"
+#include "core/webhooks/dispatcher.h"
 #include "core/webhooks/transports.h"
 #include "core/webhooks/webhook_secrets.h"
 #include "fake_transport.h"
@@ -92,6 +92,10 @@ class WatchedOutbox final : public OutboxStore {
     return inner_.list(endpoint, job, limit);
   }
   bool replay(std::string_view id) override { return inner_.replay(id); }
+  OwedDeliveries owed(std::string_view endpoint) override { return inner_.owed(endpoint); }
+  AbandonResult abandonOwed(const OwedBounds& bounds, std::size_t max) override {
+    return inner_.abandonOwed(bounds, max);
+  }
 
   /// Called between the steps of a delivery, on the thread that takes them. Set before the courier starts.
   std::function<void(std::string_view)> step = [](std::string_view) {};
@@ -139,7 +143,8 @@ class DeliveryTest : public testing::TestWithParam<const char*> {
     outbox_ = std::make_unique<WatchedOutbox>(storage_->outbox());
     outbox_->step = step_;
     secrets_ = std::make_unique<WebhookSecrets>(configured_, storage_->records(), *secretBox_);
-    webhooks_ = std::make_unique<WebhookDispatcher>(DeliveryTask::Deps{*outbox_, *transports_, *secrets_, clock_, log_, wall_});
+    webhooks_ =
+        std::make_unique<WebhookDispatcher>(DeliveryTask::Deps{*outbox_, *transports_, *secrets_, clock_, log_, wall_});
     webhooks_->start();
   }
 

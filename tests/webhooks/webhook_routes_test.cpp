@@ -29,7 +29,8 @@ class WebhookRoutes : public testing::Test {
     addWebhookRoutes(router_, {storage_->outbox(), [] { return std::string("whsec_eA=="); }, [this] { ++rings_; }});
   }
 
-  ApiResponse call(const std::string& method, const std::string& path, std::multimap<std::string, std::string> query = {}) {
+  ApiResponse call(const std::string& method, const std::string& path,
+                   std::multimap<std::string, std::string> query = {}) {
     const auto found = router_.find(method, path);
     if (!std::holds_alternative<Router::Match>(found)) return {404, "no route"};
     const auto& match = std::get<Router::Match>(found);

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "core/auth/api_keys.h"
-#include "core/limits/rate_limit_gate.h"
 #include "core/endpoints/endpoint.h"
-#include "core/http/transport/body_file.h"
 #include "core/http/api/body_memory.h"
+#include "core/http/transport/body_file.h"
 #include "core/http/transport/budget.h"
+#include "core/limits/rate_limit_gate.h"
 
 namespace jobq {
 
@@ -33,12 +33,12 @@ struct ApiRequest {
   std::map<std::string, std::string> params;  ///< the route's {placeholders}
   std::optional<std::string> idempotencyKey;  ///< the header Idempotency-Key
   std::string body;                           ///< whoever needs it takes it
-  BodyMemory::Reservation bodyMemory;               ///< what a large body has drawn; given back when the body is gone
-  Budget::Reservation answerMemory;                 ///< what a large answer has drawn; given back when it was sent
+  BodyMemory::Reservation bodyMemory;         ///< what a large body has drawn; given back when the body is gone
+  Budget::Reservation answerMemory;           ///< what a large answer has drawn; given back when it was sent
   Budget* answers = nullptr;                  ///< what large answers draw on; set when the route runs
   ApiKeyPtr key;                              ///< of routes that demand one
   EndpointPtr endpoint;                       ///< of routes with {endpoint}
-  RateLimitGate::Admission admission;                    ///< its place among the calls at once, until it is answered
+  RateLimitGate::Admission admission;         ///< its place among the calls at once, until it is answered
   std::optional<RateStanding> standing;       ///< what the RateLimit-* headers tell
   Caller* caller = nullptr;                   ///< set when the route runs
 };

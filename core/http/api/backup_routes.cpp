@@ -20,8 +20,8 @@ ApiResponse backupReply(const ApiRequest& call, const BackupDependencies& with) 
   }
   if (std::holds_alternative<Backups::Unsupported>(result)) {
     return errorResponse(call.path, 409,
-                      "the storage " + with.storageName +
-                          " cannot be copied by the server: use storage = sqlite, or the tools of its own database");
+                         "the storage " + with.storageName +
+                             " cannot be copied by the server: use storage = sqlite, or the tools of its own database");
   }
   return unavailable(call.path, "the backup was given up, because the server is shutting down");
 }
@@ -29,8 +29,9 @@ ApiResponse backupReply(const ApiRequest& call, const BackupDependencies& with) 
 }  // namespace
 
 void addBackupRoutes(Router& router, const BackupDependencies& with) {
-  router.add(
-      {{"POST"}, "/v1/backup", Scope::admin, 1024, false, [with](ApiRequest& call) { return backupReply(call, with); }});
+  router.add({{"POST"}, "/v1/backup", Scope::admin, 1024, false, [with](ApiRequest& call) {
+                return backupReply(call, with);
+              }});
 }
 
 }  // namespace jobq

@@ -21,7 +21,8 @@ void CorsPolicy::addTo(ApiResponse& reply, std::string_view origin) const {
   reply.headers.emplace_back("Access-Control-Expose-Headers", "*");
 }
 
-ApiResponse CorsPolicy::preflight(std::string_view origin, const std::string& methods, const std::string& fields) const {
+ApiResponse CorsPolicy::preflight(std::string_view origin, const std::string& methods,
+                                  const std::string& fields) const {
   ApiResponse reply{204, ""};
   if (!allows(origin)) return reply;
   reply.headers.emplace_back("Access-Control-Allow-Methods", methods);

@@ -25,8 +25,8 @@ std::variant<JobFilter, ApiResponse> readFilter(const ApiRequest& call) {
                                   [&status](JobState state) { return nameOf(state) == status->second; });
   if (named == kStates.end()) {
     return errorResponse(call.path, 400,
-                      "status must be IN_QUEUE, IN_PROGRESS, COMPLETED, FAILED, CANCELLED or TIMED_OUT, not " +
-                          clipped(status->second));
+                         "status must be IN_QUEUE, IN_PROGRESS, COMPLETED, FAILED, CANCELLED or TIMED_OUT, not " +
+                             clipped(status->second));
   }
   filter.state = *named;
   return filter;
@@ -38,7 +38,7 @@ ApiResponse health(const QueueDeps& deps, ApiRequest& call) {
   if (const auto refusal = countUnderstood(call)) return *refusal;
   const EndpointCounts jobs = deps.jobs.counts(call.endpoint->id);
   const WorkerCounts workers = deps.workers(call.endpoint->id);
-  const std::optional<OwedDeliveries> owed = deps.jobs.owed(call.endpoint->id);
+  const OwedDeliveries owed = deps.jobs.owed(call.endpoint->id);
   std::string body;
   const auto group = [&body](const char* name, std::initializer_list<std::pair<const char*, std::uint64_t>> fields) {
     body += std::string(body.empty() ? "{" : ",") + "\"" + name + "\":";
@@ -54,9 +54,7 @@ ApiResponse health(const QueueDeps& deps, ApiRequest& call) {
                  {"inProgress", jobs.inProgress},
                  {"inQueue", jobs.inQueue},
                  {"retried", jobs.retried}});
-  if (owed) {
-    group("webhooks", {{"owed", owed->count}, {"oldestMs", static_cast<std::uint64_t>(owed->oldestAge.count())}});
-  }
+  group("webhooks", {{"owed", owed.count}, {"oldestMs", static_cast<std::uint64_t>(owed.oldestAge.count())}});
   group("workers", {{"idle", workers.idle},
                     {"initializing", workers.initializing},
                     {"ready", workers.ready},

@@ -81,7 +81,8 @@ std::string toJson(const EndpointDeps& deps, const EndpointEntry& entry, const W
   }
   if (wanted.withWorkers) {
     out += ",\"workers\":[";
-    for (const WorkerView& worker : workerPool.workers) out += (out.back() == '[' ? "" : ",") + workerJson(entry, worker);
+    for (const WorkerView& worker : workerPool.workers)
+      out += (out.back() == '[' ? "" : ",") + workerJson(entry, worker);
     out += "]";
   }
   return out + "}";
@@ -137,7 +138,7 @@ ApiResponse resume(const EndpointDeps& deps, ApiRequest& call) { return pauseOrR
 
 void addEndpointRoutes(Router& router, const EndpointDeps& deps) {
   const auto add = [&router, deps](const char* method, const char* path, bool needsBody,
-                                    ApiResponse (*answer)(const EndpointDeps&, ApiRequest&)) {
+                                   ApiResponse (*answer)(const EndpointDeps&, ApiRequest&)) {
     router.add({{method}, path, Scope::admin, kEndpointBodyLimit, needsBody, [deps, answer](ApiRequest& call) {
                   return answer(deps, call);
                 }});

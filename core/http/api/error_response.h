@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "core/limits/rate_limit_gate.h"
 #include "core/http/api/api_request.h"
+#include "core/limits/rate_limit_gate.h"
 #include "jobq/time.h"
 
 namespace jobq {

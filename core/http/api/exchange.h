@@ -5,9 +5,9 @@
 #include <optional>
 #include <string_view>
 
-#include "core/http/transport/body_file.h"
-#include "core/http/api/body_memory.h"
 #include "core/http/api/api_request.h"
+#include "core/http/api/body_memory.h"
+#include "core/http/transport/body_file.h"
 
 namespace Poco::Net {
 class HTTPServerRequest;

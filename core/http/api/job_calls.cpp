@@ -75,8 +75,8 @@ ApiResponse retry(const QueueDeps& deps, ApiRequest& call) {
   if (std::holds_alternative<NotFound>(result)) return noJob(call);
   if (const auto* wrong = std::get_if<WrongState>(&result)) {
     return errorResponse(call.path, 400,
-                      "job " + key.id + " is " + std::string(nameOf(wrong->state)) +
-                          ": only a FAILED or TIMED_OUT job can be retried");
+                         "job " + key.id + " is " + std::string(nameOf(wrong->state)) +
+                             ": only a FAILED or TIMED_OUT job can be retried");
   }
   return {200, briefJob(key.id, JobState::inQueue)};
 }

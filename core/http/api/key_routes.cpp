@@ -141,7 +141,7 @@ ApiResponse revoke(ApiKeys& keys, const ApiRequest& call) {
       return errorResponse(call.path, 409, "this key is being revoked by another call: look at the list in a moment");
     case Revocation::lastAdminKey:
       return errorResponse(call.path, 409,
-                        "this is the last admin key: make another one that never expires, and then revoke this one");
+                           "this is the last admin key: make another one that never expires, and then revoke this one");
   }
   return errorResponse(call.path, 404, "there is no key with the id " + clipped(id));
 }
@@ -153,7 +153,8 @@ void addKeyRoutes(Router& router, ApiKeys& keys, const WallClock& wall) {
   router.add({{"POST"}, "/v1/keys", Scope::admin, kLimit, true, [&keys, &wall](const ApiRequest& call) {
                 return create(keys, wall, call);
               }});
-  router.add({{"GET"}, "/v1/keys", Scope::admin, kLimit, false, [&keys](ApiRequest& call) { return list(keys, call); }});
+  router.add(
+      {{"GET"}, "/v1/keys", Scope::admin, kLimit, false, [&keys](ApiRequest& call) { return list(keys, call); }});
   router.add({{"DELETE"}, "/v1/keys/{id}", Scope::admin, kLimit, false, [&keys](const ApiRequest& call) {
                 return revoke(keys, call);
               }});

@@ -97,7 +97,8 @@ ApiResponse logs(const QueueDeps& deps, ApiRequest& call) {
   if (after != call.query.end()) {
     const auto read = readCursor(after->second);
     if (!read) {
-      return errorResponse(call.path, 400, "after must be the next of an earlier answer, not " + clipped(after->second));
+      return errorResponse(call.path, 400,
+                           "after must be the next of an earlier answer, not " + clipped(after->second));
     }
     cursor = *read;
   }

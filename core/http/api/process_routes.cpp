@@ -29,19 +29,24 @@ void addProcessRoutes(Router& router, Storage& storage, Clock& clock, std::funct
               }});
   router.add({{"GET"}, "/", Scope::none, 1024, false, [](const ApiRequest&) { return ApiResponse{200, kAddresses}; }});
   router.add({{"GET"}, "/docs", Scope::none, 1024, false, [](const ApiRequest&) {
-                return ApiResponse{200,
-                             std::string(docsPage()),
-                             {{"Content-Type", "text/html; charset=utf-8"}, {"Content-Security-Policy", kOnlyItself}}};
+                return ApiResponse{
+                    200,
+                    std::string(docsPage()),
+                    {{"Content-Type", "text/html; charset=utf-8"}, {"Content-Security-Policy", kOnlyItself}}};
               }});
   router.add({{"GET"}, "/healthz", Scope::none, 1024, false, [](const ApiRequest&) {
                 return ApiResponse{200, R"({"status":"alive"})"};
               }});
-  router.add(
-      {{"GET"}, "/readyz", Scope::none, 1024, false, [readiness, draining = std::move(draining)](const ApiRequest& call) {
-         if (draining()) return unavailable(call.path, "the server is shutting down");
-         readiness->check();
-         return ApiResponse{200, R"({"status":"ready"})"};
-       }});
+  router.add({{"GET"},
+              "/readyz",
+              Scope::none,
+              1024,
+              false,
+              [readiness, draining = std::move(draining)](const ApiRequest& call) {
+                if (draining()) return unavailable(call.path, "the server is shutting down");
+                readiness->check();
+                return ApiResponse{200, R"({"status":"ready"})"};
+              }});
 }
 
 }  // namespace jobq

@@ -7,9 +7,9 @@
 #include <variant>
 
 #include "core/base/bounded_integer.h"
-#include "core/http/transport/budget.h"
 #include "core/http/api/api_request.h"
 #include "core/http/api/routes.h"
+#include "core/http/transport/budget.h"
 #include "core/jobs/completion_notifier.h"
 #include "core/jobs/job_service.h"
 #include "jobq/job.h"
@@ -51,7 +51,7 @@ std::optional<ApiResponse> refuseTwice(const ApiRequest& call, const char* name)
 
 /// A query parameter that is an integer, `fallback` when it is absent, or the 400 that names it and its range.
 std::variant<std::int64_t, ApiResponse> readNumber(const ApiRequest& call, const char* name, const Range& range,
-                                             OutOfRange otherwise, std::int64_t fallback);
+                                                   OutOfRange otherwise, std::int64_t fallback);
 
 /// `wait`, in its range under the mount's rules.
 std::variant<Millis, ApiResponse> readWait(const QueueDeps& deps, const ApiRequest& call, Millis fallback);

@@ -27,7 +27,7 @@ std::optional<ApiResponse> refuseTwice(const ApiRequest& call, const char* name)
 }
 
 std::variant<std::int64_t, ApiResponse> readNumber(const ApiRequest& call, const char* name, const Range& range,
-                                             OutOfRange otherwise, std::int64_t fallback) {
+                                                   OutOfRange otherwise, std::int64_t fallback) {
   const auto found = call.query.find(name);
   if (found == call.query.end()) return fallback;
   if (auto refusal = refuseTwice(call, name)) return std::move(*refusal);

@@ -24,8 +24,10 @@ const RequestPipeline::NamedStage RequestPipeline::kStages[] = {
     {&RequestPipeline::findRoute, "room 1: a path that does not exist needs no key"},
     {&RequestPipeline::authenticate, "room 2: before anything is told about what exists behind the door"},
     {&RequestPipeline::findEndpoint, "room 1: an unknown endpoint, told only to those who may know"},
-    {&RequestPipeline::limitRate, "room 3: told before a byte of the body is read, and counted for those alone who may call"},
-    {&RequestPipeline::checkBodySize, "room 1: a body that is too large, or for which there is no room, is refused unread"},
+    {&RequestPipeline::limitRate,
+     "room 3: told before a byte of the body is read, and counted for those alone who may call"},
+    {&RequestPipeline::checkBodySize,
+     "room 1: a body that is too large, or for which there is no room, is refused unread"},
 };
 // Room 4 starts in the route, which reads the submission.
 
@@ -90,10 +92,11 @@ void RequestPipeline::authenticate(const Head& head, RequestContext& context) {
   if (context.route->scope == Scope::none) return;
   const auto endpoint = context.call.params.find("endpoint");
   context.call.key = keys_.authenticate(head.get("Authorization", ""), context.route->scope,
-                                      endpoint == context.call.params.end() ? "" : endpoint->second);
+                                        endpoint == context.call.params.end() ? "" : endpoint->second);
   if (!context.call.key) {
-    context.refusal = errorResponse(context.call.path, 401,
-                               "the API key is missing, invalid or lacks permission: send Authorization: Bearer <key>");
+    context.refusal =
+        errorResponse(context.call.path, 401,
+                      "the API key is missing, invalid or lacks permission: send Authorization: Bearer <key>");
     context.refusal->headers.emplace_back("WWW-Authenticate", "Bearer realm=\"jobq\"");
   }
 }
@@ -104,7 +107,7 @@ void RequestPipeline::findEndpoint(const Head&, RequestContext& context) {
   context.call.endpoint = endpoints_.find(name->second);
   if (!context.call.endpoint) {
     context.refusal = errorResponse(context.call.path, 404,
-                               "there is no endpoint " + clipped(name->second) + ": check the id in the path");
+                                    "there is no endpoint " + clipped(name->second) + ": check the id in the path");
   }
 }
 
@@ -128,15 +131,17 @@ void RequestPipeline::checkBodySize(const Head& head, RequestContext& context) {
   const auto length = head.hasContentLength() ? static_cast<std::size_t>(head.getContentLength64()) : std::size_t{0};
   if (length > context.route->bodyLimit) {
     context.refusal = tooLarge(context.call.path, context.route->bodyLimit);
-  } else if (length > kFreeBody && !bodyMemory_.hasRoom(context.call.endpoint ? context.call.endpoint->id : "", length)) {
+  } else if (length > kFreeBody &&
+             !bodyMemory_.hasRoom(context.call.endpoint ? context.call.endpoint->id : "", length)) {
     context.refusal = noBodyMemory(context.call.path);
   } else if (context.route->needsBody && !head.hasContentLength() && !head.getChunkedTransferEncoding()) {
-    context.refusal =
-        errorResponse(context.call.path, 400, "the body has no length: send Content-Length or Transfer-Encoding: chunked");
+    context.refusal = errorResponse(context.call.path, 400,
+                                    "the body has no length: send Content-Length or Transfer-Encoding: chunked");
   }
 }
 
-void RequestPipeline::serve(RequestContext context, Poco::Net::HTTPServerRequest& request, Poco::Net::HTTPServerResponse& response) noexcept {
+void RequestPipeline::serve(RequestContext context, Poco::Net::HTTPServerRequest& request,
+                            Poco::Net::HTTPServerResponse& response) noexcept {
   Exchange exchange(request, response);
   try {
     if (!context.refusal) context.refusal = exchange.readBody(context.call, context.route->bodyLimit, bodyMemory_);

@@ -5,12 +5,12 @@
 #include <string>
 
 #include "core/auth/api_keys.h"
-#include "core/limits/rate_limit_gate.h"
-#include "core/http/api/body_memory.h"
-#include "core/http/transport/budget.h"
 #include "core/http/api/api_request.h"
+#include "core/http/api/body_memory.h"
 #include "core/http/api/cors.h"
 #include "core/http/api/router.h"
+#include "core/http/transport/budget.h"
+#include "core/limits/rate_limit_gate.h"
 #include "jobq/log.h"
 
 namespace Poco::Net {
@@ -35,8 +35,8 @@ class RequestPipeline {
 
   /// `bodyMemory`: what all large bodies may take together while they are read; `answerMemory`: what large answers may
   /// take until they were sent.
-  RequestPipeline(const Router& router, ApiKeys& keys, const EndpointRegistry& endpoints, RateLimitGate& rates, BodyMemory& bodyMemory,
-       Budget& answerMemory, const CorsPolicy& cors, Log& log)
+  RequestPipeline(const Router& router, ApiKeys& keys, const EndpointRegistry& endpoints, RateLimitGate& rates,
+                  BodyMemory& bodyMemory, Budget& answerMemory, const CorsPolicy& cors, Log& log)
       : router_(router),
         keys_(keys),
         endpoints_(endpoints),
@@ -50,7 +50,8 @@ class RequestPipeline {
   RequestContext judgeHead(const Poco::Net::HTTPServerRequest& request) noexcept;
 
   /// Reads the body, runs the route, sends the reply.
-  void serve(RequestContext context, Poco::Net::HTTPServerRequest& request, Poco::Net::HTTPServerResponse& response) noexcept;
+  void serve(RequestContext context, Poco::Net::HTTPServerRequest& request,
+             Poco::Net::HTTPServerResponse& response) noexcept;
 
  private:
   using Head = Poco::Net::HTTPServerRequest;

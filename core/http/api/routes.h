@@ -9,10 +9,10 @@
 
 #include "core/auth/api_keys.h"
 #include "core/base/clock.h"
-#include "core/endpoints/worker_pool_view.h"
 #include "core/endpoints/endpoint.h"
-#include "core/http/transport/budget.h"
+#include "core/endpoints/worker_pool_view.h"
 #include "core/http/api/router.h"
+#include "core/http/transport/budget.h"
 #include "core/jobs/submission.h"
 #include "jobq/job.h"
 #include "jobq/plugin.h"

@@ -63,7 +63,7 @@ SubmissionResult accept(const QueueDeps& deps, ApiRequest& call, std::optional<M
 ApiResponse synced(const QueueDeps& deps, ApiRequest& call, const JobId& id, const std::optional<Job>& job) {
   if (job) return wholeResponse(deps, call, *job);
   return errorResponse(call.path, 404,
-                    "job " + id + " is gone: it was purged, outlived its policy.ttl, or its result has expired");
+                       "job " + id + " is gone: it was purged, outlived its policy.ttl, or its result has expired");
 }
 
 }  // namespace
@@ -102,7 +102,8 @@ ApiResponse runsync(const QueueDeps& deps, ApiRequest& call) {
   };
   JobService::Waited waited;
   try {
-    waited = deps.jobs.submitAndAwait(std::move(job), *call.endpoint, idempotency, slot.wait, durable, disconnectSignal(call));
+    waited = deps.jobs.submitAndAwait(std::move(job), *call.endpoint, idempotency, slot.wait, durable,
+                                      disconnectSignal(call));
   } catch (const StorageError&) {
     // Who reads 503 sends the job again: what is stored is acknowledged, as if its wait had elapsed.
     if (stored) return {200, briefJob(id, JobState::inQueue)};

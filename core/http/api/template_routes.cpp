@@ -17,7 +17,9 @@ struct TemplateRoutes {
   std::function<std::int64_t(const std::string&)> runtimeInMin;
 };
 
-std::string toJson(const TemplateRoutes& routes, const Template& form) { return toJson(form, routes.runtimeInMin(form.id)); }
+std::string toJson(const TemplateRoutes& routes, const Template& form) {
+  return toJson(form, routes.runtimeInMin(form.id));
+}
 
 ApiResponse noTemplate(const ApiRequest& call) {
   return errorResponse(call.path, 404, "there is no template " + clipped(call.params.at("id")) + ": check the id");
@@ -75,7 +77,7 @@ void addTemplateRoutes(Router& router, TemplateService& service, const EndpointR
                        std::function<std::int64_t(const std::string&)> runtimeInMin) {
   const TemplateRoutes routes{service, registry, std::move(runtimeInMin)};
   const auto add = [&router, routes](const char* method, const char* path, bool needsBody,
-                                   ApiResponse (*answer)(const TemplateRoutes&, ApiRequest&)) {
+                                     ApiResponse (*answer)(const TemplateRoutes&, ApiRequest&)) {
     router.add({{method}, path, Scope::admin, kTemplateBodyLimit, needsBody, [routes, answer](ApiRequest& call) {
                   return answer(routes, call);
                 }});

@@ -86,7 +86,7 @@ ApiResponse replay(const WebhookDeps& deps, const ApiRequest& call) {
   const std::string& id = call.params.at("id");
   if (!deps.outbox.replay(id)) {
     return errorResponse(call.path, 404,
-                      "there is no webhook delivery " + clipped(id) + ": it never was, or its record has expired");
+                         "there is no webhook delivery " + clipped(id) + ": it never was, or its record has expired");
   }
   deps.ring();
   return {200, "{\"id\":" + json::quoted(id) + ",\"state\":\"owed\"}"};
@@ -98,9 +98,10 @@ void addWebhookRoutes(Router& router, const WebhookDeps& deps) {
   router.add({{"GET"}, "/v1/webhooks", Scope::admin, kWebhookBodyLimit, false, [deps](ApiRequest& call) {
                 return list(deps.outbox, call);
               }});
-  router.add({{"POST"}, "/v1/webhooks/{id}/replay", Scope::admin, kWebhookBodyLimit, false, [deps](const ApiRequest& call) {
-                return replay(deps, call);
-              }});
+  router.add(
+      {{"POST"}, "/v1/webhooks/{id}/replay", Scope::admin, kWebhookBodyLimit, false, [deps](const ApiRequest& call) {
+         return replay(deps, call);
+       }});
   router.add({{"GET"}, "/v1/webhooks/secret", Scope::admin, kWebhookBodyLimit, false, [deps](const ApiRequest&) {
                 return ApiResponse{200, "{\"secret\":" + json::quoted(deps.secret()) + "}"};
               }});

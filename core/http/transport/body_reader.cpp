@@ -14,7 +14,11 @@ constexpr std::uint64_t kDropped = 64UL << 10;
 }  // namespace
 
 BodyReader::BodyReader(ByteStream& stream, ReadBuffer& buffer, const RequestHead& head, Budget& waiting)
-    : stream_(stream), buffer_(buffer), chunked_(head.chunked), left_(head.contentLength.value_or(0)), deadline_(waiting) {}
+    : stream_(stream),
+      buffer_(buffer),
+      chunked_(head.chunked),
+      left_(head.contentLength.value_or(0)),
+      deadline_(waiting) {}
 
 bool BodyReader::complete() const noexcept {
   return !fault_ && (chunked_ ? chunks_.part() == ChunkReader::Part::end : left_ == 0);
@@ -60,7 +64,8 @@ bool BodyReader::mayWait() {
 bool BodyReader::receive(char* to, std::size_t size, std::size_t& direct) {
   const bool straight = size >= kDirect && expected() >= kDirect;
   const std::size_t most = std::min<std::uint64_t>(size, expected());
-  const auto got = straight ? stream_.read(to, most, ByteStream::Wait::linger) : buffer_.fill(stream_, ByteStream::Wait::linger);
+  const auto got =
+      straight ? stream_.read(to, most, ByteStream::Wait::linger) : buffer_.fill(stream_, ByteStream::Wait::linger);
   if (!got) return mayWait();
   if (*got == 0) {
     fault_ = Fault{400, "the body ended early: " + std::to_string(taken_) + " bytes came"};

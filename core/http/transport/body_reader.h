@@ -9,9 +9,9 @@
 #include <streambuf>
 
 #include "core/http/transport/budget.h"
+#include "core/http/transport/byte_stream.h"
 #include "core/http/transport/chunk_reader.h"
 #include "core/http/transport/read_buffer.h"
-#include "core/http/transport/byte_stream.h"
 #include "core/http/transport/request_head.h"
 
 namespace jobq {

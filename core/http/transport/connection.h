@@ -6,11 +6,11 @@
 #include <memory>
 #include <utility>
 
+#include "core/http/api/api_request.h"
 #include "core/http/transport/address_places.h"
 #include "core/http/transport/budget.h"
-#include "core/http/api/api_request.h"
-#include "core/http/transport/read_buffer.h"
 #include "core/http/transport/byte_stream.h"
+#include "core/http/transport/read_buffer.h"
 #include "core/http/transport/request_head.h"
 
 namespace Poco::Net {
@@ -40,7 +40,8 @@ class Connection {
   };
 
   /// `id` is never used again for another connection. `place` is given back with the connection.
-  Connection(std::uint64_t id, std::unique_ptr<ByteStream> stream, const Server& server, AddressPlaces::Place place = {})
+  Connection(std::uint64_t id, std::unique_ptr<ByteStream> stream, const Server& server,
+             AddressPlaces::Place place = {})
       : place_(std::move(place)), id_(id), stream_(std::move(stream)), server_(server), buffer_(server.heads) {}
 
   std::uint64_t id() const noexcept { return id_; }

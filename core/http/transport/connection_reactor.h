@@ -18,11 +18,11 @@
 #include "core/base/service.h"
 #include "core/http/transport/acceptor.h"
 #include "core/http/transport/budget.h"
+#include "core/http/transport/byte_stream.h"
 #include "core/http/transport/connection.h"
 #include "core/http/transport/freed_memory.h"
-#include "core/http/transport/byte_stream.h"
-#include "core/http/transport/message.h"
 #include "core/http/transport/http_thread_pool.h"
+#include "core/http/transport/message.h"
 #include "jobq/log.h"
 #include "jobq/mutex.h"
 

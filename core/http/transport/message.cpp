@@ -78,7 +78,9 @@ class ServerResponse::BodyWriter final : public std::streambuf {
     return send({size.data(), static_cast<std::size_t>(length)}, text) && send("\r\n", "");
   }
 
-  bool send(std::string_view first, std::string_view second) { return stream_.write(first, second, TransferDeadline(places_)); }
+  bool send(std::string_view first, std::string_view second) {
+    return stream_.write(first, second, TransferDeadline(places_));
+  }
 
   ByteStream& stream_;
   Budget& places_;
@@ -87,7 +89,8 @@ class ServerResponse::BodyWriter final : public std::streambuf {
   std::array<char, 4096> held_;
 };
 
-ServerResponse::ServerResponse(ByteStream& stream, bool toHead, bool http10, Budget& readers, const std::atomic<bool>& parting)
+ServerResponse::ServerResponse(ByteStream& stream, bool toHead, bool http10, Budget& readers,
+                               const std::atomic<bool>& parting)
     : stream_(stream), toHead_(toHead), http10_(http10), readers_(readers), parting_(parting) {}
 
 ServerResponse::~ServerResponse() = default;
@@ -116,7 +119,8 @@ std::string ServerResponse::head() {
 }
 
 void ServerResponse::put(std::string_view first, std::string_view second) {
-  delivered_ = delivered_ && stream_.write(first, second, hurried_ ? TransferDeadline::hurried() : TransferDeadline(readers_));
+  delivered_ =
+      delivered_ && stream_.write(first, second, hurried_ ? TransferDeadline::hurried() : TransferDeadline(readers_));
   if (!delivered_) close_ = true;
 }
 

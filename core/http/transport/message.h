@@ -17,11 +17,11 @@
 #include <string>
 #include <string_view>
 
+#include "core/http/api/api_request.h"
 #include "core/http/transport/body_reader.h"
 #include "core/http/transport/budget.h"
-#include "core/http/api/api_request.h"
-#include "core/http/transport/read_buffer.h"
 #include "core/http/transport/byte_stream.h"
+#include "core/http/transport/read_buffer.h"
 #include "core/http/transport/request_head.h"
 
 namespace jobq {

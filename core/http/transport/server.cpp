@@ -48,7 +48,8 @@ std::unique_ptr<TlsContext> tlsOf(const ServerConfig& config) {
 struct HttpServer::Running {
   class Handler final : public Poco::Net::HTTPRequestHandler {
    public:
-    Handler(RequestPipeline& pipeline, RequestPipeline::RequestContext context) : pipeline_(pipeline), context_(std::move(context)) {}
+    Handler(RequestPipeline& pipeline, RequestPipeline::RequestContext context)
+        : pipeline_(pipeline), context_(std::move(context)) {}
 
     void handleRequest(Poco::Net::HTTPServerRequest& request, Poco::Net::HTTPServerResponse& response) override {
       pipeline_.serve(std::move(context_), request, response);
@@ -77,9 +78,9 @@ struct HttpServer::Running {
         socket(listenAt(config.host, config.port)),
         address(std::string(tls ? "https://" : "http://") + socket.address().toString()),
         reactor(ownDescriptor(socket),
-              {static_cast<std::size_t>(config.threads), config.keepAlive, config.connectionsPerAddress, tls.get(),
-               factory, *params, waiting},
-              log) {
+                {static_cast<std::size_t>(config.threads), config.keepAlive, config.connectionsPerAddress, tls.get(),
+                 factory, *params, waiting},
+                log) {
     socket.close();
   }
 

@@ -78,10 +78,10 @@
 
 namespace jobq::abi {
 
-inline constexpr const char* kSymbol = "jobq_plugin_v2";
+inline constexpr const char* kSymbol = "jobq_plugin_v3";
 inline constexpr const char* kSymbolPrefix = "jobq_plugin_v";
 inline constexpr const char* kSection = "jobq_abi";
-static_assert(kMajor == 2, "the symbol's name says the major, here and in JOBQ_PLUGIN");
+static_assert(kMajor == 3, "the symbol's name says the major, here and in JOBQ_PLUGIN");
 
 /// The fields that must be equal on both sides, a `field=value` a line.
 inline constexpr std::string_view kFingerprint = "compiler=" JOBQ_COMPILER                          //
@@ -151,5 +151,5 @@ consteval auto manifest() {
                                                    ::jobq::abi::kFingerprint.data(), entries,             \
                                                    sizeof(entries) / sizeof(entries[0])};                 \
   }                                                                                                       \
-  extern "C" JOBQ_VISIBLE const ::jobq::abi::Descriptor* jobq_plugin_v2();                                \
-  const ::jobq::abi::Descriptor* jobq_plugin_v2() { return &jobqDescriptor; }
+  extern "C" JOBQ_VISIBLE const ::jobq::abi::Descriptor* jobq_plugin_v3();                                \
+  const ::jobq::abi::Descriptor* jobq_plugin_v3() { return &jobqDescriptor; }

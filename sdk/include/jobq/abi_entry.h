@@ -19,7 +19,7 @@ struct Entry {
   Plugin* (*create)(const PluginEnv&);   ///< the caller owns the result, which is an Interface of `kind`
 };
 
-/// The result of `jobq_plugin_v2()`: constant, owned by the library. New fields go last; the host reads a field of a
+/// The result of `jobq_plugin_v3()`: constant, owned by the library. New fields go last; the host reads a field of a
 /// later minor only when `size` covers it.
 struct Descriptor {
   std::uint32_t size;   ///< sizeof(Descriptor) as the plugin knew it

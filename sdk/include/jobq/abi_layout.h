@@ -171,7 +171,6 @@ constexpr void describeFilter(Writer writer) {
   JOBQ_CLOSED(Accept);
   JOBQ_CLOSED(Reject, message);
   JOBQ_CLOSED(Replace, input, policy);
-  JOBQ_VARIANT(Admission, Accept, Reject, Replace);
   JOBQ_CLOSED(Refuse, status, message, retryAfter);
   JOBQ_VARIANT(Decision, Accept, Reject, Replace, Refuse);
 }

@@ -5,8 +5,8 @@
 
 namespace jobq::abi {
 
-inline constexpr std::uint32_t kMajor = 2;
-inline constexpr std::uint32_t kMinor = 2;
+inline constexpr std::uint32_t kMajor = 3;
+inline constexpr std::uint32_t kMinor = 0;
 
 /// Base of every interface that plugins implement: an object knows which ABI its library was built for.
 class Versioned {

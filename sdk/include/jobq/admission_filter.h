@@ -37,28 +37,14 @@ struct Replace {
   std::optional<std::string> input;
   std::optional<JobPolicy> policy;
 };
-using Admission = std::variant<Accept, Reject, Replace>;
-
-/// The caller is answered with this status and message. Since minor 1.
+/// The caller is answered with this status and message.
 struct Refuse {
   int status = 400;  ///< 400, 403, 409, 413, 422 or 429; any other is a failure of the filter
   std::string message;
   Millis retryAfter{0};  ///< with 429: when to try again; the answer has it in whole seconds, at least one
 };
-/// A filter's decision. Since minor 1.
+/// A filter's decision.
 using Decision = std::variant<Accept, Reject, Replace, Refuse>;
-
-/// The same decision for a caller that knows statuses.
-inline Decision widened(Admission admission) {
-  return std::visit([](auto& each) { return Decision(std::move(each)); }, admission);
-}
-/// The same decision for a caller that knows none: each refusal is a Reject.
-inline Admission narrowed(Decision decision) {
-  if (auto* refusal = std::get_if<Refuse>(&decision)) return Reject{std::move(refusal->message)};
-  if (auto* refusal = std::get_if<Reject>(&decision)) return std::move(*refusal);
-  if (auto* change = std::get_if<Replace>(&decision)) return std::move(*change);
-  return Accept{};
-}
 
 /// One call at a time per instance, on any thread; the host keeps a pool. An exception answers the caller 500 and names
 /// the filter.
@@ -66,18 +52,9 @@ class JOBQ_VISIBLE AdmissionFilter : public abi::Versioned {
  public:
   virtual ~AdmissionFilter() = default;
 
-  [[nodiscard]] virtual Admission review(const AdmissionRequest& job) = 0;
-
-  /// Judges a job for the host: calls doDecide(), or review() of a filter of minor 0. Throws what they throw. One
-  /// thread at a time. Since minor 1.
-  [[nodiscard]] Decision decide(const AdmissionRequest& job) {
-    return abiMinor() >= 1 ? doDecide(job) : widened(review(job));
-  }
-
- private:
-  /// A filter that chooses the status of its refusals overrides this, and lets review() return
-  /// narrowed(doDecide(job)).
-  [[nodiscard]] virtual Decision doDecide(const AdmissionRequest& job) { return widened(review(job)); }
+  /// Judges one job before the job is stored. Returns the decision of the filter; Reject is Refuse with status 400.
+  /// Throws any std::exception if the filter fails. One thread at a time.
+  [[nodiscard]] virtual Decision review(const AdmissionRequest& job) = 0;
 };
 
 /// Any thread.

@@ -99,8 +99,9 @@ class JOBQ_VISIBLE JobStore : public abi::Versioned {
 
   /// What insert() would answer to this promise without inserting anything; nothing: no such promise, as it stands now.
   /// Asked where a job is judged before it is inserted: who repeats a call is not judged again.
-  [[nodiscard]] virtual std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
-                                                         const Idempotency& idempotency) = 0;
+  [[nodiscard]] virtual std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint,
+                                                                              std::string_view apiKeyId,
+                                                                              const Idempotency& idempotency) = 0;
 
   [[nodiscard]] virtual std::optional<Job> find(const JobKey& key) = 0;
 

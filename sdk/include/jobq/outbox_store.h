@@ -143,31 +143,19 @@ class JOBQ_VISIBLE OutboxStore : public abi::Versioned {
   /// unknown.
   virtual bool replay(std::string_view id) = 0;
 
-  /// Returns what the endpoint owes, or nothing if the storage cannot tell, being of a minor before 2. The time of the
-  /// call does not grow with the number of deliveries. Throws StorageError. Any thread. Since minor 2.
-  [[nodiscard]] std::optional<OwedDeliveries> owed(std::string_view endpoint) {
-    return abiMinor() >= 2 ? std::optional(doOwed(endpoint)) : std::nullopt;
-  }
+  /// Returns what the endpoint owes. The time of the call does not grow with the number of deliveries. Throws
+  /// StorageError. Any thread.
+  [[nodiscard]] virtual OwedDeliveries owed(std::string_view endpoint) = 0;
 
-  /// Abandons deliveries, at most `max` of all endpoints: those that are owed for bounds.maxAge, and of an endpoint
-  /// that owes more than bounds.maxCount as many as are too many, the oldest first. The record of each gets an attempt
-  /// without a call (status 0), which is not counted as a try, with tooOldReason() or tooManyReason().
+  /// Abandons deliveries, at most `max` of all endpoints: those owed for bounds.maxAge, and of an endpoint that owes
+  /// more than bounds.maxCount the surplus, the oldest first. The record of each gets an attempt without a call (status
+  /// 0), not counted as a try, with tooOldReason() or tooManyReason().
   ///
-  /// Only a delivery that waits is abandoned. One whose call is under way, or whose next try was put off, is passed
-  /// over until it is due; so is one whose last try was delivered, which remains to be settled. The call looks at the
-  /// `max` oldest deliveries of an endpoint, so its time is bounded however much is owed. A storage of a minor before 2
-  /// abandons nothing. Throws StorageError. Any thread. Since minor 2.
-  [[nodiscard]] AbandonResult abandonOwed(const OwedBounds& bounds, std::size_t max) {
-    return abiMinor() >= 2 ? doAbandonOwed(bounds, max) : AbandonResult{};
-  }
-
- private:
-  /// owed() of the storage.
-  [[nodiscard]] virtual OwedDeliveries doOwed(std::string_view endpoint) { return (void)endpoint, OwedDeliveries{}; }
-  /// abandonOwed() of the storage.
-  [[nodiscard]] virtual AbandonResult doAbandonOwed(const OwedBounds& bounds, std::size_t max) {
-    return (void)bounds, (void)max, AbandonResult{};
-  }
+  /// Only a waiting delivery is abandoned. A delivery with a call under way, or with a postponed next try, is passed
+  /// over until the delivery is due; so is one whose last try was delivered and only has to be settled. The call
+  /// examines the `max` oldest deliveries of an endpoint, so the time of the call is bounded however much is owed.
+  /// Throws StorageError. Any thread.
+  [[nodiscard]] virtual AbandonResult abandonOwed(const OwedBounds& bounds, std::size_t max) = 0;
 };
 
 }  // namespace jobq

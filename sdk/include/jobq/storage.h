@@ -30,7 +30,7 @@
 
 namespace jobq {
 
-/// What became of a copy of the storage. Since minor 2.
+/// What became of a copy of the storage.
 enum class BackupResult {
   written,     ///< the file is complete
   stopped,     ///< the stop token ended it; there is no file
@@ -57,7 +57,7 @@ class JOBQ_VISIBLE Storage : public Plugin {
   /// Returns when the storage can take a write now; throws StorageError with the reason otherwise (`/readyz`).
   virtual void check() = 0;
 
-  /// Writes a copy of the whole storage to `file`, while every other verb goes on. Since minor 2.
+  /// Writes a copy of the whole storage to `file`, while every other verb goes on.
   ///
   /// The copy is one moment: it holds each step that returned before the call, each later step whole or not at all, and
   /// nothing else. A storage that is opened on it goes on from there as after a crash. The content of large databases
@@ -66,14 +66,8 @@ class JOBQ_VISIBLE Storage : public Plugin {
   /// `file` does not exist, and its directory does; the storage makes it with mode 0600, and does not sync it. `stop`
   /// ends the call within a second. Returns what became of the file. Throws StorageError when the copy cannot be
   /// written, and leaves no file then. Any thread; one call at a time.
-  [[nodiscard]] BackupResult backupTo(const std::filesystem::path& file, std::stop_token stop) {
-    return abiMinor() >= 2 ? doBackupTo(file, std::move(stop)) : BackupResult::unsupported;
-  }
-
- private:
-  /// A storage that can be copied overrides this with the contract of backupTo(). A storage around another one passes
-  /// the call on to backupTo() of the other one.
-  [[nodiscard]] virtual BackupResult doBackupTo(const std::filesystem::path&, std::stop_token) {
+  /// The default is that of a storage that cannot be copied.
+  [[nodiscard]] virtual BackupResult backupTo(const std::filesystem::path&, std::stop_token) {
     return BackupResult::unsupported;
   }
 };

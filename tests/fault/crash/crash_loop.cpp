@@ -41,7 +41,8 @@ const std::vector<WorkerState> kLoad = [] {
   std::vector<WorkerState> duties(6, WorkerState::run);
   duties.insert(duties.end(), 8, WorkerState::runsync);
   duties.insert(duties.end(), 3, WorkerState::ask);
-  duties.insert(duties.end(), {WorkerState::cancel, WorkerState::cancel, WorkerState::retry, WorkerState::stream, WorkerState::stream, WorkerState::purge});
+  duties.insert(duties.end(), {WorkerState::cancel, WorkerState::cancel, WorkerState::retry, WorkerState::stream,
+                               WorkerState::stream, WorkerState::purge});
   return duties;
 }();
 const std::vector<WorkerState> kQuestions = [] {
