@@ -21,8 +21,9 @@
 namespace {
 
 using jobq::Accept;
-using jobq::Decision;
 using jobq::AdmissionRequest;
+using jobq::Decision;
+using jobq::Refuse;
 using jobq::Reject;
 using jobq::Replace;
 

@@ -2,9 +2,6 @@
 // (core/http/transport/connection_reactor.h).
 #include "core/http/transport/connection_reactor.h"
 
-#include <Poco/Net/HTTPRequestHandler.h>
-#include <Poco/Net/HTTPRequestHandlerFactory.h>
-#include <Poco/Net/HTTPServerParams.h>
 #include <Poco/Net/ServerSocket.h>
 #include <Poco/Net/StreamSocket.h>
 #include <fcntl.h>
@@ -14,6 +11,7 @@
 #include <iterator>
 #include <string>
 
+#include "connection_fixture.h"
 #include "core/http/transport/message.h"
 #include "testkit/recording_log.h"
 #include "unit_storage.h"
@@ -23,29 +21,20 @@ namespace {
 
 using test::holdsSoon;
 
-/// Reads the whole body, which lasts until the client has sent it or the connection ends.
-class BodyReadingHandler final : public Poco::Net::HTTPRequestHandler {
+/// Reads the whole body of each request, until the client has sent the body or the connection ends.
+class BodyReadingFactory final : public test::FunctionHandlers {
  public:
-  explicit BodyReadingHandler(std::atomic<int>& begun) : begun_(begun) {}
-  void handleRequest(Poco::Net::HTTPServerRequest& request, Poco::Net::HTTPServerResponse& response) override {
-    ++begun_;
-    const std::string body(std::istreambuf_iterator<char>(request.stream()), {});
-    response.sendBuffer(body.data(), body.size());
-  }
+  BodyReadingFactory()
+      : FunctionHandlers([this](ServerRequest& request, ServerResponse& response) {
+          ++begun;
+          const std::string body(std::istreambuf_iterator<char>(request.stream()), {});
+          response.sendBuffer(body.data(), body.size());
+        }) {}
 
- private:
-  std::atomic<int>& begun_;
-};
-
-class BodyReadingFactory final : public Poco::Net::HTTPRequestHandlerFactory {
- public:
-  Poco::Net::HTTPRequestHandler* createRequestHandler(const Poco::Net::HTTPServerRequest&) override {
-    return new BodyReadingHandler(begun);
-  }
   std::atomic<int> begun = 0;
 };
 
-class ConnectionReactorTest : public testing::Test {
+class ConnectionReactorTest : public testing::Test, protected test::ConnectionFixture {
  protected:
   int listener() {
     Poco::Net::ServerSocket socket;
@@ -64,8 +53,6 @@ class ConnectionReactorTest : public testing::Test {
 
   testkit::RecordingLog log_;
   BodyReadingFactory handlers_;
-  const Poco::Net::HTTPServerParams::Ptr params_ = new Poco::Net::HTTPServerParams;
-  Budget waiting_{8};
   Poco::Net::SocketAddress address_;
   const ConnectionReactor::Rules rules_{1, std::chrono::minutes(10), 0, nullptr, handlers_, *params_, waiting_};
 };

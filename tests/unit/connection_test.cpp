@@ -1,9 +1,6 @@
 // One connection: heads, framing and the order of answers, over a pair of sockets (core/http/transport/connection.h).
 #include "core/http/transport/connection.h"
 
-#include <Poco/Net/HTTPRequestHandler.h>
-#include <Poco/Net/HTTPRequestHandlerFactory.h>
-#include <Poco/Net/HTTPServerParams.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,6 +8,7 @@
 #include <functional>
 #include <iterator>
 
+#include "connection_fixture.h"
 #include "core/http/transport/message.h"
 #include "socket_pair.h"
 
@@ -22,51 +20,26 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-using Act = std::function<void(ServerRequest&, ServerResponse&)>;
-
 void answerWith(ServerRequest& request, ServerResponse& response, const std::string& body) {
   request.passOverBody();
   response.sendBuffer(body.data(), body.size());
 }
 
-class ActingHandler final : public Poco::Net::HTTPRequestHandler {
+/// Serves every request with the function of the test, and records the requests.
+class ActingFactory final : public test::FunctionHandlers {
  public:
-  explicit ActingHandler(const Act& act) : act_(act) {}
-  void handleRequest(Poco::Net::HTTPServerRequest& request, Poco::Net::HTTPServerResponse& response) override {
-    act_(static_cast<ServerRequest&>(request), static_cast<ServerResponse&>(response));
-  }
-
- private:
-  const Act& act_;
-};
-
-/// Serves every request as the test says, and keeps what was asked.
-class ActingFactory final : public Poco::Net::HTTPRequestHandlerFactory {
- public:
-  Poco::Net::HTTPRequestHandler* createRequestHandler(const Poco::Net::HTTPServerRequest& request) override {
+  ActingFactory()
+      : FunctionHandlers(
+            [](ServerRequest& request, ServerResponse& response) { answerWith(request, response, "ok"); }) {}
+  std::unique_ptr<RequestHandler> make(const ServerRequest& request) override {
     asked.push_back(request.getMethod() + " " + request.getURI());
-    return refuse ? nullptr : new ActingHandler(act);
+    return FunctionHandlers::make(request);
   }
 
-  Act act = [](ServerRequest& request, ServerResponse& response) { answerWith(request, response, "ok"); };
-  bool refuse = false;
   std::vector<std::string> asked;
 };
 
-class CountingWatch final : public ClientWatch {
- public:
-  std::stop_token watch(std::uint64_t connection) override {
-    watched.push_back(connection);
-    return source.get_token();
-  }
-  void unwatch(std::uint64_t connection) noexcept override { unwatched.push_back(connection); }
-
-  std::stop_source source;
-  std::vector<std::uint64_t> watched;
-  std::vector<std::uint64_t> unwatched;
-};
-
-/// Another link behind a handshake that ends when the test says so.
+/// Another stream behind a handshake that the test ends.
 class HandshakeStream final : public ByteStream {
  public:
   explicit HandshakeStream(std::unique_ptr<ByteStream> inner)
@@ -87,7 +60,7 @@ class HandshakeStream final : public ByteStream {
   const std::unique_ptr<ByteStream> inner_;
 };
 
-class ConnectionTest : public testing::Test {
+class ConnectionTest : public testing::Test, protected test::ConnectionFixture {
  protected:
   using Next = Connection::Next;
   using Ready = Connection::Ready;
@@ -101,14 +74,7 @@ class ConnectionTest : public testing::Test {
 
   test::SocketPair client_;
   ActingFactory handlers_;
-  const Poco::Net::HTTPServerParams::Ptr params_ = new Poco::Net::HTTPServerParams;
-  Budget waiting_{8};
-  Budget readers_{8};
-  Budget heads_{1UL << 20};
-  CountingWatch watch_;
-  std::atomic<bool> parting_ = false;
-  std::atomic<bool> crowded_ = true;  // so that no thread lingers for a next request
-  const Connection::Server server_{handlers_, *params_, waiting_, readers_, heads_, watch_, parting_, crowded_};
+  const Connection::Server server_ = serverOf(handlers_);
   Connection connection_{7, client_.takeStream(), server_};
 };
 
@@ -345,12 +311,6 @@ TEST_F(ConnectionTest, WithoutAnAnswerItIsClosed) {
   EXPECT_EQ(exchange("GET / HTTP/1.1\r\nHost: h\r\n\r\n"), Next::close);
 }
 
-TEST_F(ConnectionTest, WithoutAHandlerItIsClosed) {
-  handlers_.refuse = true;
-  EXPECT_EQ(exchange("GET / HTTP/1.1\r\nHost: h\r\n\r\n"), Next::close);
-  EXPECT_EQ(client_.received(), "");
-}
-
 TEST_F(ConnectionTest, AServerThatPartsSaysSoInEachAnswer) {
   handlers_.act = [this](ServerRequest& request, ServerResponse& response) {
     parting_ = true;  // while the request is served
@@ -363,7 +323,7 @@ TEST_F(ConnectionTest, AServerThatPartsSaysSoInEachAnswer) {
 TEST_F(ConnectionTest, AWaitingCallIsWatchedUntilItEnds) {
   bool gone = false;
   handlers_.act = [&](ServerRequest& request, ServerResponse& response) {
-    const std::stop_token token = request.gone();
+    const std::stop_token token = request.disconnected();
     watch_.source.request_stop();
     gone = token.stop_requested();
     answerWith(request, response, "ok");

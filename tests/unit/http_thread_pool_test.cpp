@@ -1,13 +1,12 @@
 // The threads that serve connections (core/http/transport/http_thread_pool.h).
 #include "core/http/transport/http_thread_pool.h"
 
-#include <Poco/Net/HTTPRequestHandlerFactory.h>
-#include <Poco/Net/HTTPServerParams.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <future>
 
+#include "connection_fixture.h"
 #include "core/http/transport/connection.h"
 #include "core/http/transport/message.h"
 #include "socket_pair.h"
@@ -21,19 +20,9 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-class NoRequests final : public Poco::Net::HTTPRequestHandlerFactory {
- public:
-  Poco::Net::HTTPRequestHandler* createRequestHandler(const Poco::Net::HTTPServerRequest&) override { return nullptr; }
-};
-
-class NoWatch final : public ClientWatch {
- public:
-  std::stop_token watch(std::uint64_t) override { return {}; }
-  void unwatch(std::uint64_t) noexcept override {}
-};
-
-class HttpThreadPoolTest : public testing::Test {
+class HttpThreadPoolTest : public testing::Test, protected test::ConnectionFixture {
  protected:
+  HttpThreadPoolTest() { crowded_ = false; }
   std::unique_ptr<Connection> connection(std::uint64_t id) {
     test::SocketPair client;
     return std::make_unique<Connection>(id, client.takeStream(), server_);
@@ -65,15 +54,8 @@ class HttpThreadPoolTest : public testing::Test {
     });
   }
 
-  NoRequests handlers_;
-  const Poco::Net::HTTPServerParams::Ptr params_ = new Poco::Net::HTTPServerParams;
-  Budget waiting_{8};
-  Budget readers_{8};
-  Budget heads_{1UL << 20};
-  NoWatch watch_;
-  std::atomic<bool> parting_ = false;
-  std::atomic<bool> crowded_ = false;
-  const Connection::Server server_{handlers_, *params_, waiting_, readers_, heads_, watch_, parting_, crowded_};
+  test::FunctionHandlers handlers_{[](ServerRequest&, ServerResponse&) {}};
+  const Connection::Server server_ = serverOf(handlers_);
   Mutex mutex_;
   Condition changed_;
   int ends_ JOBQ_GUARDED_BY(mutex_) = 0;

@@ -1,14 +1,12 @@
 // The gate on one connection, with a limiter that says what it is told: for tests of how a request is judged.
 #pragma once
 
-#include <Poco/Net/HTTPRequestHandler.h>
-#include <Poco/Net/HTTPRequestHandlerFactory.h>
-#include <Poco/Net/HTTPServerParams.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -16,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "connection_fixture.h"
 #include "core/auth/api_keys.h"
 #include "core/auth/key_record.h"
 #include "core/base/clock.h"
@@ -28,19 +27,13 @@
 #include "core/http/transport/budget.h"
 #include "core/http/transport/connection.h"
 #include "core/http/transport/message.h"
+#include "core/http/transport/request_handler.h"
 #include "core/limits/rate_limit_gate.h"
 #include "endpoint_fixture.h"
 #include "jobq/job.h"
 #include "jobq/rate_limiter.h"
 #include "jobq/time.h"
 #include "socket_pair.h"
-
-namespace Poco::Net {
-class HTTPRequestHandlerFactory;
-class HTTPServerParams;
-class HTTPServerRequest;
-class HTTPServerResponse;
-}  // namespace Poco::Net
 
 namespace jobq {
 
@@ -62,40 +55,24 @@ class OpenLimiter final : public RateLimiter {
   std::vector<std::string> counted;  ///< the keys of the rates that were asked
 };
 
-class UnwatchedClients final : public ClientWatch {
+/// The pipeline, with a call of the test between the head and the body.
+class WatchedPipeline final : public RequestHandlerFactory {
  public:
-  std::stop_token watch(std::uint64_t) override { return {}; }
-  void unwatch(std::uint64_t) noexcept override {}
-};
-
-class PipelineHandler final : public Poco::Net::HTTPRequestHandler {
- public:
-  PipelineHandler(RequestPipeline& pipeline, RequestPipeline::RequestContext context)
-      : pipeline_(pipeline), context_(std::move(context)) {}
-  void handleRequest(Poco::Net::HTTPServerRequest& request, Poco::Net::HTTPServerResponse& response) override {
-    pipeline_.serve(std::move(context_), request, response);
-  }
-
- private:
-  RequestPipeline& pipeline_;
-  RequestPipeline::RequestContext context_;
-};
-
-class GatedFactory final : public Poco::Net::HTTPRequestHandlerFactory {
- public:
-  explicit GatedFactory(RequestPipeline& pipeline) : pipeline_(pipeline) {}
-  std::function<void()> entered = [] {};  ///< called when the head has been judged
-  Poco::Net::HTTPRequestHandler* createRequestHandler(const Poco::Net::HTTPServerRequest& request) override {
-    RequestPipeline::RequestContext context = pipeline_.judgeHead(request);
+  explicit WatchedPipeline(RequestPipeline& pipeline) : pipeline_(pipeline) {}
+  std::unique_ptr<RequestHandler> make(const ServerRequest& request) override {
+    auto handler = pipeline_.make(request);
     entered();
-    return new PipelineHandler(pipeline_, std::move(context));
+    return handler;
   }
+  std::string errorBody(std::string_view sentence) const override { return pipeline_.errorBody(sentence); }
+
+  std::function<void()> entered = [] {};  ///< called when the head has been judged
 
  private:
   RequestPipeline& pipeline_;
 };
 
-class RequestPipelineTest : public testing::Test, protected test::EndpointWorld {
+class RequestPipelineTest : public testing::Test, protected test::EndpointWorld, protected test::ConnectionFixture {
  protected:
   explicit RequestPipelineTest(std::set<std::string> origins = {}) : cors_(std::move(origins)) {
     addRoute({"GET"}, "/ping", Scope::none);
@@ -154,15 +131,8 @@ class RequestPipelineTest : public testing::Test, protected test::EndpointWorld 
   Budget answerMemory_{3UL << 20};
   const CorsPolicy cors_;
   RequestPipeline pipeline_{router_, keys_, node_.registry, rates_, bodyMemory_, answerMemory_, cors_, storage.log};
-  GatedFactory handlers_{pipeline_};
-  const Poco::Net::HTTPServerParams::Ptr params_ = new Poco::Net::HTTPServerParams;
-  Budget waiting_{8};
-  Budget readers_{8};
-  Budget heads_{1UL << 20};
-  UnwatchedClients watch_;
-  std::atomic<bool> parting_ = false;
-  std::atomic<bool> crowded_ = true;
-  const Connection::Server server_{handlers_, *params_, waiting_, readers_, heads_, watch_, parting_, crowded_};
+  WatchedPipeline handlers_{pipeline_};
+  const Connection::Server server_ = serverOf(handlers_);
   Connection::Next next_ = Connection::Next::close;
   std::string client_;
   std::string admin_;

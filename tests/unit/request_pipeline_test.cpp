@@ -34,7 +34,7 @@ TEST_F(RequestPipelineTest, ARouteSeesTheCall) {
     EXPECT_EQ(call.body, "{\"n\":1}");
     EXPECT_EQ(call.endpoint, node_.registry.find("ep"));
     EXPECT_EQ(call.key->scopes, std::vector<std::string>{"client"});
-    EXPECT_NE(call.caller, nullptr);
+    EXPECT_NE(call.client, nullptr);
     EXPECT_EQ(limiter_.inside, 1);
     return ApiResponse{201, "{\"id\":1}", {{"X-Mine", "yes"}}};
   };

@@ -1,10 +1,9 @@
-// A request and its reply as the routes see them: values, without a socket.
+// The request and the answer of an API call as values, without a socket.
 #pragma once
 
 #include <map>
 #include <memory>
 #include <optional>
-#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,17 +13,10 @@
 #include "core/http/api/body_memory.h"
 #include "core/http/transport/body_file.h"
 #include "core/http/transport/budget.h"
+#include "core/http/transport/connected_client.h"
 #include "core/limits/rate_limit_gate.h"
 
 namespace jobq {
-
-/// The client, as long as its call is served.
-class Caller {
- public:
-  virtual ~Caller() = default;
-  /// Requested soon after the client has closed its side. The first question starts the watch.
-  virtual std::stop_token gone() = 0;
-};
 
 struct ApiRequest {
   std::string method;
@@ -32,22 +24,22 @@ struct ApiRequest {
   std::multimap<std::string, std::string> query;
   std::map<std::string, std::string> params;  ///< the route's {placeholders}
   std::optional<std::string> idempotencyKey;  ///< the header Idempotency-Key
-  std::string body;                           ///< whoever needs it takes it
-  BodyMemory::Reservation bodyMemory;         ///< what a large body has drawn; given back when the body is gone
-  Budget::Reservation answerMemory;           ///< what a large answer has drawn; given back when it was sent
-  Budget* answers = nullptr;                  ///< what large answers draw on; set when the route runs
-  ApiKeyPtr key;                              ///< of routes that demand one
+  std::string body;                           ///< moved from by the route that reads it
+  BodyMemory::Reservation bodyMemory;         ///< of a large body, until the body is freed
+  Budget::Reservation answerMemory;           ///< of a large answer, until the answer is sent
+  Budget* answers = nullptr;                  ///< budget of large answers; set when the route runs
+  ApiKeyPtr key;                              ///< of routes with a scope
   EndpointPtr endpoint;                       ///< of routes with {endpoint}
-  RateLimitGate::Admission admission;         ///< its place among the calls at once, until it is answered
-  std::optional<RateStanding> standing;       ///< what the RateLimit-* headers tell
-  Caller* caller = nullptr;                   ///< set when the route runs
+  RateLimitGate::Admission admission;         ///< the place among concurrent calls, until the answer
+  std::optional<RateStanding> standing;       ///< values of the RateLimit-* headers
+  ConnectedClient* client = nullptr;          ///< set when the route runs
 };
 
 struct ApiResponse {
   int status = 200;
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers{};
-  std::shared_ptr<const BodyFile> file{};  ///< the body instead of `body`, let go of when it was sent
+  std::shared_ptr<const BodyFile> file{};  ///< the body, instead of `body`; released when sent
 };
 
 }  // namespace jobq

@@ -7,7 +7,7 @@
 namespace jobq {
 namespace {
 
-// Rounded up: who comes back then is not too early.
+// Rounded up, so that a client that waits as long is not too early.
 std::int64_t wholeSeconds(Millis duration) { return (duration.count() + 999) / 1'000; }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Answers that say no: one JSON sentence in the shape of the API that was asked (core/decisions/http.md).
+// Refusals: one JSON sentence in the shape of the API of the path (core/decisions/http.md).
 #pragma once
 
 #include <string>
@@ -10,16 +10,16 @@
 
 namespace jobq {
 
-/// `{"message":…}` under /v1, else `{"error":…}`; never a key `id` or `status`.
+/// Returns `{"message":…}` under /v1, else `{"error":…}`; never with a key `id` or `status`.
 ApiResponse errorResponse(std::string_view path, int status, std::string_view sentence);
 
-/// 503 with Retry-After.
+/// Returns 503 with Retry-After.
 ApiResponse unavailable(std::string_view path, std::string_view sentence);
 
-/// 429 with Retry-After: whole seconds, at least one.
+/// Returns 429 with Retry-After: `retryAfter` in whole seconds, at least 1.
 ApiResponse tooMany(std::string_view path, std::string_view sentence, Millis retryAfter);
 
-/// The RateLimit-* headers: what is allowed, how much of it is left, and in how many seconds there is more.
+/// Adds the RateLimit-* headers: the limit, the rest of the limit, and the seconds until there is more.
 void addStanding(ApiResponse& reply, const RateStanding& standing);
 
 }  // namespace jobq

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kFirstStep = 16UL << 10;
 constexpr std::size_t kLargestStep = 1UL << 20;
-/// What is in memory of a body that comes from a file. The client has 20 s and more for each piece (link.h).
+/// Bytes of a file in memory at a time. The client has 20 s and more for each piece (byte_stream.h).
 constexpr std::size_t kFilePiece = 256UL << 10;
 
 ApiResponse faultResponse(const ApiRequest& call, const Fault& fault) {
@@ -24,8 +24,8 @@ ApiResponse faultResponse(const ApiRequest& call, const Fault& fault) {
   return errorResponse(call.path, fault.status, fault.sentence);
 }
 
-/// Draws as the bytes come: a length that was only announced must not take anything from others. Returns false if there
-/// is no memory for a body of this size.
+/// Draws on the budget as bytes come, because an announced length alone must take nothing from other bodies. Returns
+/// false if the budget has no room for a body of `size` bytes.
 bool draw(ApiRequest& call, std::size_t size, BodyMemory& bodyMemory) {
   if (size <= kFreeBody || size <= call.bodyMemory.amount()) return true;
   const std::string_view endpoint = call.endpoint ? std::string_view(call.endpoint->id) : std::string_view();
@@ -42,12 +42,6 @@ ApiResponse noBodyMemory(std::string_view path) {
   return unavailable(path, "too many large bodies are on their way (server.bodyMemory): try again in a moment");
 }
 
-// Every request here comes off one of our own connections.
-Exchange::Exchange(Poco::Net::HTTPServerRequest& request, Poco::Net::HTTPServerResponse& response)
-    : request_(static_cast<ServerRequest&>(request)), response_(response) {}
-
-Caller& Exchange::caller() { return request_; }
-
 std::optional<ApiResponse> Exchange::readBody(ApiRequest& call, std::size_t limit, BodyMemory& bodyMemory) {
   const bool chunked = request_.getChunkedTransferEncoding();
   const auto announced =
@@ -56,7 +50,7 @@ std::optional<ApiResponse> Exchange::readBody(ApiRequest& call, std::size_t limi
   request_.limitBody(limit);
   std::istream& in = request_.stream();
   std::string& body = call.body;
-  // Room for an announced body at once, so that it is never moved; but memory is touched only as its bytes come.
+  // The whole room at once avoids moves; pages of memory are touched only as bytes come.
   body.reserve(announced);
   while (in.good()) {
     const std::size_t had = body.size();
@@ -88,7 +82,7 @@ void Exchange::send(const ApiResponse& reply) {
   }
 }
 
-// The length is on its way already when a read fails: the connection ends before it, and the client sees that.
+// The announced length is on its way when a read fails; the client sees the early end of the connection.
 void Exchange::sendFile(const BodyFile& file) {
   response_.setContentLength64(static_cast<Poco::Int64>(file.size()));
   std::ostream& out = response_.send();
@@ -102,6 +96,6 @@ void Exchange::sendFile(const BodyFile& file) {
   }
 }
 
-void Exchange::abandon() noexcept { request_.response().closeAfter(); }
+void Exchange::abandon() noexcept { response_.closeAfter(); }
 
 }  // namespace jobq

@@ -1,4 +1,4 @@
-// One request and its reply on the wire, over Poco's request and response interfaces.
+// One request and its answer on the wire.
 #pragma once
 
 #include <cstddef>
@@ -9,45 +9,40 @@
 #include "core/http/api/body_memory.h"
 #include "core/http/transport/body_file.h"
 
-namespace Poco::Net {
-class HTTPServerRequest;
-class HTTPServerResponse;
-}  // namespace Poco::Net
-
 namespace jobq {
 
 class ServerRequest;
+class ServerResponse;
 
 /// Bodies and answers up to this size draw on no budget.
 inline constexpr std::size_t kFreeBody = 1UL << 20;
 
-/// One thread.
+/// Reads the body of one request and sends the answer. One thread. Request and response outlive the exchange.
 class Exchange {
  public:
-  Exchange(Poco::Net::HTTPServerRequest& request, Poco::Net::HTTPServerResponse& response);
+  Exchange(ServerRequest& request, ServerResponse& response) : request_(request), response_(response) {}
 
-  Caller& caller();
-
-  /// Reads the whole body into the call, or says why not: too long, broken, cut, too slow, no memory for it.
+  /// Reads the whole body into `call.body`, at most `limit` bytes, drawing on `bodyMemory`. Returns the refusal if the
+  /// body is too long, malformed, cut off or too slow, or if the budget has no room.
   std::optional<ApiResponse> readBody(ApiRequest& call, std::size_t limit, BodyMemory& bodyMemory);
 
-  /// Sends the reply.
+  /// Sends the answer.
   void send(const ApiResponse& reply);
 
-  /// The connection is of no more use.
+  /// Ends the connection: the answer cannot be sent whole.
   void abandon() noexcept;
 
  private:
   void sendFile(const BodyFile& file);
 
   ServerRequest& request_;
-  Poco::Net::HTTPServerResponse& response_;
+  ServerResponse& response_;
 };
 
-/// 413, naming the limit.
+/// Returns the 413 that names the limit, in bytes.
 ApiResponse tooLarge(std::string_view path, std::size_t limit);
 
-/// 503: `server.bodyMemory`, or the endpoint's quarter of it, is used up.
+/// Returns the 503 for a used-up `server.bodyMemory`, or for the used-up quarter of an endpoint.
 ApiResponse noBodyMemory(std::string_view path);
 
 }  // namespace jobq

@@ -57,7 +57,7 @@ ApiResponse wholeResponse(const QueueDeps& deps, ApiRequest& call, const Job& jo
 }
 
 DisconnectSignal disconnectSignal(const ApiRequest& call) {
-  return [caller = call.caller] { return caller->gone(); };
+  return [client = call.client] { return client->disconnected(); };
 }
 
 namespace {

@@ -1,13 +1,13 @@
 #include "core/http/api/request_pipeline.h"
 
-#include <Poco/Net/HTTPServerRequest.h>
-#include <Poco/Net/HTTPServerResponse.h>
+#include <utility>
 
 #include "core/base/ids.h"
 #include "core/base/words.h"
 #include "core/endpoints/endpoint_registry.h"
 #include "core/http/api/error_response.h"
 #include "core/http/api/exchange.h"
+#include "core/http/transport/message.h"
 #include "core/http/transport/target.h"
 #include "core/jobs/admission.h"
 
@@ -18,20 +18,45 @@ constexpr const char* kNoException = "a plugin threw something that is no std::e
 
 }  // namespace
 
-// The rooms that see only the head, in this order. Each may refuse; the first refusal is the answer.
+// The stages that need only the head, in their order. The first refusal is the answer.
 const RequestPipeline::NamedStage RequestPipeline::kStages[] = {
-    {&RequestPipeline::parseTarget, "room 1: what cannot be read cannot be judged"},
-    {&RequestPipeline::findRoute, "room 1: a path that does not exist needs no key"},
-    {&RequestPipeline::authenticate, "room 2: before anything is told about what exists behind the door"},
-    {&RequestPipeline::findEndpoint, "room 1: an unknown endpoint, told only to those who may know"},
+    {&RequestPipeline::parseTarget, "an unreadable target cannot be judged"},
+    {&RequestPipeline::findRoute, "a path that does not exist needs no key"},
+    {&RequestPipeline::authenticate, "authentication: before an answer tells of endpoints or jobs"},
+    {&RequestPipeline::findEndpoint, "an unknown endpoint is named to authenticated callers only"},
     {&RequestPipeline::limitRate,
-     "room 3: told before a byte of the body is read, and counted for those alone who may call"},
-    {&RequestPipeline::checkBodySize,
-     "room 1: a body that is too large, or for which there is no room, is refused unread"},
+     "rate limiting: before a byte of the body is read, and for authenticated callers only"},
+    {&RequestPipeline::checkBodySize, "a body that is too large, or without room, is refused unread"},
 };
-// Room 4 starts in the route, which reads the submission.
+// The later stages begin in the route, with the validation of the submission.
 
-RequestPipeline::RequestContext RequestPipeline::judgeHead(const Poco::Net::HTTPServerRequest& request) noexcept {
+namespace {
+
+class PipelineHandler final : public RequestHandler {
+ public:
+  PipelineHandler(RequestPipeline& pipeline, RequestPipeline::RequestContext context)
+      : pipeline_(pipeline), context_(std::move(context)) {}
+
+  void handle(ServerRequest& request, ServerResponse& response) override {
+    pipeline_.serve(std::move(context_), request, response);
+  }
+
+ private:
+  RequestPipeline& pipeline_;
+  RequestPipeline::RequestContext context_;
+};
+
+}  // namespace
+
+std::unique_ptr<RequestHandler> RequestPipeline::make(const ServerRequest& request) {
+  return std::make_unique<PipelineHandler>(*this, judgeHead(request));
+}
+
+std::string RequestPipeline::errorBody(std::string_view sentence) const {
+  return errorResponse("", 400, sentence).body;
+}
+
+RequestPipeline::RequestContext RequestPipeline::judgeHead(const ServerRequest& request) noexcept {
   RequestContext context;
   try {
     for (const NamedStage& stage : kStages) {
@@ -48,9 +73,9 @@ RequestPipeline::RequestContext RequestPipeline::judgeHead(const Poco::Net::HTTP
   return context;
 }
 
-void RequestPipeline::parseTarget(const Head& head, RequestContext& context) {
+void RequestPipeline::parseTarget(const ServerRequest& head, RequestContext& context) {
   context.call.method = head.getMethod();
-  // About the server as a whole (RFC 9110, 9.3.7): a ping.
+  // The target `*` means the server as a whole (RFC 9110, 9.3.7); the answer serves as a ping.
   if (head.getURI() == "*") {
     context.refusal = ApiResponse{200, "{}", {{"Allow", "GET, HEAD, POST, PATCH, DELETE, OPTIONS"}}};
     return;
@@ -64,7 +89,7 @@ void RequestPipeline::parseTarget(const Head& head, RequestContext& context) {
   context.call.query = std::move(target->query);
 }
 
-void RequestPipeline::findRoute(const Head& head, RequestContext& context) {
+void RequestPipeline::findRoute(const ServerRequest& head, RequestContext& context) {
   ApiRequest& call = context.call;
   if (head.has("Idempotency-Key")) call.idempotencyKey = head.get("Idempotency-Key");
   auto found = router_.find(call.method, call.path);
@@ -80,15 +105,15 @@ void RequestPipeline::findRoute(const Head& head, RequestContext& context) {
   }
 }
 
-// A browser asks before it sends a page's call to another origin, and sends no key with the question.
-std::optional<ApiResponse> RequestPipeline::answerPreflight(const Head& head, const std::string& allow) const {
+// A browser sends a preflight before a page's call to another origin, and sends no key with the preflight.
+std::optional<ApiResponse> RequestPipeline::answerPreflight(const ServerRequest& head, const std::string& allow) const {
   if (!cors_.enabled() || head.getMethod() != "OPTIONS" || !head.has("Access-Control-Request-Method")) {
     return std::nullopt;
   }
   return cors_.preflight(head.get("Origin", ""), allow, head.get("Access-Control-Request-Headers", ""));
 }
 
-void RequestPipeline::authenticate(const Head& head, RequestContext& context) {
+void RequestPipeline::authenticate(const ServerRequest& head, RequestContext& context) {
   if (context.route->scope == Scope::none) return;
   const auto endpoint = context.call.params.find("endpoint");
   context.call.key = keys_.authenticate(head.get("Authorization", ""), context.route->scope,
@@ -101,7 +126,7 @@ void RequestPipeline::authenticate(const Head& head, RequestContext& context) {
   }
 }
 
-void RequestPipeline::findEndpoint(const Head&, RequestContext& context) {
+void RequestPipeline::findEndpoint(const ServerRequest&, RequestContext& context) {
   const auto name = context.call.params.find("endpoint");
   if (name == context.call.params.end()) return;
   context.call.endpoint = endpoints_.find(name->second);
@@ -111,7 +136,7 @@ void RequestPipeline::findEndpoint(const Head&, RequestContext& context) {
   }
 }
 
-void RequestPipeline::limitRate(const Head&, RequestContext& context) {
+void RequestPipeline::limitRate(const ServerRequest&, RequestContext& context) {
   ApiRequest& call = context.call;
   if (!context.route->operation || !call.endpoint) return;
   auto result =
@@ -127,7 +152,7 @@ void RequestPipeline::limitRate(const Head&, RequestContext& context) {
   call.standing = passed.standing;
 }
 
-void RequestPipeline::checkBodySize(const Head& head, RequestContext& context) {
+void RequestPipeline::checkBodySize(const ServerRequest& head, RequestContext& context) {
   const auto length = head.hasContentLength() ? static_cast<std::size_t>(head.getContentLength64()) : std::size_t{0};
   if (length > context.route->bodyLimit) {
     context.refusal = tooLarge(context.call.path, context.route->bodyLimit);
@@ -140,12 +165,11 @@ void RequestPipeline::checkBodySize(const Head& head, RequestContext& context) {
   }
 }
 
-void RequestPipeline::serve(RequestContext context, Poco::Net::HTTPServerRequest& request,
-                            Poco::Net::HTTPServerResponse& response) noexcept {
+void RequestPipeline::serve(RequestContext context, ServerRequest& request, ServerResponse& response) noexcept {
   Exchange exchange(request, response);
   try {
     if (!context.refusal) context.refusal = exchange.readBody(context.call, context.route->bodyLimit, bodyMemory_);
-    context.call.caller = &exchange.caller();
+    context.call.client = &request;
     context.call.answers = &answerMemory_;
     ApiResponse reply = context.refusal ? std::move(*context.refusal) : runRoute(context);
     countResponse(context.call, reply);
@@ -153,14 +177,14 @@ void RequestPipeline::serve(RequestContext context, Poco::Net::HTTPServerRequest
     cors_.addTo(reply, request.get("Origin", ""));
     exchange.send(reply);
   } catch (const std::exception& error) {
-    // The client is gone, or its connection broke: nobody is left to answer.
+    // The client has left or the connection broke: no answer can arrive.
     log_.write(LogLevel::debug, "http.broken", error.what());
     exchange.abandon();
   }
 }
 
-// A call that its route has not counted (queue_calls.h): malformed, or of a route that leaves it to the gate. What the
-// server could not do before it had understood the call does not count.
+// Counts a call that the route has not counted (queue_calls.h): a malformed call, or a call of a route that leaves the
+// counting to the pipeline. An answer 503 does not count: the server failed before it understood the call.
 void RequestPipeline::countResponse(ApiRequest& call, ApiResponse& reply) {
   if (call.admission.isCounted() || reply.status == 503) return;
   if (reply.status != 400 && reply.status != 408 && reply.status != 413) {

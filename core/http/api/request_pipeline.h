@@ -1,8 +1,10 @@
-// Room 1 (front door) and the order of the rooms behind it.
+// The request pipeline: the stages of a request in their order, from the head to the answer.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "core/auth/api_keys.h"
 #include "core/http/api/api_request.h"
@@ -10,31 +12,29 @@
 #include "core/http/api/cors.h"
 #include "core/http/api/router.h"
 #include "core/http/transport/budget.h"
+#include "core/http/transport/request_handler.h"
 #include "core/limits/rate_limit_gate.h"
 #include "jobq/log.h"
-
-namespace Poco::Net {
-class HTTPServerRequest;
-class HTTPServerResponse;
-}  // namespace Poco::Net
 
 namespace jobq {
 
 class EndpointRegistry;
+class ServerRequest;
+class ServerResponse;
 
 /// Any number of threads, one request each.
-class RequestPipeline {
+class RequestPipeline final : public RequestHandlerFactory {
  public:
-  /// A request on its way through the rooms. `refusal` is set as soon as one of them says no, or has
-  /// the answer.
+  /// A request on its way through the stages. `refusal` is set as soon as a stage refuses the request or has the
+  /// answer.
   struct RequestContext {
     ApiRequest call;
     const Route* route = nullptr;
     std::optional<ApiResponse> refusal;
   };
 
-  /// `bodyMemory`: what all large bodies may take together while they are read; `answerMemory`: what large answers may
-  /// take until they were sent.
+  /// All arguments outlive the pipeline. `bodyMemory` is the budget of large bodies while they are read, in bytes;
+  /// `answerMemory` is the budget of large answers until they are sent, in bytes.
   RequestPipeline(const Router& router, ApiKeys& keys, const EndpointRegistry& endpoints, RateLimitGate& rates,
                   BodyMemory& bodyMemory, Budget& answerMemory, const CorsPolicy& cors, Log& log)
       : router_(router),
@@ -46,29 +46,33 @@ class RequestPipeline {
         cors_(cors),
         log_(log) {}
 
-  /// Everything that can be judged by the head alone, before a byte of the body is read (and before `100 Continue`).
-  RequestContext judgeHead(const Poco::Net::HTTPServerRequest& request) noexcept;
+  /// Runs the stages that need only the head: judgeHead().
+  std::unique_ptr<RequestHandler> make(const ServerRequest& request) override;
 
-  /// Reads the body, runs the route, sends the reply.
-  void serve(RequestContext context, Poco::Net::HTTPServerRequest& request,
-             Poco::Net::HTTPServerResponse& response) noexcept;
+  /// Returns `{"error":…}`, the shape of an answer without a path.
+  std::string errorBody(std::string_view sentence) const override;
+
+  /// Runs the stages of kStages on the head. Returns the context, with a refusal if a stage refused the request.
+  RequestContext judgeHead(const ServerRequest& request) noexcept;
+
+  /// Reads the body, runs the route, and sends the answer. Answers the refusal of `context` instead if there is one.
+  void serve(RequestContext context, ServerRequest& request, ServerResponse& response) noexcept;
 
  private:
-  using Head = Poco::Net::HTTPServerRequest;
-  using Stage = void (RequestPipeline::*)(const Head&, RequestContext&);
+  using Stage = void (RequestPipeline::*)(const ServerRequest&, RequestContext&);
   struct NamedStage {
     Stage stage;
     const char* reason;
   };
   static const NamedStage kStages[];
 
-  void parseTarget(const Head& head, RequestContext& context);
-  void findRoute(const Head& head, RequestContext& context);
-  std::optional<ApiResponse> answerPreflight(const Head& head, const std::string& allow) const;
-  void authenticate(const Head& head, RequestContext& context);
-  void findEndpoint(const Head& head, RequestContext& context);
-  void limitRate(const Head& head, RequestContext& context);
-  void checkBodySize(const Head& head, RequestContext& context);
+  void parseTarget(const ServerRequest& head, RequestContext& context);
+  void findRoute(const ServerRequest& head, RequestContext& context);
+  std::optional<ApiResponse> answerPreflight(const ServerRequest& head, const std::string& allow) const;
+  void authenticate(const ServerRequest& head, RequestContext& context);
+  void findEndpoint(const ServerRequest& head, RequestContext& context);
+  void limitRate(const ServerRequest& head, RequestContext& context);
+  void checkBodySize(const ServerRequest& head, RequestContext& context);
 
   ApiResponse runRoute(RequestContext& context);
   static void countResponse(ApiRequest& call, ApiResponse& reply);

@@ -1,12 +1,12 @@
-// One connection: reads heads, hands requests to the handlers above, keeps the framing.
+// One connection: reads heads, gives requests to their handlers, keeps the framing.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <utility>
 
-#include "core/http/api/api_request.h"
 #include "core/http/transport/address_places.h"
 #include "core/http/transport/budget.h"
 #include "core/http/transport/byte_stream.h"
@@ -14,32 +14,32 @@
 #include "core/http/transport/request_head.h"
 
 namespace Poco::Net {
-class HTTPRequestHandlerFactory;
 class HTTPServerParams;
 }  // namespace Poco::Net
 
 namespace jobq {
 
 class ClientWatch;
+class RequestHandlerFactory;
 class ServerRequest;
 class ServerResponse;
 
-/// Used by one thread at a time: the porch's while it is parked, a serving one's otherwise.
+/// One thread at a time: the thread of the reactor while the connection is parked, a thread of the pool otherwise.
 class Connection {
  public:
-  /// What all connections of a server share.
+  /// The objects shared by all connections of a server. All outlive the connections.
   struct Server {
-    Poco::Net::HTTPRequestHandlerFactory& handlers;
+    RequestHandlerFactory& handlers;
     const Poco::Net::HTTPServerParams& params;
     Budget& waiting;  ///< places for calls that wait, and for bodies that come slowly
     Budget& readers;  ///< places for answers that are read slowly
     Budget& heads;    ///< bytes for what heads hold beyond Inbox::kFree
     ClientWatch& watch;
-    const std::atomic<bool>& parting;  ///< each answer is the last one
+    const std::atomic<bool>& parting;  ///< true: each answer is the last one of its connection
     const std::atomic<bool>& crowded;
   };
 
-  /// `id` is never used again for another connection. `place` is given back with the connection.
+  /// `id` is never used for another connection. The destructor of the connection returns `place`.
   Connection(std::uint64_t id, std::unique_ptr<ByteStream> stream, const Server& server,
              AddressPlaces::Place place = {})
       : place_(std::move(place)), id_(id), stream_(std::move(stream)), server_(server), buffer_(server.heads) {}
@@ -48,35 +48,37 @@ class Connection {
   ByteStream& stream() noexcept { return *stream_; }
   int descriptor() const noexcept { return stream_->descriptor(); }
 
-  /// Reads without waiting. `yes`: there is something to serve, be it a refusal.
+  /// Reads without waiting. Returns `yes` if there is a request or a refusal to serve, `no` if a part is missing,
+  /// `gone` if the peer has closed.
   enum class Ready { no, yes, gone };
   Ready receive();
 
-  /// Part of a head has come, or of the handshake before it: the porch measures how long the rest takes.
+  /// Returns true if a part of a head, or of the handshake before the head, has come. The reactor bounds the time until
+  /// the rest comes.
   bool inHead() const noexcept { return !buffer_.empty() || stream_->handshaking(); }
-  /// Lets go of the memory that it does not need while it is parked.
+  /// Frees the memory that a parked connection does not need.
   void releaseMemory() noexcept { buffer_.releaseMemory(); }
 
-  /// Whether the peers have not agreed on their keys yet. Then serve() goes on with that, which takes processor time,
-  /// and waits for nothing.
+  /// Returns true until the peers have agreed on their keys. Until then serve() continues the handshake, which takes
+  /// processor time, and waits for nothing.
   bool handshaking() const noexcept { return stream_->handshaking(); }
 
-  /// Serves requests until none is there. Waits kLinger for the next one, unless threads are scarce.
+  /// Serves requests until no request is left. Waits kLinger for the next request, unless threads are scarce.
   enum class Next {
     park,    ///< for the next request
-    resume,  ///< when more of the handshake, or of the head behind it, has come: its deadline stays
-    drain,   ///< everything is said; what the client still sends has to be dropped
+    resume,  ///< when more of the handshake or of the following head has come; the deadline stays
+    drain,   ///< after the last answer: input of the client is dropped
     close
   };
   Next serve();
 
-  /// Answers that the head did not come in time. Does not wait.
+  /// Answers 408: the head did not come in time. Does not wait.
   Next refuseLateHead();
 
  private:
   bool awaitHead();
   Next serveOne();
-  Next refuse(const ApiResponse& reply, bool hurried);
+  Next refuse(int status, std::string_view sentence, bool hurried);
   Next afterLast();
 
   const AddressPlaces::Place place_;

@@ -27,11 +27,12 @@
 #include "jobq/mutex.h"
 
 namespace Poco::Net {
-class HTTPRequestHandlerFactory;
 class HTTPServerParams;
-}  // namespace Poco::Net
+}
 
 namespace jobq {
+
+class RequestHandlerFactory;
 
 /// Deadlines are those of the steady clock: they are about sockets, not about jobs.
 class ConnectionReactor final : public Service, private ClientWatch {
@@ -43,7 +44,7 @@ class ConnectionReactor final : public Service, private ClientWatch {
     std::chrono::milliseconds keepAlive;  ///< how long a connection may be idle
     std::size_t perAddress;               ///< connections that one peer address may have at once; 0: any number
     const TlsContext* tls;                ///< null: plain
-    Poco::Net::HTTPRequestHandlerFactory& handlers;
+    RequestHandlerFactory& handlers;
     const Poco::Net::HTTPServerParams& params;
     Budget& waiting;
   };

@@ -15,7 +15,7 @@ namespace {
 
 using Poco::Net::SocketAddress;
 
-/// "Sun, 06 Nov 1994 08:49:37 GMT", made once a second in each thread.
+/// Returns the time as "Sun, 06 Nov 1994 08:49:37 GMT", formatted once a second in each thread.
 std::string_view dateNow() {
   thread_local std::time_t made = 0;
   thread_local std::array<char, 32> text{};
@@ -39,8 +39,8 @@ SocketAddress addressOf(int descriptor, int (*ask)(int, sockaddr*, socklen_t*)) 
 
 }  // namespace
 
-// Collects what is written to it, and sends it as a chunk, or as it is when the length was said before (or nobody can
-// be told any other way, HTTP/1.0).
+// Collects the written bytes and sends them as chunks; without chunks if the length was announced or the client speaks
+// HTTP/1.0.
 class ServerResponse::BodyWriter final : public std::streambuf {
  public:
   BodyWriter(ByteStream& stream, Budget& places, bool chunked, bool silent)
@@ -135,7 +135,7 @@ void ServerResponse::sendBuffer(const void* buffer, std::size_t length) {
 
 std::ostream& ServerResponse::send() {
   const bool sized = hasContentLength();
-  // An HTTP/1.0 client knows no chunks: the end of the connection is the end of the body.
+  // HTTP/1.0 has no chunks: the end of the connection is the end of the body.
   if (!sized && http10_) close_ = true;
   setChunkedTransferEncoding(!sized && !http10_);
   sent_ = true;
@@ -182,7 +182,7 @@ ServerRequest::ServerRequest(const Deps& deps, const RequestHead& head, ServerRe
   setURI(std::string(head.target));
   setVersion(head.http10 ? HTTP_1_0 : HTTP_1_1);
   for (const auto& [name, value] : head.fields) add(std::string(name), std::string(value));
-  // Poco knows one spelling of it, the parser of heads all that are allowed.
+  // The parser of heads knows all allowed spellings of the coding, Poco one.
   if (head.chunked) setChunkedTransferEncoding(true);
 }
 
@@ -206,13 +206,13 @@ const SocketAddress& ServerRequest::serverAddress() const {
   return *server_;
 }
 
-std::stop_token ServerRequest::gone() {
+std::stop_token ServerRequest::disconnected() {
   watched_ = true;
   return deps_.watch.watch(deps_.connection);
 }
 
 void ServerRequest::passOverBody() {
-  // A client that still waits for `100 Continue` may send the body or not: nobody can tell what its next bytes are.
+  // A client that still waits for `100 Continue` may send the body or not, so its next bytes could be either.
   if (owesContinue_ || !body_.dropArrived()) response_.closeAfter();
 }
 

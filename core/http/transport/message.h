@@ -1,4 +1,4 @@
-// Poco's request and response interfaces over a connection of our own. What the rooms above get to see.
+// Poco's interfaces of requests and responses over a connection of the transport: the view that handlers have.
 #pragma once
 
 #include <Poco/Net/HTTPServerRequest.h>
@@ -17,29 +17,30 @@
 #include <string>
 #include <string_view>
 
-#include "core/http/api/api_request.h"
 #include "core/http/transport/body_reader.h"
 #include "core/http/transport/budget.h"
 #include "core/http/transport/byte_stream.h"
+#include "core/http/transport/connected_client.h"
 #include "core/http/transport/read_buffer.h"
 #include "core/http/transport/request_head.h"
 
 namespace jobq {
 
-/// Writes one response; a body of known length leaves with its head in one send. One thread.
+/// Writes one response. A body of known length leaves with the head in one send. One thread.
 class ServerResponse final : public Poco::Net::HTTPServerResponse {
  public:
-  /// `toHead`: the request was a HEAD, so no body follows. `readers`: places for threads whose client reads slowly.
-  /// `parting`: this is the connection's last response, whatever the client wants; looked at when the response leaves.
+  /// `toHead` is true for a HEAD request: no body follows. `readers` has the places for threads whose client reads
+  /// slowly. `parting`, read when the response leaves, is true if this is the last response of the connection. All
+  /// references outlive the response.
   ServerResponse(ByteStream& stream, bool toHead, bool http10, Budget& readers, const std::atomic<bool>& parting);
   ~ServerResponse() override;
 
-  /// The connection ends with this response.
+  /// Ends the connection with this response.
   void closeAfter() noexcept { close_ = true; }
   bool closes() const noexcept { return close_; }
-  /// The thread cannot wait for this client: what does not leave at once is lost.
+  /// Forbids waiting for this client: bytes that do not leave at once are lost.
   void hurry() noexcept { hurried_ = true; }
-  /// False: the client is gone.
+  /// Returns false if the client has left or was too slow.
   bool delivered() const noexcept { return delivered_; }
 
   void sendContinue() override;
@@ -50,7 +51,7 @@ class ServerResponse final : public Poco::Net::HTTPServerResponse {
   void requireAuthentication(const std::string& realm) override;
   bool sent() const override { return sent_; }
 
-  /// Ends a body that was written to send()'s stream.
+  /// Ends a body written to the stream of send().
   void finish();
 
  private:
@@ -72,17 +73,17 @@ class ServerResponse final : public Poco::Net::HTTPServerResponse {
   std::unique_ptr<std::ostream> bodyStream_;
 };
 
-/// Watches sockets of clients whose call is waiting.
+/// Watches the sockets of clients with waiting calls. Any thread.
 class ClientWatch {
  public:
   virtual ~ClientWatch() = default;
-  /// The token is requested when the client closes its side.
+  /// Returns a token that is requested when the client of the connection closes its side.
   virtual std::stop_token watch(std::uint64_t connection) = 0;
   virtual void unwatch(std::uint64_t connection) noexcept = 0;
 };
 
-/// One thread. Everything that is lent to it outlives it.
-class ServerRequest final : public Poco::Net::HTTPServerRequest, public Caller {
+/// One request. One thread. All of Deps outlives the request.
+class ServerRequest final : public Poco::Net::HTTPServerRequest, public ConnectedClient {
  public:
   struct Deps {
     ByteStream& stream;
@@ -95,7 +96,7 @@ class ServerRequest final : public Poco::Net::HTTPServerRequest, public Caller {
   ServerRequest(const Deps& deps, const RequestHead& head, ServerResponse& response);
   ~ServerRequest() override;
 
-  /// Says `100 Continue` first, to a client that waits for it.
+  /// Returns the body. The first call sends `100 Continue` to a client that waits for it.
   std::istream& stream() override;
   void limitBody(std::uint64_t bytes) noexcept { body_.limit(bytes); }
   const Poco::Net::SocketAddress& clientAddress() const override;
@@ -104,14 +105,15 @@ class ServerRequest final : public Poco::Net::HTTPServerRequest, public Caller {
   ServerResponse& response() const override { return response_; }
   bool secure() const override { return deps_.stream.secure(); }
 
-  std::stop_token gone() override;
+  std::stop_token disconnected() override;
 
-  /// Why the body's stream ended before the body did.
+  /// Returns the reason if the stream ended before the body was complete.
   const std::optional<Fault>& bodyFault() const noexcept { return body_.fault(); }
 
-  /// Called before the answer is sent: an unread body either has come already and is dropped, or ends the connection.
+  /// Drops an unread body that has already come; any other unread body ends the connection. Called before the answer is
+  /// sent.
   void passOverBody();
-  /// The next bytes of the connection are the next request.
+  /// Returns true if the next bytes of the connection are the next request.
   bool bodyPassed() const noexcept { return !owesContinue_ && body_.complete(); }
 
  private:

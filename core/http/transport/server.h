@@ -1,4 +1,4 @@
-// The front door as a service: budgets, TLS, the listening socket, and the porch behind it.
+// The HTTP server as a service: TLS, the listening socket, and the reactor of connections.
 #pragma once
 
 #include <memory>
@@ -12,36 +12,37 @@
 
 namespace jobq {
 
-class RequestPipeline;
+class RequestHandlerFactory;
 
 class HttpServer final : public Service {
  public:
-  /// `waiting`: places for calls that hold a thread while they wait for something.
-  HttpServer(const ServerConfig& config, RequestPipeline& pipeline, Budget& waiting, Log& log);
+  /// `handlers` answer the requests; `waiting` has the places for calls that hold a thread while they wait. All
+  /// references outlive the server.
+  HttpServer(const ServerConfig& config, RequestHandlerFactory& handlers, Budget& waiting, Log& log);
   ~HttpServer() override;
 
-  /// Throws ConfigError when the address is taken or not this machine's, or the certificate is none.
+  /// Throws ConfigError if the address is taken or is not of this machine, or if a TLS file is no certificate or key.
   void start() override;
 
-  /// Reads the certificate and its key again, for connections that come from now on. If they are none the old ones stay
-  /// in use, and the log says why.
+  /// Reads the certificate and the key again, for later connections. Files that are no certificate and key change
+  /// nothing; the log says why.
   void reloadCertificate();
 
-  /// The server is about to stop: every answer says `Connection: close` from now on. The door stays open.
+  /// Lets every later answer say `Connection: close`, before a stop. The listener stays open.
   void announceClose();
 
-  /// The listener closes first, idle connections are shut, requests in flight get up to `grace` to end; then their
-  /// connections are shut, and the threads joined.
+  /// Closes the listener and the idle connections, waits up to `grace` for requests in flight, closes their
+  /// connections, and joins the threads.
   void stop(Millis grace);
   void stop() override { stop(Millis(0)); }
 
-  /// "http://127.0.0.1:8000", with the port that was really bound.
+  /// Returns the address with the bound port, such as "http://127.0.0.1:8000"; empty before start().
   std::string address() const;
 
  private:
   struct Running;
   const ServerConfig config_;
-  RequestPipeline& pipeline_;
+  RequestHandlerFactory& handlers_;
   Budget& waiting_;
   Log& log_;
   std::unique_ptr<Running> running_;

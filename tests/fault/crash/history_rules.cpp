@@ -44,12 +44,20 @@ void oneRunALife(const JobHistory& job, Faults& faults) {
   }
 }
 
+/// Returns true for a run that was claimed before the cancel and began after the answer to the cancel. The order of the
+/// steps: the worker finds the stop token of its claim not requested; the cancel is stored, requests the token, and is
+/// answered; the worker enters the handler. Such a run has to end with the stop.
+bool isCancelledOnItsWay(const Sight& sight, const Run& run) {
+  return sight.state == JobState::cancelled && sight.span.life == run.life && run.end == Run::End::stopped;
+}
+
 void nothingRunsAfterItsEnd(const JobHistory& job, Faults& faults) {
   for (const Sight& sight : job.sights) {
     if (!terminal(sight.state)) continue;
     for (const Run& run : job.runs) {
       if (run.began <= sight.span.answered) continue;
       if (sight.state == JobState::failed && mayHaveBeenRetried(job, sight.span.asked, run.began)) continue;
+      if (isCancelledOnItsWay(sight, run)) continue;
       faults.push_back(attemptOf(run) + " began" + inLife(run.life) + " after the job had been seen " + seen(sight));
     }
   }

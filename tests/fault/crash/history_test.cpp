@@ -86,6 +86,16 @@ TEST_F(Rule, NothingRunsAfterItWasCancelled) {
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("attempt 1 began in life 0 after the job had been seen CANCELLED")));
 }
 
+TEST_F(Rule, AClaimOnItsWayBeginsAfterACancelAndEndsWithTheStop) {
+  ordered(Order::Verb::cancel, 5);
+  seen(JobState::cancelled, 5).whole = false;
+  ran(1, 10, 15);
+  job_.runs.back().end = Run::End::stopped;
+  EXPECT_THAT(faults(), IsEmpty());
+  job_.runs.back().end = Run::End::output;
+  EXPECT_THAT(faults(), ElementsAre(HasSubstr("attempt 1 began in life 0 after the job had been seen CANCELLED")));
+}
+
 TEST_F(Rule, ARefusedRetryExcusesNothing) {
   job_.plan.failBelow = 2;
   ran(1, 1, 2, Run::End::failed);

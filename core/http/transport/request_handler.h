@@ -1,0 +1,38 @@
+// The interface between the connections and the server that answers their requests. The transport knows heads, bodies
+// and bytes; keys, endpoints and jobs are behind this interface.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace jobq {
+
+class ServerRequest;
+class ServerResponse;
+
+/// One request whose head has been judged. One thread.
+class RequestHandler {
+ public:
+  virtual ~RequestHandler() = default;
+
+  /// Reads the body and sends one answer. Throws nothing: a broken connection is marked by
+  /// ServerResponse::closeAfter().
+  virtual void handle(ServerRequest& request, ServerResponse& response) = 0;
+};
+
+/// Any number of threads, one request each. Outlives the connections.
+class RequestHandlerFactory {
+ public:
+  virtual ~RequestHandlerFactory() = default;
+
+  /// Judges the head of `request` before a byte of the body is read and before `100 Continue`. Returns the handler of
+  /// the request, never null. Throws std::bad_alloc only.
+  virtual std::unique_ptr<RequestHandler> make(const ServerRequest& request) = 0;
+
+  /// Returns the body of an answer that the transport gives by itself, such as 400 for a malformed head: JSON text with
+  /// the sentence.
+  virtual std::string errorBody(std::string_view sentence) const = 0;
+};
+
+}  // namespace jobq

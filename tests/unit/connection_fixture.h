@@ -1,0 +1,81 @@
+// The objects shared by the connections of a server, with small budgets, for tests without a reactor.
+#pragma once
+
+#include <Poco/Net/HTTPServerParams.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/http/transport/budget.h"
+#include "core/http/transport/connection.h"
+#include "core/http/transport/message.h"
+#include "core/http/transport/request_handler.h"
+
+namespace Poco::Net {
+class HTTPServerParams;
+}
+
+namespace jobq::test {
+
+/// Hands out one stop token and records the connections.
+class CountingWatch final : public ClientWatch {
+ public:
+  std::stop_token watch(std::uint64_t connection) override {
+    watched.push_back(connection);
+    return source.get_token();
+  }
+  void unwatch(std::uint64_t connection) noexcept override { unwatched.push_back(connection); }
+
+  std::stop_source source;
+  std::vector<std::uint64_t> watched;
+  std::vector<std::uint64_t> unwatched;
+};
+
+/// Serves every request with the function of the test.
+class FunctionHandlers : public RequestHandlerFactory {
+ public:
+  using Serve = std::function<void(ServerRequest&, ServerResponse&)>;
+
+  explicit FunctionHandlers(Serve serve) : act(std::move(serve)) {}
+  std::unique_ptr<RequestHandler> make(const ServerRequest&) override { return std::make_unique<Handler>(act); }
+  std::string errorBody(std::string_view sentence) const override {
+    return "{\"error\":\"" + std::string(sentence) + "\"}";
+  }
+
+  Serve act;
+
+ private:
+  class Handler final : public RequestHandler {
+   public:
+    explicit Handler(const Serve& serve) : serve_(serve) {}
+    void handle(ServerRequest& request, ServerResponse& response) override { serve_(request, response); }
+
+   private:
+    const Serve& serve_;
+  };
+};
+
+/// A base of test fixtures with connections.
+class ConnectionFixture {
+ protected:
+  Connection::Server serverOf(RequestHandlerFactory& handlers) {
+    return {handlers, *params_, waiting_, readers_, heads_, watch_, parting_, crowded_};
+  }
+
+  const Poco::Net::HTTPServerParams::Ptr params_ = new Poco::Net::HTTPServerParams;
+  Budget waiting_{8};
+  Budget readers_{8};
+  Budget heads_{1UL << 20};
+  CountingWatch watch_;
+  std::atomic<bool> parting_ = false;
+  std::atomic<bool> crowded_ = true;  // no thread lingers for a next request
+};
+
+}  // namespace jobq::test
