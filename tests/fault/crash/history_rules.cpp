@@ -48,7 +48,7 @@ void oneRunALife(const JobHistory& job, Faults& faults) {
 /// steps: the worker finds the stop token of its claim not requested; the cancel is stored, requests the token, and is
 /// answered; the worker enters the handler. Such a run has to end with the stop.
 bool isCancelledOnItsWay(const Sight& sight, const Run& run) {
-  return sight.state == JobState::cancelled && sight.span.life == run.life && run.end == Run::End::stopped;
+  return sight.state == JobState::cancelled && sight.life == run.life && run.end == Run::End::stopped;
 }
 
 void nothingRunsAfterItsEnd(const JobHistory& job, Faults& faults) {
