@@ -1,4 +1,4 @@
-// The reactor of connections over a real listener: what becomes of those in line at shutdown
+// Tests of the connection reactor over a real listener: queued connections at shutdown
 // (core/http/transport/connection_reactor.h).
 #include "core/http/transport/connection_reactor.h"
 
@@ -23,7 +23,7 @@ namespace {
 
 using test::holdsSoon;
 
-/// Reads the whole body, which lasts until the client has sent it or the connection ends.
+/// Reads the whole body: the call lasts until the client has sent the body or the connection ends.
 class BodyReadingHandler final : public Poco::Net::HTTPRequestHandler {
  public:
   explicit BodyReadingHandler(std::atomic<int>& begun) : begun_(begun) {}

@@ -1,4 +1,5 @@
-// One connection: heads, framing and the order of answers, over a pair of sockets (core/http/transport/connection.h).
+// Tests of one connection: heads, framing and the order of answers, over a pair of sockets
+// (core/http/transport/connection.h).
 #include "core/http/transport/connection.h"
 
 #include <Poco/Net/HTTPRequestHandler.h>
@@ -40,7 +41,7 @@ class ActingHandler final : public Poco::Net::HTTPRequestHandler {
   const Act& act_;
 };
 
-/// Serves every request as the test says, and keeps what was asked.
+/// Serves every request with the function set by the test, and records method and URI.
 class ActingFactory final : public Poco::Net::HTTPRequestHandlerFactory {
  public:
   Poco::Net::HTTPRequestHandler* createRequestHandler(const Poco::Net::HTTPServerRequest& request) override {
@@ -66,7 +67,7 @@ class CountingWatch final : public ClientWatch {
   std::vector<std::uint64_t> unwatched;
 };
 
-/// Another link behind a handshake that ends when the test says so.
+/// A stream around another stream, with a handshake that ends when the test sets `agreed`.
 class HandshakeStream final : public ByteStream {
  public:
   explicit HandshakeStream(std::unique_ptr<ByteStream> inner)
@@ -92,7 +93,7 @@ class ConnectionTest : public testing::Test {
   using Next = Connection::Next;
   using Ready = Connection::Ready;
 
-  /// Sends the text, lets the connection read it and serve it.
+  /// Sends the text, lets the connection read and serve the request, and returns the next step of the connection.
   Next exchange(const std::string& text) {
     client_.send(text);
     EXPECT_EQ(connection_.receive(), Ready::yes);
@@ -107,7 +108,7 @@ class ConnectionTest : public testing::Test {
   Budget heads_{1UL << 20};
   CountingWatch watch_;
   std::atomic<bool> parting_ = false;
-  std::atomic<bool> crowded_ = true;  // so that no thread lingers for a next request
+  std::atomic<bool> crowded_ = true;  // no thread waits for a next request
   const Connection::Server server_{handlers_, *params_, waiting_, readers_, heads_, watch_, parting_, crowded_};
   Connection connection_{7, client_.takeStream(), server_};
 };
@@ -304,7 +305,7 @@ TEST_F(ConnectionTest, AHandshakeIsResumedUntilItsFirstHeadIsThere) {
   test::SocketPair client;
   auto owned = std::make_unique<HandshakeStream>(client.takeStream());
   HandshakeStream& stream = *owned;
-  crowded_ = false;  // a thread might linger
+  crowded_ = false;  // a thread may wait for a next request
   Connection connection(8, std::move(owned), server_);
   EXPECT_TRUE(connection.handshaking());
   EXPECT_TRUE(connection.inHead());
@@ -353,7 +354,7 @@ TEST_F(ConnectionTest, WithoutAHandlerItIsClosed) {
 
 TEST_F(ConnectionTest, AServerThatPartsSaysSoInEachAnswer) {
   handlers_.act = [this](ServerRequest& request, ServerResponse& response) {
-    parting_ = true;  // while the request is served
+    parting_ = true;  // the shutdown begins while the request is served
     answerWith(request, response, "ok");
   };
   EXPECT_EQ(exchange("GET / HTTP/1.1\r\nHost: h\r\n\r\n"), Next::drain);

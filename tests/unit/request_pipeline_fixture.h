@@ -1,4 +1,4 @@
-// The gate on one connection, with a limiter that says what it is told: for tests of how a request is judged.
+// The request pipeline on one connection, with a limiter controlled by the test: for tests of the checks on a request.
 #pragma once
 
 #include <Poco/Net/HTTPRequestHandler.h>
@@ -57,9 +57,9 @@ class OpenLimiter final : public RateLimiter {
 
   RateVerdict verdict{true, Millis(0), 5};
   int inside = 0;
-  bool broken = false;  ///< throws what is no std::exception
+  bool broken = false;  ///< throws an int, outside of std::exception
   bool tooMalformed = false;
-  std::vector<std::string> counted;  ///< the keys of the rates that were asked
+  std::vector<std::string> counted;  ///< the keys of the rates asked for
 };
 
 class UnwatchedClients final : public ClientWatch {
@@ -84,7 +84,7 @@ class PipelineHandler final : public Poco::Net::HTTPRequestHandler {
 class GatedFactory final : public Poco::Net::HTTPRequestHandlerFactory {
  public:
   explicit GatedFactory(RequestPipeline& pipeline) : pipeline_(pipeline) {}
-  std::function<void()> entered = [] {};  ///< called when the head has been judged
+  std::function<void()> entered = [] {};  ///< called after the checks on the head
   Poco::Net::HTTPRequestHandler* createRequestHandler(const Poco::Net::HTTPServerRequest& request) override {
     RequestPipeline::RequestContext context = pipeline_.judgeHead(request);
     entered();
@@ -122,7 +122,7 @@ class RequestPipelineTest : public testing::Test, protected test::EndpointWorld 
     return routes_.emplace_back(std::move(route));
   }
 
-  /// The whole answer to a request that is sent over a connection of its own.
+  /// Sends a request over a separate connection and returns the whole answer.
   std::string ask(const std::string& text) {
     test::SocketPair client;
     Connection connection(1, client.takeStream(), server_);
