@@ -1,4 +1,5 @@
-// The request pipeline on one connection, with a limiter controlled by the test: for tests of the checks on a request.
+// The request pipeline on one connection, with a limiter controlled by the test. Used in tests of the checks on a
+// request.
 #pragma once
 
 #include <Poco/Net/HTTPRequestHandler.h>
