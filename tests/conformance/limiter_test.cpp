@@ -1,5 +1,5 @@
-// Both limiters of this tree, put to the suite, and what each of them promises beyond it. The libraries are the ones
-// that the server loads.
+// Both limiters in the tree under the limiter suite, and tests of each limiter's properties beyond the suite. The
+// libraries are the plugins loaded by the server.
 #include <atomic>
 #include <cstdlib>
 #include <new>
@@ -11,8 +11,8 @@ namespace {
 std::atomic<std::int64_t> liveAllocations = 0;
 }
 
-// Every allocation of this program and of the libraries it loads, counted. Inlined, they would look to GCC like malloc
-// paired with delete.
+// Counts every allocation of the program and of the loaded libraries. Inlined, the functions would look to GCC like
+// malloc paired with delete.
 [[gnu::noinline]] void* operator new(std::size_t size) {
   void* memory = std::malloc(size == 0 ? 1 : size);
   if (memory == nullptr) throw std::bad_alloc();
@@ -40,7 +40,7 @@ LimiterUnderTest limiter(const std::string& name) {
           }};
 }
 
-/// One limiter and one key, which everybody leaves at once.
+/// One limiter and one key; each call leaves at once.
 class Counter {
  public:
   explicit Counter(const std::string& name) : limiter_(limiter(name).make()) {}
@@ -60,7 +60,7 @@ class Counter {
   std::unique_ptr<RateLimiter> limiter_;
 };
 
-// The table's row of /run (api.md "Limits").
+// The row of /run (core/http/API.md, "Rate limits").
 constexpr RateLimit kRun{1'000, Millis(10'000), 200};
 
 TEST(Window, ABurstIsOutExactlyAWindowLater) {
@@ -108,7 +108,7 @@ TEST(Bucket, DoesNotDriftInADayOfThirds) {
   Counter bucket("bucket");
   const RateLimit limit{3, Millis(1'000), 0};
   EXPECT_EQ(bucket.pass(4, limit, 0), 3);
-  // A token takes 333 1/3 ms: it is there at 334, 667 and 1,000 ms of each second.
+  // A token takes 333 1/3 ms: tokens arrive at 334, 667 and 1,000 ms of each second.
   for (std::int64_t second = 0; second < 86'400'000; second += 1'000) {
     ASSERT_EQ(bucket.ask(limit, second + 333).retryAfter, Millis(1));
     ASSERT_EQ(bucket.pass(2, limit, second + 334), 1);
@@ -171,9 +171,9 @@ TEST_P(EachLimiter, RemembersForThoseWhoComeLate) {
     ASSERT_TRUE(enter(kKeys, 50'000).allowed);
     leave(kKeys);
   }
-  // Everybody else asks at the very moment when that key has nothing counted any more: idle keys may be dropped then.
+  // All other keys ask at the moment when the last key has no counted call left: limiters may then drop idle keys.
   for (int key = 0; key < kKeys; ++key) ASSERT_TRUE(enter(key, 60'000).allowed);
-  if (enter(kKeys, 59'999).allowed) leave(kKeys);  // a bucket has one back by then
+  if (enter(kKeys, 59'999).allowed) leave(kKeys);  // a bucket has regained one token by then
   EXPECT_EQ(enter(kKeys, 59'999).retryAfter, Millis(1));
 }
 

@@ -1,8 +1,9 @@
-// Asks SQLite for the plan of every statement that the storage prepares in this program, and fails the test in which a
-// plan walks over a whole table or sorts in a temporary table: such a statement is fast in every test and stops the
-// server when a million jobs are there.
+// Asks SQLite for the plan of every statement prepared by the storage in the test program. A walk over a whole table,
+// or a sort in a temporary table, fails the test: such a statement is fast in every test and stops the server with a
+// million jobs.
 //
-// The dynamic linker gives the storage's library this sqlite3_prepare_v3, because the program exports it.
+// The dynamic linker gives the sqlite3_prepare_v3 below to the storage's library, because the program exports the
+// function.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
@@ -17,18 +18,19 @@ namespace {
 
 std::atomic<int> judged = 0;
 
-/// The beginnings of statements that may read or sort all that they find, and why that is little or rare.
+/// The beginnings of statements with permission to read or sort all their rows; a comment gives the reason for each
+/// group.
 constexpr std::array<std::string_view, 9> kAllowed{
-    // Once at a start: the counters of all endpoints.
+    // Statements of a start: the counters of all endpoints.
     "SELECT endpoint, state, count(*) FROM job INDEXED BY job_begun",
     "SELECT endpoint, low, count(*) FROM job INDEXED BY job_waiting",
     "SELECT endpoint, completed, failed, retried FROM endpoint_count",
     "SELECT endpoint, count(*) FROM delivery INDEXED BY delivery_owed",
     "SELECT count(*) FROM sqlite_schema",
-    // Groups the rows of a subquery that has a LIMIT.
+    // Statements that group the rows of a subquery with a LIMIT.
     "SELECT low, count(*) FROM (SELECT low FROM job INDEXED BY job_waiting",
     "SELECT state, low, count(*) FROM (SELECT endpoint, state, low FROM job INDEXED BY job_expiry",
-    // One row a node.
+    // Statements on a table with one row for each node.
     "SELECT name, last_beat FROM node",
     "DELETE FROM node",
 };
@@ -39,7 +41,7 @@ bool isAllowed(std::string_view sql) {
 
 bool isBad(std::string_view step) {
   if (step.find("TEMP B-TREE") != std::string_view::npos) return true;
-  // The rows of a subquery have a step of their own.
+  // The rows of a subquery appear as a separate step.
   return step.starts_with("SCAN ") && !step.starts_with("SCAN (") && step != "SCAN CONSTANT ROW";
 }
 
@@ -64,7 +66,7 @@ void judgePlan(sqlite3* database, const std::string& sql) {
 
 namespace jobq::test {
 
-/// Returns how many steps of plans were judged so far.
+/// Returns the number of steps of plans judged so far.
 int judgedSteps() { return judged; }
 
 }  // namespace jobq::test

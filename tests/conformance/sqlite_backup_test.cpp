@@ -1,4 +1,4 @@
-// A copy of the database while it is written to (Storage::backupTo).
+// Tests of copying the database during writes (Storage::backupTo).
 #include <sys/stat.h>
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// The SQLite storage after a death without goodbye: a copy of the files of an open storage is what a crash leaves.
+// Tests of the SQLite storage after a crash: a copy of the files of an open storage equals the state after a crash.
 #include "sqlite_fixture.h"
 
 namespace jobq::testkit {
@@ -6,7 +6,7 @@ namespace {
 
 class Crash : public SqliteTest {
  protected:
-  /// The storage goes on from what is on disk at this moment, in another directory.
+  /// Copies the present files into another directory, and opens the storage there.
   void crash() {
     const std::filesystem::path next = dir_ / "next";
     std::filesystem::create_directory(next);
@@ -94,7 +94,7 @@ TEST_F(Crash, TheLineGoesOnWhereItWas) {
     EXPECT_TRUE(std::holds_alternative<Requeued>(storage_->jobs().requeue({"ep", id}, policy_)));
   }
   crash();
-  submit("third");  // behind those that were sent back, whose places are later than any job's number
+  submit("third");  // the job comes behind the requeued jobs, whose positions are beyond every job's number
   std::vector<JobId> order;
   for (const ClaimedJob& job : claim(9)) order.push_back(job.lease.job);
   EXPECT_EQ(order, (std::vector<JobId>{"second", "first", "third"}));
@@ -114,7 +114,7 @@ TEST_F(Crash, ABackwardClockKeepsTheOrderOfTheLine) {
   const auto claimed = claim(2);
   ASSERT_EQ(claimed.size(), 2U);
   EXPECT_EQ(claimed[0].lease.job, "late");
-  storage_.reset();  // before its clock
+  storage_.reset();  // the storage must end before its clock
 }
 
 }  // namespace

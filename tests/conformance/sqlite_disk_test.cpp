@@ -1,4 +1,4 @@
-// The SQLite storage on a disk that is full or broken.
+// Tests of the SQLite storage on a full or broken disk.
 #include "sqlite_fixture.h"
 
 namespace jobq::testkit {
@@ -61,8 +61,8 @@ TEST_F(Disk, AWriteErrorMakesTheStorageReadOnlyToo) {
   EXPECT_TRUE(find("before"));
 }
 
-// Fails the n-th write to the log, for every n, in the middle of a job's life: what was acknowledged is there, what was
-// not is not, and the counters agree with the file.
+// Fails the n-th write to the log and all later writes, for every n, in the middle of a job's life. Acknowledged steps
+// are kept, all other steps have left no trace, and the counters agree with the file.
 TEST_F(Disk, AFailureAtAnyWriteLeavesWholeSteps) {
   for (int n = 1;; ++n) {
     storage_.reset();

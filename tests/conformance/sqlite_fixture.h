@@ -1,4 +1,4 @@
-// What the tests of the SQLite storage share: a directory, the plugin as the server loads it, and a job or two.
+// Fixture of the SQLite storage's tests: a directory, the plugin as loaded by the server, and helpers for jobs.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ class OneLine final : public QueuePolicy {
   std::int64_t rank(const JobSpec&, Instant, const GroupState&) const override { return 0; }
 };
 
-/// Runs statements on a database as another program would.
+/// Runs statements on a database like another program.
 inline void runScript(const std::filesystem::path& file, const char* sql) {
   sqlite3* database = nullptr;
   ASSERT_EQ(sqlite3_open(file.c_str(), &database), SQLITE_OK);
@@ -50,7 +50,7 @@ inline void runScript(const std::filesystem::path& file, const char* sql) {
   sqlite3_close(database);
 }
 
-/// Undoes every step of the schema but the first, as far as there are any.
+/// Undoes every step of the schema but the first.
 inline constexpr char kBackToTheFirstVersion[] =
     "DROP TRIGGER delivery_settles; DROP TRIGGER delivery_is_owed_again; DROP TRIGGER delivery_goes; "
     "DROP TABLE delivery_count; DROP INDEX delivery_owed; "
@@ -75,7 +75,7 @@ class SqliteTest : public testing::Test {
                                PluginEnv{config, clock_, log_, dir, false});
   }
   void open() { storage_ = openAt(dir_); }
-  /// What opening says when it refuses; empty when it does not.
+  /// Opens the storage. Returns the message of the refusal, or an empty string after success.
   std::string refusal() {
     try {
       open();

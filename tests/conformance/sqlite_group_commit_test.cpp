@@ -1,4 +1,5 @@
-// The SQLite storage's writer: many callers share one commit, and none of them pays for another's fault.
+// Tests of the SQLite storage's writer: many callers share one commit, and no caller suffers from another caller's
+// fault.
 #include <atomic>
 
 #include "sqlite_fixture.h"
@@ -8,7 +9,7 @@ namespace {
 
 using GroupCommit = SqliteTest;
 
-/// Holds the first commit back until every caller is on its way, so that a group gathers behind it.
+/// Holds the first commit until every caller has arrived: the next commit takes the gathered group.
 class Gathering {
  public:
   explicit Gathering(int callers) : awaited_(callers) {
@@ -65,8 +66,8 @@ TEST_F(GroupCommit, CallersShareACommit) {
   EXPECT_EQ(storage_->jobs().counts("ep").inQueue, 1U + kCallers * kEach);
 }
 
-// A small write shares no commit with large bodies, and those have a commit each: whoever submits little waits for one
-// of them at most.
+// A small write shares no commit with large bodies, and each large body has a separate commit: a small write waits for
+// one large body at most.
 TEST_F(GroupCommit, LargeBodiesHaveCommitsOfTheirOwn) {
   constexpr int kLarge = 3;
   constexpr int kSmall = 8;
@@ -87,7 +88,7 @@ TEST_F(GroupCommit, LargeBodiesHaveCommitsOfTheirOwn) {
   EXPECT_EQ(storage_->jobs().counts("ep").inQueue, static_cast<std::uint64_t>(kLarge + kSmall));
 }
 
-// In several commits, so that other writes come between.
+// The purge takes several commits, to let other writes in between.
 TEST_F(GroupCommit, APurgeOfALongLineIsDoneInSteps) {
   constexpr int kCallers = 32;
   constexpr int kEach = 320;
@@ -148,8 +149,8 @@ TEST_F(GroupCommit, ABadWriteHarmsNoNeighbour) {
       << "the failed insert left no idempotency record";
 }
 
-// The second job with the same id and webhook owes a call whose id is in use: its end fails after everything else of
-// the step was done.
+// The second job with the same id and webhook owes a delivery with a used id: the step fails at its end, after all
+// other changes of the step.
 TEST_F(GroupCommit, AStepThatFailsAtItsEndChangesNoCounter) {
   open();
   JobSpec job = spec("a");

@@ -1,4 +1,4 @@
-// An outcome that was reported in time counts, although its commit comes after the deadline and after a sweep.
+// Tests of outcomes reported in time and committed after the deadline and after a sweep: such outcomes count.
 #include <future>
 
 #include "plugins/storage_sqlite/leases.h"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr Millis kTimeout{60'000};
 
-/// The parts of the storage that take part, so that a test knows when a report is under way.
+/// The parts of the storage that take part: a test can ask whether a report is under way.
 struct Parts {
   Parts(const std::filesystem::path& file, Clock& clock, Log& log)
       : connection(file, sqlite::Connection::Access::readWrite),
@@ -86,7 +86,8 @@ TEST_F(LateCommit, AReportedJobIsNotTakenFromItsWorker) {
   EXPECT_EQ(parts_->leases.sweep(1).requeuedAt.size(), 1U);
 }
 
-// A large body of another caller is being written when the outcome comes, so that the sweep's turn is before it.
+// A large write of another caller is under way when the outcome arrives, and the sweep therefore gets its turn before
+// the outcome.
 TEST_F(LateCommit, ALargeOutcomeIsNotOvertakenBySweeps) {
   constexpr std::size_t kLarge = 5UL << 20;
   const LeaseRef lease = claimWith(Holder{"node"});

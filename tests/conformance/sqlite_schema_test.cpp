@@ -1,4 +1,4 @@
-// The database file: whose it is, how old it may be, and what is left of it when it is refused or migrated.
+// Tests of the database file: the owner, the accepted versions, and the content after a refusal or a migration.
 #include "plugins/storage_sqlite/schema.h"
 
 #include <sys/stat.h>
@@ -19,7 +19,7 @@ constexpr SchemaStep kBroken[] = {kThen[0], {"ALTER TABLE a ADD COLUMN y INTEGER
 
 class SchemaTest : public SqliteTest {
  protected:
-  /// A database made by somebody else.
+  /// Makes a database like another program.
   void script(const char* sql) { runScript(file(), sql); }
   void bringTo(std::span<const SchemaStep> steps) {
     sqlite::prepareFile(file(), steps.size());

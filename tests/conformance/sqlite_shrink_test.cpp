@@ -1,5 +1,5 @@
-// The size of the database file: the space of jobs that are gone goes back to the file system, and files that were made
-// before that was possible say how they are converted.
+// Tests of the size of the database file. The space of removed jobs returns to the file system, and older files without
+// such an ability name the way of conversion.
 #include <algorithm>
 
 #include "plugins/storage_sqlite/schema.h"
@@ -15,13 +15,14 @@ using sqlite::Connection;
 
 constexpr std::uintmax_t kPage = 4'096;
 
-/// A file may keep 1,000 free pages, or a tenth of its pages (shrink.h).
+/// Returns the size limit of a file: a file may keep 1,000 free pages, or a tenth of its pages
+/// (plugins/storage_sqlite/shrink.h).
 constexpr std::uintmax_t mostPages(std::uintmax_t used) { return std::max(used + 1'000, used * 10 / 9 + 1); }
 
 class Shrink : public SqliteTest {
  protected:
   static constexpr int kJobs = 400;
-  static constexpr int kEach = 20;  // one job of so many stays
+  static constexpr int kEach = 20;  // one of kEach jobs stays
 
   static std::string bodyOf(int number) {
     return "{\"n\":" + std::to_string(number) + ",\"x\":\"" + std::string(60'000, char('a' + number % 26)) + "\"}";
@@ -29,7 +30,7 @@ class Shrink : public SqliteTest {
   static JobId idOf(int number) { return "job" + std::to_string(number); }
   static bool stays(int number) { return number % kEach == 0; }
 
-  /// Stores 24 MB of jobs; most of them expire within a minute.
+  /// Stores 24 MB of jobs; most of the jobs expire within a minute.
   void fill() {
     for (int number = 0; number < kJobs; ++number) {
       JobSpec job = spec(idOf(number));
@@ -41,7 +42,7 @@ class Shrink : public SqliteTest {
   void sweepAll() {
     while (storage_->leases().sweep(100).more) continue;
   }
-  /// As the server sweeps: once a second.
+  /// Moves the clock by one second and sweeps, like the server each second.
   void sweepNextSecond() {
     clock_.advance(Millis(1'000));
     sweepAll();

@@ -6,7 +6,7 @@ namespace {
 LogFaults faults;
 sqlite3_vfs* below = nullptr;
 
-/// SQLite allots our size and that of the file below in one piece; the latter follows us.
+/// SQLite allots a common block for a `File` and, directly behind, the file of the layer below.
 struct File {
   sqlite3_file base;
   bool log;

@@ -1,5 +1,5 @@
-// A file layer beneath SQLite that counts and fails on demand. It wraps the system's own and becomes the default, so
-// the plugin uses it unknowingly: the tests and the plugin share one libsqlite3.
+// A layer of files beneath SQLite: counts calls and fails on demand. The layer wraps the system's layer and becomes the
+// default. Tests and plugin share one libsqlite3, and so the plugin uses the layer without knowledge of the tests.
 #pragma once
 
 #include <sqlite3.h>
@@ -11,16 +11,16 @@
 
 namespace jobq::testkit {
 
-/// Concerns the write-ahead log only, which is where a commit goes. Any thread.
+/// The faults of the write-ahead log, the target of each commit. Any thread may use the members.
 class LogFaults {
  public:
-  /// How often the log was made durable.
+  /// The number of syncs of the log.
   std::atomic<int> syncs{0};
   std::atomic<int> writes{0};
-  /// What the next calls answer; SQLITE_OK is to do what was asked.
+  /// The results of the next calls; SQLITE_OK lets a call work as usual.
   std::atomic<int> syncAnswers{SQLITE_OK};
   std::atomic<int> writeAnswers{SQLITE_OK};
-  /// The write with this number (by `writes`), and each after it, gets writeAnswers; 0 is every one.
+  /// The number (by `writes`) of the first write with the result writeAnswers; 0 means every write.
   std::atomic<int> writesFrom{0};
   /// Called at the beginning of a sync.
   std::function<void()> onSync = [] {};
@@ -32,7 +32,7 @@ class LogFaults {
   }
 };
 
-/// The one instance; installed at its first use, before the first storage is opened.
+/// Returns the one instance, installed at the first use. Call before the first storage is opened.
 LogFaults& logFaults();
 
 }  // namespace jobq::testkit

@@ -11,7 +11,7 @@ int addSteps(unsigned, void* work, void* statement, void*) {
   return 0;
 }
 
-/// Called by SQLite for each connection that is opened.
+/// Called by SQLite for each opened connection.
 int watchConnection(sqlite3* database, const char**, const struct sqlite3_api_routines*) {
   return sqlite3_trace_v2(database, SQLITE_TRACE_PROFILE, addSteps, &sqliteWork());
 }

@@ -1,5 +1,5 @@
-// Counts the work of the statements that run in this program, so that a test can say what a call may cost without a
-// clock: the tests and the plugin share one libsqlite3.
+// Counts the work of the SQL statements in the test program: a test can bound the cost of a call without a clock. Tests
+// and plugin share one libsqlite3.
 #pragma once
 
 #include <atomic>
@@ -7,16 +7,16 @@
 
 namespace jobq::testkit {
 
-/// Any thread.
+/// The counters. Any thread may read the members.
 struct SqliteWork {
-  /// Steps of SQLite's virtual machine, in statements that have ended; each row that is visited takes some.
+  /// Steps of SQLite's virtual machine, in ended statements; each visited row takes several steps.
   std::atomic<std::int64_t> steps{0};
 };
 
-/// Returns the one instance. The count begins with the first storage that is opened after the first call.
+/// Returns the one instance. The count begins with the first storage opened after the first call.
 SqliteWork& sqliteWork();
 
-/// Calls `action` and returns how many steps its statements took. No other thread may use a storage meanwhile.
+/// Calls `action` and returns the steps of its statements. No other thread may use a storage meanwhile.
 template <class Action>
 std::int64_t stepsOf(Action&& action) {
   const std::int64_t before = sqliteWork().steps;

@@ -1,4 +1,5 @@
-// What a call of the SQLite storage costs must not depend on how much lies there, counted in steps of SQLite's machine.
+// Tests of the cost of calls of the SQLite storage, in steps of SQLite's virtual machine: the cost must not depend on
+// the number of stored rows.
 #include "sqlite_work.h"
 
 #include "sqlite_fixture.h"
@@ -10,11 +11,11 @@ class SqliteWorkTest : public SqliteTest {
  protected:
   void SetUp() override {
     SqliteTest::SetUp();
-    (void)sqliteWork();  // before the first connection
+    (void)sqliteWork();  // the count must begin before the first connection
     open();
   }
 
-  /// Settles the webhook of one more job and returns the steps of that.
+  /// Stores and cancels a job with a webhook. Returns the steps of settling its delivery.
   std::int64_t stepsOfADelivery() {
     const JobId id = "hooked" + std::to_string(++deliveries_);
     JobSpec job = spec(id);
@@ -74,8 +75,8 @@ TEST_F(SqliteWorkTest, AnswersAboutJobsDeepInTheLineShareItsBound) {
   EXPECT_EQ(ahead("j299"), 99U) << "fewer than the bound wait";
 }
 
-// The bound is a place in the order of claims, whatever ranks a policy gives: the later a job comes here, the earlier
-// it is claimed.
+// The bound is a position in the order of claims, with any ranks of a policy. In this test, later jobs are claimed
+// earlier.
 TEST_F(SqliteWorkTest, TheBoundOfALineFollowsTheQueuePolicy) {
   struct Backwards final : QueuePolicy {
     std::string group(const JobSpec&) const override { return {}; }
@@ -98,7 +99,7 @@ TEST_F(SqliteWorkTest, TheBoundOfALineFollowsTheQueuePolicy) {
   EXPECT_EQ(ahead("j14"), 5U);
 }
 
-// A file of a former version that holds more than the bound is worked off a few rows at a time.
+// A file of a former version with more rows than the bound is reduced by a few rows at a time.
 TEST_F(SqliteWorkTest, AnOlderFilesDeliveriesAreCountedAtItsMigration) {
   for (int i = 0; i < 20; ++i) stepsOfADelivery();
   storage_.reset();

@@ -1,4 +1,4 @@
-// Both storages of this tree, put to the suite. The libraries are the ones that the server loads.
+// Both storages in the tree under the storage suites. The libraries are the plugins loaded by the server.
 #include "testkit/loaded_plugin.h"
 #include "testkit/storage_suite_all.h"
 
@@ -22,9 +22,9 @@ StorageUnderTest storage(const std::string& name, bool durable) {
 
 namespace jobq::test {
 
-int judgedSteps();  // query_plans.cpp
+int judgedSteps();  // defined in query_plans.cpp
 
-// Every other test judges the statements that it prepares; this one shows that they are judged.
+// Every other test judges its prepared statements; the test here shows active judging.
 TEST(QueryPlans, AreAskedFor) {
   testkit::ManualClock clock;
   const testkit::TemporaryFolder folder;

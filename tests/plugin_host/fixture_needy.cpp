@@ -1,4 +1,4 @@
-// Needs another library, which the test takes away.
+// Needs a second library, removed by the test.
 #include "jobq/abi.h"
 #include "jobq/queue_policy.h"
 

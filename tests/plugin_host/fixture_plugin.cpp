@@ -1,5 +1,5 @@
-// A library for the tests of the plugin host, built several ways: as it should be, with another fingerprint, another
-// major, and against copies of the sdk with other comments, another layout and the next minor.
+// A library for the tests of the plugin host, built in several ways: correct, with a different fingerprint or major,
+// and against copies of the sdk with other comments, a different layout and the next minor.
 #include "jobq/abi.h"
 #include "jobq/queue_policy.h"
 
@@ -47,7 +47,7 @@ JOBQ_PLUGIN(kEntries)
 #if defined(FIXTURE_CONSTRUCTOR)
 #include <cstdlib>
 namespace {
-// Runs at dlopen: a host that loads this file before judging it dies.
+// Runs at dlopen: a host that loads the file before the checks dies.
 [[maybe_unused]] const bool kRan = (std::abort(), true);
 }  // namespace
 #endif

@@ -1,4 +1,4 @@
-// Has the virtual, and reads the field, of the next ABI minor (make_sdk.py).
+// Has the virtual function, and reads the field, of the next ABI minor (make_sdk.py).
 #include "jobq/abi.h"
 #include "jobq/queue_policy.h"
 

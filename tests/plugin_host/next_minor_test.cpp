@@ -1,5 +1,5 @@
-// A host of the next ABI minor, compiled against headers that have a virtual, a field and a type more (make_sdk.py).
-// The plugins of today are its older ones.
+// Tests of a host of the next ABI minor, compiled against headers with an additional virtual function, field and type
+// (make_sdk.py). The present plugins are older plugins of such a host.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ class NextMinorTest : public testing::Test {
  protected:
   static fs::path fixture(const std::string& name) { return fs::path(JOBQ_FIXTURE_DIR) / ("libjobq_" + name + ".so"); }
 
-  // The policy of the fixture, through the host.
+  // Loads the fixture's policy through the host.
   std::unique_ptr<QueuePolicy> load(const std::string& name) {
     fs::copy_file(fixture(name), dir_ / "libjobq_it.so");
     host_.load({dir_});

@@ -1,4 +1,4 @@
-// Each kind of library that does not fit is handled with its own message, and the host goes on.
+// Tests of libraries that do not fit: each kind gets a specific message, and the host continues.
 #include "core/plugin/plugin_host.h"
 
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ class PluginHostTest : public testing::Test {
   }
   void write(const std::string& bytes) { std::ofstream(dir_ / "libjobq_it.so", std::ios::binary) << bytes; }
 
-  // Why the only library of the folder was rejected; empty when it was loaded.
+  // Returns the reason for rejecting the only library of the folder, or an empty string after loading.
   std::string rejection() {
     PluginHost host(settings_, log_);
     host.load({dir_});
@@ -130,7 +130,7 @@ TEST_F(PluginHostTest, AFieldThatTheServerDoesNotKnowIsNamed) {
   EXPECT_THAT(refusal(manifest), HasSubstr("sdk: the plugin has 0123456789abcdef, this server none"));
 }
 
-// The sdk's headers without their comments, spaced differently.
+// The sdk's headers without comments and with different spacing.
 TEST_F(PluginHostTest, CommentsAndWhiteSpaceOfTheHeadersChangeNothing) {
   put("reworded");
   EXPECT_EQ(rejection(), "");
@@ -214,7 +214,8 @@ TEST_F(PluginHostTest, RandomDamageNeverKillsTheHost) {
   const auto random = [&seed] { return seed = seed * 1664525U + 1013904223U, seed >> 8; };
   for (int round = 0; round < 200; ++round) {
     std::string bytes = good;
-    // The head and the section table only: damaged code would be loaded, and is not what the check is for.
+    // The damage hits only the head and the section table: damaged code would be loaded, and is outside of the check's
+    // purpose.
     std::uint64_t table = 0;
     std::memcpy(&table, bytes.data() + 40, sizeof table);
     for (int i = 0; i < 3; ++i) {

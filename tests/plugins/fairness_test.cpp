@@ -1,5 +1,6 @@
-// The line that `fair` makes, on the storages and with the policies that the server loads. Time is moved by hand: one
-// worker takes a job each millisecond, so a job's delay in milliseconds is how many were taken before it.
+// Tests of the queue order made by `fair`, with the storages and policies loaded by the server. The clock is moved by
+// hand: one worker claims a job each millisecond, and a job's delay in milliseconds equals the number of jobs claimed
+// earlier.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,9 +20,9 @@ using namespace jobq;
 
 constexpr int kNoisyJobs = 10'000;
 constexpr int kQuietKeys = 9;
-constexpr int kQuietJobs = 100;  // each
+constexpr int kQuietJobs = 100;  // jobs of each quiet key
 
-using Delays = std::map<std::string, std::vector<std::int64_t>>;  // by key, ms
+using Delays = std::map<std::string, std::vector<std::int64_t>>;  // by key, in ms
 
 std::int64_t p99(std::vector<std::int64_t> delays) {
   std::sort(delays.begin(), delays.end());
@@ -44,7 +45,7 @@ class Fairness : public testing::TestWithParam<std::string> {
                                           PluginEnv{config, clock_, log, dir_, false});
   }
 
-  /// `id` begins with the key's name, up to a dash.
+  /// Submits a job of the key at the begin of `id`, up to a dash.
   void submit(const std::string& id, bool low = false) {
     JobSpec job;
     job.id = id;
@@ -57,7 +58,7 @@ class Fairness : public testing::TestWithParam<std::string> {
   void submitMany(const std::string& key, int count, bool low = false) {
     for (int i = 0; i < count; ++i) submit(key + "-" + std::to_string(i), low);
   }
-  /// A burst, over 16 callers, so that a durable storage commits many at once.
+  /// Submits a burst from 16 callers, to let a durable storage commit many jobs at once.
   void submitNoisy() {
     std::vector<std::thread> callers;
     for (int caller = 0; caller < 16; ++caller) {
@@ -72,13 +73,13 @@ class Fairness : public testing::TestWithParam<std::string> {
     const std::vector wants{ClaimWant{"ep", std::vector<WorkerId>(most, "w")}};
     return storage_->leases().claim(wants, Holder{"node"});
   }
-  /// The next ones, by id.
+  /// Claims the next jobs and returns their ids.
   std::vector<JobId> taken(std::size_t most) {
     std::vector<JobId> ids;
     for (const ClaimedJob& job : claim(most)) ids.push_back(job.lease.job);
     return ids;
   }
-  /// The keys of the next ones.
+  /// Claims the next jobs and returns their keys.
   std::vector<std::string> turns(std::size_t most) {
     std::vector<std::string> keys;
     for (const JobId& id : taken(most)) keys.push_back(keyOf(id));
@@ -86,8 +87,9 @@ class Fairness : public testing::TestWithParam<std::string> {
   }
   static std::string keyOf(const std::string& id) { return id.substr(0, id.find('-')); }
 
-  /// Nine quiet keys submit a job each every `apart` ms, all at once when that is 0, beside the noisy key or alone. A
-  /// job a millisecond is taken until all of theirs have been, or for `most` ms; who still waits then counts as taken.
+  /// Measures the delays of nine quiet keys. Each key submits a job every `apart` ms, or all jobs at once with 0,
+  /// beside the noisy key or alone. One job each millisecond is claimed until all jobs of the quiet keys are claimed,
+  /// or for `most` ms; jobs still waiting then count as claimed.
   Delays delaysOfQuiet(bool noisy, int apart, int most) {
     storage_.reset();
     dir_.clear();
@@ -104,7 +106,7 @@ class Fairness : public testing::TestWithParam<std::string> {
           waiting.emplace(id, now);
         }
       }
-      // It is not finished: what becomes of it moves nobody's place.
+      // The job is never finished: its end would change no position.
       for (const JobId& id : taken(1)) {
         if (const auto job = waiting.extract(id)) delays[keyOf(id)].push_back(now - job.mapped());
       }
@@ -113,10 +115,10 @@ class Fairness : public testing::TestWithParam<std::string> {
     return delays;
   }
 
-  /// What the noisy key costs a quiet one, by p99 of its delays; the worst of the nine.
+  /// The cost of a noisy key for a quiet key, by p99 of the delays; the worst of the nine keys.
   struct Cost {
-    double times = 0;       ///< as long as alone
-    std::int64_t more = 0;  ///< ms
+    double times = 0;       ///< quotient of the delays beside and without the noisy key
+    std::int64_t more = 0;  ///< difference of the delays in ms
   };
   Cost costOfANoisyKey(const std::string& policy, int apart) {
     policy_ = load<QueuePolicy>("queue_", policy);
@@ -143,7 +145,7 @@ class Fairness : public testing::TestWithParam<std::string> {
   std::unique_ptr<Storage> storage_;
 };
 
-// What issue 7 asks for: 10,000 jobs of one key before 100 of each of nine others.
+// Required fairness: one key queues 10,000 jobs before each of nine other keys queues 100 jobs.
 TEST_P(Fairness, QuietKeysWaitAtMostTwiceAsLongBesideANoisyOne) {
   EXPECT_LE(costOfANoisyKey("fair", 0).times, 2.0);
   EXPECT_GT(costOfANoisyKey("fifo", 0).times, 2.0) << "so this test can fail";
@@ -156,7 +158,7 @@ TEST_P(Fairness, QuietKeysThatSubmitNowAndThenWaitForOneOfTheBacklogAtMost) {
 TEST_P(Fairness, KeysTakeTurnsOneByOne) {
   submitMany("a", 3);
   submitMany("b", 2);
-  submitMany("", 3);  // without a key: a group like the others
+  submitMany("", 3);  // jobs without a key form a group like every other group
   submitMany("c", 1);
   EXPECT_EQ(turns(9), (std::vector<std::string>{"a", "b", "", "c", "a", "b", "", "a", ""}));
 }
@@ -179,7 +181,7 @@ TEST_P(Fairness, WhatAKeyDidNotUseIsNoCredit) {
 TEST_P(Fairness, ABurstThatWasWorkedOffIsHeldAgainstNobody) {
   submitMany("noisy", 1'000);
   EXPECT_EQ(taken(1'000).size(), 1'000U);
-  clock_.advance(Millis(1));  // fewer than a thousand jobs come in a millisecond
+  clock_.advance(Millis(1));  // fewer than a thousand jobs arrive in a millisecond
   submitMany("new", 3);
   for (int i = 0; i < 3; ++i) submit("noisy-again" + std::to_string(i));
   EXPECT_EQ(turns(6), (std::vector<std::string>{"new", "noisy", "new", "noisy", "new", "noisy"}));
@@ -199,10 +201,10 @@ TEST_P(Fairness, ALowPriorityJobThatWaitsDoesNotStopTheTimeOfTheOthers) {
 TEST_P(Fairness, LowPriorityJobsTakeTurnsAmongThemselves) {
   submitMany("noisy", 300, true);
   submitMany("normal", 3);
-  submit("noisy-normal");  // its low-priority jobs do not count here
+  submit("noisy-normal");  // the low-priority jobs of the key do not count here
   clock_.advance(Millis(5'000));
   submitMany("quiet", 2, true);
-  EXPECT_EQ(turns(8), (std::vector<std::string>{"normal", "noisy", "normal", "normal",  // first, whoever else waits
+  EXPECT_EQ(turns(8), (std::vector<std::string>{"normal", "noisy", "normal", "normal",  // normal jobs come first
                                                 "noisy", "quiet", "noisy", "quiet"}));
 }
 

@@ -1,4 +1,4 @@
-// Pictures by URL, from a web server that behaves and from several that do not.
+// Tests of fetching pictures by URL, from a correct web server and from several faulty web servers.
 #include <chrono>
 #include <future>
 
@@ -15,7 +15,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-constexpr std::chrono::seconds kSoon{1};  // it takes 100 ms
+constexpr std::chrono::seconds kSoon{1};  // usual time: 100 ms
 
 std::string urlInput(const std::string& url) { return "{\"url\":" + json::quoted(url) + "}"; }
 

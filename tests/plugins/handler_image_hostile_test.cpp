@@ -1,4 +1,4 @@
-// Files that are broken, cut off or made to harm: each ends as a picture or as a failed job, never as anything else.
+// Tests of files that are broken, cut off or made to harm: each file ends as a picture or as a failed job.
 #include <sys/resource.h>
 
 #include <random>
@@ -19,7 +19,7 @@ std::string big(std::uint32_t value, int bytes) {
   return text;
 }
 
-// The 33 bytes of a header and nothing else.
+// Returns the 33 bytes of a header without further content.
 std::string pngHeader(std::uint32_t width, std::uint32_t height) {
   return "\x89PNG\r\n\x1a\n" + big(13, 4) + "IHDR" + big(width, 4) + big(height, 4) + std::string("\x08\x06\0\0\0", 5) +
          big(0, 4);
@@ -72,11 +72,11 @@ TEST_F(HandlerImage, RefusesAJpegWithHundredsOfScans) {
   EXPECT_THAT(failureOf(inputOf(file)), HasSubstr("is a JPEG with more than 100 scans"));
 }
 
-// Every length of a small file, and many of a larger one.
+// The test cuts a small file at every length, and a larger file at many lengths.
 TEST_F(HandlerImage, RefusesTruncatedFiles) {
   const Gd source = quarters(40, 30);
   for (const std::string& file : {jpegOf(source), pngOf(source), webpOf(source)}) {
-    // The last bytes of a JPEG (end marker) and of a PNG (IEND) are missed by nobody.
+    // Decoders do not miss the last bytes of a JPEG (end marker) and of a PNG (IEND).
     for (std::size_t length = 0; length + 16 < file.size(); length += 1 + file.size() / 150) {
       const std::string message = failureOf(inputOf(file.substr(0, length)));
       EXPECT_THAT(message, AnyOf(HasSubstr("the picture is "), HasSubstr("input.image must be a string that is not"),
@@ -86,7 +86,7 @@ TEST_F(HandlerImage, RefusesTruncatedFiles) {
   }
 }
 
-// 64 corruptions of each format; the seed is fixed, so that a failure can be looked at.
+// The test makes 64 corruptions of each format; the fixed seed lets a developer repeat a failure.
 TEST_F(HandlerImage, SurvivesRandomCorruption) {
   configure({{"maxPixels", "4000000"}});
   std::mt19937 random(20'260'101);

@@ -1,4 +1,4 @@
-// Results that go to a bucket. Signatures are checked in tests/s3, by an independent verifier.
+// Tests of results uploaded to a bucket. An independent verifier in tests/s3 checks the signatures.
 #include <future>
 
 #include "image_fixture.h"

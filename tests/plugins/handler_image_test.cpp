@@ -1,4 +1,4 @@
-// What the image handler does to pictures, and what it says to wrong input.
+// Tests of the image handler's work on pictures, and of its messages about wrong input.
 #include <tuple>
 
 #include "image_fixture.h"
@@ -107,7 +107,7 @@ TEST_F(HandlerImage, ResizesIntoABox) {
   }
 }
 
-// A stripe at each side shows what is cut.
+// Red and blue stripes mark the parts to be cut off.
 TEST_F(HandlerImage, CoversABoxFromTheMiddle) {
   const Gd source(gdImageCreateTrueColor(80, 20));
   gdImageFilledRectangle(source.get(), 0, 0, 79, 19, kGreen);
@@ -194,7 +194,7 @@ TEST_F(HandlerImage, KeepsAlpha) {
   }
   const Picture jpeg = process(source, R"("format":"jpeg","quality":95)");
   EXPECT_THAT(jpeg.at(5, 5), IsNear(0xffffff, 8));
-  EXPECT_THAT(jpeg.at(30, 30), IsNear(0xe7e788, 10));  // half of it is white
+  EXPECT_THAT(jpeg.at(30, 30), IsNear(0xe7e788, 10));  // half of the colour is white
 }
 
 TEST_F(HandlerImage, ReadsPaletteAndColourKeyTransparency) {
@@ -237,7 +237,7 @@ TEST_F(HandlerImage, TurnsAJpegUprightByItsExifOrientation) {
   struct Case {
     int width, topLeft, topRight, lowLeft, lowRight;
   };
-  // What each of the eight orientations makes of a stored red, green / blue, yellow.
+  // The expected picture of each of the eight orientations; the stored picture is red, green / blue, yellow.
   constexpr Case kCases[] = {{64, kRed, kGreen, kBlue, kYellow}, {64, kGreen, kRed, kYellow, kBlue},
                              {64, kYellow, kBlue, kGreen, kRed}, {64, kBlue, kYellow, kRed, kGreen},
                              {32, kRed, kBlue, kGreen, kYellow}, {32, kBlue, kRed, kYellow, kGreen},

@@ -1,4 +1,4 @@
-// Pictures to send to the image handler and eyes to look at what comes back, both through libgd.
+// Pictures to send to the image handler, and functions to inspect the returned pictures, both through libgd.
 #pragma once
 
 #include <gd.h>
@@ -43,7 +43,7 @@ constexpr int kBlue = 0x1010d0;
 constexpr int kYellow = 0xd0d010;
 constexpr int kClear = 0x7f000000;
 
-/// Red, green / blue, yellow: no turn or flip of it looks like another.
+/// Makes a picture of red, green / blue, yellow quarters: each turn and each flip looks different.
 inline Gd quarters(int width, int height) {
   Gd image(gdImageCreateTrueColor(width, height));
   gdImageAlphaBlending(image.get(), gdEffectReplace);
@@ -91,19 +91,19 @@ inline std::string base64Of(std::string_view bytes) {
   return text;
 }
 
-/// What the handler returned.
+/// The picture returned by the handler.
 struct Picture {
   int width = 0;
   int height = 0;
   std::string format;
-  std::string file;  ///< empty when it was uploaded
+  std::string file;  ///< empty after an upload
   std::string url;
   Gd image;
 
   int at(int x, int y) const { return gdImageGetTrueColorPixel(image.get(), x, y); }
 };
 
-/// The largest difference of a channel; alpha counts like a colour.
+/// Returns the largest difference of a channel; alpha counts like a colour.
 inline int distance(int a, int b) {
   int most = 0;
   for (int shift = 0; shift <= 24; shift += 8) {

@@ -21,7 +21,7 @@ struct Names {
   Condition changed;
   std::map<std::string, std::vector<std::string>, std::less<>> addresses JOBQ_GUARDED_BY(mutex);
   std::string silent JOBQ_GUARDED_BY(mutex);
-  int asking JOBQ_GUARDED_BY(mutex) = 0;  // how many resolve the silent name now
+  int asking JOBQ_GUARDED_BY(mutex) = 0;  // threads resolving the silent name at this moment
 };
 
 // Never destroyed: a resolver's thread may outlive main.
@@ -40,7 +40,7 @@ int resolveLiterals(const std::vector<std::string>& literals, const char* servic
   addrinfo** end = result;
   *result = nullptr;
   for (const std::string& literal : literals) {
-    if (systems()(literal.c_str(), service, &hints, end) != 0) continue;  // of the family that was not asked for
+    if (systems()(literal.c_str(), service, &hints, end) != 0) continue;  // the literal has a different address family
     while (*end != nullptr) end = &(*end)->ai_next;
   }
   return *result == nullptr ? EAI_NONAME : 0;
@@ -49,7 +49,7 @@ int resolveLiterals(const std::vector<std::string>& literals, const char* servic
 int resolve(const char* node, const char* service, const addrinfo* hints, addrinfo** result) {
   std::vector<std::string> literals;
   {
-    // Whoever waits for the answer after all fails its test, and does not hang it.
+    // A test waiting for the silent answer fails after the deadline instead of hanging.
     const testkit::WaitDeadline wait("an answer of the silent name server");
     Names& all = names();
     Lock lock(all.mutex);

@@ -1,5 +1,5 @@
-// Names as a test wants them: the test program's own getaddrinfo stands before the system's, for libcurl too. No test
-// asks a real name server.
+// Names resolved as tests want: the getaddrinfo of the test program precedes the system's function, also for libcurl.
+// No test asks a real name server.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace jobq::test {
 
-/// While it lives, `name` resolves to `addresses` (literals). Names that nobody set do not resolve; literals and
-/// "localhost" are themselves.
+/// During the object's life, `name` resolves to `addresses` (literals). Other names do not resolve; literals and
+/// "localhost" stand for themselves.
 class NameServer {
  public:
   NameServer(const std::string& name, std::vector<std::string> addresses);
@@ -17,7 +17,8 @@ class NameServer {
   NameServer& operator=(const NameServer&) = delete;
 };
 
-/// While it lives, and for 10 s, `name` does not come back from resolving; then it does, without an address.
+/// During the object's life, resolving `name` blocks for up to testkit::kHangDeadline, and then fails without an
+/// address.
 class SilentNameServer {
  public:
   explicit SilentNameServer(const std::string& name);
@@ -25,7 +26,7 @@ class SilentNameServer {
   SilentNameServer(const SilentNameServer&) = delete;
   SilentNameServer& operator=(const SilentNameServer&) = delete;
 
-  /// Blocks until somebody is resolving the name.
+  /// Blocks until a thread is resolving the name. Throws testkit::WaitExpired past the deadline.
   void awaitQuestion() const;
 };
 

@@ -1,4 +1,4 @@
-// The queue policies' numbers, as the server loads them. What lines they make: fairness_test.cpp.
+// Tests of the ranks given by the queue policies, as loaded by the server; fairness_test.cpp tests the resulting order.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -87,14 +87,14 @@ TEST(QueuePolicies, FairNumbersAKeysJobsFromThePresentOn) {
   EXPECT_EQ(rank(10'499, 500), 10'500) << "one that has jobs waiting goes behind them";
 }
 
-// A line is emptied, and filled again, by a burst as fast as a storage can take it: a job a microsecond.
+// A queue is emptied and filled again by a burst with the highest speed of a storage: a job each microsecond.
 TEST(QueuePolicies, FairRanksOfABurstAreBehindTheTimeOnceItIsWorkedOff) {
   const auto fair = load("fair");
   constexpr std::int64_t kJobs = 100'000;
   GroupState state;
   for (std::int64_t i = 0; i < kJobs; ++i) {
     state.lastRank = fair->rank(ofKey("noisy"), kNow + Millis(i / 1'000), state);
-    if (!state.lowestWaiting) state.lowestWaiting = state.lastRank;  // nobody works meanwhile
+    if (!state.lowestWaiting) state.lowestWaiting = state.lastRank;  // no worker claims meanwhile
   }
   const Instant after = kNow + Millis(kJobs / 1'000);
   EXPECT_LT(*state.lastRank, fair->rank(ofKey("new"), after, {}));

@@ -1,9 +1,9 @@
-// Runs one job in a handler plugin without a server: for scripts and for trying a handler out by hand.
+// Runs one job in a handler plugin without a server. Used by scripts, and for trying a handler by hand.
 //
-//   run_handler LIBRARY ENTRY [--s3 FILE] [--set key=value]... [--allow-private] [--id ID] < input.json
+// run_handler LIBRARY ENTRY [--s3 FILE] [--set key=value]... [--allow-private] [--id ID] < input.json
 //
-// Prints the output and ends with 0, or the error on stderr with 1; a wrong call ends with 2. Values of --set are plain
-// integers: bytes and milliseconds. The job's log goes to stderr.
+// Prints the output and exits with 0, or prints the error on stderr and exits with 1; a wrong command line exits with
+// 2. Values of --set are plain integers: bytes and milliseconds. The job's log goes to stderr.
 #include <algorithm>
 #include <csignal>
 #include <exception>
@@ -105,7 +105,7 @@ int main(int argc, char** argv) {
     std::cerr << "usage: run_handler LIBRARY ENTRY [--s3 FILE] [--set key=value]... [--allow-private] [--id ID]\n";
     return 2;
   }
-  // As in the server: a peer that goes away is an error to report, not a signal.
+  // A vanished peer is an error to report and no signal, like in the server.
   std::signal(SIGPIPE, SIG_IGN);
   try {
     return run(call);

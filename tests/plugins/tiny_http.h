@@ -1,5 +1,5 @@
-// A web server for tests on a free port of 127.0.0.1: each connection is read up to the end of its request, answered as
-// the test says, and closed.
+// A web server for tests on a free port of 127.0.0.1. The server reads each connection up to the end of its request,
+// answers with the test's function, and closes the connection.
 #pragma once
 
 #include <arpa/inet.h>
@@ -26,16 +26,16 @@ namespace jobq::test {
 struct TinyRequest {
   std::string method;
   std::string target;
-  std::string head;  ///< the whole of it, request line included
+  std::string head;  ///< the whole head, request line included
   std::string body;
 };
 
-/// One client's connection, as the test's answer sees it.
+/// One client's connection in the test's answer function. One thread.
 class TinyConnection {
  public:
   TinyConnection(int socket, int stopped) : socket_(socket), stopped_(stopped) {}
 
-  /// False when the client or the test has gone.
+  /// Sends all bytes. Returns false if the client has closed the connection.
   bool send(std::string_view bytes) const {
     while (!bytes.empty()) {
       const ssize_t count = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -49,7 +49,7 @@ class TinyConnection {
          "\r\nConnection: close\r\n" + std::string(headers) + "\r\n" + std::string(body));
   }
   void redirect(std::string_view to) const { reply(302, "", "Location: " + std::string(to) + "\r\n"); }
-  /// Says nothing more until the client or the test has gone: a server that is slow for ever.
+  /// Sends no more bytes and blocks until the client leaves or the test ends, like an endlessly slow server.
   void hold() const {
     pollfd waits[] = {{socket_, POLLIN | POLLRDHUP, 0}, {stopped_, POLLIN, 0}};
     ::poll(waits, 2, -1);
@@ -60,7 +60,7 @@ class TinyConnection {
   const int stopped_;
 };
 
-/// Owns its threads, one a connection; its end closes every connection and joins them.
+/// The server. Each connection has a thread; the destructor closes every connection and joins the threads.
 class TinyHttp {
  public:
   using Answer = std::function<void(const TinyRequest&, const TinyConnection&)>;
@@ -80,7 +80,7 @@ class TinyHttp {
   }
 
   ~TinyHttp() {
-    ::close(stopped_[1]);  // every poll on the other end wakes up
+    ::close(stopped_[1]);  // wakes every poll on the other end
     testkit::join("the test's web server to end", acceptor_);
     testkit::joinAll("the connections of the test's web server to end", serving_);
     ::close(listener_);
@@ -94,7 +94,7 @@ class TinyHttp {
     return "http://127.0.0.1:" + std::to_string(port_) + std::string(path);
   }
 
-  /// Blocks until a request has come in completely. Throws testkit::WaitExpired when none comes.
+  /// Blocks until the first whole request has arrived. Throws testkit::WaitExpired past the deadline.
   void awaitRequest() {
     Lock lock(mutex_);
     for (testkit::WaitDeadline wait("a request"); requests_.empty();) wait.on(arrived_, mutex_);
@@ -167,7 +167,7 @@ class TinyHttp {
   int stopped_[2] = {-1, -1};
   int port_ = 0;
   std::thread acceptor_;
-  std::list<std::thread> serving_;  // acceptor_ fills it, the destructor empties it after its end
+  std::list<std::thread> serving_;  // filled by acceptor_, emptied by the destructor after the end of acceptor_
   mutable Mutex mutex_;
   Condition arrived_;
   std::vector<TinyRequest> requests_ JOBQ_GUARDED_BY(mutex_);

@@ -1,4 +1,4 @@
-// Certificates of a test's own making: authorities, and servers that they vouch for.
+// Certificates made by a test: authorities, and servers with certificates of the authorities.
 #pragma once
 
 #include <openssl/evp.h>
@@ -26,7 +26,7 @@ struct Identity {
 };
 
 struct Certified {
-  std::string alternativeName = "IP:127.0.0.1";  ///< as OpenSSL writes it; empty for none
+  std::string alternativeName = "IP:127.0.0.1";  ///< in OpenSSL's notation; empty for no name
   bool authority = false;
   long validFrom = -3600;  ///< seconds from now
   long validTo = 3600;
@@ -40,7 +40,7 @@ inline void addExtension(X509* certificate, int which, const std::string& text) 
   }
 }
 
-/// Signed by `issuer`, or by itself without one.
+/// Makes a certificate signed by `issuer`, or self-signed without an issuer.
 inline Identity certify(const Certified& wanted, const Identity* issuer = nullptr) {
   static long serial = 1;
   Identity made{{X509_new(), X509_free}, {EVP_EC_gen("P-256"), EVP_PKEY_free}};

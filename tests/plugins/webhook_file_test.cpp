@@ -1,4 +1,4 @@
-// The transport `file`: what a line looks like, which URLs name a file, and disks and folders that do not cooperate.
+// Tests of the transport `file`: the form of a line, the URLs that name a file, and faulty disks and folders.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/resource.h>
@@ -31,7 +31,7 @@ class WebhookFile : public testing::Test {
   static WebhookCall callTo(const std::string& name, const std::string& body = "{}") {
     return WebhookCall{"file:///" + name, {{"webhook-id", "a.1"}}, body};
   }
-  /// Why it was not written; empty when it was.
+  /// Delivers the call. Returns the reason of the failure, or an empty string after a delivery.
   std::string failure(const WebhookCall& call) {
     const DeliveryResult result = transport_->deliver(call, {});
     const auto* failed = std::get_if<DeliveryFailed>(&result);
@@ -60,7 +60,7 @@ class WebhookFile : public testing::Test {
   std::unique_ptr<WebhookTransport> transport_;
 };
 
-/// A limit on how long a file may get: a disk that is full in the middle of a write.
+/// Limits the length of files, like a disk that becomes full in the middle of a write.
 class ShortDisk {
  public:
   explicit ShortDisk(rlim_t bytes) {
@@ -126,7 +126,7 @@ TEST_F(WebhookFile, AUrlNamesAFileAndNothingElse) {
 TEST_F(WebhookFile, WhatIsReportedIsSynced) {
   const int before = syncs();
   EXPECT_EQ(failure(callTo("a")), "");
-  EXPECT_EQ(syncs(), before + 2);  // a new file, and the folder that it is in
+  EXPECT_EQ(syncs(), before + 2);  // a new file and its folder
   EXPECT_EQ(failure(callTo("a")), "");
   EXPECT_EQ(syncs(), before + 3);
   {
@@ -231,7 +231,7 @@ TEST_F(WebhookFile, TheFolderIsWhereTheAdminSays) {
   ::chmod(elsewhere.c_str(), 0750);
   transport_ = loadTransport("file", {{"dir", elsewhere.string() + "/"}}, "/nowhere", false);
   EXPECT_EQ(failure(callTo("a")), "");
-  EXPECT_EQ(modeOf(elsewhere), 0750U);  // what was there is the admin's
+  EXPECT_EQ(modeOf(elsewhere), 0750U);  // the permissions of an existing folder are the admin's choice
 }
 
 TEST_F(WebhookFile, AFolderThatCannotBeMadeStopsTheStart) {

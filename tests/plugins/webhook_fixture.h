@@ -1,4 +1,4 @@
-// The transport `http` in a test, without a server.
+// Fixture for the transport `http` without a server.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -65,7 +65,7 @@ class WebhookHttp : public testing::Test {
   std::unique_ptr<WebhookTransport> transport_;
 };
 
-/// Nothing private may be connected to.
+/// The transport may connect to no private address.
 class WebhookHttpInPublic : public WebhookHttp {
  protected:
   WebhookHttpInPublic() : WebhookHttp(false) {}

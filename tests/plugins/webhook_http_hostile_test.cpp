@@ -1,5 +1,5 @@
-// The transport `http` against receivers that hang, drip, flood, lie and break off: each call ends in time, with a
-// reason, and takes next to no memory.
+// Tests of the transport `http` against receivers that hang, drip, flood, lie and break off. Each call ends in time,
+// with a reason, and takes very little memory.
 #include <future>
 
 #include "name_server.h"
@@ -15,28 +15,27 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 constexpr Millis kShort{300};
-constexpr Millis kSoon{1000};  // the contract says 100 ms
-constexpr std::size_t kInFlight =
-    24 * 1024 * 1024;  // what two sockets' buffers may hold of an answer that nobody reads
+constexpr Millis kSoon{1000};                        // the contract says 100 ms
+constexpr std::size_t kInFlight = 24 * 1024 * 1024;  // bytes of an unread answer in the buffers of two sockets, at most
 
-/// The same, in a tempo that keeps a connection alive.
+/// Sends `drop` every 20 ms until the client leaves: often enough to keep a connection alive.
 void drip(Peer& peer, std::string_view drop) {
   while (!peer.leaves(Millis(20)) && peer.send(drop)) continue;
 }
 
-/// As fast as it goes, up to `limit` bytes.
+/// Sends `piece` at full speed, up to `limit` bytes.
 void flood(Peer& peer, std::string_view piece, std::size_t limit, std::atomic<std::size_t>& sent) {
   while (peer.sent() < limit && peer.send(piece)) continue;
   sent = peer.sent();
 }
 
-/// Blocks until the receiver of the call has come to that point.
+/// Blocks until the receiver of the call has reached the point marked by `reached`.
 void awaitPromise(std::promise<void>& reached) {
   auto future = reached.get_future();
   testkit::resultOf("the receiver to have the call", future);
 }
 
-/// Listens, and its queue is full: another connection's SYN is not answered.
+/// Listens with a full queue: the SYN of a new connection gets no answer.
 class FullListener {
  public:
   FullListener() : FullListener(Listener::loopback(0)) {}
@@ -55,7 +54,7 @@ class FullListener {
   FullListener& operator=(const FullListener&) = delete;
   int port() const { return listener_.port(); }
   std::string url() const { return "http://127.0.0.1:" + std::to_string(port()) + "/"; }
-  /// Blocks until somebody tries to connect to it.
+  /// Blocks until a client tries to connect.
   void awaitNewcomer() const {
     testkit::waitFor("somebody to connect", [this] { return connectionsLike(waitingInTable()) > waitingBefore_; });
   }
@@ -76,7 +75,7 @@ class WebhookHttpHostile : public WebhookHttp {
     EXPECT_GE(watch.elapsed(), timeout - Millis(10));
     watch.end("a late delivery", timeout + kSoon);
   }
-  /// Requests the stop once `begun` returns, and expects the call to end soon.
+  /// Requests the stop after `begun` has returned, and expects the call to end soon.
   DeliveryResult stopped(const std::string& url, const std::function<void()>& begun) {
     std::stop_source stop;
     auto result = std::async(std::launch::async, [&] { return deliver(callTo(url), stop.get_token()); });
@@ -250,7 +249,7 @@ TEST_F(WebhookHttpHostile, WhoEndsAtOnceIsAFailure) {
       if (reset) peer.reset();
     });
     const DeliveryFailed failed = failureOf(gone.url());
-    // A reset may come before the caller has seen that it is connected.
+    // A reset may arrive before the transport has noticed the connection.
     EXPECT_THAT(failed.reason, AnyOf("it closed the connection without an answer", StartsWith("the connection broke "),
                                      "connection reset by peer"));
     EXPECT_EQ(failed.status, 0);

@@ -1,4 +1,4 @@
-// The memory that the transport `http` takes for receivers that send without end.
+// Tests of the memory of the transport `http` with receivers that send without end.
 #include <sys/resource.h>
 
 #include <future>
@@ -11,7 +11,7 @@
 namespace jobq::test {
 namespace {
 
-// ThreadSanitizer keeps four bytes of its own for each byte of the program.
+// ThreadSanitizer keeps four further bytes for each byte of the program.
 #if defined(__SANITIZE_THREAD__)
 constexpr long kSanitizersShare = 5;
 #else
@@ -37,7 +37,8 @@ TEST_F(WebhookHttpMemory, ManyHostileReceiversAtOnceTakeNoMemory) {
     for (int i = 0; i < 64; ++i) calls.push_back(std::async(std::launch::async, [&] { return failureOf(url); }));
     for (auto& call : calls) EXPECT_EQ(testkit::resultOf("a failed delivery", call).status, 500);
   };
-  // As many calls to a receiver that says little: threads have memory of their own, megabytes each under a sanitizer.
+  // The first measurement makes as many calls to a receiver with a short answer: each thread needs memory, megabytes
+  // under a sanitizer.
   Receiver brief([](Peer& peer) {
     peer.readRequest();
     peer.send("HTTP/1.1 500 X\r\nContent-Length: 0\r\n\r\n");

@@ -1,4 +1,4 @@
-// The transport `http`: what it sends, what it makes of each answer, and where it does not go.
+// Tests of the transport `http`: the requests, the handling of each answer, and the refused addresses.
 
 #include <cstdlib>
 #include <filesystem>
@@ -19,13 +19,13 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-constexpr Millis kBrief{1000};  // for addresses that would not answer, were they connected to
+constexpr Millis kBrief{1000};  // timeout for addresses that would not answer a connection
 
 TinyHttp::Answer always(int status, const std::string& body = "", const std::string& headers = "") {
   return [=](const TinyRequest&, const TinyConnection& client) { client.reply(status, body, headers); };
 }
 
-/// A receiver that reads the request and then says exactly this.
+/// Makes a receiver that reads the request and then sends `bytes` without any addition.
 Receiver::Script saying(const std::string& bytes) {
   return [bytes](Peer& peer) {
     peer.readRequest();
@@ -33,7 +33,7 @@ Receiver::Script saying(const std::string& bytes) {
   };
 }
 
-/// An environment variable for a scope.
+/// Sets an environment variable for a scope.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_(name) { setenv(name, value.c_str(), 1); }

@@ -1,4 +1,4 @@
-// The transport `http` over TLS: whom it trusts and whom it refuses, and receivers that break off there.
+// Tests of the transport `http` over TLS: trusted and refused receivers, and receivers that break off.
 
 #include <filesystem>
 #include <fstream>
@@ -25,7 +25,7 @@ class WebhookHttpTls : public WebhookHttp {
  protected:
   WebhookHttpTls() { trust(authority_); }
 
-  /// From now on, besides the system's authorities, only this one.
+  /// Makes a transport with trust in the system's authorities and in `authority`.
   void trust(const Identity& authority) {
     std::ofstream(folder_ / "ca.pem") << authority.pem();
     transport_ = loadTransport("http", {{"ca", "ca.pem"}}, folder_, true);

@@ -1,5 +1,5 @@
-// A receiver of webhooks that does to each connection what the test's script says, byte by byte, with TLS if it is
-// asked for. tiny_http.h is for receivers that speak HTTP as they should.
+// A receiver of webhooks controlled byte by byte by the test's script for each connection, on request with TLS. Tests
+// of receivers with correct HTTP use tiny_http.h.
 #pragma once
 
 #include <arpa/inet.h>
@@ -34,7 +34,7 @@
 
 namespace jobq::test {
 
-/// How many lines of the system's table of connections match.
+/// Returns the number of matching lines in the system's table of TCP connections.
 inline int connectionsLike(const std::string& pattern) {
   const std::regex wanted(pattern);
   std::ifstream table("/proc/net/tcp");
@@ -43,14 +43,14 @@ inline int connectionsLike(const std::string& pattern) {
   return count;
 }
 
-/// A port of 127.0.0.1 as that table writes it.
+/// Returns a port of 127.0.0.1 in the notation of the system's table.
 inline std::string inTable(int port) {
   std::ostringstream text;
   text << " 0100007F:" << std::uppercase << std::hex << std::setfill('0') << std::setw(4) << port;
   return text.str();
 }
 
-/// A listening socket, on a free port of 127.0.0.1 unless told otherwise.
+/// A listening socket, by default on a free port of 127.0.0.1.
 class Listener {
  public:
   explicit Listener(int backlog = 128) : Listener(backlog, loopback(0)) {}
@@ -82,12 +82,12 @@ class Listener {
   int port_ = 0;
 };
 
-/// One connection, as a script sees it.
+/// One connection in the hands of a script. One thread.
 class Peer {
  public:
   Peer(int socket, SSL* tls) : socket_(socket), tls_(tls) {}
 
-  /// False when the client or the test has gone.
+  /// Sends all bytes. Returns false if the client or the test has closed the connection.
   bool send(std::string_view bytes) {
     while (!bytes.empty()) {
       const auto count = tls_ == nullptr ? ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL)
@@ -98,7 +98,7 @@ class Peer {
     }
     return true;
   }
-  /// What comes next; empty when the client or the test has gone.
+  /// Returns the next bytes, or an empty string if the client or the test has closed the connection.
   std::string receive() {
     std::string bytes(65'536, '\0');
     const auto count = tls_ == nullptr ? ::recv(socket_, bytes.data(), bytes.size(), 0)
@@ -106,7 +106,7 @@ class Peer {
     bytes.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
     return bytes;
   }
-  /// Head and body of a request; empty when the client goes away before its end.
+  /// Returns head and body of a request, or an empty string if the client leaves before the end of the request.
   std::string readRequest() {
     std::string request;
     std::size_t length = std::string::npos;
@@ -120,16 +120,16 @@ class Peer {
     }
     return request;
   }
-  /// Says nothing more until the client or the test has gone.
+  /// Sends no more bytes and blocks until the client or the test closes the connection.
   void hold() {
     while (!receive().empty()) continue;
   }
-  /// Whether the client goes away within this time: the pace of a receiver that drips.
+  /// Returns true if the client leaves, or sends bytes, within the time: the pace of a dripping receiver.
   bool leaves(Millis within) const {
     pollfd wait{socket_, POLLIN | POLLRDHUP, 0};
     return ::poll(&wait, 1, static_cast<int>(within.count())) != 0;
   }
-  /// Blocks until the client has read all that was sent: a RST overtakes what it has not.
+  /// Blocks until the client has read all sent bytes, because a RST overtakes unread bytes.
   void awaitRead() const {
     sockaddr_in client{};
     socklen_t length = sizeof client;
@@ -140,7 +140,7 @@ class Peer {
     testkit::waitFor("what was sent to arrive", [&] { return connectionsLike(underway) == 0; });
     testkit::waitFor("what arrived to be read", [&] { return connectionsLike(unread) == 0; });
   }
-  /// The connection's end is a RST, not a FIN.
+  /// Makes the end of the connection a RST instead of a FIN.
   void reset() const {
     const linger now{1, 0};
     ::setsockopt(socket_, SOL_SOCKET, SO_LINGER, &now, sizeof now);
@@ -153,13 +153,14 @@ class Peer {
   std::size_t sent_ = 0;
 };
 
-/// Owns its threads, one a connection; its end closes every connection and joins them.
+/// The receiver. Each connection has a thread; the destructor closes every connection and joins the threads.
 class Receiver {
  public:
   using Script = std::function<void(Peer&)>;
 
   explicit Receiver(Script script) : Receiver(std::move(script), Tls()) {}
-  /// The script begins after the handshake; without a good one it is not asked. It speaks TLS up to `newest`.
+  /// Makes a receiver with TLS up to version `newest`. The script begins after a successful handshake, and does not run
+  /// without a successful handshake.
   Receiver(Script script, const Identity& identity, int newest = TLS1_3_VERSION)
       : Receiver(std::move(script), tlsOf(identity, newest)) {}
   ~Receiver() {
@@ -179,7 +180,7 @@ class Receiver {
   std::string url(const std::string& path = "/", const std::string& host = "127.0.0.1") const {
     return (tls_ == nullptr ? "http://" : "https://") + host + ":" + std::to_string(port()) + path;
   }
-  /// How many connections have been accepted.
+  /// Returns the number of accepted connections.
   int accepted() const { return accepted_; }
 
  private:
@@ -190,7 +191,7 @@ class Receiver {
 
   static Tls tlsOf(const Identity& identity, int newest) {
     Tls tls(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
-    SSL_CTX_set_security_level(tls.get(), 0);  // what is too old is the client's to refuse
+    SSL_CTX_set_security_level(tls.get(), 0);  // the client has to refuse old versions
     SSL_CTX_set_min_proto_version(tls.get(), TLS1_VERSION);
     SSL_CTX_set_max_proto_version(tls.get(), newest);
     SSL_CTX_use_certificate(tls.get(), identity.certificate.get());
@@ -211,7 +212,8 @@ class Receiver {
   }
 
   void serve(int socket) {
-    // OpenSSL writes without MSG_NOSIGNAL; what is tested is whether the client raises the signal.
+    // OpenSSL writes without MSG_NOSIGNAL. The receiver blocks the signal, because the test checks for a signal of the
+    // client.
     sigset_t pipe;
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);
@@ -239,7 +241,7 @@ class Receiver {
   Mutex mutex_;
   bool ending_ JOBQ_GUARDED_BY(mutex_) = false;
   std::list<int> open_ JOBQ_GUARDED_BY(mutex_);
-  std::list<std::thread> serving_;  // acceptor_ fills it, the destructor empties it after its end
+  std::list<std::thread> serving_;  // filled by acceptor_, emptied by the destructor after the end of acceptor_
   std::thread acceptor_;
 };
 

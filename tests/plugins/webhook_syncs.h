@@ -1,12 +1,12 @@
-// fsync as a test wants it: the test program's own stands before the system's, for plugins too.
+// fsync controlled by tests: the fsync of the test program precedes the system's function, also for plugins.
 #pragma once
 
 namespace jobq::test {
 
-/// How many files and folders this program has synced.
+/// Returns the number of files and folders synced by the program.
 int syncs();
 
-/// While it lives, no sync of a file succeeds (EIO); those of folders do.
+/// During the object's life, each sync of a file fails (EIO); syncs of folders succeed.
 class FailingSyncs {
  public:
   FailingSyncs();

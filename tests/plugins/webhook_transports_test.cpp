@@ -1,4 +1,4 @@
-// Both transports against the conformance suite of transports.
+// Both transports under the conformance suite of transports.
 #include "testkit/temporary_folder.h"
 #include "testkit/transport_suite.h"
 

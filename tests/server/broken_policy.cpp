@@ -1,4 +1,4 @@
-// A queue policy that throws what no policy may: for the answer to a fault of the server itself.
+// A queue policy that throws a forbidden exception, made for tests of the answer to a fault of the server.
 #include <stdexcept>
 
 #include "jobq/abi.h"

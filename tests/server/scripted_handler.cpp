@@ -1,11 +1,15 @@
-// A handler for tests of streaming and releases: it emits what its input says, and shows the env it was made with.
+// A handler for tests of streaming and releases: emits the chunks described by its input, and shows the env given at
+// its construction.
 //
-//   input   {"pieces":{"0":{"chunk":<any>,"metrics":{...},"times":2,"pauseMs":10},"1":...},"text":3000000,"then":<any>}
-//   each    piece is emitted `times` times, after a pause of `pauseMs` on the server's clock; `text` emits one string
-//           of so many bytes, made of two-byte characters; `badChunk` and `badMetrics` emit what must not be; `then` is
-//           the output, `outputBytes` makes it a string that takes so many; `show` outputs that variable of the env
-//   env     BROKEN: it cannot be made, for that reason; WITNESS: it appends "made NAME" and "gone NAME" to that file,
-//           with NAME of the env
+// input: {"pieces":{"0":{"chunk":<any>,"metrics":{...},"times":2,"pauseMs":10},"1":...},"text":3000000,"then":<any>}
+// - `pieces`: each piece is emitted `times` times, each time after a pause of `pauseMs` on the server's clock.
+// - `text`: emits one string of two-byte characters with this number of bytes.
+// - `badChunk`, `badMetrics`: emit an invalid chunk, or a chunk with invalid metrics.
+// - `then`: the output. `outputBytes` replaces the output by a string with this number of bytes.
+// - `show`: outputs the variable of the env with this name.
+// env:
+// - BROKEN: the construction fails for this reason.
+// - WITNESS: a file; the handler appends "made NAME" and "gone NAME" to the file, with NAME of the env.
 #include <fstream>
 #include <map>
 #include <ostream>
@@ -37,7 +41,7 @@ class Scripted final : public jobq::JobHandler {
   std::string run(std::string_view input, jobq::JobContext& context) override {
     const Document script = parse(input);
     if (const auto pieces = script.find("pieces")) {
-      // One member for each number, because an array has no members to ask for.
+      // The pieces are members with numbers as keys, because an array has no members to ask for.
       const Document list = parse(pieces->raw);
       for (int i = 0; const auto piece = list.find(std::to_string(i)); ++i) emitPiece(parse(piece->raw), context);
     }
@@ -57,7 +61,7 @@ class Scripted final : public jobq::JobHandler {
   }
 
  private:
-  // One write of a short line: those of several workers do not mix.
+  // Writes one short line in one write: the lines of several workers do not mix.
   void note(const std::string& what) {
     if (!env_.contains("WITNESS")) return;
     std::ofstream(env_["WITNESS"], std::ios::app) << (what + " " + env_["NAME"] + "\n") << std::flush;

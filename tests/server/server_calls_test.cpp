@@ -1,4 +1,4 @@
-// The rest of the queue API's verbs, as far as time and workers decide: purge, ttl, idempotency, stuck slots.
+// Tests of calls of the queue API with rules about time and workers: purge, ttl, idempotency keys, stuck workers.
 #include "core/base/clock.h"
 #include "server_fixture.h"
 
@@ -58,7 +58,7 @@ TEST_F(ServerVerbsTest, APurgeLeavesJobsInProgressAlone) {
   EXPECT_EQ(call("GET", "/v2/t/status-sync/" + running).field("status"), "COMPLETED");
 }
 
-// A job that expires in line answers those who wait for it, 404, and not only when their wait elapses.
+// A queued job that expires answers its waiting callers 404 at once, without their wait having elapsed.
 TEST_F(ServerVerbsTest, AnExpiryAnswersThoseWhoWait) {
   Answer answer;
   std::thread caller(
@@ -69,7 +69,8 @@ TEST_F(ServerVerbsTest, AnExpiryAnswersThoseWhoWait) {
   EXPECT_EQ(answer.status, 404);
 }
 
-// decisions.md, "Jobs": /status?ttl= replaces the expiry with now + ttl, floor 1 s, and survives completion.
+// core/http/API.md, "/status": `ttl` replaces the expiry with now + ttl, at least 1 s from now, and survives the end of
+// the job.
 TEST_F(ServerVerbsTest, StatusTtlSetsTheExpiry) {
   const std::string done = call("POST", "/v2/e/runsync", R"({"input":{}})").field("id");
   EXPECT_EQ(call("GET", "/v2/e/status/" + done + "?ttl=6000").field("status"), "COMPLETED") << "still shown";
@@ -133,7 +134,8 @@ TEST_F(ServerVerbsTest, AWrongTtlIsNamed) {
   EXPECT_EQ(call("GET", "/v2/p/status/nobody?ttl=5000").status, 404);
 }
 
-// decisions.md, "Jobs": the same key, endpoint and API key within 24 h gives the first job's answer.
+// core/http/API.md, "Idempotency key": within 24 hours the same idempotency key, endpoint and API key get the answer of
+// the first job.
 TEST_F(ServerVerbsTest, APromiseGivesTheFirstAnswerForADay) {
   const std::string body = R"({"input":{"n":1}})";
   const Answer first = runWith("k", "/v2/e/run", body);
@@ -178,7 +180,7 @@ TEST_F(ServerVerbsTest, AMalformedPromiseIsRefused) {
   }
 }
 
-// decisions.md, "Jobs": logged as stuck after stopGrace, its slot replaced; its late result is ignored.
+// core/http/API.md, "/cancel": after stopGrace the worker is logged as stuck and replaced; the late result is ignored.
 TEST_F(ServerVerbsTest, AStuckSlotIsReplacedAndItsLateResultIgnored) {
   const std::string stuck = stubborn(Millis(60'000));
   awaitState("t", stuck, "IN_PROGRESS");
@@ -197,11 +199,12 @@ TEST_F(ServerVerbsTest, AStuckSlotIsReplacedAndItsLateResultIgnored) {
   EXPECT_EQ(status("t", stuck).field("output"), "absent");
 }
 
-// At most maxStuck are replaced (workersMax unless set); then the endpoint claims nothing, until one of them ends.
+// At most maxStuck workers (workersMax unless set) are replaced. The endpoint then claims no job until a stuck worker
+// ends.
 TEST_F(ServerVerbsTest, TooManyStuckHandlersStopTheEndpoint) {
   for (int round = 0; round < 2; ++round) {
     const std::string stuck = stubborn(Millis(60'000));
-    clock_.awaitWaiter(Millis(60'000), Millis(60'000));  // it has begun: a job that is cancelled before that never runs
+    clock_.awaitWaiter(Millis(60'000), Millis(60'000));  // the handler has begun: a job cancelled earlier never runs
     EXPECT_EQ(call("POST", "/v2/t/cancel/" + stuck).field("status"), "CANCELLED");
     clock_.advance(Millis(5'000));
     awaitHealth("t", "\"unhealthy\":" + std::to_string(round + 1));
@@ -213,7 +216,7 @@ TEST_F(ServerVerbsTest, TooManyStuckHandlersStopTheEndpoint) {
   EXPECT_EQ(call("GET", "/v2/t/status-sync/" + next).field("status"), "COMPLETED");
 }
 
-// A shutdown waits for results that somebody may want: a job that was stopped has none.
+// A shutdown waits for results with a possible reader; a stopped job has no result.
 TEST_F(ServerVerbsTest, AShutdownDoesNotDrainForAStuckHandler) {
   const std::string stuck = stubborn(Millis(8'000));
   awaitState("t", stuck, "IN_PROGRESS");
@@ -222,7 +225,7 @@ TEST_F(ServerVerbsTest, AShutdownDoesNotDrainForAStuckHandler) {
   clock_.advance(Millis(5'000));
   awaitHealth("t", "\"unhealthy\":1");
   std::thread stopping([&] { EXPECT_TRUE(application_->stop()) << "the handler ended within its grace"; });
-  clock_.awaitWaiter(Millis(5'000), Millis(5'000));  // stopGrace, and not the 10 s of server.drain
+  clock_.awaitWaiter(Millis(5'000), Millis(5'000));  // stopGrace, instead of the 10 s of server.drain
   clock_.advance(Millis(3'000));
   testkit::join("the shutdown", stopping);
 }
@@ -234,7 +237,7 @@ TEST_F(ServerVerbsTest, ACancelDuringTheDrainEndsIt) {
   std::thread stopping([&] { EXPECT_TRUE(application_->stop()) << "the handler ended within its grace"; });
   clock_.awaitWaiter(Millis(10'000), Millis(10'000));  // server.drain
   EXPECT_EQ(call("POST", "/v2/t/cancel/" + stuck).field("status"), "CANCELLED");
-  clock_.awaitWaiter(Millis(5'000), Millis(5'000));  // stopGrace, though no time has passed
+  clock_.awaitWaiter(Millis(5'000), Millis(5'000));  // stopGrace, although no time has passed
   clock_.advance(Millis(4'000));
   testkit::join("the shutdown", stopping);
 }
@@ -243,10 +246,10 @@ TEST_F(ServerVerbsTest, ACancelDuringTheDrainEndsIt) {
 TEST_F(ServerVerbsTest, AHandlerThatIgnoresItsTimeoutIsStuckToo) {
   const std::string body = R"({"input":{"ignoreStop":true,"sleepMs":60000},"policy":{"executionTimeout":5000}})";
   const std::string late = run("t", body).field("id");
-  clock_.awaitWaiter(Millis(60'000), Millis(60'000));  // it has begun: a job that is late before that never runs
+  clock_.awaitWaiter(Millis(60'000), Millis(60'000));  // the handler has begun: a job late before the begin never runs
   clock_.advance(Millis(5'000));
   awaitState("t", late, "TIMED_OUT");
-  // The sweeper stores TIMED_OUT first and stops the handler after it. The grace begins with the stop.
+  // The sweeper stores TIMED_OUT and then stops the handler. The grace begins with the stop.
   clock_.awaitWaiter(Millis(5'000), Millis(5'000));
   clock_.advance(Millis(5'000));
   awaitHealth("t", "\"unhealthy\":1");

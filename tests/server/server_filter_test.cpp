@@ -1,4 +1,5 @@
-// Admission filters on the whole server: C++ plugins (size_filter.cpp), and what of the shipped scripts needs a clock.
+// Tests of admission filters on the whole server: C++ plugins (size_filter.cpp), and the rules of the shipped scripts
+// that need a clock.
 #include "server_fixture.h"
 
 namespace {
@@ -24,7 +25,7 @@ class FilterTest : public ServerTest {
     return call("POST", "/v2/e/runsync", "{\"input\":" + input + "}").field("output");
   }
   std::string inLine(const std::string& endpoint) const { return call("GET", "/v2/" + endpoint + "/health").body; }
-  /// How many instances there have been.
+  /// Returns the number of filter instances made so far.
   int made() const { return std::stoi(submit("e", R"({"do":"made"})").field("error").substr(5)); }
 };
 
@@ -34,7 +35,7 @@ TEST_F(FilterTest, AcceptsAndReplaces) {
   EXPECT_EQ(output(R"({"do":"input"})"), R"({"made":"by a filter"})");
 }
 
-// design.md, AdmissionFilter: reject(message) is 400, on both calls, and nothing is stored.
+// core/http/API.md, "Admission filters": Reject(message) is 400 on both calls, and no job is stored.
 TEST_F(FilterTest, Rejects) {
   open(kFiltered);
   for (const char* verb : {"run", "runsync"}) {
@@ -60,7 +61,7 @@ TEST_F(FilterTest, RefusesWithItsStatus) {
   EXPECT_THAT(inLine("parked"), HasSubstr("\"inQueue\":0"));
 }
 
-// A higher priority is taken first, with one worker that comes later.
+// Without workers, the job of higher priority comes first in the queue.
 TEST_F(FilterTest, ReplacesThePolicy) {
   open(std::string(kFiltered) +
        "endpoint.s.image = plugin/echo\nendpoint.s.workersMax = 0\n"
@@ -71,7 +72,7 @@ TEST_F(FilterTest, ReplacesThePolicy) {
   EXPECT_EQ(status("s", lifted).field("queuePosition"), "1");
 }
 
-// A filter may write what a caller may send, and nothing else; one that fails lets nobody in.
+// A filter may produce only input and policy allowed to a caller. A failing filter lets no job in.
 TEST_F(FilterTest, FailsWithItsName) {
   open(kFiltered);
   const std::map<std::string, std::string> reasons{{"throw", "it is broken on purpose"},
@@ -100,7 +101,7 @@ TEST_F(FilterTest, SeesTheJob) {
   EXPECT_THAT(seen.field("error"), testing::MatchesRegex("15 e [1-9][0-9]* 5"));
 }
 
-// design.md: one call at a time per instance, the host keeps a pool.
+// sdk/include/jobq/admission_filter.h: an instance has one call at a time, and the host keeps a pool.
 TEST_F(FilterTest, AnInstanceIsKeptUntilItThrows) {
   open(kFiltered);
   const auto processors = static_cast<int>(std::thread::hardware_concurrency());
@@ -165,7 +166,7 @@ TEST_F(FilterTest, AMissingFilterStopsTheStart) {
   EXPECT_THAT(refusal("endpoint.a.filters = ../x\n"), HasSubstr("[A-Za-z0-9_-]{1,64}"));
 }
 
-// scripts/lua/filters/tenant_quota.lua: so many in so much time, which begins with the first.
+// scripts/lua/filters/tenant_quota.lua: a number of jobs in a window of time, which begins with the first job.
 TEST_F(FilterTest, TheQuotaOfATenant) {
   open(std::string(kFiltered) +
        "endpoint.q.image = plugin/echo\nendpoint.q.filters = tenant_quota\n"

@@ -1,4 +1,4 @@
-// The whole server in process, on a clock that is moved by hand: configuration, plugins, storage, HTTP and all.
+// The whole server in the test's process, with configuration, plugins, storage and HTTP, on a clock moved by hand.
 #pragma once
 
 #include <Poco/Net/HTTPClientSession.h>
@@ -58,7 +58,7 @@ class ServerTest : public testing::Test {
     key_.pop_back();
   }
 
-  // A key is in the file once: a test's own value replaces the fixture's.
+  // Returns the settings with the fixture's defaults for absent keys: the file must contain each key once.
   static std::string withDefaults(const std::string& settings) {
     constexpr std::pair<const char*, const char*> kDefaults[] = {{"server.port", "0"},
                                                                  {"server.drain", "10s"},
@@ -99,12 +99,12 @@ class ServerTest : public testing::Test {
     return call("GET", "/v2/" + endpoint + "/status/" + id);
   }
 
-  /// Waits, while no time passes on the server's clock, until the job has the state.
+  /// Waits until the job has the state; the server's clock stands still meanwhile.
   void awaitState(const std::string& endpoint, const std::string& id, const std::string& state) const {
     testkit::waitFor("job " + id + " of " + endpoint + " to be " + state,
                      [&] { return status(endpoint, id).field("status") == state; });
   }
-  /// The same until /health of the endpoint has that text in it.
+  /// Waits until /health of the endpoint contains the text; the server's clock stands still meanwhile.
   void awaitHealth(const std::string& endpoint, const std::string& text) const {
     testkit::waitFor("/health of " + endpoint + " to say " + text,
                      [&] { return call("GET", "/v2/" + endpoint + "/health").body.find(text) != std::string::npos; });

@@ -1,4 +1,4 @@
-// The limits of api.md and decisions.md that time, workers or a fault of the server decide, on the whole server.
+// Tests of the limits that depend on time, workers or a fault of the server, on the whole server.
 #include "server_fixture.h"
 
 namespace {
@@ -21,7 +21,7 @@ class ServerLimitsTest : public ServerTest {
   }
 };
 
-// api.md, "Limits": 2 requests per 10 seconds, and no more in any 10 seconds.
+// core/http/API.md, "Rate limits": 2 requests in any 10 seconds.
 TEST_F(ServerLimitsTest, TheWindowSlidesExactly) {
   open(kLimited);
   EXPECT_EQ(call("POST", "/v2/p/purge-queue").status, 200);
@@ -46,7 +46,8 @@ TEST_F(ServerLimitsTest, TheWindowSlidesExactly) {
   EXPECT_EQ(call("POST", "/sdk/v2/p/purge-queue").status, 429) << "both mounts are one endpoint";
 }
 
-// decisions.md, "Limits": /retry has /cancel's, /health has /status's, /status-sync has its own.
+// core/http/API.md, "Rate limits": /retry counts in the limit of /cancel, /health in the limit of /status. /status-sync
+// has a separate limit.
 TEST_F(ServerLimitsTest, SharedBuckets) {
   open(std::string(kLimited) +
        "limits.cancel.requests = 3\nlimits.status.requests = 3\nlimits.statusSync.requests = 1\n");
@@ -61,12 +62,12 @@ TEST_F(ServerLimitsTest, SharedBuckets) {
   EXPECT_EQ(statusOf("GET", "/v2/p/status-sync/nobody", 1), 429);
 }
 
-// The effective limit is the higher of the base and running workers x perWorker; known within a second.
+// The limit in force is the higher of the base and running workers times perWorker; a change is known within a second.
 TEST_F(ServerLimitsTest, RunningWorkersRaiseTheLimit) {
   open(std::string(kLimited) + "limits.requests.requests = 2\nlimits.requests.perWorker = 3\n");
   std::vector<std::string> ids;
   for (int i = 0; i < 2; ++i) ids.push_back(run("t", R"({"input":{"sleepMs":60000}})").field("id"));
-  awaitHealth("t", "\"running\":2");  // a job is IN_PROGRESS in the storage before its worker counts as busy
+  awaitHealth("t", "\"running\":2");  // the storage has a job IN_PROGRESS before its worker counts as busy
   clock_.advance(Millis(1'000));
   EXPECT_EQ(call("GET", "/v2/t/requests").headers.at("RateLimit-Limit"), "6") << "2 workers x 3";
   for (const std::string& id : ids) EXPECT_EQ(call("POST", "/v2/t/cancel/" + id).status, 200);
@@ -87,7 +88,7 @@ TEST_F(ServerLimitsTest, RefusedCallsAndThoseWithoutAKeyAreNotCounted) {
   EXPECT_EQ(call("GET", "/v2/p/health").field("jobs").find("\"inQueue\":2") == std::string::npos, false);
 }
 
-// decisions.md, "Limits": 429 when more than 50 jobs wait and more than workersMax x 500.
+// core/http/API.md, "Length of the queue": 429 while more than 50 jobs and more than workersMax times 500 jobs wait.
 TEST_F(ServerLimitsTest, ALineThatIsTooLong) {
   open(kLimited);
   for (int i = 0; i < 51; ++i) ASSERT_EQ(run("p", R"({"input":{}})").status, 200) << i;
@@ -101,7 +102,7 @@ TEST_F(ServerLimitsTest, ALineThatIsTooLong) {
   EXPECT_EQ(run("p", R"({"input":{}})").status, 200);
 }
 
-// api.md, "Endpoints": the default of `wait` is 90000.
+// core/http/API.md, "/runsync": the default of `wait` is 90,000 ms.
 TEST_F(ServerLimitsTest, TheDefaultWaitIsNinetySeconds) {
   open(kLimited);
   Answer answer;
@@ -116,7 +117,8 @@ TEST_F(ServerLimitsTest, TheDefaultWaitIsNinetySeconds) {
   }
 }
 
-// api.md, "Limits": 1 minute, up to 5 with a longer `wait`; the retention follows the wait, from completion.
+// core/http/API.md, "Lifetime of jobs and results": the retention is 1 minute from the job's end, or as long as a
+// longer `wait`, up to 5 minutes.
 TEST_F(ServerLimitsTest, ALongerWaitKeepsTheResultLonger) {
   open(kLimited);
   for (const auto& [wait, kept] : {std::pair(1'000, 60'000), std::pair(90'000, 60'000), std::pair(90'001, 90'001),
@@ -129,7 +131,7 @@ TEST_F(ServerLimitsTest, ALongerWaitKeepsTheResultLonger) {
   }
 }
 
-// api.md, "policy object": ttl has 24 hours unless it is sent, and 7 days at most.
+// core/http/API.md, "Policy": the default of ttl is 24 hours, the maximum is 7 days.
 TEST_F(ServerLimitsTest, TheLifeOfAJob) {
   open(kLimited);
   const std::string day = run("p", R"({"input":{}})").field("id");
@@ -144,7 +146,7 @@ TEST_F(ServerLimitsTest, TheLifeOfAJob) {
   EXPECT_EQ(status("p", week).status, 404);
 }
 
-// FAILED, TIMED_OUT and CANCELLED are kept like COMPLETED, and a retry only works until then.
+// FAILED, TIMED_OUT and CANCELLED jobs have the retention of COMPLETED jobs; a retry works only until then.
 TEST_F(ServerLimitsTest, EveryEndIsKeptForHalfAnHour) {
   open(kLimited);
   const std::string failed = run("t", R"({"input":{"fail":"no"}})").field("id");
@@ -160,7 +162,7 @@ TEST_F(ServerLimitsTest, EveryEndIsKeptForHalfAnHour) {
   EXPECT_EQ(call("POST", "/v2/t/retry/" + failed).status, 404);
 }
 
-// The execution timeout counts only while the job runs (api.md, "policy object"), 10 minutes unless it is sent.
+// core/http/API.md, "Policy": the execution timeout counts only while the job runs, with a default of 10 minutes.
 TEST_F(ServerLimitsTest, TheExecutionTimeoutCountsOnlyWhileRunning) {
   open("storage = memory\nendpoint.t.image = plugin/trial\nendpoint.t.workersMax = 1\n");
   const std::string first = run("t", R"({"input":{"sleepMs":599000}})").field("id");
@@ -177,7 +179,7 @@ TEST_F(ServerLimitsTest, TheExecutionTimeoutCountsOnlyWhileRunning) {
   awaitState("t", second, "TIMED_OUT");
 }
 
-// decisions.md, "Jobs": FAILED when the output is over the limit of 20 MB, never silently dropped.
+// core/decisions/jobs.md: a job with an output over 20 MB is FAILED; an output is never dropped silently.
 TEST_F(ServerLimitsTest, AnOutputOverTwentyMegabytesFailsTheJob) {
   open(kLimited);
   const Answer most = call("POST", "/v2/s/runsync", R"({"input":{"outputBytes":20971520}})");
@@ -198,7 +200,8 @@ struct KeptLog final : Log {
   std::string lines;
 };
 
-// decisions.md, "Answers": 500 is our own fault only, and carries a request id that is in the log line.
+// core/decisions/http.md: a 500 means a fault of the server or of a filter, and carries a request id found in the log
+// line.
 TEST_F(ServerLimitsTest, AFaultOfOursHasARequestIdThatIsInTheLog) {
   std::ofstream(dir_ / "jobq.properties") << "server.port = 0\n"
                                           << "storage = memory\n"

@@ -1,4 +1,5 @@
-// The description of the API against the routes that the server has: nothing is missing in it, and nothing invented.
+// Compares the description of the API with the routes of the server: the description has every route and no other
+// route.
 #include <algorithm>
 #include <cctype>
 #include <set>
@@ -17,7 +18,7 @@ class ServerOpenapiTest : public ServerTest {
     return std::get<json::Document>(std::move(document));
   }
 
-  /// "GET /v1/keys", for each operation of the text.
+  /// Returns "GET /v1/keys" and so on, for each operation of the text.
   static std::set<std::string> operations(const std::string& text) {
     std::set<std::string> found;
     const auto paths = read(text).find("paths");
@@ -34,7 +35,7 @@ class ServerOpenapiTest : public ServerTest {
   }
 };
 
-// decisions.md, "Addresses": GET /openapi.json describes the API, without a key.
+// core/http/API.md, "The process": GET /openapi.json describes the API and needs no key.
 TEST_F(ServerOpenapiTest, DescribesEveryRouteAndNoOther) {
   open("storage = memory\n");
   const Answer answer = callWith("", "GET", "/openapi.json");

@@ -1,5 +1,5 @@
-// Templates, releases, pauses and scaling on the whole server in process: what needs a handler that shows its env, or a
-// clock that is moved by hand. The rules are in decisions.md, "Templates and endpoints", and wire.md 4.1.
+// Tests of templates, releases, pauses and scaling on the whole server: the rules that need a handler showing its env,
+// or a clock moved by hand. The rules are in core/http/API.md, "Releases", and core/decisions/endpoints.md.
 #include <algorithm>
 #include <future>
 
@@ -62,7 +62,7 @@ class ReleaseTest : public ServerTest {
     testkit::waitFor(std::to_string(least) + " handlers of " + name + " to be destroyed",
                      [&] { return count(witnessed(), "gone " + name) >= least; });
   }
-  /// The same as waitFor, while the server's time passes, `step` at each look.
+  /// Waits like waitFor, and moves the server's clock by `step` before each further check.
   template <class Predicate>
   void waitInTime(const std::string& what, Millis step, Predicate&& holds) {
     for (const testkit::WaitDeadline wait(what); !holds();) {
@@ -84,7 +84,8 @@ TEST_F(ReleaseTest, AnUpdateReachesNewHandlersAndDestroysTheOld) {
   awaitWorkers(id, "1", 2);
   update(made, R"({"env":)" + env("two") + "}");
   awaitRelease(id, "complete");
-  // A release is complete when the last old worker has been dismissed. It is listed until its thread has ended.
+  // A release is complete after the last old worker was told to stop. The worker stays listed until its thread has
+  // ended.
   testkit::waitFor("the end of the workers of version 1", [&] { return workersOf(id, "1") == 0; });
   EXPECT_GE(workersOf(id, "2"), 2U);
   EXPECT_EQ(shown(id, "NAME"), "two");
@@ -180,7 +181,7 @@ TEST_F(ReleaseTest, AJobKnowsWhyItWaitsAndWhere) {
       "endpoint.s.image = plugin/scripted\nendpoint.s.workersMax = 1\nendpoint.broken.image = plugin/scripted\n"
       "endpoint.broken.env.BROKEN = no licence\nendpoint.far.image = somebody/else\n");
   const std::string runs = run("s", R"({"input":{"pieces":{"0":{"chunk":{"a":1},"pauseMs":60000}}}})").field("id");
-  awaitHealth("s", "\"running\":1");  // a job is IN_PROGRESS in the storage before its worker counts as busy
+  awaitHealth("s", "\"running\":1");  // the storage has a job IN_PROGRESS before its worker counts as busy
   const std::string first = run("s", R"({"input":{}})").field("id");
   const std::string second = run("s", R"({"input":{}})").field("id");
   EXPECT_EQ(status("s", first).field("queueReason"), "workers_busy");

@@ -1,4 +1,5 @@
-// /stream on the whole server with the manual clock (api.md, "Endpoints", rule 2; decisions.md, "Jobs": chunks).
+// Tests of /stream on the whole server with the manual clock (core/http/API.md, "Reading a stream";
+// core/decisions/jobs.md).
 #include "server_fixture.h"
 
 namespace {
@@ -24,7 +25,7 @@ class ServerStreamTest : public ServerTest {
   Answer stream(const std::string& id, const std::string& query = "", const std::string& mount = "/v2") const {
     return call("GET", mount + "/s/stream/" + id + query);
   }
-  /// Waits until something waits so long, and lets that time pass.
+  /// Waits until a thread waits for `time`, and moves the clock by `time`.
   void pass(Millis time) {
     clock_.awaitWaiter(time, time);
     clock_.advance(time);
@@ -52,7 +53,7 @@ TEST_F(ServerStreamTest, TheSdkMountHasTheObject) {
   EXPECT_EQ(stream(id, "", "/sdk/v2").body, R"({"status":"COMPLETED","stream":[]})");
 }
 
-// SDKs show it to their users.
+// SDKs show the error to their users.
 TEST_F(ServerStreamTest, TheSdkMountSaysWhyAJobFailed) {
   const std::string id = submit(R"({"pieces":{"0":{"chunk":1}},"badChunk":"{"})");
   const std::string error = call("GET", "/v2/s/status-sync/" + id).field("error");
@@ -112,7 +113,7 @@ TEST_F(ServerStreamTest, AHeldStreamIsAnsweredByTheNextChunkAndByTheEnd) {
   clock_.awaitWaiter(Millis(7'000), Millis(7'000));
   Answer first;
   std::thread caller([&] { first = stream(id, "?wait=300000"); });
-  pass(Millis(100));  // a running job's chunks are gathered
+  pass(Millis(100));  // the chunks of a running job are gathered for 100 ms
   clock_.awaitWaiter(Millis(299'900), Millis(299'900));
   pass(Millis(6'900));
   clock_.awaitWaiter(Millis(7'000), Millis(7'000));  // the handler's second pause
@@ -198,7 +199,7 @@ TEST_F(ServerStreamTest, WhatIsNoChunkFailsTheJob) {
   }
 }
 
-// A job that goes back in line starts its stream again, and answers say which attempt they are of.
+// A job that goes back to the queue starts its stream again, and answers name the attempt of their chunks.
 TEST_F(ServerStreamTest, ARetriedJobStartsItsStreamAgain) {
   const std::string id = run("t", R"({"input":{"chunks":2,"chunkBytes":1,"fail":"no"}})").field("id");
   EXPECT_EQ(call("GET", "/v2/t/status-sync/" + id).field("status"), "FAILED");

@@ -1,4 +1,4 @@
-// Rules about time, workers and shutdown, on the whole server with the manual clock.
+// Tests of rules about time, workers and shutdown, on the whole server with the manual clock.
 #include "server_fixture.h"
 
 namespace {
@@ -71,7 +71,7 @@ TEST_F(ServerTest, AJobPastItsTtlIsGoneEvenWhileRunning) {
   clock_.awaitWaiter(Millis(60'000), Millis(60'000));
   clock_.advance(Millis(10'000));
   EXPECT_EQ(status("t", id).status, 404);
-  // The sweep has told the handler: its worker is free again without the other 50 seconds.
+  // The sweep has stopped the handler: the worker is free again without the remaining 50 seconds.
   awaitHealth("t", "\"idle\":1");
 }
 
@@ -86,7 +86,7 @@ TEST_F(ServerTest, AJobThatRunsTooLongIsTimedOutAndItsHandlerStopped) {
   awaitHealth("t", "\"idle\":1");
 }
 
-// The sweeper has looked at 5,000 ms and looks again at 6,000; no time passes after 5,300.
+// The sweeper has run at 5,000 ms and runs again at 6,000 ms; the clock stands still after 5,300 ms.
 TEST_F(ServerTest, AJobIsTimedOutWhenItsTimeIsOverAndNotAtTheNextSweep) {
   open(kTrial);
   clock_.awaitWaiter(Millis(1'000), Millis(1'000));

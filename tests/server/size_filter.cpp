@@ -1,13 +1,14 @@
-// Admission filters for tests. `size` does what the input says:
+// Admission filters for tests. The input tells the filter `size` its decision:
 //
-//   {"do": "accept" | "reject" | "input" | "policy" | "noObject" | "badPolicy" | "throw" | "throwInt" | "made" |
-//   "size"} noObject    replaces the input by what is none; badPolicy a policy that no caller may send made refuses,
-//   and says how many instances there have been; size: how many bytes the input has, and the
-//               endpoint, the key and LIMIT of the env
-//   {"status": n} is refused with that status, without a message
-//   {"meet": n} is judged when n jobs are being judged at once
+// {"do": "accept" | "reject" | "input" | "policy" | "noObject" | "badPolicy" | "throw" | "throwInt" | "made" | "size"}
+// - `noObject`: replaces the input by an array.
+// - `badPolicy`: replaces the policy by a policy forbidden to callers.
+// - `made`: rejects with the number of instances made so far.
+// - `size`: rejects with the bytes of the input, the endpoint, the length of the key's id, and LIMIT of the env.
+// {"status": n} refuses with status n, without a message.
+// {"meet": n} waits until n jobs are under review at the same time.
 //
-// `unmade` cannot be made.
+// The filter `unmade` cannot be made.
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -27,7 +28,7 @@ using jobq::Refuse;
 using jobq::Reject;
 using jobq::Replace;
 
-// The jobs that are being judged, by whichever instance.
+// The jobs under review at this moment, in all instances.
 class Meeting {
  public:
   void attend(std::int64_t wanted) {

@@ -1,5 +1,5 @@
-// Connections counted by their peer's address, and memory that goes back (core/http/transport/address_places.h,
-// freed_memory.h).
+// Tests of the connections counted by their peer's address, and of memory returned to the system
+// (core/http/transport/address_places.h, core/http/transport/freed_memory.h).
 #include "core/http/transport/address_places.h"
 
 #include <arpa/inet.h>

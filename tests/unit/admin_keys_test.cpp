@@ -1,4 +1,4 @@
-// The admin keys: how the first one is made, and that one is always left (core/auth/api_keys.h).
+// Tests of the admin keys: making the first key, and keeping at least one (core/auth/api_keys.h).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -131,7 +131,7 @@ TEST_F(AdminKeysTest, OfTwoRevocationsOnTwoNodesOneAdminKeyIsLeft) {
   keys_->create(one);
   ApiKey two = keyFor({"admin"});
   keys_->create(two);
-  storage_.faults.hold("records.list");  // the first one has marked its key and counts the others
+  storage_.faults.hold("records.list");  // the first call has marked its key and counts the other keys
   auto first = std::async(std::launch::async, [&] { return keys_->revoke(one.id); });
   ASSERT_TRUE(holdsSoon([this] { return storage_.faults.isHolding(); })) << "the other keys were not counted";
   EXPECT_EQ(node()->revoke(two.id), Revocation::lastAdminKey);
@@ -141,7 +141,8 @@ TEST_F(AdminKeysTest, OfTwoRevocationsOnTwoNodesOneAdminKeyIsLeft) {
   EXPECT_EQ(keys_->list().size(), 1U);
 }
 
-// Only the revocation that set a mark takes it away: the repeat of a call must not make two keys count each other.
+// A mark is removed only by the revocation that set the mark: with the mark removed by a repeated call, two keys could
+// count each other as the remaining admin key.
 TEST_F(AdminKeysTest, ARepeatedRevocationTakesNoMarkAway) {
   ApiKey one = keyFor({"admin"});
   keys_->create(one);

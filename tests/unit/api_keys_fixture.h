@@ -1,4 +1,4 @@
-// Keys on a storage in memory, with a time of day of their own.
+// API keys on a storage in memory, with a separate time of day.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ class ApiKeysTest : public testing::Test {
     return text.substr(0, text.size() - 1);
   }
 
-  // The time of day: that of the clock, unless a test sets it apart.
+  // The time of day: equal to the clock, unless a test sets another time.
   struct Wall final : WallClock {
     explicit Wall(const Clock& clock) : clock_(clock) {}
     Instant now() const override { return clock_.now() + ahead; }

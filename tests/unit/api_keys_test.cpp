@@ -1,4 +1,4 @@
-// Keys: which calls each of them opens, on each node, and when it was used last (core/auth/api_keys.h).
+// Tests of API keys: the calls open to each key, on each node, and the time of the last use (core/auth/api_keys.h).
 #include "core/auth/api_keys.h"
 
 #include <gmock/gmock.h>
@@ -179,7 +179,7 @@ TEST_F(ApiKeysTest, ARevocationCountsWhenItsTraceIsGone) {
   EXPECT_NE(other->authenticate(secret, Scope::client, "ep"), nullptr);
   keys_->revoke(key.id);
   storage_.clock.advance(Millis(25 * 3'600'000));
-  (void)storage_->leases().sweep(100);  // forgets removals of more than a day ago
+  (void)storage_->leases().sweep(100);  // the sweep forgets removals older than a day
   EXPECT_EQ(other->authenticate(secret, Scope::client, "ep"), nullptr);
 }
 
@@ -248,7 +248,7 @@ TEST_F(ApiKeysTest, AUseOfARevokedKeyDoesNotStoreItAgain) {
   ApiKey key = keyFor({"client"});
   const std::string secret = keys_->create(key);
   const auto other = node();
-  EXPECT_EQ(other->authenticate("nothing", Scope::client, "ep"), nullptr);  // from now on it knows the key
+  EXPECT_EQ(other->authenticate("nothing", Scope::client, "ep"), nullptr);  // the node knows the key after this call
   keys_->revoke(key.id);
   EXPECT_NE(other->authenticate(secret, Scope::client, "ep"), nullptr) << "it has not heard of the revocation yet";
   other->storeUses();

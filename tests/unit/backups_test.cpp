@@ -1,4 +1,4 @@
-// Copies of the storage for POST /v1/backup (core/http/api/backups.h).
+// Tests of storage copies for POST /v1/backup (core/http/api/backups.h).
 #include "core/http/api/backups.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Copies by writing a word, and as long as the test wants.
+/// A storage with a backup of one word; the copying lasts as long as the test wants.
 class CopiedStorage final : public Storage {
  public:
   explicit CopiedStorage(Storage& other) : other_(other) {}

@@ -1,4 +1,4 @@
-// The house's small tools: ids, secrets, times, files, bells and waiting rooms.
+// Tests of the small tools in core: ids, secrets, times, files, pauses, queue signals and waiting callers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -52,7 +52,7 @@ TEST(Ids, AJobIdIsAUuidWithItsTags) {
 }
 
 TEST(SecretBox, ServesManyThreadsAtOnce) {
-  // Poco::Crypto's shared state does not survive threads that come and go at the same time; the box has to.
+  // Threads that start and end at the same time break the shared state of Poco::Crypto. The box must work nevertheless.
   const testkit::TemporaryFolder dir;
   const SecretBox box(dir / "secret.key");
   std::vector<std::thread> threads;
@@ -86,7 +86,7 @@ TEST(SecretBox, OpensWhatItSealedAndNothingElse) {
   EXPECT_THROW(SecretBox(dir / "bad.key"), ConfigError);
 }
 
-// The examples of FIPS 180-2.
+// Examples of FIPS 180-2.
 TEST(Sha256, IsTheOneOfThePublicExamples) {
   EXPECT_EQ(sha256("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(sha256(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
@@ -143,7 +143,7 @@ TEST(Periodic, RunsOnTheClockAndSurvivesAFailingTask) {
   EXPECT_EQ(runs, 3);
 }
 
-/// It is the moment that one waits for as soon as one does.
+/// A clock without waiting: each wait sets the time to its deadline and returns at once.
 class SwiftClock final : public Clock {
  public:
   Instant now() const override { return now_; }
@@ -178,7 +178,7 @@ TEST(Backoff, AStopEndsTheRestAndAllFurtherOnes) {
   });
   clock.awaitWaiter(Backoff::kFirstPause, Backoff::kFirstPause);
   stop.request_stop();
-  testkit::join("the stopped rest", resting);  // and no time has passed
+  testkit::join("the stopped rest", resting);  // the test moves no time
 }
 
 TEST(QueueSignal, ARingBeforeTheWaitIsNotLost) {
@@ -215,7 +215,7 @@ TEST(QueueSignal, ABellThatRingsWakesNobodyTwice) {
   testkit::join("the listener", listener);
   std::thread again([&] { queueSignal.wait(clock, clock.now() + Millis(1'000)); });
   clock.awaitWaiter(Millis(1'000), Millis(1'000));
-  queueSignal.notify("a", false);  // a low-priority job that waits does not hide a normal one
+  queueSignal.notify("a", false);  // a waiting low-priority job does not hide a normal job
   testkit::join("the second listener", again);
 }
 

@@ -1,4 +1,4 @@
-// What large bodies may hold, together and for one endpoint (core/http/api/body_memory.h).
+// Tests of the budget for large bodies, in all and for one endpoint (core/http/api/body_memory.h).
 #include "core/http/api/body_memory.h"
 
 #include <gtest/gtest.h>

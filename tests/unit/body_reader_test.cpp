@@ -1,4 +1,4 @@
-// The body of a request, read off a connection that brings its bytes as a test says
+// Tests of reading a request's body from a connection with pieces chosen by the test
 // (core/http/transport/body_reader.h).
 #include "core/http/transport/body_reader.h"
 
@@ -15,7 +15,8 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Each read brings one piece, or as much of it as is asked for; after the last one the client has closed its side.
+/// A stream of prepared pieces: each read returns the next piece, or as much of the piece as the reader asks for. After
+/// the last piece the client has closed its side.
 class PiecewiseStream final : public ByteStream {
  public:
   PiecewiseStream() : ByteStream(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {}
@@ -32,7 +33,7 @@ class PiecewiseStream final : public ByteStream {
   bool write(std::string_view, std::string_view, TransferDeadline) override { return false; }
 
   std::deque<std::string> pieces;
-  bool open = false;  ///< more may come after the last piece
+  bool open = false;  ///< with true, more bytes may come after the last piece
 };
 
 class BodyReaderTest : public testing::Test {
@@ -57,7 +58,7 @@ class BodyReaderTest : public testing::Test {
     }
     return body;
   }
-  /// The bytes that came over the connection behind the body.
+  /// Returns the bytes received over the connection behind the body.
   std::string releaseMemory() {
     std::string text(buffer_.view());
     for (const std::string& piece : stream_.pieces) text += piece;

@@ -1,4 +1,5 @@
-// The bytes of one plain connection, and how long a slow client may take (core/http/transport/byte_stream.h).
+// Tests of the bytes of one plain connection, and of the deadlines for slow clients
+// (core/http/transport/byte_stream.h).
 #include "core/http/transport/byte_stream.h"
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
-// Chunks and targets: what comes out, what is refused, and that pieces make no difference.
+// Tests of chunked bodies and of targets: the decoded bytes, the refusals, and equal results for every split into
+// pieces.
 #include "core/http/transport/chunk_reader.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +21,7 @@ struct Read {
   bool operator==(const Read&) const = default;
 };
 
-// Reads `bytes` in steps that `step` gives.
+// Reads `bytes` in pieces of the sizes returned by `step`.
 template <class Step>
 Read readChunks(std::string_view bytes, Step step) {
   Read read;

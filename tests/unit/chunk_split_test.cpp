@@ -1,4 +1,4 @@
-// How a handler's piece of output becomes chunks of at most 1 MB.
+// Tests of the split of a handler's output into chunks of at most 1 MB.
 #include <gtest/gtest.h>
 
 #include "core/workers/chunk_split.h"
@@ -40,7 +40,7 @@ TEST(ChunkSplit, ALongStringIsCutIntoStrings) {
   }
 }
 
-// Every alignment of the cut within a character.
+// The test cuts a character at every alignment.
 TEST(ChunkSplit, CharactersStayWhole) {
   for (const std::string unit : {"\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\\n", "\\u20ac", "\\ud83d\\ude00"}) {
     for (std::size_t shift = 0; shift < unit.size(); ++shift) {

@@ -1,4 +1,4 @@
-// The parts of jobqctl that talk to no server: command lines, forms, tables and what is read from an answer (core/cli).
+// Tests of the parts of jobqctl that need no server: command lines, forms, tables, and reading of answers (core/cli).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// The code and the sentence of the failure; empty when there is none.
+/// Returns code and sentence of the failure, or an empty string without a failure.
 template <class Act>
 std::string failureOf(Act&& act) {
   try {

@@ -1,4 +1,4 @@
-// The server's clocks, and the end of a shutdown that does not end (core/base).
+// Tests of the server's clocks, and of the forced end of a shutdown that hangs (core/base).
 #include "core/base/clock.h"
 
 #include <gmock/gmock.h>

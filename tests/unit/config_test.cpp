@@ -1,4 +1,4 @@
-// etc/jobq.properties: units, defaults, overrides, and what stops the start.
+// Tests of etc/jobq.properties: units, defaults, overrides, and the errors that stop the start.
 #include "core/config/config.h"
 
 #include <gmock/gmock.h>

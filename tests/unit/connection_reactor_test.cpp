@@ -1,4 +1,4 @@
-// The reactor of connections over a real listener: what becomes of those in line at shutdown
+// Tests of the connection reactor over a real listener: queued connections at shutdown
 // (core/http/transport/connection_reactor.h).
 #include "core/http/transport/connection_reactor.h"
 

@@ -1,4 +1,5 @@
-// One connection: heads, framing and the order of answers, over a pair of sockets (core/http/transport/connection.h).
+// Tests of one connection: heads, framing and the order of answers, over a pair of sockets
+// (core/http/transport/connection.h).
 #include "core/http/transport/connection.h"
 
 #include <fcntl.h>
@@ -65,7 +66,7 @@ class ConnectionTest : public testing::Test, protected test::ConnectionFixture {
   using Next = Connection::Next;
   using Ready = Connection::Ready;
 
-  /// Sends the text, lets the connection read it and serve it.
+  /// Sends the text, lets the connection read and serve the request, and returns the next step of the connection.
   Next exchange(const std::string& text) {
     client_.send(text);
     EXPECT_EQ(connection_.receive(), Ready::yes);
@@ -270,7 +271,7 @@ TEST_F(ConnectionTest, AHandshakeIsResumedUntilItsFirstHeadIsThere) {
   test::SocketPair client;
   auto owned = std::make_unique<HandshakeStream>(client.takeStream());
   HandshakeStream& stream = *owned;
-  crowded_ = false;  // a thread might linger
+  crowded_ = false;  // a thread may wait for a next request
   Connection connection(8, std::move(owned), server_);
   EXPECT_TRUE(connection.handshaking());
   EXPECT_TRUE(connection.inHead());
@@ -313,7 +314,7 @@ TEST_F(ConnectionTest, WithoutAnAnswerItIsClosed) {
 
 TEST_F(ConnectionTest, AServerThatPartsSaysSoInEachAnswer) {
   handlers_.act = [this](ServerRequest& request, ServerResponse& response) {
-    parting_ = true;  // while the request is served
+    parting_ = true;  // the shutdown begins while the request is served
     answerWith(request, response, "ok");
   };
   EXPECT_EQ(exchange("GET / HTTP/1.1\r\nHost: h\r\n\r\n"), Next::drain);

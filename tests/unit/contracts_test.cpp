@@ -1,4 +1,5 @@
-// The pure parts of the contracts: the state machine, the judgement of addresses, the host of a URL.
+// Tests of the pure parts of the contracts: the table of state transitions, the classification of addresses, the host
+// of a URL.
 #include <gtest/gtest.h>
 
 #include "jobq/net_guard.h"

@@ -1,4 +1,4 @@
-// The timer of execution timeouts (core/workers/deadline_timer.h) on a clock that is moved by hand.
+// Tests of the timer of execution timeouts (core/workers/deadline_timer.h) on a clock moved by hand.
 #include "core/workers/deadline_timer.h"
 
 #include <gmock/gmock.h>

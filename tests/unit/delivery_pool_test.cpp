@@ -1,4 +1,4 @@
-// The threads that deliver, and when a place is free again (core/webhooks/delivery_pool.h).
+// Tests of the delivery threads, and of the moment when a place is free again (core/webhooks/delivery_pool.h).
 #include "core/webhooks/delivery_pool.h"
 
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@ using test::holdsSoon;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-/// Work that waits until the test lets it end. Any thread.
+/// Work that lasts until the test ends the work. Any thread may call the methods.
 class HeldWork {
  public:
   CallEnd operator()(const Delivery& delivery) {

@@ -1,4 +1,5 @@
-// When the courier looks for owed webhooks, over an outbox that keeps each call (core/webhooks/dispatcher.h).
+// Tests of the passes of the WebhookDispatcher over the outbox, with an outbox that records each call
+// (core/webhooks/dispatcher.h).
 #include "core/webhooks/dispatcher.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +24,7 @@ class DeliveryUnit : public testing::Test, protected test::DeliveryTaskWorld {
   bool looked(std::size_t looks) {
     return holdsSoon([&] { return outbox.looks() >= looks; });
   }
-  /// The scheduler waits for the moment in so many milliseconds, and nothing else is under way.
+  /// Waits until the scheduler waits for the moment in `length` and no other work is under way.
   void awaitRest(Millis length) { storage.clock.awaitWaiter(length, length); }
 
   WebhookDispatcher webhooks_{deps()};
@@ -61,7 +62,7 @@ TEST_F(DeliveryUnit, AFailedCallIsTriedAgainWhenItIsDue) {
   net->script("h", {FakeTransport::failing(500)});
   outbox.owe(deliveryTo("http://h/x"));
   webhooks_.start();
-  // The third look follows the end of the call: from then on the courier knows of the retry.
+  // The third pass follows the end of the call: the dispatcher then knows of the retry.
   ASSERT_TRUE(looked(3));
   EXPECT_THAT(outbox.calls(), Contains("reschedule a.1 10000"));
   for (int second = 0; second < 9; ++second) {
@@ -121,7 +122,7 @@ TEST_F(DeliveryUnit, AHostThatAnswersHasMoreAndMorePlaces) {
   webhooks_.start();
   for (std::size_t running = 1; running <= 4; ++running) {
     ASSERT_TRUE(holdsSoon([&] { return net->running() == running; })) << "not " << running << " calls at once";
-    net->letOneGo("h");  // one ends, two begin
+    net->letOneGo("h");  // one call ends, two calls begin
   }
   ASSERT_TRUE(holdsSoon([this] { return net->running() == 5; })) << "the last of nine did not begin";
 }

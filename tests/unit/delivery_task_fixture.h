@@ -1,4 +1,4 @@
-// The surroundings of one delivery: an outbox that keeps what it is told, and a transport that does what a test says.
+// Fixture for one delivery: an outbox that records its calls, and a transport with answers chosen by the test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@
 
 namespace jobq::test {
 
-/// A time of day that is apart from the clock by as much as a test says.
+/// A time of day that differs from the clock by an amount set by the test.
 struct SetWall final : WallClock {
   explicit SetWall(const Clock& clock) : clock_(clock) {}
   Instant now() const override { return clock_.now() + ahead; }
@@ -38,7 +38,7 @@ struct SetWall final : WallClock {
   const Clock& clock_;
 };
 
-/// Hands out what a test has put into it, and keeps each call in words. Any thread.
+/// Returns the deliveries added by a test, and records each call as text. Any thread may call the methods.
 class ToldOutbox final : public OutboxStore {
  public:
   DueHosts dueHosts(std::string_view, std::size_t) override {
@@ -89,7 +89,7 @@ class ToldOutbox final : public OutboxStore {
     Lock lock(mutex_);
     due_.push_back(std::move(delivery));
   }
-  /// The calls so far, without looks and claims.
+  /// Returns the calls so far, without listings of hosts and claims.
   std::vector<std::string> calls() const {
     Lock lock(mutex_);
     return calls_;
@@ -103,7 +103,8 @@ class ToldOutbox final : public OutboxStore {
     return attempts_;
   }
 
-  /// Called before each call; what it throws is what the storage throws. Set before the other threads begin.
+  /// Called before each call; an exception of the function is the exception of the storage. Set before the other
+  /// threads begin.
   std::function<void(const std::string& call)> before = [](const std::string&) {};
   bool isKnown = true;
 

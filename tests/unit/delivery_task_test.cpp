@@ -1,4 +1,4 @@
-// The outcome of one delivery, over an outbox that may fail (core/webhooks/delivery_task.h).
+// Tests of the outcome of one delivery, with an outbox that may fail (core/webhooks/delivery_task.h).
 #include "core/webhooks/delivery_task.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ class DeliveryTaskTest : public testing::Test, protected test::DeliveryTaskWorld
   std::future<std::optional<Instant>> start(Delivery delivery) {
     return std::async(std::launch::async, [this, delivery = std::move(delivery)] { return run(delivery); });
   }
-  /// A delivery with so many failed tries behind it.
+  /// Returns a delivery after `tries` failed tries.
   static Delivery tried(std::uint32_t tries, const std::string& reason = "it failed") {
     Delivery delivery = deliveryTo("http://h/x");
     delivery.tries = tries;
@@ -111,7 +111,7 @@ TEST_F(DeliveryTaskTest, TheTimeOfTheCallIsRecorded) {
   EXPECT_EQ(outbox.attempts().at(0).status, 204);
 }
 
-// A process may die between a call's record and what follows from it.
+// A process may die between the record of a call and the following step.
 TEST_F(DeliveryTaskTest, WhatARecordHasDecidedIsDoneWithoutAnotherCall) {
   EXPECT_EQ(run(tried(kMaxTries)), std::nullopt);
   EXPECT_THAT(outbox.calls(), ElementsAre("settle a.1 abandoned"));

@@ -1,4 +1,4 @@
-// Room 7 with an executor that does what a test says.
+// Tests of the dispatcher with executors controlled by the test (core/workers/dispatcher.h).
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -18,7 +18,7 @@ namespace {
 
 using namespace jobq;
 
-/// Hires nobody while `failing`; a worker that is hired never gets ready.
+/// Starts no worker while `failing` throws; a started worker never becomes ready.
 class SparseExecutor final : public Executor {
  public:
   void startWorker(const EndpointPtr&, const ReleasePtr&, const WorkerId& worker, WorkerEvents&) override {
@@ -32,7 +32,7 @@ class SparseExecutor final : public Executor {
   std::vector<WorkerId> asked;
 };
 
-/// Each worker is ready at once, and keeps the job that it is given.
+/// Each worker is ready at once and keeps its job.
 class BusyExecutor final : public Executor {
  public:
   explicit BusyExecutor(RunningJobs& running) : running_(running) {}
@@ -49,11 +49,11 @@ class BusyExecutor final : public Executor {
   RunningJobs& running_;
 };
 
-/// Each worker is ready at once and finishes a job while it is given, and `flooded` gets the next job meanwhile: there
-/// is always one more to claim, for workers that are always free.
+/// Each worker is ready at once and finishes its job during the assignment. Each job of the endpoint `ep` submits the
+/// next job: the queue never empties, and the workers are always free.
 class FloodExecutor final : public Executor {
  public:
-  static constexpr std::size_t kLeave = 10'000;  ///< jobs after which the flood ends, so that a starved test ends too
+  static constexpr std::size_t kLeave = 10'000;  ///< jobs until the flood ends, to end a starved test too
 
   FloodExecutor(Storage& storage, std::function<void()> submit) : storage_(storage), submit_(std::move(submit)) {}
   void startWorker(const EndpointPtr& endpoint, const ReleasePtr&, const WorkerId& worker,
@@ -73,7 +73,7 @@ class FloodExecutor final : public Executor {
   void stopWorker(const WorkerId& worker) override { stoppedWorkers.push_back(worker); }
 
   std::size_t flooded = 0;                    ///< jobs of the flood that ran
-  std::map<EndpointId, std::size_t> firstOf;  ///< `flooded` when the first job of another endpoint ran
+  std::map<EndpointId, std::size_t> firstOf;  ///< `flooded` at the first job of each other endpoint
   std::vector<WorkerId> stoppedWorkers;
 
  private:
@@ -116,7 +116,7 @@ class DispatcherTest : public testing::Test {
     queueSignal_.notify(endpoint, false);
   }
 
-  /// Turns until there is nothing to do at this moment.
+  /// Runs passes until no work is left at this moment.
   void turn() {
     while (dispatcher_.runPassIfDue()) continue;
   }
@@ -159,8 +159,8 @@ TEST_F(DispatcherTest, AWorkerThatCannotBeHiredLeavesItsSlotFree) {
   EXPECT_EQ(dispatcher_.counts("ep").throttled, 0U);
 }
 
-// The shutdown comes before the dispatcher has looked at the retirement: the job has no reader, so no drain waits for
-// it.
+// The shutdown comes before the dispatcher's pass over the retirement. The job of a deleted endpoint has no reader, and
+// no drain waits for the job.
 TEST_F(DispatcherTest, StopEndsTheJobsOfAnEndpointThatWasRetiredJustBefore) {
   BusyExecutor executor(running_);
   Dispatcher dispatcher({*storage_, queueSignal_, executor, running_, clock_, log_}, "other", endpoints(handlers_));
@@ -174,8 +174,8 @@ TEST_F(DispatcherTest, StopEndsTheJobsOfAnEndpointThatWasRetiredJustBefore) {
   EXPECT_EQ(storage_->jobs().find({"ep", "job1"}).value().state, JobState::inQueue) << "it went back, to be removed";
 }
 
-// A flood at an endpoint with 128 workers that are always free again: the other duties of the dispatcher take turns
-// with its claims. Counted in jobs of the flood; how long it takes is a figure of tests/fault/test_fair_share.py.
+// A flood at an endpoint with 128 workers, always free again: the dispatcher's other duties take turns with its claims.
+// The test counts jobs of the flood; tests/fault/test_fair_share.py measures the time.
 TEST_F(DispatcherTest, AFloodAtOneEndpointKeepsTheOthersWaitingForTwoLooksAtMost) {
   constexpr std::size_t kTwoLooks = 2 * 64;
   constexpr int kCold = 12;

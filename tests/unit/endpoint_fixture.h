@@ -1,5 +1,4 @@
-// Nodes that share one storage of endpoints and templates, with handlers, policies and filters that are installed by
-// name.
+// Nodes with one common storage of endpoints and templates, and with handlers, policies and filters installed by name.
 #pragma once
 
 #include <map>
@@ -29,7 +28,7 @@
 
 namespace jobq::test {
 
-/// The handler `echo`, and `lua`, which runs the scripts that are in `scripts`.
+/// The handler `echo`, and the handler `lua`, which runs the scripts in `scripts`.
 class NamedHandlers final : public HandlerFactory {
  public:
   std::unique_ptr<JobHandler> make(const HandlerEnv&) override { return nullptr; }
@@ -41,7 +40,7 @@ class NamedHandlers final : public HandlerFactory {
 };
 
 struct EndpointWorld {
-  /// One node: the endpoints that it knows, and the changes that its listener has heard.
+  /// One node: its known endpoints, and the changes reported to its listener.
   struct Node {
     explicit Node(EndpointWorld& world, const std::vector<EndpointConfig>& fixed = {})
         : wall(world.storage.clock),
@@ -85,12 +84,12 @@ struct EndpointWorld {
     return config;
   }
 
-  /// The id of a new template.
+  /// Creates a template and returns its id.
   static std::string createTemplate(Node& node, const std::string& name, const std::string& image = "plugin/echo") {
     const auto made = node.templates.create(R"({"name":")" + name + R"(","imageName":")" + image + "\"}");
     return std::get<Template>(made).id;
   }
-  /// The id of a new endpoint.
+  /// Creates an endpoint and returns its id.
   static EndpointId createEndpoint(Node& node, const std::string& templateId) {
     const auto made = node.endpoints.create(R"({"templateId":")" + templateId + "\"}");
     return std::get<EndpointEntryPtr>(made)->form.id;

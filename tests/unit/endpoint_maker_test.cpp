@@ -1,4 +1,4 @@
-// How an endpoint is made of what the API or the file says of it (core/endpoints/endpoint_maker.h).
+// Tests of making an endpoint from its description by the API or the file (core/endpoints/endpoint_maker.h).
 #include "core/endpoints/endpoint_maker.h"
 
 #include <gmock/gmock.h>

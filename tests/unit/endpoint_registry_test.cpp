@@ -1,4 +1,4 @@
-// Which endpoints and templates exist, on every node that shares a storage (core/endpoints/endpoint_registry.h).
+// Tests of the known endpoints and templates on every node of a shared storage (core/endpoints/endpoint_registry.h).
 #include "core/endpoints/endpoint_registry.h"
 
 #include <gmock/gmock.h>
@@ -120,7 +120,7 @@ TEST_F(EndpointRegistryTest, AReleaseThatWasCutOffIsGoneOnWithByTheNextRefresh) 
   Node node(*this);
   const std::string form = createTemplate(node, "t");
   const EndpointId id = createEndpoint(node, form);
-  storage.faults.failNext("records.changedSince");  // the template is stored, and its node sees no more
+  storage.faults.failNext("records.changedSince");  // the template is stored, and the node cannot read it back
   (void)node.templates.update(form, R"({"env":{"CITY":"Ulm"}})");
   EXPECT_EQ(node.registry.find(id)->version, 1U);
   EXPECT_THAT(storage.log.lines(), Contains(HasSubstr("endpoints.refresh")));
@@ -261,7 +261,8 @@ TEST_F(EndpointRegistryTest, AnImageOfRemoteWorkersHasNoReleaseAndNoFault) {
   EXPECT_EQ(node.registry.find(id)->fault, "");
 }
 
-// A removal is two steps, and a node that dies between them leaves the second to the next refresh (template.h).
+// A removal takes two steps. After the death of a node between the steps, the next refresh takes the second step
+// (core/endpoints/template.h).
 TEST_F(EndpointRegistryTest, ATemplateWhoseRemovalWasAskedForIsRemovedByTheNextRefresh) {
   Node one(*this);
   Node two(*this);
@@ -294,7 +295,7 @@ TEST_F(EndpointRegistryTest, ARefreshSeesWhatWasStoredBeforeItWasCalled) {
   Node node(*this);
   Node other(*this);
   const std::string form = createTemplate(node, "t");
-  storage.faults.hold("records.changedSince", 2);  // the templates have been read, the endpoints too: without the next
+  storage.faults.hold("records.changedSince", 2);  // the read of the endpoints is done, without the next endpoint
   auto slow = std::async(std::launch::async, [&node] { node.registry.refresh(); });
   ASSERT_TRUE(holdsSoon([this] { return storage.faults.isHolding(); })) << "the refresh did not ask";
   other.registry.refresh();

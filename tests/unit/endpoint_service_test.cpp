@@ -1,4 +1,4 @@
-// The calls on endpoints (core/endpoints/endpoint_service.h).
+// Tests of the calls on endpoints (core/endpoints/endpoint_service.h).
 #include "core/endpoints/endpoint_service.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Answers that say no (core/http/api/error_response.h, core/http/api/form_response.h).
+// Tests of error answers (core/http/api/error_response.h, core/http/api/form_response.h).
 #include "core/http/api/error_response.h"
 
 #include <gmock/gmock.h>

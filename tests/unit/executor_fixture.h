@@ -1,4 +1,4 @@
-// A ThreadExecutor and all that it needs, with handlers that do what a test says.
+// Fixture for a ThreadExecutor, with handlers defined by the test.
 #pragma once
 
 #include <atomic>
@@ -30,7 +30,7 @@
 
 namespace jobq::test {
 
-/// Keeps what the executor says of its workers. Any thread.
+/// Records the executor's events of its workers. Any thread may call the methods.
 class RecordedEvents final : public WorkerEvents {
  public:
   void workerReady(const EndpointId& endpoint, const WorkerId& worker) override {
@@ -81,13 +81,13 @@ class RunningHandlers final : public HandlerFactory {
   };
 };
 
-/// A ThreadExecutor with everything that it needs. It is an object of its own, because the test of an abandoned thread
-/// never frees it.
+/// A ThreadExecutor with all dependencies, in one separate object: the test of an abandoned thread never frees the
+/// object.
 struct ExecutorWorld {
   ExecutorWorld() {
     auto made = std::make_shared<Endpoint>();
     made->id = "ep";
-    made->stopGrace = Millis(5'000);  // never elapses by itself: the clock is moved by hand
+    made->stopGrace = Millis(5'000);  // never elapses without the test, because the clock is moved by hand
     made->policy = &storage.policy;
     auto release = std::make_shared<Release>();
     release->handler = &handlers;
@@ -98,7 +98,7 @@ struct ExecutorWorld {
   }
 
   void startWorker(const WorkerId& worker = "w") { executor.startWorker(endpoint, endpoint->release, worker, events); }
-  /// Stores a job, claims it for the worker and gives it to it.
+  /// Stores a job, claims the job for the worker and assigns the job to the worker.
   LeaseRef give(const JobId& id, const WorkerId& worker = "w") {
     storage.insert(id);
     return giveClaimed(storage.claim(worker));

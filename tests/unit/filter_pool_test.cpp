@@ -1,5 +1,5 @@
-// Admission filters: their names, their instances (core/endpoints/filter_pool.h), and what becomes of a job that they
-// judge (core/jobs/admission.h).
+// Tests of admission filters: their names, their instances (core/endpoints/filter_pool.h), and the effect of their
+// verdict on a job (core/jobs/admission.h).
 #include "core/endpoints/filter_pool.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Filters that judge as a test says.
+/// Makes filters with verdicts chosen by the test.
 class JudgingFactory final : public AdmissionFilterFactory {
  public:
   using Judge = std::function<Decision(const AdmissionRequest&)>;

@@ -1,5 +1,5 @@
-// JSON objects whose fields are rows of a table (core/endpoints/form.h), the names of images (core/endpoints/image.h),
-// and records of templates (core/endpoints/template.h).
+// Tests of JSON objects with fields described by the rows of a table (core/endpoints/form.h), of the names of images
+// (core/endpoints/image.h), and of records of templates (core/endpoints/template.h).
 #include "core/endpoints/form.h"
 
 #include <gmock/gmock.h>
@@ -50,7 +50,7 @@ const FormFields<Box>& boxFields() {
 
 class FormTest : public testing::Test {
  protected:
-  /// The faults, one a line.
+  /// Returns the faults, one per line.
   std::string read(const std::string& text, bool creating = true) {
     std::string all;
     for (const FieldFault& fault : readForm(box_, text, boxFields(), "a box", creating)) all += fault.message + "\n";

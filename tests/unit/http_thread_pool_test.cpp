@@ -1,4 +1,4 @@
-// The threads that serve connections (core/http/transport/http_thread_pool.h).
+// Tests of the threads that serve connections (core/http/transport/http_thread_pool.h).
 #include "core/http/transport/http_thread_pool.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ class HttpThreadPoolTest : public testing::Test, protected test::ConnectionFixtu
     test::SocketPair client;
     return std::make_unique<Connection>(id, client.takeStream(), server_);
   }
-  /// Serving lasts until letEnd(); keeps which connections were begun.
+  /// Serves the connection until letEnd(), and records the connection's begin.
   void serve(const Connection& connection) {
     Lock lock(mutex_);
     begun_.push_back(connection.id());

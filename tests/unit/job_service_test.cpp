@@ -1,4 +1,4 @@
-// The calls on jobs: what they store, and whom they wake (core/jobs/job_service.h).
+// Tests of the calls on jobs: stored jobs, and woken waiters (core/jobs/job_service.h).
 #include "core/jobs/job_service.h"
 
 #include <gmock/gmock.h>
@@ -36,10 +36,10 @@ class JobServiceTest : public testing::Test {
     job.policy.lowPriority = lowPriority;
     return job;
   }
-  /// The signal of a caller that does not go.
+  /// Returns the signal of a caller that stays connected.
   static std::stop_token stays() { return {}; }
   static JobKey key(const JobId& id) { return {"ep", id}; }
-  /// The endpoint's bell has rung since the last call.
+  /// Returns true if the endpoint's signal was set since the last call, and clears the signal.
   bool hasRung() {
     const bool rang = queueSignal_.isSet("ep");
     queueSignal_.clear("ep");
@@ -171,7 +171,7 @@ TEST_F(JobServiceTest, APurgeRemovesWhatWaitsAndAnswersItsWaiters) {
 TEST_F(JobServiceTest, APurgeThatFailsHalfWayAnswersWhoeverItConcerned) {
   submit("a");
   auto waiting = await("a", Millis(5'000));
-  (void)storage_.real->jobs().purgeQueued("ep");  // done, and then it fails
+  (void)storage_.real->jobs().purgeQueued("ep");  // the purge is done in the storage, and then reports a failure
   storage_.faults.failNext("jobs.purgeQueued");
   EXPECT_THROW((void)jobs_.purge("ep"), StorageError);
   ASSERT_EQ(waiting.wait_for(kSoon), std::future_status::ready) << "the waiter was not told";
@@ -236,7 +236,7 @@ class StreamTest : public JobServiceTest {
     lease_ = claim();
   }
 
-  /// A caller of /stream. It looks for 100 ms and then for the first chunk, up to 5 s in all.
+  /// Starts a caller of /stream. The caller waits 100 ms for chunks and then for the first chunk, up to 5 s in all.
   std::future<Stream> stream(std::stop_token gone = {}) {
     return std::async(std::launch::async, [this, gone] {
       return jobs_.awaitChunks({key("a"), std::nullopt, 8UL << 20, Millis(5'000)}, [gone] { return gone; });
@@ -245,7 +245,7 @@ class StreamTest : public JobServiceTest {
   void append(const std::string& output) {
     EXPECT_EQ(jobs_.append(lease_, {{output, "", false}}), ReportResult::accepted);
   }
-  /// Waits until the stream waits so long, and lets that time pass.
+  /// Waits until the stream waits for `time`, and moves the clock by `time`.
   void pass(Millis time) {
     storage_.clock.awaitWaiter(time, time);
     storage_.clock.advance(time);

@@ -1,4 +1,4 @@
-// The strict scanner: what is JSON, where its parts are, and that nothing is changed.
+// Tests of the strict JSON scanner: accepted texts, the places of their parts, and bytes left unchanged.
 #include "jobq/json.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Lists draw on the memory for answers as they grow (core/http/api/list_response.h).
+// Tests of the memory budget for answers that grows with a list (core/http/api/list_response.h).
 #include "core/http/api/list_response.h"
 
 #include <gmock/gmock.h>
@@ -63,7 +63,7 @@ TEST_F(ListResponseTest, WhatOneListHoldsOthersCannotHave) {
     ListResponse second(other);
     EXPECT_FALSE(second.add(item(2 * kFreeBody)));
   }
-  call_.answerMemory.giveBack();  // it was sent
+  call_.answerMemory.giveBack();  // the answer was sent
   ListResponse third(other);
   EXPECT_TRUE(third.add(item(2 * kFreeBody)));
 }

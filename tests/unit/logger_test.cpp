@@ -1,4 +1,4 @@
-// The server's log (core/base/logger.h), and the settings of a plugin (core/plugin/plugin_config.h).
+// Tests of the server's log (core/base/logger.h), and of the settings of a plugin (core/plugin/plugin_config.h).
 #include "core/base/logger.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::MatchesRegex;
 
-/// The lines that `write` leaves on standard error.
+/// Returns the lines written by `write` to standard error.
 template <class Write>
 std::string linesOf(LogLevel threshold, LogFormat format, Write&& write) {
   testing::internal::CaptureStderr();

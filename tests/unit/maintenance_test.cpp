@@ -1,4 +1,4 @@
-// The services that tidy up: the sweeper (core/maintenance/sweeper.h), the remover of endpoints that were deleted
+// Tests of the maintenance services: the sweeper (core/maintenance/sweeper.h), the removal of deleted endpoints
 // (core/maintenance/endpoint_remover.h), and the bounds on owed webhooks (core/maintenance/outbox_cleaner.h).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -282,7 +282,7 @@ TEST_F(OutboxCleanerTest, WhatWasDoneBeforeAFailureIsTold) {
   EXPECT_EQ(owedBy(), 10U);
 }
 
-// A lease that ends by time stands for a process that died (tests/http/test_lifecycle.py kills one).
+// A lease that ends by time stands for a dead process; tests/http/test_lifecycle.py kills a process.
 class LostJobsTest : public testing::Test {
  protected:
   void runOnAnotherNode(const JobId& id) {

@@ -1,4 +1,4 @@
-// What a handler may hand out, and how much of it.
+// Tests of the bounds on the output of a handler (core/jobs/output_quota.h).
 #include "core/jobs/output_quota.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,8 @@ TEST(OutputQuota, CountsTheBytesOfAll) {
   EXPECT_EQ(refusal(outputQuota, "1"), "the job's chunks exceed 256 MB in all: emit less");
 }
 
-// 36 million chunks of one digit are 36 MB to whoever counts bytes alone, and took a gigabyte in five seconds.
+// A count of bytes alone sees 36 million chunks of one digit as 36 MB. Measured: the chunks took one gigabyte in five
+// seconds.
 TEST(OutputQuota, CountsTheChunksToo) {
   OutputQuota outputQuota;
   std::size_t taken = 0;

@@ -1,4 +1,4 @@
-// The table of limits, and the gate over a limiter that says what it is told.
+// Tests of the table of limits, and of the RateLimitGate over a limiter controlled by the test (core/limits).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,8 @@ namespace {
 using namespace jobq;
 using testing::HasSubstr;
 
-// api.md, "Limits": the whole table, and decisions.md's additions.
+// The expected numbers are the table of core/http/API.md, "Rate limits", and the limits of `openai` (core/http/API.md,
+// "Not built").
 TEST(RateLimits, IsTheTextsTable) {
   const RateLimits table({});
   const auto expect = [&table](Operation operation, std::uint32_t requests, std::uint32_t concurrent) {
@@ -67,7 +68,7 @@ struct ToldLimiter final : RateLimiter {
   int inside = 0;
 };
 
-/// Lets as many in as the limit says, for ever; a refusal lasts seven seconds.
+/// Lets as many calls in as the limit says, for ever; a refusal lasts seven seconds.
 struct CountingLimiter final : RateLimiter {
   RateVerdict enter(std::string_view key, const RateLimit& limit, Instant) override {
     ++asked;
@@ -81,8 +82,8 @@ struct CountingLimiter final : RateLimiter {
   int asked = 0;
 };
 
-/// A limiter that frees one request as soon as the last one is used up, as it does when another thread brings a later
-/// time; a refusal by the calls at once counts nothing.
+/// Frees one request as soon as the last request is used up, as if another thread had brought a later time. A refusal
+/// because of concurrent calls counts no request.
 struct FreeingLimiter final : RateLimiter {
   RateVerdict enter(std::string_view, const RateLimit& limit, Instant) override {
     if (limit.requests > 0 && used >= limit.requests) return {false, Millis(7'000), 0};
@@ -110,13 +111,13 @@ class RateLimitGateTest : public testing::Test {
                return waiting_;
              }}};
   }
-  /// Whether a call is let in, and counted as understood.
+  /// Returns true if a call is let in and counted as understood.
   static bool passes(RateLimitGate& pipeline, Operation operation = Operation::run, std::uint32_t workersMax = 0) {
     auto result = pipeline.enter("e", operation, workersMax);
     auto* passed = std::get_if<RateLimitGate::Passed>(&result);
     return passed != nullptr && !passed->admission.count(passed->standing);
   }
-  /// Whether a call is let in, and counted as malformed.
+  /// Returns true if a call is let in and counted as malformed.
   static bool passesMalformed(RateLimitGate& pipeline) {
     auto result = pipeline.enter("e", Operation::run, 1);
     auto* passed = std::get_if<RateLimitGate::Passed>(&result);
@@ -184,7 +185,7 @@ TEST_F(RateLimitGateTest, SwitchedOffItAsksNobody) {
   EXPECT_EQ(asked_, 0);
 }
 
-// decisions.md, "Limits": 429 when more than 50 jobs wait and more than workersMax x 500.
+// core/http/API.md, "Length of the queue": 429 while more than 50 jobs and more than workersMax times 500 jobs wait.
 TEST_F(RateLimitGateTest, ALineThatIsTooLongIsRefused) {
   for (const auto& [waiting, workersMax, passes429] :
        {std::tuple{50U, 0U, true}, {51U, 0U, false}, {500U, 1U, true}, {501U, 1U, false}, {1'500U, 3U, true}}) {

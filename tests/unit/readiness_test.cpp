@@ -1,4 +1,4 @@
-// How often the storage is asked whether it can take a write (core/http/api/readiness.h).
+// Tests of how often the server asks the storage for its readiness to write (core/http/api/readiness.h).
 #include "core/http/api/readiness.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// Who gets the places for deliveries, and how a host's part grows and shrinks (core/webhooks/receiver_table.h).
+// Tests of the places for deliveries: the hosts that receive a place, and the growing and shrinking part of a host
+// (core/webhooks/receiver_table.h).
 #include "core/webhooks/receiver_table.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +24,7 @@ auto places(const std::string& host, std::size_t count) {
 
 class ReceiverTableTest : public testing::Test {
  protected:
-  /// Lets so many calls to the host end well, one after another.
+  /// Ends `calls` calls to the host successfully, in sequence.
   void answer(const std::string& host, int calls) {
     for (int i = 0; i < calls; ++i) {
       table_.begin(host, 0);
@@ -33,7 +34,7 @@ class ReceiverTableTest : public testing::Test {
   void begin(const std::string& host, std::size_t calls) {
     for (std::size_t i = 0; i < calls; ++i) table_.begin(host, 0);
   }
-  /// How many of its due deliveries the host may begin when no other asks.
+  /// Returns how many due deliveries the host may begin while no other host has due deliveries.
   std::size_t allowed(const std::string& host) {
     const auto shared = table_.placesFor({host});
     return shared.empty() ? 0 : shared[0].places;
@@ -127,7 +128,7 @@ TEST_F(ReceiverTableTest, TwoHostsWithoutAnEndShareThePlaces) {
   EXPECT_EQ(all, kPlaces);
 }
 
-// The case that oldest-first gets wrong: one place is free at a time, and more hosts wait than there are places.
+// An oldest-first order fails here: one place is free at a time, and more hosts wait than places exist.
 TEST_F(ReceiverTableTest, HostsBeyondThePlacesHaveTheirTurns) {
   const auto all = hosts("h", 200);
   for (const std::string& host : all) answer(host, 1);
@@ -151,7 +152,7 @@ TEST_F(ReceiverTableTest, HostsBeyondThePlacesHaveTheirTurns) {
   }
 }
 
-// Names cost nothing: whoever brings ever new ones must not keep the last place from a host behind them.
+// Host names cost a sender no effort: a stream of new names must not keep the last place from a waiting host.
 TEST_F(ReceiverTableTest, EverNewNamesDoNotGoBeforeAHostThatWaits) {
   for (const std::string& host : hosts("hangs", kPlacesForOthers - 1)) begin(host, 1);
   for (const bool isKnown : {false, true}) {
@@ -190,7 +191,7 @@ TEST_F(ReceiverTableTest, WhatIsInHandChangesSidesWithItsHost) {
   begin("a", 1);
   table_.end("a", 0, CallEnd::answered);
   begin("a", 2);
-  table_.end("a", 0, CallEnd::timedOut);  // the other one counts among those that may hang from now on
+  table_.end("a", 0, CallEnd::timedOut);  // the remaining call counts among the calls that may hang
   for (const std::string& host : hosts("hangs", kPlacesForOthers - 1)) begin(host, 1);
   EXPECT_THAT(table_.placesFor({"new"}), IsEmpty());
   table_.end("a", 0, CallEnd::answered);

@@ -1,4 +1,5 @@
-// The head of a request: what is read, what is refused with which status, and that pieces make no difference.
+// Tests of the head of a request: the parsed fields, the status of each refusal, and equal results for every split into
+// pieces.
 #include "core/http/transport/request_head.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Calls of pages of other origins, on their way through the gate (core/http/api/cors.h).
+// Tests of calls by pages of other origins, on their way through the request pipeline (core/http/api/cors.h).
 #include "core/http/api/cors.h"
 
 #include <gmock/gmock.h>

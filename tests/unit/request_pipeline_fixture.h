@@ -1,4 +1,5 @@
-// The gate on one connection, with a limiter that says what it is told: for tests of how a request is judged.
+// The request pipeline on one connection, with a limiter controlled by the test. Used in tests of the checks on a
+// request.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -50,9 +51,9 @@ class OpenLimiter final : public RateLimiter {
 
   RateVerdict verdict{true, Millis(0), 5};
   int inside = 0;
-  bool broken = false;  ///< throws what is no std::exception
+  bool broken = false;  ///< throws an int, outside of std::exception
   bool tooMalformed = false;
-  std::vector<std::string> counted;  ///< the keys of the rates that were asked
+  std::vector<std::string> counted;  ///< the keys of the rates asked for
 };
 
 /// The pipeline, with a call of the test between the head and the body.
@@ -99,7 +100,7 @@ class RequestPipelineTest : public testing::Test, protected test::EndpointWorld,
     return routes_.emplace_back(std::move(route));
   }
 
-  /// The whole answer to a request that is sent over a connection of its own.
+  /// Sends a request over a separate connection and returns the whole answer.
   std::string ask(const std::string& text) {
     test::SocketPair client;
     Connection connection(1, client.takeStream(), server_);

@@ -1,5 +1,5 @@
-// The way of a request from its head to its answer, over a pair of sockets (core/http/api/request_pipeline.h): in which
-// order it is judged, and what becomes of failures.
+// Tests of the way of a request from its head to its answer, over a pair of sockets (core/http/api/request_pipeline.h):
+// the order of the checks, and the handling of failures.
 #include "core/http/api/request_pipeline.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Which route a method and a path lead to (core/http/api/router.h).
+// Tests of the route for a method and a path (core/http/api/router.h).
 #include "core/http/api/router.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ class RouterTest : public testing::Test {
     router_.add(std::move(route));
   }
 
-  /// The pattern of the route; "no path", or "use <methods>".
+  /// Returns the pattern of the route, "no path", or "use <methods>".
   std::string find(const std::string& method, const std::string& path) {
     auto found = router_.find(method, path);
     params_.clear();

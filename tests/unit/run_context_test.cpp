@@ -1,4 +1,4 @@
-// The reports of a handler on their way to the storage (core/workers/run_context.h).
+// Tests of a handler's reports on their way to the storage (core/workers/run_context.h).
 #include "core/workers/run_context.h"
 
 #include <gmock/gmock.h>
@@ -35,7 +35,7 @@ class RunContextTest : public testing::Test {
   std::stop_source stop_;
   ClaimedJob job_;
   RunContext run_{{jobs_, *storage_, storage_.clock, storage_.log}, job_, "{\"s3\":1}", stop_.get_token()};
-  JobContext& context_ = run_;  // as a handler sees it
+  JobContext& context_ = run_;  // the context as seen by a handler
 };
 
 TEST_F(RunContextTest, TellsTheHandlerWhatItRuns) {

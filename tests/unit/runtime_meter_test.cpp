@@ -1,4 +1,4 @@
-// How long the workers of each template ran (core/endpoints/runtime_meter.h).
+// Tests of the measured run time of each template's workers (core/endpoints/runtime_meter.h).
 #include "core/endpoints/runtime_meter.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 class RuntimeMeterTest : public testing::Test {
  protected:
-  /// So many workers run for so long.
+  /// Lets `workers` workers run for `length`.
   void run(RuntimeMeter& meter, std::size_t workers, Millis length, const std::string& id = "t") {
     storage_.clock.advance(length);
     meter.tick({{id, workers}});

@@ -1,5 +1,6 @@
-// How many workers an endpoint should have: each rule as a row, what holds for every view, and what it comes to when
-// it is asked again and again. A random view that breaks an invariant is printed with its seed (JOBQ_SEED plays it).
+// Tests of the wished number of workers of an endpoint: each rule as a row of a table, invariants over all views, and
+// repeated questions over time. A random view that breaks an invariant is printed with its seed; JOBQ_SEED replays the
+// seed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -61,7 +62,7 @@ TEST(Scaling, NamesAreTheApis) {
   EXPECT_EQ(Scaling{}, kFourSeconds) << "wire.md 4.1: the defaults";
 }
 
-// The columns after the scaling: min, max, workers, coming, busy, low, waiting, how long the head has waited.
+// The columns after the scaling: min, max, workers, coming, busy, low, waiting, wait of the first queued job.
 TEST(Scaler, QueueDelayAddsAWorkerWhenAJobHasWaitedLonger) {
   const Scaling s = kFourSeconds;
   expectRows({
@@ -101,7 +102,7 @@ TEST(Scaler, RequestCountIsAWorkerForSoManyJobs) {
   });
 }
 
-// api.md, "policy object": a low-priority job does not trigger worker scaling.
+// core/http/API.md, "Scaling": jobs with lowPriority start no worker and are not counted.
 TEST(Scaler, LowPriorityJobsAreNeitherDemandNorCapacity) {
   expectRows({
       {"they ask for nobody", {kFourSeconds, 0, 9, 2, 0, 0, 2, 0, {}}, {2, kNoDate}},
@@ -128,7 +129,7 @@ TEST(Scaler, MinAndMaxBindUnderBothRules) {
   EXPECT_EQ(scale({kFourJobs, 2, 9, 1, 0, 1, 0, 19, {}}).workers, 5U) << "demand above the least";
 }
 
-// A stuck worker that was not replaced holds a slot and serves nobody.
+// A stuck worker without a replacement occupies a slot and serves no job.
 TEST(Scaler, ASlotThatServesNobodyIsNoCapacity) {
   expectRows({
       {"nobody serves", {kFourSeconds, 0, 3, 1, 0, 0, 0, 1, Millis(0)}, {2, kNoDate}},
@@ -169,7 +170,7 @@ void expectBounds(const ScalerView& view, const ScalerWish& wish) {
   EXPECT_GT(wish.again.value_or(Millis(1)), Millis(0));
 }
 
-// When the hired are on their way, nothing more is wanted of the same view.
+// With all requested workers on their way, the same view asks for no more workers.
 void expectSettled(ScalerView view, const ScalerWish& wish) {
   view.coming += wish.workers - view.workers;
   view.workers = wish.workers;
@@ -195,11 +196,11 @@ void expectLowIsNothing(ScalerView view, const ScalerWish& wish, std::uint32_t m
 void expectMonotone(ScalerView view, const ScalerWish& wish, std::uint64_t more) {
   const std::uint64_t before = view.waiting;
   view.waiting += std::min(more, std::numeric_limits<std::uint64_t>::max() - view.waiting);
-  // The first job in line may be what starts the first worker of queueDelay; its wait is what counts otherwise.
+  // Under queueDelay the first job may start the first worker; every later start depends on the wait of the first job.
   EXPECT_GE(scale(view).workers, wish.workers) << before << " jobs, and " << more << " more";
 }
 
-// queueDelay: asked when it wanted to be, and not a moment earlier, it hires.
+// Under queueDelay, the scaler starts a worker exactly at the moment named in `again`, and no millisecond earlier.
 void expectPunctual(ScalerView view, const ScalerWish& wish) {
   if (view.scaling.type != ScalerType::queueDelay || !wish.again) return;
   const Millis head = std::max(view.headWait.value_or(Millis(0)), Millis(0));
@@ -239,7 +240,7 @@ std::vector<Scaling> everyScaling() {
   return all;
 }
 
-// Loads at and between two levels: no worker starts or leaves any more once the number has been found.
+// The loads lie at two levels and between the levels: no worker starts or leaves after the number has been found.
 TEST(ScalerOverTime, ASteadyLoadStartsAndStopsNobody) {
   for (const Scaling scaling : everyScaling()) {
     for (const int gap : {2'000, 1'000, 700, 500, 400, 340, 300, 250}) {
@@ -254,7 +255,7 @@ TEST(ScalerOverTime, ASteadyLoadStartsAndStopsNobody) {
   }
 }
 
-// What idleTimeout is for: gaps below it keep the worker, gaps above it cost a start each, never more than one.
+// The purpose of idleTimeout: a gap below the timeout keeps the worker, and a longer gap costs exactly one start.
 TEST(ScalerOverTime, AWorkerOutlastsGapsShorterThanItsIdleTimeout) {
   for (const Scaling scaling : everyScaling()) {
     const auto starts = [&scaling](Millis gap) {
@@ -267,7 +268,7 @@ TEST(ScalerOverTime, AWorkerOutlastsGapsShorterThanItsIdleTimeout) {
   }
 }
 
-// With two seconds until a worker is there, one after the other.
+// Each worker needs two seconds to start, and the workers start in sequence.
 TEST(ScalerOverTime, ABurstIsServedAsTheRuleSays) {
   std::vector<bench::Arrival> burst(10, {Millis(0), Millis(60'000)});
   const auto play = [&burst](Scaling scaling) { return bench::playCrew({scaling, 0, 20}, burst, kHour); };

@@ -1,4 +1,4 @@
-// A connection without a network: the server's end is a Link, the client's end is driven by a test.
+// A connection without a network: a ByteStream at the server's end, and the client's end driven by a test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 
 namespace jobq::test {
 
-/// One thread.
+/// Both ends of one connection. One thread may use an object.
 class SocketPair {
  public:
   SocketPair() {
@@ -33,21 +33,21 @@ class SocketPair {
   SocketPair(const SocketPair&) = delete;
   SocketPair& operator=(const SocketPair&) = delete;
 
-  /// The server's end, to be taken once.
+  /// Returns the server's end. Call at most once.
   std::unique_ptr<ByteStream> takeStream() { return std::move(stream_); }
   ByteStream& stream() { return *stream_; }
 
   void send(std::string_view text) const {
     ASSERT_EQ(::send(client_, text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
   }
-  /// The client sends nothing more.
+  /// Closes the client's sending direction.
   void endSending() const { ::shutdown(client_, SHUT_WR); }
   void hangUp() {
     if (client_ >= 0) ::close(client_);
     client_ = -1;
   }
 
-  /// Takes what the server has sent so far. Does not wait.
+  /// Takes and returns the bytes sent by the server so far, without waiting.
   std::string received() {
     std::string text;
     char bytes[65'536];
@@ -58,7 +58,7 @@ class SocketPair {
       text.append(bytes, static_cast<std::size_t>(got));
     }
   }
-  /// The server has said that nothing more will come; known after received().
+  /// Returns true if the server has closed its sending direction; known after received().
   bool sawEnd() const { return ended_; }
 
  private:

@@ -1,4 +1,5 @@
-// Room 4: a body becomes a job, or a sentence (api.md "Job request body"; decisions.md "Jobs").
+// Tests of the parsing of a job's body: a job, or a sentence naming the fault (core/http/API.md, "Job request body";
+// core/decisions/jobs.md).
 #include "core/jobs/submission.h"
 
 #include <gmock/gmock.h>
@@ -107,7 +108,7 @@ TEST_F(SubmissionTest, EachWrongFieldIsNamedWithItsRemedy) {
   EXPECT_THAT(refused(R"({"input":{},"s3Config":{"accessId":1}})"), HasSubstr("s3Config.accessId"));
 }
 
-// What is scanned costs memory beside the body, whose size alone is counted: 124 MB for 10 MB of short keys.
+// The scanner needs memory beside the body, and only the body's size is counted: 10 MB of short keys took 124 MB.
 TEST_F(SubmissionTest, KeysBesideTheInputAreLimitedAndThoseInItAreNot) {
   const auto keys = [](int count) {
     std::string text;
@@ -126,7 +127,7 @@ TEST_F(SubmissionTest, KeysBesideTheInputAreLimitedAndThoseInItAreNot) {
   EXPECT_THAT(refused("{\"input\":{}" + keys(5'000) + ",}"), HasSubstr("not valid JSON")) << "all of it is read";
 }
 
-// Which URLs: webhook_url_test.cpp.
+// The accepted URLs are tested in webhook_url_test.cpp.
 TEST_F(SubmissionTest, AWebhookIsJudgedByTheServersRules) {
   const std::string hook = R"({"input":{},"webhook":"http://127.1/x"})";
   EXPECT_THAT(refused(hook), HasSubstr("webhook names a private address"));
@@ -157,7 +158,7 @@ TEST_F(SubmissionTest, WebhookV2CountsWhenWebhookIsAbsent) {
   EXPECT_THAT(refused(R"({"input":{},"webhookV2":"https://two/","webhook":""})"), HasSubstr("webhook must be"));
 }
 
-// An integer is what is written as one: no point, no exponent, at most 64 bits. -0 is 0.
+// An integer has no point and no exponent, and fits 64 bits; -0 is 0.
 TEST_F(SubmissionTest, APolicyNumberIsAPlainInteger) {
   const auto with = [](const std::string& field, const std::string& value) {
     return R"({"input":{},"policy":{")" + field + "\":" + value + "}}";
@@ -175,7 +176,8 @@ TEST_F(SubmissionTest, APolicyNumberIsAPlainInteger) {
   EXPECT_THAT(refused(R"({"input":{},"policy":{"ttl":1,"tt\u006c":10000}})"), HasSubstr("\"ttl\" twice"));
 }
 
-// decisions.md, "Addresses": public SDKs send policy values out of range; on their mount these are clamped.
+// core/http/API.md, "The two mounts": public SDKs send policy values out of range. On the mount for SDKs the server
+// clamps the values.
 TEST_F(SubmissionTest, OnTheSdkMountNumbersAreClamped) {
   numbers_ = OutOfRange::clamp;
   const auto policy = [this](const char* key, const char* value) {

@@ -1,4 +1,4 @@
-// The target of a request: what its path and its query say, and which encodings are refused.
+// Tests of the target of a request: path, query, and the refused encodings.
 #include "core/http/transport/target.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The calls on templates (core/endpoints/template_service.h).
+// Tests of the calls on templates (core/endpoints/template_service.h).
 #include "core/endpoints/template_service.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@ using testing::Not;
 
 class TemplateServiceTest : public testing::Test, protected test::EndpointWorld {
  protected:
-  /// The faults as `field: message` lines; empty when the call was done.
+  /// Returns the faults as `field: message` lines, or an empty string after a successful call.
   template <class Result>
   static std::string faultsOf(const Result& result) {
     std::string all;

@@ -1,4 +1,4 @@
-// How workers that are threads are stopped: one job, and all of them (core/workers/thread_executor.h).
+// Tests of stopping worker threads: one job, and all jobs (core/workers/thread_executor.h).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -104,7 +104,8 @@ TEST_F(ThreadExecutorStop, AStopWithoutWorkersIsNothing) {
   EXPECT_THAT(events.all(), IsEmpty());
 }
 
-// The thread stays in its handler until the process ends, and so does everything that it may use.
+// The abandoned thread stays in its handler until the process ends. All objects within reach of the thread stay alive
+// too.
 struct AbandonedWorld : test::ExecutorWorld {
   std::promise<void> begun;
   std::promise<void> never;

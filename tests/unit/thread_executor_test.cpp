@@ -1,4 +1,4 @@
-// Workers that are threads: how jobs run and end (core/workers/thread_executor.h).
+// Tests of worker threads: the run and the end of jobs (core/workers/thread_executor.h).
 #include "core/workers/thread_executor.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ using testing::HasSubstr;
 
 class ThreadExecutorTest : public testing::Test, protected test::ExecutorWorld {
  protected:
-  /// Runs one job with this handler, and returns it as it ended.
+  /// Runs one job with this handler, and returns the ended job.
   Job runOnce(HandlerBody run) {
     handlers.run = std::move(run);
     startWorker();
@@ -198,7 +198,7 @@ TEST_F(ThreadExecutorTest, AResultThatComesTooLateChangesNothing) {
   EXPECT_THAT(storage.log.lines(), Contains(HasSubstr("job.stale")));
 }
 
-// A handler that does not look at its stop token, and ends before anything else has noticed that it is late.
+// The handler ignores its stop token, and ends before any other part has noticed the timeout.
 TEST_F(ThreadExecutorTest, AnOutcomeAfterTheDeadlineIsTimedOut) {
   std::size_t ready = 0;
   handlers.run = [this](std::string_view, JobContext& context) -> std::string {
@@ -226,7 +226,7 @@ TEST_F(ThreadExecutorTest, AnOutcomeJustBeforeTheDeadlineCounts) {
   EXPECT_EQ(job.state, JobState::completed);
 }
 
-// The storage failed when the outcome was reported, so that the deadline has passed when it is stored.
+// The storage failed at the report of the outcome, and stores the outcome after the deadline.
 TEST_F(ThreadExecutorTest, AnOutcomeInTimeCountsHoweverLateItIsStored) {
   handlers.run = [](std::string_view, JobContext&) { return std::string("1"); };
   storage.faults.failVerb("leases.finish");

@@ -1,4 +1,4 @@
-// The memory storage for tests of one class: with a clock that is moved by hand, and calls that fail on demand.
+// The memory storage for tests of one class: with a clock moved by hand, and calls that fail on demand.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -32,7 +32,8 @@ class ArrivalOrder final : public QueuePolicy {
   std::int64_t rank(const JobSpec&, Instant, const GroupState&) const override { return 0; }
 };
 
-/// Declared first in a fixture: everything else uses it.
+/// The storage with its clock, log and policy. Declare this member first in a fixture, because all other members use
+/// the storage.
 struct UnitStorage {
   UnitStorage() {
     const testkit::MapConfig config;
@@ -42,11 +43,11 @@ struct UnitStorage {
     faulty = std::make_unique<fault::FaultyStorage>(std::move(memory), faults);
   }
 
-  /// The storage that a class under test is given.
+  /// Returns the storage for a class under test.
   Storage& operator*() const { return *faulty; }
   Storage* operator->() const { return faulty.get(); }
 
-  /// Stores a job that waits; without the faults.
+  /// Stores a queued job, without the planned faults.
   void insert(const JobId& id, const EndpointId& endpoint = "ep") const {
     JobSpec job;
     job.id = id;
@@ -54,7 +55,7 @@ struct UnitStorage {
     job.input = "{}";
     (void)real->jobs().insert(std::move(job), policy, std::nullopt);
   }
-  /// Claims the job that is next at the endpoint; without the faults.
+  /// Claims the next job of the endpoint, without the planned faults.
   ClaimedJob claim(const WorkerId& worker = "w", const EndpointId& endpoint = "ep") const {
     const ClaimWant want{endpoint, {worker}};
     return real->leases().claim({&want, 1}, {"node", Holder::Kind::process, Millis(0)}).at(0);
@@ -73,8 +74,8 @@ struct UnitStorage {
 
 inline constexpr std::chrono::seconds kSoon = testkit::kHangDeadline;  ///< how long a test waits for another thread
 
-/// Returns true when `condition` holds, false after kSoon. Use it as
-/// `ASSERT_TRUE(holdsSoon([&] { ... })) << "what did not happen"`.
+/// Returns true when `condition` holds, false after kSoon. Use as `ASSERT_TRUE(holdsSoon([&] { ... })) << "what did not
+/// happen"`.
 template <class Condition>
 bool holdsSoon(Condition&& condition) {
   const auto end = std::chrono::steady_clock::now() + kSoon;

@@ -1,4 +1,4 @@
-// The bounded waits of the testkit: what they return, and what they say when their deadline has passed.
+// Tests of the bounded waits of the testkit: their results, and the message after a passed deadline.
 #include "testkit/wait_for.h"
 
 #include <gmock/gmock.h>

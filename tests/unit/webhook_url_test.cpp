@@ -1,4 +1,4 @@
-// Room 4: which webhook URLs are taken (decisions.md "Webhooks"), and that an address is known in every spelling.
+// Tests of the accepted webhook URLs (core/http/API.md, "Webhook URLs"), and of addresses recognised in every spelling.
 #include "core/jobs/webhook_url.h"
 
 #include <gmock/gmock.h>
@@ -9,7 +9,7 @@ namespace {
 using namespace jobq;
 using testing::HasSubstr;
 
-/// Who may be called: everybody may; only with net.allowPrivate; nobody.
+/// Which receivers may be called: always, only with net.allowPrivate, or never.
 enum class May { always, ifAllowed, never };
 
 struct UrlRow {
@@ -247,7 +247,7 @@ TEST(WebhookUrl, OtherSchemesAreTakenWhenATransportServesThem) {
   EXPECT_THAT(webhookFault("https://h/", WebhookRules{false, {}}).value_or(""), HasSubstr("leave it out"));
 }
 
-// What plugins/webhook_file would never write is refused when it is submitted.
+// URLs that plugins/webhook_file would never write are refused at submission.
 TEST(WebhookUrl, AFileIsANameInTheFolderOfTheTransport) {
   const WebhookRules rules{false, {"file"}};
   for (const std::string& url :

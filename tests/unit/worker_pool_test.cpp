@@ -1,4 +1,5 @@
-// The workers of one endpoint on their way to a new release (core/workers/worker_pool.h), without threads and clocks.
+// Tests of the workers of one endpoint on their way to a new release (core/workers/worker_pool.h), without threads and
+// clocks.
 #include "core/workers/worker_pool.h"
 
 #include <gmock/gmock.h>

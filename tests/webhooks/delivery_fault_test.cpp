@@ -1,4 +1,4 @@
-// Room 11 when something ends in the middle: the storage fails, the courier stops, the process dies.
+// Tests of webhook delivery with interruptions: the storage fails, the WebhookDispatcher stops, or the process dies.
 #include "webhook_fixture.h"
 
 namespace jobq {
@@ -6,7 +6,7 @@ namespace {
 
 class DeliveryFaultTest : public DeliveryTest {
  protected:
-  /// A delivery that succeeds at the second try, with the fault that was planned. True: it came.
+  /// Delivers a webhook that succeeds at the second try, with a planned fault. Returns true if the fault occurred.
   bool deliverWithAFault() {
     const std::string name = "h" + std::to_string(++deliveries_);
     net_->script(name, {FakeTransport::failing(500)});
@@ -25,8 +25,8 @@ class DeliveryFaultTest : public DeliveryTest {
   int deliveries_ = 0;
 };
 
-// By number, as far as there are any; looks that find nothing come in between as the threads will have it, so each verb
-// has its turn by name, too.
+// The faults are planned by number of the call, as long as deliveries have so many calls. Threads decide about empty
+// passes in between, and each operation therefore fails once by name, too.
 TEST_P(DeliveryFaultTest, AStorageThatFailsOnceLosesNothing) {
   bool failed = true;
   for (std::uint64_t k = 1; failed; ++k) {
@@ -129,11 +129,11 @@ TEST_P(DeliveryFaultTest, AStartFindsWhatWasOwed) {
 
 TEST_P(DeliveryFaultTest, WhatAProcessHadInHandIsDueWhenItsLeaseEnds) {
   owe("a", "http://h/");
-  ASSERT_EQ(testkit::claimAllDue(inner_->outbox(), kDeliveryLease).size(), 1U);  // and then it died
+  ASSERT_EQ(testkit::claimAllDue(inner_->outbox(), kDeliveryLease).size(), 1U);  // the process died after the claim
   open();
   ASSERT_TRUE(quiet());
   clock_.advance(kDeliveryLease - Millis(1));
-  clock_.awaitWaiter(Millis(1'000), Millis(1'000));  // it has looked
+  clock_.awaitWaiter(Millis(1'000), Millis(1'000));  // the scheduler's pass is over
   EXPECT_TRUE(net_->seen().empty());
   ASSERT_TRUE(inTime([&] { return isSettled("a"); }));
   EXPECT_EQ(net_->seen().size(), 1U);

@@ -1,4 +1,4 @@
-// A transport whose receivers do what a test says: answer, fail, throw, or hang.
+// A transport with receivers controlled by a test: a receiver answers, fails, throws or hangs.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@
 
 namespace jobq {
 
-/// Any thread. A host of which nothing was said answers 200 "ok".
+/// The transport of all fake receivers. Any thread may call the methods. A host without instructions answers 200 "ok".
 class FakeTransport final : public WebhookTransport {
  public:
   struct Seen {
@@ -41,7 +41,7 @@ class FakeTransport final : public WebhookTransport {
   explicit FakeTransport(const Clock& clock, std::string schemes = "http https")
       : clock_(clock), schemes_(std::move(schemes)) {}
 
-  /// The next calls to `host`, one answer each.
+  /// Sets the answers to the next calls to `host`, one answer for each call.
   void script(const std::string& host, std::vector<Answer> answers) {
     Lock lock(mutex_);
     for (Answer& answer : answers) scripts_[host].push_back(std::move(answer));
@@ -50,7 +50,7 @@ class FakeTransport final : public WebhookTransport {
     return [status] { return DeliveryFailed{"the receiver answered " + std::to_string(status), status, "no"}; };
   }
 
-  /// Calls to `host` last until they are told to stop, or it is let go.
+  /// Makes calls to `host` last until their stop, or until letGo() or letOneGo().
   void hang(const std::string& host) {
     Lock lock(mutex_);
     hanging_.insert(host);
@@ -60,7 +60,7 @@ class FakeTransport final : public WebhookTransport {
     hanging_.erase(host);
     changed_.notifyAll();
   }
-  /// One of the calls that hang there ends well.
+  /// Ends one of the host's hanging calls with success.
   void letOneGo(const std::string& host) {
     Lock lock(mutex_);
     ++passes_[host];
@@ -78,7 +78,7 @@ class FakeTransport final : public WebhookTransport {
     Lock lock(mutex_);
     return running_;
   }
-  /// How many calls to one host ran at the same time, at most.
+  /// Returns the highest number of simultaneous calls to one host.
   std::size_t mostAtOneHost() const {
     Lock lock(mutex_);
     return mostAtOneHost_;

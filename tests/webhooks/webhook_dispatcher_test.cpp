@@ -1,4 +1,5 @@
-// Room 11: what is delivered, how often, and who waits for whom (decisions.md, "Webhooks").
+// Tests of the WebhookDispatcher: deliveries, their number of tries, and fairness between hosts (core/http/API.md,
+// "Webhook attempts"; core/decisions/webhooks.md).
 #include <openssl/hmac.h>
 
 #include "core/base/base64.h"
@@ -40,7 +41,7 @@ TEST_P(DeliveryTest, ThreeTriesTenSecondsApartAndThenItIsAbandoned) {
     ASSERT_TRUE(until([&] { return net_->seen().size() == tries; }));
     ASSERT_TRUE(quiet());
     clock_.advance(Millis(9'999));
-    // It has looked, found nothing, and waits for just the moment.
+    // The scheduler has found no due delivery, and waits for just this moment.
     clock_.awaitWaiter(Millis(1), Millis(1));
     EXPECT_EQ(net_->seen().size(), tries);
     clock_.advance(Millis(1));
@@ -64,7 +65,7 @@ TEST_P(DeliveryTest, ThreeTriesTenSecondsApartAndThenItIsAbandoned) {
   EXPECT_THAT(log_.text(), Not(HasSubstr("secret")));
   EXPECT_THAT(log_.text(), Not(HasSubstr("hidden")));
   clock_.advance(Millis(60'000));
-  clock_.awaitWaiter(Millis(1'000), Millis(1'000));  // it has looked
+  clock_.awaitWaiter(Millis(1'000), Millis(1'000));  // the scheduler's pass is over
   EXPECT_EQ(net_->seen().size(), 3U);
 }
 
@@ -110,7 +111,8 @@ TEST_P(DeliveryTest, AReplayHasThreeTriesOfItsOwnAndKeepsTheRecord) {
   EXPECT_EQ(delivery("a").state, DeliveryState::delivered);
 }
 
-// A replay is acknowledged at each moment of a delivery: a call begins after it, whatever the one under way reports.
+// A replay comes at each moment of a delivery. A new call begins after the replay, independent of the report of the
+// call under way.
 TEST_P(DeliveryTest, AReplayIsNeverLost) {
   int number = 0;
   for (const bool fails : {false, true}) {
@@ -210,8 +212,7 @@ TEST_P(DeliveryTest, TheSignatureIsWhatAReceiverComputes) {
 
 INSTANTIATE_TEST_SUITE_P(Over, DeliveryTest, testing::Values("memory", "sqlite"), nameOfStorage);
 
-// Who waits for whom
-// ----------------------------------------------------------------------------------------------------
+// Fairness between hosts
 
 class CrowdTest : public DeliveryTest {};
 
@@ -266,8 +267,8 @@ TEST_P(CrowdTest, HowManyHostsEverHangThoseThatAnswerHavePlaces) {
   ASSERT_TRUE(until([&] { return isSettled("new"); }));
 }
 
-// The storage lists a thousand hosts at a time. While those of the first page take all places that hosts without an
-// answer may have, the next look begins behind them.
+// The storage lists a thousand hosts at a time. Hosts of the first page take all places for hosts without an answer,
+// and the next pass begins behind the first page.
 TEST_P(CrowdTest, HostsOfALaterPageHaveTheirTurn) {
   for (int host = 0; host < 1'000; ++host) {
     const std::string name = "a" + std::to_string(1'000 + host);
@@ -278,13 +279,13 @@ TEST_P(CrowdTest, HostsOfALaterPageHaveTheirTurn) {
   open();
   ASSERT_TRUE(until([&] { return net_->running() == kPlacesForOthers; }));
   ASSERT_TRUE(net_->seen("z").empty());
-  clock_.awaitWaiter(Millis(1), Millis(1'000));  // the look has ended
+  clock_.awaitWaiter(Millis(1), Millis(1'000));  // the pass is over
   net_->letOneGo(net_->seen().at(0).host);
   EXPECT_TRUE(until([&] { return isSettled("z"); }));
   for (int host = 0; host < 1'000; ++host) net_->letGo("a" + std::to_string(1'000 + host));
 }
 
-// The name is another one each time, the receiver is the same.
+// The spellings of the name differ, the receiver is the same.
 TEST_P(CrowdTest, TheSpellingsOfAnAddressAreOneHost) {
   net_->hang("127.0.0.1:8443");
   int job = 0;

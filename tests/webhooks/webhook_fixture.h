@@ -1,5 +1,5 @@
-// The post room in process: the courier over a real storage that may fail, on a clock that is moved by hand, with
-// receivers that do what a test says.
+// Webhook delivery in the test's process: a WebhookDispatcher over a real storage that may fail, on a clock moved by
+// hand, with receivers controlled by the test.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -44,12 +44,12 @@
 
 namespace jobq {
 
-/// Counts, so that a test knows when the courier has nothing left to do for now.
+/// Counts claims and reports: a test can ask whether the WebhookDispatcher has no work left for now.
 class WatchedOutbox final : public OutboxStore {
  public:
   explicit WatchedOutbox(OutboxStore& inner) : inner_(inner) {}
 
-  /// Every delivery that was claimed was settled or put off, and afterwards the courier has looked again.
+  /// Returns true if every claimed delivery was settled or put off, and a later pass found no due delivery.
   bool isQuiet() const {
     Lock lock(mutex_);
     return open_ == 0 && looked_;
@@ -86,7 +86,7 @@ class WatchedOutbox final : public OutboxStore {
     step("before recordAttempt");
     const bool isLast = inner_.recordAttempt(claim, std::move(attempt));
     step("after recordAttempt");
-    return isLast ? isLast : conclude(isLast);  // a late report is the last of its call
+    return isLast ? isLast : conclude(isLast);  // a late report is the last report of its call
   }
   std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) override {
     return inner_.list(endpoint, job, limit);
@@ -97,7 +97,7 @@ class WatchedOutbox final : public OutboxStore {
     return inner_.abandonOwed(bounds, max);
   }
 
-  /// Called between the steps of a delivery, on the thread that takes them. Set before the courier starts.
+  /// Called between the steps of a delivery, on the thread of the step. Set before the WebhookDispatcher starts.
   std::function<void(std::string_view)> step = [](std::string_view) {};
 
  private:
@@ -114,7 +114,7 @@ class WatchedOutbox final : public OutboxStore {
   bool looked_ JOBQ_GUARDED_BY(mutex_) = false;
 };
 
-/// The parameter is the storage's name.
+/// A test's fixture; the parameter is the storage's name.
 class DeliveryTest : public testing::TestWithParam<const char*> {
  protected:
   DeliveryTest() {
@@ -148,7 +148,7 @@ class DeliveryTest : public testing::TestWithParam<const char*> {
     webhooks_->start();
   }
 
-  /// A job that has ended with a call to `url` owed; behind the faults' back, and without a ring.
+  /// Stores an ended job with an owed call to `url`, without the planned faults and without a notification.
   void owe(const JobId& id, const std::string& url, const EndpointId& endpoint = "ep") {
     JobSpec job;
     job.id = id;
@@ -158,7 +158,7 @@ class DeliveryTest : public testing::TestWithParam<const char*> {
     (void)inner_->jobs().insert(std::move(job), policy_, std::nullopt);
     (void)inner_->jobs().cancel({endpoint, id});
   }
-  /// Many, by many threads, so that they share commits.
+  /// Stores `count` such jobs with 16 threads, to let the jobs share commits.
   void oweMany(const std::string& prefix, int count, const std::string& url) {
     constexpr int kThreads = 16;
     std::vector<std::thread> threads;
@@ -176,12 +176,13 @@ class DeliveryTest : public testing::TestWithParam<const char*> {
   }
   bool isSettled(const JobId& job) const { return delivery(job).state != DeliveryState::owed; }
 
-  /// Polls, without letting the courier's time pass. False: it is stuck.
+  /// Polls while the clock stands still. Returns false if the condition did not come true before the deadline.
   template <class Predicate>
   static bool until(Predicate&& condition) {
     return poll(condition, [](int) {});
   }
-  /// The same; half a second passes at every other look, but not while the storage is at work.
+  /// Polls, and moves the clock by half a second at every second check, except while the storage is at work. Returns
+  /// false if the condition did not come true before the deadline.
   template <class Predicate>
   bool inTime(Predicate&& condition) {
     return poll(condition, [this](int look) {
@@ -221,7 +222,7 @@ class DeliveryTest : public testing::TestWithParam<const char*> {
   FakeTransport* net_ = nullptr;
   std::unique_ptr<Transports> transports_;
   WebhookSecrets::Configured configured_;
-  Storage* inner_ = nullptr;  ///< past the faults
+  Storage* inner_ = nullptr;  ///< the storage without the planned faults
   std::unique_ptr<Storage> storage_;
   std::unique_ptr<WatchedOutbox> outbox_;
   std::unique_ptr<WebhookSecrets> secrets_;

@@ -1,4 +1,4 @@
-// The parts of room 11, each alone: the body, the signature, the secrets, the transports, the crew.
+// Tests of each part of webhook delivery alone: body, signature, secrets, transports, delivery threads.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,6 @@ namespace {
 using testing::HasSubstr;
 
 // Body
-// ------------------------------------------------------------------------------------------------------------------
 
 Delivery ended(JobState state) {
   Delivery delivery;
@@ -75,9 +74,8 @@ TEST(WebhookBody, SaysHowAJobFailed) {
 }
 
 // Signature
-// -------------------------------------------------------------------------------------------------------------
 
-// The example of the libraries that receivers use.
+// The example of the libraries used by receivers.
 TEST(WebhookSignature, IsTheOneOfThePublicExample) {
   const auto key = fromBase64("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
   ASSERT_TRUE(key);
@@ -103,7 +101,6 @@ TEST(Base64, GoesThereAndBack) {
 }
 
 // Secrets
-// ---------------------------------------------------------------------------------------------------------------
 
 class SecretsTest : public testing::Test {
  protected:
@@ -184,7 +181,6 @@ TEST_F(SecretsTest, ALostKeyFileIsNamed) {
 }
 
 // Transports
-// ------------------------------------------------------------------------------------------------------------
 
 TEST(TransportsTest, AUrlsSchemeSelects) {
   const testkit::ManualClock clock;
@@ -212,8 +208,7 @@ TEST(TransportsTest, TwoForOneSchemeAreRefused) {
   }
 }
 
-// Crew
-// ------------------------------------------------------------------------------------------------------------------
+// Delivery threads
 
 Delivery withBodies(std::size_t input, std::size_t output) {
   Delivery delivery;

@@ -1,4 +1,4 @@
-// /v1/webhooks, without a socket: what an admin sees and can do.
+// Tests of /v1/webhooks without a socket: the deliveries shown to an admin, and the calls of an admin.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
