@@ -8,7 +8,8 @@
 
 namespace jobq {
 
-// Logs workers stuck beyond stopGrace in a stopped job, and frees their slots (core/decisions/workers.md).
+// Marks and logs workers whose handlers still run stopGrace after the stop. WorkerPool::slots() no longer counts up to
+// maxStuck of such workers (core/decisions/workers.md).
 void Dispatcher::noticeStuck() {
   const Instant now = deps_.clock.now();
   std::vector<std::string> found;
