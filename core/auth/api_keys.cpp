@@ -16,34 +16,36 @@
 namespace jobq {
 namespace {
 
+// Greatest age of the copy that decides about a call.
 constexpr Millis kKeyFreshness{1'000};
+// Age from which a caller renews the copy.
 constexpr Millis kRenewal{500};
 constexpr Millis kLongestGap{12 * 3'600'000};  // storages remember removals for a day
-constexpr Millis kSeenResolution{1'000};       // a key in constant use changes no shared memory more often
+constexpr Millis kSeenResolution{1'000};       // a key in constant use changes shared memory no more often
 constexpr Millis kUseResolution{60'000};
 constexpr std::size_t kUsesAtOnce = 64;  // writes between two sweeps
 constexpr int kMostConflicts = 100;
-constexpr Millis kEndingLife{60'000};  // of a revocation's mark, if it is not taken away
+constexpr Millis kEndingLife{60'000};  // life of a revocation's mark, unless the mark is removed
 
 bool isEnding(const ApiKey& key, Instant now) {
   return key.endingSince && *key.endingSince <= now && now < *key.endingSince + kEndingLife;
 }
 
-// Remembers the digest of the key that `admin.key` held when it was last made or taken in.
+// Record with the digest of the key in `admin.key`, written when the file's key was last made or taken in.
 constexpr const char* kFileRecords = "adminKeyFile";
 constexpr const char* kFileRecord = "last";
 
 std::string digestBody(const std::string& secret) { return "{\"digest\":\"" + sha256(secret) + "\"}"; }
 
-// Returns the key in the file without the blanks and line ends behind it, or nothing if there is no such file.
+// Returns the key in the file without trailing blanks and line ends, or nullopt if the file does not exist.
 std::optional<std::string> readSecret(const std::filesystem::path& file) {
   std::optional<std::string> secret = readFile(file);
   while (secret && !secret->empty() && std::isspace(static_cast<unsigned char>(secret->back()))) secret->pop_back();
   return secret;
 }
 
-// Whether so much time lies between the two, in either direction: the time of day may be set back. The former may be
-// Instant::min(), which is "never".
+// Returns true if at least `time` lies between the two moments, in either direction, because the time of day may be set
+// back. `former` may be Instant::min(), which means never.
 bool areApart(Instant former, Instant latter, Millis time) {
   return former == Instant::min() || latter - former >= time || former - latter >= time;
 }
@@ -115,7 +117,8 @@ void ApiKeys::warnOfLostKeys(const std::vector<ApiKey>& keys, const std::filesys
 
 void ApiKeys::resetAdminKey(const std::filesystem::path& file) {
   const std::optional<std::string> former = readSecret(file);
-  // The former key goes first: after a failure in between, the next reset makes the new one, and the old one is gone.
+  // The former key is removed first. After a failure between the steps the next reset makes the new key, and the former
+  // key is gone.
   for (const ApiKey& key : list()) {
     if (former && key.digest == sha256(*former)) records_.remove(kKeyRecords, key.id);
   }
@@ -123,8 +126,8 @@ void ApiKeys::resetAdminKey(const std::filesystem::path& file) {
   showChange();
 }
 
-// The file is written first: after a failure in between, a reset makes both anew, while a stored admin key whose secret
-// is lost would count as another admin key for ever.
+// Writes the file first. After a failure between the steps a reset makes file and key again, while a stored admin key
+// with a lost secret would count as a further admin key for ever.
 void ApiKeys::makeAdminKey(const std::filesystem::path& file, std::string secret) {
   if (secret.empty()) {
     secret = "jobq_" + randomHex(32);
@@ -165,10 +168,10 @@ std::vector<ApiKey> ApiKeys::list() {
   return keys;
 }
 
-// Two nodes that revoke the last two admin keys at once must not both succeed, and two records cannot change in one
-// step. Each marks its own key first and counts the others afterwards, so the later one sees the earlier one's mark. A
-// mark has one owner: a second revocation of the same key is refused, so that it cannot take the mark away. The mark of
-// a revocation that failed half way counts for kEndingLife.
+// Two nodes that revoke the last two admin keys at once must not both succeed, and two records cannot change in a
+// single step. Each node marks its own key first and counts the other keys afterwards, so the later node sees the mark
+// of the earlier node. A mark has one owner: a second revocation of the same key is refused, so that the mark stays.
+// The mark of an unfinished revocation counts for kEndingLife.
 Revocation ApiKeys::revoke(const std::string& id) {
   const auto record = records_.find(kKeyRecords, id);
   if (!record) return Revocation::noSuchKey;
@@ -187,7 +190,7 @@ Revocation ApiKeys::revoke(const std::string& id) {
   return was ? Revocation::revoked : Revocation::noSuchKey;
 }
 
-// Returns `revoked` if the mark is this call's.
+// Returns `revoked` if this call has set the mark.
 Revocation ApiKeys::mark(const std::string& id) {
   for (int i = 0; i < kMostConflicts; ++i) {
     const auto record = records_.find(kKeyRecords, id);
@@ -221,7 +224,8 @@ void ApiKeys::unmark(const std::string& id) {
   }
 }
 
-// The records have changed already, and the caller is told so: a storage that fails now makes the next ones ask again.
+// The records have changed already, and the caller is told so. After a failure of the storage here the copy counts as
+// outdated, and the next calls read the records again.
 void ApiKeys::showChange() {
   try {
     reload();
@@ -263,11 +267,12 @@ ApiKeys::KeySetPtr ApiKeys::reload() {
 }
 
 void ApiKeys::handOut(const KeySetPtr& keys) {
-  // The answer to an older question may come later: it must not bring a revoked key back.
+  // The answer to an older question may arrive later and must not bring a revoked key back.
   keys_.setIf(keys, [&keys](const KeySet& present) { return present.number < keys->number; });
 }
 
-// One caller renews the set while it is still good for the others; only when it is too old everybody has to ask.
+// A single caller renews the copy while the copy is still good for the other callers. Only a copy that is too old makes
+// every caller ask the storage.
 ApiKeys::KeySetPtr ApiKeys::fresh() {
   KeySetPtr keys = keys_.get();
   const Millis age = keys ? clock_.now() - keys->loadedAt : kKeyFreshness;
@@ -293,8 +298,8 @@ ApiKeyPtr ApiKeys::authenticate(std::string_view authorization, Scope scope, std
   if (found == keys->byDigest.end()) return nullptr;
   const Known& known = *found->second;
   const ApiKey& key = known.key;
-  // The map's comparison has told by timing how far a digest matched, which says nothing about a key; the decision
-  // itself takes the same time whatever the digest.
+  // The timing of the map's comparison shows how far a digest matched, and reveals no key. The decision itself takes
+  // the same time for every digest.
   if (CRYPTO_memcmp(key.digest.data(), digest.data(), digest.size()) != 0) return nullptr;
   const Instant now = wall_.now();
   if (key.expiresAt && *key.expiresAt <= now) return nullptr;
@@ -316,8 +321,8 @@ void ApiKeys::storeUses() {
   }
 }
 
-// Returns whether the use was due. A key that was not seen again since its use was stored here is left alone, so that
-// another node's later use stays.
+// Returns true if the use was due. A key without a use since the last write is skipped, so that a later use stored by a
+// different node stays.
 bool ApiKeys::storeUseIfDue(const Known& known) {
   const Instant seen = known.use->seen.load();
   const Instant last = std::max(known.use->stored.load(), known.key.lastUsedAt.value_or(Instant::min()));
@@ -333,7 +338,7 @@ void ApiKeys::storeUse(const Known& known, Instant seen) {
     if (!record) return;
     ApiKey used = keyOf(*record);
     used.lastUsedAt = seen;
-    // A conflict means that another node has just written its own use: as good.
+    // A conflict means a use just stored by a different node, which is as good.
     (void)records_.update(toRecord(used), record->version);
   } catch (const StorageError& error) {
     log_.write(LogLevel::warning, "keys.lastUse", error.what());

@@ -1,4 +1,5 @@
-// Room 2 (porter): who is it, may they? Keys are 256 random bits; only their SHA-256 is stored.
+// Authentication: finds the key of a call and checks the rights of the key. Keys are 256 random bits; only the SHA-256
+// of a key is stored.
 #pragma once
 
 #include <atomic>
@@ -21,50 +22,58 @@
 
 namespace jobq {
 
-/// What a route demands (core/decisions/auth.md). An admin key may do everything.
+/// The scope demanded by a route (core/http/API.md, "Scopes"; core/decisions/auth.md). An admin key has every scope.
 enum class Scope { none, client, worker, admin };
 
 using ApiKeyPtr = std::shared_ptr<const ApiKey>;
 
+/// Result of ApiKeys::revoke(). `underWay` means that a different call is revoking the key now.
 enum class Revocation { revoked, noSuchKey, lastAdminKey, underWay };
 
-/// Any thread. Looks keys up in its own copy of the records, which is never older than a second: a revocation takes
-/// effect within that time on every node, on this node at once. Every request asks, so callers on different threads
-/// share no lock. Only what has changed is read: 10,000 keys that stay as they are cost a question.
+/// Any thread, except as noted. Looks keys up in a copy of the records, at most one second old: a revocation takes
+/// effect within a second on every node, and at once on this node. Every request needs a lookup, so callers on
+/// different threads share no lock. Only changed records are read, so 10,000 unchanged keys cost a single request to
+/// the storage.
 class ApiKeys {
  public:
-  /// Expiry and the times that are shown go by `wall`, the age of the copy by `clock`. All outlive it.
+  /// Expiry and the shown times follow `wall`, the age of the copy follows `clock`. All arguments outlive the object.
   ApiKeys(RecordStore& records, Clock& clock, const WallClock& wall, Log& log);
 
-  /// With an empty key store: takes in the key of `file` (`<data>/admin.key`), or makes an admin key and writes it
-  /// there with mode 0600, logging only the path. A key that this storage held before is not taken in again: it was
-  /// revoked. With keys, logs a warning when none of them is an admin key that is valid for ever, and when the file's
-  /// key is none of them.
+  /// Prepares an empty key store: takes in the key of `file` (`<data>/admin.key`), or makes an admin key and writes it
+  /// to `file` with mode 0600. Only the path is logged. A key known to this storage before is not taken in again,
+  /// because it was revoked. With keys in the store, logs a warning if no admin key is valid for ever, and a warning if
+  /// the file's key is unknown. Throws ConfigError if the file's key has fewer than 32 characters, Error if a file
+  /// operation fails, and StorageError. Called once, at the start.
   void bootstrap(const std::filesystem::path& file);
 
-  /// Makes an admin key, writes it to `file`, and revokes the key that the file held before. Other keys stay.
+  /// Revokes the former key of `file`, makes an admin key and writes the new key to `file`. Other keys stay. Throws
+  /// Error if a file operation fails, and StorageError. Called while no server uses the storage.
   void resetAdminKey(const std::filesystem::path& file);
 
-  /// The key behind an Authorization header (`Bearer <key>` or the bare key), if it is valid now and its scopes and
-  /// endpoints allow the call; else null. `endpoint` is empty for routes that belong to none. The use is noted in
-  /// memory: no call waits for a write.
+  /// Returns the key of an Authorization header (`Bearer <key>` or the bare key) if the key is valid now and its scopes
+  /// and endpoints allow the call, else null. `endpoint` is empty for routes without an endpoint. The use is noted in
+  /// memory, so no call waits for a write. Throws StorageError if the copy is older than a second and cannot be
+  /// renewed.
   ApiKeyPtr authenticate(std::string_view authorization, Scope scope, std::string_view endpoint);
 
-  /// Stores a key under a new id and returns its secret, which is shown once. id, digest and times are set here.
+  /// Stores a key under a new id and returns the secret, which no later call returns. Sets `id`, `digest` and
+  /// `createdAt` of `key`. Throws StorageError.
   std::string create(ApiKey& key);
+  /// Returns all keys of the storage. Throws StorageError.
   std::vector<ApiKey> list();
 
-  /// Stores the last uses that are due, at most one a minute and key, and a bounded number a call. A call begins behind
-  /// the key at which the previous call ended, so that every key has its turn. Called every second by one thread.
+  /// Stores due last uses, at most once a minute for each key and at most 64 in a call. A call begins behind the last
+  /// key of the previous call, so that every key has its turn. A failing storage is logged. Called by a single thread
+  /// every second.
   void storeUses();
 
-  /// Removes the key, unless no other admin key would be left that never expires: an admin key that expires does not
-  /// count as another one, because its end would lock everybody out. Of revocations on several nodes at once too, one
-  /// admin key is left.
+  /// Removes the key, unless no other admin key without an expiry would be left. An admin key with an expiry does not
+  /// count as another key, because its end would lock all admins out. The rule also holds for revocations on several
+  /// nodes at once. Throws StorageError.
   Revocation revoke(const std::string& id);
 
  private:
-  // When this process saw the key last, and which moment was stored last; Instant::min() before the first.
+  // The last use seen by this process, and the moment stored last; Instant::min() before the first.
   struct LastUse {
     std::atomic<Instant> seen = Instant::min();
     std::atomic<Instant> stored = Instant::min();
@@ -74,10 +83,10 @@ class ApiKeys {
     std::shared_ptr<LastUse> use;
   };
   using KnownPtr = std::shared_ptr<const Known>;
-  // All keys as they were at one moment.
+  // All keys as of one moment.
   struct KeySet {
-    std::uint64_t number = 0;   // a later question to the storage has a higher one
-    std::uint64_t version = 0;  // of the records that it knows
+    std::uint64_t number = 0;   // later requests to the storage have higher numbers
+    std::uint64_t version = 0;  // version of the records in this set
     Instant loadedAt{};
     std::map<std::string, KnownPtr, std::less<>> byDigest;
     std::map<std::string, KnownPtr, std::less<>> byId;
@@ -105,7 +114,7 @@ class ApiKeys {
   SharedSnapshot<KeySet> keys_;
   std::atomic<std::uint64_t> questions_ = 0;
   std::atomic<bool> renewing_ = false;
-  std::string lastStored_;  // the id at which storeUses() ended; of the thread that calls it
+  std::string lastStored_;  // the id where storeUses() ended; used by its thread only
 };
 
 }  // namespace jobq

@@ -1,4 +1,4 @@
-// An API key, and the record in which a storage keeps it.
+// An API key and its record in the storage.
 #pragma once
 
 #include <optional>
@@ -10,27 +10,29 @@
 
 namespace jobq {
 
-/// The kind of the records that hold keys.
+/// Kind of the records with keys.
 inline constexpr const char* kKeyRecords = "key";
 
+/// A key with its rights, without the secret.
 struct ApiKey {
   std::string id;
   std::string name;
   std::string digest;  ///< SHA-256 of the key, hexadecimal
   std::vector<std::string> scopes;
-  std::vector<std::string> endpoints;  ///< empty: all
+  std::vector<std::string> endpoints;  ///< empty means all endpoints
   Instant createdAt{};
   std::optional<Instant> expiresAt;
   std::optional<Instant> lastUsedAt;   ///< written at most once a minute
-  std::optional<Instant> endingSince;  ///< when a revocation of this key began; the key works until it is removed
+  std::optional<Instant> endingSince;  ///< start of a revocation of the key; the key works until removed
 
-  /// Returns true if the key opens the management API while it is valid.
+  /// Returns true if the key opens the management API while valid.
   bool isAdmin() const;
 };
 
+/// Returns the record of `key`, with version 0.
 Record toRecord(const ApiKey& key);
 
-/// Throws a Poco exception if the record's body is not what toRecord() writes.
+/// Returns the key of a record. Throws a Poco exception if the body is not in the form of toRecord().
 ApiKey keyOf(const Record& record);
 
 }  // namespace jobq

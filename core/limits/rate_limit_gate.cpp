@@ -5,8 +5,9 @@
 namespace jobq {
 namespace {
 
+// Greatest age of the counts of an endpoint.
 constexpr Millis kCountFreshness{1'000};
-constexpr Millis kRefusalFreshness{100};  // of a line that is too long: a purge makes it short at once
+constexpr Millis kRefusalFreshness{100};  // age of a queue that is too long: a purge makes the queue short at once
 
 bool isOverLine(std::uint64_t waiting, std::uint32_t workersMax) {
   return waiting > kLineFree && waiting > kLinePerWorker * workersMax;
@@ -23,7 +24,8 @@ std::string tooFast(const RateLimit& limit, Operation operation) {
 // RateVerdict::retryAfter of a refusal by the calls at once alone.
 constexpr Millis kUntilAPlaceIsFree{1'000};
 
-// Rates that are remembered; beyond them those that are open are forgotten, and tell the whole limit again.
+// Most remembered rates. Beyond the number open rates are forgotten, and their callers see the whole limit as
+// remaining.
 constexpr std::size_t kMostRates = 10'000;
 
 std::string tooMalformed(const RateLimit& limit) {
@@ -65,7 +67,7 @@ RateLimit RateLimitGate::limitOf(const EndpointId& endpoint, Operation operation
   return row.perWorker == 0 ? row.base : row.with(runningAt(endpoint, now));
 }
 
-// A call that will not be counted whatever is in it is refused unread.
+// Refuses a call unread if the call would not be counted, whatever its body.
 std::optional<RateLimitGate::Refused> RateLimitGate::closed(const std::string& key, Operation operation,
                                                             const RateLimit& limit, Instant now,
                                                             std::uint32_t& remaining) {
@@ -78,7 +80,7 @@ std::optional<RateLimitGate::Refused> RateLimitGate::closed(const std::string& k
   return Refused{tooFast(limit, operation), RateStanding{limit, 0, found->second.closedUntil - now}};
 }
 
-// Counts one request if the rate allows it. retryAfter is set when it did not.
+// Counts a request if the rate allows it. Sets retryAfter on a refusal.
 RateStanding RateLimitGate::count(const std::string& key, const RateLimit& limit) {
   const Instant now = deps_.clock.now();
   const std::string counted = key + "/understood";
@@ -96,8 +98,8 @@ RateStanding RateLimitGate::count(const std::string& key, const RateLimit& limit
   return {limit, verdict.remaining, verdict.allowed ? Millis(0) : verdict.retryAfter};
 }
 
-// The caller is still inside, so that a question for one at once is refused, and counts nothing, even when a thread
-// with a later time has made the limiter free a request since the caller's own was counted.
+// The caller still holds its place, so a request with one place is refused and counts nothing. The refusal is certain,
+// even if a thread with a later time has made the limiter free a request meanwhile.
 Millis RateLimitGate::untilNext(const std::string& key, const RateLimit& limit, Instant now) {
   const RateVerdict verdict = deps_.limiter.enter(key, {limit.requests, limit.window, 1}, now);
   if (verdict.allowed) deps_.limiter.leave(key);
@@ -127,7 +129,8 @@ std::optional<RateLimitGate::Refused> RateLimitGate::Admission::countMalformed()
   return Refused{tooMalformed(limit_), RateStanding{limit_, 0, verdict.retryAfter}};
 }
 
-// A second old at most. Whoever finds it too old asks, the others go on with what is known.
+// Returns a number at most a second old. The first caller with an older number asks for a new number; the other callers
+// use the known number meanwhile.
 std::uint32_t RateLimitGate::runningAt(const EndpointId& endpoint, Instant now) {
   {
     Lock lock(mutex_);
@@ -140,8 +143,8 @@ std::uint32_t RateLimitGate::runningAt(const EndpointId& endpoint, Instant now) 
   return counts_[endpoint].running = running;
 }
 
-// How many wait, when they are too many. What was admitted since the last question counts as waiting, so that a burst
-// does not run over the limit within a second; only when that is too much is the storage asked again.
+// Returns the number of waiting jobs if the queue is too long. Jobs admitted since the last count are added, so a burst
+// does not exceed the limit within a second; the storage is asked again only when the sum is too high.
 std::optional<std::uint64_t> RateLimitGate::queueTooLong(const EndpointId& endpoint, std::uint32_t workersMax,
                                                          Instant now) {
   {

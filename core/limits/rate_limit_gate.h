@@ -1,4 +1,4 @@
-// Room 3 (turnstile): too fast, too many at once, or a line that is too long? (429)
+// Rate limiting: refuses calls (429) for too high a rate, too many calls at once, or too long a queue.
 #pragma once
 
 #include <cstdint>
@@ -19,34 +19,38 @@
 
 namespace jobq {
 
-/// What the RateLimit-* headers tell.
+/// Values of the RateLimit-* headers (core/http/API.md, "Headers of limits").
 struct RateStanding {
   RateLimit limit;
   std::uint32_t remaining = 0;
-  Millis retryAfter{0};  ///< of a refusal
+  Millis retryAfter{0};  ///< set in a refusal, otherwise 0
 };
 
-/// Judges a call twice. enter() comes before its body is read: is there a place, is the line short enough, is a rate
-/// known to be exceeded? Ticket::count() comes when the call has been understood, and only that counts towards the
-/// rate. Malformed calls have a rate of their own, of the same size, so they use up nothing of the others'. Any thread.
-/// StorageError passes through enter().
+/// Checks a call twice. enter() comes before the body is read and checks the calls at once, the length of the queue,
+/// and known exceeded rates. Admission::count() comes after the call was understood, and only counted calls use up the
+/// rate. Malformed calls have a separate rate of the same size. Any thread.
 class RateLimitGate {
  public:
+  /// The limiter and the clock outlive the gate. The gate calls both functions on any thread; `waiting` may throw
+  /// StorageError.
   struct Deps {
     RateLimiter& limiter;
     Clock& clock;
-    std::function<std::uint32_t(const EndpointId&)> running;  ///< workers that hold a job, on all nodes
-    std::function<std::uint64_t(const EndpointId&)> waiting;  ///< jobs in line
+    std::function<std::uint32_t(const EndpointId&)> running;  ///< busy workers on all nodes
+    std::function<std::uint64_t(const EndpointId&)> waiting;  ///< queued jobs
   };
+  /// Copies `config`.
   RateLimitGate(const LimitsConfig& config, Deps deps) : config_(config), table_(config), deps_(std::move(deps)) {}
 
+  /// A refusal with the sentence for the caller.
   struct Refused {
     std::string sentence;
-    std::optional<RateStanding> standing;  ///< nothing where nothing is limited; of a long line without retryAfter
+    std::optional<RateStanding> standing;  ///< nullopt without a limit; without retryAfter if the queue is too long
   };
 
-  /// A call's place among those at once, given back with it, and its way to be counted. The gate outlives it. One
-  /// thread. A default one is of a call that is not limited: it counts nothing and refuses nothing.
+  /// The place of a call among the calls at once, returned by the destructor, and the way to count the call. The gate
+  /// outlives the admission. One thread. A default admission belongs to an unlimited call and neither counts nor
+  /// refuses.
   class Admission {
    public:
     Admission() = default;
@@ -70,17 +74,17 @@ class RateLimitGate {
       if (gate_ != nullptr) gate_->deps_.limiter.leave(key_);
     }
 
-    /// Counts the call as understood. Returns the refusal when the rate is exceeded: others were quicker since enter().
-    /// Sets `standing` in both cases.
+    /// Counts the call as understood. Returns the refusal if other calls have used up the rate since enter(). Sets
+    /// `standing` in both cases.
     std::optional<Refused> count(std::optional<RateStanding>& standing);
 
-    /// Counts the call as malformed. Returns the refusal when there are too many of those.
+    /// Counts the call as malformed. Returns the refusal if the rate of malformed calls is exceeded.
     std::optional<Refused> countMalformed();
 
-    /// Leaves the call out of both counts; it keeps its place among the calls at once.
+    /// Leaves the call out of both counts. The place among the calls at once stays taken.
     void waive() noexcept { counted_ = true; }
 
-    /// Returns whether one of the three has been called, or there is nothing to count.
+    /// Returns true after count(), countMalformed() or waive(), or without anything to count.
     bool isCounted() const noexcept { return gate_ == nullptr || counted_; }
 
    private:
@@ -91,39 +95,41 @@ class RateLimitGate {
     bool counted_ = false;
   };
 
+  /// A call that may go on.
   struct Passed {
     Admission admission;
-    std::optional<RateStanding> standing;  ///< nothing where nothing is limited; until the call counts, as it was last
+    std::optional<RateStanding> standing;  ///< nullopt without a limit; the last known standing until count()
   };
 
-  /// `workersMax` of the endpoint decides how long its line may be; `own` are its own limits, where it has such.
+  /// Checks a call by its head. `workersMax` of the endpoint bounds the length of the queue; `own` has the endpoint's
+  /// own limits, if any. Throws StorageError.
   std::variant<Passed, Refused> enter(const EndpointId& endpoint, Operation operation, std::uint32_t workersMax,
                                       const LimitSettings& own = {});
 
  private:
-  /// What is known of an endpoint; asked for again after a second.
+  /// Last known counts of an endpoint, read again after a second.
   struct CachedCounts {
     Instant runningAsOf = Instant::min();
     std::uint32_t running = 0;
     Instant waitingAsOf = Instant::min();
     std::uint64_t waiting = 0;
-    std::uint64_t admitted = 0;  ///< since `waiting` was asked for: all of them may wait
+    std::uint64_t admitted = 0;  ///< admitted jobs since the last count of `waiting`; all of them may wait
   };
 
-  /// The rate of an operation at an endpoint, as the limiter told it last.
+  /// The rate of an operation at an endpoint, as last reported by the limiter.
   struct Rate {
-    Instant closedUntil = Instant::min();  ///< nothing will be counted before
-    std::uint32_t requests = 0;            ///< the limit that this is about
-    std::uint32_t remaining = 0;           ///< when it was last told
-    Millis window{0};                      ///< of that limit
+    Instant closedUntil = Instant::min();  ///< no request is counted earlier
+    std::uint32_t requests = 0;            ///< requests of the limit in force at the report
+    std::uint32_t remaining = 0;           ///< remaining requests at the report
+    Millis window{0};                      ///< window of the same limit
   };
 
   RateLimit limitOf(const EndpointId& endpoint, Operation operation, const LimitSettings& own, Instant now);
   std::optional<Refused> closed(const std::string& key, Operation operation, const RateLimit& limit, Instant now,
                                 std::uint32_t& remaining);
   RateStanding count(const std::string& key, const RateLimit& limit);
-  /// Returns how long no further request will be counted, without counting one; 0 when that is not known, which is also
-  /// the answer when it would be exactly the pause that a limiter tells for the calls at once.
+  /// Returns the time in which no further request will be counted, without counting a request. Returns 0 if the time is
+  /// unknown, and also for exactly the pause of a refusal by the calls at once.
   Millis untilNext(const std::string& key, const RateLimit& limit, Instant now);
   RateVerdict enterRate(const std::string& key, const RateLimit& limit, Instant now);
   std::uint32_t runningAt(const EndpointId& endpoint, Instant now);

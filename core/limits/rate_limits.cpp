@@ -7,10 +7,10 @@ namespace jobq {
 namespace {
 
 struct Numbers {
-  std::uint32_t requests;  // per 10 seconds
+  std::uint32_t requests;  // in 10 seconds
   std::uint32_t concurrent;
 };
-// In the order of Operation. 0 concurrent: not applicable.
+// In the order of Operation, from core/http/API.md, "Rate limits". 0 concurrent means no limit.
 constexpr std::array<Numbers, kOperations> kText{{
     {1000, 200},  // run
     {2000, 400},  // runsync
@@ -22,6 +22,7 @@ constexpr std::array<Numbers, kOperations> kText{{
     {2000, 400},  // openai
     {10, 2},      // requests
 }};
+// Running workers for which the base limit is meant.
 constexpr std::uint32_t kWorkersForBase = 10;
 
 std::uint32_t narrow(std::uint64_t number) noexcept {

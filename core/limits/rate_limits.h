@@ -1,5 +1,5 @@
-// The API's rate limits as data: the table of api.md, "Limits", what core/decisions/limits.md adds, and what the
-// configuration changes.
+// The rate limits of the API as data: the table of core/http/API.md, "Rate limits", the additions of
+// core/decisions/limits.md, and the changes of the configuration.
 #pragma once
 
 #include <array>
@@ -11,30 +11,35 @@
 
 namespace jobq {
 
-/// The limits of one operation at one endpoint.
+/// The limits of an operation at an endpoint.
 struct RateRow {
   RateLimit base;
-  std::uint32_t perWorker = 0;  ///< requests that each running worker is good for
+  std::uint32_t perWorker = 0;  ///< requests that each running worker adds
 
-  /// The effective limit: the higher of the base and `running` x perWorker. The calls at once grow in proportion: a
-  /// limit on them that stayed would undo the other (core/decisions/limits.md).
+  /// Returns the limit in force for `running` busy workers: the higher of the base and `running` x perWorker. The calls
+  /// at once grow in proportion, because a fixed limit on them would undo the growing rate (core/decisions/limits.md).
   RateLimit with(std::uint32_t running) const noexcept;
 };
 
-/// `base` with what an endpoint says instead.
+/// Returns `base` with the values of `own` in their place. A changed number of requests also changes perWorker, unless
+/// `own` sets perWorker.
 RateRow rowWith(const RateRow& base, const LimitSetting& own) noexcept;
 
+/// The limits of all operations. Immutable; any thread.
 class RateLimits {
  public:
+  /// Applies `config` to the table.
   explicit RateLimits(const LimitsConfig& config);
 
+  /// Returns the row of `operation`, valid as long as this object.
   const RateRow& at(Operation operation) const noexcept { return rows_[static_cast<std::size_t>(operation)]; }
 
  private:
   std::array<RateRow, kOperations> rows_{};
 };
 
-/// core/decisions/limits.md: a line is too long with more than this many jobs, and more than workersMax times that.
+/// A queue is too long with more than kLineFree jobs and more than workersMax x kLinePerWorker jobs
+/// (core/decisions/limits.md).
 inline constexpr std::uint64_t kLineFree = 50;
 inline constexpr std::uint64_t kLinePerWorker = 500;
 

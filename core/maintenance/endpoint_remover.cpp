@@ -4,19 +4,19 @@ namespace jobq {
 namespace {
 
 constexpr std::size_t kRemovalBatch = 500;
-constexpr int kBatches = 20;  // of one step: the sweeps come between
+constexpr int kBatches = 20;  // in a step, so that sweeps come between
 
 }  // namespace
 
 void EndpointRemover::step() {
   for (const EndpointId& endpoint : deps_.leaving()) {
-    // core/decisions/endpoints.md: its running jobs are stopped first.
+    // The running jobs are stopped first (core/decisions/endpoints.md).
     if (deps_.hasLeft(endpoint)) removeFrom(endpoint);
   }
 }
 
 void EndpointRemover::removeFrom(const EndpointId& endpoint) {
-  // Asked first: a job that comes after the last look belongs to a call that has the endpoint in hand now.
+  // Asked before the removal: a job inserted after the last batch belongs to a call that holds the endpoint now.
   const bool inHand = deps_.isInHand(endpoint);
   std::size_t removed = kRemovalBatch;
   for (int i = 0; i < kBatches && removed == kRemovalBatch; ++i) {

@@ -1,4 +1,4 @@
-// Removes the jobs of endpoints that were deleted, and then what is left of the endpoints themselves.
+// Removes the jobs of deleted endpoints, and then the rest of the endpoints.
 #pragma once
 
 #include <functional>
@@ -10,20 +10,22 @@
 
 namespace jobq {
 
-/// One thread. Any node may do it, several at once too: each step is whole, and one that is cut off goes on later.
+/// One thread. Every node may run a remover, also at the same time: each call of the storage is atomic, and an
+/// interrupted step continues later.
 class EndpointRemover {
  public:
+  /// Everything here outlives the remover.
   struct Deps {
     JobStore& jobs;
-    std::function<std::vector<EndpointId>()> leaving;        ///< that are deleted, and not removed yet
-    std::function<bool(const EndpointId&)> hasLeft;          ///< none of its jobs runs here any more
-    std::function<bool(const EndpointId&)> isInHand;         ///< a call here may yet bring it a job
-    std::function<void(const EndpointId&)> announceRemoved;  ///< its jobs are gone: who waits has to be told
-    std::function<void(const EndpointId&)> forget;           ///< nothing of it is left
+    std::function<std::vector<EndpointId>()> leaving;        ///< deleted endpoints that still exist in the storage
+    std::function<bool(const EndpointId&)> hasLeft;          ///< says if all jobs of the endpoint have left this node
+    std::function<bool(const EndpointId&)> isInHand;         ///< says if a call here may still insert a job
+    std::function<void(const EndpointId&)> announceRemoved;  ///< wakes callers waiting for removed jobs
+    std::function<void(const EndpointId&)> forget;           ///< removes the rest of the endpoint
   };
   explicit EndpointRemover(Deps deps) : deps_(std::move(deps)) {}
 
-  /// A bounded piece of work; the rest is the next step's. StorageError passes through.
+  /// Removes at most 10,000 jobs of each endpoint; the next step continues. Throws StorageError.
   void step();
 
  private:

@@ -6,11 +6,12 @@
 namespace jobq {
 namespace {
 
+// Most jobs with a line of their own in the log.
 constexpr std::size_t kMostNamed = 1'000;
 
 std::string times(std::uint32_t number) { return std::to_string(number) + (number == 1 ? " time" : " times"); }
 
-// Returns a sentence's end that says what became of the job in the sweep, or nothing if its worker was not lost.
+// Returns the end of a sentence about the job's state after the sweep, or nullopt if the worker was not lost.
 std::optional<std::string> fateOf(const std::optional<Job>& job) {
   if (!job) return "it has expired meanwhile";
   if (job->state == JobState::inQueue) return "it waits again; its worker was lost " + times(job->losses) + " so far";

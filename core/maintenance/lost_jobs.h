@@ -1,5 +1,4 @@
-// Which jobs a process that died took with it: the log of the next start names them, because one of them may be why it
-// died.
+// Names in the log the jobs that a dead process was running, because a job may be the reason of the death.
 #pragma once
 
 #include <cstddef>
@@ -11,23 +10,25 @@
 
 namespace jobq {
 
-/// Used once, before anything is claimed: collect(), the first sweep, report(). One thread.
+/// Used once, before the first claim, in the order collect(), first sweep, report(). One thread.
 class LostJobs {
  public:
+  /// `jobs` and `log` outlive the object.
   LostJobs(JobStore& jobs, Log& log) : jobs_(jobs), log_(log) {}
 
-  /// Remembers the jobs of the endpoint that the storage still has as running. Throws StorageError.
+  /// Remembers the endpoint's jobs in state IN_PROGRESS, up to 1,000 jobs of all endpoints together; further jobs are
+  /// only counted. Throws StorageError.
   void collect(const EndpointId& endpoint);
 
-  /// Writes a line for each of them that the sweep took from its dead worker: what became of it, and how often its
-  /// worker was lost. Throws StorageError.
+  /// Writes a line for each remembered job taken from its dead worker by the sweep, with the new state and the number
+  /// of lost workers so far. Throws StorageError.
   void report();
 
  private:
   JobStore& jobs_;
   Log& log_;
   std::vector<JobKey> running_;
-  std::size_t unnamed_ = 0;  // beyond those that are named
+  std::size_t unnamed_ = 0;  // jobs beyond the named ones
 };
 
 }  // namespace jobq

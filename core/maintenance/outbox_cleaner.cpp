@@ -7,7 +7,7 @@ namespace jobq {
 namespace {
 
 constexpr std::size_t kAbandonedOfACall = 500;
-constexpr int kCallsOfAStep = 20;  // of one step: the sweeps come between
+constexpr int kCallsOfAStep = 20;  // in a step, so that sweeps come between
 
 }  // namespace
 
@@ -25,7 +25,7 @@ void OutboxCleaner::step() {
       }
     }
   } catch (...) {
-    report(endpoints);  // what was abandoned before the failure is told only once
+    report(endpoints);  // the storage reports an abandoned delivery only once
     throw;
   }
   report(endpoints);

@@ -1,5 +1,5 @@
-// Gives up webhooks that are owed for too long, and the oldest of an endpoint that owes too many: a receiver that is
-// gone must not fill the disk.
+// Abandons webhooks owed for too long, and the oldest webhooks of an endpoint beyond its bound. A dead receiver must
+// not fill the disk.
 #pragma once
 
 #include <map>
@@ -10,16 +10,17 @@
 
 namespace jobq {
 
-/// One thread. Any node may run one, several at once too: each call of the storage is whole, and a step that is cut off
-/// goes on later. A job's end never waits for it.
+/// One thread. Every node may run a cleaner, also at the same time: each call of the storage is atomic, and an
+/// interrupted step continues later. No end of a job waits for a cleaner.
 class OutboxCleaner {
  public:
-  /// `outbox` and `log` outlive it.
+  /// `outbox` and `log` outlive the cleaner.
   OutboxCleaner(OutboxStore& outbox, const OwedBounds& bounds, Log& log)
       : outbox_(outbox), bounds_(bounds), log_(log) {}
 
-  /// Abandons what is beyond the bounds, 10,000 deliveries at most; the rest is the next step's. Writes a warning for
-  /// each endpoint of which some were abandoned. StorageError passes through.
+  /// Abandons at most 10,000 deliveries beyond the bounds; the next step continues. Logs a warning for each endpoint
+  /// with abandoned deliveries. Throws StorageError, after the warnings for the deliveries abandoned before the
+  /// failure.
   void step();
 
  private:

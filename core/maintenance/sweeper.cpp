@@ -9,7 +9,7 @@ namespace {
 constexpr Millis kInterval{1'000};
 constexpr std::size_t kSweepBatch = 500;
 
-// One that fails keeps none of the others from its turn; the first failure is the one that is told.
+// Performs every duty, also after a failed duty, and throws the first failure at the end.
 void doAll(const std::vector<std::function<void()>>& duties) {
   std::exception_ptr fault;
   for (const auto& duty : duties) {

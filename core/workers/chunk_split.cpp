@@ -8,7 +8,7 @@
 namespace jobq {
 namespace {
 
-// The keys, quotes and braces around a chunk's values, generously.
+// Upper bound for the keys, quotes and braces around the values of a chunk, in bytes.
 constexpr std::size_t kFrame = 64;
 
 std::string_view trimmedJson(std::string_view json) {
@@ -22,8 +22,8 @@ bool isEscapedSurrogate(std::string_view text, std::size_t at, char third) {
          std::string_view(third == '8' ? "89abAB" : "cdefCDEF").find(text[at + 3]) != std::string_view::npos;
 }
 
-// The length of the character of a JSON string's inner text that starts at `at`, escaped or not. A pair of escaped
-// surrogates is one.
+// Returns the length of the character at `at` in the inner text of a JSON string, escaped or plain. A pair of escaped
+// surrogates counts as a single character.
 std::size_t characterAt(std::string_view text, std::size_t at) {
   if (text[at] == '\\') {
     if (text[at + 1] != 'u') return 2;
@@ -33,7 +33,7 @@ std::size_t characterAt(std::string_view text, std::size_t at) {
   return lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
 }
 
-// The inner texts of the strings that `text`, a JSON string's inner text, is cut into.
+// Splits `text`, the inner text of a JSON string, into inner texts of at most `most` bytes each.
 std::vector<std::string_view> pieces(std::string_view text, std::size_t most) {
   std::vector<std::string_view> cut;
   std::size_t from = 0;

@@ -1,4 +1,5 @@
-// How a handler's piece of output becomes chunks of at most 1 MB (api.md, "Endpoints", rule 2; core/decisions/jobs.md).
+// Splits a handler's piece of output into chunks of at most 1 MB (core/http/API.md, "Stream chunk";
+// core/decisions/jobs.md).
 #pragma once
 
 #include <cstddef>
@@ -10,15 +11,15 @@
 
 namespace jobq {
 
-/// What one chunk may have as a client reads it: the object with its keys `output`, `metrics` and `partial`.
+/// Most bytes of a chunk in an answer: the object with the keys `output`, `metrics` and `partial`.
 inline constexpr std::size_t kChunkLimit = 1UL << 20;
 
-/// Of that, what its metrics may have.
+/// Most bytes of the metrics within kChunkLimit.
 inline constexpr std::size_t kMetricsLimit = OutputQuota::kMostMetrics;
 
-/// `output` is JSON text, `metrics` a JSON object's text of at most kMetricsLimit, or empty. What fits stays as it is.
-/// A longer string is cut between characters into several strings; anything else into strings of its text, marked
-/// `partial`. The metrics go with the last chunk. Pure.
+/// Splits `output`, a JSON text. `metrics` is the text of a JSON object with at most kMetricsLimit bytes, or empty.
+/// Output that fits stays unchanged. A longer string is cut between characters into several strings; any other longer
+/// value is cut into strings of its text, marked `partial`. The last chunk has the metrics. Pure; any thread.
 std::vector<Chunk> splitChunk(std::string_view output, std::string_view metrics);
 
 }  // namespace jobq

@@ -7,7 +7,7 @@
 namespace jobq {
 namespace {
 
-/// Between two calls: deadlines that follow each other closely share one.
+/// Shortest time between two calls, so that deadlines close together share a call.
 constexpr Millis kPause{10};
 
 }  // namespace
@@ -35,8 +35,8 @@ DeadlineTimer::Entry::~Entry() {
   timer_.deadlines_.erase(place_);
 }
 
-// The thread is woken only for a deadline before the one it sleeps until. It keeps sleeping when that one is removed,
-// so a busy server wakes it once per execution timeout and not once per job.
+// Wakes the thread only for a deadline earlier than its present wake time. The removal of a deadline wakes no thread,
+// so a busy server wakes the timer once per execution timeout and not once per job.
 std::multiset<Instant>::iterator DeadlineTimer::add(Instant deadline) {
   Lock lock(mutex_);
   const auto place = deadlines_.insert(deadline);
@@ -60,7 +60,7 @@ void DeadlineTimer::loop() {
   }
 }
 
-// Handlers that ignore their stop keep their entries: a deadline that has passed counts once.
+// A handler may ignore its stop token and keep its entry, so a passed deadline must count only once.
 Instant DeadlineTimer::nextCall() const {
   const auto next = deadlines_.upper_bound(passed_);
   return next == deadlines_.end() ? Instant::max() : std::max(*next, passed_ + kPause);

@@ -1,4 +1,4 @@
-// The execution timeouts of the jobs that run here: a thread that sleeps until the earliest of them, so that a job is
+// Watches the execution timeouts of the jobs of this node. The thread sleeps until the earliest deadline, so a job is
 // stopped when its time is over and not at the next sweep.
 #pragma once
 
@@ -13,18 +13,18 @@
 
 namespace jobq {
 
-/// Any thread. Outlives every Entry.
+/// Any thread. The timer outlives every Entry.
 class DeadlineTimer final : public Service {
  public:
-  /// `endOverdue` makes the store end every job whose time is over and stops the handlers of those that run here. It is
-  /// called on the timer's thread and on threads of workers, at the same time too. What it throws is logged.
+  /// `endOverdue` makes the store end all overdue jobs and stops the handlers of the jobs of this node. The timer's
+  /// thread and worker threads call `endOverdue`, also at the same time. Exceptions on the timer's thread are logged.
   DeadlineTimer(Clock& clock, Log& log, std::function<void()> endOverdue);
   ~DeadlineTimer() override { stop(); }
 
   void start() override;
   void stop() override;
 
-  /// A job that runs: the timer watches its deadline for the entry's life.
+  /// A running job. The timer watches the deadline during the entry's life.
   class Entry {
    public:
     Entry(DeadlineTimer& timer, Instant deadline);
@@ -37,7 +37,7 @@ class DeadlineTimer final : public Service {
     const std::multiset<Instant>::iterator place_;
   };
 
-  /// Calls `endOverdue` now. Throws what it throws.
+  /// Calls `endOverdue` on the calling thread. Exceptions pass through.
   void endOverdue() { endOverdue_(); }
 
  private:
@@ -53,8 +53,8 @@ class DeadlineTimer final : public Service {
   mutable Mutex mutex_;
   Condition changed_;
   std::multiset<Instant> deadlines_ JOBQ_GUARDED_BY(mutex_);
-  Instant passed_ JOBQ_GUARDED_BY(mutex_) = Instant::min();   // deadlines up to here have been acted upon
-  Instant wakesAt_ JOBQ_GUARDED_BY(mutex_) = Instant::min();  // when the thread looks again by itself
+  Instant passed_ JOBQ_GUARDED_BY(mutex_) = Instant::min();   // deadlines up to here were handled
+  Instant wakesAt_ JOBQ_GUARDED_BY(mutex_) = Instant::min();  // when the thread wakes without a notification
   bool stopping_ JOBQ_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

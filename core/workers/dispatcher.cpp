@@ -11,13 +11,15 @@
 namespace jobq {
 namespace {
 
+// Pause after a pass that failed.
 constexpr Millis kClaimRetry{500};
 
-/// More than one, so that a claim that finds just the caller's job knows that there is no other.
+/// Most workers reserved by a caller's claim. The number is above 1, so that a claim of just the caller's job shows the
+/// queue to be empty.
 constexpr std::size_t kServedByCaller = 4;
 
-/// The most workers of one endpoint in one claim of the dispatcher's thread: a large endpoint holds up the others for
-/// no longer than it takes to claim this many jobs.
+/// Most workers of an endpoint in a claim of the dispatcher thread. A large endpoint delays the others for no longer
+/// than the claim of 64 jobs takes.
 constexpr std::size_t kClaimedAtOnce = 64;
 
 }  // namespace
@@ -58,17 +60,18 @@ bool Dispatcher::runPassIfDue() {
 }
 
 void Dispatcher::runPassAndPlan() {
-  nextPassAt_ = Instant::max();  // who becomes idle while this looks may have been overlooked
+  // The pass may miss a worker becoming idle meanwhile; such a worker wakes the thread.
+  nextPassAt_ = Instant::max();
   try {
     nextPassAt_ = runPass() ? deps_.clock.now() : nextPass();
-  } catch (const std::exception& error) {  // also of a storage that is out of memory: the next look may go better
+  } catch (const std::exception& error) {  // also std::bad_alloc of the storage: the next pass may succeed
     deps_.log.write(LogLevel::error, "dispatcher.storage", error.what());
     nextPassAt_ = deps_.clock.now() + kClaimRetry;
   }
 }
 
-// Performs each duty once, with one claim for all endpoints together. Under a flood there is always one more job to
-// claim, so a loop here would keep the other duties waiting. Returns true if there may be more to claim at once.
+// Performs each duty once, with a single claim for all endpoints together. Under a flood there is always a further job
+// to claim, so a loop here would keep the other duties waiting. Returns true if there may be more to claim at once.
 bool Dispatcher::runPass() {
   noticeStuck();
   rollReleases();
@@ -78,8 +81,8 @@ bool Dispatcher::runPass() {
   return more;
 }
 
-// On the thread of a caller who waits for the job. Whatever is left to do is the dispatcher's: more workers, more jobs,
-// a storage that fails.
+// Runs on the thread of a caller waiting for its job. The dispatcher thread does the rest: more workers, more jobs, a
+// failing storage.
 void Dispatcher::claimForCaller(const EndpointId& endpoint) {
   {
     Lock lock(mutex_);
@@ -98,8 +101,8 @@ void Dispatcher::claimForCaller(const EndpointId& endpoint) {
   callersDone_.notifyAll();
 }
 
-// The idle workers of the endpoints whose bells ring (of one of them, or of all), each endpoint's up to a bound: nobody
-// else claims for them now.
+// Reserves idle workers of the endpoints whose signal is set (of all endpoints, or of `only`), up to a bound for each
+// endpoint. No other thread claims for a reserved worker.
 std::vector<ClaimWant> Dispatcher::reserveWorkers(const EndpointId* only) {
   std::vector<ClaimWant> wants;
   const std::size_t most = only != nullptr ? kServedByCaller : kClaimedAtOnce;
@@ -120,9 +123,9 @@ std::vector<ClaimWant> Dispatcher::reserveWorkers(const EndpointId* only) {
   return wants;
 }
 
-// The jobs' workers are busy, the others idle as before.
+// Makes the workers of `jobs` busy and the other reserved workers idle again.
 void Dispatcher::releaseReservations(const std::vector<ClaimWant>& wants, const std::vector<ClaimedJob>& jobs) {
-  bool retired = false;  // while its worker was reserved: the job has to be stopped
+  bool retired = false;  // endpoint retired during the claim: its job has to be stopped
   Lock lock(mutex_);
   for (const ClaimedJob& job : jobs) {
     retired = retired || pools_[job.endpoint].retiring;
@@ -142,7 +145,7 @@ void Dispatcher::releaseReservations(const std::vector<ClaimWant>& wants, const 
   if (retired) deps_.queueSignal.wake();
 }
 
-// True: there were jobs.
+// Returns true if there were jobs.
 bool Dispatcher::claimBatch(const std::vector<ClaimWant>& wants) {
   if (wants.empty()) return false;
   const RunningJobs::Claiming claiming(deps_.running);
@@ -162,7 +165,7 @@ bool Dispatcher::claimBatch(const std::vector<ClaimWant>& wants) {
     if (static_cast<std::size_t>(got) == want.workers.size()) {
       deps_.queueSignal.rearm(want.endpoint);
     } else if (deps_.queueSignal.isSet(want.endpoint)) {
-      // Whoever rang meanwhile found these workers reserved.
+      // A notification came meanwhile, and its thread found these workers reserved.
       deps_.queueSignal.wake();
     }
   }
@@ -186,7 +189,8 @@ void Dispatcher::executeJobs(std::vector<ClaimedJob> jobs) {
   }
 }
 
-// There was no memory to give the job to its worker: it must not be held by nobody.
+// Returns a job to the queue for which the worker had no memory. Without the return the job would stay claimed without
+// a worker.
 void Dispatcher::releaseJob(const LeaseRef& lease) {
   try {
     deps_.storage.leases().release(std::vector{lease});
@@ -198,7 +202,7 @@ void Dispatcher::releaseJob(const LeaseRef& lease) {
 }
 
 void Dispatcher::stopRun(const LeaseRef& lease) {
-  // Whoever is about to run it sees that (RunningJobs::Claiming) and does not begin.
+  // A thread about to run the attempt sees the stop (RunningJobs::Claiming) and does not begin.
   deps_.running.stop(lease);
   bool early = false;
   {

@@ -1,12 +1,12 @@
-// Room 7 (dispatch): who has a free slot? One thread claims jobs in batches for all workers that are free, on all
-// endpoints at once, and keeps the number of workers between workersMin and workersMax: more as the endpoint's scaler
-// wishes (scaler.h), one less when one was idle for the endpoint's idleTimeout; workers of an old release are replaced
-// (worker_pool.h). A caller who waits for its job may
-// claim on its own thread when a worker is free (QueueSignal::ringAndServe): whoever claims reserves the workers first.
-// The thread's duties take turns: each look performs every one of them once, with at most 64 claims for an endpoint, so
-// that a flood at one endpoint delays neither the first job of another nor a release.
-// A worker whose handler goes on past the endpoint's stopGrace after it was told to stop is stuck: its slot is
-// replaced, for at most maxStuck of them; every further one keeps its slot, until the endpoint has none left to claim
+// Brings queued jobs and idle workers together. A single thread claims jobs in batches for all idle workers of all
+// endpoints and keeps the number of workers of an endpoint between workersMin and workersMax. The scaler
+// (`core/workers/scaler.h`) asks for more workers; a worker leaves after the endpoint's idleTimeout without a job;
+// workers of an old release are replaced (`core/workers/worker_pool.h`). A caller waiting for its job may claim on its
+// own thread when a worker is idle (QueueSignal::notifyAndClaim). Every claim reserves the workers first.
+// Each pass performs every duty once, with at most 64 claims for an endpoint, so that a flood at an endpoint delays
+// neither the first job of another endpoint nor a release.
+// A worker is stuck if its handler still runs stopGrace after the stop. Its slot is replaced, for at most maxStuck
+// workers of the endpoint. Every further stuck worker keeps its slot, until the endpoint has no worker left to claim
 // with.
 #pragma once
 
@@ -36,8 +36,10 @@ namespace jobq {
 
 class QueueSignal;
 
+/// Owner of the dispatcher thread and of all worker pools of this node.
 class Dispatcher final : public Service, private WorkerEvents {
  public:
+  /// Everything here outlives the dispatcher.
   struct Deps {
     Storage& storage;
     QueueSignal& queueSignal;
@@ -46,42 +48,47 @@ class Dispatcher final : public Service, private WorkerEvents {
     Clock& clock;
     Log& log;
   };
+  /// `node` is the name of this process in worker ids. `endpoints` are the endpoints to serve from the start. The
+  /// constructor sets the claimer of `queueSignal`.
   Dispatcher(const Deps& deps, std::string node, const std::vector<EndpointPtr>& endpoints);
   ~Dispatcher() override { stop(); }
 
+  /// Starts the dispatcher thread, unless stop() was called.
   void start() override;
 
-  /// No job is claimed and no worker hired afterwards; workers go on with what they have, but for the jobs of retired
-  /// endpoints, which are told to stop.
+  /// Blocks until the thread has ended and no caller claims. No job is claimed and no worker is started afterwards.
+  /// Workers finish their present jobs; only the jobs of retired endpoints are told to stop.
   void stop() override;
 
-  /// What the thread does each time: looks, if it was woken or it is time to; says whether it did. For whoever drives
-  /// the dispatcher instead of calling start().
+  /// Performs a pass if a notification came or the time of the next pass has come. Returns true if a pass was made.
+  /// Simulations drive the dispatcher by this function instead of start().
   bool runPassIfDue();
 
-  /// Fires the stop token of that attempt, if it runs here; its handler has the endpoint's stopGrace to end. Any
+  /// Fires the stop token of the attempt if the attempt runs here. The handler has the endpoint's stopGrace to end. Any
   /// thread.
   void stopRun(const LeaseRef& lease);
 
-  /// The endpoint came, or has changed: from now on its jobs run here under these rules. Any thread.
+  /// Adds the endpoint or changes its definition. Jobs run here under the new definition from now on. An endpoint of
+  /// remote workers is ignored unless a pool of the endpoint exists here. Any thread.
   void setEndpoint(const EndpointPtr& now);
 
-  /// The endpoint is gone: its jobs are stopped, its workers leave. Any thread.
+  /// Removes the endpoint: the jobs are stopped and the workers leave. Any thread.
   void retire(const EndpointId& endpoint);
 
-  /// Nobody works for the endpoint any more, but handlers that ignore their stop token. Any thread.
+  /// Returns true if no worker of the endpoint is left except leaving and stuck ones. Any thread.
   bool hasLeft(const EndpointId& endpoint) const;
 
-  /// This node's workers at the moment. Any thread.
+  /// Returns the present numbers of this node's workers by state. Any thread.
   WorkerCounts counts(const EndpointId& endpoint) const;
 
-  /// This node's workers one by one, and how far the endpoint's release has come. Any thread.
+  /// Returns each of this node's workers and the progress of the endpoint's release. Any thread.
   WorkerPoolView view(const EndpointId& endpoint) const;
 
-  /// How many workers each template has here. Any thread.
+  /// Returns the number of workers of each template on this node. Any thread.
   std::map<std::string, std::size_t> workersOfTemplates() const;
 
-  /// Why a job of the endpoint waits: no_workers, workers_busy, starting, worker_crashing or paused. Any thread.
+  /// Returns the reason why a job of the endpoint waits: no_workers, workers_busy, starting, worker_crashing or paused.
+  /// Any thread.
   std::string_view waitReason(const Endpoint& endpoint, bool lowPriority) const;
 
  private:
@@ -113,10 +120,10 @@ class Dispatcher final : public Service, private WorkerEvents {
 
   mutable Mutex mutex_;
   std::map<EndpointId, WorkerPool> pools_ JOBQ_GUARDED_BY(mutex_);
-  int claimingCallers_ JOBQ_GUARDED_BY(mutex_) = 0;  // callers who claim on their own thread
+  int claimingCallers_ JOBQ_GUARDED_BY(mutex_) = 0;  // callers inside claimForCaller()
   Condition callersDone_;
-  std::atomic<Instant> nextPassAt_{};  // when the dispatcher looks even if nobody wakes it
-  std::uint64_t workersStarted_ = 0;   // the dispatcher's thread
+  std::atomic<Instant> nextPassAt_{};  // when the thread makes a pass without a notification
+  std::uint64_t workersStarted_ = 0;   // used by the dispatcher thread
   std::atomic<bool> stopping_ = false;
   std::thread thread_;
 };

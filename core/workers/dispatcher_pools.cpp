@@ -1,4 +1,4 @@
-// The dispatcher's other half: how many workers there are, and which release they run.
+// The pool management of the dispatcher: numbers of workers and their releases.
 #include <algorithm>
 #include <exception>
 
@@ -8,7 +8,8 @@
 
 namespace jobq {
 
-// core/decisions/workers.md: a handler that ignores its stop token for stopGrace is logged as stuck, its slot replaced.
+// Marks and logs workers whose handlers still run stopGrace after the stop. WorkerPool::slots() no longer counts up to
+// maxStuck of such workers (core/decisions/workers.md).
 void Dispatcher::noticeStuck() {
   const Instant now = deps_.clock.now();
   std::vector<std::string> found;
@@ -34,7 +35,7 @@ void Dispatcher::stopIdleWorkers() {
     for (auto& [id, pool] : pools_) {
       std::size_t staying = pool.slots();
       for (auto& [worker, info] : pool.workers) {
-        const bool tooMany = staying > pool.endpoint->workersMax;  // it was lowered
+        const bool tooMany = staying > pool.endpoint->workersMax;  // workersMax was lowered
         if (staying <= pool.endpoint->workersMin && !tooMany) break;
         if (info.state != WorkerState::idle) continue;
         if (!tooMany && info.since + pool.endpoint->idleTimeout > now) continue;
@@ -68,7 +69,7 @@ void Dispatcher::rollReleases() {
   }
 }
 
-// True: there may be more to do at once.
+// Returns true if there may be a further step at once.
 bool Dispatcher::rollOne(const EndpointId& id) {
   WorkerPool::Step step;
   {
@@ -78,15 +79,15 @@ bool Dispatcher::rollOne(const EndpointId& id) {
     step = pool->second.nextStep();
   }
   for (const WorkerId& worker : step.stoppedWorkers) deps_.executor.stopWorker(worker);
-  // Their jobs go back in line, to be removed there: what their handlers say now is no outcome, and is told to nobody.
+  // The stopped jobs go back to the queue, for the removal of the endpoint. A later result of the handler is dropped.
   if (!step.stopped.empty()) deps_.storage.leases().release(step.stopped);
   for (const LeaseRef& lease : step.stopped) stopRun(lease);
   if (step.startWorker) startWorker(id, step);
   return step.startWorker;
 }
 
-// An endpoint may be deleted in the moment of the shutdown, when the dispatcher's thread looks no more. Its running
-// jobs have no result that a caller could read, so the shutdown must not wait for them.
+// An endpoint may be deleted during the shutdown, after the last pass of the dispatcher thread. No caller can read a
+// result of such an endpoint, so the shutdown must not wait for the running jobs.
 void Dispatcher::stopRetired() {
   std::vector<EndpointId> ids;
   {
@@ -119,7 +120,7 @@ void Dispatcher::startWhereNeeded() {
   }
 }
 
-// As far as it can be said without asking the storage.
+// Decides as far as possible without a request to the storage.
 bool Dispatcher::mayWantMore(const WorkerPool& pool) const {
   const std::size_t size = pool.slots();
   if (!pool.target() || size >= pool.endpoint->workersMax || deps_.clock.now() < pool.startAfter) return false;
@@ -127,10 +128,10 @@ bool Dispatcher::mayWantMore(const WorkerPool& pool) const {
   return !pool.endpoint->paused && deps_.queueSignal.isSet(pool.endpoint->id);
 }
 
-// How many workers more the endpoint should have.
+// Returns the number of workers that the endpoint is short of.
 std::size_t Dispatcher::wanted(const EndpointId& id) {
-  // api.md, "policy object": a low-priority job does not trigger scaling. The bell is told first: a normal job that
-  // comes after the count rings it.
+  // A low-priority job does not trigger scaling (core/http/API.md, "Policy"). The flag of normal jobs is cleared before
+  // the count, so a normal job that comes after the count sets the flag again.
   const bool rings = deps_.queueSignal.isSet(id);
   if (rings) deps_.queueSignal.rearm(id, true);
   const EndpointCounts jobs = rings ? deps_.storage.jobs().counts(id) : EndpointCounts{};
@@ -172,13 +173,13 @@ void Dispatcher::startWorker(const EndpointId& id, const WorkerPool::Step& why) 
   }
   try {
     deps_.executor.startWorker(endpoint, release, worker, *this);
-  } catch (const std::exception& error) {  // no thread, or no memory: its slot must not stay taken
+  } catch (const std::exception& error) {  // no thread or no memory: the slot must become free again
     workerGone(id, worker, error.what());
   }
 }
 
-// The dispatcher is woken only when there is something for it to do: a job for this worker, a release that goes on, or
-// an idle time that ends before it would look by itself.
+// Wakes the dispatcher thread only for a reason: a job for the worker, the next step of a release, or the end of an
+// idle time before the next pass.
 void Dispatcher::workerReady(const EndpointId& endpoint, const WorkerId& worker) {
   const Instant now = deps_.clock.now();
   bool early = false;

@@ -1,5 +1,5 @@
-// Room 8 (workbench): where does it run? An executor keeps workers; the dispatcher decides how many there are and what
-// each of them does. Today a worker is a thread; a child process and a remote machine use the same verbs.
+// An executor keeps workers; the dispatcher decides about their number and gives each worker its jobs. Today a worker
+// is a thread. Planned: a child process and a remote machine, through the same operations.
 #pragma once
 
 #include <string>
@@ -10,32 +10,34 @@
 
 namespace jobq {
 
-/// What an executor tells the dispatcher, from any of its threads.
+/// Reports of an executor to the dispatcher. Any thread of the executor calls the functions.
 class WorkerEvents {
  public:
   virtual ~WorkerEvents() = default;
 
-  /// The worker has no job and can take one: after its start, and after each job.
+  /// Reports a worker without a job, ready for the next job: after its start and after each job.
   virtual void workerReady(const EndpointId& endpoint, const WorkerId& worker) = 0;
 
-  /// The worker has ended. `failure` is why it could not start; empty when it was dismissed.
+  /// Reports the end of the worker. `failure` is the reason why the worker could not start or continue, empty after
+  /// stopWorker().
   virtual void workerGone(const EndpointId& endpoint, const WorkerId& worker, const std::string& failure) = 0;
 };
 
-/// Any thread assigns and dismisses; one thread (the dispatcher's) hires.
+/// Keeps workers. Any thread calls assign() and stopWorker(); only the dispatcher thread calls startWorker().
 class Executor {
  public:
   virtual ~Executor() = default;
 
-  /// Starts a worker that runs `release`; workerReady or workerGone follows. Throws std::system_error when the machine
-  /// has no thread left: then nothing was started.
+  /// Starts a worker for `release`; workerReady() or workerGone() follows on a thread of the executor. `events`
+  /// outlives the worker. Throws std::system_error if the machine has no thread left; no worker exists then.
   virtual void startWorker(const EndpointPtr& endpoint, const ReleasePtr& release, const WorkerId& worker,
                            WorkerEvents& events) = 0;
 
-  /// Gives a job to a worker that is ready. When this returns, the job can be stopped (RunningJobs).
+  /// Gives a job to a ready worker. The job can be stopped (RunningJobs) after the return. Throws std::bad_alloc; the
+  /// worker is still ready then.
   virtual void assign(ClaimedJob job) = 0;
 
-  /// Ends a worker that is ready; workerGone follows.
+  /// Ends a ready worker; workerGone() follows.
   virtual void stopWorker(const WorkerId& worker) = 0;
 };
 

@@ -28,8 +28,8 @@ void RunContext::log(LogLevel level, std::string_view line) {
   });
 }
 
-// A stale report is dropped without a word: the stop token tells the handler (job_handler.h). After a stop every report
-// is stale, and at the end of the process the storage may be gone already.
+// A stale report is dropped silently, because the stop token informs the handler (`sdk/include/jobq/job_handler.h`).
+// After a stop every report is stale, and at the end of the process the storage may no longer exist.
 void RunContext::offer(const std::function<ReportResult()>& report) {
   if (stop_.stop_requested()) return;
   Backoff backoff(deps_.clock, stop_);

@@ -1,4 +1,4 @@
-// What a handler sees of its job (room 9's window to the house).
+// A handler's view of its job.
 #pragma once
 
 #include <cstddef>
@@ -20,12 +20,13 @@ namespace jobq {
 
 class JobService;
 
-inline constexpr std::size_t kMaxOutput = 20UL << 20;  ///< core/decisions/jobs.md: output limit, 20 MB
+inline constexpr std::size_t kMaxOutput = 20UL << 20;  ///< bytes of an output (core/decisions/jobs.md)
+/// Most bytes of a progress.
 inline constexpr std::size_t kMaxProgressBytes = 1UL << 20;
-inline constexpr std::size_t kLongestLine = 8'192;  ///< of a job's log, which has 1,000 of them
+inline constexpr std::size_t kLongestLine = 8'192;  ///< bytes of a line in a job's log of at most 1,000 lines
 
-/// The thread that runs the job. A storage that fails does not fail the job: a report is offered until it is stored or
-/// stale, or the job is told to stop; then it is dropped.
+/// Used on the worker thread of the job. A failing storage does not fail the job: a report is offered until it is
+/// stored or stale, or until the job is told to stop. A report after the stop is dropped.
 class RunContext final : public JobContext {
  public:
   struct Deps {
@@ -34,6 +35,7 @@ class RunContext final : public JobContext {
     Clock& clock;
     Log& log;
   };
+  /// `job` outlives the context. `s3Config` is the opened text, empty without one. `stop` is the job's stop token.
   RunContext(const Deps& deps, const ClaimedJob& job, std::string s3Config, std::stop_token stop)
       : deps_(deps), job_(job), s3Config_(std::move(s3Config)), stop_(std::move(stop)) {}
 

@@ -34,7 +34,7 @@ void RunningJobs::stop(const LeaseRef& lease) {
       stoppedEarly_.emplace(lease.job, lease.attempt);
     }
   }
-  // Callbacks of the handler run inside this call: not under the lock.
+  // Called without the lock, because callbacks of the handler run inside this call.
   source.request_stop();
 }
 

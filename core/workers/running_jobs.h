@@ -1,4 +1,4 @@
-// The jobs that run on this node, and how to tell them to stop: on the same node a stop token fires at once.
+// The running jobs of this node with their stop tokens. A stop on the same node takes effect at once.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace jobq {
 
-/// Any thread.
+/// Any thread. Outlives every Claiming and every Entry.
 class RunningJobs {
  public:
-  /// Whoever claims holds one until it has registered what it got. Meanwhile a stop of an attempt that is not known yet
-  /// is kept for it: a job can be cancelled as soon as it is claimed.
+  /// Held by a claiming thread from before the claim until the claimed attempts are registered. Stops of unknown
+  /// attempts are kept meanwhile, because a job can be cancelled as soon as it is claimed.
   class Claiming {
    public:
     explicit Claiming(RunningJobs& jobs);
@@ -28,14 +28,15 @@ class RunningJobs {
     RunningJobs& jobs_;
   };
 
-  /// Registers a run for its scope.
+  /// Registers a run for the entry's life.
   class Entry {
    public:
     Entry(RunningJobs& jobs, const LeaseRef& lease);
     ~Entry();
     Entry(const Entry&) = delete;
     Entry& operator=(const Entry&) = delete;
-    /// Has fired already when the stop came first: then the handler must not begin.
+    /// Returns the stop token of the run. A token that has fired already means a stop before the start: the handler
+    /// must not begin.
     std::stop_token token() const { return source_.get_token(); }
 
    private:
@@ -44,7 +45,7 @@ class RunningJobs {
     std::stop_source source_;
   };
 
-  /// Fires the token of that attempt, if it runs here.
+  /// Fires the token of the attempt if the attempt runs here, or keeps the stop while a thread is claiming.
   void stop(const LeaseRef& lease);
 
  private:

@@ -6,10 +6,11 @@
 namespace jobq {
 namespace {
 
-/// The step from "as long as" to "longer than": times are whole milliseconds.
+/// The step from "as long as" to "longer than", because times are whole milliseconds.
 constexpr Millis kLonger{1};
 
-/// Nobody tells that a line became longer, and counting it costs a question to the storage.
+/// Pause before the jobs are counted again. A queue that grows sends no notification, and a count costs a request to
+/// the storage.
 constexpr Millis kRecount{1'000};
 
 std::uint32_t bounded(std::uint64_t wanted, const ScalerView& view) {
@@ -20,13 +21,13 @@ std::uint32_t bounded(std::uint64_t wanted, const ScalerView& view) {
 
 ScalerWish byQueueDelay(const ScalerView& view) {
   const std::uint32_t least = bounded(0, view);
-  // Those who are started for workersMin are coming, too.
+  // Workers started for workersMin count as coming, too.
   if (least > view.workers || view.coming > 0) return {least, {}};
   if (view.waiting == 0 || view.workers >= view.workersMax) return {least, {}};
   const ScalerWish oneMore{view.workers + 1, {}};
   if (view.busy == 0) return oneMore;
   const Millis mayWait = std::chrono::seconds(view.scaling.value);
-  // Below zero when another node's clock runs ahead.
+  // The difference is below zero when the clock of another node runs ahead.
   const Millis waited = std::max(view.headWait.value_or(Millis(0)), Millis(0));
   if (waited > mayWait) return oneMore;
   return {view.workers, mayWait - waited + kLonger};

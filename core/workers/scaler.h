@@ -1,7 +1,7 @@
-// How many workers an endpoint should have now. A pure decision: the dispatcher says what it sees, and hires. Nobody is
-// sent away here: workers above workersMin leave when they were idle for the endpoint's idleTimeout, and that time is
-// what keeps the number from flapping. While no normal job waits, nobody is hired for one, so a worker that was just
-// released is never wanted back before a job comes.
+// Decides how many workers an endpoint should have. Pure: the dispatcher gives a view of the endpoint and starts
+// workers. The scaler stops no worker. Workers above workersMin leave after the endpoint's idleTimeout without a job,
+// and the idleTimeout keeps the number from flapping. The scaler asks for a worker only while a normal job waits, so a
+// worker that has just left is not needed again before the next job.
 #pragma once
 
 #include <cstdint>
@@ -12,40 +12,39 @@
 
 namespace jobq {
 
-/// What the dispatcher knows of one endpoint, at one moment. Low-priority jobs in line are not in it: they never count
-/// (api.md, "policy object").
+/// State of an endpoint at one moment. Queued low-priority jobs are left out, because low-priority jobs never count
+/// (core/http/API.md, "Policy").
 struct ScalerView {
   Scaling scaling;
   std::uint32_t workersMin = 0;
-  std::uint32_t workersMax = 3;      ///< wins when it is below workersMin
-  std::uint32_t workers = 0;         ///< slots that are taken: those below, and stuck workers that were not replaced
-  std::uint32_t coming = 0;          ///< idle or starting: will take a job soon
-  std::uint32_t busy = 0;            ///< with normal jobs
-  std::uint32_t busyLow = 0;         ///< with low-priority jobs: neither demand nor, for normal jobs, capacity
-  std::uint64_t waiting = 0;         ///< normal jobs in line
-  std::optional<Millis> headWait{};  ///< how long the first of them has waited; nothing counts as not at all
+  std::uint32_t workersMax = 3;  ///< wins when below workersMin
+  std::uint32_t workers = 0;     ///< slots in use: coming, busy and busyLow, and stuck workers without a replacement
+  std::uint32_t coming = 0;      ///< idle, reserved or starting: can run a job soon
+  std::uint32_t busy = 0;        ///< with normal jobs
+  std::uint32_t busyLow = 0;     ///< with low-priority jobs: neither demand nor capacity for normal jobs
+  std::uint64_t waiting = 0;     ///< normal jobs in the queue
+  std::optional<Millis> headWait{};  ///< waiting time of the first normal job; nullopt counts as zero
 };
 
+/// A number of workers, and the time of the next question.
 struct ScalerWish {
-  /// At least as many as there are, and at most workersMax, or as many as there are when they are more already.
+  /// The wished number: at least the present number, and at most workersMax unless more workers exist already.
   std::uint32_t workers = 0;
 
-  /// In how long to ask again although nothing else happened; always above 0. Nothing: the next event is enough. Events
-  /// are: the line was empty and has a job, a worker is ready, has finished or is gone. That a line became longer is
-  /// none (core/jobs/queue_signal.h), so requestCount asks again by itself while jobs wait and there is room for a
-  /// worker.
+  /// Time after which to ask again without any event, always above 0; nullopt if the next event is early enough. Events
+  /// are: a job in an empty queue, and a worker that is ready, has finished a job or is gone. A growing queue is no
+  /// event (`core/jobs/queue_signal.h`), so requestCount asks again while jobs wait and a further worker is allowed.
   std::optional<Millis> again{};
 
   bool operator==(const ScalerWish&) const = default;
 };
 
-/// The rules of wire.md, section 4.1:
-/// - queueDelay: one worker more when the first normal job in line has waited longer than `value` seconds and nobody is
-///   coming. Each worker takes the job at the head, so the next look judges the next job. When no worker at all serves
-///   normal jobs, the first one starts at once, because waiting would help nobody.
-/// - requestCount: one worker for each `value` normal jobs, in line or running, rounded up. Those who are coming count
-///   as there.
-/// Any thread; fails never.
+/// Applies the rules of core/http/API.md, "Scaling":
+/// - queueDelay: a further worker when the first normal job has waited longer than `value` seconds and no worker is
+///   coming. Each worker claims the first job, so the next question concerns the next job. Without any worker for
+///   normal jobs the first worker starts at once, because waiting would help no caller.
+/// - requestCount: a worker for each `value` normal jobs, queued or running, rounded up. Coming workers count.
+/// Any thread. Never throws.
 ScalerWish scale(const ScalerView& view) noexcept;
 
 }  // namespace jobq

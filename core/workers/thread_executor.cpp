@@ -24,7 +24,7 @@ Outcome checkOutput(std::string output) {
   return Completed{std::move(output)};
 }
 
-// Room 9. Whatever a handler throws is an outcome of the job, never an error of the server.
+// Turns every exception of a handler into an outcome of the job, never into an error of the server.
 Outcome runHandler(JobHandler& handler, std::string_view input, JobContext& context) {
   try {
     return checkOutput(handler.run(input, context));
@@ -40,7 +40,7 @@ Outcome runHandler(JobHandler& handler, std::string_view input, JobContext& cont
 
 }  // namespace
 
-// Shared by the executor and the thread itself, so that an abandoned thread never uses freed memory of its own.
+// Shared by the executor and the worker's own thread, so an abandoned thread never uses freed memory.
 class ThreadExecutor::Worker {
  public:
   Worker(const Deps& deps, EndpointPtr endpoint, ReleasePtr release, WorkerId id, WorkerEvents& events)
@@ -50,7 +50,7 @@ class ThreadExecutor::Worker {
         id_(std::move(id)),
         events_(events) {}
 
-  // The worker's whole life. `onEnd` is the last thing that touches the executor.
+  // Runs the whole life of the worker. workerGone() is the last call to the dispatcher.
   void live() {
     nameThread("worker");
     std::string failure;
@@ -84,14 +84,14 @@ class ThreadExecutor::Worker {
     changed_.notifyAll();
   }
 
-  // The lease of the job it still has; what its handler says from now on is no outcome.
+  // Returns the lease of the present job, if any. An outcome reported from now on is dropped.
   std::optional<LeaseRef> giveUp() {
     Lock lock(mutex_);
     givenUp_.request_stop();
     return current_;
   }
 
-  // Its job has been stopped: whatever it still does, nobody waits for it.
+  // Returns true if the present job has been stopped: a shutdown does not wait for such a job.
   bool isStopped() {
     Lock lock(mutex_);
     return told_.stop_requested();
@@ -113,7 +113,7 @@ class ThreadExecutor::Worker {
 
   std::unique_ptr<Task> nextTask() {
     Lock lock(mutex_);
-    // The next job may be here already: the worker was ready before it asked.
+    // The next job may be here already, because the worker was ready before this call.
     if (!inbox_) {
       current_.reset();
       told_ = {};
@@ -124,7 +124,7 @@ class ThreadExecutor::Worker {
 
   void work(JobHandler& handler, const Task& task) {
     const ClaimedJob& job = task.job;
-    if (task.entry.token().stop_requested()) return;  // cancelled, or its time is over, before it could begin
+    if (task.entry.token().stop_requested()) return;  // cancelled or overdue before the start
     Outcome outcome = Failed{};
     try {
       RunContext context({deps_.jobs, deps_.storage, deps_.clock, deps_.log}, job, deps_.secrets.open(job.s3Config),
@@ -136,9 +136,9 @@ class ThreadExecutor::Worker {
     signOff(job, outcome);
   }
 
-  // Room 10. The slot keeps the outcome until it is stored or stale; the job is not run again meanwhile. Of a job that
-  // goes back in line nothing is stored: its handler was stopped, and has not failed. An outcome after the deadline
-  // finds its job TIMED_OUT.
+  // Offers the outcome to the storage until it is stored or stale; the worker keeps its slot, and the job is not run
+  // again meanwhile. A job returned to the queue gets no outcome, because its handler was stopped and has not failed.
+  // An outcome after the deadline finds the job TIMED_OUT.
   void signOff(const ClaimedJob& job, const Outcome& outcome) {
     if (givenUp_.stop_requested()) return;
     const LeaseRef& lease = job.lease;
@@ -152,7 +152,7 @@ class ThreadExecutor::Worker {
           deps_.log.write(LogLevel::information, "job.stale", "the result of " + lease.job + " came too late");
         }
         return;
-      } catch (const std::exception& error) {  // whatever it is: a worker that ended now would take the outcome with it
+      } catch (const std::exception& error) {  // any exception: ending the worker here would lose the outcome
         deps_.log.write(LogLevel::error, "job.unfinished",
                         "the result of " + lease.job + " cannot be stored yet: " + error.what());
       }
@@ -170,7 +170,7 @@ class ThreadExecutor::Worker {
   Condition changed_;
   std::unique_ptr<Task> inbox_ JOBQ_GUARDED_BY(mutex_);
   std::optional<LeaseRef> current_ JOBQ_GUARDED_BY(mutex_);
-  std::stop_token told_ JOBQ_GUARDED_BY(mutex_);  // of its job
+  std::stop_token told_ JOBQ_GUARDED_BY(mutex_);  // stop token of the present job
   bool dismissed_ JOBQ_GUARDED_BY(mutex_) = false;
 };
 
@@ -208,7 +208,7 @@ void ThreadExecutor::stopWorker(const WorkerId& id) {
   worker->stopWorker();
 }
 
-// Joins the threads that have ended.
+// Joins the ended threads.
 void ThreadExecutor::reap() {
   std::vector<std::shared_ptr<Worker>> ended;
   {
@@ -239,7 +239,7 @@ void ThreadExecutor::noticeStopped() {
   ended_.notifyAll();
 }
 
-// Until every job has ended but those that were stopped: nobody wants to know what becomes of them.
+// Blocks until every job has ended or was stopped, because no caller needs the result of a stopped job.
 void ThreadExecutor::drain(Instant deadline) {
   Lock lock(mutex_);
   const auto drained = [this]() JOBQ_REQUIRES(mutex_) {
@@ -249,8 +249,8 @@ void ThreadExecutor::drain(Instant deadline) {
   while (!drained() && deps_.clock.now() < deadline) deps_.clock.waitUntil(mutex_, ended_, deadline);
 }
 
-// Tells unfinished jobs to stop and sends them back in line. Both get the longest grace among their endpoints: handlers
-// to end, and a storage that fails to take the jobs.
+// Stops unfinished jobs and returns them to the queue. The longest stopGrace among their endpoints is the time for
+// handlers to end and for a failing storage to record the return.
 void ThreadExecutor::stopRest() {
   std::vector<std::shared_ptr<Worker>> rest;
   {
@@ -266,7 +266,7 @@ void ThreadExecutor::stopRest() {
     if (const auto lease = worker->giveUp()) jobs[worker->endpoint().id].push_back(*lease);
   }
   const Instant end = deps_.clock.now() + grace;
-  // First the handlers: a storage that is locked takes as long to say so as the grace lasts.
+  // Handlers are stopped first, because a call to a locked storage takes as long as the grace.
   for (const auto& [endpoint, leases] : jobs) {
     for (const LeaseRef& lease : leases) deps_.running.stop(lease);
   }
@@ -275,7 +275,7 @@ void ThreadExecutor::stopRest() {
   awaitAllEnded(end);
 }
 
-// Leaves in `jobs` what the storage did not take. True: nothing.
+// Removes the released jobs from `jobs`. Returns true if no job is left in `jobs`.
 bool ThreadExecutor::release(std::map<EndpointId, std::vector<LeaseRef>>& jobs) {
   for (auto at = jobs.begin(); at != jobs.end();) {
     try {

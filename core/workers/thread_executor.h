@@ -1,4 +1,4 @@
-// Room 8, the thread kind: a worker is a thread with its own handler.
+// The executor with a thread for each worker. Each worker has a handler of its own.
 #pragma once
 
 #include <cstddef>
@@ -22,9 +22,10 @@ namespace jobq {
 class JobService;
 class SecretBox;
 
-/// Outlives every worker thread but those that stop() had to abandon.
+/// Outlives every worker thread except those abandoned by stop().
 class ThreadExecutor final : public Executor {
  public:
+  /// Everything here outlives the executor.
   struct Deps {
     JobService& jobs;
     Storage& storage;
@@ -42,11 +43,13 @@ class ThreadExecutor final : public Executor {
   void assign(ClaimedJob job) override;
   void stopWorker(const WorkerId& worker) override;
 
-  /// Called after the stop token of a job has fired: a stop() that waits for that job waits no longer.
+  /// Wakes a stop() waiting for running jobs. Called after the stop token of a job has fired, because stop() does not
+  /// wait for a stopped job. Any thread.
   void noticeStopped();
 
-  /// Running jobs get `drain` to finish. The rest is told to stop, goes back in line, and gets its endpoint's stopGrace
-  /// to end. Returns the number of threads that did not: they are abandoned, and the process has to end with _exit.
+  /// Gives running jobs the time `drain` to finish. Stops the rest, returns the jobs to the queue, and waits for the
+  /// handlers, for the longest stopGrace of their endpoints. Returns the number of abandoned threads, whose handlers
+  /// have not ended; above 0 the process has to end with _exit.
   std::size_t stop(Millis drain);
 
  private:

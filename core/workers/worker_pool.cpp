@@ -72,7 +72,7 @@ bool WorkerPool::takeReady(const WorkerId& worker, Instant now) {
   info.lease = {};
   info.stuckFrom = Instant::max();
   info.replaces = false;
-  // Of one that was stuck, somebody else may have the slot by now; and workersMax may have been lowered.
+  // The slot of a worker that was stuck may be in use again, and workersMax may have been lowered.
   const bool tooMany = slots() > endpoint->workersMax;
   if (!leaves && !tooMany && target()) return true;
   info.state = WorkerState::leaving;
@@ -89,14 +89,14 @@ void WorkerPool::takeGone(const WorkerId& worker, const std::string& failure, In
   fault = failure;
   if (info.replaces) ++vacancies;
   if (info.release == endpoint->release && proven && proven != info.release) {
-    halted = true;  // for good: until the next release, or a restart
+    halted = true;  // until the next release or a restart
     return;
   }
   backoff = std::clamp(backoff * 2, kFirstBackoff, kLongestBackoff);
   startAfter = now + backoff;
 }
 
-// Whoever leaves now has been replaced before.
+// Uses up a surge worker for a leaving worker. Returns false if the pool has none.
 bool WorkerPool::takeSurge() {
   const auto surge = std::find_if(workers.begin(), workers.end(), [](const auto& entry) {
     return entry.second.surge && entry.second.state != WorkerState::leaving && entry.second.state != WorkerState::stuck;
@@ -107,7 +107,8 @@ bool WorkerPool::takeSurge() {
   return true;
 }
 
-// The last replacement is at work, so the next one may go. Nobody waits for a handler that may never return.
+// Returns true if no replacement is pending, so the next worker may leave. Stuck workers do not count, because their
+// handlers may never return.
 bool WorkerPool::mayGoOn() const {
   return vacancies == 0 && std::none_of(workers.begin(), workers.end(), [](const auto& entry) {
            const WorkerInfo& info = entry.second;
@@ -137,7 +138,7 @@ WorkerPool::Step WorkerPool::nextStep() {
   const auto old = [this](const auto& entry) { return isOutdated(entry.second); };
   if (!mayGoOn() || std::none_of(workers.begin(), workers.end(), old)) return step;
   if (proven != next && slots() < endpoint->workersMax) {
-    step.startWorker = step.surge = true;  // there is room to see whether it starts before anybody has to leave
+    step.startWorker = step.surge = true;  // the new release is tried in a free slot before a worker has to leave
     return step;
   }
   const auto idle = std::find_if(workers.begin(), workers.end(), [&old](const auto& entry) {

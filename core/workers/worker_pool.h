@@ -1,7 +1,7 @@
-// The workers that one endpoint has on this node, and how they come to a new release: one after the other, so that at
-// most one is missing at a time; a release whose first worker does not start halts, and the others go on as they are
-// (core/decisions/endpoints.md). Plain state: the dispatcher's mutex guards it, and its hands carry out
-// what is decided here.
+// The workers of an endpoint on this node and the way to a new release. Workers are replaced in sequence, at most one
+// missing at a time. A release is halted if its first worker does not start; the other workers then go on unchanged
+// (core/decisions/endpoints.md).
+// Plain state without threads, guarded by the dispatcher's mutex. The dispatcher carries out the steps decided here.
 #pragma once
 
 #include <cstddef>
@@ -19,64 +19,76 @@ namespace jobq {
 enum class WorkerState {
   starting,
   idle,
-  reserved,  ///< somebody is claiming a job for it
+  reserved,  ///< a claim for this worker is under way
   busy,
-  stuck,  ///< its handler ignores its stop token
+  stuck,  ///< the handler ignores its stop token
   leaving,
 };
 
-/// As the API tells it.
+/// Returns the name of the state in answers of the API; reserved is "idle", busy is "running".
 std::string_view nameOf(WorkerState state) noexcept;
 
+/// A worker as the pool knows it.
 struct WorkerInfo {
   WorkerState state = WorkerState::starting;
-  Instant since{};      ///< of the duty
-  Instant startedAt{};  ///< of the worker
+  Instant since{};      ///< start of the present state
+  Instant startedAt{};  ///< start of the worker
   ReleasePtr release{};
-  LeaseRef lease{};                    ///< of the job, while busy
-  bool lowPriority = false;            ///< of the job, while busy
-  Instant stuckFrom = Instant::max();  ///< when its job was told to stop
-  bool drainAfterJob = false;          ///< it leaves when it is free: another one takes its place
-  bool replaces = false;               ///< it takes the place of one that has left
-  bool surge = false;                  ///< hired for the release while there was room: the next who leaves is replaced
+  LeaseRef lease{};          ///< copy from the present job
+  bool lowPriority = false;  ///< copy from the present job
+  /// End of the stop grace of the present job, when the worker becomes stuck; Instant::max() without a stop.
+  Instant stuckFrom = Instant::max();
+  bool drainAfterJob = false;  ///< the worker leaves after its job and is replaced
+  bool replaces = false;       ///< the worker takes the place of a worker that has left
+  bool surge = false;          ///< started for the release in a free slot: the next leaving worker counts as replaced
 };
 
+/// Guarded by the dispatcher's mutex, like all functions of the pool.
 struct WorkerPool {
   EndpointPtr endpoint;
   std::map<WorkerId, WorkerInfo> workers{};
-  Instant startAfter{};  ///< no hiring before, after a worker failed to start
+  Instant startAfter{};  ///< no worker starts earlier, after a failed start
+  /// Pause after the last failed start, 1 s to 30 s; 0 after a successful start.
   Millis backoff{0};
-  Instant scaleAt = Instant::max();  ///< when the scaler wants to look again
+  Instant scaleAt = Instant::max();  ///< when the scaler wants to be asked again
   ReleasePtr proven{};               ///< the last release of which a worker was ready
-  bool halted = false;               ///< the newest release does not start: `proven` goes on
-  std::string fault{};               ///< why a worker could not start; empty when the last one could
-  bool retiring = false;             ///< the endpoint is gone: jobs are stopped, everybody leaves
-  std::size_t vacancies = 0;         ///< places of workers that left for the release's sake
+  bool halted = false;               ///< the newest release does not start; `proven` stays in use
+  std::string fault{};        ///< reason of the last failed start; empty after a successful start of the newest release
+  bool retiring = false;      ///< the endpoint is deleted: jobs are stopped and all workers leave
+  std::size_t vacancies = 0;  ///< workers that left for the release and have no replacement yet
 
+  /// Returns the number of workers in `state`.
   std::size_t count(WorkerState state) const;
-  /// Of workersMax: whoever works or may work, and those who are stuck beyond what is replaced.
+  /// Returns the slots in use, out of workersMax: all workers except leaving workers and except up to maxStuck stuck
+  /// workers.
   std::size_t slots() const;
-  /// What a worker that is hired now runs; null: nobody is hired.
+  /// Returns the release for a worker that starts now; null if no worker may start.
   ReleasePtr target() const;
+  /// Returns true while a worker of an old release is left to replace, or a replacement is missing.
   bool isRolling() const;
 
-  /// The endpoint has changed.
+  /// Takes over a changed definition of the endpoint. A new release ends the halt and the backoff.
   void change(const EndpointPtr& now);
 
-  /// The worker has no job. True: it stays, and is idle now; otherwise it has to be dismissed.
+  /// Records a worker without a job. Returns true if the worker stays and is idle now; otherwise the caller has to stop
+  /// the worker.
   bool takeReady(const WorkerId& worker, Instant now);
 
-  /// The worker has ended, because it could not start when `failure` is not empty.
+  /// Records the end of a worker; a `failure` with text means a failed worker. The newest release is halted then if a
+  /// different release is proven; otherwise the backoff doubles.
   void takeGone(const WorkerId& worker, const std::string& failure, Instant now);
 
-  /// What has to be done next for the release, or for an endpoint that is gone.
+  /// The next step of a release, or of a deleted endpoint.
   struct Step {
+    /// Workers to end, all idle before.
     std::vector<WorkerId> stoppedWorkers;
+    /// Running attempts of a deleted endpoint, to be released and then stopped.
     std::vector<LeaseRef> stopped;
-    bool startWorker = false;  ///< one
-    bool replaces = false;     ///< that one takes the place of another
-    bool surge = false;        ///< that one will have taken the place of the next who leaves
+    bool startWorker = false;  ///< a single worker
+    bool replaces = false;     ///< the started worker takes the place of another worker
+    bool surge = false;        ///< the started worker counts as the replacement of the next leaving worker
   };
+  /// Decides the next step and records it in the pool; the caller carries the step out.
   Step nextStep();
 
  private:

@@ -129,13 +129,13 @@ class TlsTest(HttpTest):
         used = self.processor_time()
         print(f"processor time of 200 handshakes: {used['porch'] / 1e6:.0f} ms of the acceptor, "
               f"{used['http'] / 1e6:.0f} ms of the threads that serve")
-        assert used["porch"] < used["http"] / 2
+        assert used["reactor"] < used["http"] / 2
         for plain in silent + half:
             plain.close()
 
     def processor_time(self):
         """Nanoseconds of the threads of each name. A thread that has ended is not counted: it rests a minute before."""
-        folder, used = f"/proc/{self.server.process.pid}/task", {"porch": 0, "http": 0}
+        folder, used = f"/proc/{self.server.process.pid}/task", {"reactor": 0, "http": 0}
         for thread in os.listdir(folder):
             with open(f"{folder}/{thread}/comm", encoding="ascii") as file:
                 name = file.read().strip()

@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr int kMostRefused = 256;  // in one call of next()
+constexpr int kMostRefused = 256;  // closed connections in one call of next()
 constexpr milliseconds kStarvedPause{100};
 constexpr milliseconds kComplaintPause{60'000};
 
@@ -35,7 +35,7 @@ void Acceptor::watchWith(int epoll, std::uint64_t id) noexcept {
 
 void Acceptor::unwatch() noexcept { ::epoll_ctl(epoll_, EPOLL_CTL_DEL, listener_, nullptr); }
 
-// Closes the descriptor when there is no memory for the place.
+// Closes the descriptor and throws if memory for the place is missing.
 std::optional<AddressPlaces::Place> Acceptor::takePlace(int descriptor, const sockaddr_storage& peer) {
   try {
     return places_.take(peer);
@@ -63,13 +63,13 @@ std::optional<Acceptor::Accepted> Acceptor::next() {
       pause(errno);
       return std::nullopt;
     }
-    // After refuse() it is EINVAL. Everything else is about a caller that has gone before it was let in.
+    // After refuse() the error is EINVAL. Every other error concerns a client gone before its connection was accepted.
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINVAL) return std::nullopt;
   }
-  return std::nullopt;  // the rest is reported again
+  return std::nullopt;  // epoll reports the rest again
 }
 
-// The system would report the waiting callers over and over, so the listener is not watched for a while.
+// epoll would report the waiting clients again and again, so the listener is unwatched for kStarvedPause.
 void Acceptor::pause(int error) {
   complain(saidStarved_, "http.starved",
            std::string("no connection can be accepted: ") + std::strerror(error) + "; raise ulimit -n");
@@ -84,7 +84,7 @@ void Acceptor::retry(Moment now) noexcept {
 }
 
 void Acceptor::refuse() noexcept {
-  // Unlike close(), this is allowed from any thread.
+  // shutdown() is allowed from any thread, close() is not.
   ::shutdown(listener_, SHUT_RDWR);
 }
 

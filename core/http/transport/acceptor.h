@@ -1,4 +1,4 @@
-// The listening socket: takes connections in, as long as there are descriptors for them.
+// The listening socket. Accepts connections while the process has descriptors left.
 #pragma once
 
 #include <chrono>
@@ -12,42 +12,45 @@
 
 namespace jobq {
 
-/// One thread, except for refuse() and connections(). Deadlines are those of the steady clock.
+/// One thread calls everything except refuse() and connections(). Deadlines follow the steady clock.
 class Acceptor {
  public:
   using Moment = std::chrono::steady_clock::time_point;
 
-  /// A connection that was taken in. The receiver owns the descriptor.
+  /// An accepted connection. The receiver owns the descriptor.
   struct Accepted {
     int descriptor;
     AddressPlaces::Place place;
   };
 
-  /// Takes the listening socket over, which does not block. `perAddress`: connections that one peer address may have at
-  /// once, 0: any number. `log` outlives it.
+  /// Takes ownership of `listener`, a listening socket in non-blocking mode. `perAddress` is the number of connections
+  /// that a peer address may have at once; 0 means any number. `log` outlives the acceptor, and the acceptor outlives
+  /// each place of an accepted connection.
   Acceptor(int listener, std::size_t perAddress, Log& log) : listener_(listener), places_(perAddress), log_(log) {}
+  /// Closes the listening socket.
   ~Acceptor();
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
 
-  /// From now on `epoll` reports connections that wait, as events with the data `id`.
+  /// Makes `epoll` report waiting connections as events with the data `id`.
   void watchWith(int epoll, std::uint64_t id) noexcept;
-  /// `epoll` reports no more of them.
+  /// Ends the reports of watchWith().
   void unwatch() noexcept;
 
-  /// Returns the next connection that waits; nothing when there is none, or the process has no descriptor left for one.
-  /// In the second case the callers wait in the system's queue, and the listener is not watched until retryAt().
+  /// Returns the next waiting connection, or nullopt if no connection waits or the process has no descriptor left.
+  /// Without a descriptor the clients stay in the system's queue, and the listener stays unwatched until retryAt().
+  /// Closes connections beyond `perAddress` at once and logs the peer, at most once a minute. Throws std::bad_alloc.
   std::optional<Accepted> next();
 
-  /// Returns when the listener is to be watched again; nothing while it is.
+  /// Returns the moment to watch the listener again, or nullopt while the listener is watched.
   std::optional<Moment> retryAt() const noexcept { return retryAt_; }
-  /// Watches the listener again if retryAt() has come.
+  /// Watches the listener again if retryAt() is not after `now`.
   void retry(Moment now) noexcept;
 
-  /// From now on the system refuses connections. Any thread.
+  /// Makes the system refuse further connections. Any thread.
   void refuse() noexcept;
 
-  /// Returns how many connections that it has taken in are still there. Any thread.
+  /// Returns the number of open connections among the accepted ones. Any thread.
   std::size_t connections() const { return places_.taken(); }
 
  private:

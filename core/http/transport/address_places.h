@@ -1,4 +1,4 @@
-// How many connections each peer address has, and how many there are in all.
+// Counts the connections of each peer address, and of all addresses together.
 #pragma once
 
 #include <sys/socket.h>
@@ -13,19 +13,19 @@
 
 namespace jobq {
 
-/// Any thread. An IPv4 address counts by itself, also when it is written as an IPv6 one; the IPv6 addresses of a /64
-/// network count together, because one machine may choose among all of them.
+/// Any thread. An IPv4 address counts alone, also when written as an IPv6 address. The IPv6 addresses of a /64 network
+/// count together, because a single machine may choose among all of them.
 class AddressPlaces {
  private:
-  using Address = std::pair<int, std::uint64_t>;  // the family, and the part of the address that counts
+  using Address = std::pair<int, std::uint64_t>;  // the family, and the counted part of the address
 
  public:
-  /// `most`: connections that one address may have at once; 0: any number.
+  /// `most` is the number of connections that an address may have at once; 0 means any number.
   explicit AddressPlaces(std::size_t most) noexcept : most_(most) {}
   AddressPlaces(const AddressPlaces&) = delete;
   AddressPlaces& operator=(const AddressPlaces&) = delete;
 
-  /// The place of one connection, which is given back with it. The AddressPlaces outlive it.
+  /// The place of a single connection, returned by the destructor. AddressPlaces outlives each place.
   class Place {
    public:
     Place() = default;
@@ -45,10 +45,11 @@ class AddressPlaces {
     Address address_;
   };
 
-  /// Returns a place for a connection from `peer`, nothing if that address has `most` of them.
+  /// Returns a place for a connection from `peer`, or nullopt if the address has `most` places already. Throws
+  /// std::bad_alloc.
   std::optional<Place> take(const sockaddr_storage& peer);
 
-  /// Returns how many places are taken.
+  /// Returns the number of places in use.
   std::size_t taken() const;
 
  private:

@@ -5,10 +5,10 @@
 namespace jobq {
 namespace {
 
-/// Reads of this size and more go straight to their target, without a stop in the inbox.
+/// Reads of this size and more go straight to the target, without a copy through the ReadBuffer.
 constexpr std::size_t kDirect = 4096;
 
-/// An unread body up to this size is dropped, so that its connection can go on.
+/// An unread body of up to this size is dropped, so that the connection can serve further requests.
 constexpr std::uint64_t kDropped = 64UL << 10;
 
 }  // namespace
@@ -24,7 +24,7 @@ bool BodyReader::complete() const noexcept {
   return !fault_ && (chunked_ ? chunks_.part() == ChunkReader::Part::end : left_ == 0);
 }
 
-// How many bytes of the body come next without anything else between them.
+// Returns the number of body bytes that follow without framing between them.
 std::uint64_t BodyReader::expected() const noexcept {
   if (!chunked_) return left_;
   return chunks_.part() == ChunkReader::Part::data ? chunks_.dataLeft() : 0;
@@ -60,7 +60,7 @@ bool BodyReader::mayWait() {
   return false;
 }
 
-// One read, into the inbox or into `to`. False: no more will come.
+// Reads once, into the ReadBuffer or straight into `to`. Returns false if no further bytes will come.
 bool BodyReader::receive(char* to, std::size_t size, std::size_t& direct) {
   const bool straight = size >= kDirect && expected() >= kDirect;
   const std::size_t most = std::min<std::uint64_t>(size, expected());

@@ -1,4 +1,4 @@
-// The body of a request, read off its connection: by length or by chunks, never a byte beyond its end.
+// Reads the body of a request from its connection, by length or by chunks, and no byte beyond the body's end.
 #pragma once
 
 #include <array>
@@ -16,28 +16,31 @@
 
 namespace jobq {
 
-/// One thread. Link, inbox and budget outlive it.
+/// One thread. The stream, the buffer and the budget outlive the reader.
 class BodyReader final : public std::streambuf {
  public:
+  /// `head` gives the framing. `waiting` has the slots for slow bodies (TransferDeadline).
   BodyReader(ByteStream& stream, ReadBuffer& buffer, const RequestHead& head, Budget& waiting);
 
-  /// A chunked body that is known to be longer is a fault of status 413, before its bytes have come.
+  /// Sets the largest size of a chunked body in bytes. A larger body is a fault with status 413, found before the
+  /// bytes over the limit are read.
   void limit(std::uint64_t bytes) noexcept { limit_ = bytes; }
 
-  /// The whole body was read, and it was well-formed.
+  /// Returns true if the whole body was read and was well-formed.
   bool complete() const noexcept;
 
-  /// Why there is no more, when it is not complete: broken framing, an early end, too slow.
+  /// Returns the reason why reading ended early (broken framing, an early end, a slow client, no free slot), or
+  /// nullopt.
   const std::optional<Fault>& fault() const noexcept { return fault_; }
 
-  /// Drops what is left if it has come already; true when the body is complete then.
+  /// Drops the rest of the body if it has arrived already. Returns true if the body is complete now.
   bool dropArrived();
 
  private:
   int_type underflow() override;
   std::streamsize xsgetn(char* to, std::streamsize size) override;
 
-  // Some bytes of the body, at least one; 0: see complete() and fault().
+  // Reads at least one byte of the body. Returns 0 if complete() or fault() tells the reason.
   std::size_t readSome(char* to, std::size_t size);
   std::size_t takeArrived(char* to, std::size_t size);
   std::uint64_t expected() const noexcept;
@@ -47,13 +50,13 @@ class BodyReader final : public std::streambuf {
   ByteStream& stream_;
   ReadBuffer& buffer_;
   const bool chunked_;
-  std::uint64_t left_;  // of a body with a length
+  std::uint64_t left_;  // unread bytes of a body with a length
   ChunkReader chunks_;
   std::uint64_t taken_ = 0;
   std::uint64_t limit_ = UINT64_MAX;
   std::optional<Fault> fault_;
   TransferDeadline deadline_;
-  std::array<char, 1024> ahead_{};  // for readers that take byte by byte
+  std::array<char, 1024> ahead_{};  // for readers that take single bytes
 };
 
 }  // namespace jobq

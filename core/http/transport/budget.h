@@ -1,4 +1,4 @@
-// A supply that many callers draw on and give back: places to wait, memory for bodies.
+// A supply shared by many callers, such as slots for waiting or memory for bodies.
 #pragma once
 
 #include <atomic>
@@ -8,14 +8,14 @@
 
 namespace jobq {
 
-/// Any thread; no lock.
+/// Any thread, without a lock.
 class Budget {
  public:
   explicit Budget(std::uint64_t amount) noexcept : left_(amount) {}
   Budget(const Budget&) = delete;
   Budget& operator=(const Budget&) = delete;
 
-  /// What somebody has drawn; goes back with its owner. The budget outlives it.
+  /// A drawn amount, returned to the budget by the destructor. The budget outlives the reservation.
   class Reservation {
    public:
     Reservation() = default;
@@ -28,17 +28,20 @@ class Budget {
     }
     ~Reservation() { giveBack(); }
 
+    /// Returns the drawn amount.
     std::uint64_t amount() const noexcept { return amount_; }
 
-    /// False: there is not that much left; the share is as before.
+    /// Draws `amount` more from `budget`. Returns false if less is left; the reservation is unchanged then. All calls
+    /// for a reservation name the same budget.
     [[nodiscard]] bool grow(Budget& budget, std::uint64_t amount) noexcept {
       if (!budget.draw(amount)) return false;
       budget_ = &budget;
       amount_ += amount;
       return true;
     }
+    /// Returns everything to the budget.
     void giveBack() noexcept { shrinkTo(0); }
-    /// Gives back what is beyond `amount`.
+    /// Returns the part beyond `amount` to the budget.
     void shrinkTo(std::uint64_t amount) noexcept {
       if (amount >= amount_) return;
       budget_->left_.fetch_add(amount_ - amount, std::memory_order_relaxed);
@@ -50,13 +53,14 @@ class Budget {
     std::uint64_t amount_ = 0;
   };
 
-  /// Nothing when there is not that much left.
+  /// Draws `amount`. Returns nullopt if less is left.
   [[nodiscard]] std::optional<Reservation> take(std::uint64_t amount) noexcept {
     Reservation reservation;
     if (!reservation.grow(*this, amount)) return std::nullopt;
     return reservation;
   }
 
+  /// Returns the amount left; another thread may draw on it at any moment.
   std::uint64_t left() const noexcept { return left_.load(std::memory_order_relaxed); }
 
  private:

@@ -17,7 +17,7 @@ constexpr std::size_t kBytesASecond = 8192;
 
 class PlainLink final : public ByteStream {
  public:
-  // A read with a time limit in the socket is one system call; poll and read would be two.
+  // A read with a time limit in the socket is a single system call; poll and read would be two.
   explicit PlainLink(int descriptor) : ByteStream(descriptor) {
     constexpr timeval kTime{0, std::chrono::microseconds(kLinger).count()};
     ::setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &kTime, sizeof kTime);

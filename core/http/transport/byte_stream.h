@@ -1,4 +1,4 @@
-// The bytes of one connection, plain or TLS: the only place that knows which.
+// The bytes of a connection, plain or TLS. Code that reads and writes need not distinguish the two.
 #pragma once
 
 #include <chrono>
@@ -17,28 +17,32 @@ class Context;
 
 namespace jobq {
 
-/// How long a reading or lingering thread waits for bytes before it looks around.
+/// Longest wait of a read with Wait::linger.
 inline constexpr std::chrono::milliseconds kLinger{50};
 
-/// How long a body may take, either way: 20 s, and 1 s more for each 8 KiB that moved. Who drips loses the connection.
-/// A thread that has waited for its client for a second in all takes one of the places for that, until the body is
-/// through.
+/// Limits the time of a body or an answer: 20 s, and 1 s more for each 8 KiB moved. A client that drips loses the
+/// connection. A thread that has waited for its client for 1 s in all draws a slot from a budget and keeps the slot
+/// until the transfer ends. One thread.
 class TransferDeadline {
  public:
+  /// `places` has the slots for slow transfers and outlives the deadline.
   explicit TransferDeadline(Budget& places) noexcept : places_(&places) {}
-  /// What does not move at once does not move at all.
+  /// Returns a deadline without any waiting: bytes that do not move at once count as late.
   static TransferDeadline hurried() noexcept { return TransferDeadline(); }
 
+  /// Adds `bytes` to the moved bytes, which lengthens the deadline.
   void moved(std::size_t bytes) noexcept { bytes_ += bytes; }
 
   enum class Verdict {
     wait,    ///< for left() at most
-    late,    ///< it has taken too long
-    crowded  ///< there is no place to wait in
+    late,    ///< the time is used up
+    crowded  ///< no slot is free
   };
+  /// Says whether the thread may wait for its client now. Draws a slot after the first second.
   Verdict mayWait() noexcept;
+  /// Returns the time until the deadline, 0 if the deadline has passed.
   std::chrono::milliseconds left() const noexcept;
-  /// left(), but not beyond the moment from which a place is needed.
+  /// Returns left(), but at most the time until a slot is needed.
   std::chrono::milliseconds untilNextQuestion() const noexcept;
 
  private:
@@ -51,60 +55,66 @@ class TransferDeadline {
   std::size_t bytes_ = 0;
 };
 
-/// Owns the socket. One thread at a time; only shutDown() may be called by another one meanwhile.
+/// Owns the socket. One thread at a time; only shutDown() may be called by a second thread meanwhile.
 class ByteStream {
  public:
   virtual ~ByteStream();
   ByteStream(const ByteStream&) = delete;
   ByteStream& operator=(const ByteStream&) = delete;
 
-  /// How many bytes came: none at all (nullopt) when the wait has passed, 0 when the peer has closed or the connection
-  /// is broken. Waits kLinger at most, or not at all. When none came, none is held back in here either: poll() tells
-  /// when there are more.
+  /// Returns the number of bytes read into `to`, nullopt if no byte came in time, or 0 if the peer has closed or the
+  /// connection is broken. Waits for kLinger at most, or not at all. After nullopt no byte is held back inside the
+  /// stream, so poll() reports further bytes.
   enum class Wait { no, linger };
   virtual std::optional<std::size_t> read(char* to, std::size_t size, Wait wait) = 0;
 
-  /// Sends both texts, the second behind the first. False: the peer is gone, or too slow.
+  /// Sends both texts, `second` behind `first`. Returns false if the peer is gone or too slow for `deadline`.
   virtual bool write(std::string_view first, std::string_view second, TransferDeadline deadline) = 0;
 
-  /// Nothing more will be sent; the peer sees the end.
+  /// Ends the sending direction; the peer sees the end of the stream.
   virtual void endSending() noexcept;
 
-  /// Reads what is there and drops it, without decoding it. Nothing: there is no more for the moment; 0: the end.
+  /// Reads available bytes into `scrap` and drops them without decoding. Returns their number, nullopt if no byte is
+  /// available now, or 0 at the end of the stream.
   std::optional<std::size_t> drop(char* scrap, std::size_t size) noexcept;
 
-  /// Ends the connection for both sides; a thread that reads or writes it returns at once. Any thread.
+  /// Ends the connection in both directions; a thread inside read() or write() returns at once. Any thread.
   void shutDown() noexcept;
 
-  /// The peers have not agreed on their keys yet.
+  /// Returns true while a TLS handshake is unfinished.
   virtual bool handshaking() const noexcept { return false; }
 
+  /// Returns the socket, still owned by the stream.
   int descriptor() const noexcept { return descriptor_; }
+  /// Returns true for TLS.
   virtual bool secure() const noexcept { return false; }
 
  protected:
   explicit ByteStream(int descriptor) noexcept : descriptor_(descriptor) {}
-  /// Until one of the events has come, or the time has passed.
+  /// Waits until one of the poll() `events` has come, or for `atMost`.
   void await(short events, std::chrono::milliseconds atMost) const noexcept;
 
  private:
   const int descriptor_;
 };
 
-/// Takes the descriptor of an accepted socket over.
+/// Returns a stream without TLS. Takes ownership of `descriptor`, an accepted socket.
 std::unique_ptr<ByteStream> plainStream(int descriptor);
 
-/// The same with TLS in front. The handshake takes place inside read(), and never waits longer than it. Any thread.
+/// Makes streams with TLS. The handshake takes place inside read() and waits no longer than read() may wait. Any
+/// thread.
 class TlsContext {
  public:
-  /// Throws ConfigError when the files are no certificate and its key.
+  /// Reads both files (PEM, by path). Throws ConfigError if the files are not a certificate and its key.
   TlsContext(std::string certificate, std::string key);
   ~TlsContext();
 
-  /// Reads the files again, for connections that come from now on. Throws ConfigError when they are no certificate and
-  /// its key; then the old ones stay in use.
+  /// Reads the files again, for later connections. Throws ConfigError if the files are not a certificate and its key;
+  /// the former ones stay in use then.
   void reload();
 
+  /// Returns a stream with TLS and takes ownership of `descriptor`. The stream may outlive the context. Throws Error if
+  /// OpenSSL has no memory; `descriptor` is closed then.
   std::unique_ptr<ByteStream> stream(int descriptor) const;
 
  private:

@@ -6,7 +6,7 @@
 namespace jobq {
 namespace {
 
-constexpr unsigned kMaxSizeDigits = 15;  // far beyond any limit of a body, and no overflow
+constexpr unsigned kMaxSizeDigits = 15;  // far beyond any limit of a body, without overflow
 constexpr std::uint32_t kMaxExtension = 4096;
 constexpr std::uint32_t kMaxTrailers = 16384;
 

@@ -1,4 +1,5 @@
-// The chunked transfer coding (RFC 9112, 7.1), read piece by piece. Pure and strict, like request_head.h.
+// Reads the chunked transfer coding (RFC 9112, 7.1) piece by piece. Pure and strict, like
+// `core/http/transport/request_head.h`.
 #pragma once
 
 #include <cstddef>
@@ -7,28 +8,30 @@
 
 namespace jobq {
 
-/// Takes chunked bytes apart: which of them are the body's, and where the message ends. Extensions and trailers are
-/// checked and dropped.
+/// Separates the body's bytes from the framing and finds the end of the message. Extensions and trailers are checked
+/// and dropped. One thread.
 class ChunkReader {
  public:
-  /// What the next bytes are.
+  /// Kind of the next bytes.
   enum class Part {
-    framing,  ///< sizes, line ends, trailers: give them to skipFraming()
-    data,     ///< `dataLeft()` bytes of the body: take them and say tookData()
-    end,      ///< of the message
-    broken    ///< `fault()` says why; nothing behind it can be trusted
+    framing,  ///< sizes, line ends and trailers, for skipFraming()
+    data,     ///< dataLeft() bytes of the body; the caller takes bytes and reports them with tookData()
+    end,      ///< end of the message
+    broken    ///< fault() has the reason; no later byte can be trusted
   };
 
+  /// Returns the kind of the next bytes.
   Part part() const noexcept { return part_; }
 
-  /// Reads framing from the front of `bytes` until the part changes or the bytes end; returns how many it used up.
+  /// Reads framing from the front of `bytes` until the part changes or the bytes end. Returns the number of bytes used.
   std::size_t skipFraming(std::string_view bytes);
 
+  /// Returns the number of unread bytes of the present chunk.
   std::uint64_t dataLeft() const noexcept { return left_; }
-  /// `bytes` of the body were taken; at most dataLeft().
+  /// Reports that the caller has taken `bytes` of the body, at most dataLeft().
   void tookData(std::uint64_t bytes) noexcept;
 
-  /// One clause, such as "a chunk's size is not a hexadecimal number".
+  /// Returns a clause such as "a chunk's size is not a hexadecimal number", empty before a fault.
   const char* fault() const noexcept { return fault_; }
 
  private:
@@ -45,10 +48,10 @@ class ChunkReader {
   At at_ = At::size;
   std::uint64_t left_ = 0;
   unsigned digits_ = 0;
-  std::uint32_t extension_ = 0;    // bytes in this chunk's extension
+  std::uint32_t extension_ = 0;    // bytes in the extension of this chunk
   std::uint32_t trailer_ = 0;      // bytes in all trailers
-  std::uint32_t trailerLine_ = 0;  // bytes in this line of them
-  bool trailerNamed_ = false;      // its colon was seen
+  std::uint32_t trailerLine_ = 0;  // bytes in the present line of the trailers
+  bool trailerNamed_ = false;      // the colon of the present line was seen
   const char* fault_ = "";
 };
 

@@ -24,20 +24,20 @@ constexpr milliseconds kHeadTime{10'000};
 constexpr milliseconds kLeavingTime{2'000};
 constexpr std::size_t kDropBytes = 256UL << 20;
 constexpr std::size_t kScrap = 256UL << 10;
-constexpr int kDropReads = 16;  // in one go, so that one client who floods delays the others by little
+constexpr int kDropReads = 16;  // reads in a row, so that a flooding client delays the others only briefly
 constexpr int kAccepts = 256;
 
-/// Of the threads that are kept for calls that never wait: so many may wait for clients who read slowly.
+/// Slots for clients who read slowly, out of the threads kept for calls that never wait.
 constexpr std::uint64_t kReaders = 128;
 
-/// Bytes that all heads may hold beyond Inbox::kFree each.
+/// Bytes that all heads together may hold beyond ReadBuffer::kFree each.
 constexpr std::uint64_t kHeadMemory = 64UL << 20;
 
-/// About what a connection holds that has sent a part of its head, without and with TLS.
+/// Approximate memory of a connection that has sent a part of its head, without and with TLS.
 constexpr std::uint64_t kPlainConnection = 8UL << 10;
 constexpr std::uint64_t kTlsConnection = 32UL << 10;
 
-// What an epoll event is about: one of these, or a connection's id.
+// Data of an epoll event: one of these two values, or the id of a connection.
 constexpr std::uint64_t kListener = 0;
 constexpr std::uint64_t kWakeup = 1;
 
@@ -115,7 +115,7 @@ void ConnectionReactor::stop() {
 }
 
 void ConnectionReactor::loop() {
-  nameThread("porch");
+  nameThread("reactor");
   std::array<epoll_event, 256> events{};
   for (;;) {
     const int count = ::epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), untilNextDeadline());
@@ -138,7 +138,7 @@ void ConnectionReactor::loop() {
   }
 }
 
-// Milliseconds until something is due; -1 when nothing ever is.
+// Returns the milliseconds until the next deadline, or -1 without any deadline.
 int ConnectionReactor::untilNextDeadline() {
   Lock lock(mutex_);
   wakesAt_ = deadlines_.empty() ? Moment::max() : deadlines_.begin()->first;
@@ -168,7 +168,7 @@ void ConnectionReactor::admit(Acceptor::Accepted accepted) {
   ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   std::unique_ptr<ByteStream> stream = rules_.tls != nullptr ? rules_.tls->stream(descriptor) : plainStream(descriptor);
   auto connection = std::make_unique<Connection>(++lastId_, std::move(stream), server_, std::move(accepted.place));
-  // Known to epoll for its whole life, but asked for nothing yet.
+  // The connection stays registered with epoll for its whole life; events are requested later.
   epoll_event event{EPOLLONESHOT, {}};
   event.data.u64 = connection->id();
   if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) != 0) return;
@@ -191,7 +191,7 @@ void ConnectionReactor::handleEvent(std::uint64_t id) {
       parked = unpark(id);
     }
   }
-  // Not under the lock: who waits for it wakes inside this call.
+  // Called without the lock, because a waiting caller wakes inside this call.
   gone.request_stop();
   if (!parked) return;
   if (parked->stay == Stay::leaving) {
@@ -203,7 +203,7 @@ void ConnectionReactor::handleEvent(std::uint64_t id) {
 
 void ConnectionReactor::readHead(Parked parked) {
   const Moment headEnd = parked.stay == Stay::head ? parked.deadline : std::chrono::steady_clock::now() + kHeadTime;
-  // A handshake takes a millisecond of processor time: here it would hold up everybody else.
+  // A handshake takes a millisecond of processor time, which would delay all other connections on this thread.
   if (parked.connection->handshaking()) return toServing(std::move(parked.connection), headEnd);
   switch (parked.connection->receive()) {
     case Connection::Ready::gone: return;
@@ -247,7 +247,7 @@ void ConnectionReactor::endLate() {
   }
 }
 
-// Shutdown: who has not asked anything goes.
+// Closes the connections without a request at a shutdown.
 void ConnectionReactor::closeUnserved() {
   std::vector<Parked> going;
   Lock lock(mutex_);
@@ -309,7 +309,7 @@ void ConnectionReactor::continueAfter(std::unique_ptr<Connection> connection, Co
   if (draining_ && serving_.empty() && parked_.empty()) quiet_.notifyAll();
 }
 
-// From the moment that it is armed the porch thread may take it out again: nothing touches it afterwards.
+// The reactor thread may unpark the connection as soon as it is armed, so no code touches the connection afterwards.
 void ConnectionReactor::parkConnection(Parked parked) {
   bool sooner = false;
   {
@@ -349,7 +349,7 @@ std::stop_token ConnectionReactor::watch(std::uint64_t connection) {
 void ConnectionReactor::unwatch(std::uint64_t connection) noexcept {
   Lock lock(mutex_);
   watched_.erase(connection);
-  // The system reports a broken connection once more at most; there is no way to ask for nothing at all.
+  // epoll cannot be asked for no events at all; a broken connection is reported at most once more.
   arm(*serving_.at(connection).connection, 0);
 }
 

@@ -1,6 +1,6 @@
-// The porch of the front door: listener, and every connection that has nothing to be served. One thread looks after
-// all of them with epoll: an idle client, and one that takes its time over its head, cost no thread. A connection with
-// a whole head goes to a serving thread and comes back when it is quiet.
+// The listener and all connections without a request in service. A single thread watches them with epoll: an idle
+// client, and a client that sends its head slowly, occupy no thread. A connection with a whole head goes to a thread of
+// the HttpThreadPool and returns when it is quiet.
 #pragma once
 
 #include <atomic>
@@ -34,38 +34,41 @@ namespace jobq {
 
 class RequestHandlerFactory;
 
-/// Deadlines are those of the steady clock: they are about sockets, not about jobs.
+/// Deadlines follow the steady clock, because they concern sockets and not jobs.
 class ConnectionReactor final : public Service, private ClientWatch {
  public:
   using Moment = std::chrono::steady_clock::time_point;
 
   struct Rules {
-    std::size_t threads;                  ///< that serve, at most
-    std::chrono::milliseconds keepAlive;  ///< how long a connection may be idle
-    std::size_t perAddress;               ///< connections that one peer address may have at once; 0: any number
-    const TlsContext* tls;                ///< null: plain
+    std::size_t threads;                  ///< most threads that serve requests
+    std::chrono::milliseconds keepAlive;  ///< longest idle time of a connection
+    std::size_t perAddress;               ///< most connections of a peer address at once; 0 means any number
+    const TlsContext* tls;                ///< null without TLS
     RequestHandlerFactory& handlers;
     const Poco::Net::HTTPServerParams& params;
+    /// Slots for waiting callers, also used for slow bodies.
     Budget& waiting;
   };
 
-  /// Takes the listening socket over; it accepts from start() on.
+  /// Takes ownership of `listener`; connections are accepted from start() on. `log` and everything that `rules` refers
+  /// to outlive the reactor.
   ConnectionReactor(int listener, const Rules& rules, Log& log);
   ~ConnectionReactor() override;
 
+  /// Starts the reactor thread. Throws Error if the system gives no descriptors for epoll.
   void start() override;
 
-  /// Every answer from now on says `Connection: close`, and does.
+  /// Makes every later answer say `Connection: close`, and closes the connection behind the answer.
   void announceClose() noexcept { parting_ = true; }
-  /// Nobody new comes in either: the listener is closed, idle connections are shut.
+  /// Calls announceClose(), refuses new connections and closes all connections without a request in service.
   void drain();
-  /// Waits until nothing is being served. False: time is up.
+  /// Waits until no connection is served or parked, for `atMost`. Returns false if the time is over.
   bool awaitQuiet(std::chrono::milliseconds atMost);
 
-  /// Shuts what is still being served, and joins all threads.
+  /// Calls drain(), cuts the connections that are still served, and joins all threads.
   void stop() override;
 
-  /// Returns how many connections are being served or stand in line for a thread. Any thread.
+  /// Returns the number of connections that are served or queued for a thread. Any thread.
   std::size_t serving();
 
  private:
@@ -74,11 +77,11 @@ class ConnectionReactor final : public Service, private ClientWatch {
     std::unique_ptr<Connection> connection;
     Stay stay;
     Moment deadline;
-    std::size_t dropped = 0;  // while leaving
+    std::size_t dropped = 0;  // bytes dropped so far, while leaving
   };
   struct Serving {
     Connection* connection;
-    Moment headEnd;  // until when its handshake and the first head behind it have to have come
+    Moment headEnd;  // latest moment for the handshake and the first head behind it
   };
   using ParkedMap = std::unordered_map<std::uint64_t, Parked>;
 
@@ -117,7 +120,7 @@ class ConnectionReactor final : public Service, private ClientWatch {
   const int epoll_;
   const int wakeup_;  // an eventfd
 
-  // The porch thread's own.
+  // Used by the reactor thread only.
   std::uint64_t lastId_;
   FreedMemory freed_;
   std::unique_ptr<char[]> scrap_;
@@ -125,10 +128,10 @@ class ConnectionReactor final : public Service, private ClientWatch {
   Mutex mutex_;
   Condition quiet_;
   ParkedMap parked_ JOBQ_GUARDED_BY(mutex_);
-  std::set<std::pair<Moment, std::uint64_t>> deadlines_ JOBQ_GUARDED_BY(mutex_);  // of parked_
+  std::set<std::pair<Moment, std::uint64_t>> deadlines_ JOBQ_GUARDED_BY(mutex_);  // deadlines of parked_
   std::unordered_map<std::uint64_t, Serving> serving_ JOBQ_GUARDED_BY(mutex_);
   std::unordered_map<std::uint64_t, std::stop_source> watched_ JOBQ_GUARDED_BY(mutex_);
-  Moment wakesAt_ JOBQ_GUARDED_BY(mutex_){};  // when the porch thread looks by itself
+  Moment wakesAt_ JOBQ_GUARDED_BY(mutex_){};  // when the reactor thread wakes without an event
   bool stopping_ JOBQ_GUARDED_BY(mutex_) = false;
 
   std::thread thread_;

@@ -1,4 +1,5 @@
-// Gives memory back to the system after a crowd has left: the allocator keeps small blocks for the process otherwise.
+// Returns memory to the system after many connections have closed. The allocator would otherwise keep small blocks for
+// the process.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +9,12 @@ namespace jobq {
 /// One thread.
 class FreedMemory {
  public:
-  /// Takes note that `held` bytes are in use, a rough figure. When much less is in use than was at some time since the
-  /// memory last went back, it goes back now, which takes some milliseconds. Returns whether it did.
+  /// Notes that about `held` bytes are in use. If the figure is 16 MB or more below its peak since memory was last
+  /// returned, calls malloc_trim, which takes some milliseconds, and returns true; otherwise returns false.
   bool note(std::uint64_t held) noexcept;
 
  private:
-  std::uint64_t most_ = 0;  // in use since the memory last went back
+  std::uint64_t most_ = 0;  // peak since memory was last returned
 };
 
 }  // namespace jobq

@@ -11,7 +11,7 @@
 namespace jobq {
 namespace {
 
-constexpr int kStack = 1024 * 1024;  // scripts of filters nest; of what thousands never touch nothing is taken
+constexpr int kStack = 1024 * 1024;  // scripts of filters nest; untouched pages of the stack take no memory
 constexpr std::chrono::seconds kIdleLife{60};
 
 }  // namespace
@@ -47,7 +47,7 @@ void HttpThreadPool::addThread() {
   try {
     (*self)->startFunc([this, self] { work(self); });
   } catch (const Poco::Exception&) {
-    // The machine has no thread left to give: the connection stands in line for those that are there.
+    // The machine has no thread left: the connection stays queued for the existing threads.
     threads_.erase(self);
   }
 }
@@ -62,7 +62,7 @@ void HttpThreadPool::work(Threads::iterator self) {
 
 std::unique_ptr<Connection> HttpThreadPool::next() {
   Lock lock(mutex_);
-  // Who was called may find that a thread which has just finished was quicker.
+  // A thread that has just finished may have taken the connection before the notified thread.
   while (line_.empty() && !stopping_ && waitIdle()) {
   }
   if (line_.empty() || stopping_) return nullptr;
@@ -71,7 +71,7 @@ std::unique_ptr<Connection> HttpThreadPool::next() {
   return connection;
 }
 
-// False: nobody has called for as long as a thread is kept.
+// Returns false if no connection came for kIdleLife.
 bool HttpThreadPool::waitIdle() {
   const auto until = std::chrono::steady_clock::now() + kIdleLife;
   IdleThread self;

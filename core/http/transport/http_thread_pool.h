@@ -1,5 +1,6 @@
-// The threads that serve connections. Started when they are needed, ended after a minute without work. Work goes to the
-// thread that has rested least: its memory is warm, and those that a busy moment made get their minute of rest and end.
+// The threads that serve connections, started on demand and ended after a minute without work. A connection goes to the
+// thread with the shortest idle time, because the memory of such a thread is warm. Threads started for a busy moment
+// then stay idle for their minute and end.
 #pragma once
 
 #include <atomic>
@@ -20,25 +21,29 @@ namespace jobq {
 
 class Connection;
 
-/// Any thread submits. (Poco's ThreadPool walks over all its threads for each task and has no queue.)
+/// Any thread calls submit() and crowded(). (Poco's ThreadPool walks over all its threads for each task and has no
+/// queue.)
 class HttpThreadPool {
  public:
   using Serve = std::function<void(std::unique_ptr<Connection>)>;
 
+  /// `most` bounds the threads. `serve` runs on them, several at once, and must not throw.
   HttpThreadPool(std::size_t most, Serve serve);
+  /// Calls stop().
   ~HttpThreadPool();
 
-  /// Hands a connection to a thread; it stands in line while none is free. Never waits. Returns the connection when
-  /// close() was called, else null.
+  /// Hands a connection to an idle thread, or queues the connection while all threads are busy. Never waits. Returns
+  /// the connection if close() was called, else null.
   std::unique_ptr<Connection> submit(std::unique_ptr<Connection> connection);
 
-  /// More than half of the threads are at work: none should be held for comfort.
+  /// Returns a flag, set while more than half of the threads are busy: no thread should then wait for a next request.
+  /// Any thread.
   const std::atomic<bool>& crowded() const noexcept { return crowded_; }
 
-  /// From now on no connection is begun. Returns those that stood in line.
+  /// Makes the threads begin no further connection. Returns the queued connections.
   std::deque<std::unique_ptr<Connection>> close();
 
-  /// close(), and waits until the threads have finished what they serve and have ended.
+  /// Calls close() and blocks until all threads have finished their connections and have ended.
   void stop();
 
  private:
@@ -63,7 +68,7 @@ class HttpThreadPool {
   std::deque<std::unique_ptr<Connection>> line_ JOBQ_GUARDED_BY(mutex_);
   Threads threads_ JOBQ_GUARDED_BY(mutex_);
   Threads ended_ JOBQ_GUARDED_BY(mutex_);
-  std::vector<IdleThread*> resting_ JOBQ_GUARDED_BY(mutex_);  // on the threads' stacks; the last began last
+  std::vector<IdleThread*> resting_ JOBQ_GUARDED_BY(mutex_);  // on the threads' stacks; the latest is last
   bool stopping_ JOBQ_GUARDED_BY(mutex_) = false;
 };
 

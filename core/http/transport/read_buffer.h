@@ -1,4 +1,4 @@
-// What came over a connection and was not read yet.
+// The bytes of a connection that have arrived and are not parsed yet.
 #pragma once
 
 #include <cstddef>
@@ -14,20 +14,23 @@
 
 namespace jobq {
 
-/// One thread at a time. Memory is held only while there are bytes, so that a parked connection costs little; what is
-/// held beyond kFree draws on a budget.
+/// One thread at a time. The buffer holds memory only while it has bytes, so that a parked connection costs little.
+/// Memory beyond kFree draws on a budget.
 class ReadBuffer {
  public:
-  static constexpr std::size_t kFree = 8192;  ///< bytes
+  static constexpr std::size_t kFree = 8192;  ///< bytes held without drawing on the budget
 
-  /// `memory`: bytes that all inboxes together may hold beyond kFree each. It outlives the inbox.
+  /// `memory` counts the bytes that all buffers together may hold beyond kFree each, and outlives the buffer.
   explicit ReadBuffer(Budget& memory) noexcept : memory_(memory) {}
 
+  /// Returns the unparsed bytes. The view is valid until the next call of a function that is not const.
   std::string_view view() const noexcept { return {bytes_.get() + from_, to_ - from_}; }
   bool empty() const noexcept { return from_ == to_; }
+  /// Removes `bytes` from the front; at most the size of view().
   void consume(std::size_t bytes) noexcept { from_ += bytes; }
 
-  /// Reads once. The result is Link::read's; 0 also when the budget has no room for more bytes, see full().
+  /// Reads once. Returns the result of ByteStream::read, or 0 if the budget has no room for more bytes; full() tells
+  /// the two apart. Throws std::bad_alloc.
   std::optional<std::size_t> fill(ByteStream& stream, ByteStream::Wait wait) {
     full_ = !makeRoom();
     if (full_) return 0;
@@ -36,16 +39,16 @@ class ReadBuffer {
     return got;
   }
 
-  /// Returns whether the last fill() found no room in the budget.
+  /// Returns true if the last fill() found no room in the budget.
   bool full() const noexcept { return full_; }
 
-  /// Gives back what it holds beyond kFree, as far as what is kept in it allows.
+  /// Frees the memory beyond kFree if the unparsed bytes fit into kFree. Throws std::bad_alloc.
   void shrink() {
     const std::size_t kept = to_ - from_;
     if (size_ > kFree && kept <= kFree) moveTo(kFree);
   }
 
-  /// Gives back the memory that what is kept in it does not need, if there is memory to move that to.
+  /// Frees memory that the unparsed bytes do not need, as far as memory for moving the bytes is available.
   void releaseMemory() noexcept {
     if (empty()) return clear();
     try {
@@ -54,7 +57,7 @@ class ReadBuffer {
     }
   }
 
-  /// Drops what is kept in it, and gives its memory back.
+  /// Drops all bytes and frees their memory.
   void clear() noexcept {
     bytes_.reset();
     reservation_.giveBack();

@@ -10,10 +10,10 @@
 namespace jobq {
 namespace {
 
-/// Empty lines that a client may put in front of its request line (RFC 9112, 2.2).
+/// Number of empty lines that a client may send before the request line (RFC 9112, 2.2).
 constexpr std::size_t kEmptyLines = 2;
 
-// Faults travel as an exception inside this file only, so that each reader says what it reads and nothing else.
+// Faults are exceptions inside this file only, so that each reader function returns just its value.
 [[noreturn]] void refuse(int status, std::string sentence) { throw Fault{status, std::move(sentence)}; }
 
 constexpr std::array<bool, 256> kTokenBytes = [] {
@@ -37,7 +37,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-/// Calls `take` with each element of a comma-separated list, empty ones left out.
+/// Calls `take` with each non-empty element of a comma-separated list.
 template <class Take>
 void eachOf(std::string_view list, Take&& take) {
   while (!list.empty()) {
@@ -48,7 +48,7 @@ void eachOf(std::string_view list, Take&& take) {
   }
 }
 
-/// The lines of a head, without their CRLF.
+/// The lines of a head, without CRLF.
 class Lines {
  public:
   explicit Lines(std::string_view bytes) : all_(bytes), rest_(bytes) {}
@@ -82,7 +82,7 @@ void readVersion(std::string_view version, RequestHead& head) {
   head.keepAlive = !head.http10;
 }
 
-/// The path of an absolute target is served here whatever its host: this is the server that was asked.
+/// Returns the path of an absolute target. The host is ignored, because the request reached this server.
 std::string_view withoutAuthority(std::string_view target) {
   const std::size_t colon = target.find("://");
   const std::string_view scheme = target.substr(0, colon);
@@ -158,7 +158,7 @@ void readTransferEncoding(std::string_view value, RequestHead& head) {
   if (!any) refuse(400, "Transfer-Encoding is empty");
 }
 
-/// What the fields say about the message itself.
+/// Reads the fields that frame the message.
 void readFraming(RequestHead& head) {
   std::size_t hosts = 0;
   bool close = false;
@@ -221,7 +221,7 @@ HeadScanner::State HeadScanner::scan(std::string_view bytes) {
     if (empty) return State::complete;
     if (++lines_ > 1 + kMaxFields) return State::broken;
     if (lines_ > 1) continue;
-    // Whoever speaks another language altogether is told so now, not when the deadline has passed.
+    // A client of a different protocol is answered now and not at the deadline of the head.
     try {
       RequestHead head;
       readRequestLine(bytes.substr(line, end - 1 - line), head);

@@ -11,8 +11,8 @@ namespace {
 
 enum class Part { path, query };
 
-// Returns false if the text is not encoded correctly. In a path %2F stays as it was sent: decoded it would be a
-// separator, and another path (RFC 3986, 2.2). In a query + is a blank.
+// Returns false if `text` is encoded incorrectly. In a path %2F stays as sent, because the decoded character would be a
+// separator and change the path (RFC 3986, 2.2). In a query + is a blank.
 bool decode(std::string_view text, Part part, std::string& into) {
   into.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); ++i) {

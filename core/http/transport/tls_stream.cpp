@@ -15,7 +15,7 @@
 namespace jobq {
 namespace {
 
-// Poco's own secure socket waits inside its handshake; the library beneath it does not have to.
+// TLS over OpenSSL directly, because Poco's secure socket waits inside its handshake.
 class TlsLink final : public ByteStream {
  public:
   TlsLink(int descriptor, SSL_CTX* context) : ByteStream(descriptor), ssl_(SSL_new(context)) {
@@ -41,7 +41,7 @@ class TlsLink final : public ByteStream {
   }
 
   bool write(std::string_view first, std::string_view second, TransferDeadline deadline) override {
-    // One record for a small reply; a large body is not copied.
+    // A small answer is one record; a large body is not copied.
     if (second.size() <= kTogether) {
       std::string whole(first);
       whole += second;
@@ -63,7 +63,7 @@ class TlsLink final : public ByteStream {
  private:
   static constexpr std::size_t kTogether = 16384;
 
-  // The event that has to come before the call can go on; 0: it never will.
+  // Returns the poll() event needed before the call can continue, or 0 if the call has failed for good.
   short wants(int result) const noexcept {
     switch (SSL_get_error(ssl_, result)) {
       case SSL_ERROR_WANT_READ: return POLLIN;
@@ -136,7 +136,7 @@ std::unique_ptr<ByteStream> TlsContext::stream(int descriptor) const {
     Lock lock(mutex_);
     current = poco_;
   }
-  // The link keeps its own count of the context.
+  // The stream holds a reference of its own to the context.
   return std::make_unique<TlsLink>(descriptor, current->context->sslContext());
 }
 
