@@ -1,4 +1,4 @@
-// Whether the storage can take a write: asked by anybody, without a key, and answered from one check a second.
+// Readiness of the storage for a write. Requests need no key, so at most one check a second is made.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,16 @@
 
 namespace jobq {
 
-/// Any thread. A check is a write and a sync of the disk. One that succeeds is good for a second; while one runs, all
-/// callers wait for it; after one that failed the next caller checks again, so that a recovery is seen at once.
+/// Any thread may call check(). A check is a write and a sync of the disk. A successful check is good for a second.
+/// While a check runs, all callers wait for its result. After a failed check the next caller checks again, so that a
+/// recovery is seen at once.
 class Readiness {
  public:
-  /// Both outlive it.
+  /// `storage` and `clock` outlive the object.
   Readiness(Storage& storage, Clock& clock) : storage_(storage), clock_(clock) {}
 
-  /// Returns if the storage can take a write, or could within the last second. Throws StorageError with the reason
-  /// otherwise.
+  /// Returns if the storage can take a write, or could within the last second. Otherwise throws StorageError with the
+  /// reason. May block for the length of one check.
   void check();
 
  private:

@@ -1,4 +1,4 @@
-// Which route a method and a path lead to. Routes are data; a route that is not built is not in the table.
+// Finds the route of a method and a path. Routes are data; a route without an implementation is not in the table.
 #pragma once
 
 #include <cstddef>
@@ -17,15 +17,15 @@ namespace jobq {
 
 struct Route {
   std::vector<std::string> methods;
-  std::string pattern;  ///< "/v2/{endpoint}/status/{id}"
+  std::string pattern;  ///< such as "/v2/{endpoint}/status/{id}"
   Scope scope = Scope::client;
   std::size_t bodyLimit = 1UL << 20;
   bool needsBody = false;
   std::function<ApiResponse(ApiRequest&)> run;
-  std::optional<Operation> operation{};  ///< whose rate limits count; none: not limited
+  std::optional<Operation> operation{};  ///< operation whose rate limits count; empty: no limit
 };
 
-/// Constant after the last add(); any thread afterwards.
+/// Table of routes. Constant after the last add(); any thread may call find() and list() afterwards.
 class Router {
  public:
   struct Match {
@@ -40,7 +40,8 @@ class Router {
   void add(Route route);
   std::variant<Match, NoPath, WrongMethod> find(const std::string& method, const std::string& path) const;
 
-  /// "GET /v1/keys", one for each method of each route: what the API's description has to tell.
+  /// Returns texts such as "GET /v1/keys", one for each method of each route. The API's description has to cover
+  /// exactly the same list.
   std::vector<std::string> list() const;
 
  private:
