@@ -18,10 +18,10 @@ namespace jobq {
 /// Budget of bytes for bodies, with a share for each endpoint. Any thread may call the functions.
 class BodyMemory {
  public:
-  /// Bytes of the largest body that any call may have. The share of an endpoint is at least as large, so that one such
-  /// body fits.
+  /// Bytes of the largest body that any call may have. The share of an endpoint is at least as large.
   static constexpr std::uint64_t kLargestBody = 20UL << 20;
 
+  /// `bytes` is the whole budget; an endpoint may reserve a quarter, and at least kLargestBody.
   explicit BodyMemory(std::uint64_t bytes) noexcept
       : all_(bytes), perEndpoint_(bytes / 4 > kLargestBody ? bytes / 4 : kLargestBody) {}
 
@@ -38,11 +38,13 @@ class BodyMemory {
       return *this;
     }
 
+    /// Returns the reserved bytes.
     std::uint64_t amount() const noexcept { return ofAll_.amount(); }
 
-    /// Reserves `amount` more bytes for a body of `endpoint`, which is the same in each call. Returns false if too few
-    /// bytes are left; the reservation is unchanged then.
+    /// Reserves `amount` more bytes for a body of `endpoint`; each call names the same endpoint. Returns false if too
+    /// few bytes are left; the reservation is unchanged then.
     [[nodiscard]] bool grow(BodyMemory& memory, std::string_view endpoint, std::uint64_t amount);
+    /// Gives all reserved bytes back.
     void giveBack() noexcept {
       ofAll_.giveBack();
       ofEndpoint_.giveBack();
@@ -57,6 +59,7 @@ class BodyMemory {
   /// Returns whether a body of `amount` bytes would fit now. Reserves no bytes.
   bool hasRoom(std::string_view endpoint, std::uint64_t amount);
 
+  /// Returns the bytes left for all endpoints together.
   std::uint64_t left() const noexcept { return all_.left(); }
 
  private:
@@ -65,8 +68,7 @@ class BodyMemory {
   Budget all_;
   const std::uint64_t perEndpoint_;
   Mutex mutex_;
-  std::map<std::string, std::weak_ptr<Budget>, std::less<>> endpoints_
-      JOBQ_GUARDED_BY(mutex_);  // endpoints with large bodies
+  std::map<std::string, std::weak_ptr<Budget>, std::less<>> endpoints_ JOBQ_GUARDED_BY(mutex_);  // of large bodies
 };
 
 }  // namespace jobq

@@ -17,6 +17,7 @@ class CorsPolicy {
   /// `origins` are origins such as `https://app.example.com`, or `*` for every origin.
   explicit CorsPolicy(std::set<std::string> origins) : origins_(std::move(origins)) {}
 
+  /// Returns true if at least one origin is configured.
   bool enabled() const noexcept { return !origins_.empty(); }
 
   /// Adds the header fields by which a page of `origin` may read the answer. An empty `origin` marks a call without an

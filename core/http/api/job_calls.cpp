@@ -12,8 +12,7 @@ JobKey jobOf(const ApiRequest& call) { return {call.endpoint->id, call.params.at
 // ceiling.
 constexpr Range kAnyTtl{0, std::int64_t{1} << 53};
 
-// Jobs ahead in the queue are counted up to this number, so that an answer about a job behind a million others stays
-// cheap.
+// The count of jobs ahead in the queue stops at 100, so that an answer about a job behind a million others stays cheap.
 constexpr std::size_t kMostAhead = 100;
 
 // Returns the answer for a queued job: the reason for waiting and the position (1 for the next job, 101 for any

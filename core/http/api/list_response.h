@@ -15,7 +15,7 @@ class ListResponse {
   /// The `call` outlives the object and keeps the drawn memory until the answer has been sent.
   explicit ListResponse(ApiRequest& call) : call_(call) {}
 
-  /// Adds `item`, which is JSON text. Returns false if the budget has no memory for the item; finish() then returns the
+  /// Adds `item`, a JSON text. Returns false if the budget has no memory for the item; finish() then returns the
   /// refusal, and further items are ignored.
   bool add(std::string_view item);
 

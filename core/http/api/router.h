@@ -37,7 +37,10 @@ class Router {
     std::string allow;
   };
 
+  /// Adds a route. The first matching route of the order of adding is found.
   void add(Route route);
+  /// Returns the route for `method` and the decoded `path` with the values of the placeholders, or NoPath if no route
+  /// has the path, or WrongMethod with the methods for the header Allow. HEAD finds the routes of GET.
   std::variant<Match, NoPath, WrongMethod> find(const std::string& method, const std::string& path) const;
 
   /// Returns texts such as "GET /v1/keys", one for each method of each route. The API's description has to cover
