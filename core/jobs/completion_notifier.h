@@ -1,5 +1,5 @@
-// Second half of the stage completion: callers waiting for the end of a job, or for its next chunk. Each caller sleeps
-// on its own condition; the storage is not polled.
+// Second half of the stage completion: callers waiting for the end or the next chunk of a job. Each caller sleeps on a
+// condition; the storage is not polled.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +27,8 @@ class CompletionNotifier {
   /// Events of interest to a waiter: the job's end or disappearance (`end`), or also each new chunk (`chunks`).
   enum class Interest { end, chunks };
 
-  /// One waiting caller. To be constructed before the job is read or submitted, so that an event between the reading
-  /// and the wait is not missed. One thread.
+  /// A waiting caller. To be constructed before the job is read or submitted, so that an event between the reading and
+  /// the wait is not missed. One thread.
   class Waiter {
    public:
     /// Registers the waiter for `job`. `watch` outlives the waiter.
@@ -78,7 +78,8 @@ class CompletionNotifier {
   /// Returns the number of waiters for chunks.
   std::size_t streams() const;
 
-  /// Wakes all waiters of an endpoint: some of its jobs are gone, and the storage does not say which ones (purge).
+  /// Wakes all waiters of an endpoint, because some of its jobs are gone and the storage does not name the jobs
+  /// (purge).
   void announceSome(std::string_view endpoint);
 
   /// Ends every wait, now and from now on. Called at shutdown.

@@ -16,14 +16,14 @@
 namespace jobq {
 
 /// Any thread notifies; one thread, the dispatcher, waits. A signal stays set until the dispatcher clears it. Notifying
-/// a signal that is already set costs one atomic exchange, so a busy server does not wake its dispatcher for every job.
+/// a set signal costs one atomic exchange, so a busy server does not wake its dispatcher for every job.
 class QueueSignal {
  public:
   /// Makes a signal for each of `endpoints`. All signals are set, because the queues have not been read yet.
   explicit QueueSignal(const std::vector<EndpointId>& endpoints);
 
-  /// Adds a signal for one more endpoint, already set; changes nothing if the endpoint has one. Signals are never
-  /// removed: endpoints come and go, and a signal is small.
+  /// Adds a signal for another endpoint, already set. An existing signal is left unchanged. Signals are never removed:
+  /// endpoints come and go, and a signal is small.
   void addEndpoint(const EndpointId& endpoint);
 
   /// Reports a job in the queue of `endpoint`. The class of the job matters: a waiting low-priority job must not hide a
@@ -31,7 +31,7 @@ class QueueSignal {
   void notify(const EndpointId& endpoint, bool lowPriority);
 
   /// Reports a job like notify(), for a caller about to wait for the job. If the signal was clear, the claimer runs on
-  /// the calling thread, which saves the way over the dispatcher's thread.
+  /// the calling thread, and the job does not have to wait for the dispatcher's thread.
   void notifyAndClaim(const EndpointId& endpoint, bool lowPriority);
   /// Sets the function for notifyAndClaim(). To be called before the first notification. `claimer` gives waiting jobs
   /// of the endpoint to idle workers and throws no exception.
@@ -40,20 +40,21 @@ class QueueSignal {
   /// Wakes the dispatcher for an event other than a job.
   void wake();
 
-  /// Waits until a signal becomes set, wake() is called, or `clock` reaches `deadline`. For the dispatcher's thread.
+  /// Waits until a signal becomes set, wake() is called, or `clock` reaches `deadline`. Only the dispatcher's thread
+  /// may call wait().
   void wait(Clock& clock, Instant deadline);
 
-  /// Returns true if wait() would return before its deadline, and consumes that notification. For the dispatcher's
-  /// thread.
+  /// Returns true if wait() would return before its deadline, and consumes the notification. Only the dispatcher's
+  /// thread may call consume().
   bool consume();
 
-  /// Returns true if jobs may wait at the endpoint. For the dispatcher.
+  /// Returns true if jobs may wait at the endpoint. Called by the dispatcher.
   bool isSet(const EndpointId& endpoint) const;
-  /// Clears the signal before the storage is asked for jobs. A notification after this call sets the signal again. For
-  /// the dispatcher, or for the claimer.
+  /// Clears the signal before the storage is asked for jobs. A notification after this call sets the signal again.
+  /// Called by the dispatcher or the claimer.
   void clear(const EndpointId& endpoint);
-  /// Sets the signal without waking the dispatcher, because more jobs may wait than were claimed. For the dispatcher,
-  /// or for the claimer.
+  /// Sets the signal without waking the dispatcher, because more jobs may wait than were claimed. Called by the
+  /// dispatcher or the claimer.
   void rearm(const EndpointId& endpoint, bool lowPriorityOnly = false);
 
  private:

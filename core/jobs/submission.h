@@ -45,7 +45,7 @@ std::variant<JobSpec, Refusal> readSubmission(std::string body, const Endpoint& 
 std::optional<std::string> policyFault(const JobPolicy& policy);
 
 /// Returns how long a result stays (core/decisions/jobs.md): 30 minutes for /run, 60 s for /runsync, and for /runsync
-/// with a wait over 90 s the wait, at most 300 s. An endpoint may set the first two times; for a long wait the longer
+/// with a wait over 90 s the wait, at most 300 s. An endpoint may set the first two times; after a long wait the longer
 /// of the wait and the endpoint's own time counts.
 Millis retentionFor(std::optional<Millis> syncWait, const Endpoint& endpoint);
 

@@ -24,8 +24,8 @@ class CorsPolicy {
   /// Origin field.
   void addTo(ApiResponse& reply, std::string_view origin) const;
 
-  /// Returns the answer to a preflight, which needs no key: whether a page of `origin` may send one of `methods` with
-  /// the header fields `fields`. The key is checked when the call itself arrives.
+  /// Returns the answer to a preflight, which needs no key: 204 with `methods` and `fields` as allowed, or 204 without
+  /// header fields if `origin` is not allowed. The key is checked when the call itself arrives.
   ApiResponse preflight(std::string_view origin, const std::string& methods, const std::string& fields) const;
 
  private:

@@ -1,5 +1,6 @@
-// The calls of the queue API, one function each, and helpers shared by several calls. core/http/api/queue_routes.cpp
-// has the table of routes.
+// The calls of the queue API, one function each, and helpers shared by several calls. The table of routes is in
+// core/http/api/queue_routes.cpp. Any HTTP thread may run a call; StorageError passes through to the pipeline, which
+// answers 503.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +49,8 @@ std::optional<ApiResponse> countUnderstood(ApiRequest& call);
 /// Returns the 404 for the job named in the path.
 ApiResponse noJob(const ApiRequest& call);
 
-/// Returns the 400 for a query parameter that occurs more than once: one of its values would be dropped unseen.
+/// Returns the 400 for a query parameter that occurs more than once, or no value. Without the 400 one of the values
+/// would be dropped unseen.
 std::optional<ApiResponse> refuseTwice(const ApiRequest& call, const char* name);
 
 /// Returns the integer in the query parameter `name`, or `fallback` if the parameter is absent, or the 400 naming

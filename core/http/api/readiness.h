@@ -1,4 +1,4 @@
-// Readiness of the storage for a write. Requests need no key, so at most one check a second is made.
+// Readiness of the storage for a write. Requests need no key, so a successful check serves all requests of one second.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ class Readiness {
   Instant goodUntil_ JOBQ_GUARDED_BY(mutex_) = Instant::min();
   bool asking_ JOBQ_GUARDED_BY(mutex_) = false;
   std::uint64_t answers_ JOBQ_GUARDED_BY(mutex_) = 0;
-  std::optional<std::string> fault_ JOBQ_GUARDED_BY(mutex_);  // of the last answer
+  std::optional<std::string> fault_ JOBQ_GUARDED_BY(mutex_);  // the fault found last
 };
 
 }  // namespace jobq

@@ -37,7 +37,7 @@ struct QueueDeps {
   SubmissionRules rules;
   std::function<WorkerCounts(const EndpointId&)> workers;  ///< of all nodes
   std::function<void(const LeaseRef&)> stopRun;  ///< fires the stop token of an attempt that runs on this node
-  std::function<bool()> draining;                ///< whether new jobs are refused
+  std::function<bool()> draining;                ///< returns true if new jobs are refused
   std::function<std::string_view(const Endpoint&, bool lowPriority)> waitReason;  ///< reason why a job waits here
   Budget& waiting;                                                                ///< places for waiting calls
   Budget& answerMemory;                                                           ///< bytes for large answers
@@ -74,7 +74,7 @@ struct EndpointDeps {
   const EndpointRegistry& registry;
   std::function<WorkerPoolView(const EndpointId&)> workerPool;
   std::function<std::int64_t(const std::string& templateId)> runtimeInMin;
-  std::string queuePolicy;  ///< of endpoints without a queue policy of their own
+  std::string queuePolicy;  ///< default for endpoints without a policy
 };
 void addEndpointRoutes(Router& router, const EndpointDeps& deps);
 
