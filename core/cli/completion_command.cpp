@@ -53,8 +53,8 @@ std::string joined(const std::set<std::string>& words, const std::string& before
   return text;
 }
 
-// Returns a case of `case "$verb" in` for each command and each group. `verb` in the script has the words before the
-// word to complete.
+// Returns a case of `case "$verb" in` for each command and each group. The variable `verb` of the script has the words
+// before the word to complete.
 std::string bashCases() {
   std::ostringstream out;
   for (const std::string& word : firstWords()) {

@@ -15,26 +15,27 @@
 
 namespace jobq {
 
+/// A row of the table of routes.
 struct Route {
-  std::vector<std::string> methods;
-  std::string pattern;  ///< such as "/v2/{endpoint}/status/{id}"
-  Scope scope = Scope::client;
-  std::size_t bodyLimit = 1UL << 20;
-  bool needsBody = false;
-  std::function<ApiResponse(ApiRequest&)> run;
-  std::optional<Operation> operation{};  ///< operation whose rate limits count; empty: no limit
+  std::vector<std::string> methods;             ///< GET includes HEAD
+  std::string pattern;                          ///< such as "/v2/{endpoint}/status/{id}"
+  Scope scope = Scope::client;                  ///< scope of the key; `none`: no key is needed
+  std::size_t bodyLimit = 1UL << 20;            ///< bytes
+  bool needsBody = false;                       ///< a request without Content-Length and chunks is 400
+  std::function<ApiResponse(ApiRequest&)> run;  ///< called on any HTTP thread
+  std::optional<Operation> operation{};         ///< operation whose rate limits count; empty: no limit
 };
 
 /// Table of routes. Constant after the last add(); any thread may call find() and list() afterwards.
 class Router {
  public:
   struct Match {
-    const Route* route;
-    std::map<std::string, std::string> params;
+    const Route* route;                         ///< valid as long as the router
+    std::map<std::string, std::string> params;  ///< values of the placeholders by name
   };
   struct NoPath {};
   struct WrongMethod {
-    std::string allow;
+    std::string allow;  ///< methods of the path, separated by commas
   };
 
   /// Adds a route. The first matching route of the order of adding is found.

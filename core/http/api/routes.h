@@ -48,7 +48,7 @@ void addQueueRoutes(Router& router, const QueueDeps& deps);
 void addKeyRoutes(Router& router, ApiKeys& keys, const WallClock& wall);
 
 /// Routes under /v1/plugins. `selected` returns whether the configuration uses an entry; `scripts` returns the scripts
-/// of an entry.
+/// of an entry and their faults.
 struct PluginUse {
   std::function<bool(std::string_view kind, std::string_view name)> selected;
   std::function<std::vector<ScriptReport>(std::string_view kind, std::string_view name)> scripts;
@@ -64,11 +64,12 @@ struct WebhookDeps {
 };
 void addWebhookRoutes(Router& router, const WebhookDeps& deps);
 
-/// Routes under /v1/templates.
+/// Routes under /v1/templates. `runtimeInMin` returns the worker minutes of a template.
 void addTemplateRoutes(Router& router, TemplateService& service, const EndpointRegistry& registry,
                        std::function<std::int64_t(const std::string& templateId)> runtimeInMin);
 
-/// Routes under /v1/endpoints. `workerPool` returns the workers of an endpoint on this node.
+/// Routes under /v1/endpoints. `workerPool` returns the workers of an endpoint on this node; `runtimeInMin`
+/// returns the worker minutes of a template.
 struct EndpointDeps {
   EndpointService& service;
   const EndpointRegistry& registry;
@@ -78,7 +79,8 @@ struct EndpointDeps {
 };
 void addEndpointRoutes(Router& router, const EndpointDeps& deps);
 
-/// Route /v1/backup. `storageName` is the value of the setting `storage`.
+/// Route /v1/backup. `storageName` is the value of the setting `storage`; `draining` returns true if no
+/// backup may begin.
 struct BackupDependencies {
   Backups& backups;
   std::string storageName;
@@ -86,7 +88,8 @@ struct BackupDependencies {
 };
 void addBackupRoutes(Router& router, const BackupDependencies& with);
 
-/// Routes /, /docs, /openapi.json, /healthz and /readyz, without a key.
+/// Routes /, /docs, /openapi.json, /healthz and /readyz, without a key. While `draining` returns true /readyz answers
+/// 503.
 void addProcessRoutes(Router& router, Storage& storage, Clock& clock, std::function<bool()> draining);
 
 }  // namespace jobq

@@ -85,9 +85,9 @@ ApiResponse stream(const QueueDeps& deps, ApiRequest& call, bool asObject) {
   const WaitSlot slot(deps, ask.wait);
   ask.wait = slot.wait;
   auto [page, hasWaited] = deps.jobs.awaitChunks(ask, disconnectSignal(call));
-  // A client following a stream asks again at once, and the server decides the frequency; such calls are not counted.
-  // Otherwise the count is ignored: other calls may have used up the rate meanwhile, and the chunks are already taken,
-  // so the answer has to carry the chunks.
+  // A client following a stream asks again at once, and the server decides the frequency: a call that waited is not
+  // counted. Any other call is counted without a refusal, even if other calls have used up the rate meanwhile: the
+  // chunks are already taken, so the answer has to carry the chunks.
   if (hasWaited) {
     call.admission.waive();
   } else {
