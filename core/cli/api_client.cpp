@@ -34,7 +34,7 @@ constexpr Millis kConnectPatience{10'000};
 Poco::Timespan timespan(Millis duration) { return {Poco::Timespan::TimeDiff{duration.count()} * 1'000}; }
 
 // VERIFY_STRICT, because Poco's relaxed mode accepts any certificate from a host that resolves to the local machine.
-// One context serves the whole process, because a process has one address and therefore one file of authorities.
+// The whole process shares a context, because a process has one address and therefore one file of authorities.
 const Poco::Net::Context::Ptr& trustedContext(const std::string& ca) {
   static const Poco::Net::Context::Ptr kContext = [&ca] {
     Poco::Net::Context::Ptr context(new Poco::Net::Context(Poco::Net::Context::TLS_CLIENT_USE, ca,

@@ -28,7 +28,7 @@ struct StreamAnswer {
 /// (SSL_CERT_FILE names others).
 class ApiClient {
  public:
-  /// `url` is an http or https address; its path is put before the path of each call. An empty `key` sends no
+  /// `url` is an http or https address; the path of `url` is put before the path of each call. An empty `key` sends no
   /// Authorization header. `ca` is a PEM file with authorities for the server's certificate, read at the first call; an
   /// empty `ca` means the system's authorities. Throws Failure(usage) if `url` is not an http or https address, if the
   /// file `ca` does not exist, or if `key` cannot stand in a header.

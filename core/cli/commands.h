@@ -22,7 +22,7 @@ struct Invocation {
 };
 
 struct Command {
-  const char* name;       ///< one or two words; no name is the beginning of another name
+  const char* name;       ///< a text of one or two words; no name is the beginning of another name
   const char* arguments;  ///< shown in the help; each word is an argument, a word in brackets is optional
   const char* help;       ///< the first line is for the list of commands, further lines for the command's own help
   std::vector<OptionRow> options;

@@ -1,4 +1,4 @@
-// `jobqctl run`, `job show`, `job cancel` and `job retry`. The JSON of a job belongs to the caller: its bytes are sent
+// `jobqctl run`, `job show`, `job cancel` and `job retry`. The JSON of a job belongs to the caller: the bytes are sent
 // and printed unchanged.
 #include <algorithm>
 #include <charconv>

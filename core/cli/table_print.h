@@ -10,7 +10,8 @@
 
 namespace jobq::ctl {
 
-/// Cells are UTF-8. Control characters in cells become '?', so that a name cannot steer the terminal. One thread.
+/// Cells are UTF-8. Control characters in cells become '?', so that a name cannot steer the terminal. Used by one
+/// thread.
 class Table {
  public:
   /// An empty `head` prints the rows alone.

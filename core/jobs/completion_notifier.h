@@ -28,7 +28,7 @@ class CompletionNotifier {
   enum class Interest { end, chunks };
 
   /// A waiting caller. To be constructed before the job is read or submitted, so that an event between the reading and
-  /// the wait is not missed. One thread.
+  /// the wait is not missed. Used by one thread.
   class Waiter {
    public:
     /// Registers the waiter for `job`. `watch` outlives the waiter.

@@ -6,7 +6,7 @@
 
 namespace jobq {
 
-/// The bytes handed out by one attempt. One thread.
+/// The bytes handed out by one attempt. Used by one thread.
 class OutputQuota {
  public:
   static constexpr std::size_t kMostMetrics = 64UL << 10;  ///< bytes of metrics of one chunk

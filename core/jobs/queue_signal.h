@@ -15,8 +15,8 @@
 
 namespace jobq {
 
-/// Any thread notifies; one thread, the dispatcher, waits. A signal stays set until the dispatcher clears it. Notifying
-/// a set signal costs one atomic exchange, so a busy server does not wake its dispatcher for every job.
+/// Any thread notifies, and the thread of the dispatcher waits. A signal stays set until the dispatcher clears it.
+/// Notifying a set signal costs one atomic exchange, so a busy server does not wake its dispatcher for every job.
 class QueueSignal {
  public:
   /// Makes a signal for each of `endpoints`. All signals are set, because the queues have not been read yet.

@@ -16,7 +16,7 @@ namespace jobq {
 
 class SecretBox;
 
-/// One sentence for the caller, and the status of the answer.
+/// A sentence for the caller, and the status of the answer.
 struct Refusal {
   std::string message;
   int status = 400;

@@ -1,5 +1,5 @@
-// Memory for large bodies while the server reads and stores them. All endpoints share the memory; one endpoint may use
-// at most a quarter.
+// Memory for large bodies while the server reads and stores them. All endpoints share the memory; a single endpoint may
+// use at most a quarter.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class BodyMemory {
       : all_(bytes), perEndpoint_(bytes / 4 > kLargestBody ? bytes / 4 : kLargestBody) {}
 
   /// Bytes reserved for one body. The destructor gives the bytes back; the BodyMemory has to outlive the reservation.
-  /// One thread at a time.
+  /// Used by one thread at a time.
   class Reservation {
    public:
     Reservation() = default;
@@ -68,7 +68,7 @@ class BodyMemory {
   Budget all_;
   const std::uint64_t perEndpoint_;
   Mutex mutex_;
-  std::map<std::string, std::weak_ptr<Budget>, std::less<>> endpoints_ JOBQ_GUARDED_BY(mutex_);  // of large bodies
+  std::map<std::string, std::weak_ptr<Budget>, std::less<>> endpoints_ JOBQ_GUARDED_BY(mutex_);  // budgets in use
 };
 
 }  // namespace jobq

@@ -35,7 +35,7 @@ class TemplateService;
 struct QueueDeps {
   JobService& jobs;
   SubmissionRules rules;
-  std::function<WorkerCounts(const EndpointId&)> workers;  ///< of all nodes
+  std::function<WorkerCounts(const EndpointId&)> workers;  ///< workers of all nodes
   std::function<void(const LeaseRef&)> stopRun;  ///< fires the stop token of an attempt that runs on this node
   std::function<bool()> draining;                ///< returns true if new jobs are refused
   std::function<std::string_view(const Endpoint&, bool lowPriority)> waitReason;  ///< reason why a job waits here

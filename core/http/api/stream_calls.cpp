@@ -12,7 +12,7 @@ namespace {
 constexpr Millis kHold{5'000};
 constexpr Range kOffsets{0, std::int64_t{1} << 53};
 
-// One answer carries at most 8 MB of chunks. Chunks are requested in pieces of 1 MB, which every answer may hold:
+// An answer carries at most 8 MB of chunks. Chunks are requested in pieces of 1 MB, which every answer may hold:
 // chunks handed out by the storage cannot be put back when memory runs out.
 constexpr std::size_t kPiece = 1UL << 20;
 constexpr std::size_t kPieces = 8;
