@@ -1,5 +1,5 @@
-// The server's own objects (keys, plugins, counters), read with Poco JSON for printing. What belongs to a caller, a
-// job's output, never comes through here: it is sliced with jobq/json.h.
+// Reads the server's own objects (keys, plugins, counters) with Poco JSON for printing. Data of callers, such as the
+// output of a job, is sliced with sdk/include/jobq/json.h instead.
 #pragma once
 
 #include <Poco/JSON/Array.h>
@@ -11,21 +11,23 @@
 
 namespace jobq::ctl {
 
-/// Both throw Failure(unreachable) when the text is something else: then it was not a jobq server that answered.
+/// Returns the text as a JSON object. Throws Failure(unreachable) for any other text: the answer did not come from a
+/// jobq server.
 Poco::JSON::Object::Ptr readObject(const std::string& text);
+/// Returns the text as a JSON array. Throws Failure(unreachable) for any other text.
 Poco::JSON::Array::Ptr readArray(const std::string& text);
 
-/// The member as text; `-` when it is absent, null or empty.
+/// Returns the member as text, or `-` if the member is absent, null or empty.
 std::string cell(const Poco::JSON::Object& object, const std::string& key);
 
-/// The array's elements, separated by commas; `whenEmpty` when it is absent or has none.
+/// Returns the elements of the array `key` separated by commas, or `whenEmpty` if the array is absent or empty.
 std::string listCell(const Poco::JSON::Object& object, const std::string& key, const std::string& whenEmpty);
 
-/// The object's members, one a line, in their order; those named in `without` are left out. Arrays and objects are
-/// shown as their JSON.
+/// Prints the members of the object `text`, one a line, in their order, without the members named in `without`. Arrays
+/// and objects are printed as JSON. Throws Failure(unreachable) if `text` is no JSON object.
 void printMembers(const std::string& text, const std::vector<std::string>& without, std::ostream& out);
 
-/// The elements of an array of objects; elements of other kinds are left out.
+/// Returns the objects among the elements of an array; elements of other kinds are left out.
 std::vector<Poco::JSON::Object::Ptr> objects(const Poco::JSON::Array::Ptr& array);
 
 }  // namespace jobq::ctl

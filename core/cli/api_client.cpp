@@ -33,8 +33,8 @@ constexpr Millis kConnectPatience{10'000};
 
 Poco::Timespan timespan(Millis duration) { return {Poco::Timespan::TimeDiff{duration.count()} * 1'000}; }
 
-// Strict, because Poco's relaxed mode takes any certificate from a host that resolves to this machine. One a process,
-// which has one address and so one file of authorities.
+// VERIFY_STRICT, because Poco's relaxed mode accepts any certificate from a host that resolves to the local machine.
+// The whole process shares a context, because a process has one address and therefore one file of authorities.
 const Poco::Net::Context::Ptr& trustedContext(const std::string& ca) {
   static const Poco::Net::Context::Ptr kContext = [&ca] {
     Poco::Net::Context::Ptr context(new Poco::Net::Context(Poco::Net::Context::TLS_CLIENT_USE, ca,
@@ -46,8 +46,9 @@ const Poco::Net::Context::Ptr& trustedContext(const std::string& ca) {
   return kContext;
 }
 
-// Poco's https session shakes hands before it sets its timeouts, so that a silent server would hold it for ever. This
-// one brings a socket that has them from the start, and asks whether the hands were shaken: Poco goes on if not.
+// Poco's https session makes the TLS handshake before setting its timeouts, so that a silent server would block the
+// session for ever. SecureSession attaches a socket with timeouts from the start and checks the result of the
+// handshake, because Poco continues after a failed handshake.
 class SecureSession final : public Poco::Net::HTTPSClientSession {
  public:
   SecureSession(const std::string& host, std::uint16_t port, const std::string& ca, Millis backoff)
@@ -63,7 +64,7 @@ class SecureSession final : public Poco::Net::HTTPSClientSession {
   }
 };
 
-// The queue API says {"error": "..."}, the management API {"message": "..."}.
+// The queue API answers {"error": "..."}, the management API {"message": "..."}.
 std::string refusal(const HTTPResponse& response, const std::string& body) {
   const auto scanned = json::read(body);
   if (const auto* document = std::get_if<json::Document>(&scanned)) {
@@ -76,7 +77,7 @@ std::string refusal(const HTTPResponse& response, const std::string& body) {
   return "the server answered " + std::to_string(static_cast<int>(response.getStatus())) + " " + response.getReason();
 }
 
-// A stream that ends early looks like a complete answer to Poco.
+// An answer that ends early looks complete to Poco.
 void checkWhole(const HTTPResponse& response, std::uint64_t size) {
   if (response.hasContentLength() && static_cast<std::uint64_t>(response.getContentLength64()) != size) {
     throw Failure(ExitCode::unreachable, "the connection ended in the middle of the server's answer");
@@ -106,7 +107,7 @@ StreamAnswer exchange(Poco::Net::HTTPClientSession& session, HTTPRequest& reques
   return {std::move(answer), response.get("X-Job-Status", ""), response.get("X-Job-Attempt", "")};
 }
 
-// Without its length nobody can tell whether a file is whole.
+// Without Content-Length the completeness of a file cannot be checked.
 std::uint64_t receiveFile(Poco::Net::HTTPClientSession& session, HTTPRequest& request, std::ostream& to) {
   session.sendRequest(request);
   HTTPResponse response;

@@ -1,4 +1,4 @@
-// The server as jobqctl sees it: a path goes out, the answer's bytes come back, and a refusal is a Failure.
+// HTTP client of jobqctl: sends a path, returns the bytes of the answer, and throws a Failure for a refusal.
 #pragma once
 
 #include <cstdint>
@@ -16,35 +16,40 @@ class HTTPRequest;
 
 namespace jobq::ctl {
 
-/// The body of a 2xx answer, and what its head says about a stream; "" where it says nothing.
+/// The body of a 2xx answer, and the header fields about a stream; a field is empty if the header is absent.
 struct StreamAnswer {
   std::string body;
-  std::string status;   ///< X-Job-Status
-  std::string attempt;  ///< X-Job-Attempt
+  std::string status;   ///< the header X-Job-Status
+  std::string attempt;  ///< the header X-Job-Attempt
 };
 
-/// One connection a call, so that any thread may use it at once. Proxy variables are ignored; certificates of https
-/// servers are checked against the authorities of a file, or against the system's (SSL_CERT_FILE names others).
+/// Opens a connection for each call, so that any threads may call the functions at once. Proxy variables are ignored.
+/// Certificates of https servers are checked against the authorities of a file, or against those of the system
+/// (SSL_CERT_FILE names others).
 class ApiClient {
  public:
-  /// `url` may hold a path, which is put before every path asked for. Throws Failure(usage) when the url is not an http
-  /// or https address, or when the key cannot stand in a header. An empty key sends no Authorization. `ca` is a PEM
-  /// file with the authorities that may have signed the server's certificate, read at the first call; empty: the
-  /// system's.
+  /// `url` is an http or https address; the path of `url` is put before the path of each call. An empty `key` sends no
+  /// Authorization header. `ca` is a PEM file with authorities for the server's certificate, read at the first call; an
+  /// empty `ca` means the system's authorities. Throws Failure(usage) if `url` is not an http or https address, if the
+  /// file `ca` does not exist, or if `key` cannot stand in a header.
   ApiClient(std::string url, std::string key, std::string ca = "");
 
-  /// These return the body of a 2xx answer, unchanged. They throw Failure(refused) with the server's own sentence for
-  /// any other status, and Failure(unreachable) when the server is silent for 30 s plus `wait`.
+  /// Calls `path` with GET and returns the unchanged body of the 2xx answer. Throws Failure(refused) with the server's
+  /// own sentence for any other status, and Failure(unreachable) if the server cannot be reached or is silent for 30 s.
   std::string get(const std::string& path) const;
+  /// Posts `body` as JSON to `path` and returns the unchanged body of the 2xx answer. Throws like get(); the server may
+  /// be silent for 30 s plus `wait` milliseconds.
   std::string post(const std::string& path, const std::string& body, Millis wait = Millis{0}) const;
+  /// Calls `path` with DELETE and returns the unchanged body of the 2xx answer. Throws like get().
   std::string remove(const std::string& path) const;
+  /// Calls `path` with GET and returns body and stream header fields of the 2xx answer. Throws like get().
   StreamAnswer getStream(const std::string& path) const;
 
-  /// Posts to `path` and writes the answer, a file, to `to`; returns its size in bytes. Throws as above, and
-  /// Failure(refused) when `to` takes no more.
+  /// Posts to `path` and writes the answer, a file, to `to`. Returns the size of the file in bytes. The server may be
+  /// silent for 30 s plus `wait` milliseconds. Throws like get(), and Failure(refused) if writing to `to` fails.
   std::uint64_t download(const std::string& path, std::ostream& to, Millis wait) const;
 
-  /// `text` as one segment of a path: everything that could end the segment is percent-encoded.
+  /// Returns `text` as one segment of a path: each character that could end the segment is percent-encoded.
   static std::string segment(std::string_view text);
 
  private:

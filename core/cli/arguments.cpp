@@ -34,7 +34,7 @@ std::string durationText(Millis duration) {
   return "";
 }
 
-// Nothing when it is no duration; too large a number is one that no range has.
+// Returns no value for a text that is no duration, or for a number beyond every range.
 std::optional<Millis> readDuration(const std::string& text) {
   std::int64_t number = 0;
   const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -91,7 +91,7 @@ Arguments parseArguments(const std::vector<std::string>& given, const std::vecto
   try {
     bool ended = false;
     for (std::size_t i = 0; i < given.size(); ++i) {
-      // Joined to its option, a value may be empty or begin with a dash.
+      // A value joined to its option may be empty or begin with a dash.
       const bool joined = !ended && i + 1 < given.size() && takesNext(given[i], known);
       const std::string text = joined ? given[i] + "=" + given[i + 1] : given[i];
       i += joined ? 1 : 0;

@@ -1,5 +1,5 @@
-// A command line, taken apart: words and options. Poco's option rules: `--name value` and `--name=value`, long names
-// may be shortened while they are clear, `--` ends the options.
+// Splits a command line into words and options. Poco's rules of options apply: `--name value` and
+// `--name=value`, an unambiguous beginning of a long name is enough, and `--` ends the options.
 #pragma once
 
 #include <map>
@@ -12,25 +12,26 @@ namespace jobq::ctl {
 
 struct OptionRow {
   const char* name;
-  const char* value;  ///< what stands for its value in the help; "" for an option without one
+  const char* value;  ///< placeholder of the value in the help; "" for an option without a value
   const char* help;
   bool repeatable = false;
 };
 
-/// What was said. Values keep the order in which they were given.
+/// A parsed command line. Values keep the order of the command line.
 struct Arguments {
   std::vector<std::string> words;
   std::map<std::string, std::vector<std::string>> options;
 
   bool has(const std::string& option) const { return options.contains(option); }
 
-  /// The option's value, or `fallback` when it was not given.
+  /// Returns the last value of the option, or `fallback` if the option is absent.
   std::string value(const std::string& option, const std::string& fallback = "") const;
 
+  /// Returns all values of the option.
   std::vector<std::string> values(const std::string& option) const;
 };
 
-/// Whether the token is an option, whole or shortened, whose value is the next token.
+/// Returns true if the token is an option, whole or shortened, whose value is the next token.
 bool takesNext(const std::string& token, const std::vector<OptionRow>& known);
 
 struct DurationRange {
@@ -38,14 +39,15 @@ struct DurationRange {
   Millis max;
 };
 
-/// The option's value as a duration, like 500ms, 2s, 5m or 1h; `fallback` when it was not given. Throws Failure(usage)
-/// when it is none, or is out of range.
+/// Returns the value of the option as a duration, written like 500ms, 2s, 5m or 1h, or `fallback` if the option is
+/// absent. Throws Failure(usage) if the value is no duration or out of range.
 Millis durationOf(const Arguments& arguments, const std::string& option, Millis fallback, const DurationRange& range);
 
-/// Throws Failure(usage) that names the option and what is wrong with it. A lone `-` is a word, or an option's value.
+/// Parses the tokens of a command line. A lone `-` is a word, or the value of an option. Throws Failure(usage) naming a
+/// wrong option and its fault.
 Arguments parseArguments(const std::vector<std::string>& given, const std::vector<OptionRow>& known);
 
-/// One line an option, for the help.
+/// Returns the options for the help, one a line.
 std::string describeOptions(const std::vector<OptionRow>& known);
 
 }  // namespace jobq::ctl

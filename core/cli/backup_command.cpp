@@ -1,4 +1,4 @@
-// `jobqctl backup`: a copy of the running server's storage in a directory of this machine.
+// `jobqctl backup`: copies the running server's storage into a directory of the local machine.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr Millis kDefaultTimeout{3'600'000};
 constexpr DurationRange kTimeouts{Millis{1'000}, Millis{86'400'000}};
-/// The name under which a server looks for it in its data directory.
+/// Name of the storage's file in the data directory of a server.
 constexpr const char* kFileName = "jobq.db";
 
 std::string reason() { return std::strerror(errno); }
@@ -45,7 +45,7 @@ bool sync(const fs::path& path) {
   return done;
 }
 
-/// A file of mode 0600 with a name of its own, removed unless it gets its final one.
+/// A file of mode 0600 with a temporary name; the destructor removes the file unless keep() gave the final name.
 class Draft {
  public:
   explicit Draft(const fs::path& final) : final_(final), path_(final.string() + ".XXXXXX") {
@@ -59,7 +59,7 @@ class Draft {
 
   const std::string& path() const noexcept { return path_; }
 
-  /// Gives the whole file its final name, durably. Throws Failure(refused).
+  /// Gives the complete file its final name, durably. Throws Failure(refused).
   void keep() const {
     if (!sync(path_) || ::rename(path_.c_str(), final_.c_str()) != 0 || !sync(final_.parent_path())) {
       throw Failure(ExitCode::refused, final_.string() + " cannot be written: " + reason());

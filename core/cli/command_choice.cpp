@@ -1,4 +1,4 @@
-// Which verb a command line means.
+// Finds the command that a command line names.
 #include <algorithm>
 
 #include "core/cli/commands.h"

@@ -1,4 +1,4 @@
-// What jobqctl says about itself.
+// The help texts of jobqctl.
 #include <sstream>
 
 #include "core/cli/commands.h"
@@ -13,7 +13,7 @@ std::string argumentsOf(const Command& command) {
   return command.arguments[0] == '\0' ? "" : std::string(" ") + command.arguments;
 }
 
-// One line a verb whose name begins with `start`.
+// Returns one line for each command whose name begins with `start`.
 std::string describeCommands(const std::string& start) {
   Table table;
   for (const Command& command : commands()) {

@@ -1,4 +1,5 @@
-// What jobqctl can do: one row a verb. A new verb is a row in commands.cpp and a function in the file of its concept.
+// The commands of jobqctl, one row each. A new command is a row in core/cli/commands.cpp and a function in the file of
+// its topic.
 #pragma once
 
 #include <ostream>
@@ -12,47 +13,55 @@
 
 namespace jobq::ctl {
 
-/// What a verb's function is given. `arguments.words` holds the row's arguments, in their order.
+/// Arguments of a command's function. `arguments.words` holds the words of the row's arguments, in their order.
 struct Invocation {
   const Arguments& arguments;
   const ApiClient& api;
-  bool json;          ///< print the server's answer byte for byte and a line end; `top` has no single one
-  std::ostream& out;  ///< answers only; failures are thrown
+  bool json;          ///< prints the server's answer byte for byte and a line end; `top` prints objects of its own
+  std::ostream& out;  ///< receives answers only; failures are thrown
 };
 
 struct Command {
-  const char* name;       ///< one or two words; no verb's name begins another's
-  const char* arguments;  ///< as the help shows them; each word is one argument, one in brackets may be left out
-  const char* help;       ///< one line for the list, more lines below it for the verb's own help
+  const char* name;       ///< a text of one or two words; no name is the beginning of another name
+  const char* arguments;  ///< shown in the help; each word is an argument, a word in brackets is optional
+  const char* help;       ///< the first line is for the list of commands, further lines for the command's own help
   std::vector<OptionRow> options;
   ExitCode (*run)(const Invocation&);  ///< throws Failure
 };
 
-/// Prints the server's answer byte for byte and ends the line; nothing for an answer without a body.
+/// Prints the server's answer byte for byte and ends the line. An empty answer prints no line.
 void printAnswer(std::string_view answer, std::ostream& out);
 
+/// Returns the table of commands. The table lives as long as the process.
 const std::vector<Command>& commands();
 
-/// Every verb accepts these.
+/// Returns the options that every command accepts.
 const std::vector<OptionRow>& commonOptions();
 
-/// The words of a command line up to the end of its verb: what comes before a verb may hold every verb's options.
+/// Returns the words of a command line up to the end of the command's name. The options before the name may be those of
+/// any command.
 std::vector<std::string> leadingWords(const std::vector<std::string>& given);
 
-/// The verb that the words start with; its words are taken away from them. Throws Failure(usage) when there is none.
+/// Returns the command named by the first words, and removes its name from `words`. Throws Failure(usage) if the words
+/// name no command.
 const Command& takeCommand(std::vector<std::string>& words);
 
-/// The verbs whose first word is `word`, separated by commas; empty when there are none.
+/// Returns the commands whose first word is `word`, separated by commas, or an empty text.
 std::string commandsOfGroup(const std::string& word);
 
-/// A script that completes verbs and options in `shell`. Throws Failure(usage) for a shell that is not bash, zsh or
-/// fish.
+/// Returns a script for `shell` that completes commands and options. Throws Failure(usage) if the shell is not bash,
+/// zsh or fish.
 std::string completionOf(const std::string& shell);
 
+/// Returns the help of jobqctl.
 std::string programHelp();
+/// Returns the help of the commands whose first word is `word`.
 std::string groupHelp(const std::string& word);
+/// Returns the help of one command with all its options.
 std::string commandHelp(const Command& command);
 
+/// The functions of the commands. Each prints its answer to `invocation.out`, returns the exit code, and throws
+/// Failure.
 ExitCode createKey(const Invocation& invocation);
 ExitCode listKeys(const Invocation& invocation);
 ExitCode revokeKey(const Invocation& invocation);

@@ -1,4 +1,4 @@
-// `jobqctl completion SHELL`: what a shell completes, generated from the table of verbs.
+// `jobqctl completion SHELL`: prints a completion script generated from the table of commands.
 #include <cstddef>
 #include <set>
 #include <sstream>
@@ -15,7 +15,7 @@ std::string secondWord(const std::string& name) {
   return blank == std::string::npos ? "" : name.substr(blank + 1);
 }
 
-// The first words of all verbs, each once.
+// Returns the first words of all commands, without repetitions.
 std::set<std::string> firstWords() {
   std::set<std::string> words{"help"};
   for (const Command& command : commands()) words.insert(firstWord(command.name));
@@ -30,7 +30,7 @@ std::string optionsOf(const Command& command) {
   return text;
 }
 
-// Names that are completed with files.
+// Returns true if a shell completes the option's value with names of files.
 bool takesFile(const OptionRow& row) { return std::string(row.value) == "FILE" || std::string(row.value) == "DIR"; }
 
 std::set<std::string> fileOptions() {
@@ -53,7 +53,8 @@ std::string joined(const std::set<std::string>& words, const std::string& before
   return text;
 }
 
-// A case of `case "$verb" in` for each verb and each group. `verb` has the words before the one that is completed.
+// Returns a case of `case "$verb" in` for each command and each group. The variable `verb` of the script has the words
+// before the word to complete.
 std::string bashCases() {
   std::ostringstream out;
   for (const std::string& word : firstWords()) {

@@ -1,4 +1,4 @@
-// `jobqctl endpoint ...`: who answers which jobs, with how many workers.
+// `jobqctl endpoint ...`: shows, makes, changes, pauses and deletes endpoints.
 #include "core/cli/answer_reader.h"
 #include "core/cli/commands.h"
 #include "core/cli/field_options.h"

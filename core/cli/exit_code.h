@@ -1,4 +1,4 @@
-// How a call of jobqctl can end: the exit codes scripts rely on, and the exception that carries one with its sentence.
+// The exit codes of jobqctl, on which scripts rely, and the exception carrying an exit code with a sentence.
 #pragma once
 
 #include <stdexcept>
@@ -9,15 +9,17 @@ namespace jobq::ctl {
 /// Part of the program's interface: the numbers never change.
 enum class ExitCode : int {
   ok = 0,
-  refused = 1,       ///< the server said no, and why
-  usage = 2,         ///< the command line is wrong; nothing was sent
-  unreachable = 3,   ///< no server answered, or what answered is not one
-  notCompleted = 4,  ///< `run --sync`, `job stream`: the server did what it was told, but the job was not COMPLETED
-  halted = 5,        ///< `release status --wait`: the newest version does not run
-  waitElapsed = 6,   ///< `release status --wait`: --timeout passed while the release was rolling
+  refused = 1,      ///< the server refused the request, or a local step failed
+  usage = 2,        ///< the command line is wrong; no request was sent
+  unreachable = 3,  ///< no server answered, or the answer did not come from a jobq server
+  /// `run --sync`, `job stream`, `job logs --follow`, `lua run`: the command worked, but the job did not end COMPLETED.
+  notCompleted = 4,
+  halted = 5,       ///< `release status --wait`: the newest version does not run
+  waitElapsed = 6,  ///< `release status --wait`: --timeout passed while the release was rolling
 };
 
-/// what() is one sentence for the person at the terminal. Only main catches it.
+/// A failed command with a sentence for the user at the terminal. The function main() prints the sentence and ends with
+/// the code; a few commands handle the failure of a single call.
 class Failure : public std::runtime_error {
  public:
   Failure(ExitCode code, const std::string& sentence) : std::runtime_error(sentence), code_(code) {}

@@ -1,5 +1,5 @@
-// Options that are fields of a form: `--workers-max 3` is {"workersMax":3}. One row a field; what a value may be is the
-// server's to judge, and its sentence is the one to show.
+// Options for the fields of a form: `--workers-max 3` is {"workersMax":3}. Each field has one row. The server judges
+// the values, so that the user reads the server's sentence.
 #pragma once
 
 #include <string>
@@ -9,27 +9,29 @@
 
 namespace jobq::ctl {
 
-/// `list` is one option with its texts separated by commas, and may be empty; `texts` repeats the option.
+/// `list` is an option with texts separated by commas and may be empty; the option of `texts` may be repeated.
 enum class FieldKind { text, whole, flag, list, texts, map };
 
 struct FieldOption {
   const char* option;
-  const char* value;  ///< what stands for its value in the help
+  const char* value;  ///< placeholder of the value in the help
   const char* help;
   const char* field;
   FieldKind kind = FieldKind::text;
 };
 
-/// The rows as options of a verb, and `--file`, which brings the whole form.
+/// Returns the rows as options of a command, and the option `--file` for the whole form.
 std::vector<OptionRow> optionsOf(const std::vector<FieldOption>& fields);
 
-/// The form as a JSON object: what `--file` names, with the fields that were given in place of the file's. Throws
-/// Failure(usage) when there is neither, or when a value cannot be of its field's kind.
+/// Returns the form as a JSON object: the fields of `--file`, replaced by the fields given as options. Throws
+/// Failure(usage) if neither is given, or if a value cannot be of its field's kind.
 std::string formBody(const Arguments& arguments, const std::vector<FieldOption>& fields);
 
-/// What can be said of a template at its creation, and what can be changed later; the same of an endpoint.
+/// Returns the fields for the creation of a template.
 const std::vector<FieldOption>& templateFields();
+/// Returns the fields of a template that can be changed later.
 const std::vector<FieldOption>& templateChanges();
+/// Returns the fields for the creation and the change of an endpoint.
 const std::vector<FieldOption>& endpointFields();
 
 }  // namespace jobq::ctl

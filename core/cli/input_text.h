@@ -1,16 +1,16 @@
-// Text that comes from outside the command line: from standard input, or from a file.
+// Text from outside the command line: from standard input, or from a file.
 #pragma once
 
 #include <string>
 
 namespace jobq::ctl {
 
-/// The whole file, or all of standard input for "-". Throws Failure(usage) when the file cannot be read.
+/// Returns the whole file, or all of standard input if `name` is "-". Throws Failure(usage) if the file cannot be read.
 std::string readSource(const std::string& name);
 
-/// Throws Failure(usage) when `text` is not one JSON object. `thing` names it in the sentence, like "the input";
-/// `example` shows one. Checked before it is sent, because text that is more than one object could add members to what
-/// it is put into.
+/// Throws Failure(usage) if `text` is not exactly one JSON object. `thing` is the subject of the sentence, like "the
+/// input"; `example` shows a correct object. The check comes before the sending, because a text with more than one
+/// object could add members to the request's body.
 void checkObject(const std::string& text, const std::string& thing, const std::string& example);
 
 }  // namespace jobq::ctl

@@ -1,5 +1,5 @@
-// `jobqctl run`, `job show`, `job cancel` and `job retry`. A job's JSON is the caller's: it goes out and comes back as
-// the bytes it is.
+// `jobqctl run`, `job show`, `job cancel` and `job retry`. The JSON of a job belongs to the caller: the bytes are sent
+// and printed unchanged.
 #include <algorithm>
 #include <charconv>
 #include <variant>
@@ -21,7 +21,7 @@ std::string pathOf(const std::string& endpoint, const std::string& operation) {
   return "/v2/" + ApiClient::segment(endpoint) + "/" + operation;
 }
 
-// Put into the request's body as it is.
+// Returns the body of a submission; the input is inserted unchanged.
 std::string requestBody(const std::string& argument) {
   const bool named = argument == "-" || argument.starts_with('@');
   const std::string input = named ? readSource(argument == "-" ? argument : argument.substr(1)) : argument;
@@ -29,7 +29,7 @@ std::string requestBody(const std::string& argument) {
   return "{\"input\":" + input + "}";
 }
 
-// The server judges the range, and its sentence is the one to show; here it only has to be a number.
+// The server judges the range, so that the user reads the server's sentence. Here the value only has to be a number.
 Millis waitOf(const Arguments& arguments) {
   if (!arguments.has("wait")) return kDefaultWait;
   const std::string text = arguments.value("wait");
@@ -52,7 +52,8 @@ json::Document readJob(const std::string& answer) {
 
 std::string statusOf(const json::Document& job) { return json::toText(*job.find("status")).value_or(""); }
 
-// The output is the caller's text and is written past the table, which would change control characters.
+// The output is the caller's text. The table would change control characters, so the output is written without the
+// table.
 void printJob(const json::Document& job, std::ostream& out) {
   struct Row {
     const char* label;
@@ -73,7 +74,8 @@ void printJob(const json::Document& job, std::ostream& out) {
     const auto member = job.find(row.key);
     if (!member) continue;
     std::string value = json::toText(*member).value_or(std::string(member->raw));
-    if (std::string_view(row.key) == "queuePosition" && value == "101") value = "100+";  // the server counts no further
+    // The server counts up to 100 jobs ahead.
+    if (std::string_view(row.key) == "queuePosition" && value == "101") value = "100+";
     table.add({row.label, value.empty() ? "-" : value + row.unit});
   }
   table.print(out);

@@ -1,4 +1,4 @@
-// `jobqctl key ...`: who may use the server (core/decisions/auth.md).
+// `jobqctl key ...`: makes, lists and revokes API keys (core/decisions/auth.md).
 #include "core/cli/answer_reader.h"
 #include "core/cli/commands.h"
 #include "core/cli/table_print.h"

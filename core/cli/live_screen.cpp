@@ -15,11 +15,12 @@
 namespace jobq::ctl {
 namespace {
 
-// The other screen, so that what the person had on theirs is there again; no cursor.
+// Switches to the alternate screen, so that the former content of the terminal is visible again afterwards, and hides
+// the cursor.
 constexpr char kEnter[] = "\x1b[?1049h\x1b[?25l";
 constexpr char kLeave[] = "\x1b[?25h\x1b[?1049l";
 
-// What the signal handler has to put back. Set before the handler is, and only read there.
+// State to be restored by the signal handler. Written before the handler is installed, and only read afterwards.
 struct Kept {
   bool drawn = false;
   bool typed = false;
@@ -27,7 +28,7 @@ struct Kept {
 };
 Kept kept;
 
-// Calls nothing but what is safe in a signal handler.
+// Calls only functions that are safe in a signal handler.
 void restoreTerminal() {
   if (kept.typed) (void)tcsetattr(STDIN_FILENO, TCSANOW, &kept.before);
   if (kept.drawn) (void)!write(STDOUT_FILENO, kLeave, sizeof kLeave - 1);
@@ -49,7 +50,8 @@ void handleSignals(void (*handler)(int)) {
   for (const int signal : kSignals) (void)sigaction(signal, &action, nullptr);
 }
 
-// Keys come one by one and are not shown. A stop (Ctrl-Z) would leave the terminal like that.
+// Keys arrive one by one and are not shown. Ctrl-Z is disabled, because a stopped process would leave the terminal in
+// raw mode.
 void takeKeys() {
   termios raw = kept.before;
   raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
@@ -70,7 +72,7 @@ Size screenSize() {
   return {size.ws_row, size.ws_col};
 }
 
-// The line's first `columns` characters of UTF-8.
+// Returns the first `columns` UTF-8 characters of the line.
 std::string cut(const std::string& line, std::size_t columns) {
   std::size_t characters = 0;
   for (std::size_t i = 0; i < line.size(); ++i) {

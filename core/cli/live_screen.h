@@ -1,5 +1,5 @@
-// The terminal while a live view runs: one picture that is drawn over and over, and a terminal as it was before at the
-// end, whichever way that comes.
+// The terminal during a live view: a picture is drawn again and again, and the former state of the terminal is restored
+// at the end, also after a signal.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace jobq::ctl {
 
-/// At most one at a time, on the main thread. While it lives, SIGINT ends the process at once with exit code 0, and
-/// SIGTERM and SIGHUP as ever; the terminal is put back first. When standard output is no terminal, pictures are
-/// printed one after the other.
+/// Live view on standard output. At most one object at a time, on the main thread. While the object exists, SIGINT ends
+/// the process at once with exit code 0, and SIGTERM and SIGHUP end the process as usual; the terminal is restored
+/// first. If standard output is no terminal, the pictures are printed one after the other.
 class LiveScreen {
  public:
   LiveScreen();
@@ -18,10 +18,11 @@ class LiveScreen {
   LiveScreen(const LiveScreen&) = delete;
   LiveScreen& operator=(const LiveScreen&) = delete;
 
-  /// On a terminal lines that do not fit are cut off. `picture` consists of whole lines without control characters.
+  /// Draws `picture`, whole lines without control characters. On a terminal, lines beyond the width and the height of
+  /// the screen are cut off.
   void draw(const std::string& picture);
 
-  /// Waits; false when the person has typed q meanwhile, or the terminal is gone.
+  /// Waits for `duration` milliseconds. Returns false if the user typed q meanwhile, or if the terminal is gone.
   bool pause(Millis duration);
 
  private:

@@ -1,4 +1,4 @@
-// A job that runs here and not in a server: what its handler reports goes to a stream, and its time is limited.
+// A job that runs inside jobqctl without a server: reports of its handler go to a stream, and its time is limited.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,11 @@
 
 namespace jobq::ctl {
 
-/// Made and used on one thread.
+/// Context of a local run. Made and used on one thread.
 class LocalJob final : public JobContext {
  public:
-  /// `reports` outlives it: chunks, progress and log lines, one a line.
+  /// `clock` and `reports` outlive the object. `timeout` is the execution timeout in milliseconds. Chunks, progress and
+  /// log lines are written to `reports`, one a line.
   LocalJob(Clock& clock, Millis timeout, std::ostream& reports);
   ~LocalJob() override;
 

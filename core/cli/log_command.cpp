@@ -1,4 +1,4 @@
-// `jobqctl job logs`: what a job's handler has logged, once or until the job's end.
+// `jobqctl job logs`: prints the log lines of a job's handler, once or until the job's end.
 #include <chrono>
 #include <optional>
 #include <string>
@@ -35,7 +35,8 @@ std::string memberText(const json::Document& object, std::string_view key) {
   return member ? json::toText(*member).value_or("") : "";
 }
 
-// A line as it came; for people its time, level and text, without what could steer the terminal.
+// Prints a line unchanged for --json. Otherwise prints time, level and text, without characters that could steer the
+// terminal.
 void printLine(const json::Value& line, const Invocation& invocation) {
   if (invocation.json) {
     invocation.out << line.raw << '\n';

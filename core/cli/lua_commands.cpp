@@ -1,4 +1,4 @@
-// `jobqctl lua ...`: scripts in the server's own sandbox, which is the lua plugin, without a server.
+// `jobqctl lua ...`: runs and checks scripts without a server, in the sandbox of the plugin `lua`.
 #include <exception>
 #include <filesystem>
 #include <iostream>
@@ -21,7 +21,7 @@ namespace {
 constexpr Millis kTimeout{60'000};
 constexpr DurationRange kRunTimeouts{Millis(1), Millis(3'600'000)};
 
-// What plugins have to say about themselves.
+// Prints warnings and errors of plugins to standard error.
 class ErrorLog final : public Log {
  public:
   void write(LogLevel level, std::string_view, std::string_view message) noexcept override {
@@ -41,7 +41,8 @@ std::map<std::string, std::string> pairsOf(const Arguments& arguments, const std
   return pairs;
 }
 
-// Takes a flag of the server's own out of the settings, which leaves those of plugins; false if it is not there.
+// Removes a flag of the server itself from the settings, so that only settings of plugins remain. Returns the value of
+// the flag, false if absent.
 bool takeFlag(std::map<std::string, std::string>& settings, const std::string& key) {
   const auto found = settings.find(key);
   if (found == settings.end()) return false;
@@ -72,7 +73,7 @@ ScriptFile scriptOf(const Arguments& arguments) {
   return {folder, name, arguments.has("filter") || folder.filename() == "filters"};
 }
 
-// The lua plugin as a server would have it.
+// The plugin `lua` with the settings and folders that a server would give.
 class Workshop {
  public:
   Workshop(const Arguments& arguments, const ScriptFile& script)

@@ -1,4 +1,5 @@
-// jobqctl: the admin's command line. Options, verb, exit code; what the verbs do is in *_verbs.cpp.
+// jobqctl, the command line for administrators: reads options, runs the command and returns the exit code. The
+// functions of the commands are in core/cli/*_commands.cpp and core/cli/*_command.cpp.
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
@@ -40,7 +41,7 @@ ExitCode printText(const std::string& text) {
 }
 
 ExitCode perform(std::vector<std::string> given) {
-  // `help VERB` is `VERB --help`.
+  // `help COMMAND` means `COMMAND --help`.
   if (!given.empty() && given[0] == "help") {
     given.erase(given.begin());
     given.emplace_back("--help");

@@ -1,4 +1,4 @@
-// `jobqctl plugin ...`: what the server is built of, and what each part can be told.
+// `jobqctl plugin ...`: lists the plugins of the server, and describes the options of an entry.
 #include <optional>
 #include <string_view>
 #include <variant>
@@ -24,7 +24,7 @@ std::string textOf(const json::Document& object, std::string_view key) {
   return member ? json::toText(*member).value_or("") : "";
 }
 
-// The entry's own bytes within the answer, so that --json can print them as they came.
+// An entry of a plugin. `raw` is a view of the answer, so that --json can print the entry's bytes unchanged.
 struct Entry {
   std::string file;
   std::string kind;
@@ -66,10 +66,10 @@ Entry onlyEntry(std::string_view answer, const std::string& name) {
 
 std::string selectedCell(const Poco::JSON::Object& entry) { return entry.optValue("selected", false) ? "yes" : "no"; }
 
-// Of entries that run scripts.
+// Returns the scripts of an entry that runs scripts.
 auto scriptsOf(const Poco::JSON::Object& entry) { return objects(entry.getArray("scripts")); }
 
-// Why the file was rejected, or which scripts do not run as they are now.
+// Returns the reason why the file was rejected, or the names of the scripts that cannot run.
 std::string reasonCell(const Poco::JSON::Object& plugin, const Poco::JSON::Object& entry) {
   std::string faulty;
   for (const auto& script : scriptsOf(entry)) {

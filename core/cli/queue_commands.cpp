@@ -1,4 +1,4 @@
-// `jobqctl health`, `job list` and `purge`: an endpoint's line of jobs as a whole.
+// `jobqctl health`, `job list` and `purge`: the queue of an endpoint as a whole.
 #include "core/cli/answer_reader.h"
 #include "core/cli/commands.h"
 #include "core/cli/table_print.h"
@@ -24,7 +24,7 @@ void printCounters(const Poco::JSON::Object& health, const std::string& group, c
   table.print(out);
 }
 
-// What is said of the page below the table: nothing when it has all there is.
+// Prints a line about the remaining jobs below the table, or no line if the page is the last.
 void printRest(const Poco::JSON::Object& page, std::size_t shown, std::ostream& out) {
   if (!page.optValue("hasMore", false)) return;
   const auto next = page.optValue<std::uint64_t>("offset", 0) + shown;

@@ -1,4 +1,4 @@
-// `jobqctl release status`: how far a release has come, at once or until it is over.
+// `jobqctl release status`: prints the progress of a release, at once or when the release is complete or halted.
 #include <algorithm>
 #include <chrono>
 #include <functional>
@@ -36,7 +36,7 @@ std::string releaseCell(const Poco::JSON::Object& endpoint, const char* key) {
   return release.isNull() ? "-" : cell(*release, key);
 }
 
-// How many workers have which version, the newest first: "3 have 7, 1 has 6".
+// Returns the number of workers of each version, the newest first: "3 have 7, 1 has 6".
 std::string workersCell(const Poco::JSON::Object& endpoint) {
   std::map<std::int64_t, std::size_t, std::greater<>> versions;
   for (const auto& worker : objects(endpoint.getArray("workers"))) {

@@ -1,5 +1,5 @@
-// `jobqctl job stream`: what a running job hands out, as it comes. It reads by offset, so that nobody else who follows
-// the job loses a chunk to it (core/decisions/jobs.md).
+// `jobqctl job stream`: prints the output of a running job chunk by chunk. The command reads by offset, so that other
+// readers of the job lose no chunk (core/decisions/jobs.md).
 #include <iostream>
 #include <variant>
 
@@ -17,7 +17,7 @@ bool isOver(const std::string& status) {
          status == nameOf(JobState::cancelled) || status == nameOf(JobState::timedOut);
 }
 
-// A chunk as it came; for people its output alone.
+// Returns the whole chunk unchanged, or only its output for a user at a terminal.
 std::string_view shown(const json::Value& chunk, bool whole) {
   if (whole) return chunk.raw;
   const auto scanned = json::read(chunk.raw);
@@ -37,7 +37,7 @@ std::size_t printChunks(const std::string& answer, const Invocation& invocation)
   return chunks->elements.size();
 }
 
-// Why the job failed, for the end of a sentence; empty if it does not say, or has gone meanwhile.
+// Returns the error of the job as the end of a sentence, or an empty text if the job has no error or is gone meanwhile.
 std::string errorOf(const Invocation& invocation) {
   try {
     const std::string job = invocation.api.get("/v2/" + ApiClient::segment(invocation.arguments.words[0]) + "/status/" +
@@ -58,7 +58,7 @@ ExitCode streamJob(const Invocation& invocation) {
   std::string attempt;
   for (;;) {
     const StreamAnswer answer = invocation.api.getStream(path + std::to_string(offset));
-    // The job went back in line, and what it says now begins at the first chunk again.
+    // The job went back to the queue, so its stream begins at the first chunk again.
     if (offset > 0 && answer.attempt != attempt) {
       std::cerr << "jobqctl: the job began again, and so does its stream\n";
       attempt = answer.attempt;

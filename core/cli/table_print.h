@@ -1,4 +1,5 @@
-// Tables for people: columns as wide as their longest cell, two blanks apart, nothing after the last one.
+// Tables for users: columns as wide as their longest cell, two blanks apart, without blanks at the end of the last
+// column.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +10,16 @@
 
 namespace jobq::ctl {
 
-/// One thread. Cells are UTF-8; their control characters become '?', so that a name cannot steer the terminal.
+/// Cells are UTF-8. Control characters in cells become '?', so that a name cannot steer the terminal. Used by one
+/// thread.
 class Table {
  public:
-  /// Without a head it prints the rows alone.
+  /// An empty `head` prints the rows alone.
   explicit Table(std::vector<std::string> head = {});
 
+  /// Adds a row of cells.
   void add(std::vector<std::string> row);
+  /// Prints all rows to `out`, one a line.
   void print(std::ostream& out) const;
 
  private:
@@ -23,7 +27,7 @@ class Table {
   std::vector<std::size_t> widths_;
 };
 
-/// The text with every control character, C1 included, replaced by '?'.
+/// Returns the text with every control character, C1 included, replaced by '?'.
 std::string harmless(std::string_view text);
 
 }  // namespace jobq::ctl

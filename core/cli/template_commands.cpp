@@ -1,4 +1,4 @@
-// `jobqctl template ...`: what workers are made of (api.md, "Template API").
+// `jobqctl template ...`: shows, makes, changes and deletes templates (core/http/API.md, "Template API").
 #include "core/cli/answer_reader.h"
 #include "core/cli/commands.h"
 #include "core/cli/field_options.h"

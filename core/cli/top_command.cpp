@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 constexpr Millis kDefaultInterval{1'000};
 constexpr DurationRange kIntervals{Millis{100}, Millis{3'600'000}};
 
-/// One endpoint at one look.
+/// State of an endpoint at one moment.
 struct Row {
   std::string id;
   std::string name;
@@ -32,7 +32,7 @@ struct Row {
   std::map<std::string, std::int64_t> workers;
   std::map<std::string, std::int64_t> jobs;
   Clock::time_point at;
-  std::optional<double> finishedPerSecond;  ///< since the look before
+  std::optional<double> finishedPerSecond;  ///< since the state before; empty for the first state
 
   std::int64_t finished() const { return jobs.at("completed") + jobs.at("failed"); }
 };
@@ -63,7 +63,7 @@ Row rowOf(const Poco::JSON::Object& endpoint, const std::string& answer) {
   return row;
 }
 
-// An endpoint that is deleted between the two calls, or not served yet, is left out.
+// Returns no row for an endpoint that was deleted between the two calls, or is not served yet.
 std::optional<Row> lookAt(const ApiClient& api, const Poco::JSON::Object& endpoint) {
   try {
     return rowOf(endpoint, api.get("/v2/" + ApiClient::segment(cell(endpoint, "id")) + "/health"));
@@ -98,7 +98,7 @@ Rows look(const Invocation& invocation, const Rows& before) {
   return rows;
 }
 
-// What the first job in line waits for, in the words of /status' queueReason.
+// Returns the reason for which the first queued job waits, in the words of `queueReason` of /status where possible.
 std::string queueState(const Row& row) {
   if (row.paused) return "paused";
   if (row.jobs.at("inQueue") == 0) return "empty";
@@ -141,7 +141,7 @@ std::string toJson(const std::map<std::string, std::int64_t>& numbers) {
   return out + "}";
 }
 
-// As /v1/endpoints tells it.
+// Writes the release in the form of /v1/endpoints.
 std::string releaseJson(const Row& row) {
   return "{\"version\":" + std::to_string(row.version) + ",\"state\":" + json::quoted(row.release) +
          (row.reason.empty() ? "" : ",\"reason\":" + json::quoted(row.reason)) + "}";
@@ -161,7 +161,7 @@ std::string toJson(const Rows& rows) {
 
 std::string shown(const Rows& rows, bool json) { return json ? toJson(rows) : picture(rows); }
 
-// A server that restarts comes back: the view says so and goes on looking.
+// After the restart of a server the view continues: an unreachable server is shown, and the next call is made as usual.
 void watch(const Invocation& invocation, Millis interval) {
   LiveScreen screen;
   Rows rows = look(invocation, {});

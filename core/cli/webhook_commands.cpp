@@ -1,4 +1,5 @@
-// `jobqctl webhook ...`: what was sent to whom and how it went (core/decisions/webhooks.md).
+// `jobqctl webhook ...`: lists webhook deliveries with their tries, and sends a delivery again
+// (core/decisions/webhooks.md).
 #include "core/cli/answer_reader.h"
 #include "core/cli/commands.h"
 #include "core/cli/table_print.h"
@@ -8,7 +9,7 @@ namespace {
 
 constexpr const char* kWebhooksPath = "/v1/webhooks";
 
-// How the last attempt went: the receiver's status, or why there was none.
+// Returns the result of the last try: the receiver's status, and the reason if the try failed.
 std::string lastAttempt(const std::vector<Poco::JSON::Object::Ptr>& attempts) {
   if (attempts.empty()) return "-";
   const auto& last = *attempts.back();

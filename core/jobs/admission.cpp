@@ -10,7 +10,7 @@
 namespace jobq {
 namespace {
 
-constexpr std::size_t kLargestInput = 20UL << 20;  // of /runsync, the larger of the two
+constexpr std::size_t kLargestInput = 20UL << 20;  // bytes; the limit of /runsync, the larger one of the two routes
 
 void apply(JobSpec& job, Replace&& change) {
   checkReplacement(change);

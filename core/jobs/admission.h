@@ -1,5 +1,5 @@
-// Room 4 (reception), behind submission.h: the endpoint's filters judge a well-formed job, in their order; each sees
-// what the one before has made of it.
+// The stage admission, after core/jobs/submission.h: the filters of an endpoint judge a well-formed job one after the
+// other. Each filter sees the job as changed by the filters before.
 #pragma once
 
 #include <optional>
@@ -12,20 +12,22 @@
 
 namespace jobq {
 
-/// A filter that failed or overran lets nobody in: the caller is answered 500 with this sentence, which names it.
+/// A filter failed or overran its time, so the job is refused: the caller receives 500 with the message, which names
+/// the filter.
 class FilterError : public Error {
  public:
   using Error::Error;
 };
 
-/// Throws Error, in a few words: a filter may write what a caller may send, and nothing else.
+/// Throws Error with a short reason if the replacement holds data that a caller may not send: an input over 20 MB or
+/// without a JSON object, or a wrong policy.
 void checkReplacement(const Replace& change);
 
-/// The same for the status of a refusal.
+/// Throws Error if the status is none of 400, 403, 409, 413, 422 and 429.
 void checkRefusal(const Refuse& refusal);
 
-/// Any thread. Changes input and policy of `job` as the filters say. A Refusal is a filter's own word; nothing: the job
-/// is welcome. Throws FilterError.
+/// Changes input and policy of `job` as the filters of `endpoint` decide. Returns the refusal of the first filter that
+/// refuses, or no value if the job is accepted. Throws FilterError. Any thread.
 std::optional<Refusal> admit(JobSpec& job, const Endpoint& endpoint);
 
 }  // namespace jobq

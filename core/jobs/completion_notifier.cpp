@@ -37,7 +37,8 @@ bool CompletionNotifier::Waiter::wait(Instant deadline, const DisconnectSignal& 
   return takeNews();
 }
 
-// True: the wait is over. A moment of real time, whatever the clock: it is about the cost of watching a client.
+// Returns true if the wait is over. The bound is 20 ms of real time, independent of the server's clock, because the
+// reason for the bound is the cost of watching a client.
 bool CompletionNotifier::Waiter::waitAMoment(Instant deadline) {
   const auto end = std::chrono::steady_clock::now() + kMoment;
   Lock lock(watch_.mutex_);

@@ -1,5 +1,5 @@
-// Room 10 (sign-off), the other half: callers who wait for a job to end, or for its next chunk. Each sleeps on its own
-// condition; nobody polls the storage.
+// Second half of the stage completion: callers waiting for the end or the next chunk of a job. Each caller sleeps on a
+// condition; the storage is not polled.
 #pragma once
 
 #include <cstddef>
@@ -14,34 +14,37 @@
 
 namespace jobq {
 
-/// Where a waiter hears that nobody waits for its answer any more. It is asked only when the wait turns out to be long,
-/// because most are not.
+/// Returns a stop token on which a stop is requested when the waiter's client has left. Called only when the wait turns
+/// out to be long, because most waits are short.
 using DisconnectSignal = std::function<std::stop_token()>;
 
-/// Any thread.
+/// Wakes the callers waiting for jobs. Any thread may call the functions. The notifier outlives its waiters.
 class CompletionNotifier {
  public:
+  /// `clock` outlives the object and decides about the deadlines of waits.
   explicit CompletionNotifier(Clock& clock) : clock_(clock) {}
 
-  /// What a waiter wants to hear of: the job's end (or that it is gone), or every new chunk too.
+  /// Events of interest to a waiter: the job's end or disappearance (`end`), or also each new chunk (`chunks`).
   enum class Interest { end, chunks };
 
-  /// A place in the waiting room. Take it before the job is looked at (or put in line): news that come between the look
-  /// and the wait are then not missed.
+  /// A waiting caller. To be constructed before the job is read or submitted, so that an event between the reading and
+  /// the wait is not missed. Used by one thread.
   class Waiter {
    public:
+    /// Registers the waiter for `job`. `watch` outlives the waiter.
     Waiter(CompletionNotifier& watch, JobKey job, Interest interest = Interest::end);
     ~Waiter();
     Waiter(const Waiter&) = delete;
     Waiter& operator=(const Waiter&) = delete;
 
-    /// Waits for news: the job's end, or chunks of at least `bytes` in all since the last call. With `bytes` above 0 an
-    /// end that an earlier call told is news again. Returns true if there was news: look at the job again, and wait
-    /// again when it is not enough. Returns false if the wait is over, because the watch closed, the waiter's client
-    /// has gone, or `deadline` is reached; news of fewer bytes are forgotten then.
+    /// Waits for an event: the job's end, or chunks of at least `bytes` bytes in all since the last call. With `bytes`
+    /// above 0 an end reported by an earlier call counts as a new event. Returns true after an event: the caller reads
+    /// the job again, and waits again if the event is not enough. Returns false if the wait is over, because close()
+    /// was called, the waiter's client has left, or `deadline` is reached; chunks of fewer bytes are forgotten then.
+    /// `gone` is called once the wait has lasted 20 ms.
     [[nodiscard]] bool wait(Instant deadline, const DisconnectSignal& gone, std::size_t bytes = 0);
 
-    /// Returns true if a wait found that the waiter's client has gone.
+    /// Returns true if a wait found that the waiter's client has left.
     bool clientHasLeft() const;
 
    private:
@@ -55,29 +58,31 @@ class CompletionNotifier {
     const JobKey job_;
     const Interest interest_;
     Condition changed_;
-    // These are guarded by watch_.mutex_.
+    // The following fields are guarded by watch_.mutex_.
     bool news_ = false;
     bool left_ = false;
-    bool ended_ = false;  // or may have: stays, because news of the end may be taken together with that of a chunk
+    // The job has or may have ended. Never reset, because one call may report the end together with a chunk.
+    bool ended_ = false;
     bool hasChunks_ = false;
-    std::size_t bytes_ = 0;   // of those chunks
-    std::size_t wanted_ = 0;  // bytes that are news
+    std::size_t bytes_ = 0;   // in the chunks since the last call of wait()
+    std::size_t wanted_ = 0;  // bytes of chunks that end the wait
     std::multimap<JobId, Waiter*>::iterator place_;
   };
 
-  /// The job has ended or is gone.
+  /// Wakes the waiters of a job that has ended or is gone.
   void announce(const JobId& job);
 
-  /// The job has new chunks of `bytes` bytes in all.
+  /// Wakes the waiters for chunks of a job with new chunks of `bytes` bytes in all.
   void announceChunk(const JobId& job, std::size_t bytes);
 
-  /// How many waiters want to hear of chunks.
+  /// Returns the number of waiters for chunks.
   std::size_t streams() const;
 
-  /// Some jobs of the endpoint are gone, nobody knows which (purge).
+  /// Wakes all waiters of an endpoint, because some of its jobs are gone and the storage does not name the jobs
+  /// (purge).
   void announceSome(std::string_view endpoint);
 
-  /// Ends every wait, now and from now on (shutdown).
+  /// Ends every wait, now and from now on. Called at shutdown.
   void close();
 
  private:

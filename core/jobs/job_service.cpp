@@ -11,10 +11,10 @@ namespace {
 
 constexpr Millis kGatherLeast{100};
 constexpr Millis kGatherMost{1'000};
-constexpr Millis kGatherAStream{5};  // 200 requests a second, which is the rate limit of /stream
+constexpr Millis kGatherAStream{5};  // 200 requests a second, the rate limit of /stream
 constexpr std::size_t kGathered = 1UL << 20;
 
-// An offset that no job's chunks reach: a page from there tells the job's state and hands out nothing.
+// An offset beyond the chunks of any job: a page from there has the job's state and hands out no chunk.
 constexpr std::uint64_t kBeyondAnyChunk = std::uint64_t{1} << 53;
 
 }  // namespace
@@ -51,7 +51,7 @@ JobService::Waited JobService::submitAndAwait(JobSpec job, const Endpoint& endpo
     return waited;
   }
   queueSignal_.notifyAndClaim(endpoint.id, low);
-  // A look before the first wait would cost every short job a question more.
+  // Reading the job before the first wait would cost every short job one more query.
   const bool more = waiter.wait(deadline, gone);
   waited.job = lookUntilEnd(key, waiter, more, deadline, gone);
   return waited;
@@ -83,7 +83,7 @@ std::optional<ChunkPage> JobService::chunks(const ChunkAsk& ask) {
   return ask.offset ? store.read(ask.key, *ask.offset, ask.maxBytes) : store.take(ask.key, ask.maxBytes);
 }
 
-// Chunks are taken only after the wait for more of them: what was handed out cannot be put back.
+// Chunks are taken only after the wait for further chunks: a chunk handed out cannot be put back.
 JobService::Stream JobService::awaitChunks(const ChunkAsk& ask, const DisconnectSignal& gone) {
   Stream stream;
   const Instant deadline = storage_.now() + ask.wait;
@@ -103,7 +103,7 @@ JobService::Stream JobService::awaitChunks(const ChunkAsk& ask, const Disconnect
   }
 }
 
-// The requests of all streams together stay below the rate that is allowed for one endpoint.
+// Returns a gathering time by which all streams together stay below the request rate allowed for one endpoint.
 Millis JobService::gatherTime() const {
   const auto streams = static_cast<std::int64_t>(completions_.streams());
   return std::clamp<Millis>(kGatherAStream * streams, kGatherLeast, kGatherMost);
@@ -144,7 +144,7 @@ std::size_t JobService::purge(const EndpointId& endpoint) {
     if (removed > 0) completions_.announceSome(endpoint);
     return removed;
   } catch (const StorageError&) {
-    completions_.announceSome(endpoint);  // it may have removed some before it failed
+    completions_.announceSome(endpoint);  // the storage may have removed some jobs before the failure
     throw;
   }
 }

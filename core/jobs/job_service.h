@@ -1,5 +1,5 @@
-// Room 5 (registry) and room 10 (sign-off): the verbs of a job, for whoever calls them. Knows the storage, rings the
-// bell for the dispatcher, wakes the callers who wait.
+// The stages submission and completion: the operations on jobs, used by routes, workers and maintenance. The service
+// calls the storage, notifies the dispatcher, and wakes waiting callers.
 #pragma once
 
 #include <cstddef>
@@ -19,97 +19,111 @@ namespace jobq {
 
 class QueueSignal;
 
-/// Any thread. StorageError passes through every verb.
-/// A failed job keeps so many bytes of its error, which is cut and marked beyond.
+/// Bytes kept of a failed job's error. A longer error is cut and marked.
 inline constexpr std::size_t kMaxErrorBytes = 64UL << 10;
 
+/// The operations on jobs. Any thread may call the functions; each throws StorageError if the storage fails.
 class JobService {
  public:
-  /// `owed` is called after a step that may have left a webhook to deliver; cheap, and throws nothing.
+  /// The references outlive the object. `owed` is called after a step that may leave a webhook to deliver; the function
+  /// has to be cheap and throws no exception.
   JobService(Storage& storage, QueueSignal& queueSignal, CompletionNotifier& completions,
              std::function<void()> owed = {});
 
-  /// Puts the job in line, unless the caller's promise says that it is there already. Returns when that is durable:
-  /// only then may a caller be told its id.
+  /// Stores `job` in the queue of `endpoint`, unless the idempotency key was used before. Returns when the job is
+  /// durable: only from then on may its id be sent to the caller.
   InsertResult submit(JobSpec job, const Endpoint& endpoint, const std::optional<Idempotency>& idempotency);
 
-  /// What submit() would answer to a promise that was made before: who judges jobs before they are submitted asks
-  /// first.
+  /// Returns the result of submit() for an idempotency key that was used before, or no value for a new key. Called
+  /// before the filters judge a job.
   std::optional<IdempotencyRecord> findByIdempotencyKey(const Endpoint& endpoint, const std::string& apiKeyId,
                                                         const Idempotency& idempotency);
 
   struct Waited {
     InsertResult inserted;
-    std::optional<Job> job;  ///< nothing when it is absent, or nothing was inserted because of KeyConflict
+    std::optional<Job> job;  ///< empty if the job is absent, or if a KeyConflict prevented the insertion
   };
-  /// submit(), then the job (the first one's, for a repeated promise) as it is when it ends or `wait` has passed.
-  /// `durable` is called in between: the job's body is no longer in memory. `gone` ends the wait early.
+  /// Calls submit(), then waits for the end of the job (of the first job, for a repeated idempotency key) and returns
+  /// the job as it is at its end or after `wait` milliseconds. `durable` is called in between, when the job's body is
+  /// no longer in memory. A stop on the token of `gone` ends the wait early.
   Waited submitAndAwait(JobSpec job, const Endpoint& endpoint, const std::optional<Idempotency>& idempotency,
                         Millis wait, const std::function<void(const InsertResult&)>& durable,
                         const DisconnectSignal& gone);
 
+  /// Returns the job, or no value if the job is absent.
   std::optional<Job> find(const JobKey& key);
 
-  /// How many jobs are claimed before this one, counted up to `most`; nothing when it does not wait.
+  /// Returns the number of jobs to be claimed before this job, counted up to `most`, or no value if the job is not
+  /// queued.
   std::optional<std::size_t> ahead(const JobKey& key, std::size_t most);
 
-  /// The job as it is when it ends or `wait` has passed; nothing when it is absent.
+  /// Returns the job as it is at its end or after `wait` milliseconds, or no value if the job is absent. A stop on the
+  /// token of `gone` ends the wait early.
   std::optional<Job> await(const JobKey& key, Millis wait, const DisconnectSignal& gone);
 
   struct ChunkAsk {
     JobKey key;
-    std::optional<std::uint64_t> offset{};  ///< reads from there on (ChunkStore::read); else hands out (take)
-    std::size_t maxBytes = 0;
-    Millis wait{0};  ///< how long the first chunk is waited for
+    /// Number of the first chunk to be read (ChunkStore::read). Without an offset chunks are handed out
+    /// (ChunkStore::take).
+    std::optional<std::uint64_t> offset{};
+    std::size_t maxBytes = 0;  ///< bytes of outputs and metrics in one page
+    Millis wait{0};            ///< how long to wait for the first chunk
   };
-  /// The next chunks as they are now. Nothing when the job is absent.
+  /// Returns the next chunks as they are now, or no value if the job is absent. Never waits.
   std::optional<ChunkPage> chunks(const ChunkAsk& ask);
 
   struct Stream {
-    std::optional<ChunkPage> page;  ///< nothing when the job is absent
+    std::optional<ChunkPage> page;  ///< empty if the job is absent
     bool hasWaited = false;
   };
-  /// The next chunks once there is one, the job has ended, or `ask.wait` has passed. While the job runs, those of 100
-  /// ms are gathered, of longer where many streams are open, or until there is 1 MB: clients ask again at once, and an
-  /// answer for each chunk would be a request for each chunk. Hands out nothing when the client has gone meanwhile.
+  /// Returns the next chunks as soon as a chunk exists, the job has ended, or `ask.wait` has passed. While the job
+  /// runs, the chunks of 100 ms (more with many open streams) or of 1 MB are gathered: clients ask again at once, and
+  /// an answer for each chunk would cause a request for each chunk. Hands out no chunk if the client has left
+  /// meanwhile.
   Stream awaitChunks(const ChunkAsk& ask, const DisconnectSignal& gone);
 
   struct Log {
     std::vector<LogLine> lines;          ///< the last kMaxLogLines, oldest first
-    JobState state = JobState::inQueue;  ///< read before the lines: those of an ended job are all there
+    JobState state = JobState::inQueue;  ///< read before the lines, so the log of an ended job is complete
   };
-  /// Returns the lines that the job's handler has logged, or nothing if the job is absent.
+  /// Returns the lines logged by the job's handler, or no value if the job is absent.
   std::optional<Log> log(const JobKey& key);
 
-  /// `/status?ttl=`: JobStore::setTtl.
+  /// Sets the lifespan of a job for `/status?ttl=` (JobStore::setTtl). Returns the new expiry, or no value if the job
+  /// is absent.
   std::optional<Instant> setTtl(const JobKey& key, Millis ttl);
 
+  /// Returns one page of an endpoint's jobs, newest first.
   JobPage list(const JobFilter& filter, const PageWindow& window);
 
-  /// The job's waiters are answered at once; whoever runs it has to be told by the caller (Cancelled::lease).
+  /// Cancels the job and wakes its waiters at once. The calling code has to stop the handler of a running job
+  /// (Cancelled::lease).
   CancelResult cancel(const JobKey& key);
 
-  /// /retry: to the end of the line.
+  /// Puts a FAILED or TIMED_OUT job at the end of the queue (/retry).
   RequeueResult retry(const JobKey& key, const Endpoint& endpoint);
 
-  /// Removes the jobs that wait, and answers who waits for them. Returns how many.
+  /// Removes the queued jobs of the endpoint and wakes their waiters. Returns the number of removed jobs.
   std::size_t purge(const EndpointId& endpoint);
 
+  /// Returns the numbers of the endpoint's jobs by state.
   EndpointCounts counts(const EndpointId& endpoint);
 
-  /// Returns the webhooks that the endpoint owes; nothing when the storage cannot tell (OutboxStore::owed).
+  /// Returns the number and the oldest age of the webhooks that the endpoint owes.
   OwedDeliveries owed(const EndpointId& endpoint);
 
-  /// Adds chunks to a running job and wakes who streams it.
+  /// Adds chunks to a running job and wakes the callers streaming the job. Returns staleAttempt if the attempt is over.
   ReportResult append(const LeaseRef& lease, std::vector<Chunk> chunks);
 
-  /// Records how a run ended and wakes the job's waiters. Stale: somebody else has ended this attempt.
+  /// Records how a run ended and wakes the job's waiters. `owesWebhook` tells whether the job has a webhook URL.
+  /// Returns staleAttempt if this attempt was ended by another step before.
   ReportResult finish(const LeaseRef& lease, Outcome outcome, bool owesWebhook);
 
-  /// Jobs that did not run to their end go back in line unharmed.
+  /// Puts the jobs of unfinished runs back into the queue of `endpoint`, without counting a loss.
   void release(const std::vector<LeaseRef>& leases, const EndpointId& endpoint);
 
-  /// Tells everyone concerned what a sweep did, but the workers (SweepResult::stopped).
+  /// Reports the results of a sweep to waiters, dispatcher and webhook delivery. The calling code has to stop the
+  /// workers named in SweepResult::stopped.
   void announce(const SweepResult& swept);
 
  private:

@@ -17,7 +17,7 @@ void OutputQuota::charge(std::string_view chunk, std::string_view metrics) {
     throw JobFailed("a chunk's metrics have " + std::to_string(metrics.size()) + " bytes, the limit is " +
                     std::to_string(kMostMetrics) + ": emit less");
   }
-  // A million of a byte each would be a gigabyte in memory.
+  // A million chunks of one byte each would take a gigabyte of memory.
   bytes_ += chunk.size() + metrics.size() + kPriceOfAChunk;
   if (bytes_ > kMost) throw JobFailed("the job's chunks exceed 256 MB in all: emit less");
 }

@@ -1,4 +1,4 @@
-// What a handler may hand out while its job runs (room 9), of one attempt: core/decisions/jobs.md.
+// Bounds on the output that one attempt of a job may hand out while the job runs (core/decisions/jobs.md).
 #pragma once
 
 #include <cstddef>
@@ -6,14 +6,16 @@
 
 namespace jobq {
 
-/// One thread.
+/// The bytes handed out by one attempt. Used by one thread.
 class OutputQuota {
  public:
-  static constexpr std::size_t kMostMetrics = 64UL << 10;  ///< of one chunk
-  static constexpr std::size_t kMost = 256UL << 20;        ///< of all chunks
-  static constexpr std::size_t kPriceOfAChunk = 256;       ///< counted besides its bytes: what keeping it takes
+  static constexpr std::size_t kMostMetrics = 64UL << 10;  ///< bytes of metrics of one chunk
+  static constexpr std::size_t kMost = 256UL << 20;        ///< bytes of all chunks of an attempt
+  /// Bytes counted for each chunk besides its size, about the memory for keeping a chunk.
+  static constexpr std::size_t kPriceOfAChunk = 256;
 
-  /// Counts one more. Throws JobFailed when it is none, or one too many.
+  /// Counts one more chunk, a JSON text, and its metrics, a JSON object or empty. Throws JobFailed if a text is
+  /// malformed or a bound is exceeded.
   void charge(std::string_view chunk, std::string_view metrics);
 
  private:

@@ -1,4 +1,4 @@
-// The bells between the registry and the dispatcher of one node, one an endpoint: "a job may be waiting here".
+// Signals between submission and the dispatcher of one node, one for each endpoint: "a job may be waiting here".
 #pragma once
 
 #include <atomic>
@@ -15,40 +15,46 @@
 
 namespace jobq {
 
-/// Any thread rings; one thread, the listener, hears. A bell goes on ringing until the listener silences it, and while
-/// it rings, ringing it again costs one atomic exchange: a busy server does not wake its dispatcher for every job.
+/// Any thread notifies, and the thread of the dispatcher waits. A signal stays set until the dispatcher clears it.
+/// Notifying a set signal costs one atomic exchange, so a busy server does not wake its dispatcher for every job.
 class QueueSignal {
  public:
-  /// One bell for each of `endpoints`, all of them ringing: nobody has looked yet.
+  /// Makes a signal for each of `endpoints`. All signals are set, because the queues have not been read yet.
   explicit QueueSignal(const std::vector<EndpointId>& endpoints);
 
-  /// A bell for one endpoint more, ringing, unless it has one. Bells stay: endpoints come and go, bells are small.
+  /// Adds a signal for another endpoint, already set. An existing signal is left unchanged. Signals are never removed:
+  /// endpoints come and go, and a signal is small.
   void addEndpoint(const EndpointId& endpoint);
 
-  /// A job was put in line. Its class matters: a low-priority job that waits must not hide a normal one, for which a
-  /// worker is started. An endpoint without a bell has no listener here.
+  /// Reports a job in the queue of `endpoint`. The class of the job matters: a waiting low-priority job must not hide a
+  /// normal job, for which a worker is started. An endpoint without a signal is not served by this node.
   void notify(const EndpointId& endpoint, bool lowPriority);
 
-  /// The same for a caller who is going to wait for the job, and so has time: if the bell was silent, `serve` runs on
-  /// the caller's own thread. It saves a waiting caller the way over the listener's.
+  /// Reports a job like notify(), for a caller about to wait for the job. If the signal was clear, the claimer runs on
+  /// the calling thread, and the job does not have to wait for the dispatcher's thread.
   void notifyAndClaim(const EndpointId& endpoint, bool lowPriority);
-  /// Before anybody rings. `serve` gives waiting jobs of the endpoint to workers that are free; it throws nothing.
+  /// Sets the function for notifyAndClaim(). To be called before the first notification. `claimer` gives waiting jobs
+  /// of the endpoint to idle workers and throws no exception.
   void setClaimer(std::function<void(const EndpointId& endpoint)> claimer) { claimer_ = std::move(claimer); }
 
-  /// Something else happened that the listener should look at.
+  /// Wakes the dispatcher for an event other than a job.
   void wake();
 
-  /// Listener: waits for a bell that was silent, a nudge, or `deadline`.
+  /// Waits until a signal becomes set, wake() is called, or `clock` reaches `deadline`. Only the dispatcher's thread
+  /// may call wait().
   void wait(Clock& clock, Instant deadline);
 
-  /// Listener: whether wait() would return at once for another reason than its deadline; then that is taken.
+  /// Returns true if wait() would return before its deadline, and consumes the notification. Only the dispatcher's
+  /// thread may call consume().
   bool consume();
 
-  /// Listener: whether jobs may wait there.
+  /// Returns true if jobs may wait at the endpoint. Called by the dispatcher.
   bool isSet(const EndpointId& endpoint) const;
-  /// Listener, or who serves: it is about to ask the storage. What comes after this call rings anew.
+  /// Clears the signal before the storage is asked for jobs. A notification after this call sets the signal again.
+  /// Called by the dispatcher or the claimer.
   void clear(const EndpointId& endpoint);
-  /// Listener, or who serves: there may be more than it could take.
+  /// Sets the signal without waking the dispatcher, because more jobs may wait than were claimed. Called by the
+  /// dispatcher or the claimer.
   void rearm(const EndpointId& endpoint, bool lowPriorityOnly = false);
 
  private:
@@ -57,13 +63,13 @@ class QueueSignal {
     std::atomic<bool> low = true;
   };
 
-  /// Null: the endpoint has none.
+  /// Returns null if the endpoint has no signal.
   Flags* flagsOf(const EndpointId& endpoint) const;
-  /// True: it was silent.
+  /// Returns true if the signal was clear.
   bool setFlag(const EndpointId& endpoint, bool lowPriority);
 
   mutable Mutex flagsMutex_;
-  // The map grows; a bell stays where it is, and what is in it is atomic.
+  // The map grows. An element keeps its address, and its content is atomic.
   std::map<EndpointId, std::unique_ptr<Flags>, std::less<>> flags_ JOBQ_GUARDED_BY(flagsMutex_);
   std::function<void(const EndpointId&)> claimer_;
   Mutex mutex_;

@@ -24,10 +24,10 @@ constexpr Bounds kExecutionTimeout{"policy.executionTimeout", {5'000, 604'800'00
 constexpr Bounds kTtl{"policy.ttl", {10'000, 604'800'000}, " milliseconds"};
 constexpr Bounds kPriority{"policy.priority", {-1'000, 1'000}, ""};
 
-// Refusals travel as an exception inside this file only, so that each reader says what it reads and nothing else.
+// Refusals travel as an exception inside this file only, so that each reader returns just the value read.
 [[noreturn]] void refuse(std::string message) { throw Refusal{std::move(message)}; }
 
-// What was scanned takes 40 bytes a member: 20 MB of short keys would be 240 MB more, of each caller at once.
+// Each scanned member takes 40 bytes: a body of 20 MB with short keys would take 240 MB more, for each caller at once.
 constexpr std::size_t kMostKeys = 1'000;
 
 json::Document parse(std::string_view text, const char* what) {
@@ -57,7 +57,7 @@ void refuseDuplicates(const json::Document& object, const char* what) {
   }
 }
 
-// A misspelled executionTimeout would run a job for ten minutes without a word. Public clients send none but these.
+// A misspelled executionTimeout would silently run a job for ten minutes. Public clients send only the known fields.
 void refuseUnknown(const json::Document& policy) {
   static const std::vector<std::string> kKnown{"executionTimeout", "ttl", "lowPriority", "priority"};
   for (const json::Member& member : policy.members) {
@@ -102,7 +102,7 @@ JobPolicy readPolicy(const json::Document& body, const Endpoint& endpoint, OutOf
   return policy;
 }
 
-// The newer field counts when the older one is absent (wire.md 3); both are judged alike.
+// `webhookV2` counts if `webhook` is absent (core/decisions/webhooks.md). The rules for both fields are equal.
 std::string readWebhook(const json::Document& body, const SubmissionRules& rules) {
   for (const char* field : {"webhook", "webhookV2"}) {
     const auto value = present(body, field);
@@ -129,7 +129,7 @@ std::string readS3Config(const json::Document& body) {
   return std::string(value->raw);
 }
 
-/// `part` of `text`; in the memory of `text` if that is about as large, because a body may have 20 MB.
+/// Returns `part` of `text`. The memory of `text` is reused if `part` is about as large, because a body may have 20 MB.
 std::string cutOut(std::string& text, std::string_view part) {
   if (text.capacity() > 2 * part.size()) return std::string(part);
   const auto start = static_cast<std::size_t>(part.data() - text.data());

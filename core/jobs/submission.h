@@ -1,4 +1,4 @@
-// Room 4 (reception): a request's body becomes a well-formed job, or a 400 that names the field and the remedy.
+// The stage validation: a request's body becomes a well-formed job, or a 400 that names the field and the remedy.
 #pragma once
 
 #include <optional>
@@ -16,36 +16,37 @@ namespace jobq {
 
 class SecretBox;
 
-/// One sentence for the caller, and the status that goes with it.
+/// A sentence for the caller, and the status of the answer.
 struct Refusal {
   std::string message;
   int status = 400;
-  Millis retryAfter{0};  ///< of 429
+  Millis retryAfter{0};  ///< used with status 429
 };
 
-/// What reception has to know of the server.
+/// Settings and parts of the server that validation needs.
 struct SubmissionRules {
   const SecretBox& secrets;
-  bool allowPrivateAddresses = false;                     ///< `net.allowPrivate`
-  std::set<std::string> webhookSchemes{"http", "https"};  ///< lower case: what the installed transports serve
-  OutOfRange numbers = OutOfRange::refuse;                ///< of `policy`
+  bool allowPrivateAddresses = false;                     ///< the setting `net.allowPrivate`
+  std::set<std::string> webhookSchemes{"http", "https"};  ///< lower case; the schemes of the installed transports
+  OutOfRange numbers = OutOfRange::refuse;                ///< treatment of numbers in `policy` out of range
 };
 
 inline constexpr Millis kWaitMin{1'000};
 inline constexpr Millis kWaitMax{300'000};
 inline constexpr Millis kWaitDefault{90'000};
 
-/// Reads a job request (api.md, "Job request body"). `syncWait` is set for /runsync: it decides the id's prefix and the
-/// retention. s3Config leaves sealed. The input is the caller's own bytes, and a large one still lies where the body
-/// lay.
+/// Reads a job request (core/http/API.md, "Job request body"). `syncWait`, in milliseconds, is present for /runsync and
+/// decides the prefix of the id and the retention. The s3Config is sealed. The input keeps the caller's bytes; a large
+/// input is not copied. Returns the job, or the refusal with the field and the remedy. Any thread.
 std::variant<JobSpec, Refusal> readSubmission(std::string body, const Endpoint& endpoint, const std::string& apiKeyId,
                                               std::optional<Millis> syncWait, const SubmissionRules& rules);
 
-/// What is wrong with a policy, in one sentence; nothing when a caller might have sent it.
+/// Returns the fault of a policy in one sentence, or no value if a caller might have sent the policy.
 std::optional<std::string> policyFault(const JobPolicy& policy);
 
-/// How long a result stays (core/decisions/jobs.md): /run 30 minutes; /runsync 60 s, with a wait over 90 s min(wait,
-/// 300 s). An endpoint may have times of its own for the first two.
+/// Returns how long a result stays (core/decisions/jobs.md): 30 minutes for /run, 60 s for /runsync, and for /runsync
+/// with a wait over 90 s the wait, at most 300 s. An endpoint may set the first two times; after a long wait the longer
+/// of the wait and the endpoint's own time counts.
 Millis retentionFor(std::optional<Millis> syncWait, const Endpoint& endpoint);
 
 }  // namespace jobq

@@ -19,7 +19,7 @@ constexpr std::string_view kDecimalDigits = "0123456789";
 constexpr std::string_view kHexDigits = "0123456789abcdefABCDEF";
 constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-// Refusals travel as an exception inside this file only, so that each reader says what it reads and nothing else.
+// Refusals travel as an exception inside this file only, so that each reader returns just the value read.
 struct Refused {
   std::string why;
 };
@@ -59,7 +59,7 @@ void checkSpelling(std::string_view url) {
   }
 }
 
-/// Lower case; empty when the text does not begin with one.
+/// Returns the scheme in lower case, or an empty text if the URL does not begin with a scheme.
 std::string schemeOf(std::string_view url) {
   const std::size_t end = url.find(':');
   if (end == std::string_view::npos || end == 0 || !isAmong(url.front(), kLetters)) return {};
@@ -77,7 +77,7 @@ std::string explainSchemes(const std::set<std::string>& served) {
   return "must be an absolute URL with a scheme that is served here: " + list;
 }
 
-/// As inet_aton reads it: octal with a leading 0, hexadecimal with 0x.
+/// Reads a number as inet_aton does: octal with a leading 0, hexadecimal with 0x.
 std::optional<std::uint64_t> readPart(std::string_view text) {
   int base = 10;
   if (text.starts_with("0x") || text.starts_with("0X")) {
@@ -93,7 +93,7 @@ std::optional<std::uint64_t> readPart(std::string_view text) {
   return number;
 }
 
-/// One to four numbers; the last one fills the bytes that are left.
+/// Reads one to four numbers; the last number fills the remaining bytes.
 std::optional<Ipv4> readIpv4(std::string_view host) {
   Ipv4 address{};
   std::size_t filled = 0;
@@ -113,7 +113,8 @@ std::optional<Ipv4> readIpv4(std::string_view host) {
   }
 }
 
-// No top-level domain is a number, so such a host is meant as an address; the URL standard of browsers says the same.
+// No top-level domain is a number, so a host ending in a number is meant as an address; the URL standard of browsers
+// has the same rule.
 bool endsInNumber(std::string_view host) {
   const std::string_view last = host.substr(host.rfind('.') + 1);
   if (last.starts_with("0x") || last.starts_with("0X")) return consistsOf(last.substr(2), kHexDigits);
@@ -168,7 +169,7 @@ void readIpv6(std::string_view inside, WebUrl& into) {
   into.host = textOf(AF_INET6, address.data());
 }
 
-/// An empty port is none (RFC 3986).
+/// Reads the port; an empty port means the default port (RFC 3986).
 void readPort(std::string_view text, WebUrl& into) {
   into.port = into.scheme == "https" ? 443 : 80;
   if (text.empty()) return;
@@ -219,8 +220,8 @@ WebUrl readWeb(std::string_view url) {
   return read;
 }
 
-/// Refuses a URL to which the transport of the scheme file (plugins/webhook_file) cannot write: no call to it could
-/// ever be delivered.
+/// Refuses a URL to which the transport of the scheme `file` (plugins/webhook_file) cannot write: no call to such a URL
+/// could ever be delivered.
 void checkFile(std::string_view url) {
   constexpr std::string_view kHead = "file:///";
   constexpr std::size_t kLongest = 128;

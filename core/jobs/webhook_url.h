@@ -1,8 +1,9 @@
-// Room 4 (reception): may this URL be kept, and called later? (core/decisions/webhooks.md.) Pure, any thread.
+// Decides whether a webhook URL may be stored and called later (core/decisions/webhooks.md). Pure functions; any
+// thread.
 //
-// What is accepted here leads to the same host in the eyes of every reader that a transport may use (libcurl, Poco,
-// getaddrinfo): what two of them could understand differently is refused, because an address check can be gone round
-// there. Names are accepted unseen; they are judged at each connection (jobq/net_guard.h).
+// An accepted URL leads to the same host for every parser that a transport may use (libcurl, Poco, getaddrinfo). A URL
+// that two parsers could understand differently is refused, because such a difference can bypass an address check. Host
+// names are accepted without resolution; their addresses are checked at each connection (sdk/include/jobq/net_guard.h).
 #pragma once
 
 #include <cstddef>
@@ -18,25 +19,26 @@
 namespace jobq {
 
 struct WebhookRules {
-  bool allowPrivate = false;                       ///< `net.allowPrivate`
-  std::set<std::string> schemes{"http", "https"};  ///< lower case: what the installed transports serve
+  bool allowPrivate = false;                       ///< the setting `net.allowPrivate`
+  std::set<std::string> schemes{"http", "https"};  ///< lower case; the schemes of the installed transports
 };
 
 inline constexpr std::size_t kMaxWebhookUrl = 8192;  ///< bytes
 
-/// Where an http or https URL leads.
+/// Target of an http or https URL.
 struct WebUrl {
   std::string scheme;  ///< lower case
-  std::string host;    ///< lower case, without a dot at its end; an address as inet_ntop writes it, without brackets
+  std::string host;    ///< lower case, without a final dot; an address as inet_ntop writes it, without brackets
   std::uint16_t port = 0;
-  net::AddressClass reach = net::AddressClass::open;  ///< of a literal address, however it is spelled; a name's is open
+  net::AddressClass reach = net::AddressClass::open;  ///< class of a literal address in any spelling; `open` for a name
 };
 
-/// The URL taken apart; or what is wrong with it and the remedy, to be read behind the name of a field.
+/// Returns the parts of the URL, or its fault with the remedy, to be read behind the name of a field.
 std::variant<WebUrl, std::string> readWebUrl(std::string_view url);
 
-/// Why a job with this URL is refused: one sentence that begins with `field` and names the remedy; nothing when it is
-/// accepted. http and https are read as web URLs; of another scheme that is served, the rest is its transport's affair.
+/// Returns the reason for refusing a job with this URL, one sentence beginning with `field` and naming the remedy, or
+/// no value if the URL is accepted. http and https URLs are checked completely, file URLs for a writable name; the rest
+/// of any other served scheme is left to its transport.
 std::optional<std::string> webhookFault(const std::string& url, const WebhookRules& rules,
                                         std::string_view field = "webhook");
 

@@ -1,4 +1,4 @@
-// /v1/backup: the storage's content as one file, while the server works.
+// Route `/v1/backup`: returns the content of the storage as one file while the server works.
 #include <memory>
 #include <variant>
 

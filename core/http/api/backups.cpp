@@ -18,7 +18,8 @@ namespace {
 
 }  // namespace
 
-/// Holds the only place there is, from the first byte written to the last byte sent.
+/// A backup file from the first byte written to the last byte sent. An object of this class occupies the only place for
+/// a backup.
 struct Backups::Copy {
   explicit Copy(std::atomic<bool>& taken) noexcept : busy(taken) {}
   ~Copy() {

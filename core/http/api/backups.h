@@ -1,4 +1,5 @@
-// Copies of the storage for `POST /v1/backup`: made beside the data, one at a time, and gone when they were sent.
+// Copies of the storage for `POST /v1/backup`. A copy is made in the data directory, one at a time, and is deleted
+// after sending.
 #pragma once
 
 #include <atomic>
@@ -12,28 +13,29 @@
 
 namespace jobq {
 
-/// Any thread. The storage outlives it, and it outlives each copy that it has made.
+/// Makes copies of the storage. Any thread may call the functions. The storage outlives the Backups, and the Backups
+/// outlive each copy.
 class Backups {
  public:
-  /// The answers of make() that are no copy: another one is being made or sent; the storage cannot be copied; the
-  /// client has gone, or stop() was called.
+  /// Results of make() without a copy: another copy is being made or sent (Busy); the storage cannot be copied
+  /// (Unsupported); the client has left or stop() was called (Stopped).
   struct Busy {};
   struct Unsupported {};
   struct Stopped {};
   using Result = std::variant<std::shared_ptr<const BodyFile>, Busy, Unsupported, Stopped>;
 
-  /// `folder`: the data directory, which has to have room for the copy.
+  /// `folder` is the data directory and needs room for the copy.
   Backups(Storage& storage, const std::filesystem::path& folder) : storage_(storage), file_(folder / "backup.tmp") {}
 
-  /// Removes the copy that a server left when it died.
+  /// Removes the copy left behind by a server that died.
   void removeLeftover() noexcept;
 
-  /// Copies the storage and returns the copy. The file has no name any more, so its space is free as soon as the last
-  /// owner has let go of it; until then no other copy is begun. `gone`: ends the copying, because its client has left.
-  /// Takes as long as the storage needs. Throws StorageError.
+  /// Copies the storage and returns the copy. Blocks as long as the storage needs. The file has no name any more, so
+  /// its space is free as soon as its last owner is destroyed; until then make() returns Busy. A stop request on `gone`
+  /// (the client has left) ends the copying. Throws StorageError.
   Result make(const std::stop_token& gone);
 
-  /// Ends the copying that runs, within a second; make() answers Stopped from now on. Copies that are being sent stay.
+  /// Ends a running copy within a second; from then on make() returns Stopped. A copy being sent is not interrupted.
   void stop() noexcept { stopping_.request_stop(); }
 
  private:

@@ -1,4 +1,5 @@
-// Memory for large bodies while they are read and stored: shared by all endpoints, of which one has at most a quarter.
+// Memory for large bodies while the server reads and stores them. All endpoints share the memory; a single endpoint may
+// use at most a quarter.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +15,18 @@
 
 namespace jobq {
 
-/// Any thread.
+/// Budget of bytes for bodies, with a share for each endpoint. Any thread may call the functions.
 class BodyMemory {
  public:
-  /// The largest body that any call may have; an endpoint has at least as much, so that it can take one.
+  /// Bytes of the largest body that any call may have. The share of an endpoint is at least as large.
   static constexpr std::uint64_t kLargestBody = 20UL << 20;
 
+  /// `bytes` is the whole budget; an endpoint may reserve a quarter, and at least kLargestBody.
   explicit BodyMemory(std::uint64_t bytes) noexcept
       : all_(bytes), perEndpoint_(bytes / 4 > kLargestBody ? bytes / 4 : kLargestBody) {}
 
-  /// The bytes that one body has drawn. The destructor gives them back, and the BodyMemory outlives it. One thread.
+  /// Bytes reserved for one body. The destructor gives the bytes back; the BodyMemory has to outlive the reservation.
+  /// Used by one thread at a time.
   class Reservation {
    public:
     Reservation() = default;
@@ -35,11 +38,13 @@ class BodyMemory {
       return *this;
     }
 
+    /// Returns the reserved bytes.
     std::uint64_t amount() const noexcept { return ofAll_.amount(); }
 
-    /// Draws `amount` bytes more for a body of this endpoint, the same one in each call. Returns false if there are not
-    /// so many left; the share is as before.
+    /// Reserves `amount` more bytes for a body of `endpoint`; each call names the same endpoint. Returns false if too
+    /// few bytes are left; the reservation is unchanged then.
     [[nodiscard]] bool grow(BodyMemory& memory, std::string_view endpoint, std::uint64_t amount);
+    /// Gives all reserved bytes back.
     void giveBack() noexcept {
       ofAll_.giveBack();
       ofEndpoint_.giveBack();
@@ -51,9 +56,10 @@ class BodyMemory {
     Budget::Reservation ofAll_;
   };
 
-  /// Returns whether a body of `amount` bytes would find room now. Draws nothing.
+  /// Returns whether a body of `amount` bytes would fit now. Reserves no bytes.
   bool hasRoom(std::string_view endpoint, std::uint64_t amount);
 
+  /// Returns the bytes left for all endpoints together.
   std::uint64_t left() const noexcept { return all_.left(); }
 
  private:
@@ -62,7 +68,7 @@ class BodyMemory {
   Budget all_;
   const std::uint64_t perEndpoint_;
   Mutex mutex_;
-  std::map<std::string, std::weak_ptr<Budget>, std::less<>> endpoints_ JOBQ_GUARDED_BY(mutex_);  // with large bodies
+  std::map<std::string, std::weak_ptr<Budget>, std::less<>> endpoints_ JOBQ_GUARDED_BY(mutex_);  // budgets in use
 };
 
 }  // namespace jobq

@@ -3,7 +3,7 @@
 namespace jobq {
 namespace {
 
-constexpr const char* kRemembered = "600";  // seconds: how long a browser may keep the answer to a preflight
+constexpr const char* kRemembered = "600";  // seconds for which a browser may keep the answer to a preflight
 
 }  // namespace
 
@@ -14,7 +14,7 @@ bool CorsPolicy::allows(std::string_view origin) const {
 void CorsPolicy::addTo(ApiResponse& reply, std::string_view origin) const {
   if (!enabled()) return;
   const bool any = origins_.contains("*");
-  // A cache must not give one origin's answer to another one.
+  // A cache must not return the answer for one origin to another origin.
   if (!any) reply.headers.emplace_back("Vary", "Origin");
   if (!allows(origin)) return;
   reply.headers.emplace_back("Access-Control-Allow-Origin", any ? std::string("*") : std::string(origin));

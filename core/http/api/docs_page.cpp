@@ -2,7 +2,7 @@
 
 namespace jobq {
 
-// Texts of the description are set as text, never as HTML.
+// The page inserts texts of the description as text, never as HTML.
 std::string_view docsPage() noexcept {
   return R"page(<!DOCTYPE html>
 <html lang="en">

@@ -5,7 +5,7 @@
 
 namespace jobq {
 
-/// HTML that loads openapi.json from beside it, and nothing from anywhere else. Any thread.
+/// Returns HTML that loads openapi.json from its own server, and no resource from elsewhere. Any thread.
 std::string_view docsPage() noexcept;
 
 }  // namespace jobq

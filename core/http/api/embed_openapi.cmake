@@ -1,5 +1,5 @@
 # Writes openapi.json into a C++ source: cmake -D FROM=openapi.json -D TO=openapi_text.cpp -D VERSION=0.1.0 -P …
-# The text is cut into pieces, because compilers limit the length of one literal. It has to be ASCII: a piece must not
+# Compilers limit the length of one literal, so the text is cut into pieces. The text has to be ASCII: a piece must not
 # end inside a character.
 file(READ "${FROM}" text)
 string(REPLACE "@PROJECT_VERSION@" "${VERSION}" text "${text}")

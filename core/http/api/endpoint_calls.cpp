@@ -64,7 +64,7 @@ ApiResponse health(const QueueDeps& deps, ApiRequest& call) {
   return {200, body + "}"};
 }
 
-// The shape of wire.md, section 3: newest first, status objects without output.
+// Lists jobs newest first, as job objects without output (core/http/API.md, "/requests").
 ApiResponse requests(const QueueDeps& deps, ApiRequest& call) {
   const auto filter = readFilter(call);
   if (const auto* refusal = std::get_if<ApiResponse>(&filter)) return *refusal;

@@ -1,4 +1,5 @@
-// /v1/endpoints (wire.md 4.1, and ours): what endpoints are, which workers they have, and how far a release has come.
+// Routes under /v1/endpoints (core/http/API.md, "Endpoint API"): endpoints, their workers, and the progress of
+// releases.
 #include "core/base/clock.h"
 #include "core/base/words.h"
 #include "core/endpoints/endpoint_service.h"
@@ -31,7 +32,8 @@ ApiResponse noEndpoint(const ApiRequest& call) {
   return errorResponse(call.path, 404, "there is no endpoint " + clipped(call.params.at("id")) + ": check the id");
 }
 
-// complete: every worker has the newest version; rolling: some have not; halted: the newest does not run, and says why.
+// State of the release: `complete` if every worker has the newest version, `rolling` if some workers have an older
+// version, `halted` with the reason if the newest version does not run.
 std::string releaseJson(const EndpointEntry& entry, const WorkerPoolView& workerPool) {
   const std::string& fault = entry.form.fault.empty() ? workerPool.fault : entry.form.fault;
   const bool halted = !entry.form.fault.empty() || workerPool.halted;
@@ -41,7 +43,7 @@ std::string releaseJson(const EndpointEntry& entry, const WorkerPoolView& worker
   return out + "}";
 }
 
-// The keys of a Pod that mean something here (wire.md 4.1), and the worker's state.
+// Writes the worker's state, and the keys of a Pod object with a meaning for jobq (core/http/API.md, "Endpoint").
 std::string workerJson(const EndpointEntry& entry, const WorkerView& worker) {
   std::string out = "{\"id\":" + write(worker.id);
   out += ",\"desiredStatus\":" + write(std::string(worker.state == "leaving" ? "EXITED" : "RUNNING"));
@@ -55,7 +57,7 @@ std::string workerJson(const EndpointEntry& entry, const WorkerView& worker) {
   return out + "}";
 }
 
-// Writes the values in force where the endpoint sets none itself. `endpoint` is the one that serves jobs now.
+// Writes the values in force where the record of the endpoint sets none. `endpoint` is the object serving jobs now.
 std::string inForceJson(const EndpointDeps& deps, const EndpointSpec& form, const Endpoint& endpoint) {
   std::vector<std::string> filters;
   for (const FilterPool* filter : endpoint.filters) filters.push_back(filter->name());

@@ -1,4 +1,4 @@
-// Answers that several routes of the management API have in common.
+// Functions shared by several routes of the management API.
 #pragma once
 
 #include "core/endpoints/form.h"
@@ -6,10 +6,11 @@
 
 namespace jobq {
 
-/// 400: `message` has one sentence for every wrong field, `errors` has them one by one.
+/// Returns a 400 answer: `message` joins one sentence for each wrong field, `errors` lists the sentences by field.
 ApiResponse faultResponse(const FieldFaults& faults);
 
-/// An optional query boolean; anything but true and false is a fault.
+/// Returns the value of an optional boolean of the query, false if absent. Adds a fault if the value is neither true
+/// nor false, or if the name occurs twice.
 bool readFlag(const ApiRequest& call, const char* name, FieldFaults& faults);
 
 }  // namespace jobq

@@ -8,13 +8,15 @@ namespace {
 
 JobKey jobOf(const ApiRequest& call) { return {call.endpoint->id, call.params.at("id")}; }
 
-// core/decisions/jobs.md: milliseconds from now; JobStore::setTtl knows the floor and the ceiling.
+// Bounds of `ttl` in milliseconds from now (core/decisions/jobs.md). JobStore::setTtl applies the floor and the
+// ceiling.
 constexpr Range kAnyTtl{0, std::int64_t{1} << 53};
 
-// The line is counted so far: an answer about a job behind a million others costs no more than this.
+// The count of jobs ahead in the queue stops at 100, so that an answer about a job behind a million others stays cheap.
 constexpr std::size_t kMostAhead = 100;
 
-// A job that waits: why, and at which place in line it is (1: the next; 101: that or further back).
+// Returns the answer for a queued job: the reason for waiting and the position (1 for the next job, 101 for any
+// position beyond 100). Returns no value if the job is no longer queued.
 std::optional<ApiResponse> waitingResponse(const QueueDeps& deps, const ApiRequest& call, const Job& job) {
   const auto ahead = deps.jobs.ahead({job.endpoint, job.id}, kMostAhead);
   if (!ahead) return std::nullopt;
@@ -29,7 +31,7 @@ std::optional<ApiResponse> waitingResponse(const QueueDeps& deps, const ApiReque
 ApiResponse present(const QueueDeps& deps, ApiRequest& call, std::optional<Job> job) {
   while (job && job->state == JobState::inQueue) {
     if (auto reply = waitingResponse(deps, call, *job)) return *reply;
-    job = deps.jobs.find(jobOf(call));  // it has left the line meanwhile
+    job = deps.jobs.find(jobOf(call));  // the job has left the queue meanwhile
   }
   return job ? wholeResponse(deps, call, *job) : noJob(call);
 }
@@ -55,7 +57,7 @@ ApiResponse statusSync(const QueueDeps& deps, ApiRequest& call) {
   return present(deps, call, deps.jobs.await(jobOf(call), slot.wait, disconnectSignal(call)));
 }
 
-// core/decisions/jobs.md: at once, whatever the handler does about it; a job that has ended stays as it is.
+// Changes the state at once, whatever the handler does (core/decisions/jobs.md). A job that has ended stays unchanged.
 ApiResponse cancel(const QueueDeps& deps, ApiRequest& call) {
   if (const auto refusal = countUnderstood(call)) return *refusal;
   const JobKey key = jobOf(call);

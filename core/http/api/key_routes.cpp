@@ -1,4 +1,4 @@
-// /v1/keys: who may call (core/decisions/auth.md).
+// Routes under /v1/keys: the API keys of callers (core/decisions/auth.md).
 #include <Poco/Exception.h>
 #include <Poco/JSON/Array.h>
 #include <Poco/JSON/Object.h>

@@ -1,4 +1,4 @@
-// Answers that are JSON arrays, built an item at a time.
+// Answers that are JSON arrays, built item by item.
 #pragma once
 
 #include <string>
@@ -8,18 +8,18 @@
 
 namespace jobq {
 
-/// Beyond kFreeBody the array draws on the memory for answers as it grows, so that lists which are asked for at once
-/// hold no more of it than answers may. One thread.
+/// Builds a JSON array. Beyond kFreeBody bytes the array draws on the memory for answers as it grows, so that lists
+/// requested at once stay within the budget for answers. Used by one thread.
 class ListResponse {
  public:
-  /// The call outlives the object, and keeps what was drawn until its answer was sent.
+  /// The `call` outlives the object and keeps the drawn memory until the answer has been sent.
   explicit ListResponse(ApiRequest& call) : call_(call) {}
 
-  /// Adds an item, which is JSON text. Returns false when there is no memory for it: then the reply is the refusal, and
-  /// nothing more need be added.
+  /// Adds `item`, a JSON text. Returns false if the budget has no memory for the item; finish() then returns the
+  /// refusal, and further items are ignored.
   bool add(std::string_view item);
 
-  /// Returns 200 with the array, or 503 with a sentence that says what to do. The last call.
+  /// Returns 200 with the array, or 503 with a sentence for the caller. To be called once, at the end.
   ApiResponse finish();
 
  private:

@@ -1,4 +1,4 @@
-// GET /logs/{id}: the lines that a job's handler has logged, which the storage keeps as long as the job.
+// `GET /logs/{id}`: the log lines of a job's handler, which the storage keeps as long as the job.
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
@@ -19,9 +19,10 @@ namespace {
 
 // A storage reads the whole log of a job at once: 1,000 lines of 8 KB.
 constexpr std::size_t kWholeLog = 8UL << 20;
-constexpr std::size_t kMostText = 1UL << 20;  // of one answer
+constexpr std::size_t kMostText = 1UL << 20;  // bytes of log text in one answer
 
-/// A place between two lines: `seen` lines of the millisecond `at` were shown, and all before it.
+/// A position between two log lines: all lines before the millisecond `at` were shown, and `seen` lines of that
+/// millisecond.
 struct Cursor {
   std::int64_t at = 0;
   std::size_t seen = 0;
@@ -29,7 +30,7 @@ struct Cursor {
 
 std::string cursorText(const Cursor& cursor) { return std::to_string(cursor.at) + "-" + std::to_string(cursor.seen); }
 
-// Digits alone, so few that the number cannot overflow.
+// Reads a text of digits only. The limit of `most` digits keeps the number from overflowing.
 template <class Number>
 bool readDigits(std::string_view digits, std::size_t most, Number& number) {
   const bool plain = !digits.empty() && digits.size() <= most &&
@@ -66,12 +67,12 @@ void addLine(std::string& out, const LogLine& line) {
   out += "}";
 }
 
-// The lines after the cursor, which moves with them.
+// Returns the lines after the cursor as a JSON array and moves the cursor behind the last of the returned lines.
 std::string linesAfter(const std::vector<LogLine>& lines, Cursor& cursor, bool& more) {
   std::string out = "[";
   std::size_t size = 0;
   std::int64_t millisecond = -1;
-  std::size_t place = 0;  // of the line among those of its millisecond
+  std::size_t place = 0;  // number of the line within its millisecond
   for (const LogLine& line : lines) {
     const std::int64_t at = toEpochMillis(line.at);
     place = at == millisecond ? place + 1 : 1;

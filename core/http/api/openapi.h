@@ -1,12 +1,12 @@
-// The description of the API: what `GET /openapi.json` answers, kept in core/http/api/openapi.json.
+// The description of the API behind `GET /openapi.json`, kept in core/http/api/openapi.json.
 #pragma once
 
 #include <string>
 
 namespace jobq {
 
-/// The text of openapi.json, `info.version` filled in. It is part of the program: no file is needed where it runs.
-/// Any thread.
+/// Returns the text of openapi.json with `info.version` filled in. The text is part of the program: the running server
+/// needs no file. Any thread.
 const std::string& openapiText();
 
 }  // namespace jobq

@@ -1,4 +1,4 @@
-// /v1/plugins: what is installed, what was rejected and why, and which settings each entry has.
+// Route /v1/plugins: the installed libraries, the rejected ones with reasons, and the settings of each entry.
 #include <Poco/JSON/Array.h>
 #include <Poco/JSON/Object.h>
 
@@ -11,7 +11,7 @@
 namespace jobq {
 namespace {
 
-// Reasons quote scripts and files, whose bytes may be any; Poco would write them as they are.
+// Reasons quote scripts and files with arbitrary bytes. Poco would write such bytes unchanged.
 std::string readable(std::string_view text) {
   const std::string quoted = json::quoted(text);
   return json::decode(std::string_view(quoted).substr(1, quoted.size() - 2));

@@ -1,4 +1,4 @@
-// What load balancers and service managers ask, and the description of the API: without a key.
+// Routes without a key: health checks for load balancers and service managers, and the description of the API.
 #include <memory>
 #include <string>
 

@@ -1,4 +1,6 @@
-// The calls of the queue API, one function each, and what several of them need. queue_routes.cpp has the table.
+// The calls of the queue API, one function each, and helpers shared by several calls. The table of routes is in
+// core/http/api/queue_routes.cpp. Any HTTP thread may run a call; StorageError passes through to the pipeline, which
+// answers 503.
 #pragma once
 
 #include <cstdint>
@@ -17,55 +19,58 @@
 
 namespace jobq {
 
-// submit_calls.cpp
+// Defined in submit_calls.cpp.
 ApiResponse run(const QueueDeps& deps, ApiRequest& call);
 ApiResponse runsync(const QueueDeps& deps, ApiRequest& call);
 
-// job_calls.cpp
+// Defined in job_calls.cpp.
 ApiResponse status(const QueueDeps& deps, ApiRequest& call);
 ApiResponse statusSync(const QueueDeps& deps, ApiRequest& call);
 ApiResponse cancel(const QueueDeps& deps, ApiRequest& call);
 ApiResponse retry(const QueueDeps& deps, ApiRequest& call);
 
-// stream_calls.cpp. The text's array of chunks, and the object that SDKs want.
+// Defined in stream_calls.cpp: the array of chunks of the mount /v2, and the object that SDKs need on the mount
+// /sdk/v2.
 ApiResponse streamArray(const QueueDeps& deps, ApiRequest& call);
 ApiResponse streamObject(const QueueDeps& deps, ApiRequest& call);
 
-// log_calls.cpp
+// Defined in log_calls.cpp.
 ApiResponse logs(const QueueDeps& deps, ApiRequest& call);
 
-// endpoint_calls.cpp
+// Defined in endpoint_calls.cpp.
 ApiResponse health(const QueueDeps& deps, ApiRequest& call);
 ApiResponse requests(const QueueDeps& deps, ApiRequest& call);
 ApiResponse purgeQueue(const QueueDeps& deps, ApiRequest& call);
 
-/// Counts the call towards its rate limit: called once its parameters and its body are known to be good, before
-/// anything is done. Returns the 429 when the rate is exceeded.
+/// Counts the call towards its rate limit. To be called when parameters and body are known to be good, before the call
+/// takes effect. Returns the 429 if the rate is exceeded.
 std::optional<ApiResponse> countUnderstood(ApiRequest& call);
 
-/// 404: the job of the path.
+/// Returns the 404 for the job named in the path.
 ApiResponse noJob(const ApiRequest& call);
 
-/// Returns the 400 for a query parameter that is there more than once: one of its values would be dropped unseen.
+/// Returns the 400 for a query parameter that occurs more than once, or no value. Without the 400 one of the values
+/// would be dropped unseen.
 std::optional<ApiResponse> refuseTwice(const ApiRequest& call, const char* name);
 
-/// A query parameter that is an integer, `fallback` when it is absent, or the 400 that names it and its range.
+/// Returns the integer in the query parameter `name`, or `fallback` if the parameter is absent, or the 400 naming
+/// parameter and range.
 std::variant<std::int64_t, ApiResponse> readNumber(const ApiRequest& call, const char* name, const Range& range,
                                                    OutOfRange otherwise, std::int64_t fallback);
 
-/// `wait`, in its range under the mount's rules.
+/// Returns the query parameter `wait` in milliseconds, within its range under the rules of the mount, or the 400.
 std::variant<Millis, ApiResponse> readWait(const QueueDeps& deps, const ApiRequest& call, Millis fallback);
 
-/// A place to wait in, taken for as long as the call lasts. Where all are taken the call does not wait: it answers the
-/// present state at once.
+/// A place among the waiting calls, held for as long as the call lasts. If all places are taken the wait is 0: the call
+/// answers with the present state at once.
 struct WaitSlot {
   WaitSlot(const QueueDeps& deps, Millis asked) : wait(place.grow(deps.waiting, 1) ? asked : Millis(0)) {}
   Budget::Reservation place;
   const Millis wait;
 };
 
-/// The job, or 503 when too many large answers are being read already: a large answer is memory for as long as its
-/// client takes to read it.
+/// Returns the job, or 503 if too many large answers are being read already: a large answer occupies memory for as long
+/// as its client takes to read.
 ApiResponse wholeResponse(const QueueDeps& deps, ApiRequest& call, const Job& job);
 
 DisconnectSignal disconnectSignal(const ApiRequest& call);

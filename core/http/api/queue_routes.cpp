@@ -1,6 +1,6 @@
-// The queue API of api.md: which call answers at which path. It is mounted twice (core/decisions/http.md): as the
-// text says under /v2, and as public SDKs need it under /sdk/v2, which differs in the shape of /stream and in what
-// becomes of numbers out of range. What is not here answers 404.
+// Table of the queue API (core/http/API.md, "Queue API"). The table is mounted twice (core/decisions/http.md): under
+// /v2, and under /sdk/v2 for public SDKs, with another shape of /stream and with numbers out of range clamped. A path
+// outside the table answers 404.
 #include "core/base/job_json.h"
 #include "core/base/words.h"
 #include "core/http/api/error_response.h"
@@ -33,7 +33,7 @@ std::variant<std::int64_t, ApiResponse> readNumber(const ApiRequest& call, const
   if (auto refusal = refuseTwice(call, name)) return std::move(*refusal);
   const auto text = json::read(found->second);
   const auto* document = std::get_if<json::Document>(&text);
-  const bool bare = document != nullptr && document->root.raw == found->second;  // no blanks around it
+  const bool bare = document != nullptr && document->root.raw == found->second;  // no blanks around the number
   const auto number = bare ? readInteger(document->root, range, otherwise) : std::nullopt;
   if (number) return *number;
   return errorResponse(
@@ -64,7 +64,7 @@ namespace {
 
 constexpr std::size_t kRunLimit = 10UL << 20;
 constexpr std::size_t kRunsyncLimit = 20UL << 20;
-constexpr std::size_t kIgnored = 1UL << 20;  // bodies that carry no parameters
+constexpr std::size_t kIgnored = 1UL << 20;  // bytes of bodies that carry no parameters
 
 using Answer = ApiResponse (*)(const QueueDeps&, ApiRequest&);
 struct Row {

@@ -30,7 +30,7 @@ void Readiness::check() {
   if (fault_) throw StorageError(*fault_);
 }
 
-// Returns what is wrong; nothing when the storage can take a write.
+// Returns the fault of the storage, or no value if the storage can take a write.
 std::optional<std::string> Readiness::ask() noexcept {
   try {
     storage_.check();

@@ -1,4 +1,4 @@
-// Whether the storage can take a write: asked by anybody, without a key, and answered from one check a second.
+// Readiness of the storage for a write. Requests need no key, so a successful check serves all requests of one second.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,16 @@
 
 namespace jobq {
 
-/// Any thread. A check is a write and a sync of the disk. One that succeeds is good for a second; while one runs, all
-/// callers wait for it; after one that failed the next caller checks again, so that a recovery is seen at once.
+/// Any thread may call check(). A check is a write and a sync of the disk. A successful check is good for a second.
+/// While a check runs, all callers wait for its result. After a failed check the next caller checks again, so that a
+/// recovery is seen at once.
 class Readiness {
  public:
-  /// Both outlive it.
+  /// `storage` and `clock` outlive the object.
   Readiness(Storage& storage, Clock& clock) : storage_(storage), clock_(clock) {}
 
-  /// Returns if the storage can take a write, or could within the last second. Throws StorageError with the reason
-  /// otherwise.
+  /// Returns if the storage can take a write, or could within the last second. Otherwise throws StorageError with the
+  /// reason. May block for the length of one check.
   void check();
 
  private:
@@ -32,7 +33,7 @@ class Readiness {
   Instant goodUntil_ JOBQ_GUARDED_BY(mutex_) = Instant::min();
   bool asking_ JOBQ_GUARDED_BY(mutex_) = false;
   std::uint64_t answers_ JOBQ_GUARDED_BY(mutex_) = 0;
-  std::optional<std::string> fault_ JOBQ_GUARDED_BY(mutex_);  // of the last answer
+  std::optional<std::string> fault_ JOBQ_GUARDED_BY(mutex_);  // the fault found last
 };
 
 }  // namespace jobq

@@ -42,7 +42,7 @@ void Router::add(Route route) {
 std::variant<Router::Match, Router::NoPath, Router::WrongMethod> Router::find(const std::string& method,
                                                                               const std::string& path) const {
   const std::vector<std::string> segments = split(path);
-  // A HEAD is a GET whose body is not sent.
+  // A HEAD request is served like GET, and its body is not sent.
   const std::string asked = method == "HEAD" ? "GET" : method;
   std::string allow;
   for (const Entry& entry : entries_) {

@@ -1,4 +1,4 @@
-// Which route a method and a path lead to. Routes are data; a route that is not built is not in the table.
+// Finds the route of a method and a path. Routes are data; a route without an implementation is not in the table.
 #pragma once
 
 #include <cstddef>
@@ -15,32 +15,37 @@
 
 namespace jobq {
 
+/// A row of the table of routes.
 struct Route {
-  std::vector<std::string> methods;
-  std::string pattern;  ///< "/v2/{endpoint}/status/{id}"
-  Scope scope = Scope::client;
-  std::size_t bodyLimit = 1UL << 20;
-  bool needsBody = false;
-  std::function<ApiResponse(ApiRequest&)> run;
-  std::optional<Operation> operation{};  ///< whose rate limits count; none: not limited
+  std::vector<std::string> methods;             ///< GET includes HEAD
+  std::string pattern;                          ///< such as "/v2/{endpoint}/status/{id}"
+  Scope scope = Scope::client;                  ///< scope of the key; `none`: no key is needed
+  std::size_t bodyLimit = 1UL << 20;            ///< bytes
+  bool needsBody = false;                       ///< a request without Content-Length and chunks is 400
+  std::function<ApiResponse(ApiRequest&)> run;  ///< called on any HTTP thread
+  std::optional<Operation> operation{};         ///< operation whose rate limits count; empty: no limit
 };
 
-/// Constant after the last add(); any thread afterwards.
+/// Table of routes. Constant after the last add(); any thread may call find() and list() afterwards.
 class Router {
  public:
   struct Match {
-    const Route* route;
-    std::map<std::string, std::string> params;
+    const Route* route;                         ///< valid as long as the router
+    std::map<std::string, std::string> params;  ///< values of the placeholders by name
   };
   struct NoPath {};
   struct WrongMethod {
-    std::string allow;
+    std::string allow;  ///< methods of the path, separated by commas
   };
 
+  /// Adds a route. The first matching route of the order of adding is found.
   void add(Route route);
+  /// Returns the route for `method` and the decoded `path` with the values of the placeholders, or NoPath if no route
+  /// has the path, or WrongMethod with the methods for the header Allow. HEAD finds the routes of GET.
   std::variant<Match, NoPath, WrongMethod> find(const std::string& method, const std::string& path) const;
 
-  /// "GET /v1/keys", one for each method of each route: what the API's description has to tell.
+  /// Returns texts such as "GET /v1/keys", one for each method of each route. The API's description has to cover
+  /// exactly the same list.
   std::vector<std::string> list() const;
 
  private:

@@ -1,4 +1,5 @@
-// The tables of routes, one function a topic. Each adds its rows to the router.
+// The tables of routes, one function for each topic. Each function adds its rows to the router. Objects passed by
+// reference outlive the router.
 #pragma once
 
 #include <cstdint>
@@ -30,31 +31,32 @@ class PluginHost;
 class Storage;
 class TemplateService;
 
-/// /v2/{endpoint} and /sdk/v2/{endpoint}: everything about jobs.
+/// Routes about jobs under /v2/{endpoint} and /sdk/v2/{endpoint}.
 struct QueueDeps {
   JobService& jobs;
   SubmissionRules rules;
-  std::function<WorkerCounts(const EndpointId&)> workers;  ///< of all nodes
-  std::function<void(const LeaseRef&)> stopRun;            ///< fires the stop token of an attempt that runs here
-  std::function<bool()> draining;                          ///< new jobs are refused
-  std::function<std::string_view(const Endpoint&, bool lowPriority)> waitReason;  ///< why a job waits here
-  Budget& waiting;                                                                ///< places for calls that wait
-  Budget& answerMemory;                                                           ///< for large answers
+  std::function<WorkerCounts(const EndpointId&)> workers;  ///< workers of all nodes
+  std::function<void(const LeaseRef&)> stopRun;  ///< fires the stop token of an attempt that runs on this node
+  std::function<bool()> draining;                ///< returns true if new jobs are refused
+  std::function<std::string_view(const Endpoint&, bool lowPriority)> waitReason;  ///< reason why a job waits here
+  Budget& waiting;                                                                ///< places for waiting calls
+  Budget& answerMemory;                                                           ///< bytes for large answers
 };
 void addQueueRoutes(Router& router, const QueueDeps& deps);
 
-/// /v1/keys.
+/// Routes under /v1/keys.
 void addKeyRoutes(Router& router, ApiKeys& keys, const WallClock& wall);
 
-/// /v1/plugins. `selected`: whether the configuration uses an entry; `scripts`: what it runs.
+/// Routes under /v1/plugins. `selected` returns whether the configuration uses an entry; `scripts` returns the scripts
+/// of an entry and their faults.
 struct PluginUse {
   std::function<bool(std::string_view kind, std::string_view name)> selected;
   std::function<std::vector<ScriptReport>(std::string_view kind, std::string_view name)> scripts;
 };
 void addPluginRoutes(Router& router, const PluginHost& plugins, PluginUse use);
 
-/// /v1/webhooks. `secret` answers the server's secret as receivers are given it; `ring` tells the courier that
-/// something is owed.
+/// Routes under /v1/webhooks. `secret` returns the server's secret in the form given to receivers; `ring` notifies the
+/// WebhookDispatcher that a delivery may be owed.
 struct WebhookDeps {
   OutboxStore& outbox;
   std::function<std::string()> secret;
@@ -62,21 +64,23 @@ struct WebhookDeps {
 };
 void addWebhookRoutes(Router& router, const WebhookDeps& deps);
 
-/// /v1/templates.
+/// Routes under /v1/templates. `runtimeInMin` returns the worker minutes of a template.
 void addTemplateRoutes(Router& router, TemplateService& service, const EndpointRegistry& registry,
                        std::function<std::int64_t(const std::string& templateId)> runtimeInMin);
 
-/// /v1/endpoints. `crew` tells of the workers that this node has.
+/// Routes under /v1/endpoints. `workerPool` returns the workers of an endpoint on this node; `runtimeInMin`
+/// returns the worker minutes of a template.
 struct EndpointDeps {
   EndpointService& service;
   const EndpointRegistry& registry;
   std::function<WorkerPoolView(const EndpointId&)> workerPool;
   std::function<std::int64_t(const std::string& templateId)> runtimeInMin;
-  std::string queuePolicy;  ///< of endpoints that name none
+  std::string queuePolicy;  ///< default for endpoints without a policy
 };
 void addEndpointRoutes(Router& router, const EndpointDeps& deps);
 
-/// /v1/backup. `storageName`: as `storage` selects it.
+/// Route /v1/backup. `storageName` is the value of the setting `storage`; `draining` returns true if no
+/// backup may begin.
 struct BackupDependencies {
   Backups& backups;
   std::string storageName;
@@ -84,7 +88,8 @@ struct BackupDependencies {
 };
 void addBackupRoutes(Router& router, const BackupDependencies& with);
 
-/// /, /docs, /openapi.json, /healthz and /readyz, without a key.
+/// Routes /, /docs, /openapi.json, /healthz and /readyz, without a key. While `draining` returns true /readyz answers
+/// 503.
 void addProcessRoutes(Router& router, Storage& storage, Clock& clock, std::function<bool()> draining);
 
 }  // namespace jobq

@@ -1,4 +1,4 @@
-// /stream: what a running job hands out, piece by piece (core/decisions/jobs.md: chunks).
+// /stream: returns the output of a running job chunk by chunk (core/decisions/jobs.md).
 #include <iterator>
 
 #include "core/http/api/error_response.h"
@@ -12,8 +12,8 @@ namespace {
 constexpr Millis kHold{5'000};
 constexpr Range kOffsets{0, std::int64_t{1} << 53};
 
-// One answer carries at most 8 MB of chunks. They are asked for in pieces that any answer may have, because what was
-// handed out cannot be put back when there is no memory for it.
+// An answer carries at most 8 MB of chunks. Chunks are requested in pieces of 1 MB, which every answer may hold:
+// chunks handed out by the storage cannot be put back when memory runs out.
 constexpr std::size_t kPiece = 1UL << 20;
 constexpr std::size_t kPieces = 8;
 
@@ -26,14 +26,14 @@ std::variant<Ask, ApiResponse> readAsk(const QueueDeps& deps, const ApiRequest& 
   ask.wait = std::get<Millis>(wait);
   const auto offset = readNumber(call, "offset", kOffsets, OutOfRange::refuse, 0);
   if (const auto* refusal = std::get_if<ApiResponse>(&offset)) return *refusal;
-  // A HEAD must not use up what its answer does not carry.
+  // A HEAD request must not consume chunks, because its answer carries none.
   if (call.query.contains("offset") || call.method == "HEAD") {
     ask.offset = static_cast<std::uint64_t>(std::get<std::int64_t>(offset));
   }
   return ask;
 }
 
-// Goes on with what is there already; never waits.
+// Appends chunks present already. Never waits.
 void addMore(const QueueDeps& deps, ApiRequest& call, const Ask& ask, ChunkPage& page) {
   for (std::size_t piece = 1; page.more && piece < kPieces; ++piece) {
     if (!call.answerMemory.grow(deps.answerMemory, kPiece)) return;
@@ -41,12 +41,12 @@ void addMore(const QueueDeps& deps, ApiRequest& call, const Ask& ask, ChunkPage&
     try {
       next = deps.jobs.chunks({ask.key, ask.offset ? std::optional(page.next) : std::nullopt, kPiece});
     } catch (const StorageError&) {
-      return;  // what is in hand counts as handed out: it has to be sent
+      return;  // the chunks read so far count as handed out and have to be sent
     }
     if (!next) return;
-    // The job went back in line and began again: what it said before has never been.
+    // The job went back to the queue and began again: the chunks of its earlier attempt are void.
     if (next->attempt != page.attempt) {
-      if (ask.offset) return;  // `next` begins where the old attempt went on
+      if (ask.offset) return;  // `next` begins at the position where the old attempt ended
       page.chunks.clear();
     }
     std::move(next->chunks.begin(), next->chunks.end(), std::back_inserter(page.chunks));
@@ -66,8 +66,8 @@ std::string chunkArray(const std::vector<Chunk>& chunks) {
   return text += ']';
 }
 
-// Why the job failed, as a further member of the object: SDKs show it to their users. The chunks in hand are sent also
-// when the storage fails here.
+// Returns the error of a failed job as a further member of the object, because SDKs show the error to their users. If
+// the storage fails here, the chunks already read are sent without the error.
 std::string failureText(const QueueDeps& deps, const JobKey& key, JobState state) {
   if (state != JobState::failed && state != JobState::timedOut) return {};
   try {
@@ -85,8 +85,9 @@ ApiResponse stream(const QueueDeps& deps, ApiRequest& call, bool asObject) {
   const WaitSlot slot(deps, ask.wait);
   ask.wait = slot.wait;
   auto [page, hasWaited] = deps.jobs.awaitChunks(ask, disconnectSignal(call));
-  // A client that follows a stream asks again at once: the server, not the client, decides how often that is.
-  // Other calls may have used the rate up meanwhile; the chunks are taken, so they are answered all the same.
+  // A client following a stream asks again at once, and the server decides the frequency: a call that waited is not
+  // counted. Any other call is counted without a refusal, even if other calls have used up the rate meanwhile: the
+  // chunks are already taken, so the answer has to carry the chunks.
   if (hasWaited) {
     call.admission.waive();
   } else {
@@ -94,7 +95,7 @@ ApiResponse stream(const QueueDeps& deps, ApiRequest& call, bool asObject) {
   }
   if (!page) return noJob(call);
   addMore(deps, call, ask, *page);
-  // An end is told only together with the last chunks: some clients stop asking as soon as they hear of it.
+  // The end of a job is reported only with its last chunks: some clients stop asking when the end is reported.
   const JobState state = page->more && terminal(page->state) ? JobState::inProgress : page->state;
   ApiResponse reply{200, chunkArray(page->chunks)};
   if (asObject) {

@@ -1,4 +1,4 @@
-// /run and /runsync: rooms 4 and 5, the body becomes a job, and the job is put in line.
+// /run and /runsync: validation, admission and submission of a job.
 #include "core/base/job_json.h"
 #include "core/base/sha256.h"
 #include "core/http/api/error_response.h"
@@ -15,7 +15,7 @@ struct Accepted {
   std::optional<Idempotency> idempotency;
 };
 
-// core/decisions/jobs.md: Idempotency-Key.
+// Reads the header Idempotency-Key (core/decisions/jobs.md).
 std::variant<std::optional<Idempotency>, ApiResponse> readPromise(const ApiRequest& call) {
   if (!call.idempotencyKey) return std::nullopt;
   const std::string& key = *call.idempotencyKey;
@@ -30,7 +30,7 @@ ApiResponse otherBody(const ApiRequest& call) {
   return errorResponse(call.path, 400, "Idempotency-Key came with another body within 24 hours: send a key of its own");
 }
 
-/// A new job, the first one of a promise that is repeated, or a refusal.
+/// A new job, the first job of a repeated idempotency key, or a refusal.
 using SubmissionResult = std::variant<Accepted, Duplicate, ApiResponse>;
 
 SubmissionResult accept(const QueueDeps& deps, ApiRequest& call, std::optional<Millis> syncWait) {
@@ -40,8 +40,8 @@ SubmissionResult accept(const QueueDeps& deps, ApiRequest& call, std::optional<M
   auto result = readSubmission(std::move(call.body), *call.endpoint, call.key->id, syncWait, deps.rules);
   if (const auto* refusal = std::get_if<Refusal>(&result)) return errorResponse(call.path, 400, refusal->message);
   Accepted accepted{std::get<JobSpec>(std::move(result)), std::get<0>(std::move(idempotency))};
-  // Filters judge a job once: one that counts would refuse the repeat of what it let in. Without filters the insert
-  // itself knows, and the question would cost a read.
+  // Filters judge a job once: a filter that counts would refuse the repetition of a job accepted before. Without
+  // filters the insert itself detects the repetition, and a query here would cost a read.
   if (accepted.idempotency && !call.endpoint->filters.empty()) {
     const auto before = deps.jobs.findByIdempotencyKey(*call.endpoint, call.key->id, *accepted.idempotency);
     if (before && std::holds_alternative<KeyConflict>(*before)) return otherBody(call);
@@ -51,7 +51,8 @@ SubmissionResult accept(const QueueDeps& deps, ApiRequest& call, std::optional<M
       return std::get<Duplicate>(*before);
     }
   }
-  // Before the filters, which may count jobs themselves: one that the rate refuses must not use up a quota.
+  // The rate limit comes before the filters, which may count jobs themselves: a job refused by the rate must not use up
+  // a quota.
   if (auto refusal = countUnderstood(call)) return std::move(*refusal);
   if (const auto refusal = admit(accepted.job, *call.endpoint)) {
     if (refusal->status == 429) return tooMany(call.path, refusal->message, refusal->retryAfter);
@@ -94,7 +95,7 @@ ApiResponse runsync(const QueueDeps& deps, ApiRequest& call) {
   auto& [job, idempotency] = std::get<Accepted>(submission);
   JobId id = job.id;
   bool stored = false;
-  // A body counts until the storage has it: 400 of them that wait for one writer would be 8 GB.
+  // A body counts as memory in use until the storage has the job: 400 bodies waiting for one writer would be 8 GB.
   const auto durable = [&](const InsertResult& result) {
     stored = true;
     call.bodyMemory.giveBack();
@@ -105,7 +106,7 @@ ApiResponse runsync(const QueueDeps& deps, ApiRequest& call) {
     waited = deps.jobs.submitAndAwait(std::move(job), *call.endpoint, idempotency, slot.wait, durable,
                                       disconnectSignal(call));
   } catch (const StorageError&) {
-    // Who reads 503 sends the job again: what is stored is acknowledged, as if its wait had elapsed.
+    // The job is already stored. Answer IN_QUEUE: on 503 the client would submit the job a second time.
     if (stored) return {200, briefJob(id, JobState::inQueue)};
     throw;
   }

@@ -1,4 +1,4 @@
-// /v1/templates (api.md, "Template API"; wire.md 4.1).
+// Routes under /v1/templates (core/http/API.md, "Template API").
 #include "core/base/words.h"
 #include "core/endpoints/template_service.h"
 #include "core/http/api/error_response.h"
@@ -25,7 +25,8 @@ ApiResponse noTemplate(const ApiRequest& call) {
   return errorResponse(call.path, 404, "there is no template " + clipped(call.params.at("id")) + ": check the id");
 }
 
-// One tenant: every template is everybody's, so these change nothing (core/decisions/endpoints.md).
+// jobq has one tenant, to whom every template belongs. The inclusion flags are therefore checked and change no answer
+// (core/decisions/endpoints.md).
 FieldFaults readInclusions(const ApiRequest& call) {
   FieldFaults faults;
   for (const char* name : {"includeEndpointBoundTemplates", "includePublicTemplates", "includeRunpodTemplates"}) {

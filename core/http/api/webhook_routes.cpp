@@ -1,5 +1,5 @@
-// /v1/webhooks: what was sent to whom, again if an admin wants it, and the secret that signs it
-// (core/decisions/webhooks.md). Admins see URLs whole, with the secrets that may be in them.
+// Routes under /v1/webhooks: the deliveries with their tries, the replay of a delivery, and the signing secret
+// (core/decisions/webhooks.md). Admins see whole URLs, including secrets in them.
 #include "core/base/clock.h"
 #include "core/base/words.h"
 #include "core/http/api/error_response.h"
@@ -11,7 +11,7 @@
 namespace jobq {
 namespace {
 
-constexpr std::size_t kWebhookBodyLimit = 64UL << 10;  // of bodies that nobody reads
+constexpr std::size_t kWebhookBodyLimit = 64UL << 10;  // bytes; the bodies of these routes are ignored
 constexpr std::size_t kListed = 100;
 constexpr std::size_t kMostListed = 1'000;
 
@@ -24,7 +24,7 @@ std::string_view nameOf(DeliveryState state) {
   return "";
 }
 
-/// `,"key":` and the text as a JSON string.
+/// Appends `,"key":` and the text as a JSON string.
 void addText(std::string& out, const char* key, std::string_view text) {
   out += std::string(",\"") + key + "\":";
   json::appendQuoted(out, text);
