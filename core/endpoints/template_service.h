@@ -1,4 +1,4 @@
-// The verbs of templates (api.md, "Template API"; wire.md 4.1).
+// The operations on templates (core/http/API.md, "Template API").
 #pragma once
 
 #include <string>
@@ -14,12 +14,12 @@ namespace jobq {
 
 class SecretBox;
 
-/// There is nothing of that id.
+/// Answer for an unknown id.
 struct Unknown {};
 struct Removed {};
 
-/// Any thread. Reads are the registry's. StorageError passes through every verb; what a verb has answered is stored,
-/// and known to the registry.
+/// Any thread may call all functions. Every operation may throw StorageError. An answered operation is stored and
+/// visible in the registry, which serves all reads.
 class TemplateService {
  public:
   TemplateService(RecordStore& records, const SecretBox& box, EndpointRegistry& registry)
@@ -27,11 +27,11 @@ class TemplateService {
 
   std::variant<Template, FieldFaults> create(std::string_view body);
 
-  /// What changes something is a release for every endpoint that uses the template. What changes nothing is none: an
-  /// update that is sent twice replaces no worker twice.
+  /// An update with a change makes a release for every endpoint using the template. An update without a change makes no
+  /// release, so an update sent twice does not replace workers twice.
   std::variant<Template, FieldFaults, Unknown> update(const std::string& id, std::string_view body);
 
-  /// FieldFaults: an endpoint uses it.
+  /// Returns FieldFaults if an endpoint uses the template.
   std::variant<Removed, FieldFaults, Unknown> remove(const std::string& id);
 
  private:

@@ -1,4 +1,4 @@
-// What is told of an endpoint's workers on this node.
+// The workers of an endpoint on this node, as responses show them.
 #pragma once
 
 #include <string>
@@ -20,9 +20,9 @@ struct WorkerView {
 
 struct WorkerPoolView {
   std::vector<WorkerView> workers;
-  bool rolling = false;  ///< some have an older release
-  bool halted = false;   ///< the newest does not start
-  std::string fault;     ///< why a worker could not start
+  bool rolling = false;  ///< some workers have an older release
+  bool halted = false;   ///< the newest release does not start
+  std::string fault;     ///< reason why a worker could not start
 };
 
 }  // namespace jobq
