@@ -1,4 +1,4 @@
-// The server's log: one line an event on standard error, as text or JSON, through Poco's channels and formatters.
+// The server's log: one line for each event on standard error, as text or JSON, through Poco's channels and formatters.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ namespace jobq {
 
 enum class LogFormat { text, json };
 
-/// Any thread.
+/// Any thread may call.
 class Logger final : public Log {
  public:
   Logger(LogLevel threshold, LogFormat format);
@@ -32,7 +32,7 @@ class Logger final : public Log {
   std::unique_ptr<Poco::Channel, Closer> channel_;
 };
 
-/// Puts a prefix before the event of every line: how a plugin's lines carry its name.
+/// Puts a prefix before the event of every line, such as the name of a plugin. `log` outlives the object.
 class PrefixedLog final : public Log {
  public:
   PrefixedLog(Log& log, std::string prefix) : log_(log), prefix_(std::move(prefix)) {}

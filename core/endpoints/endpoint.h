@@ -37,17 +37,15 @@ struct Endpoint {
   EndpointId id;
   std::uint64_t version = 1;  ///< newest version; workers may still have an older one
   std::string image;          ///< image of the newest version
-  ReleasePtr release;         ///< null: remote workers claim the jobs, or the image cannot run on this server
-  std::string fault;          ///< reason why the newest version cannot run here; `release` is then the last version
-                              ///< that could
+  ReleasePtr release;         ///< null: the image is for remote workers or cannot run on this server
+  std::string fault;          ///< fault of the newest version; `release` is then the last good version
   const QueuePolicy* policy = nullptr;
   std::vector<FilterPool*> filters;        ///< review each job, in this order
-  std::map<std::string, std::string> env;  ///< env of the newest version, for filters; workers see the env of their
+  std::map<std::string, std::string> env;  ///< env of the newest version, for filters; workers have the env of the
                                            ///< release
   std::uint32_t workersMin = 0;
   std::uint32_t workersMax = 3;
-  std::uint32_t maxStuck = 3;  ///< number of stuck workers that are replaced (stuck: the handler ignores its stop
-                               ///< token)
+  std::uint32_t maxStuck = 3;  ///< stuck workers with a replacement; beyond, a stuck worker keeps its slot
   Scaling scaling;
   bool paused = false;  ///< queued jobs wait, running jobs continue
   Millis idleTimeout{5'000};
@@ -55,8 +53,7 @@ struct Endpoint {
   Millis stopGrace{5'000};
   std::uint32_t maxAttempts = 3;
   std::optional<Millis> runRetention;      ///< retention of results of /run; without a value 30 minutes
-  std::optional<Millis> runsyncRetention;  ///< retention of results of /runsync with an ordinary wait; without a value
-                                           ///< 60 s
+  std::optional<Millis> runsyncRetention;  ///< retention of results of /runsync with an ordinary wait; else 60 s
   LimitSettings limits{};                  ///< override the limits of the server
   std::string webhookKey;                  ///< key for signatures of webhooks, as bytes; empty: key of the server
 };

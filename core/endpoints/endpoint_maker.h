@@ -29,15 +29,15 @@ struct PluginResolver {
   std::string startedAt;             ///< `createdAt` of endpoints of the file: the file holds no time of creation
 };
 
-/// The data that a worker is made from.
+/// The data from which a worker is made.
 struct WorkerSpec {
   std::string templateId;
   std::string image;
   std::map<std::string, std::string> env;
 };
 
-/// Returns the endpoint, always: an image that cannot run here becomes a fault, and the release of `before` (which may
-/// be null) stays in use. A release with the version of the former release is the same object, so no worker is
+/// Returns an endpoint in every case: an image unable to run here becomes a fault, and the release of `before`
+/// (nullable) stays in use. A release with the version of the former release is the same object, so no worker is
 /// replaced.
 EndpointPtr makeEndpoint(const EndpointSpec& form, const WorkerSpec& workerSpec, const PluginResolver& resolver,
                          const EndpointPtr& before);

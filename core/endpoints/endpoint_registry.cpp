@@ -228,8 +228,8 @@ void EndpointRegistry::followScripts(std::set<EndpointId>& touched) const {
   }
 }
 
-// Decides the removals of templates (see kRemovalAsked). Endpoints are followed after templates, so all endpoints are
-// present whose creation did not see the request for removal. Returns true if a record was written, here or by another
+// Decides the removals of templates (see kRemovalAsked). Endpoints are followed after templates, so every endpoint is
+// known whose creation did not see the request for removal. Returns true if a record was written, here or by another
 // node.
 bool EndpointRegistry::decideRemovals() {
   const bool any = !unwanted_.empty() || !gone_.empty();

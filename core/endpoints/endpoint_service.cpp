@@ -21,8 +21,8 @@ FieldFault templateGone(const std::string& id) {
 
 }  // namespace
 
-// Adds the faults that this server finds before the form is stored. An endpoint with a template that cannot run is
-// refused; a template that stops running later becomes a halted release.
+// Adds the faults known before the form is stored. An endpoint with a template unable to run is refused; a template
+// unable to run later becomes a halted release.
 void EndpointService::addFaults(FieldFaults& faults, const EndpointSpec& form, const std::string& templateBefore) {
   addCrossFaults(faults, form);
   if (!form.templateId.empty() && form.templateId != templateBefore && !isFaulty(faults, "templateId")) {

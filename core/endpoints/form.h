@@ -51,8 +51,7 @@ struct FormField {
   FieldUse use = FieldUse::free;
   std::function<void(Form&, const json::Value&)> read;
   std::function<std::string(const Form&)> write;  ///< JSON text
-  std::function<void(Form&)> clear{};             ///< effect of null in a request; without a function null is like
-                                                  ///< absent
+  std::function<void(Form&)> clear{};             ///< effect of null in a request; without a function null is ignored
 };
 
 template <class Form>

@@ -11,7 +11,7 @@ struct Image {
   enum class Kind {
     plugin,  ///< an installed C++ handler
     lua,     ///< a script of the server
-    remote,  ///< run by workers that pull jobs over HTTP
+    remote,  ///< Planned: workers that pull jobs over HTTP; until then such jobs wait
   } kind;
   std::string name;  ///< name of the handler or script; the whole image for remote
 };
