@@ -75,7 +75,7 @@ std::optional<Options> readOptions(int argc, char** argv) {
   return options;
 }
 
-// Blocks SIGTERM, SIGINT and SIGHUP in this thread and all later threads, so that only sigwait receives these signals.
+// Blocks SIGTERM, SIGINT and SIGHUP in the calling thread and all later threads, so only sigwait receives the signals.
 sigset_t blockSignals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -89,7 +89,8 @@ sigset_t blockSignals() {
 }
 
 // Makes glibc return freed blocks of 1 MB and more to the system. By default, glibc would learn from the first large
-// body to keep such blocks in its arenas, one for every few threads, and would hold a GB for bodies freed long ago.
+// body to keep such blocks in its arenas, with one arena for every few threads, and would hold a GB for bodies freed
+// long ago.
 void returnLargeBlocks() {
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
   mallopt(M_TRIM_THRESHOLD, 4 << 20);

@@ -12,7 +12,7 @@
 namespace jobq {
 namespace {
 
-// One key of the configuration with names of plugins as its value.
+// A key of the configuration with names of plugins as the value.
 class NameCheck {
  public:
   NameCheck(const PluginHost& host, std::string key) : host_(host), key_(std::move(key)) {}
@@ -36,8 +36,7 @@ class NameCheck {
   const std::string key_;
 };
 
-// Throws ConfigError if the script has no file. The text of a script is read when its plugin is made, later than this
-// check.
+// Throws ConfigError if the script has no file. The text of a script is read later, at the making of the plugin.
 void needScript(const std::string& key, const std::filesystem::path& folder, const std::string& name) {
   const std::filesystem::path file = folder / (name + ".lua");
   std::error_code ignored;

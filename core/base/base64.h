@@ -9,7 +9,7 @@ namespace jobq {
 
 std::string toBase64(std::string_view bytes);
 
-/// Returns nullopt for any text that is not base64 with its padding.
+/// Returns nullopt for any text other than padded base64.
 std::optional<std::string> fromBase64(std::string_view text);
 
 }  // namespace jobq

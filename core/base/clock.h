@@ -1,5 +1,5 @@
 // The server's two clocks. Leases, timeouts and expiry use SystemClock, which runs evenly and never goes back.
-// WallClock, the time of day, is for times that others read or send: signatures, the expiry of keys, times in answers.
+// WallClock, the time of day, is for times read or sent by others: signatures, the expiry of keys, times in answers.
 #pragma once
 
 #include <atomic>

@@ -12,7 +12,7 @@ namespace jobq {
 /// Returns `<uuid version 4>-u1`, with `sync-` in front for /runsync (core/decisions/jobs.md).
 JobId newJobId(bool sync);
 
-/// Returns lower-case alphanumerics: 14 for an endpoint or a node, 10 for a template.
+/// Returns lower-case alphanumerics. Endpoints and nodes have 14 letters, templates 10.
 std::string newName(std::size_t letters);
 
 /// Returns `bytes` random bytes as lower-case hexadecimal digits.

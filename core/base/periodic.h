@@ -1,4 +1,4 @@
-// A task that runs again and again on a thread of its own, by the server's clock.
+// A task repeated on a separate thread, by the server's clock.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,8 @@
 namespace jobq {
 
 /// Runs the task once in each interval. An exception of the task is logged under the name of the service, and the task
-/// runs again at its next time: a periodic service is one of the three borders that catch failures of the
-/// infrastructure. `name`, `clock` and `log` outlive the service.
+/// runs again at the next time: failures of the infrastructure are caught at three borders, and a periodic service is a
+/// border. `name`, `clock` and `log` outlive the service.
 class Periodic final : public Service {
  public:
   Periodic(const char* name, Clock& clock, Log& log, Millis interval, std::function<void()> task);

@@ -30,7 +30,7 @@ class SharedSnapshot {
     setIf(value, [](const Value&) { return true; });
   }
 
-  /// Replaces the value where `isOlder(present)` is true: of several concurrent calls, the newest value stays.
+  /// Replaces the value where `isOlder(present)` is true. With several concurrent calls the newest value stays.
   template <class IsOlder>
   void setIf(const Pointer& value, IsOlder&& isOlder) {
     for (Shard& shard : shards_) {

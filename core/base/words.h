@@ -7,8 +7,8 @@
 
 namespace jobq {
 
-/// Returns the text, or its beginning and "..." for a text over `most` bytes, so that an answer or a log line stays one
-/// sentence. The cut lies between characters.
+/// Returns the text, or for a text over `most` bytes the beginning and "...", so that an answer or a log line stays a
+/// single sentence. The cut lies between characters.
 inline std::string clipped(std::string_view text, std::size_t most = 64) {
   if (text.size() <= most) return std::string(text);
   std::size_t end = most;

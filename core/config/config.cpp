@@ -78,7 +78,7 @@ std::set<std::string> readOrigins(const Reading& r) {
   return origins;
 }
 
-// All settings of the server. A new setting is a new row: its name, and the way of its value into the structs.
+// All settings of the server. A new setting is a new row with the name and a function from the value to the structs.
 struct Setting {
   const char* name;
   void (*apply)(const Reading&);

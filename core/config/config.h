@@ -1,5 +1,5 @@
-// etc/jobq.properties as plain structs with units. All checks come before the start of any part: an unknown key, or a
-// value that does not parse or is out of range, stops the server with one sentence about the remedy.
+// etc/jobq.properties as plain structs with units. All checks come before the start of any part: an unknown key, a
+// malformed value or a value out of range stops the server with one sentence about the remedy.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@
 
 namespace jobq {
 
-/// Part of server.threads for calls that never wait, so that a server full of waiting callers still answers.
+/// Part of server.threads for calls that never wait: a server full of waiting callers still answers.
 inline constexpr int kNeverWaitingThreads = 512;
 
 /// Most bytes of all answers over 1 MB while clients read the answers; the largest answer has 20 MB.
@@ -51,12 +51,10 @@ struct EndpointConfig {
   Millis executionTimeout{600'000};
   Millis stopGrace{5'000};
   std::uint32_t maxAttempts = 3;
-  Scaling scaling{ScalerType::requestCount, 1};     ///< one worker for each job, at once: workers of this server start
-                                                    ///< in a moment
+  Scaling scaling{ScalerType::requestCount, 1};     ///< one worker for each job, at once: workers start in a moment
   std::string queuePolicy;                          ///< name of the policy plugin; the server's default filled in
   std::optional<std::vector<std::string>> filters;  ///< names in their order; the server's default filled in
-  std::string webhookKey;                           ///< key for signatures of webhooks, as bytes; empty: key of the
-                                                    ///< server
+  std::string webhookKey;                           ///< key for signatures, as bytes; empty: key of the server
   std::map<std::string, std::string> env;
 };
 
@@ -67,18 +65,15 @@ struct Config {
   std::vector<std::filesystem::path> pluginPath;
   std::set<std::string> pluginsRequired;
   std::filesystem::path scriptPath;  ///< folder of handlers/ and filters/
-  std::vector<std::string> filters;  ///< filters of endpoints without filters of their own: scripts, or
-                                     ///< `plugin/<filter>`
+  std::vector<std::string> filters;  ///< default filters of endpoints: scripts, or `plugin/<filter>`
   std::string storage = "sqlite";
   std::string queuePolicy = "priority";
   std::string limiter = "window";
   LimitsConfig limits;
   std::vector<std::string> webhookTransports{"http"};  ///< names of webhook plugins
-  std::string webhookKey;                              ///< key for signatures, as bytes; empty: the server makes and
-                                                       ///< keeps one
+  std::string webhookKey;                              ///< key for signatures, as bytes; empty: made by the server
   Millis webhookMaxAge{86'400'000};                    ///< webhooks owed for longer are abandoned
-  std::size_t webhookMaxOwed = 100'000;                ///< most owed webhooks of one endpoint; beyond, the oldest are
-                                                       ///< abandoned
+  std::size_t webhookMaxOwed = 100'000;                ///< most owed of one endpoint; the oldest beyond are abandoned
   bool allowPrivateAddresses = false;
   LogLevel logLevel = LogLevel::information;
   LogFormat logFormat = LogFormat::text;

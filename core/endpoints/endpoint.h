@@ -41,8 +41,7 @@ struct Endpoint {
   std::string fault;          ///< fault of the newest version; `release` is then the last good version
   const QueuePolicy* policy = nullptr;
   std::vector<FilterPool*> filters;        ///< review each job, in this order
-  std::map<std::string, std::string> env;  ///< env of the newest version, for filters; workers have the env of the
-                                           ///< release
+  std::map<std::string, std::string> env;  ///< env of the newest version, for filters; workers use the release's env
   std::uint32_t workersMin = 0;
   std::uint32_t workersMax = 3;
   std::uint32_t maxStuck = 3;  ///< stuck workers with a replacement; beyond, a stuck worker keeps its slot

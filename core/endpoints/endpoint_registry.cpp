@@ -218,7 +218,7 @@ void EndpointRegistry::followPauses(std::set<EndpointId>& touched) {
   pausesSeen_ = changes.version;
 }
 
-// A release that halted because its script was missing or had a fault continues as soon as a good script is written.
+// Continues a release halted by a missing or faulty script as soon as a good script is written.
 void EndpointRegistry::followScripts(std::set<EndpointId>& touched) const {
   for (const auto& [id, entry] : next_.endpoints) {
     const Endpoint& endpoint = *entry->endpoint;
@@ -247,8 +247,8 @@ bool EndpointRegistry::decideRemovals() {
 }
 
 // Raises the version of each endpoint with a changed template. The first node to see a newer template stores the new
-// version, so a node that dies in between leaves no endpoint behind; of several nodes one succeeds. Returns true if a
-// record was written, here or by another node.
+// version, so a node that dies in between leaves no endpoint behind; only one of several nodes succeeds. Returns true
+// if a record was written, here or by another node.
 bool EndpointRegistry::releaseTemplates() {
   std::vector<EndpointEntry> raised;
   for (const auto& [id, entry] : stored_) {

@@ -1,6 +1,7 @@
-// All endpoints and templates: those of the configuration file, fixed while the server runs, and those of the storage,
-// changeable by every node. The registry follows the records and makes a release of a changed template for each
-// endpoint using the template (core/decisions/endpoints.md); the first node to see the change stores the new version.
+// All endpoints and templates. The definitions in the configuration file are fixed while the server runs; every node
+// may change the definitions in the storage. The registry follows the records and makes a release of a changed template
+// for each endpoint using the template (core/decisions/endpoints.md); the first node to see the change stores the new
+// version.
 #pragma once
 
 #include <cstdint>
@@ -73,7 +74,7 @@ class EndpointRegistry {
   /// failure.
   bool showChange();
 
-  /// Returns true while a request on this node holds the stored endpoint, in its present or an older version: a request
+  /// Returns true while a request on this node holds the stored endpoint, in the present or an older version: a request
   /// under way may still submit a job, even after the deletion of the endpoint.
   bool isInHand(const EndpointId& id) const;
 

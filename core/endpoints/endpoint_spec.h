@@ -63,7 +63,7 @@ struct EndpointSpec {
 
   // Only in the record.
   std::int64_t templateRecord = 0;  ///< record version of the template at the time of `version`
-  bool deleting = false;            ///< true while the jobs are being removed; all readers treat the endpoint as gone
+  bool deleting = false;            ///< the jobs are being removed, and all readers treat the endpoint as gone
   std::string sealed;
 };
 

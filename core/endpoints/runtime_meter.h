@@ -1,5 +1,5 @@
-// The working time of the workers of each template (`runtimeInMin`). Each node counts in memory and adds its count to a
-// record of its own kind, so that counting does not change the template.
+// The working time of the workers of each template (`runtimeInMin`). Each node counts in memory and adds the count to a
+// separate kind of record, so that counting does not change the template.
 #pragma once
 
 #include <cstddef>

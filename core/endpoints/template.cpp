@@ -106,7 +106,7 @@ Record toRecord(const Template& form, const SecretBox& box) {
   Template kept = form;
   kept.sealed = toBase64(box.seal(write(form.env)));
   kept.env.clear();
-  // Another template may have the name of a template that is gone.
+  // The name of a template that is gone is free for a new template.
   return {kTemplateKind, form.id, isGone(form) ? "" : form.name, writeForm(kept, templateFields(), true), 0, {}};
 }
 

@@ -37,10 +37,10 @@ struct Template {
 
 inline constexpr const char* kTemplateKind = "template";
 
-// Protocol of a removal. Two records cannot change in one step, so both the removal of a template and each new use of
-// the template check again after their write. A refresh() of the registry decides a requested removal after reading all
+// Protocol of a removal. Two records cannot change in one step, so the removal of a template and each new use of the
+// template check again after the write. A refresh() of the registry decides a requested removal after reading all
 // endpoints that began to use the template before the request; a later use finds the request and withdraws. Each step
-// is conditional, so of several nodes one decides, and after a crash in between the next refresh() continues.
+// is conditional, so only one of several nodes decides, and after a crash in between the next refresh() continues.
 inline constexpr const char* kRemovalAsked = "asked";      ///< no further endpoint may use the template
 inline constexpr const char* kRemovalDecided = "decided";  ///< gone for all readers; the record is removed next
 

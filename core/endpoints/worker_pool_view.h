@@ -1,4 +1,4 @@
-// The workers of an endpoint on this node, as responses show them.
+// The workers of an endpoint on this node, as shown in responses.
 #pragma once
 
 #include <string>

@@ -17,7 +17,7 @@ namespace jobq {
 struct PluginOption {
   std::string key;  ///< full name, such as storage.sqlite.readers
   std::string type;
-  std::string value;  ///< value in force: of the file, or the default
+  std::string value;  ///< value in force, from the file or by default
   std::string fallback;
   std::string range;
   std::string help;

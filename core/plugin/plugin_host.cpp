@@ -48,8 +48,8 @@ void checkDescriptor(const abi::Descriptor& descriptor, const PluginManifest& ma
   if (!same || entries != manifest.entries) throw Error("its descriptor and its manifest differ: rebuild the plugin");
 }
 
-// Returns `<kind>.<name>.`. A library with one name in several kinds has one group of settings for all of them:
-// `<name>.`.
+// Returns `<kind>.<name>.`, or `<name>.` if the library offers the name in several kinds: all kinds then share one
+// group of settings.
 std::string prefixOf(const abi::Descriptor& library, const abi::Entry& entry) {
   const auto namesakes =
       std::count_if(library.entries, library.entries + library.entryCount,

@@ -1,5 +1,5 @@
-// Finds, checks and loads plugin libraries, and makes their entries. A library is never unloaded. A library that does
-// not fit is listed with the reason, and the server starts without the library unless the configuration requires it.
+// Finds, checks and loads plugin libraries, and makes their entries. A library is never unloaded. An unfit library is
+// listed with the reason, and the server starts without the library unless the configuration requires the library.
 #pragma once
 
 #include <filesystem>
@@ -48,8 +48,8 @@ class PluginHost {
 
   PluginHost(const std::map<std::string, std::string>& settings, Log& log) : settings_(settings), log_(log) {}
 
-  /// Loads every `libjobq_*.so` of the folders, in order of folder and name. Of two entries with one kind and name, the
-  /// first counts and the library of the second is rejected. Never throws for a bad file.
+  /// Loads every `libjobq_*.so` of the folders, in order of folder and name. If two entries have the same kind and
+  /// name, the first counts and the library of the second is rejected. Never throws for a bad file.
   void load(const std::vector<std::filesystem::path>& folders);
 
   /// Throws ConfigError, with the nearest key, if a plugin setting belongs to no installed plugin.

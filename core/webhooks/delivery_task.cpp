@@ -27,8 +27,7 @@ DeliveryTask::DeliveryTask(const Deps& deps, Delivery delivery, std::stop_token 
 std::optional<Instant> DeliveryTask::run() noexcept {
   try {
     return tryOnce();
-  } catch (const std::exception& error) {  // most likely out of memory; the delivery is due again at the end of its
-                                           // lease
+  } catch (const std::exception& error) {  // most likely out of memory; due again at the lease's end
     deps_.log.write(LogLevel::error, "webhook.failed", error.what());
     return std::nullopt;
   }
@@ -51,7 +50,7 @@ std::optional<Instant> DeliveryTask::tryOnce() {
   return conclude(attempt->last);
 }
 
-// Returns true if a call was recorded and its process died before the delivery was settled.
+// Returns true if the recorded calls decide the delivery: the process of the last call died before settling.
 bool DeliveryTask::isDecided() const {
   if (delivery_.tries == 0 || delivery_.attempts.empty()) return false;
   return delivery_.tries >= kMaxTries || delivery_.attempts.back().reason.empty();
@@ -134,7 +133,7 @@ std::optional<Instant> DeliveryTask::conclude(bool last) {
   Instant again{};
   const bool putOff = retryStorage("put off", [&] {
     deps_.outbox.reschedule(delivery_.claim(), kRetryDelay);
-    again = deps_.clock.now() + kRetryDelay;  // not earlier than the due time in the storage
+    again = deps_.clock.now() + kRetryDelay;  // never earlier than the due time in the storage
   });
   return putOff ? std::optional(again) : std::nullopt;
 }
@@ -151,13 +150,12 @@ void DeliveryTask::finishDelivery(DeliveryState state) {
           status + "; GET /v1/webhooks?jobId= says more, POST /v1/webhooks/" + delivery_.id + "/replay sends it again");
 }
 
-// Makes the delivery due at once after a stop. Without a stop the delivery waits for the end of its lease.
+// After a stop makes the delivery due at once. Without a stop the delivery waits for the end of the lease.
 void DeliveryTask::rescheduleNow() {
   if (stop_.stop_requested()) retryStorage("give back", [&] { deps_.outbox.reschedule(delivery_.claim(), Millis(0)); });
 }
 
-// Repeats the operation until success. Returns false on a stop or at the end of the lease, in each case after at least
-// one try.
+// Repeats the operation until success. Returns false on a stop or at the end of the lease, after at least one try.
 bool DeliveryTask::retryStorage(const char* doing, const std::function<void()>& operation) {
   Backoff backoff(deps_.clock, stop_);
   for (;;) {

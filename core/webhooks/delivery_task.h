@@ -23,15 +23,15 @@ namespace jobq {
 inline constexpr Millis kCallTimeout{10'000};
 inline constexpr std::uint32_t kMaxTries = 3;
 inline constexpr Millis kRetryDelay{10'000};
-/// Lease of a claimed delivery: one call, and time to record the call in a storage that fails for a while.
+/// Lease of a claimed delivery: time for a call, and for recording the call in a storage that fails for a while.
 inline constexpr Millis kDeliveryLease{60'000};
 /// Recorded bytes of a receiver's answer, and of the reason of a failure.
 inline constexpr std::size_t kReplyBytes = 1'024;
 inline constexpr std::size_t kReasonBytes = 256;
 
 /// Used by one thread. A failing storage operation is tried again until success, until the stop, or until the end of
-/// the lease, after which another claim may own the delivery. If a process dies after a call and before the delivery is
-/// settled, the next claim settles the delivery by its record, without another call.
+/// the lease; afterwards a newer claim may own the delivery. If a process dies after a call and before settling the
+/// delivery, the next claim settles the delivery by the record, without a second call.
 class DeliveryTask {
  public:
   struct Deps {

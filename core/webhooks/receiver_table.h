@@ -1,9 +1,8 @@
 // Number of concurrent deliveries to each host, learnt from the results of the last calls.
 //
 // Two rules keep unresponsive hosts from delaying responsive hosts:
-//  - A host begins with one place. Each answer adds one place, up to kPlacesPerHost; a call without an answer leaves
-//  one
-//    place until another call is answered.
+//  - A host begins with one place. Each answer adds one place, up to kPlacesPerHost; a call without an answer
+//    leaves one place until a later call is answered.
 //  - Hosts without an answer to the last call within kPromptAnswer share kPlacesForOthers places and three quarters of
 //    the bytes. The remainder is kept for responsive hosts.
 #pragma once
@@ -20,17 +19,17 @@
 
 namespace jobq {
 
-/// Most concurrent deliveries: in all, to one host, to one host with late answers, and to all hosts together that are
-/// not known to answer within kPromptAnswer.
+/// Most concurrent deliveries: in all, to one host, to one host with late answers, and to all hosts together without a
+/// known answer within kPromptAnswer.
 inline constexpr std::size_t kPlaces = 64;
 inline constexpr std::size_t kPlacesPerHost = 32;
 inline constexpr std::size_t kPlacesPerLateHost = 8;
 inline constexpr std::size_t kPlacesForOthers = 48;
 inline constexpr Millis kPromptAnswer{1'000};
-/// No further delivery starts while the bodies of running deliveries have this many bytes or more.
+/// Bound on the bytes in the bodies of running deliveries; at the bound no further delivery starts.
 inline constexpr std::size_t kBytesInHand = 256UL << 20;
 inline constexpr std::size_t kBytesForOthers = kBytesInHand / 4 * 3;
-/// A turn this many turns ago counts like no turn, so that new names do not go before known hosts.
+/// Age in turns at which a turn counts like no turn, so that new names do not go before known hosts.
 inline constexpr std::uint64_t kOldTurn = 1'000;
 /// Number of remembered hosts; above, hosts without a running delivery are forgotten.
 inline constexpr std::size_t kKnownHosts = 4'096;

@@ -1,6 +1,6 @@
 // The secret that signs the webhooks of an endpoint: the secret of the endpoint, else the secret of the server. The
-// secret of the server is `webhook.secret`, or a secret made by the first node in need of one and stored sealed, so
-// that all nodes sign with the same secret and receivers keep the secret over a restart.
+// secret of the server is `webhook.secret`, or a secret made by the first node without one and stored sealed: all nodes
+// sign with the same secret, and receivers keep the secret over a restart.
 #pragma once
 
 #include <functional>
