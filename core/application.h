@@ -62,6 +62,7 @@ namespace jobq {
 
 /// Returns the storage, possibly inside a decorator. The product uses `unwrapped`; tests add a decorator with faults.
 using StorageWrap = std::function<std::unique_ptr<Storage>(std::unique_ptr<Storage>)>;
+/// Returns `storage` unchanged.
 inline std::unique_ptr<Storage> unwrapped(std::unique_ptr<Storage> storage) { return storage; }
 
 /// The server as one object. One thread builds, starts, reloads and stops the server. `clock` and `log` outlive the
@@ -73,6 +74,7 @@ class Application {
   /// clock.
   Application(Config config, Clock& clock, Log& log, const StorageWrap& around = unwrapped,
               const WallClock* wall = nullptr);
+  /// Calls stop() unless stop() was called.
   ~Application();
 
   /// Recovers the jobs of a dead process, then starts all threads and accepts connections. Throws ConfigError if the

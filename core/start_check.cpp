@@ -36,7 +36,8 @@ class NameCheck {
   const std::string key_;
 };
 
-// Throws ConfigError if the script has no file. The text of a script is read later, at the making of the plugin.
+// Throws ConfigError if the script has no file. The text of a script is read when its plugin is made, and a check makes
+// no plugin; a missing file can be reported before.
 void needScript(const std::string& key, const std::filesystem::path& folder, const std::string& name) {
   const std::filesystem::path file = folder / (name + ".lua");
   std::error_code ignored;

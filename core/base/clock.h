@@ -42,6 +42,7 @@ class TimeSource {
   virtual std::chrono::system_clock::time_point wall() const;
   virtual std::chrono::steady_clock::time_point steady() const;
 
+  /// Returns the source that reads the clocks of the machine; the source lives as long as the process.
   static const TimeSource& ofMachine();
 };
 
@@ -50,6 +51,7 @@ class TimeSource {
 /// ends early by more than a tenth, nor by a jump. A machine's time that is set back is not followed.
 class SystemClock final : public Clock {
  public:
+  /// `source` outlives the clock.
   explicit SystemClock(const TimeSource& source = TimeSource::ofMachine());
 
   Instant now() const override;

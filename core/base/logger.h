@@ -19,9 +19,12 @@ enum class LogFormat { text, json };
 /// Any thread may call.
 class Logger final : public Log {
  public:
+  /// Writes events of `threshold` and above.
   Logger(LogLevel threshold, LogFormat format);
   ~Logger() override;
 
+  /// Never throws: a line that cannot be written is lost. The text format replaces line ends and other control
+  /// characters.
   void write(LogLevel level, std::string_view event, std::string_view message) noexcept override;
 
  private:

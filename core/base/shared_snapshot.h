@@ -26,6 +26,7 @@ class SharedSnapshot {
     return shard.value;
   }
 
+  /// Replaces the value. During the call some threads may still read the old value.
   void set(const Pointer& value) {
     setIf(value, [](const Value&) { return true; });
   }

@@ -12,7 +12,7 @@ namespace jobq {
 
 /// One thread makes the object before the step and destroys the object afterwards. After `limit` of real time the
 /// object logs `reason` and ends the process with exit code 0, without destructors: accepted jobs are stored already,
-/// and threads still running their code forbid its destruction. `log` outlives the object.
+/// and threads that cannot be ended still run in code that must not be torn down. `log` outlives the object.
 class ShutdownDeadline {
  public:
   ShutdownDeadline(Millis limit, std::string reason, Log& log);

@@ -27,6 +27,7 @@ inline constexpr int kNeverWaitingThreads = 512;
 /// Most bytes of all answers over 1 MB while clients read the answers; the largest answer has 20 MB.
 inline constexpr std::uint64_t kAnswerMemory = 512UL << 20;
 
+/// Settings of the HTTP server and of its shutdown.
 struct ServerConfig {
   std::string host = "127.0.0.1";
   std::uint16_t port = 8000;                   ///< 0: any free port
@@ -58,6 +59,7 @@ struct EndpointConfig {
   std::map<std::string, std::string> env;
 };
 
+/// All settings of the file, after the overrides of the command line.
 struct Config {
   ServerConfig server;
   std::filesystem::path dataDir = "jobq-data";

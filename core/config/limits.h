@@ -33,6 +33,7 @@ struct LimitSetting {
 /// In the order of Operation.
 using LimitSettings = std::array<LimitSetting, kOperations>;
 
+/// The `limits.*` group of the file.
 struct LimitsConfig {
   bool enabled = true;  ///< rates and concurrency
   bool queue = true;    ///< length of the queue

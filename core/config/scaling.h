@@ -26,6 +26,7 @@ constexpr std::optional<ScalerType> parseScalerType(std::string_view name) noexc
   return std::nullopt;
 }
 
+/// One rule and its threshold.
 struct Scaling {
   ScalerType type = ScalerType::queueDelay;
   std::uint32_t value = 4;  ///< at least 1; queueDelay: seconds in the queue, requestCount: jobs for each worker

@@ -17,6 +17,7 @@ Millis duration(std::string_view key, std::string_view text, Millis min, Millis 
 /// Reads 512B 64KB 10MB 1GB; 1 MB is 1,048,576 bytes.
 std::uint64_t size(std::string_view key, std::string_view text, std::uint64_t min, std::uint64_t max);
 
+/// Reads a whole number without unit, from `min` to `max`.
 std::int64_t integer(std::string_view key, std::string_view text, std::int64_t min, std::int64_t max);
 
 /// Reads true or false.
@@ -26,6 +27,7 @@ bool flag(std::string_view key, std::string_view text);
 /// of any other text.
 std::string secret(std::string_view key, std::string_view text);
 
+/// Return the value as text with the largest unit that needs no fraction, in the form of duration() and size().
 std::string print(Millis duration);
 std::string printSize(std::uint64_t bytes);
 

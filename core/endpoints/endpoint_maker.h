@@ -49,6 +49,7 @@ std::optional<std::string> imageFault(const std::string& image, const PluginReso
 /// Returns the reason why one of the filters cannot run on this server, or nullopt if all filters can run.
 std::optional<std::string> filterFault(const std::vector<std::string>& filters, const PluginResolver& resolver);
 
+/// An endpoint in both forms: the description for the API and the object for the server.
 struct EndpointEntry {
   EndpointSpec form;
   EndpointPtr endpoint;

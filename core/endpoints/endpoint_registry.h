@@ -28,6 +28,7 @@ namespace jobq {
 
 class SecretBox;
 
+/// A template with the version of its record.
 struct TemplateEntry {
   Template form;
   std::uint64_t record = 0;  ///< version of the stored record
@@ -40,6 +41,7 @@ using TemplateEntryPtr = std::shared_ptr<const TemplateEntry>;
 /// share no lock.
 class EndpointRegistry {
  public:
+  /// The referenced objects outlive the registry.
   struct Deps {
     RecordStore& records;
     const SecretBox& box;

@@ -59,8 +59,8 @@ std::int64_t EndpointService::templateRecord(const std::string& id) {
   return record ? static_cast<std::int64_t>(record->version) : 0;
 }
 
-// Returns the endpoint as stored, even if the registry does not have the new version (the storage fails) or no longer
-// has the endpoint.
+// Returns the endpoint as stored, even if the registry lacks the new version because the storage fails, or has removed
+// the endpoint.
 EndpointEntryPtr EndpointService::shown(EndpointSpec form) {
   const bool known = registry_.showChange();
   const auto entry = registry_.entry(form.id);

@@ -20,13 +20,16 @@ namespace jobq {
 
 class SecretBox;
 
-/// Any thread may call all functions. Every operation may throw StorageError. An answered operation is stored and
-/// visible in the registry, which serves all reads.
+/// Any thread may call all functions. Every operation may throw StorageError. An answered operation is stored. The
+/// registry, which serves all reads, knows the change too, or takes in the change with a later refresh() if the storage
+/// fails in between.
 class EndpointService {
  public:
+  /// All arguments outlive the service.
   EndpointService(RecordStore& records, const SecretBox& box, EndpointRegistry& registry, const WallClock& wall)
       : records_(records), box_(box), registry_(registry), wall_(wall) {}
 
+  /// Creates an endpoint from the JSON body of a request. Returns the new entry, or all faults of the body.
   std::variant<EndpointEntryPtr, FieldFaults> create(std::string_view body);
 
   /// Another template makes a release; other changes take effect without a release. Returns FieldFaults also for an

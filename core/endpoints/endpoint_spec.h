@@ -17,6 +17,7 @@ namespace jobq {
 
 class SecretBox;
 
+/// The fields of an endpoint in the units of the API.
 struct EndpointSpec {
   std::string id;
   std::string name;
@@ -53,7 +54,7 @@ struct EndpointSpec {
   LimitSettings limits{};
   std::string webhookSecret;  ///< sealed in the record, never returned
 
-  // Written by the server.
+  // Set by the server.
   std::string createdAt;
   std::int64_t version = 1;
   bool isStatic = false;  ///< defined by the configuration file
@@ -73,11 +74,13 @@ inline constexpr const char* kEndpointKind = "endpoint";
 /// can be paused too: a pause changes no property of an endpoint.
 inline constexpr const char* kPauseKind = "pause";
 
+/// Returns the table of all fields, in the order of responses; constant.
 const FormFields<EndpointSpec>& endpointFields();
 
 /// Adds the faults between fields and the missing fields to the faults of single fields.
 void addCrossFaults(FieldFaults& faults, const EndpointSpec& form);
 
+/// Returns the record, with `webhookSecret` sealed.
 Record toRecord(const EndpointSpec& form, const SecretBox& box);
 
 /// Throws Error if the record is damaged or was sealed with another secret.key.

@@ -29,6 +29,7 @@ void checkFilterNames(const std::vector<std::string>& names);
 /// Any thread may call all functions. The pool outlives all endpoints that use the pool.
 class FilterPool {
  public:
+  /// Makes the pool of an installed filter. `factory` outlives the pool; `script` is empty for `plugin/<filter>`.
   FilterPool(std::string name, AdmissionFilterFactory& factory, std::string script)
       : name_(std::move(name)), factory_(&factory), script_(std::move(script)) {}
 

@@ -35,6 +35,7 @@ struct BadField {
   std::string message;
 };
 
+/// Places where a field may appear.
 enum class FieldUse {
   free,      ///< in requests and responses, changeable
   creation,  ///< in requests of creation and in responses, never changed
@@ -42,9 +43,12 @@ enum class FieldUse {
   answer,    ///< only in responses
   record,    ///< only in records
 };
+/// Returns whether a request may contain the field.
 constexpr bool isTaken(FieldUse use) { return use <= FieldUse::secret; }
+/// Returns whether responses contain the field.
 constexpr bool isTold(FieldUse use) { return use != FieldUse::secret && use != FieldUse::record; }
 
+/// One row of the table. `Form` is the struct behind the JSON object.
 template <class Form>
 struct FormField {
   std::string name;
@@ -112,7 +116,9 @@ struct FormBody {
   FieldFaults faults;
 };
 
+/// Returns the fault of a field that `thing` does not have, with the nearest of the known names.
 FieldFault unknownField(const std::string& name, const char* thing, const std::vector<std::string>& known);
+/// Returns the fault of a field that cannot change after the creation of `thing`.
 FieldFault fixedField(const std::string& name, const char* thing);
 
 /// Fills `form` from the body of a request. With `creating`, fields that cannot change later are accepted. Every wrong

@@ -7,6 +7,7 @@
 
 namespace jobq {
 
+/// An image, parsed.
 struct Image {
   enum class Kind {
     plugin,  ///< an installed C++ handler

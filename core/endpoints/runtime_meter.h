@@ -17,6 +17,7 @@ namespace jobq {
 /// stored, at most a minute for each template.
 class RuntimeMeter {
  public:
+  /// `records` and `clock` outlive the meter.
   RuntimeMeter(RecordStore& records, Clock& clock) : records_(records), clock_(clock) {}
 
   /// Adds the time since the last tick for the given number of workers of each template. Throws StorageError; a later

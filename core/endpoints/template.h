@@ -47,6 +47,7 @@ inline constexpr const char* kRemovalDecided = "decided";  ///< gone for all rea
 /// Returns true if the template exists no more.
 inline bool isGone(const Template& form) { return form.removal == kRemovalDecided; }
 
+/// Returns the table of all fields, in the order of responses; constant.
 const FormFields<Template>& templateFields();
 
 /// Returns a fault for each field missing in a template that has to be complete.

@@ -18,13 +18,16 @@ class SecretBox;
 struct Unknown {};
 struct Removed {};
 
-/// Any thread may call all functions. Every operation may throw StorageError. An answered operation is stored and
-/// visible in the registry, which serves all reads.
+/// Any thread may call all functions. Every operation may throw StorageError. An answered operation is stored. The
+/// registry, which serves all reads, knows the change too, or takes in the change with a later refresh() if the storage
+/// fails in between.
 class TemplateService {
  public:
+  /// All arguments outlive the service.
   TemplateService(RecordStore& records, const SecretBox& box, EndpointRegistry& registry)
       : records_(records), box_(box), registry_(registry) {}
 
+  /// Creates a template from the JSON body of a request. Returns the template, or all faults of the body.
   std::variant<Template, FieldFaults> create(std::string_view body);
 
   /// An update with a change makes a release for every endpoint using the template. An update without a change makes no

@@ -11,6 +11,7 @@
 
 namespace jobq {
 
+/// A worker, as copied at one moment.
 struct WorkerView {
   WorkerId id;
   std::string_view state;  ///< starting, idle, running, stuck or leaving
@@ -18,6 +19,7 @@ struct WorkerView {
   ReleasePtr release;
 };
 
+/// All workers of an endpoint on this node, as copied at one moment.
 struct WorkerPoolView {
   std::vector<WorkerView> workers;
   bool rolling = false;  ///< some workers have an older release

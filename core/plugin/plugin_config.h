@@ -38,6 +38,7 @@ class DeclaredConfig final : public PluginConfig {
                      std::string_view help) const override;
   bool flag(std::string_view key, bool fallback, std::string_view help) const override;
 
+  /// Returns the declared keys in the order of declaration.
   const std::vector<PluginOption>& options() const { return options_; }
 
  private:

@@ -16,8 +16,8 @@ struct PluginManifest {
   std::vector<std::string> entries;  ///< "<kind> <name> <version>"
 };
 
-/// Reads the manifest. Throws Error with the fault of the file and the remedy. Faults: not an ELF file, truncated, for
-/// another machine, no jobq symbol, another ABI major, no manifest.
+/// Reads the manifest. Throws Error with the fault of the file and the remedy. Faults: no ELF file, a truncated file, a
+/// file for another machine, no jobq symbol, another ABI major, no manifest.
 PluginManifest readPluginFile(const std::filesystem::path& file);
 
 /// Compares the manifest with the manifest of this server by the version rule of sdk/include/jobq/abi.h. Throws Error

@@ -23,6 +23,7 @@ struct Entry;
 /// Constant after load(); any thread may call afterwards. `settings` and `log` outlive the host.
 class PluginHost {
  public:
+  /// One plugin of a loaded library.
   struct Entry {
     PluginKind kind;
     std::string name;
@@ -31,6 +32,7 @@ class PluginHost {
     std::vector<PluginOption> options;
     const abi::Entry* code = nullptr;
   };
+  /// One library file, loaded or rejected.
   struct Library {
     std::filesystem::path file;
     std::string rejection;  ///< empty: the library is loaded

@@ -23,6 +23,7 @@ class DeliveryPool {
   /// afterwards on the same thread, as soon as the place is free again.
   DeliveryPool(std::function<CallEnd(Delivery)> work, std::function<void()> freed)
       : work_(std::move(work)), freed_(std::move(freed)) {}
+  /// Calls stop() and drops the deliveries not begun; their leases end by time.
   ~DeliveryPool() { (void)stop(); }
 
   /// Returns how many due deliveries of each host may start now. The numbers stay valid for the scheduler, because only

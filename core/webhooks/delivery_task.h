@@ -1,4 +1,4 @@
-// The work of one thread on one delivery: the call, the record of the call, and the next step of the delivery.
+// The work on a claimed delivery: the call, the record of the call, and the next step of the delivery.
 #pragma once
 
 #include <cstddef>
@@ -34,6 +34,7 @@ inline constexpr std::size_t kReasonBytes = 256;
 /// delivery, the next claim settles the delivery by the record, without a second call.
 class DeliveryTask {
  public:
+  /// The referenced objects outlive the task.
   struct Deps {
     OutboxStore& outbox;
     const Transports& transports;

@@ -38,6 +38,7 @@
 
 namespace jobq {
 
+/// The scheduler with its pool. One thread starts and stops the dispatcher.
 class WebhookDispatcher final : public Service {
  public:
   /// The objects in `deps` outlive the dispatcher.
