@@ -74,7 +74,7 @@ class Application {
   /// clock.
   Application(Config config, Clock& clock, Log& log, const StorageWrap& around = unwrapped,
               const WallClock* wall = nullptr);
-  /// Calls stop() unless stop() was called.
+  /// Calls stop().
   ~Application();
 
   /// Recovers the jobs of a dead process, then starts all threads and accepts connections. Throws ConfigError if the

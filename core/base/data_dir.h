@@ -28,7 +28,7 @@ class DataDir {
   int lock_;
 };
 
-/// Removes the access of group and others from `path`, if the path exists and has any. Returns a sentence for the log
+/// Removes the access of group and others from `path`, if the path exists and grants any. Returns a sentence for the log
 /// about the change or the failure, or an empty string if no change was needed.
 std::string closeToOthers(const std::filesystem::path& path);
 

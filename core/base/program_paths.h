@@ -1,5 +1,5 @@
-// Paths of the files that belong to the program: beside the program in a build tree, or at the places of `cmake
-// --install`.
+// Paths of the files that belong to the program: beside the program in a build tree, or in the folders of the
+// installation.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// The interface of every owner of threads. Application starts services in order and stops services in reverse.
+// The interface of every owner of threads. Application starts and stops all services.
 #pragma once
 
 namespace jobq {

@@ -10,7 +10,7 @@
 namespace jobq {
 
 // Every request needs a digest. The code calls OpenSSL directly, because Poco's DigestEngine searches for the algorithm
-// each time, and the end of a DigestEngine is not safe on several threads (see core/base/secret_box.cpp).
+// each time, and making and destroying engines is not safe on several threads (see core/base/secret_box.cpp).
 std::string sha256(std::string_view text) {
   static const EVP_MD* const kAlgorithm = EVP_MD_fetch(nullptr, "SHA256", nullptr);
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
