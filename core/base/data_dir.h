@@ -28,8 +28,8 @@ class DataDir {
   int lock_;
 };
 
-/// Removes the access of group and others from `path`, if the path exists and grants any. Returns a sentence for the log
-/// about the change or the failure, or an empty string if no change was needed.
+/// Removes the access of group and others from `path`, if the path exists and grants any. Returns a sentence for the
+/// log about the change or the failure, or an empty string if no change was needed.
 std::string closeToOthers(const std::filesystem::path& path);
 
 /// Replaces a whole file, with mode 0600: a reader sees the old or the new text, never a part. Throws Error.

@@ -36,7 +36,8 @@ class EndpointService {
   /// endpoint of the configuration file, which never changes.
   std::variant<EndpointEntryPtr, FieldFaults, Unknown> update(const EndpointId& id, std::string_view body);
 
-  /// Removes the endpoint from all answers. EndpointRemover stops the running jobs and removes all jobs afterwards.
+  /// Removes the endpoint from all answers. The dispatcher stops the running jobs, and EndpointRemover removes all jobs
+  /// afterwards.
   std::variant<Removed, FieldFaults, Unknown> remove(const EndpointId& id);
 
   /// Removes the last traces of a removed endpoint, with its record last: after a crash in between, the next call
