@@ -10,10 +10,10 @@
 namespace jobq {
 namespace {
 
-// However long the jobs took: the answers to those who waited for them may take as long as this.
+// Time for the answers to waiting callers, however long the jobs took before.
 constexpr Millis kLastAnswers{1'000};
 
-// Loads what is installed; what the configuration names has to be there.
+// Loads the installed plugins. Throws ConfigError if a plugin named by the configuration is missing.
 PluginHost loadPlugins(const Config& config, Log& log) {
   PluginHost host(config.pluginSettings, log);
   host.load(config.pluginPath);
@@ -29,7 +29,7 @@ PluginHost loadPlugins(const Config& config, Log& log) {
   return host;
 }
 
-// Transports that are told to stop may take as long as this.
+// Time for webhook transports to end after their stop token is set.
 constexpr Millis kTransportsEnd{15'000};
 
 }  // namespace
@@ -114,7 +114,8 @@ void Application::start() {
   keys_.bootstrap(adminKeyFile());
   endpoints_.checkIds();
   endpoints_.refresh();
-  // Before the first claim: jobs of a dead process are counted and go back in line with their old place.
+  // The recovery runs before the first claim: jobs of a dead process are counted and return to their old position in
+  // the queue.
   LostJobs lost(storage_->jobs(), log_);
   for (const EndpointPtr& endpoint : endpoints_.all()) lost.collect(endpoint->id);
   if (sweeper_.endOverdue()) {
@@ -135,14 +136,14 @@ bool Application::stop() {
   if (std::exchange(stopped_, true)) return clean_;
   draining_ = true;
   const Instant end = clock_.now() + config_.server.drain;
-  // The door stays open while jobs run to their end: callers want their results, and load balancers a 503.
+  // The server stays open while jobs run to their end: callers want their results, and load balancers want a 503.
   server_.announceClose();
   dispatcher_.stop();
   clean_ = executor_.stop(config_.server.drain) == 0;
   deadlines_.stop();
-  // Callers who still wait are answered with the present state of their jobs.
+  // Callers still waiting are answered with the present state of their jobs.
   completions_.close();
-  // A copy that is still being written would outlast the drain; one that is being sent is a request in flight.
+  // A backup still being written would outlast the drain; a backup being sent is a request in flight.
   backups_.stop();
   server_.stop(std::max(end - clock_.now(), kLastAnswers));
   sweeper_.stop();
@@ -227,7 +228,8 @@ void Application::endpointChanged(const EndpointId& id, const EndpointPtr& now) 
   }
 }
 
-// One instance a name, however many endpoints use it. Of two threads that make the same one, one throws its own away.
+// Returns the one instance of the name, shared by all endpoints. If two threads make an instance of the same name at
+// the same time, the second instance is destroyed.
 template <class Interface>
 Interface& Application::plugin(std::map<std::string, std::unique_ptr<Interface>>& made, const std::string& name) {
   {

@@ -1,5 +1,5 @@
-// The composition root: the one place that knows everyone. One member a room, built in the order of the members,
-// stopped in reverse.
+// The composition root: the only place with knowledge of all parts. Members are built in the order of their declaration
+// and destroyed in reverse.
 #pragma once
 
 #include <atomic>
@@ -60,40 +60,46 @@
 
 namespace jobq {
 
-/// What stands between the storage and everybody else: nothing, but for tests that make it fail.
+/// Returns the storage, possibly inside a decorator. The product uses `unwrapped`; tests add a decorator with faults.
 using StorageWrap = std::function<std::unique_ptr<Storage>(std::unique_ptr<Storage>)>;
+/// Returns `storage` unchanged.
 inline std::unique_ptr<Storage> unwrapped(std::unique_ptr<Storage> storage) { return storage; }
 
-/// One thread builds, starts and stops it. `clock` and `log` outlive it.
+/// The server as one object. One thread builds, starts, reloads and stops the server. `clock` and `log` outlive the
+/// object.
 class Application {
  public:
-  /// Opens the storage and builds the rooms; nothing runs yet. Throws ConfigError or StorageError.
-  /// `wall` is the time of day and outlives the server; null: `clock` has it too, as in tests on one manual clock.
+  /// Opens the storage and builds all parts without starting a thread. Throws ConfigError or StorageError. `wall` gives
+  /// the time of day and outlives the object; with null, `clock` gives the time of day too, as in tests on one manual
+  /// clock.
   Application(Config config, Clock& clock, Log& log, const StorageWrap& around = unwrapped,
               const WallClock* wall = nullptr);
+  /// Calls stop().
   ~Application();
 
-  /// Recovers what a dead process left, then opens the door. Throws ConfigError when the address is taken.
+  /// Recovers the jobs of a dead process, then starts all threads and accepts connections. Throws ConfigError if the
+  /// address is taken.
   void start();
 
-  /// Refuses new jobs, lets running ones finish within server.drain, puts the rest back in line, closes the door.
-  /// False: a handler ignored its stop token; the process has to end with _exit, because its thread still runs.
+  /// Refuses new jobs, lets running jobs finish within `server.drain`, returns the other jobs to their queues and
+  /// closes the connections. Returns false if a handler ignored its stop token: the handler's thread still runs, so the
+  /// process has to end with `_exit`. A second call has no effect and returns the same result.
   bool stop();
 
-  /// `jobqd --reset-admin-key`, instead of start(): makes an admin key, writes it to `<data>/admin.key`, and revokes
-  /// the one that was there. Throws StorageError or Error.
+  /// Serves `jobqd --reset-admin-key`; replaces start(). Makes an admin key, writes the key to `<data>/admin.key` and
+  /// revokes the former key of the file. Throws StorageError or Error.
   void resetAdminKey() { keys_.resetAdminKey(adminKeyFile()); }
 
-  /// Reads again what may change while the server runs: the certificate and its key.
+  /// Reads the settings again that may change while the server runs: the certificate and its key.
   void reload() { server_.reloadCertificate(); }
 
-  /// "http://127.0.0.1:8000".
+  /// Returns the base URL of the server, such as "http://127.0.0.1:8000".
   std::string address() const { return server_.address(); }
 
-  /// What it answers: "GET /v1/keys".
+  /// Returns all routes, each as method and path, such as "GET /v1/keys".
   std::vector<std::string> routes() const { return router_.list(); }
 
-  /// `jobqd --check`: everything that can be said about a configuration without opening its data. Throws ConfigError.
+  /// Serves `jobqd --check`: checks a configuration as far as possible without opening its data. Throws ConfigError.
   static void check(const Config& config, Log& log);
 
  private:
@@ -123,46 +129,46 @@ class Application {
   bool stopped_ = false;
   bool clean_ = true;
 
-  DataDir dataDir_;    // locks the data
-  SecretBox secrets_;  // seals what is kept
+  DataDir dataDir_;    // locks the data directory
+  SecretBox secrets_;  // seals secrets at rest
   mutable Mutex partsMutex_;
-  std::list<PrefixedLog> pluginLogs_ JOBQ_GUARDED_BY(partsMutex_);  // lent to plugins
+  std::list<PrefixedLog> pluginLogs_ JOBQ_GUARDED_BY(partsMutex_);  // logs lent to plugins
   PluginHost plugins_;
   const PluginHost::Deps around_;
-  std::unique_ptr<Storage> storage_;  // room 6
-  // What was made so far, under partsMutex_: an endpoint that is created later may need another one.
+  std::unique_ptr<Storage> storage_;  // stage: storage
+  // Instances made so far, guarded by partsMutex_: an endpoint that is created later may need more.
   std::map<std::string, std::unique_ptr<QueuePolicy>> policies_;
-  std::map<std::string, std::unique_ptr<HandlerFactory>> handlers_;  // room 9
+  std::map<std::string, std::unique_ptr<HandlerFactory>> handlers_;  // stage: execution
   std::map<std::string, std::unique_ptr<AdmissionFilterFactory>> filterPlugins_;
-  std::map<std::string, std::unique_ptr<FilterPool>> filters_;  // room 4, by their names
+  std::map<std::string, std::unique_ptr<FilterPool>> filters_;  // stage: admission; by name
   NamedTransports transportPlugins_;
   Transports transports_;
   WebhookSecrets webhookSecrets_;
-  WebhookDispatcher webhooks_;  // room 11
+  WebhookDispatcher webhooks_;  // stage: webhook delivery
   EndpointRegistry endpoints_;
   TemplateService templateService_;
   EndpointService endpointService_;
   RuntimeMeter runtimes_;
-  ApiKeys keys_;                    // room 2
-  QueueSignal queueSignal_;         // between 6 and 7
-  CompletionNotifier completions_;  // room 10, who waits
-  JobService jobs_;                 // rooms 5 and 10
+  ApiKeys keys_;                    // stage: authentication
+  QueueSignal queueSignal_;         // from storage to dispatch
+  CompletionNotifier completions_;  // stage: completion, waiting callers
+  JobService jobs_;                 // stages: submission and completion
   RunningJobs running_;
   DeadlineTimer deadlines_;
-  ThreadExecutor executor_;  // room 8
-  Dispatcher dispatcher_;    // room 7
+  ThreadExecutor executor_;  // stage: execution
+  Dispatcher dispatcher_;    // stage: dispatch
   EndpointRemover remover_;
   OutboxCleaner outboxCleaner_;
   Sweeper sweeper_;
   Backups backups_;
   std::unique_ptr<RateLimiter> limiter_;
-  RateLimitGate rates_;  // room 3
+  RateLimitGate rates_;  // stage: rate limiting
   Router router_;
-  Budget waiting_;         // places to wait in
-  BodyMemory bodyMemory_;  // for large bodies
-  Budget answerMemory_;    // for large answers
+  Budget waiting_;         // places for waiting callers
+  BodyMemory bodyMemory_;  // memory for large bodies
+  Budget answerMemory_;    // memory for large answers
   const CorsPolicy cors_;
-  RequestPipeline pipeline_;  // room 1
+  RequestPipeline pipeline_;  // stage: routing
   HttpServer server_;
 };
 

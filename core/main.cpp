@@ -1,4 +1,5 @@
-// jobqd: options, configuration, the house, signals. Read application.cpp and http/gate.cpp next.
+// The program jobqd: options, configuration, application, signals. Read next: `core/application.cpp` and
+// `core/http/api/request_pipeline.cpp`.
 #include <Poco/Exception.h>
 #include <Poco/Util/HelpFormatter.h>
 #include <Poco/Util/Option.h>
@@ -37,7 +38,7 @@ Poco::Util::OptionSet describeOptions() {
   return set;
 }
 
-// Nothing when the program has said what it was asked to say.
+// Returns nullopt if the options asked only for a text, which has been printed.
 std::optional<Options> readOptions(int argc, char** argv) {
   const Poco::Util::OptionSet set = describeOptions();
   Poco::Util::OptionProcessor processor(set);
@@ -74,7 +75,7 @@ std::optional<Options> readOptions(int argc, char** argv) {
   return options;
 }
 
-// The signals that end the server, and SIGHUP, are taken by sigwait alone; every thread inherits the mask.
+// Blocks SIGTERM, SIGINT and SIGHUP in the calling thread and all later threads, so only sigwait receives the signals.
 sigset_t blockSignals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -83,12 +84,13 @@ sigset_t blockSignals() {
   sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is then an error of the write
+  signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes then becomes an error of the write
   return signals;
 }
 
-// What has 1 MB and more goes back to the system when it is freed. glibc would learn from the first large body to keep
-// such blocks in its arenas, one for each few threads, and hold a GB for bodies that are long gone.
+// Makes glibc return freed blocks of 1 MB and more to the system. By default, glibc would learn from the first large
+// body to keep such blocks in its arenas, with one arena for every few threads, and would hold a GB for bodies freed
+// long ago.
 void returnLargeBlocks() {
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
   mallopt(M_TRIM_THRESHOLD, 4 << 20);
@@ -121,7 +123,7 @@ int serve(const Options& options) {
   const bool clean = house.stop();
   keeper.stop();
   log.write(jobq::LogLevel::information, "server.stopped", "what was accepted is stored");
-  if (!clean) _exit(0);  // a handler's thread still runs in code that is about to be torn down
+  if (!clean) _exit(0);  // the thread of a handler still runs in code about to be torn down
   return 0;
 }
 

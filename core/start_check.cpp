@@ -12,7 +12,7 @@
 namespace jobq {
 namespace {
 
-// One key of the configuration that names plugins.
+// A key of the configuration with names of plugins as the value.
 class NameCheck {
  public:
   NameCheck(const PluginHost& host, std::string key) : host_(host), key_(std::move(key)) {}
@@ -36,7 +36,8 @@ class NameCheck {
   const std::string key_;
 };
 
-// A script's text is read when its plugin is made, which a check does not do; a missing file can be named before.
+// Throws ConfigError if the script has no file. The text of a script is read when its plugin is made, and a check makes
+// no plugin; a missing file can be reported before.
 void needScript(const std::string& key, const std::filesystem::path& folder, const std::string& name) {
   const std::filesystem::path file = folder / (name + ".lua");
   std::error_code ignored;

@@ -1,4 +1,4 @@
-// Checks before any data is opened that the plugins and files that a configuration names exist.
+// Checks of the plugins and files named by a configuration, before any data is opened.
 #pragma once
 
 #include <string>
@@ -8,14 +8,16 @@
 
 namespace jobq {
 
-/// Throws ConfigError for the first name that `host` does not have, with the key that holds the name and the names that
-/// there are, and for the first value that a selected plugin refuses. Makes no plugin.
+/// Checks all names of plugins without making a plugin. Throws ConfigError for the first name missing from `host`, with
+/// the key of the name and the existing names, and for the first setting refused by a selected plugin.
 void checkNames(const Config& config, const PluginHost& host);
 
-/// Throws ConfigError if a script that the configuration names has no file, or if the TLS files cannot be used.
+/// Checks all files of the configuration. Throws ConfigError if a script has no file, or if the TLS files cannot be
+/// used.
 void checkFiles(const Config& config);
 
-/// Returns a warning if callers on other machines can make this server connect to private addresses; else "".
+/// Returns a warning if callers on other machines can make this server connect to private addresses, else an empty
+/// string.
 std::string exposureOf(const Config& config);
 
 }  // namespace jobq

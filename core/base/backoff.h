@@ -1,4 +1,4 @@
-// The rests between tries of something that fails for a while, such as a write to the storage.
+// Pauses between tries of an operation that fails for a while, such as a write to the storage.
 #pragma once
 
 #include <stop_token>
@@ -9,29 +9,29 @@
 
 namespace jobq {
 
-/// For one thread that has something to offer until it is taken, or it is told to stop:
+/// Pauses of one thread that repeats an operation until success or until a stop:
 ///
-///     Backoff patience(clock, stop);
-///     while (!taken()) {
-///       if (!patience.rest()) return;
+///     Backoff backoff(clock, stop);
+///     while (!succeeds()) {
+///       if (!backoff.pause()) return;
 ///     }
 class Backoff {
  public:
   static constexpr Millis kFirstPause{50};
   static constexpr Millis kLongestPause{2'000};
 
-  /// `clock` outlives it.
+  /// `clock` outlives the object.
   Backoff(Clock& clock, std::stop_token stop) : clock_(clock), stop_(std::move(stop)) {}
 
-  /// Lasts kFirstRest at first, then twice as long each time, at most kLongestRest, and not beyond `latest`. False: a
-  /// stop was requested, and the rest ended at once.
+  /// Blocks for kFirstPause at first, then twice as long each time, at most kLongestPause, and not beyond `latest`.
+  /// Returns false if a stop was requested; the pause then ends at once.
   bool pause(Instant latest = Instant::max());
 
  private:
   Clock& clock_;
   const std::stop_token stop_;
   Millis next_ = kFirstPause;
-  Mutex mutex_;  // guards nothing: a condition needs one
+  Mutex mutex_;  // guards no data: a condition needs a mutex
   Condition stopped_;
 };
 

@@ -43,7 +43,7 @@ std::optional<std::string> fromBase64(std::string_view text) {
     held -= 8;
     bytes.push_back(static_cast<char>(bits >> held & 0xffU));
   }
-  // What the last digit has over belongs to no byte.
+  // The bits left over of the last digit belong to no byte and have to be zero.
   if ((bits & ((1U << held) - 1)) != 0) return std::nullopt;
   return bytes;
 }

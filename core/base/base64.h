@@ -9,7 +9,7 @@ namespace jobq {
 
 std::string toBase64(std::string_view bytes);
 
-/// Nothing when `text` is anything else, its padding included.
+/// Returns nullopt for any text other than padded base64.
 std::optional<std::string> fromBase64(std::string_view text);
 
 }  // namespace jobq

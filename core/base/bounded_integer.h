@@ -1,4 +1,4 @@
-// Integers of callers that have a range.
+// Integers of callers, with a range.
 #pragma once
 
 #include <algorithm>
@@ -17,13 +17,13 @@ struct Range {
   std::int64_t max;
 };
 
-/// What becomes of a number that is no integer in the range.
+/// Treatment of a number that is no integer in the range.
 enum class OutOfRange {
   refuse,
-  clamp,  ///< cut down to an integer and moved into the range, for clients that send such (core/decisions/jobs.md)
+  clamp,  ///< cut down to an integer and moved into the range, for clients with such numbers (core/decisions/jobs.md)
 };
 
-/// Nothing: not acceptable. The range's ends are integers that a double can hold.
+/// Returns nullopt if the value is not acceptable. The ends of the range are integers that a double can hold.
 inline std::optional<std::int64_t> readInteger(const json::Value& value, const Range& range, OutOfRange otherwise) {
   const auto number = json::toInteger(value);
   if (number && *number >= range.min && *number <= range.max) return number;

@@ -14,8 +14,8 @@ namespace jobq {
 
 namespace {
 
-constexpr int kCatchUpPart = 10;                    // of the time that passes, 1 / so much more
-constexpr std::chrono::seconds kLongestCatchUp{1};  // in one step, however late the step is
+constexpr int kCatchUpPart = 10;                    // the clock catches up by a tenth of the passing time
+constexpr std::chrono::seconds kLongestCatchUp{1};  // in one step, however late the step
 
 }  // namespace
 
@@ -47,7 +47,7 @@ Millis SystemClock::follow() {
 }
 
 void SystemClock::waitUntil(Mutex& mutex, Condition& condition, Instant deadline) {
-  // A deadline may be "never" (Instant::max()): an hour is a bound that cannot overflow, and waiters loop.
+  // A deadline may be "never" (Instant::max()). An hour is a bound that cannot overflow, and callers wait in a loop.
   const Millis left = deadline - now();
   if (left > Millis::zero()) condition.waitFor(mutex, std::min<Millis>(left, std::chrono::hours(1)));
 }
@@ -59,7 +59,7 @@ std::string toIso8601(Instant instant) {
 
 namespace {
 
-// Poco's parser forgives almost anything; a time that is half a time must not become another one.
+// Poco's parser accepts almost any text; an incomplete time must not become another time.
 bool hasShape(std::string_view text) {
   const auto matches = [text](std::string_view shape) {
     if (text.size() != shape.size()) return false;

@@ -1,5 +1,5 @@
-// The server's two clocks. Leases, timeouts and expiry count by SystemClock, which runs evenly and never goes back.
-// WallClock, the time of day, judges times that others read or bring: signatures, the expiry of keys, times in answers.
+// The server's two clocks. Leases, timeouts and expiry use SystemClock, which runs evenly and never goes back.
+// WallClock, the time of day, is for times read or sent by others: signatures, the expiry of keys, times in answers.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,8 @@
 
 namespace jobq {
 
-/// The time of day as the machine has it now. It goes forwards and back whenever the machine's time is set. Any thread.
+/// The machine's present time of day. The time goes forwards and back whenever the machine's time is set. Any thread
+/// may call.
 class WallClock {
  public:
   virtual ~WallClock() = default;
@@ -24,7 +25,7 @@ class SystemWallClock final : public WallClock {
   Instant now() const override;
 };
 
-/// A Clock's time as the time of day, where there is only one clock. `clock` outlives it.
+/// Gives the time of a Clock as the time of day, for servers with only one clock. `clock` outlives the object.
 class SameTime final : public WallClock {
  public:
   explicit SameTime(const Clock& clock) : clock_(clock) {}
@@ -34,28 +35,30 @@ class SameTime final : public WallClock {
   const Clock& clock_;
 };
 
-/// The machine's two sources of time, which tests replace. Any thread.
+/// The machine's two sources of time, replaceable by tests. Any thread may call.
 class TimeSource {
  public:
   virtual ~TimeSource() = default;
   virtual std::chrono::system_clock::time_point wall() const;
   virtual std::chrono::steady_clock::time_point steady() const;
 
+  /// Returns the source that reads the clocks of the machine; the source lives as long as the process.
   static const TimeSource& ofMachine();
 };
 
-/// Wall time at its start plus the steady clock. When the machine's time is set forwards, or the machine was suspended,
-/// follow() catches up by a tenth of the time that passes, and by one second a call at most: no lease, timeout or
-/// retention ends early by more than a tenth, nor by a jump. A machine's time that is set back is not followed.
+/// Wall time at the start plus the steady clock. When the machine's time is set forwards, or the machine was suspended,
+/// follow() catches up by a tenth of the passing time, and by at most one second a call: no lease, timeout or retention
+/// ends early by more than a tenth, nor by a jump. A machine's time that is set back is not followed.
 class SystemClock final : public Clock {
  public:
+  /// `source` outlives the clock.
   explicit SystemClock(const TimeSource& source = TimeSource::ofMachine());
 
   Instant now() const override;
   void waitUntil(Mutex& mutex, Condition& condition, Instant deadline) override JOBQ_REQUIRES(mutex);
 
-  /// Catches up with the machine's time, and returns by how much that is ahead; negative if it is behind. Called by one
-  /// thread, every second or so.
+  /// Catches up with the machine's time. Returns the lead of the machine's time before the step, negative if the
+  /// machine's time is behind. One thread calls, about every second.
   Millis follow();
 
  private:
@@ -66,10 +69,10 @@ class SystemClock final : public Clock {
   std::atomic<std::chrono::system_clock::duration> caughtUp_ = std::chrono::system_clock::duration::zero();
 };
 
-/// `2026-01-31T12:00:00.123Z`.
+/// Returns a time such as `2026-01-31T12:00:00.123Z`.
 std::string toIso8601(Instant instant);
 
-/// Reads `2027-01-01T00:00:00Z`, with or without three digits of milliseconds; nothing if it is anything else.
+/// Reads `2027-01-01T00:00:00Z`, with or without three digits of milliseconds; returns nullopt for any other text.
 std::optional<Instant> fromIso8601(const std::string& text);
 
 }  // namespace jobq

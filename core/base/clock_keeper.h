@@ -9,16 +9,16 @@
 namespace jobq {
 
 /// Lets a clock follow the machine's time every second, and logs a warning when the two differ by a minute; once, until
-/// they have come together again.
+/// both agree again.
 class ClockKeeper final : public Service {
  public:
-  /// `clock` and `log` outlive it.
+  /// `clock` and `log` outlive the service.
   ClockKeeper(SystemClock& clock, Log& log);
 
   void start() override { periodic_.start(); }
   void stop() override { periodic_.stop(); }
 
-  /// One step. Called by the service's thread, and by tests instead of start().
+  /// Makes one step. The service's thread calls step(), and tests call step() instead of start().
   void step();
 
  private:

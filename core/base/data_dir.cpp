@@ -20,7 +20,7 @@ constexpr char kRemedy[] = "; let this user write there, or set data.dir to anot
 
 std::string reason() { return std::strerror(errno); }
 
-/// A new name in it is safe from a power loss afterwards. False: the reason is in errno.
+/// Makes a new name in the folder safe from a power loss. Returns false with the reason in errno.
 bool syncFolder(const std::filesystem::path& folder) {
   const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return false;
@@ -29,7 +29,7 @@ bool syncFolder(const std::filesystem::path& folder) {
   return synced;
 }
 
-// As far up as this user may look: a folder that was there before is safe already.
+// Syncs upwards as far as this user may open folders: older folders are safe already.
 void syncNewFolders(const std::filesystem::path& path) {
   for (auto at = std::filesystem::absolute(path); at.has_relative_path(); at = at.parent_path()) {
     if (!syncFolder(at.parent_path())) return;

@@ -1,4 +1,4 @@
-// The server's data directory: made with mode 0700, and locked, so that two servers never share it.
+// The server's data directory: made with mode 0700 and locked, so that two servers never share one directory.
 #pragma once
 
 #include <filesystem>
@@ -9,10 +9,10 @@
 
 namespace jobq {
 
-/// Holds the lock while it lives. The lock ends with the process, however it ends.
+/// Holds the lock from construction to destruction. The lock also ends with the process, whatever the cause.
 class DataDir {
  public:
-  /// Throws ConfigError when the directory cannot be made or another server has it.
+  /// Throws ConfigError if the directory cannot be made, or if another server has locked the directory.
   explicit DataDir(std::filesystem::path path);
   ~DataDir();
   DataDir(const DataDir&) = delete;
@@ -20,7 +20,7 @@ class DataDir {
 
   const std::filesystem::path& path() const { return path_; }
 
-  /// closeToOthers() for the directory and the files in it, whoever made them. Returns its sentences.
+  /// Calls closeToOthers() for the directory and its files, of any owner. Returns the sentences for the log.
   std::vector<std::string> closeToOthers() const;
 
  private:
@@ -28,14 +28,14 @@ class DataDir {
   int lock_;
 };
 
-/// Takes the access of the group and of others from `path`, if it exists and they have any. Returns a sentence about
-/// what was changed, or why it could not be, for the log; "" if nothing was to be done.
+/// Removes the access of group and others from `path`, if the path exists and grants any. Returns a sentence for the
+/// log about the change or the failure, or an empty string if no change was needed.
 std::string closeToOthers(const std::filesystem::path& path);
 
-/// Replaces a file whole, with mode 0600: a reader sees the old or the new text, never a part. Throws Error.
+/// Replaces a whole file, with mode 0600: a reader sees the old or the new text, never a part. Throws Error.
 void writePrivateFile(const std::filesystem::path& path, std::string_view text);
 
-/// The file's text, or nothing if there is no such file. Throws Error when it cannot be read.
+/// Returns the text of the file, or nullopt if the file does not exist. Throws Error if the file cannot be read.
 std::optional<std::string> readFile(const std::filesystem::path& path);
 
 }  // namespace jobq

@@ -5,8 +5,8 @@
 
 namespace jobq {
 
-/// Raises the soft limit to the hard one: each connection is a descriptor, and the usual soft limit is 1,024 of them.
-/// Returns the limit that is in force now.
+/// Raises the soft limit to the hard limit: each connection is a descriptor, and the usual soft limit is 1,024
+/// descriptors. Returns the limit now in force.
 std::uint64_t raiseDescriptorLimit() noexcept;
 
 }  // namespace jobq

@@ -13,8 +13,8 @@ void addNumber(std::string& out, const char* key, std::int64_t value) {
   out += std::to_string(value);
 }
 
-// The time in line: from the moment it was queued (its submission, or the last retry) until it was taken, or ended
-// without ever being taken.
+// Returns the time in the queue: from queuing (the submission, or the last retry) until a worker claimed the job, or
+// until the job ended unclaimed.
 std::int64_t delay(const Job& job) {
   const Instant until = job.startedAt ? *job.startedAt : job.finishedAt.value_or(job.queuedAt);
   return (until - job.queuedAt).count();

@@ -1,5 +1,5 @@
-// The job response object of api.md, with the handler's output in its original bytes. Pure; here because the answers of
-// the queue API and the bodies of webhooks are one and the same object.
+// The job response object (core/http/API.md, "Job object"), with the handler's output in its original bytes. Pure
+// functions in this folder, because answers of the queue API and bodies of webhooks contain the same object.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace jobq {
 
-/// `{"id","status"}`.
+/// Returns `{"id","status"}`.
 std::string briefJob(const JobId& id, JobState state);
 
-/// The `/status` object. delayTime from IN_PROGRESS on, executionTime and workerId on terminal answers, retries only
-/// above 0; never input, webhook or s3Config.
+/// Returns the `/status` object: delayTime from IN_PROGRESS on, executionTime and workerId for terminal states, retries
+/// only above 0; never input, webhook or s3Config.
 std::string wholeJob(const Job& job);
 
 }  // namespace jobq

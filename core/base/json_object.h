@@ -1,4 +1,4 @@
-// Whether a text that others made is what an input or a chunk's metrics have to be.
+// Check of texts from outside: an input and the metrics of a chunk have to be JSON objects.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace jobq {
 
-/// Allocates nothing, however many members there are.
+/// Allocates no memory, however many members the object has.
 inline bool isJsonObject(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   return first != std::string_view::npos && text[first] == '{' && json::valid(text);

@@ -38,7 +38,7 @@ class JsonFormatter final : public Poco::Formatter {
   }
 };
 
-// One line an event, whatever a script or a caller put into it: nobody forges the next line.
+// Writes one line for each event, whatever text a script or a caller sent: no text can forge a second line.
 class LineFormatter final : public Poco::PatternFormatter {
  public:
   LineFormatter() : Poco::PatternFormatter("%Y-%m-%dT%H:%M:%S.%iZ %p %s: %t") {}
@@ -89,7 +89,7 @@ void Logger::write(LogLevel level, std::string_view event, std::string_view mess
   try {
     channel_->log(Poco::Message(std::string(event), std::string(message), toPriority(level)));
   } catch (const std::exception&) {
-    // Nowhere is left to say that the log itself failed.
+    // A failure of the log itself cannot be logged.
   }
 }
 

@@ -1,4 +1,4 @@
-// The server's log: one line an event on standard error, as text or JSON, through Poco's channels and formatters.
+// The server's log: one line for each event on standard error, as text or JSON, through Poco's channels and formatters.
 #pragma once
 
 #include <memory>
@@ -16,12 +16,15 @@ namespace jobq {
 
 enum class LogFormat { text, json };
 
-/// Any thread.
+/// Any thread may call.
 class Logger final : public Log {
  public:
+  /// Writes events of `threshold` and above.
   Logger(LogLevel threshold, LogFormat format);
   ~Logger() override;
 
+  /// Never throws: a line that cannot be written is lost. The text format replaces line ends and other control
+  /// characters.
   void write(LogLevel level, std::string_view event, std::string_view message) noexcept override;
 
  private:
@@ -32,7 +35,7 @@ class Logger final : public Log {
   std::unique_ptr<Poco::Channel, Closer> channel_;
 };
 
-/// Puts a prefix before the event of every line: how a plugin's lines carry its name.
+/// Puts a prefix before the event of every line, such as the name of a plugin. `log` outlives the object.
 class PrefixedLog final : public Log {
  public:
   PrefixedLog(Log& log, std::string prefix) : log_(log), prefix_(std::move(prefix)) {}

@@ -34,7 +34,8 @@ void Periodic::loop(Instant due) {
       while (!stopping_ && clock_.now() < due) clock_.waitUntil(mutex_, changed_, due);
       if (stopping_) return;
     }
-    // Counted from before the run: time that passes meanwhile was not seen by the task, which is then due at once.
+    // The interval counts from before the run: the task did not see the time passing during a run, and is due at once
+    // after a long run.
     const Instant began = clock_.now();
     runOnce();
     due = began + interval_;

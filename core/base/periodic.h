@@ -1,4 +1,4 @@
-// A task that runs again and again on its own thread, on the server's clock.
+// A task repeated on a separate thread, by the server's clock.
 #pragma once
 
 #include <functional>
@@ -12,14 +12,15 @@
 
 namespace jobq {
 
-/// An exception of the task is logged under the service's name, and the task runs again at its next time: a periodic
-/// service is one of the three borders where infrastructure failures are caught.
+/// Runs the task once in each interval. An exception of the task is logged under the name of the service, and the task
+/// runs again at the next time: failures of the infrastructure are caught at three borders, and a periodic service is a
+/// border. `name`, `clock` and `log` outlive the service.
 class Periodic final : public Service {
  public:
   Periodic(const char* name, Clock& clock, Log& log, Millis interval, std::function<void()> task);
   ~Periodic() override { stop(); }
 
-  /// The first run is one interval after the call.
+  /// Starts the thread. The first run is one interval after the call.
   void start() override;
   void stop() override;
 

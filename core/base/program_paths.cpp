@@ -5,7 +5,7 @@
 namespace jobq {
 namespace {
 
-// Both are relative to the folder of the programs. core/CMakeLists.txt knows them from the install rules.
+// Both paths are relative to the folder of the programs; core/CMakeLists.txt sets both from the install rules.
 constexpr std::string_view kInstalledPlugins = JOBQ_INSTALLED_PLUGINS;
 constexpr std::string_view kInstalledScripts = JOBQ_INSTALLED_SCRIPTS;
 
@@ -24,7 +24,7 @@ std::filesystem::path defaultScriptFolder() {
   const std::filesystem::path programs = programFolder();
   std::filesystem::path installed = (programs / kInstalledScripts).lexically_normal();
   if (std::filesystem::exists(installed)) return installed;
-  // A build folder lies somewhere inside the tree of the sources.
+  // A build folder lies inside the tree of the sources.
   std::filesystem::path base = programs.parent_path();
   while (!std::filesystem::exists(base / "scripts/lua") && base != base.root_path()) base = base.parent_path();
   return base / "scripts/lua";

@@ -54,8 +54,9 @@ std::string applyCipher(Poco::Crypto::CryptoTransform& transform, std::string_vi
 }  // namespace
 
 SecretBox::SecretBox(const std::filesystem::path& keyFile) {
-  // Poco counts its crypto objects, and when the last one goes it takes down what OpenSSL shares between threads, while
-  // another thread may be making a new one (measured: a crash within seconds under load). So one is always there.
+  // Poco counts its crypto objects. The end of the last object tears down state shared by OpenSSL between threads,
+  // while a second thread may be making a new object (measured: a crash within seconds under load). One object
+  // therefore lives for ever.
   static const Poco::Crypto::OpenSSLInitializer kAlways;
   auto text = readFile(keyFile);
   if (!text) {

@@ -1,4 +1,4 @@
-// Seals secrets that are kept in the storage (s3Config): AES-256-GCM with the key of `<data>/secret.key`.
+// Seals secrets in the storage (s3Config, env, webhook secrets): AES-256-GCM with the key of `<data>/secret.key`.
 #pragma once
 
 #include <filesystem>
@@ -7,17 +7,17 @@
 
 namespace jobq {
 
-/// Any thread; constant after construction.
+/// Constant after construction; any thread may call.
 class SecretBox {
  public:
-  /// Reads the key file (32 random bytes as hexadecimal), or makes it with mode 0600. Throws ConfigError when the file
-  /// is not a key: what was sealed with it cannot be opened by a new one.
+  /// Reads the key file (32 random bytes in hexadecimal), or makes the file with mode 0600. Throws ConfigError if the
+  /// file holds no key, because a new key could not open the sealed secrets.
   explicit SecretBox(const std::filesystem::path& keyFile);
 
-  /// A fresh nonce, the sealed text and its tag. Empty stays empty.
+  /// Returns a fresh nonce, the sealed text and its tag. An empty text stays empty.
   std::string seal(std::string_view text) const;
 
-  /// The opposite. Throws Error when the bytes were not sealed with this key, or were changed.
+  /// Returns the text of sealed bytes. Throws Error if the bytes were sealed with another key, or were changed.
   std::string open(std::string_view sealed) const;
 
  private:

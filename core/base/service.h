@@ -1,4 +1,4 @@
-// Everything that owns a thread implements Service. Application starts services in order and stops them in reverse.
+// The interface of every owner of threads. Application starts and stops all services.
 #pragma once
 
 namespace jobq {
@@ -7,7 +7,7 @@ class Service {
  public:
   virtual ~Service() = default;
 
-  /// Idempotent. Throws when it cannot run; nothing is then left running.
+  /// Idempotent. Throws if the service cannot run, and leaves no thread running then.
   virtual void start() = 0;
 
   /// Idempotent; blocks until every thread of the service has ended. Every wait inside ends on stop.

@@ -9,8 +9,8 @@
 
 namespace jobq {
 
-// Every request asks for one. OpenSSL itself, because Poco's DigestEngine looks its algorithm up each time, and its
-// life is not safe on several threads (see secret_box.cpp).
+// Every request needs a digest. The code calls OpenSSL directly, because Poco's DigestEngine searches for the algorithm
+// each time, and making and destroying engines is not safe on several threads (see core/base/secret_box.cpp).
 std::string sha256(std::string_view text) {
   static const EVP_MD* const kAlgorithm = EVP_MD_fetch(nullptr, "SHA256", nullptr);
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};

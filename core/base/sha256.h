@@ -1,4 +1,4 @@
-// SHA-256, for what is compared and never shown again.
+// SHA-256, for texts that are compared and never shown again.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace jobq {
 
-/// The digest as 64 lower-case hexadecimal digits. Any thread.
+/// Returns the digest as 64 lower-case hexadecimal digits. Throws Error if OpenSSL fails. Any thread may call.
 std::string sha256(std::string_view text);
 
 }  // namespace jobq

@@ -1,5 +1,5 @@
-// A value that everybody reads and somebody replaces now and then: every request asks for it, so readers on different
-// threads share no lock.
+// A value with many readers and rare replacements. Every request reads the value, so readers on different threads share
+// no lock.
 #pragma once
 
 #include <array>
@@ -11,13 +11,13 @@
 
 namespace jobq {
 
-/// Any thread. Whoever has got the value keeps it as it was, however often it is replaced.
+/// Any thread may call. A value obtained by get() never changes, however often a new value replaces the old one.
 template <class Value>
 class SharedSnapshot {
  public:
   using Pointer = std::shared_ptr<const Value>;
 
-  /// Null before the first set().
+  /// Returns null before the first set().
   Pointer get() const {
     static std::atomic<std::size_t> threads = 0;
     thread_local const std::size_t kThread = threads++;
@@ -26,11 +26,12 @@ class SharedSnapshot {
     return shard.value;
   }
 
+  /// Replaces the value. During the call some threads may still read the old value.
   void set(const Pointer& value) {
     setIf(value, [](const Value&) { return true; });
   }
 
-  /// Replaces the value where `isOlder(present)`: of several that set, the newest one stays.
+  /// Replaces the value where `isOlder(present)` is true. With several concurrent calls the newest value stays.
   template <class IsOlder>
   void setIf(const Pointer& value, IsOlder&& isOlder) {
     for (Shard& shard : shards_) {
@@ -40,7 +41,7 @@ class SharedSnapshot {
   }
 
  private:
-  // Where some of the threads find it.
+  // The copy of the pointer for some of the threads.
   struct alignas(64) Shard {
     mutable Mutex mutex;
     Pointer value JOBQ_GUARDED_BY(mutex);

@@ -1,4 +1,4 @@
-// Ends the process when a step of the shutdown does not return, as with a plugin that ignores its stop token.
+// Ends the process when a step of the shutdown does not return, for example because a plugin ignores its stop token.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace jobq {
 
-/// Made before the step, destroyed after it, on one thread. When it lives longer than `limit` of real time, it logs
-/// `reason` and ends the process with exit code 0, without destructors: what was accepted is stored already, and
-/// threads that cannot be ended still run in code that must not be torn down. `log` outlives it.
+/// One thread makes the object before the step and destroys the object afterwards. After `limit` of real time the
+/// object logs `reason` and ends the process with exit code 0, without destructors: accepted jobs are stored already,
+/// and threads that cannot be ended still run in code that must not be torn down. `log` outlives the object.
 class ShutdownDeadline {
  public:
   ShutdownDeadline(Millis limit, std::string reason, Log& log);

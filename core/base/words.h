@@ -1,4 +1,4 @@
-// Callers' own words inside our sentences.
+// Texts of callers inside sentences of the server.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace jobq {
 
-/// The text, or its beginning and "..." when it is long: an answer and a log line stay one sentence, whatever was sent.
-/// Cut between characters.
+/// Returns the text, or for a text over `most` bytes the beginning and "...", so that an answer or a log line stays a
+/// single sentence. The cut lies between characters.
 inline std::string clipped(std::string_view text, std::size_t most = 64) {
   if (text.size() <= most) return std::string(text);
   std::size_t end = most;

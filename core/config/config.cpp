@@ -20,13 +20,14 @@ namespace {
 
 constexpr Millis kNoTime{0};
 constexpr Millis kWeek{604'800'000};
-constexpr Millis kMonth{2'592'000'000};  // of 30 days
+constexpr Millis kMonth{2'592'000'000};  // 30 days
 constexpr Millis kHour{3'600'000};
 constexpr Millis kSecond{1'000};
 constexpr std::uint64_t kLargestBody = 20UL << 20;
 constexpr std::uint64_t kTerabyte = 1UL << 40;
 
-// wire.md 4.2: a later management API shares /v2 with the queue API. An id has no dot, so openapi.json is none.
+// A later management API shares /v2 with the queue API (core/decisions/endpoints.md). The name openapi.json needs no
+// row, because an id has no dot.
 constexpr std::array<std::string_view, 10> kReservedIds{"serverless",      "templates",  "pods",    "clusters",
                                                         "network-volumes", "registries", "catalog", "billing",
                                                         "account",         "docs"};
@@ -35,7 +36,7 @@ struct Reading {
   Config& config;
   const std::string& key;
   const std::string& value;
-  const std::filesystem::path& folder;  // relative paths start here
+  const std::filesystem::path& folder;  // start of relative paths
 };
 
 std::vector<std::string> words(const std::string& value, const std::string& separators) {
@@ -54,7 +55,8 @@ Choice oneOf(const Reading& r, const std::vector<std::pair<std::string, Choice>>
   throw ConfigError(r.key + " = " + r.value + " is none of " + all);
 }
 
-/// As browsers write it in `Origin`: scheme and host in lower case, a port if it is not the scheme's, nothing behind.
+/// Returns true for an origin as browsers write the `Origin` header: scheme and host in lower case, a port only if the
+/// scheme has another default, and no further text.
 bool isOrigin(std::string_view text) {
   for (const std::string_view scheme : {"https://", "http://"}) {
     if (!text.starts_with(scheme)) continue;
@@ -76,7 +78,7 @@ std::set<std::string> readOrigins(const Reading& r) {
   return origins;
 }
 
-// Adding a setting is adding a row: its name, and how its value reaches the structs.
+// All settings of the server. A new setting is a new row with the name and a function from the value to the structs.
 struct Setting {
   const char* name;
   void (*apply)(const Reading&);
@@ -248,7 +250,7 @@ std::vector<std::string> limitKeys() {
   return keys;
 }
 
-// False: it is no limit of an operation.
+// Returns false if the key is no limit of an operation.
 bool applyLimit(const Reading& r) {
   for (std::size_t i = 0; i < kOperations; ++i) {
     const std::string prefix = "limits." + std::string(kOperationNames[i]) + ".";
@@ -262,7 +264,7 @@ bool applyLimit(const Reading& r) {
   return false;
 }
 
-// `lua.` is one library with two kinds of plugins, and one group of settings (plugin_host.cpp).
+// `lua.` belongs to one library with two kinds of plugins and one group of settings (core/plugin/plugin_host.cpp).
 bool isPluginKey(const std::string& key) {
   if (key.starts_with("lua.")) return true;
   const auto dots = std::count(key.begin(), key.end(), '.');
@@ -295,7 +297,7 @@ void collect(const Poco::Util::AbstractConfiguration& from, const std::string& p
   for (const std::string& child : children) collect(from, path.empty() ? child : path + "." + child, into);
 }
 
-// Poco lets the last one of several lines with the same key win, unseen.
+// Refuses a file with the same key on several lines, because Poco silently takes the last line.
 class FileProperties final : public Poco::Util::PropertyFileConfiguration {
  public:
   explicit FileProperties(const std::string& file) {

@@ -1,5 +1,5 @@
-// etc/jobq.properties as plain structs with units. Everything is checked before anything starts: a key that does not
-// exist, a value that does not parse or is out of range stops the server with one sentence that names the remedy.
+// etc/jobq.properties as plain structs with units. All checks come before the start of any part: an unknown key, a
+// malformed value or a value out of range stops the server with one sentence about the remedy.
 #pragma once
 
 #include <cstddef>
@@ -21,23 +21,24 @@
 
 namespace jobq {
 
-/// Of server.threads: kept for calls that never wait, so that a server full of waiting callers still answers.
+/// Part of server.threads for calls that never wait: a server full of waiting callers still answers.
 inline constexpr int kNeverWaitingThreads = 512;
 
-/// What all answers over 1 MB may take while their clients read them; the largest has 20 MB.
+/// Most bytes of all answers over 1 MB while clients read the answers; the largest answer has 20 MB.
 inline constexpr std::uint64_t kAnswerMemory = 512UL << 20;
 
+/// Settings of the HTTP server and of its shutdown.
 struct ServerConfig {
   std::string host = "127.0.0.1";
-  std::uint16_t port = 8000;                   ///< 0: any free one
-  int threads = 2048;                          ///< that serve requests; an idle connection needs none
-  std::uint64_t bodyMemory = 1UL << 30;        ///< bytes that all bodies over 1 MB may take while they are read
-  std::size_t connectionsPerAddress = 10'000;  ///< that one peer address may have at once; 0: any number
+  std::uint16_t port = 8000;                   ///< 0: any free port
+  int threads = 2048;                          ///< threads for requests; an idle connection needs no thread
+  std::uint64_t bodyMemory = 1UL << 30;        ///< most bytes of all bodies over 1 MB while read
+  std::size_t connectionsPerAddress = 10'000;  ///< most connections of one peer address at once; 0: any number
   std::filesystem::path tlsCertificate;        ///< empty: plain HTTP
   std::filesystem::path tlsKey;
-  std::set<std::string> corsOrigins;  ///< pages of these may call the API; "*": of any
+  std::set<std::string> corsOrigins;  ///< origins of pages that may call the API; "*": any origin
   Millis keepAlive{75'000};
-  Millis drain{30'000};  ///< how long running jobs may take to finish at shutdown
+  Millis drain{30'000};  ///< time for running jobs to finish at shutdown
 };
 
 /// One `endpoint.<id>.*` group. Fixed while the server runs.
@@ -46,48 +47,49 @@ struct EndpointConfig {
   std::string image;
   std::uint32_t workersMin = 0;
   std::uint32_t workersMax = 3;
-  std::optional<std::uint32_t> maxStuck;  ///< workersMax unless set
+  std::optional<std::uint32_t> maxStuck;  ///< without a value workersMax
   Millis idleTimeout{5'000};
   Millis executionTimeout{600'000};
   Millis stopGrace{5'000};
   std::uint32_t maxAttempts = 3;
-  Scaling scaling{ScalerType::requestCount, 1};     ///< one worker a job, at once: what runs here starts in a moment
+  Scaling scaling{ScalerType::requestCount, 1};     ///< one worker for each job, at once: workers start in a moment
   std::string queuePolicy;                          ///< name of the policy plugin; the server's default filled in
-  std::optional<std::vector<std::string>> filters;  ///< names, in order; the server's default filled in
-  std::string webhookKey;                           ///< the bytes that sign its webhooks; empty: the server's
+  std::optional<std::vector<std::string>> filters;  ///< names in their order; the server's default filled in
+  std::string webhookKey;                           ///< key for signatures, as bytes; empty: key of the server
   std::map<std::string, std::string> env;
 };
 
+/// All settings of the file, after the overrides of the command line.
 struct Config {
   ServerConfig server;
   std::filesystem::path dataDir = "jobq-data";
   std::filesystem::path secretKeyFile;  ///< `<data>/secret.key` unless set
   std::vector<std::filesystem::path> pluginPath;
   std::set<std::string> pluginsRequired;
-  std::filesystem::path scriptPath;  ///< holds handlers/ and filters/
-  std::vector<std::string> filters;  ///< of endpoints that name none: scripts, or `plugin/<filter>`
+  std::filesystem::path scriptPath;  ///< folder of handlers/ and filters/
+  std::vector<std::string> filters;  ///< default filters of endpoints: scripts, or `plugin/<filter>`
   std::string storage = "sqlite";
   std::string queuePolicy = "priority";
   std::string limiter = "window";
   LimitsConfig limits;
   std::vector<std::string> webhookTransports{"http"};  ///< names of webhook plugins
-  std::string webhookKey;                              ///< the bytes that sign webhooks; empty: one is made and kept
-  Millis webhookMaxAge{86'400'000};                    ///< a webhook that is owed for longer is given up
-  std::size_t webhookMaxOwed = 100'000;                ///< that one endpoint may owe; the oldest beyond it are given up
+  std::string webhookKey;                              ///< key for signatures, as bytes; empty: made by the server
+  Millis webhookMaxAge{86'400'000};                    ///< webhooks owed for longer are abandoned
+  std::size_t webhookMaxOwed = 100'000;                ///< most owed of one endpoint; the oldest beyond are abandoned
   bool allowPrivateAddresses = false;
   LogLevel logLevel = LogLevel::information;
   LogFormat logFormat = LogFormat::text;
   std::vector<EndpointConfig> endpoints;
 
-  /// `<kind>.<name>.<key>` values, for the plugins; the plugin host checks them against what plugins declare.
+  /// Values of `<kind>.<name>.<key>`, for the plugins; the plugin host checks the values against the declared keys.
   std::map<std::string, std::string> pluginSettings;
 
-  /// The names of all keys that the server itself knows, `endpoint.<id>.…` as patterns; for suggestions.
+  /// Returns the names of all keys of the server itself, for suggestions; `endpoint.<id>.…` are patterns.
   static const std::vector<std::string>& knownKeys();
 };
 
-/// Reads the file, then applies `overrides` ("key", "value") in order. Relative paths resolve against the file's
-/// folder; `${other.key}` references are followed. Throws ConfigError.
+/// Reads the file, then applies `overrides` (key and value) in order. Relative paths start at the folder of the file,
+/// and `${other.key}` references are followed. Throws ConfigError.
 Config loadConfig(const std::filesystem::path& file, const std::vector<std::pair<std::string, std::string>>& overrides);
 
 }  // namespace jobq

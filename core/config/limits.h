@@ -1,5 +1,5 @@
-// `limits.*`: which operations of the queue API have rate limits, and what the file may say about them. The numbers of
-// the API text are in access/rate_table.h.
+// The `limits.*` settings: operations of the queue API with rate limits, and the values that the file may change. The
+// default numbers are in core/limits/rate_limits.cpp.
 #pragma once
 
 #include <array>
@@ -12,17 +12,17 @@
 
 namespace jobq {
 
-/// The rows of the text's table (api.md, "Limits"), and `statusSync`, which has a bucket of its own. /retry counts as
-/// `cancel`, /health as `status` (core/decisions/limits.md).
+/// The rows of the table of limits (core/http/API.md, "Rate limits"), and `statusSync` with a bucket of its own. /retry
+/// counts as `cancel`, /health as `status` (core/decisions/limits.md).
 enum class Operation : std::uint8_t { run, runsync, status, statusSync, stream, cancel, purgeQueue, openai, requests };
 
 inline constexpr std::size_t kOperations = 9;
 
-/// As in `limits.<operation>.requests`, in the order of Operation.
+/// Names as in `limits.<operation>.requests`, in the order of Operation.
 inline constexpr std::array<std::string_view, kOperations> kOperationNames{
     "run", "runsync", "status", "statusSync", "stream", "cancel", "purgeQueue", "openai", "requests"};
 
-/// What the file, or an endpoint, says instead of the table.
+/// Values of the file, or of an endpoint, in place of the table.
 struct LimitSetting {
   std::optional<std::uint32_t> requests;
   std::optional<Millis> window;
@@ -33,9 +33,10 @@ struct LimitSetting {
 /// In the order of Operation.
 using LimitSettings = std::array<LimitSetting, kOperations>;
 
+/// The `limits.*` group of the file.
 struct LimitsConfig {
   bool enabled = true;  ///< rates and concurrency
-  bool queue = true;    ///< the length of the line
+  bool queue = true;    ///< length of the queue
   LimitSettings operations{};
 };
 

@@ -1,5 +1,5 @@
-// When an endpoint gets more workers, as its owner says it (wire.md, section 4.1: `scalerType`, `scalerValue`). What is
-// made of it: core/workers/scaler.h.
+// The rule of an endpoint for the number of workers (core/http/API.md, "Scaling": `scalerType`, `scalerValue`). Its
+// effect: core/workers/scaler.h.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ constexpr std::string_view nameOf(ScalerType type) noexcept {
   return "";
 }
 
-/// Nothing: no scaler has that name. Names are upper-case, as the API spells them.
+/// Returns nullopt if no scaler has the name. Names are in upper case, as in the API.
 constexpr std::optional<ScalerType> parseScalerType(std::string_view name) noexcept {
   for (const ScalerType type : {ScalerType::queueDelay, ScalerType::requestCount}) {
     if (nameOf(type) == name) return type;
@@ -26,9 +26,10 @@ constexpr std::optional<ScalerType> parseScalerType(std::string_view name) noexc
   return std::nullopt;
 }
 
+/// One rule and its threshold.
 struct Scaling {
   ScalerType type = ScalerType::queueDelay;
-  std::uint32_t value = 4;  ///< at least 1; queueDelay: seconds that a job may wait, requestCount: jobs a worker
+  std::uint32_t value = 4;  ///< at least 1; queueDelay: seconds in the queue, requestCount: jobs for each worker
 
   bool operator==(const Scaling&) const = default;
 };

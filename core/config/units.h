@@ -1,5 +1,5 @@
-// Values with units, as they are written in configuration files. Every parser throws ConfigError, which names the key,
-// the value and what is accepted.
+// Values with units, as in configuration files. Every parser throws ConfigError with the key, the value and the
+// accepted form.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +11,27 @@
 
 namespace jobq::units {
 
-/// 500ms 5s 10m 24h 7d; a bare number is refused, because nobody can know what it means.
+/// Reads 500ms 5s 10m 24h 7d; a bare number is refused, because its unit is unknown.
 Millis duration(std::string_view key, std::string_view text, Millis min, Millis max);
 
-/// 512B 64KB 10MB 1GB; 1 MB is 1,048,576 bytes.
+/// Reads 512B 64KB 10MB 1GB; 1 MB is 1,048,576 bytes.
 std::uint64_t size(std::string_view key, std::string_view text, std::uint64_t min, std::uint64_t max);
 
+/// Reads a whole number without unit, from `min` to `max`.
 std::int64_t integer(std::string_view key, std::string_view text, std::int64_t min, std::int64_t max);
 
-/// true or false.
+/// Reads true or false.
 bool flag(std::string_view key, std::string_view text);
 
-/// The bytes of a webhook secret: as Standard Webhooks writes it (whsec_ and base64), or any other text for its own.
+/// Returns the bytes of a webhook secret: decoded from the form of Standard Webhooks (whsec_ and base64), or the bytes
+/// of any other text.
 std::string secret(std::string_view key, std::string_view text);
 
+/// Return the value as text with the largest unit that needs no fraction, in the form of duration() and size().
 std::string print(Millis duration);
 std::string printSize(std::uint64_t bytes);
 
-/// The candidate that is nearest to `word` by edit distance; empty when there is none.
+/// Returns the candidate nearest to `word` by edit distance, or an empty string without candidates.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace jobq::units

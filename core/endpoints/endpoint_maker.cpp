@@ -8,7 +8,7 @@
 namespace jobq {
 namespace {
 
-// Null for remote workers. Throws ConfigError when nothing here can run the image.
+// Returns null for remote workers. Throws ConfigError if the image cannot run on this server.
 ReleasePtr makeRelease(const EndpointSpec& form, const WorkerSpec& workerSpec, const PluginResolver& resolver) {
   if (workerSpec.image.empty()) {
     throw ConfigError("the template " + workerSpec.templateId + " does not exist: give the endpoint another one");
@@ -141,7 +141,7 @@ EndpointEntry makeStatic(const EndpointConfig& config, const PluginResolver& res
   form.createdAt = resolver.startedAt;
   const auto endpoint = make(form, {"", config.image, config.env}, resolver, nullptr);
   if (!endpoint->fault.empty()) throw ConfigError("endpoint." + config.id + ": " + endpoint->fault);
-  endpoint->idleTimeout = config.idleTimeout;  // the file knows milliseconds
+  endpoint->idleTimeout = config.idleTimeout;  // the file has milliseconds, the form only seconds
   endpoint->webhookKey = config.webhookKey;
   return {std::move(form), endpoint};
 }

@@ -18,7 +18,8 @@ constexpr std::size_t kWriters = 16;
 
 EndpointRegistry::EndpointRegistry(Deps deps, const std::vector<EndpointConfig>& fixed, Listener listener)
     : deps_(std::move(deps)), listener_(std::move(listener)) {
-  // Endpoints of the file may all have filters of their own; those that the API makes may not.
+  // The default filters are checked here on their own, because every endpoint of the file may have other filters while
+  // endpoints of the API may not.
   if (const auto fault = filterFault(deps_.resolver.filters, deps_.resolver)) throw ConfigError("filters: " + *fault);
   for (const EndpointConfig& config : fixed) {
     fixed_.emplace(config.id, makeStatic(config, deps_.resolver));
@@ -78,8 +79,8 @@ void EndpointRegistry::checkIds() {
   }
 }
 
-// One at a time. Who comes meanwhile waits and then refreshes anew: its own change may have come too late for the
-// other.
+// One thread refreshes at a time. A second caller waits and then refreshes anew, because its own change may have come
+// too late for the first refresh.
 void EndpointRegistry::refresh() {
   {
     Lock lock(mutex_);
@@ -133,7 +134,7 @@ void EndpointRegistry::takeIn() {
     state_.set(std::make_shared<State>(next_));
     for (const EndpointId& id : touched) {
       const EndpointPtr now = find(id);
-      // Workers have a copy of their own: what calls have in hand is counted (isInHand).
+      // Workers get a copy of their own, because isInHand counts the references of requests.
       listener_(id, now ? std::make_shared<Endpoint>(*now) : nullptr);
     }
   };
@@ -142,7 +143,7 @@ void EndpointRegistry::takeIn() {
       follow(touched);
     } while (decideRemovals() || releaseTemplates());
   } catch (...) {
-    publish();  // what has been read is not read again
+    publish();  // changes that were read are not read again
     throw;
   }
   publish();
@@ -217,7 +218,7 @@ void EndpointRegistry::followPauses(std::set<EndpointId>& touched) {
   pausesSeen_ = changes.version;
 }
 
-// A release that halted because its script was missing, or did not run, goes on when that has been written.
+// Continues a release halted by a missing or faulty script as soon as a good script is written.
 void EndpointRegistry::followScripts(std::set<EndpointId>& touched) const {
   for (const auto& [id, entry] : next_.endpoints) {
     const Endpoint& endpoint = *entry->endpoint;
@@ -227,8 +228,9 @@ void EndpointRegistry::followScripts(std::set<EndpointId>& touched) const {
   }
 }
 
-// See kRemovalAsked: endpoints are followed after templates, so that here are all those whose makers did not see it
-// asked for. True: something was written, or has changed meanwhile.
+// Decides the removals of templates (see kRemovalAsked). Endpoints are followed after templates, so every endpoint is
+// known whose creation did not see the request for removal. Returns true if a record was written, here or by another
+// node.
 bool EndpointRegistry::decideRemovals() {
   const bool any = !unwanted_.empty() || !gone_.empty();
   for (const std::string& id : unwanted_) {
@@ -244,9 +246,9 @@ bool EndpointRegistry::decideRemovals() {
   return any;
 }
 
-// The version of an endpoint grows with its template. Whoever sees first that it has not yet writes that down, so that
-// a node which dies between the two leaves no endpoint behind; of several that see it one writes. True: something was
-// written, or has changed meanwhile.
+// Raises the version of each endpoint with a changed template. The first node to see a newer template stores the new
+// version, so a node that dies in between leaves no endpoint behind; only one of several nodes succeeds. Returns true
+// if a record was written, here or by another node.
 bool EndpointRegistry::releaseTemplates() {
   std::vector<EndpointEntry> raised;
   for (const auto& [id, entry] : stored_) {
@@ -263,8 +265,8 @@ bool EndpointRegistry::releaseTemplates() {
   return true;
 }
 
-// Side by side: a storage puts what comes at once into one commit, and 500 commits would take seconds. Throws what the
-// first failure threw; whatever was stored is read back.
+// Writes all records in parallel: a storage puts concurrent writes into one commit, and 500 commits in a row would take
+// seconds. Throws the exception of the first failure; the stored part is read back later.
 void EndpointRegistry::store(const std::vector<EndpointEntry>& raised) {
   std::atomic<std::size_t> next = 0;
   const auto write = [&] {
@@ -278,7 +280,7 @@ void EndpointRegistry::store(const std::vector<EndpointEntry>& raised) {
       writers.push_back(std::async(raised.size() == 1 ? std::launch::deferred : std::launch::async, write));
     }
   } catch (const std::system_error&) {
-    // No thread more: those that there are do it, or this one.
+    // No further thread can start: the existing threads, or this thread, do all writes.
     if (writers.empty()) write();
   }
   std::exception_ptr failure;
@@ -292,7 +294,7 @@ void EndpointRegistry::store(const std::vector<EndpointEntry>& raised) {
   if (failure) std::rethrow_exception(failure);
 }
 
-// The entry as everybody sees it, from the file or from the records.
+// Makes the published entry of an endpoint anew, from the file or from the records.
 void EndpointRegistry::rebuild(const EndpointId& id) {
   const auto fixed = fixed_.find(id);
   const auto stored = stored_.find(id);

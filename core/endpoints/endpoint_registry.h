@@ -1,6 +1,7 @@
-// Which endpoints and templates exist: those of the configuration file, fixed while the server runs, and those of the
-// storage, which any node may change. Follows the records, and brings a changed template to the endpoints that use it
-// (a release, core/decisions/endpoints.md); what that takes is written down by whoever sees it first.
+// All endpoints and templates. The definitions in the configuration file are fixed while the server runs; every node
+// may change the definitions in the storage. The registry follows the records and makes a release of a changed template
+// for each endpoint using the template (core/decisions/endpoints.md); the first node to see the change stores the new
+// version.
 #pragma once
 
 #include <cstdint>
@@ -27,55 +28,59 @@ namespace jobq {
 
 class SecretBox;
 
+/// A template with the version of its record.
 struct TemplateEntry {
   Template form;
-  std::uint64_t record = 0;  ///< the version of its record
+  std::uint64_t record = 0;  ///< version of the stored record
 };
 
 using EndpointEntryPtr = std::shared_ptr<const EndpointEntry>;
 using TemplateEntryPtr = std::shared_ptr<const TemplateEntry>;
 
-/// Any thread. What is read here is as old as the last refresh(); every request asks, and shares no lock with others.
+/// Any thread may call all functions. The data is as old as the last refresh(). Every request reads here, so readers
+/// share no lock.
 class EndpointRegistry {
  public:
+  /// The referenced objects outlive the registry.
   struct Deps {
     RecordStore& records;
     const SecretBox& box;
     PluginResolver resolver;
     Log& log;
   };
-  /// Hears of every endpoint that came, changed or went (null), before refresh() returns.
+  /// Receives every endpoint that was added, changed or removed (null), before refresh() returns.
   using Listener = std::function<void(const EndpointId& id, const EndpointPtr& now)>;
 
-  /// Knows the file's endpoints at once, those of the storage after the first refresh(). Throws ConfigError when one of
-  /// the file's cannot run.
+  /// Takes in the endpoints of the file; endpoints of the storage follow with the first refresh(). Throws ConfigError
+  /// if an endpoint of the file cannot run.
   EndpointRegistry(Deps deps, const std::vector<EndpointConfig>& fixed, Listener listener);
 
-  /// Null when there is none.
+  /// Return null if the id is unknown.
   EndpointPtr find(std::string_view id) const;
   EndpointEntryPtr entry(std::string_view id) const;
   TemplateEntryPtr findTemplate(std::string_view id) const;
 
-  /// By id.
+  /// Return all entries, sorted by id.
   std::vector<EndpointPtr> all() const;
   std::vector<EndpointEntryPtr> entries() const;
   std::vector<TemplateEntryPtr> templates() const;
 
-  /// Endpoints whose jobs are still to be removed: they are gone for everybody else.
+  /// Returns the deleted endpoints with jobs still to remove. All other functions treat these endpoints as gone.
   std::vector<EndpointId> leaving() const;
 
-  /// Takes in what has changed in the storage, by whatever node. After it returns, what was stored before the call is
-  /// known. Throws StorageError; then the next one takes it in.
+  /// Takes in all changes of the storage, by any node. Changes stored before the call are visible after the call.
+  /// Throws StorageError; the next call then takes in the same changes.
   void refresh();
 
-  /// refresh() after a change that is stored already: a storage that fails now is only logged. False: it did.
+  /// Calls refresh() after a change that is already stored. Returns false if the storage failed, after logging the
+  /// failure.
   bool showChange();
 
-  /// Somebody here has the stored endpoint in hand, as it is or once was: a call that is under way may yet bring it a
-  /// job, even when it is deleted.
+  /// Returns true while a request on this node holds the stored endpoint, in the present or an older version: a request
+  /// under way may still submit a job, even after the deletion of the endpoint.
   bool isInHand(const EndpointId& id) const;
 
-  /// Throws ConfigError when an endpoint of the file has the id of a stored one. Before the first refresh().
+  /// Throws ConfigError if an endpoint of the file has the id of a stored endpoint. Call before the first refresh().
   void checkIds();
 
   const PluginResolver& resolver() const { return deps_.resolver; }
@@ -104,12 +109,12 @@ class EndpointRegistry {
   const Listener listener_;
   std::map<EndpointId, EndpointEntry> fixed_;
 
-  // Of the thread that refreshes, one at a time.
+  // Used only by the refreshing thread, one at a time.
   State next_;
-  std::map<EndpointId, EndpointEntry> stored_;  // as their records say
+  std::map<EndpointId, EndpointEntry> stored_;  // content of the records
   std::set<EndpointId> paused_;
-  std::set<std::string> unwanted_;  // templates that are to be removed if nobody uses them
-  std::set<std::string> gone_;      // templates of which only the record is left
+  std::set<std::string> unwanted_;  // templates to remove if no endpoint uses them
+  std::set<std::string> gone_;      // removed templates with a record left over
   std::uint64_t templatesSeen_ = 0;
   std::uint64_t endpointsSeen_ = 0;
   std::uint64_t pausesSeen_ = 0;

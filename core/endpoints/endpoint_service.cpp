@@ -21,8 +21,8 @@ FieldFault templateGone(const std::string& id) {
 
 }  // namespace
 
-// What this server can say about the form before it is stored. The endpoint of a template that cannot run is refused;
-// a template that stops running later is a release that halts.
+// Adds the faults known before the form is stored. An endpoint with a template unable to run is refused; a template
+// unable to run later becomes a halted release.
 void EndpointService::addFaults(FieldFaults& faults, const EndpointSpec& form, const std::string& templateBefore) {
   addCrossFaults(faults, form);
   if (!form.templateId.empty() && form.templateId != templateBefore && !isFaulty(faults, "templateId")) {
@@ -46,7 +46,8 @@ void EndpointService::addFaults(FieldFaults& faults, const EndpointSpec& form, c
   }
 }
 
-// A template whose removal was asked for is used by nobody new (kRemovalAsked).
+// Returns nullopt also for a template with a requested removal, because no further endpoint may use the template
+// (kRemovalAsked).
 std::optional<Record> EndpointService::usableTemplate(const std::string& id) {
   auto record = records_.find(kTemplateKind, id);
   if (record && !templateOf(*record, box_).removal.empty()) return std::nullopt;
@@ -58,7 +59,8 @@ std::int64_t EndpointService::templateRecord(const std::string& id) {
   return record ? static_cast<std::int64_t>(record->version) : 0;
 }
 
-// As it was stored, also when the registry does not know that yet because the storage fails, or no more.
+// Returns the endpoint as stored, even if the registry lacks the new version because the storage fails, or has removed
+// the endpoint.
 EndpointEntryPtr EndpointService::shown(EndpointSpec form) {
   const bool known = registry_.showChange();
   const auto entry = registry_.entry(form.id);
@@ -82,7 +84,7 @@ std::variant<EndpointEntryPtr, FieldFaults> EndpointService::create(std::string_
   try {
     if (usableTemplate(form.templateId)) return shown(form);
   } catch (const StorageError&) {
-    // Who reads 503 sends it again, and wants one endpoint.
+    // On 503 the client sends the request again and wants one endpoint.
     records_.remove(kEndpointKind, form.id);
     throw;
   }
@@ -99,7 +101,7 @@ std::variant<EndpointEntryPtr, FieldFaults, Unknown> EndpointService::update(con
     if (!record) return Unknown{};
     EndpointSpec before = endpointSpecOf(*record, box_);
     if (before.deleting) return Unknown{};
-    before.paused = present && present->form.paused;  // no matter of the record
+    before.paused = present && present->form.paused;  // the record of the endpoint does not hold the pause
     EndpointSpec form = before;
     FieldFaults faults = readForm(form, body, endpointFields(), kEndpointNoun, false);
     addFaults(faults, form, before.templateId);
@@ -112,7 +114,7 @@ std::variant<EndpointEntryPtr, FieldFaults, Unknown> EndpointService::update(con
     if (writeForm(form, endpointFields(), true) == writeForm(before, endpointFields(), true)) return shown(form);
     const UpdateResult result = records_.update(toRecord(form, box_), record->version);
     const auto* stored = std::get_if<Stored>(&result);
-    if (stored == nullptr) continue;  // somebody else was faster: what they wrote is kept
+    if (stored == nullptr) continue;  // another writer was faster, and its changes are kept
     if (!another || usableTemplate(form.templateId)) return shown(form);
     EndpointSpec back = before;
     back.version = form.version + 1;
@@ -147,14 +149,14 @@ std::variant<EndpointEntryPtr, Unknown> EndpointService::pause(const EndpointId&
   const auto present = registry_.entry(id);
   if (!present) return Unknown{};
   if (paused) {
-    (void)records_.create({kPauseKind, id, "", "{}", 0, {}});  // the name is taken if it is paused already
+    (void)records_.create({kPauseKind, id, "", "{}", 0, {}});  // the name is taken if the endpoint is paused already
   } else {
     records_.remove(kPauseKind, id);
   }
   EndpointSpec form = present->form;
   form.paused = paused;
   if (form.isStatic || isThere(id)) return shown(std::move(form));
-  records_.remove(kPauseKind, id);  // of an endpoint that nobody forgets any more
+  records_.remove(kPauseKind, id);  // the endpoint is gone, and no later call would remove its pause
   return Unknown{};
 }
 

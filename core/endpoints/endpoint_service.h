@@ -1,4 +1,4 @@
-// The verbs of endpoints (wire.md 4.1, and ours).
+// The operations on endpoints (core/http/API.md, "Endpoint API").
 #pragma once
 
 #include <cstdint>
@@ -20,27 +20,32 @@ namespace jobq {
 
 class SecretBox;
 
-/// Any thread. Reads are the registry's. StorageError passes through every verb; what a verb has answered is stored,
-/// and known to the registry.
+/// Any thread may call all functions. Every operation may throw StorageError. An answered operation is stored. The
+/// registry, which serves all reads, knows the change too, or takes in the change with a later refresh() if the storage
+/// fails in between.
 class EndpointService {
  public:
+  /// All arguments outlive the service.
   EndpointService(RecordStore& records, const SecretBox& box, EndpointRegistry& registry, const WallClock& wall)
       : records_(records), box_(box), registry_(registry), wall_(wall) {}
 
+  /// Creates an endpoint from the JSON body of a request. Returns the new entry, or all faults of the body.
   std::variant<EndpointEntryPtr, FieldFaults> create(std::string_view body);
 
-  /// Another template is a release; everything else takes effect without one. FieldFaults also for an endpoint of the
-  /// configuration file, which does not change.
+  /// Another template makes a release; other changes take effect without a release. Returns FieldFaults also for an
+  /// endpoint of the configuration file, which never changes.
   std::variant<EndpointEntryPtr, FieldFaults, Unknown> update(const EndpointId& id, std::string_view body);
 
-  /// The endpoint is gone for everybody. Its running jobs are stopped and all its jobs removed afterwards
-  /// (EndpointRemover).
+  /// Removes the endpoint from all answers. The dispatcher stops the running jobs, and EndpointRemover removes all jobs
+  /// afterwards.
   std::variant<Removed, FieldFaults, Unknown> remove(const EndpointId& id);
 
-  /// Nothing is left of an endpoint that was removed, its records last: who dies before goes on with them.
+  /// Removes the last traces of a removed endpoint, with its record last: after a crash in between, the next call
+  /// continues.
   void forget(const EndpointId& id);
 
-  /// Jobs are still accepted, and wait; those that run go on. Of every endpoint, those of the file too.
+  /// Pauses or resumes any endpoint, including endpoints of the file. A paused endpoint accepts jobs and lets them
+  /// wait; running jobs continue.
   std::variant<EndpointEntryPtr, Unknown> pause(const EndpointId& id, bool paused);
 
  private:

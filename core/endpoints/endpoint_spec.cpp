@@ -27,7 +27,8 @@ json::Document objectOf(const json::Value& value) {
   return std::get<json::Document>(json::read(value.raw));
 }
 
-// Calls `each(name, value)` for the members that are not null. `inside` is put before a name in what is said of it.
+// Calls `each(name, value)` for every member with a value other than null. Messages about a member put `inside` before
+// its name. Throws BadField if a name comes twice.
 template <class Each>
 void forMembers(const json::Value& value, const std::string& inside, Each&& each) {
   std::set<std::string> seen;

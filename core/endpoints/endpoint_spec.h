@@ -1,5 +1,5 @@
-// An endpoint as the management API and the storage know it (wire.md 4.1, and ours). What of it the rooms need becomes
-// an Endpoint (endpoint.h).
+// An endpoint as the management API and the storage describe it (core/http/API.md, "Endpoint"). The server runs the
+// Endpoint made from the description (core/endpoints/endpoint.h).
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@ namespace jobq {
 
 class SecretBox;
 
+/// The fields of an endpoint in the units of the API.
 struct EndpointSpec {
   std::string id;
   std::string name;
@@ -28,7 +29,7 @@ struct EndpointSpec {
   std::int64_t scalerValue = 4;
   std::int64_t executionTimeoutMs = 600'000;
 
-  // Kept and given back: they mean nothing here.
+  // Stored and returned; without effect on this server.
   bool flashboot = false;
   std::string computeType = "GPU";
   std::int64_t gpuCount = 1;
@@ -41,46 +42,48 @@ struct EndpointSpec {
   std::string networkVolumeId;
   std::vector<std::string> networkVolumeIds;
 
-  // Ours.
+  // Extensions of jobq.
   std::int64_t maxAttempts = 3;
   std::int64_t stopGraceMs = 5'000;
-  std::optional<std::int64_t> maxStuck;  ///< workersMax unless it is set
+  std::optional<std::int64_t> maxStuck;  ///< without a value workersMax
   std::string isolation = "thread";
-  std::string queuePolicy;                          ///< empty: the server's
-  std::optional<std::vector<std::string>> filters;  ///< nothing: the server's
+  std::string queuePolicy;                          ///< empty: policy of the server
+  std::optional<std::vector<std::string>> filters;  ///< without a value the filters of the server
   std::optional<std::int64_t> runRetentionMs;
   std::optional<std::int64_t> runsyncRetentionMs;
   LimitSettings limits{};
-  std::string webhookSecret;  ///< sealed in the record, never told
+  std::string webhookSecret;  ///< sealed in the record, never returned
 
-  // Told by the server.
+  // Set by the server.
   std::string createdAt;
   std::int64_t version = 1;
-  bool isStatic = false;  ///< of the configuration file
+  bool isStatic = false;  ///< defined by the configuration file
   bool paused = false;
-  std::map<std::string, std::string> env;  ///< of its template
-  std::string fault;                       ///< why its newest version does not run
+  std::map<std::string, std::string> env;  ///< env of the template
+  std::string fault;                       ///< reason why the newest version does not run
 
-  // Of the record only.
-  std::int64_t templateRecord = 0;  ///< the record version of the template that `version` stands for
-  bool deleting = false;            ///< its jobs are being removed; it is gone for everybody else
+  // Only in the record.
+  std::int64_t templateRecord = 0;  ///< record version of the template at the time of `version`
+  bool deleting = false;            ///< the jobs are being removed, and all readers treat the endpoint as gone
   std::string sealed;
 };
 
 inline constexpr const char* kEndpointKind = "endpoint";
 
-/// The existence of such a record under an endpoint's id means that it is paused. Endpoints of the file can be paused
-/// too: that is no change of what they are.
+/// Kind of the record that marks an endpoint as paused; the record has the id of the endpoint. Endpoints of the file
+/// can be paused too: a pause changes no property of an endpoint.
 inline constexpr const char* kPauseKind = "pause";
 
+/// Returns the table of all fields, in the order of responses; constant.
 const FormFields<EndpointSpec>& endpointFields();
 
-/// Adds what is wrong between the fields, or missing, to what is wrong with each of them.
+/// Adds the faults between fields and the missing fields to the faults of single fields.
 void addCrossFaults(FieldFaults& faults, const EndpointSpec& form);
 
+/// Returns the record, with `webhookSecret` sealed.
 Record toRecord(const EndpointSpec& form, const SecretBox& box);
 
-/// Throws Error when the record is damaged or was sealed with another secret.key.
+/// Throws Error if the record is damaged or was sealed with another secret.key.
 EndpointSpec endpointSpecOf(const Record& record, const SecretBox& box);
 
 }  // namespace jobq

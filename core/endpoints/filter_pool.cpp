@@ -15,7 +15,8 @@ namespace {
 constexpr std::string_view kPluginPrefix = "plugin/";
 constexpr std::size_t kMostFilters = 16;
 
-// More are made when more requests are judged at once, and go afterwards.
+// Most idle instances of a shard. More instances are made when more requests are reviewed at once, and are destroyed
+// afterwards.
 constexpr std::size_t kMostIdle = 16;
 
 }  // namespace
@@ -44,7 +45,7 @@ Decision FilterPool::review(const AdmissionRequest& job) {
   const int processor = sched_getcpu();
   Shard& shard = shards_[static_cast<std::size_t>(std::max(processor, 0)) % kShards];
   auto filter = acquireFilter(shard);
-  // One that threw is not used again: nobody knows what it has left behind.
+  // An instance is not used again after an exception, because its state is unknown.
   Decision verdict = filter->review(job);
   releaseFilter(shard, std::move(filter));
   return verdict;

@@ -1,5 +1,5 @@
-// An admission filter as endpoints name it (`filters = require_fields, plugin/ours`), and the instances of it that the
-// host keeps: a filter judges one job at a time.
+// An admission filter, as endpoints name filters (`filters = require_fields, plugin/ours`), and the pool of its
+// instances: an instance reviews one job at a time.
 #pragma once
 
 #include <array>
@@ -14,37 +14,38 @@
 
 namespace jobq {
 
-/// What the name of a filter means.
+/// The parts of a filter's name.
 struct FilterName {
   std::string plugin;  ///< entry of kind filter; `lua` runs scripts
   std::string script;  ///< empty for `plugin/<filter>`
 };
 
-/// Throws ConfigError when it is no name of a filter.
+/// Throws ConfigError if the name is not well-formed.
 FilterName parseFilter(const std::string& name);
 
-/// The names of an endpoint's filters. Throws ConfigError when one is no name of a filter, or is there twice.
+/// Checks the filter names of an endpoint. Throws ConfigError if a name is not well-formed or comes twice.
 void checkFilterNames(const std::vector<std::string>& names);
 
-/// Any thread. Outlives every endpoint that has it.
+/// Any thread may call all functions. The pool outlives all endpoints that use the pool.
 class FilterPool {
  public:
+  /// Makes the pool of an installed filter. `factory` outlives the pool; `script` is empty for `plugin/<filter>`.
   FilterPool(std::string name, AdmissionFilterFactory& factory, std::string script)
       : name_(std::move(name)), factory_(&factory), script_(std::move(script)) {}
 
-  /// Of a filter that is not there: it lets no job in.
+  /// Makes the pool of a missing filter, which accepts no job. `absence` is the reason, in one sentence.
   FilterPool(std::string name, std::string absence) : name_(std::move(name)), absence_(std::move(absence)) {}
 
   const std::string& name() const { return name_; }
 
-  /// Why it cannot run, in one sentence; empty when it can.
+  /// Returns the reason why the filter cannot run, in one sentence, or an empty string if the filter can run.
   std::string fault() const { return factory_ == nullptr ? absence_ : factory_->fault(script_); }
 
-  /// Throws what the filter throws.
+  /// Throws the exceptions of the filter.
   Decision review(const AdmissionRequest& job);
 
  private:
-  // Those that rest where one processor used them last: what a filter remembers lies in that processor's caches.
+  // Idle instances by the processor of their last use: the memory of an instance is in the caches of that processor.
   struct Shard {
     Mutex mutex;
     std::vector<std::unique_ptr<AdmissionFilter>> idle JOBQ_GUARDED_BY(mutex);

@@ -1,5 +1,6 @@
-// Forms of the management API: JSON objects whose fields are rows of a table. A row says how a field is judged and read
-// from a request or a stored record, and how it is written into a reply or a record: a new field is a new row.
+// Forms of the management API: JSON objects with one table row for each field. A row says how the field is checked and
+// read from a request or a stored record, and how the field is written into a response or a record. A new field is a
+// new row.
 #pragma once
 
 #include <algorithm>
@@ -18,44 +19,49 @@
 
 namespace jobq {
 
-/// What is wrong with one field: a sentence that names it and the remedy. `field` is empty when it is about the whole.
+/// A fault of one field: a sentence with the name of the field and the remedy. `field` is empty if the fault is about
+/// the whole body.
 struct FieldFault {
   std::string field;
   std::string message;
 };
 using FieldFaults = std::vector<FieldFault>;
 
-/// The field has been told as wrong already, or the whole body is: there is nothing more to say about it.
+/// Returns true if the field, or the whole body, has a fault already: further faults of the field say no more.
 bool isFaulty(const FieldFaults& faults, std::string_view field);
 
-/// Thrown by a row's reader. `message` begins with a verb: the field's name is put in front of it.
+/// Exception of a row's reader. `message` begins with a verb, because the name of the field is put in front.
 struct BadField {
   std::string message;
 };
 
+/// Places where a field may appear.
 enum class FieldUse {
-  free,      ///< taken, changed and told
-  creation,  ///< taken at creation and told; never changed
-  secret,    ///< taken and changed, never told
-  answer,    ///< told only
-  record,    ///< kept only
+  free,      ///< in requests and responses, changeable
+  creation,  ///< in requests of creation and in responses, never changed
+  secret,    ///< in requests, changeable, never in responses
+  answer,    ///< only in responses
+  record,    ///< only in records
 };
+/// Returns whether a request may contain the field.
 constexpr bool isTaken(FieldUse use) { return use <= FieldUse::secret; }
+/// Returns whether responses contain the field.
 constexpr bool isTold(FieldUse use) { return use != FieldUse::secret && use != FieldUse::record; }
 
+/// One row of the table. `Form` is the struct behind the JSON object.
 template <class Form>
 struct FormField {
   std::string name;
   FieldUse use = FieldUse::free;
   std::function<void(Form&, const json::Value&)> read;
   std::function<std::string(const Form&)> write;  ///< JSON text
-  std::function<void(Form&)> clear{};             ///< what null does in a request; without it null is like absent
+  std::function<void(Form&)> clear{};             ///< effect of null in a request; without a function null is ignored
 };
 
 template <class Form>
 using FormFields = std::vector<FormField<Form>>;
 
-// Readers of values: each throws BadField.
+// Readers of values. Each throws BadField.
 std::string readText(const json::Value& value, std::size_t min, std::size_t max);
 std::int64_t readWhole(const json::Value& value, const Range& range);
 bool readFlag(const json::Value& value);
@@ -103,19 +109,21 @@ FormField<Form> choiceField(const char* name, std::string Form::*member, std::ve
           [=](const Form& form) { return write(form.*member); }};
 }
 
-/// A request's members in their order, each key once; or what is wrong with the text as a whole.
+/// The members of a request in their order, each key once, or the faults of the text as a whole.
 struct FormBody {
   explicit FormBody(std::string_view text);
   std::vector<std::pair<std::string, json::Value>> members;  ///< views into the text
   FieldFaults faults;
 };
 
+/// Returns the fault of a field that `thing` does not have, with the nearest of the known names.
 FieldFault unknownField(const std::string& name, const char* thing, const std::vector<std::string>& known);
+/// Returns the fault of a field that cannot change after the creation of `thing`.
 FieldFault fixedField(const std::string& name, const char* thing);
 
-/// Fills `form` from the body of a request. `creating`: fields that cannot be changed later are welcome. Every wrong
-/// field has a fault; the others are read all the same. A null is a value for the rows that can be cleared, and absent
-/// for all others.
+/// Fills `form` from the body of a request. With `creating`, fields that cannot change later are accepted. Every wrong
+/// field adds a fault, and the other fields are read all the same. Null is a value for rows with `clear`, and like
+/// absent for all other rows.
 template <class Form>
 FieldFaults readForm(Form& form, std::string_view text, const FormFields<Form>& fields, const char* thing,
                      bool creating) {
@@ -146,7 +154,7 @@ FieldFaults readForm(Form& form, std::string_view text, const FormFields<Form>& 
   return std::move(body.faults);
 }
 
-/// The form of a stored record: what writeForm() has written there whole. Throws BadField when the record is damaged.
+/// Fills `form` from a record written by writeForm() with `whole`. Throws BadField if the record is damaged.
 template <class Form>
 void readRecord(Form& form, std::string_view text, const FormFields<Form>& fields) {
   const FormBody body(text);
@@ -159,7 +167,8 @@ void readRecord(Form& form, std::string_view text, const FormFields<Form>& field
   }
 }
 
-/// The form as a JSON object, in the table's order: for a reply, or `whole` for a record.
+/// Returns the form as a JSON object in the order of the table: the fields of responses, or with `whole` all fields,
+/// for a record.
 template <class Form>
 std::string writeForm(const Form& form, const FormFields<Form>& fields, bool whole) {
   std::string out = "{";

@@ -1,4 +1,4 @@
-// What the name of an image means (core/decisions/endpoints.md).
+// The meaning of an image's name (core/decisions/endpoints.md).
 #pragma once
 
 #include <optional>
@@ -7,22 +7,25 @@
 
 namespace jobq {
 
+/// An image, parsed.
 struct Image {
   enum class Kind {
     plugin,  ///< an installed C++ handler
-    lua,     ///< a script of the server's
-    remote,  ///< workers that pull jobs over HTTP
+    lua,     ///< a script of the server
+    remote,  ///< Planned: workers that pull jobs over HTTP; until then such jobs wait
   } kind;
-  std::string name;  ///< of the handler or script; the whole image for remote
+  std::string name;  ///< name of the handler or script; the whole image for remote
 };
 
-/// [A-Za-z0-9_-]{1,64}: the rule for handlers and scripts. It keeps a script's file inside its folder.
+/// Returns true for names that match [A-Za-z0-9_-]{1,64}, the rule for handlers and scripts. The rule keeps the file of
+/// a script inside its folder.
 bool isScriptName(std::string_view name);
 
-/// What is wrong with the name, as the end of a sentence that begins with it; nothing when it is well-formed.
+/// Returns the fault of the name, as the end of a sentence beginning with the name, or nullopt if the name is
+/// well-formed.
 std::optional<std::string> imageFault(const std::string& image);
 
-/// Of a name without fault.
+/// Takes a name without fault.
 Image parseImage(const std::string& image);
 
 }  // namespace jobq

@@ -52,7 +52,7 @@ void RuntimeMeter::store(const std::string& id, Millis amount) {
     const Millis total = amount + (record ? millisOf(record->body) : Millis(0));
     const bool stored = record ? std::holds_alternative<Stored>(records_.update(recordOf(id, total), record->version))
                                : std::holds_alternative<Stored>(records_.create(recordOf(id, total)));
-    if (!stored) continue;  // another node was faster: its part counts too
+    if (!stored) continue;  // the other node was faster; both counts are added
     Lock lock(mutex_);
     counts_[id].stored = total;
     counts_[id].pending -= amount;

@@ -1,5 +1,5 @@
-// How long workers of each template ran (`runtimeInMin`): counted here, and added up over nodes and restarts in a
-// record of its own, so that a clock that ticks is no change of the template.
+// The working time of the workers of each template (`runtimeInMin`). Each node counts in memory and adds the count to a
+// separate kind of record, so that counting does not change the template.
 #pragma once
 
 #include <cstddef>
@@ -13,22 +13,24 @@
 
 namespace jobq {
 
-/// Any thread asks; one ticks. What a node has counted and not stored yet, at most a minute a template, ends with it.
+/// Any thread may call minutes(); one thread calls tick(). A crash loses the time that a node has counted and not
+/// stored, at most a minute for each template.
 class RuntimeMeter {
  public:
+  /// `records` and `clock` outlive the meter.
   RuntimeMeter(RecordStore& records, Clock& clock) : records_(records), clock_(clock) {}
 
-  /// Since the last tick, so many workers of each template were there. StorageError passes through: then what was
-  /// counted is stored by a later one.
+  /// Adds the time since the last tick for the given number of workers of each template. Throws StorageError; a later
+  /// tick then stores the counted time.
   void tick(const std::map<std::string, std::size_t>& workersOfTemplate);
 
-  /// Whole minutes of work, all workers and nodes together.
+  /// Returns whole minutes of work, summed over all workers and nodes.
   std::int64_t minutes(const std::string& templateId) const;
 
  private:
   struct Count {
-    Millis stored{0};   // as this node knows it
-    Millis pending{0};  // counted here since
+    Millis stored{0};   // stored by all nodes, as last read
+    Millis pending{0};  // counted here and not stored yet
   };
 
   void store(const std::string& templateId, Millis amount);
@@ -36,7 +38,7 @@ class RuntimeMeter {
 
   RecordStore& records_;
   Clock& clock_;
-  Instant last_ = Instant::min();  // of who ticks
+  Instant last_ = Instant::min();  // only for the thread that ticks
   mutable Mutex mutex_;
   std::map<std::string, Count> counts_ JOBQ_GUARDED_BY(mutex_);
 };

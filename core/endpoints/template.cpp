@@ -106,7 +106,7 @@ Record toRecord(const Template& form, const SecretBox& box) {
   Template kept = form;
   kept.sealed = toBase64(box.seal(write(form.env)));
   kept.env.clear();
-  // The name of one that is gone may be another's.
+  // The name of a template that is gone is free for a new template.
   return {kTemplateKind, form.id, isGone(form) ? "" : form.name, writeForm(kept, templateFields(), true), 0, {}};
 }
 

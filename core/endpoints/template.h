@@ -1,4 +1,4 @@
-// A template: a named configuration from which the workers of endpoints are made (api.md, "Template").
+// A template: a named configuration from which the workers of endpoints are made (core/http/API.md, "Template").
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace jobq {
 
 class SecretBox;
 
-/// Defaults as in the text; what the text leaves open is in wire.md 4.1 and core/decisions/endpoints.md.
+/// The default values are part of the API (core/http/API.md, "Template"). Further choices: core/decisions/endpoints.md.
 struct Template {
   std::string id;
   std::string name;
@@ -30,36 +30,36 @@ struct Template {
   std::string readme;
   std::int64_t volumeInGb = 20;
   std::string volumeMountPath = "/workspace";
-  std::int64_t runtimeInMin = 0;  ///< minutes that workers of the template ran; a record of its own
-  std::string sealed;             ///< of the record only
-  std::string removal;            ///< of the record only: how far its removal has come, below
+  std::int64_t runtimeInMin = 0;  ///< minutes of work of the template's workers; stored in another record
+  std::string sealed;             ///< only in the record
+  std::string removal;            ///< only in the record: progress of the removal, see below
 };
 
 inline constexpr const char* kTemplateKind = "template";
 
-// Two records cannot change in one step, so that both who removes a template and who brings it into use look again
-// afterwards. A removal that is asked for is decided by a refresh() of the registry that finds it after everybody who
-// may have brought the template into use before; who does so later finds it asked for, and steps back. Each step is
-// conditional, so that of several who decide, on whatever node, one does; and who dies in between leaves the rest to
-// the next refresh().
-inline constexpr const char* kRemovalAsked = "asked";      ///< nobody may begin to use it
-inline constexpr const char* kRemovalDecided = "decided";  ///< gone for everybody; its record follows
+// Protocol of a removal. Two records cannot change in one step, so the removal of a template and each new use of the
+// template check again after the write. A refresh() of the registry decides a requested removal after reading all
+// endpoints that began to use the template before the request; a later use finds the request and withdraws. Each step
+// is conditional, so only one of several nodes decides, and after a crash in between the next refresh() continues.
+inline constexpr const char* kRemovalAsked = "asked";      ///< no further endpoint may use the template
+inline constexpr const char* kRemovalDecided = "decided";  ///< gone for all readers; the record is removed next
 
-/// There is no such template any more.
+/// Returns true if the template exists no more.
 inline bool isGone(const Template& form) { return form.removal == kRemovalDecided; }
 
+/// Returns the table of all fields, in the order of responses; constant.
 const FormFields<Template>& templateFields();
 
-/// Faults of a template that has to be complete: what is missing.
+/// Returns a fault for each field missing in a template that has to be complete.
 FieldFaults missingFields(const Template& form);
 
-/// The record, its env sealed.
+/// Returns the record, with `env` sealed.
 Record toRecord(const Template& form, const SecretBox& box);
 
-/// Throws Error when the record is damaged or was sealed with another secret.key.
+/// Throws Error if the record is damaged or was sealed with another secret.key.
 Template templateOf(const Record& record, const SecretBox& box);
 
-/// As the API tells it.
+/// Return the template as in responses of the API.
 std::string toJson(const Template& form);
 std::string toJson(Template form, std::int64_t runtimeInMin);
 

@@ -44,7 +44,7 @@ std::variant<Template, FieldFaults, Unknown> TemplateService::update(const std::
     if (toJson(form) == toJson(before)) return form;
     const UpdateResult result = records_.update(toRecord(form, box_), record->version);
     if (const auto* taken = std::get_if<NameTaken>(&result)) return nameTaken(form, taken->byId);
-    if (!std::holds_alternative<Stored>(result)) continue;  // somebody else was faster: what they wrote is kept
+    if (!std::holds_alternative<Stored>(result)) continue;  // another writer was faster, and its changes are kept
     registry_.showChange();
     return form;
   }
@@ -62,7 +62,7 @@ FieldFaults TemplateService::usersOf(const std::string& id) {
   return faults;
 }
 
-// See kRemovalAsked.
+// Follows the protocol at kRemovalAsked.
 std::variant<Removed, FieldFaults, Unknown> TemplateService::remove(const std::string& id) {
   for (;;) {
     const auto record = records_.find(kTemplateKind, id);
@@ -75,7 +75,7 @@ std::variant<Removed, FieldFaults, Unknown> TemplateService::remove(const std::s
     if (!std::holds_alternative<Stored>(records_.update(toRecord(form, box_), record->version))) continue;
     registry_.refresh();
     if (!registry_.findTemplate(id)) return Removed{};
-    // It was kept for somebody, who is named in the next round, or changed meanwhile.
+    // The template was kept for an endpoint, which the next round names, or changed meanwhile.
   }
 }
 

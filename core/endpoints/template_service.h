@@ -1,4 +1,4 @@
-// The verbs of templates (api.md, "Template API"; wire.md 4.1).
+// The operations on templates (core/http/API.md, "Template API").
 #pragma once
 
 #include <string>
@@ -14,24 +14,27 @@ namespace jobq {
 
 class SecretBox;
 
-/// There is nothing of that id.
+/// Answer for an unknown id.
 struct Unknown {};
 struct Removed {};
 
-/// Any thread. Reads are the registry's. StorageError passes through every verb; what a verb has answered is stored,
-/// and known to the registry.
+/// Any thread may call all functions. Every operation may throw StorageError. An answered operation is stored. The
+/// registry, which serves all reads, knows the change too, or takes in the change with a later refresh() if the storage
+/// fails in between.
 class TemplateService {
  public:
+  /// All arguments outlive the service.
   TemplateService(RecordStore& records, const SecretBox& box, EndpointRegistry& registry)
       : records_(records), box_(box), registry_(registry) {}
 
+  /// Creates a template from the JSON body of a request. Returns the template, or all faults of the body.
   std::variant<Template, FieldFaults> create(std::string_view body);
 
-  /// What changes something is a release for every endpoint that uses the template. What changes nothing is none: an
-  /// update that is sent twice replaces no worker twice.
+  /// An update with a change makes a release for every endpoint using the template. An update without a change makes no
+  /// release, so an update sent twice does not replace workers twice.
   std::variant<Template, FieldFaults, Unknown> update(const std::string& id, std::string_view body);
 
-  /// FieldFaults: an endpoint uses it.
+  /// Returns FieldFaults if an endpoint uses the template.
   std::variant<Removed, FieldFaults, Unknown> remove(const std::string& id);
 
  private:

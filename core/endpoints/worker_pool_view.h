@@ -1,4 +1,4 @@
-// What is told of an endpoint's workers on this node.
+// The workers of an endpoint on this node, as shown in responses.
 #pragma once
 
 #include <string>
@@ -11,6 +11,7 @@
 
 namespace jobq {
 
+/// A worker, as copied at one moment.
 struct WorkerView {
   WorkerId id;
   std::string_view state;  ///< starting, idle, running, stuck or leaving
@@ -18,11 +19,12 @@ struct WorkerView {
   ReleasePtr release;
 };
 
+/// All workers of an endpoint on this node, as copied at one moment.
 struct WorkerPoolView {
   std::vector<WorkerView> workers;
-  bool rolling = false;  ///< some have an older release
-  bool halted = false;   ///< the newest does not start
-  std::string fault;     ///< why a worker could not start
+  bool rolling = false;  ///< some workers have an older release
+  bool halted = false;   ///< the newest release does not start
+  std::string fault;     ///< reason why a worker could not start
 };
 
 }  // namespace jobq

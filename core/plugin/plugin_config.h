@@ -1,4 +1,4 @@
-// A plugin's view of the configuration file: only its own keys, each declared by being asked for.
+// A plugin's view of the configuration file: only the keys of the plugin. A plugin declares a key by reading the key.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,18 @@
 
 namespace jobq {
 
-/// One declared key, as `jobqctl plugin describe` prints it.
+/// One declared key, as `jobqctl plugin describe` prints the key.
 struct PluginOption {
-  std::string key;  ///< full, such as storage.sqlite.readers
+  std::string key;  ///< full name, such as storage.sqlite.readers
   std::string type;
-  std::string value;  ///< in force: of the file, or the default
+  std::string value;  ///< value in force, from the file or by default
   std::string fallback;
   std::string range;
   std::string help;
 };
 
-/// Records what is asked for. With settings it answers their values; without, the defaults.
+/// Records each key that is read. Returns the values of `settings`, and the default for a key without a value.
+/// `settings` outlives the object. One thread at a time.
 class DeclaredConfig final : public PluginConfig {
  public:
   DeclaredConfig(std::string prefix, const std::map<std::string, std::string>& settings)
@@ -37,6 +38,7 @@ class DeclaredConfig final : public PluginConfig {
                      std::string_view help) const override;
   bool flag(std::string_view key, bool fallback, std::string_view help) const override;
 
+  /// Returns the declared keys in the order of declaration.
   const std::vector<PluginOption>& options() const { return options_; }
 
  private:

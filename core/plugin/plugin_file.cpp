@@ -61,7 +61,8 @@ ElfHandle openElf(const Descriptor& file) {
   return elf;
 }
 
-// dlopen maps the segments without asking whether the file has them: a cut file dies of SIGBUS there.
+// Throws Error for a truncated file. dlopen maps the segments without this check, and a truncated file then ends the
+// process by SIGBUS.
 void checkSegments(Elf* elf, std::uint64_t fileSize) {
   std::size_t count = 0;
   if (elf_getphdrnum(elf, &count) != 0 || count == 0) refuseElf("no program headers");
@@ -81,7 +82,7 @@ std::string_view sectionBytes(Elf_Scn* section) {
 
 struct Found {
   std::optional<std::string> manifest;
-  std::vector<std::string> symbols;  // defined dynamic symbols that start with jobq_plugin_v
+  std::vector<std::string> symbols;  // defined dynamic symbols with a name that begins with jobq_plugin_v
 };
 
 void collectSymbols(Elf* elf, Elf_Scn* section, const GElf_Shdr& head, Found& found) {
@@ -162,7 +163,7 @@ void checkFingerprint(const PluginManifest& manifest) {
   }
 }
 
-// The lines for the kinds that the plugin offers.
+// Returns the layout lines of this server for the kinds offered by the plugin.
 PluginManifest ownLayout(const PluginManifest& manifest) {
   std::string text;
   const auto put = [&text](std::string_view part) { text += part; };
@@ -176,7 +177,8 @@ PluginManifest ownLayout(const PluginManifest& manifest) {
   return parseManifest(text);
 }
 
-// A type of an older plugin may be absent, or a prefix of this server's (sdk/include/jobq/abi_layout.h).
+// Returns whether the layout of a type fits. In an older plugin a type may be absent, or a prefix of the type of this
+// server (sdk/include/jobq/abi_layout.h).
 bool layoutFits(const std::string* plugins, const std::string& own, bool older) {
   if (plugins == nullptr) return older;
   return older ? own.starts_with(*plugins) : own == *plugins;

@@ -1,5 +1,5 @@
-// What a plugin file says about itself before any of its code runs. Static constructors run at dlopen, and a truncated
-// file kills the host there, so everything that can be refused is refused from the bytes on disk.
+// The content of a plugin file before any of its code runs. Static constructors run at dlopen, and a truncated file
+// kills the host there, so all checks possible on the bytes on disk happen first.
 #pragma once
 
 #include <filesystem>
@@ -10,18 +10,18 @@
 
 namespace jobq {
 
-/// The text of section `jobq_abi`: `minor`, the fingerprint's fields, the `layout.` fields, and the entries.
+/// The text of section `jobq_abi`: `minor`, the fields of the fingerprint, the `layout.` fields, and the entries.
 struct PluginManifest {
   std::map<std::string, std::string> fields;
   std::vector<std::string> entries;  ///< "<kind> <name> <version>"
 };
 
-/// Reads the manifest. Throws Error, whose message says what is wrong with the file and what to do: not an ELF file,
-/// truncated, for another machine, no jobq symbol, another ABI major, no manifest.
+/// Reads the manifest. Throws Error with the fault of the file and the remedy. Faults: no ELF file, a truncated file, a
+/// file for another machine, no jobq symbol, another ABI major, no manifest.
 PluginManifest readPluginFile(const std::filesystem::path& file);
 
-/// Compares with this server's own by the version rule of jobq/abi.h. Throws Error naming the field, both values and
-/// the remedy.
+/// Compares the manifest with the manifest of this server by the version rule of sdk/include/jobq/abi.h. Throws Error
+/// with the field, both values and the remedy.
 void checkManifest(const PluginManifest& manifest);
 
 /// Splits `key=value` lines.

@@ -14,8 +14,8 @@ namespace {
 
 using DescribeFunction = const abi::Descriptor*();
 
-// Kept for the life of the process, beyond every PluginHost: unloading would pull code from under objects, threads and
-// exceptions that still use it.
+// Loads a library for the life of the process, beyond every PluginHost: unloading would remove code still in use by
+// objects, threads and exceptions.
 const abi::Descriptor* openForever(const std::filesystem::path& file) {
   static auto& kept = *new std::vector<boost::dll::shared_library>;
   try {
@@ -33,7 +33,7 @@ std::string entryText(const abi::Entry& entry) {
   return std::string(nameOf(entry.kind)) + " " + entry.name + " " + entry.version;
 }
 
-// The manifest was believed before loading; the descriptor has to say the same.
+// Throws Error if the descriptor in the loaded library differs from the manifest, which was checked before loading.
 void checkDescriptor(const abi::Descriptor& descriptor, const PluginManifest& manifest) {
   if (descriptor.size < abi::kSmallestDescriptor) {
     throw Error("its descriptor has " + std::to_string(descriptor.size) + " bytes, this server needs " +
@@ -48,8 +48,8 @@ void checkDescriptor(const abi::Descriptor& descriptor, const PluginManifest& ma
   if (!same || entries != manifest.entries) throw Error("its descriptor and its manifest differ: rebuild the plugin");
 }
 
-// `<kind>.<name>.`; a library that offers one name in several kinds has one group of settings for all of them,
-// `<name>.`.
+// Returns `<kind>.<name>.`, or `<name>.` if the library offers the name in several kinds: all kinds then share one
+// group of settings.
 std::string prefixOf(const abi::Descriptor& library, const abi::Entry& entry) {
   const auto namesakes =
       std::count_if(library.entries, library.entries + library.entryCount,

@@ -1,5 +1,5 @@
-// Finds, checks and loads plugin libraries, and makes what they offer. A library is never unloaded. A library that does
-// not fit is listed with the reason, and the server starts without it unless the configuration requires it.
+// Finds, checks and loads plugin libraries, and makes their entries. A library is never unloaded. An unfit library is
+// listed with the reason, and the server starts without the library unless the configuration requires the library.
 #pragma once
 
 #include <filesystem>
@@ -20,24 +20,26 @@ namespace abi {
 struct Entry;
 }
 
-/// Constant after load(); any thread afterwards.
+/// Constant after load(); any thread may call afterwards. `settings` and `log` outlive the host.
 class PluginHost {
  public:
+  /// One plugin of a loaded library.
   struct Entry {
     PluginKind kind;
     std::string name;
     std::string version;
-    std::string prefix;  ///< of its settings' keys
+    std::string prefix;  ///< prefix of the settings' keys
     std::vector<PluginOption> options;
     const abi::Entry* code = nullptr;
   };
+  /// One library file, loaded or rejected.
   struct Library {
     std::filesystem::path file;
-    std::string rejection;  ///< empty: loaded
+    std::string rejection;  ///< empty: the library is loaded
     std::vector<Entry> entries;
   };
 
-  /// What every plugin of a server is lent.
+  /// Objects and settings that every plugin of a server receives. `clock` outlives all plugins.
   struct Deps {
     Clock& clock;
     std::filesystem::path dataDir;
@@ -48,26 +50,27 @@ class PluginHost {
 
   PluginHost(const std::map<std::string, std::string>& settings, Log& log) : settings_(settings), log_(log) {}
 
-  /// Loads every `libjobq_*.so` of the folders, in order of folder and name; of two entries with one kind and name, the
-  /// first found counts and the other's library is rejected. Never throws for a bad file.
+  /// Loads every `libjobq_*.so` of the folders, in order of folder and name. If two entries have the same kind and
+  /// name, the first counts and the library of the second is rejected. Never throws for a bad file.
   void load(const std::vector<std::filesystem::path>& folders);
 
-  /// Throws ConfigError when a plugin setting belongs to no installed plugin, naming the nearest key.
+  /// Throws ConfigError, with the nearest key, if a plugin setting belongs to no installed plugin.
   void checkSettings() const;
 
-  /// Throws ConfigError when a setting of the entry, which is there, has a value that it refuses. Makes nothing.
+  /// Throws ConfigError if a setting of the entry has a value refused by the entry. The entry has to exist. Makes no
+  /// plugin.
   void checkValues(PluginKind kind, std::string_view name) const;
 
-  /// Makes the entry; the caller owns it. Throws ConfigError when there is none: the message lists what there is, and
-  /// why a library of that name was rejected.
+  /// Makes a plugin of the entry, owned by the caller. Throws ConfigError if the entry does not exist, with the
+  /// existing names and the reason why a library of that name was rejected.
   template <class Interface>
   std::unique_ptr<Interface> create(std::string_view name, const Deps& around, Log& log) const {
     return std::unique_ptr<Interface>(
         static_cast<Interface*>(createAny(Interface::kKind, name, around, log).release()));
   }
 
-  /// Returns a sentence about an entry that is not there: the names that there are, and why a library of that name was
-  /// rejected.
+  /// Returns a sentence about an entry that does not exist: the existing names, and the reason why a library of that
+  /// name was rejected.
   std::string absence(PluginKind kind, std::string_view name) const;
 
   bool has(PluginKind kind, std::string_view name) const { return find(kind, name) != nullptr; }

@@ -32,11 +32,11 @@ void DeliveryPool::start(Delivery delivery) {
     started_.notifyOne();
     return;
   }
-  if (threads_.size() == kPlaces) return;  // one of them is about to come
+  if (threads_.size() == kPlaces) return;  // a busy thread takes the delivery next
   try {
     threads_.emplace_back([this] { runThread(); });
   } catch (const std::exception&) {  // no thread, or no memory
-    if (!threads_.empty()) return;   // it waits for one that is busy
+    if (!threads_.empty()) return;   // the delivery waits for a busy thread
     receivers_.end(pending_.back().host, bytes, CallEnd::unknown);
     pending_.pop_back();
     throw;

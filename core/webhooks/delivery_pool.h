@@ -1,4 +1,4 @@
-// The threads that deliver webhooks, up to kPlaces, one delivery each.
+// The threads that deliver webhooks: up to kPlaces, with one delivery each.
 #pragma once
 
 #include <cstddef>
@@ -15,25 +15,29 @@
 
 namespace jobq {
 
-/// Threads are started when a delivery finds none idle, and stay until stop().
+/// A thread is started when a delivery finds no idle thread, and stays until stop(). Any thread may call hasPlaces();
+/// placesFor() and start() belong to one thread, the scheduler.
 class DeliveryPool {
  public:
-  /// `work` makes the call on a courier's thread, throws nothing, and returns how it ended; `freed` is called
-  /// afterwards, when the place is free again.
+  /// `work` makes the call on a thread of the pool, throws nothing and returns how the call ended. `freed` is called
+  /// afterwards on the same thread, as soon as the place is free again.
   DeliveryPool(std::function<CallEnd(Delivery)> work, std::function<void()> freed)
       : work_(std::move(work)), freed_(std::move(freed)) {}
+  /// Calls stop() and drops the deliveries not begun; their leases end by time.
   ~DeliveryPool() { (void)stop(); }
 
-  /// Returns how many of the due deliveries of each host may be given now. For the thread that gives: only give() makes
-  /// them fewer.
+  /// Returns how many due deliveries of each host may start now. The numbers stay valid for the scheduler, because only
+  /// start() lowers the number of free places.
   std::vector<HostPlaces> placesFor(const std::vector<std::string>& hosts);
-  /// Returns whether share() could name a host.
+  /// Returns whether placesFor() could name a host.
   bool hasPlaces() const;
 
-  /// Throws std::system_error when no thread can be started for it, and none is there that will come to it.
+  /// Takes a claimed delivery. Throws std::system_error if no thread can be started and no running thread will take the
+  /// delivery.
   void start(Delivery delivery);
 
-  /// No delivery is begun any more. Blocks until every thread has ended; returns those that were not begun.
+  /// Ends the pool; no delivery begins after the call. Blocks until every thread has ended. Returns the deliveries not
+  /// begun.
   [[nodiscard]] std::vector<Delivery> stop();
 
  private:
@@ -51,8 +55,8 @@ class DeliveryPool {
   mutable Mutex mutex_;
   Condition started_;
   std::deque<PendingDelivery> pending_ JOBQ_GUARDED_BY(mutex_);
-  ReceiverTable receivers_ JOBQ_GUARDED_BY(mutex_);  // counts those of the inbox, too
-  std::size_t idle_ JOBQ_GUARDED_BY(mutex_) = 0;     // threads
+  ReceiverTable receivers_ JOBQ_GUARDED_BY(mutex_);  // counts pending deliveries too
+  std::size_t idle_ JOBQ_GUARDED_BY(mutex_) = 0;     // number of idle threads
   bool stopping_ JOBQ_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_ JOBQ_GUARDED_BY(mutex_);
 };

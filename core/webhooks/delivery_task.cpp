@@ -27,7 +27,7 @@ DeliveryTask::DeliveryTask(const Deps& deps, Delivery delivery, std::stop_token 
 std::optional<Instant> DeliveryTask::run() noexcept {
   try {
     return tryOnce();
-  } catch (const std::exception& error) {  // out of memory, most likely: it is due again when its lease ends
+  } catch (const std::exception& error) {  // most likely out of memory; due again at the lease's end
     deps_.log.write(LogLevel::error, "webhook.failed", error.what());
     return std::nullopt;
   }
@@ -44,19 +44,19 @@ std::optional<Instant> DeliveryTask::tryOnce() {
   if (!retryStorage("record", [&] { isLast = deps_.outbox.recordAttempt(delivery_.claim(), attempt->record); })) {
     return std::nullopt;
   }
-  if (!isLast) return std::nullopt;  // a replay or another caller's claim came in between: the delivery is theirs
+  if (!isLast) return std::nullopt;  // a replay or another claim came in between and owns the delivery
   delivery_.attempts.push_back(std::move(attempt->record));
   ++delivery_.tries;
   return conclude(attempt->last);
 }
 
-// By a call whose record was stored, and whose courier then died.
+// Returns true if the recorded calls decide the delivery: the process of the last call died before settling.
 bool DeliveryTask::isDecided() const {
   if (delivery_.tries == 0 || delivery_.attempts.empty()) return false;
   return delivery_.tries >= kMaxTries || delivery_.attempts.back().reason.empty();
 }
 
-// Nothing: it could not be made, or was cut off by the courier's stop.
+// Returns nullopt if the call could not be made, or was cut off by a stop.
 std::optional<DeliveryTask::Attempt> DeliveryTask::call() {
   Attempt attempt;
   WebhookTransport* transport = deps_.transports.find(delivery_.url);
@@ -72,7 +72,7 @@ std::optional<DeliveryTask::Attempt> DeliveryTask::call() {
   call.url = delivery_.url;
   call.body = webhookBody(delivery_);
   call.timeout = kCallTimeout;
-  // They may have 20 MB each, and the call takes its time.
+  // Input and output may have 20 MB each, so both are freed before the call, which may be long.
   delivery_.job.output = std::string();
   delivery_.input = std::string();
   const Instant began = deps_.clock.now();
@@ -94,7 +94,7 @@ std::optional<DeliveryTask::Attempt> DeliveryTask::call() {
   return attempt;
 }
 
-// Nothing: the storage cannot be asked for it. `refusal`: it is there and cannot be used.
+// Returns nullopt if the storage cannot give the key. Sets `refusal` if the key exists and cannot be used.
 std::optional<std::string> DeliveryTask::key(std::string& refusal) {
   std::string key;
   const auto ask = [&] {
@@ -109,7 +109,7 @@ std::optional<std::string> DeliveryTask::key(std::string& refusal) {
   return retryStorage("sign", ask) ? std::optional(key) : std::nullopt;
 }
 
-// Whatever a transport throws is a failed attempt.
+// Turns every exception of a transport into a failed attempt.
 DeliveryResult DeliveryTask::deliver(WebhookTransport& transport, const WebhookCall& call) const {
   try {
     return transport.deliver(call, stop_);
@@ -120,7 +120,7 @@ DeliveryResult DeliveryTask::deliver(WebhookTransport& transport, const WebhookC
   }
 }
 
-// `last`: another try would not be better.
+// Settles or reschedules the delivery. With `last`, another attempt could not succeed.
 std::optional<Instant> DeliveryTask::conclude(bool last) {
   if (delivery_.attempts.back().reason.empty()) {
     finishDelivery(DeliveryState::delivered);
@@ -133,7 +133,7 @@ std::optional<Instant> DeliveryTask::conclude(bool last) {
   Instant again{};
   const bool putOff = retryStorage("put off", [&] {
     deps_.outbox.reschedule(delivery_.claim(), kRetryDelay);
-    again = deps_.clock.now() + kRetryDelay;  // not before the storage thinks so
+    again = deps_.clock.now() + kRetryDelay;  // never earlier than the due time in the storage
   });
   return putOff ? std::optional(again) : std::nullopt;
 }
@@ -143,26 +143,26 @@ void DeliveryTask::finishDelivery(DeliveryState state) {
   retryStorage("settle", [&] { settled = deps_.outbox.settle(delivery_.claim(), state); });
   if (!settled || state != DeliveryState::abandoned) return;
   const std::string status = std::to_string(delivery_.attempts.back().status);
-  // The URL may hold secrets, and so may what somebody said about it.
+  // The log line leaves out the URL and the reason of the failure, because both may hold secrets.
   deps_.log.write(
       LogLevel::warning, "webhook.abandoned",
       "the webhook of " + delivery_.job.id + " at " + clipped(delivery_.host) + " is given up, the last status was " +
           status + "; GET /v1/webhooks?jobId= says more, POST /v1/webhooks/" + delivery_.id + "/replay sends it again");
 }
 
-// Without a stop the delivery waits for the end of its lease.
+// After a stop makes the delivery due at once. Without a stop the delivery waits for the end of the lease.
 void DeliveryTask::rescheduleNow() {
   if (stop_.stop_requested()) retryStorage("give back", [&] { deps_.outbox.reschedule(delivery_.claim(), Millis(0)); });
 }
 
-// False: it was not done. At least one try, also after the stop.
+// Repeats the operation until success. Returns false on a stop or at the end of the lease, after at least one try.
 bool DeliveryTask::retryStorage(const char* doing, const std::function<void()>& operation) {
   Backoff backoff(deps_.clock, stop_);
   for (;;) {
     try {
       operation();
       return true;
-    } catch (const std::exception& error) {  // whatever it is: the call was made, and its outcome must not go with it
+    } catch (const std::exception& error) {  // every exception, because the outcome of the call must not be lost
       deps_.log.write(LogLevel::error, "webhook.storage",
                       std::string("cannot ") + doing + " the webhook of " + delivery_.job.id + " yet: " + error.what());
     }

@@ -1,4 +1,4 @@
-// What one courier does with one delivery: the call, its record, and what comes of it.
+// The work on a claimed delivery: the call, the record of the call, and the next step of the delivery.
 #pragma once
 
 #include <cstddef>
@@ -19,33 +19,34 @@
 
 namespace jobq {
 
-/// core/decisions/webhooks.md: 10 s for a call, three of them, 10 s apart.
+/// A call has 10 s; a delivery has three calls, 10 s apart (core/decisions/webhooks.md).
 inline constexpr Millis kCallTimeout{10'000};
 inline constexpr std::uint32_t kMaxTries = 3;
 inline constexpr Millis kRetryDelay{10'000};
-/// For how long a delivery is claimed: a call, and time to record it in a storage that fails for a while.
+/// Lease of a claimed delivery: time for a call, and for recording the call in a storage that fails for a while.
 inline constexpr Millis kDeliveryLease{60'000};
-/// Of a receiver's answer and of a failure's reason: as many bytes are recorded.
+/// Recorded bytes of a receiver's answer, and of the reason of a failure.
 inline constexpr std::size_t kReplyBytes = 1'024;
 inline constexpr std::size_t kReasonBytes = 256;
 
-/// One thread. A storage that fails is asked again until it does what it is told, the courier stops, or the lease has
-/// ended: then the delivery is somebody else's. When a process dies after a call and before the delivery is settled,
-/// the next one that claims it settles it by its record, without another call.
+/// Used by one thread. A failing storage operation is tried again until success, until the stop, or until the end of
+/// the lease; afterwards a newer claim may own the delivery. If a process dies after a call and before settling the
+/// delivery, the next claim settles the delivery by the record, without a second call.
 class DeliveryTask {
  public:
+  /// The referenced objects outlive the task.
   struct Deps {
     OutboxStore& outbox;
     const Transports& transports;
     WebhookSecrets& secrets;
     Clock& clock;
     Log& log;
-    const WallClock& wall;  ///< for what the receiver and admins read
+    const WallClock& wall;  ///< the time that receivers and admins read
   };
-  /// `delivery` has just been claimed for kDeliveryLease.
+  /// Takes a delivery just claimed for kDeliveryLease.
   DeliveryTask(const Deps& deps, Delivery delivery, std::stop_token stop);
 
-  /// Throws nothing. Returns when the delivery is due again, if this has put it off.
+  /// Makes one attempt. Throws nothing. Returns the time of the next attempt if the task rescheduled the delivery.
   std::optional<Instant> run() noexcept;
 
   /// Returns how the call of run() ended.
@@ -54,7 +55,7 @@ class DeliveryTask {
  private:
   struct Attempt {
     DeliveryAttempt record;
-    bool last = false;  // no other will be better
+    bool last = false;  // another attempt could not succeed
   };
 
   std::optional<Instant> tryOnce();

@@ -46,17 +46,17 @@ void WebhookDispatcher::loop() {
     nextPassAt_ = began + kLongestRest;
     try {
       runPass();
-    } catch (const std::exception& error) {  // also of a storage that is out of memory: the next look may go better
+    } catch (const std::exception& error) {  // also a storage without memory: the next pass may succeed
       deps_.log.write(LogLevel::error, "courier.storage", error.what());
       nextPassAt_ = deps_.clock.now() + kDeliveryRetry;
     }
-    // A look at very many hosts takes its time; rings must not keep a processor busy with looks.
+    // A pass over very many hosts takes time; notifications must not keep a processor busy with passes.
     const Instant now = deps_.clock.now();
     pausedUntil_ = now + (now - began);
   }
 }
 
-// False: there is none. Whoever rings after this has its own look.
+// Blocks until a pass is due; returns false on shutdown. A notification after this call causes another pass.
 bool WebhookDispatcher::awaitNextPass() {
   Lock lock(mutex_);
   for (;;) {
@@ -72,22 +72,22 @@ bool WebhookDispatcher::awaitNextPass() {
   }
 }
 
-// Goes round all hosts, beginning where the last look ended, until one round has claimed nothing.
+// Goes round all hosts, from the end of the last pass on, until a round has claimed no delivery.
 void WebhookDispatcher::runPass() {
   bool claimed = true;
   while (claimed) {
     const std::string began = lastHost_;
     claimed = claimFrom(lastHost_);
-    if (!lastHost_.empty()) return;  // no places are left: the next delivery that ends rings
+    if (!lastHost_.empty()) return;  // no places are left: the end of a delivery notifies the scheduler
     if (!began.empty() && claimFrom(lastHost_)) claimed = true;
     if (!lastHost_.empty()) return;
   }
-  // The places of hosts that do not answer may have run out alone: the next look begins behind those that had some.
+  // Perhaps only the places of unresponsive hosts ran out: the next pass begins behind the hosts with places.
   lastHost_ = served_;
 }
 
-// Claims what may begin of the hosts behind `after`. Leaves the last host in it when the places ran out, nothing when
-// there are no more hosts. Returns whether something was claimed.
+// Claims the deliveries that may start, of the hosts behind `after`. Sets `after` to the last host if the places ran
+// out, or to an empty string after the last host. Returns whether a delivery was claimed.
 bool WebhookDispatcher::claimFrom(std::string& after) {
   bool any = false;
   do {
@@ -125,12 +125,12 @@ CallEnd WebhookDispatcher::deliver(Delivery delivery) {
     Lock lock(mutex_);
     retries_.insert(*again);
   } catch (const std::bad_alloc&) {
-    // The look of the next second finds it.
+    // The pass of the next second finds the delivery.
   }
   return task.callEnd();
 }
 
-// Best effort: when it fails, the lease ends in a minute.
+// Best effort: after a failure the lease ends within a minute.
 void WebhookDispatcher::reschedule(const DeliveryClaim& claim, Millis delay) noexcept {
   try {
     deps_.outbox.reschedule(claim, delay);

@@ -1,24 +1,24 @@
-// Room 11 (post room): tells the outside how jobs ended, retrying (core/decisions/webhooks.md).
+// Stage webhook delivery: reports the end of jobs to receivers, with retries (core/decisions/webhooks.md).
 //
-// Which thread does what
-//  - The scheduler, one thread, looks when it was rung, when the moment of a retry has come that was arranged here, and
-//    once a second, because other nodes and former processes owe calls too. It asks the storage for the hosts to which
-//    something is due, claims as many deliveries of each as may begin, and hands them to the crew. It calls the
-//    storage, never a transport: no receiver holds it up.
-//  - The crew (delivery_pool.h), up to kPlaces threads, has one delivery each: the call, its record, and whether it is
-//    settled or tried again (delivery_task.h). A thread that is done rings, because a place is free.
-//  - ring() comes from any thread that has just ended a job.
+// Threads
+//  - The scheduler, one thread, makes a pass after a notification, at the time of a retry arranged here, and once a
+//    second, because other nodes and former processes owe webhooks too. A pass reads the hosts with due deliveries from
+//    the storage, claims as many deliveries of each host as may start, and starts them in the pool. The scheduler calls
+//    the storage and never a transport, so no receiver delays the scheduler.
+//  - The pool (core/webhooks/delivery_pool.h), up to kPlaces threads, runs one delivery on each thread: the call, its
+//    record, and the end or the next attempt (core/webhooks/delivery_task.h). A thread notifies the scheduler after
+//    each delivery, because a place is free.
+//  - Any thread that has just ended a job calls notify().
 //
-// Why a receiver that hangs delays nobody else
-//  - A call lasts at most kCallTimeout. A host that hangs has one place, all hosts that hang together have 48 of 64,
-//  and
-//    the places go round in turns (receiver_table.h). The storage is asked for what is due by host, so what is owed to
-//    a host without a free place is not read, be it a hundred thousand deliveries.
-//  - One claim takes no more than may begin, so that nothing that was claimed has to wait.
+// Receivers that hang delay no other receiver
+//  - A call lasts at most kCallTimeout. A host that hangs has one place, all such hosts together have 48 of 64 places,
+//    and places go round in turns (core/webhooks/receiver_table.h). The storage is read by host, so the deliveries of a
+//    host without a free place are not read, even a hundred thousand of them.
+//  - A claim takes only as many deliveries as may start, so a claimed delivery never waits for a place.
 //
-// What a failure costs: every delivery is claimed for kDeliveryLease, longer than a call, and is due again when that
-// ends. A process that dies, or a storage that fails until then, makes it late or makes it come twice, never lost; a
-// receiver knows it by its webhook-id. What waits for too long is given up, with a reason
+// Failures: every delivery is claimed for kDeliveryLease, longer than a call, and is due again at the end of the lease.
+// A dead process, or a storage failing until then, makes a delivery late or repeats a call, and never loses a delivery;
+// the receiver recognises a repetition by its webhook-id. Deliveries that wait too long are abandoned with a reason
 // (core/maintenance/outbox_cleaner.h).
 #pragma once
 
@@ -38,19 +38,21 @@
 
 namespace jobq {
 
+/// The scheduler with its pool. One thread starts and stops the dispatcher.
 class WebhookDispatcher final : public Service {
  public:
-  /// What is in `rooms` outlives it.
+  /// The objects in `deps` outlive the dispatcher.
   explicit WebhookDispatcher(const DeliveryTask::Deps& deps);
   ~WebhookDispatcher() override { stop(); }
 
-  /// Looks at once: what a former process owed is due.
+  /// Starts the scheduler with an immediate pass, because deliveries of a former process may be due.
   void start() override;
 
-  /// Calls that run are told to stop and are due again at once; they do not count as tries.
+  /// Tells running calls to stop; their deliveries are due again at once, and the calls do not count as tries. Blocks
+  /// until all threads have ended.
   void stop() override;
 
-  /// Something is owed. Any thread; one atomic exchange when it rings already.
+  /// Announces a new delivery. Any thread may call; costs one atomic exchange if a notification is pending already.
   void notify() noexcept;
 
  private:
@@ -65,14 +67,14 @@ class WebhookDispatcher final : public Service {
   const DeliveryTask::Deps deps_;
   std::atomic<bool> notified_ = false;
   std::stop_source stop_;
-  Instant nextPassAt_ = Instant::min();  // the scheduler's, as the next one
+  Instant nextPassAt_ = Instant::min();  // used by the scheduler only, like the next three members
   Instant pausedUntil_ = Instant::min();
-  std::string lastHost_;  // the next look begins behind it
-  std::string served_;    // the last host of the page that was given places last
+  std::string lastHost_;  // the next pass begins behind this host
+  std::string served_;    // last host of the page that received places last
 
   Mutex mutex_;
   Condition wake_;
-  std::set<Instant> retries_ JOBQ_GUARDED_BY(mutex_);  // moments at which something is due that was put off here
+  std::set<Instant> retries_ JOBQ_GUARDED_BY(mutex_);  // times of retries arranged here
 
   DeliveryPool pool_;
   std::thread scheduler_;

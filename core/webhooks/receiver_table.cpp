@@ -6,7 +6,7 @@
 namespace jobq {
 namespace {
 
-/// A host that asks for places in one call of share().
+/// A host asking for places in one call of placesFor().
 struct Candidate {
   const std::string* host = nullptr;
   std::size_t inHand = 0;
@@ -91,7 +91,8 @@ void ReceiverTable::recordResult(Receiver& receiver, CallEnd how) {
     default: receiver.most = 1;
   }
   if (receiver.answers == answered) return;
-  // Deliveries that the host still has in hand count on its new side, which may exceed its part until they end.
+  // Running deliveries of the host change sides with the host; the new side may exceed its part until the deliveries
+  // end.
   if (answered) {
     inHandOfOthers_ += receiver.inHand;
     bytesOfOthers_ += receiver.bytes;

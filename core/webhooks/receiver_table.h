@@ -1,11 +1,10 @@
-// How many deliveries may be on their way to each host at once, learnt from how the last calls there ended.
+// Number of concurrent deliveries to each host, learnt from the results of the last calls.
 //
-// Two rules keep hosts that do not answer from delaying those that do:
-//  - A host begins with one place. Each answer adds one, up to kPlacesPerHost; a call without an answer takes all but
-//  one
-//    away until another call is answered.
-//  - Hosts that did not answer their last call within kPromptAnswer have kPlacesForOthers places together, and three
-//    quarters of the bytes. The rest is for hosts that answer.
+// Two rules keep unresponsive hosts from delaying responsive hosts:
+//  - A host begins with one place. Each answer adds one place, up to kPlacesPerHost; a call without an answer
+//    leaves one place until a later call is answered.
+//  - Hosts without an answer to the last call within kPromptAnswer share kPlacesForOthers places and three quarters of
+//    the bytes. The remainder is kept for responsive hosts.
 #pragma once
 
 #include <cstddef>
@@ -20,50 +19,50 @@
 
 namespace jobq {
 
-/// Deliveries that are on their way at once: in all, to one host, and to all hosts together that are not known to
-/// answer within kPromptAnswer.
+/// Most concurrent deliveries: in all, to one host, to one host with late answers, and to all hosts together without a
+/// known answer within kPromptAnswer.
 inline constexpr std::size_t kPlaces = 64;
 inline constexpr std::size_t kPlacesPerHost = 32;
 inline constexpr std::size_t kPlacesPerLateHost = 8;
 inline constexpr std::size_t kPlacesForOthers = 48;
 inline constexpr Millis kPromptAnswer{1'000};
-/// No further delivery is begun while the bodies of those in hand have so many bytes.
+/// Bound on the bytes in the bodies of running deliveries; at the bound no further delivery starts.
 inline constexpr std::size_t kBytesInHand = 256UL << 20;
 inline constexpr std::size_t kBytesForOthers = kBytesInHand / 4 * 3;
-/// A turn so many turns ago is as good as none: names that were never seen do not go before a host that was.
+/// Age in turns at which a turn counts like no turn, so that new names do not go before known hosts.
 inline constexpr std::uint64_t kOldTurn = 1'000;
-/// Hosts that are remembered; beyond them those without a delivery in hand are forgotten.
+/// Number of remembered hosts; above, hosts without a running delivery are forgotten.
 inline constexpr std::size_t kKnownHosts = 4'096;
 
-/// How a call ended, as far as it says something about its host.
+/// End of a call, as far as the end says something about the host.
 enum class CallEnd : std::uint8_t {
-  unknown,   ///< no call was made, it was cut off, or it failed at once
-  answered,  ///< within kPromptAnswer, whatever the answer was
+  unknown,   ///< no call was made, or the call was cut off or failed at once
+  answered,  ///< any answer within kPromptAnswer
   answeredLate,
-  timedOut,  ///< no answer, and that took longer than kPromptAnswer
+  timedOut,  ///< no answer after more than kPromptAnswer
 };
 
 /// One thread at a time.
 class ReceiverTable {
  public:
-  /// Chooses how many of the due deliveries of `hosts` may begin now. The places go in turns: the next one to the host
-  /// with the fewest deliveries in hand, among equals to the one whose turn is the longest ago, and among hosts of
-  /// which nothing is known, or whose turn was more than kOldTurn turns ago, by chance.
+  /// Chooses how many due deliveries of `hosts` may start now. The places go in turns: the next place goes to the host
+  /// with the fewest running deliveries, among equals to the host with the oldest turn, and by chance among unknown
+  /// hosts and hosts with a turn more than kOldTurn turns ago.
   std::vector<HostPlaces> placesFor(const std::vector<std::string>& hosts);
 
-  /// A delivery to the host is in hand, its bodies have so many bytes.
+  /// Counts a started delivery to the host; `bytes` is the size of its bodies.
   void begin(const std::string& host, std::size_t bytes);
-  /// The delivery, for which begin() was called with the same values, is not in hand any more.
+  /// Ends a delivery for which begin() was called with the same values.
   void end(const std::string& host, std::size_t bytes, CallEnd how);
 
-  /// Returns whether a host that answers could begin a delivery.
+  /// Returns whether a responsive host could start a delivery.
   bool hasPlaces() const noexcept { return inHand_ < kPlaces && bytes_ < kBytesInHand; }
 
  private:
   struct Receiver {
     std::size_t inHand = 0;
-    std::size_t bytes = 0;  // of those
-    std::size_t most = 1;   // that may be in hand
+    std::size_t bytes = 0;  // bytes of the running deliveries
+    std::size_t most = 1;   // most running deliveries
     bool answers = false;
     std::uint64_t lastTurn = 0;
   };
@@ -73,7 +72,7 @@ class ReceiverTable {
 
   std::map<std::string, Receiver> known_;
   std::size_t inHand_ = 0;
-  std::size_t inHandOfOthers_ = 0;  // those to hosts that are not known to answer
+  std::size_t inHandOfOthers_ = 0;  // running deliveries to hosts not known to answer
   std::size_t bytes_ = 0;
   std::size_t bytesOfOthers_ = 0;
   std::uint64_t turns_ = 0;

@@ -22,7 +22,7 @@ bool add(EVP_MAC_CTX* context, std::string_view bytes) {
   return EVP_MAC_update(context, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()) == 1;
 }
 
-/// Over the parts one after the other: a body may have 20 MB, and is not copied for this.
+/// Returns the HMAC over the parts one after the other: a body may have 20 MB, and is not copied.
 std::string hmacSha256(std::string_view key, std::initializer_list<std::string_view> parts) {
   static EVP_MAC* const kHmac = EVP_MAC_fetch(nullptr, "HMAC", nullptr);
   const std::unique_ptr<EVP_MAC_CTX, FreeContext> context(EVP_MAC_CTX_new(kHmac));

@@ -1,5 +1,5 @@
-// The headers by which a receiver knows that a webhook is ours (Standard Webhooks,
-// https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md).
+// The headers by which a receiver recognises a webhook of this server (core/http/API.md, "Webhook signature"; Standard
+// Webhooks, https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md).
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace jobq {
 
-/// webhook-id, webhook-timestamp (whole seconds of `now`) and webhook-signature (version 1: HMAC-SHA256 over
-/// `id.timestamp.body`). `key` is the secret's bytes. Throws Error when OpenSSL fails.
+/// Returns webhook-id, webhook-timestamp (whole seconds of `now`) and webhook-signature (version 1: HMAC-SHA256 over
+/// `id.timestamp.body`). `key` has the bytes of the secret. Throws Error if OpenSSL fails.
 std::vector<std::pair<std::string, std::string>> signatureHeaders(std::string_view key, const std::string& id,
                                                                   Instant now, std::string_view body);
 

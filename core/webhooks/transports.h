@@ -1,4 +1,4 @@
-// Which transport carries a webhook: the one that serves its URL's scheme.
+// Finds the transport of a webhook by the scheme of the URL.
 #pragma once
 
 #include <functional>
@@ -12,19 +12,19 @@
 
 namespace jobq {
 
-/// Transports by the names of their plugin entries; owned.
+/// Owned transports by the names of their plugin entries.
 using NamedTransports = std::map<std::string, std::unique_ptr<WebhookTransport>>;
 
-/// Constant after construction; any thread. The transports outlive it.
+/// Constant after construction; any thread may call. The transports outlive the object.
 class Transports {
  public:
-  /// Throws ConfigError when two of them serve one scheme.
+  /// Throws ConfigError if two transports serve one scheme.
   explicit Transports(const NamedTransports& named);
 
-  /// Null when no transport serves the URL's scheme.
+  /// Returns null if no transport serves the scheme of the URL.
   WebhookTransport* find(std::string_view url) const;
 
-  /// All that are served, lower case.
+  /// Returns all served schemes in lower case.
   std::set<std::string> schemes() const;
 
  private:

@@ -1,4 +1,4 @@
-// What a webhook's receiver reads: the job as `/status` showed it when it ended, and what was submitted.
+// The body of a webhook: the job as `/status` showed the job at its end, and the submitted input.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace jobq {
 
-/// The `/status` object of the snapshot plus `input` and `webhook` (core/decisions/webhooks.md). The bytes of input and
-/// output are the caller's and the handler's own; s3Config is not in a delivery.
+/// Returns the `/status` object of the snapshot plus `input` and `webhook` (core/decisions/webhooks.md). Input and
+/// output keep the bytes of the caller and of the handler; a delivery holds no s3Config.
 std::string webhookBody(const Delivery& delivery);
 
 }  // namespace jobq

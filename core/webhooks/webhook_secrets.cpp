@@ -49,7 +49,8 @@ std::string WebhookSecrets::serverKey() {
   return kept_ = std::move(key);
 }
 
-// Two that find none at the same time both make one: the storage takes the first, and the second reads it.
+// If two nodes find no secret at the same time, both make one: the storage takes the first, and the second node reads
+// the first.
 std::string WebhookSecrets::findOrMake() {
   for (;;) {
     if (const auto record = records_.find(kSecretRecords, kId)) return openBody(record->body, box_);

@@ -1,6 +1,6 @@
-// Which secret signs the webhooks of an endpoint: its own, else the server's. The server's is `webhook.secret`, or one
-// that the first node that needed it has made: it is kept in the storage, sealed, so that all nodes sign with the same
-// and receivers keep it over a restart.
+// The secret that signs the webhooks of an endpoint: the secret of the endpoint, else the secret of the server. The
+// secret of the server is `webhook.secret`, or a secret made by the first node without one and stored sealed: all nodes
+// sign with the same secret, and receivers keep the secret over a restart.
 #pragma once
 
 #include <functional>
@@ -15,10 +15,10 @@
 
 namespace jobq {
 
-/// Any thread. `records` and `box` outlive it.
+/// Any thread may call. `records` and `box` outlive the object.
 class WebhookSecrets {
  public:
-  /// As bytes; empty: not configured. An endpoint that was deleted has none of its own any more.
+  /// Secrets as bytes; empty: not configured. A deleted endpoint has no secret of its own any more.
   struct Configured {
     std::string server;
     std::function<std::string(const EndpointId&)> ofEndpoint;
@@ -26,11 +26,11 @@ class WebhookSecrets {
   WebhookSecrets(Configured configured, RecordStore& records, const SecretBox& box)
       : configured_(std::move(configured)), records_(records), box_(box) {}
 
-  /// The bytes that sign the webhooks of an endpoint. Throws StorageError when the storage has to be asked and fails,
-  /// Error when what it keeps was sealed with another secret.key.
+  /// Returns the bytes that sign the webhooks of an endpoint. Throws StorageError if the storage is needed and fails,
+  /// and Error if the stored secret was sealed with another secret.key.
   std::string keyOf(const EndpointId& endpoint);
 
-  /// The server's secret as receivers are given it: "whsec_" and base64. Throws as keyOf() does.
+  /// Returns the secret of the server in the form for receivers: "whsec_" and base64. Throws like keyOf().
   std::string serverSecret();
 
  private:
@@ -41,7 +41,7 @@ class WebhookSecrets {
   RecordStore& records_;
   const SecretBox& box_;
   Mutex mutex_;
-  std::string kept_ JOBQ_GUARDED_BY(mutex_);  // once it is known; it never changes
+  std::string kept_ JOBQ_GUARDED_BY(mutex_);  // the stored secret once known; never changes
 };
 
 }  // namespace jobq
