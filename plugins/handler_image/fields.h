@@ -25,11 +25,15 @@ class Fields {
   void allowOnly(std::initializer_list<std::string_view> keys) const;
 
   bool has(std::string_view key) const { return document_.find(key).has_value(); }
+  /// Returns the string under `key`, or no value if the key is absent.
   std::optional<std::string> text(std::string_view key) const;
   /// Returns the string under `key`. Throws JobFailed if the key is absent or the string is empty.
   std::string requiredText(std::string_view key) const;
+  /// Returns the whole number under `key`, from `min` to `max`, or no value if the key is absent.
   std::optional<std::int64_t> integer(std::string_view key, std::int64_t min, std::int64_t max) const;
+  /// Returns the whole number under `key`, from `min` to `max`. Throws JobFailed also if the key is absent.
   std::int64_t requiredInteger(std::string_view key, std::int64_t min, std::int64_t max) const;
+  /// Returns the number under `key`, from `min` to `max`. Throws JobFailed also if the key is absent.
   double requiredNumber(std::string_view key, double min, double max) const;
   /// Returns the elements of the array under `key` as views into the text. Empty if the key is absent.
   std::vector<json::Value> list(std::string_view key) const;

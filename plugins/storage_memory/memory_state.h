@@ -53,7 +53,9 @@ struct State {
 
   /// Returns the next job of a queue, or null. Expired jobs before the next one are taken out of the queue.
   Row* head(Line& line, Instant now) JOBQ_REQUIRES(mutex);
+  /// Puts the job into its queue.
   void enterLine(Row& row) JOBQ_REQUIRES(mutex);
+  /// Takes the job out of its queue; no effect on a job outside its queue.
   void leaveLine(Row& row) JOBQ_REQUIRES(mutex);
   /// Returns the rank given to the job by `policy` at `now`, and keeps the rank as the last one of the group.
   std::int64_t rankOf(const JobSpec& job, Endpoint& endpoint, const QueuePolicy& policy, Instant now)

@@ -39,7 +39,8 @@ class Connection {
 
   /// Returns SQLite's handle, valid as long as the connection lives.
   sqlite3* handle() const noexcept { return handle_; }
-  /// Returns false also when SQLite has rolled the transaction back without a request, as on some errors.
+  /// Returns whether a transaction is open: false also after SQLite has rolled back without a request, as on some
+  /// errors.
   bool inTransaction() const noexcept { return sqlite3_get_autocommit(handle_) == 0; }
 
  private:

@@ -1,5 +1,5 @@
-// The bounds on owed webhooks of an endpoint. The counters know the number, the front of an index knows the age: the
-// cost of neither grows with the number of deliveries.
+// The bounds on owed webhooks of an endpoint. The counters know the number, the front of an index knows the age: both
+// costs are independent of the number of deliveries.
 #include <algorithm>
 #include <optional>
 
