@@ -28,7 +28,7 @@ struct DeliveryRow {
   std::string host;
   Found snapshot;
   Instant dueAt{};      // meaningful while owed
-  Instant owedAt{};     // start of the present obligation
+  Instant owedAt{};     // the delivery has been owed since this moment
   Instant settledAt{};  // meaningful once settled
   std::uint32_t tries = 0;
   std::uint64_t claims = 0;
@@ -88,7 +88,7 @@ class Deliveries {
   /// An owed delivery beyond a bound.
   struct Surplus {
     DeliveryRow* row = nullptr;
-    bool isTooOld = false;  // false: the endpoint owes too many
+    bool isTooOld = false;  // too old; otherwise surplus by the number
   };
   static std::vector<Surplus> surplusOf(const OfEndpoint& endpoint, Instant now, const OwedBounds& bounds,
                                         std::size_t looks);

@@ -57,7 +57,8 @@ struct State {
   void enterLine(Row& row) JOBQ_REQUIRES(mutex);
   /// Takes the job out of its queue; no effect on a job outside its queue.
   void leaveLine(Row& row) JOBQ_REQUIRES(mutex);
-  /// Returns the rank given to the job by `policy` at `now`, and keeps the rank as the last one of the group.
+  /// Returns the rank given to the job by `policy` at `now`, and keeps the rank as the last rank of the group, if the
+  /// job has a group.
   std::int64_t rankOf(const JobSpec& job, Endpoint& endpoint, const QueuePolicy& policy, Instant now)
       JOBQ_REQUIRES(mutex);
 
