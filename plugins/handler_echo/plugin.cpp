@@ -1,5 +1,6 @@
-// The smallest handler there is: what comes in goes out. A copy of this folder is the beginning of another handler: its
-// name goes into the table of entries below, and the name of its folder into plugins/CMakeLists.txt.
+// Plugin `handler_echo`: the smallest handler, returning the input as output. A copy of the folder is the beginning of
+// another handler: the handler's name goes into the table of entries below, the name of the folder into
+// `plugins/CMakeLists.txt`.
 #include "jobq/abi.h"
 #include "jobq/job_handler.h"
 

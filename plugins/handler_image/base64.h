@@ -9,13 +9,14 @@
 namespace jobq::image {
 
 struct Base64Fault {
-  std::size_t offset;  ///< of the first character that is wrong
-  const char* reason;  ///< "a character is not of the base64 alphabet"
+  std::size_t offset;  ///< offset of the first wrong character
+  const char* reason;  ///< such as "a character is not of the base64 alphabet"
 };
 
-/// The bytes, or why the text is not base64. Any thread.
+/// Returns the decoded bytes, or the reason why the text is not base64. Any thread.
 std::variant<std::string, Base64Fault> decodeBase64(std::string_view text);
 
+/// Appends the base64 text of `bytes` to `out`. Any thread.
 void appendBase64(std::string& out, std::string_view bytes);
 
 }  // namespace jobq::image

@@ -1,4 +1,4 @@
-// The one EXIF field that changes how a picture looks.
+// The EXIF field that changes the look of a picture.
 #pragma once
 
 #include <optional>
@@ -6,8 +6,8 @@
 
 namespace jobq::image {
 
-/// The orientation, 1 to 8, in the body of a JPEG's APP1 segment; nothing when there is none or the body is damaged.
-/// Pure.
+/// Returns the orientation, 1 to 8, from the body of a JPEG's APP1 segment, or no value if the field is absent or the
+/// body is damaged. Pure.
 std::optional<int> exifOrientation(std::string_view segment);
 
 }  // namespace jobq::image

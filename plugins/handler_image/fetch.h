@@ -1,4 +1,4 @@
-// The picture at a URL.
+// Fetches the picture at a URL.
 #pragma once
 
 #include <stop_token>
@@ -8,8 +8,9 @@
 
 namespace jobq::image {
 
-/// The body of a 200. Any thread; blocks up to limits.fetchTimeout. Follows 3 redirects. Throws JobFailed naming the
-/// URL (without query and password), the reason and the remedy, and when the stop token fires.
+/// Returns the body of an answer with status 200. Any thread; blocks up to `limits.fetchTimeout`. Follows up to 3
+/// redirects. Throws JobFailed with the URL (without query and password), the reason and the remedy, and also when the
+/// stop token fires.
 std::string fetch(const std::string& url, const ImageLimits& limits, std::stop_token stop);
 
 }  // namespace jobq::image

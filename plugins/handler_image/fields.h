@@ -1,5 +1,5 @@
-// Typed reading of one JSON object whose faults name the key, what it must be, and never its value: the object may be a
-// secret.
+// Typed reading of a JSON object. Faults name the key and the allowed values, but never the value: the object may hold
+// a secret.
 #pragma once
 
 #include <cstdint>
@@ -13,29 +13,35 @@
 
 namespace jobq::image {
 
-/// Owns its name, borrows the JSON text. Any thread. Every verb throws JobFailed on a value of the wrong type or range.
+/// A JSON object with a name. Owns the name, borrows the JSON text. Any thread. Every reading method throws JobFailed
+/// if the value has the wrong type or is out of range.
 class Fields {
  public:
-  /// `name` is what faults call the object ("input", "operations[2].resize").
+  /// `name` is the name of the object in faults ("input", "operations[2].resize"). Throws JobFailed if `text` is no
+  /// JSON object.
   Fields(std::string name, std::string_view text);
 
-  /// Throws JobFailed when the object has another key than these.
+  /// Throws JobFailed if the object has any other key.
   void allowOnly(std::initializer_list<std::string_view> keys) const;
 
   bool has(std::string_view key) const { return document_.find(key).has_value(); }
+  /// Returns the string under `key`, or no value if the key is absent.
   std::optional<std::string> text(std::string_view key) const;
-  /// Throws when it is absent or empty.
+  /// Returns the string under `key`. Throws JobFailed if the key is absent or the string is empty.
   std::string requiredText(std::string_view key) const;
+  /// Returns the whole number under `key`, from `min` to `max`, or no value if the key is absent.
   std::optional<std::int64_t> integer(std::string_view key, std::int64_t min, std::int64_t max) const;
+  /// Returns the whole number under `key`, from `min` to `max`. Throws JobFailed also if the key is absent.
   std::int64_t requiredInteger(std::string_view key, std::int64_t min, std::int64_t max) const;
+  /// Returns the number under `key`, from `min` to `max`. Throws JobFailed also if the key is absent.
   double requiredNumber(std::string_view key, double min, double max) const;
-  /// Empty when absent. Views into the text.
+  /// Returns the elements of the array under `key` as views into the text. Empty if the key is absent.
   std::vector<json::Value> list(std::string_view key) const;
-  /// The object under `key`; throws when it is absent.
+  /// Returns the object under `key`. Throws JobFailed if the key is absent.
   Fields object(std::string_view key) const;
 
   const std::vector<json::Member>& members() const { return document_.members; }
-  /// "input.quality must be ..."
+  /// Throws JobFailed("<name>.<key> must be <remedy>").
   [[noreturn]] void refuse(std::string_view key, std::string_view remedy) const;
 
  private:

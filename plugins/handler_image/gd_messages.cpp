@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kMostLines = 20;
 thread_local GdMessages* listener = nullptr;
 
-// Called from C code of libgd that an exception must not cross.
+// Called from C code of libgd, where exceptions must not pass.
 void hear(int, const char* format, va_list arguments) noexcept {
   if (listener == nullptr) return;
   char text[256];

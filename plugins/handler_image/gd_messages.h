@@ -1,5 +1,5 @@
-// What libgd says while it works. libgd has one error hook for the whole process and writes to stderr without it; this
-// sends each message to the job that runs on the thread it came from.
+// The messages of libgd. libgd has a single error hook for the whole process and writes to stderr without a hook. The
+// hook set here passes each message to the job running on the same thread.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace jobq::image {
 
-/// Listens on its own thread from its construction to its end; one at a time on a thread. Outside of any, messages are
-/// dropped.
+/// Collects the messages of its own thread from its construction to its destruction; at most one object a thread.
+/// Messages outside the life of an object are dropped.
 class GdMessages {
  public:
   GdMessages();
@@ -16,14 +16,15 @@ class GdMessages {
   GdMessages(const GdMessages&) = delete;
   GdMessages& operator=(const GdMessages&) = delete;
 
-  /// Sets the hook. Once a process, before the first call into libgd; more often does no harm.
+  /// Sets the hook. Called once in a process, before the first call into libgd; further calls are harmless.
   static void install();
 
-  /// At most 20, one line each.
+  /// Returns the messages, at most 20, one line each.
   const std::vector<std::string>& lines() const { return lines_; }
-  /// Whether a message holds `words`.
+  /// Returns whether a message contains `words`.
   bool mention(const char* words) const;
 
+  /// Adds a message in a single line, unless the bound is reached.
   void add(std::string line);
 
  private:

@@ -100,9 +100,10 @@ class Transfer {
     set(CURLOPT_MAXREDIRS, request_.maxRedirects);
     set(CURLOPT_PROXY, "");
     set(CURLOPT_NOSIGNAL, 1L);
-    // A resolver that hangs is left to its thread, which tidies up after itself; otherwise the end would wait for it.
+    // A hanging resolver is left to its thread, which cleans up later; the end of the transfer would wait for the
+    // resolver otherwise.
     set(CURLOPT_QUICK_EXIT, 1L);
-    // Otherwise the path that is signed is not the path that is sent.
+    // Without the option, the signed path could differ from the sent path.
     set(CURLOPT_PATH_AS_IS, 1L);
     set(CURLOPT_TIMEOUT_MS, static_cast<long>(request_.timeout.count()));
     set(CURLOPT_USERAGENT, "jobq-image/1");
@@ -125,7 +126,7 @@ class Transfer {
     set(CURLOPT_CUSTOMREQUEST, "PUT");
     set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(put.body.size()));
     set(CURLOPT_POSTFIELDS, put.body.data());
-    // libcurl 7.88 signs the hash of the body, but S3 wants it as a header too, and leaves that to the caller.
+    // libcurl 7.88 signs the hash of the body and leaves the header with the hash, required by S3, to the caller.
     addHeader("x-amz-content-sha256: " + hexSha256(put.body));
     addHeader("Content-Type: " + std::string(put.mediaType));
     set(CURLOPT_HTTPHEADER, headers_.get());
@@ -134,7 +135,7 @@ class Transfer {
     set(CURLOPT_PASSWORD, std::string(put.accessSecret).c_str());
   }
 
-  // Through the multi interface, because only its wait can be ended from another thread.
+  // Uses the multi interface, because only its wait can be ended from another thread.
   CURLcode perform() {
     curl_multi_add_handle(multi_.get(), easy_.get());
     const std::stop_callback wake(stop_, [this] { curl_multi_wakeup(multi_.get()); });
@@ -142,7 +143,8 @@ class Transfer {
     while (!stop_.stop_requested()) {
       if (curl_multi_perform(multi_.get(), &running) != CURLM_OK) return CURLE_FAILED_INIT;
       if (running == 0) break;
-      // libcurl 7.88 gives an address up when its part of the time is over, and tries the next when it is called again.
+      // libcurl 7.88 gives up an address when its share of the time is over, and tries the next address at the next
+      // call.
       constexpr int kLongestWaitMs = 100;
       curl_multi_poll(multi_.get(), nullptr, 0, kLongestWaitMs, nullptr);
     }
@@ -172,7 +174,7 @@ class Transfer {
     return {false, detail + "; check the address and try again"};
   }
 
-  // Both hooks are called from C code that an exception must not cross.
+  // Both callbacks are called from C code, where exceptions must not pass.
   static curl_socket_t openSocket(void* self, curlsocktype, curl_sockaddr* address) noexcept {
     try {
       return static_cast<Transfer*>(self)->openPermitted(*address);

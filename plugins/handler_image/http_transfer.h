@@ -1,5 +1,5 @@
-// One HTTP exchange, bounded in size and time, ended by a stop, and connected to permitted addresses only
-// (jobq/net_guard.h). No proxy, no cookies, no stored credentials.
+// An HTTP exchange bounded in size and time, ended by a stop, and connected to permitted addresses only
+// (`jobq/net_guard.h`). A transfer uses no proxy, no cookies and no stored credentials.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace jobq::image {
 
-/// A PUT signed with AWS SigV4 for S3. The views outlive the transfer.
+/// A PUT signed with AWS SigV4 for S3. The viewed texts outlive the transfer.
 struct SignedPut {
   std::string_view body;
   std::string_view mediaType;
@@ -25,11 +25,11 @@ struct SignedPut {
 
 struct HttpRequest {
   std::string url;
-  std::uint64_t maxBody = 0;  ///< bytes of the reply's body
-  Millis timeout{0};          ///< for the whole exchange, redirects included
+  std::uint64_t maxBody = 0;  ///< most bytes in the body of the reply
+  Millis timeout{0};          ///< bound of the whole exchange, redirects included
   long maxRedirects = 0;
   bool allowPrivate = false;
-  std::optional<SignedPut> put;  ///< a GET without it
+  std::optional<SignedPut> put;  ///< a PUT if set, otherwise a GET
 };
 
 struct HttpReply {
@@ -39,13 +39,13 @@ struct HttpReply {
 
 struct HttpFault {
   bool stopped = false;
-  std::string reason;  ///< a clause that goes on from "it failed: ", remedy included; names no secret
+  std::string reason;  ///< a clause after "it failed: ", with the remedy and without secrets
 };
 
-/// Any thread; blocks. Throws std::bad_alloc only.
+/// Runs the exchange and blocks until its end. Any thread. Throws std::bad_alloc only.
 std::variant<HttpReply, HttpFault> transfer(const HttpRequest& request, std::stop_token stop);
 
-/// Prepares libcurl. Once a process, before the first transfer; more often does no harm.
+/// Prepares libcurl. Called once in a process, before the first transfer; further calls are harmless.
 void prepareTransfers();
 
 }  // namespace jobq::image

@@ -1,4 +1,4 @@
-// The three picture formats and their names.
+// The three formats of pictures and their names.
 #pragma once
 
 #include <optional>
@@ -8,15 +8,16 @@ namespace jobq::image {
 
 enum class Format { jpeg, png, webp };
 
-/// "jpeg", "png", "webp": the word in inputs and outputs.
+/// Returns "jpeg", "png" or "webp": the word in inputs and outputs.
 std::string_view nameOf(Format format) noexcept;
+/// Returns the format with the name, or no value for an unknown name.
 std::optional<Format> formatNamed(std::string_view name) noexcept;
 
-/// "jpg", "png", "webp".
+/// Returns "jpg", "png" or "webp".
 std::string_view extensionOf(Format format) noexcept;
-/// "image/jpeg" and so on.
+/// Returns the media type, such as "image/jpeg".
 std::string_view mediaTypeOf(Format format) noexcept;
-/// The longest side that the format can hold, in pixels.
+/// Returns the longest side of a picture in the format, in pixels.
 int longestSideOf(Format format) noexcept;
 
 }  // namespace jobq::image

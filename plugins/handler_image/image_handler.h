@@ -1,4 +1,4 @@
-// One worker of the image handler. The input and output are in image_request.h.
+// The image handler of a worker. Input and output are described in `image_request.h`.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace jobq::image {
 
-/// Stateless between jobs. Runs as JobHandler says.
+/// Keeps no state between jobs. Threads and stops: see `jobq/job_handler.h`.
 class ImageHandler final : public JobHandler {
  public:
   explicit ImageHandler(const ImageLimits& limits) : limits_(limits) {}

@@ -1,4 +1,4 @@
-// The plugin's options: read once, shared by every worker.
+// The options of the plugin: read once, shared by all workers.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,16 @@
 
 namespace jobq::image {
 
-/// `handler.image.*` in the configuration.
+/// The settings `handler.image.*`.
 struct ImageLimits {
   explicit ImageLimits(const PluginConfig& config);
 
-  std::uint64_t maxPixels;    ///< of any picture on the way; one costs about 4 bytes a pixel, and two exist at a time
+  std::uint64_t maxPixels;    ///< pixels of any intermediate picture; a picture costs about 4 bytes a pixel, and two
+                              ///< exist at a time
   std::uint64_t maxDownload;  ///< bytes
   Millis fetchTimeout;
   Millis uploadTimeout;
-  bool allowPrivate = false;  ///< the host's `net.allowPrivate`, not a key of this plugin
+  bool allowPrivate = false;  ///< the server's `net.allowPrivate`, not a setting of the plugin
 };
 
 }  // namespace jobq::image

@@ -17,7 +17,7 @@ std::string sizeText(double width, double height) {
   return std::to_string(std::llround(width)) + " x " + std::to_string(std::llround(height));
 }
 
-// The orientations of EXIF, 1 to 8: how to turn the stored pixels upright.
+// The turns that bring pixels stored under an EXIF orientation of 1 to 8 upright.
 constexpr std::array<Turn, 8> kUpright = {{{false, false, false},
                                            {false, true, false},
                                            {false, true, true},
@@ -26,7 +26,7 @@ constexpr std::array<Turn, 8> kUpright = {{{false, false, false},
                                            {true, false, true},
                                            {true, true, true},
                                            {true, true, false}}};
-// By 0, 90, 180 and 270 degrees clockwise.
+// The turns by 0, 90, 180 and 270 degrees clockwise.
 constexpr std::array<Turn, 4> kQuarterTurns = {kUpright[0], kUpright[5], kUpright[2], kUpright[7]};
 
 class Workbench {
@@ -82,7 +82,7 @@ class Workbench {
   const Picture& picture() const { return picture_; }
 
  private:
-  // In double: a side that follows from a ratio may be far beyond what an int holds.
+  // The sides are doubles: a side computed from a ratio may be far beyond the range of int.
   void demandRoom(const char* operation, double width, double height) const {
     if (width * height <= static_cast<double>(maxPixels_)) return;
     throw JobFailed(std::string(operation) + " asks for " + sizeText(width, height) + " pixels, more than maxPixels " +

@@ -1,4 +1,4 @@
-// From a file to a file: decode, turn upright, apply the operations in order, encode.
+// The work on a file: decode, turn upright, apply the operations in order, encode.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ struct ImageResult {
   int height = 0;
 };
 
-/// Any thread, one job at a time on it. No picture on the way has more than `maxPixels` pixels: the file's own header
-/// is asked before it is decoded, every target before it is made. Looks at the stop token between the steps. Throws
-/// JobFailed.
+/// Returns the resulting file. Any thread; `messages` belongs to the calling thread. No intermediate picture has more
+/// than `maxPixels` pixels: the header of the file is checked before decoding, every target before its creation. Checks
+/// the stop token between the steps. Throws JobFailed.
 ImageResult work(std::string_view file, const ImageRequest& request, std::uint64_t maxPixels, std::stop_token stop,
                  const GdMessages& messages);
 

@@ -6,8 +6,8 @@ namespace jobq::image {
 
 namespace {
 
-// A progressive JPEG has about ten scans. Each costs a pass over the whole picture, and a tiny file may hold hundreds
-// of thousands, which would keep a worker busy for minutes that no stop can end.
+// A progressive JPEG has about ten scans. Each scan costs a pass over the whole picture, and a tiny file may hold
+// hundreds of thousands of scans: a worker would be busy for minutes without a reaction to a stop.
 constexpr int kMostScans = 100;
 
 constexpr std::uint32_t kStartOfScan = 0xda;

@@ -23,7 +23,7 @@ gdImagePtr decodeEssentialPng(std::string_view bytes) {
 
 gdImagePtr decodeWithGd(std::string_view bytes, Format format) {
   const int size = static_cast<int>(bytes.size());
-  void* data = const_cast<char*>(bytes.data());  // libgd's C interface; it only reads
+  void* data = const_cast<char*>(bytes.data());  // libgd's C interface only reads the data
   switch (format) {
     case Format::jpeg: return gdImageCreateFromJpegPtrEx(size, data, 0);
     case Format::png: return decodeEssentialPng(bytes);
@@ -42,7 +42,7 @@ void* encodeWithGd(gdImagePtr image, Format format, int quality, int& size) {
   return nullptr;
 }
 
-// A PNG without palette may name one colour that counts as transparent; libgd keeps it beside the pixels.
+// A PNG without palette may name a colour that counts as transparent; libgd keeps the colour beside the pixels.
 void spreadTransparentColour(gdImagePtr image) {
   const int transparent = image->transparent;
   if (transparent < 0) return;
@@ -65,7 +65,7 @@ void spreadTransparentColour(gdImagePtr image) {
 Picture Picture::decode(std::string_view bytes, const Probe& probe, const GdMessages& messages) {
   Picture picture(decodeWithGd(bytes, probe.format));
   gdImagePtr image = picture.get();
-  // libjpeg fills what is missing with grey and only warns.
+  // libjpeg fills missing pixels with grey and only warns.
   if (image == nullptr || messages.mention("Premature end")) refuseDamaged(probe.format);
   if (gdImagePaletteToTrueColor(image) == 0) throw JobFailed("memory ended while the picture was decoded; try again");
   if (std::int64_t{picture.width()} != probe.width || std::int64_t{picture.height()} != probe.height) {

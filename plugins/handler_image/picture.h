@@ -1,4 +1,4 @@
-// A picture in memory: true colour with alpha, as libgd holds it.
+// A picture in memory: libgd's true colour with alpha.
 #pragma once
 
 #include <gd.h>
@@ -14,8 +14,8 @@
 
 namespace jobq::image {
 
-/// An exact turn or flip: the pixel at (x, y) of the result comes from the source, coordinates swapped first when
-/// `transpose`, then mirrored.
+/// An exact turn or flip. The pixel at (x, y) of the result comes from the source, with coordinates swapped first if
+/// `transpose` is set, then mirrored.
 struct Turn {
   bool transpose = false;
   bool flipX = false;
@@ -24,30 +24,33 @@ struct Turn {
   bool changesNothing() const { return !transpose && !flipX && !flipY; }
 };
 
-/// Owns its pixels; moves, never copies. One thread at a time. Sizes are in pixels; callers keep them within bounds.
-/// Every maker throws JobFailed when memory runs out.
+/// Owns its pixels; movable, not copyable. Not thread-safe. Sizes are in pixels; callers keep sizes within bounds.
+/// Every method returning a picture throws JobFailed when memory runs out.
 class Picture {
  public:
-  /// Decodes a file whose header was probed. Throws JobFailed when the file is damaged or cut off. A JPEG's EXIF
-  /// orientation is not applied.
+  /// Decodes a file with an already probed header. Throws JobFailed if the file is damaged or cut off. The EXIF
+  /// orientation of a JPEG is not applied.
   static Picture decode(std::string_view bytes, const Probe& probe, const GdMessages& messages);
-  /// A fully transparent picture.
+  /// Returns a fully transparent picture.
   static Picture blank(int width, int height);
 
   int width() const { return gdImageSX(image_.get()); }
   int height() const { return gdImageSY(image_.get()); }
   gdImagePtr get() const { return image_.get(); }
-  /// A pixel as libgd packs it: alpha (0 opaque to 127), red, green, blue, a byte each.
+  /// Returns a row of pixels in libgd's form: alpha (0 opaque to 127), red, green, blue, a byte each.
   int* row(int y) const { return image_->tpixels[y]; }
 
+  /// Returns the turned or flipped picture.
   Picture turned(Turn turn) const;
+  /// Returns the rectangle, which must lie within the picture.
   Picture cropped(int x, int y, int width, int height) const;
-  /// The part of this picture, resampled by area to the size.
+  /// Returns the given part, resampled by area to `width` x `height`.
   Picture resampled(int x, int y, int partWidth, int partHeight, int width, int height) const;
-  /// Clockwise, bilinear; the result holds the corners, and what is new is transparent.
+  /// Returns the picture turned clockwise, with bilinear sampling. The result holds the corners; new pixels are
+  /// transparent.
   Picture rotated(double degrees) const;
 
-  /// The file. JPEG is flattened on white. Throws JobFailed when the format cannot hold the picture.
+  /// Returns the encoded file. A JPEG is flattened on white. Throws JobFailed if the format cannot hold the picture.
   std::string encode(Format format, int quality) const;
 
  private:
@@ -62,7 +65,7 @@ class Picture {
   std::unique_ptr<gdImage, Destroy> image_;
 };
 
-/// The size of the box that holds a picture turned by `degrees`.
+/// The size of the box around a picture turned by `degrees`.
 struct Extent {
   double width = 0;
   double height = 0;

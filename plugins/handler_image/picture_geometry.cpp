@@ -1,4 +1,4 @@
-// Where pixels go: the parts of Picture that move them.
+// The parts of Picture that move pixels.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -9,7 +9,7 @@ namespace jobq::image {
 
 namespace {
 
-// A sum of weighted pixels in which a transparent one adds no colour, so that edges do not darken.
+// A sum of weighted pixels. A transparent pixel adds no colour, so edges do not darken.
 class Blend {
  public:
   void add(int pixel, double weight) {
@@ -35,7 +35,7 @@ class Blend {
   double blue_ = 0;
 };
 
-// The pixel at a point between pixels; what lies outside is transparent.
+// Returns the pixel at a point between pixels; points outside are transparent.
 int sample(const Picture& picture, double x, double y) {
   if (x <= -1 || y <= -1 || x >= picture.width() || y >= picture.height()) {
     return gdTrueColorAlpha(255, 255, 255, gdAlphaTransparent);
@@ -63,7 +63,7 @@ double radians(double degrees) { return degrees * std::numbers::pi / 180; }
 Extent extentOfRotation(int width, int height, double degrees) {
   const double cosine = std::abs(std::cos(radians(degrees)));
   const double sine = std::abs(std::sin(radians(degrees)));
-  // A hair less, so that a rounding error does not cost a row of transparent pixels.
+  // A tiny subtraction keeps a rounding error from adding a row of transparent pixels.
   constexpr double kHair = 1e-6;
   return Extent{std::max(1.0, std::ceil(width * cosine + height * sine - kHair)),
                 std::max(1.0, std::ceil(width * sine + height * cosine - kHair))};

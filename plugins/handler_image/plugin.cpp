@@ -1,5 +1,5 @@
-// The handler that resizes, crops, rotates and converts pictures. Reading order: image_request.h (what it takes and
-// gives), image_handler.cpp (the path of a job), image_work.cpp (the operations).
+// Plugin `handler_image`: resizes, crops, rotates and converts pictures. Reading order: `image_request.h` (input and
+// output), `image_handler.cpp` (the path of a job), `image_work.cpp` (the operations).
 #include "gd_messages.h"
 #include "http_transfer.h"
 #include "image_handler.h"

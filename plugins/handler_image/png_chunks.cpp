@@ -10,7 +10,7 @@ namespace jobq::image {
 namespace {
 
 constexpr std::size_t kSignatureSize = 8;
-constexpr std::size_t kFrameSize = 12;  // length, name and checksum of a chunk
+constexpr std::size_t kFrameSize = 12;  // bytes for length, name and checksum of a chunk
 
 constexpr std::array<std::uint32_t, 256> kCrcTable = [] {
   std::array<std::uint32_t, 256> table{};

@@ -1,5 +1,6 @@
-// A PNG without what a decoder does not need. libpng reports oddities of side chunks (colour profiles, text, sizes in
-// metres) on stderr past libgd's hook, and unpacks some of them: they are left out before it sees the file.
+// Reduces a PNG to the chunks needed by a decoder. libpng reports oddities of side chunks (colour profiles, text, sizes
+// in metres) on stderr past libgd's hook, and unpacks some of these chunks. Side chunks are therefore removed before
+// libpng sees the file.
 #pragma once
 
 #include <optional>
@@ -8,8 +9,8 @@
 
 namespace jobq::image {
 
-/// The file with its header, palette, transparency and pixels only, checksums verified; nothing when it is damaged or
-/// cut off. For files that begin with the PNG signature and a header. Pure.
+/// Returns the file with header, palette, transparency and pixels only, after a check of their checksums. Returns no
+/// value if the file is damaged or cut off. `file` must begin with the PNG signature and a header. Pure.
 std::optional<std::string> essentialPng(std::string_view file);
 
 }  // namespace jobq::image

@@ -23,7 +23,7 @@ bool isMadeOf(std::string_view text, std::string_view others) {
   });
 }
 
-// S3 signs exactly this spelling: all but these characters as %XX, slashes kept.
+// Encodes a path in the spelling that S3 signs: all bytes except these characters as %XX, slashes kept.
 std::string encodePath(std::string_view path) {
   constexpr const char* kHex = "0123456789ABCDEF";
   std::string out;
@@ -38,7 +38,7 @@ std::string encodePath(std::string_view path) {
   return out;
 }
 
-// "a//b", "/a" and "a/../b" are keys that S3 itself would take, but that servers and proxies between rewrite.
+// S3 accepts keys such as "a//b", "/a" and "a/../b", but servers and proxies on the way rewrite such keys.
 bool hasOddSegment(std::string_view key) {
   for (std::size_t start = 0; start <= key.size();) {
     const std::size_t end = std::min(key.find('/', start), key.size());
@@ -49,7 +49,8 @@ bool hasOddSegment(std::string_view key) {
   return false;
 }
 
-// <Code> and <Message> of an S3 error, printable and short; never more of it: the reply also repeats what was signed.
+// Returns <Code> or <Message> of an S3 error, printable and short. Other parts of the reply are never shown, because
+// the reply repeats the signed text.
 std::string errorField(const std::string& body, const std::string& name, const std::string& secret) {
   const std::size_t start = body.find("<" + name + ">");
   const std::size_t end = body.find("</" + name + ">");

@@ -1,10 +1,11 @@
-// The result as an object in an S3-compatible bucket. The job's s3Config has
+// Uploads the result as an object into an S3-compatible bucket. The s3Config of the job has these keys; other keys are
+// ignored:
 //
 //   accessId, accessSecret, bucketName, endpointUrl   strings, required
 //   region      default "us-east-1"
 //   objectPath  the object's key; default "<job id>.<extension>"
 //
-// and other keys are ignored. Objects are addressed path-style: <endpointUrl>/<bucketName>/<key>.
+// Objects are addressed path-style: <endpointUrl>/<bucketName>/<key>.
 #pragma once
 
 #include <stop_token>
@@ -25,11 +26,11 @@ struct S3Account {
   std::string key;        ///< as given; empty for the default
 };
 
-/// Any thread; pure. Throws JobFailed naming the key and the remedy, never a value.
+/// Reads and checks an s3Config. Any thread; pure. Throws JobFailed with the key and the remedy, never with a value.
 S3Account readS3Config(std::string_view json);
 
-/// Puts the object and returns its URL. Any thread; blocks up to limits.uploadTimeout. Throws JobFailed naming the
-/// object's URL, the reason and the remedy, and when the stop token fires.
+/// Uploads the object and returns its URL. Any thread; blocks up to `limits.uploadTimeout`. Throws JobFailed with the
+/// object's URL, the reason and the remedy, and also when the stop token fires.
 std::string upload(const S3Account& account, std::string_view jobId, std::string_view file, Format format,
                    const ImageLimits& limits, std::stop_token stop);
 

@@ -1,4 +1,4 @@
-// An http or https address, checked and taken apart.
+// Checks and parses an http or https address.
 #pragma once
 
 #include <optional>
@@ -7,13 +7,13 @@
 namespace jobq::image {
 
 struct WebUrl {
-  std::string text;  ///< what to connect to
-  /// Scheme, host, port and path: a query or a password may be a secret, and a message is read by others.
+  std::string text;  ///< the address for the connection
+  /// Scheme, host, port and path, for messages. A query or a password may be a secret, and other people read messages.
   std::string shown;
-  bool plain = false;  ///< neither user, password, query nor fragment
+  bool plain = false;  ///< the URL has no user, password, query or fragment
 };
 
-/// Nothing when the text is not an absolute http or https URL with a host. Pure.
+/// Returns the parsed URL, or no value unless `text` is an absolute http or https URL with a host. Pure.
 std::optional<WebUrl> parseWebUrl(const std::string& text);
 
 }  // namespace jobq::image

@@ -9,7 +9,7 @@ namespace jobq::trial {
 void Pause::wait(Millis duration, std::string_view doing) {
   const Instant deadline = clock_.now() + duration;
   {
-    // The callback takes the mutex, so that a stop between the check below and the wait is not missed.
+    // The callback takes the mutex, so a stop between the check below and the wait is not missed.
     const std::stop_callback wake(stop_, [this] {
       { Lock lock(mutex_); }
       stopped_.notifyAll();

@@ -1,4 +1,5 @@
-// Waiting for a moment or a stop, whichever comes first, on the server's clock: tests move time by hand.
+// Waits for a moment or a stop, whichever comes first, on the server's clock. Tests can therefore move the time by
+// hand.
 #pragma once
 
 #include <stop_token>
@@ -10,19 +11,20 @@
 
 namespace jobq::trial {
 
-/// Borrows the clock. One thread. The stop token of the job ends every wait, unless it is ignored.
+/// Waits of a single job. Borrows the clock, which must outlive the object. Only the thread of the job may call the
+/// methods. The stop token of the job ends every wait, unless `ignoreStop` is set.
 class Pause {
  public:
   Pause(Clock& clock, std::stop_token stop, bool ignoreStop)
       : clock_(clock), stop_(ignoreStop ? std::stop_token() : std::move(stop)) {}
 
-  /// Throws JobFailed("stopped while <doing>") when the job is stopped before the time is over.
+  /// Waits for `duration`. Throws JobFailed("stopped while <doing>") if the job is stopped before the time is over.
   void wait(Millis duration, std::string_view doing);
 
-  /// Ends only by a stop, as wait() does.
+  /// Waits until a stop, and throws like wait().
   [[noreturn]] void waitForEver(std::string_view doing);
 
-  /// Throws as wait() does when the job is stopped already.
+  /// Throws like wait() if the job is stopped already.
   void check(std::string_view doing) const;
 
  private:

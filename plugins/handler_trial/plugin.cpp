@@ -1,5 +1,5 @@
-// The handler that does what its input says (trial_request.h): how tests and operators try out a server, its limits,
-// its stops and its crashes.
+// Plugin `handler_trial`: a handler that follows the instructions in its input (`trial_request.h`). Tests and operators
+// use the handler to try out a server, its limits, its stops and its crashes.
 #include "jobq/abi.h"
 #include "jobq/job_handler.h"
 #include "trial_run.h"

@@ -1,18 +1,18 @@
-// What a trial job asks for. Every key is optional, other keys are ignored, and the steps run in this order:
+// The input of a trial job. Every key is optional, other keys are ignored, and the steps run in this order:
 //
-//   progress    [any JSON value, ...]   reports each as the job's progress
-//   sleepMs     0 .. 604800000          waits on the server's clock
-//   burnMs      0 .. 604800000          burns this much processor time of its own thread
-//   allocMb     0 .. 65536              allocates and touches memory, and keeps it until the job ends
-//   chunks      0 .. 1000000            emits this many chunks {"chunk":0,"data":"xx..."}, numbered from 0
+//   progress    [any JSON value, ...]   reports each value as the job's progress
+//   sleepMs     0 .. 604800000          waits so many milliseconds on the server's clock
+//   burnMs      0 .. 604800000          burns so many milliseconds of processor time of the worker's thread
+//   allocMb     0 .. 65536              allocates and touches so many MB, and keeps the memory until the job ends
+//   chunks      0 .. 1000000            emits so many chunks {"chunk":0,"data":"xx..."}, numbered from 0
 //     chunkBytes  0 .. 67108864         length of each chunk's "data"
 //     chunkMs     0 .. 604800000        wait before each chunk
-//   ignoreStop  true or false           goes on when the job is stopped: no wait, loop or hang ends early
-//   log         ["line", ...]           writes each to the job's log
+//   ignoreStop  true or false           continues when the job is stopped: no wait, loop or hang ends early
+//   log         ["line", ...]           writes each line to the job's log
 //   fail        "message"               throws JobFailed
 //   throw       "message"               throws std::runtime_error
-//   crash       "segv" "abort" "exit" "hang"   takes the process down (exit: status 3), or waits for ever
-//   output      any JSON value          what the job returns, byte for byte; default: the whole input
+//   crash       "segv" "abort" "exit" "hang"   ends the process (exit: status 3), or waits for ever
+//   output      any JSON value          output of the job, byte for byte; default: the whole input
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ namespace jobq::trial {
 
 enum class Crash { none, segv, abort, exit, hang };
 
-/// The views point into the input.
+/// A checked input. The views point into the input text.
 struct TrialRequest {
   std::vector<std::string_view> progress;  ///< JSON texts
   Millis sleep{0};
@@ -44,8 +44,8 @@ struct TrialRequest {
   std::string_view output;  ///< JSON text
 };
 
-/// Reads and checks the whole input before anything is done. Any thread. Throws JobFailed naming the key and the
-/// remedy when a value has the wrong type or is out of range.
+/// Reads and checks the whole input before any step runs. `input` must outlive the result. Any thread. Throws JobFailed
+/// with the key and the remedy if a value has the wrong type or is out of range.
 TrialRequest readTrial(std::string_view input);
 
 }  // namespace jobq::trial

@@ -20,7 +20,8 @@ constexpr std::size_t kMegabyte = 1024 * 1024;
 constexpr std::size_t kPage = 4096;
 constexpr int kExitStatus = 3;
 
-// Processor time, not the clock: a burn is a load, and has to be one on a busy machine and under a manual clock too.
+// Returns processor time instead of the clock's time: a burn must be a load on a busy machine and under a manual clock
+// too.
 Millis processorTime() {
   timespec spent{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
@@ -48,7 +49,7 @@ std::vector<Block> allocate(std::int64_t megabytes, const Pause& pause) {
                       "; ask for less");
     }
     blocks.emplace_back(bytes);
-    // An untouched page costs nothing, and the compiler would drop plain writes that nobody reads.
+    // An untouched page costs no memory, and the compiler would drop plain writes that are never read.
     for (std::size_t at = 0; at < kMegabyte; at += kPage) static_cast<volatile char*>(bytes)[at] = 1;
   }
   return blocks;
@@ -68,7 +69,7 @@ void crash(Crash how, Pause& pause) {
     case Crash::none: return;
     case Crash::segv: std::raise(SIGSEGV); return;
     case Crash::abort: std::abort();
-    // Not std::exit: destructors of a server whose threads still run would crash it in some other way.
+    // std::exit is avoided: destructors of a server with running threads would crash the process in another way.
     case Crash::exit: std::_Exit(kExitStatus);
     case Crash::hang: pause.waitForEver("hanging");
   }

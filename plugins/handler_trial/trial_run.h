@@ -1,4 +1,4 @@
-// The steps of a trial, in the order that trial_request.h lists.
+// The steps of a trial, in the order listed in `trial_request.h`.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace jobq::trial {
 
-/// Returns the job's output. The running thread only. Throws JobFailed when stopped, when memory runs out and on
-/// `fail`; std::runtime_error on `throw`. A crash does not return.
+/// Runs the steps and returns the output of the job. Called by the thread of the job only. Throws JobFailed after a
+/// stop, when memory runs out and on `fail`; throws std::runtime_error on `throw`. A crash does not return.
 std::string runTrial(const TrialRequest& request, JobContext& context, Clock& clock);
 
 }  // namespace jobq::trial

@@ -1,9 +1,9 @@
-// A bucket of `requests` tokens that is refilled evenly, `requests` in each `window`; a request takes one. A few bytes
-// a key, and no caller waits for a whole window; in return the first window after a pause may see up to twice
-// `requests`.
+// Plugin `limiter_bucket`: a bucket of `requests` tokens, refilled evenly with `requests` tokens in each `window`. A
+// request takes a token. A key costs a few bytes, and no caller waits for a whole window. In return the first window
+// after a pause may see up to twice `requests`.
 //
-// Whole numbers only: a token is cut into as many parts as the window has milliseconds, so that each millisecond brings
-// `requests` parts. What is kept is what was taken and not yet refilled: when the limit changes, it stays.
+// All numbers are whole: a token is cut into as many parts as the window has milliseconds, so each millisecond brings
+// `requests` parts. The bucket stores the taken and not yet refilled parts, which stay when the limit changes.
 #include "jobq/abi.h"
 #include "jobq/keyed_rate_limiter.h"
 
@@ -14,8 +14,8 @@ using jobq::Millis;
 
 constexpr std::int64_t dividedUp(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-/// From one call to the next, the limit of the first of them is in force. The greatest number, 2^32 requests in 7 days,
-/// is below 2^62.
+/// The tokens taken by a key. The limit of a call of wait() stays in force until the next call. The greatest number,
+/// from 2^32 requests in 7 days, is below 2^62.
 class Bucket {
  public:
   Millis wait(const jobq::RateLimit& limit, Instant now) {
@@ -32,20 +32,20 @@ class Bucket {
   bool idle(Instant now) const { return leftTaken(now) == 0; }
 
  private:
-  // Looks at the time first: a pause of years times `requests` would be too great a number.
+  // Compares the time first: a pause of years times `requests` would overflow.
   std::int64_t leftTaken(Instant now) const {
     const std::int64_t elapsed = (now - at_).count();
     return elapsed >= dividedUp(taken_, requests_) ? 0 : taken_ - elapsed * requests_;
   }
 
-  // The same tokens in other parts; a part of a part is taken.
+  // Converts the taken tokens into parts of the new window, rounded up to a whole part.
   void cutInto(std::int64_t window) {
     taken_ = taken_ / window_ * window + dividedUp(taken_ % window_ * window, window_);
     window_ = window;
   }
 
   std::int64_t taken_ = 0;  // in parts: 1 / window_ of a token
-  Instant at_;              // when it was that much
+  Instant at_;              // moment to which `taken_` belongs
   std::int64_t requests_ = 1;
   std::int64_t window_ = 1;
 };

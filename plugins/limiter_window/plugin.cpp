@@ -1,6 +1,6 @@
-// A window that slides with each millisecond: at no time were more than `requests` allowed within the last `window`,
-// where a request made exactly `window` ago is out. Exact, because instants are whole milliseconds and every one that
-// counts is kept, those of one millisecond together.
+// Plugin `limiter_window`: a window that slides with each millisecond. At no time were more than `requests` requests
+// allowed within the last `window`; a request made exactly `window` ago no longer counts. The count is exact, because
+// instants are whole milliseconds and every counting request is kept, the requests of a millisecond together.
 #include <deque>
 
 #include "jobq/abi.h"
@@ -11,8 +11,8 @@ namespace {
 using jobq::Instant;
 using jobq::Millis;
 
-/// At most one run a request, and one a millisecond of the window. Should the window of a key change all the same, what
-/// a shorter one let go of is not brought back.
+/// The counting requests of a key. A key has at most a run for each request and for each millisecond of the window.
+/// After a change of a key's window to a longer one, requests dropped under the shorter window stay dropped.
 class SlidingWindow {
  public:
   Millis wait(const jobq::RateLimit& limit, Instant now) {
@@ -43,7 +43,8 @@ class SlidingWindow {
 
   bool out(const Run& run, Instant now) const { return now - run.at >= window_; }
 
-  // When the oldest `many` are out. More than one only after the limit has shrunk.
+  // Returns the moment when the oldest `many` requests no longer count. `many` is above 1 only after the limit has
+  // shrunk.
   Instant leaveOf(std::uint32_t many) const {
     auto run = runs_.begin();
     while (run->count < many) many -= (run++)->count;

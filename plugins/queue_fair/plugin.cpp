@@ -1,17 +1,17 @@
-// Shares between API keys: of each key that has jobs waiting one runs in turn, however many the others have. This is
-// start-time fair queueing (Goyal, Vin, Cheng 1996) with jobs of one size: ranks are moments of a virtual time, and the
-// lowest that waits is its present. A key's next job stands one behind its last one, but never before the present, so
-//  - a key that is new, or has been quiet, starts at the head of the line: what it did not use is no credit,
-//  - keys with jobs waiting have the same ranks and take turns, and the storage's order by arrival settles whose is
-//  next,
-//  - a retry stands where a new job of its key would.
+// Plugin `queue_fair`: shares between API keys. Keys with queued jobs take turns, however many jobs each key has. The
+// policy is start-time fair queueing (Goyal, Vin, Cheng 1996) with jobs of equal size: ranks are moments of a virtual
+// time, and the lowest rank of a queued job is the present. The next job of a key ranks one higher than the last job of
+// the key, but never before the present. Consequences:
+// - A key that is new or was quiet starts at the head of the queue: unused turns are no credit.
+// - Keys with queued jobs have the same ranks and take turns. The storage's order of arrival decides among equal ranks.
+// - A retried job ranks like a new job of its key.
 //
-// When nothing waits, virtual time is the real one in microseconds. A line is not submitted to a million times a
-// second, so the ranks that were given since it was last empty, each one above another, have not come as far as the
-// clock: all keys start anew, and a burst that has been worked off is held against nobody.
+// The virtual time of an empty queue is the real time in microseconds. A queue receives fewer than a million jobs a
+// second, so the ranks given since the queue was last empty, each higher than another by one, lie behind the clock: all
+// keys start anew, and a finished burst counts against no key.
 //
-// The two classes, normal and lowPriority, are two lines, and a key's jobs in one do not count in the other. Jobs
-// without a key are a group like that of a key.
+// The two classes, normal and lowPriority, are two queues, and the jobs of a key in one class do not count in the
+// other. Jobs without a key form a group like the jobs of a key.
 #include <cstdint>
 #include <limits>
 
@@ -24,8 +24,9 @@ using jobq::GroupState;
 using jobq::Instant;
 using jobq::JobSpec;
 
-/// More jobs than one key can have waiting. A last rank further ahead is of another time: another policy's jobs wait,
-/// or the clock has been set back since (a minute here; less than that mends itself).
+/// More jobs than a key can have queued. A last rank further ahead comes from another policy's queued jobs or from a
+/// clock that was set back since then. The bound corresponds to a minute of the clock; smaller steps correct
+/// themselves.
 constexpr std::uint64_t kMostWaiting = 60'000'000;
 
 class Fair final : public jobq::QueuePolicy {
@@ -41,7 +42,7 @@ class Fair final : public jobq::QueuePolicy {
     const std::int64_t present = *state.lowestWaiting;
     if (!state.lastRank || *state.lastRank < present) return present;
     const auto ahead = static_cast<std::uint64_t>(*state.lastRank) - static_cast<std::uint64_t>(present);
-    // What another policy gave may be the last number there is.
+    // A rank given by another policy may be the largest number.
     const bool last = *state.lastRank == std::numeric_limits<std::int64_t>::max();
     return ahead < kMostWaiting && !last ? *state.lastRank + 1 : present;
   }

@@ -1,4 +1,4 @@
-// First come, first served. The storage breaks ties by arrival, so equal ranks are all it takes.
+// Plugin `queue_fifo`: first come, first served. The storage orders equal ranks by arrival, so all ranks are equal.
 #include "jobq/abi.h"
 #include "jobq/queue_policy.h"
 

@@ -1,5 +1,5 @@
-// Higher `policy.priority` first, first come first served among equals. Two classes, normal and lowPriority, hold under
-// every policy and come before any rank.
+// Plugin `queue_priority`: higher `policy.priority` first, equal priorities in the order of arrival. The two classes,
+// normal and lowPriority, exist under every policy and come before any rank.
 #include "jobq/abi.h"
 #include "jobq/queue_policy.h"
 

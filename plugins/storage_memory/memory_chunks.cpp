@@ -1,4 +1,4 @@
-// Face 3: what a running job hands out and logs.
+// The chunks, and the log lines, of running jobs.
 #include <algorithm>
 #include <iterator>
 
@@ -7,12 +7,12 @@
 namespace jobq::memory {
 namespace {
 
-/// A page whose chunks are not copied yet.
+/// A page before its chunks are copied.
 struct Leaf {
   std::vector<std::shared_ptr<const Chunk>> chunks;
   ChunkPage page;
 
-  /// Outside the critical section.
+  /// Copies the chunks. Called outside the critical section.
   ChunkPage whole() && {
     page.chunks.reserve(chunks.size());
     for (const auto& chunk : chunks) page.chunks.push_back(*chunk);

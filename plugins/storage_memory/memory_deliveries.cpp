@@ -13,7 +13,7 @@ bool outlived(const DeliveryRow& row, Instant now) {
   return row.state != DeliveryState::owed && row.settledAt + kDeliveryRecordLife <= now;
 }
 
-/// Returns whether the owed delivery is due, and its last try was not delivered.
+/// Returns whether the owed delivery is due, and was not tried yet or failed at the last try.
 bool waits(const DeliveryRow& row, Instant now) {
   return row.dueAt <= now && (row.tries == 0 || row.attempts.empty() || !row.attempts.back().reason.empty());
 }

@@ -1,4 +1,4 @@
-// The owed and settled webhooks of the memory storage, with an index for each question that is asked about them.
+// The owed and settled webhooks of the memory storage, with an index for each kind of search.
 #pragma once
 
 #include <cstddef>
@@ -27,54 +27,55 @@ struct DeliveryRow {
   std::shared_ptr<const JobSpec> spec;
   std::string host;
   Found snapshot;
-  Instant dueAt{};      // while owed
-  Instant owedAt{};     // since then it is owed
-  Instant settledAt{};  // afterwards
+  Instant dueAt{};      // meaningful while owed
+  Instant owedAt{};     // the delivery has been owed since this moment
+  Instant settledAt{};  // meaningful once settled
   std::uint32_t tries = 0;
   std::uint64_t claims = 0;
   std::vector<DeliveryAttempt> attempts;
 };
 
-/// The caller guards it: one mutex with the jobs, because the step that ends a job also writes here.
+/// All deliveries. The caller guards the object by the mutex of the jobs, because the step ending a job also writes
+/// here.
 class Deliveries {
  public:
-  /// The job has just ended.
+  /// Adds the owed webhook of a job that has just ended.
   void owe(const Row& row, Instant now);
 
-  /// OutboxStore::dueHosts().
+  /// Implements OutboxStore::dueHosts().
   DueHosts dueHosts(Instant now, std::string_view after, std::size_t max) const;
 
-  /// Returns the deliveries that OutboxStore::claimDue() may take, in its order.
+  /// Returns the deliveries for OutboxStore::claimDue(), in the order of claiming.
   std::vector<DeliveryRow*> due(Instant now, std::span<const HostPlaces> hosts) const;
 
-  /// Null when unknown, or settled for longer than kDeliveryRecordLife.
+  /// Returns null if the id is unknown or the delivery was settled more than kDeliveryRecordLife ago.
   DeliveryRow* find(std::string_view id, Instant now);
 
-  /// Returns the owed delivery whose last claim this is, or null.
+  /// Returns the owed delivery whose last claim is `claim`, or null.
   DeliveryRow* findClaimed(const DeliveryClaim& claim);
 
-  /// Due at `due`, and owed as before.
+  /// Makes the owed delivery due at `due`.
   void setDue(DeliveryRow& row, Instant due);
-  /// Owed from now on and due at once, whatever it was.
+  /// Makes the delivery owed from now on and due at once, in any former state.
   void setOwed(DeliveryRow& row, Instant now);
-  /// Also lets go of the oldest settled ones of the endpoint beyond kMaxDeliveriesPerEndpoint.
+  /// Settles the delivery, and drops the oldest settled deliveries of the endpoint beyond kMaxDeliveriesPerEndpoint.
   void settle(DeliveryRow& row, DeliveryState state, Instant now);
 
-  /// Oldest first; of whatever endpoint, when `endpoint` is empty.
+  /// Returns the deliveries of the job, oldest first. An empty `endpoint` stands for any endpoint.
   std::vector<const DeliveryRow*> ofJob(std::string_view endpoint, std::string_view job, Instant now) const;
-  /// Newest first.
+  /// Returns up to `limit` deliveries of the endpoint, newest first.
   std::vector<const DeliveryRow*> ofEndpoint(std::string_view endpoint, std::size_t limit, Instant now) const;
 
-  /// OutboxStore::owed().
+  /// Implements OutboxStore::owed().
   OwedDeliveries owed(Instant now, std::string_view endpoint) const;
 
-  /// OutboxStore::abandonOwed().
+  /// Implements OutboxStore::abandonOwed().
   AbandonResult abandonOwed(Instant now, const OwedBounds& bounds, std::size_t max);
 
-  /// Adds to the record of the delivery, which keeps its last kMaxAttempts.
+  /// Adds an attempt to the record of the delivery. The record keeps the last kMaxAttempts attempts.
   static void addAttempt(DeliveryRow& row, DeliveryAttempt attempt, Instant now);
 
-  /// Drops up to `max` that have outlived their time; returns how many.
+  /// Drops up to `max` settled deliveries older than kDeliveryRecordLife. Returns the number of dropped deliveries.
   std::size_t dropOld(Instant now, std::size_t max);
 
  private:
@@ -84,10 +85,10 @@ class Deliveries {
     ByTime owed;  // by `owedAt`
     ByTime settled;
   };
-  /// An owed delivery that is beyond a bound.
+  /// An owed delivery beyond a bound.
   struct Surplus {
     DeliveryRow* row = nullptr;
-    bool isTooOld = false;  // or one of too many
+    bool isTooOld = false;  // too old; otherwise surplus by the number
   };
   static std::vector<Surplus> surplusOf(const OfEndpoint& endpoint, Instant now, const OwedBounds& bounds,
                                         std::size_t looks);
@@ -97,7 +98,7 @@ class Deliveries {
 
   std::map<std::string, DeliveryRow, std::less<>> rows_;
   std::map<EndpointId, OfEndpoint, std::less<>> endpoints_;
-  std::map<std::string, ByTime, std::less<>> due_;  // owed ones by host
+  std::map<std::string, ByTime, std::less<>> due_;  // owed deliveries by host
   ByTime settled_;
   std::uint64_t sequence_ = 0;
 };

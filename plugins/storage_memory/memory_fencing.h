@@ -1,4 +1,4 @@
-// Fencing: a report of an attempt or a claim that is over changes nothing.
+// Fencing: a report of a former attempt or a former claim changes nothing.
 #pragma once
 
 #include "jobq/job.h"
@@ -8,10 +8,10 @@
 
 namespace jobq::memory {
 
-/// Returns whether the lease names the attempt that the job is in now. Called under State::mutex.
+/// Returns whether the lease names the present attempt of the job. Called under State::mutex.
 bool isCurrentAttempt(const Row& row, const LeaseRef& lease);
 
-/// Returns whether the claim is the delivery's last one. Called under State::mutex.
+/// Returns whether the claim is the last claim of the delivery. Called under State::mutex.
 bool isLastClaim(const DeliveryRow& row, const DeliveryClaim& claim);
 
 }  // namespace jobq::memory

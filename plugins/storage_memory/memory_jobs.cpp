@@ -1,4 +1,4 @@
-// Face 1: jobs as their callers see them.
+// The store of jobs as callers see them.
 #include <algorithm>
 
 #include "memory_stores.h"
@@ -45,7 +45,7 @@ InsertResult Jobs::insert(JobSpec job, const QueuePolicy& policy, const std::opt
       return std::visit([](auto& answer) -> InsertResult { return std::move(answer); }, *first);
     }
   }
-  // Until its space is freed, an expired job keeps its id: a late report about it must not meet another job.
+  // An expired job keeps its id until its space is freed: a late report about the old job must not reach a new one.
   if (s_.byId.contains(spec->id)) throw StorageError("job " + spec->id + " exists already; make another id");
   const std::int64_t rank = s_.rankOf(*spec, endpoint, policy, now);
   if (idempotency) remember(endpoint, std::move(key), *idempotency, *spec, now);
@@ -110,12 +110,12 @@ RequeueResult Jobs::requeue(const JobKey& key, const QueuePolicy& policy) {
     if (!next(row->state, Trigger::retry)) return WrongState{row->state};
     spec = row->spec;
   }
-  JobSpec again = *spec;        // for the policy alone; copied outside of the lock, because an input may be large
+  JobSpec again = *spec;        // only for the policy; copied outside the lock, because an input may be large
   std::unique_ptr<Run> before;  // freed after the lock
   Lock lock(s_.mutex);
   const Instant now = s_.clock.now();
   Row* row = s_.find(key, now);
-  if (row == nullptr || row->spec != spec) return NotFound{};  // gone meanwhile, whoever has its id now
+  if (row == nullptr || row->spec != spec) return NotFound{};  // removed meanwhile; a new job may have the id
   const auto to = next(row->state, Trigger::retry);
   if (!to) return WrongState{row->state};
   const Instant expiry = row->expiryFixed ? row->expiresAt : row->submittedAt + spec->policy.ttl;
@@ -153,7 +153,7 @@ std::optional<Instant> Jobs::setTtl(const JobKey& key, Millis ttl) {
   Row* row = s_.find(key, now);
   if (row == nullptr) return std::nullopt;
   const Instant latest = row->submittedAt + kTtlCeiling;
-  // Bounded before it is added: a ttl may be as long as its type allows.
+  // Bounded before the addition: a ttl may be as large as the type allows.
   s_.setExpiry(*row, std::min(now + std::clamp(ttl, kTtlFloor, kTtlCeiling), latest));
   row->expiryFixed = true;
   return row->expiresAt;
@@ -198,7 +198,8 @@ EndpointCounts Jobs::counts(std::string_view name) {
   counts.completed = endpoint.completed;
   counts.failed = endpoint.failed;
   counts.retried = endpoint.retried;
-  // What has expired since the last sweep is absent already; that is what a second brings, not what the queue holds.
+  // Jobs expired since the last sweep count as absent. The loop walks over about a second's worth of jobs, not over the
+  // whole queue.
   for (auto old = s_.byExpiry.begin(); old != s_.byExpiry.end() && old->first <= now; ++old) {
     const Row& row = *old->second;
     if (row.endpoint != &endpoint) continue;

@@ -1,5 +1,5 @@
-// Face 2, the verbs of a worker: claim, renew, finish, progress, release. What becomes of jobs whose time or whose
-// worker is over is in memory_sweep.cpp.
+// The operations of a worker: claim, renew, finish, progress, release. The handling of overdue jobs and of lost workers
+// is in `memory_sweep.cpp`.
 #include <algorithm>
 
 #include "memory_stores.h"

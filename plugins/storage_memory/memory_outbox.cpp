@@ -1,10 +1,10 @@
-// Face 4: webhooks that are owed.
+// The store of owed webhooks.
 #include "memory_stores.h"
 
 namespace jobq::memory {
 namespace {
 
-/// A delivery as an answer, its bodies not copied yet.
+/// A delivery as a result, before its bodies are copied.
 struct Copy {
   Delivery delivery;
   std::shared_ptr<const JobSpec> spec;
@@ -12,7 +12,7 @@ struct Copy {
 
   std::size_t bytes() const { return spec->input.size() + (output ? output->size() : 0); }
 
-  /// Outside the critical section.
+  /// Copies the bodies. Called outside the critical section.
   Delivery whole() && {
     delivery.input = spec->input;
     if (output) delivery.job.output = *output;

@@ -60,7 +60,7 @@ bool Records::remove(std::string_view kind, std::string_view id) {
   if (records_.erase(std::pair(std::string(kind), std::string(id))) == 0) return false;
   const Instant now = clock_.now();
   forgetRemovals(now);
-  // An id is named once however often it came and went.
+  // An id is named once, also after several removals.
   std::erase_if(removals_, [kind, id](const auto& entry) {
     const Removal& old = entry.second;
     return old.kind == kind && old.id == id;
@@ -69,7 +69,7 @@ bool Records::remove(std::string_view kind, std::string_view id) {
   return true;
 }
 
-// No sweep comes by here: whoever asks, or adds one, sweeps.
+// Called by remove() and changedSince(), because no sweep reaches the removals.
 void Records::forgetRemovals(Instant now) {
   while (!removals_.empty() && removals_.begin()->second.at + kRememberRemovals <= now) {
     removals_.erase(removals_.begin());

@@ -1,6 +1,6 @@
-// What the memory storage remembers of a job. A million of them may wait, so a row is small: what only a job that was
-// taken has is apart (Run), and bodies are shared, immutable text. A verb takes a reference to them in its critical
-// section and copies afterwards; an owed webhook shares them with its job.
+// The rows of the memory storage. A million jobs may wait, so a row is small: the values of claimed jobs are kept apart
+// (Run), and bodies are shared, immutable text. An operation takes a reference to a body in the critical section and
+// copies the body afterwards; an owed webhook shares the bodies with its job.
 #pragma once
 
 #include <array>
@@ -22,19 +22,19 @@
 
 namespace jobq::memory {
 
-using Text = std::shared_ptr<const std::string>;  // null for none
+using Text = std::shared_ptr<const std::string>;  // null if absent
 
 struct Run {
   WorkerId worker;
   std::optional<Instant> startedAt;
   std::optional<Instant> finishedAt;
-  Instant deadline{};                // of the running attempt, by its execution timeout
-  std::optional<Instant> leaseEnds;  // of a timed lease
+  Instant deadline{};                // end of the running attempt, by the execution timeout
+  std::optional<Instant> leaseEnds;  // end of a timed lease
   Text output;
   std::string progress;
   std::string error;
   std::vector<std::shared_ptr<const Chunk>> chunks;
-  std::size_t taken = 0;  // chunks handed out
+  std::size_t taken = 0;  // number of chunks already returned
   std::list<LogLine> log;
 };
 
@@ -44,8 +44,8 @@ struct Row {
   std::shared_ptr<const JobSpec> spec;
   Endpoint* endpoint = nullptr;
   JobState state = JobState::inQueue;
-  bool inLine = false;       // an expired job that waited may be out of line already
-  bool expiryFixed = false;  // /status?ttl= has set it for good
+  bool inLine = false;       // an expired queued job may have left the queue already
+  bool expiryFixed = false;  // set by `/status?ttl=`; the end of the job keeps the expiry
   std::uint32_t attempt = 0;
   std::uint32_t losses = 0;
   std::uint32_t retries = 0;
@@ -55,13 +55,13 @@ struct Row {
   Instant submittedAt{};
   Instant queuedAt{};
   Instant expiresAt{};
-  std::unique_ptr<Run> run;  // null until the job was taken or has ended
+  std::unique_ptr<Run> run;  // null until the job was claimed or has ended
 
   bool expired(Instant now) const { return expiresAt <= now; }
 };
 
 using Rows = std::list<Row>;
-using Line = std::map<std::pair<std::int64_t, std::uint64_t>, Row*>;  // rank, arrival
+using Line = std::map<std::pair<std::int64_t, std::uint64_t>, Row*>;  // by rank, arrival
 using RowsByTime = std::set<std::pair<Instant, Row*>>;
 
 struct IdempotencyEntry {  // an idempotency record
@@ -69,7 +69,7 @@ struct IdempotencyEntry {  // an idempotency record
   JobId job;
   Instant endsAt{};
 };
-using PromiseKey = std::pair<std::string, std::string>;  // API key, the caller's key
+using PromiseKey = std::pair<std::string, std::string>;  // id of the API key, idempotency key
 
 struct Endpoint {
   Rows jobs;                                      // newest first
@@ -82,12 +82,12 @@ struct Endpoint {
   std::uint64_t retried = 0;
 };
 
-/// A job as an answer, its output not copied yet.
+/// A job as a result, before its output is copied.
 struct Found {
   Job job;
   Text output;
 
-  /// Outside the critical section.
+  /// Copies the output. Called outside the critical section.
   Job whole() && {
     if (output) job.output = *output;
     return std::move(job);

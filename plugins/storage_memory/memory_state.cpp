@@ -56,7 +56,7 @@ std::int64_t State::rankOf(const JobSpec& job, Endpoint& endpoint, const QueuePo
 void State::setExpiry(Row& row, Instant expiry) {
   byExpiry.erase({row.expiresAt, &row});
   row.expiresAt = expiry;
-  // Most jobs live equally long, so the newest mostly goes last.
+  // Most jobs live equally long, so a new expiry usually goes to the end.
   byExpiry.emplace_hint(byExpiry.end(), expiry, &row);
 }
 

@@ -1,9 +1,9 @@
-// The shared state of the memory storage, and the steps that several verbs have in common. One mutex guards all of it:
-// every verb of the jobs is one critical section, which is what makes this the simplest correct storage, the judge of
-// the others.
+// The shared state of the memory storage, and the steps shared by several operations. A single mutex guards all of the
+// state, and every operation on jobs is a single critical section. The storage is therefore the simplest correct one,
+// and the judge of the others.
 //
-// An expired job stays until sweep() frees it, so that no verb does more work than its own; every verb asks
-// Row::expired before it believes a row.
+// An expired job stays until sweep() frees its space, so an operation never does the work of a sweep. Every operation
+// checks Row::expired before using a row.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ namespace jobq::memory {
 struct State {
   explicit State(Clock& systemClock) : clock(systemClock) {}
 
-  /// When an idempotency record ends; in the order of `endsAt`, because all live equally long.
+  /// The end of an idempotency record. The entries are in the order of `endsAt`, because all records live equally long.
   struct IdempotencyEnd {
     Instant endsAt;
     EndpointId endpoint;
@@ -45,30 +45,33 @@ struct State {
   Deliveries deliveries JOBQ_GUARDED_BY(mutex);
   std::uint64_t arrivals JOBQ_GUARDED_BY(mutex) = 0;
 
-  /// Null when the job is absent.
+  /// Returns the row of the job, or null if the job is absent.
   Row* find(const JobKey& key, Instant now) JOBQ_REQUIRES(mutex);
   Row* find(std::string_view id, Instant now) JOBQ_REQUIRES(mutex);
-  /// The row, if the job is IN_PROGRESS under this attempt.
+  /// Returns the row if the job is IN_PROGRESS under the attempt of the lease, or null.
   Row* held(const LeaseRef& lease, Instant now) JOBQ_REQUIRES(mutex);
 
-  /// The next job of a line, or null. Expired ones in front of it leave the line on the way.
+  /// Returns the next job of a queue, or null. Expired jobs before the next one are taken out of the queue.
   Row* head(Line& line, Instant now) JOBQ_REQUIRES(mutex);
+  /// Puts the job into its queue.
   void enterLine(Row& row) JOBQ_REQUIRES(mutex);
+  /// Takes the job out of its queue; no effect on a job outside its queue.
   void leaveLine(Row& row) JOBQ_REQUIRES(mutex);
-  /// The rank that `policy` gives the job now; remembered for its group.
+  /// Returns the rank given to the job by `policy` at `now`, and keeps the rank as the last rank of the group, if the
+  /// job has a group.
   std::int64_t rankOf(const JobSpec& job, Endpoint& endpoint, const QueuePolicy& policy, Instant now)
       JOBQ_REQUIRES(mutex);
 
   void setExpiry(Row& row, Instant expiry) JOBQ_REQUIRES(mutex);
   void setLease(Row& row, Instant end) JOBQ_REQUIRES(mutex);
-  /// Forgets the running attempt's deadline and lease.
+  /// Removes the deadline and the lease of the running attempt.
   void stopRunning(Row& row) JOBQ_REQUIRES(mutex);
-  /// Makes the job terminal, wherever it was, and writes the owed webhook.
+  /// Ends the job from any state, and writes the owed webhook.
   void end(Row& row, Trigger trigger, Instant now) JOBQ_REQUIRES(mutex);
-  /// Puts a running job back at its old place; chunks and progress are discarded.
+  /// Returns a running job to the old position in the queue; chunks and progress are discarded.
   void sendBack(Row& row, Trigger trigger) JOBQ_REQUIRES(mutex);
-  /// Removes the job from everything. The row moves to `dead`, which outlives the lock, so that its bodies are freed
-  /// outside of it.
+  /// Removes the job from all indexes. The row moves to `dead`; the list outlives the lock, so the bodies are freed
+  /// outside the lock.
   void bury(Row& row, Rows& dead) JOBQ_REQUIRES(mutex);
 };
 

@@ -1,5 +1,6 @@
-// The six faces of the memory storage. Each verb is one critical section over the shared state; workers and records
-// have a mutex of their own, because no step touches them and a job.
+// The six stores of the memory storage. Contract: `sdk/include/jobq/storage.h`. Each operation is a critical section
+// over the shared state. Workers and records have a separate mutex each, because no step changes a job together with a
+// worker or a record. Any thread may call the methods. The state and the clock outlive the stores.
 #pragma once
 
 #include <cstddef>
@@ -47,7 +48,7 @@ class Jobs final : public JobStore {
   std::size_t remove(std::string_view endpoint, std::size_t batch) override;
 
  private:
-  /// What the key's first request was answered, if it was made within kIdempotencyLife.
+  /// Returns the result of the first request under the key, if made within kIdempotencyLife.
   static std::optional<IdempotencyRecord> earlier(const Endpoint& endpoint, const PromiseKey& key,
                                                   const Idempotency& idempotency, Instant now);
   void remember(Endpoint& endpoint, PromiseKey key, const Idempotency& idempotency, const JobSpec& job, Instant now)

@@ -1,12 +1,12 @@
-// Face 2, what becomes of jobs whose time or whose worker is over. Each duty looks at the front of an ordered index, so
-// a sweep is short however much the store holds.
+// The end of overdue jobs and of jobs with a lost worker. Each duty reads the front of an ordered index, so a sweep is
+// short however many jobs the storage holds.
 #include "memory_stores.h"
 
 namespace jobq::memory {
 namespace {
 
-/// The jobs of `index` that are due and not expired, at most `max`. Expired ones, which a bounded sweep has left for
-/// the next, are absent.
+/// Returns the due jobs of `index`, at most `max`. Expired jobs, left by a bounded sweep for the next sweep, are
+/// skipped.
 std::vector<Row*> due(const RowsByTime& index, Instant now, std::size_t max) {
   std::vector<Row*> rows;
   for (auto at = index.begin(); at != index.end() && at->first <= now && rows.size() < max; ++at) {
@@ -52,7 +52,7 @@ void Leases::lose(Row& row, Instant now, SweepResult& swept, std::set<EndpointId
   s_.end(row, Trigger::loseLast, now);
 }
 
-// A record that was replaced after its end has a later entry of its own.
+// A record replaced after its end has a later entry of its own.
 std::size_t Leases::dropPromises(Instant now, std::size_t max) {
   std::size_t dropped = 0;
   for (; dropped < max && !s_.idempotencyEnds.empty() && s_.idempotencyEnds.front().endsAt <= now; ++dropped) {

@@ -1,4 +1,5 @@
-// The memory storage: everything is gone with the process. For tests, benchmarks and queues that may be lost.
+// Plugin `storage_memory`: a storage whose content ends with the process. Meant for tests, benchmarks and queues with
+// jobs that may be lost.
 #include "jobq/abi.h"
 #include "memory_stores.h"
 

@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Instructions of SQLite's virtual machine between two questions whether to stop: less than a millisecond of rows.
+/// Instructions of SQLite's virtual machine between two checks of the stop token: less than a millisecond of rows.
 constexpr int kStepsBetweenQuestions = 1'000;
 
 int isStopped(void* stop) { return static_cast<const std::stop_token*>(stop)->stop_requested() ? 1 : 0; }
@@ -23,10 +23,10 @@ void removeCopy(const fs::path& target) noexcept {
 
 void copy(const fs::path& source, const fs::path& target, std::stop_token stop) {
   Connection connection(source, Connection::Access::readOnly);
-  // VACUUM INTO writes to another file, which query_only forbids, too. The source itself is opened with mode=ro.
+  // VACUUM INTO writes to a second file, and query_only forbids such writes too. The source is opened with mode=ro.
   connection.execute("PRAGMA query_only=0");
   connection.execute("PRAGMA synchronous=OFF");
-  // A read-only connection cannot change the mode of the source, but passes it on to the copy.
+  // A read-only connection cannot change the mode of the source, but passes the mode on to the copy.
   if (connection.number("PRAGMA auto_vacuum") != kIncrementalVacuum) connection.execute(kMakeItShrink);
   sqlite3_progress_handler(connection.handle(), kStepsBetweenQuestions, isStopped, &stop);
   const std::string name = target.string();

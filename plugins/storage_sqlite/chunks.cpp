@@ -5,7 +5,7 @@
 namespace jobq::sqlite {
 namespace {
 
-/// The chunks from number `from` on that fit: at least one, if there is one.
+/// Returns the chunks from number `from` on, up to `maxBytes` bytes. The first chunk is returned even if larger.
 ChunkPage pageFrom(Connection& connection, const JobRow& row, std::int64_t from, std::size_t maxBytes) {
   ChunkPage page;
   page.next = static_cast<std::uint64_t>(from);
@@ -32,7 +32,7 @@ void addChunk(Step& step, const JobRow& row, std::int64_t seq, const Chunk& chun
       .run();
 }
 
-/// `taken` is where the next caller starts.
+/// Returns the next page for a caller and moves `taken`, the number at which the next caller starts.
 std::optional<ChunkPage> takeNow(Step& step, const JobKey& key, std::size_t maxBytes) {
   const auto row = findRow(step.db, key, step.now);
   if (!row) return std::nullopt;
@@ -59,7 +59,7 @@ ReportResult Chunks::append(const LeaseRef& lease, std::vector<Chunk> chunks) {
   return writer_.write(appendNow, bytes);
 }
 
-// Those who wait for a chunk ask often: the writer is bothered only when there is one to hand out.
+// Callers waiting for a chunk ask often. The writer is involved only when there is a chunk to return.
 std::optional<ChunkPage> Chunks::take(const JobKey& key, std::size_t maxBytes) {
   const auto row = readers_.read([&](Connection& connection) { return findRow(connection, key, clock_.now()); });
   if (!row) return std::nullopt;

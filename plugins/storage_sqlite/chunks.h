@@ -1,4 +1,4 @@
-// Storage, face 3: chunks and logs of a job.
+// The store of chunks and log lines of jobs. Contract: `sdk/include/jobq/chunk_store.h`.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace jobq::sqlite {
 
-/// Any thread. The writer and readers outlive it.
+/// Any thread may call the methods. The writer, the readers and the clock outlive the store.
 class Chunks final : public ChunkStore {
  public:
   Chunks(Writer& writer, Readers& readers, Clock& clock) : writer_(writer), readers_(readers), clock_(clock) {}

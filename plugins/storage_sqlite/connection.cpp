@@ -14,11 +14,11 @@ namespace {
 
 constexpr int kBusyMillis = 5'000;
 
-/// Poco tries to open a file again and again for so many seconds, 60 unless told: whatever is wrong with it will not
-/// mend itself, and who waits for a lock does so below, in his own time.
+/// Seconds for which Poco retries to open a file; Poco's default is 60. A fault of the file is permanent, and waits for
+/// a lock have a limit of their own (`kBusyMillis`).
 constexpr std::size_t kOpenSeconds = 0;
 
-/// SQLite reads the name as a URI, in which these bytes would mean something.
+/// SQLite reads the name as a URI, where these bytes have a meaning.
 std::string uriOf(const std::filesystem::path& file, Connection::Access access) {
   std::string uri("file:");
   for (const char c : file.string()) {
@@ -32,9 +32,9 @@ std::string uriOf(const std::filesystem::path& file, Connection::Access access) 
   return uri + (access == Connection::Access::readOnly ? "?mode=ro" : "?mode=rw");
 }
 
-/// A connection is used by one thread at a time, so SQLite needs no lock around each of its calls; and nobody asks how
-/// much memory it uses, which would be a lock around each allocation. Refused when somebody in this process has used
-/// SQLite before: then it is slower, and as right.
+/// A connection is used by one thread at a time, so SQLite needs no lock around each of its calls. No code asks how
+/// much memory SQLite uses, and counting the memory would mean a lock around each allocation. SQLite refuses the
+/// settings when other code of the process has used SQLite before; the storage is then slower, and equally correct.
 void configureOnce() {
   static const bool kDone = [] {
     sqlite3_config(SQLITE_CONFIG_MULTITHREAD);
@@ -45,7 +45,7 @@ void configureOnce() {
   (void)kDone;
 }
 
-/// SQL's host_of(url), for statements that write deliveries.
+/// The SQL function host_of(url), needed for writing deliveries.
 void hostOfUrl(sqlite3_context* context, int, sqlite3_value** arguments) {
   const auto* text = static_cast<const char*>(sqlite3_value_blob(arguments[0]));
   const auto length = static_cast<std::size_t>(sqlite3_value_bytes(arguments[0]));
@@ -97,7 +97,7 @@ void Connection::prepare(Access access) {
   }
 }
 
-// The statements have to be gone before their session is closed: members die in reverse order.
+// Statements must be finalized before their session is closed: members are destroyed in reverse order.
 Connection::~Connection() = default;
 
 Query Connection::query(const char* sql) {
@@ -122,7 +122,7 @@ Snapshot::~Snapshot() {
   try {
     connection_.query("COMMIT").run();
   } catch (const StorageError&) {
-    // A failed read has ended the transaction already, and its own error is on the way.
+    // A failed read has ended the transaction already, and its own exception is being thrown.
   }
 }
 

@@ -1,4 +1,4 @@
-// One connection to the database file: a Poco::Data session, and the statements that were prepared on it.
+// A connection to the database file: a Poco::Data session with the statements prepared on the session.
 #pragma once
 
 #include <cstdint>
@@ -15,28 +15,32 @@ class Session;
 
 namespace jobq::sqlite {
 
-/// One thread at a time. Owns the session and its statements. Failures throw StorageError.
+/// Owns the session and its statements. Not thread-safe. Failures throw StorageError.
 class Connection {
  public:
   enum class Access { readWrite, readOnly };
 
-  /// Opens an existing file. Neither kind checkpoints by itself: only the writer does, when it says so.
+  /// Opens an existing file. Neither kind of access starts a checkpoint automatically: only the writer starts
+  /// checkpoints, explicitly.
   Connection(const std::filesystem::path& file, Access access);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  /// An execution of `sql`, which has to be a literal: it is prepared at its first use and kept under its address.
+  /// Returns an execution of `sql`. The text must be a literal, because the statement is prepared at its first use and
+  /// kept under the address of the text.
   Query query(const char* sql);
 
-  /// Runs one statement that is not worth keeping.
+  /// Runs a statement without keeping the prepared form.
   void execute(const std::string& sql);
 
-  /// Returns the number that a question with one row answers, 0 without a row. `sql` has to be a literal.
+  /// Returns the integer in the only row of the result, or 0 if there is no row. `sql` must be a literal.
   std::int64_t number(const char* sql);
 
+  /// Returns SQLite's handle, valid as long as the connection lives.
   sqlite3* handle() const noexcept { return handle_; }
-  /// False also when SQLite has rolled the transaction back by itself, as it does on some errors.
+  /// Returns whether a transaction is open: false also after SQLite has rolled back without a request, as on some
+  /// errors.
   bool inTransaction() const noexcept { return sqlite3_get_autocommit(handle_) == 0; }
 
  private:
@@ -47,7 +51,7 @@ class Connection {
   std::unordered_map<const char*, std::unique_ptr<Statement>> statements_;
 };
 
-/// Makes the reads within its scope one snapshot. Only for connections that do not write.
+/// Makes the reads within the scope of the object a single snapshot. Only for read connections.
 class Snapshot {
  public:
   explicit Snapshot(Connection& connection);

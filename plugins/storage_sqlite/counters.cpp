@@ -3,7 +3,7 @@
 namespace jobq::sqlite {
 namespace {
 
-/// The totals of a deleted endpoint end; its webhooks are owed as before.
+/// Returns the numbers left of a deleted endpoint: the totals end, the webhooks stay owed.
 Tally forgotten(const Tally& before) {
   Tally tally;
   tally.owed = before.owed;

@@ -1,5 +1,5 @@
-// How many jobs every endpoint has, state by state, and how many webhooks it owes, kept in memory, so that no question
-// counts rows. The numbers change when the commit that caused them has succeeded, never before.
+// Numbers of jobs by endpoint and state, and of owed webhooks by endpoint, kept in memory, so no read counts rows. The
+// numbers change after the commit of the change has succeeded, never before.
 #pragma once
 
 #include <array>
@@ -19,49 +19,53 @@ namespace jobq::sqlite {
 
 inline constexpr std::size_t kStates = 6;
 
-/// Numbers of one endpoint, or by how much they change.
+/// Numbers of an endpoint, or changes of such numbers.
 struct Tally {
-  std::array<std::int64_t, kStates> jobs{};  ///< by JobState; expired jobs count until they are swept
+  std::array<std::int64_t, kStates> jobs{};  ///< by JobState; expired jobs count until removed by a sweep
   std::int64_t queuedLow = 0;
   std::int64_t completed = 0;
   std::int64_t failed = 0;
   std::int64_t retried = 0;
-  std::int64_t owed = 0;  ///< webhooks; they outlive their jobs and their endpoint
+  std::int64_t owed = 0;  ///< webhooks; an owed webhook outlives its job and its endpoint
 
   Tally& operator+=(const Tally& other) noexcept;
   bool hasTotals() const noexcept { return completed != 0 || failed != 0 || retried != 0; }
 };
 
-/// What a step, or a group of them, does to the counters. One thread.
+/// Changes of the counters by a step or a group of steps. Not thread-safe.
 class CounterChanges {
  public:
+  /// Counts a new job in the queue.
   void added(const std::string& endpoint, bool low) { place(endpoint, JobState::inQueue, low, 1); }
+  /// Counts `jobs` deleted jobs whose state was `from`.
   void gone(const std::string& endpoint, JobState from, bool low, std::int64_t jobs = 1) {
     place(endpoint, from, low, -jobs);
   }
+  /// Counts a change of a job's state, except its end.
   void moved(const std::string& endpoint, JobState from, JobState to, bool low);
-  /// Also counts the end as completed or failed; a cancelled job is neither.
+  /// Counts the end of a job, with its outcome as completed or failed. A cancelled job counts as neither.
   void ended(const std::string& endpoint, JobState from, JobState to, bool low);
+  /// Counts a retry by a caller or the loss of a worker.
   void retried(const std::string& endpoint) { ++at(endpoint).tally.retried; }
-  /// The endpoint owes so many webhooks more; fewer, when `webhooks` is below 0.
+  /// Adds `webhooks` to the number of webhooks that the endpoint owes; a negative value lowers the number.
   void owes(const std::string& endpoint, std::int64_t webhooks) { at(endpoint).tally.owed += webhooks; }
-  /// Returns by how much the number of webhooks that the endpoint owes changes.
+  /// Returns the change of the number of webhooks that the endpoint owes.
   std::int64_t owedChange(std::string_view endpoint) const;
-  /// The endpoint is deleted: its totals start again from 0.
+  /// Notes that the endpoint is deleted: its totals start again from 0.
   void forget(const std::string& endpoint);
 
-  /// Puts `later` behind these.
+  /// Adds the changes of `later`, made after the changes of this object.
   void append(const CounterChanges& later);
   void clear() noexcept { endpoints_.clear(); }
 
-  /// Writes the totals, one row an endpoint, in the transaction that is open.
+  /// Writes the totals, a row for each endpoint, in the open transaction. Throws StorageError.
   void persist(Connection& connection) const;
 
  private:
   friend class Counters;
   struct Change {
     Tally tally;
-    bool forgotten = false;  // before `tally`
+    bool forgotten = false;  // the endpoint was forgotten before `tally`
   };
 
   Change& at(const std::string& endpoint) { return endpoints_[endpoint]; }
@@ -70,12 +74,14 @@ class CounterChanges {
   std::map<std::string, Change, std::less<>> endpoints_;
 };
 
-/// Any thread.
+/// The counters of all endpoints. Any thread may call the methods.
 class Counters {
  public:
-  /// Counts once what the file holds.
+  /// Counts the content of the file, once, when the storage is opened. Throws StorageError.
   void load(Connection& connection);
+  /// Applies the changes of a group whose commit has succeeded.
   void apply(const CounterChanges& changes);
+  /// Returns the numbers of the endpoint, all 0 if unknown.
   Tally of(std::string_view endpoint) const;
   /// Returns the endpoints that owe webhooks, in ascending order.
   std::vector<std::string> owing() const;

@@ -20,7 +20,7 @@ void addAttempt(Step& step, std::int64_t num, const DeliveryAttempt& attempt) {
 
 namespace {
 
-/// Returns how many settled deliveries beyond their bound the endpoint has.
+/// Returns the number of settled deliveries of the endpoint beyond their bound.
 std::size_t countSurplus(Step& step, std::string_view endpoint) {
   Query query = step.db.query("SELECT settled FROM delivery_count WHERE endpoint = ?1");
   const std::size_t settled = query.bind(endpoint).next() ? query.size(0) : 0;

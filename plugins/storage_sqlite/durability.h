@@ -5,7 +5,7 @@
 
 namespace jobq::sqlite {
 
-/// Makes every later commit of this connection wait until its bytes are on the disk. Throws StorageError.
+/// Makes every later commit of the connection wait until the bytes of the commit are on the disk. Throws StorageError.
 void syncEachCommit(Connection& connection);
 
 }  // namespace jobq::sqlite

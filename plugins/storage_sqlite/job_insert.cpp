@@ -1,4 +1,4 @@
-// Room 5's step: a job gets its place in line, its rows and its idempotency record, or nothing.
+// The step of a submission: rank, rows and idempotency record of the job are written together or not at all.
 #include "job_rows.h"
 #include "jobs.h"
 #include "queue_order.h"
@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kLargeInput = 1UL << 20;
 
-/// The answer of an earlier request under the same key, if there is one.
+/// Returns the result of an earlier request under the same key, if any.
 std::optional<IdempotencyRecord> earlier(Connection& db, std::string_view endpoint, std::string_view apiKeyId,
                                          const Idempotency& idempotency, Instant now) {
   Query query = db.query(
@@ -27,7 +27,7 @@ void remember(Step& step, const JobSpec& job, const Idempotency& idempotency) {
       .run();
 }
 
-/// False: there is a row with this id.
+/// Returns false if a row with this id exists.
 bool insertRow(Step& step, const JobSpec& job, std::int64_t num, std::int64_t rank) {
   return step.db
              .query(

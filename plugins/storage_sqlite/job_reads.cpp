@@ -1,4 +1,4 @@
-// Face 1, the questions. Each is one statement or one snapshot on a reader; none of them waits for a writer.
+// The reads of the job store. Each read is a statement or a snapshot on a read connection; no read waits for a write.
 #include "job_reads.h"
 
 #include <limits>
@@ -9,8 +9,8 @@
 namespace jobq::sqlite {
 namespace {
 
-/// counts() takes off at most this many jobs that have expired and were not swept yet, so that it stays cheap after a
-/// night in which nobody swept; beyond it, it is too high until the sweep has caught up.
+/// counts() subtracts at most so many expired jobs that were not swept yet, so the call stays cheap after a long time
+/// without a sweep. Beyond the bound the counts are too high until the sweep has caught up.
 constexpr int kExpiredBound = 10'000;
 
 #define JOBQ_WHOLE_JOB       \
@@ -51,7 +51,8 @@ std::uint64_t alive(std::int64_t all, std::int64_t expired) {
   return all > expired ? static_cast<std::uint64_t>(all - expired) : 0;
 }
 
-// A listed error is short, the stored one may have 64 KB. Bytes, not characters: listedError() cuts between those.
+// A listed error is short; a stored error may have 64 KB. Bytes are cut here, not characters: listedError() cuts at a
+// character.
 #define JOBQ_LISTED_ERROR ", num, substr(CAST(error AS BLOB), 1, 2048)"
 
 const char* listStatement(const JobFilter& filter) {
@@ -60,13 +61,14 @@ const char* listStatement(const JobFilter& filter) {
            " FROM job INDEXED BY job_of_endpoint LEFT JOIN job_output USING (num) "
            "WHERE endpoint = ?1 AND ?2 = 0 AND num < ?6 AND expires_at > ?3 ORDER BY num DESC LIMIT ?4 OFFSET ?5";
   }
-  // Waiting jobs lie in the order of the line, not of submission: there the endpoint's own index serves.
+  // Queued jobs are in the order of the queue, not of submission: here the index of the endpoint serves.
   if (*filter.state == JobState::inQueue) {
     return "SELECT " JOBQ_JOB_COLUMNS JOBQ_LISTED_ERROR
            " FROM job INDEXED BY job_of_endpoint LEFT JOIN job_output USING (num) "
            "WHERE endpoint = ?1 AND state = ?2 AND num < ?6 AND expires_at > ?3 ORDER BY num DESC LIMIT ?4 OFFSET ?5";
   }
-  // unlikely() lets the planner use the equality: with the range of the partial index alone it reads and sorts all.
+  // unlikely() lets the planner use the equality: with the range of the partial index alone the planner reads and sorts
+  // all rows.
   return "SELECT " JOBQ_JOB_COLUMNS JOBQ_LISTED_ERROR
          " FROM job INDEXED BY job_begun LEFT JOIN job_output USING (num) "
          "WHERE endpoint = ?1 AND state > 0 AND unlikely(state = ?2) AND num < ?6 AND expires_at > ?3 "
@@ -132,7 +134,7 @@ JobPage Jobs::list(const JobFilter& filter, const PageWindow& window) {
     const Instant now = clock_.now();
     JobPage page;
     page.total = totalOf(all, countExpired(connection, filter.endpoint, now), filter);
-    if (window.offset >= page.total || window.limit == 0) return page;  // without a walk over all of them
+    if (window.offset >= page.total || window.limit == 0) return page;  // avoids walking over all jobs
     const std::int64_t before =
         window.cursor == 0 ? std::numeric_limits<std::int64_t>::max() : static_cast<std::int64_t>(window.cursor);
     Query query = connection.query(listStatement(filter));

@@ -7,7 +7,7 @@ namespace {
 
 constexpr char kDropProgress[] = "DELETE FROM job_progress WHERE num = ?1";
 
-/// The owed call is a snapshot of the row as it is now, after the change of state.
+/// Adds an owed webhook: a snapshot of the present row, after the change of state.
 void oweWebhook(Step& step, const JobRow& row) {
   const std::string id = row.id + "." + std::to_string(row.attempt);
   step.db

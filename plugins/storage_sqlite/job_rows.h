@@ -1,5 +1,5 @@
-// What several verbs do to a job inside the writer's transaction: find it, end it, put it back in line, remove it. The
-// states come from transitions.h: next() is asked before anything is written.
+// Changes of jobs inside the writer's transaction, shared by several operations: find a job, end a job, return a job to
+// the queue, remove a job. The states come from `jobq/transitions.h`: next() is called before anything is written.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@
 
 namespace jobq::sqlite {
 
-/// lease_end of a claim that ends with the process. It is no time that a clock reaches.
+/// `lease_end` of a claim that ends with the process: a time that no clock reaches.
 inline constexpr std::int64_t kWithProcess = std::numeric_limits<std::int64_t>::max();
-/// lease_end of a claim whose process has died; set when the file is opened.
+/// `lease_end` of a claim whose process has died; set when the file is opened.
 inline constexpr std::int64_t kProcessDied = 0;
 
-/// The part of a job's row that decisions are made from.
+/// The part of a job's row needed for decisions.
 struct JobRow {
   std::int64_t num = 0;
   JobId id;
@@ -47,39 +47,39 @@ struct JobRow {
   std::int64_t logLines = 0;
 };
 
-/// The columns of a job's row, in the order in which rowOf() reads them.
+/// The columns of a job's row, in the order of reading in rowOf().
 #define JOBQ_ROW_COLUMNS                                                                            \
   "num, id, endpoint, state, attempt, losses, retries, max_attempts, low, execution_timeout, ttl, " \
   "retention, submitted_at, expires_at, expiry_fixed, owes, lease_end, chunks, taken, log_lines"
 JobRow rowOf(const Query& query);
 
-/// The job, unless it is absent at `now`.
+/// Returns the job, unless the job is absent at `now`.
 std::optional<JobRow> findRow(Connection& connection, std::string_view id, Instant now);
-/// The same; a job of another endpoint is absent.
+/// As above; a job of another endpoint counts as absent.
 std::optional<JobRow> findRow(Connection& connection, const JobKey& key, Instant now);
-/// The job, if it is IN_PROGRESS under the lease's attempt.
+/// Returns the job if it is IN_PROGRESS under the attempt of the lease.
 std::optional<JobRow> findHeld(Connection& connection, const LeaseRef& lease, Instant now);
 
-/// What an ended job says.
+/// Error and output of an ended job.
 struct Ending {
   std::string_view error;
   std::string_view output;
 };
 
-/// Ends the job by `trigger`: its state, times, output, counters, and the webhook that it owes; its progress is over.
-/// The trigger has to be allowed in the row's state.
+/// Ends the job by `trigger`: writes state, times, output, counters and the owed webhook, and deletes the progress. The
+/// trigger must be allowed in the state of the row.
 void end(Step& step, const JobRow& row, Trigger trigger, const Ending& ending);
 
-/// Puts a running job back in its old place in line with a new attempt; its chunks and progress are discarded.
+/// Returns a running job to the old position in the queue with a new attempt, and discards chunks and progress.
 void backInLine(Step& step, const JobRow& row, Trigger trigger, std::uint32_t losses, std::uint32_t retries);
 
-/// Drops what the attempt has reported so far.
+/// Deletes the progress and the chunks of the attempt.
 void discardReports(Step& step, const JobRow& row);
 
-/// Removes the job and everything that hangs on it, whatever its state.
+/// Removes the job with all its rows, in any state.
 void removeJob(Step& step, const JobRow& row);
 
-/// Collects all rows before anything is changed: a query must not run over rows that are being written.
+/// Collects all rows of the result before anything is changed: a query must not run over rows during their change.
 std::vector<JobRow> collectRows(Query& query);
 
 }  // namespace jobq::sqlite

@@ -1,4 +1,4 @@
-// Face 1, the verbs that change a job from outside: cancel, retry, purge, ttl, remove.
+// The changes of jobs from outside: cancel, retry, purge, ttl, remove.
 #include "jobs.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace jobq::sqlite {
 namespace {
 
-/// What was submitted, with the time that is left of it until `expiry`, for the queue policy to rank it again.
+/// Returns the job as submitted, with the time left until `expiry` as ttl, for a new rank by the queue policy.
 JobSpec specOf(Step& step, const JobRow& row, Instant expiry) {
   Query query =
       step.db.query("SELECT webhook, api_key, s3, input, priority FROM job_input JOIN job USING (num) WHERE num = ?1");
@@ -29,7 +29,7 @@ JobSpec specOf(Step& step, const JobRow& row, Instant expiry) {
 
 constexpr std::size_t kPurgeBatch = 5'000;
 
-/// Removes the waiting jobs' rows of a table that hangs on the job's number.
+/// Deletes the rows of queued jobs from a table keyed by the number of the job.
 void purgeTable(Step& step, const char* sql, std::string_view endpoint, std::int64_t upTo) {
   step.db.query(sql).bind(endpoint, step.now, upTo, kPurgeBatch).run();
 }
@@ -38,7 +38,7 @@ void purgeTable(Step& step, const char* sql, std::string_view endpoint, std::int
   "(SELECT num FROM job INDEXED BY job_waiting WHERE endpoint = ?1 AND state = 0 AND expires_at > ?2 " \
   "AND arrival <= ?3 ORDER BY low, rank, arrival LIMIT ?4)"
 
-// The first of the line, kPurgeBatch at most.
+// Removes the first jobs of the queue, at most kPurgeBatch.
 std::size_t purge(Step& step, std::string_view endpoint, std::int64_t upTo) {
   std::size_t purged = 0;
   {
@@ -52,7 +52,7 @@ std::size_t purge(Step& step, std::string_view endpoint, std::int64_t upTo) {
     }
   }
   if (purged == 0) return 0;
-  // A waiting job has neither output nor chunks nor progress: retry, loss and release have discarded them.
+  // A queued job has neither output nor chunks nor progress: all were discarded by the retry, loss or release.
   purgeTable(step, "DELETE FROM job_log WHERE num IN " JOBQ_WAITING_AT, endpoint, upTo);
   purgeTable(step, "DELETE FROM job_input WHERE num IN " JOBQ_WAITING_AT, endpoint, upTo);
   purgeTable(step, "DELETE FROM job WHERE num IN " JOBQ_WAITING_AT, endpoint, upTo);
@@ -114,9 +114,9 @@ RequeueResult Jobs::requeueNow(Step& step, const JobKey& key, const QueuePolicy&
   return Requeued{};
 }
 
-// A million jobs in one step would hold everybody else's writes for ten seconds.
+// A million jobs in a single step would block all other writes for ten seconds.
 std::size_t Jobs::purgeQueued(std::string_view endpoint) {
-  std::optional<std::int64_t> last;  // who comes meanwhile is not meant
+  std::optional<std::int64_t> last;  // jobs that arrive during the purge stay
   std::size_t all = 0;
   for (std::size_t purged = kPurgeBatch; purged == kPurgeBatch; all += purged) {
     purged = writer_.write([&](Step& step) {

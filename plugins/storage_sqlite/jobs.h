@@ -1,5 +1,5 @@
-// Storage, face 1: jobs as their callers see them. Reads are in job_reads.cpp, the insert and its promise in
-// job_insert.cpp.
+// The store of jobs as callers see them. Contract: `sdk/include/jobq/job_store.h`. Reads are in `job_reads.cpp`, the
+// insert with its idempotency key in `job_insert.cpp`.
 #pragma once
 
 #include <cstddef>
@@ -20,10 +20,10 @@
 
 namespace jobq::sqlite {
 
-/// Any thread. The writer, readers and counters outlive it.
+/// Any thread may call the methods. The writer, the readers, the counters and the clock outlive the store.
 class Jobs final : public JobStore {
  public:
-  /// `lastArrival`: the highest place in line that the file knows.
+  /// `lastArrival`: the highest arrival number in the file.
   Jobs(Writer& writer, Readers& readers, const Counters& counters, Clock& clock, std::int64_t lastArrival)
       : writer_(writer), readers_(readers), counters_(counters), clock_(clock), lastArrival_(lastArrival) {}
 
@@ -49,10 +49,11 @@ class Jobs final : public JobStore {
   Readers& readers_;
   const Counters& counters_;
   Clock& clock_;
-  std::int64_t lastArrival_;  // the writer thread's, inside steps; a number of a step that failed is not used again
+  std::int64_t lastArrival_;  // used by the writer thread, inside steps; the number of a failed step is not used again
 };
 
-/// The highest place in line, and number of a job, that the file knows.
+/// Returns the highest number in the file that is the arrival or the row number of a job; 0 in an empty file. Throws
+/// StorageError.
 std::int64_t lastArrival(Connection& connection);
 
 }  // namespace jobq::sqlite

@@ -1,4 +1,4 @@
-// Face 2, what a worker says itself: claim, renew, finish, progress, release.
+// The reports and requests of a worker: claim, renew, finish, progress, release.
 #include "leases.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ ClaimedJob claimedJob(Step& step, std::int64_t num) {
       "SELECT id, attempt, endpoint, worker, execution_timeout, ttl, low, priority, submitted_at, started_at, "
       "min(deadline, expires_at), webhook, s3, input FROM job JOIN job_input USING (num) WHERE num = ?1");
   if (!query.bind(num).next()) {
-    // The head of a line that nobody can take: like any other damage (writer.cpp, isFatal).
+    // The job at the head of the queue could never be claimed: treated like any other damage (`writer.cpp`, `isFatal`).
     throw SqliteError(SQLITE_CORRUPT, "the database has lost the input of job number " + std::to_string(num) +
                                           "; the file is damaged: stop the server and restore a copy of data.dir");
   }
@@ -78,7 +78,7 @@ std::optional<QueuePlace> placeOf(Connection& connection, const JobKey& key, Ins
   return QueuePlace{query.integer(0), query.integer(1), query.integer(2)};
 }
 
-/// The place of the waiting job with the number `number`, from 1 on. Expired jobs still lie in the index.
+/// Returns the place of the queued job with the number `number`, counted from 1. Expired jobs are still in the index.
 std::optional<QueuePlace> placeAt(Connection& connection, const EndpointId& endpoint, std::size_t number, Instant now) {
   Query query = connection.query(
       "SELECT low, rank, arrival FROM job INDEXED BY job_waiting WHERE endpoint = ?1 AND state = 0 AND "
@@ -87,7 +87,7 @@ std::optional<QueuePlace> placeAt(Connection& connection, const EndpointId& endp
   return QueuePlace{query.integer(0), query.integer(1), query.integer(2)};
 }
 
-/// The row of the job itself is left out by the comparison.
+/// Returns the number of queued jobs before `place`, at most `most`. The comparison leaves out the row of the job.
 std::size_t countBefore(Connection& connection, const EndpointId& endpoint, const QueuePlace& place, std::size_t most,
                         Instant now) {
   Query query = connection.query(
@@ -99,8 +99,8 @@ std::size_t countBefore(Connection& connection, const EndpointId& endpoint, cons
 
 }  // namespace
 
-// Most questions come from idle workers: where nothing waits by the counters, the writer is left alone. They change
-// before an insert returns, so no acknowledged job is overlooked.
+// Most calls come from idle workers. Where the counters show no queued job, the writer is not involved. The counters
+// change before an insert returns, so no acknowledged job is missed.
 std::vector<ClaimedJob> Leases::claim(std::span<const ClaimWant> wants, const Holder& holder) {
   const auto waits = [this](const ClaimWant& want) {
     return counters_.of(want.endpoint).jobs[static_cast<std::size_t>(JobState::inQueue)] > 0;

@@ -1,4 +1,5 @@
-// Storage, face 2: the verbs of a worker. What becomes of jobs whose worker fails is in sweep.cpp.
+// The store of leases: the operations of a worker. Contract: `sdk/include/jobq/lease_store.h`. The handling of jobs
+// whose worker fails is in `sweep.cpp`.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +21,7 @@
 
 namespace jobq::sqlite {
 
-/// Any thread. Whatever it is given outlives it.
+/// Any thread may call the methods. All constructor arguments outlive the store.
 class Leases final : public LeaseStore {
  public:
   Leases(Writer& writer, Readers& readers, const Counters& counters, Clock& clock, ReportsUnderWay& reports)

@@ -9,8 +9,8 @@
 namespace jobq::sqlite {
 namespace {
 
-/// How many old deliveries one that is settled may delete: as a rule there is one, and a file with more is worked off
-/// by the deliveries that follow.
+/// Most old deliveries deleted when a delivery is settled. The usual number is 1; a larger backlog is worked off by
+/// later deliveries.
 constexpr std::size_t kMostDropped = 16;
 
 #define JOBQ_DELIVERY_COLUMNS                                                \
@@ -62,10 +62,10 @@ void readAttempts(Connection& connection, NumberedDelivery& numbered, bool withR
   }
 }
 
-/// An owed delivery that is due, and what a call needs of it beside its row. Its bodies never change, so they are read
-/// beside the writer: they may have 20 MB each.
+/// An owed and due delivery, with the parts needed for a call beside the row. Bodies never change and may have 20 MB
+/// each, so a read connection reads the bodies, not the writer.
 struct Due {
-  std::size_t turn = 0;  // its place among those of its host
+  std::size_t turn = 0;  // position among the deliveries of the same host
   Instant at{};
   std::int64_t num = 0;
   std::string id;
@@ -73,11 +73,12 @@ struct Due {
   std::string input;
 };
 
-/// The first of the hosts behind `after` to which something is owed, and when its first delivery is due.
+/// A host with owed deliveries, and the moment when its first delivery is due.
 struct OwedHost {
   std::string host;
   Instant firstDue{};
 };
+/// Returns the first host after `after` in the order of names, if any.
 std::optional<OwedHost> nextHost(Connection& connection, std::string_view after) {
   Query query = connection.query(
       "SELECT host, due_at FROM delivery INDEXED BY delivery_due WHERE state = 0 AND host > ?1 "
@@ -113,7 +114,7 @@ void readBodies(Connection& connection, Due& due) {
   due.input = query.text(2);
 }
 
-/// The claimed one, without its bodies; nothing when somebody else was faster.
+/// Returns the claimed delivery without its bodies, or no value if a second caller was faster.
 std::optional<Delivery> claimNow(Step& step, const Due& due, Millis lease) {
   const bool claimed = step.db
                            .query(
@@ -151,8 +152,8 @@ DueHosts Outbox::dueHosts(std::string_view after, std::size_t max) {
   });
 }
 
-// The reading happens beside the writer, which gets only the rows to change; another caller may have claimed them in
-// between.
+// A read connection does the reading, and the writer gets only the rows to change. A second caller may have claimed the
+// rows in between.
 std::vector<Delivery> Outbox::claimDue(std::span<const HostPlaces> hosts, Millis lease) {
   for (;;) {
     std::vector<Due> due = readers_.read([&](Connection& connection) {

@@ -1,4 +1,5 @@
-// Storage, face 4: webhooks that are owed. The rows are written by job_rows.cpp, in the step that ends a job.
+// The store of owed webhooks. Contract: `sdk/include/jobq/outbox_store.h`. The rows are written by `job_rows.cpp`, in
+// the step that ends a job.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,7 @@
 
 namespace jobq::sqlite {
 
-/// Any thread. The writer, the readers and the counters outlive it.
+/// Any thread may call the methods. The writer, the readers, the counters and the clock outlive the store.
 class Outbox final : public OutboxStore {
  public:
   Outbox(Writer& writer, Readers& readers, const Counters& counters, Clock& clock)

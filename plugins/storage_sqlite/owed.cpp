@@ -1,5 +1,5 @@
-// Face 4, the bounds on what an endpoint owes. How much that is is known from the counters, and since when from the
-// front of an index: neither question grows with the number of deliveries.
+// The bounds on owed webhooks of an endpoint. The counters know the number, the front of an index knows the age: both
+// costs are independent of the number of deliveries.
 #include <algorithm>
 #include <optional>
 
@@ -9,11 +9,11 @@
 namespace jobq::sqlite {
 namespace {
 
-/// An owed delivery as its bounds look at it.
+/// The part of an owed delivery needed to apply the bounds.
 struct OwedRow {
   std::int64_t num = 0;
   Instant owedAt{};
-  bool waits = false;  // it is due, and its last try was not delivered
+  bool waits = false;  // the delivery is due, and there was no try yet or the last try failed
 };
 
 bool exceeds(std::int64_t owed, const OwedBounds& bounds) {
@@ -46,7 +46,7 @@ void abandon(Step& step, std::int64_t num, std::string reason) {
   addAttempt(step, num, {{}, 0, Millis(0), std::move(reason), {}});
 }
 
-/// An endpoint that owes `owed` deliveries, and how many of them are looked at.
+/// An endpoint with `owed` owed deliveries; at most `looks` are read.
 struct Backlog {
   const EndpointId& endpoint;
   std::int64_t owed = 0;
@@ -78,7 +78,7 @@ OwedDeliveries Outbox::owed(std::string_view endpoint) {
   return {static_cast<std::uint64_t>(count), std::max(clock_.now() - *oldest, Millis(0))};
 }
 
-// Most calls find nothing to do: the writer is left alone then.
+// Most calls find no work: the writer is not involved then.
 AbandonResult Outbox::abandonOwed(const OwedBounds& bounds, std::size_t max) {
   std::vector<std::string> endpoints = counters_.owing();
   const auto isWithin = [&](Connection& connection, const std::string& endpoint) {

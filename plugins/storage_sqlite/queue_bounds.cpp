@@ -4,7 +4,7 @@ namespace jobq::sqlite {
 namespace {
 
 constexpr Millis kFreshness{1'000};
-constexpr std::size_t kManyBounds = 1'000;  // from here on, old ones are looked for and forgotten
+constexpr std::size_t kManyBounds = 1'000;  // from this number on, old bounds are searched and dropped
 
 bool isFresh(const QueueBound& bound, Instant now) { return bound.asOf <= now && now < bound.asOf + kFreshness; }
 

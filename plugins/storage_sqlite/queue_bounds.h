@@ -1,6 +1,6 @@
-// How far an endpoint's line is counted: the place behind which a job only hears that many jobs are ahead of it.
-// Answers about jobs deep in the line share that place for a second, because counting up to it is most of what they
-// cost.
+// The ends of the counted parts of the queues. A job behind the place is answered with the number of counted jobs
+// alone. Answers about jobs deep in a queue share the place for a second, because counting up to the place is most of
+// the cost.
 #pragma once
 
 #include <compare>
@@ -18,7 +18,8 @@
 
 namespace jobq::sqlite {
 
-/// Where a waiting job stands among those of its endpoint, whatever the queue policy: the columns that claims go by.
+/// The position of a queued job among the jobs of its endpoint, under any queue policy: the columns that order the
+/// claims.
 struct QueuePlace {
   std::int64_t low = 0;
   std::int64_t rank = 0;
@@ -26,18 +27,19 @@ struct QueuePlace {
   auto operator<=>(const QueuePlace&) const = default;
 };
 
-/// A line as it was at one moment.
+/// The end of the counted part of a queue at some moment.
 struct QueueBound {
   Instant asOf{};
   std::size_t most = 0;             ///< how many jobs are counted
-  std::optional<QueuePlace> place;  ///< of the waiting job with that number; nothing when fewer wait
+  std::optional<QueuePlace> place;  ///< the queued job number `most`; empty when fewer jobs are queued
 };
 
-/// The bounds of all lines. Any thread.
+/// The bounds of all queues. Any thread may call the methods.
 class QueueBounds {
  public:
-  /// Returns the endpoint's bound for `most` when it is less than a second old.
+  /// Returns the endpoint's bound for `most` counted jobs if the bound is less than a second old.
   std::optional<QueueBound> find(std::string_view endpoint, std::size_t most, Instant now) const;
+  /// Replaces the bound of the endpoint.
   void remember(std::string_view endpoint, const QueueBound& bound);
 
  private:

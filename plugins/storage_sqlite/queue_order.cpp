@@ -7,7 +7,7 @@ std::optional<std::int64_t> firstNumber(Query& query) {
   return query.next() ? std::optional(query.integer(0)) : std::nullopt;
 }
 
-/// One look at the head of the job's class; the index is in rank order within a class.
+/// Reads only the head of the job's class: the index is in the order of ranks within a class.
 std::optional<std::int64_t> lowestWaiting(Step& step, const JobSpec& job) {
   Query query = step.db.query(
       "SELECT rank FROM job INDEXED BY job_waiting WHERE endpoint = ?1 AND low = ?2 AND state = 0 AND "

@@ -1,4 +1,4 @@
-// The place in line: what a queue policy is told about the others, and the rank that it answers with.
+// The order of a queue: the state of the group shown to a queue policy, and the rank returned by the policy.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace jobq::sqlite {
 
-/// Asks the policy for the job's rank inside the step, and remembers it as its group's last.
+/// Calls the policy for the rank of the job inside the step, and stores the rank as the last rank of the group.
 std::int64_t rankOf(Step& step, const JobSpec& job, const QueuePolicy& policy);
 
 }  // namespace jobq::sqlite

@@ -10,7 +10,7 @@ Readers::Readers(const std::filesystem::path& file, std::size_t connections) {
   }
 }
 
-// The one that was returned last goes first: its pages are warm.
+// The connection that was returned last is used first: its pages are cached.
 std::unique_ptr<Connection> Readers::take() {
   Lock lock(mutex_);
   while (idle_.empty()) returned_.wait(mutex_);

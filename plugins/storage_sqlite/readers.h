@@ -1,5 +1,5 @@
-// The connections that read. They cannot write (mode=ro, query_only), never checkpoint, and hold a snapshot only while
-// a question is being answered, so the writer's log can always be emptied.
+// The connections for reading. A read connection cannot write (mode=ro, query_only), never starts a checkpoint, and
+// holds a snapshot only during a call, so the write-ahead log can always be emptied.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,14 @@
 
 namespace jobq::sqlite {
 
-/// Any thread; a question waits while every connection is busy.
+/// A pool of read connections. Any thread may call read(); the call blocks while every connection is busy.
 class Readers {
  public:
+  /// Opens `connections` connections to the file. Throws StorageError.
   Readers(const std::filesystem::path& file, std::size_t connections);
 
-  /// Calls `question(Connection&)` with a connection of its own and returns the answer.
+  /// Calls `question(Connection&)` with a connection reserved for the call and returns the result. Throws the
+  /// exceptions of `question`.
   template <class Question>
   auto read(Question&& question) {
     const Loan loan(*this);

@@ -13,7 +13,8 @@ Record recordOf(const Query& query) {
           query.instant(5)};
 }
 
-/// Grows within the transaction: a version that was handed out and rolled back was seen by nobody.
+/// Returns the next version. The number grows within the transaction, so a version that was rolled back was never
+/// visible.
 std::uint64_t nextVersion(Step& step) {
   Query query = step.db.query("UPDATE number SET value = value + 1 WHERE name = 'record_version' RETURNING value");
   if (!query.next()) throw StorageError("the database has lost its record version");
@@ -42,7 +43,7 @@ CreateResult createNow(Step& step, const Record& record) {
   step.db.query("INSERT INTO record (" JOBQ_RECORD_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6)")
       .bind(record.kind, record.id, record.name, Bytes{record.body}, version, step.now)
       .run();
-  // It is there again: whoever asks for changes has to hear that, and nothing of its removal.
+  // The record exists again: a reader of changes must see the record and not its removal.
   step.db.query("DELETE FROM record_removed WHERE kind = ?1 AND id = ?2").bind(record.kind, record.id).run();
   return Stored{version};
 }
@@ -101,7 +102,7 @@ std::vector<Record> Records::list(std::string_view kind) {
 }
 
 Changes Records::changedSince(std::string_view kind, std::uint64_t version) {
-  // What is beyond SQLite's integers is yet to come, as is their last.
+  // Versions beyond SQLite's integers lie in the future, like the last integer.
   version = std::min<std::uint64_t>(version, std::numeric_limits<std::int64_t>::max());
   return readers_.read([&](Connection& connection) {
     const Snapshot snapshot(connection);

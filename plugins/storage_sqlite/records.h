@@ -1,4 +1,4 @@
-// Storage, face 6: small named JSON records with a version.
+// The store of small named JSON records with a version. Contract: `sdk/include/jobq/record_store.h`.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace jobq::sqlite {
 
-/// Any thread. The writer and readers outlive it.
+/// Any thread may call the methods. The writer and the readers outlive the store.
 class Records final : public RecordStore {
  public:
   Records(Writer& writer, Readers& readers) : writer_(writer), readers_(readers) {}

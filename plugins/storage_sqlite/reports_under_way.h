@@ -1,6 +1,6 @@
-// The outcomes that have been reported and wait for their commit. An outcome with a large output has a commit of its
-// own and may wait behind other large bodies, so that a sweep that comes later is written first. A job whose end was
-// reported before its time was over must not become TIMED_OUT, or run again, because of that wait.
+// The reported outcomes waiting for a commit. An outcome with a large output has a commit of its own and may wait
+// behind other large bodies, so a later sweep is written first. A job whose end was reported in time must neither
+// become TIMED_OUT nor run again because of the wait.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace jobq::sqlite {
 
-/// Any thread. Outlives every Entry.
+/// The set of reports waiting for a commit. Any thread may call the methods. Outlives every Entry.
 class ReportsUnderWay {
  public:
   /// A report, from the call of finish() to its end.
@@ -28,7 +28,7 @@ class ReportsUnderWay {
     const std::multiset<std::pair<JobId, std::uint32_t>>::iterator place_;
   };
 
-  /// Returns whether an outcome of this attempt waits for its commit.
+  /// Returns whether an outcome of the attempt waits for its commit.
   bool contains(const LeaseRef& lease) const {
     Lock lock(mutex_);
     return waiting_.contains({lease.job, lease.attempt});

@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kMagic("SQLite format 3\0", 16);
-// In SQLite's file header, big-endian.
+// Offsets in the header of a SQLite file; the numbers are big-endian.
 constexpr std::size_t kVersionOffset = 60;      // user_version
 constexpr std::size_t kApplicationOffset = 68;  // application_id
 constexpr std::size_t kHeaderBytes = 100;
@@ -39,7 +39,7 @@ constexpr fs::perms kOwnerOnly = fs::perms::owner_read | fs::perms::owner_write;
                      "; move it away, or set data.dir to another directory. The file was not touched.");
 }
 
-/// A rename is durable once the file and its directory are.
+/// Syncs one path. A rename is durable once the file and its directory are synced.
 void syncPath(const fs::path& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) failFile(path, "open");
@@ -48,7 +48,7 @@ void syncPath(const fs::path& path) {
   if (!done) failFile(path, "sync");
 }
 
-/// Made under another name first: a copy with the final name is complete.
+/// Copies the file under a temporary name first: a copy with the final name is complete.
 void keepCopy(Connection& connection, const fs::path& file, std::int64_t version) {
   const fs::path copy = file.string() + ".v" + std::to_string(version) + ".backup";
   const fs::path unfinished = copy.string() + ".part";
@@ -83,7 +83,8 @@ void takeStep(Connection& connection, const SchemaStep& step, std::size_t versio
   }
 }
 
-/// Asks the connection, which sees the write-ahead log of a crashed server too; the file's header alone may be older.
+/// Asks the connection, because the connection also sees the write-ahead log of a crashed server; the header of the
+/// file alone may be older.
 std::int64_t checkOwner(Connection& connection, const fs::path& file, std::size_t newest) {
   const std::int64_t version = connection.number("PRAGMA user_version");
   const bool ours = connection.number("PRAGMA application_id") == kApplicationId;
@@ -93,17 +94,18 @@ std::int64_t checkOwner(Connection& connection, const fs::path& file, std::size_
   return version;
 }
 
-/// Closing the last connection would move the log into the file: a file that is refused stays as it is.
+/// Closing the last connection would move the log into the file, but a refused file must stay unchanged.
 void moveLogOnClose(Connection& connection, bool move) {
   sqlite3_db_config(connection.handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, move ? 0 : 1, nullptr);
 }
 
-/// The power was lost while SQLite wrote the file's very first page: the journal beside it says that it was empty.
+/// Returns whether a loss of power hit SQLite while writing the very first page of the file: the journal beside the
+/// file says that the file was empty.
 bool isUnfinished(const fs::path& file, std::string_view magic) {
   return magic.find_first_not_of('\0') == std::string_view::npos && fs::exists(file.string() + "-journal");
 }
 
-/// Everything in writer.h rests on it, and SQLite says no without an error.
+/// Turns the write-ahead log on; `writer.h` depends on the log. SQLite reports a refusal without an error.
 void useLog(Connection& connection, const fs::path& file) {
   const Statement statement(connection.handle(), "PRAGMA journal_mode=WAL");
   Query query(statement.handle());
@@ -111,7 +113,7 @@ void useLog(Connection& connection, const fs::path& file) {
   throw StorageError(file.string() + " cannot have a write-ahead log where it is; set data.dir to a local file system");
 }
 
-/// Can be chosen for an empty file alone, before its first page is written.
+/// The setting can be chosen only for an empty file, before its first page is written.
 void letItShrink(Connection& connection) {
   if (connection.number("PRAGMA page_count") == 0) connection.execute(kMakeItShrink);
 }
@@ -126,8 +128,8 @@ std::uint32_t wordAt(std::string_view bytes, std::size_t at, bool bigEndian) {
   return word;
 }
 
-/// https://www.sqlite.org/fileformat2.html, "WAL File Format": a magic number that names the byte order of the
-/// checksum, which is over the 24 bytes before it.
+/// Format: https://www.sqlite.org/fileformat2.html, "WAL File Format". A magic number names the byte order of the
+/// checksum. The checksum covers the 24 bytes before.
 bool isLogHeader(std::string_view header) {
   constexpr std::uint32_t kLogMagic = 0x377f0682;
   const std::uint32_t magic = wordAt(header, 0, true);
@@ -141,9 +143,9 @@ bool isLogHeader(std::string_view header) {
   return wordAt(header, 24, true) == first && wordAt(header, 28, true) == second;
 }
 
-/// SQLite deletes a log whose file is empty, and passes over one that it cannot read; both may hold acknowledged jobs.
-/// No crash leaves such a log: the file has its first page before there is a log, and the log's header is one sector,
-/// old, new, or zeros when it had not reached the disk.
+/// SQLite deletes the log of an empty file and ignores an unreadable log; both may hold acknowledged jobs. No crash
+/// leaves such a log: the file has its first page before a log exists, and the header of the log is one sector, either
+/// old, or new, or zeros when the header had not reached the disk.
 void checkLog(const fs::path& file) {
   const fs::path log = file.string() + "-wal";
   std::error_code absent;

@@ -1,5 +1,5 @@
-// What the database file has to be before the storage works on it: ours, no newer than this code, migrated step by
-// step.
+// Checks and migration of the database file before the storage uses the file: the file must belong to jobq and must not
+// be newer than the code; older files are migrated step by step.
 #pragma once
 
 #include <cstddef>
@@ -13,30 +13,31 @@
 
 namespace jobq::sqlite {
 
-/// One step of the schema: the statements that lead from the version before it.
+/// A step of the schema: the statements leading from the version before.
 struct SchemaStep {
   const char* sql;
 };
 
-/// The steps from an empty file to the present schema; a file's version (PRAGMA user_version) is how many it has seen.
-/// A step that has been released never changes: a new one is added.
+/// Returns the steps from an empty file to the present schema. The version of a file (PRAGMA user_version) is the
+/// number of applied steps. A released step never changes; new steps are appended.
 std::span<const SchemaStep> schemaSteps() noexcept;
 
-/// The answer of `PRAGMA auto_vacuum` for a file whose free pages can be cut off (shrink.h), and the statement that
-/// makes it so: of an empty file, or of the copy that the connection's VACUUM INTO writes.
+/// The value of `PRAGMA auto_vacuum` of a file whose free pages can be cut off (`shrink.h`), and the statement setting
+/// the value, either for an empty file or for a copy written by VACUUM INTO of the same connection.
 inline constexpr std::int64_t kIncrementalVacuum = 2;
 inline constexpr char kMakeItShrink[] = "PRAGMA auto_vacuum=INCREMENTAL";
 
-/// Makes an empty file (mode 0600). Throws StorageError, also when there is such a file.
+/// Creates an empty file with mode 0600. Throws StorageError, also if the file exists.
 void makePrivateFile(const std::filesystem::path& file);
 
-/// Makes an empty file (mode 0600) when there is none. Throws StorageError, leaving the file as it is, when it is not a
-/// SQLite database or its header says that its version is newer than `newest`.
+/// Creates an empty file with mode 0600 if there is none. `newest` is the newest schema version of this code. Throws
+/// StorageError and leaves the file unchanged if the file is no SQLite database or its header has a version newer than
+/// `newest`.
 void prepareFile(const std::filesystem::path& file, std::size_t newest);
 
-/// Brings the schema up to date, each step in its own transaction, after keeping a copy of a file that has a version
-/// already (`<file>.v<N>.backup`). Throws StorageError, leaving the file as it is, when the file is another program's
-/// or newer than `steps`.
+/// Brings the schema up to date, each step in its own transaction. A file that already has a version is copied first,
+/// to `<file>.v<N>.backup`. Throws StorageError and leaves the file unchanged if the file belongs to another program or
+/// is newer than `steps`.
 void migrate(Connection& connection, const std::filesystem::path& file, std::span<const SchemaStep> steps, Log& log);
 
 }  // namespace jobq::sqlite

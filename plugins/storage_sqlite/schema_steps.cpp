@@ -1,6 +1,6 @@
-// The tables. A job's row is small and holds what changes; bodies live in tables of their own under the job's number,
-// so that a change of state does not rewrite a 20 MB input. Times are milliseconds since the epoch, states the numbers
-// of JobState. Every query on a deep table has an index here, and names it.
+// The tables. The row of a job is small and holds the changing values; bodies are in tables of their own under the
+// number of the job, so a change of state does not rewrite a 20 MB input. Times are milliseconds since the epoch,
+// states the numbers of JobState. Every query on a deep table has an index here, and names the index.
 #include "schema.h"
 
 namespace jobq::sqlite {
@@ -105,15 +105,16 @@ CREATE TABLE number (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITH
 INSERT INTO number (name, value) VALUES ('record_version', 0), ('checked', 0);
 )sql";
 
-// A claim that ends with its process never ends by time (job_rows.h, kWithProcess): it need not be in the index of
-// those that do, and most claims are of that kind.
+// A claim that ends with its process never ends by time (`job_rows.h`, kWithProcess). Most claims are of this kind and
+// need no entry in the index.
 constexpr char kTimedLeasesOnly[] = R"sql(
 DROP INDEX job_lease;
 CREATE INDEX job_lease ON job (lease_end) WHERE lease_end < 9223372036854775807;
 )sql";
 
-// A courier passes over hosts that are busy: the line of each host is read by itself, from the index alone. host_of()
-// is hostOf() of url_host.h (connection.cpp). Nobody has delivered before, so no try was followed by a replay.
+// Webhook delivery skips busy hosts: the deliveries of each host are read separately, from the index alone. host_of()
+// is hostOf() of `jobq/url_host.h` (`connection.cpp`). Versions before this step delivered no webhook, so no try was
+// followed by a replay.
 constexpr char kLinesOfHosts[] = R"sql(
 ALTER TABLE delivery ADD COLUMN host TEXT NOT NULL DEFAULT '';
 ALTER TABLE delivery ADD COLUMN tries INTEGER NOT NULL DEFAULT 0;
@@ -123,9 +124,9 @@ CREATE INDEX delivery_due ON delivery (state, host, due_at, num) WHERE state = 0
 CREATE INDEX delivery_first ON delivery (state, due_at, num, host) WHERE state = 0;
 )sql";
 
-// The number of a delivery's last claim fences the reports of earlier ones. A host has one spelling from here on
-// (hostOf()), so that the deliveries to one receiver are counted together. The deliveries of all hosts in one order are
-// not asked for any more. What was removed since a version is found without a look at all that was ever removed.
+// The number of a delivery's last claim fences the reports of earlier claims. A host has a single spelling from now on
+// (hostOf()), so the deliveries to a receiver are counted together. The order of the deliveries of all hosts is no
+// longer read. The records removed since a version are found without reading all removals.
 constexpr char kClaimsOfDeliveries[] = R"sql(
 ALTER TABLE delivery ADD COLUMN claims INTEGER NOT NULL DEFAULT 0;
 UPDATE delivery SET host = host_of(url);
@@ -133,15 +134,15 @@ DROP INDEX delivery_first;
 CREATE INDEX record_removed_version ON record_removed (kind, version);
 )sql";
 
-// What an endpoint owes, oldest first: for its number at a start, its age, and its bounds. A delivery was owed when its
-// job ended; when a former one was owed again by a replay is not known.
+// The owed deliveries of an endpoint, oldest first, for counting at a start, for the age and for the bounds. A delivery
+// has been owed since the end of the job; the moment of an earlier replay is unknown.
 constexpr char kOwedByEndpoint[] = R"sql(
 ALTER TABLE delivery ADD COLUMN owed_at INTEGER NOT NULL DEFAULT 0;
 UPDATE delivery SET owed_at = ifnull(finished_at, due_at);
 CREATE INDEX delivery_owed ON delivery (endpoint, owed_at) WHERE state = 0;
 )sql";
 
-// How many settled deliveries each endpoint has, so that no delivery counts them. Triggers keep the number, whatever
+// The number of settled deliveries of each endpoint, so no delivery has to count. Triggers keep the number, whichever
 // statement settles, replays or deletes a delivery.
 constexpr char kCountsOfDeliveries[] = R"sql(
 CREATE TABLE delivery_count (endpoint TEXT PRIMARY KEY, settled INTEGER NOT NULL) STRICT, WITHOUT ROWID;

@@ -8,11 +8,11 @@ namespace jobq::sqlite {
 namespace {
 
 constexpr std::int64_t kFreePages = 1'000;
-constexpr std::int64_t kFreeShare = 10;  // one page of so many
+constexpr std::int64_t kFreeShare = 10;  // a page in so many
 constexpr int kPagesACommit = 64;
 constexpr int kCommitsACall = 8;
 constexpr Millis kBetweenCalls{500};
-/// Cut pages that make a checkpoint of their own worth its sync: 32 MB.
+/// Number of cut pages worth a checkpoint with a sync: 32 MB.
 constexpr std::int64_t kCutPages = 8'192;
 
 struct Space {
@@ -28,7 +28,7 @@ Space spaceOf(Connection& connection) {
 
 }  // namespace
 
-// Of threads that sweep at the same time one goes on.
+// Only one of several sweeping threads continues.
 bool Shrinker::isDue() {
   const std::int64_t now = toEpochMillis(clock_.now());
   std::int64_t next = nextAt_.load();
@@ -43,11 +43,11 @@ void Shrinker::run() {
       if (!writer_.write([this](Step& step) { return cutSome(step); })) return;
     }
   } catch (const StorageError&) {
-    // The writer has logged what ends it; after a full disk the next call tries again.
+    // The writer has logged a permanent failure; after a full disk the next call tries again.
   }
 }
 
-// The pragma answers a row for each page that it has cut off. Returns whether more are to be cut.
+// Returns whether more pages are to be cut. The pragma answers a row for each page cut off.
 bool Shrinker::cutSome(Step& step) const {
   const Space before = spaceOf(step.db);
   if (!before.isWorthCutting()) return false;

@@ -47,7 +47,7 @@ bool Query::next() {
 }
 
 std::string Query::text(int column) const {
-  // The pointer first, the length after it: asking for the length of a NULL would be fine, of a converted value not.
+  // The pointer is read first, the length afterwards: the conversion of a value would change its length.
   const void* data = sqlite3_column_blob(statement_, column);
   const auto length = static_cast<std::size_t>(sqlite3_column_bytes(statement_, column));
   return data == nullptr ? std::string() : std::string(static_cast<const char*>(data), length);

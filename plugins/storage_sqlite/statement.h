@@ -1,5 +1,5 @@
-// Prepared statements on SQLite's own handle. Poco::Data re-prepares a statement at every execution (3-4 times slower),
-// so the hot ones are prepared once here, on the handle of a session that Poco::Data opened.
+// Prepared statements on SQLite's own handle. Poco::Data prepares a statement again at every execution (3 to 4 times
+// slower), so frequent statements are prepared once here, on the handle of a session opened by Poco::Data.
 #pragma once
 
 #include <sqlite3.h>
@@ -19,38 +19,38 @@
 
 namespace jobq::sqlite {
 
-/// What SQLite refused, with its result code. Leaves the plugin as the StorageError that it is.
+/// A failure of SQLite with its result code. Callers of the plugin see a StorageError.
 class SqliteError : public StorageError {
  public:
   SqliteError(int code, const std::string& message) : StorageError(message), code_(code) {}
 
-  /// SQLite's extended result code.
+  /// Returns SQLite's extended result code.
   int code() const noexcept { return code_; }
-  /// The code without its extension (SQLITE_IOERR for every kind of I/O error).
+  /// Returns the code without its extension (SQLITE_IOERR for every kind of I/O error).
   int kind() const noexcept { return code_ & 0xff; }
 
  private:
   int code_;
 };
 
-/// Throws what `database` last complained about.
+/// Throws the last error of `database` as a SqliteError; `doing` is the failed action, for the message.
 [[noreturn]] void fail(sqlite3* database, std::string_view doing);
 
-/// Marks a value that is bound as BLOB: a body that is carried byte for byte. The bytes belong to the caller.
+/// Marks a value bound as BLOB: a body kept byte for byte. The bytes belong to the caller.
 struct Bytes {
   std::string_view view;
 };
 
-/// Binds a BLOB of so many zero bytes, which writeBlob() fills afterwards.
+/// Binds a BLOB of `size` zero bytes, filled by writeBlob() afterwards.
 struct Room {
   std::size_t size;
 };
 
-/// Overwrites a BLOB of this size in place. SQLite builds a row in memory before it stores it, so a large body that is
-/// bound is there once more; one that is written afterwards is not.
+/// Overwrites a BLOB of the same size in place. SQLite builds a row in memory before storing the row, so a bound large
+/// body exists twice, and a body written afterwards only once. Throws SqliteError.
 void writeBlob(sqlite3* database, const char* table, const char* column, std::int64_t row, std::string_view bytes);
 
-/// A compiled statement, owned. One thread at a time.
+/// Owns a compiled statement. Not thread-safe.
 class Statement {
  public:
   Statement(sqlite3* database, const char* sql);
@@ -64,9 +64,9 @@ class Statement {
   sqlite3_stmt* handle_ = nullptr;
 };
 
-/// One execution of a prepared statement. Its destructor resets the statement, so that no snapshot is held. Text and
-/// bytes are bound without a copy: they have to live as long as the query. Two executions of the same statement cannot
-/// overlap. Failures throw SqliteError.
+/// An execution of a prepared statement. The destructor resets the statement, so no snapshot is held. Text and bytes
+/// are bound without a copy and must outlive the query. Two executions of the same statement must not overlap. Failures
+/// throw SqliteError.
 class Query {
  public:
   explicit Query(sqlite3_stmt* statement) noexcept : statement_(statement) {}
@@ -87,13 +87,13 @@ class Query {
     return *this;
   }
 
-  /// Moves to the next row; false: there is none.
+  /// Moves to the next row. Returns false if there is no further row.
   bool next();
-  /// Runs to the end, dropping rows.
+  /// Runs the statement to its end and drops the rows.
   void run() {
     while (next()) continue;
   }
-  /// Runs to the end; how many rows an INSERT, UPDATE or DELETE changed.
+  /// Runs the statement to its end. Returns the number of rows changed by an INSERT, UPDATE or DELETE.
   std::size_t change() {
     run();
     return static_cast<std::size_t>(sqlite3_changes(sqlite3_db_handle(statement_)));
@@ -104,7 +104,7 @@ class Query {
   std::size_t size(int column) const noexcept { return static_cast<std::size_t>(integer(column)); }
   bool flag(int column) const noexcept { return integer(column) != 0; }
   bool null(int column) const noexcept { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
-  /// TEXT or BLOB with every byte, NUL included; NULL is empty.
+  /// Returns a TEXT or BLOB with every byte, NUL included; NULL is returned as an empty string.
   std::string text(int column) const;
   Instant instant(int column) const noexcept { return fromEpochMillis(integer(column)); }
   std::optional<Instant> instantOrNone(int column) const noexcept {

@@ -20,7 +20,7 @@ std::filesystem::path prepared(const std::filesystem::path& directory) {
   return file;
 }
 
-/// What has to be true of the file before anybody uses it. Returns the highest place in line.
+/// Prepares the file before any other use. Returns the highest arrival number in the file.
 std::int64_t open(Connection& connection, const std::filesystem::path& file, Counters& counters, Log& log) {
   try {
     migrate(connection, file, schemaSteps(), log);
@@ -58,9 +58,9 @@ SqliteStorage::SqliteStorage(const PluginEnv& env)
       workers_(writer_, readers_, clock_),
       records_(writer_, readers_) {}
 
-// A write like any other is the only honest answer: it meets the same lock, the same disk and the same refusal. On a
-// disk that was full a single page may still fit where no job does: there it has to be a large one. Two steps, because
-// what is deleted in the step that wrote it never reaches the disk.
+// Only a real write gives a reliable answer: the write meets the same lock, the same disk and the same refusal as any
+// other. After a full disk, a single page may still fit where no job fits, so the write is a large one then. Two steps
+// are needed, because a row deleted in the step of its insertion never reaches the disk.
 void SqliteStorage::check() {
   const bool wasFull = writer_.wasFull();
   writer_.write([wasFull](Step& step) {

@@ -1,13 +1,13 @@
 // The default storage: one SQLite file, `<data.dir>/jobq.db`, for one server process.
 //
-// A verb that changes something returns when its change is on disk (WAL, synchronous=FULL; writer.h); a question is
-// answered from a snapshot that holds everything acknowledged before it was asked (readers.h).
+// A writing operation returns when its change is on disk (WAL, synchronous=FULL; `writer.h`). A read is answered from a
+// snapshot with all changes acknowledged before the call (`readers.h`).
 //
-// Time is the host's clock, stored as milliseconds since the epoch. It never goes back while the process lives. When
-// the wall clock was set back between two runs, what was written before lies in the future by that much: jobs, leases
-// and owed webhooks end or fall due that much later, and a duration across the restart may come out negative. Nothing
-// is lost or run twice: the line's order and `list` follow the order of arrival, leases of the former process end in
-// any case, and fencing knows attempts, not times.
+// Time is the clock of the host, stored as milliseconds since the epoch. The clock never goes back while the process
+// lives. When the wall clock was set back between two runs, earlier rows lie in the future by the difference: jobs,
+// leases and owed webhooks end or fall due later by as much, and a duration across the restart may be negative. No job
+// is lost or runs twice: the order of the queue and of `list` follows the order of arrival, leases of the former
+// process end in any case, and fencing depends on attempts, not on times.
 #pragma once
 
 #include <cstddef>
@@ -33,6 +33,8 @@
 
 namespace jobq::sqlite {
 
+/// The storage plugin `sqlite`. Owns its stores, its connections and the writer thread. Construction throws
+/// StorageError or ConfigError.
 class SqliteStorage final : public Storage {
  public:
   struct Options {
@@ -56,12 +58,12 @@ class SqliteStorage final : public Storage {
  private:
   BackupResult backupTo(const std::filesystem::path& file, std::stop_token stop) override;
 
-  // Gone in reverse order: the faces, the readers, the writer after its last group, then the connection, which is the
-  // last one and so empties the write-ahead log into the file.
+  // Members are destroyed in reverse order: the stores, the readers, the writer after its last group, then the
+  // connection. The connection closes last and therefore moves the write-ahead log into the file.
   const Options options_;
   const std::filesystem::path file_;
   Clock& clock_;
-  Connection connection_;  // the opening's, then the writer's
+  Connection connection_;  // used by the opening, then by the writer
   Counters counters_;
   const std::int64_t lastArrival_;
   Writer writer_;

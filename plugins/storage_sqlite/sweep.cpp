@@ -1,6 +1,6 @@
-// Face 2, what becomes of jobs whose time or whose worker is over. Every duty looks at the front of an index and does
-// at most `max` rows of work, so a sweep is short however deep the store is. A sweep that leaves nothing gives free
-// space back (shrink.h).
+// The end of overdue jobs and of jobs with a lost worker. Each duty reads the front of an index and changes at most
+// `max` rows, so a sweep is short however many rows the storage holds. A sweep without a backlog returns free space to
+// the file system (`shrink.h`).
 #include <set>
 
 #include "job_rows.h"
@@ -16,7 +16,7 @@ struct Sweep {
   const ReportsUnderWay& reports;
   std::set<EndpointId> requeuedAt;
 
-  /// The rows that `sql` finds; ?1 is now, ?2 the bound.
+  /// Returns the rows found by `sql`; ?1 is the present moment, ?2 the bound.
   std::vector<JobRow> due(const char* sql) {
     Query query = step.db.query(sql);
     query.bind(step.now, max);
@@ -25,16 +25,16 @@ struct Sweep {
     return rows;
   }
 
-  /// The running ones of those, but for jobs whose outcome was reported and waits for its commit.
+  /// Returns the due rows of running jobs, except jobs with a reported outcome that waits for its commit.
   std::vector<JobRow> dueRunning(const char* sql) {
     const bool hadMore = swept.more;
     std::vector<JobRow> rows = due(sql);
     std::erase_if(rows, [this](const JobRow& row) { return reports.contains({row.id, row.attempt}); });
-    if (rows.empty()) swept.more = hadMore;  // another sweep at once would find the same ones
+    if (rows.empty()) swept.more = hadMore;  // a second sweep at once would find the same rows
     return rows;
   }
 
-  /// A duty that has no job to name: a bounded DELETE.
+  /// Deletes up to `max` rows without naming a job in the result.
   void drop(const char* sql, Millis life) {
     Query query = step.db.query(sql);
     query.bind(step.now - life, max);
@@ -95,7 +95,7 @@ void dropOutlived(Sweep& sweep) {
       "DELETE FROM idempotency WHERE (endpoint, api_key, key) IN "
       "(SELECT endpoint, api_key, key FROM idempotency WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)",
       Millis(0));
-  // The parts of a delivery go first, while the delivery still says which they are.
+  // The parts of a delivery are deleted first, while the delivery still names its parts.
 #define JOBQ_OUTLIVED "(SELECT num FROM delivery WHERE settled_at <= ?1 ORDER BY settled_at LIMIT ?2)"
   sweep.step.db.query("DELETE FROM delivery_attempt WHERE num IN " JOBQ_OUTLIVED)
       .bind(sweep.step.now - kDeliveryRecordLife, sweep.max)
@@ -131,7 +131,7 @@ SweepResult Leases::sweep(std::size_t max) {
     swept.requeuedAt.assign(sweep.requeuedAt.begin(), sweep.requeuedAt.end());
     return swept;
   });
-  // A backlog comes first: the space of what is about to go is cut off together.
+  // A backlog is worked off first: the space of all rows is then cut off together.
   if (!result.more) shrinker_.run();
   return result;
 }

@@ -1,4 +1,4 @@
-// Storage, face 5: which workers the nodes have.
+// The store of the workers of all nodes. Contract: `sdk/include/jobq/worker_store.h`.
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@
 
 namespace jobq::sqlite {
 
-/// Any thread. The writer and readers outlive it.
+/// Any thread may call the methods. The writer, the readers and the clock outlive the store.
 class Workers final : public WorkerStore {
  public:
   Workers(Writer& writer, Readers& readers, Clock& clock) : writer_(writer), readers_(readers), clock_(clock) {}

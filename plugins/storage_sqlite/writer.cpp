@@ -20,18 +20,18 @@ int kindOf(const std::exception& error) {
   return failure == nullptr || failure->code() == SQLITE_IOERR_NOMEM ? SQLITE_OK : failure->kind();
 }
 
-/// After it no write is to be trusted. A damaged page may be the one that holds the head of the line: jobs would be
-/// taken in and never handed out.
+/// Returns whether no write can be trusted after the error. A damaged page may hold the head of a queue: jobs would be
+/// accepted and never claimed.
 bool isFatal(const std::exception& error) {
   const int kind = kindOf(error);
   return kind == SQLITE_IOERR || kind == SQLITE_CORRUPT || kind == SQLITE_NOTADB;
 }
 
-/// Waking a thread costs as much as a small statement, and the writer is what everybody waits for: it wakes every
-/// eighth of those who wait for a commit, and each of these the seven behind it.
+/// Waking a thread costs as much as a small statement, and all writes wait for the writer. The writer therefore wakes
+/// every eighth caller, and each woken caller wakes the seven behind.
 constexpr int kWokenTogether = 8;
 
-/// What a foreign exception (a queue policy's) that took the transaction with it is called.
+/// Message for a foreign exception (of a queue policy) that ended the transaction.
 constexpr char kTransactionLost[] = "the database gave up the transaction";
 
 }  // namespace
@@ -79,7 +79,7 @@ void Writer::Write::awaitDone() {
   while (followers != nullptr) std::exchange(followers, followers->next)->tellDone();
 }
 
-// Under the mutex to the end: the waiter owns this object, and goes on as soon as it gets it.
+// Holds the mutex to the end: the waiter owns this object, and continues as soon as the mutex is free.
 void Writer::Write::tellDone() {
   Lock lock(mutex_);
   done_ = true;
@@ -128,7 +128,7 @@ void Writer::commit(Write* group) {
   if (lostWith.empty()) checkpointWhenDue();
 }
 
-// Whoever was told may be gone at once, and its write with it: nothing of it is looked at afterwards.
+// A notified caller may return at once and destroy its write: the write is not touched after its notification.
 void Writer::tellAll(Write* group) {
   while (group != nullptr) {
     Write* const leader = group;
@@ -178,7 +178,7 @@ void Writer::applyAlone(Write& write, CounterChanges& changes) {
   try {
     write.apply(step);
   } catch (const SqliteError& error) {
-    // SQLite may have rolled the whole group back on its own; and after an I/O error no commit is to be trusted.
+    // SQLite may have rolled the whole group back, and no commit can be trusted after an I/O error.
     if (!connection_.inTransaction() || isFatal(error)) throw;
     if (error.kind() == SQLITE_FULL) full_ = true;
     write.error = std::current_exception();
@@ -218,7 +218,8 @@ void Writer::refuseFromNowOn(const std::string& reason) {
              reason + "; no write is accepted until the server is restarted. Check the disk of data.dir first.");
 }
 
-// PASSIVE waits for nobody. What a reader's snapshot keeps back is tried again once the log has grown as much again.
+// PASSIVE waits for no reader. Pages kept back by a reader's snapshot are tried again once the log has grown as much
+// again.
 void Writer::checkpointWhenDue() {
   if (logPages_ < checkpointAt_) {
     if (logPages_ < checkpointPages_) checkpointAt_ = checkpointPages_;

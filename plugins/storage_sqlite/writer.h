@@ -1,21 +1,21 @@
-// The one connection that writes, and its thread. All writes that wait at the same time share one commit, and so one
-// fsync; while it runs, the next ones gather. No time is spent on waiting for company.
+// The only writing connection and its thread. All writes waiting at the same time share a commit, and therefore an
+// fsync; during a commit the next writes gather. The writer never waits for further writes to join.
 //
-// Writes of large bodies have groups of their own, of kGroupBytes at most or one write, in turns with the small ones: a
-// small write waits for one large group at most, however many large bodies wait. What counts are the bodies that a
-// caller brings: the copy of an input that an owed webhook gets is a small write.
+// Writes of large bodies have separate groups, of at most kGroupBytes or a single write, in turns with groups of small
+// writes: a small write waits for a single large group at most, however many large bodies wait. Only bodies from
+// callers count: copying an input for an owed webhook is a small write.
 //
-// A group:  BEGIN IMMEDIATE, every write, the counters, COMMIT, the in-memory counters, and only then the callers wake.
-// What can happen half way:
-//  - a write fails: the group starts again with each write inside a savepoint of its own, so that the failing one is
-//    rolled back alone and its caller alone gets the exception. (Savepoints for all, always, would be a quarter of the
-//    work, and hardly any write fails.) A verb may therefore run twice: it only reads what its caller lends to it;
-//  - SQLite gives the whole transaction up (full disk, I/O error), or COMMIT fails: every caller of the group gets
-//    StorageError, and nothing of the group is visible. A full disk heals when there is space again;
-//  - an I/O error or a damaged file: nobody knows what the disk holds, and a second fsync may lie. Every further write
-//    is refused until a restart, which reads back what did reach the disk: an outcome that was answered with an error
-//    may appear then;
-//  - the process dies: the write-ahead log holds whole groups only.
+// A group:  BEGIN IMMEDIATE, every write, the counters, COMMIT, the in-memory counters; the callers wake only
+// afterwards. Failures half way:
+// - A write fails: the group starts again with a savepoint around each write, so the failing write alone is rolled back
+//   and only its caller gets the exception. (Savepoints around all writes would be a quarter of the work, and hardly
+//   any write fails.) An operation may therefore run twice, and must only read the caller's data.
+// - SQLite gives up the whole transaction (full disk, I/O error), or COMMIT fails: every caller of the group gets
+//   StorageError, and no change of the group is visible. A full disk heals when there is space again.
+// - An I/O error or a damaged file: the content of the disk is unknown, and a second fsync may report success wrongly.
+//   Every further write is refused until a restart. The restart reads the bytes on the disk, and may show an outcome
+//   that was answered with an error.
+// - The process dies: the write-ahead log holds whole groups only.
 #pragma once
 
 #include <atomic>
@@ -36,37 +36,39 @@
 
 namespace jobq::sqlite {
 
-/// What a write has at hand: its transaction, its moment, and the counters that it changes.
+/// The context of a write: transaction, moment, and the changed counters.
 struct Step {
   Connection& db;
   Instant now;
   CounterChanges& counters;
 };
 
-/// A write of more is a large one; and what the bodies of a group of large ones have together.
+/// Bytes above which a write counts as large, and the bound in bytes of a group of large writes.
 inline constexpr std::size_t kSmallWrite = 256UL << 10;
 inline constexpr std::size_t kGroupBytes = 4UL << 20;
 
-/// Any thread may write. The connection is the writer's alone while it lives.
+/// Groups writes and commits each group. Any thread may write. The connection belongs to the writer alone during its
+/// life; connection, counters, clock and log outlive the writer.
 class Writer {
  public:
-  /// `logSize`: bytes in the write-ahead log that make a checkpoint worth its fsync.
+  /// `logSize`: size in bytes of the write-ahead log at which a checkpoint is due.
   Writer(Connection& connection, Counters& counters, Clock& clock, Log& log, std::uint64_t logSize);
-  /// Finishes what is queued.
+  /// Finishes the queued writes, then ends the thread.
   ~Writer();
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
-  /// Some write found the disk full since noteRoom(). Any thread.
+  /// Returns whether a write found the disk full since noteRoom(). Any thread.
   bool wasFull() const { return full_; }
+  /// Notes the disk's new space. Any thread.
   void noteRoom() { full_ = false; }
 
-  /// Moves the log into the file after this group, however small it is. Called by a write, in the writer's thread.
+  /// Moves the log into the file after the present group, also a small log. Called by a write, in the writer thread.
   void checkpointSoon() noexcept { checkpointAt_ = 0; }
 
-  /// Calls `verb(Step&)` in the writer's thread, once or twice, and returns its result when that is on disk. Whatever
-  /// the caller lends to `verb` stays valid, because the caller waits. `bytes`: of the bodies that it writes. Throws
-  /// what `verb` threw, or StorageError.
+  /// Calls `verb(Step&)` in the writer thread, once or twice, and returns its result when the change is on disk. Data
+  /// lent to `verb` stays valid, because the caller waits. `bytes` is the size of the written bodies. Throws the
+  /// exception of `verb`, or StorageError.
   template <class Verb>
   auto write(Verb&& verb, std::size_t bytes = 0) {
     using Result = std::invoke_result_t<Verb&, Step&>;
@@ -86,12 +88,13 @@ class Writer {
 
     std::size_t bytes = 0;
     Write* next = nullptr;
-    Write* followers = nullptr;  // a list over `next`; this write's thread tells them
-    std::exception_ptr error;    // its own
-    std::string lostWith;        // the group's; empty when it was committed
+    Write* followers = nullptr;  // a list linked by `next`; notified by the thread of this write
+    std::exception_ptr error;    // error of the write alone
+    std::string lostWith;        // error of the whole group; empty after a commit
 
    private:
-    // Not a std::binary_semaphore: libstdc++'s spins and yields before it sleeps, a fifth of the work on two cores.
+    // A std::binary_semaphore of libstdc++ spins and yields before sleeping, at the cost of a fifth of the work on two
+    // cores.
     Mutex mutex_;
     Condition finished_;
     bool done_ JOBQ_GUARDED_BY(mutex_) = false;
@@ -105,12 +108,12 @@ class Writer {
     std::optional<Result> result;
   };
 
-  /// Writes that wait, in the order in which they came.
+  /// Waiting writes in the order of their arrival.
   class Queue {
    public:
     bool isEmpty() const { return first_ == nullptr; }
     void push(Write& write);
-    /// Takes writes of up to `bytes` together, and one at least.
+    /// Removes and returns the first writes with up to `bytes` bytes together, at least a single write.
     Write* take(std::size_t bytes);
 
    private:
@@ -124,30 +127,30 @@ class Writer {
   Write* awaitGroup();
   void commit(Write* group);
   void applyGroup(Write* group, CounterChanges& changes);
-  /// False: one of them failed, and nobody knows what it left behind.
+  /// Returns false if a write failed. The state left behind by the write is then unknown.
   bool applyTogether(Write* group, CounterChanges& changes);
-  /// In a savepoint; what it throws is its own.
+  /// Applies the write in a savepoint and stores an exception in the write.
   void applyAlone(Write& write, CounterChanges& changes);
-  /// After a failure: back to a usable connection, or read-only. Returns what to tell the callers.
+  /// Restores a usable connection after a failure, or makes the storage read-only. Returns the message for the callers.
   std::string giveUp(const std::exception& error);
   void refuseFromNowOn(const std::string& reason);
   void checkpointWhenDue();
 
-  Connection& connection_;  // the writer thread's
+  Connection& connection_;  // used by the writer thread
   Counters& counters_;
   Clock& clock_;
   Log& log_;
   std::atomic<bool> full_ = false;
-  int logPages_ = 0;  // the writer thread's; set by SQLite after each commit
+  int logPages_ = 0;  // used by the writer thread; set by SQLite after each commit
   const int checkpointPages_;
-  int checkpointAt_;  // the writer thread's
+  int checkpointAt_;  // used by the writer thread
   Mutex mutex_;
   Condition arrived_;
   Queue small_ JOBQ_GUARDED_BY(mutex_);
   Queue large_ JOBQ_GUARDED_BY(mutex_);
   bool largeIsNext_ JOBQ_GUARDED_BY(mutex_) = false;
   bool stopping_ JOBQ_GUARDED_BY(mutex_) = false;
-  std::string refusal_ JOBQ_GUARDED_BY(mutex_);  // not empty: read-only until restart
+  std::string refusal_ JOBQ_GUARDED_BY(mutex_);  // not empty: read-only until a restart
   std::thread thread_;
 };
 

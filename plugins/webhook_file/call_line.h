@@ -1,4 +1,4 @@
-// A webhook call as one line of JSON, and the file that its URL names.
+// A webhook call as a line of JSON, and the file named by its URL.
 #pragma once
 
 #include <optional>
@@ -9,12 +9,13 @@
 
 namespace jobq::webhook_file {
 
-/// NAME of `file:///NAME`, which matches [A-Za-z0-9_-][A-Za-z0-9._-]{0,127}; nothing for any other URL. A view into it.
+/// Returns NAME of `file:///NAME` as a view into `url`, or no value for any other URL. NAME matches
+/// [A-Za-z0-9_-][A-Za-z0-9._-]{0,127}.
 std::optional<std::string_view> fileNameOf(std::string_view url);
 
-/// {"url":"...","headers":{"name":"value"},"body":...} and a line feed. Headers stand in the call's order. The body
-/// stands last, and as it is, so a reader has its bytes, which are what was signed, between `},"body":` and the line's
-/// last brace. Line breaks, which JSON has only between its tokens, become blanks.
+/// Returns {"url":"...","headers":{"name":"value"},"body":...} and a line feed. Headers are in the order of the call.
+/// The body is last and unchanged, so a reader finds the signed bytes between `},"body":` and the last brace of the
+/// line. Line breaks, possible in JSON only between tokens, become blanks.
 std::string lineOf(const WebhookCall& call);
 
 }  // namespace jobq::webhook_file

@@ -67,9 +67,9 @@ int write(int file, std::string_view bytes) {
   return 0;
 }
 
-// One write, as a rule; it is gone on with only where the system took a part.
+// Writes the line, usually with a single write; further writes follow only when the system took a part.
 std::string grow(int file, off_t length, std::string_view line) {
-  // Whoever was killed while writing left the beginning of a line, and it must not spoil this one.
+  // A process killed while writing left the beginning of a line behind, which must not spoil the new line.
   const int error = endsInsideLine(file, length) ? write(file, "\n" + std::string(line)) : write(file, line);
   if (error == 0) return {};
   if (::ftruncate(file, length) != 0) return reasonOf(error) + ", and the part that was written could not be cut off";
@@ -86,10 +86,11 @@ LineFolder::LineFolder(std::filesystem::path folder) : folder_(std::move(folder)
 
 int LineFolder::open(const std::string& name) const {
   constexpr mode_t kOwnerOnly = 0600;
-  // A pipe in the file's place does not hold the courier: opened for both it has a reader.
+  // A pipe in the file's place must not block the delivery thread: opened for reading and writing, the pipe has a
+  // reader.
   constexpr int kFlags = O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY;
   const int file = ::open((folder_ / name).c_str(), kFlags, kOwnerOnly);
-  // Whoever reads the files may also have tidied them away, with the folder.
+  // A reader of the files may also have removed the files together with the folder.
   if (file >= 0 || errno != ENOENT || !make(folder_)) return file;
   return ::open((folder_ / name).c_str(), kFlags, kOwnerOnly);
 }
@@ -102,7 +103,7 @@ std::string LineFolder::append(const std::string& name, std::string_view line) {
     struct stat now {};
     if (::fstat(file.number(), &now) != 0) return reasonOf(errno);
     if (!S_ISREG(now.st_mode)) return "the file is no ordinary file";
-    // A file that is new is on disk once its folder is; nobody gets past this before.
+    // A new file is durable once its folder is synced. No other writer passes this point before, because of the mutex.
     if (now.st_size == 0 && !sync(folder_)) return reasonOf(errno);
     std::string reason = grow(file.number(), now.st_size, line);
     if (!reason.empty()) return reason;

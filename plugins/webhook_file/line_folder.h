@@ -1,5 +1,5 @@
-// A folder of files that grow by whole lines: of several writers at once, each line is whole and none is in another; a
-// line that does not fit on the disk leaves nothing behind.
+// A folder of files that grow by whole lines. With several writers at once, each line is whole and no line lies inside
+// another. A line that does not fit on the disk leaves no bytes behind.
 #pragma once
 
 #include <filesystem>
@@ -10,22 +10,23 @@
 
 namespace jobq::webhook_file {
 
-/// Any thread. The folder belongs to one server: another process that writes the same files is not waited for.
+/// Any thread may call append(). The folder belongs to a single server: no lock keeps other processes from writing the
+/// same files.
 class LineFolder {
  public:
-  /// Makes the folder (mode 0700) in a parent that exists, when it is not there yet. Throws ConfigError.
+  /// Creates the folder with mode 0700 if absent; the parent must exist. Throws ConfigError.
   explicit LineFolder(std::filesystem::path folder);
 
-  /// Appends a line, its line feed included, to the file `name` (made with mode 0600), and returns when it is on disk,
-  /// or why it is not, as a clause; empty is good. Symbolic links, pipes and the like are not written to. After a
-  /// failed sync the line may be there all the same.
+  /// Appends `line`, with its line feed, to the file `name`, created with mode 0600. Returns an empty text when the
+  /// line is on disk, or the reason of the failure as a clause. Symbolic links, pipes and other special files are not
+  /// written to. After a failed sync the line may be in the file nevertheless.
   [[nodiscard]] std::string append(const std::string& name, std::string_view line) JOBQ_EXCLUDES(growing_);
 
  private:
   int open(const std::string& name) const;
 
   const std::filesystem::path folder_;
-  Mutex growing_;  // held from looking at a file's length until it has grown, or has that length again
+  Mutex growing_;  // held from reading the length of a file until the file has grown, or has the old length again
 };
 
 }  // namespace jobq::webhook_file

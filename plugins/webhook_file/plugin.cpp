@@ -1,5 +1,6 @@
-// Plugin `webhook_file`: webhooks as lines in files, for development, tests, and machines without a network. Select it
-// with `webhook.transports = http, file`; `file:///NAME` then adds a line to NAME in the folder `webhook.file.dir`.
+// Plugin `webhook_file`: webhooks as lines in files, for development, tests, and machines without a network. The
+// setting `webhook.transports = http, file` selects the plugin; `file:///NAME` then adds a line to NAME in the folder
+// `webhook.file.dir`.
 #include "call_line.h"
 #include "jobq/abi.h"
 #include "jobq/webhook_transport.h"
@@ -23,7 +24,8 @@ class FileTransport final : public WebhookTransport {
 
   std::string_view schemes() const override { return "file"; }
 
-  // The call's timeout is for receivers that take their time. A disk that hangs cannot be given up on.
+  // The timeout of the call is meant for slow receivers. A hanging disk cannot be abandoned, so the timeout is not
+  // used.
   DeliveryResult deliver(const WebhookCall& call, std::stop_token stop) override {
     const auto name = webhook_file::fileNameOf(call.url);
     if (!name) return DeliveryFailed{"the URL is not file:///NAME with a name of letters, digits, _ - and .", 0, {}};

@@ -6,7 +6,7 @@ bool Answer::takeHeadLine(std::string_view line, int status) {
   headBytes_ += line.size();
   if (headTooLarge()) return false;
   const bool blank = line == "\r\n" || line == "\n";
-  // 101 is final here: nobody asked for another protocol.
+  // Status 101 is final here: the request asked for no other protocol.
   const bool interim = status >= 100 && status < 200 && status != 101;
   if (blank && !interim) status_ = status;
   return true;

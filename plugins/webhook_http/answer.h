@@ -1,5 +1,5 @@
-// The receiver's answer while it comes in: what counts of it, and when there has been enough. Whatever a receiver
-// sends, this keeps 1 KiB of it.
+// The answer of a receiver during its arrival: the parts that count, and the point at which enough has arrived. At most
+// 1 KiB of an answer is kept.
 #pragma once
 
 #include <cstddef>
@@ -8,29 +8,29 @@
 
 namespace jobq::webhook_http {
 
-/// One thread.
+/// The state of an answer. Not thread-safe.
 class Answer {
  public:
-  /// A line of a head, its line end included, and the status of the head that it belongs to. False: no more of it.
+  /// Takes a line of a head, with its line end, and the status of the head. Returns false if no more bytes are wanted.
   bool takeHeadLine(std::string_view line, int status);
-  /// A piece of the body. False: no more of it.
+  /// Takes a piece of the body. Returns false if no more bytes are wanted.
   bool takeBody(std::string_view piece);
 
-  /// Of the final answer (no 1xx), once its head is complete; 0 until then.
+  /// Returns the status of the final answer (no 1xx) once its head is complete, and 0 until then.
   int status() const { return status_; }
   bool headTooLarge() const { return headBytes_ > kMaxHead; }
-  /// At most the first kMaxReply bytes of the body, as they came.
+  /// Returns at most the first kMaxReply bytes of the body, unchanged.
   std::string& reply() { return reply_; }
 
-  static constexpr std::size_t kMaxReply = 1024;  ///< webhook_transport.h
+  static constexpr std::size_t kMaxReply = 1024;  ///< the bound of `jobq/webhook_transport.h`
   static constexpr std::size_t kMaxHead = 64 * 1024;
-  /// After so much of the body it is not waited for the rest: the status stands, and a receiver that answers with a
-  /// film gets no time.
+  /// Bytes of the body after which the rest is not awaited: the status stands, and a receiver that sends a huge answer
+  /// gets no further time.
   static constexpr std::size_t kEnoughBody = 64 * 1024;
 
  private:
   int status_ = 0;
-  std::size_t headBytes_ = 0;  // of all heads, those of 1xx and trailers included
+  std::size_t headBytes_ = 0;  // sum over all heads, with 1xx answers and trailers
   std::size_t bodyBytes_ = 0;
   std::string reply_;
 };

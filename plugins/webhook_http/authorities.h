@@ -1,4 +1,4 @@
-// Whom to trust: certificate authorities besides the system's, for receivers with a private one (`webhook.http.ca`).
+// Trusted certificate authorities besides the system's, for receivers with a private authority (`webhook.http.ca`).
 #pragma once
 
 #include <filesystem>
@@ -6,7 +6,7 @@
 
 namespace jobq::webhook_http {
 
-/// The PEM text of a file. Throws ConfigError when it cannot be read or holds no certificate.
+/// Returns the PEM text of a file. Throws ConfigError if the file cannot be read or holds no certificate.
 std::string readAuthorities(const std::filesystem::path& file);
 
 }  // namespace jobq::webhook_http

@@ -39,7 +39,7 @@ bool isToken(std::string_view text) {
   });
 }
 
-// libcurl sends a line as it is given, a line break in it included, which would begin another header.
+// libcurl sends a line unchanged. A line break inside the line would begin another header.
 bool isFieldValue(std::string_view text) {
   return std::none_of(text.begin(), text.end(), [](char c) { return (c >= 0 && c < 0x20 && c != '\t') || c == 0x7f; });
 }
@@ -82,22 +82,23 @@ class Exchange {
   void setUpConnection() {
     set(CURLOPT_CURLU, url_.get());
     set(CURLOPT_PROTOCOLS_STR, "http,https");
-    // One protocol is enough for one POST, and 1.1 is the one that every receiver speaks.
+    // A single POST needs no other protocol, and every receiver speaks 1.1.
     set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
     set(CURLOPT_FOLLOWLOCATION, 0L);
-    set(CURLOPT_PROXY, "");  // empty, not unset: the environment's is not looked up
+    set(CURLOPT_PROXY, "");  // empty, not unset: libcurl then ignores the environment's proxy
     set(CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
     set(CURLOPT_FORBID_REUSE, 1L);
     set(CURLOPT_NOSIGNAL, 1L);
     set(CURLOPT_TIMEOUT_MS, static_cast<long>(std::max<std::int64_t>(call_.timeout.count(), 1)));
-    // A resolver that hangs is left to its thread, which tidies up after itself; otherwise the end would wait for it.
+    // A hanging resolver is left to its thread, which cleans up later; the end of the call would wait for the resolver
+    // otherwise.
     set(CURLOPT_QUICK_EXIT, 1L);
     set(CURLOPT_OPENSOCKETFUNCTION, openSocket);
     set(CURLOPT_OPENSOCKETDATA, this);
   }
 
-  // Debian's store is there twice, as one file and as a folder. Reading the file takes 25 ms of a handshake, looking
-  // an authority up in the folder none.
+  // Debian has the system's authorities as a single file and as a folder. Reading the file takes 25 ms of a handshake,
+  // the search in the folder no measurable time.
   void setUpTrust() {
     set(CURLOPT_SSL_VERIFYPEER, 1L);
     set(CURLOPT_SSL_VERIFYHOST, 2L);
@@ -120,7 +121,7 @@ class Exchange {
     set(CURLOPT_USERAGENT, "jobq-webhook/1");
     if (!gives("Content-Type")) addHeader("Content-Type: application/json");
     addHeader("Connection: close");
-    addHeader("Expect:");  // not sent: many receivers let it wait a second
+    addHeader("Expect:");  // removes the header: many receivers delay a call with the header by a second
     for (const auto& [name, value] : call_.headers) addHeader(name + (value.empty() ? ";" : ": " + value));
     set(CURLOPT_HTTPHEADER, headers_.get());
   }
@@ -145,7 +146,7 @@ class Exchange {
     headers_.reset(longer);
   }
 
-  // Through the multi interface, because only its wait can be ended from another thread.
+  // Uses the multi interface, because only its wait can be ended from another thread.
   Ending perform() {
     curl_multi_add_handle(multi_.get(), easy_.get());
     const std::stop_callback wake(stop_, [this] { curl_multi_wakeup(multi_.get()); });
@@ -154,7 +155,8 @@ class Exchange {
       if (curl_multi_perform(multi_.get(), &running) != CURLM_OK) throw std::bad_alloc();
       if (running == 0) return finish();
       if (stop_.stop_requested()) return Ending::stopped;
-      // libcurl 7.88 gives an address up when its part of the time is over, and tries the next when it is called again.
+      // libcurl 7.88 gives up an address when its share of the time is over, and tries the next address at the next
+      // call.
       constexpr int kLongestWaitMs = 100;
       curl_multi_poll(multi_.get(), nullptr, 0, kLongestWaitMs, nullptr);
     }
@@ -173,12 +175,12 @@ class Exchange {
     if (ending == Ending::late) return reasonOfDelay(easy_.get(), call_.timeout);
     if (answer_.headTooLarge())
       return "its answer's head is larger than " + std::to_string(Answer::kMaxHead) + " bytes";
-    // Of several addresses those that may be connected to decide.
+    // Among several addresses, the permitted ones decide.
     if (code_ == CURLE_COULDNT_CONNECT && !connecting_ && !refusal_.empty()) return refusal_;
     return reasonOfFault(easy_.get(), code_, detail_.data());
   }
 
-  // The three hooks are called from C code that an exception must not cross.
+  // The three callbacks are called from C code, where exceptions must not pass.
   static curl_socket_t openSocket(void* self, curlsocktype, curl_sockaddr* address) noexcept {
     try {
       return static_cast<Exchange*>(self)->openPermitted(*address);
@@ -220,8 +222,8 @@ class Exchange {
   const std::stop_token& stop_;
   std::array<char, CURL_ERROR_SIZE> detail_{};
   Answer answer_;
-  std::string refusal_;      // why the first address was not connected to
-  bool connecting_ = false;  // some address was
+  std::string refusal_;      // reason why an address was not connected to
+  bool connecting_ = false;  // a socket for a permitted address was opened
   CURLcode code_ = CURLE_OK;
   const WebUrl url_;
   std::unique_ptr<curl_slist, FreeList> headers_;

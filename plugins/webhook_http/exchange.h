@@ -1,5 +1,5 @@
-// One webhook call over HTTP: a POST that is bounded in time and memory, ended by a stop, and connected to permitted
-// addresses only. No proxy, no redirects, no cookies, no stored credentials, no connection that is shared.
+// A webhook call over HTTP: a POST bounded in time and memory, ended by a stop, and connected to permitted addresses
+// only. A call uses no proxy, no redirects, no cookies, no stored credentials and no shared connection.
 #pragma once
 
 #include <stop_token>
@@ -9,18 +9,18 @@
 
 namespace jobq::webhook_http {
 
-/// What every call has in common. Constant.
+/// Settings shared by all calls; constant.
 struct Terms {
   bool allowPrivate = false;
-  std::string authorities;  ///< PEM; trusted besides the system's; may be empty
+  std::string authorities;  ///< PEM; trusted besides the system's authorities; may be empty
 };
 
-/// Any thread, many at once; blocks. Throws std::bad_alloc only.
+/// Makes the call and blocks until its end. Any number of threads at once. Throws std::bad_alloc only.
 ///
-/// The head decides: once a complete one says 2xx, the call is delivered. A body that is cut off, malformed or left
-/// unread does not take it back, and neither does a stop. Only time does: an answer that has not ended within the
-/// call's timeout, and of which less than 64 KiB came, is a failure (core/decisions/webhooks.md: any 2xx within 10 s in
-/// all).
+/// The head decides: a complete head with 2xx means delivered. A body that is cut off, malformed or left unread does
+/// not change the result, and neither does a stop. The time of the call can change the result: an answer is a failure
+/// if the answer has not ended within the timeout of the call and less than 64 KiB of the body arrived
+/// (`core/decisions/webhooks.md`).
 DeliveryResult exchange(const WebhookCall& call, const Terms& terms, std::stop_token stop);
 
 }  // namespace jobq::webhook_http

@@ -1,4 +1,4 @@
-// Plugin `webhook_http`: webhooks as POST over HTTP and HTTPS, with libcurl. One call is exchange.h's business.
+// Plugin `webhook_http`: webhooks as POST over HTTP and HTTPS, with libcurl. A single call is made by `exchange.h`.
 #include <curl/curl.h>
 
 #include "authorities.h"
@@ -10,7 +10,7 @@ namespace {
 
 using namespace jobq;
 
-/// No state but what was set at creation: calls share nothing.
+/// Has no state besides the settings from its creation: calls share nothing else.
 class HttpTransport final : public WebhookTransport {
  public:
   struct Options {
@@ -18,7 +18,8 @@ class HttpTransport final : public WebhookTransport {
         : ca(config.text("ca", "",
                          "a PEM file of certificate authorities that are trusted besides the system's; relative to "
                          "the data directory")) {
-      // `jobqd --check` asks for no more than this. Where a relative path begins is known at the creation only.
+      // `jobqd --check` runs only this constructor. The base of a relative path is known only when the transport is
+      // created.
       if (std::filesystem::path(ca).is_absolute()) (void)webhook_http::readAuthorities(ca);
     }
     std::string ca;

@@ -21,7 +21,7 @@ std::string asClause(std::string text) {
   return text;
 }
 
-// Follows ": " where the system said why.
+// Returns ": " and the system's reason, or an empty text if the system gave no reason.
 std::string systemsReason(CURL* easy) {
   long number = 0;
   curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &number);
@@ -37,14 +37,14 @@ std::string reasonOfConnect(CURL* easy) {
 std::string reasonOfTrust(CURL* easy) {
   long verdict = X509_V_OK;
   curl_easy_getinfo(easy, CURLINFO_SSL_VERIFYRESULT, &verdict);
-  // libcurl's own value before it has looked at the chain, which it does after the name.
+  // The value of libcurl before the check of the chain, made after the check of the name.
   constexpr long kNotLookedAt = X509_V_ERR_UNSPECIFIED;
   if (verdict == X509_V_OK || verdict == kNotLookedAt)
     return "the certificate is not trusted: it is for another host name";
   return std::string("the certificate is not trusted: ") + X509_verify_cert_error_string(verdict);
 }
 
-// OpenSSL's own words stand last: "error:0A00010B:SSL routines::wrong version number".
+// OpenSSL's own words are at the end: "error:0A00010B:SSL routines::wrong version number".
 std::string reasonOfHandshake(std::string_view detail) {
   const std::size_t at = detail.rfind("::");
   return "the TLS handshake failed" + (at == detail.npos ? "" : ": " + std::string(detail.substr(at + 2)));
@@ -62,7 +62,7 @@ bool reached(CURL* easy, CURLINFO step) {
   return when > 0;
 }
 
-// libcurl 7.88 counts the handshake into CURLINFO_CONNECT_TIME.
+// CURLINFO_CONNECT_TIME of libcurl 7.88 includes the handshake.
 bool connected(CURL* easy) {
   long port = 0;
   curl_easy_getinfo(easy, CURLINFO_LOCAL_PORT, &port);
@@ -78,7 +78,7 @@ bool overTls(CURL* easy) {
 }  // namespace
 
 std::string reasonOfErrno(int number) {
-  // Whoever notices a reset by writing reads EPIPE, which says nothing to people.
+  // EPIPE is a reset noticed while writing; its text says little to people.
   if (number == EPIPE) number = ECONNRESET;
   return asClause(std::generic_category().message(number));
 }
@@ -101,7 +101,7 @@ std::string reasonOfFault(CURL* easy, CURLcode code, const std::string& detail) 
     case CURLE_PEER_FAILED_VERIFICATION: return reasonOfTrust(easy);
     case CURLE_SSL_CONNECT_ERROR: return reasonOfHandshake(detail);
     case CURLE_OUT_OF_MEMORY:
-      // What libcurl 7.88 says, too, of a line of a head that does not end.
+      // libcurl 7.88 returns the same code for a head line without an end.
       return answered(easy) ? "a line of its answer's head is too long" : "this server is out of memory";
     default: return asClause(curl_easy_strerror(code));
   }

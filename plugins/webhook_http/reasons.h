@@ -1,5 +1,5 @@
-// Why a call was not delivered: one clause in plain words that goes on from "not delivered: ". It never holds the URL,
-// a header or a user's name, because reasons are logged and listed.
+// Reasons of failed calls: a clause in plain words after "not delivered: ". A reason never holds the URL, a header or a
+// user's name, because reasons are logged and listed.
 #pragma once
 
 #include <curl/curl.h>
@@ -10,19 +10,20 @@
 
 namespace jobq::webhook_http {
 
-/// No complete head came, and `code` says what libcurl saw; `detail` is its error buffer.
+/// Returns the reason if no complete head arrived. `code` is the result of libcurl, `detail` the content of its error
+/// buffer.
 std::string reasonOfFault(CURL* easy, CURLcode code, const std::string& detail);
 
-/// No complete head came in time: at which step it hung.
+/// Returns the reason if no complete head arrived within `timeout`: the step at which the call hung.
 std::string reasonOfDelay(CURL* easy, Millis timeout);
 
-/// An answer came, and it is no 2xx.
+/// Returns the reason for an answer whose status is no 2xx.
 std::string reasonOfStatus(CURL* easy, int status);
 
-/// "10 s", "300 ms".
+/// Returns a duration such as "10 s" or "300 ms".
 std::string inWords(Millis time);
 
-/// What the system says of an error number, as a clause: "connection refused".
+/// Returns the system's text for an error number as a clause: "connection refused".
 std::string reasonOfErrno(int number);
 
 }  // namespace jobq::webhook_http

@@ -14,7 +14,8 @@ std::string partOf(CURLU* url, CURLUPart part) {
   return text;
 }
 
-// libcurl is lenient about slashes (http:/host, http:///host, http://a\@host); other readers see another host there.
+// libcurl accepts other numbers of slashes and backslashes (http:/host, http:///host, http://a\@host); other readers
+// see another host there.
 bool hasAuthority(const std::string& text) {
   const std::size_t colon = text.find("://");
   if (colon == std::string::npos) return false;
@@ -28,7 +29,7 @@ WebUrl readWebUrl(const std::string& text) {
   if (text.find('\0') != std::string::npos || !hasAuthority(text)) return nullptr;
   WebUrl url(curl_url());
   if (url == nullptr) throw std::bad_alloc();
-  // The path stays as it is: a receiver may tell /a/../b from /b.
+  // The path stays unchanged: a receiver may distinguish /a/../b from /b.
   if (curl_url_set(url.get(), CURLUPART_URL, text.c_str(), CURLU_PATH_AS_IS) != CURLUE_OK) return nullptr;
   const std::string scheme = partOf(url.get(), CURLUPART_SCHEME);
   if (scheme != "http" && scheme != "https") return nullptr;

@@ -1,4 +1,4 @@
-// A webhook's URL, taken apart by the library that will use it, so that nobody reads it differently.
+// The URL of a webhook, parsed by the library that will use the URL, so both read the URL alike.
 #pragma once
 
 #include <curl/curl.h>
@@ -13,10 +13,11 @@ struct FreeUrl {
 };
 using WebUrl = std::unique_ptr<CURLU, FreeUrl>;
 
-/// Null unless it is an absolute http or https URL with a host.
+/// Returns null unless `text` is an absolute http or https URL with a host.
 WebUrl readWebUrl(const std::string& text);
 
-/// The host of a URL, without a user's name or anything else that could be secret; empty when there is none to show.
+/// Returns the host of a URL, without a user's name or any other possible secret. Returns an empty text if there is no
+/// host to show.
 std::string hostOf(const std::string& text);
 
 }  // namespace jobq::webhook_http
