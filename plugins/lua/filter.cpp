@@ -47,7 +47,7 @@ Review* reviewOf(lua_State* lua) {
 
 // Processor time of the thread since the timer was made. Reading the processor's clock costs a system call, so the
 // clock is not read in the first 20 microseconds, in which most filters end. Real time cannot be less than processor
-// time and replaces it up to a millisecond. Of the time before the first reading at most a millisecond is counted,
+// time and replaces it up to a millisecond. At most a millisecond is counted for the time before the first reading,
 // because the machine may have been busy with other work.
 class CpuTimer {
  public:
@@ -214,8 +214,8 @@ Refuse readRefusal(lua_State* lua, int message, const std::string& script) {
   return refusal;
 }
 
-// Reads the script's results: no result or true; false, a message and a table with the status; or a table with the
-// fields of the job to replace.
+// Reads the script's results: no result or true, or false with a message and a table with the status, or a table with
+// the fields of the job to replace.
 Decision readVerdict(lua_State* lua, const AdmissionRequest& job, const std::string& script) {
   const int first = lua_absindex(lua, -3);
   if (lua_isnil(lua, first)) return Accept{};

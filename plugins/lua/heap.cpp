@@ -17,7 +17,7 @@ Heap::~Heap() {
 }
 
 void* Heap::resize(void* block, std::size_t before, std::size_t after) noexcept {
-  // For a new block Lua passes the type of the object in `before`, and zero for a block that belongs to no object.
+  // Lua passes the type of a new block's object in `before`, and zero for a block without an object.
   const bool isHashPart = block == nullptr && before == 0 && HashParts::isOne(after);
   if (block == nullptr) before = 0;
   if (after > before && used_ + (after - before) > most_) {

@@ -22,7 +22,7 @@ struct HttpRequest {
   std::optional<std::string_view> body;  ///< sent by POST; without a body the call is a GET; outlives the call
   std::vector<std::pair<std::string, std::string>> headers;  ///< each checked by headerFault()
   std::uint64_t maxBody = 0;                                 ///< limit in bytes of the answer's body
-  Millis timeout{0};                                         ///< for the whole call, redirects included
+  Millis timeout{0};                                         ///< limit of the whole call, redirects included
   bool allowPrivate = false;
 };
 
