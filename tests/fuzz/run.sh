@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Builds the fuzz targets with clang and runs each target. The last line is `N passed, N failed`.
 #
-#   tests/fuzz/run.sh [--seconds N | --runs N] [target…]      JOBQ_FUZZ_SECONDS for each target (15); --runs 100000000 for a long run
+#   tests/fuzz/run.sh [--seconds N | --runs N] [target…]
+#
+# Without an option each target runs for JOBQ_FUZZ_SECONDS (15); --runs 100000000 makes a long run.
 #
 # Findings are kept in build/fuzz/findings, and the command to repeat a finding is printed.
 set -uo pipefail

@@ -4,8 +4,8 @@
 --   output  {"words": 6, "distinct": 4, "top": [{"word": "be", "count": 2}, {"word": "to", "count": 2}, ...]}
 --
 -- A word is a run of letters, digits and apostrophes; capitals and small letters (ASCII) count as equal. Words of equal
--- frequency are ranked by the alphabet. `least`: smallest frequency of a word in `top`. The environment's LEAST and TOP are
--- the defaults.
+-- frequency are ranked by the alphabet. `least`: smallest frequency of a word in `top`. The environment's LEAST and TOP
+-- are the defaults.
 local function whole(value, name, least)
   if math.type(value) ~= "integer" or value < least then
     error("input." .. name .. " must be a whole number from " .. least, 0)
