@@ -10,7 +10,7 @@
 
 namespace jobq::lua {
 
-/// Belongs to one lua_State, which outlives the limiter's use. Used only by the thread that runs the state.
+/// Belongs to one lua_State. Used only by the thread that runs the state.
 class ExecutionLimiter {
  public:
   /// Returns the reason why the script has to end now, or an empty string if the script may continue. Called every few
@@ -36,8 +36,7 @@ class ExecutionLimiter {
     }
   }
 
-  /// Counts the steps of finding a key in a table. In a large table the search may walk a chain that was made long on
-  /// purpose.
+  /// Counts the steps of finding a key in a table. In a large table the search may walk a chain made long on purpose.
   void spendOnLookup(lua_State* lua) { spend(lua, 4 + largest_ / 4096); }
 
   /// Checks the deadline at once, for a single step of unbounded duration such as a chain of metatables. Raises a Lua

@@ -20,7 +20,7 @@ struct Review {
   const AdmissionRequest& job;
   Quotas& quotas;
   const std::string& script;
-  nanoseconds budget;  // of processor time
+  nanoseconds budget;  // processor time
   bool hasDecoded = false;
 };
 

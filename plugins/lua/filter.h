@@ -30,7 +30,7 @@ struct FilterDeps {
   const LuaOptions& options;
 };
 
-/// A filter that runs one script of the folder. One call at a time.
+/// A filter that runs one script of the folder. Serves one call at a time.
 class LuaFilter final : public AdmissionFilter {
  public:
   /// `script`: name of the file without `.lua`. Throws ScriptError if the script does not exist or never compiled.

@@ -25,7 +25,7 @@ constexpr unsigned char kFloat = 0x13;
 constexpr std::size_t kLeast = 4'096;
 
 // Steps allowed for each node. Keys that were not chosen on purpose take two steps. Times of events as floats take as
-// many steps as there are events in a second, because Lua hashes only their seconds apart.
+// many steps as there are events in a second, because Lua's hash distinguishes only the seconds.
 constexpr std::uint64_t kWay = 64;
 
 // Insertion moves a node that occupies the place of a new key, and searches the chain of the moved node for its

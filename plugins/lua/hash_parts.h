@@ -10,8 +10,8 @@
 
 namespace jobq::lua {
 
-/// One thread at a time. Depends on the layout of a node and on the placement of numbers in Lua 5.4 (ltable.c). Strings
-/// are not examined: Lua hashes strings with a secret unknown to callers.
+/// Used by one thread at a time. Depends on the layout of a node and on the placement of numbers in Lua 5.4 (ltable.c).
+/// Strings are not examined: Lua hashes strings with a secret unknown to callers.
 class HashParts {
  public:
   /// `patience`: steps along chains, each of some 2.5 ns, that moving a part may always take, however small the part

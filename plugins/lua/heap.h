@@ -13,7 +13,7 @@
 
 namespace jobq::lua {
 
-/// One thread at a time.
+/// Used by one thread at a time.
 class Heap {
  public:
   /// `most`: limit in bytes for the memory that Lua requests. `vast`: size in bytes from which a block counts as large.
@@ -65,8 +65,8 @@ class Heap {
 
   const std::size_t most_;
   const std::size_t vast_;
-  std::size_t used_ = 0;  // as Lua counts
-  std::size_t held_ = 0;  // slabs and large blocks
+  std::size_t used_ = 0;  // bytes as counted by Lua
+  std::size_t held_ = 0;  // bytes of slabs and large blocks
   std::size_t peak_ = 0;
   std::size_t inVast_ = 0;  // part of held_ in large blocks
   std::size_t largest_ = 0;

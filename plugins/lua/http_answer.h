@@ -16,7 +16,7 @@ struct HttpAnswer {
   std::map<std::string, std::string> headers;  ///< names in lower case; the values of one name joined by ", "
 };
 
-/// Collects the answer of one request. One thread.
+/// Collects the answer of one request. Used by one thread.
 class IncomingAnswer {
  public:
   static constexpr std::size_t kMostHead = 64 * 1024;  ///< bytes of all heads of a call

@@ -1,6 +1,6 @@
 // An HTTP call of a script: bounded in size and time, ended when the script has to end, and connected to permitted
-// addresses only (jobq/net_guard.h), redirects included. The call uses no proxy, no cookie, no stored credential and no
-// shared connection. This code is independent of Lua.
+// addresses only (sdk/include/jobq/net_guard.h), redirects included. The call uses no proxy, no cookie, no stored
+// credential and no shared connection. The code is independent of Lua.
 #pragma once
 
 #include <cstdint>

@@ -131,7 +131,7 @@ void HttpExchange::setUpRequest() {
     set(CURLOPT_POST, 1L);
     set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request_.body->size()));
     set(CURLOPT_POSTFIELDS, request_.body->data());
-    addHeader("Expect:");  // not sent: many servers delay the answer by a second
+    addHeader("Expect:");  // removes the header: many servers would delay the answer by a second
     // By default libcurl would send the content type of a form.
     if (!gives(request_, "Content-Type")) addHeader("Content-Type:");
   }

@@ -1,4 +1,4 @@
-// One request and its answer over one connection: configures libcurl, waits for the transfer and explains failures.
+// A request and its answer over one connection: configures libcurl, waits for the transfer and explains failures.
 #pragma once
 
 #include <curl/curl.h>

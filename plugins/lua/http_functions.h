@@ -18,7 +18,7 @@ namespace jobq::lua {
 struct HttpRules {
   const char* refusal = nullptr;  ///< a literal with the reason why every call raises; null: calls are made
   std::uint64_t maxBody = 0;      ///< limit in bytes of an answer's body
-  Millis timeout{0};              ///< of a call; a script may ask for less
+  Millis timeout{0};              ///< limit of a call; a script may ask for less
   bool allowPrivate = false;      ///< sdk/include/jobq/net_guard.h
 };
 

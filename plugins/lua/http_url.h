@@ -11,7 +11,7 @@
 
 namespace jobq::lua {
 
-/// An absolute http or https URL with a host. One thread at a time.
+/// An absolute http or https URL with a host. Used by one thread at a time.
 class HttpUrl {
  public:
   static constexpr std::size_t kLongest = 8192;  ///< bytes

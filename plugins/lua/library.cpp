@@ -137,8 +137,7 @@ void openUtf8(lua_State* lua) {
   addLibrary(lua, LUA_UTF8LIBNAME);
 }
 
-// __index of the libraries, for names that no library defines. Creates _G only on demand, because few scripts ask for
-// it.
+// __index of the libraries, for names that no library defines. Answers _G on demand, because few scripts use the name.
 int findGlobals(lua_State* lua) {
   lua_pushliteral(lua, LUA_GNAME);
   if (lua_rawequal(lua, 2, -1) == 0) return 0;

@@ -20,12 +20,11 @@ struct LuaOptions {
         filterTime(config.duration("filterTime", Millis(5), Millis(1), Millis(1'000),
                                    "processor time of a filter for one job; 20ms more for each MB that it decodes")) {}
 
-  /// bytes that one script may hold at a time
-  std::uint64_t memory;
-  bool http;
-  std::uint64_t httpBody;
-  Millis httpTimeout;
-  Millis filterTime;
+  std::uint64_t memory;    ///< bytes that one script may hold at a time
+  bool http;               ///< handlers may call http.get and http.post
+  std::uint64_t httpBody;  ///< limit in bytes of the body of an HTTP answer
+  Millis httpTimeout;      ///< limit of an HTTP call, redirects included
+  Millis filterTime;       ///< processor time of a filter for one job, 20 ms more for each decoded MB
 };
 
 }  // namespace jobq::lua

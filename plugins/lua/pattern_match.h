@@ -40,6 +40,7 @@ class Matcher {
 
   /// Returns the number of captures of the last match.
   int captures() const { return level_; }
+  /// Returns a capture of the last match. `index`: from 0 to captures() - 1.
   const Capture& capture(int index) const { return captures_[static_cast<std::size_t>(index)]; }
 
   std::string_view subject() const { return {begin_, static_cast<std::size_t>(end_ - begin_)}; }

@@ -27,7 +27,7 @@ class ScriptError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// One thread at a time.
+/// Used by one thread at a time.
 class Sandbox {
  public:
   /// Adds libraries (library.h, addLibrary) beyond the libraries of every script.

@@ -25,7 +25,7 @@ namespace jobq::lua {
 struct Script {
   std::string name;      ///< name of the file without `.lua`
   std::string text;      ///< exactly as read
-  std::string bytecode;  ///< made by our own compiler; foreign bytecode is never loaded
+  std::string bytecode;  ///< made by the server itself; foreign bytecode is never loaded
 };
 using ScriptPtr = std::shared_ptr<const Script>;
 
@@ -80,8 +80,8 @@ class ScriptFolder {
   std::map<std::string, EntryPtr> entries_ JOBQ_GUARDED_BY(mutex_);
 };
 
-/// One script as a worker follows it: asks the folder only after the file was written, or after 50 ms. One thread at a
-/// time. The folder outlives the object.
+/// A script as a worker follows it. Asks the folder only if the open file was written, if the file is a symbolic link,
+/// or after 50 ms. Used by one thread at a time. The folder outlives the object.
 class FollowedScript {
  public:
   /// Throws ScriptError like ScriptFolder::newest().

@@ -9,7 +9,7 @@
 
 namespace jobq::lua {
 
-/// The state of a file at its last check. One thread at a time.
+/// The state of a file at its last check. Used by one thread at a time.
 class FileStamp {
  public:
   /// Stores the state `now` and returns true if the file was written since the last call, or may have been: a stamp

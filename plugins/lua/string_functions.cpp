@@ -1,4 +1,4 @@
-// A string.rep of our own, and the other functions of the string library with their work counted.
+// A string.rep with counted steps, and the other functions of the string library with their work counted.
 #include <algorithm>
 #include <string_view>
 

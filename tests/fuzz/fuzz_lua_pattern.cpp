@@ -1,5 +1,5 @@
 // The pattern functions of the Lua sandbox against the stock functions: the same values, the same errors. Stock
-// functions cannot be stopped, so they run only on inputs that our functions answered within a limited number of steps.
+// functions cannot be stopped, so they run only on inputs that the sandbox answered within a limited number of steps.
 #include <algorithm>
 #include <cstdint>
 #include <lua.hpp>

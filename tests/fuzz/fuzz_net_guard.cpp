@@ -98,7 +98,7 @@ AddressClass lookUp(const Address<kBytes>& address, const Network (&table)[kCoun
   return lookUp(ipv4, kIpv4);
 }
 
-/// Returns the network's first bits followed by `bits`. One bit, selected by `flip`, is turned, so that neighbours are
+/// Returns the network's first bits followed by `bits`. Bit `flip` of the network is turned, so that neighbours are
 /// tested.
 template <std::size_t kBytes>
 Address<kBytes> within(const Network& network, const std::uint8_t* bits, std::size_t flip) {

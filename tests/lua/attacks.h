@@ -280,7 +280,7 @@ inline constexpr Attack kAttacks[] = {
       local function f(...) while true do local x = select('#', ...) local y = select(-1, ...) end end
       local t = {} for i = 1, 240000 do t[i] = i end
       f(table.unpack(t)))"},
-    // One instruction or call without an interruption by Lua
+    // Instructions and calls without an interruption by Lua
     {"TableThatIsCalled", End::any, R"(
       local m = {} local t = setmetatable({}, m) m.__call = t
       assert(not pcall(t) and not pcall(setmetatable, {}, m))

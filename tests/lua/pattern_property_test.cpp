@@ -1,4 +1,4 @@
-// Random patterns on random subjects: our functions give the same results and errors as the stock functions.
+// Random patterns on random subjects: the sandbox's functions give the same results and errors as the stock functions.
 #include <gtest/gtest.h>
 
 #include <random>

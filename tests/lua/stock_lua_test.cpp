@@ -303,7 +303,7 @@ TEST(SandboxUnlikeStockLua, OnlyFunctionsAnswerCalls) {
             "__call has to be a function here; attempt to call a table value");
 }
 
-// Random calls of the table functions of our own.
+// Random calls of the reimplemented table functions.
 TEST(SandboxAsStockLua, RandomTableCalls) {
   for (std::uint32_t seed = 1; seed <= 40; ++seed) {
     std::mt19937 random(seed);

@@ -1,4 +1,4 @@
-// Two Lua states with different pattern functions. The stock functions judge ours.
+// Two Lua states with different pattern functions. The stock functions are the reference for the sandbox's functions.
 #pragma once
 
 #include <lua.hpp>
@@ -9,7 +9,7 @@
 
 namespace jobq::lua {
 
-/// A state with the standard libraries, an unarmed ExecutionLimiter, and the words of kWords. One thread.
+/// A state with the standard libraries, an unarmed ExecutionLimiter, and the words of kWords. Used by one thread.
 class TestState {
  public:
   enum class Patterns { kStock, kOwn };
