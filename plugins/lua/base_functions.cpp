@@ -1,4 +1,4 @@
-// setmetatable, rawset, xpcall, load and print as a sandbox can afford them.
+// The functions setmetatable, rawset, xpcall, load, next, pairs and print in versions safe for a sandbox.
 #include <algorithm>
 
 #include "library.h"
@@ -7,8 +7,8 @@
 namespace jobq::lua {
 namespace {
 
-// Finalizers run where no hook fires, and one that loops would never be stopped. One that is added to the metatable
-// later is none: Lua looks for it here only.
+// Finalizers run where no hook fires, so a looping finalizer would never be stopped. A `__gc` added to the metatable
+// later is no finalizer: Lua reads the field only in setmetatable.
 int setMetatable(lua_State* lua) {
   luaL_checktype(lua, 1, LUA_TTABLE);
   const int type = lua_type(lua, 2);
@@ -27,7 +27,7 @@ int setMetatable(lua_State* lua) {
   return 1;
 }
 
-// Stock rawset would go round the protection of the libraries.
+// Stock rawset would bypass the protection of the libraries.
 int rawSet(lua_State* lua) {
   luaL_checktype(lua, 1, LUA_TTABLE);
   luaL_checkany(lua, 2);
@@ -46,7 +46,7 @@ int endXpcall(lua_State* lua, int status, lua_KContext) {
     lua_replace(lua, 1);
     return lua_gettop(lua);
   }
-  // Stock Lua calls the handler where the error happened, with hooks off.
+  // Stock Lua calls the handler at the place of the error, with hooks off.
   lua_pushvalue(lua, 1);
   lua_insert(lua, -2);
   constexpr lua_KFunction kAfter = [](lua_State* state, int, lua_KContext) {
@@ -54,7 +54,7 @@ int endXpcall(lua_State* lua, int status, lua_KContext) {
     lua_insert(state, -2);
     return 2;
   };
-  // What goes wrong in the handler is the result, as it is in stock Lua.
+  // An error in the handler becomes the result, as in stock Lua.
   return kAfter(lua, lua_pcallk(lua, 1, 1, 0, 0, kAfter), 0);
 }
 
@@ -66,10 +66,10 @@ int xpcall(lua_State* lua) {
   return endXpcall(lua, lua_pcallk(lua, lua_gettop(lua) - 2, LUA_MULTRET, 0, 0, endXpcall), 0);
 }
 
-// As the stock one, and counted: in a large table that was emptied it searches all of it, and C functions and
-// metamethods can be made to call it where no hook fires.
+// Behaves like the stock function, with its work counted. In a large, emptied table the stock function searches every
+// slot, and C functions and metamethods can be made to call next where no hook fires.
 int next(lua_State* lua) {
-  constexpr std::uint64_t kSteps = 500;  // for what a table of less than a megabyte may have
+  constexpr std::uint64_t kSteps = 500;  // work in a table of less than a megabyte
   luaL_checktype(lua, 1, LUA_TTABLE);
   lua_settop(lua, 2);
   ExecutionLimiter& limiter = ExecutionLimiter::of(lua);
@@ -82,7 +82,7 @@ int next(lua_State* lua) {
   return 1;
 }
 
-// The stock one would hand out the stock next.
+// Stock pairs would hand out the stock next.
 int pairs(lua_State* lua) {
   luaL_checkany(lua, 1);
   if (luaL_getmetafield(lua, 1, "__pairs") == LUA_TNIL) {
@@ -102,8 +102,8 @@ struct Piecewise {
   std::size_t left;
 };
 
-// In pieces, so that the compiler of a long text can be stopped: an operator may cost it the length of the expression,
-// a name the number of variables there are.
+// Hands the text to the compiler in pieces, so that the compilation of a long text can be stopped. An operator may cost
+// the compiler the length of the expression, a name the number of variables.
 const char* nextPiece(lua_State* lua, void* of, std::size_t* size) {
   constexpr std::size_t kPiece = 256;
   Piecewise& text = *static_cast<Piecewise*>(of);
@@ -115,7 +115,7 @@ const char* nextPiece(lua_State* lua, void* of, std::size_t* size) {
   return piece;
 }
 
-// load(text [, name [, mode [, environment]]]): never bytecode, which can crash the process.
+// load(text [, name [, mode [, environment]]]). Bytecode is never accepted, because bytecode can crash the process.
 int load(lua_State* lua) {
   std::size_t size = 0;
   const char* text = luaL_checklstring(lua, 1, &size);

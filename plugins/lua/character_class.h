@@ -1,4 +1,5 @@
-// The character classes of Lua patterns (%a, %d, ...), as the C locale has them: scripts behave alike on every machine.
+// The character classes of Lua patterns (%a, %d, ...) as in the C locale, so that scripts behave alike on every
+// machine.
 #pragma once
 
 #include <array>
@@ -11,7 +12,7 @@ namespace characters {
 
 inline constexpr std::uint16_t kUpper = 1, kLower = 2, kDigit = 4, kHex = 8, kSpace = 16, kControl = 32, kPunct = 64,
                                kNul = 128;
-/// Not a class: makes a text more than plain to string.find.
+/// A trait, but no class: marks the characters of a pattern that prevent a plain search in string.find.
 inline constexpr std::uint16_t kMagic = 256;
 
 constexpr bool between(int c, int first, int last) { return first <= c && c <= last; }
@@ -35,7 +36,7 @@ constexpr std::array<std::uint16_t, 256> listTraits() {
   return traits;
 }
 
-// A letter and its capital name the same traits; every other character names none.
+// A letter and its capital name the same traits. Every other character names no trait.
 constexpr std::array<std::uint16_t, 256> listClasses() {
   std::array<std::uint16_t, 256> classes{};
   classes['a'] = kUpper | kLower;
@@ -48,7 +49,7 @@ constexpr std::array<std::uint16_t, 256> listClasses() {
   classes['u'] = kUpper;
   classes['w'] = kUpper | kLower | kDigit;
   classes['x'] = kHex;
-  classes['z'] = kNul;  // no longer in the manual, but still understood
+  classes['z'] = kNul;  // absent from the present manual, still understood
   for (int c = 'a'; c <= 'z'; ++c) {
     classes[static_cast<std::size_t>(c - 'a' + 'A')] = classes[static_cast<std::size_t>(c)];
   }
@@ -60,7 +61,8 @@ inline constexpr std::array<std::uint16_t, 256> kClasses = listClasses();
 
 }  // namespace characters
 
-/// Whether `c` is what `%name` stands for: a class, the opposite of one (capitals), or the character `name` itself.
+/// Returns true if `c` matches `%name`. `name` names a class, the opposite of a class (capitals), or stands for itself.
+/// Pure; any thread.
 inline bool inClass(unsigned char c, unsigned char name) {
   const std::uint16_t traits = characters::kClasses[name];
   if (traits == 0) return c == name;
@@ -68,8 +70,8 @@ inline bool inClass(unsigned char c, unsigned char name) {
   return ((characters::kTraits[c] & traits) != 0) != opposite;
 }
 
-/// Whether `c` means more than itself somewhere in a pattern. (A lone `)` or `]` does not count: the manual's plain
-/// find takes them as they are.)
+/// Returns true if `c` has a special meaning somewhere in a pattern. A lone `)` or `]` is not counted: the manual's
+/// plain find takes both literally. Pure; any thread.
 inline bool isMagic(unsigned char c) { return (characters::kTraits[c] & characters::kMagic) != 0; }
 
 }  // namespace jobq::lua

@@ -1,5 +1,6 @@
-// The coroutines of the sandbox. Their bodies end in a protected call: a thread that an error has killed holds no
-// variable that is still to be closed, because Lua would close it with hooks off. The watch knows which one runs.
+// The coroutines of the sandbox. Each body ends in a protected call. Otherwise a thread killed by an error would hold
+// variables still to be closed, and Lua would close the variables with hooks off. The ExecutionLimiter is told about
+// each change of the running coroutine.
 #include "library.h"
 #include "sandbox.h"
 
@@ -18,7 +19,7 @@ int body(lua_State* lua) {
 
 int create(lua_State* lua) {
   luaL_checktype(lua, 1, LUA_TFUNCTION);
-  constexpr std::uint64_t kSteps = 2'000;  // a state, a stack, and their collection
+  constexpr std::uint64_t kSteps = 2'000;  // price of a state, a stack and their collection
   ExecutionLimiter::of(lua).spend(lua, kSteps);
   lua_State* thread = lua_newthread(lua);
   lua_pushvalue(lua, 1);
@@ -27,7 +28,8 @@ int create(lua_State* lua) {
   return 1;
 }
 
-// The results, or one error; false: it is an error.
+// Resumes `thread` with the `given` arguments on top of the stack of `lua`, and pushes the results there. Returns false
+// if the single result is an error.
 bool advance(lua_State* lua, lua_State* thread, int given, int* results) {
   *results = 1;
   if (lua_checkstack(thread, given) == 0) {
@@ -36,7 +38,8 @@ bool advance(lua_State* lua, lua_State* thread, int given, int* results) {
   }
   lua_xmove(lua, thread, given);
   ExecutionLimiter& limiter = ExecutionLimiter::of(lua);
-  // Each has instructions of its own before its hook fires: enough of them, each resumed once, would never meet one.
+  // Each coroutine has instructions of its own before its hook fires. Without a check here many coroutines, each
+  // resumed once, would never meet a hook.
   limiter.checkDeadline(lua);
   limiter.enter(thread);
   const int status = lua_resume(thread, lua, given, results);
@@ -79,8 +82,8 @@ int resumeWrapped(lua_State* lua) {
   return lua_error(lua);
 }
 
-// Upvalue: the stock function. Lua counts the calls within a coroutine that is closed from where that was resumed, so
-// that a chain of them, each closed by the one before, would run off the C stack.
+// Upvalue: the stock function. Lua counts the nested calls of a closed coroutine from the place of its last resume. A
+// chain of coroutines, each closed by the preceding coroutine, would therefore overflow the C stack.
 int close(lua_State* lua) {
   lua_State* thread = checkThread(lua);
   ExecutionLimiter& limiter = ExecutionLimiter::of(lua);

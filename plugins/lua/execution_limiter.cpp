@@ -16,7 +16,7 @@ void ExecutionLimiter::arm(Judge judge) {
   hasChecked_ = false;
   current_ = main_;
   stack_ = static_cast<const char*>(__builtin_frame_address(0));
-  // Coroutines take over the hook of the thread that makes them.
+  // Coroutines inherit the hook of the thread that creates them.
   lua_sethook(main_, hook, LUA_MASKCOUNT, interval_);
 }
 
@@ -34,7 +34,8 @@ void ExecutionLimiter::adaptTo(std::size_t bytes, bool always) {
   if (judge_) tighten();
 }
 
-// Only ever shorter, because setting a hook begins its count anew: only the hook itself makes it longer again.
+// The interval is only shortened here, because setting a hook restarts its count. The hook itself lengthens the
+// interval.
 void ExecutionLimiter::tighten() {
   if (lua_gethookcount(current_) > interval_) lua_sethook(current_, hook, LUA_MASKCOUNT, interval_);
 }
@@ -60,15 +61,16 @@ bool ExecutionLimiter::isOver() {
   return !reason_.empty();
 }
 
-// From the end on every instruction raises, in every thread that comes to run: a pcall that swallows the error comes
-// no further than its next instruction.
+// After the end every instruction raises, in every thread that runs. A pcall that swallows the error reaches only its
+// next instruction.
 void ExecutionLimiter::checkDeadline(lua_State* lua) {
   left_ = always_ ? 0 : kStepsPerCheck;
   hasChecked_ = true;
   if (!isOver()) return;
   interval_ = 1;
   if (lua_gethookcount(lua) != 1 || lua_gethook(lua) == nullptr) lua_sethook(lua, hook, LUA_MASKCOUNT, interval_);
-  // Nobody reads where it was raised, and a million variables may have to be closed on the way out.
+  // No position is added to the message: the reason suffices, and a million variables may have to be closed while the
+  // error travels.
   lua_pushlstring(lua, reason_.data(), reason_.size());
   lua_error(lua);
 }

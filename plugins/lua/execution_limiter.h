@@ -1,5 +1,5 @@
-// Ends a script whose time is over. Lua's instruction hook looks at the clock for everything that Lua runs; a C
-// function whose work grows with its arguments counts its steps here instead, because no hook fires inside it.
+// Ends a script whose time is over. Lua's instruction hook checks the deadline of all code that Lua runs. C functions
+// whose work grows with their arguments count their steps here instead, because no hook fires inside a C function.
 #pragma once
 
 #include <cstddef>
@@ -10,20 +10,24 @@
 
 namespace jobq::lua {
 
-/// Of one lua_State; the thread that runs it only.
+/// Belongs to one lua_State. Used only by the thread that runs the state.
 class ExecutionLimiter {
  public:
-  /// Why the script has to end now; empty: it goes on. Asked every few microseconds.
+  /// Returns the reason why the script has to end now, or an empty string if the script may continue. Called every few
+  /// microseconds on the script's thread, and also from within C functions.
   using Judge = std::function<std::string()>;
 
-  /// `plain`: the largest block with which scripts go on for as long as they may.
+  /// Registers the limiter in the extra space of `lua`, so that of() finds the limiter. `plain`: size in bytes of the
+  /// largest block with which scripts keep the full interval between two checks.
   ExecutionLimiter(lua_State* lua, std::size_t plain);
 
-  /// A script begins: `judge` decides how long it goes on, until disarm().
+  /// Starts the limits for a new script. `judge` decides how long the script continues, until disarm().
   void arm(Judge judge);
+  /// Ends the limits and drops the judge. The reason stays readable until the next arm().
   void disarm();
 
-  /// Steps of about the price of comparing two characters. Raises a Lua error when the script has to end.
+  /// Counts `steps` of work, each of about the price of comparing two characters. Checks the deadline when the present
+  /// budget of steps is used up. Raises a Lua error when the script has to end.
   void spend(lua_State* lua, std::uint64_t steps) {
     if (steps < left_) {
       left_ -= steps;
@@ -32,46 +36,50 @@ class ExecutionLimiter {
     }
   }
 
-  /// Of finding a key in a table. In a large one it may walk a chain that was made to be long.
+  /// Counts the steps of finding a key in a table. In a large table the search may walk a chain made long on purpose.
   void spendOnLookup(lua_State* lua) { spend(lua, 4 + largest_ / 4096); }
 
-  /// Looks at once: for one step that may take long however it is asked, such as a chain of metatables.
+  /// Checks the deadline at once, for a single step of unbounded duration such as a chain of metatables. Raises a Lua
+  /// error when the script has to end.
   void checkDeadline(lua_State* lua);
 
-  /// At the end of a script, for what one C function may have taken there. Who came to his end without a look and holds
-  /// nothing large has done too little for one.
+  /// Final deadline check when a script returns, because its last C function may have overrun. Skipped when no check
+  /// ran so far and the script holds no large block: such a script cannot have run for long.
   void checkAtEnd(lua_State* lua) {
     if (hasChecked_ || largest_ > 0) checkDeadline(lua);
   }
 
-  /// The largest block of memory that the script holds. One instruction may copy, compare or hash it, or search all of
-  /// it: the larger it is, the fewer go by between two looks. `always`: none does. May be called from the allocator.
+  /// Sets the size in bytes of the largest block of memory that the script holds. A single instruction may copy,
+  /// compare, hash or search the whole block, so a larger block means fewer instructions between two checks. `always`:
+  /// every instruction checks. May be called from the allocator.
   void setLargest(std::size_t bytes, bool always) {
     if (bytes != largest_ || always != always_) adaptTo(bytes, always);
   }
 
+  /// Returns the size in bytes given to setLargest().
   std::size_t largest() const { return largest_; }
 
-  /// The next instruction looks. May be called from the allocator.
+  /// Makes the next instruction check the deadline. May be called from the allocator.
   void checkSoon();
 
-  /// This coroutine runs from now on.
+  /// Tells the limiter that the coroutine `lua` runs from now on.
   void enter(lua_State* lua) {
     current_ = lua;
     tighten();
   }
 
-  /// Whether the script has used little of the C stack yet: closing coroutines within one another is counted by
-  /// nothing in Lua 5.4.4.
+  /// Returns true while the script has used less than 64 KB of the C stack. Lua 5.4.4 does not count the C stack of
+  /// coroutines that close within one another.
   bool hasStack() const;
 
-  /// For a C function that waits: the script has to end, and will as soon as the function looks or returns.
+  /// Returns true if the script has to end, for a C function that waits. The script ends at the next check or when the
+  /// function returns. Raises no Lua error.
   bool isOver();
 
-  /// Why the script was ended; empty when it was not.
+  /// Returns the reason why the script was ended, or an empty string if the script ended by itself.
   const std::string& reason() const { return reason_; }
 
-  /// Of any thread (coroutine) of the state.
+  /// Returns the limiter of the state to which the thread (coroutine) `lua` belongs.
   static ExecutionLimiter& of(lua_State* lua) { return **static_cast<ExecutionLimiter**>(lua_getextraspace(lua)); }
 
  private:
@@ -88,7 +96,7 @@ class ExecutionLimiter {
   std::size_t largest_ = 0;
   bool always_ = false;
   int interval_ = kInstructionsPerCheck;
-  const char* stack_ = nullptr;  // where it was when the script began
+  const char* stack_ = nullptr;  // address of the stack when the script began
   Judge judge_;
   std::string reason_;
   std::uint64_t left_ = kStepsPerCheck;

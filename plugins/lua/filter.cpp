@@ -15,12 +15,12 @@ namespace jobq::lua {
 
 using std::chrono::nanoseconds;
 
-// One job under review.
+// A job under review.
 struct Review {
   const AdmissionRequest& job;
   Quotas& quotas;
   const std::string& script;
-  nanoseconds budget;  // of processor time
+  nanoseconds budget;  // processor time
   bool hasDecoded = false;
 };
 
@@ -28,15 +28,16 @@ namespace {
 
 constexpr nanoseconds kTimeAMegabyte = std::chrono::milliseconds(20);
 
-// Of one job in the server's log: callers decide how often a filter prints, and the disk is everybody's.
+// Bytes that a filter may print to the server's log for one job. Callers decide how often a filter prints, and all
+// users share the disk.
 constexpr std::size_t kMostPrinted = 4'096;
 constexpr std::size_t kPriceOfALine = 64;
 
-// Keys of the registry.
-const char kReview = 0;  // where the filter says which job is under review
+// Keys of the registry, by their addresses.
+const char kReview = 0;  // pointer to the place where the filter keeps the present review
 const char kFilterJobMeta = 0;
 
-// Null while a new text is tried, before there is any job.
+// Returns null during the trial run of a new text, before any job exists.
 Review* reviewOf(lua_State* lua) {
   lua_rawgetp(lua, LUA_REGISTRYINDEX, &kReview);
   auto* const* place = static_cast<Review**>(lua_touserdata(lua, -1));
@@ -44,10 +45,10 @@ Review* reviewOf(lua_State* lua) {
   return place == nullptr ? nullptr : *place;
 }
 
-// Processor time of this thread since it was made. The processor's clock costs a system call, so that it is not asked
-// in the first 20 microseconds, in which most filters end. Real time cannot be less, and stands for it up to a
-// millisecond: of what has passed before it was first asked no more is counted, because the machine may have been busy
-// with others.
+// Processor time of the thread since the timer was made. Reading the processor's clock costs a system call, so the
+// clock is not read in the first 20 microseconds, in which most filters end. Real time cannot be less than processor
+// time and replaces it up to a millisecond. At most a millisecond is counted for the time before the first reading,
+// because the machine may have been busy with other work.
 class CpuTimer {
  public:
   nanoseconds used() {
@@ -97,12 +98,12 @@ void pushEnv(lua_State* lua, const std::map<std::string, std::string>& env) {
   }
 }
 
-// What costs something is made when it is first asked for.
+// Expensive fields are made at their first use.
 int jobField(lua_State* lua) {
   Review& review = *reviewOf(lua);
   const std::string_view name = lua_type(lua, 2) == LUA_TSTRING ? lua_tostring(lua, 2) : "";
   if (name == "input") {
-    // Once: a script can forget what it has, and ask again for ever.
+    // Extended once per job: a script can drop the decoded input and ask for it again without end.
     if (!std::exchange(review.hasDecoded, true)) {
       review.budget += kTimeAMegabyte * review.job.input.size() / (1U << 20);
     }
@@ -126,7 +127,7 @@ int jobField(lua_State* lua) {
   return 1;
 }
 
-// quota.take(name, most, seconds): true, or false and the seconds until there is one again.
+// quota.take(name, most, seconds). Returns true, or false and the seconds until the next use is possible.
 int take(lua_State* lua) {
   std::size_t size = 0;
   const char* name = luaL_checklstring(lua, 1, &size);
@@ -135,7 +136,7 @@ int take(lua_State* lua) {
   luaL_argcheck(lua, size <= 256, 1, "a name has at most 256 bytes");
   luaL_argcheck(lua, seconds >= 0.001 && seconds <= 604'800, 3, "from 0.001 to 604800 seconds");
   Review* const review = reviewOf(lua);
-  if (review == nullptr) {  // a trial takes nothing
+  if (review == nullptr) {  // a trial run takes no quota
     lua_pushboolean(lua, 1);
     return 1;
   }
@@ -155,7 +156,7 @@ std::int64_t wholeAt(lua_State* lua, const std::string& name) {
   return number;
 }
 
-// A table with the fields that are to be another; the others stay.
+// Reads the table at `index` with the fields to replace. All other fields keep the values of `policy`.
 JobPolicy readPolicy(lua_State* lua, int index, JobPolicy policy) {
   if (lua_type(lua, index) != LUA_TTABLE) throw ScriptError("the policy that it returned is no table");
   for (lua_pushnil(lua); lua_next(lua, index) != 0; lua_pop(lua, 1)) {
@@ -176,7 +177,7 @@ JobPolicy readPolicy(lua_State* lua, int index, JobPolicy policy) {
   return policy;
 }
 
-// {status = 429, retryAfter = 30}, either of them or none. The host knows which statuses a filter has.
+// Reads {status = 429, retryAfter = 30}; both fields are optional. The host decides which statuses a filter may use.
 void readRefusalOptions(lua_State* lua, int index, Refuse& refusal) {
   for (lua_pushnil(lua); lua_next(lua, index) != 0; lua_pop(lua, 1)) {
     const std::string name = lua_type(lua, -2) == LUA_TSTRING ? lua_tostring(lua, -2) : typeName(lua, -2);
@@ -213,8 +214,8 @@ Refuse readRefusal(lua_State* lua, int message, const std::string& script) {
   return refusal;
 }
 
-// Reads the script's results: nothing or true; false, a message and a table with the status; or a table with the fields
-// of the job that change.
+// Reads the script's results: no result or true, or false with a message and a table with the status, or a table with
+// the fields of the job to replace.
 Decision readVerdict(lua_State* lua, const AdmissionRequest& job, const std::string& script) {
   const int first = lua_absindex(lua, -3);
   if (lua_isnil(lua, first)) return Accept{};
@@ -270,7 +271,7 @@ Decision LuaFilter::review(const AdmissionRequest& job) {
     });
   }
   Review review{job, deps_.quotas, name_, deps_.options.filterTime};
-  review_ = &review;  // the script's first lines may ask for it already
+  review_ = &review;  // the script's first lines may read the review already
   CpuTimer timer;
   const auto judge = [&]() -> std::string {
     if (timer.used() < review.budget) return {};

@@ -1,4 +1,4 @@
-// Room 4: an admission filter that is a script, `return function(job) ... end`.
+// The admission filter in Lua: a script `return function(job) ... end`.
 #pragma once
 
 #include <lua.hpp>
@@ -17,10 +17,11 @@ namespace jobq::lua {
 class Sandbox;
 struct Review;
 
-/// Adds the library `quota`. `place` says which job is under review while a script runs; without it there is none.
+/// Adds the library `quota` and the metatable of the job to the state, once per state. `place`: where the caller keeps
+/// the review of the running script; null for trial runs, which have no job.
 void openFilter(lua_State* lua, Review** place);
 
-/// What all filters of a server share. Outlives them.
+/// References shared by all filters of a server. The objects outlive the filters.
 struct FilterDeps {
   ScriptFolder& scripts;
   Quotas& quotas;
@@ -29,20 +30,22 @@ struct FilterDeps {
   const LuaOptions& options;
 };
 
+/// A filter that runs one script of the folder. Serves one call at a time.
 class LuaFilter final : public AdmissionFilter {
  public:
+  /// `script`: name of the file without `.lua`. Throws ScriptError if the script does not exist or never compiled.
   LuaFilter(const FilterDeps& deps, std::string script);
   ~LuaFilter() override;
 
-  /// Throws ScriptError when the script fails, or takes more time or memory than it has.
-
  private:
+  /// Runs the newest text of the script on the job. Returns the decision of the script. Throws ScriptError if the
+  /// script fails or exceeds its time or memory.
   Decision review(const AdmissionRequest& job) override;
 
   const FilterDeps deps_;
   const std::string name_;
   FollowedScript script_;
-  Review* review_ = nullptr;  // while a script runs
+  Review* review_ = nullptr;  // set while a script runs
   std::unique_ptr<Sandbox> sandbox_;
 };
 

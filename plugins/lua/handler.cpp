@@ -13,11 +13,11 @@
 namespace jobq::lua {
 namespace {
 
-// A script that looks at job:stopped() has this long to end by itself.
+// Time for a script that checks job:stopped() to end by itself after a stop.
 constexpr std::chrono::milliseconds kStopGrace{250};
 
-// Keys of the registry.
-const char kContext = 0;  // the JobContext of the job that runs
+// Keys of the registry, by their addresses.
+const char kContext = 0;  // the JobContext of the running job
 const char kClock = 0;
 const char kHandlerJobMeta = 0;
 
@@ -45,7 +45,7 @@ int progress(lua_State* lua) {
   return 0;
 }
 
-// What print(...) is unless the script has another.
+// job:log(...). print(...) does the same unless the script defines its own print.
 int log(lua_State* lua) {
   (void)contextOf(lua);
   lua_remove(lua, 1);
@@ -57,7 +57,7 @@ int stopped(lua_State* lua) {
   return 1;
 }
 
-// Milliseconds that are left.
+// job:deadline(). Returns the milliseconds left.
 int deadline(lua_State* lua) {
   const Instant end = contextOf(lua).deadline();
   lua_rawgetp(lua, LUA_REGISTRYINDEX, &kClock);

@@ -1,4 +1,4 @@
-// Room 9: a job's handler that is a script, `return function(input, job) ... end`.
+// The job handler in Lua: a script `return function(input, job) ... end`.
 #pragma once
 
 #include <lua.hpp>
@@ -15,10 +15,10 @@ namespace jobq::lua {
 
 class Sandbox;
 
-/// The libraries of handlers, for a look at a script without a job: what they do is refused.
+/// Adds the libraries of handlers to a state for a trial run without a job. Calls of http are refused there.
 void openForTrial(lua_State* lua);
 
-/// What all workers of a server share. Outlives them.
+/// References and settings shared by all workers of a server. The objects outlive the handlers.
 struct HandlerDeps {
   ScriptFolder& scripts;
   Clock& clock;
@@ -26,13 +26,15 @@ struct HandlerDeps {
   bool allowPrivateAddresses;
 };
 
-/// A worker: keeps its sandbox from job to job, as long as that is as good as new.
+/// The handler of one worker. Keeps its sandbox from job to job until the sandbox is spent (Sandbox::isSpent).
 class LuaHandler final : public JobHandler {
  public:
-  /// Throws ScriptError when there is no such script, or it never compiled.
+  /// Throws ScriptError if the script does not exist or never compiled.
   LuaHandler(const HandlerDeps& deps, HandlerEnv env);
   ~LuaHandler() override;
 
+  /// Runs the newest text of the script on `input`. Returns the output as JSON text. Throws JobFailed if the script
+  /// fails or is ended.
   std::string run(std::string_view input, JobContext& context) override;
 
  private:

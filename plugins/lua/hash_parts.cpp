@@ -12,7 +12,7 @@
 namespace jobq::lua {
 namespace {
 
-// Node of lobject.h.
+// The layout of Node in Lua's lobject.h, in bytes.
 constexpr std::size_t kNode = 24;
 constexpr std::size_t kTypeOfValue = 8;
 constexpr std::size_t kTypeOfKey = 9;
@@ -21,15 +21,15 @@ constexpr unsigned char kNothing = 0x00;
 constexpr unsigned char kInteger = 0x03;
 constexpr unsigned char kFloat = 0x13;
 
-// Of so many keys in one chain the way is walked in some 20 ms.
+// Smallest number of keys that matters. The searches along one chain of so many keys take some 20 ms.
 constexpr std::size_t kLeast = 4'096;
 
-// Steps for each node. Keys that nobody chose take two; the times of events, of which Lua tells apart no more than the
-// seconds, as many as there are in a second.
+// Steps allowed for each node. Keys that were not chosen on purpose take two steps. Times of events as floats take as
+// many steps as there are events in a second, because Lua's hash distinguishes only the seconds.
 constexpr std::uint64_t kWay = 64;
 
-// A node that stands in another's place is moved out of it, and its chain searched for the one before: a key may take
-// the longest chain, but only keys that were chosen for it all do.
+// Insertion moves a node that occupies the place of a new key, and searches the chain of the moved node for its
+// predecessor. A single key may cost the longest chain, but only keys chosen on purpose all do.
 constexpr std::uint64_t kMoves = 4;
 
 template <class Value>
@@ -50,8 +50,8 @@ std::uint32_t hashOf(double number) {
 
 bool hasValue(const std::byte* node) { return (at<unsigned char>(node + kTypeOfValue) & 0x0f) != 0; }
 
-// Where the key of that node belongs among `count` nodes, if it is a number. Strings are hashed with a secret, and of
-// everything else there are too few.
+// Returns the place of the node's key among `count` nodes if the key is a number. Strings are hashed with a secret, and
+// keys of other types are too few to matter.
 std::optional<std::size_t> placeOf(const std::byte* node, std::size_t count) {
   if (!hasValue(node)) return std::nullopt;
   const auto type = at<unsigned char>(node + kTypeOfKey);
@@ -61,9 +61,9 @@ std::optional<std::size_t> placeOf(const std::byte* node, std::size_t count) {
   return std::nullopt;
 }
 
-// How many nodes of a part that is about to be moved hold a value, at least: numbers from 1 on may go to the array.
-// Nothing: it is not about to be. Lua makes a new part when every node of the old one has a key, be it of a value that
-// has gone, and most parts show at once that this is not so.
+// Returns the least number of nodes with a value in a part about to be moved; numbers from 1 on may go to the array
+// instead. Returns nullopt if the part is not about to be moved: Lua makes a new part when every node of the old part
+// has a key, even a key whose value is gone, and most parts show a free node at once.
 std::optional<std::size_t> leastMoved(const std::byte* block, std::size_t size) {
   std::size_t moved = 0;
   for (const std::byte* node = block; node < block + size; node += kNode) {

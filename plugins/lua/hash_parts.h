@@ -1,7 +1,7 @@
-// The large hash parts of a state's tables, and what moving one into a larger one would take. Lua hashes numbers
-// without a secret: whoever chooses the keys, be it a caller whose numbers an honest filter counts, can have all of
-// them fall into one chain when the table next grows. Lua then walks that chain once for each key, for seconds, and
-// nothing interrupts it. The one moment when it can be refused is when Lua asks for the memory.
+// Tracks the large hash parts of a state's tables and estimates the cost of moving a part into a larger part. Lua
+// hashes numbers without a secret. Callers choose keys too, for example when an honest filter counts their numbers, and
+// can make all keys fall into one chain when the table next grows. Lua then walks the chain once for each key, for
+// seconds, and no hook interrupts the walk. The only moment to refuse is Lua's request for the memory.
 #pragma once
 
 #include <cstddef>
@@ -10,26 +10,29 @@
 
 namespace jobq::lua {
 
-/// One thread at a time. Knows how Lua 5.4 lays out a node and where it puts a number (ltable.c). Texts are not looked
-/// at: Lua hashes them with a secret, which callers do not know.
+/// Used by one thread at a time. Depends on the layout of a node and on the placement of numbers in Lua 5.4 (ltable.c).
+/// Strings are not examined: Lua hashes strings with a secret unknown to callers.
 class HashParts {
  public:
-  /// `patience`: steps along chains that moving one may take however small it is; one is some 2.5 ns.
+  /// `patience`: steps along chains, each of some 2.5 ns, that moving a part may always take, however small the part
+  /// is.
   explicit HashParts(std::uint64_t patience) : patience_(patience) {}
 
-  /// A block of that size, and of no object, may be a hash part that is large enough to matter. What else has such a
-  /// size does no harm: it is read as numbers, and nothing in it is believed to be a pointer.
+  /// Returns true if a block of `size` bytes, belonging to no object, may be a hash part large enough to matter. Other
+  /// blocks of such a size do no harm: their bytes are read as numbers and never used as pointers.
   static bool isOne(std::size_t size) noexcept;
 
-  /// Whether the number keys of every part that may be the one that is moved to a new one of that size spread there as
-  /// keys do.
+  /// Returns true if the number keys of every part that may be moved to a new part of `size` bytes spread there like
+  /// ordinary keys. Returns false also when memory for the check is missing.
   bool spread(std::size_t size) const noexcept;
 
+  /// Returns true if no part is tracked.
   bool empty() const noexcept { return parts_.empty(); }
-  /// False: there is no memory to remember one more.
+  /// Reserves space for one more part. Returns false if no memory is left.
   bool makeRoom() noexcept;
-  /// After makeRoom().
+  /// Tracks a part of `size` bytes. Requires a preceding makeRoom().
   void add(const void* block, std::size_t size) noexcept;
+  /// Forgets a part. A block that is not tracked is ignored.
   void remove(const void* block) noexcept;
 
  private:

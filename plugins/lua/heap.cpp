@@ -11,13 +11,13 @@ namespace jobq::lua {
 
 Heap::~Heap() {
   slabs_.clear();
-  // Without being asked the allocator keeps for itself what many small blocks leave behind.
+  // Without malloc_trim the allocator keeps the memory that many small blocks leave behind.
   constexpr std::size_t kMuch = 8U << 20;
   if (peak_ > kMuch) malloc_trim(0);
 }
 
 void* Heap::resize(void* block, std::size_t before, std::size_t after) noexcept {
-  // Of a new block Lua says its type there, and of none that belongs to an object no type.
+  // Lua passes the type of a new block's object in `before`, and zero for a block without an object.
   const bool isHashPart = block == nullptr && before == 0 && HashParts::isOne(after);
   if (block == nullptr) before = 0;
   if (after > before && used_ + (after - before) > most_) {
@@ -53,7 +53,8 @@ void Heap::noteVast(std::size_t before, std::size_t after) {
   largest_ = inVast_ == 0 ? 0 : std::max(largest_, after);
 }
 
-// Lua does not say which table it makes a new part for, nor whether one has had another.
+// Lua does not tell for which table a new part is made, nor whether the table had a part before. Every tracked part is
+// therefore checked.
 bool Heap::keysSpread(std::size_t size) {
   if (!hashParts_.makeRoom()) return false;
   if (hashParts_.empty()) return true;
@@ -91,7 +92,7 @@ void* Heap::takeSmall(std::size_t size) {
   }
   const std::size_t rounded = (size + kStep - 1) / kStep * kStep;
   if (left_ < rounded) {
-    // Free blocks of one size serve no other: without a limit, each size could hold as much as the script may use.
+    // Free blocks of one size serve no other size. Without a limit each size could hold as much as the script may use.
     if (held_ + kSlab > 2 * most_) {
       wasRefused_ = true;
       return nullptr;

@@ -57,7 +57,7 @@ void IncomingAnswer::addField(std::string_view line) {
 }
 
 bool IncomingAnswer::completeHead(int status) {
-  // 101 is final here: nobody asked for another protocol.
+  // 101 is a final status here, because no request asks for a change of protocol.
   if (status >= 100 && status < 200 && status != 101) {
     answer_.headers.clear();
     firstLocation_.clear();
@@ -72,7 +72,7 @@ bool IncomingAnswer::completeHead(int status) {
 }
 
 bool IncomingAnswer::announcesTooMuch() const {
-  if (answer_.status == 204 || answer_.status == 304) return false;  // the length of what is not sent
+  if (answer_.status == 204 || answer_.status == 304) return false;  // the announced body is not sent
   const auto field = answer_.headers.find("content-length");
   if (field == answer_.headers.end()) return false;
   std::uint64_t length = 0;

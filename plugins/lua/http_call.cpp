@@ -54,7 +54,7 @@ std::string headerFault(std::string_view name, std::string_view value) {
 }
 
 HttpOutcome callHttp(HttpRequest request, const std::function<bool()>& isOver) {
-  // Other plugins do the same; since 7.84 libcurl minds that by itself.
+  // Other plugins initialise libcurl too; since 7.84 the initialisation is thread-safe.
   static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT);
   if (started != CURLE_OK) return HttpFault{std::string("libcurl does not start: ") + curl_easy_strerror(started)};
   std::optional<HttpUrl> url = HttpUrl::read(request.url);

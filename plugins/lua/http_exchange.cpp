@@ -32,7 +32,7 @@ std::string refusalOf(int family, const void* bytes, bool allowPrivate) {
                                                 : " is private, which is allowed only with net.allowPrivate = true");
 }
 
-// However a URL spells an address, a name, 0x7f.1 or ::ffff:127.0.0.1, it ends here as bytes.
+// Every spelling of an address in a URL, such as a name, 0x7f.1 or ::ffff:127.0.0.1, arrives here as bytes.
 std::string refusalOf(const curl_sockaddr& address, bool allowPrivate) {
   const void* const bytes = &address.addr;
   if (address.family == AF_INET) {
@@ -53,7 +53,7 @@ std::string inWords(Millis time) {
   return count % 1000 == 0 ? std::to_string(count / 1000) + " s" : std::to_string(count) + " ms";
 }
 
-// "Connection refused" as the end of a sentence.
+// Spells a message such as "Connection refused" as the end of a sentence.
 std::string asClause(std::string text) {
   const bool isWord = text.size() > 1 && std::islower(static_cast<unsigned char>(text[1])) != 0;
   if (isWord) text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
@@ -72,7 +72,7 @@ HttpExchange::HttpExchange(const HttpRequest& request, const HttpUrl& url, Incom
   if (easy_ == nullptr || multi_ == nullptr) throw std::bad_alloc();
 }
 
-// Through the multi interface, because only its wait can be ended in between.
+// Uses the multi interface, because only its wait can be interrupted.
 std::optional<HttpOutcome> HttpExchange::run(std::chrono::steady_clock::time_point end,
                                              const std::function<bool()>& isOver) {
   setUpConnection(end);
@@ -100,20 +100,21 @@ void HttpExchange::setUpConnection(std::chrono::steady_clock::time_point end) {
   set(CURLOPT_CURLU, url_.handle());
   set(CURLOPT_PROTOCOLS_STR, "http,https");
   set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
-  set(CURLOPT_FOLLOWLOCATION, 0L);  // callHttp does: each address is judged anew, and secrets stay behind
-  set(CURLOPT_PROXY, "");           // empty, not unset: the environment's is not looked up
+  set(CURLOPT_FOLLOWLOCATION, 0L);  // callHttp follows: each address is checked anew, and secrets stay behind
+  set(CURLOPT_PROXY, "");           // empty, not unset: the proxy of the environment is not looked up
   set(CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
   set(CURLOPT_FORBID_REUSE, 1L);
   set(CURLOPT_NOSIGNAL, 1L);
   set(CURLOPT_TIMEOUT_MS, static_cast<long>(std::max<std::int64_t>(left.count(), 1)));
-  // A resolver that hangs is left to its thread, which tidies up after itself; otherwise the end would wait for it.
+  // A hanging resolver is left to its thread, which cleans up after itself. Otherwise the end of the call would wait
+  // for the resolver.
   set(CURLOPT_QUICK_EXIT, 1L);
   set(CURLOPT_OPENSOCKETFUNCTION, openSocket);
   set(CURLOPT_OPENSOCKETDATA, this);
 }
 
-// Debian's store is there twice, as one file and as a folder. Reading the file takes 25 ms of a handshake, looking an
-// authority up in the folder none.
+// Debian installs its certificates twice, as one file and as a folder. Reading the file takes 25 ms of a handshake,
+// finding an authority in the folder no measurable time.
 void HttpExchange::setUpTrust() {
   set(CURLOPT_SSL_VERIFYPEER, 1L);
   set(CURLOPT_SSL_VERIFYHOST, 2L);
@@ -130,8 +131,8 @@ void HttpExchange::setUpRequest() {
     set(CURLOPT_POST, 1L);
     set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request_.body->size()));
     set(CURLOPT_POSTFIELDS, request_.body->data());
-    addHeader("Expect:");  // not sent: many servers let it wait a second
-    // libcurl's own guess is a form's.
+    addHeader("Expect:");  // removes the header: many servers would delay the answer by a second
+    // By default libcurl would send the content type of a form.
     if (!gives(request_, "Content-Type")) addHeader("Content-Type:");
   }
   for (const auto& [name, value] : request_.headers) {
@@ -176,26 +177,26 @@ std::string HttpExchange::reasonOf(CURLcode code) const {
     case CURLE_WEIRD_SERVER_REPLY: return "its answer is no HTTP";
     case CURLE_PEER_FAILED_VERIFICATION: return std::string("its certificate is not trusted: ") + detail_.data();
     case CURLE_SSL_CONNECT_ERROR: return std::string("the TLS handshake failed: ") + detail_.data();
-    // What libcurl 7.88 says of a line of a head that does not end.
+    // libcurl 7.88 returns CURLE_OUT_OF_MEMORY for an endless line of a head.
     case CURLE_OUT_OF_MEMORY: return "a line of its answer's head is too long, or this server is out of memory";
     default: return asClause(curl_easy_strerror(code));
   }
 }
 
-// At which step it hung.
+// Names the step at which the call hung.
 std::string HttpExchange::reasonOfDelay() const {
   const std::string within = " within " + inWords(request_.timeout);
   curl_off_t resolved = 0;
   curl_easy_getinfo(easy_.get(), CURLINFO_NAMELOOKUP_TIME_T, &resolved);
   if (resolved <= 0) return "the name did not resolve" + within;
-  // libcurl 7.88 counts the TLS handshake into CURLINFO_CONNECT_TIME.
+  // libcurl 7.88 includes the TLS handshake in CURLINFO_CONNECT_TIME.
   long port = 0;
   curl_easy_getinfo(easy_.get(), CURLINFO_LOCAL_PORT, &port);
   if (port <= 0) return "no connection" + within;
   return (answer_.isHeadComplete() ? "its answer did not end" : "no answer") + within;
 }
 
-// Of several addresses those that may be connected to decide.
+// With several addresses the permitted addresses decide about the reason.
 std::string HttpExchange::reasonOfConnect() const {
   if (!connecting_ && !refusal_.empty()) return refusal_;
   long number = 0;
@@ -204,7 +205,7 @@ std::string HttpExchange::reasonOfConnect() const {
   return asClause(std::generic_category().message(static_cast<int>(number)));
 }
 
-// The three hooks are called from C code that an exception must not cross.
+// The three callbacks run within C code, which an exception must not cross.
 curl_socket_t HttpExchange::openSocket(void* self, curlsocktype, curl_sockaddr* address) noexcept {
   auto& exchange = *static_cast<HttpExchange*>(self);
   try {

@@ -1,4 +1,4 @@
-// A request and its answer over one connection: libcurl set up, waited for and asked what went wrong.
+// A request and its answer over one connection: configures libcurl, waits for the transfer and explains failures.
 #pragma once
 
 #include <curl/curl.h>
@@ -18,15 +18,18 @@
 
 namespace jobq::lua {
 
-/// One thread; used once. What it is given outlives it.
+/// Performs one exchange, once, on one thread. The arguments of the constructor outlive the object.
 class HttpExchange {
  public:
+  /// Throws std::bad_alloc if libcurl has no memory.
   HttpExchange(const HttpRequest& request, const HttpUrl& url, IncomingAnswer& answer);
   ~HttpExchange() { curl_multi_remove_handle(multi_.get(), easy_.get()); }
   HttpExchange(const HttpExchange&) = delete;
   HttpExchange& operator=(const HttpExchange&) = delete;
 
-  /// Nothing when the answer is whole, or is a redirect, whose body is not waited for.
+  /// Performs the exchange and blocks until the transfer is over, until `end`, or until `isOver` returns true; `isOver`
+  /// is called every 50 ms or more often. Returns nullopt if the answer is complete or is a redirect, whose body is not
+  /// awaited. Returns HttpFault or HttpGivenUp otherwise. Throws std::bad_alloc and any exception of `isOver`.
   std::optional<HttpOutcome> run(std::chrono::steady_clock::time_point end, const std::function<bool()>& isOver);
 
  private:
@@ -61,9 +64,9 @@ class HttpExchange {
   const HttpUrl& url_;
   IncomingAnswer& answer_;
   std::array<char, CURL_ERROR_SIZE> detail_{};
-  std::string refusal_;       // why the first address was not connected to
-  bool connecting_ = false;   // some address was
-  bool outOfMemory_ = false;  // a hook was
+  std::string refusal_;       // why the first refused address was refused
+  bool connecting_ = false;   // a socket was opened for a permitted address
+  bool outOfMemory_ = false;  // a callback ran out of memory
   std::unique_ptr<curl_slist, Free> headers_;
   const std::unique_ptr<CURLM, FreeMulti> multi_;
   const std::unique_ptr<CURL, Free> easy_;

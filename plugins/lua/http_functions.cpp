@@ -31,7 +31,7 @@ const HttpRules& rulesOf(lua_State* lua) {
   return rules;
 }
 
-// The table on top.
+// Reads the table on top of the stack.
 void readHeaders(lua_State* lua, HttpRequest& request) {
   if (!lua_istable(lua, -1)) throw ScriptError("options.headers is no table");
   std::size_t bytes = 0;
@@ -53,7 +53,7 @@ void readHeaders(lua_State* lua, HttpRequest& request) {
   }
 }
 
-// The value on top.
+// Reads the value on top of the stack.
 void readTimeout(lua_State* lua, HttpRequest& request) {
   const double most = static_cast<double>(request.timeout.count()) / 1'000;
   const double seconds = lua_type(lua, -1) == LUA_TNUMBER ? lua_tonumber(lua, -1) : 0;
@@ -108,7 +108,7 @@ int call(lua_State* lua, HttpRequest request) {
     pushAnswer(lua, *answer);
     return 1;
   }
-  limiter.spend(lua, 1);  // raises when it was given up
+  limiter.spend(lua, 1);  // raises if the call was given up
   lua_pushnil(lua);
   pushText(lua, std::get<HttpFault>(outcome).reason);
   return 2;

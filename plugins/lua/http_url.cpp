@@ -19,7 +19,7 @@ bool isPlain(const std::string& text) {
          });
 }
 
-// libcurl is lenient about slashes (http:/host, http:///host, http://a\@host); other readers see another host there.
+// libcurl is lenient about slashes (http:/host, http:///host, http://a\@host), where other readers see another host.
 bool hasAuthority(const std::string& text) {
   const std::size_t colon = text.find("://");
   if (colon == std::string::npos) return false;
@@ -33,7 +33,7 @@ std::optional<HttpUrl> HttpUrl::read(const std::string& text) {
   if (!isPlain(text) || !hasAuthority(text)) return std::nullopt;
   Handle url(curl_url());
   if (!url) throw std::bad_alloc();
-  // The path stays as it is: a server may tell /a/../b from /b.
+  // The path stays unchanged: a server may distinguish /a/../b from /b.
   if (curl_url_set(url.get(), CURLUPART_URL, text.c_str(), CURLU_PATH_AS_IS) != CURLUE_OK) return std::nullopt;
   const std::string scheme = partOf(url.get(), CURLUPART_SCHEME);
   if ((scheme != "http" && scheme != "https") || partOf(url.get(), CURLUPART_HOST).empty()) return std::nullopt;
@@ -44,7 +44,7 @@ std::optional<HttpUrl> HttpUrl::follow(const std::string& location) const {
   if (!isPlain(location)) return std::nullopt;
   const Handle url(curl_url_dup(url_.get()));
   if (!url) throw std::bad_alloc();
-  // Servers write spaces and bytes beyond ASCII there, and browsers put up with it.
+  // Servers write spaces and bytes beyond ASCII into Location, and browsers accept both.
   if (curl_url_set(url.get(), CURLUPART_URL, location.c_str(), CURLU_URLENCODE) != CURLUE_OK) return std::nullopt;
   return read(partOf(url.get(), CURLUPART_URL));
 }

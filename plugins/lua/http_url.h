@@ -1,5 +1,4 @@
-// The address of a script's HTTP call, taken apart by the library that will use it, so that nobody reads it
-// differently.
+// The address of a script's HTTP call, parsed by the same library that performs the call, so that all readers agree.
 #pragma once
 
 #include <curl/curl.h>
@@ -12,21 +11,23 @@
 
 namespace jobq::lua {
 
-/// An absolute http or https URL with a host. One thread at a time.
+/// An absolute http or https URL with a host. Used by one thread at a time.
 class HttpUrl {
  public:
   static constexpr std::size_t kLongest = 8192;  ///< bytes
 
-  /// Nothing unless the text is such a URL, without control characters.
+  /// Parses `text`. Returns nullopt if `text` is no absolute http or https URL with a host, holds control characters or
+  /// is longer than kLongest. Throws std::bad_alloc.
   static std::optional<HttpUrl> read(const std::string& text);
 
-  /// Where a `Location` found at this address leads, which may be relative; nothing when that is no such URL.
+  /// Returns the target of a `Location` found at this address; `location` may be relative. Returns nullopt where read()
+  /// would. Throws std::bad_alloc.
   std::optional<HttpUrl> follow(const std::string& location) const;
 
-  /// Scheme, host and port in one spelling: what a secret is meant for.
+  /// Returns scheme, host and port in one spelling. Secrets are meant for one origin.
   std::string origin() const;
 
-  /// For CURLOPT_CURLU; this object's.
+  /// Returns the handle for CURLOPT_CURLU, owned by the object.
   CURLU* handle() const { return url_.get(); }
 
  private:

@@ -16,10 +16,10 @@ namespace jobq::lua {
 namespace {
 
 constexpr std::size_t kLongestText = 20U << 20;
-constexpr std::uint64_t kTableSteps = 500;  // one that was large and is empty is searched from end to end
+constexpr std::uint64_t kTableSteps = 500;  // an emptied large table is searched from end to end
 constexpr int kDeepest = static_cast<int>(json::kMaxDepth);
 
-const char kArrayMeta = 0;  // a key of the registry: the metatable of arrays
+const char kArrayMeta = 0;  // key of the registry: the metatable of arrays
 
 void pushNull(lua_State* lua) { lua_pushlightuserdata(lua, nullptr); }
 
@@ -46,12 +46,12 @@ class Writer {
 
  private:
   struct Step {
-    std::string_view name;  // of an object's member, or
-    lua_Integer index = 0;  // of an array's element
+    std::string_view name;  // name of an object's member, or
+    lua_Integer index = 0;  // index of an array's element
   };
 
-  // A value takes its place on the C stack 512 times over, and what is inlined into it as often: it keeps no
-  // temporaries.
+  // value() may occupy the C stack 512 times, and so may every function inlined into it. Code with temporaries
+  // therefore lives in functions of its own that are not inlined.
   [[noreturn, gnu::noinline]] void refuse(std::string_view what) {
     throw ScriptError(std::string(what) + (path_.empty() ? "" : " at " + where()) + " is not JSON");
   }
@@ -96,7 +96,7 @@ class Writer {
     const auto end = std::to_chars(text.begin(), text.end(), real).ptr;
     const std::string_view spelt(text.data(), static_cast<std::size_t>(end - text.data()));
     out_ += spelt;
-    // So that it is a float when it is read again.
+    // The suffix makes the number a float when the text is read again.
     if (spelt.find_first_of(".e") == std::string_view::npos) out_ += ".0";
   }
 
@@ -108,7 +108,8 @@ class Writer {
 
   void string(int index) { quote(stringAt(index)); }
 
-  // In pieces: what is written takes up to six times the memory of the string, and none of it is the script's.
+  // Writes in pieces: the written text takes up to six times the memory of the string, and no byte of the output counts
+  // against the memory of the script.
   [[gnu::noinline]] void quote(std::string_view text) {
     constexpr std::size_t kPiece = std::size_t{1} << 16;
     for (std::size_t begin = 0; begin < text.size() || begin == 0;) {
@@ -187,9 +188,9 @@ class Writer {
     if (lua_rawgeti(lua_, index, i) == LUA_TNIL) refuse("an array with holes (put json.null there)");
   }
 
-  // In byte order, so that the same value is the same text.
+  // Writes members in byte order, so that equal values give equal texts.
   [[gnu::noinline]] void object(int index, std::size_t size) {
-    std::vector<std::string_view> names;  // of strings that the table holds
+    std::vector<std::string_view> names;  // views into strings held by the table
     listNames(index, size, names);
     out_ += '{';
     for (const std::string_view& name : names) {
@@ -282,7 +283,7 @@ void openJson(lua_State* lua) {
   lua_setfield(lua, -2, "__name");
   lua_rawsetp(lua, LUA_REGISTRYINDEX, &kArrayMeta);
 
-  // All light userdata share one metatable; json.null is the only one that a script meets.
+  // All light userdata share one metatable, and json.null is the only light userdata within reach of a script.
   pushNull(lua);
   lua_createtable(lua, 0, 2);
   lua_pushcfunction(lua, nullText);

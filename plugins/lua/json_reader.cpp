@@ -11,9 +11,9 @@
 namespace jobq::lua {
 namespace {
 
-constexpr int kGuess = 4;  // members: growing costs more than a few that stay free
+constexpr int kGuess = 4;  // members: growing a table costs more than a few free slots
 
-// Reads a text that the scanner has found to be JSON: whatever follows is what the grammar allows there.
+// Reads a text already accepted by the JSON scanner. The next byte is therefore always allowed by the grammar.
 class Reader {
  public:
   Reader(lua_State* lua, std::string_view text) : lua_(lua), limiter_(ExecutionLimiter::of(lua)), text_(text) {}
@@ -87,7 +87,7 @@ class Reader {
 
   [[gnu::noinline]] void string() {
     const std::size_t start = ++at_;
-    // Most strings have no escapes, and many are long: the library looks at many bytes at once.
+    // Most strings have no escapes, and many are long: find() examines many bytes at once.
     at_ = text_.find('"', start);
     const bool isPlain = text_.substr(start, at_ - start).find('\\') == std::string_view::npos;
     if (!isPlain) {
@@ -123,8 +123,8 @@ class Reader {
     at_ += static_cast<std::size_t>(realStop - first);
   }
 
-  // Too large or too small for a double: from_chars says only that it is one of them. The place of its first digit that
-  // is not zero tells which.
+  // Decides whether a number is too large or too small for a double, because from_chars reports both alike. The decimal
+  // place of the first digit that is not zero decides.
   static double beyond(std::string_view text) {
     const double sign = text.front() == '-' ? -1.0 : 1.0;
     const std::string_view digits = text.substr(0, text.find_first_of("eE"));

@@ -10,9 +10,9 @@
 namespace jobq::lua {
 namespace {
 
-// Keys of the registry.
-const char kLibraries = 0;        // the table that all environments look into
-const char kEnvironmentMeta = 0;  // their metatable
+// Keys of the registry, by their addresses.
+const char kLibraries = 0;        // the table in which all environments look up names
+const char kEnvironmentMeta = 0;  // the metatable of environments
 const char kCallName = 0;         // the name under which Lua looks for __call
 
 constexpr std::string_view kHiddenCall = "\n_call";
@@ -21,30 +21,30 @@ int refuseWrite(lua_State* lua) {
   return luaL_error(lua, "the libraries cannot be changed: use a variable of your own");
 }
 
-// Lua knows the names of its metamethods by their place in memory alone: with other letters there, the name that
-// scripts write is a name like any other. Pushes the one that Lua looks for.
+// Lua knows the names of its metamethods only by their address in memory. With other letters at the address, the name
+// written by scripts is an ordinary name. Pushes the name for which Lua looks.
 void hideName(lua_State* lua, const char* name) {
   lua_pushstring(lua, name);
   const_cast<char*>(lua_tostring(lua, -1))[0] = '\n';
 }
 
-// Weak keys let one collection take time with the square of their number, hours for what fits into 64 MB, and nothing
-// can interrupt it. A script may set __mode long after setmetatable, so that no check would do: every table is a strong
-// one.
+// Makes every table a strong table. Weak keys let one collection take time with the square of their number, hours for a
+// state of 64 MB, and no hook interrupts a collection. A check in setmetatable would not suffice, because a script may
+// set __mode long afterwards.
 void disableWeakTables(lua_State* lua) {
   hideName(lua, "__mode");
   lua_pop(lua, 1);
 }
 
-// A table that is called is looked for in its metatable, and what is found there may be a table that is called: Lua
-// goes on for as long as the stack grows, and moves all of it each time, where no hook fires. setmetatable copies
-// functions to the name that Lua looks for, and nothing else.
+// Limits __call to functions. Lua looks for the function of a called table in the metatable, where a further callable
+// table may lie. Lua repeats the search as long as the stack grows and moves the whole stack each time, where no hook
+// fires. setmetatable copies functions, and no other values, to the name for which Lua looks.
 void disableCallsOfTables(lua_State* lua) {
   hideName(lua, "__call");
   lua_rawsetp(lua, LUA_REGISTRYINDEX, &kCallName);
 }
 
-// Takes over the named fields of the table on top; pops that, pushes the new one.
+// Copies the named fields of the table on top to a new table. Pops the old table and pushes the new table.
 void choose(lua_State* lua, std::initializer_list<const char*> names) {
   lua_createtable(lua, 0, static_cast<int>(names.size()));
   for (const char* name : names) {
@@ -56,12 +56,12 @@ void choose(lua_State* lua, std::initializer_list<const char*> names) {
 
 void openStrings(lua_State* lua) {
   luaL_requiref(lua, LUA_STRLIBNAME, luaopen_string, 0);
-  // dump would make bytecode; the pattern functions are ours.
+  // dump would make bytecode; the pattern functions are replaced by addPatterns().
   choose(lua,
          {"byte", "char", "format", "len", "lower", "pack", "packsize", "rep", "reverse", "sub", "unpack", "upper"});
   guardStrings(lua);
   addPatterns(lua);
-  // ("x"):rep(3) goes through the metatable of strings, which knows the stock table.
+  // ("x"):rep(3) goes through the metatable of strings, which refers to the stock table.
   lua_pushliteral(lua, "");
   lua_getmetatable(lua, -1);
   lua_pushvalue(lua, -3);
@@ -72,8 +72,8 @@ void openStrings(lua_State* lua) {
   addLibrary(lua, LUA_STRLIBNAME);
 }
 
-// math.random. Upvalues: the generator, where the stock function looks for it; that function; math.randomseed. What it
-// gave one script tells it nothing about the next one's numbers: the first call of each seeds anew.
+// math.random. Upvalues: the generator, where the stock function looks for it; the stock function; math.randomseed. The
+// first call of each script seeds anew, so numbers given to one script reveal no number of the next script.
 int drawNumber(lua_State* lua) {
   Sandbox& sandbox = Sandbox::of(lua);
   if (!sandbox.isSeeded()) {
@@ -81,15 +81,15 @@ int drawNumber(lua_State* lua) {
     lua_pushinteger(lua, sandbox.nextSeed());
     lua_pushinteger(lua, sandbox.nextSeed());
     lua_call(lua, 2, 0);
-    sandbox.setSeeded();  // not before: a script may see to it that the call fails
+    sandbox.setSeeded();  // after the call, because a script can make the call fail
   }
   return lua_tocfunction(lua, lua_upvalueindex(2))(lua);
 }
 
 enum class Choice { least, most };
 
-// math.min and math.max. Comparing texts may take milliseconds, and a metatable may answer with any C function: one
-// call has a million arguments.
+// math.min and math.max. Comparing texts may take milliseconds, and a metatable may answer with any C function. A
+// single call may have a million arguments.
 template <Choice kChoice>
 int chooseNumber(lua_State* lua) {
   const int count = lua_gettop(lua);
@@ -125,7 +125,7 @@ void openMath(lua_State* lua) {
   lua_setfield(lua, -2, "min");
   lua_pushcfunction(lua, chooseNumber<Choice::most>);
   lua_setfield(lua, -2, "max");
-  // A script that could choose the numbers would choose those of the next one too.
+  // A script that chose the numbers would choose the numbers of the next script too.
   lua_pushnil(lua);
   lua_setfield(lua, -2, "randomseed");
   addLibrary(lua, LUA_MATHLIBNAME);
@@ -137,7 +137,7 @@ void openUtf8(lua_State* lua) {
   addLibrary(lua, LUA_UTF8LIBNAME);
 }
 
-// __index of the libraries, for what is in none of them: few scripts ask for _G, and none pays for it before.
+// __index of the libraries, for names that no library defines. Answers _G on demand, because few scripts use the name.
 int findGlobals(lua_State* lua) {
   lua_pushliteral(lua, LUA_GNAME);
   if (lua_rawequal(lua, 2, -1) == 0) return 0;
@@ -176,7 +176,7 @@ std::uint64_t bytesOfArguments(lua_State* lua) {
   return bytes;
 }
 
-// A stock C function has no upvalue, and finds its arguments where they lie.
+// A stock C function has no upvalue and finds its arguments unchanged on the stack.
 void countWork(lua_State* lua, const char* name) {
   constexpr lua_CFunction kCounted = [](lua_State* state) {
     ExecutionLimiter::of(state).spend(state, 1 + bytesOfArguments(state) / 4);
@@ -187,8 +187,8 @@ void countWork(lua_State* lua, const char* name) {
   lua_setfield(lua, -2, name);
 }
 
-// Scripts get an empty table that looks into the real one: rawset refuses it (base_functions.cpp), everything else asks
-// __newindex.
+// Scripts get an empty table that reads from the real table. rawset refuses such a table (base_functions.cpp), every
+// other write calls __newindex.
 void addLibrary(lua_State* lua, const char* name) {
   lua_createtable(lua, 0, 3);
   lua_insert(lua, -2);
@@ -258,7 +258,7 @@ void openLibraries(lua_State* lua) {
   addLibrary(lua, "json");
   dropEnvironment(lua);
 
-  // requiref keeps the stock libraries there.
+  // requiref keeps the stock libraries in that table.
   lua_pushnil(lua);
   lua_setfield(lua, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
 }
@@ -268,10 +268,11 @@ void pushEnvironment(lua_State* lua) {
   lua_rawgetp(lua, LUA_REGISTRYINDEX, &kEnvironmentMeta);
   lua_setmetatable(lua, -2);
   lua_pushvalue(lua, -1);
-  lua_rawseti(lua, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);  // of what load() compiles
+  lua_rawseti(lua, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);  // globals of the code compiled by load()
 }
 
-// Not nil: the registry's array could shrink then, and load() reads the globals from it without asking how long it is.
+// Stores false instead of nil: with nil the registry's array could shrink, and load() reads the globals from the array
+// without checking its length.
 void dropEnvironment(lua_State* lua) {
   lua_pushboolean(lua, 0);
   lua_rawseti(lua, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);

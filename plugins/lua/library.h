@@ -1,5 +1,6 @@
-// What a script may use: Lua's own libraries without those that reach outside, with the functions that nothing could
-// stop replaced by ones that can be, and json. Libraries are read-only, so that no script can change them for the next.
+// The libraries of scripts: Lua's own libraries without the functions that reach outside, with uninterruptible
+// functions replaced by interruptible versions, and json. Libraries are read-only, so that no script can change them
+// for the next script. All functions run on the thread of the state.
 #pragma once
 
 #include <cstdint>
@@ -8,48 +9,50 @@
 
 namespace jobq::lua {
 
-/// Once per state.
+/// Installs all libraries in the state. Called once per state.
 void openLibraries(lua_State* lua);
 
-/// Pushes an environment that is empty but for the libraries: the globals of one script.
+/// Pushes a fresh environment, empty except for the libraries: the globals of one script.
 void pushEnvironment(lua_State* lua);
 
-/// The last environment is nobody's any more.
+/// Drops the reference to the last environment.
 void dropEnvironment(lua_State* lua);
 
-/// Puts the table on top of the stack, read-only, into the libraries under `name`; pops it.
+/// Pops the table on top of the stack and adds it, read-only, to the libraries under `name`.
 void addLibrary(lua_State* lua, const char* name);
 
-/// Whether the value at `index` is one of those.
+/// Returns true if the value at `index` is a library made by addLibrary().
 bool isLibrary(lua_State* lua, int index);
 
-/// Of the metatable at `meta`: calls of its tables go to its `__call`, or to nothing. Raises when that is no function.
+/// Copies `__call` of the metatable at `meta` to the hidden name from which Lua calls tables. Raises a Lua error if
+/// `__call` is neither nil nor a function.
 void copyCall(lua_State* lua, int meta);
 
-/// Whether the value at `index` is the name under which copyCall() keeps it: no script ever gets hold of it.
+/// Returns true if the value at `index` is the hidden name used by copyCall(). No script ever gets hold of the name.
 bool isHiddenName(lua_State* lua, int index);
 
 // base_functions.cpp: sets its functions in the table on top of the stack.
 void addBaseFunctions(lua_State* lua);
-/// lua_load of a text, under the watch.
+/// Compiles `text` like lua_load, interruptible by the ExecutionLimiter. Returns the status of lua_load.
 int loadText(lua_State* lua, std::string_view text, const char* name);
-/// print(...). Throws: call it guarded (sandbox.h).
+/// print(...). Throws C++ exceptions and is therefore called through guarded() (sandbox.h).
 int printLine(lua_State* lua);
-// coroutine_functions.cpp: the table of the stock library is on top; its functions are replaced in it.
+// coroutine_functions.cpp: replaces functions in the table of the stock library, which is on top of the stack.
 void guardCoroutines(lua_State* lua);
-// string_functions.cpp
+// string_functions.cpp: replaces functions in the table on top of the stack.
 void guardStrings(lua_State* lua);
-// table_functions.cpp: pushes a table.
+// table_functions.cpp: pushes the table of the library.
 void openTables(lua_State* lua);
 
-/// Of all texts among the arguments of a C function. Raises when those besides the longest have more than 64 MB: one
-/// text can be there many times, and be read each time where nothing interrupts it.
+/// Returns the bytes of all strings among the arguments of a C function. Raises a Lua error if the strings besides the
+/// longest have more than 64 MB: one string can be passed many times and would be read each time without interruption.
 std::uint64_t bytesOfArguments(lua_State* lua);
 
-/// Raises when that is more than 64 MB.
+/// Raises a Lua error if `bytes` is more than 64 MB.
 void checkArguments(lua_State* lua, std::uint64_t bytes);
 
-/// Wraps the stock function of that name in the table on top: its work is counted by the lengths of its arguments.
+/// Wraps the stock function `name` in the table on top of the stack, so that its work is counted by the lengths of its
+/// arguments.
 void countWork(lua_State* lua, const char* name);
 
 }  // namespace jobq::lua

@@ -1,4 +1,4 @@
-// `lua.*` of the configuration file: one group of settings for handlers and filters.
+// The settings `lua.*` of the configuration file, shared by handlers and filters.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 namespace jobq::lua {
 
 struct LuaOptions {
+  /// Reads the settings. Throws ConfigError if a value does not parse or is out of range.
   explicit LuaOptions(const PluginConfig& config)
       : memory(config.size("memory", 64U << 20, 1U << 20, std::uint64_t{64} << 30,
                            "what one script may hold in memory at a time")),
@@ -19,11 +20,11 @@ struct LuaOptions {
         filterTime(config.duration("filterTime", Millis(5), Millis(1), Millis(1'000),
                                    "processor time of a filter for one job; 20ms more for each MB that it decodes")) {}
 
-  std::uint64_t memory;
-  bool http;
-  std::uint64_t httpBody;
-  Millis httpTimeout;
-  Millis filterTime;
+  std::uint64_t memory;    ///< bytes that one script may hold at a time
+  bool http;               ///< handlers may call http.get and http.post
+  std::uint64_t httpBody;  ///< limit in bytes of the body of an HTTP answer
+  Millis httpTimeout;      ///< limit of an HTTP call, redirects included
+  Millis filterTime;       ///< processor time of a filter for one job, 20 ms more for each decoded MB
 };
 
 }  // namespace jobq::lua

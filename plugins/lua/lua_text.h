@@ -6,7 +6,7 @@
 
 namespace jobq::lua {
 
-/// Pushes a copy of `text` onto the stack. The bytes may hold NUL. Raises a Lua error when memory is out.
+/// Pushes a copy of `text` onto the stack. The bytes may hold NUL. Raises a Lua error if the memory is used up.
 inline void pushText(lua_State* lua, std::string_view text) { lua_pushlstring(lua, text.data(), text.size()); }
 
 }  // namespace jobq::lua

@@ -11,7 +11,7 @@ void LuaHost::spend(std::uint64_t steps) { ExecutionLimiter::of(lua_).spend(lua_
 
 void LuaHost::refuse(const char* message) {
   luaL_error(lua_, "%s", message);
-  std::abort();  // luaL_error does not return, but is not declared so.
+  std::abort();  // unreachable: luaL_error does not return, but is not declared so
 }
 
 std::string_view checkText(lua_State* lua, int index) {

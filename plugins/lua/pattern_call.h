@@ -1,4 +1,4 @@
-// What the pattern functions share: their arguments, and what they give back to Lua.
+// Arguments and results shared by the pattern functions. All functions run on the thread of the state.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace jobq::lua {
 
-/// The state that a matcher works for. Both verbs raise Lua errors.
+/// The state for which a matcher works. Both functions raise Lua errors.
 class LuaHost final : public MatchHost {
  public:
   explicit LuaHost(lua_State* lua) : lua_(lua) {}
@@ -22,20 +22,22 @@ class LuaHost final : public MatchHost {
   lua_State* const lua_;
 };
 
-/// An argument that has to be a string or a number. Lives as long as its place on the stack.
+/// Returns an argument that has to be a string or a number. The view lives as long as the argument's place on the
+/// stack. Raises a Lua error for other types.
 std::string_view checkText(lua_State* lua, int index);
 
-/// The optional argument `init`, counted from 0. It may lie beyond the text's end.
+/// Returns the optional argument `init`, counted from 0. The result may lie beyond the text's end. `size`: bytes of the
+/// text.
 std::size_t checkStart(lua_State* lua, int index, std::size_t size);
 
-/// A capture of the last match; the match itself (`begin` to `end`) as capture 0 of a pattern without any. Charged for
-/// its size. Raises an error for one that there is not, or that was never closed.
+/// Returns capture `index` of the last match. Without captures in the pattern, index 0 is the match (`begin` to `end`).
+/// Charges the size of the capture. Raises a Lua error if the capture does not exist or was never closed.
 Capture takeCapture(lua_State* lua, Matcher& matcher, int index, const char* begin, const char* end);
 
-/// Pushes it: a string, or the integer of a position.
+/// Pushes the capture as a string, or as the integer of a position. Parameters and errors as in takeCapture().
 void pushCapture(lua_State* lua, Matcher& matcher, int index, const char* begin, const char* end);
 
-/// Pushes all of them, and says how many; the match itself if the pattern has none.
+/// Pushes all captures, or the match itself if the pattern has none, and returns their number.
 int pushCaptures(lua_State* lua, Matcher& matcher, const char* begin, const char* end);
 
 /// string.gsub.

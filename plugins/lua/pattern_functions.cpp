@@ -9,7 +9,7 @@ namespace jobq::lua {
 
 namespace {
 
-// A pattern is read no further than to its first magic character: there are patterns of many megabytes.
+// Reads the pattern only up to its first magic character, because a pattern may have many megabytes.
 bool isPlain(StepMeter& meter, std::string_view pattern) {
   while (!pattern.empty()) {
     const std::string_view piece = pattern.substr(0, StepMeter::kBatch);
@@ -37,7 +37,8 @@ int findPlain(lua_State* lua, StepMeter& meter, std::string_view subject, std::s
   return found == nullptr ? pushNothing(lua) : pushPlace(lua, subject, found, found + needle.size());
 }
 
-// The first match from `start` on. With `places`, where it is comes first, and a pattern without captures has none.
+// Pushes the first match from `start` on, and returns the number of results. With `places` the place of the match comes
+// first, and only captures follow.
 int findPattern(lua_State* lua, std::string_view subject, std::string_view pattern, std::size_t start, bool places) {
   const bool anchored = !pattern.empty() && pattern.front() == '^';
   LuaHost host(lua);
@@ -75,7 +76,7 @@ int match(lua_State* lua) {
   return start > subject.size() ? pushNothing(lua) : findPattern(lua, subject, pattern, start, false);
 }
 
-// What an iterator remembers: the texts, where to go on, and where the last match ended (-1: there was none).
+// The upvalues of an iterator: both texts, where to continue, and where the last match ended (-1: no match yet).
 enum Upvalue { kSubject = 1, kPattern, kNext, kLastEnd };
 
 void remember(lua_State* lua, Upvalue place, lua_Integer value) {
@@ -94,7 +95,7 @@ int nextMatch(lua_State* lua) {
   const char* const base = subject.data();
   for (const char* at = base + next; at <= base + subject.size(); ++at) {
     const char* end = matcher.matchAt(at);
-    // An empty match right behind the last one is no match.
+    // An empty match directly behind the last match is no match.
     if (end == nullptr || end - base == lastEnd) continue;
     remember(lua, kNext, end - base);
     remember(lua, kLastEnd, end - base);

@@ -6,12 +6,12 @@ namespace jobq::lua {
 namespace {
 
 constexpr int kReplacement = 3;
-// What a call of a function, or a look into a table, is charged beside what it counts itself.
+// Steps charged for a call of a function or a lookup in a table, beside the steps counted inside.
 constexpr std::uint64_t kCallSteps = 200;
-// An __index chain may be as long as a thousand large tables: enough for a look at the clock each time.
+// An __index chain may be as long as a thousand large tables. The steps force a check of the deadline each time.
 constexpr std::uint64_t kChainSteps = 20'000;
 
-// One call of gsub. The texts and the replacement keep their places on the stack.
+// A call of gsub. The texts and the replacement keep their places on the stack.
 class Substitution {
  public:
   explicit Substitution(lua_State* lua)
@@ -44,14 +44,14 @@ int Substitution::run() {
   Matcher matcher(host_, subject_, pattern_.substr(anchored ? 1 : 0));
   const char* at = subject_.data();
   const char* const end = at + subject_.size();
-  const char* kept = at;  // from here on the subject is yet to be copied
+  const char* kept = at;  // the subject is not yet copied from here on
   const char* last = nullptr;
   bool changed = false;
   lua_Integer count = 0;
   luaL_buffinit(lua_, &out_);
   while (count < most_) {
     const char* to = matcher.matchAt(at);
-    // An empty match right behind the last one is no match.
+    // An empty match directly behind the last match is no match.
     if (to != nullptr && to != last) {
       ++count;
       luaL_addlstring(&out_, kept, static_cast<std::size_t>(at - kept));
@@ -77,7 +77,7 @@ int Substitution::run() {
   return 2;
 }
 
-// Adds what stands for the match; false: the match stays as it is.
+// Adds the replacement of the match. Returns false if the match stays unchanged.
 bool Substitution::replace(Matcher& matcher, const char* begin, const char* end) {
   if (kind_ == LUA_TFUNCTION) {
     matcher.meter().charge(kCallSteps);
@@ -103,7 +103,7 @@ bool Substitution::replace(Matcher& matcher, const char* begin, const char* end)
   return true;
 }
 
-// A template may grow long and add nothing: each piece of it is charged.
+// A template may be long and add no text, so each piece of the template is charged.
 void Substitution::fillTemplate(Matcher& matcher, const char* begin, const char* end) {
   std::string_view rest = template_;
   while (true) {

@@ -2,7 +2,7 @@
 
 namespace jobq::lua {
 
-// One call of match() within another.
+// A nested call of match().
 class Matcher::Level {
  public:
   explicit Level(Matcher& matcher) : matcher_(matcher) {
@@ -17,7 +17,7 @@ class Matcher::Level {
   Matcher& matcher_;
 };
 
-// The captures are written before they are read: level_ says how many there are.
+// The captures stay uninitialised: level_ limits reads to captures that were written.
 Matcher::Matcher(MatchHost& host, std::string_view subject, std::string_view pattern)  // NOLINT
     : host_(host),
       meter_(host),
@@ -47,8 +47,8 @@ Matcher::Item Matcher::itemAt(const char* pattern) const {
   }
 }
 
-// The end of the match of the pattern's rest, from `pattern` on. Where the stock matcher calls itself this one does,
-// and nowhere else: "too complex" has to mean the same patterns.
+// Returns the end of the match of the pattern's rest, from `pattern` on. Recursion happens exactly where the stock
+// matcher calls itself, so that "too complex" means the same patterns.
 const char* Matcher::match(const char* at, const char* pattern) {
   const Level level(*this);
   while (at != nullptr && pattern != patternEnd_) {
@@ -97,7 +97,7 @@ const char* Matcher::match(const char* at, const char* pattern) {
   return at;
 }
 
-// A single costs as many steps as it has characters: the time to read it and to test it once.
+// A single costs a step for each of its characters: the time to read the single and to test it once.
 Matcher::Single Matcher::readSingle(const char* pattern) {
   const char* end = pattern + 1;
   if (*pattern == '%') {
@@ -111,7 +111,7 @@ Matcher::Single Matcher::readSingle(const char* pattern) {
   return single;
 }
 
-// The first character of a set is never its end.
+// The first character of a set never ends the set.
 const char* Matcher::setEnd(const char* at) {
   if (peek(at) == '^') ++at;
   const char* paid = at;
@@ -146,7 +146,7 @@ const char* Matcher::closeCapture(const char* at, const char* pattern) {
   return end;
 }
 
-// What precedes `at` fits already; `least` is the shortest that will do.
+// The characters before `at` fit already; `least` is the shortest acceptable end.
 const char* Matcher::longest(const char* at, const char* least, const Single& single) {
   for (const char* to = run(at, single);; --to) {
     if (const char* end = match(to, single.end + 1)) return end;

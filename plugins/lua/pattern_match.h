@@ -1,5 +1,5 @@
 // Matches Lua's patterns (manual 5.4, section 6.4.1) with every step counted, so that no pattern outruns a deadline.
-// It knows the stock matcher's results, limits and messages, and nothing of Lua's states.
+// The matcher has the results, limits and messages of the stock matcher, and is independent of Lua's states.
 #pragma once
 
 #include <algorithm>
@@ -12,32 +12,35 @@
 
 namespace jobq::lua {
 
-/// What a pair of parentheses has caught.
+/// The text caught by a pair of parentheses.
 struct Capture {
   static constexpr std::ptrdiff_t kOpen = -1;
   static constexpr std::ptrdiff_t kPosition = -2;
 
   const char* begin;
-  /// Or kOpen: its parenthesis was never closed; kPosition: it is a place, `()`.
+  /// Bytes; kOpen for a parenthesis that was never closed; kPosition for a position, `()`.
   std::ptrdiff_t size;
 };
 
-/// Of one call; its thread only. Neither copies nor owns the texts. Recursion is bounded by kMaxDepth, memory is its
-/// own size: nothing is allocated.
+/// Serves one call, on its thread. The texts are neither copied nor owned. kMaxDepth bounds the recursion, and no
+/// memory is allocated beyond the object itself.
 class Matcher {
  public:
   static constexpr int kMaxCaptures = 32;
   static constexpr int kMaxDepth = 200;
 
-  /// `pattern` is without its anchor: whoever calls decides where a match may begin.
+  /// `pattern` comes without its anchor: the caller decides where a match may begin. `host` and both texts outlive the
+  /// matcher.
   Matcher(MatchHost& host, std::string_view subject, std::string_view pattern);
 
-  /// The end of the match that begins at `at`, within the subject or at its end; nullptr: none does. Forgets the
-  /// captures of the call before. Refuses a malformed pattern when the match comes to the fault, not before.
+  /// Returns the end of the match that begins at `at`, or nullptr if no match begins there. `at` lies within the
+  /// subject or at its end. Drops the captures of the preceding call. Refuses a malformed pattern through the host when
+  /// the match reaches the fault, not before.
   const char* matchAt(const char* at);
 
-  /// Of the last match.
+  /// Returns the number of captures of the last match.
   int captures() const { return level_; }
+  /// Returns a capture of the last match. `index`: from 0 to captures() - 1.
   const Capture& capture(int index) const { return captures_[static_cast<std::size_t>(index)]; }
 
   std::string_view subject() const { return {begin_, static_cast<std::size_t>(end_ - begin_)}; }
@@ -45,12 +48,12 @@ class Matcher {
 
  private:
   enum class Item { kSingle, kOpen, kClose, kPosition, kEnd, kBalance, kFrontier, kReference };
-  // What stands for one character: `x`, `.`, `%a` or `[set]`.
+  // A pattern item for one character: `x`, `.`, `%a` or `[set]`.
   struct Single {
     const char* begin;
     const char* end;
 
-    // Of testing it once. Who reads or tests a set that is longer than a batch pays for that on the way.
+    // Steps of testing the item once. Reading or testing a set longer than a batch is charged on the way instead.
     std::uint64_t price() const { return std::min(static_cast<std::uint64_t>(end - begin), StepMeter::kBatch); }
   };
   class Level;

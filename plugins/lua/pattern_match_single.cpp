@@ -1,4 +1,4 @@
-// The parts of the matcher that look at the subject's characters.
+// The parts of the matcher that examine the subject's characters.
 #include <algorithm>
 
 #include "character_class.h"
@@ -10,7 +10,7 @@ namespace {
 
 unsigned char byte(char c) { return static_cast<unsigned char>(c); }
 
-// `at` to `last`: the inside of the brackets. `pay` is called once a member.
+// Searches the inside of the brackets, `at` to `last`. `pay` is called once per member.
 template <class Pay>
 bool lookUp(unsigned char c, const char* at, const char* last, Pay pay) {
   const bool opposite = *at == '^';
@@ -18,7 +18,7 @@ bool lookUp(unsigned char c, const char* at, const char* last, Pay pay) {
   for (; at < last; ++at) {
     pay();
     if (*at == '%') {
-      // A range that ends in '%' can leave this one in front of the bracket, which then is the member.
+      // A range that ends in '%' can leave a '%' directly before the bracket. The bracket then is the member.
       ++at;
       if (inClass(c, byte(*at))) return !opposite;
     } else if (last - at > 2 && at[1] == '-') {
@@ -33,7 +33,7 @@ bool lookUp(unsigned char c, const char* at, const char* last, Pay pay) {
 
 }  // namespace
 
-// Its price is charged by whoever calls; only a set that costs more than a batch pays here as well, on its way.
+// The caller charges the price of the set. Only a set longer than a batch is charged here as well, member by member.
 bool Matcher::inSet(unsigned char c, const Single& set) {
   const char* const first = set.begin + 1;
   const char* const last = set.end - 1;
@@ -51,7 +51,7 @@ bool Matcher::fits(const char* at, const Single& single) {
   }
 }
 
-// Where the first character stands that does not fit; the subject's end when all do.
+// Returns the place of the first character that does not fit, or the subject's end.
 const char* Matcher::run(const char* at, const Single& single) {
   const std::uint64_t price = single.price();
   const auto most = static_cast<std::ptrdiff_t>(StepMeter::kBatch / price);
@@ -78,14 +78,14 @@ const char* Matcher::scan(const char* at, const char* limit, const Single& singl
   return at;
 }
 
-// `%bxy`: as many x as y, from an x on.
+// `%bxy`: from an x on, as many x as y.
 const char* Matcher::balance(const char* at, const char* pair) {
   if (patternEnd_ - pair < 2) host_.refuse("malformed pattern (missing arguments to '%b')");
   if (at == end_ || *at != pair[0]) return nullptr;
   std::size_t open = 1;
   for (++at; at != end_; ++at) {
     meter_.charge(1);
-    // With x and y the same, the next one closes.
+    // With x equal to y, the next x closes.
     if (*at == pair[1]) {
       if (--open == 0) return at + 1;
     } else if (*at == pair[0]) {
@@ -95,14 +95,15 @@ const char* Matcher::balance(const char* at, const char* pair) {
   return nullptr;
 }
 
-// `%f[set]`: the character before is not in the set, the one here is; both ends of the subject count as '\0'.
+// `%f[set]`: the preceding character is outside of the set, the character at `at` inside; both ends of the subject
+// count as '\0'.
 bool Matcher::isFrontier(const char* at, const Single& set) {
   const char before = at == begin_ ? '\0' : at[-1];
   const char here = at == end_ ? '\0' : *at;
   return !inSet(byte(before), set) && inSet(byte(here), set);
 }
 
-// `%1`: what that capture caught, once more. A place is never found again.
+// `%1`: the text of the capture, repeated. A position is never found again.
 const char* Matcher::repeat(const char* at, char digit) {
   const int index = digit - '1';
   if (index < 0 || index >= level_ || capture(index).size == Capture::kOpen) {

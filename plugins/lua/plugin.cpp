@@ -1,5 +1,6 @@
 // Scripts in Lua: handlers (image `lua/<name>`) and admission filters. Reading order: sandbox.h (where a script runs),
-// execution_limiter.h (what ends it), library.cpp (what it may use), handler.cpp and filter.cpp (what it is for).
+// execution_limiter.h (what ends a script), library.cpp (which functions a script has), handler.cpp and filter.cpp (the
+// purpose of a script).
 #include <functional>
 
 #include "filter.h"
@@ -11,7 +12,7 @@ namespace jobq::lua {
 
 namespace {
 
-// The libraries of a script that is looked at without a job.
+// Returns the function that opens the libraries for a trial run of a script, without a job.
 std::function<void(lua_State*)> openerOf(const Clock& clock, void (*open)(lua_State*)) {
   return [&clock, open](lua_State* lua) {
     open(lua);

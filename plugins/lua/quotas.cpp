@@ -22,8 +22,8 @@ Millis Quotas::reserve(const std::string& name, std::int64_t most, Millis window
   return Millis(0);
 }
 
-// Names are callers' words, and there may be any number of them: those whose time is over go, and if that is too few,
-// the tenth that ends first, so that a flood of new names does not look at all of them for each.
+// Names come from callers, and their number is unbounded. All names whose window is over are dropped. If too few are
+// dropped, the tenth with the earliest ends follows, so that a flood of new names does not cost a scan for each name.
 void Quotas::makeRoom(Instant now) {
   std::erase_if(counts_, [now](const auto& entry) { return entry.second.end <= now; });
   if (counts_.size() < kMostNames - kMostNames / 10) return;
@@ -32,7 +32,7 @@ void Quotas::makeRoom(Instant now) {
   for (const auto& [name, count] : counts_) ends.push_back(count.end);
   const auto last = ends.begin() + static_cast<std::ptrdiff_t>(kMostNames / 10);
   std::nth_element(ends.begin(), last, ends.end());
-  // Windows that began together end together: of those as many as are still too many.
+  // Windows that began together end together. Only the number of such windows still in excess is dropped.
   const Instant end = *last;
   std::size_t left =
       kMostNames / 10 - std::erase_if(counts_, [end](const auto& entry) { return entry.second.end < end; });

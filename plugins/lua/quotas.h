@@ -1,4 +1,4 @@
-// quota.take() of filters: how often something happened within a time, counted for all filters of this server.
+// quota.take() of filters: counts how often an event happened within a time, for all filters of the server.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,14 @@
 
 namespace jobq::lua {
 
-/// Any thread.
+/// Any thread. `clock` outlives the object.
 class Quotas {
  public:
   explicit Quotas(const Clock& clock) : clock_(clock) {}
 
-  /// Counts one more of `name`, of which `most` are free in `window`, which begins with the first. Zero: it was taken;
-  /// else none is left for so long.
+  /// Counts one more event of `name` if fewer than `most` were counted in the present window. A window has the length
+  /// `window` and begins with its first event. Returns zero if the event was counted, else the time until the window
+  /// ends. At most 100,000 names are kept.
   Millis reserve(const std::string& name, std::int64_t most, Millis window);
 
  private:

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kLongestMessage = 16'384;
 
-// The main function of the script that is loaded: a key of the registry.
+// Key of the registry: the main function of the loaded script.
 const char kMain = 0;
 
 }  // namespace
@@ -86,7 +86,7 @@ int Sandbox::perform(lua_State* lua) {
   }
   lua_rawgetp(lua, LUA_REGISTRYINDEX, &kMain);
   pushEnvironment(lua);
-  // Nothing of the script before is alive that could see it: what it made has gone with its environment.
+  // No object of the preceding script can see the new environment: the objects went with the old environment.
   lua_setupvalue(lua, 1, 1);
   lua_call(lua, 0, 1);
   if (!lua_isfunction(lua, 1)) {
@@ -111,13 +111,13 @@ std::string Sandbox::compile(std::string_view text, const std::string& chunk, Ex
   return std::move(task.bytecode);
 }
 
-// Why it came to no good end; nothing when it did.
+// Runs `work` under the limits. Returns the reason of a failure, or nullopt on success.
 std::optional<std::string> Sandbox::attempt(lua_CFunction work, void* task, ExecutionLimiter::Judge judge) {
   limiter_->arm(std::move(judge));
   lua_pushcfunction(lua_, work);
   lua_pushlightuserdata(lua_, task);
   const int status = lua_pcall(lua_, 1, 0, 0);
-  // Under the watch, too: an error that is a table may have a text without end.
+  // The limiter stays armed here, because an error that is a table may have a text without end.
   std::optional<std::string> fault;
   if (status != LUA_OK && endedBy().empty()) fault = describe(status);
   limiter_->disarm();
@@ -134,15 +134,17 @@ void Sandbox::run(const ScriptPtr& script, ExecutionLimiter::Judge judge, LineSi
   isSeeded_ = false;
   const auto fault = attempt(guarded<perform>, &task, std::move(judge));
   print_ = nullptr;
-  // The count of who has it is shared by all processors: it is left alone while the script stays the same.
+  // All processors share the reference count of the script, so the pointer is not written while the script stays the
+  // same.
   if (!task.isLoaded) loaded_ = nullptr;
   if (task.isLoaded && loaded_ != script) loaded_ = script;
   forget();
   if (fault) throw ScriptError(*fault);
 }
 
-// What the script made goes with the next collection; nothing leads to it any more. Of little that is not worth its
-// price: the next script's environment takes the place of this one before anything of it runs.
+// Drops the references to the script's objects, so that the next collection frees the objects. Skipped for little
+// memory, where the drop is not worth its price: the next script's environment replaces the old environment before any
+// line of the next script runs.
 void Sandbox::forget() {
   if (heap_.held() <= kLittle) return;
   dropEnvironment(lua_);
@@ -155,7 +157,7 @@ void Sandbox::forget() {
 
 namespace {
 
-// Puts the text of an error that is no text in its place. Its metamethods are not asked: nobody watches them any more.
+// Replaces an error that is no string by a string. The metamethods of the error are not called.
 int spell(lua_State* lua) {
   const int type = lua_type(lua, 1);
   std::string text = "the error is a " + std::string(typeName(lua, 1));
@@ -177,7 +179,8 @@ std::string Sandbox::describe(int status) {
   if (status == LUA_ERRMEM) {
     return "not enough memory: a script has " + std::to_string(heap_.most() >> 20) + " MB (lua.memory)";
   }
-  // Making a text may need memory that there is not: outside of a protected call that would end the process.
+  // Making a string may exceed the memory of the script, and outside of a protected call an error of memory would end
+  // the process.
   if (lua_type(lua_, -1) != LUA_TSTRING) {
     lua_pushcfunction(lua_, guarded<spell>);
     lua_insert(lua_, -2);

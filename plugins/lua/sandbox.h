@@ -1,6 +1,6 @@
-// Where a script runs: a Lua state with a limit to its memory, the libraries that a script may use, and a watch that
-// ends it. A state is used for one script after the other; each gets an environment of its own, and nothing that one
-// can change is seen by the next.
+// The place where a script runs: a Lua state with a memory limit, the libraries of scripts, and an ExecutionLimiter. A
+// state runs one script after another. Each script gets an environment of its own, and no change made by a script is
+// visible to the next script.
 #pragma once
 
 #include <cstddef>
@@ -20,59 +20,66 @@
 
 namespace jobq::lua {
 
-/// A script failed, or was ended. what() is for whoever wrote it: with file and line, where Lua knows them.
+/// A script failed or was ended. The message of what() addresses the author of the script, with file and line if Lua
+/// knows both.
 class ScriptError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// One thread at a time.
+/// Used by one thread at a time.
 class Sandbox {
  public:
-  /// Adds libraries (library.h, addLibrary) to those that every script has.
+  /// Adds libraries (library.h, addLibrary) beyond the libraries of every script.
   using Opener = std::function<void(lua_State*)>;
 
-  /// The largest block with which a script goes on for 200 instructions between two looks at the clock. A thread that
-  /// serves callers cannot wait for the worst of them; a handler with data of megabytes would be slowed down.
+  /// Sizes in bytes of the largest block with which a script runs 200 instructions between two checks of the deadline.
+  /// Filters run on threads that serve callers and cannot wait for long instructions. Handlers with megabytes of data
+  /// would be slowed down by frequent checks.
   static constexpr std::size_t kPlainOfFilters = 16U << 10;
   static constexpr std::size_t kPlainOfHandlers = 512U << 10;
 
-  /// `memory` in bytes, for everything that scripts hold at one time. Throws std::bad_alloc.
+  /// `memory`: bytes for all objects that scripts hold at a time. `plain`: kPlainOfFilters or kPlainOfHandlers. `more`
+  /// is called once, in the constructor. Throws std::bad_alloc if the libraries do not fit.
   Sandbox(std::size_t memory, std::size_t plain, const Opener& more = {});
   ~Sandbox();
   Sandbox(const Sandbox&) = delete;
   Sandbox& operator=(const Sandbox&) = delete;
 
-  /// Where print() and the like go while a script runs; may be empty.
+  /// Receives the lines of print() and the like while a script runs; may be empty.
   using LineSink = std::function<void(std::string_view line)>;
 
-  /// Runs the script's text anew, in a fresh environment, and then `body` with the function that it returned on top of
-  /// the stack; all of it until `judge` ends it. Throws ScriptError.
+  /// Runs the script's text anew in a fresh environment, then `body` with the returned function on top of the stack,
+  /// until `judge` ends both. Blocks until the script has ended. Throws ScriptError if the script fails or is ended.
   void run(const ScriptPtr& script, ExecutionLimiter::Judge judge, LineSink print,
            const std::function<void(lua_State*)>& body);
 
-  /// The bytecode of a text, compiled under the same limits. Throws ScriptError.
+  /// Returns the bytecode of a text, compiled under the same limits. `chunk`: name of the text in messages. Throws
+  /// ScriptError if the text does not compile.
   std::string compile(std::string_view text, const std::string& chunk, ExecutionLimiter::Judge judge);
 
-  /// Why the last script was ended from outside; empty when it ended by itself.
+  /// Returns the reason why the limiter ended the last script, or an empty string if the script ended by itself.
   const std::string& endedBy() const { return limiter_->reason(); }
 
-  /// It holds more than a few scripts leave behind, or one was ended in its midst: a new one is better.
+  /// Returns true if the state should be replaced: the state holds more than a few scripts leave behind, a block was
+  /// refused, or a script was ended half way.
   bool isSpent() const { return spent_ || heap_.held() > kKept || heap_.wasRefused(); }
 
-  /// Whether the script that runs has numbers of its own; each begins without.
+  /// Returns true if math.random was seeded for the running script. Each run begins unseeded.
   bool isSeeded() const { return isSeeded_; }
   void setSeeded() { isSeeded_ = true; }
   lua_Integer nextSeed() { return static_cast<lua_Integer>(seeds_()); }
 
+  /// Returns the sandbox that owns the state of `lua`.
   static Sandbox& of(lua_State* lua);
+  /// Hands a line to the sink of the running script.
   void print(std::string_view line) const {
     if (print_) print_(line);
   }
 
  private:
   static constexpr std::size_t kKept = 1U << 20;
-  static constexpr std::size_t kLittle = 1U << 18;  // a quarter of the least that lua.memory may be
+  static constexpr std::size_t kLittle = 1U << 18;  // a quarter of the smallest lua.memory
 
   static void* resize(void* self, void* block, std::size_t before, std::size_t after);
   static int perform(lua_State* lua);
@@ -85,13 +92,13 @@ class Sandbox {
   std::mt19937_64 seeds_{std::random_device()()};
   bool isSeeded_ = false;
   bool spent_ = false;
-  std::unique_ptr<ExecutionLimiter> limiter_;  // before lua_, whose making asks for memory
+  std::unique_ptr<ExecutionLimiter> limiter_;  // before lua_, whose creation allocates memory
   lua_State* lua_ = nullptr;
   ScriptPtr loaded_;
   LineSink print_;
 };
 
-/// A C++ function as Lua calls it: a std::exception of it becomes an error of the script.
+/// Wraps a C++ function for Lua: a std::exception thrown by the function becomes an error of the script.
 template <int (*kFunction)(lua_State*)>
 int guarded(lua_State* lua) {
   std::string message;

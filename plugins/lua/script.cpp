@@ -16,11 +16,11 @@ namespace {
 constexpr std::size_t kLargestScript = 1U << 20;
 constexpr std::chrono::milliseconds kTrialTime{1'000};
 
-// A worker that holds the file open does not see that another folder has come into the place of its own; it asks for
-// the file by its name as often as this.
+// Interval at which a worker asks for the file by its name. A worker that holds the file open does not notice that
+// another folder has replaced the folder of scripts.
 constexpr std::chrono::milliseconds kOtherFolder{50};
 
-// Some milliseconds behind, for a fifth of the price.
+// Some milliseconds behind the exact clock, for a fifth of its price.
 std::chrono::nanoseconds coarseNow() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
@@ -68,7 +68,7 @@ const ScriptPtr& FollowedScript::newest() {
   return now_.script;
 }
 
-// Null when there is no such file, and never was one: names alone take no memory.
+// Returns null if the file does not exist and never did, so that names alone take no memory.
 ScriptFolder::EntryPtr ScriptFolder::entryOf(const std::string& name) {
   Lock lock(mutex_);
   const auto found = entries_.find(name);
@@ -108,10 +108,10 @@ std::string ScriptFolder::fault(const std::string& name) {
   }
 }
 
-// True: there is news of a script that ran before.
+// Returns true if the state of a script that ran before has changed.
 bool ScriptFolder::refresh(const std::string& name, Entry& entry) {
   const std::string file = fileOf(name);
-  const bool couldBeOpened = entry.file || entry.script;  // if not: for want of descriptors, perhaps
+  const bool couldBeOpened = entry.file || entry.script;  // may be false for want of file descriptors
   if (!entry.stamp.hasChanged(lookAt(file)) && couldBeOpened) return false;
   entry.file = OpenFile::open(file);
   const ScriptPtr before = entry.script;
@@ -142,7 +142,7 @@ std::vector<ScriptReport> ScriptFolder::reports() {
     if (!entry) continue;
     Lock lock(entry->mutex);
     const bool changed = refresh(name, *entry);
-    // Of a file that has gone, what it held still runs; where it never ran nothing is left to tell.
+    // The script of a removed file still runs. A removed file without a script leaves no report.
     if (!entry->script && !files.contains(name)) continue;
     reports.push_back({name, entry->fault});
     lock.unlock();

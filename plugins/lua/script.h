@@ -1,5 +1,5 @@
-// A script as it was compiled, and the folder that scripts lie in: an edited file takes effect for the next job, and
-// one that does not compile leaves the one before in force.
+// Compiled scripts and the folder of scripts. An edited file takes effect for the next job. A file that does not
+// compile leaves the preceding text in force.
 #pragma once
 
 #include <chrono>
@@ -21,47 +21,49 @@
 
 namespace jobq::lua {
 
-/// Immutable; shared by the sandboxes that run it.
+/// An immutable compiled script, shared by the sandboxes that run it.
 struct Script {
-  std::string name;      ///< the file's, without `.lua`
-  std::string text;      ///< as it was read
-  std::string bytecode;  ///< our own compiler's; bytecode of anybody else is never loaded
+  std::string name;      ///< name of the file without `.lua`
+  std::string text;      ///< exactly as read
+  std::string bytecode;  ///< made by the server itself; foreign bytecode is never loaded
 };
 using ScriptPtr = std::shared_ptr<const Script>;
 
-/// Throws ScriptError with file and line when the text does not compile, or does not return a function, within a second
-/// and `memory` bytes. `more` adds the libraries that it finds besides those that every script has.
+/// Compiles and tries `text`. Throws ScriptError with file and line if the text does not compile or does not return a
+/// function within a second and `memory` bytes. `more` adds libraries beyond the libraries of every script.
 ScriptPtr compile(std::string name, std::string text, std::size_t memory,
                   const std::function<void(lua_State*)>& more = {});
 
-/// Any thread.
+/// The scripts of one folder. Any thread. `log` outlives the object.
 class ScriptFolder {
  public:
   ScriptFolder(std::filesystem::path folder, Log& log, std::size_t memory, std::function<void(lua_State*)> more = {})
       : folder_(std::move(folder)), log_(log), memory_(memory), more_(std::move(more)) {}
 
+  /// The present state of a script.
   struct Newest {
     ScriptPtr script;
-    OpenFilePtr file;  ///< where its newest text lies; null when that has gone
-    FileStamp stamp;   ///< of that file, before it was read
+    OpenFilePtr file;  ///< file of the newest text; null if the file is gone
+    FileStamp stamp;   ///< stamp of `file`, taken before the file was read
   };
 
-  /// What `<name>.lua` holds now, or the last text of it that compiled. Throws ScriptError when there never was one.
+  /// Returns the script of `<name>.lua` as the file stands now, or the last text that compiled. Blocks while a new text
+  /// is compiled and tried, which takes up to a second. Throws ScriptError if no text ever compiled.
   Newest newest(const std::string& name);
 
-  /// Why newest() would throw; empty when it would not.
+  /// Returns the message of the ScriptError that newest() would throw, or an empty string.
   std::string fault(const std::string& name);
 
-  /// All scripts of the folder, and those that were used and whose file has gone.
+  /// Returns a report for each script of the folder and for each used script whose file is gone.
   std::vector<ScriptReport> reports();
 
  private:
   struct Entry {
-    Mutex mutex;  // held while a new text is compiled and tried: whoever wants this script waits, and nobody else
+    Mutex mutex;  // held while a new text is compiled and tried: only users of this script wait
     FileStamp stamp JOBQ_GUARDED_BY(mutex);
     OpenFilePtr file JOBQ_GUARDED_BY(mutex);
     ScriptPtr script JOBQ_GUARDED_BY(mutex);   // the newest that compiled
-    std::string fault JOBQ_GUARDED_BY(mutex);  // of the newest text, if it did not
+    std::string fault JOBQ_GUARDED_BY(mutex);  // fault of the newest text, if any
   };
   using EntryPtr = std::shared_ptr<Entry>;
 
@@ -72,19 +74,21 @@ class ScriptFolder {
 
   const std::filesystem::path folder_;
   Log& log_;
-  const std::size_t memory_;  // of a script, as lua.memory
+  const std::size_t memory_;  // bytes for one script, as in lua.memory
   const std::function<void(lua_State*)> more_;
   Mutex mutex_;
   std::map<std::string, EntryPtr> entries_ JOBQ_GUARDED_BY(mutex_);
 };
 
-/// One script as a worker follows it: asks the folder only when the file was written. One thread at a time.
+/// A script as a worker follows it. Asks the folder only if the open file was written, if the file is a symbolic link,
+/// or after 50 ms. Used by one thread at a time. The folder outlives the object.
 class FollowedScript {
  public:
-  /// Throws ScriptError, as ScriptFolder::newest().
+  /// Throws ScriptError like ScriptFolder::newest().
   FollowedScript(ScriptFolder& folder, std::string name);
 
-  /// What the next job runs.
+  /// Returns the script for the next job. The reference is valid until the next call. Throws ScriptError like
+  /// ScriptFolder::newest().
   const ScriptPtr& newest();
 
  private:

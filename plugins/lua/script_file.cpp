@@ -8,12 +8,13 @@
 namespace jobq::lua {
 namespace {
 
-// File systems count in steps of a few milliseconds: two texts of one length within one step look the same.
+// File systems count in steps of a few milliseconds. Two texts of one length within a step look the same.
 constexpr std::chrono::milliseconds kStep{100};
 
 }  // namespace
 
-// The time of the change, not of the writing: it moves too when the file is replaced or removed.
+// Compares the time of the change, not of the writing: the time of the change moves also when the file is replaced or
+// removed.
 bool FileStamp::hasChanged(const struct stat& now) {
   const bool same = now.st_ino == inode_ && now.st_size == size_ && now.st_ctim.tv_sec == changed_.tv_sec &&
                     now.st_ctim.tv_nsec == changed_.tv_nsec;
@@ -27,7 +28,7 @@ bool FileStamp::hasChanged(const struct stat& now) {
 }
 
 OpenFilePtr OpenFile::open(const std::string& name) {
-  // Opening a pipe would wait for whoever writes it; of a device or a folder nothing can be read that is a script.
+  // Opening a pipe would wait for its writer. Devices and folders hold no script.
   const int descriptor = ::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (descriptor < 0) return nullptr;
   struct stat status {};

@@ -1,4 +1,4 @@
-// A file that may be edited at any time, and whether that has happened.
+// A file that may be edited at any time, and the detection of edits.
 #pragma once
 
 #include <sys/stat.h>
@@ -9,36 +9,37 @@
 
 namespace jobq::lua {
 
-/// What a file was like when it was last looked at.
+/// The state of a file at its last check. Used by one thread at a time.
 class FileStamp {
  public:
-  /// True: the file has been written since, or may have been; nothing but the moment of the look is kept of it.
+  /// Stores the state `now` and returns true if the file was written since the last call, or may have been: a stamp
+  /// younger than 100 ms proves no sameness.
   bool hasChanged(const struct stat& now);
 
  private:
   ino_t inode_ = 0;
   off_t size_ = -1;
   timespec changed_{};
-  bool isYoung_ = true;  // it may be written again within the same stamp
+  bool isYoung_ = true;  // the file may be written again within the same stamp
 };
 
-/// A file held open. A look at it costs a quarter of one by name, and tells of everything that happens to it: written
-/// in place, replaced, removed. What it cannot tell of is another folder in the place of its own, or a link to it that
-/// leads elsewhere now.
+/// A file held open. A check of the open file costs a quarter of a check by name and detects writing in place,
+/// replacement and removal. A replaced folder or a redirected symbolic link is not detected. Any thread.
 class OpenFile {
  public:
-  /// Null when there is no regular file that can be read. Never waits.
+  /// Opens `name`. Returns null if no regular file can be read there. Never waits.
   static std::shared_ptr<const OpenFile> open(const std::string& name);
   ~OpenFile();
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
 
+  /// Returns the present state of the file; all zero if the state cannot be read.
   struct stat status() const;
 
-  /// Its name is a symbolic link's.
+  /// Returns true if the name is a symbolic link.
   bool isLinked() const { return isLinked_; }
 
-  /// At most `most` bytes, from the beginning.
+  /// Returns at most `most` bytes from the beginning of the file.
   std::string read(std::size_t most) const;
 
  private:
@@ -48,8 +49,9 @@ class OpenFile {
 };
 using OpenFilePtr = std::shared_ptr<const OpenFile>;
 
-/// As of no file when there is none.
+/// Returns the state of the file `name`; all zero if the file does not exist.
 struct stat lookAt(const std::string& name);
+/// Returns true if the file `name` exists.
 bool isThere(const std::string& name);
 
 }  // namespace jobq::lua

@@ -5,7 +5,7 @@
 
 namespace jobq::lua {
 
-// Most texts differ early: what is compared at once begins small, so that little is charged that was not looked at.
+// Most texts differ early. The first piece is small, so that few steps are charged for bytes that were not compared.
 bool sameText(StepMeter& meter, std::string_view left, std::string_view right) {
   for (std::size_t done = 0, piece = 16; done < left.size(); done += piece, piece *= 2) {
     piece = std::min<std::size_t>({piece, StepMeter::kBatch, left.size() - done});

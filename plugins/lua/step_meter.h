@@ -1,4 +1,4 @@
-// Counts the steps of C++ code that works for a script, and hands them over in batches.
+// Counts the steps of C++ code that works for a script, and reports the steps in batches.
 #pragma once
 
 #include <cstddef>
@@ -7,31 +7,34 @@
 
 namespace jobq::lua {
 
-/// Who runs a matcher. Both verbs may throw (Lua's errors are exceptions here); what they interrupt is not used again.
+/// The user of a matcher. Both functions may throw, because Lua's errors are exceptions here. Interrupted objects are
+/// not used again.
 class MatchHost {
  public:
+  /// Takes `steps` of work done for the script. May throw to end the script.
   virtual void spend(std::uint64_t steps) = 0;
-  /// The pattern is wrong, or asks for too much.
+  /// Reports that the pattern is wrong or demands too much. Always throws.
   [[noreturn]] virtual void refuse(const char* message) = 0;
 
  protected:
   ~MatchHost() = default;
 };
 
-/// Of one call; its thread only.
+/// Serves one call, on its thread. `host` outlives the meter.
 class StepMeter {
  public:
-  /// Steps are handed over when so many have come together.
+  /// Number of steps at which the meter reports to the host.
   static constexpr std::uint64_t kBatch = 2048;
 
   explicit StepMeter(MatchHost& host) : host_(host) {}
 
+  /// Counts `steps`, and reports them to the host when a batch is full. Throws what the host throws.
   void charge(std::uint64_t steps) {
     used_ += steps;
     if (used_ >= kBatch) flush();
   }
 
-  /// Hands over what is left; the last act of a call.
+  /// Reports the remaining steps to the host. Called at the end of each call.
   void flush() {
     const std::uint64_t steps = used_;
     used_ = 0;
@@ -43,10 +46,11 @@ class StepMeter {
   std::uint64_t used_ = 0;
 };
 
-/// Whether two texts of the same size are equal; a step a byte.
+/// Returns true if two texts of the same size are equal. Charges a step per byte.
 bool sameText(StepMeter& meter, std::string_view left, std::string_view right);
 
-/// Where `needle` begins in `text`, or nullptr; a step a byte. Takes size x size steps at worst, like the stock one.
+/// Returns the place of `needle` in `text`, or nullptr. Charges a step per byte. Takes size x size steps at worst, like
+/// the stock function.
 const char* findText(StepMeter& meter, std::string_view text, std::string_view needle);
 
 }  // namespace jobq::lua

@@ -1,4 +1,4 @@
-// string.rep of our own, and the other functions of the string library with their work counted.
+// A string.rep with counted steps, and the other functions of the string library with their work counted.
 #include <algorithm>
 #include <string_view>
 
@@ -23,7 +23,7 @@ int repeat(lua_State* lua) {
   if (count > kLongest / (size + gap)) return luaL_error(lua, "resulting string too large");
   const std::size_t total = count * size + (count - 1) * gap;
   luaL_Buffer buffer;
-  char* to = luaL_buffinitsize(lua, &buffer, total);  // raises when it is more than the script's memory
+  char* to = luaL_buffinitsize(lua, &buffer, total);  // raises if `total` exceeds the script's memory
   for (std::size_t i = 0; i < count; ++i) {
     ExecutionLimiter::of(lua).spend(lua, 1 + (size + gap) / 4);
     to = std::copy_n(text, size, to);
@@ -33,7 +33,8 @@ int repeat(lua_State* lua) {
   return 1;
 }
 
-// "c40000000" pads a short text with as many bytes: the numbers of the format are counted. Upvalue: the stock function.
+// The format "c40000000" pads a short text with as many bytes, so the numbers of the format are counted. Upvalue: the
+// stock function.
 int packText(lua_State* lua) {
   std::size_t size = 0;
   const char* format = luaL_checklstring(lua, 1, &size);
@@ -58,8 +59,8 @@ bool hasText(lua_State* lua, int index) {
   return false;
 }
 
-// `%.0s` measures its whole argument and writes nothing, so that one text serves for a hundred thousand of them.
-// Upvalue: the stock function. What has a text of its own is replaced by that, so that it can be measured.
+// `%.0s` measures its whole argument and writes no byte, so one text may serve for a hundred thousand arguments. Tables
+// with a text of their own are replaced by the text, which can then be measured. Upvalue: the stock function.
 int format(lua_State* lua) {
   const int count = lua_gettop(lua);
   for (int i = 2; i <= count; ++i) {

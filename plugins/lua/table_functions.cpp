@@ -1,5 +1,5 @@
-// The table library, with every element counted: lengths and elements may come from metamethods, so the stock functions
-// can be made to run for ever where no hook fires.
+// The table library with every element counted. Lengths and elements may come from metamethods, so the stock functions
+// can be made to run without end where no hook fires.
 #include <algorithm>
 
 #include "library.h"
@@ -8,8 +8,8 @@
 namespace jobq::lua {
 namespace {
 
-// Before each element of the table at `index`. Where a metatable may answer, that may be a chain of a thousand tables
-// or a C function, in which no hook fires.
+// Called before each element of the table at `index`. A metatable may answer with a chain of a thousand tables or with
+// a C function, and no hook fires in either, so every element of such a table checks the deadline.
 void step(lua_State* lua, int index) {
   ExecutionLimiter& limiter = ExecutionLimiter::of(lua);
   if (lua_getmetatable(lua, index) == 0) {
@@ -126,7 +126,7 @@ int move(lua_State* lua) {
     luaL_argcheck(lua, to <= LUA_MAXINTEGER - count + 1, 4, "destination wrap around");
     const bool overlaps = to > from && to <= end && (target == 1 || lua_compare(lua, 1, target, LUA_OPEQ) != 0);
     for (lua_Integer n = 0; n < count; ++n) {
-      const lua_Integer i = overlaps ? count - 1 - n : n;  // the last first, so that none is overwritten unread
+      const lua_Integer i = overlaps ? count - 1 - n : n;  // the last first, so that no element is overwritten unread
       step(lua, 1);
       step(lua, target);
       lua_geti(lua, 1, from + i);
@@ -137,13 +137,13 @@ int move(lua_State* lua) {
   return 1;
 }
 
-// Upvalues: the script's own order, or nil for `<`; whether the table has a metatable, which may answer at each step.
+// Upvalues: the script's own order, or nil for `<`; a flag for a metatable, which may answer at each step.
 int isBefore(lua_State* lua) {
   std::uint64_t work = 4;
   if (lua_type(lua, 1) == LUA_TSTRING && lua_type(lua, 2) == LUA_TSTRING) {
     work += std::min(lua_rawlen(lua, 1), lua_rawlen(lua, 2)) / 16;
   }
-  // Lua's own functions are watched by the hook.
+  // The hook covers functions written in Lua.
   const bool hasOrder = !lua_isnil(lua, lua_upvalueindex(1));
   const bool mayAnswer = lua_toboolean(lua, lua_upvalueindex(2)) != 0;
   if (mayAnswer ||
@@ -162,7 +162,7 @@ int isBefore(lua_State* lua) {
   return 1;
 }
 
-// Upvalue: the stock function. It asks for nothing more often than for the order of two elements.
+// Upvalue: the stock function. The stock function calls isBefore at least as often as any other operation.
 int sort(lua_State* lua) {
   luaL_checktype(lua, 1, LUA_TTABLE);
   if (!lua_isnoneornil(lua, 2)) luaL_checktype(lua, 2, LUA_TFUNCTION);

@@ -21,11 +21,11 @@ std::int64_t secondsNow(lua_State* lua) {
   return std::chrono::floor<std::chrono::seconds>(clock->now()).time_since_epoch().count();
 }
 
-// A field of a date table. `fallback` below zero: the field is required.
+// Reads a field of a date table. A `fallback` below zero makes the field required.
 int dateField(lua_State* lua, const char* name, int fallback, int offset) {
   const int type = lua_getfield(lua, 1, name);
   if (type == LUA_TSTRING)
-    ExecutionLimiter::of(lua).spend(lua, 1 + lua_rawlen(lua, -1) / 4);  // it is read digit by digit
+    ExecutionLimiter::of(lua).spend(lua, 1 + lua_rawlen(lua, -1) / 4);  // tointegerx reads it digit by digit
   int isInteger = 0;
   lua_Integer value = lua_tointegerx(lua, -1, &isInteger);
   if (isInteger == 0) {
@@ -77,7 +77,7 @@ int pushDateTable(lua_State* lua, const tm& date) {
   return 1;
 }
 
-// os.date([format [, time]]). A format may begin with "!", as in the stock function: every time here is UTC.
+// os.date([format [, time]]). A format may begin with "!", as in the stock function; all times here are UTC.
 int formatDate(lua_State* lua) {
   std::size_t size = 0;
   const char* text = luaL_optlstring(lua, 1, "%c", &size);
@@ -112,7 +112,7 @@ int formatDate(lua_State* lua) {
   return 1;
 }
 
-// os.clock(): seconds of processor time of the thread that runs the script.
+// os.clock(). Returns seconds of processor time of the thread that runs the script.
 int processorTime(lua_State* lua) {
   timespec time{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);

@@ -1,4 +1,4 @@
-// What a fuzz target believes. A belief that fails ends the process, and libFuzzer keeps the input.
+// The assertion of a fuzz target. A failed assertion ends the process, and libFuzzer keeps the input.
 #pragma once
 
 #include <cstdio>

@@ -1,4 +1,5 @@
-// Chunks. Pieces make no difference, nothing behind the end is touched, and a decoder of another make agrees.
+// The reader of chunked bodies. The size of the pieces makes no difference, no byte behind the end is touched, and an
+// independent decoder agrees.
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -45,7 +46,7 @@ std::optional<std::string_view> takeLine(std::string_view& rest) {
   return isFieldValue(line) ? std::optional(line) : std::nullopt;
 }
 
-// Line by line, over the whole text at once. Nothing: it is no complete chunked body.
+// Decodes line by line, over the whole text at once. Returns nullopt if the text is no complete chunked body.
 std::optional<Read> decode(std::string_view bytes) {
   Read read;
   std::string_view rest = bytes;
@@ -83,7 +84,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const Read pieces = readInPieces(bytes, step);
     BELIEVE(pieces.part == whole.part && pieces.body == whole.body && pieces.used == whole.used);
   }
-  // The one knows a limit for all trailers together that the other does not.
+  // ChunkReader limits all trailers together; the other decoder has no such limit.
   if (size > 16'000) return 0;
   const auto other = decode(bytes);
   BELIEVE(other.has_value() == (whole.part == Part::end));

@@ -1,5 +1,5 @@
-// The JSON scanner against RapidJSON. They agree but for what RapidJSON is known to do otherwise: it takes a NUL for
-// the end, refuses numbers beyond a double, accepts a lone low surrogate, and has no limit of nesting.
+// The JSON scanner against RapidJSON. Both agree except for known differences: RapidJSON takes a NUL for the end,
+// refuses numbers beyond a double, accepts a lone low surrogate, and has no limit of nesting.
 #include <rapidjson/memorystream.h>
 #include <rapidjson/reader.h>
 
@@ -13,7 +13,7 @@
 
 namespace {
 
-// Notes the keys of the outermost object, or counts the outermost array's elements.
+// Records the keys of the outermost object, or counts the outermost array's elements.
 struct Outline : rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Outline> {
   int depth = 0;
   std::vector<std::string> keys;

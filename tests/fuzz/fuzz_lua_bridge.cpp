@@ -1,6 +1,6 @@
-// JSON into Lua and back, against RapidJSON: what comes out means what went in, and goes in once more as it is. Then
-// the same bytes build values that no JSON text could, with holes, mixed keys and cycles: each is JSON afterwards or
-// refused.
+// JSON into Lua and back, against RapidJSON: the output means the same as the input and passes once more unchanged.
+// Then the same bytes build values beyond any JSON text, with holes, mixed keys and cycles: each value becomes JSON or
+// is refused.
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -18,7 +18,7 @@ using namespace jobq::lua;
 
 const ScriptPtr kScript = compile("fuzz", "return function() end", 1U << 20);
 
-// Runs `body` in the sandbox; false: it was refused.
+// Runs `body` in the sandbox. Returns false if the value was refused.
 template <class Body>
 bool tried(Body&& body) {
   static std::unique_ptr<Sandbox> sandbox;
@@ -58,7 +58,7 @@ void readText(std::string_view text) {
     return;
   }
   const std::string meaning = jobq::lua::test::outlineOf(text);
-  // Numbers beyond a double become infinity, which is refused, and lone surrogates are the scanner's to refuse.
+  // Numbers beyond a double become infinity, which is refused. Lone surrogates are left to the scanner.
   if (meaning.empty()) return;
   if (!taken) {
     BELIEVE(meaning.find("inf") != std::string::npos);
@@ -69,7 +69,7 @@ void readText(std::string_view text) {
   BELIEVE(through(decoded) == decoded);
 }
 
-// A program of a few verbs, one a byte, for a stack of values.
+// Runs the bytes as a program for a stack of values, one operation a byte.
 void build(lua_State* lua, const std::uint8_t* at, const std::uint8_t* end) {
   lua_newtable(lua);
   while (at != end) {
@@ -102,12 +102,12 @@ void build(lua_State* lua, const std::uint8_t* at, const std::uint8_t* end) {
       case 10: lua_pushcfunction(lua, [](lua_State*) { return 0; }); break;
       case 11: pushJson(lua, "9223372036854775807"); break;
       case 12:
-      case 13:  // t[k] = v of the three on top, the table first
+      case 13:  // t[k] = v of the three topmost values, the table lowest
         if (lua_gettop(lua) >= 3 && lua_istable(lua, -3) && !lua_isnil(lua, -2) && lua_rawequal(lua, -2, -2) != 0) {
           lua_rawset(lua, -3);
         }
         break;
-      default:  // to the end of the table below
+      default:  // appends to the table below
         if (lua_gettop(lua) >= 2 && lua_istable(lua, -2)) {
           lua_rawseti(lua, -2, static_cast<lua_Integer>(lua_rawlen(lua, -2)) + 1);
         }

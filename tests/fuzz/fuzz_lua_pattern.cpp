@@ -1,5 +1,5 @@
-// The pattern functions of the Lua sandbox against the stock ones: the same values, the same errors. The stock ones
-// cannot be stopped, so they are asked only what ours answered within some steps.
+// The pattern functions of the Lua sandbox against the stock functions: the same values, the same errors. Stock
+// functions cannot be stopped, so they run only on inputs that the sandbox answered within a limited number of steps.
 #include <algorithm>
 #include <cstdint>
 #include <lua.hpp>
@@ -12,7 +12,7 @@
 
 namespace {
 
-// All that a call gives, as a text; an iterator's values too.
+// All results of a call as a text, including the values of an iterator.
 constexpr const char* kWords = R"(
 local own, stock, format, type, tostring, mathtype = ...
 local function say(...)

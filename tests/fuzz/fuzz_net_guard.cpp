@@ -1,5 +1,5 @@
-// The judgement of addresses against a table of networks, the longest prefix of which decides. An input is a network of
-// the table to be in or beside, and an address whose bits fill what the network leaves open.
+// The classification of addresses against a table of networks, where the longest prefix decides. An input selects a
+// network of the table to lie in or beside, and an address with bits for the open part of the network.
 #include <arpa/inet.h>
 
 #include <array>
@@ -14,7 +14,7 @@ namespace {
 
 using namespace jobq::net;
 
-/// Judged by the IPv4 address inside, which begins at this byte.
+/// Classified by the IPv4 address inside, which begins at this byte.
 enum class Inside { none = -1, second = 2, last = 12 };
 
 struct Network {
@@ -98,7 +98,8 @@ AddressClass lookUp(const Address<kBytes>& address, const Network (&table)[kCoun
   return lookUp(ipv4, kIpv4);
 }
 
-/// The network's first bits, and the others from `bits`; `flip` of them is turned, so that neighbours are met.
+/// Returns the network's first bits followed by `bits`. Bit `flip` of the network is turned, so that neighbours are
+/// tested.
 template <std::size_t kBytes>
 Address<kBytes> within(const Network& network, const std::uint8_t* bits, std::size_t flip) {
   Address<kBytes> address = firstOf<kBytes>(network);

@@ -1,5 +1,5 @@
-// A job's `policy`, in a body that is good otherwise: RapidJSON finds the fields, and the rules of their values are
-// asked once more, digit by digit.
+// A job's `policy` in an otherwise good body. RapidJSON finds the fields, and a second implementation checks the
+// values, digit by digit.
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -17,7 +17,7 @@ using Kind = Outline::Kind;
 
 const std::set<std::string> kKnown{"executionTimeout", "ttl", "lowPriority", "priority"};
 
-// An integer is written as one: a sign and digits, no point and no exponent. -0 is 0.
+// Accepts a sign and digits, without point and exponent. -0 is 0.
 std::optional<std::int64_t> integerOf(const Outline::Field& field) {
   if (field.kind != Kind::number || field.text.find_first_not_of("-0123456789") != std::string::npos ||
       field.text.size() > 12) {
@@ -26,7 +26,7 @@ std::optional<std::int64_t> integerOf(const Outline::Field& field) {
   return std::stoll(field.text);
 }
 
-/// What the job should have; `good` becomes false when the field should be refused.
+/// Returns the expected value of the job; `good` becomes false if the field should be refused.
 std::int64_t judgeNumber(const Outline& policy, const char* key, std::int64_t least, std::int64_t most,
                          std::int64_t without, bool& good) {
   const auto* field = policy.last(key);
@@ -45,7 +45,7 @@ bool judgeFlag(const Outline& policy, bool& good) {
 
 void compare(const Outline& policy, const JobSpec* job) {
   bool good = policy.kind() == Kind::object || policy.kind() == Kind::null;
-  good = good && policy.deepest() < json::kMaxDepth;  // the body is one level more
+  good = good && policy.deepest() < json::kMaxDepth;  // the body adds one level
   good = good && policy.fields().size() <= Reception::kMostKeys;
   good = good && !policy.repeatsAKey();
   for (const auto& field : policy.fields()) good = good && kKnown.contains(field.key);
@@ -71,7 +71,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     BELIEVE(job == nullptr);
     return 0;
   }
-  // A text that is no value by itself may still be one, and more fields behind it, within the body.
+  // A text that is no value by itself may become a value and further fields within the body.
   const Outline policy(text);
   if (policy.valid() && !policy.unsure()) compare(policy, job);
   return 0;

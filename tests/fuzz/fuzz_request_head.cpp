@@ -1,5 +1,5 @@
-// The head of a request. Pieces make no difference; what is accepted is unambiguous, and says the same when it is
-// written down again in the plainest form.
+// The head of a request. The size of the pieces makes no difference. An accepted head is unambiguous, and means the
+// same when written again in the plainest form.
 #include <algorithm>
 #include <cctype>
 #include <cstdint>
@@ -30,7 +30,7 @@ std::string plain(const RequestHead& head) {
   return text + "\r\n";
 }
 
-// An opinion of its own, made of the simplest questions only.
+// An independent judgement made of simple checks.
 void judgeAccepted(std::string_view bytes, const RequestHead& head) {
   BELIEVE(!(head.chunked && head.contentLength));
   BELIEVE(!(head.chunked && head.http10));

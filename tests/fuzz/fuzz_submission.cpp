@@ -1,5 +1,5 @@
-// A job request's body as reception reads it, against RapidJSON: what is a job by its outline alone is taken, what is
-// no JSON is not, and what is kept are the caller's own bytes.
+// The validation of a job request's body against RapidJSON. A job by its outline alone is accepted, an invalid text is
+// refused, and the kept bytes are the caller's own.
 #include <cstdint>
 #include <cstring>
 
@@ -21,7 +21,7 @@ bool hasInput(const Outline& outline) {
   return input != nullptr && input->kind == Outline::Kind::object;
 }
 
-/// Nothing that reception refuses could be in it but for the fields with rules of their own.
+/// Returns true if only the fields with rules of their own could still cause a refusal.
 bool isJob(const Outline& outline) {
   return outline.valid() && outline.kind() == Outline::Kind::object && outline.deepest() <= json::kMaxDepth &&
          outline.fields().size() <= Reception::kMostKeys && !outline.repeatsAKey() && hasInput(outline);

@@ -1,4 +1,4 @@
-// The target of a request, against a decoder that asks strtoul, and back again from its own parts.
+// The target of a request, against a decoder built on strtoul, and back again from its own parts.
 #include <algorithm>
 #include <cctype>
 #include <cstdint>
@@ -24,7 +24,7 @@ std::optional<std::string> decode(const std::string& text, bool query) {
         return std::nullopt;
       }
       const char byte = static_cast<char>(std::strtoul(code.c_str(), nullptr, 16));
-      // An encoded slash of a path is no separator, so it stays as it was sent.
+      // An encoded slash of a path is no separator and stays unchanged.
       out += byte == '/' && !query ? "%" + code : std::string(1, byte);
       i += 2;
     } else {
@@ -73,7 +73,7 @@ std::string encode(const std::string& text, bool query) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  // A head's target holds no NUL; here as little.
+  // The target of a parsed head holds no NUL, so the input holds no NUL either.
   std::string text(reinterpret_cast<const char*>(data), size);
   std::replace(text.begin(), text.end(), '\0', '/');
   const auto own = jobq::readTarget(text);

@@ -1,6 +1,5 @@
-// A webhook's URL against the readers that a transport may use: libcurl, Poco, and the resolver behind both. Whatever
-// is taken leads to the same host in the eyes of all of them, and when that host is an address, to one that is
-// permitted.
+// A webhook's URL against the readers of possible transports: libcurl, Poco, and the resolver behind both. An accepted
+// URL leads to the same host for all readers, and an address as host is a permitted address.
 #include <Poco/Exception.h>
 #include <Poco/URI.h>
 #include <arpa/inet.h>
@@ -42,7 +41,7 @@ std::string part(const CurlUrl& url, CURLUPart which) {
   return copy;
 }
 
-/// With the flags with which a transfer sets its URL.
+/// Uses the flags with which a transfer sets its URL.
 std::optional<Place> askCurl(const std::string& text) {
   const CurlUrl url(curl_url());
   if (curl_url_set(url.get(), CURLUPART_URL, text.c_str(), CURLU_GUESS_SCHEME | CURLU_NON_SUPPORT_SCHEME) !=
@@ -68,7 +67,7 @@ net::AddressClass reachOf(const void* bytes) {
   return net::classifyAddress(address);
 }
 
-/// Of a host that the resolver takes for an address, with or without brackets.
+/// Returns the class of a host that the resolver takes for an address, with or without brackets.
 std::optional<net::AddressClass> askResolver(std::string host) {
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   addrinfo hints{};
@@ -83,7 +82,7 @@ std::optional<net::AddressClass> askResolver(std::string host) {
   return reachOf<16>(&reinterpret_cast<const sockaddr_in6*>(found->ai_addr)->sin6_addr);
 }
 
-/// One spelling for each host: an address by its bytes, a name in lower case without its last dot.
+/// Returns one spelling for each host: an address by its bytes, a name in lower case without its last dot.
 std::string plainly(std::string host) {
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   for (char& c : host) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -120,7 +119,8 @@ void checkSentence(const std::string& sentence) {
   for (const char c : sentence) BELIEVE(c >= 0x20 && c < 0x7f);
 }
 
-/// Refusing everything would be no judgement: an ordinary host with any printable path is taken.
+/// Checks that an ordinary host with any printable path is accepted, because refusing every URL would satisfy the other
+/// checks.
 void checkOrdinary(const std::string& text) {
   std::string url = "https://example.com:8443/";
   for (const char c : text) {

@@ -1,4 +1,4 @@
-// What RapidJSON, a reader of another make, says about the outermost object of a text.
+// The outermost object of a text as RapidJSON, an independent reader, sees it.
 #pragma once
 
 #include <rapidjson/memorystream.h>
@@ -19,8 +19,8 @@ class Outline : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Outline> 
   struct Field {
     std::string key;  ///< decoded
     Kind kind = Kind::null;
-    std::string_view raw;  ///< of an object or an array: its bytes
-    std::string text;      ///< of a number as it is written; of a boolean "true" or "false"; of a string decoded
+    std::string_view raw;  ///< bytes of an object or array
+    std::string text;      ///< a number as written, "true" or "false", or a decoded string
   };
 
   explicit Outline(std::string_view text) : text_(text), stream_(text.data(), text.size()) {
@@ -33,7 +33,7 @@ class Outline : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Outline> 
   }
 
   bool valid() const { return valid_; }
-  /// RapidJSON refuses numbers beyond a double and accepts a lone low surrogate: there it is no judge.
+  /// Returns true where RapidJSON is no judge: it refuses numbers beyond a double and accepts a lone low surrogate.
   bool unsure() const { return unsure_; }
   Kind kind() const { return root_; }
   std::size_t deepest() const { return deepest_; }
@@ -47,7 +47,7 @@ class Outline : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Outline> 
     return !std::all_of(fields_.begin(), fields_.end(), [&](const Field& f) { return seen.insert(f.key).second; });
   }
 
-  // What the reader calls.
+  // Events of the RapidJSON reader.
   bool Null() { return note(Kind::null, "null"); }
   bool Bool(bool value) { return note(Kind::boolean, value ? "true" : "false"); }
   bool RawNumber(const char* text, rapidjson::SizeType size, bool) { return note(Kind::number, {text, size}); }

@@ -1,4 +1,4 @@
-// Reception as a fuzz target sees it: one endpoint, one secret key, and what must be true of every answer.
+// The validation of submissions for fuzz targets: one endpoint, one secret key, and the properties of every answer.
 #pragma once
 
 #include <unistd.h>
@@ -29,7 +29,7 @@ class Reception {
     endpoint_.executionTimeout = kOwnTimeout;
   }
 
-  /// Neither a crash nor an answer that nobody may read.
+  /// Reads a submission and checks the answer: no crash, and no unreadable answer.
   std::variant<JobSpec, Refusal> read(std::string_view body, bool sync = false) const {
     auto result = readSubmission(std::string(body), endpoint_, "key", sync ? std::optional(kWaitDefault) : std::nullopt,
                                  SubmissionRules{secrets_});
@@ -43,14 +43,14 @@ class Reception {
   std::string open(const std::string& sealed) const { return secrets_.open(sealed); }
 
   static constexpr Millis kOwnTimeout{4'242};      ///< the endpoint's; no caller may ask for it
-  static constexpr std::size_t kMostKeys = 1'000;  ///< of a body, and of an object in it
+  static constexpr std::size_t kMostKeys = 1'000;  ///< in a body, and in an object inside
 
  private:
   static std::filesystem::path keyFile() {
     return std::filesystem::temp_directory_path() / ("jobq-fuzz-" + std::to_string(getpid()) + ".key");
   }
 
-  // DEL is none of JSON's control characters: a key that is quoted may hold it.
+  // DEL is no control character of JSON: a quoted key may hold DEL.
   static void checkSentence(const std::string& text) {
     BELIEVE(!text.empty() && text.size() <= 500);
     for (std::size_t i = 0; i < text.size();) {

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Builds the fuzz targets with clang and runs each of them; the last line is `N passed, N failed`.
+# Builds the fuzz targets with clang and runs each target. The last line is `N passed, N failed`.
 #
-#   tests/fuzz/run.sh [--seconds N | --runs N] [target…]      JOBQ_FUZZ_SECONDS each (15); --runs 100000000 for the long haul
+#   tests/fuzz/run.sh [--seconds N | --runs N] [target…]
 #
-# A finding is kept in build/fuzz/findings, and the command that repeats it is printed.
+# Without an option each target runs for JOBQ_FUZZ_SECONDS (15); --runs 100000000 makes a long run.
+#
+# Findings are kept in build/fuzz/findings, and the command to repeat a finding is printed.
 set -uo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 limit=("-max_total_time=${JOBQ_FUZZ_SECONDS:-15}")
@@ -20,10 +22,10 @@ done
 out="$root/build/fuzz"
 mkdir -p "$out/findings"
 
-# RapidJSON adds offsets to null pointers, which is its own affair.
+# RapidJSON adds offsets to null pointers, so the check of pointer overflow is off.
 flags=(-std=c++20 -O2 -g -Wall -Wextra -fsanitize=fuzzer,address,undefined -fno-sanitize=pointer-overflow
   -fno-sanitize-recover=all "-I$root" "-I$root/sdk/include")
-needs() {  # needs <target>: what it is linked with, one a line
+needs() {  # needs <target>: sources and libraries of the target, one per line
   local core="$root/core"
   case $1 in
     request_head) printf '%s\n' "$core/http/transport/request_head.cpp" "$core/http/transport/target.cpp" ;;
@@ -65,7 +67,7 @@ fuzz() {  # fuzz <target>
   return $status
 }
 
-# Two at a time; what each of them says is printed whole, and in order.
+# Runs two targets at a time. The output of each target is printed whole and in order.
 for target in "${targets[@]}"; do rm -f "$out/$target.said" "$out/$target.status"; done
 for target in "${targets[@]}"; do
   while running=($(jobs -rp)) && [ ${#running[@]} -ge 2 ]; do wait -n; done

@@ -1,4 +1,4 @@
-// Scripts that mean harm, and what each of them has to end with.
+// Harmful scripts, and the required end of each script.
 #pragma once
 
 #include <ostream>
@@ -10,7 +10,7 @@ enum class End { time, memory, stack, any };
 struct Attack {
   const char* name;
   End end;
-  const char* body;  // of a function without arguments
+  const char* body;  // body of a function without arguments
 };
 
 inline void PrintTo(const Attack& attack, std::ostream* out) { *out << attack.name; }
@@ -189,7 +189,7 @@ inline constexpr Attack kAttacks[] = {
     {"ResumeOfMain", End::any, R"(
       local main = coroutine.running()
       coroutine.wrap(function() assert(not coroutine.resume(main)) assert(not pcall(coroutine.close, main)) end)())"},
-    // C functions whose work grows
+    // C functions with work that grows
     {"MoveFar", End::time, "table.move({}, 1, 1e15, 2)"},
     {"MoveNothing", End::time, "table.move(setmetatable({}, {__newindex = function() end}), 1, 1e15, 2)"},
     {"ConcatFar", End::time, R"(
@@ -280,7 +280,7 @@ inline constexpr Attack kAttacks[] = {
       local function f(...) while true do local x = select('#', ...) local y = select(-1, ...) end end
       local t = {} for i = 1, 240000 do t[i] = i end
       f(table.unpack(t)))"},
-    // One instruction, or one call, that Lua never interrupts
+    // Instructions and calls without an interruption by Lua
     {"TableThatIsCalled", End::any, R"(
       local m = {} local t = setmetatable({}, m) m.__call = t
       assert(not pcall(t) and not pcall(setmetatable, {}, m))

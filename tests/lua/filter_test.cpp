@@ -1,4 +1,4 @@
-// Filters that are scripts: their verdicts, what they see of a job, their time, and their quotas.
+// Filters in Lua: verdicts, visible fields of the job, time and quotas.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -107,7 +107,7 @@ TEST_F(LuaFilterTest, ABudgetThatIsOverrunNamesTheTime) {
             "threw: it took more than 45 ms of processor time (lua.filterTime)");
 }
 
-// An honest filter that counts what callers send, and a caller who knows where Lua puts numbers.
+// An honest filter counts numbers sent by a caller who knows how Lua places numbers.
 TEST_F(LuaFilterTest, CallersCannotChooseKeysThatMeet) {
   const std::string count = "local seen = {} for _, id in ipairs(job.input.ids) do seen[id] = true end";
   const auto numbers = [](std::int64_t step) {
@@ -121,8 +121,8 @@ TEST_F(LuaFilterTest, CallersCannotChooseKeysThatMeet) {
   EXPECT_EQ(verdictOf(count, numbers(7), with({{"filterTime", "1000"}})).text, "accepted");
 }
 
-// Spread as long as the table is large, and together when it shrinks; or in a chain that is searched for each key that
-// is moved out of another's place.
+// Keys spread while the table is large and meet when the table shrinks, or meet in a chain that is searched for each
+// moved key.
 TEST_F(LuaFilterTest, KeysThatMeetInOtherWaysAreRefusedToo) {
   const std::string meet =
       "threw: the number keys of a table meet in one chain, in which each search would take for ever: "
@@ -191,7 +191,7 @@ TEST(QuotasTest, ForgetTheEarliestOfTooManyNames) {
   EXPECT_EQ(quotas.reserve("earliest", 1, Millis(1'000)), Millis(0));
   for (int i = 0; i < 99'998; ++i) ASSERT_EQ(quotas.reserve(std::to_string(i), 1, Millis(50'000)), Millis(0));
   EXPECT_EQ(quotas.reserve("earliest", 1, Millis(1'000)), Millis(1'000));
-  // A flood of names must not cost a scan each: 2,000 of them, beside one scan, which the first name needs.
+  // A flood of names must not cost a scan each: compares 2,000 names with the single scan needed by the first name.
   const auto costOfNames = [&](int from, int to) {
     const std::chrono::nanoseconds begun = testkit::threadProcessorTime();
     for (int i = from; i < to; ++i) EXPECT_EQ(quotas.reserve("new " + std::to_string(i), 1, Millis(50'000)), Millis(0));

@@ -41,23 +41,23 @@ class LuaHttp : public testing::Test {
  protected:
   explicit LuaHttp(bool allowPrivate = true) : allowPrivate_(allowPrivate) { configure({}); }
 
-  /// `http` is on unless the settings say otherwise.
+  /// Loads the plugin with `settings`. `http` is on unless the settings say otherwise.
   void configure(Settings settings) {
     settings.try_emplace("http", "true");
     handlers_ = load<HandlerFactory>(settings);
   }
 
   HandlerFactory& handlers() { return *handlers_; }
-  /// A worker for a script: `text` is the body of its function(input, job).
+  /// Returns a worker for a script. `text`: body of its function(input, job).
   std::unique_ptr<JobHandler> worker(const std::string& text) {
     return handlers_->make({"lua", "node-1", {}, write("return function(input, job) " + text + " end")});
   }
-  /// What the script's function returns, as JSON text.
+  /// Returns the result of the script's function as JSON text.
   std::string run(const std::string& text, const std::string& input = "{}") {
     FakeJobContext job;
     return worker(text)->run(input, job);
   }
-  /// Why the job failed.
+  /// Returns the message of the job's failure.
   std::string failureOf(const std::string& text, const std::string& input = "{}") {
     FakeJobContext job;
     return failureOf(*worker(text), input, job);
@@ -70,12 +70,12 @@ class LuaHttp : public testing::Test {
     }
   }
 
-  /// What http.get gives: the answer as JSON text, or the fault.
+  /// Returns the result of http.get: the answer as JSON text, or the fault.
   std::string get(const std::string& url, const std::string& options = "nil") {
     return plain(
         run("local answer, fault = http.get(input.url, " + options + ") return answer or fault", inputOf(url)));
   }
-  /// The same, of a post; `body` as Lua writes it.
+  /// Returns the result of http.post like get(). `body`: an expression of Lua.
   std::string post(const std::string& url, const std::string& body, const std::string& options = "nil") {
     return plain(run("local answer, fault = http.post(input.url, " + body + ", " + options + ") return answer or fault",
                      inputOf(url)));
@@ -108,7 +108,7 @@ class LuaHttp : public testing::Test {
   std::unique_ptr<HandlerFactory> handlers_;
 };
 
-/// Nothing private may be connected to.
+/// Connections to private addresses are refused.
 class LuaHttpInPublic : public LuaHttp {
  protected:
   LuaHttpInPublic() : LuaHttp(false) {}

@@ -1,5 +1,5 @@
-// http.get and http.post against servers that hang, drip, flood and break off, against addresses that nobody may
-// connect to, and under a job that has to end.
+// http.get and http.post against servers that hang, drip, flood and break off, against forbidden addresses, and under
+// an ending job.
 #include <cstdlib>
 #include <iterator>
 #include <mutex>
@@ -30,7 +30,7 @@ class LuaHttpHostile : public LuaHttp {
   }
 };
 
-/// Says something and then nothing more; who waits for it sees the client go away.
+/// A server that sends a first piece and then stays silent. Tests can wait for the client's departure.
 class Holding {
  public:
   explicit Holding(std::string first = "")
@@ -41,7 +41,7 @@ class Holding {
           std::call_once(wentOnce_, [this] { gone_.set_value(); });
         }) {}
   TinyHttp& server() { return server_; }
-  /// Blocks until the server sees the client go away.
+  /// Blocks until the server sees the client leave.
   void awaitClientGone() {
     const testkit::PaceWatch limiter;
     auto gone = gone_.get_future();
@@ -155,7 +155,7 @@ TEST_F(LuaHttpHostile, TheTimeIsThatOfAllRedirectsTogether) {
 }
 
 TEST_F(LuaHttpHostile, AConnectionThatDoesNotComeAboutIsGivenUp) {
-  const Listener full(0);  // its queue is: a further SYN is not answered
+  const Listener full(0);  // the queue of connections is full: a further SYN is not answered
   const sockaddr_in address = Listener::loopback(full.port());
   int waiting[4];
   for (int& socket : waiting) {
@@ -316,7 +316,7 @@ TEST_F(LuaHttpHostile, LeavesNoDescriptorBehind) {
       EXPECT_EQ(failureOf(*endless, inputOf(server.url()), job), "the job was stopped");
     }
   };
-  callOften(1);  // what is opened once and kept
+  callOften(1);  // opens the descriptors kept for later calls
   const auto before = descriptors();
   callOften(5);
   EXPECT_EQ(descriptors(), before);

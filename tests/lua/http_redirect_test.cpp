@@ -1,4 +1,4 @@
-// Redirects that http.get and http.post follow, and what they take along.
+// Redirects followed by http.get and http.post, and the parts of a request kept by a redirect.
 #include "http_fixture.h"
 #include "name_server.h"
 

@@ -1,4 +1,4 @@
-// http.get and http.post as a script's author meets them: what is sent, what comes back, and which arguments are wrong.
+// http.get and http.post from the view of a script's author: the request, the answer, and wrong arguments.
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -244,7 +244,7 @@ TEST_F(LuaHttp, EightHandlersCallAtOnce) {
   std::mutex mutex;
   std::condition_variable changed;
   int waiting = 0;
-  // Nobody is answered before all have asked.
+  // Answers no request before all requests have arrived.
   TinyHttp server([&](const TinyRequest& request, const TinyConnection& client) {
     std::unique_lock lock(mutex);
     ++waiting;

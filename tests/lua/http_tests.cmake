@@ -4,5 +4,5 @@ jobq_add_test(lua_http_test LABELS unit
   LIBRARIES OpenSSL::SSL OpenSSL::Crypto
   NEEDS jobq_lua)
 target_include_directories(lua_http_test PRIVATE ${CMAKE_CURRENT_LIST_DIR}/../plugins)
-# The program's own name server, for libcurl.
+# Lets libcurl resolve names through the test program's own name server.
 target_link_options(lua_http_test PRIVATE LINKER:--export-dynamic-symbol=getaddrinfo)

@@ -1,4 +1,4 @@
-// JSON through Lua and back: what comes out is what went in, as values; and what is refused, with its place.
+// JSON through Lua and back: values come out unchanged, and refusals name the place.
 #include <cmath>
 #include <random>
 
@@ -107,7 +107,7 @@ TEST_F(JsonBridgeTest, DecodeAndEncode) {
             "FAILED: once.lua:1: cannot change a protected metatable");
 }
 
-// Random values against the C++ echo, which gives back the text as it is.
+// Random JSON texts. A test compares the bridge with the C++ echo, which returns each text unchanged.
 class RandomJson {
  public:
   explicit RandomJson(std::uint32_t seed) : random_(seed) {}

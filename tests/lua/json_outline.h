@@ -1,5 +1,6 @@
-// What a JSON text means, spelt out so that two texts of the same value are the same: read by RapidJSON, a reader of
-// another make. Objects are ordered and their last members win, integers of 64 bits and other numbers are kept apart.
+// The meaning of a JSON text, spelled so that two texts of the same value are equal. RapidJSON, an independent reader,
+// parses the text. Members are ordered by name, and of equal names the last wins; integers of 64 bits and other numbers
+// are kept apart.
 #pragma once
 
 #include <rapidjson/memorystream.h>
@@ -44,7 +45,7 @@ class Meaning : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Meaning> 
     std::map<std::string, std::string> members;
   };
 
-  // The length first: no text can look like the end of another.
+  // Puts the length first, so that no text can look like the end of a longer text.
   static std::string quoted(std::string_view text) { return std::to_string(text.size()) + "\"" + std::string(text); }
 
   static std::string number(std::string_view text) {
@@ -80,7 +81,7 @@ class Meaning : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Meaning> 
   std::vector<Level> levels_ = std::vector<Level>(1);
 };
 
-/// Empty for what RapidJSON does not take: no JSON, or a number beyond a double.
+/// Returns an empty string for texts refused by RapidJSON: invalid JSON, or a number beyond a double.
 inline std::string outlineOf(std::string_view text) {
   Meaning meaning;
   rapidjson::Reader reader;

@@ -1,4 +1,5 @@
-// Handlers and filters of the Lua plugin as the server loads it, over a folder of scripts that lives as long as a test.
+// Handlers and filters of the Lua plugin as the server loads them, over a folder of scripts that lives as long as a
+// test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -43,7 +44,7 @@ namespace jobq::lua::test {
 
 using testkit::FakeJobContext;
 
-/// All that a job has reported, in order: `log <line>`, `progress <JSON>`, or a chunk with its metrics behind it.
+/// Returns all reports of a job in order: `log <line>`, `progress <JSON>`, or a chunk followed by its metrics.
 inline std::vector<std::string> reportsOf(const FakeJobContext& context) {
   std::vector<std::string> texts;
   for (const FakeJobContext::Report& report : context.reports()) {
@@ -58,7 +59,7 @@ inline std::vector<std::string> reportsOf(const FakeJobContext& context) {
   return texts;
 }
 
-/// A folder of scripts, removed with it.
+/// A folder of scripts, removed in the destructor.
 class Scripts {
  public:
   const std::filesystem::path& folder() const { return folder_.path(); }
@@ -66,7 +67,7 @@ class Scripts {
   void write(const std::string& name, std::string_view text) const {
     std::ofstream(file(name), std::ios::binary | std::ios::trunc) << text;
   }
-  /// As editors do: a new file takes the place of the old one.
+  /// Replaces the file by a new file, as editors do.
   void replace(const std::string& name, std::string_view text) const {
     std::ofstream(folder_ / "next", std::ios::binary | std::ios::trunc) << text;
     std::filesystem::rename(folder_ / "next", file(name));
@@ -86,7 +87,7 @@ class LuaTest : public testing::Test {
     return load<AdmissionFilterFactory>(config);
   }
 
-  /// The output of one job of a script that is written for it; "FAILED: why" when it fails.
+  /// Returns the output of one job of a script written for the call, or "FAILED: " and the reason.
   std::string once(const std::string& text, const std::string& input = "{}") {
     scripts.write("once", text);
     FakeJobContext context;
@@ -134,7 +135,7 @@ class LuaTest : public testing::Test {
   }
 };
 
-/// Runs `work` on a thread with a stack of that size, and says how much of it was used.
+/// Runs `work` on a thread with a stack of `size` bytes. Returns the bytes of the stack that were used.
 inline std::size_t onStack(std::size_t size, std::function<void()> work) {
   constexpr unsigned char kPaint = 0xa5;
   void* memory = nullptr;

@@ -1,4 +1,4 @@
-# The tests of plugins/lua: through the plugin as the server loads it, and of its parts, which are linked in.
+# The tests of plugins/lua, through the plugin as loaded by the server, and of the plugin's parts, linked into the test.
 jobq_add_test(lua_test LABELS unit tsan
   SOURCES
     lua/filter_test.cpp

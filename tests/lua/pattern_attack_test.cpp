@@ -1,4 +1,4 @@
-// Patterns that would run for years end when the script's time does, and ordinary ones do not pay for it.
+// Patterns with a running time of years end at the script's deadline, and ordinary patterns do not pay for the check.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 using namespace jobq::lua;
 
-// Each runs for minutes to years when nobody ends it.
+// Each pattern runs for minutes to years without an end from outside.
 const std::vector<const char*> kAttacks = {
     "('a'):rep(60):find(('a?'):rep(60) .. ('a'):rep(60) .. 'b')",
     "('a'):rep(1e6):find(('a*'):rep(30) .. 'b')",
@@ -52,7 +52,7 @@ TEST(PatternAttack, EndsWithItsScript) {
   }
 }
 
-// Nothing that the script does afterwards gets it another step.
+// No later action of the script buys a further step.
 TEST(PatternAttack, CannotBeSwallowed) {
   TestState state(TestState::Patterns::kOwn);
   int looks = 0;
@@ -64,7 +64,7 @@ TEST(PatternAttack, CannotBeSwallowed) {
   EXPECT_EQ(looks, 5);
 }
 
-// A host that writes down what it is charged, and ends at a limit.
+// A host that records the charged steps and ends the match at a limit.
 class CountingHost final : public MatchHost {
  public:
   struct Refused {
@@ -83,10 +83,10 @@ class CountingHost final : public MatchHost {
 struct Cost {
   std::string subject;
   std::string pattern;
-  std::uint64_t least;  // comparisons of characters that it cannot do without
+  std::uint64_t least;  // unavoidable comparisons of characters
 };
 
-// What a look at the clock depends on: all the work is charged, and in small pieces.
+// The check of the deadline depends on two facts: all work is charged, and in small pieces.
 TEST(PatternAttack, EveryStepIsCharged) {
   const std::string many(3000, 'a');
   const std::vector<Cost> costs = {
@@ -113,7 +113,7 @@ TEST(PatternAttack, EveryStepIsCharged) {
   }
 }
 
-// One run that fails nowhere and gives nothing back.
+// A single run without a mismatch and without backtracking.
 TEST(PatternAttack, ALongRunIsChargedInPieces) {
   const std::string subject(1'000'000, 'a');
   for (const char* pattern : {"a*", "a+", "%a*", "[a-c]*", "[^b]+", ".*", "a-$"}) {
@@ -149,7 +149,7 @@ TEST(PatternAttack, MatchesInSmallSteps) {
   EXPECT_THROW(Matcher(host, subject, "[k").matchAt(subject.data()), CountingHost::Refused);
 }
 
-// Memory is Lua's: a state with a limit ends a gsub that grows without end.
+// Memory belongs to Lua: a state with a limit ends a gsub that grows without end.
 TEST(PatternAttack, MemoryIsTheStates) {
   struct Limit {
     std::size_t left = 32U << 20;

@@ -1,4 +1,4 @@
-// Random patterns on random subjects: whatever the stock functions say, results or errors, ours say too.
+// Random patterns on random subjects: the sandbox's functions give the same results and errors as the stock functions.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -61,7 +61,7 @@ class Writer {
     return text + (below(6) == 0 ? "$" : "");
   }
 
-  // Anything at all.
+  // Arbitrary characters.
   std::string rubbish() {
     std::string text;
     for (int left = below(9); left > 0; --left) {

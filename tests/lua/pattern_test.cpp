@@ -1,5 +1,5 @@
-// The pattern functions, rule by rule of the manual (6.4, 6.4.1). Each line is an expression and what it comes to; the
-// stock functions have to say the same.
+// The pattern functions, rule by rule of the manual (6.4, 6.4.1). Each line is an expression and its result; the stock
+// functions have to agree.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -18,7 +18,7 @@ struct Line {
   const char* answer;
 };
 
-// Errors stand here without their place.
+// Expected errors are written without a place.
 void check(const std::vector<Line>& lines) {
   TwinStates twins;
   for (const Line& line : lines) {
@@ -73,7 +73,7 @@ TEST(Pattern, InitCountsFromBothEnds) {
   EXPECT_EQ(twins.answer("('hello'):find('', 7)"), "true nil");
 }
 
-// Every class, capital or not, against every byte; other letters after % stand for themselves.
+// Tests every class, capital or not, against every byte; other letters after % stand for themselves.
 TEST(Pattern, ClassesOfCharacters) {
   TwinStates twins;
   std::string bytes;
@@ -251,7 +251,7 @@ TEST(Pattern, GmatchWalks) {
          {"all(string.gmatch(1212, 2))", "true true \"2\"; true \"2\"; true"},
          {"select('#', ('a'):gmatch('b')())", "true integer 0"}});
   TwinStates twins;
-  // After its end, after an error, and in another coroutine.
+  // Calls the iterator after its end, after an error, and in another coroutine.
   twins.answer("(function() local i = ('ab'):gmatch('.') return i(), i(), say(i()), say(i()), say(i()) end)()");
   twins.answer("all(('abab'):gmatch('a('))");
   twins.answer("all(('abab'):gmatch('(a)%2'))");

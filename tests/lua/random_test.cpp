@@ -1,5 +1,5 @@
-// math.random: whoever reads four numbers knows the generator's whole state (xoshiro256**), and with it every number to
-// come. So each job begins with a state of its own.
+// math.random: a reader of four numbers knows the generator's whole state (xoshiro256**) and with it every later
+// number. Each job therefore begins with a fresh state.
 #include <array>
 #include <bit>
 #include <sstream>
@@ -11,14 +11,13 @@ namespace {
 
 using Number = std::uint64_t;
 
-/// The generator of Lua 5.4, from four numbers that it gave one after the other.
+/// The generator of Lua 5.4, reconstructed from four successive numbers.
 class Generator {
  public:
   explicit Generator(const std::array<Number, 4>& given) {
     std::array<Number, 4> s1{};
     for (std::size_t i = 0; i < given.size(); ++i) s1[i] = unscramble(given[i]);
-    // Each step mixes the words with exclusive or: what is known of s1 over four steps gives all of them after the
-    // first.
+    // Each step mixes the words with exclusive or, so s1 over four steps determines all words after the first step.
     const Number both02 = s1[1] ^ s1[0];
     const Number s2 = both02 ^ (s1[0] << 17);
     const Number s0 = s1[2] ^ s1[1] ^ s2;

@@ -1,6 +1,6 @@
-// Scripts that mean harm. Each is run as a handler and as a filter, on a thread with the small stack of an HTTP thread:
-// it comes to its end, says why, never keeps from looking at the clock for long, and leaves the worker as it was. Times
-// are processor times of the thread, so that other work on the machine changes no verdict.
+// Harmful scripts. Each script runs as a handler and as a filter, on a thread with the small stack of an HTTP thread.
+// The script ends, names the reason, never delays the check of the deadline for long, and leaves the worker unchanged.
+// Times are processor times of the thread, so that other work on the machine changes no verdict.
 #include <malloc.h>
 
 #include <algorithm>
@@ -23,18 +23,18 @@ constexpr std::size_t kSmallStack = std::size_t{8} << 20;  // ThreadSanitizer ta
 #else
 constexpr std::size_t kSmallStack = std::size_t{1} << 20;
 #endif
-// Seconds of processor time; measured: below 0.5 for nearly all of them.
+// Seconds of processor time; measured: below 0.5 for nearly all scripts.
 constexpr double kLongestGap = JOBQ_SANITIZED ? 10 : 5;
 
-// Time that passes when it is looked at: the deadline is 20,000 looks away, or 150 ms of processor time for a script
-// that looks seldom. Attacks that end by themselves have more. At its deadline it stops the job, as the server does.
-// Only the thread that runs the scripts uses it.
+// A clock advanced by readings: the deadline is 20,000 readings away, or 150 ms of processor time
+// for a script with few readings. Attacks that end by themselves have more. At the deadline the clock stops the job, as
+// the server does. Used only by the thread of the scripts.
 class ImpatientClock final : public Clock {
  public:
   static constexpr Instant kDeadline = fromEpochMillis(1'000'000);
 
-  // The processor's clock is a system call, which costs more than most looks: real time, which is never less, stands
-  // for it up to a millisecond.
+  // Reading the processor's clock is a system call and costs more than most readings here. Real time is never less and
+  // replaces the processor's clock up to a millisecond.
   Instant now() const override {
     if (steady_clock::now() - asked_ >= std::chrono::milliseconds(1)) ask();
     if (last_ - begun_ < (isShort_ ? kShort : kLong) && (!isShort_ || ++looks_ < 20'000)) return fromEpochMillis(0);
@@ -50,7 +50,7 @@ class ImpatientClock final : public Clock {
     begun_ = last_ = threadProcessorTime();
     asked_ = steady_clock::now();
   }
-  /// The script has ended, on this thread, and looks no more. Returns the longest time without a look so far.
+  /// Called after the script has ended on this thread. Returns the longest time in seconds between two readings so far.
   double end() const {
     ask();
     return gap_;
@@ -77,7 +77,7 @@ class ImpatientClock final : public Clock {
   mutable steady_clock::time_point asked_;
 };
 
-// The same text serves as a handler and as a filter.
+// Returns a text that serves as a handler and as a filter.
 std::string scriptOf(const Attack& attack) {
   return std::string("local function attack()\n") + attack.body + R"(
 end
@@ -133,7 +133,7 @@ class SandboxAttack : public LuaTest, public testing::WithParamInterface<Attack>
       const std::chrono::nanoseconds begun = threadProcessorTime();
       const Verdict end = review(*filter, R"({"attack":true})");
       EXPECT_LT(Seconds(threadProcessorTime() - begun).count(), kLongestGap);
-      // A slow machine may take the filter's time first.
+      // A slow machine may reach the filter's time first.
       const bool late = GetParam().end != End::any && says(end.text, End::time, true);
       EXPECT_TRUE(late || says(end.text, GetParam().end, true)) << end.text.substr(0, 500);
       EXPECT_EQ(review(*filter, "{}").text, "accepted");
@@ -144,7 +144,7 @@ class SandboxAttack : public LuaTest, public testing::WithParamInterface<Attack>
 };
 
 TEST_P(SandboxAttack, ComesToItsEndAndLeavesNothingBehind) {
-  // As core/main.cpp has it: what is free goes back to the system.
+  // The settings of core/main.cpp: free memory goes back to the system.
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
   mallopt(M_TRIM_THRESHOLD, 4 << 20);
   used = &impatient;

@@ -1,4 +1,4 @@
-// What handlers mean: the job's methods, errors, stop and deadline; and that nothing leads from one job to the next.
+// The rules of handlers: the job's methods, errors, stop and deadline, and the isolation of each job from the next.
 
 #include "jobq/json.h"
 #include "lua_fixture.h"
@@ -56,7 +56,7 @@ TEST_F(LuaTest, AScriptThatDoesNotLookIsStopped) {
   EXPECT_EQ(outcome(*handler, "{}", next), "\"fine\"");
 }
 
-// The server makes the job TIMED_OUT because the deadline has passed, whatever the handler says then.
+// The server makes the job TIMED_OUT because the deadline has passed, whatever the handler returns.
 TEST_F(LuaTest, ADeadlineThatPassesEndsTheScript) {
   scripts.write("late",
                 "return function(input) if input.go then print('begun') while true do end end return 'fine' end");
@@ -116,7 +116,7 @@ TEST_F(LuaTest, FirstLinesHaveTheMemoryOfAScript) {
             "not enough memory: a script has 17 MB (lua.memory)");
 }
 
-// Written in pieces of 64 KB: whatever meets their seams.
+// Strings are written in pieces of 64 KB: tests all kinds of characters at the seams.
 TEST_F(LuaTest, LongStringsAreWrittenWhole) {
   for (const std::string piece : {"x", "\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\x01", "\"", "\\"}) {
     for (const int size : {65'533, 65'534, 65'535, 65'536, 65'537, 131'072, 200'000}) {
@@ -142,7 +142,7 @@ TEST_F(LuaTest, LogIsTheJobsOwnWhateverPrintIs) {
   EXPECT_EQ(reportsOf(context), (Strings{"log mine\tx", "log y"}));
 }
 
-// ---- one job and the next
+// ---- isolation of successive jobs
 
 TEST_F(LuaTest, NothingOfOneJobIsSeenByTheNext) {
   scripts.write("leave", R"(
@@ -164,7 +164,8 @@ TEST_F(LuaTest, NothingOfOneJobIsSeenByTheNext) {
   EXPECT_EQ(outcome(*handler, R"({"look":1})", context), R"(["nil","nil","nil","nil","nil","nil","nil","nil"])");
 }
 
-// Little of it stays until the next one's environment takes its place, much goes at once: no size is in the way.
+// Little garbage stays until the next environment replaces the old environment, much garbage goes at once. No size is
+// in the way of the next job.
 TEST_F(LuaTest, WhatOneJobLeavesTakesNothingFromTheNext) {
   scripts.write("leave", R"(return function(input)
     assert(left == nil)
@@ -192,7 +193,7 @@ TEST_F(LuaTest, OneTextMayBeAsLongAsTheMemory) {
   EXPECT_EQ(outcome(*factory->make(envFor("long")), "{}", context), R"([79999999,80000000,120,true,"A"])");
 }
 
-// Lua tells apart 31 bits of a float: all times of one second meet.
+// Lua distinguishes 31 bits of a float: all times of one second meet.
 TEST_F(LuaTest, TimesOfEventsMayBeKeys) {
   EXPECT_EQ(once(R"(return function()
     local t, n = {}, 0
@@ -214,7 +215,7 @@ TEST_F(LuaTest, FormatMeasuresTheTextsOfObjects) {
   EXPECT_EQ(outcome(*factory->make(envFor("format")), "{}", context), R"(["object,    ob|",true,false,false])");
 }
 
-// It is there, though no environment holds it before it is asked for.
+// _G exists on demand, although no environment holds the name before its first use.
 TEST_F(LuaTest, TheGlobalsHaveTheirName) {
   EXPECT_EQ(once(R"(return function()
     local of = {_G == _ENV, _G._G == _G, rawequal(_G, load('return _G')()), load('return _G', 'x', 't', {})() == nil}
@@ -272,7 +273,8 @@ TEST_F(LuaTest, LibrariesCannotBeChanged) {
   EXPECT_EQ(outcome(*handler, "{}", context), "[]");
 }
 
-// lua_load takes the globals from the registry's array without asking how long it is (library.cpp, dropEnvironment).
+// lua_load takes the globals from the registry's array without checking its length (plugins/lua/library.cpp,
+// dropEnvironment).
 TEST_F(LuaTest, LoadSeesTheGlobalsInEveryJob) {
   scripts.write("load",
                 "return function() x = 5 return load('return x')() + load('return load(\"return x\")()')() end");

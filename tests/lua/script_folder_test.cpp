@@ -1,5 +1,5 @@
-// Scripts that are edited while they run: the next job runs the new text; one that does not compile changes nothing
-// but what is said about it.
+// Scripts edited during runs. The next job runs the new text. A text that does not compile changes only the
+// reports.
 #include <sys/stat.h>
 
 #include <atomic>
@@ -41,7 +41,7 @@ TEST_F(ScriptFolderTest, TheNextJobRunsTheNewText) {
   EXPECT_EQ(log.lines(), std::vector<std::string>(2, "script.reloaded: edited.lua was edited: the next job runs it"));
 }
 
-// No step of the file system's clock lies between them, and they are equally long.
+// The edits have equal length and fall into one step of the file system's clock.
 TEST_F(ScriptFolderTest, EditsWithinOneTickAreSeen) {
   scripts.write("fast", returning("0000"));
   const auto factory = handlers();
@@ -104,7 +104,7 @@ TEST_F(ScriptFolderTest, ScriptsThatNeverRanAreReported) {
   EXPECT_EQ(factory->fault(""), "lua is no handler: say lua/<script>");
 }
 
-// Opening a pipe waits for its writer, a device never ends: whoever lists the scripts would never get an answer.
+// Opening a pipe waits for its writer, and a device never ends: a listing of the scripts would never return.
 TEST_F(ScriptFolderTest, WhatIsNoFileIsNoScript) {
   ASSERT_EQ(mkfifo(scripts.file("pipe").c_str(), 0600), 0);
   std::filesystem::create_directory(scripts.file("folder"));
@@ -143,7 +143,7 @@ TEST_F(ScriptFolderTest, FiltersAreReloadedToo) {
   EXPECT_EQ(review(*filter, "{}").text, "accepted");
 }
 
-// A text is tried before it comes into force, which takes up to a second: only who runs that script waits for it.
+// The trial run of a new text takes up to a second. Only users of the same script wait.
 TEST_F(ScriptFolderTest, ATrialHoldsUpNobodyElse) {
   scripts.write("quick", returning("quick"));
   scripts.write("slow", returning("slow"));
@@ -168,7 +168,7 @@ TEST_F(ScriptFolderTest, ATrialHoldsUpNobodyElse) {
   EXPECT_EQ(testkit::resultOf("the slow script", slow), "slow");
 }
 
-// Workers on many threads see whole texts only, old or new, and all of them the last one in the end.
+// Workers on many threads see only whole texts, old or new, and in the end all see the last text.
 TEST_F(ScriptFolderTest, ManyThreadsRunWhileItIsEdited) {
   const auto textOf = [](int version) { return returning(std::to_string(version) + std::string(3000, 'x')); };
   scripts.write("busy", textOf(0));

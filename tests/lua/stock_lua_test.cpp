@@ -1,4 +1,4 @@
-// What differs from stock Lua and what does not: the same calls in both, results and messages.
+// Compares the sandbox with stock Lua: the same calls in both, results and messages.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -15,7 +15,7 @@
 namespace jobq::lua::test {
 namespace {
 
-// Stock Lua blames the wrong argument of table.remove.
+// Corrects the wrong argument number in stock Lua's message of table.remove.
 std::string corrected(std::string text) {
   const std::string wrong = "#1 to 'remove' (position";
   for (std::size_t at = text.find(wrong); at != std::string::npos; at = text.find(wrong, at)) text[at + 1] = '2';
@@ -50,7 +50,7 @@ std::string ofSandbox(const std::string& text) {
   return result;
 }
 
-// `cases` is the inside of a list of functions; each one's results are spelt out.
+// Returns a script that spells the results of each function. `cases`: the inside of a list of functions.
 std::string spelling(const std::string& cases) {
   return R"(
 local function spell(v)
@@ -250,7 +250,7 @@ TEST(SandboxAsStockLua, StringsAndText) {
   )");
 }
 
-// Stock Lua closes the variables of a coroutine that failed when that is closed, or never.
+// Stock Lua closes the variables of a failed coroutine when the coroutine is closed, or never.
 TEST(SandboxUnlikeStockLua, ACoroutineThatFailsClosesItsVariables) {
   EXPECT_EQ(ofSandbox(R"(return function()
     local log = {}
@@ -263,7 +263,7 @@ TEST(SandboxUnlikeStockLua, ACoroutineThatFailsClosesItsVariables) {
             "false, closed by body, false");
 }
 
-// Weak tables are strong ones (library.cpp, disableWeakTables).
+// Weak tables are strong tables (plugins/lua/library.cpp, disableWeakTables).
 TEST(SandboxUnlikeStockLua, NoTableIsWeak) {
   EXPECT_EQ(ofSandbox(R"(return function()
     local meta = {__mode = 'k'}
@@ -275,7 +275,7 @@ TEST(SandboxUnlikeStockLua, NoTableIsWeak) {
             "truek");
 }
 
-// Calls of tables go to functions only, as setmetatable finds them (library.cpp, disableCallsOfTables).
+// Calls of tables go only to functions found by setmetatable (plugins/lua/library.cpp, disableCallsOfTables).
 TEST(SandboxUnlikeStockLua, OnlyFunctionsAnswerCalls) {
   EXPECT_EQ(ofSandbox(R"(return function()
     local meta = {__call = function(self, a, b) return self.name, a, b end}
@@ -303,7 +303,7 @@ TEST(SandboxUnlikeStockLua, OnlyFunctionsAnswerCalls) {
             "__call has to be a function here; attempt to call a table value");
 }
 
-// Random calls of the table functions that are our own.
+// Random calls of the reimplemented table functions.
 TEST(SandboxAsStockLua, RandomTableCalls) {
   for (std::uint32_t seed = 1; seed <= 40; ++seed) {
     std::mt19937 random(seed);

@@ -1,4 +1,4 @@
-// The library `os` of scripts: the server's clock, in UTC, and nothing that reaches outside.
+// The library `os` of scripts: the server's clock in UTC, and no function that reaches outside.
 #include <gmock/gmock.h>
 
 #include <map>

@@ -12,7 +12,8 @@ namespace jobq::lua {
 
 namespace {
 
-// What tests say in Lua. `all` collects what an iterator gives, goes on after its first error, and ends by itself.
+// The Lua functions of the tests. `all` collects the values of an iterator, continues after the first error, and ends
+// by itself.
 constexpr const char* kWords = R"(
 local function text(v)
   local kind = type(v)

@@ -1,4 +1,4 @@
-// Two Lua states that differ in their pattern functions alone: the stock ones judge ours.
+// Two Lua states with different pattern functions. The stock functions are the reference for the sandbox's functions.
 #pragma once
 
 #include <lua.hpp>
@@ -9,13 +9,13 @@
 
 namespace jobq::lua {
 
-/// One state with the standard libraries, a Watch that is not armed, and the words of kWords. This thread only.
+/// A state with the standard libraries, an unarmed ExecutionLimiter, and the words of kWords. Used by one thread.
 class TestState {
  public:
   enum class Patterns { kStock, kOwn };
   explicit TestState(Patterns patterns);
 
-  /// What an expression comes to: "true" and its values, or "false" and the error's message, quoted.
+  /// Returns the result of an expression as "true" and the values, or as "false" and the error's message, quoted.
   std::string answer(const std::string& expression);
 
   lua_State* lua() { return lua_.get(); }
@@ -29,7 +29,7 @@ class TestState {
   ExecutionLimiter limiter_;
 };
 
-/// Expects that both states answer the same, and returns what they say.
+/// Expects that both states answer alike, and returns the answer of the stock state.
 class TwinStates {
  public:
   std::string answer(const std::string& expression);
@@ -42,7 +42,7 @@ class TwinStates {
   TestState own_{TestState::Patterns::kOwn};
 };
 
-/// A string as an expression of Lua.
+/// Returns a string as an expression of Lua.
 std::string literal(const std::string& text);
 
 }  // namespace jobq::lua

@@ -1,7 +1,7 @@
 -- Refuses jobs whose input lacks a field.
 --
--- Which ones the endpoint's environment says: REQUIRE_FIELDS = prompt, options.steps. A dot leads into an object. A field
--- that is null is missing. Without the variable nothing is required.
+-- The endpoint's environment names the fields: REQUIRE_FIELDS = prompt, options.steps. A dot leads into an object.
+-- A null field counts as missing. Without the variable no field is required.
 local function find(value, path)
   for name in path:gmatch("[^.]+") do
     if type(value) ~= "table" then

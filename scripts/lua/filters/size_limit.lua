@@ -1,7 +1,7 @@
 -- Refuses jobs whose input is too large, without decoding it.
 --
--- The endpoint's environment has the limit: SIZE_LIMIT = 65536 bytes, or with a unit, 64KB or 2MB. Without it there is
--- none but the server's own.
+-- The endpoint's environment has the limit: SIZE_LIMIT = 65536 bytes, or with a unit, 64KB or 2MB. Without the variable
+-- only the server's own limit holds.
 local units = { B = 1, KB = 1024, MB = 1024 * 1024 }
 
 return function(job)

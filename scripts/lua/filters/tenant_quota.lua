@@ -1,9 +1,9 @@
--- So many jobs in so much time for each tenant, so that none uses up what all of them share. One too many is 429, and
--- Retry-After says when there is room.
+-- Limits the number of jobs of each tenant in a time window, so that no tenant uses up the capacity shared by all.
+-- A job above the limit is refused with 429, and Retry-After says when the next job is accepted.
 --
--- The endpoint's environment: TENANT_QUOTA = 100/60 (jobs / seconds). TENANT_FIELD = tenant names the field of the input
--- that says whose job it is; without it, each API key is a tenant. A job without that field counts for its key. The counts
--- are this server's: several nodes count each for itself, and a restart begins anew.
+-- The endpoint's environment: TENANT_QUOTA = 100/60 (jobs / seconds). TENANT_FIELD = tenant names the input's field
+-- with the tenant's name. Without the variable each API key is a tenant. A job without the field counts for its key.
+-- Each server counts for itself: several nodes each grant the whole quota, and a restart begins anew.
 return function(job)
   local rule = job.env.TENANT_QUOTA
   if not rule then

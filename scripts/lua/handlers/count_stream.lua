@@ -1,4 +1,4 @@
--- Counts up to a number and streams every step: `/stream` shows them as they come, `/status` how far it is.
+-- Counts up to a number and streams every step: `/stream` shows the steps as they come, `/status` the progress.
 --
 --   input   {"to": 5, "every": 1}      every: emits each n-th number
 --   chunks  {"n": 1}, {"n": 2}, ...    with {"left": ...} as metrics
@@ -15,7 +15,7 @@ return function(input, job)
   job:log("counting to", to)
   local n = 0
   while n < to do
-    -- A job that was cancelled is told so; whoever does not look is ended shortly afterwards.
+    -- A cancelled job learns of the stop here. A script without this check is ended shortly afterwards.
     if job:stopped() then
       job:log("stopped at", n)
       break

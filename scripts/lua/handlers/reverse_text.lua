@@ -1,4 +1,4 @@
--- Turns a text round, character by character (UTF-8), not byte by byte.
+-- Reverses a text character by character (UTF-8), not byte by byte.
 --
 --   input   {"text": "olleh"}
 --   output  {"text": "hello", "characters": 5}

@@ -1,10 +1,11 @@
--- Which words a text has, and how often.
+-- Counts the words of a text and ranks them by frequency.
 --
 --   input   {"text": "to be or not to be", "top": 3, "least": 1}
 --   output  {"words": 6, "distinct": 4, "top": [{"word": "be", "count": 2}, {"word": "to", "count": 2}, ...]}
 --
--- A word is a run of letters, digits and apostrophes; capitals are not told apart (ASCII). Among words of one frequency
--- the alphabet decides. `least`: rarer words are left out. The environment's LEAST and TOP are the defaults.
+-- A word is a run of letters, digits and apostrophes; capitals and small letters (ASCII) count as equal. Words of equal
+-- frequency are ranked by the alphabet. `least`: smallest frequency of a word in `top`. The environment's LEAST and TOP
+-- are the defaults.
 local function whole(value, name, least)
   if math.type(value) ~= "integer" or value < least then
     error("input." .. name .. " must be a whole number from " .. least, 0)
@@ -43,6 +44,6 @@ return function(input, job)
     end
     return a.word < b.word
   end)
-  -- json.array: with no word at all it is [] and not {}.
+  -- json.array makes a text without words give [] and not {}.
   return { words = words, distinct = distinct, top = json.array(table.move(ranking, 1, math.min(top, #ranking), 1, {})) }
 end
