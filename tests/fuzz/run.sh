@@ -36,7 +36,7 @@ needs() {  # needs <target>: sources and libraries of the target, one per line
         "$core/base/ids.cpp" "$core/base/data_dir.cpp" -lPocoCrypto -lPocoFoundation -lcrypto ;;
     lua_pattern)
       printf '%s\n' "$root"/plugins/lua/{pattern_match,pattern_match_single,pattern_call,pattern_functions,pattern_gsub}.cpp \
-        "$root"/plugins/lua/{step_meter,watch}.cpp $(pkg-config --cflags --libs lua5.4-c++) ;;
+        "$root"/plugins/lua/{step_meter,execution_limiter}.cpp $(pkg-config --cflags --libs lua5.4-c++) ;;
     webhook_url) printf '%s\n' "$core/jobs/webhook_url.cpp" -lcurl -lPocoFoundation ;;
     lua_bridge)
       for source in "$root"/plugins/lua/*.cpp; do
