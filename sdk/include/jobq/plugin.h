@@ -36,8 +36,7 @@ constexpr std::string_view nameOf(PluginKind kind) noexcept {
 /// State of a script that a plugin runs, as `GET /v1/plugins` and `jobqctl plugin` show the script.
 struct ScriptReport {
   std::string name;
-  std::string fault;  ///< reason why the newest text does not run while the text before still runs; empty if the newest
-                      ///< text runs
+  std::string fault;  ///< why the newest text does not run, while the earlier text still runs; empty if it runs
 };
 
 /// The base of every plugin interface.
@@ -56,13 +55,12 @@ class JOBQ_VISIBLE Plugin : public abi::Versioned {
 /// Arguments of a plugin's creation, lent by the host. Clock and log outlive the plugin object; the other references
 /// are valid during creation only.
 struct PluginEnv {
-  const PluginConfig& config;     ///< settings of this entry; valid during creation only
-  Clock& clock;                   ///< the server's clock
-  Log& log;                       ///< the server's log; each line carries the name of the entry
-  std::filesystem::path dataDir;  ///< data directory: exists, mode 0700, locked by this server
-  bool allowPrivateAddresses;     ///< `net.allowPrivate`, an argument of isAllowed() in net_guard.h
-  std::filesystem::path
-      scriptsDir{};  ///< folder of the scripts of this kind: `<scripts.path>/handlers` or `<scripts.path>/filters`
+  const PluginConfig& config;          ///< settings of this entry; valid during creation only
+  Clock& clock;                        ///< the server's clock
+  Log& log;                            ///< the server's log; each line carries the name of the entry
+  std::filesystem::path dataDir;       ///< data directory: exists, mode 0700, locked by this server
+  bool allowPrivateAddresses;          ///< `net.allowPrivate`, an argument of isAllowed() in net_guard.h
+  std::filesystem::path scriptsDir{};  ///< scripts of this kind: `<scripts.path>/handlers` or `/filters`
 };
 
 }  // namespace jobq

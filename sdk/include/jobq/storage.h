@@ -3,8 +3,8 @@
 //
 // Rules for each operation of each store:
 //  - Any number of threads may call at once; of a shared storage, any number of processes.
-//  - An operation is one step: the step happens whole or not at all. When the operation returns, the step is as durable
-//    as the storage guarantees (SQLite: on disk).
+//  - An operation is one step, unless its contract names several: the step happens whole or not at all. When the
+//    operation returns, the step is as durable as the storage guarantees (SQLite: on disk).
 //  - An operation throws StorageError if the storage cannot do the step. No later call sees any effect of the failed
 //    step.
 //  - For every operation, a job of another endpoint is absent, and so is a job past its expiry, also before a sweep has
@@ -15,8 +15,8 @@
 //  - The step that ends a job also writes the owed webhook of the job, if the job has a webhook, with a snapshot of the
 //    outcome (outbox_store.h). The rule holds for finish, cancel and sweep alike.
 //  - The clock of the storage, now(), decides about time. Callers pass durations in milliseconds.
-//  - The caller owns the results. Arguments of type string_view and span are valid during the call only, and the
-//    storage keeps copies only.
+//  - The caller owns the results. Arguments of type string_view and span are valid during the call only; a storage
+//    keeps copies.
 //
 // The conformance suite sdk/testkit/storage_suite.h checks these rules for each storage.
 #pragma once
