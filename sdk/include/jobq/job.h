@@ -52,7 +52,7 @@ struct JobKey {
 struct JobPolicy {
   Millis executionTimeout{600'000};  ///< counted from the claim, without the time in the queue
   Millis ttl{86'400'000};            ///< counted from the submission; afterwards the job is absent, even while running
-  bool lowPriority = false;          ///< runs when no normal job waits; never counted for scaling
+  bool lowPriority = false;          ///< runs when no normal job waits; never counts for scaling
   std::int32_t priority = 0;         ///< -1000..1000, higher first; read only by the plugin queue_priority
 };
 

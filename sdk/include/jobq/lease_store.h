@@ -53,7 +53,7 @@ struct ClaimedJob {
   Instant deadline{};  ///< startedAt + executionTimeout, or the expiry if earlier
 };
 
-/// Answer of renew() about one lease.
+/// Answer of renew() about one lease: still valid; ended because the job was cancelled; ended for any further reason.
 enum class LeaseState { held, cancelled, lost };
 /// Answer to a report about an attempt.
 enum class ReportResult {
@@ -90,8 +90,8 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   /// result means that no job waits.
   [[nodiscard]] virtual std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder) = 0;
 
-  /// Extends the leases that are still held by `lease` from now on, in milliseconds. Returns one state for each lease,
-  /// in the order of the arguments.
+  /// Moves the end of each valid timed lease to `lease` milliseconds from now; a lease of kind `process` needs no
+  /// renewal. Returns one state for each lease, in the order of the arguments.
   [[nodiscard]] virtual std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) = 0;
 
   /// Records the outcome of an attempt: the state COMPLETED or FAILED, finishedAt, the expiry min(submission + ttl,
