@@ -37,12 +37,12 @@ struct FakeJob {
 /// The context of one job. Any thread: a test may read and stop the job while the handler runs.
 class FakeJobContext final : public JobContext {
  public:
-  /// One call of emit(), progress() or log().
+  /// A call of emit(), progress() or log().
   struct Report {
     enum class Kind { chunk, progress, log } kind;
     std::string text;                        ///< the chunk, the progress or the line, byte for byte
-    std::string metrics{};                   ///< of a chunk; empty for none
-    LogLevel level = LogLevel::information;  ///< of a line
+    std::string metrics{};                   ///< only of a chunk; empty for none
+    LogLevel level = LogLevel::information;  ///< only of a log line
   };
 
   explicit FakeJobContext(FakeJob job = {}) : job_(std::move(job)) {}
@@ -67,7 +67,7 @@ class FakeJobContext final : public JobContext {
     record({Report::Kind::progress, std::string(json)});
   }
 
-  /// Records a line. The server cuts a line at 8 KB; this class keeps the whole line.
+  /// Records a line. The server cuts a line at 8 KB; the fake keeps the whole line.
   void log(LogLevel level, std::string_view line) override {
     record({Report::Kind::log, std::string(line), {}, level});
   }

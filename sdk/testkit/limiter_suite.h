@@ -5,7 +5,7 @@
 //     JOBQ_LIMITER_CONFORMANCE(Mine, testing::Values(jobq::testkit::LimiterUnderTest{
 //         "mine", [] { return makeMine(); }}));
 //
-// One source file of a test program includes the header. Time is an argument, and no test sleeps.
+// A single source file of a test program includes the header. Time is an argument, and no test sleeps.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -60,8 +60,8 @@ class LimiterSuite : public testing::TestWithParam<LimiterUnderTest> {
     return passed;
   }
 
-  /// Expects a refusal at `at` with an exact retryAfter: one millisecond earlier is refused, and that moment is
-  /// admitted. Returns that moment. No other thread may call, and one more request is counted.
+  /// Expects a refusal at `at` with an exact retryAfter: a request a millisecond earlier is refused, a request at the
+  /// named moment is admitted. Returns the named moment. No other thread may call, and one more request is counted.
   Millis expectExactRetry(const RateLimit& limit, Millis at) {
     const RateVerdict refused = enter(limit, at);
     EXPECT_FALSE(refused.allowed);

@@ -5,7 +5,7 @@
 //     JOBQ_STORAGE_CONFORMANCE(Mine, testing::Values(jobq::testkit::StorageUnderTest{
 //         "mine", [](jobq::Clock& clock, const std::filesystem::path& dir) { return openMine(clock, dir); }, true}));
 //
-// One source file of a test program includes the header. Tests move time by hand, and no test sleeps.
+// A single source file of a test program includes the header. Tests move time by hand, and no test sleeps.
 #pragma once
 
 #include <gtest/gtest.h>  // IWYU pragma: export

@@ -1,5 +1,5 @@
-// Conformance: RecordStore under sixteen threads at once, with several writers of one record and of one name, and
-// readers that follow the changes.
+// Conformance: RecordStore under sixteen threads at once. Several threads write the same record or the same name, and
+// readers follow the changes.
 #pragma once
 
 #include <algorithm>

@@ -12,8 +12,8 @@ namespace jobq::testkit {
 
 /// A folder that exists as long as this object. Each object has a folder of its own, also among threads and processes
 /// that create folders at the same moment. An owner declares the object before the objects with files in the folder:
-/// members are destroyed in reverse order, and an open storage must be closed before the removal. One thread, except
-/// path().
+/// members are destroyed in reverse order, and an open storage must be closed before the removal. Only path() may be
+/// called by any thread.
 class TemporaryFolder {
  public:
   /// Creates `<system's folder for temporary files>/jobq-<six characters>` with mode 0700. Throws std::system_error if

@@ -6,7 +6,7 @@
 //     JOBQ_TRANSPORT_CONFORMANCE(Mine, testing::Values(jobq::testkit::TransportUnderTest{
 //         "mine", [] { return std::make_unique<MineRig>(); }}));
 //
-// One source file of a test program includes the header. Only limits on the duration of a call are in real time.
+// A single source file of a test program includes the header. Only limits on the duration of a call are in real time.
 #pragma once
 
 #include <gtest/gtest.h>

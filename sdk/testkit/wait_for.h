@@ -58,7 +58,7 @@ class WaitDeadline {
   bool isOver() const { return std::chrono::steady_clock::now() >= end_; }
 
   /// Prints the condition of the wait and `seen`, then throws WaitExpired. The text is printed too because the
-  /// exception may never reach the test: the destructor of a hanging thread may block on the way.
+  /// exception may never reach the test: stack unwinding may join a hanging thread.
   [[noreturn]] void expire(const std::string& seen = "") const {
     const std::string message = describeExpiry(what_, within_) + (seen.empty() ? "" : ": " + seen);
     std::fprintf(stderr, "%s\n", message.c_str());
@@ -81,8 +81,8 @@ void waitFor(std::string_view what, Predicate&& holds, std::chrono::seconds with
   for (const WaitDeadline wait(what, within); !holds();) wait.pause();
 }
 
-/// Ends the process with a message unless the guard is destroyed before the deadline: for waits that cannot be given
-/// up, such as a join. The guard has a thread of its own.
+/// Ends the process with a message unless the guard is destroyed before the deadline. The guard bounds waits that
+/// cannot be given up, such as a join, and has a thread of its own.
 class HangGuard {
  public:
   explicit HangGuard(std::string_view what, std::chrono::seconds within = kHangDeadline)

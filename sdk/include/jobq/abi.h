@@ -1,6 +1,6 @@
 // The handshake between the server and a plugin library.
 //
-// A library proves that it fits before any of its code runs. The name of the exported symbol carries the ABI major, and
+// A library proves its fitness before any of its code runs. The name of the exported symbol carries the ABI major, and
 // a section `jobq_abi` holds the manifest below as plain text, which the host reads from the file. Only afterwards the
 // host loads the library and asks for its descriptor. Every mismatch names the field, both values and the remedy.
 //

@@ -1,13 +1,13 @@
 // A description of every type that both the host and a plugin access, as laid out by this compiler. The description is
-// part of a library's manifest (abi.h): one line for each type, `layout.<group>.<type>=<description>`. The groups are
+// part of a library's manifest (abi.h), with a line `layout.<group>.<type>=<description>` for each type. The groups are
 // `plugin`, with the types of all kinds, and each kind of the library's entries.
 //
 // A type is closed or open. Both sides must have equal closed types: either side makes objects of a closed type, stores
 // objects in containers and passes objects on from one plugin to another. Only the host makes objects of an open type
 // and lends the objects to the plugin; an open enumeration only goes from the plugin to the host. A later minor may
 // append to an open type. The description of a closed type begins with its size and ends with a semicolon; the
-// description of an open type has neither. One rule therefore fits both: an older description is a prefix of the newer
-// description.
+// description of an open type has neither. A single rule therefore fits both: an older description is a prefix of the
+// newer description.
 //
 // Private members are not listed; the size of their class is. sdk/abi/check.py proves that no type and no field is
 // missing here.

@@ -29,7 +29,7 @@ struct AdmissionRequest {
 
 /// The job goes on unchanged.
 struct Accept {};
-/// The answer to the caller is 400 with this message: one sentence that names the field and the remedy.
+/// The answer to the caller is 400 with this message, a sentence that names the field and the remedy.
 struct Reject {
   std::string message;
 };
@@ -53,8 +53,8 @@ class JOBQ_VISIBLE AdmissionFilter : public abi::Versioned {
  public:
   virtual ~AdmissionFilter() = default;
 
-  /// Judges one job before the job is stored. Returns the decision of the filter; Reject is Refuse with status 400.
-  /// Throws any std::exception if the filter fails. One thread at a time.
+  /// Judges a job before the job is stored. `job` is valid during the call. Returns the decision of the filter; Reject
+  /// is Refuse with status 400. Throws any std::exception if the filter fails. The host makes no two calls at once.
   [[nodiscard]] virtual Decision review(const AdmissionRequest& job) = 0;
 };
 

@@ -18,7 +18,7 @@
 
 namespace jobq {
 
-/// One piece of output from a running job.
+/// A piece of output from a running job.
 struct Chunk {
   std::string output;    ///< JSON text
   std::string metrics;   ///< JSON object text; empty for none
@@ -34,7 +34,7 @@ struct ChunkPage {
   std::uint32_t attempt = 0;
 };
 
-/// One line of a job's log.
+/// A line of a job's log.
 struct LogLine {
   Instant at{};  ///< set by the store
   LogLevel level = LogLevel::information;

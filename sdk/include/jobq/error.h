@@ -13,7 +13,7 @@
 
 namespace jobq {
 
-/// Base of all exceptions of jobq. what() is one sentence with the subject of the failure and the remedy.
+/// Base of all exceptions of jobq. The text of what() is a sentence with the subject of the failure and the remedy.
 class JOBQ_VISIBLE Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

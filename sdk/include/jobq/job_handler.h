@@ -28,7 +28,7 @@ class JobContext {
 
   /// Returns the id of the job, equal in each run of the job.
   virtual const JobId& id() const = 0;
-  /// Returns the number of the attempt: 1 for the first run of a job, greater for each further run.
+  /// Returns the number of the attempt. The first run of a job has the number 1; further runs have greater numbers.
   virtual std::uint32_t attempt() const = 0;
   /// Returns the token that fires on cancel, execution timeout, expiry and shutdown. A handler without a check of the
   /// token keeps its thread until run() returns, because no thread can be killed.
@@ -46,7 +46,7 @@ class JobContext {
   /// Replaces the progress of the job. `json` is JSON text of at most 1 MB, shown by `/status` as `output` while the
   /// job is IN_PROGRESS. Throws JobFailed if the text is not JSON or is longer.
   virtual void progress(std::string_view json) = 0;
-  /// Adds a line to the job's own log. Of a longer line the first 8 KB are kept.
+  /// Adds a line to the job's own log. The host keeps the first 8 KB of a line.
   virtual void log(LogLevel level, std::string_view line) = 0;
 };
 

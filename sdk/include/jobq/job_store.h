@@ -29,11 +29,11 @@ inline constexpr Millis kIdempotencyLife{86'400'000};
 
 /// The job is in the queue now.
 struct Inserted {};
-/// The key was used before with the same body. Nothing was inserted; `id` is the first job, possibly expired.
+/// The key was used before with the same body. The call inserted no job; `id` is the first job, possibly expired.
 struct Duplicate {
   JobId id;
 };
-/// The key was used before with another body. Nothing was inserted.
+/// The key was used before with another body. The call inserted no job.
 struct KeyConflict {};
 using InsertResult = std::variant<Inserted, Duplicate, KeyConflict>;
 using IdempotencyRecord = std::variant<Duplicate, KeyConflict>;
@@ -41,7 +41,7 @@ using IdempotencyRecord = std::variant<Duplicate, KeyConflict>;
 /// The job is CANCELLED now.
 struct Cancelled {
   bool wasRunning = false;
-  LeaseRef lease;  ///< the attempt that ran, if wasRunning: its handler has to be stopped
+  LeaseRef lease;  ///< the attempt that ran, if wasRunning; the caller stops its handler
 };
 /// The job is in the queue again.
 struct Requeued {};
@@ -66,7 +66,7 @@ struct PageWindow {
   std::size_t limit = 50;    ///< greatest number of jobs in the page
   std::uint64_t cursor = 0;  ///< JobPage::next of the preceding page; 0 for the newest job
 };
-/// One page of a list of jobs.
+/// A page of a list of jobs.
 struct JobPage {
   std::vector<Job> jobs;   ///< newest submission first; without output and progress, the error cut by listedError()
   std::size_t total = 0;   ///< jobs that match the filter, on all pages
@@ -121,7 +121,7 @@ class JOBQ_VISIBLE JobStore : public abi::Versioned {
   /// Returns the job, or an empty optional if the job is absent.
   [[nodiscard]] virtual std::optional<Job> find(const JobKey& key) = 0;
 
-  /// Returns the terminal jobs among `keys`, in any order. One query serves all waiting callers together.
+  /// Returns the terminal jobs among `keys`, in any order. A single query serves all waiting callers together.
   [[nodiscard]] virtual std::vector<Job> findFinished(std::span<const JobKey> keys) = 0;
 
   /// Changes a job from IN_QUEUE or IN_PROGRESS to CANCELLED, and writes the owed webhook, if any. Returns Cancelled,

@@ -25,9 +25,9 @@ struct Member {
   Value value;
 };
 
-/// A scanned text. Of a root that is an object, `members` lists the members in their order; of a root that is an array,
-/// `elements` lists the elements. Both lists have the first level only, and at most as many entries as the call of
-/// read() asked for. The scanned text has to outlive the object.
+/// A scanned text. The list `members` has the members of a root object in their order; the list `elements` has the
+/// elements of a root array. Both lists have the first level only, and at most as many entries as the call of read()
+/// asked for. The scanned text has to outlive the object.
 struct Document {
   Value root;
   std::vector<Member> members;

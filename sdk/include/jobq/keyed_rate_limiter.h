@@ -90,7 +90,8 @@ class KeyedRateLimiter : public RateLimiter {
   }
 
   // Drops the idle keys of a shard once in kLatest, so that few calls pay for a pass. A key is dropped only if the key
-  // was idle kLatest ago. For a late caller with an older instant, a new object is then equal to the dropped object.
+  // was idle kLatest ago. A new object is then equal to the dropped object also for a late caller with an older
+  // instant.
   static void dropIdle(Shard& shard, Instant now) JOBQ_REQUIRES(shard.mutex) {
     if (now < shard.nextLook) return;
     shard.nextLook = now + kLatest;

@@ -58,7 +58,8 @@ enum class LeaseState { held, cancelled, lost };
 /// Answer to a report about an attempt.
 enum class ReportResult {
   accepted,
-  staleAttempt,  ///< the job is not IN_PROGRESS under this attempt: nothing changed, and the worker drops its work
+  staleAttempt,  ///< the job is not IN_PROGRESS under this attempt; the report changed nothing, and the worker drops
+                 ///< its work
 };
 
 /// Result of one sweep.

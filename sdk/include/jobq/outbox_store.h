@@ -18,7 +18,7 @@
 
 namespace jobq {
 
-/// One attempt to deliver, as an administrator sees the attempt.
+/// An attempt to deliver, as an administrator sees the attempt.
 struct DeliveryAttempt {
   Instant at{};    ///< set by the store
   int status = 0;  ///< HTTP status, 0 if no answer came
@@ -64,7 +64,7 @@ struct HostPlaces {
   std::size_t places = 0;
 };
 
-/// One page of the hosts with due deliveries.
+/// A page of the hosts with due deliveries.
 struct DueHosts {
   std::vector<std::string> hosts;  ///< in ascending order
   std::string next;                ///< `after` of the next page; empty after the last page
@@ -106,8 +106,8 @@ inline std::string tooManyReason(const OwedBounds& bounds) {
          ") webhooks, and this one, the oldest that waited, is given up";
 }
 
-/// Bytes of input and output at which one claim ends, with the delivery that reaches the bound: a delivery may have 40
-/// MB.
+/// Bound on the bytes of input and output in a claim. The delivery that reaches the bound ends the claim: a delivery
+/// may have 40 MB.
 inline constexpr std::size_t kMaxClaimedBytes = 64UL << 20;
 
 /// Operations on owed webhooks. The storage owns the store.
@@ -124,10 +124,10 @@ class JOBQ_VISIBLE OutboxStore : public abi::Versioned {
   /// number of hosts, not with the number of deliveries.
   [[nodiscard]] virtual DueHosts dueHosts(std::string_view after, std::size_t max) = 0;
 
-  /// Claims due deliveries: for each host in `hosts` up to its places, with the longest due first. The first deliveries
-  /// of all hosts come before the second deliveries of any host, and the claim ends at kMaxClaimedBytes. Each claimed
-  /// delivery is hidden from other callers for `lease`, in milliseconds, and due again afterwards unless settled or
-  /// rescheduled. `hosts` names a host once.
+  /// Claims due deliveries, up to the places of each host in `hosts`. The longest due delivery of a host comes first.
+  /// The first deliveries of all hosts come before the second deliveries of any host, and the claim ends at
+  /// kMaxClaimedBytes. Each claimed delivery is hidden from other callers for `lease`, in milliseconds, and due again
+  /// afterwards unless settled or rescheduled. `hosts` names a host once.
   [[nodiscard]] virtual std::vector<Delivery> claimDue(std::span<const HostPlaces> hosts, Millis lease) = 0;
 
   /// Ends the delivery as `state`, delivered or abandoned. The store lists the delivery for kDeliveryRecordLife.

@@ -27,8 +27,8 @@ struct RateLimit {
 struct RateVerdict {
   bool allowed = false;
   /// Never 0 after a refusal. Refused by `requests`: the time until the earliest moment at which a request succeeds,
-  /// with no other request in between and the same limit; one millisecond less is refused. Refused by `concurrent`: 1
-  /// s, because the moment of the next leave() is unknown. Refused by both: as by `requests`.
+  /// with no other request in between and the same limit; a millisecond earlier is refused. Refused by `concurrent`: 1
+  /// s, because the moment of the next leave() is unknown. Refused by both: the time by `requests`.
   Millis retryAfter{0};
   /// Rest of `requests` after this call, for the RateLimit headers. 0 after a refusal and without such a limit.
   std::uint32_t remaining = 0;

@@ -2,13 +2,13 @@
 // storage is the only contract between nodes, and the state of a job changes nowhere else.
 //
 // Rules for each operation of each store:
-//  - Any number of threads may call at once; of a shared storage, any number of processes.
+//  - Any number of threads may call at once. Any number of processes may call a shared storage.
 //  - An operation is one step, unless its contract names several: the step happens whole or not at all. When the
 //    operation returns, the step is as durable as the storage guarantees (SQLite: on disk).
 //  - An operation throws StorageError if the storage cannot do the step. No later call sees any effect of the failed
 //    step.
-//  - For every operation, a job of another endpoint is absent, and so is a job past its expiry, also before a sweep has
-//    freed the job's space.
+//  - A job of another endpoint is absent for every operation. A job past its expiry is absent too, also before a sweep
+//    has freed the job's space.
 //  - A change of state follows transitions.h or does not happen; the result of the operation says which.
 //  - A report (finish, progress, chunks, log lines) names an attempt. The report changes nothing unless the job is
 //    IN_PROGRESS under exactly that attempt.

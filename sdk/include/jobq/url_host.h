@@ -25,9 +25,9 @@ inline std::optional<std::uint64_t> number(std::string_view text, int base) {
   return value;
 }
 
-/// Returns the four bytes of an IPv4 address in any spelling that inet_aton() reads: one to four parts, each decimal,
-/// octal ("0177") or hexadecimal ("0x7f"). The last part fills the remaining bytes. The hexadecimal "x" has to be in
-/// lower case.
+/// Returns the four bytes of an IPv4 address in any spelling that inet_aton() reads. The spelling has up to four parts,
+/// each decimal, octal ("0177") or hexadecimal ("0x7f", with a lower case "x"). The last part fills the remaining
+/// bytes.
 inline std::optional<std::uint32_t> ipv4(std::string_view text) {
   std::uint64_t address = 0;
   for (int part = 0;; ++part) {

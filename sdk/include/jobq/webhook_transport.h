@@ -15,7 +15,7 @@
 
 namespace jobq {
 
-/// One call of a receiver.
+/// A call of a receiver.
 struct WebhookCall {
   std::string url;  ///< absolute; the scheme of the URL selected this transport
   /// Names and values of header fields, each name once. The transport sends the fields in addition to its own (content
@@ -33,14 +33,14 @@ struct Delivered {
 };
 /// Failure of an attempt. `status` is 0 if no answer came. `reply` is as in Delivered.
 struct DeliveryFailed {
-  std::string
-      reason;  ///< one clause in plain words, for logs and lists, without the URL, values of headers and secrets
+  /// A clause in plain words, for logs and lists, without the URL, values of headers and secrets.
+  std::string reason;
   int status = 0;
   std::string reply;
 };
 using DeliveryResult = std::variant<Delivered, DeliveryFailed>;
 
-/// A webhook plugin: one attempt for each call of deliver(). Any thread may call, many calls at once. The conformance
+/// A webhook plugin; each call of deliver() makes one attempt. Any thread may call, many calls at once. The conformance
 /// suite sdk/testkit/transport_suite.h checks this contract for each transport.
 class JOBQ_VISIBLE WebhookTransport : public Plugin {
  public:
