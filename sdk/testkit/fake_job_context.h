@@ -54,7 +54,7 @@ class FakeJobContext final : public JobContext {
   std::string_view s3Config() const override { return job_.s3Config; }
 
   /// Records a chunk. Throws JobFailed, as the server does, if a text is not JSON. The server's limits on the size of
-  /// chunks are not checked.
+  /// chunks are not checked, and metrics need not be an object.
   void emit(std::string_view chunk, std::string_view metrics = {}) override {
     if (!json::valid(chunk)) throw JobFailed("the handler emitted a chunk that is not JSON");
     if (!metrics.empty() && !json::valid(metrics)) throw JobFailed("the handler emitted metrics that are not JSON");

@@ -20,8 +20,9 @@
 namespace jobq {
 
 /// Access of a handler to the job that the handler runs. The host owns the context, which is valid until run() returns.
-/// Only the thread of run() may call the functions. The host drops the reports of a job that was cancelled, timed out
-/// or lost, without an error: the stop token tells the handler about the end of the job.
+/// Only the thread of run() may call the functions. The reports emit(), progress() and log() block while the storage
+/// fails, at most until the stop token fires. The host drops the reports of a job that was cancelled, timed out or
+/// lost, without an error: the stop token tells the handler about the end of the job.
 class JobContext {
  public:
   virtual ~JobContext() = default;
@@ -40,8 +41,8 @@ class JobContext {
   virtual std::string_view s3Config() const = 0;
 
   /// Hands out one chunk of output while the job runs; `/stream` returns the chunks. `chunk` is JSON text; `metrics` is
-  /// JSON text or empty. Throws JobFailed if a text is not JSON, or if the chunks of the job exceed their total limit
-  /// (256 MB, with 256 bytes added for each chunk).
+  /// the text of a JSON object of at most 64 KB, or empty. Throws JobFailed if a text breaks these rules, or if the
+  /// chunks of the job exceed their total limit (256 MB, with 256 bytes added for each chunk).
   virtual void emit(std::string_view chunk, std::string_view metrics = {}) = 0;
   /// Replaces the progress of the job. `json` is JSON text of at most 1 MB, shown by `/status` as `output` while the
   /// job is IN_PROGRESS. Throws JobFailed if the text is not JSON or is longer.

@@ -78,8 +78,8 @@ struct OwedDeliveries {
 
 /// Bounds on the age of owed deliveries and on their number for each endpoint.
 struct OwedBounds {
-  Millis maxAge{0};
-  std::size_t maxCount = 0;
+  Millis maxAge{0};          ///< age since the end of the job or the last replay
+  std::size_t maxCount = 0;  ///< owed deliveries of one endpoint
 };
 
 /// Numbers of abandoned deliveries of an endpoint, by the bound that was exceeded.
@@ -137,8 +137,8 @@ class JOBQ_VISIBLE OutboxStore : public abi::Versioned {
   /// Makes the delivery due again after `delay`, in milliseconds. Returns false if the claim is late.
   virtual bool reschedule(const DeliveryClaim& claim, Millis delay) = 0;
 
-  /// Adds an attempt to the delivery's record of at most kMaxAttempts, and one to its tries. Returns false if the claim
-  /// is late.
+  /// Adds an attempt to the delivery's record of at most kMaxAttempts, and counts one try more. Returns false if the
+  /// claim is late.
   virtual bool recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) = 0;
 
   /// Returns at most `limit` deliveries of a job, oldest first, with the snapshot but without input and output, the

@@ -79,7 +79,7 @@ class JOBQ_VISIBLE Storage : public Plugin {
   /// The parameter `file` names a file that does not exist, in a directory that exists; the storage creates the file
   /// with mode 0600 and does not sync the file. A request on the parameter `stop` ends the call within a second.
   /// Returns the state of the file. Throws StorageError if the copy cannot be written, and leaves no file then. Any
-  /// thread; one call at a time. The default implementation is for storages without a copy: returns
+  /// thread may call, but no two calls run at once. The default implementation is for storages without a copy: returns
   /// BackupResult::unsupported.
   [[nodiscard]] virtual BackupResult backupTo(const std::filesystem::path&, std::stop_token) {
     return BackupResult::unsupported;
