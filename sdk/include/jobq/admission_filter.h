@@ -54,7 +54,7 @@ class JOBQ_VISIBLE AdmissionFilter : public abi::Versioned {
   virtual ~AdmissionFilter() = default;
 
   /// Judges a job before the job is stored. `job` is valid during the call. Returns the decision of the filter; Reject
-  /// is Refuse with status 400. Throws any std::exception if the filter fails. The host makes no two calls at once.
+  /// is Refuse with status 400. Throws any std::exception if the filter fails. No two calls of a filter run at once.
   [[nodiscard]] virtual Decision review(const AdmissionRequest& job) = 0;
 };
 

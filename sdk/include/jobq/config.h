@@ -21,7 +21,9 @@ class PluginConfig {
  public:
   virtual ~PluginConfig() = default;
 
+  /// Reads a text.
   virtual std::string text(std::string_view key, std::string_view fallback, std::string_view help) const = 0;
+  /// Reads a whole number.
   virtual std::int64_t integer(std::string_view key, std::int64_t fallback, std::int64_t min, std::int64_t max,
                                std::string_view help) const = 0;
   /// Reads a duration. The file gives a number with a unit: 500ms 5s 10m 24h 7d.
@@ -30,6 +32,7 @@ class PluginConfig {
   /// Reads a size in bytes. The file gives a number with a unit: 512B 64KB 10MB 1GB (1 MB = 1,048,576 bytes).
   virtual std::uint64_t size(std::string_view key, std::uint64_t fallback, std::uint64_t min, std::uint64_t max,
                              std::string_view help) const = 0;
+  /// Reads `true` or `false`.
   virtual bool flag(std::string_view key, bool fallback, std::string_view help) const = 0;
 };
 

@@ -81,7 +81,8 @@ class JOBQ_VISIBLE HandlerFactory : public Plugin {
   virtual std::unique_ptr<JobHandler> make(const HandlerEnv& env) = 0;
 
   /// Returns one sentence with the reason why no worker can run the script, or an empty string if a worker can. The
-  /// host asks factories of script handlers before it accepts an image. Any thread.
+  /// host asks before it accepts an image; `script` is empty for `plugin/<handler>`. Factories without scripts keep the
+  /// default. Any thread.
   virtual std::string fault(std::string_view script) const {
     return script.empty() ? "" : "this handler runs no scripts";
   }

@@ -19,7 +19,7 @@
 
 namespace jobq {
 
-/// State of one key: how much of `requests` within `window` is used up. A new object has used nothing. The host of the
+/// State of one key: how much of `requests` within `window` is used up. A new object has used nothing. The owner of the
 /// object, KeyedRateLimiter, makes one call at a time; instants never go back, and `requests` is above 0.
 template <class T>
 concept Rate = std::default_initializable<T> && requires(T rate, const T used, const RateLimit& limit, Instant now) {

@@ -16,9 +16,10 @@ namespace jobq {
 /// State of the queue for a job's group, as a policy sees the group. The storage reads and writes the state inside the
 /// step of the insert, so fair shares hold with any storage and any number of nodes.
 struct GroupState {
-  std::optional<std::int64_t> lastRank;  ///< last rank given to a job of the group at this endpoint
-  std::optional<std::int64_t>
-      lowestWaiting;  ///< lowest rank queued at the endpoint in the job's class, lowPriority or normal
+  /// Last rank given to a job of the group at the endpoint.
+  std::optional<std::int64_t> lastRank;
+  /// Lowest queued rank at the endpoint in the job's class, lowPriority or normal.
+  std::optional<std::int64_t> lowestWaiting;
 };
 
 /// A pure function from jobs to ranks: equal arguments give equal results, and a policy remembers nothing between

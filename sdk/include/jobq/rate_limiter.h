@@ -19,8 +19,8 @@ struct RateLimit {
   /// may always use all requests at once.
   std::uint32_t requests = 0;
   Millis window{10'000};  ///< 1 ms to 7 days
-  std::uint32_t concurrent =
-      0;  ///< greatest number of calls at once; 0: no limit, and the limiter still counts the calls
+  /// Greatest number of calls at once. With 0 the number has no limit, and the limiter still counts the calls.
+  std::uint32_t concurrent = 0;
 };
 
 /// Answer of a limiter to a request.

@@ -66,8 +66,8 @@ class JOBQ_VISIBLE Storage : public Plugin {
   /// Returns the present time of the storage: the only clock for leases, timeouts and expiry. Any thread.
   virtual Instant now() = 0;
 
-  /// Returns if the storage can take a write now; `/readyz` asks so. Writes no job. Throws StorageError with the reason
-  /// otherwise. Any thread.
+  /// Checks that the storage can take a write now, for `/readyz`, without writing a job. Throws StorageError with the
+  /// reason if the storage cannot. Any thread.
   virtual void check() = 0;
 
   /// Writes a copy of the whole storage to `file` while all other operations go on.
