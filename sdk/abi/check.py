@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Compares the headers with the ABI that is written down, and says which number a change has to raise.
+"""Compares the headers with the recorded ABI, and says which version number a change has to raise.
 
     python3 sdk/abi/check.py            compare with sdk/abi/v<major>.<minor>.txt, and each minor with the one before it
     python3 sdk/abi/check.py --write    write the file of the version that the headers name
 
-The headers are compiled once. Interfaces (the order and the signatures of their virtuals) and the types of fields come
-from the debugging information; sizes, offsets and values come from the manifest that every plugin carries
-(include/jobq/abi_layout.h). A description is a list of blocks, each a title and its lines. The rule of abi.h for a later
-minor is one rule here: the lines of each older block are the first lines of the newer one; the block of a closed type
-ends with the line "end", so it cannot grow.
+The script compiles the headers once. Interfaces (the order and the signatures of their virtuals) and the types of
+fields come from the debugging information; sizes, offsets and values come from the manifest of a plugin
+(sdk/include/jobq/abi_layout.h). A description is a list of blocks, each a title and its lines. The rule of
+sdk/include/jobq/abi.h for a later minor is one rule here: the lines of each older block are the first lines of the
+newer block. The block of a closed type ends with the line "end", so the block cannot grow.
 
-Exit codes: 0 equal, 1 different, 77 not a GCC for x86-64, for which alone the files are written.
+Exit codes: 0 equal, 1 different, 77 compiler other than GCC for x86-64, because the files exist for GCC on x86-64 only.
 """
 import argparse
 import os
@@ -36,7 +36,7 @@ UNFIT = 77
 
 
 def compile_probe(sdk):
-    """The debugging information and the manifest of a plugin of every kind."""
+    """Compiles a library with a plugin of every kind. Returns its debugging information and its manifest."""
     with tempfile.TemporaryDirectory(prefix="jobq-abi-") as folder:
         return probe_in(pathlib.Path(folder), sdk)
 
@@ -56,20 +56,20 @@ def probe_in(folder, sdk):
 
 
 def layout_lines(manifest):
-    """{(group, type): text} of the manifest's `layout.` lines."""
+    """Returns the manifest's `layout.` lines as {(group, type): text}."""
     found = re.findall(r"^layout\.(\w+)\.([\w:]+)=(.*)$", manifest, re.M)
     return {(group, name): text for group, name, text in found}
 
 
 def describe_interface(types, name):
-    """Title and lines of a block: a virtual a line, after its place in the table."""
+    """Returns title and lines of a block, with one line for each virtual: its slot in the table, its signature."""
     bases = ", ".join(types.bases(name))
     return f"interface {name}" + (f" : {bases}" if bases else ""), \
         [f"{slot} {signature}" for slot, signature in types.virtuals(name)]
 
 
 def describe_type(types, group, name, text):
-    """Title and lines of a block: the manifest's line, one field a line, each with its type."""
+    """Returns title and lines of a block: the manifest's description with one line for each field and its type."""
     size, body = re.fullmatch(r"(?:(\d+/\d+) )?(.*)", text).groups()
     closed = body.endswith(";")
     parts = [part.strip() for part in body.rstrip(";").split(",") if part.strip()]
@@ -81,13 +81,13 @@ def describe_type(types, group, name, text):
 
 
 def describe(types, manifest):
-    """{title: lines}"""
+    """Returns all blocks as {title: lines}."""
     return dict([describe_interface(types, name) for name in sorted(types.interfaces())] +
                 [describe_type(types, *key, text) for key, text in layout_lines(manifest).items()])
 
 
 def incomplete(types, manifest):
-    """Types and fields that both sides look into and that abi_layout.h does not list."""
+    """Returns the types and fields that both sides access but abi_layout.h does not list, a sentence each."""
     lines = layout_lines(manifest)
     faults = []
     for group, roots in ROOTS.items():
@@ -122,7 +122,7 @@ def write_blocks(path, version, blocks):
 
 
 def breaks(older, newer):
-    """The differences of `newer` from `older` that are no additions, a sentence each."""
+    """Returns the differences of `newer` from `older` except additions, a sentence each."""
     faults = []
     for title, lines in older.items():
         if title not in newer:
@@ -158,7 +158,7 @@ def check(sdk, blocks, major, minor):
 
 
 def unfit():
-    """The reason why this compiler's description cannot be compared; None when it can."""
+    """Returns the reason why this compiler's description cannot be compared, or None if the compiler is fit."""
     compiler = os.environ.get("CXX", "g++").split()
     macros = subprocess.run([*compiler, "-dM", "-E", "-x", "c++", "/dev/null"], check=True, stdout=subprocess.PIPE,
                             text=True).stdout
@@ -173,7 +173,7 @@ def version_of(sdk):
 
 
 def run(sdk, write=False):
-    """The faults of this sdk, a sentence each."""
+    """Returns the faults of this sdk, a sentence each."""
     major, minor = version_of(sdk)
     types, manifest = compile_probe(sdk.resolve())
     faults = incomplete(types, manifest)

@@ -1,4 +1,4 @@
-"""Classes of the namespace jobq, read from `readelf --debug-dump=info`: virtuals, fields, and what leads to what."""
+"""Reads the classes of the namespace jobq from `readelf --debug-dump=info`: virtuals, fields, and references."""
 import re
 import subprocess
 
@@ -8,7 +8,7 @@ ATTRIBUTE = re.compile(r"^\s*<[0-9a-f]+>\s+(DW_AT_(?:name|type|linkage_name|decl
 RECORDS = ("DW_TAG_structure_type", "DW_TAG_class_type")
 QUALIFIERS = {"DW_TAG_pointer_type": "*", "DW_TAG_reference_type": "&", "DW_TAG_rvalue_reference_type": "&&",
               "DW_TAG_const_type": " const"}
-SHORTER = [  # a pattern in the names of types, and how people write it
+SHORTER = [  # pairs of a pattern in the names of types and its usual short form
     (r"\[abi:cxx11\]|jobq::(?:abi::)?", ""),
     (r"std::chrono::_V2::", "std::chrono::"), (r"std::__cxx11::", "std::"),
     (r"(?:std::)?basic_string<char, std::char_traits<char>, std::allocator<char> ?>", "string"),
@@ -27,7 +27,7 @@ def shorter(text):
 
 
 class Entry:
-    """One entry of the debugging information."""
+    """One entry of the debugging information, with its parent, children and attributes."""
 
     def __init__(self, tag, parent):
         self.tag, self.parent, self.children, self.attributes = tag, parent, [], {}
@@ -37,7 +37,7 @@ class Entry:
         return None if value is None else re.sub(r"^\((?:indirect|alt indirect)[^)]*\): ", "", value).strip()
 
     def number(self, name):
-        """The value of a constant, or of a block that holds one."""
+        """Returns the value of a constant, or of a block with a constant; None for a missing attribute."""
         value = self.attributes.get(name)
         if value is None:
             return None
@@ -51,7 +51,7 @@ class Entry:
 class Types:
     def __init__(self, dump):
         self._entries = {}
-        self._named = {}  # the complete types of namespace jobq: "JobSpec", "Holder::Kind"
+        self._named = {}  # complete types of namespace jobq: "JobSpec", "Holder::Kind"
         self._read(dump)
 
     def _read(self, dump):
@@ -76,7 +76,7 @@ class Types:
                 self._named[name] = entry
 
     def _name(self, entry):
-        """The name in namespace jobq or jobq::abi; None for everything else."""
+        """Returns the name of a type within namespace jobq or jobq::abi, or None for any other entry."""
         if entry.tag not in (*RECORDS, "DW_TAG_enumeration_type") or entry.text("DW_AT_name") is None:
             return None
         names, at = [entry.text("DW_AT_name")], entry.parent
@@ -125,7 +125,7 @@ class Types:
                 if child.tag == "DW_TAG_inheritance"]
 
     def virtuals(self, name):
-        """(slot, signature) in the order of the table."""
+        """Returns pairs (slot, signature) in the order of the table."""
         functions = self._functions(name)
         mangled = [function.text("DW_AT_linkage_name") for function in functions]
         demangled = subprocess.run(["c++filt"], input="\n".join(mangled), check=True, stdout=subprocess.PIPE,
@@ -135,7 +135,7 @@ class Types:
         return sorted(zip((function.number("DW_AT_vtable_elem_location") for function in functions), signatures))
 
     def members(self, name):
-        """The names of the fields or enumerators in order; an empty list when the fields are private."""
+        """Returns the names of the fields or enumerators in order, without private fields; None for an unknown type."""
         entry = self._named.get(name)
         if entry is None or entry.tag == "DW_TAG_enumeration_type":
             return None if entry is None else [child.text("DW_AT_name") for child in entry.children
@@ -147,7 +147,7 @@ class Types:
         return shorter(self._type_name(self._target(found[0])))
 
     def is_lent_interface(self, name):
-        """Whether the host implements it: a plugin only calls it."""
+        """Returns True if the host implements the interface and plugins only call it."""
         entry = self._named[name]
         return entry.tag in RECORDS and bool(self._functions(name)) and not self._is_versioned(name)
 
@@ -155,8 +155,8 @@ class Types:
         return any(base == "Versioned" or base in self._named and self._is_versioned(base) for base in self.bases(name))
 
     def reachable(self, roots):
-        """Names of the types of jobq that a holder of the roots comes across: arguments, results, fields, parameters of
-        templates."""
+        """Returns the names of the types of jobq that are reachable from the roots by arguments, results, fields and
+        parameters of templates."""
         found, seen, left = set(), set(), [self._named[root] for root in roots]
         while left:
             entry = left.pop()
@@ -174,7 +174,7 @@ class Types:
         return found
 
     def _neighbours(self, entry, ours):
-        """The entries beside this one; for a class of the standard library those that are arguments of its template."""
+        """Returns the entries that an entry refers to; for a class of the standard library its template arguments."""
         if entry.tag == "DW_TAG_subroutine_type":
             return [self._target(child) for child in entry.children]
         if entry.tag not in RECORDS:

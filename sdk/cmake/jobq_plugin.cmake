@@ -1,9 +1,9 @@
 # jobq_add_plugin(<folder name> SOURCES a.cpp ... [LIBRARIES lib ...])
 #
-# Builds libjobq_<folder name>.so the way the server expects it: hidden visibility, one exported symbol, no undefined
-# symbols, and the manifest of these sdk headers (jobq/abi.h). The library is written to build/plugins, or to the
-# project's own binary folder when jobq is used as an installed sdk. The target jobq_<folder name>_objects holds the
-# compiled sources, so that unit tests can link a plugin's parts without compiling them a second time.
+# Builds the plugin library libjobq_<folder name>.so with hidden visibility, one exported symbol, no undefined symbols,
+# and the manifest of these sdk headers (sdk/include/jobq/abi.h). The library is written to build/plugins, or to the
+# project's own binary folder if jobq is an installed sdk. The target jobq_<folder name>_objects holds the compiled
+# sources: unit tests link parts of a plugin without a second compilation.
 function(jobq_add_plugin name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
   if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)

@@ -4,7 +4,8 @@
 //     EXPECT_EQ(handler->run(R"({"n":1})", context), "2");
 //     EXPECT_THAT(context.progressReports(), ElementsAre("50", "100"));
 //
-// To test how a handler stops, run it on a thread of its own and call stop() when it has reported, or from observe().
+// A test of a stop runs the handler on a thread of its own and calls stop() after a report, or calls stop() from
+// observe().
 #pragma once
 
 #include <cstdint>
@@ -29,19 +30,19 @@ namespace jobq::testkit {
 struct FakeJob {
   JobId id = "11111111-2222-3333-4444-555555555555-u1";
   std::uint32_t attempt = 1;
-  Instant deadline = Instant::max();  ///< on the clock that the handler's plugin was made with
+  Instant deadline = Instant::max();  ///< on the clock of the handler's plugin
   std::string s3Config{};             ///< JSON object text; empty for none
 };
 
-/// Any thread: a test may read and stop the job while its handler runs. One object stands for one job.
+/// The context of one job. Any thread: a test may read and stop the job while the handler runs.
 class FakeJobContext final : public JobContext {
  public:
-  /// One call of emit(), progress() or log().
+  /// A call of emit(), progress() or log().
   struct Report {
     enum class Kind { chunk, progress, log } kind;
     std::string text;                        ///< the chunk, the progress or the line, byte for byte
-    std::string metrics{};                   ///< of a chunk; empty for none
-    LogLevel level = LogLevel::information;  ///< of a line
+    std::string metrics{};                   ///< only of a chunk; empty for none
+    LogLevel level = LogLevel::information;  ///< only of a log line
   };
 
   explicit FakeJobContext(FakeJob job = {}) : job_(std::move(job)) {}
@@ -52,8 +53,8 @@ class FakeJobContext final : public JobContext {
   Instant deadline() const override { return job_.deadline; }
   std::string_view s3Config() const override { return job_.s3Config; }
 
-  /// Records a chunk. Throws JobFailed, as the server does, if one of the texts is not JSON. The server's limits on the
-  /// size of chunks are not checked.
+  /// Records a chunk. Throws JobFailed, as the server does, if a text is not JSON. The server's limits on the size of
+  /// chunks are not checked, and metrics need not be an object.
   void emit(std::string_view chunk, std::string_view metrics = {}) override {
     if (!json::valid(chunk)) throw JobFailed("the handler emitted a chunk that is not JSON");
     if (!metrics.empty() && !json::valid(metrics)) throw JobFailed("the handler emitted metrics that are not JSON");
@@ -66,7 +67,7 @@ class FakeJobContext final : public JobContext {
     record({Report::Kind::progress, std::string(json)});
   }
 
-  /// Records a line. The server cuts a line at 8 KB; here it is kept whole.
+  /// Records a line. The server cuts a line at 8 KB; the fake keeps the whole line.
   void log(LogLevel level, std::string_view line) override {
     record({Report::Kind::log, std::string(line), {}, level});
   }
@@ -75,11 +76,11 @@ class FakeJobContext final : public JobContext {
   /// recorded, while the server drops them.
   void stop() { stop_.request_stop(); }
 
-  /// Calls `observer` with each further report, on the thread that reports, after the report was recorded. Call this
+  /// Sets an observer of all further reports, called on the reporting thread after the report was recorded. Called
   /// before the handler runs.
   void observe(std::function<void(const Report&)> observer) { observer_ = std::move(observer); }
 
-  /// All reports so far, oldest first.
+  /// Returns all reports so far, oldest first.
   std::vector<Report> reports() const {
     Lock lock(mutex_);
     return reports_;

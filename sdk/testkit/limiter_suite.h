@@ -1,11 +1,11 @@
-// The conformance suite of rate limiters: every sentence of rate_limiter.h that holds for a sliding window and for a
-// bucket alike, put to a limiter. A limiter's own test is a few lines:
+// The conformance suite of rate limiters: tests for each rule of sdk/include/jobq/rate_limiter.h that holds for a
+// sliding window and for a bucket alike. The test of a limiter is a few lines:
 //
 //     #include "testkit/limiter_suite.h"
-//     JOBQ_LIMITER_CONFORMANCE(Mine, testing::Values(jobq::testkit::LimiterUnderTest{"mine", [] { return makeMine();
-//     }}));
+//     JOBQ_LIMITER_CONFORMANCE(Mine, testing::Values(jobq::testkit::LimiterUnderTest{
+//         "mine", [] { return makeMine(); }}));
 //
-// Include it in one source file of a test program. Time is an argument; no test sleeps.
+// A single source file of a test program includes the header. Time is an argument, and no test sleeps.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,13 +26,15 @@
 
 namespace jobq::testkit {
 
+/// A limiter for the suite.
 struct LimiterUnderTest {
   std::string name;
-  std::function<std::unique_ptr<RateLimiter>()> make;  ///< one that has seen nobody
+  std::function<std::unique_ptr<RateLimiter>()> make;  ///< returns a new limiter without any counted request
 };
 
 inline std::ostream& operator<<(std::ostream& out, const LimiterUnderTest& under) { return out << under.name; }
 
+/// Fixture of the suite: a new limiter for each test, and short forms of its operations.
 class LimiterSuite : public testing::TestWithParam<LimiterUnderTest> {
  protected:
   static constexpr int kThreads = 16;
@@ -46,7 +48,7 @@ class LimiterSuite : public testing::TestWithParam<LimiterUnderTest> {
   }
   void leave(std::string_view key = "ep/run") { limiter_->leave(key); }
 
-  /// How many of `tries` come in, and leave at once.
+  /// Returns how many of `tries` requests are admitted; each admitted call leaves at once.
   std::uint32_t pass(std::uint32_t tries, const RateLimit& limit, Millis at = Millis(0),
                      std::string_view key = "ep/run") {
     std::uint32_t passed = 0;
@@ -58,8 +60,8 @@ class LimiterSuite : public testing::TestWithParam<LimiterUnderTest> {
     return passed;
   }
 
-  /// The key refuses at `at`, until a moment that is named exactly: not a millisecond earlier, and then it allows.
-  /// Answers that moment. The caller is alone, and one request more is counted.
+  /// Expects a refusal at `at` with an exact retryAfter: a request a millisecond earlier is refused, a request at the
+  /// named moment is admitted. Returns the named moment. No other thread may call, and one more request is counted.
   Millis expectExactRetry(const RateLimit& limit, Millis at) {
     const RateVerdict refused = enter(limit, at);
     EXPECT_FALSE(refused.allowed);
@@ -271,7 +273,8 @@ TEST_P(LimiterSuite, ThreadsWhoseClocksRaceGetTheirRateAndNoMore) {
   std::atomic<int> tick = 0;
   std::atomic<std::uint32_t> passed = 0;
   together([&](int) {
-    // Three tries a millisecond, of which forty a window may pass. Between reading the tick and asking, others go on.
+    // Three tries a millisecond, of which forty a window may pass. Between the read of the tick and the request, other
+    // threads go on.
     for (int at = tick++; at < static_cast<int>(300 * kWindows); at = tick++) passed += pass(1, limit, Millis(at / 3));
   });
   EXPECT_LE(passed, 40 * (kWindows + 1));
@@ -280,7 +283,7 @@ TEST_P(LimiterSuite, ThreadsWhoseClocksRaceGetTheirRateAndNoMore) {
 
 }  // namespace jobq::testkit
 
-/// At namespace scope, once: puts the suite to the limiters, `JOBQ_LIMITER_CONFORMANCE(Mine, testing::Values(...))`.
+/// Runs the suite against limiters: `JOBQ_LIMITER_CONFORMANCE(Mine, testing::Values(...))`, once, at namespace scope.
 #define JOBQ_LIMITER_CONFORMANCE(prefix, limiters)                                                                   \
   namespace jobq::testkit {                                                                                          \
   inline std::string nameOfLimiter(const testing::TestParamInfo<LimiterUnderTest>& info) { return info.param.name; } \

@@ -1,5 +1,5 @@
-// Opens a plugin library in a test, the short way: no search path, no fingerprint check. The server's own way is
-// core/plugin/plugin_host.
+// Opens a plugin library in a test, without a search path and without a check of the fingerprint. The server uses
+// core/plugin/plugin_host.h.
 #pragma once
 
 #include <dlfcn.h>
@@ -25,7 +25,8 @@
 
 namespace jobq::testkit {
 
-/// A PluginConfig over a map; values as in the file, but numbers, bytes and milliseconds as plain integers.
+/// A PluginConfig with the values of a map. Values are as in the configuration file, except that sizes are plain bytes
+/// and durations are plain milliseconds.
 class MapConfig final : public PluginConfig {
  public:
   MapConfig() = default;
@@ -59,13 +60,14 @@ class MapConfig final : public PluginConfig {
   std::map<std::string, std::string, std::less<>> values_;
 };
 
-/// A log that keeps nothing.
+/// A log that keeps no line.
 class SilentLog final : public Log {
  public:
   void write(LogLevel, std::string_view, std::string_view) noexcept override {}
 };
 
-/// Makes the entry `name` of the library at `path`. The library stays loaded.
+/// Creates the entry `name` of the library at `path` and returns the plugin. The library stays loaded. Throws
+/// std::runtime_error if the file is no plugin library or lacks the entry.
 template <class Interface>
 std::unique_ptr<Interface> loadPlugin(const std::string& path, std::string_view name, const PluginEnv& env) {
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);

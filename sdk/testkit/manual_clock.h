@@ -1,4 +1,4 @@
-// A clock that moves only when told. Every wait in the server goes through Clock::waitUntil, so a test lets seven days
+// A clock that tests move by hand. Every wait in the server goes through Clock::waitUntil, so a test lets seven days
 // pass in microseconds, and no test sleeps.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace jobq::testkit {
 
-/// Any thread. Starts at 2026-01-01T00:00:00Z.
+/// Any thread. The time starts at 2026-01-01T00:00:00Z.
 class ManualClock final : public Clock {
  public:
   Instant now() const override {
@@ -20,8 +20,8 @@ class ManualClock final : public Clock {
     return now_;
   }
 
-  // A waiter is listed before the time is looked at, and advance() takes the waiter's own mutex before it notifies:
-  // whoever is listed either sees the new time or is waiting already. No wake-up is lost.
+  // A wait is listed before the wait reads the time, and advance() locks the mutex of the wait before the notification.
+  // A listed wait therefore either reads the new time or is blocked already, and no notification is lost.
   void waitUntil(Mutex& mutex, Condition& condition, Instant deadline) override JOBQ_REQUIRES(mutex) {
     std::list<Waiter>::iterator self;
     {
@@ -34,7 +34,7 @@ class ManualClock final : public Clock {
     leave(mutex, self);
   }
 
-  /// Moves time forward and wakes every waiter; each decides for itself.
+  /// Moves time forward by `by` milliseconds and wakes every wait; each waiting thread checks its own deadline.
   void advance(Millis by) {
     Lock lock(mutex_);
     now_ += by;
@@ -50,8 +50,8 @@ class ManualClock final : public Clock {
     }
   }
 
-  /// Blocks until `count` waits are for a moment within [now + from, now + to]: how a test knows that they have begun.
-  /// Throws WaitExpired after `within` of real time, with the waits that there are.
+  /// Blocks until at least `count` waits have deadlines within [now + from, now + to]: a test learns so that the waits
+  /// have begun. Throws WaitExpired after `within` of real time, with a list of the present waits.
   void awaitWaiter(Millis from, Millis to, int count = 1, std::chrono::seconds within = kHangDeadline) {
     WaitDeadline wait(std::to_string(count) + " waits that end in " + std::to_string(from.count()) + " to " +
                           std::to_string(to.count()) + " ms of the manual clock",
@@ -68,7 +68,7 @@ class ManualClock final : public Clock {
     Mutex* mutex;
     Condition* condition;
     Instant deadline;
-    int pinned;  // advance() is using the pointers
+    int pinned;  // number of advance() calls that use the pointers
   };
 
   int waitsWithin(Millis from, Millis to) const JOBQ_REQUIRES(mutex_) {
@@ -85,7 +85,8 @@ class ManualClock final : public Clock {
     return ends + " ms";
   }
 
-  // The waiter's own mutex is let go meanwhile, because advance() may be waiting for it.
+  // Removes a wait from the list. The mutex of the wait is unlocked meanwhile, because advance() may be waiting for the
+  // mutex.
   void leave(Mutex& mutex, std::list<Waiter>::iterator self) JOBQ_REQUIRES(mutex) {
     mutex.unlock();
     {

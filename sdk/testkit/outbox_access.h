@@ -1,4 +1,4 @@
-// What tests of webhooks ask of an outbox again and again.
+// Frequent steps of webhook tests on an outbox.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,15 @@
 
 namespace jobq::testkit {
 
-/// Claims the due deliveries of every host, up to `perHost` of each, for `lease`.
+/// Claims the due deliveries of every host, up to `perHost` of each host, for `lease` milliseconds.
 inline std::vector<Delivery> claimAllDue(OutboxStore& outbox, Millis lease, std::size_t perHost = 100) {
   std::vector<HostPlaces> places;
   for (std::string& host : outbox.dueHosts("", 1'000).hosts) places.push_back({std::move(host), perHost});
   return outbox.claimDue(places, lease);
 }
 
-/// Returns what a report of the last claim of the delivery carries; of an unknown delivery a claim that never was.
+/// Returns the last claim of the delivery, for reports about the delivery. Returns a claim that never existed for an
+/// unknown delivery.
 inline DeliveryClaim lastClaim(OutboxStore& outbox, const std::string& id) {
   for (const Delivery& delivery : outbox.list("", id.substr(0, id.rfind('.')), 1'000)) {
     if (delivery.id == id) return delivery.claim();

@@ -1,6 +1,6 @@
-// Figures that depend on how fast the machine is. A test says each such figure with its bound; it is judged only where
-// JOBQ_JUDGE_PACE=1 is set (tests/bench/pace.py, on a machine without other work). Everywhere else it is printed, and
-// the test judges what can be counted: results, the order of events, processor time.
+// Figures that depend on the speed of the machine. A test reports each such figure with its bound. The figure fails the
+// test only if JOBQ_JUDGE_PACE=1 is set (tests/bench/pace.py, on a machine without other work). Otherwise the figure is
+// printed, and the test judges countable facts: results, the order of events, processor time.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 namespace jobq::testkit {
 
-/// Prints how long something took, in real time, and its bound; over it, the test fails if paces are judged.
+/// Prints a real time `took` with its `bound`. If paces are judged, the test fails for a time at or above the bound.
 inline void judgePace(std::string_view what, std::chrono::nanoseconds took, std::chrono::nanoseconds bound) {
   using Milliseconds = std::chrono::duration<double, std::milli>;
   const double figure = Milliseconds(took).count();
@@ -26,7 +26,7 @@ inline void judgePace(std::string_view what, std::chrono::nanoseconds took, std:
   }
 }
 
-/// Judges the real time from its construction to an end().
+/// Judges the real time from its construction to a call of end().
 class PaceWatch {
  public:
   void end(std::string_view what, std::chrono::nanoseconds bound) const { judgePace(what, elapsed(), bound); }
@@ -36,7 +36,7 @@ class PaceWatch {
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };
 
-/// Processor time that the calling thread has used. Other work on the machine hardly changes it.
+/// Returns the processor time of the calling thread. Other work on the machine hardly changes the figure.
 inline std::chrono::nanoseconds threadProcessorTime() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);

@@ -1,4 +1,4 @@
-// A log that keeps its lines, for tests of what is logged.
+// A log that keeps its lines, for tests of the log.
 #pragma once
 
 #include <string>
@@ -18,13 +18,13 @@ class RecordingLog final : public Log {
     lines_.push_back(std::string(event) + ": " + std::string(text));
   }
 
-  /// The lines so far, oldest first, each as `<event>: <text>`.
+  /// Returns the lines so far, oldest first, each as `<event>: <text>`.
   std::vector<std::string> lines() const {
     Lock lock(mutex_);
     return lines_;
   }
 
-  /// The same lines as one text, each with a line feed at its end.
+  /// Returns the lines as one text, each with a line feed at its end.
   std::string text() const {
     std::string all;
     for (const std::string& line : lines()) all += line + "\n";

@@ -12,8 +12,8 @@
 
 namespace jobq::testkit {
 
-/// Runs `body(i)` for i from 0 to count - 1 on threads of their own, none of which begins before all of them exist.
-/// Returns when all have ended; ends the process when they do not within the deadline.
+/// Runs `body(i)` for i from 0 to count - 1, each on a thread of its own. No thread begins before all threads exist.
+/// Returns when all threads have ended; ends the process if a thread has not ended within the deadline.
 inline void runTogether(int count, const std::function<void(int)>& body, std::chrono::seconds within = kWorkDeadline) {
   const HangGuard guard("the end of " + std::to_string(count) + " threads that run together", within);
   std::vector<std::thread> threads;

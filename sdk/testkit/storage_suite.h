@@ -1,11 +1,11 @@
-// The conformance suite of storages: every sentence of the storage contracts, put to a backend. A backend's own test is
-// a few lines:
+// The conformance suite of storages: tests for each rule of the storage contracts. The test of a storage is a few
+// lines:
 //
 //     #include "testkit/storage_suite_all.h"
 //     JOBQ_STORAGE_CONFORMANCE(Mine, testing::Values(jobq::testkit::StorageUnderTest{
 //         "mine", [](jobq::Clock& clock, const std::filesystem::path& dir) { return openMine(clock, dir); }, true}));
 //
-// Include it in one source file of a test program. Time moves by hand; no test sleeps.
+// A single source file of a test program includes the header. Tests move time by hand, and no test sleeps.
 #pragma once
 
 #include <gtest/gtest.h>  // IWYU pragma: export
@@ -40,17 +40,19 @@
 
 namespace jobq::testkit {
 
+/// A storage for the suite, with its properties.
 struct StorageUnderTest {
   std::string name;
-  /// Opens the storage on a directory, which may hold what an earlier one left.
+  /// Opens the storage on a directory, which may hold the files of an earlier storage. Clock and directory outlive the
+  /// storage.
   std::function<std::unique_ptr<Storage>(Clock&, const std::filesystem::path&)> open;
-  bool durable = false;  ///< what was acknowledged is there after closing and opening again
-  bool shared = false;   ///< several processes may open it at once: a process lease is timed there
+  bool durable = false;  ///< acknowledged changes survive closing and opening
+  bool shared = false;   ///< several processes may open the storage at once: process leases are timed
 };
 
 inline std::ostream& operator<<(std::ostream& out, const StorageUnderTest& under) { return out << under.name; }
 
-/// Everything that a question about a job answers, as text: equal texts are equal jobs.
+/// Returns all fields of a job as text: equal texts mean equal jobs.
 inline std::string describe(const Job& job) {
   const auto millis = [](const std::optional<Instant>& at) { return at ? std::to_string(toEpochMillis(*at)) : "-"; };
   std::ostringstream text;
@@ -62,14 +64,15 @@ inline std::string describe(const Job& job) {
   return text.str();
 }
 
-/// Ranks by `policy.priority`; needs no group.
+/// A policy that ranks by `policy.priority` and needs no group.
 class RankByPriority final : public QueuePolicy {
  public:
   std::string group(const JobSpec&) const override { return {}; }
   std::int64_t rank(const JobSpec& job, Instant, const GroupState&) const override { return job.policy.priority; }
 };
 
-/// Gives each group its turns: one more than the group's last rank, never before what already waits.
+/// A policy that gives groups turns: the rank is one more than the last rank of the group, and not below any queued
+/// rank.
 class TakeTurns final : public QueuePolicy {
  public:
   std::string group(const JobSpec& job) const override { return job.apiKeyId; }
@@ -78,6 +81,8 @@ class TakeTurns final : public QueuePolicy {
   }
 };
 
+/// Fixture of the suite: a storage on an empty folder with a clock that moves by hand, and short forms of its
+/// operations.
 class StorageSuite : public testing::TestWithParam<StorageUnderTest> {
  protected:
   void SetUp() override { storage_ = GetParam().open(clock_, dir_); }
@@ -90,13 +95,14 @@ class StorageSuite : public testing::TestWithParam<StorageUnderTest> {
   RecordStore& records() { return storage_->records(); }
   WorkerStore& workers() { return storage_->workers(); }
 
+  /// Closes the storage and opens the storage again on the same directory.
   void reopen() {
     storage_.reset();
     storage_ = GetParam().open(clock_, dir_);
   }
 
-  /// Runs `body` with the storage open in another process, which then dies without closing anything; opens it here
-  /// again. `body` does not move the clock.
+  /// Runs `body` with the storage open in a child process, which then dies without closing the storage; afterwards
+  /// opens the storage here again. `body` does not move the clock. The test fails if `body` fails.
   void inAProcessThatDies(const std::function<void()>& body) {
     storage_.reset();
     const pid_t child = fork();
@@ -160,7 +166,7 @@ class StorageSuite : public testing::TestWithParam<StorageUnderTest> {
   void sweepAll() {
     while (storage_->leases().sweep(1'000).more) continue;
   }
-  /// What a report of the last claim of a delivery carries.
+  /// Returns the last claim of a delivery, for reports about the delivery.
   DeliveryClaim last(const std::string& delivery) { return lastClaim(outbox(), delivery); }
   std::vector<Delivery> claimDue(Millis lease) { return claimAllDue(outbox(), lease); }
 
@@ -170,7 +176,7 @@ class StorageSuite : public testing::TestWithParam<StorageUnderTest> {
     return page ? page->chunks : std::vector<Chunk>();
   }
 
-  /// Brings a fresh job into `state`; the lease is the one of its last attempt.
+  /// Brings a new job into `state`. Returns the lease of the job's last attempt.
   LeaseRef bring(const JobId& id, JobState state) {
     JobSpec job = spec(id);
     job.policy.executionTimeout = Millis(5'000);
@@ -204,7 +210,7 @@ class StorageSuite : public testing::TestWithParam<StorageUnderTest> {
   RankByPriority policy_;
 };
 
-/// IN_QUEUE last: a job that waits would be claimed by the next bring().
+/// All states, with IN_QUEUE last: the next bring() would claim a queued job.
 inline constexpr JobState kAllStates[] = {JobState::inProgress, JobState::completed, JobState::failed,
                                           JobState::cancelled,  JobState::timedOut,  JobState::inQueue};
 

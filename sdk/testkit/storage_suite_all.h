@@ -1,4 +1,4 @@
-// The whole conformance suite; see storage_suite.h.
+// The whole conformance suite of storages; storage_suite.h has an example.
 #pragma once
 
 #include <string>
@@ -25,7 +25,7 @@
 #include "testkit/storage_suite_sweep.h"
 #include "testkit/storage_suite_workers.h"
 
-/// At namespace scope, once: puts the suite to the storages, `JOBQ_STORAGE_CONFORMANCE(Mine, testing::Values(...))`.
+/// Runs the suite against storages: `JOBQ_STORAGE_CONFORMANCE(Mine, testing::Values(...))`, once, at namespace scope.
 #define JOBQ_STORAGE_CONFORMANCE(prefix, storages)                                                                   \
   namespace jobq::testkit {                                                                                          \
   inline std::string nameOfStorage(const testing::TestParamInfo<StorageUnderTest>& info) { return info.param.name; } \

@@ -1,4 +1,4 @@
-// Conformance: callers' JSON text and sealed bytes are carried byte for byte (job.h).
+// Conformance: the storage carries JSON text of callers and sealed bytes byte for byte (sdk/include/jobq/job.h).
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Conformance: which deliveries a claim takes, and which reports count (outbox_store.h).
+// Conformance: choice of deliveries by a claim, and acceptance of reports (sdk/include/jobq/outbox_store.h).
 #pragma once
 
 #include <gtest/gtest.h>

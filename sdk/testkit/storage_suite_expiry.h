@@ -1,4 +1,4 @@
-// Conformance: how long a job is there (job_store.h, setTtl; lease_store.h, finish).
+// Conformance: the life of a job (setTtl in sdk/include/jobq/job_store.h; finish in sdk/include/jobq/lease_store.h).
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Conformance: what a queue policy is told, and what is remembered for its groups (queue_policy.h).
+// Conformance: arguments of a queue policy, and the stored state of its groups (sdk/include/jobq/queue_policy.h).
 #pragma once
 
 #include <cstdint>
@@ -26,14 +26,14 @@ TEST_P(StorageSuite, AGroupKeepsItsLastRankAndSeesTheLowestWaiting) {
   std::vector<JobId> order;
   for (const ClaimedJob& job : claim(9)) order.push_back(job.lease.job);
   EXPECT_EQ(order, (std::vector<JobId>{"noisy0", "quiet0", "noisy1", "noisy2"}));
-  put("noisy3", "noisy");  // nothing waits: its own last rank alone counts
-  put("other", "other");   // joins at the lowest that waits, after noisy3 by arrival
+  put("noisy3", "noisy");  // no job waits: only the group's own last rank counts
+  put("other", "other");   // joins at the lowest waiting rank, after noisy3 by arrival
   order.clear();
   for (const ClaimedJob& job : claim(9)) order.push_back(job.lease.job);
   EXPECT_EQ(order, (std::vector<JobId>{"noisy3", "other"}));
 }
 
-/// Answers what it is told to, and remembers what it was asked: for tests only, a policy remembers nothing.
+/// A policy for tests that returns preset answers and records its arguments. A real policy remembers nothing.
 class RecordingPolicy final : public QueuePolicy {
  public:
   struct Asked {

@@ -1,4 +1,4 @@
-// Conformance: a caller's promise that two requests are the same (job_store.h, Idempotency).
+// Conformance: idempotency keys (sdk/include/jobq/job_store.h, Idempotency).
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Conformance: the verbs of a worker (lease_store.h).
+// Conformance: the operations of a worker (sdk/include/jobq/lease_store.h).
 #pragma once
 
 #include <utility>

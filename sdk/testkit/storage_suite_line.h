@@ -1,4 +1,4 @@
-// Conformance: what the line tells about itself (LeaseStore::ahead, EndpointCounts::headQueuedAt).
+// Conformance: position and age of queued jobs (LeaseStore::ahead, EndpointCounts::headQueuedAt).
 #pragma once
 
 #include <cstddef>

@@ -11,7 +11,7 @@
 
 namespace jobq::testkit {
 
-/// Brings jobs with a webhook to their ends.
+/// Fixture that brings jobs with a webhook to their ends.
 class OutboxSuite : public StorageSuite {
  protected:
   JobSpec hooked(const JobId& id) {
@@ -26,7 +26,7 @@ class OutboxSuite : public StorageSuite {
     for (const Delivery& delivery : deliveries) ids.push_back(delivery.job.id);
     return ids;
   }
-  /// A job that has ended with a call to `url` owed.
+  /// Makes a job end so that a call to `url` is owed.
   void owe(const JobId& id, const std::string& url, const EndpointId& endpoint = "ep") {
     JobSpec job = hooked(id);
     job.endpoint = endpoint;

@@ -1,4 +1,5 @@
-// Conformance: what an endpoint owes, and the bounds on it (OutboxStore::owed, OutboxStore::abandonOwed).
+// Conformance: the owed deliveries of an endpoint, and the bounds on owed deliveries (OutboxStore::owed,
+// OutboxStore::abandonOwed).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +20,7 @@
 
 namespace jobq::testkit {
 
-/// Brings endpoints to and beyond the bounds on what they owe.
+/// Fixture that brings endpoints to and beyond the bounds on owed deliveries.
 class OwedSuite : public OutboxSuite {
  protected:
   static constexpr OwedBounds kNoBounds{Millis(1'000'000'000'000), 1'000'000};
@@ -34,7 +35,7 @@ class OwedSuite : public OutboxSuite {
   void oweSome(int count, const EndpointId& endpoint = "ep") {
     for (int i = 0; i < count; ++i) owe(endpoint + "-" + std::to_string(i), "http://example.com/", endpoint);
   }
-  /// Returns the delivery of a job that was cancelled before it ran.
+  /// Returns the delivery of a job that was cancelled before its first run.
   Delivery of(const JobId& id) { return outbox().list("", id, 9).at(0); }
   DeliveryState stateOfDelivery(const JobId& id) { return of(id).state; }
   /// Returns the endpoint's owed jobs, oldest first.

@@ -1,4 +1,5 @@
-// Conformance: what holds when sixteen threads ask at once. Records: storage_suite_record_races.h.
+// Conformance: rules of the contract under sixteen threads at once. Records have
+// sdk/testkit/storage_suite_record_races.h.
 #pragma once
 
 #include <atomic>

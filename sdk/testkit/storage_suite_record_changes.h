@@ -1,4 +1,5 @@
-// Conformance: RecordStore::changedSince, with which a node follows what others store (record_store.h).
+// Conformance: RecordStore::changedSince, by which a node follows the changes of other nodes
+// (sdk/include/jobq/record_store.h).
 #pragma once
 
 #include <algorithm>
@@ -14,12 +15,12 @@
 
 namespace jobq::testkit {
 
-/// A reader's copy of a kind, kept up to date by changes alone.
+/// A reader's copy of the records of a kind, kept up to date by changes alone.
 class RecordFollower {
  public:
   explicit RecordFollower(std::string kind) : kind_(std::move(kind)) {}
 
-  /// Applies what happened since the last time, and checks that it can have happened since then.
+  /// Applies the changes since the preceding call, and checks that the changes are possible since then.
   void follow(RecordStore& records) {
     const Changes changes = records.changedSince(kind_, version_);
     EXPECT_GE(changes.version, version_);
@@ -159,7 +160,7 @@ TEST_P(StorageSuite, ARemovalIsForgottenAfterADayAndASweep) {
       << "a new removal has a day of its own";
 }
 
-// Whoever asked at any moment of a history, and asks again at its end, has then what is there.
+// A reader that asked at any moment of a history and asks again at the end has the present records.
 TEST_P(StorageSuite, ChangesLeadFromEveryMomentToTheNext) {
   std::vector<RecordFollower> followers;
   const auto moment = [&] {

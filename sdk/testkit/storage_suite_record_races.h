@@ -1,5 +1,5 @@
-// Conformance: RecordStore when sixteen threads ask at once: several writers of one record, of one name, and readers
-// who follow them.
+// Conformance: RecordStore under sixteen threads at once. Several threads write the same record or the same name, and
+// readers follow the changes.
 #pragma once
 
 #include <algorithm>
@@ -51,7 +51,7 @@ TEST_P(StorageSuite, RacingCreationsOfARecordHaveOneWinner) {
   for (int round = 0; round < kRecordRounds; ++round) {
     const std::string same = "same" + std::to_string(round);
     Mutex mutex;
-    std::vector<std::string> winners;  // of the name
+    std::vector<std::string> winners;  // ids of the records that received the name
     std::multiset<std::string> losers;
     std::atomic<int> byId = 0;
     race(kRacers, [&](int i) {
@@ -154,7 +154,8 @@ TEST_P(StorageSuite, ARemovalAndUpdatesAgreeWhoWasFirst) {
   }
 }
 
-// Readers who only ever ask what is new have in the end exactly what is there, and never two of one name on the way.
+// Readers that ask only for changes have in the end exactly the stored records, and at no moment two records of one
+// name.
 TEST_P(StorageSuite, FollowersHaveInTheEndWhatIsThere) {
   constexpr int kFollowers = 4;
   constexpr int kIds = 6;

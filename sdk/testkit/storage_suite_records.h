@@ -1,5 +1,5 @@
-// Conformance: RecordStore (record_store.h), the verbs one by one. What is told of changes:
-// storage_suite_record_changes.h.
+// Conformance: each operation of RecordStore (sdk/include/jobq/record_store.h). storage_suite_record_changes.h has the
+// tests of changes.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ inline Record record(const std::string& id, const std::string& name, const std::
   return Record{"template", id, name, body, 0, {}};
 }
 
-/// Everything that is known of a record, as text: equal texts are equal records.
+/// Returns all fields of a record as text: equal texts mean equal records.
 inline std::string describe(const Record& record) {
   return record.kind + '/' + record.id + " '" + record.name + "' version " + std::to_string(record.version) + " of " +
          std::to_string(toEpochMillis(record.changedAt)) + ": " + record.body;
@@ -40,14 +40,14 @@ template <class Result>
 bool stored(const Result& result) {
   return std::holds_alternative<Stored>(result);
 }
-/// The version that was stored; 0, and a failure of the test, when none was.
+/// Returns the stored version. Returns 0 and fails the test if the record was not stored.
 template <class Result>
 std::uint64_t versionOf(const Result& result) {
   const auto* now = std::get_if<Stored>(&result);
   EXPECT_NE(now, nullptr) << "it was not stored";
   return now != nullptr ? now->version : 0;
 }
-/// Who has it; empty when nobody does.
+/// Returns the id of the record that has the id or name, or an empty string if the result is not NameTaken.
 template <class Result>
 std::string takenBy(const Result& result) {
   const auto* taken = std::get_if<NameTaken>(&result);
@@ -236,7 +236,7 @@ TEST_P(StorageSuite, AListIsByIdWhateverTheOrderOfTheChanges) {
   EXPECT_TRUE(records().list("none").empty());
 }
 
-// Byte for byte: no letter case, no blanks at the end, no form of a letter makes two into one.
+// Names are compared byte for byte: letter case, final blanks and forms of a letter keep two names apart.
 TEST_P(StorageSuite, KindsIdsAndNamesDifferByAnyByte) {
   const std::string e = "\xC3\xA9";
   const std::string combined = "e\xCC\x81";

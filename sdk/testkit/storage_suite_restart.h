@@ -1,4 +1,4 @@
-// Conformance: what a durable storage keeps through a close, and through the death of its process.
+// Conformance: a durable storage keeps its content through a close, and through the death of its process.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace jobq::testkit {
 
-/// Asks durable backends only.
+/// Tests for durable storages only.
 class RestartSuite : public StorageSuite {
  protected:
   void SetUp() override {

@@ -1,5 +1,5 @@
-// Conformance: transitions.h is the only statement of what may follow what, in every backend; and what is absent is
-// absent for every verb.
+// Conformance: every storage follows the table in sdk/include/jobq/transitions.h, and an absent job is absent for every
+// operation.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@ inline constexpr Trigger kAllTriggers[] = {Trigger::claim,   Trigger::complete, 
 
 class StateSuite : public StorageSuite {
  protected:
-  /// A job in `state`, held by a timed lease of a minute if it runs; `maxAttempts` decides what a loss means.
+  /// Brings a job into `state`, with a timed lease of one minute if the job runs. `maxAttempts` decides the result of a
+  /// loss.
   void bringTimed(const JobId& id, JobState state, std::uint32_t maxAttempts) {
     JobSpec job = spec(id);
     job.policy.executionTimeout = Millis(300'000);
@@ -36,7 +37,8 @@ class StateSuite : public StorageSuite {
     EXPECT_EQ(stateOf(id), state);
   }
 
-  /// Asks for what `trigger` stands for, with the most tempting lease: the job's present attempt.
+  /// Calls the operation of `trigger` with the job's present attempt, the lease that an operation would accept most
+  /// easily.
   void pull(const JobId& id, Trigger trigger) {
     const std::vector lease{LeaseRef{id, find(id)->attempt}};
     switch (trigger) {

@@ -1,4 +1,4 @@
-// Conformance: what becomes of jobs whose time or whose worker is over (lease_store.h, sweep).
+// Conformance: jobs whose time or whose worker has ended (sdk/include/jobq/lease_store.h, sweep).
 #pragma once
 
 #include <cstddef>

@@ -1,12 +1,12 @@
-// The conformance suite of webhook transports: every sentence of jobq/webhook_transport.h that holds for all of them. A
-// transport's own test says how to set it up with its receivers:
+// The conformance suite of webhook transports: tests for each rule of sdk/include/jobq/webhook_transport.h that holds
+// for all transports. The test of a transport provides the transport with its receivers:
 //
 //     #include "testkit/transport_suite.h"
 //     class MineRig final : public jobq::testkit::TransportRig { ... };
 //     JOBQ_TRANSPORT_CONFORMANCE(Mine, testing::Values(jobq::testkit::TransportUnderTest{
 //         "mine", [] { return std::make_unique<MineRig>(); }}));
 //
-// Include it in one source file of a test program. Only the limits on how long a call may take are in real time.
+// A single source file of a test program includes the header. Only limits on the duration of a call are in real time.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -33,24 +33,28 @@
 
 namespace jobq::testkit {
 
-/// A transport with receivers for it. Made anew for each test.
+/// A transport with its receivers, new for each test.
 class TransportRig {
  public:
   virtual ~TransportRig() = default;
 
+  /// Returns the transport, owned by the rig.
   virtual WebhookTransport& transport() = 0;
-  /// A receiver that takes whatever comes.
+  /// Returns the URL of a receiver that accepts every call.
   virtual std::string goodUrl() = 0;
-  /// The bodies that it has taken, in any order.
+  /// Returns the bodies of the calls at that receiver, in any order.
   virtual std::vector<std::string> taken() = 0;
-  /// A receiver that takes a call and never answers; empty where nothing is waited for.
+  /// Returns the URL of a receiver that accepts a call and never answers, or an empty string for a transport without
+  /// answers.
   virtual std::string silentUrl() { return {}; }
   /// Blocks until a call has reached the silent receiver.
   virtual void awaitSilence() {}
-  /// A receiver that takes a call and answers with more than 1 KiB; empty where nothing is answered.
+  /// Returns the URL of a receiver that answers with more than 1 KiB, or an empty string for a transport without
+  /// answers.
   virtual std::string talkativeUrl() { return {}; }
 };
 
+/// A transport for the suite.
 struct TransportUnderTest {
   std::string name;
   std::function<std::unique_ptr<TransportRig>()> make;
@@ -58,6 +62,7 @@ struct TransportUnderTest {
 
 inline std::ostream& operator<<(std::ostream& out, const TransportUnderTest& under) { return out << under.name; }
 
+/// Fixture of the suite: a new rig for each test.
 class TransportSuite : public testing::TestWithParam<TransportUnderTest> {
  protected:
   void SetUp() override { rig_ = GetParam().make(); }
@@ -72,7 +77,7 @@ class TransportSuite : public testing::TestWithParam<TransportUnderTest> {
     std::istringstream words{std::string(rig_->transport().schemes())};
     return {std::istream_iterator<std::string>(words), {}};
   }
-  /// URLs that lead nowhere, for each of the transport's schemes and beyond them.
+  /// Returns URLs without a receiver, for each of the transport's schemes and for other schemes.
   std::vector<std::string> badUrls() {
     using namespace std::string_literals;
     std::vector<std::string> urls{"", ":", "nonsense", "//host/a", "gopher://127.0.0.1/", "data:,x", "%", "\n"};
@@ -86,7 +91,7 @@ class TransportSuite : public testing::TestWithParam<TransportUnderTest> {
     return urls;
   }
 
-  static constexpr std::chrono::seconds kSoon{1};  ///< the contract says 100 ms
+  static constexpr std::chrono::seconds kSoon{1};  ///< the contract requires 100 ms
   std::unique_ptr<TransportRig> rig_;
 };
 
@@ -213,8 +218,8 @@ TEST_P(TransportSuite, ACallThatIsNotAnsweredEndsWithItsTimeout) {
 
 }  // namespace jobq::testkit
 
-/// At namespace scope, once: puts the suite to the transports, `JOBQ_TRANSPORT_CONFORMANCE(Mine,
-/// testing::Values(...))`.
+/// Runs the suite against transports: `JOBQ_TRANSPORT_CONFORMANCE(Mine, testing::Values(...))`, once, at namespace
+/// scope.
 #define JOBQ_TRANSPORT_CONFORMANCE(prefix, transports)                                                             \
   namespace jobq::testkit {                                                                                        \
   inline std::string nameOfTransport(const testing::TestParamInfo<TransportUnderTest>& i) { return i.param.name; } \

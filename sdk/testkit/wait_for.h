@@ -1,5 +1,5 @@
-// Bounded waits for tests. A test that waits for another thread names what it waits for; after the deadline the name is
-// printed and the test fails, instead of hanging. The deadline bounds a hang and never judges how fast something is.
+// Bounded waits for tests. A test names the condition of each wait. After the deadline the name is printed and the test
+// fails instead of hanging. The deadline bounds a hang and never judges speed.
 //
 //     waitFor("the worker to be idle", [&] { return worker.isIdle(); });         // polls
 //     EXPECT_EQ(resultOf("the caller's answer", answer), 200);                   // a future
@@ -24,12 +24,12 @@
 
 namespace jobq::testkit {
 
-/// Generous: a machine whose processors are all taken by other work still comes to an end before it.
+/// Deadline of a wait. A machine with all processors busy with other work still meets this deadline.
 inline constexpr std::chrono::seconds kHangDeadline{60};
-/// The same for threads that do work of their own, which a sanitizer makes ten times as long.
+/// Deadline for threads with work of their own; a sanitizer makes such work ten times as long.
 inline constexpr std::chrono::seconds kWorkDeadline{300};
 
-/// Thrown by a wait that has passed its deadline. The text says what the wait was for.
+/// Thrown by a wait past its deadline. The text names the condition of the wait.
 class WaitExpired : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -42,14 +42,14 @@ class WaitDeadline {
   explicit WaitDeadline(std::string_view what, std::chrono::seconds within = kHangDeadline)
       : what_(what), within_(within), end_(std::chrono::steady_clock::now() + within) {}
 
-  /// Waits for a notification of `condition`, which may come without cause: for the body of a while loop. Throws
-  /// WaitExpired past the deadline.
+  /// Waits for a notification of `condition`, in the body of a while loop, because a wait may return without a
+  /// notification. Throws WaitExpired past the deadline.
   void on(Condition& condition, Mutex& mutex) JOBQ_REQUIRES(mutex) {
     if (isOver()) expire();
     condition.waitFor(mutex, end_ - std::chrono::steady_clock::now());
   }
 
-  /// Rests for a millisecond between two looks at a condition. Throws WaitExpired past the deadline.
+  /// Sleeps one millisecond between two checks of a condition. Throws WaitExpired past the deadline.
   void pause() const {
     if (isOver()) expire();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -57,8 +57,8 @@ class WaitDeadline {
 
   bool isOver() const { return std::chrono::steady_clock::now() >= end_; }
 
-  /// Prints what the wait was for, because the exception may never reach the test: its way up may join a thread that
-  /// hangs. Then throws WaitExpired.
+  /// Prints the condition of the wait and `seen`, then throws WaitExpired. The text is printed too because the
+  /// exception may never reach the test: stack unwinding may join a hanging thread.
   [[noreturn]] void expire(const std::string& seen = "") const {
     const std::string message = describeExpiry(what_, within_) + (seen.empty() ? "" : ": " + seen);
     std::fprintf(stderr, "%s\n", message.c_str());
@@ -75,14 +75,14 @@ class WaitDeadline {
   const std::chrono::steady_clock::time_point end_;
 };
 
-/// Polls `holds` each millisecond until it returns true. Throws WaitExpired past the deadline.
+/// Polls `holds` each millisecond until `holds` returns true. Throws WaitExpired past the deadline.
 template <class Predicate>
 void waitFor(std::string_view what, Predicate&& holds, std::chrono::seconds within = kHangDeadline) {
   for (const WaitDeadline wait(what, within); !holds();) wait.pause();
 }
 
-/// Ends the process with a message unless it is destroyed before the deadline: for waits that cannot be given up, like
-/// a join. One thread of its own, which ends with it.
+/// Ends the process with a message unless the guard is destroyed before the deadline. The guard bounds waits that
+/// cannot be given up, such as a join, and has a thread of its own.
 class HangGuard {
  public:
   explicit HangGuard(std::string_view what, std::chrono::seconds within = kHangDeadline)
@@ -102,21 +102,21 @@ class HangGuard {
   const std::jthread watch_;
 };
 
-/// Waits for the future's result and returns it; an exception of the future passes through. Past the deadline it ends
-/// the process, because the destructor of a future of std::async would wait for the same result once more.
+/// Waits for the result of a future and returns the result; an exception of the future passes through. Ends the process
+/// past the deadline, because the destructor of a future of std::async would wait for the same result again.
 template <class Result>
 Result resultOf(std::string_view what, std::future<Result>& future, std::chrono::seconds within = kHangDeadline) {
   const HangGuard guard(what, within);
   return future.get();
 }
 
-/// Joins a thread. Past the deadline it ends the process: a thread that hangs cannot be left behind.
+/// Joins a thread. Ends the process past the deadline, because a hanging thread cannot be left behind.
 inline void join(std::string_view what, std::thread& thread, std::chrono::seconds within = kHangDeadline) {
   const HangGuard guard(what, within);
   thread.join();
 }
 
-/// Joins each thread of a container, all within one deadline.
+/// Joins all threads of a container within one deadline. Ends the process past the deadline.
 template <class Threads>
 void joinAll(std::string_view what, Threads& threads, std::chrono::seconds within = kWorkDeadline) {
   const HangGuard guard(what, within);

@@ -1,37 +1,37 @@
 // The handshake between the server and a plugin library.
 //
-// A library proves that it fits before any of its code runs: the exported symbol's name carries the ABI major, and a
-// section `jobq_abi` holds the manifest below as plain text, which the host reads from the file. Only then is the
-// library loaded and its descriptor asked. Every mismatch names the field, both values and the remedy.
+// A library proves its fitness before any of its code runs. The name of the exported symbol carries the ABI major, and
+// a section `jobq_abi` holds the manifest below as plain text, which the host reads from the file. Only afterwards the
+// host loads the library and asks for its descriptor. Every mismatch names the field, both values and the remedy.
 //
 // A plugin ends with
 //
 //     constexpr jobq::abi::Entry kEntries[] = {jobq::abi::entry<jobq::HandlerFactory, EchoFactory>("echo", "1.0.0")};
 //     JOBQ_PLUGIN(kEntries)
 //
-// Version rule. The section says the ABI minor, a fingerprint (compiler, string ABI, debug mode, language, sanitizer)
-// and the layout of the types that both sides look into (abi_layout.h). Comments, names of parameters, inline functions
-// and constants of the headers are no part of it: a plugin stays valid when they change.
+// Version rule. The section has the ABI minor, a fingerprint (compiler, string ABI, debug mode, language, sanitizer)
+// and the layout of the types that both sides access (abi_layout.h). Comments, names of parameters, inline functions
+// and constants of the headers are not in the section: a plugin stays valid when such text changes.
 //
-//  - A change that an old plugin cannot survive raises the major and the symbol's name: another size, field, type or
+//  - A change that breaks an old plugin raises the major and changes the symbol's name: another size, field, type or
 //    order in a closed type; another order, signature or meaning of existing virtuals; another value of an enumerator.
 //  - An addition raises the minor: a new virtual at the end of an interface; a new field at the end of an open type; a
 //    new enumerator at the end of an open enumeration; a new type; a new field at the end of Descriptor.
-//  - The host accepts plugins of its own minor and of every older one. A plugin whose minor is newer is refused.
+//  - The host accepts plugins of its own minor and of every older minor, and refuses a plugin with a newer minor.
 //
-// A new virtual is never called on a plugin whose minor lacks it, because the interface does not let its callers: the
-// virtual is private, and a public function in the same class asks for the minor first.
+// No code calls a new virtual on a plugin with an older minor, because the interface prevents the call: the virtual is
+// private, and a public function in the same class checks the minor first.
 //
 //     /// Since minor 3.
 //     std::string summary() const { return abiMinor() >= 3 ? doSummary() : std::string(); }
 //    private:
 //     virtual std::string doSummary() const { return {}; }  // last of the class
 //
-// Interfaces that the host implements (JobContext, Clock, Log, PluginConfig) need no such function: a plugin that calls
-// a later virtual of theirs has a later minor, and is refused by an older host.
+// Interfaces that the host implements (JobContext, Clock, Log, PluginConfig) need no such function: a plugin with a
+// call of a later virtual has a later minor, and an older host refuses the plugin.
 //
-// sdk/abi/v<major>.<minor>.txt is the ABI of each minor as a text. sdk/abi/check.py compares the headers with them and
-// says which of the two numbers a change has to raise.
+// sdk/abi/v<major>.<minor>.txt is the ABI of each minor as text. sdk/abi/check.py compares the headers with these files
+// and says which of the two numbers a change has to raise.
 #pragma once
 
 #include <algorithm>
@@ -78,12 +78,14 @@
 
 namespace jobq::abi {
 
+/// Name of the exported function with the descriptor, start of that name in any major, and name of the manifest's
+/// section.
 inline constexpr const char* kSymbol = "jobq_plugin_v3";
 inline constexpr const char* kSymbolPrefix = "jobq_plugin_v";
 inline constexpr const char* kSection = "jobq_abi";
 static_assert(kMajor == 3, "the symbol's name says the major, here and in JOBQ_PLUGIN");
 
-/// The fields that must be equal on both sides, a `field=value` a line.
+/// The fields that must be equal on both sides, one `field=value` on each line.
 inline constexpr std::string_view kFingerprint = "compiler=" JOBQ_COMPILER                          //
                                                  "\nstring_abi=" JOBQ_TEXT(_GLIBCXX_USE_CXX11_ABI)  //
     "\ndebug_mode=" JOBQ_DEBUG_MODE                                                                 //
@@ -91,8 +93,9 @@ inline constexpr std::string_view kFingerprint = "compiler=" JOBQ_COMPILER      
     "\nsanitizer=" JOBQ_SANITIZER                                                                   //
     "\n";
 
-/// Makes the entry of a class that implements Interface, is constructible from PluginEnv, and may have a nested
-/// `Options` that reads its keys from a PluginConfig in its constructor.
+/// Returns the entry of the class Implementation, which implements Interface and is constructible from PluginEnv.
+/// Implementation may have a nested class `Options` with a constructor that reads the settings from a PluginConfig.
+/// `name` and `version` are literals of the library.
 template <class Interface, class Implementation>
 constexpr Entry entry(const char* name, const char* version) {
   return Entry{Interface::kKind, name, version,
@@ -106,8 +109,8 @@ constexpr Entry entry(const char* name, const char* version) {
                [](const PluginEnv& env) -> Plugin* { return static_cast<Interface*>(new Implementation(env)); }};
 }
 
-/// The text of the section: a title, the minor, the fingerprint, the layout of the common types and of those of the
-/// kinds that are offered, `entry=<kind> <name> <version>` lines, NUL.
+/// Returns the text of the section: a title, the minor, the fingerprint, the layouts of the common types and of the
+/// offered kinds, lines `entry=<kind> <name> <version>`, and a NUL.
 template <const auto& kEntries>
 consteval auto manifest() {
   constexpr auto each = [](auto&& put) {
@@ -143,7 +146,8 @@ consteval auto manifest() {
 
 }  // namespace jobq::abi
 
-/// Once per library, at namespace scope, with a constexpr array of entries at namespace scope.
+/// Exports the entries of a library: used once for each library, at namespace scope, with a constexpr array of entries
+/// at namespace scope.
 #define JOBQ_PLUGIN(entries)                                                                              \
   namespace {                                                                                             \
   [[gnu::section("jobq_abi"), gnu::used]] constexpr auto jobqManifest = ::jobq::abi::manifest<entries>(); \

@@ -1,4 +1,5 @@
-// The records that a plugin library shows to the host: its entries, and the descriptor that lists them (abi.h).
+// Records of a plugin library for the host: the entries of the library, and the descriptor that lists the entries
+// (abi.h).
 #pragma once
 
 #include <cstddef>
@@ -10,26 +11,27 @@
 
 namespace jobq::abi {
 
-/// One thing a library offers. Strings are literals of the library.
+/// A plugin offered by a library. Strings are literals of the library.
 struct Entry {
   PluginKind kind;
-  const char* name;                      ///< what the configuration calls it: [a-z0-9_-]{1,64}
-  const char* version;                   ///< the plugin's own
-  void (*declare)(const PluginConfig&);  ///< asks for every key it has, and makes nothing
-  Plugin* (*create)(const PluginEnv&);   ///< the caller owns the result, which is an Interface of `kind`
+  const char* name;                      ///< name in the configuration: [a-z0-9_-]{1,64}
+  const char* version;                   ///< version of the plugin itself
+  void (*declare)(const PluginConfig&);  ///< reads each setting once and creates no plugin
+  Plugin* (*create)(const PluginEnv&);   ///< creates the plugin, an implementation of the interface of `kind`; the
+                                         ///< caller owns the result
 };
 
-/// The result of `jobq_plugin_v3()`: constant, owned by the library. New fields go last; the host reads a field of a
-/// later minor only when `size` covers it.
+/// Result of `jobq_plugin_v3()`: constant, owned by the library. New fields go last; the host reads a field of a later
+/// minor only if `size` covers the field.
 struct Descriptor {
-  std::uint32_t size;   ///< sizeof(Descriptor) as the plugin knew it
-  std::uint32_t minor;  ///< kMinor as the plugin knew it
+  std::uint32_t size;   ///< sizeof(Descriptor) in the sdk of the plugin
+  std::uint32_t minor;  ///< kMinor in the sdk of the plugin
   const char* fingerprint;
   const Entry* entries;
   std::size_t entryCount;
 };
 
-/// The size that every descriptor of this major has at least.
+/// Smallest size of a descriptor of this major, in bytes.
 inline constexpr std::size_t kSmallestDescriptor = offsetof(Descriptor, entryCount) + sizeof(std::size_t);
 static_assert(std::has_unique_object_representations_v<Descriptor>, "padding would hide whether `size` covers a field");
 

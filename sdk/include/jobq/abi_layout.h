@@ -1,12 +1,13 @@
-// A description of every type that the host and a plugin both look into, as this compiler laid it out. It is part of a
-// library's manifest (abi.h): one line a type, `layout.<group>.<type>=<description>`, for the group `plugin`, which all
-// kinds share, and for each kind that the library offers.
+// A description of every type that both the host and a plugin access, as laid out by this compiler. The description is
+// part of a library's manifest (abi.h), with a line `layout.<group>.<type>=<description>` for each type. The groups are
+// `plugin`, with the types of all kinds, and each kind of the library's entries.
 //
-// A type is described as closed or as open. Both sides must have the same closed types: objects of them are made by
-// either side, stored in containers or passed on from one plugin to another. Open types are made by the host alone and
-// only lent to the plugin, or (enumerations) only go from the plugin to the host; a later minor may append to them. The
-// description of a closed type begins with its size and ends with a semicolon, that of an open type has neither: so one
-// rule fits both, which is that an older description is a prefix of the newer one.
+// A type is closed or open. Both sides must have equal closed types: either side makes objects of a closed type, stores
+// objects in containers and passes objects on from one plugin to another. Only the host makes objects of an open type
+// and lends the objects to the plugin; an open enumeration only goes from the plugin to the host. A later minor may
+// append to an open type. The description of a closed type begins with its size and ends with a semicolon; the
+// description of an open type has neither. A single rule therefore fits both: an older description is a prefix of the
+// newer description.
 //
 // Private members are not listed; the size of their class is. sdk/abi/check.py proves that no type and no field is
 // missing here.
@@ -33,12 +34,13 @@
 
 namespace jobq::abi {
 
+/// All kinds of plugins.
 inline constexpr std::array kKinds{PluginKind::storage,         PluginKind::queuePolicy, PluginKind::rateLimiter,
                                    PluginKind::admissionFilter, PluginKind::handler,     PluginKind::webhookTransport};
 
 namespace detail {
 
-/// Hands the digits of `number` to `put`.
+/// Passes the digits of `number` to `put`.
 template <class Put>
 constexpr void putNumber(Put& put, std::size_t number) {
   std::array<char, 20> digits{};
@@ -50,7 +52,7 @@ constexpr void putNumber(Put& put, std::size_t number) {
   put(std::string_view(digits.data() + first, digits.size() - first));
 }
 
-/// Writes the lines of one group.
+/// Writes the lines of one group through `put`, which outlives the writer.
 template <class Put>
 class LayoutWriter {
  public:
@@ -128,7 +130,7 @@ class LayoutWriter {
   JOBQ_BEGIN(type), JOBQ_SIZE(type), writer.alternatives(#__VA_ARGS__), writer.end(true)
 
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Winvalid-offsetof"  // The compilers of the fingerprint answer it for such types too.
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"  // Both compilers of the fingerprint compute such offsets.
 
 template <class Writer>
 constexpr void describeCommon(Writer writer) {
@@ -150,7 +152,7 @@ template <class Writer>
 constexpr void describePolicy(Writer writer) {
   JOBQ_CLOSED(QueuePolicy);
   JOBQ_CLOSED(JobPolicy, executionTimeout, ttl, lowPriority, priority);
-  // A storage plugin passes its own copy on: closed, though a policy only reads it.
+  // Closed although a policy only reads a JobSpec: a storage plugin passes a copy of its own to the policy.
   JOBQ_CLOSED(JobSpec, id, endpoint, apiKeyId, input, webhook, s3Config, policy, retention, maxAttempts);
   JOBQ_CLOSED(GroupState, lastRank, lowestWaiting);
 }
@@ -287,13 +289,13 @@ constexpr void describeStorage(Writer writer) {
 
 }  // namespace detail
 
-/// Hands the lines that all kinds share to `put`, piece by piece.
+/// Passes the lines of the group `plugin` to `put`, piece by piece.
 template <class Put>
 constexpr void describeLayout(Put& put) {
   detail::describeCommon(detail::LayoutWriter<Put>(put, "plugin"));
 }
 
-/// Hands the lines of one kind to `put`, piece by piece.
+/// Passes the lines of one kind to `put`, piece by piece.
 template <class Put>
 constexpr void describeLayout(Put& put, PluginKind kind) {
   const detail::LayoutWriter<Put> writer(put, nameOf(kind));

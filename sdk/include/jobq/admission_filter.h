@@ -1,5 +1,5 @@
-// Room 4 (reception): is this well-formed job welcome? A filter sees a job before it has an id. A factory is the
-// plugin; the filters it makes are the host's, one for each request that is being judged at a time.
+// Contract of the admission stage: a filter accepts, changes or refuses a well-formed job before the job has an id. The
+// plugin is a factory. The host owns the filters of the factory, as many as there are requests under review at a time.
 #pragma once
 
 #include <map>
@@ -18,54 +18,58 @@
 
 namespace jobq {
 
-/// The job at the door. The views live for the call.
+/// The job under review. The views and references are valid during the call.
 struct AdmissionRequest {
   std::string_view endpoint;
   std::string_view apiKeyId;
-  std::string_view input;  ///< JSON object text; do not decode it unless the filter must
+  std::string_view input;  ///< JSON object text; decoding costs time, and a filter decodes only if needed
   const JobPolicy& policy;
-  const std::map<std::string, std::string>& env;  ///< the endpoint's `env`: where a filter finds its settings
+  const std::map<std::string, std::string>& env;  ///< the endpoint's `env`, with the settings of the filter
 };
 
+/// The job goes on unchanged.
 struct Accept {};
-/// The caller is answered 400 with this message: one sentence that names the field and the remedy.
+/// The answer to the caller is 400 with this message, a sentence that names the field and the remedy.
 struct Reject {
   std::string message;
 };
-/// Goes on with other input (a JSON object text) or another policy; what is empty stays as it was.
+/// The job goes on with another input (JSON object text) or another policy. An empty member leaves the value unchanged.
 struct Replace {
   std::optional<std::string> input;
   std::optional<JobPolicy> policy;
 };
-/// The caller is answered with this status and message.
+/// The answer to the caller has this status and this message.
 struct Refuse {
-  int status = 400;  ///< 400, 403, 409, 413, 422 or 429; any other is a failure of the filter
+  int status = 400;  ///< 400, 403, 409, 413, 422 or 429; any other status is a failure of the filter
   std::string message;
-  Millis retryAfter{0};  ///< with 429: when to try again; the answer has it in whole seconds, at least one
+  Millis retryAfter{0};  ///< for 429: time until the next try, rounded up to whole seconds in the answer, at least 1 s
 };
-/// A filter's decision.
+/// The decision of a filter.
 using Decision = std::variant<Accept, Reject, Replace, Refuse>;
 
-/// One call at a time per instance, on any thread; the host keeps a pool. An exception answers the caller 500 and names
-/// the filter.
+/// A filter. The host keeps a pool of filters and makes one call at a time on each, on any thread. After an exception
+/// the answer to the caller is 500 and names the filter.
 class JOBQ_VISIBLE AdmissionFilter : public abi::Versioned {
  public:
   virtual ~AdmissionFilter() = default;
 
-  /// Judges one job before the job is stored. Returns the decision of the filter; Reject is Refuse with status 400.
-  /// Throws any std::exception if the filter fails. One thread at a time.
+  /// Judges a job before the job is stored. `job` is valid during the call. Returns the decision of the filter; Reject
+  /// is Refuse with status 400. Throws any std::exception if the filter fails. No two calls of a filter run at once.
   [[nodiscard]] virtual Decision review(const AdmissionRequest& job) = 0;
 };
 
-/// Any thread.
+/// The filter plugin: creates filters. Any thread may call, several calls at once.
 class JOBQ_VISIBLE AdmissionFilterFactory : public Plugin {
  public:
   static constexpr PluginKind kKind = PluginKind::admissionFilter;
 
-  /// `script`: of the filter `<script>`; empty for `plugin/<filter>`. Throwing answers the caller 500.
+  /// Returns a new filter, owned by the host; the factory outlives the filter. `script` is the name of the script of
+  /// the filter `<script>`, and empty for `plugin/<filter>`. Throws any std::exception if the filter cannot be made;
+  /// the answer to the caller is then 500.
   virtual std::unique_ptr<AdmissionFilter> make(std::string_view script) = 0;
 
-  /// Why this script cannot run, in one sentence; empty when it can. Of factories that run scripts.
+  /// Returns one sentence with the reason why the script cannot run, or an empty string if the script can. Factories
+  /// without scripts keep the default. Any thread.
   virtual std::string fault(std::string_view script) const {
     return script.empty() ? "" : "this filter runs no scripts";
   }

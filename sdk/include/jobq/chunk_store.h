@@ -1,5 +1,5 @@
-// Storage, face 3: what a running job hands out piece by piece, and what it logs. Chunks belong to an attempt: when a
-// job goes back in line they are discarded and the cursor starts again. The general rules are in storage.h.
+// Store of chunks and log lines of running jobs. Chunks belong to an attempt: when a job goes back to the queue, the
+// store discards the chunks and the cursor starts again. Log lines stay. The rules for every store are in storage.h.
 #pragma once
 
 #include <cstddef>
@@ -18,49 +18,57 @@
 
 namespace jobq {
 
+/// A piece of output from a running job.
 struct Chunk {
   std::string output;    ///< JSON text
   std::string metrics;   ///< JSON object text; empty for none
-  bool partial = false;  ///< one piece of a larger output that was split
+  bool partial = false;  ///< a piece of a larger output that was split
 };
 
+/// Result of take() and read().
 struct ChunkPage {
   std::vector<Chunk> chunks;
   std::uint64_t next = 0;              ///< number of the first chunk after this page
-  bool more = false;                   ///< further chunks are there already
-  JobState state = JobState::inQueue;  ///< read in the same step as the chunks
+  bool more = false;                   ///< further chunks are in the store already
+  JobState state = JobState::inQueue;  ///< state of the job, read in the same step as the chunks
   std::uint32_t attempt = 0;
 };
 
+/// A line of a job's log.
 struct LogLine {
-  Instant at{};
+  Instant at{};  ///< set by the store
   LogLevel level = LogLevel::information;
   std::string text;
 };
 
+/// Operations on chunks and log lines. The storage owns the store.
 class JOBQ_VISIBLE ChunkStore : public abi::Versioned {
  public:
   virtual ~ChunkStore() = default;
 
-  /// Adds chunks in order, all or none.
+  /// Adds chunks in their order, all or none. Returns staleAttempt if the job is not IN_PROGRESS under the attempt.
   [[nodiscard]] virtual ReportResult append(const LeaseRef& lease, std::vector<Chunk> chunks) = 0;
 
-  /// Hands out chunks that were not handed out before, in order, at least one if there is one, and no further one that
-  /// would bring the page's outputs and metrics over `maxBytes`. The cursor is in the store: however many callers ask
-  /// at once, each chunk goes to one of them. Nothing when the job is absent.
+  /// Returns the next chunks, each for the first time, in their order, and moves the cursor behind the page. The page
+  /// has at least one chunk if there is one; further chunks follow while the outputs and metrics of the page stay
+  /// within `maxBytes`. The cursor is in the store: each chunk goes to a single caller, also with many callers at once.
+  /// Returns an empty optional if the job is absent.
   [[nodiscard]] virtual std::optional<ChunkPage> take(const JobKey& key, std::size_t maxBytes) = 0;
 
-  /// The chunks from number `offset` on, without moving the cursor; same bounds.
+  /// Returns the chunks from number `offset` on, within the bounds of take(), and leaves the cursor alone. Returns an
+  /// empty optional if the job is absent.
   [[nodiscard]] virtual std::optional<ChunkPage> read(const JobKey& key, std::uint64_t offset,
                                                       std::size_t maxBytes) = 0;
 
-  /// Adds log lines; the store sets their time. A job keeps its last kMaxLogLines, over all attempts.
+  /// Adds log lines and sets their time. A job keeps the last kMaxLogLines of all attempts. Returns staleAttempt if the
+  /// job is not IN_PROGRESS under the attempt.
   [[nodiscard]] virtual ReportResult appendLog(const LeaseRef& lease, std::vector<LogLine> lines) = 0;
 
-  /// Oldest first; nothing when the job is absent.
+  /// Returns the log of the job, oldest line first, or an empty optional if the job is absent.
   [[nodiscard]] virtual std::optional<std::vector<LogLine>> readLog(const JobKey& key) = 0;
 };
 
+/// Greatest number of log lines of a job.
 inline constexpr std::size_t kMaxLogLines = 1'000;
 
 }  // namespace jobq

@@ -1,8 +1,8 @@
 // The exceptions that may cross the plugin boundary.
 //
-// Expected outcomes (a duplicate, a stale lease, a job that is absent) are return types. What is thrown is an
-// infrastructure failure, and it is caught at three borders only: the HTTP gate, the slot and the periodic services.
-// The classes have default visibility, so that a host catches by type what a plugin with hidden visibility throws.
+// Expected outcomes (a duplicate, a stale lease, an absent job) are return types. An exception is a failure of the
+// infrastructure. The request pipeline, the workers and the periodic services of the server catch exceptions. The
+// classes have default visibility, so that the host catches by type the exceptions of a plugin with hidden visibility.
 #pragma once
 
 #include <stdexcept>
@@ -13,14 +13,14 @@
 
 namespace jobq {
 
-/// The root of everything jobq throws. what() is one sentence that names the thing and the remedy.
+/// Base of all exceptions of jobq. The text of what() is a sentence with the subject of the failure and the remedy.
 class JOBQ_VISIBLE Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// The storage cannot do what was asked now: unreachable, read-only, full, or failed. Nothing was changed.
-/// The gate answers 503, a slot keeps its outcome and tries again.
+/// The storage cannot do the step now: unreachable, read-only, full, or failed. The step changed nothing. The request
+/// pipeline answers 503; a worker keeps the outcome and repeats the report.
 class JOBQ_VISIBLE StorageError : public Error {
  public:
   using Error::Error;
@@ -32,14 +32,15 @@ class JOBQ_VISIBLE ConfigError : public Error {
   using Error::Error;
 };
 
-/// Thrown by a handler that fails on purpose; the job is FAILED with this message as its `error`.
-/// A handler may throw anything else too: the job is then FAILED with that exception's what().
+/// Thrown by a handler that fails on purpose. The job is FAILED with this message as its `error`. A handler may throw
+/// any other exception too; the job is then FAILED with the what() of the exception.
 class JOBQ_VISIBLE JobFailed : public Error {
  public:
+  /// `message` is the error of the job; `output` is JSON text kept beside the error, or empty.
   explicit JobFailed(const std::string& message, std::string output = {})
       : Error(message), output_(std::move(output)) {}
 
-  /// JSON text that stays in `output` beside the error; empty for none.
+  /// Returns the JSON text that stays in `output` beside the error, or an empty string.
   const std::string& output() const noexcept { return output_; }
 
  private:

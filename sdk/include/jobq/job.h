@@ -1,5 +1,6 @@
-// What a job is: the words every room and every plugin shares. Values only; the strings `input`, `output`, `progress`
-// and chunks are the caller's own JSON text and are carried byte for byte, never re-written (design, sentence 5).
+// The values that describe a job, shared by the server and all plugins. The strings `input`, `output`, `progress` and
+// chunks are the caller's own JSON text. Every part of jobq carries these strings byte for byte and never rewrites
+// them.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +13,12 @@
 
 namespace jobq {
 
-using JobId = std::string;       ///< `<uuid>-u1`, from /runsync `sync-<uuid>-u1`; matches [A-Za-z0-9_-]+.
-using EndpointId = std::string;  ///< matches [A-Za-z0-9_-]+.
-using WorkerId = std::string;    ///< one slot: a handler instance, a child process or a remote process.
+using JobId = std::string;       ///< `<uuid>-u1`, from /runsync `sync-<uuid>-u1`; matches [A-Za-z0-9_-]+
+using EndpointId = std::string;  ///< matches [A-Za-z0-9_-]+
+using WorkerId = std::string;    ///< a worker: a handler instance; Planned: a child process or a remote process
 
-/// The states of the API text, in its order. The numbers are stored by backends and never change.
+/// The states of a job, in the order of core/http/API.md, "States and transitions". Storages store the numbers, which
+/// never change.
 enum class JobState : std::uint8_t {
   inQueue = 0,
   inProgress = 1,
@@ -26,7 +28,7 @@ enum class JobState : std::uint8_t {
   timedOut = 5
 };
 
-/// The name on the wire: "IN_QUEUE", "IN_PROGRESS", "COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT".
+/// Returns the name of a state in the API: "IN_QUEUE", "IN_PROGRESS", "COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT".
 constexpr std::string_view nameOf(JobState state) noexcept {
   switch (state) {
     case JobState::inQueue: return "IN_QUEUE";
@@ -39,69 +41,71 @@ constexpr std::string_view nameOf(JobState state) noexcept {
   return "";
 }
 
-/// A job as everyone but its owner has to name it: a job of another endpoint is absent.
+/// The name of a job for callers of the API: a job of another endpoint is absent.
 struct JobKey {
   EndpointId endpoint;
   JobId id;
   bool operator==(const JobKey&) const = default;
 };
 
-/// The request's `policy` with every default filled in (api.md, "policy object").
+/// The `policy` of a submission with every default filled in (core/http/API.md, "Policy").
 struct JobPolicy {
-  Millis executionTimeout{600'000};  ///< counted from the claim, not in the queue
-  Millis ttl{86'400'000};            ///< counted from the submission; the job is gone afterwards, even while running
-  bool lowPriority = false;          ///< runs when no normal job waits; never counted for scaling
-  std::int32_t priority = 0;         ///< ours: -1000..1000, higher first, read by queue_priority alone
+  Millis executionTimeout{600'000};  ///< counted from the claim, without the time in the queue
+  Millis ttl{86'400'000};            ///< counted from the submission; afterwards the job is absent, even while running
+  bool lowPriority = false;          ///< runs when no normal job waits; never counts for scaling
+  std::int32_t priority = 0;         ///< -1000..1000, higher first; read only by the plugin queue_priority
 };
 
-/// What was submitted, complete and immutable.
+/// A submission: complete and immutable.
 struct JobSpec {
   JobId id;
   EndpointId endpoint;
-  std::string apiKeyId;  ///< id of the API key that submitted it; queue_fair shares by it
+  std::string apiKeyId;  ///< id of the API key of the submission; queue_fair shares by this id
   std::string input;     ///< JSON object text
   std::string webhook;   ///< URL, empty for none
-  std::string s3Config;  ///< sealed by the host (encrypted at rest); storages treat it as bytes; empty for none
+  std::string s3Config;  ///< sealed by the host (encrypted at rest); bytes to storages; empty for none
   JobPolicy policy;
-  Millis retention{1'800'000};    ///< how long a result stays after completion
-  std::uint32_t maxAttempts = 3;  ///< losses after which a job is FAILED instead of going back in line
+  Millis retention{1'800'000};    ///< time for which a result stays after the end of the job
+  std::uint32_t maxAttempts = 3;  ///< number of losses at which a job is FAILED instead of queued again
 };
 
-/// A job as a question about it finds it. Never holds input, webhook or s3Config.
+/// A job as a query returns the job, without input, webhook and s3Config.
 struct Job {
   JobId id;
   EndpointId endpoint;
   JobState state = JobState::inQueue;
-  std::uint32_t attempt = 0;  ///< the fencing token: grows with every claim, retry, loss and release; never goes back
-  std::uint32_t losses = 0;   ///< workers lost under it since the submission or the last retry
-  std::uint32_t retries = 0;  ///< losses and /retry calls over its whole life
+  std::uint32_t attempt = 0;  ///< fencing token: grows with every claim, retry, loss and release; never goes back
+  std::uint32_t losses = 0;   ///< workers lost during a run since the submission or the last retry
+  std::uint32_t retries = 0;  ///< losses and /retry calls since the submission
   bool lowPriority = false;
   Instant submittedAt{};
-  Instant queuedAt{};                 ///< its place in line; kept through a loss, new after a retry
-  std::optional<Instant> startedAt;   ///< claim of the current or last attempt
-  std::optional<Instant> finishedAt;  ///< set exactly when the state is terminal
-  Instant expiresAt{};                ///< absent from here on
-  WorkerId workerId;                  ///< empty until first taken
+  Instant queuedAt{};                 ///< begin of the time in the queue; kept through a loss, new after a retry
+  std::optional<Instant> startedAt;   ///< moment of the claim of the current or last attempt
+  std::optional<Instant> finishedAt;  ///< set exactly if the state is terminal
+  Instant expiresAt{};                ///< the job is absent from this moment on
+  WorkerId workerId;                  ///< worker of the current or last attempt; empty before the first claim
   std::string output;                 ///< JSON text; empty for none
   std::string progress;               ///< JSON text of the last progress report of this attempt; empty for none
-  std::string error;                  ///< the message of a FAILED or TIMED_OUT job
+  std::string error;                  ///< message of a FAILED or TIMED_OUT job
 };
 
-/// The right to report about a job: valid while the job is IN_PROGRESS under exactly this attempt.
+/// The right to report about a job, valid while the job is IN_PROGRESS under exactly this attempt.
 struct LeaseRef {
   JobId job;
   std::uint32_t attempt = 0;
   bool operator==(const LeaseRef&) const = default;
 };
 
-/// How a handler's run ended.
+/// End of a run with an output.
 struct Completed {
   std::string output;  ///< JSON text
 };
+/// End of a run with an error.
 struct Failed {
   std::string error;
   std::string output;  ///< JSON text kept beside the error; empty for none
 };
+/// The end of a handler's run.
 using Outcome = std::variant<Completed, Failed>;
 
 }  // namespace jobq

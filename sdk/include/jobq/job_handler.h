@@ -1,4 +1,5 @@
-// Room 9 (craftsman): the work itself. A factory is the plugin; each worker owns one handler made by it.
+// Contract of the execution stage: a handler does the work of a job. The plugin is a factory; each worker owns one
+// handler made by the factory.
 #pragma once
 
 #include <cstdint>
@@ -18,60 +19,70 @@
 
 namespace jobq {
 
-/// What a handler may ask and tell while it runs one job. Owned by the host, valid until run() returns; the thread that
-/// runs the job only. Reports of a job that was cancelled, timed out or lost are dropped without an error: the stop
-/// token is how a handler learns of that.
+/// Access of a handler to the job that the handler runs. The host owns the context, which is valid until run() returns.
+/// Only the thread of run() may call the functions. The reports emit(), progress() and log() block while the storage
+/// fails, at most until the stop token fires. The host drops the reports of a job that was cancelled, timed out or
+/// lost, without an error: the stop token tells the handler about the end of the job.
 class JobContext {
  public:
   virtual ~JobContext() = default;
 
+  /// Returns the id of the job, equal in each run of the job.
   virtual const JobId& id() const = 0;
-  /// 1 for the first run of a job; grows with every further one.
+  /// Returns the number of the attempt. The first run of a job has the number 1; further runs have greater numbers.
   virtual std::uint32_t attempt() const = 0;
-  /// Fires on cancel, execution timeout, expiry and shutdown. A handler that ignores it keeps its thread until it ends
-  /// by itself: a thread cannot be killed.
+  /// Returns the token that fires on cancel, execution timeout, expiry and shutdown. A handler without a check of the
+  /// token keeps its thread until run() returns, because no thread can be killed.
   virtual std::stop_token stopToken() const = 0;
-  /// When the execution timeout will strike, on the server's clock.
+  /// Returns the moment of the execution timeout or of the expiry, whichever is first, on the server's clock.
   virtual Instant deadline() const = 0;
-  /// The job's `s3Config` object as JSON text; empty for none. A secret: never log it, never put it in an output.
+  /// Returns the job's `s3Config` object as JSON text, or an empty view if the job has none. The text is a secret: a
+  /// handler neither logs it nor puts it into an output.
   virtual std::string_view s3Config() const = 0;
 
-  /// Hands out one piece of output while the job runs (`/stream`). Both are JSON text; `metrics` may be empty.
-  /// Throws JobFailed when a text is not JSON or the job's chunks exceed their total limit.
+  /// Hands out one chunk of output while the job runs; `/stream` returns the chunks. `chunk` is JSON text; `metrics` is
+  /// the text of a JSON object of at most 64 KB, or empty. Throws JobFailed if a text breaks these rules, or if the
+  /// chunks of the job exceed their total limit (256 MB, with 256 bytes added for each chunk).
   virtual void emit(std::string_view chunk, std::string_view metrics = {}) = 0;
-  /// JSON text that `/status` shows as `output` while the job is IN_PROGRESS. The last report wins.
+  /// Replaces the progress of the job. `json` is JSON text of at most 1 MB, shown by `/status` as `output` while the
+  /// job is IN_PROGRESS. Throws JobFailed if the text is not JSON or is longer.
   virtual void progress(std::string_view json) = 0;
-  /// A line for this job's own log. Of a longer one the first 8 KB are kept.
+  /// Adds a line to the job's own log. The host keeps the first 8 KB of a line.
   virtual void log(LogLevel level, std::string_view line) = 0;
 };
 
-/// Runs one job at a time: an instance is a worker. It is made, used and deleted on one thread.
+/// A worker's handler, with one job at a time. The host creates, uses and deletes a handler on one thread.
 class JOBQ_VISIBLE JobHandler : public abi::Versioned {
  public:
   virtual ~JobHandler() = default;
 
-  /// `input` is the job's JSON object text, valid for the call. Returns the output as JSON text (any JSON value).
-  /// Throws JobFailed, or anything else, to fail the job; the handler is used again for the next one.
+  /// Runs one job. `input` is the job's JSON object text; `input` and `context` are valid during the call. Returns the
+  /// output as JSON text of any kind, at most 20 MB. Throws JobFailed, or any other exception, to fail the job; the
+  /// host uses the handler again for the next job.
   virtual std::string run(std::string_view input, JobContext& context) = 0;
 };
 
-/// What a worker is made for.
+/// The worker for which HandlerFactory::make() creates a handler.
 struct HandlerEnv {
   EndpointId endpoint;
   WorkerId worker;
-  std::map<std::string, std::string> variables;  ///< the endpoint's `env`
-  std::string script{};                          ///< of the image `lua/<script>`; empty for `plugin/<handler>`
+  std::map<std::string, std::string> variables;  ///< the `env` of the endpoint
+  std::string script{};  ///< name of the script of the image `lua/<script>`; empty for `plugin/<handler>`
 };
 
-/// Any thread; several workers are made at once. Throwing from make() means that the worker does not start; the host
-/// logs the reason and tries again later.
+/// The handler plugin: creates a handler for each worker. Any thread may call; several calls run at once.
 class JOBQ_VISIBLE HandlerFactory : public Plugin {
  public:
   static constexpr PluginKind kKind = PluginKind::handler;
 
+  /// Returns a new handler for the worker `env`, owned by the worker. `env` is valid during the call. The factory
+  /// outlives the handler. Throws any std::exception if the worker cannot start; the host logs the reason and tries
+  /// again later.
   virtual std::unique_ptr<JobHandler> make(const HandlerEnv& env) = 0;
 
-  /// Why no worker can run this script, in one sentence; empty when it can. Of factories that run scripts.
+  /// Returns one sentence with the reason why no worker can run the script, or an empty string if a worker can. The
+  /// host asks before it accepts an image; `script` is empty for `plugin/<handler>`. Factories without scripts keep the
+  /// default. Any thread.
   virtual std::string fault(std::string_view script) const {
     return script.empty() ? "" : "this handler runs no scripts";
   }

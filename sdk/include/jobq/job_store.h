@@ -1,4 +1,4 @@
-// Storage, face 1: jobs as their callers see them. The general rules are in storage.h.
+// Store of jobs, as callers see jobs. The rules for every store (threads, exceptions, absent jobs) are in storage.h.
 #pragma once
 
 #include <cstddef>
@@ -18,56 +18,66 @@
 
 namespace jobq {
 
-/// A caller's promise that two requests are the same (core/decisions/jobs.md: 24 hours, per endpoint and API key).
+/// An idempotency key of a submission. Two submissions with the same key, endpoint and API key are the same submission
+/// for 24 hours (core/decisions/jobs.md).
 struct Idempotency {
   std::string key;
-  std::string bodyHash;  ///< equal hashes: the same request
+  std::string bodyHash;  ///< hash of the request's body; equal hashes mean the same request
 };
+/// Life of an idempotency record, 24 hours, counted from the insert.
 inline constexpr Millis kIdempotencyLife{86'400'000};
 
+/// The job is in the queue now.
 struct Inserted {};
-/// The key was used for the same body before: nothing was inserted, this is the first job's id (it may have expired).
+/// The key was used before with the same body. The call inserted no job; `id` is the first job, possibly expired.
 struct Duplicate {
   JobId id;
 };
-/// The key was used for another body before: nothing was inserted.
+/// The key was used before with another body. The call inserted no job.
 struct KeyConflict {};
 using InsertResult = std::variant<Inserted, Duplicate, KeyConflict>;
 using IdempotencyRecord = std::variant<Duplicate, KeyConflict>;
 
+/// The job is CANCELLED now.
 struct Cancelled {
   bool wasRunning = false;
-  LeaseRef lease;  ///< the attempt that ran, when wasRunning: its handler has to be told
+  LeaseRef lease;  ///< the attempt that ran, if wasRunning; the caller stops its handler
 };
+/// The job is in the queue again.
 struct Requeued {};
-/// The job is in a state that the verb does not apply to; nothing changed.
+/// The operation does not apply to the present state of the job; nothing changed.
 struct WrongState {
   JobState state;
 };
+/// The job is absent: unknown, expired, or of another endpoint.
 struct NotFound {};
 using CancelResult = std::variant<Cancelled, WrongState, NotFound>;
 using RequeueResult = std::variant<Requeued, WrongState, NotFound>;
 
+/// Selection of jobs for list(): all jobs of an endpoint, or its jobs in one state.
 struct JobFilter {
   EndpointId endpoint;
   std::optional<JobState> state;
 };
-/// Where a page begins. A cursor costs the same at any depth, an offset as much as the jobs that it passes over.
+/// Begin and length of a page. A cursor costs the same at any depth; an offset costs as much as the jobs that are
+/// skipped.
 struct PageWindow {
   std::size_t offset = 0;
-  std::size_t limit = 50;
-  std::uint64_t cursor = 0;  ///< JobPage::next of the page before; 0 for the newest job
+  std::size_t limit = 50;    ///< greatest number of jobs in the page
+  std::uint64_t cursor = 0;  ///< JobPage::next of the preceding page; 0 for the newest job
 };
+/// A page of a list of jobs.
 struct JobPage {
   std::vector<Job> jobs;   ///< newest submission first; without output and progress, the error cut by listedError()
-  std::size_t total = 0;   ///< jobs that match the filter, wherever the page begins
-  std::uint64_t next = 0;  ///< cursor of the next page; 0 when this was the last one
+  std::size_t total = 0;   ///< jobs that match the filter, on all pages
+  std::uint64_t next = 0;  ///< cursor of the next page; 0 after the last page
 };
 
-/// A list has so many bytes of each job's error.
+/// Greatest length of an error in a list, in bytes, without the final "...".
 inline constexpr std::size_t kListedErrorBytes = 1'024;
 
-/// Returns the error as lists have it: whole, or cut between characters and ended by "...".
+/// Returns an error as lists show errors: whole, or cut between two characters of UTF-8 after at most kListedErrorBytes
+/// and ended by "...".
 inline std::string listedError(std::string_view error) {
   if (error.size() <= kListedErrorBytes) return std::string(error);
   std::size_t end = kListedErrorBytes;
@@ -75,63 +85,73 @@ inline std::string listedError(std::string_view error) {
   return std::string(error.substr(0, end)) + "...";
 }
 
-/// inQueue, inProgress: now. completed, failed (TIMED_OUT included), retried (losses and /retry): since the endpoint's
-/// first job, written in the step that causes them, and not lowered by expiry.
+/// Counters of an endpoint. inQueue and inProgress are present numbers. completed, failed (with TIMED_OUT) and retried
+/// (losses and retries) count from the endpoint's first job on, change in the step that causes the change, and are not
+/// lowered by expiry.
 struct EndpointCounts {
   std::uint64_t inQueue = 0;
-  std::uint64_t inQueueLow = 0;  ///< those of inQueue that are lowPriority
+  std::uint64_t inQueueLow = 0;  ///< jobs of inQueue with lowPriority
   std::uint64_t inProgress = 0;
   std::uint64_t completed = 0;
   std::uint64_t failed = 0;
   std::uint64_t retried = 0;
-  std::optional<Instant> headQueuedAt{};  ///< of the normal job that is claimed next; nothing when none waits
+  std::optional<Instant> headQueuedAt{};  ///< queuedAt of the normal job that is claimed next; empty if none waits
 };
 
+/// Operations on jobs for the callers of the API. The storage owns the store.
 class JOBQ_VISIBLE JobStore : public abi::Versioned {
  public:
   virtual ~JobStore() = default;
 
-  /// Puts a new job in line, IN_QUEUE, attempt 0. The rank is asked of `policy` inside the step. The idempotency record
-  /// is written in the same step and outlives the job. A job id that exists already is a StorageError, also that
-  /// of an expired job until a sweep has freed its space: a late report of that job must not meet another one.
+  /// Puts a new job into the queue, IN_QUEUE with attempt 0. The store asks `policy` for the rank inside the step, and
+  /// writes the idempotency record in the same step; the record outlives the job. Returns Inserted, or Duplicate or
+  /// KeyConflict if `idempotency` is known. Throws StorageError also if a job with the id exists. The id of an expired
+  /// job stays taken until a sweep has freed the job's space: a late report of the expired job must not match a new
+  /// job.
   [[nodiscard]] virtual InsertResult insert(JobSpec job, const QueuePolicy& policy,
                                             const std::optional<Idempotency>& idempotency) = 0;
 
-  /// What insert() would answer to this promise without inserting anything; nothing: no such promise, as it stands now.
-  /// Asked where a job is judged before it is inserted: who repeats a call is not judged again.
+  /// Returns the answer that insert() would give for this idempotency key now, without an insert, or an empty optional
+  /// if the key is unknown for the endpoint and the API key. Callers ask before the filters judge a job, so that
+  /// filters do not judge a repeated submission.
   [[nodiscard]] virtual std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint,
                                                                               std::string_view apiKeyId,
                                                                               const Idempotency& idempotency) = 0;
 
+  /// Returns the job, or an empty optional if the job is absent.
   [[nodiscard]] virtual std::optional<Job> find(const JobKey& key) = 0;
 
-  /// Those of `keys` that are terminal, in any order, in one question: waiters are not polled one by one.
+  /// Returns the terminal jobs among `keys`, in any order. A single query serves all waiting callers together.
   [[nodiscard]] virtual std::vector<Job> findFinished(std::span<const JobKey> keys) = 0;
 
-  /// IN_QUEUE or IN_PROGRESS becomes CANCELLED.
+  /// Changes a job from IN_QUEUE or IN_PROGRESS to CANCELLED, and writes the owed webhook, if any. Returns Cancelled,
+  /// WrongState for a terminal job, or NotFound.
   [[nodiscard]] virtual CancelResult cancel(const JobKey& key) = 0;
 
-  /// /retry: FAILED or TIMED_OUT goes to the end of the line with a new queuedAt and rank; losses, output, error,
-  /// progress, chunks, startedAt, finishedAt and workerId are reset; attempt and retries grow; the expiry is
-  /// submission + ttl again.
+  /// Puts a FAILED or TIMED_OUT job at the end of the queue, for `/retry`, with a new queuedAt and a new rank. Resets
+  /// losses, output, error, progress, chunks, startedAt, finishedAt and workerId; raises attempt and retries; the
+  /// expiry is submission + ttl again. Returns Requeued, WrongState or NotFound.
   [[nodiscard]] virtual RequeueResult requeue(const JobKey& key, const QueuePolicy& policy) = 0;
 
-  /// Removes every job that is IN_QUEUE at the endpoint; returns how many. No webhook is owed. A long line may be
-  /// removed in several steps, from its head: other verbs go between, and after a failure the rest is still in line.
+  /// Removes every job that is IN_QUEUE at the endpoint, without webhooks. Returns the number of removed jobs. The
+  /// store may remove a long queue in several steps, from the head on: other operations run in between, and after a
+  /// failure the rest of the queue is still there.
   virtual std::size_t purgeQueued(std::string_view endpoint) = 0;
 
-  /// The job expires at now + max(ttl, kTtlFloor) instead, at most kTtlCeiling after its submission; completion and
-  /// retry do not change that again. Returns the new expiry, or nothing when the job is absent.
+  /// Moves the expiry of the job to now + max(ttl, kTtlFloor), at most kTtlCeiling after the submission. Completion and
+  /// retry do not change that expiry again. Returns the new expiry, or an empty optional if the job is absent.
   virtual std::optional<Instant> setTtl(const JobKey& key, Millis ttl) = 0;
 
+  /// Returns one page of the jobs that match `filter`.
   [[nodiscard]] virtual JobPage list(const JobFilter& filter, const PageWindow& window) = 0;
 
-  /// Cheap enough for every /health and every scaling decision: does not grow with the queue's depth.
+  /// Returns the counters of the endpoint. The time of the call does not grow with the length of the queue: each
+  /// /health and each scaling decision calls the function.
   [[nodiscard]] virtual EndpointCounts counts(std::string_view endpoint) = 0;
 
-  /// Removes up to `batch` records of an endpoint that is being deleted: its jobs, in any state, with their chunks and
-  /// logs; when none is left, its idempotency records, then its group records. Returns how many there were; fewer than
-  /// `batch` means that nothing of the endpoint is left, its counters included.
+  /// Removes up to `batch` records of an endpoint under deletion: first jobs in any state with their chunks and logs,
+  /// then idempotency records, then group records. Returns the number of removed records. A number below `batch` means
+  /// that the store has no record of the endpoint any more, and its counters are gone too.
   virtual std::size_t remove(std::string_view endpoint, std::size_t batch) = 0;
 };
 

@@ -1,6 +1,8 @@
-// JSON text, read without changing it: a strict scanner (RFC 8259, UTF-8 checked) that says whether a text is JSON and
-// where its parts are. It allocates nothing but the list of an object's members, and keeps numbers of any length,
-// spellings and key order, because jobq carries the caller's own bytes. Every view points into the scanned text.
+// Reading of JSON text without changing the text. A strict scanner (RFC 8259, UTF-8 checked) says whether a text is
+// JSON and where the parts of the text are. The scanner allocates memory only for the list of members or elements.
+// Numbers of any length, spellings and the order of keys stay as they came, because jobq carries the caller's own
+// bytes. Every view points into the scanned text, so the text has to outlive the views. All functions are free of
+// shared state: any thread.
 #pragma once
 
 #include <algorithm>
@@ -18,26 +20,29 @@
 
 namespace jobq::json {
 
-/// The text as a document, or the first thing that is wrong with it. The whole text must be one JSON value; the
-/// document lists its first `most` members or elements, which may take ten times the text's memory.
+/// Scans a text. The whole text must be a single JSON value, with blanks around it or not. Returns the document with
+/// its first `most` members or elements, or the first fault of the text. A list takes up to ten times the memory of the
+/// text, 24 to 40 bytes for each entry. Throws only std::bad_alloc.
 inline std::variant<Document, Fault> read(std::string_view text, std::size_t most = SIZE_MAX) {
   return detail::Scanner(text, most).run();
 }
 
-/// The first thing that is wrong with the text; nothing when it is one JSON value. Allocates nothing.
+/// Returns the first fault of the text, or an empty optional if the text is a single JSON value. Allocates no memory.
 inline std::optional<Fault> check(std::string_view text) {
   const auto result = detail::Scanner(text, 0).run();
   const auto* fault = std::get_if<Fault>(&result);
   return fault == nullptr ? std::nullopt : std::optional(*fault);
 }
 
-/// Whether the text is one JSON value.
+/// Returns true if the text is a single JSON value. Allocates no memory.
 inline bool valid(std::string_view text) { return !check(text); }
 
-/// The characters of a scanned string, escapes resolved; accepts it with or without its quotes.
+/// Returns the characters of a scanned string in UTF-8, with escapes resolved. `raw` comes from a text without faults,
+/// with or without its quotes.
 std::string decode(std::string_view raw);
 
-/// The value as an int64, when it is a number written as a plain integer that fits.
+/// Returns the integer if the value is a number without fraction and exponent within 64 bits with sign, otherwise an
+/// empty optional.
 inline std::optional<std::int64_t> toInteger(const Value& value) {
   std::int64_t number = 0;
   const char* end = value.raw.data() + value.raw.size();
@@ -47,19 +52,22 @@ inline std::optional<std::int64_t> toInteger(const Value& value) {
   return number;
 }
 
+/// Returns the value of `true` or `false`, otherwise an empty optional.
 inline std::optional<bool> toBoolean(const Value& value) {
   if (value.kind != Kind::boolean) return std::nullopt;
   return value.raw == "true";
 }
 
+/// Returns the decoded characters if the value is a string, otherwise an empty optional.
 inline std::optional<std::string> toText(const Value& value) {
   if (value.kind != Kind::string) return std::nullopt;
   return decode(value.raw);
 }
 
-/// Appends `text` (UTF-8) to `out` as a JSON string. Bytes that are not UTF-8 become U+FFFD.
+/// Appends `text`, in UTF-8, to `out` as a JSON string with quotes. Each byte that is not valid UTF-8 becomes U+FFFD.
 void appendQuoted(std::string& out, std::string_view text);
 
+/// Returns `text` as a JSON string with quotes, as appendQuoted() writes it.
 inline std::string quoted(std::string_view text) {
   std::string out;
   appendQuoted(out, text);

@@ -1,4 +1,4 @@
-// The scanner behind json.h's read(). Include json.h.
+// The scanner behind read() in json.h. Other code includes json.h.
 #pragma once
 
 #include <bitset>
@@ -17,7 +17,8 @@ namespace jobq::json {
 
 namespace detail {
 
-/// Length of the valid UTF-8 sequence at the start of a non-empty text, 0 if it is none (overlong, surrogate, cut).
+/// Returns the length of the valid UTF-8 sequence at the start of a non-empty text, in bytes. Returns 0 if the sequence
+/// is overlong, a surrogate, cut short or otherwise invalid.
 inline std::size_t utf8Length(std::string_view text) {
   const auto byte = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const auto tail = [&](std::size_t i) { return i < text.size() && (byte(i) & 0xc0) == 0x80; };
@@ -39,6 +40,8 @@ inline std::size_t utf8Length(std::string_view text) {
   return 0;
 }
 
+/// Returns the value of the first four characters as a hexadecimal number, or an empty optional if one of them is no
+/// digit.
 inline std::optional<unsigned> hex4(std::string_view text) {
   unsigned code = 0;
   if (text.size() < 4) return std::nullopt;
@@ -47,9 +50,10 @@ inline std::optional<unsigned> hex4(std::string_view text) {
   return code;
 }
 
+/// A scan of one text in one pass. One thread; run() is called once.
 class Scanner {
  public:
-  /// `most`: how many members or elements the document is to have, 24 to 40 bytes for each.
+  /// `most` is the greatest number of members or elements in the document's list; each takes 24 to 40 bytes.
   Scanner(std::string_view text, std::size_t most) : text_(text), left_(most) {}
 
   std::variant<Document, Fault> run() {
@@ -91,8 +95,8 @@ class Scanner {
     }
   }
 
-  // One value, nested ones included. Iterative: the open brackets are bits (1 = object), so that hostile nesting costs
-  // no stack.
+  // Scans one value with all values inside. The loop keeps the open brackets as bits (1 = object), so deep nesting in a
+  // hostile text uses no stack.
   bool scanValue() {
     for (;;) {
       if (depth_ == 1 && left_ > 0) noteStart();
@@ -111,7 +115,7 @@ class Scanner {
       } else if (!scanScalar(c)) {
         return false;
       }
-      // A value has ended here; close brackets until another one follows.
+      // The scanner is behind a value here and closes brackets until a further value follows.
       for (;;) {
         if (depth_ == 1 && left_ > 0) noteEnd();
         if (depth_ == 0) return true;
@@ -176,7 +180,7 @@ class Scanner {
     return true;
   }
 
-  // Skips what needs no thought, eight bytes at a time: ASCII but quotes, backslashes and control characters.
+  // Skips plain characters, eight bytes at a time: ASCII except quotes, backslashes and control characters.
   void skipPlain() {
     constexpr std::uint64_t kOnes = 0x0101010101010101U;
     constexpr std::uint64_t kHigh = 0x8080808080808080U;
@@ -248,7 +252,7 @@ class Scanner {
   }
 
   std::string_view text_;
-  std::size_t left_;  // to be listed
+  std::size_t left_;  // entries that may still be listed
   std::size_t at_ = 0;
   std::bitset<kMaxDepth> open_;
   std::size_t depth_ = 0;

@@ -1,5 +1,5 @@
-// A rate limiter but for its arithmetic: finds the key, counts who is inside, and forgets keys that nobody uses.
-// Whoever writes a limiter of one process writes a Rate and derives from KeyedRateLimiter<Rate>
+// Base of rate limiters within one process. The base finds the state of a key, counts the calls at once and forgets
+// idle keys. The author of a limiter writes a Rate, the arithmetic of one key, and derives from KeyedRateLimiter<Rate>
 // (plugins/limiter_bucket).
 #pragma once
 
@@ -19,22 +19,23 @@
 
 namespace jobq {
 
-/// What one key has used of `requests` within `window`. One call at a time, instants never go back, `requests` is above
-/// 0. A new one has used nothing.
+/// State of one key: how much of `requests` within `window` is used up. A new object has used nothing. The owner of the
+/// object, KeyedRateLimiter, makes one call at a time; instants never go back, and `requests` is above 0.
 template <class T>
 concept Rate = std::default_initializable<T> && requires(T rate, const T used, const RateLimit& limit, Instant now) {
-  /// How long until one more request is allowed, 0: it is now. Counts nothing.
+  /// Returns the time in milliseconds until a further request is allowed, 0 if a request is allowed now. Counts
+  /// nothing.
   { rate.wait(limit, now) } -> std::same_as<Millis>;
-  /// Counts one request, at the instant and under the limit of the wait() before, which was 0.
+  /// Counts one request, at the instant and under the limit of the preceding wait(), which returned 0.
   { rate.count() } -> std::same_as<void>;
-  /// How many more are allowed at that instant.
+  /// Returns the number of further requests that are allowed at that instant.
   { used.remaining() } -> std::same_as<std::uint32_t>;
-  /// At `now`, is it like a new one? Never before the instant of the last wait().
+  /// Returns true if the object is at `now` equal to a new object. `now` is not before the instant of the last wait().
   { used.idle(now) } -> std::same_as<bool>;
 };
 
-/// Keys are spread over shards; a shard's mutex is held for the arithmetic only. There is no thread: an idle key is
-/// dropped by a later enter() that meets its shard.
+/// Keys are spread over 64 shards, each with a mutex that is held during the arithmetic only. No thread runs in the
+/// background: a later enter() into the same shard drops an idle key.
 template <Rate RateOfKey>
 class KeyedRateLimiter : public RateLimiter {
  public:
@@ -79,7 +80,7 @@ class KeyedRateLimiter : public RateLimiter {
 
   static constexpr std::size_t kShards = 64;
   static constexpr Millis kUntilAPlaceIsFree{1'000};
-  static constexpr Millis kLatest{60'000};  // no caller brings an instant that is older than this
+  static constexpr Millis kLatest{60'000};  // no caller passes an instant older than 60 s
 
   Shard& shardOf(std::string_view key) noexcept { return shards_[Hash()(key) % kShards]; }
 
@@ -88,8 +89,9 @@ class KeyedRateLimiter : public RateLimiter {
     return found != shard.keys.end() ? found->second : shard.keys.try_emplace(std::string(key)).first->second;
   }
 
-  // Looks once in kLatest, so that a call pays for a look at few keys. A key has to have been idle that long ago: for a
-  // caller who comes late with an older instant, the new key is then what the old one was.
+  // Drops the idle keys of a shard once in kLatest, so that few calls pay for a pass. A key is dropped only if the key
+  // was idle kLatest ago. A new object is then equal to the dropped object also for a late caller with an older
+  // instant.
   static void dropIdle(Shard& shard, Instant now) JOBQ_REQUIRES(shard.mutex) {
     if (now < shard.nextLook) return;
     shard.nextLook = now + kLatest;

@@ -1,5 +1,6 @@
-// Storage, face 2: the four verbs of a worker (claim, renew, finish, report), and what becomes of jobs whose worker
-// fails. A thread, a child process and a remote machine use the same verbs. The general rules are in storage.h.
+// Store of leases: the operations of a worker (claim, renew, finish, report), and the treatment of jobs of failed
+// workers. A thread uses these operations; Planned: a child process and a remote machine use the same. The rules for
+// every store are in storage.h.
 #pragma once
 
 #include <cstddef>
@@ -17,96 +18,111 @@
 
 namespace jobq {
 
-/// Free workers of one endpoint: at most one job is claimed for each.
+/// Idle workers of one endpoint. A claim gives each worker at most one job.
 struct ClaimWant {
   EndpointId endpoint;
   std::vector<WorkerId> workers;
 };
 
-/// Who claims, and how long the claim holds.
+/// The owner of a claim and the end of the claim's lease.
 struct Holder {
+  /// Kind of the lease.
   enum class Kind {
-    process,  ///< the claim ends with the process that opened the storage. A storage that only one process can open
-              ///< never ends it by time; a shared one treats it as timed, and the holder renews it every second
-    timed,    ///< the claim ends when it is not renewed within `lease`
+    process,  ///< The lease ends with the process that opened the storage. A storage for a single process never ends
+              ///< such a lease by time. A shared storage treats the lease as timed; Planned: the holder renews it
+              ///< every second.
+    timed,    ///< the lease ends unless renewed within `lease`
   };
+  /// Name of the node that claims.
   std::string node;
   Kind kind = Kind::process;
-  Millis lease{10'000};
+  Millis lease{10'000};  ///< duration of a lease of kind `timed`
 };
 
-/// A job that is now IN_PROGRESS, recorded before this is returned.
+/// A job that is IN_PROGRESS now. The store has recorded the claim before the call returns.
 struct ClaimedJob {
   LeaseRef lease;
   EndpointId endpoint;
   WorkerId worker;
   std::string input;
   std::string webhook;
-  std::string s3Config;  ///< sealed, as it was inserted
+  std::string s3Config;  ///< sealed, equal to the bytes of the insert
   JobPolicy policy;
   Instant submittedAt{};
   Instant startedAt{};
-  Instant deadline{};  ///< startedAt + executionTimeout, or the expiry if that comes first
+  Instant deadline{};  ///< startedAt + executionTimeout, or the expiry if earlier
 };
 
+/// Answer of renew() about one lease: still valid; ended because the job was cancelled; ended for any further reason.
 enum class LeaseState { held, cancelled, lost };
+/// Answer to a report about an attempt.
 enum class ReportResult {
   accepted,
-  staleAttempt,  ///< the job is not IN_PROGRESS under this attempt: nothing changed, the reporter lets go of it
+  staleAttempt,  ///< the job is not IN_PROGRESS under this attempt; the report changed nothing, and the worker drops
+                 ///< its work
 };
 
-/// What one sweep did. `more`: a bound was reached, sweep again at once.
+/// Result of one sweep.
 struct SweepResult {
-  std::vector<LeaseRef> stopped;       ///< attempts that ended under a worker: expired, timed out or lost
-  std::vector<JobKey> finished;        ///< jobs that became FAILED or TIMED_OUT: their waiters have to be told
-  std::vector<JobKey> expired;         ///< jobs that were deleted while they waited: so do their waiters have to be
-  std::vector<EndpointId> requeuedAt;  ///< endpoints (each once) where a job went back in line
+  std::vector<LeaseRef> stopped;       ///< attempts that ended while a worker ran them: expired, timed out or lost
+  std::vector<JobKey> finished;        ///< jobs that became FAILED or TIMED_OUT; their waiting callers need an answer
+  std::vector<JobKey> expired;         ///< jobs deleted from the queue; their waiting callers need an answer
+  std::vector<EndpointId> requeuedAt;  ///< endpoints (each once) with a job that went back to the queue
   std::size_t removed = 0;             ///< expired jobs whose space was freed
-  bool more = false;
+  bool more = false;                   ///< a bound was reached: the caller sweeps again at once
 };
 
-/// How the error of a TIMED_OUT job begins, and what a handler says that ends itself for that reason.
+/// Begin of the error of a TIMED_OUT job, also for handlers that end themselves for that reason.
 inline constexpr std::string_view kOverTime = "the job ran longer than its execution timeout";
 
-/// The error of a TIMED_OUT job.
+/// Returns the error of a TIMED_OUT job.
 inline std::string overTimeError(Millis executionTimeout) {
   return std::string(kOverTime) + " of " + std::to_string(executionTimeout.count()) +
          " ms; raise policy.executionTimeout if it needs longer";
 }
 
+/// Operations on running jobs. The storage owns the store.
 class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
  public:
   virtual ~LeaseStore() = default;
 
-  /// Takes waiting jobs in the line's order, (lowPriority, rank, arrival), for all wants in one step. No job is ever
-  /// handed to two callers under one attempt. Empty when nothing waits. attempt grows by one.
+  /// Claims queued jobs in the order (lowPriority, rank, arrival) for all `wants` in one step, and raises the attempt
+  /// of each by one. No two callers ever receive a job under the same attempt. Returns the claimed jobs; an empty
+  /// result means that no job waits.
   [[nodiscard]] virtual std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder) = 0;
 
-  /// Extends the leases that are still held; one answer per ref, in order.
+  /// Moves the end of each valid timed lease to `lease` milliseconds from now; a lease of kind `process` needs no
+  /// renewal. Returns one state for each lease, in the order of the arguments.
   [[nodiscard]] virtual std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) = 0;
 
-  /// Records the outcome: COMPLETED or FAILED, finishedAt, the expiry min(submission + ttl, completion + retention),
-  /// the counter, the owed webhook. The attempt's progress is discarded, as at every other end of a run.
+  /// Records the outcome of an attempt: the state COMPLETED or FAILED, finishedAt, the expiry min(submission + ttl,
+  /// completion + retention), the counter and the owed webhook. Discards the progress of the attempt, as any end of a
+  /// run does. Returns staleAttempt if the job is not IN_PROGRESS under the attempt.
   [[nodiscard]] virtual ReportResult finish(const LeaseRef& lease, Outcome outcome) = 0;
 
-  /// Sets the job's progress, JSON text.
+  /// Sets the job's progress to `json`, JSON text. Returns staleAttempt if the job is not IN_PROGRESS under the
+  /// attempt.
   [[nodiscard]] virtual ReportResult progress(const LeaseRef& lease, std::string json) = 0;
 
-  /// Hands jobs back unharmed: IN_QUEUE, old place in line, attempt grows, losses do not, chunks and progress
-  /// discarded, not counted as retried. Stale ones are skipped. Returns how many went back.
+  /// Returns jobs to the queue unharmed: IN_QUEUE with the old position; the attempt grows, the losses do not; chunks
+  /// and progress are discarded; the return does not count as retried. Skips stale leases. Returns the number of
+  /// returned jobs.
   virtual std::size_t release(std::span<const LeaseRef> leases) = 0;
 
-  /// In this order, at most `max` jobs each: frees expired jobs (those of a worker are named in `stopped`); ends
-  /// IN_PROGRESS jobs past their execution timeout as TIMED_OUT, with overTimeError(); takes jobs whose lease has ended
-  /// or whose process has died: losses and retries grow by one, then IN_QUEUE with the old place in line, attempt
-  /// grown, chunks and progress discarded, or FAILED when losses reach maxAttempts, with an error that says how often
-  /// its worker was lost. A finish() that began before the sweep counts as earlier, however late it is stored: the
-  /// sweep neither times out its job nor takes it. Also drops idempotency records, delivery records and logs that have
-  /// outlived their time.
+  /// Does the periodic work of the store, at most `max` jobs for each step, in this order:
+  ///  - Frees expired jobs; `stopped` names the jobs with a worker.
+  ///  - Ends IN_PROGRESS jobs past their execution timeout as TIMED_OUT, with overTimeError().
+  ///  - Takes back jobs whose lease has ended or whose process has died. Losses and retries grow by one. The job is
+  ///    IN_QUEUE with the old position, a grown attempt and without chunks and progress; or FAILED if losses reach
+  ///    maxAttempts, with an error that says how often the worker was lost.
+  ///  - Drops idempotency records, delivery records and logs that have outlived their time.
+  ///
+  /// A finish() that began before the sweep counts as earlier, also if the outcome is stored later: the sweep neither
+  /// times out the job nor takes the job back.
   [[nodiscard]] virtual SweepResult sweep(std::size_t max) = 0;
 
-  /// How many jobs of its endpoint will be claimed before this one, as the line is now; counted up to `most`. The
-  /// answer `most` may be a second old. Nothing when the job is absent or not IN_QUEUE.
+  /// Returns the number of jobs of the endpoint in front of the job in the present queue, counted up to `most`. The
+  /// answer `most` may be a second old. Returns an empty optional if the job is absent or not IN_QUEUE.
   [[nodiscard]] virtual std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) = 0;
 };
 

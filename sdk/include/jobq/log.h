@@ -1,4 +1,4 @@
-// The log as plugins see it. The host decides where lines go and in which format.
+// The log of the server, as plugins see the log. The host decides where lines go and in which format.
 #pragma once
 
 #include <string_view>
@@ -7,12 +7,14 @@ namespace jobq {
 
 enum class LogLevel { debug, information, warning, error };
 
-/// Any thread; never throws; does not keep the views. No secret, no job input and no job output goes in here.
+/// Any thread. The host owns the log, and the log outlives every plugin object. Lines have no secrets, no job inputs
+/// and no job outputs.
 class Log {
  public:
   virtual ~Log() = default;
 
-  /// `event` is a stable name to search for ("storage.failed"); `message` one sentence: what, why, remedy.
+  /// Writes one line. `event` is a stable name for searches ("storage.failed"); `message` is one sentence with fact,
+  /// reason and remedy. Keeps no view. Never throws.
   virtual void write(LogLevel level, std::string_view event, std::string_view message) noexcept = 0;
 };
 

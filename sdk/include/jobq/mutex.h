@@ -1,6 +1,6 @@
-// A mutex and a condition that clang's -Wthread-safety understands (libstdc++'s are not annotated). With GCC the
-// annotations vanish. One private mutex per class; no lock is held while calling another room, a plugin, storage or
-// the log.
+// A mutex and a condition variable with annotations for clang's -Wthread-safety; the types of libstdc++ have no
+// annotations. With GCC the annotations expand to nothing. A class has one private mutex, and no thread holds a lock
+// during a call into another component, a plugin, the storage or the log.
 #pragma once
 
 #include <chrono>
@@ -18,6 +18,7 @@
 
 namespace jobq {
 
+/// A mutex, locked through Lock. Any thread; not recursive.
 class JOBQ_ANNOTATE(capability("mutex")) Mutex {
  public:
   Mutex() = default;
@@ -32,7 +33,8 @@ class JOBQ_ANNOTATE(capability("mutex")) Mutex {
   std::mutex native_;
 };
 
-/// Holds a Mutex for a scope; may let it go and take it back on the way.
+/// Locks a Mutex for a scope. The owning thread may unlock and lock the mutex again within the scope. The mutex
+/// outlives the object.
 class JOBQ_ANNOTATE(scoped_lockable) Lock {
  public:
   explicit Lock(Mutex& mutex) JOBQ_ANNOTATE(acquire_capability(mutex)) : mutex_(mutex) { mutex_.lock(); }
@@ -56,15 +58,17 @@ class JOBQ_ANNOTATE(scoped_lockable) Lock {
   bool held_ = true;
 };
 
-/// A condition variable for Mutex. Every wait may wake without cause: wait in a while loop.
+/// A condition variable for Mutex. Any wait may return without a notification: a caller waits in a while loop.
 class Condition {
  public:
+  /// Blocks until a notification. The calling thread holds `mutex` on entry and on return; the call releases the mutex
+  /// meanwhile.
   void wait(Mutex& mutex) JOBQ_REQUIRES(mutex) {
     Adopted lock(mutex.native_);
     native_.wait(lock.lock);
   }
 
-  /// Waits at most `duration` of real time. A wait for an Instant goes through Clock::waitUntil instead.
+  /// Waits as wait() does, at most for `duration` of real time. Clock::waitUntil waits for an Instant.
   void waitFor(Mutex& mutex, std::chrono::nanoseconds duration) JOBQ_REQUIRES(mutex) {
     Adopted lock(mutex.native_);
     native_.wait_until(lock.lock, std::chrono::steady_clock::now() + duration);

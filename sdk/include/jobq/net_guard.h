@@ -1,6 +1,7 @@
-// Which addresses jobq may connect to on a caller's behalf (core/decisions/webhooks.md). A pure judgement on the
-// address that is really connected to, so that no name, redirect or rebinding goes round it: call it from the hook that
-// sees the socket address (libcurl's CURLOPT_OPENSOCKETFUNCTION), for every connection, redirects included.
+// Rules about the addresses to which jobq may connect on behalf of a caller (core/decisions/webhooks.md). The functions
+// judge the address of the socket, so no name, redirect or DNS rebinding bypasses the rules. A caller applies the rules
+// to every connection, including connections of redirects, in the hook that sees the socket address (for libcurl
+// CURLOPT_OPENSOCKETFUNCTION). The functions are pure: any thread, no exception, no I/O.
 #pragma once
 
 #include <algorithm>
@@ -10,17 +11,18 @@
 
 namespace jobq::net {
 
+/// Reachability class of an address.
 enum class AddressClass {
-  open,          ///< the public internet
-  privateRange,  ///< loopback, private, 100.64/10, 198.18/15, fc00::/7: only with `net.allowPrivate = true`
-  forbidden,     ///< link-local, 0/8, multicast, broadcast, reserved, documentation, Teredo, cloud metadata: never
+  open,          ///< the public internet: always allowed
+  privateRange,  ///< loopback, private, 100.64/10, 198.18/15, fc00::/7: allowed only with `net.allowPrivate = true`
+  forbidden,  ///< link-local, 0/8, multicast, broadcast, reserved, documentation, Teredo, cloud metadata: never allowed
 };
 
-/// Network byte order, as in sockaddr_in.
+/// Returns the class of an IPv4 address. `a` is in network byte order, as in sockaddr_in.
 constexpr AddressClass classifyAddress(const std::array<std::uint8_t, 4>& a) noexcept {
   if (a[0] == 0 || a[0] >= 224) return AddressClass::forbidden;    // this network; multicast, reserved, broadcast
-  if (a[0] == 169 && a[1] == 254) return AddressClass::forbidden;  // link-local: cloud metadata lives here
-  // Cloud metadata that is not link-local.
+  if (a[0] == 169 && a[1] == 254) return AddressClass::forbidden;  // link-local, with the metadata services of clouds
+  // Metadata services of clouds at addresses that are not link-local.
   if (a[0] == 100 && a[1] == 100 && a[2] == 100 && a[3] == 200) return AddressClass::forbidden;
   if (a[0] == 168 && a[1] == 63 && a[2] == 129 && a[3] == 16) return AddressClass::forbidden;
   if (a[0] == 192 && a[1] == 0 && (a[2] == 0 || a[2] == 2))
@@ -31,11 +33,12 @@ constexpr AddressClass classifyAddress(const std::array<std::uint8_t, 4>& a) noe
   if (a[0] == 172 && a[1] >= 16 && a[1] <= 31) return AddressClass::privateRange;
   if (a[0] == 192 && a[1] == 168) return AddressClass::privateRange;
   if (a[0] == 100 && a[1] >= 64 && a[1] <= 127) return AddressClass::privateRange;  // carrier-grade NAT
-  if (a[0] == 198 && (a[1] & 0xfe) == 18) return AddressClass::privateRange;        // benchmarks between own networks
+  if (a[0] == 198 && (a[1] & 0xfe) == 18) return AddressClass::privateRange;  // benchmarks between private networks
   return AddressClass::open;
 }
 
-/// Network byte order, as in sockaddr_in6. Addresses that carry an IPv4 address are judged by it.
+/// Returns the class of an IPv6 address. `a` is in network byte order, as in sockaddr_in6. An IPv6 address with an
+/// embedded IPv4 address (IPv4-mapped, NAT64, 6to4) has the class of the IPv4 address.
 constexpr AddressClass classifyAddress(const std::array<std::uint8_t, 16>& a) noexcept {
   const auto zero = [&a](int from, int to) {
     return std::all_of(a.begin() + from, a.begin() + to, [](std::uint8_t byte) { return byte == 0; });
@@ -66,6 +69,8 @@ constexpr AddressClass classifyAddress(const std::array<std::uint8_t, 16>& a) no
   return AddressClass::open;
 }
 
+/// Returns true if a connection to an address of the class `reach` is permitted. `allowPrivate` is the setting
+/// `net.allowPrivate`, which a plugin finds in PluginEnv::allowPrivateAddresses.
 constexpr bool isAllowed(AddressClass reach, bool allowPrivate) noexcept {
   return reach == AddressClass::open || (reach == AddressClass::privateRange && allowPrivate);
 }

@@ -1,5 +1,6 @@
-// Storage, face 4: webhooks that are owed. Rows appear in the step that makes a job terminal (storage.h) and hold their
-// own snapshot, so that they survive a restart, a retry and the job's expiry. Delivery is at least once.
+// Store of owed webhooks. A delivery appears in the step that ends a job (storage.h) and holds its own snapshot of the
+// job, so a delivery survives a restart, a retry and the job's expiry. Delivery is at least once. The rules for every
+// store are in storage.h.
 #pragma once
 
 #include <cstddef>
@@ -17,144 +18,151 @@
 
 namespace jobq {
 
-/// One attempt to deliver, as an admin sees it.
+/// An attempt to deliver, as an administrator sees the attempt.
 struct DeliveryAttempt {
   Instant at{};    ///< set by the store
-  int status = 0;  ///< HTTP status, 0 when no answer came
+  int status = 0;  ///< HTTP status, 0 if no answer came
   Millis duration{0};
-  std::string reason;  ///< why it failed; empty when delivered
-  std::string reply;   ///< first 1 KiB of the answer
+  std::string reason;  ///< reason of the failure; empty if delivered
+  std::string reply;   ///< first 1 KiB of the answer's body
 };
 
 enum class DeliveryState : std::uint8_t { owed = 0, delivered = 1, abandoned = 2 };
 
-/// A delivery as one caller claimed it. The number grows with every claim and every replay of the delivery, so a report
-/// that carries an older number is known to be late, and changes nothing.
+/// Name under which the claimant of a delivery reports. The number grows with every claim and every replay of the
+/// delivery: a report with an older number is late and changes nothing.
 struct DeliveryClaim {
   std::string id;  ///< Delivery::id
   std::uint64_t number = 0;
 };
 
-/// The owed call: the job as it was when it ended, with what the webhook's body needs.
+/// An owed call: a snapshot of the job at its end, with the data for the body of the webhook.
 struct Delivery {
-  std::string id;  ///< `<job id>.<attempt>`: the same in all attempts, unique for each end of a job
+  std::string id;  ///< `<job id>.<attempt>`: equal in all attempts, unique for each end of a job
   DeliveryState state = DeliveryState::owed;
   std::string url;
-  std::string host;   ///< hostOf(url) (url_host.h): deliveries to one receiver have the same
-  Job job;            ///< snapshot
+  std::string host;   ///< hostOf(url) (url_host.h), equal for all deliveries to one receiver
+  Job job;            ///< snapshot of the job at its end
   std::string input;  ///< JSON object text
   Instant dueAt{};
-  std::uint32_t tries = 0;                ///< attempts recorded since it was owed, or owed again by replay()
-  std::uint64_t claims = 0;               ///< how often it was claimed or replayed: the number of its last claim
+  std::uint32_t tries = 0;   ///< attempts recorded since the delivery was owed, or owed again by replay()
+  std::uint64_t claims = 0;  ///< number of claims and replays so far, and thus the number of the last claim
   std::vector<DeliveryAttempt> attempts;  ///< the last kMaxAttempts, oldest first
 
-  /// Returns what the reports of the present claim carry.
+  /// Returns the claim for reports about the delivery, as of this object.
   DeliveryClaim claim() const { return {id, claims}; }
 };
 
-inline constexpr std::size_t kMaxAttempts = 20;  ///< that a delivery's record keeps
-inline constexpr Millis kDeliveryRecordLife{86'400'000};
-inline constexpr std::size_t kMaxDeliveriesPerEndpoint = 1'000;  ///< settled ones; the oldest go first
+inline constexpr std::size_t kMaxAttempts = 20;           ///< attempts in the record of a delivery
+inline constexpr Millis kDeliveryRecordLife{86'400'000};  ///< 24 h after the settlement
+inline constexpr std::size_t kMaxDeliveriesPerEndpoint =  ///< settled; the oldest go first
+    1'000;                                                ///< settled deliveries in the store; the oldest go first
 
-/// How many deliveries a claim may take of those that are owed to one host.
+/// Greatest number of deliveries that a claim may take for one host.
 struct HostPlaces {
   std::string host;  ///< Delivery::host
   std::size_t places = 0;
 };
 
-/// One page of the hosts to which something is due.
+/// A page of the hosts with due deliveries.
 struct DueHosts {
   std::vector<std::string> hosts;  ///< in ascending order
-  std::string next;                ///< `after` of the next page; empty when this was the last one
+  std::string next;                ///< `after` of the next page; empty after the last page
 };
 
-/// What an endpoint owes. Since minor 2.
+/// Number and age of the deliveries that an endpoint owes.
 struct OwedDeliveries {
   std::uint64_t count = 0;
-  Millis oldestAge{0};  ///< of the oldest one, since its job's end or its last replay; 0 when none is owed
+  Millis oldestAge{0};  ///< age of the oldest delivery since its job's end or its last replay; 0 if none is owed
 };
 
-/// How old owed deliveries may become, and how many one endpoint may have. Since minor 2.
+/// Bounds on the age of owed deliveries and on their number for each endpoint.
 struct OwedBounds {
-  Millis maxAge{0};
-  std::size_t maxCount = 0;
+  Millis maxAge{0};          ///< age since the end of the job or the last replay
+  std::size_t maxCount = 0;  ///< owed deliveries of one endpoint
 };
 
-/// How many deliveries of an endpoint were abandoned, and beyond which bound they were. Since minor 2.
+/// Numbers of abandoned deliveries of an endpoint, by the bound that was exceeded.
 struct AbandonedDeliveries {
   EndpointId endpoint;
   std::size_t tooOld = 0;
   std::size_t tooMany = 0;
 };
 
-/// What one call of abandonOwed() did. Since minor 2.
+/// Result of one call of abandonOwed().
 struct AbandonResult {
-  std::vector<AbandonedDeliveries> endpoints;  ///< those of which a delivery was abandoned, each once
-  bool more = false;                           ///< the call's bound was reached: call again at once
+  std::vector<AbandonedDeliveries> endpoints;  ///< endpoints with an abandoned delivery, each once
+  bool more = false;                           ///< the call reached its bound: the caller repeats the call at once
 };
 
-/// The reason of a delivery that was abandoned because of OwedBounds::maxAge.
+/// Returns the reason of a delivery that was abandoned because of OwedBounds::maxAge.
 inline std::string tooOldReason(const OwedBounds& bounds) {
   return "it was owed for webhook.maxAge (" + std::to_string(bounds.maxAge.count() / 1'000) +
          " s) without an end, and is given up";
 }
-/// The reason of a delivery that was abandoned because of OwedBounds::maxCount.
+/// Returns the reason of a delivery that was abandoned because of OwedBounds::maxCount.
 inline std::string tooManyReason(const OwedBounds& bounds) {
   return "its endpoint owed more than webhook.maxOwed (" + std::to_string(bounds.maxCount) +
          ") webhooks, and this one, the oldest that waited, is given up";
 }
 
-/// One claim ends with the delivery whose input and output make its bytes as many: a delivery may have 40 MB.
+/// Bound on the bytes of input and output in a claim. The delivery that reaches the bound ends the claim: a delivery
+/// may have 40 MB.
 inline constexpr std::size_t kMaxClaimedBytes = 64UL << 20;
 
-/// Reports (settle, reschedule, recordAttempt) name a claim. They change nothing and return false unless the delivery
-/// is owed and the claim is its last one: after replay(), or after another caller's claim, a late report neither ends
-/// nor delays what is owed anew. A lease that has ended does not make a claim late by itself.
+/// Operations on owed webhooks. The storage owns the store.
+///
+/// Reports (settle, reschedule, recordAttempt) name a claim. A report changes nothing and returns false unless the
+/// delivery is owed and the claim is the last claim of the delivery. After replay() or a further claim, a late report
+/// therefore neither ends nor delays the delivery. The end of the lease alone does not make a claim late.
 class JOBQ_VISIBLE OutboxStore : public abi::Versioned {
  public:
   virtual ~OutboxStore() = default;
 
-  /// Looks at up to `max` hosts behind `after` to which deliveries are owed, in ascending order, and returns those of
-  /// them to which one is due. The time of the call grows with the number of hosts, not with that of deliveries.
+  /// Examines up to `max` hosts behind `after` that are owed deliveries, in ascending order, and returns the hosts
+  /// among them with a due delivery. An empty `after` begins with the first host. The time of the call grows with the
+  /// number of hosts, not with the number of deliveries.
   [[nodiscard]] virtual DueHosts dueHosts(std::string_view after, std::size_t max) = 0;
 
-  /// Claims due deliveries: of each host in `hosts` up to its places, those that are due the longest first. The first
-  /// ones of all hosts come before the second ones of any, and the claim ends at kMaxClaimedBytes. Each is hidden from
-  /// other callers for `lease`, then due again unless it was settled or rescheduled. A host is named once.
+  /// Claims due deliveries, up to the places of each host in `hosts`. The longest due delivery of a host comes first.
+  /// The first deliveries of all hosts come before the second deliveries of any host, and the claim ends at
+  /// kMaxClaimedBytes. Each claimed delivery is hidden from other callers for `lease`, in milliseconds, and due again
+  /// afterwards unless settled or rescheduled. `hosts` names a host once.
   [[nodiscard]] virtual std::vector<Delivery> claimDue(std::span<const HostPlaces> hosts, Millis lease) = 0;
 
-  /// Ends the delivery: delivered or abandoned. It stays listed for kDeliveryRecordLife.
+  /// Ends the delivery as `state`, delivered or abandoned. The store lists the delivery for kDeliveryRecordLife.
+  /// Returns false if the claim is late.
   virtual bool settle(const DeliveryClaim& claim, DeliveryState state) = 0;
 
-  /// Makes the delivery due again after `delay`.
+  /// Makes the delivery due again after `delay`, in milliseconds. Returns false if the claim is late.
   virtual bool reschedule(const DeliveryClaim& claim, Millis delay) = 0;
 
-  /// Adds to the delivery's record, which keeps its last kMaxAttempts, and to its tries.
+  /// Adds an attempt to the delivery's record of at most kMaxAttempts, and counts one try more. Returns false if the
+  /// claim is late.
   virtual bool recordAttempt(const DeliveryClaim& claim, DeliveryAttempt attempt) = 0;
 
-  /// Returns a job's deliveries, oldest first, with the snapshot but without input and output, its error cut by
-  /// listedError(); an empty `endpoint` means whatever the job's endpoint is. If `job` is empty, an endpoint's, newest
-  /// first, whose attempts are without replies.
+  /// Returns at most `limit` deliveries of a job, oldest first, with the snapshot but without input and output, the
+  /// error cut by listedError(). An empty `endpoint` stands for the job's own endpoint. With an empty `job`, returns
+  /// the deliveries of the endpoint, newest first, with attempts without replies.
   [[nodiscard]] virtual std::vector<Delivery> list(std::string_view endpoint, std::string_view job,
                                                    std::size_t limit) = 0;
 
-  /// Makes the delivery owed and due at once, whatever its state, with no tries; its record stays. Ends the present
-  /// claim: a call that is under way decides nothing any more, and another one follows. Returns false if the id is
-  /// unknown.
+  /// Makes the delivery owed and due at once, in any state, with zero tries; the record stays. Ends the present claim:
+  /// a call under way decides nothing any more, and a further call follows. Returns false if the id is unknown.
   virtual bool replay(std::string_view id) = 0;
 
-  /// Returns what the endpoint owes. The time of the call does not grow with the number of deliveries. Throws
-  /// StorageError. Any thread.
+  /// Returns the number and the age of the endpoint's owed deliveries. The time of the call does not grow with the
+  /// number of deliveries. Throws StorageError. Any thread.
   [[nodiscard]] virtual OwedDeliveries owed(std::string_view endpoint) = 0;
 
-  /// Abandons deliveries, at most `max` of all endpoints: those owed for bounds.maxAge, and of an endpoint that owes
-  /// more than bounds.maxCount the surplus, the oldest first. The record of each gets an attempt without a call (status
-  /// 0), not counted as a try, with tooOldReason() or tooManyReason().
+  /// Abandons deliveries, at most `max` of all endpoints: deliveries owed for bounds.maxAge, and the oldest deliveries
+  /// of an endpoint that owes more than bounds.maxCount, down to that number. The record of each gets an attempt
+  /// without a call (status 0), not counted as a try, with tooOldReason() or tooManyReason().
   ///
-  /// Only a waiting delivery is abandoned. A delivery with a call under way, or with a postponed next try, is passed
-  /// over until the delivery is due; so is one whose last try was delivered and only has to be settled. The call
-  /// examines the `max` oldest deliveries of an endpoint, so the time of the call is bounded however much is owed.
-  /// Throws StorageError. Any thread.
+  /// Only a waiting delivery is abandoned. A delivery with a call under way, or with a postponed next try, is skipped
+  /// until the delivery is due. A delivery whose last try was delivered waits for settle() only and is skipped too. The
+  /// call examines the `max` oldest deliveries of an endpoint, so the time of the call is bounded for any number of
+  /// owed deliveries. Returns the abandoned deliveries by endpoint. Throws StorageError. Any thread.
   [[nodiscard]] virtual AbandonResult abandonOwed(const OwedBounds& bounds, std::size_t max) = 0;
 };
 

@@ -1,5 +1,5 @@
-// What a plugin is to the host: an object made by a named entry of a shared library, owned through Plugin, and deleted
-// through it. Libraries are never unloaded.
+// Base of all plugins. A plugin is an object made by a named entry of a shared library. The host owns the object
+// through Plugin and deletes the object through Plugin. Libraries are never unloaded.
 #pragma once
 
 #include <filesystem>
@@ -16,10 +16,11 @@
 
 namespace jobq {
 
-/// The kinds of thing a plugin can be. Each interface names its kind in kKind.
+/// The kinds of plugins. Each interface names its kind in kKind.
 enum class PluginKind { storage, queuePolicy, rateLimiter, admissionFilter, handler, webhookTransport };
 
-/// The word used in configuration keys (`storage.sqlite.readers`), in the handshake and by `jobqctl plugin`.
+/// Returns the word for a kind in configuration keys (`storage.sqlite.readers`), in the manifest of a library and in
+/// `jobqctl plugin`.
 constexpr std::string_view nameOf(PluginKind kind) noexcept {
   switch (kind) {
     case PluginKind::storage: return "storage";
@@ -32,10 +33,10 @@ constexpr std::string_view nameOf(PluginKind kind) noexcept {
   return "";
 }
 
-/// One script that a plugin runs, as `GET /v1/plugins` and `jobqctl plugin` show it.
+/// State of a script that a plugin runs, as `GET /v1/plugins` and `jobqctl plugin` show the script.
 struct ScriptReport {
   std::string name;
-  std::string fault;  ///< why its newest text does not run: the one before goes on; empty: it runs
+  std::string fault;  ///< why the newest text does not run, while the earlier text still runs; empty if it runs
 };
 
 /// The base of every plugin interface.
@@ -46,19 +47,20 @@ class JOBQ_VISIBLE Plugin : public abi::Versioned {
   Plugin(const Plugin&) = delete;
   Plugin& operator=(const Plugin&) = delete;
 
-  /// What it runs that lies outside its library, by name, and read anew; most plugins run nothing of the kind. Any
-  /// thread.
+  /// Returns the scripts of the plugin: files outside of its library, known by name and read anew after changes. Most
+  /// plugins have no scripts and keep the default, an empty list. Any thread.
   virtual std::vector<ScriptReport> scripts() const { return {}; }
 };
 
-/// What the host lends to a plugin at its creation. The references outlive the plugin object.
+/// Arguments of a plugin's creation, lent by the host. Clock and log outlive the plugin object; the other references
+/// are valid during creation only.
 struct PluginEnv {
-  const PluginConfig& config;          ///< this entry's own keys; valid during creation only
+  const PluginConfig& config;          ///< settings of this entry; valid during creation only
   Clock& clock;                        ///< the server's clock
-  Log& log;                            ///< lines carry the entry's name
-  std::filesystem::path dataDir;       ///< exists, mode 0700, locked by this server
-  bool allowPrivateAddresses;          ///< `net.allowPrivate`, for net_guard.h
-  std::filesystem::path scriptsDir{};  ///< where scripts of this kind lie: `<scripts.path>/handlers` or `/filters`
+  Log& log;                            ///< the server's log; each line carries the name of the entry
+  std::filesystem::path dataDir;       ///< data directory: exists, mode 0700, locked by this server
+  bool allowPrivateAddresses;          ///< `net.allowPrivate`, an argument of isAllowed() in net_guard.h
+  std::filesystem::path scriptsDir{};  ///< scripts of this kind: `<scripts.path>/handlers` or `/filters`
 };
 
 }  // namespace jobq

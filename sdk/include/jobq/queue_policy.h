@@ -1,4 +1,5 @@
-// Room 5 (registry): which waiting job is next. A policy only numbers jobs; the storage keeps the line.
+// Contract of queue policies: a policy decides the order of the queued jobs of an endpoint. A policy computes only the
+// rank of a job; the storage keeps the queue.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +13,31 @@
 
 namespace jobq {
 
-/// What a policy may know of the line when it ranks a job. Read and written inside the storage's insert step, so that
-/// fair shares hold on any backend with any number of nodes.
+/// State of the queue for a job's group, as a policy sees the group. The storage reads and writes the state inside the
+/// step of the insert, so fair shares hold with any storage and any number of nodes.
 struct GroupState {
-  std::optional<std::int64_t> lastRank;       ///< rank given last in this job's group at this endpoint
-  std::optional<std::int64_t> lowestWaiting;  ///< lowest rank waiting there in the job's class, lowPriority or not
+  /// Last rank given to a job of the group at the endpoint.
+  std::optional<std::int64_t> lastRank;
+  /// Lowest queued rank at the endpoint in the job's class, lowPriority or normal.
+  std::optional<std::int64_t> lowestWaiting;
 };
 
-/// Pure: the same arguments give the same answer, nothing is remembered, any thread. Storages call it inside a
-/// transaction: no I/O, no locks, microseconds.
+/// A pure function from jobs to ranks: equal arguments give equal results, and a policy remembers nothing between
+/// calls. Any thread may call, many at once. Storages call a policy inside a transaction: no I/O, no locks,
+/// microseconds.
 ///
-/// Under every policy the storage takes waiting jobs in the order (lowPriority, rank, arrival), lowest first.
+/// Under every policy the storage claims queued jobs in the order (lowPriority, rank, arrival), lowest first.
 class JOBQ_VISIBLE QueuePolicy : public Plugin {
  public:
   static constexpr PluginKind kKind = PluginKind::queuePolicy;
 
-  /// The group whose share the job counts against. Empty: this policy needs no GroupState, and none is kept.
+  /// Returns the group against whose share the job counts. An empty string means that the policy needs no GroupState,
+  /// and the storage then keeps no state.
   virtual std::string group(const JobSpec& job) const = 0;
 
-  /// Lower runs first. `now` is the storage's clock at the moment of the insert or the retry, and `job.policy.ttl` what
-  /// is left of the job's time at that moment.
+  /// Returns the rank of the job; the lowest rank runs first. `now` is the storage's clock at the moment of the insert
+  /// or the retry. At that moment `job.policy.ttl` is the rest of the job's time to live. `state` is the state of the
+  /// group, and empty if group() returned an empty string.
   virtual std::int64_t rank(const JobSpec& job, Instant now, const GroupState& state) const = 0;
 };
 

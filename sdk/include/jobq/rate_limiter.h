@@ -1,5 +1,5 @@
-// Room 3 (turnstile): too fast, too many at once? The table of limits is the host's; a limiter only counts.
-// How often and how many at once: api.md "Limits", core/decisions/limits.md.
+// Contract of the rate limiting stage: a limiter counts requests and calls at once. The host has the table of limits
+// (core/http/API.md, "Rate limits"; core/decisions/limits.md).
 #pragma once
 
 #include <cstdint>
@@ -11,39 +11,44 @@
 
 namespace jobq {
 
-/// `requests` and `concurrent` may be others with every call for the same key, because they grow with the workers and
-/// shrink back: what was counted before stays counted. `window` is the same in every call for a key.
+/// The limits of a key. `requests` and `concurrent` may differ from call to call for the same key, because both grow
+/// with the workers and shrink back; earlier requests stay counted. `window` is equal in all calls for a key.
 struct RateLimit {
-  /// At most this many within `window`; 0: no limit, and what passes then is not counted. Whether the window slides or
-  /// a bucket is refilled evenly is the limiter's choice; a key that was idle for a window may always use all at once.
+  /// Greatest number of requests within `window`. With 0 the number has no limit, and the limiter does not count the
+  /// request. The limiter decides whether the window slides or a bucket fills evenly. A key that was idle for a window
+  /// may always use all requests at once.
   std::uint32_t requests = 0;
-  Millis window{10'000};         ///< 1 ms to 7 days
-  std::uint32_t concurrent = 0;  ///< at most this many at once; 0: no limit, but who is inside is still known
+  Millis window{10'000};  ///< 1 ms to 7 days
+  /// Greatest number of calls at once. With 0 the number has no limit, and the limiter still counts the calls.
+  std::uint32_t concurrent = 0;
 };
 
+/// Answer of a limiter to a request.
 struct RateVerdict {
   bool allowed = false;
-  /// When refused, never 0. By `requests`: the time until the earliest moment at which asking again succeeds if nobody
-  /// else asks and the limit stays; a millisecond less is refused. By `concurrent`: 1 s, because nobody knows when a
-  /// place is free. By both: as by `requests`.
+  /// Never 0 after a refusal. Refused by `requests`: the time until the earliest moment at which a request succeeds,
+  /// with no other request in between and the same limit; a millisecond earlier is refused. Refused by `concurrent`: 1
+  /// s, because the moment of the next leave() is unknown. Refused by both: the time by `requests`.
   Millis retryAfter{0};
-  /// What is left of `requests` after this call, for the RateLimit-* headers; 0 when refused or without that limit.
+  /// Rest of `requests` after this call, for the RateLimit headers. 0 after a refusal and without such a limit.
   std::uint32_t remaining = 0;
 };
 
-/// Any thread. Keys are few (`<endpoint>/<operation>`), and one never influences another. A key with nothing counted
-/// and nobody inside is forgotten sooner or later: its memory is free again.
+/// A rate limiter plugin. Any thread may call, many calls at once. Keys are few (`<endpoint>/<operation>`), and no key
+/// influences another. A limiter forgets a key without counted requests and without calls sooner or later, and frees
+/// its memory.
 class JOBQ_VISIBLE RateLimiter : public Plugin {
  public:
   static constexpr PluginKind kKind = PluginKind::rateLimiter;
 
-  /// A refused request counts for nothing. Time is an argument, never asked for: `now` comes from one clock that does
-  /// not go back, but threads may bring it slightly out of order. An instant older than the newest that the key has
-  /// seen counts as that one, for `retryAfter` too. Throws only std::bad_alloc, having counted nothing.
+  /// Counts one request for `key` and admits the call, or refuses both. A refused request counts for nothing. The
+  /// argument `now` is the only source of time: instants come from one clock that does not go back, but threads may
+  /// pass the instants slightly out of order. An instant older than the newest instant of the key counts as the newest,
+  /// also for `retryAfter`. Throws only std::bad_alloc, and counts nothing then.
   [[nodiscard]] virtual RateVerdict enter(std::string_view key, const RateLimit& limit, Instant now) = 0;
 
-  /// Exactly once for each allowed enter(), never for a refused one (the host keeps the pair in an RAII ticket). Does
-  /// not throw.
+  /// Ends an admitted call. The host calls leave() exactly once for each admitted enter() and never for a refused
+  /// enter(); an RAII ticket keeps the pair. Does not throw.
   virtual void leave(std::string_view key) = 0;
 };
 

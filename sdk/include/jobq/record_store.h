@@ -1,4 +1,5 @@
-// Storage, face 6: small named JSON records with a version: API keys, templates, endpoints.
+// Store of records: small named JSON objects with a version, such as API keys, templates and endpoints. The rules for
+// every store are in storage.h.
 #pragma once
 
 #include <cstdint>
@@ -14,54 +15,61 @@
 
 namespace jobq {
 
+/// A small named JSON object. Kinds, ids and names differ by any byte.
 struct Record {
   std::string kind;           ///< "key", "template", "endpoint", ...
   std::string id;             ///< unique within the kind
   std::string name;           ///< unique within the kind unless empty
-  std::string body;           ///< JSON text; secrets in it are sealed by the host
-  std::uint64_t version = 0;  ///< set by the store: grows over all records with every change, never re-used
+  std::string body;           ///< JSON text; the host seals secrets inside
+  std::uint64_t version = 0;  ///< set by the store: grows over all records with every change, never used again
   Instant changedAt{};        ///< set by the store
 };
 
+/// The record is stored, with this version.
 struct Stored {
   std::uint64_t version;
 };
-/// Another record of the kind has the id or the name: nothing changed.
+/// Another record of the kind, `byId`, has the id or the name. Nothing changed.
 struct NameTaken {
   std::string byId;
 };
-/// The record has another version by now: nothing changed. Read it again.
+/// The record has another version by now. Nothing changed; the caller reads the record again.
 struct Conflict {};
+/// The kind has no record with the id.
 struct NoRecord {};
 using CreateResult = std::variant<Stored, NameTaken>;
 using UpdateResult = std::variant<Stored, NameTaken, Conflict, NoRecord>;
 
+/// Changes of the records of a kind since a version.
 struct Changes {
-  std::vector<Record> changed;       ///< created or updated, by version
-  std::vector<std::string> removed;  ///< ids
-  std::uint64_t version = 0;         ///< ask again from here
+  std::vector<Record> changed;       ///< created or updated records, by version
+  std::vector<std::string> removed;  ///< ids of removed records
+  std::uint64_t version = 0;         ///< argument of the next call of changedSince()
 };
 
+/// Operations on records. The storage owns the store.
 class JOBQ_VISIBLE RecordStore : public abi::Versioned {
  public:
   virtual ~RecordStore() = default;
 
-  /// version and changedAt of the argument are ignored.
+  /// Stores a new record. The version and changedAt of the argument are ignored. Returns Stored or NameTaken.
   [[nodiscard]] virtual CreateResult create(Record record) = 0;
 
-  /// Replaces name and body if the stored version is `expectedVersion`.
+  /// Replaces name and body of the record if the stored version is `expectedVersion`. Returns Stored, NameTaken,
+  /// Conflict or NoRecord.
   [[nodiscard]] virtual UpdateResult update(Record record, std::uint64_t expectedVersion) = 0;
 
+  /// Returns the record, or an empty optional if the kind has no record with the id.
   [[nodiscard]] virtual std::optional<Record> find(std::string_view kind, std::string_view id) = 0;
 
-  /// All of a kind, by id.
+  /// Returns all records of a kind, by id.
   [[nodiscard]] virtual std::vector<Record> list(std::string_view kind) = 0;
 
-  /// False: there was none.
+  /// Removes the record. Returns false if the kind has no record with the id.
   virtual bool remove(std::string_view kind, std::string_view id) = 0;
 
-  /// What happened to a kind after `version`; from 0 all that exists. A record created and removed since is only in
-  /// `removed`. Removals are remembered for a day.
+  /// Returns the changes of a kind after `version`; from 0 all existing records. A record created and removed since
+  /// then is only in `removed`. The store remembers removals for a day.
   [[nodiscard]] virtual Changes changedSince(std::string_view kind, std::uint64_t version) = 0;
 };
 

@@ -1,17 +1,24 @@
-// Room 6 (archive): remember it. The one contract that nodes share, and the only place where a job's state changes.
+// Contract of the storage stage: the storage keeps jobs, leases, chunks, owed webhooks, workers and records. The
+// storage is the only contract between nodes, and the state of a job changes nowhere else.
 //
-// Rules for every face and every verb
-//  - Any number of threads at once; a storage that is shared also any number of processes.
-//  - Each verb is one step: it happens whole or not at all, and when it returns, it is durable as the storage promises
-//    (SQLite: on disk). A verb that throws StorageError changed nothing that a later call could see.
-//  - A job of another endpoint, or past its expiry, is absent for every verb, whether swept yet or not.
-//  - A change of state follows transitions.h or does not happen; the verb's result says which.
-//  - Reports (finish, progress, chunks) name an attempt and change nothing unless the job is IN_PROGRESS under it.
-//  - The step that makes a job terminal also writes the owed webhook, when the job has one, with its own snapshot of
-//    the outcome (OutboxStore). This holds for finish, cancel and sweep alike.
-//  - Time is the storage's clock, now(). Callers pass durations.
-//  - Results belong to the caller; string_view and span arguments are valid for the call.
-// sdk/testkit/storage_suite.h puts these sentences to a backend.
+// Rules for each operation of each store:
+//  - Any number of threads may call at once. Any number of processes may call a shared storage.
+//  - An operation is one step, unless its contract names several: the step happens whole or not at all. When the
+//    operation returns, the step is as durable as the storage guarantees (SQLite: on disk).
+//  - An operation throws StorageError if the storage cannot do the step. No later call sees any effect of the failed
+//    step.
+//  - A job of another endpoint is absent for every operation. A job past its expiry is absent too, also before a sweep
+//    has freed the job's space.
+//  - A change of state follows transitions.h or does not happen; the result of the operation says which.
+//  - A report (finish, progress, chunks, log lines) names an attempt. The report changes nothing unless the job is
+//    IN_PROGRESS under exactly that attempt.
+//  - The step that ends a job also writes the owed webhook of the job, if the job has a webhook, with a snapshot of the
+//    outcome (outbox_store.h). The rule holds for finish, cancel and sweep alike.
+//  - The clock of the storage, now(), decides about time. Callers pass durations in milliseconds.
+//  - The caller owns the results. Arguments of type string_view and span are valid during the call only; a storage
+//    keeps copies.
+//
+// The conformance suite sdk/testkit/storage_suite.h checks these rules for each storage.
 #pragma once
 
 #include <filesystem>
@@ -30,20 +37,25 @@
 
 namespace jobq {
 
-/// What became of a copy of the storage.
+/// Result of Storage::backupTo().
 enum class BackupResult {
   written,     ///< the file is complete
-  stopped,     ///< the stop token ended it; there is no file
-  unsupported  ///< this storage has no content that a file could hold; there is no file
+  stopped,     ///< the stop token ended the copy; no file exists
+  unsupported  ///< the content of this storage cannot be kept in a file; no file exists
 };
 
-/// Owns its faces: the references live as long as the storage. Opening (construction) migrates an older schema, and
-/// marks the leases of a process that died as lost, so that sweep() puts their jobs back in line. Construction throws
-/// StorageError or ConfigError; destruction ends every thread and closes cleanly.
+/// A storage plugin with its six stores.
+///
+/// Construction opens the storage, migrates an older schema, and marks the leases of a dead process as lost; the next
+/// sweep() returns their jobs to the queue. Construction throws StorageError if the storage cannot be opened and
+/// ConfigError for a bad setting. Destruction ends every thread of the storage and closes the storage cleanly; no call
+/// may be under way then.
 class JOBQ_VISIBLE Storage : public Plugin {
  public:
   static constexpr PluginKind kKind = PluginKind::storage;
 
+  /// The six stores. The storage owns the stores, and the references are valid as long as the storage. Any thread; no
+  /// exception.
   virtual JobStore& jobs() = 0;
   virtual LeaseStore& leases() = 0;
   virtual ChunkStore& chunks() = 0;
@@ -51,22 +63,24 @@ class JOBQ_VISIBLE Storage : public Plugin {
   virtual WorkerStore& workers() = 0;
   virtual RecordStore& records() = 0;
 
-  /// The only clock for leases, timeouts and expiry.
+  /// Returns the present time of the storage: the only clock for leases, timeouts and expiry. Any thread.
   virtual Instant now() = 0;
 
-  /// Returns when the storage can take a write now; throws StorageError with the reason otherwise (`/readyz`).
+  /// Checks that the storage can take a write now, for `/readyz`, without writing a job. Throws StorageError with the
+  /// reason if the storage cannot. Any thread.
   virtual void check() = 0;
 
-  /// Writes a copy of the whole storage to `file`, while every other verb goes on.
+  /// Writes a copy of the whole storage to `file` while all other operations go on.
   ///
-  /// The copy is one moment: it holds each step that returned before the call, each later step whole or not at all, and
-  /// nothing else. A storage that is opened on it goes on from there as after a crash. The content of large databases
-  /// takes minutes; the storage may use more disk meanwhile, and no other verb waits for it.
+  /// The copy shows the storage at one moment. Each step that returned before the call is in the copy; each later step
+  /// is in the copy whole or not at all. A storage opened on the copy continues as after a crash. The copy of a large
+  /// database takes minutes. The storage may use more disk meanwhile, and no other operation waits for the copy.
   ///
-  /// `file` does not exist, and its directory does; the storage makes it with mode 0600, and does not sync it. `stop`
-  /// ends the call within a second. Returns what became of the file. Throws StorageError when the copy cannot be
-  /// written, and leaves no file then. Any thread; one call at a time.
-  /// The default is that of a storage that cannot be copied.
+  /// The parameter `file` names a file that does not exist, in a directory that exists; the storage creates the file
+  /// with mode 0600 and does not sync the file. A request on the parameter `stop` ends the call within a second.
+  /// Returns the state of the file. Throws StorageError if the copy cannot be written, and leaves no file then. Any
+  /// thread may call, but no two calls run at once. The default implementation is for storages without a copy: returns
+  /// BackupResult::unsupported.
   [[nodiscard]] virtual BackupResult backupTo(const std::filesystem::path&, std::stop_token) {
     return BackupResult::unsupported;
   }

@@ -1,5 +1,5 @@
-// The state machine of a job: the one statement of what may follow what. Every backend and the model test are checked
-// against this table (api.md "States and transitions", core/decisions/jobs.md).
+// The state machine of a job as a table. Every storage and the model of the property tests are checked against this
+// table (core/http/API.md, "States and transitions"; core/decisions/jobs.md).
 #pragma once
 
 #include <array>
@@ -9,25 +9,27 @@
 
 namespace jobq {
 
+/// Causes of a change of state.
 enum class Trigger {
-  claim,     ///< a worker takes it
+  claim,     ///< a worker claims the job
   complete,  ///< the handler returned
   fail,      ///< the handler failed
   timeOut,   ///< policy.executionTimeout elapsed while running
   cancel,    ///< /cancel
-  retry,     ///< /retry, results not expired
-  lose,      ///< its worker was lost, losses < maxAttempts
-  loseLast,  ///< its worker was lost, losses == maxAttempts
-  release,   ///< handed back unharmed (drain)
+  retry,     ///< /retry, before the result has expired
+  lose,      ///< the worker was lost, and losses < maxAttempts
+  loseLast,  ///< the worker was lost, and losses == maxAttempts
+  release,   ///< returned to the queue unharmed (drain)
 };
 
+/// A permitted change of state.
 struct Transition {
   JobState from;
   Trigger trigger;
   JobState to;
 };
 
-/// Being removed (purge of a queued job, expiry of any job) is not a state: the job is then absent.
+/// All permitted changes. Removal (purge of a queued job, expiry of any job) is not a state: a removed job is absent.
 inline constexpr std::array kTransitions{
     Transition{JobState::inQueue, Trigger::claim, JobState::inProgress},
     Transition{JobState::inQueue, Trigger::cancel, JobState::cancelled},
@@ -42,7 +44,7 @@ inline constexpr std::array kTransitions{
     Transition{JobState::timedOut, Trigger::retry, JobState::inQueue},
 };
 
-/// The state that follows, or nothing when `trigger` is not allowed in `from`.
+/// Returns the state after `trigger`, or an empty optional if `trigger` is not permitted in the state `from`.
 constexpr std::optional<JobState> next(JobState from, Trigger trigger) noexcept {
   for (const Transition& t : kTransitions) {
     if (t.from == from && t.trigger == trigger) return t.to;
@@ -50,7 +52,7 @@ constexpr std::optional<JobState> next(JobState from, Trigger trigger) noexcept 
   return std::nullopt;
 }
 
-/// Terminal: the job has ended; a waiter is answered and a webhook is owed.
+/// Returns true if the job has ended. At the end of a job, waiting callers are answered and a webhook is owed.
 constexpr bool terminal(JobState state) noexcept { return state != JobState::inQueue && state != JobState::inProgress; }
 
 }  // namespace jobq

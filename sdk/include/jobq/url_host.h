@@ -1,5 +1,5 @@
-// The name under which deliveries to one receiver are counted (outbox_store.h). Pure functions: they check nothing, and
-// a text that is no URL has a name too.
+// The name of a receiver, under which deliveries to the receiver are counted (outbox_store.h). The functions are pure:
+// any thread, only std::bad_alloc. The functions check no URL; a text that is no URL has a name too.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,8 @@
 namespace jobq {
 namespace url {
 
-/// Reads the whole text as a number; nothing when a character is left over or the number needs more than 64 bits.
+/// Returns the value of the whole text as a number to `base`. Returns an empty optional for an empty text, a text with
+/// other characters, and a number of more than 64 bits.
 inline std::optional<std::uint64_t> number(std::string_view text, int base) {
   std::uint64_t value = 0;
   const char* end = text.data() + text.size();
@@ -24,8 +25,9 @@ inline std::optional<std::uint64_t> number(std::string_view text, int base) {
   return value;
 }
 
-/// Returns the four bytes of an IPv4 address in any spelling that inet_aton() reads: one to four parts, each decimal,
-/// octal ("0177") or hexadecimal ("0x7f"), the last of which fills the bytes that are left.
+/// Returns the four bytes of an IPv4 address in any spelling that inet_aton() reads. The spelling has up to four parts,
+/// each decimal, octal ("0177") or hexadecimal ("0x7f", with a lower case "x"). The last part fills the remaining
+/// bytes.
 inline std::optional<std::uint32_t> ipv4(std::string_view text) {
   std::uint64_t address = 0;
   for (int part = 0;; ++part) {
@@ -51,16 +53,17 @@ inline std::optional<std::uint32_t> ipv4(std::string_view text) {
   }
 }
 
+/// Returns an IPv4 address as a dotted quad.
 inline std::string ipv4Text(std::uint32_t address) {
   return std::to_string(address >> 24) + '.' + std::to_string(address >> 16 & 0xff) + '.' +
          std::to_string(address >> 8 & 0xff) + '.' + std::to_string(address & 0xff);
 }
 
-/// Returns the eight groups of an IPv6 address, which may end with an IPv4 address.
+/// Returns the eight groups of an IPv6 address without brackets. The address may end with an IPv4 address.
 inline std::optional<std::array<std::uint16_t, 8>> ipv6(std::string_view text) {
   std::array<std::uint16_t, 8> groups{};
   std::size_t count = 0;
-  std::optional<std::size_t> gap;  // the place of "::"
+  std::optional<std::size_t> gap;  // the position of "::"
   if (text.starts_with("::")) {
     gap = 0;
     text.remove_prefix(2);
@@ -91,7 +94,7 @@ inline std::optional<std::array<std::uint16_t, 8>> ipv6(std::string_view text) {
   return groups;
 }
 
-/// Replaces each %XX by its byte, as clients do before they look a name up.
+/// Returns the text with each %XX replaced by its byte, as clients do before a name lookup.
 inline std::string decoded(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -102,6 +105,7 @@ inline std::string decoded(std::string_view text) {
   return out;
 }
 
+/// Returns the text with ASCII letters in lower case.
 inline std::string lower(std::string_view text) {
   std::string out(text);
   std::transform(out.begin(), out.end(), out.begin(),
@@ -109,8 +113,7 @@ inline std::string lower(std::string_view text) {
   return out;
 }
 
-/// Returns one spelling for all spellings of a host: of an address its numbers, of a name its lower case without a
-/// final dot.
+/// Returns one spelling for all spellings of a host: numbers for an address, lower case without a final dot for a name.
 inline std::string canonicalHost(std::string_view host) {
   if (host.starts_with('[') && host.ends_with(']')) {
     const auto groups = ipv6(host.substr(1, host.size() - 2));
@@ -135,9 +138,9 @@ inline std::string canonicalHost(std::string_view host) {
 
 }  // namespace url
 
-/// Returns the host of a URL in its one spelling, with the port unless that is the scheme's own:
-/// "hooks.example.com:8443", "127.0.0.1" for "http://0x7f.1:80/". Of a URL without an authority ("file:///calls") the
-/// scheme; of a text without a scheme the whole text.
+/// Returns the host of a URL in its canonical spelling, with the port unless the port is the scheme's own:
+/// "hooks.example.com:8443", "127.0.0.1" for "http://0x7f.1:80/". Returns the scheme for a URL without an authority
+/// ("file:///calls"), and the whole text in lower case for a text without a scheme.
 inline std::string hostOf(std::string_view text) {
   const std::size_t colon = text.find(':');
   const std::string scheme = url::lower(text.substr(0, colon));

@@ -1,4 +1,5 @@
-// Room 11 (post room): one attempt to tell the outside about a finished job. Retrying is the courier's business.
+// Contract of the webhook delivery stage: a transport makes one attempt to tell a receiver about the end of a job. The
+// WebhookDispatcher of the server repeats failed attempts.
 #pragma once
 
 #include <stop_token>
@@ -14,38 +15,44 @@
 
 namespace jobq {
 
+/// A call of a receiver.
 struct WebhookCall {
-  std::string url;  ///< absolute; its scheme selected this transport
-  /// Sent besides the transport's own (content type, length, host, connection). Each name once.
+  std::string url;  ///< absolute; the scheme of the URL selected this transport
+  /// Names and values of header fields, each name once. The transport sends the fields in addition to its own (content
+  /// type, length, host, connection).
   std::vector<std::pair<std::string, std::string>> headers;
-  std::string body;        ///< application/json; its bytes are sent as they are, because they are signed
-  Millis timeout{10'000};  ///< for the whole call, connect to last byte
+  std::string body;        ///< JSON text (application/json), sent byte for byte, because the bytes are signed
+  Millis timeout{10'000};  ///< limit of the whole call, from the connection to the last byte
 };
 
-/// `reply` is at most the first 1 KiB of the answer's body, as it came: bytes, not always UTF-8.
+/// Success of an attempt. `reply` has at most the first 1 KiB of the answer's body, as the bytes came, not always
+/// UTF-8.
 struct Delivered {
-  int status = 0;  ///< 2xx; 200 from a transport whose receivers know no statuses
+  int status = 0;  ///< 2xx; 200 from a transport without statuses
   std::string reply;
 };
-/// status is 0 when no answer came.
+/// Failure of an attempt. `status` is 0 if no answer came. `reply` is as in Delivered.
 struct DeliveryFailed {
-  std::string reason;  ///< one clause in plain words, for logs and lists: never the URL, a header's value or a secret
+  /// A clause in plain words, for logs and lists, without the URL, values of headers and secrets.
+  std::string reason;
   int status = 0;
   std::string reply;
 };
 using DeliveryResult = std::variant<Delivered, DeliveryFailed>;
 
-/// One attempt a call. Any thread, many calls at once. sdk/testkit/transport_suite.h puts these sentences to a
-/// transport.
+/// A webhook plugin; each call of deliver() makes one attempt. Any thread may call, many calls at once. The conformance
+/// suite sdk/testkit/transport_suite.h checks this contract for each transport.
 class JOBQ_VISIBLE WebhookTransport : public Plugin {
  public:
   static constexpr PluginKind kKind = PluginKind::webhookTransport;
 
-  /// The URL schemes it serves, lower case, separated by blanks: "http https".
+  /// Returns the URL schemes of the transport in lower case, separated by blanks: "http https". The view is valid as
+  /// long as the transport.
   virtual std::string_view schemes() const = 0;
-  /// Blocks until the receiver has answered, call.timeout is over, or soon (100 ms) after `stop` is requested. What the
-  /// receiver does, or a URL that is no URL, is a DeliveryFailed and never an exception; std::bad_alloc may be thrown.
-  /// Delivered means that the receiver has taken it: it is not sent again. After DeliveryFailed it may have it too.
+  /// Makes one attempt. Blocks until the receiver has answered, until `call.timeout` has elapsed, or until 100 ms after
+  /// a request on `stop`. Delivered means that the receiver has accepted the call, and the server does not repeat the
+  /// call. After DeliveryFailed the receiver may have the call too. Failures of the receiver and of a malformed URL are
+  /// a DeliveryFailed, never an exception. Throws only std::bad_alloc.
   [[nodiscard]] virtual DeliveryResult deliver(const WebhookCall& call, std::stop_token stop) = 0;
 };
 
