@@ -70,7 +70,7 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
       dispatcher_({*storage_, queueSignal_, executor_, running_, clock_, log_}, node_, endpoints_.all()),
       remover_({storage_->jobs(), [this] { return endpoints_.leaving(); },
                 [this](const EndpointId& id) { return dispatcher_.hasLeft(id); },
-                [this](const EndpointId& id) { return endpoints_.isInHand(id); },
+                [this](const EndpointId& id) { return endpoints_.isInUse(id); },
                 [this](const EndpointId& id) { completions_.announceSome(id); },
                 [this](const EndpointId& id) { endpointService_.forget(id); }}),
       outboxCleaner_(storage_->outbox(), {config_.webhookMaxAge, config_.webhookMaxOwed}, log_),

@@ -109,18 +109,18 @@ int serve(const Options& options) {
   log.write(jobq::LogLevel::debug, "server.descriptors", std::to_string(jobq::raiseDescriptorLimit()));
   jobq::SystemClock clock;
   const jobq::SystemWallClock wall;
-  jobq::Application house(config, clock, log, jobq::unwrapped, &wall);
+  jobq::Application application(config, clock, log, jobq::unwrapped, &wall);
   if (options.resetAdminKey) {
-    house.resetAdminKey();
+    application.resetAdminKey();
     return 0;
   }
   jobq::ClockKeeper keeper(clock, log);
   keeper.start();
-  house.start();
+  application.start();
   int signal = 0;
-  for (sigwait(&signals, &signal); signal == SIGHUP; sigwait(&signals, &signal)) house.reload();
+  for (sigwait(&signals, &signal); signal == SIGHUP; sigwait(&signals, &signal)) application.reload();
   log.write(jobq::LogLevel::information, "server.stopping", "running jobs get server.drain to finish");
-  const bool clean = house.stop();
+  const bool clean = application.stop();
   keeper.stop();
   log.write(jobq::LogLevel::information, "server.stopped", "what was accepted is stored");
   if (!clean) _exit(0);  // the thread of a handler still runs in code about to be torn down

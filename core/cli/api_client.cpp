@@ -28,7 +28,7 @@ namespace {
 using Poco::Net::HTTPRequest;
 using Poco::Net::HTTPResponse;
 
-constexpr Millis kPatience{30'000};
+constexpr Millis kWaitLimit{30'000};
 constexpr Millis kConnectPatience{10'000};
 
 Poco::Timespan timespan(Millis duration) { return {Poco::Timespan::TimeDiff{duration.count()} * 1'000}; }
@@ -59,7 +59,7 @@ class SecureSession final : public Poco::Net::HTTPSClientSession {
     auto secure = Poco::Net::SecureStreamSocket::attach(plain, host, trustedContext(ca));
     if (secure.completeHandshake() < 0) throw Poco::TimeoutException("the TLS handshake did not end");
     secure.setReceiveTimeout(timespan(backoff));
-    secure.setSendTimeout(timespan(kPatience));
+    secure.setSendTimeout(timespan(kWaitLimit));
     attachSocket(secure);
   }
 };
@@ -169,7 +169,7 @@ StreamAnswer ApiClient::invocation(const std::string& method, const std::string&
                                    Millis wait) const {
   HTTPRequest asked = request(method, path, body);
   try {
-    const auto session = open(kPatience + wait);
+    const auto session = open(kWaitLimit + wait);
     return exchange(*session, asked, body);
   } catch (const Poco::Exception& error) {
     throw Failure(ExitCode::unreachable, "cannot reach the server at " + url_ + ": " + error.displayText());
@@ -179,7 +179,7 @@ StreamAnswer ApiClient::invocation(const std::string& method, const std::string&
 std::uint64_t ApiClient::download(const std::string& path, std::ostream& to, Millis wait) const {
   HTTPRequest asked = request(HTTPRequest::HTTP_POST, path, "");
   try {
-    const auto session = open(kPatience + wait);
+    const auto session = open(kWaitLimit + wait);
     return receiveFile(*session, asked, to);
   } catch (const Poco::Exception& error) {
     throw Failure(ExitCode::unreachable, "cannot reach the server at " + url_ + ": " + error.displayText());
@@ -200,7 +200,7 @@ HTTPRequest ApiClient::request(const std::string& method, const std::string& pat
 std::unique_ptr<Poco::Net::HTTPClientSession> ApiClient::open(Millis backoff) const {
   if (secure_) return std::make_unique<SecureSession>(host_, port_, ca_, backoff);
   auto session = std::make_unique<Poco::Net::HTTPClientSession>(host_, port_);
-  session->setTimeout(timespan(kConnectPatience), timespan(kPatience), timespan(backoff));
+  session->setTimeout(timespan(kConnectPatience), timespan(kWaitLimit), timespan(backoff));
   return session;
 }
 

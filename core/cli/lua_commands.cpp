@@ -74,9 +74,9 @@ ScriptFile scriptOf(const Arguments& arguments) {
 }
 
 // The plugin `lua` with the settings and folders that a server would give.
-class Workshop {
+class LocalServer {
  public:
-  Workshop(const Arguments& arguments, const ScriptFile& script)
+  LocalServer(const Arguments& arguments, const ScriptFile& script)
       : settings_(pairsOf(arguments, "set")),
         allowPrivate_(takeFlag(settings_, "net.allowPrivate")),
         host_(settings_, log_),
@@ -109,11 +109,11 @@ std::string inputOf(const Arguments& arguments) {
   return text;
 }
 
-ExitCode runHandler(Workshop& workshop, const ScriptFile& script, const Invocation& invocation) {
+ExitCode runHandler(LocalServer& server, const ScriptFile& script, const Invocation& invocation) {
   const std::string input = inputOf(invocation.arguments);
-  const auto factory = workshop.make<HandlerFactory>();
+  const auto factory = server.make<HandlerFactory>();
   const auto handler = factory->make({"local", "local-1", pairsOf(invocation.arguments, "env"), script.name});
-  LocalJob job(workshop.clock(), durationOf(invocation.arguments, "timeout", kTimeout, kRunTimeouts), std::cerr);
+  LocalJob job(server.clock(), durationOf(invocation.arguments, "timeout", kTimeout, kRunTimeouts), std::cerr);
   try {
     invocation.out << handler->run(input, job) << '\n';
     return ExitCode::ok;
@@ -131,10 +131,10 @@ void printChange(std::ostream& out, const Replace& change) {
       << ",\"lowPriority\":" << (policy.lowPriority ? "true" : "false") << ",\"priority\":" << policy.priority << "}\n";
 }
 
-ExitCode runFilter(Workshop& workshop, const ScriptFile& script, const Invocation& invocation) {
+ExitCode runFilter(LocalServer& server, const ScriptFile& script, const Invocation& invocation) {
   const std::string input = inputOf(invocation.arguments);
   const auto env = pairsOf(invocation.arguments, "env");
-  const auto factory = workshop.make<AdmissionFilterFactory>();
+  const auto factory = server.make<AdmissionFilterFactory>();
   const auto filter = factory->make(script.name);
   const Decision verdict = [&] {
     try {
@@ -160,15 +160,15 @@ ExitCode runFilter(Workshop& workshop, const ScriptFile& script, const Invocatio
 
 ExitCode runScript(const Invocation& invocation) {
   const ScriptFile script = scriptOf(invocation.arguments);
-  Workshop workshop(invocation.arguments, script);
-  return script.isFilter ? runFilter(workshop, script, invocation) : runHandler(workshop, script, invocation);
+  LocalServer server(invocation.arguments, script);
+  return script.isFilter ? runFilter(server, script, invocation) : runHandler(server, script, invocation);
 }
 
 ExitCode checkScript(const Invocation& invocation) {
   const ScriptFile script = scriptOf(invocation.arguments);
-  Workshop workshop(invocation.arguments, script);
-  const std::string fault = script.isFilter ? workshop.make<AdmissionFilterFactory>()->fault(script.name)
-                                            : workshop.make<HandlerFactory>()->fault(script.name);
+  LocalServer server(invocation.arguments, script);
+  const std::string fault = script.isFilter ? server.make<AdmissionFilterFactory>()->fault(script.name)
+                                            : server.make<HandlerFactory>()->fault(script.name);
   if (!fault.empty()) throw Failure(ExitCode::refused, fault);
   invocation.out << script.name << ".lua is fine\n";
   return ExitCode::ok;

@@ -18,15 +18,15 @@ constexpr Millis kDefaultTimeout{300'000};
 constexpr DurationRange kWaitTimeouts{Millis{0}, Millis{86'400'000}};
 constexpr Millis kBetweenLooks{200};
 
-struct Look {
+struct ReleaseView {
   std::string answer;
   Endpoints endpoints;
 };
 
-Look look(const Invocation& invocation) {
+ReleaseView readRelease(const Invocation& invocation) {
   const bool one = !invocation.arguments.words.empty();
   const std::string path = one ? "/" + ApiClient::segment(invocation.arguments.words[0]) : "";
-  Look seen{invocation.api.get("/v1/endpoints" + path + "?includeWorkers=true"), {}};
+  ReleaseView seen{invocation.api.get("/v1/endpoints" + path + "?includeWorkers=true"), {}};
   seen.endpoints = one ? Endpoints{readObject(seen.answer)} : objects(readArray(seen.answer));
   return seen;
 }
@@ -50,7 +50,7 @@ std::string workersCell(const Poco::JSON::Object& endpoint) {
   return text.empty() ? "none" : text;
 }
 
-void print(const Invocation& invocation, const Look& seen) {
+void print(const Invocation& invocation, const ReleaseView& seen) {
   if (invocation.json) {
     printAnswer(seen.answer, invocation.out);
     return;
@@ -78,7 +78,7 @@ ExitCode showRelease(const Invocation& invocation) {
   const auto deadline =
       std::chrono::steady_clock::now() + durationOf(invocation.arguments, "timeout", kDefaultTimeout, kWaitTimeouts);
   for (;;) {
-    const Look seen = look(invocation);
+    const ReleaseView seen = readRelease(invocation);
     const bool rolling = anyIs(seen.endpoints, "rolling");
     const bool elapsed = std::chrono::steady_clock::now() >= deadline;
     if (wait && rolling && !elapsed) {

@@ -81,7 +81,7 @@ void compare(Row& row, const Rows& before) {
   if (seconds > 0) row.finishedPerSecond = std::round(static_cast<double>(finished) / seconds * 10) / 10;
 }
 
-Rows look(const Invocation& invocation, const Rows& before) {
+Rows readView(const Invocation& invocation, const Rows& before) {
   const bool one = !invocation.arguments.words.empty();
   const std::string path = one ? "/" + ApiClient::segment(invocation.arguments.words[0]) : "";
   const std::string answer = invocation.api.get("/v1/endpoints" + path);
@@ -164,13 +164,13 @@ std::string shown(const Rows& rows, bool json) { return json ? toJson(rows) : pi
 // After the restart of a server the view continues: an unreachable server is shown, and the next call is made as usual.
 void watch(const Invocation& invocation, Millis interval) {
   LiveScreen screen;
-  Rows rows = look(invocation, {});
+  Rows rows = readView(invocation, {});
   std::string text = shown(rows, invocation.json);
   for (;;) {
     screen.draw(invocation.json ? text : text + "\n");
     if (!screen.pause(interval)) return;
     try {
-      rows = look(invocation, rows);
+      rows = readView(invocation, rows);
       text = shown(rows, invocation.json);
     } catch (const Failure& failure) {
       if (failure.code() != ExitCode::unreachable) throw;
@@ -188,7 +188,7 @@ ExitCode showTop(const Invocation& invocation) {
   }
   const Millis interval = durationOf(invocation.arguments, "interval", kDefaultInterval, kIntervals);
   if (once) {
-    invocation.out << shown(look(invocation, {}), invocation.json);
+    invocation.out << shown(readView(invocation, {}), invocation.json);
   } else {
     watch(invocation, interval);
   }

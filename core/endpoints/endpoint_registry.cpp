@@ -111,19 +111,19 @@ bool EndpointRegistry::showChange() {
   }
 }
 
-bool EndpointRegistry::isInHand(const EndpointId& id) const {
+bool EndpointRegistry::isInUse(const EndpointId& id) const {
   Lock lock(mutex_);
-  const auto found = inHand_.find(id);
-  return found != inHand_.end() && std::any_of(found->second.begin(), found->second.end(),
+  const auto found = inUse_.find(id);
+  return found != inUse_.end() && std::any_of(found->second.begin(), found->second.end(),
                                                [](const auto& endpoint) { return !endpoint.expired(); });
 }
 
 void EndpointRegistry::announceEndpoint(const EndpointId& id, const EndpointPtr& endpoint) {
   Lock lock(mutex_);
-  auto& all = inHand_[id];
+  auto& all = inUse_[id];
   std::erase_if(all, [](const auto& former) { return former.expired(); });
   if (endpoint) all.emplace_back(endpoint);
-  if (all.empty()) inHand_.erase(id);
+  if (all.empty()) inUse_.erase(id);
 }
 
 void EndpointRegistry::takeIn() {

@@ -78,7 +78,7 @@ class EndpointRegistry {
 
   /// Returns true while a request on this node holds the stored endpoint, in the present or an older version: a request
   /// under way may still submit a job, even after the deletion of the endpoint.
-  bool isInHand(const EndpointId& id) const;
+  bool isInUse(const EndpointId& id) const;
 
   /// Throws ConfigError if an endpoint of the file has the id of a stored endpoint. Call before the first refresh().
   void checkIds();
@@ -123,7 +123,7 @@ class EndpointRegistry {
   mutable Mutex mutex_;
   Condition refreshed_;
   bool refreshing_ JOBQ_GUARDED_BY(mutex_) = false;
-  std::map<EndpointId, std::vector<std::weak_ptr<const Endpoint>>> inHand_ JOBQ_GUARDED_BY(mutex_);
+  std::map<EndpointId, std::vector<std::weak_ptr<const Endpoint>>> inUse_ JOBQ_GUARDED_BY(mutex_);
 };
 
 }  // namespace jobq

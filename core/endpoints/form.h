@@ -44,9 +44,9 @@ enum class FieldUse {
   record,    ///< only in records
 };
 /// Returns whether a request may contain the field.
-constexpr bool isTaken(FieldUse use) { return use <= FieldUse::secret; }
+constexpr bool isAccepted(FieldUse use) { return use <= FieldUse::secret; }
 /// Returns whether responses contain the field.
-constexpr bool isTold(FieldUse use) { return use != FieldUse::secret && use != FieldUse::record; }
+constexpr bool isAnswered(FieldUse use) { return use != FieldUse::secret && use != FieldUse::record; }
 
 /// One row of the table. `Form` is the struct behind the JSON object.
 template <class Form>
@@ -132,13 +132,13 @@ FieldFaults readForm(Form& form, std::string_view text, const FormFields<Form>& 
     const std::string& name = member.first;
     const json::Value& value = member.second;
     const auto row = std::find_if(fields.begin(), fields.end(),
-                                  [&name](const auto& field) { return field.name == name && isTaken(field.use); });
+                                  [&name](const auto& field) { return field.name == name && isAccepted(field.use); });
     if (value.kind == json::Kind::null) {
       if (row != fields.end() && row->clear) row->clear(form);
     } else if (row == fields.end()) {
       std::vector<std::string> known;
       for (const auto& field : fields) {
-        if (isTaken(field.use)) known.push_back(field.name);
+        if (isAccepted(field.use)) known.push_back(field.name);
       }
       body.faults.push_back(unknownField(name, thing, known));
     } else if (row->use == FieldUse::creation && !creating) {
@@ -173,7 +173,7 @@ template <class Form>
 std::string writeForm(const Form& form, const FormFields<Form>& fields, bool whole) {
   std::string out = "{";
   for (const auto& field : fields) {
-    if (!whole && !isTold(field.use)) continue;
+    if (!whole && !isAnswered(field.use)) continue;
     out += (out.size() > 1 ? "," : "") + write(field.name) + ":" + field.write(form);
   }
   return out + "}";

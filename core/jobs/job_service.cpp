@@ -53,7 +53,7 @@ JobService::Waited JobService::submitAndAwait(JobSpec job, const Endpoint& endpo
   queueSignal_.notifyAndClaim(endpoint.id, low);
   // Reading the job before the first wait would cost every short job one more query.
   const bool more = waiter.wait(deadline, gone);
-  waited.job = lookUntilEnd(key, waiter, more, deadline, gone);
+  waited.job = readUntilEnd(key, waiter, more, deadline, gone);
   return waited;
 }
 
@@ -66,10 +66,10 @@ std::optional<std::size_t> JobService::ahead(const JobKey& key, std::size_t most
 std::optional<Job> JobService::await(const JobKey& key, Millis wait, const DisconnectSignal& gone) {
   const Instant deadline = storage_.now() + wait;
   CompletionNotifier::Waiter waiter(completions_, key);
-  return lookUntilEnd(key, waiter, true, deadline, gone);
+  return readUntilEnd(key, waiter, true, deadline, gone);
 }
 
-std::optional<Job> JobService::lookUntilEnd(const JobKey& key, CompletionNotifier::Waiter& waiter, bool more,
+std::optional<Job> JobService::readUntilEnd(const JobKey& key, CompletionNotifier::Waiter& waiter, bool more,
                                             Instant deadline, const DisconnectSignal& gone) {
   for (;;) {
     std::optional<Job> job = find(key);

@@ -128,7 +128,7 @@ class JobService {
 
  private:
   Millis gatherTime() const;
-  std::optional<Job> lookUntilEnd(const JobKey& key, CompletionNotifier::Waiter& waiter, bool more, Instant deadline,
+  std::optional<Job> readUntilEnd(const JobKey& key, CompletionNotifier::Waiter& waiter, bool more, Instant deadline,
                                   const DisconnectSignal& gone);
 
   Storage& storage_;

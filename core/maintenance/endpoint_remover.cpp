@@ -17,13 +17,13 @@ void EndpointRemover::step() {
 
 void EndpointRemover::removeFrom(const EndpointId& endpoint) {
   // Asked before the removal: a job inserted after the last batch belongs to a call that holds the endpoint now.
-  const bool inHand = deps_.isInHand(endpoint);
+  const bool inUse = deps_.isInUse(endpoint);
   std::size_t removed = kRemovalBatch;
   for (int i = 0; i < kBatches && removed == kRemovalBatch; ++i) {
     removed = deps_.jobs.remove(endpoint, kRemovalBatch);
     if (removed > 0) deps_.announceRemoved(endpoint);
   }
-  if (removed < kRemovalBatch && !inHand) deps_.forget(endpoint);
+  if (removed < kRemovalBatch && !inUse) deps_.forget(endpoint);
 }
 
 }  // namespace jobq

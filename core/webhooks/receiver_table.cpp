@@ -9,7 +9,7 @@ namespace {
 /// A host asking for places in one call of placesFor().
 struct Candidate {
   const std::string* host = nullptr;
-  std::size_t inHand = 0;
+  std::size_t inUse = 0;
   std::size_t most = 1;
   bool answers = false;
   std::uint64_t lastTurn = 0;
@@ -26,22 +26,22 @@ std::vector<HostPlaces> ReceiverTable::placesFor(const std::vector<std::string>&
     const std::uint64_t oldest = turns_ - std::min(turns_, kOldTurn);
     candidate.lastTurn = oldest;
     if (const auto at = known_.find(host); at != known_.end()) {
-      candidate.inHand = at->second.inHand;
+      candidate.inUse = at->second.inUse;
       candidate.most = at->second.most;
       candidate.answers = at->second.answers;
       candidate.lastTurn = std::max(at->second.lastTurn, oldest);
     }
-    if (candidate.inHand < candidate.most) candidates.push_back(candidate);
+    if (candidate.inUse < candidate.most) candidates.push_back(candidate);
   }
   const std::size_t first = candidates.empty() ? 0 : chance_() % candidates.size();
   std::size_t forOthers =
-      bytesOfOthers_ >= kBytesForOthers ? 0 : kPlacesForOthers - std::min(inHandOfOthers_, kPlacesForOthers);
-  for (std::size_t free = hasPlaces() ? kPlaces - inHand_ : 0; free > 0; --free) {
+      bytesOfOthers_ >= kBytesForOthers ? 0 : kPlacesForOthers - std::min(inUseByOthers_, kPlacesForOthers);
+  for (std::size_t free = hasPlaces() ? kPlaces - inUse_ : 0; free > 0; --free) {
     Candidate* next = nullptr;
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       Candidate& each = candidates[(first + i) % candidates.size()];
-      if (each.inHand + each.places >= each.most || (!each.answers && forOthers == 0)) continue;
-      const auto turn = [](const Candidate& one) { return std::pair(one.inHand + one.places, one.lastTurn); };
+      if (each.inUse + each.places >= each.most || (!each.answers && forOthers == 0)) continue;
+      const auto turn = [](const Candidate& one) { return std::pair(one.inUse + one.places, one.lastTurn); };
       if (next == nullptr || turn(each) < turn(*next)) next = &each;
     }
     if (next == nullptr) break;
@@ -59,23 +59,23 @@ void ReceiverTable::begin(const std::string& host, std::size_t bytes) {
   if (known_.size() >= kKnownHosts && !known_.contains(host)) forgetIdle();
   Receiver& receiver = known_[host];
   receiver.lastTurn = ++turns_;
-  ++receiver.inHand;
+  ++receiver.inUse;
   receiver.bytes += bytes;
-  ++inHand_;
+  ++inUse_;
   bytes_ += bytes;
   if (receiver.answers) return;
-  ++inHandOfOthers_;
+  ++inUseByOthers_;
   bytesOfOthers_ += bytes;
 }
 
 void ReceiverTable::end(const std::string& host, std::size_t bytes, CallEnd how) {
   Receiver& receiver = known_[host];
-  --receiver.inHand;
+  --receiver.inUse;
   receiver.bytes -= bytes;
-  --inHand_;
+  --inUse_;
   bytes_ -= bytes;
   if (!receiver.answers) {
-    --inHandOfOthers_;
+    --inUseByOthers_;
     bytesOfOthers_ -= bytes;
   }
   recordResult(receiver, how);
@@ -94,16 +94,16 @@ void ReceiverTable::recordResult(Receiver& receiver, CallEnd how) {
   // Running deliveries of the host change sides with the host; the new side may exceed its part until the deliveries
   // end.
   if (answered) {
-    inHandOfOthers_ += receiver.inHand;
+    inUseByOthers_ += receiver.inUse;
     bytesOfOthers_ += receiver.bytes;
   } else {
-    inHandOfOthers_ -= receiver.inHand;
+    inUseByOthers_ -= receiver.inUse;
     bytesOfOthers_ -= receiver.bytes;
   }
 }
 
 void ReceiverTable::forgetIdle() {
-  std::erase_if(known_, [](const auto& each) { return each.second.inHand == 0; });
+  std::erase_if(known_, [](const auto& each) { return each.second.inUse == 0; });
 }
 
 }  // namespace jobq

@@ -56,11 +56,11 @@ class ReceiverTable {
   void end(const std::string& host, std::size_t bytes, CallEnd how);
 
   /// Returns whether a responsive host could start a delivery.
-  bool hasPlaces() const noexcept { return inHand_ < kPlaces && bytes_ < kBytesInHand; }
+  bool hasPlaces() const noexcept { return inUse_ < kPlaces && bytes_ < kBytesInHand; }
 
  private:
   struct Receiver {
-    std::size_t inHand = 0;
+    std::size_t inUse = 0;
     std::size_t bytes = 0;  // bytes of the running deliveries
     std::size_t most = 1;   // most running deliveries
     bool answers = false;
@@ -71,8 +71,8 @@ class ReceiverTable {
   void forgetIdle();
 
   std::map<std::string, Receiver> known_;
-  std::size_t inHand_ = 0;
-  std::size_t inHandOfOthers_ = 0;  // running deliveries to hosts not known to answer
+  std::size_t inUse_ = 0;
+  std::size_t inUseByOthers_ = 0;  // running deliveries to hosts not known to answer
   std::size_t bytes_ = 0;
   std::size_t bytesOfOthers_ = 0;
   std::uint64_t turns_ = 0;

@@ -15,7 +15,7 @@ constexpr std::size_t kMostLines = 20;
 thread_local GdMessages* listener = nullptr;
 
 // Called from C code of libgd, where exceptions must not pass.
-void hear(int, const char* format, va_list arguments) noexcept {
+void recordMessage(int, const char* format, va_list arguments) noexcept {
   if (listener == nullptr) return;
   char text[256];
   if (std::vsnprintf(text, sizeof text, format, arguments) < 0) return;
@@ -31,7 +31,7 @@ void hear(int, const char* format, va_list arguments) noexcept {
 GdMessages::GdMessages() { listener = this; }
 GdMessages::~GdMessages() { listener = nullptr; }
 
-void GdMessages::install() { gdSetErrorMethod(hear); }
+void GdMessages::install() { gdSetErrorMethod(recordMessage); }
 
 bool GdMessages::mention(const char* words) const {
   return std::any_of(lines_.begin(), lines_.end(),

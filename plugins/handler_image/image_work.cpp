@@ -29,9 +29,9 @@ constexpr std::array<Turn, 8> kUpright = {{{false, false, false},
 // The turns by 0, 90, 180 and 270 degrees clockwise.
 constexpr std::array<Turn, 4> kQuarterTurns = {kUpright[0], kUpright[5], kUpright[2], kUpright[7]};
 
-class Workbench {
+class ImageEditor {
  public:
-  Workbench(Picture picture, std::uint64_t maxPixels) : picture_(std::move(picture)), maxPixels_(maxPixels) {}
+  ImageEditor(Picture picture, std::uint64_t maxPixels) : picture_(std::move(picture)), maxPixels_(maxPixels) {}
 
   void turn(Turn turn) {
     if (!turn.changesNothing()) picture_ = picture_.turned(turn);
@@ -47,7 +47,7 @@ class Workbench {
       width = std::clamp(std::round(picture_.width() * scale), 1.0, width);
       height = std::clamp(std::round(picture_.height() * scale), 1.0, height);
     }
-    demandRoom("resize", width, height);
+    checkPixels("resize", width, height);
     int partWidth = picture_.width();
     int partHeight = picture_.height();
     if (bothGiven && resize.fit == Fit::cover) {
@@ -75,7 +75,7 @@ class Workbench {
       return;
     }
     const Extent extent = extentOfRotation(picture_.width(), picture_.height(), rotate.degrees);
-    demandRoom("rotate", extent.width, extent.height);
+    checkPixels("rotate", extent.width, extent.height);
     picture_ = picture_.rotated(rotate.degrees);
   }
 
@@ -83,7 +83,7 @@ class Workbench {
 
  private:
   // The sides are doubles: a side computed from a ratio may be far beyond the range of int.
-  void demandRoom(const char* operation, double width, double height) const {
+  void checkPixels(const char* operation, double width, double height) const {
     if (width * height <= static_cast<double>(maxPixels_)) return;
     throw JobFailed(std::string(operation) + " asks for " + sizeText(width, height) + " pixels, more than maxPixels " +
                     std::to_string(maxPixels_) + "; ask for a smaller picture");
@@ -115,15 +115,15 @@ ImageResult work(std::string_view file, const ImageRequest& request, std::uint64
                  const GdMessages& messages) {
   const Probe probed = probeWithin(file, maxPixels);
   checkStop(stop);
-  Workbench bench(Picture::decode(file, probed, messages), maxPixels);
-  bench.turn(kUpright[static_cast<std::size_t>(probed.orientation - 1)]);
+  ImageEditor editor(Picture::decode(file, probed, messages), maxPixels);
+  editor.turn(kUpright[static_cast<std::size_t>(probed.orientation - 1)]);
   for (const Operation& operation : request.operations) {
     checkStop(stop);
-    std::visit(bench, operation);
+    std::visit(editor, operation);
   }
   checkStop(stop);
   const Format format = request.format.value_or(probed.format);
-  const Picture& picture = bench.picture();
+  const Picture& picture = editor.picture();
   return ImageResult{picture.encode(format, request.quality), format, picture.width(), picture.height()};
 }
 

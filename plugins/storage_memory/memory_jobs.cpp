@@ -5,7 +5,7 @@
 
 namespace jobq::memory {
 
-std::optional<IdempotencyRecord> Jobs::earlier(const Endpoint& endpoint, const PromiseKey& key,
+std::optional<IdempotencyRecord> Jobs::earlier(const Endpoint& endpoint, const IdempotencyRef& key,
                                                const Idempotency& idempotency, Instant now) {
   const auto first = endpoint.idempotencyKeys.find(key);
   if (first == endpoint.idempotencyKeys.end() || first->second.endsAt <= now) return std::nullopt;
@@ -13,7 +13,7 @@ std::optional<IdempotencyRecord> Jobs::earlier(const Endpoint& endpoint, const P
   return Duplicate{first->second.job};
 }
 
-void Jobs::remember(Endpoint& endpoint, PromiseKey key, const Idempotency& idempotency, const JobSpec& job,
+void Jobs::remember(Endpoint& endpoint, IdempotencyRef key, const Idempotency& idempotency, const JobSpec& job,
                     Instant now) {
   const Instant end = now + kIdempotencyLife;
   endpoint.idempotencyKeys.insert_or_assign(key, IdempotencyEntry{idempotency.bodyHash, job.id, end});
@@ -30,7 +30,7 @@ void Jobs::place(std::shared_ptr<const JobSpec> spec, Endpoint& endpoint, std::i
   row.spec = std::move(spec);
   s_.byId.emplace(row.spec->id, endpoint.jobs.begin());
   s_.setExpiry(row, now + row.spec->policy.ttl);
-  s_.enterLine(row);
+  s_.enqueue(row);
 }
 
 InsertResult Jobs::insert(JobSpec job, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency) {
@@ -38,7 +38,7 @@ InsertResult Jobs::insert(JobSpec job, const QueuePolicy& policy, const std::opt
   Lock lock(s_.mutex);
   const Instant now = s_.clock.now();
   Endpoint& endpoint = s_.endpoints[spec->endpoint];
-  PromiseKey key;
+  IdempotencyRef key;
   if (idempotency) {
     key = {spec->apiKeyId, idempotency->key};
     if (auto first = earlier(endpoint, key, *idempotency, now)) {
@@ -55,7 +55,7 @@ InsertResult Jobs::insert(JobSpec job, const QueuePolicy& policy, const std::opt
 
 std::optional<IdempotencyRecord> Jobs::findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
                                                             const Idempotency& idempotency) {
-  const PromiseKey key{std::string(apiKeyId), idempotency.key};
+  const IdempotencyRef key{std::string(apiKeyId), idempotency.key};
   Lock lock(s_.mutex);
   const auto found = s_.endpoints.find(endpoint);
   if (found == s_.endpoints.end()) return std::nullopt;
@@ -131,7 +131,7 @@ RequeueResult Jobs::requeue(const JobKey& key, const QueuePolicy& policy) {
   before = std::exchange(row->run, std::make_unique<Run>());
   row->run->log.swap(before->log);
   s_.setExpiry(*row, expiry);
-  s_.enterLine(*row);
+  s_.enqueue(*row);
   return Requeued{};
 }
 
@@ -142,7 +142,7 @@ std::size_t Jobs::purgeQueued(std::string_view endpoint) {
   const auto at = s_.endpoints.find(endpoint);
   if (at == s_.endpoints.end()) return 0;
   for (Line& line : at->second.lines) {
-    while (Row* row = s_.head(line, now)) s_.bury(*row, dead);
+    while (Row* row = s_.head(line, now)) s_.removeRow(*row, dead);
   }
   return dead.size();
 }
@@ -216,7 +216,7 @@ std::size_t Jobs::remove(std::string_view endpoint, std::size_t batch) {
   const auto at = s_.endpoints.find(endpoint);
   if (at == s_.endpoints.end()) return 0;
   Endpoint& left = at->second;
-  while (dead.size() < batch && !left.jobs.empty()) s_.bury(left.jobs.back(), dead);
+  while (dead.size() < batch && !left.jobs.empty()) s_.removeRow(left.jobs.back(), dead);
   std::size_t removed = dead.size();
   for (; removed < batch && !left.idempotencyKeys.empty(); ++removed)
     left.idempotencyKeys.erase(left.idempotencyKeys.begin());

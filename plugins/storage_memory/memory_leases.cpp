@@ -8,7 +8,7 @@ namespace jobq::memory {
 
 void Leases::take(Row& row, const WorkerId& worker, const Holder& holder, Instant now) {
   const JobState to = next(row.state, Trigger::claim).value();
-  s_.leaveLine(row);
+  s_.dequeue(row);
   row.state = to;
   ++row.attempt;
   ++row.endpoint->inProgress;

@@ -69,13 +69,13 @@ struct IdempotencyEntry {  // an idempotency record
   JobId job;
   Instant endsAt{};
 };
-using PromiseKey = std::pair<std::string, std::string>;  // id of the API key, idempotency key
+using IdempotencyRef = std::pair<std::string, std::string>;  // id of the API key, idempotency key
 
 struct Endpoint {
   Rows jobs;                                      // newest first
   std::array<Line, 2> lines;                      // normal, lowPriority
   std::map<std::string, std::int64_t> lastRanks;  // by group
-  std::map<PromiseKey, IdempotencyEntry> idempotencyKeys;
+  std::map<IdempotencyRef, IdempotencyEntry> idempotencyKeys;
   std::uint64_t inProgress = 0;
   std::uint64_t completed = 0;
   std::uint64_t failed = 0;

@@ -25,17 +25,17 @@ Row* State::head(Line& line, Instant now) {
   while (!line.empty()) {
     Row& row = *line.begin()->second;
     if (!row.expired(now)) return &row;
-    leaveLine(row);
+    dequeue(row);
   }
   return nullptr;
 }
 
-void State::enterLine(Row& row) {
+void State::enqueue(Row& row) {
   row.endpoint->lines[row.spec->policy.lowPriority].emplace(std::pair(row.rank, row.arrival), &row);
   row.inLine = true;
 }
 
-void State::leaveLine(Row& row) {
+void State::dequeue(Row& row) {
   if (row.inLine) row.endpoint->lines[row.spec->policy.lowPriority].erase({row.rank, row.arrival});
   row.inLine = false;
 }
@@ -76,7 +76,7 @@ void State::stopRunning(Row& row) {
 void State::end(Row& row, Trigger trigger, Instant now) {
   const JobState to = next(row.state, trigger).value();
   if (row.state == JobState::inProgress) stopRunning(row);
-  leaveLine(row);
+  dequeue(row);
   row.state = to;
   if (!row.run) row.run = std::make_unique<Run>();
   row.run->finishedAt = now;
@@ -95,12 +95,12 @@ void State::sendBack(Row& row, Trigger trigger) {
   row.run->progress.clear();
   row.run->chunks.clear();
   row.run->taken = 0;
-  enterLine(row);
+  enqueue(row);
 }
 
-void State::bury(Row& row, Rows& dead) {
+void State::removeRow(Row& row, Rows& dead) {
   if (row.state == JobState::inProgress) stopRunning(row);
-  leaveLine(row);
+  dequeue(row);
   byExpiry.erase({row.expiresAt, &row});
   const auto at = byId.find(row.spec->id);
   const Rows::iterator self = at->second;

@@ -30,7 +30,7 @@ struct State {
   struct IdempotencyEnd {
     Instant endsAt;
     EndpointId endpoint;
-    PromiseKey key;
+    IdempotencyRef key;
   };
 
   Clock& clock;
@@ -54,9 +54,9 @@ struct State {
   /// Returns the next job of a queue, or null. Expired jobs before the next one are taken out of the queue.
   Row* head(Line& line, Instant now) JOBQ_REQUIRES(mutex);
   /// Puts the job into its queue.
-  void enterLine(Row& row) JOBQ_REQUIRES(mutex);
+  void enqueue(Row& row) JOBQ_REQUIRES(mutex);
   /// Takes the job out of its queue; no effect on a job outside its queue.
-  void leaveLine(Row& row) JOBQ_REQUIRES(mutex);
+  void dequeue(Row& row) JOBQ_REQUIRES(mutex);
   /// Returns the rank given to the job by `policy` at `now`, and keeps the rank as the last rank of the group, if the
   /// job has a group.
   std::int64_t rankOf(const JobSpec& job, Endpoint& endpoint, const QueuePolicy& policy, Instant now)
@@ -72,7 +72,7 @@ struct State {
   void sendBack(Row& row, Trigger trigger) JOBQ_REQUIRES(mutex);
   /// Removes the job from all indexes. The row moves to `dead`; the list outlives the lock, so the bodies are freed
   /// outside the lock.
-  void bury(Row& row, Rows& dead) JOBQ_REQUIRES(mutex);
+  void removeRow(Row& row, Rows& dead) JOBQ_REQUIRES(mutex);
 };
 
 }  // namespace jobq::memory

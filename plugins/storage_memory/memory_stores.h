@@ -49,9 +49,9 @@ class Jobs final : public JobStore {
 
  private:
   /// Returns the result of the first request under the key, if made within kIdempotencyLife.
-  static std::optional<IdempotencyRecord> earlier(const Endpoint& endpoint, const PromiseKey& key,
+  static std::optional<IdempotencyRecord> earlier(const Endpoint& endpoint, const IdempotencyRef& key,
                                                   const Idempotency& idempotency, Instant now);
-  void remember(Endpoint& endpoint, PromiseKey key, const Idempotency& idempotency, const JobSpec& job, Instant now)
+  void remember(Endpoint& endpoint, IdempotencyRef key, const Idempotency& idempotency, const JobSpec& job, Instant now)
       JOBQ_REQUIRES(s_.mutex);
   void place(std::shared_ptr<const JobSpec> spec, Endpoint& endpoint, std::int64_t rank, Instant now)
       JOBQ_REQUIRES(s_.mutex);

@@ -24,7 +24,7 @@ void Leases::freeExpired(Instant now, std::size_t max, Rows& dead, SweepResult& 
     Row& row = *s_.byExpiry.begin()->second;
     if (row.state == JobState::inProgress) swept.stopped.push_back({row.spec->id, row.attempt});
     if (row.state == JobState::inQueue) swept.expired.push_back(keyOf(row));
-    s_.bury(row, dead);
+    s_.removeRow(row, dead);
     ++swept.removed;
   }
 }

@@ -94,7 +94,7 @@ void end(Step& step, const JobRow& row, Trigger trigger, const Ending& ending) {
   if (row.owes) oweWebhook(step, row);
 }
 
-void backInLine(Step& step, const JobRow& row, Trigger trigger, std::uint32_t losses, std::uint32_t retries) {
+void returnToQueue(Step& step, const JobRow& row, Trigger trigger, std::uint32_t losses, std::uint32_t retries) {
   const JobState to = next(row.state, trigger).value();
   step.db
       .query(

@@ -71,7 +71,7 @@ struct Ending {
 void end(Step& step, const JobRow& row, Trigger trigger, const Ending& ending);
 
 /// Returns a running job to the old position in the queue with a new attempt, and discards chunks and progress.
-void backInLine(Step& step, const JobRow& row, Trigger trigger, std::uint32_t losses, std::uint32_t retries);
+void returnToQueue(Step& step, const JobRow& row, Trigger trigger, std::uint32_t losses, std::uint32_t retries);
 
 /// Deletes the progress and the chunks of the attempt.
 void discardReports(Step& step, const JobRow& row);

@@ -59,7 +59,7 @@ std::size_t purge(Step& step, std::string_view endpoint, std::int64_t upTo) {
   return purged;
 }
 
-std::size_t removePromises(Step& step, std::string_view endpoint, std::size_t most) {
+std::size_t removeIdempotencyKeys(Step& step, std::string_view endpoint, std::size_t most) {
   return static_cast<std::size_t>(
       step.db
           .query("DELETE FROM idempotency WHERE (endpoint, api_key, key) IN "
@@ -148,7 +148,7 @@ std::size_t Jobs::remove(std::string_view endpoint, std::size_t batch) {
     }
     for (const JobRow& row : rows) removeJob(step, row);
     std::size_t removed = rows.size();
-    if (removed < batch) removed += removePromises(step, endpoint, batch - removed);
+    if (removed < batch) removed += removeIdempotencyKeys(step, endpoint, batch - removed);
     if (removed < batch) removed += removeGroups(step, endpoint, batch - removed);
     if (removed < batch) step.counters.forget(EndpointId(endpoint));
     return removed;

@@ -8,7 +8,7 @@
 namespace jobq::sqlite {
 namespace {
 
-std::vector<std::int64_t> headOfLine(Step& step, const EndpointId& endpoint, std::size_t max) {
+std::vector<std::int64_t> headOfQueue(Step& step, const EndpointId& endpoint, std::size_t max) {
   Query query = step.db.query(
       "SELECT num FROM job INDEXED BY job_waiting WHERE endpoint = ?1 AND state = 0 AND expires_at > ?2 "
       "ORDER BY low, rank, arrival LIMIT ?3");
@@ -53,7 +53,7 @@ ClaimedJob claimedJob(Step& step, std::int64_t num) {
 
 void claimFor(Step& step, const ClaimWant& want, std::int64_t leaseEnd, std::vector<ClaimedJob>& claimed) {
   auto worker = want.workers.begin();
-  for (const std::int64_t num : headOfLine(step, want.endpoint, want.workers.size())) {
+  for (const std::int64_t num : headOfQueue(step, want.endpoint, want.workers.size())) {
     markTaken(step, num, *worker++, leaseEnd);
     ClaimedJob& job = claimed.emplace_back(claimedJob(step, num));
     step.counters.moved(want.endpoint, JobState::inQueue, JobState::inProgress, job.policy.lowPriority);
@@ -160,7 +160,7 @@ std::size_t Leases::release(std::span<const LeaseRef> leases) {
     for (const LeaseRef& lease : leases) {
       const auto row = findHeld(step.db, lease, step.now);
       if (!row) continue;
-      backInLine(step, *row, Trigger::release, row->losses, row->retries);
+      returnToQueue(step, *row, Trigger::release, row->losses, row->retries);
       ++released;
     }
     return released;

@@ -70,7 +70,7 @@ void loseOne(Sweep& sweep, JobRow row) {
   ++row.retries;
   sweep.step.counters.retried(row.endpoint);
   if (row.losses < row.maxAttempts) {
-    backInLine(sweep.step, row, Trigger::lose, row.losses, row.retries);
+    returnToQueue(sweep.step, row, Trigger::lose, row.losses, row.retries);
     sweep.requeuedAt.insert(row.endpoint);
     return;
   }

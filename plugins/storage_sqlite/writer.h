@@ -69,10 +69,10 @@ class Writer {
   /// Calls `verb(Step&)` in the writer thread, once or twice, and returns its result when the change is on disk. Data
   /// lent to `verb` stays valid, because the caller waits. `bytes` is the size of the written bodies. Throws the
   /// exception of `verb`, or StorageError.
-  template <class Verb>
-  auto write(Verb&& verb, std::size_t bytes = 0) {
-    using Result = std::invoke_result_t<Verb&, Step&>;
-    WriteOf<Verb, Result> write(verb);
+  template <class Operation>
+  auto write(Operation&& operation, std::size_t bytes = 0) {
+    using Result = std::invoke_result_t<Operation&, Step&>;
+    WriteOf<Operation, Result> write(operation);
     write.bytes = bytes;
     submit(write);
     return std::move(*write.result);
@@ -99,12 +99,12 @@ class Writer {
     Condition finished_;
     bool done_ JOBQ_GUARDED_BY(mutex_) = false;
   };
-  template <class Verb, class Result>
+  template <class Operation, class Result>
   struct WriteOf final : Write {
-    explicit WriteOf(Verb& v) : verb(v) {}
-    void apply(Step& step) override { result.emplace(verb(step)); }
+    explicit WriteOf(Operation& v) : operation(v) {}
+    void apply(Step& step) override { result.emplace(operation(step)); }
 
-    Verb& verb;
+    Operation& operation;
     std::optional<Result> result;
   };
 

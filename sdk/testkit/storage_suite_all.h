@@ -13,7 +13,7 @@
 #include "testkit/storage_suite_idempotency.h"
 #include "testkit/storage_suite_jobs.h"
 #include "testkit/storage_suite_leases.h"
-#include "testkit/storage_suite_line.h"
+#include "testkit/storage_suite_queue_position.h"
 #include "testkit/storage_suite_outbox.h"
 #include "testkit/storage_suite_owed.h"
 #include "testkit/storage_suite_races.h"

@@ -24,12 +24,12 @@ constexpr int kCheckedDays = 3;
 
 struct Setting {
   std::string name;
-  CrewRules rules;
+  WorkerPoolRules rules;
 };
 
 struct Row {
   Setting setting;
-  CrewRecord record;
+  WorkerPoolRecord record;
 };
 
 std::vector<Setting> settings() {
@@ -48,7 +48,7 @@ std::vector<Setting> settings() {
 std::vector<Row> playDay(std::uint64_t seed) {
   const std::vector<Arrival> jobs = burstyDay(seed);
   std::vector<Row> rows;
-  for (const Setting& setting : settings()) rows.push_back({setting, playCrew(setting.rules, jobs, kDay)});
+  for (const Setting& setting : settings()) rows.push_back({setting, playWorkerPool(setting.rules, jobs, kDay)});
   return rows;
 }
 
@@ -68,7 +68,7 @@ void printDay(const std::vector<Row>& rows) {
   }
 }
 
-std::size_t startsAfter(const CrewRecord& record, Millis from) {
+std::size_t startsAfter(const WorkerPoolRecord& record, Millis from) {
   std::size_t starts = 0;
   for (const Millis at : record.starts) starts += at >= from ? 1 : 0;
   return starts;
@@ -79,7 +79,7 @@ constexpr Millis kSteady = 6 * kHour;
 constexpr Millis kSettled{600'000};
 
 std::size_t steadyStarts(const Setting& setting, const std::vector<Arrival>& jobs) {
-  return startsAfter(playCrew(setting.rules, jobs, kSteady), kSettled);
+  return startsAfter(playWorkerPool(setting.rules, jobs, kSteady), kSettled);
 }
 
 void printSteady(std::uint64_t seed) {
@@ -111,15 +111,15 @@ class Check {
 };
 
 // QUEUE_DELAY starts nobody while somebody is coming.
-bool startsOneByOne(const CrewRecord& record, Millis startTime) {
+bool startsOneByOne(const WorkerPoolRecord& record, Millis startTime) {
   const auto tooEarly = [startTime](Millis one, Millis next) { return next - one < startTime; };
   return std::adjacent_find(record.starts.begin(), record.starts.end(), tooEarly) == record.starts.end();
 }
 
 // What holds for each scaled setting beside as many workers as there may be, all day.
-void checkScaled(Check& check, const Row& row, const CrewRecord& always) {
+void checkScaled(Check& check, const Row& row, const WorkerPoolRecord& always) {
   const auto& [setting, record] = row;
-  const CrewRules& rules = setting.rules;
+  const WorkerPoolRules& rules = setting.rules;
   const bool byDelay = rules.scaling.type == ScalerType::queueDelay;
   const Millis value = std::chrono::seconds(byDelay ? rules.scaling.value : 0);
   check.holds(record.delays.size() == always.delays.size(), setting.name + ": every normal job runs");
@@ -158,7 +158,7 @@ void checkOrder(Check& check, const std::vector<Row>& rows) {
 int broken(std::uint64_t seed) {
   Check check(seed);
   const std::vector<Row> rows = playDay(seed);
-  const CrewRecord& always = rows[rows.size() - 2].record;
+  const WorkerPoolRecord& always = rows[rows.size() - 2].record;
   check.holds(always.starts.size() == kMost && always.releases.empty(), "workersMin is kept");
   const auto even = evenLoad(Millis(400), Millis(1'000), kSteady);
   const auto random = randomLoad(seed, Millis(400), Millis(1'000), kSteady);

@@ -17,10 +17,10 @@ namespace {
 
 class WorkerPool {
  public:
-  WorkerPool(const CrewRules& rules, const std::vector<Arrival>& arrivals, Millis end)
+  WorkerPool(const WorkerPoolRules& rules, const std::vector<Arrival>& arrivals, Millis end)
       : rules_(rules), arrivals_(arrivals), end_(end), slots_(std::max(rules.workersMin, rules.workersMax)) {}
 
-  CrewRecord play() {
+  WorkerPoolRecord play() {
     look();
     while (next_ < arrivals_.size() || !events_.empty()) {
       if (next_ < arrivals_.size() && (events_.empty() || arrivals_[next_].at <= events_.top().at)) {
@@ -135,7 +135,7 @@ class WorkerPool {
         std::count_if(slots_.begin(), slots_.end(), [duty](const Slot& slot) { return slot.duty == duty; }));
   }
 
-  const CrewRules rules_;
+  const WorkerPoolRules rules_;
   const std::vector<Arrival>& arrivals_;
   const Millis end_;
   std::size_t next_ = 0;  // of the arrivals
@@ -146,12 +146,12 @@ class WorkerPool {
   std::deque<Arrival> line_;
   std::deque<Arrival> lowLine_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
-  CrewRecord record_;
+  WorkerPoolRecord record_;
 };
 
 }  // namespace
 
-CrewRecord playCrew(const CrewRules& rules, const std::vector<Arrival>& arrivals, Millis end) {
+WorkerPoolRecord playWorkerPool(const WorkerPoolRules& rules, const std::vector<Arrival>& arrivals, Millis end) {
   return WorkerPool(rules, arrivals, end).play();
 }
 

@@ -22,7 +22,7 @@ struct Arrival {
   bool low = false;
 };
 
-struct CrewRules {
+struct WorkerPoolRules {
   jobq::Scaling scaling;
   std::uint32_t workersMin = 0;
   std::uint32_t workersMax = 20;
@@ -30,7 +30,7 @@ struct CrewRules {
   Millis startTime{2'000};  ///< from the decision to hire until a worker can take a job
 };
 
-struct CrewRecord {
+struct WorkerPoolRecord {
   std::vector<Millis> delays;     ///< of the normal jobs, sorted
   std::vector<Millis> lowDelays;  ///< of the low-priority jobs that ran, sorted
   std::vector<Millis> starts;     ///< when workers were hired, in order
@@ -41,7 +41,7 @@ struct CrewRecord {
 };
 
 /// Plays until every job has run that will, `arrivals` being in order. `end` limits nothing but workerTime.
-CrewRecord playCrew(const CrewRules& rules, const std::vector<Arrival>& arrivals, Millis end);
+WorkerPoolRecord playWorkerPool(const WorkerPoolRules& rules, const std::vector<Arrival>& arrivals, Millis end);
 
 /// The smallest value that `share` (0 to 1) of them do not exceed; 0 of none.
 Millis quantile(const std::vector<Millis>& sorted, double share);

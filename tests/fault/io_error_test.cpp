@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr auto kPatience = testkit::kHangDeadline;
+constexpr auto kWaitLimit = testkit::kHangDeadline;
 
 // A promise of the server: the job is here, and, if it was said, how it ended.
 struct Acknowledged {
@@ -146,7 +146,7 @@ class IoError : public ServerTest {
   void verifyTheOtherVerbs() {
     ASSERT_EQ(submitKeyed().status, 200);
     EXPECT_EQ(call("GET", "/v2/k/requests").field("total"), "1");
-    const auto end = std::chrono::steady_clock::now() + kPatience;
+    const auto end = std::chrono::steady_clock::now() + kWaitLimit;
     whileTimePasses([&] {
       while (status("k", keyed_).field("status") != "COMPLETED" || !isPosted(keyed_)) {
         ASSERT_LT(std::chrono::steady_clock::now(), end) << status("k", keyed_).body << " is stuck, or nobody was told";
@@ -172,7 +172,7 @@ class IoError : public ServerTest {
   // Is everything there, and does it end?
   void verify() {
     for (const Acknowledged& job : acknowledged_) {
-      const auto end = std::chrono::steady_clock::now() + kPatience;
+      const auto end = std::chrono::steady_clock::now() + kWaitLimit;
       Answer answer = status(job.endpoint, job.id);
       while (job.endpoint == "e" && answer.field("status") != "COMPLETED" && answer.field("status") != "CANCELLED") {
         ASSERT_EQ(answer.status, 200) << job.id << " is lost: " << answer.body;

@@ -74,10 +74,10 @@ class PowerLoss : public testing::Test {
     for (const auto& caller : callers) {
       caller->judge.reopen(storage);
       auto operations = model::randomOperations(random(), recordsAlone_ ? 6 * kWork : kWork,
-                                                callers.size() > 1 ? model::kVerbsOfOneEndpoint : model::kVerbs);
-      if (recordsAlone_) std::erase_if(operations, [](auto& op) { return !model::isOfRecords(op.verb); });
+                                                callers.size() > 1 ? model::kActionsOfOneEndpoint : model::kActions);
+      if (recordsAlone_) std::erase_if(operations, [](auto& op) { return !model::isOfRecords(op.action); });
       // The clock is everybody's.
-      if (callers.size() > 1) std::erase_if(operations, [](auto& op) { return op.verb == model::Verb::advance; });
+      if (callers.size() > 1) std::erase_if(operations, [](auto& op) { return op.action == model::Action::advance; });
       threads.emplace_back([&caller, operations] { caller->work(operations); });
     }
     testkit::joinAll("the callers of one life", threads);

@@ -35,7 +35,7 @@ class EveryCall : public FaultTest {
   std::uint64_t share() const { return static_cast<std::uint64_t>(std::string_view(GetParam()).back() - '0'); }
 
   /// A job that was answered 200, and how it has to end.
-  struct Promise {
+  struct KeyedCall {
     std::string endpoint;
     std::string id;
     std::string status;
@@ -67,7 +67,7 @@ class EveryCall : public FaultTest {
   }
 
   /// Submits and remembers the promise. `operation` is run or runsync.
-  std::string findByIdempotencyKey(const std::string& endpoint, const std::string& body, const std::string& status,
+  std::string submitAndExpect(const std::string& endpoint, const std::string& body, const std::string& status,
                                    const std::string& output = "", const std::string& operation = "run",
                                    const std::string& key = "") {
     const std::string wait = operation == "runsync" ? "?wait=300000" : "";
@@ -106,7 +106,7 @@ class EveryCall : public FaultTest {
     EXPECT_EQ(insist("GET", "/v1/keys").status, 200);
     EXPECT_EQ(callWith("", "GET", "/healthz").status, 200);
     EXPECT_EQ(insist("GET", "/readyz").status, 200);
-    findByIdempotencyKey("e", R"({"input":{"by":"key"}})", "COMPLETED", R"({"by":"key"})", "run", made.field("key"));
+    submitAndExpect("e", R"({"input":{"by":"key"}})", "COMPLETED", R"({"by":"key"})", "run", made.field("key"));
     EXPECT_EQ(insist("DELETE", "/v1/keys/" + made.field("id")).status, 204);
     EXPECT_EQ(insist("GET", "/v2/e/health", "", made.field("key")).status, 401) << "revoked";
     EXPECT_THAT(insist("GET", "/v1/keys").body, Not(HasSubstr("\"n\""))) << "no key whose secret nobody has";
@@ -114,16 +114,16 @@ class EveryCall : public FaultTest {
 
   void runAndEnd() {
     for (const char* input : {"{\"a\":1}", "{\"a\":1.0}"}) {
-      findByIdempotencyKey("e", std::string("{\"input\":") + input + "}", "COMPLETED", input);
+      submitAndExpect("e", std::string("{\"input\":") + input + "}", "COMPLETED", input);
     }
-    findByIdempotencyKey("e", R"({"input":{"low":1},"policy":{"lowPriority":true}})", "COMPLETED", R"({"low":1})");
-    findByIdempotencyKey("e", R"({"input":{"sync":1}})", "COMPLETED", R"({"sync":1})", "runsync");
-    reporter_ = findByIdempotencyKey("t", R"({"input":{"progress":[1,2],"chunks":3,"log":["a","b"],"output":"told"}})",
+    submitAndExpect("e", R"({"input":{"low":1},"policy":{"lowPriority":true}})", "COMPLETED", R"({"low":1})");
+    submitAndExpect("e", R"({"input":{"sync":1}})", "COMPLETED", R"({"sync":1})", "runsync");
+    reporter_ = submitAndExpect("t", R"({"input":{"progress":[1,2],"chunks":3,"log":["a","b"],"output":"told"}})",
                                      "COMPLETED", "\"told\"");
-    findByIdempotencyKey("t", R"({"input":{"sleepMs":1500,"output":1}})", "COMPLETED", "1");
-    findByIdempotencyKey("u", R"({"input":{"chunks":1,"sleepMs":500,"output":2}})", "COMPLETED", "2", "runsync");
-    findByIdempotencyKey("u", R"({"input":{"throw":"boom"}})", "FAILED");
-    const std::string again = findByIdempotencyKey("t", R"({"input":{"fail":"no"}})", "FAILED");
+    submitAndExpect("t", R"({"input":{"sleepMs":1500,"output":1}})", "COMPLETED", "1");
+    submitAndExpect("u", R"({"input":{"chunks":1,"sleepMs":500,"output":2}})", "COMPLETED", "2", "runsync");
+    submitAndExpect("u", R"({"input":{"throw":"boom"}})", "FAILED");
+    const std::string again = submitAndExpect("t", R"({"input":{"fail":"no"}})", "FAILED");
     const Answer failed = callPatiently(key_, "GET", "/v2/t/status-sync/" + again);
     EXPECT_THAT(failed.status, testing::AnyOf(200, 503));
     awaitStatus("t", again, JobState::failed);
@@ -133,35 +133,35 @@ class EveryCall : public FaultTest {
 
   void stopAndExpire() {
     const std::string brief = R"({"input":{"sleepMs":600000},"policy":{"ttl":10000}})";
-    findByIdempotencyKey("p", brief, "absent");
-    findByIdempotencyKey("t", brief, "absent");
-    findByIdempotencyKey("p", R"({"input":{}})", "IN_QUEUE");
+    submitAndExpect("p", brief, "absent");
+    submitAndExpect("t", brief, "absent");
+    submitAndExpect("p", R"({"input":{}})", "IN_QUEUE");
     idempotencyKeys_.back().attempts = 0;
-    const std::string waiting = findByIdempotencyKey("p", R"({"input":{}})", "CANCELLED");
+    const std::string waiting = submitAndExpect("p", R"({"input":{}})", "CANCELLED");
     idempotencyKeys_.back().attempts = 0;
     cancel("p", waiting);
-    const std::string running = findByIdempotencyKey("t", kForever, "CANCELLED");
+    const std::string running = submitAndExpect("t", kForever, "CANCELLED");
     awaitStatus("t", running, JobState::inProgress);
     cancel("t", running);
-    findByIdempotencyKey("u", R"({"input":{"sleepMs":600000},"policy":{"executionTimeout":5000}})", "TIMED_OUT");
+    submitAndExpect("u", R"({"input":{"sleepMs":600000},"policy":{"executionTimeout":5000}})", "TIMED_OUT");
     awaitStatus("u", idempotencyKeys_.back().id, JobState::timedOut);
   }
 
   /// One key is one job, however often it is sent and whatever fails.
   void useAKey() {
     extra_ = {{"Idempotency-Key", "once"}};
-    const std::string first = findByIdempotencyKey("k", R"({"input":{"a":1}})", "COMPLETED", R"({"a":1})");
+    const std::string first = submitAndExpect("k", R"({"input":{"a":1}})", "COMPLETED", R"({"a":1})");
     EXPECT_EQ(insist("POST", "/v2/k/run", R"({"input":{"a":1}})").field("id"), first);
     extra_.clear();
     EXPECT_EQ(inner_->jobs().list({"k", {}}, {}).total, 1U);
   }
 
   void purgeAndShorten() {
-    for (int i = 0; i < 2; ++i) findByIdempotencyKey("q", R"({"input":{}})", "absent");
+    for (int i = 0; i < 2; ++i) submitAndExpect("q", R"({"input":{}})", "absent");
     EXPECT_EQ(insist("GET", "/v2/q/requests").field("total"), "2");
     EXPECT_EQ(insist("POST", "/v2/q/purge-queue").field("removed"), "2") << "a purge that failed removed nothing";
     EXPECT_EQ(insist("GET", "/v2/q/requests?status=IN_QUEUE").field("total"), "0");
-    const std::string brief = findByIdempotencyKey("q", R"({"input":{}})", "absent");
+    const std::string brief = submitAndExpect("q", R"({"input":{}})", "absent");
     const Instant before = clock_.now();
     EXPECT_EQ(insistNow("GET", "/v2/q/status/" + brief + "?ttl=8000").status, 200);
     const auto job = stored("q", brief);
@@ -171,7 +171,7 @@ class EveryCall : public FaultTest {
 
   /// What is consumed is each chunk once; what is read from the beginning is all of them.
   void readAStream() {
-    reporter_ = findByIdempotencyKey("t", R"({"input":{"log":["a","b"],"chunks":3,"sleepMs":500,"output":"told"}})",
+    reporter_ = submitAndExpect("t", R"({"input":{"log":["a","b"],"chunks":3,"sleepMs":500,"output":"told"}})",
                                      "COMPLETED", "\"told\"");
     std::string consumed;
     std::string state;
@@ -196,9 +196,9 @@ class EveryCall : public FaultTest {
     const std::filesystem::path obstacle = dir_ / "jobq-data" / "webhooks" / "blocked";
     std::filesystem::create_directories(obstacle);
     const std::string good =
-        findByIdempotencyKey("t", R"({"input":{"output":1},"webhook":"file:///good"})", "COMPLETED", "1") + ".1";
+        submitAndExpect("t", R"({"input":{"output":1},"webhook":"file:///good"})", "COMPLETED", "1") + ".1";
     const std::string late =
-        findByIdempotencyKey("t", R"({"input":{"fail":"no"},"webhook":"file:///blocked"})", "FAILED") + ".1";
+        submitAndExpect("t", R"({"input":{"fail":"no"},"webhook":"file:///blocked"})", "FAILED") + ".1";
     EXPECT_EQ(insist("GET", "/v1/webhooks/secret").status, 200);
     const auto known = [&](const std::string& id) {
       return inner_->outbox().list("", id.substr(0, id.size() - 2), 10);
@@ -231,7 +231,7 @@ class EveryCall : public FaultTest {
   // What has to be true after it ------------------------------------------------------------------------------------
 
   void expectPromisesKept() {
-    for (const Promise& idempotency : idempotencyKeys_) {
+    for (const KeyedCall& idempotency : idempotencyKeys_) {
       EXPECT_TRUE(reached([&] {
         return status(idempotency.endpoint, idempotency.id).field("status") == idempotency.status;
       })) << idempotency.id
@@ -310,7 +310,7 @@ class EveryCall : public FaultTest {
   }
 
   static constexpr const char* kNone = "no call";
-  std::vector<Promise> idempotencyKeys_;
+  std::vector<KeyedCall> idempotencyKeys_;
   std::string reporter_;
   std::size_t refusals_ = 0;
   std::map<std::string, int> met_;  ///< how often each verb failed
@@ -358,9 +358,9 @@ class EveryCallOfARestart : public EveryCall {};
 TEST_P(EveryCallOfARestart, AShutdownAndAStartWithOneFault) {
   forEveryCall({"leases.release", "leases.sweep", "leases.finish", "records.list"}, [this] {
     openPatiently(kEndpoints);
-    findByIdempotencyKey("e", R"({"input":{"a":1}})", "COMPLETED", R"({"a":1})");
+    submitAndExpect("e", R"({"input":{"a":1}})", "COMPLETED", R"({"a":1})");
     awaitStatus("e", idempotencyKeys_.back().id, JobState::completed);
-    findByIdempotencyKey("p", R"({"input":{}})", "IN_QUEUE");
+    submitAndExpect("p", R"({"input":{}})", "IN_QUEUE");
     idempotencyKeys_.back().attempts = 0;
     const std::string running = insist("POST", "/v2/t/run", kForever).field("id");
     awaitStatus("t", running, JobState::inProgress);

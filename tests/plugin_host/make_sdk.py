@@ -37,8 +37,8 @@ def reworded(texts):
 def next_minor(texts):
     minor = int(re.search(r"kMinor = (\d+);", texts["abi_version.h"])[1])
     texts["abi_version.h"] = replaced(texts["abi_version.h"], f"kMinor = {minor};", f"kMinor = {minor + 1};")
-    policy = replaced(texts["queue_policy.h"], "\n/// Pure: ",
-                      "\nstruct Summary {\n  std::string text;\n};\n\n/// Pure: ")
+    policy = replaced(texts["queue_policy.h"], "\nnamespace jobq {\n",
+                      "\nnamespace jobq {\n\nstruct Summary {\n  std::string text;\n};\n")
     end = "\n}  // namespace jobq"
     texts["queue_policy.h"] = replaced(policy, "\n};\n" + end, SUMMARY.replace("MINOR", str(minor + 1)) + end)
     texts["plugin.h"] = re.sub(r"(scriptsDir\{\};.*\n)", r"\1  std::int64_t processors{2};\n", texts["plugin.h"])

@@ -46,7 +46,7 @@ void Judge::reopen(std::shared_ptr<Storage> real) {
 }
 
 // The worlds of which `contradiction` says something are not the real one.
-void Judge::drop(const std::string& verb, const std::function<std::string(StorageModel&)>& contradiction) {
+void Judge::drop(const std::string& action, const std::function<std::string(StorageModel&)>& contradiction) {
   std::string all;
   std::erase_if(worlds_, [&](StorageModel& world) {
     const std::string said = contradiction(world);
@@ -55,7 +55,7 @@ void Judge::drop(const std::string& verb, const std::function<std::string(Storag
   });
   if (!worlds_.empty()) return;
   worlds_.emplace_back();
-  if (disagreement_.empty()) disagreement_ = verb + " " + all;
+  if (disagreement_.empty()) disagreement_ = action + " " + all;
   throw Disagreement(disagreement_);
 }
 
@@ -151,9 +151,9 @@ std::vector<LeaseState> Judge::renew(std::span<const LeaseRef> leases, Millis le
 }
 
 ReportResult Judge::finish(const LeaseRef& lease, Outcome outcome) {
-  const std::string verb = "finish of " + lease.job + " by attempt " + std::to_string(lease.attempt);
+  const std::string action = "finish of " + lease.job + " by attempt " + std::to_string(lease.attempt);
   return ask(
-      verb, [&] { return real_->leases().finish(lease, outcome); },
+      action, [&] { return real_->leases().finish(lease, outcome); },
       [&](StorageModel& model) { return model.finish(lease, outcome); });
 }
 

@@ -113,8 +113,8 @@ class Judge final : public Storage, JobStore, LeaseStore, ChunkStore, OutboxStor
   Changes changedSince(std::string_view kind, std::uint64_t version) override;
 
   template <class Ask, class Expect>
-  auto ask(const std::string& verb, Ask real, Expect expected);
-  void drop(const std::string& verb, const std::function<std::string(StorageModel&)>& contradiction);
+  auto ask(const std::string& action, Ask real, Expect expected);
+  void drop(const std::string& action, const std::function<std::string(StorageModel&)>& contradiction);
   /// What is first found to differ of the kinds that were named.
   std::string differenceInRecords(StorageModel& model);
 

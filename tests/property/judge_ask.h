@@ -14,7 +14,7 @@
 namespace jobq::model {
 
 template <class Ask, class Expect>
-auto Judge::ask(const std::string& verb, Ask real, Expect expected) {
+auto Judge::ask(const std::string& action, Ask real, Expect expected) {
   for (StorageModel& world : worlds_) world.now = real_->now();
   std::optional<std::invoke_result_t<Ask&>> answer;
   try {
@@ -26,7 +26,7 @@ auto Judge::ask(const std::string& verb, Ask real, Expect expected) {
     throw;
   }
   const std::string said = text(*answer);
-  drop(verb, [&](StorageModel& world) {
+  drop(action, [&](StorageModel& world) {
     const std::string right = text(expected(world));
     return said == right ? "" : "said\n  " + said + "\ninstead of\n  " + right;
   });

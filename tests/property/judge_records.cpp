@@ -12,10 +12,10 @@ CreateResult Judge::create(Record record) {
 }
 
 UpdateResult Judge::update(Record record, std::uint64_t expectedVersion) {
-  const std::string verb = "update of " + record.kind + "/" + record.id + " from " + std::to_string(expectedVersion);
+  const std::string action = "update of " + record.kind + "/" + record.id + " from " + std::to_string(expectedVersion);
   UpdateResult said;
   return ask(
-      verb, [&] { return said = real_->records().update(record, expectedVersion); },
+      action, [&] { return said = real_->records().update(record, expectedVersion); },
       [&](StorageModel& model) {
         const std::uint64_t expected = model.records.versions().change(expectedVersion);
         return model.records.asTold(model.records.update(record, expected, model.now), said);

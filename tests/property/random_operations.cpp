@@ -9,48 +9,48 @@ namespace jobq::model {
 namespace {
 
 struct Kind {
-  Verb verb;
+  Action action;
   const char* name;
   int weight;
 };
 constexpr std::array kKinds{
-    Kind{Verb::insert, "insert", 24},
-    Kind{Verb::claim, "claim", 12},
-    Kind{Verb::claimTimed, "claimTimed", 6},
-    Kind{Verb::finish, "finish", 16},
-    Kind{Verb::fail, "fail", 8},
-    Kind{Verb::progress, "progress", 3},
-    Kind{Verb::append, "append", 5},
-    Kind{Verb::log, "log", 3},
-    Kind{Verb::release, "release", 4},
-    Kind{Verb::renew, "renew", 4},
-    Kind{Verb::cancel, "cancel", 5},
-    Kind{Verb::requeue, "requeue", 8},
-    Kind{Verb::find, "find", 3},
-    Kind{Verb::counts, "counts", 2},
-    Kind{Verb::list, "list", 2},
-    Kind{Verb::take, "take", 4},
-    Kind{Verb::read, "read", 2},
-    Kind{Verb::setTtl, "setTtl", 3},
-    Kind{Verb::settle, "settle", 4},
-    Kind{Verb::reschedule, "reschedule", 2},
-    Kind{Verb::recordAttempt, "attempt", 2},
-    Kind{Verb::replay, "replay", 2},
-    Kind{Verb::deliveries, "deliveries", 1},
-    Kind{Verb::advance, "advance", 8},
-    Kind{Verb::purge, "purge", 1},
-    Kind{Verb::createRecord, "createRecord", 6},
-    Kind{Verb::updateRecord, "updateRecord", 6},
-    Kind{Verb::removeRecord, "removeRecord", 3},
-    Kind{Verb::findRecord, "findRecord", 1},
-    Kind{Verb::listRecords, "listRecords", 1},
-    Kind{Verb::changedSince, "changedSince", 5},
-    Kind{Verb::sweep, "sweep", 8},
-    Kind{Verb::claimDue, "claimDue", 4},
-    Kind{Verb::abandonOwed, "abandonOwed", 4},
-    Kind{Verb::remove, "remove", 1},
+    Kind{Action::insert, "insert", 24},
+    Kind{Action::claim, "claim", 12},
+    Kind{Action::claimTimed, "claimTimed", 6},
+    Kind{Action::finish, "finish", 16},
+    Kind{Action::fail, "fail", 8},
+    Kind{Action::progress, "progress", 3},
+    Kind{Action::append, "append", 5},
+    Kind{Action::log, "log", 3},
+    Kind{Action::release, "release", 4},
+    Kind{Action::renew, "renew", 4},
+    Kind{Action::cancel, "cancel", 5},
+    Kind{Action::requeue, "requeue", 8},
+    Kind{Action::find, "find", 3},
+    Kind{Action::counts, "counts", 2},
+    Kind{Action::list, "list", 2},
+    Kind{Action::take, "take", 4},
+    Kind{Action::read, "read", 2},
+    Kind{Action::setTtl, "setTtl", 3},
+    Kind{Action::settle, "settle", 4},
+    Kind{Action::reschedule, "reschedule", 2},
+    Kind{Action::recordAttempt, "attempt", 2},
+    Kind{Action::replay, "replay", 2},
+    Kind{Action::deliveries, "deliveries", 1},
+    Kind{Action::advance, "advance", 8},
+    Kind{Action::purge, "purge", 1},
+    Kind{Action::createRecord, "createRecord", 6},
+    Kind{Action::updateRecord, "updateRecord", 6},
+    Kind{Action::removeRecord, "removeRecord", 3},
+    Kind{Action::findRecord, "findRecord", 1},
+    Kind{Action::listRecords, "listRecords", 1},
+    Kind{Action::changedSince, "changedSince", 5},
+    Kind{Action::sweep, "sweep", 8},
+    Kind{Action::claimDue, "claimDue", 4},
+    Kind{Action::abandonOwed, "abandonOwed", 4},
+    Kind{Action::remove, "remove", 1},
 };
-static_assert(kKinds.size() == kVerbs);
+static_assert(kKinds.size() == kActions);
 
 // Mostly moments, now and then long enough for leases, retention or a ttl to end.
 constexpr std::array kJumps{1, 40, 700, 4'000, 11'000, 61'000, 700'000, 2'000'000, 90'000'000};
@@ -66,22 +66,22 @@ std::string host(std::uint32_t number) { return "h" + std::to_string(number % 3)
 }  // namespace
 
 std::string text(const Operation& operation) {
-  return std::string(kKinds[static_cast<std::size_t>(operation.verb)].name) + " " + std::to_string(operation.a) + " " +
+  return std::string(kKinds[static_cast<std::size_t>(operation.action)].name) + " " + std::to_string(operation.a) + " " +
          std::to_string(operation.b);
 }
 
 std::vector<Operation> randomOperations(std::uint64_t seed, std::size_t count, int verbs) {
   std::mt19937_64 random(seed);
-  std::vector<Verb> bag;
+  std::vector<Action> bag;
   for (const Kind& kind : kKinds) {
-    if (static_cast<int>(kind.verb) < verbs) bag.insert(bag.end(), static_cast<std::size_t>(kind.weight), kind.verb);
+    if (static_cast<int>(kind.action) < verbs) bag.insert(bag.end(), static_cast<std::size_t>(kind.weight), kind.action);
   }
   std::vector<Operation> operations;
   const auto number = [&random] { return static_cast<std::uint32_t>(random() >> 40); };
   for (std::size_t i = 0; i < count; ++i) {
-    const Verb verb = bag[random() % bag.size()];
+    const Action action = bag[random() % bag.size()];
     const std::uint32_t a = number();
-    operations.push_back({verb, a, number()});
+    operations.push_back({action, a, number()});
   }
   return operations;
 }
@@ -122,17 +122,17 @@ void Player::playOnLease(Storage& storage, const Operation& operation) {
   const std::size_t back = operation.b % 4 == 0 ? operation.a % (leases_.size() + 1) : operation.a % 4;
   const LeaseRef lease = back < leases_.size() ? leases_[leases_.size() - 1 - back] : kNobodys;
   const std::string number = std::to_string(operation.b);
-  switch (operation.verb) {
-    case Verb::finish: (void)storage.leases().finish(lease, Completed{"{\"out\":" + number + "}"}); break;
-    case Verb::fail:
+  switch (operation.action) {
+    case Action::finish: (void)storage.leases().finish(lease, Completed{"{\"out\":" + number + "}"}); break;
+    case Action::fail:
       (void)storage.leases().finish(lease, Failed{"no " + number, operation.b % 2 == 0 ? number : ""});
       break;
-    case Verb::progress: (void)storage.leases().progress(lease, number); break;
-    case Verb::append:
+    case Action::progress: (void)storage.leases().progress(lease, number); break;
+    case Action::append:
       (void)storage.chunks().append(lease, std::vector(1 + operation.b % 3, Chunk{number, "{}", operation.b % 2 == 0}));
       break;
-    case Verb::log: (void)storage.chunks().appendLog(lease, {{{}, LogLevel::information, "line " + number}}); break;
-    case Verb::release: storage.leases().release(std::vector{lease, kNobodys}); break;
+    case Action::log: (void)storage.chunks().appendLog(lease, {{{}, LogLevel::information, "line " + number}}); break;
+    case Action::release: storage.leases().release(std::vector{lease, kNobodys}); break;
     default: (void)storage.leases().renew(std::vector{lease, kNobodys}, Millis(10'000)); break;
   }
 }
@@ -140,15 +140,15 @@ void Player::playOnLease(Storage& storage, const Operation& operation) {
 void Player::playOnJob(Storage& storage, const Operation& operation) {
   const JobKey key = jobs_.empty() || operation.b % 50 == 0 ? JobKey{endpoint(0), "nobody"}
                                                             : jobs_[jobs_.size() - 1 - operation.a % jobs_.size()];
-  switch (operation.verb) {
-    case Verb::cancel: (void)storage.jobs().cancel(key); break;
-    case Verb::requeue: (void)storage.jobs().requeue(key, policy_); break;
-    case Verb::find:
+  switch (operation.action) {
+    case Action::cancel: (void)storage.jobs().cancel(key); break;
+    case Action::requeue: (void)storage.jobs().requeue(key, policy_); break;
+    case Action::find:
       (void)storage.jobs().find(key);
       (void)storage.leases().ahead(key, 1 + operation.b % 9);
       break;
-    case Verb::take: (void)storage.chunks().take(key, 1 + operation.b % 12); break;
-    case Verb::read: (void)storage.chunks().read(key, operation.b % 4, 1 + operation.b % 12); break;
+    case Action::take: (void)storage.chunks().take(key, 1 + operation.b % 12); break;
+    case Action::read: (void)storage.chunks().read(key, operation.b % 4, 1 + operation.b % 12); break;
     default: storage.jobs().setTtl(key, Millis(operation.b % 3'000'000)); break;
   }
 }
@@ -156,13 +156,13 @@ void Player::playOnJob(Storage& storage, const Operation& operation) {
 void Player::playOnEndpoint(Storage& storage, const Operation& operation) {
   constexpr std::size_t kAll = 1'000'000;
   const EndpointId id = endpoint(operation.a);
-  if (operation.verb == Verb::counts) {
+  if (operation.action == Action::counts) {
     (void)storage.jobs().counts(id);
-  } else if (operation.verb == Verb::list) {
+  } else if (operation.action == Action::list) {
     std::optional<JobState> state;
     if (operation.a % 5 < 4) state = kListed[operation.b % kListed.size()];
     (void)storage.jobs().list({id, state}, {operation.b % 5, 1 + operation.b % 20});
-  } else if (operation.verb == Verb::purge) {
+  } else if (operation.action == Action::purge) {
     storage.jobs().purgeQueued(id);
   } else {
     storage.jobs().remove(id, kAll);
@@ -175,12 +175,12 @@ void Player::playOnDelivery(Storage& storage, const Operation& operation) {
   const std::string id = of.job + "." + std::to_string(of.attempt);
   const std::size_t late = operation.a % (operation.b % 3 == 0 ? 9 : 2);  // mostly a claim that is the last one
   const DeliveryClaim claim = late < claims_.size() ? claims_[claims_.size() - 1 - late] : DeliveryClaim{id, 1};
-  switch (operation.verb) {
-    case Verb::settle:
+  switch (operation.action) {
+    case Action::settle:
       storage.outbox().settle(claim, operation.b % 2 == 0 ? DeliveryState::delivered : DeliveryState::abandoned);
       break;
-    case Verb::reschedule: storage.outbox().reschedule(claim, Millis(operation.b % 20'000)); break;
-    case Verb::recordAttempt: storage.outbox().recordAttempt(claim, {{}, 500, Millis(7), "refused", "sorry"}); break;
+    case Action::reschedule: storage.outbox().reschedule(claim, Millis(operation.b % 20'000)); break;
+    case Action::recordAttempt: storage.outbox().recordAttempt(claim, {{}, 500, Millis(7), "refused", "sorry"}); break;
     default: storage.outbox().replay(operation.b % 2 == 0 ? claim.id : id); break;
   }
 }
@@ -219,16 +219,16 @@ void Player::playOnRecord(RecordStore& records, const Operation& operation) {
   const std::string id = "r" + std::to_string(operation.b % 4);
   const std::string name = operation.a % 5 == 0 ? "" : "n" + std::to_string(operation.a % 3);
   const std::string body = std::to_string(operation.b) + std::string(operation.b % 31 == 0 ? 30'000 : 0, 'x');
-  if (operation.verb == Verb::createRecord) {
+  if (operation.action == Action::createRecord) {
     const auto result = records.create({kind, id, name, body, 0, {}});
     if (const auto* now = std::get_if<Stored>(&result)) versions_.push_back(now->version);
-  } else if (operation.verb == Verb::updateRecord) {
+  } else if (operation.action == Action::updateRecord) {
     updateRecord(records, {kind, id, name, body, 0, {}}, operation.a);
-  } else if (operation.verb == Verb::removeRecord) {
+  } else if (operation.action == Action::removeRecord) {
     records.remove(kind, id);
-  } else if (operation.verb == Verb::findRecord) {
+  } else if (operation.action == Action::findRecord) {
     (void)records.find(kind, id);
-  } else if (operation.verb == Verb::listRecords) {
+  } else if (operation.action == Action::listRecords) {
     (void)records.list(kind);
   } else {
     const std::vector<std::uint64_t>& known = operation.b % 3 == 0 ? versions_ : moments_;
@@ -238,10 +238,10 @@ void Player::playOnRecord(RecordStore& records, const Operation& operation) {
 }
 
 void Player::play(Storage& storage, const Operation& operation) {
-  const Verb verb = operation.verb;
-  if (verb == Verb::advance) {
+  const Action action = operation.action;
+  if (action == Action::advance) {
     clock_.advance(Millis(kJumps[operation.a % kJumps.size()]));
-  } else if (verb == Verb::insert) {
+  } else if (action == Action::insert) {
     JobSpec job = spec(operation.a, operation.b);
     std::optional<Idempotency> once;
     if (operation.b % 11 == 0) {
@@ -250,28 +250,28 @@ void Player::play(Storage& storage, const Operation& operation) {
     }
     jobs_.push_back({job.endpoint, job.id});
     (void)storage.jobs().insert(std::move(job), policy_, once);
-  } else if (verb == Verb::claim) {
+  } else if (action == Action::claim) {
     claim(storage, operation, Holder{"node"});
-  } else if (verb == Verb::claimTimed) {
+  } else if (action == Action::claimTimed) {
     claim(storage, operation, Holder{"node", Holder::Kind::timed, Millis(10'000)});
-  } else if (verb >= Verb::finish && verb <= Verb::renew) {
+  } else if (action >= Action::finish && action <= Action::renew) {
     playOnLease(storage, operation);
-  } else if (verb == Verb::counts || verb == Verb::list || verb == Verb::purge || verb == Verb::remove) {
+  } else if (action == Action::counts || action == Action::list || action == Action::purge || action == Action::remove) {
     playOnEndpoint(storage, operation);
-  } else if (isOfRecords(verb)) {
+  } else if (isOfRecords(action)) {
     playOnRecord(storage.records(), operation);
-  } else if (verb >= Verb::settle && verb <= Verb::replay) {
+  } else if (action >= Action::settle && action <= Action::replay) {
     playOnDelivery(storage, operation);
-  } else if (verb == Verb::deliveries) {
+  } else if (action == Action::deliveries) {
     const bool ofJob = operation.b % 2 == 0 && !jobs_.empty();
     const JobId job = ofJob ? jobs_[jobs_.size() - 1 - operation.a % jobs_.size()].id : "";
     (void)storage.outbox().list(ofJob && operation.b % 4 == 0 ? "" : endpoint(operation.a), job, 1'000);
     (void)storage.outbox().owed(endpoint(operation.a));
-  } else if (verb == Verb::sweep) {
+  } else if (action == Action::sweep) {
     (void)storage.leases().sweep(1'000'000);
-  } else if (verb == Verb::claimDue) {
+  } else if (action == Action::claimDue) {
     claimDeliveries(storage.outbox(), operation);
-  } else if (verb == Verb::abandonOwed) {
+  } else if (action == Action::abandonOwed) {
     // All that wait or none: which one is the oldest of those that one sweep owed is the storage's choice.
     const OwedBounds bounds{Millis(kJumps[operation.a % kJumps.size()]), operation.b % 4 == 0 ? 0U : 1'000'000U};
     (void)storage.outbox().abandonOwed(bounds, 1'000'000);

@@ -16,7 +16,7 @@
 
 namespace jobq::model {
 
-enum class Verb : std::uint8_t {
+enum class Action : std::uint8_t {
   insert,
   claim,
   claimTimed,
@@ -54,20 +54,20 @@ enum class Verb : std::uint8_t {
   abandonOwed,
   remove,
 };
-inline constexpr int kVerbsOfOneEndpoint = static_cast<int>(Verb::sweep);
-inline constexpr bool isOfRecords(Verb verb) { return verb >= Verb::createRecord && verb <= Verb::changedSince; }
-inline constexpr int kVerbs = static_cast<int>(Verb::remove) + 1;
+inline constexpr int kActionsOfOneEndpoint = static_cast<int>(Action::sweep);
+inline constexpr bool isOfRecords(Action action) { return action >= Action::createRecord && action <= Action::changedSince; }
+inline constexpr int kActions = static_cast<int>(Action::remove) + 1;
 
 struct Operation {
-  Verb verb{};
+  Action action{};
   std::uint32_t a = 0;
   std::uint32_t b = 0;
 };
 
 std::string text(const Operation& operation);
 
-/// The same for the same seed, on every machine. `verbs`: kVerbs, or kVerbsOfOneEndpoint.
-std::vector<Operation> randomOperations(std::uint64_t seed, std::size_t count, int verbs = kVerbs);
+/// The same for the same seed, on every machine. `verbs`: kVerbs, or kActionsOfOneEndpoint.
+std::vector<Operation> randomOperations(std::uint64_t seed, std::size_t count, int verbs = kActions);
 
 /// Each group of jobs gets its turn: the policy that asks most of a storage.
 class Turns final : public QueuePolicy {

@@ -122,7 +122,7 @@ class RecordPlay : public testing::Test {
   static std::vector<Operation> operationsOf(std::uint64_t seed) {
     auto operations = randomOperations(seed, kOperations);
     std::erase_if(operations, [](const Operation& operation) {
-      return !isOfRecords(operation.verb) && operation.verb != Verb::advance && operation.verb != Verb::sweep;
+      return !isOfRecords(operation.action) && operation.action != Action::advance && operation.action != Action::sweep;
     });
     return operations;
   }

@@ -1,4 +1,4 @@
-#include "simulation_rooms.h"
+#include "simulation_node.h"
 
 #include <algorithm>
 #include <array>
@@ -38,7 +38,7 @@ EndpointPtr makeEndpoint(const EndpointId& id, HandlerFactory* handler, const Qu
 
 }  // namespace
 
-Simulation::Simulation(WorldPlan plan, std::uint64_t seed)
+Simulation::Simulation(SimulationPlan plan, std::uint64_t seed)
     : plan_(std::move(plan)), random_(seed), clock_(std::make_unique<testkit::ManualClock>()) {
   endpoints_ = {makeEndpoint("kept", &noHandlers, realPolicy("fair"), 1, 3),
                 makeEndpoint("scaled", &noHandlers, realPolicy("deadline"), 0, 2),

@@ -75,7 +75,7 @@ std::vector<Move> randomMoves(std::uint64_t seed, std::size_t count, bool canCra
 
 /// How a world is made: by the plugin of its storage, and whether the judge listens. Without him only what a user could
 /// see is watched.
-struct WorldPlan {
+struct SimulationPlan {
   std::function<std::shared_ptr<Storage>(Clock&)> open;
   bool judged = true;
   bool canCrash = false;  ///< what is acknowledged survives; the disk is Disk::instance()
@@ -84,7 +84,7 @@ struct WorldPlan {
 /// One life of the core after another, until the schedule is over. One thread.
 class Simulation {
  public:
-  Simulation(WorldPlan plan, std::uint64_t seed);
+  Simulation(SimulationPlan plan, std::uint64_t seed);
   ~Simulation();
 
   /// Plays the moves, then lets everything come to its end. Throws Finding or Disagreement.
@@ -127,7 +127,7 @@ class Simulation {
   void check(bool holds, const std::string& what) const;
   const Endpoint& endpoint(std::uint32_t number) const;
 
-  const WorldPlan plan_;
+  const SimulationPlan plan_;
   std::mt19937_64 random_;
   const Turns policy_;
   std::vector<EndpointPtr> endpoints_;

@@ -1,7 +1,7 @@
 // How a simulation comes to rest, and what has to hold then.
 #include <algorithm>
 
-#include "simulation_rooms.h"
+#include "simulation_node.h"
 
 namespace jobq::model {
 

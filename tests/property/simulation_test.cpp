@@ -59,7 +59,7 @@ class SimulationTest : public testing::Test {
   }
 
   const testkit::TemporaryFolder folder_;
-  WorldPlan plan_;
+  SimulationPlan plan_;
 };
 
 TEST_F(SimulationTest, OnMemory) {

@@ -11,9 +11,9 @@ constexpr const char* kFew =
     "storage = memory\nendpoint.t.image = plugin/trial\nendpoint.t.workersMax = 1\nendpoint.t.stopGrace = 5s\n"
     "endpoint.p.image = plugin/echo\nendpoint.p.workersMax = 0\nendpoint.e.image = plugin/echo\n";
 
-class ServerVerbsTest : public ServerTest {
+class ServerCallsTest : public ServerTest {
  protected:
-  ServerVerbsTest() { open(kFew); }
+  ServerCallsTest() { open(kFew); }
 
   Answer runWith(const std::string& idempotency, const std::string& target, const std::string& body) {
     extra_ = {{"Idempotency-Key", idempotency}};
@@ -29,7 +29,7 @@ class ServerVerbsTest : public ServerTest {
   }
 };
 
-TEST_F(ServerVerbsTest, APurgeAnswersThoseWhoWaitForItsJobs) {
+TEST_F(ServerCallsTest, APurgeAnswersThoseWhoWaitForItsJobs) {
   Answer sync;
   Answer stream;
   std::thread first([&] { sync = call("POST", "/v2/p/runsync?wait=300000", R"({"input":{}})"); });
@@ -47,7 +47,7 @@ TEST_F(ServerVerbsTest, APurgeAnswersThoseWhoWaitForItsJobs) {
   EXPECT_EQ(call("POST", "/v2/p/purge-queue").body, R"({"removed":0,"status":"completed"})");
 }
 
-TEST_F(ServerVerbsTest, APurgeLeavesJobsInProgressAlone) {
+TEST_F(ServerCallsTest, APurgeLeavesJobsInProgressAlone) {
   const std::string running = run("t", R"({"input":{"sleepMs":7000}})").field("id");
   awaitState("t", running, "IN_PROGRESS");
   const std::string waiting = run("t", R"({"input":{}})").field("id");
@@ -59,7 +59,7 @@ TEST_F(ServerVerbsTest, APurgeLeavesJobsInProgressAlone) {
 }
 
 // A queued job that expires answers its waiting callers 404 at once, without their wait having elapsed.
-TEST_F(ServerVerbsTest, AnExpiryAnswersThoseWhoWait) {
+TEST_F(ServerCallsTest, AnExpiryAnswersThoseWhoWait) {
   Answer answer;
   std::thread caller(
       [&] { answer = call("POST", "/v2/p/runsync?wait=300000", R"({"input":{},"policy":{"ttl":10000}})"); });
@@ -71,7 +71,7 @@ TEST_F(ServerVerbsTest, AnExpiryAnswersThoseWhoWait) {
 
 // core/http/API.md, "/status": `ttl` replaces the expiry with now + ttl, at least 1 s from now, and survives the end of
 // the job.
-TEST_F(ServerVerbsTest, StatusTtlSetsTheExpiry) {
+TEST_F(ServerCallsTest, StatusTtlSetsTheExpiry) {
   const std::string done = call("POST", "/v2/e/runsync", R"({"input":{}})").field("id");
   EXPECT_EQ(call("GET", "/v2/e/status/" + done + "?ttl=6000").field("status"), "COMPLETED") << "still shown";
   clock_.advance(Millis(5'999));
@@ -87,7 +87,7 @@ TEST_F(ServerVerbsTest, StatusTtlSetsTheExpiry) {
   EXPECT_EQ(status("e", floor).status, 404);
 }
 
-TEST_F(ServerVerbsTest, ParametersThatAreWrongOrTwiceAreNamed) {
+TEST_F(ServerCallsTest, ParametersThatAreWrongOrTwiceAreNamed) {
   const std::string id = run("p", R"({"input":{}})").field("id");
   for (const char* query : {"?ttl=-5", "?ttl=1.5", "?ttl=", "?ttl=6000&ttl=7000"}) {
     const Answer answer = call("GET", "/v2/p/status/" + id + query);
@@ -101,7 +101,7 @@ TEST_F(ServerVerbsTest, ParametersThatAreWrongOrTwiceAreNamed) {
       << "an endpoint of the file has a time too";
 }
 
-TEST_F(ServerVerbsTest, StatusTtlReachesSevenDaysFromTheSubmissionAtMost) {
+TEST_F(ServerCallsTest, StatusTtlReachesSevenDaysFromTheSubmissionAtMost) {
   const std::string id = run("p", R"({"input":{}})").field("id");
   clock_.advance(Millis(3'600'000));
   EXPECT_EQ(call("GET", "/v2/p/status/" + id + "?ttl=99999999999").status, 200);
@@ -111,7 +111,7 @@ TEST_F(ServerVerbsTest, StatusTtlReachesSevenDaysFromTheSubmissionAtMost) {
   EXPECT_EQ(status("p", id).status, 404);
 }
 
-TEST_F(ServerVerbsTest, StatusTtlSurvivesCompletionAndOutlivesRetention) {
+TEST_F(ServerCallsTest, StatusTtlSurvivesCompletionAndOutlivesRetention) {
   const std::string id = run("t", R"({"input":{"sleepMs":7000}})").field("id");
   awaitState("t", id, "IN_PROGRESS");
   EXPECT_EQ(call("GET", "/v2/t/status/" + id + "?ttl=7200000").status, 200);
@@ -124,7 +124,7 @@ TEST_F(ServerVerbsTest, StatusTtlSurvivesCompletionAndOutlivesRetention) {
   EXPECT_EQ(status("t", id).status, 404);
 }
 
-TEST_F(ServerVerbsTest, AWrongTtlIsNamed) {
+TEST_F(ServerCallsTest, AWrongTtlIsNamed) {
   const std::string id = run("p", R"({"input":{}})").field("id");
   for (const char* ttl : {"soon", "", "1.5", "1e3", "1s"}) {
     const Answer refused = call("GET", "/v2/p/status/" + id + "?ttl=" + ttl);
@@ -136,7 +136,7 @@ TEST_F(ServerVerbsTest, AWrongTtlIsNamed) {
 
 // core/http/API.md, "Idempotency key": within 24 hours the same idempotency key, endpoint and API key get the answer of
 // the first job.
-TEST_F(ServerVerbsTest, APromiseGivesTheFirstAnswerForADay) {
+TEST_F(ServerCallsTest, AKeyGivesTheFirstAnswerForADay) {
   const std::string body = R"({"input":{"n":1}})";
   const Answer first = runWith("k", "/v2/e/run", body);
   EXPECT_EQ(first.status, 200);
@@ -153,7 +153,7 @@ TEST_F(ServerVerbsTest, APromiseGivesTheFirstAnswerForADay) {
   EXPECT_NE(runWith("k", "/v2/e/run", body).field("id"), first.field("id"));
 }
 
-TEST_F(ServerVerbsTest, ARepeatedRunsyncWaitsForTheFirstJob) {
+TEST_F(ServerCallsTest, ARepeatedRunsyncWaitsForTheFirstJob) {
   const std::string body = R"({"input":{"n":1}})";
   const Answer first = runWith("k", "/v2/e/runsync", body);
   EXPECT_EQ(first.field("status"), "COMPLETED");
@@ -164,14 +164,14 @@ TEST_F(ServerVerbsTest, ARepeatedRunsyncWaitsForTheFirstJob) {
   EXPECT_EQ(gone.status, 404) << "its result has expired, and it does not run twice";
 }
 
-TEST_F(ServerVerbsTest, AnotherApiKeyMakesAnotherPromise) {
+TEST_F(ServerCallsTest, AnotherApiKeyMakesAnotherPromise) {
   const std::string body = R"({"input":{"n":1}})";
   const std::string first = runWith("k", "/v2/e/run", body).field("id");
   key_ = call("POST", "/v1/keys", R"({"name":"n","scopes":["client"]})").field("key");
   EXPECT_NE(runWith("k", "/v2/e/run", body).field("id"), first);
 }
 
-TEST_F(ServerVerbsTest, AMalformedPromiseIsRefused) {
+TEST_F(ServerCallsTest, AMalformedPromiseIsRefused) {
   EXPECT_EQ(runWith(std::string(255, 'k'), "/v2/e/run", R"({"input":{}})").status, 200);
   for (const std::string& key : {std::string(256, 'k'), std::string("a b"), std::string("\xc3\xa9")}) {
     const Answer refused = runWith(key, "/v2/e/run", R"({"input":{}})");
@@ -181,7 +181,7 @@ TEST_F(ServerVerbsTest, AMalformedPromiseIsRefused) {
 }
 
 // core/http/API.md, "/cancel": after stopGrace the worker is logged as stuck and replaced; the late result is ignored.
-TEST_F(ServerVerbsTest, AStuckSlotIsReplacedAndItsLateResultIgnored) {
+TEST_F(ServerCallsTest, AStuckSlotIsReplacedAndItsLateResultIgnored) {
   const std::string stuck = stubborn(Millis(60'000));
   awaitState("t", stuck, "IN_PROGRESS");
   clock_.awaitWaiter(Millis(60'000), Millis(60'000));
@@ -201,7 +201,7 @@ TEST_F(ServerVerbsTest, AStuckSlotIsReplacedAndItsLateResultIgnored) {
 
 // At most maxStuck workers (workersMax unless set) are replaced. The endpoint then claims no job until a stuck worker
 // ends.
-TEST_F(ServerVerbsTest, TooManyStuckHandlersStopTheEndpoint) {
+TEST_F(ServerCallsTest, TooManyStuckHandlersStopTheEndpoint) {
   for (int round = 0; round < 2; ++round) {
     const std::string stuck = stubborn(Millis(60'000));
     clock_.awaitWaiter(Millis(60'000), Millis(60'000));  // the handler has begun: a job cancelled earlier never runs
@@ -217,7 +217,7 @@ TEST_F(ServerVerbsTest, TooManyStuckHandlersStopTheEndpoint) {
 }
 
 // A shutdown waits for results with a possible reader; a stopped job has no result.
-TEST_F(ServerVerbsTest, AShutdownDoesNotDrainForAStuckHandler) {
+TEST_F(ServerCallsTest, AShutdownDoesNotDrainForAStuckHandler) {
   const std::string stuck = stubborn(Millis(8'000));
   awaitState("t", stuck, "IN_PROGRESS");
   clock_.awaitWaiter(Millis(8'000), Millis(8'000));
@@ -230,7 +230,7 @@ TEST_F(ServerVerbsTest, AShutdownDoesNotDrainForAStuckHandler) {
   testkit::join("the shutdown", stopping);
 }
 
-TEST_F(ServerVerbsTest, ACancelDuringTheDrainEndsIt) {
+TEST_F(ServerCallsTest, ACancelDuringTheDrainEndsIt) {
   const std::string stuck = stubborn(Millis(4'000));
   awaitState("t", stuck, "IN_PROGRESS");
   clock_.awaitWaiter(Millis(4'000), Millis(4'000));
@@ -243,7 +243,7 @@ TEST_F(ServerVerbsTest, ACancelDuringTheDrainEndsIt) {
 }
 
 // The execution timeout and the ttl stop a handler like a cancel.
-TEST_F(ServerVerbsTest, AHandlerThatIgnoresItsTimeoutIsStuckToo) {
+TEST_F(ServerCallsTest, AHandlerThatIgnoresItsTimeoutIsStuckToo) {
   const std::string body = R"({"input":{"ignoreStop":true,"sleepMs":60000},"policy":{"executionTimeout":5000}})";
   const std::string late = run("t", body).field("id");
   clock_.awaitWaiter(Millis(60'000), Millis(60'000));  // the handler has begun: a job late before the begin never runs

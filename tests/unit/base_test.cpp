@@ -181,7 +181,7 @@ TEST(Backoff, AStopEndsTheRestAndAllFurtherOnes) {
   testkit::join("the stopped rest", resting);  // the test moves no time
 }
 
-TEST(QueueSignal, ARingBeforeTheWaitIsNotLost) {
+TEST(QueueSignal, ANotificationBeforeTheWaitIsNotLost) {
   testkit::ManualClock clock;
   QueueSignal queueSignal({"a", "b"});
   for (const char* id : {"a", "b"}) {
@@ -200,7 +200,7 @@ TEST(QueueSignal, ARingBeforeTheWaitIsNotLost) {
   testkit::join("the ringer", notifier);
 }
 
-TEST(QueueSignal, ABellThatRingsWakesNobodyTwice) {
+TEST(QueueSignal, ASetSignalWakesNoThreadTwice) {
   testkit::ManualClock clock;
   QueueSignal queueSignal({"a"});
   queueSignal.notify("a", false);

@@ -50,9 +50,9 @@ class HeldWork {
   std::vector<std::string> begun_ JOBQ_GUARDED_BY(mutex_);
 };
 
-class DeliveryCrewUnit : public testing::Test {
+class DeliveryPoolUnit : public testing::Test {
  protected:
-  ~DeliveryCrewUnit() override { work_.letAllEnd(); }
+  ~DeliveryPoolUnit() override { work_.letAllEnd(); }
 
   static Delivery to(const std::string& host, int number) {
     Delivery delivery;
@@ -69,7 +69,7 @@ class DeliveryCrewUnit : public testing::Test {
   DeliveryPool pool_{[this](const Delivery& delivery) { return work_(delivery); }, [this] { ++freed_; }};
 };
 
-TEST_F(DeliveryCrewUnit, WhatIsGivenTakesAPlaceOfItsHost) {
+TEST_F(DeliveryPoolUnit, WhatIsGivenTakesAPlaceOfItsHost) {
   EXPECT_THAT(pool_.placesFor({"h", "i"}), SizeIs(2));
   pool_.start(to("h", 1));
   const auto shared = pool_.placesFor({"h", "i"});
@@ -77,7 +77,7 @@ TEST_F(DeliveryCrewUnit, WhatIsGivenTakesAPlaceOfItsHost) {
   EXPECT_EQ(shared[0].host, "i");
 }
 
-TEST_F(DeliveryCrewUnit, AllThreadsWorkAtOnceAndAPlaceIsFreeWhenOneIsDone) {
+TEST_F(DeliveryPoolUnit, AllThreadsWorkAtOnceAndAPlaceIsFreeWhenOneIsDone) {
   for (int i = 0; i < static_cast<int>(kPlaces); ++i) {
     ASSERT_TRUE(pool_.hasPlaces());
     pool_.start(to("h" + std::to_string(i), 1));
@@ -90,7 +90,7 @@ TEST_F(DeliveryCrewUnit, AllThreadsWorkAtOnceAndAPlaceIsFreeWhenOneIsDone) {
   EXPECT_THAT(pool_.placesFor({"h3"}), SizeIs(1));
 }
 
-TEST_F(DeliveryCrewUnit, APlaceIsFreeBeforeThatIsTold) {
+TEST_F(DeliveryPoolUnit, APlaceIsFreeBeforeThatIsTold) {
   std::promise<std::size_t> seen;
   DeliveryPool* workerPool = nullptr;
   DeliveryPool other([](const Delivery&) { return CallEnd::answered; },
@@ -102,7 +102,7 @@ TEST_F(DeliveryCrewUnit, APlaceIsFreeBeforeThatIsTold) {
   EXPECT_EQ(places.get(), 2U) << "and the host's answer has counted";
 }
 
-TEST_F(DeliveryCrewUnit, AStopReturnsWhatWasNotBegunAndWaitsForTheRest) {
+TEST_F(DeliveryPoolUnit, AStopReturnsWhatWasNotBegunAndWaitsForTheRest) {
   for (int i = 0; i < 3; ++i) pool_.start(to("h", i));
   ASSERT_TRUE(begins(3));
   auto stopping = std::async(std::launch::async, [this] { return pool_.stop(); });
@@ -118,7 +118,7 @@ TEST_F(DeliveryCrewUnit, AStopReturnsWhatWasNotBegunAndWaitsForTheRest) {
   EXPECT_EQ(freed_, 3);
 }
 
-TEST_F(DeliveryCrewUnit, AnUnusedCrewStopsTwice) {
+TEST_F(DeliveryPoolUnit, AnUnusedCrewStopsTwice) {
   EXPECT_THAT(pool_.stop(), IsEmpty());
   EXPECT_THAT(pool_.stop(), IsEmpty());
   EXPECT_FALSE(pool_.hasPlaces());

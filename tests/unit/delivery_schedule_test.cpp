@@ -19,7 +19,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-class DeliveryUnit : public testing::Test, protected test::DeliveryTaskWorld {
+class DeliveryUnit : public testing::Test, protected test::DeliveryTaskFixture {
  protected:
   bool looked(std::size_t looks) {
     return holdsSoon([&] { return outbox.looks() >= looks; });

@@ -123,8 +123,8 @@ class ToldOutbox final : public OutboxStore {
   std::size_t looks_ JOBQ_GUARDED_BY(mutex_) = 0;
 };
 
-struct DeliveryTaskWorld {
-  DeliveryTaskWorld() {
+struct DeliveryTaskFixture {
+  DeliveryTaskFixture() {
     auto fake = std::make_unique<FakeTransport>(storage.clock);
     net = fake.get();
     named["fake"] = std::move(fake);

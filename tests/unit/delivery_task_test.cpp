@@ -18,7 +18,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-class DeliveryTaskTest : public testing::Test, protected test::DeliveryTaskWorld {
+class DeliveryTaskTest : public testing::Test, protected test::DeliveryTaskFixture {
  protected:
   std::optional<Instant> run(Delivery delivery) {
     return DeliveryTask(deps(), std::move(delivery), stop_.get_token()).run();

@@ -134,7 +134,7 @@ class DispatcherTest : public testing::Test {
   Dispatcher dispatcher_{{*storage_, queueSignal_, executor_, running_, clock_, log_}, "node", endpoints(handlers_)};
 };
 
-TEST_F(DispatcherTest, AWorkerThatCannotBeHiredLeavesItsSlotFree) {
+TEST_F(DispatcherTest, AWorkerThatCannotBeStartedLeavesItsSlotFree) {
   const std::function<void()> faults[] = {
       [] { throw std::bad_alloc(); },
       [] { throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again)); }};

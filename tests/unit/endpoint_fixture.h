@@ -39,10 +39,10 @@ class NamedHandlers final : public HandlerFactory {
   std::set<std::string> scripts;
 };
 
-struct EndpointWorld {
+struct EndpointFixture {
   /// One node: its known endpoints, and the changes reported to its listener.
   struct Node {
-    explicit Node(EndpointWorld& world, const std::vector<EndpointConfig>& fixed = {})
+    explicit Node(EndpointFixture& world, const std::vector<EndpointConfig>& fixed = {})
         : wall(world.storage.clock),
           registry({world.storage->records(), world.box, world.resolver(), world.storage.log}, fixed,
                    [this](const EndpointId& id, const EndpointPtr& now) {

@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-class EndpointMakerTest : public testing::Test, protected test::EndpointWorld {
+class EndpointMakerTest : public testing::Test, protected test::EndpointFixture {
  protected:
   EndpointMakerTest() {
     form_.id = "ep";

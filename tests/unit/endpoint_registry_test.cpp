@@ -18,7 +18,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-class EndpointRegistryTest : public testing::Test, protected test::EndpointWorld {
+class EndpointRegistryTest : public testing::Test, protected test::EndpointFixture {
  protected:
   static std::vector<EndpointId> idsOf(const std::vector<EndpointPtr>& endpoints) {
     std::vector<EndpointId> ids;
@@ -174,12 +174,12 @@ TEST_F(EndpointRegistryTest, AnEndpointIsInHandAsLongAsACallHasIt) {
   (void)node.endpoints.update(id, R"({"workersMax":9})");
   EndpointPtr call = node.registry.find(id);
   (void)node.endpoints.remove(id);
-  EXPECT_TRUE(node.registry.isInHand(id));
+  EXPECT_TRUE(node.registry.isInUse(id));
   call.reset();
-  EXPECT_TRUE(node.registry.isInHand(id)) << "another call has it as it once was";
+  EXPECT_TRUE(node.registry.isInUse(id)) << "another call has it as it once was";
   old.reset();
-  EXPECT_FALSE(node.registry.isInHand(id));
-  EXPECT_FALSE(node.registry.isInHand("unknown"));
+  EXPECT_FALSE(node.registry.isInUse(id));
+  EXPECT_FALSE(node.registry.isInUse("unknown"));
 }
 
 TEST_F(EndpointRegistryTest, APauseIsSeenByEveryNodeAndOfTheFilesEndpointsToo) {

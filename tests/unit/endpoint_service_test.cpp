@@ -13,7 +13,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-class EndpointServiceTest : public testing::Test, protected test::EndpointWorld {
+class EndpointServiceTest : public testing::Test, protected test::EndpointFixture {
  protected:
   template <class Result>
   static std::string refusal(const Result& result) {

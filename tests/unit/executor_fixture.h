@@ -83,8 +83,8 @@ class RunningHandlers final : public HandlerFactory {
 
 /// A ThreadExecutor with all dependencies, in one separate object: the test of an abandoned thread never frees the
 /// object.
-struct ExecutorWorld {
-  ExecutorWorld() {
+struct ExecutorFixture {
+  ExecutorFixture() {
     auto made = std::make_shared<Endpoint>();
     made->id = "ep";
     made->stopGrace = Millis(5'000);  // never elapses without the test, because the clock is moved by hand

@@ -40,7 +40,7 @@ class JobServiceTest : public testing::Test {
   static std::stop_token stays() { return {}; }
   static JobKey key(const JobId& id) { return {"ep", id}; }
   /// Returns true if the endpoint's signal was set since the last call, and clears the signal.
-  bool hasRung() {
+  bool wasNotified() {
     const bool rang = queueSignal_.isSet("ep");
     queueSignal_.clear("ep");
     (void)queueSignal_.consume();
@@ -65,7 +65,7 @@ class JobServiceTest : public testing::Test {
 TEST_F(JobServiceTest, ASubmittedJobIsStoredAndTheDispatcherHearsOfIt) {
   EXPECT_TRUE(std::holds_alternative<Inserted>(jobs_.submit(job("a"), endpoint_, std::nullopt)));
   EXPECT_EQ(jobs_.find(key("a"))->state, JobState::inQueue);
-  EXPECT_TRUE(hasRung());
+  EXPECT_TRUE(wasNotified());
   EXPECT_FALSE(jobs_.find({"other", "a"})) << "a job of another endpoint is absent";
 }
 
@@ -73,10 +73,10 @@ TEST_F(JobServiceTest, ARepeatedSubmissionIsTheFirstOne) {
   const Idempotency idempotency{"k", "hash"};
   EXPECT_FALSE(jobs_.findByIdempotencyKey(endpoint_, "key", idempotency));
   (void)jobs_.submit(job("a"), endpoint_, idempotency);
-  (void)hasRung();
+  (void)wasNotified();
   const InsertResult again = jobs_.submit(job("b"), endpoint_, idempotency);
   EXPECT_EQ(std::get<Duplicate>(again).id, "a");
-  EXPECT_FALSE(hasRung()) << "nothing new waits";
+  EXPECT_FALSE(wasNotified()) << "nothing new waits";
   EXPECT_TRUE(std::holds_alternative<KeyConflict>(jobs_.submit(job("c"), endpoint_, Idempotency{"k", "other"})));
   EXPECT_EQ(std::get<Duplicate>(jobs_.findByIdempotencyKey(endpoint_, "key", idempotency).value()).id, "a");
   EXPECT_FALSE(jobs_.find(key("b")));
@@ -85,7 +85,7 @@ TEST_F(JobServiceTest, ARepeatedSubmissionIsTheFirstOne) {
 TEST_F(JobServiceTest, AFailedSubmissionRingsNobody) {
   storage_.faults.failNext("jobs.insert");
   EXPECT_THROW(submit("a"), StorageError);
-  EXPECT_FALSE(hasRung());
+  EXPECT_FALSE(wasNotified());
 }
 
 TEST_F(JobServiceTest, AWaiterGetsTheJobWhenItEnds) {
@@ -148,12 +148,12 @@ TEST_F(JobServiceTest, AResultWithAWebhookIsOwed) {
 TEST_F(JobServiceTest, ARetryWaitsAgainAndRings) {
   submit("a");
   (void)jobs_.finish(claim(), Failed{"no luck", ""}, false);
-  (void)hasRung();
+  (void)wasNotified();
   EXPECT_TRUE(std::holds_alternative<Requeued>(jobs_.retry(key("a"), endpoint_)));
-  EXPECT_TRUE(hasRung());
+  EXPECT_TRUE(wasNotified());
   EXPECT_EQ(jobs_.find(key("a"))->state, JobState::inQueue);
   EXPECT_TRUE(std::holds_alternative<WrongState>(jobs_.retry(key("a"), endpoint_)));
-  EXPECT_FALSE(hasRung());
+  EXPECT_FALSE(wasNotified());
 }
 
 TEST_F(JobServiceTest, APurgeRemovesWhatWaitsAndAnswersItsWaiters) {
@@ -181,11 +181,11 @@ TEST_F(JobServiceTest, APurgeThatFailsHalfWayAnswersWhoeverItConcerned) {
 TEST_F(JobServiceTest, AReleasedJobWaitsAgainAndRings) {
   submit("a");
   const LeaseRef lease = claim();
-  (void)hasRung();
+  (void)wasNotified();
   jobs_.release({lease}, "ep");
-  EXPECT_TRUE(hasRung());
+  EXPECT_TRUE(wasNotified());
   jobs_.release({lease}, "ep");
-  EXPECT_FALSE(hasRung()) << "it has gone back already";
+  EXPECT_FALSE(wasNotified()) << "it has gone back already";
 }
 
 TEST_F(JobServiceTest, ASubmissionThatWaitsGetsTheResult) {
@@ -350,7 +350,7 @@ TEST_F(JobServiceTest, ASweepTellsWaitersAndTheDispatcher) {
   }
   storage_.clock.awaitWaiter(Millis(1), Millis(5'000), 3);
   for (const char* id : {"finished", "expired", "stopped"}) (void)storage_.real->jobs().cancel(key(id));
-  (void)hasRung();
+  (void)wasNotified();
   SweepResult swept;
   swept.finished = {key("finished")};
   swept.expired = {key("expired")};
@@ -358,11 +358,11 @@ TEST_F(JobServiceTest, ASweepTellsWaitersAndTheDispatcher) {
   jobs_.announce(swept);
   for (auto& each : waiting) ASSERT_EQ(each.wait_for(kSoon), std::future_status::ready) << "a waiter was not told";
   EXPECT_EQ(owed_, 1);
-  EXPECT_FALSE(hasRung());
+  EXPECT_FALSE(wasNotified());
   SweepResult requeued;
   requeued.requeuedAt = {"ep"};
   jobs_.announce(requeued);
-  EXPECT_TRUE(hasRung());
+  EXPECT_TRUE(wasNotified());
   EXPECT_EQ(owed_, 1);
 }
 

@@ -139,12 +139,12 @@ class EndpointRemoverTest : public testing::Test {
   test::UnitStorage storage_;
   std::vector<EndpointId> leaving_;
   std::set<EndpointId> running_;
-  std::set<EndpointId> inHand_;
+  std::set<EndpointId> inUse_;
   std::vector<EndpointId> announced_;
   std::vector<EndpointId> forgotten_;
   EndpointRemover remover_{{storage_->jobs(), [this] { return leaving_; },
                             [this](const EndpointId& id) { return !running_.contains(id); },
-                            [this](const EndpointId& id) { return inHand_.contains(id); },
+                            [this](const EndpointId& id) { return inUse_.contains(id); },
                             [this](const EndpointId& id) { announced_.push_back(id); },
                             [this](const EndpointId& id) { forgotten_.push_back(id); }}};
 };
@@ -182,12 +182,12 @@ TEST_F(EndpointRemoverTest, WhileItsJobsRunNothingIsRemoved) {
 TEST_F(EndpointRemoverTest, WhileACallMayBringItAJobItIsNotForgotten) {
   insert(3, "gone");
   leaving_ = {"gone"};
-  inHand_ = {"gone"};
+  inUse_ = {"gone"};
   remover_.step();
   EXPECT_EQ(jobsOf("gone"), 0U);
   EXPECT_THAT(forgotten_, IsEmpty());
   insert(1, "gone");
-  inHand_ = {};
+  inUse_ = {};
   remover_.step();
   EXPECT_EQ(jobsOf("gone"), 0U);
   EXPECT_THAT(forgotten_, ElementsAre("gone"));

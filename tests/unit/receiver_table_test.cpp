@@ -133,18 +133,18 @@ TEST_F(ReceiverTableTest, HostsBeyondThePlacesHaveTheirTurns) {
   const auto all = hosts("h", 200);
   for (const std::string& host : all) answer(host, 1);
   std::map<std::string, int> served;
-  std::vector<std::string> inHand;
+  std::vector<std::string> inUse;
   for (int round = 0; round < 1'000; ++round) {
     for (const HostPlaces& each : table_.placesFor(all)) {
       for (std::size_t i = 0; i < each.places; ++i) {
         table_.begin(each.host, 0);
-        inHand.push_back(each.host);
+        inUse.push_back(each.host);
         ++served[each.host];
       }
     }
-    EXPECT_EQ(inHand.size(), kPlaces);
-    table_.end(inHand.front(), 0, CallEnd::answered);
-    inHand.erase(inHand.begin());
+    EXPECT_EQ(inUse.size(), kPlaces);
+    table_.end(inUse.front(), 0, CallEnd::answered);
+    inUse.erase(inUse.begin());
   }
   for (const std::string& host : all) {
     EXPECT_GE(served[host], 5) << host;

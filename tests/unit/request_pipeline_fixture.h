@@ -73,7 +73,7 @@ class WatchedPipeline final : public RequestHandlerFactory {
   RequestPipeline& pipeline_;
 };
 
-class RequestPipelineTest : public testing::Test, protected test::EndpointWorld, protected test::ConnectionFixture {
+class RequestPipelineTest : public testing::Test, protected test::EndpointFixture, protected test::ConnectionFixture {
  protected:
   explicit RequestPipelineTest(std::set<std::string> origins = {}) : cors_(std::move(origins)) {
     addRoute({"GET"}, "/ping", Scope::none);

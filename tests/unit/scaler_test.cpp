@@ -244,8 +244,8 @@ std::vector<Scaling> everyScaling() {
 TEST(ScalerOverTime, ASteadyLoadStartsAndStopsNobody) {
   for (const Scaling scaling : everyScaling()) {
     for (const int gap : {2'000, 1'000, 700, 500, 400, 340, 300, 250}) {
-      const bench::CrewRules rules{scaling, 0, 20};
-      const auto record = bench::playCrew(rules, bench::evenLoad(Millis(gap), Millis(1'000), 2 * kHour), 2 * kHour);
+      const bench::WorkerPoolRules rules{scaling, 0, 20};
+      const auto record = bench::playWorkerPool(rules, bench::evenLoad(Millis(gap), Millis(1'000), 2 * kHour), 2 * kHour);
       for (const Millis at : record.starts)
         EXPECT_LT(at, kSettled) << nameOf(scaling.type) << scaling.value << ' ' << gap;
       for (const Millis at : record.releases) {
@@ -260,7 +260,7 @@ TEST(ScalerOverTime, AWorkerOutlastsGapsShorterThanItsIdleTimeout) {
   for (const Scaling scaling : everyScaling()) {
     const auto starts = [&scaling](Millis gap) {
       const auto jobs = bench::evenLoad(gap, Millis(1'000), kHour);
-      return std::pair(bench::playCrew({scaling, 0, 20}, jobs, kHour).starts.size(), jobs.size());
+      return std::pair(bench::playWorkerPool({scaling, 0, 20}, jobs, kHour).starts.size(), jobs.size());
     };
     EXPECT_EQ(starts(Millis(5'900)).first, 1U);
     const auto [each, jobs] = starts(Millis(10'000));
@@ -271,7 +271,7 @@ TEST(ScalerOverTime, AWorkerOutlastsGapsShorterThanItsIdleTimeout) {
 // Each worker needs two seconds to start, and the workers start in sequence.
 TEST(ScalerOverTime, ABurstIsServedAsTheRuleSays) {
   std::vector<bench::Arrival> burst(10, {Millis(0), Millis(60'000)});
-  const auto play = [&burst](Scaling scaling) { return bench::playCrew({scaling, 0, 20}, burst, kHour); };
+  const auto play = [&burst](Scaling scaling) { return bench::playWorkerPool({scaling, 0, 20}, burst, kHour); };
   const auto delay = play(kFourSeconds);
   ASSERT_GE(delay.starts.size(), 3U);
   EXPECT_EQ(delay.starts[0], Millis(0));
@@ -286,9 +286,9 @@ TEST(ScalerOverTime, ABurstIsServedAsTheRuleSays) {
 TEST(ScalerOverTime, ALowPriorityJobNeverHasAWorkerOfItsOwn) {
   for (const Scaling scaling : everyScaling()) {
     std::vector<bench::Arrival> jobs(50, {Millis(0), Millis(1'000), true});
-    EXPECT_TRUE(bench::playCrew({scaling, 0, 20}, jobs, kHour).starts.empty());
+    EXPECT_TRUE(bench::playWorkerPool({scaling, 0, 20}, jobs, kHour).starts.empty());
     jobs.push_back({Millis(5'000), Millis(1'000), false});
-    const auto record = bench::playCrew({scaling, 0, 20}, jobs, kHour);
+    const auto record = bench::playWorkerPool({scaling, 0, 20}, jobs, kHour);
     EXPECT_EQ(record.starts.size(), 1U);
     EXPECT_EQ(record.lowDelays.size(), 50U) << "it goes on with them before it leaves";
   }

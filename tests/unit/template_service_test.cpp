@@ -12,7 +12,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-class TemplateServiceTest : public testing::Test, protected test::EndpointWorld {
+class TemplateServiceTest : public testing::Test, protected test::EndpointFixture {
  protected:
   /// Returns the faults as `field: message` lines, or an empty string after a successful call.
   template <class Result>

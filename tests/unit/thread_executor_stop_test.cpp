@@ -17,7 +17,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-class ThreadExecutorStop : public testing::Test, protected test::ExecutorWorld {};
+class ThreadExecutorStop : public testing::Test, protected test::ExecutorFixture {};
 
 TEST_F(ThreadExecutorStop, AStopFiresTheTokenOfItsAttemptAlone) {
   std::promise<void> begun;
@@ -106,14 +106,14 @@ TEST_F(ThreadExecutorStop, AStopWithoutWorkersIsNothing) {
 
 // The abandoned thread stays in its handler until the process ends. All objects within reach of the thread stay alive
 // too.
-struct AbandonedWorld : test::ExecutorWorld {
+struct AbandonedFixture : test::ExecutorFixture {
   std::promise<void> begun;
   std::promise<void> never;
 };
 
 TEST(ThreadExecutorAbandon, AHandlerThatIgnoresItsStopIsAbandonedAndItsJobGoesBack) {
-  static auto& kept = *new std::vector<AbandonedWorld*>;
-  AbandonedWorld& world = *kept.emplace_back(new AbandonedWorld);
+  static auto& kept = *new std::vector<AbandonedFixture*>;
+  AbandonedFixture& world = *kept.emplace_back(new AbandonedFixture);
   auto impatient = std::make_shared<Endpoint>(*world.endpoint);
   impatient->stopGrace = Millis(0);
   world.endpoint = impatient;

@@ -18,7 +18,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-class ThreadExecutorTest : public testing::Test, protected test::ExecutorWorld {
+class ThreadExecutorTest : public testing::Test, protected test::ExecutorFixture {
  protected:
   /// Runs one job with this handler, and returns the ended job.
   Job runOnce(HandlerBody run) {

@@ -60,7 +60,7 @@ void addPluginRoutes(Router& router, const PluginHost& plugins, PluginUse use);
 struct WebhookDeps {
   OutboxStore& outbox;
   std::function<std::string()> secret;
-  std::function<void()> ring;
+  std::function<void()> notify;
 };
 void addWebhookRoutes(Router& router, const WebhookDeps& deps);
 

@@ -8,7 +8,7 @@
 namespace jobq {
 namespace {
 
-constexpr std::size_t kLongestPromise = 255;
+constexpr std::size_t kMaxIdempotencyKey = 255;
 
 struct Accepted {
   JobSpec job;
@@ -16,11 +16,11 @@ struct Accepted {
 };
 
 // Reads the header Idempotency-Key (core/decisions/jobs.md).
-std::variant<std::optional<Idempotency>, ApiResponse> readPromise(const ApiRequest& call) {
+std::variant<std::optional<Idempotency>, ApiResponse> readIdempotencyKey(const ApiRequest& call) {
   if (!call.idempotencyKey) return std::nullopt;
   const std::string& key = *call.idempotencyKey;
   const bool printable = std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c <= '~'; });
-  if (key.empty() || key.size() > kLongestPromise || !printable) {
+  if (key.empty() || key.size() > kMaxIdempotencyKey || !printable) {
     return errorResponse(call.path, 400, "Idempotency-Key must be 1 to 255 printable ASCII characters without blanks");
   }
   return Idempotency{key, sha256(call.body)};
@@ -35,7 +35,7 @@ using SubmissionResult = std::variant<Accepted, Duplicate, ApiResponse>;
 
 SubmissionResult accept(const QueueDeps& deps, ApiRequest& call, std::optional<Millis> syncWait) {
   if (deps.draining()) return unavailable(call.path, "the server is shutting down: try again in a moment");
-  auto idempotency = readPromise(call);
+  auto idempotency = readIdempotencyKey(call);
   if (auto* refusal = std::get_if<ApiResponse>(&idempotency)) return std::move(*refusal);
   auto result = readSubmission(std::move(call.body), *call.endpoint, call.key->id, syncWait, deps.rules);
   if (const auto* refusal = std::get_if<Refusal>(&result)) return errorResponse(call.path, 400, refusal->message);

@@ -88,7 +88,7 @@ ApiResponse replay(const WebhookDeps& deps, const ApiRequest& call) {
     return errorResponse(call.path, 404,
                          "there is no webhook delivery " + clipped(id) + ": it never was, or its record has expired");
   }
-  deps.ring();
+  deps.notify();
   return {200, "{\"id\":" + json::quoted(id) + ",\"state\":\"owed\"}"};
 }
 

@@ -11,7 +11,7 @@
 namespace jobq {
 namespace {
 
-constexpr std::chrono::milliseconds kPatience{20'000};
+constexpr std::chrono::milliseconds kWaitLimit{20'000};
 constexpr std::chrono::milliseconds kGrace{1'000};
 constexpr std::size_t kBytesASecond = 8192;
 
@@ -74,7 +74,7 @@ std::chrono::milliseconds TransferDeadline::untilNextQuestion() const noexcept {
 }
 
 std::chrono::milliseconds TransferDeadline::left() const noexcept {
-  const auto allowed = kPatience + std::chrono::seconds(bytes_ / kBytesASecond);
+  const auto allowed = kWaitLimit + std::chrono::seconds(bytes_ / kBytesASecond);
   return std::max(std::chrono::milliseconds(0), allowed - used());
 }
 

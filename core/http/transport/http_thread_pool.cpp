@@ -24,7 +24,7 @@ std::unique_ptr<Connection> HttpThreadPool::submit(std::unique_ptr<Connection> c
   Threads ended;
   Lock lock(mutex_);
   if (stopping_) return connection;
-  line_.push_back(std::move(connection));
+  queue_.push_back(std::move(connection));
   if (!resting_.empty()) {
     IdleThread& latest = *resting_.back();
     resting_.pop_back();
@@ -63,11 +63,11 @@ void HttpThreadPool::work(Threads::iterator self) {
 std::unique_ptr<Connection> HttpThreadPool::next() {
   Lock lock(mutex_);
   // A thread that has just finished may have taken the connection before the notified thread.
-  while (line_.empty() && !stopping_ && waitIdle()) {
+  while (queue_.empty() && !stopping_ && waitIdle()) {
   }
-  if (line_.empty() || stopping_) return nullptr;
-  auto connection = std::move(line_.front());
-  line_.pop_front();
+  if (queue_.empty() || stopping_) return nullptr;
+  auto connection = std::move(queue_.front());
+  queue_.pop_front();
   return connection;
 }
 
@@ -96,7 +96,7 @@ std::deque<std::unique_ptr<Connection>> HttpThreadPool::close() {
   Lock lock(mutex_);
   stopping_ = true;
   for (IdleThread* each : resting_) each->over.notifyOne();
-  return std::exchange(line_, {});
+  return std::exchange(queue_, {});
 }
 
 void HttpThreadPool::stop() {

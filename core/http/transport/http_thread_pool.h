@@ -65,7 +65,7 @@ class HttpThreadPool {
   std::atomic<bool> crowded_ = false;  // written under the mutex
   Mutex mutex_;
   Condition left_;
-  std::deque<std::unique_ptr<Connection>> line_ JOBQ_GUARDED_BY(mutex_);
+  std::deque<std::unique_ptr<Connection>> queue_ JOBQ_GUARDED_BY(mutex_);
   Threads threads_ JOBQ_GUARDED_BY(mutex_);
   Threads ended_ JOBQ_GUARDED_BY(mutex_);
   std::vector<IdleThread*> resting_ JOBQ_GUARDED_BY(mutex_);  // on the threads' stacks; the latest is last

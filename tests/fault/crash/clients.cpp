@@ -206,7 +206,7 @@ bool Client::cancel(const Target& target) {
   const Reply reply = http_.call("POST", path(target, "cancel"));
   if (reply.fate == Reply::Fate::unsent) return false;
   const bool usable = isUsable(reply, "cancel", {200, 404});
-  Order order{Order::Verb::cancel, Order::Effect::unknown, reply.span, life_.number};
+  Order order{Order::Command::cancel, Order::Effect::unknown, reply.span, life_.number};
   if (usable && reply.status == 404) log_.push_back(Missed{target.number, {reply.span, life_.number}});
   if (usable && reply.status == 200) {
     const auto state = note(target.number, reply, false);
@@ -220,7 +220,7 @@ bool Client::retry(const Target& target) {
   const Reply reply = http_.call("POST", path(target, "retry"));
   if (reply.fate == Reply::Fate::unsent) return false;
   const bool usable = isUsable(reply, "retry", {200, 400, 404});
-  Order order{Order::Verb::retry, Order::Effect::unknown, reply.span, life_.number};
+  Order order{Order::Command::retry, Order::Effect::unknown, reply.span, life_.number};
   if (usable) order.effect = reply.status == 200 ? Order::Effect::done : Order::Effect::refused;
   if (usable && reply.status == 404) log_.push_back(Missed{target.number, {reply.span, life_.number}});
   log_.push_back(Ordered{target.number, order});
@@ -233,7 +233,7 @@ bool Client::setTtl(const Target& target) {
   const Reply reply = http_.call("GET", path(target, "status") + "?ttl=" + std::to_string(kTtlMs));
   if (reply.fate == Reply::Fate::unsent) return false;
   const bool usable = isUsable(reply, "status?ttl", {200, 404});
-  Order order{Order::Verb::ttl, Order::Effect::unknown, reply.span, life_.number, kTtlMs * 1'000'000LL};
+  Order order{Order::Command::ttl, Order::Effect::unknown, reply.span, life_.number, kTtlMs * 1'000'000LL};
   if (usable) order.effect = reply.status == 200 ? Order::Effect::done : Order::Effect::refused;
   log_.push_back(Ordered{target.number, order});
   if (usable && reply.status == 404) log_.push_back(Missed{target.number, {reply.span, life_.number}});
@@ -249,7 +249,7 @@ bool Client::purge() {
   if (reply.fate == Reply::Fate::unsent) return false;
   const bool usable = isUsable(reply, "purge-queue", {200});
   log_.push_back(
-      Purged{{Order::Verb::purge, usable ? Order::Effect::done : Order::Effect::unknown, reply.span, life_.number}});
+      Purged{{Order::Command::purge, usable ? Order::Effect::done : Order::Effect::unknown, reply.span, life_.number}});
   return usable;
 }
 

@@ -11,7 +11,7 @@ namespace jobq::fault {
 namespace {
 
 /// A purge changes no job that has ended.
-bool mayChangeAnEnd(const Order& order) { return order.verb != Order::Verb::purge; }
+bool mayChangeAnEnd(const Order& order) { return order.verb != Order::Command::purge; }
 
 /// The last sight, if the job has ended in it and no order came later that might have changed that.
 const Sight* lastEnd(const JobHistory& job) {
@@ -79,7 +79,7 @@ void History::saw(std::uint64_t number, Sight sight) {
 }
 
 void History::ordered(std::uint64_t number, Order order) {
-  if (order.verb == Order::Verb::ttl && order.effect == Order::Effect::done) ++totals_.ttls;
+  if (order.verb == Order::Command::ttl && order.effect == Order::Effect::done) ++totals_.ttls;
   if (JobHistory* job = find(number)) job->orders.push_back(order);
 }
 

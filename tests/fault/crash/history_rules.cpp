@@ -180,7 +180,7 @@ void endsAreEarned(const JobHistory& job, const Rules& rules, Faults& faults) {
       faults.push_back("it was seen " + seen(sight) + ": no job has so short a time");
     if (sight.state == JobState::cancelled) {
       const bool asked = std::any_of(job.orders.begin(), job.orders.end(), [&sight](const Order& order) {
-        return order.verb == Order::Verb::cancel && order.span.asked < sight.span.answered;
+        return order.verb == Order::Command::cancel && order.span.asked < sight.span.answered;
       });
       if (!asked) faults.push_back("it was seen " + seen(sight) + ", but nobody had cancelled it");
     }
@@ -223,13 +223,13 @@ std::optional<std::uint32_t> lossesIn(const std::string& error) {
 
 std::uint32_t retriesAsked(const JobHistory& job, Nanos until) {
   return static_cast<std::uint32_t>(std::count_if(job.orders.begin(), job.orders.end(), [until](const Order& order) {
-    return order.verb == Order::Verb::retry && order.effect != Order::Effect::refused && order.span.asked <= until;
+    return order.verb == Order::Command::retry && order.effect != Order::Effect::refused && order.span.asked <= until;
   }));
 }
 
 bool mayHaveBeenRetried(const JobHistory& job, Nanos from, Nanos to) {
   return std::any_of(job.orders.begin(), job.orders.end(), [from, to](const Order& order) {
-    return order.verb == Order::Verb::retry && order.effect != Order::Effect::refused && order.span.answered >= from &&
+    return order.verb == Order::Command::retry && order.effect != Order::Effect::refused && order.span.answered >= from &&
            order.span.asked <= to;
   });
 }

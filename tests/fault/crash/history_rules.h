@@ -57,9 +57,9 @@ struct Sight {
 
 /// A /cancel, a /retry, a /purge-queue of the job's endpoint, or a /status?ttl=.
 struct Order {
-  enum class Verb { cancel, retry, purge, ttl };
+  enum class Command { cancel, retry, purge, ttl };
   enum class Effect { done, refused, unknown };
-  Verb verb = Verb::cancel;
+  Command verb = Command::cancel;
   Effect effect = Effect::done;
   Span span;
   int life = 0;

@@ -40,7 +40,7 @@ TEST_F(Rule, AFailureMayBeRetried) {
   job_.plan.failBelow = 2;
   ran(1, 1, 2, Run::End::failed);
   seen(JobState::failed, 3).error = "number 7 was told to fail";
-  ordered(Order::Verb::retry, 4, Order::Effect::unknown);
+  ordered(Order::Command::retry, 4, Order::Effect::unknown);
   ran(3, 5, 6);
   seen(JobState::completed, 7, 1);
   EXPECT_THAT(faults(), IsEmpty());
@@ -66,7 +66,7 @@ TEST_F(Rule, AJobRunsOnceInALife) {
 
 TEST_F(Rule, TwoRunsAtATimeAreWrongEvenWithARetry) {
   ran(1, 10, 25);
-  ordered(Order::Verb::retry, 12);
+  ordered(Order::Command::retry, 12);
   ran(3, 20, 30);
   EXPECT_THAT(faults(), ElementsAre("attempt 3 began while attempt 1 still ran in life 0"));
 }
@@ -75,19 +75,19 @@ TEST_F(Rule, NothingRunsAfterItHasEnded) {
   ran(1, 10, 15);
   seen(JobState::completed, 20);
   cutOff(3, 110);
-  ordered(Order::Verb::retry, 30);  // which does not apply to a completed job
+  ordered(Order::Command::retry, 30);  // which does not apply to a completed job
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("attempt 3 began in life 1 after the job had been seen COMPLETED")));
 }
 
 TEST_F(Rule, NothingRunsAfterItWasCancelled) {
-  ordered(Order::Verb::cancel, 5);
+  ordered(Order::Command::cancel, 5);
   seen(JobState::cancelled, 5).whole = false;
   ran(1, 10, 15);
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("attempt 1 began in life 0 after the job had been seen CANCELLED")));
 }
 
 TEST_F(Rule, AClaimOnItsWayBeginsAfterACancelAndEndsWithTheStop) {
-  ordered(Order::Verb::cancel, 5);
+  ordered(Order::Command::cancel, 5);
   seen(JobState::cancelled, 5).whole = false;
   ran(1, 10, 15);
   job_.runs.back().end = Run::End::stopped;
@@ -100,7 +100,7 @@ TEST_F(Rule, ARefusedRetryExcusesNothing) {
   job_.plan.failBelow = 2;
   ran(1, 1, 2, Run::End::failed);
   seen(JobState::failed, 3).error = "number 7 was told to fail";
-  ordered(Order::Verb::retry, 4, Order::Effect::refused);
+  ordered(Order::Command::retry, 4, Order::Effect::refused);
   cutOff(3, 105);
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("after the job had been seen FAILED")));
 }
@@ -122,7 +122,7 @@ TEST_F(Rule, ItsOutputStaysToo) {
 
 TEST_F(Rule, TwoEndsAtTheSameTimeAreOneTooMany) {
   ran(1, 10, 15);
-  ordered(Order::Verb::cancel, 20);
+  ordered(Order::Command::cancel, 20);
   seen(JobState::completed, 20);
   seen(JobState::cancelled, 20).whole = false;
   EXPECT_THAT(faults(), testing::Contains(HasSubstr("at the same time")));
@@ -203,7 +203,7 @@ TEST_F(Rule, LossesAreALegalEnd) {
 
 TEST_F(Rule, LossesNeedDeaths) {
   cutOff(1, 10);
-  ordered(Order::Verb::retry, 105);  // which explains the number of retries, and no loss
+  ordered(Order::Command::retry, 105);  // which explains the number of retries, and no loss
   seen(JobState::failed, 110, 2).error = "its worker was lost 2 times, maxAttempts is 2";
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("after only 1 deaths")));
 }

@@ -53,12 +53,12 @@ const char* nameOf(Order::Effect effect) {
   return "";
 }
 
-const char* nameOf(Order::Verb verb) {
+const char* nameOf(Order::Command verb) {
   switch (verb) {
-    case Order::Verb::cancel: return "/cancel";
-    case Order::Verb::retry: return "/retry";
-    case Order::Verb::purge: return "/purge-queue";
-    case Order::Verb::ttl: return "/status?ttl=";
+    case Order::Command::cancel: return "/cancel";
+    case Order::Command::retry: return "/retry";
+    case Order::Command::purge: return "/purge-queue";
+    case Order::Command::ttl: return "/status?ttl=";
   }
   return "";
 }

@@ -17,7 +17,7 @@
 namespace jobq::fault {
 namespace {
 
-constexpr int kPatience = 30;  // seconds; longer than any wait that these clients ask for
+constexpr int kWaitLimit = 30;  // seconds; longer than any wait that these clients ask for
 
 /// The value of a header in a head, each of whose lines ends with CRLF; nothing when it has none.
 std::optional<std::string_view> valueOf(std::string_view head, std::string_view name) {
@@ -90,7 +90,7 @@ bool HttpClient::open() {
   server.sin_port = htons(address_.port);
   if (::inet_pton(AF_INET, address_.host.c_str(), &server.sin_addr) != 1) return false;
   socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const timeval backoff{kPatience, 0};
+  const timeval backoff{kWaitLimit, 0};
   const int on = 1;
   ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &backoff, sizeof backoff);
   ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);

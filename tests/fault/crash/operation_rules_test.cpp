@@ -17,62 +17,62 @@ TEST_F(Rule, APurgeMayTakeAJobThatWaits) {
   seen(JobState::inQueue, 5);
   missed(20);
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("it is lost")));
-  ordered(Order::Verb::purge, 10);
+  ordered(Order::Command::purge, 10);
   EXPECT_THAT(faults(), IsEmpty());
 }
 
 TEST_F(Rule, APurgeWithoutAnAnswerMayHaveTakenIt) {
-  ordered(Order::Verb::purge, 10, Order::Effect::unknown);
+  ordered(Order::Command::purge, 10, Order::Effect::unknown);
   missed(120);
   EXPECT_THAT(faults(), IsEmpty());
 }
 
 TEST_F(Rule, ALaterPurgeExcusesNothing) {
   missed(20);
-  ordered(Order::Verb::purge, 30);
+  ordered(Order::Command::purge, 30);
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("it is lost")));
 }
 
 TEST_F(Rule, APurgeTakesNoJobThatRuns) {
   ran(1, 5, 40);
-  ordered(Order::Verb::purge, 10);
+  ordered(Order::Command::purge, 10);
   missed(50);
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("it is lost")));
 }
 
 TEST_F(Rule, APurgeTakesNoJobThatWasSeenToRunOrEnd) {
   seen(JobState::inProgress, 5);
-  ordered(Order::Verb::purge, 10);
+  ordered(Order::Command::purge, 10);
   missed(50);
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("it is lost")));
   job_.sights[0].state = JobState::cancelled;
-  ordered(Order::Verb::cancel, 1);
+  ordered(Order::Command::cancel, 1);
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("it is lost")));
 }
 
 TEST_F(Rule, AJobThatADeathPutBackInLineMayBePurged) {
   cutOff(1, 5);
-  ordered(Order::Verb::purge, 110);
+  ordered(Order::Command::purge, 110);
   missed(120);
   EXPECT_THAT(faults(), IsEmpty());
 }
 
 TEST_F(Rule, APurgedJobNeverRuns) {
-  ordered(Order::Verb::purge, 10);
+  ordered(Order::Command::purge, 10);
   missed(20);
   cutOff(1, 30);
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("attempt 1 began in life 0 after the job had been 404 in life 0")));
 }
 
 TEST_F(Rule, APurgedJobIsNotSeenAgain) {
-  ordered(Order::Verb::purge, 10);
+  ordered(Order::Command::purge, 10);
   missed(20);
   seen(JobState::inQueue, 110);
   EXPECT_THAT(faults(), ElementsAre("it was seen IN_QUEUE in life 1 after it had been 404 in life 0"));
 }
 
 TEST_F(Rule, APurgeOutlivesItsServer) {
-  ordered(Order::Verb::purge, 10);
+  ordered(Order::Command::purge, 10);
   cutOff(1, 110);
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("although the line had been purged in life 0")));
   job_.sent = at(20);  // after the purge
@@ -80,7 +80,7 @@ TEST_F(Rule, APurgeOutlivesItsServer) {
 }
 
 TEST_F(Rule, AShortTtlEndsAJobThenAndNotBefore) {
-  ordered(Order::Verb::ttl, 10, Order::Effect::done, 1'500);
+  ordered(Order::Command::ttl, 10, Order::Effect::done, 1'500);
   missed(1'511);
   EXPECT_THAT(faults(), IsEmpty());
   job_.absences[0].span = at(1'400);
@@ -88,10 +88,10 @@ TEST_F(Rule, AShortTtlEndsAJobThenAndNotBefore) {
 }
 
 TEST_F(Rule, NothingOutlivesItsTtl) {
-  ordered(Order::Verb::ttl, 10, Order::Effect::done, 1'500);
+  ordered(Order::Command::ttl, 10, Order::Effect::done, 1'500);
   seen(JobState::inQueue, 2'600);
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("ms after its ttl had ended")));
-  ordered(Order::Verb::ttl, 1'000, Order::Effect::unknown, 1'500);
+  ordered(Order::Command::ttl, 1'000, Order::Effect::unknown, 1'500);
   EXPECT_THAT(faults(), IsEmpty()) << "this one may have been set";
 }
 
@@ -291,7 +291,7 @@ TEST_F(Post, TheSameEndHasTheSameId) {
 TEST_F(Post, ARetriedEndIsToldOfTwice) {
   job_.runs[0].end = Run::End::failed;
   ran(3, 25, 30);
-  ordered(Order::Verb::retry, 20);
+  ordered(Order::Command::retry, 20);
   seen(JobState::completed, 40);
   close();
   call(3);
@@ -311,7 +311,7 @@ TEST_F(Post, TheSameIdSaysTheSame) {
 
 TEST_F(Post, NobodyIsToldOfAPurgedJob) {
   job_.runs.clear();
-  ordered(Order::Verb::purge, 10);
+  ordered(Order::Command::purge, 10);
   missed(20);
   close(false);
   EXPECT_THAT(book_.missing(), IsEmpty());

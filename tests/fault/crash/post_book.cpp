@@ -28,7 +28,7 @@ void PostBook::closed(const JobHistory& job, const Sight* end) {
   Owed& owed = owed_[job.id];
   if (end != nullptr) owed.end = *end;
   const bool cancelled = std::any_of(job.orders.begin(), job.orders.end(),
-                                     [](const Order& order) { return order.verb == Order::Verb::cancel; });
+                                     [](const Order& order) { return order.verb == Order::Command::cancel; });
   const bool ran =
       std::any_of(job.runs.begin(), job.runs.end(), [](const Run& run) { return run.end != Run::End::none; });
   const Nanos now = job.absences.empty() ? INT64_MAX : job.absences.back().span.answered;

@@ -37,7 +37,7 @@ class Rule : public testing::Test {
     if (state == JobState::completed) sight.output = "{\"echo\":7,\"square\":49}";
     return job_.sights.emplace_back(sight);
   }
-  void ordered(Order::Verb verb, Nanos ms, Order::Effect effect = Order::Effect::done, Nanos ttlMs = 0) {
+  void ordered(Order::Command verb, Nanos ms, Order::Effect effect = Order::Effect::done, Nanos ttlMs = 0) {
     job_.orders.push_back({verb, effect, at(ms), life(ms), ttlMs * kMs});
   }
   void missed(Nanos ms) { job_.absences.push_back({at(ms), life(ms)}); }
