@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds jobq if need be and starts jobqd with etc/jobq.properties in the foreground.
+# Builds jobq if needed and starts jobqd with etc/jobq.properties in the foreground.
 #
 #   scripts/run.sh [jobqd options, such as --set server.port=9000]
 #   scripts/run.sh --development   with etc/development.properties: private addresses, and a handler that crashes
@@ -24,13 +24,13 @@ rm -f "$root/build-configure.log"
 cmake --build "$root/build" --target jobq
 
 if $demo; then
-  # A server of its own: any free port, a data folder that goes away.
+  # A separate server: any free port, a temporary data folder.
   data=$(mktemp -d)
   options+=(--set "data.dir=$data" --set server.port=0 --set log.level=warning)
 else
   # `--set data.dir=` may have moved it.
   data=$("$root/build/bin/jobqd" --config "$config" "${options[@]}" --check 2>/dev/null | sed -n 's/^data.dir: //p') || true
-  # Options that do not serve, or a configuration that is wrong: jobqd says so itself.
+  # jobqd itself reports options without a start of the server, and a wrong configuration.
   [ -n "$data" ] || exec "$root/build/bin/jobqd" --config "$config" "${options[@]}"
 fi
 
@@ -46,7 +46,7 @@ finish() {
 trap finish EXIT
 trap 'finish; exit 0' INT TERM
 
-# While another server has the folder, jobqd says so itself, and the address file stays that server's.
+# While another server has the folder, jobqd reports the conflict, and the address file belongs to the other server.
 if [ -e "$data/lock" ] && ! flock -n "$data/lock" true; then exec "$root/build/bin/jobqd" --config "$config" "${options[@]}"; fi
 rm -f "$data/address" 2>/dev/null || true
 "$root/build/bin/jobqd" --config "$config" "${options[@]}" &

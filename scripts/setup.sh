@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what jobq needs and this Debian 12 machine does not have yet. Called by run.sh and test.sh; safe to repeat.
+# Installs the missing packages of jobq on this Debian 12 machine. Called by run.sh and test.sh; safe to repeat.
 # Usage: setup.sh [build|test]
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -10,7 +10,7 @@ packages=(build-essential cmake ninja-build mold pkg-config curl ca-certificates
 if [ "${1:-build}" = test ]; then
   packages+=(clang-14 libclang-rt-14-dev clang-format-14 binutils git)
   packages+=(rapidjson-dev python3-venv openssl)
-  # The S3 test runs a server from npm, and clients in other languages question the server; any installed ones serve.
+  # The S3 test runs a server from npm, and clients in other languages call the server; installed versions are used.
   command -v npm >/dev/null || packages+=(nodejs npm)
   command -v go >/dev/null || packages+=(golang-go)
 fi
@@ -34,7 +34,7 @@ if [ ${#missing[@]} -gt 0 ]; then
 fi
 [ "${1:-build}" = test ] || exit 0
 
-# The tests in Python have an environment of their own, made anew when tests/requirements.txt has changed.
+# The tests in Python have an environment of their own, created again when tests/requirements.txt has changed.
 environment="$root/build/venv"
 wanted=$(sha256sum "$root/tests/requirements.txt" | cut -d' ' -f1)
 if [ "$(cat "$environment/requirements.sha256" 2>/dev/null)" != "$wanted" ]; then

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and tests. The last line is `N passed, N failed`, with `, N skipped` behind it.
+# Installs missing packages, builds, and tests. The last line is `N passed, N failed`, with `, N skipped` behind it.
 #
 #   scripts/test.sh            the release build, and all behaviour
 #   scripts/test.sh --ci       also the sanitizers, clang's analysis, the format, and fuzzing
 #   scripts/test.sh --nightly  also every proof at full length, each source compiled alone, and the paces of tests/bench
 #
-# tests/README.md says which test is in which tier and why, and how to run a few of them: `ctest --preset quick -R NAME`.
+# tests/README.md has the tests of each tier with the reasons, and the way to run a few: `ctest --preset quick -R NAME`.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 case ${1:-} in
@@ -16,7 +16,7 @@ esac
 
 summarise() { python3 tests/support/summary.py; }
 
-build() {  # build <preset>: without it there is nothing to test, so a failure is the end
+build() {  # build <preset>: the tests need the build, so a failure ends the script
   echo "== build $1"
   local began=$SECONDS log=build-$1.log
   local time=1
@@ -31,14 +31,14 @@ build() {  # build <preset>: without it there is nothing to test, so a failure i
   echo "   $((SECONDS - began)) s"
 }
 
-run() {  # run <test preset>: what each test printed is in build/test-results/<test preset>.log
+run() {  # run <test preset>: the output of each test is in build/test-results/<test preset>.log
   echo "== test $1"
   local began=$SECONDS
   ctest --preset "$1" --output-log "build/test-results/$1.log" --output-junit "$PWD/build/test-results/$1.xml" >/dev/null
   echo "   $((SECONDS - began)) s"
 }
 
-# What CI judges is no matter of how fast this disk syncs; the nightly proofs and paces are.
+# The verdicts of CI do not depend on the speed of syncs of this disk; the nightly proofs and paces do.
 memory=$(df --output=avail -k /dev/shm 2>/dev/null | tail -1)
 [ "$tier" != nightly ] && [ "${memory:-0}" -gt 4000000 ] && export TMPDIR=/dev/shm
 

@@ -115,7 +115,7 @@ bool EndpointRegistry::isInUse(const EndpointId& id) const {
   Lock lock(mutex_);
   const auto found = inUse_.find(id);
   return found != inUse_.end() && std::any_of(found->second.begin(), found->second.end(),
-                                               [](const auto& endpoint) { return !endpoint.expired(); });
+                                              [](const auto& endpoint) { return !endpoint.expired(); });
 }
 
 void EndpointRegistry::announceEndpoint(const EndpointId& id, const EndpointPtr& endpoint) {

@@ -19,7 +19,7 @@ class EndpointRemover {
     JobStore& jobs;
     std::function<std::vector<EndpointId>()> leaving;        ///< deleted endpoints that still exist in the storage
     std::function<bool(const EndpointId&)> hasLeft;          ///< says if all jobs of the endpoint have left this node
-    std::function<bool(const EndpointId&)> isInUse;         ///< says if a call here may still insert a job
+    std::function<bool(const EndpointId&)> isInUse;          ///< says if a call here may still insert a job
     std::function<void(const EndpointId&)> announceRemoved;  ///< wakes callers waiting for removed jobs
     std::function<void(const EndpointId&)> forget;           ///< removes the rest of the endpoint
   };

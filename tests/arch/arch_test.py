@@ -164,7 +164,8 @@ def test_collection():
 
 
 def test_map():
-    """tests/README.md, "Which test proves which rule": what it names exists, and it names all tests of the text."""
+    """tests/README.md, "Which test proves which rule": every test in its tables exists, and every test of a rule is in
+    a table."""
     files = {}
     for folder in ("tests", "sdk/testkit"):
         for path in (ROOT / folder).rglob("*"):

@@ -36,7 +36,8 @@ def included(source):
 
 
 def nearest(header, entries):
-    """The source file whose options suit a header: its own, else one that includes it, else one of a folder near it."""
+    """Returns the source file with options suited to a header: its own source, else a source including the header, else
+    a source of a folder near the header."""
     def distance(entry):
         source = pathlib.Path(entry["file"])
         shared = len(pathlib.Path(os.path.commonpath([header, source])).parts)

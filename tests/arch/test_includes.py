@@ -111,7 +111,7 @@ STANDARD = {  # a standard header, and the names of namespace std that it declar
     "vector": "vector",
 }
 CONTAINERS = "array deque list map set span string string_view unordered_map unordered_set vector"
-SHARED = {  # a name that the standard promises in each of several headers
+SHARED = {  # a name that the standard declares in each of several headers
     "abs": "cmath cstdlib",
     "begin": "iterator " + CONTAINERS,
     "cbegin": "iterator " + CONTAINERS,
@@ -180,9 +180,10 @@ def code(path):
 
 @functools.cache
 def declarations(path):
-    """A header's types and macros: those that it defines at namespace scope, those it only declares; its namespaces."""
+    """Returns a header's types and macros, split into definitions at namespace scope and mere declarations, and its
+    namespaces."""
     defined, declared, namespaces = set(MACRO.findall(code(path))), set(), set()
-    inner = []  # for each open brace, whether it hides the names behind it
+    inner = []  # one entry for each open brace: whether the brace hides the names behind it
     start = 0
     for end in re.finditer(r"[{};]", code(path)):
         before = code(path)[start:end.start()]
@@ -202,7 +203,7 @@ def declarations(path):
 
 @functools.cache
 def owners():
-    """For each type of the project, the headers that define it."""
+    """Returns the defining headers of each type of the project."""
     found = {}
     for path in sources(".h"):
         for type_name in declarations(path)[0]:
@@ -275,7 +276,8 @@ def standard_faults(path, included):
 
 
 def project_faults(path):
-    """For each type of the project that a file names, the header that defines it, if only other headers include it."""
+    """Returns, for each type of the project named by a file, its defining header, if only other headers include that
+    header."""
     used = set()
     for chain in CHAIN.findall(code(path)):
         parts = chain.split("::")

@@ -31,7 +31,7 @@ def base(text):
 
 
 def member_default(text, member):
-    """What a member is initialised with, in the same form; None when it is not."""
+    """Returns the initial value of a member in the same form; None without an initial value."""
     match = re.search(rf"\b{member}(?: = |\{{)([^;]*?)\}}?;", text)
     if not match:
         return None

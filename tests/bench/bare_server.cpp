@@ -1,5 +1,5 @@
-// bench_bare PORT FILE: a bare Poco HTTPServer that reads each request's body and answers the bytes in FILE, with the
-// header fields of jobq's own answer. The measure of all rows. Ends with SIGTERM.
+// bench_bare PORT FILE: a bare Poco HTTPServer. The server reads each request's body and answers the bytes in FILE,
+// with the header fields of jobq's own answer. All rows are measured against this server. Ends with SIGTERM.
 #include <Poco/Net/HTTPRequestHandler.h>
 #include <Poco/Net/HTTPRequestHandlerFactory.h>
 #include <Poco/Net/HTTPServer.h>
@@ -27,8 +27,7 @@ class Handler final : public HTTPRequestHandler {
   void handleRequest(HTTPServerRequest& request, HTTPServerResponse& response) override {
     std::string body(static_cast<std::size_t>(request.getContentLength()), '\0');
     request.stream().read(body.data(), static_cast<std::streamsize>(body.size()));
-    response.erase(
-        HTTPMessage::CONNECTION);  // jobq does not say that it keeps it open, and the bytes are to be the same
+    response.erase(HTTPMessage::CONNECTION);  // answers of jobq lack this field, and the bytes have to be equal
     response.setContentType("application/json");
     response.sendBuffer(answer_.data(), answer_.size());
   }

@@ -5,7 +5,7 @@ target_link_libraries(bench_bare PRIVATE Poco::Net Poco::Foundation)
 add_executable(bench_gearman_worker bench/gearman_worker.cpp)
 target_link_libraries(bench_gearman_worker PRIVATE Threads::Threads)
 
-# The scaler, played over a day. Its model serves scaler_test, too.
+# The scaler, played over a day. scaler_test uses the same model.
 add_library(jobq_crew_model STATIC bench/worker_pool_model.cpp bench/day_load.cpp)
 target_include_directories(jobq_crew_model PUBLIC ${CMAKE_CURRENT_LIST_DIR})
 target_link_libraries(jobq_crew_model PUBLIC jobq_core)

@@ -67,7 +67,7 @@ class Bench:
                 self.note(f"/status {storage}", count, server.load("http", count, request, self.options.seconds))
 
     def refused(self, connections):
-        """Calls beyond the rate limit: each is a 429, and its body, the same as everybody's, is passed over."""
+        """Calls beyond the rate limit: each answer is a 429, and its body, equal for all callers, is skipped."""
         with Jobq("memory", {"limits.enabled": "true", "limits.run.requests": 1, "limits.run.window": "1h"}) as server:
             server.call("POST", "/v2/parked/run", JOB)
             request = server.request("POST", "/v2/parked/run", JOB)
@@ -86,7 +86,7 @@ class Bench:
                 self.note(f"finished {storage}", count, {"rate": jobs / (time.monotonic() - start)})
 
     def large(self, storage):
-        """20 MB: refused at its last byte (so received and judged, nothing else), put in line, and echoed."""
+        """20 MB: refused at its last byte (received and judged only), queued, and echoed."""
         body = b'{"input":{"a":"' + b"x" * (20 * MB - 19) + b'"}}'
         with Jobq(storage) as server:
             times = [self.refusal(server, body[:-1] + b"]") for _ in range(5)]
@@ -137,7 +137,7 @@ class Bench:
             self.note("BullMQ, Redis fsync always", 64, json.loads(done.stdout))
 
     def million(self):
-        """Restart, memory and claims with a million jobs in line."""
+        """Restart, memory and claims with a million queued jobs."""
         jobs = 1_000_000
         with Jobq("sqlite") as server:
             empty = server.memory()
@@ -203,7 +203,7 @@ class Bench:
 
 
 def perf(bench, name):
-    """One contestant alone, under perf."""
+    """Runs a single contestant under perf."""
     what, _, storage = name.lstrip("/").rpartition(" ")
     contestants = {"run": bench.run, "runsync": bench.runsync, "status": bench.status, "finished": bench.finished}
     if name not in ("bare", "429") and (what not in contestants or storage not in ("memory", "sqlite")):
@@ -237,7 +237,7 @@ def main():
     options.rounds = options.rounds or (1 if options.quick else 3)
     options.seconds = options.seconds or (0.5 if options.quick else 2.0)
     Jobq.workers = options.workers
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the contexts stop what they started
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the contexts then stop their processes
     bench = Bench(options)
     try:
         if options.perf:

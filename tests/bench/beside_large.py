@@ -1,10 +1,9 @@
-"""How long a small /run takes while large bodies are written: one caller that sends 50 small /run a second, alone and
-beside 45 callers of /runsync with 19 MB each, all at once, whose jobs give the 19 MB back. SQLite, on the disk of the
-build folder.
+"""The time of a small /run while large bodies are written: one caller sends 50 small /run a second, alone and beside 45
+callers of /runsync with 19 MB each, all at once, whose jobs return the 19 MB. SQLite, on the disk of the build folder.
 
     beside_large.py [--rounds N] [--callers N] [--megabytes N] [--check]    --check: exit code 1 when a goal is missed
 
-Goal: p99 beside them at most 300 ms, as the median of the rounds.
+Goal: p99 beside the large bodies at most 300 ms, as the median of the rounds.
 """
 
 import argparse
@@ -102,7 +101,7 @@ def small_calls_beside(server, act):
     ended = multiprocessing.Event()
     process = multiprocessing.Process(target=call_small, args=(server, ended, there), daemon=True)
     process.start()
-    time.sleep(0.5)  # its connection is open
+    time.sleep(0.5)  # time for the caller to open its connection
     start = time.monotonic()
     try:
         act()

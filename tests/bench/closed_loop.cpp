@@ -33,9 +33,9 @@ class Connection {
     write(load_.request);
   }
 
-  // Reads once. True: the round is over, or the answer will not come.
+  // Reads once. Returns true if the round is over, or if the answer will not come.
   bool receive(Result& result) {
-    if (!waiting_) {  // it has nothing more to do, and its server closes it first
+    if (!waiting_) {  // the connection has no more work, and the server closed first
       close();
       return false;
     }
@@ -89,7 +89,7 @@ class Connection {
     text_.clear();
   }
 
-  // Blocks for large requests: a server that takes 20 MB reads them.
+  // Blocks for large requests: a server accepting 20 MB reads these bytes.
   void write(std::string_view text) {
     while (!text.empty()) {
       const ssize_t sent = ::send(socket_, text.data(), text.size(), MSG_NOSIGNAL);
@@ -101,7 +101,7 @@ class Connection {
   const Load& load_;
   const int epoll_;
   int socket_ = -1;
-  bool waiting_ = false;  // for the answer of a request, or of its follow-ups
+  bool waiting_ = false;  // the connection waits for the answer of a request or of its follow-ups
   Clock::time_point sent_;
   std::string text_;
   std::array<char, 65536> buffer_;

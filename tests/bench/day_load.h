@@ -1,5 +1,5 @@
-// What an endpoint is asked to do in a day, and steady loads. The same seed gives the same jobs on every machine: the
-// distributions of the standard library would not.
+// The jobs of an endpoint in a day, and steady loads. The same seed gives the same jobs on every machine, unlike the
+// distributions of the standard library.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@ namespace bench {
 
 inline constexpr Millis kDay{24 * 3'600'000};
 
-/// A quiet night, office hours, a burst in every hour, and one flash crowd. Jobs take 2 s on average, each at random;
-/// one of ten is a low-priority one.
+/// A quiet night, office hours, a burst in every hour, and a flash crowd. Jobs take 2 s on average, each at random; one
+/// of ten has low priority.
 std::vector<Arrival> burstyDay(std::uint64_t seed);
 
 /// A normal job of `duration` every `gap` until `end`.
 std::vector<Arrival> evenLoad(Millis gap, Millis duration, Millis end);
 
-/// The same on average, both at random (Poisson arrivals, exponential durations).
+/// The same averages at random (Poisson arrivals, exponential durations).
 std::vector<Arrival> randomLoad(std::uint64_t seed, Millis gap, Millis duration, Millis end);
 
 }  // namespace bench

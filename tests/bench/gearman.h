@@ -1,4 +1,4 @@
-// As much of gearmand's binary protocol as a client and a worker need.
+// The part of gearmand's binary protocol needed by a client and a worker.
 #pragma once
 
 #include <arpa/inet.h>
@@ -26,7 +26,7 @@ enum class Type : std::uint32_t {
 struct Packet {
   Type type;
   std::string_view body;
-  std::size_t size;  ///< with its header
+  std::size_t size;  ///< in bytes, header included
 };
 
 constexpr std::size_t kHeader = 12;
@@ -46,7 +46,7 @@ inline std::uint32_t numberAt(std::string_view text, std::size_t at) {
   return ntohl(wire);
 }
 
-/// Nothing when it is not whole.
+/// Returns the packet at the front of `text`; empty if the packet is not whole.
 inline std::optional<Packet> read(std::string_view text) {
   if (text.size() < kHeader) return std::nullopt;
   const std::size_t size = kHeader + numberAt(text, 8);

@@ -1,4 +1,4 @@
-// bench_gearman_worker PORT THREADS: gives each job of function `echo` its body back, until it is killed.
+// bench_gearman_worker PORT THREADS: returns the body of each job of function `echo`, until killed.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>

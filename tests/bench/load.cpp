@@ -1,10 +1,10 @@
 // bench_load PROTOCOL PORT CONNECTIONS SECONDS COUNT FILE
 //   PROTOCOL  http       FILE is a whole request; each answer has to be a 200
-//             http429    the same, but each has to be a 429
+//             http429    the same request; each answer has to be a 429
 //             beanstalk  FILE is a job's body; `put`
-//             beanstalk-finished  the same, then `reserve` and `delete`: a job is put in line, taken and finished
+//             beanstalk-finished  `put`, then `reserve` and `delete`: a job is queued, taken and finished
 //             gearman    FILE is a job's body; a foreground job of function `echo`
-//   The loop ends after SECONDS, or after COUNT requests if that is not 0. Prints one line of JSON.
+//   The loop ends after SECONDS, or after COUNT requests if COUNT is not 0. Prints a line of JSON.
 #include <strings.h>
 
 #include <charconv>
@@ -36,7 +36,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// Strict: a server under measurement must not gain by an answer that a careful client would refuse.
+// Strict: a measured server must not gain by an answer that a careful client would refuse.
 Answer measureHttp(std::string_view text, std::string_view status) {
   const std::size_t end = text.find("\r\n\r\n");
   if (end == std::string_view::npos) return kNotWhole;
@@ -62,7 +62,7 @@ Answer measureHttp(std::string_view text, std::string_view status) {
   }
   const long size = length < 0 ? -1 : static_cast<long>(end) + 4 + length;
   const long have = static_cast<long>(text.size());
-  if (size < 0 || have > size) return kError;  // nothing was asked that the surplus could answer
+  if (size < 0 || have > size) return kError;  // no request is open for the surplus
   return have < size ? kNotWhole : Answer{size, closes};
 }
 
@@ -78,14 +78,14 @@ Answer measureBeanstalk(std::string_view text) {
   return static_cast<long>(text.size()) < size ? kNotWhole : Answer{size, false};
 }
 
-// Each connection takes a job after it has put one, so that none waits for ever.
+// Each connection takes a job after its `put`, so no connection waits for ever.
 std::string finishBeanstalk(std::string_view answer) {
   if (answer.starts_with("INSERTED ")) return "reserve\r\n";
   if (!answer.starts_with("RESERVED ")) return {};
   return "delete " + std::string(answer.substr(9, answer.find(' ', 9) - 9)) + "\r\n";
 }
 
-// The answer of a foreground job is two packets: it was created, it is complete.
+// The answer of a foreground job is two packets: job created, work complete.
 Answer measureGearman(std::string_view text) {
   const auto created = gearman::read(text);
   if (!created) return kNotWhole;

@@ -1,9 +1,9 @@
-"""What a script costs: the echo in Lua beside the one in C++, and /run through a filter that reads two fields beside
-/run without one. Each in one server, in turns, by rate and by the server's processor time.
+"""The cost of a script: the echo in Lua beside the echo in C++, and /run through a filter with two fields beside /run
+without a filter. Each pair in one server, in turns, by rate and by the server's processor time.
 
     lua_pace.py [--rounds N] [--jobs N] [--check]      --check: exit code 1 when a goal is missed
 
-Goals (issue 7): the echo through Lua at 0.7 of the rate or more, the filter at 10 % or less.
+Goals: the echo through Lua at 0.7 of the rate or more, the filter at 10 % or less.
 """
 
 import argparse

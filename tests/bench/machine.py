@@ -1,4 +1,4 @@
-"""What the bench runs on, and how much of it something else took meanwhile."""
+"""The machine of the bench, and the share of its time used by other programs meanwhile."""
 
 import os
 import platform

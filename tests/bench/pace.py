@@ -45,7 +45,7 @@ def run(name, command, environment):
     """Prints the step's figures; returns whether it passed."""
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           check=False, timeout=LONGEST_STEP)
-    worst = {}  # of each figure: one that is measured often is printed once
+    worst = {}  # worst value of each figure, so a figure measured often is printed once
     for what, figure, unit, kind, bound in FIGURE.findall(done.stdout):
         least = kind == "at least"
         before = worst.get(what)

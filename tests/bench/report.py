@@ -13,7 +13,8 @@ BEGIN, END = "<!-- table -->\n", "<!-- end of table -->\n"
 
 
 def goals(m):
-    """(work, goal, measured, met) of design.md's table, as far as this run measured it."""
+    """(work, goal, measured, met) of the table of goals in tests/bench/README.md, as far as this run measured the
+    works."""
     def rate(row, connections):
         return m.get((row, connections), {}).get("rate")
 

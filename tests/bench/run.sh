@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Builds jobq and the bench programs if need be, and measures. See README.md beside this file.
+# Builds jobq and the bench programs if needed, and measures. See tests/bench/README.md.
 #
 #   tests/bench/run.sh [--quick] [--peers] [--million] [--rounds N] [--seconds S] [--workers N] [--out DIR] [--write-readme]
 #   tests/bench/run.sh --perf NAME    a profile of one contestant, such as "finished sqlite"
 #
-# --peers also measures beanstalkd, gearmand, and BullMQ on Redis; what is missing of them is installed when root asks.
+# --peers also measures beanstalkd, gearmand, and BullMQ on Redis; with root rights, missing programs are installed.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-# BullMQ is the only one that needs more than the build does: node and npm.
+# Only BullMQ needs more than the build does: node and npm.
 if [[ " $* " == *" --peers "* ]]; then "$root/scripts/setup.sh" test; else "$root/scripts/setup.sh" build; fi
 if [[ " $* " == *" --peers "* && $(id -u) -eq 0 ]]; then
   for package in beanstalkd gearman-job-server redis-server; do

@@ -1,5 +1,6 @@
-// A day of bursty load through the scaler: what each setting costs in workers and in waiting. `--seed N` plays another
-// day; `--check` plays several and fails when one breaks what an operator relies on. About a tenth of a second a day.
+// A day of bursty load through the scaler: the cost of each setting in workers and in waiting. `--seed N` plays another
+// day; `--check` plays several days and fails when a day breaks an expectation of operators. About a tenth of a second
+// a day.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -74,7 +75,8 @@ std::size_t startsAfter(const WorkerPoolRecord& record, Millis from) {
   return starts;
 }
 
-// Six hours that need two and a half workers, as even as can be and at random; the first ten minutes are left out.
+// Six hours with a need of two and a half workers, as even as possible and at random; the first ten minutes are left
+// out.
 constexpr Millis kSteady = 6 * kHour;
 constexpr Millis kSettled{600'000};
 
@@ -110,13 +112,13 @@ class Check {
   int broken_ = 0;
 };
 
-// QUEUE_DELAY starts nobody while somebody is coming.
+// QUEUE_DELAY starts no worker while another worker is starting.
 bool startsOneByOne(const WorkerPoolRecord& record, Millis startTime) {
   const auto tooEarly = [startTime](Millis one, Millis next) { return next - one < startTime; };
   return std::adjacent_find(record.starts.begin(), record.starts.end(), tooEarly) == record.starts.end();
 }
 
-// What holds for each scaled setting beside as many workers as there may be, all day.
+// Expectations of each scaled setting compared with the maximum of workers all day.
 void checkScaled(Check& check, const Row& row, const WorkerPoolRecord& always) {
   const auto& [setting, record] = row;
   const WorkerPoolRules& rules = setting.rules;
@@ -131,7 +133,7 @@ void checkScaled(Check& check, const Row& row, const WorkerPoolRecord& always) {
     check.holds(startsOneByOne(record, rules.startTime), setting.name + " starts one worker after the other");
     check.holds(quantile(record.delays, 0.5) <= value + rules.startTime,
                 setting.name + ": half of the jobs wait no longer than the value and a start");
-    // Until all are there, one starts after the other; from then on it serves as fast as workersMax all day.
+    // Workers start one after the other; once all are ready, the setting serves as fast as workersMax all day.
     const Millis ramp = value + kMost * rules.startTime;
     check.holds(record.delays.back() <= always.delays.back() + ramp,
                 setting.name + ": nobody waits longer than with workersMax by more than the way up to it");

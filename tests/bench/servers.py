@@ -36,7 +36,7 @@ def await_port(port, process):
 
 
 def end_with_parent():
-    """Runs in the child: nothing outlives the bench, even if that is killed."""
+    """Runs in the child: no process outlives the bench, even after a kill of the bench."""
     import ctypes
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 

@@ -50,14 +50,14 @@ class WorkerPool {
   };
   struct Event {
     Millis at;
-    std::uint64_t order;                // of what happens at one time
-    std::optional<std::size_t> worker;  // is ready or has finished; none: it is time to look
+    std::uint64_t order;                // order of events at one time
+    std::optional<std::size_t> worker;  // the worker is ready or has finished; empty: the scaler is due
     bool operator>(const Event& other) const { return std::tie(at, order) > std::tie(other.at, other.order); }
   };
 
   void plan(Millis at, std::optional<std::size_t> worker) { events_.push({at, ++planned_, worker}); }
 
-  // As QueueSignal::ring: a line that has a job already wakes nobody.
+  // As QueueSignal::notify: a queue with a job wakes no worker.
   void arrive(const Arrival& arrival) {
     now_ = arrival.at;
     std::deque<Arrival>& line = arrival.low ? lowLine_ : line_;
@@ -140,7 +140,7 @@ class WorkerPool {
   const Millis end_;
   std::size_t next_ = 0;  // of the arrivals
   Millis now_{0};
-  Millis looksAt_{-1};  // when the scaler wanted to be asked again
+  Millis looksAt_{-1};  // next time requested by the scaler
   std::uint64_t planned_ = 0;
   std::vector<Slot> slots_;
   std::deque<Arrival> line_;

@@ -1,8 +1,8 @@
-// One endpoint's line and workers as a discrete-event model around core/workers/scaler.h, which decides as it does in
-// the server. It looks when the dispatcher looks: a bell that was silent rings (core/jobs/queue_signal.h), a worker is
-// ready, an idle time ends, or the scaler wanted to be asked again. Normal jobs go first, first come first served; of
-// the idle workers the one with the lowest number takes the job. Nothing sleeps, and the same arrivals give the same
-// result.
+// The queue and the workers of one endpoint as a discrete-event model around `core/workers/scaler.h`, with the scaler
+// of the server. The model scales at the same moments as the dispatcher: a clear signal is notified
+// (`core/jobs/queue_signal.h`), a worker is ready, an idle time ends, or the scaler's own next time has come. Normal
+// jobs go first, in the order of arrival; the idle worker with the lowest number takes the job. No thread sleeps, and
+// the same arrivals give the same result.
 #pragma once
 
 #include <cstdint>
@@ -27,23 +27,23 @@ struct WorkerPoolRules {
   std::uint32_t workersMin = 0;
   std::uint32_t workersMax = 20;
   Millis idleTimeout{5'000};
-  Millis startTime{2'000};  ///< from the decision to hire until a worker can take a job
+  Millis startTime{2'000};  ///< from the decision to start a worker until its first possible job
 };
 
 struct WorkerPoolRecord {
-  std::vector<Millis> delays;     ///< of the normal jobs, sorted
-  std::vector<Millis> lowDelays;  ///< of the low-priority jobs that ran, sorted
-  std::vector<Millis> starts;     ///< when workers were hired, in order
+  std::vector<Millis> delays;     ///< delays of the normal jobs, sorted
+  std::vector<Millis> lowDelays;  ///< delays of the low-priority jobs with a run, sorted
+  std::vector<Millis> starts;     ///< times of the decisions to start a worker, in order
   std::vector<Millis> releases;
   std::uint32_t most = 0;  ///< workers at one moment
-  Millis workerTime{0};    ///< of all workers, from hired to released, until `end`
+  Millis workerTime{0};    ///< sum over all workers, from start to release, until `end`
   Millis shortestLife = Millis::max();
 };
 
-/// Plays until every job has run that will, `arrivals` being in order. `end` limits nothing but workerTime.
+/// Plays until every job with a possible run has run. `arrivals` must be in order. `end` limits only workerTime.
 WorkerPoolRecord playWorkerPool(const WorkerPoolRules& rules, const std::vector<Arrival>& arrivals, Millis end);
 
-/// The smallest value that `share` (0 to 1) of them do not exceed; 0 of none.
+/// Returns the smallest value not exceeded by `share` (0 to 1) of the values; 0 without values.
 Millis quantile(const std::vector<Millis>& sorted, double share);
 
 }  // namespace bench

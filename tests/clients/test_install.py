@@ -1,5 +1,6 @@
-"""What `cmake --install` puts elsewhere works there: the server with its plugins, scripts and configuration, jobqctl, and
-the sdk, which the project of a plugin's author finds with find_package(jobq-sdk) from a folder outside of this tree."""
+"""The files of `cmake --install` work at their new place: the server with its plugins, scripts and configuration,
+jobqctl, and the sdk, which the project of a plugin's author finds with find_package(jobq-sdk) from a folder outside of
+this tree."""
 
 import os
 import re
@@ -66,7 +67,8 @@ class InstalledTest:
                                             "--sync", env=env)
 
     def test_the_installed_configuration(self, prefix, tmp_path):
-        """It is valid where it lies: the plugins and scripts that it does not name are found beside the programs."""
+        """The installed file is valid at its place: plugins and scripts without a setting are found beside the
+        programs."""
         jobqd = os.path.join(prefix, "bin", "jobqd")
         file = os.path.join(prefix, "etc", "jobq", "jobq.properties")
         run(jobqd, "--config", file, "--check", "--set", f"data.dir={tmp_path}", cwd=tmp_path)

@@ -46,16 +46,16 @@ class StreamClientTest(HttpTest):
         for stream in json.loads(done.stdout):
             assert stream["error"] is None, stream["error"]
             assert stream["numbers"] == list(range(CHUNKS))
-        # What waited was not counted: the limit is as it was.
+        # Calls that waited are not counted: the limit is unchanged.
         reply = server.request("GET", f"/sdk/v2/trial/stream/{jobs[0]}")
         assert int(reply.headers["RateLimit-Remaining"]) > 1_900
 
     @pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
     def test_npm(self, own_server):
-        """wire.md 1.3: stream() of the npm SDK."""
+        """core/http/API.md, "Streams for client libraries": stream() of the npm SDK."""
         self.follow(own_server, "node", installed() / "streams.mjs")
 
     @pytest.mark.skipif(shutil.which("go") is None, reason="go is not installed")
     def test_go(self, own_server):
-        """wire.md 1.4: Stream() of the Go SDK."""
+        """core/http/API.md, "Streams for client libraries": stream() of the Go SDK."""
         self.follow(own_server, "go", "run", HERE / "streams.go")

@@ -1,8 +1,8 @@
-# How a test of jobq is declared. Each test has a label of its level:
+# Declares the tests of jobq. Each test has a label of its level:
 #   unit       parts of the program, without a server or a storage of the disk
 #   contract   a plugin against the contract of its kind
-#   server     the whole server in the test's own process, on a clock that the test moves
-#   http       a server of its own process, questioned from outside
+#   server     the whole server in the test's own process, on a clock moved by the test
+#   http       a server in a process of its own, called from outside
 #   fault      failing disks, storages, power and processes; loads
 #   property   random sequences against a model
 #   client     programs and projects of users: demo, sdk template, S3, foreign clients
@@ -12,7 +12,7 @@
 # CI).
 include(GoogleTest)
 
-# Time limits end a hang; they judge no pace. Sanitizers are slower, and the proofs of the nightly tier are longer.
+# Time limits end a hang and judge no pace. Sanitizers are slower, and the proofs of the nightly tier are longer.
 set(JOBQ_TEST_TIME 1 CACHE STRING "Multiplies the time limit of each test")
 if(JOBQ_SANITIZE)
   set(jobq_test_time 4)
@@ -25,8 +25,8 @@ math(EXPR jobq_longest_proof "900 * ${jobq_test_time}")
 #               [TIMEOUT seconds] [PROPERTIES property value...])
 #
 # Builds the GoogleTest program build/tests/<name> and makes a test of CTest of each of its tests, named <name>.<test>.
-# OPTIMISED is for programs that work hard themselves: the optimiser needs five times as long as the compiler for GoogleTest's
-# templates. NEEDS are targets that the program opens when it runs. TIMEOUT bounds one test; it is there to end a hang.
+# OPTIMISED is for programs with hard work of their own: the optimiser needs five times as long as the compiler for the
+# templates of GoogleTest. NEEDS are targets opened by the running program. TIMEOUT bounds one test, to end a hang.
 function(jobq_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "OPTIMISED" "PROCESSORS;TIMEOUT" "LABELS;SOURCES;LIBRARIES;NEEDS;PROPERTIES")
   if(NOT arg_TIMEOUT)
@@ -44,8 +44,8 @@ function(jobq_add_test name)
     add_dependencies(${name} ${arg_NEEDS})
   endif()
   if(NOT arg_OPTIMISED)
-    # GoogleTest's headers and those that every test includes, compiled once. A source still includes what it uses: the
-    # build without unity has no precompiled headers.
+    # GoogleTest's headers and the headers of every test, compiled once. A source still includes all headers in use,
+    # because the build without unity has no precompiled headers.
     if(CMAKE_UNITY_BUILD)
       target_precompile_headers(${name} REUSE_FROM jobq_test_headers)
     endif()
@@ -73,8 +73,8 @@ endfunction()
 
 # jobq_add_python_test(<name> <file> LABELS label... [PROCESSORS n] [TIMEOUT seconds] [PROPERTIES property value...])
 #
-# Makes one test of CTest of a pytest file, named <name>. The file questions the server of this build folder; what each
-# of its tests said is in <build>/test-results/<name>.xml.
+# Makes one test of CTest of a pytest file, named <name>. The file calls the server of this build folder; the output of
+# each of its tests is in <build>/test-results/<name>.xml.
 set(JOBQ_PYTHON ${PROJECT_SOURCE_DIR}/build/venv/bin/python CACHE FILEPATH "Python with pytest, as scripts/setup.sh makes it")
 function(jobq_add_python_test name file)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "PROCESSORS;TIMEOUT" "LABELS;PROPERTIES;ENVIRONMENT")

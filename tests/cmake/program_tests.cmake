@@ -13,11 +13,11 @@ add_test(NAME analysis.format COMMAND bash -c
 set_tests_properties(analysis.thread_safety analysis.format PROPERTIES
   LABELS analysis TIMEOUT 900 PROCESSORS 4 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 
-# What users do first: the demo, and a project of their own that uses the sdk alone.
+# First steps of users: the demo, and a project of their own with the sdk alone.
 add_test(NAME client.demo COMMAND ${PROJECT_SOURCE_DIR}/scripts/run.sh --demo)
 set_tests_properties(client.demo PROPERTIES LABELS client TIMEOUT 300 RUN_SERIAL ON)
 jobq_add_python_test(client.install clients/test_install.py LABELS client PROCESSORS 2)
-# Streams of public clients: 50 chunks a second each, which a busy machine does not give.
+# Streams of public clients: 50 chunks a second each, too many for a busy machine.
 jobq_add_python_test(client.streams clients/test_streams.py LABELS client PROCESSORS 2)
 
 # Each header compiled alone, with the options of the build without unity (scripts/test.sh --nightly makes it).
@@ -25,7 +25,7 @@ add_test(NAME nightly.headers COMMAND ${JOBQ_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}
   ${PROJECT_SOURCE_DIR}/build/plain)
 set_tests_properties(nightly.headers PROPERTIES LABELS nightly TIMEOUT 3600 PROCESSORS 2)
 
-# Paces, which mean something on a machine without other work alone: tests/bench/README.md.
+# Paces, meaningful only on a machine without other work: tests/bench/README.md.
 add_test(NAME pace.tests COMMAND ${JOBQ_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/bench/pace.py)
 add_test(NAME pace.bench COMMAND ${JOBQ_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/bench/bench.py)
 set_tests_properties(pace.tests pace.bench PROPERTIES

@@ -1,6 +1,6 @@
 # The tests in Python: each file is a test of CTest.
 
-# From outside, each file with a server of its own.
+# Tests from outside, each file with a server of its own.
 file(GLOB http_files CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} http/test_*.py)
 foreach(file IN LISTS http_files)
   cmake_path(GET file STEM stem)
@@ -15,7 +15,7 @@ set_property(TEST http.door http.tls http.framing http.lifecycle http.run APPEND
 foreach(stem backup disk refused_start)
   jobq_add_python_test(fault.${stem} fault/test_${stem}.py LABELS fault)
 endforeach()
-# Loads: their clients and servers take every processor.
+# Loads: clients and servers take every processor.
 foreach(stem backlog fair_share limits_load load release_load storm waits)
   jobq_add_python_test(fault.${stem} fault/test_${stem}.py LABELS fault PROCESSORS 4)
 endforeach()
@@ -24,7 +24,7 @@ foreach(stem arch_test test_abi test_pages test_includes)
   string(REGEX REPLACE "_?test_?" "" name ${stem})
   jobq_add_python_test(arch.${name} arch/${stem}.py LABELS arch)
 endforeach()
-# These hold thousands of connections or gigabytes of bodies: one at a time, so that the machine has room for it.
+# Tests with thousands of connections or gigabytes of bodies: one test at a time, to bound the memory.
 set_tests_properties(http.crowd http.too_large fault.backlog fault.load fault.waits PROPERTIES RESOURCE_LOCK memory)
 
 # A mixed load over some time, half a minute of it in CI: JOBQ_SOAK_MINUTES.

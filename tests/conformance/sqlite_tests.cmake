@@ -1,4 +1,4 @@
-# What is particular to storage_sqlite. Its parts are linked in, because the steps of a migration are tested alone.
+# Tests of storage_sqlite. The parts of the plugin are linked in, because the steps of a migration are tested alone.
 jobq_add_test(jobq_sqlite_tests LABELS contract tsan
   SOURCES
     conformance/sqlite_backup_test.cpp

@@ -1,4 +1,4 @@
-# Plugins that are broken on purpose: each shows that a proof can fail. A mutant is the plugin with one source replaced.
+# Deliberately broken plugins: each plugin shows that a proof can fail. A mutant is the plugin with one source replaced.
 #   jobq_break(<name> <plugin> <source> [libraries]): build/tests/broken/<name>/libjobq_<plugin>.so, of
 #   fault/mutants/<name>.cpp in the place of plugins/<plugin>/<source>, and of all other objects of the plugin. In a unity
 #   build the source is an object of its own (SKIP_UNITY_BUILD_INCLUSION in the plugin's CMakeLists.txt).

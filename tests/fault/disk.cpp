@@ -117,7 +117,7 @@ void Disk::sync(File& file) {
   file.safe = true;
 }
 
-// The names are safe; what the files hold is not for that.
+// Makes the names durable. The content of the files still needs a sync of its own.
 void Disk::syncFolder() {
   std::erase_if(files_, [](const auto& entry) { return entry.second.deleted; });
   for (auto& [name, file] : files_) file.safe = true;
@@ -141,7 +141,7 @@ void Disk::settle(File& file, const Pending& write, int fate, std::mt19937_64& r
   }
 }
 
-// Often all of the cache has the same fate, as on a disk that was just idle, or just busy.
+// The whole cache often shares one fate, as on a disk after an idle or a busy moment.
 void Disk::settle(File& file, std::mt19937_64& random) {
   const auto common = random() % 4;
   for (const Pending& write : file.cache) {
@@ -169,15 +169,15 @@ void Disk::restore(std::mt19937_64& random) {
   steps_ = 0;
 }
 
-// SQLite's side.
+// The side of SQLite.
 struct Layer {
   using Methods = sqlite3_io_methods;
 
-  /// SQLite allots our size and that of the file below in one piece; the latter follows us.
+  /// SQLite allots both handles in one piece: ours first, then the handle of the system's layer.
   struct Handle {
     sqlite3_file base;
-    const char* name;  // SQLite keeps it as long as the file is open
-    bool newJournal;   // the system's layer syncs the folder with the first sync of such a file
+    const char* name;  // SQLite keeps the name as long as the file is open
+    bool newJournal;   // the system's layer syncs the folder with the first sync of a new journal
 
     sqlite3_file* inner() { return reinterpret_cast<sqlite3_file*>(this + 1); }
     static Handle& of(sqlite3_file* file) { return *reinterpret_cast<Handle*>(file); }
@@ -196,7 +196,7 @@ struct Layer {
       Disk::File* watched = disk.watched(Handle::of(file).name);
       const bool before = disk.cut_;
       const int answer = disk.step(DiskCall::write);
-      // The write at which the power goes is on its way already.
+      // A write is already on its way to the disk when the power goes at its step.
       if (watched != nullptr && !before && (answer == SQLITE_OK || disk.cut_)) {
         watched->cache.push_back({false, static_cast<std::uint64_t>(at),
                                   std::string(static_cast<const char*>(data), static_cast<std::size_t>(bytes))});

@@ -1,13 +1,13 @@
-// A disk beneath SQLite whose power can fail, and whose calls can fail. It wraps the system's file layer and becomes
-// the default, so that the storage plugin uses it unknowingly.
+// A disk beneath SQLite with power cuts and failing calls. The class wraps the file layer of the system and becomes the
+// default layer, so the storage plugin uses the disk unchanged.
 //
-// Power: what was written and not synced lies in a cache that a power cut loses. Writes, truncations, deletions, syncs
-// and the making of files are counted as steps; at a chosen step the power goes: that step and all later ones fail, as
-// they would for a machine that stops. What is on the platters then is what was synced, and of the rest a random part:
-// of each write nothing, all, or some of its sectors of 512 bytes (SQLite counts on no less: a sector is written whole,
-// and what lies beside a write is not harmed). A sync costs nothing here.
+// Power: written bytes without a sync lie in a cache and are lost in a power cut. Writes, truncations, deletions, syncs
+// and the creation of files are counted as steps. At a chosen step the power goes: the step and all later steps fail,
+// as on a machine in the middle of a stop. The platters then hold all synced bytes and a random part of the rest: of
+// each write no byte, all bytes, or some of its sectors of 512 bytes. SQLite counts on no less: a sector is written
+// whole, and bytes beside a write are not harmed. A sync costs no time here.
 //
-// Faults: the n-th call of a kind answers with an error, once or from then on; the calls of other kinds go on.
+// Faults: the n-th call of a kind answers with an error, once or from then on. Calls of other kinds work.
 #pragma once
 
 #include <sqlite3.h>
@@ -29,36 +29,36 @@ inline constexpr std::array kDiskCalls{DiskCall::write, DiskCall::sync, DiskCall
                                        DiskCall::remove};
 std::string nameOf(DiskCall call);
 
-/// A call that fails.
+/// A failing call.
 struct DiskFault {
   DiskCall call{};
-  std::uint64_t number = 0;  ///< 1 is the first from now on; 0: none fails
-  bool forever = false;      ///< and all after it
+  std::uint64_t number = 0;  ///< 1 is the first call from now on; 0 means no failure
+  bool forever = false;      ///< all later calls fail as well
   int answer = SQLITE_IOERR;
 };
 
-/// Any thread.
+/// Thread-safe.
 class Disk {
  public:
-  /// The one disk; installed at the first call, before SQLite opens anything.
+  /// Returns the only disk; the first call installs it and must come before SQLite opens a file.
   static Disk& instance();
 
-  /// From now on the files in `folder` are on this disk. What they hold now is safe.
+  /// Puts the files in `folder` on this disk from now on. Their present content counts as synced.
   void watch(std::filesystem::path folder);
   void forget();
 
-  /// The power goes at the step with this number, counted from now; 0: never.
+  /// Cuts the power at step number `step`, counted from now; 0 means never.
   void cutAt(std::uint64_t step);
   bool isCut() const;
-  /// How many steps there were since cutAt().
+  /// Returns the number of steps since cutAt().
   std::uint64_t steps() const;
-  /// The power is back. Nobody has a file open: what survived is written back to the folder.
+  /// Turns the power on again and writes the surviving bytes back to the folder. No file may be open.
   void restore(std::mt19937_64& random);
 
   void fail(const DiskFault& fault);
-  /// How many calls of that kind there were since fail().
+  /// Returns the number of calls of the kind `call` since fail().
   std::uint64_t calls(DiskCall call) const;
-  /// The fault has struck.
+  /// Returns true if the planned fault has struck.
   bool hasFailed() const;
 
  private:
@@ -66,18 +66,18 @@ class Disk {
 
   struct Pending {
     bool truncation = false;
-    std::uint64_t at = 0;  // or the new size
+    std::uint64_t at = 0;  // offset in bytes, or the new size of a truncation
     std::string bytes;
   };
   struct File {
-    bool safe = false;  // its name survives
+    bool safe = false;  // the file's name survives a cut
     bool deleted = false;
     std::string platter;
     std::vector<Pending> cache;
   };
 
   File* watched(const char* name) JOBQ_REQUIRES(mutex_);
-  /// Counts a call; what it has to answer.
+  /// Counts a call; returns the SQLite result code for the caller.
   int step(DiskCall call) JOBQ_REQUIRES(mutex_);
   static void settle(File& file, std::mt19937_64& random);
   static void settle(File& file, const Pending& write, int fate, std::mt19937_64& random);

@@ -1,4 +1,4 @@
-# What is shown by failing: disks, power, storages, processes.
+# Tests with failures of disks, power, storages and processes.
 include(fault/broken.cmake)
 
 add_library(jobq_disk STATIC fault/disk.cpp)

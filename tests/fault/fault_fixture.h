@@ -1,4 +1,4 @@
-// The whole server in process, on a manual clock, over a storage that fails when a test says so.
+// The whole server in process, on a manual clock, over a storage with failures on demand.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,15 +27,15 @@
 
 namespace jobq::fault {
 
-/// The parameter is the storage's name. The test's thread moves time on only while it waits for something.
+/// The parameter is the storage's name. The test's thread advances the clock only during its own waits.
 class FaultTest : public ServerTest, public testing::WithParamInterface<const char*> {
  protected:
   ~FaultTest() override { close(); }
 
-  /// The storage that the server opens: the parameter, unless a suite says more in its parameter.
+  /// Returns the name of the storage for the server: the parameter, unless a suite puts more into its parameter.
   virtual std::string storageName() const { return GetParam(); }
 
-  /// Builds and starts the server. Throws StorageError when the storage fails meanwhile.
+  /// Builds and starts the server. Throws StorageError if the storage fails meanwhile.
   void openFaulty(const std::string& endpoints) {
     close();
     std::ofstream(dir_ / "jobq.properties")
@@ -57,7 +57,7 @@ class FaultTest : public ServerTest, public testing::WithParamInterface<const ch
     key_.pop_back();
   }
 
-  /// What an operator does whose server does not start: starts it again. One fault stops at most one start.
+  /// Starts the server, and once more after a failed start, as an operator would. One fault stops at most one start.
   void openPatiently(const std::string& endpoints) {
     try {
       openFaulty(endpoints);
@@ -67,7 +67,8 @@ class FaultTest : public ServerTest, public testing::WithParamInterface<const ch
     }
   }
 
-  /// SIGTERM, and time enough: the drain passes quickly, the grace of stopped handlers slowly, as they need real time.
+  /// Stops the server as on SIGTERM. Time passes quickly for the drain, and slowly for the grace of stopped handlers,
+  /// which need real time.
   void close() {
     if (!application_) return;
     auto stopping = std::async(std::launch::async, [this] { return application_->stop(); });
@@ -81,9 +82,9 @@ class FaultTest : public ServerTest, public testing::WithParamInterface<const ch
     inner_ = nullptr;
   }
 
-  /// Polls `condition`, and lets time pass meanwhile: half a second at every other look, but not while the
-  /// storage is at work, never faster than the sweeper follows, and slowly after the first half minute: on a busy
-  /// machine no result expires unseen. False: it is stuck.
+  /// Polls `condition` while time passes: half a second at every other poll. Time stands still while the storage is at
+  /// work, never outruns the sweeper, and passes slowly after the first half minute, so on a busy machine no result
+  /// expires unseen. Returns false if the condition was not met before the deadline.
   template <class Predicate>
   bool reached(Predicate&& condition) {
     return poll(condition, [this](int look) {
@@ -93,7 +94,7 @@ class FaultTest : public ServerTest, public testing::WithParamInterface<const ch
     });
   }
 
-  /// The same without letting time pass.
+  /// Polls `condition` like reached(), while time stands still.
   template <class Predicate>
   bool reachedNow(Predicate&& condition) {
     return poll(condition, [](int) {});
@@ -115,7 +116,7 @@ class FaultTest : public ServerTest, public testing::WithParamInterface<const ch
     return future.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   }
 
-  /// A call that may wait for a job: time passes until it is answered.
+  /// Makes a call with a possible wait for a job: time passes until the answer has come.
   Answer callPatiently(const std::string& key, const std::string& method, const std::string& target,
                        const std::string& body = "") {
     auto answer = std::async(std::launch::async, [&] { return callWith(key, method, target, body); });
@@ -123,7 +124,7 @@ class FaultTest : public ServerTest, public testing::WithParamInterface<const ch
     return testkit::resultOf("the answer of " + method + " " + target, answer);
   }
 
-  /// One of the numbers of /health: each name appears once in it.
+  /// Returns one of the numbers of /health: each name appears once in the answer.
   static int number(const std::string& health, const std::string& name) {
     const std::size_t at = health.find("\"" + name + "\":");
     return at == std::string::npos ? -1 : std::atoi(health.c_str() + at + name.size() + 3);
@@ -132,7 +133,7 @@ class FaultTest : public ServerTest, public testing::WithParamInterface<const ch
     return number(call("GET", "/v2/" + endpoint + "/health").body, name);
   }
 
-  /// Past the faults: the real storage.
+  /// Reads the real storage, past the faults.
   std::optional<Job> stored(const std::string& endpoint, const std::string& id) const {
     return inner_->jobs().find({endpoint, id});
   }
@@ -141,7 +142,7 @@ class FaultTest : public ServerTest, public testing::WithParamInterface<const ch
     return page ? page->chunks : std::vector<Chunk>();
   }
 
-  /// `count` jobs that sleep run at the same time; then they are cancelled.
+  /// Expects `count` sleeping jobs to run at the same time; cancels the jobs afterwards.
   void expectSlots(const std::string& endpoint, int count) {
     std::vector<std::string> ids;
     for (int i = 0; i < count; ++i) ids.push_back(run(endpoint, R"({"input":{"sleepMs":600000}})").field("id"));
@@ -152,7 +153,7 @@ class FaultTest : public ServerTest, public testing::WithParamInterface<const ch
     EXPECT_TRUE(reached([&] { return health(endpoint, "running") == 0; })) << endpoint << " does not stop its jobs";
   }
 
-  /// The webhooks that were delivered to file:///NAME: for each webhook-id the bodies, in order.
+  /// Returns the webhooks delivered to file:///NAME: for each webhook-id the bodies in order.
   std::map<std::string, std::vector<std::string>> posted(const std::string& name) const {
     std::map<std::string, std::vector<std::string>> bodies;
     std::ifstream in(dir_ / "jobq-data" / "webhooks" / name);
@@ -165,7 +166,7 @@ class FaultTest : public ServerTest, public testing::WithParamInterface<const ch
   }
 
   FaultPlan plan_{clock_};
-  Storage* inner_ = nullptr;  ///< the house's, without the faults
+  Storage* inner_ = nullptr;  ///< the real storage of the server, without the faults
 };
 
 inline std::string nameOfStorage(const testing::TestParamInfo<const char*>& info) { return info.param; }

@@ -85,7 +85,7 @@ void FaultPlan::leave(const char* verb) {
   if (held_ == verb && holdIn_ > 0 && --holdIn_ == 0) {
     holding_ = true;
     --underWay_;
-    // By its number: the test may plan the next hold before this thread has seen that it may go on.
+    // The thread waits for a change of this number: the test may plan the next hold before this thread runs again.
     const std::uint64_t mine = releases_;
     for (testkit::WaitDeadline wait("the test to let " + held_ + " go on"); releases_ == mine;) wait.on(letGo_, mutex_);
     ++underWay_;
@@ -147,14 +147,14 @@ void FaultPlan::enter(const char* verb) {
 
 namespace {
 
-/// A face before another one.
+/// A store in front of another store.
 template <class Face>
 class Before : public Face {
  public:
   Before(Face& inner, FaultPlan& plan) : plan_(plan), inner_(inner) {}
 
  protected:
-  /// A call that is under way until the end of the expression.
+  /// A call under way until the end of the expression.
   class Call {
    public:
     Call(FaultPlan& plan, Face& inner) : plan_(plan), inner_(inner) { plan_.begin(); }

@@ -1,7 +1,7 @@
-// A storage that fails when a test says so: it stands before a real one and throws StorageError instead of calling it.
-// It does not fail after the call: "a verb that throws StorageError changed nothing" (storage.h). But for records,
-// where a test may ask for that too (Strike::done): a storage over a network, or one that dies, leaves its caller in
-// doubt.
+// A storage decorator with failures on demand: a failing call throws StorageError and does not reach the real storage.
+// Failures do not come after the call, because an operation changes nothing when StorageError is thrown
+// (`sdk/include/jobq/storage.h`). Only for records a test may ask for a failure after the call (Strike::done): a
+// storage over a network, or a dying storage, leaves its caller in doubt.
 #pragma once
 
 #include <cstdint>
@@ -17,57 +17,58 @@
 
 namespace jobq::fault {
 
-/// What becomes of the call that strike() names.
+/// Fate of the call named by strike().
 enum class Strike {
-  before,  ///< it fails
-  done,    ///< it is done, and its caller is told that it failed; of records, and of jobs.remove
-  onward,  ///< it fails, and every other one after it, until heal()
+  before,  ///< the call fails
+  done,    ///< the call is done, and its caller reads a failure (records and jobs.remove only)
+  onward,  ///< the call fails, and every later call too, until heal()
 };
 
-/// Which calls fail. Shared by the test and every storage that it wraps, so it outlives a restart of the server. Calls
-/// are counted over all faces. A verb is named like "leases.finish"; Storage::check is "check", now() never fails.
-/// Any thread.
+/// Decides which calls fail. The test and every wrapped storage share the plan, so the plan outlives a restart of the
+/// server. Calls are counted over all stores. An operation is named like "leases.finish"; Storage::check is "check",
+/// now() never fails. Thread-safe.
 class FaultPlan {
  public:
   explicit FaultPlan(const Clock& clock) : clock_(clock) {}
 
-  /// Call number `number`, counted from the plan's beginning, fails; once.
+  /// Fails call number `number`, counted from the creation of the plan; once.
   void failCall(std::uint64_t number);
-  /// The next call of `verb` fails; once.
+  /// Fails the next call of `verb`; once.
   void failNext(std::string verb);
-  /// The next call of `verb` throws std::bad_alloc, which no contract knows; once.
+  /// Throws std::bad_alloc, an exception unknown to the contracts, in the next call of `verb`; once.
   void exhaustNext(std::string verb);
-  /// Every call fails from number `number` on, until heal().
+  /// Fails every call from number `number` on, until heal().
   void failFrom(std::uint64_t number);
-  /// Every call of `verb` (of all verbs, when empty) fails until heal(), or as long as the clock is below `until`.
+  /// Fails every call of `verb` (of all operations, if empty) until heal(), or as long as the clock is below `until`.
   void failVerb(std::string verb, Instant until = Instant::max());
-  /// About one call in `every` fails until heal(), which ones is up to `seed` and the order of the calls.
+  /// Fails about one call in `every` until heal(). The seed and the order of the calls decide which calls fail.
   void failAtRandom(unsigned seed, unsigned every);
-  /// The `number`-th call of `verb` from now on is struck; once.
+  /// Strikes the `number`-th call of `verb` from now on; once.
   void strike(std::string verb, std::uint64_t number, Strike how);
-  /// The next claim that finds a job is done, but its caller does not get it before letGo(): a moment for others.
+  /// Holds the next claim with a job: the claim is done, but its caller does not get the result before letGo(). Other
+  /// threads can act in this moment.
   void holdClaims() { hold("leases.claim"); }
-  /// The same of the `number`-th call of `verb` from now on, one of records.
+  /// Holds the `number`-th call of `verb` from now on in the same way; `verb` is an operation of records.
   void hold(std::string verb, std::uint64_t number = 1);
   bool isHolding() const;
   void letGo();
-  /// Nothing fails any more.
+  /// Ends all failures.
   void heal();
 
   std::uint64_t calls() const;
-  /// The verbs that failed, in order.
+  /// Returns the names of the failed operations, in order.
   std::vector<std::string> failed() const;
 
-  /// Returns whether no call is under way. One that is held is not: what it had to do is done.
+  /// Returns true if no call is under way. A held call does not count, because its work is done.
   bool isQuiet() const;
 
-  /// What the storage says of each call that is not struck.
+  /// Called by the storage at the begin and the end of each call without a failure.
   void begin();
   void end();
 
-  /// What the storage asks before each call. Throws StorageError.
+  /// Called by the storage before each call. Throws StorageError if the call has to fail.
   void enter(const char* verb);
-  /// What it calls when a claim found something, and after each call of records.
+  /// Called by the storage when a claim found a job, and after each call of records.
   void leave(const char* verb);
 
  private:
@@ -97,12 +98,12 @@ class FaultPlan {
   std::vector<std::string> failed_ JOBQ_GUARDED_BY(mutex_);
 };
 
-/// What the message of every injected failure contains.
+/// Part of the message of every injected failure.
 inline constexpr std::string_view kInjected = "the disk of this test has failed";
 
 class FaultyStorage final : public Storage {
  public:
-  /// `plan` outlives it.
+  /// `plan` must outlive the storage.
   FaultyStorage(std::unique_ptr<Storage> inner, FaultPlan& plan);
 
   JobStore& jobs() override { return *jobs_; }

@@ -1,6 +1,6 @@
-// I/O errors: each write, sync, truncation, opening and deletion that SQLite asks of the disk fails once, or from then
-// on, while the whole server serves. No 200 for what is not stored; 503 with the reason in /readyz; and after a restart
-// on a sound disk everything acknowledged is there and ends.
+// I/O errors: each write, sync, truncation, opening and deletion of SQLite fails once, or from then on, while the whole
+// server serves. The server answers no 200 for a job that is not stored and gives the reason of a 503 in /readyz. After
+// a restart on a sound disk every acknowledged job is there and ends.
 #include <iostream>
 #include <ostream>
 #include <string>
@@ -16,12 +16,12 @@ using testing::HasSubstr;
 
 constexpr auto kWaitLimit = testkit::kHangDeadline;
 
-// A promise of the server: the job is here, and, if it was said, how it ended.
+// An answer of the server to keep: the job is stored, and its outcome, if the answer told one.
 struct Acknowledged {
   std::string endpoint;
   std::string id;
   std::string input;
-  std::string ended;  // COMPLETED or CANCELLED; empty: nothing was said
+  std::string ended;  // COMPLETED or CANCELLED; empty if no outcome was answered
 };
 
 class IoError : public ServerTest {
@@ -39,7 +39,8 @@ class IoError : public ServerTest {
         "storage.sqlite.log = 256KB\n");
   }
 
-  // Waits in the server end by the clock, and nobody else moves it: time goes by, 250 times as fast as outside.
+  // Waits in the server end by the clock, and only this function advances the clock: time passes 250 times as fast as
+  // outside.
   void whileTimePasses(const std::function<void()>& act) {
     Mutex mutex;
     Condition changed;
@@ -67,7 +68,7 @@ class IoError : public ServerTest {
     application_.reset();
   }
 
-  // 200 with its promise, or an honest 503.
+  // Returns true for 200 and false for an honest 503.
   bool accepted(const Answer& answer) {
     EXPECT_TRUE(answer.status == 200 || answer.status == 503) << answer.status << " " << answer.body;
     if (answer.status == 503) {
@@ -97,7 +98,7 @@ class IoError : public ServerTest {
     }
   }
 
-  // What is done while the disk fails.
+  // The calls of the test while the disk fails.
   void work() {
     for (int i = 0; i < 3; ++i) submit("e", 10);
     submit("r", 40'000);  // a checkpoint will follow
@@ -114,7 +115,7 @@ class IoError : public ServerTest {
     look();
   }
 
-  // A key, a stream and a webhook; a purge and a ttl.
+  // An idempotency key, a stream and a webhook; a purge and a ttl.
   void useTheOtherVerbs() {
     (void)accepted(submitKeyed());
     for (int i = 0; i < 2; ++i) {
@@ -142,7 +143,7 @@ class IoError : public ServerTest {
     return answer;
   }
 
-  // What was not answered may have been done, but not half of it.
+  // A call without an answer may have been done, but never in part.
   void verifyTheOtherVerbs() {
     ASSERT_EQ(submitKeyed().status, 200);
     EXPECT_EQ(call("GET", "/v2/k/requests").field("total"), "1");
@@ -169,7 +170,7 @@ class IoError : public ServerTest {
     return lines && lines->find("\"webhook-id\":\"" + id + ".") != std::string::npos;
   }
 
-  // Is everything there, and does it end?
+  // Checks that every acknowledged job is there and ends.
   void verify() {
     for (const Acknowledged& job : acknowledged_) {
       const auto end = std::chrono::steady_clock::now() + kWaitLimit;
@@ -190,7 +191,7 @@ class IoError : public ServerTest {
     }
   }
 
-  // One life on the failing disk and one on a sound one. False: the fault never struck.
+  // Runs the server once on the failing disk and once on a sound disk. Returns false if the fault never struck.
   bool strike(const DiskFault& fault) {
     SCOPED_TRACE(nameOf(fault.call) + " " + std::to_string(fault.number) + (fault.forever ? " and after" : "") +
                  " answers " + std::to_string(fault.answer));
@@ -223,7 +224,7 @@ class IoError : public ServerTest {
     return struck;
   }
 
-  // An error of the disk, and every write afterwards is refused, with the reason; a full disk heals.
+  // After an error of the disk every write is refused with the reason; a full disk heals.
   void judgeReadiness(const DiskFault& fault) {
     const Answer ready = call("GET", "/readyz");
     if (ready.status == 200) {
@@ -235,7 +236,7 @@ class IoError : public ServerTest {
                 HasSubstr(fault.answer == SQLITE_FULL ? "full" : "read-only until the server is restarted"));
     if (fault.answer == SQLITE_FULL) {
       struck_ = Disk::instance().hasFailed();
-      if (fault.forever) Disk::instance().fail({});  // else it was the question that met the full disk
+      if (fault.forever) Disk::instance().fail({});  // otherwise the readiness check itself met the full disk
       const std::size_t before = acknowledged_.size();
       submit("e", 10);
       EXPECT_EQ(acknowledged_.size(), before + 1) << "there is space again";
@@ -243,7 +244,7 @@ class IoError : public ServerTest {
     }
   }
 
-  // Fault `first`, and each that is `step` calls further, until one never struck.
+  // Strikes with fault `first`, and with each fault `step` calls further, until a fault never struck.
   void strikeEach(DiskCall call, int answer, bool forever, std::uint64_t first, std::uint64_t step) {
     std::uint64_t number = first;
     while (strike({call, number, forever, answer}) && !HasFatalFailure()) number += step;
@@ -258,16 +259,16 @@ class IoError : public ServerTest {
 
   std::vector<Acknowledged> acknowledged_;
   std::vector<std::string> waiting_;  // to be purged
-  bool isPurged_ = false;             // and that was answered
+  bool isPurged_ = false;             // the purge was answered
   std::string keyed_;
-  std::string brief_;  // its ttl was set
+  std::string brief_;  // job with a changed ttl
   bool struck_ = false;
 };
 
 constexpr unsigned kShares = 4;
 
-/// Writes are many: each share of them is a test of its own, so that they run at the same time. The parameters are
-/// whether all later writes fail, too, and the first of the share.
+/// Writes are many: each share of the writes is a test of its own, so the shares run at the same time. The parameters:
+/// whether all later writes fail as well, and the first write of the share.
 class IoErrorOfWrites : public IoError, public testing::WithParamInterface<std::tuple<bool, unsigned>> {
  protected:
   void strikeShare(int answer) {

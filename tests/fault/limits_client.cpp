@@ -1,8 +1,8 @@
 // fault_limits_client PORT CONNECTIONS SECONDS FILE...
-//   CONNECTIONS callers in one thread, each on a connection that stays open, each with one request on its way: it sends
-//   the FILEs, whole requests, in turn, and goes on whatever the answer's status is. Prints a line for each answer:
-//   which FILE (from 0), its status, and when the request was sent and the answer was there, in nanoseconds of the
-//   monotonic clock. The server was asked at some moment between these two. Exits with 1 when a connection ends.
+//   CONNECTIONS callers in one thread, each on a connection that stays open, each with one request on its way. A caller
+//   sends the FILEs, whole requests, in turn, and goes on after every status. Prints a line for each answer: the FILE
+//   (from 0), the status, and the times of the sent request and of the whole answer, in nanoseconds of the monotonic
+//   clock. The server has seen the request at a moment between the two. Exits with 1 when a connection ends.
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
@@ -66,7 +66,7 @@ class Caller {
     if (::epoll_ctl(epoll, EPOLL_CTL_ADD, socket_, &event) != 0) fail("cannot watch a connection");
   }
 
-  // Requests are small: the socket takes them whole.
+  // Requests are small: one send on the socket is enough.
   void ask() {
     const std::string& request = requests_[kind_];
     text_.clear();
@@ -76,7 +76,7 @@ class Caller {
     }
   }
 
-  // Reads once. True: the answer is whole, and noted.
+  // Reads once. Returns true if the answer is whole; the answer is then noted.
   bool read(std::vector<Answer>& answers) {
     std::array<char, 4096> part;
     const ssize_t got = ::recv(socket_, part.data(), part.size(), 0);
@@ -107,7 +107,7 @@ class Caller {
   std::string text_;
 };
 
-/// Ends when each request has its answer; none is begun after `seconds`.
+/// Ends when each request has its answer; no request begins after `seconds`.
 std::vector<Answer> run(std::vector<std::unique_ptr<Caller>>& callers, double seconds) {
   std::vector<Answer> answers;
   const int epoll = ::epoll_create1(0);

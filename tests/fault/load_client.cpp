@@ -1,8 +1,8 @@
 // fault_load_client PORT KEY ENDPOINT CONNECTIONS JOBS
-//   Sends JOBS jobs to an endpoint that gives the input back, over CONNECTIONS connections that stay open, a thread for
-//   each. Each job has an input of its own. A third goes by /runsync, a third by /run and then /status-sync, a third by
-//   /run and, some jobs later, /status. An answer counts when it is 200, COMPLETED, has the job's id and, byte for
-//   byte, the job's input as its output. Prints one line of JSON; exits with 1 when an answer was wrong.
+//   Sends JOBS jobs to an endpoint whose handler returns the input, over CONNECTIONS connections that stay open, a
+//   thread for each. Each job has an input of its own. A third goes by /runsync, a third by /run and then /status-sync,
+//   a third by /run and, some jobs later, /status. An answer counts when it is 200, COMPLETED, has the job's id and,
+//   byte for byte, the job's input as its output. Prints a line of JSON; exits with 1 when an answer was wrong.
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -29,8 +29,8 @@
 namespace {
 
 constexpr std::size_t kLater = 1;        // jobs between a /run and its /status
-constexpr std::size_t kLongInput = 97;   // every so many jobs one input is large
-constexpr std::size_t kLongest = 60000;  // its length
+constexpr std::size_t kLongInput = 97;   // distance in jobs between two large inputs
+constexpr std::size_t kLongest = 60000;  // length of a large input in bytes
 
 struct Target {
   int port;
@@ -38,7 +38,7 @@ struct Target {
   std::string endpoint;
 };
 
-/// One connection that stays open. One thread.
+/// A connection that stays open. Confined to one thread.
 class Connection {
  public:
   explicit Connection(const Target& target) : target_(target), socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
@@ -54,7 +54,7 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  /// The body of the answer, which has to be a 200. Throws std::runtime_error otherwise.
+  /// Returns the body of the answer. Throws std::runtime_error unless the status is 200.
   std::string_view ask(std::string_view method, const std::string& path, std::string_view body = "") {
     request_.assign(method).append(" /v2/").append(target_.endpoint).append(path).append(" HTTP/1.1\r\n");
     request_.append("Host: jobq\r\nAuthorization: Bearer ").append(target_.key).append("\r\n");
@@ -83,7 +83,7 @@ class Connection {
     text_.append(part, static_cast<std::size_t>(got));
   }
 
-  // Answers of this API have a Content-Length, and one is on its way at a time.
+  // Answers of this API have a Content-Length, and one answer is on its way at a time.
   std::string_view answer() {
     text_.clear();
     std::size_t end = std::string::npos;
@@ -104,7 +104,7 @@ class Connection {
   std::string text_;
 };
 
-/// What nobody else sends, with parts that a careless server would write in another way.
+/// Returns an input unique to the job, with parts that a careless server would rewrite.
 std::string inputOf(std::size_t number) {
   std::string input = "{ \"n\":" + std::to_string(number) + ",\"z\":1.0, \"a\":-0,\"u\":\"\\u00e9\xc3\xa9\",";
   input += "\"big\":12345678901234567890" + std::to_string(number) + ",\"text\":\"";
@@ -113,7 +113,7 @@ std::string inputOf(std::size_t number) {
   return input += "\" }";
 }
 
-/// A text member's value. Ids and states need no escapes.
+/// Returns the value of a text member. Ids and states need no escapes.
 std::string_view member(std::string_view object, std::string_view name) {
   const std::string key = "\"" + std::string(name) + "\":\"";
   const std::size_t at = object.find(key);
@@ -122,7 +122,7 @@ std::string_view member(std::string_view object, std::string_view name) {
   return object.substr(0, object.find('"'));
 }
 
-/// What all connections share.
+/// State shared by all connections.
 struct Run {
   Target target;
   std::size_t jobs;
@@ -130,16 +130,16 @@ struct Run {
   std::atomic<std::size_t> right{0};
   std::atomic<std::size_t> askedAgain{0};
   std::mutex mutex;
-  std::string fault;  // guarded by mutex; the first one
+  std::string fault;  // first fault; guarded by mutex
 
   void note(const std::string& what) {
     const std::lock_guard lock(mutex);
     if (fault.empty()) fault = what;
-    next = jobs;  // nobody begins another one
+    next = jobs;  // no connection begins another job
   }
 };
 
-/// One connection's way through its jobs.
+/// The jobs of one connection.
 class Caller {
  public:
   explicit Caller(Run& run) : run_(run), connection_(run.target) {}

@@ -1,5 +1,5 @@
-// Templates and endpoints over a storage that fails: their verbs as a patient client asks for them, and a look past the
-// faults at what is stored.
+// Templates and endpoints over a storage with failures: the management calls of a patient client, and access to the
+// stored records past the faults.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ class ManagementFaultTest : public FaultTest {
  protected:
   // Callers -----------------------------------------------------------------------------------------------------------
 
-  /// One call. Refused for the storage's sake, it says so; then the storage is mended, if it has to be.
+  /// Makes one call. A refusal by the storage must give its reason; afterwards the storage is mended if needed.
   Answer ask(const std::string& method, const std::string& target, const std::string& body = "") {
     Answer answer = call(method, target, body);
     EXPECT_THAT(answer.status / 100, testing::AnyOf(2, 4, 5)) << answer.body;
@@ -43,7 +43,7 @@ class ManagementFaultTest : public FaultTest {
     mend();
     return answer;
   }
-  /// Asks again after a 503, as a client does.
+  /// Repeats the call after a 503, as a client does.
   Answer insist(const std::string& method, const std::string& target, const std::string& body = "") {
     for (int tries = 0; tries < 5; ++tries) {
       Answer answer = ask(method, target, body);
@@ -53,7 +53,7 @@ class ManagementFaultTest : public FaultTest {
     return {};
   }
 
-  /// What an operator does when the storage is gone for good: on one that keeps something he starts the server again.
+  /// Acts as an operator would when the storage is gone for good: a durable storage needs a restart of the server.
   void mend() {
     if (how_ != Strike::onward || mended_ || plan_.failed().size() == faultsBefore_) return;
     mended_ = true;
@@ -89,7 +89,7 @@ class ManagementFaultTest : public FaultTest {
   }
   std::size_t jobsOf(const std::string& endpoint) const { return inner_->jobs().list({endpoint, {}}, {}).total; }
 
-  // Verbs, each until it is done --------------------------------------------------------------------------------------
+  // Operations, each repeated until done ------------------------------------------------------------------------------
 
   std::string makeTemplate(const std::string& name, const std::string& more = "") {
     const std::string body = R"({"imageName":"plugin/trial","name":")" + name + "\"" + more + "}";
@@ -127,7 +127,7 @@ class ManagementFaultTest : public FaultTest {
       return *now.begin();
     }
   }
-  /// The answer tells what was stored, whatever the storage does afterwards.
+  /// Expects the answer to show the stored value, whatever the storage does afterwards.
   void change(const char* method, const std::string& target, const std::string& field, const std::string& value) {
     const Answer done = insist(method, target, "{\"" + field + "\":" + value + "}");
     EXPECT_EQ(done.status, 200) << done.body;
@@ -141,7 +141,7 @@ class ManagementFaultTest : public FaultTest {
     eventually("nobody knows of the pause",
                [&] { return call("GET", "/v1/endpoints/" + id).field("paused") == done.field("paused"); });
   }
-  /// Who is refused asks again, and may read then that it had been done.
+  /// Deletes a record. A refused client repeats the call and may then read that the record is already gone.
   void remove(const std::string& target) {
     refused_ = false;
     const Answer done = insist("DELETE", target);
@@ -186,7 +186,7 @@ class ManagementFaultTest : public FaultTest {
 
   Strike how_ = Strike::before;
   bool mended_ = false;
-  bool refused_ = false;  // by one of the calls since it was cleared
+  bool refused_ = false;  // a call was refused since the flag was cleared
   std::size_t faultsBefore_ = 0;
 };
 

@@ -1,6 +1,6 @@
-// Templates and endpoints over a storage that fails: each call that their verbs make fails in its turn, in the middle
-// of everything they do. A caller reads 2xx, 4xx or 503; what was acknowledged is there, what was refused is there
-// whole or not at all, and the next sweep ends what was left half done.
+// Templates and endpoints over a storage with failures: each call to the storage fails in its turn, in the middle of
+// every management operation. A caller reads 2xx, 4xx or 503. Acknowledged changes are there, refused changes are there
+// whole or not at all, and the next sweep ends every half-done change.
 #include <iostream>
 #include <ostream>
 
@@ -82,7 +82,7 @@ class ManagementOutage : public ManagementFaultTest {
     eventually("a template is left", [&] { return ids(kTemplateKind) == std::set{named("a")}; });
   }
 
-  /// Plays `day` with each call of `verb` struck, until it was played to its end without.
+  /// Plays `day` with each call of `verb` struck in turn, until a day ran to its end without a strike.
   void strikeEach(const std::string& verb, Strike how, const std::function<void()>& day) {
     std::uint64_t number = 1;
     for (bool struck = true; struck; ++number) {
@@ -138,7 +138,7 @@ TEST_P(ManagementOutage, ADayOfRemovalsWithEachQuestionStruck) {
   strikeEach("leases.release", Strike::before, [this] { removalDay(); });
 }
 
-// A release is written down for endpoint after endpoint: whatever happens in between, none is left behind.
+// A release is stored for one endpoint after another: no event in between leaves an endpoint behind.
 TEST_P(ManagementOutage, AReleaseThatIsCutOffLeavesNoEndpointBehind) {
   for (const Strike how : {Strike::before, Strike::done, Strike::onward}) {
     for (const std::uint64_t number : {2U, 11U, 21U}) {  // after the template itself

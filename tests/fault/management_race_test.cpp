@@ -1,5 +1,5 @@
-// Two who meet over one template or endpoint, and the storage that fails one of them: templates that are removed while
-// they come into use, calls that have an endpoint in hand while it is deleted.
+// Two callers meet at one template or endpoint, and the storage fails one caller: templates are removed while coming
+// into use, and calls hold an endpoint during its deletion.
 #include <ostream>
 
 #include "management_fixture.h"
@@ -7,8 +7,8 @@
 namespace jobq::fault {
 namespace {
 
-// Who removes a template and who brings it into use at the same moment: one of them is refused, and no endpoint is left
-// without its template.
+// A caller removes a template while another caller brings the template into use: the server refuses one of the two,
+// and no endpoint is left without its template.
 class RemovalRace : public ManagementFaultTest {
  protected:
   std::future<Answer> start(const std::string& method, const std::string& target, const std::string& body = "") {
@@ -105,7 +105,7 @@ TEST_P(RemovalRace, WhatWasChangedMeanwhileIsRemovedAsItIs) {
   expectGone();
 }
 
-// Whoever asked for the removal is gone, or his storage: the next sweep decides.
+// The caller of the removal is gone, or the storage: the next sweep decides.
 TEST_P(RemovalRace, ARemovalThatIsCutOffGoesOn) {
   plan_.failNext("records.changedSince");
   EXPECT_EQ(call("DELETE", "/v1/templates/" + template_).status, 503);
@@ -125,10 +125,11 @@ TEST_P(RemovalRace, ARemovalThatIsCutOffIsTakenBackForAUser) {
   expectKept(made.field("id"));
 }
 
-/// Calls that have an endpoint in hand while it is deleted.
+/// Calls with a reference to an endpoint during its deletion.
 class DeletedMeanwhile : public ManagementFaultTest {};
 
-// The job arrives when the last one of the endpoint was removed: nobody would ever see it again.
+// A job arrives after the removal of the endpoint's last job: without another removal the job would stay unseen
+// forever.
 TEST_P(DeletedMeanwhile, AJobOnItsWayIsRemovedToo) {
   begin(Strike::before);
   openPatiently();
@@ -144,7 +145,7 @@ TEST_P(DeletedMeanwhile, AJobOnItsWayIsRemovedToo) {
   std::ostream& out = session.sendRequest(request);
   Poco::Net::HTTPResponse interim;
   ASSERT_TRUE(session.peekResponse(interim))
-      << interim.getStatus();  // the server asks for the body: it has the endpoint
+      << interim.getStatus();  // the server asks for the body, so the call holds the endpoint
   out << body.substr(0, 5) << std::flush;
   EXPECT_EQ(call("DELETE", "/v1/endpoints/" + id).status, 204);
   eventually("jobs are left", [&] { return jobsOf(id) == 0; });
@@ -162,7 +163,7 @@ TEST_P(DeletedMeanwhile, AJobOnItsWayIsRemovedToo) {
   EXPECT_EQ(jobsOf(id), 0U);
 }
 
-// A node that does not know of the deletion yet pauses what is gone: nothing of it stays.
+// A node without news of the deletion pauses the deleted endpoint: no record of the pause stays.
 TEST_P(DeletedMeanwhile, APauseThatComesTooLateLeavesNothing) {
   begin(Strike::before);
   openPatiently();

@@ -1,5 +1,5 @@
-// A storage whose calls for /requests, /purge-queue, ?ttl=, /stream, keys and webhooks fail for half a minute: callers
-// read 503 with the reason and nothing has changed; the courier goes on by itself.
+// The storage calls behind /requests, /purge-queue, ?ttl=, /stream, keys and webhooks fail for half a minute. Callers
+// read 503 with the reason, and no state has changed. The webhook dispatcher goes on without help.
 #include <algorithm>
 
 #include "fault_fixture.h"
@@ -21,7 +21,7 @@ class OperationOutage : public FaultTest {
     return static_cast<std::size_t>(std::count(failed.begin(), failed.end(), verb));
   }
 
-  /// The call reads 503 while `verb` fails, and 200 afterwards, at the very moment the outage ends; returns that.
+  /// Expects 503 while `verb` fails, and 200 at the very moment the outage ends; returns the second answer.
   Answer refusedThenDone(const std::string& verb, const std::string& method, const std::string& target,
                          const std::string& body = "") {
     const std::size_t before = faultsOf(verb);
@@ -71,7 +71,7 @@ TEST_P(OperationOutage, OneKeyIsOneJob) {
   EXPECT_EQ(inner_->jobs().list({"q", {}}, {}).total, 1U);
 }
 
-// The first call's promise is asked before filters judge: nobody is judged while that cannot be known.
+// The idempotency key is looked up before the filters run: no filter runs while the result of the lookup is unknown.
 TEST_P(OperationOutage, OneKeyIsJudgedOnce) {
   openFaulty(std::string(kOutageEndpoints) + "scripts.path = " JOBQ_SOURCE_DIR
                                              "/scripts/lua\nendpoint.q.filters = tenant_quota\n"
@@ -96,7 +96,7 @@ TEST_P(OperationOutage, AStreamThatFailsConsumesNothing) {
   EXPECT_EQ(call("GET", "/v2/t/stream/" + id).body, "[]") << "once";
 }
 
-// One answer is taken in pieces: what the first had must not be lost with the second.
+// The chunks of one answer are read in pieces: the chunks of the first piece must survive a failure of the second.
 TEST_P(OperationOutage, AStreamOfSeveralPiecesLosesNone) {
   openFaulty(kOutageEndpoints);
   for (std::uint64_t k = 1; k <= 3; ++k) {
@@ -118,7 +118,7 @@ TEST_P(OperationOutage, AStreamOfSeveralPiecesLosesNone) {
   EXPECT_GE(faultsOf("chunks.take"), 2U);
 }
 
-// A caller who waits for chunks is answered when the storage fails, not left waiting.
+// A caller waiting for chunks is answered when the storage fails.
 TEST_P(OperationOutage, AStreamThatWaitsIsToldOfTheFailure) {
   openFaulty(kOutageEndpoints);
   const std::string id = run("q", R"({"input":{}})").field("id");
@@ -133,7 +133,7 @@ TEST_P(OperationOutage, AStreamThatWaitsIsToldOfTheFailure) {
 TEST_P(OperationOutage, AdminsReadTheReason) {
   openFaulty(kOutageEndpoints);
   const std::string id = run("t", R"({"input":{"output":1},"webhook":"file:///post"})").field("id");
-  // Settled, not just posted: a replay while a courier has it is that call.
+  // The test waits for the stored state: a replay during the first call would be joined with the running call.
   ASSERT_TRUE(reached([&] {
     const auto owed = deliveries(id);
     return owed.size() == 1 && owed.front().state == DeliveryState::delivered;
@@ -144,8 +144,8 @@ TEST_P(OperationOutage, AdminsReadTheReason) {
   EXPECT_EQ(posted("post").size(), 1U);
 }
 
-// Half a minute is less than a delivery's lease: what was done is kept until it can be stored, and nobody is told
-// twice.
+// Half a minute is less than a delivery's lease: the result of a call is kept until the storage accepts it, and no
+// receiver is called twice.
 TEST_P(OperationOutage, AWebhookOutlivesItsStorage) {
   openFaulty(kOutageEndpoints);
   const std::filesystem::path obstacle = dir_ / "jobq-data" / "webhooks" / "blocked";

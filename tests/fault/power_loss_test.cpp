@@ -1,6 +1,6 @@
-// Power loss: random work on the SQLite storage, the power goes at a random step, what was not synced is lost, kept or
-// torn, and the storage is opened again. What was acknowledged is there, whole; what was under way is there whole or
-// not at all. Each seed is one database that loses its power several times, also while it is opened.
+// Power loss: random work on the SQLite storage, the power goes at a random step, bytes without a sync are lost, kept
+// or torn, and the storage is opened again. Acknowledged changes are there and whole; a change under way is there whole
+// or not at all. Each seed is one database with several power cuts, also during its opening.
 //   JOBQ_SEED=17 build/tests/power_loss_test     plays one seed again
 //   JOBQ_SEEDS=2500 build/tests/power_loss_test  10,000 power cuts
 #include <gtest/gtest.h>
@@ -27,10 +27,10 @@ using model::Judge;
 using model::Player;
 
 constexpr int kCuts = 4;               // for each seed
-constexpr std::size_t kWork = 120;     // verbs between two cuts, if the power holds
-constexpr std::uint64_t kReach = 600;  // steps of the disk within which it goes: about as many as the work takes
+constexpr std::size_t kWork = 120;     // operations between two cuts, if the power holds
+constexpr std::uint64_t kReach = 600;  // range of steps for the cut: about as many steps as the work takes
 
-// Whoever works on an endpoint of his own, with his own idea of what has to be there.
+// A caller with an endpoint of its own and its own model of the expected content.
 struct Caller {
   Caller(const std::string& name, testkit::ManualClock& clock) : judge(nullptr), player(name, clock) {}
 
@@ -38,9 +38,9 @@ struct Caller {
     try {
       for (const model::Operation& operation : operations) player.play(judge, operation);
     } catch (const StorageError&) {
-      // The power is gone, or the storage is full of doubt since it went: nothing is acknowledged any more.
+      // The power is gone, or the storage refuses all calls since the cut: no change is acknowledged any more.
     } catch (const Disagreement&) {
-      // Kept by the judge.
+      // The judge keeps the disagreement.
     }
   }
 
@@ -54,12 +54,12 @@ class PowerLoss : public testing::Test {
 
   std::shared_ptr<Storage> open(Clock& clock) {
     static testkit::SilentLog log;
-    // A short log, so that checkpoints, and its beginning anew, are among what the power cuts off.
+    // A short log, so the power also cuts off checkpoints and the restart of the log.
     static const testkit::MapConfig config({{"log", std::to_string(256 << 10)}, {"readers", "2"}});
     return testkit::loadPlugin<Storage>(plugin_, "sqlite", PluginEnv{config, clock, log, folder_, false});
   }
 
-  // Opened, worked on and closed, while the power may go at any moment.
+  // Opens the storage, works on the storage and closes it, while the power may go at any moment.
   void live(std::vector<std::unique_ptr<Caller>>& callers, testkit::ManualClock& clock, std::mt19937_64& random) {
     Disk& disk = Disk::instance();
     disk.cutAt(1 + random() % kReach);
@@ -76,7 +76,7 @@ class PowerLoss : public testing::Test {
       auto operations = model::randomOperations(random(), recordsAlone_ ? 6 * kWork : kWork,
                                                 callers.size() > 1 ? model::kActionsOfOneEndpoint : model::kActions);
       if (recordsAlone_) std::erase_if(operations, [](auto& op) { return !model::isOfRecords(op.action); });
-      // The clock is everybody's.
+      // All callers share the clock.
       if (callers.size() > 1) std::erase_if(operations, [](auto& op) { return op.action == model::Action::advance; });
       threads.emplace_back([&caller, operations] { caller->work(operations); });
     }
@@ -85,7 +85,7 @@ class PowerLoss : public testing::Test {
     cuts_ += disk.isCut() ? 1 : 0;
   }
 
-  /// What was found; empty when everything acknowledged was there.
+  /// Returns a description of the first loss; empty if every acknowledged change was there.
   std::string play(std::uint64_t seed) {
     folder_.clear();
     Disk& disk = Disk::instance();
@@ -93,7 +93,7 @@ class PowerLoss : public testing::Test {
     std::mt19937_64 random(seed);
     testkit::ManualClock clock;
     std::vector<std::unique_ptr<Caller>> callers;
-    // One caller is repeated exactly by its seed; four share commits, and take turns as they come.
+    // A single caller repeats exactly by its seed; four callers share commits in an order of chance.
     const int count = seed % 4 == 3 ? 4 : 1;
     for (int i = 0; i < count; ++i) callers.push_back(std::make_unique<Caller>("c" + std::to_string(i), clock));
     for (int cut = 0; cut < kCuts; ++cut) {
@@ -104,7 +104,7 @@ class PowerLoss : public testing::Test {
     return {};
   }
 
-  // With the power on: is all there?
+  // Checks with the power on that every acknowledged change is there.
   std::string inspect(std::vector<std::unique_ptr<Caller>>& callers, Clock& clock) {
     try {
       const std::shared_ptr<Storage> storage = open(clock);
@@ -137,7 +137,7 @@ TEST_F(PowerLoss, NothingAcknowledgedIsLost) {
   std::cout << seeds.count * kCuts << " lives, " << cuts_ << " of them ended by a power cut at work" << std::endl;
 }
 
-// The same, and no job's commit that would bring a record to the disk by chance.
+// Records alone: no commit of a job brings a record to the disk by chance.
 TEST_F(PowerLoss, NoAcknowledgedRecordIsLost) {
   recordsAlone_ = true;
   const model::Seeds seeds(60);
@@ -148,7 +148,8 @@ TEST_F(PowerLoss, NoAcknowledgedRecordIsLost) {
   std::cout << seeds.count * kCuts << " lives, " << cuts_ << " of them ended by a power cut at work" << std::endl;
 }
 
-// A database of the first version with a job in it, and the power goes at each step of its way to the present one.
+// A database of the first version with a job in it; the power goes at each step of the migration to the present
+// version.
 TEST_F(PowerLoss, AMigrationIsWholeOrWasNot) {
   testkit::ManualClock clock;
   const model::Turns policy;

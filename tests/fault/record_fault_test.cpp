@@ -1,7 +1,7 @@
-// Records on a storage that fails: the k-th call of the verbs, or the k-th call that SQLite makes to its disk, for
-// every k of a scenario. What was answered with Stored is there, what threw has happened whole or not at all, and the
-// store goes on: the judge has every answer in between. A whole server on such storages: storage_fault_test.cpp,
-// io_error_test.cpp; without power: power_loss_test.cpp.
+// Records on a failing storage: the k-th call of the operations, or the k-th call of SQLite to its disk, for every k of
+// a scenario. A change answered with Stored is there, a change with an exception has happened whole or not at all, and
+// the store goes on; the judge sees every answer in between. The whole server on such storages:
+// `tests/fault/storage_fault_test.cpp`, `tests/fault/io_error_test.cpp`; power cuts: `tests/fault/power_loss_test.cpp`.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ class RecordFault : public testing::TestWithParam<const char*> {
     judge_.reset();
   }
 
-  /// Throws StorageError when the storage fails meanwhile.
+  /// Throws StorageError if the storage fails meanwhile.
   void open() {
     static testkit::SilentLog log;
     static const testkit::MapConfig config({{"log", std::to_string(256 << 10)}, {"readers", "2"}});
@@ -43,8 +43,8 @@ class RecordFault : public testing::TestWithParam<const char*> {
     isOpen_ = true;
   }
 
-  /// Does `step`, and once more when the storage fails meanwhile: one fault is one failure. In between the operator
-  /// does what he has to.
+  /// Does `step`, and once more if the storage fails meanwhile: one fault is one failure. In between the operator acts
+  /// as needed.
   template <class Step>
   auto insist(Step step) {
     try {
@@ -61,11 +61,11 @@ class RecordFault : public testing::TestWithParam<const char*> {
     return insist([&](RecordStore& records) {
       auto result = records.create(record);
       if (const auto* now = std::get_if<Stored>(&result)) return now->version;
-      ++hadHappened_;  // when it threw
+      ++hadHappened_;  // the change had happened although the call threw
       return records.find(record.kind, record.id)->version;
     });
   }
-  /// Reads, changes and stores, as all do.
+  /// Reads, changes and stores a record, like every caller.
   void update(const std::string& id, const std::string& name, const std::string& body) {
     insist([&](RecordStore& records) {
       const auto found = records.find("template", id);
@@ -82,7 +82,7 @@ class RecordFault : public testing::TestWithParam<const char*> {
     return insist([&](RecordStore& records) { return records.changedSince("template", version).version; });
   }
 
-  /// Every verb with each of its answers, and enough bytes for a checkpoint.
+  /// Uses every operation with each of its answers, and writes enough bytes for a checkpoint.
   void live() {
     const auto first = create({"template", "a", "alpha", "{\"n\":1}", 0, {}});
     create({"template", "b", "beta", std::string(90'000, 'x'), 0, {}});
@@ -110,7 +110,7 @@ class RecordFault : public testing::TestWithParam<const char*> {
     EXPECT_EQ(judge_->model().records.find("template", "a")->body, "{\"n\":3}");
   }
 
-  /// A life of one storage, with whatever fails in it, and a look at what is left. False: nothing failed.
+  /// Runs one storage with the planned failures and checks the remaining content. Returns false if no call failed.
   bool play(const std::function<void()>& fail) {
     const bool durable = std::string(GetParam()) == "sqlite";
     judge_.emplace(nullptr);
@@ -149,7 +149,7 @@ class RecordFault : public testing::TestWithParam<const char*> {
   std::optional<Judge> judge_;
   std::function<void()> mend_ = [] {};
   int failures_ = 0;
-  int hadHappened_ = 0;  // what failed, and was there when the storage was opened again
+  int hadHappened_ = 0;  // failed changes found in place after the reopening of the storage
   bool isOpen_ = false;
 };
 
@@ -169,11 +169,11 @@ TEST_P(RecordFault, OfEachCall) {
 INSTANTIATE_TEST_SUITE_P(Over, RecordFault, testing::Values("memory", "sqlite"),
                          [](const auto& info) { return info.param; });
 
-/// The faults of a disk, once and for ever; after an error the storage is opened again on a sound disk, after a full
-/// one it goes on when there is space.
+/// The faults of a disk, once and for ever. After an error the storage is opened again on a sound disk; after a full
+/// disk the storage goes on once there is space.
 class RecordDisk : public RecordFault {
  protected:
-  /// The next process finds the files as they are now, and not as a storage leaves them that is closed.
+  /// Leaves the files for the next process as they are now, not as after an orderly close.
   void die() {
     constexpr const char* kFiles[] = {"jobq.db", "jobq.db-wal"};
     const std::filesystem::path aside = folder_ / "aside";

@@ -23,7 +23,7 @@ SECONDS = 60 * float(os.environ.get("JOBQ_SOAK_MINUTES", "0.5"))
 RATE = float(os.environ.get("JOBQ_SOAK_RATE", "400"))  # requests a second, of all callers together
 CALLERS = int(os.environ.get("JOBQ_SOAK_CALLERS", "24"))
 LONGEST_TTL = 60_000  # milliseconds; the database is steady once jobs expire as fast as they come
-SHORTEST_TTL = 10_000  # api.md's
+SHORTEST_TTL = 10_000  # core/http/API.md, "Policy": the least ttl
 GLANCES = 20  # at the memory, for each row of the record
 TABLES = ("job", "job_input", "job_output", "job_progress", "job_chunk", "job_log")
 
@@ -72,7 +72,7 @@ class SoakTest:
 
     @staticmethod
     def check_jobs(server, traffic):
-        """Nothing waits or runs, and each endpoint has completed and failed as many as it had to."""
+        """No job waits or runs, and each endpoint has the expected numbers of completed and failed jobs."""
         for endpoint, (completed, failed) in traffic.ended.items():
             jobs = server.quiet(endpoint)
             assert (jobs["completed"], jobs["failed"]) == (completed, failed), f"{endpoint}, by the callers' books"

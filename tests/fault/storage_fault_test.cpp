@@ -1,5 +1,5 @@
-// One call of the storage fails, the k-th, for every k of a day that uses every verb. Whatever was acknowledged ends
-// right, nothing is stuck, no slot is lost, the counters agree, and a caller reads 200, 503 or what the API documents.
+// The k-th call of the storage fails, for every k of a day with every operation. Every acknowledged job ends right, no
+// job is stuck, no slot is lost, the counters agree, and a caller reads 200, 503 or another documented status.
 #include <cstdint>
 #include <functional>
 #include <iostream>
@@ -24,7 +24,7 @@ constexpr const char* kVerbEndpoints =
 constexpr const char* kForever = R"({"input":{"sleepMs":600000}})";
 
 /// The parameter is the storage's name and a share of the calls, such as sqlite_2: calls 2, 6, 10, ... fail. The four
-/// shares of a storage are tests of their own, so that they run at the same time.
+/// shares of a storage are tests of their own, so the shares run at the same time.
 class EveryCall : public FaultTest {
  protected:
   static constexpr std::uint64_t kShares = 4;
@@ -34,21 +34,21 @@ class EveryCall : public FaultTest {
   }
   std::uint64_t share() const { return static_cast<std::uint64_t>(std::string_view(GetParam()).back() - '0'); }
 
-  /// A job that was answered 200, and how it has to end.
+  /// A job answered with 200, and its expected end.
   struct KeyedCall {
     std::string endpoint;
     std::string id;
     std::string status;
-    std::string output;  ///< of a COMPLETED one
+    std::string output;  ///< output of a COMPLETED job
     std::uint32_t attempts = 1;
   };
 
-  /// Asks again after a 503, as a client does. One fault is one 503 at most.
+  /// Repeats the call after a 503, as a client does. One fault is one 503 at most.
   Answer insist(const std::string& method, const std::string& target, const std::string& body = "",
                 const std::string& key = "") {
     return untilDone([&] { return callPatiently(key.empty() ? key_ : key, method, target, body); });
   }
-  /// The same, and no time passes meanwhile.
+  /// Repeats the call after a 503 while time stands still.
   Answer insistNow(const std::string& method, const std::string& target) {
     return untilDone([&] { return call(method, target); });
   }
@@ -66,22 +66,22 @@ class EveryCall : public FaultTest {
     }
   }
 
-  /// Submits and remembers the promise. `operation` is run or runsync.
+  /// Submits a job and remembers its expected end. `operation` is run or runsync.
   std::string submitAndExpect(const std::string& endpoint, const std::string& body, const std::string& status,
-                                   const std::string& output = "", const std::string& operation = "run",
-                                   const std::string& key = "") {
+                              const std::string& output = "", const std::string& operation = "run",
+                              const std::string& key = "") {
     const std::string wait = operation == "runsync" ? "?wait=300000" : "";
     const Answer answer = insist("POST", "/v2/" + endpoint + "/" + operation + wait, body, key);
     EXPECT_EQ(answer.status, 200) << answer.body;
     if (operation == "runsync") {
-      // Stored, and then the storage could not be asked how it went.
+      // The job is stored, but the storage failed when asked for its outcome.
       EXPECT_THAT(answer.field("status"), testing::AnyOf(status, "IN_QUEUE")) << answer.body;
     }
     idempotencyKeys_.push_back({endpoint, answer.field("id"), status, output});
     return answer.field("id");
   }
 
-  /// Waits behind the faults' back, then asks once.
+  /// Waits by reading past the faults, then makes one call.
   void awaitStatus(const std::string& endpoint, const std::string& id, JobState state) {
     const auto there = [&] {
       const auto job = stored(endpoint, id);
@@ -119,7 +119,7 @@ class EveryCall : public FaultTest {
     submitAndExpect("e", R"({"input":{"low":1},"policy":{"lowPriority":true}})", "COMPLETED", R"({"low":1})");
     submitAndExpect("e", R"({"input":{"sync":1}})", "COMPLETED", R"({"sync":1})", "runsync");
     reporter_ = submitAndExpect("t", R"({"input":{"progress":[1,2],"chunks":3,"log":["a","b"],"output":"told"}})",
-                                     "COMPLETED", "\"told\"");
+                                "COMPLETED", "\"told\"");
     submitAndExpect("t", R"({"input":{"sleepMs":1500,"output":1}})", "COMPLETED", "1");
     submitAndExpect("u", R"({"input":{"chunks":1,"sleepMs":500,"output":2}})", "COMPLETED", "2", "runsync");
     submitAndExpect("u", R"({"input":{"throw":"boom"}})", "FAILED");
@@ -147,7 +147,7 @@ class EveryCall : public FaultTest {
     awaitStatus("u", idempotencyKeys_.back().id, JobState::timedOut);
   }
 
-  /// One key is one job, however often it is sent and whatever fails.
+  /// Expects one job for one idempotency key, however often sent and whatever fails.
   void useAKey() {
     extra_ = {{"Idempotency-Key", "once"}};
     const std::string first = submitAndExpect("k", R"({"input":{"a":1}})", "COMPLETED", R"({"a":1})");
@@ -169,10 +169,10 @@ class EveryCall : public FaultTest {
     EXPECT_EQ(job->expiresAt, before + Millis(8'000));
   }
 
-  /// What is consumed is each chunk once; what is read from the beginning is all of them.
+  /// Expects each consumed chunk once, and all chunks when read from the beginning.
   void readAStream() {
     reporter_ = submitAndExpect("t", R"({"input":{"log":["a","b"],"chunks":3,"sleepMs":500,"output":"told"}})",
-                                     "COMPLETED", "\"told\"");
+                                "COMPLETED", "\"told\"");
     std::string consumed;
     std::string state;
     while (state != "COMPLETED" && !HasFailure()) {
@@ -191,7 +191,7 @@ class EveryCall : public FaultTest {
                 testing::MatchesRegex(".*chunk.:0.*chunk.:1.*chunk.:2.*"));
   }
 
-  /// One is delivered at once, one at its second try, and one once more when it is asked for.
+  /// Expects one delivery at once, one at its second try, and one repeated on demand.
   void tellTheOutside() {
     const std::filesystem::path obstacle = dir_ / "jobq-data" / "webhooks" / "blocked";
     std::filesystem::create_directories(obstacle);
@@ -228,7 +228,7 @@ class EveryCall : public FaultTest {
     }
   }
 
-  // What has to be true after it ------------------------------------------------------------------------------------
+  // Conditions after each day ----------------------------------------------------------------------------------------
 
   void expectPromisesKept() {
     for (const KeyedCall& idempotency : idempotencyKeys_) {
@@ -268,16 +268,16 @@ class EveryCall : public FaultTest {
       EXPECT_TRUE(reached(quiet)) << endpoint << ": " << call("GET", std::string("/v2/") + endpoint + "/health").body;
       EXPECT_EQ(health(endpoint, "inQueue"), listed(endpoint, JobState::inQueue)) << endpoint;
       EXPECT_EQ(health(endpoint, "completed"), listed(endpoint, JobState::completed)) << endpoint;
-      // Each end counts, also the one before a retry.
+      // Each end counts, also an end before a retry.
       EXPECT_EQ(health(endpoint, "failed"),
                 listed(endpoint, JobState::failed) + listed(endpoint, JobState::timedOut) + health(endpoint, "retried"))
           << endpoint;
     }
   }
 
-  /// Plays `scenario` with each call of this share failing, until one was played to its end without a fault. Threads
-  /// change the order of the calls a little: in the first share, those of `verbs` that were not met by then have a day
-  /// of their own.
+  /// Plays `scenario` with each call of this share failing, until a scenario ran to its end without a fault. Threads
+  /// change the order of the calls a little: in the first share, each operation of `verbs` not met by then has a day of
+  /// its own.
   void forEveryCall(const std::vector<const char*>& verbs, const std::function<void()>& scenario) {
     std::string failed;
     for (std::uint64_t k = share(); failed != kNone; k += kShares) {
@@ -295,7 +295,7 @@ class EveryCall : public FaultTest {
     for (const auto& [verb, times] : met_) std::cout << "  " << verb << " " << times << "\n";
   }
 
-  /// Returns the verb that failed.
+  /// Returns the name of the failed operation.
   std::string play(const std::function<void()>& scenario) {
     const std::size_t faults = plan_.failed().size();
     idempotencyKeys_.clear();
@@ -313,7 +313,7 @@ class EveryCall : public FaultTest {
   std::vector<KeyedCall> idempotencyKeys_;
   std::string reporter_;
   std::size_t refusals_ = 0;
-  std::map<std::string, int> met_;  ///< how often each verb failed
+  std::map<std::string, int> met_;  ///< number of failures by operation
 };
 
 TEST_P(EveryCall, ADayWithOneFault) {
@@ -351,10 +351,10 @@ TEST_P(EveryCall, KeysPurgesStreamsAndWebhooksWithOneFault) {
   });
 }
 
-/// For a storage that keeps something over a restart.
+/// Suite for a storage that keeps its content over a restart.
 class EveryCallOfARestart : public EveryCall {};
 
-// The shutdown puts a running job back in line, and the next start finds everything as it was.
+// The shutdown puts a running job back into the queue, and the next start finds everything unchanged.
 TEST_P(EveryCallOfARestart, AShutdownAndAStartWithOneFault) {
   forEveryCall({"leases.release", "leases.sweep", "leases.finish", "records.list"}, [this] {
     openPatiently(kEndpoints);

@@ -1,5 +1,5 @@
-// A storage that fails for a while: everything goes on when it is back, without a restart, without a new submission,
-// and no handler has to run twice for it.
+// A storage failing for a while: all work continues after the outage, without a restart, without a new submission, and
+// no handler runs twice because of the outage.
 #include <algorithm>
 #include <functional>
 
@@ -36,7 +36,7 @@ class Outage : public FaultTest {
     return static_cast<std::size_t>(std::count(failed.begin(), failed.end(), verb)) >= times;
   }
 
-  /// Each job ended with its own number as output, and its handler ran once.
+  /// Expects each job to have ended with its own number as output, after one run of its handler.
   void expectNumbered(const std::vector<std::string>& ids) {
     for (std::size_t i = 0; i < ids.size(); ++i) {
       ASSERT_TRUE(reached([&] { return status("t", ids[i]).field("status") == "COMPLETED"; }))
@@ -147,7 +147,7 @@ TEST_P(Outage, EverythingFailsForHalfAMinuteAndGoesOn) {
   expectSlots("t", 4);
 }
 
-// The bell that rang for a job goes on ringing while the storage cannot hand the job out.
+// The queue signal of a job stays set while the storage cannot return the job.
 TEST_P(Outage, ABellOutlivesTheOutage) {
   openFaulty(kFour);
   for (const bool idle : {false, true}) {
@@ -162,7 +162,7 @@ TEST_P(Outage, ABellOutlivesTheOutage) {
       plan_.failVerb(all ? "leases.claim" : verb);
       const std::string id = run("e", R"({"input":{"a":1}})").field("id");
       if (all) plan_.failVerb("");
-      // An idle worker takes the job, and nobody has to be counted.
+      // An idle worker takes the job, so no count is needed.
       const std::size_t faults = idle && std::string_view(verb) == "jobs.counts" ? 0 : 3;
       EXPECT_TRUE(reached([&] { return plan_.failed().size() >= before + faults; })) << verb << idle;
       plan_.heal();
@@ -171,7 +171,7 @@ TEST_P(Outage, ABellOutlivesTheOutage) {
   }
 }
 
-// A caller who waits claims for a free worker on its own thread.
+// A waiting caller claims for a free worker on its own thread.
 TEST_P(Outage, AWaitingCallerIsServedWhenTheClaimWorksAgain) {
   openFaulty(kFour);
   EXPECT_EQ(callPatiently(key_, "POST", "/v2/e/runsync", R"({"input":{}})").status, 200);
@@ -181,7 +181,7 @@ TEST_P(Outage, AWaitingCallerIsServedWhenTheClaimWorksAgain) {
   EXPECT_EQ(answer.field("status"), "COMPLETED") << answer.body;
 }
 
-// What a handler reports is offered until it is stored: a hiccup of the storage is no failure of the job.
+// The report of a handler is repeated until stored: a short failure of the storage is no failure of the job.
 TEST_P(Outage, AReportThatFailsDoesNotFailItsJob) {
   openFaulty(kFour);
   for (const char* verb : {"leases.progress", "chunks.append", "chunks.appendLog"}) {
@@ -229,8 +229,8 @@ TEST_P(Outage, WhatIsDueMeanwhileIsDoneAfterwards) {
   expectSlots("t", 4);
 }
 
-// A job is running for everybody as soon as its claim is stored: whoever cancels it then must not be missed by the
-// worker that is about to start.
+// A job is running for all callers as soon as its claim is stored: the worker about to start must not miss a cancel
+// after the claim.
 TEST_P(Outage, ACancelBetweenTheClaimAndTheStartIsNotLost) {
   openFaulty(kFour);
   for (const bool waits : {false, true}) {
@@ -255,7 +255,7 @@ TEST_P(Outage, ACancelBetweenTheClaimAndTheStartIsNotLost) {
   }
 }
 
-// Each call of the storage fails with one chance in five while four callers submit; seeds are printed by the failures.
+// Each call of the storage fails with one chance in five while four callers submit; failures print the seed.
 TEST_P(Outage, ManyFaultsAndManyCallers) {
   for (const unsigned seed : {1U, 2U, 3U}) {
     openFaulty(kFour);
@@ -278,7 +278,7 @@ TEST_P(Outage, ManyFaultsAndManyCallers) {
       for (std::string& id : testkit::resultOf("a caller of /run", caller)) ids.push_back(std::move(id));
     }
     ASSERT_GT(ids.size(), 50U);
-    // Half of them end while the storage still fails.
+    // Half of the jobs end while the storage still fails.
     const auto ended = [&] { return inner_->jobs().counts("t").completed; };
     EXPECT_TRUE(reached([&] { return ended() >= ids.size() / 2; })) << seed;
     plan_.heal();
@@ -299,10 +299,10 @@ TEST_P(Outage, ManyFaultsAndManyCallers) {
   }
 }
 
-/// For a storage that keeps something over a restart.
+/// Suite for a storage that keeps its content over a restart.
 class OutageOverARestart : public Outage {};
 
-// A server whose storage is gone ends all the same, and the next one finds every job.
+// A server with a failed storage ends in spite of it, and the next server finds every job.
 TEST_P(OutageOverARestart, AShutdownWithoutAStorage) {
   for (const char* verb : {"leases.finish", "leases.release", ""}) {
     openFaulty(kFour);

@@ -30,7 +30,7 @@ class Backlog(Server):
     """A server whose endpoint `line` has workers only while it is told to work."""
 
     WORKERS = 128
-    CALLERS = 500  # as many share a commit: where a disk needs ten milliseconds for one, 64 of them would take minutes
+    CALLERS = 500  # jobs of all callers share a commit: 64 callers on a disk with 10 ms a commit would take minutes
     WARM_UP, MEASURED = 4000, 12000
     INPUT = {"prompt": "a photo of an astronaut riding a horse", "steps": 20, "seed": 42}
 
@@ -85,7 +85,8 @@ class BacklogTest:
     LONGEST_TEST = 900  # seconds: a slow disk takes minutes for a million jobs
 
     def test_a_million_jobs_in_line(self, at_end):
-        """design.md, Speed: restart to ready, memory a queued job, and claims whose cost does not grow with depth."""
+        """tests/fault/README.md: restart to ready, memory of a queued job, and claims at a cost independent of the
+        depth."""
         deep, short = at_end.enter_context(Backlog()), at_end.enter_context(Backlog())
         rate = deep.fill(JOBS)
         deep.kill()

@@ -20,8 +20,8 @@ BEHIND = 50  # jobs that are acknowledged after its end
 
 
 class Submitter:
-    """One connection that submits to both endpoints in turns until it is told to stop: to `parked`, where jobs wait,
-    and to `echo`, where they run."""
+    """A connection that submits to both endpoints in turns until told to stop: to `parked`, where jobs wait, and to
+    `echo`, where jobs run."""
 
     def __init__(self, server, number):
         self.server, self.number = server, number
@@ -146,7 +146,7 @@ class RestoreTest(HttpTest):
             assert file.read().strip() not in content
 
     def test_a_shutdown_does_not_wait_for_a_slow_client(self, own_server):
-        """A copy that nobody reads ends with the drain."""
+        """A copy without a reader ends with the drain."""
         server = own_server(**SHORT_DRAIN)
         for _ in range(40):
             server.run("parked", {"text": "x" * 500_000})
@@ -157,7 +157,7 @@ class RestoreTest(HttpTest):
             server.stop()
 
     def test_a_killed_server_leaves_no_copy(self, own_server):
-        """What a crash leaves in the data directory is gone at the next start."""
+        """The next start removes the files left by a crash in the data directory."""
         server = own_server()
         server.kill()
         leftover = os.path.join(server.data, "backup.tmp")

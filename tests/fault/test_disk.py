@@ -54,7 +54,7 @@ class LockedTest(DiskTest):
             for name, (reply, seconds) in answers.items():
                 print(f"case: {name}", flush=True)
                 self.assert_refused(reply, 503, "locked", "another program")
-                # One timeout of its own, and that of the write before it.
+                # The call has a timeout of its own, after the timeout of the write before.
                 judge_pace(f"{name} while the database is locked", seconds, 2 * BUSY_TIMEOUT + 2)
             other.execute("ROLLBACK")
         until(lambda: self.ready(server).status == 200, "it is ready again", HANG)
@@ -72,7 +72,8 @@ class FullDiskTest(DiskTest):
             pytest.skip("no small file system can be mounted: " + os.strerror(ctypes.get_errno()))
 
     def server_on_a_disk_of(self, size):
-        """Its data directory is a disk of its own, in a mount namespace of this process: no mount outlives it."""
+        """The data directory is a disk of its own, in a mount namespace of this process: no mount outlives the
+        process."""
         if _libc.unshare(CLONE_NEWNS) != 0 or _libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) != 0:
             pytest.skip("no mount namespace for this user: " + os.strerror(ctypes.get_errno()))
         server = self.idle_server()
@@ -144,7 +145,7 @@ class DamagedTest(DiskTest):
         overwrite(self.database(server), page * PAGE, b"\xff" + random.Random(page).randbytes(PAGE - 1))
 
     def test_the_head_of_a_line(self):
-        """Nobody can claim the damaged job: the server must not go on taking jobs that nobody will get."""
+        """The damaged job cannot be claimed: the server must not go on accepting jobs that no worker will get."""
         server = self.idle_server(endpoint__trial__workersMax=0)
         server.start()
         for number in range(40):

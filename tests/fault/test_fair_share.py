@@ -1,12 +1,12 @@
-"""One noisy key and nine quiet ones on a server under load, policy `fair`: 10,000 jobs of the one wait, and the others
-submit 100 each, on both storages. They wait hardly longer than their twins, which submit at the same time where no
-noisy key is.
+"""One noisy key and nine quiet keys on a server under load, policy `fair`: 10,000 jobs of the noisy key wait, and the
+others submit 100 each, on both storages. The quiet keys wait hardly longer than their twins, which submit at the same
+time to an endpoint without a noisy key.
 
     build/venv/bin/pytest -s tests/fault/test_fair_share.py        (half a minute)
 
-`tests/plugins/fairness_test.cpp` counts the same job by job on a clock that is moved by hand; this is the real one.
+`tests/plugins/fairness_test.cpp` counts the same job by job on a clock moved by hand; this test uses real time.
 
-A flood at an endpoint with 128 workers, and the first job of each of 12 endpoints that have no worker yet: it starts
+A flood at an endpoint with 128 workers, and the first job of each of 12 endpoints without a worker: this job starts
 within 100 ms. `tests/unit/dispatcher_test.cpp` counts the same in claims."""
 
 import threading
@@ -34,11 +34,11 @@ def at(delays, part):
 @pytest.mark.timeout(600)
 class FairShareTest:
     def test_memory(self, own_server):
-        """issue 7: one noisy key cannot starve the rest."""
+        """core/decisions/jobs.md, "Order in the queue": a noisy key cannot starve the rest."""
         self.share("memory", own_server)
 
     def test_sqlite(self, own_server):
-        """issue 7: one noisy key cannot starve the rest."""
+        """core/decisions/jobs.md, "Order in the queue": a noisy key cannot starve the rest."""
         self.share("sqlite", own_server)
 
     def share(self, storage, own_server):
@@ -52,7 +52,7 @@ class FairShareTest:
         delays = self.delays([(endpoint, key) for endpoint in ("without", "beside") for key in quiet])
         without, beside = delays[:QUIET_KEYS], delays[QUIET_KEYS:]
         jobs = server.health("beside")["jobs"]
-        # So that no worker has a job when the server stops.
+        # After the purge no worker has a job when the server stops.
         removed = server.request("POST", "/v2/beside/purge-queue").json()["removed"]
         server.quiet("beside")
         self.tell(storage, without, beside)

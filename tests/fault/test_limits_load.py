@@ -1,4 +1,4 @@
-"""The turnstile under load: 400 callers at once who do not slow down; places that callers leave in every way."""
+"""Rate limiting under load: 400 callers at once at full speed; places left by callers in every way."""
 
 import contextlib
 import itertools
@@ -21,12 +21,12 @@ MS = 1_000_000  # the clock of the client counts nanoseconds, the server's (the 
 
 
 class Ledger:
-    """What 400 callers read, judged without any tolerance.
+    """The answers to 400 callers, judged without any tolerance.
 
-    The server looked at its clock between a call's send and its receipt; it cut that to whole milliseconds, and may
-    have taken the call a little later. So a call counted after `sent` - 1 ms and not after `received`. Over: the calls
-    that lie in an interval with both ends are more than may be. Wrongly refused: the calls that might lie in it with
-    either end are fewer than it takes to refuse.
+    The server read its clock between a call's send and its receipt, cut the time to whole milliseconds, and may have
+    counted the call a little later. A call therefore counted after `sent` - 1 ms and not after `received`. Over the
+    limit: the calls with both ends in an interval are more than permitted. Wrongly refused: the calls with either end
+    in the interval are fewer than a refusal needs.
     """
 
     def __init__(self, calls, requests, window_ms):
@@ -37,7 +37,8 @@ class Ledger:
         self.receipts = sorted(received for _, received in self.allowed)
 
     def _from_each(self):
-        """Of each allowed call from the last on: its send, and when those sent then or later were answered."""
+        """Yields for each allowed call, from the last on: its send time, and the answer times of all calls sent then or
+        later."""
         later = []
         for sent, received in reversed(self.allowed):
             insort(later, received)
@@ -72,8 +73,8 @@ class Ledger:
     def refused_by_bucket_for_nothing(self):
         """Refusals at which the bucket must have had a whole token.
 
-        It has less than one only if since some moment x more calls were allowed than all but one token and what was
-        refilled since. The greatest surplus is at an x where a call was answered, or now.
+        The bucket has less than a token only if since some moment x the allowed calls exceed the refilled tokens plus
+        all tokens but one. The greatest surplus is at the answer of a call, or now.
         """
         rate = self.requests / self.window
         surplus = list(itertools.accumulate((rate * (r + MS) - n for n, r in enumerate(self.receipts)), max))
@@ -151,7 +152,8 @@ class HammeredLimitsTest(HttpTest):
                 assert set(stream.statuses(method, path, self.LIMITS[name], body)) == {200}, name
 
     def test_window(self):
-        """decisions.md, Limits, by `limiter = window`: in no window more than `requests`, in n windows n times that."""
+        """etc/README.md: with `limiter = window` no window has more than `requests`, and n windows have at most n times
+        as many."""
         ledgers = self.hammered()
         self.judge(ledgers, Ledger.over_window, Ledger.refused_by_window_for_nothing)
         self.check_not_stuck()
@@ -168,7 +170,7 @@ class PlacesTest(HttpTest):
 
     CALLERS = 400
     PLACES = 50
-    FREE_AGAIN = 5.0  # seconds: who leaves without a word is noticed at once, on a machine that has time for it
+    FREE_AGAIN = 5.0  # seconds: a departed caller is noticed at once, on a machine with time to spare
     WAIT = 5000  # milliseconds that fifty callers wait in vain; they have to be in before
 
     @pytest.fixture
@@ -184,7 +186,7 @@ class PlacesTest(HttpTest):
         return self.server.health("parked")["jobs"]["inQueue"]
 
     def fill(self, wait=300000):
-        """50 callers inside; each that was let in has put a job in line, and each other one has read 429."""
+        """50 callers inside; each admitted caller has queued a job, and each other caller has read 429."""
         inside = self.callers()
         before, start = self.in_line(), time.monotonic()
         while (held := len(inside.open)) < self.PLACES:
@@ -211,7 +213,7 @@ class PlacesTest(HttpTest):
         return self.at_end.enter_context(contextlib.closing(WaitingCallers(self.server)))
 
     def check_full(self, inside):
-        """Everybody else reads 429, and nobody who is in is disturbed."""
+        """All other callers read 429, and no admitted caller is disturbed."""
         others = self.callers()
         self.callers_of(others, self.CALLERS - self.PLACES, 300000)
         others.collect(HANG)
@@ -232,7 +234,7 @@ class PlacesTest(HttpTest):
         inside.close()
 
     def reset(self, inside):
-        """RST: what a host sends whose program has died."""
+        """RST: sent by the host of a killed program."""
         for plain, _ in inside.open.values():
             plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         inside.close()
@@ -297,7 +299,8 @@ class PlacesTest(HttpTest):
         return inside
 
     def test_no_place_is_lost(self):
-        """decisions.md, Limits: 50 of 400 are in, 350 read 429; ten rounds, and all 50 places are usable in the end."""
+        """core/http/API.md, "Places for waiting callers": 50 of 400 callers are in, 350 read 429; ten rounds, and all
+        50 places are usable in the end."""
         for leave in (self.close, self.reset, self.half_close, self.cancelled, self.purged, self.half):
             print(f"they leave: {leave.__name__}", flush=True)
             inside = self.fill()
@@ -315,7 +318,7 @@ class PlacesTest(HttpTest):
         judge_pace(f"{self.PLACES} places free again", self.longest, self.FREE_AGAIN)
 
     def check_senders(self):
-        """They leave while they send their bodies."""
+        """Callers leave while sending their bodies."""
         for linger in (None, struct.pack("ii", 1, 0)):
             for plain in self.fill_with_senders():
                 if linger:

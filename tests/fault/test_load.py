@@ -43,7 +43,7 @@ class CrowdedEndpoints(WaitingCallers):
     """Five endpoints with 400 waiting callers each: three kinds of waiting, and how each is ended."""
 
     EACH = 400
-    IN_LINE = ("line1", "line2", "line3")  # one worker, which a long job keeps: /runsync behind it
+    IN_LINE = ("line1", "line2", "line3")  # one worker, kept busy by a long job: /runsync behind it
     SETTINGS = {"endpoint.busy.image": "plugin/trial", "endpoint.busy.workersMax": str(EACH), "server.drain": "1s"}
     for _name in IN_LINE:
         SETTINGS.update({f"endpoint.{_name}.image": "plugin/trial", f"endpoint.{_name}.workersMax": "1"})
@@ -56,7 +56,7 @@ class CrowdedEndpoints(WaitingCallers):
             self.jobs.append((endpoint, server.run(endpoint, self.LONG)))
             for n in range(self.EACH):
                 self.call("POST", f"/v2/{endpoint}/runsync?wait=300000", {"input": {"output": f"{endpoint} {n}"}})
-        for endpoint in ("busy", "parked"):  # 400 that run, 400 that nobody will run
+        for endpoint in ("busy", "parked"):  # 400 running jobs, 400 jobs without a worker
             for _ in range(self.EACH):
                 self.jobs.append((endpoint, server.run(endpoint, self.LONG)))
                 self.call("GET", f"/v2/{endpoint}/status-sync/{self.jobs[-1][1]}?wait=300000")
@@ -64,8 +64,8 @@ class CrowdedEndpoints(WaitingCallers):
 
 @pytest.mark.timeout(600)
 class WaitingCallersTest(HttpTest):
-    """5 endpoints x 400 waiting callers: a caller that does not wait must not notice them. Its calls are answered while
-    all of them wait, and wake as few of the server's threads as before the crowd came."""
+    """5 endpoints x 400 waiting callers: a caller without a wait is not disturbed. Its calls are answered while all
+    others wait, and wake as few of the server's threads as before the crowd came."""
 
     ALL = 5 * CrowdedEndpoints.EACH
     ROUNDS = 400
@@ -100,7 +100,7 @@ class WaitingCallersTest(HttpTest):
             return (wakeups(self.server.process.pid) - before) / self.COUNTED_ROUNDS
 
     def probe(self, places_left):
-        """One caller beside the crowd that waits for nothing but the jobs of an idle endpoint. Every call is a 200."""
+        """A caller beside the crowd that waits only for jobs of an idle endpoint. Every call is a 200."""
         times, api = Latencies(), self.server
         door = api.connect()
         self.at_end.callback(door.close)
@@ -184,7 +184,8 @@ class WaitingCallersTest(HttpTest):
         self.judge(beside, before, times, released)
 
     def test_beyond_the_places_nobody_waits_and_nobody_starves(self):
-        """README, The door: server.threads - 512 may wait; a waiting call beyond that answers its present state."""
+        """core/http/API.md, "Places for waiting callers": server.threads - 512 callers may wait; a waiting call beyond
+        that answers its present state."""
         before = self.wakeups_a_round()
         callers = self.crowd()
         places = 2048 - 512
@@ -215,11 +216,12 @@ class LargeBodiesTest:
     DEADLINE = 300  # seconds: bounds a hang
 
     def test_memory_stays_within_its_bound(self, own_server):
-        """Bodies over 1 MB share server.bodyMemory; who finds none reads 503 with Retry-After, and gets in later."""
+        """core/http/API.md, "When the answer is 503": bodies over 1 MB share server.bodyMemory; a body without room
+        reads 503 with Retry-After, and gets in later."""
         server = own_server(server__bodyMemory=f"{self.BODY_MEMORY}MB")
         every = max(1, self.CALLERS // self.WHOLE)
         whole = range(0, every * self.WHOLE, every)
-        # Every eighth of them gets all his 20 MB back, the others' jobs have a small output.
+        # Every eighth caller gets all 20 MB back, the jobs of the others have a small output.
         crowd = LargeCallers(server, self.CALLERS, self.SIZE,
                              endpoint_of=lambda n: "echo" if n // every % 8 == 0 else "trial",
                              cut=lambda n: n not in whole)
@@ -254,7 +256,8 @@ class LargeAnswersTest(HttpTest):
         return plain, int(plain.recv(12).split()[1])
 
     def test_answers_that_nobody_reads_have_a_bound(self):
-        """decisions.md, Answers: 503 with Retry-After; a result that was refused is there a moment later."""
+        """core/http/API.md, "When the answer is 503": 503 with Retry-After; a refused result is readable a moment
+        later."""
         job = self.server.run("echo", {"x": "y" * self.SIZE})
         assert self.server.finished("echo", job)["status"] == "COMPLETED"
         readers = [self.unread(job) for _ in range(self.FIT + 1)]

@@ -33,7 +33,8 @@ class RefusedStartTest(DiskTest):
                               preexec_fn=as_nobody if nobody else die_with_parent)
 
     def refused(self, server, *words, nobody=False):
-        """It does not start, says why in one sentence that names the thing, and changes nothing."""
+        """The server does not start, gives the reason in one sentence with the name of the thing, and changes no
+        file."""
         before = fingerprint(server.data)
         done = self.attempt(server, nobody)
         assert done.returncode == 1, done.stderr
@@ -46,8 +47,8 @@ class RefusedStartTest(DiskTest):
         return done.stderr
 
     def give_to_nobody(self, server):
-        """Root may do everything, so the server runs as somebody else; anybody else is somebody else already. It is a
-        copy, because nobody may not enter every folder that it was built in."""
+        """Root may do everything, so a server of root runs as user nobody; any other user is kept. The program is a
+        copy, because user nobody may not enter every folder of the build."""
         if os.geteuid() != 0:
             return
         shutil.copytree(PLUGINS, os.path.join(server.folder, "plugins"))

@@ -17,8 +17,8 @@ JOBS, WORKERS, UPDATES = 20000, 8, 10
 TEMPLATES, ENDPOINTS = 1000, 500
 MOST_FOR_A_LIST = 0.050  # seconds
 MOST_FOR_A_CHANGE = 1.0  # seconds
-MOST_COST = 1 / 0.9  # processor time of a /run, of that with one endpoint: what two runs of one server differ by
-MARGIN = 3.0  # for processor times beside other work
+MOST_COST = 1 / 0.9  # processor time of a /run / the time with one endpoint: the difference of two runs
+MARGIN = 3.0  # factor for processor times beside other work
 MOST_COST_BESIDE_OTHERS = 2.0
 
 
@@ -50,7 +50,7 @@ class ManagedServer:
 @pytest.mark.timeout(900)
 class ReleaseLoadTest:
     def test_ten_updates_under_load(self, own_server):
-        """decisions.md, Templates and endpoints: a rolling release loses no job and runs none twice."""
+        """core/http/API.md, "Releases": a rolling release loses no job and runs none twice."""
         server = own_server(limits__enabled="false", limits__queue="false")
         managed = ManagedServer(server)
         template = managed.template("rolled", env={"VERSION": "0"})
@@ -88,7 +88,8 @@ class ReleaseLoadTest:
         return sum(worker["state"] in ("idle", "running") for worker in managed.look(endpoint)["workers"])
 
     def test_a_change_reaches_every_endpoint_within_a_second(self, own_server):
-        """issue 6, Images: a change takes effect within 1 s; on a disk, where a version is a commit or part of one."""
+        """core/http/API.md, "Releases": a change takes effect within 1 s; on a disk, where a version is a commit or
+        part of a commit."""
         server = own_server(storage="sqlite", limits__enabled="false")
         managed = ManagedServer(server)
         template = managed.template("shared")

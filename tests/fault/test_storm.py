@@ -16,14 +16,14 @@ from waiting_callers import WaitingCallers, allow_descriptors
 
 
 class Rider:
-    """One connection's share of the storm: submits jobs, cancels half of them later, retries what has failed."""
+    """The share of one connection in the storm: submits jobs, cancels half of them later, retries failed jobs."""
 
     LATEST = 0.4  # seconds between a submission and its cancel; most come while the job waits or runs
 
     def __init__(self, server, endpoint, seed, numbers):
         self.server, self.path, self.dice = server, f"/v2/{endpoint}", random.Random(seed)
         self.numbers = numbers
-        self.jobs = {}  # id -> what it was to do: its number, or None when it is to fail
+        self.jobs = {}  # id -> the task of the job: its number, or None for a failing job
         self.said = {}  # id -> the states that /cancel answered
         self.retried = Counter()  # id -> how often /retry took it
         self.faults = []
@@ -37,7 +37,7 @@ class Rider:
             self.faults.append(repr(error))
 
     def _submit_and_cancel(self):
-        due = []  # (when, verb, id)
+        due = []  # (when, operation, id)
         for number in self.numbers:
             fails = self.dice.random() < 0.05
             order = {"sleepMs": self.dice.randint(0, 20), "output": number}
@@ -53,7 +53,7 @@ class Rider:
         self._meet_every_moment()
 
     def _meet_every_moment(self):
-        """What the dice give only on most machines: a cancel that comes too late, one of a running job, a retry."""
+        """Moments met at random on most machines only: a late cancel, the cancel of a running job, a retry."""
         late = self._submit({"output": 0}, 0)
         self.door.ask("GET", f"{self.path}/status-sync/{late}?wait=30000")
         self._do("cancel", late)
@@ -93,7 +93,7 @@ class Rider:
 @pytest.mark.timeout(1200)
 class StormTest:
     JOBS = int(os.environ.get("JOBQ_STORM_JOBS", "10000"))
-    RIDERS_JOBS = 3  # that each rider adds in the end
+    RIDERS_JOBS = 3  # added by each rider in the end
     WORKERS = 32
     RIDERS = 8
     WAITERS = 400
@@ -134,7 +134,7 @@ class StormTest:
             if not known:
                 time.sleep(0.001)
                 continue
-            job = dice.choice(known[-20:])  # so that it has hardly ended
+            job = dice.choice(known[-20:])  # a recent job, which has hardly ended
             how = dice.choice(("/v2/trial/status-sync", "/sdk/v2/trial/stream"))
             self.waited.append(job)
             callers.call("GET", f"{how}/{job}?wait=60000")
@@ -180,7 +180,7 @@ class StormTest:
             assert answer["status"] in allowed, answer
 
     def check_counters(self, counters, riders, ends):
-        """decisions.md, Jobs: each outcome is counted once, with the outcome."""
+        """core/decisions/jobs.md: each outcome is counted once, with the outcome."""
         states = Counter(end["status"] for end in ends.values())
         retries = sum(sum(rider.retried.values()) for rider in riders)
         ran = sum(1 for end in ends.values() if end["status"] == "CANCELLED" and end["workerId"])
@@ -195,7 +195,7 @@ class StormTest:
             assert moment > 0, "the storm met every moment"
 
     def check_places(self):
-        """As many long jobs as there are workers run at once."""
+        """All workers have long jobs at once."""
         until(lambda: self.server.health("trial")["workers"]["running"] == 0, "no worker runs", HANG)
         assert self.server.health("trial")["workers"]["unhealthy"] == 0
         jobs = [self.server.run("trial", {"sleepMs": 600000}) for _ in range(self.WORKERS)]
@@ -219,7 +219,7 @@ class StormTest:
         self.check_places()
 
     def test_on_memory(self):
-        """decisions.md, Jobs: CANCELLED at once and for good; a job that has ended stays as it is."""
+        """core/http/API.md, "/cancel": CANCELLED at once and for good; an ended job stays unchanged."""
         self.play("memory")
 
     def test_on_sqlite(self):

@@ -1,4 +1,5 @@
-"""5,000 callers wait at once, each with his own job: all are held, all are answered, and they leave nothing behind."""
+"""5,000 callers wait at once, each with a job of its own: all are held, all are answered, and no resource stays
+behind."""
 
 import os
 import time
@@ -54,7 +55,7 @@ class WaitsTest(HttpTest):
         return callers
 
     def collect(self, callers):
-        """Everybody's answer, by the number of his call."""
+        """Returns the answer of each caller by the number of the call."""
         start = time.monotonic()
         callers.collect(HANG)
         print(f"all answered {time.monotonic() - start:.2f} s after the last was released")
@@ -90,7 +91,7 @@ class WaitsTest(HttpTest):
             assert self.assert_job(reply)["status"] == "CANCELLED"
 
     def test_all_complete(self):
-        """Each caller gets the output of his own job; a second crowd needs no more threads than the first."""
+        """Each caller gets the output of its own job; a second crowd needs no more threads than the first."""
         most = []
         for _ in range(2):
             long = self.occupied()

@@ -1,4 +1,5 @@
-"""api.md, "Authentication": each route asks for a key, in each form, and who may not is told 401."""
+"""core/http/API.md, "Keys and scopes": each route asks for a key, in each form, and callers without permission read
+401."""
 
 import pytest
 
@@ -21,24 +22,25 @@ EVERY_ROUTE = [(*route, "error") for route in queue_routes()] + [(*route, "messa
 @pytest.mark.endpoints("echo")
 class KeyOnEveryRouteTest(HttpTest):
     def ask(self, method, path, value, name="Authorization"):
-        """What the route says to this header; None sends none."""
-        body = b'{"input":1}' if method == "POST" else None  # never a job, only a 400 to whom may ask
+        """Returns the answer of the route to this header; None sends no header."""
+        body = b'{"input":1}' if method == "POST" else None  # never a job, only a 400 for callers with permission
         return self.server.request(method, path, body, headers={} if value is None else {name: value}, key=None)
 
     @pytest.mark.parametrize("method, path, member", EVERY_ROUTE)
     def test_no_key(self, method, path, member):
-        """api.md, Authentication: every request carries an API key."""
+        """core/http/API.md, "Sending a key": every request carries an API key."""
         self.assert_refused(self.ask(method, path, None), 401, member=member)
 
     @pytest.mark.parametrize("method, path, member", EVERY_ROUTE)
     @pytest.mark.parametrize("form", ["wrong", "Bearer wrong", "Bearer SHORT"])
     def test_an_invalid_key(self, form, method, path, member):
-        """api.md, Authentication: an invalid key gives 401, in both forms."""
+        """core/http/API.md, "Sending a key": an invalid key gives 401, in both forms."""
         value = form.replace("SHORT", self.server.key[:-1])
         self.assert_refused(self.ask(method, path, value), 401, member=member)
 
     def test_both_forms(self, subtests):
-        """api.md, Authentication: queue API requests come with `Bearer <API_KEY>` and with the bare `<API_KEY>`."""
+        """core/http/API.md, "Sending a key": queue API requests come with `Bearer <API_KEY>` and with the bare
+        `<API_KEY>`."""
         key = self.server.new_key("admin")["key"]
         for name in ("authorization", "Authorization"):
             for value in (key, f"Bearer {key}"):
@@ -68,7 +70,7 @@ class PermissionTest(HttpTest):
                     self.assert_refused(reply, 401, member=member)
 
     def test_a_key_without_permission(self, subtests):
-        """api.md, Authentication: a key without permission also gives 401; decisions.md, Keys: the scopes."""
+        """core/http/API.md, "Scopes": a key without permission also gives 401."""
         client, worker = self.key("client"), self.key("worker")
         self.assert_all(subtests, client, queue_routes(), True)
         self.assert_all(subtests, client, ADMIN, False, member="message")
@@ -76,14 +78,14 @@ class PermissionTest(HttpTest):
         self.assert_all(subtests, worker, ADMIN, False, member="message")
 
     def test_a_key_of_another_endpoint(self, subtests):
-        """decisions.md, Keys: a scope bound to endpoints gives no permission elsewhere: 401."""
+        """core/http/API.md, "Scopes": a scope bound to endpoints gives no permission elsewhere: 401."""
         key = self.key("client", endpoints=["echo"])
         self.assert_all(subtests, key, queue_routes("echo"), True)
         self.assert_all(subtests, key, queue_routes("trial"), False)
 
     @pytest.mark.endpoints("parked")
     def test_purging_needs_permission(self):
-        """api.md, Authentication: who may not purge has purged nothing."""
+        """core/http/API.md, "Scopes": a refused caller of /purge-queue has purged no job."""
         job = self.server.run("parked", {})
         for mount in ("/v2", "/sdk/v2"):
             reply = self.server.request("POST", f"{mount}/parked/purge-queue", key=self.key("worker"))

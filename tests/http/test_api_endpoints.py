@@ -1,4 +1,4 @@
-"""api.md, "Endpoints", Queue API: the table of methods, queries and answers, and its five rules."""
+"""core/http/API.md, "Queue API": the methods, queries and answers of each call, and rules of single calls."""
 
 import json
 import threading
@@ -16,24 +16,25 @@ MB = 1024 * 1024
 
 @pytest.mark.endpoints("echo", "trial", "parked")
 class TableTest(HttpTest):
-    """One test a row."""
+    """A test for each row."""
 
     def ask(self, method, path, body=None):
         return self.assert_job(self.server.request(method, f"/v2/{path}", body))
 
     @pytest.mark.parametrize("query", ["", "?wait=1000", "?wait=90000", "?wait=300000"])
     def test_runsync(self, query):
-        """api.md, Queue API: POST /runsync, query `wait`, answers the job with output, delayTime, executionTime."""
+        """core/http/API.md, "/runsync": POST /runsync, query `wait`, answers the job with output, delayTime,
+        executionTime."""
         job = self.ask("POST", f"echo/runsync{query}", {"input": {"a": 1}})
         assert {"id", "status", "output", "delayTime", "executionTime"} <= set(job)
         assert (job["status"], job["output"]) == ("COMPLETED", {"a": 1})
 
     def test_run(self):
-        """api.md, Queue API: POST /run answers `id` and `status`, IN_QUEUE on acceptance."""
+        """core/http/API.md, "/run": POST /run answers `id` and `status`, IN_QUEUE on acceptance."""
         assert self.ask("POST", "echo/run", {"input": {}})["status"] == "IN_QUEUE"
 
     def test_status(self):
-        """api.md, Queue API: GET /status/{jobId} answers the job; `output` when available."""
+        """core/http/API.md, "/status": GET /status/{jobId} answers the job; `output` when available."""
         job = self.server.runsync("echo", {"a": 1})
         assert self.ask("GET", f"echo/status/{job['id']}") == job
         first, second = (self.server.run("parked", {}) for _ in range(2))
@@ -43,33 +44,33 @@ class TableTest(HttpTest):
             "id": second, "status": "IN_QUEUE", "queueReason": "no_workers", "queuePosition": position + 1}
 
     def test_stream(self):
-        """api.md, Queue API: GET /stream/{jobId} answers an array of stream chunks."""
+        """core/http/API.md, "Reading a stream": GET /stream/{jobId} answers an array of stream chunks."""
         job = self.server.runsync("trial", {"chunks": 2})["id"]
         chunks = self.ask("GET", f"trial/stream/{job}")
         assert isinstance(chunks, list)
         assert [chunk["output"]["chunk"] for chunk in chunks] == [0, 1]
 
     def test_cancel(self):
-        """api.md, Queue API: POST /cancel/{jobId} answers `id`, `status` (CANCELLED)."""
+        """core/http/API.md, "/cancel": POST /cancel/{jobId} answers `id`, `status` (CANCELLED)."""
         job = self.server.run("parked", {})
         assert self.ask("POST", f"parked/cancel/{job}") == {"id": job, "status": "CANCELLED"}
 
     def test_retry(self):
-        """api.md, Queue API: POST /retry/{jobId} answers `id`, `status` (IN_QUEUE)."""
+        """core/http/API.md, "/retry": POST /retry/{jobId} answers `id`, `status` (IN_QUEUE)."""
         job = self.server.runsync("trial", {"fail": "no"})["id"]
         assert self.ask("POST", f"trial/retry/{job}") == {"id": job, "status": "IN_QUEUE"}
 
     def test_purge_queue(self):
-        """api.md, Queue API: POST /purge-queue answers `removed`, `status`."""
+        """core/http/API.md, "/purge-queue": POST /purge-queue answers `removed`, `status`."""
         self.server.run("parked", {})
         assert self.ask("POST", "parked/purge-queue")["removed"] >= 1
 
     def test_health(self):
-        """api.md, Queue API: GET /health answers the health object; ours has the owed webhooks besides."""
+        """core/http/API.md, "/health": GET /health answers the health object, the owed webhooks included."""
         assert set(self.ask("GET", "echo/health")) == {"jobs", "webhooks", "workers"}
 
     def test_unknown_queries_are_no_fault(self):
-        """api.md, Queue API: query `none` where none is meant; clients add their own, as wire.md 2.2 shows."""
+        """core/http/API.md, "Queue API": an unknown query parameter is ignored: clients add their own."""
         job = self.server.runsync("echo", {})["id"]
         for method, path, body in (("POST", "echo/run", {"input": {}}), ("GET", f"echo/status/{job}", None),
                                    ("GET", "echo/health", None), ("POST", f"echo/cancel/{job}", None)):
@@ -82,7 +83,7 @@ class StatusTtlTest(HttpTest):
         until(lambda: self.server.request("GET", f"/v2/{endpoint}/status/{job}").status == 404, "the job is gone")
 
     def test_a_finished_job(self, subtests):
-        """api.md, Queue API: `ttl` sets the job's TTL, for this job; wire.md 3: the answering call still shows it."""
+        """core/http/API.md, "/status": `ttl` sets the lifetime of this job; the answering call still shows the job."""
         other = self.server.runsync("echo", {})["id"]
         for ttl in ("1000", "1", "0"):
             with subtests.test(ttl=ttl):
@@ -95,28 +96,30 @@ class StatusTtlTest(HttpTest):
         assert self.server.status("echo", other)["status"] == "COMPLETED"
 
     def test_a_waiting_job(self):
-        """decisions.md, Jobs: `/status?ttl=ms` replaces the expiry with now + ttl, before the end too; by POST too."""
+        """core/http/API.md, "/status": `/status?ttl=ms` replaces the expiry with now + ttl, before the end too; by POST
+        too."""
         job = self.server.run("parked", {})
         reply = self.server.request("POST", f"/v2/parked/status/{job}?ttl=1000")
         assert self.assert_job(reply)["status"] == "IN_QUEUE"
         self.gone("parked", job)
 
     def test_it_survives_completion(self):
-        """decisions.md, Jobs: a `/status?ttl=` of a running job survives its completion."""
+        """core/http/API.md, "/status": a `/status?ttl=` of a running job survives its completion."""
         job = self.server.run("trial", {"sleepMs": 400})
         self.assert_job(self.server.request("GET", f"/v2/trial/status/{job}?ttl=1500"))
         assert self.server.finished("trial", job)["status"] == "COMPLETED"
         self.gone("trial", job)
 
     def test_a_longer_one_than_allowed(self):
-        """decisions.md, Jobs: at most submission + 7 days; more is no fault."""
+        """core/http/API.md, "/status": at most submission + 7 days; more is no fault."""
         job = self.server.runsync("echo", {})
         for ttl in (604800000, 604800001, 10**15):
             reply = self.server.request("GET", f"/v2/echo/status/{job['id']}?ttl={ttl}")
             assert self.assert_job(reply) == job
 
     def test_what_is_no_integer(self, subtests):
-        """api.md, Errors: 400 malformed parameters; `ttl` is an integer of milliseconds, and nothing changes."""
+        """core/http/API.md, "Statuses": 400 malformed parameters; `ttl` is an integer of milliseconds, and nothing
+        changes."""
         job = self.server.runsync("echo", {})
         for ttl in ("abc", "", "1.5", "1e4", "0x10", "1000x", "+1000", "%201000", "10000000000000000000000"):
             with subtests.test(ttl=ttl):
@@ -128,7 +131,7 @@ class StatusTtlTest(HttpTest):
         assert self.server.status("echo", job["id"]) == job
 
     def test_unknown_jobs(self):
-        """api.md, Errors: 404, with a `ttl` too."""
+        """core/http/API.md, "Statuses": 404, with a `ttl` too."""
         self.assert_refused(self.server.request("GET", f"/v2/echo/status/{NOBODY}?ttl=5000"), 404)
 
 
@@ -137,7 +140,7 @@ class StreamRuleTest(HttpTest):
     """Rule 2."""
 
     def test_a_handler_without_streaming(self):
-        """api.md, Endpoints, rule 2: /stream requires a handler that supports it; decisions.md: others stream `[]`."""
+        """core/http/API.md, "Reading a stream": the stream of a handler without chunks is `[]`."""
         job = self.server.runsync("echo", {"a": 1})["id"]
         started = time.monotonic()
         for _ in range(2):
@@ -146,7 +149,8 @@ class StreamRuleTest(HttpTest):
         assert time.monotonic() - started < 30, "a job that has ended holds nobody for its minute"
 
     def test_no_chunk_is_larger_than_a_megabyte(self):
-        """api.md, Endpoints, rule 2: a streamed chunk is at most 1 MB; larger output is split over several chunks."""
+        """core/http/API.md, "Stream chunk": a streamed chunk is at most 1 MB; larger output is split over several
+        chunks."""
         job = self.server.runsync("trial", {"chunks": 2, "chunkBytes": 5 * MB // 2})["id"]
         reply = self.server.request("GET", f"/v2/trial/stream/{job}?offset=0")
         chunks = self.assert_job(reply)
@@ -156,7 +160,7 @@ class StreamRuleTest(HttpTest):
             assert len(json.dumps(chunk["output"], separators=(",", ":")).encode()) <= MB
 
     def test_chunks_up_to_a_megabyte_are_whole(self):
-        """api.md, Endpoints, rule 2: only output larger than 1 MB is split."""
+        """core/http/API.md, "Stream chunk": only output larger than 1 MB is split."""
         around = len('{"chunk":0,"data":""}')
         nearly = MB - around - 100  # the chunk's own braces and names may count
         job = self.server.runsync("trial", {"chunks": 1, "chunkBytes": nearly})["id"]
@@ -171,7 +175,7 @@ class StreamRuleTest(HttpTest):
 @pytest.mark.endpoints("echo", "trial", "parked")
 class RuleTest(HttpTest):
     def test_wait_is_how_long_runsync_waits(self):
-        """api.md, Endpoints, rule 1: `wait` controls how long /runsync waits for completion."""
+        """core/http/API.md, "/runsync": `wait` controls how long /runsync waits for completion."""
         started = time.monotonic()
         reply = self.server.request("POST", "/v2/parked/runsync?wait=1200", {"input": {}})
         waited = time.monotonic() - started
@@ -180,7 +184,7 @@ class RuleTest(HttpTest):
         judge_pace("/runsync?wait=1200 of a job that waits", waited, 5)
 
     def test_purge_takes_only_what_waits(self, own_server):
-        """api.md, Endpoints, rule 4: /purge-queue affects only jobs waiting in the queue."""
+        """core/http/API.md, "/purge-queue": /purge-queue affects only jobs waiting in the queue."""
         server = own_server(endpoint__trial__workersMax=1)
         answers = []
         caller = threading.Thread(target=lambda: answers.append(server.runsync("trial", {"sleepMs": 700, "output": 1})))
@@ -195,7 +199,8 @@ class RuleTest(HttpTest):
         assert server.status("echo", done)["status"] == "COMPLETED"
 
     def test_a_purge_wakes_who_waits(self, own_server):
-        """decisions.md, Jobs: purged jobs are gone; who waits for one reads 404 and is not held for its whole wait."""
+        """core/http/API.md, "/purge-queue": purged jobs are gone; a caller waiting for one reads 404 before the end of
+        the wait."""
         server = own_server()
         job = server.run("parked", {})
         answers = []
@@ -213,7 +218,7 @@ class RuleTest(HttpTest):
 
 
 class RequestsTest(HttpTest):
-    """Rule 5: /requests, in the shape of decisions.md and wire.md 3."""
+    """core/http/API.md, "/requests": the shape of the list, its order and its pages."""
 
     def requests(self, query=""):
         return self.assert_job(self.server.request("GET", f"/v2/parked/requests{query}"))
@@ -222,7 +227,8 @@ class RequestsTest(HttpTest):
         return [job["id"] for job in self.requests(query)["requests"]]
 
     def test_shape_and_order(self, own_server):
-        """wire.md 3: {"requests","total","offset","limit","hasMore"}, newest first, limit 50, at most 100."""
+        """core/http/API.md, "/requests": {"requests","total","offset","limit","hasMore"}, newest first, limit 50, at
+        most 100."""
         server = self.server = own_server(storage="memory")
         assert self.requests() == {"requests": [], "total": 0, "offset": 0, "limit": 50, "hasMore": False}
         jobs = [server.run("parked", {"n": n}) for n in range(120)]
@@ -249,7 +255,8 @@ class RequestsTest(HttpTest):
         assert (page["requests"], page["total"], page["hasMore"]) == ([], 120, False)
 
     def test_pages_at_and_beyond_the_end(self, own_server, subtests):
-        """wire.md 3: total counts what was asked for, wherever the page lies; beyond the end it is empty."""
+        """core/http/API.md, "/requests": total counts all matching jobs on every page; a page beyond the end is
+        empty."""
         for storage in ("memory", "sqlite"):
             server = self.server = own_server(storage=storage)
             jobs = [server.run("parked", {}) for _ in range(3)]
@@ -265,7 +272,8 @@ class RequestsTest(HttpTest):
                                         "hasMore": offset + 1 < len(found)}
 
     def test_by_status(self, own_server, subtests):
-        """wire.md 3: query `status`; total counts what was asked for; purged jobs and other endpoints' are absent."""
+        """core/http/API.md, "/requests": query `status`; total counts the matching jobs; purged jobs and other
+        endpoints' are absent."""
         server = self.server = own_server(endpoint__parked__workersMax=1, endpoint__parked__image="plugin/trial",
                                           **SHORT_DRAIN)
         server.runsync("trial", {})
@@ -298,7 +306,7 @@ class RequestsTest(HttpTest):
         ("cursor", "0"), ("cursor", "last"),
         ("offset", "abc"), ("offset", "1.5"), ("offset", ""), ("status", "RUNNING"), ("status", "")])
     def test_wrong_queries(self, field, value):
-        """api.md, Errors: 400 malformed parameters, naming the parameter."""
+        """core/http/API.md, "Statuses": 400 malformed parameters, naming the parameter."""
         self.assert_refused(self.server.request("GET", f"/v2/parked/requests?{field}={value}"), 400, field)
 
 
@@ -310,7 +318,7 @@ class MethodTest(HttpTest):
         ("health", "GET"), ("requests", "GET")])
     @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "PATCH"])
     def test_wrong_methods(self, method, path, allowed):
-        """decisions.md, Answers: 405 wrong method with `Allow`, on each row of the table."""
+        """core/http/API.md, "Statuses": 405 wrong method with `Allow`, on each row of the table."""
         reply = self.server.request(method, f"/v2/echo/{path}", None if method == "GET" else b"{}")
         if method in allowed.split(", "):
             assert reply.status != 405

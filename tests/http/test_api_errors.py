@@ -1,4 +1,4 @@
-"""api.md, "Errors", with the further statuses of decisions.md, "Answers": on every route of the queue API."""
+"""core/http/API.md, "Errors", on every route of the queue API."""
 
 import pytest
 
@@ -19,7 +19,7 @@ class ErrorTest(HttpTest):
         return self.assert_refused(self.server.request(method, path, body), status, *words)
 
     def test_400(self, subtests):
-        """api.md, Errors: 400 malformed request or parameters, on each route that has any."""
+        """core/http/API.md, "Statuses": 400 malformed request or parameters, on each route that has any."""
         job = self.server.runsync("echo", {})["id"]
         for mount in ("/v2", "/sdk/v2"):
             for operation in ("run", "runsync"):
@@ -40,11 +40,11 @@ class ErrorTest(HttpTest):
                              OF_ENDPOINTS + [(method, f"{operation}/{NOBODY}") for method, operation in OF_JOBS])
     @pytest.mark.parametrize("mount", ["/v2", "/sdk/v2"])
     def test_404_unknown_endpoint(self, mount, method, path):
-        """api.md, Errors: 404 unknown endpoint id, on every route of both mounts."""
+        """core/http/API.md, "Statuses": 404 unknown endpoint id, on every route of both mounts."""
         self.refused(404, method, f"{mount}/nothing/{path}", "nothing")
 
     def test_404_unknown_job(self, subtests):
-        """decisions.md, Answers: 404 unknown job, on every route, and when the job is another endpoint's."""
+        """core/http/API.md, "Statuses": 404 unknown job, on every route, and when the job is another endpoint's."""
         theirs = self.server.run("parked", {})
         for mount in ("/v2", "/sdk/v2"):
             for method, operation in OF_JOBS:
@@ -54,7 +54,8 @@ class ErrorTest(HttpTest):
         assert self.server.status("parked", theirs)["status"] == "IN_QUEUE"
 
     def test_404_after_the_ttl(self, subtests):
-        """api.md, Errors: 404 for a job whose TTL expired, even if it was still running; on every route."""
+        """core/http/API.md, "Statuses" and "Lifetime of jobs and results": 404 for a job past its TTL, even while
+        running; on every route."""
         running = self.server.run("trial", {"sleepMs": 600000})
         until(lambda: self.server.status("trial", running)["status"] == "IN_PROGRESS", "the job runs")
         done = self.server.runsync("trial", {"chunks": 1})["id"]
@@ -74,25 +75,27 @@ class ErrorTest(HttpTest):
         "/job-take", "/stream/x/y"])
     @pytest.mark.parametrize("mount", ["/v2", "/sdk/v2"])
     def test_404_unknown_path(self, mount, path):
-        """decisions.md, Answers: 404 unknown path."""
+        """core/http/API.md, "Statuses": 404 unknown path."""
         self.refused(404, "GET", f"{mount}/echo{path}")
 
     @pytest.mark.parametrize("operation, limit", [("run", 10), ("runsync", 20)])
     @pytest.mark.parametrize("mount", ["/v2", "/sdk/v2"])
     def test_413(self, mount, operation, limit):
-        """decisions.md, Answers: 413 body over the limit, on both mounts, and the error is the same one sentence."""
+        """core/http/API.md, "Statuses": 413 body over the limit, on both mounts, and the error is the same one
+        sentence."""
         body = b'{"input":{"a":"' + b"x" * (limit * 1024 * 1024) + b'"}}'
         self.refused(413, "POST", f"{mount}/echo/{operation}", body=body)
 
     @pytest.mark.parametrize("how", ["throw", "fail"])
     def test_a_workers_crash_is_not_a_500(self, how):
-        """decisions.md, Answers: the text's example of a 500, a worker crash, is here a FAILED job answered 200."""
+        """core/decisions/http.md: a crashed worker is no 500 but a FAILED job, answered with 200."""
         reply = self.server.request("POST", "/v2/trial/runsync", {"input": {how: "the worker broke"}})
         job = self.assert_job(reply)
         assert (job["status"], job["error"]) == ("FAILED", "the worker broke")
 
     def test_errors_have_one_member(self, subtests):
-        """decisions.md, Answers: the error body is {"error": "<one sentence>"}, never with a key `id` or `status`."""
+        """core/http/API.md, "Shape": the error body is {"error": "<one sentence>"}, never with a key `id` or
+        `status`."""
         for method, path in (("POST", "/v2/echo/run"), ("GET", f"/v2/echo/status/{NOBODY}"),
                              ("GET", "/v2/nothing/health"), ("GET", "/v2/echo/run"),
                              ("GET", f"/v2/echo/stream/{NOBODY}"), ("GET", "/nothing")):
@@ -108,7 +111,8 @@ class ErrorTest(HttpTest):
 @pytest.mark.endpoints("parked", "trial")
 class SituationTest(HttpTest):
     def test_no_worker_is_available(self, own_server):
-        """api.md, Errors: a job stays IN_QUEUE when no worker is available or the maximum worker count is reached."""
+        """core/http/API.md, "States and transitions": a job stays IN_QUEUE when no worker is available or the maximum
+        worker count is reached."""
         job = self.server.run("parked", {})
         reply = self.server.request("GET", f"/v2/parked/status-sync/{job}?wait=1000")
         assert self.assert_job(reply)["status"] == "IN_QUEUE"

@@ -1,6 +1,6 @@
-"""api.md, "Events", with decisions.md, "Webhooks": who is called, with what, and what is kept of it.
+"""core/http/API.md, "Webhooks": the receivers, the content of a call, and its record.
 
-What takes time (10 s between attempts, 24 h of records) is proved in process, on a manual clock.
+Rules of long times (10 s between attempts, 24 h of records) are proved in process, on a manual clock.
 """
 
 import os
@@ -37,13 +37,14 @@ class EventTest(HttpTest):
         return self.at_end.enter_context(WebhookReceiver(answers))
 
     def secret(self):
-        """The secret of the Standard Webhooks in whatever member it stands: it says itself what it is."""
+        """Returns the secret of the Standard Webhooks from any member of the answer: the prefix identifies the
+        secret."""
         reply = self.server.request("GET", "/v1/webhooks/secret")
         assert reply.status == 200, reply.body
         return next(value for value in values(reply.json()) if isinstance(value, str) and value.startswith("whsec_"))
 
     def listed(self, job):
-        """What is kept of the calls for a job."""
+        """Returns the recorded calls for a job."""
         reply = self.server.request("GET", f"/v1/webhooks?jobId={job}")
         assert reply.status == 200, reply.body
         self.assert_json(reply)
@@ -56,7 +57,8 @@ class EventTest(HttpTest):
 
 class CallTest(EventTest):
     def test_method_headers_and_body(self):
-        """decisions.md, Webhooks: POST, application/json; the body is the /status object plus `input` and `webhook`."""
+        """core/http/API.md, "Webhook request": POST, application/json; the body is the /status object plus `input` and
+        `webhook`."""
         receiver = self.receiver()
         hook = receiver.url("/hook?who=me")
         job_input = {"b": 1.5, "a": [None, "\u00e9"]}
@@ -69,7 +71,7 @@ class CallTest(EventTest):
         assert call.json() == {**self.server.status("echo", job["id"]), "input": job_input, "webhook": hook}
 
     def test_the_callers_bytes(self):
-        """design.md, sentence 5: `input` and `output` are the caller's bytes in the event too."""
+        """core/http/API.md, "Webhook request": `input` and `output` are the caller's bytes in the webhook too."""
         receiver = self.receiver()
         raw = b'{"z":1.0,"a":-0,"n":1234567890123456789012345,"s":"\\u2028"}'
         body = b'{"webhook":"' + receiver.url().encode() + b'","input":' + raw + b"}"
@@ -77,7 +79,8 @@ class CallTest(EventTest):
         assert receiver.wait()[0].body.count(raw) == 2
 
     def test_every_terminal_state(self, subtests):
-        """decisions.md, Webhooks: on COMPLETED, FAILED, CANCELLED, once each (TIMED_OUT: test_api_states.py)."""
+        """core/http/API.md, "When a webhook is called": on COMPLETED, FAILED, CANCELLED, once each (TIMED_OUT:
+        test_api_states.py)."""
         server = self.server
         receiver = self.receiver()
         waiting = server.run("parked", {}, webhook=receiver.url())
@@ -99,7 +102,8 @@ class CallTest(EventTest):
         assert failed["error"] == "no luck"
 
     def test_nothing_before_the_end_and_nothing_on_a_purge(self, own_server):
-        """api.md, Events: when the job completes, and no other event; decisions.md: not on purge or expiry."""
+        """core/http/API.md, "When a webhook is called": called when the job ends, and at no other event; not on purge
+        or expiry."""
         server = self.server = own_server()
         receiver = self.receiver()
         purged = server.run("parked", {"what": "purged"}, webhook=receiver.url())
@@ -116,7 +120,8 @@ class CallTest(EventTest):
             assert absent not in values(self.listed(absent))
 
     def test_each_end_has_its_own_call(self):
-        """decisions.md, Webhooks: written with the outcome, so a job that is retried calls at each of its ends."""
+        """core/http/API.md, "When a webhook is called": written with the outcome, so a retried job has a call for each
+        of its ends."""
         receiver = self.receiver()
         job = self.server.runsync("trial", {"fail": "no"}, webhook=receiver.url())["id"]
         receiver.wait(1)
@@ -128,7 +133,7 @@ class CallTest(EventTest):
         assert first.headers["webhook-id"] != second.headers["webhook-id"]
 
     def test_the_second_name(self):
-        """wire.md 3, webhookV2: used if `webhook` is absent, and only then."""
+        """core/http/API.md, "Job request body": `webhookV2` is used only if `webhook` is absent."""
         receiver = self.receiver()
         for body in ({"webhookV2": receiver.url("/v2")}, {"webhook": receiver.url("/v1"), "webhookV2": receiver.url()}):
             self.assert_job(self.server.request("POST", "/v2/echo/runsync", {"input": {}, **body}))
@@ -137,7 +142,7 @@ class CallTest(EventTest):
         assert len(receiver.calls) == 2
 
     def test_secrets_stay_here(self):
-        """wire.md 3, Webhook: never `s3Config`, nor the caller's key."""
+        """core/http/API.md, "Webhook request": never `s3Config`, nor the caller's key."""
         receiver = self.receiver()
         s3 = {"accessId": "id-6c20", "accessSecret": "secret-b7e8", "bucketName": "bucket-41aa",
               "endpointUrl": "https://s3.example"}
@@ -150,7 +155,8 @@ class CallTest(EventTest):
 
 class SignatureTest(EventTest):
     def test_standard_webhooks(self):
-        """decisions.md, Webhooks: signed with `webhook-id`, `webhook-timestamp`, `webhook-signature: v1,...`."""
+        """core/http/API.md, "Webhook signature": signed with `webhook-id`, `webhook-timestamp`, `webhook-signature:
+        v1,...`."""
         receiver = self.receiver()
         self.server.runsync("echo", {"text": "\u00e9\U0001f600"}, webhook=receiver.url())
         call = receiver.wait()[0]
@@ -164,7 +170,7 @@ class SignatureTest(EventTest):
         assert not call.is_signed_with(secret), "the check sees a changed body"
 
     def test_the_configured_secret(self, own_server):
-        """decisions.md, Webhooks: the secret is `webhook.secret` where it is set."""
+        """core/http/API.md, "Webhook signature": the secret is `webhook.secret` where it is set."""
         secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
         server = self.server = own_server(webhook__secret=secret)
         receiver = self.receiver()
@@ -173,7 +179,7 @@ class SignatureTest(EventTest):
         assert secret not in server.log()
 
     def test_the_secret_of_an_endpoint(self, own_server):
-        """decisions.md, Webhooks: secret per endpoint, before that of the server."""
+        """core/http/API.md, "Webhook signature": secret per endpoint, before that of the server."""
         theirs, ours = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
         server = self.server = own_server(webhook__secret=theirs, endpoint__echo__webhookSecret=ours)
         receiver = self.receiver()
@@ -184,7 +190,8 @@ class SignatureTest(EventTest):
             assert (call.is_signed_with(signed), call.is_signed_with(unsigned)) == (True, False)
 
     def test_the_generated_secret(self, own_server):
-        """decisions.md, Webhooks: else one is generated and kept in storage; Keys: it is encrypted at rest."""
+        """core/http/API.md, "Webhook signature"; core/decisions/auth.md: without another secret one is generated and
+        kept in storage, encrypted at rest."""
         server = self.server = own_server()
         secret = self.secret()
         assert len(secret) >= len("whsec_") + 32
@@ -206,7 +213,8 @@ class SignatureTest(EventTest):
 
 class RecordTest(EventTest):
     def test_an_attempt_is_recorded(self):
-        """decisions.md, Webhooks: every attempt is recorded: status, duration, first 1 KiB of the reply."""
+        """core/http/API.md, "Webhook attempts": every attempt is recorded: status, duration, first 1 KiB of the
+        reply."""
         receiver = self.receiver({"/hook": (202, {}, b"thanks-5f1c-" + b"y" * 5000)})
         job = self.server.runsync("echo", {}, webhook=receiver.url())["id"]
         listed = self.recorded(job, 202)
@@ -216,7 +224,8 @@ class RecordTest(EventTest):
         assert len(receiver.calls) == 1, "any 2xx is success, so it is not called again"
 
     def test_a_failure_is_recorded(self):
-        """api.md, Events: a failed call is tried again, 10 s later and no sooner; what it answered can be seen."""
+        """core/http/API.md, "Webhook attempts": a failed call is tried again, 10 s later and no sooner; the answer is
+        recorded."""
         receiver = self.receiver({"/hook": (503, {}, b"later-77aa")})
         job = self.server.runsync("echo", {}, webhook=receiver.url())
         listed = self.recorded(job["id"], 503)
@@ -225,7 +234,7 @@ class RecordTest(EventTest):
         assert self.server.status("echo", job["id"]) == job, "the job is not affected"
 
     def test_a_redirect_is_a_failure(self):
-        """decisions.md, Webhooks: redirects are failures, and nobody follows them."""
+        """core/http/API.md, "Webhook attempts": redirects are failures and are not followed."""
         receiver = self.receiver()
         receiver.answers["/hook"] = (307, {"Location": receiver.url("/elsewhere")}, b"")
         job = self.server.runsync("echo", {}, webhook=receiver.url())["id"]
@@ -233,7 +242,8 @@ class RecordTest(EventTest):
         assert [call.path for call in receiver.calls] == ["/hook"]
 
     def test_replay(self):
-        """decisions.md, Webhooks: attempts can be listed and replayed: the same call goes out again."""
+        """core/http/API.md, "Deliveries over REST": attempts can be listed and replayed: the same call goes out
+        again."""
         receiver = self.receiver()
         job = self.server.runsync("echo", {"a": 1}, webhook=receiver.url())["id"]
         first = receiver.wait(1)[0]
@@ -247,7 +257,7 @@ class RecordTest(EventTest):
         self.assert_refused(self.server.request("POST", "/v1/webhooks/nothing/replay"), 404, member="message")
 
     def test_only_admins_may_look(self, subtests):
-        """decisions.md, Webhooks: admins read the secret; `/v1` is theirs."""
+        """core/http/API.md, "Webhook signature": only admins read the secret, under `/v1`."""
         key = self.server.new_key("client")
         self.at_end.callback(lambda: self.server.request("DELETE", f"/v1/keys/{key['id']}"))
         for method, path in (("GET", "/v1/webhooks/secret"), ("GET", "/v1/webhooks?jobId=x"),
@@ -309,7 +319,8 @@ class BoundTest(EventTest):
 
 class AddressTest(EventTest):
     def test_forbidden_addresses(self, own_server, subtests):
-        """decisions.md, Webhooks: loopback, private, 100.64/10, fc00::/7 and the NAT64 forms: 400 at submission."""
+        """core/http/API.md, "Webhook URLs": loopback, private, 100.64/10, fc00::/7 and the NAT64 forms: 400 at
+        submission."""
         self.server = own_server(net__allowPrivate="false")
         for host in ("127.0.0.1", "127.9.9.9", "10.1.2.3", "172.16.0.1", "172.31.255.255", "192.168.1.1", "100.64.0.1",
                      "100.127.255.255", "[::1]", "[fc00::1]", "[fdff::1]", "[fe80::1]", "[::ffff:127.0.0.1]",
@@ -324,7 +335,8 @@ class AddressTest(EventTest):
                 self.assert_job(self.server.request("POST", "/v2/parked/run", body))
 
     def test_a_name_that_leads_to_one(self, own_server):
-        """decisions.md, Webhooks: checked on the address actually connected to, so a name cannot lead there."""
+        """core/http/API.md, "Webhook URLs": the check is made on the connected address, so no name leads to a forbidden
+        address."""
         server = self.server = own_server(net__allowPrivate="false")
         receiver = self.receiver()
         job = server.runsync("echo", {}, webhook=receiver.url(host="localhost"))["id"]

@@ -1,4 +1,4 @@
-"""api.md, "Limits", with decisions.md, "Limits": the rate table row by row, and each other row that needs no long time.
+"""core/http/API.md, "Limits": the rate table row by row, and each other row that needs no long time.
 
 The rows about hours and minutes (retention, the defaults of `ttl` and `executionTimeout`, webhook attempts) are proved
 in process, on a manual clock. 2,000 requests take less than a second here, so all of them lie in one window of 10 s.
@@ -15,7 +15,7 @@ from request_stream import RequestStream
 from waiting_callers import WaitingCallers, allow_descriptors
 
 WINDOW = 10
-RATES = {  # api.md, "Rate limits, per endpoint and operation"; decisions.md: /status-sync has a bucket like /status's
+RATES = {  # core/http/API.md, "Rate limits"
     "runsync": ("POST", 2000), "run": ("POST", 1000), "status": ("GET", 2000), "status-sync": ("GET", 2000),
     "stream": ("GET", 2000), "cancel": ("POST", 100), "purge-queue": ("POST", 2), "requests": ("GET", 10),
 }
@@ -23,7 +23,7 @@ LIMITED = {"limits.enabled": "true", "storage": "memory", **SHORT_DRAIN}
 
 
 class LimitTest(HttpTest):
-    """One server a class; each test uses up other buckets of it."""
+    """One server for the class; each test uses up other buckets."""
 
     SETTINGS = {}
 
@@ -33,7 +33,7 @@ class LimitTest(HttpTest):
         return class_server(**LIMITED, **cls.SETTINGS)
 
     def assert_too_many(self, reply, requests=None):
-        """429 as the texts want it; `requests` is the limit that its headers name."""
+        """Expects a 429 in the documented form; `requests` is the limit named by its headers."""
         self.assert_refused(reply, 429)
         assert re.search(r"\A[1-9]\d*\Z", reply.headers.get("Retry-After", ""))
         assert int(reply.headers["Retry-After"]) <= WINDOW
@@ -59,7 +59,8 @@ class RateTest(LimitTest):
         return f"/v2/echo/{operation}{job}"
 
     def test_each_row(self, subtests):
-        """api.md, Limits, Rate limits: so many requests per 10 seconds pass, the next reads 429 with its headers."""
+        """core/http/API.md, "Rate limits" and "Headers of limits": the limit of requests per 10 seconds passes, the
+        next request reads 429 with its headers."""
         self.job = self.server.run("echo", {})
         self.server.finished("echo", self.job)
         spent = {"run": 1, "status-sync": 1}
@@ -76,7 +77,7 @@ class RateTest(LimitTest):
 
 class SharedBucketTest(LimitTest):
     def test_retry_has_cancels(self):
-        """decisions.md, Limits: /retry has /cancel's bucket: 100 per 10 seconds together."""
+        """core/http/API.md, "Rate limits": /retry has /cancel's bucket: 100 per 10 seconds together."""
         with RequestStream(self.server) as stream:
             for operation in ("cancel", "retry"):
                 assert stream.statuses("POST", f"/v2/echo/{operation}/none", 50) == [404] * 50
@@ -84,7 +85,7 @@ class SharedBucketTest(LimitTest):
             self.assert_too_many(self.server.request("POST", f"/v2/echo/{operation}/none"), 100)
 
     def test_health_has_statuses_and_post_counts_as_get(self):
-        """decisions.md, Limits: /health has /status's bucket; api.md: /status 2000, by GET and by POST alike."""
+        """core/http/API.md, "Rate limits": /health has /status's bucket, 2,000 by GET and by POST alike."""
         with RequestStream(self.server) as stream:
             assert stream.statuses("GET", "/v2/trial/health", 700) == [200] * 700
             assert stream.statuses("GET", "/v2/trial/status/none", 700) == [404] * 700
@@ -93,27 +94,27 @@ class SharedBucketTest(LimitTest):
             self.assert_too_many(self.server.request("GET", f"/v2/trial/{path}"), 2000)
 
     def test_status_sync_has_its_own(self):
-        """decisions.md, Limits: /status-sync has a bucket like /status's, of its own."""
+        """core/http/API.md, "Rate limits": /status-sync has a bucket like /status's, of its own."""
         with RequestStream(self.server) as stream:
             assert stream.statuses("GET", "/v2/parked/status/none", 2001)[-1] == 429
             assert stream.statuses("GET", "/v2/parked/status-sync/none", 1) == [404]
 
     def test_both_mounts_share(self):
-        """decisions.md, Addresses: the second mount is the same routes, so not a second allowance."""
+        """core/http/API.md, "The two mounts": the second mount has the same routes, so no second allowance."""
         for mount in ("/v2", "/sdk/v2"):
             self.assert_job(self.server.request("POST", f"{mount}/trial/purge-queue"))
         for mount in ("/v2", "/sdk/v2"):
             self.assert_too_many(self.server.request("POST", f"{mount}/trial/purge-queue"), 2)
 
     def test_all_keys_share(self, own_server):
-        """api.md, Limits: rate limits are per endpoint and operation, so not per key."""
+        """core/http/API.md, "Rate limits": a limit belongs to an endpoint and an operation, so not to a key."""
         self.server = own_server(**LIMITED)
         for key in (self.server.key, self.server.new_key("client")["key"]):
             self.assert_job(self.server.request("POST", "/v2/echo/purge-queue", key=key))
         self.assert_too_many(self.server.request("POST", "/v2/echo/purge-queue"), 2)
 
     def test_endpoints_do_not_share(self):
-        """api.md, Limits: rate limits are per endpoint and operation."""
+        """core/http/API.md, "Rate limits": a limit belongs to an endpoint and an operation."""
         for endpoint in ("echo", "parked"):
             for _ in range(2):
                 self.assert_job(self.server.request("POST", f"/v2/{endpoint}/purge-queue"))
@@ -133,7 +134,8 @@ class SharedBucketTest(LimitTest):
             assert stream.statuses("GET", f"/v2/parked/status/{job}", 6) == [200] * 5 + [429]
 
     def test_who_may_not_is_not_counted(self, own_server):
-        """api.md, Authentication before Limits (design.md, rooms 2 and 3): a wrong key uses up nobody's allowance."""
+        """core/http/API.md, "Order of the checks": a wrong key is refused before the limits and uses up no
+        allowance."""
         self.server = own_server(**LIMITED)
         for _ in range(5):
             self.assert_refused(self.server.request("POST", "/v2/echo/purge-queue", key="wrong"), 401)
@@ -152,7 +154,7 @@ class ConcurrencyTest(LimitTest):
             pytest.skip("needs 1000 descriptors, and may have fewer")
 
     def assert_concurrent(self, method, path, body, limit):
-        """Of `limit` + 1 callers one reads 429, and so does everybody after them, until they are gone."""
+        """Of `limit` + 1 callers one reads 429, and so do all later callers until the others are gone."""
         with contextlib.closing(WaitingCallers(self.server)) as callers:
             for _ in range(limit + 1):
                 callers.call(method, path, body)
@@ -168,18 +170,19 @@ class ConcurrencyTest(LimitTest):
         return self.server.request(method, path, body).status == 200
 
     def test_runsync(self):
-        """api.md, Limits: /runsync 400 concurrent."""
+        """core/http/API.md, "Rate limits": /runsync 400 concurrent."""
         self.assert_concurrent("POST", "/v2/parked/runsync?wait=300000", {"input": {}}, 400)
 
     def test_waiting_on_one_job(self, subtests):
-        """api.md, Limits: /stream 400 concurrent; decisions.md: /status-sync like /status, 400, in its own bucket."""
+        """core/http/API.md, "Rate limits": /stream 400 concurrent; /status-sync 400 as well, in its own bucket."""
         job = self.server.run("parked", {})
         for operation in ("status-sync", "stream"):
             with subtests.test(operation):
                 self.assert_concurrent("GET", f"/v2/parked/{operation}/{job}?wait=300000", None, 400)
 
     def test_a_running_body_is_a_request_too(self):
-        """api.md, Limits: /run 200 concurrent: who is still sending is in, and the 201st is not."""
+        """core/http/API.md, "Rate limits": /run 200 concurrent: a caller still sending counts, and the 201st is
+        refused."""
         head = (f"POST /v2/parked/run HTTP/1.1\r\nHost: jobq\r\nAuthorization: {self.server.key}\r\n"
                 "Content-Length: 12\r\nExpect: 100-continue\r\n\r\n").encode()
         with contextlib.ExitStack() as stack:
@@ -191,7 +194,7 @@ class ConcurrencyTest(LimitTest):
         until(lambda: self.admits("POST", "/v2/parked/run", {"input": {}}), "there is room again")
 
     def test_settings(self, own_server):
-        """decisions.md, Limits: all of it is configuration; design.md: `limits.<operation>.concurrent`."""
+        """core/http/API.md, "Rate limits": every number is configuration, `limits.<operation>.concurrent`."""
         server = self.server = own_server(**LIMITED, **{"limits.runsync.concurrent": 2})
         with contextlib.closing(WaitingCallers(server)) as callers:
             for _ in range(2):
@@ -207,7 +210,7 @@ class SettingsTest(HttpTest):
     until_too_many = LimitTest.until_too_many
 
     def test_requests_and_window(self, own_server, subtests):
-        """design.md, Configuration: `limits.<operation>.requests` and `.window`; who waits Retry-After is let in."""
+        """etc/README.md: `limits.<operation>.requests` and `.window`; a caller waiting for Retry-After is let in."""
         server = self.server = own_server(**LIMITED,
                                           **{"limits.run.requests": 3, "limits.run.window": "2s",
                                              "limits.purgeQueue.requests": 4, "limits.statusSync.requests": 5,
@@ -236,7 +239,7 @@ class SettingsTest(HttpTest):
         self.assert_too_many(server.request("POST", "/v2/parked/run", {"input": {}}), 3)
 
     def test_switched_off(self, own_server):
-        """decisions.md, Limits: `limits.enabled = false` switches the rates off."""
+        """etc/README.md: `limits.enabled = false` switches the rates off."""
         server = own_server(limits__enabled="false")
         with RequestStream(server) as stream:
             assert stream.statuses("POST", "/v2/echo/purge-queue", 20) == [200] * 20
@@ -244,7 +247,8 @@ class SettingsTest(HttpTest):
             assert stream.statuses("POST", "/v2/echo/cancel/none", 150) == [404] * 150
 
     def test_dynamic_scaling(self, own_server):
-        """api.md, Limits, Dynamic scaling: the higher of the base limit and running workers x requests_per_worker."""
+        """core/http/API.md, "Rate limits": the higher of the base limit and running workers x `perWorker` is in
+        force."""
         settings = {"limits.run.requests": 5, "limits.run.perWorker": 4, "limits.run.window": "60s",
                     "endpoint.trial.workersMin": 2, "endpoint.trial.workersMax": 2}
         server = self.server = own_server(**LIMITED, **settings)
@@ -266,7 +270,7 @@ class SettingsTest(HttpTest):
             assert (reply.status, reply.headers.get("RateLimit-Limit")) == (429, "8")
 
     def test_per_worker_is_a_tenth(self, own_server):
-        """decisions.md, Limits: `requestsPerWorker` per operation defaults to base rate / 10."""
+        """core/http/API.md, "Rate limits": `perWorker` of an operation defaults to a tenth of the base rate."""
         settings = {"limits.run.requests": 10, "limits.run.window": "60s",
                     "endpoint.trial.workersMin": 12, "endpoint.trial.workersMax": 12}
         server = own_server(**LIMITED, **settings)
@@ -298,7 +302,8 @@ class QueueLengthTest(HttpTest):
         return self.server.request("POST", f"/v2/{endpoint}/run", {"input": {}}).status == 429
 
     def test_more_than_50_and_more_than_500_a_worker(self, own_server):
-        """decisions.md, Limits: on /run and /runsync 429 when more than 50 jobs and more than workersMax x 500 wait."""
+        """core/http/API.md, "Length of the queue": on /run and /runsync 429 when more than 50 jobs and more than
+        workersMax x 500 wait."""
         server = self.server = own_server(**self.SETTINGS, endpoint__trial__workersMax=1)
         assert self.submit("parked", 51) == [200] * 51, "workersMax is 0 there, so only the 50 count"
         until(lambda: self.is_full("parked"), "the 52nd is too many, once the cached count knows")
@@ -314,14 +319,14 @@ class QueueLengthTest(HttpTest):
         self.assert_job(server.request("GET", "/v2/trial/health"))
 
     def test_switched_off(self, own_server):
-        """decisions.md, Limits: `limits.queue = false` switches the length limit off, and only that one."""
+        """core/http/API.md, "Length of the queue": `limits.queue = false` switches off the length limit alone."""
         self.server = own_server(**LIMITED, limits__queue="false")
         assert self.submit("parked", 300) == [200] * 300
         for expected in (200, 200, 429):
             assert self.server.request("POST", "/v2/echo/purge-queue").status == expected
 
     def test_without_rates(self, own_server):
-        """decisions.md, Limits: two kinds, two switches: the length limit holds without the rates."""
+        """core/http/API.md, "Length of the queue": the length limit holds with the rates switched off."""
         server = self.server = own_server(**self.SETTINGS, limits__enabled="false")
         self.submit("parked", 51)
         until(lambda: self.is_full("parked"), "too many wait")
@@ -332,7 +337,8 @@ class QueueLengthTest(HttpTest):
 @pytest.mark.endpoints("echo")
 class SizeTest(HttpTest):
     def test_payloads(self, subtests):
-        """api.md, Limits: /run maximum payload 10 MB, /runsync 20 MB: the last byte that fits, and one more."""
+        """core/http/API.md, "Bounds of heads and bodies": /run maximum payload 10 MB, /runsync 20 MB: the last byte
+        that fits, and one more."""
         for mount in ("/v2", "/sdk/v2"):
             for operation, limit in (("run", 10 * 1024 * 1024), ("runsync", 20 * 1024 * 1024)):
                 body = b'{"input":{},"x":"' + b"x" * (limit - 19) + b'"}'

@@ -1,4 +1,4 @@
-"""api.md, "Resources and their fields": what goes in, what comes out, and nothing besides."""
+"""core/http/API.md, "Jobs": the fields of requests and answers, and no other fields."""
 
 import json
 
@@ -15,7 +15,7 @@ S3 = {"accessId": "id", "accessSecret": "secret", "bucketName": "bucket", "endpo
 @pytest.mark.endpoints("echo")
 class RequestBodyTest(HttpTest):
     def test_input_alone_is_enough(self, subtests):
-        """api.md, Job request body: `input` is required; `webhook`, `policy` and `s3Config` are not."""
+        """core/http/API.md, "Job request body": `input` is required; `webhook`, `policy` and `s3Config` are not."""
         for operation in ("run", "runsync"):
             self.assert_job(self.server.request("POST", f"/v2/echo/{operation}", {"input": {}}))
             for missing in ({}, {"webhook": HOOK}, {"policy": {}}, {"s3Config": S3}):
@@ -23,7 +23,7 @@ class RequestBodyTest(HttpTest):
                     self.assert_refused(self.server.request("POST", f"/v2/echo/{operation}", missing), 400, "input")
 
     def test_every_field_together(self, subtests):
-        """api.md, Job request body: `input`, `webhook`, `policy` and `s3Config` beside each other."""
+        """core/http/API.md, "Job request body": `input`, `webhook`, `policy` and `s3Config` beside each other."""
         body = {"input": {"a": 1}, "webhook": HOOK, "s3Config": S3,
                 "policy": {"executionTimeout": 60000, "lowPriority": False, "ttl": 600000}}
         for operation in ("run", "runsync"):
@@ -32,7 +32,8 @@ class RequestBodyTest(HttpTest):
                 assert self.server.finished("echo", job["id"])["output"] == {"a": 1}
 
     def test_the_contents_of_input_are_the_workers(self):
-        """api.md, Job request body: the contents of `input` are defined by the worker, whatever their names are."""
+        """core/http/API.md, "Job request body": the contents of `input` are defined by the worker, whatever their names
+        are."""
         job_input = {"input": {"input": None}, "id": 1, "status": "FAILED", "webhook": 5, "policy": "x", "s3Config": []}
         assert self.server.runsync("echo", job_input)["output"] == job_input
 
@@ -58,7 +59,7 @@ class ExecutionTimeoutTest(HttpTest):
         return self.server.finished(endpoint, self.jobs[name])
 
     def test_that_of_the_job_wins_over_the_endpoints(self):
-        """api.md, policy object: `executionTimeout` overrides the endpoint-level setting, for this job only."""
+        """core/http/API.md, "Policy": `executionTimeout` overrides the endpoint-level setting, for this job only."""
         for name in ("theirs", "shorter"):
             end = self.end("trial", name)
             assert end["status"] == "TIMED_OUT"
@@ -67,7 +68,7 @@ class ExecutionTimeoutTest(HttpTest):
         assert self.end("trial", "longer")["status"] == "COMPLETED"
 
     def test_the_queue_does_not_count(self):
-        """api.md, policy object: `executionTimeout` is enforced only during execution."""
+        """core/http/API.md, "Policy": `executionTimeout` is enforced only during execution."""
         assert self.end("line", "in front")["status"] == "COMPLETED"
         end = self.end("line", "behind")
         assert (end["status"], end["output"]) == ("COMPLETED", "in time")
@@ -76,7 +77,7 @@ class ExecutionTimeoutTest(HttpTest):
 
 class LowPriorityTest(HttpTest):
     def test_low_priority_does_not_scale(self, own_server):
-        """api.md, policy object: a `lowPriority` job does not trigger worker scaling; the default is false."""
+        """core/http/API.md, "Policy": a `lowPriority` job does not trigger worker scaling; the default is false."""
         server = own_server(endpoint__trial__workersMin=0)
         low = server.run("trial", {"output": "low"}, policy={"lowPriority": True})
         assert server.status("trial", low)["status"] == "IN_QUEUE"
@@ -93,7 +94,7 @@ class ResponseTest(HttpTest):
     STATES = {"IN_QUEUE", "IN_PROGRESS", "COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT"}
 
     def test_id_and_status_are_always_there(self, subtests):
-        """api.md, Job response object: `id` and `status` always, a string and one of the job states."""
+        """core/http/API.md, "Job object": `id` and `status` always, a string and one of the job states."""
         waiting = self.server.run("parked", {})
         failed = self.server.runsync("trial", {"fail": "no"})["id"]
         for method, path in (("POST", "/v2/echo/run"), ("POST", "/v2/echo/runsync"),
@@ -105,7 +106,7 @@ class ResponseTest(HttpTest):
                 assert job["status"] in self.STATES
 
     def test_run_retry_and_cancel_return_two_fields(self, subtests):
-        """api.md, Job response object: `/run`, `/retry` and `/cancel` return only `id` and `status`."""
+        """core/http/API.md, "Job object": `/run`, `/retry` and `/cancel` return only `id` and `status`."""
         failed = self.server.runsync("trial", {"fail": "no"})["id"]
         done = self.server.runsync("trial", {"output": {"a": 1}})["id"]
         run = self.assert_job(self.server.request("POST", "/v2/parked/run", {"input": {}}))
@@ -119,7 +120,7 @@ class ResponseTest(HttpTest):
                 assert set(answer) == {"id", "status"}
 
     def test_output_is_there_when_there_is_a_result(self, subtests):
-        """api.md, Job response object: `output` when the job has produced a result, of any shape, by both calls."""
+        """core/http/API.md, "Job object": `output` when the job has produced a result, of any shape, by both calls."""
         for output in ({"a": 1}, [1, 2], "text", 0, False, None, {}, []):
             with subtests.test(output=output):
                 job = self.server.runsync("trial", {"output": output})
@@ -129,7 +130,8 @@ class ResponseTest(HttpTest):
         assert "output" not in self.server.status("parked", waiting)
 
     def test_times_are_on_both_results(self):
-        """api.md, Job response object: `delayTime` and `executionTime`, integers, on /runsync and /status results."""
+        """core/http/API.md, "Job object": `delayTime` and `executionTime`, integers, on /runsync and /status
+        results."""
         job = self.server.runsync("trial", {"sleepMs": 30})
         for answer in (job, self.server.status("trial", job["id"])):
             for field in ("delayTime", "executionTime"):
@@ -137,7 +139,8 @@ class ResponseTest(HttpTest):
             assert answer["executionTime"] >= 30
 
     def test_progress_is_the_output_of_a_running_job(self):
-        """wire.md 2.7: a handler's progress is the `output` of an IN_PROGRESS job, until the result takes its place."""
+        """core/http/API.md, "Job object": a handler's progress is the `output` of an IN_PROGRESS job, until the result
+        takes its place."""
         job = self.server.run("trial", {"progress": [{"at": 1}, {"at": 2}], "sleepMs": 500, "output": "done"})
         during = until(lambda: (now := self.server.status("trial", job)).get("output") is not None and now,
                        "the job reports")
@@ -149,7 +152,8 @@ class ResponseTest(HttpTest):
 @pytest.mark.endpoints("echo", "trial")
 class StreamChunkTest(HttpTest):
     def test_a_chunk_is_an_object_with_its_output(self):
-        """api.md, Stream chunk: `output` as the handler made it; `metrics`, when the handler gives some, an object."""
+        """core/http/API.md, "Stream chunk": `output` with the handler's bytes; `metrics` is an object, present if the
+        handler gave any."""
         job = self.server.runsync("trial", {"chunks": 3, "chunkBytes": 4})["id"]
         chunks = self.assert_job(self.server.request("GET", f"/v2/trial/stream/{job}"))
         assert [chunk["output"] for chunk in chunks] == [{"chunk": n, "data": "xxxx"} for n in range(3)]
@@ -158,7 +162,8 @@ class StreamChunkTest(HttpTest):
             assert isinstance(chunk.get("metrics", {}), dict)
 
     def test_bytes_of_a_chunk(self):
-        """design.md, sentence 5: a chunk's output is the handler's own bytes, key order and spacing included."""
+        """core/http/API.md, "Stream chunk": a chunk's output is the handler's own bytes, key order and spacing
+        included."""
         job = self.server.runsync("trial", {"chunks": 1, "chunkBytes": 2})["id"]
         reply = self.server.request("GET", f"/v2/trial/stream/{job}")
         assert b'"output":{"chunk":0,"data":"xx"}' in reply.body
@@ -168,7 +173,7 @@ class StreamChunkTest(HttpTest):
 @pytest.mark.endpoints("parked")
 class PurgeResultTest(HttpTest):
     def test_its_two_fields(self):
-        """api.md, Purge result: `removed`, an integer, and `status`, a lower-case completion indicator (wire.md 3)."""
+        """core/http/API.md, "/purge-queue": `removed`, an integer, and `status`, a lower-case completion indicator."""
         self.server.run("parked", {})
         reply = self.assert_job(self.server.request("POST", "/v2/parked/purge-queue"))
         assert set(reply) == {"removed", "status"}
@@ -181,7 +186,7 @@ class PurgeResultTest(HttpTest):
 
 class HealthObjectTest(HttpTest):
     def test_each_counter_counts(self, own_server):
-        """api.md, Health object: completed, failed, inProgress, inQueue, retried; idle and running workers."""
+        """core/http/API.md, "/health": completed, failed, inProgress, inQueue, retried; idle and running workers."""
         server = own_server(endpoint__trial__workersMin=2, endpoint__trial__workersMax=2)
         until(lambda: server.health("trial")["workers"]["idle"] == 2, "both workers idle")
         for job_input in ({}, {}, {"fail": "no"}):

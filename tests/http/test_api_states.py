@@ -1,4 +1,4 @@
-"""api.md, "States and transitions": each row of the table, and that there are no others."""
+"""core/http/API.md, "States and transitions": each row of the table, and the absence of other transitions."""
 
 import pytest
 
@@ -32,13 +32,14 @@ class StateTest(HttpTest):
 class SubmissionTest(StateTest):
     @pytest.mark.parametrize("operation, wait", [("run", ""), ("runsync", "?wait=1000")])
     def test_a_valid_request_is_in_queue_with_an_id(self, operation, wait):
-        """api.md, States: (none), /run or /runsync, valid request, IN_QUEUE; a job id is issued."""
+        """core/http/API.md, "States and transitions": (none), /run or /runsync, valid request, IN_QUEUE; a job id is
+        issued."""
         reply = self.server.request("POST", f"/v2/parked/{operation}{wait}", {"input": {}})
         job = self.assert_job(reply)
         assert (job["status"], self.state("parked", job["id"])) == ("IN_QUEUE", "IN_QUEUE")
 
     def test_an_invalid_request_is_no_job(self):
-        """api.md, States: only a valid request makes a job."""
+        """core/http/API.md, "States and transitions": only a valid request makes a job."""
         before = self.server.health("parked")["jobs"]["inQueue"]
         for operation in ("run", "runsync"):
             for body in ({"input": 1}, {"input": {}, "policy": {"ttl": 1}}):
@@ -48,7 +49,8 @@ class SubmissionTest(StateTest):
 
 class ExecutionTest(StateTest):
     def test_a_worker_picks_the_job_and_succeeds(self, blocker):
-        """api.md, States: IN_QUEUE, a worker picks the job, IN_PROGRESS; success is COMPLETED with output."""
+        """core/http/API.md, "States and transitions": IN_QUEUE, a worker picks the job, IN_PROGRESS; success is
+        COMPLETED with output."""
         server = self.server
         job = server.run("trial", {"sleepMs": 400, "output": {"a": 1}})
         assert self.state("trial", job) == "IN_QUEUE", "no worker is free"
@@ -60,7 +62,8 @@ class ExecutionTest(StateTest):
 
 class CancelTest(StateTest):
     def test_a_cancelled_job_is_removed_before_it_starts(self, blocker):
-        """api.md, States: IN_QUEUE, /cancel, CANCELLED; the job is removed before it starts."""
+        """core/http/API.md, "States and transitions": IN_QUEUE, /cancel, CANCELLED; the job is removed before it
+        starts."""
         server = self.server
         job, behind = server.run("trial", {"output": 1}), server.run("trial", {"output": 2})
         assert self.assert_job(self.post("trial", "cancel", job)) == {"id": job, "status": "CANCELLED"}
@@ -71,7 +74,8 @@ class CancelTest(StateTest):
         assert "output" not in end
 
     def test_a_running_job_is_stopped(self, blocker):
-        """api.md, States: IN_PROGRESS, /cancel, CANCELLED; execution is stopped, so the worker takes the next job."""
+        """core/http/API.md, "States and transitions": IN_PROGRESS, /cancel, CANCELLED; execution is stopped, so the
+        worker takes the next job."""
         server = self.server
         behind = server.run("trial", {"output": "next"})
         assert self.assert_job(self.post("trial", "cancel", blocker)) == {"id": blocker, "status": "CANCELLED"}
@@ -79,7 +83,8 @@ class CancelTest(StateTest):
         assert self.state("trial", blocker) == "CANCELLED"
 
     def test_what_has_ended_is_not_cancelled(self, subtests):
-        """decisions.md, Jobs: cancel of a terminal job is 200 with its unchanged state (TIMED_OUT: TimedOutTest)."""
+        """core/http/API.md, "/cancel": cancel of a terminal job is 200 with its unchanged state (TIMED_OUT:
+        TimedOutTest)."""
         ends = {"COMPLETED": self.server.runsync("trial", {}), "FAILED": self.server.runsync("trial", {"fail": "no"})}
         waiting = self.server.run("parked", {})
         for _ in range(2):  # the second finds it cancelled
@@ -93,7 +98,8 @@ class CancelTest(StateTest):
 
 class RetryTest(StateTest):
     def test_a_failed_job(self, own_server):
-        """api.md, States: FAILED, /retry, IN_QUEUE; the same id, the original input, previous output removed."""
+        """core/http/API.md, "/retry": FAILED, /retry, IN_QUEUE; the same id, the original input, previous output
+        removed."""
         server = self.server = own_server(endpoint__trial__workersMax=1)
         first = server.runsync("trial", {"progress": [{"half": 1}], "fail": "the original"})
         assert (first["status"], first["error"]) == ("FAILED", "the original")
@@ -107,7 +113,7 @@ class RetryTest(StateTest):
         assert (again["status"], again["error"], again["retries"]) == ("FAILED", "the original", 1)
 
     def test_other_states_are_refused(self, subtests):
-        """api.md, States: only FAILED and TIMED_OUT go back by /retry; decisions.md, Jobs: 400 otherwise."""
+        """core/http/API.md, "/retry": only FAILED and TIMED_OUT jobs go back by /retry; other states are 400."""
         running = self.server.run("trial", {"sleepMs": 600000})
         self.until_state("trial", running, "IN_PROGRESS")
         self.assert_refused(self.post("trial", "retry", running), 400, "IN_PROGRESS")
@@ -123,7 +129,8 @@ class RetryTest(StateTest):
                 assert self.state(endpoint, job) == state
 
     def test_an_expired_job_cannot_be_retried(self):
-        """api.md, States: /retry only while results have not expired; here `/status?ttl=` lets them expire soon."""
+        """core/http/API.md, "/retry": only before the result has expired; here `/status?ttl=` lets results expire
+        soon."""
         job = self.server.runsync("trial", {"fail": "no"})["id"]
         self.assert_job(self.server.request("GET", f"/v2/trial/status/{job}?ttl=1000"))
         until(lambda: self.server.request("GET", f"/v2/trial/status/{job}").status == 404, "the job expires")
@@ -144,7 +151,8 @@ class TimedOutTest(StateTest):
             yield own
 
     def test_its_members(self):
-        """decisions.md, Jobs: TIMED_OUT is the execution timeout; Answers: the members of a terminal answer."""
+        """core/http/API.md, "States and transitions" and "Job object": TIMED_OUT is the execution timeout; the answer
+        has the fields of an ended job."""
         for end in self.ends:
             assert end["status"] == "TIMED_OUT"
             assert {"id", "status", "delayTime", "executionTime", "workerId"} <= set(end)
@@ -153,26 +161,27 @@ class TimedOutTest(StateTest):
             assert "output" not in end, "it has produced no result"
 
     def test_its_webhook(self):
-        """decisions.md, Webhooks: on TIMED_OUT."""
+        """core/http/API.md, "When a webhook is called": called on TIMED_OUT."""
         bodies = {call.json()["id"]: call.json() for call in self.receiver.wait(3)}
         assert sorted(bodies) == sorted(self.jobs)
         for end in self.ends:
             assert bodies[end["id"]]["status"] == "TIMED_OUT"
 
     def test_it_is_not_cancelled(self):
-        """decisions.md, Jobs: cancel of a terminal job is 200 with its unchanged state."""
+        """core/http/API.md, "/cancel": cancel of a terminal job is 200 with its unchanged state."""
         job = self.jobs[0]
         assert self.assert_job(self.post("trial", "cancel", job)) == {"id": job, "status": "TIMED_OUT"}
         assert self.server.status("trial", job) == self.ends[0]
 
     def test_lists_and_counters(self):
-        """wire.md 3: /requests by status; decisions.md, Jobs: failed counts TIMED_OUT."""
+        """core/http/API.md, "/requests" and "/health": /requests lists by status; failed counts TIMED_OUT."""
         page = self.assert_job(self.server.request("GET", "/v2/trial/requests?status=TIMED_OUT"))
         assert self.jobs[0] in [job["id"] for job in page["requests"]]
         assert self.server.health("trial")["jobs"]["failed"] == 3
 
     def test_retry(self):
-        """api.md, States: TIMED_OUT, /retry, IN_QUEUE; the same id, the original input, previous output removed."""
+        """core/http/API.md, "/retry": TIMED_OUT, /retry, IN_QUEUE; the same id, the original input, previous output
+        removed."""
         job = self.jobs[2]
         blockers = [self.server.run("trial", {"sleepMs": 600000}) for _ in range(3)]
         for blocker in blockers:
@@ -189,7 +198,8 @@ class TimedOutTest(StateTest):
 
 class PurgeTest(StateTest):
     def test_waiting_jobs_are_removed_and_counted(self, blocker):
-        """api.md, States: IN_QUEUE, /purge-queue, removed; counted in `removed`, jobs in progress are unaffected."""
+        """core/http/API.md, "/purge-queue": IN_QUEUE, /purge-queue, removed; counted in `removed`, jobs in progress are
+        unaffected."""
         server = self.server
         done = server.runsync("echo", {})["id"]
         waiting = [server.run("trial", {}) for _ in range(3)]
@@ -204,14 +214,14 @@ class PurgeTest(StateTest):
             "completed": 0, "failed": 0, "inProgress": 1, "inQueue": 0, "retried": 0}
 
     def test_low_priority_jobs_wait_too(self, own_server):
-        """api.md, Endpoints, rule 4: /purge-queue affects the jobs waiting in the queue, of both classes."""
+        """core/http/API.md, "/purge-queue": /purge-queue affects the jobs waiting in the queue, of both classes."""
         server = own_server()
         for low in (True, False):
             server.run("parked", {}, policy={"lowPriority": low})
         assert self.assert_job(server.request("POST", "/v2/parked/purge-queue"))["removed"] == 2
 
     def test_a_purged_job_is_gone_for_every_call(self, subtests):
-        """decisions.md, Jobs: purged jobs are gone: later status is 404, and so is everything else."""
+        """core/http/API.md, "/purge-queue": purged jobs are gone: every later call about one is 404."""
         job = self.server.run("parked", {})
         self.assert_job(self.server.request("POST", "/v2/parked/purge-queue"))
         for method, operation in (("GET", "status"), ("GET", "status-sync"), ("GET", "stream"), ("POST", "cancel"),
@@ -220,7 +230,7 @@ class PurgeTest(StateTest):
                 self.assert_refused(self.server.request(method, f"/v2/parked/{operation}/{job}"), 404)
 
     def test_many(self, own_server):
-        """api.md, Purge result: `removed` is the number of queued jobs removed, however many they are."""
+        """core/http/API.md, "/purge-queue": `removed` is the number of queued jobs removed, however large."""
         server = own_server(storage="memory")
         with RequestStream(server) as stream:
             assert stream.statuses("POST", "/v2/parked/run", 2500, {"input": {}}) == [200] * 2500

@@ -1,4 +1,4 @@
-"""/cancel and /retry: who may be stopped, who may run again."""
+"""/cancel and /retry: which jobs can be stopped, and which can run again."""
 
 import contextlib
 import threading
@@ -12,13 +12,14 @@ class CancelTest(HttpTest):
         return self.server.request("POST", f"/v2/{endpoint}/cancel/{job}")
 
     def test_a_waiting_job_never_runs(self):
-        """api.md, States: IN_QUEUE by /cancel to CANCELLED; `/cancel` returns only `id` and `status`."""
+        """core/http/API.md, "/cancel": IN_QUEUE by /cancel to CANCELLED; `/cancel` returns only `id` and `status`."""
         job = self.server.run("parked", {})
         assert self.assert_job(self.cancel("parked", job)) == {"id": job, "status": "CANCELLED"}
         assert self.server.status("parked", job)["status"] == "CANCELLED"
 
     def test_a_running_job_is_told_to_stop(self):
-        """api.md, States: IN_PROGRESS by /cancel, execution is stopped; decisions.md, Jobs: answers at once."""
+        """core/http/API.md, "/cancel": an IN_PROGRESS job is CANCELLED, execution is stopped; the call answers at
+        once."""
         job = self.server.run("trial", {"sleepMs": 300000})
         until(lambda: self.server.status("trial", job)["status"] == "IN_PROGRESS", "the job runs")
         assert self.assert_job(self.cancel("trial", job)) == {"id": job, "status": "CANCELLED"}
@@ -27,7 +28,7 @@ class CancelTest(HttpTest):
         assert self.server.status("trial", job)["status"] == "CANCELLED"
 
     def test_a_job_that_is_about_to_run_does_not(self, own_server):
-        """decisions.md, Jobs: the stop token fires, also when the cancel comes between the claim and the run."""
+        """core/decisions/jobs.md: the stop token fires, also when the cancel comes between the claim and the run."""
         server = own_server(endpoint__trial__workersMin=2, endpoint__trial__workersMax=2)
         with contextlib.closing(server.connect()) as connection:
             for _ in range(300):
@@ -38,7 +39,7 @@ class CancelTest(HttpTest):
         until(lambda: not server.health("trial")["workers"]["running"], "both workers are free")
 
     def test_a_waiter_is_answered(self):
-        """decisions.md, Addresses: /status-sync waits for a terminal state, and CANCELLED is one."""
+        """core/http/API.md, "/status-sync": /status-sync waits for a terminal state, and CANCELLED is one."""
         job = self.server.run("parked", {})
         answers = []
         waiter = threading.Thread(target=lambda: answers.append(self.server.finished("parked", job)))
@@ -48,7 +49,7 @@ class CancelTest(HttpTest):
         assert answers[0]["status"] == "CANCELLED"
 
     def test_what_has_ended_stays(self):
-        """decisions.md, Jobs: cancel of a terminal job is 200 with its unchanged state."""
+        """core/http/API.md, "/cancel": cancel of a terminal job is 200 with its unchanged state."""
         job = self.server.finished("echo", self.server.run("echo", {}))["id"]
         assert self.assert_job(self.cancel("echo", job)) == {"id": job, "status": "COMPLETED"}
 
@@ -64,14 +65,15 @@ class RetryTest(HttpTest):
         return self.server.request("POST", f"/v2/{endpoint}/retry/{job}")
 
     def test_a_failed_job_runs_again(self):
-        """api.md, States: FAILED by /retry to IN_QUEUE, same id, original input, previous output removed."""
+        """core/http/API.md, "/retry": FAILED by /retry to IN_QUEUE, same id, original input, previous output
+        removed."""
         job = self.server.finished("trial", self.server.run("trial", {"fail": "no", "output": 1}))["id"]
         assert self.assert_job(self.retry("trial", job)) == {"id": job, "status": "IN_QUEUE"}
         again = self.server.finished("trial", job)
         assert (again["status"], again["error"], again["retries"]) == ("FAILED", "no", 1)
 
     def test_other_states_are_refused(self):
-        """api.md, Endpoints, rule 3: only FAILED or TIMED_OUT."""
+        """core/http/API.md, "/retry": only FAILED or TIMED_OUT."""
         done = self.server.finished("echo", self.server.run("echo", {}))["id"]
         self.assert_refused(self.retry("echo", done), 400, "COMPLETED")
         self.assert_refused(self.retry("parked", self.server.run("parked", {})), 400, "IN_QUEUE")

@@ -1,4 +1,4 @@
-"""A crowd at the door: thousands of idle and slow clients at once, and a newcomer who must not notice them."""
+"""Thousands of idle and slow clients at once, and a new client with undisturbed service."""
 
 import json
 import os
@@ -24,8 +24,8 @@ def at(times, percentile):
 
 class CrowdTest(HttpTest):
     def test_a_newcomer_does_not_notice_the_crowd(self, own_server):
-        """design.md, Threads and connections: beside 7,500 of them a new caller's p99 is at most 10 ms, or ten times
-        what it is at a server without a crowd. Where paces are not judged, its median is at most ten times that."""
+        """Beside 7,500 connections a new caller's p99 is at most 10 ms, or ten times the p99 at a server without a
+        crowd. Where paces are not judged, the median is at most ten times as long."""
         needed = IDLE + HEADS + BODIES + 500
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         if hard < needed:

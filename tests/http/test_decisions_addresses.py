@@ -1,4 +1,4 @@
-"""decisions.md, "Addresses": the two mounts, GET and POST, ids, and what needs no key."""
+"""core/http/API.md, "Addresses": the two mounts, GET and POST, ids, and the calls without a key."""
 
 import json
 import re
@@ -19,7 +19,8 @@ class StreamShapeTest(HttpTest):
         return self.server.request("GET", f"{mount}/{endpoint}/stream/{job}{query}")
 
     def test_the_bare_array(self):
-        """decisions.md, Addresses: /v2 answers the bare array of chunks, with the state in header X-Job-Status."""
+        """core/http/API.md, "Reading a stream": /v2 answers the bare array of chunks, with the state in header
+        X-Job-Status."""
         job = self.server.runsync("trial", {"chunks": 2})["id"]
         reply = self.stream("/v2", "trial", job, "")
         assert [chunk["output"]["chunk"] for chunk in self.assert_job(reply)] == [0, 1]
@@ -27,7 +28,8 @@ class StreamShapeTest(HttpTest):
         assert reply.headers["X-Job-Attempt"] == "1"
 
     def test_the_object(self):
-        """decisions.md, Addresses: /sdk/v2 answers the object {"status","stream":[...]} of the public SDKs."""
+        """core/http/API.md, "Streams for client libraries": /sdk/v2 answers the object {"status","stream":[...]} of the
+        public SDKs."""
         job = self.server.runsync("trial", {"chunks": 2})["id"]
         array = self.assert_job(self.stream("/v2", "trial", job))
         reply = self.stream("/sdk/v2", "trial", job)
@@ -35,7 +37,8 @@ class StreamShapeTest(HttpTest):
         assert reply.headers["X-Job-Attempt"] == "1"
 
     def test_the_object_is_always_whole(self, subtests):
-        """wire.md 1.2: `stream` is always there, empty too, in every state; a job that failed says why."""
+        """core/http/API.md, "Streams for client libraries": `stream` is always there, empty too, in every state; a
+        failed job has an `error`."""
         waiting = self.server.run("parked", {})
         running = self.server.run("trial", {"sleepMs": 600000})
         until(lambda: self.server.status("trial", running)["status"] == "IN_PROGRESS", "the job runs")
@@ -71,7 +74,8 @@ class MountTest(HttpTest):
         return v2
 
     def test_successes(self):
-        """decisions.md, Addresses: the same routes, mounted a second time; equal to the byte where both succeed."""
+        """core/http/API.md, "The two mounts": the same routes, mounted a second time; equal to the byte where both
+        succeed."""
         done = self.server.runsync("echo", {"b": 1.0, "a": -0})["id"]
         failed = self.server.runsync("trial", {"fail": "no \u00e9"})["id"]
         waiting = self.server.run("parked", {})
@@ -92,7 +96,8 @@ class MountTest(HttpTest):
         self.assert_equal("HEAD", "/parked/health")
 
     def test_changes(self):
-        """decisions.md, Addresses: what one mount did, the other sees; retry and purge answer alike."""
+        """core/http/API.md, "The two mounts": an effect of one mount is visible on the other; retry and purge answer
+        alike."""
         answers = []
         for mount, other in (MOUNTS, MOUNTS[::-1]):
             failed = self.server.runsync("trial", {"fail": "no"})["id"]
@@ -107,7 +112,7 @@ class MountTest(HttpTest):
         assert answers[0] == answers[1]
 
     def test_errors(self):
-        """decisions.md, Addresses: equal to the byte where both refuse, whatever the reason."""
+        """core/http/API.md, "The two mounts": equal to the byte where both refuse, whatever the reason."""
         done = self.server.runsync("echo", {})["id"]
         for body in (b"{", b"{}", b'{"input":1}', b'{"input":{},"input":{}}', b'{"input":{},"policy":1}',
                      b'{"input":{},"policy":{"ttl":"x"}}', b'{"input":{},"webhook":"x"}', b""):
@@ -122,7 +127,8 @@ class MountTest(HttpTest):
             assert self.assert_equal(method, path, key=None).status in (401, 404, 405)
 
     def test_clamping(self, subtests):
-        """decisions.md, Addresses: `wait` or `policy` values out of range are clamped there instead of refused."""
+        """core/http/API.md, "The two mounts": `wait` or `policy` values out of range are clamped there instead of
+        refused."""
         done = self.server.runsync("echo", {})["id"]
         for wait in ("0", "1", "999", "300001", "86400000", "-1"):
             with subtests.test(wait=wait):
@@ -138,7 +144,7 @@ class MountTest(HttpTest):
                 self.assert_refused(self.server.request("POST", "/v2/echo/runsync", body), 400)
 
     def test_clamped_is_not_ignored_and_not_taken_as_it_is(self):
-        """decisions.md, Addresses: a value out of range becomes the nearest that is in range."""
+        """core/http/API.md, "The two mounts": a value out of range becomes the nearest value in range."""
         body = {"input": {"sleepMs": 1500, "output": 1}, "policy": {"executionTimeout": 1, "ttl": 1}}
         job = self.assert_job(self.server.request("POST", "/sdk/v2/trial/runsync", body))
         assert (job["status"], job.get("output")) == ("COMPLETED", 1), "5 s to run, 10 s to live"
@@ -146,7 +152,8 @@ class MountTest(HttpTest):
         assert self.assert_job(reply)["status"] == "IN_QUEUE", "it waited for a second, not for 90"
 
     def test_types_are_not_clamped(self):
-        """decisions.md, Addresses: two differences only, so what is no integer is refused on both mounts."""
+        """core/http/API.md, "The two mounts": two differences only, so a value other than an integer is refused on both
+        mounts."""
         for policy in ({"ttl": "10000"}, {"executionTimeout": []}, {"lowPriority": 1}, {"ttl": True}):
             assert self.assert_equal("POST", "/echo/run", {"input": {}, "policy": policy}).status == 400
         for wait in ("abc", "", "0x1000"):
@@ -156,7 +163,7 @@ class MountTest(HttpTest):
 @pytest.mark.endpoints("echo", "trial", "parked")
 class MethodTest(HttpTest):
     def test_stream_takes_get_and_post(self):
-        """decisions.md, Addresses: `/status`, `/status-sync` and `/stream` accept GET and POST."""
+        """core/http/API.md, "Requests": `/status`, `/status-sync` and `/stream` accept GET and POST."""
         job = self.server.runsync("trial", {"chunks": 2})["id"]
         for mount in MOUNTS:
             get, post = (self.server.request(method, f"{mount}/trial/stream/{job}?offset=0") for method in
@@ -167,7 +174,7 @@ class MethodTest(HttpTest):
         assert self.assert_job(self.server.request("GET", f"/v2/trial/stream/{job}")) == [], "handed out"
 
     def test_bodies_without_parameters_are_ignored(self, subtests):
-        """decisions.md, Addresses: POST bodies that carry no parameters may be empty, `{}` or anything."""
+        """core/http/API.md, "Requests": POST bodies that carry no parameters may be empty, `{}` or anything."""
         done = self.server.runsync("echo", {})["id"]
         for body in (b"", b"{}", b"[]", b"not JSON", b'{"id":"other","wait":5}', b"\xff" * 70000):
             with subtests.test(body=body[:20]):
@@ -181,7 +188,7 @@ class MethodTest(HttpTest):
 @pytest.mark.endpoints("echo")
 class IdTest(HttpTest):
     def test_ids(self):
-        """decisions.md, Addresses: job ids `<uuid>-u1`, from /runsync `sync-<uuid>-u1`, [A-Za-z0-9_-]+, random."""
+        """core/http/API.md, "Ids": job ids `<uuid>-u1`, from /runsync `sync-<uuid>-u1`, [A-Za-z0-9_-]+, random."""
         ids = []
         for mount in MOUNTS:
             for operation, prefix in (("run", ""), ("runsync", "sync-")):
@@ -192,7 +199,7 @@ class IdTest(HttpTest):
         assert len({re.search(UUID, job).group() for job in ids}) == 20
 
     def test_endpoints_named_by_hand(self, own_server):
-        """decisions.md, Addresses: endpoint ids match [A-Za-z0-9_-]+."""
+        """core/http/API.md, "Ids": endpoint ids match [A-Za-z0-9_-]+."""
         self.server = own_server(**{"endpoint.My_end-Point0.image": "plugin/echo"})
         assert self.server.runsync("My_end-Point0", {"a": 1})["output"] == {"a": 1}
 
@@ -200,7 +207,8 @@ class IdTest(HttpTest):
 class ProcessTest(HttpTest):
     @pytest.mark.endpoints("echo")
     def test_they_say_nothing_about_jobs(self):
-        """decisions.md, Addresses: health of the process, without a key: so nothing of the callers' is in it."""
+        """core/http/API.md, "The process": health of the process, without a key and therefore without data of
+        callers."""
         job = self.server.runsync("echo", {"word": "w-83ff2"})
         for path in ("/healthz", "/readyz"):
             body = self.server.request("GET", path, key=None).body

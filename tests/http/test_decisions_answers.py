@@ -1,4 +1,4 @@
-"""decisions.md, "Answers": success is 200 and JSON everywhere, and a job says of itself only what it should."""
+"""core/http/API.md, "Answers": success is 200 and JSON everywhere, and a job shows only the documented fields."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from jobq_server import until
 @pytest.mark.endpoints("echo", "trial", "parked")
 class SuccessTest(HttpTest):
     def test_every_success_is_200_and_json(self, subtests):
-        """decisions.md, Answers: every success is exactly 200 with `Content-Type: application/json`."""
+        """core/http/API.md, "Answers": every success is exactly 200 with `Content-Type: application/json`."""
         for mount in ("/v2", "/sdk/v2"):
             done = self.server.runsync("echo", {})["id"]
             failed = self.server.runsync("trial", {"fail": "no"})["id"]
@@ -29,7 +29,7 @@ class SuccessTest(HttpTest):
                     reply.json()
 
     def test_deletion_is_204(self):
-        """decisions.md, Answers: DELETE on /v1 is 204."""
+        """core/http/API.md, "Answers": DELETE on /v1 is 204."""
         key = self.server.new_key("client")
         reply = self.server.request("DELETE", f"/v1/keys/{key['id']}")
         assert (reply.status, reply.body) == (204, b"")
@@ -42,7 +42,8 @@ class JobTest(HttpTest):
 
     @pytest.mark.endpoints("trial", "parked")
     def test_members_of_each_state(self, subtests):
-        """decisions.md, Answers: delayTime from IN_PROGRESS on, both times and workerId on terminal answers."""
+        """core/http/API.md, "Job object": delayTime from IN_PROGRESS on, both times and workerId on terminal
+        answers."""
         server = self.server
         waiting = server.run("parked", {})
         assert set(server.status("parked", waiting)) == {"id", "status", "queueReason", "queuePosition"}
@@ -68,7 +69,7 @@ class JobTest(HttpTest):
 
     @pytest.mark.endpoints("trial")
     def test_retries_only_when_above_0(self):
-        """decisions.md, Answers: `retries` only when above 0, and an integer."""
+        """core/http/API.md, "Job object": `retries` only when above 0, and an integer."""
         job = self.server.runsync("trial", {"fail": "no"})
         assert "retries" not in job
         for count in (1, 2):
@@ -79,7 +80,8 @@ class JobTest(HttpTest):
 
     @pytest.mark.endpoints("trial")
     def test_nothing_of_the_request_comes_back(self, subtests):
-        """decisions.md, Answers: /status never echoes `input`, `webhook` or `s3Config`: nor does any other answer."""
+        """core/http/API.md, "Job object": /status never echoes `input`, `webhook` or `s3Config`: nor does any other
+        answer."""
         body = {"input": {"output": 1, "own": "in-5a01"}, "webhook": "http://127.0.0.1:9/hook-5a02",
                 "s3Config": {"accessId": "id-5a03", "accessSecret": "secret-5a04", "bucketName": "bucket-5a05",
                              "endpointUrl": "https://s3-5a06.example"}}

@@ -1,4 +1,4 @@
-"""decisions.md, "Jobs", its paragraph on chunks: handed out once, in order, in bounded answers, by attempt."""
+"""core/http/API.md, "Reading a stream": chunks are handed out once, in order, in bounded answers, by attempt."""
 
 import json
 import re
@@ -37,7 +37,8 @@ class ChunkTest(HttpTest):
 
 class OnceTest(ChunkTest):
     def test_handed_out_once(self):
-        """decisions.md, Jobs: chunks are handed out once per job, in order; then a final state comes with none."""
+        """core/http/API.md, "Reading a stream": chunks are handed out once per job, in order; then a final state comes
+        with none."""
         job = self.server.runsync("trial", {"chunks": 5})["id"]
         chunks, state, _ = self.stream(job)
         assert (self.numbers(chunks), state) == ([0, 1, 2, 3, 4], "COMPLETED")
@@ -45,7 +46,8 @@ class OnceTest(ChunkTest):
             assert self.stream(job)[:2] == ([], "COMPLETED")
 
     def test_while_the_job_runs(self):
-        """decisions.md, Jobs: in order while they come; a final state is reported only with the last chunks."""
+        """core/http/API.md, "Reading a stream": in order while they come; a final state is reported only with the last
+        chunks."""
         job = self.server.run("trial", {"chunks": 6, "chunkMs": 120})
         taken, answers = self.take_all(job)
         assert self.numbers(taken) == list(range(6))
@@ -56,7 +58,7 @@ class OnceTest(ChunkTest):
         assert self.stream(job)[:2] == ([], "COMPLETED")
 
     def test_many_readers(self):
-        """decisions.md, Jobs: handed out once per job, whoever asks: four readers get each chunk once in all."""
+        """core/http/API.md, "Reading a stream": handed out once per job: four readers get each chunk once in all."""
         job = self.server.run("trial", {"chunks": 200, "chunkMs": 2})
         parts = [[] for _ in range(4)]
 
@@ -73,13 +75,15 @@ class OnceTest(ChunkTest):
         assert sorted(number for part in parts for number in self.numbers(part)) == list(range(200))
 
     def test_both_mounts_hand_out_the_same_stream(self):
-        """decisions.md, Addresses: one stream, two mounts: what one has handed out the other does not give again."""
+        """core/http/API.md, "Reading a stream" and "The two mounts": a chunk handed out on one mount does not come
+        again on the other."""
         job = self.server.runsync("trial", {"chunks": 2})["id"]
         assert self.numbers(self.stream(job, mount="/sdk/v2")[0]["stream"]) == [0, 1]
         assert self.stream(job)[:2] == ([], "COMPLETED")
 
     def test_they_survive_a_restart(self, own_server):
-        """decisions.md, Jobs: handed out once per job: the place is kept in storage, as the chunks are."""
+        """core/http/API.md, "Reading a stream": handed out once per job: the place is kept in storage, as the chunks
+        are."""
         server = self.server = own_server()
         job = server.runsync("trial", {"chunks": 3})["id"]
         other = server.runsync("trial", {"chunks": 2})["id"]
@@ -90,7 +94,8 @@ class OnceTest(ChunkTest):
         assert self.numbers(self.stream(job)[0]) == [0, 1, 2]
 
     def test_output_is_what_the_handler_returned(self):
-        """decisions.md, Jobs: `/status.output` is what the handler returned, whatever it has streamed."""
+        """core/http/API.md, "Reading a stream": `/status.output` is the handler's return value, with or without
+        chunks."""
         job = self.server.runsync("trial", {"chunks": 2, "output": {"result": 1}})
         assert job["output"] == {"result": 1}
         self.stream(job["id"])
@@ -99,7 +104,8 @@ class OnceTest(ChunkTest):
 
 class BoundsTest(ChunkTest):
     def test_eight_megabytes_an_answer(self):
-        """decisions.md, Jobs: one answer carries at most 8 MB of chunks; a final state only with the last of them."""
+        """core/http/API.md, "Reading a stream": one answer carries at most 8 MB of chunks; a final state comes only
+        with the last chunks."""
         job = self.server.runsync("trial", {"chunks": 20, "chunkBytes": 900_000, "output": 1})["id"]
         taken, answers = self.take_all(job)
         assert self.numbers(taken) == list(range(20))
@@ -112,7 +118,8 @@ class BoundsTest(ChunkTest):
         assert answers[-1][1] == "COMPLETED"
 
     def test_an_object_over_a_megabyte(self):
-        """decisions.md, Jobs: an object over 1 MB becomes several string chunks of its text, marked "partial":true."""
+        """core/http/API.md, "Stream chunk": an object over 1 MB becomes several string chunks of its text, marked
+        "partial":true."""
         size = 5 * MB // 2
         job = self.server.runsync("trial", {"chunks": 2, "chunkBytes": size, "output": 1})["id"]
         chunks = self.stream(job)[0]
@@ -123,7 +130,7 @@ class BoundsTest(ChunkTest):
         assert text == "".join(f'{{"chunk":{n},"data":"{"x" * size}"}}' for n in range(2))
 
     def test_256_megabytes_a_job(self, own_server):
-        """decisions.md, Jobs: a job's chunks may total 256 MB, beyond that it is FAILED."""
+        """core/http/API.md, "Stream chunk": a job's chunks may total 256 MB, beyond that it is FAILED."""
         server = own_server(storage="memory")
         job = server.runsync("trial", {"chunks": 250, "chunkBytes": MB - 100, "output": 1})
         assert job["status"] == "COMPLETED"
@@ -135,7 +142,7 @@ class BoundsTest(ChunkTest):
 
 class HoldTest(ChunkTest):
     def test_an_empty_stream_is_held(self):
-        """decisions.md, Jobs: an empty stream is held up to `wait`, and no longer."""
+        """core/http/API.md, "Reading a stream": an empty stream is held up to `wait`, and no longer."""
         job = self.server.run("parked", {})
         started = time.monotonic()
         chunks, state, reply = self.stream(job, "?wait=1000", "parked")
@@ -146,7 +153,8 @@ class HoldTest(ChunkTest):
         assert "X-Job-Attempt" in reply.headers
 
     def test_a_chunk_ends_the_wait(self):
-        """decisions.md, Jobs: only an empty stream is held: the first chunk is answered when it comes."""
+        """core/http/API.md, "Reading a stream": only an empty stream is held: the first chunk is answered when it
+        comes."""
         job = self.server.run("trial", {"chunks": 1, "chunkMs": 300, "sleepMs": 1})
         started = time.monotonic()
         chunks = self.stream(job, "?wait=60000")[0]
@@ -154,7 +162,8 @@ class HoldTest(ChunkTest):
         assert time.monotonic() - started < 30, "it waits a minute unless the chunk wakes it"
 
     def test_the_end_ends_the_wait(self, subtests):
-        """decisions.md, Jobs: a final state is reported, with no chunks where there are none, and without waiting."""
+        """core/http/API.md, "Reading a stream": a final state is reported, with no chunks where there are none, and
+        without waiting."""
         for job_input, end in (({"sleepMs": 200}, "COMPLETED"), ({"sleepMs": 200, "fail": "no"}, "FAILED")):
             with subtests.test(end):
                 job = self.server.run("trial", job_input)
@@ -170,7 +179,8 @@ class HoldTest(ChunkTest):
         assert answers[0][:2] == ([], "CANCELLED")
 
     def test_bounds_of_wait(self, subtests):
-        """decisions.md, Jobs: `wait` has the bounds of /runsync: 1000..300000, an integer, else 400."""
+        """core/http/API.md, "Reading a stream": `wait` has the bounds of /runsync: 1000..300000, an integer, else
+        400."""
         job = self.server.runsync("trial", {"chunks": 1})["id"]
         for wait in ("999", "300001", "0", "-1000", "abc", "1.5", "", "1e4"):
             with subtests.test(wait=wait):
@@ -181,7 +191,8 @@ class HoldTest(ChunkTest):
 
 class OffsetTest(ChunkTest):
     def test_reading_again(self):
-        """decisions.md, Jobs: `?offset=n` re-reads from chunk n without consuming, as often as one likes."""
+        """core/http/API.md, "Reading a stream": `?offset=n` re-reads from chunk n without consuming, any number of
+        times."""
         job = self.server.runsync("trial", {"chunks": 5})["id"]
         for _ in range(2):
             for offset in (0, 2, 4):
@@ -193,7 +204,8 @@ class OffsetTest(ChunkTest):
             assert self.stream(job, f"?offset={offset}")[:2] == ([], "COMPLETED")
 
     def test_while_the_job_runs(self):
-        """decisions.md, Jobs: a reader with an offset of its own follows a job that runs, and takes nothing away."""
+        """core/http/API.md, "Reading a stream": a reader with an offset of its own follows a job that runs, and takes
+        nothing away."""
         job = self.server.run("trial", {"chunks": 5, "chunkMs": 60})
         read = []
         while True:
@@ -205,7 +217,8 @@ class OffsetTest(ChunkTest):
         assert self.numbers(self.take_all(job)[0]) == list(range(5))
 
     def test_eight_megabytes_here_too(self):
-        """decisions.md, Jobs: one answer carries at most 8 MB of chunks, also of those that are read again."""
+        """core/http/API.md, "Reading a stream": an answer carries at most 8 MB of chunks, chunks read again
+        included."""
         job = self.server.runsync("trial", {"chunks": 12, "chunkBytes": 900_000, "output": 1})["id"]
         first, state, reply = self.stream(job, "?offset=0")
         assert len(reply.body) <= 8 * MB + 4096
@@ -214,7 +227,7 @@ class OffsetTest(ChunkTest):
         assert (self.numbers(first + rest), state) == (list(range(12)), "COMPLETED")
 
     def test_what_is_no_offset(self, subtests):
-        """api.md, Errors: 400 malformed parameters."""
+        """core/http/API.md, "Statuses": 400 malformed parameters."""
         job = self.server.runsync("echo", {})["id"]
         for offset in ("-1", "abc", "1.5", "", "0x1", "+1"):
             with subtests.test(offset=offset):
@@ -223,7 +236,8 @@ class OffsetTest(ChunkTest):
 
 class AttemptTest(ChunkTest):
     def test_a_retried_job_streams_anew(self):
-        """decisions.md, Jobs: retry resets chunks; answers carry X-Job-Attempt, and the attempt only grows."""
+        """core/http/API.md, "Reading a stream": retry resets chunks; answers carry X-Job-Attempt, and the attempt only
+        grows."""
         job = self.server.runsync("trial", {"chunks": 2, "fail": "no"})["id"]
         chunks, state, reply = self.stream(job)
         assert (self.numbers(chunks), state) == ([0, 1], "FAILED")
@@ -237,7 +251,7 @@ class AttemptTest(ChunkTest):
         assert self.numbers(self.stream(job, "?offset=0")[0]) == [0, 1], "those of the first attempt are gone"
 
     def test_a_lost_worker(self, own_server):
-        """decisions.md, Jobs: a job that goes back in line starts its stream again."""
+        """core/http/API.md, "Reading a stream": a job that goes back into the queue starts its stream again."""
         server = self.server = own_server(endpoint__trial__workersMax=1)
         job = server.run("trial", {"chunks": 4, "chunkMs": 250})
         chunks, _, reply = self.stream(job, "?wait=20000")
@@ -250,7 +264,7 @@ class AttemptTest(ChunkTest):
         assert int(self.stream(job)[2].headers["X-Job-Attempt"]) > attempt
 
     def test_a_cancelled_job_keeps_what_it_has_sent(self):
-        """decisions.md, Jobs: a final state comes with the last chunks: those that were sent before the cancel."""
+        """core/http/API.md, "Reading a stream": a final state comes with the last chunks, sent before the cancel."""
         job = self.server.run("trial", {"chunks": 100, "chunkMs": 50})
         until(lambda: len(self.stream(job, "?offset=0&wait=1000")[0]) >= 2, "two chunks were sent")
         self.assert_job(self.server.request("POST", f"/v2/trial/cancel/{job}"))

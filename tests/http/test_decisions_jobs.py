@@ -1,4 +1,4 @@
-"""decisions.md, "Jobs": idempotency, cancelling, retrying, priorities. Chunks have a file of their own."""
+"""core/http/API.md, "Jobs": idempotency, cancelling, retrying, priorities. Chunks have a file of their own."""
 
 import os
 import re
@@ -27,7 +27,8 @@ class IdempotencyTest(HttpTest):
         return self.server.health("parked")["jobs"]["inQueue"]
 
     def test_run(self):
-        """decisions.md, Jobs: the same Idempotency-Key gives the first job's answer, and no second job."""
+        """core/http/API.md, "Idempotency key": the same Idempotency-Key gives the first job's answer, and no second
+        job."""
         word, before = self.new_key(), self.waiting()
         first = self.assert_job(self.submit(word))
         for _ in range(3):
@@ -36,7 +37,8 @@ class IdempotencyTest(HttpTest):
         assert self.assert_job(self.submit(self.new_key()))["id"] != first["id"]
 
     def test_runsync(self):
-        """decisions.md, Jobs: Idempotency-Key on /runsync: the first job's result, without running it again."""
+        """core/http/API.md, "Idempotency key": Idempotency-Key on /runsync: the first job's result, without running it
+        again."""
         word = self.new_key()
         body = {"input": {"output": {"a": 1.5}}}
         before = self.server.quiet("trial")["completed"]
@@ -46,7 +48,8 @@ class IdempotencyTest(HttpTest):
         assert self.server.quiet("trial")["completed"] == before + 1
 
     def test_runsync_joins_a_job_that_runs(self):
-        """decisions.md, Jobs: who sends the same /runsync again while the first waits gets that job's answer."""
+        """core/http/API.md, "Idempotency key": a second caller with the same /runsync during the first wait gets the
+        answer of the first job."""
         word = self.new_key()
         body = {"input": {"sleepMs": 500, "output": "one"}}
         answers = []
@@ -60,7 +63,7 @@ class IdempotencyTest(HttpTest):
         assert {(job["id"], job["status"], job["output"]) for job in jobs} == {(jobs[0]["id"], "COMPLETED", "one")}
 
     def test_another_body(self):
-        """decisions.md, Jobs: the same Idempotency-Key with another body is 400, and makes no job."""
+        """core/http/API.md, "Idempotency key": the same Idempotency-Key with another body is 400, and makes no job."""
         word = self.new_key()
         first = self.assert_job(self.submit(word))
         before = self.waiting()
@@ -70,7 +73,8 @@ class IdempotencyTest(HttpTest):
         assert self.assert_job(self.submit(word)) == first
 
     def test_another_endpoint_and_another_api_key(self):
-        """decisions.md, Jobs: the same key, endpoint and API key: elsewhere and for others it is another word."""
+        """core/http/API.md, "Idempotency key": the key belongs to an endpoint and an API key: elsewhere the same key
+        starts another job."""
         word = self.new_key()
         first = self.assert_job(self.submit(word))["id"]
         assert self.assert_job(self.submit(word, endpoint="echo"))["id"] != first
@@ -82,14 +86,14 @@ class IdempotencyTest(HttpTest):
         assert self.assert_job(self.submit(word, key=other["key"], body={"input": {"n": 1}}))["id"] == theirs
 
     def test_both_mounts(self):
-        """decisions.md, Addresses: the second mount is the same endpoint, so it knows the same words."""
+        """core/http/API.md, "The two mounts": the second mount has the same endpoint and the same idempotency keys."""
         word = self.new_key()
         first = self.assert_job(self.submit(word))
         reply = self.server.request("POST", "/sdk/v2/parked/run", {"input": {"n": 1}}, {"idempotency-key": word})
         assert self.assert_job(reply) == first
 
     def test_a_crowd_with_one_key(self):
-        """decisions.md, Jobs: one job, however many send the same at once."""
+        """core/http/API.md, "Idempotency key": any number of equal calls at once make one job."""
         word, before = self.new_key(), self.waiting()
         answers = []
         callers = [threading.Thread(target=lambda: answers.append(self.submit(word))) for _ in range(16)]
@@ -101,13 +105,14 @@ class IdempotencyTest(HttpTest):
         assert self.waiting() == before + 1
 
     def test_a_refused_request_uses_up_nothing(self):
-        """decisions.md, Jobs: only a job's answer is kept, not a refusal."""
+        """core/http/API.md, "Idempotency key": only a job's answer is kept, not a refusal."""
         word = self.new_key()
         self.assert_refused(self.submit(word, body={"input": 5}), 400, "input")
         self.assert_job(self.submit(word))
 
     def test_it_outlives_the_job_and_the_server(self, own_server):
-        """decisions.md, Jobs: within 24 h the first job's answer, also when the job is gone, and after a restart."""
+        """core/http/API.md, "Idempotency key": within 24 h the first job's answer, also when the job is gone, and after
+        a restart."""
         server = self.server = own_server()
         word = self.new_key()
         first = self.assert_job(self.submit(word))
@@ -122,7 +127,8 @@ class IdempotencyTest(HttpTest):
 
 class StuckTest(HttpTest):
     def test_a_handler_that_ignores_its_stop(self, own_server):
-        """decisions.md, Jobs: one that ignores the stop for `stopGrace` is logged as stuck, its slot replaced."""
+        """core/http/API.md, "/cancel": a handler that ignores the stop for `stopGrace` is logged as stuck, and its slot
+        is replaced."""
         server = own_server(endpoint__trial__workersMax=1, endpoint__trial__stopGrace="300ms", server__drain="500ms")
         stuck = server.run("trial", {"sleepMs": 600000, "ignoreStop": True})
         until(lambda: server.status("trial", stuck)["status"] == "IN_PROGRESS", "the job runs")
@@ -132,7 +138,7 @@ class StuckTest(HttpTest):
         assert server.status("trial", stuck)["status"] == "CANCELLED"
 
     def test_its_late_result_is_ignored(self, own_server):
-        """decisions.md, Jobs: cancel of a running job answers at once; a late result is ignored."""
+        """core/http/API.md, "/cancel": cancel of a running job answers at once; a late result is ignored."""
         server = own_server(endpoint__trial__workersMax=1)
         late = server.run("trial", {"sleepMs": 700, "ignoreStop": True, "output": "late"})
         until(lambda: server.status("trial", late)["status"] == "IN_PROGRESS", "the job runs")
@@ -146,7 +152,7 @@ class StuckTest(HttpTest):
 
 class RetryTest(HttpTest):
     def test_to_the_end_of_the_line(self, own_server):
-        """decisions.md, Jobs: a retried job goes to the end of the line."""
+        """core/http/API.md, "/retry": a retried job goes to the end of the queue."""
         server = own_server(endpoint__trial__workersMax=1, **SHORT_DRAIN)
         failed = server.runsync("trial", {"fail": "no"})["id"]
         blocker = server.run("trial", {"sleepMs": 600000})
@@ -158,7 +164,8 @@ class RetryTest(HttpTest):
         assert [server.status("trial", job)["status"] for job in before] == ["COMPLETED"] * 3
 
     def test_counters(self, own_server):
-        """decisions.md, Jobs: completed and failed are written with the outcome; retried counts losses and /retry."""
+        """core/decisions/jobs.md: completed and failed are written with the outcome; retried counts losses and
+        /retry."""
         server = own_server()
         for job_input in ({}, {"fail": "no"}):
             last = server.runsync("trial", job_input)
@@ -178,7 +185,8 @@ class RetryTest(HttpTest):
 class PriorityTest(HttpTest):
     @pytest.mark.parametrize("policy", ["priority", "fifo", "deadline", "fair"])
     def test_low_priority_waits_for_all_others(self, policy, own_server):
-        """decisions.md, Jobs: two classes under every queue policy; low runs when no normal job waits."""
+        """core/http/API.md, "Order of jobs": two classes under every queue policy; low runs when no normal job
+        waits."""
         server = own_server(queue__policy=policy, endpoint__trial__workersMax=1)
         blocker = server.run("trial", {"sleepMs": 600000})
         until(lambda: server.status("trial", blocker)["status"] == "IN_PROGRESS", "the worker is busy")

@@ -1,4 +1,4 @@
-"""decisions.md, "Keys", where the queue API's own routes and its secrets need more than test_keys.py asks."""
+"""core/http/API.md, "Keys and scopes", on the queue API's own routes and for its secrets, beyond test_keys.py."""
 
 import os
 
@@ -13,7 +13,7 @@ from pace import judge_pace
 @pytest.mark.endpoints("echo", "parked")
 class RevocationTest(HttpTest):
     def test_on_every_route_within_a_second(self):
-        """decisions.md, Keys: revocation takes effect within 1 s, on both mounts."""
+        """core/http/API.md, "Keys over REST": revocation takes effect within 1 s, on both mounts."""
         key = self.server.new_key("client")
         job = self.server.run("parked", {})
         routes = [(method, f"{mount}/parked/{path}") for mount in ("/v2", "/sdk/v2") for method, path in
@@ -30,7 +30,7 @@ class RevocationTest(HttpTest):
 
 class AtRestTest(HttpTest):
     def test_secrets_of_a_job(self, own_server):
-        """decisions.md, Keys: `s3Config` is encrypted at rest; nothing of it is in a file or in the log."""
+        """core/decisions/auth.md: `s3Config` is encrypted at rest; no part of the object is in a file or in the log."""
         server = own_server()
         s3 = {"accessId": "id-d10c4c", "accessSecret": "secret-d10c4c", "bucketName": "bucket-d10c4c",
               "endpointUrl": "https://s3-d10c4c.example"}

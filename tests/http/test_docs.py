@@ -1,4 +1,4 @@
-"""GET / and /docs: what somebody sees who opens the server's address in a browser. And pages of other origins."""
+"""GET / and /docs, the pages for a browser at the server's address. And pages of other origins."""
 
 import json
 import re

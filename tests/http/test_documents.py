@@ -26,7 +26,7 @@ NOT_CONVERTED = ["README.md", "scripts/README.md", "tests/README.md", "tests/ben
                  "tests/fault/crash/README.md"]
 SHELL_DEADLINE = 480  # seconds for all sh blocks of a page: bounds a hang, and judges no pace
 TOOL_DEADLINE = 60
-PROCESSORS = 2  # for what a page builds: tests/cmake/python_tests.cmake
+PROCESSORS = 2  # time for builds of a page: tests/cmake/python_tests.cmake
 LUA_PART = "return function(input, job)\n%s\nend\n"
 
 
@@ -75,7 +75,7 @@ class Desk:
             (build / name).symlink_to(BUILD / name)
 
     def settings(self, blocks):
-        """Those of etc/jobq.properties and of the blocks, of which later ones win."""
+        """Returns the settings of etc/jobq.properties and of the blocks; later settings win."""
         texts = [(self.folder / "etc/jobq.properties").read_text(encoding="utf-8"), *(block.text for block in blocks)]
         lines = [line.strip() for text in texts for line in text.splitlines()]
         pairs = [line.partition("=") for line in lines if line and not line.startswith("#")]

@@ -1,4 +1,5 @@
-"""The door under strain: shutdown, callers who leave, no places, no descriptors, no memory, slow clients, TLS."""
+"""HTTP transport under strain: shutdown, departing callers, no free slots, no descriptors, no memory, slow clients,
+TLS."""
 
 import os
 import resource
@@ -17,7 +18,7 @@ from wire import GET, MB, connect, ends, post
 
 
 class ShutdownTest(HttpTest):
-    """design.md, Threads and connections: bounded under any client behaviour."""
+    """Memory and threads are bounded under any client behaviour."""
 
     def test_idle_connections_are_closed_at_once(self, own_server):
         server = own_server(server__drain="60s")
@@ -51,7 +52,7 @@ class ShutdownTest(HttpTest):
             return newcomer.connect_ex(self.server.address) != 0
 
     def test_clients_who_do_not_let_go(self, own_server):
-        """Half a head, half a body, an answer that nobody reads, a byte now and then: nothing holds the server."""
+        """Half a head, half a body, an unread answer, a byte now and then: no such client holds the server."""
         server = self.server = own_server(server__drain="4s")
         half_head, half_body, drip = connect(server), connect(server), connect(server)
         half_head.sendall(GET[:20])
@@ -88,7 +89,7 @@ class ShutdownTest(HttpTest):
                 plain.close()
 
     def test_one_port_one_server(self, own_server):
-        """design.md: no two servers on one port by accident."""
+        """core/http/transport/server.cpp: a second server cannot listen on the port of another by accident."""
         server = own_server()
         other = self.at_end.enter_context(Server(start=False, server__port=server.address[1]))
         assert not other.start_unless_it_dies()
@@ -96,7 +97,8 @@ class ShutdownTest(HttpTest):
 
 
 class PlacesTest(HttpTest):
-    """design.md: at most server.threads - 512 callers wait; beyond, a waiting call answers the present state."""
+    """core/http/API.md, "Places for waiting callers": at most server.threads - 512 callers wait; beyond, a waiting call
+    answers the present state."""
 
     @pytest.fixture(autouse=True)
     def eight_places(self, question, own_server):
@@ -147,7 +149,7 @@ class PlacesTest(HttpTest):
         assert statistics.median(attempts) <= 3, f"the place is free at once: {attempts}"
 
     def test_a_full_house_serves_large_answers_whole(self):
-        """core/decisions/http.md: who reads as fast as it can needs no place."""
+        """core/decisions/http.md: a caller reading at full speed needs no slot."""
         job = self.server.request("POST", "/v2/echo/runsync", b'{"input":{"a":"%s"}}' % (b"x" * (12 * MB))).json()["id"]
         waiting = [self.wait_in_line() for _ in range(8)]
         until(lambda: self.server.health("parked")["jobs"]["inQueue"] == 8, "all eight wait")
@@ -158,7 +160,8 @@ class PlacesTest(HttpTest):
             plain.close()
 
     def test_work_goes_to_few_threads(self, own_server):
-        """core/http/transport/http_thread_pool.h: those that a busy moment made rest, so that they can end."""
+        """core/http/transport/http_thread_pool.h: threads started for a busy moment stay idle afterwards, so they can
+        end."""
         server = self.server = own_server()
         waiting = [self.wait_in_line() for _ in range(40)]
         until(lambda: server.health("parked")["jobs"]["inQueue"] == 40, "all of them wait")
@@ -189,7 +192,8 @@ class PlacesTest(HttpTest):
         return sum(after != before.get(thread) for thread, after in self.switches(server).items()) <= 3
 
     def test_who_reads_slowly_cannot_take_all_threads(self):
-        """core/decisions/http.md: 128 may read slowly, more lose their connection, and nobody else notices."""
+        """core/decisions/http.md: 128 callers may read slowly, further slow callers lose their connection, and other
+        callers are not disturbed."""
         # All 140 answers fit into the memory for large ones, and none into the buffers beneath.
         body = b'{"input":{"a":"%s"}}' % (b"x" * (7 * MB // 2))
         job = self.server.request("POST", "/v2/echo/runsync", body).json()["id"]
@@ -211,7 +215,7 @@ class PlacesTest(HttpTest):
         return len(os.listdir(f"/proc/{self.server.process.pid}/fd"))
 
     def who_waits(self):
-        """A caller who was not answered while five later jobs were stored, so has found a place; or None."""
+        """Returns a caller still waiting after five later jobs were stored, and thus holding a slot; or None."""
         plain = self.wait_in_line()
         for _ in range(5):
             self.server.run("parked", {})
@@ -235,9 +239,9 @@ def unread(plain):
 
 class ScarcityTest(HttpTest):
     def test_descriptors(self, own_server):
-        """design.md: RLIMIT_NOFILE raised at start; EMFILE survived without spinning."""
+        """RLIMIT_NOFILE is raised at start; EMFILE is survived without spinning."""
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-        resource.setrlimit(resource.RLIMIT_NOFILE, (64, most))  # for the server, which inherits it
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, most))  # inherited by the server
         try:
             server = self.server = own_server()
         finally:
@@ -269,7 +273,8 @@ class ScarcityTest(HttpTest):
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def test_body_memory(self, own_server):
-        """design.md: bodies over 1 MB draw on server.bodyMemory; exhausted is 503 with Retry-After before reading."""
+        """core/http/API.md, "When the answer is 503": bodies over 1 MB draw on server.bodyMemory; without room the
+        answer is 503 with Retry-After before reading."""
         server = self.server = own_server(server__bodyMemory="24MB")
         body = b'{"input":{"a":"%s"}}' % (b"x" * (15 * MB))
         with connect(server) as first:
@@ -292,7 +297,7 @@ class ScarcityTest(HttpTest):
         until(lambda: server.request("POST", "/v2/echo/runsync", body).status == 200, "the memory came back")
 
     def send_most_of(self, body, plain):
-        """Sends 11 MB of it, and waits until the server has read them: what is read counts."""
+        """Sends 11 MB of the body, and waits until the server has read them: read bytes count."""
         plain.sendall(post(self.server, "/v2/echo/runsync", len(body), body=body[:11 * MB]))
         until(lambda: unread(plain) == 0, "the body has come")
 

@@ -1,5 +1,5 @@
-"""Deleting an endpoint: gone for everybody at once, its running jobs stopped, its jobs removed (issue 6; wire.md,
-section 4.1 and check 40)."""
+"""core/decisions/endpoints.md: deleting an endpoint: absent for all callers at once, its running jobs stopped, its jobs
+removed."""
 
 import concurrent.futures
 import re
@@ -16,7 +16,7 @@ from webhook_receiver import WebhookReceiver
 
 class RemovalTest(ManagementTest):
     def rows(self):
-        """How many jobs, inputs and endpoints are in the database of the test's own server, whoever they belong to."""
+        """Returns the numbers of all jobs, inputs and endpoints in the database of the test's own server."""
         with sqlite3.connect(f"file:{self.server.data}/jobq.db?mode=ro", uri=True) as database:
             return [database.execute(question).fetchone()[0] for question in (
                 "SELECT COUNT(*) FROM job", "SELECT COUNT(*) FROM job_input", "SELECT COUNT(*) FROM job_output",
@@ -28,7 +28,7 @@ class RemovalTest(ManagementTest):
 
 class GoneTest(RemovalTest):
     def test_every_call(self, subtests):
-        """wire.md, check 40: after DELETE later calls are 404, of `/v1` and of both mounts."""
+        """core/http/API.md, "Endpoint API": after DELETE later calls are 404, of `/v1` and of both mounts."""
         endpoint = self.new_endpoint()
         job = self.server.runsync(endpoint["id"], {})["id"]
         self.remove("/endpoints/" + endpoint["id"])
@@ -48,14 +48,15 @@ class GoneTest(RemovalTest):
         assert endpoint["id"] not in [one["id"] for one in self.call("GET", "/endpoints")]
 
     def test_the_template_stays(self):
-        """wire.md 4.1: DELETE of an endpoint is none of its template, which another one can use."""
+        """core/http/API.md, "Endpoint API": DELETE of an endpoint leaves its template, which another endpoint can
+        use."""
         template = self.new_template()
         self.remove("/endpoints/" + self.new_endpoint(template)["id"])
         again = self.new_endpoint(template)
         assert self.server.runsync(again["id"], {"output": 1})["output"] == 1
 
     def test_other_endpoints(self):
-        """issue 6: its jobs, and nobody else's."""
+        """core/decisions/endpoints.md: DELETE removes the jobs of this endpoint alone."""
         template = self.new_template()
         first, second = self.new_endpoint(template), self.new_endpoint(template)
         running = self.server.run(second["id"], {"sleepMs": 700, "output": "stays"})
@@ -91,7 +92,7 @@ class WaiterTest(RemovalTest):
         return [(end - begin, reply.status) for end, reply in zip(ends, replies)]
 
     def test_who_waits_is_answered(self, subtests):
-        """issue 6, with decisions.md, Answers: who waits for a job of it, running or not, is told 404, and soon."""
+        """core/decisions/endpoints.md: a caller waiting for a job of the endpoint, running or not, soon reads 404."""
         endpoint = self.new_endpoint(workersMax=1)
         running = self.server.run(endpoint["id"], {"sleepMs": 60_000})
         self.in_progress(endpoint, running)
@@ -107,7 +108,8 @@ class WaiterTest(RemovalTest):
 
 class StopTest(RemovalTest):
     def test_running_jobs_are_stopped(self, own_server):
-        """issue 6: its jobs are removed after its running ones were stopped: the handler hears it, and leaves."""
+        """core/decisions/endpoints.md: jobs are removed after the stop of the running jobs: the handler sees the stop
+        token and returns."""
         self.server = own_server(server__drain="60s")
         endpoint = self.new_endpoint(workersMax=2)
         for _ in range(3):
@@ -120,7 +122,8 @@ class StopTest(RemovalTest):
         assert time.monotonic() - begin < 30, "no handler was left that the drain had to wait for"
 
     def test_a_handler_that_ignores_it(self, own_server):
-        """decisions.md, Jobs: a handler that ignores its stop is stuck after stopGraceMs, and nobody waits for it."""
+        """core/decisions/workers.md: a handler that ignores its stop is stuck after stopGraceMs, and no caller waits
+        for the handler."""
         self.server = own_server(server__drain="200ms")
         endpoint = self.new_endpoint(stopGraceMs=100)
         job = self.server.run(endpoint["id"], {"sleepMs": 20_000, "ignoreStop": True})
@@ -130,7 +133,8 @@ class StopTest(RemovalTest):
         assert "worker.stuck" in self.server.log()
 
     def test_no_webhook(self, own_server):
-        """decisions.md, Webhooks: not on a removal: what never ended by itself is told to nobody."""
+        """core/http/API.md, "When a webhook is called": no webhook is called on a removal, because the job never
+        ended."""
         if is_foreign():
             pytest.skip("the server may be elsewhere, and cannot call a receiver on 127.0.0.1")
         self.server = own_server()
@@ -153,12 +157,12 @@ class StorageTest(RemovalTest):
         self.server.runsync(endpoint["id"], {"output": "x"})
         self.server.runsync(endpoint["id"], {"fail": "x"})
         self.call("POST", f"/endpoints/{endpoint['id']}/pause")
-        with concurrent.futures.ThreadPoolExecutor(16) as callers:  # they share their commits
+        with concurrent.futures.ThreadPoolExecutor(16) as callers:  # the jobs share their commits
             list(callers.map(lambda n: self.server.run(endpoint["id"], {"n": n}), range(jobs)))
         return endpoint
 
     def test_jobs_of_every_state(self, own_server):
-        """wire.md 4.1: DELETE removes the job history too: queued, finished, cancelled, failed."""
+        """core/http/API.md, "Endpoint API": DELETE removes the job history too: queued, finished, cancelled, failed."""
         self.server = own_server()
         endpoint = self.filled(1_100)
         waiting = self.server.run(endpoint["id"], {})
@@ -168,7 +172,8 @@ class StorageTest(RemovalTest):
         self.removed()
 
     def test_kill_9_in_between(self, own_server):
-        """design.md: a crash between two steps: what was begun goes on after the restart, and ends."""
+        """core/decisions/endpoints.md: after a crash between two steps the removal goes on after the restart, and
+        ends."""
         self.server = own_server()
         endpoint = self.filled(800)
         self.remove("/endpoints/" + endpoint["id"])
@@ -178,7 +183,8 @@ class StorageTest(RemovalTest):
         self.removed()
 
     def test_after_a_restart(self, own_server):
-        """issue 6: what was deleted does not come back, and neither does a job that was running."""
+        """core/decisions/endpoints.md: a deleted endpoint does not come back, and neither does a job running at the
+        deletion."""
         self.server = own_server()
         endpoint = self.new_endpoint()
         job = self.server.run(endpoint["id"], {"sleepMs": 600_000, "log": ["ran-" + endpoint["id"]]})

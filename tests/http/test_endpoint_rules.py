@@ -1,5 +1,5 @@
-"""What the fields of an endpoint do, and that a change takes effect without a restart (wire.md, section 4.1, and ours;
-decisions.md, "Images": within 1 s)."""
+"""core/http/API.md, "Endpoint" and "Endpoint API": the effect of each field of an endpoint; a change takes effect
+within 1 s, without a restart."""
 
 import threading
 import time
@@ -22,7 +22,8 @@ class RuleTest(ManagementTest):
 
 class CallableTest(RuleTest):
     def test_at_once(self):
-        """wire.md, check 40: a created endpoint works with no restart, from the answer on, on both mounts."""
+        """core/http/API.md, "Endpoint API": a created endpoint works with no restart, from the answer on, on both
+        mounts."""
         for image, expected in (("plugin/trial", 1), ("plugin/echo", {"output": 1})):
             endpoint = self.new_endpoint(self.new_template(imageName=image))
             assert self.server.runsync(endpoint["id"], {"output": 1})["output"] == expected
@@ -30,7 +31,7 @@ class CallableTest(RuleTest):
             assert self.assert_job(reply)["output"] == expected
 
     def test_twenty_made_and_called_at_once(self):
-        """wire.md, check 40, by several callers at once."""
+        """core/http/API.md, "Endpoint API": a created endpoint works at once for several callers."""
         template = self.new_template()
         endpoints, outputs = [], []
 
@@ -49,7 +50,7 @@ class CallableTest(RuleTest):
             self.remove("/endpoints/" + endpoint)
 
     def test_a_key_bound_to_it(self):
-        """decisions.md, Keys: scopes may be bound to endpoints, also to those of `/v1`."""
+        """core/http/API.md, "Scopes": scopes may be bound to endpoints, also to those of `/v1`."""
         first, second = self.new_endpoint(), self.new_endpoint()
         key = self.server.new_key("client", endpoints=[first["id"]])
         self.at_end.callback(self.remove, "/keys/" + key["id"])
@@ -60,7 +61,7 @@ class CallableTest(RuleTest):
 
 class WorkerTest(RuleTest):
     def test_workers_max_is_raised(self):
-        """decisions.md, Images: within 1 s: more workers for the jobs that wait."""
+        """core/http/API.md, "Endpoint API": within 1 s: more workers for the queued jobs."""
         endpoint = self.new_endpoint(workersMax=1, scalerType="REQUEST_COUNT", scalerValue=1)
         jobs = [self.server.run(endpoint["id"], {"sleepMs": 60_000}) for _ in range(3)]
         self.running(endpoint, 1)
@@ -70,7 +71,7 @@ class WorkerTest(RuleTest):
             self.server.request("POST", f"/v2/{endpoint['id']}/cancel/{job}")
 
     def test_workers_max_is_lowered(self):
-        """decisions.md, Images: a change takes effect: of three workers that are busy only one takes another job."""
+        """core/http/API.md, "Endpoint API": a change takes effect: of three busy workers only one takes another job."""
         endpoint = self.new_endpoint(workersMax=3, scalerType="REQUEST_COUNT", scalerValue=1)
         self.assert_job(self.server.request("POST", f"/v2/{endpoint['id']}/run", {"input": {"sleepMs": 300}}))
         for _ in range(2):
@@ -82,7 +83,7 @@ class WorkerTest(RuleTest):
         assert len({self.server.status(endpoint["id"], job)["workerId"] for job in jobs}) == 1
 
     def test_no_workers_any_more(self):
-        """decisions.md, Images: with workersMax = 0 nobody takes a job, also none of those who idle."""
+        """core/http/API.md, "Endpoint": with workersMax = 0 no worker takes a job, not even an idle worker."""
         endpoint = self.new_endpoint(workersMax=1, idleTimeout=3600)
         self.server.runsync(endpoint["id"], {})
         self.change(endpoint, workersMax=0)
@@ -92,7 +93,8 @@ class WorkerTest(RuleTest):
         assert self.server.finished(endpoint["id"], job)["output"] == 5
 
     def test_workers_min(self):
-        """wire.md 4.1: workersMin workers are there without a job, from the creation or the change on."""
+        """core/http/API.md, "Scaling": workersMin workers are there without a job, from the creation or the change
+        on."""
         endpoint = self.new_endpoint(workersMin=1)
         until(lambda: [worker["state"] for worker in self.workers(endpoint)] == ["idle"], "one worker idles")
         self.change(endpoint, workersMin=2)
@@ -101,7 +103,8 @@ class WorkerTest(RuleTest):
         until(lambda: self.workers(endpoint) == [], "they leave after idleTimeout")
 
     def test_idle_timeout(self):
-        """wire.md 4.1: idleTimeout in seconds: an idle worker leaves after it, and not before."""
+        """core/http/API.md, "Scaling": idleTimeout in seconds: an idle worker leaves after this time, and not
+        before."""
         endpoint = self.new_endpoint(idleTimeout=1)
         self.server.runsync(endpoint["id"], {})
         done = time.monotonic()
@@ -109,7 +112,8 @@ class WorkerTest(RuleTest):
         assert time.monotonic() - done > 0.9
 
     def test_max_stuck_and_stop_grace(self):
-        """decisions.md, Jobs: after stopGraceMs a handler that ignores its stop is stuck; maxStuck are replaced."""
+        """core/decisions/workers.md: after stopGraceMs a handler that ignores its stop is stuck; maxStuck are
+        replaced."""
         endpoint = self.new_endpoint(workersMax=1, stopGraceMs=100, maxStuck=0)
         job = self.server.run(endpoint["id"], {"sleepMs": 5_000, "ignoreStop": True})
         self.in_progress(endpoint, job)
@@ -124,12 +128,12 @@ class WorkerTest(RuleTest):
 
 class JobRuleTest(RuleTest):
     def test_execution_timeout(self):
-        """wire.md 4.1: executionTimeoutMs of the endpoint is in force for jobs that name none."""
+        """core/http/API.md, "Endpoint": executionTimeoutMs of the endpoint is in force for jobs without their own."""
         endpoint = self.new_endpoint(executionTimeoutMs=5_000)
         assert self.server.runsync(endpoint["id"], {"sleepMs": 60_000})["status"] == "TIMED_OUT"
 
     def test_max_attempts(self, own_server):
-        """decisions.md, Jobs: FAILED when a worker was lost maxAttempts times, here once."""
+        """core/http/API.md, "Attempts and lost workers": FAILED when a worker was lost maxAttempts times, here once."""
         self.server = own_server()
         endpoint = self.new_endpoint(maxAttempts=1)
         job = self.server.run(endpoint["id"], {"sleepMs": 60_000})
@@ -139,7 +143,8 @@ class JobRuleTest(RuleTest):
         assert self.server.finished(endpoint["id"], job)["status"] == "FAILED"
 
     def test_retention(self):
-        """decisions.md, Jobs: retention of results, per endpoint here: `run` and `runsync` in milliseconds."""
+        """core/http/API.md, "Lifetime of jobs and results": retention of results, per endpoint here: `run` and
+        `runsync` in milliseconds."""
         endpoint = self.new_endpoint(retention={"run": 60_000, "runsync": 1_000})
         kept = self.server.run(endpoint["id"], {})
         short = self.server.runsync(endpoint["id"], {})["id"]
@@ -153,7 +158,7 @@ class JobRuleTest(RuleTest):
         assert self.server.status(endpoint["id"], kept)["status"] == "COMPLETED", "it was submitted before"
 
     def test_queue_policy(self):
-        """wire.md 4.1 (ours): queuePolicy decides who is next, from the change on."""
+        """core/http/API.md, "Order of jobs": queuePolicy decides about the next job, from the change on."""
         endpoint = self.new_endpoint(workersMax=1)
         self.change(endpoint, queuePolicy="priority")
         self.call("POST", f"/endpoints/{endpoint['id']}/pause")
@@ -162,7 +167,8 @@ class JobRuleTest(RuleTest):
         assert places == {9: 1, 5: 2, 0: 3, -3: 4}
 
     def test_webhook_secret(self):
-        """decisions.md, Webhooks: the endpoint's secret signs its calls, from the change on, and back."""
+        """core/http/API.md, "Webhook signature": the endpoint's secret signs its calls, from the change on, and
+        back."""
         if is_foreign():
             pytest.skip("the server may be elsewhere, and cannot call a receiver on 127.0.0.1")
         receiver = self.at_end.enter_context(WebhookReceiver())
@@ -191,7 +197,7 @@ class LimitTest(RuleTest):
         return [self.server.request(method, f"/v2/{endpoint['id']}{path}", body).status for _ in range(count)]
 
     def test_rate_limits(self):
-        """decisions.md, Limits: configuration, per endpoint and operation: here by the endpoint itself."""
+        """core/http/API.md, "Rate limits": configuration, per endpoint and operation: here by the endpoint itself."""
         limited = self.new_endpoint(rateLimits={"run": {"requests": 3, "windowMs": 60_000, "perWorker": 0}})
         other = self.new_endpoint()
         assert self.statuses(limited, "/run", 5, body={"input": {}}) == [200] * 3 + [429] * 2
@@ -206,7 +212,8 @@ class LimitTest(RuleTest):
         assert reply.headers["RateLimit-Limit"] == "1000", "the text's"
 
     def test_the_window_and_the_other_operations(self):
-        """decisions.md, Limits: each operation of the table by its name; the rest of a row stays the text's."""
+        """core/http/API.md, "Rate limits": each operation of the table by its name; the other numbers of a row keep
+        their defaults."""
         endpoint = self.new_endpoint(rateLimits={"purgeQueue": {"requests": 3}, "cancel": {"requests": 1},
                                                  "requests": {"windowMs": 500, "requests": 1}})
         assert self.statuses(endpoint, "/purge-queue", 4) == [200] * 3 + [429]
@@ -215,7 +222,7 @@ class LimitTest(RuleTest):
         until(lambda: self.statuses(endpoint, "/requests", 1, "GET") == [200], "the window of 500 ms passes")
 
     def test_concurrent(self):
-        """decisions.md, Limits: at most so many calls at once."""
+        """core/http/API.md, "Rate limits": at most so many calls at once."""
         endpoint = self.new_endpoint(rateLimits={"runsync": {"concurrent": 1, "perWorker": 0}})
         caller = threading.Thread(target=self.server.runsync, args=(endpoint["id"], {"sleepMs": 1_500}))
         caller.start()
@@ -225,7 +232,8 @@ class LimitTest(RuleTest):
         self.assert_refused(reply, 429)
 
     def test_the_line(self):
-        """decisions.md, Limits: the queue's length goes by the endpoint's own workersMax, as it is now."""
+        """core/http/API.md, "Length of the queue": the queue's length goes by the endpoint's own workersMax, as it is
+        now."""
         endpoint = self.new_endpoint(workersMax=0)
         assert self.statuses(endpoint, "/run", 52, body={"input": {}})[50:] == [200, 429]
         self.call("POST", f"/endpoints/{endpoint['id']}/pause")

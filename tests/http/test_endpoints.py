@@ -1,5 +1,5 @@
-"""Endpoints: what one is made of, what is refused (wire.md, section 4.1; decisions.md, "Images" and "Templates and
-endpoints"). What the fields do: test_endpoint_rules.py; how one ends: test_endpoint_removal.py."""
+"""core/http/API.md, "Endpoint" and "Endpoint API": the fields of an endpoint and the refusals. The effect of the
+fields: test_endpoint_rules.py; the removal: test_endpoint_removal.py."""
 
 import concurrent.futures
 import re
@@ -73,7 +73,8 @@ class EndpointTest(ManagementTest):
 
 class CreateTest(EndpointTest):
     def test_defaults(self):
-        """wire.md 4.1: `templateId` is enough; everything else has its default, and all of it is in the answer."""
+        """core/http/API.md, "Endpoint": `templateId` is enough; every other field has its default, and the answer shows
+        all fields."""
         made = self.new_endpoint(self.template)
         assert set(made) == TOLD_TOO | set(DEFAULTS) | set(TOLD_ONLY)
         assert made == {**made, **DEFAULTS, **TOLD_ONLY, "templateId": self.template["id"], "env": {"A": "1"},
@@ -83,7 +84,8 @@ class CreateTest(EndpointTest):
         assert self.call("GET", "/endpoints/" + made["id"]) == made
 
     def test_every_field(self):
-        """wire.md 4.1: every field is taken and given back, the hardware ones too; `webhookSecret` is write-only."""
+        """core/http/API.md, "Endpoint": every field is taken and given back, the hardware fields too; `webhookSecret`
+        is write-only."""
         made = self.new_endpoint(self.template, **EVERY_FIELD, webhookSecret="never-shown-71")
         assert made == {**made, **EVERY_FIELD}
         assert self.call("GET", "/endpoints/" + made["id"]) == {**made, "release": self.any_release(made)}
@@ -92,17 +94,17 @@ class CreateTest(EndpointTest):
             assert never not in reply.body
 
     def any_release(self, endpoint):
-        """workersMin = 1 starts a worker: its release is rolling until it is there."""
+        """workersMin = 1 starts a worker: the release of the endpoint is rolling until the worker is ready."""
         return self.call("GET", "/endpoints/" + endpoint["id"])["release"]
 
     @pytest.mark.parametrize("name, value", EVERY_FIELD.items(), ids=EVERY_FIELD)
     def test_each_field_alone(self, name, value):
-        """wire.md 4.1: each field is optional, and the rest keeps its default."""
+        """core/http/API.md, "Endpoint": each field is optional, and the rest keeps its default."""
         made = self.new_endpoint(self.template, **{name: value})
         assert {field: made[field] for field in DEFAULTS} == {**DEFAULTS, name: value}
 
     def test_both_ends(self, subtests):
-        """wire.md 4.1: the ends of the ranges belong to them."""
+        """core/http/API.md, "Endpoint": the ends of the ranges belong to them."""
         for name, ends in NUMBERS.items():
             for value in (end for end in ends if end is not None):
                 with subtests.test(field=name, value=value):
@@ -112,18 +114,19 @@ class CreateTest(EndpointTest):
             assert self.new_endpoint(self.template, retention=retention)["retention"] == retention
 
     def test_names_need_not_be_unique(self):
-        """wire.md 4.1: names of endpoints may be used twice, and a template by any number of endpoints."""
+        """core/http/API.md, "Endpoint": names of endpoints may be used twice, and a template by any number of
+        endpoints."""
         first, second = (self.new_endpoint(self.template, name="twins") for _ in range(2))
         assert first["id"] != second["id"]
 
     def test_serverless_or_not(self):
-        """decisions.md, Templates and endpoints: any template serves, whatever `isServerless` says."""
+        """core/http/API.md, "Endpoint": any template serves, whatever the value of `isServerless`."""
         for serverless in (True, False):
             endpoint = self.new_endpoint(self.new_template(isServerless=serverless))
             assert self.server.runsync(endpoint["id"], {"output": 1})["output"] == 1
 
     def test_null_is_like_absent(self):
-        """wire.md 4.1: a field that is null has its default."""
+        """core/http/API.md, "Endpoint": a field with value null has its default."""
         made = self.new_endpoint(self.template, **{name: None for name in DEFAULTS})
         assert {name: made[name] for name in DEFAULTS} == DEFAULTS
 
@@ -131,11 +134,12 @@ class CreateTest(EndpointTest):
 class RefusalTest(EndpointTest):
     @pytest.mark.parametrize("field, value", [(field, value) for field, values in WRONG.items() for value in values])
     def test_wrong_values(self, field, value):
-        """wire.md 4.1: each constraint of each field; a wrong one is 400 and named."""
+        """core/http/API.md, "Endpoint": each constraint of each field; a wrong one is 400 and named."""
         self.refused(field, **{field: value})
 
     def test_all_faults_in_one_answer(self):
-        """issue 6: one message a wrong field, all in one answer, also what only the server can know."""
+        """core/http/API.md, "Endpoint API": a message for each wrong field, all in one answer, including rules known
+        only to the server."""
         wrong = {field: values[0] for field, values in WRONG.items() if field not in ("templateId", "queuePolicy")}
         self.assert_faults(self.post(wrong), *wrong, "templateId")
         self.assert_faults(self.post({"gpuCount": -1, "templateId": "nosuch", "queuePolicy": "nosuch"}),
@@ -143,7 +147,7 @@ class RefusalTest(EndpointTest):
         self.assert_faults(self.post({"workersMin": 9, "workersMax": "x", "templateId": 1}), "workersMax", "templateId")
 
     def test_template_required(self):
-        """wire.md 4.1: `templateId` is required, and names a template."""
+        """core/http/API.md, "Endpoint": `templateId` is required, and names a template."""
         self.assert_faults(self.post({}), "templateId")
         self.assert_faults(self.post({"templateId": None, "workersMin": 4}), "templateId", "workersMin")
         gone = self.new_template()
@@ -151,7 +155,7 @@ class RefusalTest(EndpointTest):
         assert gone["id"] in self.refused("templateId", templateId=gone["id"])
 
     def test_min_above_max(self):
-        """wire.md 4.1: between min and max: min cannot be above max."""
+        """core/http/API.md, "Endpoint": between min and max: min cannot be above max."""
         self.refused("workersMin", workersMin=4)
         self.refused("workersMin", workersMin=1, workersMax=0)
         endpoint = self.new_endpoint(self.template, workersMax=1, workersMin=1)
@@ -159,7 +163,7 @@ class RefusalTest(EndpointTest):
         self.assert_faults(reply, "workersMin")
 
     def test_unknown_keys(self, subtests):
-        """decisions.md, Templates and endpoints: unknown keys are 400, naming the nearest known key."""
+        """core/http/API.md, "Endpoint": unknown keys are 400, naming the nearest known key."""
         for key, nearest in (("templateID", "templateId"), ("workersmax", "workersMax"),
                              ("idleTimeoutS", "idleTimeout"), ("executionTimeout", "executionTimeoutMs"),
                              ("webhooksecret", "webhookSecret")):
@@ -182,11 +186,11 @@ class RefusalTest(EndpointTest):
     @pytest.mark.parametrize("field", [
         "id", "createdAt", *TOLD_ONLY, "release", "image", "workers", "template", "deleting", "sealed"])
     def test_fields_of_the_answer(self, field):
-        """wire.md 4.1: what the output adds is no input."""
+        """core/http/API.md, "Endpoint": fields of the output alone are no input."""
         self.refused(field, **{field: TOLD_ONLY.get(field, "x")})
 
     def test_malformed_bodies(self, subtests):
-        """decisions.md, Answers: malformed is 400, of `/v1` with a `message`."""
+        """core/http/API.md, "Shape": malformed is 400, of `/v1` with a `message`."""
         for body in ("", "[]", "null", "{", '{"templateId":}', "{}x", b"\xff{}"):
             with subtests.test(body=body):
                 self.assert_refused(self.post(body), 400, member="message")
@@ -196,18 +200,20 @@ class RefusalTest(EndpointTest):
 
 class ImageTest(EndpointTest):
     def test_a_handler_that_is_not_installed(self):
-        """decisions.md, Images: plugin/<handler> is an installed one; else the endpoint is refused with the reason."""
+        """core/http/API.md, "Images": plugin/<handler> is an installed handler; otherwise the endpoint is refused with
+        the reason."""
         message = self.refused("templateId", templateId=self.new_template(imageName="plugin/nosuch")["id"])
         assert "nosuch" in message
         self.refused("templateId", templateId=self.new_template(imageName="plugin/sqlite")["id"])
 
     def test_lua(self):
-        """decisions.md, Images: lua/<name> runs a script; one that is not there is refused with the reason."""
+        """core/http/API.md, "Images": lua/<name> runs a script; a missing script is refused with the reason."""
         template = self.new_template(imageName="lua/a")
         assert re.search("lua/a cannot run: a.lua", self.refused("templateId", templateId=template["id"]))
 
     def test_a_change_to_such_a_template(self):
-        """decisions.md, Images: an endpoint cannot be moved to what nobody can run; nothing of it is stored."""
+        """core/http/API.md, "Images": an endpoint cannot change to an image without a handler here; no part of the
+        change is stored."""
         endpoint = self.new_endpoint(self.template)
         path = "/v1/endpoints/" + endpoint["id"]
         for image in ("lua/a", "plugin/nosuch"):
@@ -217,7 +223,7 @@ class ImageTest(EndpointTest):
         assert self.call("GET", "/endpoints/" + endpoint["id"]) == endpoint
 
     def test_remote(self):
-        """decisions.md, Images: any other name is served by remote workers: until one comes, jobs wait."""
+        """core/http/API.md, "Images": any other name is served by remote workers: jobs wait for such a worker."""
         endpoint = self.new_endpoint(self.new_template(imageName="me/worker:1"))
         assert (endpoint["image"], endpoint["release"]["state"]) == ("me/worker:1", "complete")
         job = self.server.run(endpoint["id"], {})
@@ -236,7 +242,8 @@ class UpdateTest(EndpointTest):
         return ("PATCH", f"/endpoints/{endpoint['id']}"), ("POST", f"/endpoints/{endpoint['id']}/update")
 
     def test_each_field(self, subtests):
-        """wire.md 4.1: every field but `computeType` can be changed, by PATCH and by POST; the others stay."""
+        """core/http/API.md, "Endpoint API": every field but `computeType` can be changed, by PATCH and by POST; the
+        others stay."""
         endpoint = without_force(self.new_endpoint(self.template))
         changes = {name: value for name, value in EVERY_FIELD.items() if name not in (*FIXED, "workersMin")}
         for method, path in self.ways(endpoint):
@@ -251,7 +258,7 @@ class UpdateTest(EndpointTest):
             assert without_force(self.call(method, path, {})) == endpoint
 
     def test_wrong_values(self):
-        """wire.md 4.1: an update is judged like a creation, and stored whole or not at all."""
+        """core/http/API.md, "Endpoint API": an update is judged like a creation, and stored whole or not at all."""
         endpoint = self.new_endpoint(self.template)
         for method, path in self.ways(endpoint):
             wrong = {field: values[0] for field, values in WRONG.items() if field != "queuePolicy"}
@@ -263,7 +270,8 @@ class UpdateTest(EndpointTest):
         assert self.call("GET", "/endpoints/" + endpoint["id"]) == endpoint
 
     def test_whole_objects(self):
-        """wire.md 4.1 (ours): `retention` and `rateLimits` are one field each: what an update says is the whole."""
+        """core/http/API.md, "Endpoint API": `retention` and `rateLimits` are one field each: an update replaces the
+        whole field."""
         endpoint = self.new_endpoint(self.template, retention={"run": 5_000, "runsync": 6_000},
                                      rateLimits={"run": {"requests": 1}, "status": {"requests": 2}})
         now = self.call("PATCH", "/endpoints/" + endpoint["id"],
@@ -283,7 +291,7 @@ class UpdateTest(EndpointTest):
             assert self.call(method, path, {"maxStuck": 1, "filters": []}) == endpoint
 
     def test_several_at_once(self):
-        """design.md: one conditional step: of updates of different fields at once none is lost."""
+        """core/README.md: an update is one conditional step: updates of different fields at once are all kept."""
         endpoint = self.new_endpoint(self.template)
         changes = [{"name": "n"}, {"workersMax": 7}, {"idleTimeout": 9}, {"gpuCount": 4}, {"maxAttempts": 2}]
         with concurrent.futures.ThreadPoolExecutor(len(changes)) as callers:
@@ -295,7 +303,8 @@ class UpdateTest(EndpointTest):
 
 class ReadTest(EndpointTest):
     def test_lists_and_queries(self, subtests):
-        """wire.md 4.1: a bare array; `includeTemplate` and `includeWorkers` add to each; other values are 400."""
+        """core/http/API.md, "Endpoint API": a bare array; `includeTemplate` and `includeWorkers` add to each; other
+        values are 400."""
         endpoint = self.new_endpoint(self.template)
         for path in ("/endpoints", "/endpoints/" + endpoint["id"]):
             for query, more in (("", {}), ("?includeTemplate=false&includeWorkers=false", {}),
@@ -313,7 +322,7 @@ class ReadTest(EndpointTest):
             self.assert_faults(reply, "includeTemplate", "includeWorkers")
 
     def test_workers(self):
-        """wire.md 4.1: workers have the keys of a Pod, the version they run, and what they do."""
+        """core/http/API.md, "Endpoint API": workers have the keys of a Pod, their version, and their present work."""
         endpoint = self.new_endpoint(self.template, workersMax=1)
         job = self.server.run(endpoint["id"], {"sleepMs": 60_000})
         self.in_progress(endpoint, job)
@@ -330,13 +339,13 @@ class ReadTest(EndpointTest):
     @pytest.mark.parametrize("method, more", [
         ("GET", ""), ("PATCH", ""), ("POST", "/update"), ("DELETE", ""), ("POST", "/pause"), ("POST", "/resume")])
     def test_unknown_ids(self, method, more, endpoint_id):
-        """decisions.md, Answers: 404 for an unknown endpoint, whatever is asked of it."""
+        """core/http/API.md, "Statuses": 404 for an unknown endpoint on every call."""
         body = {"name": "x"} if method in ("PATCH", "POST") else None
         reply = self.server.request(method, f"/v1/endpoints/{endpoint_id}{more}", body)
         self.assert_refused(reply, 404, "endpoint", member="message")
 
     def test_only_admins(self, subtests):
-        """decisions.md, Keys: `/v1` is the admins': no key, a wrong one and every other scope are 401."""
+        """core/http/API.md, "Scopes": `/v1` is the admins': no key, a wrong one and every other scope are 401."""
         endpoint = self.new_endpoint(self.template)
         keys = [self.server.new_key("client", endpoints=[endpoint["id"]]), self.server.new_key("worker"),
                 self.server.new_key("admin", endpoints=[endpoint["id"]])]
@@ -355,7 +364,7 @@ class ReadTest(EndpointTest):
 @pytest.mark.endpoints("echo", "trial", "parked")
 class StaticTest(EndpointTest):
     def test_listed(self):
-        """issue 6: endpoints from the properties file appear in lists, marked."""
+        """etc/README.md: endpoints from the properties file appear in lists, marked."""
         endpoint = self.new_endpoint(self.template)
         listed = {one["id"]: one for one in self.call("GET", "/endpoints")}
         for name in ("echo", "trial", "parked"):
@@ -366,7 +375,7 @@ class StaticTest(EndpointTest):
         assert self.call("GET", "/endpoints/echo?includeTemplate=true")["template"] is None
 
     def test_no_changes(self):
-        """issue 6: they refuse changes, with the remedy."""
+        """etc/README.md: endpoints from the properties file refuse changes, with the remedy."""
         before = self.call("GET", "/endpoints/parked")
         for method, more in (("PATCH", ""), ("POST", "/update"), ("DELETE", "")):
             body = None if method == "DELETE" else {"workersMax": 1}

@@ -84,7 +84,7 @@ class WireTest(HttpTest):
 class LengthTest(WireTest):
     @pytest.mark.parametrize("second", [len(BODY), 3, 0])
     def test_two_lengths(self, second):
-        """RFC 9112, 6.3; design.md: what is ambiguous is 400, also when both lengths are equal."""
+        """core/decisions/http.md: RFC 9112, 6.3: an ambiguous length is 400, also when both lengths are equal."""
         fields = (f"Content-Length: {len(BODY)}", f"Content-Length: {second}")
         self.refuse(self.request(*fields, body=BODY), 400)
 
@@ -124,7 +124,7 @@ class LengthTest(WireTest):
         assert [answer.status for answer in answers] == [200, 200]
 
     def test_a_body_shorter_than_said(self):
-        """decisions.md, Answers: malformed is 400."""
+        """core/http/API.md, "Statuses": malformed is 400."""
         self.refuse(self.request("Content-Length: 5000", body=BODY), 400, half_close=True)
 
 
@@ -148,20 +148,21 @@ class ChunkTest(WireTest):
 
     @pytest.mark.parametrize("end", range(1, len(CHUNKED)))
     def test_cut(self, end):
-        """design.md, Threads and connections: a chunked body that ends early is no body."""
+        """core/decisions/http.md: a chunked body that ends early is no body."""
         self.refuse(self.chunked(CHUNKED[:end]), 400, hidden=False, half_close=True)
 
     def test_too_large(self):
-        """decisions.md, Answers: 413 as soon as the limit is passed."""
+        """core/http/API.md, "Bounds of heads and bodies": 413 once the limit is passed."""
         self.refuse(self.chunked(b"d00000\r\n" + b"x" * (13 * 1024 * 1024) + b"\r\n0\r\n\r\n"), 413)
 
     @pytest.mark.parametrize("size", [b"a00001", b"FFFFFFFF"])
     def test_a_size_that_is_too_large(self, size):
-        """decisions.md, Answers: 413 before the body is read; the size says enough, no data has to come."""
+        """core/http/API.md, "Bounds of heads and bodies": 413 before the body is read; the announced size is enough, no
+        data has to come."""
         self.refuse(self.chunked(size + b"\r\n"), 413, hidden=False)
 
     def test_extensions_and_trailers_are_dropped(self):
-        """RFC 9112, 7.1: they are allowed, mean nothing here, and the connection goes on."""
+        """RFC 9112, 7.1: extensions and trailers are allowed and without effect, and the connection goes on."""
         for body in (b"11;name=value;x\r\n" + BODY + b"\r\n0;last\r\n\r\n",
                      b"0000011\r\n" + BODY + b"\r\n000\r\nTrailer: a\r\nContent-Length: 99\r\n\r\n"):
             answers = self.talk(self.chunked(body) + self.LAST)
@@ -190,7 +191,8 @@ class HeadTest(WireTest):
         assert answers[0].status == 200
 
     def test_sizes(self):
-        """decisions.md, Answers: 431 head over 200 KiB or 100 fields, 414 target over 128 KiB."""
+        """core/http/API.md, "Bounds of heads and bodies": 431 head over 200 KiB or 100 fields, 414 target over 128
+        KiB."""
         fill = [f"X-{n}: y" for n in range(98)]
         assert self.talk(self.request(*fill[:97], "Connection: close", line="GET /healthz HTTP/1.1"))[0].status == 200
         self.refuse(self.request(*fill, "X: y", line="GET /healthz HTTP/1.1"), 431)
@@ -236,14 +238,14 @@ class HeadTest(WireTest):
         assert "GET" in answer.headers["Allow"]
 
     def test_hosts(self):
-        """RFC 9112, 3.2: one Host in HTTP/1.1; HTTP/1.0 needs none."""
+        """RFC 9112, 3.2: one Host in HTTP/1.1; HTTP/1.0 needs no Host."""
         self.refuse(self.request(line="GET /healthz HTTP/1.1", host=False), 400)
         self.refuse(self.request("Host: other", line="GET /healthz HTTP/1.1"), 400)
         answers = self.talk(b"GET /healthz HTTP/1.0\r\n\r\n")
         assert (answers[0].status, answers[0].headers["Connection"]) == (200, "close")
 
     def test_expectations(self, subtests):
-        """RFC 9110, 10.1.1: 100 comes only when the body is wanted; decisions.md: a 413 is decided before it."""
+        """core/decisions/http.md: RFC 9110, 10.1.1: 100 comes only when the body is wanted; a 413 is decided before."""
         self.refuse(self.request("Content-Length: 5", "Expect: magic"), 417)
         expects = "Expect: 100-continue"
         self.refuse(self.request("Content-Length: 99999999", expects), 413, hidden=False)
@@ -275,7 +277,7 @@ class ConnectionTest(WireTest):
                     assert head.headers[name] == get.headers[name]
 
     def test_head_where_get_is_not(self):
-        """decisions.md, Answers: 405, and no body behind a HEAD."""
+        """core/http/API.md, "Statuses": 405, and no body behind a HEAD."""
         for path in ("/v2/parked/run", "/v2/parked/runsync"):
             head, last = self.talk(self.request(line=f"HEAD {path} HTTP/1.1") + self.LAST, heads=(0,))
             assert (head.status, last.status) == (405, 200)
@@ -299,8 +301,8 @@ class ConnectionTest(WireTest):
         print(f"seed {seed}")
         dice = random.Random(seed)
         self.check(self.mix(dice, 1000))
-        # A small refused body that has come is dropped and the connection goes on; one that is still on its way ends
-        # it. So these come in one piece, which is one read of the server's.
+        # A small refused body is dropped after its arrival and the connection goes on; a refused body still on its way
+        # ends the connection. These bodies therefore come in one piece, for one read of the server.
         for _ in range(20):
             self.check(self.mix(dice, 10, refused_bodies=True, size=300))
         requests = self.mix(dice, 60)

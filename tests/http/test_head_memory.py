@@ -1,4 +1,4 @@
-"""Thousands of connections whose heads never end: what they hold is bounded, and goes back. An address has its limit."""
+"""Thousands of connections with endless heads: their memory is bounded and returned. A client address has its limit."""
 
 import contextlib
 import os
@@ -19,7 +19,8 @@ SANITIZED = "asan" in os.environ.get("JOBQ_BUILD", "") or "tsan" in os.environ.g
 class HeadMemoryTest(HttpTest):
     @pytest.mark.skipif(SANITIZED, reason="a sanitizer keeps freed memory")
     def test_heads_that_never_end(self, own_server):
-        """core/decisions/http.md: what heads hold beyond 8 KB has 64 MB; memory of a crowd that left goes back."""
+        """core/decisions/http.md: bytes of heads beyond 8 KB share 64 MB; the memory of a departed crowd is
+        returned."""
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         if hard < CROWD + 500:
             pytest.skip(f"this machine allows {hard} descriptors, the crowd needs {CROWD + 500}")
@@ -31,7 +32,7 @@ class HeadMemoryTest(HttpTest):
         with contextlib.ExitStack() as crowd:
             for n in range(CROWD):
                 plain = crowd.enter_context(connect(server))
-                with contextlib.suppress(ConnectionError):  # one that was refused may be gone already
+                with contextlib.suppress(ConnectionError):  # a refused connection may be gone already
                     plain.sendall(HEAD)
                 if n % 50 == 0:
                     most = max(most, server.rss())
@@ -44,7 +45,8 @@ class HeadMemoryTest(HttpTest):
         print(f"{server.rss() // MB} MB when they have gone")
 
     def test_a_limit_for_each_address(self, own_server):
-        """etc/jobq.properties: server.connectionsPerAddress; who is beyond it is closed, and who leaves makes room."""
+        """etc/README.md: server.connectionsPerAddress: a connection beyond the limit is closed, and a closed connection
+        makes room."""
         server = own_server(server__connectionsPerAddress=5)
         with contextlib.ExitStack() as stack:
             crowd = []

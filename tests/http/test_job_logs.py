@@ -1,4 +1,5 @@
-"""GET /v2/{endpoint}/logs/{id} and `jobqctl job logs`: what a job's handler has logged, which scripts/README.md promises."""
+"""GET /v2/{endpoint}/logs/{id} and `jobqctl job logs`: the log lines of a job's handler, as described in
+scripts/README.md."""
 
 import json
 import subprocess
@@ -117,7 +118,7 @@ class CtlLogTest(LogTest):
         assert len(self.table("job", "logs", "long", job).splitlines()) == 300
 
     def test_follow(self):
-        """It goes on until the job's end, and its exit code is that of the job."""
+        """The command goes on until the job's end, and its exit code tells the outcome of the job."""
         job = self.ended("talks", {"lines": 2})
         assert len(self.table("job", "logs", "talks", job, "--follow").splitlines()) == 2
         failed = self.ended("odd", {})

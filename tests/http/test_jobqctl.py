@@ -34,14 +34,15 @@ class KeyVerbsTest(CtlTest):
         return key
 
     def test_create(self):
-        """decisions.md, Keys: `POST /v1/keys {name, scopes, endpoints, expiresAt}`; a client key by default."""
+        """core/http/API.md, "Keys over REST": `POST /v1/keys {name, scopes, endpoints, expiresAt}`; a client key by
+        default."""
         key = self.create("plain")
         assert (key["name"], key["scopes"]) == ("plain", ["client"])
         assert (key["endpoints"], key["expiresAt"]) == ([], None)
         assert self.server.request("GET", "/v2/echo/health", key=key["key"]).status == 200
 
     def test_create_with_everything(self):
-        """decisions.md, Keys: scopes, endpoints and expiry."""
+        """core/http/API.md, "Keys over REST": scopes, endpoints and expiry."""
         key = self.create('a "name" \u00e9', "--scope", "client", "--scope=worker", "--endpoint", "echo", "--endpoint",
                           "trial", "--expires", "2099-01-01T00:00:00Z")
         assert key["name"] == 'a "name" \u00e9'
@@ -64,7 +65,7 @@ class KeyVerbsTest(CtlTest):
         assert "expiresAt" in self.sentence("key", "create", "x", "--expires", "tomorrow", code=REFUSED)
 
     def test_list(self):
-        """decisions.md, Keys: `GET /v1/keys`."""
+        """core/http/API.md, "Keys over REST": `GET /v1/keys`."""
         key = self.create("listed")
         rows = self.table("key", "list").splitlines()
         assert rows[0].split("  ")[0] == "ID"
@@ -84,7 +85,7 @@ class KeyVerbsTest(CtlTest):
         assert "red ?[31m ?2J text?line" in next(row for row in text.splitlines() if key["id"] in row)
 
     def test_revoke(self):
-        """decisions.md, Keys: `DELETE /v1/keys/{id}`; a second time there is no such key."""
+        """core/http/API.md, "Keys over REST": `DELETE /v1/keys/{id}`; a second time there is no such key."""
         key = self.create("revoked")
         assert key["id"] in self.table("key", "revoke", key["id"])
         assert self.server.request("GET", "/v2/echo/health", key=key["key"]).status == 401
@@ -93,7 +94,7 @@ class KeyVerbsTest(CtlTest):
         assert self.ctl("key", "revoke", other["id"], "--json").stdout == b"", "a 204 has no body"
 
     def test_an_id_is_one_segment_of_the_path(self):
-        """An id is data: it cannot turn the request into another one."""
+        """An id is data and cannot turn the request into another request."""
         key = self.create("kept")
         for word in (f"x/../{key['id']}", f"{key['id']}/", f"{key['id']}?x", f"%2e%2e/{key['id']}", " ", "\u00e9"):
             self.sentence("key", "revoke", word, code=REFUSED)
@@ -102,7 +103,7 @@ class KeyVerbsTest(CtlTest):
 
 class PluginVerbsTest(CtlTest):
     def test_list(self):
-        """decisions.md, Keys: `GET /v1/plugins` lists plugins with state and reason."""
+        """core/http/API.md, "Plugins": `GET /v1/plugins` lists plugins with state and reason."""
         rows = self.table("plugin", "list").splitlines()
         assert rows[0].split() == ["FILE", "STATE", "KIND", "NAME", "VERSION", "SELECTED", "REASON"]
         words = [row.split() for row in rows[1:]]
@@ -110,7 +111,7 @@ class PluginVerbsTest(CtlTest):
         assert self.ctl("plugin", "list", "--json").stdout == self.server.request("GET", "/v1/plugins").body + b"\n"
 
     def test_describe(self):
-        """design.md, Plugin interfaces: the declared table is what `jobqctl plugin describe` prints."""
+        """core/http/API.md, "Plugins": the declared table is printed by `jobqctl plugin describe`."""
         text = self.table("plugin", "describe", "sqlite")
         assert "KEY" in text
         entry = self.json("plugin", "describe", "storage.sqlite")
@@ -121,7 +122,7 @@ class PluginVerbsTest(CtlTest):
             assert option["value"] == option["default"], "nothing is set"
 
     def test_describe_values_in_force(self, own_server):
-        """What the configuration sets is shown beside the default."""
+        """A configured value is shown beside the default."""
         self.server = own_server(storage__sqlite__log="8MB")
         option = next(option for option in self.json("plugin", "describe", "sqlite")["options"]
                       if option["key"] == "storage.sqlite.log")
@@ -141,7 +142,7 @@ class JobVerbsTest(CtlTest):
     RAW = b'{"b": 1.0,"a":[-0,1e400,12345678901234567890123],"s":"\\u2028\xe2\x80\xa8"}'
 
     def test_run_and_status(self):
-        """api.md, Queue API: `/run`, then `/status`."""
+        """core/http/API.md, "/run" and "/status": `/run`, then `/status`."""
         job = self.json("run", "echo", '{"a":1}')
         assert set(job) == {"id", "status"}
         end = self.server.finished("echo", job["id"])
@@ -152,7 +153,7 @@ class JobVerbsTest(CtlTest):
         assert "IN_QUEUE" in self.table("run", "echo", "{}")
 
     def test_run_sync(self):
-        """design.md, sentence 5: the output is printed as the bytes it is."""
+        """core/http/API.md, "Answers": the output is printed byte for byte."""
         text = self.ctl("run", "echo", self.RAW, "--sync").stdout
         assert b"output:\n" + self.RAW + b"\n" in text
         assert b'"output":' + self.RAW in self.ctl("run", "echo", self.RAW, "--sync", "--json").stdout
@@ -167,7 +168,7 @@ class JobVerbsTest(CtlTest):
         assert "nowhere" in self.sentence("run", "echo", "@/nowhere", code=USAGE)
 
     def test_large_input(self):
-        """api.md, Limits: `/runsync` takes 20 MB; 413 is the server's no."""
+        """core/http/API.md, "Bounds of heads and bodies": `/runsync` takes 20 MB; a larger body is 413."""
         large = b'{"v":"' + b"x" * (19 * 1024 * 1024) + b'"}'
         answer = self.ctl("run", "echo", "-", "--sync", "--json", stdin=large).stdout
         assert large in answer
@@ -194,7 +195,7 @@ class JobVerbsTest(CtlTest):
         assert "wait" in self.sentence("run", "echo", "{}", "--sync", "--wait", "999", code=REFUSED)
 
     def test_cancel_and_retry(self):
-        """api.md, Queue API: `/cancel` and `/retry` return only `id` and `status`."""
+        """core/http/API.md, "/cancel" and "/retry": the answers have only `id` and `status`."""
         job = self.json("run", "parked", "{}")["id"]
         assert self.json("cancel", "parked", job) == {"id": job, "status": "CANCELLED"}
         assert "CANCELLED" in self.sentence("retry", "parked", job, code=REFUSED)
@@ -211,7 +212,7 @@ class JobVerbsTest(CtlTest):
         self.sentence("health", "echo", code=REFUSED, JOBQ_KEY=None)
 
     def test_health(self):
-        """api.md, Health object: every counter by its name."""
+        """core/http/API.md, "/health": every counter by its name."""
         text = self.table("health", "echo")
         health = self.json("health", "echo")
         for group, counters in health.items():
@@ -223,7 +224,7 @@ class JobVerbsTest(CtlTest):
 
 class UsageTest(CtlTest):
     def test_help(self):
-        """`--help` for the program and for each verb, without a server."""
+        """`--help` for the program and for each command, without a server."""
         text = self.table("--help", JOBQ_URL=None)
         for verb, arguments in VERBS.items():
             assert f"{verb} {arguments}".strip() in text
@@ -243,7 +244,7 @@ class UsageTest(CtlTest):
         ("jobqctl endpoint pau", ["pause"]), ("jobqctl key create x --sc", ["--scope"]),
         ("jobqctl run echo --key k --wa", ["--wait"]), ("jobqctl top --on", ["--once"])])
     def test_completion(self, line, completed, tmp_path):
-        """`completion bash` is a script that bash reads: it completes verbs and their options."""
+        """`completion bash` is a script for bash: it completes commands and their options."""
         script = tmp_path / "completion"
         script.write_text(self.table("completion", "bash", JOBQ_URL=None))
         words = line.split(" ")
@@ -253,7 +254,7 @@ class UsageTest(CtlTest):
         assert done.stdout.split() == completed, done.stderr
 
     def test_help_of_a_group(self):
-        """`GROUP --help` lists the group's verbs alone; `help ...` is `... --help`."""
+        """`GROUP --help` lists the group's commands alone; `help ...` is `... --help`."""
         text = self.table("template", "--help", JOBQ_URL=None)
         for verb in VERBS:
             assert (f"  {verb} " in text) == verb.startswith("template "), text

@@ -1,4 +1,4 @@
-"""jobqctl backup: where the copy lands, who may ask for it, and what is left when it cannot be made."""
+"""jobqctl backup: the place of the copy, the required scope, and the files left after a failure."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""jobqctl template and endpoint: every verb, as a table and as --json, and what it says about wrong input."""
+"""jobqctl template and endpoint: every command, as a table and as --json, and the messages about wrong input."""
 
 import json
 import tempfile
@@ -15,7 +15,7 @@ class TemplateVerbsTest(FormTest):
         return template
 
     def test_create_with_everything(self):
-        """api.md, Template: every field that a caller may set has an option."""
+        """core/http/API.md, "Template": every field that a caller may set has an option."""
         made = self.created("--name", self.name, "--image", "plugin/echo", "--category", "CPU", "--container-disk", "7",
                             "--volume=0", "--mount-path", "/data", "--registry-auth", "auth", "--entrypoint", "python",
                             "--entrypoint=-u", "--start-cmd", "-m", "--env", "A=1=2", "--env", "B=", "--env",
@@ -77,7 +77,7 @@ class TemplateVerbsTest(FormTest):
         assert endpoint in self.sentence("template", "delete", used, code=REFUSED)
 
     def test_refused(self):
-        """The server's own sentence: one for each wrong field, all of them at once."""
+        """The server's own sentences: one for each wrong field, all at once."""
         sentence = self.sentence("template", "create", "--name", "x", "--port", "0/udp", "--volume", "-1", code=REFUSED)
         for word in ("imageName", "ports", "volumeInGb"):
             assert word in sentence
@@ -142,7 +142,7 @@ class EndpointVerbsTest(FormTest):
                                   "retention": {"run": 5000, "runsync": 60000}}
 
     def test_what_is_made_answers_at_once(self):
-        """Issue 6: create an endpoint from a template, and call it at once."""
+        """An endpoint is created from a template and called at once."""
         endpoint = self.created("--file", "-", stdin=json.dumps({"templateId": self.make_template()}).encode())["id"]
         assert 'output:\n{"a":1}\n' in self.table("run", endpoint, '{"a":1}', "--sync")
 

@@ -1,4 +1,4 @@
-"""jobqctl lua run and lua check: scripts in the server's own sandbox, without a server (issue 7)."""
+"""scripts/README.md: jobqctl lua run and lua check: scripts in the server's own sandbox, without a server."""
 
 import json
 import os
@@ -30,7 +30,7 @@ class ScriptVerbTest:
 
     @staticmethod
     def ctl(*arguments, **options):
-        """No server is asked: none is at the address."""
+        """Runs jobqctl lua with the address of no server: the command needs none."""
         return subprocess.run([JOBQCTL, "lua", *arguments], env={**os.environ, "JOBQ_URL": NOWHERE},
                               capture_output=True, text=True, timeout=60, check=False, **options)
 
@@ -84,7 +84,7 @@ class RunHandlerTest(ScriptVerbTest):
         assert "ran longer than its execution timeout" in self.sentence(NOT_COMPLETED, "run", loop, "--timeout", "50ms")
 
     def test_metrics(self):
-        """As in the server: an object."""
+        """Metrics have to be an object, as in the server."""
         script = self.script("return function(input, job) job:emit(1, 'x') end")
         assert "metrics that are no JSON object" in self.sentence(NOT_COMPLETED, "run", script)
 
@@ -119,7 +119,8 @@ class RunFilterTest(ScriptVerbTest):
         assert self.sentence(NOT_COMPLETED, "run", used_up) == "jobqctl: later (429)"
 
     def test_changes(self):
-        """What it makes of the job is told; --filter says what a file elsewhere is."""
+        """The output shows the filter's changes to the job; --filter names the kind of a file outside of the
+        folders."""
         script = self.script("return function(job) return {input = {n = job.size}, policy = {priority = 3}} end")
         assert self.good("run", script, "--filter", "--input", '{"a":1}').stdout.splitlines() == [
             "accepted", 'input {"n":7}',
@@ -130,12 +131,12 @@ class RunFilterTest(ScriptVerbTest):
         ("{input = json.array()}", "it made an input that is no JSON object"),
         ("false, ''", "the filter script refuses this job")])
     def test_what_the_server_would_not_take(self, made, words):
-        """What a filter makes is judged as the server judges it."""
+        """The result of a filter is judged like in the server."""
         script = self.script(f"return function() return {made} end", folder="filters")
         assert words in self.sentence(NOT_COMPLETED, "run", script)
 
     def test_overrun(self):
-        """It has the time of the server's filters."""
+        """The filter has the time of the server's filters."""
         script = self.script("return function() while true do end end", folder="filters")
         assert "5 ms of processor time (lua.filterTime)" in self.sentence(NOT_COMPLETED, "run", script)
 

@@ -1,4 +1,4 @@
-"""jobqctl job, requests, purge and webhook: every verb, as a table and as --json."""
+"""jobqctl job, requests, purge and webhook: every command, as a table and as --json."""
 
 import json
 import subprocess
@@ -42,7 +42,7 @@ class JobListTest(FormTest):
         assert ([job["id"] for job in page["requests"]], page["total"]) == ([self.failed], 1)
 
     def test_refused(self, subtests):
-        """What is out of range is the server's no, and a value is data."""
+        """The server refuses a value out of range, and a value is data."""
         for arguments, word in ((["--limit", "0"], "limit"), (["--status", "LOST"], "IN_QUEUE"),
                                 (["--offset", "-1"], "offset"), (["--status", "FAILED&limit=x"], "FAILED&limit=x")):
             with subtests.test(arguments):
@@ -57,7 +57,7 @@ class JobListTest(FormTest):
         assert self.fields("job", "show", self.endpoint, self.failed)["status"] == "IN_QUEUE"
 
     def test_why_a_job_waits(self):
-        """Issue 6: queueReason and queuePosition are in the table of a queued job."""
+        """core/http/API.md, "Job object": queueReason and queuePosition are in the table of a queued job."""
         for verb in (["status"], ["job", "show"]):
             fields = self.fields(*verb, self.endpoint, self.waiting)
             assert (fields["reason"], fields["position"]) == ("paused", "1")
@@ -72,7 +72,7 @@ class JobListTest(FormTest):
             assert self.fields(*verb, self.endpoint, next_one)["position"] == "100+"
 
     def test_purge(self):
-        """What waits is gone, what has ended stays."""
+        """Queued jobs are gone, ended jobs stay."""
         assert self.table("purge", self.endpoint).startswith("1 waiting")
         assert self.json("purge", self.endpoint) == {"removed": 0, "status": "completed"}
         assert len(self.json("job", "list", self.endpoint)["requests"]) == 2
@@ -85,7 +85,7 @@ class StreamTest(FormTest):
         self.endpoint = self.make_endpoint()
 
     def test_until_the_end(self):
-        """Each chunk on a line of its own, from the first one to the job's end."""
+        """Each chunk is on a line of its own, from the first chunk to the job's end."""
         job = self.server.run(self.endpoint, {"chunks": 5, "chunkMs": 50})
         lines = self.table("job", "stream", self.endpoint, job).splitlines()
         assert [json.loads(line)["chunk"] for line in lines] == list(range(5))
@@ -93,7 +93,7 @@ class StreamTest(FormTest):
         assert [json.loads(line) for line in whole] == [{"output": json.loads(line)} for line in lines]
 
     def test_nobody_loses_a_chunk(self):
-        """decisions.md, Jobs: a reader by offset consumes nothing."""
+        """core/http/API.md, "Reading a stream": a reader by offset consumes nothing."""
         job = self.server.run(self.endpoint, {"chunks": 2})
         self.ctl("job", "stream", self.endpoint, job)
         chunks = self.server.request("GET", f"/v2/{self.endpoint}/stream/{job}").json()
@@ -139,7 +139,7 @@ class WebhookVerbsTest(FormTest):
         return job, until(delivered, "the webhook is delivered")[0]
 
     def test_list(self):
-        """A row a delivery: its state, its attempts and how the last one went."""
+        """A row for each delivery: its state, its attempts and the result of the last attempt."""
         job, delivery = self.sent()
         row, = self.rows("webhook", "list", "--job", job)
         assert row.pop("LAST").startswith("200"), row
@@ -158,7 +158,7 @@ class WebhookVerbsTest(FormTest):
         assert self.json("webhook", "replay", delivery["id"]) == {"id": delivery["id"], "state": "owed"}
 
     def test_refused_and_wrong_usage(self):
-        """Whose webhooks has to be said; what is out of range is the server's no."""
+        """The job of the webhooks is a required argument; the server refuses a value out of range."""
         assert "nothing" in self.sentence("webhook", "replay", "nothing", code=REFUSED)
         assert "limit" in self.sentence("webhook", "list", "--job", "x", "--limit", "0", code=REFUSED)
         assert "--job" in self.sentence("webhook", "list", "--limit", "1", code=USAGE, JOBQ_URL=NOWHERE)

@@ -1,4 +1,4 @@
-"""jobqctl top: one look, looks one after the other, and a terminal that is as it was before."""
+"""jobqctl top: one pass, repeated passes, and an unchanged terminal afterwards."""
 
 import contextlib
 import json
@@ -35,7 +35,7 @@ class OnceTest(FormTest):
             self.json("cancel", endpoint, name)
 
     def test_once_json(self):
-        """One object; the rate of one look is not known."""
+        """One object; the rate of a single pass is not known."""
         endpoint = self.make_endpoint(name="\u00e9")
         self.server.runsync(endpoint, {})
         self.server.runsync(endpoint, {"fail": "no"})
@@ -60,7 +60,7 @@ class OnceTest(FormTest):
         assert self.json("purge", endpoint)["removed"] == len(jobs)
 
     def test_wrong_usage_and_refusals(self):
-        """Nothing is sent when the command line is wrong."""
+        """No request is sent when the command line is wrong."""
         for arguments in (["--interval", "1"], ["--interval", "1ms"], ["--interval", "soon"],
                           ["--once", "--interval", "1s"]):
             assert "--interval" in self.sentence("top", *arguments, code=USAGE, JOBQ_URL=NOWHERE)
@@ -83,7 +83,7 @@ class LiveTest(FormTest):
         assert process.stderr.read() == b""
 
     def test_without_a_terminal(self):
-        """One table after the other, until SIGINT: exit code 0."""
+        """One table after another, until SIGINT: exit code 0."""
         endpoint = self.make_endpoint()
         process = self.start(endpoint, stdout=subprocess.PIPE)
         with process.stdout as out:
@@ -96,7 +96,7 @@ class LiveTest(FormTest):
         self.end(process)
 
     def test_finished_per_second(self):
-        """What has ended since the look before, whichever way."""
+        """The number of jobs ended since the pass before, with any outcome."""
         endpoint = self.make_endpoint()
         process = self.start(endpoint, "--json", stdout=subprocess.PIPE)
         with process.stdout as out:
@@ -113,7 +113,7 @@ class LiveTest(FormTest):
         self.end(process)
 
     def test_a_server_that_is_away_for_a_while(self, own_server):
-        """The view says that nobody answers, and goes on when the server is back."""
+        """The view reports a server without an answer, and goes on when the server is back."""
         self.server = own_server(**{"server.drain": "200ms"})
         self.server.settings["server.port"] = str(self.server.address[1])
         self.server.write_file()

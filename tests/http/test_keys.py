@@ -1,4 +1,4 @@
-"""API keys: what each may do, how long, and where they are kept."""
+"""API keys: their permissions, their lifetime, and their storage."""
 
 import datetime
 import os
@@ -50,31 +50,33 @@ class ScopeTest(KeyTest):
                     assert reply.status != 401, reply.body
 
     def test_client(self, subtests):
-        """decisions.md, Keys: scope `client` is the queue API; a key without permission is 401."""
+        """core/http/API.md, "Scopes": scope `client` is the queue API; a key without permission is 401."""
         key = self.new_key("client")
         self.assert_all(subtests, key, self.QUEUE, 200)
         self.assert_all(subtests, key, self.ADMIN, 401, member="message")
 
     def test_worker(self, subtests):
-        """decisions.md, Keys: scope `worker` is the worker routes, not the queue API and not `/v1`."""
+        """core/http/API.md, "Scopes": scope `worker` is for the worker routes, not for the queue API and not for
+        `/v1`."""
         key = self.new_key("worker")
         self.assert_all(subtests, key, self.QUEUE, 401)
         self.assert_all(subtests, key, self.ADMIN, 401, member="message")
 
     def test_admin(self, subtests):
-        """decisions.md, Keys: scope `admin` is all and `/v1`."""
+        """core/http/API.md, "Scopes": scope `admin` permits everything, `/v1` included."""
         key = self.new_key("admin")
         self.assert_all(subtests, key, self.QUEUE, 200)
         self.assert_all(subtests, key, self.ADMIN, 200)
 
     def test_several_scopes(self, subtests):
-        """decisions.md, Keys: a key may have several scopes."""
+        """core/http/API.md, "Scopes": a key may have several scopes."""
         key = self.new_key("client", "worker")
         assert sorted(key["scopes"]) == ["client", "worker"]
         self.assert_all(subtests, key, self.QUEUE, 200)
 
     def test_endpoint_binding(self):
-        """decisions.md, Keys: each scope optionally bound to endpoints; elsewhere the key has no permission, 401."""
+        """core/http/API.md, "Scopes": each scope optionally bound to endpoints; elsewhere the key has no permission,
+        401."""
         key = self.new_key("client", endpoints=["echo"])
         assert key["endpoints"] == ["echo"]
         assert self.status_with(key) == 200
@@ -86,7 +88,7 @@ class ScopeTest(KeyTest):
 
 class LifeTest(KeyTest):
     def test_shapes(self):
-        """decisions.md, Keys: POST shows the key once; the list has the same fields without it."""
+        """core/http/API.md, "Keys over REST": POST shows the key once; the list has the same fields without it."""
         key = self.new_key("client", name="shapes \u00e9 \"x\"", expiresAt="2099-01-01T00:00:00Z")
         assert set(key) == FIELDS | {"key"}
         assert re.search(MOMENT, key["createdAt"])
@@ -102,19 +104,19 @@ class LifeTest(KeyTest):
         assert listed == {name: value for name, value in key.items() if name != "key"}
 
     def test_keys_without_expiry(self):
-        """decisions.md, Keys: expiry is optional."""
+        """core/http/API.md, "Keys over REST": expiry is optional."""
         assert self.new_key("client")["expiresAt"] is None
         assert self.new_key("client", expiresAt=None)["expiresAt"] is None
 
     def test_expiry(self):
-        """decisions.md, Keys: past its expiry a key is invalid, 401."""
+        """core/http/API.md, "Keys over REST": past its expiry a key is invalid, 401."""
         key = self.new_key("client", expiresAt=utc(3))
         assert self.status_with(key) == 200
         until(lambda: self.status_with(key) == 401, "the key ends")
         assert self.listed(key) is not None, "an expired key can still be seen"
 
     def test_revocation(self):
-        """decisions.md, Keys: DELETE is 204; the revocation takes effect within 1 s."""
+        """core/http/API.md, "Keys over REST": DELETE is 204; the revocation takes effect within 1 s."""
         key = self.server.new_key("client")
         assert self.status_with(key) == 200
         reply = self.server.request("DELETE", f"/v1/keys/{key['id']}")
@@ -126,7 +128,7 @@ class LifeTest(KeyTest):
         self.assert_refused(self.server.request("DELETE", f"/v1/keys/{key['id']}"), 404, member="message")
 
     def test_an_open_connection_does_not_outlive_its_key(self):
-        """decisions.md, Keys: revocation takes effect within 1 s, on kept connections too."""
+        """core/http/API.md, "Keys over REST": revocation takes effect within 1 s, on kept connections too."""
         key = self.server.new_key("client")
         connection = self.server.connect()
         self.at_end.callback(connection.close)
@@ -141,7 +143,7 @@ class LifeTest(KeyTest):
         judge_pace("a revoked key is dead on an open connection", time.monotonic() - revoked, 1)
 
     def test_last_use(self):
-        """decisions.md, Keys: last use is kept, written at most once a minute."""
+        """core/decisions/auth.md: last use is kept, written at most once a minute."""
         key = self.new_key("client")
         assert self.listed(key)["lastUsedAt"] is None
         assert self.status_with(key) == 200
@@ -151,7 +153,7 @@ class LifeTest(KeyTest):
         assert self.listed(key)["lastUsedAt"] == used
 
     def test_malformed_requests(self, subtests):
-        """decisions.md, Answers: 400 malformed, `{"message":...}`, naming the field."""
+        """core/http/API.md, "Shape": 400 malformed, `{"message":...}`, naming the field."""
         good = {"name": "x", "scopes": ["client"]}
         cases = [("name", value) for value in (None, "", 1, [])]
         cases += [("scopes", value) for value in (None, [], "client", ["root"], [1], ["client", "root"], {},
@@ -182,7 +184,7 @@ class KeepingTest(KeyTest):
         return [os.path.join(folder, name) for folder, _, names in os.walk(server.data) for name in names]
 
     def test_modes(self, own_server, subtests):
-        """decisions.md, Keys: data directory 0700, files 0600, admin.key among them."""
+        """core/decisions/auth.md: data directory 0700, files 0600, admin.key among them."""
         server = self.server = own_server()
         assert stat.S_IMODE(os.stat(server.data).st_mode) == 0o700
         assert os.path.join(server.data, "admin.key") in self.files(server)
@@ -191,7 +193,8 @@ class KeepingTest(KeyTest):
                 assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
 
     def test_modes_of_a_restored_copy(self, own_server):
-        """decisions.md, Keys: data directory 0700, files 0600, also where they were made otherwise; the log says so."""
+        """core/decisions/auth.md: data directory 0700, files 0600, also when created with other modes; the log reports
+        the change."""
         server = self.server = own_server()
         server.stop()
         key = os.path.join(server.data, "secret.key")
@@ -203,7 +206,7 @@ class KeepingTest(KeyTest):
         assert "secret.key was open to other users" in server.log()
 
     def test_no_key_in_clear(self, own_server):
-        """decisions.md, Keys: keys are stored as SHA-256; the start prints only the path of admin.key."""
+        """core/decisions/auth.md: keys are stored as SHA-256; the start prints only the path of admin.key."""
         server = self.server = own_server()
         keys = [server.key] + [server.new_key(scope)["key"] for scope in ("client", "worker", "admin")]
         assert "admin.key" in server.log()
@@ -219,7 +222,7 @@ class KeepingTest(KeyTest):
             assert key not in server.log()
 
     def test_keys_survive_a_restart(self, own_server):
-        """decisions.md, Keys: the key store is storage; only an empty one makes an admin key."""
+        """core/http/API.md, "The first admin key": the key store is storage; only an empty one makes an admin key."""
         server = self.server = own_server()
         admin = server.key
         kept, gone = server.new_key("client"), server.new_key("client")
@@ -230,7 +233,7 @@ class KeepingTest(KeyTest):
         assert len(server.request("GET", "/v1/keys").json()) == 2
 
     def test_an_admin_key_that_is_there_is_taken_in(self):
-        """decisions.md, Keys: an `admin.key` that is already there is taken in."""
+        """core/http/API.md, "The first admin key": an existing `admin.key` is taken over."""
         server = self.at_end.enter_context(Server(start=False))
         own = "0123456789abcdef" * 4
         os.mkdir(server.data, 0o700)
@@ -242,7 +245,7 @@ class KeepingTest(KeyTest):
         assert server.request("GET", "/v1/keys").status == 200
 
     def test_the_last_admin_key_stays(self, own_server):
-        """decisions.md, Keys: an admin key is always left; the answer names the remedy."""
+        """core/decisions/auth.md: at least one admin key always remains; the answer names the remedy."""
         server = self.server = own_server()
         first = server.request("GET", "/v1/keys").json()[0]
         self.new_key("admin", expiresAt=utc(3600))

@@ -17,7 +17,7 @@ def in_progress(server, count=1):
 
 class DrainTest(HttpTest):
     def test_a_running_job_finishes(self, own_server):
-        """design.md, Truth of a job: on SIGTERM no new claims, running jobs get `server.drain` to finish."""
+        """etc/README.md: on SIGTERM no new claims, running jobs get `server.drain` to finish."""
         server = own_server(**ONE_WORKER)
         answers = []
         caller = threading.Thread(target=lambda: answers.append(
@@ -38,7 +38,8 @@ class DrainTest(HttpTest):
             "completed": 2, "failed": 0, "inProgress": 0, "inQueue": 0, "retried": 0}
 
     def test_no_new_jobs_during_the_drain(self, own_server):
-        """decisions.md, Answers: 503 with Retry-After when the node drains; /readyz says so, /status still answers."""
+        """core/http/API.md, "When the answer is 503": 503 with Retry-After when the node drains; /readyz says so,
+        /status still answers."""
         server = own_server(**ONE_WORKER)
         job = server.run("trial", {"sleepMs": 5000})
         in_progress(server)
@@ -54,7 +55,7 @@ class DrainTest(HttpTest):
         assert server.ended() == 0
 
     def test_jobs_longer_than_the_drain_go_back_in_line(self, own_server):
-        """design.md, Truth of a job: the rest go back in line; a drain is not a loss, so nothing counts as retried."""
+        """etc/README.md: the remaining jobs go back into the queue; a drain is no loss, so no job counts as retried."""
         server = own_server(server__drain="500ms", **ONE_WORKER)
         job = server.run("trial", {"sleepMs": 3000, "output": "done"})
         in_progress(server)
@@ -66,7 +67,7 @@ class DrainTest(HttpTest):
         assert server.health("trial")["jobs"]["retried"] == 0
 
     def test_waiting_callers_do_not_hold_the_end(self, own_server):
-        """design.md, Threads and connections: every wait ends on stop."""
+        """core/README.md: every wait ends on stop."""
         server = own_server()
         job = server.run("parked", {})
 
@@ -89,7 +90,7 @@ class DrainTest(HttpTest):
             assert not caller.is_alive()
 
     def test_sigint_is_a_stop_too(self, own_server):
-        """design.md, Truth of a job: a person's ^C ends the server as cleanly as SIGTERM does."""
+        """^C ends the server as cleanly as SIGTERM does."""
         server = own_server()
         server.process.send_signal(2)
         assert server.ended() == 0
@@ -97,7 +98,8 @@ class DrainTest(HttpTest):
 
 class CrashTest(HttpTest):
     def test_kill_9(self, own_server):
-        """design.md, Truth of a job: a crash loses nothing; a running job is counted as lost and runs again."""
+        """core/http/API.md, "Attempts and lost workers": a crash loses nothing; a running job is counted as lost and
+        runs again."""
         server = own_server(**ONE_WORKER)
         done = server.run("trial", {"output": "before"})
         server.finished("trial", done)
@@ -121,7 +123,8 @@ class CrashTest(HttpTest):
             "completed": 7, "failed": 0, "inProgress": 0, "inQueue": 0, "retried": 1}
 
     def test_a_lost_job_keeps_its_place(self, own_server):
-        """design.md, Truth of a job: a lost worker's job goes back in line with its old place."""
+        """core/http/API.md, "Attempts and lost workers": a lost worker's job goes back into the queue with its old
+        position."""
         server = own_server(**ONE_WORKER)
         first = server.run("trial", {"sleepMs": 500})
         in_progress(server)
@@ -133,7 +136,8 @@ class CrashTest(HttpTest):
         assert server.finished("trial", second)["status"] == "COMPLETED"
 
     def test_a_job_that_crashes_the_server(self, own_server):
-        """design.md, Truth of a job: a job that takes the server down is counted, and FAILED at maxAttempts."""
+        """core/http/API.md, "Attempts and lost workers": a job that ends the server's process is counted, and FAILED at
+        maxAttempts."""
         server = self.server = own_server(**ONE_WORKER, **{"endpoint.trial.maxAttempts": 3})
         first = server.run("trial", {"sleepMs": 300})
         job = server.run("trial", {"crash": "segv"})
@@ -170,7 +174,8 @@ class CrashTest(HttpTest):
         return until(ask, "the job is over or the server dead") == "over"
 
     def test_every_acknowledged_job_survives(self, own_server):
-        """design.md, Ack rule: /run answers only when the job is durable; kill -9 in the middle of many callers."""
+        """core/http/API.md, "/run": the answer comes only when the job is durable; kill -9 in the middle of many
+        callers."""
         server = own_server(**{"endpoint.echo.workersMax": 0})
         acknowledged = []
 
@@ -201,7 +206,7 @@ class CrashTest(HttpTest):
 
 class TimeoutTest(HttpTest):
     def test_execution_timeout(self, own_server):
-        """api.md, policy object: executionTimeout is enforced during execution; decisions.md: the job is TIMED_OUT."""
+        """core/http/API.md, "Policy": executionTimeout is enforced during execution; the job is TIMED_OUT."""
         server = own_server(**ONE_WORKER)
         job = server.run("trial", {"sleepMs": 60000}, policy={"executionTimeout": 5000})
         end = server.finished("trial", job)
@@ -214,7 +219,8 @@ class TimeoutTest(HttpTest):
         assert server.finished("trial", server.run("trial", {}))["status"] == "COMPLETED", "the worker is free"
 
     def test_ttl(self, own_server):
-        """api.md, States: any state, TTL expires, deleted, even while running; later status checks return 404."""
+        """core/http/API.md, "Lifetime of jobs and results": in any state a job past its ttl is deleted, even while
+        running; later status checks return 404."""
         server = own_server(**ONE_WORKER)
         running = server.run("trial", {"sleepMs": 60000}, policy={"ttl": 10000})
         queued = server.run("parked", {}, policy={"ttl": 10000})
@@ -229,7 +235,7 @@ class TimeoutTest(HttpTest):
 
 class WorkerTest(HttpTest):
     def test_between_min_and_max(self, own_server):
-        """design.md, Configuration: workersMin, workersMax and idleTimeout; decisions.md: worker counters are now."""
+        """core/http/API.md, "Scaling": workersMin, workersMax and idleTimeout; worker counters show the present."""
         server = own_server(**{"endpoint.trial.workersMin": 1, "endpoint.trial.workersMax": 3,
                                "endpoint.trial.idleTimeout": "1s"})
 
@@ -253,7 +259,7 @@ class WorkerTest(HttpTest):
         until(lambda: total() == 1, "idle workers above workersMin are released after idleTimeout")
 
     def test_scale_from_zero_and_back(self, own_server):
-        """design.md, Configuration: workersMin is 0 unless set; a job makes a worker, idleTimeout takes it away."""
+        """core/http/API.md, "Scaling": workersMin is 0 unless set; a job makes a worker, idleTimeout takes it away."""
         server = own_server(**{"endpoint.echo.idleTimeout": "500ms"})
 
         def idle():
@@ -265,14 +271,16 @@ class WorkerTest(HttpTest):
         until(lambda: idle() == 0, "the worker is released")
 
     def test_no_worker_at_all(self, own_server):
-        """api.md, Errors: a job stays IN_QUEUE when the maximum worker count is reached, and a maximum may be 0."""
+        """core/http/API.md, "States and transitions": a job stays IN_QUEUE when the maximum worker count is reached,
+        and a maximum may be 0."""
         server = own_server()
         server.run("parked", {})
         health = server.health("parked")
         assert (health["jobs"]["inQueue"], health["workers"]["running"]) == (1, 0)
 
     def test_endpoints_do_not_wait_for_each_other(self, own_server):
-        """design.md, Endpoints: each has its own workers; a busy one does not hold another back."""
+        """core/http/API.md, "Scaling": each endpoint has its own workers; a busy endpoint does not hold another
+        endpoint back."""
         server = own_server(**ONE_WORKER)
         slow = server.run("trial", {"sleepMs": 1500})
         in_progress(server)
@@ -280,6 +288,6 @@ class WorkerTest(HttpTest):
         assert server.status("trial", slow)["status"] == "IN_PROGRESS"
 
     def test_environment_of_an_endpoint_is_accepted(self, own_server):
-        """design.md, Configuration: `endpoint.<id>.env.<NAME>` is a setting of any name."""
+        """etc/README.md: `endpoint.<id>.env.<NAME>` is a setting of any name."""
         server = own_server(**{"endpoint.trial.env.MY_NAME": "value"})
         assert server.finished("trial", server.run("trial", {}))["status"] == "COMPLETED"

@@ -1,5 +1,5 @@
-"""Scripts that take all memory or never end: their jobs are FAILED, TIMED_OUT, CANCELLED or back in line, and the
-server is as it was before (issue 7)."""
+"""scripts/README.md: scripts that take all memory or never end: their jobs are FAILED, TIMED_OUT, CANCELLED or back in
+the queue, and the server stays unharmed."""
 
 import concurrent.futures
 import re
@@ -28,7 +28,7 @@ class MemoryTest(LuaTest):
     settings = {"lua.memory": "32MB"}
 
     def test_bombs(self, subtests):
-        """issue 7: strings, tables and string.rep are bounded: FAILED, for that reason."""
+        """scripts/README.md: strings, tables and string.rep are bounded: the job is FAILED with the reason."""
         for endpoint in ("strings", "tables"):
             with subtests.test(endpoint):
                 assert self.failure(endpoint, {}) == "not enough memory: a script has 32 MB (lua.memory)"
@@ -36,12 +36,12 @@ class MemoryTest(LuaTest):
         assert self.output("small", {}) == 20000
 
     def test_rss_after_fifty(self):
-        """issue 7: RSS back to where it was, after 50 bombs, several at once."""
+        """scripts/README.md: RSS returns to its former value after 50 scripts with endless memory, several at once."""
         def bombs(count):
             with concurrent.futures.ThreadPoolExecutor(6) as pool:
                 ends = list(pool.map(lambda n: self.job(("strings", "tables")[n % 2], {}), range(count)))
             assert {end["status"] for end in ends} == {"FAILED"}
-        bombs(6)  # what the server makes once: threads, pools
+        bombs(6)  # threads and pools that the server makes only once
         pid = self.server.process.pid
         before, threads_before = memory(pid), threads(pid)
         bombs(50)
@@ -82,7 +82,8 @@ class TimeTest(LuaTest):
     settings = {"endpoint.one.workersMax": 1, "endpoint.one.stopGrace": "60s"}
 
     def test_endless_loops(self, subtests):
-        """issue 7: loops of every kind are TIMED_OUT after their executionTimeout, and nothing runs on."""
+        """scripts/README.md: endless loops of every kind are TIMED_OUT after their executionTimeout, and no script runs
+        on."""
         endless = [name for name in self.handlers if name != "one"]
         begun = time.monotonic()
         jobs = {name: self.server.run(name, {}, policy={"executionTimeout": 5_000}) for name in endless}
@@ -105,7 +106,8 @@ class TimeTest(LuaTest):
         until(is_quiet, "no script runs on")
 
     def test_cancelled_while_it_loops(self):
-        """issue 7: the stop token ends a script that does not look: its worker is free for the next job at once."""
+        """scripts/README.md: the stop token ends a script that ignores job:stopped(): its worker is free for the next
+        job at once."""
         job = self.server.run("one", {"loop": True})
         self.in_progress({"id": "one"}, job)
         worker = self.server.status("one", job)["workerId"]
@@ -118,7 +120,8 @@ class TimeTest(LuaTest):
         assert self.server.health("one")["workers"]["unhealthy"] == 0
 
     def test_expired_while_it_loops(self):
-        """decisions.md, Jobs: past its ttl a job is deleted, even while running; its worker is free then."""
+        """core/http/API.md, "Lifetime of jobs and results": past its ttl a job is deleted, even while running; its
+        worker is free then."""
         job = self.server.run("one", {"loop": True}, policy={"ttl": 10_000})
         until(lambda: self.server.request("GET", f"/v2/one/status/{job}").status == 404, "it expires")
         assert self.output("one", {}) == "free"
@@ -126,7 +129,7 @@ class TimeTest(LuaTest):
 
 class ShutdownTest(LuaTest):
     def test_a_loop_goes_back_in_line(self):
-        """design.md, Truth of a job: what runs at the end of the drain goes back in line, and is no failure."""
+        """etc/README.md: a job running at the end of the drain goes back into the queue, and is no failure."""
         loops = "return function(input, job) if job.env.LOOP == '1' then while true do end end return job.attempt end"
         server = self.fresh_server({"loops": loops}, **{"endpoint.loops.image": "lua/loops",
                                                         "endpoint.loops.env.LOOP": "1"}, **SHORT_DRAIN)

@@ -1,5 +1,5 @@
-"""Admission filters that are scripts: who gets in, what a filter may change, and what becomes of one that fails
-(issue 7). Filters that are C++ plugins: tests/server/server_filter_test.cpp; edited scripts: test_lua_reload.py."""
+"""scripts/README.md: admission filters as scripts: permission, permitted changes, and failures of a filter. Filters as
+C++ plugins: tests/server/server_filter_test.cpp; edited scripts: test_lua_reload.py."""
 
 import concurrent.futures
 import os
@@ -70,7 +70,7 @@ class FilterTest(LuaTest):
         assert self.server.request("GET", f"/v2/{endpoint}/requests").json()["requests"] == []
 
     def assert_failed(self, reply, name, *words):
-        """500 that names the filter, with a request id that the log has too."""
+        """Expects a 500 with the name of the filter and a request id, which is in the log too."""
         sentence = self.assert_refused(reply, 500, f"the filter {name} of this endpoint failed: ", *words)
         request = sentence.rpartition(" ")[2]
         assert re.search(r"\A[0-9a-f]{16}\Z", request)
@@ -80,17 +80,20 @@ class FilterTest(LuaTest):
 
 class VerdictTest(FilterTest):
     def test_order(self):
-        """issue 7: filters judge in order; each sees what the one before has made."""
+        """core/http/API.md, "Admission filters": filters run in order; each filter sees the result of the filter
+        before."""
         for endpoint in ("ab", "ba", "abc"):
             assert self.output(endpoint, {"n": 1}) == {"n": 1, "trace": endpoint}
 
     def test_the_servers_and_the_endpoints(self):
-        """issue 7: filters are the server's, per endpoint too; an empty list is none."""
+        """core/http/API.md, "Admission filters": filters belong to the server or to an endpoint; an empty list means no
+        filter."""
         assert self.output("servers", {}) == {"trace": "a"}
         assert self.output("none", {}) == {}
 
     def test_reject(self):
-        """issue 7: reject with a message: 400, on /run and /runsync and on the SDK mount; nothing is stored."""
+        """core/http/API.md, "Admission filters": reject with a message is 400, on /run and /runsync and on the SDK
+        mount; no job is stored."""
         for verb in ("run", "runsync"):
             reply = self.submit("says", {"says": "input.n is too large: send less"}, verb)
             assert self.assert_refused(reply, 400) == "input.n is too large: send less"
@@ -99,11 +102,11 @@ class VerdictTest(FilterTest):
         self.assert_nothing_stored("says")
 
     def test_who_was_rejected_is_not_judged_further(self):
-        """issue 7: in order: the first that refuses is the answer."""
+        """core/http/API.md, "Admission filters": the first refusal in order is the answer."""
         assert self.assert_refused(self.submit("stops", {"says": "enough of it"}), 400) == "enough of it"
 
     def test_messages(self, subtests):
-        """decisions.md, Answers: the answer is JSON with a sentence whatever the script says."""
+        """core/http/API.md, "Shape": the answer is JSON with a sentence for every text of the script."""
         plain = "the filter says refuses this job"
         for says, error in ((None, plain), (7, plain), ({"a": 1}, plain), ("", plain), ("ä" * 3_000, "ä" * 2_048),
                             ("a\"b\\", "a\"b\\"), ("one\ntwo\0three", "one\ntwo\0three")):
@@ -112,7 +115,8 @@ class VerdictTest(FilterTest):
                 assert (reply.status, reply.json()) == (400, {"error": error})
 
     def test_what_a_filter_may_return(self, subtests):
-        """issue 7: nothing or true: welcome; false: refused; a table: changes; everything else is a mistake of it."""
+        """scripts/README.md: no value or true permits; false refuses; a table changes the job; any other value is a
+        fault of the script."""
         for which in ("none", "yes", "empty"):
             assert self.output("verdict", {"which": which}) == {"which": which}
         sentence = self.assert_refused(self.submit("verdict", {"which": "no"}), 400)
@@ -125,7 +129,8 @@ class VerdictTest(FilterTest):
                 self.assert_failed(self.submit("verdict", {"which": which}), "verdict", words)
 
     def test_what_a_filter_sees(self):
-        """issue 7: job.size, job.endpoint, job.key; policy and env too. The size is that of the bytes that came."""
+        """scripts/README.md: job.size, job.endpoint, job.key; policy and env too. The size counts the received
+        bytes."""
         text = '{"ä" : [1,  2 ]\n}'
         reply = self.server.request("POST", "/v2/about/runsync?wait=30000", '{"policy":null, "input": ' + text + " }")
         seen = self.assert_job(reply)["output"]
@@ -136,7 +141,7 @@ class VerdictTest(FilterTest):
         assert self.output("about", {}, policy=policy)["policy"] == policy
 
     def test_keys(self):
-        """issue 7: job.key says whose job it is: the key's id, never the key."""
+        """scripts/README.md: job.key is the id of the caller's key, never the key."""
         seen = []
         for _ in range(2):
             key = self.server.new_key("client")
@@ -147,11 +152,11 @@ class VerdictTest(FilterTest):
         assert self.output("about", {})["key"] not in seen
 
     def test_a_fresh_environment_for_each_job(self):
-        """issue 7: no job reaches another job's globals."""
+        """core/decisions/lua.md: no job reaches another job's globals."""
         assert [self.output("counts", {}) for _ in range(5)] == [{"seen": 1}] * 5
 
     def test_print_goes_into_the_log(self):
-        """issue 7: what a filter prints is a line of the log, and one line only."""
+        """scripts/README.md: a print of a filter is a line of the log, and one line only."""
         self.output("prints", {"text": "a\n2026-01-01T00:00:00.000Z Error forged: line"})
         line = until(lambda: next((line for line in self.server.log().splitlines() if "prints: seen" in line), None),
                      "the line")
@@ -159,7 +164,7 @@ class VerdictTest(FilterTest):
 
     @pytest.mark.parametrize("lines, size", [(1_000, 0), (300, 100), (2, 100_000)])
     def test_no_filter_fills_the_log(self, lines, size):
-        """issue 7: a handler or a filter can never take the server with it: 4 KB of the log for each job."""
+        """core/decisions/lua.md: a handler or a filter cannot harm the server: 4 KB of the log for each job."""
         before = len(self.server.log())
         self.submit("floods", {"lines": lines, "bytes": size})
         written = self.server.log()[before:]
@@ -167,7 +172,7 @@ class VerdictTest(FilterTest):
         assert len(written) < 12_000
 
     def test_many_at_once(self):
-        """issue 7: each job is judged by itself."""
+        """core/http/API.md, "Admission filters": each job is judged on its own."""
         with concurrent.futures.ThreadPoolExecutor(12) as pool:
             outputs = list(pool.map(lambda n: self.output("abc", {"n": n}), range(120)))
         assert outputs == [{"n": n, "trace": "abc"} for n in range(120)]
@@ -181,7 +186,7 @@ class PolicyTest(FilterTest):
         return self.server.status("line", job)["queuePosition"]
 
     def test_priority(self):
-        """issue 7: a filter rewrites the policy: here who is next."""
+        """scripts/README.md: a filter rewrites the policy, here the order in the queue."""
         low, plain = self.run_with({"lowPriority": True}), self.run_with({})
         high = self.run_with({"priority": 1_000})
         sent = self.run_with({"priority": 0}, policy={"priority": 1_000})
@@ -189,7 +194,7 @@ class PolicyTest(FilterTest):
         self.server.request("POST", "/v2/line/purge-queue")
 
     def test_times(self):
-        """issue 7: executionTimeout and ttl of a filter are the job's; fields that it leaves out stay."""
+        """scripts/README.md: executionTimeout and ttl of a filter apply to the job; absent fields stay."""
         expires = self.run_with({"ttl": 10_000}, policy={"priority": 5})
         ahead = self.run_with({})
         assert [self.position(job) for job in (expires, ahead)] == [1, 2], "its own priority stayed"
@@ -203,7 +208,8 @@ class PolicyTest(FilterTest):
         self.server.request("POST", "/v2/line/purge-queue")
 
     def test_out_of_range(self, subtests):
-        """decisions.md, Jobs: the ranges are a caller's; a filter that leaves them is a fault of the server, 500."""
+        """core/decisions/lua.md: the ranges of callers apply; a filter beyond the ranges is a fault of the server,
+        500."""
         for policy, words in (({"priority": 1_001}, "policy.priority"), ({"priority": -1_001}, "policy.priority"),
                               ({"priority": 1 << 40}, "policy.priority"), ({"ttl": 9_999}, "policy.ttl"),
                               ({"ttl": 604_800_001}, "policy.ttl"), ({"ttl": -1}, "policy.ttl"),
@@ -223,7 +229,7 @@ class PolicyTest(FilterTest):
 
 class FailureTest(FilterTest):
     def test_one_that_fails(self):
-        """issue 7: a filter that fails rejects with 500 and is named; nothing is stored."""
+        """core/decisions/lua.md: a failing filter is 500 and is named; no job is stored."""
         for verb in ("run", "runsync"):
             self.assert_failed(self.submit("fails", {"what": "no idea"}, verb), "fails", "fails.lua:2: no idea")
         self.assert_failed(self.submit("fails", {"what": None}), "fails", "the error is a json.null")
@@ -231,26 +237,26 @@ class FailureTest(FilterTest):
         self.assert_failed(self.submit("second", {"what": "no"}), "fails", "fails.lua:2: no")
 
     def test_one_that_overruns(self):
-        """issue 7: a budget of 5 ms of processor time, whatever the script catches."""
+        """scripts/README.md: a budget of 5 ms of processor time, even if the script catches errors."""
         for verb in ("run", "runsync"):
             self.assert_failed(self.submit("loops", {}, verb), "loops",
                                "it took more than 5 ms of processor time (lua.filterTime)")
         self.assert_nothing_stored("loops")
 
     def test_many_that_overrun(self):
-        """issue 7: a hostile filter costs its own callers only."""
+        """A hostile filter costs its own callers only."""
         with concurrent.futures.ThreadPoolExecutor(12) as pool:
             replies = list(pool.map(lambda _: self.submit("loops", {}), range(60)))
         assert {reply.status for reply in replies} == {500}
         assert self.output("ab", {}) == {"trace": "ab"}
 
     def test_a_budget_for_what_is_decoded(self):
-        """issue 7: 20 ms more for each MB that is decoded."""
+        """scripts/README.md: 20 ms more for each MB of decoded JSON."""
         assert len(self.output("large", {"text": "x" * (4 << 20)})["text"]) == 4 << 20
         self.assert_refused(self.submit("large", {"text": ""}), 400)
 
     def test_one_that_allocates_without_end(self):
-        """issue 7: bounded by time and memory, 500 either way; the server's memory is as before."""
+        """core/decisions/lua.md: time and memory are bounded, 500 either way; the server's memory is as before."""
         bomb = "return function() local s = 'x' while true do s = s .. s end end"
         tables = "return function() local t = {} while true do t[#t + 1] = { t } end end"
         server = self.fresh_server(filter_scripts={"bomb": bomb, "tables": tables, "ok": "return function() end"}, **{
@@ -278,14 +284,16 @@ class RestTest(FilterTest):
         ({}, {"trace": "a"}), ({"filters": None}, {"trace": "a"}), ({"filters": []}, {}),
         ({"filters": ["b", "a"]}, {"trace": "ba"})])
     def test_creation(self, fields, output):
-        """issue 7: absent or null is the server's, [] none, a list that list."""
+        """core/decisions/lua.md: absent or null means the server's filters, [] no filter, a list exactly these
+        filters."""
         endpoint = self.made(**fields)
         assert endpoint["filters"] == fields.get("filters")
         assert self.endpoint(endpoint)["filters"] == fields.get("filters")
         assert self.output(endpoint["id"], {}) == output
 
     def test_changes(self):
-        """issue 7: PATCH takes effect for the next request, and is no release; null is the server's again."""
+        """core/http/API.md, "Endpoint": PATCH takes effect for the next request, and is no release; null means the
+        server's filters again."""
         endpoint = self.made(filters=["a"])
         path = "/endpoints/" + endpoint["id"]
         for filters, output in ((["b"], "b"), (["b", "c", "a"], "bca"), ([], None), (["c"], "c")):
@@ -297,14 +305,15 @@ class RestTest(FilterTest):
         assert self.output(endpoint["id"], {}) == {"trace": "a"}, "the server's again"
 
     def test_env_of_the_template(self):
-        """issue 7: a filter's settings are the endpoint's env, which a release changes."""
+        """core/decisions/lua.md: a filter's settings are the endpoint's env, which a release changes."""
         endpoint = self.made(filters=["about"], env={"LIMIT": "1"})
         assert self.output(endpoint["id"], {})["env"] == {"LIMIT": "1"}
         self.call("PATCH", "/templates/" + endpoint["templateId"], {"env": {"LIMIT": "2"}})
         assert self.output(endpoint["id"], {})["env"] == {"LIMIT": "2"}
 
     def test_wrong_lists(self, subtests):
-        """issue 7: unknown filters, wrong names, names that are there twice: 400 with the reason, nothing stored."""
+        """core/decisions/lua.md: unknown filters, wrong names and repeated names are 400 with the reason; no change is
+        stored."""
         endpoint = self.made(filters=["a"])
         cases = ((["nosuch"], "nosuch cannot run: nosuch.lua cannot be read"), (["a", "nosuch"], "nosuch.lua"),
                  (["a", "b", "a"], "the filter a is there twice"), (["plugin/none"], "no filter plugin named none"),
@@ -323,14 +332,16 @@ class RestTest(FilterTest):
         assert self.endpoint(endpoint)["filters"] == ["a"]
 
     def test_endpoints_of_the_file_are_fixed(self):
-        """decisions.md, Images: fixed while the server runs; their filters are told, the server's among them."""
+        """core/decisions/lua.md: endpoints of the file cannot change while the server runs; their filters are shown,
+        the server's included."""
         assert self.call("GET", "/endpoints/abc")["filters"] == ["a", "b", "c"]
         assert self.call("GET", "/endpoints/servers")["filters"] == ["a"]
         assert self.server.request("PATCH", "/v1/endpoints/abc", {"filters": []}).status == 400
         assert self.output("abc", {}) == {"trace": "abc"}
 
     def test_a_restart(self):
-        """issue 7: filters are kept. One whose file has gone lets nobody in, and is named; the rest serves."""
+        """core/decisions/lua.md: filters are kept. A filter without its file refuses all jobs, and is named; other
+        endpoints serve."""
         server = self.fresh_server(filter_scripts={"a": trace("a"), "b": trace("b")}, **filtered("other", "b"))
         endpoint = self.made(filters=["a"])
         server.restart()
@@ -360,15 +371,15 @@ class StartTest(LuaTest):
         ("a, a", "twice"), ("../a", "[A-Za-z0-9_-]{1,64}"), ("a b", "[A-Za-z0-9_-]{1,64}")])
     @pytest.mark.parametrize("key", ["filters", "endpoint.echo.filters"])
     def test_filters_that_are_not_there(self, key, value, words):
-        """issue 7: a missing filter stops the start, which names it; so does --check."""
+        """core/decisions/lua.md: a missing filter stops the start with its name; so does --check."""
         self.assert_refused_start(key, words, **{key: value})
 
     def test_the_servers_when_no_endpoint_of_the_file_has_them(self):
-        """issue 7: endpoints that the API makes have the server's: it has to be there."""
+        """core/decisions/lua.md: endpoints created over REST use the server's filters: these have to be installed."""
         own = {f"endpoint.{name}.filters": "" for name in ("echo", "trial", "parked")}
         self.assert_refused_start("filters", "nosuch.lua", **own, **{"filters": "nosuch"})
 
     def test_filters_that_do_not_compile(self):
-        """issue 7: with file and line."""
+        """The message has file and line."""
         self.assert_refused_start("endpoint.echo.filters", "bad.lua:1:", check=False,
                                   filter_scripts={"bad": "return function( end"}, **{"endpoint.echo.filters": "bad"})

@@ -1,5 +1,5 @@
-"""Handlers that are scripts, `image = lua/<name>`: what they can do, and how their jobs fail (issue 7). Scripts that
-never end: test_lua_endless.py; those that are not there: test_lua_images.py; the sandbox itself: tests/lua."""
+"""scripts/README.md: handlers as scripts, `image = lua/<name>`: their functions, and the failures of their jobs.
+Endless scripts: test_lua_endless.py; missing scripts: test_lua_images.py; the sandbox itself: tests/lua."""
 
 import re
 
@@ -39,7 +39,7 @@ class RunTest(LuaTest):
     settings = {"endpoint.env.env.NAME": "world", "endpoint.env.env.NUMBER": "7"}
 
     def test_run_and_runsync(self):
-        """decisions.md, Images: lua/<name> runs <scripts>/handlers/<name>.lua; its output is the job's."""
+        """core/http/API.md, "Images": lua/<name> runs <scripts>/handlers/<name>.lua; the result is the job's output."""
         assert self.output("echo_lua", {"a": [1, "b"]}) == {"a": [1, "b"]}
         job = self.server.run("echo_lua", {"b": 2})
         end = self.server.finished("echo_lua", job)
@@ -47,19 +47,19 @@ class RunTest(LuaTest):
         assert re.search(r"\A.+-\d+\Z", end["workerId"])
 
     def test_what_a_job_knows_of_itself(self):
-        """issue 7: job.id, job:deadline(); job.endpoint and job.attempt too."""
+        """scripts/README.md: job.id, job:deadline(); job.endpoint and job.attempt too."""
         job = self.job("about", {}, policy={"executionTimeout": 7_000})
         left = job["output"].pop("left")
         assert job["output"] == {"id": job["id"], "endpoint": "about", "attempt": 1}
         assert 0 < left <= 7_000, left
 
     def test_env_of_the_file(self):
-        """issue 7: job.env is the endpoint's env."""
+        """scripts/README.md: job.env is the endpoint's env."""
         assert self.output("env", {}) == {"NAME": "world", "NUMBER": "7"}
         assert self.output("about", {})["endpoint"] == "about"
 
     def test_stream(self):
-        """issue 7: job:emit(chunk, metrics) is /stream's; an output that is no chunk stays /status's."""
+        """scripts/README.md: job:emit(chunk, metrics) feeds /stream; an output other than a chunk stays in /status."""
         for metrics in (True, False):
             job = self.server.run("chunks", {"count": 3, "metrics": metrics})
             self.server.finished("chunks", job)
@@ -70,7 +70,7 @@ class RunTest(LuaTest):
             assert self.server.status("chunks", job)["output"] == "done"
 
     def test_stream_while_it_runs(self):
-        """api.md, Stream: chunks come as they are emitted, before the job has ended."""
+        """core/http/API.md, "Reading a stream": chunks come as they are emitted, before the job has ended."""
         self.write("handlers", "patient", """return function(input, job)
           job:emit("early")
           while not job:stopped() do end
@@ -82,7 +82,8 @@ class RunTest(LuaTest):
         self.server.request("POST", f"/v2/patient/cancel/{job}")
 
     def test_progress(self):
-        """issue 7: job:progress(v): /status shows the last one while the job runs; job:stopped() ends it."""
+        """scripts/README.md: job:progress(v): /status shows the last value while the job runs; job:stopped() ends the
+        script."""
         job = self.server.run("patient", {})
         until(lambda: self.server.status("patient", job).get("output") == {"percent": 40, "list": []}, "progress")
         assert self.server.status("patient", job)["status"] == "IN_PROGRESS"
@@ -92,22 +93,22 @@ class RunTest(LuaTest):
         assert self.server.status("patient", job)["status"] == "CANCELLED", "its late result is ignored"
 
     def test_methods_want_a_colon(self):
-        """issue 7: an error that says what to write."""
+        """scripts/README.md: the error names the right spelling."""
         assert re.search(r"colon\.lua:1: .*job:emit\(...\), with a colon", self.failure("colon", {}))
 
     def test_log_and_print(self):
-        """issue 7: job:log(...) and print(...) cost the job nothing."""
+        """scripts/README.md: job:log(...) and print(...) do not change the job."""
         for _ in range(3):
             assert self.output("logging", {}) == 1
 
     def test_load(self):
-        """issue 7: load has the job's own globals."""
+        """`load` uses the job's own globals."""
         for _ in range(3):
             assert self.output("loads", {}) == [3, 3, True]
 
     @pytest.mark.parametrize("metrics", [5, "x", [1], False])
     def test_metrics_are_an_object(self, metrics):
-        """api.md, Stream chunk: `metrics` is an object."""
+        """core/http/API.md, "Stream chunk": `metrics` is an object."""
         error = self.failure("metrics", {"metrics": metrics})
         assert error == "metrics.lua:1: the handler emitted metrics that are no JSON object"
 
@@ -135,7 +136,7 @@ class ValueTest(LuaTest):
     ]
 
     def test_there_and_back(self, subtests):
-        """issue 7: arrays kept apart from objects, 64-bit integers exact, null kept, any text."""
+        """scripts/README.md: arrays kept apart from objects, 64-bit integers exact, null kept, any text."""
         for endpoint in ("echo_lua", "again"):
             for value in self.VALUES:
                 with subtests.test(endpoint=endpoint, value=value):
@@ -144,18 +145,18 @@ class ValueTest(LuaTest):
                     assert type(output) is type(value)
 
     def test_bytes_of_the_output(self):
-        """issue 7: integers are written as integers, floats as floats."""
+        """scripts/README.md: integers are written as integers, floats as floats."""
         reply = self.submit("echo_lua", verb="runsync?wait=30000", job_input={"a": 9223372036854775807, "b": 1.0})
         assert b'"output":{"a":9223372036854775807,"b":1.0}' in reply.body.replace(b" ", b"")
 
     def test_numbers_beyond_64_bits(self):
-        """decisions.md, Jobs: numbers of any length are fine: a script sees those beyond 64 bits as floats."""
+        """core/decisions/lua.md: numbers of any length are accepted: a script sees numbers beyond 64 bits as floats."""
         reply = self.server.request("POST", "/v2/types/runsync?wait=30000",
                                     '{"input":{"a":9223372036854775808,"b":' + "9" * 400 + ',"c":1e2,"d":-0}}')
         assert reply.json()["output"] == {"a": "float", "b": "float", "c": "float", "d": "float"}
 
     def test_what_a_script_makes(self, subtests):
-        """issue 7: nil and json.null are null; {} is an object, json.array() an array."""
+        """scripts/README.md: nil and json.null are null; {} is an object, json.array() an array."""
         wanted = {"nothing": None, "null": None, "empty": {}, "array": [], "list": [1, 2], "text": "ä😀\0",
                   "most": 2 ** 63 - 1, "least": -2 ** 63, "half": 0.5, "whole": 1.0, "yes": True}
         for which, value in wanted.items():
@@ -164,7 +165,7 @@ class ValueTest(LuaTest):
                 assert (output, type(output)) == (value, type(value))
 
     def test_deep(self):
-        """decisions.md, Jobs: nesting to 512 levels; a script's value may be as deep."""
+        """core/http/API.md, "JSON": nesting to 512 levels; a script's value may be as deep."""
         text = "[" * 500 + "]" * 500
         reply = self.server.request("POST", "/v2/echo_lua/runsync?wait=30000", '{"input":{"v":' + text + "}}")
         assert reply.json()["status"] == "COMPLETED", reply.body[:300]
@@ -198,29 +199,29 @@ class FailureTest(LuaTest):
     settings = {"endpoint.fails.workersMax": 1}
 
     def test_file_and_line(self):
-        """issue 7: errors carry file and line into the job's `error`."""
+        """scripts/README.md: errors carry file and line into the job's `error`."""
         assert re.search(r"\Afails\.lua:5: attempt to index a nil value \(local 'none'\)\Z", self.failure("fails", {}))
         assert self.failure("says", {"what": "it is so"}) == "says.lua:1: it is so"
         assert self.failure("says", {"what": "it is so", "level": 0}) == "it is so"
 
     def test_errors_that_are_no_text(self):
-        """decisions.md, Answers: `error` is always a string."""
+        """core/http/API.md, "Job object": `error` is always a string."""
         assert self.failure("tables", {}) == '{"code":7}'
         assert self.failure("nothing", {}) == "the error is a nil"
         assert self.failure("says", {"what": 7, "level": 0}) == "7"
         assert self.failure("says", {"what": True}) == "the error is a boolean"
 
     def test_errors_of_any_bytes(self):
-        """decisions.md, Answers: the answer is JSON whatever a script puts into its error."""
+        """core/http/API.md, "Answers": the answer is JSON for every error text of a script."""
         assert self.failure("bytes", {}) == "\ufffd\ufffd a"
 
     def test_a_long_error(self):
-        """What a script says of its failure is kept, up to 16 KB."""
+        """The script's text about its failure is kept, up to 16 KB."""
         error = self.failure("says", {"what": "ä" * 100_000, "level": 0})
         assert 10_000 < len(error.encode()) < 20_000, len(error)
 
     def test_outputs_that_are_no_json(self, subtests):
-        """issue 7: the job fails, and reads where in its output the trouble is."""
+        """scripts/README.md: the job fails, and its error names the wrong place in the output."""
         wanted = {"nan": "nan at .a[1]", "infinite": "beyond all doubles at .a", "function": "a function at .list[2]",
                   "cycle": "holds itself", "mixed": "keys of both kinds",
                   "holes": "an array with holes (put json.null there) at [2]",
@@ -230,7 +231,7 @@ class FailureTest(LuaTest):
                 assert words in self.failure(endpoint, {})
 
     def test_deep_recursion(self):
-        """issue 7: deep recursion is bounded: FAILED (stack)."""
+        """scripts/README.md: deep recursion is bounded: FAILED (stack)."""
         assert "stack overflow" in self.failure("deep", {})
 
     def test_what_a_script_catches_is_no_failure(self):
@@ -238,7 +239,7 @@ class FailureTest(LuaTest):
         assert self.output("catches", {}) == [False, "inside"]
 
     def test_the_worker_goes_on(self):
-        """issue 7: a script that fails takes nobody with it: the same worker serves the next job."""
+        """scripts/README.md: a failing script harms no other job: the same worker serves the next job."""
         workers = set()
         for _ in range(20):
             job = self.job("fails", {})
@@ -249,11 +250,11 @@ class FailureTest(LuaTest):
         assert self.server.health("fails")["workers"]["unhealthy"] == 0
 
     def test_a_fresh_environment_for_each_job(self):
-        """issue 7: no job reaches another job's globals; the libraries cannot be changed for the next."""
+        """core/decisions/lua.md: no job reaches another job's globals; the libraries cannot be changed for the next."""
         assert [self.output("counts", {}) for _ in range(5)] == [1] * 5
         assert "libraries cannot be changed" in self.failure("global", {})
 
     def test_the_limit_of_outputs(self):
-        """decisions.md, Jobs: an output over 20 MB fails the job; it is never silently dropped."""
+        """core/decisions/jobs.md: an output over 20 MB fails the job; it is never silently dropped."""
         assert len(self.output("large", {"bytes": (20 << 20) - 2})) == (20 << 20) - 2
         assert "20 MB" in self.failure("large", {"bytes": (20 << 20) + 1})

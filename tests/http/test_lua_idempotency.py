@@ -1,10 +1,10 @@
-"""Idempotency-Key where an endpoint has filters: a job is judged once (issue 7, decisions.md)."""
+"""core/decisions/lua.md: Idempotency-Key at an endpoint with filters: a job is judged once."""
 
 from test_lua_filters import FilterTest
 
 
 class PromiseTest(FilterTest):
-    """decisions.md, Jobs: Idempotency-Key, of the body as the caller sent it."""
+    """core/http/API.md, "Idempotency key": the key covers the body as sent by the caller."""
 
     def submit_once(self, endpoint, job_input, key, verb="run"):
         return self.submit(endpoint, job_input, verb, headers={"Idempotency-Key": key})

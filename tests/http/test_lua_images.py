@@ -1,5 +1,5 @@
-"""Where scripts come from: templates and the file, releases, scripts that are missing or do not run, settings `lua.*`
-(issue 7; decisions.md, "Images")."""
+"""core/http/API.md, "Images": the sources of scripts: templates and the file, releases, missing and faulty scripts,
+settings `lua.*`."""
 
 import os
 import re
@@ -16,7 +16,7 @@ class TemplateTest(LuaTest):
     handlers = {"env": ENV, "other": returning("'other'")}
 
     def test_env_of_a_release(self):
-        """issue 7: job.env is the template's; a release that changes it reaches the script."""
+        """core/http/API.md, "Releases": job.env is the template's; a release with a changed env reaches the script."""
         template = self.new_template(imageName="lua/env", env={"N": "1"})
         endpoint = self.new_endpoint(template, workersMin=1)
         assert (endpoint["image"], endpoint["release"]["state"]) == ("lua/env", "complete")
@@ -32,7 +32,8 @@ class TemplateTest(LuaTest):
         assert self.output(endpoint["id"], {"a": 1}) == {"a": 1}
 
     def test_a_script_that_is_not_there(self):
-        """decisions.md, Images: an endpoint that nobody here can run is 400, and says what is missing."""
+        """core/http/API.md, "Images": an endpoint with an image that cannot run here is 400, with the missing part in
+        the message."""
         template = self.new_template(imageName="lua/later")
         message = self.assert_faults(
             self.server.request("POST", "/v1/endpoints", {"templateId": template["id"]}), "templateId")
@@ -42,7 +43,7 @@ class TemplateTest(LuaTest):
         assert self.output(self.new_endpoint(template)["id"], {}) == "now", "no restart is needed"
 
     def test_a_script_that_does_not_compile(self):
-        """issue 7: refused with file and line."""
+        """scripts/README.md: refused with file and line."""
         path = self.write("handlers", "broken", "return function(\n  oops oops\nend")
         self.at_end.callback(os.remove, path)
         template = self.new_template(imageName="lua/broken")
@@ -50,7 +51,8 @@ class TemplateTest(LuaTest):
         assert re.search(r"broken\.lua:2: ", self.assert_faults(reply, "templateId"))
 
     def test_a_release_that_cannot_run(self):
-        """decisions.md, Releases: it halts and says why, the old worker serves; the next good one goes on."""
+        """core/http/API.md, "Releases": a release with a faulty script halts with a reason, the old worker serves; the
+        next good release goes on."""
         template = self.new_template(imageName="lua/env", env={"N": "1"})
         endpoint = self.new_endpoint(template, workersMin=1)
         assert self.output(endpoint["id"], {}) == {"N": "1"}
@@ -64,7 +66,8 @@ class TemplateTest(LuaTest):
 
     @pytest.mark.parametrize("name, text", [("wrong_at_first", "return function("), ("missing_at_first", None)])
     def test_a_script_that_is_written_after_its_release(self, name, text):
-        """issue 7: the reason says what to do, and doing it is enough: the release goes on by itself."""
+        """core/decisions/endpoints.md: the reason names the remedy, and after the remedy the release goes on by
+        itself."""
         if text:
             self.write("handlers", name, text)
         template = self.new_template(imageName="lua/other")
@@ -77,7 +80,8 @@ class TemplateTest(LuaTest):
         assert self.output(endpoint["id"], {}) == "written"
 
     def test_a_restart_without_its_script(self):
-        """decisions.md, Releases: the server starts, the endpoint says why nobody serves it, its jobs wait."""
+        """core/decisions/endpoints.md: the server starts, the endpoint states the reason for its missing workers, its
+        jobs wait."""
         server = self.fresh_server({"kept": returning("'kept'")})
         endpoint = self.new_endpoint(self.new_template(imageName="lua/kept"))
         assert self.output(endpoint["id"], {}) == "kept"
@@ -96,14 +100,14 @@ class TemplateTest(LuaTest):
         "lua/../x", "lua/a b", "lua/", "lua/a/b", "lua/.", "lua/a.lua", "lua/" + "n" * 65, "lua/%2e", "lua/a\0",
         "lua/ä", "lua/../handlers/env"])
     def test_names_that_are_none(self, image):
-        """decisions.md, Images: <name> matches [A-Za-z0-9_-]{1,64}, else 400: no path leads out of the folder."""
+        """core/http/API.md, "Images": <name> matches [A-Za-z0-9_-]{1,64}, else 400: no path leads out of the folder."""
         reply = self.server.request("POST", "/v1/templates", {"name": "t", "imageName": image})
         self.assert_faults(reply, "imageName")
 
 
 class StartTest(LuaTest):
     def refused(self, *words, handlers=None, **settings):
-        """What the start says, and --check before it."""
+        """Expects --check and then the start to be refused with a message that has all of `words`."""
         server = self.fresh_server(handlers, start=False, **settings)
         checked = jobqd("--config", server.file, "--check")
         line = self.refused_start(server)
@@ -112,7 +116,8 @@ class StartTest(LuaTest):
         return checked, line
 
     def test_a_missing_script(self):
-        """issue 7: the start is refused, and names the endpoint and the file; --check refuses it too."""
+        """core/decisions/lua.md: the start is refused with the names of the endpoint and the file; --check refuses
+        too."""
         checked, _ = self.refused("endpoint.a", "lua/missing", "missing.lua", **{"endpoint.a.image": "lua/missing"})
         assert checked.returncode == 1
         missing = os.path.join(self.scripts, "handlers", "missing.lua")
@@ -123,18 +128,18 @@ class StartTest(LuaTest):
         ("fails", "error('at once')", "fails.lua:1: at once"), ("loops", "while true do end", "longer than a second"),
         ("bytecode", "\x1bLua", "is bytecode")])
     def test_a_script_that_does_not_run(self, name, text, words):
-        """issue 7: what the first job would meet stops the start; a check compiles nothing."""
+        """core/decisions/lua.md: an error that the first job would meet stops the start; a check compiles no script."""
         checked, _ = self.refused(words, handlers={name: text}, **{"endpoint.a.image": "lua/" + name})
         assert checked.returncode == 0, checked.stderr
 
     @pytest.mark.parametrize("image", ["lua/../x", "lua/a b", "lua/"])
     def test_names_that_are_none(self, image):
-        """decisions.md, Images: no path leads out of the folder."""
+        """core/http/API.md, "Images": no path leads out of the folder."""
         checked, _ = self.refused("endpoint.a.image", "[A-Za-z0-9_-]{1,64}", **{"endpoint.a.image": image})
         assert checked.returncode == 1
 
     def test_a_relative_folder(self):
-        """design.md, Configuration: relative paths begin at the file's folder."""
+        """etc/README.md: relative paths begin at the file's folder."""
         server = self.fresh_server(start=False, **{"endpoint.a.image": "lua/a"})
         server.settings["scripts.path"] = "my scripts"
         make_folder(os.path.join(server.folder, "my scripts"), {"a": returning("'a'")})
@@ -143,7 +148,7 @@ class StartTest(LuaTest):
         assert self.output("a", {}) == "a"
 
     def test_a_missing_folder(self):
-        """design.md, Configuration: scripts.path; a server without scripts needs none."""
+        """etc/README.md: scripts.path; a server without scripts needs none."""
         server = self.fresh_server(start=False)
         server.settings["scripts.path"] = "/nonexistent"
         server.write_file()
@@ -151,7 +156,7 @@ class StartTest(LuaTest):
         assert server.runsync("echo", {})["status"] == "COMPLETED"
 
     def test_settings_of_the_library(self, subtests):
-        """design.md, Configuration: an unknown key stops the start and names the nearest; values are checked."""
+        """etc/README.md: an unknown key stops the start and names the nearest; values are checked."""
         for key, value, words in (("lua.htpp", "true", "lua.http"), ("lua.memroy", "64MB", "lua.memory"),
                                   ("lua.filterTme", "5ms", "lua.filterTime"), ("handler.lua.http", "true", "lua.http"),
                                   ("lua", "true", "lua")):

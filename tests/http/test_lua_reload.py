@@ -1,5 +1,5 @@
-"""Scripts that are edited while the server runs: the next job runs the new text, and a text that does not run leaves
-the one before in force and says so in the log, in GET /v1/plugins and in jobqctl (issue 7)."""
+"""scripts/README.md: scripts edited while the server runs: the next job runs the new text. A faulty text leaves the
+former text in force, with a line in the log, in GET /v1/plugins and in jobqctl."""
 
 import concurrent.futures
 import os
@@ -55,21 +55,21 @@ class ReloadTest(LuaTest, CtlTest):
         return self.assert_refused(reply, 400).removeprefix("the word is ")
 
     def logged(self, event, *words):
-        """A line of the log with that event and all of the words."""
+        """Returns a line of the log with that event and all of the words."""
         return until(lambda: next((line for line in self.server.log().splitlines()
                                    if event + ":" in line and all(word in line for word in words)), None), event)
 
 
 class EditTest(ReloadTest):
     def test_the_next_job(self):
-        """issue 7: an edited handler takes effect for the next job; the log says so."""
+        """scripts/README.md: an edited handler takes effect for the next job, with a line in the log."""
         self.write("handlers", "greet", says("two"))
         assert self.greeting() == "two"
         self.logged("handler.lua.script.reloaded", "greet.lua was edited")
         assert self.output("other", {}) == "other"
 
     def test_the_next_request(self):
-        """issue 7: an edited filter takes effect for the next request."""
+        """scripts/README.md: an edited filter takes effect for the next request."""
         self.write("filters", "gate", refuses("two"))
         assert self.word() == "two"
         self.logged("filter.lua.script.reloaded", "gate.lua was edited")
@@ -77,7 +77,7 @@ class EditTest(ReloadTest):
         self.assert_job(self.submit("guarded"))
 
     def test_every_edit_and_every_worker(self):
-        """issue 7: whichever worker takes the next job, and however fast edits of one size follow each other."""
+        """scripts/README.md: the new text runs on every worker, also after fast edits of equal size."""
         assert self.call("GET", "/endpoints/greet")["workersMax"] == 3
         with concurrent.futures.ThreadPoolExecutor(6) as pool:
             for n in range(100, 160):
@@ -110,7 +110,7 @@ class EditTest(ReloadTest):
             assert [self.greeting() for _ in range(6)] == [word] * 6
 
     def test_a_job_that_runs(self):
-        """issue 7: for the next job: one that runs ends with the text that it began with."""
+        """scripts/README.md: a running job ends with the text of its start."""
         self.write("handlers", "greet", "return function(_, job) job:emit(1) while not job:stopped() do end end")
         running = self.server.run("greet", {})
         until(lambda: self.server.request("GET", f"/v2/greet/stream/{running}").json(), "it runs")
@@ -120,7 +120,7 @@ class EditTest(ReloadTest):
         self.server.request("POST", f"/v2/greet/cancel/{running}")
 
     def test_under_load(self):
-        """issue 7: no job fails, and none runs half of a text, while its script is edited all the time."""
+        """scripts/README.md: no job fails and no job runs half of a text while its script is edited all the time."""
         done = threading.Event()
         edits = []
 
@@ -145,7 +145,8 @@ class EditTest(ReloadTest):
 
 class BrokenTest(ReloadTest):
     def test_a_handler(self, subtests):
-        """issue 7: one that does not compile, or does not run, keeps the old one; a good text takes over again."""
+        """scripts/README.md: a text that does not compile or does not run keeps the old text; a good text takes over
+        again."""
         for name, (text, reason) in BROKEN.items():
             with subtests.test(name):
                 reason = reason.replace("NAME", "greet")
@@ -160,7 +161,7 @@ class BrokenTest(ReloadTest):
         self.logged("handler.lua.script.faulty", "greet.lua was edited and does not run, the text before stays")
 
     def test_a_filter(self, subtests):
-        """issue 7: the same for filters: nobody gets in because the gate is broken."""
+        """scripts/README.md: filters as well: a broken filter permits no job."""
         for name, (text, reason) in BROKEN.items():
             with subtests.test(name):
                 reason = reason.replace("NAME", "gate")
@@ -174,7 +175,7 @@ class BrokenTest(ReloadTest):
         self.logged("filter.lua.script.faulty", "gate.lua was edited and does not run, the text before stays")
 
     def test_it_is_told_once(self):
-        """style.md, question 10: one line an edit, not one a job."""
+        """scripts/README.md: one line in the log for each edit, not for each job."""
         before = self.server.log().count("script.faulty")
         self.write("handlers", "greet", "return function(")
         for _ in range(20):
@@ -183,7 +184,7 @@ class BrokenTest(ReloadTest):
         assert self.server.log().count("script.faulty") == before + 1
 
     def test_removed(self):
-        """issue 7: a script that is removed goes on as it was, and GET /v1/plugins says so."""
+        """core/decisions/lua.md: a removed script goes on with its last text, reported by GET /v1/plugins."""
         os.remove(os.path.join(self.scripts, "filters", "gate.lua"))
         os.remove(os.path.join(self.scripts, "handlers", "greet.lua"))
         assert (self.word(), self.greeting()) == ("one", "one")
@@ -194,7 +195,7 @@ class BrokenTest(ReloadTest):
         assert (self.word(), self.greeting()) == ("one", "one")
 
     def test_new_workers_too(self):
-        """issue 7: what stays in force does so for workers and endpoints that come later."""
+        """core/decisions/lua.md: a text kept in force is used by later workers and endpoints too."""
         self.write("handlers", "greet", "broken")
         endpoint = self.new_endpoint(self.new_template(imageName="lua/greet"), workersMin=2, filters=["gate"])
         assert self.assert_refused(self.submit(endpoint["id"]), 400) == "the word is one"
@@ -204,7 +205,8 @@ class BrokenTest(ReloadTest):
 
 class ReportTest(ReloadTest):
     def test_get_plugins(self):
-        """issue 7: each script of the folder with its state, used or not; those that are gone are not told for ever."""
+        """scripts/README.md: each script of the folder is listed with its state, used or not; removed scripts are
+        dropped after a while."""
         assert self.scripts_of("handler") == {"greet": ("loaded", None), "other": ("loaded", None)}
         assert self.scripts_of("filter") == {"gate": ("loaded", None), "spare": ("loaded", None)}
         path = self.write("handlers", "fresh", "return function(")
@@ -225,7 +227,7 @@ class ReportTest(ReloadTest):
         assert (self.scripts_of("handler"), self.scripts_of("filter")) == ({}, {})
 
     def test_jobqctl_describe(self, subtests):
-        """issue 7: `jobqctl plugin describe` has a table of scripts after the options."""
+        """scripts/README.md: `jobqctl plugin describe` has a table of scripts after the options."""
         self.write("handlers", "greet", "return function(")
         self.write("filters", "gate", "return 1")
         for name, scripts in (("handler.lua", [["greet", "faulty", "greet.lua:1:"], ["other", "loaded", "-"]]),
@@ -243,7 +245,7 @@ class ReportTest(ReloadTest):
         assert "queue.lua" in self.sentence("plugin", "describe", "queue.lua", code=REFUSED)
 
     def test_jobqctl_list(self):
-        """issue 7: `jobqctl plugin list` names the scripts that do not run as they are."""
+        """scripts/README.md: `jobqctl plugin list` names the scripts with a newer text that does not run."""
         def reasons():
             return {row["KIND"]: (row["STATE"], row["REASON"]) for row in self.rows("plugin", "list")
                     if row["NAME"] == "lua"}

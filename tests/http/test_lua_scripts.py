@@ -1,4 +1,4 @@
-"""The scripts that are shipped: what their first lines promise, every branch of them (issue 7)."""
+"""The shipped scripts: the behaviour described in their first lines, every branch."""
 
 import concurrent.futures
 import json
@@ -52,7 +52,7 @@ class ShippedTest(LuaTest):
 
 class InventoryTest(HttpTest):
     def test_each_has_a_head(self, subtests):
-        """issue 7: scripts that do something, commented: what it is for, and for handlers input and output."""
+        """scripts/README.md: shipped scripts have comments: the purpose, and for handlers input and output."""
         assert list(shipped("handlers")) == ["count_stream", "reverse_text", "word_frequency"]
         assert list(shipped("filters")) == ["require_fields", "size_limit", "tenant_quota"]
         for name, text in {**shipped("handlers"), **shipped("filters")}.items():
@@ -65,7 +65,7 @@ class InventoryTest(HttpTest):
 
 class ReverseTextTest(ShippedTest):
     def test_its_example(self):
-        """What the head comment shows."""
+        """The example of the head comment."""
         text = shipped("handlers")["reverse_text"]
         assert self.output("reverse_text", example_of(text, "input")) == example_of(text, "output")
 
@@ -76,7 +76,7 @@ class ReverseTextTest(ShippedTest):
 
     @pytest.mark.parametrize("wrong", [{}, {"text": 7}, {"text": None}, {"text": ["a"]}])
     def test_wrong_inputs(self, wrong):
-        """One sentence without a place in the script: it is the caller's mistake."""
+        """A single sentence without a place in the script, because the mistake is the caller's."""
         assert self.failure("reverse_text", wrong) == 'input.text must be a string, such as {"text": "olleh"}'
 
 
@@ -88,7 +88,7 @@ class CountStreamTest(ShippedTest):
         return self.server.request("GET", f"/v2/count_stream/stream/{job}").json(), end["output"]
 
     def test_its_example(self):
-        """What the head comment shows: input, chunks with metrics, output."""
+        """The example of the head comment: input, chunks with metrics, output."""
         text = shipped("handlers")["count_stream"]
         chunks, output = self.streamed(example_of(text, "input"))
         assert output == example_of(text, "output")
@@ -99,7 +99,8 @@ class CountStreamTest(ShippedTest):
         """each n-th number; without inputs, ten of them."""
         assert [chunk["output"]["n"] for chunk in self.streamed({"to": 7, "every": 3})[0]] == [3, 6]
         assert [chunk["output"]["n"] for chunk in self.streamed({})[0]] == list(range(1, 11))
-        # A handler that never emits streams nothing; /stream then has what it returned (decisions.md, Jobs).
+        # A handler without job:emit streams no chunks; its return value is in /status (core/http/API.md, "Reading a
+        # stream").
         for nothing in ({"to": 0}, {"to": 2, "every": 3}):
             chunks, output = self.streamed(nothing)
             assert (chunks, output) == ([], {"counted": nothing["to"]})
@@ -116,7 +117,7 @@ class CountStreamTest(ShippedTest):
         self.server.quiet("count_stream")
 
     def test_wrong_inputs(self, subtests):
-        """One sentence without a place in the script."""
+        """A single sentence without a place in the script."""
         for wrong in (-1, 1.5, "5", True, [1]):
             with subtests.test(to=wrong):
                 assert self.failure("count_stream", {"to": wrong}) == "input.to must be a whole number from 0"
@@ -131,7 +132,7 @@ class WordFrequencyTest(ShippedTest):
         return [(row["word"], row["count"]) for row in output["top"]], output["words"], output["distinct"]
 
     def test_its_example(self):
-        """What the head comment shows, as far as it does."""
+        """The example of the head comment, as far as it goes."""
         text = shipped("handlers")["word_frequency"]
         output = self.output("word_frequency", example_of(text, "input"))
         shown = re.search(r"^output\s+(\{.*), \.\.\.\]\}$", head(text), re.MULTILINE).group(1)
@@ -172,7 +173,7 @@ class WordFrequencyTest(ShippedTest):
         assert top() == ["a", "b", "c"]
 
     def test_wrong_inputs(self, subtests):
-        """One sentence without a place in the script."""
+        """A single sentence without a place in the script."""
         for field, wrongs, least in (("top", (-1, 1.5, "3", {}), 0), ("least", (0, -1, "1", [1]), 1)):
             for wrong in wrongs:
                 with subtests.test(field=field, wrong=wrong):
@@ -204,7 +205,7 @@ class RequireFieldsTest(ShippedFilterTest):
     script = "require_fields"
 
     def test_its_example(self, subtests):
-        """What the head comment shows: REQUIRE_FIELDS = prompt, options.steps."""
+        """The example of the head comment: REQUIRE_FIELDS = prompt, options.steps."""
         value = re.search(r"REQUIRE_FIELDS = (\S+, \S+)\. ", head(shipped("filters")[self.script])).group(1)
         assert value == "prompt, options.steps"
         endpoint = self.guarded(REQUIRE_FIELDS=value)
@@ -252,7 +253,7 @@ class SizeLimitTest(ShippedFilterTest):
         return self.server.request("POST", f"/v2/{endpoint}/run", '{"input":' + text + "}")
 
     def test_its_examples(self, subtests):
-        """What the head comment shows: 65536 bytes, or with a unit, 64KB or 2MB: exact."""
+        """The example of the head comment: 65536 bytes, or with a unit, 64KB or 2MB: exact."""
         comment = head(shipped("filters")[self.script]).replace("\n", " ")
         assert "SIZE_LIMIT = 65536 bytes, or with a unit, 64KB or 2MB" in comment
         for value, limit in (("65536", 65_536), ("64KB", 65_536), ("2MB", 2 << 20), ("100B", 100), ("1 KB", 1_024)):
@@ -270,7 +271,7 @@ class SizeLimitTest(ShippedFilterTest):
         "much", "64kb", "-1", "1.5MB", "", "KB", "5 GB", "1e3", "1 KB x", "9223372036854775807",
         "9223372036854775807MB", "1" + "0" * 12])
     def test_no_size(self, value):
-        """A limit that cannot be read is a fault of whoever set it: 500, and nobody gets in."""
+        """An unreadable limit is the fault of its author: 500, and no job is accepted."""
         error = self.error(self.guarded(SIZE_LIMIT=value), {}, 500)
         assert f"SIZE_LIMIT = {value} is no size, such as 65536, 64KB or 2MB" in error
 
@@ -281,7 +282,7 @@ class SizeLimitTest(ShippedFilterTest):
 
 
 class TenantQuotaTest(ShippedFilterTest):
-    """That time gives a quota back: tests/server/server_filter_test.cpp, on a clock moved by hand."""
+    """The return of quota with time is proved in tests/server/server_filter_test.cpp, on a clock moved by hand."""
 
     script = "tenant_quota"
 
@@ -318,7 +319,7 @@ class TenantQuotaTest(ShippedFilterTest):
         self.assert_welcome(endpoint, {}, key=key)
 
     def test_a_tenant_named_like_a_key(self):
-        """Nobody uses up a key's quota by calling its tenant so."""
+        """A caller cannot use up a key's quota by naming its tenant like the key."""
         endpoint = self.guarded(TENANT_QUOTA="1/3600", TENANT_FIELD="tenant")
         key = self.server.new_key("client")
         self.assert_welcome(endpoint, {"tenant": key["id"]})
@@ -326,7 +327,7 @@ class TenantQuotaTest(ShippedFilterTest):
         self.assert_welcome(endpoint, {}, key=key["key"])
 
     def test_its_example(self):
-        """What the head comment shows: TENANT_QUOTA = 100/60."""
+        """The example of the head comment: TENANT_QUOTA = 100/60."""
         rule = re.search(r"TENANT_QUOTA = (\d+/\d+) \(jobs / seconds\)", head(shipped("filters")[self.script])).group(1)
         endpoint = self.guarded(TENANT_QUOTA=rule)
         most = int(rule.split("/")[0])
@@ -342,14 +343,14 @@ class TenantQuotaTest(ShippedFilterTest):
         assert (statuses.count(200), statuses.count(429)) == (50, 150)
 
     def test_none(self):
-        """Without TENANT_QUOTA there is none; 0/60 lets nobody in."""
+        """Without TENANT_QUOTA there is no quota; 0/60 permits no job."""
         endpoint = self.guarded(TENANT_FIELD="tenant")
         for _ in range(5):
             self.assert_welcome(endpoint, {"tenant": "a"})
         assert re.search(self.used_up("0/60"), self.error(self.guarded(TENANT_QUOTA="0/60"), {}))
 
     def test_no_quota(self, subtests):
-        """A rule that cannot be read is a fault of whoever set it: 500, and nobody gets in."""
+        """An unreadable rule is the fault of its author: 500, and no job is accepted."""
         for rule in ("many", "5", "5/", "/60", "-1/60", "5/60s", "1.5/60", "", "5 / 60"):
             with subtests.test(rule):
                 error = self.error(self.guarded(TENANT_QUOTA=rule), {}, 500)

@@ -1,4 +1,4 @@
-"""What is not a good request: each is refused with the right status and one sentence, and leaves nothing behind."""
+"""Malformed requests: each is refused with the right status and one sentence, and leaves no trace."""
 
 import subprocess
 import tempfile
@@ -111,12 +111,12 @@ class BodyTest(MalformedTest):
     @pytest.mark.parametrize("body", MALFORMED.values(), ids=MALFORMED)
     @pytest.mark.parametrize("operation", ["run", "runsync"])
     def test_malformed_json(self, operation, body):
-        """decisions.md, Answers: 400 malformed, with one sentence in `error` and never `id` or `status`."""
+        """core/http/API.md, "Shape": 400 malformed, with one sentence in `error` and never `id` or `status`."""
         self.assert_refused(self.server.request("POST", f"/v2/echo/{operation}", body), 400)
 
     @pytest.mark.parametrize("tail", [b"", b"}", b"}}}", b"}}\x00", b',"b":\xff}}'])
     def test_malformed_json_after_a_long_valid_part(self, tail):
-        """decisions.md, Answers: 400 malformed, wherever in the body the fault is."""
+        """core/http/API.md, "Statuses": 400 malformed, for a fault in any part of the body."""
         long = b'{"input":{"a":"' + b"x" * (2 * MB) + b'"'
         self.assert_refused(self.server.request("POST", "/v2/echo/run", long + tail), 400)
 
@@ -125,11 +125,11 @@ class BodyTest(MalformedTest):
         (b'{"input":{"a":"x', b'"}}'), (b'{"input":{"', b'":1}}'), (b'{"input":{},"', b'":1}'),
         (b'{"input":{"a":"' + b"y" * 61, b'"}}')], ids=["string", "key", "key of the request", "behind 64 bytes"])
     def test_invalid_utf8(self, left, right, text):
-        """decisions.md, Jobs: what is not JSON is 400; JSON is UTF-8, in strings and in keys."""
+        """core/http/API.md, "JSON": a body other than JSON is 400; JSON is UTF-8, in strings and in keys."""
         self.assert_refused(self.server.request("POST", "/v2/echo/run", left + text + right), 400)
 
     def test_nesting(self, subtests):
-        """decisions.md, Jobs: nesting over 512 is 400."""
+        """core/http/API.md, "JSON": nesting over 512 is 400."""
         for depth in (511, 10_000, 1_000_000):
             for left, right in ((b"[", b"]"), (b'{"a":', b"}")):
                 with subtests.test(depth=depth, left=left):
@@ -142,7 +142,8 @@ class BodyTest(MalformedTest):
 
 class NestingTest(HttpTest):
     def test_the_deepest_nesting(self):
-        """decisions.md, Jobs: nesting of 512 is accepted; the request's own object and `input` are two of them."""
+        """core/http/API.md, "JSON": nesting of 512 is accepted; the request's own object and `input` are two of
+        them."""
         body = b'{"input":{"a":' + b"[" * 510 + b"]" * 510 + b"}}"
         job = self.assert_job(self.server.request("POST", "/v2/echo/runsync", body))
         assert job["status"] == "COMPLETED"
@@ -150,19 +151,20 @@ class NestingTest(HttpTest):
 
 class FramingTest(MalformedTest):
     def test_no_length_and_no_chunks(self):
-        """decisions.md, Answers: malformed is 400; for a POST that does not say how long it is, 411 is HTTP's word."""
+        """core/http/API.md, "Statuses": malformed is 400; for a POST without a length the test also accepts 411, the
+        status of HTTP."""
         reply = self.raw_reply(self.head())
         assert reply.status in (400, 411)
         self.assert_refused(reply, reply.status)
 
     @pytest.mark.parametrize("length", ["abc", "-5", "0x5", "5, 5", "1" * 30, ""])
     def test_a_length_that_is_not_a_number(self, length):
-        """decisions.md, Answers: malformed is 400."""
+        """core/http/API.md, "Statuses": malformed is 400."""
         data = self.head(f"Content-Length: {length}") + b'{"input":{}}'
         self.assert_refused(self.raw_reply(data), 400)
 
     def test_more_length_than_body(self, subtests):
-        """decisions.md, Answers: malformed is 400; a body that ends before its Content-Length is not a body."""
+        """core/http/API.md, "Statuses": malformed is 400; a body that ends before its Content-Length is not a body."""
         body = b'{"input":{"a":1}}'
         for length in (len(body) + 1, 1000, 5 * MB):
             with subtests.test(length=length):
@@ -170,7 +172,7 @@ class FramingTest(MalformedTest):
                 self.assert_refused(reply, 400)
 
     def test_chunks_that_end_early(self, subtests):
-        """decisions.md, Answers: malformed is 400; a chunked body without its last chunk is not a body."""
+        """core/http/API.md, "Statuses": malformed is 400; a chunked body without its last chunk is not a body."""
         body = b'{"input":{"a":1}}'
         whole_chunk = b"%x\r\n%s\r\n" % (len(body), body)
         for name, sent in {"no last chunk": whole_chunk, "half a chunk": b"%x\r\n%s" % (len(body) + 10, body),
@@ -180,7 +182,7 @@ class FramingTest(MalformedTest):
                 self.assert_refused(reply, 400)
 
     def test_chunk_sizes_that_are_none(self, subtests):
-        """design.md, Threads and connections: a bad chunk is 400; what follows it is never taken for a request."""
+        """core/decisions/http.md: a bad chunk is 400; later bytes are never read as a request."""
         hidden = b"GET /healthz HTTP/1.1\r\nHost: jobq\r\n\r\n"
         for size in (b"xyz", b"-5", b""):
             for rest in (b'{"input":{}}\r\n0\r\n\r\n', hidden):
@@ -191,7 +193,8 @@ class FramingTest(MalformedTest):
 
 class ChunkedTest(HttpTest):
     def test_chunked_bodies_are_accepted(self):
-        """decisions.md, Answers: only what is malformed is refused; chunks are a way to send a body."""
+        """core/http/API.md, "Bounds of heads and bodies": only malformed bodies are refused; chunks are a valid way to
+        send a body."""
         parts = [b'{"in', b'put":{"a":"', b"x" * 100_000, b'"}}']
         for operation in ("run", "runsync"):
             reply = self.server.request("POST", f"/v2/echo/{operation}", iter(parts),
@@ -209,12 +212,14 @@ class SizeTest(MalformedTest):
 
     @pytest.mark.parametrize("operation, limit", [("run", 10 * MB), ("runsync", 20 * MB)])
     def test_one_byte_too_many(self, operation, limit):
-        """api.md, Limits: `/run` 10 MB, `/runsync` 20 MB; decisions.md: 413 body over the limit."""
+        """core/http/API.md, "Bounds of heads and bodies": `/run` 10 MB, `/runsync` 20 MB; a larger
+        body is 413."""
         reply = self.server.request("POST", f"/v2/echo/{operation}", self.body_of(limit + 1))
         self.assert_refused(reply, 413)
 
     def test_one_hundred_megabytes(self, subtests):
-        """decisions.md, Answers: 413 before the body is read to its end, and every client sees the status."""
+        """core/http/API.md, "Bounds of heads and bodies": 413 before the body is read to its end, and every client sees
+        the status."""
         body = self.body_of(100 * MB)
         for operation in ("run", "runsync"):
             with subtests.test(operation=operation, framing="length"):
@@ -226,7 +231,8 @@ class SizeTest(MalformedTest):
                 self.assert_refused(reply, 413)
 
     def test_one_hundred_megabytes_from_curl(self, subtests):
-        """decisions.md, Answers: 413, seen by curl with and without `Expect: 100-continue`, by length and by chunks."""
+        """core/http/API.md, "Bounds of heads and bodies": 413, seen by curl with and without `Expect: 100-continue`, by
+        length and by chunks."""
         with tempfile.NamedTemporaryFile(prefix="jobq-test-") as file:
             file.write(self.body_of(100 * MB))
             file.flush()
@@ -247,7 +253,7 @@ class SizeTest(MalformedTest):
 class LargestBodyTest(HttpTest):
     @pytest.mark.parametrize("operation, size", [("run", 10 * MB), ("runsync", 15 * MB), ("runsync", 20 * MB - 100)])
     def test_the_limits_themselves(self, operation, size):
-        """api.md, Limits: 10 MB on `/run` and 20 MB on `/runsync` are accepted."""
+        """core/http/API.md, "Bounds of heads and bodies": 10 MB on `/run` and 20 MB on `/runsync` are accepted."""
         job = self.assert_job(self.server.request("POST", f"/v2/echo/{operation}", SizeTest.body_of(size)))
         assert self.server.finished("echo", job["id"])["status"] == "COMPLETED"
 
@@ -260,13 +266,13 @@ class AddressTest(MalformedTest):
         ("POST", "run"), ("POST", "runsync"), ("GET", "status/x"), ("POST", "status/x"), ("GET", "status-sync/x"),
         ("GET", "health")])
     def test_unknown_endpoint(self, method, operation, endpoint):
-        """api.md, Errors: 404 unknown endpoint id, under every operation."""
+        """core/http/API.md, "Statuses": 404 unknown endpoint id, under every operation."""
         body = self.BODY if method == "POST" else None
         reply = self.server.request(method, f"/v2/{endpoint}/{operation}", body)
         self.assert_refused(reply, 404)
 
     def test_unknown_path(self, subtests):
-        """decisions.md, Answers: 404 unknown path, `error` in the queue API and `message` under `/v1`."""
+        """core/http/API.md, "Shape": 404 unknown path, `error` in the queue API and `message` under `/v1`."""
         for path in ("/docs/", "/v2", "/v2/", "/v2/echo", "/v2/echo/", "/v2/echo/bogus", "/v2/echo/run/x", "/v2/echo/status",
                      "/v2/echo/status/", "/v2/echo/health/x", "/v3/echo/run", "//v2/echo/health", "/healthz/x",
                      "/v2/echo/%72un%2f"):
@@ -279,7 +285,7 @@ class AddressTest(MalformedTest):
                 self.assert_refused(self.server.request("POST", path, self.BODY), 404, member="message")
 
     def test_wrong_method(self, subtests):
-        """decisions.md, Answers: 405 wrong method with `Allow`."""
+        """core/http/API.md, "Statuses": 405 wrong method with `Allow`."""
         cases = [("/v2/echo/run", "error", "POST", ("GET", "PUT", "DELETE", "PATCH")),
                  ("/v2/echo/runsync", "error", "POST", ("GET", "PUT")),
                  ("/v2/echo/status/x", "error", "GET, POST", ("PUT", "DELETE", "BREW")),
@@ -306,7 +312,7 @@ class AuthorizationTest(HttpTest):
         return self.server.request("GET", path, headers=headers, key=None)
 
     def test_keys_in_every_form(self, subtests):
-        """decisions.md, Keys: `Bearer <key>` or the bare key; wire.md 5, 15: one case-insensitive `Bearer `."""
+        """core/http/API.md, "Sending a key": `Bearer <key>`, with `Bearer ` in any case, or the bare key."""
         key = self.server.key
         for value in (key, f"Bearer {key}", f"bearer {key}", f"BEARER {key}"):
             for name in ("Authorization", "authorization", "AUTHORIZATION"):
@@ -314,7 +320,8 @@ class AuthorizationTest(HttpTest):
                     assert self.ask(self.PATH, **{name: value}).status == 200
 
     def test_wrong_keys(self, subtests):
-        """api.md, Authentication: an invalid key gives 401, on every route, before anything else is looked at."""
+        """core/http/API.md, "Order of the checks": an invalid key gives 401 on every route, before any other check of
+        the request."""
         key = self.server.key
         wrong = ["", "Bearer", "Bearer ", key[:-1], key + "0", key.swapcase() if key.swapcase() != key else key[::-1],
                  f"Bearer Bearer {key}", f"Basic {key}", f"{key} {key}", "x" * 5000, "'; drop table keys; --", "\u00e9"]
@@ -329,19 +336,20 @@ class AuthorizationTest(HttpTest):
         ("GET", "/v2/echo/status-sync/x", "error"), ("GET", "/v1/keys", "message"), ("POST", "/v1/keys", "message"),
         ("DELETE", "/v1/keys/x", "message"), ("GET", "/v1/plugins", "message")])
     def test_no_key(self, method, path, member):
-        """decisions.md, Answers: 401 no key; also where the endpoint, the job or the body would be wrong too."""
+        """core/http/API.md, "Order of the checks": 401 without a key; also where the endpoint, the job or the body
+        would be wrong too."""
         body = b"not JSON" if method == "POST" else None
         self.assert_refused(self.server.request(method, path, body, key=None), 401, member=member)
 
     def test_a_large_body_without_a_key(self):
-        """decisions.md, Answers: 401 before the body is looked at, and still seen as a status."""
+        """core/http/API.md, "Order of the checks": 401 before the body is read, and still readable as a status."""
         body = SizeTest.body_of(9 * MB)
         self.assert_refused(self.server.request("POST", "/v2/echo/run", body, key="wrong"), 401)
 
 
 class MemoryTest(HttpTest):
     def test_bad_bodies_leave_no_memory_behind(self, own_server):
-        """decisions.md, Answers: nothing is stored of a refused request; memory is flat after 200 large ones."""
+        """No part of a refused request is stored; memory is flat after 200 large ones."""
         server = own_server()
         faulty = SizeTest.body_of(6 * MB)[:-1]
         too_big = SizeTest.body_of(11 * MB)

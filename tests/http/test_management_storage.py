@@ -1,5 +1,5 @@
-"""What the storage keeps of templates and endpoints: over a restart, over kill -9, and no secret in clear
-(decisions.md, "Keys" and "Images")."""
+"""core/decisions/auth.md; core/decisions/endpoints.md: stored templates and endpoints over a restart and over kill -9,
+without a secret in clear."""
 
 import os
 import re
@@ -25,7 +25,7 @@ class KeptTest(ManagementTest):
         self.server.start()
 
     def all(self):
-        """What the storage keeps: endpoints of the file are as old as the server's process."""
+        """Returns the stored records: endpoints of the file are as old as the server's process."""
         endpoints = self.call("GET", "/endpoints?includeTemplate=true")
         return self.call("GET", "/templates"), [each for each in endpoints if each["templateId"]]
 
@@ -43,7 +43,7 @@ class SecretTest(KeptTest):
             assert secret not in self.server.log()
 
     def test_env(self):
-        """decisions.md, Keys: a template's `env` is encrypted at rest: names, values, and what it was before."""
+        """core/decisions/auth.md: a template's `env` is encrypted at rest: names, values, and former values."""
         template = self.new_template(env={"TOKEN_NAME": "env-secret-1c9b"})
         self.call("PATCH", "/templates/" + template["id"], {"env": {"TOKEN_NAME": "second-secret-77"}})
         endpoint = self.new_endpoint(template)
@@ -55,7 +55,7 @@ class SecretTest(KeptTest):
         assert self.call("GET", "/templates/" + template["id"])["env"] == {"TOKEN_NAME": "second-secret-77"}
 
     def test_webhook_secret(self):
-        """decisions.md, Keys: webhook secrets are encrypted at rest, and in no answer."""
+        """core/decisions/auth.md: webhook secrets are encrypted at rest, and in no answer."""
         secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
         endpoint = self.new_endpoint(webhookSecret=secret)
         for path in ("/endpoints", "/endpoints/" + endpoint["id"] + "?includeTemplate=true&includeWorkers=true"):
@@ -66,7 +66,7 @@ class SecretTest(KeptTest):
         self.assert_not_kept(secret, secret[6:])
 
     def test_refused_values(self):
-        """decisions.md, Keys: a secret that was refused is in no file either."""
+        """core/decisions/auth.md: a refused secret is in no file."""
         for method, path, body in (("POST", "/templates", {"name": "", "imageName": "x", "env": {"A": "kept-not-18"}}),
                                    ("POST", "/endpoints", {"templateId": "x", "webhookSecret": "kept-not-18"})):
             assert self.server.request(method, "/v1" + path, body).status == 400
@@ -75,7 +75,7 @@ class SecretTest(KeptTest):
 
 class RestartTest(KeptTest):
     def test_everything_is_kept(self):
-        """decisions.md, Images: what was created is kept in storage, whole; what was removed does not come back."""
+        """core/README.md: a created record is kept in storage, whole; a removed record does not come back."""
         template = self.new_template(**TEMPLATE)
         self.new_endpoint(template, **ENDPOINT)
         self.new_endpoint(template)
@@ -88,7 +88,7 @@ class RestartTest(KeptTest):
         self.new_template(name="gone")
 
     def test_the_version_goes_on(self):
-        """decisions.md, Templates and endpoints: `version` grows on after a restart, which is no release itself."""
+        """core/decisions/endpoints.md: `version` continues after a restart, which is no release itself."""
         template = self.new_template()
         endpoint = self.new_endpoint(template)
         path = "/endpoints/" + endpoint["id"]
@@ -99,7 +99,7 @@ class RestartTest(KeptTest):
         assert self.call("GET", path)["version"] == 3
 
     def test_kill_9(self):
-        """design.md, Truth of a job, here too: what was answered is there after a crash, whatever it was."""
+        """core/README.md: every acknowledged change is there after a crash."""
         template = self.new_template()
         endpoint = self.new_endpoint(template)
         for n in range(3):
@@ -120,7 +120,7 @@ class RestartTest(KeptTest):
             assert self.call("GET", "/endpoints/" + endpoint["id"]) == changed
 
     def test_jobs_wait_for_their_endpoint(self):
-        """decisions.md, Images: a job of an endpoint of `/v1` runs after the restart, like any other."""
+        """A job of an endpoint of `/v1` runs after the restart, like any other."""
         endpoint = self.new_endpoint()
         self.call("POST", f"/endpoints/{endpoint['id']}/pause")
         job = self.server.run(endpoint["id"], {"output": "later"})
@@ -131,7 +131,7 @@ class RestartTest(KeptTest):
 
 class ClashTest(KeptTest):
     def test_a_static_id_that_is_stored(self):
-        """decisions.md, Images: a static id that is also stored stops the start, with the remedy."""
+        """core/decisions/endpoints.md: a static id that is also stored stops the start, with the remedy."""
         endpoint = self.new_endpoint()["id"]
         self.server.stop()
         self.server.settings[f"endpoint.{endpoint}.image"] = "plugin/echo"

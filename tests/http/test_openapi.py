@@ -50,7 +50,7 @@ class OpenapiTest(HttpTest):
         return {name: field["default"] for name, field in properties.items() if "default" in field}
 
     def test_it_is_told_without_a_key(self):
-        """decisions.md, Addresses: `GET /openapi.json`; wire.md 4.1: without a key."""
+        """core/http/API.md, "Addresses": `GET /openapi.json` needs no key."""
         reply = self.server.request("GET", "/openapi.json", key=None)
         assert reply.status == 200
         self.assert_json(reply)
@@ -64,14 +64,14 @@ class OpenapiTest(HttpTest):
         assert told.split() == ["jobqd", self.document["info"]["version"]]
 
     def test_it_hangs_together(self, subtests):
-        """What it refers to is there, what is there is used, and each operation has a name of its own."""
+        """Every reference leads to a component, every component is used, and each operation has a name of its own."""
         used = set(references(self.document))
         for reference in used:
             with subtests.test(reference):
                 assert isinstance(self.find(reference), dict)
         there = {f"#/components/{kind}/{name}" for kind, things in self.document["components"].items()
                  for name in things if kind != "securitySchemes"}
-        # What any path may answer belongs to no operation.
+        # Answers of any path belong to no operation.
         assert there - used == {"#/components/responses/MethodNotAllowed"}
         names = [operation["operationId"] for _, _, operation in self.operations()]
         assert len(names) == len(set(names))
@@ -124,5 +124,5 @@ class OpenapiTest(HttpTest):
 
     @pytest.mark.parametrize("path, member", [("/v1/templates", "message"), ("/v2/echo/health", "error")])
     def test_a_broken_target_is_refused_in_the_shape_of_its_api(self, path, member):
-        """decisions.md, Answers: `{"message"}` under /v1, else `{"error"}`, also when the query is not encoded."""
+        """core/http/API.md, "Shape": `{"message"}` under /v1, else `{"error"}`, also when the query is not encoded."""
         self.assert_refused(self.server.request("GET", path + "?a=%00"), 400, member=member)

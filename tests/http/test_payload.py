@@ -40,7 +40,7 @@ LARGE = {
 
 
 class PayloadTests(HttpTest):
-    """One server for the class, because the storage is the point."""
+    """One server for the class, because each class tests a storage."""
 
     __test__ = False  # but its two subclasses are tests
     storage = ""
@@ -70,39 +70,41 @@ class PayloadTests(HttpTest):
 
     @pytest.mark.parametrize("raw", SMALL.values(), ids=SMALL)
     def test_small_payloads(self, raw):
-        """design.md, sentence 5: key order, number spelling and escapes come back exactly as they were sent."""
+        """core/http/API.md, "Job request body": key order, number spelling and escapes come back exactly as they were
+        sent."""
         request = b'{"input":' + raw + b"}"
         self.assert_output(self.through_run("echo", request), raw)
         self.assert_output(self.server.request("POST", "/v2/echo/runsync", request), raw)
 
     def test_blanks_around_the_input_are_not_part_of_it(self):
-        """design.md, sentence 5: what is carried is the value of `input`, from its first byte to its last."""
+        """core/http/API.md, "Job request body": the value of `input` is carried, from its first byte to its last."""
         raw = b'{"a": [ ]}'
         request = b' \r\n{ "x" : 1 , "input" \t:\n ' + raw + b' \n, "y" : {} } \n'
         self.assert_output(self.server.request("POST", "/v2/echo/runsync", request), raw)
 
     def test_an_escaped_input_key(self):
-        """decisions.md, Jobs: keys are JSON strings, so "\\u0069nput" is `input`."""
+        """core/http/API.md, "Job request body": keys are JSON strings, so "\\u0069nput" is `input`."""
         reply = self.server.request("POST", "/v2/echo/runsync", b'{"\\u0069nput":{"a":1.0}}')
         self.assert_output(reply, b'{"a":1.0}')
 
     @pytest.mark.parametrize("raw", [
         b"1.0", b"-0", b'"\\u2028"', b"[1e400]", b"null", b"false", b'""', b'{"status":"FAILED"}', b"[ ]"])
     def test_outputs_of_every_kind(self, raw):
-        """api.md, Job response object: `output` is any JSON, shaped by the handler; it keeps its bytes too."""
+        """core/http/API.md, "Job object": `output` is any JSON, shaped by the handler; it keeps its bytes too."""
         request = b'{"input":{"output":' + raw + b"}}"
         self.assert_output(self.server.request("POST", "/v2/trial/runsync", request), raw)
         self.assert_output(self.through_run("trial", request), raw)
 
     @pytest.mark.parametrize("raw", LARGE.values(), ids=LARGE)
     def test_large_payloads(self, raw):
-        """api.md, Limits: `/run` takes 10 MB and `/runsync` 20 MB; they come back whole."""
+        """core/http/API.md, "Bounds of heads and bodies": `/run` takes 10 MB and `/runsync` 20 MB; they come back
+        whole."""
         request = b'{"input":' + raw + b"}"
         self.assert_output(self.through_run("echo", request), raw)
         self.assert_output(self.server.request("POST", "/v2/echo/runsync", request), raw)
 
     def test_runsync_of_19_mb(self):
-        """api.md, Limits: `/runsync` maximum payload 20 MB."""
+        """core/http/API.md, "Bounds of heads and bodies": `/runsync` maximum payload 20 MB."""
         raw = b'{"v":"' + b"b" * (19 * MB) + b'"}'
         self.assert_output(self.server.request("POST", "/v2/echo/runsync", b'{"input":' + raw + b"}"), raw)
 
@@ -112,7 +114,7 @@ class SqlitePayloadTest(PayloadTests):
     storage = "sqlite"
 
     def test_payloads_survive_a_restart(self):
-        """design.md, Truth of a job: what is durable is durable byte for byte."""
+        """core/http/API.md, "Job object": an acknowledged input is durable byte for byte."""
         raw = SMALL["numbers beyond a double"]
         reply = self.server.request("POST", "/v2/echo/run", b'{"input":' + raw + b"}")
         job = reply.json()["id"]

@@ -26,7 +26,7 @@ class PluginListTest(HttpTest):
         return reply.json()
 
     def test_shape(self, subtests):
-        """decisions.md, Keys: `GET /v1/plugins` lists plugins with state and reason, as a bare array."""
+        """core/http/API.md, "Plugins": `GET /v1/plugins` lists plugins with state and reason, as a bare array."""
         plugins = self.plugins()
         assert isinstance(plugins, list)
         assert plugins
@@ -54,7 +54,7 @@ class PluginListTest(HttpTest):
             assert option["help"], option
 
     def test_every_built_file_is_listed(self, own_server):
-        """design.md, The tree: plugin folders build to libjobq_<folder>.so; what is installed is listed and loaded."""
+        """sdk/README.md: plugin folders build to libjobq_<folder>.so; installed plugins are listed and loaded."""
         self.server = own_server()
         built = {os.path.basename(path) for path in glob.glob(os.path.join(PLUGINS, "libjobq_*.so"))}
         assert built
@@ -62,7 +62,7 @@ class PluginListTest(HttpTest):
         assert loaded == built
 
     def test_what_the_tests_use_is_there(self):
-        """design.md, Top level: the storages sqlite and memory, the handlers echo and trial."""
+        """The storages sqlite and memory, the handlers echo and trial."""
         found = entries(self.plugins())
         for wanted in (("storage", "sqlite"), ("storage", "memory"), ("handler", "echo"), ("handler", "trial")):
             assert wanted in found
@@ -77,14 +77,14 @@ class PluginListTest(HttpTest):
         assert found["handler", "echo"]["selected"]
 
     def test_an_options_value_is_read(self, own_server):
-        """design.md, Configuration: `storage.<name>.*` goes to the plugin, which declares the key that is listed."""
+        """etc/README.md: `storage.<name>.*` goes to the plugin, which declares the key that is listed."""
         options = {option["key"]: option for option in entries(self.plugins())["storage", "sqlite"]["options"]}
         assert "storage.sqlite.readers" in options
         self.server = own_server(**{"storage.sqlite.readers": options["storage.sqlite.readers"]["default"]})
         assert self.server.request("GET", "/readyz", key=None).status == 200
 
     def test_only_admins_may_ask(self):
-        """decisions.md, Keys: scope `admin` is `/v1`."""
+        """core/http/API.md, "Scopes": scope `admin` is `/v1`."""
         key = self.server.new_key("client")
         self.at_end.callback(self.server.request, "DELETE", f"/v1/keys/{key['id']}")
         self.assert_refused(self.server.request("GET", "/v1/plugins", key=key["key"]), 401, member="message")
@@ -111,7 +111,8 @@ class RejectedPluginTest(HttpTest):
         return {os.path.basename(plugin["file"]): plugin for plugin in plugins if plugin["state"] == "rejected"}
 
     def test_wrong_files_are_rejected_and_the_server_starts(self, subtests):
-        """design.md, Handshake: a file that is no plugin is listed as rejected with the reason, and never loaded."""
+        """core/http/API.md, "Plugins": a file that is no plugin is listed as rejected with the reason, and never
+        loaded."""
         with open(os.path.join(PLUGINS, "libjobq_handler_echo.so"), "rb") as file:
             whole = file.read()
         self.add("libjobq_text.so", b"not a library\n")
@@ -129,14 +130,15 @@ class RejectedPluginTest(HttpTest):
         assert server.finished("echo", server.run("echo", {}))["status"] == "COMPLETED"
 
     def test_files_of_other_names_are_not_looked_at(self):
-        """design.md, The tree: plugins are named libjobq_*.so."""
+        """sdk/README.md: plugins are named libjobq_*.so."""
         self.add("readme.txt", b"text")
         self.add("libother.so", b"text")
         self.start()
         assert self.rejected() == {}
 
     def test_a_second_plugin_of_one_name(self):
-        """design.md, Handshake: of two entries with one kind and name the second file is rejected, and says so."""
+        """core/http/API.md, "Plugins": of two entries with one kind and name the second file is rejected, and says
+        so."""
         shutil.copy(os.path.join(PLUGINS, "libjobq_handler_echo.so"), os.path.join(self.extra, "libjobq_copy.so"))
         self.start()
         rejected = self.rejected()
@@ -144,7 +146,7 @@ class RejectedPluginTest(HttpTest):
         assert "echo" in rejected["libjobq_copy.so"]["reason"]
 
     def test_a_required_plugin_that_was_rejected(self):
-        """design.md, Handshake: the server starts unless the configuration requires the plugin."""
+        """etc/README.md: the server starts unless the configuration requires the plugin."""
         shutil.copy(os.path.join(PLUGINS, "libjobq_handler_echo.so"), os.path.join(self.extra, "whole.so"))
         for name in ("libjobq_storage_sqlite.so", "libjobq_handler_echo.so", "libjobq_handler_trial.so"):
             self.add(name, b"broken")

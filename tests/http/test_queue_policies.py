@@ -1,12 +1,13 @@
-"""Who is next, by the queue policies `fair` and `deadline`: chosen over REST, in the file for one endpoint and for all,
-on both storages. A paused endpoint is filled and resumed; its one worker shows the order in which it takes the jobs."""
+"""core/http/API.md, "Order of jobs": the order of jobs by the queue policies `fair` and `deadline`: chosen over REST,
+in the file for one endpoint and for all, on both storages. A paused endpoint is filled and resumed; its only worker
+shows the order of the jobs."""
 
 import pytest
 
 from jobq_server import until
 from management_api import ManagementTest
 
-LONG = {"sleepMs": 600_000}  # it runs until it is cancelled
+LONG = {"sleepMs": 600_000}  # the job runs until cancelled
 HOUR = 3_600_000  # ms
 
 
@@ -82,7 +83,7 @@ class PolicyTests(ManagementTest):
                                         "noisy 3", "noisy 4", "noisy low"]
 
     def assert_by_expiry(self, endpoint):
-        """Who expires first is first, ties by arrival, jobs of low priority behind all others."""
+        """The earliest expiry is first, ties by arrival, jobs of low priority behind all others."""
         self.pause(endpoint)
         self.submit(endpoint, "day")
         self.submit(endpoint, "two hours", ttl=2 * HOUR)
@@ -93,25 +94,25 @@ class PolicyTests(ManagementTest):
         assert self.taken(endpoint) == ["hour", "two hours", "three hours", "day", "week", "low"]
 
     def test_fair_over_rest(self):
-        """issue 7: queue_fair shares between API keys; wire.md 4.1 (ours): queuePolicy of an endpoint."""
+        """core/decisions/jobs.md: queue_fair shares between API keys; queuePolicy of an endpoint selects the policy."""
         endpoint = self.new_endpoint(workersMax=1, queuePolicy="fair")
         assert endpoint["queuePolicy"] == "fair"
         self.assert_turns(endpoint["id"])
 
     def test_fair_in_the_file(self):
-        """issue 7: queue_fair; design.md, Configuration: `endpoint.<id>.queuePolicy`."""
+        """etc/README.md: queue_fair, selected by `endpoint.<id>.queuePolicy`."""
         self.assert_turns("byFile")
 
     def test_deadline_over_rest(self):
-        """issue 7: queue_deadline is earliest expiry first."""
+        """core/decisions/jobs.md: queue_deadline is earliest expiry first."""
         self.assert_by_expiry(self.new_endpoint(workersMax=1, queuePolicy="deadline")["id"])
 
     def test_deadline_in_the_file(self):
-        """issue 7: queue_deadline; design.md, Configuration: `queue.policy` is for those who name none."""
+        """etc/README.md: queue_deadline, selected by `queue.policy` for endpoints without a policy of their own."""
         self.assert_by_expiry("byServer")
 
     def test_a_change_of_policy(self):
-        """wire.md 4.1 (ours): from the change on; who waits keeps the place it was given."""
+        """core/decisions/jobs.md: from the change on; queued jobs keep their rank."""
         endpoint = self.new_endpoint(workersMax=1, queuePolicy="fifo")["id"]
         self.pause(endpoint)
         for n in range(2):
@@ -124,8 +125,8 @@ class PolicyTests(ManagementTest):
         assert self.taken(endpoint) == ["fifo 0", "fifo 1", "fair 0", "fair 1", "hour", "deadline 0", "deadline 1"]
 
     def test_a_retry_under_deadline(self):
-        """decisions.md, Jobs: ttl keeps counting from the submission; `/status?ttl=` replaces it: a retry stands where
-        the expiry that it has now puts it."""
+        """core/decisions/jobs.md: ttl counts from the submission, `/status?ttl=` replaces the expiry: a retried job is
+        ranked by its present expiry."""
         endpoint = self.new_endpoint(workersMax=1, queuePolicy="deadline")["id"]
         self.names = {}
         job = self.submit(endpoint, "retried", job_input={"fail": "once more"})

@@ -1,5 +1,6 @@
-"""Why is my job waiting? `queueReason` and `queuePosition` in /status of a queued job, and the pause of an endpoint
-(issue 6). `starting`, and `worker_crashing` of workers that do not start, are proved in process (tests/server)."""
+"""core/http/API.md, "Job object" and "Pause": `queueReason` and `queuePosition` in /status of a queued job, and the
+pause of an endpoint. `starting`, and `worker_crashing` of workers with a failing start, are proved in process
+(tests/server)."""
 
 import re
 import threading
@@ -33,14 +34,16 @@ class WaitingTest(ManagementTest):
 
 class ReasonTest(WaitingTest):
     def test_no_workers(self):
-        """issue 6: no_workers: the endpoint has none and gets none: workersMax = 0, or only remote ones."""
+        """core/http/API.md, "Job object": no_workers: the endpoint has no worker and gets none, because workersMax is 0
+        or its workers are remote."""
         endpoint = self.new_endpoint(workersMax=0)
         assert self.waiting(endpoint, self.server.run(endpoint["id"], {})) == ("no_workers", 1)
         remote = self.new_endpoint(self.new_template(imageName="busybox"))
         assert self.waiting(remote, self.server.run(remote["id"], {})) == ("no_workers", 1)
 
     def test_a_lone_low_priority_job(self):
-        """decisions.md, Jobs: with workersMin = 0 a lone low-priority job waits: no_workers, until somebody comes."""
+        """core/http/API.md, "Policy": with workersMin = 0 a lone low-priority job waits with no_workers until a worker
+        is there."""
         endpoint = self.new_endpoint()
         job = self.server.run(endpoint["id"], {"output": 1}, policy={"lowPriority": True})
         assert self.waiting(endpoint, job) == ("no_workers", 1)
@@ -48,7 +51,7 @@ class ReasonTest(WaitingTest):
         assert self.server.finished(endpoint["id"], job)["output"] == 1
 
     def test_workers_busy(self):
-        """issue 6: workers_busy: all that there may be have a job."""
+        """core/http/API.md, "Job object": workers_busy: all permitted workers have a job."""
         endpoint, running = self.occupied()
         job = self.server.run(endpoint["id"], {"output": 1})
         assert self.waiting(endpoint, job) == ("workers_busy", 1)
@@ -56,7 +59,7 @@ class ReasonTest(WaitingTest):
         assert self.server.finished(endpoint["id"], job)["output"] == 1
 
     def test_worker_crashing(self):
-        """issue 6: worker_crashing: its only worker does not come back from a job that was stopped."""
+        """core/http/API.md, "Job object": worker_crashing: its only worker does not return from a stopped job."""
         endpoint = self.new_endpoint(workersMax=1, stopGraceMs=0, maxStuck=0)
         stuck = self.server.run(endpoint["id"], {"sleepMs": 4_000, "ignoreStop": True})
         self.in_progress(endpoint, stuck)
@@ -67,7 +70,8 @@ class ReasonTest(WaitingTest):
         self.server.finished(endpoint["id"], job)
 
     def test_draining(self, own_server):
-        """issue 6: draining: after SIGTERM nobody takes a job, while one that runs goes on."""
+        """core/http/API.md, "Job object": draining: after SIGTERM no worker takes a job, while a running job goes
+        on."""
         self.server = own_server(server__drain="20s")
         endpoint = self.new_endpoint(workersMax=1)
         running = self.server.run(endpoint["id"], {"sleepMs": 2_000, "output": "drained"})
@@ -81,7 +85,8 @@ class ReasonTest(WaitingTest):
         assert self.server.ended() == 0
 
     def test_only_of_jobs_that_wait(self):
-        """issue 6: /status of a queued job carries them; one that runs or has ended has neither."""
+        """core/http/API.md, "Job object": /status of a queued job has both fields; a running or ended job has
+        neither."""
         endpoint, running = self.occupied()
         assert not re.search("queue(Reason|Position)", str(self.server.status(endpoint["id"], running)))
         self.server.request("POST", f"/v2/{endpoint['id']}/cancel/{running}")
@@ -90,7 +95,7 @@ class ReasonTest(WaitingTest):
         assert not re.search("queue(Reason|Position)", str(done))
 
     def test_status_sync_and_the_sdk_mount(self):
-        """decisions.md, Addresses: /status-sync is like /status, and the two mounts are equal."""
+        """core/http/API.md, "/status-sync": /status-sync is like /status, and the two mounts are equal."""
         endpoint = self.new_endpoint(workersMax=0)
         job = self.server.run(endpoint["id"], {})
         plain = self.server.request("GET", f"/v2/{endpoint['id']}/status/{job}").body
@@ -100,7 +105,7 @@ class ReasonTest(WaitingTest):
 
     @pytest.mark.endpoints("parked")
     def test_endpoints_of_the_file(self):
-        """issue 6: the same for those of the properties file."""
+        """core/http/API.md, "Job object": the same for endpoints of the properties file."""
         job = self.server.run("parked", {})
         assert self.server.status("parked", job)["queueReason"] == "no_workers"
         self.server.request("POST", f"/v2/parked/cancel/{job}")
@@ -111,7 +116,8 @@ class PositionTest(WaitingTest):
         return [self.waiting(endpoint, job)[1] for job in jobs]
 
     def test_grows_with_the_line(self):
-        """issue 6: queuePosition is the place in line, from 1; it shrinks as those before leave."""
+        """core/http/API.md, "Job object": queuePosition is the position in the queue, from 1; it shrinks as earlier
+        jobs leave."""
         endpoint, running = self.occupied()
         jobs = [self.server.run(endpoint["id"], {"sleepMs": 600_000}) for _ in range(5)]
         assert self.positions(endpoint, jobs) == [1, 2, 3, 4, 5]
@@ -122,7 +128,8 @@ class PositionTest(WaitingTest):
         assert self.positions(endpoint, jobs) == [1, 2, 3]
 
     def test_low_priority_jobs_are_behind(self):
-        """decisions.md, Jobs: low runs when no normal job waits, so its place is behind all of them."""
+        """core/http/API.md, "Order of jobs": a low-priority job runs when no normal job waits, so its position is
+        behind all normal jobs."""
         endpoint = self.new_endpoint(workersMax=0)
         low = [self.server.run(endpoint["id"], {}, policy={"lowPriority": True}) for _ in range(2)]
         assert self.positions(endpoint, low) == [1, 2]
@@ -130,7 +137,7 @@ class PositionTest(WaitingTest):
         assert self.positions(endpoint, normal + low) == [1, 2, 3, 4, 5]
 
     def test_a_retried_job_is_last(self):
-        """decisions.md, Jobs: a retried job goes to the end of the line."""
+        """core/http/API.md, "/retry": a retried job goes to the end of the queue."""
         endpoint = self.new_endpoint()
         failed = self.server.runsync(endpoint["id"], {"fail": "x"})["id"]
         self.pause(endpoint)
@@ -139,7 +146,7 @@ class PositionTest(WaitingTest):
         assert self.positions(endpoint, [*jobs, failed]) == [1, 2, 3]
 
     def test_each_endpoint_has_its_line(self):
-        """api.md, What the service does: each endpoint has a queue of its own."""
+        """core/http/API.md, "Order of jobs": each endpoint has a queue of its own."""
         first, second = self.new_endpoint(workersMax=0), self.new_endpoint(workersMax=0)
         self.server.run(first["id"], {})
         assert self.waiting(second, self.server.run(second["id"], {}))[1] == 1
@@ -148,7 +155,8 @@ class PositionTest(WaitingTest):
 
 class PauseTest(WaitingTest):
     def test_pause_and_resume(self):
-        """issue 6: jobs of a paused endpoint are accepted and wait, `paused`; resumed, they run in their order."""
+        """core/http/API.md, "Pause": jobs of a paused endpoint are accepted and wait, `paused`; resumed, they run in
+        their order."""
         endpoint = self.new_endpoint(workersMin=1)
         assert self.pause(endpoint) == {**self.endpoint_now(endpoint), "paused": True}
         assert self.pause(endpoint)["paused"] is True, "twice is once"
@@ -167,7 +175,7 @@ class PauseTest(WaitingTest):
         return self.call("GET", "/endpoints/" + endpoint["id"])
 
     def test_what_runs_goes_on(self):
-        """issue 6: a pause stops nobody."""
+        """core/http/API.md, "Pause": a pause stops no running job."""
         endpoint = self.new_endpoint(workersMax=1)
         job = self.server.run(endpoint["id"], {"sleepMs": 700, "output": "ends"})
         self.in_progress(endpoint, job)
@@ -179,7 +187,8 @@ class PauseTest(WaitingTest):
         assert self.server.finished(endpoint["id"], behind)["output"] == "waits"
 
     def test_no_workers_for_a_pause(self):
-        """issue 6: a paused endpoint starts no worker for jobs that it does not run, and lets its own go."""
+        """core/http/API.md, "Pause": a paused endpoint starts no worker for its queued jobs, and lets its workers
+        go."""
         endpoint = self.new_endpoint(idleTimeout=1)
         self.server.runsync(endpoint["id"], {})
         self.pause(endpoint)
@@ -187,7 +196,7 @@ class PauseTest(WaitingTest):
         until(lambda: self.workers(endpoint) == [], "its worker leaves")
 
     def test_survives_a_restart(self, own_server):
-        """issue 6: a pause is no passing thing: a restart and a crash leave it as it is."""
+        """core/http/API.md, "Pause": a pause is stored: a restart and a crash leave the endpoint paused."""
         self.server = own_server()
         endpoint = self.new_endpoint()
         self.pause(endpoint)
@@ -208,7 +217,8 @@ class PauseTest(WaitingTest):
         assert self.server.finished("trial", static)["output"] == 2
 
     def test_a_job_that_may_be_cancelled_or_purged(self):
-        """api.md, States: what waits in a paused endpoint is cancelled, purged and refused like any other."""
+        """core/http/API.md, "Pause": queued jobs of a paused endpoint are cancelled, purged and refused like any
+        other."""
         endpoint = self.new_endpoint()
         self.pause(endpoint)
         job, other = (self.server.run(endpoint["id"], {}) for _ in range(2))

@@ -1,5 +1,5 @@
-"""Releases: a change of a template comes to the workers of every endpoint that uses it, and loses nothing
-(decisions.md, "Templates and endpoints"; issue 6). That a handler reads the env is proved in process (tests/server)."""
+"""core/http/API.md, "Releases": A change of a template reaches the workers of every endpoint with this template, and no
+job is lost. The handler's reading of the env is proved in process (tests/server)."""
 
 import concurrent.futures
 import threading
@@ -37,7 +37,8 @@ class ReleaseTest(ManagementTest):
 
 class VersionTest(ReleaseTest):
     def test_every_endpoint_of_the_template(self):
-        """api.md, Template API: an update is a release for every endpoint associated with it, and for no other."""
+        """core/http/API.md, "Releases": an update is a release for every endpoint associated with it, and for no
+        other."""
         users = [self.new_endpoint(self.template) for _ in range(3)]
         other = self.new_endpoint()
         self.release(env={"N": "1"})
@@ -48,7 +49,7 @@ class VersionTest(ReleaseTest):
         assert self.version({"id": "echo"}) == 1
 
     def test_each_field(self, subtests):
-        """api.md, Template API: updating a template triggers a release, whatever is updated, by both ways."""
+        """core/http/API.md, "Releases": any update of a template triggers a release, by both methods."""
         endpoint = self.new_endpoint(self.template)
         changes = {"containerDiskInGb": 9, "containerRegistryAuthId": "a", "dockerEntrypoint": ["x"],
                    "dockerStartCmd": ["y"], "env": {}, "imageName": "plugin/echo", "isPublic": True, "ports": [],
@@ -62,7 +63,8 @@ class VersionTest(ReleaseTest):
                 assert self.version(endpoint) == version
 
     def test_what_changes_nothing(self):
-        """issue 6: an update that changes nothing releases nothing, so sending it twice replaces no worker twice."""
+        """core/http/API.md, "Releases": an update without a change is no release, so a repeated update replaces no
+        worker twice."""
         endpoint = self.new_endpoint(self.template, workersMin=1)
         worker = self.worker(endpoint, 1)
         for body in ({}, {"env": {"N": "0"}}, {"name": self.template["name"], "readme": ""}):
@@ -73,7 +75,8 @@ class VersionTest(ReleaseTest):
         assert self.workers(endpoint) == [worker]
 
     def test_changes_of_the_endpoint(self):
-        """wire.md 4.1: `version` grows when template or env change: not with workersMax, a name, or a pause."""
+        """core/http/API.md, "Releases": `version` grows when template or env change: not with workersMax, a name, or a
+        pause."""
         endpoint = self.new_endpoint(self.template, workersMin=1)
         worker = self.worker(endpoint, 1)
         path = "/endpoints/" + endpoint["id"]
@@ -85,7 +88,8 @@ class VersionTest(ReleaseTest):
         assert self.workers(endpoint) == [worker]
 
     def test_another_template(self):
-        """wire.md 4.1: another template is a release; the old one's changes are none any more."""
+        """core/http/API.md, "Releases": another template is a release; later changes of the former template are no
+        release."""
         endpoint = self.new_endpoint(self.template, workersMin=1)
         self.worker(endpoint, 1)
         other = self.new_template(imageName="plugin/echo", env={"O": "1"})
@@ -100,7 +104,7 @@ class VersionTest(ReleaseTest):
         self.remove("/templates/" + self.template["id"])
 
     def test_updates_at_once(self):
-        """decisions.md, Templates and endpoints: of updates at once none is lost: the last env reaches the workers."""
+        """core/http/API.md, "Releases": of several updates at once none is lost: the last env reaches the workers."""
         endpoint = self.new_endpoint(self.template, workersMin=1)
         with concurrent.futures.ThreadPoolExecutor(8) as callers:
             list(callers.map(lambda n: self.release(env={"N": str(n + 1)}), range(16)))
@@ -113,7 +117,7 @@ class VersionTest(ReleaseTest):
 
 class RollingTest(ReleaseTest):
     def test_idle_workers_at_once(self):
-        """decisions.md, Templates and endpoints: idle workers of the old version are replaced at once, with the env."""
+        """core/http/API.md, "Releases": idle workers of the old version are replaced at once, with the env."""
         endpoint = self.new_endpoint(self.template, workersMin=3)
         until(lambda: [worker["state"] for worker in self.workers(endpoint)] == ["idle"] * 3, "three workers idle")
         before = {worker["id"] for worker in self.workers(endpoint)}
@@ -125,7 +129,7 @@ class RollingTest(ReleaseTest):
             assert worker["id"] not in before
 
     def test_as_many_as_before(self):
-        """decisions.md, Templates and endpoints: workers are replaced: after it there are as many as before."""
+        """core/http/API.md, "Releases": workers are replaced: afterwards there are as many as before."""
         endpoint = self.new_endpoint(self.template, workersMin=1, workersMax=6, idleTimeout=3600)
         self.worker(endpoint, 1)
         for version in range(2, 6):
@@ -136,7 +140,7 @@ class RollingTest(ReleaseTest):
         self.worker(endpoint, 8)
 
     def test_busy_workers_after_their_job(self):
-        """decisions.md, Templates and endpoints: a busy worker ends its job first, and is replaced then."""
+        """core/http/API.md, "Releases": a busy worker ends its job first and is replaced afterwards."""
         endpoint = self.new_endpoint(self.template, workersMax=1, idleTimeout=3600)
         job = self.server.run(endpoint["id"], {"sleepMs": 1_500, "output": "whole"})
         self.in_progress(endpoint, job)
@@ -152,7 +156,8 @@ class RollingTest(ReleaseTest):
         self.complete(endpoint, 2)
 
     def test_two_in_a_row(self):
-        """issue 6: two updates in a row, while one worker is busy with the first version and others idle."""
+        """core/http/API.md, "Releases": two updates in a row, while a worker is busy with the first version and others
+        idle."""
         endpoint = self.new_endpoint(self.template, workersMin=3, workersMax=3)
         until(lambda: [worker["state"] for worker in self.workers(endpoint)] == ["idle"] * 3, "three workers idle")
         job = self.server.run(endpoint["id"], {"sleepMs": 1_000, "output": 1})
@@ -164,7 +169,8 @@ class RollingTest(ReleaseTest):
         assert self.server.finished(endpoint["id"], job)["output"] == 1
 
     def test_under_load(self):
-        """issue 6: updates while jobs run: none lost, none run twice, all workers on the last version at the end."""
+        """core/http/API.md, "Releases": updates while jobs run: no job is lost, no job runs twice, all workers are on
+        the last version at the end."""
         endpoint = self.new_endpoint(self.template, workersMin=4, workersMax=4)
         jobs, failures, least = [], [], []
         stop = threading.Event()
@@ -202,7 +208,7 @@ class RollingTest(ReleaseTest):
         assert [worker["env"] for worker in now["workers"]] == [{"N": "10"}] * 4
 
     def test_a_handler_that_is_stuck_holds_nobody_up(self):
-        """decisions.md, Jobs: one that ignores its stop is replaced; a release does not wait for it either."""
+        """core/decisions/workers.md: a stuck worker is replaced; a release does not wait for the worker either."""
         endpoint = self.new_endpoint(self.template, workersMin=2, workersMax=2, stopGraceMs=100)
         until(lambda: [worker["state"] for worker in self.workers(endpoint)] == ["idle"] * 2, "two workers idle")
         stuck = self.server.run(endpoint["id"], {"sleepMs": 8_000, "ignoreStop": True})
@@ -219,7 +225,7 @@ class RollingTest(ReleaseTest):
               "two workers of version 2", 4)
 
     def test_during_a_pause(self):
-        """issue 6: a release of a paused endpoint comes to its workers; its jobs still wait."""
+        """core/http/API.md, "Releases": a release of a paused endpoint comes to its workers; its jobs still wait."""
         endpoint = self.new_endpoint(self.template, workersMin=1)
         self.worker(endpoint, 1)
         self.call("POST", f"/endpoints/{endpoint['id']}/pause")
@@ -231,7 +237,8 @@ class RollingTest(ReleaseTest):
         assert self.server.finished(endpoint["id"], job)["output"] == {"output": 1}
 
     def test_during_a_drain(self, own_server):
-        """issue 6: an update during a drain: the job ends, the update is in force after the restart."""
+        """core/http/API.md, "Releases": an update during a drain: the job ends, the update is in force after the
+        restart."""
         self.server = own_server()
         self.template = self.new_template()
         endpoint = self.new_endpoint(self.template, workersMax=1)
@@ -248,7 +255,8 @@ class RollingTest(ReleaseTest):
         assert [worker["env"] for worker in now["workers"]] == [{"N": "late"}]
 
     def test_to_remote_workers_and_back(self):
-        """decisions.md, Images: an image of remote workers takes ours away after their job; jobs wait for others."""
+        """core/http/API.md, "Images": a new image of remote workers ends our workers after their job; later jobs wait
+        for remote workers."""
         endpoint = self.new_endpoint(self.template, workersMin=2)
         until(lambda: [worker["state"] for worker in self.workers(endpoint)] == ["idle"] * 2, "two workers idle")
         job = self.server.run(endpoint["id"], {"sleepMs": 1_000, "output": 1})
@@ -265,7 +273,8 @@ class RollingTest(ReleaseTest):
 
 class HaltTest(ReleaseTest):
     def test_an_image_that_does_not_exist(self):
-        """issue 6: the release halts, old workers keep serving, the endpoint says why; the next good update goes on."""
+        """core/http/API.md, "Releases": the release halts, old workers keep serving, the endpoint states the reason;
+        the next good update goes on."""
         endpoint = self.new_endpoint(self.template, workersMin=1)
         before = self.worker(endpoint, 1)
         for version, image in ((2, "plugin/nosuch"), (3, "lua/later")):
@@ -282,7 +291,8 @@ class HaltTest(ReleaseTest):
         assert self.worker(endpoint, 4)["env"] == {"N": "bad"}
 
     def test_more_workers_while_halted(self):
-        """issue 6: old workers keep serving: one that is hired meanwhile has the old version and its env."""
+        """core/http/API.md, "Releases": old workers keep serving: a worker started meanwhile has the old version and
+        its env."""
         endpoint = self.new_endpoint(self.template, workersMax=1, idleTimeout=1)
         self.server.runsync(endpoint["id"], {})
         self.release(imageName="plugin/nosuch", env={"N": "bad"})
@@ -294,7 +304,7 @@ class HaltTest(ReleaseTest):
         assert now["release"]["state"] == "halted", "still"
 
     def test_back_to_what_it_was(self):
-        """issue 6: an update back to the image before is a good one."""
+        """core/http/API.md, "Releases": an update back to the image before is a good one."""
         endpoint = self.new_endpoint(self.template, workersMin=1)
         self.worker(endpoint, 1)
         self.release(imageName="plugin/nosuch")
@@ -304,7 +314,8 @@ class HaltTest(ReleaseTest):
         self.worker(endpoint, 3)
 
     def test_after_a_restart(self, own_server):
-        """issue 6: a halted release is still halted after a restart, and says why; a good update goes on."""
+        """core/http/API.md, "Releases": a halted release is still halted after a restart, with its reason; a good
+        update goes on."""
         self.server = own_server()
         self.template = self.new_template()
         endpoint = self.new_endpoint(self.template)

@@ -17,44 +17,45 @@ BAD_WAITS = ["999", "300001", "abc", "1.5", "", "0", "-1000", "1e4", "0x1000", "
 
 class RunTest(HttpTest):
     def test_run_answers_the_id_and_in_queue(self):
-        """api.md, Job response object: `/run` returns only `id` and `status`; decisions.md: success is 200 JSON."""
+        """core/http/API.md, "/run": the answer has only `id` and `status`; success is 200 JSON."""
         job = self.assert_job(self.server.request("POST", "/v2/echo/run", {"input": {"a": 1}}))
         assert set(job) == {"id", "status"}
         assert job["status"] == "IN_QUEUE"
 
     def test_run_id_is_a_uuid_with_u1(self):
-        """decisions.md, Addresses: job id `<uuid>-u1`, with random bits, so never the same twice."""
+        """core/http/API.md, "Ids": job id `<uuid>-u1`, with random bits, so never the same twice."""
         ids = [self.server.run("echo", {}) for _ in range(20)]
         for job in ids:
             assert re.search(rf"\A{UUID}-u1\Z", job)
         assert len(set(ids)) == len(ids)
 
     def test_runsync_id_starts_with_sync(self):
-        """decisions.md, Addresses: job ids from `/runsync` are `sync-<uuid>-u1`."""
+        """core/http/API.md, "Ids": job ids from `/runsync` are `sync-<uuid>-u1`."""
         job = self.assert_job(self.server.request("POST", "/v2/echo/runsync", {"input": {}}))
         assert re.search(rf"\Async-{UUID}-u1\Z", job["id"])
 
     def test_run_then_status_sync_gives_the_output(self):
-        """api.md, States: a worker picks the job, the handler succeeds, COMPLETED with `output`."""
+        """core/http/API.md, "States and transitions": a worker picks the job, the handler succeeds, COMPLETED with
+        `output`."""
         job = self.server.finished("echo", self.server.run("echo", {"text": "hello"}))
         assert job["status"] == "COMPLETED"
         assert job["output"] == {"text": "hello"}
 
     def test_runsync_answers_the_finished_job(self):
-        """api.md, Queue API: `/runsync` answers the job with output, delayTime, executionTime."""
+        """core/http/API.md, "/runsync": `/runsync` answers the job with output, delayTime, executionTime."""
         job = self.assert_job(self.server.request("POST", "/v2/echo/runsync?wait=10000", {"input": {"n": [1, 2]}}))
         assert set(job) == {"id", "status", "output", "delayTime", "executionTime", "workerId"}
         assert (job["status"], job["output"]) == ("COMPLETED", {"n": [1, 2]})
 
     @pytest.mark.parametrize("output", [{"deep": [{}]}, [1, None], "text", 7, True, None])
     def test_trial_returns_what_it_is_told(self, output):
-        """api.md, What the service does, 5: the keys of `output` are the worker's choice, objects or not."""
+        """core/http/API.md, "Job object": the handler chooses the keys of `output`, which need not be an object."""
         job = self.assert_job(self.server.request("POST", "/v2/trial/runsync", {"input": {"output": output}}))
         assert "output" in job
         assert job["output"] == output
 
     def test_unknown_top_level_keys_are_ignored(self):
-        """decisions.md, Jobs: unknown top-level keys are ignored."""
+        """core/http/API.md, "Job request body": unknown top-level keys are ignored."""
         body = {"input": {}, "webhookV3": 3, "note": {"status": "FAILED"}, "id": "mine"}
         job = self.assert_job(self.server.request("POST", "/v2/echo/runsync", body))
         assert job["status"] == "COMPLETED"
@@ -64,11 +65,12 @@ class RunTest(HttpTest):
         b'{"input":{},"input":{}}', b'{"input":{"a":1},"\\u0069nput":{}}', b'{"input":{},"x":1,"x":1}',
         b'{"policy":{},"input":{},"policy":{}}'])
     def test_duplicate_top_level_keys_are_refused(self, body):
-        """decisions.md, Jobs: a duplicate top-level key is 400, also when one of them is spelt with an escape."""
+        """core/http/API.md, "Job request body": a duplicate top-level key is 400, also when one of the two is spelt
+        with an escape."""
         self.assert_refused(self.server.request("POST", "/v2/echo/run", body), 400)
 
     def test_a_refusal_does_not_repeat_the_body(self):
-        """decisions.md, Answers: an error is one sentence, however long the caller's own words are."""
+        """core/http/API.md, "Shape": an error is one sentence, even after very long words of the caller."""
         key = b"k" * 1_000_000
         twice = b'{"%b":1,"%b":1,"input":{}}' % (key, key)
         self.assert_refused(self.server.request("POST", "/v2/echo/run", twice), 400)
@@ -80,11 +82,11 @@ class RunTest(HttpTest):
         b"{}", b'{"input":null}', b'{"input":[]}', b'{"input":"text"}', b'{"input":1}', b'{"input":true}',
         b'{"Input":{}}'])
     def test_input_must_be_an_object(self, body, operation):
-        """decisions.md, Jobs: `input` missing, null or not an object is 400."""
+        """core/http/API.md, "Job request body": `input` missing, null or not an object is 400."""
         self.assert_refused(self.server.request("POST", f"/v2/echo/{operation}", body), 400, "input")
 
     def test_form_content_type_is_read_as_json(self):
-        """api.md, Queue API: bodies are JSON; wire.md: clients also send raw JSON under a form content type."""
+        """core/http/API.md, "Requests": bodies are JSON, also when clients send raw JSON under a form content type."""
         reply = self.server.request("POST", "/v2/echo/runsync", b'{"input":{"a":1}}',
                                     {"Content-Type": "application/x-www-form-urlencoded"})
         assert self.assert_job(reply)["output"] == {"a": 1}
@@ -92,7 +94,7 @@ class RunTest(HttpTest):
 
 class PolicyTest(HttpTest):
     def test_ranges_are_named(self, subtests):
-        """decisions.md, Jobs: `policy` out of range is 400 naming the field and its range (api.md, policy object)."""
+        """core/http/API.md, "Policy": a value out of range is 400 naming the field and its range."""
         cases = [("executionTimeout", value, "5000|5 s") for value in (4999, 0, -1, 604800001, 10**30)]
         cases += [("ttl", value, "10000|10 s") for value in (9999, 0, -1, 604800001, 10**30)]
         for field, value, lower in cases:
@@ -103,7 +105,7 @@ class PolicyTest(HttpTest):
                 assert re.search("604800000|7 d", sentence)
 
     def test_types_are_checked(self, subtests):
-        """api.md, policy object: integers of milliseconds and a boolean; a malformed parameter is 400."""
+        """core/http/API.md, "Policy": integers of milliseconds and a boolean; a malformed parameter is 400."""
         for field, value in (("executionTimeout", "5000"), ("executionTimeout", 5000.5), ("executionTimeout", []),
                              ("ttl", "10000"), ("ttl", 10000.5), ("ttl", True), ("ttl", {}),
                              ("lowPriority", "true"), ("lowPriority", 1), ("lowPriority", [])):
@@ -119,7 +121,7 @@ class PolicyTest(HttpTest):
         {"executionTimeout": 5000, "ttl": 10000}, {"executionTimeout": 604800000, "ttl": 604800000},
         {"lowPriority": False}, {}])
     def test_the_ends_of_the_ranges_are_accepted(self, policy):
-        """api.md, policy object: executionTimeout 5 s to 7 d, ttl 10 s to 7 d, both ends included."""
+        """core/http/API.md, "Policy": executionTimeout 5 s to 7 d, ttl 10 s to 7 d, both ends included."""
         reply = self.server.request("POST", "/v2/echo/runsync", {"input": {}, "policy": policy})
         assert self.assert_job(reply)["status"] == "COMPLETED"
 
@@ -130,7 +132,7 @@ class PrivateFieldsTest(HttpTest):
     HOOK = "http://127.0.0.1:9/hook-31f7"
 
     def test_they_are_never_echoed(self):
-        """decisions.md, Answers: `/status` never echoes `input`, `webhook` or `s3Config`."""
+        """core/http/API.md, "Job object": `/status` never echoes `input`, `webhook` or `s3Config`."""
         body = {"input": {"output": 1, "own": "input-8c11"}, "s3Config": self.S3, "webhook": self.HOOK}
         answers = [self.server.request("POST", "/v2/trial/runsync", body)]
         job = self.assert_job(answers[0])["id"]
@@ -145,7 +147,7 @@ class PrivateFieldsTest(HttpTest):
     @pytest.mark.parametrize("config", [
         "text", [], 1, True, {"accessId": 1}, {"accessSecret": {}}, {"bucketName": []}, {"endpointUrl": False}])
     def test_s3_config_types(self, config):
-        """api.md, s3Config object: an object of strings; anything else is a malformed parameter, 400."""
+        """core/http/API.md, "s3Config": an object of strings; any other value is a malformed parameter, 400."""
         self.assert_refused(self.server.request("POST", "/v2/echo/run", {"input": {}, "s3Config": config}), 400,
                             "s3Config")
 
@@ -153,14 +155,15 @@ class PrivateFieldsTest(HttpTest):
         1, [], {}, True, "text", "/hook", "ftp://host.example/x", "http://", "http:///path", "//host.example/x",
         "javascript:alert(1)"])
     def test_webhook_must_be_an_absolute_http_url(self, hook):
-        """decisions.md, Webhooks: not an absolute http or https URL with a host: 400 at submission."""
+        """core/http/API.md, "Webhook URLs": not an absolute http or https URL with a host: 400 at submission."""
         self.assert_refused(self.server.request("POST", "/v2/echo/run", {"input": {}, "webhook": hook}), 400,
                             "webhook")
 
     @pytest.mark.parametrize("host", [
         "169.254.169.254", "0.0.0.0", "224.0.0.1", "255.255.255.255", "[fe80::1]", "[::ffff:169.254.169.254]"])
     def test_webhook_to_a_forbidden_address(self, host):
-        """decisions.md, Webhooks: a literal forbidden address is 400; link-local, 0/8 and multicast always are."""
+        """core/http/API.md, "Webhook URLs": a literal forbidden address is 400; link-local, 0/8 and multicast always
+        are."""
         body = {"input": {}, "webhook": f"http://{host}/hook"}
         self.assert_refused(self.server.request("POST", "/v2/echo/run", body), 400, "webhook")
 
@@ -168,14 +171,14 @@ class PrivateFieldsTest(HttpTest):
 class StatusTest(HttpTest):
     @pytest.mark.endpoints("parked")
     def test_queued_job_has_no_times(self):
-        """decisions.md, Answers: `delayTime` from IN_PROGRESS on; `output` only when there is one."""
+        """core/http/API.md, "Job object": `delayTime` from IN_PROGRESS on; `output` only when there is one."""
         job = self.server.run("parked", {"a": 1}, policy={"ttl": 10000})
         answer = self.assert_job(self.server.request("GET", f"/v2/parked/status/{job}"))
         assert (answer["id"], answer["status"]) == (job, "IN_QUEUE")
         assert not {"delayTime", "executionTime", "output", "error", "retries"} & set(answer), answer
 
     def test_running_job_has_delay_time_only(self):
-        """decisions.md, Answers: delayTime from IN_PROGRESS on, executionTime only on terminal answers."""
+        """core/http/API.md, "Job object": delayTime from IN_PROGRESS on, executionTime only on terminal answers."""
         job = self.server.run("trial", {"sleepMs": 700})
         answer = until(lambda: self._if_in(job, "IN_PROGRESS"), "the job runs")
         assert type(answer["delayTime"]) is int
@@ -187,7 +190,8 @@ class StatusTest(HttpTest):
         return answer if answer["status"] == state else None
 
     def test_finished_job_has_both_times_and_its_worker(self):
-        """decisions.md, Answers: integer milliseconds, submission to taken and taken to terminal, with workerId."""
+        """core/http/API.md, "Job object": integer milliseconds, submission to taken and taken to terminal, with
+        workerId."""
         job = self.server.finished("trial", self.server.run("trial", {"sleepMs": 300}))
         for field in ("delayTime", "executionTime"):
             assert type(job[field]) is int, job
@@ -198,7 +202,8 @@ class StatusTest(HttpTest):
         assert "retries" not in job, "retries only when above 0"
 
     def test_delay_time_counts_the_queue(self, own_server):
-        """api.md: delayTime is the time the job waited before execution, here behind another one."""
+        """core/http/API.md, "Job object": delayTime is the time from submission to execution, here behind another
+        job."""
         server = own_server(**{"endpoint.trial.workersMax": 1})
         started = time.monotonic()
         jobs = [server.run("trial", {"sleepMs": 400, "n": n}) for n in range(2)]
@@ -209,7 +214,7 @@ class StatusTest(HttpTest):
         assert first["workerId"] == second["workerId"]
 
     def test_get_and_post_answer_the_same(self):
-        """decisions.md, Addresses: `/status` and `/status-sync` accept GET and POST."""
+        """core/http/API.md, "Requests": `/status` and `/status-sync` accept GET and POST."""
         job = self.server.run("echo", {"a": [1.0, {}]})
         self.server.finished("echo", job)
         answers = [self.server.request(method, f"/v2/echo/{operation}/{job}") for method in ("GET", "POST")
@@ -219,7 +224,7 @@ class StatusTest(HttpTest):
             assert answer.body == answers[0].body
 
     def test_post_bodies_are_ignored(self, subtests):
-        """decisions.md, Addresses: POST bodies that carry no parameters may be empty, `{}` or anything."""
+        """core/http/API.md, "Requests": POST bodies that carry no parameters may be empty, `{}` or anything."""
         job = self.server.run("echo", {"a": 1})
         self.server.finished("echo", job)
         for body in (b"", b"{}", b"[]", b"not JSON", b"\x00\xff" * 50, b'{"id":"other"}', b" " * 100_000):
@@ -229,7 +234,7 @@ class StatusTest(HttpTest):
                     assert self.assert_job(reply)["status"] == "COMPLETED"
 
     def test_an_ignored_body_is_not_the_next_request(self):
-        """decisions.md, Addresses: POST bodies are ignored, what follows them on the connection is a request."""
+        """core/http/API.md, "Requests": POST bodies are ignored; the next bytes on the connection are a request."""
         job = self.server.run("echo", {"a": 1})
         self.server.finished("echo", job)
         connection = self.server.connect()
@@ -241,7 +246,7 @@ class StatusTest(HttpTest):
         assert self.assert_job(reply)["id"] == job
 
     def test_unknown_jobs_are_404(self, subtests):
-        """api.md, Errors: 404 Not Found; design.md: a job of another endpoint is absent."""
+        """core/http/API.md, "Statuses": 404 Not Found; a job of another endpoint is absent."""
         job = self.server.run("echo", {})
         paths = [f"/v2/trial/{{}}/{job}", "/v2/echo/{}/00000000-0000-4000-8000-000000000000-u1", "/v2/echo/{}/nothing",
                  "/v2/echo/{}/a.b%20c", f"/v2/echo/{{}}/{job}x", f"/v2/echo/{{}}/{job.upper()}"]
@@ -253,7 +258,7 @@ class StatusTest(HttpTest):
 
 class WaitTest(HttpTest):
     def test_out_of_bounds(self, subtests):
-        """decisions.md, Answers: `wait` outside 1000..300000 or not an integer is 400, and no job is made."""
+        """core/http/API.md, "/runsync": `wait` outside 1000..300000 or not an integer is 400, and no job is made."""
         before = self.server.quiet("echo")
         job = self.server.run("echo", {})
         self.server.finished("echo", job)
@@ -266,7 +271,7 @@ class WaitTest(HttpTest):
         assert self.server.health("echo")["jobs"] == {**before, "completed": before["completed"] + 1}
 
     def test_both_ends_are_accepted(self):
-        """api.md, Queue API: `wait` is 1000 to 300000."""
+        """core/http/API.md, "/runsync": `wait` is 1000 to 300000."""
         for wait in (1000, 300000):
             reply = self.server.request("POST", f"/v2/echo/runsync?wait={wait}", {"input": {}})
             job = self.assert_job(reply)
@@ -274,7 +279,7 @@ class WaitTest(HttpTest):
             self.assert_job(self.server.request("GET", f"/v2/echo/status-sync/{job['id']}?wait={wait}"))
 
     def test_elapsed_wait_answers_in_progress_and_the_job_goes_on(self):
-        """decisions.md, Answers: when `wait` elapses, 200 with IN_PROGRESS, and the job goes on."""
+        """core/http/API.md, "/runsync": when `wait` elapses, 200 with IN_PROGRESS, and the job goes on."""
         started = time.monotonic()
         body = {"input": {"sleepMs": 4000, "output": "done"}}
         reply = self.server.request("POST", "/v2/trial/runsync?wait=1000", body)
@@ -291,7 +296,7 @@ class WaitTest(HttpTest):
 
     @pytest.mark.endpoints("parked")
     def test_elapsed_wait_of_a_queued_job(self):
-        """decisions.md, Answers: when `wait` elapses, 200 with IN_QUEUE."""
+        """core/http/API.md, "/runsync": when `wait` elapses, 200 with IN_QUEUE."""
         body = {"input": {}, "policy": {"ttl": 10000}}
         job = self.assert_job(self.server.request("POST", "/v2/parked/runsync?wait=1000", body))
         assert job["status"] == "IN_QUEUE"
@@ -301,7 +306,7 @@ class WaitTest(HttpTest):
         assert time.monotonic() - started >= 0.95
 
     def test_status_sync_wakes_at_the_end(self):
-        """decisions.md, Addresses: `/status-sync` waits for a terminal state, and no longer."""
+        """core/http/API.md, "/status-sync": `/status-sync` waits for a terminal state, and no longer."""
         job = self.server.run("trial", {"sleepMs": 400})
         started = time.monotonic()
         answer = self.server.finished("trial", job, wait=60000)
@@ -309,7 +314,7 @@ class WaitTest(HttpTest):
         assert time.monotonic() - started < 30, "it waits a minute unless the end wakes it"
 
     def test_many_waiters_of_one_job(self):
-        """decisions.md, Addresses: every `/status-sync` of a job is answered when it ends."""
+        """core/http/API.md, "/status-sync": every `/status-sync` of a job is answered when the job ends."""
         job = self.server.run("trial", {"sleepMs": 400})
         answers = []
         threads = [threading.Thread(target=lambda: answers.append(self.server.finished("trial", job)))
@@ -321,7 +326,7 @@ class WaitTest(HttpTest):
         assert [answer["status"] for answer in answers] == ["COMPLETED"] * 20
 
     def test_a_caller_that_leaves_does_not_cancel(self):
-        """decisions.md, Answers: the client going away does not cancel the job."""
+        """core/http/API.md, "/runsync": the client going away does not cancel the job."""
         before = self.server.quiet("trial")["completed"]
         connection = self.server.connect()
         connection.request("POST", "/v2/trial/runsync", b'{"input":{"sleepMs":300}}',
@@ -333,7 +338,8 @@ class WaitTest(HttpTest):
 
 class FailureTest(HttpTest):
     def test_failed_job_is_a_200_with_a_string_error(self, subtests):
-        """decisions.md, Answers: `/runsync` whose job FAILED answers 200 with the job; `error` is always a string."""
+        """core/http/API.md, "/runsync": `/runsync` whose job FAILED answers 200 with the job; `error` is always a
+        string."""
         before = self.server.health("trial")["jobs"]["failed"]
         for how in ("fail", "throw"):
             with subtests.test(how=how):
@@ -348,7 +354,7 @@ class FailureTest(HttpTest):
         assert self.server.health("trial")["jobs"]["failed"] == before + 2
 
     def test_a_worker_goes_on_after_a_failure(self, own_server):
-        """design.md, Plugin interfaces: a failing job is an outcome, never a server error."""
+        """core/README.md: a failing job is an outcome, never a server error."""
         server = own_server(**{"endpoint.trial.workersMax": 1})
         assert server.finished("trial", server.run("trial", {"throw": "x"}))["status"] == "FAILED"
         assert server.finished("trial", server.run("trial", {}))["status"] == "COMPLETED"
@@ -361,7 +367,8 @@ class HealthTest(HttpTest):
     WEBHOOKS = {"owed", "oldestMs"}
 
     def test_health_has_every_counter_as_an_integer(self):
-        """api.md, Health object, with the worker counters that public clients need, and what is owed to receivers."""
+        """core/http/API.md, "/health": every counter, with the worker counters for public clients, and the webhooks
+        owed to receivers."""
         health = self.assert_job(self.server.request("GET", "/v2/echo/health"))
         assert set(health) == {"jobs", "webhooks", "workers"}
         assert set(health["jobs"]) == self.JOBS
@@ -373,7 +380,8 @@ class HealthTest(HttpTest):
                 assert counter >= 0
 
     def test_counters_follow_the_jobs(self, own_server):
-        """decisions.md, Jobs: completed counts since the endpoint's creation; inQueue and inProgress are now."""
+        """core/http/API.md, "/health": completed counts since the endpoint's creation; inQueue and inProgress show the
+        present."""
         server = self.server = own_server(**{"endpoint.trial.workersMax": 1})
         jobs = [server.run("trial", {"sleepMs": milliseconds}) for milliseconds in (2000, 0, 0)]
         during = until(lambda: self._with_running(server), "a job runs")
@@ -390,7 +398,7 @@ class HealthTest(HttpTest):
         return health if health["jobs"]["inProgress"] and health["workers"]["running"] else None
 
     def test_process_health_needs_no_key(self):
-        """decisions.md, Addresses: `GET /healthz` (alive) and `GET /readyz` (ready), without a key."""
+        """core/http/API.md, "The process": `GET /healthz` (alive) and `GET /readyz` (ready), without a key."""
         for path, word in (("/healthz", "alive"), ("/readyz", "ready")):
             reply = self.server.request("GET", path, key=None)
             assert self.assert_job(reply) == {"status": word}

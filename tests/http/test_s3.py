@@ -10,7 +10,8 @@ from verify_sigv4 import VerifyingS3
 
 class S3Test(HttpTest):
     def test_the_result_goes_to_the_bucket_and_the_secret_nowhere(self, own_server):
-        """decisions.md, Keys: s3Config is encrypted at rest; Answers: /status never echoes it."""
+        """core/decisions/auth.md; core/http/API.md, "Job object": s3Config is encrypted at rest, and /status never
+        echoes the object."""
         secret = "a-secret-that-must-not-be-seen"
         server = own_server(**{"endpoint.image.image": "plugin/image", "net.allowPrivate": "true"})
         with VerifyingS3("access", secret, "bucket") as s3:

@@ -5,7 +5,7 @@ import settings_page
 from http_case import HttpTest
 from jobq_server import jobqd
 
-REFUSALS = {  # what `jobqd` says to a value that is none, by the type of the setting
+REFUSALS = {  # the message of `jobqd` about a wrong value, by the type of the setting
     "integer": "is not a whole number from {}", "duration": "is not a duration from {}, like",
     "size": "is not a size from {}, like", "flag": "is not {}", "choice": "is none of {}",
 }

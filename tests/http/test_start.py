@@ -1,4 +1,4 @@
-"""Starting a server: what it refuses, and what it then says; its command line."""
+"""Starting a server: the refusals with their messages; the command line."""
 
 import os
 import re
@@ -26,7 +26,7 @@ class RefusedStartTest(HttpTest):
         return self.at_end.enter_context(Server(start=False, **settings))
 
     def test_two_servers_on_one_data_directory(self, own_server):
-        """design.md, Configuration: data.dir is locked by one server."""
+        """etc/README.md: data.dir is locked by one server."""
         first = own_server()
         second = self.not_started(data__dir=first.data)
         address = os.path.join(first.data, "address")
@@ -41,14 +41,14 @@ class RefusedStartTest(HttpTest):
         assert first.finished("echo", first.run("echo", {}))["status"] == "COMPLETED"
 
     def test_two_servers_on_one_port(self, own_server):
-        """libraries.md 1e: the second server must get the error, not half of the connections."""
+        """core/http/transport/server.cpp: the second server must get the error, not half of the connections."""
         first = own_server()
         port = str(first.address[1])
         self.refused(self.not_started(server__port=port), port)
         assert first.request("GET", "/readyz", key=None).status == 200
 
     def test_unknown_keys_name_the_nearest(self, subtests):
-        """design.md, Configuration: an unknown key stops the start and names the nearest known one."""
+        """etc/README.md: an unknown key stops the start and names the nearest known one."""
         cases = {"server.prot": "server.port", "endpoint.echo.workerMax": "endpoint.echo.workersMax",
                  "strage": "storage", "log.lvl": "log.level", "storage.sqlite.reader": "storage.sqlite.readers",
                  "endpoint.echo.imag": "endpoint.echo.image"}
@@ -57,7 +57,7 @@ class RefusedStartTest(HttpTest):
                 self.refused(self.not_started(**{key: "1"}), key, nearest)
 
     def test_bad_values_name_the_key(self, subtests):
-        """design.md, Configuration: durations carry a unit; a value out of range stops the start."""
+        """etc/README.md: durations carry a unit; a value out of range stops the start."""
         cases = {"server.port": "65536", "server.drain": "30", "log.level": "loud", "endpoint.echo.workersMax": "many",
                  "endpoint.echo.workersMin": "-1", "endpoint.echo.idleTimeout": "5 parsecs",
                  "endpoint.echo.executionTimeout": "1ms", "endpoint.a b.image": "plugin/echo"}
@@ -73,12 +73,12 @@ class RefusedStartTest(HttpTest):
         "serverless", "templates", "pods", "clusters", "network-volumes", "registries", "catalog", "billing", "account",
         "docs"])
     def test_reserved_ids(self, endpoint):
-        """decisions.md, Images: the ids that wire.md 4.2 reserves are no endpoints."""
+        """core/decisions/endpoints.md: the reserved ids cannot name endpoints."""
         server = self.not_started(**{f"endpoint.{endpoint}.image": "plugin/echo"})
         self.refused(server, endpoint, "reserved")
 
     def test_unknown_plugins_stop_the_start(self, subtests):
-        """style.md: an unknown plugin name never silently becomes a default."""
+        """An unknown plugin name never silently becomes a default."""
         cases = {"storage": ("cassandra", "memory, sqlite"), "limiter": ("none", "bucket, window"),
                  "endpoint.echo.image": ("plugin/nothing", "echo"), "queue.policy": ("random", "fifo, priority"),
                  "endpoint.echo.queuePolicy": ("random", "fifo, priority"), "plugins.required": ("nothing", "")}
@@ -94,7 +94,7 @@ class RefusedStartTest(HttpTest):
         self.refused(server, "storage is twice")
 
     def test_a_missing_file(self):
-        """style.md, question 10: the operator reads the reason and the remedy."""
+        """The message has the reason and the remedy."""
         done = jobqd("--config", "/nonexistent/jobq.properties")
         assert done.returncode > 0
         assert "/nonexistent/jobq.properties" in done.stderr
@@ -106,7 +106,8 @@ class CommandLineTest(HttpTest):
         self.idle = self.at_end.enter_context(Server(start=False))
 
     def test_check_only_checks(self):
-        """design.md, Configuration: `jobqd --check` only checks; it makes no data directory and opens no port."""
+        """core/decisions/operations.md: `jobqd --check` only checks; no data directory is made and no port is
+        opened."""
         done = jobqd("--config", self.idle.file, "--check")
         assert done.returncode == 0, done.stderr
         assert not os.path.exists(self.idle.data)
@@ -116,7 +117,7 @@ class CommandLineTest(HttpTest):
         "storage.sqlite.reader=1", "storage.sqlite.readers=many", "webhook.http.ca=/nonexistent.pem",
         "queue.policy=random", "limiter=none"])
     def test_check_finds_faults(self, setting):
-        """design.md, Configuration: --check refuses what a start would refuse."""
+        """core/decisions/operations.md: --check refuses every setting that a start would refuse."""
         done = jobqd("--config", self.idle.file, "--set", setting, "--check")
         assert done.returncode == 1
         assert re.search(r"\Ajobqd: [^\n]{20,600}\n\Z", done.stderr)
@@ -136,19 +137,19 @@ class CommandLineTest(HttpTest):
         assert f"\ndata.dir: {os.path.join(self.idle.folder, 'elsewhere')}\n" in done.stdout
 
     def test_check_asks_selected_plugins_only(self):
-        """style.md, question 10: what nobody uses stops nobody."""
+        """core/decisions/operations.md: a plugin without a use does not stop the start."""
         done = jobqd("--config", self.idle.file, "--set", "webhook.http.ca=/nonexistent.pem",
                      "--set", "webhook.transports=file", "--check")
         assert done.returncode == 0, done.stderr
 
     def test_check_beside_a_running_server(self, own_server):
-        """design.md, Configuration: --check only checks, so it does not need the data directory's lock."""
+        """core/decisions/operations.md: --check only checks, so it does not need the data directory's lock."""
         server = own_server()
         done = jobqd("--config", server.file, "--check")
         assert done.returncode == 0, done.stderr
 
     def test_set_overrides_the_file(self):
-        """design.md, Configuration: `--set key=value` overrides."""
+        """etc/README.md: `--set key=value` overrides."""
         done = jobqd("--config", self.idle.file, "--set", "endpoint.echo.workersMin=9", "--check")
         assert done.returncode > 0, "workersMin 9 is above workersMax 3"
         done = jobqd("--config", self.idle.file, "--set", "endpoint.echo.workersMin=9",

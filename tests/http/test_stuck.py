@@ -6,8 +6,8 @@ from jobq_server import until
 
 class StuckTest(HttpTest):
     def test_shutdown_is_bounded_and_the_job_goes_back_in_line(self, own_server):
-        """design.md, Threads and connections: past the grace the thread is abandoned, the process ends by itself; Truth
-        of a job: what did not finish within the drain goes back in line, and a drain is no loss."""
+        """core/decisions/workers.md; core/decisions/operations.md: past the grace the thread is abandoned, the process
+        ends by itself; a job not finished within the drain goes back into the queue, and a drain is no loss."""
         server = own_server(**{"server.drain": "100ms", "endpoint.trial.stopGrace": "100ms"})
         job = server.run("trial", {"sleepMs": 600000, "ignoreStop": True})
         until(lambda: server.status("trial", job)["status"] == "IN_PROGRESS", "the job runs")

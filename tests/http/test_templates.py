@@ -1,5 +1,5 @@
-"""Templates: what one is made of, what is refused, and how long it stays (api.md, "Template" and "Template API";
-decisions.md, "Templates and endpoints"). What a change of one does to endpoints: test_releases.py."""
+"""core/http/API.md, "Template" and "Template API": the fields of a template, the refusals, and its removal. The effect
+of a change on endpoints: test_releases.py."""
 
 import concurrent.futures
 import re
@@ -55,13 +55,14 @@ class TemplateTest(ManagementTest):
 
 class CreateTest(TemplateTest):
     def test_defaults(self):
-        """api.md, Template API: `imageName` and `name` are enough; every field of the table is in the answer."""
+        """core/http/API.md, "Template API": `imageName` and `name` are enough; every field of the table is in the
+        answer."""
         made = self.new_template(name="just a name", imageName="plugin/echo")
         assert made == {"id": made["id"], "name": "just a name", "imageName": "plugin/echo", **DEFAULTS}
         assert self.call("GET", "/templates/" + made["id"]) == made
 
     def test_every_field(self):
-        """api.md, Template: every field is taken and given back as it was."""
+        """core/http/API.md, "Template": every field is taken and given back unchanged."""
         made = self.new_template(**EVERY_FIELD)
         for name, value in EVERY_FIELD.items():
             assert made[name] == value, name
@@ -70,22 +71,22 @@ class CreateTest(TemplateTest):
 
     @pytest.mark.parametrize("name, value", EVERY_FIELD.items(), ids=EVERY_FIELD)
     def test_each_field_alone(self, name, value):
-        """api.md, Template API: each of the others is optional, and the rest keeps its default."""
+        """core/http/API.md, "Template API": each other field is optional and has its default."""
         made = self.new_template(**{name: value})
         assert made == {"id": made["id"], "name": made["name"], "imageName": "plugin/trial", **DEFAULTS, name: value}
 
     def test_each_category(self):
-        """api.md, Template: `category` is one of three."""
+        """core/http/API.md, "Template": `category` is one of three."""
         for category in ("NVIDIA", "AMD", "CPU"):
             assert self.new_template(category=category)["category"] == category
 
     def test_null_is_like_absent(self):
-        """api.md, Template API: a field that is null has its default."""
+        """core/http/API.md, "Template API": a field with value null has its default."""
         made = self.new_template(**{name: None for name in EVERY_FIELD})
         assert {name: made[name] for name in DEFAULTS} == DEFAULTS
 
     def test_ids(self):
-        """decisions.md, Addresses: template ids have 10 lower-case alphanumerics."""
+        """core/http/API.md, "Ids": template ids have 10 lower-case alphanumerics."""
         ids = {self.new_template()["id"] for _ in range(5)}
         assert len(ids) == 5
         for template_id in ids:
@@ -95,16 +96,17 @@ class CreateTest(TemplateTest):
         "plugin/nosuch", "plugin/" + "n" * 64, "plugin/A-Z_9", "lua/script", "busybox", "plugin",
         "a.io:5000/b/c@sha256:0123", "Plugin/echo", "xplugin/a b", "ä " * 20])
     def test_images(self, image):
-        """decisions.md, Images: names after plugin/ and lua/ match [A-Za-z0-9_-]{1,64}; others are remote workers'."""
+        """core/http/API.md, "Images": names after plugin/ and lua/ match [A-Za-z0-9_-]{1,64}; others are remote
+        workers'."""
         assert self.new_template(imageName=image)["imageName"] == image
 
     def test_large_readme(self):
-        """api.md, Template: `readme` is markdown, and may be long."""
+        """core/http/API.md, "Template": `readme` is markdown, and may be long."""
         readme = "# r\n" * (128 * 1024)
         assert self.new_template(readme=readme)["readme"] == readme
 
     def test_form_content_type_is_read_as_json(self):
-        """decisions.md, Answers: the content type of a request changes nothing."""
+        """core/http/API.md, "Answers": the content type of a request has no effect."""
         reply = self.post({"name": "as a form", "imageName": "x"},
                           headers={"Content-Type": "application/x-www-form-urlencoded"})
         self.remove("/templates/" + self.assert_job(reply)["id"])
@@ -113,24 +115,25 @@ class CreateTest(TemplateTest):
 class RefusalTest(TemplateTest):
     @pytest.mark.parametrize("field, value", [(field, value) for field, values in WRONG.items() for value in values])
     def test_wrong_values(self, field, value):
-        """decisions.md, Templates and endpoints: each constraint of each field; a wrong one is 400 and named."""
+        """core/http/API.md, "Template": each constraint of each field; a wrong one is 400 and named."""
         self.refused(field, **{field: value})
 
     def test_all_faults_in_one_answer(self):
-        """issue 6: one message a wrong field, all of them in one answer, in the order of the request."""
+        """core/http/API.md, "Template API": a message for each wrong field, all in one answer, in the order of the
+        request."""
         wrong = {field: values[-1] for field, values in WRONG.items()}
         self.assert_faults(self.post(wrong), *wrong)
         self.assert_faults(self.post({"ports": ["x"], "imageNam": "y", "isPublic": 1}),
                            "ports", "imageNam", "isPublic", "name", "imageName")
 
     def test_required_fields(self):
-        """api.md, Template API: `name` and `imageName` are required."""
+        """core/http/API.md, "Template API": `name` and `imageName` are required."""
         self.assert_faults(self.post({}), "name", "imageName")
         self.assert_faults(self.post({"name": "never stored", "imageName": None}), "imageName")
         self.assert_faults(self.post({"imageName": "x", "name": 1}), "name")
 
     def test_unknown_keys(self, subtests):
-        """decisions.md, Templates and endpoints: unknown keys are 400, naming the nearest known key."""
+        """core/http/API.md, "Template": unknown keys are 400, naming the nearest known key."""
         for key, nearest in (("imagename", "imageName"), ("nam", "name"), ("volumeInGB", "volumeInGb"),
                              ("dockerStartCommand", "dockerStartCmd"), ("Env", "env"), ("port", "ports")):
             with subtests.test(key=key):
@@ -139,11 +142,11 @@ class RefusalTest(TemplateTest):
 
     @pytest.mark.parametrize("field", TOLD_ONLY)
     def test_fields_of_the_answer(self, field):
-        """api.md, Template: `id`, `earned`, `isRunpod`, `runtimeInMin` are of the response only."""
+        """core/http/API.md, "Template": `id`, `earned`, `isRunpod`, `runtimeInMin` are fields of the response only."""
         self.refused(field, **{field: DEFAULTS.get(field, "abcdefghij")})
 
     def test_a_key_twice(self):
-        """decisions.md, Jobs: a duplicate key is 400, here in the fields of `env` too."""
+        """core/http/API.md, "JSON": a duplicate key is 400, here in the fields of `env` too."""
         self.assert_faults(self.post('{"name":"a","imageName":"x","name":"b"}'), "name")
         self.assert_faults(self.post('{"name":"a","imageName":"x","env":{"A":"1","A":"2"}}'), "env")
         self.assert_faults(self.post('{"name":"a","imageName":"x","\\u006eame":"b"}'), "name")
@@ -151,23 +154,23 @@ class RefusalTest(TemplateTest):
     @pytest.mark.parametrize("body", [
         "", "[]", "null", '"x"', "{", '{"name":}', '{"name":"\\ud800","imageName":"x"}', "{}x", b"\xff{}"])
     def test_malformed_bodies(self, body):
-        """decisions.md, Answers: malformed is 400, of `/v1` with a `message`."""
+        """core/http/API.md, "Shape": malformed is 400, of `/v1` with a `message`."""
         self.assert_refused(self.post(body), 400, member="message")
 
     def test_too_large(self):
-        """decisions.md, Answers: a body over the limit is 413."""
+        """core/http/API.md, "Statuses": a body over the limit is 413."""
         self.assert_refused(self.post({"readme": "r" * (2 << 20)}), 413, member="message")
 
 
 class NameTest(TemplateTest):
     def test_taken(self):
-        """decisions.md, Templates and endpoints: names are unique; 400 names the other template's id."""
+        """core/http/API.md, "Template": names are unique; 400 names the other template's id."""
         made = self.new_template(name="the only one")
         assert made["id"] in self.refused("name", name="the only one")
         assert self.new_template(name="The only one")["id"] != made["id"], "another name"
 
     def test_taken_by_a_change(self):
-        """decisions.md, Templates and endpoints: names stay unique when a template is renamed."""
+        """core/http/API.md, "Template": names stay unique when a template is renamed."""
         first, second = self.new_template(name="first of two"), self.new_template(name="second of two")
         path = "/templates/" + second["id"]
         reply = self.server.request("PATCH", "/v1" + path, {"name": "first of two", "readme": "x"})
@@ -176,7 +179,7 @@ class NameTest(TemplateTest):
         assert self.call("PATCH", path, {"name": "second of two"}) == second, "its own name is its own"
 
     def test_free_again(self):
-        """decisions.md, Templates and endpoints: a name is taken as long as its template has it."""
+        """core/http/API.md, "Template": a name is taken as long as its template has the name."""
         first = self.new_template(name="comes and goes")
         self.call("PATCH", "/templates/" + first["id"], {"name": "has gone"})
         second = self.new_template(name="comes and goes")
@@ -184,7 +187,7 @@ class NameTest(TemplateTest):
         self.new_template(name="comes and goes")
 
     def test_eight_at_once(self):
-        """decisions.md, Templates and endpoints: of several who take a name at once one gets it."""
+        """core/http/API.md, "Template": of several callers with the same name at once, exactly one gets the name."""
         body = {"name": "wanted by all", "imageName": "plugin/echo"}
         with concurrent.futures.ThreadPoolExecutor(8) as callers:
             replies = list(callers.map(lambda _: self.post(body), range(8)))
@@ -204,7 +207,8 @@ class UpdateTest(TemplateTest):
         return ("PATCH", f"/templates/{template['id']}"), ("POST", f"/templates/{template['id']}/update")
 
     def test_each_field(self, subtests):
-        """api.md, Template API: every field but two can be changed, by PATCH and by POST; the others stay."""
+        """core/http/API.md, "Template API": every field but two can be changed, by PATCH and by POST; the others
+        stay."""
         template = self.new_template()
         for method, path in self.ways(template):
             now = dict(template)
@@ -217,14 +221,14 @@ class UpdateTest(TemplateTest):
             assert self.call(method, path, back) == template
 
     def test_nothing(self):
-        """api.md, Template API: every field of an update is optional."""
+        """core/http/API.md, "Template API": every field of an update is optional."""
         template = self.new_template(**EVERY_FIELD)
         for method, path in self.ways(template):
             for body in ({}, {"readme": None, "category": None}):
                 assert self.call(method, path, body) == template
 
     def test_fixed_fields(self, subtests):
-        """decisions.md, Templates and endpoints: `category` and `isServerless` are not changeable later."""
+        """core/http/API.md, "Template": `category` and `isServerless` are not changeable later."""
         template = self.new_template(**EVERY_FIELD)
         for method, path in self.ways(template):
             for field in FIXED:
@@ -234,7 +238,7 @@ class UpdateTest(TemplateTest):
         assert self.call("GET", "/templates/" + template["id"]) == template
 
     def test_wrong_values(self):
-        """decisions.md, Templates and endpoints: an update is judged like a creation, and stored whole or not."""
+        """core/http/API.md, "Template API": an update is judged like a creation, and stored whole or not."""
         template = self.new_template()
         wrong = {field: values[0] for field, values in WRONG.items() if field not in FIXED}
         for method, path in self.ways(template):
@@ -247,14 +251,14 @@ class UpdateTest(TemplateTest):
         assert self.call("GET", "/templates/" + template["id"]) == template
 
     def test_env_is_replaced(self):
-        """api.md, Template: `env` is one field: what an update says is the whole of it."""
+        """core/http/API.md, "Template": `env` is one field: an update replaces the whole field."""
         template = self.new_template(env={"A": "1", "B": "2"})
         now = self.call("PATCH", "/templates/" + template["id"], {"env": {"C": "3"}})
         assert now["env"] == {"C": "3"}
         assert self.call("PATCH", "/templates/" + template["id"], {"env": {}})["env"] == {}
 
     def test_two_at_once(self):
-        """design.md: one conditional step: of updates of different fields at once none is lost."""
+        """core/README.md: an update is one conditional step: updates of different fields at once are all kept."""
         template = self.new_template()
         path = "/templates/" + template["id"]
         changes = [{"readme": "r"}, {"volumeInGb": 3}, {"env": {"A": "1"}}, {"isPublic": True},
@@ -268,7 +272,7 @@ class UpdateTest(TemplateTest):
 
 class ReadTest(TemplateTest):
     def test_the_list(self):
-        """wire.md 4.1: the list is a bare array of all templates, each as GET of it."""
+        """core/http/API.md, "Template API": the list is a bare array of all templates, each as GET of it."""
         made = [self.new_template(), self.new_template(**EVERY_FIELD)]
         listed = self.call("GET", "/templates")
         assert isinstance(listed, list)
@@ -276,7 +280,8 @@ class ReadTest(TemplateTest):
             assert template in listed
 
     def test_queries(self, subtests):
-        """decisions.md, Templates and endpoints: the `include…` booleans are accepted, and show all; else 400."""
+        """core/http/API.md, "Template API": the `include…` booleans are accepted, and show all; other values are
+        400."""
         template = self.new_template()
         names = ("includeEndpointBoundTemplates", "includePublicTemplates", "includeRunpodTemplates")
         for path in ("/templates", "/templates/" + template["id"]):
@@ -293,7 +298,7 @@ class ReadTest(TemplateTest):
     @pytest.mark.parametrize("template_id", ["nosuch", "x" * 5000, "..%2f"])
     @pytest.mark.parametrize("method, more", [("GET", ""), ("PATCH", ""), ("POST", "/update"), ("DELETE", "")])
     def test_unknown_ids(self, method, more, template_id):
-        """decisions.md, Answers: 404 for an unknown template, whatever is asked of it."""
+        """core/http/API.md, "Statuses": 404 for an unknown template on every call."""
         reply = self.server.request(method, f"/v1/templates/{template_id}{more}",
                                     None if method in ("GET", "DELETE") else {"readme": "x"})
         self.assert_refused(reply, 404, "template", member="message")
@@ -302,7 +307,7 @@ class ReadTest(TemplateTest):
         ("PUT", "/v1/templates", {"GET", "POST"}), ("DELETE", "/v1/templates", {"GET", "POST"}),
         ("POST", "/v1/templates/x", {"GET", "PATCH", "DELETE"}), ("GET", "/v1/templates/x/update", {"POST"})])
     def test_methods(self, method, path, allowed):
-        """decisions.md, Answers: a wrong method is 405 with `Allow`."""
+        """core/http/API.md, "Statuses": a wrong method is 405 with `Allow`."""
         reply = self.server.request(method, path)
         self.assert_refused(reply, 405, member="message")
         assert allowed <= set(reply.headers["Allow"].replace(" ", "").split(","))
@@ -310,7 +315,7 @@ class ReadTest(TemplateTest):
 
 class DeleteTest(TemplateTest):
     def test_deleted(self):
-        """wire.md 4.1: DELETE is 204 with nothing; the template is gone."""
+        """core/http/API.md, "Template API": DELETE is 204 with an empty body; the template is gone."""
         template = self.new_template()
         self.remove("/templates/" + template["id"])
         for method in ("GET", "DELETE"):
@@ -319,7 +324,7 @@ class DeleteTest(TemplateTest):
         assert template["id"] not in [one["id"] for one in self.call("GET", "/templates")]
 
     def test_in_use(self):
-        """decisions.md, Templates and endpoints: DELETE of a template in use is 400, as long as it is in use."""
+        """core/http/API.md, "Template API": DELETE of a template in use is 400, as long as it is in use."""
         template = self.new_template()
         endpoints = [self.new_endpoint(template), self.new_endpoint(template)]
         other = self.new_template()
@@ -338,7 +343,7 @@ class DeleteTest(TemplateTest):
 
 class PermissionTest(TemplateTest):
     def test_only_admins(self, subtests):
-        """decisions.md, Keys: `/v1` is the admins': no key, a wrong one and every other scope are 401."""
+        """core/http/API.md, "Scopes": `/v1` is the admins': no key, a wrong one and every other scope are 401."""
         template = self.new_template()
         keys = [self.server.new_key("client"), self.server.new_key("worker"),
                 self.server.new_key("admin", endpoints=["echo"])]

@@ -1,4 +1,4 @@
-"""TLS at the door: the same behaviour behind a handshake."""
+"""TLS: the same behaviour behind a handshake."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ from wire import GET, MB, connect, ends, post
 
 
 class TlsTest(HttpTest):
-    """design.md: TLS with the same behaviour."""
+    """core/http/API.md, "Connections": TLS with the same behaviour."""
 
     @pytest.fixture(autouse=True)
     def tls_server(self, question):
@@ -32,11 +32,12 @@ class TlsTest(HttpTest):
                         "-keyout", self.files[1]], check=True, capture_output=True)
 
     def certificate(self):
-        """What a new connection is given, as PEM."""
+        """Returns the certificate given to a new connection, as PEM."""
         return ssl.get_server_certificate(self.server.address)
 
     def test_sighup_reads_the_certificate_again(self):
-        """core/decisions/operations.md: for new connections; one that is none is refused with a line of the log."""
+        """core/decisions/operations.md: SIGHUP reads the certificate for new connections; a file without a certificate
+        is refused with a line of the log."""
         old = self.certificate()
         with self.server.plug() as kept:
             self.make_certificate()
@@ -66,7 +67,7 @@ class TlsTest(HttpTest):
         connection.close()
 
     def test_too_large_from_curl(self):
-        """decisions.md, Answers: 413 as a status, over TLS too."""
+        """core/http/API.md, "Statuses": 413 as a status, over TLS too."""
         for extra in ("Expect: 100-continue", "Expect:", "Transfer-Encoding: chunked"):
             done = subprocess.run(["curl", "-sSk", "-m", "30", "-o", os.devnull, "-w", "%{http_code}", "-H", extra,
                                    "-H", f"Authorization: {self.server.key}", "--data-binary", "@-",
@@ -134,7 +135,8 @@ class TlsTest(HttpTest):
             plain.close()
 
     def processor_time(self):
-        """Nanoseconds of the threads of each name. A thread that has ended is not counted: it rests a minute before."""
+        """Returns the nanoseconds of the threads of each name. An ended thread is not counted: threads stay idle a
+        minute before their end."""
         folder, used = f"/proc/{self.server.process.pid}/task", {"reactor": 0, "http": 0}
         for thread in os.listdir(folder):
             with open(f"{folder}/{thread}/comm", encoding="ascii") as file:

@@ -32,7 +32,8 @@ def body_file(tmp_path_factory):
 
 
 class TooLargeTest(HttpTest):
-    """decisions.md, Answers: 413 before the body is read to its end; design.md: so that every client sees the status.
+    """core/http/API.md, "Bounds of heads and bodies": 413 before the body is read to its end, so that every client sees
+    the status.
 
     Clients that are told to send an expectation send the body without waiting for the answer, but for curl.
     """

@@ -1,4 +1,4 @@
-"""Clients that common generators write from GET /openapi.json: they can be imported or compiled, and they work.
+"""Clients written by common generators from GET /openapi.json: the clients can be imported or compiled, and work.
 
 Python: openapi-python-client, pinned in tests/requirements.txt. TypeScript: openapi-typescript and openapi-fetch, pinned in
 package-lock.json and installed under <build>/openapi on the first run.
@@ -22,7 +22,7 @@ LONGEST = 240  # seconds on a busy machine
 
 
 def run(*command, cwd):
-    """What a program that has to succeed printed."""
+    """Returns the output of a program that has to succeed."""
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=LONGEST)
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
     return done.stdout + done.stderr
@@ -60,11 +60,11 @@ class PythonTest(GeneratedTest):
 
     @staticmethod
     def call(operation, **arguments):
-        """What an operation gives, like templates.create_template."""
+        """Calls an operation by its module, like templates.create_template, and returns the result."""
         return importlib.import_module(f"generated_jobq.api.{operation}").sync(**arguments)
 
     def test_every_operation_is_there(self, package):
-        """One module each: what the generator does not understand it leaves out with a warning."""
+        """Each operation has a module: operations unknown to the generator would be left out with a warning."""
         modules = [path.stem for path in pathlib.Path(package.__path__[0], "api").glob("*/*.py")]
         document = self.server.request("GET", "/openapi.json", key=None).json()
         operations = [method for methods in document["paths"].values() for method in methods if method != "parameters"]

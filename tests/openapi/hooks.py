@@ -1,9 +1,9 @@
-"""What schemathesis shall know of the server that it calls, and must not do to it. openapi_test.py starts both, and
-JOBQ_STAGE, a JSON file, says what it has put there.
+"""Knowledge of schemathesis about the server under test, and the calls to avoid. openapi_test.py starts both, and
+JOBQ_STAGE, a JSON file, lists the prepared things of the server.
 
-Names that were invented become names of things that are there, because behind a 404 nothing is tested; some stay, and
-so do those that nothing can have. Waits are short, webhooks go to the test's own receiver, and what the other calls
-need is not taken away: the key, and the endpoints' workers. The answers are counted in JOBQ_TALLY.
+Invented names become names of existing things, because a 404 tests no code behind it; some invented names stay, and
+so do impossible names. Waits are short, webhooks go to the test's own receiver, and the needs of other calls stay: the
+key, and the endpoints' workers. The answers are counted in JOBQ_TALLY.
 """
 
 import atexit
@@ -32,7 +32,7 @@ statuses = collections.defaultdict(collections.Counter)  # label of an operation
 
 
 def stand_in(operation, name, choices):
-    """One of the choices after the other instead of a name that a thing could have, but has not."""
+    """Returns the next of the choices in place of a valid but invented name."""
     if not isinstance(name, str) or not IDENTIFIER.fullmatch(name) or MADE_BY_THE_SERVER.fullmatch(name):
         return None
     return in_turn(operation, choices)
@@ -137,7 +137,8 @@ def shorten(case, lenient):
 
 
 def leads_somewhere(text):
-    """Whether it is a URL of somebody, who must not be called. What is no URL stays: the server has to refuse it."""
+    """Returns whether the value is a URL of a stranger, which must not be called. A value other than a URL stays,
+    because the server has to refuse it."""
     try:
         return isinstance(text, str) and text.isascii() and " " not in text and bool(urllib.parse.urlsplit(text).netloc)
     except ValueError:

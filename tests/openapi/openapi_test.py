@@ -1,10 +1,10 @@
-"""GET /openapi.json against the server that it describes: schemathesis reads it, calls all that it promises with good
-and with bad data, follows its links, and judges each answer by it.
+"""GET /openapi.json against its own server: schemathesis reads the description, makes every described call with good
+and with bad data, follows the links, and judges each answer by the description.
 
     build/venv/bin/pytest tests/openapi [--examples N] [--seed N]
 
-Each operation of the description is a subtest, and so is what its links lead to; and each operation has to be answered
-with success at least once, so that a run in which nothing works does not pass.
+Each operation of the description is a subtest, and each target of its links too. Each operation has to be answered
+with success at least once, so a run without any success does not pass.
 """
 
 import collections
@@ -62,7 +62,7 @@ def set_the_stage(server, receiver):
 
 
 def call_everything(server, document, stage, config, folder):
-    """schemathesis' exit code. Its reports and its log are in the folder."""
+    """Runs schemathesis and returns its exit code. Its reports and its log are in the folder."""
     stage_file = os.path.join(folder, "stage.json")
     with open(stage_file, "w", encoding="ascii") as file:
         json.dump(stage, file)

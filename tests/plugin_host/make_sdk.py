@@ -1,6 +1,6 @@
 """Writes a copy of the sdk's headers with one change: make_sdk.py <from> <to> reworded|next|other_layout.
 
-reworded       every comment is gone, lines are indented and spaced differently: nothing that the ABI depends on.
+reworded       every comment is gone, lines are indented and spaced differently: no change for the ABI.
 next           the next minor: one more virtual in QueuePolicy, a field at the end of PluginEnv, a type more.
 other_layout   a field of JobPolicy is wider: a change that needs a major.
 """

@@ -1,5 +1,5 @@
-# Copies of the sdk's headers with one change each (make_sdk.py), the fixtures that are built against them, and a host of
-# the next minor.
+# Copies of the sdk's headers with one change each (tests/plugin_host/make_sdk.py), the fixtures built against the
+# copies, and a host of the next minor version.
 set(sdk_headers ${PROJECT_SOURCE_DIR}/sdk/include/jobq)
 list(TRANSFORM JOBQ_SDK_HEADERS REPLACE "(.+)" "${sdk_headers}/\\1.h" OUTPUT_VARIABLE sdk_files)
 function(jobq_copy_sdk change)
@@ -27,7 +27,7 @@ jobq_use_sdk(jobq_newer_minor_objects next)
 jobq_add_fixture(next_minor plugin_host/fixture_summary.cpp)
 jobq_use_sdk(jobq_next_minor_objects next)
 
-# The host's own sources again: its minor is a constant of the headers.
+# The host's own sources again, because its minor version is a constant of the headers.
 set(host ${PROJECT_SOURCE_DIR}/core)
 jobq_add_test(next_minor_test LABELS unit
   SOURCES plugin_host/next_minor_test.cpp ${host}/plugin/plugin_config.cpp ${host}/plugin/plugin_file.cpp
@@ -37,5 +37,5 @@ jobq_add_test(next_minor_test LABELS unit
 jobq_use_sdk(next_minor_test next)
 target_include_directories(next_minor_test PRIVATE ${PROJECT_SOURCE_DIR})
 target_compile_definitions(next_minor_test PRIVATE JOBQ_FIXTURE_DIR="${fixtures}")
-# The precompiled headers are those of the present sdk.
+# The precompiled headers belong to the present sdk.
 set_target_properties(next_minor_test PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)

@@ -1,4 +1,4 @@
-# The plugin host, over libraries that are wrong in one way each, and one good library.
+# The plugin host, over libraries with one fault each, and one good library.
 set(fixtures ${CMAKE_BINARY_DIR}/tests/fixtures)
 
 # jobq_add_fixture(<name> <source> [definition...]): libjobq_<name>.so in the folder of fixtures.
@@ -15,7 +15,7 @@ add_library(jobqfixture_dependency SHARED plugin_host/fixture_dependency.cpp)
 set_target_properties(jobqfixture_dependency PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 jobq_add_fixture(needy plugin_host/fixture_needy.cpp)
 target_link_libraries(jobq_needy PRIVATE jobqfixture_dependency)
-# Without an rpath, the library that it needs cannot be found when it is loaded.
+# Without an rpath, the needed library cannot be found when the plugin is loaded.
 set_target_properties(jobq_needy PROPERTIES SKIP_BUILD_RPATH ON)
 include(plugin_host/other_sdks.cmake)
 

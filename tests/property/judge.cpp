@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kAll = 1'000'000;
 
-// What is first found to differ, of all that can be asked without changing anything.
+// Returns the first difference among all values readable without a change.
 std::string difference(Storage& real, const StorageModel& model, const std::set<EndpointId>& endpoints) {
   std::string difference;
   const auto same = [&](const std::string& what, const std::string& said, const std::string& right) {
@@ -45,7 +45,7 @@ void Judge::reopen(std::shared_ptr<Storage> real) {
   failed_ = false;
 }
 
-// The worlds of which `contradiction` says something are not the real one.
+// Drops every world for which `contradiction` returns a text.
 void Judge::drop(const std::string& action, const std::function<std::string(StorageModel&)>& contradiction) {
   std::string all;
   std::erase_if(worlds_, [&](StorageModel& world) {
@@ -111,7 +111,7 @@ JobPage Judge::list(const JobFilter& filter, const PageWindow& window) {
       [&](StorageModel& model) { return model.list(filter, window); });
 }
 
-// Jobs that have expired but were not swept may be counted still.
+// Expired jobs before their sweep may still be counted.
 EndpointCounts Judge::counts(std::string_view endpoint) {
   const EndpointCounts said = real_->jobs().counts(endpoint);
   drop("counts of " + std::string(endpoint), [&](StorageModel& world) -> std::string {
@@ -127,7 +127,7 @@ EndpointCounts Judge::counts(std::string_view endpoint) {
   return said;
 }
 
-// How many were removed is the caller's to add up, batch by batch; expired ones may be among them.
+// The caller adds up the removed jobs of all batches; expired jobs may be among them.
 std::size_t Judge::remove(std::string_view endpoint, std::size_t batch) {
   const std::size_t removed = ask(
       "remove", [&] { return real_->jobs().remove(endpoint, batch) < batch; },

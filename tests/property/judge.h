@@ -1,10 +1,11 @@
-// A storage that asks two others: the real one, and the model. Every verb but findFinished is put to both, and where
-// their answers differ, a Disagreement says so. Whoever uses the storage, a test or the core, does not notice.
+// A storage in front of two others: the real storage and the model. Every operation except findFinished goes to both,
+// and a difference between their answers is thrown as a Disagreement. The user of the storage, a test or the core, does
+// not notice the judge.
 //
-// A verb that throws StorageError leaves a doubt: until the storage is opened again it has not happened, and then it
-// may have, because its bytes may have reached the disk. So there are several worlds from then on; those that an answer
-// contradicts are dropped, and when none is left, the storage is wrong. (The first failure alone leaves a doubt: a
-// storage whose disk has failed writes nothing more until it is opened again.)
+// An operation with a StorageError leaves a doubt: until the storage is opened again the operation has not happened,
+// and afterwards it may have, because its bytes may have reached the disk. From then on there are several worlds. A
+// world contradicted by an answer is dropped; with no world left, the storage is wrong. Only the first failure leaves a
+// doubt: after a failure of its disk a storage writes no more until opened again.
 #pragma once
 
 #include <cstddef>
@@ -38,22 +39,22 @@ class Disagreement : public std::logic_error {
   using std::logic_error::logic_error;
 };
 
-/// One thread at a time. The workers' beats pass through: they are no job's. Others may store records of other kinds
-/// meanwhile.
+/// Confined to one thread at a time. The beats of workers pass through, because beats belong to no job. Other threads
+/// may store records of other kinds meanwhile.
 class Judge final : public Storage, JobStore, LeaseStore, ChunkStore, OutboxStore, RecordStore {
  public:
-  /// Null: not open yet.
+  /// Null means not open yet.
   explicit Judge(std::shared_ptr<Storage> real);
   ~Judge() override;
 
-  /// The process that had the storage open is gone, and this one took its place.
+  /// Replaces the dead process, which had the storage open, by a new process with `real`.
   void reopen(std::shared_ptr<Storage> real);
   void close() { real_.reset(); }
 
-  /// Compares everything that can be asked; throws Disagreement.
+  /// Compares every value open to reading; throws Disagreement.
   void inspect();
 
-  /// What was found first; empty so far. Kept, because the core may catch what a verb throws.
+  /// Returns the first disagreement; empty without any. The text is kept because the core may catch the exception.
   const std::string& disagreement() const { return disagreement_; }
   const StorageModel& model() const { return worlds_.front(); }
   Storage& real() { return *real_; }
@@ -115,15 +116,15 @@ class Judge final : public Storage, JobStore, LeaseStore, ChunkStore, OutboxStor
   template <class Ask, class Expect>
   auto ask(const std::string& action, Ask real, Expect expected);
   void drop(const std::string& action, const std::function<std::string(StorageModel&)>& contradiction);
-  /// What is first found to differ of the kinds that were named.
+  /// Returns the first difference in records of the kinds named so far.
   std::string differenceInRecords(StorageModel& model);
 
   std::shared_ptr<Storage> real_;
   std::vector<StorageModel> worlds_;  // never empty
-  std::vector<StorageModel> doubts_;  // join them when the storage is opened again
+  std::vector<StorageModel> doubts_;  // worlds that join the others when the storage is opened again
   std::set<EndpointId> endpoints_;
   std::set<std::string> kinds_;
-  bool failed_ = false;  // since the storage was opened
+  bool failed_ = false;  // a call failed since the storage was opened
   std::string disagreement_;
 };
 

@@ -1,4 +1,4 @@
-// How the judge puts a question to both; for its own source files.
+// Asking the real storage and the model the same question; part of the judge.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// The judge's records: how a storage counts its versions is its own matter (record_model.h).
+// The judge's records: a storage may count its versions in its own way (`tests/property/record_model.h`).
 #include "judge_ask.h"
 
 namespace jobq::model {

@@ -1,5 +1,5 @@
-// Random calls against each limiter and the simplest correct model of it: every verdict has to be the model's. A
-// sequence that fails is made short and printed with its seed.
+// Random calls against each limiter and the simplest correct model of the limiter: every verdict must equal the verdict
+// of the model. A failing sequence is shortened and printed with its seed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,13 +20,13 @@ namespace {
 constexpr std::size_t kOperations = 60;
 constexpr std::size_t kKeys = 3;
 
-/// One call. Numbers are small, so that few calls fill a window and refusals are as common as not.
+/// A call. Numbers are small, so few calls fill a window, and refusals are as common as permissions.
 struct Operation {
-  bool leave;  ///< nothing, when nobody is inside
+  bool leave;  ///< no operation while no call is inside
   std::size_t key;
   RateLimit limit;
   Millis passed;  ///< since the call before
-  Millis late;    ///< how much older the caller's instant is
+  Millis late;    ///< distance of the caller's earlier instant
 };
 
 std::vector<Operation> randomOperations(std::uint64_t seed) {
@@ -59,19 +59,19 @@ std::string text(const Operation& operation) {
   return line.str();
 }
 
-/// What one key has used of its rate. `now` never goes back.
+/// The used rate of one key. `now` never goes back.
 class RateModel {
  public:
   virtual ~RateModel() = default;
-  /// Would one more be allowed `later`, if nobody asked until then?
+  /// Returns true if a call would be allowed after `later` without other calls until then.
   virtual bool room(const RateLimit& limit, Instant now, Millis later) const = 0;
   virtual void count(Instant now) = 0;
   virtual std::uint32_t remaining(const RateLimit& limit, Instant now) const = 0;
-  /// After each call with a rate limit, whatever its verdict.
+  /// Called after each call with a rate limit, after any verdict.
   virtual void settle(const RateLimit&, Instant) {}
 };
 
-/// All instants that were ever allowed.
+/// All allowed instants.
 class WindowModel final : public RateModel {
  public:
   bool room(const RateLimit& limit, Instant now, Millis later) const override {
@@ -91,7 +91,7 @@ class WindowModel final : public RateModel {
   std::deque<Instant> allowed_;
 };
 
-/// A number of tokens, exactly.
+/// An exact number of tokens.
 class Fraction {
  public:
   explicit Fraction(std::int64_t above = 0, std::int64_t below = 1) : above_(above), below_(below) {
@@ -111,7 +111,7 @@ class Fraction {
   std::int64_t below_;
 };
 
-/// Tokens taken and not yet refilled. Between two calls the limit of the earlier one is in force.
+/// Tokens taken and not yet refilled. Between two calls the limit of the earlier call is in force.
 class BucketModel final : public RateModel {
  public:
   bool room(const RateLimit& limit, Instant now, Millis later) const override {
@@ -137,7 +137,7 @@ class BucketModel final : public RateModel {
   }
 
   Fraction taken_;
-  std::int64_t counted_ = 0;  // by the call that is not settled yet
+  std::int64_t counted_ = 0;  // counted by the call before settle()
   Instant at_;
   RateLimit last_;
 };
@@ -192,7 +192,7 @@ class LimiterProperty : public testing::TestWithParam<std::string> {
                                             PluginEnv{config, clock, log, {}, false});
   }
 
-  /// What was found; empty when every answer was right.
+  /// Returns the first difference; empty if every answer was right.
   std::string play(const std::vector<Operation>& operations) {
     return GetParam() == "window" ? playAgainst<WindowModel>(operations) : playAgainst<BucketModel>(operations);
   }

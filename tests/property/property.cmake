@@ -1,4 +1,4 @@
-# The model of a storage, its judge, and what is played against them.
+# The model of a storage, its judge, and the tests played against both.
 add_library(jobq_model STATIC property/storage_model.cpp property/storage_model_owed.cpp property/storage_model_runs.cpp
   property/record_model.cpp property/judge.cpp property/judge_records.cpp property/random_operations.cpp property/text.cpp)
 target_include_directories(jobq_model PUBLIC ${CMAKE_CURRENT_LIST_DIR})

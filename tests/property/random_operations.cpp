@@ -52,7 +52,7 @@ constexpr std::array kKinds{
 };
 static_assert(kKinds.size() == kActions);
 
-// Mostly moments, now and then long enough for leases, retention or a ttl to end.
+// Mostly short times, now and then long enough for the end of leases, retention or a ttl.
 constexpr std::array kJumps{1, 40, 700, 4'000, 11'000, 61'000, 700'000, 2'000'000, 90'000'000};
 
 constexpr std::array kListed{JobState::inQueue, JobState::inProgress, JobState::completed,
@@ -60,21 +60,22 @@ constexpr std::array kListed{JobState::inQueue, JobState::inProgress, JobState::
 
 const LeaseRef kNobodys{"nobody", 1};
 
-/// Few, so that each has several calls.
+/// Few hosts, so each host has several calls.
 std::string host(std::uint32_t number) { return "h" + std::to_string(number % 3) + ".example.com"; }
 
 }  // namespace
 
 std::string text(const Operation& operation) {
-  return std::string(kKinds[static_cast<std::size_t>(operation.action)].name) + " " + std::to_string(operation.a) + " " +
-         std::to_string(operation.b);
+  return std::string(kKinds[static_cast<std::size_t>(operation.action)].name) + " " + std::to_string(operation.a) +
+         " " + std::to_string(operation.b);
 }
 
 std::vector<Operation> randomOperations(std::uint64_t seed, std::size_t count, int verbs) {
   std::mt19937_64 random(seed);
   std::vector<Action> bag;
   for (const Kind& kind : kKinds) {
-    if (static_cast<int>(kind.action) < verbs) bag.insert(bag.end(), static_cast<std::size_t>(kind.weight), kind.action);
+    if (static_cast<int>(kind.action) < verbs)
+      bag.insert(bag.end(), static_cast<std::size_t>(kind.weight), kind.action);
   }
   std::vector<Operation> operations;
   const auto number = [&random] { return static_cast<std::uint32_t>(random() >> 40); };
@@ -118,7 +119,7 @@ void Player::claim(Storage& storage, const Operation& operation, const Holder& h
 }
 
 void Player::playOnLease(Storage& storage, const Operation& operation) {
-  // Mostly a late one, which is mostly held.
+  // Mostly a recent lease, and thus mostly a held lease.
   const std::size_t back = operation.b % 4 == 0 ? operation.a % (leases_.size() + 1) : operation.a % 4;
   const LeaseRef lease = back < leases_.size() ? leases_[leases_.size() - 1 - back] : kNobodys;
   const std::string number = std::to_string(operation.b);
@@ -173,7 +174,7 @@ void Player::playOnDelivery(Storage& storage, const Operation& operation) {
   const std::size_t back = leases_.empty() ? 0 : operation.a % leases_.size();
   const LeaseRef of = leases_.empty() ? kNobodys : leases_[leases_.size() - 1 - back];
   const std::string id = of.job + "." + std::to_string(of.attempt);
-  const std::size_t late = operation.a % (operation.b % 3 == 0 ? 9 : 2);  // mostly a claim that is the last one
+  const std::size_t late = operation.a % (operation.b % 3 == 0 ? 9 : 2);  // mostly a delivery's last claim
   const DeliveryClaim claim = late < claims_.size() ? claims_[claims_.size() - 1 - late] : DeliveryClaim{id, 1};
   switch (operation.action) {
     case Action::settle:
@@ -185,7 +186,7 @@ void Player::playOnDelivery(Storage& storage, const Operation& operation) {
   }
 }
 
-// All of a host or none: which come first of those that are due since one moment is the storage's choice.
+// Claims all deliveries of a host or none: the order among deliveries due at the same moment is the storage's choice.
 void Player::claimDeliveries(OutboxStore& outbox, const Operation& operation) {
   const DueHosts page = outbox.dueHosts(operation.a % 3 == 0 ? host(operation.a / 3) : "", 1 + operation.b % 3);
   std::vector<HostPlaces> places;
@@ -199,7 +200,7 @@ void Player::claimDeliveries(OutboxStore& outbox, const Operation& operation) {
   for (const Delivery& delivery : outbox.claimDue(places, Millis(15'000))) claims_.push_back(delivery.claim());
 }
 
-// Mostly from the version that is there.
+// Mostly expects the stored version.
 void Player::updateRecord(RecordStore& records, Record record, std::uint32_t choice) {
   std::uint64_t expected = choice % 7;
   const auto found = records.find(record.kind, record.id);
@@ -213,7 +214,7 @@ void Player::updateRecord(RecordStore& records, Record record, std::uint32_t cho
   if (const auto* now = std::get_if<Stored>(&result)) versions_.push_back(now->version);
 }
 
-// Few kinds, ids and names, so that they meet.
+// Few kinds, ids and names, so records collide.
 void Player::playOnRecord(RecordStore& records, const Operation& operation) {
   const std::string kind = name_ + "-kind" + std::to_string(operation.a % 2);
   const std::string id = "r" + std::to_string(operation.b % 4);
@@ -256,7 +257,8 @@ void Player::play(Storage& storage, const Operation& operation) {
     claim(storage, operation, Holder{"node", Holder::Kind::timed, Millis(10'000)});
   } else if (action >= Action::finish && action <= Action::renew) {
     playOnLease(storage, operation);
-  } else if (action == Action::counts || action == Action::list || action == Action::purge || action == Action::remove) {
+  } else if (action == Action::counts || action == Action::list || action == Action::purge ||
+             action == Action::remove) {
     playOnEndpoint(storage, operation);
   } else if (isOfRecords(action)) {
     playOnRecord(storage.records(), operation);
@@ -272,7 +274,7 @@ void Player::play(Storage& storage, const Operation& operation) {
   } else if (action == Action::claimDue) {
     claimDeliveries(storage.outbox(), operation);
   } else if (action == Action::abandonOwed) {
-    // All that wait or none: which one is the oldest of those that one sweep owed is the storage's choice.
+    // All waiting deliveries or none: the oldest among deliveries owed by the same sweep is the storage's choice.
     const OwedBounds bounds{Millis(kJumps[operation.a % kJumps.size()]), operation.b % 4 == 0 ? 0U : 1'000'000U};
     (void)storage.outbox().abandonOwed(bounds, 1'000'000);
   } else {

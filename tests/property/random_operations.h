@@ -1,5 +1,5 @@
-// Random work for a storage: a sequence of verbs whose arguments are numbers, so that it can be printed, repeated from
-// its seed, and shortened without losing its meaning: whatever remains names jobs and leases that exist.
+// Random work for a storage: a sequence of operations with numbers as arguments. The sequence can be printed, repeated
+// from its seed, and shortened without losing its meaning: the remaining operations name existing jobs and leases.
 #pragma once
 
 #include <cstddef>
@@ -48,14 +48,16 @@ enum class Action : std::uint8_t {
   findRecord,
   listRecords,
   changedSince,
-  // These concern all endpoints, or take one away.
+  // Operations on all endpoints, or the removal of one.
   sweep,
   claimDue,
   abandonOwed,
   remove,
 };
 inline constexpr int kActionsOfOneEndpoint = static_cast<int>(Action::sweep);
-inline constexpr bool isOfRecords(Action action) { return action >= Action::createRecord && action <= Action::changedSince; }
+inline constexpr bool isOfRecords(Action action) {
+  return action >= Action::createRecord && action <= Action::changedSince;
+}
 inline constexpr int kActions = static_cast<int>(Action::remove) + 1;
 
 struct Operation {
@@ -66,25 +68,25 @@ struct Operation {
 
 std::string text(const Operation& operation);
 
-/// The same for the same seed, on every machine. `verbs`: kVerbs, or kActionsOfOneEndpoint.
+/// Returns the same operations for the same seed on every machine. `verbs` is kActions or kActionsOfOneEndpoint.
 std::vector<Operation> randomOperations(std::uint64_t seed, std::size_t count, int verbs = kActions);
 
-/// Each group of jobs gets its turn: the policy that asks most of a storage.
+/// Serves the groups of jobs in turn: the most demanding policy for a storage.
 class Turns final : public QueuePolicy {
  public:
   std::string group(const JobSpec& job) const override { return job.apiKeyId; }
   std::int64_t rank(const JobSpec&, Instant, const GroupState& state) const override;
 };
 
-/// Plays operations on a storage. What it knows of jobs, leases and versions outlives a reopening.
+/// Plays operations on a storage. The known jobs, leases and versions outlive a reopening of the storage.
 class Player {
  public:
-  /// `name` begins the ids of its jobs, the names of its endpoints and the kinds of its records. The jobs' turns are
-  /// settled by Turns, or by `policy`, which has to outlive it.
+  /// `name` begins the ids of the jobs, the names of the endpoints and the kinds of the records. The order of jobs
+  /// comes from Turns, or from `policy`, which must outlive the player.
   Player(std::string name, testkit::ManualClock& clock, const QueuePolicy* policy = nullptr)
       : name_(std::move(name)), clock_(clock), policy_(policy != nullptr ? *policy : turns_) {}
 
-  /// Throws what the storage throws.
+  /// Throws the exceptions of the storage.
   void play(Storage& storage, const Operation& operation);
 
  private:
@@ -104,10 +106,10 @@ class Player {
   const Turns turns_;
   const QueuePolicy& policy_;
   std::vector<JobKey> jobs_;
-  std::vector<LeaseRef> leases_;         // stale ones stay: they are the most interesting
-  std::vector<DeliveryClaim> claims_;    // the same
-  std::vector<std::uint64_t> versions_;  // of records, stale ones as well
-  std::vector<std::uint64_t> moments_;   // versions from which to ask for changes again
+  std::vector<LeaseRef> leases_;         // stale leases stay, as the most interesting cases
+  std::vector<DeliveryClaim> claims_;    // stale claims stay as well
+  std::vector<std::uint64_t> versions_;  // versions of records, stale versions as well
+  std::vector<std::uint64_t> moments_;   // versions for later questions about changes
 };
 
 }  // namespace jobq::model

@@ -1,4 +1,4 @@
-// The queue policies of this tree, as the server loads them: for random verbs and schedules.
+// The queue policies of this tree, loaded like in the server, and used with random operations and schedules.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace jobq::model {
 
-/// Loaded once, and kept. One thread.
+/// Loads the policy on the first call and keeps it. Confined to one thread.
 inline const QueuePolicy& realPolicy(const std::string& name) {
   static testkit::ManualClock clock;
   static testkit::SilentLog log;

@@ -16,7 +16,7 @@ std::uint64_t Versions::ofChange(std::uint64_t mine, std::uint64_t said) {
   if (known != ofChanges_.end()) return known->second;
   if (said == 0) return mine;
   const auto at = moments_.lower_bound(said);
-  // Whatever was the last change at an earlier moment came before this one; at this moment and later it had happened.
+  // Every last change of an earlier moment came before this change, and every later moment includes this change.
   if (at != moments_.begin() && std::prev(at)->second >= mine) return 0;
   if (at != moments_.end() && at->second < mine) return 0;
   if (at != moments_.end() && at->first == said && at->second != mine) return 0;

@@ -1,6 +1,6 @@
-// The simplest correct record store: a map and a counter. It counts 1, 2, 3; a storage counts as it likes, as long as
-// its versions grow: which of them stands for which of the model's is learnt from its answers, and an answer that does
-// not fit those before is wrong.
+// The simplest correct record store: a map and a counter. The model counts 1, 2, 3; a storage may count in any way with
+// growing versions. The model learns from the answers of the storage which version stands for which number, and an
+// answer in conflict with earlier answers is wrong.
 #pragma once
 
 #include <cstdint>
@@ -15,27 +15,28 @@
 
 namespace jobq::model {
 
-/// What a storage's versions mean in the model.
+/// The meaning of a storage's versions in the model.
 class Versions {
  public:
-  /// A change that is `mine` in the model has version `said`. Returns what is right: `said` if it fits all answers so
-  /// far; else the version that was told before, or another than `said`.
+  /// Notes that change `mine` of the model has version `said` in the storage. Returns the right version: `said` if
+  /// consistent with all answers so far; otherwise the version told before, or a version other than `said`.
   std::uint64_t ofChange(std::uint64_t mine, std::uint64_t said);
-  /// All changes up to `mine` have versions up to `said`, and no other has. Returns `said` if that can be, else
-  /// another.
+  /// Notes that all changes up to `mine`, and no others, have versions up to `said`. Returns `said` if consistent,
+  /// otherwise another version.
   std::uint64_t ofMoment(std::uint64_t mine, std::uint64_t said);
 
-  /// The change that was told to have this version; 0: none.
+  /// Returns the change with the version `said`; 0 for an unknown version.
   std::uint64_t change(std::uint64_t said) const;
-  /// The last change at a moment that was told; 0 before the first.
+  /// Returns the last change at the moment of version `said`; 0 before the first.
   std::uint64_t moment(std::uint64_t said) const;
 
  private:
-  std::map<std::uint64_t, std::uint64_t> ofChanges_;  // the storage's version of each of the model's that was told
-  std::map<std::uint64_t, std::uint64_t> moments_;    // the model's last change at each version that was told
+  std::map<std::uint64_t, std::uint64_t> ofChanges_;  // the storage's version of each known change of the model
+  std::map<std::uint64_t, std::uint64_t> moments_;    // the model's last change at each known version
 };
 
-/// The verbs of RecordStore. Their versions are the model's own; asTold() turns them into the storage's. One thread.
+/// The operations of RecordStore. Their versions are the model's own; asTold() translates results into versions of the
+/// storage. Confined to one thread.
 class RecordModel {
  public:
   CreateResult create(Record record, Instant now);
@@ -43,16 +44,16 @@ class RecordModel {
   std::optional<Record> find(const std::string& kind, const std::string& id) const;
   std::vector<Record> list(const std::string& kind) const;
   bool remove(const std::string& kind, const std::string& id, Instant now);
-  /// Removals are remembered for a day and no longer.
+  /// Removals are remembered for exactly a day.
   Changes changedSince(const std::string& kind, std::uint64_t version, Instant now) const;
 
   Versions& versions() { return versions_; }
-  /// `right` as the storage would say it whose answer to the same question was `said`.
+  /// Translate `right` into the versions of the storage, which answered the same question with `said`.
   CreateResult asTold(CreateResult right, const CreateResult& said);
   UpdateResult asTold(UpdateResult right, const UpdateResult& said);
   std::optional<Record> asTold(std::optional<Record> right, const std::optional<Record>& said);
   std::vector<Record> asTold(std::vector<Record> right, const std::vector<Record>& said);
-  /// A removal of more than a day ago may still be told: nobody has swept yet.
+  /// Accepts removals older than a day as well, because the sweep may be due.
   Changes asTold(Changes right, const Changes& said, const std::string& kind, Instant now);
 
  private:

@@ -1,5 +1,5 @@
-// Random verbs on records alone, dense enough that ids, names and versions meet all the time; and stores that are wrong
-// on purpose, each of which the judge has to find.
+// Random operations on records alone, dense enough for ids, names and versions to meet all the time; and stores with
+// deliberate faults, each to be found by the judge.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -16,9 +16,9 @@
 namespace jobq::model {
 namespace {
 
-constexpr std::size_t kOperations = 800;  // of which a seventh is of records, time or sweeps
+constexpr std::size_t kOperations = 800;  // a seventh concerns records, time or sweeps
 
-/// A storage whose records pass through a store of the test's.
+/// A storage whose records pass through a store of the test.
 class OtherRecords final : public Storage {
  public:
   OtherRecords(std::unique_ptr<Storage> inner, std::unique_ptr<RecordStore> records)
@@ -40,21 +40,21 @@ class OtherRecords final : public Storage {
 
 enum class Fault {
   none,
-  staleUpdates,       // an update overwrites whatever is there
+  staleUpdates,       // an update overwrites any version
   sharedNames,        // two records have one name
   staleNames,         // a rename is not stored
   versionsStay,       // an update does not grow the version
-  versionsOfOneKind,  // each kind counts for itself
-  lostRemovals,       // changes do not tell what was removed
-  lostChanges,        // changes miss the last one
-  removedAndThere,    // what came back is told as removed as well
+  versionsOfOneKind,  // each kind has a counter of its own
+  lostRemovals,       // changes lack the removed records
+  lostChanges,        // changes lack the last change
+  removedAndThere,    // a record created again is told as removed as well
   undated,            // an update keeps the old moment
 };
 constexpr Fault kFaults[] = {Fault::staleUpdates,      Fault::sharedNames,  Fault::staleNames,
                              Fault::versionsStay,      Fault::lostRemovals, Fault::lostChanges,
                              Fault::versionsOfOneKind, Fault::undated,      Fault::removedAndThere};
 
-/// The verbs of the model, with a fault.
+/// The operations of the model, with a fault.
 class WrongRecords final : public RecordStore {
  public:
   WrongRecords(const Clock& clock, Fault fault) : clock_(clock), fault_(fault) {}
@@ -127,7 +127,7 @@ class RecordPlay : public testing::Test {
     return operations;
   }
 
-  /// What was found; empty when every answer was right. `fault`: of a store that is wrong on purpose.
+  /// Returns the first difference; empty if every answer was right. `fault` selects a deliberately wrong store.
   std::string play(const std::vector<Operation>& operations, const std::string& name, Fault fault = Fault::none) {
     dir_.clear();
     testkit::ManualClock clock;

@@ -1,6 +1,6 @@
-// Which seeds a test plays: a few in CI; more, or one again, by option.
-//   JOBQ_SEEDS=100000 build/tests/…     so many, from a seed that is printed
-//   JOBQ_SEED=17 build/tests/…          this one alone
+// The seeds of a property test: a few in CI; more seeds, or a single seed, by option.
+//   JOBQ_SEEDS=100000 build/tests/…     that many, from a printed seed
+//   JOBQ_SEED=17 build/tests/…          only this seed
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A failing sequence made short: what can be left out without the failure going away is left out.
+// Shortens a failing sequence: every operation without influence on the failure is left out.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace jobq::model {
 
-/// `fails` is asked again and again; it has to answer the same for the same sequence. The result fails, and does no
-/// longer when any one of its operations is taken away.
+/// Calls `fails` many times; the answer must be the same for the same sequence. Returns a failing sequence without any
+/// removable operation.
 template <class Operation>
 std::vector<Operation> shrink(std::vector<Operation> operations,
                               const std::function<bool(const std::vector<Operation>&)>& fails) {

@@ -9,7 +9,7 @@
 namespace jobq::model {
 namespace {
 
-// Moments, leases, retention and ttl; the lease's most of all, for the sake of those who come too late.
+// Moments, leases, retention and ttl; mostly the time of a lease, to get late reports.
 constexpr std::array kJumps{1, 40, 700, 1'000, 4'000, 6'000, 11'000, 11'000, 11'000, 61'000, 700'000, 90'000'000};
 constexpr Millis kLease{10'000};
 constexpr std::uint64_t kReach = 40;  // steps of the disk until an announced power cut
@@ -55,11 +55,11 @@ const Endpoint& Simulation::endpoint(std::uint32_t number) const {  // Half of t
 
 void Simulation::check(bool holds, const std::string& what) const {
   if (holds) return;
-  if (found_.empty()) found_ = what;  // the core may catch what an executor throws
+  if (found_.empty()) found_ = what;  // the core may catch exceptions of an executor
   throw Finding(what);
 }
 
-// A machine that starts may have another idea of the time, by an hour at most.
+// A starting machine may have another time of day, by an hour at most.
 void Simulation::wakeUpAtAnotherTime() {
   constexpr std::array kDrifts{0, 0, 0, -3'600'000, -2'000, 2'000, 3'600'000};
   furthest_ = std::max(furthest_, clock_->now());
@@ -70,7 +70,8 @@ void Simulation::wakeUpAtAnotherTime() {
   clock_ = std::move(clock);
 }
 
-// As Application starts: what a dead process held goes back in line before the first claim.
+// Opens the storage like Application at its start: jobs of a dead process go back into the queue before the first
+// claim.
 void Simulation::open() {
   for (;;) {
     try {
@@ -140,7 +141,7 @@ void Simulation::report(const Run& run, const Move& move) {
   }
 }
 
-// True: the worker is rid of its job.
+// Returns true if the worker is free of its job.
 bool Simulation::finish(const Run& run, const Move& move) {
   const bool succeeds = move.b % 4 != 0;
   Outcome outcome = Failed{"no", ""};
@@ -154,7 +155,7 @@ bool Simulation::finish(const Run& run, const Move& move) {
   return true;
 }
 
-// As a worker thread does: the outcome is kept until it is stored or stale, then the worker is free.
+// Finishes like a worker thread: the outcome is kept until stored or stale, then the worker is free.
 void Simulation::finishLocal(std::size_t which, const Move& move) {
   const Run run = workshop_->running[which];
   finish(run, move);
@@ -205,7 +206,7 @@ void Simulation::change(const Move& move) {
   if (std::holds_alternative<Requeued>(result)) ++lastAttempt_[key.id];
 }
 
-// A goodbye: no new claims, what still runs goes back in line.
+// An orderly stop: no new claims, running jobs go back into the queue.
 void Simulation::restart() {
   deps_->dispatcher.stop();
   for (const Run& run : workshop_->running) deps_->jobs.release({run.lease}, run.endpoint);
@@ -265,7 +266,7 @@ void Simulation::act(const Move& move) {
   }
 }
 
-// A dead machine takes its workers with it; the remote ones live on.
+// A dead machine ends its workers; remote workers live on.
 void Simulation::recover() {
   if (!plan_.canCrash || !fault::Disk::instance().isCut()) return;
   closeAfterCrash();
@@ -273,7 +274,7 @@ void Simulation::recover() {
   open();
 }
 
-// The last power cut has come or will not come: also one that strikes the checkpoint which follows the last commit.
+// Ensures that the last power cut has come or will not come, even a cut during the checkpoint after the last commit.
 void Simulation::endCrashes() {
   if (!plan_.canCrash) return;
   fault::Disk::instance().cutAt(0);

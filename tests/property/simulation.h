@@ -1,11 +1,11 @@
-// The core in a simulated world: the job service, the dispatcher and the sweeper as they are, with their storage, on
-// one thread and a clock moved by hand; workers, remote workers, couriers, crashes and power cuts are played. A
-// schedule of operations decides what happens next, so that every interleaving of turns can come, and comes again with
-// its seed.
+// The core in a simulated world: the real job service, dispatcher and sweeper with their storage, on one thread and a
+// clock moved by hand. Workers, remote workers, webhook deliveries, crashes and power cuts are played. A schedule of
+// operations decides the next event, so every interleaving of turns can occur, and recurs with its seed.
 //
-// What must hold at every step: every answer of the storage is the model's (judge.h); a worker has one job at a time,
-// and a job one worker; a result is accepted from the last attempt alone, and a job succeeds once. And when all is
-// quiet: no job waits where somebody could run it, no job is held by nobody, and no worker is lost.
+// Rules at every step: every answer of the storage equals the answer of the model (`tests/property/judge.h`); a worker
+// has one job at a time, and a job one worker; a result is accepted from the last attempt alone, and a job succeeds
+// once. Rules at rest: no job waits beside a worker able to run the job, no job is held without a holder, and no worker
+// is lost.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@
 
 namespace jobq::model {
 
-/// What was found; the simulation ends with it.
+/// A broken rule; ends the simulation.
 class Finding : public std::logic_error {
  public:
   using std::logic_error::logic_error;
@@ -43,15 +43,15 @@ class Finding : public std::logic_error {
 
 enum class Act : std::uint8_t {
   submit,
-  submitAndClaim,  // by a caller who waits
-  turn,            // of the dispatcher
-  start,           // a hired worker is ready, or cannot start
-  leave,           // a dismissed worker ends
+  submitAndClaim,  // by a waiting caller
+  turn,            // a turn of the dispatcher
+  start,           // a starting worker becomes ready, or its start fails
+  leave,           // a stopping worker ends
   report,          // a worker's progress, chunk or log line
   finish,
   remoteClaim,
   remoteRenew,
-  remoteFinish,  // perhaps long after its lease has ended
+  remoteFinish,  // perhaps long after the end of its lease
   cancel,
   retry,
   purge,
@@ -60,7 +60,7 @@ enum class Act : std::uint8_t {
   sweep,
   deliver,
   advance,
-  stop,   // and start again, with a goodbye
+  stop,   // an orderly stop, then a start
   crash,  // the power goes at one of the next steps of the disk
 };
 
@@ -73,31 +73,31 @@ struct Move {
 std::string text(const Move& move);
 std::vector<Move> randomMoves(std::uint64_t seed, std::size_t count, bool canCrash);
 
-/// How a world is made: by the plugin of its storage, and whether the judge listens. Without him only what a user could
-/// see is watched.
+/// The plan of a world: the plugin of its storage, and whether the judge compares answers. Without the judge only
+/// effects visible to a user are checked.
 struct SimulationPlan {
   std::function<std::shared_ptr<Storage>(Clock&)> open;
   bool judged = true;
-  bool canCrash = false;  ///< what is acknowledged survives; the disk is Disk::instance()
+  bool canCrash = false;  ///< acknowledged changes survive a crash; the disk is Disk::instance()
 };
 
-/// One life of the core after another, until the schedule is over. One thread.
+/// Runs one life of the core after another, until the schedule is over. Confined to one thread.
 class Simulation {
  public:
   Simulation(SimulationPlan plan, std::uint64_t seed);
   ~Simulation();
 
-  /// Plays the moves, then lets everything come to its end. Throws Finding or Disagreement.
+  /// Plays the moves, then lets all jobs come to their end. Throws Finding or Disagreement.
   void play(const std::vector<Move>& moves);
 
  private:
   struct Workshop;  // plays the executor
-  struct Deps;      // what a process has
+  struct Deps;      // the parts of a process
 
   struct Run {
     LeaseRef lease;
     EndpointId endpoint;
-    WorkerId worker;  // empty for a remote one
+    WorkerId worker;  // empty for a remote worker
   };
 
   void open();
@@ -137,14 +137,14 @@ class Simulation {
   std::unique_ptr<Deps> deps_;
 
   std::vector<JobKey> jobs_;
-  std::vector<DeliveryClaim> calls_;  // of several callers, also those whose claim is long gone
-  std::set<std::string> replayed_;    // deliveries whose replay was acknowledged, and no call has begun since
-  std::vector<Run> remote_;           // also those whose lease is long gone
+  std::vector<DeliveryClaim> calls_;  // calls of several callers, also with a claim long gone
+  std::set<std::string> replayed_;    // deliveries with an acknowledged replay and no call since
+  std::vector<Run> remote_;           // remote runs, also with a lease long gone
   std::map<JobId, std::uint32_t> lastAttempt_;
   std::set<JobId> succeeded_;
   int processes_ = 0;
-  Instant furthest_{};         // that any clock has been
-  mutable std::string found_;  // first
+  Instant furthest_{};         // furthest time of any clock
+  mutable std::string found_;  // first finding
 };
 
 }  // namespace jobq::model

@@ -1,5 +1,5 @@
-// Webhooks in the simulation: callers that claim deliveries, record their calls and end them, each step a move of its
-// own, with replays between the steps. Callers outlive a crash: their late reports are the interesting ones.
+// Webhooks in the simulation: callers claim deliveries, record their calls and end the deliveries, each step a move of
+// its own, with replays between the steps. Callers outlive a crash, because late reports are the interesting ones.
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,16 +11,16 @@ namespace jobq::model {
 
 OutboxStore& Simulation::outbox() { return (plan_.judged ? *judge_ : judge_->real()).outbox(); }
 
-// All that are due: which come first of those that are due since one moment is the storage's choice.
+// Claims all due deliveries: the order among deliveries due at the same moment is the storage's choice.
 void Simulation::claimDeliveries() {
   for (const Delivery& delivery : testkit::claimAllDue(outbox(), Millis(15'000), 1'000'000)) {
-    replayed_.erase(delivery.id);  // the call that it asked for begins now
+    replayed_.erase(delivery.id);  // the call of the replay begins now
     calls_.push_back(delivery.claim());
   }
 }
 
 void Simulation::deliver(const Move& move) {
-  constexpr std::size_t kCalls = 6;  // that are remembered
+  constexpr std::size_t kCalls = 6;  // number of remembered calls
   if (calls_.empty() || move.b % 5 == 0) return claimDeliveries();
   if (calls_.size() > kCalls) calls_.erase(calls_.begin(), calls_.end() - static_cast<std::ptrdiff_t>(kCalls));
   const DeliveryClaim claim = calls_[move.a % calls_.size()];

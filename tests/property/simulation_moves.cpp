@@ -1,4 +1,4 @@
-// Which moves there are, and how often each is made.
+// The kinds of moves, and the frequency of each.
 #include <array>
 
 #include "simulation.h"

@@ -1,4 +1,4 @@
-// What a simulated process has: the core's rooms, and workers that are played.
+// The parts of a simulated process: objects of the core, and played workers.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@
 
 namespace jobq::model {
 
-// Workers as the dispatcher sees them. Each event waits here until the schedule lets it happen.
+// Workers as the dispatcher sees them. Each event waits in this object until the schedule releases it.
 struct Simulation::Workshop final : Executor {
   explicit Workshop(Simulation& simulation) : world(simulation) {}
 

@@ -1,4 +1,4 @@
-// How a simulation comes to rest, and what has to hold then.
+// The end of a simulation, and the rules at rest.
 #include <algorithm>
 
 #include "simulation_node.h"
@@ -18,7 +18,7 @@ void Simulation::checkWorkers() const {
     const auto is = [](std::uint32_t said, std::ptrdiff_t really) {
       return static_cast<std::ptrdiff_t>(said) == really;
     };
-    // A handler that was told to stop and goes on past its grace is stuck, and its slot is another's.
+    // A handler running past its grace after a stop is stuck, and its slot goes to another worker.
     check(is(counts.running + counts.unhealthy, busy) && is(counts.idle, idle) && is(counts.initializing, starting),
           "workers of " + endpoint->id + ": the dispatcher counts " + std::to_string(counts.running) + " running, " +
               std::to_string(counts.unhealthy) + " stuck, " + std::to_string(counts.idle) + " idle, " +
@@ -29,7 +29,7 @@ void Simulation::checkWorkers() const {
   }
 }
 
-// Everybody does what he would do anyway. False: nobody has anything to do but wait.
+// Lets every part do its next due work. Returns false if all parts can only wait.
 bool Simulation::stepTowardsQuiet() {
   const Move good{Act::finish, 0, 1};
   if (deps_->dispatcher.runPassIfDue()) return true;
@@ -41,8 +41,8 @@ bool Simulation::stepTowardsQuiet() {
   return !remote_.empty();
 }
 
-// Time goes on in small steps, with a sweep in each, until every back-off is over; and then far, until a lease is
-// that was given when the clock was ahead.
+// Advances the clock in small steps, with a sweep in each, until every back-off is over; then by a long step, until the
+// end of leases granted while the clock was ahead.
 void Simulation::settle() {
   endCrashes();
   constexpr Millis kStep{5'000};
@@ -65,8 +65,8 @@ void Simulation::settle() {
   checkDeliveries();
 }
 
-// Nobody has anything to do but wait, and no time has passed that would end a job by itself: none is held by nobody,
-// and none waits where somebody is free. (A remote one may wait for the end of its lease.)
+// All parts can only wait, and the passed time ends no job by itself: no job is held without a holder, and no job waits
+// beside a free worker. (A remote job may wait for the end of its lease.)
 void Simulation::checkRest() {
   Storage& storage = plan_.judged ? *judge_ : judge_->real();
   for (const JobKey& key : jobs_) {
@@ -79,7 +79,8 @@ void Simulation::checkRest() {
   }
 }
 
-// A low-priority job does not make a worker start (api.md, "policy object"): where none is kept it may wait.
+// A low-priority job starts no worker (core/http/API.md, "Policy"), so the job may wait on an endpoint without minimum
+// workers.
 void Simulation::checkQuiet() {
   Storage& storage = plan_.judged ? *judge_ : judge_->real();
   for (const JobKey& key : jobs_) {

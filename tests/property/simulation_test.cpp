@@ -1,4 +1,4 @@
-// Random schedules for the whole core. One that fails is made short and printed with its seed.
+// Random schedules for the whole core. A failing schedule is shortened and printed with its seed.
 //   JOBQ_SEED=17 build/tests/simulation_test       plays one seed again
 //   JOBQ_SEEDS=100000 build/tests/simulation_test
 #include "simulation.h"
@@ -28,7 +28,7 @@ class SimulationTest : public testing::Test {
  protected:
   ~SimulationTest() override { fault::Disk::instance().forget(); }
 
-  /// What was found; empty when nothing was.
+  /// Returns the finding; empty without a finding.
   std::string play(std::uint64_t seed, const std::vector<Move>& moves) {
     folder_.clear();
     fault::Disk::instance().forget();
@@ -77,7 +77,7 @@ TEST_F(SimulationTest, OnSqliteWithCrashes) {
 
 TEST_F(SimulationTest, FindsADoubleRunWithoutFencing) {
   onMemory(JOBQ_BROKEN_DIR "/no_fencing/libjobq_storage_memory.so");
-  plan_.judged = false;  // by what it leads to, not by the wrong answer alone
+  plan_.judged = false;  // found by its consequences, not by the wrong answer alone
   int found = 0;
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     found += play(seed, randomMoves(seed, kMoves, false)).starts_with("double run") ? 1 : 0;

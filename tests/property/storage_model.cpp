@@ -30,7 +30,7 @@ Entry* StorageModel::held(const LeaseRef& lease) {
   return held ? entry : nullptr;
 }
 
-// The next one in line: (lowPriority, rank, arrival).
+// The queue in the order of claims: (lowPriority, rank, arrival).
 std::vector<const Entry*> StorageModel::line(std::string_view endpoint) const {
   std::vector<const Entry*> line;
   for (const Entry& entry : entries_) {
@@ -158,7 +158,7 @@ RequeueResult StorageModel::requeue(const JobKey& key, const QueuePolicy& policy
   if (!entry->expiryFixed) job.expiresAt = job.submittedAt + entry->spec.policy.ttl;
   JobSpec again = entry->spec;
   again.policy.ttl = job.expiresAt - now;
-  entry->rank = rankOf(again, policy);  // the job itself does not wait yet
+  entry->rank = rankOf(again, policy);  // the job itself is not queued yet
   entry->arrival = ++arrivals_;
   entry->chunks.clear();
   entry->taken = 0;

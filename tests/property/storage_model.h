@@ -1,6 +1,7 @@
-// The simplest correct storage: one list of jobs, looked through from end to end by every verb, on one thread. It says
-// what storage.h says and nothing else, so it is the judge of the real ones; and it can be copied, so that a question
-// whose answer was lost in a crash has two right answers: the model before it, and the model after it.
+// The simplest correct storage: a list of jobs, scanned from end to end by every operation, on one thread. The model
+// follows `sdk/include/jobq/storage.h` and adds no rule, so it can judge the real storages. The model can be copied: a
+// question whose answer was lost in a crash has two right answers, from the model before the question and from the
+// model after.
 #pragma once
 
 #include <cstddef>
@@ -24,18 +25,18 @@
 
 namespace jobq::model {
 
-/// The text of an error that the store words itself: any but an empty one is right.
+/// The text of an error worded by the store: any text except an empty one is right.
 inline constexpr char kAnyError[] = "*";
 
 struct Entry {
   JobSpec spec;
-  Job job;  // as find() answers it
+  Job job;  // the result of find()
   std::int64_t rank = 0;
   std::uint64_t arrival = 0;
   bool expiryFixed = false;
   Instant deadline{};
-  std::optional<Instant> leaseEnd;  // of a timed lease
-  bool ownerDied = false;           // a process lease whose process is gone
+  std::optional<Instant> leaseEnd;  // end of a timed lease
+  bool ownerDied = false;           // a process lease without a living process
   std::vector<Chunk> chunks;
   std::size_t taken = 0;
   std::vector<LogLine> log;
@@ -53,11 +54,11 @@ struct IdempotencyEntry {
   Instant endsAt{};
 };
 
-/// Each verb is the one of its face. One thread.
+/// Each operation matches the operation of the same name in its store. Confined to one thread.
 class StorageModel {
  public:
-  Instant now{};        ///< set by the caller before each verb
-  RecordModel records;  ///< the records' verbs, which are no job's
+  Instant now{};        ///< set by the caller before each operation
+  RecordModel records;  ///< the operations on records, independent of jobs
 
   InsertResult insert(JobSpec spec, const QueuePolicy& policy, const std::optional<Idempotency>& idempotency);
   std::optional<IdempotencyRecord> findByIdempotencyKey(std::string_view endpoint, std::string_view apiKeyId,
@@ -70,7 +71,7 @@ class StorageModel {
   std::optional<Instant> setTtl(const JobKey& key, Millis ttl);
   JobPage list(const JobFilter& filter, const PageWindow& window) const;
   EndpointCounts counts(std::string_view endpoint) const;
-  /// All of them, whatever the batch.
+  /// Removes all jobs, regardless of any batch size.
   std::size_t remove(std::string_view endpoint);
 
   std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder);
@@ -78,7 +79,7 @@ class StorageModel {
   ReportResult finish(const LeaseRef& lease, const Outcome& outcome);
   ReportResult progress(const LeaseRef& lease, const std::string& json);
   std::size_t release(std::span<const LeaseRef> leases);
-  /// Unbounded.
+  /// Sweeps without a bound.
   SweepResult sweep();
   std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) const;
 
@@ -96,15 +97,15 @@ class StorageModel {
   std::vector<Delivery> list(std::string_view endpoint, std::string_view job, std::size_t limit) const;
   bool replay(std::string_view id);
   OwedDeliveries owed(std::string_view endpoint) const;
-  /// Unbounded.
+  /// Abandons without a bound.
   AbandonResult abandonOwed(const OwedBounds& bounds);
 
-  /// The process that had the storage open is gone without a goodbye.
+  /// Ends the process, which had the storage open, without an orderly close.
   void processDied();
 
-  /// What has not been swept yet, expired jobs among them.
+  /// Returns all entries before their sweep, expired jobs included.
   const std::vector<Entry>& entries() const { return entries_; }
-  /// An expired job that still waits for its sweep: the counters may or may not know.
+  /// Returns true if an expired job still waits for its sweep: the counters may or may not include the job.
   bool hasUnswept(std::string_view endpoint) const;
 
  private:
@@ -121,7 +122,7 @@ class StorageModel {
   Entry* held(const LeaseRef& lease);
   std::int64_t rankOf(const JobSpec& spec, const QueuePolicy& policy);
   Entry* first(const EndpointId& endpoint);
-  /// Who waits at an endpoint, in the order in which they will be claimed.
+  /// Returns the queued jobs of an endpoint in the order of their claims.
   std::vector<const Entry*> line(std::string_view endpoint) const;
   ClaimedJob take(Entry& entry, const WorkerId& worker, const Holder& holder);
   void end(Entry& entry, Trigger trigger, std::string error, std::string output);
@@ -129,9 +130,9 @@ class StorageModel {
   void lose(Entry& entry, SweepResult& swept);
   void removeIf(const std::function<bool(const Entry&)>& goes);
   Owed* delivery(std::string_view id);
-  Owed* claimed(const DeliveryClaim& claim);  // null unless the claim is the delivery's last one
+  Owed* claimed(const DeliveryClaim& claim);  // null unless the claim is the last claim of the delivery
 
-  std::vector<Entry> entries_;  // in the order of their submission
+  std::vector<Entry> entries_;  // in the order of submission
   std::vector<Owed> outbox_;    // oldest first
   std::map<std::pair<EndpointId, std::string>, std::int64_t> lastRanks_;
   std::map<std::tuple<EndpointId, std::string, std::string>, IdempotencyEntry> idempotencyKeys_;

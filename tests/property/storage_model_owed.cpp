@@ -1,4 +1,4 @@
-// The model's bounds on what an endpoint owes.
+// The model's bounds on owed deliveries of an endpoint.
 #include <algorithm>
 #include <set>
 
@@ -11,7 +11,7 @@ bool isOf(const Owed& owed, std::string_view endpoint) {
   return owed.delivery.state == DeliveryState::owed && owed.delivery.job.endpoint == endpoint;
 }
 
-/// Returns whether the owed delivery is due, and its last try was not delivered.
+/// Returns true if the owed delivery is due and its last try was not delivered.
 bool waits(const Delivery& delivery, Instant now) {
   return delivery.dueAt <= now && (delivery.tries == 0 || !delivery.attempts.back().reason.empty());
 }

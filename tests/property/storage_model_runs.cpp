@@ -207,7 +207,7 @@ Owed* StorageModel::claimed(const DeliveryClaim& claim) {
 }
 
 DueHosts StorageModel::dueHosts(std::string_view after, std::size_t max) const {
-  std::map<std::string, bool> owed;  // of each host: whether something is due
+  std::map<std::string, bool> owed;  // by host; true if a delivery is due
   for (const Owed& each : outbox_) {
     const Delivery& delivery = each.delivery;
     if (delivery.state == DeliveryState::owed && delivery.host > after) owed[delivery.host] |= delivery.dueAt <= now;
@@ -224,7 +224,7 @@ DueHosts StorageModel::dueHosts(std::string_view after, std::size_t max) const {
 }
 
 std::vector<Delivery> StorageModel::claimDue(std::span<const HostPlaces> hosts, Millis lease) {
-  std::vector<std::pair<std::size_t, Owed*>> due;  // with its place among those of its host
+  std::vector<std::pair<std::size_t, Owed*>> due;  // with its position among the deliveries of its host
   for (const HostPlaces& host : hosts) {
     std::vector<Owed*> queue;
     for (Owed& owed : outbox_) {
@@ -238,7 +238,7 @@ std::vector<Delivery> StorageModel::claimDue(std::span<const HostPlaces> hosts, 
     if (queue.size() > host.places) queue.resize(host.places);
     for (std::size_t turn = 0; turn < queue.size(); ++turn) due.emplace_back(turn, queue[turn]);
   }
-  // Of two that are due at one time, the one that was owed first: outbox_ has that order.
+  // Deliveries due at the same time come in the order of outbox_, oldest first.
   std::sort(due.begin(), due.end(), [](const auto& a, const auto& b) {
     return std::tie(a.first, a.second->delivery.dueAt, a.second) <
            std::tie(b.first, b.second->delivery.dueAt, b.second);

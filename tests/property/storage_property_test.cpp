@@ -1,5 +1,5 @@
-// Random verbs against each storage and the model: every answer has to be the model's. A sequence that fails is made
-// short and printed with its seed.
+// Random operations against each storage and the model: every answer must equal the answer of the model. A failing
+// sequence is shortened and printed with its seed.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -26,13 +26,13 @@ class StorageProperty : public testing::TestWithParam<std::string> {
                                         PluginEnv{config, clock, log, dir_, false});
   }
 
-  /// Those whose answer depends on something: the others' are numbers that any storage sorts.
+  /// Only policies with answers depending on the state: other policies return numbers, sortable by any storage.
   static const QueuePolicy* policyOf(std::uint64_t seed) {
     if (seed % 3 == 0) return nullptr;
     return &realPolicy(seed % 3 == 1 ? "fair" : "deadline");
   }
 
-  /// What was found; empty when every answer was right.
+  /// Returns the first difference; empty if every answer was right.
   std::string play(const std::vector<Operation>& operations, const QueuePolicy* policy) {
     dir_.clear();
     testkit::ManualClock clock;

@@ -6,7 +6,7 @@
 namespace jobq::model {
 namespace {
 
-// What a store words itself is only said to be there.
+// An error worded by the store is compared only for its presence.
 std::string errorOf(const Job& job) {
   const bool worded = job.error.starts_with("its worker was lost") || job.state == JobState::timedOut;
   return worded && !job.error.empty() ? "*" : job.error;

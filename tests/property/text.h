@@ -1,4 +1,4 @@
-// The answers of a storage as text: equal texts are equal answers, and a difference can be read.
+// The answers of a storage as text: equal texts are equal answers, and a difference is readable.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ std::string text(const RequeueResult& result);
 std::string text(const JobPage& page);
 std::string text(const EndpointCounts& counts);
 std::string text(const ClaimedJob& job);
-std::string text(SweepResult swept);  ///< sets are put in order; `more` is no answer but a way of working
+std::string text(SweepResult swept);  ///< sorts sets; `more` is no answer but a way of working
 std::string text(const Chunk& chunk);
 std::string text(const ChunkPage& page);
 std::string text(const LogLine& line);
@@ -37,9 +37,9 @@ std::string text(const AbandonResult& result);  ///< `more` is no answer but a w
 std::string text(const Record& record);
 std::string text(const CreateResult& result);
 std::string text(const UpdateResult& result);
-std::string text(Changes changes);  ///< what was removed is put in order
+std::string text(Changes changes);  ///< sorts the removed records
 
-/// In no order: jobs that one sweep ended are owed their calls at the same moment.
+/// The order is ignored: the calls of jobs ended by the same sweep become due at the same moment.
 std::string text(const std::vector<Delivery>& deliveries);
 
 template <class Answer>

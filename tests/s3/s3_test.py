@@ -129,7 +129,7 @@ def s3rver_program():
 
 @pytest.fixture
 def s3rver(s3rver_program, tmp_path):
-    """Its address. It is told to take a free port and prints which."""
+    """Returns the server's address. The server takes a free port and prints the number."""
     server = subprocess.Popen(
         ["node", s3rver_program, "--directory", tmp_path / "objects", "--address", "127.0.0.1", "--port", "0",
          "--configure-bucket", BUCKET], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,

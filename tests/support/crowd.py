@@ -1,11 +1,12 @@
-"""A crowd of tiresome clients in one process: idle ones, ones that drip their head, ones that drip their body.
+"""A crowd of tiresome clients in one process: idle clients, clients with a slow head, clients with a slow body.
 
     python3 crowd.py HOST PORT KEY IDLE SLOW_HEADS SLOW_BODIES
 
-Prints `ready` once all are connected and have begun, then drips a byte each half second. Prints `closed` once the
-server has closed all slow ones, or 40 s later. Ends at a line on its standard input, at the latest another 40 s later,
-and prints what became of them as JSON: for each kind how many the server has closed, the seconds of the first and the
-last, and how many of the idle ones still answer.
+Prints `ready` once all clients are connected and have begun, then sends a byte each half second on each slow
+connection. Prints `closed` once the server has closed all slow connections, or 40 s later. Ends at a line on its
+standard input, at the latest another 40 s later, and prints the results as JSON: for each kind the number of
+connections closed by the server, the seconds of the first and the last, and the number of idle connections that still
+answer.
 """
 
 import json

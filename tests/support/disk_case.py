@@ -29,7 +29,7 @@ class SickServer(Server):
 class DiskTest(HttpTest):
     @pytest.fixture
     def server(self, own_server):
-        """None is there before a test makes it."""
+        """Every test makes a server of its own."""
         self.own_server = own_server
 
     def idle_server(self, **settings):
@@ -77,7 +77,7 @@ class DiskTest(HttpTest):
 
 
 def fingerprint(folder):
-    """What is in a data directory, but for the lock, which every start makes."""
+    """Returns the files of a data directory except the lock, which every start makes."""
     found = {}
     for name in os.listdir(folder) if os.path.isdir(folder) else []:
         if name != "lock":

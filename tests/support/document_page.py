@@ -33,7 +33,7 @@ INDENTED = re.compile(r"^( {4,}|\t)(?![-*+] |\d+[.)] )\S")
 COMMAND = re.compile(r"^\s*(\$ |[A-Z_]+=\$?\S|(curl|jobqctl|jobqd|cmake|ctest|pytest|make|export|sudo|pip|npm|git|"
                      r"openssl|kill|apt-get|python3?|docker|\S+/jobq(d|ctl)|\S+\.sh)(\s|$))")
 
-# What differs from run to run, and what the comparison sees instead, in this order.
+# Texts that differ from run to run, and their replacements for the comparison, in this order.
 VOLATILE = [
     (r"http://127\.0\.0\.1:\d+", "http://127.0.0.1:8000"),
     (r"\b(sync-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-u1\b", r"\1<job>"),
@@ -152,7 +152,7 @@ def settled(text):
 
 
 def differs(block, output):
-    """What is different between the expected output in `block` and the real one; None if nothing is."""
+    """Returns the difference between the expected output in `block` and the real output; None without a difference."""
     expected, real = settled(block.text), settled(output)
     if block.language == "console":
         return None if expected == real else f"expected:\n{expected}\nreal:\n{real}"

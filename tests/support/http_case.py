@@ -30,7 +30,7 @@ class HttpTest:
         return reply.json()
 
     def assert_refused(self, reply, status, *words, member="error"):
-        """An error as decisions.md, "Answers", wants it; `words` must appear in its sentence."""
+        """An error in the shape of core/http/API.md, "Shape"; `words` must appear in its sentence."""
         assert reply.status == status, reply.body[:500]
         self.assert_json(reply)
         answer = reply.json()

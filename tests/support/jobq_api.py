@@ -93,7 +93,7 @@ class Api:
     def raw(self, data, half_close=False):
         """Sends bytes on a plain socket and returns the bytes of the answer.
 
-        That is one whole answer, as the connection may stay open; after a half close it is everything until EOF.
+        The result is one whole answer, as the connection may stay open; after a half close all bytes until EOF.
         """
         with self.plug() as plain:
             plain.sendall(data)
@@ -153,7 +153,7 @@ class Api:
 
 
 class PatientApi(Api):
-    """A server whose limits are not ours to set: who reads 429 waits as long as Retry-After says, and asks again."""
+    """A server with limits beyond our control: a caller with 429 waits as long as Retry-After says, and asks again."""
 
     PATIENCE = 4
 

@@ -1,13 +1,13 @@
-"""A jobq server for black-box tests: started on a free port with a data directory of its own, and taken away again.
+"""A jobq server for black-box tests: started on a free port with a data directory of its own, and removed afterwards.
 
 Server(**settings) starts build/bin/jobqd (the build folder from JOBQ_BUILD). Settings are keys of jobq.properties; in
 keyword form a double underscore stands for a dot: Server(storage="memory", server__drain="1s").
 
-shared_server() is one server for all tests that need nothing special. When JOBQ_URL and JOBQ_KEY are set, it is the
-server at that address instead (tests/conftest.py).
+shared_server() is one server for all tests without special needs. When JOBQ_URL and JOBQ_KEY are set, the server at
+that address is used instead (tests/conftest.py).
 
-Nothing here sleeps to make time pass. What can be awaited is awaited (/runsync, /status-sync, a process's end); the
-rest is asked for in until(), with a deadline.
+No test sleeps to make time pass. Ends of jobs and processes are awaited (/runsync, /status-sync, wait); other
+conditions are polled in until(), with a deadline.
 """
 
 import atexit
@@ -28,7 +28,7 @@ JOBQD = os.path.join(BUILD, "bin", "jobqd")
 JOBQCTL = os.path.join(BUILD, "bin", "jobqctl")
 PLUGINS = os.path.join(BUILD, "plugins")
 
-START_DEADLINE = 60.0  # seconds: these bound a hang, and judge no pace
+START_DEADLINE = 60.0  # seconds: deadlines that end a hang, and judge no pace
 STOP_DEADLINE = 90.0
 
 BASE_SETTINGS = {
@@ -42,7 +42,7 @@ BASE_SETTINGS = {
     "endpoint.parked.workersMax": "0",
 }
 
-SHORT_DRAIN = {"server.drain": "200ms"}  # for servers that are stopped while jobs still run
+SHORT_DRAIN = {"server.drain": "200ms"}  # time for servers stopped while jobs still run
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _PR_SET_PDEATHSIG = 1
@@ -55,7 +55,7 @@ def die_with_parent():
 
 
 class Server(Api):
-    """One jobqd process and its folder. As a context it is stopped, checked and removed at the end."""
+    """A jobqd process and its folder. As a context, the server is stopped, checked and removed at the end."""
 
     live = []
 

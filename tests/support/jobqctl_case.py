@@ -9,7 +9,7 @@ from http_case import HttpTest
 from jobq_server import JOBQCTL
 
 OK, REFUSED, USAGE, UNREACHABLE, NOT_COMPLETED, HALTED, WAIT_ELAPSED = range(7)
-NOWHERE = "http://127.0.0.1:1"  # for calls that must not be sent
+NOWHERE = "http://127.0.0.1:1"  # address for calls that must not be sent
 
 
 class CtlTest(HttpTest):

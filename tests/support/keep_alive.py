@@ -1,4 +1,4 @@
-"""One caller on one connection that stays open, with as little Python as possible: for thousands of calls a second.
+"""A caller on one connection that stays open, with as little Python as possible, for thousands of calls a second.
 
     with KeepAlive(api) as door:
         status, answer = door.ask("POST", "/v2/echo/run", {"input": {}})

@@ -1,11 +1,12 @@
-"""Callers with 20 MB bodies of their own, all at once. Who reads 503 comes again when Retry-After says so.
+"""Callers with 20 MB bodies of their own, all at once. A caller with 503 comes again when Retry-After has passed.
 
     crowd = LargeCallers(api, count, size, endpoint_of, cut)
-    crowd.run(seconds)      then crowd.done holds the callers that were answered 200, crowd.faults what was wrong
+    crowd.run(seconds)      then crowd.done holds the callers with a 200, crowd.faults the faults
 
-A caller whose number is even asks first (Expect: 100-continue); an odd one just sends, and stops when an answer is
-there before it is done. `cut(n)`: this one leaves in the middle of its body, once it is being read. The bodies are
-slices of one block, so that 400 of them need no memory here, and answers are hashed as they come.
+A caller with an even number asks first (Expect: 100-continue); a caller with an odd number sends at once, and stops
+when an answer is there before the end of its body. A caller with `cut(n)` leaves in the middle of its body, once the
+server reads the body. The bodies are slices of one block, so 400 bodies need no memory of this process, and answers
+are hashed as they come.
 """
 
 import hashlib
@@ -119,7 +120,7 @@ class LargeCallers:
         return 503, int(found[1])
 
     def _check(self, plain, n, endpoint):
-        """200 when the job is COMPLETED with its own output; 503 when the last bytes of the body found no room."""
+        """200 when the job is COMPLETED with its own output; 503 when the last bytes of the body had no room."""
         text = b""
         while b'"output":' not in text:
             part = plain.recv(65536)

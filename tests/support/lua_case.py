@@ -100,7 +100,7 @@ class LuaTest(ManagementTest):
         return self.server.request("POST", f"/v2/{endpoint}/{verb}", body, **request)
 
     def refused_start(self, server):
-        """The last line of a server that does not start."""
+        """Returns the last line of a server that does not start."""
         assert not server.start_unless_it_dies(), "it started"
         assert server.ended() > 0, "it ended by a signal"
         return server.log().strip().splitlines()[-1]

@@ -19,7 +19,8 @@ from jobq_server import until
 class ManagementTest(HttpTest):
     @pytest.fixture(autouse=True)
     def remove_what_was_made(self, question, server):
-        """Removes what the test makes, unless the server is the test's own: that takes its data directory along."""
+        """Removes the records of the test, unless the server is the test's own, whose data directory is removed as
+        well."""
         self._made = {"endpoints": [], "templates": []}
         yield
         if self.server is server:

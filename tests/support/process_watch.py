@@ -1,10 +1,10 @@
-"""What a process holds at the moment: memory, threads, descriptors; and what its files take on disk."""
+"""The present resources of a process: memory, threads, descriptors; and the size of its files on disk."""
 
 import os
 
 
 def memory(pid, field="VmRSS"):
-    """Bytes of a line of /proc/<pid>/status: VmRSS (now), VmHWM (the most ever), VmData."""
+    """Returns the bytes of a line of /proc/<pid>/status: VmRSS (now), VmHWM (the most ever), VmData."""
     with open(f"/proc/{pid}/status", encoding="ascii") as file:
         return next(int(line.split()[1]) * 1024 for line in file if line.startswith(field + ":"))
 
@@ -31,7 +31,7 @@ def wakeups(pid):
             with open(f"/proc/{pid}/task/{thread}/status", encoding="ascii", errors="replace") as file:
                 count += next(int(line.split()[1]) for line in file if line.startswith("voluntary_ctxt_switches:"))
         except (FileNotFoundError, ProcessLookupError):
-            pass  # it has ended meanwhile
+            pass  # the thread has ended meanwhile
     return count
 
 
@@ -43,7 +43,7 @@ def processor_seconds(pid):
 
 
 def file_size(path):
-    """0 for a file that is not there (yet)."""
+    """Returns the size of a file; 0 if the file does not exist (yet)."""
     try:
         return os.stat(path).st_size
     except FileNotFoundError:

@@ -3,12 +3,12 @@
     with RequestStream(api) as stream:
         statuses = stream.statuses("GET", "/v2/echo/health", 2000)
 
-The server answers one after the other, so this is one caller at a time, only a fast one.
+The server answers the requests in order, so the stream counts as one fast caller.
 """
 
 import json
 
-BATCH = 50  # their answers fit in the buffers of the socket, so that nobody waits for the other to read
+BATCH = 50  # their answers fit into the socket's buffers, so neither side waits for the other to read
 
 
 class RequestStream:

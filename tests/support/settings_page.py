@@ -32,5 +32,5 @@ def operations():
 
 
 def is_plugins(name):
-    """Whether a plugin declares the setting, and not the server."""
+    """Returns whether a plugin declares the setting, and not the server."""
     return name.startswith("lua.") or name.count(".") >= 2 and name.startswith(SERVER_KINDS)

@@ -1,4 +1,4 @@
-"""What a server holds over time, and whether it grows: samples, their trend, and the verdict on each of them."""
+"""The resources of a server over time, and their growth: samples, their trend, and the verdict on each resource."""
 
 import os
 import sqlite3
@@ -11,8 +11,8 @@ MB = 1 << 20
 
 LONG = 1500  # seconds: from here on a growth is extrapolated to an hour, below it is taken as it is
 GROWTH = {True: 0.05, False: 0.30}  # of memory and jobs, by whether the run is long
-MEMORY_NOISE = {True: 4 * MB, False: 64 * MB}  # of so much growth nobody speaks: a few large bodies
-FILE_GROWTH = 1.0  # the file never shrinks: its size is that of the fullest minute so far, which large bodies decide
+MEMORY_NOISE = {True: 4 * MB, False: 64 * MB}  # growth without a finding: a few large bodies
+FILE_GROWTH = 1.0  # the file never shrinks: its size belongs to the fullest minute so far, decided by large bodies
 COUNTS = ("threads", "descriptors", "jobs")
 COUNT_NOISE = 0.10  # of threads and descriptors, which follow the callers of the moment
 LARGEST_LOG = 160 * MB  # a checkpoint is due at 64; bodies that come at once are on top
@@ -68,7 +68,7 @@ def load_of(rows, warm_up):
 
 
 class Trend:
-    """One field after the warm-up."""
+    """Returns one field after the warm-up."""
 
     def __init__(self, rows, field, warm_up):
         rows = [(seconds, row[field]) for seconds, row in rows if seconds >= warm_up]
@@ -85,7 +85,7 @@ class Trend:
 
 
 def verdicts(record, warm_up):
-    """For each field: its name, trend, growth, the growth that is allowed, and whether it stayed below."""
+    """Returns for each field: its name, trend, growth, permitted growth, and whether the growth stayed below."""
     long = record.rows[-1][0] >= LONG
     result = []
     for field in Record.FIELDS:

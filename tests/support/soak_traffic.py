@@ -16,7 +16,7 @@ MB = 1 << 20
 
 
 class Pace:
-    """Lets requests through at a steady rate, whoever sends them."""
+    """Lets requests through at a steady rate, for all threads together."""
 
     def __init__(self, rate):
         self.step = 1.0 / rate
@@ -65,7 +65,7 @@ class Traffic:
 
 
 class Caller:
-    """One thread: one errand after the other, on a connection that stays open unless the errand breaks it."""
+    """A thread with one task after the other, on a connection that stays open unless a task breaks the connection."""
 
     def __init__(self, traffic, dice):
         self.traffic, self.dice = traffic, dice
@@ -180,7 +180,7 @@ class Caller:
         self.look_around()
 
     def wrong(self):
-        """What must be refused, each with its status; some of it ends the connection."""
+        """Requests to be refused, each with its status; some refusals end the connection."""
         self.ask("POST", "/v2/echo/run", '{"input":', wanted=400)
         self.ask("POST", "/v2/echo/run", {"input": 1}, wanted=400)
         self.ask("POST", "/v2/echo/runsync?wait=1", {"input": {}}, wanted=400)

@@ -27,7 +27,7 @@ def pytest_counts(preset, name):
 
 
 def skip_reason(case):
-    """What GTEST_SKIP() was given."""
+    """Returns the text given to GTEST_SKIP()."""
     said = re.search(r": Skipped\n(.*)", case.findtext("system-out") or "")
     return said.group(1) if said and said.group(1).strip() else "it does not say why"
 

@@ -1,5 +1,5 @@
-"""A small S3 server that believes nothing: it computes AWS Signature Version 4 by itself, from the request as it came
-over the wire, and answers 403 with S3's error XML when it differs. Standard library only; in memory; for tests.
+"""A small strict S3 server: it computes AWS Signature Version 4 from the request as received on the wire, and answers a
+different signature with 403 and S3's error XML. Standard library only; in memory; for tests.
 
     python3 verify_sigv4.py --port 9000 --access-id AKID --secret SECRET --region us-east-1 --bucket pictures
 """

@@ -1,4 +1,4 @@
-"""Thousands of callers that wait for their jobs, in one thread: each has a connection and one request on it.
+"""Thousands of callers waiting for their jobs, in one thread: each has a connection with one request.
 
     callers = WaitingCallers(api)
     callers.call("POST", "/v2/slow/runsync?wait=300000", {"input": {}})      (as often as wanted)
@@ -14,7 +14,7 @@ import time
 
 
 def allow_descriptors(needed):
-    """Raises this process's own limit as far as it may. False: that is not far enough."""
+    """Raises this process's own limit as far as possible. Returns False if the limit stays too low."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard == resource.RLIM_INFINITY or hard >= needed
@@ -42,7 +42,7 @@ class WaitingCallers:
         return number
 
     def collect(self, seconds, answers=None):
-        """Reads until there are so many answers in all (None: until nobody waits), or the time is over."""
+        """Reads until there are `count` answers in all (None: until no caller waits), or the time is over."""
         end = time.monotonic() + seconds
         while self.open and (answers is None or len(self.answers) < answers):
             ready = self.selector.select(max(0.0, end - time.monotonic()))

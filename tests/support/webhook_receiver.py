@@ -1,4 +1,4 @@
-"""Somebody who is called when a job ends: an HTTP server on a free port of 127.0.0.1 that keeps every call.
+"""A webhook receiver: an HTTP server on a free port of 127.0.0.1 with a record of every call.
 
     with WebhookReceiver() as receiver:
         api.run("echo", {}, webhook=receiver.url())
@@ -22,7 +22,7 @@ DEADLINE = 60.0  # seconds: bounds a hang, and judges no pace
 
 
 class Call:
-    """One request as it came."""
+    """A received request."""
 
     def __init__(self, method, path, headers, body):
         self.method = method

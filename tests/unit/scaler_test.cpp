@@ -245,7 +245,8 @@ TEST(ScalerOverTime, ASteadyLoadStartsAndStopsNobody) {
   for (const Scaling scaling : everyScaling()) {
     for (const int gap : {2'000, 1'000, 700, 500, 400, 340, 300, 250}) {
       const bench::WorkerPoolRules rules{scaling, 0, 20};
-      const auto record = bench::playWorkerPool(rules, bench::evenLoad(Millis(gap), Millis(1'000), 2 * kHour), 2 * kHour);
+      const auto record =
+          bench::playWorkerPool(rules, bench::evenLoad(Millis(gap), Millis(1'000), 2 * kHour), 2 * kHour);
       for (const Millis at : record.starts)
         EXPECT_LT(at, kSettled) << nameOf(scaling.type) << scaling.value << ' ' << gap;
       for (const Millis at : record.releases) {

@@ -1,4 +1,4 @@
-# Room 11: the webhook over real storages, and its parts.
+# Webhook delivery over real storages, and its parts.
 jobq_add_test(webhooks_test LABELS server tsan
   SOURCES webhooks/webhook_dispatcher_test.cpp webhooks/delivery_fault_test.cpp webhooks/webhook_parts_test.cpp
           webhooks/webhook_routes_test.cpp fault/faulty_storage.cpp

@@ -1,4 +1,4 @@
-// Jobs that are gone: why they may be, and that they stay it.
+// Absent jobs: valid reasons for an absence, and its permanence.
 #include <algorithm>
 
 #include "jobq/transitions.h"
@@ -8,10 +8,10 @@ namespace jobq::fault {
 namespace {
 
 constexpr Nanos kMs = 1'000'000;
-constexpr Nanos kClocksDiffer = 50 * kMs;  // the server's clock is not the clients'
+constexpr Nanos kClocksDiffer = 50 * kMs;  // the clocks of server and clients differ
 constexpr Nanos kAnswerInTime = 1'000 * kMs;
 
-/// An end by then that nobody needs to have seen. A job without one is there for its ttl, a day.
+/// Returns true if the job may have ended until `by`, even unseen. A job without an end stays for its ttl of a day.
 bool mayHaveEnded(const JobHistory& job, int life, Nanos by, const Rules& rules) {
   const auto limit = rules.maxAttempts.find(job.plan.endpoint);
   const auto deaths = static_cast<std::uint32_t>(life - job.life);
@@ -24,7 +24,8 @@ bool mayHaveEnded(const JobHistory& job, int life, Nanos by, const Rules& rules)
          std::any_of(job.orders.begin(), job.orders.end(), cancelled);
 }
 
-/// When the purge was asked for, the job was running or had ended, and nothing can have put it back in line since.
+/// Returns true if the job was running or had ended at the request of the purge, and no event can have put the job back
+/// into the queue since.
 bool wasOutOfLine(const JobHistory& job, const Order& purge) {
   const auto stayed = [&](Nanos since) { return !mayHaveBeenRetried(job, since, purge.span.answered); };
   for (const Run& run : job.runs) {
@@ -65,7 +66,7 @@ void goneStaysGone(const JobHistory& job, const Absence& absence, Faults& faults
   }
 }
 
-/// A job that was acknowledged before a purge, and claimed for the first time in a later life, was in line meanwhile.
+/// A job acknowledged before a purge and first claimed in a later life was queued during the purge.
 void purgesAreWhole(const JobHistory& job, Faults& faults) {
   if (!job.acknowledged) return;
   for (const Order& order : job.orders) {
@@ -79,7 +80,7 @@ void purgesAreWhole(const JobHistory& job, Faults& faults) {
   }
 }
 
-/// A later ttl replaces an earlier one, so the last that may have been set counts.
+/// A later ttl replaces an earlier ttl, so the last possible ttl counts.
 void nothingOutlivesItsTtl(const JobHistory& job, Faults& faults) {
   for (const Sight& sight : job.sights) {
     bool isSet = false;

@@ -1,5 +1,5 @@
-// What the clients of one life tell each other: which jobs are to be asked about, which have failed or hand out chunks,
-// which submissions are to be sent again, and how many were acknowledged.
+// State shared by the clients of one life: the jobs to ask about, the failed jobs, the jobs with chunks, the
+// submissions to send again, and the number of acknowledged submissions.
 #pragma once
 
 #include <chrono>
@@ -15,34 +15,34 @@
 
 namespace jobq::fault {
 
-/// A job, as those who ask about it have to name it.
+/// A job, with all fields needed to ask about it.
 struct Target {
   std::uint64_t number = 0;
   std::string endpoint;
   std::string id;
-  bool asked = false;  ///< in this life, and it had not ended
+  bool asked = false;  ///< asked about in this life before its end
 };
 
-/// Any thread.
+/// Thread-safe.
 class Board {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
 
-  /// A job that exists and whose end was not seen in this life.
+  /// Adds an existing job whose end was not seen in this life.
   void add(Target target);
-  /// Takes the job that waits longest; waits for one until the life is over.
+  /// Returns the longest waiting job; blocks until a job comes or the life is over.
   std::optional<Target> next();
-  /// The same, but without waiting.
+  /// Returns the longest waiting job without blocking.
   std::optional<Target> nextNow();
-  /// A job that next() gave has been asked about to the end.
+  /// Ends the work on a job returned by next().
   void done();
   std::size_t waiting() const;
 
-  /// A submission of a former life that was not answered. Whoever takes it says done().
+  /// Adds a submission of a former life without an answer. The taker calls done() afterwards.
   void addUnanswered(Plan plan);
   std::optional<Plan> takeUnanswered();
 
-  /// A job with chunks; nobody else consumes them in this life.
+  /// Adds a job with chunks. Its taker is the only consumer of the chunks in this life.
   void addStreaming(Target target);
   std::optional<Target> takeStreaming();
 
@@ -50,12 +50,13 @@ class Board {
   std::optional<Target> takeFailed();
 
   void countAcknowledged();
-  /// Until so many submissions were acknowledged in this life, or the deadline.
+  /// Blocks until `count` submissions were acknowledged in this life, or until the deadline.
   void awaitAcknowledged(std::uint64_t count, Deadline deadline);
-  /// Until nobody waits, nobody is being asked about and nothing is to be sent again. False: the deadline came first.
+  /// Blocks until no job waits, no job is being asked about and no submission is left to send again. Returns false if
+  /// the deadline came first.
   bool awaitEmpty(Deadline deadline);
 
-  /// Everybody goes home.
+  /// Ends the life for all clients.
   void close();
   bool closed() const;
 
@@ -64,7 +65,7 @@ class Board {
 
   mutable std::mutex mutex_;
   std::condition_variable more_;      ///< for next()
-  std::condition_variable progress_;  ///< for the one thread that awaits something
+  std::condition_variable progress_;  ///< wakes the only thread that awaits progress
   std::deque<Target> waiting_;
   std::deque<Target> failed_;
   std::deque<Target> streaming_;

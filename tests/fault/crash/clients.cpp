@@ -54,7 +54,7 @@ std::string keyOf(const Plan& plan) {
   return plan.keyed ? "Idempotency-Key: number-" + std::to_string(plan.number) : "";
 }
 
-/// The chunks of a /stream; nothing when it is no array of the witness's chunks.
+/// Returns the chunks of a /stream; empty if the body is no array of the witness's chunks.
 std::optional<std::vector<Piece>> piecesIn(const std::string& body) {
   std::vector<Piece> pieces;
   if (body == "[]") return pieces;
@@ -123,7 +123,7 @@ Plan Client::newPlan(bool sync) {
     plan.endpoint = "slow";
     plan.workMs = 5 + upTo(95);
   } else if (kind < 0.978) {
-    plan.endpoint = "brittle";  // longer than many a life
+    plan.endpoint = "brittle";  // longer than many lives
     plan.workMs = 20 + upTo(300);
   } else {
     plan.failBelow = 2 + upTo(3);
@@ -182,7 +182,7 @@ bool Client::askNext(bool waitForOne) {
 }
 
 bool Client::ask(Target target) {
-  // A job that has not ended is waited for the next time: it would only be asked about over and over.
+  // The second question about a job without an end waits for the end, to avoid asking over and over.
   const bool wait = target.asked;
   if (!wait && target.endpoint == kFleeting && chance(0.02)) return setTtl(target);
   const Reply reply = http_.call("GET", path(target, wait ? "status-sync" : "status") + (wait ? "?wait=1000" : ""));
@@ -253,7 +253,7 @@ bool Client::purge() {
   return usable;
 }
 
-// To the end of its job, and then all of it once more.
+// Reads the stream to the end of its job, and then the whole stream once more.
 bool Client::stream(const Target& target) {
   for (;;) {
     const auto page = readPage(target, true);
@@ -329,7 +329,7 @@ std::vector<std::string> WorkerPool::tell(History& history) {
   threads_.clear();
   std::vector<std::string> troubles;
   for (const auto& client : clients_) {
-    // Submissions first: one client may have asked about the job of another.
+    // Submissions first: a client may have asked about the job of another client.
     for (Entry& entry : client->log()) {
       if (auto* sent = std::get_if<Submission>(&entry)) history.sent(sent->plan, sent->span, sent->id);
     }

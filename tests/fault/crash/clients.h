@@ -1,6 +1,6 @@
 // The clients of one life: threads that submit, wait, ask, cancel, retry, purge and read streams, each with a
-// connection and a log of its own, until their server is gone. Nothing is checked here: what they saw is told to the
-// History when the life is over.
+// connection and a log of its own, until the server is gone. No client checks an answer: all logs go to the History
+// when the life is over.
 #pragma once
 
 #include <atomic>
@@ -25,11 +25,11 @@ namespace jobq::fault {
 
 enum class WorkerState { run, runsync, ask, cancel, retry, stream, purge };
 
-/// What a client saw, in its own order.
+/// The entries of a client's log, in the order of the client.
 struct Submission {
   Plan plan;
   Span span;
-  std::string id;  ///< empty: no whole answer
+  std::string id;  ///< empty without a whole answer
 };
 struct Seen {
   std::uint64_t number;
@@ -52,31 +52,31 @@ struct Purged {
 };
 using Entry = std::variant<Submission, Seen, Ordered, Missed, Streamed, Purged>;
 
-/// The endpoint whose line is purged and whose jobs may have short ttls.
+/// The endpoint whose queue is purged and whose jobs may have short ttls.
 inline constexpr const char* kFleeting = "fleeting";
-/// Where all webhooks go: lines in <data>/webhooks/post.
+/// The target of all webhooks: lines in <data>/webhooks/post.
 inline constexpr const char* kPost = "file:///post";
 
-/// What the clients share.
+/// State shared by the clients.
 struct Life {
   int number = 0;
   Address address;
   std::string key;
   Board& board;
-  std::atomic<std::uint64_t>& nextNumber;  ///< of the jobs of all lives
-  std::size_t mostWaiting = 0;             ///< with more on the board, those who submit ask instead
+  std::atomic<std::uint64_t>& nextNumber;  ///< number of the next job over all lives
+  std::size_t mostWaiting = 0;             ///< with more jobs on the board, submitting clients ask instead
 };
 
-/// One thread.
+/// A client on a thread of its own.
 class Client {
  public:
   Client(const Life& life, WorkerState duty, std::uint64_t seed);
 
-  /// Until the server or the board is gone.
+  /// Runs until the server or the board is gone.
   void work();
 
   std::vector<Entry>& log() { return log_; }
-  /// An answer that no correct server gives; empty for none.
+  /// Returns an answer impossible for a correct server; empty if all answers were possible.
   const std::string& trouble() const { return trouble_; }
 
  private:
@@ -87,7 +87,7 @@ class Client {
   bool ask(Target target);
   bool setTtl(const Target& target);
   bool stream(const Target& target);
-  /// The page that was read; nothing when the client has to go home or the job is gone.
+  /// Returns the next page; empty if the client has to stop or the job is gone.
   std::optional<Page> readPage(const Target& target, bool consumes);
   bool purge();
   bool cancel(const Target& target);
@@ -97,9 +97,9 @@ class Client {
   bool chance(double part) { return std::uniform_real_distribution<>(0, 1)(random_) < part; }
   std::uint32_t upTo(std::uint32_t most) { return std::uniform_int_distribution<std::uint32_t>(0, most)(random_); }
 
-  /// The same for every answer: false when the client has to go home.
+  /// Checks an answer; returns false if the client has to stop.
   bool isUsable(const Reply& reply, const std::string& request, std::initializer_list<int> expected);
-  /// Writes down the state that an answer shows, and returns it.
+  /// Logs the state shown by an answer, and returns the state.
   std::optional<JobState> note(std::uint64_t number, const Reply& reply, bool whole);
 
   const Life& life_;
@@ -110,13 +110,14 @@ class Client {
   std::string trouble_;
 };
 
-/// The clients of a life as one thing. Made when the server is ready.
+/// All clients of a life. Created when the server is ready.
 class WorkerPool {
  public:
   WorkerPool(const Life& life, const std::vector<WorkerState>& duties, std::uint64_t seed);
   ~WorkerPool();
 
-  /// After the server's death: waits for all of them, and tells what they saw. Returns their troubles.
+  /// Waits for all clients after the death of the server, and gives their logs to `history`. Returns the troubles of
+  /// the clients.
   std::vector<std::string> tell(History& history);
 
  private:

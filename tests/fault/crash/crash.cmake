@@ -1,5 +1,5 @@
-# The crash proof: a program that kills the server over and over, its checker's own tests, and the handler that both
-# rely on. Include it after the plugins; it expects jobq_add_plugin, jobq_add_test, JOBQ_PLUGINS and JOBQ_PLUGIN_OUTPUT.
+# The crash proof: a program that kills the server over and over, the tests of its checker, and the handler for both.
+# Include this file after the plugins; required are jobq_add_plugin, jobq_add_test, JOBQ_PLUGINS and JOBQ_PLUGIN_OUTPUT.
 set(crash_folder ${CMAKE_CURRENT_LIST_DIR})
 set(crash_plugins ${CMAKE_BINARY_DIR}/tests/witness)
 
@@ -34,7 +34,7 @@ target_compile_definitions(crash_loop PRIVATE
   JOBQ_BINARY_DIR="${CMAKE_BINARY_DIR}/bin" JOBQ_PLUGIN_DIR="${JOBQ_PLUGIN_OUTPUT}" JOBQ_WITNESS_DIR="${crash_plugins}")
 add_dependencies(crash_loop jobqd jobq_handler_witness ${JOBQ_PLUGINS})
 
-# The short form of the proof, and the same loop over a storage that forgets claims, which it has to find.
+# The short form of the proof, and the same loop over a storage that forgets claims; the proof has to find this fault.
 add_test(NAME crash_loop COMMAND crash_loop --cycles 25)
 add_test(NAME crash_loop.finds_forgotten_claims
   COMMAND crash_loop --plugins ${CMAKE_BINARY_DIR}/tests/broken/forget_claims --expect-violation)

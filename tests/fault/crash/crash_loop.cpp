@@ -1,7 +1,7 @@
-// The crash proof: clients over every verb of the queue API, workers running, a kill -9 at a random moment, a restart
-// on the same data, again and again; history_rules.h says what must hold. A few lives follow the last cycle: everything
-// that was acknowledged comes to its end, and that is seen once more after another kill. The last line is `1 passed, 0
-// failed` or `0 passed, 1 failed`; the exit code says the same.
+// The crash proof: clients use every operation of the queue API, workers run, a kill -9 comes at a random moment, and
+// the server restarts on the same data, again and again. `tests/fault/crash/history_rules.h` has the rules. A few lives
+// follow the last cycle: every acknowledged job comes to its end, and the end is seen once more after another kill. The
+// last line is `1 passed, 0 failed` or `0 passed, 1 failed`; the exit code agrees.
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -24,13 +24,13 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr auto kStartDeadline = seconds(60);
-constexpr auto kLongestLife = seconds(3);    // however slow the machine is
-constexpr auto kEndDeadline = seconds(300);  // for everything that was acknowledged
+constexpr auto kLongestLife = seconds(3);    // on any machine
+constexpr auto kEndDeadline = seconds(300);  // limit for the ends of all acknowledged jobs
 constexpr int kMostSettling = 5;             // lives; three are enough
-constexpr auto kPostDeadline = seconds(60);  // for webhooks that nobody has claimed
-constexpr auto kClaimedPost = seconds(180);  // for those that a dead courier had: its lease is a minute
+constexpr auto kPostDeadline = seconds(60);  // limit for webhooks without a claim
+constexpr auto kClaimedPost = seconds(180);  // limit for webhooks claimed by a killed server, with a lease of a minute
 constexpr std::size_t kShownViolations = 5;
-constexpr int kEnoughCycles = 25;  // for every verb to be met
+constexpr int kEnoughCycles = 25;  // enough for every operation to occur
 const Rules kRules = [] {
   Rules rules{{{"fast", 1000}, {"slow", 1000}, {"brittle", 2}, {kFleeting, 1000}}};
   rules.fleeting = kFleeting;
@@ -81,7 +81,7 @@ class CrashLoop {
         journal_(folder_ / "journal"),
         postFile_(folder_ / "data" / "webhooks" / "post") {}
 
-  /// True: everything held; or, when a violation is expected, one was found.
+  /// Returns true if every rule held; or, with an expected violation, if a violation was found.
   bool run() {
     const auto start = Clock::now();
     try {
@@ -105,7 +105,7 @@ class CrashLoop {
  private:
   double random() { return std::uniform_real_distribution<>(0, 1)(random_); }
 
-  /// A life that ends in a kill: while the server starts, right after that, or under load.
+  /// Runs a life with a kill at its end: during the start of the server, right after the start, or under load.
   void cycle() {
     const auto start = beginLife();
     const double kind = random();
@@ -128,7 +128,7 @@ class CrashLoop {
     endLife(&workerPool);
   }
 
-  /// A life in which everything comes to its end, also what nobody knows of: the lines are empty. Then one more kill.
+  /// Runs a life until every job has ended, unknown jobs too, and the queues are empty; then comes another kill.
   void settle() {
     awaitReady(beginLife());
     Board board;
@@ -144,7 +144,7 @@ class CrashLoop {
     if (!ended) take(history_.unfinished());
   }
 
-  /// The server's own books say the same.
+  /// Compares the counters of the server with the history.
   void compareBooks() {
     awaitReady(beginLife());
     HttpClient http(server_.address(), server_.key());
@@ -155,12 +155,13 @@ class CrashLoop {
     closeBooks();
     take(history_.unfinished());
     const Totals& totals = history_.totals();
-    if (totals.expired > 0) return;  // nobody knows all ends then
+    if (totals.expired > 0) return;  // some ends are unknown then
     expectEqual("completed jobs", completed, totals.booked);
     expectEqual("retries", retried, totals.bookedRetries);
   }
 
-  /// Every job that ended was told of, or is about to be: what a killed courier had claimed is due a minute later.
+  /// Expects a webhook call for every ended job, or a later one: a delivery claimed by a killed server is due after a
+  /// minute.
   void judgePost(HttpClient& http) {
     const auto deadline = Clock::now() + (options_.wholePost ? kClaimedPost : kPostDeadline);
     std::vector<std::string> missing;
@@ -184,7 +185,7 @@ class CrashLoop {
     }
   }
 
-  /// Whether a delivery of the job is owed at a later moment.
+  /// Returns true if a delivery of the job is owed at a later moment.
   static bool isClaimed(HttpClient& http, const std::string& job) {
     const Reply reply = http.call("GET", "/v1/webhooks?jobId=" + job);
     const std::time_t now = std::time(nullptr);
@@ -230,7 +231,7 @@ class CrashLoop {
     return {history_.life(), server_.address(), server_.key(), board, nextNumber_, 3 * options_.jobsPerCycle};
   }
 
-  /// `crew`: the clients of this life, if there were any.
+  /// `workerPool` are the clients of this life, or null.
   void endLife(WorkerPool* workerPool) {
     server_.kill();
     if (workerPool != nullptr) {
@@ -240,7 +241,7 @@ class CrashLoop {
     if (!options_.keep) journal_.truncate();
   }
 
-  /// The server is dead: its journal is whole.
+  /// Reads the journal, which is whole after the death of the server.
   void closeBooks() {
     for (const JournalLine& line : journal_.read()) history_.noted(line);
     take(history_.lifeEnds());
@@ -250,7 +251,7 @@ class CrashLoop {
     for (Violation& violation : found) violations_.push_back(std::move(violation));
   }
 
-  /// Of these counters of /health, over all endpoints, or those whose jobs are all seen to end.
+  /// Returns the sum of these counters of /health, over all endpoints, or over the endpoints with compared counters.
   static std::uint64_t sum(HttpClient& http, const std::vector<std::string>& counters, bool booked = false) {
     std::uint64_t sum = 0;
     for (const auto& [endpoint, limit] : kRules.maxAttempts) {
@@ -269,10 +270,10 @@ class CrashLoop {
     return sum;
   }
 
-  /// What a single job's history cannot show.
+  /// Checks the sums that the history of a single job cannot show.
   void judgeTotals() {
     const Totals& totals = history_.totals();
-    // Few claims are cut off before their handler begins; a server that counts losses that never were has many.
+    // Few claims are cut off before their handler begins; a server counting false losses has many.
     if (totals.lostUnseen > 2 + totals.lost / 5) {
       violations_.push_back({std::to_string(totals.lostUnseen) + " of " + std::to_string(totals.lost) +
                                  " jobs are FAILED because of lost workers, and the journal has no run of them",
@@ -281,7 +282,7 @@ class CrashLoop {
     if (totals.unproven > totals.acknowledged / 100) {
       broken_.push_back("too many results expired before anybody asked: the machine is too slow for this proof");
     }
-    // A verb that was not met has not been proved.
+    // An operation that never occurred is not proved.
     const std::pair<const char*, std::uint64_t> met[] = {
         {"keys were used again after a kill", totals.sentAgain},
         {"jobs were purged", totals.purged},
@@ -306,10 +307,10 @@ class CrashLoop {
   PostFile postFile_;
   History history_{kRules};
   std::atomic<std::uint64_t> nextNumber_{0};
-  std::vector<Violation> violations_;  ///< what the checker found
-  std::vector<std::string> broken_;    ///< what else went wrong: no start, no answer, an own crash
+  std::vector<Violation> violations_;  ///< found by the checker
+  std::vector<std::string> broken_;    ///< other failures: no start, no answer, a crash of the server by itself
   int lives_ = 0;
-  std::size_t claimedPost_ = 0;  ///< webhooks that were not waited for
+  std::size_t claimedPost_ = 0;  ///< webhooks not waited for
   double startSeconds_ = 0.2;
   double longestStart_ = 0;
 };

@@ -10,10 +10,10 @@
 namespace jobq::fault {
 namespace {
 
-/// A purge changes no job that has ended.
+/// A purge changes no ended job.
 bool mayChangeAnEnd(const Order& order) { return order.verb != Order::Command::purge; }
 
-/// The last sight, if the job has ended in it and no order came later that might have changed that.
+/// Returns the last sight if the job had ended by then and no later order could change the end; otherwise null.
 const Sight* lastEnd(const JobHistory& job) {
   if (job.sights.empty() || !terminal(job.sights.back().state)) return nullptr;
   const Sight& last = job.sights.back();
@@ -21,7 +21,7 @@ const Sight* lastEnd(const JobHistory& job) {
     return !mayChangeAnEnd(order) || order.span.answered < last.span.asked;
   });
   if (!settled) return nullptr;
-  // Rather one that says all: /stream and /cancel tell the state alone.
+  // A whole sight is preferred: /stream and /cancel tell the state alone.
   for (auto sight = job.sights.rbegin(); sight != job.sights.rend() && sight->state == last.state; ++sight) {
     const bool isLater = std::none_of(job.orders.begin(), job.orders.end(), [&sight](const Order& order) {
       return mayChangeAnEnd(order) && order.span.answered >= sight->span.asked;
@@ -31,7 +31,7 @@ const Sight* lastEnd(const JobHistory& job) {
   return &last;
 }
 
-/// Lives in which this end was seen after the last order.
+/// Returns the number of lives with a sight of this end after the last order.
 std::size_t livesOf(const JobHistory& job, const Sight& end) {
   Nanos since = 0;
   for (const Order& order : job.orders) {
@@ -177,7 +177,7 @@ bool History::close(const JobHistory& job, bool accused) {
   const Sight* end = lastEnd(job);
   const bool expired = !job.absences.empty();
   const bool unanswered = job.plan.keyed && !job.acknowledged;  // its key will be used again
-  // An end of which nobody has seen more than the state is asked about again: its output and retries count too.
+  // An end with a known state only is asked about again: its output and retries count too.
   const bool known = end != nullptr && end->whole && livesOf(job, *end) >= 2;
   if (!accused && !expired && (!known || unanswered)) return false;
   if (closed_.size() <= job.plan.number) closed_.resize(job.plan.number + 1);

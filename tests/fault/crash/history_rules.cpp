@@ -19,7 +19,7 @@ std::string seen(const Sight& sight) {
 
 bool before(const Span& a, const Span& b) { return a.answered < b.asked; }
 
-/// A claim that was not recorded before its handler started would be made again with the same attempt.
+/// A claim not stored before the start of its handler would come again with the same attempt.
 void attemptsGrow(const JobHistory& job, Faults& faults) {
   for (std::size_t i = 1; i < job.runs.size(); ++i) {
     const Run& last = job.runs[i - 1];
@@ -68,7 +68,7 @@ bool sameEnd(const Sight& a, const Sight& b) {
   return !a.whole || !b.whole || (a.retries == b.retries && a.output == b.output && a.error == b.error);
 }
 
-/// `a` has ended.
+/// Requires: `a` has ended.
 void endStays(const JobHistory& job, const Sight& a, const Sight& b, Faults& faults) {
   const bool excused = a.state == JobState::failed && mayHaveBeenRetried(job, a.span.asked, b.span.answered);
   if (before(a.span, b.span)) {
@@ -81,7 +81,7 @@ void endStays(const JobHistory& job, const Sight& a, const Sight& b, Faults& fau
   }
 }
 
-/// `a` is earlier, and has not ended.
+/// Requires: `a` is earlier and has not ended.
 void stateGoesForward(const JobHistory& job, const Sight& a, const Sight& b, Faults& faults) {
   if (a.whole && b.whole && b.retries < a.retries) {
     faults.push_back("its retries went back: it was seen " + seen(a) + " and later " + seen(b));
@@ -152,7 +152,8 @@ void lossIsEarned(const JobHistory& job, const Sight& sight, std::uint32_t losse
   if (losses > deaths) {
     faults.push_back("it FAILED because \"" + sight.error + "\" after only " + text(deaths) + " deaths");
   }
-  // Fewer runs than losses are possible: a kill may cut off a claim before its handler begins. More are not.
+  // Fewer runs than losses are possible, because a kill may cut off a claim before its handler begins. More runs than
+  // losses are a fault.
   const auto cutOff =
       std::count_if(job.runs.begin(), job.runs.end(), [&sight](const Run& run) { return run.life < sight.life; });
   if (retriesAsked(job, sight.span.answered) == 0 && cutOff > static_cast<std::int64_t>(losses)) {
@@ -229,8 +230,8 @@ std::uint32_t retriesAsked(const JobHistory& job, Nanos until) {
 
 bool mayHaveBeenRetried(const JobHistory& job, Nanos from, Nanos to) {
   return std::any_of(job.orders.begin(), job.orders.end(), [from, to](const Order& order) {
-    return order.verb == Order::Command::retry && order.effect != Order::Effect::refused && order.span.answered >= from &&
-           order.span.asked <= to;
+    return order.verb == Order::Command::retry && order.effect != Order::Effect::refused &&
+           order.span.answered >= from && order.span.asked <= to;
   });
 }
 

@@ -1,6 +1,6 @@
-// What is known about one job, from its clients' logs and the handlers' journal, and the rules it has to keep. Pure:
-// the same history gives the same faults. Times are CLOCK_MONOTONIC nanoseconds; a life is one server process, numbered
-// from 0, and every life but the present one has ended in a kill.
+// The known facts about one job, from its clients' logs and the handlers' journal, and the rules for its history. Pure:
+// the same history gives the same faults. Times are CLOCK_MONOTONIC nanoseconds. A life is one server process, numbered
+// from 0. Every life but the present one has ended in a kill.
 #pragma once
 
 #include <cstdint>
@@ -15,23 +15,23 @@ namespace jobq::fault {
 
 using Nanos = std::int64_t;
 
-/// When a client asked, and when it had read the whole answer or knew that none would come. What the server did for
-/// it, it did in between.
+/// The time from a client's request to its whole answer, or to the certainty that no answer would come. The server
+/// acted within this span.
 struct Span {
   Nanos asked = 0;
   Nanos answered = 0;
 };
 
-/// What was submitted.
+/// The content of a submission.
 struct Plan {
-  std::uint64_t number = 0;  ///< no other job has it
+  std::uint64_t number = 0;  ///< unique among all jobs
   std::string endpoint;
   std::uint32_t workMs = 0;
-  std::uint32_t failBelow = 0;  ///< attempts below it fail
+  std::uint32_t failBelow = 0;  ///< lower attempts fail
   bool sync = false;            ///< by /runsync
-  bool keyed = false;           ///< with an Idempotency-Key of its own: asked again when there was no answer
+  bool keyed = false;           ///< with an Idempotency-Key of its own; sent again when no answer came
   bool webhook = false;
-  std::uint32_t chunks = 0;  ///< that each of its runs emits, numbered from 0
+  std::uint32_t chunks = 0;  ///< number of chunks of each run, numbered from 0
 };
 
 /// A run of the handler, from the journal.
@@ -44,12 +44,12 @@ struct Run {
   End end = End::none;
 };
 
-/// An answer that showed the job's state.
+/// An answer with the job's state.
 struct Sight {
   Span span;
   int life = 0;
   JobState state = JobState::inQueue;
-  bool whole = true;  ///< false: id and status only, as /cancel answers
+  bool whole = true;  ///< false: id and status only, as in answers of /cancel
   std::uint32_t retries = 0;
   std::string output;
   std::string error;
@@ -63,7 +63,7 @@ struct Order {
   Effect effect = Effect::done;
   Span span;
   int life = 0;
-  Nanos ttl = 0;  ///< of Verb::ttl
+  Nanos ttl = 0;  ///< for Verb::ttl
 };
 
 /// A 404.
@@ -72,7 +72,7 @@ struct Absence {
   int life = 0;
 };
 
-/// A chunk, as the witness emits it: it names its job, the attempt that said it, and its place.
+/// A chunk of the witness handler: the number of its job, its attempt and its place.
 struct Piece {
   std::uint64_t number = 0;
   std::uint32_t attempt = 0;
@@ -83,7 +83,7 @@ struct Piece {
 struct Page {
   Span span;
   int life = 0;
-  bool read = true;      ///< false: no whole answer; chunks may have gone with it
+  bool read = true;      ///< false: no whole answer; chunks may have been lost
   bool consumes = true;  ///< false: by ?offset=0
   std::uint32_t attempt = 0;
   JobState state = JobState::inQueue;
@@ -92,8 +92,8 @@ struct Page {
 
 struct JobHistory {
   Plan plan;
-  std::string id;             ///< empty: neither an answer nor the journal has named it yet
-  bool acknowledged = false;  ///< false: its submission was not answered; it may or may not exist
+  std::string id;             ///< empty: neither an answer nor the journal has named the id yet
+  bool acknowledged = false;  ///< false: the submission has no answer, and the job may or may not exist
   Span sent;
   int life = 0;
   std::vector<Run> runs;
@@ -110,22 +110,22 @@ struct Rules {
   std::string fleeting{};  ///< the endpoint whose jobs may be purged or have short ttls; its counters are not compared
 };
 
-/// A sentence for each rule that the history breaks; none for a clean one. Sorts the history by time first.
+/// Returns a sentence for each broken rule; empty for a clean history. Sorts the history by time first.
 std::vector<std::string> faultsOf(JobHistory& job, const Rules& rules);
 
-/// The number's own output, as the witness is to return it.
+/// Returns the only correct output of job `number`.
 std::string outputOf(std::uint64_t number);
 
-/// Everything that is known about the job, a line each, in the order of time: what a human needs to judge a fault.
+/// Returns all known facts about the job, a line each, in the order of time, for a human who judges a fault.
 std::string describe(const JobHistory& job);
 
-/// The number in "its worker was lost N times"; nothing for another error.
+/// Returns N of "its worker was lost N times"; empty for another error.
 std::optional<std::uint32_t> lossesIn(const std::string& error);
 
-/// Calls of /retry that may have had an effect by then.
+/// Returns the number of /retry calls with a possible effect until `until`.
 std::uint32_t retriesAsked(const JobHistory& job, Nanos until);
 
-/// Whether a /retry may have taken effect between two moments.
+/// Returns true if a /retry may have taken effect between two moments.
 bool mayHaveBeenRetried(const JobHistory& job, Nanos from, Nanos to);
 
 }  // namespace jobq::fault

@@ -75,7 +75,7 @@ TEST_F(Rule, NothingRunsAfterItHasEnded) {
   ran(1, 10, 15);
   seen(JobState::completed, 20);
   cutOff(3, 110);
-  ordered(Order::Command::retry, 30);  // which does not apply to a completed job
+  ordered(Order::Command::retry, 30);  // without effect on a completed job
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("attempt 3 began in life 1 after the job had been seen COMPLETED")));
 }
 
@@ -203,7 +203,7 @@ TEST_F(Rule, LossesAreALegalEnd) {
 
 TEST_F(Rule, LossesNeedDeaths) {
   cutOff(1, 10);
-  ordered(Order::Command::retry, 105);  // which explains the number of retries, and no loss
+  ordered(Order::Command::retry, 105);  // explains the number of retries, but no loss
   seen(JobState::failed, 110, 2).error = "its worker was lost 2 times, maxAttempts is 2";
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("after only 1 deaths")));
 }
@@ -241,7 +241,7 @@ TEST_F(Rule, ResultsMayExpire) {
   EXPECT_THAT(faults(), IsEmpty());
 }
 
-/// All of it, over several lives.
+/// The whole checker, over several lives.
 class Lives : public testing::Test {
  protected:
   Lives() { history_.lifeBegins(kProcess); }
@@ -282,7 +282,7 @@ TEST_F(Lives, AJobIsForgottenWhenItsEndWasSeenInTwoLives) {
 TEST_F(Lives, AJobOfWhichOnlyTheStateWasSeenIsAskedAboutAgain) {
   submit("j");
   runOnce();
-  for (const Nanos moment : {20, 120}) {  // as /stream tells it
+  for (const Nanos moment : {20, 120}) {  // like answers of /stream
     history_.saw(7, {at(moment), history_.life(), JobState::completed, false, 0, "", ""});
     EXPECT_THAT(lifeEnds(), IsEmpty());
     EXPECT_EQ(history_.open().size(), 1U);

@@ -17,9 +17,9 @@
 namespace jobq::fault {
 namespace {
 
-constexpr int kWaitLimit = 30;  // seconds; longer than any wait that these clients ask for
+constexpr int kWaitLimit = 30;  // seconds; longer than any wait of these clients
 
-/// The value of a header in a head, each of whose lines ends with CRLF; nothing when it has none.
+/// Returns the value of a header in a head whose lines end with CRLF; empty without such a header.
 std::optional<std::string_view> valueOf(std::string_view head, std::string_view name) {
   for (std::size_t line = head.find("\r\n"); line != std::string_view::npos; line = head.find("\r\n", line)) {
     line += 2;
@@ -41,7 +41,8 @@ std::optional<std::size_t> bodyLength(std::string_view head) {
   return fault == std::errc() ? std::optional(length) : std::nullopt;
 }
 
-/// Whether `text` is a whole answer, and then what it says.
+/// Parses `text` into `reply`. Returns `answered` for a whole answer, `unknown` for an incomplete answer, else
+/// `broken`.
 Reply::Fate read(const std::string& text, Reply& reply) {
   const std::size_t end = text.find("\r\n\r\n");
   if (end == std::string::npos) return Reply::Fate::unknown;
@@ -95,7 +96,8 @@ bool HttpClient::open() {
   ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &backoff, sizeof backoff);
   ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   if (::connect(socket_, reinterpret_cast<const sockaddr*>(&server), sizeof server) == 0) {
-    // A port that its server has just left may be given to the very socket that calls it, which then calls itself.
+    // The system may assign a port just left by its server to the calling socket, and the socket then connects to
+    // itself.
     sockaddr_in own{};
     socklen_t size = sizeof own;
     if (::getsockname(socket_, reinterpret_cast<sockaddr*>(&own), &size) == 0 && own.sin_port != server.sin_port)

@@ -1,5 +1,5 @@
-// The smallest HTTP/1.1 client that knows exactly what it does not know: an answer was read whole, or nobody can say
-// whether the server did what it was asked, or the request never left. It never sends anything twice.
+// A minimal HTTP/1.1 client with an exact report: the whole answer was read, or the fate of the request at the server
+// is unknown, or the request never left. No request is sent twice.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ struct Reply {
   enum class Fate {
     answered,
     unknown,  ///< sent, at least in part, and the connection ended before the whole answer
-    unsent,   ///< there was nobody to connect to
-    late,     ///< no answer within the client's patience, and the connection still stands
-    broken,   ///< something came that is no HTTP answer; it is in `body`
+    unsent,   ///< no server accepted the connection
+    late,     ///< no answer within the client's timeout, and the connection still stands
+    broken,   ///< the received bytes are no HTTP answer; the bytes are in `body`
   };
   Fate fate = Fate::unsent;
   int status = 0;
@@ -30,11 +30,11 @@ struct Reply {
   std::string head;  ///< the status line and the header lines
   Span span;
 
-  /// The header's value; empty when it has none.
+  /// Returns the header's value; empty without such a header.
   std::string header(std::string_view name) const;
 };
 
-/// One connection, kept open between requests and opened anew after a fault. One thread.
+/// A connection, kept open between requests and opened anew after a fault. Confined to one thread.
 class HttpClient {
  public:
   HttpClient(Address address, std::string key) : address_(std::move(address)), key_(std::move(key)) {}
@@ -42,7 +42,8 @@ class HttpClient {
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
-  /// Throws nothing: everything that can go wrong is a fate. `header` is a further line, without its end; empty: none.
+  /// Throws no exception: every failure is a fate. `header` is a further header line without its end; empty for no
+  /// further line.
   Reply call(std::string_view method, std::string_view path, std::string_view body = {}, std::string_view header = {});
 
  private:

@@ -1,4 +1,4 @@
-// Reads the witness handler's journal (witness_handler.cpp), piece by piece as it grows.
+// Reads the witness handler's journal (`tests/fault/crash/witness_handler.cpp`), piece by piece as the file grows.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace jobq::fault {
 
 struct JournalLine {
   bool begins = true;
-  Run::End end = Run::End::none;  ///< when it does not begin
+  Run::End end = Run::End::none;  ///< `none` at the begin of a run
   std::uint64_t number = 0;
   std::string id;
   std::uint32_t attempt = 0;
@@ -21,15 +21,15 @@ struct JournalLine {
   Nanos at = 0;
 };
 
-/// One thread. Read it when its writer is dead: a line is there or it is not.
+/// Confined to one thread. Reading needs a dead writer: each line is then whole or absent.
 class JournalReader {
  public:
   explicit JournalReader(std::filesystem::path file) : file_(std::move(file)) {}
 
-  /// The lines since the last call. Throws std::runtime_error when the file is not a journal.
+  /// Returns the lines since the last call. Throws std::runtime_error if the file is not a journal.
   std::vector<JournalLine> read();
 
-  /// Frees the disk of what was read; the writer appends, so it does not notice.
+  /// Frees the disk space of all read lines; the appending writer is not disturbed.
   void truncate();
 
  private:

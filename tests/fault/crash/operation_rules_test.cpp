@@ -11,7 +11,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 // Purges and ttls
-// ------------------------------------------------------------------------------------------------------
 
 TEST_F(Rule, APurgeMayTakeAJobThatWaits) {
   seen(JobState::inQueue, 5);
@@ -96,7 +95,6 @@ TEST_F(Rule, NothingOutlivesItsTtl) {
 }
 
 // Streams
-// --------------------------------------------------------------------------------------------------------------
 
 class Streams : public Rule {
  protected:
@@ -185,7 +183,6 @@ TEST_F(Streams, TheyAreOfTheAttemptThatEnded) {
 }
 
 // Keys
-// -----------------------------------------------------------------------------------------------------------------
 
 class Keys : public testing::Test {
  protected:
@@ -242,7 +239,6 @@ TEST_F(Keys, AllAnswersNameOneJob) {
 }
 
 // Webhooks
-// -------------------------------------------------------------------------------------------------------------
 
 class Post : public Rule {
  protected:

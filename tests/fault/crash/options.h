@@ -8,15 +8,15 @@ namespace jobq::fault {
 
 struct Options {
   int cycles = 25;
-  std::uint64_t seed = 0;             ///< of kill moments and workloads; the races are the machine's own
-  std::uint64_t jobsPerCycle = 1500;  ///< acknowledged, on the average of the cycles that are not killed early
+  std::uint64_t seed = 0;             ///< decides kill moments and workloads; races depend on the machine
+  std::uint64_t jobsPerCycle = 1500;  ///< acknowledged jobs in an average cycle without an early kill
   bool keep = false;                  ///< the folder stays
-  bool expectViolation = false;       ///< success is a violation found
-  bool wholePost = false;             ///< waits in the end for webhooks that a dead courier had claimed: a minute
-  std::filesystem::path plugins;      ///< a folder whose plugins come before the built ones; empty: none
+  bool expectViolation = false;       ///< success means a violation was found
+  bool wholePost = false;             ///< waits at the end for webhooks claimed by a killed server: a minute
+  std::filesystem::path plugins;      ///< a folder with plugins before the built plugins; may be empty
 };
 
-/// Ends the program with the usage when it cannot be understood.
+/// Ends the program with the usage if the command line is wrong.
 Options readOptions(int argc, char** argv);
 
 }  // namespace jobq::fault

@@ -7,7 +7,7 @@
 namespace jobq::fault {
 namespace {
 
-/// The attempt of `<job>.<attempt>`; nothing when it is not that job's.
+/// Returns the attempt of `<job>.<attempt>`; empty if the id names another job.
 std::optional<std::uint32_t> attemptIn(const Call& call) {
   if (!call.id.starts_with(call.job + ".")) return std::nullopt;
   const char* begin = call.id.data() + call.job.size() + 1;
@@ -81,7 +81,7 @@ std::vector<std::string> PostBook::faults() const {
   for (const auto& [job, calls] : arrived_) {
     if (owed_.contains(job)) continue;
     for (const auto& [attempt, call] : calls) {
-      // Whose submission was not answered and whose workers died before a handler began, that job nobody knows.
+      // A job is unknown if its submission got no answer and its workers died before a handler began.
       if (lossesIn(call.error)) continue;
       faults.push_back("webhook " + call.id + " said " + call.status +
                        " of a job that nobody knows, or without a webhook");

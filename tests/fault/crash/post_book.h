@@ -1,6 +1,6 @@
-// The webhooks' side of the checker: what is owed for the jobs that ended, and what arrived. A call that says a job's
-// end has to arrive at least once; the same end always under the same id; nothing of a job that never ended. Pure. One
-// thread.
+// The webhooks' side of the checker: the owed calls for ended jobs, and the arrived calls. A call about a job's end has
+// to arrive at least once, and always under the same id. No call may come for a job without an end. Pure. Confined to
+// one thread.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace jobq::fault {
 
-/// A webhook call that arrived.
+/// An arrived webhook call.
 struct Call {
   std::string id;  ///< webhook-id
   std::string job;
@@ -27,30 +27,30 @@ struct Call {
 
 class PostBook {
  public:
-  /// Nothing more will become of the job. `end`: its end; null when it went without one that anybody saw.
+  /// Closes a job without further changes. `end` is the job's end; null if the job went without a seen end.
   void closed(const JobHistory& job, const Sight* end);
   void called(const Call& call);
 
-  /// A sentence for every call that should not have been.
+  /// Returns a sentence for every wrong call.
   std::vector<std::string> faults() const;
-  /// Ids of the jobs whose end nobody was told of yet.
+  /// Returns the ids of the jobs without a webhook call about their end.
   std::vector<std::string> missing() const;
 
   std::uint64_t calls() const { return calls_; }
-  std::uint64_t repeated() const { return repeated_; }  ///< those of them that had arrived before
+  std::uint64_t repeated() const { return repeated_; }  ///< calls that had arrived before
 
  private:
   struct Owed {
     std::optional<Sight> end;
-    std::size_t mostEnds = 0;          ///< that it can have had
-    std::set<std::uint32_t> returned;  ///< attempts that returned an output
+    std::size_t mostEnds = 0;          ///< most ends possible for the job
+    std::set<std::uint32_t> returned;  ///< attempts with a returned output
   };
 
   void judge(const std::string& job, const Owed& owed, std::vector<std::string>& faults) const;
 
   std::unordered_map<std::string, Owed> owed_;                              ///< by job
   std::unordered_map<std::string, std::map<std::uint32_t, Call>> arrived_;  ///< by job and attempt
-  std::vector<std::string> faults_;                                         ///< of calls by themselves
+  std::vector<std::string> faults_;                                         ///< faults of single calls
   std::uint64_t calls_ = 0;
   std::uint64_t repeated_ = 0;
 };

@@ -38,7 +38,7 @@ std::optional<Call> callIn(const std::string& line) {
 std::vector<Call> PostFile::read() {
   std::vector<Call> calls;
   std::ifstream in(file_, std::ios::binary);
-  if (!in) return calls;  // nobody was told of anything yet
+  if (!in) return calls;  // no webhook was called yet
   in.seekg(done_);
   for (std::string line; std::getline(in, line) && !in.eof();) {
     done_ += static_cast<std::streamoff>(line.size() + 1);

@@ -1,4 +1,4 @@
-// Reads the file that plugin webhook_file writes, piece by piece as it grows.
+// Reads the file of plugin webhook_file, piece by piece as the file grows.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@
 
 namespace jobq::fault {
 
-/// One thread; the writer may be alive.
+/// Confined to one thread; the writer may be alive.
 class PostFile {
  public:
   explicit PostFile(std::filesystem::path file) : file_(std::move(file)) {}
 
-  /// The calls since the last time. A line that is no call is the beginning of one whose writer was killed.
+  /// Returns the calls since the last read. A line without a call is the beginning of a call with a killed writer.
   std::vector<Call> read();
   std::uint64_t torn() const { return torn_; }
 
@@ -28,7 +28,7 @@ class PostFile {
   std::uint64_t torn_ = 0;
 };
 
-/// A line of the file; nothing when it is not whole.
+/// Returns the call of a line of the file; empty if the line is not whole.
 std::optional<Call> callIn(const std::string& line);
 
 }  // namespace jobq::fault

@@ -1,4 +1,4 @@
-// A job's history by hand, for the tests of the rules.
+// Histories of jobs written by hand, for the tests of the rules.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ inline const Rules kRules{{{"ep", 2}}};
 
 inline Span at(Nanos ms) { return {ms * kMs, ms * kMs + kMs / 2}; }
 
-/// A job that was acknowledged at 0 ms in life 0. By hand, a life a hundred milliseconds.
+/// A job acknowledged at 0 ms in life 0. In these histories a life lasts a hundred milliseconds.
 class Rule : public testing::Test {
  protected:
   Rule() {

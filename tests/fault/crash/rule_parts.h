@@ -1,5 +1,5 @@
-// The rules that have a file of their own. Each adds a sentence to `faults` for everything that breaks it; the history
-// is sorted by time.
+// Rules with a file of their own. Each rule adds a sentence to `faults` for every breach; the history is sorted by
+// time.
 #pragma once
 
 #include <string>
@@ -11,13 +11,14 @@ namespace jobq::fault {
 
 using Faults = std::vector<std::string>;
 
-/// Returns " in life N", for the sentence of a fault: which start of the server saw it.
+/// Returns " in life N", the start of the server named in a fault.
 inline std::string inLife(int life) { return " in life " + std::to_string(life); }
 
-/// A 404 has a reason: the retention, a purge that found the job in line, or a short ttl. What is gone stays gone.
+/// Expects a reason for each 404: the retention, a purge of the queued job, or a short ttl. An absent job stays absent.
 void absencesAreEarned(const JobHistory& job, const Rules& rules, Faults& faults);
 
-/// /stream: each chunk of an attempt once, in order, no other's among them, and all of them with the end.
+/// Expects of /stream each chunk of an attempt once, in order, without chunks of other attempts, and all chunks with
+/// the end.
 void streamsAreWhole(const JobHistory& job, Faults& faults);
 
 }  // namespace jobq::fault

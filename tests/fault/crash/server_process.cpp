@@ -24,7 +24,7 @@ std::string contentOf(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// Ends in the program or not at all. Only what a child of a process with threads may call.
+/// Becomes the program or ends the process. Uses only calls permitted in the child of a process with threads.
 [[noreturn]] void become(const char* program, const char* settings, const char* log, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(126);

@@ -1,4 +1,4 @@
-// One jobqd after the other over the same data directory, started and killed.
+// Processes of jobqd over the same data directory, one after the other, started and killed.
 #pragma once
 
 #include <sys/types.h>
@@ -12,30 +12,30 @@
 
 namespace jobq::fault {
 
-/// Used by one thread, the one that made it: the server is tied to that thread's life. Throws std::runtime_error when
-/// the server cannot be started, ends by itself or hangs; the message has the end of its log.
+/// Used only by the thread of its creation, because the server is tied to the life of this thread. Throws
+/// std::runtime_error if the server cannot be started, ends by itself or hangs; the message has the end of its log.
 class ServerProcess {
  public:
-  /// `settings` are lines of jobq.properties. `folder` exists; the server's data, log and settings go there.
+  /// `settings` are lines of jobq.properties. `folder` exists and receives the server's data, log and settings.
   ServerProcess(std::filesystem::path program, std::filesystem::path folder, const std::string& settings);
   ~ServerProcess();
   ServerProcess(const ServerProcess&) = delete;
   ServerProcess& operator=(const ServerProcess&) = delete;
 
-  /// Returns at once; the process id.
+  /// Starts the server without waiting for readiness; returns the process id.
   pid_t start();
 
-  /// True once the server is ready, false at `deadline`.
+  /// Returns true once the server is ready, false at `deadline`.
   bool awaitReady(std::chrono::steady_clock::time_point deadline);
 
-  /// Where it listens and the admin's key. Call them when it is ready.
+  /// Return the address of the server and the key of the admin. Require a ready server.
   Address address() const;
   std::string key() const;
 
-  /// SIGKILL. Nothing of the process is left when it returns.
+  /// Sends SIGKILL and returns after the end of the process.
   void kill();
 
-  /// SIGTERM, and an exit with 0.
+  /// Sends SIGTERM and expects an exit with 0.
   void stop();
 
  private:

@@ -1,4 +1,4 @@
-// What /stream may hand out.
+// The rules of /stream.
 #include <algorithm>
 #include <cstddef>
 
@@ -12,7 +12,7 @@ std::string told(const Page& page) {
          " told of attempt " + std::to_string(page.attempt) + ", " + std::string(nameOf(page.state));
 }
 
-/// What has been handed out of an attempt, page by page.
+/// The chunks of an attempt handed out so far, page by page.
 class Stream {
  public:
   Stream(const JobHistory& job, Faults& faults) : job_(job), faults_(faults) {}
@@ -55,7 +55,7 @@ class Stream {
   std::uint32_t attempt_ = 0;
   std::uint32_t next_ = 0;
   bool mayHaveGap_ = false;  // an answer was lost since the last page
-  bool hasGap_ = false;      // and another one of this attempt
+  bool hasGap_ = false;      // another page of this attempt came after the loss
 };
 
 void piecesAreItsOwn(const JobHistory& job, const Page& page, Faults& faults) {
@@ -68,7 +68,7 @@ void piecesAreItsOwn(const JobHistory& job, const Page& page, Faults& faults) {
   }
 }
 
-/// After the end all chunks of the attempt that ended are there, in order.
+/// After the end all chunks of the ended attempt are there, in order.
 void endIsWhole(const JobHistory& job, const Page& page, Faults& faults) {
   for (std::size_t i = 0; i < page.pieces.size(); ++i) {
     if (page.pieces[i].place == i) continue;

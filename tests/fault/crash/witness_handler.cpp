@@ -1,9 +1,9 @@
-// The handler of the crash proof: it writes down when each of its runs begins and ends, in a journal that outlives the
-// server. A line is one write() that never crosses a page, so a kill leaves it whole or not there at all.
+// The handler of the crash proof records the begin and the end of each of its runs in a journal that outlives the
+// server. A line is one write() within a page, so a kill leaves the line whole or absent.
 //
 //   input   {"number":17,"workMs":5,"failBelow":3,"chunks":2}   works for 5 ms; attempts below 3 fail
-//   chunks  {"number":17,"attempt":1,"place":0}      so many, while it works
-//   output  {"echo":17,"square":289}                 no other job's
+//   chunks  {"number":17,"attempt":1,"place":0}      2 of these during the work
+//   output  {"echo":17,"square":289}                 unique to the job
 //   journal begin|output|failed|stopped, number, job, attempt, process, CLOCK_MONOTONIC in nanoseconds
 #include <fcntl.h>
 #include <time.h>
@@ -79,7 +79,7 @@ class Witness final : public jobq::JobHandler {
     return value ? jobq::json::toInteger(*value).value_or(0) : 0;
   }
 
-  /// A part of the time after each chunk. False: it was stopped before the time was over.
+  /// Works for an equal part of the time after each chunk. Returns false if stopped before the time was over.
   static bool emitAndWork(std::int64_t number, const jobq::json::Document& document, jobq::JobContext& context) {
     const std::int64_t chunks = integer(document, "chunks");
     const std::chrono::milliseconds part(integer(document, "workMs") / (chunks + 1));
@@ -91,7 +91,7 @@ class Witness final : public jobq::JobHandler {
     return work(part, context.stopToken());
   }
 
-  /// False: it was stopped before the time was over.
+  /// Returns false if stopped before the time was over.
   static bool work(std::chrono::milliseconds duration, const std::stop_token& stop) {
     if (duration.count() == 0) return !stop.stop_requested();
     std::mutex mutex;

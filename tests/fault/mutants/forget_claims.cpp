@@ -1,4 +1,4 @@
-// Replaces plugins/storage_sqlite/former_claims.cpp: after a crash the jobs are as if they had never been claimed.
+// Replaces plugins/storage_sqlite/former_claims.cpp: after a crash the jobs look as if never claimed.
 #include "former_claims.h"
 
 namespace jobq::sqlite {

@@ -1,4 +1,4 @@
-// Replaces plugins/storage_memory/memory_fencing.cpp: a report counts whatever claim of a delivery it is from.
+// Replaces plugins/storage_memory/memory_fencing.cpp: a report of any claim of a delivery is accepted.
 #include "memory_fencing.h"
 
 namespace jobq::memory {

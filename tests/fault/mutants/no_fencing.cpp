@@ -1,4 +1,4 @@
-// Replaces plugins/storage_memory/memory_fencing.cpp: a report counts whatever attempt it is from.
+// Replaces plugins/storage_memory/memory_fencing.cpp: a report of any attempt is accepted.
 #include "memory_fencing.h"
 
 namespace jobq::memory {
