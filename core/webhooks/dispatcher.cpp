@@ -135,7 +135,7 @@ void WebhookDispatcher::reschedule(const DeliveryClaim& claim, Millis delay) noe
   try {
     deps_.outbox.reschedule(claim, delay);
   } catch (const std::exception& error) {
-    deps_.log.write(LogLevel::warning, "courier.giveBack", error.what());
+    deps_.log.write(LogLevel::warning, "courier.release", error.what());
   }
 }
 

@@ -19,7 +19,7 @@ std::unique_ptr<Connection> Readers::take() {
   return connection;
 }
 
-void Readers::giveBack(std::unique_ptr<Connection> connection) {
+void Readers::release(std::unique_ptr<Connection> connection) {
   {
     Lock lock(mutex_);
     idle_.push_back(std::move(connection));

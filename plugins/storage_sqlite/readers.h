@@ -30,7 +30,7 @@ class Readers {
  private:
   struct Loan {
     explicit Loan(Readers& owner) : readers(owner), connection(owner.take()) {}
-    ~Loan() { readers.giveBack(std::move(connection)); }
+    ~Loan() { readers.release(std::move(connection)); }
     Loan(const Loan&) = delete;
     Loan& operator=(const Loan&) = delete;
 
@@ -39,7 +39,7 @@ class Readers {
   };
 
   std::unique_ptr<Connection> take();
-  void giveBack(std::unique_ptr<Connection> connection);
+  void release(std::unique_ptr<Connection> connection);
 
   Mutex mutex_;
   Condition returned_;

@@ -37,7 +37,7 @@ TEST(BodyMemoryTest, AnEndpointCanTakeTheLargestBodyHoweverSmallTheMemoryIs) {
   EXPECT_FALSE(memory.hasRoom("b", 1)) << "all of it is taken";
   BodyMemory::Reservation late;
   EXPECT_FALSE(late.grow(memory, "b", 1));
-  reservation.giveBack();
+  reservation.release();
   EXPECT_TRUE(late.grow(memory, "b", BodyMemory::kLargestBody)) << "a refusal has left nothing behind";
 }
 

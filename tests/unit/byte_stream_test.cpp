@@ -149,9 +149,9 @@ TEST(BudgetTest, AShareGoesBackWithItsOwner) {
     Budget::Reservation other = std::move(*reservation);
     EXPECT_EQ(other.amount(), 10U);
     EXPECT_EQ(budget.left(), 0U);
-    other.giveBack();
+    other.release();
     EXPECT_EQ(budget.left(), 10U);
-    other.giveBack();
+    other.release();
     EXPECT_EQ(budget.left(), 10U) << "once";
   }
   EXPECT_EQ(budget.left(), 10U);

@@ -63,7 +63,7 @@ TEST_F(ListResponseTest, WhatOneListHoldsOthersCannotHave) {
     ListResponse second(other);
     EXPECT_FALSE(second.add(item(2 * kFreeBody)));
   }
-  call_.answerMemory.giveBack();  // the answer was sent
+  call_.answerMemory.release();  // the answer was sent
   ListResponse third(other);
   EXPECT_TRUE(third.add(item(2 * kFreeBody)));
 }

@@ -45,9 +45,9 @@ class BodyMemory {
     /// few bytes are left; the reservation is unchanged then.
     [[nodiscard]] bool grow(BodyMemory& memory, std::string_view endpoint, std::uint64_t amount);
     /// Gives all reserved bytes back.
-    void giveBack() noexcept {
-      ofAll_.giveBack();
-      ofEndpoint_.giveBack();
+    void release() noexcept {
+      ofAll_.release();
+      ofEndpoint_.release();
     }
 
    private:

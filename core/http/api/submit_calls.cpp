@@ -47,7 +47,7 @@ SubmissionResult accept(const QueueDeps& deps, ApiRequest& call, std::optional<M
     if (before && std::holds_alternative<KeyConflict>(*before)) return otherBody(call);
     if (before) {
       if (auto refusal = countUnderstood(call)) return std::move(*refusal);
-      call.bodyMemory.giveBack();
+      call.bodyMemory.release();
       return std::get<Duplicate>(*before);
     }
   }
@@ -76,7 +76,7 @@ ApiResponse run(const QueueDeps& deps, ApiRequest& call) {
   auto& [job, idempotency] = std::get<Accepted>(submission);
   JobId id = job.id;
   const InsertResult result = deps.jobs.submit(std::move(job), *call.endpoint, idempotency);
-  call.bodyMemory.giveBack();
+  call.bodyMemory.release();
   if (std::holds_alternative<KeyConflict>(result)) return otherBody(call);
   if (const auto* first = std::get_if<Duplicate>(&result)) id = first->id;
   return {200, briefJob(id, JobState::inQueue)};
@@ -98,7 +98,7 @@ ApiResponse runsync(const QueueDeps& deps, ApiRequest& call) {
   // A body counts as memory in use until the storage has the job: 400 bodies waiting for one writer would be 8 GB.
   const auto durable = [&](const InsertResult& result) {
     stored = true;
-    call.bodyMemory.giveBack();
+    call.bodyMemory.release();
     if (const auto* first = std::get_if<Duplicate>(&result)) id = first->id;
   };
   JobService::Waited waited;

@@ -42,7 +42,7 @@ AddressPlaces::Address AddressPlaces::addressOf(const sockaddr_storage& peer) no
   return {AF_INET6, network};
 }
 
-void AddressPlaces::giveBack(const Address& address) noexcept {
+void AddressPlaces::release(const Address& address) noexcept {
   Lock lock(mutex_);
   --taken_;
   const auto here = byAddress_.find(address);

@@ -37,7 +37,7 @@ class AddressPlaces {
       return *this;
     }
     ~Place() {
-      if (owner_ != nullptr) owner_->giveBack(address_);
+      if (owner_ != nullptr) owner_->release(address_);
     }
 
    private:
@@ -54,7 +54,7 @@ class AddressPlaces {
 
  private:
   static Address addressOf(const sockaddr_storage& peer) noexcept;
-  void giveBack(const Address& address) noexcept;
+  void release(const Address& address) noexcept;
 
   const std::size_t most_;
   mutable Mutex mutex_;

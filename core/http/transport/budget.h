@@ -26,7 +26,7 @@ class Budget {
       std::swap(amount_, other.amount_);
       return *this;
     }
-    ~Reservation() { giveBack(); }
+    ~Reservation() { release(); }
 
     /// Returns the drawn amount.
     std::uint64_t amount() const noexcept { return amount_; }
@@ -40,7 +40,7 @@ class Budget {
       return true;
     }
     /// Returns everything to the budget.
-    void giveBack() noexcept { shrinkTo(0); }
+    void release() noexcept { shrinkTo(0); }
     /// Returns the part beyond `amount` to the budget.
     void shrinkTo(std::uint64_t amount) noexcept {
       if (amount >= amount_) return;

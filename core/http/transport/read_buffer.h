@@ -60,7 +60,7 @@ class ReadBuffer {
   /// Drops all bytes and frees their memory.
   void clear() noexcept {
     bytes_.reset();
-    reservation_.giveBack();
+    reservation_.release();
     size_ = from_ = to_ = 0;
   }
 

@@ -1,0 +1,122 @@
+"""The language of comments and names: how plain the comments are, the words of the glossary of core/README.md, and that
+each page that a comment cites is in the repository."""
+import pathlib
+import re
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FOLDERS = ("core", "plugins", "sdk", "tests")
+MOST_PRONOUNS = 0.05  # of the words of all comments of a folder
+MOST_BARE_STARTS = 0.03  # of the sentences with four words or more
+
+PRONOUNS = set("""it its itself they them their those these that this one ones what who whom whose which whoever nobody
+    somebody everybody anybody nothing something everything none others another he him his she""".split())
+BARE_STARTS = set("""what who whoever nobody nothing somebody everybody none of true false not for as those others whose
+    whether so""".split())
+
+# Names of types, files and functions that the glossary replaces. A word of the field stands beside each in core/README.md.
+OLD_TYPES = set("""House Porch Gate Visit Link Inbox Pace ServingThreads GoneSignal Crew Duty Courier CourierCrew Errand
+    Wakeup Bell CompletionWatch Ticket Patience Existing OtherBody Promised Fenced Swept Absent Taken EndpointForm
+    EndpointParts Cargo Published Desk Shelf Share Knowledge Emissions Stint Watch Reach Rooms Surroundings""".split())
+OLD_FILES = re.compile(r"(^|[/_])(house|porch|gate(?!way)|crew|courier|errand|wakeup|patience|upkeep|ctl|verbs?|faces)([_./]|$)")
+NEW_FILES = {"core/limits/rate_limit_gate.h", "core/limits/rate_limit_gate.cpp", "tests/unit/rate_limit_gate_test.cpp"}
+OLD_FUNCTIONS = set("""goOn attend giveBack hire dismiss keepRinging ringAndServe nudge askWho passTurnstile sayGoodbye""".split())
+
+TYPE = re.compile(r"\b(?:class|struct|enum class)\s+(?:JOBQ_VISIBLE\s+)?([A-Z]\w*)\b(?!\s*;)")
+PAGE = re.compile(r"(?<![\w/.*-])((?:[\w-]+/)*[\w-]+\.md)\b")
+
+
+def tracked(*patterns):
+    names = subprocess.run(["git", "ls-files", *patterns], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return [name for name in names.splitlines() if (ROOT / name).is_file()]
+
+
+def comments(text):
+    """The comments of a C++ source: consecutive whole lines joined, a comment behind code on its own."""
+    blocks, current = [], []
+    for line in text.splitlines():
+        whole = re.match(r"\s*//+[<!]?\s?(.*)$", line)
+        if whole:
+            current.append(whole[1])
+            continue
+        if current:
+            blocks.append(" ".join(current))
+            current = []
+        tail = re.search(r'(?<!:)//+<?\s?([^"]*)$', line)
+        if tail and "namespace" not in tail[1]:
+            blocks.append(tail[1])
+    return blocks + ([" ".join(current)] if current else [])
+
+
+def measure(blocks):
+    """Returns the share of pronouns among the words, and of sentences that begin with a word of BARE_STARTS."""
+    words = pronouns = sentences = bare = 0
+    for block in blocks:
+        block = re.sub(r"`[^`]*`", "X", block)
+        found = re.findall(r"[A-Za-z']+", block)
+        words += len(found)
+        pronouns += sum(word.lower() in PRONOUNS for word in found)
+        for sentence in re.split(r"(?<=[.!?;:])\s+", block):
+            first = re.findall(r"[A-Za-z']+", sentence)
+            if len(first) >= 4:
+                sentences += 1
+                bare += first[0].lower() in BARE_STARTS
+    return pronouns / max(1, words), bare / max(1, sentences)
+
+
+def assert_none(faults):
+    assert not faults, "\n".join(faults)
+
+
+class CommentTest:
+    def test_a_plain_comment_passes_and_a_puzzle_does_not(self):
+        plain = measure(["Returns false if the queue is empty. The reactor parks the connection."])
+        puzzle = measure(["Who reads 503 sends the job again: what is stored is acknowledged, as if its wait had elapsed."])
+        assert plain == (0, 0)
+        assert puzzle[0] > MOST_PRONOUNS and puzzle[1] > MOST_BARE_STARTS
+
+    def test_each_folder_is_plain(self):
+        faults = []
+        for folder in FOLDERS:
+            blocks = [block for name in tracked(f"{folder}/*.h", f"{folder}/*.cpp")
+                      for block in comments((ROOT / name).read_text())]
+            pronouns, bare = measure(blocks)
+            print(f"{folder}: {100 * pronouns:.1f} % pronouns, {100 * bare:.1f} % bare starts")
+            if pronouns > MOST_PRONOUNS or bare > MOST_BARE_STARTS:
+                faults.append(f"{folder}: {100 * pronouns:.1f} % of the words of comments are pronouns (at most "
+                              f"{100 * MOST_PRONOUNS:.0f} %), {100 * bare:.1f} % of the sentences start with one (at most "
+                              f"{100 * MOST_BARE_STARTS:.0f} %): give the sentences nouns as subjects")
+        assert_none(faults)
+
+
+class GlossaryTest:
+    def test_types(self):
+        faults = []
+        for name in tracked("core/*.h", "core/*.cpp", "plugins/*.h", "plugins/*.cpp", "sdk/*.h", "tests/*.h", "tests/*.cpp"):
+            old = OLD_TYPES & set(TYPE.findall((ROOT / name).read_text()))
+            faults += [f"{name} declares {each}: the glossary of core/README.md has another word" for each in sorted(old)]
+        assert_none(faults)
+
+    def test_functions(self):
+        faults = []
+        for name in tracked("core/*.h", "plugins/*.h", "sdk/*.h"):
+            old = OLD_FUNCTIONS & set(re.findall(r"\b([a-z]\w*)\(", (ROOT / name).read_text()))
+            faults += [f"{name} declares {each}(): say what the function acts on" for each in sorted(old)]
+        assert_none(faults)
+
+    def test_files(self):
+        assert_none([f"{name}: the glossary of core/README.md has another word" for name in tracked()
+                     if OLD_FILES.search(name.lower()) and name not in NEW_FILES])
+
+
+class CitationTest:
+    def test_each_cited_page_is_there(self):
+        """A page is named by its path from the top, or by its path from the folder of the file that names it."""
+        faults = []
+        for name in tracked("core/*", "plugins/*", "sdk/*", "tests/*", "etc/*", "scripts/*", "*.txt", "*.cmake"):
+            if pathlib.Path(name).suffix not in (".h", ".cpp", ".py", ".cmake", ".txt", ".sh", ".properties", ".lua"):
+                continue
+            for page in PAGE.findall((ROOT / name).read_text()):
+                if not (ROOT / page).is_file() and not (ROOT / name).parent.joinpath(page).is_file():
+                    faults.append(f"{name} cites {page}, which is not in the repository")
+        assert_none(sorted(set(faults)))
