@@ -21,7 +21,7 @@ struct UrlRow {
 constexpr const char* kAbsolute = "must be an absolute http or https URL with a host";
 constexpr const char* kNever = "never called";
 constexpr const char* kPort = "port";
-constexpr const char* kHost = "character that hosts do not have";
+constexpr const char* kHost = "character that hosts cannot have";
 constexpr const char* kNumber = "ends in a number";
 
 constexpr UrlRow kShapes[] = {
