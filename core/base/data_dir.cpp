@@ -80,7 +80,7 @@ std::string closeToOthers(const std::filesystem::path& path) {
   if (::stat(path.c_str(), &status) != 0 || (status.st_mode & 0077U) == 0) return "";
   const std::string was = path.string() + " was open to other users of the machine";
   if (::chmod(path.c_str(), status.st_mode & 0700U) == 0) return was + ": the server removed their access";
-  return was + ", and its mode cannot be changed ( + reason() + "): change its owner or mode";
+  return was + ", and its mode cannot be changed (" + reason() + "): change its owner or mode";
 }
 
 void writePrivateFile(const std::filesystem::path& path, std::string_view text) {

@@ -242,7 +242,7 @@ TEST(WebhookUrl, OtherSchemesAreTakenWhenATransportServesThem) {
   EXPECT_EQ(webhookFault("QUEUE:", rules), std::nullopt);
   EXPECT_THAT(webhookFault("queue:/a b", rules).value_or(""), HasSubstr("blank"));
   EXPECT_THAT(webhookFault("queue:/a\n", rules).value_or(""), HasSubstr("control"));
-  EXPECT_THAT(webhookFault("http://h/", rules).value_or(""), HasSubstr("served here: https, queue"));
+  EXPECT_THAT(webhookFault("http://h/", rules).value_or(""), HasSubstr("supported scheme: https, queue"));
   EXPECT_THAT(webhookFault("https://10.0.0.1/", rules).value_or(""), HasSubstr("private"));
   EXPECT_THAT(webhookFault("https://h/", WebhookRules{false, {}}).value_or(""), HasSubstr("leave it out"));
 }

@@ -152,7 +152,7 @@ void readTransferEncoding(std::string_view value, RequestHead& head) {
   bool any = false;
   eachOf(value, [&](std::string_view coding) {
     any = true;
-    if (head.chunked) refuse(400, "Transfer-Encoding must end with chunked");
+    if (head.chunked) refuse(400, "Transfer-Encoding names a coding after chunked: chunked must be the last");
     if (!equals(coding, "chunked")) refuse(501, "the only supported transfer encoding is chunked");
     head.chunked = true;
   });
