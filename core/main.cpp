@@ -34,7 +34,7 @@ Poco::Util::OptionSet describeOptions() {
   set.addOption(Option("check", "", "checks the configuration and ends"));
   set.addOption(Option("reset-admin-key", "", "makes a new admin key, writes it to admin.key, and ends"));
   set.addOption(Option("version", "", "prints the version and ends"));
-  set.addOption(Option("help", "h", "prints this and ends"));
+  set.addOption(Option("help", "h", "prints this help and ends"));
   return set;
 }
 
@@ -122,7 +122,7 @@ int serve(const Options& options) {
   log.write(jobq::LogLevel::information, "server.stopping", "running jobs get server.drain to finish");
   const bool clean = application.stop();
   keeper.stop();
-  log.write(jobq::LogLevel::information, "server.stopped", "what was accepted is stored");
+  log.write(jobq::LogLevel::information, "server.stopped", "all accepted jobs are stored");
   if (!clean) _exit(0);  // the thread of a handler still runs in code about to be torn down
   return 0;
 }

@@ -42,7 +42,7 @@ void needScript(const std::string& key, const std::filesystem::path& folder, con
   const std::filesystem::path file = folder / (name + ".lua");
   std::error_code ignored;
   if (std::filesystem::is_regular_file(file, ignored)) return;
-  throw ConfigError(key + " needs " + file.string() + ", which is not there: write it, or set scripts.path");
+  throw ConfigError(key + " needs " + file.string() + ", which does not exist: create the file, or set scripts.path");
 }
 
 void needFilterScripts(const std::string& key, const Config& config, const std::vector<std::string>& filters) {

@@ -23,7 +23,7 @@ if [ ${#missing[@]} -gt 0 ]; then
   as_root=()
   if [ "$(id -u)" -ne 0 ]; then
     command -v sudo >/dev/null || {
-      echo "These packages are missing and neither root nor sudo is here to install them: ${missing[*]}" >&2
+      echo "These packages are missing, and installing them needs root or sudo: ${missing[*]}" >&2
       exit 1
     }
     as_root=(sudo)

@@ -95,7 +95,8 @@ void ApiKeys::bootstrap(const std::filesystem::path& file) {
   }
   const auto former = records_.find(kFileRecords, kFileRecord);
   if (secret && former && former->body == digestBody(*secret)) {
-    log_.write(LogLevel::warning, "keys.bootstrap", "the key in " + file.string() + " was revoked: a new one is made");
+    log_.write(LogLevel::warning, "keys.bootstrap",
+               "the key in " + file.string() + " was revoked: the server makes a new key");
     secret.reset();
   }
   makeAdminKey(file, secret.value_or(""));
@@ -110,9 +111,9 @@ void ApiKeys::warnOfLostKeys(const std::vector<ApiKey>& keys, const std::filesys
   if (!secret) return;
   const std::string digest = sha256(*secret);
   if (std::any_of(keys.begin(), keys.end(), [&digest](const ApiKey& key) { return key.digest == digest; })) return;
-  log_.write(
-      LogLevel::warning, "keys.bootstrap",
-      "the key in " + file.string() + " is no key of this server: it was revoked, or the file is another server's");
+  log_.write(LogLevel::warning, "keys.bootstrap",
+             "the key in " + file.string() +
+                 " is not a key of this server: the key was revoked, or the file belongs to another server");
 }
 
 void ApiKeys::resetAdminKey(const std::filesystem::path& file) {
@@ -203,7 +204,7 @@ Revocation ApiKeys::mark(const std::string& id) {
     if (std::holds_alternative<Stored>(result)) return Revocation::revoked;
     if (std::holds_alternative<NoRecord>(result)) return Revocation::noSuchKey;
   }
-  throw StorageError("the key " + id + " changes all the time: try again");
+  throw StorageError("the key " + id + " is being changed by other calls: try again");
 }
 
 bool ApiKeys::hasLastingAdminKey(const std::string& besides) {

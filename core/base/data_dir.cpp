@@ -16,7 +16,7 @@
 namespace jobq {
 namespace {
 
-constexpr char kRemedy[] = "; let this user write there, or set data.dir to another directory";
+constexpr char kRemedy[] = "; give this user write permission there, or set data.dir to another directory";
 
 std::string reason() { return std::strerror(errno); }
 
@@ -50,7 +50,7 @@ int openLocked(const std::filesystem::path& path) {
   if (::flock(lock, LOCK_EX | LOCK_NB) != 0) {
     ::close(lock);
     throw ConfigError("data.dir " + path.string() +
-                      " is in use by another jobqd: stop that one, or give this one another data.dir");
+                      " is in use by another jobqd: stop that process, or set another data.dir");
   }
   return lock;
 }
@@ -79,8 +79,8 @@ std::string closeToOthers(const std::filesystem::path& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0 || (status.st_mode & 0077U) == 0) return "";
   const std::string was = path.string() + " was open to other users of the machine";
-  if (::chmod(path.c_str(), status.st_mode & 0700U) == 0) return was + ": their access is taken away";
-  return was + ", and that cannot be changed (" + reason() + "): change its owner or mode";
+  if (::chmod(path.c_str(), status.st_mode & 0700U) == 0) return was + ": the server removed their access";
+  return was + ", and its mode cannot be changed (" + reason() + "): change its owner or mode";
 }
 
 void writePrivateFile(const std::filesystem::path& path, std::string_view text) {

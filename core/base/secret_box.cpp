@@ -65,7 +65,7 @@ SecretBox::SecretBox(const std::filesystem::path& keyFile) {
   }
   while (!text->empty() && (text->back() == '\n' || text->back() == '\r')) text->pop_back();
   if (text->size() != 2 * kSealingKeyBytes || text->find_first_not_of("0123456789abcdefABCDEF") != std::string::npos) {
-    throw ConfigError(keyFile.string() + " is not a secret key (64 hexadecimal digits): put the right one back");
+    throw ConfigError(keyFile.string() + " is not a secret key (64 hexadecimal digits): restore the right file");
   }
   key_ = fromHex(*text);
 }
@@ -82,13 +82,13 @@ std::string SecretBox::seal(std::string_view text) const {
 std::string SecretBox::open(std::string_view sealed) const {
   if (sealed.empty()) return {};
   try {
-    if (sealed.size() < kNonceBytes + kTagBytes) throw Error("it is too short");
+    if (sealed.size() < kNonceBytes + kTagBytes) throw Error("the sealed text is too short");
     const std::string_view body = sealed.substr(kNonceBytes, sealed.size() - kNonceBytes - kTagBytes);
     Poco::Crypto::CryptoTransform::Ptr transform = cipher(key_, sealed.substr(0, kNonceBytes))->createDecryptor();
     transform->setTag(std::string(sealed.substr(sealed.size() - kTagBytes)));
     return applyCipher(*transform, body);
   } catch (const std::exception&) {
-    throw Error("a sealed secret cannot be opened: secret.key is not the key it was sealed with");
+    throw Error("a sealed secret cannot be opened: secret.key is not the key that sealed the secret");
   }
 }
 

@@ -30,8 +30,7 @@ void ShutdownDeadline::await(Millis limit) {
     }
     if (isOver_) return;
   }
-  log_.write(LogLevel::error, "server.stuck",
-             reason_ + "; what was accepted is stored, and the process ends without it");
+  log_.write(LogLevel::error, "server.stuck", reason_ + "; accepted jobs are stored, and the process ends now");
   _exit(0);
 }
 

@@ -15,7 +15,7 @@ namespace jobq::ctl {
 namespace {
 
 [[noreturn]] void refuseStranger() {
-  throw Failure(ExitCode::unreachable, "what answered is not a jobq server: check the address");
+  throw Failure(ExitCode::unreachable, "the answer does not come from a jobq server: check the address");
 }
 
 template <class Pointer>

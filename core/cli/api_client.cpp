@@ -114,7 +114,7 @@ std::uint64_t receiveFile(Poco::Net::HTTPClientSession& session, HTTPRequest& re
   std::istream& stream = session.receiveResponse(response);
   if (!isSuccess(response)) (void)receiveText(stream, response);
   if (!response.hasContentLength() || response.getContentType() != "application/octet-stream") {
-    throw Failure(ExitCode::unreachable, "the answer is not a file: is it a jobq server?");
+    throw Failure(ExitCode::unreachable, "the answer is not a file: check that the address is a jobq server's");
   }
   const auto size = static_cast<std::uint64_t>(Poco::StreamCopier::copyStream64(stream, to, 65'536));
   if (!to) throw Failure(ExitCode::refused, "the file cannot be written: is the disk full?");
@@ -138,7 +138,8 @@ ApiClient::ApiClient(std::string url, std::string key, std::string ca)
   }
   while (prefix_.ends_with('/')) prefix_.pop_back();
   if (secure_ && !ca_.empty() && !std::filesystem::is_regular_file(ca_)) {
-    throw Failure(ExitCode::usage, "the file of authorities '" + ca_ + "' cannot be read: check --ca or JOBQ_CA");
+    throw Failure(ExitCode::usage,
+                  "the file of certificate authorities '" + ca_ + "' cannot be read: check --ca or JOBQ_CA");
   }
   if (!std::all_of(key_.begin(), key_.end(), [](char c) { return c > ' ' && c <= '~'; })) {
     throw Failure(ExitCode::usage, "the key holds blanks or characters that no key has: copy it again");

@@ -93,7 +93,7 @@ ExitCode makeBackup(const Invocation& invocation) {
   table.add({"bytes", std::to_string(size)});
   table.print(invocation.out);
   invocation.out
-      << "\nThe server's secret.key is not in it: copy that file once, and keep it apart from the backups.\n";
+      << "\nThe copy does not hold the server's secret.key: copy that file once, and keep it apart from the backups.\n";
   return ExitCode::ok;
 }
 

@@ -66,10 +66,10 @@ const Command& takeCommand(std::vector<std::string>& words) {
     words.erase(words.begin(), words.begin() + wordCount(command.name));
     return command;
   }
-  if (words.empty()) throw Failure(ExitCode::usage, "say what to do; `jobqctl --help` lists the verbs");
+  if (words.empty()) throw Failure(ExitCode::usage, "a command is missing; `jobqctl --help` lists the commands");
   const std::string group = commandsOfGroup(words[0]);
   if (!group.empty()) throw Failure(ExitCode::usage, "'" + words[0] + "' needs a second word: " + group);
-  throw Failure(ExitCode::usage, "'" + harmless(words[0]) + "' is not a verb; `jobqctl --help` lists them");
+  throw Failure(ExitCode::usage, "'" + harmless(words[0]) + "' is not a command; `jobqctl --help` lists the commands");
 }
 
 }  // namespace jobq::ctl

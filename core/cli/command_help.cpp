@@ -28,17 +28,17 @@ std::string describeCommands(const std::string& start) {
 }  // namespace
 
 std::string programHelp() {
-  return "usage: jobqctl VERB [ARGUMENTS] [OPTIONS]\n\nThe command line of a jobq server.\n\nVerbs:\n" +
-         describeCommands("") + "\nOptions of every verb:\n" + describeOptions(commonOptions()) +
-         "\n`jobqctl VERB --help` shows a verb's own options, `jobqctl --version` the version.\n"
-         "Exit codes: 0 done, 1 the server said no, 2 wrong usage, 3 the server cannot be reached,\n"
+  return "usage: jobqctl COMMAND [ARGUMENTS] [OPTIONS]\n\nThe command line of a jobq server.\n\nCommands:\n" +
+         describeCommands("") + "\nOptions of every command:\n" + describeOptions(commonOptions()) +
+         "\n`jobqctl COMMAND --help` shows a command's own options, `jobqctl --version` the version.\n"
+         "Exit codes: 0 done, 1 the server refused, 2 wrong usage, 3 the server cannot be reached,\n"
          "4 the job of `run --sync` or `job stream` did not end COMPLETED,\n"
-         "5 the release of `release status --wait` is halted, 6 its --timeout passed.\n";
+         "5 the release of `release status --wait` is halted, 6 the --timeout passed.\n";
 }
 
 std::string groupHelp(const std::string& word) {
-  return "usage: jobqctl " + word + " VERB [ARGUMENTS] [OPTIONS]\n\nVerbs:\n" + describeCommands(word + " ") +
-         "\n`jobqctl " + word + " VERB --help` shows a verb's own options.\n";
+  return "usage: jobqctl " + word + " COMMAND [ARGUMENTS] [OPTIONS]\n\nCommands:\n" + describeCommands(word + " ") +
+         "\n`jobqctl " + word + " COMMAND --help` shows a command's own options.\n";
 }
 
 std::string commandHelp(const Command& command) {

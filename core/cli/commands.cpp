@@ -7,14 +7,14 @@ namespace {
 
 std::vector<OptionRow> pageOptions() {
   return {{"status", "STATE", "only jobs that are IN_QUEUE, IN_PROGRESS, COMPLETED, FAILED, CANCELLED or TIMED_OUT"},
-          {"limit", "N", "at most so many, 1 to 100; 50 when left out"},
-          {"offset", "N", "leave out the first N"}};
+          {"limit", "N", "the largest number of jobs, 1 to 100; 50 when left out"},
+          {"offset", "N", "skip the first N jobs"}};
 }
 
 std::vector<OptionRow> checkOptions() {
-  return {{"filter", "", "it is an admission filter, wherever it lies"},
+  return {{"filter", "", "run the script as an admission filter, in any folder"},
           {"set", "KEY=VALUE", "a setting of the server, like lua.memory=128MB or net.allowPrivate=true", true},
-          {"plugins", "DIR", "where the plugins are; beside jobqctl when left out"}};
+          {"plugins", "DIR", "the folder of the plugins; the one beside jobqctl when left out"}};
 }
 
 std::vector<OptionRow> scriptOptions() {
@@ -32,13 +32,13 @@ const std::vector<Command>& commands() {
   static const std::vector<Command> kCommands = {
       {"key create",
        "NAME",
-       "Make an API key and print it, the only time it is shown.",
+       "Make an API key and print the key, which is shown only once.",
        {{"scope", "client|worker|admin", "what the key may do; client when left out", true},
         {"endpoint", "ID", "bind the key to this endpoint; all endpoints when left out", true},
-        {"expires", "ISO", "the moment it ends, in UTC, like 2027-01-01T00:00:00Z; never when left out"}},
+        {"expires", "ISO", "the time when the key expires, in UTC, like 2027-01-01T00:00:00Z; never when left out"}},
        createKey},
       {"key list", "", "List the API keys, without the keys themselves.", {}, listKeys},
-      {"key revoke", "ID", "End a key. ID is its id from `key list`, not the key.", {}, revokeKey},
+      {"key revoke", "ID", "Revoke a key. ID is the key's id from `key list`, not the key itself.", {}, revokeKey},
       {"plugin list", "", "List the plugin files, what they hold, and why a file was rejected.", {}, listPlugins},
       {"plugin describe",
        "NAME",
@@ -62,27 +62,27 @@ const std::vector<Command>& commands() {
        listEndpoints},
       {"endpoint show",
        "ID",
-       "Show an endpoint with all its settings. `inForce` has what counts where it sets nothing itself.",
+       "Show an endpoint with all its settings. `inForce` has the values for the settings it leaves out.",
        {{"workers", "", "also each worker, with its version and state"}},
        showEndpoint},
       {"endpoint create", "",
        "Make an endpoint of a template; --template is required.\n"
-       "Hardware fields, retention, rateLimits and webhookSecret have no option: say them with --file.\n"
-       "Options count before the fields of the file.",
+       "Hardware fields, retention, rateLimits and webhookSecret have no option: give them with --file.\n"
+       "Options override the fields of the file.",
        optionsOf(endpointFields()), createEndpoint},
       {"endpoint update", "ID",
        "Change the settings that are given.\n"
-       "Hardware fields, retention, rateLimits and webhookSecret have no option: say them with --file.\n"
-       "Options count before the fields of the file. --filters '' is no filter; null in a file sets it back.",
+       "Hardware fields, retention, rateLimits and webhookSecret have no option: give them with --file.\n"
+       "Options override the fields of the file. --filters '' removes all filters; null in a file resets a setting.",
        optionsOf(endpointFields()), updateEndpoint},
       {"endpoint delete", "ID", "Stop an endpoint's running jobs and delete it with all its jobs.", {}, deleteEndpoint},
-      {"endpoint pause", "ID", "Let an endpoint's jobs wait; running ones go on.", {}, pauseEndpoint},
-      {"endpoint resume", "ID", "End a pause.", {}, resumeEndpoint},
+      {"endpoint pause", "ID", "Keep an endpoint's jobs in the queue; running jobs continue.", {}, pauseEndpoint},
+      {"endpoint resume", "ID", "End the pause of an endpoint.", {}, resumeEndpoint},
       {"release status",
        "[ENDPOINT]",
        "Show how far a release has come: complete, rolling or halted, and which workers have it.\n"
-       "With --wait the exit code is 5 when it is halted, and 6 when --timeout passes first.",
-       {{"wait", "", "wait until it is complete or halted"},
+       "With --wait the exit code is 5 when the release is halted, and 6 when --timeout passes first.",
+       {{"wait", "", "wait until the release is complete or halted"},
         {"timeout", "TIME", "with --wait: how long to wait, like 30s or 10m; 5m when left out"}},
        showRelease},
       {"run",
@@ -96,8 +96,8 @@ const std::vector<Command>& commands() {
       {"job show", "ENDPOINT JOB", "Show a job.", {}, showJob},
       {"job stream",
        "ENDPOINT JOB",
-       "Show what a job hands out, as it comes, from its first chunk until the job's end.\n"
-       "Nobody else who follows the job loses a chunk. The exit code is 4 when it did not end COMPLETED; its state "
+       "Show the output of a job chunk by chunk, from its first chunk until the job's end.\n"
+       "Other readers of the job lose no chunk. The exit code is 4 when the job did not end COMPLETED; its state "
        "and\n"
        "its error go to standard error.",
        {},
@@ -105,51 +105,53 @@ const std::vector<Command>& commands() {
       {"job logs",
        "ENDPOINT JOB",
        "Show the last 1,000 lines that a job's handler has logged.\n"
-       "With --follow also those that come, until the job's end; the exit code is 4 when it did not end COMPLETED.",
-       {{"follow", "", "go on until the job's end"}},
+       "With --follow, show new lines until the job's end; the exit code is 4 when the job did not end COMPLETED.",
+       {{"follow", "", "show new lines until the job's end"}},
        showLog},
-      {"job cancel", "ENDPOINT JOB", "Stop a job, whether it waits or runs.", {}, cancelJob},
-      {"job retry", "ENDPOINT JOB", "Put a FAILED or TIMED_OUT job in line again.", {}, retryJob},
+      {"job cancel", "ENDPOINT JOB", "Stop a waiting or running job.", {}, cancelJob},
+      {"job retry", "ENDPOINT JOB", "Put a FAILED or TIMED_OUT job at the end of the queue.", {}, retryJob},
       {"requests", "ENDPOINT", "The same as `job list`.", pageOptions(), listJobs},
       {"status", "ENDPOINT JOB", "The same as `job show`.", {}, showJob},
       {"cancel", "ENDPOINT JOB", "The same as `job cancel`.", {}, cancelJob},
       {"retry", "ENDPOINT JOB", "The same as `job retry`.", {}, retryJob},
-      {"purge", "ENDPOINT", "Drop all jobs that wait.", {}, purgeQueue},
+      {"purge", "ENDPOINT", "Delete all waiting jobs.", {}, purgeQueue},
       {"health", "ENDPOINT", "Show an endpoint's counters of jobs, workers and webhooks.", {}, showHealth},
       {"top",
        "[ENDPOINT]",
-       "Watch the endpoints' workers and jobs, the busiest first; q ends it.\n"
-       "With --json there is one object a look.",
-       {{"interval", "TIME", "time between two looks, like 500ms or 2s; 1s when left out"}, {"once", "", "look once"}},
+       "Watch the endpoints' workers and jobs, the busiest first; the key q ends the command.\n"
+       "With --json each update is one object.",
+       {{"interval", "TIME", "time between two updates, like 500ms or 2s; 1s when left out"},
+        {"once", "", "print one table and end"}},
        showTop},
       {"lua run", "FILE",
-       "Run a script in the server's own sandbox, without a server: a handler, or a filter if it lies in a folder "
+       "Run a script in the server's own sandbox, without a server: a handler, or a filter if FILE lies in a folder "
        "filters.\n"
        "The output goes to standard output, chunks, progress and log lines to standard error. The exit code is 4 when\n"
        "the job fails or the filter refuses it.",
        scriptOptions(), runScript},
-      {"lua check", "FILE", "Say whether the server could run a script: 0 yes, 1 no, and why.", checkOptions(),
-       checkScript},
+      {"lua check", "FILE",
+       "Check whether the server can run a script. The exit code is 1, with the reason, when it cannot.",
+       checkOptions(), checkScript},
       {"backup",
        "DIR",
        "Copy the running server's storage into DIR/jobq.db, which a server can start on.\n"
-       "The copy is one moment, and holds every job that was acknowledged before the command. DIR is made if it is\n"
-       "missing, and must not hold a jobq.db. Not in the copy: secret.key (without it nothing sealed can be opened) "
+       "The copy shows one moment and holds every job acknowledged before the command. DIR is made if it is\n"
+       "missing, and must not hold a jobq.db. Not in the copy: secret.key (which opens all sealed values) "
        "and\n"
        "the properties file. The exit code is 1 when another backup runs or the storage cannot be copied.",
        {{"timeout", "TIME", "how long the server may take to write the copy, 1s to 24h; 1h when left out"}},
        makeBackup},
       {"webhook list",
        "",
-       "List the webhooks of a job or an endpoint and how they went; --job or --endpoint is required.",
-       {{"job", "ID", "those of this job"},
-        {"endpoint", "ID", "those of this endpoint, the newest first"},
-        {"limit", "N", "at most so many, 1 to 1000; 100 when left out"}},
+       "List the webhooks of a job or an endpoint and their outcomes; --job or --endpoint is required.",
+       {{"job", "ID", "webhooks of this job"},
+        {"endpoint", "ID", "webhooks of this endpoint, the newest first"},
+        {"limit", "N", "the largest number of webhooks, 1 to 1000; 100 when left out"}},
        listWebhooks},
-      {"webhook replay", "ID", "Send a webhook again. ID is its id from `webhook list`.", {}, replayWebhook},
+      {"webhook replay", "ID", "Send a webhook again. ID is the webhook's id from `webhook list`.", {}, replayWebhook},
       {"completion",
        "SHELL",
-       "Print a script that completes verbs and options in bash, zsh or fish.\n"
+       "Print a script that completes commands and options in bash, zsh or fish.\n"
        "bash: source <(jobqctl completion bash)    zsh: source <(jobqctl completion zsh)    fish: jobqctl completion "
        "fish | source",
        {},
@@ -162,8 +164,8 @@ const std::vector<OptionRow>& commonOptions() {
   static const std::vector<OptionRow> kOptions = {
       {"url", "URL", "the server's address; else JOBQ_URL, else http://127.0.0.1:8000"},
       {"ca", "FILE", "a PEM file with the authorities of an https server; else JOBQ_CA, else the system's"},
-      {"key", "KEY", "the API key; better in JOBQ_KEY, where other users of the machine do not see it"},
-      {"json", "", "print the server's answer as it came, for programs"},
+      {"key", "KEY", "the API key; better in JOBQ_KEY, which other users of the machine cannot see"},
+      {"json", "", "print the server's answer unchanged, for programs"},
       {"help", "", "show this text"},
   };
   return kOptions;

@@ -53,8 +53,8 @@ std::string joined(const std::set<std::string>& words, const std::string& before
   return text;
 }
 
-// Returns a case of `case "$verb" in` for each command and each group. The variable `verb` of the script has the words
-// before the word to complete.
+// Returns a case of `case "$command" in` for each command and each group. The variable `command` of the script has the
+// words before the word to complete.
 std::string bashCases() {
   std::ostringstream out;
   for (const std::string& word : firstWords()) {
@@ -75,16 +75,16 @@ std::string bashCases() {
 std::string bashScript() {
   return "# jobqctl's completion; made by `jobqctl completion`.\n"
          "_jobqctl() {\n"
-         "  local verb choices last current\n"
+         "  local command choices last current\n"
          "  current=\"${COMP_WORDS[COMP_CWORD]}\"\n"
          "  last=\"${COMP_WORDS[COMP_CWORD-1]}\"\n"
-         "  verb=\"${COMP_WORDS[*]:1:COMP_CWORD-1}\"\n"
+         "  command=\"${COMP_WORDS[*]:1:COMP_CWORD-1}\"\n"
          "  case \"$last\" in\n"
          "    " +
          joined(fileOptions(), "--", "|") +
          ") COMPREPLY=($(compgen -f -- \"$current\")); return ;;\n"
          "  esac\n"
-         "  case \"$verb\" in\n"
+         "  case \"$command\" in\n"
          "    '') choices=\"" +
          joined(firstWords()) + "\" ;;\n" + bashCases() +
          "    *) choices= ;;\n"

@@ -45,21 +45,22 @@ ExitCode pauseOrResume(const Invocation& invocation, const std::string& command,
 
 const std::vector<FieldOption>& endpointFields() {
   static const std::vector<FieldOption> kFields = {
-      {"template", "ID", "the template that its workers are made of", "templateId"},
-      {"name", "NAME", "its name, for people", "name"},
-      {"workers-min", "N", "workers it always has", "workersMin", FieldKind::whole},
-      {"workers-max", "N", "workers it may have", "workersMax", FieldKind::whole},
+      {"template", "ID", "the template of the endpoint's workers", "templateId"},
+      {"name", "NAME", "a name for people", "name"},
+      {"workers-min", "N", "the smallest number of workers", "workersMin", FieldKind::whole},
+      {"workers-max", "N", "the largest number of workers", "workersMax", FieldKind::whole},
       {"idle-timeout", "SECONDS", "how long a worker above the minimum stays idle", "idleTimeout", FieldKind::whole},
       {"scaler-type", "TYPE", "QUEUE_DELAY or REQUEST_COUNT", "scalerType"},
-      {"scaler-value", "N", "seconds in line, or jobs a worker, that it aims at", "scalerValue", FieldKind::whole},
+      {"scaler-value", "N", "the scaler's target: seconds in the queue, or jobs per worker", "scalerValue",
+       FieldKind::whole},
       {"execution-timeout", "MS", "how long a job may run", "executionTimeoutMs", FieldKind::whole},
-      {"max-attempts", "N", "how often a job whose worker is lost runs", "maxAttempts", FieldKind::whole},
-      {"stop-grace", "MS", "how long a stopped handler may take", "stopGraceMs", FieldKind::whole},
+      {"max-attempts", "N", "how many times a job runs when its workers are lost", "maxAttempts", FieldKind::whole},
+      {"stop-grace", "MS", "how long a stopped handler may take to return", "stopGraceMs", FieldKind::whole},
       {"max-stuck", "N", "how many stuck workers are replaced", "maxStuck", FieldKind::whole},
-      {"queue-policy", "NAME", "the order of its jobs", "queuePolicy"},
+      {"queue-policy", "NAME", "the queue policy, which orders the jobs", "queuePolicy"},
       {"filters", "NAMES", "admission filters, separated by commas, in order", "filters", FieldKind::list},
-      {"isolation", "KIND", "where its handlers run", "isolation"},
-      {"flashboot", "true|false", "stored only", "flashboot", FieldKind::flag},
+      {"isolation", "KIND", "where the handlers run", "isolation"},
+      {"flashboot", "true|false", "stored, without an effect", "flashboot", FieldKind::flag},
   };
   return kFields;
 }
@@ -107,14 +108,13 @@ ExitCode deleteEndpoint(const Invocation& invocation) {
   if (invocation.json) {
     printAnswer(answer, invocation.out);
   } else {
-    invocation.out << "The endpoint " << harmless(invocation.arguments.words[0])
-                   << " is deleted, and its jobs with it.\n";
+    invocation.out << "The endpoint " << harmless(invocation.arguments.words[0]) << " is deleted with all its jobs.\n";
   }
   return ExitCode::ok;
 }
 
 ExitCode pauseEndpoint(const Invocation& invocation) {
-  return pauseOrResume(invocation, "pause", "paused: its jobs wait, running ones go on.");
+  return pauseOrResume(invocation, "pause", "paused: its jobs wait, running jobs continue.");
 }
 
 ExitCode resumeEndpoint(const Invocation& invocation) {

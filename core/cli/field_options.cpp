@@ -73,7 +73,7 @@ std::vector<OptionRow> optionsOf(const std::vector<FieldOption>& fields) {
   for (const FieldOption& field : fields) {
     options.push_back({field.option, field.value, field.help, field.kind >= FieldKind::texts});
   }
-  options.push_back({kFile, "FILE", "fields as one JSON object; options count before it; - reads standard input"});
+  options.push_back({kFile, "FILE", "fields as one JSON object; options override it; - reads standard input"});
   return options;
 }
 
@@ -92,7 +92,7 @@ std::string formBody(const Arguments& arguments, const std::vector<FieldOption>&
                                        fields.front().value + ", or --file");
   }
   const std::string text = readSource(arguments.value(kFile));
-  checkObject(text, "what --file names", std::string("{\"") + fields.front().field + "\": ...}");
+  checkObject(text, "the text of --file", std::string("{\"") + fields.front().field + "\": ...}");
   if (given.empty()) return text;
   const auto scanned = json::read(text);
   for (const json::Member& member : std::get<json::Document>(scanned).members) {

@@ -45,7 +45,7 @@ json::Document readJob(const std::string& answer) {
   const auto scanned = json::read(answer);
   const auto* job = std::get_if<json::Document>(&scanned);
   if (!job || !job->find("status")) {
-    throw Failure(ExitCode::unreachable, "what answered is not a jobq server: check the address");
+    throw Failure(ExitCode::unreachable, "the answer does not come from a jobq server: check the address");
   }
   return *job;
 }

@@ -57,8 +57,8 @@ Entry onlyEntry(std::string_view answer, const std::string& name) {
   }
   if (found.size() > 1) {
     const std::string choice = found[0].kind == found[1].kind
-                                   ? found[0].file + " and " + found[1].file + " both have it"
-                                   : "say " + found[0].kind + "." + name + " or " + found[1].kind + "." + name;
+                                   ? found[0].file + " and " + found[1].file + " both have this name"
+                                   : "write " + found[0].kind + "." + name + " or " + found[1].kind + "." + name;
     throw Failure(ExitCode::usage, "'" + harmless(name) + "' names more than one plugin: " + choice);
   }
   return found[0];
@@ -81,7 +81,7 @@ std::string reasonCell(const Poco::JSON::Object& plugin, const Poco::JSON::Objec
 void printOptions(const Poco::JSON::Object& entry, std::ostream& out) {
   const auto options = objects(entry.getArray("options"));
   if (options.empty()) {
-    out << "It has no options.\n";
+    out << "The plugin has no options.\n";
     return;
   }
   Table table({"KEY", "VALUE", "TYPE", "DEFAULT", "RANGE", "HELP"});

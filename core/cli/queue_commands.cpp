@@ -80,7 +80,7 @@ ExitCode purgeQueue(const Invocation& invocation) {
     printAnswer(answer, invocation.out);
     return ExitCode::ok;
   }
-  invocation.out << cell(*readObject(answer), "removed") << " waiting jobs are gone; running ones go on.\n";
+  invocation.out << cell(*readObject(answer), "removed") << " waiting jobs are deleted; running jobs continue.\n";
   return ExitCode::ok;
 }
 

@@ -30,7 +30,7 @@ std::size_t printChunks(const std::string& answer, const Invocation& invocation)
   const auto scanned = json::read(answer);
   const auto* chunks = std::get_if<json::Document>(&scanned);
   if (!chunks || chunks->root.kind != json::Kind::array) {
-    throw Failure(ExitCode::unreachable, "what answered is not a jobq server: check the address");
+    throw Failure(ExitCode::unreachable, "the answer does not come from a jobq server: check the address");
   }
   for (const json::Value& chunk : chunks->elements) invocation.out << shown(chunk, invocation.json) << '\n';
   invocation.out.flush();
@@ -60,7 +60,7 @@ ExitCode streamJob(const Invocation& invocation) {
     const StreamAnswer answer = invocation.api.getStream(path + std::to_string(offset));
     // The job went back to the queue, so its stream begins at the first chunk again.
     if (offset > 0 && answer.attempt != attempt) {
-      std::cerr << "jobqctl: the job began again, and so does its stream\n";
+      std::cerr << "jobqctl: the job started again, and so does its stream\n";
       attempt = answer.attempt;
       offset = 0;
       continue;

@@ -26,18 +26,18 @@ ExitCode printTemplate(const Invocation& invocation, const std::string& answer) 
 
 const std::vector<FieldOption>& templateChanges() {
   static const std::vector<FieldOption> kFields = {
-      {"name", "NAME", "its name, which no other template has", "name"},
-      {"image", "IMAGE", "what runs: plugin/HANDLER, or the image of remote workers", "imageName"},
-      {"env", "NAME=VALUE", "a variable of its workers; an update replaces all of them", "env", FieldKind::map},
+      {"name", "NAME", "a name that no other template has", "name"},
+      {"image", "IMAGE", "the handler, like plugin/HANDLER, or the image of remote workers", "imageName"},
+      {"env", "NAME=VALUE", "a variable of the workers; an update replaces all variables", "env", FieldKind::map},
       {"entrypoint", "WORD", "a word of the image's entry point", "dockerEntrypoint", FieldKind::texts},
       {"start-cmd", "WORD", "a word of the image's start command", "dockerStartCmd", FieldKind::texts},
       {"port", "PORT/PROTOCOL", "an open port, like 8888/http or 22/tcp", "ports", FieldKind::texts},
       {"container-disk", "GB", "size of the container's disk", "containerDiskInGb", FieldKind::whole},
       {"volume", "GB", "size of the volume", "volumeInGb", FieldKind::whole},
-      {"mount-path", "PATH", "where the volume is seen", "volumeMountPath"},
-      {"registry-auth", "ID", "what opens the image's registry", "containerRegistryAuthId"},
-      {"readme", "TEXT", "its description, in Markdown", "readme"},
-      {"public", "true|false", "whether others may see it", "isPublic", FieldKind::flag},
+      {"mount-path", "PATH", "where the volume is mounted", "volumeMountPath"},
+      {"registry-auth", "ID", "the credentials for the image's registry", "containerRegistryAuthId"},
+      {"readme", "TEXT", "the template's description, in Markdown", "readme"},
+      {"public", "true|false", "whether other users may see the template", "isPublic", FieldKind::flag},
   };
   return kFields;
 }
@@ -45,8 +45,9 @@ const std::vector<FieldOption>& templateChanges() {
 const std::vector<FieldOption>& templateFields() {
   static const std::vector<FieldOption> kFields = [] {
     std::vector<FieldOption> fields = templateChanges();
-    fields.push_back({"category", "NVIDIA|AMD|CPU", "its kind, for good", "category"});
-    fields.push_back({"serverless", "true|false", "for workers, not Pods; for good", "isServerless", FieldKind::flag});
+    fields.push_back({"category", "NVIDIA|AMD|CPU", "the kind of machine; cannot be changed later", "category"});
+    fields.push_back({"serverless", "true|false", "for workers, not Pods; cannot be changed later", "isServerless",
+                      FieldKind::flag});
     return fields;
   }();
   return kFields;

@@ -31,7 +31,7 @@ ExitCode listWebhooks(const Invocation& invocation) {
         (query.empty() ? "?" : "&") + std::string(name) + "=" + ApiClient::segment(invocation.arguments.value(option));
   }
   if (!invocation.arguments.has("job") && !invocation.arguments.has("endpoint")) {
-    throw Failure(ExitCode::usage, "webhook list needs --job ID or --endpoint ID: say whose webhooks you want");
+    throw Failure(ExitCode::usage, "webhook list needs --job ID or --endpoint ID: name a job or an endpoint");
   }
   const std::string answer = invocation.api.get(kWebhooksPath + query);
   if (invocation.json) {
@@ -57,7 +57,7 @@ ExitCode replayWebhook(const Invocation& invocation) {
     printAnswer(answer, invocation.out);
   } else {
     invocation.out << "The webhook " << harmless(id) << " is " << cell(*readObject(answer), "state")
-                   << " again; `jobqctl webhook list` shows how it goes.\n";
+                   << " again; `jobqctl webhook list` shows its outcome.\n";
   }
   return ExitCode::ok;
 }

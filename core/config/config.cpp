@@ -52,7 +52,7 @@ Choice oneOf(const Reading& r, const std::vector<std::pair<std::string, Choice>>
     if (name == r.value) return choice;
     all += (all.empty() ? "" : ", ") + name;
   }
-  throw ConfigError(r.key + " = " + r.value + " is none of " + all);
+  throw ConfigError(r.key + " = " + r.value + " is not one of " + all);
 }
 
 /// Returns true for an origin as browsers write the `Origin` header: scheme and host in lower case, a port only if the
@@ -178,7 +178,7 @@ const EndpointSetting kEndpointSettings[] = {
     {"scalerType",
      [](EndpointConfig& e, const std::string& k, const std::string& v) {
        const auto type = parseScalerType(v);
-       if (!type) throw ConfigError(k + " = " + v + " is none of QUEUE_DELAY, REQUEST_COUNT");
+       if (!type) throw ConfigError(k + " = " + v + " is not one of QUEUE_DELAY, REQUEST_COUNT");
        e.scaling.type = *type;
      }},
     {"scalerValue",
@@ -191,7 +191,7 @@ const EndpointSetting kEndpointSettings[] = {
      [](EndpointConfig& e, const std::string& k, const std::string& v) { e.webhookKey = units::secret(k, v); }},
     {"isolation",
      [](EndpointConfig&, const std::string& k, const std::string& v) {
-       if (v != "thread") throw ConfigError(k + " = " + v + ": only thread is built yet");
+       if (v != "thread") throw ConfigError(k + " = " + v + ": only thread is available");
      }},
 };
 
@@ -308,7 +308,7 @@ class FileProperties final : public Poco::Util::PropertyFileConfiguration {
  protected:
   void setRaw(const std::string& key, const std::string& value) override {
     if (!isLoaded_ && !keys_.insert(key).second) {
-      throw ConfigError(key + " is twice in the file: take one of the two lines out");
+      throw ConfigError(key + " appears twice in the file: remove one line");
     }
     PropertyFileConfiguration::setRaw(key, value);
   }
@@ -339,11 +339,11 @@ void complete(Config& config, const std::filesystem::path& folder) {
   if (config.scriptPath.empty()) config.scriptPath = defaultScriptFolder();
   config.scriptPath = config.scriptPath.lexically_normal();
   if (config.server.tlsCertificate.empty() != config.server.tlsKey.empty()) {
-    throw ConfigError("server.tls.certificate and server.tls.key go together: set both, or none");
+    throw ConfigError("server.tls.certificate and server.tls.key belong together: set both, or neither");
   }
   for (EndpointConfig& endpoint : config.endpoints) {
     const std::string name = "endpoint." + endpoint.id;
-    if (endpoint.image.empty()) throw ConfigError(name + ".image is missing: say what runs, such as plugin/echo");
+    if (endpoint.image.empty()) throw ConfigError(name + ".image is missing: name a handler, such as plugin/echo");
     if (endpoint.queuePolicy.empty()) endpoint.queuePolicy = config.queuePolicy;
     if (!endpoint.filters) endpoint.filters = config.filters;
     if (endpoint.workersMin > endpoint.workersMax) {

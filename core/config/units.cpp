@@ -86,7 +86,7 @@ std::string secret(std::string_view key, std::string_view text) {
   if (!text.starts_with(kPrefix)) return std::string(text);
   const auto bytes = fromBase64(text.substr(kPrefix.size()));
   if (!bytes || bytes->empty()) {
-    throw ConfigError(std::string(key) + " begins with whsec_, and what follows is not base64");
+    throw ConfigError(std::string(key) + " begins with whsec_, and the rest is not base64");
   }
   return *bytes;
 }

@@ -11,7 +11,7 @@ namespace {
 // Returns null for remote workers. Throws ConfigError if the image cannot run on this server.
 ReleasePtr makeRelease(const EndpointSpec& form, const WorkerSpec& workerSpec, const PluginResolver& resolver) {
   if (workerSpec.image.empty()) {
-    throw ConfigError("the template " + workerSpec.templateId + " does not exist: give the endpoint another one");
+    throw ConfigError("the template " + workerSpec.templateId + " does not exist: give the endpoint another template");
   }
   const Image image = parseImage(workerSpec.image);
   if (image.kind == Image::Kind::remote) return nullptr;

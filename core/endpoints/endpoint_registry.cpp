@@ -74,7 +74,7 @@ void EndpointRegistry::checkIds() {
   for (const auto& [id, entry] : fixed_) {
     if (deps_.records.find(kEndpointKind, id)) {
       throw ConfigError("endpoint." + id +
-                        " is in the file, and an endpoint of that id is stored: rename the one in the file");
+                        " is in the file, but the storage has an endpoint of that id: rename the one in the file");
     }
   }
 }

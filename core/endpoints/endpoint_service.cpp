@@ -16,7 +16,7 @@ FieldFaults fixedByFile(const EndpointId& id) {
 }
 
 FieldFault templateGone(const std::string& id) {
-  return {"templateId", "templateId " + clipped(id) + " is no template: create it first, or name another"};
+  return {"templateId", "templateId " + clipped(id) + " is not a template: create the template first, or name another"};
 }
 
 }  // namespace

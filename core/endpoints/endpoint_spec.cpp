@@ -122,7 +122,7 @@ void readSecret(E& form, const json::Value& value) {
   try {
     (void)units::secret("webhookSecret", form.webhookSecret);
   } catch (const ConfigError& error) {
-    throw BadField{"begins with whsec_, and what follows is not base64"};
+    throw BadField{"begins with whsec_, and the rest is not base64"};
   }
 }
 
@@ -216,8 +216,7 @@ const FormFields<EndpointSpec>& endpointFields() {
 
 void addCrossFaults(FieldFaults& faults, const EndpointSpec& form) {
   if (form.templateId.empty() && !isFaulty(faults, "templateId")) {
-    faults.push_back(
-        {"templateId", "templateId is missing: name the template that the endpoint's workers are made of"});
+    faults.push_back({"templateId", "templateId is missing: name the template of the endpoint's workers"});
   }
   if (form.workersMin > form.workersMax && !isFaulty(faults, "workersMin") && !isFaulty(faults, "workersMax")) {
     faults.push_back({"workersMin", "workersMin is greater than workersMax: lower it, or raise workersMax"});

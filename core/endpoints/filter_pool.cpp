@@ -32,11 +32,11 @@ FilterName parseFilter(const std::string& name) {
 }
 
 void checkFilterNames(const std::vector<std::string>& names) {
-  if (names.size() > kMostFilters) throw ConfigError("there are more than 16 of them");
+  if (names.size() > kMostFilters) throw ConfigError("the list has more than 16 filters");
   std::set<std::string> seen;
   for (const std::string& name : names) {
     (void)parseFilter(name);
-    if (!seen.insert(name).second) throw ConfigError("the filter " + name + " is there twice: name it once");
+    if (!seen.insert(name).second) throw ConfigError("the filter " + name + " appears twice: name it once");
   }
 }
 

@@ -77,7 +77,8 @@ std::string readChoice(const json::Value& value, const std::vector<std::string>&
     if (text == choice) return choice;
     all += (all.empty() ? "" : ", ") + choice;
   }
-  throw BadField{choices.size() == 1 ? "must be " + all + ": nothing else is built yet" : "must be one of " + all};
+  throw BadField{choices.size() == 1 ? "must be " + all + ": no other value is available yet"
+                                     : "must be one of " + all};
 }
 
 std::string write(const std::string& value) { return json::quoted(value); }
@@ -105,7 +106,7 @@ FormBody::FormBody(std::string_view text) {
     std::set<std::string> seen;
     for (const json::Member& member : body.members) {
       const auto [name, fresh] = seen.insert(json::decode(member.key));
-      if (!fresh) faults.push_back({*name, clipped(*name) + " is there twice: send it once"});
+      if (!fresh) faults.push_back({*name, clipped(*name) + " appears twice: send it once"});
       if (fresh) members.emplace_back(*name, member.value);
     }
   } catch (const BadField& bad) {

@@ -19,7 +19,7 @@ bool isScriptName(std::string_view name) {
 }
 
 std::optional<std::string> imageFault(const std::string& image) {
-  if (image.empty()) return "is missing: say what runs, such as plugin/echo";
+  if (image.empty()) return "is missing: name a handler, such as plugin/echo";
   for (const std::string_view prefix : {kPluginImage, kLua}) {
     if (image.starts_with(prefix) && !isScriptName(std::string_view(image).substr(prefix.size()))) {
       return "must have a name that matches [A-Za-z0-9_-]{1,64} after " + std::string(prefix);

@@ -97,7 +97,7 @@ FieldFaults missingFields(const Template& form) {
   FieldFaults faults;
   if (form.name.empty()) faults.push_back({"name", "name is missing: give the template a name that no other one has"});
   if (form.imageName.empty()) {
-    faults.push_back({"imageName", "imageName is missing: say what runs, such as plugin/echo or an image's name"});
+    faults.push_back({"imageName", "imageName is missing: name a handler, such as plugin/echo, or an image"});
   }
   return faults;
 }

@@ -21,17 +21,19 @@ void apply(JobSpec& job, Replace&& change) {
 }  // namespace
 
 void checkReplacement(const Replace& change) {
-  if (change.input && change.input->size() > kLargestInput) throw Error("it made an input of more than 20 MB");
-  if (change.input && !isJsonObject(*change.input)) throw Error("it made an input that is no JSON object");
+  if (change.input && change.input->size() > kLargestInput)
+    throw Error("the filter returned an input of more than 20 MB");
+  if (change.input && !isJsonObject(*change.input))
+    throw Error("the filter returned an input that is not a JSON object");
   if (!change.policy) return;
-  if (const auto fault = policyFault(*change.policy)) throw Error("it made a wrong policy: " + *fault);
+  if (const auto fault = policyFault(*change.policy)) throw Error("the filter returned a wrong policy: " + *fault);
 }
 
 void checkRefusal(const Refuse& refusal) {
   constexpr std::array kStatuses{400, 403, 409, 413, 422, 429};
   if (std::find(kStatuses.begin(), kStatuses.end(), refusal.status) != kStatuses.end()) return;
-  throw Error("it refused with status " + std::to_string(refusal.status) +
-              ", a filter has 400, 403, 409, 413, 422 and 429");
+  throw Error("the filter refused with status " + std::to_string(refusal.status) +
+              ": a filter may use 400, 403, 409, 413, 422 and 429");
 }
 
 std::optional<Refusal> admit(JobSpec& job, const Endpoint& endpoint) {
@@ -51,7 +53,7 @@ std::optional<Refusal> admit(JobSpec& job, const Endpoint& endpoint) {
     } catch (const std::exception& error) {
       throw failure(error.what());
     } catch (...) {
-      throw failure("it threw something that is no std::exception");
+      throw failure("the filter threw an exception that is not a std::exception");
     }
   }
   return std::nullopt;

@@ -11,7 +11,7 @@ namespace jobq {
 void OutputQuota::charge(std::string_view chunk, std::string_view metrics) {
   if (!json::valid(chunk)) throw JobFailed("the handler emitted a chunk that is not JSON");
   if (!metrics.empty() && !isJsonObject(metrics)) {
-    throw JobFailed("the handler emitted metrics that are no JSON object");
+    throw JobFailed("the handler emitted metrics that are not a JSON object");
   }
   if (metrics.size() > kMostMetrics) {
     throw JobFailed("a chunk's metrics have " + std::to_string(metrics.size()) + " bytes, the limit is " +

@@ -38,7 +38,7 @@ json::Document parse(std::string_view text, const char* what) {
   }
   auto& document = std::get<json::Document>(result);
   if (document.members.size() > kMostKeys) {
-    refuse(std::string(what) + " has more than 1000 keys: put what the handler is to read into input");
+    refuse(std::string(what) + " has more than 1000 keys: put the handler's data into input");
   }
   return std::move(document);
 }

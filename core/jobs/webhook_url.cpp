@@ -74,7 +74,7 @@ std::string explainSchemes(const std::set<std::string>& served) {
   if (served == std::set<std::string>{"http", "https"}) return kExpected;
   std::string list;
   for (const std::string& scheme : served) list += (list.empty() ? "" : ", ") + scheme;
-  return "must be an absolute URL with a scheme that is served here: " + list;
+  return "must be an absolute URL with a supported scheme: " + list;
 }
 
 /// Reads a number as inet_aton does: octal with a leading 0, hexadecimal with 0x.
@@ -127,7 +127,7 @@ void checkName(std::string_view name) {
     const std::size_t dot = name.find('.');
     const std::string_view label = name.substr(0, dot);
     if (label.empty() || label.size() > 63) {
-      refuseUrl("has a host that cannot be looked up: between its dots stand 1 to 63 characters");
+      refuseUrl("has a host that cannot be looked up: each part between dots has 1 to 63 characters");
     }
     if (dot == std::string_view::npos) return;
     name.remove_prefix(dot + 1);
@@ -144,7 +144,7 @@ void readName(std::string_view host, WebUrl& into) {
   if (host.empty()) refuseUrl(kExpected);
   if (!std::all_of(host.begin(), host.end(),
                    [](char c) { return isAmong(c, kLetters) || isAmong(c, kDecimalDigits) || isAmong(c, "-._"); })) {
-    refuseUrl("has a host with a character that hosts do not have: use letters, digits, '-', '.' and '_'");
+    refuseUrl("has a host with a character that hosts cannot have: use letters, digits, '-', '.' and '_'");
   }
   if (host.ends_with('.')) host.remove_suffix(1);
   if (host.empty()) refuseUrl(kExpected);
@@ -154,7 +154,8 @@ void readName(std::string_view host, WebUrl& into) {
     return;
   }
   const auto address = readIpv4(host);
-  if (!address) refuseUrl("has a host that ends in a number and is no IPv4 address: write four numbers from 0 to 255");
+  if (!address)
+    refuseUrl("has a host that ends in a number and is not an IPv4 address: write four numbers from 0 to 255");
   into.reach = net::classifyAddress(*address);
   into.host = textOf(AF_INET, address->data());
 }
@@ -187,7 +188,7 @@ void readHostAndPort(std::string_view text, WebUrl& into) {
     if (end == std::string_view::npos) refuseUrl("has a bracket that is not closed: write a host like [2001:db8::1]");
     readIpv6(text.substr(1, end - 1), into);
     ++end;
-    if (end < text.size() && text[end] != ':') refuseUrl("has something between ] and the port: take it out");
+    if (end < text.size() && text[end] != ':') refuseUrl("has something between ] and the port: remove it");
   } else {
     readName(text.substr(0, end), into);
   }

@@ -30,7 +30,7 @@ constexpr std::size_t kMostRates = 10'000;
 
 std::string tooMalformed(const RateLimit& limit) {
   return "too many malformed requests: more than " + std::to_string(limit.requests) + " in " +
-         std::to_string(limit.window.count()) + " ms; mend them, and try again after Retry-After";
+         std::to_string(limit.window.count()) + " ms; correct them, and try again after Retry-After";
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ std::variant<RateLimitGate::Passed, RateLimitGate::Refused> RateLimitGate::enter
   }
   if (config_.queue && (operation == Operation::run || operation == Operation::runsync)) {
     if (const auto waiting = queueTooLong(endpoint, workersMax, now)) {
-      return Refused{"the line of " + endpoint + " is too long: " + std::to_string(*waiting) +
+      return Refused{"the queue of " + endpoint + " is too long: " + std::to_string(*waiting) +
                          " jobs wait; try again when some are done",
                      passed.standing};
     }

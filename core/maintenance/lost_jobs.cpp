@@ -13,10 +13,11 @@ std::string times(std::uint32_t number) { return std::to_string(number) + (numbe
 
 // Returns the end of a sentence about the job's state after the sweep, or nullopt if the worker was not lost.
 std::optional<std::string> fateOf(const std::optional<Job>& job) {
-  if (!job) return "it has expired meanwhile";
-  if (job->state == JobState::inQueue) return "it waits again; its worker was lost " + times(job->losses) + " so far";
+  if (!job) return "the job has expired since";
+  if (job->state == JobState::inQueue)
+    return "the job waits again; its worker was lost " + times(job->losses) + " so far";
   if (job->state == JobState::inProgress) return std::nullopt;
-  return "it is " + std::string(nameOf(job->state)) + ": " + job->error;
+  return "the job is " + std::string(nameOf(job->state)) + ": " + job->error;
 }
 
 }  // namespace
@@ -35,7 +36,8 @@ void LostJobs::report() {
                key.id + " of " + key.endpoint + " was running when the server's process died: " + *fate);
   }
   if (unnamed_ == 0) return;
-  log_.write(LogLevel::warning, "job.lost", std::to_string(unnamed_) + " further jobs were running when it died");
+  log_.write(LogLevel::warning, "job.lost",
+             std::to_string(unnamed_) + " further jobs were running when the process died");
 }
 
 }  // namespace jobq

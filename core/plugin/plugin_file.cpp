@@ -21,7 +21,7 @@ namespace {
 class Descriptor {
  public:
   explicit Descriptor(const std::filesystem::path& file) : fd_(::open(file.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (fd_ < 0) throw Error(std::string("it cannot be opened: ") + std::strerror(errno));
+    if (fd_ < 0) throw Error(std::string("the file cannot be opened: ") + std::strerror(errno));
   }
   ~Descriptor() { ::close(fd_); }
   Descriptor(const Descriptor&) = delete;
@@ -38,16 +38,16 @@ struct ElfEnd {
 using ElfHandle = std::unique_ptr<Elf, ElfEnd>;
 
 [[noreturn]] void refuseElf(const std::string& what) {
-  throw Error("it is not a whole shared library (" + what + "): copy it again or rebuild it");
+  throw Error("the file is not a whole shared library (" + what + "): copy it again or rebuild it");
 }
 
 ElfHandle openElf(const Descriptor& file) {
   if (elf_version(EV_CURRENT) == EV_NONE) throw Error("libelf is too old for this server: upgrade it");
   ElfHandle elf(elf_begin(file.get(), ELF_C_READ, nullptr));
-  if (!elf || elf_kind(elf.get()) != ELF_K_ELF) refuseElf("no ELF file");
+  if (!elf || elf_kind(elf.get()) != ELF_K_ELF) refuseElf("not an ELF file");
   GElf_Ehdr head;
   if (gelf_getehdr(elf.get(), &head) == nullptr) refuseElf(elf_errmsg(-1));
-  if (head.e_type != ET_DYN) refuseElf("no shared object");
+  if (head.e_type != ET_DYN) refuseElf("not a shared object");
 #if defined(__x86_64__)
   constexpr int kMachine = EM_X86_64;
 #elif defined(__aarch64__)
@@ -56,7 +56,7 @@ ElfHandle openElf(const Descriptor& file) {
   const int kMachine = head.e_machine;
 #endif
   if (head.e_machine != kMachine || head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_ident[EI_DATA] != ELFDATA2LSB) {
-    throw Error("it was built for another kind of machine: rebuild it for this one");
+    throw Error("the file was built for another kind of machine: rebuild it for this one");
   }
   return elf;
 }
@@ -70,7 +70,8 @@ void checkSegments(Elf* elf, std::uint64_t fileSize) {
     GElf_Phdr segment;
     if (gelf_getphdr(elf, static_cast<int>(i), &segment) == nullptr) refuseElf(elf_errmsg(-1));
     if (segment.p_type != PT_LOAD && segment.p_type != PT_DYNAMIC) continue;
-    if (segment.p_offset > fileSize || segment.p_filesz > fileSize - segment.p_offset) refuseElf("it is truncated");
+    if (segment.p_offset > fileSize || segment.p_filesz > fileSize - segment.p_offset)
+      refuseElf("the file is truncated");
   }
 }
 
@@ -121,8 +122,8 @@ void checkSymbol(const Found& found) {
     if (symbol == abi::kSymbol) return;
   }
   if (found.symbols.empty()) {
-    throw Error(std::string("it has no symbol ") + abi::kSymbol +
-                ": it is no jobq plugin, or lacks JOBQ_PLUGIN(entries) at its end");
+    throw Error(std::string("the file has no symbol ") + abi::kSymbol +
+                ": it is not a jobq plugin, or lacks JOBQ_PLUGIN(entries) at its end");
   }
   throw Error("ABI major: the plugin has " + found.symbols.front().substr(std::strlen(abi::kSymbolPrefix)) +
               ", this server " + std::to_string(abi::kMajor) + ": rebuild the plugin against this server's sdk");
@@ -223,7 +224,8 @@ PluginManifest readPluginFile(const std::filesystem::path& path) {
   const Found found = searchSections(elf.get());
   checkSymbol(found);
   if (!found.manifest) {
-    throw Error(std::string("it has no section ") + abi::kSection + ": rebuild it, and do not remove that section");
+    throw Error(std::string("the file has no section ") + abi::kSection +
+                ": rebuild the plugin, and keep that section");
   }
   return parseManifest(*found.manifest);
 }

@@ -25,7 +25,8 @@ const abi::Descriptor* openForever(const std::filesystem::path& file) {
     kept.push_back(library);
     return descriptor;
   } catch (const std::exception& error) {
-    throw Error(std::string("it cannot be loaded: ") + error.what() + ": install what it needs, or rebuild it");
+    throw Error(std::string("the file cannot be loaded: ") + error.what() +
+                ": install the libraries it needs, or rebuild it");
   }
 }
 

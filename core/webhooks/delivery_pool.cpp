@@ -44,7 +44,7 @@ void DeliveryPool::start(Delivery delivery) {
 }
 
 void DeliveryPool::runThread() {
-  nameThread("courier");
+  nameThread("webhook");
   for (;;) {
     PendingDelivery given;
     {

@@ -82,7 +82,7 @@ std::optional<DeliveryTask::Attempt> DeliveryTask::call() {
   if (auto* failed = std::get_if<DeliveryFailed>(&result)) {
     if (stop_.stop_requested()) return std::nullopt;
     attempt.record.reason =
-        failed->reason.empty() ? "it failed without a reason" : clipped(failed->reason, kReasonBytes);
+        failed->reason.empty() ? "the transport gave no reason" : clipped(failed->reason, kReasonBytes);
     attempt.record.status = failed->status;
     attempt.record.reply = failed->reply.substr(0, kReplyBytes);
     callEnd_ = endOf(failed->status != 0, attempt.record.duration);
@@ -116,7 +116,7 @@ DeliveryResult DeliveryTask::deliver(WebhookTransport& transport, const WebhookC
   } catch (const std::exception& error) {
     return DeliveryFailed{error.what(), 0, ""};
   } catch (...) {
-    return DeliveryFailed{"the transport threw something that is no std::exception", 0, ""};
+    return DeliveryFailed{"the transport threw an exception that is not a std::exception", 0, ""};
   }
 }
 
@@ -131,7 +131,7 @@ std::optional<Instant> DeliveryTask::conclude(bool last) {
     return std::nullopt;
   }
   Instant again{};
-  const bool putOff = retryStorage("put off", [&] {
+  const bool putOff = retryStorage("postpone", [&] {
     deps_.outbox.reschedule(delivery_.claim(), kRetryDelay);
     again = deps_.clock.now() + kRetryDelay;  // never earlier than the due time in the storage
   });
@@ -140,7 +140,7 @@ std::optional<Instant> DeliveryTask::conclude(bool last) {
 
 void DeliveryTask::finishDelivery(DeliveryState state) {
   bool settled = false;
-  retryStorage("settle", [&] { settled = deps_.outbox.settle(delivery_.claim(), state); });
+  retryStorage("finish", [&] { settled = deps_.outbox.settle(delivery_.claim(), state); });
   if (!settled || state != DeliveryState::abandoned) return;
   const std::string status = std::to_string(delivery_.attempts.back().status);
   // The log line leaves out the URL and the reason of the failure, because both may hold secrets.
@@ -152,7 +152,8 @@ void DeliveryTask::finishDelivery(DeliveryState state) {
 
 // After a stop makes the delivery due at once. Without a stop the delivery waits for the end of the lease.
 void DeliveryTask::rescheduleNow() {
-  if (stop_.stop_requested()) retryStorage("give back", [&] { deps_.outbox.reschedule(delivery_.claim(), Millis(0)); });
+  if (stop_.stop_requested())
+    retryStorage("reschedule", [&] { deps_.outbox.reschedule(delivery_.claim(), Millis(0)); });
 }
 
 // Repeats the operation until success. Returns false on a stop or at the end of the lease, after at least one try.

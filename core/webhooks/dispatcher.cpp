@@ -40,14 +40,14 @@ void WebhookDispatcher::notify() noexcept {
 }
 
 void WebhookDispatcher::loop() {
-  nameThread("courier-clerk");
+  nameThread("webhook-sched");
   while (awaitNextPass()) {
     const Instant began = deps_.clock.now();
     nextPassAt_ = began + kLongestRest;
     try {
       runPass();
     } catch (const std::exception& error) {  // also a storage without memory: the next pass may succeed
-      deps_.log.write(LogLevel::error, "courier.storage", error.what());
+      deps_.log.write(LogLevel::error, "webhook.dispatch", error.what());
       nextPassAt_ = deps_.clock.now() + kDeliveryRetry;
     }
     // A pass over very many hosts takes time; notifications must not keep a processor busy with passes.
@@ -112,7 +112,7 @@ void WebhookDispatcher::startDelivery(Delivery delivery) {
   try {
     pool_.start(std::move(delivery));
   } catch (const std::exception& error) {  // no thread, or no memory
-    deps_.log.write(LogLevel::error, "courier.thread", "delivery " + claim.id + " has to wait: " + error.what());
+    deps_.log.write(LogLevel::error, "webhook.thread", "delivery " + claim.id + " has to wait: " + error.what());
     reschedule(claim, kThreadRetry);
   }
 }
@@ -135,7 +135,7 @@ void WebhookDispatcher::reschedule(const DeliveryClaim& claim, Millis delay) noe
   try {
     deps_.outbox.reschedule(claim, delay);
   } catch (const std::exception& error) {
-    deps_.log.write(LogLevel::warning, "courier.release", error.what());
+    deps_.log.write(LogLevel::warning, "webhook.reschedule", error.what());
   }
 }
 

@@ -14,7 +14,7 @@ Transports::Transports(const NamedTransports& named) {
       if (!fresh) {
         std::string message = "webhook.transports names ";
         message.append(owner->second).append(" and ").append(name).append(", which both serve ").append(scheme);
-        throw ConfigError(message.append(" URLs: name one of them"));
+        throw ConfigError(message.append(" URLs: name only one"));
       }
       byScheme_[scheme] = transport.get();
     }

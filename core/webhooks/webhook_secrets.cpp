@@ -24,7 +24,7 @@ std::string openBody(const std::string& body, const SecretBox& box) {
     return box.open(*sealed);
   } catch (const Error&) {
     throw Error(
-        "the webhook secret in the storage was sealed with another secret.key: put the right one back, or set "
+        "the webhook secret in the storage was sealed with another secret.key: restore the right file, or set "
         "webhook.secret");
   }
 }

@@ -194,7 +194,8 @@ void Dispatcher::executeJobs(std::vector<ClaimedJob> jobs) {
 void Dispatcher::releaseJob(const LeaseRef& lease) {
   try {
     deps_.storage.leases().release(std::vector{lease});
-    deps_.log.write(LogLevel::error, "dispatcher.memory", lease.job + " went back in line for want of memory");
+    deps_.log.write(LogLevel::error, "dispatcher.memory",
+                    lease.job + " was returned to the queue: no memory to hand it to its worker");
   } catch (const StorageError& error) {
     deps_.log.write(LogLevel::error, "dispatcher.memory",
                     lease.job + " stays IN_PROGRESS until its execution timeout: " + error.what());

@@ -20,7 +20,7 @@ void Dispatcher::noticeStuck() {
         if (info.state != WorkerState::busy || info.stuckFrom > now) continue;
         info.state = WorkerState::stuck;
         found.push_back("worker " + worker + " of " + id + " ignores the stop of " + info.lease.job +
-                        ": its slot is replaced, its thread goes on until the handler returns");
+                        ": its slot is replaced, and its thread continues until the handler returns");
       }
     }
   }
@@ -206,11 +206,11 @@ void Dispatcher::workerGone(const EndpointId& endpoint, const WorkerId& worker, 
     halted = pool->second.halted && !was;
   }
   if (!failure.empty()) {
-    deps_.log.write(LogLevel::error, "worker.failed", "a worker of " + endpoint + " cannot work: " + failure);
+    deps_.log.write(LogLevel::error, "worker.failed", "a worker of " + endpoint + " failed: " + failure);
   }
   if (halted) {
     deps_.log.write(LogLevel::error, "release.halted",
-                    "the newest version of " + endpoint + " does not start: its workers keep the one before");
+                    "the newest version of " + endpoint + " does not start: its workers keep the version before");
   }
   deps_.queueSignal.wake();
 }

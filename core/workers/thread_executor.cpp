@@ -34,7 +34,7 @@ Outcome runHandler(JobHandler& handler, std::string_view input, JobContext& cont
   } catch (const std::exception& error) {
     return Failed{error.what(), ""};
   } catch (...) {
-    return Failed{"the handler threw something that is no std::exception", ""};
+    return Failed{"the handler threw an exception that is not a std::exception", ""};
   }
 }
 
@@ -64,7 +64,7 @@ class ThreadExecutor::Worker {
     } catch (const std::exception& error) {
       failure = error.what();
     } catch (...) {
-      failure = "its handler threw something that is no std::exception";
+      failure = "the handler threw an exception that is not a std::exception";
     }
     events_.workerGone(endpoint_->id, id_, failure);
   }
@@ -149,7 +149,8 @@ class ThreadExecutor::Worker {
         if (late) deps_.deadlines.endOverdue();
         if (givenUp_.stop_requested()) return;
         if (deps_.jobs.finish(lease, outcome, !job.webhook.empty()) == ReportResult::staleAttempt) {
-          deps_.log.write(LogLevel::information, "job.stale", "the result of " + lease.job + " came too late");
+          deps_.log.write(LogLevel::information, "job.stale",
+                          "the result of " + lease.job + " is stale and was dropped");
         }
         return;
       } catch (const std::exception& error) {  // any exception: ending the worker here would lose the outcome
@@ -284,7 +285,7 @@ bool ThreadExecutor::release(std::map<EndpointId, std::vector<LeaseRef>>& jobs) 
     } catch (const std::exception& error) {
       deps_.log.write(LogLevel::error, "drain.release",
                       std::to_string(at->second.size()) + " jobs of " + at->first +
-                          " are still recorded as running, the next start would count them as lost: " + error.what());
+                          " are still recorded as running, and the next start counts them as lost: " + error.what());
       ++at;
     }
   }

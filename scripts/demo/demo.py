@@ -109,7 +109,7 @@ def check(client, task, source, job, file):
     output = job["output"]
     found = picture_check.identify(file)
     if found != (task.format, *task.size):
-        raise ValueError(f"it is {found} instead of {(task.format, *task.size)}")
+        raise ValueError(f"the result is {found} instead of {(task.format, *task.size)}")
     said = output["format"], output["width"], output["height"]
     if said != found or output["bytes"] != len(file):
         raise ValueError(f"the output says {said} and {output['bytes']} bytes")

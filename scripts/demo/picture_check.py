@@ -7,7 +7,7 @@ import png_file
 def read_jpeg(file):
     """(width, height): every marker up to the pixels is walked, and the end must be there."""
     if not file.startswith(b"\xff\xd8") or not file.endswith(b"\xff\xd9"):
-        raise ValueError("it does not begin and end as a JPEG")
+        raise ValueError("the file does not begin and end as a JPEG file")
     at, size = 2, None
     while file[at] == 0xFF and file[at + 1] != 0xDA:
         marker, (length,) = file[at + 1], struct.unpack_from(">H", file, at + 2)
@@ -16,14 +16,14 @@ def read_jpeg(file):
             size = width, height
         at += 2 + length
     if file[at] != 0xFF or size is None:
-        raise ValueError("its JPEG markers are damaged")
+        raise ValueError("the JPEG markers are damaged")
     return size
 
 
 def read_webp(file):
     """(width, height): the container's lengths must add up."""
     if file[:4] != b"RIFF" or file[8:12] != b"WEBP" or struct.unpack_from("<I", file, 4)[0] + 8 != len(file):
-        raise ValueError("it is not a whole WebP file")
+        raise ValueError("the file is not a whole WebP file")
     kind = file[12:16]
     if kind == b"VP8 ":
         width, height = struct.unpack_from("<HH", file, 26)
@@ -33,7 +33,7 @@ def read_webp(file):
         return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
     if kind == b"VP8X":
         return int.from_bytes(file[24:27], "little") + 1, int.from_bytes(file[27:30], "little") + 1
-    raise ValueError("its first WebP chunk is unknown")
+    raise ValueError("the first WebP chunk is unknown")
 
 
 def identify(file):
@@ -46,11 +46,11 @@ def identify(file):
         if file.startswith(b"RIFF"):
             return "webp", *read_webp(file)
     except (IndexError, struct.error):
-        raise ValueError("it ends too early") from None
-    raise ValueError("it is none of PNG, JPEG, WebP")
+        raise ValueError("the file ends too early") from None
+    raise ValueError("the file is not PNG, JPEG or WebP")
 
 
 def demand_near(found, wanted, tolerance):
     if any(abs(a - b) > tolerance for a, b in zip(found, wanted)):
         shown = [tuple(round(value) for value in colour) for colour in (found, wanted)]
-        raise ValueError(f"its mean colour is {shown[0]} instead of about {shown[1]}")
+        raise ValueError(f"the mean colour is {shown[0]} instead of about {shown[1]}")

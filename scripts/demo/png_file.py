@@ -26,15 +26,15 @@ def write(width, height, channels, pixels):
 def chunks(file):
     """(name, data) of every chunk, checksums verified. Raises ValueError on a damaged file."""
     if not file.startswith(SIGNATURE):
-        raise ValueError("it has no PNG signature")
+        raise ValueError("the file has no PNG signature")
     at = len(SIGNATURE)
     while True:
         if at + 12 > len(file):
-            raise ValueError("it ends before its IEND")
+            raise ValueError("the file ends before its IEND")
         (length,) = struct.unpack_from(">I", file, at)
         name, data = file[at + 4:at + 8], file[at + 8:at + 8 + length]
         if file[at + 8 + length:at + 12 + length] != struct.pack(">I", zlib.crc32(name + data)):
-            raise ValueError(f"the checksum of its {name.decode('latin-1')} is wrong")
+            raise ValueError(f"the checksum of the chunk {name.decode('latin-1')} is wrong")
         yield name, data
         at += 12 + length
         if name == b"IEND":
@@ -61,7 +61,7 @@ def unfilter(kind, row, above, step):
             left, corner = (row[i - step], above[i - step]) if i >= step else (0, 0)
             row[i] = (row[i] + paeth(left, up, corner)) & 255
     elif kind != 0:
-        raise ValueError(f"it has the unknown filter {kind}")
+        raise ValueError(f"the file has the unknown filter {kind}")
 
 
 def read(file):
@@ -69,15 +69,15 @@ def read(file):
     parts = list(chunks(file))
     width, height, depth, colour, _, _, interlace = struct.unpack(">IIBBBBB", parts[0][1])
     if depth != 8 or colour not in CHANNELS or interlace != 0:
-        raise ValueError(f"depth {depth}, colour type {colour}, interlace {interlace} are not read here")
+        raise ValueError(f"depth {depth}, colour type {colour}, interlace {interlace} are not supported")
     step = CHANNELS[colour]
     stride = width * step
     try:
         raw = zlib.decompress(b"".join(data for name, data in parts if name == b"IDAT"))
     except zlib.error as error:
-        raise ValueError(f"its pixels do not decompress: {error}") from None
+        raise ValueError(f"the pixels do not decompress: {error}") from None
     if len(raw) != height * (stride + 1):
-        raise ValueError(f"it has {len(raw)} bytes of pixels instead of {height * (stride + 1)}")
+        raise ValueError(f"the file has {len(raw)} bytes of pixels instead of {height * (stride + 1)}")
     rows, above = [], bytearray(stride)
     for y in range(height):
         start = y * (stride + 1)

@@ -77,7 +77,7 @@ def table(medians):
         lines.append(f"| {row} | {connections} | {rate} | {share} | "
                      f"{m['p50']:.0f} | {m['p99']:.0f} |" if "p50" in m else
                      f"| {row} | {connections} | {rate} | {share} | | |")
-    lines += ["", "| goal of design.md | wanted | measured | |", "|---|---|---|---|"]
+    lines += ["", "| goal | wanted | measured | |", "|---|---|---|---|"]
     for work, goal, measured, met in goals(medians):
         lines.append(f"| {work} | {goal} | {measured} | {'' if met is None else 'met' if met else '**missed**'} |")
     return "\n".join(lines) + "\n"

@@ -92,7 +92,7 @@ class StatusTtlTest(HttpTest):
                 reply = self.server.request("GET", f"/v2/echo/status/{job['id']}?ttl={ttl}")
                 assert self.assert_job(reply) == job
                 self.gone("echo", job["id"])
-                assert time.monotonic() - asked >= 0.99, "decisions.md, Jobs: floor 1 s"
+                assert time.monotonic() - asked >= 0.99, "the floor is 1 s"
         assert self.server.status("echo", other)["status"] == "COMPLETED"
 
     def test_a_waiting_job(self):

@@ -113,7 +113,7 @@ class BoundsTest(ChunkTest):
         for size, _, _ in answers:
             assert size <= 8 * MB + 4096
         for size, state, _ in answers[:-1]:
-            assert state == "IN_PROGRESS", "wire.md 5, 2: IN_PROGRESS until the last"
+            assert state == "IN_PROGRESS", "IN_PROGRESS until the last chunk"
             assert size > 6 * MB, "an answer takes as many as there is room for"
         assert answers[-1][1] == "COMPLETED"
 

@@ -80,7 +80,7 @@ class CreateTest(EndpointTest):
         assert made == {**made, **DEFAULTS, **TOLD_ONLY, "templateId": self.template["id"], "env": {"A": "1"},
                         "image": "plugin/trial", "release": {"version": 1, "state": "complete"}}
         assert re.search(r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\Z", made["createdAt"])
-        assert re.search(r"\A[a-z0-9]{14}\Z", made["id"]), "decisions.md, Addresses"
+        assert re.search(r"\A[a-z0-9]{14}\Z", made["id"]), "14 lower-case letters and digits"
         assert self.call("GET", "/endpoints/" + made["id"]) == made
 
     def test_every_field(self):

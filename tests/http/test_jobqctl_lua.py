@@ -86,7 +86,7 @@ class RunHandlerTest(ScriptVerbTest):
     def test_metrics(self):
         """Metrics have to be an object, as in the server."""
         script = self.script("return function(input, job) job:emit(1, 'x') end")
-        assert "metrics that are no JSON object" in self.sentence(NOT_COMPLETED, "run", script)
+        assert "metrics that are not a JSON object" in self.sentence(NOT_COMPLETED, "run", script)
 
     def test_a_full_disk(self):
         """An output that was lost is no success."""
@@ -127,8 +127,8 @@ class RunFilterTest(ScriptVerbTest):
             'policy {"executionTimeout":600000,"ttl":86400000,"lowPriority":false,"priority":3}']
 
     @pytest.mark.parametrize("made, words", [
-        ("{policy = {ttl = -5}}", "it made a wrong policy: policy.ttl"),
-        ("{input = json.array()}", "it made an input that is no JSON object"),
+        ("{policy = {ttl = -5}}", "the filter returned a wrong policy: policy.ttl"),
+        ("{input = json.array()}", "the filter returned an input that is not a JSON object"),
         ("false, ''", "the filter script refuses this job")])
     def test_what_the_server_would_not_take(self, made, words):
         """The result of a filter is judged like in the server."""

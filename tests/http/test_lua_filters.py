@@ -122,9 +122,9 @@ class VerdictTest(FilterTest):
         sentence = self.assert_refused(self.submit("verdict", {"which": "no"}), 400)
         assert sentence == "the filter verdict refuses this job"
         for which, words in (("number", "it returned a number"), ("text", "it returned a string"),
-                             ("unknown", "unknown field inputs"), ("array", "no JSON object"),
-                             ("nothing", "no JSON object"), ("nan", "nan at .a is not JSON"),
-                             ("text_input", "no JSON object"), ("policy", "no table")):
+                             ("unknown", "unknown field inputs"), ("array", "not a JSON object"),
+                             ("nothing", "not a JSON object"), ("nan", "nan at .a is not JSON"),
+                             ("text_input", "not a JSON object"), ("policy", "no table")):
             with subtests.test(which):
                 self.assert_failed(self.submit("verdict", {"which": which}), "verdict", words)
 
@@ -316,7 +316,7 @@ class RestTest(FilterTest):
         stored."""
         endpoint = self.made(filters=["a"])
         cases = ((["nosuch"], "nosuch cannot run: nosuch.lua cannot be read"), (["a", "nosuch"], "nosuch.lua"),
-                 (["a", "b", "a"], "the filter a is there twice"), (["plugin/none"], "no filter plugin named none"),
+                 (["a", "b", "a"], "the filter a appears twice"), (["plugin/none"], "no filter plugin named none"),
                  (["plugin/echo"], "no filter plugin named echo"), (["plugin/lua"], "say the script's name"),
                  (["../handlers/x"], "[A-Za-z0-9_-]{1,64}"), (["a b"], "[A-Za-z0-9_-]{1,64}"), ([""], "[A-Za-z0-9_-]"),
                  (["a.lua"], "[A-Za-z0-9_-]"), (["plugin/"], "[A-Za-z0-9_-]"), (["lua/a"], "[A-Za-z0-9_-]"),

@@ -110,7 +110,7 @@ class RunTest(LuaTest):
     def test_metrics_are_an_object(self, metrics):
         """core/http/API.md, "Stream chunk": `metrics` is an object."""
         error = self.failure("metrics", {"metrics": metrics})
-        assert error == "metrics.lua:1: the handler emitted metrics that are no JSON object"
+        assert error == "metrics.lua:1: the handler emitted metrics that are not a JSON object"
 
 
 class ValueTest(LuaTest):

@@ -7,7 +7,7 @@ from jobq_server import jobqd
 
 REFUSALS = {  # the message of `jobqd` about a wrong value, by the type of the setting
     "integer": "is not a whole number from {}", "duration": "is not a duration from {}, like",
-    "size": "is not a size from {}, like", "flag": "is not {}", "choice": "is none of {}",
+    "size": "is not a size from {}, like", "flag": "is not {}", "choice": "is not one of {}",
 }
 
 
@@ -16,7 +16,7 @@ def key_of(name):
 
 
 def refusal(kind, bounds):
-    return "only thread is built yet" if bounds == "thread" else REFUSALS[kind].format(bounds)
+    return "only thread is available" if bounds == "thread" else REFUSALS[kind].format(bounds)
 
 
 class SettingsPageTest(HttpTest):

@@ -91,7 +91,7 @@ class RefusedStartTest(HttpTest):
         server = self.not_started(storage="memory")
         with open(server.file, "a", encoding="utf-8") as file:
             file.write("storage = sqlite\n")
-        self.refused(server, "storage is twice")
+        self.refused(server, "storage appears twice")
 
     def test_a_missing_file(self):
         """The message has the reason and the remedy."""

@@ -95,7 +95,7 @@ TEST_F(ServerCallsTest, ParametersThatAreWrongOrTwiceAreNamed) {
     EXPECT_THAT(answer.field("error"), testing::StartsWith("ttl ")) << query;
   }
   EXPECT_EQ(call("POST", "/v2/p/runsync?wait=1000&wait=2000", R"({"input":{}})").field("error"),
-            "wait is in the query more than once: send it once");
+            "wait appears more than once in the query: send it once");
   EXPECT_EQ(call("GET", "/v2/p/requests?status=FAILED&status=IN_QUEUE").status, 400);
   EXPECT_TRUE(fromIso8601(call("GET", "/v1/endpoints/p").field("createdAt")))
       << "an endpoint of the file has a time too";

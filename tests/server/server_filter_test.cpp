@@ -76,8 +76,8 @@ TEST_F(FilterTest, ReplacesThePolicy) {
 TEST_F(FilterTest, FailsWithItsName) {
   open(kFiltered);
   const std::map<std::string, std::string> reasons{{"throw", "it is broken on purpose"},
-                                                   {"throwInt", "no std::exception"},
-                                                   {"noObject", "no JSON object"},
+                                                   {"throwInt", "not a std::exception"},
+                                                   {"noObject", "not a JSON object"},
                                                    {"badPolicy", "policy.priority"}};
   for (const auto& [verb, reason] : reasons) {
     const Answer failed = submit("parked", "{\"do\":\"" + verb + "\"}");

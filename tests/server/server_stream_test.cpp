@@ -191,8 +191,8 @@ TEST_F(ServerStreamTest, APieceOverOneMegabyteIsSplit) {
 
 TEST_F(ServerStreamTest, WhatIsNoChunkFailsTheJob) {
   for (const auto& [script, word] :
-       {std::pair(R"({"badChunk":"{"})", "not JSON"), std::pair(R"({"badMetrics":"[1]"})", "no JSON object"),
-        std::pair(R"({"badMetrics":"{"})", "no JSON object")}) {
+       {std::pair(R"({"badChunk":"{"})", "not JSON"), std::pair(R"({"badMetrics":"[1]"})", "not a JSON object"),
+        std::pair(R"({"badMetrics":"{"})", "not a JSON object")}) {
     const Answer failed = call("POST", "/v2/s/runsync", "{\"input\":" + std::string(script) + "}");
     EXPECT_EQ(failed.field("status"), "FAILED");
     EXPECT_THAT(failed.field("error"), HasSubstr(word));

@@ -72,7 +72,7 @@ TEST_F(AdminKeysTest, AStorageWithoutALastingAdminKeyIsAWarning) {
   create(keyFor({"client"}));
   std::ofstream(file_) << std::string(32, 'k') << "\n";
   keys_->bootstrap(file_);
-  EXPECT_THAT(storage_.log.lines(), Contains(HasSubstr("is no key of this server")));
+  EXPECT_THAT(storage_.log.lines(), Contains(HasSubstr("is not a key of this server")));
   EXPECT_THAT(storage_.log.lines(), Contains(HasSubstr("--reset-admin-key")));
   keys_->resetAdminKey(file_);
   EXPECT_TRUE(opens(secretOfFile(), Scope::admin, ""));

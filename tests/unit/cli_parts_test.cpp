@@ -219,7 +219,8 @@ TEST(AnswerReader, ReadsObjectsAndCells) {
 
 TEST(AnswerReader, AnythingElseIsNoJobqServer) {
   for (const char* text : {"", "<html>", "[1]", "5"}) {
-    EXPECT_THAT(failureOf([&] { (void)readObject(text); }), HasSubstr("3 what answered is not a jobq server")) << text;
+    EXPECT_THAT(failureOf([&] { (void)readObject(text); }), HasSubstr("3 the answer does not come from a jobq server"))
+        << text;
   }
   EXPECT_THAT(failureOf([] { (void)readArray("{}"); }), HasSubstr("not a jobq server"));
   std::ostringstream out;

@@ -137,7 +137,7 @@ TEST_F(ConfigTest, AnUnknownKeyNamesTheNearestOne) {
 }
 
 TEST_F(ConfigTest, AKeyThatIsTwiceInTheFileIsRefused) {
-  EXPECT_THAT(refusal("server.port = 1\nstorage = memory\nserver.port: 2\n"), HasSubstr("server.port is twice"));
+  EXPECT_THAT(refusal("server.port = 1\nstorage = memory\nserver.port: 2\n"), HasSubstr("server.port appears twice"));
   EXPECT_EQ(load("server.port = 1\n#server.port = 2\n", {{"server.port", "3"}, {"server.port", "4"}}).server.port, 4);
 }
 

@@ -92,7 +92,7 @@ TEST_F(DeliveryUnit, WhateverTheStorageThrowsItLooksAgainInHalfASecond) {
     storage.clock.advance(Millis(500));
   }
   ASSERT_TRUE(holdsSoon([this] { return outbox.calls().size() == 2; })) << "the delivery was not settled";
-  EXPECT_THAT(storage.log.lines(), Contains(HasSubstr("courier.storage: locked")));
+  EXPECT_THAT(storage.log.lines(), Contains(HasSubstr("webhook.dispatch: locked")));
 }
 
 TEST_F(DeliveryUnit, AStopCutsACallOffAndItsDeliveryIsDueAtOnce) {

@@ -83,7 +83,7 @@ TEST_F(DeliveryTaskTest, ATransportThatThrowsIsAFailedCall) {
 TEST_F(DeliveryTaskTest, AFailureAlwaysHasAReason) {
   net->script("h", {[]() -> DeliveryResult { return DeliveryFailed{"", 0, ""}; }});
   EXPECT_NE(run(deliveryTo("http://h/x")), std::nullopt);
-  EXPECT_THAT(outbox.calls(), Contains("record a.1 0 it failed without a reason"));
+  EXPECT_THAT(outbox.calls(), Contains("record a.1 0 the transport gave no reason"));
 }
 
 TEST_F(DeliveryTaskTest, WithoutATransportThereIsOneTry) {

@@ -54,7 +54,7 @@ TEST_F(EndpointServiceTest, EveryWrongFieldIsNamed) {
 }
 
 TEST_F(EndpointServiceTest, ATemplateMustExistAndBeAbleToRun) {
-  EXPECT_THAT(refusalOf(R"({"templateId":"nothing"})"), HasSubstr("templateId nothing is no template"));
+  EXPECT_THAT(refusalOf(R"({"templateId":"nothing"})"), HasSubstr("templateId nothing is not a template"));
   const std::string broken = createTemplate(node_, "b", "plugin/other");
   EXPECT_THAT(refusalOf(R"({"templateId":")" + broken + "\"}"), HasSubstr("there is no handler other"));
 }

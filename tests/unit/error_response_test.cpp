@@ -82,7 +82,7 @@ TEST(FaultResponse, AQueryFlagIsTrueOrFalse) {
   call.query.emplace("deep", "true");
   (void)readFlag(call, "deep", faults);
   ASSERT_EQ(faults.size(), 2U);
-  EXPECT_EQ(faults[1].message, "deep is in the query more than once: send it once");
+  EXPECT_EQ(faults[1].message, "deep appears more than once in the query: send it once");
 }
 
 }  // namespace

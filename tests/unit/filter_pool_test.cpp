@@ -201,7 +201,7 @@ TEST_F(FilterPoolTest, AFilterThatFailsIsNamedAndLetsNobodyIn) {
   factory_.judge = [](const AdmissionRequest&) -> Decision { throw std::out_of_range("index 9"); };
   EXPECT_EQ(failure(), "the filter first of this endpoint failed: index 9");
   factory_.judge = [](const AdmissionRequest&) -> Decision { throw 7; };
-  EXPECT_THAT(failure(), HasSubstr("no std::exception"));
+  EXPECT_THAT(failure(), HasSubstr("not a std::exception"));
   factory_.failing = true;
   EXPECT_THAT(failure(), HasSubstr("no memory for it"));
   EXPECT_EQ(job_.input, R"({"n":1})");
@@ -210,7 +210,7 @@ TEST_F(FilterPoolTest, AFilterThatFailsIsNamedAndLetsNobodyIn) {
 TEST_F(FilterPoolTest, AFilterMayWriteWhatACallerMaySend) {
   for (const char* input : {"", "[]", "{", "{} {}", "null"}) {
     factory_.judge = [input](const AdmissionRequest&) { return Replace{input, std::nullopt}; };
-    EXPECT_THAT(failure(), HasSubstr("no JSON object")) << input;
+    EXPECT_THAT(failure(), HasSubstr("not a JSON object")) << input;
   }
   factory_.judge = [](const AdmissionRequest&) {
     return Replace{"{\"x\":\"" + std::string(20UL << 20, 'x') + "\"}", std::nullopt};
@@ -221,7 +221,7 @@ TEST_F(FilterPoolTest, AFilterMayWriteWhatACallerMaySend) {
     policy.executionTimeout = Millis(1);
     return Replace{std::nullopt, policy};
   };
-  EXPECT_THAT(failure(), HasSubstr("it made a wrong policy: "));
+  EXPECT_THAT(failure(), HasSubstr("the filter returned a wrong policy: "));
   EXPECT_EQ(job_.input, R"({"n":1})");
 }
 

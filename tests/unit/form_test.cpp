@@ -123,7 +123,7 @@ TEST_F(FormTest, ABodyIsOneObjectWithEachKeyOnce) {
   EXPECT_THAT(read("{"), HasSubstr("the body is not valid JSON"));
   EXPECT_THAT(read(""), HasSubstr("the body is not valid JSON"));
   EXPECT_THAT(read("[]"), HasSubstr("the body must be a JSON object"));
-  EXPECT_THAT(read(R"({"size":2,"\u0073ize":3})"), HasSubstr("size is there twice"));
+  EXPECT_THAT(read(R"({"size":2,"\u0073ize":3})"), HasSubstr("size appears twice"));
   EXPECT_EQ(box_.size, 2);
 }
 

@@ -24,7 +24,7 @@ TEST(OutputQuota, TakesJsonAndNothingElse) {
   EXPECT_EQ(refusal(outputQuota, "{\"a\":1}"), "");
   EXPECT_EQ(refusal(outputQuota, "1", "{\"rate\":2}"), "");
   EXPECT_EQ(refusal(outputQuota, "x"), "the handler emitted a chunk that is not JSON");
-  EXPECT_EQ(refusal(outputQuota, "1", "[2]"), "the handler emitted metrics that are no JSON object");
+  EXPECT_EQ(refusal(outputQuota, "1", "[2]"), "the handler emitted metrics that are not a JSON object");
   const std::string most = "{\"m\":\"" + std::string(OutputQuota::kMostMetrics - 8, 'x') + "\"}";
   EXPECT_EQ(refusal(outputQuota, "1", most), "");
   EXPECT_EQ(refusal(outputQuota, "1", most + " "), "a chunk's metrics have 65537 bytes, the limit is 65536: emit less");

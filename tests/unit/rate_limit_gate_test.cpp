@@ -230,7 +230,7 @@ TEST_F(RateLimitGateTest, ALineThatIsTooLongSaysHowLongItIs) {
   waiting_ = 51;
   const auto result = rates.enter("e", Operation::run, 0);
   const auto& refused = std::get<RateLimitGate::Refused>(result);
-  EXPECT_THAT(refused.sentence, HasSubstr("the line of e is too long: 51 jobs"));
+  EXPECT_THAT(refused.sentence, HasSubstr("the queue of e is too long: 51 jobs"));
   EXPECT_EQ(refused.standing->retryAfter, Millis(0)) << "the rate is not what is exceeded";
 }
 

@@ -120,6 +120,12 @@ TEST_F(RequestPipelineTest, ABodyOverTheLimitIsRefusedUnread) {
       << "a chunk that goes beyond it, before its bytes";
 }
 
+TEST(TooLarge, NamesTheLimitInMegabytesOrKilobytes) {
+  EXPECT_THAT(tooLarge("/v1/keys", 64UL << 10).body, HasSubstr("the body is over the limit of 64 KB: send less"));
+  EXPECT_THAT(tooLarge("/v1/templates", 1UL << 20).body, HasSubstr("limit of 1 MB:"));
+  EXPECT_THAT(tooLarge("/v2/e/runsync", 20UL << 20).body, HasSubstr("limit of 20 MB:"));
+}
+
 TEST_F(RequestPipelineTest, LargeBodiesShareAMemory) {
   std::uint64_t left = 0;
   BodyMemory::Reservation taken;

@@ -59,7 +59,7 @@ TEST(Scaling, NamesAreTheApis) {
   EXPECT_EQ(parseScalerType("REQUEST_COUNT"), ScalerType::requestCount);
   for (const char* wrong : {"", "queue_delay", "QUEUE_DELAY ", "REQUEST"})
     EXPECT_FALSE(parseScalerType(wrong)) << wrong;
-  EXPECT_EQ(Scaling{}, kFourSeconds) << "wire.md 4.1: the defaults";
+  EXPECT_EQ(Scaling{}, kFourSeconds) << "the defaults of a new endpoint";
 }
 
 // The columns after the scaling: min, max, workers, coming, busy, low, waiting, wait of the first queued job.

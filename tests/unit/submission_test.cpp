@@ -119,7 +119,7 @@ TEST_F(SubmissionTest, KeysBesideTheInputAreLimitedAndThoseInItAreNot) {
   EXPECT_EQ(accepted("{\"input\":" + input + "}").input, input);
   EXPECT_EQ(accepted("{\"input\":{}" + keys(999) + "}").input, "{}");
   EXPECT_EQ(refused("{\"input\":{}" + keys(1'000) + "}"),
-            "the body has more than 1000 keys: put what the handler is to read into input");
+            "the body has more than 1000 keys: put the handler's data into input");
   EXPECT_THAT(refused("{\"input\":{},\"policy\":{\"n\":1" + keys(1'000) + "}}"),
               HasSubstr("policy has more than 1000"));
   EXPECT_THAT(refused("{\"input\":{},\"s3Config\":{\"n\":1" + keys(1'000) + "}}"),

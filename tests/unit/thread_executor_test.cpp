@@ -104,7 +104,7 @@ TEST_F(ThreadExecutorTest, AHandlerThatCannotBeMadeIsAWorkerThatIsGone) {
   handlers.onMake = [](const HandlerEnv&) { throw 7; };
   startWorker("v");
   ASSERT_TRUE(events.has(2));
-  EXPECT_THAT(events.all(), ElementsAre("gone w: no such model", HasSubstr("gone v: its handler threw something")));
+  EXPECT_THAT(events.all(), ElementsAre("gone w: no such model", HasSubstr("gone v: the handler threw an exception")));
 }
 
 TEST_F(ThreadExecutorTest, AFailureOnPurposeKeepsItsMessageAndOutput) {
@@ -129,7 +129,7 @@ TEST_F(ThreadExecutorTest, WhateverAHandlerThrowsFailsTheJobAndNotTheWorker) {
   give("b");
   ASSERT_TRUE(events.has(3));
   EXPECT_EQ(find("b").state, JobState::failed);
-  EXPECT_THAT(find("b").error, HasSubstr("no std::exception"));
+  EXPECT_THAT(find("b").error, HasSubstr("not a std::exception"));
   handlers.run = [](std::string_view, JobContext&) { return std::string("1"); };
   give("c");
   ASSERT_TRUE(events.has(4));

@@ -21,7 +21,7 @@ struct UrlRow {
 constexpr const char* kAbsolute = "must be an absolute http or https URL with a host";
 constexpr const char* kNever = "never called";
 constexpr const char* kPort = "port";
-constexpr const char* kHost = "character that hosts do not have";
+constexpr const char* kHost = "character that hosts cannot have";
 constexpr const char* kNumber = "ends in a number";
 
 constexpr UrlRow kShapes[] = {
@@ -242,7 +242,7 @@ TEST(WebhookUrl, OtherSchemesAreTakenWhenATransportServesThem) {
   EXPECT_EQ(webhookFault("QUEUE:", rules), std::nullopt);
   EXPECT_THAT(webhookFault("queue:/a b", rules).value_or(""), HasSubstr("blank"));
   EXPECT_THAT(webhookFault("queue:/a\n", rules).value_or(""), HasSubstr("control"));
-  EXPECT_THAT(webhookFault("http://h/", rules).value_or(""), HasSubstr("served here: https, queue"));
+  EXPECT_THAT(webhookFault("http://h/", rules).value_or(""), HasSubstr("supported scheme: https, queue"));
   EXPECT_THAT(webhookFault("https://10.0.0.1/", rules).value_or(""), HasSubstr("private"));
   EXPECT_THAT(webhookFault("https://h/", WebhookRules{false, {}}).value_or(""), HasSubstr("leave it out"));
 }

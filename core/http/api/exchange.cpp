@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::size_t kFirstStep = 16UL << 10;
 constexpr std::size_t kLargestStep = 1UL << 20;
+constexpr std::size_t kMegabyte = 1UL << 20;
 /// Bytes of a file in memory at a time. The client has 20 s and more for each piece (byte_stream.h).
 constexpr std::size_t kFilePiece = 256UL << 10;
 
@@ -35,11 +36,13 @@ bool draw(ApiRequest& call, std::size_t size, BodyMemory& bodyMemory) {
 }  // namespace
 
 ApiResponse tooLarge(std::string_view path, std::size_t limit) {
-  return errorResponse(path, 413, "the body is over the limit of " + std::to_string(limit >> 20) + " MB: send less");
+  const std::string size =
+      limit < kMegabyte ? std::to_string(limit >> 10) + " KB" : std::to_string(limit >> 20) + " MB";
+  return errorResponse(path, 413, "the body is over the limit of " + size + ": send less");
 }
 
 ApiResponse noBodyMemory(std::string_view path) {
-  return unavailable(path, "too many large bodies are on their way (server.bodyMemory): try again in a moment");
+  return unavailable(path, "too many large bodies are being received (server.bodyMemory): try again in a moment");
 }
 
 std::optional<ApiResponse> Exchange::readBody(ApiRequest& call, std::size_t limit, BodyMemory& bodyMemory) {

@@ -39,7 +39,8 @@ class Exchange {
   ServerResponse& response_;
 };
 
-/// Returns the 413 that names the limit, in bytes.
+/// Returns the 413 for a route with a body limit of `limit` bytes, at least 1 KB. The sentence names the limit in whole
+/// MB, or in whole KB below 1 MB.
 ApiResponse tooLarge(std::string_view path, std::size_t limit);
 
 /// Returns the 503 for a used-up `server.bodyMemory`, or for the used-up quarter of an endpoint.

@@ -17,7 +17,7 @@ bool readFlag(const ApiRequest& call, const char* name, FieldFaults& faults) {
   const auto found = call.query.find(name);
   if (found == call.query.end()) return false;
   if (call.query.count(name) > 1) {
-    faults.push_back({name, std::string(name) + " is in the query more than once: send it once"});
+    faults.push_back({name, std::string(name) + " appears more than once in the query: send it once"});
   } else if (found->second != "true" && found->second != "false") {
     faults.push_back({name, std::string(name) + " must be true or false"});
   }

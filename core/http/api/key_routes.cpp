@@ -80,7 +80,7 @@ std::optional<Instant> readExpiry(const Poco::JSON::Object& body, Instant now) {
   const auto expiry = body.get("expiresAt").isString() ? fromIso8601(body.getValue<std::string>("expiresAt"))
                                                        : std::optional<Instant>();
   if (!expiry) throw BadKey{"expiresAt must be a time like 2027-01-01T00:00:00Z"};
-  if (*expiry <= now) throw BadKey{"expiresAt has passed already: name a time to come"};
+  if (*expiry <= now) throw BadKey{"expiresAt has passed already: name a time in the future"};
   return expiry;
 }
 
@@ -104,7 +104,7 @@ ApiKey readKey(const std::string& text, Instant now) {
   key.scopes.assign(once.begin(), once.end());
   key.endpoints = readTexts(*body, "endpoints");
   for (const std::string& endpoint : key.endpoints) {
-    if (!isIdentifier(endpoint)) throw BadKey{"endpoints holds " + clipped(endpoint) + ", which is no endpoint id"};
+    if (!isIdentifier(endpoint)) throw BadKey{"endpoints holds " + clipped(endpoint) + ", which is not an endpoint id"};
   }
   key.expiresAt = readExpiry(*body, now);
   return key;
@@ -138,7 +138,8 @@ ApiResponse revoke(ApiKeys& keys, const ApiRequest& call) {
     case Revocation::revoked: return {204, ""};
     case Revocation::noSuchKey: break;
     case Revocation::underWay:
-      return errorResponse(call.path, 409, "this key is being revoked by another call: look at the list in a moment");
+      return errorResponse(call.path, 409,
+                           "this key is being revoked by another call: list the keys again in a moment");
     case Revocation::lastAdminKey:
       return errorResponse(call.path, 409,
                            "this is the last admin key: make another one that never expires, and then revoke this one");

@@ -18,12 +18,12 @@ std::optional<ApiResponse> countUnderstood(ApiRequest& call) {
 ApiResponse noJob(const ApiRequest& call) {
   return errorResponse(
       call.path, 404,
-      "there is no job " + clipped(call.params.at("id")) + " here: it never was, or its result has expired");
+      "there is no job " + clipped(call.params.at("id")) + " here: the id is wrong, or its result has expired");
 }
 
 std::optional<ApiResponse> refuseTwice(const ApiRequest& call, const char* name) {
   if (call.query.count(name) < 2) return std::nullopt;
-  return errorResponse(call.path, 400, std::string(name) + " is in the query more than once: send it once");
+  return errorResponse(call.path, 400, std::string(name) + " appears more than once in the query: send it once");
 }
 
 std::variant<std::int64_t, ApiResponse> readNumber(const ApiRequest& call, const char* name, const Range& range,

@@ -38,7 +38,7 @@ std::optional<std::string> Readiness::ask() noexcept {
   } catch (const std::exception& error) {
     return error.what();
   } catch (...) {
-    return "the storage threw something that is no std::exception";
+    return "the storage threw an exception that is not a std::exception";
   }
 }
 

@@ -14,7 +14,7 @@
 namespace jobq {
 namespace {
 
-constexpr const char* kNoException = "a plugin threw something that is no std::exception";
+constexpr const char* kNoException = "a plugin threw an exception that is not a std::exception";
 
 }  // namespace
 
@@ -201,7 +201,7 @@ ApiResponse RequestPipeline::runRoute(RequestContext& context) {
   try {
     return context.route->run(context.call);
   } catch (const StorageError& error) {
-    return unavailable(context.call.path, std::string("the storage cannot do this now: ") + error.what());
+    return unavailable(context.call.path, std::string("the storage cannot serve this request now: ") + error.what());
   } catch (const FilterError& error) {
     return ownFault(context.call, error.what(), error.what());
   } catch (const std::exception& error) {

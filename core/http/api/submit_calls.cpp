@@ -27,7 +27,7 @@ std::variant<std::optional<Idempotency>, ApiResponse> readIdempotencyKey(const A
 }
 
 ApiResponse otherBody(const ApiRequest& call) {
-  return errorResponse(call.path, 400, "Idempotency-Key came with another body within 24 hours: send a key of its own");
+  return errorResponse(call.path, 400, "this Idempotency-Key came with another body within 24 hours: send a new key");
 }
 
 /// A new job, the first job of a repeated idempotency key, or a refusal.

@@ -64,7 +64,7 @@ ApiResponse list(OutboxStore& outbox, ApiRequest& call) {
   const std::string job = parameter(call, "jobId");
   const std::string endpoint = parameter(call, "endpointId");
   if (job.empty() && endpoint.empty()) {
-    return errorResponse(call.path, 400, "jobId or endpointId is missing: say whose webhooks you want");
+    return errorResponse(call.path, 400, "jobId or endpointId is missing: name a job or an endpoint");
   }
   std::size_t limit = kListed;
   if (call.query.contains("limit")) {
@@ -85,8 +85,8 @@ ApiResponse list(OutboxStore& outbox, ApiRequest& call) {
 ApiResponse replay(const WebhookDeps& deps, const ApiRequest& call) {
   const std::string& id = call.params.at("id");
   if (!deps.outbox.replay(id)) {
-    return errorResponse(call.path, 404,
-                         "there is no webhook delivery " + clipped(id) + ": it never was, or its record has expired");
+    return errorResponse(
+        call.path, 404, "there is no webhook delivery " + clipped(id) + ": the id is wrong, or its record has expired");
   }
   deps.notify();
   return {200, "{\"id\":" + json::quoted(id) + ",\"state\":\"owed\"}"};

@@ -56,7 +56,8 @@ std::optional<Acceptor::Accepted> Acceptor::next() {
       ::close(descriptor);
       complain(saidCrowded_, "http.crowded",
                hostOf(peer, size) +
-                   " has as many connections as server.connectionsPerAddress allows: its further ones are closed");
+                   " has as many connections as server.connectionsPerAddress allows: further connections from the "
+                   "address are closed");
       continue;
     }
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {

@@ -34,7 +34,7 @@ std::size_t BodyReader::takeArrived(char* to, std::size_t size) {
   if (chunked_) {
     buffer_.consume(chunks_.skipFraming(buffer_.view()));
     if (chunks_.part() == ChunkReader::Part::broken) {
-      fault_ = Fault{400, std::string("the body is no chunked one: ") + chunks_.fault()};
+      fault_ = Fault{400, std::string("the body is not correctly chunked: ") + chunks_.fault()};
     }
     if (taken_ + expected() > limit_) {
       fault_ = Fault{413, "the body is over the limit of " + std::to_string(limit_) + " bytes: send less"};

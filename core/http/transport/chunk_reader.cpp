@@ -43,7 +43,7 @@ void ChunkReader::step(char c) {
       if (trailerLine_ == 0) {
         part_ = Part::end;
       } else if (!trailerNamed_) {
-        return fail("a trailer is not: a name, a colon, a value");
+        return fail("a trailer must be a name, a colon and a value");
       }
       trailerLine_ = 0;
       trailerNamed_ = false;
@@ -101,7 +101,7 @@ void ChunkReader::stepTrailer(char c) {
   } else if (c == ':' && trailerLine_ > 1) {
     trailerNamed_ = true;
   } else if (!isToken({&c, 1})) {
-    fail("a trailer is not: a name, a colon, a value");
+    fail("a trailer must be a name, a colon and a value");
   }
 }
 

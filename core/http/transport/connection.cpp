@@ -7,7 +7,7 @@ namespace jobq {
 namespace {
 
 constexpr const char* kNoHeadMemory =
-    "too many heads over 8 KB are on their way: send a shorter one, or try again in a moment";
+    "too many heads over 8 KB are being received: send a shorter one, or try again in a moment";
 
 }  // namespace
 

@@ -87,7 +87,7 @@ std::string_view withoutAuthority(std::string_view target) {
   const std::size_t colon = target.find("://");
   const std::string_view scheme = target.substr(0, colon);
   if (colon == std::string_view::npos || (!equals(scheme, "http") && !equals(scheme, "https"))) {
-    refuse(400, "the request's target is no path: it starts with /");
+    refuse(400, "the request's target is not a path: begin it with /");
   }
   const std::string_view rest = target.substr(colon + 3);
   const std::size_t end = rest.find_first_of("/?");
@@ -104,7 +104,7 @@ void readTarget(std::string_view target, RequestHead& head) {
       refuse(400, "the request's target holds a control character: encode it");
     }
   }
-  if (head.method == "CONNECT") refuse(400, "CONNECT is for proxies, and this server is none");
+  if (head.method == "CONNECT") refuse(400, "CONNECT is for proxies, and this server is not a proxy");
   if (target == "*" && head.method == "OPTIONS") {
     head.target = target;
   } else {
@@ -117,7 +117,8 @@ void readRequestLine(std::string_view line, RequestHead& head) {
   const std::size_t last = line.rfind(' ');
   head.method = line.substr(0, first);
   if (!isToken(head.method)) refuse(400, "the request line does not start with a method");
-  if (first == last) refuse(400, "the request line is not: method, target, HTTP version, one space between them");
+  if (first == last)
+    refuse(400, "the request line must be method, target and HTTP version, with one space between them");
   readVersion(line.substr(last + 1), head);
   readTarget(line.substr(first + 1, last - first - 1), head);
 }
@@ -128,7 +129,7 @@ void readField(std::string_view line, RequestHead& head) {
   }
   const std::size_t colon = line.find(':');
   if (colon == std::string_view::npos || !isToken(line.substr(0, colon))) {
-    refuse(400, "a header field is not: a name, a colon, a value");
+    refuse(400, "a header field must be a name, a colon and a value");
   }
   const std::string_view value = trimmed(line.substr(colon + 1));
   if (!isFieldValue(value)) refuse(400, "a header field's value holds a control character");
@@ -151,8 +152,8 @@ void readTransferEncoding(std::string_view value, RequestHead& head) {
   bool any = false;
   eachOf(value, [&](std::string_view coding) {
     any = true;
-    if (head.chunked) refuse(400, "Transfer-Encoding goes on after chunked, which has to be the last");
-    if (!equals(coding, "chunked")) refuse(501, "of the transfer encodings only chunked is served here");
+    if (head.chunked) refuse(400, "Transfer-Encoding names a coding after chunked: chunked must be the last");
+    if (!equals(coding, "chunked")) refuse(501, "the only supported transfer encoding is chunked");
     head.chunked = true;
   });
   if (!any) refuse(400, "Transfer-Encoding is empty");
@@ -170,14 +171,15 @@ void readFraming(RequestHead& head) {
       readTransferEncoding(value, head);
     } else if (equals(name, "Host")) {
       ++hosts;
-      if (value.find_first_of(" \t/?#@,\\<>\"") != std::string_view::npos) refuse(400, "Host is no host and port");
+      if (value.find_first_of(" \t/?#@,\\<>\"") != std::string_view::npos)
+        refuse(400, "Host must be a host and an optional port");
     } else if (equals(name, "Connection")) {
       eachOf(value, [&](std::string_view option) {
         close = close || equals(option, "close");
         keep = keep || equals(option, "keep-alive");
       });
     } else if (equals(name, "Expect")) {
-      if (!equals(value, "100-continue")) refuse(417, "of the expectations only 100-continue is met here");
+      if (!equals(value, "100-continue")) refuse(417, "the only supported expectation is 100-continue");
       head.expectsContinue = !head.http10;
     }
   }

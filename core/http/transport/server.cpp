@@ -79,7 +79,7 @@ void HttpServer::reloadCertificate() {
   if (!running_ || !running_->tls) return;
   try {
     running_->tls->reload();
-    log_.write(LogLevel::information, "http.certificate", "new connections are given the certificate as it is now");
+    log_.write(LogLevel::information, "http.certificate", "new connections use the certificate that was just read");
   } catch (const ConfigError& error) {
     log_.write(LogLevel::error, "http.certificate", std::string("the old certificate stays in use: ") + error.what());
   }
