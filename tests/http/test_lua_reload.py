@@ -157,7 +157,7 @@ class BrokenTest(ReloadTest):
                 assert self.greeting() == "one"
                 self.write("handlers", "greet", says("one"))
                 assert self.scripts_of("handler")["greet"] == ("loaded", None)
-        self.logged("handler.lua.script.faulty", "greet.lua was edited and does not run, the text before stays")
+        self.logged("handler.lua.script.faulty", "greet.lua was edited and does not run; the previous text stays")
 
     def test_a_filter(self, subtests):
         """issue 7: the same for filters: nobody gets in because the gate is broken."""
@@ -171,7 +171,7 @@ class BrokenTest(ReloadTest):
                 assert re.search(reason, told)
                 self.write("filters", "gate", refuses("one"))
                 assert self.scripts_of("filter")["gate"] == ("loaded", None)
-        self.logged("filter.lua.script.faulty", "gate.lua was edited and does not run, the text before stays")
+        self.logged("filter.lua.script.faulty", "gate.lua was edited and does not run; the previous text stays")
 
     def test_it_is_told_once(self):
         """style.md, question 10: one line an edit, not one a job."""

@@ -71,7 +71,7 @@ inline constexpr std::string_view kOverTime = "the job ran longer than its execu
 /// The error of a TIMED_OUT job.
 inline std::string overTimeError(Millis executionTimeout) {
   return std::string(kOverTime) + " of " + std::to_string(executionTimeout.count()) +
-         " ms; raise policy.executionTimeout if it needs longer";
+         " ms; raise policy.executionTimeout if the job needs longer";
 }
 
 class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
