@@ -209,7 +209,8 @@ class PolicyTest(FilterTest):
                               ({"ttl": 604_800_001}, "policy.ttl"), ({"ttl": -1}, "policy.ttl"),
                               ({"executionTimeout": 4_999}, "policy.executionTimeout"),
                               ({"executionTimeout": 2 ** 63 - 1}, "policy.executionTimeout"),
-                              ({"priority": 1.5}, "priority is not a whole number"), ({"ttl": "10000"}, "ttl is not a whole"),
+                              ({"priority": 1.5}, "priority is not a whole number"),
+                              ({"ttl": "10000"}, "ttl is not a whole"),
                               ({"lowPriority": 1}, "neither true nor false"), ({"speed": 1}, "unknown field speed"),
                               ([10_000], "unknown field")):
             with subtests.test(policy=policy):

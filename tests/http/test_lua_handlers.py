@@ -221,7 +221,8 @@ class FailureTest(LuaTest):
 
     def test_outputs_that_are_no_json(self, subtests):
         """issue 7: the job fails, and reads where in its output the trouble is."""
-        wanted = {"nan": "nan at .a[1]", "infinite": "a number too large for a double at .a", "function": "a function at .list[2]",
+        wanted = {"nan": "nan at .a[1]", "infinite": "a number too large for a double at .a",
+                  "function": "a function at .list[2]",
                   "cycle": "contains itself", "mixed": "number and string keys",
                   "holes": "an array with holes (put json.null there) at [2]",
                   "binary": "not UTF-8", "emits_nan": "nan"}
