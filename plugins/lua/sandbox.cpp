@@ -157,7 +157,7 @@ void Sandbox::forget() {
 
 namespace {
 
-// Replaces an error that is no string by a string. The metamethods of the error are not called.
+// Replaces an error that is not a string by a string. The metamethods of the error are not called.
 int spell(lua_State* lua) {
   const int type = lua_type(lua, 1);
   std::string text = "the error is a " + std::string(typeName(lua, 1));
