@@ -22,7 +22,7 @@ constexpr std::array<std::uint8_t, 256> kValues = [] {
 }  // namespace
 
 std::variant<std::string, Base64Fault> decodeBase64(std::string_view text) {
-  if (text.size() % 4 != 0) return Base64Fault{text.size(), "its length is not a multiple of four"};
+  if (text.size() % 4 != 0) return Base64Fault{text.size(), "the length is not a multiple of four"};
   const std::size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
   const std::size_t digits = text.size() - padding;
   std::string bytes;
@@ -30,7 +30,7 @@ std::variant<std::string, Base64Fault> decodeBase64(std::string_view text) {
   std::uint32_t held = 0;
   for (std::size_t i = 0; i < digits; ++i) {
     const std::uint8_t value = kValues[static_cast<unsigned char>(text[i])];
-    if (value == kNone) return Base64Fault{i, "a character is not of the base64 alphabet"};
+    if (value == kNone) return Base64Fault{i, "a character is not in the base64 alphabet"};
     held = (held << 6) | value;
     if (i % 4 != 3) continue;
     bytes.push_back(static_cast<char>(held >> 16));

@@ -10,7 +10,7 @@ namespace jobq::image {
 
 struct Base64Fault {
   std::size_t offset;  ///< offset of the first wrong character
-  const char* reason;  ///< such as "a character is not of the base64 alphabet"
+  const char* reason;  ///< such as "a character is not in the base64 alphabet"
 };
 
 /// Returns the decoded bytes, or the reason why the text is not base64. Any thread.

@@ -24,7 +24,7 @@ std::string fetch(const std::string& url, const ImageLimits& limits, std::stop_t
   request.allowPrivate = limits.allowPrivate;
   auto result = transfer(request, std::move(stop));
   if (const auto* fault = std::get_if<HttpFault>(&result)) {
-    if (fault->stopped) throw JobFailed("stopped while fetching " + address->shown);
+    if (fault->stopped) throw JobFailed("the job was stopped while fetching " + address->shown);
     throw JobFailed(address->shown + " could not be fetched: " + fault->reason);
   }
   HttpReply& reply = std::get<HttpReply>(result);

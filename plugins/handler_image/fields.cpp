@@ -22,7 +22,8 @@ void Fields::allowOnly(std::initializer_list<std::string_view> keys) const {
     if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
     std::string known;
     for (const std::string_view name : keys) known.append(known.empty() ? "" : ", ").append(name);
-    throw JobFailed(name_ + " has the unknown key " + json::quoted(key.substr(0, 64)) + "; it may have: " + known);
+    throw JobFailed(name_ + " has the unknown key " + json::quoted(key.substr(0, 64)) + "; the known keys are " +
+                    known);
   }
 }
 

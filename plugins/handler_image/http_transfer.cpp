@@ -162,12 +162,13 @@ class Transfer {
     if (code == CURLE_COULDNT_CONNECT && !refusal_.empty()) return {false, refusal_};
     switch (code) {
       case CURLE_OPERATION_TIMEDOUT:
-        return {false, "it took longer than " + std::to_string(request_.timeout.count()) +
+        return {false, "the transfer took longer than " + std::to_string(request_.timeout.count()) +
                            " ms; use a faster server or raise the timeout"};
       case CURLE_TOO_MANY_REDIRECTS:
         return {false,
                 "there are more than " + std::to_string(request_.maxRedirects) + " redirects; give the final address"};
-      case CURLE_UNSUPPORTED_PROTOCOL: return {false, "it leads to something else than http or https; give such a URL"};
+      case CURLE_UNSUPPORTED_PROTOCOL:
+        return {false, "the address leads to something other than http or https; give an http or https URL"};
       default: break;
     }
     const std::string detail = detail_.front() == '\0' ? curl_easy_strerror(code) : detail_.data();

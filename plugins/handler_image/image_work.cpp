@@ -106,7 +106,7 @@ Probe probeWithin(std::string_view file, std::uint64_t maxPixels) {
 }
 
 void checkStop(const std::stop_token& stop) {
-  if (stop.stop_requested()) throw JobFailed("stopped while working on the picture");
+  if (stop.stop_requested()) throw JobFailed("the job was stopped while working on the picture");
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ Picture Picture::decode(std::string_view bytes, const Probe& probe, const GdMess
   gdImagePtr image = picture.get();
   // libjpeg fills missing pixels with grey and only warns.
   if (image == nullptr || messages.mention("Premature end")) refuseDamaged(probe.format);
-  if (gdImagePaletteToTrueColor(image) == 0) throw JobFailed("memory ended while the picture was decoded; try again");
+  if (gdImagePaletteToTrueColor(image) == 0) throw JobFailed("memory ran out while the picture was decoded; try again");
   if (std::int64_t{picture.width()} != probe.width || std::int64_t{picture.height()} != probe.height) {
     refuseDamaged(probe.format);
   }
@@ -78,7 +78,7 @@ Picture Picture::decode(std::string_view bytes, const Probe& probe, const GdMess
 Picture Picture::blank(int width, int height) {
   Picture picture(gdImageCreateTrueColor(width, height));
   if (picture.get() == nullptr) {
-    throw JobFailed("memory ended at a picture of " + std::to_string(width) + " x " + std::to_string(height) +
+    throw JobFailed("memory ran out for a picture of " + std::to_string(width) + " x " + std::to_string(height) +
                     " pixels; ask for a smaller one or lower maxPixels");
   }
   gdImageAlphaBlending(picture.get(), gdEffectReplace);

@@ -121,7 +121,8 @@ std::string upload(const S3Account& account, std::string_view jobId, std::string
   const auto* reply = std::get_if<HttpReply>(&result);
   if (reply != nullptr && reply->status == 200) return request.url;
   const auto* fault = std::get_if<HttpFault>(&result);
-  if (fault != nullptr && fault->stopped) throw JobFailed("stopped while uploading the result to " + request.url);
+  if (fault != nullptr && fault->stopped)
+    throw JobFailed("the job was stopped while uploading the result to " + request.url);
   throw JobFailed("the result could not be uploaded to " + request.url + ": " +
                   (fault != nullptr ? fault->reason : explainStatus(*reply, account)));
 }

@@ -25,7 +25,7 @@ void Pause::waitForEver(std::string_view doing) {
 }
 
 void Pause::check(std::string_view doing) const {
-  if (stop_.stop_requested()) throw JobFailed("stopped while " + std::string(doing));
+  if (stop_.stop_requested()) throw JobFailed("the job was stopped while " + std::string(doing));
 }
 
 }  // namespace jobq::trial

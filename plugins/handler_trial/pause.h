@@ -18,7 +18,8 @@ class Pause {
   Pause(Clock& clock, std::stop_token stop, bool ignoreStop)
       : clock_(clock), stop_(ignoreStop ? std::stop_token() : std::move(stop)) {}
 
-  /// Waits for `duration`. Throws JobFailed("stopped while <doing>") if the job is stopped before the time is over.
+  /// Waits for `duration`. Throws JobFailed("the job was stopped while <doing>") if the job is stopped before the time
+  /// is over.
   void wait(Millis duration, std::string_view doing);
 
   /// Waits until a stop, and throws like wait().

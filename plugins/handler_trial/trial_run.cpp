@@ -45,7 +45,7 @@ std::vector<Block> allocate(std::int64_t megabytes, const Pause& pause) {
     pause.check("allocating");
     char* bytes = new (std::nothrow) char[kMegabyte];
     if (bytes == nullptr) {
-      throw JobFailed("memory ended after " + std::to_string(i) + " MB of allocMb " + std::to_string(megabytes) +
+      throw JobFailed("memory ran out after " + std::to_string(i) + " MB of allocMb " + std::to_string(megabytes) +
                       "; ask for less");
     }
     blocks.emplace_back(bytes);

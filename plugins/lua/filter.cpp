@@ -152,13 +152,13 @@ int take(lua_State* lua) {
 std::int64_t wholeAt(lua_State* lua, const std::string& name) {
   int isWhole = 0;
   const lua_Integer number = lua_tointegerx(lua, -1, &isWhole);
-  if (isWhole == 0 || lua_type(lua, -1) != LUA_TNUMBER) throw ScriptError("policy." + name + " is no whole number");
+  if (isWhole == 0 || lua_type(lua, -1) != LUA_TNUMBER) throw ScriptError("policy." + name + " is not a whole number");
   return number;
 }
 
 // Reads the table at `index` with the fields to replace. All other fields keep the values of `policy`.
 JobPolicy readPolicy(lua_State* lua, int index, JobPolicy policy) {
-  if (lua_type(lua, index) != LUA_TTABLE) throw ScriptError("the policy that it returned is no table");
+  if (lua_type(lua, index) != LUA_TTABLE) throw ScriptError("the policy returned by the filter is not a table");
   for (lua_pushnil(lua); lua_next(lua, index) != 0; lua_pop(lua, 1)) {
     const std::string name = lua_type(lua, -2) == LUA_TSTRING ? lua_tostring(lua, -2) : typeName(lua, -2);
     if (name == "executionTimeout") {
@@ -171,7 +171,7 @@ JobPolicy readPolicy(lua_State* lua, int index, JobPolicy policy) {
       if (!lua_isboolean(lua, -1)) throw ScriptError("policy.lowPriority is neither true nor false");
       policy.lowPriority = lua_toboolean(lua, -1) != 0;
     } else {
-      throw ScriptError("the policy that it returned has an unknown field " + name);
+      throw ScriptError("the policy returned by the filter has the unknown field " + name);
     }
   }
   return policy;
@@ -184,18 +184,21 @@ void readRefusalOptions(lua_State* lua, int index, Refuse& refusal) {
     int isWhole = 0;
     const lua_Integer status = lua_tointegerx(lua, -1, &isWhole);
     const lua_Number seconds = lua_tonumber(lua, -1);
-    if (lua_type(lua, -1) != LUA_TNUMBER) throw ScriptError("the " + name + " of its refusal is no number");
+    if (lua_type(lua, -1) != LUA_TNUMBER) throw ScriptError("the " + name + " of the refusal is not a number");
     if (name == "status") {
-      if (isWhole == 0 || status < 0 || status > 999) throw ScriptError("the status of its refusal is no HTTP status");
+      if (isWhole == 0 || status < 0 || status > 999)
+        throw ScriptError("the status of the refusal is not an HTTP status");
       refusal.status = static_cast<int>(status);
     } else if (name == "retryAfter") {
-      if (!(seconds >= 0 && seconds <= 604'800)) throw ScriptError("retryAfter is a number from 0 to 604800 seconds");
+      if (!(seconds >= 0 && seconds <= 604'800))
+        throw ScriptError("retryAfter must be a number from 0 to 604800 seconds");
       refusal.retryAfter = Millis(static_cast<std::int64_t>(std::ceil(seconds * 1'000)));
     } else {
-      throw ScriptError("its refusal has an unknown field " + name + ": status and retryAfter are known");
+      throw ScriptError("the refusal has the unknown field " + name + ": status and retryAfter are known");
     }
   }
-  if (refusal.retryAfter > Millis(0) && refusal.status != 429) throw ScriptError("retryAfter goes with status = 429");
+  if (refusal.retryAfter > Millis(0) && refusal.status != 429)
+    throw ScriptError("retryAfter is allowed only with status = 429");
 }
 
 Refuse readRefusal(lua_State* lua, int message, const std::string& script) {
@@ -208,7 +211,7 @@ Refuse readRefusal(lua_State* lua, int message, const std::string& script) {
   if (lua_istable(lua, options)) {
     readRefusalOptions(lua, options, refusal);
   } else if (!lua_isnil(lua, options)) {
-    throw ScriptError("its refusal has a " + std::string(typeName(lua, options)) +
+    throw ScriptError("the refusal has a " + std::string(typeName(lua, options)) +
                       " after the message, not a table like {status = 403}");
   }
   return refusal;
@@ -223,7 +226,7 @@ Decision readVerdict(lua_State* lua, const AdmissionRequest& job, const std::str
     if (lua_toboolean(lua, first) != 0) return Accept{};
     return readRefusal(lua, first + 1, script);
   }
-  if (!lua_istable(lua, first)) throw ScriptError("it returned a " + std::string(typeName(lua, first)));
+  if (!lua_istable(lua, first)) throw ScriptError("the filter returned a " + std::string(typeName(lua, first)));
   Replace change;
   for (lua_pushnil(lua); lua_next(lua, first) != 0; lua_pop(lua, 1)) {
     if (isHiddenName(lua, -2)) continue;
@@ -233,7 +236,7 @@ Decision readVerdict(lua_State* lua, const AdmissionRequest& job, const std::str
     } else if (name == "policy") {
       change.policy = readPolicy(lua, lua_absindex(lua, -1), job.policy);
     } else {
-      throw ScriptError("it returned a table with an unknown field " + name + ": input and policy are known");
+      throw ScriptError("the filter returned a table with the unknown field " + name + ": input and policy are known");
     }
   }
   return change;
@@ -275,7 +278,7 @@ Decision LuaFilter::review(const AdmissionRequest& job) {
   CpuTimer timer;
   const auto judge = [&]() -> std::string {
     if (timer.used() < review.budget) return {};
-    return "it took more than " + std::to_string(std::chrono::duration_cast<Millis>(review.budget).count()) +
+    return "the script took more than " + std::to_string(std::chrono::duration_cast<Millis>(review.budget).count()) +
            " ms of processor time (lua.filterTime)";
   };
   std::size_t room = kMostPrinted;

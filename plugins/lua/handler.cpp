@@ -22,7 +22,7 @@ const char kClock = 0;
 const char kHandlerJobMeta = 0;
 
 JobContext& contextOf(lua_State* lua) {
-  luaL_argcheck(lua, lua_istable(lua, 1), 1, "say job:emit(...), with a colon");
+  luaL_argcheck(lua, lua_istable(lua, 1), 1, "use job:emit(...), with a colon");
   lua_rawgetp(lua, LUA_REGISTRYINDEX, &kContext);
   auto* context = static_cast<JobContext*>(lua_touserdata(lua, -1));
   lua_pop(lua, 1);
@@ -109,7 +109,7 @@ HttpRules httpRules(const HandlerDeps& deps) {
 }  // namespace
 
 void openForTrial(lua_State* lua) {
-  openHttp(lua, {"http is there for jobs: call it inside the function that the script returns"});
+  openHttp(lua, {"http is available only in jobs: call http inside the returned function"});
 }
 
 LuaHandler::LuaHandler(const HandlerDeps& deps, HandlerEnv env)

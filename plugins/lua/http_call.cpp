@@ -45,7 +45,7 @@ std::string headerFault(std::string_view name, std::string_view value) {
   if (!isToken(name)) return "a header's name has characters that HTTP forbids";
   if (isOneOf(name, {"Host", "Content-Length", "Transfer-Encoding", "Connection", "Expect", "Keep-Alive", "TE",
                      "Trailer", "Upgrade", "Proxy-Connection"})) {
-    return "the header " + std::string(name) + " is not the script's to set";
+    return "the header " + std::string(name) + " cannot be set by a script";
   }
   const bool hasControl = std::any_of(value.begin(), value.end(), [](char c) {
     return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f;
@@ -58,7 +58,7 @@ HttpOutcome callHttp(HttpRequest request, const std::function<bool()>& isOver) {
   static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT);
   if (started != CURLE_OK) return HttpFault{std::string("libcurl does not start: ") + curl_easy_strerror(started)};
   std::optional<HttpUrl> url = HttpUrl::read(request.url);
-  if (!url) return HttpFault{"the URL is no absolute http or https URL with a host"};
+  if (!url) return HttpFault{"the URL is not an absolute http or https URL with a host"};
   const auto end = std::chrono::steady_clock::now() + request.timeout;
   std::size_t headBytes = 0;
   for (int redirects = 0;; ++redirects) {
@@ -70,7 +70,7 @@ HttpOutcome callHttp(HttpRequest request, const std::function<bool()>& isOver) {
       return HttpFault{"there are more than " + std::to_string(kMostRedirects) + " redirects: give the final address"};
     }
     std::optional<HttpUrl> next = url->follow(answer.location());
-    if (!next) return HttpFault{"it redirects to what is no http or https URL with a host"};
+    if (!next) return HttpFault{"the redirect does not lead to an http or https URL with a host"};
     redirect(request, answer.answer().status, next->origin() != url->origin());
     headBytes = answer.headBytes();
     url = std::move(next);

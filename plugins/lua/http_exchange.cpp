@@ -45,7 +45,7 @@ std::string refusalOf(const curl_sockaddr& address, bool allowPrivate) {
     std::memcpy(&v6, bytes, sizeof v6);
     return refusalOf<16>(AF_INET6, &v6.sin6_addr, allowPrivate);
   }
-  return "its address is neither IPv4 nor IPv6";
+  return "the address is neither IPv4 nor IPv6";
 }
 
 std::string inWords(Millis time) {
@@ -159,26 +159,26 @@ void HttpExchange::addHeader(const std::string& line) {
 
 std::string HttpExchange::reasonOf(CURLcode code) const {
   if (answer_.headTooLarge()) {
-    return "its answer's head is larger than " + std::to_string(IncomingAnswer::kMostHead) + " bytes";
+    return "the answer's head is larger than " + std::to_string(IncomingAnswer::kMostHead) + " bytes";
   }
   if (answer_.bodyTooLarge()) {
-    return "its answer is larger than " + std::to_string(request_.maxBody) + " bytes (lua.httpBody)";
+    return "the answer is larger than " + std::to_string(request_.maxBody) + " bytes (lua.httpBody)";
   }
   switch (code) {
-    case CURLE_OK: return "it closed the connection in the middle of its answer's head";
+    case CURLE_OK: return "the server closed the connection within the answer's head";
     case CURLE_OPERATION_TIMEDOUT: return reasonOfDelay();
     case CURLE_COULDNT_RESOLVE_HOST: return "the name does not resolve";
     case CURLE_COULDNT_CONNECT: return reasonOfConnect();
-    case CURLE_GOT_NOTHING: return "it closed the connection without an answer";
-    case CURLE_PARTIAL_FILE: return "it closed the connection in the middle of its answer";
-    case CURLE_RECV_ERROR: return "the connection broke before its answer was whole";
+    case CURLE_GOT_NOTHING: return "the server closed the connection without an answer";
+    case CURLE_PARTIAL_FILE: return "the server closed the connection within the answer";
+    case CURLE_RECV_ERROR: return "the connection broke before the answer was complete";
     case CURLE_SEND_ERROR: return "the connection broke while the request was sent";
     case CURLE_UNSUPPORTED_PROTOCOL:
-    case CURLE_WEIRD_SERVER_REPLY: return "its answer is no HTTP";
-    case CURLE_PEER_FAILED_VERIFICATION: return std::string("its certificate is not trusted: ") + detail_.data();
+    case CURLE_WEIRD_SERVER_REPLY: return "the answer is not HTTP";
+    case CURLE_PEER_FAILED_VERIFICATION: return std::string("the certificate is not trusted: ") + detail_.data();
     case CURLE_SSL_CONNECT_ERROR: return std::string("the TLS handshake failed: ") + detail_.data();
     // libcurl 7.88 returns CURLE_OUT_OF_MEMORY for an endless line of a head.
-    case CURLE_OUT_OF_MEMORY: return "a line of its answer's head is too long, or this server is out of memory";
+    case CURLE_OUT_OF_MEMORY: return "a line of the answer's head is too long, or this server is out of memory";
     default: return asClause(curl_easy_strerror(code));
   }
 }
@@ -193,7 +193,7 @@ std::string HttpExchange::reasonOfDelay() const {
   long port = 0;
   curl_easy_getinfo(easy_.get(), CURLINFO_LOCAL_PORT, &port);
   if (port <= 0) return "no connection" + within;
-  return (answer_.isHeadComplete() ? "its answer did not end" : "no answer") + within;
+  return (answer_.isHeadComplete() ? "the answer did not end" : "no answer") + within;
 }
 
 // With several addresses the permitted addresses decide about the reason.
@@ -201,7 +201,7 @@ std::string HttpExchange::reasonOfConnect() const {
   if (!connecting_ && !refusal_.empty()) return refusal_;
   long number = 0;
   curl_easy_getinfo(easy_.get(), CURLINFO_OS_ERRNO, &number);
-  if (number == 0) return "no connection came about";
+  if (number == 0) return "no connection was established";
   return asClause(std::generic_category().message(static_cast<int>(number)));
 }
 
@@ -223,7 +223,7 @@ curl_socket_t HttpExchange::openPermitted(const curl_sockaddr& address) {
     return CURL_SOCKET_BAD;
   }
   const int opened = ::socket(address.family, address.socktype | SOCK_CLOEXEC, address.protocol);
-  if (opened < 0) refusal_ = "no socket: " + asClause(std::generic_category().message(errno));
+  if (opened < 0) refusal_ = "no socket can be opened: " + asClause(std::generic_category().message(errno));
   connecting_ = connecting_ || opened >= 0;
   return opened;
 }

@@ -33,14 +33,14 @@ const HttpRules& rulesOf(lua_State* lua) {
 
 // Reads the table on top of the stack.
 void readHeaders(lua_State* lua, HttpRequest& request) {
-  if (!lua_istable(lua, -1)) throw ScriptError("options.headers is no table");
+  if (!lua_istable(lua, -1)) throw ScriptError("options.headers is not a table");
   std::size_t bytes = 0;
   for (lua_pushnil(lua); lua_next(lua, -2) != 0; lua_pop(lua, 1)) {
-    if (lua_type(lua, -2) != LUA_TSTRING) throw ScriptError("options.headers has a name that is no string");
+    if (lua_type(lua, -2) != LUA_TSTRING) throw ScriptError("options.headers has a name that is not a string");
     const std::string name(textAt(lua, -2));
     if (lua_type(lua, -1) != LUA_TSTRING) {
       const std::string fault = headerFault(name, {});
-      throw ScriptError(fault.empty() ? "the value of the header " + name + " is no string" : fault);
+      throw ScriptError(fault.empty() ? "the value of the header " + name + " is not a string" : fault);
     }
     const std::string_view value = textAt(lua, -1);
     const std::string fault = headerFault(name, value);
@@ -58,7 +58,7 @@ void readTimeout(lua_State* lua, HttpRequest& request) {
   const double most = static_cast<double>(request.timeout.count()) / 1'000;
   const double seconds = lua_type(lua, -1) == LUA_TNUMBER ? lua_tonumber(lua, -1) : 0;
   if (!(seconds >= 0.001 && seconds <= most)) {
-    lua_pushfstring(lua, "options.timeout is a number of seconds from 0.001 to %f (lua.httpTimeout)", most);
+    lua_pushfstring(lua, "options.timeout must be a number of seconds from 0.001 to %f (lua.httpTimeout)", most);
     throw ScriptError(lua_tostring(lua, -1));
   }
   request.timeout = Millis(std::llround(seconds * 1'000));
@@ -78,7 +78,7 @@ HttpRequest readRequest(lua_State* lua, const HttpRules& rules, int options) {
     } else if (name == "timeout") {
       readTimeout(lua, request);
     } else {
-      throw ScriptError("options has an unknown field " + std::string(name.substr(0, 64)) +
+      throw ScriptError("options has the unknown field " + std::string(name.substr(0, 64)) +
                         ": headers and timeout are known");
     }
   }

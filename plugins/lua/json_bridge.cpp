@@ -92,7 +92,7 @@ class Writer {
       return;
     }
     const double real = lua_tonumber(lua_, index);
-    if (!std::isfinite(real)) refuse(std::isnan(real) ? "nan" : "a number beyond all doubles");
+    if (!std::isfinite(real)) refuse(std::isnan(real) ? "nan" : "a number too large for a double");
     const auto end = std::to_chars(text.begin(), text.end(), real).ptr;
     const std::string_view spelt(text.data(), static_cast<std::size_t>(end - text.data()));
     out_ += spelt;
@@ -135,7 +135,7 @@ class Writer {
   }
 
   [[gnu::noinline]] void table(int index) {
-    if (++depth_ > kDeepest) throw ScriptError("the value is nested deeper than 512 levels, or holds itself");
+    if (++depth_ > kDeepest) throw ScriptError("the value is nested deeper than 512 levels, or contains itself");
     luaL_checkstack(lua_, 6, "the value is nested too deep");
     limiter_.spend(lua_, kTableSteps);
     const auto [keys, names] = count(index);
@@ -145,7 +145,7 @@ class Writer {
     } else if (keys == 0 && !marked) {
       object(index, names);
     } else {
-      refuse("a table with keys of both kinds");
+      refuse(marked ? "an array with string keys" : "a table with number and string keys");
     }
     --depth_;
   }

@@ -25,8 +25,8 @@ const char* typeName(lua_State* lua, int index);
 void markArray(lua_State* lua, int index);
 
 /// Returns the value at `index` as JSON text, keys in byte order. Throws ScriptError that names the place if the value
-/// has no JSON form: a function, a string that is not UTF-8, an array with holes, a table with keys of both kinds, nan,
-/// or more than 20 MB of text. Raises a Lua error if the script has to end.
+/// has no JSON form: a function, a string that is not UTF-8, an array with holes, a table with number and string keys,
+/// nan, or more than 20 MB of text. Raises a Lua error if the script has to end.
 std::string toJson(lua_State* lua, int index);
 
 }  // namespace jobq::lua

@@ -216,7 +216,7 @@ bool isLibrary(lua_State* lua, int index) {
 void copyCall(lua_State* lua, int meta) {
   lua_pushliteral(lua, "__call");
   const int type = lua_rawget(lua, meta);
-  if (type != LUA_TNIL && type != LUA_TFUNCTION) luaL_error(lua, "__call has to be a function here");
+  if (type != LUA_TNIL && type != LUA_TFUNCTION) luaL_error(lua, "__call must be a function here");
   lua_rawgetp(lua, LUA_REGISTRYINDEX, &kCallName);
   lua_insert(lua, -2);
   lua_rawset(lua, meta);

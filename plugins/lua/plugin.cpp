@@ -36,7 +36,7 @@ class LuaHandlerFactory final : public HandlerFactory {
   std::unique_ptr<JobHandler> make(const HandlerEnv& env) override { return std::make_unique<LuaHandler>(deps_, env); }
 
   std::string fault(std::string_view script) const override {
-    return script.empty() ? "lua is no handler: say lua/<script>" : folder_.fault(std::string(script));
+    return script.empty() ? "lua is not a handler: use lua/<script>" : folder_.fault(std::string(script));
   }
   std::vector<ScriptReport> scripts() const override { return folder_.reports(); }
 
@@ -61,7 +61,7 @@ class LuaFilterFactory final : public AdmissionFilterFactory {
   }
 
   std::string fault(std::string_view script) const override {
-    return script.empty() ? "plugin/lua is no filter: say the script's name" : folder_.fault(std::string(script));
+    return script.empty() ? "plugin/lua is not a filter: use the script's name" : folder_.fault(std::string(script));
   }
   std::vector<ScriptReport> scripts() const override { return folder_.reports(); }
 

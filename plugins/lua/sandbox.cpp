@@ -90,7 +90,7 @@ int Sandbox::perform(lua_State* lua) {
   lua_setupvalue(lua, 1, 1);
   lua_call(lua, 0, 1);
   if (!lua_isfunction(lua, 1)) {
-    return luaL_error(lua, "%s.lua returns no function: let it end with `return function(...) ... end`",
+    return luaL_error(lua, "%s.lua returns no function: end the script with `return function(...) ... end`",
                       task.script.name.c_str());
   }
   task.body(lua);
@@ -157,7 +157,7 @@ void Sandbox::forget() {
 
 namespace {
 
-// Replaces an error that is no string by a string. The metamethods of the error are not called.
+// Replaces an error that is not a string by a string. The metamethods of the error are not called.
 int spell(lua_State* lua) {
   const int type = lua_type(lua, 1);
   std::string text = "the error is a " + std::string(typeName(lua, 1));
@@ -174,7 +174,8 @@ int spell(lua_State* lua) {
 
 std::string Sandbox::describe(int status) {
   if (status == LUA_ERRMEM && heap_.wasCrowded()) {
-    return "the number keys of a table meet in one chain, in which each search would take for ever: use texts as keys";
+    return "the number keys of a table share one hash chain, in which each search would take too long: use texts as "
+           "keys";
   }
   if (status == LUA_ERRMEM) {
     return "not enough memory: a script has " + std::to_string(heap_.most() >> 20) + " MB (lua.memory)";
@@ -186,7 +187,7 @@ std::string Sandbox::describe(int status) {
     lua_insert(lua_, -2);
     lua_pcall(lua_, 1, 1, 0);
   }
-  if (lua_type(lua_, -1) != LUA_TSTRING) return "the error is no text";
+  if (lua_type(lua_, -1) != LUA_TSTRING) return "the error is not a text";
   std::size_t size = 0;
   const char* bytes = lua_tolstring(lua_, -1, &size);
   if (size == 0) return "the error is an empty text";

@@ -48,10 +48,12 @@ ScriptPtr compile(std::string name, std::string text, std::size_t memory, const 
   };
   Sandbox sandbox(memory, Sandbox::kPlainOfFilters, more);
   auto script = std::make_shared<Script>();
-  script->bytecode = sandbox.compile(text, "@" + name + ".lua", within("it takes longer than a second to compile"));
+  script->bytecode =
+      sandbox.compile(text, "@" + name + ".lua", within("the script takes longer than a second to compile"));
   script->name = std::move(name);
   script->text = std::move(text);
-  sandbox.run(script, within("its first lines take longer than a second, before any job"), {}, [](lua_State*) {});
+  sandbox.run(script, within("the first lines of the script take longer than a second, before any job"), {},
+              [](lua_State*) {});
   return script;
 }
 
@@ -92,10 +94,10 @@ ScriptFolder::Newest ScriptFolder::newest(const std::string& name) {
 
 void ScriptFolder::reportFault(const std::string& name, const std::string& fault) {
   if (fault.empty()) {
-    log_.write(LogLevel::information, "script.reloaded", name + ".lua was edited: the next job runs it");
+    log_.write(LogLevel::information, "script.reloaded", name + ".lua was edited: the next job runs the new text");
   } else {
     log_.write(LogLevel::warning, "script.faulty",
-               name + ".lua was edited and does not run, the text before stays in force: " + fault);
+               name + ".lua was edited and does not run; the previous text stays in use: " + fault);
   }
 }
 

@@ -48,7 +48,7 @@ void Leases::lose(Row& row, Instant now, SweepResult& swept, std::set<EndpointId
   }
   swept.finished.push_back(keyOf(row));
   row.run->error = "its worker was lost " + std::to_string(row.losses) + (row.losses == 1 ? " time" : " times") +
-                   ", as often as maxAttempts allows";
+                   ", maxAttempts is " + std::to_string(row.spec->maxAttempts);
   s_.end(row, Trigger::loseLast, now);
 }
 

@@ -92,7 +92,7 @@ void Connection::prepare(Access access) {
     constexpr int kPure = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY;
     if (sqlite3_create_function_v2(handle_, "host_of", 1, kPure, nullptr, hostOfUrl, nullptr, nullptr, nullptr) !=
         SQLITE_OK) {
-      fail(handle_, "learn host_of");
+      fail(handle_, "register host_of");
     }
   }
 }

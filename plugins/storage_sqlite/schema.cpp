@@ -36,7 +36,7 @@ constexpr fs::perms kOwnerOnly = fs::perms::owner_read | fs::perms::owner_write;
 
 [[noreturn]] void refuseForeign(const fs::path& file, const char* what) {
   throw StorageError(file.string() + " is " + what +
-                     "; move it away, or set data.dir to another directory. The file was not touched.");
+                     "; move the file away, or set data.dir to another directory. The file was not touched.");
 }
 
 /// Syncs one path. A rename is durable once the file and its directory are synced.
@@ -66,7 +66,7 @@ void keepCopy(Connection& connection, const fs::path& file, std::int64_t version
 
 void executeScript(Connection& connection, const char* sql) {
   if (sqlite3_exec(connection.handle(), sql, nullptr, nullptr, nullptr) != SQLITE_OK) {
-    fail(connection.handle(), "change its schema");
+    fail(connection.handle(), "change the schema");
   }
 }
 
@@ -110,7 +110,7 @@ void useLog(Connection& connection, const fs::path& file) {
   const Statement statement(connection.handle(), "PRAGMA journal_mode=WAL");
   Query query(statement.handle());
   if (query.next() && query.text(0) == "wal") return;
-  throw StorageError(file.string() + " cannot have a write-ahead log where it is; set data.dir to a local file system");
+  throw StorageError(file.string() + " cannot have a write-ahead log on this file system; set data.dir to a local one");
 }
 
 /// The setting can be chosen only for an empty file, before its first page is written.
@@ -163,7 +163,7 @@ void checkLog(const fs::path& file) {
   const std::string_view found(header.data(), header.size());
   if (found == std::string(kLogHeaderBytes, '\0') || isLogHeader(found)) return;
   throw StorageError(log.string() + " is damaged; restore it together with " + file.string() +
-                     ", or move it away to start without the jobs in it. Nothing was touched.");
+                     ", or move the log away to start without its jobs. Nothing was touched.");
 }
 
 }  // namespace
@@ -213,8 +213,8 @@ void migrate(Connection& connection, const fs::path& file, std::span<const Schem
   if (version > 0) {
     keepCopy(connection, file, static_cast<std::int64_t>(version));
     log.write(LogLevel::information, "storage.migrate",
-              file.string() + " goes from schema version " + std::to_string(version) + " to " +
-                  std::to_string(steps.size()) + "; a copy of it is kept beside it.");
+              file.string() + " is migrated from schema version " + std::to_string(version) + " to " +
+                  std::to_string(steps.size()) + "; a copy is kept beside the file.");
   }
   for (std::size_t at = version; at < steps.size(); ++at) takeStep(connection, steps[at], at + 1);
 }

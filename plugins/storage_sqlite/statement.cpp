@@ -9,7 +9,7 @@ void fail(sqlite3* database, std::string_view doing) {
   message.append(" (SQLite ").append(std::to_string(code)).append(")");
   const int kind = code & 0xff;
   if (kind == SQLITE_FULL) message.append("; free space on the disk of data.dir");
-  if (kind == SQLITE_BUSY) message.append("; another program holds its write lock");
+  if (kind == SQLITE_BUSY) message.append("; another program holds the write lock");
   if (kind == SQLITE_CORRUPT || kind == SQLITE_NOTADB) {
     message.append("; the file is damaged: stop the server and restore a copy of data.dir, into an empty folder");
   }
@@ -35,7 +35,7 @@ void writeBlob(sqlite3* database, const char* table, const char* column, std::in
 
 Statement::Statement(sqlite3* database, const char* sql) {
   if (sqlite3_prepare_v3(database, sql, -1, SQLITE_PREPARE_PERSISTENT, &handle_, nullptr) != SQLITE_OK) {
-    fail(database, "understand a statement");
+    fail(database, "prepare a statement");
   }
 }
 
@@ -43,7 +43,7 @@ bool Query::next() {
   const int result = sqlite3_step(statement_);
   if (result == SQLITE_ROW) return true;
   if (result == SQLITE_DONE) return false;
-  fail(sqlite3_db_handle(statement_), "do what was asked");
+  fail(sqlite3_db_handle(statement_), "run a statement");
 }
 
 std::string Query::text(int column) const {
@@ -69,7 +69,7 @@ void Query::put(int position, Room room) { check(sqlite3_bind_zeroblob64(stateme
 void Query::putInteger(int position, std::int64_t value) { check(sqlite3_bind_int64(statement_, position, value)); }
 
 void Query::check(int result) const {
-  if (result != SQLITE_OK) fail(sqlite3_db_handle(statement_), "take a value");
+  if (result != SQLITE_OK) fail(sqlite3_db_handle(statement_), "bind a value");
 }
 
 }  // namespace jobq::sqlite

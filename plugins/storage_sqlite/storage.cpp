@@ -39,7 +39,7 @@ std::int64_t open(Connection& connection, const std::filesystem::path& file, Cou
 
 SqliteStorage::Options::Options(const PluginConfig& config)
     : readers(static_cast<std::size_t>(
-          config.integer("readers", 4, 1, 64, "connections that answer questions at the same time"))),
+          config.integer("readers", 4, 1, 64, "connections that answer reads at the same time"))),
       logSize(config.size("log", 64UL << 20, 256UL << 10, 4UL << 30,
                           "how large the write-ahead log may grow before it is moved into the database")) {}
 

@@ -32,7 +32,7 @@ bool isFatal(const std::exception& error) {
 constexpr int kWokenTogether = 8;
 
 /// Message for a foreign exception (of a queue policy) that ended the transaction.
-constexpr char kTransactionLost[] = "the database gave up the transaction";
+constexpr char kTransactionLost[] = "the database rolled back the transaction";
 
 }  // namespace
 

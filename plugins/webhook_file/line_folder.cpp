@@ -80,8 +80,8 @@ std::string grow(int file, off_t length, std::string_view line) {
 
 LineFolder::LineFolder(std::filesystem::path folder) : folder_(std::move(folder)) {
   if (make(folder_)) return;
-  throw ConfigError("webhook.file.dir: the folder " + folder_.string() + " cannot be made (" +
-                    std::generic_category().message(errno) + "); name one whose parent exists and may be written to");
+  throw ConfigError("webhook.file.dir: the folder " + folder_.string() + " cannot be created (" +
+                    std::generic_category().message(errno) + "); name a folder whose parent exists and is writable");
 }
 
 int LineFolder::open(const std::string& name) const {
@@ -102,7 +102,7 @@ std::string LineFolder::append(const std::string& name, std::string_view line) {
     Lock lock(growing_);
     struct stat now {};
     if (::fstat(file.number(), &now) != 0) return reasonOf(errno);
-    if (!S_ISREG(now.st_mode)) return "the file is no ordinary file";
+    if (!S_ISREG(now.st_mode)) return "the file is not a regular file";
     // A new file is durable once its folder is synced. No other writer passes this point before, because of the mutex.
     if (now.st_size == 0 && !sync(folder_)) return reasonOf(errno);
     std::string reason = grow(file.number(), now.st_size, line);

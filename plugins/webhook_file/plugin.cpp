@@ -14,9 +14,8 @@ class FileTransport final : public WebhookTransport {
  public:
   struct Options {
     explicit Options(const PluginConfig& config)
-        : dir(config.text(
-              "dir", "webhooks",
-              "the folder that the files are in; relative to the data directory, made when it is missing")) {}
+        : dir(config.text("dir", "webhooks",
+                          "the folder of the files; relative to the data directory, created if it is missing")) {}
     std::string dir;
   };
 
@@ -29,7 +28,7 @@ class FileTransport final : public WebhookTransport {
   DeliveryResult deliver(const WebhookCall& call, std::stop_token stop) override {
     const auto name = webhook_file::fileNameOf(call.url);
     if (!name) return DeliveryFailed{"the URL is not file:///NAME with a name of letters, digits, _ - and .", 0, {}};
-    if (stop.stop_requested()) return DeliveryFailed{"stopped before it was written", 0, {}};
+    if (stop.stop_requested()) return DeliveryFailed{"the delivery was stopped before the line was written", 0, {}};
     std::string reason = folder_.append(std::string(*name), webhook_file::lineOf(call));
     if (!reason.empty()) return DeliveryFailed{std::move(reason), 0, {}};
     return Delivered{200, {}};

@@ -38,7 +38,7 @@ std::string refusalOf(const sockaddr_storage& address, bool allowPrivate) {
     std::memcpy(&v6, &address, sizeof v6);
     return refusalOfBytes<16>(AF_INET6, &v6.sin6_addr, allowPrivate);
   }
-  return "its address is neither IPv4 nor IPv6";
+  return "the address is neither IPv4 nor IPv6";
 }
 
 }  // namespace jobq::webhook_http

@@ -41,7 +41,7 @@ std::string readAuthorities(const std::filesystem::path& file) {
   }
   if (!holdsCertificate(pem)) {
     throw ConfigError("webhook.http.ca: " + file.string() +
-                      " holds no certificate; it has to begin with -----BEGIN CERTIFICATE-----");
+                      " holds no certificate; add a block that begins with -----BEGIN CERTIFICATE-----");
   }
   return pem;
 }

@@ -69,8 +69,8 @@ class Exchange {
     if (status / 100 != 2) return DeliveryFailed{reasonOf(ending), status, std::move(answer_.reply())};
     if (ending != Ending::late) return Delivered{status, std::move(answer_.reply())};
     return DeliveryFailed{
-        "it answered " + std::to_string(status) + ", but not completely within " + inWords(call_.timeout), status,
-        std::move(answer_.reply())};
+        "the receiver answered " + std::to_string(status) + ", but not completely within " + inWords(call_.timeout),
+        status, std::move(answer_.reply())};
   }
 
  private:
@@ -171,10 +171,10 @@ class Exchange {
 
   std::string reasonOf(Ending ending) const {
     if (answer_.status() != 0) return reasonOfStatus(easy_.get(), answer_.status());
-    if (ending == Ending::stopped) return "stopped before an answer came";
+    if (ending == Ending::stopped) return "the delivery was stopped before an answer came";
     if (ending == Ending::late) return reasonOfDelay(easy_.get(), call_.timeout);
     if (answer_.headTooLarge())
-      return "its answer's head is larger than " + std::to_string(Answer::kMaxHead) + " bytes";
+      return "the answer's head is larger than " + std::to_string(Answer::kMaxHead) + " bytes";
     // Among several addresses, the permitted ones decide.
     if (code_ == CURLE_COULDNT_CONNECT && !connecting_ && !refusal_.empty()) return refusal_;
     return reasonOfFault(easy_.get(), code_, detail_.data());
@@ -197,7 +197,7 @@ class Exchange {
       return CURL_SOCKET_BAD;
     }
     const int opened = ::socket(address.family, address.socktype | SOCK_CLOEXEC, address.protocol);
-    if (opened < 0) refusal_ = "no socket: " + reasonOfErrno(errno);
+    if (opened < 0) refusal_ = "no socket can be opened: " + reasonOfErrno(errno);
     connecting_ = connecting_ || opened >= 0;
     return opened;
   }
@@ -235,13 +235,13 @@ class Exchange {
 
 DeliveryResult exchange(const WebhookCall& call, const Terms& terms, std::stop_token stop) {
   WebUrl url = readWebUrl(call.url);
-  if (url == nullptr) return DeliveryFailed{"the URL is no absolute http or https URL with a host", 0, {}};
+  if (url == nullptr) return DeliveryFailed{"the URL is not an absolute http or https URL with a host", 0, {}};
   for (const auto& [name, value] : call.headers) {
     if (!isToken(name) || !isFieldValue(value)) {
       return DeliveryFailed{"a header of the call has characters that HTTP forbids", 0, {}};
     }
   }
-  if (stop.stop_requested()) return DeliveryFailed{"stopped before an answer came", 0, {}};
+  if (stop.stop_requested()) return DeliveryFailed{"the delivery was stopped before an answer came", 0, {}};
   return Exchange(call, terms, stop, std::move(url)).run();
 }
 

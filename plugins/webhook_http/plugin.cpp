@@ -16,7 +16,7 @@ class HttpTransport final : public WebhookTransport {
   struct Options {
     explicit Options(const PluginConfig& config)
         : ca(config.text("ca", "",
-                         "a PEM file of certificate authorities that are trusted besides the system's; relative to "
+                         "a PEM file of certificate authorities trusted besides the system's; relative to "
                          "the data directory")) {
       // `jobqd --check` runs only this constructor. The base of a relative path is known only when the transport is
       // created.

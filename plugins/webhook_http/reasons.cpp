@@ -31,7 +31,7 @@ std::string systemsReason(CURL* easy) {
 std::string reasonOfConnect(CURL* easy) {
   long number = 0;
   curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &number);
-  return number == 0 ? "no connection came about" : reasonOfErrno(static_cast<int>(number));
+  return number == 0 ? "no connection was established" : reasonOfErrno(static_cast<int>(number));
 }
 
 std::string reasonOfTrust(CURL* easy) {
@@ -90,19 +90,19 @@ std::string inWords(Millis time) {
 
 std::string reasonOfFault(CURL* easy, CURLcode code, const std::string& detail) {
   switch (code) {
-    case CURLE_OK: return "it closed the connection in the middle of its answer's head";
+    case CURLE_OK: return "the receiver closed the connection within the answer's head";
     case CURLE_COULDNT_RESOLVE_HOST: return "the name does not resolve";
     case CURLE_COULDNT_CONNECT: return reasonOfConnect(easy);
-    case CURLE_GOT_NOTHING: return "it closed the connection without an answer";
-    case CURLE_RECV_ERROR: return "the connection broke before its answer came" + systemsReason(easy);
+    case CURLE_GOT_NOTHING: return "the receiver closed the connection without an answer";
+    case CURLE_RECV_ERROR: return "the connection broke before the answer came" + systemsReason(easy);
     case CURLE_SEND_ERROR: return "the connection broke while the call was sent" + systemsReason(easy);
     case CURLE_UNSUPPORTED_PROTOCOL:
-    case CURLE_WEIRD_SERVER_REPLY: return "its answer is no HTTP";
+    case CURLE_WEIRD_SERVER_REPLY: return "the answer is not HTTP";
     case CURLE_PEER_FAILED_VERIFICATION: return reasonOfTrust(easy);
     case CURLE_SSL_CONNECT_ERROR: return reasonOfHandshake(detail);
     case CURLE_OUT_OF_MEMORY:
       // libcurl 7.88 returns the same code for a head line without an end.
-      return answered(easy) ? "a line of its answer's head is too long" : "this server is out of memory";
+      return answered(easy) ? "a line of the answer's head is too long" : "this server is out of memory";
     default: return asClause(curl_easy_strerror(code));
   }
 }
@@ -117,11 +117,11 @@ std::string reasonOfDelay(CURL* easy, Millis timeout) {
 
 std::string reasonOfStatus(CURL* easy, int status) {
   const bool redirect = status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
-  if (!redirect) return "it answered " + std::to_string(status);
+  if (!redirect) return "the receiver answered " + std::to_string(status);
   const char* location = nullptr;
   curl_easy_getinfo(easy, CURLINFO_REDIRECT_URL, &location);
   const std::string host = location == nullptr ? std::string() : hostOf(location);
-  return "it answers with a redirect" + (host.empty() ? "" : " to " + host) +
+  return "the receiver answered with a redirect" + (host.empty() ? "" : " to " + host) +
          ", which is not followed: give the final address";
 }
 

@@ -23,7 +23,8 @@ NEW_FILES = {"core/limits/rate_limit_gate.h", "core/limits/rate_limit_gate.cpp",
 OLD_FUNCTIONS = set("""goOn attend giveBack hire dismiss keepRinging ringAndServe nudge askWho passTurnstile sayGoodbye""".split())
 
 WRITTEN = {"tests/bench/bench.py": ["DIR/bench.md"], "tests/bench/report.py": ["bench.md"],
-           "tests/http/test_documents.py": ["API.md"]}
+           "tests/http/test_documents.py": ["API.md"],
+           "tests/arch/test_language.py": ["DIR/bench.md", "bench.md", "API.md"]}
 
 TYPE = re.compile(r"\b(?:class|struct|enum class)\s+(?:JOBQ_VISIBLE\s+)?([A-Z]\w*)\b(?!\s*;)")
 PAGE = re.compile(r"(?<![\w/.*-])((?:[\w-]+/)*[\w-]+\.md)\b")

@@ -114,7 +114,7 @@ class RunFilterTest(ScriptVerbTest):
         """A script in a folder `filters` is one; refused is exit code 4 with the message."""
         assert self.good("run", REQUIRE, "--env", "REQUIRE_FIELDS=a", "--input", '{"a":1}').stdout == "accepted\n"
         sentence = self.sentence(NOT_COMPLETED, "run", REQUIRE, "--env", "REQUIRE_FIELDS=a")
-        assert sentence == "jobqctl: input.a is missing: this endpoint needs it"
+        assert sentence == "jobqctl: input.a is missing: this endpoint requires it"
         used_up = self.script("return function() return false, 'later', { status = 429 } end", folder="filters")
         assert self.sentence(NOT_COMPLETED, "run", used_up) == "jobqctl: later (429)"
 

@@ -121,7 +121,7 @@ class VerdictTest(FilterTest):
             assert self.output("verdict", {"which": which}) == {"which": which}
         sentence = self.assert_refused(self.submit("verdict", {"which": "no"}), 400)
         assert sentence == "the filter verdict refuses this job"
-        for which, words in (("number", "it returned a number"), ("text", "it returned a string"),
+        for which, words in (("number", "the filter returned a number"), ("text", "the filter returned a string"),
                              ("unknown", "unknown field inputs"), ("array", "not a JSON object"),
                              ("nothing", "not a JSON object"), ("nan", "nan at .a is not JSON"),
                              ("text_input", "not a JSON object"), ("policy", "no table")):
@@ -215,7 +215,8 @@ class PolicyTest(FilterTest):
                               ({"ttl": 604_800_001}, "policy.ttl"), ({"ttl": -1}, "policy.ttl"),
                               ({"executionTimeout": 4_999}, "policy.executionTimeout"),
                               ({"executionTimeout": 2 ** 63 - 1}, "policy.executionTimeout"),
-                              ({"priority": 1.5}, "priority is no whole number"), ({"ttl": "10000"}, "ttl is no whole"),
+                              ({"priority": 1.5}, "priority is not a whole number"),
+                              ({"ttl": "10000"}, "ttl is not a whole"),
                               ({"lowPriority": 1}, "neither true nor false"), ({"speed": 1}, "unknown field speed"),
                               ([10_000], "unknown field")):
             with subtests.test(policy=policy):
@@ -240,7 +241,7 @@ class FailureTest(FilterTest):
         """scripts/README.md: a budget of 5 ms of processor time, even if the script catches errors."""
         for verb in ("run", "runsync"):
             self.assert_failed(self.submit("loops", {}, verb), "loops",
-                               "it took more than 5 ms of processor time (lua.filterTime)")
+                               "the script took more than 5 ms of processor time (lua.filterTime)")
         self.assert_nothing_stored("loops")
 
     def test_many_that_overrun(self):

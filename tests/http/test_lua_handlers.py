@@ -222,8 +222,9 @@ class FailureTest(LuaTest):
 
     def test_outputs_that_are_no_json(self, subtests):
         """scripts/README.md: the job fails, and its error names the wrong place in the output."""
-        wanted = {"nan": "nan at .a[1]", "infinite": "beyond all doubles at .a", "function": "a function at .list[2]",
-                  "cycle": "holds itself", "mixed": "keys of both kinds",
+        wanted = {"nan": "nan at .a[1]", "infinite": "a number too large for a double at .a",
+                  "function": "a function at .list[2]",
+                  "cycle": "contains itself", "mixed": "number and string keys",
                   "holes": "an array with holes (put json.null there) at [2]",
                   "binary": "not UTF-8", "emits_nan": "nan"}
         for endpoint, words in wanted.items():

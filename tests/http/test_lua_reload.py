@@ -158,7 +158,7 @@ class BrokenTest(ReloadTest):
                 assert self.greeting() == "one"
                 self.write("handlers", "greet", says("one"))
                 assert self.scripts_of("handler")["greet"] == ("loaded", None)
-        self.logged("handler.lua.script.faulty", "greet.lua was edited and does not run, the text before stays")
+        self.logged("handler.lua.script.faulty", "greet.lua was edited and does not run; the previous text stays")
 
     def test_a_filter(self, subtests):
         """scripts/README.md: filters as well: a broken filter permits no job."""
@@ -172,7 +172,7 @@ class BrokenTest(ReloadTest):
                 assert re.search(reason, told)
                 self.write("filters", "gate", refuses("one"))
                 assert self.scripts_of("filter")["gate"] == ("loaded", None)
-        self.logged("filter.lua.script.faulty", "gate.lua was edited and does not run, the text before stays")
+        self.logged("filter.lua.script.faulty", "gate.lua was edited and does not run; the previous text stays")
 
     def test_it_is_told_once(self):
         """scripts/README.md: one line in the log for each edit, not for each job."""

@@ -210,14 +210,14 @@ class RequireFieldsTest(ShippedFilterTest):
         assert value == "prompt, options.steps"
         endpoint = self.guarded(REQUIRE_FIELDS=value)
         self.assert_welcome(endpoint, {"prompt": "x", "options": {"steps": 1}})
-        missing = "input.options.steps is missing: this endpoint needs it"
+        missing = "input.options.steps is missing: this endpoint requires it"
         for wrong in ({"prompt": "x"}, {"prompt": "x", "options": None}, {"prompt": "x", "options": {}},
                       {"prompt": "x", "options": 7}, {"prompt": "x", "options": "steps"},
                       {"prompt": "x", "options": {"steps": None}}, {"prompt": "x", "options": [1]},
                       {"prompt": "x", "options.steps": 1}):
             with subtests.test(wrong):
                 assert self.error(endpoint, wrong) == missing
-        assert self.error(endpoint, {"options": {"steps": 1}}) == "input.prompt is missing: this endpoint needs it"
+        assert self.error(endpoint, {"options": {"steps": 1}}) == "input.prompt is missing: this endpoint requires it"
 
     def test_values(self):
         """Null is missing; false, 0, "" and empty things are values."""
@@ -239,7 +239,7 @@ class RequireFieldsTest(ShippedFilterTest):
         for field in ("a", "b", "c"):
             job_input = {name: 1 for name in ("a", "b", "c") if name != field}
             error = self.error(endpoint, {**job_input, "d": {"e": {"f": 1}}})
-            assert error == f"input.{field} is missing: this endpoint needs it"
+            assert error == f"input.{field} is missing: this endpoint requires it"
         assert "input.d.e.f is" in self.error(endpoint, {"a": 1, "b": 1, "c": 1, "d": {"e": {}}})
 
 
@@ -261,7 +261,7 @@ class SizeLimitTest(ShippedFilterTest):
                 endpoint = self.guarded(SIZE_LIMIT=value)
                 self.assert_job(self.sized(endpoint, limit))
                 sentence = self.assert_refused(self.sized(endpoint, limit + 1), 400)
-                assert sentence == f"input has {limit + 1} bytes, this endpoint takes {limit}: send less"
+                assert sentence == f"input has {limit + 1} bytes, but this endpoint accepts {limit}: send less"
 
     def test_none(self):
         """Without it there is none but the server's own."""
@@ -273,7 +273,7 @@ class SizeLimitTest(ShippedFilterTest):
     def test_no_size(self, value):
         """An unreadable limit is the fault of its author: 500, and no job is accepted."""
         error = self.error(self.guarded(SIZE_LIMIT=value), {}, 500)
-        assert f"SIZE_LIMIT = {value} is no size, such as 65536, 64KB or 2MB" in error
+        assert f"SIZE_LIMIT = {value} is not a size such as 65536, 64KB or 2MB" in error
 
     def test_the_largest(self):
         """Twelve digits of any unit are a size."""
@@ -354,6 +354,6 @@ class TenantQuotaTest(ShippedFilterTest):
         for rule in ("many", "5", "5/", "/60", "-1/60", "5/60s", "1.5/60", "", "5 / 60"):
             with subtests.test(rule):
                 error = self.error(self.guarded(TENANT_QUOTA=rule), {}, 500)
-                assert f"TENANT_QUOTA = {rule} is no quota, such as 100/60 for 100 jobs in 60 seconds" in error
+                assert f"TENANT_QUOTA = {rule} is not a quota such as 100/60 for 100 jobs in 60 seconds" in error
         assert "from 0.001 to 604800 seconds" in self.error(self.guarded(TENANT_QUOTA="5/0"), {}, 500)
         assert "seconds" in self.error(self.guarded(TENANT_QUOTA="5/604801"), {}, 500)

@@ -43,8 +43,9 @@ TEST_F(LuaFilterTest, ChoosesTheStatusOfARefusal) {
   }
   EXPECT_EQ(verdictOf("return false, 'no', {status = 429, retryAfter = 1.5}").refusal.retryAfter, Millis(1'500));
   for (const auto& [options, word] :
-       {std::pair("{status = 'x'}", "status of its refusal is no number"),
-        std::pair("{status = 4.5}", "no HTTP status"), std::pair("{retryAfter = 1}", "goes with status = 429"),
+       {std::pair("{status = 'x'}", "status of the refusal is not a number"),
+        std::pair("{status = 4.5}", "not an HTTP status"),
+        std::pair("{retryAfter = 1}", "allowed only with status = 429"),
         std::pair("{status = 429, retryAfter = -1}", "from 0 to 604800"),
         std::pair("{status = 429, retryAfter = 0/0}", "from 0 to 604800"),
         std::pair("{code = 4}", "unknown field code"), std::pair("429", "has a number after the message")}) {
@@ -80,31 +81,32 @@ TEST_F(LuaFilterTest, ReplacesInputAndPolicy) {
 }
 
 TEST_F(LuaFilterTest, WrongVerdictsAreNamed) {
-  EXPECT_EQ(verdictOf("return 5").text, "threw: it returned a number");
-  EXPECT_EQ(verdictOf("return 'no'").text, "threw: it returned a string");
-  EXPECT_EQ(verdictOf("return json.null").text, "threw: it returned a json.null");
+  EXPECT_EQ(verdictOf("return 5").text, "threw: the filter returned a number");
+  EXPECT_EQ(verdictOf("return 'no'").text, "threw: the filter returned a string");
+  EXPECT_EQ(verdictOf("return json.null").text, "threw: the filter returned a json.null");
   EXPECT_EQ(verdictOf("return {inputs = {}}").text,
-            "threw: it returned a table with an unknown field inputs: input and policy are known");
+            "threw: the filter returned a table with the unknown field inputs: input and policy are known");
   EXPECT_EQ(verdictOf("return {1}").text,
-            "threw: it returned a table with an unknown field number: input and policy are known");
-  EXPECT_EQ(verdictOf("return {policy = 5}").text, "threw: the policy that it returned is no table");
-  EXPECT_EQ(verdictOf("return {policy = {priority = 'x'}}").text, "threw: policy.priority is no whole number");
-  EXPECT_EQ(verdictOf("return {policy = {ttl = 1.5}}").text, "threw: policy.ttl is no whole number");
+            "threw: the filter returned a table with the unknown field number: input and policy are known");
+  EXPECT_EQ(verdictOf("return {policy = 5}").text, "threw: the policy returned by the filter is not a table");
+  EXPECT_EQ(verdictOf("return {policy = {priority = 'x'}}").text, "threw: policy.priority is not a whole number");
+  EXPECT_EQ(verdictOf("return {policy = {ttl = 1.5}}").text, "threw: policy.ttl is not a whole number");
   EXPECT_EQ(verdictOf("return {policy = {lowPriority = 1}}").text,
             "threw: policy.lowPriority is neither true nor false");
   EXPECT_EQ(verdictOf("return {policy = {speed = 1}}").text,
-            "threw: the policy that it returned has an unknown field speed");
+            "threw: the policy returned by the filter has the unknown field speed");
   EXPECT_EQ(verdictOf("return {input = print}").text, "threw: a function is not JSON");
   EXPECT_EQ(verdictOf("\nerror('sorry')").text, "threw: filter.lua:3: sorry");
 }
 
 TEST_F(LuaFilterTest, ABudgetThatIsOverrunNamesTheTime) {
-  EXPECT_EQ(verdictOf("while true do end").text, "threw: it took more than 5 ms of processor time (lua.filterTime)");
+  EXPECT_EQ(verdictOf("while true do end").text,
+            "threw: the script took more than 5 ms of processor time (lua.filterTime)");
   const std::string large = R"({"a":")" + std::string(2U << 20, 'x') + "\"}";
   EXPECT_EQ(verdictOf("while true do local x = job.input end", large).text,
-            "threw: it took more than 45 ms of processor time (lua.filterTime)");
+            "threw: the script took more than 45 ms of processor time (lua.filterTime)");
   EXPECT_EQ(verdictOf("while true do job.input = nil local x = job.input end", large).text,
-            "threw: it took more than 45 ms of processor time (lua.filterTime)");
+            "threw: the script took more than 45 ms of processor time (lua.filterTime)");
 }
 
 // An honest filter counts numbers sent by a caller who knows how Lua places numbers.
@@ -115,9 +117,10 @@ TEST_F(LuaFilterTest, CallersCannotChooseKeysThatMeet) {
     for (std::int64_t i = 1; i <= 65'600; ++i) text += "," + std::to_string(i * step);
     return text + "]}";
   };
-  EXPECT_EQ(verdictOf(count, numbers((1 << 17) - 1), with({{"filterTime", "1000"}})).text,
-            "threw: the number keys of a table meet in one chain, in which each search would take for ever: use texts "
-            "as keys");
+  EXPECT_EQ(
+      verdictOf(count, numbers((1 << 17) - 1), with({{"filterTime", "1000"}})).text,
+      "threw: the number keys of a table share one hash chain, in which each search would take too long: use texts "
+      "as keys");
   EXPECT_EQ(verdictOf(count, numbers(7), with({{"filterTime", "1000"}})).text, "accepted");
 }
 
@@ -125,7 +128,7 @@ TEST_F(LuaFilterTest, CallersCannotChooseKeysThatMeet) {
 // moved key.
 TEST_F(LuaFilterTest, KeysThatMeetInOtherWaysAreRefusedToo) {
   const std::string meet =
-      "threw: the number keys of a table meet in one chain, in which each search would take for ever: "
+      "threw: the number keys of a table share one hash chain, in which each search would take too long: "
       "use texts as keys";
   const std::string shrinks = R"(
     local t, base = {}, 65535 * 1000003

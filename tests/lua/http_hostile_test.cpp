@@ -63,7 +63,7 @@ TEST_F(LuaHttpHostile, AnswersTooLargeByTheirLengthAreNotReceived) {
       peer.send("HTTP/1.1 200 OK\r\nContent-Length: " + std::string(length) + "\r\n\r\n");
       peer.hold();
     });
-    EXPECT_EQ(get(server.url()), "its answer is larger than 100000 bytes (lua.httpBody)");
+    EXPECT_EQ(get(server.url()), "the answer is larger than 100000 bytes (lua.httpBody)");
   }
 }
 
@@ -75,7 +75,7 @@ TEST_F(LuaHttpHostile, AnswersTooLargeByDripAreCutOff) {
       const std::string piece(4'096, 'x');
       while (client.send(head.empty() ? piece : "1000\r\n" + piece + "\r\n")) continue;
     });
-    EXPECT_EQ(get(server.url()), "its answer is larger than 100000 bytes (lua.httpBody)");
+    EXPECT_EQ(get(server.url()), "the answer is larger than 100000 bytes (lua.httpBody)");
   }
   TinyHttp whole(
       [](const TinyRequest&, const TinyConnection& client) { client.reply(200, std::string(100'000, 'x')); });
@@ -92,12 +92,12 @@ TEST_F(LuaHttpHostile, AnAnswerIsMeasuredAsItUnfolds) {
   TinyHttp server([&](const TinyRequest& request, const TinyConnection& client) {
     client.send("HTTP/1.1 200 X\r\n" + request.target.substr(1) + "-Encoding: gzip\r\n\r\n" + packed);
   });
-  EXPECT_EQ(get(server.url("/Transfer")), "its answer is larger than 10000 bytes (lua.httpBody)");
+  EXPECT_EQ(get(server.url("/Transfer")), "the answer is larger than 10000 bytes (lua.httpBody)");
   EXPECT_EQ(run("return #http.get(input.url).body", inputOf(server.url("/Content"))), std::to_string(packed.size()));
 }
 
 TEST_F(LuaHttpHostile, HeadsAreBounded) {
-  const std::string tooLarge = "its answer's head is larger than 65536 bytes";
+  const std::string tooLarge = "the answer's head is larger than 65536 bytes";
   TinyHttp lines([](const TinyRequest&, const TinyConnection& client) {
     client.send("HTTP/1.1 200 X\r\n");
     for (int i = 0; client.send("X-" + std::to_string(i) + ": y\r\n"); ++i) continue;
@@ -121,7 +121,7 @@ TEST_F(LuaHttpHostile, HeadsAreBounded) {
     client.send("HTTP/1.1 200 X\r\nX: ");
     while (client.send(std::string(1'000, 'x'))) continue;
   });
-  EXPECT_THAT(get(line.url()), AnyOf(tooLarge, StartsWith("a line of its answer's head is too long")));
+  EXPECT_THAT(get(line.url()), AnyOf(tooLarge, StartsWith("a line of the answer's head is too long")));
 }
 
 TEST_F(LuaHttpHostile, ServersThatAreSlowAreLeftInTime) {
@@ -136,13 +136,13 @@ TEST_F(LuaHttpHostile, ServersThatAreSlowAreLeftInTime) {
     client.send("HTTP/1.1 200 X\r\nContent-Length: 5000\r\n\r\nhalf");
     client.hold();
   });
-  expectLate(body.url(), "its answer did not end");
+  expectLate(body.url(), "the answer did not end");
   Receiver drip([](Peer& peer) {
     peer.readRequest();
     peer.send("HTTP/1.1 200 OK\r\n\r\n");
     while (!peer.leaves(Millis(20)) && peer.send("x")) continue;
   });
-  expectLate(drip.url(), "its answer did not end");
+  expectLate(drip.url(), "the answer did not end");
 }
 
 TEST_F(LuaHttpHostile, TheTimeIsThatOfAllRedirectsTogether) {
@@ -173,15 +173,15 @@ TEST_F(LuaHttpHostile, ANameThatDoesNotComeBackIsGivenUp) {
 
 TEST_F(LuaHttpHostile, WhatIsNoAnswerIsAFault) {
   TinyHttp none([](const TinyRequest&, const TinyConnection&) {});
-  EXPECT_EQ(get(none.url()), "it closed the connection without an answer");
+  EXPECT_EQ(get(none.url()), "the server closed the connection without an answer");
   TinyHttp head([](const TinyRequest&, const TinyConnection& client) { client.send("HTTP/1.1 200 X\r\nX: y\r\n"); });
-  EXPECT_EQ(get(head.url()), "it closed the connection in the middle of its answer's head");
+  EXPECT_EQ(get(head.url()), "the server closed the connection within the answer's head");
   TinyHttp body([](const TinyRequest&, const TinyConnection& client) {
     client.send("HTTP/1.1 200 X\r\nContent-Length: 5000\r\n\r\nhalf");
   });
-  EXPECT_EQ(get(body.url()), "it closed the connection in the middle of its answer");
+  EXPECT_EQ(get(body.url()), "the server closed the connection within the answer");
   TinyHttp other([](const TinyRequest&, const TinyConnection& client) { client.send("220 mail.test ESMTP\r\n\r\n"); });
-  EXPECT_EQ(get(other.url()), "its answer is no HTTP");
+  EXPECT_EQ(get(other.url()), "the answer is not HTTP");
   int port = 0;
   {
     port = TinyHttp([](const TinyRequest&, const TinyConnection&) {}).port();
@@ -192,7 +192,7 @@ TEST_F(LuaHttpHostile, WhatIsNoAnswerIsAFault) {
 
 TEST_F(LuaHttpHostile, TrustsOnlyWhomAnAuthorityVouchesFor) {
   Receiver server([](Peer& peer) { peer.readRequest(); }, certify({}));
-  EXPECT_THAT(get(server.url()), StartsWith("its certificate is not trusted: "));
+  EXPECT_THAT(get(server.url()), StartsWith("the certificate is not trusted: "));
   Receiver plain([](Peer& peer) { peer.send("HTTP/1.1 400 X\r\n\r\n"); });
   EXPECT_THAT(get("https" + plain.url().substr(4)), StartsWith("the TLS handshake failed: "));
 }

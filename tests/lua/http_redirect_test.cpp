@@ -146,7 +146,8 @@ TEST_F(LuaHttpRedirect, LeadsToTheWebOnly) {
         std::string("javascript:alert(1)"), std::string("http://"), std::string("http://a\x01z/"),
         "/" + std::string(8'192, 'a')}) {
     TinyHttp server(leadingTo(location));
-    EXPECT_EQ(get(server.url()), "it redirects to what is no http or https URL with a host") << location.substr(0, 40);
+    EXPECT_EQ(get(server.url()), "the redirect does not lead to an http or https URL with a host")
+        << location.substr(0, 40);
   }
 }
 

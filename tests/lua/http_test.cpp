@@ -126,11 +126,11 @@ TEST_F(LuaHttp, WrongArgumentsAreErrorsOfTheScript) {
            {"http.post('http://a/', 5)", "bad argument #2 to 'post' (string or table expected, got number)"},
            {"http.post('http://a/', '', '')", "bad argument #3 to 'post' (nil or table expected, got string)"},
            {"http.get('http://a/', {header = {}})",
-            "options has an unknown field header: headers and timeout are known"},
-           {"http.get('http://a/', {1})", "options has an unknown field number: headers and timeout are known"},
-           {"http.get('http://a/', {headers = 'X: y'})", "options.headers is no table"},
-           {"http.get('http://a/', {headers = {'X: y'}})", "options.headers has a name that is no string"},
-           {"http.get('http://a/', {headers = {X = 5}})", "the value of the header X is no string"}}) {
+            "options has the unknown field header: headers and timeout are known"},
+           {"http.get('http://a/', {1})", "options has the unknown field number: headers and timeout are known"},
+           {"http.get('http://a/', {headers = 'X: y'})", "options.headers is not a table"},
+           {"http.get('http://a/', {headers = {'X: y'}})", "options.headers has a name that is not a string"},
+           {"http.get('http://a/', {headers = {X = 5}})", "the value of the header X is not a string"}}) {
     EXPECT_THAT(failureOf("\n" + call), AllOf(HasSubstr(".lua:2: "), EndsWith(message))) << call;
   }
 }
@@ -139,7 +139,7 @@ TEST_F(LuaHttp, ATimeoutIsWithinTheServersOwn) {
   configure({{"httpTimeout", "2500"}});
   for (const char* seconds : {"0", "-1", "2.6", "0/0", "1/0", "'1'", "true", "0.0001"}) {
     EXPECT_THAT(failureOf(std::string("http.get('http://a/', {timeout = ") + seconds + "})"),
-                EndsWith("options.timeout is a number of seconds from 0.001 to 2.5 (lua.httpTimeout)"))
+                EndsWith("options.timeout must be a number of seconds from 0.001 to 2.5 (lua.httpTimeout)"))
         << seconds;
   }
   TinyHttp server(saying("in time"));
@@ -162,7 +162,7 @@ TEST_F(LuaHttp, AHeaderCannotBeSmuggledIn) {
   for (const std::string name : {"Host", "content-length", "TRANSFER-ENCODING", "Connection", "Expect", "te", "Trailer",
                                  "Upgrade", "Keep-Alive", "Proxy-Connection"}) {
     EXPECT_THAT(failureOf("http.post(input.url, '', {headers = {['" + name + "'] = '5'}})", inputOf(server.url())),
-                EndsWith("the header " + name + " is not the script's to set"));
+                EndsWith("the header " + name + " cannot be set by a script"));
   }
   EXPECT_TRUE(server.requests().empty());
 }
@@ -190,7 +190,7 @@ TEST_F(LuaHttp, WhatIsNoWebAddressIsAFault) {
         std::string("http:/host"), std::string("http:///host"), std::string("http://a b/"), std::string("http://a/b c"),
         std::string("http://a\\@b/"), std::string("http://a\0b/", 11), std::string("http://a/\r\nX: y"),
         std::string("http://a/\x7f"), std::string("http://a:99999/"), std::string("http://@/"), longest + "a"}) {
-    EXPECT_EQ(get(url), "the URL is no absolute http or https URL with a host") << url;
+    EXPECT_EQ(get(url), "the URL is not an absolute http or https URL with a host") << url;
   }
   EXPECT_EQ(get(longest), "connection refused");
 }
@@ -213,8 +213,8 @@ TEST_F(LuaHttp, FiltersHaveNone) {
   const auto filters = load<AdmissionFilterFactory>({{"http", "true"}});
   const auto filter = filters->make(write("return function(job) return false, tostring(http) end"));
   const Decision verdict = filter->review({"lua", "key", "{}", JobPolicy(), {}});
-  ASSERT_TRUE(std::holds_alternative<Reject>(verdict));
-  EXPECT_EQ(std::get<Reject>(verdict).message, "nil");
+  ASSERT_TRUE(std::holds_alternative<Refuse>(verdict));
+  EXPECT_EQ(std::get<Refuse>(verdict).message, "nil");
 }
 
 TEST_F(LuaHttp, AScriptMayGiveItANameBeforeAnyJob) {
@@ -225,7 +225,7 @@ TEST_F(LuaHttp, AScriptMayGiveItANameBeforeAnyJob) {
                 ->run(inputOf(server.url()), job),
             "\"named\"");
   EXPECT_THAT([&] { make("http.get('http://127.0.0.1/') return print"); },
-              testing::ThrowsMessage<std::exception>(HasSubstr("call it inside the function that the script returns")));
+              testing::ThrowsMessage<std::exception>(HasSubstr("call http inside the returned function")));
   const auto filters = load<AdmissionFilterFactory>({});
   const std::string named = "local take = quota.take return function(job) return take('a', 1, 1) end";
   EXPECT_TRUE(

@@ -30,7 +30,7 @@ TEST_F(LuaTest, TheJobTellsAndReports) {
 
 TEST_F(LuaTest, MethodsAreCalledWithAColon) {
   EXPECT_EQ(once("return function(input, job)\n job.emit(1)\nend"),
-            "FAILED: once.lua:2: bad argument #1 to 'emit' (say job:emit(...), with a colon)");
+            "FAILED: once.lua:2: bad argument #1 to 'emit' (use job:emit(...), with a colon)");
 }
 
 TEST_F(LuaTest, AScriptThatLooksEndsByItselfWhenStopped) {
@@ -80,7 +80,7 @@ TEST_F(LuaTest, ErrorsSayWhere) {
   EXPECT_EQ(once("return function() error('', 0) end"), "FAILED: the error is an empty text");
   EXPECT_EQ(once("return function() error(0/0) end"), "FAILED: the error is a number, and nan is not JSON");
   EXPECT_EQ(once("return function() local t = {} t.t = t error(t) end"),
-            "FAILED: the error is a table, and the value is nested deeper than 512 levels, or holds itself");
+            "FAILED: the error is a table, and the value is nested deeper than 512 levels, or contains itself");
   EXPECT_EQ(once("return function() error(42) end"), "FAILED: 42");
   EXPECT_EQ(once("return function() error(0.1) end"), "FAILED: 0.1");
   EXPECT_EQ(once("return function() return {a = {1, {b = print}}} end"), "FAILED: a function at .a[2].b is not JSON");
@@ -100,11 +100,11 @@ TEST_F(LuaTest, AScriptThatDoesNotRunMakesNoWorker) {
   };
   EXPECT_EQ(fails("return function( end"), "bad.lua:1: <name> or '...' expected near 'end'");
   EXPECT_EQ(fails("local x = nil + 1 return print"), "bad.lua:1: attempt to perform arithmetic on a nil value");
-  EXPECT_EQ(fails("x = 1"), "bad.lua returns no function: let it end with `return function(...) ... end`");
-  EXPECT_EQ(fails("while true do end"), "its first lines take longer than a second, before any job");
+  EXPECT_EQ(fails("x = 1"), "bad.lua returns no function: end the script with `return function(...) ... end`");
+  EXPECT_EQ(fails("while true do end"), "the first lines of the script take longer than a second, before any job");
   std::string expression = "return function() return a";
   for (int i = 0; i < 190'000; ++i) expression += " or a";
-  EXPECT_EQ(fails(expression + " end"), "it takes longer than a second to compile");
+  EXPECT_EQ(fails(expression + " end"), "the script takes longer than a second to compile");
   EXPECT_EQ(fails("\x1bLua" + std::string(100, '\0')), "bad.lua is bytecode: only text is loaded");
   EXPECT_EQ(fails("return function() end -- " + std::string(1U << 20, 'x')), "bad.lua is larger than 1 MB: split it");
 }

@@ -38,7 +38,8 @@ TEST_F(ScriptFolderTest, TheNextJobRunsTheNewText) {
   EXPECT_EQ(run(*handler), "\"longer\"");
   scripts.replace("edited", returning("by rename"));
   EXPECT_EQ(run(*handler), "\"by rename\"");
-  EXPECT_EQ(log.lines(), std::vector<std::string>(2, "script.reloaded: edited.lua was edited: the next job runs it"));
+  EXPECT_EQ(log.lines(),
+            std::vector<std::string>(2, "script.reloaded: edited.lua was edited: the next job runs the new text"));
 }
 
 // The edits have equal length and fall into one step of the file system's clock.
@@ -66,7 +67,7 @@ TEST_F(ScriptFolderTest, BrokenTextLeavesTheOldOneInForce) {
   EXPECT_EQ(factory->fault("broken"), "") << "the text before goes on";
   EXPECT_EQ(log.lines(),
             (std::vector<std::string>{
-                "script.faulty: broken.lua was edited and does not run, the text before stays in force: " + fault}));
+                "script.faulty: broken.lua was edited and does not run; the previous text stays in use: " + fault}));
   const auto later = factory->make(envFor("broken"));
   EXPECT_EQ(run(*later), "\"old\"");
   scripts.write("broken", returning("mended"));
@@ -96,12 +97,12 @@ TEST_F(ScriptFolderTest, ScriptsThatNeverRanAreReported) {
   std::vector<std::string> told;
   for (const ScriptReport& report : factory->scripts()) told.push_back(report.name + ": " + report.fault);
   ASSERT_EQ(told.size(), 3U);
-  EXPECT_EQ(told[0], "bad: bad.lua returns no function: let it end with `return function(...) ... end`");
+  EXPECT_EQ(told[0], "bad: bad.lua returns no function: end the script with `return function(...) ... end`");
   EXPECT_EQ(told[1].substr(0, 8), "folder: ");
   EXPECT_GT(told[1].size(), 8U);
   EXPECT_EQ(told[2], "good: ");
   EXPECT_EQ(factory->fault("absent"), "absent.lua cannot be read: put it into the folder of scripts");
-  EXPECT_EQ(factory->fault(""), "lua is no handler: say lua/<script>");
+  EXPECT_EQ(factory->fault(""), "lua is not a handler: use lua/<script>");
 }
 
 // Opening a pipe waits for its writer, and a device never ends: a listing of the scripts would never return.

@@ -300,7 +300,7 @@ TEST(SandboxUnlikeStockLua, OnlyFunctionsAnswerCalls) {
     return table.concat(said, '; ')
   end)"),
             "me 1 2; true; 7; amec; __call,__call; me; attempt to call a table value; "
-            "__call has to be a function here; attempt to call a table value");
+            "__call must be a function here; attempt to call a table value");
 }
 
 // Random calls of the reimplemented table functions.

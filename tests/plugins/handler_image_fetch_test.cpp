@@ -87,7 +87,7 @@ TEST_F(HandlerImage, IgnoresProxyVariables) {
 
 TEST_F(HandlerImage, FollowsRedirectsToHttpOnly) {
   TinyHttp server([](const TinyRequest&, const TinyConnection& client) { client.redirect("file:///etc/passwd"); });
-  EXPECT_THAT(failureOf(urlInput(server.url())), HasSubstr("it leads to something else than http or https"));
+  EXPECT_THAT(failureOf(urlInput(server.url())), HasSubstr("the address leads to something other than http or https"));
 }
 
 TEST_F(HandlerImage, RefusesWhatIsNoWebAddress) {
@@ -139,7 +139,8 @@ TEST_F(HandlerImage, BoundsTheTimeOfADownload) {
   for (const TinyHttp* server : {&silent, &stuck}) {
     EXPECT_EQ(
         failureOf(urlInput(server->url())),
-        server->url() + " could not be fetched: it took longer than 150 ms; use a faster server or raise the timeout");
+        server->url() +
+            " could not be fetched: the transfer took longer than 150 ms; use a faster server or raise the timeout");
   }
 }
 
@@ -149,7 +150,7 @@ TEST_F(HandlerImage, StopsADownload) {
   server.awaitRequest();
   const testkit::PaceWatch watch;
   context_.stop();
-  EXPECT_EQ(testkit::resultOf("the stopped job", running), "stopped while fetching " + server.url("/slow"));
+  EXPECT_EQ(testkit::resultOf("the stopped job", running), "the job was stopped while fetching " + server.url("/slow"));
   watch.end("a stopped download", kSoon);
 }
 
@@ -159,7 +160,8 @@ TEST_F(HandlerImage, StopsADownloadWhoseNameDoesNotComeBack) {
   names.awaitQuestion();
   const testkit::PaceWatch watch;
   context_.stop();
-  EXPECT_EQ(testkit::resultOf("the stopped job", running), "stopped while fetching http://silent.test/a.png");
+  EXPECT_EQ(testkit::resultOf("the stopped job", running),
+            "the job was stopped while fetching http://silent.test/a.png");
   watch.end("a stopped download", kSoon);
 }
 
@@ -167,7 +169,7 @@ TEST_F(HandlerImage, BoundsTheTimeOfANameThatDoesNotComeBack) {
   configure({{"fetchTimeout", "150"}});
   const SilentNameServer names("silent.test");
   const testkit::PaceWatch watch;
-  EXPECT_THAT(failureOf(urlInput("http://silent.test/a.png")), HasSubstr("it took longer than 150 ms"));
+  EXPECT_THAT(failureOf(urlInput("http://silent.test/a.png")), HasSubstr("the transfer took longer than 150 ms"));
   watch.end("a download without a name", kSoon);
 }
 

@@ -94,7 +94,7 @@ TEST_F(HandlerImageS3, NeverConnectsToAForbiddenAddress) {
 TEST_F(HandlerImageS3, BoundsTheTimeOfAnUploadAndTheSizeOfTheReply) {
   configure({{"uploadTimeout", "150"}});
   TinyHttp silent([](const TinyRequest&, const TinyConnection& client) { client.hold(); });
-  EXPECT_THAT(failureWith(s3Config(silent.url())), HasSubstr("it took longer than 150 ms"));
+  EXPECT_THAT(failureWith(s3Config(silent.url())), HasSubstr("the transfer took longer than 150 ms"));
   TinyHttp chatty(
       [](const TinyRequest&, const TinyConnection& client) { client.reply(200, std::string(70'000, 'x')); });
   EXPECT_THAT(failureWith(s3Config(chatty.url())), HasSubstr("the reply is larger than 65536 bytes"));
@@ -106,7 +106,8 @@ TEST_F(HandlerImageS3, StopsAnUpload) {
   auto running = std::async(std::launch::async, [&] { return failureOf(input_, context); });
   server.awaitRequest();
   context.stop();
-  EXPECT_EQ(running.get(), "stopped while uploading the result to " + server.url("/pictures/" + context.id() + ".jpg"));
+  EXPECT_EQ(running.get(),
+            "the job was stopped while uploading the result to " + server.url("/pictures/" + context.id() + ".jpg"));
 }
 
 TEST_F(HandlerImageS3, UploadsAResultOfSeveralMegabytes) {

@@ -282,7 +282,7 @@ TEST_F(HandlerImage, RefusesSidesThatTheFormatCannotHold) {
 
 TEST_F(HandlerImage, StopsBeforeItWorks) {
   context_.stop();
-  EXPECT_EQ(failureOf(inputOf(pngOf(quarters(4, 4)))), "stopped while working on the picture");
+  EXPECT_EQ(failureOf(inputOf(pngOf(quarters(4, 4)))), "the job was stopped while working on the picture");
 }
 
 TEST_F(HandlerImage, ServesAgainAfterAFailure) {
@@ -298,7 +298,8 @@ TEST_F(HandlerImage, NamesWhatIsWrongWithItsInput) {
       {R"("quality":"80")", "input.quality must be"},
       {R"("format":"gif")", "input.format must be one of \"jpeg\", \"png\", \"webp\""},
       {R"("format":1)", "input.format must be a string"},
-      {R"("qualty":80)", "input has the unknown key \"qualty\"; it may have: image, url, operations, format, quality"},
+      {R"("qualty":80)",
+       "input has the unknown key \"qualty\"; the known keys are image, url, operations, format, quality"},
       {R"("url":"http://a/")", "input must have exactly one of image (base64) and url"},
       {R"("operations":{})", "input.operations must be an array"},
       {R"("operations":[1])", "input.operations[0] must be a JSON object"},
@@ -331,7 +332,7 @@ TEST_F(HandlerImage, NamesWhatIsWrongWithItsInput) {
   EXPECT_THAT(failureOf("{}"), HasSubstr("exactly one of image (base64) and url"));
   EXPECT_THAT(failureOf("[1]"), HasSubstr("input must be a JSON object"));
   EXPECT_THAT(failureOf(R"({"image":""})"), HasSubstr("input.image must be a string that is not empty"));
-  EXPECT_THAT(failureOf(R"({"image":"iVBO*w=="})"), HasSubstr("input.image is not base64: a character is not of the "
+  EXPECT_THAT(failureOf(R"({"image":"iVBO*w=="})"), HasSubstr("input.image is not base64: a character is not in the "
                                                               "base64 alphabet (at offset 4)"));
   EXPECT_THAT(failureOf(R"({"image":"aGVsbG8gd29ybGQ="})"),
               HasSubstr("the picture is not a JPEG, PNG or WebP file; send one of these"));

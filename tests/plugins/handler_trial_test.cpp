@@ -83,12 +83,12 @@ TEST_F(HandlerTrial, StopsWhileItSleeps) {
   auto running = start(R"({"sleepMs":5000})");
   awaitWait(Millis(5000));
   context_.stop();
-  EXPECT_EQ(failureOf(running), "stopped while sleeping");
+  EXPECT_EQ(failureOf(running), "the job was stopped while sleeping");
 }
 
 TEST_F(HandlerTrial, IsStoppedBeforeItsFirstWait) {
   context_.stop();
-  EXPECT_EQ(failureOf(R"({"sleepMs":5000})"), "stopped while sleeping");
+  EXPECT_EQ(failureOf(R"({"sleepMs":5000})"), "the job was stopped while sleeping");
   EXPECT_EQ(run(R"({"log":["no wait, no stop"]})"), R"({"log":["no wait, no stop"]})");
 }
 
@@ -105,13 +105,13 @@ TEST_F(HandlerTrial, BurnsProcessorTimeAndStops) {
   EXPECT_EQ(run(R"({"burnMs":20,"output":3})"), "3");
   auto running = start(R"({"burnMs":604800000})");
   context_.stop();
-  EXPECT_EQ(failureOf(running), "stopped while burning");
+  EXPECT_EQ(failureOf(running), "the job was stopped while burning");
 }
 
 TEST_F(HandlerTrial, AllocatesMemory) {
   EXPECT_EQ(run(R"({"allocMb":8,"output":4})"), "4");
   context_.stop();
-  EXPECT_EQ(failureOf(R"({"allocMb":65536})"), "stopped while allocating");
+  EXPECT_EQ(failureOf(R"({"allocMb":65536})"), "the job was stopped while allocating");
 }
 
 TEST_F(HandlerTrial, EmitsChunks) {
@@ -136,7 +136,7 @@ TEST_F(HandlerTrial, StopsBetweenChunks) {
   auto running = start(R"({"chunks":1000000,"chunkMs":100})");
   awaitWait(Millis(100));
   context_.stop();
-  EXPECT_EQ(failureOf(running), "stopped while sending chunks");
+  EXPECT_EQ(failureOf(running), "the job was stopped while sending chunks");
 }
 
 TEST_F(HandlerTrial, FailsAndThrowsOnDemand) {
@@ -158,7 +158,7 @@ TEST_F(HandlerTrial, HangsUntilItIsStopped) {
   clock_.advance(std::chrono::hours(1));
   awaitWait(std::chrono::hours(1));
   context_.stop();
-  EXPECT_EQ(failureOf(running), "stopped while hanging");
+  EXPECT_EQ(failureOf(running), "the job was stopped while hanging");
 }
 
 TEST_F(HandlerTrial, TakesTheProcessDown) {

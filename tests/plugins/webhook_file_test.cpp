@@ -210,7 +210,7 @@ TEST_F(WebhookFile, WritesToOrdinaryFilesOnly) {
   EXPECT_EQ(failure(callTo("link")), "the file is a symbolic link, which is not followed");
   EXPECT_EQ(failure(callTo("dangling")), "the file is a symbolic link, which is not followed");
   EXPECT_EQ(failure(callTo("folder")), "the file is a folder");
-  EXPECT_EQ(failure(callTo("pipe")), "the file is no ordinary file");
+  EXPECT_EQ(failure(callTo("pipe")), "the file is not a regular file");
   EXPECT_EQ(contentOf(data_ / "secret"), "mine");
   EXPECT_FALSE(std::filesystem::exists(data_ / "new"));
 }
@@ -238,8 +238,8 @@ TEST_F(WebhookFile, AFolderThatCannotBeMadeStopsTheStart) {
   std::ofstream(data_ / "file") << "x";
   EXPECT_EQ(refusalOf("a/b"),
             "webhook.file.dir: the folder " + (data_ / "a/b").string() +
-                " cannot be made (No such file or directory); name one whose parent exists and may be "
-                "written to");
+                " cannot be created (No such file or directory); name a folder whose parent exists and "
+                "is writable");
   EXPECT_THAT(refusalOf("file"), HasSubstr("(Not a directory)"));
 }
 

@@ -89,7 +89,7 @@ class WebhookHttpHostile : public WebhookHttp {
   void expectStopped(const std::string& url, const std::function<void()>& begun) {
     const DeliveryResult result = stopped(url, begun);
     ASSERT_TRUE(std::holds_alternative<DeliveryFailed>(result));
-    EXPECT_EQ(std::get<DeliveryFailed>(result).reason, "stopped before an answer came");
+    EXPECT_EQ(std::get<DeliveryFailed>(result).reason, "the delivery was stopped before an answer came");
   }
 };
 
@@ -153,7 +153,8 @@ TEST_F(WebhookHttpHostile, WhoDripsHisBodyIsLate) {
     const DeliveryFailed failed = failureOf(dripping.url(), kShort);
     watch.end("a delivery whose answer drips", kShort + kSoon);
     EXPECT_EQ(failed.status, status);
-    EXPECT_EQ(failed.reason, status == 200 ? "it answered 200, but not completely within 300 ms" : "it answered 500");
+    EXPECT_EQ(failed.reason, status == 200 ? "the receiver answered 200, but not completely within 300 ms"
+                                           : "the receiver answered 500");
     EXPECT_THAT(failed.reply, StartsWith("x"));
   }
 }
@@ -194,8 +195,8 @@ TEST_F(WebhookHttpHostile, AHeadThatDoesNotEndIsLeft) {
         flood(peer, goesOn[kind], 100 * 1024 * 1024, sent);
       });
       const DeliveryFailed failed = failureOf(endless.url());
-      EXPECT_THAT(failed.reason, AnyOf("its answer's head is larger than 65536 bytes",
-                                       "a line of its answer's head is too long", "its answer is no HTTP"))
+      EXPECT_THAT(failed.reason, AnyOf("the answer's head is larger than 65536 bytes",
+                                       "a line of the answer's head is too long", "the answer is not HTTP"))
           << kind;
       EXPECT_EQ(failed.status, 0);
     }
@@ -214,9 +215,9 @@ TEST_F(WebhookHttpHostile, WhoBreaksOffInTheHeadHasNotAnswered) {
       });
       const DeliveryFailed failed = failureOf(broken.url());
       EXPECT_EQ(failed.status, 0) << head;
-      EXPECT_THAT(failed.reason, AnyOf("it closed the connection without an answer", "its answer is no HTTP",
-                                       "it closed the connection in the middle of its answer's head",
-                                       "the connection broke before its answer came: connection reset by peer"))
+      EXPECT_THAT(failed.reason, AnyOf("the receiver closed the connection without an answer", "the answer is not HTTP",
+                                       "the receiver closed the connection within the answer's head",
+                                       "the connection broke before the answer came: connection reset by peer"))
           << head;
     }
   }
@@ -250,8 +251,8 @@ TEST_F(WebhookHttpHostile, WhoEndsAtOnceIsAFailure) {
     });
     const DeliveryFailed failed = failureOf(gone.url());
     // A reset may arrive before the transport has noticed the connection.
-    EXPECT_THAT(failed.reason, AnyOf("it closed the connection without an answer", StartsWith("the connection broke "),
-                                     "connection reset by peer"));
+    EXPECT_THAT(failed.reason, AnyOf("the receiver closed the connection without an answer",
+                                     StartsWith("the connection broke "), "connection reset by peer"));
     EXPECT_EQ(failed.status, 0);
   }
 }
@@ -281,7 +282,7 @@ TEST_F(WebhookHttpHostile, WhoRefusesBeforeTheBodyIsHeard) {
   call.body = "\"" + std::string(30'000'000, 'x') + "\"";
   const DeliveryResult result = deliver(call);
   ASSERT_TRUE(std::holds_alternative<DeliveryFailed>(result));
-  EXPECT_EQ(std::get<DeliveryFailed>(result).reason, "it answered 413");
+  EXPECT_EQ(std::get<DeliveryFailed>(result).reason, "the receiver answered 413");
 }
 
 TEST_F(WebhookHttpHostile, WhatIsNoHttpIsAFailure) {

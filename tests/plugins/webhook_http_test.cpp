@@ -90,7 +90,7 @@ TEST_F(WebhookHttp, RefusesHeadersThatWouldBeginAnother) {
 TEST_F(WebhookHttp, LogsInWithTheUrlsUserAndNeverShowsIt) {
   TinyHttp server(always(403, "no"));
   const auto failed = failureOf("http://me:hunter%32@127.0.0.1:" + std::to_string(server.port()) + "/?token=hunter3");
-  EXPECT_EQ(failed.reason, "it answered 403");
+  EXPECT_EQ(failed.reason, "the receiver answered 403");
   EXPECT_EQ(failed.status, 403);
   EXPECT_THAT(server.requests()[0].head, HasSubstr("\r\nAuthorization: Basic bWU6aHVudGVyMg==\r\n"));
   EXPECT_THAT(server.requests()[0].target, "/?token=hunter3");
@@ -111,7 +111,7 @@ TEST_F(WebhookHttp, AnyOtherStatusIsAFailureWithItsReply) {
   for (const int status : {101, 300, 304, 400, 401, 404, 410, 417, 429, 500, 503, 599}) {
     TinyHttp server(always(status, "sorry"));
     const DeliveryFailed failed = failureOf(server.url());
-    EXPECT_EQ(failed.reason, "it answered " + std::to_string(status));
+    EXPECT_EQ(failed.reason, "the receiver answered " + std::to_string(status));
     EXPECT_EQ(failed.status, status);
     EXPECT_EQ(failed.reply, status == 304 ? "" : "sorry");
     EXPECT_EQ(server.requests().size(), 1U);
@@ -125,7 +125,8 @@ TEST_F(WebhookHttp, RedirectsAreFailuresAndNotFollowed) {
         status, "over there",
         "Location: http://me:hunter2@localhost:" + std::to_string(other.port()) + "/hunter3?hunter4#hunter5\r\n"));
     const DeliveryFailed failed = failureOf(server.url());
-    EXPECT_EQ(failed.reason, "it answers with a redirect to localhost, which is not followed: give the final address");
+    EXPECT_EQ(failed.reason,
+              "the receiver answered with a redirect to localhost, which is not followed: give the final address");
     EXPECT_EQ(failed.status, status);
     EXPECT_EQ(failed.reply, "over there");
   }
@@ -136,8 +137,9 @@ TEST_F(WebhookHttp, ARedirectToNowhereIsOneToo) {
   for (const std::string location :
        {"", "Location: \r\n", "Location: file:///etc/passwd\r\n", "Location: http://\r\n"}) {
     TinyHttp server(always(302, "", location));
-    EXPECT_THAT(failureOf(server.url()).reason, AllOf(StartsWith("it answers with a redirect"), Not(HasSubstr("etc")),
-                                                      EndsWith("not followed: give the final address")));
+    EXPECT_THAT(failureOf(server.url()).reason,
+                AllOf(StartsWith("the receiver answered with a redirect"), Not(HasSubstr("etc")),
+                      EndsWith("not followed: give the final address")));
   }
 }
 
@@ -170,7 +172,7 @@ TEST_F(WebhookHttp, SaysWhatTheNetworkSaid) {
   }
   EXPECT_EQ(failureOf("http://127.0.0.1:" + std::to_string(unused) + "/hook").reason, "connection refused");
   EXPECT_EQ(failureOf("http://nobody.test/").reason, "the name does not resolve");
-  EXPECT_EQ(failureOf("ftp://127.0.0.1/").reason, "the URL is no absolute http or https URL with a host");
+  EXPECT_EQ(failureOf("ftp://127.0.0.1/").reason, "the URL is not an absolute http or https URL with a host");
 }
 
 TEST_F(WebhookHttp, WhatOtherReadersReadDifferentlyIsNoUrl) {
@@ -178,7 +180,7 @@ TEST_F(WebhookHttp, WhatOtherReadersReadDifferentlyIsNoUrl) {
   const std::string host = "127.0.0.1:" + std::to_string(server.port()) + "/";
   for (const char* start : {"http:", "http:/", "http:///", "http:////", "http://\\", "http:\\\\", "", "//", " http://",
                             "http:// ", "http://\t", "http://a\\@", "http://a b@"}) {
-    EXPECT_EQ(failureOf(start + host).reason, "the URL is no absolute http or https URL with a host") << start;
+    EXPECT_EQ(failureOf(start + host).reason, "the URL is not an absolute http or https URL with a host") << start;
   }
   EXPECT_TRUE(server.requests().empty());
 }

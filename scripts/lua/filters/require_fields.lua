@@ -16,7 +16,7 @@ return function(job)
   for path in (job.env.REQUIRE_FIELDS or ""):gmatch("[^,%s]+") do
     local value = find(job.input, path)
     if value == nil or value == json.null then
-      return false, "input." .. path .. " is missing: this endpoint needs it"
+      return false, "input." .. path .. " is missing: this endpoint requires it"
     end
   end
 end

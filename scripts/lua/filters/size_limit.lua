@@ -12,10 +12,10 @@ return function(job)
   local number, unit = text:match("^(%d+)%s*(%a*)$")
   local factor = units[unit == "" and "B" or unit]
   if not number or not factor or #number > 12 then
-    error("SIZE_LIMIT = " .. text .. " is no size, such as 65536, 64KB or 2MB")
+    error("SIZE_LIMIT = " .. text .. " is not a size such as 65536, 64KB or 2MB")
   end
   local limit = math.tointeger(number) * factor
   if job.size > limit then
-    return false, "input has " .. job.size .. " bytes, this endpoint takes " .. limit .. ": send less"
+    return false, "input has " .. job.size .. " bytes, but this endpoint accepts " .. limit .. ": send less"
   end
 end

@@ -11,7 +11,7 @@ return function(job)
   end
   local most, seconds = rule:match("^(%d+)/(%d+)$")
   if not most then
-    error("TENANT_QUOTA = " .. rule .. " is no quota, such as 100/60 for 100 jobs in 60 seconds")
+    error("TENANT_QUOTA = " .. rule .. " is not a quota such as 100/60 for 100 jobs in 60 seconds")
   end
 
   local tenant = "key " .. job.key

@@ -103,7 +103,7 @@ class Scanner {
       if (done()) return fail("the text ends where a value is expected");
       const char c = here();
       if (c == '{' || c == '[') {
-        if (depth_ == kMaxDepth) return fail("it is nested deeper than 512 levels");
+        if (depth_ == kMaxDepth) return fail("the text is nested deeper than 512 levels");
         open_[depth_++] = c == '{';
         ++at_;
         skipBlanks();
@@ -156,7 +156,7 @@ class Scanner {
   }
 
   bool scanWord(std::string_view word) {
-    if (text_.substr(at_, word.size()) != word) return fail("a word is none of true, false, null");
+    if (text_.substr(at_, word.size()) != word) return fail("a word is not true, false or null");
     at_ += word.size();
     return true;
   }
@@ -228,7 +228,7 @@ class Scanner {
       return true;
     }
     const auto code = hex4(rest.substr(1));
-    if (!code) return fail("a \\u escape has not four hexadecimal digits");
+    if (!code) return fail("a \\u escape does not have four hexadecimal digits");
     if (*code >= 0xdc00 && *code <= 0xdfff) return fail("a string has a lone surrogate");
     if (*code >= 0xd800 && *code <= 0xdbff) {
       const auto low = rest.substr(5, 2) == "\\u" ? hex4(rest.substr(7)) : std::nullopt;

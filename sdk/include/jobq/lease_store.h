@@ -78,7 +78,7 @@ inline constexpr std::string_view kOverTime = "the job ran longer than its execu
 /// Returns the error of a TIMED_OUT job.
 inline std::string overTimeError(Millis executionTimeout) {
   return std::string(kOverTime) + " of " + std::to_string(executionTimeout.count()) +
-         " ms; raise policy.executionTimeout if it needs longer";
+         " ms; raise policy.executionTimeout if the job needs longer";
 }
 
 /// Operations on running jobs. The storage owns the store.

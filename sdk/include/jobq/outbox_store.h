@@ -97,12 +97,12 @@ struct AbandonResult {
 
 /// Returns the reason of a delivery that was abandoned because of OwedBounds::maxAge.
 inline std::string tooOldReason(const OwedBounds& bounds) {
-  return "it was owed for webhook.maxAge (" + std::to_string(bounds.maxAge.count() / 1'000) +
-         " s) without an end, and is given up";
+  return "the webhook was owed for webhook.maxAge (" + std::to_string(bounds.maxAge.count() / 1'000) +
+         " s) without a delivery, and is given up";
 }
 /// Returns the reason of a delivery that was abandoned because of OwedBounds::maxCount.
 inline std::string tooManyReason(const OwedBounds& bounds) {
-  return "its endpoint owed more than webhook.maxOwed (" + std::to_string(bounds.maxCount) +
+  return "the endpoint owed more than webhook.maxOwed (" + std::to_string(bounds.maxCount) +
          ") webhooks, and this one, the oldest that waited, is given up";
 }
 
