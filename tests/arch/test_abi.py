@@ -74,7 +74,7 @@ def test_a_layout_that_lists_less_than_there_is_is_refused(compiled, old, new, n
 
 
 def test_a_comment_is_no_change(copy):
-    copy.change("include/jobq/queue_policy.h", "/// Lower runs first.", "/// The lowest rank runs first.\n\n  /// Always.")
+    copy.change("include/jobq/queue_policy.h", "/// Returns the rank of the job;", "/// Always.\n\n  /// Returns the rank of the job;")
     assert check.run(copy.sdk) == []
 
 

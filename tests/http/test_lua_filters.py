@@ -124,7 +124,7 @@ class VerdictTest(FilterTest):
         for which, words in (("number", "the filter returned a number"), ("text", "the filter returned a string"),
                              ("unknown", "unknown field inputs"), ("array", "not a JSON object"),
                              ("nothing", "not a JSON object"), ("nan", "nan at .a is not JSON"),
-                             ("text_input", "not a JSON object"), ("policy", "no table")):
+                             ("text_input", "not a JSON object"), ("policy", "not a table")):
             with subtests.test(which):
                 self.assert_failed(self.submit("verdict", {"which": which}), "verdict", words)
 
@@ -318,7 +318,7 @@ class RestTest(FilterTest):
         endpoint = self.made(filters=["a"])
         cases = ((["nosuch"], "nosuch cannot run: nosuch.lua cannot be read"), (["a", "nosuch"], "nosuch.lua"),
                  (["a", "b", "a"], "the filter a appears twice"), (["plugin/none"], "no filter plugin named none"),
-                 (["plugin/echo"], "no filter plugin named echo"), (["plugin/lua"], "say the script's name"),
+                 (["plugin/echo"], "no filter plugin named echo"), (["plugin/lua"], "use the script's name"),
                  (["../handlers/x"], "[A-Za-z0-9_-]{1,64}"), (["a b"], "[A-Za-z0-9_-]{1,64}"), ([""], "[A-Za-z0-9_-]"),
                  (["a.lua"], "[A-Za-z0-9_-]"), (["plugin/"], "[A-Za-z0-9_-]"), (["lua/a"], "[A-Za-z0-9_-]"),
                  (["n" * 65], "[A-Za-z0-9_-]"), (["A"], "A.lua cannot be read"),

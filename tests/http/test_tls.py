@@ -128,7 +128,7 @@ class TlsTest(HttpTest):
                 secure.sendall(GET)
                 assert secure.recv(12) == b"HTTP/1.1 200"
         used = self.processor_time()
-        print(f"processor time of 200 handshakes: {used['porch'] / 1e6:.0f} ms of the acceptor, "
+        print(f"processor time of 200 handshakes: {used['reactor'] / 1e6:.0f} ms of the acceptor, "
               f"{used['http'] / 1e6:.0f} ms of the threads that serve")
         assert used["reactor"] < used["http"] / 2
         for plain in silent + half:

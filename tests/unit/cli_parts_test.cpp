@@ -222,9 +222,9 @@ TEST(AnswerReader, AnythingElseIsNoJobqServer) {
     EXPECT_THAT(failureOf([&] { (void)readObject(text); }), HasSubstr("3 the answer does not come from a jobq server"))
         << text;
   }
-  EXPECT_THAT(failureOf([] { (void)readArray("{}"); }), HasSubstr("not a jobq server"));
+  EXPECT_THAT(failureOf([] { (void)readArray("{}"); }), HasSubstr("does not come from a jobq server"));
   std::ostringstream out;
-  EXPECT_THAT(failureOf([&] { printMembers("[]", {}, out); }), HasSubstr("not a jobq server"));
+  EXPECT_THAT(failureOf([&] { printMembers("[]", {}, out); }), HasSubstr("does not come from a jobq server"));
 }
 
 TEST(AnswerReader, PrintsMembersInTheirOrder) {

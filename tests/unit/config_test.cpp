@@ -112,7 +112,7 @@ TEST_F(ConfigTest, TheDoorHasItsSettings) {
   EXPECT_EQ(load("").server.bodyMemory, 1UL << 30);
   EXPECT_THAT(refusal("server.threads = 512\n"), HasSubstr("server.threads")) << "nobody could wait";
   EXPECT_THAT(refusal("server.bodyMemory = 19MB\n"), HasSubstr("server.bodyMemory")) << "a 20 MB body never fits";
-  EXPECT_THAT(refusal("server.tls.key = k.pem\n"), HasSubstr("go together"));
+  EXPECT_THAT(refusal("server.tls.key = k.pem\n"), HasSubstr("belong together"));
 }
 
 TEST_F(ConfigTest, OriginsAreWrittenAsBrowsersWriteThem) {

@@ -77,7 +77,7 @@ TEST_F(DeliveryTaskTest, ATransportThatThrowsIsAFailedCall) {
   EXPECT_NE(run(deliveryTo("http://h/x")), std::nullopt);
   EXPECT_NE(run(deliveryTo("http://h/x")), std::nullopt);
   EXPECT_THAT(outbox.calls(), Contains("record a.1 0 broken pipe"));
-  EXPECT_THAT(outbox.calls(), Contains(HasSubstr("record a.1 0 the transport threw something")));
+  EXPECT_THAT(outbox.calls(), Contains(HasSubstr("record a.1 0 the transport threw an exception")));
 }
 
 TEST_F(DeliveryTaskTest, AFailureAlwaysHasAReason) {

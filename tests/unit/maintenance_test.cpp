@@ -315,7 +315,7 @@ TEST_F(LostJobsTest, EachIsNamedWithItsLosses) {
   EXPECT_THAT(report(), ElementsAre(HasSubstr("lost 2 times so far")));
   takeOver();
   storage_.clock.advance(Millis(1'000));
-  EXPECT_THAT(report(), ElementsAre(testing::AllOf(HasSubstr("it is FAILED"), HasSubstr("lost 3 times"))));
+  EXPECT_THAT(report(), ElementsAre(testing::AllOf(HasSubstr("the job is FAILED"), HasSubstr("lost 3 times"))));
   EXPECT_THAT(report(), IsEmpty());
 }
 
