@@ -134,7 +134,8 @@ void EndpointRegistry::takeIn() {
     state_.set(std::make_shared<State>(next_));
     for (const EndpointId& id : touched) {
       const EndpointPtr now = find(id);
-      // Workers get a copy of their own, because isInHand counts the references of requests.
+      // Workers get a copy of their own, because isInUse counts references: a worker that keeps its
+      // endpoint would look like a request.
       listener_(id, now ? std::make_shared<Endpoint>(*now) : nullptr);
     }
   };
@@ -218,7 +219,7 @@ void EndpointRegistry::followPauses(std::set<EndpointId>& touched) {
   pausesSeen_ = changes.version;
 }
 
-// Continues a release halted by a missing or faulty script as soon as a good script is written.
+// Rebuilds the endpoints whose script was missing or faulty and is good now, so that a halted release continues.
 void EndpointRegistry::followScripts(std::set<EndpointId>& touched) const {
   for (const auto& [id, entry] : next_.endpoints) {
     const Endpoint& endpoint = *entry->endpoint;
@@ -247,8 +248,8 @@ bool EndpointRegistry::decideRemovals() {
 }
 
 // Raises the version of each endpoint with a changed template. The first node to see a newer template stores the new
-// version, so a node that dies in between leaves no endpoint behind; only one of several nodes succeeds. Returns true
-// if a record was written, here or by another node.
+// version, so a node that dies in between leaves no endpoint at the old version; only one of several nodes succeeds.
+// Returns true if a record was written, here or by another node.
 bool EndpointRegistry::releaseTemplates() {
   std::vector<EndpointEntry> raised;
   for (const auto& [id, entry] : stored_) {

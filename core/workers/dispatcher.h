@@ -1,13 +1,12 @@
-// Brings queued jobs and idle workers together. A single thread claims jobs in batches for all idle workers of all
-// endpoints and keeps the number of workers of an endpoint between workersMin and workersMax. The scaler
+// Brings queued jobs and idle workers together. The dispatcher thread claims jobs in batches for all idle workers of
+// all endpoints and keeps the number of workers of an endpoint between workersMin and workersMax. The scaler
 // (`core/workers/scaler.h`) asks for more workers; a worker leaves after the endpoint's idleTimeout without a job;
 // workers of an old release are replaced (`core/workers/worker_pool.h`). A caller waiting for its job may claim on its
 // own thread when a worker is idle (QueueSignal::notifyAndClaim). Every claim reserves the workers first.
 // Each pass performs every duty once, with at most 64 claims for an endpoint, so that a flood at an endpoint delays
 // neither the first job of another endpoint nor a release.
 // A worker is stuck if its handler still runs stopGrace after the stop. Its slot is replaced, for at most maxStuck
-// workers of the endpoint. Every further stuck worker keeps its slot, until the endpoint has no worker left to claim
-// with.
+// workers of the endpoint. Every further stuck worker keeps its slot, so an endpoint can run out of workers.
 #pragma once
 
 #include <atomic>
@@ -68,8 +67,9 @@ class Dispatcher final : public Service, private WorkerEvents {
   /// thread.
   void stopRun(const LeaseRef& lease);
 
-  /// Adds the endpoint or changes its definition. Jobs run here under the new definition from now on. An endpoint of
-  /// remote workers is ignored unless a pool of the endpoint exists here. Any thread.
+  /// Adds the endpoint or changes its definition. The pool follows the new definition; present workers keep
+  /// theirs until a release replaces them. An endpoint of remote workers is ignored unless a pool of the endpoint
+  /// exists here. Any thread.
   void setEndpoint(const EndpointPtr& now);
 
   /// Removes the endpoint: the jobs are stopped and the workers leave. Any thread.

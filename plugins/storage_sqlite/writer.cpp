@@ -15,12 +15,14 @@ int noteLogPages(void* pages, sqlite3*, const char*, int inLog) {
   return SQLITE_OK;
 }
 
+/// Returns SQLite's kind of the error, SQLITE_OK for other errors. SQLite reports lack of memory as an I/O error, which
+/// says nothing about the disk.
 int kindOf(const std::exception& error) {
   const auto* failure = dynamic_cast<const SqliteError*>(&error);
   return failure == nullptr || failure->code() == SQLITE_IOERR_NOMEM ? SQLITE_OK : failure->kind();
 }
 
-/// Returns whether no write can be trusted after the error. A damaged page may hold the head of a queue: jobs would be
+/// Returns true if no later write can be trusted. A damaged page may hold the head of a queue: jobs would be
 /// accepted and never claimed.
 bool isFatal(const std::exception& error) {
   const int kind = kindOf(error);
@@ -31,7 +33,7 @@ bool isFatal(const std::exception& error) {
 /// every eighth caller, and each woken caller wakes the seven behind.
 constexpr int kWokenTogether = 8;
 
-/// Message for a foreign exception (of a queue policy) that ended the transaction.
+/// Message for an exception other than SqliteError (of a queue policy) that ended the transaction.
 constexpr char kTransactionLost[] = "the database rolled back the transaction";
 
 }  // namespace

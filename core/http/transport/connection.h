@@ -33,7 +33,7 @@ class Connection {
     const Poco::Net::HTTPServerParams& params;
     Budget& waiting;  ///< places for calls that wait, and for bodies that come slowly
     Budget& readers;  ///< places for answers that are read slowly
-    Budget& heads;    ///< bytes for what heads hold beyond Inbox::kFree
+    Budget& heads;    ///< bytes of heads beyond ReadBuffer::kFree
     ClientWatch& watch;
     const std::atomic<bool>& parting;  ///< true: each answer is the last one of its connection
     const std::atomic<bool>& crowded;

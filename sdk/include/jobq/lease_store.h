@@ -95,9 +95,10 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   /// renewal. Returns one state for each lease, in the order of the arguments.
   [[nodiscard]] virtual std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) = 0;
 
-  /// Records the outcome of an attempt: the state COMPLETED or FAILED, finishedAt, the expiry min(submission + ttl,
-  /// completion + retention), the counter and the owed webhook. Discards the progress of the attempt, as any end of a
-  /// run does. Returns staleAttempt if the job is not IN_PROGRESS under the attempt.
+  /// Records the outcome of an attempt: the state COMPLETED or FAILED, the output and the error, finishedAt, the
+  /// counter, the owed webhook, and, unless setTtl() has set it, the expiry min(submission + ttl, completion +
+  /// retention). Discards the progress of the attempt, as any end of a run does. Returns staleAttempt if the job is not
+  /// IN_PROGRESS under the attempt.
   [[nodiscard]] virtual ReportResult finish(const LeaseRef& lease, Outcome outcome) = 0;
 
   /// Sets the job's progress to `json`, JSON text. Returns staleAttempt if the job is not IN_PROGRESS under the
