@@ -84,7 +84,7 @@ class SourceTest:
         build_template(outside, "hello-of-sources", f"-DJOBQ_SDK={sdk}")
 
     def test_a_copy_of_the_smallest_handler(self, outside):
-        """README.md: a copied folder whose name is in plugins/CMakeLists.txt is built with the rest."""
+        """core/README.md, "Where do I add ...": a copied folder, named in plugins/CMakeLists.txt, is built too."""
         tree = os.path.join(outside, "tree")
         for folder in ("core", "plugins", "sdk", "etc", "scripts"):
             shutil.copytree(os.path.join(ROOT, folder), os.path.join(tree, folder),

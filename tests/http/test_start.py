@@ -125,7 +125,7 @@ class CommandLineTest(HttpTest):
         assert not os.path.exists(self.idle.data)
 
     def test_check_reads_the_tls_files(self):
-        """README.md, TLS: --check refuses files that are not there, as the start does."""
+        """etc/README.md, "TLS": --check refuses files that are not there, as the start does."""
         done = jobqd("--config", self.idle.file, "--set", "server.tls.certificate=none.pem",
                      "--set", "server.tls.key=none.pem", "--check")
         assert done.returncode == 1
