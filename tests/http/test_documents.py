@@ -22,8 +22,7 @@ ROOT = pathlib.Path(jobq_server.ROOT)
 BUILD = pathlib.Path(jobq_server.BUILD)
 NOT_PAGES = {"build", "node_modules"}  # folders, besides those with a dot in front
 # Pages whose blocks are not fenced yet. A page leaves the list when it is converted; no page joins it.
-NOT_CONVERTED = ["scripts/README.md", "tests/README.md", "tests/bench/README.md", "tests/fault/README.md",
-                 "tests/fault/crash/README.md"]
+NOT_CONVERTED = []
 SHELL_DEADLINE = 480  # seconds for all sh blocks of a page: bounds a hang, and judges no pace
 TOOL_DEADLINE = 60
 PROCESSORS = 2  # time for builds of a page: tests/cmake/python_tests.cmake
