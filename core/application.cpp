@@ -73,7 +73,7 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
                 [this](const EndpointId& id) { return endpoints_.isInUse(id); },
                 [this](const EndpointId& id) { completions_.announceSome(id); },
                 [this](const EndpointId& id) { endpointService_.forget(id); }}),
-      outboxCleaner_(storage_->outbox(), {config_.webhookMaxAge, config_.webhookMaxOwed}, log_),
+      outboxCleaner_(storage_->outbox(), {config_.webhookMaxAge, config_.webhookMaxOwed}, clock_, log_),
       sweeper_(
           *storage_, clock_, log_,
           [this](const SweepResult& swept) {

@@ -7,16 +7,18 @@ namespace jobq {
 namespace {
 
 constexpr std::size_t kAbandonedOfACall = 500;
-constexpr int kCallsOfAStep = 20;  // in a step, so that sweeps come between
+constexpr Millis kNoAge{Millis(86'400'000) * 36'500};  // a century: no delivery is as old
+constexpr int kCallsOfAStep = 20;                      // in a step, so that sweeps come between
 
 }  // namespace
 
 void OutboxCleaner::step() {
   std::map<EndpointId, AbandonedDeliveries> endpoints;
+  const OwedBounds bounds{clock_.now() < agesFrom_ ? kNoAge : bounds_.maxAge, bounds_.maxCount};
   try {
     bool more = true;
     for (int i = 0; i < kCallsOfAStep && more; ++i) {
-      AbandonResult result = outbox_.abandonOwed(bounds_, kAbandonedOfACall);
+      AbandonResult result = outbox_.abandonOwed(bounds, kAbandonedOfACall);
       more = result.more;
       for (const AbandonedDeliveries& each : result.endpoints) {
         AbandonedDeliveries& sum = endpoints[each.endpoint];

@@ -2,11 +2,13 @@
 // not fill the disk.
 #pragma once
 
+#include <algorithm>
 #include <map>
 
 #include "jobq/job.h"
 #include "jobq/log.h"
 #include "jobq/outbox_store.h"
+#include "jobq/time.h"
 
 namespace jobq {
 
@@ -14,9 +16,17 @@ namespace jobq {
 /// interrupted step continues later. No end of a job waits for a cleaner.
 class OutboxCleaner {
  public:
-  /// `outbox` and `log` outlive the cleaner.
-  OutboxCleaner(OutboxStore& outbox, const OwedBounds& bounds, Log& log)
-      : outbox_(outbox), bounds_(bounds), log_(log) {}
+  /// `outbox`, `clock` and `log` outlive the cleaner. The bound of age holds from the construction plus one hour on, or
+  /// plus bounds.maxAge if that is shorter: webhooks that became old while no server ran have that time to be
+  /// delivered.
+  OutboxCleaner(OutboxStore& outbox, const OwedBounds& bounds, Clock& clock, Log& log)
+      : outbox_(outbox),
+        bounds_(bounds),
+        clock_(clock),
+        agesFrom_(clock.now() + std::min(bounds.maxAge, kGrace)),
+        log_(log) {}
+
+  static constexpr Millis kGrace{3'600'000};
 
   /// Abandons at most 10,000 deliveries beyond the bounds; the next step continues. Logs a warning for each endpoint
   /// with abandoned deliveries. Throws StorageError, after the warnings for the deliveries abandoned before the
@@ -28,6 +38,8 @@ class OutboxCleaner {
 
   OutboxStore& outbox_;
   const OwedBounds bounds_;
+  Clock& clock_;
+  const Instant agesFrom_;
   Log& log_;
 };
 

@@ -159,7 +159,7 @@ std::size_t Leases::release(std::span<const LeaseRef> leases) {
     std::size_t released = 0;
     for (const LeaseRef& lease : leases) {
       const auto row = findHeld(step.db, lease, step.now);
-      if (!row) continue;
+      if (!row || reports_.contains(lease)) continue;
       returnToQueue(step, *row, Trigger::release, row->losses, row->retries);
       ++released;
     }

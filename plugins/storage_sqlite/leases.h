@@ -40,6 +40,8 @@ class Leases final : public LeaseStore {
   SweepResult sweep(std::size_t max) override;
   std::optional<std::size_t> ahead(const JobKey& key, std::size_t most) override;
 
+  Shrinker& shrinker() { return shrinker_; }
+
  private:
   Writer& writer_;
   Readers& readers_;

@@ -168,6 +168,25 @@ void checkLog(const fs::path& file) {
 
 }  // namespace
 
+namespace {
+
+/// A file made by VACUUM INTO or by another tool is in rollback mode; a server's file is in WAL mode before it has a
+/// log.
+void refuseLogOfAnotherFile(const fs::path& file, std::string_view header) {
+  constexpr std::size_t kWriteVersionOffset = 18;
+  constexpr std::size_t kReadVersionOffset = 19;
+  constexpr char kRollback = 1;
+  if (header[kWriteVersionOffset] != kRollback || header[kReadVersionOffset] != kRollback) return;
+  const fs::path log = file.string() + "-wal";
+  std::error_code absent;
+  const auto size = fs::file_size(log, absent);
+  if (absent || size < kLogHeaderBytes) return;
+  throw StorageError(log.string() + " belongs to another database than " + file.string() +
+                     ", which was restored from a backup; move the log away. Nothing was touched.");
+}
+
+}  // namespace
+
 void prepareFile(const fs::path& file, std::size_t newest) {
   checkLog(file);
   if (!fs::exists(file)) makePrivateFile(file);
@@ -192,6 +211,7 @@ void prepareFile(const fs::path& file, std::size_t newest) {
     refuseForeign(file, "damaged, or another program's SQLite database");
   }
   if (version > newest) refuseNewer(file, version, newest);
+  refuseLogOfAnotherFile(file, found);
 }
 
 void makePrivateFile(const fs::path& file) {

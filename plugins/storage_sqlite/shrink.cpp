@@ -36,7 +36,7 @@ bool Shrinker::isDue() {
 }
 
 void Shrinker::run() {
-  if (!isDue()) return;
+  if (pauses_ > 0 || !isDue()) return;
   try {
     if (!readers_.read([](Connection& connection) { return spaceOf(connection).isWorthCutting(); })) return;
     for (int i = 0; i < kCommitsACall; ++i) {

@@ -29,6 +29,19 @@ class Shrinker {
   /// ends the call silently: the next write reports the reason.
   void run();
 
+  /// Lets run() return at once until the object is destroyed: a copy of the database holds a snapshot, so pages cut off
+  /// would grow the log and could not leave the file. The shrinker outlives the pause.
+  class Pause {
+   public:
+    explicit Pause(Shrinker& shrinker) : shrinker_(shrinker) { ++shrinker_.pauses_; }
+    ~Pause() { --shrinker_.pauses_; }
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+
+   private:
+    Shrinker& shrinker_;
+  };
+
  private:
   bool isDue();
   bool cutSome(Step& step) const;
@@ -36,6 +49,7 @@ class Shrinker {
   Writer& writer_;
   Readers& readers_;
   Clock& clock_;
+  std::atomic<int> pauses_ = 0;
   std::atomic<std::int64_t> nextAt_ = 0;  // milliseconds since the epoch
 };
 

@@ -79,6 +79,7 @@ void SqliteStorage::check() {
 }
 
 BackupResult SqliteStorage::backupTo(const std::filesystem::path& file, std::stop_token stop) {
+  const Shrinker::Pause pause(leases_.shrinker());
   return writeBackup(file_, file, stop);
 }
 

@@ -131,8 +131,10 @@ SweepResult Leases::sweep(std::size_t max) {
     swept.requeuedAt.assign(sweep.requeuedAt.begin(), sweep.requeuedAt.end());
     return swept;
   });
-  // A backlog is worked off first: the space of all rows is then cut off together.
-  if (!result.more) shrinker_.run();
+  // The callers and workers of ended jobs wait for the result, so only a sweep without such jobs cuts space off.
+  const bool isAwaited =
+      !result.stopped.empty() || !result.finished.empty() || !result.expired.empty() || !result.requeuedAt.empty();
+  if (!result.more && !isAwaited) shrinker_.run();
   return result;
 }
 

@@ -48,6 +48,29 @@ TEST_F(SqliteBackup, TheCopyIsAStorageOfTheSameContent) {
   EXPECT_EQ(claim(9).size(), 3U);
 }
 
+// The log stays beside the files of a killed server; a restore that replaces the database alone would apply the log to
+// another file.
+TEST_F(SqliteBackup, ACopyBesideTheLogOfAnotherFileIsRefused) {
+  open();
+  submit("a");
+  ASSERT_EQ(backup(), BackupResult::written);
+  const fs::path log = file().string() + "-wal";
+  ASSERT_GT(fs::file_size(log), 32U);
+  fs::copy_file(log, copy().string() + "-wal");
+  const std::string before = contentOf(copy());
+  try {
+    (void)openAt(restored_);
+    FAIL() << "the log was applied";
+  } catch (const StorageError& error) {
+    EXPECT_NE(std::string(error.what()).find("belongs to another database"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(contentOf(copy()), before);
+  EXPECT_EQ(contentOf(copy().string() + "-wal"), contentOf(log));
+  fs::remove(copy().string() + "-wal");
+  restore();
+  EXPECT_TRUE(find("a"));
+}
+
 TEST_F(SqliteBackup, WritersGoOnAndTheCopyHasWhatWasStoredBefore) {
   open();
   std::atomic<int> stored = 0;

@@ -69,6 +69,16 @@ TEST_F(LateCommit, ASweepLeavesAReportedJobAlone) {
   EXPECT_EQ(parts_->leases.finish(lease, Completed{"1"}), ReportResult::staleAttempt);
 }
 
+// A shutdown returns the jobs of handlers that did not end in time, while the last reports wait for their commits.
+TEST_F(LateCommit, AReleaseLeavesAReportedJobAlone) {
+  const LeaseRef lease = claimWith(Holder{"node"});
+  {
+    const sqlite::ReportsUnderWay::Entry report(parts_->reports, lease);
+    EXPECT_EQ(parts_->leases.release(std::vector{lease}), 0U);
+  }
+  EXPECT_EQ(parts_->leases.finish(lease, Completed{"1"}), ReportResult::accepted);
+}
+
 TEST_F(LateCommit, AReportOfAFormerAttemptIsNoReason) {
   const LeaseRef lease = claimWith(Holder{"node"});
   clock_.advance(kTimeout);

@@ -95,6 +95,7 @@ TEST_F(Shrink, ASweepCutsABoundedPieceAndOneASecond) {
   fill();
   clock_.advance(Millis(60'000));
   sweepAll();
+  sweepAll();  // cuts the first piece: the sweeps before had results that callers wait for
   const std::uintmax_t before = number(file(), "PRAGMA page_count");
   sweepAll();
   EXPECT_EQ(number(file(), "PRAGMA page_count"), before) << "twice a second is the most";
@@ -102,6 +103,47 @@ TEST_F(Shrink, ASweepCutsABoundedPieceAndOneASecond) {
   const std::uintmax_t after = number(file(), "PRAGMA page_count");
   EXPECT_LT(after, before);
   EXPECT_GE(after + 520, before) << "512 pages, and those that told where they were";
+}
+
+TEST_F(Shrink, ASweepWithAnAwaitedResultCutsNothing) {
+  open();
+  fill();
+  clock_.advance(Millis(60'000));
+  sweepAll();
+  JobSpec job = spec("late");
+  job.policy.executionTimeout = Millis(1'000);
+  submit(std::move(job));
+  const auto claimed = claim(kJobs);
+  const std::uintmax_t before = number(file(), "PRAGMA page_count");
+  clock_.advance(Millis(1'000));
+  ASSERT_EQ(storage_->leases().sweep(100).finished.size(), 1U) << claimed.size();
+  EXPECT_GE(number(file(), "PRAGMA page_count"), before);
+  sweepNextSecond();
+  EXPECT_LT(number(file(), "PRAGMA page_count"), before);
+}
+
+TEST_F(Shrink, APausedShrinkerCutsNothing) {
+  open();
+  fill();
+  clock_.advance(Millis(60'000));
+  sweepAll();
+  storage_.reset();
+  Connection connection(file(), Connection::Access::readWrite);
+  sqlite::Counters counters;
+  counters.load(connection);
+  RecordingLog log;
+  sqlite::Writer writer(connection, counters, clock_, log, 64UL << 20);
+  sqlite::Readers readers(file(), 2);
+  sqlite::Shrinker shrinker(writer, readers, clock_);
+  const std::uintmax_t before = number(file(), "PRAGMA page_count");
+  {
+    const sqlite::Shrinker::Pause pause(shrinker);
+    clock_.advance(Millis(1'000));
+    shrinker.run();
+    EXPECT_EQ(number(file(), "PRAGMA page_count"), before);
+  }
+  shrinker.run();
+  EXPECT_LT(number(file(), "PRAGMA page_count"), before);
 }
 
 TEST_F(Shrink, AFileWithLittleFreeSpaceStaysAsItIs) {

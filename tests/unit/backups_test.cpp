@@ -38,6 +38,7 @@ class CopiedStorage final : public Storage {
 
   std::atomic<bool> endless = false;
   std::atomic<bool> broken = false;
+  std::atomic<bool> unreadable = false;  ///< the copy is a link to nowhere
   std::atomic<int> begun = 0;
 
  private:
@@ -48,7 +49,11 @@ class CopiedStorage final : public Storage {
     for (testkit::WaitDeadline wait("the copying to be stopped"); endless; wait.pause()) {
       if (stop.stop_requested()) return BackupResult::stopped;
     }
-    std::ofstream(file) << "content";
+    if (unreadable) {
+      fs::create_symlink("nowhere", file);
+    } else {
+      std::ofstream(file) << "content";
+    }
     return BackupResult::written;
   }
 
@@ -121,6 +126,14 @@ TEST_F(BackupsTest, AFailureGivesThePlaceBack) {
   storage_.broken = true;
   EXPECT_THROW((void)backups_.make({}), StorageError);
   storage_.broken = false;
+  EXPECT_TRUE(std::holds_alternative<File>(backups_.make({})));
+}
+
+TEST_F(BackupsTest, ACopyThatCannotBeOpenedIsRemoved) {
+  storage_.unreadable = true;
+  EXPECT_THROW((void)backups_.make({}), StorageError);
+  EXPECT_TRUE(isEmpty());
+  storage_.unreadable = false;
   EXPECT_TRUE(std::holds_alternative<File>(backups_.make({})));
 }
 

@@ -233,7 +233,7 @@ class OutboxCleanerTest : public testing::Test {
   test::UnitStorage storage_;
   int made_ = 0;
   const OwedBounds bounds_{Millis(86'400'000), 10};
-  OutboxCleaner cleaner_{storage_->outbox(), bounds_, storage_.log};
+  OutboxCleaner cleaner_{storage_->outbox(), bounds_, storage_.clock, storage_.log};
 };
 
 TEST_F(OutboxCleanerTest, WithinTheBoundsItSaysNothing) {
@@ -262,6 +262,17 @@ TEST_F(OutboxCleanerTest, GivesUpWhatIsBeyondABoundAndTellsOncePerEndpoint) {
                   HasSubstr("endpoint old gave up 4"), HasSubstr("endpoint other gave up 10")));
   cleaner_.step();
   EXPECT_EQ(storage_.log.lines().size(), 3U);
+}
+
+TEST_F(OutboxCleanerTest, WebhooksThatBecameOldWithoutAServerHaveAnHour) {
+  owe(3);
+  storage_.clock.advance(Millis(90'000'000));  // the server was down
+  OutboxCleaner started(storage_->outbox(), bounds_, storage_.clock, storage_.log);
+  started.step();
+  EXPECT_EQ(owedBy(), 3U);
+  storage_.clock.advance(OutboxCleaner::kGrace);
+  started.step();
+  EXPECT_EQ(owedBy(), 0U);
 }
 
 TEST_F(OutboxCleanerTest, AStepIsABoundedPieceOfWork) {

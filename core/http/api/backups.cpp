@@ -60,7 +60,12 @@ Backups::Result Backups::make(const std::stop_token& gone) {
     case BackupResult::unsupported: return Unsupported{};
     case BackupResult::written: break;
   }
-  copy->open(file_);
+  try {
+    copy->open(file_);
+  } catch (...) {
+    removeLeftover();
+    throw;
+  }
   removeLeftover();
   return std::shared_ptr<const BodyFile>(copy, &*copy->file);
 }
