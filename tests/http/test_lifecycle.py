@@ -155,7 +155,7 @@ class CrashTest(HttpTest):
         assert "3" in end["error"], "the reason says how often"
         lost = [line for line in server.log().splitlines() if "job.lost" in line and job in line]
         assert len(lost) == 3, "each start names it"
-        for line, word in zip(lost, ("lost 1 time so far", "lost 2 times so far", "it is FAILED")):
+        for line, word in zip(lost, ("lost 1 time so far", "lost 2 times so far", "the job is FAILED")):
             assert word in line
         assert server.finished("trial", behind)["output"] == "behind"
         assert server.finished("trial", first)["status"] == "COMPLETED"
