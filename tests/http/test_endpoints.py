@@ -181,7 +181,7 @@ class RefusalTest(EndpointTest):
         """core/decisions/endpoints.md: 400 at any depth; the sentence names the key."""
         body = f'{{"templateId":"{self.template["id"]}","{field}":{value}}}'
         reply = self.server.request("POST", "/v1/endpoints", body)
-        assert re.search(rf"\b{key} appears twice: send it once", self.assert_faults(reply, field))
+        assert re.search(rf"\b{key} (appears )?twice: send it once", self.assert_faults(reply, field))
 
     @pytest.mark.parametrize("field", [
         "id", "createdAt", *TOLD_ONLY, "release", "image", "workers", "template", "deleting", "sealed"])
