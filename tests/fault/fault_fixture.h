@@ -75,7 +75,7 @@ class FaultTest : public ServerTest, public testing::WithParamInterface<const ch
     auto stopping = std::async(std::launch::async, [this] { return application_->stop(); });
     const Instant drained = clock_.now() + Millis(10'000);
     const auto pass = [&](int look) {
-      if (look % (clock_.now() < drained ? 2 : 500) == 0) clock_.advance(Millis(500));
+      if (look % (clock_.now() < drained ? 2 : 200) == 0) clock_.advance(Millis(500));
     };
     EXPECT_TRUE(poll([&] { return isDone(stopping); }, pass)) << "the shutdown hangs";
     EXPECT_TRUE(testkit::resultOf("the shutdown", stopping)) << "a handler ignored its stop token";
