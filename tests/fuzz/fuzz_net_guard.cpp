@@ -116,7 +116,7 @@ void compare(const std::uint8_t* data, const Network (&table)[kCount]) {
   Address<kBytes> plain{};
   std::memcpy(plain.data(), data + 2, kBytes);
   for (const auto& address : {plain, within<kBytes>(table[data[0] % kCount], data + 2, data[1])}) {
-    const AddressClass reach = net::classifyAddress(address);
+    const AddressClass reach = jobq::net::classifyAddress(address);
     BELIEVE(reach == lookUp(address, table));
     BELIEVE(isAllowed(reach, false) == (reach == AddressClass::open));
     BELIEVE(isAllowed(reach, true) == (reach != AddressClass::forbidden));
