@@ -68,8 +68,8 @@ class FaultTest : public ServerTest, public testing::WithParamInterface<const ch
   }
 
   /// Stops the server as on SIGTERM. Time passes quickly for the drain, and in real time for the grace of stopped
-  /// handlers: a thread told to stop has to run to its end, and on a busy machine under ThreadSanitizer half a second of
-  /// real time for a grace of 5 s was too short once. A stop without such a handler does not wait.
+  /// handlers: a thread told to stop has to run to its end, and on a busy machine under ThreadSanitizer half a second
+  /// of real time for a grace of 5 s was too short once. A stop without such a handler does not wait.
   void close() {
     if (!application_) return;
     auto stopping = std::async(std::launch::async, [this] { return application_->stop(); });
