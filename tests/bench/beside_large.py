@@ -51,11 +51,12 @@ def read_some(connection):
 
 
 def call_small(server, ended, pipe):
-    """Runs in a process of its own, so that the large callers do not take its time. Sends (start, seconds) of each
-    call."""
+    """Runs in a process of its own, so that the large callers do not take its time. Sends "connected", and at the end
+    (start, seconds) of each call."""
     request = server.request("POST", "/v2/parked/run", b'{"input":{"n":1}}')
     calls = []
     with socket.create_connection(("127.0.0.1", server.port), timeout=DEADLINE) as connection:
+        pipe.send("connected")
         while not ended.is_set():
             start = time.monotonic()
             connection.sendall(request)
@@ -101,7 +102,8 @@ def small_calls_beside(server, act):
     ended = multiprocessing.Event()
     process = multiprocessing.Process(target=call_small, args=(server, ended, there), daemon=True)
     process.start()
-    time.sleep(0.5)  # time for the caller to open its connection
+    if not here.poll(DEADLINE) or here.recv() != "connected":
+        raise RuntimeError("the small caller has no connection")
     start = time.monotonic()
     try:
         act()

@@ -1,7 +1,6 @@
 """Submitting jobs and asking for them: /run, /runsync, /status, /status-sync."""
 
 import re
-import threading
 import time
 
 import pytest
@@ -11,8 +10,7 @@ from jobq_server import until
 from pace import judge_pace
 
 UUID = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
-BAD_WAITS = ["999", "300001", "abc", "1.5", "", "0", "-1000", "1e4", "0x1000", "2000x", "+2000", "%202000",
-             "99999999999999999999"]
+
 
 
 class RunTest(HttpTest):
@@ -254,86 +252,6 @@ class StatusTest(HttpTest):
             for operation in ("status", "status-sync"):
                 with subtests.test(path=path.format(operation)):
                     self.assert_refused(self.server.request("GET", path.format(operation)), 404)
-
-
-class WaitTest(HttpTest):
-    def test_out_of_bounds(self, subtests):
-        """core/http/API.md, "/runsync": `wait` outside 1000..300000 or not an integer is 400, and no job is made."""
-        before = self.server.quiet("echo")
-        job = self.server.run("echo", {})
-        self.server.finished("echo", job)
-        for wait in BAD_WAITS:
-            with subtests.test(wait=wait):
-                reply = self.server.request("POST", f"/v2/echo/runsync?wait={wait}", {"input": {}})
-                self.assert_refused(reply, 400, "wait", "1000", "300000")
-                reply = self.server.request("GET", f"/v2/echo/status-sync/{job}?wait={wait}")
-                self.assert_refused(reply, 400, "wait", "1000", "300000")
-        assert self.server.health("echo")["jobs"] == {**before, "completed": before["completed"] + 1}
-
-    def test_both_ends_are_accepted(self):
-        """core/http/API.md, "/runsync": `wait` is 1000 to 300000."""
-        for wait in (1000, 300000):
-            reply = self.server.request("POST", f"/v2/echo/runsync?wait={wait}", {"input": {}})
-            job = self.assert_job(reply)
-            assert job["status"] == "COMPLETED"
-            self.assert_job(self.server.request("GET", f"/v2/echo/status-sync/{job['id']}?wait={wait}"))
-
-    def test_elapsed_wait_answers_in_progress_and_the_job_goes_on(self):
-        """core/http/API.md, "/runsync": when `wait` elapses, 200 with IN_PROGRESS, and the job goes on."""
-        started = time.monotonic()
-        body = {"input": {"sleepMs": 4000, "output": "done"}}
-        reply = self.server.request("POST", "/v2/trial/runsync?wait=1000", body)
-        waited = time.monotonic() - started
-        job = self.assert_job(reply)
-        assert job["status"] == "IN_PROGRESS"
-        assert "output" not in job
-        assert waited >= 0.95
-        judge_pace("/runsync?wait=1000 of a job that runs", waited, 5)
-        end = self.server.finished("trial", job["id"])
-        assert (end["status"], end["output"]) == ("COMPLETED", "done")
-        assert "retries" not in end, "it was not run again"
-        assert end["executionTime"] < 2 * 4000, "nor for twice its time"
-
-    @pytest.mark.endpoints("parked")
-    def test_elapsed_wait_of_a_queued_job(self):
-        """core/http/API.md, "/runsync": when `wait` elapses, 200 with IN_QUEUE."""
-        body = {"input": {}, "policy": {"ttl": 10000}}
-        job = self.assert_job(self.server.request("POST", "/v2/parked/runsync?wait=1000", body))
-        assert job["status"] == "IN_QUEUE"
-        started = time.monotonic()
-        again = self.assert_job(self.server.request("GET", f"/v2/parked/status-sync/{job['id']}?wait=1000"))
-        assert again["status"] == "IN_QUEUE"
-        assert time.monotonic() - started >= 0.95
-
-    def test_status_sync_wakes_at_the_end(self):
-        """core/http/API.md, "/status-sync": `/status-sync` waits for a terminal state, and no longer."""
-        job = self.server.run("trial", {"sleepMs": 400})
-        started = time.monotonic()
-        answer = self.server.finished("trial", job, wait=60000)
-        assert answer["status"] == "COMPLETED"
-        assert time.monotonic() - started < 30, "it waits a minute unless the end wakes it"
-
-    def test_many_waiters_of_one_job(self):
-        """core/http/API.md, "/status-sync": every `/status-sync` of a job is answered when the job ends."""
-        job = self.server.run("trial", {"sleepMs": 400})
-        answers = []
-        threads = [threading.Thread(target=lambda: answers.append(self.server.finished("trial", job)))
-                   for _ in range(20)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert [answer["status"] for answer in answers] == ["COMPLETED"] * 20
-
-    def test_a_caller_that_leaves_does_not_cancel(self):
-        """core/http/API.md, "/runsync": the client going away does not cancel the job."""
-        before = self.server.quiet("trial")["completed"]
-        connection = self.server.connect()
-        connection.request("POST", "/v2/trial/runsync", b'{"input":{"sleepMs":300}}',
-                           {"Authorization": self.server.key, "Content-Type": "application/json"})
-        until(lambda: self.server.health("trial")["jobs"]["inProgress"] > 0, "the job runs")
-        connection.close()
-        until(lambda: self.server.health("trial")["jobs"]["completed"] > before, "the job completes")
 
 
 class FailureTest(HttpTest):
