@@ -77,7 +77,7 @@ TEST_P(StorageSuite, CancelTellsWhetherItRan) {
   EXPECT_TRUE(std::get<Cancelled>(result).wasRunning);
   EXPECT_EQ(std::get<Cancelled>(result).lease, lease);
   EXPECT_EQ(find("runs")->finishedAt, clock_.now());
-  EXPECT_TRUE(claim(9).empty()) << "a cancelled job is not in line";
+  EXPECT_TRUE(claim(9).empty()) << "a cancelled job is not in the queue";
 }
 
 TEST_P(StorageSuite, RetryResetsAJobAndPutsItAtTheEndOfTheLine) {

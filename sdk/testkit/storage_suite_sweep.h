@@ -19,7 +19,7 @@ TEST_P(StorageSuite, AJobThatRunsTooLongIsTimedOut) {
   job.policy.executionTimeout = Millis(5'000);
   submit(std::move(job));
   clock_.advance(Millis(60'000));
-  EXPECT_TRUE(sweep().finished.empty()) << "the timeout does not count in line";
+  EXPECT_TRUE(sweep().finished.empty()) << "the timeout does not count in the queue";
   const LeaseRef lease = claimOne();
   clock_.advance(Millis(4'999));
   EXPECT_TRUE(sweep().finished.empty());
