@@ -49,14 +49,6 @@ void CounterChanges::forget(const std::string& endpoint) {
   change = Change{forgotten(change.tally), true};
 }
 
-void CounterChanges::append(const CounterChanges& later) {
-  for (const auto& [endpoint, change] : later.endpoints_) {
-    Change& mine = at(endpoint);
-    if (change.forgotten) mine = Change{forgotten(mine.tally), true};
-    mine.tally += change.tally;
-  }
-}
-
 void CounterChanges::persist(Connection& connection) const {
   for (const auto& [endpoint, change] : endpoints_) {
     if (change.forgotten) connection.query("DELETE FROM endpoint_count WHERE endpoint = ?1").bind(endpoint).run();

@@ -54,8 +54,6 @@ class CounterChanges {
   /// Notes that the endpoint is deleted: its totals start again from 0.
   void forget(const std::string& endpoint);
 
-  /// Adds the changes of `later`, made after the changes of this object.
-  void append(const CounterChanges& later);
   void clear() noexcept { endpoints_.clear(); }
 
   /// Writes the totals, a row for each endpoint, in the open transaction. Throws StorageError.

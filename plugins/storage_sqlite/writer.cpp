@@ -10,6 +10,10 @@ namespace {
 
 constexpr std::uint64_t kPageBytes = 4'096;
 
+/// Pages of the log at which a checkpoint is due after a large group: 16 MB. The pages of a large body are written
+/// once, so a longer log would save nothing and would only make the checkpoint longer.
+constexpr int kLargeLogPages = 4'096;
+
 int noteLogPages(void* pages, sqlite3*, const char*, int inLog) {
   *static_cast<int*>(pages) = inLog;
   return SQLITE_OK;
@@ -89,7 +93,23 @@ void Writer::Write::tellDone() {
 }
 
 void Writer::run() {
-  while (Write* group = awaitGroup()) commit(group);
+  while (Write* group = awaitGroup()) {
+    const bool isLarge = group->bytes > kSmallWrite;
+    if (!commit(group)) continue;
+    if (isLarge) checkpointAt_ = std::min(checkpointAt_, std::min(checkpointPages_, kLargeLogPages));
+    // After a large group the small writes go first: none of them waits for a large group and a checkpoint both.
+    if (!isLarge || !hasSmall()) checkpointWhenDue();
+  }
+}
+
+bool Writer::hasSmall() {
+  Lock lock(mutex_);
+  return !small_.isEmpty();
+}
+
+std::size_t Writer::queued() {
+  Lock lock(mutex_);
+  return small_.size() + large_.size();
 }
 
 Writer::Write* Writer::awaitGroup() {
@@ -103,12 +123,14 @@ Writer::Write* Writer::awaitGroup() {
 void Writer::Queue::push(Write& write) {
   (first_ == nullptr ? first_ : last_->next) = &write;
   last_ = &write;
+  ++size_;
 }
 
 Writer::Write* Writer::Queue::take(std::size_t bytes) {
   if (first_ == nullptr) return nullptr;
   Write* last = first_;
-  for (std::size_t taken = last->bytes; last->next != nullptr; last = last->next) {
+  --size_;
+  for (std::size_t taken = last->bytes; last->next != nullptr; last = last->next, --size_) {
     const std::size_t next = last->next->bytes;
     if (next > bytes - std::min(taken, bytes)) break;
     taken += next;
@@ -116,7 +138,7 @@ Writer::Write* Writer::Queue::take(std::size_t bytes) {
   return std::exchange(first_, std::exchange(last->next, nullptr));
 }
 
-void Writer::commit(Write* group) {
+bool Writer::commit(Write* group) {
   std::string lostWith;
   CounterChanges changes;
   try {
@@ -127,7 +149,7 @@ void Writer::commit(Write* group) {
   if (lostWith.empty()) counters_.apply(changes);
   for (Write* write = group; write != nullptr; write = write->next) write->lostWith = lostWith;
   tellAll(group);
-  if (lostWith.empty()) checkpointWhenDue();
+  return lostWith.empty();
 }
 
 // A notified caller may return at once and destroy its write: the write is not touched after its notification.
@@ -174,8 +196,9 @@ bool Writer::applyTogether(Write* group, CounterChanges& changes) {
 }
 
 void Writer::applyAlone(Write& write, CounterChanges& changes) {
-  CounterChanges own;
-  Step step{connection_, clock_.now(), own};
+  // The write sees the changes of the group's earlier writes, as applyTogether() would show them.
+  CounterChanges before = changes;
+  Step step{connection_, clock_.now(), changes};
   connection_.query("SAVEPOINT one").run();
   try {
     write.apply(step);
@@ -190,10 +213,9 @@ void Writer::applyAlone(Write& write, CounterChanges& changes) {
   }
   if (write.error) {
     connection_.query("ROLLBACK TO one").run();
-    own.clear();
+    changes = std::move(before);
   }
   connection_.query("RELEASE one").run();
-  changes.append(own);
 }
 
 std::string Writer::giveUp(const std::exception& error) {

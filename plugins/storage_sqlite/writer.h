@@ -2,8 +2,9 @@
 // fsync; during a commit the next writes gather. The writer never waits for further writes to join.
 //
 // Writes of large bodies have separate groups, of at most kGroupBytes or a single write, in turns with groups of small
-// writes: a small write waits for a single large group at most, however many large bodies wait. Only bodies from
-// callers count: copying an input for an owed webhook is a small write.
+// writes: a small write waits for a single large group or a single checkpoint at most, however many large bodies wait.
+// A checkpoint that a large group makes due comes after the small writes that wait, and a large group makes a
+// checkpoint due early. Only bodies from callers count: copying an input for an owed webhook is a small write.
 //
 // A group:  BEGIN IMMEDIATE, every write, the counters, COMMIT, the in-memory counters; the callers wake only
 // afterwards. Failures half way:
@@ -66,6 +67,9 @@ class Writer {
   /// Moves the log into the file after the present group, also a small log. Called by a write, in the writer thread.
   void checkpointSoon() noexcept { checkpointAt_ = 0; }
 
+  /// Returns the number of writes that wait for their group. Any thread.
+  std::size_t queued();
+
   /// Calls `verb(Step&)` in the writer thread, once or twice, and returns its result when the change is on disk. Data
   /// lent to `verb` stays valid, because the caller waits. `bytes` is the size of the written bodies. Throws the
   /// exception of `verb`, or StorageError.
@@ -112,6 +116,7 @@ class Writer {
   class Queue {
    public:
     bool isEmpty() const { return first_ == nullptr; }
+    std::size_t size() const { return size_; }
     void push(Write& write);
     /// Removes and returns the first writes with up to `bytes` bytes together, at least a single write.
     Write* take(std::size_t bytes);
@@ -119,13 +124,16 @@ class Writer {
    private:
     Write* first_ = nullptr;
     Write* last_ = nullptr;
+    std::size_t size_ = 0;
   };
 
   void submit(Write& write);
   static void tellAll(Write* group);
   void run();
   Write* awaitGroup();
-  void commit(Write* group);
+  bool hasSmall();
+  /// Returns false if the changes of the group are lost.
+  bool commit(Write* group);
   void applyGroup(Write* group, CounterChanges& changes);
   /// Returns false if a write failed. The state left behind by the write is then unknown.
   bool applyTogether(Write* group, CounterChanges& changes);

@@ -1,36 +1,13 @@
 // Tests of outcomes reported in time and committed after the deadline and after a sweep: such outcomes count.
 #include <future>
 
-#include "plugins/storage_sqlite/leases.h"
 #include "sqlite_fixture.h"
+#include "sqlite_parts.h"
 
 namespace jobq::testkit {
 namespace {
 
 constexpr Millis kTimeout{60'000};
-
-/// The parts of the storage that take part: a test can ask whether a report is under way.
-struct Parts {
-  Parts(const std::filesystem::path& file, Clock& clock, Log& log)
-      : connection(file, sqlite::Connection::Access::readWrite),
-        loaded(load(counters, connection)),
-        writer(connection, counters, clock, log, 64UL << 20),
-        readers(file, 2),
-        leases(writer, readers, counters, clock, reports) {}
-
-  static bool load(sqlite::Counters& counters, sqlite::Connection& connection) {
-    counters.load(connection);
-    return true;
-  }
-
-  sqlite::Connection connection;
-  sqlite::Counters counters;
-  const bool loaded;
-  sqlite::Writer writer;
-  sqlite::Readers readers;
-  sqlite::ReportsUnderWay reports;
-  sqlite::Leases leases;
-};
 
 class LateCommit : public SqliteTest {
  protected:

@@ -11,6 +11,7 @@ jobq_add_test(jobq_sqlite_tests LABELS contract tsan
     conformance/sqlite_vfs.cpp
     conformance/sqlite_work.cpp
     conformance/sqlite_work_test.cpp
+    conformance/sqlite_writer_test.cpp
   LIBRARIES jobq_storage_sqlite_objects
   NEEDS jobq_storage_sqlite)
 target_include_directories(jobq_sqlite_tests PRIVATE ${PROJECT_SOURCE_DIR})

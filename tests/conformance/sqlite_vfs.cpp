@@ -10,6 +10,7 @@ sqlite3_vfs* below = nullptr;
 struct File {
   sqlite3_file base;
   bool log;
+  bool database;
 
   sqlite3_file* inner() { return reinterpret_cast<sqlite3_file*>(this + 1); }
   static File& of(sqlite3_file* file) { return *reinterpret_cast<File*>(file); }
@@ -36,6 +37,7 @@ int syncFile(sqlite3_file* file, int flags) {
     faults.onSync();
     if (const int answer = faults.syncAnswers; answer != SQLITE_OK) return answer;
   }
+  if (File::of(file).database) faults.onDatabaseSync();
   return forward<&sqlite3_io_methods::xSync>(file, flags);
 }
 
@@ -71,6 +73,7 @@ const Methods kMethods = {
 int openFile(sqlite3_vfs*, const char* name, sqlite3_file* file, int flags, int* outFlags) {
   File& ours = *new (file) File{};
   ours.log = (flags & SQLITE_OPEN_WAL) != 0;
+  ours.database = (flags & SQLITE_OPEN_MAIN_DB) != 0;
   const int result = below->xOpen(below, name, ours.inner(), flags, outFlags);
   if (result == SQLITE_OK) ours.base.pMethods = &kMethods;
   return result;

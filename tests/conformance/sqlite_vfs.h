@@ -24,11 +24,13 @@ class LogFaults {
   std::atomic<int> writesFrom{0};
   /// Called at the beginning of a sync.
   std::function<void()> onSync = [] {};
+  /// Called at the beginning of a sync of the database file, the last step of a checkpoint.
+  std::function<void()> onDatabaseSync = [] {};
 
   void reset() {
     syncs = writes = writesFrom = 0;
     syncAnswers = writeAnswers = SQLITE_OK;
-    onSync = [] {};
+    onSync = onDatabaseSync = [] {};
   }
 };
 

@@ -1,0 +1,40 @@
+// The parts of the SQLite storage around its writer, for tests of their interplay.
+#pragma once
+
+#include <filesystem>
+
+#include "jobq/log.h"
+#include "jobq/time.h"
+#include "plugins/storage_sqlite/connection.h"
+#include "plugins/storage_sqlite/counters.h"
+#include "plugins/storage_sqlite/leases.h"
+#include "plugins/storage_sqlite/readers.h"
+#include "plugins/storage_sqlite/reports_under_way.h"
+#include "plugins/storage_sqlite/writer.h"
+
+namespace jobq::testkit {
+
+/// The parts of the storage, built like the storage's own: a test can look inside. The schema has to exist.
+struct Parts {
+  Parts(const std::filesystem::path& file, Clock& clock, Log& log)
+      : connection(file, sqlite::Connection::Access::readWrite),
+        loaded(load(counters, connection)),
+        writer(connection, counters, clock, log, 64UL << 20),
+        readers(file, 2),
+        leases(writer, readers, counters, clock, reports) {}
+
+  static bool load(sqlite::Counters& counters, sqlite::Connection& connection) {
+    counters.load(connection);
+    return true;
+  }
+
+  sqlite::Connection connection;
+  sqlite::Counters counters;
+  const bool loaded;
+  sqlite::Writer writer;
+  sqlite::Readers readers;
+  sqlite::ReportsUnderWay reports;
+  sqlite::Leases leases;
+};
+
+}  // namespace jobq::testkit

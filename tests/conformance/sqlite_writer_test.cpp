@@ -1,0 +1,137 @@
+// Tests of the writer's groups: the order of groups and checkpoints, and the counters that a write sees.
+#include <gmock/gmock.h>
+
+#include <future>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sqlite_fixture.h"
+#include "sqlite_parts.h"
+
+namespace jobq::testkit {
+namespace {
+
+/// Body sizes: above the bound of small writes, and above the log at which a large group makes a checkpoint due.
+constexpr std::size_t kLarge = 1UL << 20;
+constexpr std::size_t kBeyondLog = 17UL << 20;
+
+class WriterTest : public SqliteTest {
+ protected:
+  void SetUp() override {
+    SqliteTest::SetUp();
+    open();
+    storage_.reset();
+    parts_ = std::make_unique<Parts>(file(), clock_, log_);
+  }
+  void TearDown() override {
+    if (!released_) release();
+    for (std::future<void>& each : writes_) {
+      if (each.valid()) each.wait();
+    }
+    parts_.reset();
+    SqliteTest::TearDown();
+  }
+
+  /// Starts a write on a thread of its own. Returns when the write waits behind the present ones.
+  template <class Operation>
+  void queue(Operation operation, std::size_t bytes = 0) {
+    const std::size_t before = parts_->writer.queued();
+    start(operation, bytes);
+    waitFor("the write to be queued", [&] { return parts_->writer.queued() == before + 1; });
+  }
+
+  /// Starts a write that occupies the writer until release(), and then writes `written` bytes. Returns when the write
+  /// occupies the writer.
+  void occupy(std::size_t written) {
+    start(
+        [this, written](sqlite::Step& step) {
+          occupied_ = true;
+          (void)free_.wait_for(kHangDeadline);
+          writeBytes(step, written);
+        },
+        written);
+    waitFor("the first write to begin", [&] { return occupied_.load(); });
+  }
+  void release() {
+    released_ = true;
+    freed_.set_value();
+  }
+
+  /// Waits for the end of all writes; throws the exception of the first write that failed.
+  void awaitAll() {
+    for (std::future<void>& each : writes_) resultOf("a write", each);
+    writes_.clear();
+  }
+
+  static void writeBytes(sqlite::Step& step, std::size_t bytes) {
+    const std::string body(bytes, 'x');
+    step.db
+        .query(
+            "INSERT INTO record (kind, id, name, version, changed_at, body) VALUES ('test', hex(randomblob(8)), '', "
+            "abs(random()), 0, ?1)")
+        .bind(sqlite::Bytes{body})
+        .run();
+  }
+
+  std::unique_ptr<Parts> parts_;
+
+ private:
+  template <class Operation>
+  void start(Operation operation, std::size_t bytes) {
+    writes_.push_back(std::async(std::launch::async, [this, operation, bytes] {
+      parts_->writer.write(
+          [&](sqlite::Step& step) {
+            operation(step);
+            return true;
+          },
+          bytes);
+    }));
+  }
+
+  std::atomic<bool> occupied_ = false;
+  bool released_ = false;
+  std::promise<void> freed_;
+  std::shared_future<void> free_ = freed_.get_future().share();
+  std::vector<std::future<void>> writes_;
+};
+
+// The checkpoint of a large body takes about as long as its commit. A small write that arrives during the commit waits
+// for the commit alone.
+TEST_F(WriterTest, ASmallWriteWaitsForALargeGroupOrACheckpointButNotForBoth) {
+  std::vector<std::string> events;  // only the writer's thread adds events before its end
+  logFaults().onDatabaseSync = [&] { events.push_back("checkpoint"); };
+  occupy(kBeyondLog);
+  queue([&](sqlite::Step&) { events.push_back("small"); });
+  queue([&](sqlite::Step&) { events.push_back("large"); }, kLarge);
+  release();
+  awaitAll();
+  parts_.reset();
+  EXPECT_THAT(events, testing::ElementsAre("small", "checkpoint", "large"));
+}
+
+// A group with a failed write is applied a second time, each write by itself. A write still sees the changes of the
+// earlier writes: without them the bound on owed webhooks would abandon too many.
+TEST_F(WriterTest, AWriteSeesTheCountersOfTheWritesBeforeItInARepeatedGroup) {
+  std::vector<std::int64_t> seen;
+  const auto owe = [&](sqlite::Step& step) {
+    step.counters.owes("ep", 1);
+    seen.push_back(step.counters.owedChange("ep"));
+  };
+  occupy(1);
+  queue(owe);
+  queue(owe);
+  queue([&](sqlite::Step& step) {
+    step.counters.owes("ep", 100);
+    throw std::runtime_error("this write fails");
+  });
+  queue(owe);
+  release();
+  EXPECT_THROW(awaitAll(), std::runtime_error);
+  EXPECT_EQ(seen, (std::vector<std::int64_t>{1, 2, 1, 2, 3})) << "twice until the failure, then each by itself";
+  EXPECT_EQ(parts_->counters.of("ep").owed, 3);
+}
+
+}  // namespace
+}  // namespace jobq::testkit
