@@ -1,6 +1,7 @@
 // A copy of the database while the server works on it (`Storage::backupTo`).
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <stop_token>
 
@@ -14,9 +15,17 @@ namespace jobq::sqlite {
 ///
 /// The copy has no free pages, and can shrink (`shrink.h`) even when the source cannot.
 ///
+/// Nothing is written if the disk of `target` has no room for the copy and kRoomForWrites.
+///
 /// Returns `written`, or `stopped` soon after `stop` is requested. Throws StorageError. Leaves a file only when the
 /// file is complete. Any thread may call the function; two calls for the same target must not overlap.
 BackupResult writeBackup(const std::filesystem::path& source, const std::filesystem::path& target,
                          const std::stop_token& stop);
+
+/// Bytes that a copy leaves free for the jobs that are written meanwhile.
+inline constexpr std::uint64_t kRoomForWrites = 256UL << 20;
+
+/// Throws StorageError, with the bytes to free, if `available` bytes on the disk are too few for a copy of `bytes`.
+void requireRoom(std::uint64_t bytes, std::uint64_t available);
 
 }  // namespace jobq::sqlite

@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "plugins/storage_sqlite/backup.h"
 #include "sqlite_fixture.h"
 
 namespace jobq::testkit {
@@ -46,6 +47,20 @@ TEST_F(SqliteBackup, TheCopyIsAStorageOfTheSameContent) {
   EXPECT_EQ(find("waits")->state, JobState::inQueue);
   submit("after");
   EXPECT_EQ(claim(9).size(), 3U);
+}
+
+// A copy that fills the disk would stop the acceptance of jobs.
+TEST_F(SqliteBackup, ACopyThatTheDiskCannotHoldIsRefusedBeforeItBegins) {
+  constexpr std::uint64_t kBytes = 500UL << 20;
+  EXPECT_NO_THROW(sqlite::requireRoom(kBytes, kBytes + sqlite::kRoomForWrites));
+  try {
+    sqlite::requireRoom(kBytes, kBytes + sqlite::kRoomForWrites - 1);
+    FAIL() << "the copy was allowed";
+  } catch (const StorageError& error) {
+    EXPECT_STREQ(error.what(),
+                 "the backup needs 501 MB and 256 MB for the jobs of that time, and the disk of data.dir has 756 MB: "
+                 "free space, or stop the server and copy data.dir");
+  }
 }
 
 // The log stays beside the files of a killed server; a restore that replaces the database alone would apply the log to
