@@ -8,6 +8,7 @@
 
 #include "../server/server_fixture.h"
 #include "disk.h"
+#include "testkit/wait_for.h"
 
 namespace jobq::fault {
 namespace {
@@ -60,7 +61,7 @@ class IoError : public ServerTest {
       done = true;
       changed.notifyAll();
     }
-    time.join();
+    testkit::join("the thread of the clock", time);
   }
 
   void close() {

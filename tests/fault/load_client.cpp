@@ -26,6 +26,8 @@
 #include <thread>
 #include <vector>
 
+#include "testkit/wait_for.h"
+
 namespace {
 
 constexpr std::size_t kLater = 1;        // jobs between a /run and its /status
@@ -213,7 +215,7 @@ int main(int argc, char** argv) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<std::thread> callers;
   for (int i = 0; i < std::atoi(argv[4]); ++i) callers.emplace_back(callFrom, std::ref(run));
-  for (std::thread& caller : callers) caller.join();
+  jobq::testkit::joinAll("the callers", callers, std::chrono::hours(1));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   std::cout << "{\"right\": " << run.right << ", \"askedAgain\": " << run.askedAgain << ", \"seconds\": " << seconds
             << "}" << std::endl;

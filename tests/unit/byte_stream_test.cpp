@@ -14,6 +14,7 @@
 #include "core/http/transport/budget.h"
 #include "core/http/transport/read_buffer.h"
 #include "socket_pair.h"
+#include "testkit/wait_for.h"
 
 namespace jobq {
 namespace {
@@ -169,7 +170,7 @@ TEST(BudgetTest, ThreadsNeverTakeMoreThanThereIs) {
       }
     });
   }
-  for (std::thread& thread : threads) thread.join();
+  testkit::joinAll("the threads that draw on the budget", threads);
   EXPECT_FALSE(over);
   EXPECT_EQ(budget.left(), 100U);
 }

@@ -12,6 +12,7 @@
 
 #include "core/endpoints/endpoint.h"
 #include "core/jobs/admission.h"
+#include "testkit/wait_for.h"
 
 namespace jobq {
 namespace {
@@ -131,7 +132,7 @@ TEST_F(FilterPoolTest, AnInstanceJudgesOneJobAtATime) {
   };
   std::thread other([this] { (void)review(); });
   (void)review();
-  other.join();
+  testkit::join("the other review", other);
   EXPECT_EQ(factory_.made, 2);
 }
 

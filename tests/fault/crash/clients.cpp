@@ -5,6 +5,7 @@
 
 #include "jobq/json.h"
 #include "jobq/transitions.h"
+#include "testkit/wait_for.h"
 
 namespace jobq::fault {
 namespace {
@@ -320,12 +321,12 @@ WorkerPool::WorkerPool(const Life& life, const std::vector<WorkerState>& duties,
 
 WorkerPool::~WorkerPool() {
   life_.board.close();
-  for (std::thread& thread : threads_) thread.join();
+  testkit::joinAll("the clients", threads_);
 }
 
 std::vector<std::string> WorkerPool::tell(History& history) {
   life_.board.close();
-  for (std::thread& thread : threads_) thread.join();
+  testkit::joinAll("the clients", threads_);
   threads_.clear();
   std::vector<std::string> troubles;
   for (const auto& client : clients_) {

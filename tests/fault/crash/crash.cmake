@@ -29,7 +29,7 @@ add_executable(crash_loop
   ${crash_folder}/http_client.cpp
   ${crash_folder}/options.cpp
   ${crash_folder}/server_process.cpp)
-target_link_libraries(crash_loop PRIVATE jobq_crash_history Threads::Threads)
+target_link_libraries(crash_loop PRIVATE jobq_crash_history jobq::testkit Threads::Threads)
 target_compile_definitions(crash_loop PRIVATE
   JOBQ_BINARY_DIR="${CMAKE_BINARY_DIR}/bin" JOBQ_PLUGIN_DIR="${JOBQ_PLUGIN_OUTPUT}" JOBQ_WITNESS_DIR="${crash_plugins}")
 add_dependencies(crash_loop jobqd jobq_handler_witness ${JOBQ_PLUGINS})
