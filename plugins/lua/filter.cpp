@@ -5,11 +5,11 @@
 #include <ctime>
 #include <utility>
 
-#include "json_bridge.h"
-#include "library.h"
-#include "lua_text.h"
-#include "sandbox.h"
-#include "time_functions.h"
+#include "json/json_bridge.h"
+#include "sandbox/lua_text.h"
+#include "sandbox/sandbox.h"
+#include "stdlib/library.h"
+#include "stdlib/time_functions.h"
 
 namespace jobq::lua {
 

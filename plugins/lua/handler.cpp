@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "http_functions.h"
 #include "jobq/lease_store.h"
-#include "json_bridge.h"
-#include "library.h"
-#include "lua_text.h"
-#include "sandbox.h"
-#include "time_functions.h"
+#include "json/json_bridge.h"
+#include "sandbox/lua_text.h"
+#include "sandbox/sandbox.h"
+#include "stdlib/http_functions.h"
+#include "stdlib/library.h"
+#include "stdlib/time_functions.h"
 
 namespace jobq::lua {
 namespace {

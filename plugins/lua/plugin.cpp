@@ -1,12 +1,12 @@
-// Scripts in Lua: handlers (image `lua/<name>`) and admission filters. Reading order: sandbox.h (where a script runs),
-// execution_limiter.h (what ends a script), library.cpp (which functions a script has), handler.cpp and filter.cpp (the
-// purpose of a script).
+// Scripts in Lua: handlers (image `lua/<name>`) and admission filters. Reading order: sandbox/sandbox.h (where a script
+// runs), sandbox/execution_limiter.h (what ends a script), stdlib/library.cpp (which functions a script has),
+// handler.cpp and filter.cpp (the purpose of a script).
 #include <functional>
 
 #include "filter.h"
 #include "handler.h"
 #include "jobq/abi.h"
-#include "time_functions.h"
+#include "stdlib/time_functions.h"
 
 namespace jobq::lua {
 

@@ -8,7 +8,7 @@
 #include <system_error>
 #include <utility>
 
-#include "sandbox.h"
+#include "sandbox/sandbox.h"
 
 namespace jobq::lua {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "check.h"
 #include "jobq/json.h"
-#include "plugins/lua/json_bridge.h"
-#include "plugins/lua/sandbox.h"
+#include "plugins/lua/json/json_bridge.h"
+#include "plugins/lua/sandbox/sandbox.h"
 #include "tests/lua/json_outline.h"
 
 namespace {

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "check.h"
-#include "plugins/lua/execution_limiter.h"
-#include "plugins/lua/pattern.h"
+#include "plugins/lua/sandbox/execution_limiter.h"
+#include "plugins/lua/stdlib/pattern.h"
 
 namespace {
 

@@ -35,12 +35,13 @@ needs() {  # needs <target>: sources and libraries of the target, one per line
       printf '%s\n' "$core/jobs/submission.cpp" "$core/jobs/webhook_url.cpp" "$core/config/units.cpp" "$core/base/base64.cpp" "$core/base/secret_box.cpp" \
         "$core/base/ids.cpp" "$core/base/data_dir.cpp" -lPocoCrypto -lPocoFoundation -lcrypto ;;
     lua_pattern)
-      printf '%s\n' "$root"/plugins/lua/{pattern_match,pattern_match_single,pattern_call,pattern_functions,pattern_gsub}.cpp \
-        "$root"/plugins/lua/{step_meter,execution_limiter}.cpp $(pkg-config --cflags --libs lua5.4-c++) ;;
+      printf '%s\n' "-I$root/plugins/lua" "$root"/plugins/lua/stdlib/pattern_*.cpp \
+        "$root"/plugins/lua/sandbox/{step_meter,execution_limiter}.cpp $(pkg-config --cflags --libs lua5.4-c++) ;;
     webhook_url) printf '%s\n' "$core/jobs/webhook_url.cpp" -lcurl -lPocoFoundation ;;
     lua_bridge)
-      for source in "$root"/plugins/lua/*.cpp; do
-        [[ $source =~ /(plugin|handler|filter|quotas|http_[a-z]*)\.cpp$ ]] || echo "$source"
+      printf '%s\n' "-I$root/plugins/lua" "$root"/plugins/lua/{script,script_file}.cpp
+      for source in "$root"/plugins/lua/{sandbox,stdlib,json}/*.cpp; do
+        [[ $source =~ /http_[a-z]*\.cpp$ ]] || echo "$source"
       done
       pkg-config --cflags --libs lua5.4-c++ | tr ' ' '\n' | grep . ;;
   esac

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "plugins/lua/pattern_match.h"
+#include "plugins/lua/stdlib/pattern_match.h"
 #include "testkit/pace.h"
 #include "twin_states.h"
 

@@ -273,7 +273,7 @@ TEST_F(LuaTest, LibrariesCannotBeChanged) {
   EXPECT_EQ(outcome(*handler, "{}", context), "[]");
 }
 
-// lua_load takes the globals from the registry's array without checking its length (plugins/lua/library.cpp,
+// lua_load takes the globals from the registry's array without checking its length (plugins/lua/stdlib/library.cpp,
 // dropEnvironment).
 TEST_F(LuaTest, LoadSeesTheGlobalsInEveryJob) {
   scripts.write("load",

@@ -9,7 +9,7 @@
 #include <random>
 #include <string>
 
-#include "sandbox.h"
+#include "sandbox/sandbox.h"
 #include "testkit/wait_for.h"
 
 namespace jobq::lua::test {
@@ -263,7 +263,7 @@ TEST(SandboxUnlikeStockLua, ACoroutineThatFailsClosesItsVariables) {
             "false, closed by body, false");
 }
 
-// Weak tables are strong tables (plugins/lua/library.cpp, disableWeakTables).
+// Weak tables are strong tables (plugins/lua/stdlib/library.cpp, disableWeakTables).
 TEST(SandboxUnlikeStockLua, NoTableIsWeak) {
   EXPECT_EQ(ofSandbox(R"(return function()
     local meta = {__mode = 'k'}
@@ -275,7 +275,7 @@ TEST(SandboxUnlikeStockLua, NoTableIsWeak) {
             "truek");
 }
 
-// Calls of tables go only to functions found by setmetatable (plugins/lua/library.cpp, disableCallsOfTables).
+// Calls of tables go only to functions found by setmetatable (plugins/lua/stdlib/library.cpp, disableCallsOfTables).
 TEST(SandboxUnlikeStockLua, OnlyFunctionsAnswerCalls) {
   EXPECT_EQ(ofSandbox(R"(return function()
     local meta = {__call = function(self, a, b) return self.name, a, b end}

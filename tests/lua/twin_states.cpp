@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <stdexcept>
 
-#include "plugins/lua/pattern.h"
+#include "plugins/lua/stdlib/pattern.h"
 
 namespace jobq::lua {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "plugins/lua/execution_limiter.h"
+#include "plugins/lua/sandbox/execution_limiter.h"
 
 namespace jobq::lua {
 

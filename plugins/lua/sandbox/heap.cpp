@@ -1,4 +1,4 @@
-#include "heap.h"
+#include "sandbox/heap.h"
 
 #include <malloc.h>
 

@@ -1,9 +1,9 @@
 // string.find, string.match and string.gmatch.
 #include <algorithm>
 
-#include "character_class.h"
-#include "pattern.h"
-#include "pattern_call.h"
+#include "stdlib/character_class.h"
+#include "stdlib/pattern.h"
+#include "stdlib/pattern_call.h"
 
 namespace jobq::lua {
 

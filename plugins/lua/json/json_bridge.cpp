@@ -1,4 +1,4 @@
-#include "json_bridge.h"
+#include "json/json_bridge.h"
 
 #include <algorithm>
 #include <array>
@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "execution_limiter.h"
 #include "jobq/json.h"
-#include "library.h"
-#include "sandbox.h"
+#include "sandbox/execution_limiter.h"
+#include "sandbox/sandbox.h"
+#include "stdlib/library.h"
 
 namespace jobq::lua {
 namespace {

@@ -1,4 +1,4 @@
-#include "time_functions.h"
+#include "stdlib/time_functions.h"
 
 #include <time.h>
 
@@ -7,8 +7,8 @@
 #include <limits>
 #include <string_view>
 
-#include "execution_limiter.h"
-#include "library.h"
+#include "sandbox/execution_limiter.h"
+#include "stdlib/library.h"
 
 namespace jobq::lua {
 namespace {

@@ -1,9 +1,9 @@
-#include "pattern_call.h"
+#include "stdlib/pattern_call.h"
 
 #include <algorithm>
 #include <cstdlib>
 
-#include "execution_limiter.h"
+#include "sandbox/execution_limiter.h"
 
 namespace jobq::lua {
 

@@ -1,4 +1,4 @@
-#include "hash_parts.h"
+#include "sandbox/hash_parts.h"
 
 #include <algorithm>
 #include <bit>

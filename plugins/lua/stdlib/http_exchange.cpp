@@ -1,4 +1,4 @@
-#include "http_exchange.h"
+#include "stdlib/http_exchange.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

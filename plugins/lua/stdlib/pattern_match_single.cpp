@@ -1,8 +1,8 @@
 // The parts of the matcher that examine the subject's characters.
 #include <algorithm>
 
-#include "character_class.h"
-#include "pattern_match.h"
+#include "stdlib/character_class.h"
+#include "stdlib/pattern_match.h"
 
 namespace jobq::lua {
 

@@ -1,10 +1,10 @@
-#include "sandbox.h"
+#include "sandbox/sandbox.h"
 
 #include <algorithm>
 #include <new>
 
-#include "json_bridge.h"
-#include "library.h"
+#include "json/json_bridge.h"
+#include "stdlib/library.h"
 
 namespace jobq::lua {
 namespace {

@@ -1,4 +1,4 @@
-#include "pattern_match.h"
+#include "stdlib/pattern_match.h"
 
 namespace jobq::lua {
 

@@ -14,8 +14,8 @@
 #include <string>
 #include <string_view>
 
-#include "execution_limiter.h"
-#include "heap.h"
+#include "sandbox/execution_limiter.h"
+#include "sandbox/heap.h"
 #include "script.h"
 
 namespace jobq::lua {

@@ -1,4 +1,4 @@
-#include "http_functions.h"
+#include "stdlib/http_functions.h"
 
 #include <strings.h>
 
@@ -7,11 +7,11 @@
 #include <new>
 #include <type_traits>
 
-#include "http_call.h"
-#include "json_bridge.h"
-#include "library.h"
-#include "lua_text.h"
-#include "sandbox.h"
+#include "json/json_bridge.h"
+#include "sandbox/lua_text.h"
+#include "sandbox/sandbox.h"
+#include "stdlib/http_call.h"
+#include "stdlib/library.h"
 
 namespace jobq::lua {
 namespace {

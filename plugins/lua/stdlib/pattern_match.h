@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "step_meter.h"
+#include "sandbox/step_meter.h"
 
 namespace jobq::lua {
 

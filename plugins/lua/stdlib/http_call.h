@@ -12,8 +12,8 @@
 #include <variant>
 #include <vector>
 
-#include "http_answer.h"
 #include "jobq/time.h"
+#include "stdlib/http_answer.h"
 
 namespace jobq::lua {
 

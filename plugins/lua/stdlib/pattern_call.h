@@ -6,8 +6,8 @@
 #include <lua.hpp>
 #include <string_view>
 
-#include "pattern_match.h"
-#include "step_meter.h"
+#include "sandbox/step_meter.h"
+#include "stdlib/pattern_match.h"
 
 namespace jobq::lua {
 

@@ -1,4 +1,4 @@
-#include "http_url.h"
+#include "stdlib/http_url.h"
 
 #include <algorithm>
 #include <new>

@@ -1,4 +1,4 @@
-#include "step_meter.h"
+#include "sandbox/step_meter.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "execution_limiter.h"
+#include "sandbox/execution_limiter.h"
 
 #include <algorithm>
 #include <utility>

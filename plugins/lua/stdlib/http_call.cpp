@@ -1,4 +1,4 @@
-#include "http_call.h"
+#include "stdlib/http_call.h"
 
 #include <curl/curl.h>
 #include <strings.h>
@@ -7,8 +7,8 @@
 #include <chrono>
 #include <initializer_list>
 
-#include "http_exchange.h"
-#include "http_url.h"
+#include "stdlib/http_exchange.h"
+#include "stdlib/http_url.h"
 
 namespace jobq::lua {
 namespace {

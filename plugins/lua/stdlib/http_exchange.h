@@ -12,9 +12,9 @@
 #include <optional>
 #include <string>
 
-#include "http_answer.h"
-#include "http_call.h"
-#include "http_url.h"
+#include "stdlib/http_answer.h"
+#include "stdlib/http_call.h"
+#include "stdlib/http_url.h"
 
 namespace jobq::lua {
 

@@ -1,5 +1,5 @@
 // string.gsub.
-#include "pattern_call.h"
+#include "stdlib/pattern_call.h"
 
 namespace jobq::lua {
 

@@ -1,4 +1,4 @@
-#include "http_answer.h"
+#include "stdlib/http_answer.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,8 +1,8 @@
 // The coroutines of the sandbox. Each body ends in a protected call. Otherwise a thread killed by an error would hold
 // variables still to be closed, and Lua would close the variables with hooks off. The ExecutionLimiter is told about
 // each change of the running coroutine.
-#include "library.h"
-#include "sandbox.h"
+#include "sandbox/sandbox.h"
+#include "stdlib/library.h"
 
 namespace jobq::lua {
 namespace {

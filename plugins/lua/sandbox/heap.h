@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "hash_parts.h"
+#include "sandbox/hash_parts.h"
 
 namespace jobq::lua {
 

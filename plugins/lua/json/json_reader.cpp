@@ -4,9 +4,9 @@
 #include <cmath>
 #include <cstdint>
 
-#include "execution_limiter.h"
 #include "jobq/json.h"
-#include "json_bridge.h"
+#include "json/json_bridge.h"
+#include "sandbox/execution_limiter.h"
 
 namespace jobq::lua {
 namespace {

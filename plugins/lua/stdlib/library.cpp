@@ -1,11 +1,11 @@
-#include "library.h"
+#include "stdlib/library.h"
 
 #include <algorithm>
 #include <initializer_list>
 
-#include "json_bridge.h"
-#include "pattern.h"
-#include "sandbox.h"
+#include "json/json_bridge.h"
+#include "sandbox/sandbox.h"
+#include "stdlib/pattern.h"
 
 namespace jobq::lua {
 namespace {

@@ -1,8 +1,8 @@
 // The functions setmetatable, rawset, xpcall, load, next, pairs and print in versions safe for a sandbox.
 #include <algorithm>
 
-#include "library.h"
-#include "sandbox.h"
+#include "sandbox/sandbox.h"
+#include "stdlib/library.h"
 
 namespace jobq::lua {
 namespace {

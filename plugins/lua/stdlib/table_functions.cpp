@@ -2,8 +2,8 @@
 // can be made to run without end where no hook fires.
 #include <algorithm>
 
-#include "library.h"
-#include "sandbox.h"
+#include "sandbox/sandbox.h"
+#include "stdlib/library.h"
 
 namespace jobq::lua {
 namespace {

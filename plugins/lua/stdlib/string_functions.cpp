@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <string_view>
 
-#include "library.h"
-#include "sandbox.h"
+#include "sandbox/sandbox.h"
+#include "stdlib/library.h"
 
 namespace jobq::lua {
 namespace {
