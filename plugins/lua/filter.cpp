@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "json/json_bridge.h"
+#include "sandbox/environment.h"
+#include "sandbox/hidden_names.h"
 #include "sandbox/lua_text.h"
 #include "sandbox/sandbox.h"
 #include "stdlib/library.h"
@@ -268,10 +270,11 @@ Decision LuaFilter::review(const AdmissionRequest& job) {
   const ScriptPtr& script = script_.newest();
   if (!sandbox_ || sandbox_->isSpent()) {
     sandbox_.reset();
-    sandbox_ = std::make_unique<Sandbox>(deps_.options.memory, Sandbox::kPlainOfFilters, [this](lua_State* lua) {
+    const auto more = [this](lua_State* lua) {
       openFilter(lua, &review_);
       openTime(lua, deps_.clock);
-    });
+    };
+    sandbox_ = std::make_unique<Sandbox>(deps_.options.memory, Sandbox::kPlainOfFilters, withStandardLibraries(more));
   }
   Review review{job, deps_.quotas, name_, deps_.options.filterTime};
   review_ = &review;  // the script's first lines may read the review already

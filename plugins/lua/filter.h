@@ -10,7 +10,7 @@
 #include "jobq/time.h"
 #include "lua_options.h"
 #include "quotas.h"
-#include "script.h"
+#include "script_folder.h"
 
 namespace jobq::lua {
 

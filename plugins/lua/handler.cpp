@@ -121,11 +121,12 @@ std::string LuaHandler::run(std::string_view input, JobContext& context) {
   const ScriptPtr script = script_.newest();
   if (!sandbox_ || sandbox_->isSpent()) {
     sandbox_.reset();
-    sandbox_ = std::make_unique<Sandbox>(deps_.options.memory, Sandbox::kPlainOfHandlers, [this](lua_State* lua) {
+    const auto more = [this](lua_State* lua) {
       openJob(lua, deps_.clock);
       openHttp(lua, httpRules(deps_));
       openTime(lua, deps_.clock);
-    });
+    };
+    sandbox_ = std::make_unique<Sandbox>(deps_.options.memory, Sandbox::kPlainOfHandlers, withStandardLibraries(more));
   }
   const std::stop_token stop = context.stopToken();
   std::optional<std::chrono::steady_clock::time_point> stoppedAt;

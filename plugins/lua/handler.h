@@ -9,7 +9,7 @@
 #include "jobq/job_handler.h"
 #include "jobq/time.h"
 #include "lua_options.h"
-#include "script.h"
+#include "script_folder.h"
 
 namespace jobq::lua {
 

@@ -23,6 +23,11 @@ LAYERS = {  # a folder of core, and the folders of core that it may include besi
     "http/api": {"base", "config", "endpoints", "jobs", "auth", "limits", "plugin", "http/transport"},
     "cli": {"base", "plugin", "endpoints", "jobs"},  # `lua run` makes a script and judges it as the server does
 }
+LAYERS_OF_LUA = {  # the same for the folders of plugins/lua; the files at its top know all folders
+    "sandbox": set(),
+    "json": {"sandbox"},
+    "stdlib": {"sandbox", "json"},
+}
 ONLY_IN = [  # a header's name, and where alone it may be included
     (re.compile(r"Poco/Net/HTTP"), ("core/http/", "core/cli/", "plugins/webhook_http/")),
     (re.compile(r"boost/"), ("core/plugin/plugin_host.cpp",)),
@@ -91,6 +96,18 @@ def test_plugins():
         for include in INCLUDE.findall(path.read_text()):
             if include.startswith(("core/", "plugins/")):
                 faults.append(f"{name(path)} includes {include}: a plugin knows the sdk and itself")
+    assert_none(faults)
+
+
+def test_lua():
+    faults = []
+    top = {path.name for path in (ROOT / "plugins/lua").glob("*.h")}
+    for layer, below in LAYERS_OF_LUA.items():
+        for path in sources(f"plugins/lua/{layer}"):
+            for include in INCLUDE.findall(path.read_text()):
+                other = "the top" if include in top else include.split("/")[0]
+                if other in {*LAYERS_OF_LUA, "the top"} - {layer} - below:
+                    faults.append(f"{name(path)} includes {include}: {layer} may not know {other}")
     assert_none(faults)
 
 

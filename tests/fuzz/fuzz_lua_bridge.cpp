@@ -10,6 +10,8 @@
 #include "jobq/json.h"
 #include "plugins/lua/json/json_bridge.h"
 #include "plugins/lua/sandbox/sandbox.h"
+#include "plugins/lua/script_folder.h"
+#include "plugins/lua/stdlib/library.h"
 #include "tests/lua/json_outline.h"
 
 namespace {
@@ -23,7 +25,7 @@ template <class Body>
 bool tried(Body&& body) {
   static std::unique_ptr<Sandbox> sandbox;
   if (!sandbox || sandbox->isSpent())
-    sandbox = std::make_unique<Sandbox>(std::size_t{64} << 20, Sandbox::kPlainOfHandlers);
+    sandbox = std::make_unique<Sandbox>(std::size_t{64} << 20, Sandbox::kPlainOfHandlers, withStandardLibraries());
   try {
     sandbox->run(
         kScript, [] { return std::string(); }, {}, body);

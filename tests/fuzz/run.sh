@@ -39,7 +39,7 @@ needs() {  # needs <target>: sources and libraries of the target, one per line
         "$root"/plugins/lua/sandbox/{step_meter,execution_limiter}.cpp $(pkg-config --cflags --libs lua5.4-c++) ;;
     webhook_url) printf '%s\n' "$core/jobs/webhook_url.cpp" -lcurl -lPocoFoundation ;;
     lua_bridge)
-      printf '%s\n' "-I$root/plugins/lua" "$root"/plugins/lua/{script,script_file}.cpp
+      printf '%s\n' "-I$root/plugins/lua" "$root"/plugins/lua/{script_folder,script_file}.cpp
       for source in "$root"/plugins/lua/{sandbox,stdlib,json}/*.cpp; do
         [[ $source =~ /http_[a-z]*\.cpp$ ]] || echo "$source"
       done

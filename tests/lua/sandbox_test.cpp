@@ -273,8 +273,8 @@ TEST_F(LuaTest, LibrariesCannotBeChanged) {
   EXPECT_EQ(outcome(*handler, "{}", context), "[]");
 }
 
-// lua_load takes the globals from the registry's array without checking its length (plugins/lua/stdlib/library.cpp,
-// dropEnvironment).
+// lua_load takes the globals from the registry's array without checking its length
+// (plugins/lua/sandbox/environment.cpp, dropEnvironment).
 TEST_F(LuaTest, LoadSeesTheGlobalsInEveryJob) {
   scripts.write("load",
                 "return function() x = 5 return load('return x')() + load('return load(\"return x\")()')() end");

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "lua_fixture.h"
-#include "script.h"
+#include "script_folder.h"
 
 namespace jobq::lua::test {
 namespace {

@@ -10,6 +10,8 @@
 #include <string>
 
 #include "sandbox/sandbox.h"
+#include "script_folder.h"
+#include "stdlib/library.h"
 #include "testkit/wait_for.h"
 
 namespace jobq::lua::test {
@@ -39,7 +41,7 @@ std::string ofSandbox(const std::string& text) {
     return std::chrono::steady_clock::now() - begun < testkit::kHangDeadline ? "" : "it takes too long";
   };
   try {
-    Sandbox(std::size_t{64} << 20, Sandbox::kPlainOfHandlers)
+    Sandbox(std::size_t{64} << 20, Sandbox::kPlainOfHandlers, withStandardLibraries())
         .run(compile("case", text, std::size_t{64} << 20), judge, {}, [&result](lua_State* lua) {
           lua_call(lua, 0, 1);
           result = lua_tostring(lua, -1);
@@ -263,7 +265,7 @@ TEST(SandboxUnlikeStockLua, ACoroutineThatFailsClosesItsVariables) {
             "false, closed by body, false");
 }
 
-// Weak tables are strong tables (plugins/lua/stdlib/library.cpp, disableWeakTables).
+// Weak tables are strong tables (plugins/lua/sandbox/hidden_names.cpp, disableWeakTables).
 TEST(SandboxUnlikeStockLua, NoTableIsWeak) {
   EXPECT_EQ(ofSandbox(R"(return function()
     local meta = {__mode = 'k'}
@@ -275,7 +277,8 @@ TEST(SandboxUnlikeStockLua, NoTableIsWeak) {
             "truek");
 }
 
-// Calls of tables go only to functions found by setmetatable (plugins/lua/stdlib/library.cpp, disableCallsOfTables).
+// Calls of tables go only to functions found by setmetatable (plugins/lua/sandbox/hidden_names.cpp,
+// disableCallsOfTables).
 TEST(SandboxUnlikeStockLua, OnlyFunctionsAnswerCalls) {
   EXPECT_EQ(ofSandbox(R"(return function()
     local meta = {__call = function(self, a, b) return self.name, a, b end}

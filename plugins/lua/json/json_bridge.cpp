@@ -9,8 +9,8 @@
 
 #include "jobq/json.h"
 #include "sandbox/execution_limiter.h"
+#include "sandbox/hidden_names.h"
 #include "sandbox/sandbox.h"
-#include "stdlib/library.h"
 
 namespace jobq::lua {
 namespace {

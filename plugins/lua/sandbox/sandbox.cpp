@@ -2,32 +2,32 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
-#include "json/json_bridge.h"
-#include "stdlib/library.h"
+#include "sandbox/environment.h"
+#include "sandbox/hidden_names.h"
+#include "sandbox/text_loader.h"
 
 namespace jobq::lua {
 namespace {
 
-constexpr std::size_t kLongestMessage = 16'384;
-
-// Key of the registry: the main function of the loaded script.
-const char kMain = 0;
+// Keys of the registry, by their addresses.
+const char kMain = 0;       // the main function of the loaded script
+const char kErrorText = 0;  // the function given to setErrorText()
 
 }  // namespace
 
-Sandbox::Sandbox(std::size_t memory, std::size_t plain, const Opener& more)
+Sandbox::Sandbox(std::size_t memory, std::size_t plain, const Opener& open)
     : heap_(memory, plain), lua_(lua_newstate(resize, this)) {
   if (lua_ == nullptr) throw std::bad_alloc();
   limiter_ = std::make_unique<ExecutionLimiter>(lua_, plain);
   constexpr lua_CFunction kPrepare = [](lua_State* lua) {
-    openLibraries(lua);
-    const auto& add = *static_cast<const Opener*>(lua_touserdata(lua, 1));
-    if (add) add(lua);
+    hideNames(lua);
+    (*static_cast<const Opener*>(lua_touserdata(lua, 1)))(lua);
     return 0;
   };
   lua_pushcfunction(lua_, kPrepare);
-  lua_pushlightuserdata(lua_, const_cast<Opener*>(&more));
+  lua_pushlightuserdata(lua_, const_cast<Opener*>(&open));
   if (lua_pcall(lua_, 1, 0, 0) != LUA_OK) {
     lua_close(lua_);
     throw std::bad_alloc();
@@ -155,22 +155,10 @@ void Sandbox::forget() {
   lua_settop(lua_, 0);
 }
 
-namespace {
-
-// Replaces an error that is not a string by a string. The metamethods of the error are not called.
-int spell(lua_State* lua) {
-  const int type = lua_type(lua, 1);
-  std::string text = "the error is a " + std::string(typeName(lua, 1));
-  try {
-    if (type == LUA_TTABLE || type == LUA_TNUMBER) text = toJson(lua, 1);
-  } catch (const ScriptError& error) {
-    text += ", and " + std::string(error.what());
-  }
-  lua_pushlstring(lua, text.data(), std::min(text.size(), kLongestMessage));
-  return 1;
+void setErrorText(lua_State* lua, lua_CFunction spell) {
+  lua_pushcfunction(lua, spell);
+  lua_rawsetp(lua, LUA_REGISTRYINDEX, &kErrorText);
 }
-
-}  // namespace
 
 std::string Sandbox::describe(int status) {
   if (status == LUA_ERRMEM && heap_.wasCrowded()) {
@@ -183,7 +171,7 @@ std::string Sandbox::describe(int status) {
   // Making a string may exceed the memory of the script, and outside of a protected call an error of memory would end
   // the process.
   if (lua_type(lua_, -1) != LUA_TSTRING) {
-    lua_pushcfunction(lua_, guarded<spell>);
+    lua_rawgetp(lua_, LUA_REGISTRYINDEX, &kErrorText);
     lua_insert(lua_, -2);
     lua_pcall(lua_, 1, 1, 0);
   }

@@ -16,7 +16,7 @@
 
 #include "sandbox/execution_limiter.h"
 #include "sandbox/heap.h"
-#include "script.h"
+#include "sandbox/script.h"
 
 namespace jobq::lua {
 
@@ -27,10 +27,13 @@ class ScriptError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Limit in bytes of the message of a ScriptError for an error that the script raised.
+inline constexpr std::size_t kLongestMessage = 16'384;
+
 /// Used by one thread at a time.
 class Sandbox {
  public:
-  /// Adds libraries (library.h, addLibrary) beyond the libraries of every script.
+  /// Installs the libraries of scripts in the state of a new sandbox (environment.h).
   using Opener = std::function<void(lua_State*)>;
 
   /// Sizes in bytes of the largest block with which a script runs 200 instructions between two checks of the deadline.
@@ -39,9 +42,9 @@ class Sandbox {
   static constexpr std::size_t kPlainOfFilters = 16U << 10;
   static constexpr std::size_t kPlainOfHandlers = 512U << 10;
 
-  /// `memory`: bytes for all objects that scripts hold at a time. `plain`: kPlainOfFilters or kPlainOfHandlers. `more`
+  /// `memory`: bytes for all objects that scripts hold at a time. `plain`: kPlainOfFilters or kPlainOfHandlers. `open`
   /// is called once, in the constructor. Throws std::bad_alloc if the libraries do not fit.
-  Sandbox(std::size_t memory, std::size_t plain, const Opener& more = {});
+  Sandbox(std::size_t memory, std::size_t plain, const Opener& open);
   ~Sandbox();
   Sandbox(const Sandbox&) = delete;
   Sandbox& operator=(const Sandbox&) = delete;
@@ -97,6 +100,11 @@ class Sandbox {
   ScriptPtr loaded_;
   LineSink print_;
 };
+
+/// Sets the function that gives errors a text if they are not strings. `spell` gets the error as its argument and
+/// returns a string of at most kLongestMessage bytes. Called by the opener of each sandbox, once per
+/// state.
+void setErrorText(lua_State* lua, lua_CFunction spell);
 
 /// Wraps a C++ function for Lua: a std::exception thrown by the function becomes an error of the script.
 template <int (*kFunction)(lua_State*)>

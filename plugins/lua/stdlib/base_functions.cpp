@@ -1,7 +1,10 @@
 // The functions setmetatable, rawset, xpcall, load, next, pairs and print in versions safe for a sandbox.
 #include <algorithm>
 
+#include "sandbox/environment.h"
+#include "sandbox/hidden_names.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/text_loader.h"
 #include "stdlib/library.h"
 
 namespace jobq::lua {
@@ -97,24 +100,6 @@ int pairs(lua_State* lua) {
   return 3;
 }
 
-struct Piecewise {
-  const char* text;
-  std::size_t left;
-};
-
-// Hands the text to the compiler in pieces, so that the compilation of a long text can be stopped. An operator may cost
-// the compiler the length of the expression, a name the number of variables.
-const char* nextPiece(lua_State* lua, void* of, std::size_t* size) {
-  constexpr std::size_t kPiece = 256;
-  Piecewise& text = *static_cast<Piecewise*>(of);
-  ExecutionLimiter::of(lua).checkDeadline(lua);
-  const char* piece = text.text;
-  *size = std::min(kPiece, text.left);
-  text.text += *size;
-  text.left -= *size;
-  return piece;
-}
-
 // load(text [, name [, mode [, environment]]]). Bytecode is never accepted, because bytecode can crash the process.
 int load(lua_State* lua) {
   std::size_t size = 0;
@@ -134,11 +119,6 @@ int load(lua_State* lua) {
 }
 
 }  // namespace
-
-int loadText(lua_State* lua, std::string_view text, const char* name) {
-  Piecewise pieces{text.data(), text.size()};
-  return lua_load(lua, nextPiece, &pieces, name, "t");
-}
 
 int printLine(lua_State* lua) {
   std::string line;

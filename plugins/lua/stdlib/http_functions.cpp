@@ -8,10 +8,10 @@
 #include <type_traits>
 
 #include "json/json_bridge.h"
+#include "sandbox/environment.h"
 #include "sandbox/lua_text.h"
 #include "sandbox/sandbox.h"
 #include "stdlib/http_call.h"
-#include "stdlib/library.h"
 
 namespace jobq::lua {
 namespace {

@@ -7,8 +7,8 @@
 #include <limits>
 #include <string_view>
 
+#include "sandbox/environment.h"
 #include "sandbox/execution_limiter.h"
-#include "stdlib/library.h"
 
 namespace jobq::lua {
 namespace {

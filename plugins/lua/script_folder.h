@@ -1,4 +1,4 @@
-// Compiled scripts and the folder of scripts. An edited file takes effect for the next job. A file that does not
+// The folder of scripts. An edited file takes effect for the next job. A file that does not
 // compile leaves the preceding text in force.
 #pragma once
 
@@ -17,17 +17,10 @@
 #include "jobq/log.h"
 #include "jobq/mutex.h"
 #include "jobq/plugin.h"
+#include "sandbox/script.h"
 #include "script_file.h"
 
 namespace jobq::lua {
-
-/// An immutable compiled script, shared by the sandboxes that run it.
-struct Script {
-  std::string name;      ///< name of the file without `.lua`
-  std::string text;      ///< exactly as read
-  std::string bytecode;  ///< made by the server itself; foreign bytecode is never loaded
-};
-using ScriptPtr = std::shared_ptr<const Script>;
 
 /// Compiles and tries `text`. Throws ScriptError with file and line if the text does not compile or does not return a
 /// function within a second and `memory` bytes. `more` adds libraries beyond the libraries of every script.

@@ -1,4 +1,4 @@
-#include "script.h"
+#include "script_folder.h"
 
 #include <algorithm>
 #include <chrono>
@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sandbox/sandbox.h"
+#include "stdlib/library.h"
 
 namespace jobq::lua {
 namespace {
@@ -46,7 +47,7 @@ ScriptPtr compile(std::string name, std::string text, std::size_t memory, const 
   const auto within = [end](const char* otherwise) {
     return [end, otherwise] { return std::chrono::steady_clock::now() < end ? "" : otherwise; };
   };
-  Sandbox sandbox(memory, Sandbox::kPlainOfFilters, more);
+  Sandbox sandbox(memory, Sandbox::kPlainOfFilters, withStandardLibraries(more));
   auto script = std::make_shared<Script>();
   script->bytecode =
       sandbox.compile(text, "@" + name + ".lua", within("the script takes longer than a second to compile"));
