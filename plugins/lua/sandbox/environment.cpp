@@ -3,6 +3,11 @@
 namespace jobq::lua {
 namespace {
 
+static_assert(
+    LUA_VERSION_RELEASE_NUM == 50404,
+    "Another release of Lua: check in lapi.c how lua_load finds the globals (getGtable), and in ltable.c that "
+    "the array of the registry keeps an element that is false");
+
 // Keys of the registry, by their addresses.
 const char kLibraries = 0;        // the table in which all environments look up names
 const char kEnvironmentMeta = 0;  // the metatable of environments

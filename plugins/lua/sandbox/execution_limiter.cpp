@@ -5,6 +5,10 @@
 
 namespace jobq::lua {
 
+static_assert(LUA_VERSION_RELEASE_NUM == 50404,
+              "Another release of Lua: check in ldebug.c that lua_sethook allocates no memory and may be called during "
+              "an allocation, in lstate.c that coroutines inherit hooks, and in ldo.c how nested calls are counted");
+
 ExecutionLimiter::ExecutionLimiter(lua_State* lua, std::size_t plain) : main_(lua), plain_(plain), current_(lua) {
   *static_cast<ExecutionLimiter**>(lua_getextraspace(lua)) = this;
 }

@@ -6,11 +6,19 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <lua.hpp>
 #include <new>
 #include <optional>
 
 namespace jobq::lua {
 namespace {
+
+static_assert(LUA_VERSION_RELEASE_NUM == 50404,
+              "Another release of Lua: compare Node and the type tags of lobject.h with the constants below, and "
+              "l_hashfloat, hashint, luaH_resize and rehash of ltable.c with hashOf, placeOf and leastMoved; then run "
+              "tests/lua");
+static_assert(sizeof(lua_Integer) == 8 && sizeof(lua_Number) == 8 && sizeof(void*) == 8,
+              "A node is measured for values of 8 bytes");
 
 // The layout of Node in Lua's lobject.h, in bytes.
 constexpr std::size_t kNode = 24;

@@ -10,7 +10,8 @@
 
 namespace jobq::lua {
 
-/// Used by one thread at a time. Depends on the layout of a node and on the placement of numbers in Lua 5.4 (ltable.c).
+/// Used by one thread at a time. Depends on the layout of a node and on the placement of numbers in Lua 5.4.4
+/// (ltable.c).
 /// Strings are not examined: Lua hashes strings with a secret unknown to callers.
 class HashParts {
  public:

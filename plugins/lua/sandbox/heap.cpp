@@ -5,9 +5,15 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <lua.hpp>
 #include <new>
 
 namespace jobq::lua {
+
+static_assert(
+    LUA_VERSION_RELEASE_NUM == 50404,
+    "Another release of Lua: check that luaM_malloc_ of lmem.c passes zero for a block without an object, and "
+    "that setnodevector of ltable.c allocates each hash part as such a block of its own");
 
 Heap::~Heap() {
   slabs_.clear();

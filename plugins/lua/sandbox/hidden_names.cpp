@@ -8,6 +8,10 @@ namespace {
 
 const char kCallName = 0;  // key of the registry: the name under which Lua looks for __call
 
+static_assert(LUA_VERSION_RELEASE_NUM == 50404,
+              "Another release of Lua: check that ltm.c finds metamethods by the address of their names (tmname), that "
+              "the names are short strings, and that lstring.c keeps the hash of a string whose bytes have changed");
+
 constexpr std::string_view kHiddenCall = "\n_call";
 
 // Lua knows the names of its metamethods only by their address in memory. With other letters at the address, the name

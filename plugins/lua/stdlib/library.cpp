@@ -99,6 +99,11 @@ std::uint64_t bytesOfArguments(lua_State* lua) {
   return bytes;
 }
 
+static_assert(
+    LUA_VERSION_RELEASE_NUM == 50404,
+    "Another release of Lua: check that the wrapped functions of lbaselib.c, lcorolib.c, lstrlib.c, ltablib.c "
+    "and lutf8lib.c read no upvalue, and look for new functions that work without an end");
+
 // A stock C function has no upvalue and finds its arguments unchanged on the stack.
 void countWork(lua_State* lua, const char* name) {
   constexpr lua_CFunction kCounted = [](lua_State* state) {

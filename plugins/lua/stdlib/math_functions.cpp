@@ -5,6 +5,11 @@
 namespace jobq::lua {
 namespace {
 
+static_assert(
+    LUA_VERSION_RELEASE_NUM == 50404,
+    "Another release of Lua: check in lmathlib.c that the first upvalue of math.random is the generator, that "
+    "math.randomseed changes the same object, and that the wrapped functions have no upvalue");
+
 // math.random. Upvalues: the generator, where the stock function looks for it; the stock function; math.randomseed. The
 // first call of each script seeds anew, so numbers given to one script reveal no number of the next script.
 int drawNumber(lua_State* lua) {
