@@ -1,5 +1,7 @@
 #include "stdlib/pattern_match.h"
 
+#include <cstdint>
+
 namespace jobq::lua {
 
 // A nested call of match().
@@ -21,44 +23,28 @@ class Matcher::Level {
 Matcher::Matcher(MatchHost& host, std::string_view subject, std::string_view pattern)  // NOLINT
     : host_(host),
       meter_(host),
+      reader_(host, meter_, pattern),
       begin_(subject.data()),
-      end_(begin_ + subject.size()),
-      pattern_(pattern.data()),
-      patternEnd_(pattern_ + pattern.size()) {}
+      end_(begin_ + subject.size()) {}
 
 const char* Matcher::matchAt(const char* at) {
   meter_.charge(1);
   level_ = 0;
-  return match(at, pattern_);
-}
-
-Matcher::Item Matcher::itemAt(const char* pattern) const {
-  switch (*pattern) {
-    case '(': return peek(pattern + 1) == ')' ? Item::kPosition : Item::kOpen;
-    case ')': return Item::kClose;
-    case '$': return pattern + 1 == patternEnd_ ? Item::kEnd : Item::kSingle;
-    case '%': break;
-    default: return Item::kSingle;
-  }
-  switch (const char c = peek(pattern + 1)) {
-    case 'b': return Item::kBalance;
-    case 'f': return Item::kFrontier;
-    default: return '0' <= c && c <= '9' ? Item::kReference : Item::kSingle;
-  }
+  return match(at, reader_.begin());
 }
 
 // Returns the end of the match of the pattern's rest, from `pattern` on. Recursion happens exactly where the stock
 // matcher calls itself, so that "too complex" means the same patterns.
 const char* Matcher::match(const char* at, const char* pattern) {
   const Level level(*this);
-  while (at != nullptr && pattern != patternEnd_) {
-    const Item item = itemAt(pattern);
+  while (at != nullptr && pattern != reader_.end()) {
+    const Item item = reader_.itemAt(pattern);
     if (item == Item::kSingle) {
-      const Single single = readSingle(pattern);
-      const char suffix = peek(single.end);
+      const Single single = reader_.readSingle(pattern);
+      const char suffix = reader_.peek(single.end());
       const bool repeats = suffix == '*' || suffix == '+' || suffix == '-' || suffix == '?';
-      pattern = repeats ? single.end + 1 : single.end;
-      if (!fits(at, single)) {
+      pattern = repeats ? single.end() + 1 : single.end();
+      if (at == end_ || !single.fits(meter_, *at)) {
         if (!repeats || suffix == '+') return nullptr;
         continue;
       }
@@ -79,7 +65,7 @@ const char* Matcher::match(const char* at, const char* pattern) {
       case Item::kClose: return closeCapture(at, pattern + 1);
       case Item::kEnd: return at == end_ ? at : nullptr;
       case Item::kBalance:
-        at = balance(at, pattern + 2);
+        at = balance(at, reader_.readPair(pattern + 2));
         pattern += 4;
         break;
       case Item::kReference:
@@ -87,43 +73,14 @@ const char* Matcher::match(const char* at, const char* pattern) {
         pattern += 2;
         break;
       default: {
-        if (peek(pattern + 2) != '[') host_.refuse("missing '[' after '%f' in pattern");
-        const Single set = readSingle(pattern + 2);
+        if (reader_.peek(pattern + 2) != '[') host_.refuse("missing '[' after '%f' in pattern");
+        const Single set = reader_.readSingle(pattern + 2);
         if (!isFrontier(at, set)) return nullptr;
-        pattern = set.end;
+        pattern = set.end();
       }
     }
   }
   return at;
-}
-
-// A single costs a step for each of its characters: the time to read the single and to test it once.
-Matcher::Single Matcher::readSingle(const char* pattern) {
-  const char* end = pattern + 1;
-  if (*pattern == '%') {
-    if (end == patternEnd_) host_.refuse("malformed pattern (ends with '%')");
-    ++end;
-  } else if (*pattern == '[') {
-    end = setEnd(end);
-  }
-  const Single single{pattern, end};
-  meter_.charge(single.price());
-  return single;
-}
-
-// The first character of a set never ends the set.
-const char* Matcher::setEnd(const char* at) {
-  if (peek(at) == '^') ++at;
-  const char* paid = at;
-  do {
-    if (at == patternEnd_) host_.refuse("malformed pattern (missing ']')");
-    if (*at++ == '%' && at != patternEnd_) ++at;
-    if (static_cast<std::uint64_t>(at - paid) > StepMeter::kBatch) {
-      meter_.charge(static_cast<std::uint64_t>(at - paid));
-      paid = at;
-    }
-  } while (peek(at) != ']');
-  return at + 1;
 }
 
 const char* Matcher::openCapture(const char* at, const char* pattern, std::ptrdiff_t size) {
@@ -148,18 +105,56 @@ const char* Matcher::closeCapture(const char* at, const char* pattern) {
 
 // The characters before `at` fit already; `least` is the shortest acceptable end.
 const char* Matcher::longest(const char* at, const char* least, const Single& single) {
-  for (const char* to = run(at, single);; --to) {
-    if (const char* end = match(to, single.end + 1)) return end;
+  for (const char* to = single.run(meter_, at, end_);; --to) {
+    if (const char* end = match(to, single.end() + 1)) return end;
     if (to == least) return nullptr;
   }
 }
 
 const char* Matcher::shortest(const char* at, const Single& single) {
   for (;; ++at) {
-    if (const char* end = match(at, single.end + 1)) return end;
+    if (const char* end = match(at, single.end() + 1)) return end;
     meter_.charge(single.price());
-    if (!fits(at, single)) return nullptr;
+    if (at == end_ || !single.fits(meter_, *at)) return nullptr;
   }
+}
+
+// `%bxy`: from an x on, as many x as y.
+const char* Matcher::balance(const char* at, const char* pair) {
+  if (at == end_ || *at != pair[0]) return nullptr;
+  std::size_t open = 1;
+  for (++at; at != end_; ++at) {
+    meter_.charge(1);
+    // With x equal to y, the next x closes.
+    if (*at == pair[1]) {
+      if (--open == 0) return at + 1;
+    } else if (*at == pair[0]) {
+      ++open;
+    }
+  }
+  return nullptr;
+}
+
+// `%f[set]`: the preceding character is outside of the set, the character at `at` inside; both ends of the subject
+// count as '\0'.
+bool Matcher::isFrontier(const char* at, const Single& set) {
+  const char before = at == begin_ ? '\0' : at[-1];
+  const char here = at == end_ ? '\0' : *at;
+  return !set.inSet(meter_, before) && set.inSet(meter_, here);
+}
+
+// `%1`: the text of the capture, repeated. A position is never found again.
+const char* Matcher::repeat(const char* at, char digit) {
+  const int index = digit - '1';
+  if (index < 0 || index >= level_ || capture(index).size == Capture::kOpen) {
+    char message[] = "invalid capture index %0";
+    message[sizeof message - 2] = digit;
+    host_.refuse(message);
+  }
+  const Capture& caught = capture(index);
+  if (caught.size < 0 || caught.size > end_ - at) return nullptr;
+  const auto size = static_cast<std::size_t>(caught.size);
+  return sameText(meter_, {at, size}, {caught.begin, size}) ? at + size : nullptr;
 }
 
 }  // namespace jobq::lua

@@ -2,13 +2,14 @@
 // The matcher has the results, limits and messages of the stock matcher, and is independent of Lua's states.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "sandbox/step_meter.h"
+#include "stdlib/pattern_reader.h"
+#include "stdlib/pattern_single.h"
 
 namespace jobq::lua {
 
@@ -47,21 +48,8 @@ class Matcher {
   StepMeter& meter() { return meter_; }
 
  private:
-  enum class Item { kSingle, kOpen, kClose, kPosition, kEnd, kBalance, kFrontier, kReference };
-  // A pattern item for one character: `x`, `.`, `%a` or `[set]`.
-  struct Single {
-    const char* begin;
-    const char* end;
-
-    // Steps of testing the item once. Reading or testing a set longer than a batch is charged on the way instead.
-    std::uint64_t price() const { return std::min(static_cast<std::uint64_t>(end - begin), StepMeter::kBatch); }
-  };
+  using Item = PatternReader::Item;
   class Level;
-
-  Item itemAt(const char* pattern) const;
-  char peek(const char* pattern) const { return pattern == patternEnd_ ? '\0' : *pattern; }
-  Single readSingle(const char* pattern);
-  const char* setEnd(const char* at);
 
   const char* match(const char* at, const char* pattern);
   const char* openCapture(const char* at, const char* pattern, std::ptrdiff_t size);
@@ -69,21 +57,15 @@ class Matcher {
   const char* longest(const char* at, const char* least, const Single& single);
   const char* shortest(const char* at, const Single& single);
 
-  bool fits(const char* at, const Single& single);
-  const char* run(const char* at, const Single& single);
-  const char* scan(const char* at, const char* limit, const Single& single);
-  bool inSet(unsigned char c, const Single& set);
-
   const char* balance(const char* at, const char* pair);
   bool isFrontier(const char* at, const Single& set);
   const char* repeat(const char* at, char digit);
 
   MatchHost& host_;
   StepMeter meter_;
+  PatternReader reader_;
   const char* const begin_;
   const char* const end_;
-  const char* const pattern_;
-  const char* const patternEnd_;
   int depth_ = 0;
   int level_ = 0;
   std::array<Capture, kMaxCaptures> captures_;
