@@ -6,6 +6,7 @@
 #include "core/http/api/routes.h"
 #include "core/maintenance/lost_jobs.h"
 #include "core/start_check.h"
+#include "core/workers/pool_status.h"
 
 namespace jobq {
 namespace {
@@ -67,9 +68,11 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
       jobs_(*storage_, queueSignal_, completions_, [this] { webhooks_.notify(); }),
       deadlines_(clock_, log_, [this] { (void)sweeper_.endOverdue(); }),
       executor_({jobs_, *storage_, running_, deadlines_, secrets_, clock_, log_}),
-      dispatcher_({*storage_, queueSignal_, executor_, running_, clock_, log_}, node_, endpoints_.all()),
+      workerPools_({queueSignal_, clock_, log_}, endpoints_.all()),
+      supervisor_({workerPools_, *storage_, queueSignal_, executor_, running_, log_}, node_),
+      dispatcher_({workerPools_, supervisor_, *storage_, queueSignal_, executor_, running_, clock_, log_}, node_),
       remover_({storage_->jobs(), [this] { return endpoints_.leaving(); },
-                [this](const EndpointId& id) { return dispatcher_.hasLeft(id); },
+                [this](const EndpointId& id) { return hasLeft(workerPools_.status(id)); },
                 [this](const EndpointId& id) { return endpoints_.isInUse(id); },
                 [this](const EndpointId& id) { completions_.announceSome(id); },
                 [this](const EndpointId& id) { endpointService_.forget(id); }}),
@@ -85,7 +88,7 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
             outboxCleaner_.step();
             remover_.step();
             keys_.storeUses();
-            runtimes_.tick(dispatcher_.workersOfTemplates());
+            runtimes_.tick(workerPools_.workersOfTemplates());
           }),
       backups_(*storage_, dataDir_.path()),
       limiter_(plugins_.create<RateLimiter>(config_.limiter, around_, logFor("limiter." + config_.limiter))),
@@ -164,7 +167,9 @@ void Application::addRoutes() {
                            [this](const EndpointId& endpoint) { return workers(endpoint); },
                            [this](const LeaseRef& lease) { stopRun(lease); },
                            draining,
-                           [this](const Endpoint& endpoint, bool low) { return dispatcher_.waitReason(endpoint, low); },
+                           [this](const Endpoint& endpoint, bool low) {
+                             return waitReason(workerPools_.status(endpoint.id), endpoint, low);
+                           },
                            waiting_,
                            answerMemory_});
   addKeyRoutes(router_, keys_, wall_);
@@ -177,18 +182,18 @@ void Application::addRoutes() {
   addTemplateRoutes(router_, templateService_, endpoints_,
                     [this](const std::string& id) { return runtimes_.minutes(id); });
   addEndpointRoutes(router_,
-                    {endpointService_, endpoints_, [this](const EndpointId& id) { return dispatcher_.view(id); },
+                    {endpointService_, endpoints_, [this](const EndpointId& id) { return workerPools_.view(id); },
                      [this](const std::string& id) { return runtimes_.minutes(id); }, config_.queuePolicy});
   addProcessRoutes(router_, *storage_, clock_, draining);
 }
 
 WorkerCounts Application::workers(const EndpointId& endpoint) const {
-  WorkerCounts workers = dispatcher_.counts(endpoint);
+  WorkerCounts workers = workerPools_.status(endpoint).counts;
   return workers += storage_->workers().count(endpoint, node_);
 }
 
 void Application::stopRun(const LeaseRef& lease) {
-  dispatcher_.stopRun(lease);
+  supervisor_.stopRun(lease);
   executor_.noticeStopped();
 }
 
@@ -221,9 +226,9 @@ FilterPool& Application::filter(const std::string& name) {
 
 void Application::endpointChanged(const EndpointId& id, const EndpointPtr& now) {
   if (now) {
-    dispatcher_.setEndpoint(now);
+    workerPools_.setEndpoint(now);
   } else {
-    dispatcher_.retire(id);
+    workerPools_.retire(id);
     completions_.announceSome(id);
   }
 }

@@ -47,6 +47,8 @@
 #include "core/workers/dispatcher.h"
 #include "core/workers/running_jobs.h"
 #include "core/workers/thread_executor.h"
+#include "core/workers/worker_pools.h"
+#include "core/workers/worker_supervisor.h"
 #include "jobq/admission_filter.h"
 #include "jobq/job.h"
 #include "jobq/job_handler.h"
@@ -156,7 +158,9 @@ class Application {
   RunningJobs running_;
   DeadlineTimer deadlines_;
   ThreadExecutor executor_;  // stage: execution
-  Dispatcher dispatcher_;    // stage: dispatch
+  WorkerPools workerPools_;
+  WorkerSupervisor supervisor_;  // starts and stops workers
+  Dispatcher dispatcher_;        // stage: dispatch
   EndpointRemover remover_;
   OutboxCleaner outboxCleaner_;
   Sweeper sweeper_;

@@ -1,5 +1,5 @@
-// An executor keeps workers; the dispatcher decides about their number and gives each worker its jobs. Today a worker
-// is a thread. Planned: a child process and a remote machine, through the same operations.
+// An executor keeps workers; WorkerSupervisor starts and stops workers, and the dispatcher gives each worker its jobs.
+// Today a worker is a thread. Planned: a child process and a remote machine, through the same operations.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace jobq {
 
-/// Reports of an executor to the dispatcher. Any thread of the executor calls the functions.
+/// Reports of an executor to WorkerSupervisor. Any thread of the executor calls the functions.
 class WorkerEvents {
  public:
   virtual ~WorkerEvents() = default;

@@ -1,7 +1,7 @@
-// Decides how many workers an endpoint should have. Pure: the dispatcher gives a view of the endpoint and starts
-// workers. The scaler stops no worker. Workers above workersMin leave after the endpoint's idleTimeout without a job,
-// and the idleTimeout keeps the number from flapping. The scaler asks for a worker only while a normal job waits, so a
-// worker that has just left is not needed again before the next job.
+// Decides how many workers an endpoint should have. Pure: WorkerPool gives a view of the endpoint, and WorkerSupervisor
+// starts workers. The scaler stops no worker. Workers above workersMin leave after the endpoint's idleTimeout without a
+// job, and the idleTimeout keeps the number from flapping. The scaler asks for a worker only while a normal job waits,
+// so a worker that has just left is not needed again before the next job.
 #pragma once
 
 #include <cstdint>

@@ -50,7 +50,7 @@ class ThreadExecutor::Worker {
         id_(std::move(id)),
         events_(events) {}
 
-  // Runs the whole life of the worker. workerGone() is the last call to the dispatcher.
+  // Runs the whole life of the worker. workerGone() is the last call to the supervisor.
   void live() {
     nameThread("worker");
     std::string failure;

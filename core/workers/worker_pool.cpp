@@ -1,6 +1,11 @@
 #include "core/workers/worker_pool.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "core/workers/scaler.h"
 
 namespace jobq {
 namespace {
@@ -8,153 +13,204 @@ namespace {
 constexpr Millis kFirstBackoff{1'000};
 constexpr Millis kLongestBackoff{30'000};
 
-}  // namespace
+std::uint32_t narrow(std::size_t number) { return static_cast<std::uint32_t>(number); }
 
-std::string_view nameOf(WorkerState state) noexcept {
-  switch (state) {
-    case WorkerState::starting: return "starting";
-    case WorkerState::idle:
-    case WorkerState::reserved: return "idle";
-    case WorkerState::busy: return "running";
-    case WorkerState::stuck: return "stuck";
-    case WorkerState::leaving: return "leaving";
-  }
-  return "";
+// Returns true if the worker has to leave for the release `target`.
+bool isOutdated(const WorkerInfo& info, const ReleasePtr& target) {
+  return info.state != WorkerState::leaving && info.state != WorkerState::stuck && info.release != target;
 }
 
-std::size_t WorkerPool::count(WorkerState state) const {
-  return static_cast<std::size_t>(
-      std::count_if(workers.begin(), workers.end(), [state](const auto& m) { return m.second.state == state; }));
+// Returns true if the worker is a replacement that is not ready yet, or a worker asked to leave. Stuck workers do not
+// count, because their handlers may never return.
+bool isPending(const WorkerInfo& info) {
+  return info.state == WorkerState::starting || (info.drainAfterJob && info.state != WorkerState::stuck);
+}
+
+// Stops all idle workers and, if `stopJobs`, all running jobs that have not been stopped yet.
+WorkerPool::Step stopAll(WorkerSet& workers, bool stopJobs) {
+  WorkerPool::Step step;
+  for (const auto& [id, info] : workers.all()) {
+    if (info.state == WorkerState::busy && stopJobs && info.stuckFrom == Instant::max()) {
+      step.stopped.push_back(info.lease);
+    }
+    if (info.state == WorkerState::idle) step.stoppedWorkers.push_back(id);
+  }
+  for (const WorkerId& id : step.stoppedWorkers) workers.stopWorker(id);
+  return step;
+}
+
+}  // namespace
+
+void WorkerPool::change(const EndpointPtr& now) {
+  const bool released = endpoint_->release != now->release;
+  if (released && !isRolling()) workers_.clearSurge();
+  endpoint_ = now;
+  if (!released) return;
+  halted_ = false;
+  fault_.clear();
+  backoff_ = Millis(0);
+  startAfter_ = {};
 }
 
 std::size_t WorkerPool::slots() const {
-  const std::size_t replaced = std::min<std::size_t>(count(WorkerState::stuck), endpoint->maxStuck);
-  return workers.size() - count(WorkerState::leaving) - replaced;
+  const std::size_t replaced = std::min<std::size_t>(workers_.count(WorkerState::stuck), endpoint_->maxStuck);
+  return workers_.all().size() - workers_.count(WorkerState::leaving) - replaced;
 }
 
 ReleasePtr WorkerPool::target() const {
-  if (retiring) return nullptr;
-  return halted ? proven : endpoint->release;
-}
-
-bool WorkerPool::isOutdated(const WorkerInfo& info) const {
-  return info.state != WorkerState::leaving && info.state != WorkerState::stuck && info.release != target();
+  if (retiring_) return nullptr;
+  return halted_ ? proven_ : endpoint_->release;
 }
 
 bool WorkerPool::isRolling() const {
-  return vacancies > 0 ||
-         std::any_of(workers.begin(), workers.end(), [this](const auto& m) { return isOutdated(m.second); });
+  if (vacancies_ > 0) return true;
+  const ReleasePtr next = target();
+  const auto& all = workers_.all();
+  return std::any_of(all.begin(), all.end(), [&next](const auto& entry) { return isOutdated(entry.second, next); });
 }
 
-void WorkerPool::change(const EndpointPtr& now) {
-  const bool released = !endpoint || endpoint->release != now->release;
-  if (released && endpoint && !isRolling()) {
-    for (auto& [worker, info] : workers) info.surge = false;
-  }
-  endpoint = now;
-  if (!released) return;
-  halted = false;
-  fault.clear();
-  backoff = Millis(0);
-  startAfter = {};
+ReleasePtr WorkerPool::addWorker(const WorkerId& worker, const Step& why, Instant now) {
+  const ReleasePtr release = target();
+  if (!release) return nullptr;
+  WorkerInfo info{WorkerState::starting, now, now, release};
+  info.replaces = why.replaces;
+  info.surge = why.surge;
+  workers_.add(worker, std::move(info));
+  return release;
 }
 
-bool WorkerPool::takeReady(const WorkerId& worker, Instant now) {
-  WorkerInfo& info = workers.at(worker);
-  const bool leaves = info.drainAfterJob;
-  if (info.state == WorkerState::starting) {
-    proven = info.release;
-    backoff = Millis(0);
-    if (info.release == endpoint->release) fault.clear();
+bool WorkerPool::recordReady(const WorkerId& worker, Instant now) {
+  const WorkerInfo& info = workers_.all().at(worker);
+  const bool started = info.state == WorkerState::starting;
+  if (!workers_.makeIdle(worker, now)) return info.state != WorkerState::leaving;
+  if (started) {
+    proven_ = info.release;
+    backoff_ = Millis(0);
+    if (info.release == endpoint_->release) fault_.clear();
   }
-  info.state = WorkerState::idle;
-  info.since = now;
-  info.lease = {};
-  info.stuckFrom = Instant::max();
-  info.replaces = false;
   // The slot of a worker that was stuck may be in use again, and workersMax may have been lowered.
-  const bool tooMany = slots() > endpoint->workersMax;
-  if (!leaves && !tooMany && target()) return true;
-  info.state = WorkerState::leaving;
-  if (leaves && target() && !takeSurge()) ++vacancies;
+  const bool tooMany = slots() > endpoint_->workersMax;
+  if (!info.drainAfterJob && !tooMany && target()) return true;
+  workers_.stopWorker(worker);
+  if (info.drainAfterJob && target() && !workers_.useSurge()) ++vacancies_;
   return false;
 }
 
-void WorkerPool::takeGone(const WorkerId& worker, const std::string& failure, Instant now) {
-  const auto found = workers.find(worker);
-  if (found == workers.end()) return;
-  const WorkerInfo info = found->second;
-  workers.erase(found);
-  if (failure.empty()) return;
-  fault = failure;
-  if (info.replaces) ++vacancies;
-  if (info.release == endpoint->release && proven && proven != info.release) {
-    halted = true;  // until the next release or a restart
-    return;
+bool WorkerPool::recordGone(const WorkerId& worker, const std::string& failure, Instant now) {
+  const auto info = workers_.remove(worker);
+  if (!info || failure.empty()) return false;
+  fault_ = failure;
+  if (info->replaces) ++vacancies_;
+  if (info->release == endpoint_->release && proven_ && proven_ != info->release) {
+    return !std::exchange(halted_, true);  // until the next release or a restart
   }
-  backoff = std::clamp(backoff * 2, kFirstBackoff, kLongestBackoff);
-  startAfter = now + backoff;
-}
-
-// Uses up a surge worker for a leaving worker. Returns false if the pool has none.
-bool WorkerPool::takeSurge() {
-  const auto surge = std::find_if(workers.begin(), workers.end(), [](const auto& entry) {
-    return entry.second.surge && entry.second.state != WorkerState::leaving && entry.second.state != WorkerState::stuck;
-  });
-  if (surge == workers.end()) return false;
-  surge->second.surge = false;
-  surge->second.replaces = surge->second.state == WorkerState::starting;
-  return true;
-}
-
-// Returns true if no replacement is pending, so the next worker may leave. Stuck workers do not count, because their
-// handlers may never return.
-bool WorkerPool::mayGoOn() const {
-  return vacancies == 0 && std::none_of(workers.begin(), workers.end(), [](const auto& entry) {
-           const WorkerInfo& info = entry.second;
-           return info.state == WorkerState::starting || (info.drainAfterJob && info.state != WorkerState::stuck);
-         });
+  backoff_ = std::clamp(backoff_ * 2, kFirstBackoff, kLongestBackoff);
+  startAfter_ = now + backoff_;
+  return false;
 }
 
 WorkerPool::Step WorkerPool::nextStep() {
-  Step step;
   const ReleasePtr next = target();
-  if (!next) {
-    for (auto& [id, info] : workers) {
-      if (info.state == WorkerState::busy && retiring && info.stuckFrom == Instant::max()) {
-        step.stopped.push_back(info.lease);
-      }
-      if (info.state != WorkerState::idle) continue;
-      info.state = WorkerState::leaving;
-      step.stoppedWorkers.push_back(id);
-    }
+  if (!next) return stopAll(workers_, retiring_);
+  Step step;
+  if (vacancies_ > 0) {
+    --vacancies_;
+    step.startWorker = step.replaces = slots() < endpoint_->workersMax;
     return step;
   }
-  if (vacancies > 0) {
-    --vacancies;
-    step.startWorker = step.replaces = slots() < endpoint->workersMax;
-    return step;
-  }
-  const auto old = [this](const auto& entry) { return isOutdated(entry.second); };
-  if (!mayGoOn() || std::none_of(workers.begin(), workers.end(), old)) return step;
-  if (proven != next && slots() < endpoint->workersMax) {
+  const auto& all = workers_.all();
+  const auto old = [&next](const auto& entry) { return isOutdated(entry.second, next); };
+  const auto pending = [](const auto& entry) { return isPending(entry.second); };
+  if (std::any_of(all.begin(), all.end(), pending) || std::none_of(all.begin(), all.end(), old)) return step;
+  if (proven_ != next && slots() < endpoint_->workersMax) {
     step.startWorker = step.surge = true;  // the new release is tried in a free slot before a worker has to leave
     return step;
   }
-  const auto idle = std::find_if(workers.begin(), workers.end(), [&old](const auto& entry) {
-    return old(entry) && entry.second.state == WorkerState::idle;
-  });
-  if (idle != workers.end()) {
-    idle->second.state = WorkerState::leaving;
+  const auto oldIn = [&all, &old](WorkerState state) {
+    return std::find_if(all.begin(), all.end(),
+                        [&](const auto& entry) { return old(entry) && entry.second.state == state; });
+  };
+  const auto idle = oldIn(WorkerState::idle);
+  if (idle != all.end()) {
+    workers_.stopWorker(idle->first);
     step.stoppedWorkers.push_back(idle->first);
-    step.startWorker = step.replaces = !takeSurge() && slots() < endpoint->workersMax;
+    step.startWorker = step.replaces = !workers_.useSurge() && slots() < endpoint_->workersMax;
     return step;
   }
-  const auto busy = std::find_if(workers.begin(), workers.end(), [&old](const auto& entry) {
-    return old(entry) && entry.second.state == WorkerState::busy;
-  });
-  if (busy != workers.end()) busy->second.drainAfterJob = true;
+  const auto busy = oldIn(WorkerState::busy);
+  if (busy != all.end()) workers_.drainAfterJob(busy->first);
   return step;
+}
+
+std::vector<WorkerId> WorkerPool::markIdleLeaving(Instant now, bool jobsWait) {
+  std::vector<WorkerId> leaving;
+  std::size_t staying = slots();
+  for (const auto& [worker, info] : workers_.all()) {
+    const bool tooMany = staying > endpoint_->workersMax;  // workersMax was lowered
+    if (staying <= endpoint_->workersMin && !tooMany) break;
+    if (info.state != WorkerState::idle) continue;
+    if (!tooMany && info.since + endpoint_->idleTimeout > now) continue;
+    if (!tooMany && jobsWait && !endpoint_->paused) continue;
+    leaving.push_back(worker);
+    --staying;
+  }
+  for (const WorkerId& worker : leaving) workers_.stopWorker(worker);
+  return leaving;
+}
+
+bool WorkerPool::beginScaling(Instant now) {
+  scaleAt_ = Instant::max();
+  return target() && slots() < endpoint_->workersMax && now >= startAfter_;
+}
+
+std::size_t WorkerPool::workersMissing(const EndpointCounts& jobs, Instant now) {
+  ScalerView view{endpoint_->scaling, endpoint_->workersMin, endpoint_->workersMax, narrow(slots())};
+  for (const auto& [worker, info] : workers_.all()) {
+    if (info.state == WorkerState::busy) ++(info.lowPriority ? view.busyLow : view.busy);
+  }
+  view.coming = narrow(workers_.count(WorkerState::idle) + workers_.count(WorkerState::reserved) +
+                       workers_.count(WorkerState::starting));
+  if (!endpoint_->paused) view.waiting = jobs.inQueue - std::min(jobs.inQueueLow, jobs.inQueue);
+  if (jobs.headQueuedAt) view.headWait = now - *jobs.headQueuedAt;
+  const ScalerWish wish = scale(view);
+  if (wish.again) scaleAt_ = now + *wish.again;
+  return wish.workers > view.workers ? wish.workers - view.workers : 0;
+}
+
+Instant WorkerPool::nextDuty(Instant now) const {
+  Instant next = scaleAt_;
+  if (startAfter_ > now) next = std::min(next, startAfter_);
+  for (const auto& [worker, info] : workers_.all()) {
+    if (info.state == WorkerState::busy) next = std::min(next, info.stuckFrom);
+  }
+  if (slots() <= endpoint_->workersMin) return next;
+  for (const auto& [worker, info] : workers_.all()) {
+    if (info.state == WorkerState::idle) next = std::min(next, info.since + endpoint_->idleTimeout);
+  }
+  return next;
+}
+
+PoolStatus WorkerPool::status(Instant now) const {
+  PoolStatus status{true, {}};
+  WorkerCounts& counts = status.counts;
+  counts.idle = narrow(workers_.count(WorkerState::idle) + workers_.count(WorkerState::reserved));
+  counts.ready = counts.idle;
+  counts.initializing = narrow(workers_.count(WorkerState::starting));
+  counts.running = narrow(workers_.count(WorkerState::busy));
+  counts.unhealthy = narrow(workers_.count(WorkerState::stuck));
+  counts.throttled = now < startAfter_ ? 1 : 0;
+  return status;
+}
+
+WorkerPoolView WorkerPool::view() const {
+  WorkerPoolView view;
+  for (const auto& [id, info] : workers_.all()) {
+    view.workers.push_back({id, apiNameOf(info.state), info.startedAt, info.release});
+  }
+  view.rolling = isRolling();
+  view.halted = halted_;
+  view.fault = fault_;
+  return view;
 }
 
 }  // namespace jobq

@@ -188,7 +188,7 @@ void Simulation::change(const Move& move) {
   if (move.act == Act::cancel) {
     const CancelResult result = deps_->jobs.cancel(key);
     const auto* cancelled = std::get_if<Cancelled>(&result);
-    if (cancelled != nullptr && cancelled->wasRunning) deps_->dispatcher.stopRun(cancelled->lease);
+    if (cancelled != nullptr && cancelled->wasRunning) deps_->supervisor.stopRun(cancelled->lease);
     return;
   }
   if (move.act == Act::ttl) {

@@ -92,6 +92,7 @@ class Simulation {
 
  private:
   struct Workshop;  // plays the executor
+  struct NodeLog;   // the log of a process
   struct Deps;      // the parts of a process
 
   struct Run {

@@ -6,6 +6,7 @@
 #include <new>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,11 +18,13 @@
 #include "core/workers/dispatcher.h"
 #include "core/workers/executor.h"
 #include "core/workers/running_jobs.h"
+#include "core/workers/worker_pools.h"
+#include "core/workers/worker_supervisor.h"
 #include "jobq/job.h"
 #include "jobq/lease_store.h"
+#include "jobq/log.h"
 #include "jobq/storage.h"
 #include "simulation.h"
-#include "testkit/loaded_plugin.h"
 
 namespace jobq::model {
 
@@ -57,22 +60,38 @@ struct Simulation::Workshop final : Executor {
   std::deque<Place> leaving;
 };
 
+// A refused change of a worker's state is a finding.
+struct Simulation::NodeLog final : Log {
+  explicit NodeLog(const Simulation& simulation) : world(simulation) {}
+
+  void write(LogLevel, std::string_view event, std::string_view message) noexcept override {
+    if (event == "worker.state" && world.found_.empty()) world.found_ = message;
+  }
+
+  const Simulation& world;
+};
+
 struct Simulation::Deps {
   Deps(Simulation& world, Storage& storage, const std::string& node)
-      : queueSignal({"kept", "scaled", "single"}),
+      : log(world),
+        queueSignal({"kept", "scaled", "single"}),
         watch(*world.clock_),
         jobs(storage, queueSignal, watch),
-        dispatcher({storage, queueSignal, *world.workshop_, running, *world.clock_, log}, node, world.endpoints_),
+        pools({queueSignal, *world.clock_, log}, world.endpoints_),
+        supervisor({pools, storage, queueSignal, *world.workshop_, running, log}, node),
+        dispatcher({pools, supervisor, storage, queueSignal, *world.workshop_, running, *world.clock_, log}, node),
         sweeper(storage, *world.clock_, log, [this](const SweepResult& swept) {
           jobs.announce(swept);
-          for (const LeaseRef& lease : swept.stopped) dispatcher.stopRun(lease);
+          for (const LeaseRef& lease : swept.stopped) supervisor.stopRun(lease);
         }) {}
 
-  testkit::SilentLog log;
+  NodeLog log;
   QueueSignal queueSignal;
   CompletionNotifier watch;
   JobService jobs;
   RunningJobs running;
+  WorkerPools pools;
+  WorkerSupervisor supervisor;
   Dispatcher dispatcher;
   Sweeper sweeper;
 };

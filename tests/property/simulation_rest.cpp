@@ -14,13 +14,13 @@ void Simulation::checkWorkers() const {
                                     [&](const Run& run) { return run.endpoint == endpoint->id; });
     const auto idle = std::count_if(workshop_->idle.begin(), workshop_->idle.end(), here);
     const auto starting = std::count_if(workshop_->starting.begin(), workshop_->starting.end(), here);
-    const WorkerCounts counts = deps_->dispatcher.counts(endpoint->id);
+    const WorkerCounts counts = deps_->pools.status(endpoint->id).counts;
     const auto is = [](std::uint32_t said, std::ptrdiff_t really) {
       return static_cast<std::ptrdiff_t>(said) == really;
     };
     // A handler running past its grace after a stop is stuck, and its slot goes to another worker.
     check(is(counts.running + counts.unhealthy, busy) && is(counts.idle, idle) && is(counts.initializing, starting),
-          "workers of " + endpoint->id + ": the dispatcher counts " + std::to_string(counts.running) + " running, " +
+          "workers of " + endpoint->id + ": the pools count " + std::to_string(counts.running) + " running, " +
               std::to_string(counts.unhealthy) + " stuck, " + std::to_string(counts.idle) + " idle, " +
               std::to_string(counts.initializing) + " starting, there are " + std::to_string(busy) + ", " +
               std::to_string(idle) + ", " + std::to_string(starting));

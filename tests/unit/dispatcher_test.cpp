@@ -11,6 +11,8 @@
 
 #include "core/jobs/queue_signal.h"
 #include "core/workers/dispatcher.h"
+#include "core/workers/worker_pools.h"
+#include "core/workers/worker_supervisor.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
 
@@ -93,6 +95,21 @@ class NoHandlers final : public HandlerFactory {
   std::unique_ptr<JobHandler> make(const HandlerEnv&) override { return nullptr; }
 };
 
+/// The dispatcher with the pools and the supervisor that it works on.
+struct Dispatch {
+  Dispatch(Storage& storage, QueueSignal& signal, Executor& executor, RunningJobs& running, Clock& clock, Log& log,
+           const std::string& node, const std::vector<EndpointPtr>& endpoints)
+      : pools({signal, clock, log}, endpoints),
+        supervisor({pools, storage, signal, executor, running, log}, node),
+        dispatcher({pools, supervisor, storage, signal, executor, running, clock, log}, node) {}
+
+  bool runPassIfDue() { return dispatcher.runPassIfDue(); }
+
+  WorkerPools pools;
+  WorkerSupervisor supervisor;
+  Dispatcher dispatcher;
+};
+
 class DispatcherTest : public testing::Test {
  protected:
   static EndpointPtr endpoint(HandlerFactory& handlers, const EndpointId& id, std::uint32_t min, std::uint32_t max) {
@@ -118,8 +135,10 @@ class DispatcherTest : public testing::Test {
 
   /// Runs passes until no work is left at this moment.
   void turn() {
-    while (dispatcher_.runPassIfDue()) continue;
+    while (dispatch_.runPassIfDue()) continue;
   }
+
+  WorkerCounts counts() const { return dispatch_.pools.status("ep").counts; }
 
   testkit::ManualClock clock_;
   testkit::SilentLog log_;
@@ -131,7 +150,7 @@ class DispatcherTest : public testing::Test {
   RunningJobs running_;
   int submitted_ = 0;
   SparseExecutor executor_;
-  Dispatcher dispatcher_{{*storage_, queueSignal_, executor_, running_, clock_, log_}, "node", endpoints(handlers_)};
+  Dispatch dispatch_{*storage_, queueSignal_, executor_, running_, clock_, log_, "node", endpoints(handlers_)};
 };
 
 TEST_F(DispatcherTest, AWorkerThatCannotBeStartedLeavesItsSlotFree) {
@@ -144,8 +163,8 @@ TEST_F(DispatcherTest, AWorkerThatCannotBeStartedLeavesItsSlotFree) {
     executor_.failing = fault;
     turn();
     EXPECT_EQ(executor_.asked.size(), ++asked);
-    EXPECT_EQ(dispatcher_.counts("ep").initializing, 0U);
-    EXPECT_EQ(dispatcher_.counts("ep").throttled, 1U);
+    EXPECT_EQ(counts().initializing, 0U);
+    EXPECT_EQ(counts().throttled, 1U);
     clock_.advance(backoff - Millis(1));
     turn();
     EXPECT_EQ(executor_.asked.size(), asked) << "not before its time";
@@ -155,21 +174,21 @@ TEST_F(DispatcherTest, AWorkerThatCannotBeStartedLeavesItsSlotFree) {
   executor_.failing = nullptr;
   turn();
   EXPECT_EQ(executor_.asked.size(), ++asked);
-  EXPECT_EQ(dispatcher_.counts("ep").initializing, 1U);
-  EXPECT_EQ(dispatcher_.counts("ep").throttled, 0U);
+  EXPECT_EQ(counts().initializing, 1U);
+  EXPECT_EQ(counts().throttled, 0U);
 }
 
 // The shutdown comes before the dispatcher's pass over the retirement. The job of a deleted endpoint has no reader, and
 // no drain waits for the job.
 TEST_F(DispatcherTest, StopEndsTheJobsOfAnEndpointThatWasRetiredJustBefore) {
   BusyExecutor executor(running_);
-  Dispatcher dispatcher({*storage_, queueSignal_, executor, running_, clock_, log_}, "other", endpoints(handlers_));
+  Dispatch dispatch(*storage_, queueSignal_, executor, running_, clock_, log_, "other", endpoints(handlers_));
   submit("ep");
-  while (dispatcher.runPassIfDue()) continue;
+  while (dispatch.runPassIfDue()) continue;
   ASSERT_EQ(executor.runs.size(), 1U);
   ASSERT_FALSE(executor.runs[0]->token().stop_requested());
-  dispatcher.retire("ep");
-  dispatcher.stop();
+  dispatch.pools.retire("ep");
+  dispatch.dispatcher.stop();
   EXPECT_TRUE(executor.runs[0]->token().stop_requested());
   EXPECT_EQ(storage_->jobs().find({"ep", "job1"}).value().state, JobState::inQueue) << "it went back, to be removed";
 }
@@ -183,22 +202,22 @@ TEST_F(DispatcherTest, AFloodAtOneEndpointKeepsTheOthersWaitingForTwoLooksAtMost
   std::vector<EndpointPtr> all{endpoint(handlers_, "ep", 128, 128)};
   for (int i = 0; i < kCold; ++i) all.push_back(endpoint(handlers_, "cold" + std::to_string(i), 0, 1));
   for (const EndpointPtr& each : all) queueSignal_.addEndpoint(each->id);
-  Dispatcher dispatcher({*storage_, queueSignal_, executor, running_, clock_, log_}, "other", all);
-  while (dispatcher.runPassIfDue()) continue;
+  Dispatch dispatch(*storage_, queueSignal_, executor, running_, clock_, log_, "other", all);
+  while (dispatch.runPassIfDue()) continue;
   for (int i = 0; i < 200; ++i) submit("ep");
-  EXPECT_TRUE(dispatcher.runPassIfDue());
+  EXPECT_TRUE(dispatch.runPassIfDue());
   const std::size_t before = executor.flooded;
   EXPECT_GT(before, 0U);
   EXPECT_LE(before, kTwoLooks) << "the flood goes on";
   for (int i = 0; i < kCold; ++i) submit("cold" + std::to_string(i));
-  for (int looks = 0; looks < 10 && executor.firstOf.size() < kCold; ++looks) EXPECT_TRUE(dispatcher.runPassIfDue());
+  for (int looks = 0; looks < 10 && executor.firstOf.size() < kCold; ++looks) EXPECT_TRUE(dispatch.runPassIfDue());
   ASSERT_EQ(executor.firstOf.size(), kCold);
   for (const auto& [id, at] : executor.firstOf) EXPECT_LE(at - before, kTwoLooks) << "before the first job of " << id;
 
-  EXPECT_TRUE(dispatcher.runPassIfDue()) << "finds that no second job waits there";
+  EXPECT_TRUE(dispatch.runPassIfDue()) << "finds that no second job waits there";
   const std::size_t then = executor.flooded;
   clock_.advance(Millis(3'600'000));  // longer than any idleTimeout
-  EXPECT_TRUE(dispatcher.runPassIfDue());
+  EXPECT_TRUE(dispatch.runPassIfDue());
   EXPECT_EQ(executor.stoppedWorkers.size(), kCold) << "idle workers leave in the middle of the flood";
   EXPECT_LE(executor.flooded - then, kTwoLooks);
 }

@@ -21,24 +21,39 @@ class WorkerPoolTest : public testing::Test {
     return endpoint;
   }
 
-  void startWorker(const WorkerId& id, bool replaces = false) {
-    WorkerInfo info{WorkerState::starting, now_, now_, crew_.target()};
-    info.replaces = replaces;
-    crew_.workers[id] = info;
+  static WorkerPool::Step why(bool replaces, bool surge) {
+    WorkerPool::Step step;
+    step.replaces = replaces;
+    step.surge = surge;
+    return step;
   }
-  bool ready(const WorkerId& id) { return crew_.takeReady(id, now_); }
+  void startWorker(const WorkerId& id, bool replaces = false, bool surge = false) {
+    EXPECT_EQ(crew_.addWorker(id, why(replaces, surge), now_), crew_.target());
+  }
+  bool ready(const WorkerId& id) { return crew_.recordReady(id, now_); }
   void join(const WorkerId& id) {
     startWorker(id);
     EXPECT_TRUE(ready(id));
   }
+  static LeaseRef jobOf(const WorkerId& id) { return {id + "'s job", 1}; }
   void busy(const WorkerId& id) {
-    crew_.workers.at(id).state = WorkerState::busy;
-    crew_.workers.at(id).lease = {id + "'s job", 1};
+    const std::vector<WorkerId> reserved = crew_.workers().reserve(100);
+    ClaimedJob job;
+    job.lease = jobOf(id);
+    job.worker = id;
+    crew_.workers().assignJob(job);
+    crew_.workers().releaseReserved(reserved);
+    EXPECT_THAT(crew_.workers().collectRefusals(), IsEmpty());
   }
-  void gone(const WorkerId& id, const std::string& failure = "") { crew_.takeGone(id, failure, now_); }
+  void stuck(const WorkerId& id) {
+    EXPECT_TRUE(crew_.workers().beginStopGrace(jobOf(id), now_));
+    EXPECT_EQ(crew_.workers().markStuck(now_).size(), 1U);
+  }
+  bool drains(const WorkerId& id) const { return crew_.workers().all().at(id).drainAfterJob; }
+  bool gone(const WorkerId& id, const std::string& failure = "") { return crew_.recordGone(id, failure, now_); }
   std::size_t outdated() const {
     std::size_t old = 0;
-    for (const auto& [id, info] : crew_.workers) old += info.release != crew_.endpoint->release ? 1 : 0;
+    for (const auto& [id, info] : crew_.workers().all()) old += info.release != crew_.endpoint()->release ? 1 : 0;
     return old;
   }
 
@@ -97,9 +112,9 @@ TEST_F(WorkerPoolTest, WhoIsBusyLeavesAfterItsJob) {
   WorkerPool::Step step = crew_.nextStep();
   EXPECT_THAT(step.stoppedWorkers, IsEmpty());
   EXPECT_THAT(step.stopped, IsEmpty()) << "a release stops no job";
-  EXPECT_TRUE(crew_.workers.at("a").drainAfterJob);
+  EXPECT_TRUE(drains("a"));
   (void)crew_.nextStep();
-  EXPECT_FALSE(crew_.workers.at("b").drainAfterJob) << "one below the running count at most";
+  EXPECT_FALSE(drains("b")) << "one below the running count at most";
   EXPECT_TRUE(ready("b")) << "who is not asked to leave goes on";
   EXPECT_FALSE(ready("a"));
   step = crew_.nextStep();
@@ -121,7 +136,7 @@ TEST_F(WorkerPoolTest, EverybodyHasTheReleaseInTheEnd) {
     }
     EXPECT_GE(crew_.slots(), 2U);
     EXPECT_LE(crew_.slots(), 3U);
-    if (crew_.workers.contains("b") && crew_.workers.at("b").drainAfterJob) {
+    if (crew_.workers().all().contains("b") && drains("b")) {
       EXPECT_FALSE(ready("b"));
       gone("b");
     }
@@ -135,12 +150,13 @@ TEST_F(WorkerPoolTest, AReleaseThatDoesNotStartHalts) {
   crew_.change(endpoint(second_));
   EXPECT_TRUE(crew_.nextStep().startWorker);
   startWorker("b");
-  gone("b", "no such thing");
-  EXPECT_TRUE(crew_.halted);
-  EXPECT_EQ(crew_.fault, "no such thing");
+  EXPECT_TRUE(gone("b", "no such thing"));
+  EXPECT_TRUE(crew_.view().halted);
+  EXPECT_EQ(crew_.view().fault, "no such thing");
   EXPECT_FALSE(crew_.isRolling());
   EXPECT_EQ(crew_.target(), first_) << "the old workers keep serving, and new ones run what they run";
-  EXPECT_EQ(crew_.startAfter, Instant{}) << "nobody has to wait for the old one";
+  EXPECT_EQ(crew_.status(now_).counts.throttled, 0U) << "nobody has to wait for the old one";
+  EXPECT_TRUE(crew_.beginScaling(now_));
 }
 
 TEST_F(WorkerPoolTest, TheSlotThatAHaltedReleaseEmptiedIsFilledAgain) {
@@ -152,7 +168,7 @@ TEST_F(WorkerPoolTest, TheSlotThatAHaltedReleaseEmptiedIsFilledAgain) {
   gone("a");
   startWorker("b", step.replaces);
   gone("b", "broken");
-  EXPECT_TRUE(crew_.halted);
+  EXPECT_TRUE(crew_.view().halted);
   const WorkerPool::Step again = crew_.nextStep();
   EXPECT_TRUE(again.startWorker);
   EXPECT_EQ(crew_.target(), first_);
@@ -165,8 +181,8 @@ TEST_F(WorkerPoolTest, TheNextReleaseEndsTheHalt) {
   startWorker("b");
   gone("b", "broken");
   crew_.change(endpoint(third_));
-  EXPECT_FALSE(crew_.halted);
-  EXPECT_EQ(crew_.fault, "");
+  EXPECT_FALSE(crew_.view().halted);
+  EXPECT_EQ(crew_.view().fault, "");
   EXPECT_EQ(crew_.target(), third_);
   EXPECT_TRUE(crew_.isRolling());
 }
@@ -178,20 +194,26 @@ TEST_F(WorkerPoolTest, AChangeOfTheRulesIsNoRelease) {
   startWorker("b");
   gone("b", "broken");
   crew_.change(endpoint(second_, 7));
-  EXPECT_TRUE(crew_.halted) << "the same release does not start either";
+  EXPECT_TRUE(crew_.view().halted) << "the same release does not start either";
 }
 
 TEST_F(WorkerPoolTest, TheFirstReleaseEverIsTriedAgainAfterAWhile) {
   startWorker("a");
   gone("a", "not yet");
-  EXPECT_FALSE(crew_.halted);
-  EXPECT_EQ(crew_.startAfter, now_ + Millis(1'000));
+  EXPECT_FALSE(crew_.view().halted);
+  EXPECT_EQ(crew_.nextDuty(now_), now_ + Millis(1'000));
   startWorker("b");
   gone("b", "not yet");
-  EXPECT_EQ(crew_.startAfter, now_ + Millis(2'000));
+  EXPECT_EQ(crew_.nextDuty(now_), now_ + Millis(2'000));
+  EXPECT_FALSE(crew_.beginScaling(now_ + Millis(1'999)));
+  EXPECT_TRUE(crew_.beginScaling(now_ + Millis(2'000)));
   join("c");
-  EXPECT_EQ(crew_.backoff, Millis(0));
-  EXPECT_EQ(crew_.fault, "");
+  EXPECT_EQ(crew_.view().fault, "");
+  startWorker("d");
+  now_ += Millis(60'000);
+  gone("d", "not yet");
+  EXPECT_FALSE(crew_.beginScaling(now_ + Millis(999)));
+  EXPECT_TRUE(crew_.beginScaling(now_ + Millis(1'000))) << "a worker that was ready has ended the backoff";
 }
 
 TEST_F(WorkerPoolTest, TwoReleasesInARowLeadToTheLast) {
@@ -223,8 +245,7 @@ TEST_F(WorkerPoolTest, AReleaseLeavesAsManyAsItFound) {
       for (const WorkerId& id : step.stoppedWorkers) gone(id);
       if (!step.startWorker) continue;
       const WorkerId id = (release == second_ ? "s" : "t") + std::to_string(++started);
-      startWorker(id, step.replaces);
-      crew_.workers.at(id).surge = step.surge;
+      startWorker(id, step.replaces, step.surge);
       EXPECT_TRUE(ready(id));
     }
     EXPECT_EQ(outdated(), 0U);
@@ -237,12 +258,12 @@ TEST_F(WorkerPoolTest, WhoIsOverALoweredMaximumLeavesWhenItIsFree) {
   join("b");
   busy("a");
   busy("b");
-  auto less = std::make_shared<Endpoint>(*crew_.endpoint);
+  auto less = std::make_shared<Endpoint>(*crew_.endpoint());
   less->workersMax = 1;
   crew_.change(less);
   EXPECT_FALSE(ready("a"));
   EXPECT_TRUE(ready("b"));
-  EXPECT_EQ(crew_.vacancies, 0U);
+  EXPECT_FALSE(crew_.isRolling()) << "no replacement is missing";
 }
 
 TEST_F(WorkerPoolTest, AStuckHandlerStopsNoRelease) {
@@ -252,10 +273,10 @@ TEST_F(WorkerPoolTest, AStuckHandlerStopsNoRelease) {
   }
   crew_.change(endpoint(second_));
   (void)crew_.nextStep();
-  ASSERT_TRUE(crew_.workers.at("a").drainAfterJob);
-  crew_.workers.at("a").state = WorkerState::stuck;
+  ASSERT_TRUE(drains("a"));
+  stuck("a");
   const WorkerPool::Step step = crew_.nextStep();
-  EXPECT_TRUE(step.startWorker || crew_.workers.at("b").drainAfterJob) << "somebody else's turn";
+  EXPECT_TRUE(step.startWorker || drains("b")) << "somebody else's turn";
 }
 
 TEST_F(WorkerPoolTest, AnEndpointThatNothingHereCanRunLosesItsWorkersAfterTheirJobs) {
@@ -267,24 +288,25 @@ TEST_F(WorkerPoolTest, AnEndpointThatNothingHereCanRunLosesItsWorkersAfterTheirJ
   EXPECT_THAT(step.stoppedWorkers, ElementsAre("a"));
   EXPECT_THAT(step.stopped, IsEmpty());
   EXPECT_FALSE(ready("b"));
-  EXPECT_EQ(crew_.vacancies, 0U);
+  EXPECT_FALSE(crew_.isRolling()) << "no replacement is missing";
 }
 
 TEST_F(WorkerPoolTest, AnEndpointThatIsGoneStopsItsJobs) {
   join("a");
   join("b");
   busy("b");
-  crew_.retiring = true;
+  crew_.retire();
   const WorkerPool::Step step = crew_.nextStep();
   EXPECT_THAT(step.stoppedWorkers, ElementsAre("a"));
-  EXPECT_THAT(step.stopped, ElementsAre(LeaseRef{"b's job", 1}));
+  EXPECT_THAT(step.stopped, ElementsAre(jobOf("b")));
   EXPECT_FALSE(ready("b"));
 }
 
 TEST_F(WorkerPoolTest, WhoWasStuckAndComesBackLeavesWhenItsSlotIsTaken) {
   crew_ = WorkerPool{endpoint(first_, 1)};
   join("a");
-  crew_.workers.at("a").state = WorkerState::stuck;
+  busy("a");
+  stuck("a");
   join("b");
   EXPECT_EQ(crew_.slots(), 1U);
   EXPECT_FALSE(ready("a"));

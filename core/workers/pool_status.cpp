@@ -1,0 +1,19 @@
+#include "core/workers/pool_status.h"
+
+namespace jobq {
+
+bool hasLeft(const PoolStatus& status) noexcept {
+  return status.counts.initializing + status.counts.idle + status.counts.running == 0;
+}
+
+std::string_view waitReason(const PoolStatus& status, const Endpoint& endpoint, bool lowPriority) noexcept {
+  if (endpoint.paused) return "paused";
+  if (!status.exists || endpoint.workersMax == 0) return "no_workers";
+  const WorkerCounts& counts = status.counts;
+  if (counts.running + counts.idle > 0) return "workers_busy";
+  if (counts.initializing > 0) return "starting";
+  if (counts.throttled > 0 || counts.unhealthy > 0) return "worker_crashing";
+  return lowPriority ? "no_workers" : "starting";
+}
+
+}  // namespace jobq

@@ -1,0 +1,25 @@
+// The state of a worker pool as the API reports the pool, derived from the numbers of workers by state. Pure functions;
+// any thread.
+#pragma once
+
+#include <string_view>
+
+#include "core/endpoints/endpoint.h"
+#include "jobq/worker_store.h"
+
+namespace jobq {
+
+/// The pool of an endpoint, as copied at one moment.
+struct PoolStatus {
+  bool exists = false;  ///< false: the endpoint has no pool on this node
+  WorkerCounts counts{};
+};
+
+/// Returns true if no worker of the pool is left except leaving and stuck ones.
+bool hasLeft(const PoolStatus& status) noexcept;
+
+/// Returns the reason why a job of `endpoint` waits: no_workers, workers_busy, starting, worker_crashing or paused.
+/// `lowPriority` is the class of the job.
+std::string_view waitReason(const PoolStatus& status, const Endpoint& endpoint, bool lowPriority) noexcept;
+
+}  // namespace jobq

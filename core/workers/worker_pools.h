@@ -1,0 +1,128 @@
+// The worker pools of all endpoints on this node, with the mutex that guards the pools. Decisions only:
+// WorkerSupervisor (`core/workers/worker_supervisor.h`) carries the decisions out, and Dispatcher
+// (`core/workers/dispatcher.h`) claims jobs for reserved workers.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/endpoints/endpoint.h"
+#include "core/endpoints/worker_pool_view.h"
+#include "core/workers/pool_status.h"
+#include "core/workers/worker_pool.h"
+#include "core/workers/worker_set.h"
+#include "jobq/job.h"
+#include "jobq/job_store.h"
+#include "jobq/lease_store.h"
+#include "jobq/log.h"
+#include "jobq/mutex.h"
+#include "jobq/time.h"
+
+namespace jobq {
+
+class QueueSignal;
+
+/// Any thread. Calls no executor and no storage; the log and the wakes of the dispatcher are called without the lock.
+class WorkerPools {
+ public:
+  /// Everything here outlives the pools.
+  struct Deps {
+    QueueSignal& queueSignal;
+    Clock& clock;
+    Log& log;
+  };
+
+  /// `endpoints` are the endpoints to serve from the start.
+  WorkerPools(const Deps& deps, const std::vector<EndpointPtr>& endpoints);
+
+  /// Adds the endpoint or changes its definition. The pool follows the new definition; present workers keep
+  /// theirs until a release replaces them. An endpoint of remote workers is ignored unless a pool of the endpoint
+  /// exists here.
+  void setEndpoint(const EndpointPtr& now);
+
+  /// Removes the endpoint: the jobs are stopped and the workers leave.
+  void retire(const EndpointId& endpoint);
+
+  /// Returns the present numbers of this node's workers by state.
+  PoolStatus status(const EndpointId& endpoint) const;
+
+  /// Returns each of this node's workers and the progress of the endpoint's release.
+  WorkerPoolView view(const EndpointId& endpoint) const;
+
+  /// Returns the number of workers of each template on this node.
+  std::map<std::string, std::size_t> workersOfTemplates() const;
+
+  /// Reserves idle workers of the endpoints whose signal is set, up to `most` for each endpoint. `only`, if not null,
+  /// is the only endpoint considered. No other thread claims for a reserved worker.
+  std::vector<ClaimWant> reserveWorkers(const EndpointId* only, std::size_t most);
+
+  /// Makes the workers of `jobs` busy and the other workers of `wants` idle again. Wakes the dispatcher if an endpoint
+  /// was retired during the claim: its job has to be stopped.
+  void settleReservations(const std::vector<ClaimWant>& wants, const std::vector<ClaimedJob>& jobs);
+
+  /// Consequences of a worker without a job.
+  struct ReadyResult {
+    bool stays = false;    ///< false: the caller has to stop the worker
+    bool rolling = false;  ///< the next step of a release may be possible
+    /// End of the idle time if the pool has workers beyond workersMin; otherwise Instant::max().
+    Instant idleUntil = Instant::max();
+  };
+  /// Records a worker without a job. Throws std::out_of_range for an unknown worker.
+  ReadyResult recordReady(const EndpointId& endpoint, const WorkerId& worker);
+
+  /// Records the end of a worker, as WorkerPool::recordGone(). Returns true if the call has halted the release; nullopt
+  /// for an endpoint without a pool.
+  std::optional<bool> recordGone(const EndpointId& endpoint, const WorkerId& worker, const std::string& failure);
+
+  /// Begins the stop grace of the worker that runs the attempt. Returns the end of the stop grace; nullopt if no worker
+  /// here runs the attempt or the stop grace runs already.
+  std::optional<Instant> beginStopGrace(const LeaseRef& lease);
+
+  /// Makes the workers stuck whose stop grace is over, and returns them. WorkerPool::slots() no longer counts up to
+  /// maxStuck of such workers (core/decisions/workers.md).
+  std::vector<StuckWorker> markStuck();
+
+  /// Returns the workers to end because of the endpoint's idleTimeout or of a lowered workersMax. Their state is
+  /// leaving now.
+  std::vector<WorkerId> markIdleLeaving();
+
+  /// A pool with a release, or the end of a deleted endpoint, in progress.
+  struct RollingPool {
+    EndpointId endpoint;
+    bool retiring = false;
+  };
+  /// Returns the rolling pools. Removes the pools without workers that never start a worker again.
+  std::vector<RollingPool> rollingPools();
+
+  /// Decides the next step of the endpoint's release; the caller carries the step out.
+  WorkerPool::Step nextStep(const EndpointId& endpoint);
+
+  /// The definitions that a new worker is made from.
+  struct NewWorker {
+    EndpointPtr endpoint;
+    ReleasePtr release;
+  };
+  /// Adds a starting worker, as WorkerPool::addWorker(). Returns nullopt if no worker may start.
+  std::optional<NewWorker> addWorker(const EndpointId& endpoint, const WorkerId& worker, const WorkerPool::Step& why);
+
+  /// Returns the endpoints for which the scaler has to be asked, decided without the counts of the queue.
+  std::vector<EndpointId> beginScaling();
+
+  /// Asks the scaler with the counts of the queue. Returns the number of workers that the endpoint is short of.
+  std::size_t workersMissing(const EndpointId& endpoint, const EndpointCounts& jobs);
+
+  /// Returns the time of the next duty that no event announces; Instant::max() if there is none.
+  Instant nextDuty() const;
+
+ private:
+  void logRefusals(const std::vector<std::string>& refusals) const;
+
+  const Deps deps_;
+  mutable Mutex mutex_;
+  std::map<EndpointId, WorkerPool> pools_ JOBQ_GUARDED_BY(mutex_);
+};
+
+}  // namespace jobq

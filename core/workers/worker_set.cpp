@@ -1,0 +1,115 @@
+#include "core/workers/worker_set.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace jobq {
+
+// The only place where the state of a worker changes.
+bool WorkerSet::apply(const WorkerId& worker, WorkerInfo& info, WorkerEvent event) {
+  const std::optional<WorkerState> state = next(info.state, event);
+  if (!state) {
+    refusals_.push_back("worker " + worker + " is " + std::string(nameOf(info.state)) + " and ignores the event " +
+                        std::string(nameOf(event)) + ": a fault of the server");
+    return false;
+  }
+  info.state = *state;
+  return true;
+}
+
+std::size_t WorkerSet::count(WorkerState state) const {
+  return static_cast<std::size_t>(
+      std::count_if(workers_.begin(), workers_.end(), [state](const auto& m) { return m.second.state == state; }));
+}
+
+void WorkerSet::add(const WorkerId& worker, WorkerInfo info) {
+  info.state = WorkerState::starting;
+  workers_[worker] = std::move(info);
+}
+
+std::optional<WorkerInfo> WorkerSet::remove(const WorkerId& worker) {
+  auto node = workers_.extract(worker);
+  if (node.empty()) return std::nullopt;
+  return std::move(node.mapped());
+}
+
+bool WorkerSet::makeIdle(const WorkerId& worker, Instant now) {
+  WorkerInfo& info = workers_.at(worker);
+  if (!apply(worker, info, WorkerEvent::ready)) return false;
+  info.since = now;
+  info.lease = {};
+  info.stuckFrom = Instant::max();
+  info.replaces = false;
+  return true;
+}
+
+std::vector<WorkerId> WorkerSet::reserve(std::size_t most) {
+  std::vector<WorkerId> reserved;
+  for (auto& [worker, info] : workers_) {
+    if (info.state != WorkerState::idle) continue;
+    if (reserved.size() == most) break;
+    if (apply(worker, info, WorkerEvent::reserve)) reserved.push_back(worker);
+  }
+  return reserved;
+}
+
+void WorkerSet::assignJob(const ClaimedJob& job) {
+  const auto found = workers_.find(job.worker);
+  if (found == workers_.end()) {
+    refusals_.push_back("worker " + job.worker + " does not exist and has a job: a fault of the server");
+    return;
+  }
+  WorkerInfo& info = found->second;
+  if (!apply(job.worker, info, WorkerEvent::assign)) return;
+  info.since = job.startedAt;
+  info.lease = job.lease;
+  info.lowPriority = job.policy.lowPriority;
+}
+
+void WorkerSet::releaseReserved(const std::vector<WorkerId>& workers) {
+  for (const WorkerId& worker : workers) {
+    const auto found = workers_.find(worker);
+    if (found == workers_.end() || found->second.state != WorkerState::reserved) continue;
+    (void)apply(worker, found->second, WorkerEvent::release);
+  }
+}
+
+void WorkerSet::stopWorker(const WorkerId& worker) {
+  (void)apply(worker, workers_.at(worker), WorkerEvent::stopWorker);
+}
+
+bool WorkerSet::beginStopGrace(const LeaseRef& lease, Instant end) {
+  for (auto& [worker, info] : workers_) {
+    if (info.state != WorkerState::busy || info.lease != lease || info.stuckFrom != Instant::max()) continue;
+    info.stuckFrom = end;
+    return true;
+  }
+  return false;
+}
+
+std::vector<StuckWorker> WorkerSet::markStuck(Instant now) {
+  std::vector<StuckWorker> stuck;
+  for (auto& [worker, info] : workers_) {
+    if (info.state != WorkerState::busy || info.stuckFrom > now) continue;
+    if (apply(worker, info, WorkerEvent::stopGraceOver)) stuck.push_back({{}, worker, info.lease.job});
+  }
+  return stuck;
+}
+
+bool WorkerSet::useSurge() {
+  const auto surge = std::find_if(workers_.begin(), workers_.end(), [](const auto& entry) {
+    return entry.second.surge && entry.second.state != WorkerState::leaving && entry.second.state != WorkerState::stuck;
+  });
+  if (surge == workers_.end()) return false;
+  surge->second.surge = false;
+  surge->second.replaces = surge->second.state == WorkerState::starting;
+  return true;
+}
+
+void WorkerSet::clearSurge() {
+  for (auto& [worker, info] : workers_) info.surge = false;
+}
+
+std::vector<std::string> WorkerSet::collectRefusals() { return std::exchange(refusals_, {}); }
+
+}  // namespace jobq

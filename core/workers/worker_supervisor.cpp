@@ -1,0 +1,114 @@
+#include "core/workers/worker_supervisor.h"
+
+#include <exception>
+#include <optional>
+#include <utility>
+
+#include "core/jobs/queue_signal.h"
+
+namespace jobq {
+
+WorkerSupervisor::WorkerSupervisor(const Deps& deps, std::string node) : deps_(deps), node_(std::move(node)) {}
+
+void WorkerSupervisor::workerReady(const EndpointId& endpoint, const WorkerId& worker) {
+  const WorkerPools::ReadyResult result = deps_.pools.recordReady(endpoint, worker);
+  // The planned pass is read after the report is recorded: a pass planned before that may not know of the report.
+  const bool early = result.rolling || result.idleUntil < nextPassAt_.load();
+  if (!result.stays) deps_.executor.stopWorker(worker);
+  if (early || (result.stays && deps_.queueSignal.isSet(endpoint))) deps_.queueSignal.wake();
+}
+
+void WorkerSupervisor::workerGone(const EndpointId& endpoint, const WorkerId& worker, const std::string& failure) {
+  const std::optional<bool> halted = deps_.pools.recordGone(endpoint, worker, failure);
+  if (!halted) return;
+  if (!failure.empty()) {
+    deps_.log.write(LogLevel::error, "worker.failed", "a worker of " + endpoint + " failed: " + failure);
+  }
+  if (*halted) {
+    deps_.log.write(LogLevel::error, "release.halted",
+                    "the newest version of " + endpoint + " does not start: its workers keep the version before");
+  }
+  deps_.queueSignal.wake();
+}
+
+void WorkerSupervisor::stopRun(const LeaseRef& lease) {
+  // A thread about to run the attempt sees the stop (RunningJobs::Claiming) and does not begin.
+  deps_.running.stop(lease);
+  const std::optional<Instant> stuckFrom = deps_.pools.beginStopGrace(lease);
+  if (stuckFrom && *stuckFrom < nextPassAt_.load()) deps_.queueSignal.wake();
+}
+
+void WorkerSupervisor::noticeStuck() {
+  for (const StuckWorker& stuck : deps_.pools.markStuck()) {
+    deps_.log.write(LogLevel::error, "worker.stuck",
+                    "worker " + stuck.worker + " of " + stuck.endpoint + " ignores the stop of " + stuck.job +
+                        ": its slot is replaced, and its thread continues until the handler returns");
+  }
+}
+
+void WorkerSupervisor::rollReleases() {
+  for (const WorkerPools::RollingPool& pool : deps_.pools.rollingPools()) {
+    while (!stopping_ && rollOne(pool.endpoint)) {
+    }
+  }
+}
+
+// Returns true if there may be a further step at once.
+bool WorkerSupervisor::rollOne(const EndpointId& id) {
+  const WorkerPool::Step step = deps_.pools.nextStep(id);
+  for (const WorkerId& worker : step.stoppedWorkers) deps_.executor.stopWorker(worker);
+  // The stopped jobs go back to the queue, for the removal of the endpoint. A later result of the handler is dropped.
+  if (!step.stopped.empty()) deps_.storage.leases().release(step.stopped);
+  for (const LeaseRef& lease : step.stopped) stopRun(lease);
+  if (step.startWorker) startWorker(id, step);
+  return step.startWorker;
+}
+
+// An endpoint may be deleted during the shutdown, after the last pass of the dispatcher thread. No caller can read a
+// result of such an endpoint, so the shutdown must not wait for the running jobs.
+void WorkerSupervisor::stopRetired() {
+  for (const WorkerPools::RollingPool& pool : deps_.pools.rollingPools()) {
+    if (!pool.retiring) continue;
+    try {
+      rollOne(pool.endpoint);
+    } catch (const std::exception& error) {
+      deps_.log.write(
+          LogLevel::error, "dispatcher.storage",
+          "the jobs of the deleted endpoint " + pool.endpoint + " run until the drain ends: " + error.what());
+    }
+  }
+}
+
+void WorkerSupervisor::stopIdleWorkers() {
+  for (const WorkerId& worker : deps_.pools.markIdleLeaving()) deps_.executor.stopWorker(worker);
+}
+
+void WorkerSupervisor::startWhereNeeded() {
+  for (const EndpointId& id : deps_.pools.beginScaling()) {
+    for (std::size_t number = workersMissing(id); number > 0 && !stopping_; --number) startWorker(id, {});
+  }
+}
+
+// Returns the number of workers that the endpoint is short of.
+std::size_t WorkerSupervisor::workersMissing(const EndpointId& id) {
+  // A low-priority job does not trigger scaling (core/http/API.md, "Policy"). The flag of normal jobs is cleared before
+  // the count, so a normal job that comes after the count sets the flag again.
+  const bool rings = deps_.queueSignal.isSet(id);
+  if (rings) deps_.queueSignal.rearm(id, true);
+  const EndpointCounts jobs = rings ? deps_.storage.jobs().counts(id) : EndpointCounts{};
+  if (jobs.inQueue > jobs.inQueueLow) deps_.queueSignal.rearm(id);
+  return deps_.pools.workersMissing(id, jobs);
+}
+
+void WorkerSupervisor::startWorker(const EndpointId& id, const WorkerPool::Step& why) {
+  const WorkerId worker = node_ + "-" + std::to_string(++workersStarted_);
+  const auto made = deps_.pools.addWorker(id, worker, why);
+  if (!made) return;
+  try {
+    deps_.executor.startWorker(made->endpoint, made->release, worker, *this);
+  } catch (const std::exception& error) {  // no thread or no memory: the slot must become free again
+    workerGone(id, worker, error.what());
+  }
+}
+
+}  // namespace jobq

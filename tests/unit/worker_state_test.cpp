@@ -1,0 +1,138 @@
+// Tests of the state machine of a worker (core/workers/worker_state.h) and of the set that applies it
+// (core/workers/worker_set.h), without threads and clocks.
+#include "core/workers/worker_state.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "core/workers/worker_set.h"
+
+namespace jobq {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr std::array kStates{WorkerState::starting, WorkerState::idle,  WorkerState::reserved,
+                             WorkerState::busy,     WorkerState::stuck, WorkerState::leaving};
+constexpr std::array kEvents{WorkerEvent::ready,   WorkerEvent::reserve,    WorkerEvent::assign,
+                             WorkerEvent::release, WorkerEvent::stopWorker, WorkerEvent::stopGraceOver};
+
+TEST(WorkerStateTest, EachStateAndEventHasTheStateOfTheDrawing) {
+  constexpr auto no = std::nullopt;
+  constexpr std::optional idle = WorkerState::idle;
+  // One row for each state, one column for each event, in the order of kStates and kEvents.
+  const std::optional<WorkerState> table[kStates.size()][kEvents.size()] = {
+      {idle, no, no, no, no, no},                                     // starting
+      {no, WorkerState::reserved, no, no, WorkerState::leaving, no},  // idle
+      {no, no, WorkerState::busy, idle, no, no},                      // reserved
+      {idle, no, no, no, no, WorkerState::stuck},                     // busy
+      {idle, no, no, no, no, no},                                     // stuck
+      {no, no, no, no, no, no},                                       // leaving
+  };
+  for (std::size_t state = 0; state < kStates.size(); ++state) {
+    for (std::size_t event = 0; event < kEvents.size(); ++event) {
+      EXPECT_EQ(next(kStates[state], kEvents[event]), table[state][event])
+          << nameOf(kEvents[event]) << " in the state " << nameOf(kStates[state]);
+    }
+  }
+}
+
+TEST(WorkerStateTest, TheApiKnowsNoReservedAndNoBusyWorkers) {
+  std::vector<std::string> names;
+  for (const WorkerState state : kStates) names.emplace_back(apiNameOf(state));
+  EXPECT_THAT(names, ElementsAre("starting", "idle", "idle", "running", "stuck", "leaving"));
+}
+
+class WorkerSetTest : public testing::Test {
+ protected:
+  static ClaimedJob jobFor(const WorkerId& worker) {
+    ClaimedJob job;
+    job.lease = {worker + "'s job", 1};
+    job.worker = worker;
+    job.startedAt = Instant{Millis(7)};
+    job.policy.lowPriority = true;
+    return job;
+  }
+  void addIdle(const WorkerId& worker) {
+    set_.add(worker, {});
+    EXPECT_TRUE(set_.makeIdle(worker, now_));
+  }
+  void addBusy(const WorkerId& worker) {
+    addIdle(worker);
+    EXPECT_THAT(set_.reserve(1), ElementsAre(worker));
+    set_.assignJob(jobFor(worker));
+  }
+  const WorkerInfo& info(const WorkerId& worker) const { return set_.all().at(worker); }
+
+  const Instant now_{Millis(1'000)};
+  WorkerSet set_;
+};
+
+TEST_F(WorkerSetTest, AReservationEndsWithAJobOrWithoutOne) {
+  for (const char* id : {"a", "b", "c"}) addIdle(id);
+  EXPECT_THAT(set_.reserve(2), ElementsAre("a", "b"));
+  EXPECT_THAT(set_.reserve(2), ElementsAre("c")) << "a reserved worker is not reserved twice";
+  set_.assignJob(jobFor("a"));
+  set_.releaseReserved({"a", "b"});
+  EXPECT_EQ(info("a").state, WorkerState::busy);
+  EXPECT_EQ(info("a").lease, jobFor("a").lease);
+  EXPECT_EQ(info("a").since, Instant{Millis(7)});
+  EXPECT_TRUE(info("a").lowPriority);
+  EXPECT_EQ(info("b").state, WorkerState::idle);
+  EXPECT_EQ(info("b").since, now_) << "a claim without a job does not prolong the idle time";
+  EXPECT_EQ(info("c").state, WorkerState::reserved);
+  EXPECT_THAT(set_.collectRefusals(), IsEmpty());
+}
+
+TEST_F(WorkerSetTest, TheStopGraceBeginsOnceAndEndsWithTheJob) {
+  addBusy("a");
+  EXPECT_FALSE(set_.beginStopGrace({"a's job", 2}, now_)) << "another attempt";
+  EXPECT_TRUE(set_.beginStopGrace({"a's job", 1}, now_ + Millis(5)));
+  EXPECT_FALSE(set_.beginStopGrace({"a's job", 1}, now_ + Millis(9))) << "a second stop prolongs nothing";
+  EXPECT_THAT(set_.markStuck(now_ + Millis(4)), IsEmpty());
+  const std::vector<StuckWorker> stuck = set_.markStuck(now_ + Millis(5));
+  ASSERT_EQ(stuck.size(), 1U);
+  EXPECT_EQ(stuck[0].worker, "a");
+  EXPECT_EQ(stuck[0].job, "a's job");
+  EXPECT_THAT(set_.markStuck(now_ + Millis(5)), IsEmpty()) << "reported once";
+  EXPECT_TRUE(set_.makeIdle("a", now_ + Millis(6))) << "the handler has returned after all";
+  EXPECT_EQ(info("a").stuckFrom, Instant::max());
+  EXPECT_EQ(info("a").lease, LeaseRef{});
+}
+
+TEST_F(WorkerSetTest, ARefusedEventChangesNothingAndIsReportedOnce) {
+  addBusy("a");
+  set_.stopWorker("a");
+  set_.assignJob(jobFor("a"));
+  set_.assignJob(jobFor("unknown"));
+  EXPECT_EQ(info("a").state, WorkerState::busy);
+  EXPECT_EQ(set_.all().size(), 1U);
+  EXPECT_THAT(set_.collectRefusals(),
+              ElementsAre(HasSubstr("a is busy and ignores the event stopWorker"),
+                          HasSubstr("a is busy and ignores the event assign"), HasSubstr("unknown does not exist")));
+  EXPECT_THAT(set_.collectRefusals(), IsEmpty());
+  addIdle("b");
+  EXPECT_FALSE(set_.makeIdle("b", now_ + Millis(1)));
+  EXPECT_EQ(info("b").since, now_);
+  EXPECT_THROW(set_.makeIdle("unknown", now_), std::out_of_range);
+}
+
+TEST_F(WorkerSetTest, AWorkerMayEndInEachState) {
+  addBusy("busy");
+  addIdle("idle");
+  set_.add("starting", {});
+  for (const char* id : {"busy", "idle", "starting"}) EXPECT_TRUE(set_.remove(id).has_value()) << id;
+  EXPECT_FALSE(set_.remove("busy").has_value());
+  EXPECT_THAT(set_.collectRefusals(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace jobq

@@ -1,0 +1,325 @@
+// Tests of the worker pools of a node and of the supervisor that carries out their decisions, with an executor that
+// records each call (core/workers/worker_pools.h, core/workers/worker_supervisor.h, core/workers/pool_status.h).
+#include "core/workers/worker_supervisor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/jobs/queue_signal.h"
+#include "core/workers/pool_status.h"
+#include "core/workers/worker_pools.h"
+#include "testkit/loaded_plugin.h"
+#include "testkit/manual_clock.h"
+
+namespace jobq {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+/// Records each call; a test reports the events of the workers itself.
+class RecordingExecutor final : public Executor {
+ public:
+  void startWorker(const EndpointPtr&, const ReleasePtr&, const WorkerId& worker, WorkerEvents&) override {
+    started.push_back(worker);
+  }
+  void assign(ClaimedJob job) override { assigned.push_back(job.worker); }
+  void stopWorker(const WorkerId& worker) override { stopped.push_back(worker); }
+
+  std::vector<WorkerId> started;
+  std::vector<WorkerId> assigned;
+  std::vector<WorkerId> stopped;
+};
+
+class EventLog final : public Log {
+ public:
+  void write(LogLevel, std::string_view event, std::string_view) noexcept override { events.emplace_back(event); }
+
+  std::vector<std::string> events;
+};
+
+class SupervisedHandlers final : public HandlerFactory {
+ public:
+  std::unique_ptr<JobHandler> make(const HandlerEnv&) override { return nullptr; }
+};
+
+class OrderOfArrival final : public QueuePolicy {
+ public:
+  std::string group(const JobSpec&) const override { return {}; }
+  std::int64_t rank(const JobSpec&, Instant, const GroupState&) const override { return 0; }
+};
+
+class WorkerSupervisorTest : public testing::Test {
+ protected:
+  std::shared_ptr<Endpoint> endpoint(std::uint32_t min, std::uint32_t max) {
+    auto made = std::make_shared<Endpoint>();
+    made->id = "ep";
+    made->release = newRelease();
+    made->workersMin = min;
+    made->workersMax = max;
+    return made;
+  }
+  ReleasePtr newRelease() {
+    auto release = std::make_shared<Release>();
+    release->handler = &handlers_;
+    release->templateId = "template";
+    return release;
+  }
+
+  /// Starts the missing workers of a new endpoint and reports each worker ready.
+  void begin(const std::shared_ptr<Endpoint>& rules) {
+    rules_ = rules;
+    pools_.setEndpoint(rules);
+    signal_.clear("ep");
+    supervisor_.startWhereNeeded();
+    for (const WorkerId& worker : executor_.started) supervisor_.workerReady("ep", worker);
+    executor_.started.clear();
+  }
+  void release() {
+    auto changed = std::make_shared<Endpoint>(*rules_);
+    changed->release = newRelease();
+    rules_ = changed;
+    pools_.setEndpoint(changed);
+    signal_.clear("ep");
+  }
+  /// Submits a job and gives the job to an idle worker. Returns the claimed job.
+  ClaimedJob runJob() {
+    JobSpec job;
+    job.id = "job" + std::to_string(++submitted_);
+    job.endpoint = "ep";
+    job.input = "{}";
+    (void)storage_->jobs().insert(std::move(job), OrderOfArrival(), std::nullopt);
+    signal_.notify("ep", false);
+    const std::vector<ClaimWant> wants = pools_.reserveWorkers(nullptr, 64);
+    const std::vector<ClaimedJob> jobs = storage_->leases().claim(wants, Holder{"node", Holder::Kind::process, {}});
+    pools_.settleReservations(wants, jobs);
+    signal_.clear("ep");
+    return jobs.at(0);
+  }
+  bool isWoken() { return signal_.consume(); }
+  WorkerCounts counts() const { return pools_.status("ep").counts; }
+
+  testkit::ManualClock clock_;
+  EventLog log_;
+  testkit::MapConfig config_;
+  const std::unique_ptr<Storage> storage_ = testkit::loadPlugin<Storage>(
+      JOBQ_PLUGIN_DIR "/libjobq_storage_memory.so", "memory", PluginEnv{config_, clock_, log_, ".", false});
+  SupervisedHandlers handlers_;
+  std::shared_ptr<Endpoint> rules_;
+  int submitted_ = 0;
+  QueueSignal signal_{{"ep"}};
+  RunningJobs running_;
+  RecordingExecutor executor_;
+  WorkerPools pools_{{signal_, clock_, log_}, {}};
+  WorkerSupervisor supervisor_{{pools_, *storage_, signal_, executor_, running_, log_}, "node"};
+};
+
+TEST_F(WorkerSupervisorTest, WorkersAreKeptAtTheMinimum) {
+  begin(endpoint(2, 3));
+  EXPECT_EQ(counts().idle, 2U);
+  EXPECT_EQ(pools_.workersOfTemplates().at("template"), 2U);
+  supervisor_.workerGone("ep", "node-1", "");
+  EXPECT_TRUE(isWoken());
+  supervisor_.startWhereNeeded();
+  EXPECT_THAT(executor_.started, ElementsAre("node-3"));
+}
+
+TEST_F(WorkerSupervisorTest, NoWorkerStartsAfterTheShutdownHasBegun) {
+  begin(endpoint(0, 2));
+  signal_.notify("ep", false);
+  supervisor_.stopStarting();
+  supervisor_.startWhereNeeded();
+  release();
+  supervisor_.rollReleases();
+  EXPECT_THAT(executor_.started, IsEmpty());
+}
+
+TEST_F(WorkerSupervisorTest, AnIdleWorkerLeavesAfterTheIdleTimeoutUnlessJobsWait) {
+  begin(endpoint(2, 2));
+  const auto rules = std::make_shared<Endpoint>(*rules_);
+  rules->workersMin = 1;
+  begin(rules);
+  EXPECT_EQ(pools_.nextDuty(), clock_.now() + rules->idleTimeout);
+  supervisor_.stopIdleWorkers();
+  EXPECT_THAT(executor_.stopped, IsEmpty());
+  clock_.advance(rules->idleTimeout);
+  signal_.notify("ep", false);
+  supervisor_.stopIdleWorkers();
+  EXPECT_THAT(executor_.stopped, IsEmpty()) << "a job waits";
+  signal_.clear("ep");
+  supervisor_.stopIdleWorkers();
+  EXPECT_THAT(executor_.stopped, ElementsAre("node-1")) << "the other worker is the minimum";
+}
+
+TEST_F(WorkerSupervisorTest, AnEventWakesTheDispatcherForADutyBeforeTheNextPass) {
+  const auto rules = endpoint(0, 2);
+  rules->idleTimeout = Millis(100);
+  rules->stopGrace = Millis(50);
+  auto one = std::make_shared<Endpoint>(*rules);
+  one->workersMin = 1;
+  begin(one);
+  begin(rules);
+  const ClaimedJob job = runJob();
+  (void)isWoken();
+  supervisor_.planPass(clock_.now() + Millis(50));
+  supervisor_.stopRun(job.lease);
+  EXPECT_FALSE(isWoken()) << "the planned pass comes at the end of the stop grace";
+  supervisor_.workerReady("ep", job.worker);
+  EXPECT_FALSE(isWoken());
+  supervisor_.planPass(Instant::max());
+  const ClaimedJob next = runJob();
+  (void)isWoken();
+  supervisor_.stopRun(next.lease);
+  EXPECT_TRUE(isWoken());
+  supervisor_.workerReady("ep", next.worker);
+  EXPECT_TRUE(isWoken());
+}
+
+TEST_F(WorkerSupervisorTest, AStuckWorkerIsLoggedAndItsSlotReplaced) {
+  const auto rules = endpoint(1, 1);
+  rules->maxStuck = 1;
+  begin(rules);
+  const ClaimedJob job = runJob();
+  supervisor_.stopRun(job.lease);
+  supervisor_.noticeStuck();
+  EXPECT_EQ(counts().unhealthy, 0U);
+  EXPECT_EQ(pools_.nextDuty(), clock_.now() + rules->stopGrace);
+  clock_.advance(rules->stopGrace);
+  supervisor_.noticeStuck();
+  EXPECT_EQ(counts().unhealthy, 1U);
+  EXPECT_THAT(log_.events, ElementsAre("worker.stuck"));
+  supervisor_.startWhereNeeded();
+  EXPECT_THAT(executor_.started, ElementsAre("node-2"));
+}
+
+TEST_F(WorkerSupervisorTest, AReleaseReplacesAnIdleWorkerOfAFullPool) {
+  begin(endpoint(1, 1));
+  release();
+  supervisor_.rollReleases();
+  EXPECT_THAT(executor_.stopped, ElementsAre("node-1"));
+  EXPECT_THAT(executor_.started, ElementsAre("node-2"));
+  EXPECT_EQ(counts().initializing, 1U);
+  supervisor_.workerGone("ep", "node-1", "");
+  supervisor_.workerReady("ep", "node-2");
+  EXPECT_FALSE(pools_.view("ep").rolling);
+  EXPECT_EQ(counts().idle, 1U);
+}
+
+TEST_F(WorkerSupervisorTest, AReleaseThatDoesNotStartIsLoggedOnce) {
+  begin(endpoint(1, 2));
+  release();
+  supervisor_.rollReleases();
+  ASSERT_THAT(executor_.started, ElementsAre("node-2"));
+  supervisor_.workerGone("ep", "node-2", "broken");
+  EXPECT_THAT(log_.events, ElementsAre("worker.failed", "release.halted"));
+  EXPECT_TRUE(pools_.view("ep").halted);
+  EXPECT_EQ(pools_.view("ep").fault, "broken");
+  EXPECT_THAT(executor_.stopped, IsEmpty()) << "the old worker continues";
+}
+
+TEST_F(WorkerSupervisorTest, ARetiredEndpointReturnsItsJobsAndItsPoolEnds) {
+  begin(endpoint(1, 1));
+  const ClaimedJob job = runJob();
+  const RunningJobs::Entry run(running_, job.lease);
+  pools_.retire("ep");
+  supervisor_.rollReleases();
+  EXPECT_TRUE(run.token().stop_requested());
+  EXPECT_EQ(storage_->jobs().find({"ep", "job1"}).value().state, JobState::inQueue);
+  EXPECT_FALSE(hasLeft(pools_.status("ep")));
+  supervisor_.workerReady("ep", job.worker);
+  EXPECT_THAT(executor_.stopped, ElementsAre(job.worker));
+  EXPECT_TRUE(hasLeft(pools_.status("ep")));
+  supervisor_.workerGone("ep", job.worker, "");
+  supervisor_.rollReleases();
+  EXPECT_FALSE(pools_.status("ep").exists);
+}
+
+TEST_F(WorkerSupervisorTest, AReportThatTheStateRefusesIsLoggedAndChangesNothing) {
+  begin(endpoint(1, 1));
+  supervisor_.workerReady("ep", "node-1");
+  EXPECT_THAT(log_.events, ElementsAre("worker.state"));
+  EXPECT_EQ(counts().idle, 1U);
+  EXPECT_THAT(executor_.stopped, IsEmpty());
+  EXPECT_THROW(supervisor_.workerReady("ep", "unknown"), std::out_of_range);
+  supervisor_.workerGone("ep", "unknown", "");
+  EXPECT_EQ(counts().idle, 1U);
+}
+
+TEST_F(WorkerSupervisorTest, WorkersAreReservedOnceAndOnlyForAQueueThatIsServed) {
+  const auto rules = endpoint(3, 3);
+  begin(rules);
+  EXPECT_THAT(pools_.reserveWorkers(nullptr, 64), IsEmpty()) << "no job waits";
+  signal_.notify("ep", false);
+  const EndpointId other = "other";
+  EXPECT_THAT(pools_.reserveWorkers(&other, 64), IsEmpty());
+  const std::vector<ClaimWant> wants = pools_.reserveWorkers(&rules->id, 2);
+  ASSERT_EQ(wants.size(), 1U);
+  EXPECT_THAT(wants[0].workers, ElementsAre("node-1", "node-2"));
+  EXPECT_EQ(pools_.reserveWorkers(nullptr, 2).at(0).workers, std::vector<WorkerId>{"node-3"});
+  pools_.settleReservations(wants, {});
+  EXPECT_EQ(pools_.reserveWorkers(nullptr, 64).at(0).workers, wants[0].workers);
+  pools_.settleReservations(wants, {});
+  auto paused = std::make_shared<Endpoint>(*rules);
+  paused->paused = true;
+  pools_.setEndpoint(paused);
+  EXPECT_THAT(pools_.reserveWorkers(nullptr, 64), IsEmpty());
+  EXPECT_THAT(log_.events, IsEmpty());
+}
+
+TEST_F(WorkerSupervisorTest, ARetirementDuringAClaimWakesTheDispatcher) {
+  begin(endpoint(1, 1));
+  signal_.notify("ep", false);
+  const std::vector<ClaimWant> wants = pools_.reserveWorkers(nullptr, 64);
+  ASSERT_EQ(wants.size(), 1U);
+  pools_.retire("ep");
+  (void)isWoken();
+  ClaimedJob job;
+  job.endpoint = "ep";
+  job.worker = wants[0].workers.at(0);
+  pools_.settleReservations(wants, {job});
+  EXPECT_TRUE(isWoken());
+  EXPECT_EQ(counts().running, 1U);
+}
+
+TEST(PoolStatusTest, AWaitingJobHasAReason) {
+  Endpoint endpoint;
+  PoolStatus status;
+  EXPECT_EQ(waitReason(status, endpoint, false), "no_workers");
+  status.exists = true;
+  EXPECT_EQ(waitReason(status, endpoint, false), "starting") << "the first worker is about to start";
+  EXPECT_EQ(waitReason(status, endpoint, true), "no_workers") << "low-priority jobs start no worker";
+  status.counts.throttled = 1;
+  EXPECT_EQ(waitReason(status, endpoint, true), "worker_crashing");
+  status.counts = {};
+  status.counts.unhealthy = 1;
+  EXPECT_EQ(waitReason(status, endpoint, false), "worker_crashing");
+  status.counts.initializing = 1;
+  EXPECT_EQ(waitReason(status, endpoint, false), "starting");
+  status.counts.running = 1;
+  EXPECT_EQ(waitReason(status, endpoint, false), "workers_busy");
+  endpoint.workersMax = 0;
+  EXPECT_EQ(waitReason(status, endpoint, false), "no_workers");
+  endpoint.paused = true;
+  EXPECT_EQ(waitReason(status, endpoint, false), "paused");
+}
+
+TEST(PoolStatusTest, LeavingAndStuckWorkersHaveLeft) {
+  PoolStatus status;
+  status.counts.unhealthy = 2;
+  EXPECT_TRUE(hasLeft(status));
+  for (auto member : {&WorkerCounts::idle, &WorkerCounts::initializing, &WorkerCounts::running}) {
+    status.counts = {};
+    status.counts.*member = 1;
+    EXPECT_FALSE(hasLeft(status));
+  }
+}
+
+}  // namespace
+}  // namespace jobq
