@@ -2,11 +2,11 @@
 
 #include <set>
 
-#include "core/base/base64.h"
 #include "core/base/secret_box.h"
 #include "core/base/words.h"
 #include "core/config/units.h"
 #include "core/endpoints/filter_pool.h"
+#include "jobq/base64.h"
 #include "jobq/json.h"
 
 namespace jobq {

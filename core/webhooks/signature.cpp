@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <memory>
 
-#include "core/base/base64.h"
+#include "jobq/base64.h"
 #include "jobq/error.h"
 
 namespace jobq {

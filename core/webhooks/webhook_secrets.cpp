@@ -1,7 +1,7 @@
 #include "core/webhooks/webhook_secrets.h"
 
-#include "core/base/base64.h"
 #include "core/base/ids.h"
+#include "jobq/base64.h"
 #include "jobq/error.h"
 #include "jobq/json.h"
 

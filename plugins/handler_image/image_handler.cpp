@@ -2,11 +2,11 @@
 
 #include <optional>
 
-#include "base64.h"
 #include "fetch.h"
 #include "gd_messages.h"
 #include "image_request.h"
 #include "image_work.h"
+#include "jobq/base64.h"
 #include "jobq/json.h"
 #include "s3_upload.h"
 
@@ -53,10 +53,8 @@ std::string ImageHandler::run(std::string_view input, JobContext& context) {
     json::appendQuoted(out, upload(*account, context.id(), result.file, result.format, limits_, context.stopToken()));
     return out += "}";
   }
-  std::string text;
-  appendBase64(text, result.file);
   out += ",\"image\":";
-  json::appendQuoted(out, text);
+  json::appendQuoted(out, toBase64(result.file));
   return out += "}";
 }
 

@@ -1,7 +1,7 @@
 #include "image_request.h"
 
-#include "base64.h"
 #include "fields.h"
+#include "jobq/base64.h"
 #include "jobq/error.h"
 
 namespace jobq::image {
@@ -57,7 +57,7 @@ Operation readOperation(const json::Value& value, std::size_t index) {
 }
 
 std::string readFile(const std::string& text) {
-  auto decoded = decodeBase64(text);
+  auto decoded = readBase64(text);
   if (const auto* fault = std::get_if<Base64Fault>(&decoded)) {
     throw JobFailed("input.image is not base64: " + std::string(fault->reason) + " (at offset " +
                     std::to_string(fault->offset) +

@@ -10,32 +10,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-TEST(Base64, MatchesTheVectorsOfItsRfc) {
-  const std::pair<const char*, const char*> kVectors[] = {{"", ""},
-                                                          {"f", "Zg=="},
-                                                          {"fo", "Zm8="},
-                                                          {"foo", "Zm9v"},
-                                                          {"foob", "Zm9vYg=="},
-                                                          {"fooba", "Zm9vYmE="},
-                                                          {"foobar", "Zm9vYmFy"}};
-  for (const auto& [bytes, text] : kVectors) {
-    EXPECT_EQ(base64Of(bytes), text);
-    EXPECT_EQ(std::get<std::string>(image::decodeBase64(text)), bytes);
-  }
-  std::string all;
-  for (int i = 0; i < 256; ++i) all.push_back(static_cast<char>(i));
-  EXPECT_EQ(std::get<std::string>(image::decodeBase64(base64Of(all))), all);
-}
-
-TEST(Base64, NamesWhatIsWrong) {
-  for (const char* text : {"Zg=", "Zg", "Z", "Zm9vY"}) {
-    EXPECT_TRUE(std::holds_alternative<image::Base64Fault>(image::decodeBase64(text))) << text;
-  }
-  EXPECT_EQ(std::get<image::Base64Fault>(image::decodeBase64("Zm9v\nZm9")).offset, 4U);
-  EXPECT_EQ(std::get<image::Base64Fault>(image::decodeBase64("Zg==Zm9v")).offset, 2U);
-  EXPECT_EQ(std::get<image::Base64Fault>(image::decodeBase64("====")).offset, 0U);
-}
-
 TEST_F(HandlerImage, KeepsAPictureThatIsAskedNothing) {
   const Gd source = quarters(6, 4);
   const Picture result = process(source, "");

@@ -19,7 +19,7 @@
 #include <utility>
 #include <variant>
 
-#include "base64.h"
+#include "jobq/base64.h"
 #include "jobq/error.h"
 #include "jobq/job_handler.h"
 #include "jobq/json.h"
@@ -85,11 +85,7 @@ inline Gd decodeAs(const std::string& format, std::string bytes) {
   return Gd(gdImageCreateFromWebpPtr(size, bytes.data()));
 }
 
-inline std::string base64Of(std::string_view bytes) {
-  std::string text;
-  image::appendBase64(text, bytes);
-  return text;
-}
+inline std::string base64Of(std::string_view bytes) { return toBase64(bytes); }
 
 /// The picture returned by the handler.
 struct Picture {
@@ -145,7 +141,7 @@ class HandlerImage : public testing::Test {
       EXPECT_FALSE(document.find("image").has_value());
       return picture;
     }
-    picture.file = std::get<std::string>(image::decodeBase64(json::toText(document.find("image").value()).value()));
+    picture.file = fromBase64(json::toText(document.find("image").value()).value()).value();
     picture.image = decodeAs(picture.format, picture.file);
     EXPECT_EQ(static_cast<std::int64_t>(picture.file.size()), bytes);
     if (picture.image == nullptr) throw std::runtime_error("the result does not decode");

@@ -2,7 +2,7 @@
 // "Webhook attempts"; core/decisions/webhooks.md).
 #include <openssl/hmac.h>
 
-#include "core/base/base64.h"
+#include "jobq/base64.h"
 #include "jobq/json.h"
 #include "webhook_fixture.h"
 

@@ -7,7 +7,6 @@
 #include <future>
 #include <thread>
 
-#include "core/base/base64.h"
 #include "core/base/job_json.h"
 #include "core/webhooks/delivery_pool.h"
 #include "core/webhooks/signature.h"
@@ -15,6 +14,7 @@
 #include "core/webhooks/webhook_body.h"
 #include "core/webhooks/webhook_secrets.h"
 #include "fake_transport.h"
+#include "jobq/base64.h"
 #include "jobq/json.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/temporary_folder.h"
@@ -86,18 +86,6 @@ TEST(WebhookSignature, IsTheOneOfThePublicExample) {
       {"webhook-timestamp", "1614265330"},
       {"webhook-signature", "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="}};
   EXPECT_EQ(headers, expected);
-}
-
-TEST(Base64, GoesThereAndBack) {
-  const std::vector<std::pair<std::string, std::string>> pairs{
-      {"", ""}, {"f", "Zg=="}, {"fo", "Zm8="}, {"foo", "Zm9v"}, {"foobar", "Zm9vYmFy"}, {"\xff\xfe\xfd", "//79"}};
-  for (const auto& [bytes, text] : pairs) {
-    EXPECT_EQ(toBase64(bytes), text);
-    EXPECT_EQ(fromBase64(text), bytes);
-  }
-  for (const char* wrong : {"Zg", "Zg=", "Z===", "Zh==", "Zm9=", "Zm 9", "Zm9v\n", "Zg==Zg==", "_w==", "===="}) {
-    EXPECT_FALSE(fromBase64(wrong)) << wrong;
-  }
 }
 
 // Secrets
