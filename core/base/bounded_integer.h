@@ -25,8 +25,8 @@ enum class OutOfRange {
 
 /// Returns nullopt if the value is not acceptable. The ends of the range are integers that a double can hold.
 inline std::optional<std::int64_t> readInteger(const json::Value& value, const Range& range, OutOfRange otherwise) {
-  const auto number = json::toInteger(value);
-  if (number && *number >= range.min && *number <= range.max) return number;
+  const auto number = json::toInteger(value, range.min, range.max);
+  if (number) return number;
   if (otherwise == OutOfRange::refuse || value.kind != json::Kind::number) return std::nullopt;
   const double near = std::strtod(std::string(value.raw).c_str(), nullptr);
   return static_cast<std::int64_t>(

@@ -1,15 +1,14 @@
 #include "core/config/units.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <limits>
-#include <numeric>
 #include <span>
 #include <system_error>
 
 #include "jobq/base64.h"
 #include "jobq/error.h"
+#include "jobq/nearest.h"
 
 namespace jobq::units {
 namespace {
@@ -96,29 +95,7 @@ std::string print(Millis duration) { return printWith(duration.count(), kDuratio
 std::string printSize(std::uint64_t bytes) { return printWith(static_cast<std::int64_t>(bytes), kSizes); }
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
-  const auto distance = [word](const std::string& other) {
-    std::vector<std::size_t> row(other.size() + 1);
-    std::iota(row.begin(), row.end(), 0U);
-    for (std::size_t i = 1; i <= word.size(); ++i) {
-      std::size_t diagonal = row[0];
-      row[0] = i;
-      for (std::size_t j = 1; j <= other.size(); ++j) {
-        const std::size_t kept = diagonal + (word[i - 1] == other[j - 1] ? 0 : 1);
-        diagonal = row[j];
-        row[j] = std::min({kept, row[j] + 1, row[j - 1] + 1});
-      }
-    }
-    return row.back();
-  };
-  std::string best;
-  std::size_t least = std::numeric_limits<std::size_t>::max();
-  for (const std::string& candidate : candidates) {
-    if (const std::size_t d = distance(candidate); d < least) {
-      least = d;
-      best = candidate;
-    }
-  }
-  return best;
+  return std::string(jobq::nearest(word, candidates));
 }
 
 }  // namespace jobq::units

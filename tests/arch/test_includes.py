@@ -25,7 +25,7 @@ STANDARD = {  # a standard header, and the names of namespace std that it declar
     "cmath": """ceil cos exp floor fmod frexp isfinite isinf isnan ldexp llround log log10 log2 lround pow round sin
         sqrt""",
     "compare": "partial_ordering strong_ordering weak_ordering",
-    "concepts": "convertible_to copyable default_initializable derived_from integral invocable movable same_as",
+    "concepts": "convertible_to copyable default_initializable derived_from floating_point integral invocable movable same_as",
     "condition_variable": "condition_variable condition_variable_any cv_status",
     "coroutine": "coroutine_handle suspend_always suspend_never",
     "csignal": "raise sig_atomic_t signal",

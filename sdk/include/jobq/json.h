@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <variant>
 
 #include "jobq/json_scan.h"
@@ -52,6 +53,23 @@ inline std::optional<std::int64_t> toInteger(const Value& value) {
   return number;
 }
 
+/// Returns the integer of toInteger() if it is from `min` to `max`, otherwise an empty optional.
+inline std::optional<std::int64_t> toInteger(const Value& value, std::int64_t min, std::int64_t max) {
+  const auto number = toInteger(value);
+  return number && *number >= min && *number <= max ? number : std::nullopt;
+}
+
+/// Returns the nearest double if the value is a number that a double can hold, from `min` to `max`, otherwise an empty
+/// optional.
+inline std::optional<double> toNumber(const Value& value, double min, double max) {
+  double number = 0;
+  const char* end = value.raw.data() + value.raw.size();
+  if (value.kind != Kind::number) return std::nullopt;
+  const auto [at, error] = std::from_chars(value.raw.data(), end, number);
+  if (error != std::errc() || at != end || number < min || number > max) return std::nullopt;
+  return number;
+}
+
 /// Returns the value of `true` or `false`, otherwise an empty optional.
 inline std::optional<bool> toBoolean(const Value& value) {
   if (value.kind != Kind::boolean) return std::nullopt;
@@ -62,6 +80,12 @@ inline std::optional<bool> toBoolean(const Value& value) {
 inline std::optional<std::string> toText(const Value& value) {
   if (value.kind != Kind::string) return std::nullopt;
   return decode(value.raw);
+}
+
+/// Returns the decoded characters if the value is a string of `min` to `max` bytes, otherwise an empty optional.
+inline std::optional<std::string> toText(const Value& value, std::size_t min, std::size_t max) {
+  auto text = toText(value);
+  return text && text->size() >= min && text->size() <= max ? std::move(text) : std::nullopt;
 }
 
 /// Appends `text`, in UTF-8, to `out` as a JSON string with quotes. Each byte that is not valid UTF-8 becomes U+FFFD.
@@ -141,23 +165,29 @@ inline void appendQuoted(std::string& out, std::string_view text) {
   constexpr const char* kHex = "0123456789abcdef";
   out.reserve(out.size() + text.size() + 2);
   out.push_back('"');
+  std::size_t plain = 0;  // start of the characters that are copied as they are
   for (std::size_t i = 0; i < text.size();) {
     const unsigned char c = static_cast<unsigned char>(text[i]);
-    const std::size_t length = detail::utf8Length(text.substr(i, 4));
-    if (c == '"' || c == '\\') {
-      out.push_back('\\');
-      out.push_back(text[i]);
+    const bool isAscii = c < 0x80;
+    const std::size_t length = isAscii ? 1 : detail::utf8Length(text.substr(i, 4));
+    if (isAscii ? c >= 0x20 && c != '"' && c != '\\' : length > 0) {
+      i += length;
+      continue;
+    }
+    out.append(text.substr(plain, i - plain));
+    if (!isAscii) {
+      out.append("\xef\xbf\xbd");
     } else if (c < 0x20) {
       out.append("\\u00");
       out.push_back(kHex[c >> 4]);
       out.push_back(kHex[c & 0xf]);
-    } else if (length == 0) {
-      out.append("\xef\xbf\xbd");
     } else {
-      out.append(text.substr(i, length));
+      out.push_back('\\');
+      out.push_back(text[i]);
     }
-    i += std::max<std::size_t>(length, 1);
+    plain = ++i;
   }
+  out.append(text.substr(plain));
   out.push_back('"');
 }
 
