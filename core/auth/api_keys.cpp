@@ -12,6 +12,7 @@
 #include "core/base/ids.h"
 #include "core/base/sha256.h"
 #include "jobq/error.h"
+#include "jobq/json_writer.h"
 
 namespace jobq {
 namespace {
@@ -35,7 +36,9 @@ bool isEnding(const ApiKey& key, Instant now) {
 constexpr const char* kFileRecords = "adminKeyFile";
 constexpr const char* kFileRecord = "last";
 
-std::string digestBody(const std::string& secret) { return "{\"digest\":\"" + sha256(secret) + "\"}"; }
+std::string digestBody(const std::string& secret) {
+  return json::object([&secret](json::ObjectWriter& out) { out.member("digest", sha256(secret)); });
+}
 
 // Returns the key in the file without trailing blanks and line ends, or nullopt if the file does not exist.
 std::optional<std::string> readSecret(const std::filesystem::path& file) {

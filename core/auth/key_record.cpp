@@ -1,35 +1,18 @@
 #include "core/auth/key_record.h"
 
-#include <Poco/JSON/Array.h>
-#include <Poco/JSON/Object.h>
-#include <Poco/JSON/Parser.h>
-
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
-#include <sstream>
+#include <utility>
+
+#include "jobq/fields.h"
+#include "jobq/json_writer.h"
 
 namespace jobq {
 namespace {
 
-Poco::JSON::Array textArray(const std::vector<std::string>& values) {
-  Poco::JSON::Array array;
-  for (const std::string& value : values) array.add(value);
-  return array;
-}
-
-std::vector<std::string> textsOf(const Poco::JSON::Object& object, const std::string& key) {
-  std::vector<std::string> values;
-  const Poco::JSON::Array::Ptr array = object.getArray(key);
-  for (std::size_t i = 0; array && i < array->size(); ++i) {
-    values.push_back(array->getElement<std::string>(static_cast<unsigned>(i)));
-  }
-  return values;
-}
-
-std::optional<Instant> timeOf(const Poco::JSON::Object& object, const std::string& key) {
-  if (!object.has(key)) return std::nullopt;
-  return fromEpochMillis(object.getValue<std::int64_t>(key));
+std::optional<Instant> timeOf(const Fields& fields, const char* key) {
+  const auto millis = fields.integer(key, INT64_MIN, INT64_MAX);
+  return millis ? std::optional(fromEpochMillis(*millis)) : std::nullopt;
 }
 
 }  // namespace
@@ -39,32 +22,31 @@ bool ApiKey::isAdmin() const {
 }
 
 Record toRecord(const ApiKey& key) {
-  Poco::JSON::Object body;
-  body.set("digest", key.digest);
-  body.set("name", key.name);
-  body.set("scopes", textArray(key.scopes));
-  body.set("endpoints", textArray(key.endpoints));
-  body.set("createdAt", toEpochMillis(key.createdAt));
-  if (key.expiresAt) body.set("expiresAt", toEpochMillis(*key.expiresAt));
-  if (key.lastUsedAt) body.set("lastUsedAt", toEpochMillis(*key.lastUsedAt));
-  if (key.endingSince) body.set("endingSince", toEpochMillis(*key.endingSince));
-  std::ostringstream text;
-  body.stringify(text);
-  return Record{kKeyRecords, key.id, "", text.str(), 0, {}};
+  std::string body = json::object([&key](json::ObjectWriter& out) {
+    out.member("digest", key.digest);
+    out.member("name", key.name);
+    out.member("scopes", key.scopes);
+    out.member("endpoints", key.endpoints);
+    out.member("createdAt", toEpochMillis(key.createdAt));
+    if (key.expiresAt) out.member("expiresAt", toEpochMillis(*key.expiresAt));
+    if (key.lastUsedAt) out.member("lastUsedAt", toEpochMillis(*key.lastUsedAt));
+    if (key.endingSince) out.member("endingSince", toEpochMillis(*key.endingSince));
+  });
+  return Record{kKeyRecords, key.id, "", std::move(body), 0, {}};
 }
 
 ApiKey keyOf(const Record& record) {
-  const auto body = Poco::JSON::Parser().parse(record.body).extract<Poco::JSON::Object::Ptr>();
+  const Fields fields("the record of key " + record.id, record.body);
   ApiKey key;
   key.id = record.id;
-  key.name = body->getValue<std::string>("name");
-  key.digest = body->getValue<std::string>("digest");
-  key.scopes = textsOf(*body, "scopes");
-  key.endpoints = textsOf(*body, "endpoints");
-  key.createdAt = timeOf(*body, "createdAt").value_or(Instant{});
-  key.expiresAt = timeOf(*body, "expiresAt");
-  key.lastUsedAt = timeOf(*body, "lastUsedAt");
-  key.endingSince = timeOf(*body, "endingSince");
+  key.name = fields.requiredText("name", 0);
+  key.digest = fields.requiredText("digest");
+  key.scopes = fields.texts("scopes", Fields::kAnySize);
+  key.endpoints = fields.texts("endpoints", Fields::kAnySize);
+  key.createdAt = timeOf(fields, "createdAt").value_or(Instant{});
+  key.expiresAt = timeOf(fields, "expiresAt");
+  key.lastUsedAt = timeOf(fields, "lastUsedAt");
+  key.endingSince = timeOf(fields, "endingSince");
   return key;
 }
 

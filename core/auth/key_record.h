@@ -32,7 +32,7 @@ struct ApiKey {
 /// Returns the record of `key`, with version 0.
 Record toRecord(const ApiKey& key);
 
-/// Returns the key of a record. Throws a Poco exception if the body is not in the form of toRecord().
+/// Returns the key of a record. Throws FieldError if the body is not in the form of toRecord().
 ApiKey keyOf(const Record& record);
 
 }  // namespace jobq

@@ -1,17 +1,12 @@
 #include "core/base/job_json.h"
 
-#include "jobq/json.h"
 #include "jobq/transitions.h"
 
 namespace jobq {
 namespace {
 
-void addNumber(std::string& out, const char* key, std::int64_t value) {
-  out += ",\"";
-  out += key;
-  out += "\":";
-  out += std::to_string(value);
-}
+// Upper bound for all members but the texts of the job, in bytes.
+constexpr std::size_t kFrame = 256;
 
 // Returns the time in the queue: from queuing (the submission, or the last retry) until a worker claimed the job, or
 // until the job ended unclaimed.
@@ -20,43 +15,42 @@ std::int64_t delay(const Job& job) {
   return (until - job.queuedAt).count();
 }
 
-void addTimes(std::string& out, const Job& job) {
-  addNumber(out, "delayTime", delay(job));
+void writeBrief(json::ObjectWriter& out, const JobId& id, JobState state) {
+  out.member("id", id);
+  out.member("status", nameOf(state));
+}
+
+void writeTimes(json::ObjectWriter& out, const Job& job) {
+  out.member("delayTime", delay(job));
   if (terminal(job.state)) {
     const bool ran = job.startedAt && job.finishedAt;
-    addNumber(out, "executionTime", ran ? (*job.finishedAt - *job.startedAt).count() : 0);
+    out.member("executionTime", ran ? (*job.finishedAt - *job.startedAt).count() : 0);
   }
-  out += ",\"workerId\":";
-  json::appendQuoted(out, job.workerId);
+  out.member("workerId", job.workerId);
 }
+
+const std::string& outputOf(const Job& job) { return job.state == JobState::inProgress ? job.progress : job.output; }
 
 }  // namespace
 
 std::string briefJob(const JobId& id, JobState state) {
-  std::string out = "{\"id\":";
-  json::appendQuoted(out, id);
-  out += ",\"status\":\"";
-  out += nameOf(state);
-  out += "\"}";
-  return out;
+  return json::object([&id, state](json::ObjectWriter& out) { writeBrief(out, id, state); });
 }
 
+void writeJob(json::ObjectWriter& out, const Job& job) {
+  writeBrief(out, job.id, job.state);
+  if (job.state != JobState::inQueue) writeTimes(out, job);
+  if (job.retries > 0) out.member("retries", job.retries);
+  if (!job.error.empty() && terminal(job.state)) out.member("error", job.error);
+  if (!outputOf(job).empty() && job.state != JobState::inQueue) out.raw("output", outputOf(job));
+}
+
+std::size_t roomFor(const Job& job) { return job.id.size() + outputOf(job).size() + job.error.size() + kFrame; }
+
 std::string wholeJob(const Job& job) {
-  std::string out = briefJob(job.id, job.state);
-  out.pop_back();
-  const std::string& output = job.state == JobState::inProgress ? job.progress : job.output;
-  out.reserve(out.size() + output.size() + job.error.size() + 160);
-  if (job.state != JobState::inQueue) addTimes(out, job);
-  if (job.retries > 0) addNumber(out, "retries", job.retries);
-  if (!job.error.empty() && terminal(job.state)) {
-    out += ",\"error\":";
-    json::appendQuoted(out, job.error);
-  }
-  if (!output.empty() && job.state != JobState::inQueue) {
-    out += ",\"output\":";
-    out += output;
-  }
-  out += "}";
+  std::string out;
+  out.reserve(roomFor(job));
+  json::appendObject(out, [&job](json::ObjectWriter& object) { writeJob(object, job); });
   return out;
 }
 

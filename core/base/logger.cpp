@@ -11,7 +11,7 @@
 #include <iostream>
 #include <new>
 
-#include "jobq/json.h"
+#include "jobq/json_writer.h"
 
 namespace jobq {
 namespace {
@@ -19,12 +19,12 @@ namespace {
 class JsonFormatter final : public Poco::Formatter {
  public:
   void format(const Poco::Message& message, std::string& text) override {
-    text = "{\"time\":\"" + Poco::DateTimeFormatter::format(message.getTime(), "%Y-%m-%dT%H:%M:%S.%iZ") +
-           "\",\"level\":\"" + levelName(message.getPriority()) + "\",\"event\":";
-    json::appendQuoted(text, message.getSource());
-    text += ",\"message\":";
-    json::appendQuoted(text, message.getText());
-    text += "}";
+    text = json::object([&message](json::ObjectWriter& out) {
+      out.member("time", Poco::DateTimeFormatter::format(message.getTime(), "%Y-%m-%dT%H:%M:%S.%iZ"));
+      out.member("level", levelName(message.getPriority()));
+      out.member("event", message.getSource());
+      out.member("message", message.getText());
+    });
   }
 
  private:

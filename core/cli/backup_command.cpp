@@ -11,7 +11,7 @@
 
 #include "core/cli/commands.h"
 #include "core/cli/table_print.h"
-#include "jobq/json.h"
+#include "jobq/json_writer.h"
 
 namespace jobq::ctl {
 namespace {
@@ -85,7 +85,10 @@ ExitCode makeBackup(const Invocation& invocation) {
   if (!out) throw Failure(ExitCode::refused, file.string() + " cannot be written: is the disk full?");
   draft.keep();
   if (invocation.json) {
-    invocation.out << "{\"file\":" << json::quoted(file.string()) << ",\"bytes\":" << size << "}\n";
+    invocation.out << json::object([&](json::ObjectWriter& out) {
+      out.member("file", file.string());
+      out.member("bytes", size);
+    }) << '\n';
     return ExitCode::ok;
   }
   Table table;

@@ -4,13 +4,15 @@
 
 #include <set>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "core/cli/exit_code.h"
 #include "core/cli/input_text.h"
 #include "core/cli/table_print.h"
 #include "jobq/json.h"
+#include "jobq/json_writer.h"
 
 namespace jobq::ctl {
 namespace {
@@ -31,9 +33,9 @@ std::string wholeNumber(const FieldOption& field, const std::string& text) {
 }
 
 std::string textArray(const std::vector<std::string>& texts) {
-  std::string out = "[";
-  for (const std::string& text : texts) out += (out.size() > 1 ? "," : "") + json::quoted(text);
-  return out + "]";
+  return json::array([&texts](json::ArrayWriter& out) {
+    for (const std::string& text : texts) out.element(text);
+  });
 }
 
 std::vector<std::string> wordsOf(const std::string& text) {
@@ -43,13 +45,13 @@ std::vector<std::string> wordsOf(const std::string& text) {
 }
 
 std::string textMap(const FieldOption& field, const std::vector<std::string>& pairs) {
-  std::string out = "{";
-  for (const std::string& pair : pairs) {
-    const std::size_t sign = pair.find('=');
-    if (sign == std::string::npos || sign == 0) refuse(field, field.value, pair);
-    out += (out.size() > 1 ? "," : "") + json::quoted(pair.substr(0, sign)) + ":" + json::quoted(pair.substr(sign + 1));
-  }
-  return out + "}";
+  return json::object([&](json::ObjectWriter& out) {
+    for (const std::string& pair : pairs) {
+      const std::size_t sign = pair.find('=');
+      if (sign == std::string::npos || sign == 0) refuse(field, field.value, pair);
+      out.namedMember(pair.substr(0, sign), pair.substr(sign + 1));
+    }
+  });
 }
 
 std::string valueOf(const FieldOption& field, const std::vector<std::string>& given) {
@@ -78,28 +80,28 @@ std::vector<OptionRow> optionsOf(const std::vector<FieldOption>& fields) {
 }
 
 std::string formBody(const Arguments& arguments, const std::vector<FieldOption>& fields) {
-  std::string body = "{";
-  const auto add = [&body](std::string_view member) { body += (body.size() > 1 ? "," : "") + std::string(member); };
-  std::set<std::string> given;
+  std::vector<std::pair<std::string, std::string>> given;  // name and JSON text
+  std::set<std::string> names;
   for (const FieldOption& field : fields) {
     if (!arguments.has(field.option)) continue;
-    given.insert(field.field);
-    add("\"" + std::string(field.field) + "\":" + valueOf(field, arguments.values(field.option)));
+    names.insert(field.field);
+    given.emplace_back(field.field, valueOf(field, arguments.values(field.option)));
   }
-  if (!arguments.has(kFile)) {
-    if (!given.empty()) return body + "}";
+  if (given.empty() && !arguments.has(kFile)) {
     throw Failure(ExitCode::usage, "no field is given: use options like --" + std::string(fields.front().option) + " " +
                                        fields.front().value + ", or --file");
   }
-  const std::string text = readSource(arguments.value(kFile));
+  const std::string text = arguments.has(kFile) ? readSource(arguments.value(kFile)) : "{}";
   checkObject(text, "the text of --file", std::string("{\"") + fields.front().field + "\": ...}");
   if (given.empty()) return text;
   const auto scanned = json::read(text);
-  for (const json::Member& member : std::get<json::Document>(scanned).members) {
-    if (given.contains(json::decode(member.key))) continue;
-    add("\"" + std::string(member.key) + "\":" + std::string(member.value.raw));
-  }
-  return body + "}";
+  return json::object([&](json::ObjectWriter& out) {
+    for (const auto& [name, value] : given) out.namedRaw(name, value);
+    for (const json::Member& member : std::get<json::Document>(scanned).members) {
+      const std::string name = json::decode(member.key);
+      if (!names.contains(name)) out.namedRaw(name, member.value.raw);
+    }
+  });
 }
 
 }  // namespace jobq::ctl

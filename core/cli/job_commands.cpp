@@ -9,7 +9,7 @@
 #include "core/cli/input_text.h"
 #include "core/cli/table_print.h"
 #include "jobq/job.h"
-#include "jobq/json.h"
+#include "jobq/json_writer.h"
 
 namespace jobq::ctl {
 namespace {
@@ -26,7 +26,7 @@ std::string requestBody(const std::string& argument) {
   const bool named = argument == "-" || argument.starts_with('@');
   const std::string input = named ? readSource(argument == "-" ? argument : argument.substr(1)) : argument;
   checkObject(input, "the input", "{\"text\": \"hello\"}");
-  return "{\"input\":" + input + "}";
+  return json::object([&input](json::ObjectWriter& out) { out.raw("input", input); });
 }
 
 // The server judges the range, so that the user reads the server's sentence. Here the value only has to be a number.

@@ -2,33 +2,27 @@
 #include "core/cli/answer_reader.h"
 #include "core/cli/commands.h"
 #include "core/cli/table_print.h"
-#include "jobq/json.h"
+#include "jobq/json_writer.h"
 
 namespace jobq::ctl {
 namespace {
 
 constexpr const char* kKeysPath = "/v1/keys";
 
-std::string stringArray(const std::vector<std::string>& texts) {
-  std::string out = "[";
-  for (const std::string& text : texts) {
-    if (out.size() > 1) out += ',';
-    json::appendQuoted(out, text);
-  }
-  return out + "]";
-}
-
 }  // namespace
 
 ExitCode createKey(const Invocation& invocation) {
   std::vector<std::string> scopes = invocation.arguments.values("scope");
   if (scopes.empty()) scopes.emplace_back("client");
-  std::string body = "{\"name\":" + json::quoted(invocation.arguments.words[0]) + ",\"scopes\":" + stringArray(scopes);
-  if (invocation.arguments.has("endpoint"))
-    body += ",\"endpoints\":" + stringArray(invocation.arguments.values("endpoint"));
-  if (invocation.arguments.has("expires"))
-    body += ",\"expiresAt\":" + json::quoted(invocation.arguments.value("expires"));
-  const std::string answer = invocation.api.post(kKeysPath, body + "}");
+  const Arguments& arguments = invocation.arguments;
+  const std::string answer = invocation.api.post(kKeysPath, json::object([&](json::ObjectWriter& out) {
+                                                   out.member("name", arguments.words[0]);
+                                                   out.member("scopes", scopes);
+                                                   if (arguments.has("endpoint"))
+                                                     out.member("endpoints", arguments.values("endpoint"));
+                                                   if (arguments.has("expires"))
+                                                     out.member("expiresAt", arguments.value("expires"));
+                                                 }));
   if (invocation.json) {
     printAnswer(answer, invocation.out);
     return ExitCode::ok;

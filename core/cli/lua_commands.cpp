@@ -13,7 +13,7 @@
 #include "core/jobs/admission.h"
 #include "core/plugin/plugin_host.h"
 #include "jobq/admission_filter.h"
-#include "jobq/json.h"
+#include "jobq/json_writer.h"
 
 namespace jobq::ctl {
 namespace {
@@ -127,8 +127,12 @@ void printChange(std::ostream& out, const Replace& change) {
   if (change.input) out << "input " << *change.input << '\n';
   if (!change.policy) return;
   const JobPolicy& policy = *change.policy;
-  out << "policy {\"executionTimeout\":" << policy.executionTimeout.count() << ",\"ttl\":" << policy.ttl.count()
-      << ",\"lowPriority\":" << (policy.lowPriority ? "true" : "false") << ",\"priority\":" << policy.priority << "}\n";
+  out << "policy " << json::object([&policy](json::ObjectWriter& object) {
+    object.member("executionTimeout", policy.executionTimeout.count());
+    object.member("ttl", policy.ttl.count());
+    object.member("lowPriority", policy.lowPriority);
+    object.member("priority", policy.priority);
+  }) << '\n';
 }
 
 ExitCode runFilter(LocalServer& server, const ScriptFile& script, const Invocation& invocation) {

@@ -11,7 +11,7 @@
 #include "core/cli/commands.h"
 #include "core/cli/live_screen.h"
 #include "core/cli/table_print.h"
-#include "jobq/json.h"
+#include "jobq/json_writer.h"
 
 namespace jobq::ctl {
 namespace {
@@ -133,30 +133,32 @@ std::string picture(const Rows& rows) {
   return out.str();
 }
 
-std::string toJson(const std::map<std::string, std::int64_t>& numbers) {
-  std::string out = "{";
-  for (const auto& [name, number] : numbers) {
-    out += (out.size() > 1 ? ",\"" : "\"") + name + "\":" + std::to_string(number);
-  }
-  return out + "}";
+// Writes the release in the form of /v1/endpoints.
+void writeRelease(json::ObjectWriter& out, const Row& row) {
+  out.member("version", row.version);
+  out.member("state", row.release);
+  if (!row.reason.empty()) out.member("reason", row.reason);
 }
 
-// Writes the release in the form of /v1/endpoints.
-std::string releaseJson(const Row& row) {
-  return "{\"version\":" + std::to_string(row.version) + ",\"state\":" + json::quoted(row.release) +
-         (row.reason.empty() ? "" : ",\"reason\":" + json::quoted(row.reason)) + "}";
+void writeRow(json::ObjectWriter& out, const Row& row) {
+  out.member("id", row.id);
+  out.member("name", row.name);
+  out.member("workers", row.workers);
+  out.member("jobs", row.jobs);
+  out.raw("finishedPerSecond", row.finishedPerSecond ? rateCell(row) : "null");
+  out.member("queue", queueState(row));
+  out.object("release", [&row](json::ObjectWriter& release) { writeRelease(release, row); });
 }
 
 std::string toJson(const Rows& rows) {
-  std::string out = "{\"endpoints\":[";
-  for (const Row& row : rows) {
-    out += out.back() == '[' ? "{\"id\":" : ",{\"id\":";
-    out += json::quoted(row.id) + ",\"name\":" + json::quoted(row.name) + ",\"workers\":" + toJson(row.workers);
-    out += ",\"jobs\":" + toJson(row.jobs) + ",\"finishedPerSecond\":";
-    out += row.finishedPerSecond ? rateCell(row) : "null";
-    out += ",\"queue\":" + json::quoted(queueState(row)) + ",\"release\":" + releaseJson(row) + "}";
-  }
-  return out + "]}\n";
+  const auto writeRows = [&rows](json::ArrayWriter& endpoints) {
+    for (const Row& row : rows) endpoints.object([&row](json::ObjectWriter& endpoint) { writeRow(endpoint, row); });
+  };
+  return json::object([&](json::ObjectWriter& out) { out.array("endpoints", writeRows); }) + "\n";
+}
+
+std::string toJson(const Failure& failure) {
+  return json::object([&failure](json::ObjectWriter& out) { out.member("error", failure.what()); }) + "\n";
 }
 
 std::string shown(const Rows& rows, bool json) { return json ? toJson(rows) : picture(rows); }
@@ -174,7 +176,7 @@ void watch(const Invocation& invocation, Millis interval) {
       text = shown(rows, invocation.json);
     } catch (const Failure& failure) {
       if (failure.code() != ExitCode::unreachable) throw;
-      text = invocation.json ? "{\"error\":" + json::quoted(failure.what()) + "}\n" : harmless(failure.what()) + "\n";
+      text = invocation.json ? toJson(failure) : harmless(failure.what()) + "\n";
     }
   }
 }

@@ -1,19 +1,18 @@
 #include "core/webhooks/webhook_body.h"
 
 #include "core/base/job_json.h"
-#include "jobq/json.h"
+#include "jobq/json_writer.h"
 
 namespace jobq {
 
 std::string webhookBody(const Delivery& delivery) {
-  std::string body = wholeJob(delivery.job);
-  body.pop_back();
-  body.reserve(body.size() + delivery.input.size() + 2 * delivery.url.size() + 32);
-  body += ",\"input\":";
-  body += delivery.input;
-  body += ",\"webhook\":";
-  json::appendQuoted(body, delivery.url);
-  body += "}";
+  std::string body;
+  body.reserve(roomFor(delivery.job) + delivery.input.size() + 2 * delivery.url.size());
+  json::appendObject(body, [&delivery](json::ObjectWriter& out) {
+    writeJob(out, delivery.job);
+    out.raw("input", delivery.input);
+    out.member("webhook", delivery.url);
+  });
   return body;
 }
 

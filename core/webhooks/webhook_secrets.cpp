@@ -3,7 +3,7 @@
 #include "core/base/ids.h"
 #include "jobq/base64.h"
 #include "jobq/error.h"
-#include "jobq/json.h"
+#include "jobq/json_writer.h"
 
 namespace jobq {
 namespace {
@@ -12,7 +12,9 @@ constexpr const char* kSecretRecords = "secret";
 constexpr const char* kId = "webhook";
 constexpr std::size_t kSigningKeyBytes = 32;
 
-std::string toBody(std::string_view sealed) { return "{\"sealed\":" + json::quoted(toBase64(sealed)) + "}"; }
+std::string toBody(std::string_view sealed) {
+  return json::object([sealed](json::ObjectWriter& out) { out.member("sealed", toBase64(sealed)); });
+}
 
 std::string openBody(const std::string& body, const SecretBox& box) {
   const auto document = json::read(body);

@@ -7,6 +7,7 @@
 #include "core/http/api/error_response.h"
 #include "core/http/api/list_response.h"
 #include "core/http/api/queue_calls.h"
+#include "jobq/json_writer.h"
 
 namespace jobq {
 namespace {
@@ -32,6 +33,23 @@ std::variant<JobFilter, ApiResponse> readFilter(const ApiRequest& call) {
   return filter;
 }
 
+void writeCounts(json::ObjectWriter& out, const EndpointCounts& jobs) {
+  out.member("completed", jobs.completed);
+  out.member("failed", jobs.failed);
+  out.member("inProgress", jobs.inProgress);
+  out.member("inQueue", jobs.inQueue);
+  out.member("retried", jobs.retried);
+}
+
+void writeCounts(json::ObjectWriter& out, const WorkerCounts& workers) {
+  out.member("idle", workers.idle);
+  out.member("initializing", workers.initializing);
+  out.member("ready", workers.ready);
+  out.member("running", workers.running);
+  out.member("throttled", workers.throttled);
+  out.member("unhealthy", workers.unhealthy);
+}
+
 }  // namespace
 
 ApiResponse health(const QueueDeps& deps, ApiRequest& call) {
@@ -39,29 +57,14 @@ ApiResponse health(const QueueDeps& deps, ApiRequest& call) {
   const EndpointCounts jobs = deps.jobs.counts(call.endpoint->id);
   const WorkerCounts workers = deps.workers(call.endpoint->id);
   const OwedDeliveries owed = deps.jobs.owed(call.endpoint->id);
-  std::string body;
-  const auto group = [&body](const char* name, std::initializer_list<std::pair<const char*, std::uint64_t>> fields) {
-    body += std::string(body.empty() ? "{" : ",") + "\"" + name + "\":";
-    char before = '{';
-    for (const auto& [key, value] : fields) {
-      body += before + std::string("\"") + key + "\":" + std::to_string(value);
-      before = ',';
-    }
-    body += '}';
-  };
-  group("jobs", {{"completed", jobs.completed},
-                 {"failed", jobs.failed},
-                 {"inProgress", jobs.inProgress},
-                 {"inQueue", jobs.inQueue},
-                 {"retried", jobs.retried}});
-  group("webhooks", {{"owed", owed.count}, {"oldestMs", static_cast<std::uint64_t>(owed.oldestAge.count())}});
-  group("workers", {{"idle", workers.idle},
-                    {"initializing", workers.initializing},
-                    {"ready", workers.ready},
-                    {"running", workers.running},
-                    {"throttled", workers.throttled},
-                    {"unhealthy", workers.unhealthy}});
-  return {200, body + "}"};
+  return {200, json::object([&](json::ObjectWriter& out) {
+            out.object("jobs", [&jobs](json::ObjectWriter& group) { writeCounts(group, jobs); });
+            out.object("webhooks", [&owed](json::ObjectWriter& group) {
+              group.member("owed", owed.count);
+              group.member("oldestMs", owed.oldestAge.count());
+            });
+            out.object("workers", [&workers](json::ObjectWriter& group) { writeCounts(group, workers); });
+          })};
 }
 
 // Lists jobs newest first, as job objects without output (core/http/API.md, "/requests").
@@ -85,17 +88,23 @@ ApiResponse requests(const QueueDeps& deps, ApiRequest& call) {
   }
   ApiResponse reply = list.finish();
   if (reply.status != 200) return reply;
-  std::string body = "{\"requests\":" + reply.body + ",\"total\":" + std::to_string(page.total) +
-                     ",\"offset\":" + std::to_string(window.offset) + ",\"limit\":" + std::to_string(window.limit) +
-                     ",\"hasMore\":" + (page.next != 0 ? "true" : "false");
-  if (page.next != 0) body += ",\"cursor\":" + std::to_string(page.next);
-  return {200, body + "}"};
+  return {200, json::object([&](json::ObjectWriter& out) {
+            out.raw("requests", reply.body);
+            out.member("total", page.total);
+            out.member("offset", window.offset);
+            out.member("limit", window.limit);
+            out.member("hasMore", page.next != 0);
+            if (page.next != 0) out.member("cursor", page.next);
+          })};
 }
 
 ApiResponse purgeQueue(const QueueDeps& deps, ApiRequest& call) {
   if (const auto refusal = countUnderstood(call)) return *refusal;
   const std::size_t removed = deps.jobs.purge(call.endpoint->id);
-  return {200, "{\"removed\":" + std::to_string(removed) + ",\"status\":\"completed\"}"};
+  return {200, json::object([removed](json::ObjectWriter& out) {
+            out.member("removed", removed);
+            out.member("status", "completed");
+          })};
 }
 
 }  // namespace jobq

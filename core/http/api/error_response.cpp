@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "jobq/json.h"
+#include "jobq/json_writer.h"
 
 namespace jobq {
 namespace {
@@ -14,7 +14,10 @@ std::int64_t wholeSeconds(Millis duration) { return (duration.count() + 999) / 1
 
 ApiResponse errorResponse(std::string_view path, int status, std::string_view sentence) {
   const bool management = path == "/v1" || path.starts_with("/v1/");
-  return {status, std::string(management ? "{\"message\":" : "{\"error\":") + json::quoted(sentence) + "}"};
+  return {status, json::object([&](json::ObjectWriter& out) {
+            if (management) out.member("message", sentence);
+            if (!management) out.member("error", sentence);
+          })};
 }
 
 ApiResponse unavailable(std::string_view path, std::string_view sentence) {

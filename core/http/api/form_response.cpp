@@ -1,16 +1,24 @@
 #include "core/http/api/form_response.h"
 
+#include "jobq/json_writer.h"
+
 namespace jobq {
 
 ApiResponse faultResponse(const FieldFaults& faults) {
   std::string message;
-  std::string errors;
-  for (const FieldFault& fault : faults) {
-    message += (message.empty() ? "" : "; ") + fault.message;
-    errors += (errors.empty() ? "" : ",") + std::string("{\"field\":") + write(fault.field) +
-              ",\"message\":" + write(fault.message) + "}";
-  }
-  return {400, "{\"message\":" + write(message) + ",\"errors\":[" + errors + "]}"};
+  for (const FieldFault& fault : faults) message += (message.empty() ? "" : "; ") + fault.message;
+  const auto writeFaults = [&faults](json::ArrayWriter& errors) {
+    for (const FieldFault& fault : faults) {
+      errors.object([&fault](json::ObjectWriter& error) {
+        error.member("field", fault.field);
+        error.member("message", fault.message);
+      });
+    }
+  };
+  return {400, json::object([&](json::ObjectWriter& out) {
+            out.member("message", message);
+            out.array("errors", writeFaults);
+          })};
 }
 
 bool readFlag(const ApiRequest& call, const char* name, FieldFaults& faults) {

@@ -2,6 +2,7 @@
 #include "core/base/job_json.h"
 #include "core/http/api/error_response.h"
 #include "core/http/api/queue_calls.h"
+#include "jobq/json_writer.h"
 
 namespace jobq {
 namespace {
@@ -21,11 +22,11 @@ std::optional<ApiResponse> waitingResponse(const QueueDeps& deps, const ApiReque
   const auto ahead = deps.jobs.ahead({job.endpoint, job.id}, kMostAhead);
   if (!ahead) return std::nullopt;
   const auto reason = deps.draining() ? "draining" : deps.waitReason(*call.endpoint, job.lowPriority);
-  ApiResponse reply{200, wholeJob(job)};
-  reply.body.pop_back();
-  reply.body +=
-      ",\"queueReason\":\"" + std::string(reason) + "\",\"queuePosition\":" + std::to_string(*ahead + 1) + "}";
-  return reply;
+  return ApiResponse{200, json::object([&](json::ObjectWriter& out) {
+                       writeJob(out, job);
+                       out.member("queueReason", reason);
+                       out.member("queuePosition", *ahead + 1);
+                     })};
 }
 
 ApiResponse present(const QueueDeps& deps, ApiRequest& call, std::optional<Job> job) {

@@ -1,11 +1,6 @@
 // Routes under /v1/keys: the API keys of callers (core/decisions/auth.md).
-#include <Poco/Exception.h>
-#include <Poco/JSON/Array.h>
-#include <Poco/JSON/Object.h>
-#include <Poco/JSON/Parser.h>
-
+#include <algorithm>
 #include <set>
-#include <sstream>
 
 #include "core/base/clock.h"
 #include "core/base/ids.h"
@@ -14,7 +9,8 @@
 #include "core/http/api/error_response.h"
 #include "core/http/api/list_response.h"
 #include "core/http/api/routes.h"
-#include "jobq/json.h"
+#include "jobq/fields.h"
+#include "jobq/json_writer.h"
 
 namespace jobq {
 namespace {
@@ -25,75 +21,51 @@ struct BadKey {
   std::string message;
 };
 
-Poco::Dynamic::Var optionalTime(const std::optional<Instant>& time) {
-  return time ? Poco::Dynamic::Var(toIso8601(*time)) : Poco::Dynamic::Var();
+std::optional<std::string> timeText(const std::optional<Instant>& time) {
+  return time ? std::optional(toIso8601(*time)) : std::nullopt;
 }
 
-Poco::JSON::Array toJsonArray(const std::vector<std::string>& values) {
-  Poco::JSON::Array array;
-  for (const std::string& value : values) array.add(value);
-  return array;
+void writeKey(json::ObjectWriter& out, const ApiKey& key) {
+  out.member("id", key.id);
+  out.member("name", key.name);
+  out.member("scopes", key.scopes);
+  out.member("endpoints", key.endpoints);
+  out.member("createdAt", toIso8601(key.createdAt));
+  out.member("expiresAt", timeText(key.expiresAt));
+  out.member("lastUsedAt", timeText(key.lastUsedAt));
 }
 
-Poco::JSON::Object toJson(const ApiKey& key) {
-  Poco::JSON::Object object(Poco::JSON_PRESERVE_KEY_ORDER);
-  object.set("id", key.id);
-  object.set("name", key.name);
-  object.set("scopes", toJsonArray(key.scopes));
-  object.set("endpoints", toJsonArray(key.endpoints));
-  object.set("createdAt", toIso8601(key.createdAt));
-  object.set("expiresAt", optionalTime(key.expiresAt));
-  object.set("lastUsedAt", optionalTime(key.lastUsedAt));
-  return object;
+bool isGiven(const Fields& body, const char* field) {
+  const auto value = body.value(field);
+  return value && value->kind != json::Kind::null;
 }
 
-template <class Json>
-std::string print(const Json& json) {
-  std::ostringstream text;
-  json.stringify(text);
-  return text.str();
+std::vector<std::string> readTexts(const Fields& body, const char* field) {
+  return isGiven(body, field) ? body.texts(field, Fields::kAnySize) : std::vector<std::string>();
 }
 
-std::vector<std::string> readTexts(const Poco::JSON::Object& body, const std::string& field) {
-  std::vector<std::string> texts;
-  if (!body.has(field) || body.isNull(field)) return texts;
-  const Poco::JSON::Array::Ptr array = body.getArray(field);
-  if (!array) throw BadKey{field + " must be an array of strings"};
-  for (const Poco::Dynamic::Var& value : *array) {
-    if (!value.isString()) throw BadKey{field + " must be an array of strings"};
-    texts.push_back(value.toString());
-  }
-  return texts;
-}
-
-void checkFields(const Poco::JSON::Object& body) {
+void checkFields(const Fields& body) {
   const std::vector<std::string> known{"name", "scopes", "endpoints", "expiresAt"};
-  for (const auto& [field, value] : body) {
+  for (const json::Member& member : body.members()) {
+    const std::string field = json::decode(member.key);
     if (std::find(known.begin(), known.end(), field) == known.end()) {
-      throw BadKey{clipped(field) + " is not a field of a key; the nearest one is " + units::nearest(field, known)};
+      throw BadKey{clipped(field) + " is not a field of a key; the nearest one is " +
+                   units::nearest(clipped(field), known)};
     }
   }
 }
 
-std::optional<Instant> readExpiry(const Poco::JSON::Object& body, Instant now) {
-  if (!body.has("expiresAt") || body.isNull("expiresAt")) return std::nullopt;
-  const auto expiry = body.get("expiresAt").isString() ? fromIso8601(body.getValue<std::string>("expiresAt"))
-                                                       : std::optional<Instant>();
+std::optional<Instant> readExpiry(const Fields& body, Instant now) {
+  if (!isGiven(body, "expiresAt")) return std::nullopt;
+  const auto text = json::toText(*body.value("expiresAt"));
+  const auto expiry = text ? fromIso8601(*text) : std::optional<Instant>();
   if (!expiry) throw BadKey{"expiresAt must be a time like 2027-01-01T00:00:00Z"};
   if (*expiry <= now) throw BadKey{"expiresAt has passed already: name a time in the future"};
   return expiry;
 }
 
-ApiKey readKey(const std::string& text, Instant now) {
-  if (!json::valid(text)) throw BadKey{"the body is not valid JSON"};
-  const Poco::Dynamic::Var parsed = Poco::JSON::Parser().parse(text);
-  if (parsed.type() != typeid(Poco::JSON::Object::Ptr)) throw BadKey{"the body must be a JSON object"};
-  const auto body = parsed.extract<Poco::JSON::Object::Ptr>();
-  checkFields(*body);
-  ApiKey key;
-  if (body->has("name") && body->get("name").isString()) key.name = body->getValue<std::string>("name");
-  if (key.name.empty() || key.name.size() > kKeyNameLimit) throw BadKey{"name must be a string of 1 to 191 bytes"};
-  const std::vector<std::string> scopes = readTexts(*body, "scopes");
+std::vector<std::string> readScopes(const Fields& body) {
+  const std::vector<std::string> scopes = readTexts(body, "scopes");
   for (const std::string& scope : scopes) {
     if (scope != "client" && scope != "worker" && scope != "admin") {
       throw BadKey{"scopes may hold client, worker and admin, not " + clipped(scope)};
@@ -101,12 +73,21 @@ ApiKey readKey(const std::string& text, Instant now) {
   }
   if (scopes.empty()) throw BadKey{"scopes must hold at least one of client, worker, admin"};
   const std::set<std::string> once(scopes.begin(), scopes.end());
-  key.scopes.assign(once.begin(), once.end());
-  key.endpoints = readTexts(*body, "endpoints");
+  return {once.begin(), once.end()};
+}
+
+ApiKey readKey(const std::string& text, Instant now) {
+  if (!json::valid(text)) throw BadKey{"the body is not valid JSON"};
+  const Fields body("the body", text);
+  checkFields(body);
+  ApiKey key;
+  key.name = body.requiredText("name", 1, kKeyNameLimit);
+  key.scopes = readScopes(body);
+  key.endpoints = readTexts(body, "endpoints");
   for (const std::string& endpoint : key.endpoints) {
     if (!isIdentifier(endpoint)) throw BadKey{"endpoints holds " + clipped(endpoint) + ", which is not an endpoint id"};
   }
-  key.expiresAt = readExpiry(*body, now);
+  key.expiresAt = readExpiry(body, now);
   return key;
 }
 
@@ -114,20 +95,21 @@ ApiResponse create(ApiKeys& keys, const WallClock& wall, const ApiRequest& call)
   try {
     ApiKey key = readKey(call.body, wall.now());
     const std::string secret = keys.create(key);
-    Poco::JSON::Object reply = toJson(key);
-    reply.set("key", secret);
-    return {200, print(reply)};
+    return {200, json::object([&](json::ObjectWriter& out) {
+              writeKey(out, key);
+              out.member("key", secret);
+            })};
   } catch (const BadKey& bad) {
     return errorResponse(call.path, 400, bad.message);
-  } catch (const Poco::Exception&) {
-    return errorResponse(call.path, 400, "the body is not a key: send {\"name\":...,\"scopes\":[...]}");
+  } catch (const FieldError& error) {
+    return errorResponse(call.path, 400, error.key().empty() ? error.what() : error.key() + " " + error.problem());
   }
 }
 
 ApiResponse list(ApiKeys& keys, ApiRequest& call) {
   ListResponse reply(call);
   for (const ApiKey& key : keys.list()) {
-    if (!reply.add(print(toJson(key)))) break;
+    if (!reply.add(json::object([&key](json::ObjectWriter& out) { writeKey(out, key); }))) break;
   }
   return reply.finish();
 }

@@ -12,7 +12,7 @@
 #include "core/base/words.h"
 #include "core/http/api/error_response.h"
 #include "core/http/api/queue_calls.h"
-#include "jobq/json.h"
+#include "jobq/json_writer.h"
 
 namespace jobq {
 namespace {
@@ -57,19 +57,15 @@ std::string_view nameOfLevel(LogLevel level) {
   return "information";
 }
 
-void addLine(std::string& out, const LogLine& line) {
-  out += out.back() == '[' ? "{\"at\":\"" : ",{\"at\":\"";
-  out += toIso8601(line.at);
-  out += "\",\"level\":\"";
-  out += nameOfLevel(line.level);
-  out += "\",\"text\":";
-  json::appendQuoted(out, line.text);
-  out += "}";
+void writeLine(json::ObjectWriter& out, const LogLine& line) {
+  out.member("at", toIso8601(line.at));
+  out.member("level", nameOfLevel(line.level));
+  out.member("text", line.text);
 }
 
-// Returns the lines after the cursor as a JSON array and moves the cursor behind the last of the returned lines.
-std::string linesAfter(const std::vector<LogLine>& lines, Cursor& cursor, bool& more) {
-  std::string out = "[";
+// Writes the lines after the cursor and moves the cursor behind the last of the written lines. Returns true if there
+// are more lines.
+bool writeLinesAfter(json::ArrayWriter& out, const std::vector<LogLine>& lines, Cursor& cursor) {
   std::size_t size = 0;
   std::int64_t millisecond = -1;
   std::size_t place = 0;  // number of the line within its millisecond
@@ -79,14 +75,11 @@ std::string linesAfter(const std::vector<LogLine>& lines, Cursor& cursor, bool& 
     millisecond = at;
     if (at < cursor.at || (at == cursor.at && place <= cursor.seen)) continue;
     size += line.text.size();
-    if (size > kMostText && out.size() > 1) {
-      more = true;
-      break;
-    }
-    addLine(out, line);
+    if (size > kMostText && !out.empty()) return true;
+    out.object([&line](json::ObjectWriter& object) { writeLine(object, line); });
     cursor = {at, place};
   }
-  return out += "]";
+  return false;
 }
 
 }  // namespace
@@ -109,9 +102,12 @@ ApiResponse logs(const QueueDeps& deps, ApiRequest& call) {
   const auto log = deps.jobs.log({call.endpoint->id, call.params.at("id")});
   if (!log) return noJob(call);
   bool more = false;
-  const std::string lines = linesAfter(log->lines, cursor, more);
-  return {200, "{\"lines\":" + lines + ",\"next\":\"" + cursorText(cursor) + "\",\"more\":" +
-                   (more ? "true" : "false") + ",\"status\":\"" + std::string(nameOf(log->state)) + "\"}"};
+  return {200, json::object([&](json::ObjectWriter& out) {
+            out.array("lines", [&](json::ArrayWriter& lines) { more = writeLinesAfter(lines, log->lines, cursor); });
+            out.member("next", cursorText(cursor));
+            out.member("more", more);
+            out.member("status", nameOf(log->state));
+          })};
 }
 
 }  // namespace jobq

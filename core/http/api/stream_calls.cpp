@@ -3,7 +3,7 @@
 
 #include "core/http/api/error_response.h"
 #include "core/http/api/queue_calls.h"
-#include "jobq/json.h"
+#include "jobq/json_writer.h"
 #include "jobq/transitions.h"
 
 namespace jobq {
@@ -56,23 +56,24 @@ void addMore(const QueueDeps& deps, ApiRequest& call, const Ask& ask, ChunkPage&
 }
 
 std::string chunkArray(const std::vector<Chunk>& chunks) {
-  std::string text = "[";
-  for (const Chunk& chunk : chunks) {
-    text += text.size() == 1 ? "{\"output\":" : ",{\"output\":";
-    text += chunk.output;
-    if (!chunk.metrics.empty()) text += ",\"metrics\":" + chunk.metrics;
-    text += chunk.partial ? ",\"partial\":true}" : "}";
-  }
-  return text += ']';
+  return json::array([&chunks](json::ArrayWriter& out) {
+    for (const Chunk& chunk : chunks) {
+      out.object([&chunk](json::ObjectWriter& item) {
+        item.raw("output", chunk.output);
+        if (!chunk.metrics.empty()) item.raw("metrics", chunk.metrics);
+        if (chunk.partial) item.member("partial", true);
+      });
+    }
+  });
 }
 
-// Returns the error of a failed job as a further member of the object, because SDKs show the error to their users. If
-// the storage fails here, the chunks already read are sent without the error.
+// Returns the error of a failed job for the object, because SDKs show the error to their users; empty for other jobs.
+// If the storage fails here, the chunks already read are sent without the error.
 std::string failureText(const QueueDeps& deps, const JobKey& key, JobState state) {
   if (state != JobState::failed && state != JobState::timedOut) return {};
   try {
     const std::optional<Job> job = deps.jobs.find(key);
-    return job && !job->error.empty() ? ",\"error\":" + json::quoted(job->error) : std::string();
+    return job ? job->error : std::string();
   } catch (const StorageError&) {
     return {};
   }
@@ -100,7 +101,11 @@ ApiResponse stream(const QueueDeps& deps, ApiRequest& call, bool asObject) {
   ApiResponse reply{200, chunkArray(page->chunks)};
   if (asObject) {
     const std::string error = failureText(deps, ask.key, state);
-    reply.body = "{\"status\":\"" + std::string(nameOf(state)) + "\",\"stream\":" + reply.body + error + "}";
+    reply.body = json::object([&](json::ObjectWriter& out) {
+      out.member("status", nameOf(state));
+      out.raw("stream", reply.body);
+      if (!error.empty()) out.member("error", error);
+    });
   }
   reply.headers = {{"X-Job-Status", std::string(nameOf(state))}, {"X-Job-Attempt", std::to_string(page->attempt)}};
   return reply;

@@ -6,6 +6,7 @@
 #include "core/http/api/list_response.h"
 #include "core/http/api/routes.h"
 #include "jobq/json.h"
+#include "jobq/json_writer.h"
 #include "jobq/outbox_store.h"
 
 namespace jobq {
@@ -24,35 +25,31 @@ std::string_view nameOf(DeliveryState state) {
   return "";
 }
 
-/// Appends `,"key":` and the text as a JSON string.
-void addText(std::string& out, const char* key, std::string_view text) {
-  out += std::string(",\"") + key + "\":";
-  json::appendQuoted(out, text);
+void writeAttempt(json::ObjectWriter& out, const DeliveryAttempt& attempt) {
+  out.member("at", toIso8601(attempt.at));
+  out.member("status", attempt.status);
+  out.member("durationMs", attempt.duration.count());
+  out.member("reason", attempt.reason);
+  out.member("reply", attempt.reply);
 }
 
-void addAttempt(std::string& out, const DeliveryAttempt& attempt) {
-  out += "{\"at\":" + json::quoted(toIso8601(attempt.at));
-  out += ",\"status\":" + std::to_string(attempt.status);
-  out += ",\"durationMs\":" + std::to_string(attempt.duration.count());
-  addText(out, "reason", attempt.reason);
-  addText(out, "reply", attempt.reply);
-  out += "}";
+void writeAttempts(json::ArrayWriter& out, const std::vector<DeliveryAttempt>& attempts) {
+  for (const DeliveryAttempt& attempt : attempts) {
+    out.object([&attempt](json::ObjectWriter& object) { writeAttempt(object, attempt); });
+  }
 }
 
 std::string deliveryJson(const Delivery& delivery) {
-  std::string out = "{\"id\":" + json::quoted(delivery.id);
-  addText(out, "jobId", delivery.job.id);
-  addText(out, "endpointId", delivery.job.endpoint);
-  addText(out, "state", nameOf(delivery.state));
-  addText(out, "url", delivery.url);
-  addText(out, "jobStatus", jobq::nameOf(delivery.job.state));
-  if (delivery.state == DeliveryState::owed) addText(out, "dueAt", toIso8601(delivery.dueAt));
-  out += ",\"attempts\":[";
-  for (const DeliveryAttempt& attempt : delivery.attempts) {
-    if (&attempt != &delivery.attempts.front()) out += ",";
-    addAttempt(out, attempt);
-  }
-  return out + "]}";
+  return json::object([&delivery](json::ObjectWriter& out) {
+    out.member("id", delivery.id);
+    out.member("jobId", delivery.job.id);
+    out.member("endpointId", delivery.job.endpoint);
+    out.member("state", nameOf(delivery.state));
+    out.member("url", delivery.url);
+    out.member("jobStatus", jobq::nameOf(delivery.job.state));
+    if (delivery.state == DeliveryState::owed) out.member("dueAt", toIso8601(delivery.dueAt));
+    out.array("attempts", [&delivery](json::ArrayWriter& attempts) { writeAttempts(attempts, delivery.attempts); });
+  });
 }
 
 std::string parameter(const ApiRequest& call, const std::string& name) {
@@ -89,7 +86,10 @@ ApiResponse replay(const WebhookDeps& deps, const ApiRequest& call) {
         call.path, 404, "there is no webhook delivery " + clipped(id) + ": the id is wrong, or its record has expired");
   }
   deps.notify();
-  return {200, "{\"id\":" + json::quoted(id) + ",\"state\":\"owed\"}"};
+  return {200, json::object([&id](json::ObjectWriter& out) {
+            out.member("id", id);
+            out.member("state", nameOf(DeliveryState::owed));
+          })};
 }
 
 }  // namespace
@@ -103,7 +103,8 @@ void addWebhookRoutes(Router& router, const WebhookDeps& deps) {
          return replay(deps, call);
        }});
   router.add({{"GET"}, "/v1/webhooks/secret", Scope::admin, kWebhookBodyLimit, false, [deps](const ApiRequest&) {
-                return ApiResponse{200, "{\"secret\":" + json::quoted(deps.secret()) + "}"};
+                return ApiResponse{
+                    200, json::object([&deps](json::ObjectWriter& out) { out.member("secret", deps.secret()); })};
               }});
 }
 
