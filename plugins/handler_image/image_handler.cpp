@@ -7,7 +7,7 @@
 #include "image_request.h"
 #include "image_work.h"
 #include "jobq/base64.h"
-#include "jobq/json.h"
+#include "jobq/json_writer.h"
 #include "s3_upload.h"
 
 namespace jobq::image {
@@ -31,11 +31,11 @@ ImageResult workAndReport(std::string_view file, const ImageRequest& request, co
   }
 }
 
-std::string describe(const ImageResult& result) {
-  std::string out =
-      "{\"width\":" + std::to_string(result.width) + ",\"height\":" + std::to_string(result.height) + ",\"format\":";
-  json::appendQuoted(out, nameOf(result.format));
-  return out += ",\"bytes\":" + std::to_string(result.file.size());
+void describe(json::ObjectWriter& out, const ImageResult& result) {
+  out.member("width", result.width);
+  out.member("height", result.height);
+  out.member("format", nameOf(result.format));
+  out.member("bytes", result.file.size());
 }
 
 }  // namespace
@@ -47,15 +47,14 @@ std::string ImageHandler::run(std::string_view input, JobContext& context) {
   const std::string fetched = request.url.empty() ? "" : fetch(request.url, limits_, context.stopToken());
   const ImageResult result = workAndReport(request.url.empty() ? request.file : fetched, request, limits_, context);
 
-  std::string out = describe(result);
-  if (account) {
-    out += ",\"url\":";
-    json::appendQuoted(out, upload(*account, context.id(), result.file, result.format, limits_, context.stopToken()));
-    return out += "}";
-  }
-  out += ",\"image\":";
-  json::appendQuoted(out, toBase64(result.file));
-  return out += "}";
+  return json::object([&](json::ObjectWriter& out) {
+    describe(out, result);
+    if (account) {
+      out.member("url", upload(*account, context.id(), result.file, result.format, limits_, context.stopToken()));
+    } else {
+      out.member("image", toBase64(result.file));
+    }
+  });
 }
 
 }  // namespace jobq::image

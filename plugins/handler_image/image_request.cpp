@@ -1,8 +1,8 @@
 #include "image_request.h"
 
-#include "fields.h"
 #include "jobq/base64.h"
 #include "jobq/error.h"
+#include "jobq/fields.h"
 
 namespace jobq::image {
 
@@ -11,20 +11,13 @@ namespace {
 constexpr std::size_t kMostOperations = 32;
 constexpr std::int64_t kLongestSide = 1'000'000;
 
-Fit readFit(const Fields& fields) {
-  const std::string name = fields.text("fit").value_or("inside");
-  if (name == "inside") return Fit::inside;
-  if (name == "cover") return Fit::cover;
-  if (name == "stretch") return Fit::stretch;
-  fields.refuse("fit", "one of \"inside\", \"cover\", \"stretch\"");
-}
-
 Resize readResize(const Fields& fields) {
   fields.allowOnly({"width", "height", "fit"});
   Resize resize;
   resize.width = static_cast<int>(fields.integer("width", 1, kLongestSide).value_or(0));
   resize.height = static_cast<int>(fields.integer("height", 1, kLongestSide).value_or(0));
-  resize.fit = readFit(fields);
+  resize.fit = fields.choice<Fit>("fit", {{"inside", Fit::inside}, {"cover", Fit::cover}, {"stretch", Fit::stretch}})
+                   .value_or(resize.fit);
   if (resize.width == 0 && resize.height == 0) fields.refuse("width", "given, or height, or both");
   return resize;
 }
@@ -51,9 +44,9 @@ Operation readOperation(const json::Value& value, std::size_t index) {
     throw JobFailed("input.operations[" + std::to_string(index) +
                     "] must have exactly one of the keys resize, crop, rotate; give each operation its own object");
   }
-  if (fields.has("resize")) return readResize(fields.object("resize"));
-  if (fields.has("crop")) return readCrop(fields.object("crop"));
-  return readRotate(fields.object("rotate"));
+  if (fields.has("resize")) return readResize(fields.requiredObject("resize"));
+  if (fields.has("crop")) return readCrop(fields.requiredObject("crop"));
+  return readRotate(fields.requiredObject("rotate"));
 }
 
 std::string readFile(const std::string& text) {
@@ -69,7 +62,7 @@ std::string readFile(const std::string& text) {
 }  // namespace
 
 ImageRequest readRequest(std::string_view input) {
-  const Fields fields("input", input);
+  const Fields fields(input);
   fields.allowOnly({"image", "url", "operations", "format", "quality"});
   if (fields.has("image") == fields.has("url")) {
     throw JobFailed("input must have exactly one of image (base64) and url");
@@ -80,8 +73,7 @@ ImageRequest readRequest(std::string_view input) {
   } else {
     request.url = fields.requiredText("url");
   }
-  const auto operations = fields.list("operations");
-  if (operations.size() > kMostOperations) fields.refuse("operations", "at most 32 operations");
+  const auto operations = fields.list("operations", "operations", kMostOperations);
   for (std::size_t i = 0; i < operations.size(); ++i) request.operations.push_back(readOperation(operations[i], i));
   if (const auto name = fields.text("format")) {
     request.format = formatNamed(*name);

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cctype>
 
-#include "fields.h"
 #include "http_transfer.h"
 #include "jobq/error.h"
+#include "jobq/fields.h"
 #include "web_url.h"
 
 namespace jobq::image {

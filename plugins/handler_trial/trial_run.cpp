@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "jobq/error.h"
+#include "jobq/json_writer.h"
 #include "pause.h"
 
 namespace jobq::trial {
@@ -18,6 +19,7 @@ namespace {
 
 constexpr std::size_t kMegabyte = 1024 * 1024;
 constexpr std::size_t kPage = 4096;
+constexpr std::size_t kChunkFrame = 64;  // bytes of a chunk around its data
 constexpr int kExitStatus = 3;
 
 // Returns processor time instead of the clock's time: a burn must be a load on a busy machine and under a manual clock
@@ -56,11 +58,17 @@ std::vector<Block> allocate(std::int64_t megabytes, const Pause& pause) {
 }
 
 void emitChunks(const TrialRequest& request, JobContext& context, Pause& pause) {
-  const std::string data(static_cast<std::size_t>(request.chunkBytes), 'x');
+  const std::string data = json::quoted(std::string(static_cast<std::size_t>(request.chunkBytes), 'x'));
   for (std::int64_t i = 0; i < request.chunks; ++i) {
     if (request.chunkWait > Millis(0)) pause.wait(request.chunkWait, "sending chunks");
     pause.check("sending chunks");
-    context.emit("{\"chunk\":" + std::to_string(i) + ",\"data\":\"" + data + "\"}");
+    std::string chunk;
+    chunk.reserve(data.size() + kChunkFrame);
+    json::appendObject(chunk, [&data, i](json::ObjectWriter& out) {
+      out.member("chunk", i);
+      out.raw("data", data);
+    });
+    context.emit(chunk);
   }
 }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "jobq/json.h"
+#include "jobq/json_writer.h"
 
 namespace jobq::webhook_file {
 
@@ -24,24 +24,19 @@ std::optional<std::string_view> fileNameOf(std::string_view url) {
 }
 
 std::string lineOf(const WebhookCall& call) {
-  std::string line = "{\"url\":";
+  std::string line;
   line.reserve(call.body.size() + 512);
-  json::appendQuoted(line, call.url);
-  line += ",\"headers\":{";
-  const char* comma = "";
-  for (const auto& [name, value] : call.headers) {
-    line += comma;
-    json::appendQuoted(line, name);
-    line += ':';
-    json::appendQuoted(line, value);
-    comma = ",";
-  }
-  line += "},\"body\":";
-  const std::size_t body = line.size();
-  line += call.body;
+  json::appendObject(line, [&call](json::ObjectWriter& out) {
+    out.member("url", call.url);
+    out.object("headers", [&call](json::ObjectWriter& headers) {
+      for (const auto& [name, value] : call.headers) headers.namedMember(name, value);
+    });
+    out.raw("body", call.body);
+  });
+  // The writer escapes line breaks in texts, so that the remaining ones are blanks of the body.
   std::replace_if(
-      line.begin() + static_cast<std::ptrdiff_t>(body), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
-  line += "}\n";
+      line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  line += '\n';
   return line;
 }
 
