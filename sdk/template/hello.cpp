@@ -1,16 +1,18 @@
 // A handler that greets. Change the two names, then the work.
 #include "jobq/abi.h"
+#include "jobq/fields.h"
 #include "jobq/job_handler.h"
-#include "jobq/json.h"
+#include "jobq/json_writer.h"
 
 namespace {
 
 class Hello final : public jobq::JobHandler {
   std::string run(std::string_view input, jobq::JobContext&) override {
-    const auto fields = std::get<jobq::json::Document>(jobq::json::read(input));
-    const auto name = fields.find("name");
-    if (!name || name->kind != jobq::json::Kind::string) throw jobq::JobFailed("name is missing: send a string");
-    return "{\"greeting\":" + jobq::json::quoted("Hello, " + jobq::json::decode(name->raw) + "!") + "}";
+    const jobq::Fields fields(input);
+    fields.allowOnly({"name"});
+    const std::string name = fields.requiredText("name", 1, 200);
+    return jobq::json::object(
+        [&name](jobq::json::ObjectWriter& out) { out.member("greeting", "Hello, " + name + "!"); });
   }
 };
 
