@@ -111,11 +111,12 @@ class WorkerTest(RuleTest):
         until(lambda: self.workers(endpoint) == [], "the worker leaves")
         assert time.monotonic() - done > 0.9
 
-    def test_max_stuck_and_stop_grace(self):
+    def test_max_stuck_and_stop_grace(self, own_server):
         """core/decisions/workers.md: after stopGraceMs a handler that ignores its stop is stuck; maxStuck are
         replaced."""
+        self.server = own_server(server__drain="200ms")
         endpoint = self.new_endpoint(workersMax=1, stopGraceMs=100, maxStuck=0)
-        job = self.server.run(endpoint["id"], {"sleepMs": 5_000, "ignoreStop": True})
+        job = self.server.run(endpoint["id"], {"sleepMs": 600_000, "ignoreStop": True})
         self.in_progress(endpoint, job)
         self.server.request("POST", f"/v2/{endpoint['id']}/cancel/{job}")
         until(lambda: [worker["state"] for worker in self.workers(endpoint)] == ["stuck"], "it is stuck")
@@ -123,7 +124,7 @@ class WorkerTest(RuleTest):
         answer = self.server.status(endpoint["id"], behind)
         assert (answer["status"], answer["queueReason"]) == ("IN_QUEUE", "worker_crashing")
         self.change(endpoint, maxStuck=1)
-        assert self.server.finished(endpoint["id"], behind, 3_000)["output"] == "replaced"
+        assert self.server.finished(endpoint["id"], behind)["output"] == "replaced"
 
 
 class JobRuleTest(RuleTest):

@@ -58,16 +58,16 @@ class ReasonTest(WaitingTest):
         self.server.request("POST", f"/v2/{endpoint['id']}/cancel/{running}")
         assert self.server.finished(endpoint["id"], job)["output"] == 1
 
-    def test_worker_crashing(self):
+    def test_worker_crashing(self, own_server):
         """core/http/API.md, "Job object": worker_crashing: its only worker does not return from a stopped job."""
+        self.server = own_server(server__drain="200ms")
         endpoint = self.new_endpoint(workersMax=1, stopGraceMs=0, maxStuck=0)
-        stuck = self.server.run(endpoint["id"], {"sleepMs": 4_000, "ignoreStop": True})
+        stuck = self.server.run(endpoint["id"], {"sleepMs": 600_000, "ignoreStop": True})
         self.in_progress(endpoint, stuck)
         self.server.request("POST", f"/v2/{endpoint['id']}/cancel/{stuck}")
         until(lambda: self.server.health(endpoint["id"])["workers"]["unhealthy"] == 1, "it is stuck")
         job = self.server.run(endpoint["id"], {})
         assert self.waiting(endpoint, job) == ("worker_crashing", 1)
-        self.server.finished(endpoint["id"], job)
 
     def test_draining(self, own_server):
         """core/http/API.md, "Job object": draining: after SIGTERM no worker takes a job, while a running job goes
