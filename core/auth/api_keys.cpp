@@ -41,7 +41,7 @@ std::string digestBody(const std::string& secret) {
 }
 
 // Returns the key in the file without trailing blanks and line ends, or nullopt if the file does not exist.
-std::optional<std::string> readSecret(const std::filesystem::path& file) {
+std::optional<std::string> readSecretFile(const std::filesystem::path& file) {
   std::optional<std::string> secret = readFile(file);
   while (secret && !secret->empty() && std::isspace(static_cast<unsigned char>(secret->back()))) secret->pop_back();
   return secret;
@@ -88,7 +88,7 @@ ApiKeys::ApiKeys(RecordStore& records, Clock& clock, const WallClock& wall, Log&
     : records_(records), clock_(clock), wall_(wall), log_(log) {}
 
 void ApiKeys::bootstrap(const std::filesystem::path& file) {
-  std::optional<std::string> secret = readSecret(file);
+  std::optional<std::string> secret = readSecretFile(file);
   if (const std::vector<ApiKey> keys = list(); !keys.empty()) {
     warnOfLostKeys(keys, file, secret);
     return;
@@ -120,7 +120,7 @@ void ApiKeys::warnOfLostKeys(const std::vector<ApiKey>& keys, const std::filesys
 }
 
 void ApiKeys::resetAdminKey(const std::filesystem::path& file) {
-  const std::optional<std::string> former = readSecret(file);
+  const std::optional<std::string> former = readSecretFile(file);
   // The former key is removed first. After a failure between the steps the next reset makes the new key, and the former
   // key is gone.
   for (const ApiKey& key : list()) {

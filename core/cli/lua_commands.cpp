@@ -4,13 +4,13 @@
 #include <iostream>
 
 #include "core/base/clock.h"
+#include "core/base/filter_verdict.h"
 #include "core/base/program_paths.h"
+#include "core/base/script_name.h"
 #include "core/cli/commands.h"
 #include "core/cli/input_text.h"
 #include "core/cli/local_job.h"
 #include "core/cli/table_print.h"
-#include "core/endpoints/image.h"
-#include "core/jobs/admission.h"
 #include "core/plugin/plugin_host.h"
 #include "jobq/admission_filter.h"
 #include "jobq/json_writer.h"

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <set>
 
+#include "core/base/script_name.h"
 #include "core/base/words.h"
-#include "core/endpoints/image.h"
 #include "jobq/error.h"
 
 namespace jobq {

@@ -1,8 +1,8 @@
 #include "core/endpoints/image.h"
 
-#include <algorithm>
-#include <array>
-#include <cctype>
+#include <string_view>
+
+#include "core/base/script_name.h"
 
 namespace jobq {
 namespace {
@@ -11,12 +11,6 @@ constexpr std::string_view kPluginImage = "plugin/";
 constexpr std::string_view kLua = "lua/";
 
 }  // namespace
-
-bool isScriptName(std::string_view name) {
-  return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-';
-  });
-}
 
 std::optional<std::string> imageFault(const std::string& image) {
   if (image.empty()) return "is missing: name a handler, such as plugin/echo";

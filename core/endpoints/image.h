@@ -3,7 +3,6 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 
 namespace jobq {
 
@@ -16,10 +15,6 @@ struct Image {
   } kind;
   std::string name;  ///< name of the handler or script; the whole image for remote
 };
-
-/// Returns true for names that match [A-Za-z0-9_-]{1,64}, the rule for handlers and scripts. The rule keeps the file of
-/// a script inside its folder.
-bool isScriptName(std::string_view name);
 
 /// Returns the fault of the name, as the end of a sentence beginning with the name, or nullopt if the name is
 /// well-formed.

@@ -1,16 +1,13 @@
 #include "core/jobs/admission.h"
 
-#include <algorithm>
-#include <array>
 #include <exception>
 
-#include "core/base/json_object.h"
+#include "core/base/filter_verdict.h"
 #include "core/endpoints/filter_pool.h"
+#include "jobq/admission_filter.h"
 
 namespace jobq {
 namespace {
-
-constexpr std::size_t kLargestInput = 20UL << 20;  // bytes; the limit of /runsync, the larger one of the two routes
 
 void apply(JobSpec& job, Replace&& change) {
   checkReplacement(change);
@@ -19,22 +16,6 @@ void apply(JobSpec& job, Replace&& change) {
 }
 
 }  // namespace
-
-void checkReplacement(const Replace& change) {
-  if (change.input && change.input->size() > kLargestInput)
-    throw Error("the filter returned an input of more than 20 MB");
-  if (change.input && !isJsonObject(*change.input))
-    throw Error("the filter returned an input that is not a JSON object");
-  if (!change.policy) return;
-  if (const auto fault = policyFault(*change.policy)) throw Error("the filter returned a wrong policy: " + *fault);
-}
-
-void checkRefusal(const Refuse& refusal) {
-  constexpr std::array kStatuses{400, 403, 409, 413, 422, 429};
-  if (std::find(kStatuses.begin(), kStatuses.end(), refusal.status) != kStatuses.end()) return;
-  throw Error("the filter refused with status " + std::to_string(refusal.status) +
-              ": a filter may use 400, 403, 409, 413, 422 and 429");
-}
 
 std::optional<Refusal> admit(JobSpec& job, const Endpoint& endpoint) {
   for (FilterPool* filter : endpoint.filters) {

@@ -6,7 +6,6 @@
 
 #include "core/endpoints/endpoint.h"
 #include "core/jobs/submission.h"
-#include "jobq/admission_filter.h"
 #include "jobq/error.h"
 #include "jobq/job.h"
 
@@ -18,13 +17,6 @@ class FilterError : public Error {
  public:
   using Error::Error;
 };
-
-/// Throws Error with a short reason if the replacement holds data that a caller may not send: an input over 20 MB or
-/// without a JSON object, or a wrong policy.
-void checkReplacement(const Replace& change);
-
-/// Throws Error if the status is none of 400, 403, 409, 413, 422 and 429.
-void checkRefusal(const Refuse& refusal);
 
 /// Changes input and policy of `job` as the filters of `endpoint` decide. Returns the refusal of the first filter that
 /// refuses, or no value if the job is accepted. Throws FilterError. Any thread.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/ids.h"
+#include "core/base/job_policy.h"
 #include "core/base/secret_box.h"
 #include "core/base/words.h"
 #include "core/config/units.h"
@@ -14,15 +15,6 @@
 
 namespace jobq {
 namespace {
-
-struct Bounds {
-  const char* field;
-  Range range;
-  const char* unit;
-};
-constexpr Bounds kExecutionTimeout{"policy.executionTimeout", {5'000, 604'800'000}, " milliseconds"};
-constexpr Bounds kTtl{"policy.ttl", {10'000, 604'800'000}, " milliseconds"};
-constexpr Bounds kPriority{"policy.priority", {-1'000, 1'000}, ""};
 
 // Refusals travel as an exception inside this file only, so that each reader returns just the value read.
 [[noreturn]] void refuse(std::string message) { throw Refusal{std::move(message)}; }
@@ -68,12 +60,7 @@ void refuseUnknown(const json::Document& policy) {
   }
 }
 
-std::string rangeOf(const Bounds& bounds) {
-  return std::string(bounds.field) + " must be an integer from " + std::to_string(bounds.range.min) + " to " +
-         std::to_string(bounds.range.max) + bounds.unit;
-}
-
-std::optional<std::int64_t> readField(const json::Document& policy, const Bounds& bounds, OutOfRange otherwise) {
+std::optional<std::int64_t> readField(const json::Document& policy, const PolicyBounds& bounds, OutOfRange otherwise) {
   const std::string_view key = std::string_view(bounds.field).substr(std::string_view("policy.").size());
   const auto value = present(policy, key);
   if (!value) return std::nullopt;
@@ -91,9 +78,9 @@ JobPolicy readPolicy(const json::Document& body, const Endpoint& endpoint, OutOf
   const json::Document fields = parse(value->raw, "policy");
   refuseDuplicates(fields, "policy");
   refuseUnknown(fields);
-  if (const auto ms = readField(fields, kExecutionTimeout, otherwise)) policy.executionTimeout = Millis(*ms);
-  if (const auto ms = readField(fields, kTtl, otherwise)) policy.ttl = Millis(*ms);
-  if (const auto n = readField(fields, kPriority, otherwise)) policy.priority = static_cast<std::int32_t>(*n);
+  if (const auto ms = readField(fields, kExecutionTimeoutBounds, otherwise)) policy.executionTimeout = Millis(*ms);
+  if (const auto ms = readField(fields, kTtlBounds, otherwise)) policy.ttl = Millis(*ms);
+  if (const auto n = readField(fields, kPriorityBounds, otherwise)) policy.priority = static_cast<std::int32_t>(*n);
   if (const auto low = present(fields, "lowPriority")) {
     const auto flag = json::toBoolean(*low);
     if (!flag) refuse("policy.lowPriority must be true or false");
@@ -154,15 +141,6 @@ JobSpec readBody(std::string text, const Endpoint& endpoint, const SubmissionRul
 }
 
 }  // namespace
-
-std::optional<std::string> policyFault(const JobPolicy& policy) {
-  const std::pair<Bounds, std::int64_t> numbers[] = {
-      {kExecutionTimeout, policy.executionTimeout.count()}, {kTtl, policy.ttl.count()}, {kPriority, policy.priority}};
-  for (const auto& [bounds, number] : numbers) {
-    if (number < bounds.range.min || number > bounds.range.max) return rangeOf(bounds);
-  }
-  return std::nullopt;
-}
 
 Millis retentionFor(std::optional<Millis> syncWait, const Endpoint& endpoint) {
   if (!syncWait) return endpoint.runRetention.value_or(Millis(1'800'000));

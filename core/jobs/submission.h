@@ -41,9 +41,6 @@ inline constexpr Millis kWaitDefault{90'000};
 std::variant<JobSpec, Refusal> readSubmission(std::string body, const Endpoint& endpoint, const std::string& apiKeyId,
                                               std::optional<Millis> syncWait, const SubmissionRules& rules);
 
-/// Returns the fault of a policy in one sentence, or no value if a caller might have sent the policy.
-std::optional<std::string> policyFault(const JobPolicy& policy);
-
 /// Returns how long a result stays (core/decisions/jobs.md): 30 minutes for /run, 60 s for /runsync, and for /runsync
 /// with a wait over 90 s the wait, at most 300 s. An endpoint may set the first two times; after a long wait the longer
 /// of the wait and the endpoint's own time counts.

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/jobs/output_quota.h"
+#include "core/base/output_quota.h"
 #include "jobq/chunk_store.h"
 
 namespace jobq {

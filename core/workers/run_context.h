@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/jobs/output_quota.h"
+#include "core/base/output_quota.h"
 #include "jobq/job.h"
 #include "jobq/job_handler.h"
 #include "jobq/log.h"

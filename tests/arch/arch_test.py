@@ -21,7 +21,7 @@ LAYERS = {  # a folder of core, and the folders of core that it may include besi
     "workers": {"base", "config", "endpoints", "jobs"},
     "http/transport": {"base", "config"},
     "http/api": {"base", "config", "endpoints", "jobs", "auth", "limits", "plugin", "http/transport"},
-    "cli": {"base", "plugin", "endpoints", "jobs"},  # `lua run` makes a script and judges it as the server does
+    "cli": {"base", "plugin"},  # within jobq_base of core/CMakeLists.txt (tests/arch/test_programs.py)
 }
 LAYERS_OF_LUA = {  # the same for the folders of plugins/lua; the files at its top know all folders
     "sandbox": set(),

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/base/script_name.h"
 #include "core/base/secret_box.h"
 #include "core/endpoints/endpoint_spec.h"
 #include "core/endpoints/image.h"

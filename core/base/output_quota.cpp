@@ -1,4 +1,4 @@
-#include "core/jobs/output_quota.h"
+#include "core/base/output_quota.h"
 
 #include <string>
 

@@ -1,0 +1,41 @@
+"""The code inside the built programs: jobqctl has the lowest folders of core, and no code of the server above them."""
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+from arch_test import LAYERS, ROOT, layer_of, sources
+
+PROGRAMS = pathlib.Path(os.environ.get("JOBQ_BUILD", ROOT / "build")) / "bin"
+BELOW_JOBQCTL = LAYERS["cli"] | {other for layer in LAYERS["cli"] for other in LAYERS[layer]}
+CLASS = re.compile(r"^(?:class|struct) (\w+)[^;]*?\{", re.M)
+
+pytestmark = pytest.mark.skipif(not all((PROGRAMS / name).exists() for name in ("jobqctl", "jobqd")),
+                                reason=f"{PROGRAMS} has no jobqctl and jobqd: build the target jobq")
+
+
+def server_classes():
+    """The classes of namespace jobq in the folders that jobqctl may not know."""
+    for path in sources("core"):
+        parts = path.relative_to(ROOT / "core").parts
+        if path.suffix == ".h" and len(parts) > 1 and layer_of(parts) not in BELOW_JOBQCTL | {"cli"}:
+            yield from CLASS.findall(path.read_text())
+
+
+def classes_in(program):
+    """The classes of namespace jobq with a function or table of their own in the program."""
+    symbols = subprocess.run(["nm", "-C", "--defined-only", PROGRAMS / program], check=True, capture_output=True,
+                             text=True).stdout
+    return set(re.findall(r"^[0-9a-f]+ \w (?:\w+ for )?jobq::(\w+)(?:::|$)", symbols, re.M))
+
+
+def test_jobqctl_has_no_code_of_the_server():
+    assert sorted(set(server_classes()) & classes_in("jobqctl")) == []
+
+
+def test_the_symbols_tell_what_a_program_has():
+    seen = set(server_classes()) & classes_in("jobqd")
+    assert seen >= {"ApiKeys", "ConnectionReactor", "EndpointService", "HttpServer", "JobService", "RateLimitGate",
+                    "Router", "Sweeper", "WebhookDispatcher", "WorkerPool"}
+    assert "PluginHost" in classes_in("jobqctl"), "a program of release and debugging has its symbols"
