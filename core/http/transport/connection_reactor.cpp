@@ -3,22 +3,16 @@
 #include <Poco/Exception.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <exception>
-#include <vector>
-
-#include "jobq/error.h"
+#include <utility>
 
 namespace jobq {
 namespace {
 
 using std::chrono::milliseconds;
+using Stay = ParkedConnection::Stay;
 
 constexpr milliseconds kHeadTime{10'000};
 constexpr milliseconds kLeavingTime{2'000};
@@ -37,11 +31,8 @@ constexpr std::uint64_t kHeadMemory = 64UL << 20;
 constexpr std::uint64_t kPlainConnection = 8UL << 10;
 constexpr std::uint64_t kTlsConnection = 32UL << 10;
 
-// Data of an epoll event: one of these two values, or the id of a connection.
+// Data of an epoll event: this value, EventPoll::kWakeup, or the id of a connection.
 constexpr std::uint64_t kListener = 0;
-constexpr std::uint64_t kWakeup = 1;
-
-constexpr std::uint32_t kReadable = EPOLLIN | EPOLLRDHUP;
 
 }  // namespace
 
@@ -51,106 +42,66 @@ ConnectionReactor::ConnectionReactor(int listener, const Rules& rules, Log& log)
       acceptor_(listener, rules.perAddress, log),
       readers_(kReaders),
       heads_(kHeadMemory),
+      connections_(poll_),
       threads_(rules.threads, [this](std::unique_ptr<Connection> connection) { serve(std::move(connection)); }),
-      server_{rules_.handlers, rules_.params, rules_.waiting, readers_, heads_, *this, parting_, threads_.crowded()},
-      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
-      wakeup_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      lastId_(kWakeup),
+      server_{rules_.handlers, rules_.params, rules_.waiting, readers_,
+              heads_,          connections_,  parting_,       threads_.crowded()},
+      lastId_(EventPoll::kWakeup),
       scrap_(new char[kScrap]) {}
 
 ConnectionReactor::~ConnectionReactor() {
   stop();
-  parked_.clear();
-  ::close(epoll_);
-  ::close(wakeup_);
+  connections_.closeUnserved();  // before the members that the connections refer to
 }
 
 void ConnectionReactor::start() {
   if (thread_.joinable()) return;
-  if (epoll_ < 0 || wakeup_ < 0) throw Error("the system gives no descriptors for epoll: raise ulimit -n");
-  acceptor_.watchWith(epoll_, kListener);
-  epoll_event event{EPOLLIN, {}};
-  event.data.u64 = kWakeup;
-  ::epoll_ctl(epoll_, EPOLL_CTL_ADD, wakeup_, &event);
+  poll_.start();
+  acceptor_.watchWith(poll_.descriptor(), kListener);
   thread_ = std::thread([this] { loop(); });
 }
 
 void ConnectionReactor::drain() {
   announceClose();
-  {
-    Lock lock(mutex_);
-    draining_ = true;
-  }
+  connections_.drain();
   acceptor_.refuse();
-  wake();
-}
-
-bool ConnectionReactor::awaitQuiet(milliseconds atMost) {
-  const auto end = std::chrono::steady_clock::now() + atMost;
-  Lock lock(mutex_);
-  while (!serving_.empty() || !parked_.empty()) {
-    const auto now = std::chrono::steady_clock::now();
-    if (now >= end) return false;
-    quiet_.waitFor(mutex_, end - now);
-  }
-  return true;
+  poll_.wake();
 }
 
 void ConnectionReactor::stop() {
   drain();
-  {
-    Lock lock(mutex_);
-    stopping_ = true;
-  }
-  // The queued connections end here, so serving_ must forget them before they are destroyed.
+  connections_.beginStop();
+  // The queued connections end here, so the table must forget them before they are destroyed.
   const auto dropped = threads_.close();
-  {
-    Lock lock(mutex_);
-    for (const auto& connection : dropped) serving_.erase(connection->id());
-    for (const auto& [id, serving] : serving_) serving.connection->stream().shutDown();
-  }
+  connections_.cutServed(dropped);
   threads_.stop();
-  wake();
+  poll_.wake();
   if (thread_.joinable()) thread_.join();
 }
 
 void ConnectionReactor::loop() {
   nameThread("reactor");
-  std::array<epoll_event, 256> events{};
   for (;;) {
-    const int count = ::epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), untilNextDeadline());
-    for (int i = 0; i < count; ++i) {
-      const std::uint64_t id = events[static_cast<std::size_t>(i)].data.u64;
+    const int wait = connections_.untilNextDeadline(acceptor_.retryAt(), std::chrono::steady_clock::now());
+    for (const epoll_event& event : poll_.wait(wait)) {
+      const std::uint64_t id = event.data.u64;
       if (id == kListener) {
         acceptAll();
-      } else if (id == kWakeup) {
-        std::uint64_t times = 0;
-        (void)!::read(wakeup_, &times, sizeof times);
+      } else if (id == EventPoll::kWakeup) {
+        poll_.clearWakeup();
       } else {
         handleEvent(id);
       }
     }
-    if (draining_) closeUnserved();
+    if (connections_.draining()) connections_.closeUnserved();
     endLate();
     returnFreedMemory();
-    Lock lock(mutex_);
-    if (stopping_) return;
+    if (connections_.stopping()) return;
   }
 }
 
-// Returns the milliseconds until the next deadline, or -1 without any deadline.
-int ConnectionReactor::untilNextDeadline() {
-  Lock lock(mutex_);
-  wakesAt_ = deadlines_.empty() ? Moment::max() : deadlines_.begin()->first;
-  if (const auto retry = acceptor_.retryAt()) wakesAt_ = std::min(wakesAt_, *retry);
-  if (stopping_) return 0;
-  if (wakesAt_ == Moment::max()) return -1;
-  const auto left = std::chrono::ceil<milliseconds>(wakesAt_ - std::chrono::steady_clock::now());
-  return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000));
-}
-
 void ConnectionReactor::acceptAll() {
-  if (draining_) return acceptor_.unwatch();
+  if (connections_.draining()) return acceptor_.unwatch();
   for (int i = 0; i < kAccepts; ++i) {
     try {
       auto accepted = acceptor_.next();
@@ -169,10 +120,8 @@ void ConnectionReactor::admit(Acceptor::Accepted accepted) {
   std::unique_ptr<ByteStream> stream = rules_.tls != nullptr ? rules_.tls->stream(descriptor) : plainStream(descriptor);
   auto connection = std::make_unique<Connection>(++lastId_, std::move(stream), server_, std::move(accepted.place));
   // The connection stays registered with epoll for its whole life; events are requested later.
-  epoll_event event{EPOLLONESHOT, {}};
-  event.data.u64 = connection->id();
-  if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) != 0) return;
-  parkConnection({std::move(connection), Stay::idle, std::chrono::steady_clock::now() + rules_.keepAlive});
+  if (!poll_.add(*connection)) return;
+  connections_.park({std::move(connection), Stay::idle, std::chrono::steady_clock::now() + rules_.keepAlive});
 }
 
 void ConnectionReactor::returnFreedMemory() {
@@ -181,18 +130,7 @@ void ConnectionReactor::returnFreedMemory() {
 }
 
 void ConnectionReactor::handleEvent(std::uint64_t id) {
-  std::stop_source gone{std::nostopstate};
-  std::optional<Parked> parked;
-  {
-    Lock lock(mutex_);
-    if (const auto watched = watched_.find(id); watched != watched_.end()) {
-      gone = watched->second;
-    } else {
-      parked = unpark(id);
-    }
-  }
-  // Called without the lock, because a waiting caller wakes inside this call.
-  gone.request_stop();
+  auto parked = connections_.takeReady(id);
   if (!parked) return;
   if (parked->stay == Stay::leaving) {
     dropInput(std::move(*parked));
@@ -201,12 +139,12 @@ void ConnectionReactor::handleEvent(std::uint64_t id) {
   }
 }
 
-void ConnectionReactor::readHead(Parked parked) {
+void ConnectionReactor::readHead(ParkedConnection parked) {
   const Moment headEnd = parked.stay == Stay::head ? parked.deadline : std::chrono::steady_clock::now() + kHeadTime;
   // A handshake takes a millisecond of processor time, which would delay all other connections on this thread.
   if (parked.connection->handshaking()) return toServing(std::move(parked.connection), headEnd);
   switch (parked.connection->receive()) {
-    case Connection::Ready::gone: return;
+    case Connection::Ready::gone: return connections_.forget(parked.connection->id());
     case Connection::Ready::yes: return toServing(std::move(parked.connection), headEnd);
     case Connection::Ready::no: break;
   }
@@ -214,65 +152,36 @@ void ConnectionReactor::readHead(Parked parked) {
     parked.stay = Stay::head;
     parked.deadline = headEnd;
   }
-  parkConnection(std::move(parked));
+  connections_.park(std::move(parked));
 }
 
-void ConnectionReactor::dropInput(Parked parked) {
+void ConnectionReactor::dropInput(ParkedConnection parked) {
   for (int i = 0; i < kDropReads && parked.dropped < kDropBytes; ++i) {
     const auto got = parked.connection->stream().drop(scrap_.get(), kScrap);
-    if (!got) return parkConnection(std::move(parked));
+    if (!got) return connections_.park(std::move(parked));
     if (*got == 0) break;
     parked.dropped += *got;
-    if (i + 1 == kDropReads) return parkConnection(std::move(parked));
+    if (i + 1 == kDropReads) return connections_.park(std::move(parked));
   }
-  Lock lock(mutex_);
-  if (serving_.empty() && parked_.empty()) quiet_.notifyAll();
+  connections_.forget(parked.connection->id());
 }
 
 void ConnectionReactor::endLate() {
   const Moment now = std::chrono::steady_clock::now();
   acceptor_.retry(now);
-  std::vector<Parked> late;
-  {
-    Lock lock(mutex_);
-    while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
-      late.push_back(std::move(*unpark(deadlines_.begin()->second)));
+  for (ParkedConnection& parked : connections_.takeLate(now)) {
+    if (parked.stay != Stay::head) {
+      connections_.forget(parked.connection->id());
+      continue;
     }
-    if (serving_.empty() && parked_.empty()) quiet_.notifyAll();
-  }
-  for (Parked& parked : late) {
-    if (parked.stay != Stay::head) continue;
     const Connection::Next next = parked.connection->refuseLateHead();
     continueAfter(std::move(parked.connection), next);
   }
 }
 
-// Closes the connections without a request at a shutdown.
-void ConnectionReactor::closeUnserved() {
-  std::vector<Parked> going;
-  Lock lock(mutex_);
-  for (auto at = parked_.begin(); at != parked_.end();) {
-    const std::uint64_t id = (at++)->first;
-    if (stopping_ || parked_.at(id).stay != Stay::leaving) going.push_back(std::move(*unpark(id)));
-  }
-  if (serving_.empty() && parked_.empty()) quiet_.notifyAll();
-}
-
 void ConnectionReactor::toServing(std::unique_ptr<Connection> connection, Moment headEnd) {
-  {
-    Lock lock(mutex_);
-    if (stopping_) return;
-    serving_.emplace(connection->id(), Serving{connection.get(), headEnd});
-  }
-  if (const auto refused = threads_.submit(std::move(connection))) {
-    Lock lock(mutex_);
-    serving_.erase(refused->id());
-  }
-}
-
-std::size_t ConnectionReactor::serving() {
-  Lock lock(mutex_);
-  return serving_.size();
+  if (!connections_.beginServing(*connection, headEnd)) return;
+  if (const auto refused = threads_.submit(std::move(connection))) connections_.forget(refused->id());
 }
 
 void ConnectionReactor::serve(std::unique_ptr<Connection> connection) {
@@ -292,76 +201,17 @@ void ConnectionReactor::continueAfter(std::unique_ptr<Connection> connection, Co
   const Moment now = std::chrono::steady_clock::now();
   connection->releaseMemory();
   switch (next) {
-    case Connection::Next::drain: return parkConnection({std::move(connection), Stay::leaving, now + kLeavingTime});
+    case Connection::Next::drain: return connections_.park({std::move(connection), Stay::leaving, now + kLeavingTime});
     case Connection::Next::park:
-      if (connection->inHead()) return parkConnection({std::move(connection), Stay::head, now + kHeadTime});
-      return parkConnection({std::move(connection), Stay::idle, now + rules_.keepAlive});
+      if (connection->inHead()) return connections_.park({std::move(connection), Stay::head, now + kHeadTime});
+      return connections_.park({std::move(connection), Stay::idle, now + rules_.keepAlive});
     case Connection::Next::resume: {
-      Lock lock(mutex_);
-      const Moment headEnd = serving_.at(id).headEnd;
-      lock.unlock();
-      return parkConnection({std::move(connection), Stay::head, headEnd});
+      const Moment headEnd = connections_.headEnd(id);
+      return connections_.park({std::move(connection), Stay::head, headEnd});
     }
     case Connection::Next::close: break;
   }
-  Lock lock(mutex_);
-  serving_.erase(id);
-  if (draining_ && serving_.empty() && parked_.empty()) quiet_.notifyAll();
-}
-
-// The reactor thread may unpark the connection as soon as it is armed, so no code touches the connection afterwards.
-void ConnectionReactor::parkConnection(Parked parked) {
-  bool sooner = false;
-  {
-    Lock lock(mutex_);
-    const std::uint64_t id = parked.connection->id();
-    serving_.erase(id);
-    const bool welcome = !stopping_ && (!draining_ || parked.stay == Stay::leaving);
-    if (welcome) {
-      sooner = parked.deadline < wakesAt_;
-      const Connection& connection = *parked.connection;
-      deadlines_.emplace(parked.deadline, id);
-      parked_.emplace(id, std::move(parked));
-      arm(connection, kReadable);
-    } else if (serving_.empty() && parked_.empty()) {
-      quiet_.notifyAll();
-    }
-  }
-  if (sooner) wake();
-}
-
-std::optional<ConnectionReactor::Parked> ConnectionReactor::unpark(std::uint64_t id) {
-  const auto found = parked_.find(id);
-  if (found == parked_.end()) return std::nullopt;
-  std::optional<Parked> parked(std::move(found->second));
-  deadlines_.erase({parked->deadline, id});
-  parked_.erase(found);
-  return parked;
-}
-
-std::stop_token ConnectionReactor::watch(std::uint64_t connection) {
-  Lock lock(mutex_);
-  const std::stop_token token = watched_[connection].get_token();
-  arm(*serving_.at(connection).connection, EPOLLRDHUP);
-  return token;
-}
-
-void ConnectionReactor::unwatch(std::uint64_t connection) noexcept {
-  Lock lock(mutex_);
-  watched_.erase(connection);
-  // epoll cannot be asked for no events at all; a broken connection is reported at most once more.
-  arm(*serving_.at(connection).connection, 0);
-}
-
-void ConnectionReactor::arm(const Connection& connection, std::uint32_t events) const noexcept {
-  epoll_event event{events | EPOLLONESHOT, {}};
-  event.data.u64 = connection.id();
-  ::epoll_ctl(epoll_, EPOLL_CTL_MOD, connection.descriptor(), &event);
-}
-
-void ConnectionReactor::wake() const noexcept {
-  const std::uint64_t one = 1;
-  (void)!::write(wakeup_, &one, sizeof one);
+  connections_.forget(id);
 }
 
 }  // namespace jobq

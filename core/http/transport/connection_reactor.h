@@ -8,23 +8,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <set>
-#include <stop_token>
 #include <thread>
-#include <unordered_map>
-#include <utility>
 
 #include "core/base/service.h"
 #include "core/http/transport/acceptor.h"
 #include "core/http/transport/budget.h"
 #include "core/http/transport/byte_stream.h"
 #include "core/http/transport/connection.h"
+#include "core/http/transport/connection_table.h"
+#include "core/http/transport/event_poll.h"
 #include "core/http/transport/freed_memory.h"
 #include "core/http/transport/http_thread_pool.h"
-#include "core/http/transport/message.h"
+#include "core/http/transport/parked_connections.h"
 #include "jobq/log.h"
-#include "jobq/mutex.h"
 
 namespace Poco::Net {
 class HTTPServerParams;
@@ -34,10 +30,10 @@ namespace jobq {
 
 class RequestHandlerFactory;
 
-/// Deadlines follow the steady clock, because they concern sockets and not jobs.
-class ConnectionReactor final : public Service, private ClientWatch {
+/// Owns the thread that watches the connections; ConnectionTable knows where each of them is.
+class ConnectionReactor final : public Service {
  public:
-  using Moment = std::chrono::steady_clock::time_point;
+  using Moment = ConnectionTable::Moment;
 
   struct Rules {
     std::size_t threads;                  ///< most threads that serve requests
@@ -62,77 +58,45 @@ class ConnectionReactor final : public Service, private ClientWatch {
   void announceClose() noexcept { parting_ = true; }
   /// Calls announceClose(), refuses new connections and closes all connections without a request in service.
   void drain();
-  /// Waits until no connection is served or parked, for `atMost`. Returns false if the time is over.
-  bool awaitQuiet(std::chrono::milliseconds atMost);
+  /// Waits until no connection is served, parked or in the hands of the reactor thread, for `atMost`. Returns false if
+  /// the time is over.
+  bool awaitQuiet(std::chrono::milliseconds atMost) { return connections_.awaitQuiet(atMost); }
 
   /// Calls drain(), cuts the connections that are still served, and joins all threads.
   void stop() override;
 
   /// Returns the number of connections that are served or queued for a thread. Any thread.
-  std::size_t serving();
+  std::size_t serving() { return connections_.serving(); }
 
  private:
-  enum class Stay { idle, head, leaving };
-  struct Parked {
-    std::unique_ptr<Connection> connection;
-    Stay stay;
-    Moment deadline;
-    std::size_t dropped = 0;  // bytes dropped so far, while leaving
-  };
-  struct Serving {
-    Connection* connection;
-    Moment headEnd;  // latest moment for the handshake and the first head behind it
-  };
-  using ParkedMap = std::unordered_map<std::uint64_t, Parked>;
-
-  std::stop_token watch(std::uint64_t connection) override;
-  void unwatch(std::uint64_t connection) noexcept override;
-
   void loop();
   void acceptAll();
   void admit(Acceptor::Accepted accepted);
   void returnFreedMemory();
   void handleEvent(std::uint64_t id);
-  void readHead(Parked parked);
-  void dropInput(Parked parked);
+  void readHead(ParkedConnection parked);
+  void dropInput(ParkedConnection parked);
   void endLate();
-  void closeUnserved();
-  int untilNextDeadline();
 
   void toServing(std::unique_ptr<Connection> connection, Moment headEnd);
   void serve(std::unique_ptr<Connection> connection);
   void continueAfter(std::unique_ptr<Connection> connection, Connection::Next next);
-  void parkConnection(Parked parked);
-  std::optional<Parked> unpark(std::uint64_t id) JOBQ_REQUIRES(mutex_);
-  void arm(const Connection& connection, std::uint32_t events) const noexcept;
-  void wake() const noexcept;
 
   const Rules rules_;
   Log& log_;
   std::atomic<bool> parting_ = false;
-  std::atomic<bool> draining_ = false;
   Acceptor acceptor_;
   Budget readers_;
   Budget heads_;
+  EventPoll poll_;
+  ConnectionTable connections_;
   HttpThreadPool threads_;
   const Connection::Server server_;
-
-  const int epoll_;
-  const int wakeup_;  // an eventfd
 
   // Used by the reactor thread only.
   std::uint64_t lastId_;
   FreedMemory freed_;
   std::unique_ptr<char[]> scrap_;
-
-  Mutex mutex_;
-  Condition quiet_;
-  ParkedMap parked_ JOBQ_GUARDED_BY(mutex_);
-  std::set<std::pair<Moment, std::uint64_t>> deadlines_ JOBQ_GUARDED_BY(mutex_);  // deadlines of parked_
-  std::unordered_map<std::uint64_t, Serving> serving_ JOBQ_GUARDED_BY(mutex_);
-  std::unordered_map<std::uint64_t, std::stop_source> watched_ JOBQ_GUARDED_BY(mutex_);
-  Moment wakesAt_ JOBQ_GUARDED_BY(mutex_){};  // when the reactor thread wakes without an event
-  bool stopping_ JOBQ_GUARDED_BY(mutex_) = false;
 
   std::thread thread_;
 };

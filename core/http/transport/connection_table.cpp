@@ -1,0 +1,153 @@
+#include "core/http/transport/connection_table.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace jobq {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::uint32_t kReadable = EPOLLIN | EPOLLRDHUP;
+constexpr std::int64_t kLongestSleep = 60'000;  // milliseconds
+
+}  // namespace
+
+void ConnectionTable::park(ParkedConnection parked) {
+  bool sooner = false;
+  {
+    Lock lock(mutex_);
+    active_.erase(parked.connection->id());
+    const bool welcome = !stopping_ && (!draining_ || parked.stay == ParkedConnection::Stay::leaving);
+    if (welcome) {
+      sooner = parked.deadline < wakesAt_;
+      const Connection& connection = *parked.connection;
+      parked_.add(std::move(parked));
+      // Armed under the lock: without the lock the reactor thread could close the connection first.
+      poll_.arm(connection, kReadable);
+    } else if (quiet()) {
+      becameQuiet_.notifyAll();
+    }
+  }
+  if (sooner) poll_.wake();
+}
+
+std::optional<ParkedConnection> ConnectionTable::takeReady(std::uint64_t id) {
+  std::stop_source gone{std::nostopstate};
+  std::optional<ParkedConnection> parked;
+  {
+    Lock lock(mutex_);
+    if (const auto watched = watched_.find(id); watched != watched_.end()) {
+      gone = watched->second;
+    } else {
+      parked = parked_.take(id);
+      if (parked) active_.emplace(id, Active{parked->connection.get()});
+    }
+  }
+  // Called without the lock, because a waiting caller wakes inside this call.
+  gone.request_stop();
+  return parked;
+}
+
+std::vector<ParkedConnection> ConnectionTable::takeLate(Moment now) {
+  Lock lock(mutex_);
+  std::vector<ParkedConnection> late = parked_.takeLate(now);
+  for (const ParkedConnection& parked : late) {
+    active_.emplace(parked.connection->id(), Active{parked.connection.get()});
+  }
+  return late;
+}
+
+void ConnectionTable::closeUnserved() {
+  std::vector<ParkedConnection> going;  // destroyed after the lock
+  Lock lock(mutex_);
+  going = stopping_ ? parked_.takeAll() : parked_.takeStaying();
+  if (quiet()) becameQuiet_.notifyAll();
+}
+
+bool ConnectionTable::beginServing(Connection& connection, Moment headEnd) {
+  Lock lock(mutex_);
+  if (!stopping_) {
+    active_.insert_or_assign(connection.id(), Active{&connection, headEnd, true});
+    return true;
+  }
+  active_.erase(connection.id());
+  if (quiet()) becameQuiet_.notifyAll();
+  return false;
+}
+
+ConnectionTable::Moment ConnectionTable::headEnd(std::uint64_t id) {
+  Lock lock(mutex_);
+  return active_.at(id).headEnd;
+}
+
+void ConnectionTable::forget(std::uint64_t id) {
+  Lock lock(mutex_);
+  active_.erase(id);
+  if (quiet()) becameQuiet_.notifyAll();
+}
+
+int ConnectionTable::untilNextDeadline(std::optional<Moment> other, Moment now) {
+  Lock lock(mutex_);
+  wakesAt_ = std::min(parked_.nextDeadline().value_or(Moment::max()), other.value_or(Moment::max()));
+  if (stopping_) return 0;
+  if (wakesAt_ == Moment::max()) return -1;
+  const auto left = std::chrono::ceil<milliseconds>(wakesAt_ - now);
+  return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, kLongestSleep));
+}
+
+std::stop_token ConnectionTable::watch(std::uint64_t connection) {
+  Lock lock(mutex_);
+  const std::stop_token token = watched_[connection].get_token();
+  poll_.arm(*active_.at(connection).connection, EPOLLRDHUP);
+  return token;
+}
+
+void ConnectionTable::unwatch(std::uint64_t connection) noexcept {
+  Lock lock(mutex_);
+  watched_.erase(connection);
+  // epoll cannot be asked for no events at all; a broken connection is reported at most once more.
+  poll_.arm(*active_.at(connection).connection, 0);
+}
+
+void ConnectionTable::drain() {
+  Lock lock(mutex_);
+  draining_ = true;
+}
+
+void ConnectionTable::beginStop() {
+  Lock lock(mutex_);
+  stopping_ = true;
+}
+
+bool ConnectionTable::stopping() {
+  Lock lock(mutex_);
+  return stopping_;
+}
+
+void ConnectionTable::cutServed(const std::deque<std::unique_ptr<Connection>>& dropped) {
+  Lock lock(mutex_);
+  for (const auto& connection : dropped) active_.erase(connection->id());
+  for (const auto& [id, active] : active_) {
+    if (active.served) active.connection->stream().shutDown();
+  }
+}
+
+bool ConnectionTable::awaitQuiet(milliseconds atMost) {
+  const auto end = std::chrono::steady_clock::now() + atMost;
+  Lock lock(mutex_);
+  while (!quiet()) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= end) return false;
+    becameQuiet_.waitFor(mutex_, end - now);
+  }
+  return true;
+}
+
+std::size_t ConnectionTable::serving() {
+  Lock lock(mutex_);
+  return static_cast<std::size_t>(
+      std::count_if(active_.begin(), active_.end(), [](const auto& each) { return each.second.served; }));
+}
+
+}  // namespace jobq

@@ -1,0 +1,95 @@
+// The place of each connection of a reactor. A connection is parked, or active: in the hands of the reactor thread
+// after its event or deadline, queued for a thread of the HttpThreadPool, or served by such a thread. Only a connection
+// that was just accepted is in neither state.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <unordered_map>
+#include <vector>
+
+#include "core/http/transport/connection.h"
+#include "core/http/transport/event_poll.h"
+#include "core/http/transport/message.h"
+#include "core/http/transport/parked_connections.h"
+#include "jobq/mutex.h"
+
+namespace jobq {
+
+/// Any thread, unless a function says otherwise. A connection leaves the active state through park() or forget().
+class ConnectionTable final : public ClientWatch {
+ public:
+  using Moment = ParkedConnection::Moment;
+
+  /// `poll` outlives the table.
+  explicit ConnectionTable(const EventPoll& poll) : poll_(poll) {}
+
+  /// Parks the connection and requests its next event. Closes the connection instead after beginStop(), and after
+  /// drain() unless the connection is leaving. The reactor thread may take the connection before the call returns.
+  void park(ParkedConnection parked);
+
+  /// Handles an event of the connection: returns the connection if parked, which is active from then on. Requests a
+  /// stop instead if a handler watches the client, and returns nullopt. Reactor thread.
+  std::optional<ParkedConnection> takeReady(std::uint64_t id);
+  /// Returns the parked connections with a deadline at or before `now`, which are active from then on. Reactor thread.
+  std::vector<ParkedConnection> takeLate(Moment now);
+  /// Closes the parked connections without a request: all after beginStop(), otherwise those that are not leaving.
+  void closeUnserved();
+
+  /// Marks an active connection as served or queued for a thread. `headEnd` is the latest moment for the handshake and
+  /// the first head behind the handshake. Returns false after beginStop(): the connection is forgotten.
+  [[nodiscard]] bool beginServing(Connection& connection, Moment headEnd);
+  /// Returns the `headEnd` of a connection that is served.
+  Moment headEnd(std::uint64_t id);
+  /// Removes an active connection, which the caller closes.
+  void forget(std::uint64_t id);
+
+  /// Returns the milliseconds from `now` until the next deadline or until `other`, at most a minute; -1 without any
+  /// deadline, 0 after beginStop(). A later park() with an earlier deadline wakes the reactor thread. Reactor thread.
+  int untilNextDeadline(std::optional<Moment> other, Moment now);
+
+  std::stop_token watch(std::uint64_t connection) override;
+  void unwatch(std::uint64_t connection) noexcept override;
+
+  /// Lets no connection wait for a request any more; closeUnserved() closes the parked ones.
+  void drain();
+  bool draining() const noexcept { return draining_; }
+  /// Begins no further request and parks no connection.
+  void beginStop();
+  bool stopping();
+  /// Forgets the connections of `dropped`, and cuts the other ones that are served.
+  void cutServed(const std::deque<std::unique_ptr<Connection>>& dropped);
+
+  /// Waits until no connection is parked or active, for `atMost`. Returns false if the time is over.
+  bool awaitQuiet(std::chrono::milliseconds atMost);
+
+  /// Returns the number of connections that are served or queued for a thread.
+  std::size_t serving();
+
+ private:
+  struct Active {
+    Connection* connection;
+    Moment headEnd{};
+    bool served = false;  // false in the hands of the reactor thread
+  };
+
+  bool quiet() const JOBQ_REQUIRES(mutex_) { return active_.empty() && parked_.empty(); }
+
+  const EventPoll& poll_;
+  std::atomic<bool> draining_ = false;  // written under the mutex
+  Mutex mutex_;
+  Condition becameQuiet_;
+  ParkedConnections parked_ JOBQ_GUARDED_BY(mutex_);
+  std::unordered_map<std::uint64_t, Active> active_ JOBQ_GUARDED_BY(mutex_);
+  std::unordered_map<std::uint64_t, std::stop_source> watched_ JOBQ_GUARDED_BY(mutex_);
+  Moment wakesAt_ JOBQ_GUARDED_BY(mutex_){};  // when the reactor thread wakes without an event
+  bool stopping_ JOBQ_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace jobq

@@ -1,0 +1,64 @@
+// The connections without a request in service, and the moments when their time is over.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/http/transport/connection.h"
+
+namespace jobq {
+
+/// A connection without a request in service. Deadlines follow the steady clock, because they concern sockets and not
+/// jobs.
+struct ParkedConnection {
+  using Moment = std::chrono::steady_clock::time_point;
+
+  enum class Stay {
+    idle,    ///< no byte of a head has come
+    head,    ///< a part of a head, or of the handshake before the head, has come
+    leaving  ///< the last answer is sent, and input of the client is dropped
+  };
+
+  std::unique_ptr<Connection> connection;
+  Stay stay;
+  Moment deadline;
+  std::size_t dropped = 0;  ///< bytes dropped so far, while leaving
+};
+
+/// Plain state, without a thread or a lock of its own: one thread at a time. A connection that is taken belongs to the
+/// caller, and its budgets return with its end.
+class ParkedConnections {
+ public:
+  using Moment = ParkedConnection::Moment;
+
+  bool empty() const noexcept { return parked_.empty(); }
+
+  /// Returns the earliest deadline, or nullopt without a connection.
+  std::optional<Moment> nextDeadline() const noexcept;
+
+  /// Adds a connection that is not parked.
+  void add(ParkedConnection parked);
+
+  /// Takes the connection out. Returns nullopt if no connection with the id is parked.
+  std::optional<ParkedConnection> take(std::uint64_t id);
+
+  /// Takes the connections with a deadline at or before `now`, the earliest first.
+  std::vector<ParkedConnection> takeLate(Moment now);
+
+  /// Takes all connections, except those that are leaving.
+  std::vector<ParkedConnection> takeStaying();
+  std::vector<ParkedConnection> takeAll();
+
+ private:
+  std::unordered_map<std::uint64_t, ParkedConnection> parked_;
+  std::set<std::pair<Moment, std::uint64_t>> deadlines_;  // of parked_
+};
+
+}  // namespace jobq

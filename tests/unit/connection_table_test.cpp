@@ -1,0 +1,189 @@
+// Tests of the places of connections: events, deadlines, the watch on clients, and the way to a quiet reactor
+// (core/http/transport/connection_table.h).
+#include "core/http/transport/connection_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <future>
+#include <memory>
+#include <vector>
+
+#include "connection_fixture.h"
+#include "socket_pair.h"
+
+namespace jobq {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using Moment = ParkedConnection::Moment;
+using Stay = ParkedConnection::Stay;
+
+constexpr milliseconds kSoon{20'000};
+
+class ConnectionTableTest : public testing::Test, protected test::ConnectionFixture {
+ protected:
+  ConnectionTableTest() { poll_.start(); }
+
+  static Moment at(int second) { return Moment(seconds(second)); }
+  std::unique_ptr<Connection> connect(std::uint64_t id, test::SocketPair& client) {
+    auto connection = std::make_unique<Connection>(id, client.takeStream(), server_);
+    EXPECT_TRUE(poll_.add(*connection));
+    return connection;
+  }
+  void park(std::uint64_t id, test::SocketPair& client, Stay stay = Stay::idle, int second = 30) {
+    table_.park({connect(id, client), stay, at(second)});
+  }
+  /// Returns the ids of the events that come within the time.
+  std::vector<std::uint64_t> events(milliseconds atMost) {
+    std::vector<std::uint64_t> ids;
+    for (const epoll_event& event : poll_.wait(static_cast<int>(atMost.count()))) ids.push_back(event.data.u64);
+    return ids;
+  }
+  bool quiet() { return table_.awaitQuiet(milliseconds(0)); }
+
+  test::FunctionHandlers handlers_{[](ServerRequest&, ServerResponse&) {}};
+  const Connection::Server server_ = serverOf(handlers_);
+  EventPoll poll_;
+  ConnectionTable table_{poll_};
+  test::SocketPair client_;
+};
+
+TEST_F(ConnectionTableTest, AParkedConnectionHasOneEvent) {
+  park(7, client_);
+  EXPECT_THAT(events(milliseconds(0)), IsEmpty());
+  client_.send("GET");
+  EXPECT_THAT(events(kSoon), ElementsAre(7));
+  EXPECT_THAT(events(milliseconds(0)), IsEmpty()) << "the next event needs another park()";
+  auto taken = table_.takeReady(7);
+  ASSERT_TRUE(taken);
+  EXPECT_FALSE(table_.takeReady(7));
+  table_.park(std::move(*taken));
+  EXPECT_THAT(events(kSoon), ElementsAre(7));
+}
+
+// A drain looks for connections while the reactor thread reads a head: the request must not be cut off.
+TEST_F(ConnectionTableTest, AConnectionInTheHandsOfTheReactorIsNotQuiet) {
+  park(7, client_);
+  EXPECT_FALSE(quiet());
+  table_.drain();
+  const auto taken = table_.takeReady(7);
+  ASSERT_TRUE(taken);
+  EXPECT_FALSE(quiet()) << "between the event and the thread that serves";
+  EXPECT_EQ(table_.serving(), 0U);
+  ASSERT_TRUE(table_.beginServing(*taken->connection, at(10)));
+  EXPECT_FALSE(quiet());
+  EXPECT_EQ(table_.serving(), 1U);
+  EXPECT_EQ(table_.headEnd(7), at(10));
+  table_.forget(7);
+  EXPECT_TRUE(quiet());
+  EXPECT_EQ(table_.serving(), 0U);
+}
+
+TEST_F(ConnectionTableTest, ALateConnectionIsNotQuietBeforeItsRefusalIsSent) {
+  park(7, client_, Stay::head, 10);
+  table_.drain();
+  EXPECT_THAT(table_.takeLate(at(9)), IsEmpty());
+  auto late = table_.takeLate(at(10));
+  ASSERT_EQ(late.size(), 1U);
+  EXPECT_FALSE(quiet());
+  late[0].stay = Stay::leaving;
+  table_.park(std::move(late[0]));
+  EXPECT_FALSE(quiet()) << "the client still reads";
+  EXPECT_TRUE(table_.takeReady(7));
+  table_.forget(7);
+  EXPECT_TRUE(quiet());
+}
+
+TEST_F(ConnectionTableTest, TheLastConnectionWakesTheWaitForQuiet) {
+  park(7, client_);
+  const auto taken = table_.takeReady(7);
+  std::future<bool> waited = std::async(std::launch::async, [this] { return table_.awaitQuiet(kSoon); });
+  table_.forget(7);
+  EXPECT_TRUE(waited.get());
+}
+
+TEST_F(ConnectionTableTest, ADrainClosesWhatHasNoRequest) {
+  test::SocketPair leaving, late;
+  park(7, client_);
+  park(8, leaving, Stay::leaving);
+  table_.drain();
+  table_.closeUnserved();
+  EXPECT_TRUE(client_.received().empty() && client_.sawEnd());
+  EXPECT_TRUE(leaving.received().empty() && !leaving.sawEnd()) << "the client may still read the last answer";
+  park(9, late);
+  EXPECT_TRUE(late.received().empty() && late.sawEnd());
+  EXPECT_FALSE(quiet());
+  table_.beginStop();
+  table_.closeUnserved();
+  EXPECT_TRUE(leaving.received().empty() && leaving.sawEnd());
+  EXPECT_TRUE(quiet());
+}
+
+TEST_F(ConnectionTableTest, AStopCutsWhatIsServedAndForgetsWhatWasDropped) {
+  test::SocketPair dropped, reading;
+  const auto served = connect(7, client_);
+  ASSERT_TRUE(table_.beginServing(*served, at(10)));
+  std::deque<std::unique_ptr<Connection>> queued;
+  queued.push_back(connect(8, dropped));
+  ASSERT_TRUE(table_.beginServing(*queued.back(), at(10)));
+  park(9, reading);
+  const auto inHand = table_.takeReady(9);
+  table_.beginStop();
+  EXPECT_TRUE(table_.stopping());
+  table_.cutServed(queued);
+  EXPECT_TRUE(client_.received().empty() && client_.sawEnd());
+  EXPECT_EQ(table_.serving(), 1U);
+  EXPECT_TRUE(reading.received().empty() && !reading.sawEnd()) << "the reactor thread closes the connection itself";
+  EXPECT_FALSE(table_.beginServing(*inHand->connection, at(10)));
+  table_.forget(7);
+  EXPECT_TRUE(quiet());
+}
+
+TEST_F(ConnectionTableTest, TheWatchTellsAHandlerThatItsClientLeft) {
+  const auto served = connect(7, client_);
+  ASSERT_TRUE(table_.beginServing(*served, at(10)));
+  const std::stop_token gone = table_.watch(7);
+  client_.send("more input is no sign");
+  EXPECT_THAT(events(milliseconds(0)), IsEmpty());
+  client_.hangUp();
+  EXPECT_THAT(events(kSoon), ElementsAre(7));
+  EXPECT_FALSE(table_.takeReady(7));
+  EXPECT_TRUE(gone.stop_requested());
+  table_.unwatch(7);
+  EXPECT_FALSE(table_.takeReady(7)) << "neither watched nor parked";
+}
+
+TEST_F(ConnectionTableTest, TheSleepEndsAtTheFirstDeadline) {
+  EXPECT_EQ(table_.untilNextDeadline({}, at(0)), -1);
+  EXPECT_EQ(table_.untilNextDeadline(at(5), at(0)), 5'000);
+  park(7, client_, Stay::idle, 30);
+  EXPECT_EQ(table_.untilNextDeadline({}, at(0)), 30'000);
+  EXPECT_EQ(table_.untilNextDeadline(at(40), at(0)), 30'000);
+  EXPECT_EQ(table_.untilNextDeadline(at(5), at(0)), 5'000);
+  EXPECT_EQ(table_.untilNextDeadline({}, at(31)), 0);
+  EXPECT_EQ(table_.untilNextDeadline({}, at(-3'600)), 60'000);
+  EXPECT_EQ(table_.untilNextDeadline({}, at(30) - std::chrono::microseconds(1)), 1) << "never before the deadline";
+  table_.beginStop();
+  EXPECT_EQ(table_.untilNextDeadline({}, at(0)), 0);
+}
+
+TEST_F(ConnectionTableTest, AnEarlierDeadlineWakesTheReactor) {
+  test::SocketPair later, sooner;
+  park(7, client_, Stay::idle, 30);
+  EXPECT_THAT(events(milliseconds(0)), IsEmpty());
+  EXPECT_EQ(table_.untilNextDeadline({}, at(0)), 30'000);
+  park(8, later, Stay::idle, 40);
+  EXPECT_THAT(events(milliseconds(0)), IsEmpty());
+  park(9, sooner, Stay::leaving, 2);
+  EXPECT_THAT(events(kSoon), ElementsAre(EventPoll::kWakeup));
+  poll_.clearWakeup();
+  EXPECT_THAT(events(milliseconds(0)), IsEmpty());
+}
+
+}  // namespace
+}  // namespace jobq
