@@ -145,7 +145,7 @@ TEST_F(ConnectionTest, TheHandlerReadsTheBodyAndNotAByteMore) {
 }
 
 TEST_F(ConnectionTest, AnUnreadBodyThatHasNotComeEndsTheConnection) {
-  EXPECT_EQ(exchange("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nhalf"), Next::drain);
+  EXPECT_EQ(exchange("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nhalf"), Next::discardInput);
   EXPECT_THAT(client_.received(), HasSubstr("Connection: close"));
   EXPECT_TRUE(client_.sawEnd());
 }
@@ -157,14 +157,14 @@ TEST_F(ConnectionTest, ABrokenBodyEndsTheConnection) {
   };
   EXPECT_EQ(
       exchange("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzzz\r\nGET /evil HTTP/1.1\r\n\r\n"),
-      Next::drain);
+      Next::discardInput);
   EXPECT_THAT(handlers_.asked, ElementsAre("POST /")) << "what follows is no request";
   EXPECT_THAT(client_.received(), HasSubstr("\r\n\r\n400"));
 }
 
 TEST_F(ConnectionTest, AClientThatWantsToCloseGetsItsAnswerAndTheEnd) {
   EXPECT_EQ(exchange("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\nGET /more HTTP/1.1\r\nHost: h\r\n\r\n"),
-            Next::drain);
+            Next::discardInput);
   EXPECT_THAT(client_.received(), HasSubstr("\r\nConnection: close\r\n"));
   EXPECT_TRUE(client_.sawEnd());
   EXPECT_THAT(handlers_.asked, ElementsAre("GET /"));
@@ -173,7 +173,7 @@ TEST_F(ConnectionTest, AClientThatWantsToCloseGetsItsAnswerAndTheEnd) {
 TEST_F(ConnectionTest, AnHttp10ClientIsToldWhetherTheConnectionGoesOn) {
   EXPECT_EQ(exchange("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"), Next::park);
   EXPECT_THAT(client_.received(), HasSubstr("\r\nConnection: keep-alive\r\n"));
-  EXPECT_EQ(exchange("GET / HTTP/1.0\r\n\r\n"), Next::drain);
+  EXPECT_EQ(exchange("GET / HTTP/1.0\r\n\r\n"), Next::discardInput);
   EXPECT_THAT(client_.received(), HasSubstr("\r\nConnection: close\r\n"));
 }
 
@@ -190,7 +190,7 @@ TEST_F(ConnectionTest, AStreamOfUnknownLengthIsChunked) {
   const std::string chunked = client_.received();
   EXPECT_THAT(chunked, HasSubstr("Transfer-Encoding: chunked"));
   EXPECT_TRUE(chunked.ends_with("\r\n\r\n3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n")) << chunked;
-  EXPECT_EQ(exchange("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"), Next::drain)
+  EXPECT_EQ(exchange("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"), Next::discardInput)
       << "the end of the connection is the end of the body";
   EXPECT_TRUE(client_.received().ends_with("\r\n\r\nonetwo"));
 }
@@ -208,7 +208,8 @@ TEST_F(ConnectionTest, ContinueIsSaidWhenTheBodyIsAskedFor) {
 }
 
 TEST_F(ConnectionTest, ABodyThatWasNotAskedForEndsTheConnection) {
-  EXPECT_EQ(exchange("POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n"), Next::drain)
+  EXPECT_EQ(exchange("POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n"),
+            Next::discardInput)
       << "the client may send it or not";
   EXPECT_THAT(client_.received(), StartsWith("HTTP/1.1 200 OK\r\n"));
 }
@@ -216,7 +217,7 @@ TEST_F(ConnectionTest, ABodyThatWasNotAskedForEndsTheConnection) {
 TEST_F(ConnectionTest, AnIllegalHeadIsRefusedWithASentence) {
   EXPECT_EQ(
       exchange("GET / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nGET / HTTP/1.1\r\n\r\n"),
-      Next::drain);
+      Next::discardInput);
   const std::string answer = client_.received();
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 400 "));
   EXPECT_THAT(answer, HasSubstr("{\"error\":\""));
@@ -232,7 +233,7 @@ TEST_F(ConnectionTest, AHeadThatIsTooLargeIsRefusedBeforeItsEnd) {
     if (connection_.receive() == Ready::yes) break;
   }
   ASSERT_EQ(connection_.receive(), Ready::yes);
-  EXPECT_EQ(connection_.serve(), Next::drain);
+  EXPECT_EQ(connection_.serve(), Next::discardInput);
   EXPECT_THAT(client_.received(), StartsWith("HTTP/1.1 431 "));
 }
 
@@ -243,7 +244,7 @@ TEST_F(ConnectionTest, AHeadThatFindsNoMemoryIsRefusedAndHoldsNone) {
   EXPECT_LT(heads_.left(), 10'000U);
   client_.send(std::string(9'000, 'x'));
   ASSERT_EQ(connection_.receive(), Ready::yes);
-  EXPECT_EQ(connection_.serve(), Next::drain);
+  EXPECT_EQ(connection_.serve(), Next::discardInput);
   const std::string answer = client_.received();
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 503 "));
   EXPECT_THAT(answer, HasSubstr("\r\nRetry-After: 1\r\n"));
@@ -263,7 +264,7 @@ TEST_F(ConnectionTest, ALargeHeadCountsUntilItsRequestIsAnswered) {
   EXPECT_EQ(meanwhile, all - 2 * large.size()) << "the copies of its fields; the inbox has given its memory back";
   EXPECT_EQ(heads_.left(), all);
   const auto others = heads_.take(heads_.left() - 30'000);
-  EXPECT_EQ(exchange(" HTTP/1.1\r\nHost: h\r\nX: " + std::string(20'000, 'x') + "\r\n\r\n"), Next::drain);
+  EXPECT_EQ(exchange(" HTTP/1.1\r\nHost: h\r\nX: " + std::string(20'000, 'x') + "\r\n\r\n"), Next::discardInput);
   EXPECT_THAT(client_.received(), HasSubstr("HTTP/1.1 503 ")) << "its copies find no room";
 }
 
@@ -279,14 +280,14 @@ TEST_F(ConnectionTest, AHandshakeIsResumedUntilItsFirstHeadIsThere) {
   EXPECT_EQ(connection.refuseLateHead(), Next::close) << "there is nobody to tell yet";
   stream.agreed = true;
   client.send("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
-  EXPECT_EQ(connection.serve(), Next::drain);
+  EXPECT_EQ(connection.serve(), Next::discardInput);
   EXPECT_THAT(client.received(), StartsWith("HTTP/1.1 200 OK\r\n"));
 }
 
 TEST_F(ConnectionTest, ALateHeadIsAnswered408) {
   client_.send("GET / HTT");
   ASSERT_EQ(connection_.receive(), Ready::no);
-  EXPECT_EQ(connection_.refuseLateHead(), Next::drain);
+  EXPECT_EQ(connection_.refuseLateHead(), Next::discardInput);
   EXPECT_THAT(client_.received(), StartsWith("HTTP/1.1 408 "));
   EXPECT_TRUE(client_.sawEnd());
 }
@@ -317,7 +318,7 @@ TEST_F(ConnectionTest, AServerThatPartsSaysSoInEachAnswer) {
     parting_ = true;  // the shutdown begins while the request is served
     answerWith(request, response, "ok");
   };
-  EXPECT_EQ(exchange("GET / HTTP/1.1\r\nHost: h\r\n\r\n"), Next::drain);
+  EXPECT_EQ(exchange("GET / HTTP/1.1\r\nHost: h\r\n\r\n"), Next::discardInput);
   EXPECT_THAT(client_.received(), HasSubstr("\r\nConnection: close\r\n"));
 }
 

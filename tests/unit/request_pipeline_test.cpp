@@ -114,7 +114,7 @@ TEST_F(RequestPipelineTest, ABodyOverTheLimitIsRefusedUnread) {
       ask(head("POST /v2/ep/run", client_, "Content-Length: " + std::to_string((4UL << 20) + 1) + "\r\n"));
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 413 "));
   EXPECT_THAT(answer, HasSubstr(tooLarge("/v2/ep/run", 4UL << 20).body));
-  EXPECT_EQ(next_, Connection::Next::drain);
+  EXPECT_EQ(next_, Connection::Next::discardInput);
   EXPECT_THAT(ask(head("POST /v1/things", admin_, "Transfer-Encoding: chunked\r\n") + "100001\r\n"),
               StartsWith("HTTP/1.1 413 "))
       << "a chunk that goes beyond it, before its bytes";
@@ -179,7 +179,7 @@ TEST_F(RequestPipelineTest, ABrokenBodyIsA400AndTheRouteDoesNotRun) {
   act_ = [](ApiRequest&) -> ApiResponse { throw Error("it must not run"); };
   EXPECT_THAT(ask(head("POST /v2/ep/run", client_, "Transfer-Encoding: chunked\r\n") + "zz\r\n"),
               StartsWith("HTTP/1.1 400 "));
-  EXPECT_EQ(next_, Connection::Next::drain);
+  EXPECT_EQ(next_, Connection::Next::discardInput);
 }
 
 TEST_F(RequestPipelineTest, AStorageThatFailsIsA503) {

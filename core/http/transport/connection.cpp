@@ -83,7 +83,7 @@ Connection::Next Connection::serveOne() {
 Connection::Next Connection::afterLast() {
   stream_->endSending();
   buffer_.clear();
-  return Next::drain;
+  return Next::discardInput;
 }
 
 Connection::Next Connection::refuse(int status, std::string_view sentence, bool hurried) {

@@ -65,9 +65,9 @@ class Connection {
 
   /// Serves requests until no request is left. Waits kLinger for the next request, unless threads are scarce.
   enum class Next {
-    park,    ///< for the next request
-    resume,  ///< when more of the handshake or of the following head has come; the deadline stays
-    drain,   ///< after the last answer: input of the client is dropped
+    park,          ///< for the next request
+    resume,        ///< when more of the handshake or of the following head has come; the deadline stays
+    discardInput,  ///< after the last answer, for a moment, so that the client can read the answer
     close
   };
   Next serve();

@@ -201,7 +201,8 @@ void ConnectionReactor::continueAfter(std::unique_ptr<Connection> connection, Co
   const Moment now = std::chrono::steady_clock::now();
   connection->releaseMemory();
   switch (next) {
-    case Connection::Next::drain: return connections_.park({std::move(connection), Stay::leaving, now + kLeavingTime});
+    case Connection::Next::discardInput:
+      return connections_.park({std::move(connection), Stay::leaving, now + kLeavingTime});
     case Connection::Next::park:
       if (connection->inHead()) return connections_.park({std::move(connection), Stay::head, now + kHeadTime});
       return connections_.park({std::move(connection), Stay::idle, now + rules_.keepAlive});
