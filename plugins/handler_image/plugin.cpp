@@ -1,7 +1,7 @@
 // Plugin `handler_image`: resizes, crops, rotates and converts pictures. Reading order: `image_request.h` (input and
 // output), `image_handler.cpp` (the path of a job), `image_work.cpp` (the operations).
 #include "gd_messages.h"
-#include "http_transfer.h"
+#include "http_client/transfer.h"
 #include "image_handler.h"
 #include "jobq/abi.h"
 #include "jobq/job_handler.h"
@@ -24,7 +24,7 @@ class ImageFactory final : public HandlerFactory {
 
   explicit ImageFactory(const PluginEnv& env) : limits_(env.config) {
     limits_.allowPrivate = env.allowPrivateAddresses;
-    prepareTransfers();
+    http_client::prepareTransfers();
     GdMessages::install();
   }
 

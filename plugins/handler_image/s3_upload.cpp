@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
-#include "http_transfer.h"
+#include "http_client/transfer.h"
+#include "http_client/web_url.h"
+#include "http_reason.h"
 #include "jobq/error.h"
 #include "jobq/fields.h"
-#include "web_url.h"
 
 namespace jobq::image {
 
@@ -64,7 +68,7 @@ std::string errorField(const std::string& body, const std::string& name, const s
   return text.substr(0, kMostSaid);
 }
 
-std::string explainStatus(const HttpReply& reply, const S3Account& account) {
+std::string explainStatus(const http_client::Answer& reply, const S3Account& account) {
   const std::string code = errorField(reply.body, "Code", account.accessSecret);
   const std::string message = errorField(reply.body, "Message", account.accessSecret);
   std::string text = "the storage answered " + std::to_string(reply.status);
@@ -97,11 +101,11 @@ S3Account readS3Config(std::string_view json) {
   if (!account.key.empty() && hasOddSegment(account.key)) {
     fields.refuse("objectPath", "a key without a leading or trailing slash and without empty, . or .. segments");
   }
-  const auto endpoint = parseWebUrl(fields.requiredText("endpointUrl"));
-  if (!endpoint || !endpoint->plain) {
+  account.bucketUrl = fields.requiredText("endpointUrl");
+  const auto endpoint = http_client::WebUrl::read(account.bucketUrl);
+  if (!endpoint || !endpoint->isBare()) {
     fields.refuse("endpointUrl", "an absolute http or https URL without user, password, query and fragment");
   }
-  account.bucketUrl = endpoint->text;
   while (account.bucketUrl.ends_with('/')) account.bucketUrl.pop_back();
   account.bucketUrl += "/" + encodePath(bucket);
   return account;
@@ -111,20 +115,24 @@ std::string upload(const S3Account& account, std::string_view jobId, std::string
                    const ImageLimits& limits, std::stop_token stop) {
   const std::string key =
       account.key.empty() ? std::string(jobId) + "." + std::string(extensionOf(format)) : account.key;
-  HttpRequest request;
-  request.url = account.bucketUrl + "/" + encodePath(key);
-  request.maxBody = kMaxReply;
+  const std::string url = account.bucketUrl + "/" + encodePath(key);
+  http_client::Request request;
+  request.url = url;
+  request.method = http_client::Method::put;
+  request.body = file;
+  request.headers = {{"Content-Type", std::string(mediaTypeOf(format))}};
+  request.userAgent = kUserAgent;
+  request.bodyBounds.kept = kMaxReply;
   request.timeout = limits.uploadTimeout;
   request.allowPrivate = limits.allowPrivate;
-  request.put = SignedPut{file, mediaTypeOf(format), account.accessId, account.accessSecret, account.region};
-  const auto result = transfer(request, std::move(stop));
-  const auto* reply = std::get_if<HttpReply>(&result);
-  if (reply != nullptr && reply->status == 200) return request.url;
-  const auto* fault = std::get_if<HttpFault>(&result);
-  if (fault != nullptr && fault->stopped)
-    throw JobFailed("the job was stopped while uploading the result to " + request.url);
-  throw JobFailed("the result could not be uploaded to " + request.url + ": " +
-                  (fault != nullptr ? fault->reason : explainStatus(*reply, account)));
+  request.signature = http_client::AwsSignature{account.accessId, account.accessSecret, account.region};
+  const http_client::Outcome outcome = http_client::transfer(std::move(request), stop);
+  if (!outcome.fault && outcome.answer.status == 200) return url;
+  if (outcome.fault && outcome.fault->kind == http_client::FaultKind::stopped)
+    throw JobFailed("the job was stopped while uploading the result to " + url);
+  throw JobFailed("the result could not be uploaded to " + url + ": " +
+                  (outcome.fault ? reasonOf(*outcome.fault, kMaxReply, limits.uploadTimeout)
+                                 : explainStatus(outcome.answer, account)));
 }
 
 }  // namespace jobq::image

@@ -1,14 +1,20 @@
-// Plugin `webhook_http`: webhooks as POST over HTTP and HTTPS, with libcurl. A single call is made by `exchange.h`.
-#include <curl/curl.h>
+// Plugin `webhook_http`: webhooks as POST over HTTP and HTTPS. A single call is made by `delivery.h`.
+#include <filesystem>
+#include <stop_token>
+#include <string>
+#include <string_view>
 
-#include "authorities.h"
-#include "exchange.h"
+#include "delivery.h"
+#include "http_client/authorities.h"
+#include "http_client/transfer.h"
 #include "jobq/abi.h"
 #include "jobq/webhook_transport.h"
 
 namespace {
 
 using namespace jobq;
+
+constexpr const char* kCaSetting = "webhook.http.ca";
 
 /// Has no state besides the settings from its creation: calls share nothing else.
 class HttpTransport final : public WebhookTransport {
@@ -20,21 +26,20 @@ class HttpTransport final : public WebhookTransport {
                          "the data directory")) {
       // `jobqd --check` runs only this constructor. The base of a relative path is known only when the transport is
       // created.
-      if (std::filesystem::path(ca).is_absolute()) (void)webhook_http::readAuthorities(ca);
+      if (std::filesystem::path(ca).is_absolute()) (void)http_client::readAuthorities(ca, kCaSetting);
     }
     std::string ca;
   };
 
   explicit HttpTransport(const PluginEnv& env) : terms_{env.allowPrivateAddresses, {}} {
     const Options options(env.config);
-    if (!options.ca.empty()) terms_.authorities = webhook_http::readAuthorities(env.dataDir / options.ca);
-    static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT);
-    if (started != CURLE_OK) throw Error(std::string("libcurl does not start: ") + curl_easy_strerror(started));
+    if (!options.ca.empty()) terms_.authorities = http_client::readAuthorities(env.dataDir / options.ca, kCaSetting);
+    http_client::prepareTransfers();
   }
 
   std::string_view schemes() const override { return "http https"; }
   DeliveryResult deliver(const WebhookCall& call, std::stop_token stop) override {
-    return webhook_http::exchange(call, terms_, std::move(stop));
+    return webhook_http::deliver(call, terms_, stop);
   }
 
  private:

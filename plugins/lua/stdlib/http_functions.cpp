@@ -1,23 +1,47 @@
 #include "stdlib/http_functions.h"
 
-#include <strings.h>
-
-#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <new>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <type_traits>
+#include <utility>
 
+#include "http_client/transfer.h"
 #include "json/json_bridge.h"
 #include "sandbox/environment.h"
 #include "sandbox/lua_text.h"
 #include "sandbox/sandbox.h"
-#include "stdlib/http_call.h"
 
 namespace jobq::lua {
 namespace {
 
+constexpr int kMostRedirects = 5;
 constexpr std::size_t kMostHeaders = 100;
 constexpr std::size_t kMostHeaderBytes = 64 * 1024;
+
+/// Ends the call when the script has to end. The thread of the script makes the call.
+class LimiterCheck final : public http_client::CancelCheck {
+ public:
+  explicit LimiterCheck(ExecutionLimiter& limiter) : limiter_(limiter) {}
+  bool isOver() override { return limiter_.isOver(); }
+
+ private:
+  ExecutionLimiter& limiter_;
+};
+
+// Returns the reason why a script must not send the header, as a clause, or no value if the header is allowed.
+std::optional<std::string> headerFault(std::string_view name, std::string_view value) {
+  if (!http_client::isHeaderName(name)) return "a header's name has characters that HTTP forbids";
+  if (http_client::isOneOf(name, {"Host", "Content-Length", "Transfer-Encoding", "Connection", "Expect", "Keep-Alive",
+                                  "TE", "Trailer", "Upgrade", "Proxy-Connection"})) {
+    return "the header " + std::string(name) + " cannot be set by a script";
+  }
+  if (http_client::isHeaderValue(value)) return std::nullopt;
+  return "the value of the header " + std::string(name) + " has a line break or control character";
+}
 
 std::string_view textAt(lua_State* lua, int index) {
   std::size_t size = 0;
@@ -32,19 +56,19 @@ const HttpRules& rulesOf(lua_State* lua) {
 }
 
 // Reads the table on top of the stack.
-void readHeaders(lua_State* lua, HttpRequest& request) {
+void readHeaders(lua_State* lua, http_client::Request& request) {
   if (!lua_istable(lua, -1)) throw ScriptError("options.headers is not a table");
   std::size_t bytes = 0;
   for (lua_pushnil(lua); lua_next(lua, -2) != 0; lua_pop(lua, 1)) {
     if (lua_type(lua, -2) != LUA_TSTRING) throw ScriptError("options.headers has a name that is not a string");
     const std::string name(textAt(lua, -2));
     if (lua_type(lua, -1) != LUA_TSTRING) {
-      const std::string fault = headerFault(name, {});
-      throw ScriptError(fault.empty() ? "the value of the header " + name + " is not a string" : fault);
+      const auto fault = headerFault(name, {});
+      throw ScriptError(fault.value_or("the value of the header " + name + " is not a string"));
     }
     const std::string_view value = textAt(lua, -1);
-    const std::string fault = headerFault(name, value);
-    if (!fault.empty()) throw ScriptError(fault);
+    const auto fault = headerFault(name, value);
+    if (fault) throw ScriptError(*fault);
     bytes += name.size() + value.size();
     if (request.headers.size() == kMostHeaders || bytes > kMostHeaderBytes) {
       throw ScriptError("options.headers has more than 100 headers or 64 KB");
@@ -54,7 +78,7 @@ void readHeaders(lua_State* lua, HttpRequest& request) {
 }
 
 // Reads the value on top of the stack.
-void readTimeout(lua_State* lua, HttpRequest& request) {
+void readTimeout(lua_State* lua, http_client::Request& request) {
   const double most = static_cast<double>(request.timeout.count()) / 1'000;
   const double seconds = lua_type(lua, -1) == LUA_TNUMBER ? lua_tonumber(lua, -1) : 0;
   if (!(seconds >= 0.001 && seconds <= most)) {
@@ -64,10 +88,12 @@ void readTimeout(lua_State* lua, HttpRequest& request) {
   request.timeout = Millis(std::llround(seconds * 1'000));
 }
 
-HttpRequest readRequest(lua_State* lua, const HttpRules& rules, int options) {
-  HttpRequest request;
+http_client::Request readRequest(lua_State* lua, const HttpRules& rules, int options) {
+  http_client::Request request;
   request.url = textAt(lua, 1);
-  request.maxBody = rules.maxBody;
+  request.userAgent = "jobq-lua/1";
+  request.bodyBounds.kept = rules.maxBody;
+  request.maxRedirects = kMostRedirects;
   request.timeout = rules.timeout;
   request.allowPrivate = rules.allowPrivate;
   if (lua_isnil(lua, options)) return request;
@@ -85,7 +111,7 @@ HttpRequest readRequest(lua_State* lua, const HttpRules& rules, int options) {
   return request;
 }
 
-void pushAnswer(lua_State* lua, const HttpAnswer& answer) {
+void pushAnswer(lua_State* lua, const http_client::Answer& answer) {
   ExecutionLimiter::of(lua).spend(lua, 1 + answer.body.size() / 8);
   lua_createtable(lua, 0, 3);
   lua_pushinteger(lua, answer.status);
@@ -101,16 +127,19 @@ void pushAnswer(lua_State* lua, const HttpAnswer& answer) {
   lua_setfield(lua, -2, "headers");
 }
 
-int call(lua_State* lua, HttpRequest request) {
+int call(lua_State* lua, http_client::Request request) {
+  using http_client::FaultKind;
   ExecutionLimiter& limiter = ExecutionLimiter::of(lua);
-  const HttpOutcome outcome = callHttp(std::move(request), [&limiter] { return limiter.isOver(); });
-  if (const auto* answer = std::get_if<HttpAnswer>(&outcome)) {
-    pushAnswer(lua, *answer);
+  LimiterCheck check(limiter);
+  const http_client::Outcome outcome = http_client::transfer(std::move(request), {}, &check);
+  if (!outcome.fault) {
+    pushAnswer(lua, outcome.answer);
     return 1;
   }
+  if (outcome.fault->kind == FaultKind::outOfMemory) throw std::bad_alloc();
   limiter.spend(lua, 1);  // raises if the call was given up
   lua_pushnil(lua);
-  pushText(lua, std::get<HttpFault>(outcome).reason);
+  pushText(lua, outcome.fault->reason + (outcome.fault->kind == FaultKind::bodyTooLarge ? " (lua.httpBody)" : ""));
   return 2;
 }
 
@@ -128,14 +157,14 @@ int post(lua_State* lua) {
   luaL_argexpected(lua, lua_istable(lua, 2) || lua_type(lua, 2) == LUA_TSTRING, 2, "string or table");
   luaL_argexpected(lua, lua_isnoneornil(lua, 3) || lua_istable(lua, 3), 3, "nil or table");
   lua_settop(lua, 3);
-  HttpRequest request = readRequest(lua, rules, 3);
+  http_client::Request request = readRequest(lua, rules, 3);
+  request.method = http_client::Method::post;
   std::string json;
   if (lua_istable(lua, 2)) {
     json = toJson(lua, 2);
-    const bool hasType = std::any_of(request.headers.begin(), request.headers.end(), [](const auto& header) {
-      return strcasecmp(header.first.c_str(), "Content-Type") == 0;
-    });
-    if (!hasType) request.headers.emplace_back("Content-Type", "application/json");
+    if (!http_client::hasHeader(request.headers, "Content-Type")) {
+      request.headers.emplace_back("Content-Type", "application/json");
+    }
     request.body = json;
   } else {
     request.body = textAt(lua, 2);

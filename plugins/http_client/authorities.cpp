@@ -13,7 +13,7 @@
 
 #include "jobq/error.h"
 
-namespace jobq::webhook_http {
+namespace jobq::http_client {
 
 namespace {
 
@@ -28,7 +28,7 @@ bool holdsCertificate(const std::string& pem) {
 
 }  // namespace
 
-std::string readAuthorities(const std::filesystem::path& file) {
+std::string readAuthorities(const std::filesystem::path& file, std::string_view setting) {
   constexpr std::size_t kMaxBytes = 16 * 1024 * 1024;
   std::ifstream in(file, std::ios::binary);
   std::string pem;
@@ -37,13 +37,13 @@ std::string readAuthorities(const std::filesystem::path& file) {
     pem.assign(std::istreambuf_iterator<char>(in), {});
   }
   if (!in || pem.empty()) {
-    throw ConfigError("webhook.http.ca: " + file.string() + " cannot be read; name a PEM file of certificates");
+    throw ConfigError(std::string(setting) + ": " + file.string() + " cannot be read; name a PEM file of certificates");
   }
   if (!holdsCertificate(pem)) {
-    throw ConfigError("webhook.http.ca: " + file.string() +
+    throw ConfigError(std::string(setting) + ": " + file.string() +
                       " holds no certificate; add a block that begins with -----BEGIN CERTIFICATE-----");
   }
   return pem;
 }
 
-}  // namespace jobq::webhook_http
+}  // namespace jobq::http_client

@@ -1,9 +1,10 @@
-#include "stdlib/http_url.h"
+#include "web_url.h"
 
 #include <algorithm>
 #include <new>
 
-namespace jobq::lua {
+namespace jobq::http_client {
+
 namespace {
 
 std::string partOf(CURLU* url, CURLUPart part, unsigned flags = 0) {
@@ -14,12 +15,13 @@ std::string partOf(CURLU* url, CURLUPart part, unsigned flags = 0) {
 }
 
 bool isPlain(const std::string& text) {
-  return text.size() <= HttpUrl::kLongest && std::none_of(text.begin(), text.end(), [](char c) {
+  return text.size() <= WebUrl::kLongest && std::none_of(text.begin(), text.end(), [](char c) {
            return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
          });
 }
 
-// libcurl is lenient about slashes (http:/host, http:///host, http://a\@host), where other readers see another host.
+// libcurl accepts other numbers of slashes and backslashes (http:/host, http:///host, http://a\@host); other readers
+// see another host there.
 bool hasAuthority(const std::string& text) {
   const std::size_t colon = text.find("://");
   if (colon == std::string::npos) return false;
@@ -29,18 +31,18 @@ bool hasAuthority(const std::string& text) {
 
 }  // namespace
 
-std::optional<HttpUrl> HttpUrl::read(const std::string& text) {
+std::optional<WebUrl> WebUrl::read(const std::string& text) {
   if (!isPlain(text) || !hasAuthority(text)) return std::nullopt;
   Handle url(curl_url());
   if (!url) throw std::bad_alloc();
-  // The path stays unchanged: a server may distinguish /a/../b from /b.
+  // The path stays unchanged: a server may distinguish /a/../b from /b, and a signature covers the path as it is sent.
   if (curl_url_set(url.get(), CURLUPART_URL, text.c_str(), CURLU_PATH_AS_IS) != CURLUE_OK) return std::nullopt;
   const std::string scheme = partOf(url.get(), CURLUPART_SCHEME);
   if ((scheme != "http" && scheme != "https") || partOf(url.get(), CURLUPART_HOST).empty()) return std::nullopt;
-  return HttpUrl(std::move(url));
+  return WebUrl(std::move(url));
 }
 
-std::optional<HttpUrl> HttpUrl::follow(const std::string& location) const {
+std::optional<WebUrl> WebUrl::follow(const std::string& location) const {
   if (!isPlain(location)) return std::nullopt;
   const Handle url(curl_url_dup(url_.get()));
   if (!url) throw std::bad_alloc();
@@ -49,12 +51,27 @@ std::optional<HttpUrl> HttpUrl::follow(const std::string& location) const {
   return read(partOf(url.get(), CURLUPART_URL));
 }
 
-std::string HttpUrl::origin() const {
-  std::string text = partOf(url_.get(), CURLUPART_SCHEME) + "://" + partOf(url_.get(), CURLUPART_HOST) + ":" +
-                     partOf(url_.get(), CURLUPART_PORT, CURLU_DEFAULT_PORT);
+std::string WebUrl::host() const { return partOf(url_.get(), CURLUPART_HOST); }
+
+std::string WebUrl::port() const { return partOf(url_.get(), CURLUPART_PORT, CURLU_DEFAULT_PORT); }
+
+std::string WebUrl::origin() const {
+  std::string text = partOf(url_.get(), CURLUPART_SCHEME) + "://" + host() + ":" + port();
   std::transform(text.begin(), text.end(), text.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
   return text;
 }
 
-}  // namespace jobq::lua
+std::string WebUrl::shown() const {
+  const std::string port = partOf(url_.get(), CURLUPART_PORT);
+  return partOf(url_.get(), CURLUPART_SCHEME) + "://" + host() + (port.empty() ? "" : ":" + port) +
+         partOf(url_.get(), CURLUPART_PATH);
+}
+
+bool WebUrl::isBare() const {
+  constexpr CURLUPart kOthers[] = {CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_QUERY, CURLUPART_FRAGMENT};
+  return std::all_of(std::begin(kOthers), std::end(kOthers),
+                     [this](CURLUPart part) { return partOf(url_.get(), part).empty(); });
+}
+
+}  // namespace jobq::http_client

@@ -1,10 +1,11 @@
-#include "stdlib/http_answer.h"
+#include "incoming_answer.h"
 
 #include <algorithm>
 #include <charconv>
 #include <system_error>
 
-namespace jobq::lua {
+namespace jobq::http_client {
+
 namespace {
 
 std::string_view trimmed(std::string_view text) {
@@ -21,11 +22,11 @@ std::string lowerCase(std::string_view text) {
   return lower;
 }
 
+}  // namespace
+
 bool isRedirect(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
-
-}  // namespace
 
 bool IncomingAnswer::takeHeadLine(std::string_view line, int status) {
   headBytes_ += line.size();
@@ -67,24 +68,28 @@ bool IncomingAnswer::completeHead(int status) {
   }
   answer_.status = status;
   if (isRedirect(status)) location_ = firstLocation_;
-  bodyTooLarge_ = location_.empty() && announcesTooMuch();
-  return location_.empty() && !bodyTooLarge_;
+  bodyTooLarge_ = !leadsOn() && announcesTooMuch();
+  return !leadsOn() && !bodyTooLarge_;
 }
 
 bool IncomingAnswer::announcesTooMuch() const {
+  if (bounds_.enough != 0) return false;
   if (answer_.status == 204 || answer_.status == 304) return false;  // the announced body is not sent
   const auto field = answer_.headers.find("content-length");
   if (field == answer_.headers.end()) return false;
   std::uint64_t length = 0;
   const char* const end = field->second.data() + field->second.size();
   const auto [stop, error] = std::from_chars(field->second.data(), end, length);
-  return error == std::errc::result_out_of_range || (error == std::errc() && length > maxBody_);
+  return error == std::errc::result_out_of_range || (error == std::errc() && length > bounds_.kept);
 }
 
 bool IncomingAnswer::takeBody(std::string_view piece) {
-  bodyTooLarge_ = piece.size() > maxBody_ - answer_.body.size();
-  if (!bodyTooLarge_) answer_.body.append(piece);
-  return !bodyTooLarge_;
+  const std::uint64_t room = bounds_.kept - answer_.body.size();
+  bodyBytes_ += piece.size();
+  bodyTooLarge_ = bounds_.enough == 0 && piece.size() > room;
+  if (bodyTooLarge_) return false;
+  answer_.body.append(piece.substr(0, room));
+  return !hasEnough();
 }
 
-}  // namespace jobq::lua
+}  // namespace jobq::http_client

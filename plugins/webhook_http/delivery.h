@@ -1,5 +1,4 @@
-// A webhook call over HTTP: a POST bounded in time and memory, ended by a stop, and connected to permitted addresses
-// only. A call uses no proxy, no redirects, no cookies, no stored credentials and no shared connection.
+// A webhook call over HTTP: a POST that follows no redirect, by the client of all plugins (`http_client/transfer.h`).
 #pragma once
 
 #include <stop_token>
@@ -21,6 +20,6 @@ struct Terms {
 /// not change the result, and neither does a stop. The time of the call can change the result: an answer is a failure
 /// if the answer has not ended within the timeout of the call and less than 64 KiB of the body arrived
 /// (`core/decisions/webhooks.md`).
-DeliveryResult exchange(const WebhookCall& call, const Terms& terms, std::stop_token stop);
+DeliveryResult deliver(const WebhookCall& call, const Terms& terms, const std::stop_token& stop);
 
 }  // namespace jobq::webhook_http

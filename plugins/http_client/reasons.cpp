@@ -9,9 +9,9 @@
 #include <string_view>
 #include <system_error>
 
-#include "web_url.h"
+#include "transfer.h"
 
-namespace jobq::webhook_http {
+namespace jobq::http_client {
 
 namespace {
 
@@ -88,41 +88,38 @@ std::string inWords(Millis time) {
   return count % 1000 == 0 ? std::to_string(count / 1000) + " s" : std::to_string(count) + " ms";
 }
 
-std::string reasonOfFault(CURL* easy, CURLcode code, const std::string& detail) {
-  switch (code) {
-    case CURLE_OK: return "the receiver closed the connection within the answer's head";
+std::string reasonOfFault(const FailedTransfer& failed) {
+  const std::string peer(failed.peer);
+  switch (failed.code) {
+    case CURLE_OK: return "the " + peer + " closed the connection within the answer's head";
     case CURLE_COULDNT_RESOLVE_HOST: return "the name does not resolve";
-    case CURLE_COULDNT_CONNECT: return reasonOfConnect(easy);
-    case CURLE_GOT_NOTHING: return "the receiver closed the connection without an answer";
-    case CURLE_RECV_ERROR: return "the connection broke before the answer came" + systemsReason(easy);
-    case CURLE_SEND_ERROR: return "the connection broke while the call was sent" + systemsReason(easy);
+    case CURLE_COULDNT_CONNECT: return reasonOfConnect(failed.easy);
+    case CURLE_GOT_NOTHING: return "the " + peer + " closed the connection without an answer";
+    case CURLE_PARTIAL_FILE: return "the " + peer + " closed the connection within the answer";
+    case CURLE_RECV_ERROR:
+      return (failed.isHeadComplete ? "the connection broke before the answer was complete"
+                                    : "the connection broke before the answer came") +
+             systemsReason(failed.easy);
+    case CURLE_SEND_ERROR: return "the connection broke while the call was sent" + systemsReason(failed.easy);
     case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_WEIRD_SERVER_REPLY: return "the answer is not HTTP";
-    case CURLE_PEER_FAILED_VERIFICATION: return reasonOfTrust(easy);
-    case CURLE_SSL_CONNECT_ERROR: return reasonOfHandshake(detail);
+    case CURLE_PEER_FAILED_VERIFICATION: return reasonOfTrust(failed.easy);
+    case CURLE_SSL_CONNECT_ERROR: return reasonOfHandshake(failed.detail);
     case CURLE_OUT_OF_MEMORY:
       // libcurl 7.88 returns the same code for a head line without an end.
-      return answered(easy) ? "a line of the answer's head is too long" : "this server is out of memory";
-    default: return asClause(curl_easy_strerror(code));
+      return answered(failed.easy) ? "a line of the answer's head is too long" : "this server is out of memory";
+    default: return asClause(curl_easy_strerror(failed.code));
   }
 }
 
-std::string reasonOfDelay(CURL* easy, Millis timeout) {
+std::string reasonOfDelay(const FailedTransfer& failed, Millis timeout) {
   const std::string within = " within " + inWords(timeout);
-  if (!reached(easy, CURLINFO_NAMELOOKUP_TIME_T)) return "the name did not resolve" + within;
-  if (!connected(easy)) return "no connection" + within;
-  if (overTls(easy) && !reached(easy, CURLINFO_APPCONNECT_TIME_T)) return "the TLS handshake did not end" + within;
+  if (failed.isHeadComplete) return "the answer did not end" + within;
+  if (!reached(failed.easy, CURLINFO_NAMELOOKUP_TIME_T)) return "the name did not resolve" + within;
+  if (!connected(failed.easy)) return "no connection" + within;
+  if (overTls(failed.easy) && !reached(failed.easy, CURLINFO_APPCONNECT_TIME_T))
+    return "the TLS handshake did not end" + within;
   return "no answer" + within;
 }
 
-std::string reasonOfStatus(CURL* easy, int status) {
-  const bool redirect = status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
-  if (!redirect) return "the receiver answered " + std::to_string(status);
-  const char* location = nullptr;
-  curl_easy_getinfo(easy, CURLINFO_REDIRECT_URL, &location);
-  const std::string host = location == nullptr ? std::string() : hostOf(location);
-  return "the receiver answered with a redirect" + (host.empty() ? "" : " to " + host) +
-         ", which is not followed: give the final address";
-}
-
-}  // namespace jobq::webhook_http
+}  // namespace jobq::http_client

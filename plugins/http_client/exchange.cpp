@@ -1,0 +1,207 @@
+#include "exchange.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "reasons.h"
+#include "sha256.h"
+
+namespace jobq::http_client {
+
+Exchange::Exchange(const Request& request, const WebUrl& url, IncomingAnswer& answer)
+    : request_(request), url_(url), answer_(answer), multi_(curl_multi_init()), easy_(curl_easy_init()) {
+  if (easy_ == nullptr || multi_ == nullptr) throw std::bad_alloc();
+}
+
+std::optional<Fault> Exchange::run(std::chrono::steady_clock::time_point end, const std::stop_token& stop,
+                                   CancelCheck* check) {
+  setUpConnection(end);
+  setUpTrust();
+  setUpRequest();
+  setUpAnswer();
+  if (stop.stop_requested() || !perform(stop, check)) return Fault{FaultKind::stopped, "the transfer was stopped"};
+  int left = 0;
+  const CURLMsg* message = curl_multi_info_read(multi_.get(), &left);
+  const CURLcode code = message == nullptr ? CURLE_FAILED_INIT : message->data.result;
+  const bool isWhole = answer_.hasEnough() || (code == CURLE_OK && answer_.isHeadComplete());
+  if (isWhole && !outOfMemory_) return std::nullopt;
+  return fault(code);
+}
+
+// Uses the multi interface, because only its wait can be ended from another thread. Returns false if the transfer was
+// stopped.
+bool Exchange::perform(const std::stop_token& stop, CancelCheck* check) {
+  // libcurl 7.88 gives up an address when its share of the time is over, and tries the next address at the next call.
+  constexpr int kLongestWaitMs = 100;
+  constexpr int kCheckMs = 50;
+  curl_multi_add_handle(multi_.get(), easy_.get());
+  const std::stop_callback wake(stop, [this] { curl_multi_wakeup(multi_.get()); });
+  for (;;) {
+    int running = 0;
+    if (curl_multi_perform(multi_.get(), &running) != CURLM_OK) throw std::bad_alloc();
+    if (running == 0) return true;
+    if (stop.stop_requested() || (check != nullptr && check->isOver())) return false;
+    curl_multi_poll(multi_.get(), nullptr, 0, check == nullptr ? kLongestWaitMs : kCheckMs, nullptr);
+  }
+}
+
+void Exchange::setUpConnection(std::chrono::steady_clock::time_point end) {
+  const auto left = std::chrono::ceil<Millis>(end - std::chrono::steady_clock::now());
+  set(CURLOPT_CURLU, url_.handle());
+  set(CURLOPT_PROTOCOLS_STR, "http,https");
+  // A single exchange needs no other version, and every server speaks 1.1.
+  set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+  // transfer() follows redirects: each address is checked anew, and secrets stay at their origin.
+  set(CURLOPT_FOLLOWLOCATION, 0L);
+  set(CURLOPT_PROXY, "");  // empty, not unset: libcurl then ignores the environment's proxy
+  set(CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
+  set(CURLOPT_FORBID_REUSE, 1L);
+  set(CURLOPT_NOSIGNAL, 1L);
+  set(CURLOPT_TIMEOUT_MS, static_cast<long>(std::max<std::int64_t>(left.count(), 1)));
+  // A hanging resolver is left to its thread, which cleans up later; the end of the transfer would wait for the
+  // resolver otherwise.
+  set(CURLOPT_QUICK_EXIT, 1L);
+  set(CURLOPT_OPENSOCKETFUNCTION, openSocket);
+  set(CURLOPT_OPENSOCKETDATA, this);
+}
+
+// Debian has the system's authorities as a single file and as a folder. Reading the file takes 25 ms of a handshake,
+// the search in the folder no measurable time.
+void Exchange::setUpTrust() {
+  set(CURLOPT_SSL_VERIFYPEER, 1L);
+  set(CURLOPT_SSL_VERIFYHOST, 2L);
+  set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
+  const char* folder = nullptr;
+  curl_easy_getinfo(easy_.get(), CURLINFO_CAPATH, &folder);
+  if (folder != nullptr) set(CURLOPT_CAINFO, static_cast<const char*>(nullptr));
+  if (request_.authorities.empty()) return;
+  curl_blob blob{};
+  blob.data = const_cast<char*>(request_.authorities.data());
+  blob.len = request_.authorities.size();
+  blob.flags = CURL_BLOB_NOCOPY;
+  set(CURLOPT_CAINFO_BLOB, &blob);
+}
+
+void Exchange::setUpRequest() {
+  set(CURLOPT_USERAGENT, request_.userAgent.c_str());
+  if (request_.method != Method::get) setUpBody();
+  if (request_.signature) {
+    setUpSignature(*request_.signature);
+  } else {
+    addHeader("Connection: close");
+    // Removes the header: many servers delay a call with the header by a second. libcurl 7.88 would sign the removed
+    // header.
+    addHeader("Expect:");
+  }
+  for (const auto& [name, value] : request_.headers) {
+    const bool isBlank = value.find_first_not_of(" \t") == std::string::npos;
+    addHeader(name + (isBlank ? ";" : ": " + value));
+  }
+  set(CURLOPT_HTTPHEADER, headers_.get());
+}
+
+void Exchange::setUpBody() {
+  set(CURLOPT_POST, 1L);
+  if (request_.method == Method::put) set(CURLOPT_CUSTOMREQUEST, "PUT");
+  set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request_.body.size()));
+  set(CURLOPT_POSTFIELDS, request_.body.empty() ? "" : request_.body.data());
+  // By default libcurl would send the content type of a form.
+  if (!hasHeader(request_.headers, "Content-Type")) addHeader("Content-Type:");
+}
+
+void Exchange::setUpSignature(const AwsSignature& signature) {
+  // libcurl 7.88 signs the hash of the body and leaves the header with the hash, required by S3, to the caller.
+  addHeader("x-amz-content-sha256: " + hexSha256(request_.body));
+  set(CURLOPT_AWS_SIGV4, ("aws:amz:" + std::string(signature.region) + ":s3").c_str());
+  set(CURLOPT_USERNAME, std::string(signature.accessId).c_str());
+  set(CURLOPT_PASSWORD, std::string(signature.accessSecret).c_str());
+}
+
+void Exchange::setUpAnswer() {
+  set(CURLOPT_ERRORBUFFER, detail_.data());
+  set(CURLOPT_HEADERFUNCTION, takeHeadLine);
+  set(CURLOPT_HEADERDATA, this);
+  set(CURLOPT_WRITEFUNCTION, takeBody);
+  set(CURLOPT_WRITEDATA, this);
+}
+
+void Exchange::addHeader(const std::string& line) {
+  curl_slist* longer = curl_slist_append(headers_.get(), line.c_str());
+  if (longer == nullptr) throw std::bad_alloc();
+  (void)headers_.release();
+  headers_.reset(longer);
+}
+
+Fault Exchange::fault(CURLcode code) const {
+  const FailedTransfer failed{easy_.get(), code, detail_.data(), request_.peer, answer_.isHeadComplete()};
+  if (outOfMemory_) return {FaultKind::outOfMemory, "this server is out of memory"};
+  if (answer_.headTooLarge()) {
+    return {FaultKind::other,
+            "the answer's head is larger than " + std::to_string(IncomingAnswer::kMostHead) + " bytes"};
+  }
+  if (answer_.bodyTooLarge()) {
+    return {FaultKind::bodyTooLarge,
+            "the answer is larger than " + std::to_string(request_.bodyBounds.kept) + " bytes"};
+  }
+  if (code == CURLE_OPERATION_TIMEDOUT) return {FaultKind::late, reasonOfDelay(failed, request_.timeout)};
+  // Among several addresses, the permitted ones decide.
+  if (code == CURLE_COULDNT_CONNECT && !connecting_) {
+    if (socketError_ != 0) return {FaultKind::other, "no socket can be opened: " + reasonOfErrno(socketError_)};
+    if (refused_) return {FaultKind::addressRefused, reasonOfRefusal(*refused_), refused_};
+  }
+  return {FaultKind::other, reasonOfFault(failed)};
+}
+
+// The three callbacks are called from C code, where exceptions must not pass.
+curl_socket_t Exchange::openSocket(void* self, curlsocktype, curl_sockaddr* address) noexcept {
+  auto& exchange = *static_cast<Exchange*>(self);
+  try {
+    return exchange.openPermitted(*address);
+  } catch (...) {
+    exchange.outOfMemory_ = true;
+    return CURL_SOCKET_BAD;
+  }
+}
+
+curl_socket_t Exchange::openPermitted(const curl_sockaddr& address) {
+  sockaddr_storage copy{};
+  std::memcpy(&copy, static_cast<const void*>(&address.addr), std::min<std::size_t>(address.addrlen, sizeof copy));
+  std::optional<RefusedAddress> refused = refusalOf(copy, request_.allowPrivate);
+  if (refused) {
+    if (!refused_) refused_ = std::move(refused);
+    return CURL_SOCKET_BAD;
+  }
+  const int opened = ::socket(address.family, address.socktype | SOCK_CLOEXEC, address.protocol);
+  if (opened < 0) socketError_ = errno;
+  connecting_ = connecting_ || opened >= 0;
+  return opened;
+}
+
+std::size_t Exchange::takeHeadLine(char* bytes, std::size_t, std::size_t count, void* self) noexcept {
+  auto& exchange = *static_cast<Exchange*>(self);
+  try {
+    long status = 0;
+    curl_easy_getinfo(exchange.easy_.get(), CURLINFO_RESPONSE_CODE, &status);
+    return exchange.answer_.takeHeadLine({bytes, count}, static_cast<int>(status)) ? count : 0;
+  } catch (...) {
+    exchange.outOfMemory_ = true;
+    return 0;
+  }
+}
+
+std::size_t Exchange::takeBody(char* bytes, std::size_t, std::size_t count, void* self) noexcept {
+  auto& exchange = *static_cast<Exchange*>(self);
+  try {
+    return exchange.answer_.takeBody({bytes, count}) ? count : 0;
+  } catch (...) {
+    exchange.outOfMemory_ = true;
+    return 0;
+  }
+}
+
+}  // namespace jobq::http_client
