@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <system_error>
 #include <utility>
+
+#include "core/base/curl_url.h"
 
 namespace jobq {
 namespace {
@@ -15,6 +15,7 @@ using Ipv4 = std::array<std::uint8_t, 4>;
 using Ipv6 = std::array<std::uint8_t, 16>;
 
 constexpr const char* kExpected = "must be an absolute http or https URL with a host, such as https://example.com/done";
+constexpr const char* kBrackets = "has brackets without an IPv6 address in them: write a host like [2001:db8::1]";
 constexpr std::string_view kDecimalDigits = "0123456789";
 constexpr std::string_view kHexDigits = "0123456789abcdefABCDEF";
 constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -77,42 +78,6 @@ std::string explainSchemes(const std::set<std::string>& served) {
   return "must be an absolute URL with a supported scheme: " + list;
 }
 
-/// Reads a number as inet_aton does: octal with a leading 0, hexadecimal with 0x.
-std::optional<std::uint64_t> readPart(std::string_view text) {
-  int base = 10;
-  if (text.starts_with("0x") || text.starts_with("0X")) {
-    base = 16;
-    text.remove_prefix(2);
-  } else if (text.size() > 1 && text.front() == '0') {
-    base = 8;
-  }
-  std::uint64_t number = 0;
-  const char* end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, number, base);
-  if (text.empty() || error != std::errc() || at != end) return std::nullopt;
-  return number;
-}
-
-/// Reads one to four numbers; the last number fills the remaining bytes.
-std::optional<Ipv4> readIpv4(std::string_view host) {
-  Ipv4 address{};
-  std::size_t filled = 0;
-  for (;;) {
-    const std::size_t dot = host.find('.');
-    const auto number = readPart(host.substr(0, dot));
-    if (!number) return std::nullopt;
-    if (dot == std::string_view::npos) {
-      const std::size_t left = address.size() - filled;
-      if (*number >> (8 * left) != 0) return std::nullopt;
-      for (std::size_t i = 0; i < left; ++i) address[3 - i] = static_cast<std::uint8_t>(*number >> (8 * i) & 0xff);
-      return address;
-    }
-    if (*number > 255 || filled == 3) return std::nullopt;
-    address[filled++] = static_cast<std::uint8_t>(*number);
-    host.remove_prefix(dot + 1);
-  }
-}
-
 // No top-level domain is a number, so a host ending in a number is meant as an address; the URL standard of browsers
 // has the same rule.
 bool endsInNumber(std::string_view host) {
@@ -140,59 +105,32 @@ std::string textOf(int family, const void* address) {
   return text;
 }
 
-void readName(std::string_view host, WebUrl& into) {
-  if (host.empty()) refuseUrl(kExpected);
-  if (!std::all_of(host.begin(), host.end(),
-                   [](char c) { return isAmong(c, kLetters) || isAmong(c, kDecimalDigits) || isAmong(c, "-._"); })) {
-    refuseUrl("has a host with a character that hosts cannot have: use letters, digits, '-', '.' and '_'");
+void readName(std::string host, WebUrl& into) {
+  if (host.ends_with('.')) {
+    host.pop_back();
+    if (host.empty()) refuseUrl(kExpected);
+    // libcurl takes numbers before a final dot for a name, and the resolver takes them for an address.
+    const auto parts = readUrlParts("http://" + host + "/");
+    if (const auto* read = std::get_if<UrlParts>(&parts)) host = read->host;
   }
-  if (host.ends_with('.')) host.remove_suffix(1);
-  if (host.empty()) refuseUrl(kExpected);
   if (!endsInNumber(host)) {
     checkName(host);
     into.host = lowered(host);
     return;
   }
-  const auto address = readIpv4(host);
-  if (!address)
+  Ipv4 address{};
+  if (inet_pton(AF_INET, host.c_str(), address.data()) != 1)
     refuseUrl("has a host that ends in a number and is not an IPv4 address: write four numbers from 0 to 255");
-  into.reach = net::classifyAddress(*address);
-  into.host = textOf(AF_INET, address->data());
+  into.reach = net::classifyAddress(address);
+  into.host = textOf(AF_INET, address.data());
 }
 
-void readIpv6(std::string_view inside, WebUrl& into) {
+void readIpv6(std::string_view host, WebUrl& into) {
   Ipv6 address{};
-  if (isAmong('%', inside)) refuseUrl("has an IPv6 address with a zone: send one that needs none");
-  if (inet_pton(AF_INET6, std::string(inside).c_str(), address.data()) != 1) {
-    refuseUrl("has brackets without an IPv6 address in them: write a host like [2001:db8::1]");
-  }
+  const std::string inside(host.substr(1, host.size() - 2));
+  if (inet_pton(AF_INET6, inside.c_str(), address.data()) != 1) refuseUrl(kBrackets);
   into.reach = net::classifyAddress(address);
   into.host = textOf(AF_INET6, address.data());
-}
-
-/// Reads the port; an empty port means the default port (RFC 3986).
-void readPort(std::string_view text, WebUrl& into) {
-  into.port = into.scheme == "https" ? 443 : 80;
-  if (text.empty()) return;
-  const char* end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, into.port);
-  if (error != std::errc() || at != end || into.port == 0) {
-    refuseUrl("has a wrong port: use 1 to 65535, and put an IPv6 address in brackets");
-  }
-}
-
-void readHostAndPort(std::string_view text, WebUrl& into) {
-  std::size_t end = text.find(':');
-  if (text.starts_with('[')) {
-    end = text.find(']');
-    if (end == std::string_view::npos) refuseUrl("has a bracket that is not closed: write a host like [2001:db8::1]");
-    readIpv6(text.substr(1, end - 1), into);
-    ++end;
-    if (end < text.size() && text[end] != ':') refuseUrl("has something between ] and the port: remove it");
-  } else {
-    readName(text.substr(0, end), into);
-  }
-  readPort(end < text.size() ? text.substr(end + 1) : std::string_view(), into);
 }
 
 void checkUser(std::string_view user) {
@@ -203,21 +141,60 @@ void checkUser(std::string_view user) {
   }
 }
 
-WebUrl readWeb(std::string_view url) {
-  checkBytes(url);
-  WebUrl read;
-  read.scheme = schemeOf(url);
-  if (!isWeb(read.scheme)) refuseUrl(kExpected);
-  checkSpelling(url);
-  url.remove_prefix(read.scheme.size() + 1);
-  if (!url.starts_with("//")) refuseUrl(kExpected);
-  url.remove_prefix(2);
-  std::string_view authority = url.substr(0, url.find_first_of("/?#"));
+/// Checks the spelling of a host, with its port: readers differ about special characters.
+void checkHost(std::string_view host) {
+  if (host.starts_with('[')) {
+    const std::size_t end = host.find(']');
+    if (end == std::string_view::npos) refuseUrl("has a bracket that is not closed: write a host like [2001:db8::1]");
+    if (isAmong('%', host.substr(0, end))) refuseUrl("has an IPv6 address with a zone: send one that needs none");
+    if (end + 1 < host.size() && host[end + 1] != ':') refuseUrl("has something between ] and the port: remove it");
+    return;
+  }
+  const std::string_view name = host.substr(0, host.find(':'));
+  if (name.empty()) refuseUrl(kExpected);
+  if (!std::all_of(name.begin(), name.end(),
+                   [](char c) { return isAmong(c, kLetters) || isAmong(c, kDecimalDigits) || isAmong(c, "-._"); })) {
+    refuseUrl("has a host with a character that hosts cannot have: use letters, digits, '-', '.' and '_'");
+  }
+}
+
+/// Checks the spelling of all before the path, so that every reader finds the same host in the URL.
+void checkAuthority(std::string_view url) {
+  const std::size_t start = url.find(':') + 1;
+  if (!url.substr(start).starts_with("//")) refuseUrl(kExpected);
+  std::string_view authority = url.substr(start + 2);
+  authority = authority.substr(0, authority.find_first_of("/?#"));
   if (const std::size_t at = authority.rfind('@'); at != std::string_view::npos) {
     checkUser(authority.substr(0, at));
     authority.remove_prefix(at + 1);
   }
-  readHostAndPort(authority, read);
+  checkHost(authority);
+}
+
+UrlParts readParts(std::string_view url) {
+  auto parts = readUrlParts(std::string(url));
+  if (auto* read = std::get_if<UrlParts>(&parts); read != nullptr && read->port != 0) return std::move(*read);
+  const auto* fault = std::get_if<UrlFault>(&parts);
+  if (fault == nullptr || *fault == UrlFault::port) {
+    refuseUrl("has a wrong port: use 1 to 65535, and put an IPv6 address in brackets");
+  }
+  refuseUrl(*fault == UrlFault::bracketedHost ? kBrackets : kExpected);
+}
+
+WebUrl readWeb(std::string_view url) {
+  checkBytes(url);
+  if (!isWeb(schemeOf(url))) refuseUrl(kExpected);
+  checkSpelling(url);
+  checkAuthority(url);
+  UrlParts parts = readParts(url);
+  WebUrl read;
+  read.scheme = std::move(parts.scheme);
+  read.port = parts.port;
+  if (parts.host.starts_with('[')) {
+    readIpv6(parts.host, read);
+  } else {
+    readName(std::move(parts.host), read);
+  }
   return read;
 }
 

@@ -32,12 +32,12 @@ needs() {  # needs <target>: sources and libraries of the target, one per line
     chunk_reader) printf '%s\n' "$core/http/transport/chunk_reader.cpp" "$core/http/transport/request_head.cpp" ;;
     target) printf '%s\n' "$core/http/transport/target.cpp" ;;
     submission | policy)
-      printf '%s\n' "$core/jobs/submission.cpp" "$core/jobs/webhook_url.cpp" "$core/config/units.cpp" "$core/base/secret_box.cpp" \
-        "$core/base/ids.cpp" "$core/base/data_dir.cpp" "$core/base/job_policy.cpp" -lPocoCrypto -lPocoFoundation -lcrypto ;;
+      printf '%s\n' "$core/jobs/submission.cpp" "$core/jobs/webhook_url.cpp" "$core/base/curl_url.cpp" "$core/config/units.cpp" "$core/base/secret_box.cpp" \
+        "$core/base/ids.cpp" "$core/base/data_dir.cpp" "$core/base/job_policy.cpp" -lcurl -lPocoCrypto -lPocoFoundation -lcrypto ;;
     lua_pattern)
       printf '%s\n' "-I$root/plugins/lua" "$root"/plugins/lua/stdlib/pattern_*.cpp \
         "$root"/plugins/lua/sandbox/{step_meter,execution_limiter}.cpp $(pkg-config --cflags --libs lua5.4-c++) ;;
-    webhook_url) printf '%s\n' "$core/jobs/webhook_url.cpp" -lcurl -lPocoFoundation ;;
+    webhook_url) printf '%s\n' "$core/jobs/webhook_url.cpp" "$core/base/curl_url.cpp" -lcurl -lPocoFoundation ;;
     lua_bridge)
       printf '%s\n' "-I$root/plugins/lua" "$root"/plugins/lua/{script_folder,script_file}.cpp
       for source in "$root"/plugins/lua/{sandbox,stdlib,json}/*.cpp; do

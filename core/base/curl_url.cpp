@@ -1,0 +1,44 @@
+#include "core/base/curl_url.h"
+
+#include <curl/curl.h>
+
+#include <charconv>
+#include <memory>
+#include <new>
+
+namespace jobq {
+namespace {
+
+using UrlHandle = std::unique_ptr<CURLU, decltype(&curl_url_cleanup)>;
+
+std::string partOf(const UrlHandle& url, CURLUPart part) {
+  char* text = nullptr;
+  if (curl_url_get(url.get(), part, &text, CURLU_DEFAULT_PORT) != CURLUE_OK) return {};
+  const std::unique_ptr<char, decltype(&curl_free)> owned(text, curl_free);
+  return text;
+}
+
+UrlFault faultOf(CURLUcode code) {
+  switch (code) {
+    case CURLUE_BAD_PORT_NUMBER: return UrlFault::port;
+    case CURLUE_BAD_IPV6: return UrlFault::bracketedHost;
+    default: return UrlFault::other;
+  }
+}
+
+}  // namespace
+
+std::variant<UrlParts, UrlFault> readUrlParts(const std::string& url) {
+  const UrlHandle handle(curl_url(), curl_url_cleanup);
+  if (handle == nullptr) throw std::bad_alloc();
+  if (url.find('\0') != std::string::npos) return UrlFault::other;
+  const CURLUcode code = curl_url_set(handle.get(), CURLUPART_URL, url.c_str(), CURLU_PATH_AS_IS);
+  if (code == CURLUE_OUT_OF_MEMORY) throw std::bad_alloc();
+  if (code != CURLUE_OK) return faultOf(code);
+  UrlParts parts{partOf(handle, CURLUPART_SCHEME), partOf(handle, CURLUPART_HOST)};
+  const std::string port = partOf(handle, CURLUPART_PORT);
+  std::from_chars(port.data(), port.data() + port.size(), parts.port);
+  return parts;
+}
+
+}  // namespace jobq
