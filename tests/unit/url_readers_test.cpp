@@ -1,0 +1,74 @@
+// The two readers of URLs, `core/base/curl_url.h` of the server and `plugins/http_client/web_url.h` of the plugins,
+// over one table: an address check is worth nothing if the connection leads to another host than the check has seen.
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "core/base/curl_url.h"
+#include "core/jobs/webhook_url.h"
+#include "http_client/web_url.h"
+#include "webhook_url_table.h"
+
+namespace {
+
+using namespace jobq;
+using namespace jobq::test;
+
+/// Returns one spelling for a host of either reader.
+std::string plain(std::string host) {
+  if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
+  const auto read = readWebUrl("http://" + (host.find(':') == std::string::npos ? host : "[" + host + "]") + "/");
+  return std::holds_alternative<WebUrl>(read) ? std::get<WebUrl>(read).host : host;
+}
+
+/// Checks that both readers find the same host and port if both accept the URL.
+void expectAgreement(const std::string& url) {
+  const auto ofCore = readUrlParts(url);
+  const auto ofPlugins = http_client::WebUrl::read(url);
+  if (!ofPlugins) return;
+  ASSERT_TRUE(std::holds_alternative<UrlParts>(ofCore)) << url;
+  EXPECT_EQ(std::get<UrlParts>(ofCore).host, ofPlugins->host()) << url;
+  EXPECT_EQ(std::to_string(std::get<UrlParts>(ofCore).port), ofPlugins->port()) << url;
+}
+
+/// Checks that a URL accepted at submission is called at the host that submission has seen.
+void expectCalledAsSubmitted(const UrlRow& row) {
+  if (row.may == May::never) return;
+  const auto submitted = readWebUrl(row.url);
+  const auto called = http_client::WebUrl::read(row.url);
+  ASSERT_TRUE(std::holds_alternative<WebUrl>(submitted)) << row.url;
+  ASSERT_TRUE(called) << row.url;
+  EXPECT_EQ(std::get<WebUrl>(submitted).host, plain(called->host())) << row.url;
+  EXPECT_EQ(std::to_string(std::get<WebUrl>(submitted).port), called->port()) << row.url;
+}
+
+TEST(UrlReaders, AgreeOnEveryShape) {
+  for (const UrlRow& row : kShapes) expectAgreement(row.url);
+  for (const UrlRow& row : kShapes) expectCalledAsSubmitted(row);
+}
+
+TEST(UrlReaders, AgreeOnEveryAddressInEverySpelling) {
+  for (const UrlRow& row : kAddresses) expectAgreement(row.url);
+  for (const UrlRow& row : kAddresses) expectCalledAsSubmitted(row);
+}
+
+TEST(UrlReaders, TellThePartForWhichAUrlIsRefused) {
+  const auto faultOf = [](const std::string& url) { return std::get<UrlFault>(readUrlParts(url)); };
+  EXPECT_EQ(faultOf("http://h:65536/"), UrlFault::port);
+  EXPECT_EQ(faultOf("http://[1.2.3.4]/"), UrlFault::bracketedHost);
+  EXPECT_EQ(faultOf("http://"), UrlFault::other);
+  EXPECT_EQ(faultOf(std::string("http://a\0b/", 11)), UrlFault::other);
+}
+
+TEST(UrlReaders, ReadThePartsThatDecideWhereAConnectionLeads) {
+  const auto partsOf = [](const std::string& url) { return std::get<UrlParts>(readUrlParts(url)); };
+  EXPECT_EQ(partsOf("HTTPS://u:p@H/x").scheme, "https");
+  EXPECT_EQ(partsOf("https://h/x").port, 443);
+  EXPECT_EQ(partsOf("http://u:p@h:0080/x").port, 80);
+  EXPECT_EQ(partsOf("http://0x7f.1/").host, "127.0.0.1");
+  EXPECT_EQ(partsOf("http://[0:0:0:0:0:0:0:1]/").host, "[::1]");
+}
+
+}  // namespace
