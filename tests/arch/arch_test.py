@@ -32,8 +32,10 @@ ONLY_IN = [  # a header's name, and where alone it may be included
     (re.compile(r"Poco/Net/HTTP"), ("core/http/", "core/cli/", "plugins/webhook_http/")),
     (re.compile(r"boost/"), ("core/plugin/plugin_host.cpp",)),
     (re.compile(r"lua\.hpp|lua\.h|lauxlib\.h|lualib\.h"), ("plugins/lua/",)),
+    (re.compile(r"curl/"), ("core/base/curl_url.cpp", "plugins/http_client/")),  # outbound HTTP, and URLs
     (re.compile(r"Poco/Data/|sqlite3\.h|mysql"), ("plugins/storage_", "tests/conformance/")),
 ]
+SHARED_BY_PLUGINS = {"http_client"}  # a folder of plugins that is a library of several plugins
 MAX_LINES = 400
 RUN_BY_NAME = {"tests/fault/soak.py"}  # tests that take long, which pytest runs when their file is named
 INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.M)
@@ -92,10 +94,15 @@ def test_core():
 
 def test_plugins():
     faults = []
+    folders = {folder.name for folder in (ROOT / "plugins").iterdir() if folder.is_dir()}
     for path in sources("plugins"):
+        own = path.relative_to(ROOT / "plugins").parts[0]
         for include in INCLUDE.findall(path.read_text()):
-            if include.startswith(("core/", "plugins/")):
-                faults.append(f"{name(path)} includes {include}: a plugin knows the sdk and itself")
+            first = include.split("/")[0] if "/" in include else ""
+            if first in {"core", "plugins", ".."} or first in folders - {own, *SHARED_BY_PLUGINS}:
+                faults.append(f"{name(path)} includes {include}: a plugin knows the sdk, itself and http_client")
+            if own in SHARED_BY_PLUGINS and first in folders - {own}:
+                faults.append(f"{name(path)} includes {include}: {own} knows no plugin")
     assert_none(faults)
 
 

@@ -219,7 +219,7 @@ def project_namespaces():
 def resolve(include, path):
     """The project's header that an include means, or its text if it is none of the project's."""
     plugin = ROOT.joinpath(*path.relative_to(ROOT).parts[:2])  # the folders of a plugin include one another from there
-    for folder in (path.parent, plugin, ROOT, ROOT / "sdk/include", ROOT / "sdk"):
+    for folder in (path.parent, plugin, ROOT / "plugins", ROOT, ROOT / "sdk/include", ROOT / "sdk"):
         if (folder / include).is_file():
             return folder / include
     return include

@@ -2,11 +2,7 @@
 
 #include <dlfcn.h>
 
-#include <cstdarg>
-
 #include "jobq/mutex.h"
-
-#undef curl_easy_setopt  // a macro of curl.h that checks types
 
 namespace jobq::test {
 namespace {
@@ -61,15 +57,14 @@ std::string CurlOptions::text(CURLoption option) const {
 
 }  // namespace jobq::test
 
-// Each value is a long, a pointer or a curl_off_t, which have the same size and are passed alike.
+// Each value is a long, a pointer or a curl_off_t. All have the same size, and a variable argument is passed like the
+// third parameter of this function.
 static_assert(sizeof(long) == sizeof(void*) && sizeof(long) == sizeof(curl_off_t));
-extern "C" __attribute__((visibility("default"))) CURLcode curl_easy_setopt(CURL* handle, CURLoption option, ...) {
+extern "C" __attribute__((visibility("default"))) CURLcode setRecordedOption(CURL* handle, CURLoption option,
+                                                                             long value) __asm__("curl_easy_setopt");
+CURLcode setRecordedOption(CURL* handle, CURLoption option, long value) {
   using SetOption = CURLcode (*)(CURL*, CURLoption, ...);
   static const auto libcurls = reinterpret_cast<SetOption>(dlsym(RTLD_NEXT, "curl_easy_setopt"));
-  va_list arguments;
-  va_start(arguments, option);
-  const long value = va_arg(arguments, long);
-  va_end(arguments);
   jobq::test::record(option, value);
   return libcurls(handle, option, value);
 }
