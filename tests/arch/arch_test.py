@@ -29,7 +29,7 @@ LAYERS_OF_LUA = {  # the same for the folders of plugins/lua; the files at its t
     "stdlib": {"sandbox", "json"},
 }
 ONLY_IN = [  # a header's name, and where alone it may be included
-    (re.compile(r"Poco/Net/HTTP"), ("core/http/", "core/cli/", "plugins/webhook_http/")),
+    (re.compile(r"Poco/Net/HTTP"), ("core/http/", "core/cli/")),
     (re.compile(r"boost/"), ("core/plugin/plugin_host.cpp",)),
     (re.compile(r"lua\.hpp|lua\.h|lauxlib\.h|lualib\.h"), ("plugins/lua/",)),
     (re.compile(r"curl/"), ("core/base/curl_url.cpp", "plugins/http_client/")),  # outbound HTTP, and URLs
