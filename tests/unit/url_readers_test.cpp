@@ -9,6 +9,7 @@
 #include "core/base/curl_url.h"
 #include "core/jobs/webhook_url.h"
 #include "http_client/web_url.h"
+#include "jobq/url_host.h"
 #include "webhook_url_table.h"
 
 namespace {
@@ -52,6 +53,18 @@ TEST(UrlReaders, AgreeOnEveryShape) {
 TEST(UrlReaders, AgreeOnEveryAddressInEverySpelling) {
   for (const UrlRow& row : kAddresses) expectAgreement(row.url);
   for (const UrlRow& row : kAddresses) expectCalledAsSubmitted(row);
+}
+
+// `jobq/url_host.h` names a receiver with the standard library alone, because storages store the name.
+TEST(UrlReaders, TheNameOfAReceiverIsOfTheHostThatIsCalled) {
+  const auto check = [](const UrlRow& row) {
+    if (row.may == May::never) return;
+    const auto url = http_client::WebUrl::read(row.url);
+    ASSERT_TRUE(url) << row.url;
+    EXPECT_EQ(hostOf(row.url), hostOf(url->origin() + "/")) << row.url;
+  };
+  for (const UrlRow& row : kShapes) check(row);
+  for (const UrlRow& row : kAddresses) check(row);
 }
 
 TEST(UrlReaders, TellThePartForWhichAUrlIsRefused) {
