@@ -20,7 +20,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-class HttpThreadPoolTest : public testing::Test, protected test::ConnectionFixture {
+class HttpThreadPoolTest : public testing::Test, protected test::ConnectionFixture, protected ConnectionHandler {
  protected:
   HttpThreadPoolTest() { crowded_ = false; }
   std::unique_ptr<Connection> connection(std::uint64_t id) {
@@ -28,9 +28,9 @@ class HttpThreadPoolTest : public testing::Test, protected test::ConnectionFixtu
     return std::make_unique<Connection>(id, client.takeStream(), server_);
   }
   /// Serves the connection until letEnd(), and records the connection's begin.
-  void serve(const Connection& connection) {
+  void serve(std::unique_ptr<Connection> connection) override {
     Lock lock(mutex_);
-    begun_.push_back(connection.id());
+    begun_.push_back(connection->id());
     while (ends_ == 0) changed_.wait(mutex_);
     --ends_;
     ++ended_;
@@ -64,7 +64,7 @@ class HttpThreadPoolTest : public testing::Test, protected test::ConnectionFixtu
 };
 
 TEST_F(HttpThreadPoolTest, ServesAsManyAtOnceAsItHasThreadsAndTheRestInTheirOrder) {
-  HttpThreadPool threads(2, [this](std::unique_ptr<Connection> each) { serve(*each); });
+  HttpThreadPool threads(2, *this);
   for (std::uint64_t id = 1; id <= 4; ++id) threads.submit(connection(id));
   ASSERT_TRUE(begins(2));
   EXPECT_THAT(begun(), SizeIs(2)) << "there are no more threads";
@@ -79,7 +79,7 @@ TEST_F(HttpThreadPoolTest, ServesAsManyAtOnceAsItHasThreadsAndTheRestInTheirOrde
 }
 
 TEST_F(HttpThreadPoolTest, AThreadThatRestsIsUsedAgain) {
-  HttpThreadPool threads(1, [this](std::unique_ptr<Connection> each) { serve(*each); });
+  HttpThreadPool threads(1, *this);
   for (std::uint64_t id = 1; id <= 20; ++id) {
     letEnd(1);
     threads.submit(connection(id));
@@ -88,7 +88,7 @@ TEST_F(HttpThreadPoolTest, AThreadThatRestsIsUsedAgain) {
 }
 
 TEST_F(HttpThreadPoolTest, IsCrowdedWhenMoreThanHalfOfTheThreadsWork) {
-  HttpThreadPool threads(4, [this](std::unique_ptr<Connection> each) { serve(*each); });
+  HttpThreadPool threads(4, *this);
   EXPECT_FALSE(threads.crowded());
   for (std::uint64_t id = 1; id <= 2; ++id) threads.submit(connection(id));
   ASSERT_TRUE(begins(2));
@@ -101,7 +101,7 @@ TEST_F(HttpThreadPoolTest, IsCrowdedWhenMoreThanHalfOfTheThreadsWork) {
 }
 
 TEST_F(HttpThreadPoolTest, AStopDropsTheLineAndWaitsForTheRest) {
-  HttpThreadPool threads(1, [this](std::unique_ptr<Connection> each) { serve(*each); });
+  HttpThreadPool threads(1, *this);
   threads.submit(connection(1));
   ASSERT_TRUE(begins(1));
   threads.submit(connection(2));
@@ -119,7 +119,7 @@ TEST_F(HttpThreadPoolTest, AStopDropsTheLineAndWaitsForTheRest) {
 }
 
 TEST_F(HttpThreadPoolTest, AnUnusedOneStops) {
-  HttpThreadPool threads(8, [this](std::unique_ptr<Connection> each) { serve(*each); });
+  HttpThreadPool threads(8, *this);
   threads.stop();
   threads.stop();
   EXPECT_THAT(begun(), IsEmpty());

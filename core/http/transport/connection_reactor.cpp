@@ -43,7 +43,7 @@ ConnectionReactor::ConnectionReactor(int listener, const Rules& rules, Log& log)
       readers_(kReaders),
       heads_(kHeadMemory),
       connections_(poll_),
-      threads_(rules.threads, [this](std::unique_ptr<Connection> connection) { serve(std::move(connection)); }),
+      threads_(rules.threads, *this),
       server_{rules_.handlers, rules_.params, rules_.waiting, readers_,
               heads_,          connections_,  parting_,       threads_.crowded()},
       lastId_(EventPoll::kWakeup),

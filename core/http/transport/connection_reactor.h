@@ -31,7 +31,7 @@ namespace jobq {
 class RequestHandlerFactory;
 
 /// Owns the thread that watches the connections; ConnectionTable knows where each of them is.
-class ConnectionReactor final : public Service {
+class ConnectionReactor final : public Service, private ConnectionHandler {
  public:
   using Moment = ConnectionTable::Moment;
 
@@ -79,7 +79,7 @@ class ConnectionReactor final : public Service {
   void endLate();
 
   void toServing(std::unique_ptr<Connection> connection, Moment headEnd);
-  void serve(std::unique_ptr<Connection> connection);
+  void serve(std::unique_ptr<Connection> connection) override;
   void continueAfter(std::unique_ptr<Connection> connection, Connection::Next next);
 
   const Rules rules_;

@@ -16,8 +16,6 @@ constexpr std::chrono::seconds kIdleLife{60};
 
 }  // namespace
 
-HttpThreadPool::HttpThreadPool(std::size_t most, Serve serve) : most_(most), serve_(std::move(serve)) {}
-
 HttpThreadPool::~HttpThreadPool() { stop(); }
 
 std::unique_ptr<Connection> HttpThreadPool::submit(std::unique_ptr<Connection> connection) {
@@ -54,7 +52,7 @@ void HttpThreadPool::addThread() {
 
 void HttpThreadPool::work(Threads::iterator self) {
   nameThread("http");
-  while (auto connection = next()) serve_(std::move(connection));
+  while (auto connection = next()) handler_.serve(std::move(connection));
   Lock lock(mutex_);
   ended_.splice(ended_.end(), threads_, self);
   left_.notifyAll();

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cstddef>
 #include <deque>
-#include <functional>
 #include <list>
 #include <memory>
 #include <vector>
@@ -21,14 +20,22 @@ namespace jobq {
 
 class Connection;
 
+/// The work of the pool's threads.
+class ConnectionHandler {
+ public:
+  virtual ~ConnectionHandler() = default;
+
+  /// Serves the requests that have arrived on the connection. Threads of the pool call, several at once. Throws
+  /// nothing.
+  virtual void serve(std::unique_ptr<Connection> connection) = 0;
+};
+
 /// Any thread calls submit() and crowded(). (Poco's ThreadPool walks over all its threads for each task and has no
 /// queue.)
 class HttpThreadPool {
  public:
-  using Serve = std::function<void(std::unique_ptr<Connection>)>;
-
-  /// `most` bounds the threads. `serve` runs on them, several at once, and must not throw.
-  HttpThreadPool(std::size_t most, Serve serve);
+  /// `most` bounds the threads. `handler` outlives the pool.
+  HttpThreadPool(std::size_t most, ConnectionHandler& handler) : most_(most), handler_(handler) {}
   /// Calls stop().
   ~HttpThreadPool();
 
@@ -61,7 +68,7 @@ class HttpThreadPool {
   bool waitIdle() JOBQ_REQUIRES(mutex_);
 
   const std::size_t most_;
-  const Serve serve_;
+  ConnectionHandler& handler_;
   std::atomic<bool> crowded_ = false;  // written under the mutex
   Mutex mutex_;
   Condition left_;
