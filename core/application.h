@@ -1,28 +1,24 @@
-// The composition root: the only place with knowledge of all parts. Members are built in the order of their declaration
-// and destroyed in reverse.
+// The composition root. Members are built in the order of their declaration and destroyed in reverse, and each is given
+// only to later members. Three parts need a part that is built later; the constructor registers that part at the end,
+// before any thread starts: QueueSignal::setClaimer (called by the Dispatcher), Sweeper::setListener, and the listener
+// of the EndpointRegistry.
 #pragma once
 
 #include <atomic>
 #include <filesystem>
 #include <functional>
-#include <list>
-#include <map>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "core/adapters.h"
 #include "core/auth/api_keys.h"
 #include "core/base/clock.h"
 #include "core/base/data_dir.h"
-#include "core/base/logger.h"
 #include "core/base/secret_box.h"
 #include "core/config/config.h"
-#include "core/endpoints/endpoint.h"
-#include "core/endpoints/endpoint_maker.h"
 #include "core/endpoints/endpoint_registry.h"
 #include "core/endpoints/endpoint_service.h"
-#include "core/endpoints/filter_pool.h"
 #include "core/endpoints/runtime_meter.h"
 #include "core/endpoints/template_service.h"
 #include "core/http/api/backups.h"
@@ -35,11 +31,13 @@
 #include "core/jobs/completion_notifier.h"
 #include "core/jobs/job_service.h"
 #include "core/jobs/queue_signal.h"
+#include "core/jobs/run_reports.h"
 #include "core/limits/rate_limit_gate.h"
 #include "core/maintenance/endpoint_remover.h"
 #include "core/maintenance/outbox_cleaner.h"
 #include "core/maintenance/sweeper.h"
 #include "core/plugin/plugin_host.h"
+#include "core/plugin_instances.h"
 #include "core/webhooks/dispatcher.h"
 #include "core/webhooks/transports.h"
 #include "core/webhooks/webhook_secrets.h"
@@ -49,13 +47,7 @@
 #include "core/workers/thread_executor.h"
 #include "core/workers/worker_pools.h"
 #include "core/workers/worker_supervisor.h"
-#include "jobq/admission_filter.h"
-#include "jobq/job.h"
-#include "jobq/job_handler.h"
 #include "jobq/log.h"
-#include "jobq/mutex.h"
-#include "jobq/plugin.h"
-#include "jobq/queue_policy.h"
 #include "jobq/rate_limiter.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
@@ -106,19 +98,6 @@ class Application {
 
  private:
   std::filesystem::path adminKeyFile() const { return dataDir_.path() / "admin.key"; }
-  PluginResolver resolver();
-  void stopRun(const LeaseRef& lease);
-  void endpointChanged(const EndpointId& id, const EndpointPtr& now);
-  WorkerCounts workers(const EndpointId& endpoint) const;
-  NamedTransports buildTransports();
-  template <class Interface>
-  Interface& plugin(std::map<std::string, std::unique_ptr<Interface>>& made, const std::string& name);
-  template <class Interface>
-  bool isMade(const std::map<std::string, std::unique_ptr<Interface>>& made, std::string_view name) const;
-  Log& logFor(const std::string& name);
-  bool isSelected(std::string_view kind, std::string_view name) const;
-  std::vector<ScriptReport> scripts(std::string_view kind, std::string_view name) const;
-  FilterPool& filter(const std::string& name);
   void addRoutes();
 
   const Config config_;
@@ -133,37 +112,34 @@ class Application {
 
   DataDir dataDir_;    // locks the data directory
   SecretBox secrets_;  // seals secrets at rest
-  mutable Mutex partsMutex_;
-  std::list<PrefixedLog> pluginLogs_ JOBQ_GUARDED_BY(partsMutex_);  // logs lent to plugins
   PluginHost plugins_;
-  const PluginHost::Deps around_;
+  PluginInstances instances_;
   std::unique_ptr<Storage> storage_;  // stage: storage
-  // Instances made so far, guarded by partsMutex_: an endpoint that is created later may need more.
-  std::map<std::string, std::unique_ptr<QueuePolicy>> policies_;
-  std::map<std::string, std::unique_ptr<HandlerFactory>> handlers_;  // stage: execution
-  std::map<std::string, std::unique_ptr<AdmissionFilterFactory>> filterPlugins_;
-  std::map<std::string, std::unique_ptr<FilterPool>> filters_;  // stage: admission; by name
-  NamedTransports transportPlugins_;
   Transports transports_;
+  EndpointRegistry endpoints_;
+  EndpointKeys endpointKeys_;
   WebhookSecrets webhookSecrets_;
   WebhookDispatcher webhooks_;  // stage: webhook delivery
-  EndpointRegistry endpoints_;
   TemplateService templateService_;
   EndpointService endpointService_;
   RuntimeMeter runtimes_;
   ApiKeys keys_;                    // stage: authentication
   QueueSignal queueSignal_;         // from storage to dispatch
   CompletionNotifier completions_;  // stage: completion, waiting callers
-  JobService jobs_;                 // stages: submission and completion
-  RunningJobs running_;
+  JobService jobs_;                 // stage: submission
+  RunReports reports_;              // stage: completion, reports of workers
+  Sweeper sweeper_;
   DeadlineTimer deadlines_;
+  RunningJobs running_;
   ThreadExecutor executor_;  // stage: execution
   WorkerPools workerPools_;
   WorkerSupervisor supervisor_;  // starts and stops workers
   Dispatcher dispatcher_;        // stage: dispatch
+  NodeWorkers workers_;
+  EndpointLifecycle lifecycle_;
   EndpointRemover remover_;
   OutboxCleaner outboxCleaner_;
-  Sweeper sweeper_;
+  SweepDuties sweepDuties_;
   Backups backups_;
   std::unique_ptr<RateLimiter> limiter_;
   RateLimitGate rates_;  // stage: rate limiting

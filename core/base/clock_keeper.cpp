@@ -12,7 +12,7 @@ constexpr Millis kNotableDifference{60'000};
 }  // namespace
 
 ClockKeeper::ClockKeeper(SystemClock& clock, Log& log)
-    : clock_(clock), log_(log), periodic_("clock", clock, log, kFollowInterval, [this] { step(); }) {}
+    : clock_(clock), log_(log), periodic_("clock", clock, log, kFollowInterval, *this) {}
 
 void ClockKeeper::step() {
   const Millis ahead = clock_.follow();

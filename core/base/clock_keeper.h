@@ -10,7 +10,7 @@ namespace jobq {
 
 /// Lets a clock follow the machine's time every second, and logs a warning when the two differ by a minute; once, until
 /// both agree again.
-class ClockKeeper final : public Service {
+class ClockKeeper final : public Service, private PeriodicTask {
  public:
   /// `clock` and `log` outlive the service.
   ClockKeeper(SystemClock& clock, Log& log);
@@ -22,6 +22,8 @@ class ClockKeeper final : public Service {
   void step();
 
  private:
+  void run() override { step(); }
+
   SystemClock& clock_;
   Log& log_;
   bool hasWarned_ = false;

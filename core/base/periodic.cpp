@@ -3,14 +3,13 @@
 #include <pthread.h>
 
 #include <exception>
-#include <utility>
 
 namespace jobq {
 
 void nameThread(const char* name) noexcept { pthread_setname_np(pthread_self(), name); }
 
-Periodic::Periodic(const char* name, Clock& clock, Log& log, Millis interval, std::function<void()> task)
-    : name_(name), clock_(clock), log_(log), interval_(interval), task_(std::move(task)) {}
+Periodic::Periodic(const char* name, Clock& clock, Log& log, Millis interval, PeriodicTask& task)
+    : name_(name), clock_(clock), log_(log), interval_(interval), task_(task) {}
 
 void Periodic::start() {
   if (thread_.joinable()) return;
@@ -44,7 +43,7 @@ void Periodic::loop(Instant due) {
 
 void Periodic::runOnce() noexcept {
   try {
-    task_();
+    task_.run();
   } catch (const std::exception& error) {
     log_.write(LogLevel::error, name_, error.what());
   }

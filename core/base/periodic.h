@@ -1,7 +1,6 @@
 // A task repeated on a separate thread, by the server's clock.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <thread>
 
@@ -12,12 +11,21 @@
 
 namespace jobq {
 
+/// A task repeated by a Periodic.
+class PeriodicTask {
+ public:
+  virtual ~PeriodicTask() = default;
+
+  /// Called on the thread of the Periodic only. May throw any std::exception.
+  virtual void run() = 0;
+};
+
 /// Runs the task once in each interval. An exception of the task is logged under the name of the service, and the task
 /// runs again at the next time: failures of the infrastructure are caught at three borders, and a periodic service is a
-/// border. `name`, `clock` and `log` outlive the service.
+/// border. `name`, `clock`, `log` and `task` outlive the service.
 class Periodic final : public Service {
  public:
-  Periodic(const char* name, Clock& clock, Log& log, Millis interval, std::function<void()> task);
+  Periodic(const char* name, Clock& clock, Log& log, Millis interval, PeriodicTask& task);
   ~Periodic() override { stop(); }
 
   /// Starts the thread. The first run is one interval after the call.
@@ -32,7 +40,7 @@ class Periodic final : public Service {
   Clock& clock_;
   Log& log_;
   const Millis interval_;
-  const std::function<void()> task_;
+  PeriodicTask& task_;
 
   Mutex mutex_;
   Condition changed_;

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/base/words.h"
 #include "core/jobs/queue_signal.h"
+#include "core/webhooks/delivery_notifier.h"
 #include "jobq/transitions.h"
 
 namespace jobq {
@@ -18,10 +18,6 @@ constexpr std::size_t kGathered = 1UL << 20;
 constexpr std::uint64_t kBeyondAnyChunk = std::uint64_t{1} << 53;
 
 }  // namespace
-
-JobService::JobService(Storage& storage, QueueSignal& queueSignal, CompletionNotifier& completions,
-                       std::function<void()> owed)
-    : storage_(storage), queueSignal_(queueSignal), completions_(completions), owed_(owed ? std::move(owed) : [] {}) {}
 
 InsertResult JobService::submit(JobSpec job, const Endpoint& endpoint, const std::optional<Idempotency>& idempotency) {
   const bool low = job.policy.lowPriority;
@@ -127,7 +123,7 @@ CancelResult JobService::cancel(const JobKey& key) {
   CancelResult result = storage_.jobs().cancel(key);
   if (std::holds_alternative<Cancelled>(result)) {
     completions_.announce(key.id);
-    owed_();
+    deliveries_.notify();
   }
   return result;
 }
@@ -152,42 +148,5 @@ std::size_t JobService::purge(const EndpointId& endpoint) {
 EndpointCounts JobService::counts(const EndpointId& endpoint) { return storage_.jobs().counts(endpoint); }
 
 OwedDeliveries JobService::owed(const EndpointId& endpoint) { return storage_.outbox().owed(endpoint); }
-
-ReportResult JobService::append(const LeaseRef& lease, std::vector<Chunk> chunks) {
-  std::size_t bytes = 0;
-  for (const Chunk& chunk : chunks) bytes += chunk.output.size() + chunk.metrics.size();
-  const ReportResult fenced = storage_.chunks().append(lease, std::move(chunks));
-  if (fenced == ReportResult::accepted) completions_.announceChunk(lease.job, bytes);
-  return fenced;
-}
-
-ReportResult JobService::finish(const LeaseRef& lease, Outcome outcome, bool owesWebhook) {
-  if (auto* failed = std::get_if<Failed>(&outcome)) {
-    const std::size_t size = failed->error.size();
-    if (size == 0) failed->error = "the handler failed without a message";
-    if (size > kMaxErrorBytes) {
-      failed->error =
-          clipped(failed->error, kMaxErrorBytes) + " (cut: the error had " + std::to_string(size) + " bytes)";
-    }
-  }
-  const ReportResult fenced = storage_.leases().finish(lease, std::move(outcome));
-  if (fenced == ReportResult::accepted) {
-    completions_.announce(lease.job);
-    if (owesWebhook) owed_();
-  }
-  return fenced;
-}
-
-void JobService::release(const std::vector<LeaseRef>& leases, const EndpointId& endpoint) {
-  if (storage_.leases().release(leases) > 0) queueSignal_.notify(endpoint, false);
-}
-
-void JobService::announce(const SweepResult& swept) {
-  for (const JobKey& key : swept.finished) completions_.announce(key.id);
-  for (const JobKey& key : swept.expired) completions_.announce(key.id);
-  for (const LeaseRef& lease : swept.stopped) completions_.announce(lease.job);
-  for (const EndpointId& endpoint : swept.requeuedAt) queueSignal_.notify(endpoint, false);
-  if (!swept.finished.empty()) owed_();
-}
 
 }  // namespace jobq

@@ -1,5 +1,5 @@
-// The stages submission and completion: the operations on jobs, used by routes, workers and maintenance. The service
-// calls the storage, notifies the dispatcher, and wakes waiting callers.
+// The operations of callers on jobs: submission, reading, waiting, cancelling. The service calls the storage, notifies
+// the dispatcher, and wakes waiting callers. The reports of workers are in core/jobs/run_reports.h.
 #pragma once
 
 #include <cstddef>
@@ -17,18 +17,15 @@
 
 namespace jobq {
 
+class DeliveryNotifier;
 class QueueSignal;
 
-/// Bytes kept of a failed job's error. A longer error is cut and marked.
-inline constexpr std::size_t kMaxErrorBytes = 64UL << 10;
-
-/// The operations on jobs. Any thread may call the functions; each throws StorageError if the storage fails.
+/// Any thread may call the functions; each throws StorageError if the storage fails.
 class JobService {
  public:
-  /// The references outlive the object. `owed` is called after a step that may leave a webhook to deliver; the function
-  /// has to be cheap and throws no exception.
-  JobService(Storage& storage, QueueSignal& queueSignal, CompletionNotifier& completions,
-             std::function<void()> owed = {});
+  /// The references outlive the object.
+  JobService(Storage& storage, QueueSignal& queueSignal, CompletionNotifier& completions, DeliveryNotifier& deliveries)
+      : storage_(storage), queueSignal_(queueSignal), completions_(completions), deliveries_(deliveries) {}
 
   /// Stores `job` in the queue of `endpoint`, unless the idempotency key was used before. Returns when the job is
   /// durable: only from then on may its id be sent to the caller.
@@ -112,20 +109,6 @@ class JobService {
   /// Returns the number and the oldest age of the webhooks that the endpoint owes.
   OwedDeliveries owed(const EndpointId& endpoint);
 
-  /// Adds chunks to a running job and wakes the callers streaming the job. Returns staleAttempt if the attempt is over.
-  ReportResult append(const LeaseRef& lease, std::vector<Chunk> chunks);
-
-  /// Records how a run ended and wakes the job's waiters. `owesWebhook` tells whether the job has a webhook URL.
-  /// Returns staleAttempt if this attempt was ended by another step before.
-  ReportResult finish(const LeaseRef& lease, Outcome outcome, bool owesWebhook);
-
-  /// Puts the jobs of unfinished runs back into the queue of `endpoint`, without counting a loss.
-  void release(const std::vector<LeaseRef>& leases, const EndpointId& endpoint);
-
-  /// Reports the results of a sweep to waiters, dispatcher and webhook delivery. The calling code has to stop the
-  /// workers named in SweepResult::stopped.
-  void announce(const SweepResult& swept);
-
  private:
   Millis gatherTime() const;
   std::optional<Job> readUntilEnd(const JobKey& key, CompletionNotifier::Waiter& waiter, bool more, Instant deadline,
@@ -134,7 +117,7 @@ class JobService {
   Storage& storage_;
   QueueSignal& queueSignal_;
   CompletionNotifier& completions_;
-  const std::function<void()> owed_;
+  DeliveryNotifier& deliveries_;
 };
 
 }  // namespace jobq

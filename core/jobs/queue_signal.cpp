@@ -32,8 +32,8 @@ void QueueSignal::notify(const EndpointId& endpoint, bool lowPriority) {
 
 void QueueSignal::notifyAndClaim(const EndpointId& endpoint, bool lowPriority) {
   if (!setFlag(endpoint, lowPriority)) return;
-  if (claimer_) {
-    claimer_(endpoint);
+  if (claimer_ != nullptr) {
+    claimer_->claimForCaller(endpoint);
   } else {
     wake();
   }

@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "jobq/job.h"
@@ -14,6 +13,16 @@
 #include "jobq/time.h"
 
 namespace jobq {
+
+/// Claims jobs on the thread of a caller. Implemented by the Dispatcher.
+class Claimer {
+ public:
+  virtual ~Claimer() = default;
+
+  /// Gives waiting jobs of the endpoint to idle workers. Any thread may call; may block for one claim of the storage.
+  /// Throws nothing.
+  virtual void claimForCaller(const EndpointId& endpoint) = 0;
+};
 
 /// Any thread notifies, and the thread of the dispatcher waits. A signal stays set until the dispatcher clears it.
 /// Notifying a set signal costs one atomic exchange, so a busy server does not wake its dispatcher for every job.
@@ -33,9 +42,10 @@ class QueueSignal {
   /// Reports a job like notify(), for a caller about to wait for the job. If the signal was clear, the claimer runs on
   /// the calling thread, and the job does not have to wait for the dispatcher's thread.
   void notifyAndClaim(const EndpointId& endpoint, bool lowPriority);
-  /// Sets the function for notifyAndClaim(). To be called before the first notification. `claimer` gives waiting jobs
-  /// of the endpoint to idle workers and throws no exception.
-  void setClaimer(std::function<void(const EndpointId& endpoint)> claimer) { claimer_ = std::move(claimer); }
+  /// Sets the claimer for notifyAndClaim(); without a claimer the dispatcher is woken. The claimer needs the signal for
+  /// its construction, so it is set afterwards, before the first notification. `claimer` is valid until the last
+  /// notification.
+  void setClaimer(Claimer& claimer) { claimer_ = &claimer; }
 
   /// Wakes the dispatcher for an event other than a job.
   void wake();
@@ -71,7 +81,7 @@ class QueueSignal {
   mutable Mutex flagsMutex_;
   // The map grows. An element keeps its address, and its content is atomic.
   std::map<EndpointId, std::unique_ptr<Flags>, std::less<>> flags_ JOBQ_GUARDED_BY(flagsMutex_);
-  std::function<void(const EndpointId&)> claimer_;
+  Claimer* claimer_ = nullptr;
   Mutex mutex_;
   Condition changed_;
   bool woken_ JOBQ_GUARDED_BY(mutex_) = false;

@@ -138,7 +138,7 @@ std::uint32_t RateLimitGate::runningAt(const EndpointId& endpoint, Instant now) 
     if (now < known.runningAsOf + kCountFreshness) return known.running;
     known.runningAsOf = now;
   }
-  const std::uint32_t running = deps_.running(endpoint);
+  const std::uint32_t running = deps_.load.running(endpoint);
   Lock lock(mutex_);
   return counts_[endpoint].running = running;
 }
@@ -158,7 +158,7 @@ std::optional<std::uint64_t> RateLimitGate::queueTooLong(const EndpointId& endpo
     if (now < known.waitingAsOf + kRefusalFreshness && isOverLine(known.waiting, workersMax)) return known.waiting;
     known.admitted = 0;
   }
-  const std::uint64_t waiting = deps_.waiting(endpoint);
+  const std::uint64_t waiting = deps_.load.waiting(endpoint);
   Lock lock(mutex_);
   CachedCounts& known = counts_[endpoint];
   known.waitingAsOf = now;

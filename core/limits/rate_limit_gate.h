@@ -26,21 +26,31 @@ struct RateStanding {
   Millis retryAfter{0};  ///< set in a refusal, otherwise 0
 };
 
+/// The present load of an endpoint. Any thread may call the functions; both throw StorageError.
+class EndpointLoad {
+ public:
+  virtual ~EndpointLoad() = default;
+
+  /// Returns the number of busy workers on all nodes.
+  virtual std::uint32_t running(const EndpointId& endpoint) const = 0;
+
+  /// Returns the number of queued jobs.
+  virtual std::uint64_t waiting(const EndpointId& endpoint) const = 0;
+};
+
 /// Checks a call twice. enter() comes before the body is read and checks the calls at once, the length of the queue,
 /// and known exceeded rates. Admission::count() comes after the call was understood, and only counted calls use up the
 /// rate. Malformed calls have a separate rate of the same size. Any thread.
 class RateLimitGate {
  public:
-  /// The limiter and the clock outlive the gate. The gate calls both functions on any thread; `waiting` may throw
-  /// StorageError.
+  /// The referenced objects outlive the gate.
   struct Deps {
     RateLimiter& limiter;
     Clock& clock;
-    std::function<std::uint32_t(const EndpointId&)> running;  ///< busy workers on all nodes
-    std::function<std::uint64_t(const EndpointId&)> waiting;  ///< queued jobs
+    const EndpointLoad& load;
   };
   /// Copies `config`.
-  RateLimitGate(const LimitsConfig& config, Deps deps) : config_(config), table_(config), deps_(std::move(deps)) {}
+  RateLimitGate(const LimitsConfig& config, const Deps& deps) : config_(config), table_(config), deps_(deps) {}
 
   /// A refusal with the sentence for the caller.
   struct Refused {

@@ -9,21 +9,21 @@ constexpr int kBatches = 20;  // in a step, so that sweeps come between
 }  // namespace
 
 void EndpointRemover::step() {
-  for (const EndpointId& endpoint : deps_.leaving()) {
+  for (const EndpointId& endpoint : endpoints_.leaving()) {
     // The running jobs are stopped first (core/decisions/endpoints.md).
-    if (deps_.hasLeft(endpoint)) removeFrom(endpoint);
+    if (activity_.hasLeft(endpoint)) removeFrom(endpoint);
   }
 }
 
 void EndpointRemover::removeFrom(const EndpointId& endpoint) {
   // Asked before the removal: a job inserted after the last batch belongs to a call that holds the endpoint now.
-  const bool inUse = deps_.isInUse(endpoint);
+  const bool inUse = endpoints_.isInUse(endpoint);
   std::size_t removed = kRemovalBatch;
   for (int i = 0; i < kBatches && removed == kRemovalBatch; ++i) {
-    removed = deps_.jobs.remove(endpoint, kRemovalBatch);
-    if (removed > 0) deps_.announceRemoved(endpoint);
+    removed = jobs_.remove(endpoint, kRemovalBatch);
+    if (removed > 0) activity_.announceRemoved(endpoint);
   }
-  if (removed < kRemovalBatch && !inUse) deps_.forget(endpoint);
+  if (removed < kRemovalBatch && !inUse) endpoints_.forget(endpoint);
 }
 
 }  // namespace jobq

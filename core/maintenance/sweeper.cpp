@@ -1,7 +1,6 @@
 #include "core/maintenance/sweeper.h"
 
 #include <exception>
-#include <vector>
 
 namespace jobq {
 namespace {
@@ -9,28 +8,28 @@ namespace {
 constexpr Millis kInterval{1'000};
 constexpr std::size_t kSweepBatch = 500;
 
-// Performs every duty, also after a failed duty, and throws the first failure at the end.
-void doAll(const std::vector<std::function<void()>>& duties) {
-  std::exception_ptr fault;
-  for (const auto& duty : duties) {
-    try {
-      if (duty) duty();
-    } catch (...) {
-      if (!fault) fault = std::current_exception();
-    }
+// Performs a duty and keeps the first failure in `fault`.
+template <class Function>
+void perform(std::exception_ptr& fault, const Function& duty) {
+  try {
+    duty();
+  } catch (...) {
+    if (!fault) fault = std::current_exception();
   }
-  if (fault) std::rethrow_exception(fault);
 }
 
 }  // namespace
 
-Sweeper::Sweeper(Storage& storage, Clock& clock, Log& log, Listener listener, std::function<void()> first,
-                 std::function<void()> last)
-    : storage_(storage),
-      listener_(std::move(listener)),
-      periodic_("sweeper", clock, log, kInterval,
-                [duties = std::vector{std::move(first), std::function<void()>([this] { sweepAll(); }),
-                                      std::move(last)}] { doAll(duties); }) {}
+Sweeper::Sweeper(Storage& storage, Clock& clock, Log& log)
+    : storage_(storage), periodic_("sweeper", clock, log, kInterval, *this) {}
+
+void Sweeper::run() {
+  std::exception_ptr fault;
+  perform(fault, [this] { listener_->beforeSweep(); });
+  perform(fault, [this] { sweepAll(); });
+  perform(fault, [this] { listener_->afterSweep(); });
+  if (fault) std::rethrow_exception(fault);
+}
 
 void Sweeper::stop() {
   stopping_ = true;
@@ -40,7 +39,7 @@ void Sweeper::stop() {
 bool Sweeper::endOverdue() {
   for (;;) {
     const SweepResult swept = storage_.leases().sweep(kSweepBatch);
-    listener_(swept);
+    listener_->swept(swept);
     if (!swept.more) return false;
     if (swept.requeuedAt.empty() && swept.finished.empty() && swept.stopped.empty()) return true;
   }
@@ -49,7 +48,7 @@ bool Sweeper::endOverdue() {
 void Sweeper::sweepAll() {
   for (bool more = true; more;) {
     const SweepResult swept = storage_.leases().sweep(kSweepBatch);
-    listener_(swept);
+    listener_->swept(swept);
     more = swept.more && !stopping_;
   }
 }

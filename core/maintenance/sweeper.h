@@ -2,27 +2,42 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
 
 #include "core/base/periodic.h"
 #include "core/base/service.h"
+#include "core/maintenance/overdue_jobs.h"
 #include "jobq/log.h"
 #include "jobq/storage.h"
 #include "jobq/time.h"
 
 namespace jobq {
 
-/// Any thread may call sweepAll() and endOverdue().
-class Sweeper final : public Service {
+/// Receives the results of sweeps and performs the further duties of every second. Each duty and each sweep is
+/// performed whatever the result of the others; the first failure is logged.
+class SweepListener {
  public:
-  using Listener = std::function<void(const SweepResult&)>;
+  virtual ~SweepListener() = default;
 
-  /// `listener` receives the result of every sweep, on the sweeper's thread or on the thread calling sweepAll() or
-  /// endOverdue(). `first` and `last` are further duties of every second, before and after the sweep. Each duty is
-  /// performed whatever the result of the others; the first failure is logged. `storage`, `clock` and `log` outlive the
-  /// sweeper.
-  Sweeper(Storage& storage, Clock& clock, Log& log, Listener listener, std::function<void()> first = {},
-          std::function<void()> last = {});
+  /// Duties before the sweep. Called on the sweeper's thread. May throw any std::exception.
+  virtual void beforeSweep() = 0;
+
+  /// Receives the result of a batch, on the sweeper's thread or on the thread calling sweepAll() or endOverdue(), also
+  /// on several threads at once. An exception ends the sweep.
+  virtual void swept(const SweepResult& result) = 0;
+
+  /// Duties after the sweep. Called on the sweeper's thread. May throw any std::exception.
+  virtual void afterSweep() = 0;
+};
+
+/// Any thread may call sweepAll() and endOverdue().
+class Sweeper final : public Service, public OverdueJobs, private PeriodicTask {
+ public:
+  /// The referenced objects outlive the sweeper.
+  Sweeper(Storage& storage, Clock& clock, Log& log);
+
+  /// Sets the listener. The listener stops workers, whose timeouts need the sweeper, so it is constructed later and set
+  /// afterwards: before start() and the first sweep. `listener` is valid until the last sweep.
+  void setListener(SweepListener& listener) { listener_ = &listener; }
 
   void start() override { periodic_.start(); }
 
@@ -36,11 +51,13 @@ class Sweeper final : public Service {
   /// Sweeps until a sweep has ended no job. Afterwards jobs past their execution timeout are TIMED_OUT, and before the
   /// first claim the jobs of a dead process are in the queue again. Expired jobs, perhaps a million, are left to
   /// sweepAll(). Returns true if work is left. Throws StorageError.
-  bool endOverdue();
+  bool endOverdue() override;
 
  private:
+  void run() override;
+
   Storage& storage_;
-  const Listener listener_;
+  SweepListener* listener_ = nullptr;
   std::atomic<bool> stopping_ = false;
   Periodic periodic_;
 };

@@ -1,6 +1,7 @@
 #include "core/webhooks/delivery_pool.h"
 
 #include <exception>
+#include <utility>
 
 #include "core/base/service.h"
 
@@ -56,12 +57,12 @@ void DeliveryPool::runThread() {
       given = std::move(pending_.front());
       pending_.pop_front();
     }
-    const CallEnd how = work_(std::move(given.delivery));
+    const CallEnd how = runner_.deliver(std::move(given.delivery));
     {
       Lock lock(mutex_);
       receivers_.end(given.host, given.bytes, how);
     }
-    freed_();
+    runner_.placeFreed();
   }
 }
 

@@ -3,10 +3,8 @@
 
 #include <cstddef>
 #include <deque>
-#include <functional>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "core/webhooks/receiver_table.h"
@@ -15,14 +13,25 @@
 
 namespace jobq {
 
+/// The work of the pool's threads.
+class DeliveryRunner {
+ public:
+  virtual ~DeliveryRunner() = default;
+
+  /// Makes the call of the delivery and returns how the call ended. Threads of the pool call, several at once. Throws
+  /// nothing.
+  virtual CallEnd deliver(Delivery delivery) = 0;
+
+  /// Called after each delivery on the same thread, as soon as the place is free again.
+  virtual void placeFreed() noexcept = 0;
+};
+
 /// A thread is started when a delivery finds no idle thread, and stays until stop(). Any thread may call hasPlaces();
 /// placesFor() and start() belong to one thread, the scheduler.
 class DeliveryPool {
  public:
-  /// `work` makes the call on a thread of the pool, throws nothing and returns how the call ended. `freed` is called
-  /// afterwards on the same thread, as soon as the place is free again.
-  DeliveryPool(std::function<CallEnd(Delivery)> work, std::function<void()> freed)
-      : work_(std::move(work)), freed_(std::move(freed)) {}
+  /// `runner` outlives the pool.
+  explicit DeliveryPool(DeliveryRunner& runner) : runner_(runner) {}
   /// Calls stop() and drops the deliveries not begun; their leases end by time.
   ~DeliveryPool() { (void)stop(); }
 
@@ -49,8 +58,7 @@ class DeliveryPool {
 
   void runThread();
 
-  const std::function<CallEnd(Delivery)> work_;
-  const std::function<void()> freed_;
+  DeliveryRunner& runner_;
 
   mutable Mutex mutex_;
   Condition started_;

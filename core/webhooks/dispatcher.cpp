@@ -16,8 +16,7 @@ constexpr std::size_t kHostsOfAPage = 1'000;
 
 }  // namespace
 
-WebhookDispatcher::WebhookDispatcher(const DeliveryTask::Deps& deps)
-    : deps_(deps), pool_([this](Delivery delivery) { return deliver(std::move(delivery)); }, [this] { notify(); }) {}
+WebhookDispatcher::WebhookDispatcher(const DeliveryTask::Deps& deps) : deps_(deps), pool_(*this) {}
 
 void WebhookDispatcher::start() {
   if (!scheduler_.joinable() && !stop_.stop_requested()) scheduler_ = std::thread([this] { loop(); });

@@ -29,6 +29,7 @@
 #include <thread>
 
 #include "core/base/service.h"
+#include "core/webhooks/delivery_notifier.h"
 #include "core/webhooks/delivery_pool.h"
 #include "core/webhooks/delivery_task.h"
 #include "core/webhooks/receiver_table.h"
@@ -39,7 +40,7 @@
 namespace jobq {
 
 /// The scheduler with its pool. One thread starts and stops the dispatcher.
-class WebhookDispatcher final : public Service {
+class WebhookDispatcher final : public Service, public DeliveryNotifier, private DeliveryRunner {
  public:
   /// The objects in `deps` outlive the dispatcher.
   explicit WebhookDispatcher(const DeliveryTask::Deps& deps);
@@ -53,7 +54,7 @@ class WebhookDispatcher final : public Service {
   void stop() override;
 
   /// Announces a new delivery. Any thread may call; costs one atomic exchange if a notification is pending already.
-  void notify() noexcept;
+  void notify() noexcept override;
 
  private:
   void loop();
@@ -61,7 +62,8 @@ class WebhookDispatcher final : public Service {
   void runPass();
   bool claimFrom(std::string& after);
   void startDelivery(Delivery delivery);
-  CallEnd deliver(Delivery delivery);
+  CallEnd deliver(Delivery delivery) override;
+  void placeFreed() noexcept override { notify(); }
   void reschedule(const DeliveryClaim& claim, Millis delay) noexcept;
 
   const DeliveryTask::Deps deps_;

@@ -34,14 +34,14 @@ std::string openBody(const std::string& body, const SecretBox& box) {
 }  // namespace
 
 std::string WebhookSecrets::keyOf(const EndpointId& endpoint) {
-  std::string own = configured_.ofEndpoint ? configured_.ofEndpoint(endpoint) : std::string();
+  std::string own = endpoints_.webhookKey(endpoint);
   return own.empty() ? serverKey() : own;
 }
 
 std::string WebhookSecrets::serverSecret() { return "whsec_" + toBase64(serverKey()); }
 
 std::string WebhookSecrets::serverKey() {
-  if (!configured_.server.empty()) return configured_.server;
+  if (!configuredKey_.empty()) return configuredKey_;
   {
     Lock lock(mutex_);
     if (!kept_.empty()) return kept_;

@@ -3,7 +3,6 @@
 // sign with the same secret, and receivers keep the secret over a restart.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <utility>
 
@@ -15,16 +14,22 @@
 
 namespace jobq {
 
-/// Any thread may call. `records` and `box` outlive the object.
+/// The secrets that endpoints have of their own.
+class EndpointSecrets {
+ public:
+  virtual ~EndpointSecrets() = default;
+
+  /// Returns the bytes that sign the webhooks of the endpoint, or an empty string if the endpoint has no secret of its
+  /// own or is unknown. Any thread may call.
+  virtual std::string webhookKey(const EndpointId& endpoint) const = 0;
+};
+
+/// Any thread may call. The referenced objects outlive the object.
 class WebhookSecrets {
  public:
-  /// Secrets as bytes; empty: not configured. A deleted endpoint has no secret of its own any more.
-  struct Configured {
-    std::string server;
-    std::function<std::string(const EndpointId&)> ofEndpoint;
-  };
-  WebhookSecrets(Configured configured, RecordStore& records, const SecretBox& box)
-      : configured_(std::move(configured)), records_(records), box_(box) {}
+  /// `serverKey` is the configured secret of the server as bytes; empty: not configured.
+  WebhookSecrets(std::string serverKey, const EndpointSecrets& endpoints, RecordStore& records, const SecretBox& box)
+      : configuredKey_(std::move(serverKey)), endpoints_(endpoints), records_(records), box_(box) {}
 
   /// Returns the bytes that sign the webhooks of an endpoint. Throws StorageError if the storage is needed and fails,
   /// and Error if the stored secret was sealed with another secret.key.
@@ -37,7 +42,8 @@ class WebhookSecrets {
   std::string serverKey();
   std::string findOrMake();
 
-  const Configured configured_;
+  const std::string configuredKey_;
+  const EndpointSecrets& endpoints_;
   RecordStore& records_;
   const SecretBox& box_;
   Mutex mutex_;

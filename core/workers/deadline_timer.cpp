@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <utility>
 
 namespace jobq {
 namespace {
@@ -11,9 +10,6 @@ namespace {
 constexpr Millis kPause{10};
 
 }  // namespace
-
-DeadlineTimer::DeadlineTimer(Clock& clock, Log& log, std::function<void()> endOverdue)
-    : clock_(clock), log_(log), endOverdue_(std::move(endOverdue)) {}
 
 void DeadlineTimer::start() {
   if (!thread_.joinable()) thread_ = std::thread([this] { loop(); });
@@ -68,7 +64,7 @@ Instant DeadlineTimer::nextCall() const {
 
 void DeadlineTimer::endOverdueOrLog() noexcept {
   try {
-    endOverdue_();
+    endOverdue();
   } catch (const std::exception& error) {  // the next sweep ends the jobs
     log_.write(LogLevel::error, "deadlines", error.what());
   }

@@ -2,11 +2,11 @@
 // stopped when its time is over and not at the next sweep.
 #pragma once
 
-#include <functional>
 #include <set>
 #include <thread>
 
 #include "core/base/service.h"
+#include "core/maintenance/overdue_jobs.h"
 #include "jobq/log.h"
 #include "jobq/mutex.h"
 #include "jobq/time.h"
@@ -16,9 +16,9 @@ namespace jobq {
 /// Any thread. The timer outlives every Entry.
 class DeadlineTimer final : public Service {
  public:
-  /// `endOverdue` makes the store end all overdue jobs and stops the handlers of the jobs of this node. The timer's
-  /// thread and worker threads call `endOverdue`, also at the same time. Exceptions on the timer's thread are logged.
-  DeadlineTimer(Clock& clock, Log& log, std::function<void()> endOverdue);
+  /// The timer's thread and worker threads call `jobs`, also at the same time. Exceptions on the timer's thread are
+  /// logged. The referenced objects outlive the timer.
+  DeadlineTimer(Clock& clock, Log& log, OverdueJobs& jobs) : clock_(clock), log_(log), jobs_(jobs) {}
   ~DeadlineTimer() override { stop(); }
 
   void start() override;
@@ -37,8 +37,8 @@ class DeadlineTimer final : public Service {
     const std::multiset<Instant>::iterator place_;
   };
 
-  /// Calls `endOverdue` on the calling thread. Exceptions pass through.
-  void endOverdue() { endOverdue_(); }
+  /// Ends the overdue jobs on the calling thread. Exceptions pass through.
+  void endOverdue() { (void)jobs_.endOverdue(); }
 
  private:
   std::multiset<Instant>::iterator add(Instant deadline);
@@ -48,7 +48,7 @@ class DeadlineTimer final : public Service {
 
   Clock& clock_;
   Log& log_;
-  const std::function<void()> endOverdue_;
+  OverdueJobs& jobs_;
 
   mutable Mutex mutex_;
   Condition changed_;

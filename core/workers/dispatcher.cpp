@@ -24,7 +24,7 @@ constexpr std::size_t kClaimedAtOnce = 64;
 }  // namespace
 
 Dispatcher::Dispatcher(const Deps& deps, std::string node) : deps_(deps), node_(std::move(node)) {
-  deps_.queueSignal.setClaimer([this](const EndpointId& endpoint) { claimForCaller(endpoint); });
+  deps_.queueSignal.setClaimer(*this);
 }
 
 void Dispatcher::start() {

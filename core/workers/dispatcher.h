@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/base/service.h"
+#include "core/jobs/queue_signal.h"
 #include "core/workers/executor.h"
 #include "core/workers/running_jobs.h"
 #include "core/workers/worker_pools.h"
@@ -25,10 +26,8 @@
 
 namespace jobq {
 
-class QueueSignal;
-
 /// Owner of the dispatcher thread.
-class Dispatcher final : public Service {
+class Dispatcher final : public Service, private Claimer {
  public:
   /// Everything here outlives the dispatcher.
   struct Deps {
@@ -60,7 +59,7 @@ class Dispatcher final : public Service {
   void loop();
   void runPassAndPlan();
   bool runPass();
-  void claimForCaller(const EndpointId& endpoint);
+  void claimForCaller(const EndpointId& endpoint) override;
   bool claimBatch(const std::vector<ClaimWant>& wants);
   void assignJobs(std::vector<ClaimedJob> jobs);
   void releaseJob(const LeaseRef& lease);

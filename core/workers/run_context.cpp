@@ -2,7 +2,7 @@
 
 #include "core/base/backoff.h"
 #include "core/base/words.h"
-#include "core/jobs/job_service.h"
+#include "core/jobs/run_reports.h"
 #include "core/workers/chunk_split.h"
 #include "jobq/json.h"
 
@@ -10,7 +10,7 @@ namespace jobq {
 
 void RunContext::emit(std::string_view chunk, std::string_view metrics) {
   outputQuota_.charge(chunk, metrics);
-  offer([&] { return deps_.jobs.append(job_.lease, splitChunk(chunk, metrics)); });
+  offer([&] { return deps_.reports.append(job_.lease, splitChunk(chunk, metrics)); });
 }
 
 void RunContext::progress(std::string_view json) {

@@ -18,7 +18,7 @@
 
 namespace jobq {
 
-class JobService;
+class RunReports;
 
 inline constexpr std::size_t kMaxOutput = 20UL << 20;  ///< bytes of an output (core/decisions/jobs.md)
 /// Most bytes of a progress.
@@ -30,7 +30,7 @@ inline constexpr std::size_t kLongestLine = 8'192;  ///< bytes of a line in a jo
 class RunContext final : public JobContext {
  public:
   struct Deps {
-    JobService& jobs;
+    RunReports& reports;
     Storage& storage;
     Clock& clock;
     Log& log;

@@ -7,7 +7,7 @@
 #include "core/base/backoff.h"
 #include "core/base/secret_box.h"
 #include "core/base/service.h"
-#include "core/jobs/job_service.h"
+#include "core/jobs/run_reports.h"
 #include "core/workers/run_context.h"
 #include "jobq/json.h"
 
@@ -127,7 +127,7 @@ class ThreadExecutor::Worker {
     if (task.entry.token().stop_requested()) return;  // cancelled or overdue before the start
     Outcome outcome = Failed{};
     try {
-      RunContext context({deps_.jobs, deps_.storage, deps_.clock, deps_.log}, job, deps_.secrets.open(job.s3Config),
+      RunContext context({deps_.reports, deps_.storage, deps_.clock, deps_.log}, job, deps_.secrets.open(job.s3Config),
                          task.entry.token());
       outcome = runHandler(handler, job.input, context);
     } catch (const std::exception& error) {
@@ -148,7 +148,7 @@ class ThreadExecutor::Worker {
       try {
         if (late) deps_.deadlines.endOverdue();
         if (givenUp_.stop_requested()) return;
-        if (deps_.jobs.finish(lease, outcome, !job.webhook.empty()) == ReportResult::staleAttempt) {
+        if (deps_.reports.finish(lease, outcome, !job.webhook.empty()) == ReportResult::staleAttempt) {
           deps_.log.write(LogLevel::information, "job.stale",
                           "the result of " + lease.job + " is stale and was dropped");
         }
@@ -280,7 +280,7 @@ void ThreadExecutor::stopRest() {
 bool ThreadExecutor::release(std::map<EndpointId, std::vector<LeaseRef>>& jobs) {
   for (auto at = jobs.begin(); at != jobs.end();) {
     try {
-      deps_.jobs.release(at->second, at->first);
+      deps_.reports.release(at->second, at->first);
       at = jobs.erase(at);
     } catch (const std::exception& error) {
       deps_.log.write(LogLevel::error, "drain.release",

@@ -19,7 +19,7 @@
 
 namespace jobq {
 
-class JobService;
+class RunReports;
 class SecretBox;
 
 /// Outlives every worker thread except those abandoned by stop().
@@ -27,7 +27,7 @@ class ThreadExecutor final : public Executor {
  public:
   /// Everything here outlives the executor.
   struct Deps {
-    JobService& jobs;
+    RunReports& reports;
     Storage& storage;
     RunningJobs& running;
     DeadlineTimer& deadlines;

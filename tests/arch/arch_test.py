@@ -17,10 +17,10 @@ LAYERS = {  # a folder of core, and the folders of core that it may include besi
     "endpoints": {"base", "config"},
     "webhooks": {"base", "config"},
     "maintenance": {"base", "config"},
-    "jobs": {"base", "config", "endpoints"},
-    "workers": {"base", "config", "endpoints", "jobs"},
+    "jobs": {"base", "config", "endpoints", "webhooks"},
+    "workers": {"base", "config", "endpoints", "maintenance", "jobs"},
     "http/transport": {"base", "config"},
-    "http/api": {"base", "config", "endpoints", "jobs", "auth", "limits", "plugin", "http/transport"},
+    "http/api": {"base", "config", "endpoints", "webhooks", "jobs", "auth", "limits", "plugin", "http/transport"},
     "cli": {"base", "plugin"},  # within jobq_base of core/CMakeLists.txt (tests/arch/test_programs.py)
 }
 LAYERS_OF_LUA = {  # the same for the folders of plugins/lua; the files at its top know all folders

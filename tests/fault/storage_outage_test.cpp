@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <functional>
 
-#include "core/jobs/job_service.h"
 #include "core/jobs/queue_signal.h"
+#include "core/jobs/run_reports.h"
 #include "core/workers/run_context.h"
 #include "fault_fixture.h"
+#include "tests/support/fakes.h"
 
 namespace jobq::fault {
 namespace {
@@ -115,8 +116,9 @@ TEST_P(Outage, AfterAStopNothingIsReported) {
   std::stop_source stop;
   QueueSignal queueSignal({});
   CompletionNotifier watch(clock_);
-  JobService jobs(storage, queueSignal, watch);
-  RunContext context({jobs, storage, clock_, log_}, job, "", stop.get_token());
+  test::CountingDeliveries deliveries;
+  RunReports reports(storage, queueSignal, watch, deliveries);
+  RunContext context({reports, storage, clock_, log_}, job, "", stop.get_token());
   stop.request_stop();
   context.emit("1", "");
   context.progress("1");

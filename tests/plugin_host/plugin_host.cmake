@@ -20,7 +20,7 @@ set_target_properties(jobq_needy PROPERTIES SKIP_BUILD_RPATH ON)
 include(plugin_host/other_sdks.cmake)
 
 jobq_add_test(plugin_host_test LABELS unit
-  SOURCES plugin_host/plugin_host_test.cpp
+  SOURCES plugin_host/plugin_host_test.cpp plugin_host/plugin_instances_test.cpp
   LIBRARIES jobq_core
   NEEDS jobq_lua jobq_good jobq_reworded jobq_other_layout jobq_newer_minor jobq_other_major jobq_other_mode
         jobq_no_symbol jobq_needy)

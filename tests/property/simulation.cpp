@@ -146,7 +146,7 @@ bool Simulation::finish(const Run& run, const Move& move) {
   const bool succeeds = move.b % 4 != 0;
   Outcome outcome = Failed{"no", ""};
   if (succeeds) outcome = Completed{std::to_string(move.b)};
-  const ReportResult fenced = deps_->jobs.finish(run.lease, std::move(outcome), false);
+  const ReportResult fenced = deps_->reports.finish(run.lease, std::move(outcome), false);
   if (fenced == ReportResult::staleAttempt) return true;
   check(lastAttempt_[run.lease.job] == run.lease.attempt,
         "double run: the result of attempt " + std::to_string(run.lease.attempt) + " of " + run.lease.job +
@@ -209,7 +209,7 @@ void Simulation::change(const Move& move) {
 // An orderly stop: no new claims, running jobs go back into the queue.
 void Simulation::restart() {
   deps_->dispatcher.stop();
-  for (const Run& run : workshop_->running) deps_->jobs.release({run.lease}, run.endpoint);
+  for (const Run& run : workshop_->running) deps_->reports.release({run.lease}, run.endpoint);
   deps_.reset();
   judge_->close();
   wakeUpAtAnotherTime();

@@ -14,6 +14,7 @@
 #include "core/jobs/completion_notifier.h"
 #include "core/jobs/job_service.h"
 #include "core/jobs/queue_signal.h"
+#include "core/jobs/run_reports.h"
 #include "core/maintenance/sweeper.h"
 #include "core/workers/dispatcher.h"
 #include "core/workers/executor.h"
@@ -25,6 +26,7 @@
 #include "jobq/log.h"
 #include "jobq/storage.h"
 #include "simulation.h"
+#include "tests/support/fakes.h"
 
 namespace jobq::model {
 
@@ -76,23 +78,30 @@ struct Simulation::Deps {
       : log(world),
         queueSignal({"kept", "scaled", "single"}),
         watch(*world.clock_),
-        jobs(storage, queueSignal, watch),
+        jobs(storage, queueSignal, watch, deliveries),
+        reports(storage, queueSignal, watch, deliveries),
         pools({queueSignal, *world.clock_, log}, world.endpoints_),
         supervisor({pools, storage, queueSignal, *world.workshop_, running, log}, node),
         dispatcher({pools, supervisor, storage, queueSignal, *world.workshop_, running, *world.clock_, log}, node),
-        sweeper(storage, *world.clock_, log, [this](const SweepResult& swept) {
-          jobs.announce(swept);
-          for (const LeaseRef& lease : swept.stopped) supervisor.stopRun(lease);
-        }) {}
+        swept([this](const SweepResult& result) {
+          reports.announce(result);
+          for (const LeaseRef& lease : result.stopped) supervisor.stopRun(lease);
+        }),
+        sweeper(storage, *world.clock_, log) {
+    sweeper.setListener(swept);
+  }
 
   NodeLog log;
   QueueSignal queueSignal;
   CompletionNotifier watch;
+  test::CountingDeliveries deliveries;
   JobService jobs;
+  RunReports reports;
   RunningJobs running;
   WorkerPools pools;
   WorkerSupervisor supervisor;
   Dispatcher dispatcher;
+  test::CallingSweepListener swept;
   Sweeper sweeper;
 };
 

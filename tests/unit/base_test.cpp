@@ -125,14 +125,20 @@ TEST(DataDir, IsClosedToOthersWithItsFiles) {
   EXPECT_EQ(closeToOthers(dir / "none"), "");
 }
 
+class FailingTask final : public PeriodicTask {
+ public:
+  void run() override {
+    ++runs;
+    throw StorageError("gone");
+  }
+  std::atomic<int> runs = 0;
+};
+
 TEST(Periodic, RunsOnTheClockAndSurvivesAFailingTask) {
   testkit::ManualClock clock;
   testkit::SilentLog log;
-  std::atomic<int> runs = 0;
-  Periodic periodic("test", clock, log, Millis(1'000), [&] {
-    ++runs;
-    throw StorageError("gone");
-  });
+  FailingTask task;
+  Periodic periodic("test", clock, log, Millis(1'000), task);
   periodic.start();
   for (int i = 1; i <= 3; ++i) {
     clock.awaitWaiter(Millis(1), Millis(1'000));
@@ -140,7 +146,7 @@ TEST(Periodic, RunsOnTheClockAndSurvivesAFailingTask) {
   }
   clock.awaitWaiter(Millis(1), Millis(1'000));
   periodic.stop();
-  EXPECT_EQ(runs, 3);
+  EXPECT_EQ(task.runs, 3);
 }
 
 /// A clock without waiting: each wait sets the time to its deadline and returns at once.

@@ -11,6 +11,7 @@
 
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
+#include "tests/support/fakes.h"
 #include "unit_storage.h"
 
 namespace jobq {
@@ -42,11 +43,12 @@ class DeadlineTimerTest : public testing::Test {
   std::atomic<bool> failing_ = false;
   Mutex mutex_;
   std::vector<Instant> calls_ JOBQ_GUARDED_BY(mutex_);
-  DeadlineTimer timer_{clock_, log_, [this] {
-                         Lock lock(mutex_);
-                         calls_.push_back(clock_.now());
-                         if (failing_) throw std::runtime_error("no storage");
-                       }};
+  test::CallingOverdueJobs overdue_{[this] {
+    Lock lock(mutex_);
+    calls_.push_back(clock_.now());
+    if (failing_) throw std::runtime_error("no storage");
+  }};
+  DeadlineTimer timer_{clock_, log_, overdue_};
 };
 
 TEST_F(DeadlineTimerTest, ADeadlineIsActedUponInItsMillisecond) {

@@ -8,6 +8,7 @@
 #include <future>
 #include <set>
 
+#include "tests/support/fakes.h"
 #include "unit_storage.h"
 
 namespace jobq {
@@ -66,7 +67,8 @@ class DeliveryPoolUnit : public testing::Test {
 
   HeldWork work_;
   std::atomic<int> freed_ = 0;
-  DeliveryPool pool_{[this](const Delivery& delivery) { return work_(delivery); }, [this] { ++freed_; }};
+  test::CallingRunner runner_{[this](const Delivery& delivery) { return work_(delivery); }, [this] { ++freed_; }};
+  DeliveryPool pool_{runner_};
 };
 
 TEST_F(DeliveryPoolUnit, WhatIsGivenTakesAPlaceOfItsHost) {
@@ -93,8 +95,9 @@ TEST_F(DeliveryPoolUnit, AllThreadsWorkAtOnceAndAPlaceIsFreeWhenOneIsDone) {
 TEST_F(DeliveryPoolUnit, APlaceIsFreeBeforeThatIsTold) {
   std::promise<std::size_t> seen;
   DeliveryPool* workerPool = nullptr;
-  DeliveryPool other([](const Delivery&) { return CallEnd::answered; },
-                     [&] { seen.set_value(workerPool->placesFor({"h"}).at(0).places); });
+  test::CallingRunner runner([](const Delivery&) { return CallEnd::answered; },
+                             [&] { seen.set_value(workerPool->placesFor({"h"}).at(0).places); });
+  DeliveryPool other(runner);
   workerPool = &other;
   other.start(to("h", 1));
   auto places = seen.get_future();

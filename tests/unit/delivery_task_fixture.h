@@ -25,6 +25,7 @@
 #include "jobq/outbox_store.h"
 #include "jobq/time.h"
 #include "testkit/temporary_folder.h"
+#include "tests/support/fakes.h"
 #include "tests/webhooks/fake_transport.h"
 #include "unit_storage.h"
 
@@ -149,7 +150,8 @@ struct DeliveryTaskFixture {
   SetWall wall{storage.clock};
   const testkit::TemporaryFolder folder;
   const SecretBox box{folder / "secret.key"};
-  WebhookSecrets secrets{{"the key of the server", {}}, storage->records(), box};
+  SetSecrets endpointSecrets;
+  WebhookSecrets secrets{"the key of the server", endpointSecrets, storage->records(), box};
   ToldOutbox outbox;
   NamedTransports named;
   FakeTransport* net = nullptr;

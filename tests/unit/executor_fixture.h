@@ -14,8 +14,8 @@
 #include "core/base/secret_box.h"
 #include "core/endpoints/endpoint.h"
 #include "core/jobs/completion_notifier.h"
-#include "core/jobs/job_service.h"
 #include "core/jobs/queue_signal.h"
+#include "core/jobs/run_reports.h"
 #include "core/workers/deadline_timer.h"
 #include "core/workers/executor.h"
 #include "core/workers/running_jobs.h"
@@ -26,6 +26,7 @@
 #include "jobq/mutex.h"
 #include "jobq/time.h"
 #include "testkit/temporary_folder.h"
+#include "tests/support/fakes.h"
 #include "unit_storage.h"
 
 namespace jobq::test {
@@ -115,13 +116,15 @@ struct ExecutorFixture {
   const SecretBox secrets{folder / "secret.key"};
   QueueSignal queueSignal{{"ep"}};
   CompletionNotifier watch{storage.clock};
-  JobService jobs{*storage, queueSignal, watch};
+  CountingDeliveries deliveries;
+  RunReports reports{*storage, queueSignal, watch, deliveries};
   RunningJobs running;
   RunningHandlers handlers;
   EndpointPtr endpoint;
   RecordedEvents events;
-  DeadlineTimer deadlines{storage.clock, storage.log, [this] { jobs.announce(storage->leases().sweep(100)); }};
-  ThreadExecutor executor{{jobs, *storage, running, deadlines, secrets, storage.clock, storage.log}};
+  CallingOverdueJobs overdue{[this] { reports.announce(storage->leases().sweep(100)); }};
+  DeadlineTimer deadlines{storage.clock, storage.log, overdue};
+  ThreadExecutor executor{{reports, *storage, running, deadlines, secrets, storage.clock, storage.log}};
 };
 
 }  // namespace jobq::test

@@ -1,4 +1,5 @@
-// Tests of the calls on jobs: stored jobs, and woken waiters (core/jobs/job_service.h).
+// Tests of the calls on jobs and of the reports of workers: stored jobs, and woken waiters (core/jobs/job_service.h,
+// core/jobs/run_reports.h).
 #include "core/jobs/job_service.h"
 
 #include <gmock/gmock.h>
@@ -10,6 +11,8 @@
 #include <vector>
 
 #include "core/jobs/queue_signal.h"
+#include "core/jobs/run_reports.h"
+#include "tests/support/fakes.h"
 #include "unit_storage.h"
 
 namespace jobq {
@@ -57,8 +60,9 @@ class JobServiceTest : public testing::Test {
   mutable test::UnitStorage storage_;
   QueueSignal queueSignal_{{"ep"}};
   CompletionNotifier watch_{storage_.clock};
-  int owed_ = 0;
-  JobService jobs_{*storage_, queueSignal_, watch_, [this] { ++owed_; }};
+  test::CountingDeliveries deliveries_;
+  JobService jobs_{*storage_, queueSignal_, watch_, deliveries_};
+  RunReports reports_{*storage_, queueSignal_, watch_, deliveries_};
   Endpoint endpoint_;
 };
 
@@ -91,15 +95,15 @@ TEST_F(JobServiceTest, AFailedSubmissionRingsNobody) {
 TEST_F(JobServiceTest, AWaiterGetsTheJobWhenItEnds) {
   submit("a");
   auto waiting = await("a", Millis(5'000));
-  EXPECT_EQ(jobs_.finish(claim(), Completed{"7"}, false), ReportResult::accepted);
+  EXPECT_EQ(reports_.finish(claim(), Completed{"7"}, false), ReportResult::accepted);
   ASSERT_EQ(waiting.wait_for(kSoon), std::future_status::ready) << "the waiter was not told";
   EXPECT_EQ(waiting.get()->output, "7");
-  EXPECT_EQ(owed_, 0) << "the job has no webhook";
+  EXPECT_EQ(deliveries_.count, 0) << "the job has no webhook";
 }
 
 TEST_F(JobServiceTest, AFailureWithoutAMessageGetsOne) {
   submit("a");
-  EXPECT_EQ(jobs_.finish(claim(), Failed{"", "7"}, false), ReportResult::accepted);
+  EXPECT_EQ(reports_.finish(claim(), Failed{"", "7"}, false), ReportResult::accepted);
   EXPECT_EQ(jobs_.find(key("a"))->error, "the handler failed without a message");
   EXPECT_EQ(jobs_.find(key("a"))->output, "7");
 }
@@ -125,29 +129,29 @@ TEST_F(JobServiceTest, ACancelAnswersTheWaitersAndLooksAfterTheWebhook) {
   EXPECT_TRUE(std::holds_alternative<Cancelled>(jobs_.cancel(key("a"))));
   ASSERT_EQ(waiting.wait_for(kSoon), std::future_status::ready) << "the waiter was not told";
   EXPECT_EQ(waiting.get()->state, JobState::cancelled);
-  EXPECT_EQ(owed_, 1);
+  EXPECT_EQ(deliveries_.count, 1);
   EXPECT_EQ(std::get<WrongState>(jobs_.cancel(key("a"))).state, JobState::cancelled);
   EXPECT_TRUE(std::holds_alternative<NotFound>(jobs_.cancel(key("b"))));
-  EXPECT_EQ(owed_, 1);
+  EXPECT_EQ(deliveries_.count, 1);
 }
 
 TEST_F(JobServiceTest, AStaleResultWakesNobodyAndOwesNothing) {
   submit("a");
   const LeaseRef lease = claim();
   (void)jobs_.cancel(key("a"));
-  EXPECT_EQ(jobs_.finish(lease, Completed{"7"}, true), ReportResult::staleAttempt);
-  EXPECT_EQ(owed_, 1) << "the cancel's";
+  EXPECT_EQ(reports_.finish(lease, Completed{"7"}, true), ReportResult::staleAttempt);
+  EXPECT_EQ(deliveries_.count, 1) << "the cancel's";
 }
 
 TEST_F(JobServiceTest, AResultWithAWebhookIsOwed) {
   submit("a");
-  EXPECT_EQ(jobs_.finish(claim(), Completed{"7"}, true), ReportResult::accepted);
-  EXPECT_EQ(owed_, 1);
+  EXPECT_EQ(reports_.finish(claim(), Completed{"7"}, true), ReportResult::accepted);
+  EXPECT_EQ(deliveries_.count, 1);
 }
 
 TEST_F(JobServiceTest, ARetryWaitsAgainAndRings) {
   submit("a");
-  (void)jobs_.finish(claim(), Failed{"no luck", ""}, false);
+  (void)reports_.finish(claim(), Failed{"no luck", ""}, false);
   (void)wasNotified();
   EXPECT_TRUE(std::holds_alternative<Requeued>(jobs_.retry(key("a"), endpoint_)));
   EXPECT_TRUE(wasNotified());
@@ -182,18 +186,19 @@ TEST_F(JobServiceTest, AReleasedJobWaitsAgainAndRings) {
   submit("a");
   const LeaseRef lease = claim();
   (void)wasNotified();
-  jobs_.release({lease}, "ep");
+  reports_.release({lease}, "ep");
   EXPECT_TRUE(wasNotified());
-  jobs_.release({lease}, "ep");
+  reports_.release({lease}, "ep");
   EXPECT_FALSE(wasNotified()) << "it has gone back already";
 }
 
 TEST_F(JobServiceTest, ASubmissionThatWaitsGetsTheResult) {
   std::vector<bool> durable;
-  queueSignal_.setClaimer([&](const EndpointId&) {
+  test::CallingClaimer claimer([&] {
     EXPECT_THAT(durable, SizeIs(1)) << "the caller was told before the job runs";
-    (void)jobs_.finish(claim(), Completed{"7"}, false);
+    (void)reports_.finish(claim(), Completed{"7"}, false);
   });
+  queueSignal_.setClaimer(claimer);
   const auto waited = jobs_.submitAndAwait(
       job("a"), endpoint_, std::nullopt, Millis(5'000), [&](const InsertResult&) { durable.push_back(true); }, stays);
   EXPECT_TRUE(std::holds_alternative<Inserted>(waited.inserted));
@@ -204,7 +209,7 @@ TEST_F(JobServiceTest, ASubmissionThatWaitsGetsTheResult) {
 TEST_F(JobServiceTest, ARepeatedSubmissionThatWaitsGetsTheFirstJobsResult) {
   const Idempotency idempotency{"k", "hash"};
   (void)jobs_.submit(job("a"), endpoint_, idempotency);
-  (void)jobs_.finish(claim(), Completed{"7"}, false);
+  (void)reports_.finish(claim(), Completed{"7"}, false);
   const auto ignore = [](const InsertResult&) {};
   const auto waited = jobs_.submitAndAwait(job("b"), endpoint_, idempotency, Millis(5'000), ignore, stays);
   EXPECT_EQ(std::get<Duplicate>(waited.inserted).id, "a");
@@ -243,7 +248,7 @@ class StreamTest : public JobServiceTest {
     });
   }
   void append(const std::string& output) {
-    EXPECT_EQ(jobs_.append(lease_, {{output, "", false}}), ReportResult::accepted);
+    EXPECT_EQ(reports_.append(lease_, {{output, "", false}}), ReportResult::accepted);
   }
   /// Waits until the stream waits for `time`, and moves the clock by `time`.
   void pass(Millis time) {
@@ -289,7 +294,7 @@ TEST_F(StreamTest, TheJobsEndAndAMegabyteEndTheGathering) {
   auto last = stream();
   storage_.clock.awaitWaiter(Millis(100), Millis(100));
   append("3");
-  EXPECT_EQ(jobs_.finish(lease_, Completed{"7"}, false), ReportResult::accepted);
+  EXPECT_EQ(reports_.finish(lease_, Completed{"7"}, false), ReportResult::accepted);
   ASSERT_EQ(last.wait_for(kSoon), std::future_status::ready) << "the end was not told";
   const Stream answer = last.get();
   EXPECT_THAT(answer.page->chunks, SizeIs(1));
@@ -298,7 +303,7 @@ TEST_F(StreamTest, TheJobsEndAndAMegabyteEndTheGathering) {
 
 TEST_F(StreamTest, AnEndedJobIsNotWaitedFor) {
   append("1");
-  (void)jobs_.finish(lease_, Completed{"7"}, false);
+  (void)reports_.finish(lease_, Completed{"7"}, false);
   for (const std::size_t chunks : {1U, 0U}) {
     const Stream answer = jobs_.awaitChunks({key("a"), std::nullopt, 1'000, Millis(5'000)}, stays);
     EXPECT_THAT(answer.page->chunks, SizeIs(chunks)) << "each is handed out once";
@@ -306,7 +311,7 @@ TEST_F(StreamTest, AnEndedJobIsNotWaitedFor) {
     EXPECT_FALSE(answer.hasWaited);
   }
   EXPECT_THAT(jobs_.awaitChunks({key("a"), 0, 1'000, Millis(5'000)}, stays).page->chunks, SizeIs(1));
-  EXPECT_EQ(jobs_.append(lease_, {{"3", "", false}}), ReportResult::staleAttempt);
+  EXPECT_EQ(reports_.append(lease_, {{"3", "", false}}), ReportResult::staleAttempt);
   EXPECT_FALSE(jobs_.awaitChunks({key("b"), std::nullopt, 1'000, Millis(5'000)}, stays).page);
 }
 
@@ -355,24 +360,24 @@ TEST_F(JobServiceTest, ASweepTellsWaitersAndTheDispatcher) {
   swept.finished = {key("finished")};
   swept.expired = {key("expired")};
   swept.stopped = {{"stopped", 1}};
-  jobs_.announce(swept);
+  reports_.announce(swept);
   for (auto& each : waiting) ASSERT_EQ(each.wait_for(kSoon), std::future_status::ready) << "a waiter was not told";
-  EXPECT_EQ(owed_, 1);
+  EXPECT_EQ(deliveries_.count, 1);
   EXPECT_FALSE(wasNotified());
   SweepResult requeued;
   requeued.requeuedAt = {"ep"};
-  jobs_.announce(requeued);
+  reports_.announce(requeued);
   EXPECT_TRUE(wasNotified());
-  EXPECT_EQ(owed_, 1);
+  EXPECT_EQ(deliveries_.count, 1);
 }
 
 TEST_F(JobServiceTest, AnErrorIsCutAndMarked) {
   submit("a");
   submit("b");
-  (void)jobs_.finish(claim(), Failed{std::string(9'500'000, 'e'), "{}"}, false);
+  (void)reports_.finish(claim(), Failed{std::string(9'500'000, 'e'), "{}"}, false);
   const std::string cut = jobs_.find(key("a"))->error;
   EXPECT_EQ(cut, std::string(kMaxErrorBytes, 'e') + "... (cut: the error had 9500000 bytes)");
-  (void)jobs_.finish(claim(), Failed{std::string(kMaxErrorBytes, 'e'), ""}, false);
+  (void)reports_.finish(claim(), Failed{std::string(kMaxErrorBytes, 'e'), ""}, false);
   EXPECT_EQ(jobs_.find(key("b"))->error.size(), kMaxErrorBytes) << "whole as long as it fits";
 }
 

@@ -10,6 +10,7 @@
 #include "core/maintenance/lost_jobs.h"
 #include "core/maintenance/outbox_cleaner.h"
 #include "core/maintenance/sweeper.h"
+#include "tests/support/fakes.h"
 #include "unit_storage.h"
 
 namespace jobq {
@@ -24,9 +25,11 @@ using testing::IsEmpty;
 class SweeperTest : public testing::Test {
  protected:
   std::unique_ptr<Sweeper> sweeper(std::function<void()> first = {}, std::function<void()> last = {}) {
-    return std::make_unique<Sweeper>(
-        *storage_, storage_.clock, storage_.log, [this](const SweepResult& swept) { heard(swept); }, std::move(first),
-        std::move(last));
+    listener_ = std::make_unique<test::CallingSweepListener>([this](const SweepResult& swept) { heard(swept); },
+                                                             std::move(first), std::move(last));
+    auto sweeper = std::make_unique<Sweeper>(*storage_, storage_.clock, storage_.log);
+    sweeper->setListener(*listener_);
+    return sweeper;
   }
   void heard(const SweepResult& swept) {
     ++sweeps_;
@@ -40,6 +43,7 @@ class SweeperTest : public testing::Test {
   test::UnitStorage storage_;
   std::atomic<int> sweeps_ = 0;
   std::atomic<std::size_t> finished_ = 0;
+  std::unique_ptr<test::CallingSweepListener> listener_;
 };
 
 TEST_F(SweeperTest, SweepsUntilNothingIsLeft) {
@@ -129,8 +133,14 @@ TEST_F(SweeperTest, ADutyThatFailsKeepsNoOtherFromItsTurn) {
   EXPECT_EQ(sweeps_, 1);
 }
 
-class EndpointRemoverTest : public testing::Test {
+class EndpointRemoverTest : public testing::Test, private LeavingEndpoints, private EndpointActivity {
  protected:
+  std::vector<EndpointId> leaving() const override { return leaving_; }
+  bool isInUse(const EndpointId& id) const override { return inUse_.contains(id); }
+  void forget(const EndpointId& id) override { forgotten_.push_back(id); }
+  bool hasLeft(const EndpointId& id) const override { return !running_.contains(id); }
+  void announceRemoved(const EndpointId& id) override { announced_.push_back(id); }
+
   void insert(int count, const EndpointId& endpoint) {
     for (int i = 0; i < count; ++i) storage_.insert(endpoint + "-" + std::to_string(i), endpoint);
   }
@@ -142,11 +152,7 @@ class EndpointRemoverTest : public testing::Test {
   std::set<EndpointId> inUse_;
   std::vector<EndpointId> announced_;
   std::vector<EndpointId> forgotten_;
-  EndpointRemover remover_{{storage_->jobs(), [this] { return leaving_; },
-                            [this](const EndpointId& id) { return !running_.contains(id); },
-                            [this](const EndpointId& id) { return inUse_.contains(id); },
-                            [this](const EndpointId& id) { announced_.push_back(id); },
-                            [this](const EndpointId& id) { forgotten_.push_back(id); }}};
+  EndpointRemover remover_{storage_->jobs(), *this, *this};
 };
 
 TEST_F(EndpointRemoverTest, JobsOfAnEndpointThatWasDeletedAreRemovedAndThenItIsForgotten) {

@@ -9,6 +9,7 @@
 #include "core/limits/rate_limit_gate.h"
 #include "core/limits/rate_limits.h"
 #include "testkit/manual_clock.h"
+#include "tests/support/fakes.h"
 
 namespace {
 
@@ -101,16 +102,16 @@ struct FreeingLimiter final : RateLimiter {
   std::uint32_t inside = 0;
 };
 
+/// The load of a storage that fails.
+class FailingLoad final : public EndpointLoad {
+ public:
+  std::uint32_t running(const EndpointId&) const override { return 0; }
+  std::uint64_t waiting(const EndpointId&) const override { throw StorageError("gone"); }
+};
+
 class RateLimitGateTest : public testing::Test {
  protected:
-  RateLimitGate pipeline(const LimitsConfig& config = {}) {
-    return {config,
-            {limiter_, clock_, [this](const EndpointId&) { return running_; },
-             [this](const EndpointId&) {
-               ++asked_;
-               return waiting_;
-             }}};
-  }
+  RateLimitGate pipeline(const LimitsConfig& config = {}) { return {config, {limiter_, clock_, load_}}; }
   /// Returns true if a call is let in and counted as understood.
   static bool passes(RateLimitGate& pipeline, Operation operation = Operation::run, std::uint32_t workersMax = 0) {
     auto result = pipeline.enter("e", operation, workersMax);
@@ -126,9 +127,7 @@ class RateLimitGateTest : public testing::Test {
 
   ToldLimiter limiter_;
   testkit::ManualClock clock_;
-  std::uint32_t running_ = 0;
-  std::uint64_t waiting_ = 0;
-  int asked_ = 0;
+  test::FixedLoad load_;
 };
 
 TEST_F(RateLimitGateTest, ATicketIsGivenBackOnce) {
@@ -165,7 +164,7 @@ TEST_F(RateLimitGateTest, ARefusalSaysTheLimitAndWhen) {
 TEST_F(RateLimitGateTest, LimitsGrowWithRunningWorkersWithinASecond) {
   RateLimitGate rates = pipeline();
   EXPECT_TRUE(passes(rates));
-  running_ = 50;
+  load_.busyWorkers = 50;
   EXPECT_TRUE(passes(rates));
   EXPECT_EQ(limiter_.lastLimit.requests, 1000U);
   clock_.advance(Millis(1'000));
@@ -179,10 +178,10 @@ TEST_F(RateLimitGateTest, SwitchedOffItAsksNobody) {
   off.queue = false;
   RateLimitGate rates = pipeline(off);
   limiter_.verdict.allowed = false;
-  waiting_ = 1'000'000;
+  load_.waitingJobs = 1'000'000;
   auto result = rates.enter("e", Operation::run, 0);
   EXPECT_FALSE(std::get<RateLimitGate::Passed>(result).standing);
-  EXPECT_EQ(asked_, 0);
+  EXPECT_EQ(load_.askedForWaiting, 0);
 }
 
 // core/http/API.md, "Length of the queue": 429 while more than 50 jobs and more than workersMax times 500 jobs wait.
@@ -190,7 +189,7 @@ TEST_F(RateLimitGateTest, ALineThatIsTooLongIsRefused) {
   for (const auto& [waiting, workersMax, passes429] :
        {std::tuple{50U, 0U, true}, {51U, 0U, false}, {500U, 1U, true}, {501U, 1U, false}, {1'500U, 3U, true}}) {
     RateLimitGate rates = pipeline();
-    waiting_ = waiting;
+    load_.waitingJobs = waiting;
     EXPECT_EQ(passes(rates, Operation::run, workersMax), passes429) << waiting;
     EXPECT_EQ(passes(rates, Operation::runsync, workersMax), passes429) << waiting;
     EXPECT_TRUE(passes(rates, Operation::status, workersMax)) << "only submissions make the line longer";
@@ -202,23 +201,23 @@ TEST_F(RateLimitGateTest, ABurstDoesNotRunOverTheLineWithinASecond) {
   RateLimitGate rates = pipeline();
   for (int i = 0; i < 51; ++i) {
     EXPECT_TRUE(passes(rates)) << i;
-    ++waiting_;
+    ++load_.waitingJobs;
   }
-  EXPECT_LE(asked_, 2) << "not for each";
+  EXPECT_LE(load_.askedForWaiting, 2) << "not for each";
   EXPECT_FALSE(passes(rates));
-  const int asked = asked_;
+  const int asked = load_.askedForWaiting;
   for (int i = 0; i < 100; ++i) EXPECT_FALSE(passes(rates));
-  EXPECT_EQ(asked_, asked) << "a refusal costs no question";
-  waiting_ = 0;
+  EXPECT_EQ(load_.askedForWaiting, asked) << "a refusal costs no question";
+  load_.waitingJobs = 0;
   clock_.advance(Millis(1'000));
   EXPECT_TRUE(passes(rates));
 }
 
 TEST_F(RateLimitGateTest, ALineThatIsPurgedIsShortAtOnce) {
   RateLimitGate rates = pipeline();
-  waiting_ = 51;
+  load_.waitingJobs = 51;
   EXPECT_FALSE(passes(rates));
-  waiting_ = 0;
+  load_.waitingJobs = 0;
   clock_.advance(Millis(99));
   EXPECT_FALSE(passes(rates));
   clock_.advance(Millis(1));
@@ -227,7 +226,7 @@ TEST_F(RateLimitGateTest, ALineThatIsPurgedIsShortAtOnce) {
 
 TEST_F(RateLimitGateTest, ALineThatIsTooLongSaysHowLongItIs) {
   RateLimitGate rates = pipeline();
-  waiting_ = 51;
+  load_.waitingJobs = 51;
   const auto result = rates.enter("e", Operation::run, 0);
   const auto& refused = std::get<RateLimitGate::Refused>(result);
   EXPECT_THAT(refused.sentence, HasSubstr("the queue of e is too long: 51 jobs"));
@@ -236,9 +235,9 @@ TEST_F(RateLimitGateTest, ALineThatIsTooLongSaysHowLongItIs) {
 
 TEST_F(RateLimitGateTest, EndpointsAndOperationsAreCountedApart) {
   RateLimitGate rates = pipeline();
-  waiting_ = 51;
+  load_.waitingJobs = 51;
   EXPECT_FALSE(passes(rates));
-  waiting_ = 0;
+  load_.waitingJobs = 0;
   EXPECT_TRUE(std::holds_alternative<RateLimitGate::Passed>(rates.enter("other", Operation::run, 0)));
   EXPECT_EQ(limiter_.lastKey, "other/run");
 }
@@ -256,7 +255,7 @@ TEST_F(RateLimitGateTest, AnEndpointsOwnLimitsCountInsteadOfTheServers) {
   EXPECT_EQ(limitOf(Operation::run).concurrent, 200U) << "the rest stays";
   EXPECT_EQ(limitOf(Operation::status).requests, 2000U);
   EXPECT_EQ(limitOf(Operation::status).concurrent, 1U);
-  running_ = 20;
+  load_.busyWorkers = 20;
   clock_.advance(Millis(1'000));
   EXPECT_EQ(limitOf(Operation::run).requests, 60U) << "each worker is good for a tenth of the endpoint's own limit";
 }
@@ -267,7 +266,7 @@ TEST_F(RateLimitGateTest, EachPartIsSwitchedOffAlone) {
   RateLimitGate lineOnly = pipeline(noRates);
   limiter_.verdict.allowed = false;
   EXPECT_TRUE(passes(lineOnly));
-  waiting_ = 51;
+  load_.waitingJobs = 51;
   clock_.advance(Millis(1'000));
   const auto result = lineOnly.enter("e", Operation::run, 0);
   EXPECT_FALSE(std::get<RateLimitGate::Refused>(result).standing);
@@ -283,8 +282,7 @@ TEST_F(RateLimitGateTest, MalformedCallsUseUpARateOfTheirOwn) {
   CountingLimiter counting;
   LimitsConfig config;
   config.operations[static_cast<std::size_t>(Operation::run)].requests = 3;
-  RateLimitGate rates(config,
-                      {counting, clock_, [](const EndpointId&) { return 0U; }, [](const EndpointId&) { return 0U; }});
+  RateLimitGate rates(config, {counting, clock_, load_});
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(passesMalformed(rates)) << i;
   for (int i = 0; i < 5; ++i) EXPECT_FALSE(passesMalformed(rates)) << "of the same size";
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(passes(rates)) << "the others still have all of theirs: " << i;
@@ -303,8 +301,7 @@ TEST_F(RateLimitGateTest, ARateThatIsUsedUpRefusesUnreadUntilItsMoment) {
   CountingLimiter counting;
   LimitsConfig config;
   config.operations[static_cast<std::size_t>(Operation::run)].requests = 2;
-  RateLimitGate rates(config,
-                      {counting, clock_, [](const EndpointId&) { return 0U; }, [](const EndpointId&) { return 0U; }});
+  RateLimitGate rates(config, {counting, clock_, load_});
   EXPECT_TRUE(passes(rates));
   EXPECT_TRUE(passes(rates));
   const int asked = counting.asked;
@@ -329,8 +326,7 @@ TEST_F(RateLimitGateTest, TheQuestionWhenTheNextCallCountsDoesNotCount) {
   FreeingLimiter freeing;
   LimitsConfig config;
   config.operations[static_cast<std::size_t>(Operation::run)].requests = 2;
-  RateLimitGate rates(config,
-                      {freeing, clock_, [](const EndpointId&) { return 0U; }, [](const EndpointId&) { return 0U; }});
+  RateLimitGate rates(config, {freeing, clock_, load_});
   for (std::uint32_t calls = 1; calls <= 5; ++calls) {
     EXPECT_TRUE(passes(rates)) << "a request was freed: " << calls;
     EXPECT_EQ(freeing.counted, calls);
@@ -340,16 +336,15 @@ TEST_F(RateLimitGateTest, TheQuestionWhenTheNextCallCountsDoesNotCount) {
 
 TEST_F(RateLimitGateTest, ALineThatIsTooLongCountsNothing) {
   CountingLimiter counting;
-  waiting_ = 51;
-  RateLimitGate rates(
-      {}, {counting, clock_, [](const EndpointId&) { return 0U; }, [this](const EndpointId&) { return waiting_; }});
+  load_.waitingJobs = 51;
+  RateLimitGate rates({}, {counting, clock_, load_});
   for (int i = 0; i < 10; ++i) EXPECT_FALSE(passes(rates));
   EXPECT_THAT(counting.counted, testing::Each(testing::Pair(testing::_, 0U)));
 }
 
 TEST_F(RateLimitGateTest, AStorageThatFailsGivesThePlaceBack) {
-  RateLimitGate rates({}, {limiter_, clock_, [](const EndpointId&) -> std::uint32_t { return 0; },
-                           [](const EndpointId&) -> std::uint64_t { throw StorageError("gone"); }});
+  const FailingLoad failing;
+  RateLimitGate rates({}, {limiter_, clock_, failing});
   EXPECT_THROW((void)rates.enter("e", Operation::run, 0), StorageError);
   EXPECT_EQ(limiter_.inside, 0);
 }

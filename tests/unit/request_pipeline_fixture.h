@@ -35,6 +35,7 @@
 #include "jobq/rate_limiter.h"
 #include "jobq/time.h"
 #include "socket_pair.h"
+#include "tests/support/fakes.h"
 
 namespace jobq {
 
@@ -126,8 +127,8 @@ class RequestPipelineTest : public testing::Test, protected test::EndpointFixtur
   const SameTime wall_{storage.clock};
   ApiKeys keys_{storage->records(), storage.clock, wall_, storage.log};
   OpenLimiter limiter_;
-  RateLimitGate rates_{
-      {}, {limiter_, storage.clock, [](const EndpointId&) { return 0U; }, [](const EndpointId&) { return 0U; }}};
+  test::FixedLoad load_;
+  RateLimitGate rates_{{}, {limiter_, storage.clock, load_}};
   BodyMemory bodyMemory_{3UL << 20};
   Budget answerMemory_{3UL << 20};
   const CorsPolicy cors_;

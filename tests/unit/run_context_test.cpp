@@ -7,8 +7,9 @@
 #include <future>
 
 #include "core/jobs/completion_notifier.h"
-#include "core/jobs/job_service.h"
 #include "core/jobs/queue_signal.h"
+#include "core/jobs/run_reports.h"
+#include "tests/support/fakes.h"
 #include "unit_storage.h"
 
 namespace jobq {
@@ -31,10 +32,11 @@ class RunContextTest : public testing::Test {
   test::UnitStorage storage_;
   QueueSignal queueSignal_{{"ep"}};
   CompletionNotifier watch_{storage_.clock};
-  JobService jobs_{*storage_, queueSignal_, watch_};
+  test::CountingDeliveries deliveries_;
+  RunReports reports_{*storage_, queueSignal_, watch_, deliveries_};
   std::stop_source stop_;
   ClaimedJob job_;
-  RunContext run_{{jobs_, *storage_, storage_.clock, storage_.log}, job_, "{\"s3\":1}", stop_.get_token()};
+  RunContext run_{{reports_, *storage_, storage_.clock, storage_.log}, job_, "{\"s3\":1}", stop_.get_token()};
   JobContext& context_ = run_;  // the context as seen by a handler
 };
 

@@ -188,8 +188,8 @@ TEST_P(DeliveryTest, ARecordHasBounds) {
 }
 
 TEST_P(DeliveryTest, TheSignatureIsWhatAReceiverComputes) {
-  configured_.server = "the server's";
-  configured_.ofEndpoint = [](const EndpointId& id) { return id == "own" ? "its own" : ""; };
+  serverKey_ = "the server's";
+  endpointSecrets_.keys["own"] = "its own";
   open();
   clock_.advance(Millis(1'999));
   owe("a", "http://h/");

@@ -41,6 +41,7 @@
 #include "testkit/temporary_folder.h"
 #include "testkit/wait_for.h"
 #include "tests/fault/faulty_storage.h"
+#include "tests/support/fakes.h"
 
 namespace jobq {
 
@@ -142,7 +143,7 @@ class DeliveryTest : public testing::TestWithParam<const char*> {
     webhooks_.reset();
     outbox_ = std::make_unique<WatchedOutbox>(storage_->outbox());
     outbox_->step = step_;
-    secrets_ = std::make_unique<WebhookSecrets>(configured_, storage_->records(), *secretBox_);
+    secrets_ = std::make_unique<WebhookSecrets>(serverKey_, endpointSecrets_, storage_->records(), *secretBox_);
     webhooks_ =
         std::make_unique<WebhookDispatcher>(DeliveryTask::Deps{*outbox_, *transports_, *secrets_, clock_, log_, wall_});
     webhooks_->start();
@@ -221,7 +222,8 @@ class DeliveryTest : public testing::TestWithParam<const char*> {
   NamedTransports named_;
   FakeTransport* net_ = nullptr;
   std::unique_ptr<Transports> transports_;
-  WebhookSecrets::Configured configured_;
+  std::string serverKey_;
+  test::SetSecrets endpointSecrets_;
   Storage* inner_ = nullptr;  ///< the storage without the planned faults
   std::unique_ptr<Storage> storage_;
   std::unique_ptr<WatchedOutbox> outbox_;

@@ -20,6 +20,7 @@
 #include "testkit/temporary_folder.h"
 #include "testkit/wait_for.h"
 #include "tests/fault/faulty_storage.h"
+#include "tests/support/fakes.h"
 
 namespace jobq {
 namespace {
@@ -99,8 +100,8 @@ class SecretsTest : public testing::Test {
                                      PluginEnv{config_, clock_, log_, dir_, false}),
         plan_);
   }
-  WebhookSecrets secrets(WebhookSecrets::Configured configured = {}) {
-    return WebhookSecrets(std::move(configured), storage_->records(), *box_);
+  WebhookSecrets secrets(const std::string& serverKey = "") {
+    return WebhookSecrets(serverKey, endpointSecrets_, storage_->records(), *box_);
   }
 
   const testkit::TemporaryFolder dir_;
@@ -108,6 +109,7 @@ class SecretsTest : public testing::Test {
   testkit::SilentLog log_;
   testkit::MapConfig config_;
   fault::FaultPlan plan_{clock_};
+  test::SetSecrets endpointSecrets_;
   std::unique_ptr<SecretBox> box_;
   std::unique_ptr<Storage> storage_;
 };
@@ -139,7 +141,8 @@ TEST_F(SecretsTest, NodesThatStartTogetherEndWithOne) {
 }
 
 TEST_F(SecretsTest, WhatIsConfiguredCounts) {
-  WebhookSecrets some = secrets({"server", [](const EndpointId& id) { return id == "own" ? "other" : ""; }});
+  endpointSecrets_.keys["own"] = "other";
+  WebhookSecrets some = secrets("server");
   EXPECT_EQ(some.keyOf("own"), "other");
   EXPECT_EQ(some.keyOf("ep"), "server");
   EXPECT_EQ(some.serverSecret(), "whsec_" + toBase64("server"));
@@ -209,12 +212,13 @@ Delivery withBodies(std::size_t input, std::size_t output) {
 TEST(DeliveryPoolTest, BeginsNoFurtherOneWhileTheBodiesInHandAreLarge) {
   std::promise<void> answer;
   std::atomic<int> freed = 0;
-  DeliveryPool workerPool(
+  test::CallingRunner runner(
       [answered = answer.get_future().share()](const Delivery&) {
         answered.wait();
         return CallEnd::answered;
       },
       [&freed] { ++freed; });
+  DeliveryPool workerPool(runner);
   constexpr std::size_t kHalf = kBytesInHand / 2;
   workerPool.start(withBodies(kHalf, kHalf - 1));
   EXPECT_TRUE(workerPool.hasPlaces());

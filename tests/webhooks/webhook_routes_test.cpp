@@ -2,12 +2,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/base/secret_box.h"
 #include "core/http/api/routes.h"
+#include "core/webhooks/webhook_secrets.h"
 #include "jobq/json.h"
 #include "jobq/storage.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/manual_clock.h"
 #include "testkit/outbox_access.h"
+#include "testkit/temporary_folder.h"
+#include "tests/support/fakes.h"
 
 namespace jobq {
 namespace {
@@ -26,7 +30,7 @@ class WebhookRoutes : public testing::Test {
   WebhookRoutes()
       : storage_(testkit::loadPlugin<Storage>(JOBQ_PLUGIN_DIR "/libjobq_storage_memory.so", "memory",
                                               PluginEnv{config_, clock_, log_, "/nowhere", false})) {
-    addWebhookRoutes(router_, {storage_->outbox(), [] { return std::string("whsec_eA=="); }, [this] { ++rings_; }});
+    addWebhookRoutes(router_, {storage_->outbox(), secrets_, deliveries_});
   }
 
   ApiResponse call(const std::string& method, const std::string& path,
@@ -56,8 +60,12 @@ class WebhookRoutes : public testing::Test {
   testkit::ManualClock clock_;
   testkit::SilentLog log_;
   std::unique_ptr<Storage> storage_;
+  const testkit::TemporaryFolder folder_;
+  const SecretBox box_{folder_ / "secret.key"};
+  test::SetSecrets endpointSecrets_;
+  WebhookSecrets secrets_{"x", endpointSecrets_, storage_->records(), box_};
+  test::CountingDeliveries deliveries_;
   Router router_;
-  int rings_ = 0;
 };
 
 TEST_F(WebhookRoutes, AJobsDeliveriesAreListed) {
@@ -111,12 +119,12 @@ TEST_F(WebhookRoutes, AReplayIsOwedAgainAndRings) {
   const ApiResponse reply = call("POST", "/v1/webhooks/a.0/replay");
   EXPECT_EQ(reply.status, 200);
   EXPECT_EQ(reply.body, R"({"id":"a.0","state":"owed"})");
-  EXPECT_EQ(rings_, 1);
+  EXPECT_EQ(deliveries_.count, 1);
   EXPECT_EQ(testkit::claimAllDue(storage_->outbox(), Millis(1'000)).size(), 1U);
   const ApiResponse unknown = call("POST", "/v1/webhooks/a.7/replay");
   EXPECT_EQ(unknown.status, 404);
   EXPECT_THAT(unknown.body, HasSubstr("\"message\":"));
-  EXPECT_EQ(rings_, 1);
+  EXPECT_EQ(deliveries_.count, 1);
 }
 
 TEST_F(WebhookRoutes, TheSecretIsToldToAdmins) {

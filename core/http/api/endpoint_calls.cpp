@@ -55,7 +55,7 @@ void writeCounts(json::ObjectWriter& out, const WorkerCounts& workers) {
 ApiResponse health(const QueueDeps& deps, ApiRequest& call) {
   if (const auto refusal = countUnderstood(call)) return *refusal;
   const EndpointCounts jobs = deps.jobs.counts(call.endpoint->id);
-  const WorkerCounts workers = deps.workers(call.endpoint->id);
+  const WorkerCounts workers = deps.workers.counts(call.endpoint->id);
   const OwedDeliveries owed = deps.jobs.owed(call.endpoint->id);
   return {200, json::object([&](json::ObjectWriter& out) {
             out.object("jobs", [&jobs](json::ObjectWriter& group) { writeCounts(group, jobs); });

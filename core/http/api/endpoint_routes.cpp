@@ -4,6 +4,7 @@
 #include "core/base/words.h"
 #include "core/endpoints/endpoint_service.h"
 #include "core/endpoints/filter_pool.h"
+#include "core/endpoints/runtime_meter.h"
 #include "core/http/api/error_response.h"
 #include "core/http/api/form_response.h"
 #include "core/http/api/list_response.h"
@@ -69,7 +70,7 @@ std::string inForceJson(const EndpointDeps& deps, const EndpointSpec& form, cons
 }
 
 std::string toJson(const EndpointDeps& deps, const EndpointEntry& entry, const Wanted& wanted) {
-  const WorkerPoolView workerPool = deps.workerPool(entry.form.id);
+  const WorkerPoolView workerPool = deps.workers.view(entry.form.id);
   std::string out = writeForm(entry.form, endpointFields(), false);
   out.pop_back();
   if (entry.endpoint) {
@@ -79,7 +80,7 @@ std::string toJson(const EndpointDeps& deps, const EndpointEntry& entry, const W
   out += ",\"release\":" + releaseJson(entry, workerPool);
   if (wanted.withTemplate) {
     const auto made = deps.registry.findTemplate(entry.form.templateId);
-    out += ",\"template\":" + (made ? toJson(made->form, deps.runtimeInMin(made->form.id)) : std::string("null"));
+    out += ",\"template\":" + (made ? toJson(made->form, deps.runtimes.minutes(made->form.id)) : std::string("null"));
   }
   if (wanted.withWorkers) {
     out += ",\"workers\":[";

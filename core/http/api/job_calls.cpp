@@ -21,7 +21,7 @@ constexpr std::size_t kMostAhead = 100;
 std::optional<ApiResponse> waitingResponse(const QueueDeps& deps, const ApiRequest& call, const Job& job) {
   const auto ahead = deps.jobs.ahead({job.endpoint, job.id}, kMostAhead);
   if (!ahead) return std::nullopt;
-  const auto reason = deps.draining() ? "draining" : deps.waitReason(*call.endpoint, job.lowPriority);
+  const auto reason = deps.draining ? "draining" : deps.workers.waitReason(*call.endpoint, job.lowPriority);
   return ApiResponse{200, json::object([&](json::ObjectWriter& out) {
                        writeJob(out, job);
                        out.member("queueReason", reason);
@@ -66,12 +66,12 @@ ApiResponse cancel(const QueueDeps& deps, ApiRequest& call) {
   if (std::holds_alternative<NotFound>(result)) return noJob(call);
   if (const auto* ended = std::get_if<WrongState>(&result)) return {200, briefJob(key.id, ended->state)};
   const auto& cancelled = std::get<Cancelled>(result);
-  if (cancelled.wasRunning) deps.stopRun(cancelled.lease);
+  if (cancelled.wasRunning) deps.runs.stopRun(cancelled.lease);
   return {200, briefJob(key.id, JobState::cancelled)};
 }
 
 ApiResponse retry(const QueueDeps& deps, ApiRequest& call) {
-  if (deps.draining()) return unavailable(call.path, "the server is shutting down: try again in a moment");
+  if (deps.draining) return unavailable(call.path, "the server is shutting down: try again in a moment");
   if (const auto refusal = countUnderstood(call)) return *refusal;
   const JobKey key = jobOf(call);
   const RequeueResult result = deps.jobs.retry(key, *call.endpoint);

@@ -25,7 +25,7 @@ void writeEntry(json::ObjectWriter& out, const PluginHost::Entry& entry, const P
   out.member("kind", nameOf(entry.kind));
   out.member("name", entry.name);
   out.member("version", entry.version);
-  out.member("selected", use.selected(nameOf(entry.kind), entry.name));
+  out.member("selected", use.isSelected(nameOf(entry.kind), entry.name));
   out.array("options", [&entry](json::ArrayWriter& options) {
     for (const PluginOption& option : entry.options) {
       options.object([&option](json::ObjectWriter& object) { writeOption(object, option); });
@@ -53,8 +53,8 @@ void writeLibrary(json::ObjectWriter& out, const PluginHost::Library& library, c
 
 }  // namespace
 
-void addPluginRoutes(Router& router, const PluginHost& plugins, PluginUse use) {
-  router.add({{"GET"}, "/v1/plugins", Scope::admin, 1024, false, [&plugins, use = std::move(use)](const ApiRequest&) {
+void addPluginRoutes(Router& router, const PluginHost& plugins, const PluginUse& use) {
+  router.add({{"GET"}, "/v1/plugins", Scope::admin, 1024, false, [&plugins, &use](const ApiRequest&) {
                 return ApiResponse{200, json::array([&](json::ArrayWriter& list) {
                                      for (const PluginHost::Library& library : plugins.libraries()) {
                                        list.object([&](json::ObjectWriter& out) { writeLibrary(out, library, use); });

@@ -22,7 +22,7 @@ constexpr const char* kOnlyItself =
 
 }  // namespace
 
-void addProcessRoutes(Router& router, Storage& storage, Clock& clock, std::function<bool()> draining) {
+void addProcessRoutes(Router& router, Storage& storage, Clock& clock, const std::atomic<bool>& draining) {
   const auto readiness = std::make_shared<Readiness>(storage, clock);
   router.add({{"GET"}, "/openapi.json", Scope::none, 1024, false, [](const ApiRequest&) {
                 return ApiResponse{200, openapiText()};
@@ -37,13 +37,8 @@ void addProcessRoutes(Router& router, Storage& storage, Clock& clock, std::funct
   router.add({{"GET"}, "/healthz", Scope::none, 1024, false, [](const ApiRequest&) {
                 return ApiResponse{200, R"({"status":"alive"})"};
               }});
-  router.add({{"GET"},
-              "/readyz",
-              Scope::none,
-              1024,
-              false,
-              [readiness, draining = std::move(draining)](const ApiRequest& call) {
-                if (draining()) return unavailable(call.path, "the server is shutting down");
+  router.add({{"GET"}, "/readyz", Scope::none, 1024, false, [readiness, &draining](const ApiRequest& call) {
+                if (draining) return unavailable(call.path, "the server is shutting down");
                 readiness->check();
                 return ApiResponse{200, R"({"status":"ready"})"};
               }});

@@ -15,7 +15,8 @@
 
 namespace jobq {
 
-/// A row of the table of routes.
+/// A row of the table of routes. The call of a row is a std::function, because a search for the path finds the function
+/// beside it.
 struct Route {
   std::vector<std::string> methods;             ///< GET includes HEAD
   std::string pattern;                          ///< such as "/v2/{endpoint}/status/{id}"

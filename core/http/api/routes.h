@@ -1,9 +1,8 @@
-// The tables of routes, one function for each topic. Each function adds its rows to the router. Objects passed by
-// reference outlive the router.
+// The tables of routes, one function for each topic, and the interfaces that routes call in other stages. Each function
+// adds its rows to the router. Objects passed by reference outlive the router. Routes run on all HTTP threads.
 #pragma once
 
-#include <cstdint>
-#include <functional>
+#include <atomic>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,73 +22,104 @@
 namespace jobq {
 
 class Backups;
+class DeliveryNotifier;
 class EndpointRegistry;
 class EndpointService;
 class JobService;
 class OutboxStore;
 class PluginHost;
+class RuntimeMeter;
 class Storage;
 class TemplateService;
+class WebhookSecrets;
+
+/// The workers of an endpoint, as callers see them. Any thread may call the functions.
+class WorkerStatus {
+ public:
+  virtual ~WorkerStatus() = default;
+
+  /// Returns the numbers of workers of all nodes by state. Throws StorageError.
+  virtual WorkerCounts counts(const EndpointId& endpoint) const = 0;
+
+  /// Returns each worker of this node and the progress of the endpoint's release.
+  virtual WorkerPoolView view(const EndpointId& endpoint) const = 0;
+
+  /// Returns the reason why a job of the endpoint waits here: no_workers, workers_busy, starting, worker_crashing or
+  /// paused.
+  virtual std::string_view waitReason(const Endpoint& endpoint, bool lowPriority) const = 0;
+};
+
+/// Stops runs whose jobs have ended early. Any thread may call.
+class RunStopper {
+ public:
+  virtual ~RunStopper() = default;
+
+  /// Fires the stop token of the attempt if the attempt runs on this node.
+  virtual void stopRun(const LeaseRef& lease) = 0;
+};
 
 /// Routes about jobs under /v2/{endpoint} and /sdk/v2/{endpoint}.
 struct QueueDeps {
   JobService& jobs;
   SubmissionRules rules;
-  std::function<WorkerCounts(const EndpointId&)> workers;  ///< workers of all nodes
-  std::function<void(const LeaseRef&)> stopRun;  ///< fires the stop token of an attempt that runs on this node
-  std::function<bool()> draining;                ///< returns true if new jobs are refused
-  std::function<std::string_view(const Endpoint&, bool lowPriority)> waitReason;  ///< reason why a job waits here
-  Budget& waiting;                                                                ///< places for waiting calls
-  Budget& answerMemory;                                                           ///< bytes for large answers
+  const WorkerStatus& workers;
+  RunStopper& runs;
+  const std::atomic<bool>& draining;  ///< true: new jobs are refused
+  Budget& waiting;                    ///< places for waiting calls
+  Budget& answerMemory;               ///< bytes for large answers
 };
 void addQueueRoutes(Router& router, const QueueDeps& deps);
 
 /// Routes under /v1/keys.
 void addKeyRoutes(Router& router, ApiKeys& keys, const WallClock& wall);
 
-/// Routes under /v1/plugins. `selected` returns whether the configuration uses an entry; `scripts` returns the scripts
-/// of an entry and their faults.
-struct PluginUse {
-  std::function<bool(std::string_view kind, std::string_view name)> selected;
-  std::function<std::vector<ScriptReport>(std::string_view kind, std::string_view name)> scripts;
-};
-void addPluginRoutes(Router& router, const PluginHost& plugins, PluginUse use);
+/// The use of installed plugins by this server. Any thread may call the functions.
+class PluginUse {
+ public:
+  virtual ~PluginUse() = default;
 
-/// Routes under /v1/webhooks. `secret` returns the server's secret in the form given to receivers; `ring` notifies the
-/// WebhookDispatcher that a delivery may be owed.
+  /// Returns true if the server uses the entry of the kind (nameOf(PluginKind)) and name.
+  virtual bool isSelected(std::string_view kind, std::string_view name) const = 0;
+
+  /// Returns the scripts of the entry and their faults; empty if the entry is unused or runs no scripts.
+  virtual std::vector<ScriptReport> scripts(std::string_view kind, std::string_view name) const = 0;
+};
+
+/// Routes under /v1/plugins.
+void addPluginRoutes(Router& router, const PluginHost& plugins, const PluginUse& use);
+
+/// Routes under /v1/webhooks.
 struct WebhookDeps {
   OutboxStore& outbox;
-  std::function<std::string()> secret;
-  std::function<void()> notify;
+  WebhookSecrets& secrets;
+  DeliveryNotifier& deliveries;  ///< notified after a replay
 };
 void addWebhookRoutes(Router& router, const WebhookDeps& deps);
 
-/// Routes under /v1/templates. `runtimeInMin` returns the worker minutes of a template.
+/// Routes under /v1/templates. `runtimes` has the worker minutes of the templates.
 void addTemplateRoutes(Router& router, TemplateService& service, const EndpointRegistry& registry,
-                       std::function<std::int64_t(const std::string& templateId)> runtimeInMin);
+                       const RuntimeMeter& runtimes);
 
-/// Routes under /v1/endpoints. `workerPool` returns the workers of an endpoint on this node; `runtimeInMin`
-/// returns the worker minutes of a template.
+/// Routes under /v1/endpoints.
 struct EndpointDeps {
   EndpointService& service;
   const EndpointRegistry& registry;
-  std::function<WorkerPoolView(const EndpointId&)> workerPool;
-  std::function<std::int64_t(const std::string& templateId)> runtimeInMin;
+  const WorkerStatus& workers;
+  const RuntimeMeter& runtimes;
   std::string queuePolicy;  ///< default for endpoints without a policy
 };
 void addEndpointRoutes(Router& router, const EndpointDeps& deps);
 
-/// Route /v1/backup. `storageName` is the value of the setting `storage`; `draining` returns true if no
-/// backup may begin.
+/// Route /v1/backup.
 struct BackupDependencies {
   Backups& backups;
-  std::string storageName;
-  std::function<bool()> draining;
+  std::string storageName;            ///< value of the setting `storage`
+  const std::atomic<bool>& draining;  ///< true: no backup may begin
 };
 void addBackupRoutes(Router& router, const BackupDependencies& with);
 
-/// Routes /, /docs, /openapi.json, /healthz and /readyz, without a key. While `draining` returns true /readyz answers
+/// Routes /, /docs, /openapi.json, /healthz and /readyz, without a key. While `draining` is true /readyz answers
 /// 503.
-void addProcessRoutes(Router& router, Storage& storage, Clock& clock, std::function<bool()> draining);
+void addProcessRoutes(Router& router, Storage& storage, Clock& clock, const std::atomic<bool>& draining);
 
 }  // namespace jobq

@@ -34,7 +34,7 @@ ApiResponse otherBody(const ApiRequest& call) {
 using SubmissionResult = std::variant<Accepted, Duplicate, ApiResponse>;
 
 SubmissionResult accept(const QueueDeps& deps, ApiRequest& call, std::optional<Millis> syncWait) {
-  if (deps.draining()) return unavailable(call.path, "the server is shutting down: try again in a moment");
+  if (deps.draining) return unavailable(call.path, "the server is shutting down: try again in a moment");
   auto idempotency = readIdempotencyKey(call);
   if (auto* refusal = std::get_if<ApiResponse>(&idempotency)) return std::move(*refusal);
   auto result = readSubmission(std::move(call.body), *call.endpoint, call.key->id, syncWait, deps.rules);

@@ -1,5 +1,6 @@
 // Routes under /v1/templates (core/http/API.md, "Template API").
 #include "core/base/words.h"
+#include "core/endpoints/runtime_meter.h"
 #include "core/endpoints/template_service.h"
 #include "core/http/api/error_response.h"
 #include "core/http/api/form_response.h"
@@ -14,11 +15,11 @@ constexpr std::size_t kTemplateBodyLimit = 1UL << 20;
 struct TemplateRoutes {
   TemplateService& service;
   const EndpointRegistry& registry;
-  std::function<std::int64_t(const std::string&)> runtimeInMin;
+  const RuntimeMeter& runtimes;
 };
 
 std::string toJson(const TemplateRoutes& routes, const Template& form) {
-  return toJson(form, routes.runtimeInMin(form.id));
+  return toJson(form, routes.runtimes.minutes(form.id));
 }
 
 ApiResponse noTemplate(const ApiRequest& call) {
@@ -75,8 +76,8 @@ ApiResponse remove(const TemplateRoutes& routes, ApiRequest& call) {
 }  // namespace
 
 void addTemplateRoutes(Router& router, TemplateService& service, const EndpointRegistry& registry,
-                       std::function<std::int64_t(const std::string&)> runtimeInMin) {
-  const TemplateRoutes routes{service, registry, std::move(runtimeInMin)};
+                       const RuntimeMeter& runtimes) {
+  const TemplateRoutes routes{service, registry, runtimes};
   const auto add = [&router, routes](const char* method, const char* path, bool needsBody,
                                      ApiResponse (*answer)(const TemplateRoutes&, ApiRequest&)) {
     router.add({{method}, path, Scope::admin, kTemplateBodyLimit, needsBody, [routes, answer](ApiRequest& call) {

@@ -5,6 +5,8 @@
 #include "core/http/api/error_response.h"
 #include "core/http/api/list_response.h"
 #include "core/http/api/routes.h"
+#include "core/webhooks/delivery_notifier.h"
+#include "core/webhooks/webhook_secrets.h"
 #include "jobq/json.h"
 #include "jobq/json_writer.h"
 #include "jobq/outbox_store.h"
@@ -85,7 +87,7 @@ ApiResponse replay(const WebhookDeps& deps, const ApiRequest& call) {
     return errorResponse(
         call.path, 404, "there is no webhook delivery " + clipped(id) + ": the id is wrong, or its record has expired");
   }
-  deps.notify();
+  deps.deliveries.notify();
   return {200, json::object([&id](json::ObjectWriter& out) {
             out.member("id", id);
             out.member("state", nameOf(DeliveryState::owed));
@@ -103,8 +105,9 @@ void addWebhookRoutes(Router& router, const WebhookDeps& deps) {
          return replay(deps, call);
        }});
   router.add({{"GET"}, "/v1/webhooks/secret", Scope::admin, kWebhookBodyLimit, false, [deps](const ApiRequest&) {
-                return ApiResponse{
-                    200, json::object([&deps](json::ObjectWriter& out) { out.member("secret", deps.secret()); })};
+                return ApiResponse{200, json::object([&deps](json::ObjectWriter& out) {
+                                     out.member("secret", deps.secrets.serverSecret());
+                                   })};
               }});
 }
 

@@ -1,0 +1,79 @@
+#include "core/adapters.h"
+
+#include "core/auth/api_keys.h"
+#include "core/endpoints/endpoint_registry.h"
+#include "core/endpoints/endpoint_service.h"
+#include "core/endpoints/runtime_meter.h"
+#include "core/jobs/completion_notifier.h"
+#include "core/jobs/run_reports.h"
+#include "core/maintenance/outbox_cleaner.h"
+#include "core/workers/pool_status.h"
+#include "core/workers/thread_executor.h"
+#include "core/workers/worker_pools.h"
+#include "core/workers/worker_supervisor.h"
+
+namespace jobq {
+
+std::string EndpointKeys::webhookKey(const EndpointId& endpoint) const {
+  const EndpointPtr found = endpoints_.find(endpoint);
+  return found ? found->webhookKey : std::string();
+}
+
+WorkerCounts NodeWorkers::counts(const EndpointId& endpoint) const {
+  WorkerCounts workers = deps_.pools.status(endpoint).counts;
+  return workers += deps_.storage.workers().count(endpoint, deps_.node);
+}
+
+WorkerPoolView NodeWorkers::view(const EndpointId& endpoint) const { return deps_.pools.view(endpoint); }
+
+std::string_view NodeWorkers::waitReason(const Endpoint& endpoint, bool lowPriority) const {
+  return jobq::waitReason(deps_.pools.status(endpoint.id), endpoint, lowPriority);
+}
+
+void NodeWorkers::stopRun(const LeaseRef& lease) {
+  deps_.supervisor.stopRun(lease);
+  deps_.executor.noticeStopped();
+}
+
+std::uint64_t NodeWorkers::waiting(const EndpointId& endpoint) const {
+  return deps_.storage.jobs().counts(endpoint).inQueue;
+}
+
+std::map<std::string, std::size_t> NodeWorkers::workersOfTemplates() const { return deps_.pools.workersOfTemplates(); }
+
+void EndpointLifecycle::endpointChanged(const EndpointId& id, const EndpointPtr& now) {
+  if (now) {
+    deps_.pools.setEndpoint(now);
+  } else {
+    deps_.pools.retire(id);
+    deps_.completions.announceSome(id);
+  }
+}
+
+std::vector<EndpointId> EndpointLifecycle::leaving() const { return deps_.registry.leaving(); }
+
+bool EndpointLifecycle::isInUse(const EndpointId& endpoint) const { return deps_.registry.isInUse(endpoint); }
+
+void EndpointLifecycle::forget(const EndpointId& endpoint) { deps_.service.forget(endpoint); }
+
+bool EndpointLifecycle::hasLeft(const EndpointId& endpoint) const {
+  return jobq::hasLeft(deps_.pools.status(endpoint));
+}
+
+void EndpointLifecycle::announceRemoved(const EndpointId& endpoint) { deps_.completions.announceSome(endpoint); }
+
+void SweepDuties::beforeSweep() { deps_.endpoints.refresh(); }
+
+void SweepDuties::swept(const SweepResult& result) {
+  deps_.reports.announce(result);
+  for (const LeaseRef& lease : result.stopped) deps_.workers.stopRun(lease);
+}
+
+void SweepDuties::afterSweep() {
+  deps_.outboxCleaner.step();
+  deps_.remover.step();
+  deps_.keys.storeUses();
+  deps_.runtimes.tick(deps_.workers.workersOfTemplates());
+}
+
+}  // namespace jobq

@@ -1,0 +1,120 @@
+// Adapters between stages that do not include each other. Each class implements the interfaces of its callers by calls
+// of other stages; the calls across the server are all in this file and in core/application.cpp. The adapters have no
+// state. Any thread may call, unless the interface says otherwise. The referenced objects outlive the adapters.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/endpoints/endpoint.h"
+#include "core/endpoints/worker_pool_view.h"
+#include "core/http/api/routes.h"
+#include "core/limits/rate_limit_gate.h"
+#include "core/maintenance/endpoint_remover.h"
+#include "core/maintenance/sweeper.h"
+#include "core/webhooks/webhook_secrets.h"
+#include "jobq/job.h"
+#include "jobq/lease_store.h"
+#include "jobq/storage.h"
+#include "jobq/worker_store.h"
+
+namespace jobq {
+
+class ApiKeys;
+class CompletionNotifier;
+class EndpointRegistry;
+class EndpointService;
+class OutboxCleaner;
+class RunReports;
+class RuntimeMeter;
+class ThreadExecutor;
+class WorkerPools;
+class WorkerSupervisor;
+
+/// Webhook delivery asks for the secrets of endpoints.
+class EndpointKeys final : public EndpointSecrets {
+ public:
+  explicit EndpointKeys(const EndpointRegistry& endpoints) : endpoints_(endpoints) {}
+  std::string webhookKey(const EndpointId& endpoint) const override;
+
+ private:
+  const EndpointRegistry& endpoints_;
+};
+
+/// Routes and rate limiting ask for the workers of an endpoint, and routes and sweeps stop runs.
+class NodeWorkers final : public WorkerStatus, public RunStopper, public EndpointLoad {
+ public:
+  struct Deps {
+    WorkerPools& pools;
+    WorkerSupervisor& supervisor;
+    ThreadExecutor& executor;
+    Storage& storage;
+    const std::string& node;  ///< name of this process in the storage
+  };
+  explicit NodeWorkers(const Deps& deps) : deps_(deps) {}
+
+  WorkerCounts counts(const EndpointId& endpoint) const override;
+  WorkerPoolView view(const EndpointId& endpoint) const override;
+  std::string_view waitReason(const Endpoint& endpoint, bool lowPriority) const override;
+  void stopRun(const LeaseRef& lease) override;
+  std::uint32_t running(const EndpointId& endpoint) const override { return counts(endpoint).running; }
+  std::uint64_t waiting(const EndpointId& endpoint) const override;
+
+  /// Returns the number of workers of each template on this node.
+  std::map<std::string, std::size_t> workersOfTemplates() const;
+
+ private:
+  const Deps deps_;
+};
+
+/// The registry reports changes of endpoints, and the remover asks for the remains of deleted endpoints.
+class EndpointLifecycle final : public LeavingEndpoints, public EndpointActivity {
+ public:
+  struct Deps {
+    EndpointRegistry& registry;
+    EndpointService& service;
+    WorkerPools& pools;
+    CompletionNotifier& completions;
+  };
+  explicit EndpointLifecycle(const Deps& deps) : deps_(deps) {}
+
+  /// Receives an endpoint that was added, changed or removed (null).
+  void endpointChanged(const EndpointId& id, const EndpointPtr& now);
+
+  std::vector<EndpointId> leaving() const override;
+  bool isInUse(const EndpointId& endpoint) const override;
+  void forget(const EndpointId& endpoint) override;
+  bool hasLeft(const EndpointId& endpoint) const override;
+  void announceRemoved(const EndpointId& endpoint) override;
+
+ private:
+  const Deps deps_;
+};
+
+/// The sweeper reports its results and performs the other duties of every second.
+class SweepDuties final : public SweepListener {
+ public:
+  struct Deps {
+    EndpointRegistry& endpoints;
+    RunReports& reports;
+    NodeWorkers& workers;
+    OutboxCleaner& outboxCleaner;
+    EndpointRemover& remover;
+    ApiKeys& keys;
+    RuntimeMeter& runtimes;
+  };
+  explicit SweepDuties(const Deps& deps) : deps_(deps) {}
+
+  void beforeSweep() override;
+  void swept(const SweepResult& result) override;
+  void afterSweep() override;
+
+ private:
+  const Deps deps_;
+};
+
+}  // namespace jobq

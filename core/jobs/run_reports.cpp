@@ -1,0 +1,51 @@
+#include "core/jobs/run_reports.h"
+
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "core/base/words.h"
+#include "core/jobs/completion_notifier.h"
+#include "core/jobs/queue_signal.h"
+#include "core/webhooks/delivery_notifier.h"
+
+namespace jobq {
+
+ReportResult RunReports::append(const LeaseRef& lease, std::vector<Chunk> chunks) {
+  std::size_t bytes = 0;
+  for (const Chunk& chunk : chunks) bytes += chunk.output.size() + chunk.metrics.size();
+  const ReportResult fenced = storage_.chunks().append(lease, std::move(chunks));
+  if (fenced == ReportResult::accepted) completions_.announceChunk(lease.job, bytes);
+  return fenced;
+}
+
+ReportResult RunReports::finish(const LeaseRef& lease, Outcome outcome, bool owesWebhook) {
+  if (auto* failed = std::get_if<Failed>(&outcome)) {
+    const std::size_t size = failed->error.size();
+    if (size == 0) failed->error = "the handler failed without a message";
+    if (size > kMaxErrorBytes) {
+      failed->error =
+          clipped(failed->error, kMaxErrorBytes) + " (cut: the error had " + std::to_string(size) + " bytes)";
+    }
+  }
+  const ReportResult fenced = storage_.leases().finish(lease, std::move(outcome));
+  if (fenced == ReportResult::accepted) {
+    completions_.announce(lease.job);
+    if (owesWebhook) deliveries_.notify();
+  }
+  return fenced;
+}
+
+void RunReports::release(const std::vector<LeaseRef>& leases, const EndpointId& endpoint) {
+  if (storage_.leases().release(leases) > 0) queueSignal_.notify(endpoint, false);
+}
+
+void RunReports::announce(const SweepResult& swept) {
+  for (const JobKey& key : swept.finished) completions_.announce(key.id);
+  for (const JobKey& key : swept.expired) completions_.announce(key.id);
+  for (const LeaseRef& lease : swept.stopped) completions_.announce(lease.job);
+  for (const EndpointId& endpoint : swept.requeuedAt) queueSignal_.notify(endpoint, false);
+  if (!swept.finished.empty()) deliveries_.notify();
+}
+
+}  // namespace jobq

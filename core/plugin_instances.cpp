@@ -1,0 +1,92 @@
+#include "core/plugin_instances.h"
+
+#include <utility>
+
+#include "jobq/error.h"
+
+namespace jobq {
+
+PluginInstances::PluginInstances(const Config& config, const PluginHost& host, PluginHost::Deps deps, Log& log)
+    : config_(config), host_(host), deps_(std::move(deps)), log_(log) {}
+
+// Each plugin writes to the log under its kind and name.
+template <class Interface>
+std::unique_ptr<Interface> PluginInstances::create(const std::string& name) {
+  Log* log = nullptr;
+  {
+    Lock lock(mutex_);
+    log = &logs_.emplace_back(log_, std::string(nameOf(Interface::kKind)) + "." + name);
+  }
+  return host_.create<Interface>(name, deps_, *log);
+}
+
+std::unique_ptr<Storage> PluginInstances::makeStorage() { return create<Storage>(config_.storage); }
+
+std::unique_ptr<RateLimiter> PluginInstances::makeLimiter() { return create<RateLimiter>(config_.limiter); }
+
+const NamedTransports& PluginInstances::makeTransports() {
+  for (const std::string& name : config_.webhookTransports) plugin(transports_, name);
+  return transports_;
+}
+
+const QueuePolicy& PluginInstances::policy(const std::string& name) {
+  return plugin(policies_, name.empty() ? config_.queuePolicy : name);
+}
+
+FilterPool& PluginInstances::filter(const std::string& name) {
+  const FilterName parsed = parseFilter(name);
+  std::unique_ptr<FilterPool> fresh;
+  try {
+    fresh = std::make_unique<FilterPool>(name, plugin(filterFactories_, parsed.plugin), parsed.script);
+  } catch (const ConfigError& absence) {
+    fresh = std::make_unique<FilterPool>(name, absence.what());
+  }
+  Lock lock(mutex_);
+  return *filters_.try_emplace(name, std::move(fresh)).first->second;
+}
+
+// If two threads make an instance of the same name at the same time, the second instance is destroyed.
+template <class Interface>
+Interface& PluginInstances::plugin(std::map<std::string, std::unique_ptr<Interface>>& made, const std::string& name) {
+  {
+    Lock lock(mutex_);
+    const auto found = made.find(name);
+    if (found != made.end()) return *found->second;
+  }
+  auto fresh = create<Interface>(name);
+  Lock lock(mutex_);
+  return *made.try_emplace(name, std::move(fresh)).first->second;
+}
+
+template <class Interface>
+bool PluginInstances::isMade(const std::map<std::string, std::unique_ptr<Interface>>& made,
+                             std::string_view name) const {
+  Lock lock(mutex_);
+  return made.contains(std::string(name));
+}
+
+bool PluginInstances::isSelected(std::string_view kind, std::string_view name) const {
+  if (kind == nameOf(PluginKind::storage)) return name == config_.storage;
+  if (kind == nameOf(PluginKind::rateLimiter)) return name == config_.limiter;
+  if (kind == nameOf(PluginKind::queuePolicy)) return isMade(policies_, name);
+  if (kind == nameOf(PluginKind::webhookTransport)) return isMade(transports_, name);
+  if (kind == nameOf(PluginKind::handler)) return isMade(handlers_, name);
+  if (kind == nameOf(PluginKind::admissionFilter)) return isMade(filterFactories_, name);
+  return false;
+}
+
+std::vector<ScriptReport> PluginInstances::scripts(std::string_view kind, std::string_view name) const {
+  const Plugin* plugin = nullptr;
+  {
+    Lock lock(mutex_);
+    const auto find = [&](const auto& made) {
+      const auto found = made.find(std::string(name));
+      if (found != made.end()) plugin = found->second.get();
+    };
+    if (kind == nameOf(PluginKind::handler)) find(handlers_);
+    if (kind == nameOf(PluginKind::admissionFilter)) find(filterFactories_);
+  }
+  return plugin == nullptr ? std::vector<ScriptReport>{} : plugin->scripts();
+}
+
+}  // namespace jobq

@@ -1,0 +1,79 @@
+// The instances of plugins used by this server.
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/logger.h"
+#include "core/config/config.h"
+#include "core/endpoints/filter_pool.h"
+#include "core/http/api/routes.h"
+#include "core/plugin/plugin_host.h"
+#include "core/webhooks/transports.h"
+#include "jobq/admission_filter.h"
+#include "jobq/job_handler.h"
+#include "jobq/log.h"
+#include "jobq/mutex.h"
+#include "jobq/plugin.h"
+#include "jobq/queue_policy.h"
+#include "jobq/rate_limiter.h"
+#include "jobq/storage.h"
+
+namespace jobq {
+
+/// Owns one instance for each name, shared by all endpoints, and makes an instance when an endpoint needs its first.
+/// Any thread may call the functions, except the three that make the plugins of the server itself. A function that
+/// makes a plugin throws ConfigError, with one sentence, if the plugin does not exist or refuses its settings.
+class PluginInstances final : public PluginUse {
+ public:
+  /// The referenced objects outlive the instances. `deps` is given to every plugin.
+  PluginInstances(const Config& config, const PluginHost& host, PluginHost::Deps deps, Log& log);
+
+  /// Make the plugins named by the configuration. To be called once each, before other threads call. The object keeps
+  /// the transports; storage and limiter belong to the caller and end before the object.
+  std::unique_ptr<Storage> makeStorage();
+  std::unique_ptr<RateLimiter> makeLimiter();
+  const NamedTransports& makeTransports();
+
+  /// Returns the handlers of the name.
+  HandlerFactory& handler(const std::string& name) { return plugin(handlers_, name); }
+
+  /// Returns the policy of the name, or the policy of the server for an empty name.
+  const QueuePolicy& policy(const std::string& name);
+
+  /// Returns a pool for every well-formed name. The pool of a missing filter has a fault and accepts no job.
+  FilterPool& filter(const std::string& name);
+
+  /// Returns the filters of endpoints without filters of their own.
+  const std::vector<std::string>& defaultFilters() const { return config_.filters; }
+
+  bool isSelected(std::string_view kind, std::string_view name) const override;
+  std::vector<ScriptReport> scripts(std::string_view kind, std::string_view name) const override;
+
+ private:
+  template <class Interface>
+  std::unique_ptr<Interface> create(const std::string& name);
+  template <class Interface>
+  Interface& plugin(std::map<std::string, std::unique_ptr<Interface>>& made, const std::string& name);
+  template <class Interface>
+  bool isMade(const std::map<std::string, std::unique_ptr<Interface>>& made, std::string_view name) const;
+
+  const Config& config_;
+  const PluginHost& host_;
+  const PluginHost::Deps deps_;
+  Log& log_;
+  mutable Mutex mutex_;
+  std::list<PrefixedLog> logs_ JOBQ_GUARDED_BY(mutex_);  // logs lent to plugins
+  // The instances made so far, guarded by mutex_. An instance is never removed.
+  std::map<std::string, std::unique_ptr<QueuePolicy>> policies_;
+  std::map<std::string, std::unique_ptr<HandlerFactory>> handlers_;  // stage: execution
+  std::map<std::string, std::unique_ptr<AdmissionFilterFactory>> filterFactories_;
+  std::map<std::string, std::unique_ptr<FilterPool>> filters_;  // stage: admission; by name
+  NamedTransports transports_;
+};
+
+}  // namespace jobq

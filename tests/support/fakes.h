@@ -1,0 +1,112 @@
+// Fakes of interfaces between the stages of the server, each controlled by a test.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "core/jobs/queue_signal.h"
+#include "core/limits/rate_limit_gate.h"
+#include "core/maintenance/overdue_jobs.h"
+#include "core/maintenance/sweeper.h"
+#include "core/webhooks/delivery_notifier.h"
+#include "core/webhooks/delivery_pool.h"
+#include "core/webhooks/receiver_table.h"
+#include "core/webhooks/webhook_secrets.h"
+#include "jobq/job.h"
+#include "jobq/lease_store.h"
+#include "jobq/outbox_store.h"
+
+namespace jobq::test {
+
+/// Calls a function of the test instead of a claim.
+class CallingClaimer final : public Claimer {
+ public:
+  explicit CallingClaimer(std::function<void()> claim) : claim_(std::move(claim)) {}
+  void claimForCaller(const EndpointId&) override { claim_(); }
+
+ private:
+  const std::function<void()> claim_;
+};
+
+/// Counts the notifications.
+class CountingDeliveries final : public DeliveryNotifier {
+ public:
+  void notify() noexcept override { ++count; }
+  std::atomic<int> count = 0;
+};
+
+/// Has the same load for every endpoint.
+class FixedLoad final : public EndpointLoad {
+ public:
+  std::uint32_t running(const EndpointId&) const override { return busyWorkers; }
+  std::uint64_t waiting(const EndpointId&) const override {
+    ++askedForWaiting;
+    return waitingJobs;
+  }
+  std::uint32_t busyWorkers = 0;
+  std::uint64_t waitingJobs = 0;
+  mutable int askedForWaiting = 0;
+};
+
+/// Has the secrets set by the test.
+class SetSecrets final : public EndpointSecrets {
+ public:
+  std::string webhookKey(const EndpointId& endpoint) const override {
+    const auto found = keys.find(endpoint);
+    return found == keys.end() ? std::string() : found->second;
+  }
+  std::map<EndpointId, std::string> keys;
+};
+
+/// Calls a function of the test for each batch and each duty.
+class CallingSweepListener final : public SweepListener {
+ public:
+  using Duty = std::function<void()>;
+  explicit CallingSweepListener(std::function<void(const SweepResult&)> swept, Duty before = {}, Duty after = {})
+      : swept_(std::move(swept)), before_(std::move(before)), after_(std::move(after)) {}
+
+  void beforeSweep() override {
+    if (before_) before_();
+  }
+  void swept(const SweepResult& result) override { swept_(result); }
+  void afterSweep() override {
+    if (after_) after_();
+  }
+
+ private:
+  const std::function<void(const SweepResult&)> swept_;
+  const Duty before_;
+  const Duty after_;
+};
+
+/// Calls a function of the test, and has no work left.
+class CallingOverdueJobs final : public OverdueJobs {
+ public:
+  explicit CallingOverdueJobs(std::function<void()> end) : end_(std::move(end)) {}
+  bool endOverdue() override {
+    end_();
+    return false;
+  }
+
+ private:
+  const std::function<void()> end_;
+};
+
+/// Calls functions of the test for each delivery and each free place.
+class CallingRunner final : public DeliveryRunner {
+ public:
+  CallingRunner(std::function<CallEnd(const Delivery&)> deliver, std::function<void()> freed)
+      : deliver_(std::move(deliver)), freed_(std::move(freed)) {}
+  CallEnd deliver(Delivery delivery) override { return deliver_(delivery); }
+  void placeFreed() noexcept override { freed_(); }
+
+ private:
+  const std::function<CallEnd(const Delivery&)> deliver_;
+  const std::function<void()> freed_;
+};
+
+}  // namespace jobq::test
