@@ -20,7 +20,7 @@ foreach(stem backlog fair_share limits_load load release_load storm waits)
   jobq_add_python_test(fault.${stem} fault/test_${stem}.py LABELS fault PROCESSORS 4)
 endforeach()
 
-foreach(stem arch_test test_abi test_includes test_language test_pages test_programs)
+foreach(stem arch_test test_abi test_includes test_language test_pages test_programs test_wiring)
   string(REGEX REPLACE "_?test_?" "" name ${stem})
   jobq_add_python_test(arch.${name} arch/${stem}.py LABELS arch)
 endforeach()
