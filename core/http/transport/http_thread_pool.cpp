@@ -16,6 +16,8 @@ constexpr std::chrono::seconds kIdleLife{60};
 
 }  // namespace
 
+HttpThreadPool::HttpThreadPool(std::size_t most, ConnectionHandler& handler) : most_(most), handler_(handler) {}
+
 HttpThreadPool::~HttpThreadPool() { stop(); }
 
 std::unique_ptr<Connection> HttpThreadPool::submit(std::unique_ptr<Connection> connection) {

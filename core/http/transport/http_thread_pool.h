@@ -35,7 +35,7 @@ class ConnectionHandler {
 class HttpThreadPool {
  public:
   /// `most` bounds the threads. `handler` outlives the pool.
-  HttpThreadPool(std::size_t most, ConnectionHandler& handler) : most_(most), handler_(handler) {}
+  HttpThreadPool(std::size_t most, ConnectionHandler& handler);
   /// Calls stop().
   ~HttpThreadPool();
 
