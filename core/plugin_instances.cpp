@@ -29,6 +29,8 @@ const NamedTransports& PluginInstances::makeTransports() {
   return transports_;
 }
 
+HandlerFactory& PluginInstances::handler(const std::string& name) { return plugin(handlers_, name); }
+
 const QueuePolicy& PluginInstances::policy(const std::string& name) {
   return plugin(policies_, name.empty() ? config_.queuePolicy : name);
 }

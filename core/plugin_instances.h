@@ -40,7 +40,7 @@ class PluginInstances final : public PluginUse {
   const NamedTransports& makeTransports();
 
   /// Returns the handlers of the name.
-  HandlerFactory& handler(const std::string& name) { return plugin(handlers_, name); }
+  HandlerFactory& handler(const std::string& name);
 
   /// Returns the policy of the name, or the policy of the server for an empty name.
   const QueuePolicy& policy(const std::string& name);
