@@ -1,7 +1,6 @@
 #include "core/adapters.h"
 
 #include "core/auth/api_keys.h"
-#include "core/endpoints/endpoint_registry.h"
 #include "core/endpoints/endpoint_service.h"
 #include "core/endpoints/runtime_meter.h"
 #include "core/jobs/completion_notifier.h"
@@ -27,7 +26,7 @@ WorkerCounts NodeWorkers::counts(const EndpointId& endpoint) const {
 WorkerPoolView NodeWorkers::view(const EndpointId& endpoint) const { return deps_.pools.view(endpoint); }
 
 std::string_view NodeWorkers::waitReason(const Endpoint& endpoint, bool lowPriority) const {
-  return jobq::waitReason(deps_.pools.status(endpoint.id), endpoint, lowPriority);
+  return jobq::waitReason(deps_.pools.status(endpoint.spec.id), endpoint, lowPriority);
 }
 
 void NodeWorkers::stopRun(const LeaseRef& lease) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/endpoints/endpoint.h"
+#include "core/endpoints/endpoint_registry.h"
 #include "core/endpoints/worker_pool_view.h"
 #include "core/http/api/routes.h"
 #include "core/limits/rate_limit_gate.h"
@@ -26,7 +27,6 @@ namespace jobq {
 
 class ApiKeys;
 class CompletionNotifier;
-class EndpointRegistry;
 class EndpointService;
 class OutboxCleaner;
 class RunReports;
@@ -72,7 +72,7 @@ class NodeWorkers final : public WorkerStatus, public RunStopper, public Endpoin
 };
 
 /// The registry reports changes of endpoints, and the remover asks for the remains of deleted endpoints.
-class EndpointLifecycle final : public LeavingEndpoints, public EndpointActivity {
+class EndpointLifecycle final : public EndpointListener, public LeavingEndpoints, public EndpointActivity {
  public:
   struct Deps {
     EndpointRegistry& registry;
@@ -82,8 +82,7 @@ class EndpointLifecycle final : public LeavingEndpoints, public EndpointActivity
   };
   explicit EndpointLifecycle(const Deps& deps) : deps_(deps) {}
 
-  /// Receives an endpoint that was added, changed or removed (null).
-  void endpointChanged(const EndpointId& id, const EndpointPtr& now);
+  void endpointChanged(const EndpointId& id, const EndpointPtr& now) override;
 
   std::vector<EndpointId> leaving() const override;
   bool isInUse(const EndpointId& endpoint) const override;

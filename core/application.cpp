@@ -3,6 +3,7 @@
 #include "core/base/clock.h"
 #include "core/base/ids.h"
 #include "core/base/shutdown_deadline.h"
+#include "core/config/filter_name.h"
 #include "core/http/api/routes.h"
 #include "core/maintenance/lost_jobs.h"
 #include "core/start_check.h"
@@ -29,13 +30,6 @@ PluginHost loadPlugins(const Config& config, Log& log) {
   return host;
 }
 
-PluginResolver resolverOf(PluginInstances& instances, const Clock& clock) {
-  return {[&instances](const std::string& name) -> HandlerFactory& { return instances.handler(name); },
-          [&instances](const std::string& name) -> const QueuePolicy& { return instances.policy(name); },
-          [&instances](const std::string& name) -> FilterPool& { return instances.filter(name); },
-          instances.defaultFilters(), toIso8601(clock.now())};
-}
-
 // Time for webhook transports to end after their stop token is set.
 constexpr Millis kTransportsEnd{15'000};
 
@@ -57,8 +51,7 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
                  log_),
       storage_(around(instances_.makeStorage())),
       transports_(instances_.makeTransports()),
-      endpoints_({storage_->records(), secrets_, resolverOf(instances_, clock_), log_}, config_.endpoints,
-                 [this](const EndpointId& id, const EndpointPtr& now) { lifecycle_.endpointChanged(id, now); }),
+      endpoints_({storage_->records(), secrets_, instances_, log_, toIso8601(clock_.now())}, config_.endpoints),
       endpointKeys_(endpoints_),
       webhookSecrets_(config_.webhookKey, endpointKeys_, storage_->records(), secrets_),
       webhooks_({storage_->outbox(), transports_, webhookSecrets_, clock_, log_, wall_}),
@@ -90,6 +83,7 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
       cors_(config_.server.corsOrigins),
       pipeline_(router_, keys_, endpoints_, rates_, bodyMemory_, answerMemory_, cors_, log_),
       server_(config_.server, pipeline_, waiting_, log_) {
+  endpoints_.setListener(lifecycle_);
   sweeper_.setListener(sweepDuties_);
   addRoutes();
 }
@@ -110,7 +104,7 @@ void Application::start() {
   // The recovery runs before the first claim: jobs of a dead process are counted and return to their old position in
   // the queue.
   LostJobs lost(storage_->jobs(), log_);
-  for (const EndpointPtr& endpoint : endpoints_.all()) lost.collect(endpoint->id);
+  for (const EndpointPtr& endpoint : endpoints_.all()) lost.collect(endpoint->spec.id);
   if (sweeper_.endOverdue()) {
     log_.write(LogLevel::information, "start.expired",
                "the storage holds expired jobs, which are removed while the server runs");

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/config/filter_name.h"
 #include "jobq/error.h"
 
 namespace jobq {

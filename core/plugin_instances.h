@@ -11,6 +11,7 @@
 #include "core/base/logger.h"
 #include "core/config/config.h"
 #include "core/endpoints/filter_pool.h"
+#include "core/endpoints/plugin_resolver.h"
 #include "core/http/api/routes.h"
 #include "core/plugin/plugin_host.h"
 #include "core/webhooks/transports.h"
@@ -28,7 +29,7 @@ namespace jobq {
 /// Owns one instance for each name, shared by all endpoints, and makes an instance when an endpoint needs its first.
 /// Any thread may call the functions, except the three that make the plugins of the server itself. A function that
 /// makes a plugin throws ConfigError, with one sentence, if the plugin does not exist or refuses its settings.
-class PluginInstances final : public PluginUse {
+class PluginInstances final : public PluginResolver, public PluginUse {
  public:
   /// The referenced objects outlive the instances. `deps` is given to every plugin.
   PluginInstances(const Config& config, const PluginHost& host, PluginHost::Deps deps, Log& log);
@@ -39,17 +40,10 @@ class PluginInstances final : public PluginUse {
   std::unique_ptr<RateLimiter> makeLimiter();
   const NamedTransports& makeTransports();
 
-  /// Returns the handlers of the name.
-  HandlerFactory& handler(const std::string& name);
-
-  /// Returns the policy of the name, or the policy of the server for an empty name.
-  const QueuePolicy& policy(const std::string& name);
-
-  /// Returns a pool for every well-formed name. The pool of a missing filter has a fault and accepts no job.
-  FilterPool& filter(const std::string& name);
-
-  /// Returns the filters of endpoints without filters of their own.
-  const std::vector<std::string>& defaultFilters() const { return config_.filters; }
+  HandlerFactory& handler(const std::string& name) override;
+  const QueuePolicy& policy(const std::string& name) override;
+  FilterPool& filter(const std::string& name) override;
+  const std::vector<std::string>& defaultFilters() const override { return config_.filters; }
 
   bool isSelected(std::string_view kind, std::string_view name) const override;
   std::vector<ScriptReport> scripts(std::string_view kind, std::string_view name) const override;

@@ -4,7 +4,7 @@
 #include <system_error>
 #include <vector>
 
-#include "core/endpoints/filter_pool.h"
+#include "core/config/filter_name.h"
 #include "core/endpoints/image.h"
 #include "core/http/transport/byte_stream.h"
 #include "jobq/error.h"
@@ -66,7 +66,7 @@ void checkNames(const Config& config, const PluginHost& host) {
     NameCheck(host, "webhook.transports").need(PluginKind::webhookTransport, name);
   }
   NameCheck(host, "filters").needFilters(config.filters);
-  for (const EndpointConfig& endpoint : config.endpoints) {
+  for (const EndpointSpec& endpoint : config.endpoints) {
     const std::string prefix = "endpoint." + endpoint.id;
     NameCheck(host, prefix + ".queuePolicy").need(PluginKind::queuePolicy, endpoint.queuePolicy);
     if (const auto fault = imageFault(endpoint.image)) throw ConfigError(prefix + ".image " + *fault);
@@ -83,7 +83,7 @@ void checkFiles(const Config& config) {
     (void)TlsContext(config.server.tlsCertificate.string(), config.server.tlsKey.string());
   }
   needFilterScripts("filters", config, config.filters);
-  for (const EndpointConfig& endpoint : config.endpoints) {
+  for (const EndpointSpec& endpoint : config.endpoints) {
     const std::string prefix = "endpoint." + endpoint.id;
     const Image image = parseImage(endpoint.image);
     if (image.kind == Image::Kind::lua) {

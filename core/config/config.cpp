@@ -1,7 +1,6 @@
 #include "core/config/config.h"
 
 #include <Poco/Exception.h>
-#include <Poco/StringTokenizer.h>
 #include <Poco/Util/PropertyFileConfiguration.h>
 
 #include <algorithm>
@@ -39,12 +38,6 @@ struct Reading {
   const std::filesystem::path& folder;  // start of relative paths
 };
 
-std::vector<std::string> words(const std::string& value, const std::string& separators) {
-  const Poco::StringTokenizer parts(value, separators,
-                                    Poco::StringTokenizer::TOK_TRIM | Poco::StringTokenizer::TOK_IGNORE_EMPTY);
-  return {parts.begin(), parts.end()};
-}
-
 template <class Choice>
 Choice oneOf(const Reading& r, const std::vector<std::pair<std::string, Choice>>& choices) {
   std::string all;
@@ -69,7 +62,7 @@ bool isOrigin(std::string_view text) {
 
 std::set<std::string> readOrigins(const Reading& r) {
   std::set<std::string> origins;
-  for (std::string& origin : words(r.value, ",")) {
+  for (std::string& origin : units::words(r.value, ",")) {
     if (origin != "*" && !isOrigin(origin)) {
       throw ConfigError(r.key + " = " + r.value + ": write origins such as https://app.example.com, or *");
     }
@@ -110,20 +103,20 @@ const Setting kSettings[] = {
     {"plugins.path",
      [](const Reading& r) {
        r.config.pluginPath.clear();
-       for (const std::string& path : words(r.value, ":")) r.config.pluginPath.push_back(r.folder / path);
+       for (const std::string& path : units::words(r.value, ":")) r.config.pluginPath.push_back(r.folder / path);
      }},
     {"plugins.required",
      [](const Reading& r) {
-       for (const std::string& name : words(r.value, ",")) r.config.pluginsRequired.insert(name);
+       for (const std::string& name : units::words(r.value, ",")) r.config.pluginsRequired.insert(name);
      }},
     {"scripts.path", [](const Reading& r) { r.config.scriptPath = r.folder / r.value; }},
-    {"filters", [](const Reading& r) { r.config.filters = words(r.value, ","); }},
+    {"filters", [](const Reading& r) { r.config.filters = units::words(r.value, ","); }},
     {"storage", [](const Reading& r) { r.config.storage = r.value; }},
     {"queue.policy", [](const Reading& r) { r.config.queuePolicy = r.value; }},
     {"limiter", [](const Reading& r) { r.config.limiter = r.value; }},
     {"limits.enabled", [](const Reading& r) { r.config.limits.enabled = units::flag(r.key, r.value); }},
     {"limits.queue", [](const Reading& r) { r.config.limits.queue = units::flag(r.key, r.value); }},
-    {"webhook.transports", [](const Reading& r) { r.config.webhookTransports = words(r.value, ","); }},
+    {"webhook.transports", [](const Reading& r) { r.config.webhookTransports = units::words(r.value, ","); }},
     {"webhook.secret", [](const Reading& r) { r.config.webhookKey = units::secret(r.key, r.value); }},
     {"webhook.maxAge",
      [](const Reading& r) { r.config.webhookMaxAge = units::duration(r.key, r.value, kSecond, kMonth); }},
@@ -142,56 +135,6 @@ const Setting kSettings[] = {
     {"log.format",
      [](const Reading& r) {
        r.config.logFormat = oneOf<LogFormat>(r, {{"text", LogFormat::text}, {"json", LogFormat::json}});
-     }},
-};
-
-struct EndpointSetting {
-  const char* name;
-  void (*apply)(EndpointConfig&, const std::string& key, const std::string& value);
-};
-const EndpointSetting kEndpointSettings[] = {
-    {"image", [](EndpointConfig& e, const std::string&, const std::string& v) { e.image = v; }},
-    {"workersMin",
-     [](EndpointConfig& e, const std::string& k, const std::string& v) {
-       e.workersMin = static_cast<std::uint32_t>(units::integer(k, v, 0, 10'000));
-     }},
-    {"workersMax",
-     [](EndpointConfig& e, const std::string& k, const std::string& v) {
-       e.workersMax = static_cast<std::uint32_t>(units::integer(k, v, 0, 10'000));
-     }},
-    {"maxStuck",
-     [](EndpointConfig& e, const std::string& k, const std::string& v) {
-       e.maxStuck = static_cast<std::uint32_t>(units::integer(k, v, 0, 10'000));
-     }},
-    {"idleTimeout", [](EndpointConfig& e, const std::string& k,
-                       const std::string& v) { e.idleTimeout = units::duration(k, v, kNoTime, kHour); }},
-    {"executionTimeout",
-     [](EndpointConfig& e, const std::string& k, const std::string& v) {
-       e.executionTimeout = units::duration(k, v, Millis(5'000), kWeek);
-     }},
-    {"stopGrace", [](EndpointConfig& e, const std::string& k,
-                     const std::string& v) { e.stopGrace = units::duration(k, v, kNoTime, kHour); }},
-    {"maxAttempts",
-     [](EndpointConfig& e, const std::string& k, const std::string& v) {
-       e.maxAttempts = static_cast<std::uint32_t>(units::integer(k, v, 1, 1'000));
-     }},
-    {"scalerType",
-     [](EndpointConfig& e, const std::string& k, const std::string& v) {
-       const auto type = parseScalerType(v);
-       if (!type) throw ConfigError(k + " = " + v + " is not one of QUEUE_DELAY, REQUEST_COUNT");
-       e.scaling.type = *type;
-     }},
-    {"scalerValue",
-     [](EndpointConfig& e, const std::string& k, const std::string& v) {
-       e.scaling.value = static_cast<std::uint32_t>(units::integer(k, v, 1, 1'000'000));
-     }},
-    {"queuePolicy", [](EndpointConfig& e, const std::string&, const std::string& v) { e.queuePolicy = v; }},
-    {"filters", [](EndpointConfig& e, const std::string&, const std::string& v) { e.filters = words(v, ","); }},
-    {"webhookSecret",
-     [](EndpointConfig& e, const std::string& k, const std::string& v) { e.webhookKey = units::secret(k, v); }},
-    {"isolation",
-     [](EndpointConfig&, const std::string& k, const std::string& v) {
-       if (v != "thread") throw ConfigError(k + " = " + v + ": only thread is available");
      }},
 };
 
@@ -225,19 +168,19 @@ void applyEndpoint(Config& config, const std::string& key, const std::string& va
     throw ConfigError(key + ": the id " + id + " is reserved for the management API: choose another one");
   }
   auto endpoint = std::find_if(config.endpoints.begin(), config.endpoints.end(),
-                               [&id](const EndpointConfig& e) { return e.id == id; });
+                               [&id](const EndpointSpec& e) { return e.id == id; });
   if (endpoint == config.endpoints.end()) {
-    endpoint = config.endpoints.insert(endpoint, EndpointConfig{});
-    endpoint->id = id;
+    endpoint = config.endpoints.insert(endpoint, endpointInFile(id));
   }
   if (name.starts_with("env.")) {
     endpoint->env[name.substr(4)] = value;
     return;
   }
   std::vector<std::string> known{"endpoint." + id + ".env.NAME"};
-  for (const EndpointSetting& setting : kEndpointSettings) {
-    if (name == setting.name) return setting.apply(*endpoint, key, value);
-    known.push_back("endpoint." + id + "." + setting.name);
+  for (const FormField<EndpointSpec>& field : endpointFields()) {
+    if (field.setting.empty()) continue;
+    if (name == field.setting) return field.parse(*endpoint, key, value);
+    known.push_back("endpoint." + id + "." + field.setting);
   }
   refuseKey(key, known);
 }
@@ -341,7 +284,7 @@ void complete(Config& config, const std::filesystem::path& folder) {
   if (config.server.tlsCertificate.empty() != config.server.tlsKey.empty()) {
     throw ConfigError("server.tls.certificate and server.tls.key belong together: set both, or neither");
   }
-  for (EndpointConfig& endpoint : config.endpoints) {
+  for (EndpointSpec& endpoint : config.endpoints) {
     const std::string name = "endpoint." + endpoint.id;
     if (endpoint.image.empty()) throw ConfigError(name + ".image is missing: name a handler, such as plugin/echo");
     if (endpoint.queuePolicy.empty()) endpoint.queuePolicy = config.queuePolicy;
@@ -359,7 +302,9 @@ const std::vector<std::string>& Config::knownKeys() {
     std::vector<std::string> keys;
     for (const Setting& setting : kSettings) keys.emplace_back(setting.name);
     for (const std::string& key : limitKeys()) keys.push_back(key);
-    for (const EndpointSetting& setting : kEndpointSettings) keys.push_back(std::string("endpoint.ID.") + setting.name);
+    for (const FormField<EndpointSpec>& field : endpointFields()) {
+      if (!field.setting.empty()) keys.push_back("endpoint.ID." + field.setting);
+    }
     return keys;
   }();
   return kKeys;

@@ -6,16 +6,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/base/logger.h"
+#include "core/config/endpoint_spec.h"
 #include "core/config/limits.h"
-#include "core/config/scaling.h"
-#include "jobq/job.h"
 #include "jobq/log.h"
 #include "jobq/time.h"
 
@@ -41,24 +39,6 @@ struct ServerConfig {
   Millis drain{30'000};  ///< time for running jobs to finish at shutdown
 };
 
-/// One `endpoint.<id>.*` group. Fixed while the server runs.
-struct EndpointConfig {
-  EndpointId id;
-  std::string image;
-  std::uint32_t workersMin = 0;
-  std::uint32_t workersMax = 3;
-  std::optional<std::uint32_t> maxStuck;  ///< without a value workersMax
-  Millis idleTimeout{5'000};
-  Millis executionTimeout{600'000};
-  Millis stopGrace{5'000};
-  std::uint32_t maxAttempts = 3;
-  Scaling scaling{ScalerType::requestCount, 1};     ///< one worker for each job, at once: workers start in a moment
-  std::string queuePolicy;                          ///< name of the policy plugin; the server's default filled in
-  std::optional<std::vector<std::string>> filters;  ///< names in their order; the server's default filled in
-  std::string webhookKey;                           ///< key for signatures, as bytes; empty: key of the server
-  std::map<std::string, std::string> env;
-};
-
 /// All settings of the file, after the overrides of the command line.
 struct Config {
   ServerConfig server;
@@ -79,7 +59,7 @@ struct Config {
   bool allowPrivateAddresses = false;
   LogLevel logLevel = LogLevel::information;
   LogFormat logFormat = LogFormat::text;
-  std::vector<EndpointConfig> endpoints;
+  std::vector<EndpointSpec> endpoints;  ///< the `endpoint.<id>.*` groups; fixed while the server runs
 
   /// Values of `<kind>.<name>.<key>`, for the plugins; the plugin host checks the values against the declared keys.
   std::map<std::string, std::string> pluginSettings;

@@ -1,5 +1,7 @@
 #include "core/config/units.h"
 
+#include <Poco/StringTokenizer.h>
+
 #include <charconv>
 #include <cstddef>
 #include <limits>
@@ -78,6 +80,12 @@ bool flag(std::string_view key, std::string_view text) {
   if (text == "true") return true;
   if (text != "false") refuse(key, text, "true or false");
   return false;
+}
+
+std::vector<std::string> words(const std::string& list, const std::string& separators) {
+  const Poco::StringTokenizer parts(list, separators,
+                                    Poco::StringTokenizer::TOK_TRIM | Poco::StringTokenizer::TOK_IGNORE_EMPTY);
+  return {parts.begin(), parts.end()};
 }
 
 std::string secret(std::string_view key, std::string_view text) {

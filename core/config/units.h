@@ -23,6 +23,10 @@ std::int64_t integer(std::string_view key, std::string_view text, std::int64_t m
 /// Reads true or false.
 bool flag(std::string_view key, std::string_view text);
 
+/// Returns the parts of a list between the characters of `separators`, without blanks around a part and without empty
+/// parts.
+std::vector<std::string> words(const std::string& list, const std::string& separators);
+
 /// Returns the bytes of a webhook secret: decoded from the form of Standard Webhooks (whsec_ and base64), or the bytes
 /// of any other text.
 std::string secret(std::string_view key, std::string_view text);

@@ -1,19 +1,15 @@
-// An endpoint as a running server uses it: image, number of workers, rules.
+// An endpoint as a running server uses it: the description, and the plugins and the release that were found for it.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "core/config/limits.h"
-#include "core/config/scaling.h"
-#include "jobq/job.h"
+#include "core/config/endpoint_spec.h"
 #include "jobq/job_handler.h"
 #include "jobq/queue_policy.h"
-#include "jobq/time.h"
 
 namespace jobq {
 
@@ -32,29 +28,18 @@ struct Release {
 
 using ReleasePtr = std::shared_ptr<const Release>;
 
-/// Immutable; shared by all threads. A change puts a new object in the place of the old one (EndpointRegistry).
+/// The description and everything that was found for it. Immutable; shared by all threads. A change puts a new object
+/// in the place of the old one (EndpointRegistry).
 struct Endpoint {
-  EndpointId id;
-  std::uint64_t version = 1;  ///< newest version; workers may still have an older one
-  std::string image;          ///< image of the newest version
-  ReleasePtr release;         ///< null: the image is for remote workers or cannot run on this server
-  std::string fault;          ///< fault of the newest version; `release` is then the last good version
+  EndpointSpec spec;
+  ReleasePtr release;  ///< null: the image is for remote workers or cannot run on this server
+  std::string fault;   ///< reason why the newest version does not run; `release` is then the last good version
   const QueuePolicy* policy = nullptr;
-  std::vector<FilterPool*> filters;        ///< review each job, in this order
-  std::map<std::string, std::string> env;  ///< env of the newest version, for filters; workers use the release's env
-  std::uint32_t workersMin = 0;
-  std::uint32_t workersMax = 3;
-  std::uint32_t maxStuck = 3;  ///< stuck workers with a replacement; beyond, a stuck worker keeps its slot
-  Scaling scaling;
-  bool paused = false;  ///< queued jobs wait, running jobs continue
-  Millis idleTimeout{5'000};
-  Millis executionTimeout{600'000};
-  Millis stopGrace{5'000};
-  std::uint32_t maxAttempts = 3;
-  std::optional<Millis> runRetention;      ///< retention of results of /run; without a value 30 minutes
-  std::optional<Millis> runsyncRetention;  ///< retention of results of /runsync with an ordinary wait; else 60 s
-  LimitSettings limits{};                  ///< override the limits of the server
-  std::string webhookKey;                  ///< key for signatures of webhooks, as bytes; empty: key of the server
+  std::vector<FilterPool*> filters;  ///< review each job, in this order
+  std::string webhookKey;            ///< key for signatures of webhooks, as bytes; empty: key of the server
+
+  /// Returns the number of stuck workers with a replacement; a stuck worker beyond it keeps its slot.
+  std::uint32_t maxStuck() const { return spec.maxStuck.value_or(spec.workersMax); }
 };
 
 using EndpointPtr = std::shared_ptr<const Endpoint>;

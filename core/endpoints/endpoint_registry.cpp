@@ -1,29 +1,25 @@
 #include "core/endpoints/endpoint_registry.h"
 
 #include <algorithm>
-#include <atomic>
-#include <future>
-#include <system_error>
 
-#include "core/base/secret_box.h"
+#include "core/endpoints/endpoint_maker.h"
+#include "core/endpoints/endpoint_record.h"
 #include "core/endpoints/image.h"
 #include "jobq/error.h"
 
 namespace jobq {
-namespace {
 
-constexpr std::size_t kWriters = 16;
-
-}  // namespace
-
-EndpointRegistry::EndpointRegistry(Deps deps, const std::vector<EndpointConfig>& fixed, Listener listener)
-    : deps_(std::move(deps)), listener_(std::move(listener)) {
+EndpointRegistry::EndpointRegistry(const Deps& deps, const std::vector<EndpointSpec>& fixed)
+    : deps_(deps), records_(deps.records, deps.box, deps.log) {
   // The default filters are checked here on their own, because every endpoint of the file may have other filters while
   // endpoints of the API may not.
-  if (const auto fault = filterFault(deps_.resolver.filters, deps_.resolver)) throw ConfigError("filters: " + *fault);
-  for (const EndpointConfig& config : fixed) {
-    fixed_.emplace(config.id, makeStatic(config, deps_.resolver));
-    rebuild(config.id);
+  if (const auto fault = filterFault(deps_.resolver.defaultFilters(), deps_.resolver)) {
+    throw ConfigError("filters: " + *fault);
+  }
+  for (EndpointSpec spec : fixed) {
+    spec.createdAt = deps_.startedAt;
+    fixed_.emplace(spec.id, makeStatic(spec, deps_.resolver));
+    rebuild(spec.id);
   }
   state_.set(std::make_shared<State>(next_));
 }
@@ -71,7 +67,7 @@ std::vector<EndpointId> EndpointRegistry::leaving() const {
 }
 
 void EndpointRegistry::checkIds() {
-  for (const auto& [id, entry] : fixed_) {
+  for (const auto& [id, endpoint] : fixed_) {
     if (deps_.records.find(kEndpointKind, id)) {
       throw ConfigError("endpoint." + id +
                         " is in the file, but the storage has an endpoint of that id: rename the one in the file");
@@ -129,20 +125,20 @@ void EndpointRegistry::announceEndpoint(const EndpointId& id, const EndpointPtr&
 void EndpointRegistry::takeIn() {
   std::set<EndpointId> touched;
   const auto publish = [&] {
-    if (touched.empty() && state_.get()->templates == next_.templates) return;
+    if (touched.empty() && next_.templates == records_.templates()) return;
+    next_.templates = records_.templates();
     for (const EndpointId& id : touched) rebuild(id);
     state_.set(std::make_shared<State>(next_));
     for (const EndpointId& id : touched) {
       const EndpointPtr now = find(id);
       // Workers get a copy of their own, because isInUse counts references: a worker that keeps its
       // endpoint would look like a request.
-      listener_(id, now ? std::make_shared<Endpoint>(*now) : nullptr);
+      listener_->endpointChanged(id, now ? std::make_shared<Endpoint>(*now) : nullptr);
     }
   };
   try {
-    do {
-      follow(touched);
-    } while (decideRemovals() || releaseTemplates());
+    records_.follow(touched);
+    followScripts(touched);
   } catch (...) {
     publish();  // changes that were read are not read again
     throw;
@@ -150,191 +146,48 @@ void EndpointRegistry::takeIn() {
   publish();
 }
 
-void EndpointRegistry::follow(std::set<EndpointId>& touched) {
-  followTemplates(touched);
-  followEndpoints(touched);
-  followPauses(touched);
-  followScripts(touched);
-}
-
-void EndpointRegistry::followTemplates(std::set<EndpointId>& touched) {
-  const Changes changes = deps_.records.changedSince(kTemplateKind, templatesSeen_);
-  std::set<std::string> changed(changes.removed.begin(), changes.removed.end());
-  const auto forget = [this](const std::string& id) {
-    next_.templates.erase(id);
-    unwanted_.erase(id);
-    gone_.erase(id);
-  };
-  for (const std::string& id : changes.removed) forget(id);
-  for (const Record& record : changes.changed) {
-    try {
-      auto entry = std::make_shared<TemplateEntry>(TemplateEntry{templateOf(record, deps_.box), record.version});
-      changed.insert(record.id);
-      forget(record.id);
-      if (isGone(entry->form)) {
-        gone_.insert(record.id);
-        continue;
-      }
-      if (entry->form.removal == kRemovalAsked) unwanted_.insert(record.id);
-      next_.templates[record.id] = std::move(entry);
-    } catch (const Error& error) {
-      logDamage(error);
-    }
-  }
-  templatesSeen_ = changes.version;
-  if (changed.empty()) return;
-  for (const auto& [id, entry] : stored_) {
-    if (changed.contains(entry.form.templateId)) touched.insert(id);
-  }
-}
-
-void EndpointRegistry::followEndpoints(std::set<EndpointId>& touched) {
-  const Changes changes = deps_.records.changedSince(kEndpointKind, endpointsSeen_);
-  for (const EndpointId& id : changes.removed) {
-    if (stored_.erase(id) > 0) touched.insert(id);
-  }
-  for (const Record& record : changes.changed) {
-    try {
-      EndpointSpec form = endpointSpecOf(record, deps_.box);
-      EndpointEntry& entry = stored_[record.id];
-      entry.form = std::move(form);
-      entry.record = record.version;
-      touched.insert(record.id);
-    } catch (const Error& error) {
-      if (stored_.erase(record.id) > 0) touched.insert(record.id);
-      logDamage(error);
-    }
-  }
-  endpointsSeen_ = changes.version;
-}
-
-void EndpointRegistry::followPauses(std::set<EndpointId>& touched) {
-  const Changes changes = deps_.records.changedSince(kPauseKind, pausesSeen_);
-  for (const EndpointId& id : changes.removed) {
-    if (paused_.erase(id) > 0) touched.insert(id);
-  }
-  for (const Record& record : changes.changed) {
-    if (paused_.insert(record.id).second) touched.insert(record.id);
-  }
-  pausesSeen_ = changes.version;
-}
-
 // Rebuilds the endpoints whose script was missing or faulty and is good now, so that a halted release continues.
 void EndpointRegistry::followScripts(std::set<EndpointId>& touched) const {
   for (const auto& [id, entry] : next_.endpoints) {
     const Endpoint& endpoint = *entry->endpoint;
-    const bool isReleased = endpoint.release && endpoint.release->version == endpoint.version;
-    if (isReleased || endpoint.fault.empty() || parseImage(endpoint.image).kind != Image::Kind::lua) continue;
-    if (!imageFault(endpoint.image, deps_.resolver)) touched.insert(id);
+    const EndpointSpec& spec = endpoint.spec;
+    const bool isReleased = endpoint.release && endpoint.release->version == spec.version;
+    if (isReleased || endpoint.fault.empty() || parseImage(spec.image).kind != Image::Kind::lua) continue;
+    if (!imageFault(spec.image, deps_.resolver)) touched.insert(id);
   }
-}
-
-// Decides the removals of templates (see kRemovalAsked). Endpoints are followed after templates, so every endpoint is
-// known whose creation did not see the request for removal. Returns true if a record was written, here or by another
-// node.
-bool EndpointRegistry::decideRemovals() {
-  const bool any = !unwanted_.empty() || !gone_.empty();
-  for (const std::string& id : unwanted_) {
-    const TemplateEntryPtr& entry = next_.templates.at(id);
-    Template form = entry->form;
-    const bool used = std::any_of(stored_.begin(), stored_.end(), [&id](const auto& stored) {
-      return stored.second.form.templateId == id && !stored.second.form.deleting;
-    });
-    form.removal = used ? "" : kRemovalDecided;
-    (void)deps_.records.update(toRecord(form, deps_.box), entry->record);
-  }
-  for (const std::string& id : gone_) deps_.records.remove(kTemplateKind, id);
-  return any;
-}
-
-// Raises the version of each endpoint with a changed template. The first node to see a newer template stores the new
-// version, so a node that dies in between leaves no endpoint at the old version; only one of several nodes succeeds.
-// Returns true if a record was written, here or by another node.
-bool EndpointRegistry::releaseTemplates() {
-  std::vector<EndpointEntry> raised;
-  for (const auto& [id, entry] : stored_) {
-    const auto of = next_.templates.find(entry.form.templateId);
-    if (entry.form.deleting || of == next_.templates.end()) continue;
-    const auto record = static_cast<std::int64_t>(of->second->record);
-    if (entry.form.templateRecord >= record) continue;
-    EndpointEntry& next = raised.emplace_back(entry);
-    ++next.form.version;
-    next.form.templateRecord = record;
-  }
-  if (raised.empty()) return false;
-  store(raised);
-  return true;
-}
-
-// Writes all records in parallel: a storage puts concurrent writes into one commit, and 500 commits in a row would take
-// seconds. Throws the exception of the first failure; the stored part is read back later.
-void EndpointRegistry::store(const std::vector<EndpointEntry>& raised) {
-  std::atomic<std::size_t> next = 0;
-  const auto write = [&] {
-    for (std::size_t i = next++; i < raised.size(); i = next++) {
-      (void)deps_.records.update(toRecord(raised[i].form, deps_.box), raised[i].record);
-    }
-  };
-  std::vector<std::future<void>> writers;
-  try {
-    while (writers.size() < std::min(kWriters, raised.size())) {
-      writers.push_back(std::async(raised.size() == 1 ? std::launch::deferred : std::launch::async, write));
-    }
-  } catch (const std::system_error&) {
-    // No further thread can start: the existing threads, or this thread, do all writes.
-    if (writers.empty()) write();
-  }
-  std::exception_ptr failure;
-  for (std::future<void>& writer : writers) {
-    try {
-      writer.get();
-    } catch (...) {
-      if (!failure) failure = std::current_exception();
-    }
-  }
-  if (failure) std::rethrow_exception(failure);
 }
 
 // Makes the published entry of an endpoint anew, from the file or from the records.
 void EndpointRegistry::rebuild(const EndpointId& id) {
   const auto fixed = fixed_.find(id);
-  const auto stored = stored_.find(id);
-  const bool leaves = stored != stored_.end() && stored->second.form.deleting;
+  const EndpointSpec* stored = records_.find(id);
+  const bool leaves = stored != nullptr && stored->deleting;
   if (leaves) {
     next_.leaving.insert(id);
   } else {
     next_.leaving.erase(id);
   }
-  const auto before = next_.endpoints.find(id);
-  const EndpointPtr was = before == next_.endpoints.end() ? nullptr : before->second->endpoint;
   if (fixed != fixed_.end()) {
-    EndpointEntry entry = fixed->second;
-    entry.form.paused = paused_.contains(id);
-    auto endpoint = std::make_shared<Endpoint>(*entry.endpoint);
-    endpoint->paused = entry.form.paused;
-    entry.endpoint = std::move(endpoint);
-    next_.endpoints[id] = std::make_shared<EndpointEntry>(std::move(entry));
-  } else if (stored == stored_.end() || leaves) {
+    auto endpoint = std::make_shared<Endpoint>(*fixed->second);
+    endpoint->spec.paused = records_.isPaused(id);
+    next_.endpoints[id] = std::make_shared<EndpointEntry>(EndpointEntry{endpoint->spec, endpoint});
+  } else if (stored == nullptr || leaves) {
     next_.endpoints.erase(id);
     announceEndpoint(id, nullptr);
   } else {
-    EndpointEntry entry = stored->second;
-    entry.form.paused = paused_.contains(id);
-    const auto of = next_.templates.find(entry.form.templateId);
-    WorkerSpec workerSpec{entry.form.templateId, "", {}};
+    const auto before = next_.endpoints.find(id);
+    EndpointSpec spec = *stored;
+    spec.paused = records_.isPaused(id);
+    const auto of = next_.templates.find(spec.templateId);
     if (of != next_.templates.end()) {
-      workerSpec.image = of->second->form.imageName;
-      workerSpec.env = entry.form.env = of->second->form.env;
+      spec.image = of->second->form.imageName;
+      spec.env = of->second->form.env;
     }
-    entry.endpoint = makeEndpoint(entry.form, workerSpec, deps_.resolver, was);
-    entry.form.fault = entry.endpoint->fault;
-    announceEndpoint(id, entry.endpoint);
-    next_.endpoints[id] = std::make_shared<EndpointEntry>(std::move(entry));
+    const EndpointPtr endpoint =
+        makeEndpoint(spec, deps_.resolver, before == next_.endpoints.end() ? nullptr : before->second->endpoint);
+    announceEndpoint(id, endpoint);
+    next_.endpoints[id] = std::make_shared<EndpointEntry>(EndpointEntry{std::move(spec), endpoint});
   }
-}
-
-void EndpointRegistry::logDamage(const std::exception& error) const {
-  deps_.log.write(LogLevel::error, "endpoints.damaged", error.what());
 }
 
 }  // namespace jobq

@@ -1,11 +1,8 @@
-// All endpoints and templates. The definitions in the configuration file are fixed while the server runs; every node
-// may change the definitions in the storage. The registry follows the records and makes a release of a changed template
-// for each endpoint using the template (core/decisions/endpoints.md); the first node to see the change stores the new
-// version.
+// All endpoints and templates, for readers. The definitions in the configuration file are fixed while the server runs;
+// every node may change the definitions in the storage, which EndpointRecords follows.
 #pragma once
 
 #include <cstdint>
-#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -15,10 +12,10 @@
 #include <vector>
 
 #include "core/base/shared_snapshot.h"
-#include "core/config/config.h"
+#include "core/config/endpoint_spec.h"
 #include "core/endpoints/endpoint.h"
-#include "core/endpoints/endpoint_maker.h"
-#include "core/endpoints/template.h"
+#include "core/endpoints/endpoint_records.h"
+#include "core/endpoints/plugin_resolver.h"
 #include "jobq/job.h"
 #include "jobq/log.h"
 #include "jobq/mutex.h"
@@ -28,14 +25,25 @@ namespace jobq {
 
 class SecretBox;
 
-/// A template with the version of its record.
-struct TemplateEntry {
-  Template form;
-  std::uint64_t record = 0;  ///< version of the stored record
+/// An endpoint in both forms: the description for responses, and the object that serves jobs. The description is newer
+/// than the object in the answer to a change that this node has not read back yet; the object is then null for a new
+/// endpoint.
+struct EndpointEntry {
+  EndpointSpec spec;
+  EndpointPtr endpoint;
 };
 
 using EndpointEntryPtr = std::shared_ptr<const EndpointEntry>;
-using TemplateEntryPtr = std::shared_ptr<const TemplateEntry>;
+
+/// Learns of changed endpoints.
+class EndpointListener {
+ public:
+  virtual ~EndpointListener() = default;
+
+  /// Called by the refreshing thread for every endpoint that was added, changed or removed (null), before refresh()
+  /// returns.
+  virtual void endpointChanged(const EndpointId& id, const EndpointPtr& now) = 0;
+};
 
 /// Any thread may call all functions. The data is as old as the last refresh(). Every request reads here, so readers
 /// share no lock.
@@ -45,15 +53,18 @@ class EndpointRegistry {
   struct Deps {
     RecordStore& records;
     const SecretBox& box;
-    PluginResolver resolver;
+    PluginResolver& resolver;
     Log& log;
+    std::string startedAt;  ///< `createdAt` of endpoints of the file: the file holds no time of creation
   };
-  /// Receives every endpoint that was added, changed or removed (null), before refresh() returns.
-  using Listener = std::function<void(const EndpointId& id, const EndpointPtr& now)>;
 
   /// Takes in the endpoints of the file; endpoints of the storage follow with the first refresh(). Throws ConfigError
   /// if an endpoint of the file cannot run.
-  EndpointRegistry(Deps deps, const std::vector<EndpointConfig>& fixed, Listener listener);
+  EndpointRegistry(const Deps& deps, const std::vector<EndpointSpec>& fixed);
+
+  /// Sets the listener. The listener needs parts that need the registry, so it is constructed later and set afterwards:
+  /// before the first refresh(). `listener` is valid until the last refresh().
+  void setListener(EndpointListener& listener) { listener_ = &listener; }
 
   /// Return null if the id is unknown.
   EndpointPtr find(std::string_view id) const;
@@ -83,41 +94,27 @@ class EndpointRegistry {
   /// Throws ConfigError if an endpoint of the file has the id of a stored endpoint. Call before the first refresh().
   void checkIds();
 
-  const PluginResolver& resolver() const { return deps_.resolver; }
+  PluginResolver& resolver() const { return deps_.resolver; }
 
  private:
   struct State {
     std::map<EndpointId, EndpointEntryPtr, std::less<>> endpoints;
-    std::map<std::string, TemplateEntryPtr, std::less<>> templates;
+    TemplateEntries templates;
     std::set<EndpointId> leaving;
   };
 
   void takeIn();
-  void follow(std::set<EndpointId>& touched);
-  void followTemplates(std::set<EndpointId>& touched);
-  void followEndpoints(std::set<EndpointId>& touched);
-  void followPauses(std::set<EndpointId>& touched);
   void followScripts(std::set<EndpointId>& touched) const;
-  bool decideRemovals();
-  bool releaseTemplates();
-  void store(const std::vector<EndpointEntry>& raised);
   void rebuild(const EndpointId& id);
   void announceEndpoint(const EndpointId& id, const EndpointPtr& endpoint);
-  void logDamage(const std::exception& error) const;
 
   const Deps deps_;
-  const Listener listener_;
-  std::map<EndpointId, EndpointEntry> fixed_;
+  EndpointListener* listener_ = nullptr;
+  std::map<EndpointId, EndpointPtr> fixed_;
 
   // Used only by the refreshing thread, one at a time.
+  EndpointRecords records_;
   State next_;
-  std::map<EndpointId, EndpointEntry> stored_;  // content of the records
-  std::set<EndpointId> paused_;
-  std::set<std::string> unwanted_;  // templates to remove if no endpoint uses them
-  std::set<std::string> gone_;      // removed templates with a record left over
-  std::uint64_t templatesSeen_ = 0;
-  std::uint64_t endpointsSeen_ = 0;
-  std::uint64_t pausesSeen_ = 0;
 
   SharedSnapshot<State> state_;
   mutable Mutex mutex_;

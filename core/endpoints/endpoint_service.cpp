@@ -4,6 +4,9 @@
 #include "core/base/ids.h"
 #include "core/base/secret_box.h"
 #include "core/base/words.h"
+#include "core/endpoints/endpoint_maker.h"
+#include "core/endpoints/endpoint_record.h"
+#include "jobq/error.h"
 
 namespace jobq {
 namespace {
@@ -21,28 +24,28 @@ FieldFault templateGone(const std::string& id) {
 
 }  // namespace
 
-// Adds the faults known before the form is stored. An endpoint with a template unable to run is refused; a template
+// Adds the faults known before the endpoint is stored. An endpoint with a template unable to run is refused; a template
 // unable to run later becomes a halted release.
-void EndpointService::addFaults(FieldFaults& faults, const EndpointSpec& form, const std::string& templateBefore) {
-  addCrossFaults(faults, form);
-  if (!form.templateId.empty() && form.templateId != templateBefore && !isFaulty(faults, "templateId")) {
-    const auto record = usableTemplate(form.templateId);
+void EndpointService::addFaults(FieldFaults& faults, const EndpointSpec& spec, const std::string& templateBefore) {
+  addCrossFaults(faults, spec);
+  if (!spec.templateId.empty() && spec.templateId != templateBefore && !isFaulty(faults, "templateId")) {
+    const auto record = usableTemplate(spec.templateId);
     if (!record) {
-      faults.push_back(templateGone(form.templateId));
+      faults.push_back(templateGone(spec.templateId));
     } else if (const auto fault = imageFault(templateOf(*record, box_).imageName, registry_.resolver())) {
-      faults.push_back({"templateId", "templateId " + form.templateId + " cannot be used: " + *fault});
+      faults.push_back({"templateId", "templateId " + spec.templateId + " cannot be used: " + *fault});
     }
   }
-  if (form.filters && !isFaulty(faults, "filters")) {
-    if (const auto fault = filterFault(*form.filters, registry_.resolver())) {
+  if (spec.filters && !isFaulty(faults, "filters")) {
+    if (const auto fault = filterFault(*spec.filters, registry_.resolver())) {
       faults.push_back({"filters", "filters cannot be used: " + *fault});
     }
   }
   if (isFaulty(faults, "queuePolicy")) return;
   try {
-    (void)registry_.resolver().policy(form.queuePolicy);
+    (void)registry_.resolver().policy(spec.queuePolicy);
   } catch (const ConfigError& error) {
-    faults.push_back({"queuePolicy", "queuePolicy " + clipped(form.queuePolicy) + " cannot be used: " + error.what()});
+    faults.push_back({"queuePolicy", "queuePolicy " + clipped(spec.queuePolicy) + " cannot be used: " + error.what()});
   }
 }
 
@@ -54,86 +57,85 @@ std::optional<Record> EndpointService::usableTemplate(const std::string& id) {
   return record;
 }
 
-std::int64_t EndpointService::templateRecord(const std::string& id) {
+std::uint64_t EndpointService::templateRecord(const std::string& id) {
   const auto record = usableTemplate(id);
-  return record ? static_cast<std::int64_t>(record->version) : 0;
+  return record ? record->version : 0;
 }
 
 // Returns the endpoint as stored, even if the registry lacks the new version because the storage fails, or has removed
 // the endpoint.
-EndpointEntryPtr EndpointService::shown(EndpointSpec form) {
+EndpointEntryPtr EndpointService::shown(EndpointSpec spec) {
   const bool known = registry_.showChange();
-  const auto entry = registry_.entry(form.id);
+  const auto entry = registry_.entry(spec.id);
   if (known && entry) return entry;
-  const auto made = registry_.findTemplate(form.templateId);
-  if (made) form.env = made->form.env;
-  return std::make_shared<EndpointEntry>(EndpointEntry{std::move(form), entry ? entry->endpoint : nullptr});
+  const auto made = registry_.findTemplate(spec.templateId);
+  if (made) spec.env = made->form.env;
+  return std::make_shared<EndpointEntry>(EndpointEntry{std::move(spec), entry ? entry->endpoint : nullptr});
 }
 
 std::variant<EndpointEntryPtr, FieldFaults> EndpointService::create(std::string_view body) {
-  EndpointSpec form;
-  FieldFaults faults = readForm(form, body, endpointFields(), kEndpointNoun, true);
-  addFaults(faults, form, "");
+  EndpointSpec spec;
+  FieldFaults faults = readForm(spec, body, endpointFields(), kEndpointNoun, true);
+  addFaults(faults, spec, "");
   if (!faults.empty()) return faults;
-  form.id = newName(kEndpointIdLetters);
-  form.createdAt = toIso8601(wall_.now());
-  form.templateRecord = templateRecord(form.templateId);
-  if (!std::holds_alternative<Stored>(records_.create(toRecord(form, box_)))) {
+  spec.id = newName(kEndpointIdLetters);
+  spec.createdAt = toIso8601(wall_.now());
+  spec.templateRecord = templateRecord(spec.templateId);
+  if (!std::holds_alternative<Stored>(records_.create(toRecord(spec, box_)))) {
     throw StorageError("the new endpoint's id is taken: try again");
   }
   try {
-    if (usableTemplate(form.templateId)) return shown(form);
+    if (usableTemplate(spec.templateId)) return shown(spec);
   } catch (const StorageError&) {
     // On 503 the client sends the request again and wants one endpoint.
-    records_.remove(kEndpointKind, form.id);
+    records_.remove(kEndpointKind, spec.id);
     throw;
   }
-  records_.remove(kEndpointKind, form.id);
-  return FieldFaults{templateGone(form.templateId)};
+  records_.remove(kEndpointKind, spec.id);
+  return FieldFaults{templateGone(spec.templateId)};
 }
 
 std::variant<EndpointEntryPtr, FieldFaults, Unknown> EndpointService::update(const EndpointId& id,
                                                                              std::string_view body) {
   for (;;) {
     const auto present = registry_.entry(id);
-    if (present && present->form.isStatic) return fixedByFile(id);
+    if (present && present->spec.isStatic) return fixedByFile(id);
     const auto record = records_.find(kEndpointKind, id);
     if (!record) return Unknown{};
     EndpointSpec before = endpointSpecOf(*record, box_);
     if (before.deleting) return Unknown{};
-    before.paused = present && present->form.paused;  // the record of the endpoint does not hold the pause
-    EndpointSpec form = before;
-    FieldFaults faults = readForm(form, body, endpointFields(), kEndpointNoun, false);
-    addFaults(faults, form, before.templateId);
+    before.paused = present && present->spec.paused;  // the record of the endpoint does not hold the pause
+    EndpointSpec spec = before;
+    FieldFaults faults = readForm(spec, body, endpointFields(), kEndpointNoun, false);
+    addFaults(faults, spec, before.templateId);
     if (!faults.empty()) return faults;
-    const bool another = form.templateId != before.templateId;
-    if (another) {
-      ++form.version;
-      form.templateRecord = templateRecord(form.templateId);
+    if (needsRelease(before, spec)) {
+      ++spec.version;
+      spec.templateRecord = templateRecord(spec.templateId);
     }
-    if (writeForm(form, endpointFields(), true) == writeForm(before, endpointFields(), true)) return shown(form);
-    const UpdateResult result = records_.update(toRecord(form, box_), record->version);
+    if (writeForm(spec, endpointFields(), true) == writeForm(before, endpointFields(), true)) return shown(spec);
+    const UpdateResult result = records_.update(toRecord(spec, box_), record->version);
     const auto* stored = std::get_if<Stored>(&result);
     if (stored == nullptr) continue;  // another writer was faster, and its changes are kept
-    if (!another || usableTemplate(form.templateId)) return shown(form);
+    if (spec.templateId == before.templateId || usableTemplate(spec.templateId)) return shown(spec);
     EndpointSpec back = before;
-    back.version = form.version + 1;
+    back.version = spec.version + 1;
     (void)records_.update(toRecord(back, box_), stored->version);
     registry_.showChange();
-    return FieldFaults{templateGone(form.templateId)};
+    return FieldFaults{templateGone(spec.templateId)};
   }
 }
 
 std::variant<Removed, FieldFaults, Unknown> EndpointService::remove(const EndpointId& id) {
   for (;;) {
     const auto present = registry_.entry(id);
-    if (present && present->form.isStatic) return fixedByFile(id);
+    if (present && present->spec.isStatic) return fixedByFile(id);
     const auto record = records_.find(kEndpointKind, id);
     if (!record) return Unknown{};
-    EndpointSpec form = endpointSpecOf(*record, box_);
-    if (form.deleting) return Unknown{};
-    form.deleting = true;
-    if (!std::holds_alternative<Stored>(records_.update(toRecord(form, box_), record->version))) continue;
+    EndpointSpec spec = endpointSpecOf(*record, box_);
+    if (spec.deleting) return Unknown{};
+    spec.deleting = true;
+    if (!std::holds_alternative<Stored>(records_.update(toRecord(spec, box_), record->version))) continue;
     registry_.showChange();
     return Removed{};
   }
@@ -153,9 +155,9 @@ std::variant<EndpointEntryPtr, Unknown> EndpointService::pause(const EndpointId&
   } else {
     records_.remove(kPauseKind, id);
   }
-  EndpointSpec form = present->form;
-  form.paused = paused;
-  if (form.isStatic || isThere(id)) return shown(std::move(form));
+  EndpointSpec spec = present->spec;
+  spec.paused = paused;
+  if (spec.isStatic || isThere(id)) return shown(std::move(spec));
   records_.remove(kPauseKind, id);  // the endpoint is gone, and no later call would remove its pause
   return Unknown{};
 }

@@ -8,9 +8,9 @@
 #include <variant>
 
 #include "core/base/clock.h"
+#include "core/config/endpoint_spec.h"
+#include "core/config/form.h"
 #include "core/endpoints/endpoint_registry.h"
-#include "core/endpoints/endpoint_spec.h"
-#include "core/endpoints/form.h"
 #include "core/endpoints/template_service.h"
 #include "jobq/job.h"
 #include "jobq/record_store.h"
@@ -49,11 +49,11 @@ class EndpointService {
   std::variant<EndpointEntryPtr, Unknown> pause(const EndpointId& id, bool paused);
 
  private:
-  void addFaults(FieldFaults& faults, const EndpointSpec& form, const std::string& templateBefore);
+  void addFaults(FieldFaults& faults, const EndpointSpec& spec, const std::string& templateBefore);
   std::optional<Record> usableTemplate(const std::string& id);
-  std::int64_t templateRecord(const std::string& id);
+  std::uint64_t templateRecord(const std::string& id);
   bool isThere(const EndpointId& id);
-  EndpointEntryPtr shown(EndpointSpec form);
+  EndpointEntryPtr shown(EndpointSpec spec);
 
   RecordStore& records_;
   const SecretBox& box_;

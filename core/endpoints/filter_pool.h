@@ -1,5 +1,4 @@
-// An admission filter, as endpoints name filters (`filters = require_fields, plugin/ours`), and the pool of its
-// instances: an instance reviews one job at a time.
+// An admission filter of endpoints, and the pool of its instances: an instance reviews one job at a time.
 #pragma once
 
 #include <array>
@@ -13,18 +12,6 @@
 #include "jobq/mutex.h"
 
 namespace jobq {
-
-/// The parts of a filter's name.
-struct FilterName {
-  std::string plugin;  ///< entry of kind filter; `lua` runs scripts
-  std::string script;  ///< empty for `plugin/<filter>`
-};
-
-/// Throws ConfigError if the name is not well-formed.
-FilterName parseFilter(const std::string& name);
-
-/// Checks the filter names of an endpoint. Throws ConfigError if a name is not well-formed or comes twice.
-void checkFilterNames(const std::vector<std::string>& names);
 
 /// Any thread may call all functions. The pool outlives all endpoints that use the pool.
 class FilterPool {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/endpoints/form.h"
+#include "core/config/form.h"
 #include "jobq/record_store.h"
 
 namespace jobq {

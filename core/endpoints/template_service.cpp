@@ -3,6 +3,7 @@
 #include "core/base/ids.h"
 #include "core/base/secret_box.h"
 #include "core/base/words.h"
+#include "core/endpoints/endpoint_record.h"
 
 namespace jobq {
 namespace {
@@ -53,9 +54,9 @@ std::variant<Template, FieldFaults, Unknown> TemplateService::update(const std::
 FieldFaults TemplateService::usersOf(const std::string& id) {
   FieldFaults faults;
   for (const Record& record : records_.list(kEndpointKind)) {
-    const EndpointSpec form = endpointSpecOf(record, box_);
-    if (form.templateId != id || form.deleting) continue;
-    faults.push_back({"", "template " + id + " is used by endpoint " + form.id +
+    const EndpointSpec spec = endpointSpecOf(record, box_);
+    if (spec.templateId != id || spec.deleting) continue;
+    faults.push_back({"", "template " + id + " is used by endpoint " + spec.id +
                               ": delete the endpoint, or give it another template first"});
     break;
   }

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <variant>
 
+#include "core/config/form.h"
 #include "core/endpoints/endpoint_registry.h"
-#include "core/endpoints/form.h"
 #include "core/endpoints/template.h"
 #include "jobq/record_store.h"
 

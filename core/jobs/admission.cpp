@@ -23,7 +23,7 @@ std::optional<Refusal> admit(JobSpec& job, const Endpoint& endpoint) {
       return FilterError("the filter " + filter->name() + " of this endpoint failed: " + reason);
     };
     try {
-      Decision verdict = filter->review({job.endpoint, job.apiKeyId, job.input, job.policy, endpoint.env});
+      Decision verdict = filter->review({job.endpoint, job.apiKeyId, job.input, job.policy, endpoint.spec.env});
       if (auto* plain = std::get_if<Reject>(&verdict)) verdict = Refuse{400, std::move(plain->message)};
       if (auto* refusal = std::get_if<Refuse>(&verdict)) {
         checkRefusal(*refusal);

@@ -22,20 +22,20 @@ constexpr std::uint64_t kBeyondAnyChunk = std::uint64_t{1} << 53;
 InsertResult JobService::submit(JobSpec job, const Endpoint& endpoint, const std::optional<Idempotency>& idempotency) {
   const bool low = job.policy.lowPriority;
   InsertResult result = storage_.jobs().insert(std::move(job), *endpoint.policy, idempotency);
-  if (std::holds_alternative<Inserted>(result)) queueSignal_.notify(endpoint.id, low);
+  if (std::holds_alternative<Inserted>(result)) queueSignal_.notify(endpoint.spec.id, low);
   return result;
 }
 
 std::optional<IdempotencyRecord> JobService::findByIdempotencyKey(const Endpoint& endpoint, const std::string& apiKeyId,
                                                                   const Idempotency& idempotency) {
-  return storage_.jobs().findByIdempotencyKey(endpoint.id, apiKeyId, idempotency);
+  return storage_.jobs().findByIdempotencyKey(endpoint.spec.id, apiKeyId, idempotency);
 }
 
 JobService::Waited JobService::submitAndAwait(JobSpec job, const Endpoint& endpoint,
                                               const std::optional<Idempotency>& idempotency, Millis wait,
                                               const std::function<void(const InsertResult&)>& durable,
                                               const DisconnectSignal& gone) {
-  const JobKey key{endpoint.id, job.id};
+  const JobKey key{endpoint.spec.id, job.id};
   const Instant deadline = storage_.now() + wait;
   CompletionNotifier::Waiter waiter(completions_, key);
   const bool low = job.policy.lowPriority;
@@ -43,10 +43,10 @@ JobService::Waited JobService::submitAndAwait(JobSpec job, const Endpoint& endpo
   durable(waited.inserted);
   if (std::holds_alternative<KeyConflict>(waited.inserted)) return waited;
   if (const auto* first = std::get_if<Duplicate>(&waited.inserted)) {
-    waited.job = await({endpoint.id, first->id}, wait, gone);
+    waited.job = await({endpoint.spec.id, first->id}, wait, gone);
     return waited;
   }
-  queueSignal_.notifyAndClaim(endpoint.id, low);
+  queueSignal_.notifyAndClaim(endpoint.spec.id, low);
   // Reading the job before the first wait would cost every short job one more query.
   const bool more = waiter.wait(deadline, gone);
   waited.job = readUntilEnd(key, waiter, more, deadline, gone);
@@ -130,7 +130,7 @@ CancelResult JobService::cancel(const JobKey& key) {
 
 RequeueResult JobService::retry(const JobKey& key, const Endpoint& endpoint) {
   RequeueResult result = storage_.jobs().requeue(key, *endpoint.policy);
-  if (std::holds_alternative<Requeued>(result)) queueSignal_.notify(endpoint.id, false);
+  if (std::holds_alternative<Requeued>(result)) queueSignal_.notify(endpoint.spec.id, false);
   return result;
 }
 

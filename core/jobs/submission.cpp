@@ -71,7 +71,7 @@ std::optional<std::int64_t> readField(const json::Document& policy, const Policy
 
 JobPolicy readPolicy(const json::Document& body, const Endpoint& endpoint, OutOfRange otherwise) {
   JobPolicy policy;
-  policy.executionTimeout = endpoint.executionTimeout;
+  policy.executionTimeout = endpoint.spec.executionTimeout;
   const auto value = present(body, "policy");
   if (!value) return policy;
   if (value->kind != json::Kind::object) refuse("policy must be an object");
@@ -143,9 +143,9 @@ JobSpec readBody(std::string text, const Endpoint& endpoint, const SubmissionRul
 }  // namespace
 
 Millis retentionFor(std::optional<Millis> syncWait, const Endpoint& endpoint) {
-  if (!syncWait) return endpoint.runRetention.value_or(Millis(1'800'000));
-  if (*syncWait <= kWaitDefault) return endpoint.runsyncRetention.value_or(Millis(60'000));
-  return std::max(std::min(*syncWait, kWaitMax), endpoint.runsyncRetention.value_or(Millis(0)));
+  if (!syncWait) return endpoint.spec.runRetention.value_or(Millis(1'800'000));
+  if (*syncWait <= kWaitDefault) return endpoint.spec.runsyncRetention.value_or(Millis(60'000));
+  return std::max(std::min(*syncWait, kWaitMax), endpoint.spec.runsyncRetention.value_or(Millis(0)));
 }
 
 std::variant<JobSpec, Refusal> readSubmission(std::string body, const Endpoint& endpoint, const std::string& apiKeyId,
@@ -153,11 +153,11 @@ std::variant<JobSpec, Refusal> readSubmission(std::string body, const Endpoint& 
   try {
     JobSpec spec = readBody(std::move(body), endpoint, rules);
     spec.id = newJobId(syncWait.has_value());
-    spec.endpoint = endpoint.id;
+    spec.endpoint = endpoint.spec.id;
     spec.apiKeyId = apiKeyId;
     spec.s3Config = rules.secrets.seal(spec.s3Config);
     spec.retention = retentionFor(syncWait, endpoint);
-    spec.maxAttempts = endpoint.maxAttempts;
+    spec.maxAttempts = endpoint.spec.maxAttempts;
     return spec;
   } catch (const Refusal& refusal) {
     return refusal;

@@ -7,8 +7,8 @@ bool hasLeft(const PoolStatus& status) noexcept {
 }
 
 std::string_view waitReason(const PoolStatus& status, const Endpoint& endpoint, bool lowPriority) noexcept {
-  if (endpoint.paused) return "paused";
-  if (!status.exists || endpoint.workersMax == 0) return "no_workers";
+  if (endpoint.spec.paused) return "paused";
+  if (!status.exists || endpoint.spec.workersMax == 0) return "no_workers";
   const WorkerCounts& counts = status.counts;
   if (counts.running + counts.idle > 0) return "workers_busy";
   if (counts.initializing > 0) return "starting";

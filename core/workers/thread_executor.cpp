@@ -55,18 +55,19 @@ class ThreadExecutor::Worker {
     nameThread("worker");
     std::string failure;
     try {
-      const auto handler = release_->handler->make(HandlerEnv{endpoint_->id, id_, release_->env, release_->script});
-      events_.workerReady(endpoint_->id, id_);
+      const auto handler =
+          release_->handler->make(HandlerEnv{endpoint_->spec.id, id_, release_->env, release_->script});
+      events_.workerReady(endpoint_->spec.id, id_);
       while (auto task = nextTask()) {
         work(*handler, *task);
-        events_.workerReady(endpoint_->id, id_);
+        events_.workerReady(endpoint_->spec.id, id_);
       }
     } catch (const std::exception& error) {
       failure = error.what();
     } catch (...) {
       failure = "the handler threw an exception that is not a std::exception";
     }
-    events_.workerGone(endpoint_->id, id_, failure);
+    events_.workerGone(endpoint_->spec.id, id_, failure);
   }
 
   void give(ClaimedJob job) {
@@ -263,8 +264,8 @@ void ThreadExecutor::stopRest() {
   Millis grace{0};
   std::map<EndpointId, std::vector<LeaseRef>> jobs;
   for (const auto& worker : rest) {
-    grace = std::max(grace, worker->endpoint().stopGrace);
-    if (const auto lease = worker->giveUp()) jobs[worker->endpoint().id].push_back(*lease);
+    grace = std::max(grace, worker->endpoint().spec.stopGrace);
+    if (const auto lease = worker->giveUp()) jobs[worker->endpoint().spec.id].push_back(*lease);
   }
   const Instant end = deps_.clock.now() + grace;
   // Handlers are stopped first, because a call to a locked storage takes as long as the grace.
@@ -303,7 +304,7 @@ std::size_t ThreadExecutor::stop(Millis drain) {
   Lock lock(mutex_);
   for (const auto& [id, worker] : workers_) {
     deps_.log.write(LogLevel::error, "worker.stuck",
-                    "worker " + id + " of " + worker->endpoint().id + " ignores its stop token and is abandoned");
+                    "worker " + id + " of " + worker->endpoint().spec.id + " ignores its stop token and is abandoned");
     worker->thread.detach();
   }
   const std::size_t abandoned = workers_.size();

@@ -53,7 +53,7 @@ void WorkerPool::change(const EndpointPtr& now) {
 }
 
 std::size_t WorkerPool::slots() const {
-  const std::size_t replaced = std::min<std::size_t>(workers_.count(WorkerState::stuck), endpoint_->maxStuck);
+  const std::size_t replaced = std::min<std::size_t>(workers_.count(WorkerState::stuck), endpoint_->maxStuck());
   return workers_.all().size() - workers_.count(WorkerState::leaving) - replaced;
 }
 
@@ -89,7 +89,7 @@ bool WorkerPool::recordReady(const WorkerId& worker, Instant now) {
     if (info.release == endpoint_->release) fault_.clear();
   }
   // The slot of a worker that was stuck may be in use again, and workersMax may have been lowered.
-  const bool tooMany = slots() > endpoint_->workersMax;
+  const bool tooMany = slots() > endpoint_->spec.workersMax;
   if (!info.drainAfterJob && !tooMany && target()) return true;
   workers_.stopWorker(worker);
   if (info.drainAfterJob && target() && !workers_.useSurge()) ++vacancies_;
@@ -115,14 +115,14 @@ WorkerPool::Step WorkerPool::nextStep() {
   Step step;
   if (vacancies_ > 0) {
     --vacancies_;
-    step.startWorker = step.replaces = slots() < endpoint_->workersMax;
+    step.startWorker = step.replaces = slots() < endpoint_->spec.workersMax;
     return step;
   }
   const auto& all = workers_.all();
   const auto old = [&next](const auto& entry) { return isOutdated(entry.second, next); };
   const auto pending = [](const auto& entry) { return isPending(entry.second); };
   if (std::any_of(all.begin(), all.end(), pending) || std::none_of(all.begin(), all.end(), old)) return step;
-  if (proven_ != next && slots() < endpoint_->workersMax) {
+  if (proven_ != next && slots() < endpoint_->spec.workersMax) {
     step.startWorker = step.surge = true;  // the new release is tried in a free slot before a worker has to leave
     return step;
   }
@@ -134,7 +134,7 @@ WorkerPool::Step WorkerPool::nextStep() {
   if (idle != all.end()) {
     workers_.stopWorker(idle->first);
     step.stoppedWorkers.push_back(idle->first);
-    step.startWorker = step.replaces = !workers_.useSurge() && slots() < endpoint_->workersMax;
+    step.startWorker = step.replaces = !workers_.useSurge() && slots() < endpoint_->spec.workersMax;
     return step;
   }
   const auto busy = oldIn(WorkerState::busy);
@@ -146,11 +146,11 @@ std::vector<WorkerId> WorkerPool::markIdleLeaving(Instant now, bool jobsWait) {
   std::vector<WorkerId> leaving;
   std::size_t staying = slots();
   for (const auto& [worker, info] : workers_.all()) {
-    const bool tooMany = staying > endpoint_->workersMax;  // workersMax was lowered
-    if (staying <= endpoint_->workersMin && !tooMany) break;
+    const bool tooMany = staying > endpoint_->spec.workersMax;  // workersMax was lowered
+    if (staying <= endpoint_->spec.workersMin && !tooMany) break;
     if (info.state != WorkerState::idle) continue;
-    if (!tooMany && info.since + endpoint_->idleTimeout > now) continue;
-    if (!tooMany && jobsWait && !endpoint_->paused) continue;
+    if (!tooMany && info.since + endpoint_->spec.idleTimeout > now) continue;
+    if (!tooMany && jobsWait && !endpoint_->spec.paused) continue;
     leaving.push_back(worker);
     --staying;
   }
@@ -160,17 +160,17 @@ std::vector<WorkerId> WorkerPool::markIdleLeaving(Instant now, bool jobsWait) {
 
 bool WorkerPool::beginScaling(Instant now) {
   scaleAt_ = Instant::max();
-  return target() && slots() < endpoint_->workersMax && now >= startAfter_;
+  return target() && slots() < endpoint_->spec.workersMax && now >= startAfter_;
 }
 
 std::size_t WorkerPool::workersMissing(const EndpointCounts& jobs, Instant now) {
-  ScalerView view{endpoint_->scaling, endpoint_->workersMin, endpoint_->workersMax, narrow(slots())};
+  ScalerView view{endpoint_->spec.scaling, endpoint_->spec.workersMin, endpoint_->spec.workersMax, narrow(slots())};
   for (const auto& [worker, info] : workers_.all()) {
     if (info.state == WorkerState::busy) ++(info.lowPriority ? view.busyLow : view.busy);
   }
   view.coming = narrow(workers_.count(WorkerState::idle) + workers_.count(WorkerState::reserved) +
                        workers_.count(WorkerState::starting));
-  if (!endpoint_->paused) view.waiting = jobs.inQueue - std::min(jobs.inQueueLow, jobs.inQueue);
+  if (!endpoint_->spec.paused) view.waiting = jobs.inQueue - std::min(jobs.inQueueLow, jobs.inQueue);
   if (jobs.headQueuedAt) view.headWait = now - *jobs.headQueuedAt;
   const ScalerWish wish = scale(view);
   if (wish.again) scaleAt_ = now + *wish.again;
@@ -183,9 +183,9 @@ Instant WorkerPool::nextDuty(Instant now) const {
   for (const auto& [worker, info] : workers_.all()) {
     if (info.state == WorkerState::busy) next = std::min(next, info.stuckFrom);
   }
-  if (slots() <= endpoint_->workersMin) return next;
+  if (slots() <= endpoint_->spec.workersMin) return next;
   for (const auto& [worker, info] : workers_.all()) {
-    if (info.state == WorkerState::idle) next = std::min(next, info.since + endpoint_->idleTimeout);
+    if (info.state == WorkerState::idle) next = std::min(next, info.since + endpoint_->spec.idleTimeout);
   }
   return next;
 }

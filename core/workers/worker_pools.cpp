@@ -15,17 +15,17 @@ WorkerPools::WorkerPools(const Deps& deps, const std::vector<EndpointPtr>& endpo
 void WorkerPools::setEndpoint(const EndpointPtr& now) {
   {
     Lock lock(mutex_);
-    const auto found = pools_.find(now->id);
+    const auto found = pools_.find(now->spec.id);
     if (found != pools_.end()) {
       found->second.change(now);
     } else if (now->release) {
-      pools_.emplace(now->id, WorkerPool(now));
+      pools_.emplace(now->spec.id, WorkerPool(now));
     } else {
       return;  // remote workers pull its jobs
     }
   }
-  deps_.queueSignal.addEndpoint(now->id);
-  deps_.queueSignal.rearm(now->id);
+  deps_.queueSignal.addEndpoint(now->spec.id);
+  deps_.queueSignal.rearm(now->spec.id);
   deps_.queueSignal.wake();
 }
 
@@ -68,7 +68,7 @@ std::vector<ClaimWant> WorkerPools::reserveWorkers(const EndpointId* only, std::
   auto at = only != nullptr ? pools_.find(*only) : pools_.begin();
   for (; at != pools_.end(); at = only != nullptr ? pools_.end() : std::next(at)) {
     auto& [id, pool] = *at;
-    if (pool.endpoint()->paused || pool.isRetiring() || !deps_.queueSignal.isSet(id)) continue;
+    if (pool.endpoint()->spec.paused || pool.isRetiring() || !deps_.queueSignal.isSet(id)) continue;
     std::vector<WorkerId> workers = pool.workers().reserve(most);
     if (!workers.empty()) wants.push_back({id, std::move(workers)});
   }
@@ -108,7 +108,7 @@ WorkerPools::ReadyResult WorkerPools::recordReady(const EndpointId& endpoint, co
     result.stays = pool.recordReady(worker, now);
     result.rolling = pool.isRolling();
     const Endpoint& rules = *pool.endpoint();
-    if (pool.workers().all().size() > rules.workersMin) result.idleUntil = now + rules.idleTimeout;
+    if (pool.workers().all().size() > rules.spec.workersMin) result.idleUntil = now + rules.spec.idleTimeout;
     refusals = pool.workers().collectRefusals();
   }
   logRefusals(refusals);
@@ -127,7 +127,7 @@ std::optional<Instant> WorkerPools::beginStopGrace(const LeaseRef& lease) {
   Lock lock(mutex_);
   const Instant now = deps_.clock.now();
   for (auto& [id, pool] : pools_) {
-    const Instant end = now + pool.endpoint()->stopGrace;
+    const Instant end = now + pool.endpoint()->spec.stopGrace;
     if (pool.workers().beginStopGrace(lease, end)) return end;
   }
   return std::nullopt;
@@ -151,7 +151,7 @@ std::vector<WorkerId> WorkerPools::markIdleLeaving() {
   std::vector<WorkerId> leaving;
   Lock lock(mutex_);
   for (auto& [id, pool] : pools_) {
-    if (pool.slots() <= std::min(pool.endpoint()->workersMin, pool.endpoint()->workersMax)) continue;
+    if (pool.slots() <= std::min(pool.endpoint()->spec.workersMin, pool.endpoint()->spec.workersMax)) continue;
     std::ranges::move(pool.markIdleLeaving(now, deps_.queueSignal.isSet(id)), std::back_inserter(leaving));
   }
   return leaving;
@@ -195,7 +195,7 @@ std::vector<EndpointId> WorkerPools::beginScaling() {
   for (auto& [id, pool] : pools_) {
     if (!pool.beginScaling(now)) continue;
     const Endpoint& rules = *pool.endpoint();
-    if (pool.slots() < rules.workersMin || (!rules.paused && deps_.queueSignal.isSet(id))) ids.push_back(id);
+    if (pool.slots() < rules.spec.workersMin || (!rules.spec.paused && deps_.queueSignal.isSet(id))) ids.push_back(id);
   }
   return ids;
 }

@@ -6,6 +6,7 @@ import settings_page
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONFIG = ROOT / "core/config/config.cpp"
+ENDPOINT = ROOT / "core/config/endpoint_spec.cpp"
 UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "B": 1, "KB": 1 << 10, "MB": 1 << 20,
          "GB": 1 << 30}
 FIELDS = {  # a setting, and the member of the structs of config.h that has its default, where the names differ
@@ -22,6 +23,11 @@ def table(name):
     text = CONFIG.read_text()
     body = re.search(rf"{name}\[\] = \{{\n(.*?)\n\}};", text, re.S)[1]
     return re.findall(r'^    \{"([\w.]+)",', body, re.M)
+
+
+def endpoint_settings():
+    """The names that rows of the table in endpoint_spec.cpp have in the file."""
+    return re.findall(r'\.inFile\("(\w+)"', ENDPOINT.read_text())
 
 
 def base(text):
@@ -46,18 +52,18 @@ def assert_none(faults):
 
 class SettingsPageTest:
     def test_names(self):
-        """Each row of the tables in config.cpp is a row of the page, and the page names no other setting."""
+        """Each setting in the tables of core/config is a row of the page, and the page names no other setting."""
         known = set(table("kSettings"))
         known |= {f"limits.<operation>.{row}" for row in table("kLimitRows")}
-        known |= {f"endpoint.<id>.{row}" for row in table("kEndpointSettings")} | {"endpoint.<id>.env.NAME"}
+        known |= {f"endpoint.<id>.{row}" for row in endpoint_settings()} | {"endpoint.<id>.env.NAME"}
         named = {name for name in settings_page.rows() if not settings_page.is_plugins(name)}
         assert len(known) > 40, "config.cpp is not read as it is written"
         assert_none([f"etc/README.md lacks {name}" for name in sorted(known - named)] +
-                    [f"etc/README.md names {name}, which config.cpp does not" for name in sorted(named - known)])
+                    [f"etc/README.md names {name}, which the code does not" for name in sorted(named - known)])
 
     def test_defaults(self):
         """A default of the page is the one of the structs."""
-        structs = (ROOT / "core/config/config.h").read_text() + (ROOT / "core/config/limits.h").read_text()
+        structs = "".join((ROOT / "core/config" / name).read_text() for name in ("config.h", "endpoint_spec.h", "limits.h"))
         faults, compared = [], 0
         for name, (_, default, _, _) in settings_page.rows().items():
             member = FIELDS.get(name, name.split(".")[-1])

@@ -10,7 +10,7 @@
 #include <set>
 #include <string>
 
-#include "core/endpoints/endpoint_spec.h"
+#include "core/config/endpoint_spec.h"
 #include "core/endpoints/template.h"
 #include "fault_fixture.h"
 #include "faulty_storage.h"

@@ -25,8 +25,8 @@ class Reception {
  public:
   Reception() : secrets_(keyFile()) {
     std::filesystem::remove(keyFile());
-    endpoint_.id = "ep";
-    endpoint_.executionTimeout = kOwnTimeout;
+    endpoint_.spec.id = "ep";
+    endpoint_.spec.executionTimeout = kOwnTimeout;
   }
 
   /// Reads a submission and checks the answer: no crash, and no unreadable answer.

@@ -23,16 +23,17 @@ NoHandlers noHandlers;
 EndpointPtr makeEndpoint(const EndpointId& id, HandlerFactory* handler, const QueuePolicy& policy, std::uint32_t min,
                          std::uint32_t max) {
   auto endpoint = std::make_shared<Endpoint>();
-  endpoint->id = id;
+  endpoint->spec.id = id;
+  endpoint->spec.maxStuck = 3;
   if (handler != nullptr) {
     auto release = std::make_shared<Release>();
     release->handler = handler;
     endpoint->release = std::move(release);
   }
-  endpoint->scaling = {max == 2 ? ScalerType::queueDelay : ScalerType::requestCount, 1};
+  endpoint->spec.scaling = {max == 2 ? ScalerType::queueDelay : ScalerType::requestCount, 1};
   endpoint->policy = &policy;
-  endpoint->workersMin = min;
-  endpoint->workersMax = max;
+  endpoint->spec.workersMin = min;
+  endpoint->spec.workersMax = max;
   return endpoint;
 }
 
@@ -107,7 +108,7 @@ void Simulation::submit(const Move& move, bool waits) {
   JobSpec job;
   const Endpoint& at = endpoint(move.a);
   job.id = "j" + std::to_string(jobs_.size());
-  job.endpoint = at.id;
+  job.endpoint = at.spec.id;
   job.apiKeyId = move.b % 3 == 0 ? "" : "key" + std::to_string(move.b % 3);
   job.input = "{\"n\":" + std::to_string(move.b) + "}";
   if (move.b % 4 == 0) job.webhook = "http://example.com/" + job.id;
@@ -201,7 +202,7 @@ void Simulation::change(const Move& move) {
     return;
   }
   const auto at =
-      std::find_if(endpoints_.begin(), endpoints_.end(), [&](auto& each) { return each->id == key.endpoint; });
+      std::find_if(endpoints_.begin(), endpoints_.end(), [&](auto& each) { return each->spec.id == key.endpoint; });
   const RequeueResult result = deps_->jobs.retry(key, **at);
   if (std::holds_alternative<Requeued>(result)) ++lastAttempt_[key.id];
 }
@@ -257,7 +258,7 @@ void Simulation::act(const Move& move) {
     case Act::retry:
     case Act::ttl:
     case Act::stream: return change(move);
-    case Act::purge: (void)deps_->jobs.purge(endpoint(move.a).id); return;
+    case Act::purge: (void)deps_->jobs.purge(endpoint(move.a).spec.id); return;
     case Act::sweep: return deps_->sweeper.sweepAll();
     case Act::deliver: return deliver(move);
     case Act::advance: clock_->advance(Millis(kJumps[move.a % kJumps.size()])); return;

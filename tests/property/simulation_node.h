@@ -36,7 +36,7 @@ struct Simulation::Workshop final : Executor {
 
   void startWorker(const EndpointPtr& endpoint, const ReleasePtr&, const WorkerId& worker, WorkerEvents& to) override {
     events = &to;
-    starting.push_back({endpoint->id, worker});
+    starting.push_back({endpoint->spec.id, worker});
   }
   void assign(ClaimedJob job) override {
     if (world.random_() % 40 == 0) throw std::bad_alloc();

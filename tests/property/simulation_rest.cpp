@@ -9,23 +9,23 @@ void Simulation::checkWorkers() const {
   if (!found_.empty()) throw Finding(found_);
   for (const EndpointPtr& endpoint : endpoints_) {
     if (!endpoint->release) continue;
-    const auto here = [&](const auto& place) { return place.first == endpoint->id; };
+    const auto here = [&](const auto& place) { return place.first == endpoint->spec.id; };
     const auto busy = std::count_if(workshop_->running.begin(), workshop_->running.end(),
-                                    [&](const Run& run) { return run.endpoint == endpoint->id; });
+                                    [&](const Run& run) { return run.endpoint == endpoint->spec.id; });
     const auto idle = std::count_if(workshop_->idle.begin(), workshop_->idle.end(), here);
     const auto starting = std::count_if(workshop_->starting.begin(), workshop_->starting.end(), here);
-    const WorkerCounts counts = deps_->pools.status(endpoint->id).counts;
+    const WorkerCounts counts = deps_->pools.status(endpoint->spec.id).counts;
     const auto is = [](std::uint32_t said, std::ptrdiff_t really) {
       return static_cast<std::ptrdiff_t>(said) == really;
     };
     // A handler running past its grace after a stop is stuck, and its slot goes to another worker.
     check(is(counts.running + counts.unhealthy, busy) && is(counts.idle, idle) && is(counts.initializing, starting),
-          "workers of " + endpoint->id + ": the pools count " + std::to_string(counts.running) + " running, " +
+          "workers of " + endpoint->spec.id + ": the pools count " + std::to_string(counts.running) + " running, " +
               std::to_string(counts.unhealthy) + " stuck, " + std::to_string(counts.idle) + " idle, " +
               std::to_string(counts.initializing) + " starting, there are " + std::to_string(busy) + ", " +
               std::to_string(idle) + ", " + std::to_string(starting));
-    const std::ptrdiff_t most = std::ptrdiff_t{endpoint->workersMax} + std::min(counts.unhealthy, endpoint->maxStuck);
-    check(busy + idle + starting <= most, endpoint->id + " has more workers than workersMax");
+    const std::ptrdiff_t most = std::ptrdiff_t{endpoint->spec.workersMax} + std::min(counts.unhealthy, endpoint->maxStuck());
+    check(busy + idle + starting <= most, endpoint->spec.id + " has more workers than workersMax");
   }
 }
 

@@ -56,7 +56,7 @@ TEST_F(ConfigTest, WebhookSecretsAreReadAsBytes) {
       "endpoint.a.image = plugin/echo\nendpoint.a.webhookSecret = just text\n");
   EXPECT_EQ(config.webhookTransports, (std::vector<std::string>{"http", "file"}));
   EXPECT_EQ(config.webhookKey, "foo");
-  EXPECT_EQ(config.endpoints.at(0).webhookKey, "just text");
+  EXPECT_EQ(config.endpoints.at(0).webhookSecret, "just text");
   for (const char* text : {"whsec_", "whsec_Zm9", "whsec_***="}) {
     const std::string refused = refusal(std::string("webhook.secret = ") + text);
     EXPECT_THAT(refused, HasSubstr("webhook.secret")) << text;
@@ -153,7 +153,7 @@ TEST_F(ConfigTest, PrivateAddressesBehindAnOpenPortAreAWarning) {
 TEST_F(ConfigTest, TheShippedFileIsSafeAndTheDevelopmentFileIsForTrials) {
   const auto trials = [](const Config& config) {
     return std::count_if(config.endpoints.begin(), config.endpoints.end(),
-                         [](const EndpointConfig& endpoint) { return endpoint.image == "plugin/trial"; });
+                         [](const EndpointSpec& endpoint) { return endpoint.image == "plugin/trial"; });
   };
   const std::filesystem::path etc = std::filesystem::path(JOBQ_SOURCE_DIR) / "etc";
   const Config shipped = loadConfig(etc / "jobq.properties", {});

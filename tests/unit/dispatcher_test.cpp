@@ -40,7 +40,7 @@ class BusyExecutor final : public Executor {
   explicit BusyExecutor(RunningJobs& running) : running_(running) {}
   void startWorker(const EndpointPtr& endpoint, const ReleasePtr&, const WorkerId& worker,
                    WorkerEvents& events) override {
-    events.workerReady(endpoint->id, worker);
+    events.workerReady(endpoint->spec.id, worker);
   }
   void assign(ClaimedJob job) override { runs.push_back(std::make_unique<RunningJobs::Entry>(running_, job.lease)); }
   void stopWorker(const WorkerId&) override {}
@@ -61,7 +61,7 @@ class FloodExecutor final : public Executor {
   void startWorker(const EndpointPtr& endpoint, const ReleasePtr&, const WorkerId& worker,
                    WorkerEvents& events) override {
     events_ = &events;
-    events.workerReady(endpoint->id, worker);
+    events.workerReady(endpoint->spec.id, worker);
   }
   void assign(ClaimedJob job) override {
     EXPECT_EQ(storage_.leases().finish(job.lease, Completed{"{}"}), ReportResult::accepted);
@@ -114,12 +114,13 @@ class DispatcherTest : public testing::Test {
  protected:
   static EndpointPtr endpoint(HandlerFactory& handlers, const EndpointId& id, std::uint32_t min, std::uint32_t max) {
     auto endpoint = std::make_shared<Endpoint>();
-    endpoint->id = id;
+    endpoint->spec.id = id;
+    endpoint->spec.maxStuck = 3;
     auto release = std::make_shared<Release>();
     release->handler = &handlers;
     endpoint->release = std::move(release);
-    endpoint->workersMin = min;
-    endpoint->workersMax = max;
+    endpoint->spec.workersMin = min;
+    endpoint->spec.workersMax = max;
     return endpoint;
   }
   static std::vector<EndpointPtr> endpoints(HandlerFactory& handlers) { return {endpoint(handlers, "ep", 1, 1)}; }
@@ -201,7 +202,7 @@ TEST_F(DispatcherTest, AFloodAtOneEndpointKeepsTheOthersWaitingForTwoLooksAtMost
   FloodExecutor executor(*storage_, [this] { submit("ep"); });
   std::vector<EndpointPtr> all{endpoint(handlers_, "ep", 128, 128)};
   for (int i = 0; i < kCold; ++i) all.push_back(endpoint(handlers_, "cold" + std::to_string(i), 0, 1));
-  for (const EndpointPtr& each : all) queueSignal_.addEndpoint(each->id);
+  for (const EndpointPtr& each : all) queueSignal_.addEndpoint(each->spec.id);
   Dispatch dispatch(*storage_, queueSignal_, executor, running_, clock_, log_, "other", all);
   while (dispatch.runPassIfDue()) continue;
   for (int i = 0; i < 200; ++i) submit("ep");

@@ -11,12 +11,14 @@
 
 #include "core/base/clock.h"
 #include "core/base/secret_box.h"
-#include "core/config/config.h"
+#include "core/config/endpoint_spec.h"
 #include "core/endpoints/endpoint.h"
 #include "core/endpoints/endpoint_maker.h"
+#include "core/endpoints/endpoint_record.h"
 #include "core/endpoints/endpoint_registry.h"
 #include "core/endpoints/endpoint_service.h"
 #include "core/endpoints/filter_pool.h"
+#include "core/endpoints/plugin_resolver.h"
 #include "core/endpoints/template.h"
 #include "core/endpoints/template_service.h"
 #include "jobq/error.h"
@@ -39,17 +41,46 @@ class NamedHandlers final : public HandlerFactory {
   std::set<std::string> scripts;
 };
 
+/// Finds the handlers `echo` and `lua`, the policy `arrival`, and no filter.
+class NamedPlugins final : public PluginResolver {
+ public:
+  explicit NamedPlugins(const QueuePolicy& policy) : policy_(policy) {}
+
+  HandlerFactory& handler(const std::string& name) override {
+    if (name == "echo" || name == "lua") return handlers;
+    throw ConfigError("there is no handler " + name);
+  }
+  const QueuePolicy& policy(const std::string& name) override {
+    if (name.empty() || name == "arrival") return policy_;
+    throw ConfigError("there is no policy " + name);
+  }
+  FilterPool& filter(const std::string& name) override {
+    auto& pool = filters[name];
+    if (!pool) pool = std::make_unique<FilterPool>(name, "there is no filter " + name);
+    return *pool;
+  }
+  const std::vector<std::string>& defaultFilters() const override { return serverFilters; }
+
+  NamedHandlers handlers;
+  std::map<std::string, std::unique_ptr<FilterPool>> filters;
+  std::vector<std::string> serverFilters;
+
+ private:
+  const QueuePolicy& policy_;
+};
+
 struct EndpointFixture {
   /// One node: its known endpoints, and the changes reported to its listener.
-  struct Node {
-    explicit Node(EndpointFixture& world, const std::vector<EndpointConfig>& fixed = {})
+  struct Node final : EndpointListener {
+    explicit Node(EndpointFixture& world, const std::vector<EndpointSpec>& fixed = {})
         : wall(world.storage.clock),
-          registry({world.storage->records(), world.box, world.resolver(), world.storage.log}, fixed,
-                   [this](const EndpointId& id, const EndpointPtr& now) {
-                     heard.push_back(id + (now ? " " + std::to_string(now->version) : " gone"));
-                   }),
+          registry({world.storage->records(), world.box, world.plugins, *this, world.storage.log, ""}, fixed),
           templates(world.storage->records(), world.box, registry),
           endpoints(world.storage->records(), world.box, registry, wall) {}
+
+    void endpointChanged(const EndpointId& id, const EndpointPtr& now) override {
+      heard.push_back(id + (now ? " " + std::to_string(now->spec.version) : " gone"));
+    }
 
     const SameTime wall;
     std::vector<std::string> heard;
@@ -58,30 +89,10 @@ struct EndpointFixture {
     EndpointService endpoints;
   };
 
-  PluginResolver resolver() {
-    PluginResolver resolver;
-    resolver.handler = [this](const std::string& name) -> HandlerFactory& {
-      if (name == "echo" || name == "lua") return handlers;
-      throw ConfigError("there is no handler " + name);
-    };
-    resolver.policy = [this](const std::string& name) -> const QueuePolicy& {
-      if (name.empty() || name == "arrival") return storage.policy;
-      throw ConfigError("there is no policy " + name);
-    };
-    resolver.filter = [this](const std::string& name) -> FilterPool& {
-      auto& pool = filters[name];
-      if (!pool) pool = std::make_unique<FilterPool>(name, "there is no filter " + name);
-      return *pool;
-    };
-    resolver.filters = serverFilters;
-    return resolver;
-  }
-
-  static EndpointConfig fixedEndpoint(const EndpointId& id, const std::string& image = "plugin/echo") {
-    EndpointConfig config;
-    config.id = id;
-    config.image = image;
-    return config;
+  static EndpointSpec fixedEndpoint(const EndpointId& id, const std::string& image = "plugin/echo") {
+    EndpointSpec spec = endpointInFile(id);
+    spec.image = image;
+    return spec;
   }
 
   /// Creates a template and returns its id.
@@ -92,15 +103,13 @@ struct EndpointFixture {
   /// Creates an endpoint and returns its id.
   static EndpointId createEndpoint(Node& node, const std::string& templateId) {
     const auto made = node.endpoints.create(R"({"templateId":")" + templateId + "\"}");
-    return std::get<EndpointEntryPtr>(made)->form.id;
+    return std::get<EndpointEntryPtr>(made)->spec.id;
   }
 
   UnitStorage storage;
   const testkit::TemporaryFolder folder;
   const SecretBox box{folder / "secret.key"};
-  NamedHandlers handlers;
-  std::map<std::string, std::unique_ptr<FilterPool>> filters;
-  std::vector<std::string> serverFilters;
+  NamedPlugins plugins{storage.policy};
 };
 
 }  // namespace jobq::test

@@ -22,7 +22,7 @@ class EndpointRegistryTest : public testing::Test, protected test::EndpointFixtu
  protected:
   static std::vector<EndpointId> idsOf(const std::vector<EndpointPtr>& endpoints) {
     std::vector<EndpointId> ids;
-    for (const EndpointPtr& endpoint : endpoints) ids.push_back(endpoint->id);
+    for (const EndpointPtr& endpoint : endpoints) ids.push_back(endpoint->spec.id);
     return ids;
   }
 };
@@ -32,14 +32,14 @@ TEST_F(EndpointRegistryTest, EndpointsOfTheFileAreKnownAtOnce) {
   EXPECT_THAT(idsOf(node.registry.all()), ElementsAre("a", "b"));
   const EndpointPtr found = node.registry.find("a");
   ASSERT_NE(found, nullptr);
-  EXPECT_EQ(found->image, "plugin/echo");
+  EXPECT_EQ(found->spec.image, "plugin/echo");
   EXPECT_NE(found->release, nullptr);
-  EXPECT_TRUE(node.registry.entry("a")->form.isStatic);
+  EXPECT_TRUE(node.registry.entry("a")->spec.isStatic);
   EXPECT_EQ(node.registry.find("c"), nullptr);
 }
 
 TEST_F(EndpointRegistryTest, AnEndpointOfTheFileThatCannotRunStopsTheServer) {
-  const auto refusal = [this](const EndpointConfig& config) {
+  const auto refusal = [this](const EndpointSpec& config) {
     try {
       const Node node(*this, {config});
       return std::string("(accepted)");
@@ -50,13 +50,13 @@ TEST_F(EndpointRegistryTest, AnEndpointOfTheFileThatCannotRunStopsTheServer) {
   EXPECT_THAT(refusal(fixedEndpoint("a", "plugin/other")), HasSubstr("endpoint.a"));
   EXPECT_THAT(refusal(fixedEndpoint("a", "plugin/")), HasSubstr("endpoint.a.image"));
   EXPECT_THAT(refusal(fixedEndpoint("a", "lua/none")), HasSubstr("there is no such script"));
-  EndpointConfig filtered = fixedEndpoint("a");
+  EndpointSpec filtered = fixedEndpoint("a");
   filtered.filters = std::vector<std::string>{"nothing"};
   EXPECT_THAT(refusal(filtered), HasSubstr("endpoint.a.filters: nothing cannot run: there is no filter nothing"));
 }
 
 TEST_F(EndpointRegistryTest, FiltersOfTheServerThatCannotRunStopIt) {
-  serverFilters = {"nothing"};
+  plugins.serverFilters = {"nothing"};
   EXPECT_THROW(Node(*this, {}), ConfigError);
 }
 
@@ -89,7 +89,7 @@ TEST_F(EndpointRegistryTest, AChangeOfTheRulesKeepsTheRelease) {
   const EndpointId id = createEndpoint(node, createTemplate(node, "t"));
   const ReleasePtr release = node.registry.find(id)->release;
   (void)node.endpoints.update(id, R"({"workersMax":9})");
-  EXPECT_EQ(node.registry.find(id)->workersMax, 9U);
+  EXPECT_EQ(node.registry.find(id)->spec.workersMax, 9U);
   EXPECT_EQ(node.registry.find(id)->release, release) << "no worker is replaced";
   EXPECT_THAT(node.heard, ElementsAre(id + " 1", id + " 1"));
 }
@@ -105,15 +105,15 @@ TEST_F(EndpointRegistryTest, AChangedTemplateIsAReleaseOfEachEndpointThatUsesIt)
   two.registry.refresh();
   for (Node* node : {&one, &two}) {
     for (const EndpointId& id : {first, second}) {
-      EXPECT_EQ(node->registry.find(id)->version, 2U);
+      EXPECT_EQ(node->registry.find(id)->spec.version, 2U);
       EXPECT_EQ(node->registry.find(id)->release->version, 2U);
       EXPECT_EQ(node->registry.find(id)->release->env.at("CITY"), "Ulm");
     }
-    EXPECT_EQ(node->registry.find(other)->version, 1U);
+    EXPECT_EQ(node->registry.find(other)->spec.version, 1U);
   }
   two.registry.refresh();
   one.registry.refresh();
-  EXPECT_EQ(one.registry.find(first)->version, 2U) << "a second node raises the version no further";
+  EXPECT_EQ(one.registry.find(first)->spec.version, 2U) << "a second node raises the version no further";
 }
 
 TEST_F(EndpointRegistryTest, AReleaseThatWasCutOffIsGoneOnWithByTheNextRefresh) {
@@ -122,13 +122,13 @@ TEST_F(EndpointRegistryTest, AReleaseThatWasCutOffIsGoneOnWithByTheNextRefresh) 
   const EndpointId id = createEndpoint(node, form);
   storage.faults.failNext("records.changedSince");  // the template is stored, and the node cannot read it back
   (void)node.templates.update(form, R"({"env":{"CITY":"Ulm"}})");
-  EXPECT_EQ(node.registry.find(id)->version, 1U);
+  EXPECT_EQ(node.registry.find(id)->spec.version, 1U);
   EXPECT_THAT(storage.log.lines(), Contains(HasSubstr("endpoints.refresh")));
   Node next(*this);
   next.registry.refresh();
-  EXPECT_EQ(next.registry.find(id)->version, 2U);
+  EXPECT_EQ(next.registry.find(id)->spec.version, 2U);
   node.registry.refresh();
-  EXPECT_EQ(node.registry.find(id)->version, 2U);
+  EXPECT_EQ(node.registry.find(id)->spec.version, 2U);
 }
 
 TEST_F(EndpointRegistryTest, AFailedRefreshKeepsWhatIsKnownAndLosesNothing) {
@@ -189,13 +189,13 @@ TEST_F(EndpointRegistryTest, APauseIsSeenByEveryNodeAndOfTheFilesEndpointsToo) {
   for (const EndpointId& each : {id, EndpointId("fixed")}) {
     (void)one.endpoints.pause(each, true);
     two.registry.refresh();
-    EXPECT_TRUE(one.registry.find(each)->paused);
-    EXPECT_TRUE(two.registry.find(each)->paused);
-    EXPECT_EQ(two.registry.find(each)->version, 1U) << "a pause is no release";
+    EXPECT_TRUE(one.registry.find(each)->spec.paused);
+    EXPECT_TRUE(two.registry.find(each)->spec.paused);
+    EXPECT_EQ(two.registry.find(each)->spec.version, 1U) << "a pause is no release";
     (void)two.endpoints.pause(each, false);
     one.registry.refresh();
-    EXPECT_FALSE(one.registry.find(each)->paused);
-    EXPECT_FALSE(two.registry.find(each)->paused);
+    EXPECT_FALSE(one.registry.find(each)->spec.paused);
+    EXPECT_FALSE(two.registry.find(each)->spec.paused);
   }
 }
 
@@ -233,14 +233,14 @@ TEST_F(EndpointRegistryTest, AReleaseThatCannotRunKeepsTheLastOneThatCould) {
   const EndpointId id = createEndpoint(node, form);
   (void)node.templates.update(form, R"({"imageName":"plugin/other"})");
   const EndpointPtr endpoint = node.registry.find(id);
-  EXPECT_EQ(endpoint->version, 2U);
+  EXPECT_EQ(endpoint->spec.version, 2U);
   EXPECT_THAT(endpoint->fault, HasSubstr("there is no handler other"));
   ASSERT_NE(endpoint->release, nullptr);
   EXPECT_EQ(endpoint->release->version, 1U);
 }
 
 TEST_F(EndpointRegistryTest, AScriptThatAppearsLetsItsReleaseGoOn) {
-  handlers.scripts = {"one"};
+  plugins.handlers.scripts = {"one"};
   Node node(*this);
   const std::string form = createTemplate(node, "t", "lua/one");
   const EndpointId id = createEndpoint(node, form);
@@ -248,7 +248,7 @@ TEST_F(EndpointRegistryTest, AScriptThatAppearsLetsItsReleaseGoOn) {
   EXPECT_THAT(node.registry.find(id)->fault, HasSubstr("there is no such script"));
   node.registry.refresh();
   EXPECT_EQ(node.registry.find(id)->release->script, "one");
-  handlers.scripts.insert("two");
+  plugins.handlers.scripts.insert("two");
   node.registry.refresh();
   EXPECT_EQ(node.registry.find(id)->fault, "");
   EXPECT_EQ(node.registry.find(id)->release->script, "two");

@@ -24,7 +24,7 @@ class EndpointServiceTest : public testing::Test, protected test::EndpointFixtur
     return all;
   }
   std::string refusalOf(const std::string& body) { return refusal(node_.endpoints.create(body)); }
-  const EndpointSpec& formOf(const EndpointId& id) { return node_.registry.entry(id)->form; }
+  const EndpointSpec& formOf(const EndpointId& id) { return node_.registry.entry(id)->spec; }
 
   Node node_{*this, {fixedEndpoint("fixed")}};
   const std::string template_ = createTemplate(node_, "t");
@@ -33,10 +33,10 @@ class EndpointServiceTest : public testing::Test, protected test::EndpointFixtur
 TEST_F(EndpointServiceTest, ANewEndpointHasTheDefaultsAndItsRelease) {
   const EndpointId id = createEndpoint(node_, template_);
   const EndpointPtr endpoint = node_.registry.find(id);
-  EXPECT_EQ(endpoint->workersMin, 0U);
-  EXPECT_EQ(endpoint->workersMax, 3U);
-  EXPECT_EQ(endpoint->idleTimeout, Millis(5'000));
-  EXPECT_EQ(endpoint->executionTimeout, Millis(600'000));
+  EXPECT_EQ(endpoint->spec.workersMin, 0U);
+  EXPECT_EQ(endpoint->spec.workersMax, 3U);
+  EXPECT_EQ(endpoint->spec.idleTimeout, Millis(5'000));
+  EXPECT_EQ(endpoint->spec.executionTimeout, Millis(600'000));
   EXPECT_EQ(endpoint->release->templateId, template_);
   EXPECT_EQ(formOf(id).createdAt, "2026-01-01T00:00:00.000Z");
 }
@@ -68,23 +68,23 @@ TEST_F(EndpointServiceTest, AnUpdateChangesWhatItNamesAndNothingElse) {
   const EndpointId id = createEndpoint(node_, template_);
   (void)node_.endpoints.update(id, R"({"workersMax":9,"retention":{"run":5000}})");
   (void)node_.endpoints.update(id, R"({"idleTimeout":60})");
-  EXPECT_EQ(node_.registry.find(id)->workersMax, 9U);
-  EXPECT_EQ(node_.registry.find(id)->runRetention, Millis(5'000));
-  EXPECT_EQ(node_.registry.find(id)->idleTimeout, Millis(60'000));
-  EXPECT_EQ(node_.registry.find(id)->version, 1U);
+  EXPECT_EQ(node_.registry.find(id)->spec.workersMax, 9U);
+  EXPECT_EQ(node_.registry.find(id)->spec.runRetention, Millis(5'000));
+  EXPECT_EQ(node_.registry.find(id)->spec.idleTimeout, Millis(60'000));
+  EXPECT_EQ(node_.registry.find(id)->spec.version, 1U);
 }
 
 TEST_F(EndpointServiceTest, AnotherTemplateIsARelease) {
   const EndpointId id = createEndpoint(node_, template_);
   const std::string next = createTemplate(node_, "u");
   (void)node_.endpoints.update(id, R"({"templateId":")" + next + "\"}");
-  EXPECT_EQ(node_.registry.find(id)->version, 2U);
+  EXPECT_EQ(node_.registry.find(id)->spec.version, 2U);
   EXPECT_EQ(node_.registry.find(id)->release->templateId, next);
 }
 
 TEST_F(EndpointServiceTest, AWebhookSecretIsKeptSealedAndNeverTold) {
   const auto made = node_.endpoints.create(R"({"templateId":")" + template_ + R"(","webhookSecret":"whsec_c2VjcmV0"})");
-  const EndpointId id = std::get<EndpointEntryPtr>(made)->form.id;
+  const EndpointId id = std::get<EndpointEntryPtr>(made)->spec.id;
   EXPECT_EQ(node_.registry.find(id)->webhookKey, "secret");
   EXPECT_THAT(storage.real->records().find(kEndpointKind, id)->body, Not(HasSubstr("c2VjcmV0")));
   EXPECT_THAT(writeForm(formOf(id), endpointFields(), false), Not(HasSubstr("webhookSecret")));
@@ -93,7 +93,7 @@ TEST_F(EndpointServiceTest, AWebhookSecretIsKeptSealedAndNeverTold) {
 TEST_F(EndpointServiceTest, AnEndpointOfTheFileDoesNotChange) {
   EXPECT_THAT(refusal(node_.endpoints.update("fixed", R"({"workersMax":9})")), HasSubstr("configuration file"));
   EXPECT_THAT(refusal(node_.endpoints.remove("fixed")), HasSubstr("configuration file"));
-  EXPECT_EQ(node_.registry.find("fixed")->workersMax, 3U);
+  EXPECT_EQ(node_.registry.find("fixed")->spec.workersMax, 3U);
 }
 
 TEST_F(EndpointServiceTest, AnUpdateKeepsWhatAnotherNodeWroteMeanwhile) {
@@ -102,20 +102,20 @@ TEST_F(EndpointServiceTest, AnUpdateKeepsWhatAnotherNodeWroteMeanwhile) {
   other.registry.refresh();
   (void)other.endpoints.update(id, R"({"workersMax":9})");
   (void)node_.endpoints.update(id, R"({"idleTimeout":60})");
-  EXPECT_EQ(node_.registry.find(id)->workersMax, 9U);
-  EXPECT_EQ(node_.registry.find(id)->idleTimeout, Millis(60'000));
+  EXPECT_EQ(node_.registry.find(id)->spec.workersMax, 9U);
+  EXPECT_EQ(node_.registry.find(id)->spec.idleTimeout, Millis(60'000));
 }
 
 TEST_F(EndpointServiceTest, APauseIsToldAtOnceAndTwiceIsOnce) {
   const EndpointId id = createEndpoint(node_, template_);
   for (int times = 0; times < 2; ++times) {
     const auto paused = node_.endpoints.pause(id, true);
-    EXPECT_TRUE(std::get<EndpointEntryPtr>(paused)->form.paused);
-    EXPECT_TRUE(node_.registry.find(id)->paused);
+    EXPECT_TRUE(std::get<EndpointEntryPtr>(paused)->spec.paused);
+    EXPECT_TRUE(node_.registry.find(id)->spec.paused);
   }
   for (int times = 0; times < 2; ++times) {
     const auto resumed = node_.endpoints.pause(id, false);
-    EXPECT_FALSE(std::get<EndpointEntryPtr>(resumed)->form.paused);
+    EXPECT_FALSE(std::get<EndpointEntryPtr>(resumed)->spec.paused);
   }
   EXPECT_TRUE(std::holds_alternative<Unknown>(node_.endpoints.pause("nothing", true)));
 }
@@ -133,11 +133,11 @@ TEST_F(EndpointServiceTest, WhatIsStoredIsAnsweredThoughTheRegistryCannotReadItY
   const EndpointId id = createEndpoint(node_, template_);
   storage.faults.failVerb("records.changedSince");
   const auto changed = node_.endpoints.update(id, R"({"workersMax":9})");
-  EXPECT_EQ(std::get<EndpointEntryPtr>(changed)->form.workersMax, 9);
-  EXPECT_EQ(node_.registry.find(id)->workersMax, 3U);
+  EXPECT_EQ(std::get<EndpointEntryPtr>(changed)->spec.workersMax, 9);
+  EXPECT_EQ(node_.registry.find(id)->spec.workersMax, 3U);
   storage.faults.heal();
   node_.registry.refresh();
-  EXPECT_EQ(node_.registry.find(id)->workersMax, 9U);
+  EXPECT_EQ(node_.registry.find(id)->spec.workersMax, 9U);
 }
 
 TEST_F(EndpointServiceTest, AStorageThatFailsLeavesNoEndpointBehind) {

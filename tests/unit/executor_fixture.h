@@ -87,8 +87,9 @@ class RunningHandlers final : public HandlerFactory {
 struct ExecutorFixture {
   ExecutorFixture() {
     auto made = std::make_shared<Endpoint>();
-    made->id = "ep";
-    made->stopGrace = Millis(5'000);  // never elapses without the test, because the clock is moved by hand
+    made->spec.id = "ep";
+    made->spec.maxStuck = 3;
+    made->spec.stopGrace = Millis(5'000);  // never elapses without the test, because the clock is moved by hand
     made->policy = &storage.policy;
     auto release = std::make_shared<Release>();
     release->handler = &handlers;

@@ -1,5 +1,5 @@
-// Tests of admission filters: their names, their instances (core/endpoints/filter_pool.h), and the effect of their
-// verdict on a job (core/jobs/admission.h).
+// Tests of admission filters: their names (core/config/filter_name.h), their instances (core/endpoints/filter_pool.h),
+// and the effect of their verdict on a job (core/jobs/admission.h).
 #include "core/endpoints/filter_pool.h"
 
 #include <gmock/gmock.h>
@@ -10,6 +10,7 @@
 #include <future>
 #include <thread>
 
+#include "core/config/filter_name.h"
 #include "core/endpoints/endpoint.h"
 #include "core/jobs/admission.h"
 #include "testkit/wait_for.h"
@@ -89,9 +90,9 @@ class FilterPoolTest : public testing::Test {
     job_.apiKeyId = "key";
     job_.input = R"({"n":1})";
     endpoint_.filters = {&first_};
-    endpoint_.env = {{"LIMIT", "5"}};
+    endpoint_.spec.env = {{"LIMIT", "5"}};
   }
-  Decision review() { return first_.review({"ep", "key", "{}", job_.policy, endpoint_.env}); }
+  Decision review() { return first_.review({"ep", "key", "{}", job_.policy, endpoint_.spec.env}); }
   std::string failure() {
     try {
       (void)admit(job_, endpoint_);
@@ -139,7 +140,7 @@ TEST_F(FilterPoolTest, AnInstanceJudgesOneJobAtATime) {
 TEST_F(FilterPoolTest, AFilterThatIsNotThereSaysSoAndLetsNobodyIn) {
   FilterPool absent("gone", "there is no filter gone");
   EXPECT_EQ(absent.fault(), "there is no filter gone");
-  EXPECT_THROW((void)absent.review({"ep", "key", "{}", job_.policy, endpoint_.env}), ConfigError);
+  EXPECT_THROW((void)absent.review({"ep", "key", "{}", job_.policy, endpoint_.spec.env}), ConfigError);
   EXPECT_EQ(FilterPool("f", factory_, "broken").fault(), "it does not parse");
   EXPECT_EQ(first_.fault(), "");
 }

@@ -1,13 +1,13 @@
-// Tests of JSON objects with fields described by the rows of a table (core/endpoints/form.h), of the names of images
+// Tests of JSON objects with fields described by the rows of a table (core/config/form.h), of the names of images
 // (core/endpoints/image.h), and of records of templates (core/endpoints/template.h).
-#include "core/endpoints/form.h"
+#include "core/config/form.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "core/base/script_name.h"
 #include "core/base/secret_box.h"
-#include "core/endpoints/endpoint_spec.h"
+#include "core/config/endpoint_spec.h"
 #include "core/endpoints/image.h"
 #include "core/endpoints/template.h"
 #include "jobq/error.h"
@@ -270,8 +270,8 @@ TEST(EndpointForms, LimitsAndRetentionsAreReadAndTold) {
   EXPECT_EQ(run.window, Millis(100));
   EXPECT_EQ(run.concurrent, 0U);
   EXPECT_EQ(run.perWorker, 7U);
-  EXPECT_EQ(form.runsyncRetentionMs, 1'000);
-  EXPECT_FALSE(form.runRetentionMs);
+  EXPECT_EQ(form.runsyncRetention, Millis(1'000));
+  EXPECT_FALSE(form.runRetention);
   EXPECT_THAT(writeForm(form, endpointFields(), false),
               HasSubstr(R"("rateLimits":{"run":{"requests":5,"windowMs":100,"concurrent":0,"perWorker":7}})"));
   for (const char* wrong : {R"({"rateLimits":{"run":5}})", R"({"rateLimits":{"run":{"windowMs":0}}})",

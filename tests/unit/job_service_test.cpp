@@ -25,7 +25,7 @@ using testing::SizeIs;
 class JobServiceTest : public testing::Test {
  protected:
   JobServiceTest() {
-    endpoint_.id = "ep";
+    endpoint_.spec.id = "ep";
     endpoint_.policy = &storage_.policy;
     queueSignal_.clear("ep");
   }

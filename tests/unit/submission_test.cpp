@@ -19,9 +19,9 @@ using testing::HasSubstr;
 class SubmissionTest : public testing::Test {
  protected:
   SubmissionTest() : secrets_(file()) {
-    endpoint_.id = "ep";
-    endpoint_.executionTimeout = Millis(42'000);
-    endpoint_.maxAttempts = 7;
+    endpoint_.spec.id = "ep";
+    endpoint_.spec.executionTimeout = Millis(42'000);
+    endpoint_.spec.maxAttempts = 7;
   }
   static std::filesystem::path file() { return "/tmp/jobq-submission-" + std::to_string(getpid()) + ".key"; }
   ~SubmissionTest() override { std::filesystem::remove(file()); }
@@ -67,12 +67,12 @@ TEST_F(SubmissionTest, RetentionFollowsTheCallAndItsWait) {
   EXPECT_EQ(retentionFor(Millis(90'001), endpoint), Millis(90'001));
   EXPECT_EQ(retentionFor(Millis(300'000), endpoint), Millis(300'000));
   EXPECT_TRUE(accepted(R"({"input":{}})", Millis(90'000)).id.starts_with("sync-"));
-  endpoint.runRetention = Millis(5'000);
-  endpoint.runsyncRetention = Millis(2'000);
+  endpoint.spec.runRetention = Millis(5'000);
+  endpoint.spec.runsyncRetention = Millis(2'000);
   EXPECT_EQ(retentionFor(std::nullopt, endpoint), Millis(5'000));
   EXPECT_EQ(retentionFor(Millis(90'000), endpoint), Millis(2'000));
   EXPECT_EQ(retentionFor(Millis(90'001), endpoint), Millis(90'001)) << "a caller who waits longer wants it longer";
-  endpoint.runsyncRetention = Millis(3'600'000);
+  endpoint.spec.runsyncRetention = Millis(3'600'000);
   EXPECT_EQ(retentionFor(Millis(300'000), endpoint), Millis(3'600'000));
 }
 

@@ -66,9 +66,9 @@ TEST_F(TemplateServiceTest, AnUpdateThatChangesNothingIsNoRelease) {
   const std::string id = createTemplate(node_, "t");
   const EndpointId endpoint = createEndpoint(node_, id);
   (void)node_.templates.update(id, R"({"env":{"A":"1"}})");
-  ASSERT_EQ(node_.registry.find(endpoint)->version, 2U);
+  ASSERT_EQ(node_.registry.find(endpoint)->spec.version, 2U);
   (void)node_.templates.update(id, R"({"env":{"A":"1"}})");
-  EXPECT_EQ(node_.registry.find(endpoint)->version, 2U);
+  EXPECT_EQ(node_.registry.find(endpoint)->spec.version, 2U);
 }
 
 TEST_F(TemplateServiceTest, AFieldThatIsFixedAtCreationDoesNotChange) {

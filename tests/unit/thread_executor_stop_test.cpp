@@ -115,7 +115,7 @@ TEST(ThreadExecutorAbandon, AHandlerThatIgnoresItsStopIsAbandonedAndItsJobGoesBa
   static auto& kept = *new std::vector<AbandonedFixture*>;
   AbandonedFixture& world = *kept.emplace_back(new AbandonedFixture);
   auto impatient = std::make_shared<Endpoint>(*world.endpoint);
-  impatient->stopGrace = Millis(0);
+  impatient->spec.stopGrace = Millis(0);
   world.endpoint = impatient;
   world.handlers.run = [&world](std::string_view, JobContext&) {
     world.begun.set_value();

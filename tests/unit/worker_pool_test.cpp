@@ -15,9 +15,10 @@ class WorkerPoolTest : public testing::Test {
  protected:
   static EndpointPtr endpoint(ReleasePtr release, std::uint32_t max = 3) {
     auto endpoint = std::make_shared<Endpoint>();
-    endpoint->id = "ep";
+    endpoint->spec.id = "ep";
     endpoint->release = std::move(release);
-    endpoint->workersMax = endpoint->maxStuck = max;
+    endpoint->spec.workersMax = max;
+    endpoint->spec.maxStuck = max;
     return endpoint;
   }
 
@@ -259,7 +260,7 @@ TEST_F(WorkerPoolTest, WhoIsOverALoweredMaximumLeavesWhenItIsFree) {
   busy("a");
   busy("b");
   auto less = std::make_shared<Endpoint>(*crew_.endpoint());
-  less->workersMax = 1;
+  less->spec.workersMax = 1;
   crew_.change(less);
   EXPECT_FALSE(ready("a"));
   EXPECT_TRUE(ready("b"));

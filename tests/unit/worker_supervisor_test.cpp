@@ -60,10 +60,11 @@ class WorkerSupervisorTest : public testing::Test {
  protected:
   std::shared_ptr<Endpoint> endpoint(std::uint32_t min, std::uint32_t max) {
     auto made = std::make_shared<Endpoint>();
-    made->id = "ep";
+    made->spec.id = "ep";
+    made->spec.maxStuck = 3;
     made->release = newRelease();
-    made->workersMin = min;
-    made->workersMax = max;
+    made->spec.workersMin = min;
+    made->spec.workersMax = max;
     return made;
   }
   ReleasePtr newRelease() {
@@ -144,12 +145,12 @@ TEST_F(WorkerSupervisorTest, NoWorkerStartsAfterTheShutdownHasBegun) {
 TEST_F(WorkerSupervisorTest, AnIdleWorkerLeavesAfterTheIdleTimeoutUnlessJobsWait) {
   begin(endpoint(2, 2));
   const auto rules = std::make_shared<Endpoint>(*rules_);
-  rules->workersMin = 1;
+  rules->spec.workersMin = 1;
   begin(rules);
-  EXPECT_EQ(pools_.nextDuty(), clock_.now() + rules->idleTimeout);
+  EXPECT_EQ(pools_.nextDuty(), clock_.now() + rules->spec.idleTimeout);
   supervisor_.stopIdleWorkers();
   EXPECT_THAT(executor_.stopped, IsEmpty());
-  clock_.advance(rules->idleTimeout);
+  clock_.advance(rules->spec.idleTimeout);
   signal_.notify("ep", false);
   supervisor_.stopIdleWorkers();
   EXPECT_THAT(executor_.stopped, IsEmpty()) << "a job waits";
@@ -160,8 +161,8 @@ TEST_F(WorkerSupervisorTest, AnIdleWorkerLeavesAfterTheIdleTimeoutUnlessJobsWait
 
 TEST_F(WorkerSupervisorTest, AnEventWakesTheDispatcherForADutyBeforeTheNextPass) {
   const auto rules = endpoint(0, 2);
-  rules->idleTimeout = Millis(100);
-  rules->stopGrace = Millis(50);
+  rules->spec.idleTimeout = Millis(100);
+  rules->spec.stopGrace = Millis(50);
   auto one = std::make_shared<Endpoint>(*rules);
   one->workersMin = 1;
   begin(one);
@@ -190,8 +191,8 @@ TEST_F(WorkerSupervisorTest, AStuckWorkerIsLoggedAndItsSlotReplaced) {
   supervisor_.stopRun(job.lease);
   supervisor_.noticeStuck();
   EXPECT_EQ(counts().unhealthy, 0U);
-  EXPECT_EQ(pools_.nextDuty(), clock_.now() + rules->stopGrace);
-  clock_.advance(rules->stopGrace);
+  EXPECT_EQ(pools_.nextDuty(), clock_.now() + rules->spec.stopGrace);
+  clock_.advance(rules->spec.stopGrace);
   supervisor_.noticeStuck();
   EXPECT_EQ(counts().unhealthy, 1U);
   EXPECT_THAT(log_.events, ElementsAre("worker.stuck"));
@@ -259,7 +260,7 @@ TEST_F(WorkerSupervisorTest, WorkersAreReservedOnceAndOnlyForAQueueThatIsServed)
   signal_.notify("ep", false);
   const EndpointId other = "other";
   EXPECT_THAT(pools_.reserveWorkers(&other, 64), IsEmpty());
-  const std::vector<ClaimWant> wants = pools_.reserveWorkers(&rules->id, 2);
+  const std::vector<ClaimWant> wants = pools_.reserveWorkers(&rules->spec.id, 2);
   ASSERT_EQ(wants.size(), 1U);
   EXPECT_THAT(wants[0].workers, ElementsAre("node-1", "node-2"));
   EXPECT_EQ(pools_.reserveWorkers(nullptr, 2).at(0).workers, std::vector<WorkerId>{"node-3"});
@@ -304,9 +305,9 @@ TEST(PoolStatusTest, AWaitingJobHasAReason) {
   EXPECT_EQ(waitReason(status, endpoint, false), "starting");
   status.counts.running = 1;
   EXPECT_EQ(waitReason(status, endpoint, false), "workers_busy");
-  endpoint.workersMax = 0;
+  endpoint.spec.workersMax = 0;
   EXPECT_EQ(waitReason(status, endpoint, false), "no_workers");
-  endpoint.paused = true;
+  endpoint.spec.paused = true;
   EXPECT_EQ(waitReason(status, endpoint, false), "paused");
 }
 

@@ -18,7 +18,7 @@ constexpr std::array kStates{JobState::inQueue, JobState::inProgress, JobState::
                              JobState::failed,  JobState::cancelled,  JobState::timedOut};
 
 std::variant<JobFilter, ApiResponse> readFilter(const ApiRequest& call) {
-  JobFilter filter{call.endpoint->id, {}};
+  JobFilter filter{call.endpoint->spec.id, {}};
   const auto status = call.query.find("status");
   if (status == call.query.end()) return filter;
   if (auto refusal = refuseTwice(call, "status")) return std::move(*refusal);
@@ -54,9 +54,9 @@ void writeCounts(json::ObjectWriter& out, const WorkerCounts& workers) {
 
 ApiResponse health(const QueueDeps& deps, ApiRequest& call) {
   if (const auto refusal = countUnderstood(call)) return *refusal;
-  const EndpointCounts jobs = deps.jobs.counts(call.endpoint->id);
-  const WorkerCounts workers = deps.workers.counts(call.endpoint->id);
-  const OwedDeliveries owed = deps.jobs.owed(call.endpoint->id);
+  const EndpointCounts jobs = deps.jobs.counts(call.endpoint->spec.id);
+  const WorkerCounts workers = deps.workers.counts(call.endpoint->spec.id);
+  const OwedDeliveries owed = deps.jobs.owed(call.endpoint->spec.id);
   return {200, json::object([&](json::ObjectWriter& out) {
             out.object("jobs", [&jobs](json::ObjectWriter& group) { writeCounts(group, jobs); });
             out.object("webhooks", [&owed](json::ObjectWriter& group) {
@@ -100,7 +100,7 @@ ApiResponse requests(const QueueDeps& deps, ApiRequest& call) {
 
 ApiResponse purgeQueue(const QueueDeps& deps, ApiRequest& call) {
   if (const auto refusal = countUnderstood(call)) return *refusal;
-  const std::size_t removed = deps.jobs.purge(call.endpoint->id);
+  const std::size_t removed = deps.jobs.purge(call.endpoint->spec.id);
   return {200, json::object([removed](json::ObjectWriter& out) {
             out.member("removed", removed);
             out.member("status", "completed");

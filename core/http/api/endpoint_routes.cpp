@@ -36,9 +36,10 @@ ApiResponse noEndpoint(const ApiRequest& call) {
 // State of the release: `complete` if every worker has the newest version, `rolling` if some workers have an older
 // version, `halted` with the reason if the newest version does not run.
 std::string releaseJson(const EndpointEntry& entry, const WorkerPoolView& workerPool) {
-  const std::string& fault = entry.form.fault.empty() ? workerPool.fault : entry.form.fault;
-  const bool halted = !entry.form.fault.empty() || workerPool.halted;
-  std::string out = "{\"version\":" + write(entry.form.version);
+  const bool isFaulty = entry.endpoint && !entry.endpoint->fault.empty();
+  const std::string& fault = isFaulty ? entry.endpoint->fault : workerPool.fault;
+  const bool halted = isFaulty || workerPool.halted;
+  std::string out = "{\"version\":" + write(entry.spec.version);
   out += ",\"state\":" + write(std::string(halted ? "halted" : workerPool.rolling ? "rolling" : "complete"));
   if (!fault.empty()) out += ",\"reason\":" + write(fault);
   return out + "}";
@@ -52,34 +53,34 @@ std::string workerJson(const EndpointEntry& entry, const WorkerView& worker) {
   out += ",\"image\":" + write(worker.release->image);
   out += ",\"env\":" + write(worker.release->env);
   out += ",\"lastStartedAt\":" + write(toIso8601(worker.startedAt));
-  out += ",\"slsVersion\":" + write(static_cast<std::int64_t>(worker.release->version));
-  out += ",\"endpointId\":" + write(entry.form.id);
+  out += ",\"slsVersion\":" + write(worker.release->version);
+  out += ",\"endpointId\":" + write(entry.spec.id);
   out += ",\"templateId\":" + write(worker.release->templateId);
   return out + "}";
 }
 
 // Writes the values in force where the record of the endpoint sets none. `endpoint` is the object serving jobs now.
-std::string inForceJson(const EndpointDeps& deps, const EndpointSpec& form, const Endpoint& endpoint) {
+std::string inForceJson(const EndpointDeps& deps, const EndpointSpec& spec, const Endpoint& endpoint) {
   std::vector<std::string> filters;
   for (const FilterPool* filter : endpoint.filters) filters.push_back(filter->name());
   const Millis runsync = retentionFor(kWaitDefault, endpoint);
-  return "{\"queuePolicy\":" + write(form.queuePolicy.empty() ? deps.queuePolicy : form.queuePolicy) +
-         ",\"filters\":" + write(filters) + ",\"maxStuck\":" + write(static_cast<std::int64_t>(endpoint.maxStuck)) +
+  return "{\"queuePolicy\":" + write(spec.queuePolicy.empty() ? deps.queuePolicy : spec.queuePolicy) +
+         ",\"filters\":" + write(filters) + ",\"maxStuck\":" + write(endpoint.maxStuck()) +
          ",\"retention\":{\"run\":" + write(retentionFor(std::nullopt, endpoint).count()) +
          ",\"runsync\":" + write(runsync.count()) + "}}";
 }
 
 std::string toJson(const EndpointDeps& deps, const EndpointEntry& entry, const Wanted& wanted) {
-  const WorkerPoolView workerPool = deps.workers.view(entry.form.id);
-  std::string out = writeForm(entry.form, endpointFields(), false);
+  const WorkerPoolView workerPool = deps.workers.view(entry.spec.id);
+  std::string out = writeForm(entry.spec, endpointFields(), false);
   out.pop_back();
   if (entry.endpoint) {
-    out += ",\"image\":" + write(entry.endpoint->image);
-    out += ",\"inForce\":" + inForceJson(deps, entry.form, *entry.endpoint);
+    out += ",\"image\":" + write(entry.endpoint->spec.image);
+    out += ",\"inForce\":" + inForceJson(deps, entry.spec, *entry.endpoint);
   }
   out += ",\"release\":" + releaseJson(entry, workerPool);
   if (wanted.withTemplate) {
-    const auto made = deps.registry.findTemplate(entry.form.templateId);
+    const auto made = deps.registry.findTemplate(entry.spec.templateId);
     out += ",\"template\":" + (made ? toJson(made->form, deps.runtimes.minutes(made->form.id)) : std::string("null"));
   }
   if (wanted.withWorkers) {

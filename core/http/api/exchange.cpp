@@ -29,7 +29,7 @@ ApiResponse faultResponse(const ApiRequest& call, const Fault& fault) {
 /// false if the budget has no room for a body of `size` bytes.
 bool draw(ApiRequest& call, std::size_t size, BodyMemory& bodyMemory) {
   if (size <= kFreeBody || size <= call.bodyMemory.amount()) return true;
-  const std::string_view endpoint = call.endpoint ? std::string_view(call.endpoint->id) : std::string_view();
+  const std::string_view endpoint = call.endpoint ? std::string_view(call.endpoint->spec.id) : std::string_view();
   return call.bodyMemory.grow(bodyMemory, endpoint, size - call.bodyMemory.amount());
 }
 

@@ -1,7 +1,7 @@
 // Functions shared by several routes of the management API.
 #pragma once
 
-#include "core/endpoints/form.h"
+#include "core/config/form.h"
 #include "core/http/api/api_request.h"
 
 namespace jobq {

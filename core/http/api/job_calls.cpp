@@ -7,7 +7,7 @@
 namespace jobq {
 namespace {
 
-JobKey jobOf(const ApiRequest& call) { return {call.endpoint->id, call.params.at("id")}; }
+JobKey jobOf(const ApiRequest& call) { return {call.endpoint->spec.id, call.params.at("id")}; }
 
 // Bounds of `ttl` in milliseconds from now (core/decisions/jobs.md). JobStore::setTtl applies the floor and the
 // ceiling.

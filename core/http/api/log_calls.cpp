@@ -99,7 +99,7 @@ ApiResponse logs(const QueueDeps& deps, ApiRequest& call) {
   if (!call.answerMemory.grow(deps.answerMemory, kWholeLog)) {
     return unavailable(call.path, "too many large answers are being read now: ask for the log again in a moment");
   }
-  const auto log = deps.jobs.log({call.endpoint->id, call.params.at("id")});
+  const auto log = deps.jobs.log({call.endpoint->spec.id, call.params.at("id")});
   if (!log) return noJob(call);
   bool more = false;
   return {200, json::object([&](json::ObjectWriter& out) {

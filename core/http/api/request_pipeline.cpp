@@ -139,8 +139,8 @@ void RequestPipeline::findEndpoint(const ServerRequest&, RequestContext& context
 void RequestPipeline::limitRate(const ServerRequest&, RequestContext& context) {
   ApiRequest& call = context.call;
   if (!context.route->operation || !call.endpoint) return;
-  auto result =
-      rates_.enter(call.endpoint->id, *context.route->operation, call.endpoint->workersMax, call.endpoint->limits);
+  auto result = rates_.enter(call.endpoint->spec.id, *context.route->operation, call.endpoint->spec.workersMax,
+                             call.endpoint->spec.limits);
   if (auto* refused = std::get_if<RateLimitGate::Refused>(&result)) {
     call.standing = refused->standing;
     context.refusal =
@@ -157,7 +157,7 @@ void RequestPipeline::checkBodySize(const ServerRequest& head, RequestContext& c
   if (length > context.route->bodyLimit) {
     context.refusal = tooLarge(context.call.path, context.route->bodyLimit);
   } else if (length > kFreeBody &&
-             !bodyMemory_.hasRoom(context.call.endpoint ? context.call.endpoint->id : "", length)) {
+             !bodyMemory_.hasRoom(context.call.endpoint ? context.call.endpoint->spec.id : "", length)) {
     context.refusal = noBodyMemory(context.call.path);
   } else if (context.route->needsBody && !head.hasContentLength() && !head.getChunkedTransferEncoding()) {
     context.refusal = errorResponse(context.call.path, 400,

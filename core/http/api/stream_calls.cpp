@@ -20,7 +20,7 @@ constexpr std::size_t kPieces = 8;
 using Ask = JobService::ChunkAsk;
 
 std::variant<Ask, ApiResponse> readAsk(const QueueDeps& deps, const ApiRequest& call) {
-  Ask ask{{call.endpoint->id, call.params.at("id")}, {}, kPiece};
+  Ask ask{{call.endpoint->spec.id, call.params.at("id")}, {}, kPiece};
   const auto wait = readWait(deps, call, kHold);
   if (const auto* refusal = std::get_if<ApiResponse>(&wait)) return *refusal;
   ask.wait = std::get<Millis>(wait);

@@ -89,7 +89,7 @@ ApiResponse runsync(const QueueDeps& deps, ApiRequest& call) {
   if (auto* refusal = std::get_if<ApiResponse>(&submission)) return std::move(*refusal);
   const WaitSlot slot(deps, std::get<Millis>(wait));
   if (const auto* first = std::get_if<Duplicate>(&submission)) {
-    const auto job = deps.jobs.await({call.endpoint->id, first->id}, slot.wait, disconnectSignal(call));
+    const auto job = deps.jobs.await({call.endpoint->spec.id, first->id}, slot.wait, disconnectSignal(call));
     return synced(deps, call, first->id, job);
   }
   auto& [job, idempotency] = std::get<Accepted>(submission);

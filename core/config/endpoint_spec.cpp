@@ -1,12 +1,11 @@
-#include "core/endpoints/endpoint_spec.h"
+#include "core/config/endpoint_spec.h"
 
 #include <set>
 
-#include "core/base/secret_box.h"
 #include "core/base/words.h"
+#include "core/config/filter_name.h"
 #include "core/config/units.h"
-#include "core/endpoints/filter_pool.h"
-#include "jobq/base64.h"
+#include "jobq/error.h"
 #include "jobq/json.h"
 
 namespace jobq {
@@ -18,9 +17,12 @@ constexpr std::size_t kEndpointNameLimit = 191;
 constexpr Range kWorkers{0, 10'000};
 constexpr Range kHardware{0, 1'000'000};
 constexpr Range kRetention{1'000, 604'800'000};
-constexpr Range kStopGraceRange{0, 3'600'000};
+constexpr Range kStopGrace{0, 3'600'000};
+constexpr Range kExecutionTimeout{5'000, 604'800'000};
 constexpr Range kRequests{0, 1'000'000'000};
 constexpr Range kWindow{1, 3'600'000};
+constexpr Millis kMilliUnit{1};
+constexpr Millis kSecondUnit{1'000};
 
 json::Document objectOf(const json::Value& value) {
   if (value.kind != json::Kind::object) throw BadField{"must be an object"};
@@ -52,19 +54,19 @@ std::int64_t readInside(const std::string& name, const json::Value& value, const
 }
 
 void readRetention(E& form, const json::Value& value) {
-  form.runRetentionMs.reset();
-  form.runsyncRetentionMs.reset();
+  form.runRetention.reset();
+  form.runsyncRetention.reset();
   forMembers(value, "", [&form](const std::string& name, const json::Value& ms) {
     if (name != "run" && name != "runsync") refuseInside(name, {"run", "runsync"});
-    (name == "run" ? form.runRetentionMs : form.runsyncRetentionMs) = readInside(name, ms, kRetention);
+    (name == "run" ? form.runRetention : form.runsyncRetention) = Millis(readInside(name, ms, kRetention));
   });
 }
 
 std::string writeRetention(const E& form) {
   std::string out = "{";
-  if (form.runRetentionMs) out += "\"run\":" + std::to_string(*form.runRetentionMs);
-  if (form.runRetentionMs && form.runsyncRetentionMs) out += ",";
-  if (form.runsyncRetentionMs) out += "\"runsync\":" + std::to_string(*form.runsyncRetentionMs);
+  if (form.runRetention) out += "\"run\":" + std::to_string(form.runRetention->count());
+  if (form.runRetention && form.runsyncRetention) out += ",";
+  if (form.runsyncRetention) out += "\"runsync\":" + std::to_string(form.runsyncRetention->count());
   return out + "}";
 }
 
@@ -136,17 +138,46 @@ void readFilters(E& form, const json::Value& value) {
   form.filters = std::move(names);
 }
 
+void readScalerType(E& form, const json::Value& value) {
+  form.scaling.type = parseScalerType(readChoice(value, {"QUEUE_DELAY", "REQUEST_COUNT"})).value();
+}
+
+void parseScaler(E& form, const std::string& key, const std::string& text) {
+  const auto type = parseScalerType(text);
+  if (!type) throw ConfigError(key + " = " + text + " is not one of QUEUE_DELAY, REQUEST_COUNT");
+  form.scaling.type = *type;
+}
+
+// The text is kept, and the bytes of the key are read from it again (makeEndpoint).
+void parseSecret(E& form, const std::string& key, const std::string& text) {
+  (void)units::secret(key, text);
+  form.webhookSecret = text;
+}
+
+void parseIsolation(E&, const std::string& key, const std::string& text) {
+  if (text != "thread") throw ConfigError(key + " = " + text + ": only thread is available");
+}
+
 FormFields<E> asked() {
   return {
       textField<E>("id", &E::id, 1, 128, FieldUse::answer),
       textField<E>("name", &E::name, 0, kEndpointNameLimit),
-      textField<E>("templateId", &E::templateId, 1, 64),
-      wholeField<E>("workersMin", &E::workersMin, kWorkers),
-      wholeField<E>("workersMax", &E::workersMax, kWorkers),
-      wholeField<E>("idleTimeout", &E::idleTimeout, {1, 3'600}),
-      choiceField<E>("scalerType", &E::scalerType, {"QUEUE_DELAY", "REQUEST_COUNT"}),
-      wholeField<E>("scalerValue", &E::scalerValue, {1, 1'000'000}),
-      wholeField<E>("executionTimeoutMs", &E::executionTimeoutMs, {5'000, 604'800'000}),
+      textField<E>("templateId", &E::templateId, 1, 64).released(),
+      wholeField<E>("workersMin", &E::workersMin, kWorkers).inFile("workersMin"),
+      wholeField<E>("workersMax", &E::workersMax, kWorkers).inFile("workersMax"),
+      // The file has milliseconds, and may end a worker at once.
+      durationField<E>("idleTimeout", &E::idleTimeout, kSecondUnit, {1, 3'600})
+          .inFile("idleTimeout",
+                  [](E& form, const std::string& key, const std::string& text) {
+                    form.idleTimeout = units::duration(key, text, Millis(0), Millis(3'600'000));
+                  }),
+      FormField<E>{"scalerType", FieldUse::free, readScalerType,
+                   [](const E& form) { return write(std::string(nameOf(form.scaling.type))); }}
+          .inFile("scalerType", parseScaler),
+      wholeField<E>("scalerValue", [](auto& form) -> auto& { return form.scaling.value; }, {1, 1'000'000})
+          .inFile("scalerValue"),
+      durationField<E>("executionTimeoutMs", &E::executionTimeout, kMilliUnit, kExecutionTimeout)
+          .inFile("executionTimeout"),
   };
 }
 
@@ -168,20 +199,21 @@ FormFields<E> hardware() {
 
 FormFields<E> ours() {
   return {
-      wholeField<E>("maxAttempts", &E::maxAttempts, {1, 1'000}),
-      wholeField<E>("stopGraceMs", &E::stopGraceMs, kStopGraceRange),
-      {"maxStuck", FieldUse::free,
-       [](E& form, const json::Value& value) { form.maxStuck = readWhole(value, kWorkers); },
-       [](const E& form) { return form.maxStuck ? write(*form.maxStuck) : std::string("null"); },
-       [](E& form) { form.maxStuck.reset(); }},
-      choiceField<E>("isolation", &E::isolation, {"thread"}),
-      textField<E>("queuePolicy", &E::queuePolicy, 0, 64),
-      {"filters", FieldUse::free, readFilters,
-       [](const E& form) { return form.filters ? write(*form.filters) : std::string("null"); },
-       [](E& form) { form.filters.reset(); }},
+      wholeField<E>("maxAttempts", &E::maxAttempts, {1, 1'000}).inFile("maxAttempts"),
+      durationField<E>("stopGraceMs", &E::stopGrace, kMilliUnit, kStopGrace).inFile("stopGrace"),
+      wholeField<E>("maxStuck", &E::maxStuck, kWorkers).inFile("maxStuck"),
+      choiceField<E>("isolation", &E::isolation, {"thread"}).inFile("isolation", parseIsolation),
+      textField<E>("queuePolicy", &E::queuePolicy, 0, 64).inFile("queuePolicy"),
+      FormField<E>{"filters", FieldUse::free, readFilters, [](const E& form) { return write(form.filters); },
+                   [](E& form) { form.filters.reset(); }}
+          .inFile("filters",
+                  [](E& form, const std::string&, const std::string& text) { form.filters = units::words(text, ","); }),
       {"retention", FieldUse::free, readRetention, writeRetention},
       {"rateLimits", FieldUse::free, readLimits, writeLimits},
-      {"webhookSecret", FieldUse::secret, readSecret, [](const E& form) { return write(form.webhookSecret); }},
+      FormField<E>{"webhookSecret", FieldUse::secret, readSecret,
+                   [](const E& form) { return write(form.webhookSecret); }}
+          .inFile("webhookSecret", parseSecret),
+      textField<E>("image", &E::image, 1, 512, FieldUse::file).inFile("image"),
   };
 }
 
@@ -214,34 +246,27 @@ const FormFields<EndpointSpec>& endpointFields() {
   return kFields;
 }
 
-void addCrossFaults(FieldFaults& faults, const EndpointSpec& form) {
-  if (form.templateId.empty() && !isFaulty(faults, "templateId")) {
+EndpointSpec endpointInFile(const EndpointId& id) {
+  EndpointSpec spec;
+  spec.id = id;
+  spec.name = id;
+  spec.isStatic = true;
+  spec.scaling = {ScalerType::requestCount, 1};  // one worker for each job, at once: workers start in a moment
+  return spec;
+}
+
+bool needsRelease(const EndpointSpec& before, const EndpointSpec& after) {
+  return std::any_of(endpointFields().begin(), endpointFields().end(), [&](const FormField<EndpointSpec>& field) {
+    return field.isReleased && field.write(before) != field.write(after);
+  });
+}
+
+void addCrossFaults(FieldFaults& faults, const EndpointSpec& spec) {
+  if (spec.templateId.empty() && !isFaulty(faults, "templateId")) {
     faults.push_back({"templateId", "templateId is missing: name the template of the endpoint's workers"});
   }
-  if (form.workersMin > form.workersMax && !isFaulty(faults, "workersMin") && !isFaulty(faults, "workersMax")) {
+  if (spec.workersMin > spec.workersMax && !isFaulty(faults, "workersMin") && !isFaulty(faults, "workersMax")) {
     faults.push_back({"workersMin", "workersMin is greater than workersMax: lower it, or raise workersMax"});
-  }
-}
-
-Record toRecord(const EndpointSpec& form, const SecretBox& box) {
-  EndpointSpec kept = form;
-  kept.sealed = toBase64(box.seal(form.webhookSecret));
-  kept.webhookSecret.clear();
-  kept.env.clear();
-  return {kEndpointKind, form.id, "", writeForm(kept, endpointFields(), true), 0, {}};
-}
-
-EndpointSpec endpointSpecOf(const Record& record, const SecretBox& box) {
-  try {
-    EndpointSpec form;
-    readRecord(form, record.body, endpointFields());
-    const auto sealed = fromBase64(form.sealed);
-    if (!sealed) throw BadField{"webhookSecret is damaged"};
-    form.webhookSecret = box.open(*sealed);
-    form.sealed.clear();
-    return form;
-  } catch (const BadField& bad) {
-    throw Error("the endpoint " + record.id + " in the storage is damaged: " + bad.message);
   }
 }
 

@@ -1,6 +1,6 @@
-// Forms of the management API: JSON objects with one table row for each field. A row says how the field is checked and
-// read from a request or a stored record, and how the field is written into a response or a record. A new field is a
-// new row.
+// Tables of fields: structs that the management API shows as JSON objects, the storage keeps as records, and the
+// settings file may describe. One row says everything about a field: its name, its bounds, how a request, a record or
+// the file gives its value, how a response or a record shows the value. A new field is a new row.
 #pragma once
 
 #include <algorithm>
@@ -11,11 +11,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "core/base/bounded_integer.h"
+#include "core/config/units.h"
 #include "jobq/json_value.h"
+#include "jobq/time.h"
 
 namespace jobq {
 
@@ -42,20 +45,48 @@ enum class FieldUse {
   secret,    ///< in requests, changeable, never in responses
   answer,    ///< only in responses
   record,    ///< only in records
+  file,      ///< only in the settings file
 };
 /// Returns whether a request may contain the field.
 constexpr bool isAccepted(FieldUse use) { return use <= FieldUse::secret; }
 /// Returns whether responses contain the field.
-constexpr bool isAnswered(FieldUse use) { return use != FieldUse::secret && use != FieldUse::record; }
+constexpr bool isAnswered(FieldUse use) { return use != FieldUse::secret && use < FieldUse::record; }
+/// Returns whether records contain the field.
+constexpr bool isRecorded(FieldUse use) { return use != FieldUse::file; }
 
-/// One row of the table. `Form` is the struct behind the JSON object.
+/// One row of the table. `Form` is the struct behind the JSON object. A table is constant data, so the members of a row
+/// are plain functions and no interface with a class for each field.
 template <class Form>
 struct FormField {
-  std::string name;
+  /// Reads the value of `key` in the settings file. Throws ConfigError with the key, the value and the accepted form.
+  using FileReader = std::function<void(Form&, const std::string& key, const std::string& value)>;
+
+  std::string name;  ///< in JSON
   FieldUse use = FieldUse::free;
   std::function<void(Form&, const json::Value&)> read;
   std::function<std::string(const Form&)> write;  ///< JSON text
   std::function<void(Form&)> clear{};             ///< effect of null in a request; without a function null is ignored
+  FileReader parse{};
+  std::string setting{};    ///< name in the settings file; empty: the file cannot set the field
+  bool isReleased = false;  ///< a change of the field makes a release, which replaces the workers
+
+  /// Returns the row with a name in the settings file; the value there has the bounds of the row, or those of `reader`.
+  FormField inFile(std::string key) const {
+    FormField row = *this;
+    row.setting = std::move(key);
+    return row;
+  }
+  FormField inFile(std::string key, FileReader reader) const {
+    FormField row = inFile(std::move(key));
+    row.parse = std::move(reader);
+    return row;
+  }
+  /// Returns the row of a field whose changes make a release.
+  FormField released() const {
+    FormField row = *this;
+    row.isReleased = true;
+    return row;
+  }
 };
 
 template <class Form>
@@ -72,22 +103,71 @@ std::string readChoice(const json::Value& value, const std::vector<std::string>&
 // Writers of values.
 std::string write(const std::string& value);
 std::string write(std::int64_t value);
+std::string write(std::uint64_t value);
+std::string write(std::uint32_t value);
 std::string write(bool value);
 std::string write(const std::vector<std::string>& value);
 std::string write(const std::map<std::string, std::string>& value);
+template <class Value>
+std::string write(const std::optional<Value>& value) {
+  return value ? write(*value) : std::string("null");
+}
+
+/// Type of the number that a member of this type holds.
+template <class Member>
+struct NumberIn {
+  using Type = Member;
+  static constexpr bool kMayBeAbsent = false;
+};
+template <class Number>
+struct NumberIn<std::optional<Number>> {
+  using Type = Number;
+  static constexpr bool kMayBeAbsent = true;
+};
 
 // Rows for the common kinds of members.
 template <class Form>
 FormField<Form> textField(const char* name, std::string Form::*member, std::size_t min, std::size_t max,
                           FieldUse use = FieldUse::free) {
-  return {name, use, [=](Form& form, const json::Value& value) { form.*member = readText(value, min, max); },
-          [=](const Form& form) { return write(form.*member); }};
+  return {name,
+          use,
+          [=](Form& form, const json::Value& value) { form.*member = readText(value, min, max); },
+          [=](const Form& form) { return write(form.*member); },
+          {},
+          [=](Form& form, const std::string&, const std::string& text) { form.*member = text; }};
 }
+/// Row of a whole number of any integer type, or of an optional one (null). `member` is a pointer to a member, or a
+/// function from the struct to a reference.
+template <class Form, class Member>
+FormField<Form> wholeField(const char* name, Member member, const Range& range, FieldUse use = FieldUse::free) {
+  using Found = NumberIn<std::remove_cvref_t<std::invoke_result_t<Member, Form&>>>;
+  using Number = typename Found::Type;
+  FormField<Form> row{name,
+                      use,
+                      [=](Form& form, const json::Value& value) {
+                        std::invoke(member, form) = static_cast<Number>(readWhole(value, range));
+                      },
+                      [=](const Form& form) { return write(std::invoke(member, form)); },
+                      {},
+                      [=](Form& form, const std::string& key, const std::string& text) {
+                        std::invoke(member, form) =
+                            static_cast<Number>(units::integer(key, text, range.min, range.max));
+                      }};
+  if constexpr (Found::kMayBeAbsent) row.clear = [=](Form& form) { std::invoke(member, form).reset(); };
+  return row;
+}
+/// Row of a duration, as a whole number of `unit` in JSON and with its unit in the file. `range` counts in `unit`.
 template <class Form>
-FormField<Form> wholeField(const char* name, std::int64_t Form::*member, const Range& range,
-                           FieldUse use = FieldUse::free) {
-  return {name, use, [=](Form& form, const json::Value& value) { form.*member = readWhole(value, range); },
-          [=](const Form& form) { return write(form.*member); }};
+FormField<Form> durationField(const char* name, Millis Form::*member, Millis unit, const Range& range,
+                              FieldUse use = FieldUse::free) {
+  return {name,
+          use,
+          [=](Form& form, const json::Value& value) { form.*member = unit * readWhole(value, range); },
+          [=](const Form& form) { return write(form.*member / unit); },
+          {},
+          [=](Form& form, const std::string& key, const std::string& text) {
+            form.*member = units::duration(key, text, unit * range.min, unit * range.max);
+          }};
 }
 template <class Form>
 FormField<Form> flagField(const char* name, bool Form::*member, FieldUse use = FieldUse::free) {
@@ -162,18 +242,18 @@ void readRecord(Form& form, std::string_view text, const FormFields<Form>& field
   for (const auto& [name, value] : body.members) {
     if (value.kind == json::Kind::null) continue;
     for (const auto& field : fields) {
-      if (field.name == name) field.read(form, value);
+      if (field.name == name && isRecorded(field.use)) field.read(form, value);
     }
   }
 }
 
-/// Returns the form as a JSON object in the order of the table: the fields of responses, or with `whole` all fields,
-/// for a record.
+/// Returns the form as a JSON object in the order of the table: the fields of responses, or with `whole` the fields of
+/// records.
 template <class Form>
 std::string writeForm(const Form& form, const FormFields<Form>& fields, bool whole) {
   std::string out = "{";
   for (const auto& field : fields) {
-    if (!whole && !isAnswered(field.use)) continue;
+    if (!(whole ? isRecorded(field.use) : isAnswered(field.use))) continue;
     out += (out.size() > 1 ? "," : "") + write(field.name) + ":" + field.write(form);
   }
   return out + "}";

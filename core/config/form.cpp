@@ -1,4 +1,4 @@
-#include "core/endpoints/form.h"
+#include "core/config/form.h"
 
 #include <set>
 
@@ -84,6 +84,10 @@ std::string readChoice(const json::Value& value, const std::vector<std::string>&
 std::string write(const std::string& value) { return json::quoted(value); }
 
 std::string write(std::int64_t value) { return std::to_string(value); }
+
+std::string write(std::uint64_t value) { return std::to_string(value); }
+
+std::string write(std::uint32_t value) { return std::to_string(value); }
 
 std::string write(bool value) { return value ? "true" : "false"; }
 

@@ -1,0 +1,84 @@
+// An endpoint as the settings file, the management API and the storage describe it (core/http/API.md, "Endpoint"). All
+// three use the one struct and the one table of its fields; core/decisions/endpoints.md says how a field is added. The
+// server runs the Endpoint made from the description (core/endpoints/endpoint.h).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/config/form.h"
+#include "core/config/limits.h"
+#include "core/config/scaling.h"
+#include "jobq/job.h"
+#include "jobq/time.h"
+
+namespace jobq {
+
+/// The default values are those of the API; endpointInFile() has the ones that differ in the file.
+struct EndpointSpec {
+  EndpointId id;
+  std::string name;
+  std::string templateId;  ///< empty for endpoints of the file
+  std::uint32_t workersMin = 0;
+  std::uint32_t workersMax = 3;
+  Millis idleTimeout{5'000};
+  Scaling scaling;
+  Millis executionTimeout{600'000};
+
+  // Stored and returned; without effect on this server.
+  bool flashboot = false;
+  std::string computeType = "GPU";
+  std::uint32_t gpuCount = 1;
+  std::vector<std::string> gpuTypeIds;
+  std::vector<std::string> allowedCudaVersions;
+  std::string minCudaVersion;
+  std::vector<std::string> cpuFlavorIds;
+  std::uint32_t vcpuCount = 2;
+  std::vector<std::string> dataCenterIds;
+  std::string networkVolumeId;
+  std::vector<std::string> networkVolumeIds;
+
+  // Extensions of jobq.
+  std::uint32_t maxAttempts = 3;
+  Millis stopGrace{5'000};
+  std::optional<std::uint32_t> maxStuck;  ///< stuck workers with a replacement; without a value workersMax
+  std::string isolation = "thread";
+  std::string queuePolicy;                          ///< empty: policy of the server
+  std::optional<std::vector<std::string>> filters;  ///< names in their order; without a value those of the server
+  std::optional<Millis> runRetention;               ///< retention of results of /run; without a value 30 minutes
+  std::optional<Millis> runsyncRetention;           ///< the same of /runsync with an ordinary wait; else 60 s
+  LimitSettings limits{};                           ///< override the limits of the server
+  std::string webhookSecret;  ///< key for signatures, as the caller or the file wrote it; sealed in the record
+
+  // Set by the file for its endpoints, and by the server for all others.
+  std::string image;                       ///< image of the newest version
+  std::map<std::string, std::string> env;  ///< env of the newest version, for filters; workers use the release's env
+
+  // Set by the server.
+  std::string createdAt;
+  std::uint64_t version = 1;  ///< newest version; workers may still have an older one
+  bool isStatic = false;      ///< defined by the configuration file
+  bool paused = false;        ///< queued jobs wait, running jobs continue
+
+  // Only in the record.
+  std::uint64_t templateRecord = 0;  ///< record version of the template at the time of `version`
+  bool deleting = false;             ///< the jobs are being removed, and all readers treat the endpoint as gone
+  std::string sealed;                ///< `webhookSecret`, sealed
+};
+
+/// Returns the table of all fields, in the order of responses; constant.
+const FormFields<EndpointSpec>& endpointFields();
+
+/// Returns an endpoint of the settings file before its settings are read.
+EndpointSpec endpointInFile(const EndpointId& id);
+
+/// Returns true if workers of `before` have to be replaced for `after`: a field with such a row has changed.
+bool needsRelease(const EndpointSpec& before, const EndpointSpec& after);
+
+/// Adds the faults between fields and the missing fields to the faults of single fields.
+void addCrossFaults(FieldFaults& faults, const EndpointSpec& spec);
+
+}  // namespace jobq

@@ -1,0 +1,31 @@
+#include "core/endpoints/endpoint_record.h"
+
+#include "jobq/base64.h"
+#include "core/base/secret_box.h"
+#include "jobq/error.h"
+
+namespace jobq {
+
+Record toRecord(const EndpointSpec& spec, const SecretBox& box) {
+  EndpointSpec kept = spec;
+  kept.sealed = toBase64(box.seal(spec.webhookSecret));
+  kept.webhookSecret.clear();
+  kept.env.clear();
+  return {kEndpointKind, spec.id, "", writeForm(kept, endpointFields(), true), 0, {}};
+}
+
+EndpointSpec endpointSpecOf(const Record& record, const SecretBox& box) {
+  try {
+    EndpointSpec spec;
+    readRecord(spec, record.body, endpointFields());
+    const auto sealed = fromBase64(spec.sealed);
+    if (!sealed) throw BadField{"webhookSecret is damaged"};
+    spec.webhookSecret = box.open(*sealed);
+    spec.sealed.clear();
+    return spec;
+  } catch (const BadField& bad) {
+    throw Error("the endpoint " + record.id + " in the storage is damaged: " + bad.message);
+  }
+}
+
+}  // namespace jobq

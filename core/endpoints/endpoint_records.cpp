@@ -1,0 +1,161 @@
+#include "core/endpoints/endpoint_records.h"
+
+#include <algorithm>
+#include <atomic>
+#include <future>
+#include <system_error>
+
+#include "core/base/secret_box.h"
+#include "core/endpoints/endpoint_record.h"
+#include "jobq/error.h"
+
+namespace jobq {
+namespace {
+
+constexpr std::size_t kWriters = 16;
+
+}  // namespace
+
+void EndpointRecords::follow(std::set<EndpointId>& touched) {
+  do {
+    followTemplates(touched);
+    followEndpoints(touched);
+    followPauses(touched);
+  } while (decideRemovals() || releaseTemplates());
+}
+
+const EndpointSpec* EndpointRecords::find(const EndpointId& id) const {
+  const auto found = endpoints_.find(id);
+  return found == endpoints_.end() ? nullptr : &found->second.spec;
+}
+
+void EndpointRecords::followTemplates(std::set<EndpointId>& touched) {
+  const Changes changes = records_.changedSince(kTemplateKind, templatesSeen_);
+  std::set<std::string> changed(changes.removed.begin(), changes.removed.end());
+  const auto forget = [this](const std::string& id) {
+    templates_.erase(id);
+    unwanted_.erase(id);
+    gone_.erase(id);
+  };
+  for (const std::string& id : changes.removed) forget(id);
+  for (const Record& record : changes.changed) {
+    try {
+      auto entry = std::make_shared<TemplateEntry>(TemplateEntry{templateOf(record, box_), record.version});
+      changed.insert(record.id);
+      forget(record.id);
+      if (isGone(entry->form)) {
+        gone_.insert(record.id);
+        continue;
+      }
+      if (entry->form.removal == kRemovalAsked) unwanted_.insert(record.id);
+      templates_[record.id] = std::move(entry);
+    } catch (const Error& error) {
+      logDamage(error);
+    }
+  }
+  templatesSeen_ = changes.version;
+  if (changed.empty()) return;
+  for (const auto& [id, entry] : endpoints_) {
+    if (changed.contains(entry.spec.templateId)) touched.insert(id);
+  }
+}
+
+void EndpointRecords::followEndpoints(std::set<EndpointId>& touched) {
+  const Changes changes = records_.changedSince(kEndpointKind, endpointsSeen_);
+  for (const EndpointId& id : changes.removed) {
+    if (endpoints_.erase(id) > 0) touched.insert(id);
+  }
+  for (const Record& record : changes.changed) {
+    try {
+      endpoints_[record.id] = {endpointSpecOf(record, box_), record.version};
+      touched.insert(record.id);
+    } catch (const Error& error) {
+      if (endpoints_.erase(record.id) > 0) touched.insert(record.id);
+      logDamage(error);
+    }
+  }
+  endpointsSeen_ = changes.version;
+}
+
+void EndpointRecords::followPauses(std::set<EndpointId>& touched) {
+  const Changes changes = records_.changedSince(kPauseKind, pausesSeen_);
+  for (const EndpointId& id : changes.removed) {
+    if (paused_.erase(id) > 0) touched.insert(id);
+  }
+  for (const Record& record : changes.changed) {
+    if (paused_.insert(record.id).second) touched.insert(record.id);
+  }
+  pausesSeen_ = changes.version;
+}
+
+// Decides the removals of templates (see kRemovalAsked). Endpoints are followed after templates, so every endpoint is
+// known whose creation did not see the request for removal. Returns true if a record was written, here or by another
+// node.
+bool EndpointRecords::decideRemovals() {
+  const bool any = !unwanted_.empty() || !gone_.empty();
+  for (const std::string& id : unwanted_) {
+    const TemplateEntryPtr& entry = templates_.at(id);
+    Template form = entry->form;
+    const bool used = std::any_of(endpoints_.begin(), endpoints_.end(), [&id](const auto& stored) {
+      return stored.second.spec.templateId == id && !stored.second.spec.deleting;
+    });
+    form.removal = used ? "" : kRemovalDecided;
+    (void)records_.update(toRecord(form, box_), entry->record);
+  }
+  for (const std::string& id : gone_) records_.remove(kTemplateKind, id);
+  return any;
+}
+
+// Raises the version of each endpoint with a changed template. The first node to see a newer template stores the new
+// version, so a node that dies in between leaves no endpoint at the old version; only one of several nodes succeeds.
+// Returns true if a record was written, here or by another node.
+bool EndpointRecords::releaseTemplates() {
+  std::vector<StoredEndpoint> raised;
+  for (const auto& [id, entry] : endpoints_) {
+    const auto of = templates_.find(entry.spec.templateId);
+    if (entry.spec.deleting || of == templates_.end()) continue;
+    const std::uint64_t record = of->second->record;
+    if (entry.spec.templateRecord >= record) continue;
+    StoredEndpoint& next = raised.emplace_back(entry);
+    ++next.spec.version;
+    next.spec.templateRecord = record;
+  }
+  if (raised.empty()) return false;
+  store(raised);
+  return true;
+}
+
+// Writes all records in parallel: a storage puts concurrent writes into one commit, and 500 commits in a row would take
+// seconds. Throws the exception of the first failure; the stored part is read back later.
+void EndpointRecords::store(const std::vector<StoredEndpoint>& raised) {
+  std::atomic<std::size_t> next = 0;
+  const auto write = [&] {
+    for (std::size_t i = next++; i < raised.size(); i = next++) {
+      (void)records_.update(toRecord(raised[i].spec, box_), raised[i].record);
+    }
+  };
+  std::vector<std::future<void>> writers;
+  try {
+    while (writers.size() < std::min(kWriters, raised.size())) {
+      writers.push_back(std::async(raised.size() == 1 ? std::launch::deferred : std::launch::async, write));
+    }
+  } catch (const std::system_error&) {
+    // No further thread can start: the existing threads, or this thread, do all writes.
+    if (writers.empty()) write();
+  }
+  std::exception_ptr failure;
+  for (std::future<void>& writer : writers) {
+    try {
+      writer.get();
+    } catch (...) {
+      if (!failure) failure = std::current_exception();
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+void EndpointRecords::logDamage(const std::exception& error) const {
+  log_.write(LogLevel::error, "endpoints.damaged", error.what());
+}
+
+}  // namespace jobq

@@ -1,0 +1,35 @@
+// The plugins of endpoints, found and made by name.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "jobq/job_handler.h"
+#include "jobq/queue_policy.h"
+
+namespace jobq {
+
+class FilterPool;
+
+/// Finds and makes plugins by name for endpoints. The same name leads to the same object, which lives as long as the
+/// resolver. Any thread may call all functions.
+class PluginResolver {
+ public:
+  virtual ~PluginResolver() = default;
+
+  /// Throws ConfigError, with one sentence, if the handler does not exist.
+  virtual HandlerFactory& handler(const std::string& name) = 0;
+
+  /// Returns the policy of the server for an empty name. Throws ConfigError, with one sentence, if the policy does not
+  /// exist.
+  virtual const QueuePolicy& policy(const std::string& name) = 0;
+
+  /// Returns a pool for every well-formed name: the pool of a missing filter has a fault and accepts no job. Throws
+  /// ConfigError for every other name.
+  virtual FilterPool& filter(const std::string& name) = 0;
+
+  /// Returns the filters of endpoints without filters of their own. Constant.
+  virtual const std::vector<std::string>& defaultFilters() const = 0;
+};
+
+}  // namespace jobq
