@@ -69,7 +69,9 @@ void checkNames(const Config& config, const PluginHost& host) {
   for (const EndpointSpec& endpoint : config.endpoints) {
     const std::string prefix = "endpoint." + endpoint.id;
     NameCheck(host, prefix + ".queuePolicy").need(PluginKind::queuePolicy, endpoint.queuePolicy);
-    if (const auto fault = imageFault(endpoint.image)) throw ConfigError(prefix + ".image " + *fault);
+    if (const auto good = checkImageName(endpoint.image); !good) {
+      throw ConfigError(prefix + ".image " + good.failure().message());
+    }
     const Image image = parseImage(endpoint.image);
     const NameCheck images(host, prefix + ".image");
     if (image.kind == Image::Kind::plugin) images.need(PluginKind::handler, image.name);

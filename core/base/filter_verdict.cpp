@@ -22,7 +22,9 @@ void checkReplacement(const Replace& change) {
   if (change.input && !isJsonObject(*change.input))
     throw Error("the filter returned an input that is not a JSON object");
   if (!change.policy) return;
-  if (const auto fault = policyFault(*change.policy)) throw Error("the filter returned a wrong policy: " + *fault);
+  if (const auto good = checkPolicy(*change.policy); !good) {
+    throw Error("the filter returned a wrong policy: " + good.failure().message());
+  }
 }
 
 void checkRefusal(const Refuse& refusal) {

@@ -10,14 +10,14 @@ std::string rangeOf(const PolicyBounds& bounds) {
          std::to_string(bounds.range.max) + bounds.unit;
 }
 
-std::optional<std::string> policyFault(const JobPolicy& policy) {
+Result<void> checkPolicy(const JobPolicy& policy) {
   const std::pair<PolicyBounds, std::int64_t> numbers[] = {{kExecutionTimeoutBounds, policy.executionTimeout.count()},
                                                            {kTtlBounds, policy.ttl.count()},
                                                            {kPriorityBounds, policy.priority}};
   for (const auto& [bounds, number] : numbers) {
-    if (number < bounds.range.min || number > bounds.range.max) return rangeOf(bounds);
+    if (number < bounds.range.min || number > bounds.range.max) return invalid(rangeOf(bounds));
   }
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace jobq

@@ -1,10 +1,10 @@
 // The bounds on the policy of a job, for callers and filters alike (core/http/API.md, "Job request body").
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "core/base/bounded_integer.h"
+#include "core/base/result.h"
 #include "jobq/job.h"
 
 namespace jobq {
@@ -23,7 +23,7 @@ inline constexpr PolicyBounds kPriorityBounds{"policy.priority", {-1'000, 1'000}
 /// Returns the sentence that refuses a number outside of the range.
 std::string rangeOf(const PolicyBounds& bounds);
 
-/// Returns the fault of a policy in one sentence, or no value if a caller might have sent the policy.
-std::optional<std::string> policyFault(const JobPolicy& policy);
+/// Fails, with one sentence, if no caller might have sent the policy.
+Result<void> checkPolicy(const JobPolicy& policy);
 
 }  // namespace jobq

@@ -24,41 +24,44 @@ constexpr Range kWindow{1, 3'600'000};
 constexpr Millis kMilliUnit{1};
 constexpr Millis kSecondUnit{1'000};
 
-json::Document objectOf(const json::Value& value) {
-  if (value.kind != json::Kind::object) throw BadField{"must be an object"};
-  return std::get<json::Document>(json::read(value.raw));
-}
-
-// Calls `each(name, value)` for every member with a value other than null. Messages about a member put `inside` before
-// its name. Throws BadField if a name comes twice.
+// Calls `each(name, value)` for every member with a value other than null, until one fails. Messages about a member put
+// `inside` before its name. Fails if a name comes twice.
 template <class Each>
-void forMembers(const json::Value& value, const std::string& inside, Each&& each) {
+Result<void> forMembers(const json::Value& value, const std::string& inside, Each&& each) {
+  if (value.kind != json::Kind::object) return invalid("must be an object");
+  const auto object = std::get<json::Document>(json::read(value.raw));
   std::set<std::string> seen;
-  for (const json::Member& member : objectOf(value).members) {
+  for (const json::Member& member : object.members) {
     const std::string name = json::decode(member.key);
-    if (!seen.insert(name).second) throw BadField{"holds " + clipped(inside + name) + " twice: send it once"};
-    if (member.value.kind != json::Kind::null) each(name, member.value);
+    if (!seen.insert(name).second) return invalid("holds " + clipped(inside + name) + " twice: send it once");
+    if (member.value.kind == json::Kind::null) continue;
+    if (const Result<void> done = each(name, member.value); !done) return done;
   }
+  return {};
 }
 
-std::int64_t readInside(const std::string& name, const json::Value& value, const Range& range) {
-  try {
-    return readWhole(value, range);
-  } catch (const BadField& bad) {
-    throw BadField{"has a wrong " + name + ": it " + bad.message};
-  }
+Result<std::int64_t> readInside(const std::string& name, const json::Value& value, const Range& range) {
+  auto number = readWhole(value, range);
+  if (!number) return invalid("has a wrong " + name + ": it " + number.failure().message());
+  return number;
 }
 
-[[noreturn]] void refuseInside(const std::string& name, const std::vector<std::string>& known) {
-  throw BadField{"has no " + clipped(name) + "; the nearest one is " + units::nearest(clipped(name), known)};
+Result<Millis> readMillis(const std::string& name, const json::Value& value, const Range& range) {
+  const auto number = readInside(name, value, range);
+  if (!number) return number.failure();
+  return Millis(*number);
 }
 
-void readRetention(E& form, const json::Value& value) {
+Failure unknownInside(const std::string& name, const std::vector<std::string>& known) {
+  return invalid("has no " + clipped(name) + "; the nearest one is " + units::nearest(clipped(name), known));
+}
+
+Result<void> readRetention(E& form, const json::Value& value) {
   form.runRetention.reset();
   form.runsyncRetention.reset();
-  forMembers(value, "", [&form](const std::string& name, const json::Value& ms) {
-    if (name != "run" && name != "runsync") refuseInside(name, {"run", "runsync"});
-    (name == "run" ? form.runRetention : form.runsyncRetention) = Millis(readInside(name, ms, kRetention));
+  return forMembers(value, "", [&form](const std::string& name, const json::Value& ms) -> Result<void> {
+    if (name != "run" && name != "runsync") return unknownInside(name, {"run", "runsync"});
+    return assign(name == "run" ? form.runRetention : form.runsyncRetention, readMillis(name, ms, kRetention));
   });
 }
 
@@ -70,35 +73,29 @@ std::string writeRetention(const E& form) {
   return out + "}";
 }
 
-void readLimit(LimitSetting& limit, const std::string& operation, const json::Value& value) {
-  if (value.kind != json::Kind::object) throw BadField{"must hold an object for " + operation};
-  forMembers(value, operation + ".", [&](const std::string& name, const json::Value& number) {
-    const auto read = [&](const Range& range) {
-      return static_cast<std::uint32_t>(readInside(operation + "." + name, number, range));
-    };
-    if (name == "requests") {
-      limit.requests = read(kRequests);
-    } else if (name == "windowMs") {
-      limit.window = Millis(read(kWindow));
-    } else if (name == "concurrent") {
-      limit.concurrent = read(kRequests);
-    } else if (name == "perWorker") {
-      limit.perWorker = read(kRequests);
-    } else {
-      refuseInside(operation + "." + name, {operation + ".requests", operation + ".windowMs", operation + ".concurrent",
-                                            operation + ".perWorker"});
-    }
+Result<void> readLimit(LimitSetting& limit, const std::string& operation, const json::Value& value) {
+  if (value.kind != json::Kind::object) return invalid("must hold an object for " + operation);
+  const std::string inside = operation + ".";
+  return forMembers(value, inside, [&](const std::string& name, const json::Value& number) -> Result<void> {
+    if (name == "requests") return assign(limit.requests, readInside(inside + name, number, kRequests));
+    if (name == "windowMs") return assign(limit.window, readMillis(inside + name, number, kWindow));
+    if (name == "concurrent") return assign(limit.concurrent, readInside(inside + name, number, kRequests));
+    if (name == "perWorker") return assign(limit.perWorker, readInside(inside + name, number, kRequests));
+    return unknownInside(inside + name,
+                         {inside + "requests", inside + "windowMs", inside + "concurrent", inside + "perWorker"});
   });
 }
 
-void readLimits(E& form, const json::Value& value) {
+Result<void> readLimits(E& form, const json::Value& value) {
   LimitSettings limits{};
-  forMembers(value, "", [&limits](const std::string& name, const json::Value& limit) {
-    const auto at = std::find(kOperationNames.begin(), kOperationNames.end(), name);
-    if (at == kOperationNames.end()) refuseInside(name, {kOperationNames.begin(), kOperationNames.end()});
-    readLimit(limits[static_cast<std::size_t>(at - kOperationNames.begin())], name, limit);
-  });
-  form.limits = limits;
+  const Result<void> done =
+      forMembers(value, "", [&limits](const std::string& name, const json::Value& limit) -> Result<void> {
+        const auto at = std::find(kOperationNames.begin(), kOperationNames.end(), name);
+        if (at == kOperationNames.end()) return unknownInside(name, {kOperationNames.begin(), kOperationNames.end()});
+        return readLimit(limits[static_cast<std::size_t>(at - kOperationNames.begin())], name, limit);
+      });
+  if (done) form.limits = limits;
+  return done;
 }
 
 std::string writeLimits(const E& form) {
@@ -119,27 +116,33 @@ std::string writeLimits(const E& form) {
   return out + "}";
 }
 
-void readSecret(E& form, const json::Value& value) {
-  form.webhookSecret = readText(value, 0, 1'024);
+Result<void> readSecret(E& form, const json::Value& value) {
+  if (auto done = assign(form.webhookSecret, readText(value, 0, 1'024)); !done) return done;
   try {
     (void)units::secret("webhookSecret", form.webhookSecret);
+    return {};
   } catch (const ConfigError& error) {
-    throw BadField{"begins with whsec_, and the rest is not base64"};
+    return invalid("begins with whsec_, and the rest is not base64");
   }
 }
 
-void readFilters(E& form, const json::Value& value) {
-  std::vector<std::string> names = readTexts(value);
+Result<void> readFilters(E& form, const json::Value& value) {
+  const auto names = readTexts(value);
+  if (!names) return names.failure();
   try {
-    checkFilterNames(names);
+    checkFilterNames(*names);
   } catch (const ConfigError& error) {
-    throw BadField{std::string("has a wrong list: ") + error.what()};
+    return invalid(std::string("has a wrong list: ") + error.what());
   }
-  form.filters = std::move(names);
+  form.filters = *names;
+  return {};
 }
 
-void readScalerType(E& form, const json::Value& value) {
-  form.scaling.type = parseScalerType(readChoice(value, {"QUEUE_DELAY", "REQUEST_COUNT"})).value();
+Result<void> readScalerType(E& form, const json::Value& value) {
+  const auto name = readChoice(value, {"QUEUE_DELAY", "REQUEST_COUNT"});
+  if (!name) return name.failure();
+  form.scaling.type = parseScalerType(*name).value();
+  return {};
 }
 
 void parseScaler(E& form, const std::string& key, const std::string& text) {
@@ -218,7 +221,7 @@ FormFields<E> ours() {
 }
 
 FormFields<E> answered() {
-  const auto nothing = [](E&, const json::Value&) {};
+  const auto nothing = [](E&, const json::Value&) { return Result<void>(); };
   return {
       textField<E>("createdAt", &E::createdAt, 0, 64, FieldUse::answer),
       {"userId", FieldUse::answer, nothing, [](const E&) { return std::string("\"\""); }},

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/result.h"
 #include "core/config/form.h"
 #include "core/config/limits.h"
 #include "core/config/scaling.h"

@@ -9,11 +9,11 @@
 namespace jobq {
 namespace {
 
-json::Document parse(std::string_view text) {
+Result<json::Document> parse(std::string_view text) {
   auto result = json::read(text);
   if (const auto* fault = std::get_if<json::Fault>(&result)) {
-    throw BadField{std::string("is not valid JSON: ") + fault->reason + " (at byte " + std::to_string(fault->offset) +
-                   ")"};
+    return invalid(std::string("is not valid JSON: ") + fault->reason + " (at byte " + std::to_string(fault->offset) +
+                   ")");
   }
   return std::get<json::Document>(std::move(result));
 }
@@ -25,60 +25,64 @@ bool isFaulty(const FieldFaults& faults, std::string_view field) {
                      [field](const FieldFault& fault) { return fault.field.empty() || fault.field == field; });
 }
 
-std::string readText(const json::Value& value, std::size_t min, std::size_t max) {
+Result<std::string> readText(const json::Value& value, std::size_t min, std::size_t max) {
   auto text = json::toText(value);
   if (!text || text->size() < min || text->size() > max) {
-    throw BadField{"must be a string of " + std::to_string(min) + " to " + std::to_string(max) + " bytes"};
+    return invalid("must be a string of " + std::to_string(min) + " to " + std::to_string(max) + " bytes");
   }
   return std::move(*text);
 }
 
-std::int64_t readWhole(const json::Value& value, const Range& range) {
+Result<std::int64_t> readWhole(const json::Value& value, const Range& range) {
   const auto number = readInteger(value, range, OutOfRange::refuse);
   if (!number) {
-    throw BadField{"must be an integer from " + std::to_string(range.min) + " to " + std::to_string(range.max)};
+    return invalid("must be an integer from " + std::to_string(range.min) + " to " + std::to_string(range.max));
   }
   return *number;
 }
 
-bool readFlag(const json::Value& value) {
+Result<bool> readFlag(const json::Value& value) {
   const auto flag = json::toBoolean(value);
-  if (!flag) throw BadField{"must be true or false"};
+  if (!flag) return invalid("must be true or false");
   return *flag;
 }
 
-std::vector<std::string> readTexts(const json::Value& value) {
-  if (value.kind != json::Kind::array) throw BadField{"must be an array of strings"};
+Result<std::vector<std::string>> readTexts(const json::Value& value) {
+  if (value.kind != json::Kind::array) return invalid("must be an array of strings");
   std::vector<std::string> texts;
-  for (const json::Value& element : parse(value.raw).elements) {
+  const auto list = parse(value.raw);
+  if (!list) return list.failure();
+  for (const json::Value& element : list->elements) {
     const auto text = json::toText(element);
-    if (!text) throw BadField{"must be an array of strings"};
+    if (!text) return invalid("must be an array of strings");
     texts.push_back(*text);
   }
   return texts;
 }
 
-std::map<std::string, std::string> readTextMap(const json::Value& value) {
-  if (value.kind != json::Kind::object) throw BadField{"must be an object of strings"};
+Result<std::map<std::string, std::string>> readTextMap(const json::Value& value) {
+  if (value.kind != json::Kind::object) return invalid("must be an object of strings");
   std::map<std::string, std::string> texts;
-  for (const json::Member& member : parse(value.raw).members) {
+  const auto object = parse(value.raw);
+  if (!object) return object.failure();
+  for (const json::Member& member : object->members) {
     const std::string key = json::decode(member.key);
     const auto text = json::toText(member.value);
-    if (!text) throw BadField{"must hold strings only: write the value of " + clipped(key) + " in quotes"};
-    if (!texts.emplace(key, *text).second) throw BadField{"holds " + clipped(key) + " twice: send it once"};
+    if (!text) return invalid("must hold strings only: write the value of " + clipped(key) + " in quotes");
+    if (!texts.emplace(key, *text).second) return invalid("holds " + clipped(key) + " twice: send it once");
   }
   return texts;
 }
 
-std::string readChoice(const json::Value& value, const std::vector<std::string>& choices) {
+Result<std::string> readChoice(const json::Value& value, const std::vector<std::string>& choices) {
   const auto text = json::toText(value);
   std::string all;
   for (const std::string& choice : choices) {
     if (text == choice) return choice;
     all += (all.empty() ? "" : ", ") + choice;
   }
-  throw BadField{choices.size() == 1 ? "must be " + all + ": no other value is available yet"
-                                     : "must be one of " + all};
+  return invalid(choices.size() == 1 ? "must be " + all + ": no other value is available yet"
+                                     : "must be one of " + all);
 }
 
 std::string write(const std::string& value) { return json::quoted(value); }
@@ -104,17 +108,20 @@ std::string write(const std::map<std::string, std::string>& value) {
 }
 
 FormBody::FormBody(std::string_view text) {
-  try {
-    const json::Document body = parse(text);
-    if (body.root.kind != json::Kind::object) throw BadField{"must be a JSON object"};
-    std::set<std::string> seen;
-    for (const json::Member& member : body.members) {
-      const auto [name, fresh] = seen.insert(json::decode(member.key));
-      if (!fresh) faults.push_back({*name, clipped(*name) + " appears twice: send it once"});
-      if (fresh) members.emplace_back(*name, member.value);
-    }
-  } catch (const BadField& bad) {
-    faults.push_back({"", "the body " + bad.message});
+  const auto body = parse(text);
+  if (!body) {
+    faults.push_back({"", "the body " + body.failure().message()});
+    return;
+  }
+  if (body->root.kind != json::Kind::object) {
+    faults.push_back({"", "the body must be a JSON object"});
+    return;
+  }
+  std::set<std::string> seen;
+  for (const json::Member& member : body->members) {
+    const auto [name, fresh] = seen.insert(json::decode(member.key));
+    if (!fresh) faults.push_back({*name, clipped(*name) + " appears twice: send it once"});
+    if (fresh) members.emplace_back(*name, member.value);
   }
 }
 

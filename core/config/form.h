@@ -16,27 +16,15 @@
 #include <vector>
 
 #include "core/base/bounded_integer.h"
+#include "core/base/result.h"
 #include "core/config/units.h"
 #include "jobq/json_value.h"
 #include "jobq/time.h"
 
 namespace jobq {
 
-/// A fault of one field: a sentence with the name of the field and the remedy. `field` is empty if the fault is about
-/// the whole body.
-struct FieldFault {
-  std::string field;
-  std::string message;
-};
-using FieldFaults = std::vector<FieldFault>;
-
 /// Returns true if the field, or the whole body, has a fault already: further faults of the field say no more.
 bool isFaulty(const FieldFaults& faults, std::string_view field);
-
-/// Exception of a row's reader. `message` begins with a verb, because the name of the field is put in front.
-struct BadField {
-  std::string message;
-};
 
 /// Places where a field may appear.
 enum class FieldUse {
@@ -63,9 +51,9 @@ struct FormField {
 
   std::string name;  ///< in JSON
   FieldUse use = FieldUse::free;
-  std::function<void(Form&, const json::Value&)> read;
-  std::function<std::string(const Form&)> write;  ///< JSON text
-  std::function<void(Form&)> clear{};             ///< effect of null in a request; without a function null is ignored
+  std::function<Result<void>(Form&, const json::Value&)> read;  ///< sentences as those of the readers below
+  std::function<std::string(const Form&)> write;                ///< JSON text
+  std::function<void(Form&)> clear{};  ///< effect of null in a request; without a function null is ignored
   FileReader parse{};
   std::string setting{};    ///< name in the settings file; empty: the file cannot set the field
   bool isReleased = false;  ///< a change of the field makes a release, which replaces the workers
@@ -92,13 +80,13 @@ struct FormField {
 template <class Form>
 using FormFields = std::vector<FormField<Form>>;
 
-// Readers of values. Each throws BadField.
-std::string readText(const json::Value& value, std::size_t min, std::size_t max);
-std::int64_t readWhole(const json::Value& value, const Range& range);
-bool readFlag(const json::Value& value);
-std::vector<std::string> readTexts(const json::Value& value);
-std::map<std::string, std::string> readTextMap(const json::Value& value);
-std::string readChoice(const json::Value& value, const std::vector<std::string>& choices);
+// Readers of values. The sentence of a failure begins with a verb, because the name of the field is put in front.
+Result<std::string> readText(const json::Value& value, std::size_t min, std::size_t max);
+Result<std::int64_t> readWhole(const json::Value& value, const Range& range);
+Result<bool> readFlag(const json::Value& value);
+Result<std::vector<std::string>> readTexts(const json::Value& value);
+Result<std::map<std::string, std::string>> readTextMap(const json::Value& value);
+Result<std::string> readChoice(const json::Value& value, const std::vector<std::string>& choices);
 
 // Writers of values.
 std::string write(const std::string& value);
@@ -131,7 +119,7 @@ FormField<Form> textField(const char* name, std::string Form::*member, std::size
                           FieldUse use = FieldUse::free) {
   return {name,
           use,
-          [=](Form& form, const json::Value& value) { form.*member = readText(value, min, max); },
+          [=](Form& form, const json::Value& value) { return assign(form.*member, readText(value, min, max)); },
           [=](const Form& form) { return write(form.*member); },
           {},
           [=](Form& form, const std::string&, const std::string& text) { form.*member = text; }};
@@ -145,7 +133,10 @@ FormField<Form> wholeField(const char* name, Member member, const Range& range, 
   FormField<Form> row{name,
                       use,
                       [=](Form& form, const json::Value& value) {
-                        std::invoke(member, form) = static_cast<Number>(readWhole(value, range));
+                        const auto number = readWhole(value, range);
+                        if (!number) return Result<void>(number.failure());
+                        std::invoke(member, form) = static_cast<Number>(*number);
+                        return Result<void>();
                       },
                       [=](const Form& form) { return write(std::invoke(member, form)); },
                       {},
@@ -162,7 +153,12 @@ FormField<Form> durationField(const char* name, Millis Form::*member, Millis uni
                               FieldUse use = FieldUse::free) {
   return {name,
           use,
-          [=](Form& form, const json::Value& value) { form.*member = unit * readWhole(value, range); },
+          [=](Form& form, const json::Value& value) {
+            const auto number = readWhole(value, range);
+            if (!number) return Result<void>(number.failure());
+            form.*member = unit * *number;
+            return Result<void>();
+          },
           [=](const Form& form) { return write(form.*member / unit); },
           {},
           [=](Form& form, const std::string& key, const std::string& text) {
@@ -171,12 +167,12 @@ FormField<Form> durationField(const char* name, Millis Form::*member, Millis uni
 }
 template <class Form>
 FormField<Form> flagField(const char* name, bool Form::*member, FieldUse use = FieldUse::free) {
-  return {name, use, [=](Form& form, const json::Value& value) { form.*member = readFlag(value); },
+  return {name, use, [=](Form& form, const json::Value& value) { return assign(form.*member, readFlag(value)); },
           [=](const Form& form) { return write(form.*member); }};
 }
 template <class Form>
 FormField<Form> textsField(const char* name, std::vector<std::string> Form::*member, FieldUse use = FieldUse::free) {
-  return {name, use, [=](Form& form, const json::Value& value) { form.*member = readTexts(value); },
+  return {name, use, [=](Form& form, const json::Value& value) { return assign(form.*member, readTexts(value)); },
           [=](const Form& form) { return write(form.*member); }};
 }
 template <class Form>
@@ -184,7 +180,7 @@ FormField<Form> choiceField(const char* name, std::string Form::*member, std::ve
                             FieldUse use = FieldUse::free) {
   return {name, use,
           [=, choices = std::move(choices)](Form& form, const json::Value& value) {
-            form.*member = readChoice(value, choices);
+            return assign(form.*member, readChoice(value, choices));
           },
           [=](const Form& form) { return write(form.*member); }};
 }
@@ -223,28 +219,26 @@ FieldFaults readForm(Form& form, std::string_view text, const FormFields<Form>& 
       body.faults.push_back(unknownField(name, thing, known));
     } else if (row->use == FieldUse::creation && !creating) {
       body.faults.push_back(fixedField(name, thing));
-    } else {
-      try {
-        row->read(form, value);
-      } catch (const BadField& bad) {
-        body.faults.push_back({name, name + " " + bad.message});
-      }
+    } else if (const auto done = row->read(form, value); !done) {
+      body.faults.push_back({name, name + " " + done.failure().message()});
     }
   }
   return std::move(body.faults);
 }
 
-/// Fills `form` from a record written by writeForm() with `whole`. Throws BadField if the record is damaged.
+/// Fills `form` from a record written by writeForm() with `whole`. Fails if the record is damaged.
 template <class Form>
-void readRecord(Form& form, std::string_view text, const FormFields<Form>& fields) {
+Result<void> readRecord(Form& form, std::string_view text, const FormFields<Form>& fields) {
   const FormBody body(text);
-  if (!body.faults.empty()) throw BadField{body.faults.front().message};
+  if (!body.faults.empty()) return invalid(body.faults.front().message);
   for (const auto& [name, value] : body.members) {
     if (value.kind == json::Kind::null) continue;
     for (const auto& field : fields) {
-      if (field.name == name && isRecorded(field.use)) field.read(form, value);
+      if (field.name != name || !isRecorded(field.use)) continue;
+      if (const auto done = field.read(form, value); !done) return done.failure();
     }
   }
+  return {};
 }
 
 /// Returns the form as a JSON object in the order of the table: the fields of responses, or with `whole` the fields of

@@ -62,36 +62,39 @@ EndpointPtr makeEndpoint(const EndpointSpec& spec, PluginResolver& resolver, con
 }
 
 EndpointPtr makeStatic(const EndpointSpec& spec, PluginResolver& resolver) {
-  if (const auto fault = imageFault(spec.image)) throw ConfigError("endpoint." + spec.id + ".image " + *fault);
-  if (const auto fault = filterFault(spec.filters.value_or(resolver.defaultFilters()), resolver)) {
-    throw ConfigError("endpoint." + spec.id + ".filters: " + *fault);
+  if (const auto good = checkImageName(spec.image); !good) {
+    throw ConfigError("endpoint." + spec.id + ".image " + good.failure().message());
+  }
+  if (const auto good = checkFilters(spec.filters.value_or(resolver.defaultFilters()), resolver); !good) {
+    throw ConfigError("endpoint." + spec.id + ".filters: " + good.failure().message());
   }
   EndpointPtr endpoint = makeEndpoint(spec, resolver, nullptr);
   if (!endpoint->fault.empty()) throw ConfigError("endpoint." + spec.id + ": " + endpoint->fault);
   return endpoint;
 }
 
-std::optional<std::string> imageFault(const std::string& image, PluginResolver& resolver) {
+Result<void> checkImage(const std::string& image, PluginResolver& resolver) {
   try {
     EndpointSpec spec;
     spec.image = image;
     (void)makeRelease(spec, resolver);
-    return std::nullopt;
+    return {};
   } catch (const ConfigError& error) {
-    return error.what();
+    return invalid(error.what());
   }
 }
 
-std::optional<std::string> filterFault(const std::vector<std::string>& filters, PluginResolver& resolver) {
+Result<void> checkFilters(const std::vector<std::string>& filters, PluginResolver& resolver) {
   try {
     checkFilterNames(filters);
     for (const std::string& name : filters) {
-      if (const std::string fault = resolver.filter(name).fault(); !fault.empty())
-        return name + " cannot run: " + fault;
+      if (const auto good = resolver.filter(name).check(); !good) {
+        return invalid(name + " cannot run: " + good.failure().message());
+      }
     }
-    return std::nullopt;
+    return {};
   } catch (const ConfigError& error) {
-    return error.what();
+    return invalid(error.what());
   }
 }
 

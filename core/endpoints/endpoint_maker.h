@@ -1,10 +1,10 @@
 // Makes an Endpoint from its description by the API or by the configuration file.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/base/result.h"
 #include "core/config/endpoint_spec.h"
 #include "core/endpoints/endpoint.h"
 #include "core/endpoints/plugin_resolver.h"
@@ -19,11 +19,10 @@ EndpointPtr makeEndpoint(const EndpointSpec& spec, PluginResolver& resolver, con
 /// Makes an endpoint of the configuration file. Throws ConfigError if the endpoint cannot run.
 EndpointPtr makeStatic(const EndpointSpec& spec, PluginResolver& resolver);
 
-/// Returns the reason why the image cannot run on this server, or nullopt if the image can run here or on remote
-/// workers.
-std::optional<std::string> imageFault(const std::string& image, PluginResolver& resolver);
+/// Fails, with one sentence, if the image cannot run on this server. An image of remote workers can.
+Result<void> checkImage(const std::string& image, PluginResolver& resolver);
 
-/// Returns the reason why one of the filters cannot run on this server, or nullopt if all filters can run.
-std::optional<std::string> filterFault(const std::vector<std::string>& filters, PluginResolver& resolver);
+/// Fails, with one sentence, if one of the filters cannot run on this server.
+Result<void> checkFilters(const std::vector<std::string>& filters, PluginResolver& resolver);
 
 }  // namespace jobq

@@ -1,7 +1,7 @@
 #include "core/endpoints/endpoint_record.h"
 
-#include "jobq/base64.h"
 #include "core/base/secret_box.h"
+#include "jobq/base64.h"
 #include "jobq/error.h"
 
 namespace jobq {
@@ -15,17 +15,18 @@ Record toRecord(const EndpointSpec& spec, const SecretBox& box) {
 }
 
 EndpointSpec endpointSpecOf(const Record& record, const SecretBox& box) {
-  try {
-    EndpointSpec spec;
-    readRecord(spec, record.body, endpointFields());
-    const auto sealed = fromBase64(spec.sealed);
-    if (!sealed) throw BadField{"webhookSecret is damaged"};
-    spec.webhookSecret = box.open(*sealed);
-    spec.sealed.clear();
-    return spec;
-  } catch (const BadField& bad) {
-    throw Error("the endpoint " + record.id + " in the storage is damaged: " + bad.message);
+  const auto damaged = [&record](const std::string& reason) {
+    return Error("the endpoint " + record.id + " in the storage is damaged: " + reason);
+  };
+  EndpointSpec spec;
+  if (const auto done = readRecord(spec, record.body, endpointFields()); !done) {
+    throw damaged(done.failure().message());
   }
+  const auto sealed = fromBase64(spec.sealed);
+  if (!sealed) throw damaged("webhookSecret is damaged");
+  spec.webhookSecret = box.open(*sealed);
+  spec.sealed.clear();
+  return spec;
 }
 
 }  // namespace jobq

@@ -13,8 +13,8 @@ EndpointRegistry::EndpointRegistry(const Deps& deps, const std::vector<EndpointS
     : deps_(deps), records_(deps.records, deps.box, deps.log) {
   // The default filters are checked here on their own, because every endpoint of the file may have other filters while
   // endpoints of the API may not.
-  if (const auto fault = filterFault(deps_.resolver.defaultFilters(), deps_.resolver)) {
-    throw ConfigError("filters: " + *fault);
+  if (const auto good = checkFilters(deps_.resolver.defaultFilters(), deps_.resolver); !good) {
+    throw ConfigError("filters: " + good.failure().message());
   }
   for (EndpointSpec spec : fixed) {
     spec.createdAt = deps_.startedAt;
@@ -153,7 +153,7 @@ void EndpointRegistry::followScripts(std::set<EndpointId>& touched) const {
     const EndpointSpec& spec = endpoint.spec;
     const bool isReleased = endpoint.release && endpoint.release->version == spec.version;
     if (isReleased || endpoint.fault.empty() || parseImage(spec.image).kind != Image::Kind::lua) continue;
-    if (!imageFault(spec.image, deps_.resolver)) touched.insert(id);
+    if (checkImage(spec.image, deps_.resolver)) touched.insert(id);
   }
 }
 

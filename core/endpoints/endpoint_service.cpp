@@ -14,9 +14,11 @@ namespace {
 constexpr const char* kEndpointNoun = "an endpoint";
 constexpr std::size_t kEndpointIdLetters = 14;
 
-FieldFaults fixedByFile(const EndpointId& id) {
-  return {{"", "endpoint " + id + " comes from the configuration file: change it there, and restart the server"}};
+Failure fixedByFile(const EndpointId& id) {
+  return invalid("endpoint " + id + " comes from the configuration file: change it there, and restart the server");
 }
+
+Failure noEndpoint(const EndpointId& id) { return notFound("there is no endpoint " + clipped(id) + ": check the id"); }
 
 FieldFault templateGone(const std::string& id) {
   return {"templateId", "templateId " + clipped(id) + " is not a template: create the template first, or name another"};
@@ -32,13 +34,14 @@ void EndpointService::addFaults(FieldFaults& faults, const EndpointSpec& spec, c
     const auto record = usableTemplate(spec.templateId);
     if (!record) {
       faults.push_back(templateGone(spec.templateId));
-    } else if (const auto fault = imageFault(templateOf(*record, box_).imageName, registry_.resolver())) {
-      faults.push_back({"templateId", "templateId " + spec.templateId + " cannot be used: " + *fault});
+    } else if (const auto good = checkImage(templateOf(*record, box_).imageName, registry_.resolver()); !good) {
+      faults.push_back(
+          {"templateId", "templateId " + spec.templateId + " cannot be used: " + good.failure().message()});
     }
   }
   if (spec.filters && !isFaulty(faults, "filters")) {
-    if (const auto fault = filterFault(*spec.filters, registry_.resolver())) {
-      faults.push_back({"filters", "filters cannot be used: " + *fault});
+    if (const auto good = checkFilters(*spec.filters, registry_.resolver()); !good) {
+      faults.push_back({"filters", "filters cannot be used: " + good.failure().message()});
     }
   }
   if (isFaulty(faults, "queuePolicy")) return;
@@ -73,11 +76,11 @@ EndpointEntryPtr EndpointService::shown(EndpointSpec spec) {
   return std::make_shared<EndpointEntry>(EndpointEntry{std::move(spec), entry ? entry->endpoint : nullptr});
 }
 
-std::variant<EndpointEntryPtr, FieldFaults> EndpointService::create(std::string_view body) {
+Result<EndpointEntryPtr> EndpointService::create(std::string_view body) {
   EndpointSpec spec;
   FieldFaults faults = readForm(spec, body, endpointFields(), kEndpointNoun, true);
   addFaults(faults, spec, "");
-  if (!faults.empty()) return faults;
+  if (!faults.empty()) return Failure{Failure::Kind::invalid, std::move(faults)};
   spec.id = newName(kEndpointIdLetters);
   spec.createdAt = toIso8601(wall_.now());
   spec.templateRecord = templateRecord(spec.templateId);
@@ -92,23 +95,22 @@ std::variant<EndpointEntryPtr, FieldFaults> EndpointService::create(std::string_
     throw;
   }
   records_.remove(kEndpointKind, spec.id);
-  return FieldFaults{templateGone(spec.templateId)};
+  return Failure{Failure::Kind::invalid, {templateGone(spec.templateId)}};
 }
 
-std::variant<EndpointEntryPtr, FieldFaults, Unknown> EndpointService::update(const EndpointId& id,
-                                                                             std::string_view body) {
+Result<EndpointEntryPtr> EndpointService::update(const EndpointId& id, std::string_view body) {
   for (;;) {
     const auto present = registry_.entry(id);
     if (present && present->spec.isStatic) return fixedByFile(id);
     const auto record = records_.find(kEndpointKind, id);
-    if (!record) return Unknown{};
+    if (!record) return noEndpoint(id);
     EndpointSpec before = endpointSpecOf(*record, box_);
-    if (before.deleting) return Unknown{};
+    if (before.deleting) return noEndpoint(id);
     before.paused = present && present->spec.paused;  // the record of the endpoint does not hold the pause
     EndpointSpec spec = before;
     FieldFaults faults = readForm(spec, body, endpointFields(), kEndpointNoun, false);
     addFaults(faults, spec, before.templateId);
-    if (!faults.empty()) return faults;
+    if (!faults.empty()) return Failure{Failure::Kind::invalid, std::move(faults)};
     if (needsRelease(before, spec)) {
       ++spec.version;
       spec.templateRecord = templateRecord(spec.templateId);
@@ -122,22 +124,22 @@ std::variant<EndpointEntryPtr, FieldFaults, Unknown> EndpointService::update(con
     back.version = spec.version + 1;
     (void)records_.update(toRecord(back, box_), stored->version);
     registry_.showChange();
-    return FieldFaults{templateGone(spec.templateId)};
+    return Failure{Failure::Kind::invalid, {templateGone(spec.templateId)}};
   }
 }
 
-std::variant<Removed, FieldFaults, Unknown> EndpointService::remove(const EndpointId& id) {
+Result<void> EndpointService::remove(const EndpointId& id) {
   for (;;) {
     const auto present = registry_.entry(id);
     if (present && present->spec.isStatic) return fixedByFile(id);
     const auto record = records_.find(kEndpointKind, id);
-    if (!record) return Unknown{};
+    if (!record) return noEndpoint(id);
     EndpointSpec spec = endpointSpecOf(*record, box_);
-    if (spec.deleting) return Unknown{};
+    if (spec.deleting) return noEndpoint(id);
     spec.deleting = true;
     if (!std::holds_alternative<Stored>(records_.update(toRecord(spec, box_), record->version))) continue;
     registry_.showChange();
-    return Removed{};
+    return {};
   }
 }
 
@@ -147,9 +149,9 @@ void EndpointService::forget(const EndpointId& id) {
   registry_.showChange();
 }
 
-std::variant<EndpointEntryPtr, Unknown> EndpointService::pause(const EndpointId& id, bool paused) {
+Result<EndpointEntryPtr> EndpointService::pause(const EndpointId& id, bool paused) {
   const auto present = registry_.entry(id);
-  if (!present) return Unknown{};
+  if (!present) return noEndpoint(id);
   if (paused) {
     (void)records_.create({kPauseKind, id, "", "{}", 0, {}});  // the name is taken if the endpoint is paused already
   } else {
@@ -159,7 +161,7 @@ std::variant<EndpointEntryPtr, Unknown> EndpointService::pause(const EndpointId&
   spec.paused = paused;
   if (spec.isStatic || isThere(id)) return shown(std::move(spec));
   records_.remove(kPauseKind, id);  // the endpoint is gone, and no later call would remove its pause
-  return Unknown{};
+  return noEndpoint(id);
 }
 
 bool EndpointService::isThere(const EndpointId& id) {

@@ -5,13 +5,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 
 #include "core/base/clock.h"
+#include "core/base/result.h"
 #include "core/config/endpoint_spec.h"
 #include "core/config/form.h"
 #include "core/endpoints/endpoint_registry.h"
-#include "core/endpoints/template_service.h"
 #include "jobq/job.h"
 #include "jobq/record_store.h"
 #include "jobq/time.h"
@@ -22,23 +21,23 @@ class SecretBox;
 
 /// Any thread may call all functions. Every operation may throw StorageError. An answered operation is stored. The
 /// registry, which serves all reads, knows the change too, or takes in the change with a later refresh() if the storage
-/// fails in between.
+/// fails in between. A failure has every fault of the call by field, or says that no endpoint has the id.
 class EndpointService {
  public:
   /// All arguments outlive the service.
   EndpointService(RecordStore& records, const SecretBox& box, EndpointRegistry& registry, const WallClock& wall)
       : records_(records), box_(box), registry_(registry), wall_(wall) {}
 
-  /// Creates an endpoint from the JSON body of a request. Returns the new entry, or all faults of the body.
-  std::variant<EndpointEntryPtr, FieldFaults> create(std::string_view body);
+  /// Creates an endpoint from the JSON body of a request. Returns the new entry.
+  Result<EndpointEntryPtr> create(std::string_view body);
 
-  /// Another template makes a release; other changes take effect without a release. Returns FieldFaults also for an
-  /// endpoint of the configuration file, which never changes.
-  std::variant<EndpointEntryPtr, FieldFaults, Unknown> update(const EndpointId& id, std::string_view body);
+  /// Another template makes a release; other changes take effect without a release. Fails also for an endpoint of
+  /// the configuration file, which never changes.
+  Result<EndpointEntryPtr> update(const EndpointId& id, std::string_view body);
 
   /// Removes the endpoint from all answers. The dispatcher stops the running jobs, and EndpointRemover removes all jobs
   /// afterwards.
-  std::variant<Removed, FieldFaults, Unknown> remove(const EndpointId& id);
+  Result<void> remove(const EndpointId& id);
 
   /// Removes the last traces of a removed endpoint, with its record last: after a crash in between, the next call
   /// continues.
@@ -46,7 +45,7 @@ class EndpointService {
 
   /// Pauses or resumes any endpoint, including endpoints of the file. A paused endpoint accepts jobs and lets them
   /// wait; running jobs continue.
-  std::variant<EndpointEntryPtr, Unknown> pause(const EndpointId& id, bool paused);
+  Result<EndpointEntryPtr> pause(const EndpointId& id, bool paused);
 
  private:
   void addFaults(FieldFaults& faults, const EndpointSpec& spec, const std::string& templateBefore);

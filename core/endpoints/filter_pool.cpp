@@ -15,6 +15,12 @@ constexpr std::size_t kMostIdle = 16;
 
 }  // namespace
 
+Result<void> FilterPool::check() const {
+  const std::string fault = factory_ == nullptr ? absence_ : factory_->fault(script_);
+  if (!fault.empty()) return invalid(fault);
+  return {};
+}
+
 Decision FilterPool::review(const AdmissionRequest& job) {
   if (factory_ == nullptr) throw ConfigError(absence_);
   const int processor = sched_getcpu();

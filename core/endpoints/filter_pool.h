@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/result.h"
 #include "jobq/admission_filter.h"
 #include "jobq/mutex.h"
 
@@ -25,8 +26,8 @@ class FilterPool {
 
   const std::string& name() const { return name_; }
 
-  /// Returns the reason why the filter cannot run, in one sentence, or an empty string if the filter can run.
-  std::string fault() const { return factory_ == nullptr ? absence_ : factory_->fault(script_); }
+  /// Fails, with one sentence, if the filter cannot run.
+  Result<void> check() const;
 
   /// Throws the exceptions of the filter.
   Decision review(const AdmissionRequest& job);

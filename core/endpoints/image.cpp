@@ -12,14 +12,14 @@ constexpr std::string_view kLua = "lua/";
 
 }  // namespace
 
-std::optional<std::string> imageFault(const std::string& image) {
-  if (image.empty()) return "is missing: name a handler, such as plugin/echo";
+Result<void> checkImageName(const std::string& image) {
+  if (image.empty()) return invalid("is missing: name a handler, such as plugin/echo");
   for (const std::string_view prefix : {kPluginImage, kLua}) {
     if (image.starts_with(prefix) && !isScriptName(std::string_view(image).substr(prefix.size()))) {
-      return "must have a name that matches [A-Za-z0-9_-]{1,64} after " + std::string(prefix);
+      return invalid("must have a name that matches [A-Za-z0-9_-]{1,64} after " + std::string(prefix));
     }
   }
-  return std::nullopt;
+  return {};
 }
 
 Image parseImage(const std::string& image) {

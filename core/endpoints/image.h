@@ -1,8 +1,9 @@
 // The meaning of an image's name (core/decisions/endpoints.md).
 #pragma once
 
-#include <optional>
 #include <string>
+
+#include "core/base/result.h"
 
 namespace jobq {
 
@@ -16,11 +17,10 @@ struct Image {
   std::string name;  ///< name of the handler or script; the whole image for remote
 };
 
-/// Returns the fault of the name, as the end of a sentence beginning with the name, or nullopt if the name is
-/// well-formed.
-std::optional<std::string> imageFault(const std::string& image);
+/// Checks the name. The sentence of the failure begins with a verb, because the name of a field is put in front.
+Result<void> checkImageName(const std::string& image);
 
-/// Takes a name without fault.
+/// Takes a well-formed name.
 Image parseImage(const std::string& image);
 
 }  // namespace jobq

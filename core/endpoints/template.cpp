@@ -15,9 +15,10 @@ constexpr std::size_t kPathLimit = 1'024;
 constexpr std::size_t kReadmeLimit = 512UL << 10;
 constexpr Range kGigabytes{0, 1'000'000'000};
 
-std::string readImage(const json::Value& value) {
-  std::string image = readText(value, 1, kImageLimit);
-  if (const auto fault = imageFault(image)) throw BadField{*fault};
+Result<std::string> readImage(const json::Value& value) {
+  auto image = readText(value, 1, kImageLimit);
+  if (!image) return image;
+  if (const auto good = checkImageName(*image); !good) return good.failure();
   return image;
 }
 
@@ -32,60 +33,64 @@ bool isPort(const std::string& item) {
   return port >= 1 && port <= 65'535;
 }
 
-std::vector<std::string> readPorts(const json::Value& value) {
-  std::vector<std::string> ports = readTexts(value);
-  for (const std::string& port : ports) {
+Result<std::vector<std::string>> readPorts(const json::Value& value) {
+  auto ports = readTexts(value);
+  if (!ports) return ports;
+  for (const std::string& port : *ports) {
     if (!isPort(port)) {
-      throw BadField{"must hold items like 8888/http or 22/tcp, with a port from 1 to 65535, not " + clipped(port)};
+      return invalid("must hold items like 8888/http or 22/tcp, with a port from 1 to 65535, not " + clipped(port));
     }
   }
   return ports;
 }
 
-std::string readPath(const json::Value& value) {
-  std::string path = readText(value, 1, kPathLimit);
-  if (path.front() != '/') throw BadField{"must be an absolute path: begin it with /"};
+Result<std::string> readPath(const json::Value& value) {
+  auto path = readText(value, 1, kPathLimit);
+  if (path && path->front() != '/') return invalid("must be an absolute path: begin it with /");
   return path;
 }
 
-}  // namespace
-
-std::map<std::string, std::string> readEnv(const json::Value& value) {
+Result<std::map<std::string, std::string>> readEnv(const json::Value& value) {
   auto env = readTextMap(value);
-  for (const auto& [name, text] : env) {
+  if (!env) return env;
+  for (const auto& [name, text] : *env) {
     if (name.empty() || name.find('=') != std::string::npos || name.find('\0') != std::string::npos) {
-      throw BadField{"holds a name that no environment can have: " + json::quoted(clipped(name))};
+      return invalid("holds a name that no environment can have: " + json::quoted(clipped(name)));
     }
-    if (text.find('\0') != std::string::npos) throw BadField{"holds a value with a NUL: " + clipped(name)};
+    if (text.find('\0') != std::string::npos) return invalid("holds a value with a NUL: " + clipped(name));
   }
   return env;
 }
 
+}  // namespace
+
 const FormFields<Template>& templateFields() {
   using T = Template;
+  const auto nothing = [](T&, const json::Value&) { return Result<void>(); };
   static const FormFields<T> kFields{
       textField<T>("id", &T::id, 1, 64, FieldUse::answer),
       textField<T>("name", &T::name, 1, kTemplateNameLimit),
-      {"imageName", FieldUse::free, [](T& form, const json::Value& value) { form.imageName = readImage(value); },
+      {"imageName", FieldUse::free,
+       [](T& form, const json::Value& value) { return assign(form.imageName, readImage(value)); },
        [](const T& form) { return write(form.imageName); }},
       choiceField<T>("category", &T::category, {"NVIDIA", "AMD", "CPU"}, FieldUse::creation),
       wholeField<T>("containerDiskInGb", &T::containerDiskInGb, kGigabytes),
       textField<T>("containerRegistryAuthId", &T::containerRegistryAuthId, 0, kTemplateNameLimit),
       textsField<T>("dockerEntrypoint", &T::dockerEntrypoint),
       textsField<T>("dockerStartCmd", &T::dockerStartCmd),
-      {"env", FieldUse::free, [](T& form, const json::Value& value) { form.env = readEnv(value); },
+      {"env", FieldUse::free, [](T& form, const json::Value& value) { return assign(form.env, readEnv(value)); },
        [](const T& form) { return write(form.env); }},
       flagField<T>("isPublic", &T::isPublic),
       flagField<T>("isServerless", &T::isServerless, FieldUse::creation),
-      {"ports", FieldUse::free, [](T& form, const json::Value& value) { form.ports = readPorts(value); },
+      {"ports", FieldUse::free, [](T& form, const json::Value& value) { return assign(form.ports, readPorts(value)); },
        [](const T& form) { return write(form.ports); }},
       textField<T>("readme", &T::readme, 0, kReadmeLimit),
       wholeField<T>("volumeInGb", &T::volumeInGb, kGigabytes),
       {"volumeMountPath", FieldUse::free,
-       [](T& form, const json::Value& value) { form.volumeMountPath = readPath(value); },
+       [](T& form, const json::Value& value) { return assign(form.volumeMountPath, readPath(value)); },
        [](const T& form) { return write(form.volumeMountPath); }},
-      {"earned", FieldUse::answer, [](T&, const json::Value&) {}, [](const T&) { return std::string("0"); }},
-      {"isRunpod", FieldUse::answer, [](T&, const json::Value&) {}, [](const T&) { return std::string("false"); }},
+      {"earned", FieldUse::answer, nothing, [](const T&) { return std::string("0"); }},
+      {"isRunpod", FieldUse::answer, nothing, [](const T&) { return std::string("false"); }},
       wholeField<T>("runtimeInMin", &T::runtimeInMin, kGigabytes, FieldUse::answer),
       textField<T>("sealed", &T::sealed, 0, std::size_t{1} << 30, FieldUse::record),
       choiceField<T>("removal", &T::removal, {"", kRemovalAsked, kRemovalDecided}, FieldUse::record),
@@ -111,18 +116,21 @@ Record toRecord(const Template& form, const SecretBox& box) {
 }
 
 Template templateOf(const Record& record, const SecretBox& box) {
-  try {
-    Template form;
-    readRecord(form, record.body, templateFields());
-    const auto sealed = fromBase64(form.sealed);
-    if (!sealed) throw BadField{"env is damaged"};
-    const std::string env = box.open(*sealed);
-    form.env = readTextMap({json::Kind::object, env});
-    form.sealed.clear();
-    return form;
-  } catch (const BadField& bad) {
-    throw Error("the template " + record.id + " in the storage is damaged: " + bad.message);
+  const auto damaged = [&record](const std::string& reason) {
+    return Error("the template " + record.id + " in the storage is damaged: " + reason);
+  };
+  Template form;
+  if (const auto done = readRecord(form, record.body, templateFields()); !done) {
+    throw damaged(done.failure().message());
   }
+  const auto sealed = fromBase64(form.sealed);
+  if (!sealed) throw damaged("env is damaged");
+  const std::string text = box.open(*sealed);
+  const auto env = readTextMap({json::Kind::object, text});
+  if (!env) throw damaged(env.failure().message());
+  form.env = *env;
+  form.sealed.clear();
+  return form;
 }
 
 std::string toJson(Template form, std::int64_t runtimeInMin) {

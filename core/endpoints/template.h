@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/result.h"
 #include "core/config/form.h"
 #include "jobq/record_store.h"
 

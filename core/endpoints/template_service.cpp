@@ -11,20 +11,25 @@ namespace {
 constexpr const char* kTemplateNoun = "a template";
 constexpr std::size_t kTemplateIdLetters = 10;
 
-FieldFaults nameTaken(const Template& form, const std::string& byId) {
-  return {{"name", "name " + clipped(form.name) + " is the name of template " + byId +
-                       " already: choose another, or change that template"}};
+Failure nameTaken(const Template& form, const std::string& byId) {
+  return invalid("name " + clipped(form.name) + " is the name of template " + byId +
+                     " already: choose another, or change that template",
+                 "name");
 }
+
+Failure noTemplate(const std::string& id) { return notFound("there is no template " + clipped(id) + ": check the id"); }
+
+Failure wrong(FieldFaults faults) { return {Failure::Kind::invalid, std::move(faults)}; }
 
 }  // namespace
 
-std::variant<Template, FieldFaults> TemplateService::create(std::string_view body) {
+Result<Template> TemplateService::create(std::string_view body) {
   Template form;
   FieldFaults faults = readForm(form, body, templateFields(), kTemplateNoun, true);
   for (const FieldFault& missing : missingFields(form)) {
     if (!isFaulty(faults, missing.field)) faults.push_back(missing);
   }
-  if (!faults.empty()) return faults;
+  if (!faults.empty()) return wrong(std::move(faults));
   form.id = newName(kTemplateIdLetters);
   const CreateResult result = records_.create(toRecord(form, box_));
   if (const auto* taken = std::get_if<NameTaken>(&result)) return nameTaken(form, taken->byId);
@@ -32,16 +37,16 @@ std::variant<Template, FieldFaults> TemplateService::create(std::string_view bod
   return form;
 }
 
-std::variant<Template, FieldFaults, Unknown> TemplateService::update(const std::string& id, std::string_view body) {
+Result<Template> TemplateService::update(const std::string& id, std::string_view body) {
   for (;;) {
     const auto record = records_.find(kTemplateKind, id);
-    if (!record) return Unknown{};
+    if (!record) return noTemplate(id);
     const Template before = templateOf(*record, box_);
-    if (isGone(before)) return Unknown{};
+    if (isGone(before)) return noTemplate(id);
     Template form = before;
     form.removal.clear();
     FieldFaults faults = readForm(form, body, templateFields(), kTemplateNoun, false);
-    if (!faults.empty()) return faults;
+    if (!faults.empty()) return wrong(std::move(faults));
     if (toJson(form) == toJson(before)) return form;
     const UpdateResult result = records_.update(toRecord(form, box_), record->version);
     if (const auto* taken = std::get_if<NameTaken>(&result)) return nameTaken(form, taken->byId);
@@ -64,18 +69,18 @@ FieldFaults TemplateService::usersOf(const std::string& id) {
 }
 
 // Follows the protocol at kRemovalAsked.
-std::variant<Removed, FieldFaults, Unknown> TemplateService::remove(const std::string& id) {
+Result<void> TemplateService::remove(const std::string& id) {
   for (;;) {
     const auto record = records_.find(kTemplateKind, id);
-    if (!record) return Unknown{};
+    if (!record) return noTemplate(id);
     Template form = templateOf(*record, box_);
-    if (isGone(form)) return Unknown{};
+    if (isGone(form)) return noTemplate(id);
     FieldFaults users = usersOf(id);
-    if (!users.empty()) return users;
+    if (!users.empty()) return wrong(std::move(users));
     form.removal = kRemovalAsked;
     if (!std::holds_alternative<Stored>(records_.update(toRecord(form, box_), record->version))) continue;
     registry_.refresh();
-    if (!registry_.findTemplate(id)) return Removed{};
+    if (!registry_.findTemplate(id)) return {};
     // The template was kept for an endpoint, which the next round names, or changed meanwhile.
   }
 }

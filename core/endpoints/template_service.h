@@ -3,8 +3,8 @@
 
 #include <string>
 #include <string_view>
-#include <variant>
 
+#include "core/base/result.h"
 #include "core/config/form.h"
 #include "core/endpoints/endpoint_registry.h"
 #include "core/endpoints/template.h"
@@ -14,28 +14,24 @@ namespace jobq {
 
 class SecretBox;
 
-/// Answer for an unknown id.
-struct Unknown {};
-struct Removed {};
-
 /// Any thread may call all functions. Every operation may throw StorageError. An answered operation is stored. The
 /// registry, which serves all reads, knows the change too, or takes in the change with a later refresh() if the storage
-/// fails in between.
+/// fails in between. A failure has every fault of the body by field, or says that no template has the id.
 class TemplateService {
  public:
   /// All arguments outlive the service.
   TemplateService(RecordStore& records, const SecretBox& box, EndpointRegistry& registry)
       : records_(records), box_(box), registry_(registry) {}
 
-  /// Creates a template from the JSON body of a request. Returns the template, or all faults of the body.
-  std::variant<Template, FieldFaults> create(std::string_view body);
+  /// Creates a template from the JSON body of a request. Returns the template.
+  Result<Template> create(std::string_view body);
 
   /// An update with a change makes a release for every endpoint using the template. An update without a change makes no
   /// release, so an update sent twice does not replace workers twice.
-  std::variant<Template, FieldFaults, Unknown> update(const std::string& id, std::string_view body);
+  Result<Template> update(const std::string& id, std::string_view body);
 
-  /// Returns FieldFaults if an endpoint uses the template.
-  std::variant<Removed, FieldFaults, Unknown> remove(const std::string& id);
+  /// Fails also if an endpoint uses the template.
+  Result<void> remove(const std::string& id);
 
  private:
   FieldFaults usersOf(const std::string& id);

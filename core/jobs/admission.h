@@ -3,11 +3,12 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "core/endpoints/endpoint.h"
-#include "core/jobs/submission.h"
 #include "jobq/error.h"
 #include "jobq/job.h"
+#include "jobq/time.h"
 
 namespace jobq {
 
@@ -16,6 +17,13 @@ namespace jobq {
 class FilterError : public Error {
  public:
   using Error::Error;
+};
+
+/// The answer of a filter that refuses a job: a sentence for the caller, and the status.
+struct Refusal {
+  std::string message;
+  int status = 400;
+  Millis retryAfter{0};  ///< used with status 429
 };
 
 /// Changes input and policy of `job` as the filters of `endpoint` decide. Returns the refusal of the first filter that

@@ -5,9 +5,9 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <variant>
 
 #include "core/base/bounded_integer.h"
+#include "core/base/result.h"
 #include "core/endpoints/endpoint.h"
 #include "jobq/job.h"
 #include "jobq/time.h"
@@ -15,13 +15,6 @@
 namespace jobq {
 
 class SecretBox;
-
-/// A sentence for the caller, and the status of the answer.
-struct Refusal {
-  std::string message;
-  int status = 400;
-  Millis retryAfter{0};  ///< used with status 429
-};
 
 /// Settings and parts of the server that validation needs.
 struct SubmissionRules {
@@ -37,9 +30,9 @@ inline constexpr Millis kWaitDefault{90'000};
 
 /// Reads a job request (core/http/API.md, "Job request body"). `syncWait`, in milliseconds, is present for /runsync and
 /// decides the prefix of the id and the retention. The s3Config is sealed. The input keeps the caller's bytes; a large
-/// input is not copied. Returns the job, or the refusal with the field and the remedy. Any thread.
-std::variant<JobSpec, Refusal> readSubmission(std::string body, const Endpoint& endpoint, const std::string& apiKeyId,
-                                              std::optional<Millis> syncWait, const SubmissionRules& rules);
+/// input is not copied. Returns the job, or one sentence with the field and the remedy. Any thread.
+Result<JobSpec> readSubmission(std::string body, const Endpoint& endpoint, const std::string& apiKeyId,
+                               std::optional<Millis> syncWait, const SubmissionRules& rules);
 
 /// Returns how long a result stays (core/decisions/jobs.md): 30 minutes for /run, 60 s for /runsync, and for /runsync
 /// with a wait over 90 s the wait, at most 300 s. An endpoint may set the first two times; after a long wait the longer

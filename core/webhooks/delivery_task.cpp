@@ -65,9 +65,12 @@ std::optional<DeliveryTask::Attempt> DeliveryTask::call() {
     attempt.last = true;
     return attempt;
   }
-  const auto secret = key(attempt.record.reason);
+  const auto secret = key();
   if (!secret || stop_.stop_requested()) return std::nullopt;
-  if (!attempt.record.reason.empty()) return attempt;
+  if (!*secret) {
+    attempt.record.reason = secret->failure().message();
+    return attempt;
+  }
   WebhookCall call;
   call.url = delivery_.url;
   call.body = webhookBody(delivery_);
@@ -76,7 +79,7 @@ std::optional<DeliveryTask::Attempt> DeliveryTask::call() {
   delivery_.job.output = std::string();
   delivery_.input = std::string();
   const Instant began = deps_.clock.now();
-  call.headers = signatureHeaders(*secret, delivery_.id, deps_.wall.now(), call.body);
+  call.headers = signatureHeaders(**secret, delivery_.id, deps_.wall.now(), call.body);
   DeliveryResult result = deliver(*transport, call);
   attempt.record.duration = deps_.clock.now() - began;
   if (auto* failed = std::get_if<DeliveryFailed>(&result)) {
@@ -94,19 +97,20 @@ std::optional<DeliveryTask::Attempt> DeliveryTask::call() {
   return attempt;
 }
 
-// Returns nullopt if the storage cannot give the key. Sets `refusal` if the key exists and cannot be used.
-std::optional<std::string> DeliveryTask::key(std::string& refusal) {
-  std::string key;
+// Returns nullopt if the storage cannot give the key. Fails if the key exists and cannot be used.
+std::optional<Result<std::string>> DeliveryTask::key() {
+  std::optional<Result<std::string>> key;
   const auto ask = [&] {
     try {
       key = deps_.secrets.keyOf(delivery_.job.endpoint);
     } catch (const StorageError&) {
       throw;
     } catch (const Error& error) {
-      refusal = clipped(error.what(), kReasonBytes);
+      key = invalid(clipped(error.what(), kReasonBytes));
     }
   };
-  return retryStorage("sign", ask) ? std::optional(key) : std::nullopt;
+  if (!retryStorage("sign", ask)) return std::nullopt;
+  return key;
 }
 
 // Turns every exception of a transport into a failed attempt.

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/base/clock.h"
+#include "core/base/result.h"
 #include "core/webhooks/receiver_table.h"
 #include "core/webhooks/transports.h"
 #include "core/webhooks/webhook_secrets.h"
@@ -61,7 +62,7 @@ class DeliveryTask {
   std::optional<Instant> tryOnce();
   bool isDecided() const;
   std::optional<Attempt> call();
-  std::optional<std::string> key(std::string& refusal);
+  std::optional<Result<std::string>> key();
   DeliveryResult deliver(WebhookTransport& transport, const WebhookCall& call) const;
   std::optional<Instant> conclude(bool last);
   void finishDelivery(DeliveryState state);

@@ -9,9 +9,9 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <variant>
 
 #include "check.h"
+#include "core/base/result.h"
 #include "core/base/secret_box.h"
 #include "core/endpoints/endpoint.h"
 #include "core/jobs/submission.h"
@@ -30,13 +30,13 @@ class Reception {
   }
 
   /// Reads a submission and checks the answer: no crash, and no unreadable answer.
-  std::variant<JobSpec, Refusal> read(std::string_view body, bool sync = false) const {
+  Result<JobSpec> read(std::string_view body, bool sync = false) const {
     auto result = readSubmission(std::string(body), endpoint_, "key", sync ? std::optional(kWaitDefault) : std::nullopt,
                                  SubmissionRules{secrets_});
-    if (const auto* refusal = std::get_if<Refusal>(&result)) {
-      checkSentence(refusal->message);
+    if (!result) {
+      checkSentence(result.failure().message());
     } else {
-      checkJob(std::get<JobSpec>(result), sync);
+      checkJob(*result, sync);
     }
     return result;
   }

@@ -24,7 +24,8 @@ void Simulation::checkWorkers() const {
               std::to_string(counts.unhealthy) + " stuck, " + std::to_string(counts.idle) + " idle, " +
               std::to_string(counts.initializing) + " starting, there are " + std::to_string(busy) + ", " +
               std::to_string(idle) + ", " + std::to_string(starting));
-    const std::ptrdiff_t most = std::ptrdiff_t{endpoint->spec.workersMax} + std::min(counts.unhealthy, endpoint->maxStuck());
+    const std::ptrdiff_t most =
+        std::ptrdiff_t{endpoint->spec.workersMax} + std::min(counts.unhealthy, endpoint->maxStuck());
     check(busy + idle + starting <= most, endpoint->spec.id + " has more workers than workersMax");
   }
 }

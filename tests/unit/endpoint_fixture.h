@@ -6,7 +6,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "core/base/clock.h"
@@ -98,12 +97,12 @@ struct EndpointFixture {
   /// Creates a template and returns its id.
   static std::string createTemplate(Node& node, const std::string& name, const std::string& image = "plugin/echo") {
     const auto made = node.templates.create(R"({"name":")" + name + R"(","imageName":")" + image + "\"}");
-    return std::get<Template>(made).id;
+    return made->id;
   }
   /// Creates an endpoint and returns its id.
   static EndpointId createEndpoint(Node& node, const std::string& templateId) {
     const auto made = node.endpoints.create(R"({"templateId":")" + templateId + "\"}");
-    return std::get<EndpointEntryPtr>(made)->spec.id;
+    return (*made)->spec.id;
   }
 
   UnitStorage storage;

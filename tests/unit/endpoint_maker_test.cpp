@@ -76,14 +76,14 @@ TEST_F(EndpointMakerTest, WithoutItsPolicyTheServersRanksTheJobs) {
 
 TEST_F(EndpointMakerTest, AFaultOfAnImageOrAFilterIsOneSentence) {
   plugins.handlers.scripts = {"good"};
-  EXPECT_EQ(imageFault("plugin/echo", plugins), std::nullopt);
-  EXPECT_EQ(imageFault("lua/good", plugins), std::nullopt);
-  EXPECT_EQ(imageFault("ghcr.io/me/worker:1", plugins), std::nullopt) << "remote workers run it";
-  EXPECT_EQ(imageFault("lua/bad", plugins), "lua/bad cannot run: there is no such script");
-  EXPECT_EQ(imageFault("plugin/other", plugins), "there is no handler other");
-  EXPECT_EQ(filterFault({}, plugins), std::nullopt);
-  EXPECT_EQ(filterFault({"gone"}, plugins), "gone cannot run: there is no filter gone");
-  EXPECT_NE(filterFault({"a b"}, plugins), std::nullopt);
+  EXPECT_TRUE(checkImage("plugin/echo", plugins));
+  EXPECT_TRUE(checkImage("lua/good", plugins));
+  EXPECT_TRUE(checkImage("ghcr.io/me/worker:1", plugins)) << "remote workers run it";
+  EXPECT_EQ(checkImage("lua/bad", plugins).failure().message(), "lua/bad cannot run: there is no such script");
+  EXPECT_EQ(checkImage("plugin/other", plugins).failure().message(), "there is no handler other");
+  EXPECT_TRUE(checkFilters({}, plugins));
+  EXPECT_EQ(checkFilters({"gone"}, plugins).failure().message(), "gone cannot run: there is no filter gone");
+  EXPECT_FALSE(checkFilters({"a b"}, plugins));
 }
 
 TEST_F(EndpointMakerTest, AnEndpointOfTheFileKnowsMilliseconds) {

@@ -18,8 +18,8 @@ class EndpointServiceTest : public testing::Test, protected test::EndpointFixtur
   template <class Result>
   static std::string refusal(const Result& result) {
     std::string all;
-    if (const auto* faults = std::get_if<FieldFaults>(&result)) {
-      for (const FieldFault& fault : *faults) all += fault.field + ": " + fault.message + "\n";
+    if (!result) {
+      for (const FieldFault& fault : result.failure().faults) all += fault.field + ": " + fault.message + "\n";
     }
     return all;
   }
@@ -84,7 +84,7 @@ TEST_F(EndpointServiceTest, AnotherTemplateIsARelease) {
 
 TEST_F(EndpointServiceTest, AWebhookSecretIsKeptSealedAndNeverTold) {
   const auto made = node_.endpoints.create(R"({"templateId":")" + template_ + R"(","webhookSecret":"whsec_c2VjcmV0"})");
-  const EndpointId id = std::get<EndpointEntryPtr>(made)->spec.id;
+  const EndpointId id = (*made)->spec.id;
   EXPECT_EQ(node_.registry.find(id)->webhookKey, "secret");
   EXPECT_THAT(storage.real->records().find(kEndpointKind, id)->body, Not(HasSubstr("c2VjcmV0")));
   EXPECT_THAT(writeForm(formOf(id), endpointFields(), false), Not(HasSubstr("webhookSecret")));
@@ -110,22 +110,22 @@ TEST_F(EndpointServiceTest, APauseIsToldAtOnceAndTwiceIsOnce) {
   const EndpointId id = createEndpoint(node_, template_);
   for (int times = 0; times < 2; ++times) {
     const auto paused = node_.endpoints.pause(id, true);
-    EXPECT_TRUE(std::get<EndpointEntryPtr>(paused)->spec.paused);
+    EXPECT_TRUE((*paused)->spec.paused);
     EXPECT_TRUE(node_.registry.find(id)->spec.paused);
   }
   for (int times = 0; times < 2; ++times) {
     const auto resumed = node_.endpoints.pause(id, false);
-    EXPECT_FALSE(std::get<EndpointEntryPtr>(resumed)->spec.paused);
+    EXPECT_FALSE((*resumed)->spec.paused);
   }
-  EXPECT_TRUE(std::holds_alternative<Unknown>(node_.endpoints.pause("nothing", true)));
+  EXPECT_EQ(node_.endpoints.pause("nothing", true).failure().kind, Failure::Kind::notFound);
 }
 
 TEST_F(EndpointServiceTest, ARemovedEndpointIsUnknownToEveryCall) {
   const EndpointId id = createEndpoint(node_, template_);
-  EXPECT_TRUE(std::holds_alternative<Removed>(node_.endpoints.remove(id)));
-  EXPECT_TRUE(std::holds_alternative<Unknown>(node_.endpoints.remove(id)));
-  EXPECT_TRUE(std::holds_alternative<Unknown>(node_.endpoints.update(id, "{}")));
-  EXPECT_TRUE(std::holds_alternative<Unknown>(node_.endpoints.pause(id, true)));
+  EXPECT_TRUE(node_.endpoints.remove(id));
+  EXPECT_EQ(node_.endpoints.remove(id).failure().kind, Failure::Kind::notFound);
+  EXPECT_EQ(node_.endpoints.update(id, "{}").failure().kind, Failure::Kind::notFound);
+  EXPECT_EQ(node_.endpoints.pause(id, true).failure().kind, Failure::Kind::notFound);
   EXPECT_TRUE(storage.real->records().list(kPauseKind).empty());
 }
 
@@ -133,7 +133,7 @@ TEST_F(EndpointServiceTest, WhatIsStoredIsAnsweredThoughTheRegistryCannotReadItY
   const EndpointId id = createEndpoint(node_, template_);
   storage.faults.failVerb("records.changedSince");
   const auto changed = node_.endpoints.update(id, R"({"workersMax":9})");
-  EXPECT_EQ(std::get<EndpointEntryPtr>(changed)->spec.workersMax, 9);
+  EXPECT_EQ((*changed)->spec.workersMax, 9);
   EXPECT_EQ(node_.registry.find(id)->spec.workersMax, 3U);
   storage.faults.heal();
   node_.registry.refresh();

@@ -139,10 +139,10 @@ TEST_F(FilterPoolTest, AnInstanceJudgesOneJobAtATime) {
 
 TEST_F(FilterPoolTest, AFilterThatIsNotThereSaysSoAndLetsNobodyIn) {
   FilterPool absent("gone", "there is no filter gone");
-  EXPECT_EQ(absent.fault(), "there is no filter gone");
+  EXPECT_EQ(absent.check().failure().message(), "there is no filter gone");
   EXPECT_THROW((void)absent.review({"ep", "key", "{}", job_.policy, endpoint_.spec.env}), ConfigError);
-  EXPECT_EQ(FilterPool("f", factory_, "broken").fault(), "it does not parse");
-  EXPECT_EQ(first_.fault(), "");
+  EXPECT_EQ(FilterPool("f", factory_, "broken").check().failure().message(), "it does not parse");
+  EXPECT_TRUE(first_.check());
 }
 
 TEST_F(FilterPoolTest, AFilterSeesTheJobAndTheEndpointsEnv) {

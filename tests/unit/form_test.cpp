@@ -136,16 +136,16 @@ TEST_F(FormTest, AReplyHasWhatIsToldAndARecordHasAll) {
             R"({"name":"box","size":1,"open":false,"labels":["a\"b"],"color":"red","owner":"","told":"told"})");
   const std::string record = writeForm(box_, boxFields(), true);
   Box copy;
-  readRecord(copy, record, boxFields());
+  EXPECT_TRUE(readRecord(copy, record, boxFields()));
   EXPECT_EQ(copy.secret, "s");
   EXPECT_EQ(copy.hidden, "h");
   EXPECT_EQ(writeForm(copy, boxFields(), true), record);
 }
 
 TEST_F(FormTest, ADamagedRecordIsRefusedAndAnUnknownFieldOfANewerOneIsNot) {
-  EXPECT_THROW(readRecord(box_, "{", boxFields()), BadField);
-  EXPECT_THROW(readRecord(box_, R"({"size":"many"})", boxFields()), BadField);
-  EXPECT_NO_THROW(readRecord(box_, R"({"newer":1,"size":4})", boxFields()));
+  EXPECT_FALSE(readRecord(box_, "{", boxFields()));
+  EXPECT_FALSE(readRecord(box_, R"({"size":"many"})", boxFields()));
+  EXPECT_TRUE(readRecord(box_, R"({"newer":1,"size":4})", boxFields()));
   EXPECT_EQ(box_.size, 4);
 }
 
@@ -168,12 +168,12 @@ TEST(ImageNames, SayWhatRuns) {
 TEST(ImageNames, OfScriptsAndHandlersLeadToNoOtherFolder) {
   for (const char* wrong :
        {"", "lua/", "plugin/", "lua/..", "lua/a/b", "lua/../../etc/passwd", "plugin/a.b", "lua/ä", "lua/a b"}) {
-    EXPECT_TRUE(imageFault(std::string(wrong))) << wrong;
+    EXPECT_FALSE(checkImageName(std::string(wrong))) << wrong;
   }
   for (const char* good : {"lua/a", "plugin/A-1_z", "nginx", "a/../b"})
-    EXPECT_FALSE(imageFault(std::string(good))) << good;
-  EXPECT_FALSE(imageFault("lua/" + std::string(64, 'a')));
-  EXPECT_TRUE(imageFault("lua/" + std::string(65, 'a')));
+    EXPECT_TRUE(checkImageName(std::string(good))) << good;
+  EXPECT_TRUE(checkImageName("lua/" + std::string(64, 'a')));
+  EXPECT_FALSE(checkImageName("lua/" + std::string(65, 'a')));
   EXPECT_FALSE(isScriptName(std::string_view("a\0b", 3)));
 }
 

@@ -26,18 +26,18 @@ class SubmissionTest : public testing::Test {
   static std::filesystem::path file() { return "/tmp/jobq-submission-" + std::to_string(getpid()) + ".key"; }
   ~SubmissionTest() override { std::filesystem::remove(file()); }
 
-  std::variant<JobSpec, Refusal> read(std::string_view body, std::optional<Millis> wait = std::nullopt) {
+  Result<JobSpec> read(std::string_view body, std::optional<Millis> wait = std::nullopt) {
     return readSubmission(std::string(body), endpoint_, "key", wait,
                           SubmissionRules{secrets_, allowPrivate_, schemes_, numbers_});
   }
   JobSpec accepted(std::string_view body, std::optional<Millis> wait = std::nullopt) {
     auto result = read(body, wait);
-    EXPECT_TRUE(std::holds_alternative<JobSpec>(result)) << body;
-    return std::holds_alternative<JobSpec>(result) ? std::get<JobSpec>(result) : JobSpec{};
+    EXPECT_TRUE(result) << body;
+    return result ? *result : JobSpec{};
   }
   std::string refused(std::string_view body) {
     auto result = read(body);
-    return std::holds_alternative<Refusal>(result) ? std::get<Refusal>(result).message : "";
+    return result ? "" : result.failure().message();
   }
   Endpoint endpoint_;
   bool allowPrivate_ = false;

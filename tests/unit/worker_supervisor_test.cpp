@@ -164,7 +164,7 @@ TEST_F(WorkerSupervisorTest, AnEventWakesTheDispatcherForADutyBeforeTheNextPass)
   rules->spec.idleTimeout = Millis(100);
   rules->spec.stopGrace = Millis(50);
   auto one = std::make_shared<Endpoint>(*rules);
-  one->workersMin = 1;
+  one->spec.workersMin = 1;
   begin(one);
   begin(rules);
   const ClaimedJob job = runJob();
@@ -185,7 +185,7 @@ TEST_F(WorkerSupervisorTest, AnEventWakesTheDispatcherForADutyBeforeTheNextPass)
 
 TEST_F(WorkerSupervisorTest, AStuckWorkerIsLoggedAndItsSlotReplaced) {
   const auto rules = endpoint(1, 1);
-  rules->maxStuck = 1;
+  rules->spec.maxStuck = 1;
   begin(rules);
   const ClaimedJob job = runJob();
   supervisor_.stopRun(job.lease);
@@ -268,7 +268,7 @@ TEST_F(WorkerSupervisorTest, WorkersAreReservedOnceAndOnlyForAQueueThatIsServed)
   EXPECT_EQ(pools_.reserveWorkers(nullptr, 64).at(0).workers, wants[0].workers);
   pools_.settleReservations(wants, {});
   auto paused = std::make_shared<Endpoint>(*rules);
-  paused->paused = true;
+  paused->spec.paused = true;
   pools_.setEndpoint(paused);
   EXPECT_THAT(pools_.reserveWorkers(nullptr, 64), IsEmpty());
   EXPECT_THAT(log_.events, IsEmpty());

@@ -17,17 +17,17 @@ constexpr std::int64_t kLargestPage = 100;
 constexpr std::array kStates{JobState::inQueue, JobState::inProgress, JobState::completed,
                              JobState::failed,  JobState::cancelled,  JobState::timedOut};
 
-std::variant<JobFilter, ApiResponse> readFilter(const ApiRequest& call) {
+Result<JobFilter> readFilter(const ApiRequest& call) {
   JobFilter filter{call.endpoint->spec.id, {}};
   const auto status = call.query.find("status");
   if (status == call.query.end()) return filter;
-  if (auto refusal = refuseTwice(call, "status")) return std::move(*refusal);
+  if (const auto good = checkOnce(call, "status"); !good) return good.failure();
   const auto named = std::find_if(kStates.begin(), kStates.end(),
                                   [&status](JobState state) { return nameOf(state) == status->second; });
   if (named == kStates.end()) {
-    return errorResponse(call.path, 400,
-                         "status must be IN_QUEUE, IN_PROGRESS, COMPLETED, FAILED, CANCELLED or TIMED_OUT, not " +
-                             clipped(status->second));
+    return invalid("status must be IN_QUEUE, IN_PROGRESS, COMPLETED, FAILED, CANCELLED or TIMED_OUT, not " +
+                       clipped(status->second),
+                   "status");
   }
   filter.state = *named;
   return filter;
@@ -70,18 +70,17 @@ ApiResponse health(const QueueDeps& deps, ApiRequest& call) {
 // Lists jobs newest first, as job objects without output (core/http/API.md, "/requests").
 ApiResponse requests(const QueueDeps& deps, ApiRequest& call) {
   const auto filter = readFilter(call);
-  if (const auto* refusal = std::get_if<ApiResponse>(&filter)) return *refusal;
+  if (!filter) return badRequest(call, filter.failure());
   const auto offset = readNumber(call, "offset", {0, std::int64_t{1} << 53}, OutOfRange::refuse, 0);
-  if (const auto* refusal = std::get_if<ApiResponse>(&offset)) return *refusal;
+  if (!offset) return badRequest(call, offset.failure());
   const auto limit = readNumber(call, "limit", {1, kLargestPage}, OutOfRange::refuse, kPage);
-  if (const auto* refusal = std::get_if<ApiResponse>(&limit)) return *refusal;
+  if (!limit) return badRequest(call, limit.failure());
   const auto cursor = readNumber(call, "cursor", {1, std::int64_t{1} << 53}, OutOfRange::refuse, 0);
-  if (const auto* refusal = std::get_if<ApiResponse>(&cursor)) return *refusal;
+  if (!cursor) return badRequest(call, cursor.failure());
   if (const auto refusal = countUnderstood(call)) return *refusal;
-  const PageWindow window{static_cast<std::size_t>(std::get<std::int64_t>(offset)),
-                          static_cast<std::size_t>(std::get<std::int64_t>(limit)),
-                          static_cast<std::uint64_t>(std::get<std::int64_t>(cursor))};
-  const JobPage page = deps.jobs.list(std::get<JobFilter>(filter), window);
+  const PageWindow window{static_cast<std::size_t>(*offset), static_cast<std::size_t>(*limit),
+                          static_cast<std::uint64_t>(*cursor)};
+  const JobPage page = deps.jobs.list(*filter, window);
   ListResponse list(call);
   for (const Job& job : page.jobs) {
     if (!list.add(wholeJob(job))) break;

@@ -94,8 +94,8 @@ std::string toJson(const EndpointDeps& deps, const EndpointEntry& entry, const W
 
 ApiResponse create(const EndpointDeps& deps, ApiRequest& call) {
   const auto result = deps.service.create(call.body);
-  if (const auto* faults = std::get_if<FieldFaults>(&result)) return faultResponse(*faults);
-  return {200, toJson(deps, *std::get<EndpointEntryPtr>(result), {})};
+  if (!result) return failureResponse(call, result.failure());
+  return {200, toJson(deps, **result, {})};
 }
 
 ApiResponse list(const EndpointDeps& deps, ApiRequest& call) {
@@ -117,22 +117,20 @@ ApiResponse find(const EndpointDeps& deps, ApiRequest& call) {
 
 ApiResponse update(const EndpointDeps& deps, ApiRequest& call) {
   const auto result = deps.service.update(call.params.at("id"), call.body);
-  if (const auto* faults = std::get_if<FieldFaults>(&result)) return faultResponse(*faults);
-  if (std::holds_alternative<Unknown>(result)) return noEndpoint(call);
-  return {200, toJson(deps, *std::get<EndpointEntryPtr>(result), {})};
+  if (!result) return failureResponse(call, result.failure());
+  return {200, toJson(deps, **result, {})};
 }
 
 ApiResponse remove(const EndpointDeps& deps, ApiRequest& call) {
   const auto result = deps.service.remove(call.params.at("id"));
-  if (const auto* faults = std::get_if<FieldFaults>(&result)) return faultResponse(*faults);
-  if (std::holds_alternative<Unknown>(result)) return noEndpoint(call);
+  if (!result) return failureResponse(call, result.failure());
   return {204, ""};
 }
 
 ApiResponse pauseOrResume(const EndpointDeps& deps, const ApiRequest& call, bool paused) {
   const auto result = deps.service.pause(call.params.at("id"), paused);
-  if (std::holds_alternative<Unknown>(result)) return noEndpoint(call);
-  return {200, toJson(deps, *std::get<EndpointEntryPtr>(result), {})};
+  if (!result) return failureResponse(call, result.failure());
+  return {200, toJson(deps, **result, {})};
 }
 
 ApiResponse pause(const EndpointDeps& deps, ApiRequest& call) { return pauseOrResume(deps, call, true); }

@@ -1,12 +1,11 @@
 #include "core/http/api/form_response.h"
 
+#include "core/http/api/error_response.h"
 #include "jobq/json_writer.h"
 
 namespace jobq {
 
 ApiResponse faultResponse(const FieldFaults& faults) {
-  std::string message;
-  for (const FieldFault& fault : faults) message += (message.empty() ? "" : "; ") + fault.message;
   const auto writeFaults = [&faults](json::ArrayWriter& errors) {
     for (const FieldFault& fault : faults) {
       errors.object([&fault](json::ObjectWriter& error) {
@@ -16,9 +15,14 @@ ApiResponse faultResponse(const FieldFaults& faults) {
     }
   };
   return {400, json::object([&](json::ObjectWriter& out) {
-            out.member("message", message);
+            out.member("message", Failure{Failure::Kind::invalid, faults}.message());
             out.array("errors", writeFaults);
           })};
+}
+
+ApiResponse failureResponse(const ApiRequest& call, const Failure& failure) {
+  if (failure.kind == Failure::Kind::notFound) return errorResponse(call.path, 404, failure.message());
+  return faultResponse(failure.faults);
 }
 
 bool readFlag(const ApiRequest& call, const char* name, FieldFaults& faults) {

@@ -42,19 +42,19 @@ ApiResponse present(const QueueDeps& deps, ApiRequest& call, std::optional<Job> 
 ApiResponse status(const QueueDeps& deps, ApiRequest& call) {
   const JobKey key = jobOf(call);
   const auto ttl = readNumber(call, "ttl", kAnyTtl, OutOfRange::refuse, 0);
-  if (const auto* refusal = std::get_if<ApiResponse>(&ttl)) return *refusal;
+  if (!ttl) return badRequest(call, ttl.failure());
   if (const auto refusal = countUnderstood(call)) return *refusal;
   if (call.query.contains("ttl")) {
-    if (!deps.jobs.setTtl(key, Millis(std::get<std::int64_t>(ttl)))) return noJob(call);
+    if (!deps.jobs.setTtl(key, Millis(*ttl))) return noJob(call);
   }
   return present(deps, call, deps.jobs.find(key));
 }
 
 ApiResponse statusSync(const QueueDeps& deps, ApiRequest& call) {
   const auto wait = readWait(deps, call, kWaitDefault);
-  if (const auto* refusal = std::get_if<ApiResponse>(&wait)) return *refusal;
+  if (!wait) return badRequest(call, wait.failure());
   if (const auto refusal = countUnderstood(call)) return *refusal;
-  const WaitSlot slot(deps, std::get<Millis>(wait));
+  const WaitSlot slot(deps, *wait);
   return present(deps, call, deps.jobs.await(jobOf(call), slot.wait, disconnectSignal(call)));
 }
 

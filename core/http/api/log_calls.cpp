@@ -86,7 +86,7 @@ bool writeLinesAfter(json::ArrayWriter& out, const std::vector<LogLine>& lines, 
 
 ApiResponse logs(const QueueDeps& deps, ApiRequest& call) {
   Cursor cursor;
-  if (auto refusal = refuseTwice(call, "after")) return std::move(*refusal);
+  if (const auto good = checkOnce(call, "after"); !good) return badRequest(call, good.failure());
   const auto after = call.query.find("after");
   if (after != call.query.end()) {
     const auto read = readCursor(after->second);

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
-#include <variant>
 
 #include "core/base/bounded_integer.h"
+#include "core/base/result.h"
 #include "core/http/api/api_request.h"
 #include "core/http/api/routes.h"
 #include "core/http/transport/budget.h"
@@ -49,17 +49,19 @@ std::optional<ApiResponse> countUnderstood(ApiRequest& call);
 /// Returns the 404 for the job named in the path.
 ApiResponse noJob(const ApiRequest& call);
 
-/// Returns the 400 for a query parameter that occurs more than once, or no value. Without the 400 one of the values
-/// would be dropped unseen.
-std::optional<ApiResponse> refuseTwice(const ApiRequest& call, const char* name);
+/// Returns the 400 with the sentence of the failure.
+ApiResponse badRequest(const ApiRequest& call, const Failure& failure);
 
-/// Returns the integer in the query parameter `name`, or `fallback` if the parameter is absent, or the 400 naming
+/// Fails for a query parameter that occurs more than once: otherwise one of the values would be dropped unseen.
+Result<void> checkOnce(const ApiRequest& call, const char* name);
+
+/// Returns the integer in the query parameter `name`, or `fallback` if the parameter is absent. A failure names
 /// parameter and range.
-std::variant<std::int64_t, ApiResponse> readNumber(const ApiRequest& call, const char* name, const Range& range,
-                                                   OutOfRange otherwise, std::int64_t fallback);
+Result<std::int64_t> readNumber(const ApiRequest& call, const char* name, const Range& range, OutOfRange otherwise,
+                                std::int64_t fallback);
 
-/// Returns the query parameter `wait` in milliseconds, within its range under the rules of the mount, or the 400.
-std::variant<Millis, ApiResponse> readWait(const QueueDeps& deps, const ApiRequest& call, Millis fallback);
+/// Returns the query parameter `wait` in milliseconds, within its range under the rules of the mount.
+Result<Millis> readWait(const QueueDeps& deps, const ApiRequest& call, Millis fallback);
 
 /// A place among the waiting calls, held for as long as the call lasts. If all places are taken the wait is 0: the call
 /// answers with the present state at once.

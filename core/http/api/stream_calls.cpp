@@ -19,16 +19,16 @@ constexpr std::size_t kPieces = 8;
 
 using Ask = JobService::ChunkAsk;
 
-std::variant<Ask, ApiResponse> readAsk(const QueueDeps& deps, const ApiRequest& call) {
+Result<Ask> readAsk(const QueueDeps& deps, const ApiRequest& call) {
   Ask ask{{call.endpoint->spec.id, call.params.at("id")}, {}, kPiece};
   const auto wait = readWait(deps, call, kHold);
-  if (const auto* refusal = std::get_if<ApiResponse>(&wait)) return *refusal;
-  ask.wait = std::get<Millis>(wait);
+  if (!wait) return wait.failure();
+  ask.wait = *wait;
   const auto offset = readNumber(call, "offset", kOffsets, OutOfRange::refuse, 0);
-  if (const auto* refusal = std::get_if<ApiResponse>(&offset)) return *refusal;
+  if (!offset) return offset.failure();
   // A HEAD request must not consume chunks, because its answer carries none.
   if (call.query.contains("offset") || call.method == "HEAD") {
-    ask.offset = static_cast<std::uint64_t>(std::get<std::int64_t>(offset));
+    ask.offset = static_cast<std::uint64_t>(*offset);
   }
   return ask;
 }
@@ -81,8 +81,8 @@ std::string failureText(const QueueDeps& deps, const JobKey& key, JobState state
 
 ApiResponse stream(const QueueDeps& deps, ApiRequest& call, bool asObject) {
   const auto read = readAsk(deps, call);
-  if (const auto* refusal = std::get_if<ApiResponse>(&read)) return *refusal;
-  Ask ask = std::get<Ask>(read);
+  if (!read) return badRequest(call, read.failure());
+  Ask ask = *read;
   const WaitSlot slot(deps, ask.wait);
   ask.wait = slot.wait;
   auto [page, hasWaited] = deps.jobs.awaitChunks(ask, disconnectSignal(call));

@@ -16,14 +16,14 @@ struct Accepted {
 };
 
 // Reads the header Idempotency-Key (core/decisions/jobs.md).
-std::variant<std::optional<Idempotency>, ApiResponse> readIdempotencyKey(const ApiRequest& call) {
-  if (!call.idempotencyKey) return std::nullopt;
+Result<std::optional<Idempotency>> readIdempotencyKey(const ApiRequest& call) {
+  if (!call.idempotencyKey) return std::optional<Idempotency>();
   const std::string& key = *call.idempotencyKey;
   const bool printable = std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c <= '~'; });
   if (key.empty() || key.size() > kMaxIdempotencyKey || !printable) {
-    return errorResponse(call.path, 400, "Idempotency-Key must be 1 to 255 printable ASCII characters without blanks");
+    return invalid("Idempotency-Key must be 1 to 255 printable ASCII characters without blanks");
   }
-  return Idempotency{key, sha256(call.body)};
+  return std::optional(Idempotency{key, sha256(call.body)});
 }
 
 ApiResponse otherBody(const ApiRequest& call) {
@@ -36,10 +36,10 @@ using SubmissionResult = std::variant<Accepted, Duplicate, ApiResponse>;
 SubmissionResult accept(const QueueDeps& deps, ApiRequest& call, std::optional<Millis> syncWait) {
   if (deps.draining) return unavailable(call.path, "the server is shutting down: try again in a moment");
   auto idempotency = readIdempotencyKey(call);
-  if (auto* refusal = std::get_if<ApiResponse>(&idempotency)) return std::move(*refusal);
+  if (!idempotency) return badRequest(call, idempotency.failure());
   auto result = readSubmission(std::move(call.body), *call.endpoint, call.key->id, syncWait, deps.rules);
-  if (const auto* refusal = std::get_if<Refusal>(&result)) return errorResponse(call.path, 400, refusal->message);
-  Accepted accepted{std::get<JobSpec>(std::move(result)), std::get<0>(std::move(idempotency))};
+  if (!result) return badRequest(call, result.failure());
+  Accepted accepted{*std::move(result), *std::move(idempotency)};
   // Filters judge a job once: a filter that counts would refuse the repetition of a job accepted before. Without
   // filters the insert itself detects the repetition, and a query here would cost a read.
   if (accepted.idempotency && !call.endpoint->filters.empty()) {
@@ -84,10 +84,10 @@ ApiResponse run(const QueueDeps& deps, ApiRequest& call) {
 
 ApiResponse runsync(const QueueDeps& deps, ApiRequest& call) {
   const auto wait = readWait(deps, call, kWaitDefault);
-  if (const auto* refusal = std::get_if<ApiResponse>(&wait)) return *refusal;
-  auto submission = accept(deps, call, std::get<Millis>(wait));
+  if (!wait) return badRequest(call, wait.failure());
+  auto submission = accept(deps, call, *wait);
   if (auto* refusal = std::get_if<ApiResponse>(&submission)) return std::move(*refusal);
-  const WaitSlot slot(deps, std::get<Millis>(wait));
+  const WaitSlot slot(deps, *wait);
   if (const auto* first = std::get_if<Duplicate>(&submission)) {
     const auto job = deps.jobs.await({call.endpoint->spec.id, first->id}, slot.wait, disconnectSignal(call));
     return synced(deps, call, first->id, job);

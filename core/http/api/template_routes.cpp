@@ -38,8 +38,8 @@ FieldFaults readInclusions(const ApiRequest& call) {
 
 ApiResponse create(const TemplateRoutes& routes, ApiRequest& call) {
   const auto result = routes.service.create(call.body);
-  if (const auto* faults = std::get_if<FieldFaults>(&result)) return faultResponse(*faults);
-  return {200, toJson(routes, std::get<Template>(result))};
+  if (!result) return failureResponse(call, result.failure());
+  return {200, toJson(routes, *result)};
 }
 
 ApiResponse list(const TemplateRoutes& routes, ApiRequest& call) {
@@ -61,15 +61,13 @@ ApiResponse find(const TemplateRoutes& routes, ApiRequest& call) {
 
 ApiResponse update(const TemplateRoutes& routes, ApiRequest& call) {
   const auto result = routes.service.update(call.params.at("id"), call.body);
-  if (const auto* faults = std::get_if<FieldFaults>(&result)) return faultResponse(*faults);
-  if (std::holds_alternative<Unknown>(result)) return noTemplate(call);
-  return {200, toJson(routes, std::get<Template>(result))};
+  if (!result) return failureResponse(call, result.failure());
+  return {200, toJson(routes, *result)};
 }
 
 ApiResponse remove(const TemplateRoutes& routes, ApiRequest& call) {
   const auto result = routes.service.remove(call.params.at("id"));
-  if (const auto* faults = std::get_if<FieldFaults>(&result)) return faultResponse(*faults);
-  if (std::holds_alternative<Unknown>(result)) return noTemplate(call);
+  if (!result) return failureResponse(call, result.failure());
   return {204, ""};
 }
 

@@ -1,0 +1,84 @@
+// Expected failures inside core: a function returns a value, or a failure with sentences for the caller. Failures of
+// the infrastructure are exceptions (sdk/include/jobq/error.h).
+#pragma once
+
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace jobq {
+
+/// A fault of one field: a sentence with the name of the field and the remedy. `field` is empty if the fault is about
+/// the whole.
+struct FieldFault {
+  std::string field;
+  std::string message;
+};
+using FieldFaults = std::vector<FieldFault>;
+
+/// The reason why a function has no value to return.
+struct Failure {
+  enum class Kind {
+    invalid,   ///< the caller's data is wrong
+    notFound,  ///< the object of the call does not exist
+  };
+
+  Kind kind = Kind::invalid;
+  FieldFaults faults;  ///< at least one
+
+  /// Returns all sentences, joined by "; ".
+  std::string message() const {
+    std::string all;
+    for (const FieldFault& fault : faults) all += (all.empty() ? "" : "; ") + fault.message;
+    return all;
+  }
+};
+
+/// Returns the failure with one sentence.
+inline Failure invalid(std::string message, std::string field = {}) {
+  return {Failure::Kind::invalid, {{std::move(field), std::move(message)}}};
+}
+inline Failure notFound(std::string message) { return {Failure::Kind::notFound, {{{}, std::move(message)}}}; }
+
+/// A value or a failure. The value is readable only after a check, and the failure only without a value; each of both
+/// throws std::bad_variant_access otherwise. Result<void> has no value: a success or a failure.
+template <class Value>
+class [[nodiscard]] Result {
+ public:
+  Result(Value value) : content_(std::in_place_index<0>, std::move(value)) {}
+  Result(Failure failure) : content_(std::in_place_index<1>, std::move(failure)) {}
+
+  explicit operator bool() const { return content_.index() == 0; }
+  const Value& operator*() const& { return std::get<0>(content_); }
+  Value& operator*() & { return std::get<0>(content_); }
+  Value&& operator*() && { return std::get<0>(std::move(content_)); }
+  const Value* operator->() const { return &std::get<0>(content_); }
+  const Failure& failure() const { return std::get<1>(content_); }
+
+ private:
+  std::variant<Value, Failure> content_;
+};
+
+template <>
+class [[nodiscard]] Result<void> {
+ public:
+  Result() = default;
+  Result(Failure failure) : content_(std::move(failure)) {}
+
+  explicit operator bool() const { return content_.index() == 0; }
+  const Failure& failure() const { return std::get<1>(content_); }
+
+ private:
+  std::variant<std::monostate, Failure> content_;
+};
+
+/// Puts the value of `from` into `to`. Without a value, leaves `to` unchanged and returns the failure.
+template <class To, class Value>
+Result<void> assign(To& to, Result<Value> from) {
+  if (!from) return from.failure();
+  to = To(*std::move(from));
+  return {};
+}
+
+}  // namespace jobq

@@ -1,0 +1,59 @@
+// Tests of results: a value or a failure (core/base/result.h).
+#include "core/base/result.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+
+namespace jobq {
+namespace {
+
+Result<int> half(int number) {
+  if (number % 2 != 0) return invalid("number must be even", "number");
+  return number / 2;
+}
+
+TEST(ResultTest, HoldsAValueOrAFailure) {
+  const Result<int> good = half(4);
+  ASSERT_TRUE(good);
+  EXPECT_EQ(*good, 2);
+  EXPECT_THROW((void)good.failure(), std::bad_variant_access);
+  const Result<int> bad = half(3);
+  ASSERT_FALSE(bad);
+  EXPECT_EQ(bad.failure().kind, Failure::Kind::invalid);
+  EXPECT_EQ(bad.failure().faults.at(0).field, "number");
+  EXPECT_EQ(bad.failure().message(), "number must be even");
+  EXPECT_THROW((void)*bad, std::bad_variant_access);
+}
+
+TEST(ResultTest, MovesItsValueOut) {
+  Result<std::unique_ptr<int>> made(std::make_unique<int>(7));
+  EXPECT_EQ(**made, 7);
+  const std::unique_ptr<int> taken = *std::move(made);
+  EXPECT_EQ(*taken, 7);
+}
+
+TEST(ResultTest, WithoutAValueIsASuccessUnlessItHasAFailure) {
+  const Result<void> done;
+  EXPECT_TRUE(done);
+  const Result<void> failed(notFound("there is no such thing"));
+  EXPECT_FALSE(failed);
+  EXPECT_EQ(failed.failure().kind, Failure::Kind::notFound);
+}
+
+TEST(ResultTest, AFailureJoinsItsSentences) {
+  EXPECT_EQ((Failure{Failure::Kind::invalid, {{"a", "a is wrong"}, {"b", "b is wrong"}}}).message(),
+            "a is wrong; b is wrong");
+}
+
+TEST(ResultTest, AnAssignmentKeepsTheOldValueOnFailure) {
+  std::uint32_t number = 9;
+  EXPECT_FALSE(assign(number, half(1)));
+  EXPECT_EQ(number, 9U);
+  EXPECT_TRUE(assign(number, half(8)));
+  EXPECT_EQ(number, 4U);
+}
+
+}  // namespace
+}  // namespace jobq
