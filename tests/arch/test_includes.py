@@ -104,7 +104,7 @@ STANDARD = {  # a standard header, and the names of namespace std that it declar
     "typeinfo": "bad_cast type_info",
     "unordered_map": "unordered_map unordered_multimap",
     "unordered_set": "unordered_multiset unordered_set",
-    "utility": """as_const cmp_equal cmp_greater cmp_less declval exchange forward in_place in_place_type
+    "utility": """as_const cmp_equal cmp_greater cmp_less declval exchange forward in_place in_place_index in_place_type
         index_sequence integer_sequence make_index_sequence make_pair move pair piecewise_construct swap unreachable""",
     "variant": """bad_variant_access get_if holds_alternative monostate variant variant_alternative_t variant_size_v
         visit""",
