@@ -73,9 +73,11 @@ struct EndpointFixture {
   struct Node final : EndpointListener {
     explicit Node(EndpointFixture& world, const std::vector<EndpointSpec>& fixed = {})
         : wall(world.storage.clock),
-          registry({world.storage->records(), world.box, world.plugins, *this, world.storage.log, ""}, fixed),
+          registry({world.storage->records(), world.box, world.plugins, world.storage.log, ""}, fixed),
           templates(world.storage->records(), world.box, registry),
-          endpoints(world.storage->records(), world.box, registry, wall) {}
+          endpoints(world.storage->records(), world.box, registry, wall) {
+      registry.setListener(*this);
+    }
 
     void endpointChanged(const EndpointId& id, const EndpointPtr& now) override {
       heard.push_back(id + (now ? " " + std::to_string(now->spec.version) : " gone"));
