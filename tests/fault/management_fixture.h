@@ -11,6 +11,7 @@
 #include <string>
 
 #include "core/config/endpoint_spec.h"
+#include "core/endpoints/endpoint_record.h"
 #include "core/endpoints/template.h"
 #include "fault_fixture.h"
 #include "faulty_storage.h"

@@ -32,7 +32,7 @@ set(host ${PROJECT_SOURCE_DIR}/core)
 jobq_add_test(next_minor_test LABELS unit
   SOURCES plugin_host/next_minor_test.cpp ${host}/plugin/plugin_config.cpp ${host}/plugin/plugin_file.cpp
           ${host}/plugin/plugin_host.cpp ${host}/config/units.cpp
-  LIBRARIES PkgConfig::ELF Boost::filesystem Boost::system
+  LIBRARIES PkgConfig::ELF Boost::filesystem Boost::system Poco::Foundation
   NEEDS jobq_good jobq_next_minor)
 jobq_use_sdk(next_minor_test next)
 target_include_directories(next_minor_test PRIVATE ${PROJECT_SOURCE_DIR})

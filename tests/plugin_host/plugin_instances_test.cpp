@@ -62,8 +62,8 @@ TEST_F(PluginInstancesTest, AMissingPluginIsNamed) {
 }
 
 TEST_F(PluginInstancesTest, AMissingFilterHasAFault) {
-  EXPECT_THAT(instances_.filter("plugin/none").fault(), HasSubstr("none"));
-  EXPECT_THAT(instances_.filter("check").fault(), HasSubstr("check")) << "there is no such script";
+  EXPECT_THAT(instances_.filter("plugin/none").check().failure().message(), HasSubstr("none"));
+  EXPECT_THAT(instances_.filter("check").check().failure().message(), HasSubstr("check")) << "there is no such script";
 }
 
 TEST_F(PluginInstancesTest, OnlyWhatIsInUseIsSelected) {
