@@ -1,6 +1,7 @@
 #include "core/adapters.h"
 
 #include "core/auth/api_keys.h"
+#include "core/base/periodic.h"
 #include "core/endpoints/endpoint_service.h"
 #include "core/endpoints/runtime_meter.h"
 #include "core/jobs/completion_notifier.h"
@@ -69,10 +70,8 @@ void SweepDuties::swept(const SweepResult& result) {
 }
 
 void SweepDuties::afterSweep() {
-  deps_.outboxCleaner.step();
-  deps_.remover.step();
-  deps_.keys.storeUses();
-  deps_.runtimes.tick(deps_.workers.workersOfTemplates());
+  performAll([this] { deps_.outboxCleaner.step(); }, [this] { deps_.remover.step(); },
+             [this] { deps_.keys.storeUses(); }, [this] { deps_.runtimes.tick(deps_.workers.workersOfTemplates()); });
 }
 
 }  // namespace jobq

@@ -133,6 +133,7 @@ bool Application::stop() {
   // A backup still being written would outlast the drain; a backup being sent is a request in flight.
   backups_.stop();
   server_.stop(std::max(end - clock_.now(), kLastAnswers));
+  outboxCleaner_.stop();
   sweeper_.stop();
   std::error_code ignored;
   std::filesystem::remove(dataDir_.path() / "address", ignored);

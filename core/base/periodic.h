@@ -1,6 +1,7 @@
 // A task repeated on a separate thread, by the server's clock.
 #pragma once
 
+#include <exception>
 #include <string>
 #include <thread>
 
@@ -47,5 +48,20 @@ class Periodic final : public Service {
   bool stopping_ JOBQ_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
+
+/// Calls the functions in order, each whatever the result of the others, and then throws the first exception.
+template <class... Duties>
+void performAll(const Duties&... duties) {
+  std::exception_ptr fault;
+  const auto perform = [&fault](const auto& duty) {
+    try {
+      duty();
+    } catch (...) {
+      if (!fault) fault = std::current_exception();
+    }
+  };
+  (perform(duties), ...);
+  if (fault) std::rethrow_exception(fault);
+}
 
 }  // namespace jobq

@@ -17,7 +17,7 @@ void OutboxCleaner::step() {
   const OwedBounds bounds{clock_.now() < agesFrom_ ? kNoAge : bounds_.maxAge, bounds_.maxCount};
   try {
     bool more = true;
-    for (int i = 0; i < kCallsOfAStep && more; ++i) {
+    for (int i = 0; i < kCallsOfAStep && more && !stopping_; ++i) {
       AbandonResult result = outbox_.abandonOwed(bounds, kAbandonedOfACall);
       more = result.more;
       for (const AbandonedDeliveries& each : result.endpoints) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 
 #include "jobq/job.h"
@@ -33,6 +34,9 @@ class OutboxCleaner {
   /// failure.
   void step();
 
+  /// Ends a running step after its present call of the storage, for a shutdown; further steps do nothing. Any thread.
+  void stop() noexcept { stopping_ = true; }
+
  private:
   void report(const std::map<EndpointId, AbandonedDeliveries>& endpoints);
 
@@ -41,6 +45,7 @@ class OutboxCleaner {
   Clock& clock_;
   const Instant agesFrom_;
   Log& log_;
+  std::atomic<bool> stopping_ = false;
 };
 
 }  // namespace jobq

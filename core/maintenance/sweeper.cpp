@@ -1,22 +1,10 @@
 #include "core/maintenance/sweeper.h"
 
-#include <exception>
-
 namespace jobq {
 namespace {
 
 constexpr Millis kInterval{1'000};
 constexpr std::size_t kSweepBatch = 500;
-
-// Performs a duty and keeps the first failure in `fault`.
-template <class Function>
-void perform(std::exception_ptr& fault, const Function& duty) {
-  try {
-    duty();
-  } catch (...) {
-    if (!fault) fault = std::current_exception();
-  }
-}
 
 }  // namespace
 
@@ -24,11 +12,7 @@ Sweeper::Sweeper(Storage& storage, Clock& clock, Log& log)
     : storage_(storage), periodic_("sweeper", clock, log, kInterval, *this) {}
 
 void Sweeper::run() {
-  std::exception_ptr fault;
-  perform(fault, [this] { listener_->beforeSweep(); });
-  perform(fault, [this] { sweepAll(); });
-  perform(fault, [this] { listener_->afterSweep(); });
-  if (fault) std::rethrow_exception(fault);
+  performAll([this] { listener_->beforeSweep(); }, [this] { sweepAll(); }, [this] { listener_->afterSweep(); });
 }
 
 void Sweeper::stop() {

@@ -173,7 +173,7 @@ class LifeTest(KeyTest):
                 body = {name: value for name, value in good.items() if name != field}
                 self.assert_refused(self.server.request("POST", "/v1/keys", body), 400, field, member="message")
         for body in (b"", b"{", b"[]", b"null", b'"x"', b'{"name":"x","scopes":["client"]} x',
-                     b'{"name":"\xff","scopes":["client"]}'):
+                     b'{"name":"\xff","scopes":["client"]}', b'{"name":"x","scopes":["client"],"name":"y"}'):
             with subtests.test(body=body):
                 self.assert_refused(self.server.request("POST", "/v1/keys", body), 400, member="message")
         assert len(self.server.request("GET", "/v1/keys").json()) == before

@@ -134,6 +134,18 @@ class FailingTask final : public PeriodicTask {
   std::atomic<int> runs = 0;
 };
 
+TEST(Periodic, AFailedDutyKeepsNoOtherFromItsTurn) {
+  std::string done;
+  try {
+    performAll([&] { done += "1"; }, [] { throw Error("the second"); }, [&] { done += "3"; },
+               [] { throw Error("the fourth"); });
+    FAIL() << "the failure was dropped";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "the second");
+  }
+  EXPECT_EQ(done, "13");
+}
+
 TEST(Periodic, RunsOnTheClockAndSurvivesAFailingTask) {
   testkit::ManualClock clock;
   testkit::SilentLog log;

@@ -139,6 +139,16 @@ TEST(Fields, TheLastOfSeveralValuesCounts) {
   EXPECT_EQ(Fields(input).integer("a", 0, 9), 2);
 }
 
+TEST(Fields, ACompleteListOfKeysRefusesAKeyThatIsThereTwice) {
+  const std::string input = R"({"a":1,"b":2,"a":2})";
+  try {
+    Fields(input).allowOnly({"a", "b"});
+    FAIL() << "the second value would be dropped unseen";
+  } catch (const FieldError& error) {
+    EXPECT_STREQ(error.what(), "input.a appears more than once: send it once");
+  }
+}
+
 TEST(Nearest, CountsEdits) {
   EXPECT_EQ(editDistance("kitten", "sitting"), 3U);
   EXPECT_EQ(editDistance("", "abc"), 3U);

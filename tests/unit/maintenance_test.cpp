@@ -289,6 +289,13 @@ TEST_F(OutboxCleanerTest, AStepIsABoundedPieceOfWork) {
   EXPECT_EQ(owedBy(), 10U);
 }
 
+TEST_F(OutboxCleanerTest, AStoppedStepLeavesTheRest) {
+  owe(11);
+  cleaner_.stop();
+  cleaner_.step();
+  EXPECT_EQ(owedBy(), 11U);
+}
+
 TEST_F(OutboxCleanerTest, WhatWasDoneBeforeAFailureIsTold) {
   owe(1'010);
   storage_.faults.strike("outbox.abandonOwed", 2, fault::Strike::before);

@@ -111,6 +111,11 @@ TEST_F(WebhookRoutes, NobodysIsAnEmptyListAndNothingAsked400) {
     EXPECT_EQ(refused.status, 400) << limit;
     EXPECT_THAT(refused.body, HasSubstr("limit"));
   }
+  for (const char* name : {"endpointId", "jobId", "limit"}) {
+    const ApiResponse refused = call("GET", "/v1/webhooks", {{"endpointId", "ep"}, {name, "1"}, {name, "1"}});
+    EXPECT_EQ(refused.status, 400) << name;
+    EXPECT_THAT(refused.body, HasSubstr(std::string(name) + " appears more than once"));
+  }
 }
 
 TEST_F(WebhookRoutes, AReplayIsOwedAgainAndRings) {

@@ -1,6 +1,7 @@
 #include "core/http/api/form_response.h"
 
 #include "core/http/api/error_response.h"
+#include "core/http/api/query_parameters.h"
 #include "jobq/json_writer.h"
 
 namespace jobq {
@@ -28,8 +29,8 @@ ApiResponse failureResponse(const ApiRequest& call, const Failure& failure) {
 bool readFlag(const ApiRequest& call, const char* name, FieldFaults& faults) {
   const auto found = call.query.find(name);
   if (found == call.query.end()) return false;
-  if (call.query.count(name) > 1) {
-    faults.push_back({name, std::string(name) + " appears more than once in the query: send it once"});
+  if (const auto good = checkOnce(call, name); !good) {
+    faults.insert(faults.end(), good.failure().faults.begin(), good.failure().faults.end());
   } else if (found->second != "true" && found->second != "false") {
     faults.push_back({name, std::string(name) + " must be true or false"});
   }

@@ -10,6 +10,7 @@
 #include "core/base/bounded_integer.h"
 #include "core/base/result.h"
 #include "core/http/api/api_request.h"
+#include "core/http/api/query_parameters.h"
 #include "core/http/api/routes.h"
 #include "core/http/transport/budget.h"
 #include "core/jobs/completion_notifier.h"
@@ -48,17 +49,6 @@ std::optional<ApiResponse> countUnderstood(ApiRequest& call);
 
 /// Returns the 404 for the job named in the path.
 ApiResponse noJob(const ApiRequest& call);
-
-/// Returns the 400 with the sentence of the failure.
-ApiResponse badRequest(const ApiRequest& call, const Failure& failure);
-
-/// Fails for a query parameter that occurs more than once: otherwise one of the values would be dropped unseen.
-Result<void> checkOnce(const ApiRequest& call, const char* name);
-
-/// Returns the integer in the query parameter `name`, or `fallback` if the parameter is absent. A failure names
-/// parameter and range.
-Result<std::int64_t> readNumber(const ApiRequest& call, const char* name, const Range& range, OutOfRange otherwise,
-                                std::int64_t fallback);
 
 /// Returns the query parameter `wait` in milliseconds, within its range under the rules of the mount.
 Result<Millis> readWait(const QueueDeps& deps, const ApiRequest& call, Millis fallback);

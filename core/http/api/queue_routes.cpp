@@ -21,30 +21,6 @@ ApiResponse noJob(const ApiRequest& call) {
       "there is no job " + clipped(call.params.at("id")) + " here: the id is wrong, or its result has expired");
 }
 
-ApiResponse badRequest(const ApiRequest& call, const Failure& failure) {
-  return errorResponse(call.path, 400, failure.message());
-}
-
-Result<void> checkOnce(const ApiRequest& call, const char* name) {
-  if (call.query.count(name) < 2) return {};
-  return invalid(std::string(name) + " appears more than once in the query: send it once", name);
-}
-
-Result<std::int64_t> readNumber(const ApiRequest& call, const char* name, const Range& range, OutOfRange otherwise,
-                                std::int64_t fallback) {
-  const auto found = call.query.find(name);
-  if (found == call.query.end()) return fallback;
-  if (const auto good = checkOnce(call, name); !good) return good.failure();
-  const auto text = json::read(found->second);
-  const auto* document = std::get_if<json::Document>(&text);
-  const bool bare = document != nullptr && document->root.raw == found->second;  // no blanks around the number
-  const auto number = bare ? readInteger(document->root, range, otherwise) : std::nullopt;
-  if (number) return *number;
-  return invalid(
-      std::string(name) + " must be an integer from " + std::to_string(range.min) + " to " + std::to_string(range.max),
-      name);
-}
-
 Result<Millis> readWait(const QueueDeps& deps, const ApiRequest& call, Millis fallback) {
   const auto number =
       readNumber(call, "wait", {kWaitMin.count(), kWaitMax.count()}, deps.rules.numbers, fallback.count());

@@ -4,6 +4,7 @@
 #include "core/base/words.h"
 #include "core/http/api/error_response.h"
 #include "core/http/api/list_response.h"
+#include "core/http/api/query_parameters.h"
 #include "core/http/api/routes.h"
 #include "core/webhooks/delivery_notifier.h"
 #include "core/webhooks/webhook_secrets.h"
@@ -15,8 +16,8 @@ namespace jobq {
 namespace {
 
 constexpr std::size_t kWebhookBodyLimit = 64UL << 10;  // bytes; the bodies of these routes are ignored
-constexpr std::size_t kListed = 100;
-constexpr std::size_t kMostListed = 1'000;
+constexpr std::int64_t kListed = 100;
+constexpr std::int64_t kMostListed = 1'000;
 
 std::string_view nameOf(DeliveryState state) {
   switch (state) {
@@ -54,28 +55,18 @@ std::string deliveryJson(const Delivery& delivery) {
   });
 }
 
-std::string parameter(const ApiRequest& call, const std::string& name) {
-  const auto found = call.query.find(name);
-  return found == call.query.end() ? std::string() : found->second;
-}
-
 ApiResponse list(OutboxStore& outbox, ApiRequest& call) {
-  const std::string job = parameter(call, "jobId");
-  const std::string endpoint = parameter(call, "endpointId");
-  if (job.empty() && endpoint.empty()) {
+  const auto job = readText(call, "jobId");
+  if (!job) return badRequest(call, job.failure());
+  const auto endpoint = readText(call, "endpointId");
+  if (!endpoint) return badRequest(call, endpoint.failure());
+  if (job->empty() && endpoint->empty()) {
     return errorResponse(call.path, 400, "jobId or endpointId is missing: name a job or an endpoint");
   }
-  std::size_t limit = kListed;
-  if (call.query.contains("limit")) {
-    const std::string text = parameter(call, "limit");
-    const auto number = json::toInteger({json::Kind::number, text});
-    if (!number || *number < 1 || *number > static_cast<std::int64_t>(kMostListed)) {
-      return errorResponse(call.path, 400, "limit must be an integer from 1 to 1000");
-    }
-    limit = static_cast<std::size_t>(*number);
-  }
+  const auto limit = readNumber(call, "limit", {1, kMostListed}, OutOfRange::refuse, kListed);
+  if (!limit) return badRequest(call, limit.failure());
   ListResponse reply(call);
-  for (const Delivery& delivery : outbox.list(endpoint, job, limit)) {
+  for (const Delivery& delivery : outbox.list(*endpoint, *job, static_cast<std::size_t>(*limit))) {
     if (!reply.add(deliveryJson(delivery))) break;
   }
   return reply.finish();

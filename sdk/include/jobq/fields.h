@@ -48,9 +48,9 @@ class FieldError : public JobFailed {
 };
 
 /// A JSON object with a name. Owns the name, borrows the JSON text, which outlives the object. If a key appears more
-/// than once, the last value counts. Null is a value of the wrong type. A method without "required" in its name returns
-/// an empty optional or list if the key is absent. Every method throws FieldError if the value has the wrong type or
-/// exceeds a bound, and std::bad_alloc. Any thread.
+/// than once, the last value counts; allowOnly() refuses such a key. Null is a value of the wrong type. A method
+/// without "required" in its name returns an empty optional or list if the key is absent. Every method throws
+/// FieldError if the value has the wrong type or exceeds a bound, and std::bad_alloc. Any thread.
 class Fields {
  public:
   static constexpr std::size_t kMostFields = 1'000;
@@ -63,7 +63,7 @@ class Fields {
   /// The input of a job.
   explicit Fields(std::string_view input) : Fields("input", input) {}
 
-  /// Refuses any other key. The fault names the known keys, and the nearest one.
+  /// Refuses any other key, and a key that appears more than once. The fault names the known keys, and the nearest one.
   void allowOnly(std::initializer_list<std::string_view> keys) const;
 
   bool has(std::string_view key) const { return value(key).has_value(); }
@@ -148,9 +148,14 @@ inline Fields::Fields(std::string name, std::string_view text, std::size_t most)
 
 inline void Fields::allowOnly(std::initializer_list<std::string_view> keys) const {
   constexpr std::size_t kShown = 64;
+  std::vector<std::string_view> seen;
   for (const json::Member& member : document_.members) {
     const std::string key = json::decode(member.key);
-    if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
+    if (const auto at = std::find(keys.begin(), keys.end(), key); at != keys.end()) {
+      if (std::find(seen.begin(), seen.end(), *at) != seen.end()) fail(*at, "appears more than once: send it once");
+      seen.push_back(*at);
+      continue;
+    }
     const std::string_view shown = std::string_view(key).substr(0, kShown);
     std::string known;
     for (const std::string_view name : keys) known.append(known.empty() ? "" : ", ").append(name);

@@ -1,0 +1,28 @@
+// Readers of query parameters. Each refuses a parameter that occurs more than once: otherwise one of the values would
+// be dropped unseen.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/base/bounded_integer.h"
+#include "core/base/result.h"
+#include "core/http/api/api_request.h"
+
+namespace jobq {
+
+/// Returns the 400 with the sentence of the failure.
+ApiResponse badRequest(const ApiRequest& call, const Failure& failure);
+
+/// Fails for a query parameter that occurs more than once.
+Result<void> checkOnce(const ApiRequest& call, const char* name);
+
+/// Returns the query parameter `name`, or an empty string if the parameter is absent.
+Result<std::string> readText(const ApiRequest& call, const char* name);
+
+/// Returns the integer in the query parameter `name`, or `fallback` if the parameter is absent. A failure names
+/// parameter and range.
+Result<std::int64_t> readNumber(const ApiRequest& call, const char* name, const Range& range, OutOfRange otherwise,
+                                std::int64_t fallback);
+
+}  // namespace jobq
