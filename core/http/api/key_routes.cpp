@@ -1,11 +1,12 @@
 // Routes under /v1/keys: the API keys of callers (core/decisions/auth.md).
 #include <algorithm>
 #include <set>
+#include <string>
+#include <utility>
 
 #include "core/base/clock.h"
 #include "core/base/ids.h"
 #include "core/base/words.h"
-#include "core/config/units.h"
 #include "core/http/api/error_response.h"
 #include "core/http/api/list_response.h"
 #include "core/http/api/routes.h"
@@ -16,10 +17,6 @@ namespace jobq {
 namespace {
 
 constexpr std::size_t kKeyNameLimit = 191;
-
-struct BadKey {
-  std::string message;
-};
 
 std::optional<std::string> timeText(const std::optional<Instant>& time) {
   return time ? std::optional(toIso8601(*time)) : std::nullopt;
@@ -44,23 +41,15 @@ std::vector<std::string> readTexts(const Fields& body, const char* field) {
   return isGiven(body, field) ? body.texts(field, Fields::kAnySize) : std::vector<std::string>();
 }
 
-void checkFields(const Fields& body) {
-  const std::vector<std::string> known{"name", "scopes", "endpoints", "expiresAt"};
-  for (const json::Member& member : body.members()) {
-    const std::string field = json::decode(member.key);
-    if (std::find(known.begin(), known.end(), field) == known.end()) {
-      throw BadKey{clipped(field) + " is not a field of a key; the nearest one is " +
-                   units::nearest(clipped(field), known)};
-    }
-  }
-}
+/// The fault of one field of the body.
+FieldError fault(const char* field, std::string problem) { return {"the body", field, std::move(problem)}; }
 
 std::optional<Instant> readExpiry(const Fields& body, Instant now) {
   if (!isGiven(body, "expiresAt")) return std::nullopt;
   const auto text = json::toText(*body.value("expiresAt"));
   const auto expiry = text ? fromIso8601(*text) : std::optional<Instant>();
-  if (!expiry) throw BadKey{"expiresAt must be a time like 2027-01-01T00:00:00Z"};
-  if (*expiry <= now) throw BadKey{"expiresAt has passed already: name a time in the future"};
+  if (!expiry) throw fault("expiresAt", "must be a time like 2027-01-01T00:00:00Z");
+  if (*expiry <= now) throw fault("expiresAt", "has passed already: name a time in the future");
   return expiry;
 }
 
@@ -68,24 +57,25 @@ std::vector<std::string> readScopes(const Fields& body) {
   const std::vector<std::string> scopes = readTexts(body, "scopes");
   for (const std::string& scope : scopes) {
     if (scope != "client" && scope != "worker" && scope != "admin") {
-      throw BadKey{"scopes may hold client, worker and admin, not " + clipped(scope)};
+      throw fault("scopes", "may hold client, worker and admin, not " + clipped(scope));
     }
   }
-  if (scopes.empty()) throw BadKey{"scopes must hold at least one of client, worker, admin"};
+  if (scopes.empty()) throw fault("scopes", "must hold at least one of client, worker, admin");
   const std::set<std::string> once(scopes.begin(), scopes.end());
   return {once.begin(), once.end()};
 }
 
 ApiKey readKey(const std::string& text, Instant now) {
-  if (!json::valid(text)) throw BadKey{"the body is not valid JSON"};
+  if (!json::valid(text)) throw fault("", "is not valid JSON");
   const Fields body("the body", text);
-  checkFields(body);
+  body.allowOnly({"name", "scopes", "endpoints", "expiresAt"});
   ApiKey key;
   key.name = body.requiredText("name", 1, kKeyNameLimit);
   key.scopes = readScopes(body);
   key.endpoints = readTexts(body, "endpoints");
   for (const std::string& endpoint : key.endpoints) {
-    if (!isIdentifier(endpoint)) throw BadKey{"endpoints holds " + clipped(endpoint) + ", which is not an endpoint id"};
+    if (!isIdentifier(endpoint))
+      throw fault("endpoints", "holds " + clipped(endpoint) + ", which is not an endpoint id");
   }
   key.expiresAt = readExpiry(body, now);
   return key;
@@ -99,8 +89,6 @@ ApiResponse create(ApiKeys& keys, const WallClock& wall, const ApiRequest& call)
               writeKey(out, key);
               out.member("key", secret);
             })};
-  } catch (const BadKey& bad) {
-    return errorResponse(call.path, 400, bad.message);
   } catch (const FieldError& error) {
     return errorResponse(call.path, 400, error.key().empty() ? error.what() : error.key() + " " + error.problem());
   }
