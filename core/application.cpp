@@ -1,5 +1,9 @@
 #include "core/application.h"
 
+#include <unistd.h>
+
+#include <cstdlib>
+
 #include "core/base/clock.h"
 #include "core/base/ids.h"
 #include "core/base/shutdown_deadline.h"
@@ -88,7 +92,12 @@ Application::Application(Config config, Clock& clock, Log& log, const StorageWra
   addRoutes();
 }
 
-Application::~Application() { stop(); }
+Application::~Application() {
+  if (stopped_ || stop()) return;
+  // The thread of a handler still runs in code about to be torn down.
+  log_.write(LogLevel::error, "server.stopped", "a handler ignores its stop: the process ends without waiting for it");
+  _exit(EXIT_FAILURE);
+}
 
 void Application::start() {
   const std::string exposure = exposureOf(config_);
@@ -98,6 +107,7 @@ void Application::start() {
   for (const std::string& sentence : opened) {
     if (!sentence.empty()) log_.write(LogLevel::warning, "data.modes", sentence);
   }
+  server_.open();  // a taken address ends the start before a job begins
   keys_.bootstrap(adminKeyFile());
   endpoints_.checkIds();
   endpoints_.refresh();
@@ -141,7 +151,8 @@ bool Application::stop() {
     const ShutdownDeadline deadline(kTransportsEnd, "a webhook transport ignores its stop token", log_);
     webhooks_.stop();
   }
-  if (!clean_) storage_.reset();
+  // An abandoned handler may be inside a call of the storage: the process ends with _exit and leaves it open. The
+  // storage survives that like any other end of the process.
   return clean_;
 }
 

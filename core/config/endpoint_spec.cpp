@@ -157,10 +157,6 @@ void parseSecret(E& form, const std::string& key, const std::string& text) {
   form.webhookSecret = text;
 }
 
-void parseIsolation(E&, const std::string& key, const std::string& text) {
-  if (text != "thread") throw ConfigError(key + " = " + text + ": only thread is available");
-}
-
 FormFields<E> asked() {
   return {
       textField<E>("id", &E::id, 1, 128, FieldUse::answer),
@@ -205,7 +201,7 @@ FormFields<E> ours() {
       wholeField<E>("maxAttempts", &E::maxAttempts, {1, 1'000}).inFile("maxAttempts"),
       durationField<E>("stopGraceMs", &E::stopGrace, kMilliUnit, kStopGrace).inFile("stopGrace"),
       wholeField<E>("maxStuck", &E::maxStuck, kWorkers).inFile("maxStuck"),
-      choiceField<E>("isolation", &E::isolation, {"thread"}).inFile("isolation", parseIsolation),
+      choiceField<E>("isolation", &E::isolation, {"thread"}).inFile("isolation"),
       textField<E>("queuePolicy", &E::queuePolicy, 0, 64).inFile("queuePolicy"),
       FormField<E>{"filters", FieldUse::free, readFilters, [](const E& form) { return write(form.filters); },
                    [](E& form) { form.filters.reset(); }}

@@ -18,6 +18,7 @@
 #include "core/base/bounded_integer.h"
 #include "core/base/result.h"
 #include "core/config/units.h"
+#include "jobq/error.h"
 #include "jobq/json_value.h"
 #include "jobq/time.h"
 
@@ -122,7 +123,12 @@ FormField<Form> textField(const char* name, std::string Form::*member, std::size
           [=](Form& form, const json::Value& value) { return assign(form.*member, readText(value, min, max)); },
           [=](const Form& form) { return write(form.*member); },
           {},
-          [=](Form& form, const std::string&, const std::string& text) { form.*member = text; }};
+          [=](Form& form, const std::string& key, const std::string& text) {
+            if (text.size() < min || text.size() > max) {
+              throw ConfigError(key + " must have " + std::to_string(min) + " to " + std::to_string(max) + " bytes");
+            }
+            form.*member = text;
+          }};
 }
 /// Row of a whole number of any integer type, or of an optional one (null). `member` is a pointer to a member, or a
 /// function from the struct to a reference.
@@ -167,22 +173,39 @@ FormField<Form> durationField(const char* name, Millis Form::*member, Millis uni
 }
 template <class Form>
 FormField<Form> flagField(const char* name, bool Form::*member, FieldUse use = FieldUse::free) {
-  return {name, use, [=](Form& form, const json::Value& value) { return assign(form.*member, readFlag(value)); },
-          [=](const Form& form) { return write(form.*member); }};
+  return {name,
+          use,
+          [=](Form& form, const json::Value& value) { return assign(form.*member, readFlag(value)); },
+          [=](const Form& form) { return write(form.*member); },
+          {},
+          [=](Form& form, const std::string& key, const std::string& text) { form.*member = units::flag(key, text); }};
 }
 template <class Form>
 FormField<Form> textsField(const char* name, std::vector<std::string> Form::*member, FieldUse use = FieldUse::free) {
-  return {name, use, [=](Form& form, const json::Value& value) { return assign(form.*member, readTexts(value)); },
-          [=](const Form& form) { return write(form.*member); }};
+  return {name,
+          use,
+          [=](Form& form, const json::Value& value) { return assign(form.*member, readTexts(value)); },
+          [=](const Form& form) { return write(form.*member); },
+          {},
+          [=](Form& form, const std::string&, const std::string& text) { form.*member = units::words(text, ","); }};
 }
 template <class Form>
-FormField<Form> choiceField(const char* name, std::string Form::*member, std::vector<std::string> choices,
+FormField<Form> choiceField(const char* name, std::string Form::*member, const std::vector<std::string>& choices,
                             FieldUse use = FieldUse::free) {
-  return {name, use,
-          [=, choices = std::move(choices)](Form& form, const json::Value& value) {
-            return assign(form.*member, readChoice(value, choices));
-          },
-          [=](const Form& form) { return write(form.*member); }};
+  return {name,
+          use,
+          [=](Form& form, const json::Value& value) { return assign(form.*member, readChoice(value, choices)); },
+          [=](const Form& form) { return write(form.*member); },
+          {},
+          [=](Form& form, const std::string& key, const std::string& text) {
+            if (std::find(choices.begin(), choices.end(), text) != choices.end()) {
+              form.*member = text;
+              return;
+            }
+            std::string known;
+            for (const std::string& choice : choices) known += (known.empty() ? "" : ", ") + choice;
+            throw ConfigError(key + " = " + text + " is not one of " + known);
+          }};
 }
 
 /// The members of a request in their order, each key once, or the faults of the text as a whole.

@@ -125,7 +125,7 @@ void EndpointRegistry::announceEndpoint(const EndpointId& id, const EndpointPtr&
 void EndpointRegistry::takeIn() {
   std::set<EndpointId> touched;
   const auto publish = [&] {
-    if (touched.empty() && next_.templates == records_.templates()) return;
+    if (touched.empty() && state_.get()->templates == records_.templates()) return;
     next_.templates = records_.templates();
     for (const EndpointId& id : touched) rebuild(id);
     state_.set(std::make_shared<State>(next_));
@@ -137,8 +137,9 @@ void EndpointRegistry::takeIn() {
     }
   };
   try {
-    records_.follow(touched);
+    // Scripts first: the records may need a write, and a storage that refuses writes must not keep a mended script out.
     followScripts(touched);
+    records_.follow(touched);
   } catch (...) {
     publish();  // changes that were read are not read again
     throw;

@@ -32,7 +32,7 @@ void Dispatcher::start() {
 }
 
 void Dispatcher::stop() {
-  stopping_ = true;
+  if (stopping_.exchange(true)) return;
   deps_.supervisor.stopStarting();
   deps_.queueSignal.wake();
   if (thread_.joinable()) thread_.join();

@@ -1,5 +1,7 @@
 #include "http_reason.h"
 
+#include <new>
+
 namespace jobq::image {
 
 namespace {
@@ -26,6 +28,7 @@ std::string reasonOf(const http_client::Fault& fault, std::uint64_t maxBody, Mil
       return "there are more than " + std::to_string(kMaxRedirects) + " redirects; give the final address";
     case FaultKind::badRedirect:
       return "the address leads to something other than http or https; give an http or https URL";
+    case FaultKind::outOfMemory: throw std::bad_alloc();
     default: return fault.reason + "; check the address and try again";
   }
 }

@@ -6,12 +6,27 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "reasons.h"
 #include "sha256.h"
 
 namespace jobq::http_client {
+namespace {
+
+// Returns whether OpenSSL can find an authority in the folder: it looks for names such as 5ad8a5d6.0. A small container
+// may have the file alone.
+bool hasAuthorities(const char* folder) {
+  std::error_code absent;
+  for (std::filesystem::directory_iterator each(folder, absent), end; !absent && each != end; each.increment(absent)) {
+    if (each->path().extension() == ".0") return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 Exchange::Exchange(const Request& request, const WebUrl& url, IncomingAnswer& answer)
     : request_(request), url_(url), answer_(answer), multi_(curl_multi_init()), easy_(curl_easy_init()) {
@@ -78,7 +93,8 @@ void Exchange::setUpTrust() {
   set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
   const char* folder = nullptr;
   curl_easy_getinfo(easy_.get(), CURLINFO_CAPATH, &folder);
-  if (folder != nullptr) set(CURLOPT_CAINFO, static_cast<const char*>(nullptr));
+  static const bool kFolderIsEnough = folder != nullptr && hasAuthorities(folder);
+  if (kFolderIsEnough) set(CURLOPT_CAINFO, static_cast<const char*>(nullptr));
   if (request_.authorities.empty()) return;
   curl_blob blob{};
   blob.data = const_cast<char*>(request_.authorities.data());

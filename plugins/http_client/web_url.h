@@ -24,7 +24,7 @@ class WebUrl {
   static std::optional<WebUrl> read(const std::string& text);
 
   /// Returns the target of a `Location` found at this address; `location` may be relative. Returns nullopt where read()
-  /// would. Throws std::bad_alloc.
+  /// would. The user and the password stay for a target of the same origin. Throws std::bad_alloc.
   std::optional<WebUrl> follow(const std::string& location) const;
 
   /// Returns the host as libcurl connects to it: an address of numbers in its usual spelling, an IPv6 address in
@@ -41,8 +41,8 @@ class WebUrl {
   /// messages.
   std::string shown() const;
 
-  /// Returns true if the URL has no user, password, query or fragment.
-  bool isBare() const;
+  /// Returns true if the text had no user, password, query or fragment, not even an empty one: a path can be appended.
+  bool isBare() const { return isBare_; }
 
   /// Returns the handle for CURLOPT_CURLU, owned by the object.
   CURLU* handle() const { return url_.get(); }
@@ -53,9 +53,12 @@ class WebUrl {
   };
   using Handle = std::unique_ptr<CURLU, Free>;
 
-  explicit WebUrl(Handle url) : url_(std::move(url)) {}
+  WebUrl(Handle url, bool isBare) : url_(std::move(url)), isBare_(isBare) {}
+
+  void keepLoginOf(const WebUrl& before);
 
   Handle url_;
+  bool isBare_;
 };
 
 }  // namespace jobq::http_client

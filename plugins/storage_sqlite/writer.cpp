@@ -96,15 +96,20 @@ void Writer::run() {
   while (Write* group = awaitGroup()) {
     const bool isLarge = group->bytes > kSmallWrite;
     if (!commit(group)) continue;
-    if (isLarge) checkpointAt_ = std::min(checkpointAt_, std::min(checkpointPages_, kLargeLogPages));
-    // After a large group the small writes go first: none of them waits for a large group and a checkpoint both.
-    if (!isLarge || !hasSmall()) checkpointWhenDue();
+    if (isLarge && !keptBack_) checkpointAt_ = std::min(checkpointAt_, std::min(checkpointPages_, kLargeLogPages));
+    // Small writes go first after a large group, and again after a checkpoint: none of them waits for both.
+    if ((!isLarge || !hasSmall()) && checkpointWhenDue()) letSmallGoFirst();
   }
 }
 
 bool Writer::hasSmall() {
   Lock lock(mutex_);
   return !small_.isEmpty();
+}
+
+void Writer::letSmallGoFirst() {
+  Lock lock(mutex_);
+  largeIsNext_ = false;
 }
 
 std::size_t Writer::queued() {
@@ -244,19 +249,20 @@ void Writer::refuseFromNowOn(const std::string& reason) {
 
 // PASSIVE waits for no reader. Pages kept back by a reader's snapshot are tried again once the log has grown as much
 // again.
-void Writer::checkpointWhenDue() {
+bool Writer::checkpointWhenDue() {
   if (logPages_ < checkpointAt_) {
     if (logPages_ < checkpointPages_) checkpointAt_ = checkpointPages_;
-    return;
+    return false;
   }
   int inLog = 0;
   int moved = 0;
   const int result =
       sqlite3_wal_checkpoint_v2(connection_.handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, &inLog, &moved);
-  const bool emptied = result == SQLITE_OK && inLog == moved;
-  checkpointAt_ = emptied ? checkpointPages_ : logPages_ + checkpointPages_;
+  keptBack_ = result != SQLITE_OK || inLog != moved;
+  checkpointAt_ = !keptBack_ ? checkpointPages_ : logPages_ + checkpointPages_;
   logPages_ = 0;
   if ((result & 0xff) == SQLITE_IOERR) refuseFromNowOn(sqlite3_errmsg(connection_.handle()));
+  return true;
 }
 
 }  // namespace jobq::sqlite

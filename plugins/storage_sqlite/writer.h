@@ -142,7 +142,10 @@ class Writer {
   /// Restores a usable connection after a failure, or makes the storage read-only. Returns the message for the callers.
   std::string giveUp(const std::exception& error);
   void refuseFromNowOn(const std::string& reason);
-  void checkpointWhenDue();
+  /// Returns false if no checkpoint is due.
+  bool checkpointWhenDue();
+  /// Makes the next group a small one if small writes wait.
+  void letSmallGoFirst();
 
   Connection& connection_;  // used by the writer thread
   Counters& counters_;
@@ -151,7 +154,8 @@ class Writer {
   std::atomic<bool> full_ = false;
   int logPages_ = 0;  // used by the writer thread; set by SQLite after each commit
   const int checkpointPages_;
-  int checkpointAt_;  // used by the writer thread
+  int checkpointAt_;       // used by the writer thread
+  bool keptBack_ = false;  // used by the writer thread: the last checkpoint left pages to a reader's snapshot
   Mutex mutex_;
   Condition arrived_;
   Queue small_ JOBQ_GUARDED_BY(mutex_);

@@ -111,6 +111,29 @@ TEST_F(WriterTest, ASmallWriteWaitsForALargeGroupOrACheckpointButNotForBoth) {
   EXPECT_THAT(events, testing::ElementsAre("small", "checkpoint", "large"));
 }
 
+// Also a small write that arrives during the checkpoint.
+TEST_F(WriterTest, ASmallWriteThatArrivesDuringACheckpointGoesBeforeTheNextLargeGroup) {
+  std::vector<std::string> events;  // only the writer's thread adds events before its end
+  std::atomic<bool> inCheckpoint = false;
+  std::promise<void> queued;
+  auto isQueued = queued.get_future().share();
+  logFaults().onDatabaseSync = [&] {
+    if (inCheckpoint.exchange(true)) return;
+    (void)isQueued.wait_for(kHangDeadline);
+    events.push_back("checkpoint");
+  };
+  occupy(kBeyondLog);
+  queue([&](sqlite::Step&) { events.push_back("small"); });
+  queue([&](sqlite::Step&) { events.push_back("large"); }, kLarge);
+  release();
+  waitFor("the checkpoint", [&] { return inCheckpoint.load(); });
+  queue([&](sqlite::Step&) { events.push_back("during"); });
+  queued.set_value();
+  awaitAll();
+  parts_.reset();
+  EXPECT_THAT(events, testing::ElementsAre("small", "checkpoint", "during", "large"));
+}
+
 // A group with a failed write is applied a second time, each write by itself. A write still sees the changes of the
 // earlier writes: without them the bound on owed webhooks would abandon too many.
 TEST_F(WriterTest, AWriteSeesTheCountersOfTheWritesBeforeItInARepeatedGroup) {

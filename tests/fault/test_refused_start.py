@@ -6,6 +6,7 @@ import os
 import random
 import re
 import shutil
+import socket
 import sqlite3
 import subprocess
 import time
@@ -73,6 +74,17 @@ class RefusedStartTest(DiskTest):
         self.at_end.callback(os.chmod, server.folder, 0o700)
         self.refused(server, server.data, "Permission denied", nobody=True)
         assert not os.path.exists(server.data)
+
+    def test_an_address_that_is_taken(self):
+        """The start ends before it does anything: it makes no key and runs no job."""
+        server = self.idle_server()
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            server.settings["server.port"] = str(taken.getsockname()[1])
+            server.write_file()
+            done = self.attempt(server)
+        assert done.returncode == 1, done.stderr
+        assert re.search(r"\Ajobqd: server.host and server.port: cannot listen on [^\n]+\n\Z", done.stderr)
+        assert not os.path.exists(os.path.join(server.data, "admin.key"))
 
     def test_a_directory_that_is_a_file(self):
         server = self.idle_server()

@@ -16,7 +16,7 @@ def key_of(name):
 
 
 def refusal(kind, bounds):
-    return "only thread is available" if bounds == "thread" else REFUSALS[kind].format(bounds)
+    return REFUSALS[kind].format(bounds)
 
 
 class SettingsPageTest(HttpTest):

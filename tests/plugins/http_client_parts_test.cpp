@@ -31,6 +31,10 @@ constexpr GoodUrl kGoodUrls[] = {
     {"http://h/?token=hunter2", "http://h:80", "http://h/", false},
     {"http://h/a#part", "http://h:80", "http://h/a", false},
     {"http://me:hunter2@h/a", "http://h:80", "http://h/a", false},
+    {"http://h/a@b", "http://h:80", "http://h/a@b", true},
+    {"http://h/?", "http://h:80", "http://h/", false},
+    {"http://h/#", "http://h:80", "http://h/", false},
+    {"http://:@h/", "http://h:80", "http://h/", false},
     {"http://0x7f.1/", "http://127.0.0.1:80", "http://127.0.0.1/", true},
     {"https://[2001:DB8:0::1]:8443/", "https://[2001:db8::1]:8443", "https://[2001:db8::1]:8443/", true},
 };
@@ -87,6 +91,25 @@ TEST(HttpClientUrl, FollowsALocation) {
   for (const char* location : {"file:///etc/passwd", "ftp://g/", "http://", "http://a\x01z/"}) {
     EXPECT_EQ(followed(location), "(refused)") << location;
   }
+}
+
+TEST(HttpClientUrl, ALoginStaysAtItsOrigin) {
+  const auto url = WebUrl::read("http://me:pa%3ass@h:81/a");
+  ASSERT_TRUE(url);
+  const auto login = [&](const std::string& location) {
+    const auto next = url->follow(location);
+    std::string text;
+    for (const CURLUPart part : {CURLUPART_USER, CURLUPART_PASSWORD}) {
+      char* value = nullptr;
+      if (next && curl_url_get(next->handle(), part, &value, 0) == CURLUE_OK) text += std::string(value) + " ";
+      curl_free(value);
+    }
+    return text;
+  };
+  for (const char* same : {"/b", "http://h:81/b", "HTTP://H:81/b"}) EXPECT_EQ(login(same), "me pa%3ass ") << same;
+  EXPECT_EQ(login("http://you@h:81/b"), "you ");
+  for (const char* other : {"//g:81/b", "http://h/b", "https://h:81/b", "http://h:82/b"})
+    EXPECT_EQ(login(other), "") << other;
 }
 
 TEST(HttpClientHeaders, HaveTheCharactersThatHttpPermits) {

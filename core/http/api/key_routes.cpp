@@ -82,16 +82,17 @@ ApiKey readKey(const std::string& text, Instant now) {
 }
 
 ApiResponse create(ApiKeys& keys, const WallClock& wall, const ApiRequest& call) {
+  ApiKey key;
   try {
-    ApiKey key = readKey(call.body, wall.now());
-    const std::string secret = keys.create(key);
-    return {200, json::object([&](json::ObjectWriter& out) {
-              writeKey(out, key);
-              out.member("key", secret);
-            })};
+    key = readKey(call.body, wall.now());
   } catch (const FieldError& error) {
     return errorResponse(call.path, 400, error.key().empty() ? error.what() : error.key() + " " + error.problem());
   }
+  const std::string secret = keys.create(key);
+  return {200, json::object([&](json::ObjectWriter& out) {
+            writeKey(out, key);
+            out.member("key", secret);
+          })};
 }
 
 ApiResponse list(ApiKeys& keys, ApiRequest& call) {

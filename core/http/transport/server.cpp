@@ -15,13 +15,12 @@ namespace {
 
 constexpr int kBacklog = 4096;
 
-Poco::Net::ServerSocket listenAt(const std::string& host, std::uint16_t port) {
+Poco::Net::ServerSocket bindTo(const std::string& host, std::uint16_t port) {
   const std::string where = host + ":" + std::to_string(port);
   try {
     // The binding constructor would set SO_REUSEPORT, and a second server would share the port silently.
     Poco::Net::ServerSocket socket;
     socket.bind(Poco::Net::SocketAddress(host, port), true, false);
-    socket.listen(kBacklog);
     return socket;
   } catch (const Poco::Exception& error) {
     throw ConfigError("server.host and server.port: cannot listen on " + where + ": " + error.displayText());
@@ -46,13 +45,21 @@ std::unique_ptr<TlsContext> tlsOf(const ServerConfig& config) {
 struct HttpServer::Running {
   Running(const ServerConfig& config, RequestHandlerFactory& handlers, Budget& waiting, Log& log)
       : tls(tlsOf(config)),
-        socket(listenAt(config.host, config.port)),
+        socket(bindTo(config.host, config.port)),
         address(std::string(tls ? "https://" : "http://") + socket.address().toString()),
         reactor(ownDescriptor(socket),
                 {static_cast<std::size_t>(config.threads), config.keepAlive, config.connectionsPerAddress, tls.get(),
                  handlers, *params, waiting},
-                log) {
-    socket.close();
+                log) {}
+
+  void start() {
+    try {
+      socket.listen(kBacklog);
+    } catch (const Poco::Exception& error) {  // another server bound the address in the same moment
+      throw ConfigError("server.host and server.port: cannot listen on " + address + ": " + error.displayText());
+    }
+    socket.close();  // the reactor has a descriptor of its own
+    reactor.start();
   }
 
   Poco::Net::HTTPServerParams::Ptr params = new Poco::Net::HTTPServerParams;
@@ -67,11 +74,13 @@ HttpServer::HttpServer(const ServerConfig& config, RequestHandlerFactory& handle
 
 HttpServer::~HttpServer() { stop(); }
 
+void HttpServer::open() {
+  if (!running_) running_ = std::make_unique<Running>(config_, handlers_, waiting_, log_);
+}
+
 void HttpServer::start() {
-  if (running_) return;
-  auto running = std::make_unique<Running>(config_, handlers_, waiting_, log_);
-  running->reactor.start();
-  running_ = std::move(running);
+  open();
+  running_->start();
   log_.write(LogLevel::information, "http.listening", address());
 }
 

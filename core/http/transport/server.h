@@ -21,7 +21,11 @@ class HttpServer final : public Service {
   HttpServer(const ServerConfig& config, RequestHandlerFactory& handlers, Budget& waiting, Log& log);
   ~HttpServer() override;
 
-  /// Throws ConfigError if the address is taken or is not of this machine, or if a TLS file is no certificate or key.
+  /// Binds the address without accepting connections, so that a start can end before any work begins. Throws
+  /// ConfigError if the address is taken or is not of this machine, or if a TLS file is no certificate or key.
+  void open();
+
+  /// Accepts connections, after open() if open() was not called. To be called once. Throws ConfigError, as open() does.
   void start() override;
 
   /// Reads the certificate and the key again, for later connections. Files that are no certificate and key change
@@ -36,7 +40,7 @@ class HttpServer final : public Service {
   void stop(Millis grace);
   void stop() override { stop(Millis(0)); }
 
-  /// Returns the address with the bound port, such as "http://127.0.0.1:8000"; empty before start().
+  /// Returns the address with the bound port, such as "http://127.0.0.1:8000"; empty before open().
   std::string address() const;
 
  private:
