@@ -17,11 +17,11 @@ constexpr int kExpiredBound = 10'000;
   "SELECT " JOBQ_JOB_COLUMNS \
   ", error, progress, output FROM job LEFT JOIN job_output USING (num) LEFT JOIN job_progress USING (num) "
 
-Job wholeJobOf(const Query& query) {
-  Job job = jobOf(query);
-  job.error = query.text(kJobColumns);
-  job.progress = query.text(kJobColumns + 1);
-  job.output = query.text(kJobColumns + 2);
+Job wholeJobOf(const CurrentRow& columns) {
+  Job job = jobOf(columns);
+  job.error = columns.text(kJobColumns);
+  job.progress = columns.text(kJobColumns + 1);
+  job.output = columns.text(kJobColumns + 2);
   return job;
 }
 
@@ -86,21 +86,21 @@ std::size_t totalOf(const Tally& all, const Tally& expired, const JobFilter& fil
 
 }  // namespace
 
-Job jobOf(const Query& query) {
+Job jobOf(const CurrentRow& columns) {
   Job job;
-  job.id = query.text(0);
-  job.endpoint = query.text(1);
-  job.state = query.state(2);
-  job.attempt = query.number(3);
-  job.losses = query.number(4);
-  job.retries = query.number(5);
-  job.lowPriority = query.flag(6);
-  job.submittedAt = query.instant(7);
-  job.queuedAt = query.instant(8);
-  job.startedAt = query.instantOrNone(9);
-  job.finishedAt = query.instantOrNone(10);
-  job.expiresAt = query.instant(11);
-  job.workerId = query.text(12);
+  job.id = columns.text(0);
+  job.endpoint = columns.text(1);
+  job.state = columns.state(2);
+  job.attempt = columns.number(3);
+  job.losses = columns.number(4);
+  job.retries = columns.number(5);
+  job.lowPriority = columns.flag(6);
+  job.submittedAt = columns.instant(7);
+  job.queuedAt = columns.instant(8);
+  job.startedAt = columns.instantOrNone(9);
+  job.finishedAt = columns.instantOrNone(10);
+  job.expiresAt = columns.instant(11);
+  job.workerId = columns.text(12);
   return job;
 }
 

@@ -14,6 +14,6 @@ namespace jobq::sqlite {
 inline constexpr int kJobColumns = 13;
 
 /// Returns the job of the current row, without output, progress and error.
-Job jobOf(const Query& query);
+Job jobOf(const CurrentRow& columns);
 
 }  // namespace jobq::sqlite

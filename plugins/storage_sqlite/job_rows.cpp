@@ -31,28 +31,28 @@ void oweWebhook(Step& step, const JobRow& row) {
 
 }  // namespace
 
-JobRow rowOf(const Query& query) {
+JobRow rowOf(const CurrentRow& columns) {
   JobRow row;
-  row.num = query.integer(0);
-  row.id = query.text(1);
-  row.endpoint = query.text(2);
-  row.state = query.state(3);
-  row.attempt = query.number(4);
-  row.losses = query.number(5);
-  row.retries = query.number(6);
-  row.maxAttempts = query.number(7);
-  row.low = query.flag(8);
-  row.executionTimeout = query.millis(9);
-  row.ttl = query.millis(10);
-  row.retention = query.millis(11);
-  row.submittedAt = query.instant(12);
-  row.expiresAt = query.instant(13);
-  row.expiryFixed = query.flag(14);
-  row.owes = query.flag(15);
-  row.leaseEnd = query.integer(16);
-  row.chunks = query.integer(17);
-  row.taken = query.integer(18);
-  row.logLines = query.integer(19);
+  row.num = columns.integer(0);
+  row.id = columns.text(1);
+  row.endpoint = columns.text(2);
+  row.state = columns.state(3);
+  row.attempt = columns.number(4);
+  row.losses = columns.number(5);
+  row.retries = columns.number(6);
+  row.maxAttempts = columns.number(7);
+  row.low = columns.flag(8);
+  row.executionTimeout = columns.millis(9);
+  row.ttl = columns.millis(10);
+  row.retention = columns.millis(11);
+  row.submittedAt = columns.instant(12);
+  row.expiresAt = columns.instant(13);
+  row.expiryFixed = columns.flag(14);
+  row.owes = columns.flag(15);
+  row.leaseEnd = columns.integer(16);
+  row.chunks = columns.integer(17);
+  row.taken = columns.integer(18);
+  row.logLines = columns.integer(19);
   return row;
 }
 

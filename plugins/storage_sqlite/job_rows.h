@@ -51,7 +51,7 @@ struct JobRow {
 #define JOBQ_ROW_COLUMNS                                                                            \
   "num, id, endpoint, state, attempt, losses, retries, max_attempts, low, execution_timeout, ttl, " \
   "retention, submitted_at, expires_at, expiry_fixed, owes, lease_end, chunks, taken, log_lines"
-JobRow rowOf(const Query& query);
+JobRow rowOf(const CurrentRow& columns);
 
 /// Returns the job, unless the job is absent at `now`.
 std::optional<JobRow> findRow(Connection& connection, std::string_view id, Instant now);

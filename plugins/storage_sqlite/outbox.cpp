@@ -22,32 +22,32 @@ struct NumberedDelivery {
   Delivery delivery;
 };
 
-NumberedDelivery deliveryOf(const Query& query) {
+NumberedDelivery deliveryOf(const CurrentRow& columns) {
   NumberedDelivery numbered;
-  numbered.num = query.integer(0);
+  numbered.num = columns.integer(0);
   Delivery& delivery = numbered.delivery;
-  delivery.id = query.text(1);
-  delivery.state = static_cast<DeliveryState>(query.integer(4));
-  delivery.dueAt = query.instant(5);
-  delivery.url = query.text(6);
-  delivery.host = query.text(19);
-  delivery.tries = query.number(20);
-  delivery.claims = static_cast<std::uint64_t>(query.integer(21));
+  delivery.id = columns.text(1);
+  delivery.state = static_cast<DeliveryState>(columns.integer(4));
+  delivery.dueAt = columns.instant(5);
+  delivery.url = columns.text(6);
+  delivery.host = columns.text(19);
+  delivery.tries = columns.number(20);
+  delivery.claims = static_cast<std::uint64_t>(columns.integer(21));
   Job& job = delivery.job;
-  job.endpoint = query.text(2);
-  job.id = query.text(3);
-  job.state = query.state(7);
-  job.attempt = query.number(8);
-  job.losses = query.number(9);
-  job.retries = query.number(10);
-  job.lowPriority = query.flag(11);
-  job.submittedAt = query.instant(12);
-  job.queuedAt = query.instant(13);
-  job.startedAt = query.instantOrNone(14);
-  job.finishedAt = query.instantOrNone(15);
-  job.expiresAt = query.instant(16);
-  job.workerId = query.text(17);
-  job.error = query.text(18);
+  job.endpoint = columns.text(2);
+  job.id = columns.text(3);
+  job.state = columns.state(7);
+  job.attempt = columns.number(8);
+  job.losses = columns.number(9);
+  job.retries = columns.number(10);
+  job.lowPriority = columns.flag(11);
+  job.submittedAt = columns.instant(12);
+  job.queuedAt = columns.instant(13);
+  job.startedAt = columns.instantOrNone(14);
+  job.finishedAt = columns.instantOrNone(15);
+  job.expiresAt = columns.instant(16);
+  job.workerId = columns.text(17);
+  job.error = columns.text(18);
   return numbered;
 }
 

@@ -8,9 +8,13 @@ namespace {
 
 #define JOBQ_RECORD_COLUMNS "kind, id, name, body, version, changed_at"
 
-Record recordOf(const Query& query) {
-  return {query.text(0),   query.text(1), query.text(2), query.text(3), static_cast<std::uint64_t>(query.integer(4)),
-          query.instant(5)};
+Record recordOf(const CurrentRow& columns) {
+  return {columns.text(0),
+          columns.text(1),
+          columns.text(2),
+          columns.text(3),
+          static_cast<std::uint64_t>(columns.integer(4)),
+          columns.instant(5)};
 }
 
 /// Returns the next version. The number grows within the transaction, so a version that was rolled back was never

@@ -46,7 +46,7 @@ bool Query::next() {
   fail(sqlite3_db_handle(statement_), "run a statement");
 }
 
-std::string Query::text(int column) const {
+std::string CurrentRow::text(int column) const {
   // The pointer is read first, the length afterwards: the conversion of a value would change its length.
   const void* data = sqlite3_column_blob(statement_, column);
   const auto length = static_cast<std::size_t>(sqlite3_column_bytes(statement_, column));
@@ -54,21 +54,23 @@ std::string Query::text(int column) const {
 }
 
 // A view without data would be bound as NULL.
-void Query::put(int position, std::string_view text) {
+void ValueBinder::put(int position, std::string_view text) {
   const char* data = text.data() == nullptr ? "" : text.data();
   check(sqlite3_bind_text64(statement_, position, data, text.size(), SQLITE_STATIC, SQLITE_UTF8));
 }
 
-void Query::put(int position, Bytes bytes) {
+void ValueBinder::put(int position, Bytes bytes) {
   const char* data = bytes.view.data() == nullptr ? "" : bytes.view.data();
   check(sqlite3_bind_blob64(statement_, position, data, bytes.view.size(), SQLITE_STATIC));
 }
 
-void Query::put(int position, Room room) { check(sqlite3_bind_zeroblob64(statement_, position, room.size)); }
+void ValueBinder::put(int position, Room room) { check(sqlite3_bind_zeroblob64(statement_, position, room.size)); }
 
-void Query::putInteger(int position, std::int64_t value) { check(sqlite3_bind_int64(statement_, position, value)); }
+void ValueBinder::putInteger(int position, std::int64_t value) {
+  check(sqlite3_bind_int64(statement_, position, value));
+}
 
-void Query::check(int result) const {
+void ValueBinder::check(int result) const {
   if (result != SQLITE_OK) fail(sqlite3_db_handle(statement_), "bind a value");
 }
 

@@ -64,40 +64,34 @@ class Statement {
   sqlite3_stmt* handle_ = nullptr;
 };
 
-/// An execution of a prepared statement. The destructor resets the statement, so no snapshot is held. Text and bytes
-/// are bound without a copy and must outlive the query. Two executions of the same statement must not overlap. Failures
-/// throw SqliteError.
-class Query {
+/// Binds values to the parameters of a prepared statement. Text and bytes are bound without a copy and must outlive the
+/// execution. Failures throw SqliteError.
+class ValueBinder {
  public:
-  explicit Query(sqlite3_stmt* statement) noexcept : statement_(statement) {}
-  ~Query() {
-    sqlite3_reset(statement_);
-    sqlite3_clear_bindings(statement_);
-  }
-  Query(const Query&) = delete;
-  Query& operator=(const Query&) = delete;
+  explicit ValueBinder(sqlite3_stmt* statement) noexcept : statement_(statement) {}
 
-  /// Binds the values to ?1, ?2, ... in order.
-  template <class... Values>
-  Query& bind(Values&&... values) {
-    static_assert((!std::is_same_v<Values, std::string> && ...),
-                  "a temporary string would be gone when the query runs");
-    int position = 0;
-    (put(++position, values), ...);
-    return *this;
-  }
+  /// Binds the value to the parameter ?`position`.
+  template <class Value>
+  requires std::is_integral_v<Value>
+  void put(int position, Value value) { putInteger(position, static_cast<std::int64_t>(value)); }
+  void put(int position, JobState value) { putInteger(position, static_cast<std::int64_t>(value)); }
+  void put(int position, Instant value) { putInteger(position, toEpochMillis(value)); }
+  void put(int position, Millis value) { putInteger(position, value.count()); }
+  void put(int position, std::string_view text);
+  void put(int position, Bytes bytes);
+  void put(int position, Room room);
 
-  /// Moves to the next row. Returns false if there is no further row.
-  bool next();
-  /// Runs the statement to its end and drops the rows.
-  void run() {
-    while (next()) continue;
-  }
-  /// Runs the statement to its end. Returns the number of rows changed by an INSERT, UPDATE or DELETE.
-  std::size_t change() {
-    run();
-    return static_cast<std::size_t>(sqlite3_changes(sqlite3_db_handle(statement_)));
-  }
+ private:
+  void putInteger(int position, std::int64_t value);
+  void check(int result) const;
+
+  sqlite3_stmt* statement_;
+};
+
+/// Reads the columns of a statement's current row. The first column has the number 0.
+class CurrentRow {
+ public:
+  explicit CurrentRow(sqlite3_stmt* statement) noexcept : statement_(statement) {}
 
   std::int64_t integer(int column) const noexcept { return sqlite3_column_int64(statement_, column); }
   std::uint32_t number(int column) const noexcept { return static_cast<std::uint32_t>(integer(column)); }
@@ -114,18 +108,46 @@ class Query {
   JobState state(int column) const noexcept { return static_cast<JobState>(integer(column)); }
 
  private:
-  template <class Value>
-  requires std::is_integral_v<Value>
-  void put(int position, Value value) { putInteger(position, static_cast<std::int64_t>(value)); }
-  void put(int position, JobState value) { putInteger(position, static_cast<std::int64_t>(value)); }
-  void put(int position, Instant value) { putInteger(position, toEpochMillis(value)); }
-  void put(int position, Millis value) { putInteger(position, value.count()); }
-  void put(int position, std::string_view text);
-  void put(int position, Bytes bytes);
-  void put(int position, Room room);
-  void putInteger(int position, std::int64_t value);
-  void check(int result) const;
+  sqlite3_stmt* statement_;
+};
 
+/// An execution of a prepared statement, and its current row after next(). The destructor resets the statement, so no
+/// snapshot is held. Text and bytes are bound without a copy and must outlive the query. Two executions of the same
+/// statement must not overlap. Failures throw SqliteError.
+class Query : public CurrentRow {
+ public:
+  explicit Query(sqlite3_stmt* statement) noexcept : CurrentRow(statement), statement_(statement) {}
+  ~Query() {
+    sqlite3_reset(statement_);
+    sqlite3_clear_bindings(statement_);
+  }
+  Query(const Query&) = delete;
+  Query& operator=(const Query&) = delete;
+
+  /// Binds the values to ?1, ?2, ... in order.
+  template <class... Values>
+  Query& bind(Values&&... values) {
+    static_assert((!std::is_same_v<Values, std::string> && ...),
+                  "a temporary string would be gone when the query runs");
+    ValueBinder binder(statement_);
+    int position = 0;
+    (binder.put(++position, values), ...);
+    return *this;
+  }
+
+  /// Moves to the next row. Returns false if there is no further row.
+  bool next();
+  /// Runs the statement to its end and drops the rows.
+  void run() {
+    while (next()) continue;
+  }
+  /// Runs the statement to its end. Returns the number of rows changed by an INSERT, UPDATE or DELETE.
+  std::size_t change() {
+    run();
+    return static_cast<std::size_t>(sqlite3_changes(sqlite3_db_handle(statement_)));
+  }
+
+ private:
   sqlite3_stmt* statement_;
 };
 
