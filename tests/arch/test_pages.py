@@ -63,7 +63,8 @@ class SettingsPageTest:
 
     def test_defaults(self):
         """A default of the page is the one of the structs."""
-        structs = "".join((ROOT / "core/config" / name).read_text() for name in ("config.h", "endpoint_spec.h", "limits.h"))
+        headers = ("config.h", "server_config.h", "endpoint_spec.h", "limits.h")
+        structs = "".join((ROOT / "core/config" / name).read_text() for name in headers)
         faults, compared = [], 0
         for name, (_, default, _, _) in settings_page.rows().items():
             member = FIELDS.get(name, name.split(".")[-1])

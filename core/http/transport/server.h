@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/base/service.h"
-#include "core/config/config.h"
+#include "core/config/server_config.h"
 #include "core/http/transport/budget.h"
 #include "jobq/log.h"
 #include "jobq/time.h"

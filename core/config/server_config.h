@@ -1,0 +1,34 @@
+// The settings of the HTTP server: the only part of the configuration that core/http/transport knows.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <set>
+#include <string>
+
+#include "jobq/time.h"
+
+namespace jobq {
+
+/// Part of server.threads for calls that never wait: a server full of waiting callers still answers.
+inline constexpr int kNeverWaitingThreads = 512;
+
+/// Most bytes of all answers over 1 MB while clients read the answers; the largest answer has 20 MB.
+inline constexpr std::uint64_t kAnswerMemory = 512UL << 20;
+
+/// Settings of the HTTP server and of its shutdown.
+struct ServerConfig {
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 8000;                   ///< 0: any free port
+  int threads = 2048;                          ///< threads for requests; an idle connection needs no thread
+  std::uint64_t bodyMemory = 1UL << 30;        ///< most bytes of all bodies over 1 MB while read
+  std::size_t connectionsPerAddress = 10'000;  ///< most connections of one peer address at once; 0: any number
+  std::filesystem::path tlsCertificate;        ///< empty: plain HTTP
+  std::filesystem::path tlsKey;
+  std::set<std::string> corsOrigins;  ///< origins of pages that may call the API; "*": any origin
+  Millis keepAlive{75'000};
+  Millis drain{30'000};  ///< time for running jobs to finish at shutdown
+};
+
+}  // namespace jobq
