@@ -100,13 +100,10 @@ Application::~Application() {
 }
 
 void Application::start() {
-  const std::string exposure = exposureOf(config_);
-  if (!exposure.empty()) log_.write(LogLevel::warning, "net.allowPrivate", exposure);
+  if (const auto exposure = exposureOf(config_)) log_.write(LogLevel::warning, "net.allowPrivate", *exposure);
   std::vector<std::string> opened = dataDir_.closeToOthers();
-  opened.push_back(closeToOthers(config_.secretKeyFile));
-  for (const std::string& sentence : opened) {
-    if (!sentence.empty()) log_.write(LogLevel::warning, "data.modes", sentence);
-  }
+  if (auto sentence = closeToOthers(config_.secretKeyFile)) opened.push_back(std::move(*sentence));
+  for (const std::string& sentence : opened) log_.write(LogLevel::warning, "data.modes", sentence);
   server_.open();  // a taken address ends the start before a job begins
   keys_.bootstrap(adminKeyFile());
   endpoints_.checkIds();

@@ -95,8 +95,8 @@ void checkFiles(const Config& config) {
   }
 }
 
-std::string exposureOf(const Config& config) {
-  if (!config.allowPrivateAddresses || isLoopback(config.server.host)) return "";
+std::optional<std::string> exposureOf(const Config& config) {
+  if (!config.allowPrivateAddresses || isLoopback(config.server.host)) return std::nullopt;
   return "net.allowPrivate = true, and server.host = " + config.server.host +
          ": callers on other machines can reach this machine's loopback and private addresses through handlers and "
          "webhooks; set net.allowPrivate = false in production";

@@ -1,6 +1,7 @@
 // Checks of the plugins and files named by a configuration, before any data is opened.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "core/config/config.h"
@@ -16,8 +17,7 @@ void checkNames(const Config& config, const PluginHost& host);
 /// used.
 void checkFiles(const Config& config);
 
-/// Returns a warning if callers on other machines can make this server connect to private addresses, else an empty
-/// string.
-std::string exposureOf(const Config& config);
+/// Returns a warning if callers on other machines can make this server connect to private addresses.
+std::optional<std::string> exposureOf(const Config& config);
 
 }  // namespace jobq

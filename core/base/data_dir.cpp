@@ -64,8 +64,7 @@ DataDir::~DataDir() { ::close(lock_); }
 std::vector<std::string> DataDir::closeToOthers() const {
   std::vector<std::string> sentences;
   const auto close = [&sentences](const std::filesystem::path& path) {
-    std::string sentence = jobq::closeToOthers(path);
-    if (!sentence.empty()) sentences.push_back(std::move(sentence));
+    if (auto sentence = jobq::closeToOthers(path)) sentences.push_back(std::move(*sentence));
   };
   close(path_);
   std::error_code error;
@@ -75,9 +74,9 @@ std::vector<std::string> DataDir::closeToOthers() const {
   return sentences;
 }
 
-std::string closeToOthers(const std::filesystem::path& path) {
+std::optional<std::string> closeToOthers(const std::filesystem::path& path) {
   struct stat status {};
-  if (::stat(path.c_str(), &status) != 0 || (status.st_mode & 0077U) == 0) return "";
+  if (::stat(path.c_str(), &status) != 0 || (status.st_mode & 0077U) == 0) return std::nullopt;
   const std::string was = path.string() + " was open to other users of the machine";
   if (::chmod(path.c_str(), status.st_mode & 0700U) == 0) return was + ": the server removed their access";
   return was + ", and its mode cannot be changed (" + reason() + "): change its owner or mode";

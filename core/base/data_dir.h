@@ -29,8 +29,8 @@ class DataDir {
 };
 
 /// Removes the access of group and others from `path`, if the path exists and grants any. Returns a sentence for the
-/// log about the change or the failure, or an empty string if no change was needed.
-std::string closeToOthers(const std::filesystem::path& path);
+/// log about the change or the failure, or nullopt if no change was needed.
+std::optional<std::string> closeToOthers(const std::filesystem::path& path);
 
 /// Replaces a whole file, with mode 0600: a reader sees the old or the new text, never a part. Throws Error.
 void writePrivateFile(const std::filesystem::path& path, std::string_view text);

@@ -115,8 +115,8 @@ Result<std::string> readWebhook(const json::Document& body, const SubmissionRule
     const auto url = json::toText(*value);
     if (!url)
       return invalid(std::string(field) + " must be a string that holds a URL, such as https://example.com/done");
-    const WebhookRules judged{rules.allowPrivateAddresses, rules.webhookSchemes};
-    if (const auto fault = webhookFault(*url, judged, field)) return invalid(*fault);
+    const WebhookRules webhookRules{rules.allowPrivateAddresses, rules.webhookSchemes};
+    if (const auto good = checkWebhook(*url, webhookRules, field); !good) return good.failure();
     return *url;
   }
   return std::string();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <utility>
+#include <variant>
 
 #include "core/base/curl_url.h"
 
@@ -20,12 +21,6 @@ constexpr std::string_view kDecimalDigits = "0123456789";
 constexpr std::string_view kHexDigits = "0123456789abcdefABCDEF";
 constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-// Refusals travel as an exception inside this file only, so that each reader returns just the value read.
-struct Refused {
-  std::string why;
-};
-[[noreturn]] void refuseUrl(std::string why) { throw Refused{std::move(why)}; }
-
 bool isAmong(char c, std::string_view set) { return set.find(c) != std::string_view::npos; }
 
 bool consistsOf(std::string_view text, std::string_view set) {
@@ -38,26 +33,28 @@ std::string lowered(std::string_view text) {
   return lower;
 }
 
-void checkBytes(std::string_view url) {
-  if (url.size() > kMaxWebhookUrl) refuseUrl("is longer than 8192 bytes: send a shorter URL");
+Result<void> checkBytes(std::string_view url) {
+  if (url.size() > kMaxWebhookUrl) return invalid("is longer than 8192 bytes: send a shorter URL");
   for (const char c : url) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte <= 0x20 || byte == 0x7f) refuseUrl("holds a blank or a control character: percent-encode it");
+    if (byte <= 0x20 || byte == 0x7f) return invalid("holds a blank or a control character: percent-encode it");
     if (byte > 0x7e) {
-      refuseUrl(
+      return invalid(
           "holds a character beyond ASCII: write a host in punycode (xn--...) and percent-encode everything else");
     }
   }
+  return {};
 }
 
-void checkSpelling(std::string_view url) {
-  if (isAmong('\\', url)) refuseUrl("holds a backslash: write / or %5C");
+Result<void> checkSpelling(std::string_view url) {
+  if (isAmong('\\', url)) return invalid("holds a backslash: write / or %5C");
   for (std::size_t at = url.find('%'); at != std::string_view::npos; at = url.find('%', at + 1)) {
     const std::string_view code = url.substr(at + 1, 2);
     if (code.size() < 2 || !consistsOf(code, kHexDigits)) {
-      refuseUrl("holds a % without two hexadecimal digits behind it: write a plain % as %25");
+      return invalid("holds a % without two hexadecimal digits behind it: write a plain % as %25");
     }
   }
+  return {};
 }
 
 /// Returns the scheme in lower case, or an empty text if the URL does not begin with a scheme.
@@ -86,15 +83,15 @@ bool endsInNumber(std::string_view host) {
   return !last.empty() && consistsOf(last, kDecimalDigits);
 }
 
-void checkName(std::string_view name) {
-  if (name.size() > 253) refuseUrl("has a host of more than 253 characters: send one that can be looked up");
+Result<void> checkName(std::string_view name) {
+  if (name.size() > 253) return invalid("has a host of more than 253 characters: send one that can be looked up");
   for (;;) {
     const std::size_t dot = name.find('.');
     const std::string_view label = name.substr(0, dot);
     if (label.empty() || label.size() > 63) {
-      refuseUrl("has a host that cannot be looked up: each part between dots has 1 to 63 characters");
+      return invalid("has a host that cannot be looked up: each part between dots has 1 to 63 characters");
     }
-    if (dot == std::string_view::npos) return;
+    if (dot == std::string_view::npos) return {};
     name.remove_prefix(dot + 1);
   }
 }
@@ -105,102 +102,90 @@ std::string textOf(int family, const void* address) {
   return text;
 }
 
-void readName(std::string host, WebUrl& into) {
+Result<void> readName(std::string host, WebUrl& into) {
   if (host.ends_with('.')) {
     host.pop_back();
-    if (host.empty()) refuseUrl(kExpected);
+    if (host.empty()) return invalid(kExpected);
     // libcurl takes numbers before a final dot for a name, and the resolver takes them for an address.
     const auto parts = readUrlParts("http://" + host + "/");
     if (const auto* read = std::get_if<UrlParts>(&parts)) host = read->host;
   }
   if (!endsInNumber(host)) {
-    checkName(host);
     into.host = lowered(host);
-    return;
+    return checkName(host);
   }
   Ipv4 address{};
   if (inet_pton(AF_INET, host.c_str(), address.data()) != 1)
-    refuseUrl("has a host that ends in a number and is not an IPv4 address: write four numbers from 0 to 255");
-  into.reach = net::classifyAddress(address);
+    return invalid("has a host that ends in a number and is not an IPv4 address: write four numbers from 0 to 255");
+  into.addressClass = net::classifyAddress(address);
   into.host = textOf(AF_INET, address.data());
+  return {};
 }
 
-void readIpv6(std::string_view host, WebUrl& into) {
+Result<void> readIpv6(std::string_view host, WebUrl& into) {
   Ipv6 address{};
   const std::string inside(host.substr(1, host.size() - 2));
-  if (inet_pton(AF_INET6, inside.c_str(), address.data()) != 1) refuseUrl(kBrackets);
-  into.reach = net::classifyAddress(address);
+  if (inet_pton(AF_INET6, inside.c_str(), address.data()) != 1) return invalid(kBrackets);
+  into.addressClass = net::classifyAddress(address);
   into.host = textOf(AF_INET6, address.data());
+  return {};
 }
 
-void checkUser(std::string_view user) {
+Result<void> checkUser(std::string_view user) {
   for (const char c : user) {
     if (!isAmong(c, kLetters) && !isAmong(c, kDecimalDigits) && !isAmong(c, "-._~!$&'()*+,;=:%")) {
-      refuseUrl("has a user or password with a special character: percent-encode it");
+      return invalid("has a user or password with a special character: percent-encode it");
     }
   }
+  return {};
 }
 
 /// Checks the spelling of a host, with its port: readers differ about special characters.
-void checkHost(std::string_view host) {
+Result<void> checkHost(std::string_view host) {
   if (host.starts_with('[')) {
     const std::size_t end = host.find(']');
-    if (end == std::string_view::npos) refuseUrl("has a bracket that is not closed: write a host like [2001:db8::1]");
-    if (isAmong('%', host.substr(0, end))) refuseUrl("has an IPv6 address with a zone: send one that needs none");
-    if (end + 1 < host.size() && host[end + 1] != ':') refuseUrl("has something between ] and the port: remove it");
-    return;
+    if (end == std::string_view::npos)
+      return invalid("has a bracket that is not closed: write a host like [2001:db8::1]");
+    if (isAmong('%', host.substr(0, end))) return invalid("has an IPv6 address with a zone: send one that needs none");
+    if (end + 1 < host.size() && host[end + 1] != ':')
+      return invalid("has something between ] and the port: remove it");
+    return {};
   }
   const std::string_view name = host.substr(0, host.find(':'));
-  if (name.empty()) refuseUrl(kExpected);
+  if (name.empty()) return invalid(kExpected);
   if (!std::all_of(name.begin(), name.end(),
                    [](char c) { return isAmong(c, kLetters) || isAmong(c, kDecimalDigits) || isAmong(c, "-._"); })) {
-    refuseUrl("has a host with a character that hosts cannot have: use letters, digits, '-', '.' and '_'");
+    return invalid("has a host with a character that hosts cannot have: use letters, digits, '-', '.' and '_'");
   }
+  return {};
 }
 
 /// Checks the spelling of all before the path, so that every reader finds the same host in the URL.
-void checkAuthority(std::string_view url) {
+Result<void> checkAuthority(std::string_view url) {
   const std::size_t start = url.find(':') + 1;
-  if (!url.substr(start).starts_with("//")) refuseUrl(kExpected);
+  if (!url.substr(start).starts_with("//")) return invalid(kExpected);
   std::string_view authority = url.substr(start + 2);
   authority = authority.substr(0, authority.find_first_of("/?#"));
   if (const std::size_t at = authority.rfind('@'); at != std::string_view::npos) {
-    checkUser(authority.substr(0, at));
+    if (const auto good = checkUser(authority.substr(0, at)); !good) return good;
     authority.remove_prefix(at + 1);
   }
-  checkHost(authority);
+  return checkHost(authority);
 }
 
-UrlParts readParts(std::string_view url) {
+Result<UrlParts> readParts(std::string_view url) {
   auto parts = readUrlParts(std::string(url));
   if (auto* read = std::get_if<UrlParts>(&parts); read != nullptr && read->port != 0) return std::move(*read);
   const auto* fault = std::get_if<UrlFault>(&parts);
   if (fault == nullptr || *fault == UrlFault::port) {
-    refuseUrl("has a wrong port: use 1 to 65535, and put an IPv6 address in brackets");
+    return invalid("has a wrong port: use 1 to 65535, and put an IPv6 address in brackets");
   }
-  refuseUrl(*fault == UrlFault::bracketedHost ? kBrackets : kExpected);
-}
-
-WebUrl readWeb(std::string_view url) {
-  checkBytes(url);
-  if (!isWeb(schemeOf(url))) refuseUrl(kExpected);
-  checkSpelling(url);
-  checkAuthority(url);
-  UrlParts parts = readParts(url);
-  WebUrl read;
-  read.scheme = std::move(parts.scheme);
-  read.port = parts.port;
-  if (parts.host.starts_with('[')) {
-    readIpv6(parts.host, read);
-  } else {
-    readName(std::move(parts.host), read);
-  }
-  return read;
+  return invalid(*fault == UrlFault::bracketedHost ? kBrackets : kExpected);
 }
 
 /// Refuses a URL to which the transport of the scheme `file` (plugins/webhook_file) cannot write: no call to such a URL
 /// could ever be delivered.
-void checkFile(std::string_view url) {
+Result<void> checkFile(std::string_view url) {
   constexpr std::string_view kHead = "file:///";
   constexpr std::size_t kLongest = 128;
   const std::string_view name = url.starts_with(kHead) ? url.substr(kHead.size()) : std::string_view();
@@ -208,40 +193,51 @@ void checkFile(std::string_view url) {
     return isAmong(c, kLetters) || isAmong(c, kDecimalDigits) || isAmong(c, "_-.");
   });
   if (name.empty() || name.size() > kLongest || name.front() == '.' || !good) {
-    refuseUrl("must be file:///NAME: up to 128 letters, digits, '_', '-' and '.', without a '.' in front");
+    return invalid("must be file:///NAME: up to 128 letters, digits, '_', '-' and '.', without a '.' in front");
   }
+  return {};
 }
 
-void judgeWebhook(const std::string& url, const WebhookRules& rules) {
-  checkBytes(url);
+Result<void> checkServed(std::string_view url, const WebhookRules& rules) {
+  if (const auto good = checkBytes(url); !good) return good;
   const std::string scheme = schemeOf(url);
-  if (!rules.schemes.contains(scheme)) refuseUrl(explainSchemes(rules.schemes));
-  if (scheme == "file") checkFile(url);
-  if (!isWeb(scheme)) return;
-  const net::AddressClass reach = readWeb(url).reach;
-  if (reach == net::AddressClass::forbidden) refuseUrl("names an address that is never called: send a public one");
-  if (!net::isAllowed(reach, rules.allowPrivate)) {
-    refuseUrl("names a private address: send a public one, unless the operator allows it (net.allowPrivate = true)");
+  if (!rules.schemes.contains(scheme)) return invalid(explainSchemes(rules.schemes));
+  if (scheme == "file") return checkFile(url);
+  if (!isWeb(scheme)) return {};
+  const auto read = readWebUrl(url);
+  if (!read) return read.failure();
+  if (read->addressClass == net::AddressClass::forbidden) {
+    return invalid("names an address that is never called: send a public one");
   }
+  if (!net::isAllowed(read->addressClass, rules.allowPrivate)) {
+    return invalid(
+        "names a private address: send a public one, unless the operator allows it (net.allowPrivate = true)");
+  }
+  return {};
 }
 
 }  // namespace
 
-std::variant<WebUrl, std::string> readWebUrl(std::string_view url) {
-  try {
-    return readWeb(url);
-  } catch (const Refused& refused) {
-    return refused.why;
-  }
+Result<WebUrl> readWebUrl(std::string_view url) {
+  auto good = checkBytes(url);
+  if (good && !isWeb(schemeOf(url))) return invalid(kExpected);
+  if (good) good = checkSpelling(url);
+  if (good) good = checkAuthority(url);
+  if (!good) return good.failure();
+  const auto parts = readParts(url);
+  if (!parts) return parts.failure();
+  WebUrl read;
+  read.scheme = parts->scheme;
+  read.port = parts->port;
+  good = parts->host.starts_with('[') ? readIpv6(parts->host, read) : readName(parts->host, read);
+  if (!good) return good.failure();
+  return read;
 }
 
-std::optional<std::string> webhookFault(const std::string& url, const WebhookRules& rules, std::string_view field) {
-  try {
-    judgeWebhook(url, rules);
-    return std::nullopt;
-  } catch (const Refused& refused) {
-    return std::string(field) + " " + refused.why;
-  }
+Result<void> checkWebhook(std::string_view url, const WebhookRules& rules, std::string_view field) {
+  const auto good = checkServed(url, rules);
+  if (good) return good;
+  return invalid(std::string(field) + " " + good.failure().message());
 }
 
 }  // namespace jobq

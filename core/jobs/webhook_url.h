@@ -8,12 +8,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
-#include <variant>
 
+#include "core/base/result.h"
 #include "jobq/net_guard.h"
 
 namespace jobq {
@@ -30,16 +29,15 @@ struct WebUrl {
   std::string scheme;  ///< lower case
   std::string host;    ///< lower case, without a final dot; an address as inet_ntop writes it, without brackets
   std::uint16_t port = 0;
-  net::AddressClass reach = net::AddressClass::open;  ///< class of a literal address in any spelling; `open` for a name
+  net::AddressClass addressClass = net::AddressClass::open;  ///< of an address in any spelling; `open` for a name
 };
 
-/// Returns the parts of the URL, or its fault with the remedy, to be read behind the name of a field.
-std::variant<WebUrl, std::string> readWebUrl(std::string_view url);
+/// Returns the parts of the URL. Fails with the fault and the remedy, to be read behind the name of a field.
+Result<WebUrl> readWebUrl(std::string_view url);
 
-/// Returns the reason for refusing a job with this URL, one sentence beginning with `field` and naming the remedy, or
-/// no value if the URL is accepted. http and https URLs are checked completely, file URLs for a writable name; the rest
-/// of any other served scheme is left to its transport.
-std::optional<std::string> webhookFault(const std::string& url, const WebhookRules& rules,
-                                        std::string_view field = "webhook");
+/// Fails if a job with this URL is refused, with one sentence beginning with `field` and naming the remedy. http and
+/// https URLs are checked completely, file URLs for a writable name; the rest of any other served scheme is left to its
+/// transport.
+Result<void> checkWebhook(std::string_view url, const WebhookRules& rules, std::string_view field = "webhook");
 
 }  // namespace jobq

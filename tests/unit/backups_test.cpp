@@ -78,14 +78,14 @@ class BackupsTest : public testing::Test {
 };
 
 TEST_F(BackupsTest, ACopyHasNoNameAndIsGoneWithItsOwner) {
-  Backups::Result result = backups_.make({});
+  Backups::MakeResult result = backups_.make({});
   ASSERT_TRUE(std::holds_alternative<File>(result));
   EXPECT_EQ(contentOf(std::get<File>(result)), "content");
   EXPECT_TRUE(isEmpty());
 }
 
 TEST_F(BackupsTest, OneAtATimeUntilTheCopyWasSent) {
-  Backups::Result first = backups_.make({});
+  Backups::MakeResult first = backups_.make({});
   EXPECT_TRUE(std::holds_alternative<Backups::Busy>(backups_.make({})));
   first = Backups::Busy{};
   EXPECT_TRUE(std::holds_alternative<File>(backups_.make({})));

@@ -122,7 +122,7 @@ TEST(DataDir, IsClosedToOthersWithItsFiles) {
                                                          testing::HasSubstr("secret.key was open to other users")));
   EXPECT_EQ(modeOf(dir / "d"), 0700U);
   EXPECT_EQ(modeOf(file), 0600U);
-  EXPECT_EQ(closeToOthers(dir / "none"), "");
+  EXPECT_EQ(closeToOthers(dir / "none"), std::nullopt);
 }
 
 class FailingTask final : public PeriodicTask {

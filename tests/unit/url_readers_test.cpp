@@ -21,7 +21,7 @@ using namespace jobq::test;
 std::string plain(std::string host) {
   if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
   const auto read = readWebUrl("http://" + (host.find(':') == std::string::npos ? host : "[" + host + "]") + "/");
-  return std::holds_alternative<WebUrl>(read) ? std::get<WebUrl>(read).host : host;
+  return read ? read->host : host;
 }
 
 /// Checks that both readers find the same host and port if both accept the URL.
@@ -39,10 +39,10 @@ void expectCalledAsSubmitted(const UrlRow& row) {
   if (row.may == May::never) return;
   const auto submitted = readWebUrl(row.url);
   const auto called = http_client::WebUrl::read(row.url);
-  ASSERT_TRUE(std::holds_alternative<WebUrl>(submitted)) << row.url;
+  ASSERT_TRUE(submitted) << row.url;
   ASSERT_TRUE(called) << row.url;
-  EXPECT_EQ(std::get<WebUrl>(submitted).host, plain(called->host())) << row.url;
-  EXPECT_EQ(std::to_string(std::get<WebUrl>(submitted).port), called->port()) << row.url;
+  EXPECT_EQ(submitted->host, plain(called->host())) << row.url;
+  EXPECT_EQ(std::to_string(submitted->port), called->port()) << row.url;
 }
 
 TEST(UrlReaders, AgreeOnEveryShape) {

@@ -11,7 +11,7 @@ namespace {
 
 ApiResponse backupReply(const ApiRequest& call, const BackupDependencies& with) {
   if (with.draining) return unavailable(call.path, "the server is shutting down: no backup can start");
-  const Backups::Result result = with.backups.make(call.client->disconnected());
+  const Backups::MakeResult result = with.backups.make(call.client->disconnected());
   if (const auto* copy = std::get_if<std::shared_ptr<const BodyFile>>(&result)) {
     return {200, "", {{"Content-Type", "application/octet-stream"}, {"Cache-Control", "no-store"}}, *copy};
   }

@@ -48,7 +48,7 @@ void Backups::removeLeftover() noexcept {
   std::filesystem::remove(file_.string() + "-journal", ignored);
 }
 
-Backups::Result Backups::make(const std::stop_token& gone) {
+Backups::MakeResult Backups::make(const std::stop_token& gone) {
   if (busy_.exchange(true)) return Busy{};
   const auto copy = std::make_shared<Copy>(busy_);
   removeLeftover();

@@ -22,7 +22,7 @@ class Backups {
   struct Busy {};
   struct Unsupported {};
   struct Stopped {};
-  using Result = std::variant<std::shared_ptr<const BodyFile>, Busy, Unsupported, Stopped>;
+  using MakeResult = std::variant<std::shared_ptr<const BodyFile>, Busy, Unsupported, Stopped>;
 
   /// `folder` is the data directory and needs room for the copy.
   Backups(Storage& storage, const std::filesystem::path& folder) : storage_(storage), file_(folder / "backup.tmp") {}
@@ -33,7 +33,7 @@ class Backups {
   /// Copies the storage and returns the copy. Blocks as long as the storage needs. The file has no name any more, so
   /// its space is free as soon as its last owner is destroyed; until then make() returns Busy. A stop request on `gone`
   /// (the client has left) ends the copying. Throws StorageError.
-  Result make(const std::stop_token& gone);
+  MakeResult make(const std::stop_token& gone);
 
   /// Ends a running copy within a second; from then on make() returns Stopped. A copy being sent is not interrupted.
   void stop() noexcept { stopping_.request_stop(); }
