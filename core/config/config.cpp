@@ -18,7 +18,6 @@ namespace jobq {
 namespace {
 
 constexpr Millis kNoTime{0};
-constexpr Millis kWeek{604'800'000};
 constexpr Millis kMonth{2'592'000'000};  // 30 days
 constexpr Millis kHour{3'600'000};
 constexpr Millis kSecond{1'000};
@@ -142,14 +141,15 @@ struct LimitRow {
   const char* name;
   void (*apply)(LimitSetting&, const std::string& key, const std::string& value);
 };
-constexpr std::int64_t kManyRequests = 1'000'000'000;
 std::uint32_t count(const std::string& key, const std::string& value) {
-  return static_cast<std::uint32_t>(units::integer(key, value, 0, kManyRequests));
+  return static_cast<std::uint32_t>(units::integer(key, value, kLimitCount.min, kLimitCount.max));
 }
 const LimitRow kLimitRows[] = {
     {"requests", [](LimitSetting& l, const std::string& k, const std::string& v) { l.requests = count(k, v); }},
-    {"window", [](LimitSetting& l, const std::string& k,
-                  const std::string& v) { l.window = units::duration(k, v, Millis(1), kHour); }},
+    {"window",
+     [](LimitSetting& l, const std::string& k, const std::string& v) {
+       l.window = units::duration(k, v, Millis(kLimitWindow.min), Millis(kLimitWindow.max));
+     }},
     {"concurrent", [](LimitSetting& l, const std::string& k, const std::string& v) { l.concurrent = count(k, v); }},
     {"perWorker", [](LimitSetting& l, const std::string& k, const std::string& v) { l.perWorker = count(k, v); }},
 };

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "core/base/job_policy.h"
 #include "core/base/words.h"
 #include "core/config/filter_name.h"
 #include "core/config/units.h"
@@ -18,9 +19,6 @@ constexpr Range kWorkers{0, 10'000};
 constexpr Range kHardware{0, 1'000'000};
 constexpr Range kRetention{1'000, 604'800'000};
 constexpr Range kStopGrace{0, 3'600'000};
-constexpr Range kExecutionTimeout{5'000, 604'800'000};
-constexpr Range kRequests{0, 1'000'000'000};
-constexpr Range kWindow{1, 3'600'000};
 constexpr Millis kMilliUnit{1};
 constexpr Millis kSecondUnit{1'000};
 
@@ -77,10 +75,10 @@ Result<void> readLimit(LimitSetting& limit, const std::string& operation, const 
   if (value.kind != json::Kind::object) return invalid("must hold an object for " + operation);
   const std::string inside = operation + ".";
   return forMembers(value, inside, [&](const std::string& name, const json::Value& number) -> Result<void> {
-    if (name == "requests") return assign(limit.requests, readInside(inside + name, number, kRequests));
-    if (name == "windowMs") return assign(limit.window, readMillis(inside + name, number, kWindow));
-    if (name == "concurrent") return assign(limit.concurrent, readInside(inside + name, number, kRequests));
-    if (name == "perWorker") return assign(limit.perWorker, readInside(inside + name, number, kRequests));
+    if (name == "requests") return assign(limit.requests, readInside(inside + name, number, kLimitCount));
+    if (name == "windowMs") return assign(limit.window, readMillis(inside + name, number, kLimitWindow));
+    if (name == "concurrent") return assign(limit.concurrent, readInside(inside + name, number, kLimitCount));
+    if (name == "perWorker") return assign(limit.perWorker, readInside(inside + name, number, kLimitCount));
     return unknownInside(inside + name,
                          {inside + "requests", inside + "windowMs", inside + "concurrent", inside + "perWorker"});
   });
@@ -175,7 +173,7 @@ FormFields<E> asked() {
           .inFile("scalerType", parseScaler),
       wholeField<E>("scalerValue", [](auto& form) -> auto& { return form.scaling.value; }, {1, 1'000'000})
           .inFile("scalerValue"),
-      durationField<E>("executionTimeoutMs", &E::executionTimeout, kMilliUnit, kExecutionTimeout)
+      durationField<E>("executionTimeoutMs", &E::executionTimeout, kMilliUnit, kExecutionTimeoutBounds.range)
           .inFile("executionTimeout"),
   };
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include "core/base/bounded_integer.h"
 #include "jobq/time.h"
 
 namespace jobq {
@@ -21,6 +22,10 @@ inline constexpr std::size_t kOperations = 9;
 /// Names as in `limits.<operation>.requests`, in the order of Operation.
 inline constexpr std::array<std::string_view, kOperations> kOperationNames{
     "run", "runsync", "status", "statusSync", "stream", "cancel", "purgeQueue", "openai", "requests"};
+
+/// The bounds on the numbers of a limit, for the file and for an endpoint alike.
+inline constexpr Range kLimitCount{0, 1'000'000'000};  ///< requests, concurrent requests, requests of each worker
+inline constexpr Range kLimitWindow{1, 3'600'000};     ///< milliseconds
 
 /// Values of the file, or of an endpoint, in place of the table.
 struct LimitSetting {

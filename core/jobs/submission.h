@@ -28,6 +28,10 @@ inline constexpr Millis kWaitMin{1'000};
 inline constexpr Millis kWaitMax{300'000};
 inline constexpr Millis kWaitDefault{90'000};
 
+/// How long results stay, unless the endpoint sets another time.
+inline constexpr Millis kRunRetention{1'800'000};
+inline constexpr Millis kRunsyncRetention{60'000};
+
 /// Reads a job request (core/http/API.md, "Job request body"). `syncWait`, in milliseconds, is present for /runsync and
 /// decides the prefix of the id and the retention. The s3Config is sealed. The input keeps the caller's bytes; a large
 /// input is not copied. Returns the job, or one sentence with the field and the remedy. Any thread.
