@@ -130,8 +130,7 @@ class StuckTest(HttpTest):
         """core/http/API.md, "/cancel": a handler that ignores the stop for `stopGrace` is logged as stuck, and its slot
         is replaced."""
         server = own_server(endpoint__trial__workersMax=1, endpoint__trial__stopGrace="300ms", server__drain="500ms")
-        stuck = server.run("trial", {"sleepMs": 600000, "ignoreStop": True})
-        until(lambda: server.status("trial", stuck)["status"] == "IN_PROGRESS", "the job runs")
+        stuck = server.run_ignoring_stop("trial")
         assert self.assert_job(server.request("POST", f"/v2/trial/cancel/{stuck}"))["status"] == "CANCELLED"
         assert server.runsync("trial", {"output": "next"})["output"] == "next", "another worker has its slot"
         assert re.search(r"(?i)stuck", server.log())
@@ -140,7 +139,7 @@ class StuckTest(HttpTest):
     def test_its_late_result_is_ignored(self, own_server):
         """core/http/API.md, "/cancel": cancel of a running job answers at once; a late result is ignored."""
         server = own_server(endpoint__trial__workersMax=1)
-        late = server.run("trial", {"sleepMs": 700, "ignoreStop": True, "output": "late"})
+        late = server.run("trial", {"sleepMs": 3_000, "ignoreStop": True, "output": "late"})
         until(lambda: server.status("trial", late)["status"] == "IN_PROGRESS", "the job runs")
         self.assert_job(server.request("POST", f"/v2/trial/cancel/{late}"))
         cancelled = server.status("trial", late)

@@ -126,8 +126,7 @@ class StopTest(RemovalTest):
         for the handler."""
         self.server = own_server(server__drain="200ms")
         endpoint = self.new_endpoint(stopGraceMs=100)
-        job = self.server.run(endpoint["id"], {"sleepMs": 20_000, "ignoreStop": True})
-        self.in_progress(endpoint, job)
+        self.server.run_ignoring_stop(endpoint["id"])
         self.remove("/endpoints/" + endpoint["id"])
         self.removed()
         assert "worker.stuck" in self.server.log()

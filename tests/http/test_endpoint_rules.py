@@ -116,8 +116,7 @@ class WorkerTest(RuleTest):
         replaced."""
         self.server = own_server(server__drain="200ms")
         endpoint = self.new_endpoint(workersMax=1, stopGraceMs=100, maxStuck=0)
-        job = self.server.run(endpoint["id"], {"sleepMs": 600_000, "ignoreStop": True})
-        self.in_progress(endpoint, job)
+        job = self.server.run_ignoring_stop(endpoint["id"])
         self.server.request("POST", f"/v2/{endpoint['id']}/cancel/{job}")
         until(lambda: [worker["state"] for worker in self.workers(endpoint)] == ["stuck"], "it is stuck")
         behind = self.server.run(endpoint["id"], {"output": "replaced"})

@@ -62,8 +62,7 @@ class ReasonTest(WaitingTest):
         """core/http/API.md, "Job object": worker_crashing: its only worker does not return from a stopped job."""
         self.server = own_server(server__drain="200ms")
         endpoint = self.new_endpoint(workersMax=1, stopGraceMs=0, maxStuck=0)
-        stuck = self.server.run(endpoint["id"], {"sleepMs": 600_000, "ignoreStop": True})
-        self.in_progress(endpoint, stuck)
+        stuck = self.server.run_ignoring_stop(endpoint["id"])
         self.server.request("POST", f"/v2/{endpoint['id']}/cancel/{stuck}")
         until(lambda: self.server.health(endpoint["id"])["workers"]["unhealthy"] == 1, "it is stuck")
         job = self.server.run(endpoint["id"], {})

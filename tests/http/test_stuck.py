@@ -1,7 +1,6 @@
 """A handler that ignores its stop token: the one thread that the server cannot end."""
 
 from http_case import HttpTest
-from jobq_server import until
 
 
 class StuckTest(HttpTest):
@@ -9,8 +8,7 @@ class StuckTest(HttpTest):
         """core/decisions/workers.md; core/decisions/operations.md: past the grace the thread is abandoned, the process
         ends by itself; a job not finished within the drain goes back into the queue, and a drain is no loss."""
         server = own_server(**{"server.drain": "100ms", "endpoint.trial.stopGrace": "100ms"})
-        job = server.run("trial", {"sleepMs": 600000, "ignoreStop": True})
-        until(lambda: server.status("trial", job)["status"] == "IN_PROGRESS", "the job runs")
+        job = server.run_ignoring_stop("trial")
         server.terminate()
         assert server.ended() == 0
         server.settings["endpoint.trial.workersMax"] = "0"

@@ -114,6 +114,14 @@ class Api:
             raise AssertionError(f"/run answered {reply.status}: {reply.body[:500]!r}")
         return reply.json()["id"]
 
+    def run_ignoring_stop(self, endpoint):
+        """Submits a job whose handler ignores its stop, and returns its id once the handler has begun. IN_PROGRESS
+        alone is not enough: a handler whose stop comes before its begin never begins."""
+        job = self.run(endpoint, {"progress": [1], "sleepMs": 600_000, "ignoreStop": True})
+        until(lambda: self.request("GET", f"/v2/{endpoint}/status/{job}").json().get("output") == 1,
+              f"the handler of {job} has begun")
+        return job
+
     def runsync(self, endpoint, job_input, wait=30000, **fields):
         """Submits a job by /runsync and returns it, finished."""
         reply = self.request("POST", f"/v2/{endpoint}/runsync?wait={wait}", {"input": job_input, **fields})
