@@ -20,6 +20,10 @@ ApiResponse errorResponse(std::string_view path, int status, std::string_view se
           })};
 }
 
+ApiResponse badRequest(const ApiRequest& call, const Failure& failure) {
+  return errorResponse(call.path, 400, failure.message());
+}
+
 ApiResponse unavailable(std::string_view path, std::string_view sentence) {
   ApiResponse reply = errorResponse(path, 503, sentence);
   reply.headers.emplace_back("Retry-After", "1");

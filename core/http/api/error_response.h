@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/result.h"
 #include "core/http/api/api_request.h"
 #include "core/limits/rate_limit_gate.h"
 #include "jobq/time.h"
@@ -12,6 +13,9 @@ namespace jobq {
 
 /// Returns `{"message":…}` under /v1, else `{"error":…}`; never with a key `id` or `status`.
 ApiResponse errorResponse(std::string_view path, int status, std::string_view sentence);
+
+/// Returns the 400 with the sentences of the failure. Pure; any thread. Throws std::bad_alloc only.
+ApiResponse badRequest(const ApiRequest& call, const Failure& failure);
 
 /// Returns 503 with Retry-After.
 ApiResponse unavailable(std::string_view path, std::string_view sentence);

@@ -3,14 +3,9 @@
 #include <optional>
 #include <variant>
 
-#include "core/http/api/error_response.h"
 #include "jobq/json.h"
 
 namespace jobq {
-
-ApiResponse badRequest(const ApiRequest& call, const Failure& failure) {
-  return errorResponse(call.path, 400, failure.message());
-}
 
 Result<void> checkOnce(const ApiRequest& call, const char* name) {
   if (call.query.count(name) < 2) return {};

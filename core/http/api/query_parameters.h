@@ -11,9 +11,6 @@
 
 namespace jobq {
 
-/// Returns the 400 with the sentence of the failure.
-ApiResponse badRequest(const ApiRequest& call, const Failure& failure);
-
 /// Fails for a query parameter that occurs more than once.
 Result<void> checkOnce(const ApiRequest& call, const char* name);
 
