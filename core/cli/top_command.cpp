@@ -64,7 +64,7 @@ Row rowOf(const Poco::JSON::Object& endpoint, const std::string& answer) {
 }
 
 // Returns no row for an endpoint that was deleted between the two calls, or is not served yet.
-std::optional<Row> lookAt(const ApiClient& api, const Poco::JSON::Object& endpoint) {
+std::optional<Row> readRow(const ApiClient& api, const Poco::JSON::Object& endpoint) {
   try {
     return rowOf(endpoint, api.get("/v2/" + ApiClient::segment(cell(endpoint, "id")) + "/health"));
   } catch (const Failure& failure) {
@@ -88,7 +88,7 @@ Rows readView(const Invocation& invocation, const Rows& before) {
   const auto endpoints = one ? std::vector{readObject(answer)} : objects(readArray(answer));
   Rows rows;
   for (const auto& endpoint : endpoints) {
-    auto row = lookAt(invocation.api, *endpoint);
+    auto row = readRow(invocation.api, *endpoint);
     if (!row) continue;
     compare(*row, before);
     rows.push_back(std::move(*row));

@@ -155,7 +155,7 @@ void parseSecret(E& form, const std::string& key, const std::string& text) {
   form.webhookSecret = text;
 }
 
-FormFields<E> asked() {
+FormFields<E> requestFields() {
   return {
       textField<E>("id", &E::id, 1, 128, FieldUse::answer),
       textField<E>("name", &E::name, 0, kEndpointNameLimit),
@@ -194,7 +194,7 @@ FormFields<E> hardware() {
   };
 }
 
-FormFields<E> ours() {
+FormFields<E> extensionFields() {
   return {
       wholeField<E>("maxAttempts", &E::maxAttempts, {1, 1'000}).inFile("maxAttempts"),
       durationField<E>("stopGraceMs", &E::stopGrace, kMilliUnit, kStopGrace).inFile("stopGrace"),
@@ -214,7 +214,7 @@ FormFields<E> ours() {
   };
 }
 
-FormFields<E> answered() {
+FormFields<E> serverFields() {
   const auto nothing = [](E&, const json::Value&) { return Result<void>(); };
   return {
       textField<E>("createdAt", &E::createdAt, 0, 64, FieldUse::answer),
@@ -235,7 +235,7 @@ FormFields<E> answered() {
 const FormFields<EndpointSpec>& endpointFields() {
   static const FormFields<E> kFields = [] {
     FormFields<E> fields;
-    for (const FormFields<E>& group : {asked(), hardware(), ours(), answered()}) {
+    for (const FormFields<E>& group : {requestFields(), hardware(), extensionFields(), serverFields()}) {
       fields.insert(fields.end(), group.begin(), group.end());
     }
     return fields;

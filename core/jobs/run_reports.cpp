@@ -14,9 +14,9 @@ namespace jobq {
 ReportResult RunReports::append(const LeaseRef& lease, std::vector<Chunk> chunks) {
   std::size_t bytes = 0;
   for (const Chunk& chunk : chunks) bytes += chunk.output.size() + chunk.metrics.size();
-  const ReportResult fenced = storage_.chunks().append(lease, std::move(chunks));
-  if (fenced == ReportResult::accepted) completions_.announceChunk(lease.job, bytes);
-  return fenced;
+  const ReportResult result = storage_.chunks().append(lease, std::move(chunks));
+  if (result == ReportResult::accepted) completions_.announceChunk(lease.job, bytes);
+  return result;
 }
 
 ReportResult RunReports::finish(const LeaseRef& lease, Outcome outcome, bool owesWebhook) {
@@ -28,12 +28,12 @@ ReportResult RunReports::finish(const LeaseRef& lease, Outcome outcome, bool owe
           clipped(failed->error, kMaxErrorBytes) + " (cut: the error had " + std::to_string(size) + " bytes)";
     }
   }
-  const ReportResult fenced = storage_.leases().finish(lease, std::move(outcome));
-  if (fenced == ReportResult::accepted) {
+  const ReportResult result = storage_.leases().finish(lease, std::move(outcome));
+  if (result == ReportResult::accepted) {
     completions_.announce(lease.job);
     if (owesWebhook) deliveries_.notify();
   }
-  return fenced;
+  return result;
 }
 
 void RunReports::release(const std::vector<LeaseRef>& leases, const EndpointId& endpoint) {

@@ -70,18 +70,18 @@ class ThreadExecutor::Worker {
     events_.workerGone(endpoint_->spec.id, id_, failure);
   }
 
-  void give(ClaimedJob job) {
+  void assign(ClaimedJob job) {
     auto task = std::make_unique<Task>(deps_, std::move(job));
     Lock lock(mutex_);
     current_ = task->job.lease;
-    told_ = task->entry.token();
-    inbox_ = std::move(task);
+    jobStop_ = task->entry.token();
+    nextTask_ = std::move(task);
     changed_.notifyAll();
   }
 
   void stopWorker() {
     Lock lock(mutex_);
-    dismissed_ = true;
+    stopRequested_ = true;
     changed_.notifyAll();
   }
 
@@ -95,7 +95,7 @@ class ThreadExecutor::Worker {
   // Returns true if the present job has been stopped: a shutdown does not wait for such a job.
   bool isStopped() {
     Lock lock(mutex_);
-    return told_.stop_requested();
+    return jobStop_.stop_requested();
   }
 
   const Endpoint& endpoint() const { return *endpoint_; }
@@ -115,12 +115,12 @@ class ThreadExecutor::Worker {
   std::unique_ptr<Task> nextTask() {
     Lock lock(mutex_);
     // The next job may be here already, because the worker was ready before this call.
-    if (!inbox_) {
+    if (!nextTask_) {
       current_.reset();
-      told_ = {};
+      jobStop_ = {};
     }
-    while (!inbox_ && !dismissed_) changed_.wait(mutex_);
-    return givenUp_.stop_requested() ? nullptr : std::move(inbox_);
+    while (!nextTask_ && !stopRequested_) changed_.wait(mutex_);
+    return givenUp_.stop_requested() ? nullptr : std::move(nextTask_);
   }
 
   void work(JobHandler& handler, const Task& task) {
@@ -134,13 +134,13 @@ class ThreadExecutor::Worker {
     } catch (const std::exception& error) {
       outcome = Failed{error.what(), ""};
     }
-    signOff(job, outcome);
+    reportOutcome(job, outcome);
   }
 
   // Offers the outcome to the storage until it is stored or stale; the worker keeps its slot, and the job is not run
   // again meanwhile. A job returned to the queue gets no outcome, because its handler was stopped and has not failed.
   // An outcome after the deadline finds the job TIMED_OUT.
-  void signOff(const ClaimedJob& job, const Outcome& outcome) {
+  void reportOutcome(const ClaimedJob& job, const Outcome& outcome) {
     if (givenUp_.stop_requested()) return;
     const LeaseRef& lease = job.lease;
     const bool late = deps_.clock.now() >= job.deadline;
@@ -170,10 +170,10 @@ class ThreadExecutor::Worker {
 
   Mutex mutex_;
   Condition changed_;
-  std::unique_ptr<Task> inbox_ JOBQ_GUARDED_BY(mutex_);
+  std::unique_ptr<Task> nextTask_ JOBQ_GUARDED_BY(mutex_);
   std::optional<LeaseRef> current_ JOBQ_GUARDED_BY(mutex_);
-  std::stop_token told_ JOBQ_GUARDED_BY(mutex_);  // stop token of the present job
-  bool dismissed_ JOBQ_GUARDED_BY(mutex_) = false;
+  std::stop_token jobStop_ JOBQ_GUARDED_BY(mutex_);  // stop token of the present job
+  bool stopRequested_ JOBQ_GUARDED_BY(mutex_) = false;
 };
 
 void ThreadExecutor::startWorker(const EndpointPtr& endpoint, const ReleasePtr& release, const WorkerId& id,
@@ -196,7 +196,7 @@ void ThreadExecutor::assign(ClaimedJob job) {
     Lock lock(mutex_);
     worker = workers_.at(job.worker);
   }
-  worker->give(std::move(job));
+  worker->assign(std::move(job));
 }
 
 void ThreadExecutor::stopWorker(const WorkerId& id) {

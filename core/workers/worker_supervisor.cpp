@@ -93,9 +93,9 @@ void WorkerSupervisor::startWhereNeeded() {
 std::size_t WorkerSupervisor::workersMissing(const EndpointId& id) {
   // A low-priority job does not trigger scaling (core/http/API.md, "Policy"). The flag of normal jobs is cleared before
   // the count, so a normal job that comes after the count sets the flag again.
-  const bool rings = deps_.queueSignal.isSet(id);
-  if (rings) deps_.queueSignal.rearm(id, true);
-  const EndpointCounts jobs = rings ? deps_.storage.jobs().counts(id) : EndpointCounts{};
+  const bool signalled = deps_.queueSignal.isSet(id);
+  if (signalled) deps_.queueSignal.rearm(id, true);
+  const EndpointCounts jobs = signalled ? deps_.storage.jobs().counts(id) : EndpointCounts{};
   if (jobs.inQueue > jobs.inQueueLow) deps_.queueSignal.rearm(id);
   return deps_.pools.workersMissing(id, jobs);
 }

@@ -49,14 +49,14 @@ class PipelineHandler final : public RequestHandler {
 }  // namespace
 
 std::unique_ptr<RequestHandler> RequestPipeline::make(const ServerRequest& request) {
-  return std::make_unique<PipelineHandler>(*this, judgeHead(request));
+  return std::make_unique<PipelineHandler>(*this, checkHead(request));
 }
 
 std::string RequestPipeline::errorBody(std::string_view sentence) const {
   return errorResponse("", 400, sentence).body;
 }
 
-RequestPipeline::RequestContext RequestPipeline::judgeHead(const ServerRequest& request) noexcept {
+RequestPipeline::RequestContext RequestPipeline::checkHead(const ServerRequest& request) noexcept {
   RequestContext context;
   try {
     for (const NamedStage& stage : kStages) {

@@ -46,14 +46,14 @@ class RequestPipeline final : public RequestHandlerFactory {
         cors_(cors),
         log_(log) {}
 
-  /// Runs the stages that need only the head: judgeHead().
+  /// Runs the stages that need only the head: checkHead().
   std::unique_ptr<RequestHandler> make(const ServerRequest& request) override;
 
   /// Returns `{"error":…}`, the shape of an answer without a path.
   std::string errorBody(std::string_view sentence) const override;
 
   /// Runs the stages of kStages on the head. Returns the context, with a refusal if a stage refused the request.
-  RequestContext judgeHead(const ServerRequest& request) noexcept;
+  RequestContext checkHead(const ServerRequest& request) noexcept;
 
   /// Reads the body, runs the route, and sends the answer. Answers the refusal of `context` instead if there is one.
   void serve(RequestContext context, ServerRequest& request, ServerResponse& response) noexcept;
