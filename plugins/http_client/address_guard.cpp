@@ -16,11 +16,11 @@ template <std::size_t kBytes>
 std::optional<RefusedAddress> refusalOfBytes(int family, const void* bytes, bool allowPrivate) {
   std::array<std::uint8_t, kBytes> address{};
   std::memcpy(address.data(), bytes, kBytes);
-  const net::AddressClass reach = net::classifyAddress(address);
-  if (net::isAllowed(reach, allowPrivate)) return std::nullopt;
+  const net::AddressClass addressClass = net::classifyAddress(address);
+  if (net::isAllowed(addressClass, allowPrivate)) return std::nullopt;
   char shown[INET6_ADDRSTRLEN] = "";
   inet_ntop(family, bytes, shown, sizeof shown);
-  return RefusedAddress{shown, reach};
+  return RefusedAddress{shown, addressClass};
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ std::optional<RefusedAddress> refusalOf(const sockaddr_storage& address, bool al
 std::string reasonOfRefusal(const RefusedAddress& refused) {
   if (refused.address.empty()) return "the address is neither IPv4 nor IPv6";
   return "the address " + refused.address +
-         (refused.reach == net::AddressClass::forbidden
+         (refused.addressClass == net::AddressClass::forbidden
               ? " is link-local, multicast or reserved, which is never allowed"
               : " is private, which is allowed only with net.allowPrivate = true");
 }

@@ -14,7 +14,7 @@ namespace jobq::http_client {
 /// An address to which the rules permit no connection.
 struct RefusedAddress {
   std::string address;  ///< as inet_ntop() writes it; empty if the address is neither IPv4 nor IPv6
-  net::AddressClass reach = net::AddressClass::forbidden;
+  net::AddressClass addressClass = net::AddressClass::forbidden;
 };
 
 /// Returns the refused address, or no value if a connection to the address is permitted. `allowPrivate` is the setting

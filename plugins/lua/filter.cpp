@@ -279,7 +279,7 @@ Decision LuaFilter::review(const AdmissionRequest& job) {
   Review review{job, deps_.quotas, name_, deps_.options.filterTime};
   review_ = &review;  // the script's first lines may read the review already
   CpuTimer timer;
-  const auto judge = [&]() -> std::string {
+  const auto endCondition = [&]() -> std::string {
     if (timer.used() < review.budget) return {};
     return "the script took more than " + std::to_string(std::chrono::duration_cast<Millis>(review.budget).count()) +
            " ms of processor time (lua.filterTime)";
@@ -298,7 +298,7 @@ Decision LuaFilter::review(const AdmissionRequest& job) {
     lua_call(lua, 1, 3);
     verdict = readVerdict(lua, job, name_);
   };
-  sandbox_->run(script, std::ref(judge), print, std::ref(body));
+  sandbox_->run(script, std::ref(endCondition), print, std::ref(body));
   return verdict;
 }
 

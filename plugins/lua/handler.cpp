@@ -130,7 +130,7 @@ std::string LuaHandler::run(std::string_view input, JobContext& context) {
   }
   const std::stop_token stop = context.stopToken();
   std::optional<std::chrono::steady_clock::time_point> stoppedAt;
-  const auto judge = [&]() -> std::string {
+  const auto endCondition = [&]() -> std::string {
     if (deps_.clock.now() >= context.deadline()) return std::string(kOverTime);
     if (!stop.stop_requested()) return {};
     const auto now = std::chrono::steady_clock::now();
@@ -146,7 +146,7 @@ std::string LuaHandler::run(std::string_view input, JobContext& context) {
   };
   const auto print = [&context](std::string_view line) { context.log(LogLevel::information, line); };
   try {
-    sandbox_->run(script, std::ref(judge), print, std::ref(body));
+    sandbox_->run(script, std::ref(endCondition), print, std::ref(body));
   } catch (const ScriptError& error) {
     if (sandbox_->isSpent()) sandbox_.reset();
     throw JobFailed(error.what());

@@ -13,8 +13,8 @@ ExecutionLimiter::ExecutionLimiter(lua_State* lua, std::size_t plain) : main_(lu
   *static_cast<ExecutionLimiter**>(lua_getextraspace(lua)) = this;
 }
 
-void ExecutionLimiter::arm(Judge judge) {
-  judge_ = std::move(judge);
+void ExecutionLimiter::arm(EndCondition endCondition) {
+  endCondition_ = std::move(endCondition);
   reason_.clear();
   left_ = kStepsPerCheck;
   hasChecked_ = false;
@@ -26,7 +26,7 @@ void ExecutionLimiter::arm(Judge judge) {
 
 void ExecutionLimiter::disarm() {
   lua_sethook(main_, nullptr, 0, 0);
-  judge_ = nullptr;
+  endCondition_ = nullptr;
 }
 
 void ExecutionLimiter::adaptTo(std::size_t bytes, bool always) {
@@ -35,7 +35,7 @@ void ExecutionLimiter::adaptTo(std::size_t bytes, bool always) {
   interval_ =
       bytes <= plain_ ? kInstructionsPerCheck : std::max(1, static_cast<int>(kInstructionsPerCheck * plain_ / bytes));
   if (always_ || !reason_.empty()) interval_ = 1;
-  if (judge_) tighten();
+  if (endCondition_) tighten();
 }
 
 // The interval is only shortened here, because setting a hook restarts its count. The hook itself lengthens the
@@ -45,7 +45,7 @@ void ExecutionLimiter::tighten() {
 }
 
 void ExecutionLimiter::checkSoon() {
-  if (judge_ && lua_gethookcount(current_) > 1) lua_sethook(current_, hook, LUA_MASKCOUNT, 1);
+  if (endCondition_ && lua_gethookcount(current_) > 1) lua_sethook(current_, hook, LUA_MASKCOUNT, 1);
 }
 
 bool ExecutionLimiter::hasStack() const {
@@ -60,7 +60,7 @@ void ExecutionLimiter::hook(lua_State* lua, lua_Debug*) {
 }
 
 bool ExecutionLimiter::isOver() {
-  if (reason_.empty() && judge_) reason_ = judge_();
+  if (reason_.empty() && endCondition_) reason_ = endCondition_();
   if (!reason_.empty()) left_ = 0;
   return !reason_.empty();
 }

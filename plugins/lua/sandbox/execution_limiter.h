@@ -15,15 +15,15 @@ class ExecutionLimiter {
  public:
   /// Returns the reason why the script has to end now, or an empty string if the script may continue. Called every few
   /// microseconds on the script's thread, and also from within C functions.
-  using Judge = std::function<std::string()>;
+  using EndCondition = std::function<std::string()>;
 
   /// Registers the limiter in the extra space of `lua`, so that of() finds the limiter. `plain`: size in bytes of the
   /// largest block with which scripts keep the full interval between two checks.
   ExecutionLimiter(lua_State* lua, std::size_t plain);
 
-  /// Starts the limits for a new script. `judge` decides how long the script continues, until disarm().
-  void arm(Judge judge);
-  /// Ends the limits and drops the judge. The reason stays readable until the next arm().
+  /// Starts the limits for a new script. `endCondition` decides how long the script continues, until disarm().
+  void arm(EndCondition endCondition);
+  /// Ends the limits and drops the condition. The reason stays readable until the next arm().
   void disarm();
 
   /// Counts `steps` of work, each of about the price of comparing two characters. Checks the deadline when the present
@@ -97,7 +97,7 @@ class ExecutionLimiter {
   bool always_ = false;
   int interval_ = kInstructionsPerCheck;
   const char* stack_ = nullptr;  // address of the stack when the script began
-  Judge judge_;
+  EndCondition endCondition_;
   std::string reason_;
   std::uint64_t left_ = kStepsPerCheck;
   bool hasChecked_ = false;  // since the script began

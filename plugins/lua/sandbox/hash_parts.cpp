@@ -92,7 +92,7 @@ bool HashParts::isOne(std::size_t size) noexcept {
 bool HashParts::spread(std::size_t size) const noexcept {
   const std::size_t count = size / kNode;
   if (count <= kLeast) return true;
-  const std::uint64_t budget = std::max(kWay * count, patience_);
+  const std::uint64_t budget = std::max(kWay * count, stepLimit_);
   std::vector<std::uint32_t> chains;
   for (const Part& part : parts_) {
     const auto moved = leastMoved(part.block, part.size);

@@ -15,9 +15,8 @@ namespace jobq::lua {
 /// Strings are not examined: Lua hashes strings with a secret unknown to callers.
 class HashParts {
  public:
-  /// `patience`: steps along chains, each of some 2.5 ns, that moving a part may always take, however small the part
-  /// is.
-  explicit HashParts(std::uint64_t patience) : patience_(patience) {}
+  /// `stepLimit`: steps along chains, each of some 2.5 ns, that moving a part may always take, even a small part.
+  explicit HashParts(std::uint64_t stepLimit) : stepLimit_(stepLimit) {}
 
   /// Returns true if a block of `size` bytes, belonging to no object, may be a hash part large enough to matter. Other
   /// blocks of such a size do no harm: their bytes are read as numbers and never used as pointers.
@@ -41,7 +40,7 @@ class HashParts {
     const std::byte* block;
     std::size_t size;
   };
-  const std::uint64_t patience_;
+  const std::uint64_t stepLimit_;
   std::vector<Part> parts_;
 };
 

@@ -51,7 +51,7 @@ class Heap {
   static constexpr std::size_t kStep = 16;
   static constexpr std::size_t kLargestSmall = 512;
   static constexpr std::size_t kSlab = 16'384;
-  static constexpr std::uint64_t kStepsAByte = 128;  // 5 ms in filters, the patience with blocks
+  static constexpr std::uint64_t kStepsAByte = 128;  // 5 ms in filters, as for blocks
 
   struct Free {
     Free* next;

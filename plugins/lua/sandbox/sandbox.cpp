@@ -105,15 +105,17 @@ int Sandbox::translate(lua_State* lua) {
   return 0;
 }
 
-std::string Sandbox::compile(std::string_view text, const std::string& chunk, ExecutionLimiter::Judge judge) {
+std::string Sandbox::compile(std::string_view text, const std::string& chunk,
+                             ExecutionLimiter::EndCondition endCondition) {
   Translation task{text, chunk, {}};
-  if (const auto fault = attempt(guarded<translate>, &task, std::move(judge))) throw ScriptError(*fault);
+  if (const auto fault = attempt(guarded<translate>, &task, std::move(endCondition))) throw ScriptError(*fault);
   return std::move(task.bytecode);
 }
 
 // Runs `work` under the limits. Returns the reason of a failure, or nullopt on success.
-std::optional<std::string> Sandbox::attempt(lua_CFunction work, void* task, ExecutionLimiter::Judge judge) {
-  limiter_->arm(std::move(judge));
+std::optional<std::string> Sandbox::attempt(lua_CFunction work, void* task,
+                                            ExecutionLimiter::EndCondition endCondition) {
+  limiter_->arm(std::move(endCondition));
   lua_pushcfunction(lua_, work);
   lua_pushlightuserdata(lua_, task);
   const int status = lua_pcall(lua_, 1, 0, 0);
@@ -127,12 +129,12 @@ std::optional<std::string> Sandbox::attempt(lua_CFunction work, void* task, Exec
   return fault;
 }
 
-void Sandbox::run(const ScriptPtr& script, ExecutionLimiter::Judge judge, LineSink print,
+void Sandbox::run(const ScriptPtr& script, ExecutionLimiter::EndCondition endCondition, LineSink print,
                   const std::function<void(lua_State*)>& body) {
   Task task{loaded_ == script, *script, body};
   print_ = std::move(print);
   isSeeded_ = false;
-  const auto fault = attempt(guarded<perform>, &task, std::move(judge));
+  const auto fault = attempt(guarded<perform>, &task, std::move(endCondition));
   print_ = nullptr;
   // All processors share the reference count of the script, so the pointer is not written while the script stays the
   // same.

@@ -53,13 +53,14 @@ class Sandbox {
   using LineSink = std::function<void(std::string_view line)>;
 
   /// Runs the script's text anew in a fresh environment, then `body` with the returned function on top of the stack,
-  /// until `judge` ends both. Blocks until the script has ended. Throws ScriptError if the script fails or is ended.
-  void run(const ScriptPtr& script, ExecutionLimiter::Judge judge, LineSink print,
+  /// until `endCondition` ends both. Blocks until the script has ended. Throws ScriptError if the script fails or is
+  /// ended.
+  void run(const ScriptPtr& script, ExecutionLimiter::EndCondition endCondition, LineSink print,
            const std::function<void(lua_State*)>& body);
 
   /// Returns the bytecode of a text, compiled under the same limits. `chunk`: name of the text in messages. Throws
   /// ScriptError if the text does not compile.
-  std::string compile(std::string_view text, const std::string& chunk, ExecutionLimiter::Judge judge);
+  std::string compile(std::string_view text, const std::string& chunk, ExecutionLimiter::EndCondition endCondition);
 
   /// Returns the reason why the limiter ended the last script, or an empty string if the script ended by itself.
   const std::string& endedBy() const { return limiter_->reason(); }
@@ -87,7 +88,7 @@ class Sandbox {
   static void* resize(void* self, void* block, std::size_t before, std::size_t after);
   static int perform(lua_State* lua);
   static int translate(lua_State* lua);
-  std::optional<std::string> attempt(lua_CFunction work, void* task, ExecutionLimiter::Judge judge);
+  std::optional<std::string> attempt(lua_CFunction work, void* task, ExecutionLimiter::EndCondition endCondition);
   void forget();
   std::string describe(int status);
 
