@@ -8,7 +8,7 @@
 
 #include "check.h"
 #include "outline.h"
-#include "reception.h"
+#include "submission_fixture.h"
 
 namespace {
 
@@ -46,11 +46,11 @@ bool judgeFlag(const Outline& policy, bool& good) {
 void compare(const Outline& policy, const JobSpec* job) {
   bool good = policy.kind() == Kind::object || policy.kind() == Kind::null;
   good = good && policy.deepest() < json::kMaxDepth;  // the body adds one level
-  good = good && policy.fields().size() <= Reception::kMostKeys;
+  good = good && policy.fields().size() <= SubmissionFixture::kMostKeys;
   good = good && !policy.repeatsAKey();
   for (const auto& field : policy.fields()) good = good && kKnown.contains(field.key);
   const auto timeout =
-      judgeNumber(policy, "executionTimeout", 5'000, 604'800'000, Reception::kOwnTimeout.count(), good);
+      judgeNumber(policy, "executionTimeout", 5'000, 604'800'000, SubmissionFixture::kOwnTimeout.count(), good);
   const auto ttl = judgeNumber(policy, "ttl", 10'000, 604'800'000, 86'400'000, good);
   const auto priority = judgeNumber(policy, "priority", -1'000, 1'000, 0, good);
   const bool low = judgeFlag(policy, good);
@@ -63,9 +63,9 @@ void compare(const Outline& policy, const JobSpec* job) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const Reception kReception;
+  static const SubmissionFixture kFixture;
   const std::string text(reinterpret_cast<const char*>(data), size);
-  const auto result = kReception.read("{\"input\":{},\"policy\":" + text + "}");
+  const auto result = kFixture.read("{\"input\":{},\"policy\":" + text + "}");
   const JobSpec* job = result ? &*result : nullptr;
   if (text.find('\0') != std::string::npos) {
     BELIEVE(job == nullptr);

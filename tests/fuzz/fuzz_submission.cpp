@@ -5,7 +5,7 @@
 
 #include "check.h"
 #include "outline.h"
-#include "reception.h"
+#include "submission_fixture.h"
 
 namespace {
 
@@ -24,14 +24,14 @@ bool hasInput(const Outline& outline) {
 /// Returns true if only the fields with rules of their own could still cause a refusal.
 bool isJob(const Outline& outline) {
   return outline.valid() && outline.kind() == Outline::Kind::object && outline.deepest() <= json::kMaxDepth &&
-         outline.fields().size() <= Reception::kMostKeys && !outline.repeatsAKey() && hasInput(outline);
+         outline.fields().size() <= SubmissionFixture::kMostKeys && !outline.repeatsAKey() && hasInput(outline);
 }
 
-void checkKept(const JobSpec& job, const Outline& outline, const Reception& reception) {
+void checkKept(const JobSpec& job, const Outline& outline, const SubmissionFixture& fixture) {
   BELIEVE(job.input == outline.last("input")->raw);
   const bool noConfig = isAbsent(outline, "s3Config");
   BELIEVE(noConfig == job.s3Config.empty());
-  if (!noConfig) BELIEVE(reception.open(job.s3Config) == outline.last("s3Config")->raw);
+  if (!noConfig) BELIEVE(fixture.open(job.s3Config) == outline.last("s3Config")->raw);
   const auto* hook = outline.last(isAbsent(outline, "webhook") ? "webhookV2" : "webhook");
   BELIEVE(job.webhook == (hook == nullptr ? "" : hook->kind == Outline::Kind::null ? "" : hook->text));
 }
@@ -39,9 +39,9 @@ void checkKept(const JobSpec& job, const Outline& outline, const Reception& rece
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const Reception kReception;
+  static const SubmissionFixture kFixture;
   const std::string_view body(reinterpret_cast<const char*>(data), size);
-  const auto result = kReception.read(body, size % 2 == 1);
+  const auto result = kFixture.read(body, size % 2 == 1);
   const JobSpec* job = result ? &*result : nullptr;
   // RapidJSON takes a NUL for the end.
   if (size > 0 && std::memchr(data, 0, size) != nullptr) {
@@ -57,6 +57,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const bool plain = isAbsent(outline, "policy") && isAbsent(outline, "webhook") && isAbsent(outline, "webhookV2") &&
                      isAbsent(outline, "s3Config");
   BELIEVE(job != nullptr || !plain);
-  if (job != nullptr) checkKept(*job, outline, kReception);
+  if (job != nullptr) checkKept(*job, outline, kFixture);
   return 0;
 }

@@ -56,7 +56,7 @@ class FormTest:
         assert read(name).faults(), f"{name} is converted: take it out of NOT_CONVERTED"
 
 
-class Desk:
+class TreeCopy:
     """A folder that looks like the tree: etc and scripts are copies, build is the tested one, the rest are links."""
 
     def __init__(self, folder):
@@ -87,26 +87,26 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path):
-    return Desk(tmp_path)
+def tree(tmp_path):
+    return TreeCopy(tmp_path)
 
 
-def start_server(desk, blocks):
+def start_server(tree, blocks):
     """A server as scripts/run.sh starts it, on a free port."""
     server = jobq_server.Server(start=False)
     try:
-        server.settings = {**desk.settings(blocks), "server.port": "0"}
-        server.file = str(desk.write("jobq.properties", server.settings))
-        server.data = str(desk.folder / "etc" / server.settings["data.dir"])
+        server.settings = {**tree.settings(blocks), "server.port": "0"}
+        server.file = str(tree.write("jobq.properties", server.settings))
+        server.data = str(tree.folder / "etc" / server.settings["data.dir"])
         return server.start()
     except BaseException:
         server.remove()
         raise
 
 
-def run_shell(desk, server, blocks):
+def run_shell(tree, server, blocks):
     """Runs the blocks in one shell until one fails; [(block, its output, None or what it said when it failed)]."""
-    results = desk.folder / "results"
+    results = tree.folder / "results"
     results.mkdir()
     script = "set -eo pipefail\n"
     for number, block in enumerate(blocks):
@@ -115,7 +115,7 @@ def run_shell(desk, server, blocks):
     script += f"exec >/dev/null 2>&1\ntouch {results}/end\n"
     environment = {**os.environ, "URL": server.url, "KEY": server.key,
                    "CMAKE_BUILD_PARALLEL_LEVEL": str(PROCESSORS)}
-    shell = subprocess.Popen(["bash", "-c", script], cwd=desk.folder, env=environment, stdin=subprocess.DEVNULL,
+    shell = subprocess.Popen(["bash", "-c", script], cwd=tree.folder, env=environment, stdin=subprocess.DEVNULL,
                              start_new_session=True)
     try:
         shell.wait(SHELL_DEADLINE)
@@ -160,13 +160,13 @@ def runs(block):
 class RunTest:
     @pytest.mark.parametrize("name", [name for name in CONVERTED if any(map(runs, read(name).blocks))])
     @pytest.mark.timeout(SHELL_DEADLINE + 60)
-    def test_the_commands_do_what_the_page_says(self, name, desk):
+    def test_the_commands_do_what_the_page_says(self, name, tree):
         """The page's sh blocks succeed one after the other, and print what the page says."""
         if jobq_server.is_foreign():
             pytest.skip("a page runs on a server of its own")
         page = read(name)
-        with start_server(desk, [block for block in page.blocks if block.option == "server"]) as server:
-            said = run_shell(desk, server, [block for block in page.blocks if runs(block)])
+        with start_server(tree, [block for block in page.blocks if block.option == "server"]) as server:
+            said = run_shell(tree, server, [block for block in page.blocks if runs(block)])
         faults = [f"{name}, line {block.line}: {failure}\noutput: {out[-2000:]}"
                   for block, out, failure in said if failure]
         outputs = {block: out for block, out, _ in said}
@@ -198,9 +198,9 @@ class OtherLanguagesTest:
         tool(jobq_server.JOBQCTL, "lua", "check", str(script))
 
     @pytest.mark.parametrize("name, block", blocks_of("properties", lambda block: not block.file))
-    def test_settings_pass_the_check(self, name, block, desk):
+    def test_settings_pass_the_check(self, name, block, tree):
         """Settings are valid beside those of etc/jobq.properties. The page itself uses a file that it has written."""
-        tool(jobq_server.JOBQD, "--config", str(desk.write("block.properties", desk.settings([block]))), "--check")
+        tool(jobq_server.JOBQD, "--config", str(tree.write("block.properties", tree.settings([block]))), "--check")
 
     @pytest.mark.parametrize("name, block", blocks_of("cpp"))
     def test_sources_compile_against_the_sdk(self, name, block, tmp_path):
@@ -333,12 +333,12 @@ class RulesTest:
         block = Page(FENCED.format("sh", "x") + FENCED.format("json", expected)).blocks[1]
         assert (differs(block, real) is None) == same
 
-    def test_a_shell_that_fails_is_told(self, desk):
+    def test_a_shell_that_fails_is_told(self, tree):
         """The block that fails is the last one that ran, and its words are in the report. Files are written before."""
         page = Page(FENCED.format("sh", "A=1") + FENCED.format("lua file a/b.lua", "return $A")
                     + FENCED.format("sh", "cat a/b.lua; echo $A; echo why >&2; false; echo not here")
                     + FENCED.format("sh", "echo nor here"))
-        said = run_shell(desk, jobq_server.Api("http://127.0.0.1:1", "key"), page.blocks)
+        said = run_shell(tree, jobq_server.Api("http://127.0.0.1:1", "key"), page.blocks)
         assert [(out, bool(failure)) for _, out, failure in said] == [("", False), ("", False),
                                                                          ("return $A\n1\n", True)]
         assert "why" in said[2][2]

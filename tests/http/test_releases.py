@@ -207,7 +207,7 @@ class RollingTest(ReleaseTest):
         now = self.complete(endpoint, 11)
         assert [worker["env"] for worker in now["workers"]] == [{"N": "10"}] * 4
 
-    def test_a_handler_that_is_stuck_holds_nobody_up(self, own_server):
+    def test_a_handler_that_is_stuck_delays_no_release(self, own_server):
         """core/decisions/workers.md: a stuck worker is replaced; a release does not wait for the worker either."""
         self.server = own_server(server__drain="200ms")
         self.template = self.new_template(env={"N": "0"})

@@ -29,32 +29,32 @@ class WorkerPoolTest : public testing::Test {
     return step;
   }
   void startWorker(const WorkerId& id, bool replaces = false, bool surge = false) {
-    EXPECT_EQ(crew_.addWorker(id, why(replaces, surge), now_), crew_.target());
+    EXPECT_EQ(pool_.addWorker(id, why(replaces, surge), now_), pool_.target());
   }
-  bool ready(const WorkerId& id) { return crew_.recordReady(id, now_); }
+  bool ready(const WorkerId& id) { return pool_.recordReady(id, now_); }
   void join(const WorkerId& id) {
     startWorker(id);
     EXPECT_TRUE(ready(id));
   }
   static LeaseRef jobOf(const WorkerId& id) { return {id + "'s job", 1}; }
   void busy(const WorkerId& id) {
-    const std::vector<WorkerId> reserved = crew_.workers().reserve(100);
+    const std::vector<WorkerId> reserved = pool_.workers().reserve(100);
     ClaimedJob job;
     job.lease = jobOf(id);
     job.worker = id;
-    crew_.workers().assignJob(job);
-    crew_.workers().releaseReserved(reserved);
-    EXPECT_THAT(crew_.workers().collectRefusals(), IsEmpty());
+    pool_.workers().assignJob(job);
+    pool_.workers().releaseReserved(reserved);
+    EXPECT_THAT(pool_.workers().collectRefusals(), IsEmpty());
   }
   void stuck(const WorkerId& id) {
-    EXPECT_TRUE(crew_.workers().beginStopGrace(jobOf(id), now_));
-    EXPECT_EQ(crew_.workers().markStuck(now_).size(), 1U);
+    EXPECT_TRUE(pool_.workers().beginStopGrace(jobOf(id), now_));
+    EXPECT_EQ(pool_.workers().markStuck(now_).size(), 1U);
   }
-  bool drains(const WorkerId& id) const { return crew_.workers().all().at(id).drainAfterJob; }
-  bool gone(const WorkerId& id, const std::string& failure = "") { return crew_.recordGone(id, failure, now_); }
+  bool drains(const WorkerId& id) const { return pool_.workers().all().at(id).drainAfterJob; }
+  bool gone(const WorkerId& id, const std::string& failure = "") { return pool_.recordGone(id, failure, now_); }
   std::size_t outdated() const {
     std::size_t old = 0;
-    for (const auto& [id, info] : crew_.workers().all()) old += info.release != crew_.endpoint()->release ? 1 : 0;
+    for (const auto& [id, info] : pool_.workers().all()) old += info.release != pool_.endpoint()->release ? 1 : 0;
     return old;
   }
 
@@ -62,46 +62,46 @@ class WorkerPoolTest : public testing::Test {
   const ReleasePtr second_ = std::make_shared<Release>();
   const ReleasePtr third_ = std::make_shared<Release>();
   Instant now_{};
-  WorkerPool crew_{endpoint(first_)};
+  WorkerPool pool_{endpoint(first_)};
 };
 
 TEST_F(WorkerPoolTest, NothingHappensWithoutARelease) {
   join("a");
   busy("a");
   join("b");
-  const WorkerPool::Step step = crew_.nextStep();
+  const WorkerPool::Step step = pool_.nextStep();
   EXPECT_THAT(step.stoppedWorkers, IsEmpty());
   EXPECT_FALSE(step.startWorker);
-  EXPECT_FALSE(crew_.isRolling());
+  EXPECT_FALSE(pool_.isRolling());
 }
 
 TEST_F(WorkerPoolTest, TheFirstOfAReleaseComesBeforeAnybodyGoesIfThereIsRoom) {
   join("a");
   join("b");
-  crew_.change(endpoint(second_));
-  EXPECT_TRUE(crew_.isRolling());
-  WorkerPool::Step step = crew_.nextStep();
+  pool_.change(endpoint(second_));
+  EXPECT_TRUE(pool_.isRolling());
+  WorkerPool::Step step = pool_.nextStep();
   EXPECT_TRUE(step.startWorker);
   EXPECT_FALSE(step.replaces);
   EXPECT_THAT(step.stoppedWorkers, IsEmpty());
   startWorker("c");
-  step = crew_.nextStep();
+  step = pool_.nextStep();
   EXPECT_FALSE(step.startWorker) << "one after the other";
   EXPECT_THAT(step.stoppedWorkers, IsEmpty());
   EXPECT_TRUE(ready("c"));
-  EXPECT_THAT(crew_.nextStep().stoppedWorkers, ElementsAre("a"));
+  EXPECT_THAT(pool_.nextStep().stoppedWorkers, ElementsAre("a"));
 }
 
 TEST_F(WorkerPoolTest, AFullCrewGivesUpOneAtATime) {
   for (const char* id : {"a", "b", "c"}) join(id);
-  crew_.change(endpoint(second_));
-  WorkerPool::Step step = crew_.nextStep();
+  pool_.change(endpoint(second_));
+  WorkerPool::Step step = pool_.nextStep();
   EXPECT_THAT(step.stoppedWorkers, ElementsAre("a"));
   EXPECT_TRUE(step.startWorker && step.replaces);
   startWorker("d", true);
-  EXPECT_THAT(crew_.nextStep().stoppedWorkers, IsEmpty()) << "until its replacement is at work";
+  EXPECT_THAT(pool_.nextStep().stoppedWorkers, IsEmpty()) << "until its replacement is at work";
   EXPECT_TRUE(ready("d"));
-  EXPECT_THAT(crew_.nextStep().stoppedWorkers, ElementsAre("b"));
+  EXPECT_THAT(pool_.nextStep().stoppedWorkers, ElementsAre("b"));
 }
 
 TEST_F(WorkerPoolTest, WhoIsBusyLeavesAfterItsJob) {
@@ -109,124 +109,124 @@ TEST_F(WorkerPoolTest, WhoIsBusyLeavesAfterItsJob) {
     join(id);
     busy(id);
   }
-  crew_.change(endpoint(second_));
-  WorkerPool::Step step = crew_.nextStep();
+  pool_.change(endpoint(second_));
+  WorkerPool::Step step = pool_.nextStep();
   EXPECT_THAT(step.stoppedWorkers, IsEmpty());
   EXPECT_THAT(step.stopped, IsEmpty()) << "a release stops no job";
   EXPECT_TRUE(drains("a"));
-  (void)crew_.nextStep();
+  (void)pool_.nextStep();
   EXPECT_FALSE(drains("b")) << "one below the running count at most";
   EXPECT_TRUE(ready("b")) << "who is not asked to leave goes on";
   EXPECT_FALSE(ready("a"));
-  step = crew_.nextStep();
+  step = pool_.nextStep();
   EXPECT_TRUE(step.startWorker && step.replaces);
 }
 
 TEST_F(WorkerPoolTest, EverybodyHasTheReleaseInTheEnd) {
   for (const char* id : {"a", "b", "c"}) join(id);
   busy("b");
-  crew_.change(endpoint(second_));
+  pool_.change(endpoint(second_));
   int started = 0;
-  for (int i = 0; crew_.isRolling() && i < 50; ++i) {
-    const WorkerPool::Step step = crew_.nextStep();
+  for (int i = 0; pool_.isRolling() && i < 50; ++i) {
+    const WorkerPool::Step step = pool_.nextStep();
     for (const WorkerId& id : step.stoppedWorkers) gone(id);
     if (step.startWorker) {
       const WorkerId id = "n" + std::to_string(++started);
       startWorker(id, step.replaces);
       EXPECT_TRUE(ready(id));
     }
-    EXPECT_GE(crew_.slots(), 2U);
-    EXPECT_LE(crew_.slots(), 3U);
-    if (crew_.workers().all().contains("b") && drains("b")) {
+    EXPECT_GE(pool_.slots(), 2U);
+    EXPECT_LE(pool_.slots(), 3U);
+    if (pool_.workers().all().contains("b") && drains("b")) {
       EXPECT_FALSE(ready("b"));
       gone("b");
     }
   }
   EXPECT_EQ(outdated(), 0U);
-  EXPECT_EQ(crew_.slots(), 3U);
+  EXPECT_EQ(pool_.slots(), 3U);
 }
 
 TEST_F(WorkerPoolTest, AReleaseThatDoesNotStartHalts) {
   join("a");
-  crew_.change(endpoint(second_));
-  EXPECT_TRUE(crew_.nextStep().startWorker);
+  pool_.change(endpoint(second_));
+  EXPECT_TRUE(pool_.nextStep().startWorker);
   startWorker("b");
   EXPECT_TRUE(gone("b", "no such thing"));
-  EXPECT_TRUE(crew_.view().halted);
-  EXPECT_EQ(crew_.view().fault, "no such thing");
-  EXPECT_FALSE(crew_.isRolling());
-  EXPECT_EQ(crew_.target(), first_) << "the old workers keep serving, and new ones run what they run";
-  EXPECT_EQ(crew_.status(now_).counts.throttled, 0U) << "nobody has to wait for the old one";
-  EXPECT_TRUE(crew_.beginScaling(now_));
+  EXPECT_TRUE(pool_.view().halted);
+  EXPECT_EQ(pool_.view().fault, "no such thing");
+  EXPECT_FALSE(pool_.isRolling());
+  EXPECT_EQ(pool_.target(), first_) << "the old workers keep serving, and new ones run what they run";
+  EXPECT_EQ(pool_.status(now_).counts.throttled, 0U) << "no new worker waits for an old one to end";
+  EXPECT_TRUE(pool_.beginScaling(now_));
 }
 
 TEST_F(WorkerPoolTest, TheSlotThatAHaltedReleaseEmptiedIsFilledAgain) {
-  crew_ = WorkerPool{endpoint(first_, 1)};
+  pool_ = WorkerPool{endpoint(first_, 1)};
   join("a");
-  crew_.change(endpoint(second_, 1));
-  const WorkerPool::Step step = crew_.nextStep();
+  pool_.change(endpoint(second_, 1));
+  const WorkerPool::Step step = pool_.nextStep();
   EXPECT_THAT(step.stoppedWorkers, ElementsAre("a"));
   gone("a");
   startWorker("b", step.replaces);
   gone("b", "broken");
-  EXPECT_TRUE(crew_.view().halted);
-  const WorkerPool::Step again = crew_.nextStep();
+  EXPECT_TRUE(pool_.view().halted);
+  const WorkerPool::Step again = pool_.nextStep();
   EXPECT_TRUE(again.startWorker);
-  EXPECT_EQ(crew_.target(), first_);
+  EXPECT_EQ(pool_.target(), first_);
 }
 
 TEST_F(WorkerPoolTest, TheNextReleaseEndsTheHalt) {
   join("a");
-  crew_.change(endpoint(second_));
-  (void)crew_.nextStep();
+  pool_.change(endpoint(second_));
+  (void)pool_.nextStep();
   startWorker("b");
   gone("b", "broken");
-  crew_.change(endpoint(third_));
-  EXPECT_FALSE(crew_.view().halted);
-  EXPECT_EQ(crew_.view().fault, "");
-  EXPECT_EQ(crew_.target(), third_);
-  EXPECT_TRUE(crew_.isRolling());
+  pool_.change(endpoint(third_));
+  EXPECT_FALSE(pool_.view().halted);
+  EXPECT_EQ(pool_.view().fault, "");
+  EXPECT_EQ(pool_.target(), third_);
+  EXPECT_TRUE(pool_.isRolling());
 }
 
 TEST_F(WorkerPoolTest, AChangeOfTheRulesIsNoRelease) {
   join("a");
-  crew_.change(endpoint(second_));
-  (void)crew_.nextStep();
+  pool_.change(endpoint(second_));
+  (void)pool_.nextStep();
   startWorker("b");
   gone("b", "broken");
-  crew_.change(endpoint(second_, 7));
-  EXPECT_TRUE(crew_.view().halted) << "the same release does not start either";
+  pool_.change(endpoint(second_, 7));
+  EXPECT_TRUE(pool_.view().halted) << "the same release does not start either";
 }
 
 TEST_F(WorkerPoolTest, TheFirstReleaseEverIsTriedAgainAfterAWhile) {
   startWorker("a");
   gone("a", "not yet");
-  EXPECT_FALSE(crew_.view().halted);
-  EXPECT_EQ(crew_.nextDuty(now_), now_ + Millis(1'000));
+  EXPECT_FALSE(pool_.view().halted);
+  EXPECT_EQ(pool_.nextDuty(now_), now_ + Millis(1'000));
   startWorker("b");
   gone("b", "not yet");
-  EXPECT_EQ(crew_.nextDuty(now_), now_ + Millis(2'000));
-  EXPECT_FALSE(crew_.beginScaling(now_ + Millis(1'999)));
-  EXPECT_TRUE(crew_.beginScaling(now_ + Millis(2'000)));
+  EXPECT_EQ(pool_.nextDuty(now_), now_ + Millis(2'000));
+  EXPECT_FALSE(pool_.beginScaling(now_ + Millis(1'999)));
+  EXPECT_TRUE(pool_.beginScaling(now_ + Millis(2'000)));
   join("c");
-  EXPECT_EQ(crew_.view().fault, "");
+  EXPECT_EQ(pool_.view().fault, "");
   startWorker("d");
   now_ += Millis(60'000);
   gone("d", "not yet");
-  EXPECT_FALSE(crew_.beginScaling(now_ + Millis(999)));
-  EXPECT_TRUE(crew_.beginScaling(now_ + Millis(1'000))) << "a worker that was ready has ended the backoff";
+  EXPECT_FALSE(pool_.beginScaling(now_ + Millis(999)));
+  EXPECT_TRUE(pool_.beginScaling(now_ + Millis(1'000))) << "a worker that was ready has ended the backoff";
 }
 
 TEST_F(WorkerPoolTest, TwoReleasesInARowLeadToTheLast) {
   for (const char* id : {"a", "b"}) join(id);
-  crew_.change(endpoint(second_));
-  (void)crew_.nextStep();
+  pool_.change(endpoint(second_));
+  (void)pool_.nextStep();
   startWorker("c");
-  crew_.change(endpoint(third_));
+  pool_.change(endpoint(third_));
   EXPECT_TRUE(ready("c"));
   int started = 0;
-  for (int i = 0; crew_.isRolling() && i < 50; ++i) {
-    const WorkerPool::Step step = crew_.nextStep();
+  for (int i = 0; pool_.isRolling() && i < 50; ++i) {
+    const WorkerPool::Step step = pool_.nextStep();
     for (const WorkerId& id : step.stoppedWorkers) gone(id);
     if (!step.startWorker) continue;
     const WorkerId id = "n" + std::to_string(++started);
@@ -239,10 +239,10 @@ TEST_F(WorkerPoolTest, TwoReleasesInARowLeadToTheLast) {
 TEST_F(WorkerPoolTest, AReleaseLeavesAsManyAsItFound) {
   join("a");
   for (const ReleasePtr& release : {second_, third_}) {
-    crew_.change(endpoint(release));
+    pool_.change(endpoint(release));
     int started = 0;
-    for (int i = 0; crew_.isRolling() && i < 50; ++i) {
-      const WorkerPool::Step step = crew_.nextStep();
+    for (int i = 0; pool_.isRolling() && i < 50; ++i) {
+      const WorkerPool::Step step = pool_.nextStep();
       for (const WorkerId& id : step.stoppedWorkers) gone(id);
       if (!step.startWorker) continue;
       const WorkerId id = (release == second_ ? "s" : "t") + std::to_string(++started);
@@ -250,7 +250,7 @@ TEST_F(WorkerPoolTest, AReleaseLeavesAsManyAsItFound) {
       EXPECT_TRUE(ready(id));
     }
     EXPECT_EQ(outdated(), 0U);
-    EXPECT_EQ(crew_.slots(), 1U);
+    EXPECT_EQ(pool_.slots(), 1U);
   }
 }
 
@@ -259,12 +259,12 @@ TEST_F(WorkerPoolTest, WhoIsOverALoweredMaximumLeavesWhenItIsFree) {
   join("b");
   busy("a");
   busy("b");
-  auto less = std::make_shared<Endpoint>(*crew_.endpoint());
+  auto less = std::make_shared<Endpoint>(*pool_.endpoint());
   less->spec.workersMax = 1;
-  crew_.change(less);
+  pool_.change(less);
   EXPECT_FALSE(ready("a"));
   EXPECT_TRUE(ready("b"));
-  EXPECT_FALSE(crew_.isRolling()) << "no replacement is missing";
+  EXPECT_FALSE(pool_.isRolling()) << "no replacement is missing";
 }
 
 TEST_F(WorkerPoolTest, AStuckHandlerStopsNoRelease) {
@@ -272,44 +272,44 @@ TEST_F(WorkerPoolTest, AStuckHandlerStopsNoRelease) {
     join(id);
     busy(id);
   }
-  crew_.change(endpoint(second_));
-  (void)crew_.nextStep();
+  pool_.change(endpoint(second_));
+  (void)pool_.nextStep();
   ASSERT_TRUE(drains("a"));
   stuck("a");
-  const WorkerPool::Step step = crew_.nextStep();
-  EXPECT_TRUE(step.startWorker || drains("b")) << "somebody else's turn";
+  const WorkerPool::Step step = pool_.nextStep();
+  EXPECT_TRUE(step.startWorker || drains("b")) << "the next old worker has its turn";
 }
 
 TEST_F(WorkerPoolTest, AnEndpointThatNothingHereCanRunLosesItsWorkersAfterTheirJobs) {
   join("a");
   join("b");
   busy("b");
-  crew_.change(endpoint(nullptr));
-  const WorkerPool::Step step = crew_.nextStep();
+  pool_.change(endpoint(nullptr));
+  const WorkerPool::Step step = pool_.nextStep();
   EXPECT_THAT(step.stoppedWorkers, ElementsAre("a"));
   EXPECT_THAT(step.stopped, IsEmpty());
   EXPECT_FALSE(ready("b"));
-  EXPECT_FALSE(crew_.isRolling()) << "no replacement is missing";
+  EXPECT_FALSE(pool_.isRolling()) << "no replacement is missing";
 }
 
 TEST_F(WorkerPoolTest, AnEndpointThatIsGoneStopsItsJobs) {
   join("a");
   join("b");
   busy("b");
-  crew_.retire();
-  const WorkerPool::Step step = crew_.nextStep();
+  pool_.retire();
+  const WorkerPool::Step step = pool_.nextStep();
   EXPECT_THAT(step.stoppedWorkers, ElementsAre("a"));
   EXPECT_THAT(step.stopped, ElementsAre(jobOf("b")));
   EXPECT_FALSE(ready("b"));
 }
 
 TEST_F(WorkerPoolTest, WhoWasStuckAndComesBackLeavesWhenItsSlotIsTaken) {
-  crew_ = WorkerPool{endpoint(first_, 1)};
+  pool_ = WorkerPool{endpoint(first_, 1)};
   join("a");
   busy("a");
   stuck("a");
   join("b");
-  EXPECT_EQ(crew_.slots(), 1U);
+  EXPECT_EQ(pool_.slots(), 1U);
   EXPECT_FALSE(ready("a"));
 }
 

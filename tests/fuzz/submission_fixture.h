@@ -21,9 +21,9 @@
 
 namespace jobq {
 
-class Reception {
+class SubmissionFixture {
  public:
-  Reception() : secrets_(keyFile()) {
+  SubmissionFixture() : secrets_(keyFile()) {
     std::filesystem::remove(keyFile());
     endpoint_.spec.id = "ep";
     endpoint_.spec.executionTimeout = kOwnTimeout;
