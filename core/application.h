@@ -1,7 +1,7 @@
-// The composition root. Members are built in the order of their declaration and destroyed in reverse, and each is given
-// only to later members. Three parts need a part that is built later; the constructor registers that part at the end,
-// before any thread starts: QueueSignal::setClaimer (called by the Dispatcher), Sweeper::setListener, and the listener
-// of the EndpointRegistry.
+// The composition root. Members are built in the order of their declaration and destroyed in reverse. Each member is
+// given only to later ones, with three exceptions, all registered before any thread starts: the Dispatcher's
+// constructor calls QueueSignal::setClaimer, and the body of this constructor sets the listeners of EndpointRegistry
+// and Sweeper.
 #pragma once
 
 #include <atomic>

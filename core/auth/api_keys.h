@@ -23,6 +23,7 @@
 namespace jobq {
 
 /// The scope demanded by a route (core/http/API.md, "Scopes"; core/decisions/auth.md). An admin key has every scope.
+/// Planned: no route demands `worker` yet.
 enum class Scope { none, client, worker, admin };
 
 using ApiKeyPtr = std::shared_ptr<const ApiKey>;

@@ -41,8 +41,8 @@ inline Failure invalid(std::string message, std::string field = {}) {
 }
 inline Failure notFound(std::string message) { return {Failure::Kind::notFound, {{{}, std::move(message)}}}; }
 
-/// A value or a failure. The value is readable only after a check, and the failure only without a value; each of both
-/// throws std::bad_variant_access otherwise. Result<void> has no value: a success or a failure.
+/// A value or a failure. operator* and operator-> throw std::bad_variant_access without a value, failure() throws with
+/// one: check operator bool first. Result<void> has no value: a success or a failure.
 template <class Value>
 class [[nodiscard]] Result {
  public:

@@ -50,8 +50,9 @@ struct EndpointSpec {
   std::string queuePolicy;                          ///< empty: policy of the server
   std::optional<std::vector<std::string>> filters;  ///< names in their order; without a value those of the server
   std::optional<Millis> runRetention;               ///< retention of results of /run; without a value 30 minutes
-  std::optional<Millis> runsyncRetention;           ///< the same of /runsync with an ordinary wait; else 60 s
-  LimitSettings limits{};                           ///< override the limits of the server
+  /// Retention of results of /runsync with a wait of at most 90 s; without a value 60 s.
+  std::optional<Millis> runsyncRetention;
+  LimitSettings limits{};     ///< override the limits of the server
   std::string webhookSecret;  ///< key for signatures, as the caller or the file wrote it; sealed in the record
 
   // Set by the file for its endpoints, and by the server for all others.
@@ -76,7 +77,7 @@ const FormFields<EndpointSpec>& endpointFields();
 /// Returns an endpoint of the settings file before its settings are read.
 EndpointSpec endpointInFile(const EndpointId& id);
 
-/// Returns true if workers of `before` have to be replaced for `after`: a field with such a row has changed.
+/// Returns true if a field marked released() differs: the workers of `before` then have to be replaced.
 bool needsRelease(const EndpointSpec& before, const EndpointSpec& after);
 
 /// Adds the faults between fields and the missing fields to the faults of single fields.

@@ -27,12 +27,12 @@ namespace jobq {
 /// Returns true if the field, or the whole body, has a fault already: further faults of the field say no more.
 bool isFaulty(const FieldFaults& faults, std::string_view field);
 
-/// Places where a field may appear.
+/// Places where a field may appear. The order matters: the functions below compare.
 enum class FieldUse {
-  free,      ///< in requests and responses, changeable
-  creation,  ///< in requests of creation and in responses, never changed
-  secret,    ///< in requests, changeable, never in responses
-  answer,    ///< only in responses
+  free,      ///< in requests, responses and records; changeable
+  creation,  ///< in requests of creation, responses and records; never changed
+  secret,    ///< in requests and records, never in responses; changeable
+  answer,    ///< in responses and records, set by the server
   record,    ///< only in records
   file,      ///< only in the settings file
 };

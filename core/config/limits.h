@@ -14,7 +14,7 @@
 namespace jobq {
 
 /// The rows of the table of limits (core/http/API.md, "Rate limits"), and `statusSync` with a bucket of its own. /retry
-/// counts as `cancel`, /health as `status` (core/decisions/limits.md).
+/// counts as `cancel`, /health as `status` (core/decisions/limits.md). Planned: `openai` has no caller yet.
 enum class Operation : std::uint8_t { run, runsync, status, statusSync, stream, cancel, purgeQueue, openai, requests };
 
 inline constexpr std::size_t kOperations = 9;

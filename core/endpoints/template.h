@@ -57,7 +57,8 @@ FieldFaults missingFields(const Template& form);
 /// Returns the record, with `env` sealed.
 Record toRecord(const Template& form, const SecretBox& box);
 
-/// Throws Error if the record is damaged or was sealed with another secret.key.
+/// Returns the template of a record, with `env` opened. Pure; any thread. Throws Error if the record is damaged or was
+/// sealed with another secret.key.
 Template templateOf(const Record& record, const SecretBox& box);
 
 /// Return the template as in responses of the API.

@@ -37,7 +37,7 @@ class Executor {
   /// worker is still ready then.
   virtual void assign(ClaimedJob job) = 0;
 
-  /// Ends a ready worker; workerGone() follows.
+  /// Ends a ready worker; workerGone() follows. An unknown worker is ignored.
   virtual void stopWorker(const WorkerId& worker) = 0;
 };
 

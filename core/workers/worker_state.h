@@ -62,13 +62,14 @@ constexpr std::optional<WorkerState> next(WorkerState from, WorkerEvent event) n
   return std::nullopt;
 }
 
-/// Returns the name of the state in the log.
+/// Returns the name of the state in the log. Pure; any thread.
 std::string_view nameOf(WorkerState state) noexcept;
 
-/// Returns the name of the event in the log.
+/// Returns the name of the event in the log. Pure; any thread.
 std::string_view nameOf(WorkerEvent event) noexcept;
 
-/// Returns the name of the state in answers of the API; reserved is "idle", busy is "running".
+/// Returns the name of the state in answers of the API; reserved is "idle", busy is "running". Pure; any
+/// thread.
 std::string_view apiNameOf(WorkerState state) noexcept;
 
 }  // namespace jobq

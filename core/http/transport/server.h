@@ -14,6 +14,8 @@ namespace jobq {
 
 class RequestHandlerFactory;
 
+/// The functions are not synchronised: one thread at a time calls them. `handlers` is called on the server's own
+/// threads.
 class HttpServer final : public Service {
  public:
   /// `handlers` answer the requests; `waiting` has the places for calls that hold a thread while they wait. All

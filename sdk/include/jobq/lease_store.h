@@ -31,7 +31,7 @@ struct Holder {
     process,  ///< The lease ends with the process that opened the storage. A storage for a single process never ends
               ///< such a lease by time. A shared storage treats the lease as timed; Planned: the holder renews it
               ///< every second.
-    timed,    ///< the lease ends unless renewed within `lease`
+    timed,    ///< the lease ends unless renewed within `lease`; Planned: no caller yet
   };
   /// Name of the node that claims.
   std::string node;
@@ -92,7 +92,7 @@ class JOBQ_VISIBLE LeaseStore : public abi::Versioned {
   [[nodiscard]] virtual std::vector<ClaimedJob> claim(std::span<const ClaimWant> wants, const Holder& holder) = 0;
 
   /// Moves the end of each valid timed lease to `lease` milliseconds from now; a lease of kind `process` needs no
-  /// renewal. Returns one state for each lease, in the order of the arguments.
+  /// renewal. Returns one state for each lease, in the order of the arguments. Planned: no caller yet.
   [[nodiscard]] virtual std::vector<LeaseState> renew(std::span<const LeaseRef> leases, Millis lease) = 0;
 
   /// Records the outcome of an attempt: the state COMPLETED or FAILED, the output and the error, finishedAt, the

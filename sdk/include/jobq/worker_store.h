@@ -57,13 +57,14 @@ class JOBQ_VISIBLE WorkerStore : public abi::Versioned {
   virtual ~WorkerStore() = default;
 
   /// Replaces the earlier report of `node` with `workers`. An empty list means that the node has no worker.
+  /// Planned: no caller yet.
   virtual void beat(std::string_view node, std::span<const EndpointWorkers> workers) = 0;
 
   /// Returns the sum of the workers of the endpoint over all nodes that are alive, except `exceptNode`: a node counts
   /// its own workers itself.
   [[nodiscard]] virtual WorkerCounts count(std::string_view endpoint, std::string_view exceptNode) = 0;
 
-  /// Returns every known node by name. The store forgets a node a day after its last beat.
+  /// Returns every known node by name. The store forgets a node a day after its last beat. Planned: no caller yet.
   [[nodiscard]] virtual std::vector<NodeInfo> nodes() = 0;
 };
 
