@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <future>
 
 #include "core/workers/thread_executor.h"
@@ -129,6 +130,7 @@ TEST(ThreadExecutorAbandon, AHandlerThatIgnoresItsStopIsAbandonedAndItsJobGoesBa
   EXPECT_EQ(world.executor.stop(Millis(0)), 1U);
   EXPECT_EQ(world.find("a").state, JobState::inQueue);
   EXPECT_THAT(world.storage.log.lines(), Contains(HasSubstr("worker.stuck: worker w of ep")));
+  std::filesystem::remove_all(world.folder.path());  // no destructor does it
 }
 
 }  // namespace
