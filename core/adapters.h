@@ -1,6 +1,7 @@
 // Adapters between stages that do not include each other. Each class implements the interfaces of its callers by calls
-// of other stages; the calls across the server are all in this file and in core/application.cpp. The adapters have no
-// state. Any thread may call, unless the interface says otherwise. The referenced objects outlive the adapters.
+// of other stages; the calls between such stages are all in this file, core/plugin_instances.h and
+// core/application.cpp. The adapters have no state. Any thread may call, unless the interface says otherwise. The
+// referenced objects outlive the adapters.
 #pragma once
 
 #include <cstddef>

@@ -26,9 +26,10 @@
 
 namespace jobq {
 
-/// Owns one instance for each name, shared by all endpoints, and makes an instance when an endpoint needs its first.
-/// Any thread may call the functions, except the three that make the plugins of the server itself. A function that
-/// makes a plugin throws ConfigError, with one sentence, if the plugin does not exist or refuses its settings.
+/// Makes the plugins of the server, and owns one instance for each kind and name of the others, shared by all endpoints
+/// and made at the first use. Any thread may call the functions, except the three that make the plugins of the server
+/// itself. A function that makes a plugin throws ConfigError, with one sentence, if the plugin does not exist or
+/// refuses its settings; filter() returns a pool that accepts no job instead, and throws for a malformed name only.
 class PluginInstances final : public PluginResolver, public PluginUse {
  public:
   /// The referenced objects outlive the instances. `deps` is given to every plugin.
@@ -64,9 +65,9 @@ class PluginInstances final : public PluginResolver, public PluginUse {
   std::list<PrefixedLog> logs_ JOBQ_GUARDED_BY(mutex_);  // logs lent to plugins
   // The instances made so far, guarded by mutex_. An instance is never removed.
   std::map<std::string, std::unique_ptr<QueuePolicy>> policies_;
-  std::map<std::string, std::unique_ptr<HandlerFactory>> handlers_;  // stage: execution
+  std::map<std::string, std::unique_ptr<HandlerFactory>> handlers_;
   std::map<std::string, std::unique_ptr<AdmissionFilterFactory>> filterFactories_;
-  std::map<std::string, std::unique_ptr<FilterPool>> filters_;  // stage: admission; by name
+  std::map<std::string, std::unique_ptr<FilterPool>> filters_;  // by full name; filterFactories_ by plugin
   NamedTransports transports_;
 };
 

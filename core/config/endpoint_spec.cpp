@@ -22,8 +22,8 @@ constexpr Range kStopGrace{0, 3'600'000};
 constexpr Millis kMilliUnit{1};
 constexpr Millis kSecondUnit{1'000};
 
-// Calls `each(name, value)` for every member with a value other than null, until one fails. Messages about a member put
-// `inside` before its name. Fails if a name comes twice.
+// Calls `each(name, value)` for every member with a value other than null, until one fails. Fails if `value` is no
+// object or a name comes twice; `inside` stands before the repeated name.
 template <class Each>
 Result<void> forMembers(const json::Value& value, const std::string& inside, Each&& each) {
   if (value.kind != json::Kind::object) return invalid("must be an object");
@@ -149,7 +149,7 @@ void parseScaler(E& form, const std::string& key, const std::string& text) {
   form.scaling.type = *type;
 }
 
-// The text is kept, and the bytes of the key are read from it again (makeEndpoint).
+// Stores the checked text unchanged; makeEndpoint() decodes the signing key from it.
 void parseSecret(E& form, const std::string& key, const std::string& text) {
   (void)units::secret(key, text);
   form.webhookSecret = text;
@@ -162,7 +162,8 @@ FormFields<E> requestFields() {
       textField<E>("templateId", &E::templateId, 1, 64).released(),
       wholeField<E>("workersMin", &E::workersMin, kWorkers).inFile("workersMin"),
       wholeField<E>("workersMax", &E::workersMax, kWorkers).inFile("workersMax"),
-      // The file has milliseconds, and may end a worker at once.
+      // The file takes a duration to the millisecond, also 0 (the worker ends at once); responses show whole seconds,
+      // rounded down.
       durationField<E>("idleTimeout", &E::idleTimeout, kSecondUnit, {1, 3'600})
           .inFile("idleTimeout",
                   [](E& form, const std::string& key, const std::string& text) {

@@ -43,11 +43,12 @@ constexpr bool isAnswered(FieldUse use) { return use != FieldUse::secret && use 
 /// Returns whether records contain the field.
 constexpr bool isRecorded(FieldUse use) { return use != FieldUse::file; }
 
-/// One row of the table. `Form` is the struct behind the JSON object. A table is constant data, so the members of a row
-/// are plain functions and no interface with a class for each field.
+/// One row of the table. `Form` is the struct behind the JSON object. A row holds functions instead of deriving a class
+/// for each field, because the table is constant data.
 template <class Form>
 struct FormField {
-  /// Reads the value of `key` in the settings file. Throws ConfigError with the key, the value and the accepted form.
+  /// Reads the value of `key` in the settings file. Throws ConfigError with the key and the accepted form, and
+  /// with the value if it is no secret and not long.
   using FileReader = std::function<void(Form&, const std::string& key, const std::string& value)>;
 
   std::string name;  ///< in JSON
@@ -81,7 +82,8 @@ struct FormField {
 template <class Form>
 using FormFields = std::vector<FormField<Form>>;
 
-// Readers of values. The sentence of a failure begins with a verb, because the name of the field is put in front.
+// Readers of values. The sentence of a failure begins with a verb, because readForm() puts the name of the
+// field in front.
 Result<std::string> readText(const json::Value& value, std::size_t min, std::size_t max);
 Result<std::int64_t> readWhole(const json::Value& value, const Range& range);
 Result<bool> readFlag(const json::Value& value);
@@ -208,7 +210,8 @@ FormField<Form> choiceField(const char* name, std::string Form::*member, const s
           }};
 }
 
-/// The members of a request in their order, each key once, or the faults of the text as a whole.
+/// The members of a request in their order, each key once with its first value. `faults` has a fault for each
+/// repetition, or one for the text as a whole.
 struct FormBody {
   explicit FormBody(std::string_view text);
   std::vector<std::pair<std::string, json::Value>> members;  ///< views into the text
@@ -221,8 +224,8 @@ FieldFault unknownField(const std::string& name, const char* thing, const std::v
 FieldFault fixedField(const std::string& name, const char* thing);
 
 /// Fills `form` from the body of a request. With `creating`, fields that cannot change later are accepted. Every wrong
-/// field adds a fault, and the other fields are read all the same. Null is a value for rows with `clear`, and like
-/// absent for all other rows.
+/// field adds a fault, and the other fields are read all the same. Null is a value for rows with `clear`; for
+/// every other name, an unknown one too, null is like absent.
 template <class Form>
 FieldFaults readForm(Form& form, std::string_view text, const FormFields<Form>& fields, const char* thing,
                      bool creating) {

@@ -41,7 +41,7 @@ class WorkerSupervisor final : public WorkerEvents {
 
   /// Stops a worker that does not stay. Wakes the dispatcher thread only for a reason: a job for the worker, the next
   /// step of a release, or the end of an idle time before the next pass. Throws std::out_of_range for an unknown
-  /// worker.
+  /// worker. Any thread of the executor; the dispatcher thread calls workerGone() too.
   void workerReady(const EndpointId& endpoint, const WorkerId& worker) override;
   void workerGone(const EndpointId& endpoint, const WorkerId& worker, const std::string& failure) override;
 
@@ -61,14 +61,14 @@ class WorkerSupervisor final : public WorkerEvents {
   /// Starts the workers that endpoints are short of. Throws StorageError.
   void startWhereNeeded();
 
-  /// No worker is started by a later step of a duty. Any thread.
+  /// From now on a running or later duty starts no further worker. Any thread.
   void stopStarting() noexcept { stopping_ = true; }
 
   /// Stops the jobs of retired endpoints at the shutdown, after the last pass of the dispatcher thread.
   void stopRetired();
 
-  /// Tells when the dispatcher thread makes a pass without a notification. An event with an earlier duty wakes the
-  /// thread. Any thread.
+  /// Sets the time of the dispatcher thread's next pass if nothing wakes the thread before. An event with an earlier
+  /// duty wakes the thread. Any thread.
   void planPass(Instant at) noexcept { nextPassAt_ = at; }
 
   /// Returns the time of planPass(). Any thread.

@@ -110,8 +110,8 @@ void Exchange::setUpRequest() {
     setUpSignature(*request_.signature);
   } else {
     addHeader("Connection: close");
-    // Removes the header: many servers delay a call with the header by a second. libcurl 7.88 would sign the removed
-    // header.
+    // Removes the header: libcurl would wait up to a second for the `100 Continue` of a server that sends none. Not
+    // with a signature: libcurl 7.88 would sign the removed header.
     addHeader("Expect:");
   }
   for (const auto& [name, value] : request_.headers) {

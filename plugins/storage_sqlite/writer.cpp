@@ -247,8 +247,8 @@ void Writer::refuseFromNowOn(const std::string& reason) {
              reason + "; no write is accepted until the server is restarted. Check the disk of data.dir first.");
 }
 
-// PASSIVE waits for no reader. Pages kept back by a reader's snapshot are tried again once the log has grown as much
-// again.
+// PASSIVE waits for no reader. Pages kept back by a reader's snapshot are tried again once the log has grown by
+// a further checkpointPages_.
 bool Writer::checkpointWhenDue() {
   if (logPages_ < checkpointAt_) {
     if (logPages_ < checkpointPages_) checkpointAt_ = checkpointPages_;

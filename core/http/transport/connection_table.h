@@ -22,7 +22,8 @@
 
 namespace jobq {
 
-/// Any thread, unless a function says otherwise. A connection leaves the active state through park() or forget().
+/// Any thread, unless a function says otherwise. A connection leaves the active state through park(), forget(),
+/// a refused beginServing(), or cutServed() for dropped ones.
 class ConnectionTable final : public ClientWatch {
  public:
   using Moment = ParkedConnection::Moment;
@@ -31,21 +32,22 @@ class ConnectionTable final : public ClientWatch {
   explicit ConnectionTable(const EventPoll& poll) : poll_(poll) {}
 
   /// Parks the connection and requests its next event. Closes the connection instead after beginStop(), and after
-  /// drain() unless the connection is leaving. The reactor thread may take the connection before the call returns.
+  /// drain() unless the connection is leaving (ParkedConnection::Stay). The reactor thread may take the connection
+  /// before the call returns.
   void park(ParkedConnection parked);
 
   /// Handles an event of the connection: returns the connection if parked, which is active from then on. Requests a
-  /// stop instead if a handler watches the client, and returns nullopt. Reactor thread.
+  /// stop on the token of watch() instead if a handler watches the client, and returns nullopt. Reactor thread.
   std::optional<ParkedConnection> takeReady(std::uint64_t id);
   /// Returns the parked connections with a deadline at or before `now`, which are active from then on. Reactor thread.
   std::vector<ParkedConnection> takeLate(Moment now);
-  /// Closes the parked connections without a request: all after beginStop(), otherwise those that are not leaving.
+  /// Closes parked connections: all after beginStop(), otherwise those that are not leaving.
   void closeUnserved();
 
   /// Marks an active connection as served or queued for a thread. `headEnd` is the latest moment for the handshake and
   /// the first head behind the handshake. Returns false after beginStop(): the connection is forgotten.
   [[nodiscard]] bool beginServing(Connection& connection, Moment headEnd);
-  /// Returns the `headEnd` of a connection that is served.
+  /// Returns the `headEnd` of a connection that is served. Throws std::out_of_range if the connection is not active.
   Moment headEnd(std::uint64_t id);
   /// Removes an active connection, which the caller closes.
   void forget(std::uint64_t id);
@@ -54,6 +56,7 @@ class ConnectionTable final : public ClientWatch {
   /// deadline, 0 after beginStop(). A later park() with an earlier deadline wakes the reactor thread. Reactor thread.
   int untilNextDeadline(std::optional<Moment> other, Moment now);
 
+  /// The connection is active; otherwise watch() throws std::out_of_range, and unwatch() ends the process.
   std::stop_token watch(std::uint64_t connection) override;
   void unwatch(std::uint64_t connection) noexcept override;
 
@@ -76,7 +79,7 @@ class ConnectionTable final : public ClientWatch {
   struct Active {
     Connection* connection;
     Moment headEnd{};
-    bool served = false;  // false in the hands of the reactor thread
+    bool served = false;  // served or queued for a thread; false in the hands of the reactor thread
   };
 
   bool quiet() const JOBQ_REQUIRES(mutex_) { return active_.empty() && parked_.empty(); }

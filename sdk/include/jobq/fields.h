@@ -49,8 +49,9 @@ class FieldError : public JobFailed {
 
 /// A JSON object with a name. Owns the name, borrows the JSON text, which outlives the object. If a key appears more
 /// than once, the last value counts; allowOnly() refuses such a key. Null is a value of the wrong type. A method
-/// without "required" in its name returns an empty optional or list if the key is absent. Every method throws
-/// FieldError if the value has the wrong type or exceeds a bound, and std::bad_alloc. Any thread.
+/// without "required" in its name returns an empty optional or list if the key is absent. The constructor and
+/// every typed reader throw FieldError for a wrong type or an exceeded bound, and std::bad_alloc. has(), value() and
+/// members() check nothing: a null is present there. Any thread.
 class Fields {
  public:
   static constexpr std::size_t kMostFields = 1'000;
