@@ -15,7 +15,7 @@
 
 namespace jobq::testkit {
 
-TEST_P(StorageSuite, ANewJobIsInLineWithItsTimes) {
+TEST_P(StorageSuite, ANewJobIsInTheQueueWithItsTimes) {
   const Instant now = clock_.now();
   submit("a");
   const auto job = find("a");
@@ -38,7 +38,7 @@ TEST_P(StorageSuite, AJobIdIsTakenOnce) {
   EXPECT_EQ(counts().inQueue, 1U);
 }
 
-TEST_P(StorageSuite, TheLineIsOrderedByClassRankAndArrival) {
+TEST_P(StorageSuite, TheQueueIsOrderedByClassRankAndArrival) {
   const auto put = [this](const JobId& id, bool low, int rank) {
     JobSpec job = spec(id);
     job.policy.lowPriority = low;
@@ -80,7 +80,7 @@ TEST_P(StorageSuite, CancelTellsWhetherItRan) {
   EXPECT_TRUE(claim(9).empty()) << "a cancelled job is not in the queue";
 }
 
-TEST_P(StorageSuite, RetryResetsAJobAndPutsItAtTheEndOfTheLine) {
+TEST_P(StorageSuite, RetryResetsAJobAndPutsItAtTheEndOfTheQueue) {
   const LeaseRef first = bring("a", JobState::failed);
   const Instant submitted = find("a")->submittedAt;
   submit("b");

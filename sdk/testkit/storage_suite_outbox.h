@@ -197,7 +197,7 @@ TEST_P(OutboxSuite, OnlyTheReportThatEndedTheJobOwesACall) {
   EXPECT_EQ(owed[0].id, "a." + std::to_string(again.attempt));
 }
 
-TEST_P(OutboxSuite, ALossThatGoesBackInLineOwesNothing) {
+TEST_P(OutboxSuite, ALossThatGoesBackToTheQueueOwesNothing) {
   submit(hooked("a"));
   (void)claimTimed(Millis(1'000));
   clock_.advance(Millis(1'001));

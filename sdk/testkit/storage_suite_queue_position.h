@@ -49,7 +49,7 @@ TEST_P(StorageSuite, WhoHasExpiredIsAheadOfNobody) {
   EXPECT_EQ(counts().headQueuedAt, find("a")->queuedAt);
 }
 
-TEST_P(StorageSuite, TheHeadOfTheLineIsTheNormalJobThatIsClaimedNext) {
+TEST_P(StorageSuite, TheHeadOfTheQueueIsTheNormalJobThatIsClaimedNext) {
   EXPECT_EQ(counts().headQueuedAt, std::nullopt);
   JobSpec low = spec("low");
   low.policy.lowPriority = true;

@@ -184,7 +184,7 @@ TEST_P(StorageSuite, RacingClaimsCancelsAndFinishesEndEachJobOnce) {
   EXPECT_EQ(outbox().list("ep", "", 1'000).size(), static_cast<std::size_t>(kJobs)) << "one call for each end";
 }
 
-TEST_P(StorageSuite, RacingRetriesPutAJobInLineOnce) {
+TEST_P(StorageSuite, RacingRetriesPutAJobInTheQueueOnce) {
   bring("a", JobState::failed);
   std::atomic<int> requeued = 0;
   race(kRacers, [&](int) {

@@ -45,7 +45,7 @@ TEST_P(RestartSuite, WhatWasAcknowledgedSurvivesAReopen) {
   EXPECT_EQ(claimOne().job, "third") << "arrivals go on where they were";
 }
 
-TEST_P(RestartSuite, JobsOfAClosedStorageAreCountedAndGoBackInLine) {
+TEST_P(RestartSuite, JobsOfAClosedStorageAreCountedAndGoBackToTheQueue) {
   if (GetParam().shared) GTEST_SKIP() << GetParam().name << " is shared: a process lease is timed there";
   JobSpec job = spec("a");
   job.maxAttempts = 2;
@@ -68,7 +68,7 @@ TEST_P(RestartSuite, JobsOfAClosedStorageAreCountedAndGoBackInLine) {
   EXPECT_EQ(counts().inQueue, 1U);
 }
 
-TEST_P(RestartSuite, JobsOfADeadProcessAreCountedAndGoBackInLine) {
+TEST_P(RestartSuite, JobsOfADeadProcessAreCountedAndGoBackToTheQueue) {
   if (GetParam().shared) GTEST_SKIP() << GetParam().name << " is shared: a process lease is timed there";
   inAProcessThatDies([this] {
     JobSpec last = spec("last");
@@ -208,7 +208,7 @@ TEST_P(RestartSuite, WhatIsOwedIsStillOwed) {
   EXPECT_EQ(outbox().list("ep", "", 9).size(), 3U);
 }
 
-TEST_P(RestartSuite, GroupsAndLineAreKept) {
+TEST_P(RestartSuite, GroupsAndQueueAreKept) {
   const TakeTurns turns;
   const auto put = [&](const JobId& id, const std::string& group) {
     JobSpec job = spec(id);

@@ -33,7 +33,7 @@ TEST_P(StorageSuite, AJobThatRunsTooLongIsTimedOut) {
   EXPECT_EQ(complete(lease), ReportResult::staleAttempt);
 }
 
-TEST_P(StorageSuite, AJobThatIsDeletedInLineIsNamedAndNoOther) {
+TEST_P(StorageSuite, AJobThatIsDeletedInTheQueueIsNamedAndNoOther) {
   submit("waits");
   submit("runs");
   submit("ended");

@@ -10,7 +10,7 @@ endforeach()
 set_tests_properties(http.crowd http.too_large PROPERTIES PROCESSORS 2)
 # Pages build plugins for the server as users do, without sanitizers.
 set_tests_properties(http.documents PROPERTIES LABELS http PROCESSORS 2)
-set_property(TEST http.door http.tls http.framing http.lifecycle http.run http.run_wait APPEND PROPERTY LABELS tsan)
+set_property(TEST http.strain http.tls http.framing http.lifecycle http.run http.run_wait APPEND PROPERTY LABELS tsan)
 
 foreach(stem backup disk refused_start)
   jobq_add_python_test(fault.${stem} fault/test_${stem}.py LABELS fault)

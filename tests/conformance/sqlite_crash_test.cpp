@@ -81,7 +81,7 @@ TEST_F(Crash, ATimedClaimOutlivesTheServer) {
   EXPECT_EQ(storage_->leases().finish(claimed[0].lease, Completed{"1"}), ReportResult::accepted);
 }
 
-TEST_F(Crash, TheLineGoesOnWhereItWas) {
+TEST_F(Crash, TheQueueGoesOnWhereItWas) {
   open();
   submit("first");
   submit("second");
@@ -100,7 +100,7 @@ TEST_F(Crash, TheLineGoesOnWhereItWas) {
   EXPECT_EQ(order, (std::vector<JobId>{"second", "first", "third"}));
 }
 
-TEST_F(Crash, ABackwardClockKeepsTheOrderOfTheLine) {
+TEST_F(Crash, ABackwardClockKeepsTheOrderOfTheQueue) {
   open();
   clock_.advance(Millis(3'600'000));
   submit("late");

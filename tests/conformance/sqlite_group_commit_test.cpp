@@ -89,7 +89,7 @@ TEST_F(GroupCommit, LargeBodiesHaveCommitsOfTheirOwn) {
 }
 
 // The purge takes several commits, to let other writes in between.
-TEST_F(GroupCommit, APurgeOfALongLineIsDoneInSteps) {
+TEST_F(GroupCommit, APurgeOfALongQueueIsDoneInSteps) {
   constexpr int kCallers = 32;
   constexpr int kEach = 320;
   open();

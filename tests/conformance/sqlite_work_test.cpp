@@ -58,7 +58,7 @@ TEST_F(SqliteWorkTest, ReplaysAndOldAgeMakeRoomForDeliveries) {
   EXPECT_EQ(storage_->outbox().list("ep", "", 5'000).size(), kMaxDeliveriesPerEndpoint + 1);
 }
 
-TEST_F(SqliteWorkTest, AnswersAboutJobsDeepInTheLineShareItsBound) {
+TEST_F(SqliteWorkTest, AnswersAboutJobsDeepInTheQueueShareItsBound) {
   constexpr std::size_t kMost = 100;
   for (int i = 0; i < 300; ++i) submit("j" + std::to_string(i));
   const auto ahead = [&](const JobId& id) { return storage_->leases().ahead({"ep", id}, kMost); };

@@ -84,7 +84,7 @@ class BacklogTest:
     ROUNDS = int(os.environ.get("JOBQ_BACKLOG_ROUNDS", "3"))
     LONGEST_TEST = 900  # seconds: a slow disk takes minutes for a million jobs
 
-    def test_a_million_jobs_in_line(self, at_end):
+    def test_a_million_jobs_in_the_queue(self, at_end):
         """tests/fault/README.md: restart to ready, memory of a queued job, and claims at a cost independent of the
         depth."""
         deep, short = at_end.enter_context(Backlog()), at_end.enter_context(Backlog())

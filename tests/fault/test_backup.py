@@ -33,16 +33,16 @@ class Submitter:
 
     def _submit(self):
         try:
-            with KeepAlive(self.server) as door:
+            with KeepAlive(self.server) as connection:
                 while not self.over.is_set():
-                    self._submit_one(door, "parked")
-                    self._submit_one(door, "echo")
+                    self._submit_one(connection, "parked")
+                    self._submit_one(connection, "echo")
         except Exception as error:  # pylint: disable=broad-except
             self.fault = repr(error)
 
-    def _submit_one(self, door, endpoint):
+    def _submit_one(self, connection, endpoint):
         order = {"by": self.number, "n": len(self.acknowledged), "text": "x" * (len(self.acknowledged) % 5000)}
-        status, answer = door.ask("POST", f"/v2/{endpoint}/run", {"input": order, "policy": {"ttl": 86400000}})
+        status, answer = connection.ask("POST", f"/v2/{endpoint}/run", {"input": order, "policy": {"ttl": 86400000}})
         if status != 200:
             raise AssertionError(f"/run answered {status}: {answer}")
         self.acknowledged.append((endpoint, answer["id"], order))

@@ -144,7 +144,7 @@ class DamagedTest(DiskTest):
         """A page of noise; its first byte is no kind of page, so SQLite knows when it reads it."""
         overwrite(self.database(server), page * PAGE, b"\xff" + random.Random(page).randbytes(PAGE - 1))
 
-    def test_the_head_of_a_line(self):
+    def test_the_head_of_a_queue(self):
         """The damaged job cannot be claimed: the server must not go on accepting jobs that no worker will get."""
         server = self.idle_server(endpoint__trial__workersMax=0)
         server.start()

@@ -72,10 +72,11 @@ class FairShareTest:
         delays = [[] for _ in callers]
 
         def submit_and_wait(endpoint, api, mine):
-            with KeepAlive(api) as door:
-                ids = [door.ask("POST", f"/v2/{endpoint}/run", {"input": JOB})[1]["id"] for _ in range(QUIET_JOBS)]
+            with KeepAlive(api) as connection:
+                ids = [connection.ask("POST", f"/v2/{endpoint}/run", {"input": JOB})[1]["id"]
+                       for _ in range(QUIET_JOBS)]
                 for job in ids:
-                    answer = door.ask("GET", f"/v2/{endpoint}/status-sync/{job}?wait=30000")[1]
+                    answer = connection.ask("GET", f"/v2/{endpoint}/status-sync/{job}?wait=30000")[1]
                     if answer["status"] == "COMPLETED":
                         mine.append(answer["delayTime"])
         threads = [threading.Thread(target=submit_and_wait, args=(*caller, mine), daemon=True)
@@ -118,10 +119,10 @@ class ColdEndpointTest:
         flood = threading.Thread(target=submit_many, args=(server, "flood", FLOOD_JOB, FLOOD_JOBS), daemon=True)
         flood.start()
         delays = []
-        with KeepAlive(server) as door:
+        with KeepAlive(server) as connection:
             for name in cold:
-                job = door.ask("POST", f"/v2/{name}/run", {"input": {}})[1]["id"]
-                answer = door.ask("GET", f"/v2/{name}/status-sync/{job}?wait=60000")[1]
+                job = connection.ask("POST", f"/v2/{name}/run", {"input": {}})[1]["id"]
+                answer = connection.ask("GET", f"/v2/{name}/status-sync/{job}?wait=60000")[1]
                 assert answer["status"] == "COMPLETED", answer
                 delays.append(answer["delayTime"] / 1000)
         flooding = flood.is_alive() or server.health("flood")["jobs"]["inQueue"] > 0

@@ -182,19 +182,19 @@ class PlacesTest(HttpTest):
         return own_server(**{"limits.enabled": "true", "limits.runsync.concurrent": self.PLACES, "storage": "memory",
                              **limits, **SHORT_DRAIN})
 
-    def in_line(self):
+    def in_queue(self):
         return self.server.health("parked")["jobs"]["inQueue"]
 
     def fill(self, wait=300000):
         """50 callers inside; each admitted caller has queued a job, and each other caller has read 429."""
         inside = self.callers()
-        before, start = self.in_line(), time.monotonic()
+        before, start = self.in_queue(), time.monotonic()
         while (held := len(inside.open)) < self.PLACES:
             wanted = held + self.callers_of(inside, self.PLACES - held, wait)
             until(lambda: self.settled(inside, before) == wanted, "each is in or refused", HANG)
             assert time.monotonic() - start < HANG, f"waited {HANG:g} s: {len(inside.open)} of {self.PLACES} are free"
         self.longest = max(self.longest, time.monotonic() - start)
-        assert self.in_line() - before == self.PLACES
+        assert self.in_queue() - before == self.PLACES
         return inside
 
     def callers_of(self, callers, count, wait):
@@ -207,7 +207,7 @@ class PlacesTest(HttpTest):
         """How many of the callers' fates are known."""
         callers.collect(0)
         assert {status for _, status, _ in callers.answers} - {429} == set()
-        return self.in_line() - before + len(callers.answers)
+        return self.in_queue() - before + len(callers.answers)
 
     def callers(self):
         return self.at_end.enter_context(contextlib.closing(WaitingCallers(self.server)))

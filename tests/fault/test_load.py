@@ -43,16 +43,16 @@ class CrowdedEndpoints(WaitingCallers):
     """Five endpoints with 400 waiting callers each: three kinds of waiting, and how each is ended."""
 
     EACH = 400
-    IN_LINE = ("line1", "line2", "line3")  # one worker, kept busy by a long job: /runsync behind it
+    QUEUED = ("line1", "line2", "line3")  # one worker, kept busy by a long job: /runsync behind it
     SETTINGS = {"endpoint.busy.image": "plugin/trial", "endpoint.busy.workersMax": str(EACH), "server.drain": "1s"}
-    for _name in IN_LINE:
+    for _name in QUEUED:
         SETTINGS.update({f"endpoint.{_name}.image": "plugin/trial", f"endpoint.{_name}.workersMax": "1"})
     LONG = {"sleepMs": 600000}
 
     def __init__(self, server):
         super().__init__(server)
         self.jobs = []  # (endpoint, id): to be cancelled in the end
-        for endpoint in self.IN_LINE:
+        for endpoint in self.QUEUED:
             self.jobs.append((endpoint, server.run(endpoint, self.LONG)))
             for n in range(self.EACH):
                 self.call("POST", f"/v2/{endpoint}/runsync?wait=300000", {"input": {"output": f"{endpoint} {n}"}})
@@ -88,26 +88,26 @@ class WaitingCallersTest(HttpTest):
 
     def wakeups_a_round(self):
         """How often threads of the server wake up for a few calls that do not wait."""
-        with contextlib.closing(self.server.connect()) as door:
+        with contextlib.closing(self.server.connect()) as kept:
             before = wakeups(self.server.process.pid)
             for _ in range(self.COUNTED_ROUNDS):
-                for endpoint in ("echo", CrowdedEndpoints.IN_LINE[0], "busy"):
-                    self.assert_job(self.server.request("GET", f"/v2/{endpoint}/health", connection=door))
+                for endpoint in ("echo", CrowdedEndpoints.QUEUED[0], "busy"):
+                    self.assert_job(self.server.request("GET", f"/v2/{endpoint}/health", connection=kept))
                 for endpoint in ("echo", "parked"):
-                    reply = self.server.request("POST", f"/v2/{endpoint}/run", {"input": {}}, connection=door)
+                    reply = self.server.request("POST", f"/v2/{endpoint}/run", {"input": {}}, connection=kept)
                     job = self.assert_job(reply)["id"]
-                self.assert_job(self.server.request("POST", f"/v2/parked/cancel/{job}", connection=door))
+                self.assert_job(self.server.request("POST", f"/v2/parked/cancel/{job}", connection=kept))
             return (wakeups(self.server.process.pid) - before) / self.COUNTED_ROUNDS
 
     def probe(self, places_left):
         """A caller beside the crowd that waits only for jobs of an idle endpoint. Every call is a 200."""
         times, api = Latencies(), self.server
-        door = api.connect()
-        self.at_end.callback(door.close)
+        kept = api.connect()
+        self.at_end.callback(kept.close)
 
         def ask(name, method, path, body=None):
             with times.of(name):
-                reply = api.request(method, path, body, connection=door)
+                reply = api.request(method, path, body, connection=kept)
             return self.assert_job(reply)
 
         def finished(endpoint, job):
@@ -127,7 +127,7 @@ class WaitingCallersTest(HttpTest):
             assert finished("echo", answer["id"])["output"] == {"n": n}
             if places_left:
                 assert answer["status"] == "COMPLETED"
-            ask("/health, crowded", "GET", f"/v2/{CrowdedEndpoints.IN_LINE[n % 3]}/health")
+            ask("/health, crowded", "GET", f"/v2/{CrowdedEndpoints.QUEUED[n % 3]}/health")
             ask("/health", "GET", "/v2/echo/health")
             job = ask("/run, crowded", "POST", "/v2/parked/run", {"input": {}})["id"]
             assert ask("/cancel", "POST", f"/v2/parked/cancel/{job}")["status"] == "CANCELLED"
@@ -145,11 +145,11 @@ class WaitingCallersTest(HttpTest):
 
     def release(self, callers):
         """Ends every wait, and returns how long the /cancel calls took."""
-        times, door = Latencies(), self.server.connect()
-        self.at_end.callback(door.close)
+        times, kept = Latencies(), self.server.connect()
+        self.at_end.callback(kept.close)
         for endpoint, job in callers.jobs:
             with times.of("/cancel, waited for"):
-                reply = self.server.request("POST", f"/v2/{endpoint}/cancel/{job}", connection=door)
+                reply = self.server.request("POST", f"/v2/{endpoint}/cancel/{job}", connection=kept)
             assert self.assert_job(reply)["status"] == "CANCELLED"
             callers.collect(0)
         callers.collect(HANG)
@@ -161,7 +161,7 @@ class WaitingCallersTest(HttpTest):
             assert status == 200, job
             place, n = divmod(number, CrowdedEndpoints.EACH)
             if place < 3:
-                assert (job["status"], job["output"]) == ("COMPLETED", f"{CrowdedEndpoints.IN_LINE[place]} {n}")
+                assert (job["status"], job["output"]) == ("COMPLETED", f"{CrowdedEndpoints.QUEUED[place]} {n}")
             else:
                 wanted = callers.jobs[3 + number - 3 * CrowdedEndpoints.EACH][1]
                 assert (job["status"], job["id"]) == ("CANCELLED", wanted)

@@ -31,7 +31,7 @@ class Rider:
 
     def _ride(self):
         try:
-            with KeepAlive(self.server) as self.door:
+            with KeepAlive(self.server) as self.connection:
                 self._submit_and_cancel()
         except Exception as error:  # pylint: disable=broad-except
             self.faults.append(repr(error))
@@ -55,14 +55,14 @@ class Rider:
     def _meet_every_moment(self):
         """Moments met at random on most machines only: a late cancel, the cancel of a running job, a retry."""
         late = self._submit({"output": 0}, 0)
-        self.door.ask("GET", f"{self.path}/status-sync/{late}?wait=30000")
+        self.connection.ask("GET", f"{self.path}/status-sync/{late}?wait=30000")
         self._do("cancel", late)
         running = self._submit({"sleepMs": 600000, "output": 0}, 0)
-        until(lambda: self.door.ask("GET", f"{self.path}/status/{running}")[1]["status"] == "IN_PROGRESS",
+        until(lambda: self.connection.ask("GET", f"{self.path}/status/{running}")[1]["status"] == "IN_PROGRESS",
               f"job {running} runs", HANG)
         self._do("cancel", running)
         failed = self._submit({"fail": "as told"}, None)
-        self.door.ask("GET", f"{self.path}/status-sync/{failed}?wait=30000")
+        self.connection.ask("GET", f"{self.path}/status-sync/{failed}?wait=30000")
         self._do("retry", failed)
 
     def _submit(self, order, number):
@@ -77,14 +77,14 @@ class Rider:
         if verb == "cancel":
             self.said.setdefault(job, []).append(self._ask(f"/cancel/{job}", None)["status"])
             return
-        status, answer = self.door.ask("POST", f"{self.path}/retry/{job}")
+        status, answer = self.connection.ask("POST", f"{self.path}/retry/{job}")
         if status == 200:
             self.retried[job] += 1
         elif status != 400:
             self.faults.append(f"/retry answered {status}: {answer}")
 
     def _ask(self, path, body):
-        status, answer = self.door.ask("POST", self.path + path, body)
+        status, answer = self.connection.ask("POST", self.path + path, body)
         if status != 200:
             raise AssertionError(f"{path} answered {status}: {answer}")
         return answer
@@ -144,11 +144,11 @@ class StormTest:
 
     def ends(self, riders):
         """Every job as /status tells it."""
-        with KeepAlive(self.server) as door:
+        with KeepAlive(self.server) as connection:
             ends = {}
             for rider in riders:
                 for job in rider.jobs:
-                    status, ends[job] = door.ask("GET", f"/v2/trial/status/{job}")
+                    status, ends[job] = connection.ask("GET", f"/v2/trial/status/{job}")
                     assert status == 200, ends[job]
             return ends
 

@@ -84,10 +84,10 @@ class WaitsTest(HttpTest):
         return jobs
 
     def cancel(self, endpoint, jobs):
-        door = self.server.connect()
-        self.at_end.callback(door.close)
+        kept = self.server.connect()
+        self.at_end.callback(kept.close)
         for job in jobs:
-            reply = self.server.request("POST", f"/v2/{endpoint}/cancel/{job}", connection=door)
+            reply = self.server.request("POST", f"/v2/{endpoint}/cancel/{job}", connection=kept)
             assert self.assert_job(reply)["status"] == "CANCELLED"
 
     def test_all_complete(self):

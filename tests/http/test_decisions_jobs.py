@@ -150,7 +150,7 @@ class StuckTest(HttpTest):
 
 
 class RetryTest(HttpTest):
-    def test_to_the_end_of_the_line(self, own_server):
+    def test_to_the_end_of_the_queue(self, own_server):
         """core/http/API.md, "/retry": a retried job goes to the end of the queue."""
         server = own_server(endpoint__trial__workersMax=1, **SHORT_DRAIN)
         failed = server.runsync("trial", {"fail": "no"})["id"]

@@ -231,7 +231,7 @@ class LimitTest(RuleTest):
         reply = self.server.request("POST", f"/v2/{endpoint['id']}/runsync", {"input": {}})
         self.assert_refused(reply, 429)
 
-    def test_the_line(self):
+    def test_the_queue(self):
         """core/http/API.md, "Length of the queue": the queue's length goes by the endpoint's own workersMax, as it is
         now."""
         endpoint = self.new_endpoint(workersMax=0)

@@ -62,7 +62,7 @@ class JobListTest(FormTest):
             fields = self.fields(*verb, self.endpoint, self.waiting)
             assert (fields["reason"], fields["position"]) == ("paused", "1")
 
-    def test_a_job_deep_in_the_line(self):
+    def test_a_job_deep_in_the_queue(self):
         """The server counts to 100, so a place behind it has a plus."""
         for _ in range(98):
             self.server.run(self.endpoint, {})

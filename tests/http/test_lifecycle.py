@@ -54,7 +54,7 @@ class DrainTest(HttpTest):
         assert server.status("trial", job)["status"] == "IN_PROGRESS"
         assert server.ended() == 0
 
-    def test_jobs_longer_than_the_drain_go_back_in_line(self, own_server):
+    def test_jobs_longer_than_the_drain_go_back_to_the_queue(self, own_server):
         """etc/README.md: the remaining jobs go back into the queue; a drain is no loss, so no job counts as retried."""
         server = own_server(server__drain="500ms", **ONE_WORKER)
         job = server.run("trial", {"sleepMs": 3000, "output": "done"})

@@ -3,7 +3,7 @@
 from test_lua_filters import FilterTest
 
 
-class PromiseTest(FilterTest):
+class IdempotencyKeyTest(FilterTest):
     """core/http/API.md, "Idempotency key": the key covers the body as sent by the caller."""
 
     def submit_once(self, endpoint, job_input, key, verb="run"):

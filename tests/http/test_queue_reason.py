@@ -114,7 +114,7 @@ class PositionTest(WaitingTest):
     def positions(self, endpoint, jobs):
         return [self.waiting(endpoint, job)[1] for job in jobs]
 
-    def test_grows_with_the_line(self):
+    def test_grows_with_the_queue(self):
         """core/http/API.md, "Job object": queuePosition is the position in the queue, from 1; it shrinks as earlier
         jobs leave."""
         endpoint, running = self.occupied()
@@ -144,7 +144,7 @@ class PositionTest(WaitingTest):
         assert self.server.request("POST", f"/v2/{endpoint['id']}/retry/{failed}").status == 200
         assert self.positions(endpoint, [*jobs, failed]) == [1, 2, 3]
 
-    def test_each_endpoint_has_its_line(self):
+    def test_each_endpoint_has_its_queue(self):
         """core/http/API.md, "Order of jobs": each endpoint has a queue of its own."""
         first, second = self.new_endpoint(workersMax=0), self.new_endpoint(workersMax=0)
         self.server.run(first["id"], {})

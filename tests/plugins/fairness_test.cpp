@@ -163,7 +163,7 @@ TEST_P(Fairness, KeysTakeTurnsOneByOne) {
   EXPECT_EQ(turns(9), (std::vector<std::string>{"a", "b", "", "c", "a", "b", "", "a", ""}));
 }
 
-TEST_P(Fairness, ANewKeyStartsAtTheHeadOfTheLine) {
+TEST_P(Fairness, ANewKeyStartsAtTheHeadOfTheQueue) {
   submitMany("a", 50);
   EXPECT_EQ(taken(20).back(), "a-19");
   submitMany("new", 3);

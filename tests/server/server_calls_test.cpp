@@ -171,7 +171,7 @@ TEST_F(ServerCallsTest, AnotherApiKeyMakesAnotherPromise) {
   EXPECT_NE(runWith("k", "/v2/e/run", body).field("id"), first);
 }
 
-TEST_F(ServerCallsTest, AMalformedPromiseIsRefused) {
+TEST_F(ServerCallsTest, AMalformedIdempotencyKeyIsRefused) {
   EXPECT_EQ(runWith(std::string(255, 'k'), "/v2/e/run", R"({"input":{}})").status, 200);
   for (const std::string& key : {std::string(256, 'k'), std::string("a b"), std::string("\xc3\xa9")}) {
     const Answer refused = runWith(key, "/v2/e/run", R"({"input":{}})");

@@ -176,7 +176,7 @@ TEST_F(ServerTest, ShutdownLetsRunningJobsFinish) {
   EXPECT_EQ(status("t", id).field("status"), "COMPLETED");
 }
 
-TEST_F(ServerTest, ShutdownPutsUnfinishedJobsBackInLineUncounted) {
+TEST_F(ServerTest, ShutdownPutsUnfinishedJobsBackInTheQueueUncounted) {
   open("endpoint.t.image = plugin/trial\n");
   const std::string id = run("t", R"({"input":{"sleepMs":600000}})").field("id");
   awaitState("t", id, "IN_PROGRESS");

@@ -57,7 +57,7 @@ class ConnectionReactorTest : public testing::Test, protected test::ConnectionFi
   const ConnectionReactor::Rules rules_{1, std::chrono::minutes(10), 0, nullptr, handlers_, *params_, waiting_};
 };
 
-TEST_F(ConnectionReactorTest, AStopForgetsTheConnectionsThatStoodInLine) {
+TEST_F(ConnectionReactorTest, AStopForgetsTheQueuedConnections) {
   ConnectionReactor reactor(listener(), rules_, log_);
   reactor.start();
   const std::string request = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\n";

@@ -100,7 +100,7 @@ TEST_F(HttpThreadPoolTest, IsCrowdedWhenMoreThanHalfOfTheThreadsWork) {
   EXPECT_TRUE(holdsSoon([&] { return !threads.crowded(); })) << "the threads rest again";
 }
 
-TEST_F(HttpThreadPoolTest, AStopDropsTheLineAndWaitsForTheRest) {
+TEST_F(HttpThreadPoolTest, AStopDropsTheQueueAndWaitsForTheRest) {
   HttpThreadPool threads(1, *this);
   threads.submit(connection(1));
   ASSERT_TRUE(begins(1));

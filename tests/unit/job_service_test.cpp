@@ -381,7 +381,7 @@ TEST_F(JobServiceTest, AnErrorIsCutAndMarked) {
   EXPECT_EQ(jobs_.find(key("b"))->error.size(), kMaxErrorBytes) << "whole as long as it fits";
 }
 
-TEST_F(JobServiceTest, APlaceInTheLineIsCounted) {
+TEST_F(JobServiceTest, APositionInTheQueueIsCounted) {
   for (const char* id : {"a", "b", "c"}) submit(id);
   EXPECT_EQ(jobs_.ahead(key("a"), 100), 0U);
   EXPECT_EQ(jobs_.ahead(key("c"), 100), 2U);

@@ -128,7 +128,7 @@ TEST_F(Rule, TwoEndsAtTheSameTimeAreOneTooMany) {
   EXPECT_THAT(faults(), testing::Contains(HasSubstr("at the same time")));
 }
 
-TEST_F(Rule, NothingGoesBackInLineWithoutADeath) {
+TEST_F(Rule, NothingGoesBackToTheQueueWithoutADeath) {
   seen(JobState::inProgress, 10);
   seen(JobState::inQueue, 20);
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("although no server died")));

@@ -49,7 +49,7 @@ TEST_F(Rule, APurgeTakesNoJobThatWasSeenToRunOrEnd) {
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("it is lost")));
 }
 
-TEST_F(Rule, AJobThatADeathPutBackInLineMayBePurged) {
+TEST_F(Rule, AJobThatADeathPutBackInTheQueueMayBePurged) {
   cutOff(1, 5);
   ordered(Order::Command::purge, 110);
   missed(120);

@@ -104,7 +104,7 @@ class PlacesTest(HttpTest):
     def eight_places(self, question, own_server):
         self.server = own_server(server__threads="520")  # eight places
 
-    def wait_in_line(self, operation="runsync"):
+    def wait_in_queue(self, operation="runsync"):
         if operation == "runsync":
             body = b'{"input":{}}'
             request = post(self.server, "/v2/parked/runsync?wait=60000", len(body), body=body)
@@ -122,7 +122,7 @@ class PlacesTest(HttpTest):
         return time.monotonic() - start < 4
 
     def test_a_full_house_still_answers_and_who_leaves_makes_room(self):
-        waiting = [self.wait_in_line(("runsync", "status-sync")[n % 2]) for n in range(8)]
+        waiting = [self.wait_in_queue(("runsync", "status-sync")[n % 2]) for n in range(8)]
         until(lambda: self.server.health("parked")["jobs"]["inQueue"] == 8, "all eight wait")
         until(self.answers_at_once, "all places are taken")
         job = self.server.run("parked", {})
@@ -151,7 +151,7 @@ class PlacesTest(HttpTest):
     def test_a_full_house_serves_large_answers_whole(self):
         """core/decisions/http.md: a caller reading at full speed needs no slot."""
         job = self.server.request("POST", "/v2/echo/runsync", b'{"input":{"a":"%s"}}' % (b"x" * (12 * MB))).json()["id"]
-        waiting = [self.wait_in_line() for _ in range(8)]
+        waiting = [self.wait_in_queue() for _ in range(8)]
         until(lambda: self.server.health("parked")["jobs"]["inQueue"] == 8, "all eight wait")
         for _ in range(10):
             reply = self.server.request("GET", f"/v2/echo/status/{job}")
@@ -163,7 +163,7 @@ class PlacesTest(HttpTest):
         """core/http/transport/http_thread_pool.h: threads started for a busy moment stay idle afterwards, so they can
         end."""
         server = self.server = own_server()
-        waiting = [self.wait_in_line() for _ in range(40)]
+        waiting = [self.wait_in_queue() for _ in range(40)]
         until(lambda: server.health("parked")["jobs"]["inQueue"] == 40, "all of them wait")
         for plain in waiting:
             plain.close()
@@ -216,7 +216,7 @@ class PlacesTest(HttpTest):
 
     def who_waits(self):
         """Returns a caller still waiting after five later jobs were stored, and thus holding a slot; or None."""
-        plain = self.wait_in_line()
+        plain = self.wait_in_queue()
         for _ in range(5):
             self.server.run("parked", {})
         if select.select([plain], [], [], 0)[0]:
