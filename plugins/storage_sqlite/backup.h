@@ -15,7 +15,7 @@ namespace jobq::sqlite {
 ///
 /// The copy has no free pages, and can shrink (`shrink.h`) even when the source cannot.
 ///
-/// Nothing is written if the disk of `target` has no room for the copy and kRoomForWrites.
+/// The call writes no byte if the disk of `target` lacks room for the copy and kRoomForWrites.
 ///
 /// Returns `written`, or `stopped` soon after `stop` is requested. Throws StorageError. Leaves a file only when the
 /// file is complete. Any thread may call the function; two calls for the same target must not overlap.
