@@ -82,8 +82,8 @@ struct FormField {
 template <class Form>
 using FormFields = std::vector<FormField<Form>>;
 
-// Readers of values. The sentence of a failure begins with a verb, because readForm() puts the name of the
-// field in front.
+// Readers of values. The sentence of a failure begins with a verb, because the name of the field is put in
+// front.
 Result<std::string> readText(const json::Value& value, std::size_t min, std::size_t max);
 Result<std::int64_t> readWhole(const json::Value& value, const Range& range);
 Result<bool> readFlag(const json::Value& value);
@@ -261,7 +261,7 @@ Result<void> readRecord(Form& form, std::string_view text, const FormFields<Form
     if (value.kind == json::Kind::null) continue;
     for (const auto& field : fields) {
       if (field.name != name || !isRecorded(field.use)) continue;
-      if (const auto done = field.read(form, value); !done) return done.failure();
+      if (const auto done = field.read(form, value); !done) return invalid(name + " " + done.failure().message());
     }
   }
   return {};

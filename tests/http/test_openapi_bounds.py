@@ -38,7 +38,7 @@ class BoundsTest(HttpTest):
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_of_each_field(self, kind, subtests):
-        """core/http/API.md, "Management API": a value outside its bounds is 400, with a sentence for the field."""
+        """core/http/API.md, "Endpoint": a value outside its bounds is 400, with a sentence for the field."""
         name, always = KINDS[kind]
         checked = 0
         for field, schema in self.schemas[name]["properties"].items():
