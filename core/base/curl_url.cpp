@@ -18,23 +18,23 @@ std::string partOf(const UrlHandle& url, CURLUPart part) {
   return text;
 }
 
-UrlFault faultOf(CURLUcode code) {
+const char* sentenceOf(CURLUcode code) {
   switch (code) {
-    case CURLUE_BAD_PORT_NUMBER: return UrlFault::port;
-    case CURLUE_BAD_IPV6: return UrlFault::bracketedHost;
-    default: return UrlFault::other;
+    case CURLUE_BAD_PORT_NUMBER: return kWrongPort;
+    case CURLUE_BAD_IPV6: return kNoIpv6;
+    default: return kNoUrl;
   }
 }
 
 }  // namespace
 
-std::variant<UrlParts, UrlFault> readUrlParts(const std::string& url) {
+Result<UrlParts> readUrlParts(const std::string& url) {
   const UrlHandle handle(curl_url(), curl_url_cleanup);
   if (handle == nullptr) throw std::bad_alloc();
-  if (url.find('\0') != std::string::npos) return UrlFault::other;
+  if (url.find('\0') != std::string::npos) return invalid(kNoUrl);
   const CURLUcode code = curl_url_set(handle.get(), CURLUPART_URL, url.c_str(), CURLU_PATH_AS_IS);
   if (code == CURLUE_OUT_OF_MEMORY) throw std::bad_alloc();
-  if (code != CURLUE_OK) return faultOf(code);
+  if (code != CURLUE_OK) return invalid(sentenceOf(code));
   UrlParts parts{partOf(handle, CURLUPART_SCHEME), partOf(handle, CURLUPART_HOST)};
   const std::string port = partOf(handle, CURLUPART_PORT);
   std::from_chars(port.data(), port.data() + port.size(), parts.port);

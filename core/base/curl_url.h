@@ -5,7 +5,8 @@
 
 #include <cstdint>
 #include <string>
-#include <variant>
+
+#include "core/base/result.h"
 
 namespace jobq {
 
@@ -18,11 +19,15 @@ struct UrlParts {
   std::uint16_t port = 0;  ///< without a port in the URL the port of the scheme
 };
 
-/// The part for which libcurl refuses a URL.
-enum class UrlFault { port, bracketedHost, other };
+// Sentences of failures. All sentences of readUrlParts() begin with a verb, because the name of a field is put in
+// front.
+inline constexpr const char* kNoUrl =
+    "must be an absolute http or https URL with a host, such as https://example.com/done";
+inline constexpr const char* kWrongPort = "has a wrong port: use 1 to 65535, and put an IPv6 address in brackets";
+inline constexpr const char* kNoIpv6 = "has brackets without an IPv6 address in them: write a host like [2001:db8::1]";
 
-/// Returns the parts of an absolute URL, or the fault. The path is not checked. Pure; any thread. Throws
-/// std::bad_alloc.
-std::variant<UrlParts, UrlFault> readUrlParts(const std::string& url);
+/// Returns the parts of an absolute URL. Fails, with one sentence, if libcurl refuses the URL or the port is 0. The
+/// path is not checked. Pure; any thread. Throws std::bad_alloc.
+Result<UrlParts> readUrlParts(const std::string& url);
 
 }  // namespace jobq

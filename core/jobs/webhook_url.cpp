@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
-#include <variant>
 
 #include "core/base/curl_url.h"
 
@@ -15,8 +13,6 @@ namespace {
 using Ipv4 = std::array<std::uint8_t, 4>;
 using Ipv6 = std::array<std::uint8_t, 16>;
 
-constexpr const char* kExpected = "must be an absolute http or https URL with a host, such as https://example.com/done";
-constexpr const char* kBrackets = "has brackets without an IPv6 address in them: write a host like [2001:db8::1]";
 constexpr std::string_view kDecimalDigits = "0123456789";
 constexpr std::string_view kHexDigits = "0123456789abcdefABCDEF";
 constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -69,7 +65,7 @@ bool isWeb(std::string_view scheme) { return scheme == "http" || scheme == "http
 
 std::string explainSchemes(const std::set<std::string>& served) {
   if (served.empty()) return "cannot be called, because no webhook transport is installed: leave it out";
-  if (served == std::set<std::string>{"http", "https"}) return kExpected;
+  if (served == std::set<std::string>{"http", "https"}) return kNoUrl;
   std::string list;
   for (const std::string& scheme : served) list += (list.empty() ? "" : ", ") + scheme;
   return "must be an absolute URL with a supported scheme: " + list;
@@ -105,10 +101,9 @@ std::string textOf(int family, const void* address) {
 Result<void> readName(std::string host, WebUrl& into) {
   if (host.ends_with('.')) {
     host.pop_back();
-    if (host.empty()) return invalid(kExpected);
+    if (host.empty()) return invalid(kNoUrl);
     // libcurl takes numbers before a final dot for a name, and the resolver takes them for an address.
-    const auto parts = readUrlParts("http://" + host + "/");
-    if (const auto* read = std::get_if<UrlParts>(&parts)) host = read->host;
+    if (const auto parts = readUrlParts("http://" + host + "/")) host = parts->host;
   }
   if (!endsInNumber(host)) {
     into.host = lowered(host);
@@ -125,7 +120,7 @@ Result<void> readName(std::string host, WebUrl& into) {
 Result<void> readIpv6(std::string_view host, WebUrl& into) {
   Ipv6 address{};
   const std::string inside(host.substr(1, host.size() - 2));
-  if (inet_pton(AF_INET6, inside.c_str(), address.data()) != 1) return invalid(kBrackets);
+  if (inet_pton(AF_INET6, inside.c_str(), address.data()) != 1) return invalid(kNoIpv6);
   into.addressClass = net::classifyAddress(address);
   into.host = textOf(AF_INET6, address.data());
   return {};
@@ -152,7 +147,7 @@ Result<void> checkHost(std::string_view host) {
     return {};
   }
   const std::string_view name = host.substr(0, host.find(':'));
-  if (name.empty()) return invalid(kExpected);
+  if (name.empty()) return invalid(kNoUrl);
   if (!std::all_of(name.begin(), name.end(),
                    [](char c) { return isAmong(c, kLetters) || isAmong(c, kDecimalDigits) || isAmong(c, "-._"); })) {
     return invalid("has a host with a character that hosts cannot have: use letters, digits, '-', '.' and '_'");
@@ -163,7 +158,7 @@ Result<void> checkHost(std::string_view host) {
 /// Checks the spelling of all before the path, so that every reader finds the same host in the URL.
 Result<void> checkAuthority(std::string_view url) {
   const std::size_t start = url.find(':') + 1;
-  if (!url.substr(start).starts_with("//")) return invalid(kExpected);
+  if (!url.substr(start).starts_with("//")) return invalid(kNoUrl);
   std::string_view authority = url.substr(start + 2);
   authority = authority.substr(0, authority.find_first_of("/?#"));
   if (const std::size_t at = authority.rfind('@'); at != std::string_view::npos) {
@@ -171,16 +166,6 @@ Result<void> checkAuthority(std::string_view url) {
     authority.remove_prefix(at + 1);
   }
   return checkHost(authority);
-}
-
-Result<UrlParts> readParts(std::string_view url) {
-  auto parts = readUrlParts(std::string(url));
-  if (auto* read = std::get_if<UrlParts>(&parts); read != nullptr && read->port != 0) return std::move(*read);
-  const auto* fault = std::get_if<UrlFault>(&parts);
-  if (fault == nullptr || *fault == UrlFault::port) {
-    return invalid("has a wrong port: use 1 to 65535, and put an IPv6 address in brackets");
-  }
-  return invalid(*fault == UrlFault::bracketedHost ? kBrackets : kExpected);
 }
 
 /// Refuses a URL to which the transport of the scheme `file` (plugins/webhook_file) cannot write: no call to such a URL
@@ -220,12 +205,13 @@ Result<void> checkServed(std::string_view url, const WebhookRules& rules) {
 
 Result<WebUrl> readWebUrl(std::string_view url) {
   auto good = checkBytes(url);
-  if (good && !isWeb(schemeOf(url))) return invalid(kExpected);
+  if (good && !isWeb(schemeOf(url))) return invalid(kNoUrl);
   if (good) good = checkSpelling(url);
   if (good) good = checkAuthority(url);
   if (!good) return good.failure();
-  const auto parts = readParts(url);
+  const auto parts = readUrlParts(std::string(url));
   if (!parts) return parts.failure();
+  if (parts->port == 0) return invalid(kWrongPort);
   WebUrl read;
   read.scheme = parts->scheme;
   read.port = parts->port;

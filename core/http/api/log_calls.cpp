@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "core/base/clock.h"
+#include "core/base/result.h"
 #include "core/base/words.h"
 #include "core/http/api/error_response.h"
+#include "core/http/api/query_parameters.h"
 #include "core/http/api/queue_calls.h"
 #include "jobq/json_writer.h"
 
@@ -31,20 +33,25 @@ struct Cursor {
 std::string cursorText(const Cursor& cursor) { return std::to_string(cursor.at) + "-" + std::to_string(cursor.seen); }
 
 // Reads a text of digits only. The limit of `most` digits keeps the number from overflowing.
-template <class Number>
-bool readDigits(std::string_view digits, std::size_t most, Number& number) {
+std::optional<std::int64_t> readDigits(std::string_view digits, std::size_t most) {
   const bool plain = !digits.empty() && digits.size() <= most &&
                      std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
-  if (plain) (void)std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  return plain;
+  if (!plain) return std::nullopt;
+  std::int64_t number = 0;
+  (void)std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return number;
 }
 
-std::optional<Cursor> readCursor(std::string_view text) {
-  const std::size_t dash = text.find('-');
-  Cursor cursor;
-  if (dash == std::string_view::npos || !readDigits(text.substr(0, dash), 15, cursor.at)) return std::nullopt;
-  if (!readDigits(text.substr(dash + 1), 9, cursor.seen)) return std::nullopt;
-  return cursor;
+Result<Cursor> readCursor(const ApiRequest& call) {
+  const auto text = readText(call, "after");
+  if (!text) return text.failure();
+  if (!call.query.contains("after")) return Cursor{};
+  const std::string_view after = *text;
+  const std::size_t dash = after.find('-');
+  const auto at = readDigits(after.substr(0, dash), 15);
+  const auto seen = dash == std::string_view::npos ? std::nullopt : readDigits(after.substr(dash + 1), 9);
+  if (!at || !seen) return invalid("after must be the next of an earlier answer, not " + clipped(*text), "after");
+  return Cursor{*at, static_cast<std::size_t>(*seen)};
 }
 
 std::string_view nameOfLevel(LogLevel level) {
@@ -85,17 +92,9 @@ bool writeLinesAfter(json::ArrayWriter& out, const std::vector<LogLine>& lines, 
 }  // namespace
 
 ApiResponse logs(const QueueDeps& deps, ApiRequest& call) {
-  Cursor cursor;
-  if (const auto good = checkOnce(call, "after"); !good) return badRequest(call, good.failure());
-  const auto after = call.query.find("after");
-  if (after != call.query.end()) {
-    const auto read = readCursor(after->second);
-    if (!read) {
-      return errorResponse(call.path, 400,
-                           "after must be the next of an earlier answer, not " + clipped(after->second));
-    }
-    cursor = *read;
-  }
+  const auto read = readCursor(call);
+  if (!read) return badRequest(call, read.failure());
+  Cursor cursor = *read;
   if (!call.answerMemory.grow(deps.answerMemory, kWholeLog)) {
     return unavailable(call.path, "too many large answers are being read now: ask for the log again in a moment");
   }
