@@ -64,11 +64,10 @@ Result<void> readRetention(E& form, const json::Value& value) {
 }
 
 std::string writeRetention(const E& form) {
-  std::string out = "{";
-  if (form.runRetention) out += "\"run\":" + std::to_string(form.runRetention->count());
-  if (form.runRetention && form.runsyncRetention) out += ",";
-  if (form.runsyncRetention) out += "\"runsync\":" + std::to_string(form.runsyncRetention->count());
-  return out + "}";
+  return json::object([&form](json::ObjectWriter& out) {
+    if (form.runRetention) out.member("run", form.runRetention->count());
+    if (form.runsyncRetention) out.member("runsync", form.runsyncRetention->count());
+  });
 }
 
 Result<void> readLimit(LimitSetting& limit, const std::string& operation, const json::Value& value) {
@@ -96,22 +95,20 @@ Result<void> readLimits(E& form, const json::Value& value) {
   return done;
 }
 
+void writeLimit(json::ObjectWriter& out, const LimitSetting& limit) {
+  if (limit.requests) out.member("requests", *limit.requests);
+  if (limit.window) out.member("windowMs", limit.window->count());
+  if (limit.concurrent) out.member("concurrent", *limit.concurrent);
+  if (limit.perWorker) out.member("perWorker", *limit.perWorker);
+}
+
 std::string writeLimits(const E& form) {
-  std::string out = "{";
-  for (std::size_t i = 0; i < kOperations; ++i) {
-    const LimitSetting& limit = form.limits[i];
-    std::string inside;
-    const auto add = [&inside](const char* name, std::int64_t number) {
-      inside += (inside.empty() ? "\"" : ",\"") + std::string(name) + "\":" + std::to_string(number);
-    };
-    if (limit.requests) add("requests", *limit.requests);
-    if (limit.window) add("windowMs", limit.window->count());
-    if (limit.concurrent) add("concurrent", *limit.concurrent);
-    if (limit.perWorker) add("perWorker", *limit.perWorker);
-    if (inside.empty()) continue;
-    out += (out.size() > 1 ? ",\"" : "\"") + std::string(kOperationNames[i]) + "\":{" + inside + "}";
-  }
-  return out + "}";
+  return json::object([&form](json::ObjectWriter& out) {
+    for (std::size_t i = 0; i < kOperations; ++i) {
+      const std::string limit = json::object([&](json::ObjectWriter& inside) { writeLimit(inside, form.limits[i]); });
+      if (limit != "{}") out.namedRaw(kOperationNames[i], limit);
+    }
+  });
 }
 
 Result<void> readSecret(E& form, const json::Value& value) {
@@ -127,10 +124,8 @@ Result<void> readSecret(E& form, const json::Value& value) {
 Result<void> readFilters(E& form, const json::Value& value) {
   const auto names = readTexts(value);
   if (!names) return names.failure();
-  try {
-    checkFilterNames(*names);
-  } catch (const ConfigError& error) {
-    return invalid(std::string("has a wrong list: ") + error.what());
+  if (const auto good = checkFilterNames(*names); !good) {
+    return invalid("has a wrong list: " + good.failure().message());
   }
   form.filters = *names;
   return {};
@@ -170,7 +165,7 @@ FormFields<E> requestFields() {
                     form.idleTimeout = units::duration(key, text, Millis(0), Millis(3'600'000));
                   }),
       FormField<E>{"scalerType", FieldUse::free, readScalerType,
-                   [](const E& form) { return write(std::string(nameOf(form.scaling.type))); }}
+                   [](const E& form) { return jsonText(nameOf(form.scaling.type)); }}
           .inFile("scalerType", parseScaler),
       wholeField<E>("scalerValue", [](auto& form) -> auto& { return form.scaling.value; }, {1, 1'000'000})
           .inFile("scalerValue"),
@@ -202,14 +197,14 @@ FormFields<E> extensionFields() {
       wholeField<E>("maxStuck", &E::maxStuck, kWorkers).inFile("maxStuck"),
       choiceField<E>("isolation", &E::isolation, {"thread"}).inFile("isolation"),
       textField<E>("queuePolicy", &E::queuePolicy, 0, 64).inFile("queuePolicy"),
-      FormField<E>{"filters", FieldUse::free, readFilters, [](const E& form) { return write(form.filters); },
+      FormField<E>{"filters", FieldUse::free, readFilters, [](const E& form) { return jsonText(form.filters); },
                    [](E& form) { form.filters.reset(); }}
           .inFile("filters",
                   [](E& form, const std::string&, const std::string& text) { form.filters = units::words(text, ","); }),
       {"retention", FieldUse::free, readRetention, writeRetention},
       {"rateLimits", FieldUse::free, readLimits, writeLimits},
       FormField<E>{"webhookSecret", FieldUse::secret, readSecret,
-                   [](const E& form) { return write(form.webhookSecret); }}
+                   [](const E& form) { return jsonText(form.webhookSecret); }}
           .inFile("webhookSecret", parseSecret),
       textField<E>("image", &E::image, 1, 512, FieldUse::file).inFile("image"),
   };
@@ -221,9 +216,9 @@ FormFields<E> serverFields() {
       textField<E>("createdAt", &E::createdAt, 0, 64, FieldUse::answer),
       {"userId", FieldUse::answer, nothing, [](const E&) { return std::string("\"\""); }},
       wholeField<E>("version", &E::version, {1, std::int64_t{1} << 53}, FieldUse::answer),
-      {"static", FieldUse::answer, nothing, [](const E& form) { return write(form.isStatic); }},
-      {"paused", FieldUse::answer, nothing, [](const E& form) { return write(form.paused); }},
-      {"env", FieldUse::answer, nothing, [](const E& form) { return write(form.env); }},
+      {"static", FieldUse::answer, nothing, [](const E& form) { return jsonText(form.isStatic); }},
+      {"paused", FieldUse::answer, nothing, [](const E& form) { return jsonText(form.paused); }},
+      {"env", FieldUse::answer, nothing, [](const E& form) { return jsonText(form.env); }},
       {"instanceIds", FieldUse::answer, nothing, [](const E&) { return std::string("[]"); }},
       wholeField<E>("templateRecord", &E::templateRecord, {0, std::int64_t{1} << 53}, FieldUse::record),
       flagField<E>("deleting", &E::deleting, FieldUse::record),

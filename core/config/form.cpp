@@ -85,28 +85,6 @@ Result<std::string> readChoice(const json::Value& value, const std::vector<std::
                                      : "must be one of " + all);
 }
 
-std::string write(const std::string& value) { return json::quoted(value); }
-
-std::string write(std::int64_t value) { return std::to_string(value); }
-
-std::string write(std::uint64_t value) { return std::to_string(value); }
-
-std::string write(std::uint32_t value) { return std::to_string(value); }
-
-std::string write(bool value) { return value ? "true" : "false"; }
-
-std::string write(const std::vector<std::string>& value) {
-  std::string out = "[";
-  for (const std::string& text : value) out += (out.size() > 1 ? "," : "") + write(text);
-  return out + "]";
-}
-
-std::string write(const std::map<std::string, std::string>& value) {
-  std::string out = "{";
-  for (const auto& [key, text] : value) out += (out.size() > 1 ? "," : "") + write(key) + ":" + write(text);
-  return out + "}";
-}
-
 FormBody::FormBody(std::string_view text) {
   const auto body = parse(text);
   if (!body) {

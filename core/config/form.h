@@ -20,6 +20,7 @@
 #include "core/config/units.h"
 #include "jobq/error.h"
 #include "jobq/json_value.h"
+#include "jobq/json_writer.h"
 #include "jobq/time.h"
 
 namespace jobq {
@@ -91,17 +92,12 @@ Result<std::vector<std::string>> readTexts(const json::Value& value);
 Result<std::map<std::string, std::string>> readTextMap(const json::Value& value);
 Result<std::string> readChoice(const json::Value& value, const std::vector<std::string>& choices);
 
-// Writers of values.
-std::string write(const std::string& value);
-std::string write(std::int64_t value);
-std::string write(std::uint64_t value);
-std::string write(std::uint32_t value);
-std::string write(bool value);
-std::string write(const std::vector<std::string>& value);
-std::string write(const std::map<std::string, std::string>& value);
+/// Returns the JSON text of a value (json::appendValue()).
 template <class Value>
-std::string write(const std::optional<Value>& value) {
-  return value ? write(*value) : std::string("null");
+std::string jsonText(const Value& value) {
+  std::string text;
+  json::appendValue(text, value);
+  return text;
 }
 
 /// Type of the number that a member of this type holds.
@@ -123,7 +119,7 @@ FormField<Form> textField(const char* name, std::string Form::*member, std::size
   return {name,
           use,
           [=](Form& form, const json::Value& value) { return assign(form.*member, readText(value, min, max)); },
-          [=](const Form& form) { return write(form.*member); },
+          [=](const Form& form) { return jsonText(form.*member); },
           {},
           [=](Form& form, const std::string& key, const std::string& text) {
             if (text.size() < min || text.size() > max) {
@@ -146,7 +142,7 @@ FormField<Form> wholeField(const char* name, Member member, const Range& range, 
                         std::invoke(member, form) = static_cast<Number>(*number);
                         return Result<void>();
                       },
-                      [=](const Form& form) { return write(std::invoke(member, form)); },
+                      [=](const Form& form) { return jsonText(std::invoke(member, form)); },
                       {},
                       [=](Form& form, const std::string& key, const std::string& text) {
                         std::invoke(member, form) =
@@ -167,7 +163,7 @@ FormField<Form> durationField(const char* name, Millis Form::*member, Millis uni
             form.*member = unit * *number;
             return Result<void>();
           },
-          [=](const Form& form) { return write(form.*member / unit); },
+          [=](const Form& form) { return jsonText(form.*member / unit); },
           {},
           [=](Form& form, const std::string& key, const std::string& text) {
             form.*member = units::duration(key, text, unit * range.min, unit * range.max);
@@ -178,7 +174,7 @@ FormField<Form> flagField(const char* name, bool Form::*member, FieldUse use = F
   return {name,
           use,
           [=](Form& form, const json::Value& value) { return assign(form.*member, readFlag(value)); },
-          [=](const Form& form) { return write(form.*member); },
+          [=](const Form& form) { return jsonText(form.*member); },
           {},
           [=](Form& form, const std::string& key, const std::string& text) { form.*member = units::flag(key, text); }};
 }
@@ -187,7 +183,7 @@ FormField<Form> textsField(const char* name, std::vector<std::string> Form::*mem
   return {name,
           use,
           [=](Form& form, const json::Value& value) { return assign(form.*member, readTexts(value)); },
-          [=](const Form& form) { return write(form.*member); },
+          [=](const Form& form) { return jsonText(form.*member); },
           {},
           [=](Form& form, const std::string&, const std::string& text) { form.*member = units::words(text, ","); }};
 }
@@ -197,7 +193,7 @@ FormField<Form> choiceField(const char* name, std::string Form::*member, const s
   return {name,
           use,
           [=](Form& form, const json::Value& value) { return assign(form.*member, readChoice(value, choices)); },
-          [=](const Form& form) { return write(form.*member); },
+          [=](const Form& form) { return jsonText(form.*member); },
           {},
           [=](Form& form, const std::string& key, const std::string& text) {
             if (std::find(choices.begin(), choices.end(), text) != choices.end()) {
@@ -267,16 +263,19 @@ Result<void> readRecord(Form& form, std::string_view text, const FormFields<Form
   return {};
 }
 
-/// Returns the form as a JSON object in the order of the table: the fields of responses, or with `whole` the fields of
-/// records.
+/// Writes the fields of the form as members of an object, in the order of the table: the fields of responses, or with
+/// `whole` the fields of records.
+template <class Form>
+void writeMembers(json::ObjectWriter& out, const Form& form, const FormFields<Form>& fields, bool whole) {
+  for (const auto& field : fields) {
+    if (whole ? isRecorded(field.use) : isAnswered(field.use)) out.namedRaw(field.name, field.write(form));
+  }
+}
+
+/// Returns the form as a JSON object with the members of writeMembers().
 template <class Form>
 std::string writeForm(const Form& form, const FormFields<Form>& fields, bool whole) {
-  std::string out = "{";
-  for (const auto& field : fields) {
-    if (!(whole ? isRecorded(field.use) : isAnswered(field.use))) continue;
-    out += (out.size() > 1 ? "," : "") + write(field.name) + ":" + field.write(form);
-  }
-  return out + "}";
+  return json::object([&](json::ObjectWriter& out) { writeMembers(out, form, fields, whole); });
 }
 
 }  // namespace jobq

@@ -1,8 +1,10 @@
 #include "core/endpoints/runtime_meter.h"
 
+#include <utility>
 #include <vector>
 
 #include "jobq/json.h"
+#include "jobq/json_writer.h"
 
 namespace jobq {
 namespace {
@@ -18,7 +20,8 @@ Millis millisOf(const std::string& body) {
 }
 
 Record recordOf(const std::string& id, Millis total) {
-  return {kRuntimeRecords, id, "", "{\"ms\":" + std::to_string(total.count()) + "}", 0, {}};
+  std::string body = json::object([total](json::ObjectWriter& out) { out.member("ms", total.count()); });
+  return {kRuntimeRecords, id, "", std::move(body), 0, {}};
 }
 
 }  // namespace

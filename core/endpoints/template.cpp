@@ -72,23 +72,23 @@ const FormFields<Template>& templateFields() {
       textField<T>("name", &T::name, 1, kTemplateNameLimit),
       {"imageName", FieldUse::free,
        [](T& form, const json::Value& value) { return assign(form.imageName, readImage(value)); },
-       [](const T& form) { return write(form.imageName); }},
+       [](const T& form) { return jsonText(form.imageName); }},
       choiceField<T>("category", &T::category, {"NVIDIA", "AMD", "CPU"}, FieldUse::creation),
       wholeField<T>("containerDiskInGb", &T::containerDiskInGb, kGigabytes),
       textField<T>("containerRegistryAuthId", &T::containerRegistryAuthId, 0, kTemplateNameLimit),
       textsField<T>("dockerEntrypoint", &T::dockerEntrypoint),
       textsField<T>("dockerStartCmd", &T::dockerStartCmd),
       {"env", FieldUse::free, [](T& form, const json::Value& value) { return assign(form.env, readEnv(value)); },
-       [](const T& form) { return write(form.env); }},
+       [](const T& form) { return jsonText(form.env); }},
       flagField<T>("isPublic", &T::isPublic),
       flagField<T>("isServerless", &T::isServerless, FieldUse::creation),
       {"ports", FieldUse::free, [](T& form, const json::Value& value) { return assign(form.ports, readPorts(value)); },
-       [](const T& form) { return write(form.ports); }},
+       [](const T& form) { return jsonText(form.ports); }},
       textField<T>("readme", &T::readme, 0, kReadmeLimit),
       wholeField<T>("volumeInGb", &T::volumeInGb, kGigabytes),
       {"volumeMountPath", FieldUse::free,
        [](T& form, const json::Value& value) { return assign(form.volumeMountPath, readPath(value)); },
-       [](const T& form) { return write(form.volumeMountPath); }},
+       [](const T& form) { return jsonText(form.volumeMountPath); }},
       {"earned", FieldUse::answer, nothing, [](const T&) { return std::string("0"); }},
       {"isRunpod", FieldUse::answer, nothing, [](const T&) { return std::string("false"); }},
       wholeField<T>("runtimeInMin", &T::runtimeInMin, kGigabytes, FieldUse::answer),
@@ -109,7 +109,7 @@ FieldFaults missingFields(const Template& form) {
 
 Record toRecord(const Template& form, const SecretBox& box) {
   Template kept = form;
-  kept.sealed = toBase64(box.seal(write(form.env)));
+  kept.sealed = toBase64(box.seal(jsonText(form.env)));
   kept.env.clear();
   // The name of a template that is gone is free for a new template.
   return {kTemplateKind, form.id, isGone(form) ? "" : form.name, writeForm(kept, templateFields(), true), 0, {}};

@@ -56,16 +56,15 @@ Result<Template> TemplateService::update(const std::string& id, std::string_view
   }
 }
 
-FieldFaults TemplateService::usersOf(const std::string& id) {
-  FieldFaults faults;
+// Fails, naming an endpoint, if an endpoint uses the template.
+Result<void> TemplateService::checkUnused(const std::string& id) {
   for (const Record& record : records_.list(kEndpointKind)) {
     const EndpointSpec spec = endpointSpecOf(record, box_);
     if (spec.templateId != id || spec.deleting) continue;
-    faults.push_back({"", "template " + id + " is used by endpoint " + spec.id +
-                              ": delete the endpoint, or give it another template first"});
-    break;
+    return invalid("template " + id + " is used by endpoint " + spec.id +
+                   ": delete the endpoint, or give it another template first");
   }
-  return faults;
+  return {};
 }
 
 // Follows the protocol at kRemovalAsked.
@@ -75,8 +74,7 @@ Result<void> TemplateService::remove(const std::string& id) {
     if (!record) return noTemplate(id);
     Template form = templateOf(*record, box_);
     if (isGone(form)) return noTemplate(id);
-    FieldFaults users = usersOf(id);
-    if (!users.empty()) return wrong(std::move(users));
+    if (auto unused = checkUnused(id); !unused) return unused;
     form.removal = kRemovalAsked;
     if (!std::holds_alternative<Stored>(records_.update(toRecord(form, box_), record->version))) continue;
     registry_.refresh();

@@ -34,7 +34,7 @@ class TemplateService {
   Result<void> remove(const std::string& id);
 
  private:
-  FieldFaults usersOf(const std::string& id);
+  Result<void> checkUnused(const std::string& id);
 
   RecordStore& records_;
   const SecretBox& box_;

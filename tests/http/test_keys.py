@@ -178,6 +178,16 @@ class LifeTest(KeyTest):
                 self.assert_refused(self.server.request("POST", "/v1/keys", body), 400, member="message")
         assert len(self.server.request("GET", "/v1/keys").json()) == before
 
+    def test_each_fault(self):
+        """core/http/API.md, "Shape": `errors` has one element for each fault of a key."""
+        body = {"name": "", "scopes": ["root"], "expiresAt": "2020-01-01T00:00:00Z", "endpoint": "echo"}
+        answer = self.server.request("POST", "/v1/keys", body).json()
+        assert [error["field"] for error in answer["errors"]] == ["name", "scopes", "endpoint", "expiresAt"], answer
+        assert answer["message"] == "; ".join(error["message"] for error in answer["errors"])
+        assert "the nearest one is endpoints" in answer["message"]
+        answer = self.server.request("POST", "/v1/keys", {}).json()
+        assert [error["field"] for error in answer["errors"]] == ["name", "scopes"], answer
+
 
 class KeepingTest(KeyTest):
     def files(self, server):

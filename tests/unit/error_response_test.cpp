@@ -1,10 +1,12 @@
-// Tests of error answers (core/http/api/error_response.h, core/http/api/form_response.h).
+// Tests of error answers (core/http/api/error_response.h, core/http/api/form_response.h) and of flags in the query
+// (core/http/api/query_parameters.h).
 #include "core/http/api/error_response.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "core/http/api/form_response.h"
+#include "core/http/api/query_parameters.h"
 
 namespace jobq {
 namespace {
@@ -60,29 +62,26 @@ TEST(ErrorResponse, WithoutALimitThereIsNoStanding) {
   EXPECT_THAT(reply.headers, IsEmpty());
 }
 
-TEST(FaultResponse, TellsEveryWrongFieldInOneSentenceAndOneByOne) {
-  const ApiResponse reply = faultResponse({{"name", "name is \"odd\""}, {"", "and more"}});
+TEST(FailureResponse, TellsEveryWrongFieldInOneSentenceAndOneByOne) {
+  const Failure failure{Failure::Kind::invalid, {{"name", "name is \"odd\""}, {"", "and more"}}};
+  const ApiResponse reply = failureResponse(ApiRequest(), failure);
   EXPECT_EQ(reply.status, 400);
   EXPECT_EQ(reply.body,
             R"({"message":"name is \"odd\"; and more","errors":[{"field":"name","message":"name is \"odd\""},)"
             R"({"field":"","message":"and more"}]})");
 }
 
-TEST(FaultResponse, AQueryFlagIsTrueOrFalse) {
+TEST(QueryFlags, AreTrueOrFalse) {
   ApiRequest call;
-  FieldFaults faults;
-  EXPECT_FALSE(readFlag(call, "deep", faults));
+  EXPECT_THAT(*readFlags(call, {"deep"}), IsEmpty());
   call.query = {{"deep", "true"}, {"flat", "false"}, {"odd", "1"}};
-  EXPECT_TRUE(readFlag(call, "deep", faults));
-  EXPECT_FALSE(readFlag(call, "flat", faults));
-  EXPECT_THAT(faults, IsEmpty());
-  EXPECT_FALSE(readFlag(call, "odd", faults));
-  ASSERT_EQ(faults.size(), 1U);
-  EXPECT_EQ(faults[0].message, "odd must be true or false");
+  EXPECT_THAT(*readFlags(call, {"deep", "flat", "absent"}), ElementsAre("deep"));
   call.query.emplace("deep", "true");
-  (void)readFlag(call, "deep", faults);
-  ASSERT_EQ(faults.size(), 2U);
-  EXPECT_EQ(faults[1].message, "deep appears more than once in the query: send it once");
+  const auto faulty = readFlags(call, {"deep", "flat", "odd"});
+  ASSERT_FALSE(faulty);
+  ASSERT_EQ(faulty.failure().faults.size(), 2U);
+  EXPECT_EQ(faulty.failure().faults[0].message, "deep appears more than once in the query: send it once");
+  EXPECT_EQ(faulty.failure().faults[1].message, "odd must be true or false");
 }
 
 }  // namespace

@@ -1,5 +1,8 @@
 // Routes under /v1/endpoints (core/http/API.md, "Endpoint API"): endpoints, their workers, and the progress of
 // releases.
+#include <set>
+#include <string>
+
 #include "core/base/clock.h"
 #include "core/base/words.h"
 #include "core/endpoints/endpoint_service.h"
@@ -8,26 +11,22 @@
 #include "core/http/api/error_response.h"
 #include "core/http/api/form_response.h"
 #include "core/http/api/list_response.h"
+#include "core/http/api/query_parameters.h"
 #include "core/http/api/routes.h"
 #include "core/jobs/submission.h"
+#include "jobq/json_writer.h"
 
 namespace jobq {
 namespace {
 
 constexpr std::size_t kEndpointBodyLimit = 1UL << 20;
 
-struct Wanted {
-  bool withTemplate = false;
-  bool withWorkers = false;
-  FieldFaults faults;
-};
+// Names of the parts that a response shows only on demand.
+constexpr const char* kTemplatePart = "includeTemplate";
+constexpr const char* kWorkersPart = "includeWorkers";
+using Parts = std::set<std::string>;
 
-Wanted readWanted(const ApiRequest& call) {
-  Wanted wanted;
-  wanted.withTemplate = readFlag(call, "includeTemplate", wanted.faults);
-  wanted.withWorkers = readFlag(call, "includeWorkers", wanted.faults);
-  return wanted;
-}
+Result<Parts> readParts(const ApiRequest& call) { return readFlags(call, {kTemplatePart, kWorkersPart}); }
 
 ApiResponse noEndpoint(const ApiRequest& call) {
   return errorResponse(call.path, 404, "there is no endpoint " + clipped(call.params.at("id")) + ": check the id");
@@ -35,61 +34,66 @@ ApiResponse noEndpoint(const ApiRequest& call) {
 
 // State of the release: `complete` if every worker has the newest version, `rolling` if some workers have an older
 // version, `halted` with the reason if the newest version does not run.
-std::string releaseJson(const EndpointEntry& entry, const WorkerPoolView& workerPool) {
+void writeRelease(json::ObjectWriter& out, const EndpointEntry& entry, const WorkerPoolView& workerPool) {
   const bool isFaulty = entry.endpoint && !entry.endpoint->fault.empty();
   const std::string& fault = isFaulty ? entry.endpoint->fault : workerPool.fault;
   const bool halted = isFaulty || workerPool.halted;
-  std::string out = "{\"version\":" + write(entry.spec.version);
-  out += ",\"state\":" + write(std::string(halted ? "halted" : workerPool.rolling ? "rolling" : "complete"));
-  if (!fault.empty()) out += ",\"reason\":" + write(fault);
-  return out + "}";
+  out.member("version", entry.spec.version);
+  out.member("state", halted ? "halted" : workerPool.rolling ? "rolling" : "complete");
+  if (!fault.empty()) out.member("reason", fault);
 }
 
 // Writes the worker's state, and the keys of a Pod object with a meaning for jobq (core/http/API.md, "Endpoint").
-std::string workerJson(const EndpointEntry& entry, const WorkerView& worker) {
-  std::string out = "{\"id\":" + write(worker.id);
-  out += ",\"desiredStatus\":" + write(std::string(worker.state == "leaving" ? "EXITED" : "RUNNING"));
-  out += ",\"state\":" + write(std::string(worker.state));
-  out += ",\"image\":" + write(worker.release->image);
-  out += ",\"env\":" + write(worker.release->env);
-  out += ",\"lastStartedAt\":" + write(toIso8601(worker.startedAt));
-  out += ",\"slsVersion\":" + write(worker.release->version);
-  out += ",\"endpointId\":" + write(entry.spec.id);
-  out += ",\"templateId\":" + write(worker.release->templateId);
-  return out + "}";
+void writeWorker(json::ObjectWriter& out, const EndpointEntry& entry, const WorkerView& worker) {
+  out.member("id", worker.id);
+  out.member("desiredStatus", worker.state == "leaving" ? "EXITED" : "RUNNING");
+  out.member("state", worker.state);
+  out.member("image", worker.release->image);
+  out.member("env", worker.release->env);
+  out.member("lastStartedAt", toIso8601(worker.startedAt));
+  out.member("slsVersion", worker.release->version);
+  out.member("endpointId", entry.spec.id);
+  out.member("templateId", worker.release->templateId);
 }
 
 // Writes the values in force where the record of the endpoint sets none. `endpoint` is the object serving jobs now.
-std::string inForceJson(const EndpointDeps& deps, const EndpointSpec& spec, const Endpoint& endpoint) {
-  std::vector<std::string> filters;
-  for (const FilterPool* filter : endpoint.filters) filters.push_back(filter->name());
-  const Millis runsync = retentionFor(kWaitDefault, endpoint);
-  return "{\"queuePolicy\":" + write(spec.queuePolicy.empty() ? deps.queuePolicy : spec.queuePolicy) +
-         ",\"filters\":" + write(filters) + ",\"maxStuck\":" + write(endpoint.maxStuck()) +
-         ",\"retention\":{\"run\":" + write(retentionFor(std::nullopt, endpoint).count()) +
-         ",\"runsync\":" + write(runsync.count()) + "}}";
+void writeInForce(json::ObjectWriter& out, const EndpointDeps& deps, const EndpointSpec& spec,
+                  const Endpoint& endpoint) {
+  out.member("queuePolicy", spec.queuePolicy.empty() ? deps.queuePolicy : spec.queuePolicy);
+  out.array("filters", [&endpoint](json::ArrayWriter& filters) {
+    for (const FilterPool* filter : endpoint.filters) filters.element(filter->name());
+  });
+  out.member("maxStuck", endpoint.maxStuck());
+  out.object("retention", [&endpoint](json::ObjectWriter& retention) {
+    retention.member("run", retentionFor(std::nullopt, endpoint).count());
+    retention.member("runsync", retentionFor(kWaitDefault, endpoint).count());
+  });
 }
 
-std::string toJson(const EndpointDeps& deps, const EndpointEntry& entry, const Wanted& wanted) {
+void writeEndpoint(json::ObjectWriter& out, const EndpointDeps& deps, const EndpointEntry& entry, const Parts& parts) {
   const WorkerPoolView workerPool = deps.workers.view(entry.spec.id);
-  std::string out = writeForm(entry.spec, endpointFields(), false);
-  out.pop_back();
+  writeMembers(out, entry.spec, endpointFields(), false);
   if (entry.endpoint) {
-    out += ",\"image\":" + write(entry.endpoint->spec.image);
-    out += ",\"inForce\":" + inForceJson(deps, entry.spec, *entry.endpoint);
+    out.member("image", entry.endpoint->spec.image);
+    out.object("inForce",
+               [&](json::ObjectWriter& inForce) { writeInForce(inForce, deps, entry.spec, *entry.endpoint); });
   }
-  out += ",\"release\":" + releaseJson(entry, workerPool);
-  if (wanted.withTemplate) {
+  out.object("release", [&](json::ObjectWriter& release) { writeRelease(release, entry, workerPool); });
+  if (parts.contains(kTemplatePart)) {
     const auto made = deps.registry.findTemplate(entry.spec.templateId);
-    out += ",\"template\":" + (made ? toJson(made->form, deps.runtimes.minutes(made->form.id)) : std::string("null"));
+    out.raw("template", made ? toJson(made->form, deps.runtimes.minutes(made->form.id)) : "null");
   }
-  if (wanted.withWorkers) {
-    out += ",\"workers\":[";
-    for (const WorkerView& worker : workerPool.workers)
-      out += (out.back() == '[' ? "" : ",") + workerJson(entry, worker);
-    out += "]";
+  if (parts.contains(kWorkersPart)) {
+    out.array("workers", [&](json::ArrayWriter& workers) {
+      for (const WorkerView& worker : workerPool.workers) {
+        workers.object([&](json::ObjectWriter& inside) { writeWorker(inside, entry, worker); });
+      }
+    });
   }
-  return out + "}";
+}
+
+std::string toJson(const EndpointDeps& deps, const EndpointEntry& entry, const Parts& parts) {
+  return json::object([&](json::ObjectWriter& out) { writeEndpoint(out, deps, entry, parts); });
 }
 
 ApiResponse create(const EndpointDeps& deps, ApiRequest& call) {
@@ -99,20 +103,20 @@ ApiResponse create(const EndpointDeps& deps, ApiRequest& call) {
 }
 
 ApiResponse list(const EndpointDeps& deps, ApiRequest& call) {
-  const Wanted wanted = readWanted(call);
-  if (!wanted.faults.empty()) return faultResponse(wanted.faults);
+  const auto parts = readParts(call);
+  if (!parts) return failureResponse(call, parts.failure());
   ListResponse reply(call);
   for (const EndpointEntryPtr& entry : deps.registry.entries()) {
-    if (!reply.add(toJson(deps, *entry, wanted))) break;
+    if (!reply.add(toJson(deps, *entry, *parts))) break;
   }
   return reply.finish();
 }
 
 ApiResponse find(const EndpointDeps& deps, ApiRequest& call) {
-  const Wanted wanted = readWanted(call);
-  if (!wanted.faults.empty()) return faultResponse(wanted.faults);
+  const auto parts = readParts(call);
+  if (!parts) return failureResponse(call, parts.failure());
   const auto entry = deps.registry.entry(call.params.at("id"));
-  return entry ? ApiResponse{200, toJson(deps, *entry, wanted)} : noEndpoint(call);
+  return entry ? ApiResponse{200, toJson(deps, *entry, *parts)} : noEndpoint(call);
 }
 
 ApiResponse update(const EndpointDeps& deps, ApiRequest& call) {

@@ -1,96 +1,103 @@
 // Routes under /v1/keys: the API keys of callers (core/decisions/auth.md).
-#include <algorithm>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/base/clock.h"
 #include "core/base/ids.h"
+#include "core/base/result.h"
 #include "core/base/words.h"
+#include "core/config/form.h"
 #include "core/http/api/error_response.h"
+#include "core/http/api/form_response.h"
 #include "core/http/api/list_response.h"
 #include "core/http/api/routes.h"
-#include "jobq/fields.h"
 #include "jobq/json_writer.h"
 
 namespace jobq {
 namespace {
 
 constexpr std::size_t kKeyNameLimit = 191;
+constexpr const char* kKeyNoun = "an API key";
 
-std::optional<std::string> timeText(const std::optional<Instant>& time) {
-  return time ? std::optional(toIso8601(*time)) : std::nullopt;
+std::string timeText(const std::optional<Instant>& time) {
+  return jsonText(time ? std::optional(toIso8601(*time)) : std::nullopt);
 }
 
-void writeKey(json::ObjectWriter& out, const ApiKey& key) {
-  out.member("id", key.id);
-  out.member("name", key.name);
-  out.member("scopes", key.scopes);
-  out.member("endpoints", key.endpoints);
-  out.member("createdAt", toIso8601(key.createdAt));
-  out.member("expiresAt", timeText(key.expiresAt));
-  out.member("lastUsedAt", timeText(key.lastUsedAt));
+Result<std::vector<std::string>> readScopes(const json::Value& value) {
+  const auto scopes = readTexts(value);
+  if (!scopes) return scopes;
+  for (const std::string& scope : *scopes) {
+    if (scope != "client" && scope != "worker" && scope != "admin") {
+      return invalid("may hold client, worker and admin, not " + clipped(scope));
+    }
+  }
+  const std::set<std::string> once(scopes->begin(), scopes->end());
+  return std::vector<std::string>(once.begin(), once.end());
 }
 
-bool isGiven(const Fields& body, const char* field) {
-  const auto value = body.value(field);
-  return value && value->kind != json::Kind::null;
+Result<std::vector<std::string>> readEndpoints(const json::Value& value) {
+  auto endpoints = readTexts(value);
+  if (!endpoints) return endpoints;
+  for (const std::string& endpoint : *endpoints) {
+    if (!isIdentifier(endpoint)) return invalid("holds " + clipped(endpoint) + ", which is not an endpoint id");
+  }
+  return endpoints;
 }
 
-std::vector<std::string> readTexts(const Fields& body, const char* field) {
-  return isGiven(body, field) ? body.texts(field, Fields::kAnySize) : std::vector<std::string>();
-}
-
-/// The fault of one field of the body.
-FieldError fault(const char* field, std::string problem) { return {"the body", field, std::move(problem)}; }
-
-std::optional<Instant> readExpiry(const Fields& body, Instant now) {
-  if (!isGiven(body, "expiresAt")) return std::nullopt;
-  const auto text = json::toText(*body.value("expiresAt"));
-  const auto expiry = text ? fromIso8601(*text) : std::optional<Instant>();
-  if (!expiry) throw fault("expiresAt", "must be a time like 2027-01-01T00:00:00Z");
-  if (*expiry <= now) throw fault("expiresAt", "has passed already: name a time in the future");
+Result<std::optional<Instant>> readExpiry(const json::Value& value) {
+  const auto text = json::toText(value);
+  const auto expiry = text ? fromIso8601(*text) : std::nullopt;
+  if (!expiry) return invalid("must be a time like 2027-01-01T00:00:00Z");
   return expiry;
 }
 
-std::vector<std::string> readScopes(const Fields& body) {
-  const std::vector<std::string> scopes = readTexts(body, "scopes");
-  for (const std::string& scope : scopes) {
-    if (scope != "client" && scope != "worker" && scope != "admin") {
-      throw fault("scopes", "may hold client, worker and admin, not " + clipped(scope));
-    }
-  }
-  if (scopes.empty()) throw fault("scopes", "must hold at least one of client, worker, admin");
-  const std::set<std::string> once(scopes.begin(), scopes.end());
-  return {once.begin(), once.end()};
+// The fields of a key in requests and responses. The record of a key is in core/auth/key_record.h.
+const FormFields<ApiKey>& keyFields() {
+  using K = ApiKey;
+  const auto nothing = [](K&, const json::Value&) { return Result<void>(); };
+  static const FormFields<K> kFields{
+      textField<K>("id", &K::id, 1, 64, FieldUse::answer),
+      textField<K>("name", &K::name, 1, kKeyNameLimit),
+      {"scopes", FieldUse::free, [](K& key, const json::Value& value) { return assign(key.scopes, readScopes(value)); },
+       [](const K& key) { return jsonText(key.scopes); }},
+      {"endpoints", FieldUse::free,
+       [](K& key, const json::Value& value) { return assign(key.endpoints, readEndpoints(value)); },
+       [](const K& key) { return jsonText(key.endpoints); }},
+      {"createdAt", FieldUse::answer, nothing, [](const K& key) { return jsonText(toIso8601(key.createdAt)); }},
+      {"expiresAt", FieldUse::free,
+       [](K& key, const json::Value& value) { return assign(key.expiresAt, readExpiry(value)); },
+       [](const K& key) { return timeText(key.expiresAt); }},
+      {"lastUsedAt", FieldUse::answer, nothing, [](const K& key) { return timeText(key.lastUsedAt); }},
+  };
+  return kFields;
 }
 
-ApiKey readKey(const std::string& text, Instant now) {
-  if (!json::valid(text)) throw fault("", "is not valid JSON");
-  const Fields body("the body", text);
-  body.allowOnly({"name", "scopes", "endpoints", "expiresAt"});
+Result<ApiKey> readKey(std::string_view text, Instant now) {
   ApiKey key;
-  key.name = body.requiredText("name", 1, kKeyNameLimit);
-  key.scopes = readScopes(body);
-  key.endpoints = readTexts(body, "endpoints");
-  for (const std::string& endpoint : key.endpoints) {
-    if (!isIdentifier(endpoint))
-      throw fault("endpoints", "holds " + clipped(endpoint) + ", which is not an endpoint id");
+  FieldFaults faults = readForm(key, text, keyFields(), kKeyNoun, true);
+  if (key.name.empty() && !isFaulty(faults, "name")) {
+    faults.push_back({"name", "name is missing: give the key a name"});
   }
-  key.expiresAt = readExpiry(body, now);
+  if (key.scopes.empty() && !isFaulty(faults, "scopes")) {
+    faults.push_back({"scopes", "scopes must hold at least one of client, worker, admin"});
+  }
+  if (key.expiresAt && *key.expiresAt <= now) {
+    faults.push_back({"expiresAt", "expiresAt has passed already: name a time in the future"});
+  }
+  if (!faults.empty()) return Failure{Failure::Kind::invalid, std::move(faults)};
   return key;
 }
 
 ApiResponse create(ApiKeys& keys, const WallClock& wall, const ApiRequest& call) {
-  ApiKey key;
-  try {
-    key = readKey(call.body, wall.now());
-  } catch (const FieldError& error) {
-    return errorResponse(call.path, 400, error.key().empty() ? error.what() : error.key() + " " + error.problem());
-  }
-  const std::string secret = keys.create(key);
+  auto key = readKey(call.body, wall.now());
+  if (!key) return failureResponse(call, key.failure());
+  const std::string secret = keys.create(*key);
   return {200, json::object([&](json::ObjectWriter& out) {
-            writeKey(out, key);
+            writeMembers(out, *key, keyFields(), false);
             out.member("key", secret);
           })};
 }
@@ -98,7 +105,7 @@ ApiResponse create(ApiKeys& keys, const WallClock& wall, const ApiRequest& call)
 ApiResponse list(ApiKeys& keys, ApiRequest& call) {
   ListResponse reply(call);
   for (const ApiKey& key : keys.list()) {
-    if (!reply.add(json::object([&key](json::ObjectWriter& out) { writeKey(out, key); }))) break;
+    if (!reply.add(writeForm(key, keyFields(), false))) break;
   }
   return reply.finish();
 }

@@ -1,6 +1,7 @@
 #include "core/http/api/query_parameters.h"
 
 #include <optional>
+#include <utility>
 #include <variant>
 
 #include "jobq/json.h"
@@ -31,6 +32,24 @@ Result<std::int64_t> readNumber(const ApiRequest& call, const char* name, const 
   return invalid(
       std::string(name) + " must be an integer from " + std::to_string(range.min) + " to " + std::to_string(range.max),
       name);
+}
+
+Result<std::set<std::string>> readFlags(const ApiRequest& call, std::initializer_list<const char*> names) {
+  std::set<std::string> set;
+  FieldFaults faults;
+  for (const char* name : names) {
+    const auto found = call.query.find(name);
+    if (found == call.query.end()) continue;
+    if (const auto good = checkOnce(call, name); !good) {
+      faults.push_back(good.failure().faults.front());
+    } else if (found->second == "true") {
+      set.insert(name);
+    } else if (found->second != "false") {
+      faults.push_back({name, std::string(name) + " must be true or false"});
+    }
+  }
+  if (!faults.empty()) return Failure{Failure::Kind::invalid, std::move(faults)};
+  return set;
 }
 
 }  // namespace jobq

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
+#include <set>
 #include <string>
 
 #include "core/base/bounded_integer.h"
@@ -21,5 +23,9 @@ Result<std::string> readText(const ApiRequest& call, const char* name);
 /// parameter and range.
 Result<std::int64_t> readNumber(const ApiRequest& call, const char* name, const Range& range, OutOfRange otherwise,
                                 std::int64_t fallback);
+
+/// Returns the names of the flags that are true. An absent flag is false. Fails, with a fault for each wrong flag, for
+/// values other than true and false.
+Result<std::set<std::string>> readFlags(const ApiRequest& call, std::initializer_list<const char*> names);
 
 }  // namespace jobq

@@ -1,10 +1,14 @@
 // Routes under /v1/templates (core/http/API.md, "Template API").
+#include <set>
+#include <string>
+
 #include "core/base/words.h"
 #include "core/endpoints/runtime_meter.h"
 #include "core/endpoints/template_service.h"
 #include "core/http/api/error_response.h"
 #include "core/http/api/form_response.h"
 #include "core/http/api/list_response.h"
+#include "core/http/api/query_parameters.h"
 #include "core/http/api/routes.h"
 
 namespace jobq {
@@ -28,12 +32,8 @@ ApiResponse noTemplate(const ApiRequest& call) {
 
 // jobq has one tenant, to whom every template belongs. The inclusion flags are therefore checked and change no answer
 // (core/decisions/endpoints.md).
-FieldFaults readInclusions(const ApiRequest& call) {
-  FieldFaults faults;
-  for (const char* name : {"includeEndpointBoundTemplates", "includePublicTemplates", "includeRunpodTemplates"}) {
-    (void)readFlag(call, name, faults);
-  }
-  return faults;
+Result<std::set<std::string>> readInclusions(const ApiRequest& call) {
+  return readFlags(call, {"includeEndpointBoundTemplates", "includePublicTemplates", "includeRunpodTemplates"});
 }
 
 ApiResponse create(const TemplateRoutes& routes, ApiRequest& call) {
@@ -43,8 +43,7 @@ ApiResponse create(const TemplateRoutes& routes, ApiRequest& call) {
 }
 
 ApiResponse list(const TemplateRoutes& routes, ApiRequest& call) {
-  const FieldFaults faults = readInclusions(call);
-  if (!faults.empty()) return faultResponse(faults);
+  if (const auto good = readInclusions(call); !good) return failureResponse(call, good.failure());
   ListResponse reply(call);
   for (const TemplateEntryPtr& entry : routes.registry.templates()) {
     if (!reply.add(toJson(routes, entry->form))) break;
@@ -53,8 +52,7 @@ ApiResponse list(const TemplateRoutes& routes, ApiRequest& call) {
 }
 
 ApiResponse find(const TemplateRoutes& routes, ApiRequest& call) {
-  const FieldFaults faults = readInclusions(call);
-  if (!faults.empty()) return faultResponse(faults);
+  if (const auto good = readInclusions(call); !good) return failureResponse(call, good.failure());
   const auto entry = routes.registry.findTemplate(call.params.at("id"));
   return entry ? ApiResponse{200, toJson(routes, entry->form)} : noTemplate(call);
 }
