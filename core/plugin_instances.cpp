@@ -26,31 +26,35 @@ std::unique_ptr<Storage> PluginInstances::makeStorage() { return create<Storage>
 std::unique_ptr<RateLimiter> PluginInstances::makeLimiter() { return create<RateLimiter>(config_.limiter); }
 
 const NamedTransports& PluginInstances::makeTransports() {
-  for (const std::string& name : config_.webhookTransports) plugin(transports_, name);
+  for (const std::string& name : config_.webhookTransports) instance(transports_, name);
   return transports_;
 }
 
-HandlerFactory& PluginInstances::handler(const std::string& name) { return plugin(handlers_, name); }
+Result<HandlerFactory*> PluginInstances::handler(const std::string& name) { return usable(handlers_, name); }
 
-const QueuePolicy& PluginInstances::policy(const std::string& name) {
-  return plugin(policies_, name.empty() ? config_.queuePolicy : name);
+Result<const QueuePolicy*> PluginInstances::policy(const std::string& name) {
+  const auto policy = usable(policies_, name.empty() ? config_.queuePolicy : name);
+  if (!policy) return policy.failure();
+  return *policy;
 }
 
 FilterPool& PluginInstances::filter(const std::string& name) {
-  const FilterName parsed = parseFilter(name);
-  std::unique_ptr<FilterPool> fresh;
-  try {
-    fresh = std::make_unique<FilterPool>(name, plugin(filterFactories_, parsed.plugin), parsed.script);
-  } catch (const ConfigError& absence) {
-    fresh = std::make_unique<FilterPool>(name, absence.what());
-  }
+  const auto make = [&] {
+    const auto parsed = parseFilter(name);
+    if (!parsed) return std::make_unique<FilterPool>(name, parsed.failure().message());
+    const auto factory = usable(filterFactories_, parsed->plugin);
+    if (!factory) return std::make_unique<FilterPool>(name, factory.failure().message());
+    return std::make_unique<FilterPool>(name, **factory, parsed->script);
+  };
+  auto fresh = make();
   Lock lock(mutex_);
   return *filters_.try_emplace(name, std::move(fresh)).first->second;
 }
 
-// If two threads make an instance of the same name at the same time, the second instance is destroyed.
+// If two threads make an instance of the same name at the same time, the second instance is destroyed. Throws
+// ConfigError if the plugin does not exist or refuses its settings.
 template <class Interface>
-Interface& PluginInstances::plugin(std::map<std::string, std::unique_ptr<Interface>>& made, const std::string& name) {
+Interface& PluginInstances::instance(std::map<std::string, std::unique_ptr<Interface>>& made, const std::string& name) {
   {
     Lock lock(mutex_);
     const auto found = made.find(name);
@@ -59,6 +63,17 @@ Interface& PluginInstances::plugin(std::map<std::string, std::unique_ptr<Interfa
   auto fresh = create<Interface>(name);
   Lock lock(mutex_);
   return *made.try_emplace(name, std::move(fresh)).first->second;
+}
+
+// The instance, or the sentence of the plugin's ConfigError.
+template <class Interface>
+Result<Interface*> PluginInstances::usable(std::map<std::string, std::unique_ptr<Interface>>& made,
+                                           const std::string& name) {
+  try {
+    return &instance(made, name);
+  } catch (const ConfigError& error) {
+    return invalid(error.what());
+  }
 }
 
 template <class Interface>

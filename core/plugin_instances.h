@@ -28,8 +28,7 @@ namespace jobq {
 
 /// Makes the plugins of the server, and owns one instance for each kind and name of the others, shared by all endpoints
 /// and made at the first use. Any thread may call the functions, except the three that make the plugins of the server
-/// itself. A function that makes a plugin throws ConfigError, with one sentence, if the plugin does not exist or
-/// refuses its settings; filter() returns a pool that accepts no job instead, and throws for a malformed name only.
+/// itself. Those three throw ConfigError, with one sentence, if the plugin does not exist or refuses its settings.
 class PluginInstances final : public PluginResolver, public PluginUse {
  public:
   /// The referenced objects outlive the instances. `deps` is given to every plugin.
@@ -41,8 +40,8 @@ class PluginInstances final : public PluginResolver, public PluginUse {
   std::unique_ptr<RateLimiter> makeLimiter();
   const NamedTransports& makeTransports();
 
-  HandlerFactory& handler(const std::string& name) override;
-  const QueuePolicy& policy(const std::string& name) override;
+  Result<HandlerFactory*> handler(const std::string& name) override;
+  Result<const QueuePolicy*> policy(const std::string& name) override;
   FilterPool& filter(const std::string& name) override;
   const std::vector<std::string>& defaultFilters() const override { return config_.filters; }
 
@@ -53,7 +52,9 @@ class PluginInstances final : public PluginResolver, public PluginUse {
   template <class Interface>
   std::unique_ptr<Interface> create(const std::string& name);
   template <class Interface>
-  Interface& plugin(std::map<std::string, std::unique_ptr<Interface>>& made, const std::string& name);
+  Interface& instance(std::map<std::string, std::unique_ptr<Interface>>& made, const std::string& name);
+  template <class Interface>
+  Result<Interface*> usable(std::map<std::string, std::unique_ptr<Interface>>& made, const std::string& name);
   template <class Interface>
   bool isMade(const std::map<std::string, std::unique_ptr<Interface>>& made, std::string_view name) const;
 

@@ -23,12 +23,8 @@ class NameCheck {
   }
 
   void needFilters(const std::vector<std::string>& filters) const {
-    try {
-      checkFilterNames(filters);
-    } catch (const ConfigError& error) {
-      throw ConfigError(key_ + ": " + error.what());
-    }
-    for (const std::string& filter : filters) need(PluginKind::admissionFilter, parseFilter(filter).plugin);
+    if (const auto good = checkFilterNames(filters); !good) throw ConfigError(key_ + ": " + good.failure().message());
+    for (const std::string& filter : filters) need(PluginKind::admissionFilter, parseFilter(filter)->plugin);
   }
 
  private:
@@ -47,7 +43,7 @@ void needScript(const std::string& key, const std::filesystem::path& folder, con
 
 void needFilterScripts(const std::string& key, const Config& config, const std::vector<std::string>& filters) {
   for (const std::string& filter : filters) {
-    const FilterName name = parseFilter(filter);
+    const FilterName name = *parseFilter(filter);
     if (!name.script.empty()) needScript(key, config.scriptPath / "filters", name.script);
   }
 }

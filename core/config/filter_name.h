@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/result.h"
+
 namespace jobq {
 
 /// The parts of a filter's name.
@@ -12,10 +14,11 @@ struct FilterName {
   std::string script;  ///< empty for `plugin/<filter>`
 };
 
-/// Throws ConfigError if the name is not well-formed.
-FilterName parseFilter(const std::string& name);
+/// Fails, with one sentence, if the name is not well-formed.
+Result<FilterName> parseFilter(const std::string& name);
 
-/// Checks the filter names of an endpoint. Throws ConfigError if a name is not well-formed or comes twice.
-void checkFilterNames(const std::vector<std::string>& names);
+/// Fails, with one sentence, if the filters of an endpoint are too many, or if a name is not well-formed or comes
+/// twice.
+Result<void> checkFilterNames(const std::vector<std::string>& names);
 
 }  // namespace jobq

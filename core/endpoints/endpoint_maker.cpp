@@ -11,27 +11,28 @@
 namespace jobq {
 namespace {
 
-// Returns null for remote workers. Throws ConfigError if the image cannot run on this server.
-ReleasePtr makeRelease(const EndpointSpec& spec, PluginResolver& resolver) {
+// Returns null for remote workers. Fails, with one sentence, if the image cannot run on this server.
+Result<ReleasePtr> makeRelease(const EndpointSpec& spec, PluginResolver& resolver) {
   if (spec.image.empty()) {
-    throw ConfigError("the template " + spec.templateId + " does not exist: give the endpoint another template");
+    return invalid("the template " + spec.templateId + " does not exist: give the endpoint another template");
   }
   const Image image = parseImage(spec.image);
-  if (image.kind == Image::Kind::remote) return nullptr;
+  if (image.kind == Image::Kind::remote) return ReleasePtr();
   const bool isScript = image.kind == Image::Kind::lua;
-  HandlerFactory& handler = resolver.handler(isScript ? "lua" : image.name);
+  const auto handler = resolver.handler(isScript ? "lua" : image.name);
+  if (!handler) return handler.failure();
   const std::string script = isScript ? image.name : "";
-  if (const std::string fault = handler.fault(script); !fault.empty()) {
-    throw ConfigError(spec.image + " cannot run: " + fault);
+  if (const std::string fault = (*handler)->fault(script); !fault.empty()) {
+    return invalid(spec.image + " cannot run: " + fault);
   }
   auto release = std::make_shared<Release>();
   release->version = spec.version;
   release->templateId = spec.templateId;
   release->image = spec.image;
   release->script = script;
-  release->handler = &handler;
+  release->handler = *handler;
   release->env = spec.env;
-  return release;
+  return ReleasePtr(std::move(release));
 }
 
 }  // namespace
@@ -44,19 +45,17 @@ EndpointPtr makeEndpoint(const EndpointSpec& spec, PluginResolver& resolver, con
     endpoint->filters.push_back(&resolver.filter(name));
   if (before && before->release && before->release->version == spec.version) {
     endpoint->release = before->release;
+  } else if (const auto release = makeRelease(spec, resolver)) {
+    endpoint->release = *release;
   } else {
-    try {
-      endpoint->release = makeRelease(spec, resolver);
-    } catch (const ConfigError& error) {
-      endpoint->fault = error.what();
-      endpoint->release = before ? before->release : nullptr;
-    }
+    endpoint->fault = release.failure().message();
+    endpoint->release = before ? before->release : nullptr;
   }
-  try {
-    endpoint->policy = &resolver.policy(spec.queuePolicy);
-  } catch (const ConfigError& error) {
-    endpoint->fault += (endpoint->fault.empty() ? "" : "; ") + std::string(error.what());
-    endpoint->policy = &resolver.policy("");
+  if (const auto policy = resolver.policy(spec.queuePolicy)) {
+    endpoint->policy = *policy;
+  } else {
+    endpoint->fault += (endpoint->fault.empty() ? "" : "; ") + policy.failure().message();
+    endpoint->policy = *resolver.policy("");
   }
   return endpoint;
 }
@@ -74,28 +73,20 @@ EndpointPtr makeStatic(const EndpointSpec& spec, PluginResolver& resolver) {
 }
 
 Result<void> checkImage(const std::string& image, PluginResolver& resolver) {
-  try {
-    EndpointSpec spec;
-    spec.image = image;
-    (void)makeRelease(spec, resolver);
-    return {};
-  } catch (const ConfigError& error) {
-    return invalid(error.what());
-  }
+  EndpointSpec spec;
+  spec.image = image;
+  if (const auto release = makeRelease(spec, resolver); !release) return release.failure();
+  return {};
 }
 
 Result<void> checkFilters(const std::vector<std::string>& filters, PluginResolver& resolver) {
-  try {
-    checkFilterNames(filters);
-    for (const std::string& name : filters) {
-      if (const auto good = resolver.filter(name).check(); !good) {
-        return invalid(name + " cannot run: " + good.failure().message());
-      }
+  if (auto good = checkFilterNames(filters); !good) return good;
+  for (const std::string& name : filters) {
+    if (const auto good = resolver.filter(name).check(); !good) {
+      return invalid(name + " cannot run: " + good.failure().message());
     }
-    return {};
-  } catch (const ConfigError& error) {
-    return invalid(error.what());
   }
+  return {};
 }
 
 }  // namespace jobq

@@ -45,10 +45,9 @@ void EndpointService::addFaults(FieldFaults& faults, const EndpointSpec& spec, c
     }
   }
   if (isFaulty(faults, "queuePolicy")) return;
-  try {
-    (void)registry_.resolver().policy(spec.queuePolicy);
-  } catch (const ConfigError& error) {
-    faults.push_back({"queuePolicy", "queuePolicy " + clipped(spec.queuePolicy) + " cannot be used: " + error.what()});
+  if (const auto policy = registry_.resolver().policy(spec.queuePolicy); !policy) {
+    faults.push_back(
+        {"queuePolicy", "queuePolicy " + clipped(spec.queuePolicy) + " cannot be used: " + policy.failure().message()});
   }
 }
 

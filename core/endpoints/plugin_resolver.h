@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/result.h"
 #include "jobq/job_handler.h"
 #include "jobq/queue_policy.h"
 
@@ -17,15 +18,15 @@ class PluginResolver {
  public:
   virtual ~PluginResolver() = default;
 
-  /// Throws ConfigError, with one sentence, if the handler does not exist.
-  virtual HandlerFactory& handler(const std::string& name) = 0;
+  /// Fails, with one sentence, if the handler does not exist or refuses its settings.
+  virtual Result<HandlerFactory*> handler(const std::string& name) = 0;
 
-  /// Returns the policy of the server for an empty name. Throws ConfigError, with one sentence, if the policy does not
-  /// exist.
-  virtual const QueuePolicy& policy(const std::string& name) = 0;
+  /// Returns the policy of the server for an empty name. Fails, with one sentence, if the policy does not exist or
+  /// refuses its settings.
+  virtual Result<const QueuePolicy*> policy(const std::string& name) = 0;
 
-  /// Returns a pool for every well-formed name: the pool of a missing filter has a fault and accepts no job. Throws
-  /// ConfigError for every other name.
+  /// Returns a pool for every name: the pool of a missing filter has a fault and accepts no job. A pool is never
+  /// removed, so a caller checks a name before (checkFilterNames()).
   virtual FilterPool& filter(const std::string& name) = 0;
 
   /// Returns the filters of endpoints without filters of their own. Constant.

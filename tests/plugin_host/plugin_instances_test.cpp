@@ -17,6 +17,7 @@ namespace {
 
 using namespace jobq;
 using testing::HasSubstr;
+using testing::ThrowsMessage;
 
 class PluginInstancesTest : public testing::Test {
  protected:
@@ -40,29 +41,21 @@ class PluginInstancesTest : public testing::Test {
 };
 
 TEST_F(PluginInstancesTest, ANameLeadsToOneInstance) {
-  EXPECT_EQ(&instances_.handler("lua"), &instances_.handler("lua"));
-  EXPECT_EQ(&instances_.policy("fixture"), &instances_.policy("")) << "the policy of the server";
+  EXPECT_EQ(*instances_.handler("lua"), *instances_.handler("lua"));
+  EXPECT_EQ(*instances_.policy("fixture"), *instances_.policy("")) << "the policy of the server";
   EXPECT_EQ(&instances_.filter("check"), &instances_.filter("check"));
   EXPECT_NE(&instances_.filter("check"), &instances_.filter("other")) << "two scripts of one plugin";
 }
 
 TEST_F(PluginInstancesTest, AMissingPluginIsNamed) {
-  const auto fault = [](const auto& make) {
-    try {
-      make();
-    } catch (const ConfigError& error) {
-      return std::string(error.what());
-    }
-    return std::string();
-  };
-  EXPECT_THAT(fault([&] { (void)instances_.handler("none"); }), HasSubstr("none"));
-  EXPECT_THAT(fault([&] { (void)instances_.policy("none"); }), HasSubstr("none"));
-  EXPECT_THAT(fault([&] { (void)instances_.makeStorage(); }), HasSubstr("missing"));
-  EXPECT_THAT(fault([&] { (void)instances_.filter("not a name"); }), HasSubstr("not a name"));
+  EXPECT_THAT(instances_.handler("none").failure().message(), HasSubstr("none"));
+  EXPECT_THAT(instances_.policy("none").failure().message(), HasSubstr("none"));
+  EXPECT_THAT([&] { (void)instances_.makeStorage(); }, ThrowsMessage<ConfigError>(HasSubstr("missing")));
 }
 
 TEST_F(PluginInstancesTest, AMissingFilterHasAFault) {
   EXPECT_THAT(instances_.filter("plugin/none").check().failure().message(), HasSubstr("none"));
+  EXPECT_THAT(instances_.filter("not a name").check().failure().message(), HasSubstr("not a name"));
   EXPECT_THAT(instances_.filter("check").check().failure().message(), HasSubstr("check")) << "there is no such script";
 }
 

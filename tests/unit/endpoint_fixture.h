@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/clock.h"
+#include "core/base/result.h"
 #include "core/base/secret_box.h"
 #include "core/config/endpoint_spec.h"
 #include "core/endpoints/endpoint.h"
@@ -20,7 +21,6 @@
 #include "core/endpoints/plugin_resolver.h"
 #include "core/endpoints/template.h"
 #include "core/endpoints/template_service.h"
-#include "jobq/error.h"
 #include "jobq/job.h"
 #include "jobq/job_handler.h"
 #include "jobq/queue_policy.h"
@@ -45,13 +45,13 @@ class NamedPlugins final : public PluginResolver {
  public:
   explicit NamedPlugins(const QueuePolicy& policy) : policy_(policy) {}
 
-  HandlerFactory& handler(const std::string& name) override {
-    if (name == "echo" || name == "lua") return handlers;
-    throw ConfigError("there is no handler " + name);
+  Result<HandlerFactory*> handler(const std::string& name) override {
+    if (name == "echo" || name == "lua") return &handlers;
+    return invalid("there is no handler " + name);
   }
-  const QueuePolicy& policy(const std::string& name) override {
-    if (name.empty() || name == "arrival") return policy_;
-    throw ConfigError("there is no policy " + name);
+  Result<const QueuePolicy*> policy(const std::string& name) override {
+    if (name.empty() || name == "arrival") return &policy_;
+    return invalid("there is no policy " + name);
   }
   FilterPool& filter(const std::string& name) override {
     auto& pool = filters[name];

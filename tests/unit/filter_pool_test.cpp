@@ -62,25 +62,25 @@ class JudgingFactory final : public AdmissionFilterFactory {
 };
 
 TEST(FilterNames, AreScriptsOrPlugins) {
-  EXPECT_EQ(parseFilter("require_fields").plugin, "lua");
-  EXPECT_EQ(parseFilter("require_fields").script, "require_fields");
-  EXPECT_EQ(parseFilter("plugin/ours").plugin, "ours");
-  EXPECT_EQ(parseFilter("plugin/ours").script, "");
+  EXPECT_EQ(parseFilter("require_fields")->plugin, "lua");
+  EXPECT_EQ(parseFilter("require_fields")->script, "require_fields");
+  EXPECT_EQ(parseFilter("plugin/ours")->plugin, "ours");
+  EXPECT_EQ(parseFilter("plugin/ours")->script, "");
   for (const char* wrong : {"", "plugin/", "a/b", "../a", "plugin/../a", "a.lua", "a b", "plugin/a/b"}) {
-    EXPECT_THROW((void)parseFilter(wrong), ConfigError) << wrong;
+    EXPECT_FALSE(parseFilter(wrong)) << wrong;
   }
-  EXPECT_NO_THROW((void)parseFilter(std::string(64, 'a')));
-  EXPECT_THROW((void)parseFilter(std::string(65, 'a')), ConfigError);
+  EXPECT_TRUE(parseFilter(std::string(64, 'a')));
+  EXPECT_FALSE(parseFilter(std::string(65, 'a')));
 }
 
 TEST(FilterNames, AListHasSixteenAndNoneTwice) {
   std::vector<std::string> names;
   for (int i = 0; i < 16; ++i) names.push_back("f" + std::to_string(i));
-  EXPECT_NO_THROW(checkFilterNames(names));
+  EXPECT_TRUE(checkFilterNames(names));
   names.push_back("one_more");
-  EXPECT_THROW(checkFilterNames(names), ConfigError);
-  EXPECT_THROW(checkFilterNames({"a", "b", "a"}), ConfigError);
-  EXPECT_NO_THROW(checkFilterNames({"a", "plugin/a"}));
+  EXPECT_FALSE(checkFilterNames(names));
+  EXPECT_FALSE(checkFilterNames({"a", "b", "a"}));
+  EXPECT_TRUE(checkFilterNames({"a", "plugin/a"}));
 }
 
 class FilterPoolTest : public testing::Test {
