@@ -29,7 +29,7 @@ using Poco::Net::HTTPRequest;
 using Poco::Net::HTTPResponse;
 
 constexpr Millis kWaitLimit{30'000};
-constexpr Millis kConnectPatience{10'000};
+constexpr Millis kConnectTimeout{10'000};
 
 Poco::Timespan timespan(Millis duration) { return {Poco::Timespan::TimeDiff{duration.count()} * 1'000}; }
 
@@ -54,8 +54,8 @@ class SecureSession final : public Poco::Net::HTTPSClientSession {
   SecureSession(const std::string& host, std::uint16_t port, const std::string& ca, Millis backoff)
       : HTTPSClientSession(host, port, trustedContext(ca)) {
     Poco::Net::StreamSocket plain;
-    plain.connect(Poco::Net::SocketAddress(host, port), timespan(kConnectPatience));
-    plain.setReceiveTimeout(timespan(kConnectPatience));
+    plain.connect(Poco::Net::SocketAddress(host, port), timespan(kConnectTimeout));
+    plain.setReceiveTimeout(timespan(kConnectTimeout));
     auto secure = Poco::Net::SecureStreamSocket::attach(plain, host, trustedContext(ca));
     if (secure.completeHandshake() < 0) throw Poco::TimeoutException("the TLS handshake did not end");
     secure.setReceiveTimeout(timespan(backoff));
@@ -201,7 +201,7 @@ HTTPRequest ApiClient::request(const std::string& method, const std::string& pat
 std::unique_ptr<Poco::Net::HTTPClientSession> ApiClient::open(Millis backoff) const {
   if (secure_) return std::make_unique<SecureSession>(host_, port_, ca_, backoff);
   auto session = std::make_unique<Poco::Net::HTTPClientSession>(host_, port_);
-  session->setTimeout(timespan(kConnectPatience), timespan(kWaitLimit), timespan(backoff));
+  session->setTimeout(timespan(kConnectTimeout), timespan(kWaitLimit), timespan(backoff));
   return session;
 }
 

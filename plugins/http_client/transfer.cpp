@@ -33,7 +33,7 @@ std::optional<Fault> faultOf(const Request& request) {
   return std::nullopt;
 }
 
-void leadOn(Request& request, int status, bool toAnother) {
+void prepareRedirect(Request& request, int status, bool toAnother) {
   const bool keepsBody = status == 307 || status == 308;
   if (!keepsBody) request.method = Method::get;
   const auto isLeftOut = [&](const Headers::value_type& header) {
@@ -78,7 +78,7 @@ Outcome transfer(Request request, const std::stop_token& stop, CancelCheck* chec
     }
     auto next = nextUrl(*url, answer.location(), redirects, request.maxRedirects);
     if (auto* refusal = std::get_if<Fault>(&next)) return {{}, {}, std::move(*refusal)};
-    leadOn(request, answer.answer().status, std::get<WebUrl>(next).origin() != url->origin());
+    prepareRedirect(request, answer.answer().status, std::get<WebUrl>(next).origin() != url->origin());
     headBytes = answer.headBytes();
     url = std::move(std::get<WebUrl>(next));
   }

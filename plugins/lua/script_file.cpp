@@ -57,12 +57,12 @@ std::string OpenFile::read(std::size_t most) const {
   return text;
 }
 
-struct stat lookAt(const std::string& name) {
+struct stat statusOf(const std::string& name) {
   struct stat status {};
   if (::stat(name.c_str(), &status) != 0) status = {};
   return status;
 }
 
-bool isThere(const std::string& name) { return lookAt(name).st_ino != 0; }
+bool isThere(const std::string& name) { return statusOf(name).st_ino != 0; }
 
 }  // namespace jobq::lua

@@ -50,7 +50,7 @@ class OpenFile {
 using OpenFilePtr = std::shared_ptr<const OpenFile>;
 
 /// Returns the state of the file `name`; all zero if the file does not exist.
-struct stat lookAt(const std::string& name);
+struct stat statusOf(const std::string& name);
 /// Returns true if the file `name` exists.
 bool isThere(const std::string& name);
 

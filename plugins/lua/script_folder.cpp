@@ -115,7 +115,7 @@ std::string ScriptFolder::fault(const std::string& name) {
 bool ScriptFolder::refresh(const std::string& name, Entry& entry) {
   const std::string file = fileOf(name);
   const bool couldBeOpened = entry.file || entry.script;  // may be false for want of file descriptors
-  if (!entry.stamp.hasChanged(lookAt(file)) && couldBeOpened) return false;
+  if (!entry.stamp.hasChanged(statusOf(file)) && couldBeOpened) return false;
   entry.file = OpenFile::open(file);
   const ScriptPtr before = entry.script;
   const std::string faultBefore = std::exchange(entry.fault, "");

@@ -20,7 +20,7 @@ enum class Inside { none = -1, second = 2, last = 12 };
 struct Network {
   const char* first;
   std::size_t bits;
-  AddressClass reach;
+  AddressClass addressClass;
   Inside inside = Inside::none;
 };
 
@@ -92,7 +92,7 @@ AddressClass lookUp(const Address<kBytes>& address, const Network (&table)[kCoun
   for (const Network& network : table) {
     if (network.bits > best->bits && contains(network, address)) best = &network;
   }
-  if (best->inside == Inside::none) return best->reach;
+  if (best->inside == Inside::none) return best->addressClass;
   Address<4> ipv4{};
   std::memcpy(ipv4.data(), address.data() + static_cast<int>(best->inside), ipv4.size());
   return lookUp(ipv4, kIpv4);
@@ -116,10 +116,10 @@ void compare(const std::uint8_t* data, const Network (&table)[kCount]) {
   Address<kBytes> plain{};
   std::memcpy(plain.data(), data + 2, kBytes);
   for (const auto& address : {plain, within<kBytes>(table[data[0] % kCount], data + 2, data[1])}) {
-    const AddressClass reach = jobq::net::classifyAddress(address);
-    BELIEVE(reach == lookUp(address, table));
-    BELIEVE(isAllowed(reach, false) == (reach == AddressClass::open));
-    BELIEVE(isAllowed(reach, true) == (reach != AddressClass::forbidden));
+    const AddressClass addressClass = jobq::net::classifyAddress(address);
+    BELIEVE(addressClass == lookUp(address, table));
+    BELIEVE(isAllowed(addressClass, false) == (addressClass == AddressClass::open));
+    BELIEVE(isAllowed(addressClass, true) == (addressClass != AddressClass::forbidden));
   }
 }
 
