@@ -29,6 +29,15 @@ def until(question, what, deadline=60.0):
         time.sleep(0.01)
 
 
+def join(what, *threads, deadline=60.0):
+    """Waits until the threads have ended; fails with `what` after `deadline` seconds."""
+    end = time.monotonic() + deadline
+    for thread in threads:
+        thread.join(max(0.0, end - time.monotonic()))
+        if thread.is_alive():
+            raise AssertionError(f"{what}: not within {deadline:g} s")
+
+
 class Reply(tuple):
     """(status, headers, body) of an HTTP answer, with names for the parts that tests ask for most."""
 
