@@ -20,7 +20,7 @@ import signal
 import subprocess
 import tempfile
 
-from jobq_api import REPLY_DEADLINE, Api, PatientApi, Reply, until  # noqa: F401  (tests take them from here)
+from jobq_api import REPLY_DEADLINE, Api, PatientApi, Reply, join, until  # noqa: F401  (tests take them from here)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.abspath(os.environ.get("JOBQ_BUILD", os.path.join(ROOT, "build")))
