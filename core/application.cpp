@@ -31,6 +31,7 @@ PluginHost loadPlugins(const Config& config, Log& log) {
     if (!there) throw ConfigError("plugins.required names " + name + ", which is not installed or was rejected");
   }
   checkNames(config, host);
+  checkOrigins(config);
   return host;
 }
 

@@ -13,12 +13,11 @@ PluginInstances::PluginInstances(const Config& config, const PluginHost& host, P
 // Each plugin writes to the log under its kind and name.
 template <class Interface>
 std::unique_ptr<Interface> PluginInstances::create(const std::string& name) {
-  Log* log = nullptr;
-  {
-    Lock lock(mutex_);
-    log = &logs_.emplace_back(log_, std::string(nameOf(Interface::kKind)) + "." + name);
-  }
-  return host_.create<Interface>(name, deps_, *log);
+  auto log = std::make_unique<PrefixedLog>(log_, std::string(nameOf(Interface::kKind)) + "." + name);
+  auto plugin = host_.create<Interface>(name, deps_, *log);
+  Lock lock(mutex_);
+  logs_.push_back(std::move(log));
+  return plugin;
 }
 
 std::unique_ptr<Storage> PluginInstances::makeStorage() { return create<Storage>(config_.storage); }
@@ -39,6 +38,11 @@ Result<const QueuePolicy*> PluginInstances::policy(const std::string& name) {
 }
 
 FilterPool& PluginInstances::filter(const std::string& name) {
+  {
+    Lock lock(mutex_);
+    const auto found = filters_.find(name);
+    if (found != filters_.end()) return *found->second;
+  }
   const auto make = [&] {
     const auto parsed = parseFilter(name);
     if (!parsed) return std::make_unique<FilterPool>(name, parsed.failure().message());

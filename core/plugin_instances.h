@@ -1,7 +1,6 @@
 // The instances of plugins used by this server.
 #pragma once
 
-#include <list>
 #include <map>
 #include <memory>
 #include <string>
@@ -63,7 +62,7 @@ class PluginInstances final : public PluginResolver, public PluginUse {
   const PluginHost::Deps deps_;
   Log& log_;
   mutable Mutex mutex_;
-  std::list<PrefixedLog> logs_ JOBQ_GUARDED_BY(mutex_);  // logs lent to plugins
+  std::vector<std::unique_ptr<PrefixedLog>> logs_ JOBQ_GUARDED_BY(mutex_);  // logs lent to plugins
   // The instances made so far, guarded by mutex_. An instance is never removed.
   std::map<std::string, std::unique_ptr<QueuePolicy>> policies_;
   std::map<std::string, std::unique_ptr<HandlerFactory>> handlers_;

@@ -1,9 +1,12 @@
 #include "core/start_check.h"
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <system_error>
 #include <vector>
 
+#include "core/base/curl_url.h"
 #include "core/config/filter_name.h"
 #include "core/endpoints/image.h"
 #include "core/http/transport/byte_stream.h"
@@ -48,6 +51,21 @@ void needFilterScripts(const std::string& key, const Config& config, const std::
   }
 }
 
+// Throws ConfigError unless `origin` is written as browsers write the header Origin: scheme and host in lower case, and
+// a port only if the port is not that of the scheme.
+void checkOrigin(const std::string& origin) {
+  if (origin == "*") return;
+  const auto parts = readUrlParts(origin);
+  const bool isWeb = parts && (parts->scheme == "http" || parts->scheme == "https") && parts->port != 0;
+  if (!isWeb) {
+    throw ConfigError("server.cors.origins = " + origin + ": write origins such as https://app.example.com, or *");
+  }
+  std::string written = parts->scheme + "://" + parts->host;
+  std::transform(written.begin(), written.end(), written.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (parts->port != (parts->scheme == "https" ? 443 : 80)) written += ":" + std::to_string(parts->port);
+  if (origin != written) throw ConfigError("server.cors.origins = " + origin + ": browsers send " + written);
+}
+
 bool isLoopback(const std::string& host) {
   return host == "localhost" || host == "::1" || host == "[::1]" || host.starts_with("127.");
 }
@@ -74,6 +92,10 @@ void checkNames(const Config& config, const PluginHost& host) {
     if (image.kind == Image::Kind::lua) images.need(PluginKind::handler, "lua");
     NameCheck(host, prefix + ".filters").needFilters(*endpoint.filters);
   }
+}
+
+void checkOrigins(const Config& config) {
+  for (const std::string& origin : config.server.corsOrigins) checkOrigin(origin);
 }
 
 void checkFiles(const Config& config) {

@@ -1,4 +1,4 @@
-// Checks of the plugins and files named by a configuration, before any data is opened.
+// Checks of the plugins, files and origins named by a configuration, before any data is opened.
 #pragma once
 
 #include <optional>
@@ -12,6 +12,9 @@ namespace jobq {
 /// Checks all names of plugins without making a plugin. Throws ConfigError for the first name missing from `host`, with
 /// the key of the name and the existing names, and for the first setting refused by a selected plugin.
 void checkNames(const Config& config, const PluginHost& host);
+
+/// Throws ConfigError for the first origin of `server.cors.origins` that no browser would send, with the remedy.
+void checkOrigins(const Config& config);
 
 /// Checks all files of the configuration. Throws ConfigError if a script has no file, or if the TLS files cannot be
 /// used.

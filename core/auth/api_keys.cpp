@@ -89,8 +89,9 @@ ApiKeys::ApiKeys(RecordStore& records, Clock& clock, const WallClock& wall, Log&
 
 void ApiKeys::bootstrap(const std::filesystem::path& file) {
   std::optional<std::string> secret = readSecretFile(file);
-  if (const std::vector<ApiKey> keys = list(); !keys.empty()) {
-    warnOfLostKeys(keys, file, secret);
+  // A store of damaged keys is not empty: a key made here would open the management API to the reader of the file.
+  if (!records_.list(kKeyRecords).empty()) {
+    warnOfLostKeys(list(), file, secret);
     return;
   }
   if (secret && secret->size() < 32) {
@@ -168,8 +169,18 @@ std::string ApiKeys::create(ApiKey& key) {
 
 std::vector<ApiKey> ApiKeys::list() {
   std::vector<ApiKey> keys;
-  for (const Record& record : records_.list(kKeyRecords)) keys.push_back(keyOf(record));
+  for (const Record& record : records_.list(kKeyRecords)) {
+    if (auto key = readable(record)) keys.push_back(*std::move(key));
+  }
   return keys;
+}
+
+// Returns an empty optional for a damaged record, and logs the damage: the other keys stay in use.
+std::optional<ApiKey> ApiKeys::readable(const Record& record) {
+  auto key = keyOf(record);
+  if (key) return *std::move(key);
+  log_.write(LogLevel::error, "keys.damaged", key.failure().message());
+  return std::nullopt;
 }
 
 // Two nodes that revoke the last two admin keys at once must not both succeed, and two records cannot change in a
@@ -179,9 +190,9 @@ std::vector<ApiKey> ApiKeys::list() {
 Revocation ApiKeys::revoke(const std::string& id) {
   const auto record = records_.find(kKeyRecords, id);
   if (!record) return Revocation::noSuchKey;
-  const ApiKey key = keyOf(*record);
-  const bool hasExpired = key.expiresAt && *key.expiresAt <= wall_.now();
-  if (key.isAdmin() && !hasExpired) {
+  const std::optional<ApiKey> key = readable(*record);  // a damaged key opens nothing and can always be removed
+  const bool hasExpired = key && key->expiresAt && *key->expiresAt <= wall_.now();
+  if (key && key->isAdmin() && !hasExpired) {
     const Revocation marked = mark(id);
     if (marked != Revocation::revoked) return marked;
     if (!hasLastingAdminKey(id)) {
@@ -199,11 +210,12 @@ Revocation ApiKeys::mark(const std::string& id) {
   for (int i = 0; i < kMostConflicts; ++i) {
     const auto record = records_.find(kKeyRecords, id);
     if (!record) return Revocation::noSuchKey;
-    ApiKey key = keyOf(*record);
+    auto key = readable(*record);
+    if (!key) return Revocation::revoked;  // damaged since the call began, and removed next
     const Instant now = wall_.now();
-    if (isEnding(key, now)) return Revocation::underWay;
-    key.endingSince = now;
-    const UpdateResult result = records_.update(toRecord(key), record->version);
+    if (isEnding(*key, now)) return Revocation::underWay;
+    key->endingSince = now;
+    const UpdateResult result = records_.update(toRecord(*key), record->version);
     if (std::holds_alternative<Stored>(result)) return Revocation::revoked;
     if (std::holds_alternative<NoRecord>(result)) return Revocation::noSuchKey;
   }
@@ -221,10 +233,10 @@ bool ApiKeys::hasLastingAdminKey(const std::string& besides) {
 void ApiKeys::unmark(const std::string& id) {
   for (int i = 0; i < kMostConflicts; ++i) {
     const auto record = records_.find(kKeyRecords, id);
-    if (!record) return;
-    ApiKey key = keyOf(*record);
-    key.endingSince.reset();
-    if (!std::holds_alternative<Conflict>(records_.update(toRecord(key), record->version))) return;
+    auto key = record ? readable(*record) : std::nullopt;
+    if (!key) return;
+    key->endingSince.reset();
+    if (!std::holds_alternative<Conflict>(records_.update(toRecord(*key), record->version))) return;
   }
 }
 
@@ -253,14 +265,20 @@ ApiKeys::KeySetPtr ApiKeys::reload() {
   keys->number = number;
   keys->version = changes.version;
   keys->loadedAt = now;
-  for (const std::string& id : changes.removed) {
+  const auto forget = [&keys](const std::string& id) {
     const auto found = keys->byId.find(id);
-    if (found == keys->byId.end()) continue;
+    if (found == keys->byId.end()) return;
     keys->byDigest.erase(found->second->key.digest);
     keys->byId.erase(found);
-  }
+  };
+  for (const std::string& id : changes.removed) forget(id);
   for (const Record& record : changes.changed) {
-    auto known = std::make_shared<Known>(Known{keyOf(record), nullptr});
+    auto key = readable(record);
+    if (!key) {
+      forget(record.id);
+      continue;
+    }
+    auto known = std::make_shared<Known>(Known{*std::move(key), nullptr});
     const auto same = former ? former->byId.find(record.id) : keys->byId.end();
     known->use = former && same != former->byId.end() ? same->second->use : std::make_shared<LastUse>();
     keys->byDigest[known->key.digest] = known;
@@ -339,11 +357,11 @@ bool ApiKeys::storeUseIfDue(const Known& known) {
 void ApiKeys::storeUse(const Known& known, Instant seen) {
   try {
     const auto record = records_.find(kKeyRecords, known.key.id);
-    if (!record) return;
-    ApiKey used = keyOf(*record);
-    used.lastUsedAt = seen;
+    auto used = record ? readable(*record) : std::nullopt;
+    if (!used) return;
+    used->lastUsedAt = seen;
     // A conflict means a use just stored by a different node, which is as good.
-    (void)records_.update(toRecord(used), record->version);
+    (void)records_.update(toRecord(*used), record->version);
   } catch (const StorageError& error) {
     log_.write(LogLevel::warning, "keys.lastUse", error.what());
   }

@@ -60,7 +60,7 @@ class ApiKeys {
   /// Stores a key under a new id and returns the secret, which no later call returns. Sets `id`, `digest` and
   /// `createdAt` of `key`. Throws StorageError.
   std::string create(ApiKey& key);
-  /// Returns all keys of the storage. Throws StorageError.
+  /// Returns all keys of the storage, without damaged ones, which are logged. Throws StorageError.
   std::vector<ApiKey> list();
 
   /// Stores due last uses, at most once a minute for each key and at most 64 in a call. A call begins behind the last
@@ -96,6 +96,7 @@ class ApiKeys {
 
   KeySetPtr fresh();
   KeySetPtr reload();
+  std::optional<ApiKey> readable(const Record& record);
   void handOut(const KeySetPtr& keys);
   void showChange();
   void store(ApiKey& key, const std::string& secret);

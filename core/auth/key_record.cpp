@@ -35,7 +35,7 @@ Record toRecord(const ApiKey& key) {
   return Record{kKeyRecords, key.id, "", std::move(body), 0, {}};
 }
 
-ApiKey keyOf(const Record& record) {
+Result<ApiKey> keyOf(const Record& record) try {
   const Fields fields("the record of key " + record.id, record.body);
   ApiKey key;
   key.id = record.id;
@@ -48,6 +48,8 @@ ApiKey keyOf(const Record& record) {
   key.lastUsedAt = timeOf(fields, "lastUsedAt");
   key.endingSince = timeOf(fields, "endingSince");
   return key;
+} catch (const FieldError& error) {
+  return invalid(error.what());
 }
 
 }  // namespace jobq

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/result.h"
 #include "jobq/record_store.h"
 #include "jobq/time.h"
 
@@ -32,7 +33,8 @@ struct ApiKey {
 /// Returns the record of `key`, with version 0.
 Record toRecord(const ApiKey& key);
 
-/// Returns the key of a record. Throws FieldError if the body is not in the form of toRecord().
-ApiKey keyOf(const Record& record);
+/// Returns the key of a record. Fails, with one sentence, if the body is not in the form of toRecord(). Pure; any
+/// thread.
+Result<ApiKey> keyOf(const Record& record);
 
 }  // namespace jobq

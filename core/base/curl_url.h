@@ -26,8 +26,8 @@ inline constexpr const char* kNoUrl =
 inline constexpr const char* kWrongPort = "has a wrong port: use 1 to 65535, and put an IPv6 address in brackets";
 inline constexpr const char* kNoIpv6 = "has brackets without an IPv6 address in them: write a host like [2001:db8::1]";
 
-/// Returns the parts of an absolute URL. Fails, with one sentence, if libcurl refuses the URL or the port is 0. The
-/// path is not checked. Pure; any thread. Throws std::bad_alloc.
+/// Returns the parts of an absolute URL. Fails, with one sentence, if libcurl refuses the URL. Neither the path nor a
+/// port of 0 is refused. Pure; any thread. Throws std::bad_alloc.
 Result<UrlParts> readUrlParts(const std::string& url);
 
 }  // namespace jobq

@@ -23,8 +23,8 @@ class Logger final : public Log {
   Logger(LogLevel threshold, LogFormat format);
   ~Logger() override;
 
-  /// Never throws: a line that cannot be written is lost. The text format replaces line ends and other control
-  /// characters.
+  /// Never throws: a line that cannot be written is lost. In the text format a line feed becomes the two
+  /// characters `\n`, and each other control character except a tab becomes `?`.
   void write(LogLevel level, std::string_view event, std::string_view message) noexcept override;
 
  private:
@@ -35,7 +35,8 @@ class Logger final : public Log {
   std::unique_ptr<Poco::Channel, Closer> channel_;
 };
 
-/// Puts a prefix before the event of every line, such as the name of a plugin. `log` outlives the object.
+/// Writes each event as `<prefix>.<event>`; the prefix is the name of a plugin, for example. Any thread. `log` outlives
+/// the object.
 class PrefixedLog final : public Log {
  public:
   PrefixedLog(Log& log, std::string prefix) : log_(log), prefix_(std::move(prefix)) {}

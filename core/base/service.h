@@ -1,4 +1,5 @@
-// The interface of every owner of threads. Application starts and stops all services.
+// The interface of the parts of the server that Application, another service or main.cpp starts and stops. Other owners
+// of threads, such as HttpThreadPool and ThreadExecutor, end their threads in stop() or in the destructor.
 #pragma once
 
 namespace jobq {

@@ -19,14 +19,16 @@ Result<FilterName> parseFilter(const std::string& name) {
   const bool isPlugin = name.starts_with(kPluginPrefix);
   const std::string word = isPlugin ? name.substr(kPluginPrefix.size()) : name;
   if (!isScriptName(word)) {
-    return invalid("the filter " + clipped(name) +
-                   " has no name that matches [A-Za-z0-9_-]{1,64}: write <script>, or plugin/<filter>");
+    return invalid(
+        "the filter " + clipped(name) +
+        " is not a name of a filter: write <script> or plugin/<filter>, with 1 to 64 letters, digits, '-' and '_'");
   }
   return isPlugin ? FilterName{word, ""} : FilterName{"lua", word};
 }
 
 Result<void> checkFilterNames(const std::vector<std::string>& names) {
-  if (names.size() > kMostFilters) return invalid("the list has more than 16 filters");
+  if (names.size() > kMostFilters)
+    return invalid("the list has more than " + std::to_string(kMostFilters) + " filters");
   std::set<std::string> seen;
   for (const std::string& name : names) {
     if (const auto parsed = parseFilter(name); !parsed) return parsed.failure();

@@ -10,14 +10,15 @@ namespace jobq {
 
 /// The parts of a filter's name.
 struct FilterName {
-  std::string plugin;  ///< entry of kind filter; `lua` runs scripts
+  std::string plugin;  ///< name of the plugin's entry of kind filter; `lua` runs scripts
   std::string script;  ///< empty for `plugin/<filter>`
 };
 
-/// Fails, with one sentence, if the name is not well-formed.
+/// Parses `<script>` or `plugin/<filter>`; each name matches [A-Za-z0-9_-]{1,64}. Fails, with one sentence, for any
+/// other text. Pure; any thread.
 Result<FilterName> parseFilter(const std::string& name);
 
-/// Fails, with one sentence, if the filters of an endpoint are too many, or if a name is not well-formed or comes
+/// Fails, with one sentence, if the filters of an endpoint are more than 16, or if a name is not well-formed or comes
 /// twice.
 Result<void> checkFilterNames(const std::vector<std::string>& names);
 

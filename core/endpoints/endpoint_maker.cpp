@@ -55,7 +55,9 @@ EndpointPtr makeEndpoint(const EndpointSpec& spec, PluginResolver& resolver, con
     endpoint->policy = *policy;
   } else {
     endpoint->fault += (endpoint->fault.empty() ? "" : "; ") + policy.failure().message();
-    endpoint->policy = *resolver.policy("");
+    const auto policyOfServer = resolver.policy("");
+    if (!policyOfServer) throw ConfigError(policyOfServer.failure().message());
+    endpoint->policy = *policyOfServer;
   }
   return endpoint;
 }

@@ -13,7 +13,8 @@ namespace jobq {
 
 /// Returns an endpoint in every case: an image unable to run here becomes a fault, and the release of `before`
 /// (nullable) stays in use. A release with the version of the former release is the same object, so no worker is
-/// replaced. An empty image stands for a template that does not exist.
+/// replaced. An empty image stands for a template that does not exist. Throws ConfigError if the policy of the server
+/// cannot be made.
 EndpointPtr makeEndpoint(const EndpointSpec& spec, PluginResolver& resolver, const EndpointPtr& before);
 
 /// Makes an endpoint of the configuration file. Throws ConfigError if the endpoint cannot run.

@@ -150,7 +150,7 @@ void Dispatcher::releaseJob(const LeaseRef& lease) {
     deps_.storage.leases().release(std::vector{lease});
     deps_.log.write(LogLevel::error, "dispatcher.memory",
                     lease.job + " was returned to the queue: no memory to hand it to its worker");
-  } catch (const StorageError& error) {
+  } catch (const std::exception& error) {  // without memory too: the other claimed jobs still need their workers
     deps_.log.write(LogLevel::error, "dispatcher.memory",
                     lease.job + " stays IN_PROGRESS until its execution timeout: " + error.what());
   }

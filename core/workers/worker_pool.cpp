@@ -109,11 +109,12 @@ bool WorkerPool::recordGone(const WorkerId& worker, const std::string& failure, 
   return false;
 }
 
-WorkerPool::Step WorkerPool::nextStep() {
+WorkerPool::Step WorkerPool::nextStep(Instant now) {
   const ReleasePtr next = target();
   if (!next) return stopAll(workers_, retiring_);
   Step step;
   if (vacancies_ > 0) {
+    if (now < startAfter_) return step;
     --vacancies_;
     step.startWorker = step.replaces = slots() < endpoint_->spec.workersMax;
     return step;

@@ -175,7 +175,7 @@ std::vector<WorkerPools::RollingPool> WorkerPools::rollingPools() {
 WorkerPool::Step WorkerPools::nextStep(const EndpointId& endpoint) {
   Lock lock(mutex_);
   const auto pool = pools_.find(endpoint);
-  return pool == pools_.end() ? WorkerPool::Step{} : pool->second.nextStep();
+  return pool == pools_.end() ? WorkerPool::Step{} : pool->second.nextStep(deps_.clock.now());
 }
 
 std::optional<WorkerPools::NewWorker> WorkerPools::addWorker(const EndpointId& endpoint, const WorkerId& worker,

@@ -6,9 +6,9 @@
 // - Keys with queued jobs have the same ranks and take turns. The storage's order of arrival decides among equal ranks.
 // - A retried job ranks like a new job of its key.
 //
-// The virtual time of an empty queue is the real time in microseconds. A queue receives fewer than a million jobs a
-// second, so the ranks given since the queue was last empty, each higher than another by one, lie behind the clock: all
-// keys start anew, and a finished burst counts against no key.
+// The virtual time of an empty queue is the real time in microseconds. Each job raises the highest rank by at most one,
+// and a queue receives fewer than a million jobs a second. The highest rank therefore stays below the clock: when the
+// queue is empty, all keys start anew, and a finished burst counts against no key.
 //
 // The two classes, normal and lowPriority, are two queues, and the jobs of a key in one class do not count in the
 // other. Jobs without a key form a group like the jobs of a key.
@@ -24,10 +24,10 @@ using jobq::GroupState;
 using jobq::Instant;
 using jobq::JobSpec;
 
-/// More jobs than a key can have queued. A last rank further ahead comes from another policy's queued jobs or from a
-/// clock that was set back since then. The bound corresponds to a minute of the clock; smaller steps correct
-/// themselves.
-constexpr std::uint64_t kMostWaiting = 60'000'000;
+/// Largest plausible lead of a key's last rank over the present, in ranks: a minute of the clock, and more jobs than a
+/// key can have queued. A larger lead comes from another policy or from a clock that was set back, and is ignored; a
+/// smaller one disappears when the queue is empty.
+constexpr std::uint64_t kMostAhead = 60'000'000;
 
 class Fair final : public jobq::QueuePolicy {
  public:
@@ -44,7 +44,7 @@ class Fair final : public jobq::QueuePolicy {
     const auto ahead = static_cast<std::uint64_t>(*state.lastRank) - static_cast<std::uint64_t>(present);
     // A rank given by another policy may be the largest number.
     const bool last = *state.lastRank == std::numeric_limits<std::int64_t>::max();
-    return ahead < kMostWaiting && !last ? *state.lastRank + 1 : present;
+    return ahead < kMostAhead && !last ? *state.lastRank + 1 : present;
   }
 };
 

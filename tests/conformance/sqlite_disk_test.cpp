@@ -6,7 +6,7 @@ namespace {
 
 class Disk : public SqliteTest {
  protected:
-  std::string complaint() {
+  std::string checkFailure() {
     try {
       storage_->check();
     } catch (const StorageError& error) {
@@ -16,20 +16,20 @@ class Disk : public SqliteTest {
   }
 };
 
-TEST_F(Disk, AFullDiskHealsWhenThereIsSpaceAgain) {
+TEST_F(Disk, AFullDiskRecoversWhenThereIsSpaceAgain) {
   open();
   submit("before");
   logFaults().writeAnswers = SQLITE_FULL;
   EXPECT_FALSE(submitted("lost"));
-  EXPECT_NE(complaint().find("full"), std::string::npos) << complaint();
+  EXPECT_NE(checkFailure().find("full"), std::string::npos) << checkFailure();
   EXPECT_TRUE(find("before")) << "reading goes on";
   EXPECT_FALSE(find("lost"));
   EXPECT_EQ(storage_->jobs().counts("ep").inQueue, 1U);
   EXPECT_THROW((void)claim(1), StorageError);
 
   logFaults().reset();
-  EXPECT_EQ(complaint(), "");
-  EXPECT_TRUE(submitted("lost")) << "nothing of it had stayed";
+  EXPECT_EQ(checkFailure(), "");
+  EXPECT_TRUE(submitted("lost")) << "the refused insert left no row";
   EXPECT_EQ(claim(9).size(), 2U);
 }
 
@@ -39,14 +39,14 @@ TEST_F(Disk, AFailedSyncMakesTheStorageReadOnlyUntilItIsOpenedAgain) {
   logFaults().syncAnswers = SQLITE_IOERR_FSYNC;
   EXPECT_FALSE(submitted("lost"));
   logFaults().reset();
-  EXPECT_FALSE(submitted("later")) << "a second sync may lie";
-  EXPECT_NE(complaint().find("read-only until the server is restarted"), std::string::npos) << complaint();
+  EXPECT_FALSE(submitted("later")) << "a second fsync may report success although data is lost";
+  EXPECT_NE(checkFailure().find("read-only until the server is restarted"), std::string::npos) << checkFailure();
   EXPECT_TRUE(find("before"));
   EXPECT_FALSE(find("lost"));
   EXPECT_EQ(storage_->jobs().counts("ep").inQueue, 1U);
   storage_.reset();
   open();
-  EXPECT_EQ(complaint(), "");
+  EXPECT_EQ(checkFailure(), "");
   EXPECT_TRUE(submitted("later"));
   EXPECT_TRUE(find("before"));
 }

@@ -1,4 +1,4 @@
-"""Servers whose disk fails them, and what a test asks of their data directory."""
+"""Servers on a failing disk, and checks of their data directories."""
 
 import hashlib
 import http.client
@@ -13,8 +13,8 @@ PAGE = 4096  # bytes of a page of the database
 BUSY_TIMEOUT = 5.0  # seconds for which a statement waits for a lock
 
 
-class SickServer(Server):
-    """Counts as started when it is alive, ready or not."""
+class NotReadyServer(Server):
+    """A server that may start without becoming ready: start() returns once /healthz answers 200."""
 
     def _stage(self, address_file):
         stage = super()._stage(address_file)
@@ -29,17 +29,18 @@ class SickServer(Server):
 class DiskTest(HttpTest):
     @pytest.fixture
     def server(self, own_server):
-        """Every test makes a server of its own."""
+        """Replaces the shared server: each test makes its own by `own_server`."""
         self.own_server = own_server
 
     def idle_server(self, **settings):
-        return self.at_end.enter_context(SickServer(start=False, **settings))
+        return self.at_end.enter_context(NotReadyServer(start=False, **settings))
 
     def database(self, server, end=""):
         return os.path.join(server.data, "jobq.db" + end)
 
     def used_server(self, jobs=20, crash=False, **settings):
-        """A server that has stored jobs and was stopped, or killed with everything still in its log."""
+        """A server that has stored jobs and was stopped, or killed before SQLite moved the write-ahead log into the
+        database."""
         server = self.idle_server(**settings)
         server.start()
         for number in range(jobs):
@@ -51,11 +52,13 @@ class DiskTest(HttpTest):
         return server.request("GET", "/readyz", key=None)
 
     def not_ready(self, server):
-        """The answer of a server that is not ready: a good one is good for a second (core/decisions/operations.md)."""
+        """Waits until /readyz refuses, and returns the refusal. A positive result is cached for 1 s
+        (core/decisions/operations.md)."""
         return until(lambda: (reply := self.ready(server)).status != 200 and reply, "it is not ready", HANG)
 
     def fill(self, server, size, most=3000):
-        """Submits until the server says 503; returns the ids that it acknowledged."""
+        """Submits jobs with `size` bytes of text until the server answers 503. Returns (number, id) of each acknowledged
+        job. Fails after `most` jobs."""
         acknowledged = []
         for number in range(most):
             reply = server.request("POST", "/v2/parked/run", {"input": {"number": number, "text": "x" * size}})
@@ -64,20 +67,21 @@ class DiskTest(HttpTest):
                 assert reply.headers.get("Retry-After") == "1"
                 return acknowledged
             acknowledged.append((number, reply.json()["id"]))
-        return pytest.fail(f"{most} jobs of {size} bytes and still no end")
+        return pytest.fail(f"{most} jobs of {size} bytes were acknowledged, and no 503 came")
 
     def assert_done(self, server, job):
+        """Waits for the end of a job of the endpoint `trial` whose output is "done"."""
         end = server.finished("trial", job)
         assert (end["status"], end["output"]) == ("COMPLETED", "done")
 
     def assert_all_there(self, server, acknowledged):
         for number, job in acknowledged:
             assert server.status("parked", job)["status"] == "IN_QUEUE", f"job {number}"
-        assert server.health("parked")["jobs"]["inQueue"] == len(acknowledged), "nothing half written"
+        assert server.health("parked")["jobs"]["inQueue"] == len(acknowledged), "a job was stored that was not acknowledged"
 
 
 def fingerprint(folder):
-    """Returns the files of a data directory except the lock, which every start makes."""
+    """Returns the SHA-256 of each file of `folder` by name, without the file `lock`, which each start creates."""
     found = {}
     for name in os.listdir(folder) if os.path.isdir(folder) else []:
         if name != "lock":

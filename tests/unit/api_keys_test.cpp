@@ -29,6 +29,26 @@ TEST_F(ApiKeysTest, TheSecretIsNotStored) {
   EXPECT_THAT(record->body, HasSubstr(key.digest));
 }
 
+TEST_F(ApiKeysTest, ADamagedKeyOpensNothingAndTheOthersStayInUse) {
+  ApiKey damaged = keyFor({"admin"});
+  const std::string lost = keys_->create(damaged);
+  const std::string good = create(keyFor({"client"}));
+  const auto record = storage_->records().find("key", damaged.id);
+  ASSERT_TRUE(record);
+  Record broken = *record;
+  broken.body = R"({"name":7})";
+  ASSERT_TRUE(std::holds_alternative<Stored>(storage_->records().update(broken, record->version)));
+  storage_.clock.advance(Millis(5'000));
+  EXPECT_TRUE(opens(good));
+  EXPECT_FALSE(opens(lost));
+  EXPECT_TRUE(node()->authenticate(good, Scope::client, "ep")) << "a node that starts now";
+  EXPECT_EQ(keys_->list().size(), 1U);
+  EXPECT_THAT(storage_.log.lines(), Contains(HasSubstr("keys.damaged: the record of key " + damaged.id)));
+  node()->bootstrap(file_);
+  EXPECT_FALSE(std::filesystem::exists(file_)) << "a store of damaged keys gets no new admin key";
+  EXPECT_EQ(keys_->revoke(damaged.id), Revocation::revoked);
+}
+
 TEST_F(ApiKeysTest, TwoKeysAreNeverTheSame) { EXPECT_NE(create(keyFor({"client"})), create(keyFor({"client"}))); }
 
 TEST_F(ApiKeysTest, TheHeaderHoldsTheKeyWithOrWithoutBearer) {

@@ -121,9 +121,25 @@ TEST_F(ConfigTest, OriginsAreWrittenAsBrowsersWriteThem) {
   EXPECT_EQ(load("server.cors.origins = https://a.example, http://localhost:3000\n").server.corsOrigins,
             (std::set<std::string>{"https://a.example", "http://localhost:3000"}));
   EXPECT_EQ(load("server.cors.origins = *\n").server.corsOrigins, std::set<std::string>{"*"});
+  checkOrigins(load("server.cors.origins = https://a.example, http://localhost:3000, http://[::1]:8080\n"));
+  checkOrigins(load("server.cors.origins = *\n"));
+  const auto refusalOf = [this](const std::string& origin) {
+    const auto check = [&] { checkOrigins(load("server.cors.origins = " + origin + "\n")); };
+    EXPECT_THROW(check(), ConfigError) << origin;
+    try {
+      check();
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
   for (const std::string origin :
-       {"a.example", "https://a.example/", "https://A.example", "ftp://a", "https://", "null"}) {
-    EXPECT_THAT(refusal("server.cors.origins = " + origin + "\n"), HasSubstr("server.cors.origins")) << origin;
+       {"a.example", "ftp://a", "https://", "null", "http://::", "https://[[", "http://a:0"}) {
+    EXPECT_THAT(refusalOf(origin), HasSubstr("write origins such as https://app.example.com")) << origin;
+  }
+  for (const std::string origin :
+       {"https://a.example/", "https://A.example", "https://a.example:443", "https://u@a.example"}) {
+    EXPECT_THAT(refusalOf(origin), HasSubstr("browsers send https://a.example")) << origin;
   }
 }
 

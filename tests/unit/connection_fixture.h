@@ -66,7 +66,7 @@ class FunctionHandlers : public RequestHandlerFactory {
 class ConnectionFixture {
  protected:
   Connection::Server serverOf(RequestHandlerFactory& handlers) {
-    return {handlers, *params_, waiting_, readers_, heads_, watch_, parting_, crowded_};
+    return {handlers, *params_, waiting_, readers_, heads_, watch_, closing_, threadsBusy_};
   }
 
   const Poco::Net::HTTPServerParams::Ptr params_ = new Poco::Net::HTTPServerParams;
@@ -74,8 +74,8 @@ class ConnectionFixture {
   Budget readers_{8};
   Budget heads_{1UL << 20};
   CountingWatch watch_;
-  std::atomic<bool> parting_ = false;
-  std::atomic<bool> crowded_ = true;  // no thread lingers for a next request
+  std::atomic<bool> closing_ = false;
+  std::atomic<bool> threadsBusy_ = true;  // no thread lingers for a next request
 };
 
 }  // namespace jobq::test

@@ -272,7 +272,7 @@ TEST_F(ConnectionTest, AHandshakeIsResumedUntilItsFirstHeadIsThere) {
   test::SocketPair client;
   auto owned = std::make_unique<HandshakeStream>(client.takeStream());
   HandshakeStream& stream = *owned;
-  crowded_ = false;  // a thread may wait for a next request
+  threadsBusy_ = false;  // a thread may wait for a next request
   Connection connection(8, std::move(owned), server_);
   EXPECT_TRUE(connection.handshaking());
   EXPECT_TRUE(connection.inHead());
@@ -315,7 +315,7 @@ TEST_F(ConnectionTest, WithoutAnAnswerItIsClosed) {
 
 TEST_F(ConnectionTest, AServerThatPartsSaysSoInEachAnswer) {
   handlers_.act = [this](ServerRequest& request, ServerResponse& response) {
-    parting_ = true;  // the shutdown begins while the request is served
+    closing_ = true;  // the shutdown begins while the request is served
     answerWith(request, response, "ok");
   };
   EXPECT_EQ(exchange("GET / HTTP/1.1\r\nHost: h\r\n\r\n"), Next::discardInput);

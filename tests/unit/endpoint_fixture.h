@@ -50,6 +50,7 @@ class NamedPlugins final : public PluginResolver {
     return invalid("there is no handler " + name);
   }
   Result<const QueuePolicy*> policy(const std::string& name) override {
+    if (policyOfServerFails) return invalid("the policy of the server refuses its settings");
     if (name.empty() || name == "arrival") return &policy_;
     return invalid("there is no policy " + name);
   }
@@ -63,6 +64,7 @@ class NamedPlugins final : public PluginResolver {
   NamedHandlers handlers;
   std::map<std::string, std::unique_ptr<FilterPool>> filters;
   std::vector<std::string> serverFilters;
+  bool policyOfServerFails = false;
 
  private:
   const QueuePolicy& policy_;

@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 
 #include "endpoint_fixture.h"
+#include "jobq/error.h"
 
 namespace jobq {
 namespace {
 
 using testing::HasSubstr;
+using testing::ThrowsMessage;
 
 class EndpointMakerTest : public testing::Test, protected test::EndpointFixture {
  protected:
@@ -25,6 +27,11 @@ class EndpointMakerTest : public testing::Test, protected test::EndpointFixture 
 
   EndpointSpec spec_;
 };
+
+TEST_F(EndpointMakerTest, WithoutThePolicyOfTheServerTheReasonIsTold) {
+  plugins.policyOfServerFails = true;
+  EXPECT_THAT([this] { (void)make("plugin/echo"); }, ThrowsMessage<ConfigError>(HasSubstr("refuses its settings")));
+}
 
 TEST_F(EndpointMakerTest, TheRulesAreThoseOfTheForm) {
   spec_.workersMin = 2;

@@ -22,7 +22,7 @@ using testing::SizeIs;
 
 class HttpThreadPoolTest : public testing::Test, protected test::ConnectionFixture, protected ConnectionHandler {
  protected:
-  HttpThreadPoolTest() { crowded_ = false; }
+  HttpThreadPoolTest() { threadsBusy_ = false; }
   std::unique_ptr<Connection> connection(std::uint64_t id) {
     test::SocketPair client;
     return std::make_unique<Connection>(id, client.takeStream(), server_);
@@ -87,17 +87,17 @@ TEST_F(HttpThreadPoolTest, AThreadThatRestsIsUsedAgain) {
   }
 }
 
-TEST_F(HttpThreadPoolTest, IsCrowdedWhenMoreThanHalfOfTheThreadsWork) {
+TEST_F(HttpThreadPoolTest, SaysWhenMoreThanHalfOfTheThreadsAreBusy) {
   HttpThreadPool threads(4, *this);
-  EXPECT_FALSE(threads.crowded());
+  EXPECT_FALSE(threads.mostBusy());
   for (std::uint64_t id = 1; id <= 2; ++id) threads.submit(connection(id));
   ASSERT_TRUE(begins(2));
-  EXPECT_FALSE(threads.crowded());
+  EXPECT_FALSE(threads.mostBusy());
   threads.submit(connection(3));
   ASSERT_TRUE(begins(3));
-  EXPECT_TRUE(threads.crowded());
+  EXPECT_TRUE(threads.mostBusy());
   letEnd(3);
-  EXPECT_TRUE(holdsSoon([&] { return !threads.crowded(); })) << "the threads rest again";
+  EXPECT_TRUE(holdsSoon([&] { return !threads.mostBusy(); })) << "the threads rest again";
 }
 
 TEST_F(HttpThreadPoolTest, AStopDropsTheQueueAndWaitsForTheRest) {

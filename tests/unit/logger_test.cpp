@@ -19,9 +19,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::MatchesRegex;
 
-/// Returns the lines written by `write` to standard error.
+/// Returns the text that `write` writes to standard error through a logger.
 template <class Write>
-std::string linesOf(LogLevel threshold, LogFormat format, Write&& write) {
+std::string capturedText(LogLevel threshold, LogFormat format, Write&& write) {
   testing::internal::CaptureStderr();
   {
     Logger logger(threshold, format);
@@ -31,14 +31,14 @@ std::string linesOf(LogLevel threshold, LogFormat format, Write&& write) {
 }
 
 TEST(LoggerTest, AnEventIsOneLineWithItsTimeAndLevel) {
-  const std::string text = linesOf(LogLevel::debug, LogFormat::text, [](Logger& logger) {
+  const std::string text = capturedText(LogLevel::debug, LogFormat::text, [](Logger& logger) {
     logger.write(LogLevel::warning, "disk.full", "a gigabyte is left");
   });
   EXPECT_THAT(text, MatchesRegex("[0-9-]+T[0-9:]+\\.[0-9]+Z Warning disk\\.full: a gigabyte is left\n"));
 }
 
-TEST(LoggerTest, BelowItsThresholdItIsSilent) {
-  const std::string text = linesOf(LogLevel::warning, LogFormat::text, [](Logger& logger) {
+TEST(LoggerTest, DropsEventsBelowTheThreshold) {
+  const std::string text = capturedText(LogLevel::warning, LogFormat::text, [](Logger& logger) {
     logger.write(LogLevel::debug, "a", "");
     logger.write(LogLevel::information, "b", "");
     logger.write(LogLevel::warning, "c", "");
@@ -49,8 +49,8 @@ TEST(LoggerTest, BelowItsThresholdItIsSilent) {
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
 }
 
-TEST(LoggerTest, AMessageCannotForgeALineOrATerminalsOrders) {
-  const std::string text = linesOf(LogLevel::debug, LogFormat::text, [](Logger& logger) {
+TEST(LoggerTest, EscapesLineEndsAndControlCharacters) {
+  const std::string text = capturedText(LogLevel::debug, LogFormat::text, [](Logger& logger) {
     logger.write(LogLevel::error, "script", "one\n2026-01-01T00:00:00Z Error forged: two\x1b[2J\r\x7f\ttab \xc3\xa9");
   });
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
@@ -58,7 +58,7 @@ TEST(LoggerTest, AMessageCannotForgeALineOrATerminalsOrders) {
 }
 
 TEST(LoggerTest, AsJsonAnEventIsOneObject) {
-  const std::string text = linesOf(LogLevel::debug, LogFormat::json, [](Logger& logger) {
+  const std::string text = capturedText(LogLevel::debug, LogFormat::json, [](Logger& logger) {
     for (const LogLevel level : {LogLevel::debug, LogLevel::information, LogLevel::warning, LogLevel::error}) {
       logger.write(level, "an.event", "a \"message\"\nof two lines");
     }

@@ -208,6 +208,12 @@ TEST_F(RequestPipelineTest, AFaultOfTheServerIsToldByANumberOnly) {
   limiter_.broken = true;
   EXPECT_THAT(run("{}"), StartsWith("HTTP/1.1 500 ")) << "a plugin that is asked before the route";
   limiter_.broken = false;
+  act_ = [this](ApiRequest&) {
+    limiter_.broken = true;
+    return ApiResponse{400, "{}"};
+  };
+  EXPECT_THAT(run("{}"), StartsWith("HTTP/1.1 500 ")) << "a plugin that counts the answer";
+  limiter_.broken = false;
   act_ = [](ApiRequest&) -> ApiResponse { throw FilterError("the filter f of this endpoint failed"); };
   EXPECT_THAT(run("{}"), HasSubstr("the filter f of this endpoint failed"));
 }

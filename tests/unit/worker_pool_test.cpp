@@ -69,7 +69,7 @@ TEST_F(WorkerPoolTest, NothingHappensWithoutARelease) {
   join("a");
   busy("a");
   join("b");
-  const WorkerPool::Step step = pool_.nextStep();
+  const WorkerPool::Step step = pool_.nextStep(now_);
   EXPECT_THAT(step.stoppedWorkers, IsEmpty());
   EXPECT_FALSE(step.startWorker);
   EXPECT_FALSE(pool_.isRolling());
@@ -80,28 +80,28 @@ TEST_F(WorkerPoolTest, TheFirstOfAReleaseComesBeforeAnybodyGoesIfThereIsRoom) {
   join("b");
   pool_.change(endpoint(second_));
   EXPECT_TRUE(pool_.isRolling());
-  WorkerPool::Step step = pool_.nextStep();
+  WorkerPool::Step step = pool_.nextStep(now_);
   EXPECT_TRUE(step.startWorker);
   EXPECT_FALSE(step.replaces);
   EXPECT_THAT(step.stoppedWorkers, IsEmpty());
   startWorker("c");
-  step = pool_.nextStep();
+  step = pool_.nextStep(now_);
   EXPECT_FALSE(step.startWorker) << "one after the other";
   EXPECT_THAT(step.stoppedWorkers, IsEmpty());
   EXPECT_TRUE(ready("c"));
-  EXPECT_THAT(pool_.nextStep().stoppedWorkers, ElementsAre("a"));
+  EXPECT_THAT(pool_.nextStep(now_).stoppedWorkers, ElementsAre("a"));
 }
 
 TEST_F(WorkerPoolTest, AFullCrewGivesUpOneAtATime) {
   for (const char* id : {"a", "b", "c"}) join(id);
   pool_.change(endpoint(second_));
-  WorkerPool::Step step = pool_.nextStep();
+  WorkerPool::Step step = pool_.nextStep(now_);
   EXPECT_THAT(step.stoppedWorkers, ElementsAre("a"));
   EXPECT_TRUE(step.startWorker && step.replaces);
   startWorker("d", true);
-  EXPECT_THAT(pool_.nextStep().stoppedWorkers, IsEmpty()) << "until its replacement is at work";
+  EXPECT_THAT(pool_.nextStep(now_).stoppedWorkers, IsEmpty()) << "until its replacement is at work";
   EXPECT_TRUE(ready("d"));
-  EXPECT_THAT(pool_.nextStep().stoppedWorkers, ElementsAre("b"));
+  EXPECT_THAT(pool_.nextStep(now_).stoppedWorkers, ElementsAre("b"));
 }
 
 TEST_F(WorkerPoolTest, WhoIsBusyLeavesAfterItsJob) {
@@ -110,15 +110,15 @@ TEST_F(WorkerPoolTest, WhoIsBusyLeavesAfterItsJob) {
     busy(id);
   }
   pool_.change(endpoint(second_));
-  WorkerPool::Step step = pool_.nextStep();
+  WorkerPool::Step step = pool_.nextStep(now_);
   EXPECT_THAT(step.stoppedWorkers, IsEmpty());
   EXPECT_THAT(step.stopped, IsEmpty()) << "a release stops no job";
   EXPECT_TRUE(drains("a"));
-  (void)pool_.nextStep();
+  (void)pool_.nextStep(now_);
   EXPECT_FALSE(drains("b")) << "one below the running count at most";
   EXPECT_TRUE(ready("b")) << "who is not asked to leave goes on";
   EXPECT_FALSE(ready("a"));
-  step = pool_.nextStep();
+  step = pool_.nextStep(now_);
   EXPECT_TRUE(step.startWorker && step.replaces);
 }
 
@@ -128,7 +128,7 @@ TEST_F(WorkerPoolTest, EverybodyHasTheReleaseInTheEnd) {
   pool_.change(endpoint(second_));
   int started = 0;
   for (int i = 0; pool_.isRolling() && i < 50; ++i) {
-    const WorkerPool::Step step = pool_.nextStep();
+    const WorkerPool::Step step = pool_.nextStep(now_);
     for (const WorkerId& id : step.stoppedWorkers) gone(id);
     if (step.startWorker) {
       const WorkerId id = "n" + std::to_string(++started);
@@ -149,7 +149,7 @@ TEST_F(WorkerPoolTest, EverybodyHasTheReleaseInTheEnd) {
 TEST_F(WorkerPoolTest, AReleaseThatDoesNotStartHalts) {
   join("a");
   pool_.change(endpoint(second_));
-  EXPECT_TRUE(pool_.nextStep().startWorker);
+  EXPECT_TRUE(pool_.nextStep(now_).startWorker);
   startWorker("b");
   EXPECT_TRUE(gone("b", "no such thing"));
   EXPECT_TRUE(pool_.view().halted);
@@ -164,13 +164,13 @@ TEST_F(WorkerPoolTest, TheSlotThatAHaltedReleaseEmptiedIsFilledAgain) {
   pool_ = WorkerPool{endpoint(first_, 1)};
   join("a");
   pool_.change(endpoint(second_, 1));
-  const WorkerPool::Step step = pool_.nextStep();
+  const WorkerPool::Step step = pool_.nextStep(now_);
   EXPECT_THAT(step.stoppedWorkers, ElementsAre("a"));
   gone("a");
   startWorker("b", step.replaces);
   gone("b", "broken");
   EXPECT_TRUE(pool_.view().halted);
-  const WorkerPool::Step again = pool_.nextStep();
+  const WorkerPool::Step again = pool_.nextStep(now_);
   EXPECT_TRUE(again.startWorker);
   EXPECT_EQ(pool_.target(), first_);
 }
@@ -178,7 +178,7 @@ TEST_F(WorkerPoolTest, TheSlotThatAHaltedReleaseEmptiedIsFilledAgain) {
 TEST_F(WorkerPoolTest, TheNextReleaseEndsTheHalt) {
   join("a");
   pool_.change(endpoint(second_));
-  (void)pool_.nextStep();
+  (void)pool_.nextStep(now_);
   startWorker("b");
   gone("b", "broken");
   pool_.change(endpoint(third_));
@@ -191,7 +191,7 @@ TEST_F(WorkerPoolTest, TheNextReleaseEndsTheHalt) {
 TEST_F(WorkerPoolTest, AChangeOfTheRulesIsNoRelease) {
   join("a");
   pool_.change(endpoint(second_));
-  (void)pool_.nextStep();
+  (void)pool_.nextStep(now_);
   startWorker("b");
   gone("b", "broken");
   pool_.change(endpoint(second_, 7));
@@ -217,16 +217,36 @@ TEST_F(WorkerPoolTest, TheFirstReleaseEverIsTriedAgainAfterAWhile) {
   EXPECT_TRUE(pool_.beginScaling(now_ + Millis(1'000))) << "a worker that was ready has ended the backoff";
 }
 
+TEST_F(WorkerPoolTest, AFailedReplacementIsTriedAgainAfterTheBackoff) {
+  pool_ = WorkerPool{endpoint(first_, 1)};
+  join("a");
+  pool_.change(endpoint(second_, 1));
+  EXPECT_THAT(pool_.nextStep(now_).stoppedWorkers, ElementsAre("a"));
+  gone("a");
+  startWorker("b", true);
+  EXPECT_TRUE(gone("b", "broken")) << "the release is halted, and the slot is empty";
+  for (const Millis pause : {Millis(1'000), Millis(2'000), Millis(4'000)}) {
+    const WorkerPool::Step step = pool_.nextStep(now_);
+    ASSERT_TRUE(step.startWorker && step.replaces);
+    startWorker("c", true);
+    EXPECT_FALSE(gone("c", "no thread"));
+    EXPECT_FALSE(pool_.nextStep(now_).startWorker) << "a loop without a pause would take the dispatcher's thread";
+    EXPECT_TRUE(pool_.isRolling());
+    EXPECT_EQ(pool_.nextDuty(now_), now_ + pause);
+    now_ += pause;
+  }
+}
+
 TEST_F(WorkerPoolTest, TwoReleasesInARowLeadToTheLast) {
   for (const char* id : {"a", "b"}) join(id);
   pool_.change(endpoint(second_));
-  (void)pool_.nextStep();
+  (void)pool_.nextStep(now_);
   startWorker("c");
   pool_.change(endpoint(third_));
   EXPECT_TRUE(ready("c"));
   int started = 0;
   for (int i = 0; pool_.isRolling() && i < 50; ++i) {
-    const WorkerPool::Step step = pool_.nextStep();
+    const WorkerPool::Step step = pool_.nextStep(now_);
     for (const WorkerId& id : step.stoppedWorkers) gone(id);
     if (!step.startWorker) continue;
     const WorkerId id = "n" + std::to_string(++started);
@@ -242,7 +262,7 @@ TEST_F(WorkerPoolTest, AReleaseLeavesAsManyAsItFound) {
     pool_.change(endpoint(release));
     int started = 0;
     for (int i = 0; pool_.isRolling() && i < 50; ++i) {
-      const WorkerPool::Step step = pool_.nextStep();
+      const WorkerPool::Step step = pool_.nextStep(now_);
       for (const WorkerId& id : step.stoppedWorkers) gone(id);
       if (!step.startWorker) continue;
       const WorkerId id = (release == second_ ? "s" : "t") + std::to_string(++started);
@@ -273,10 +293,10 @@ TEST_F(WorkerPoolTest, AStuckHandlerStopsNoRelease) {
     busy(id);
   }
   pool_.change(endpoint(second_));
-  (void)pool_.nextStep();
+  (void)pool_.nextStep(now_);
   ASSERT_TRUE(drains("a"));
   stuck("a");
-  const WorkerPool::Step step = pool_.nextStep();
+  const WorkerPool::Step step = pool_.nextStep(now_);
   EXPECT_TRUE(step.startWorker || drains("b")) << "the next old worker has its turn";
 }
 
@@ -285,7 +305,7 @@ TEST_F(WorkerPoolTest, AnEndpointThatNothingHereCanRunLosesItsWorkersAfterTheirJ
   join("b");
   busy("b");
   pool_.change(endpoint(nullptr));
-  const WorkerPool::Step step = pool_.nextStep();
+  const WorkerPool::Step step = pool_.nextStep(now_);
   EXPECT_THAT(step.stoppedWorkers, ElementsAre("a"));
   EXPECT_THAT(step.stopped, IsEmpty());
   EXPECT_FALSE(ready("b"));
@@ -297,7 +317,7 @@ TEST_F(WorkerPoolTest, AnEndpointThatIsGoneStopsItsJobs) {
   join("b");
   busy("b");
   pool_.retire();
-  const WorkerPool::Step step = pool_.nextStep();
+  const WorkerPool::Step step = pool_.nextStep(now_);
   EXPECT_THAT(step.stoppedWorkers, ElementsAre("a"));
   EXPECT_THAT(step.stopped, ElementsAre(jobOf("b")));
   EXPECT_FALSE(ready("b"));

@@ -16,6 +16,10 @@ namespace {
 
 constexpr const char* kNoException = "a plugin threw an exception that is not a std::exception";
 
+ApiResponse storageFault(const ApiRequest& call, const StorageError& error) {
+  return unavailable(call.path, std::string("the storage cannot serve this request now: ") + error.what());
+}
+
 }  // namespace
 
 // The stages that need only the head, in their order. The first refusal is the answer.
@@ -64,7 +68,7 @@ RequestPipeline::RequestContext RequestPipeline::checkHead(const ServerRequest& 
       if (context.refusal) break;
     }
   } catch (const StorageError& error) {
-    context.refusal = unavailable(context.call.path, error.what());
+    context.refusal = storageFault(context.call, error);
   } catch (const std::exception& error) {
     context.refusal = ownFault(context.call, error.what());
   } catch (...) {
@@ -168,18 +172,30 @@ void RequestPipeline::checkBodySize(const ServerRequest& head, RequestContext& c
 void RequestPipeline::serve(RequestContext context, ServerRequest& request, ServerResponse& response) noexcept {
   Exchange exchange(request, response);
   try {
+    ApiResponse response = respond(context, request, exchange);
+    if (context.call.standing) addStanding(response, *context.call.standing);
+    cors_.addTo(response, request.get("Origin", ""));
+    exchange.send(response);
+  } catch (const std::exception& error) {
+    // No whole answer can be sent: memory is missing, or the connection broke.
+    log_.write(LogLevel::debug, "http.broken", error.what());
+    exchange.abandon();
+  }
+}
+
+// Returns the answer: a refusal, the answer of the route, or 500 if a part of the server throws.
+ApiResponse RequestPipeline::respond(RequestContext& context, ServerRequest& request, Exchange& exchange) {
+  try {
     if (!context.refusal) context.refusal = exchange.readBody(context.call, context.route->bodyLimit, bodyMemory_);
     context.call.client = &request;
     context.call.answers = &answerMemory_;
-    ApiResponse reply = context.refusal ? std::move(*context.refusal) : runRoute(context);
-    countResponse(context.call, reply);
-    if (context.call.standing) addStanding(reply, *context.call.standing);
-    cors_.addTo(reply, request.get("Origin", ""));
-    exchange.send(reply);
+    ApiResponse response = context.refusal ? std::move(*context.refusal) : runRoute(context);
+    countResponse(context.call, response);
+    return response;
   } catch (const std::exception& error) {
-    // The client has left or the connection broke: no answer can arrive.
-    log_.write(LogLevel::debug, "http.broken", error.what());
-    exchange.abandon();
+    return ownFault(context.call, error.what());
+  } catch (...) {
+    return ownFault(context.call, kNoException);
   }
 }
 
@@ -201,7 +217,7 @@ ApiResponse RequestPipeline::runRoute(RequestContext& context) {
   try {
     return context.route->run(context.call);
   } catch (const StorageError& error) {
-    return unavailable(context.call.path, std::string("the storage cannot serve this request now: ") + error.what());
+    return storageFault(context.call, error);
   } catch (const FilterError& error) {
     return ownFault(context.call, error.what(), error.what());
   } catch (const std::exception& error) {

@@ -19,6 +19,7 @@
 namespace jobq {
 
 class EndpointRegistry;
+class Exchange;
 class ServerRequest;
 class ServerResponse;
 
@@ -74,6 +75,7 @@ class RequestPipeline final : public RequestHandlerFactory {
   void limitRate(const ServerRequest& head, RequestContext& context);
   void checkBodySize(const ServerRequest& head, RequestContext& context);
 
+  ApiResponse respond(RequestContext& context, ServerRequest& request, Exchange& exchange);
   ApiResponse runRoute(RequestContext& context);
   static void countResponse(ApiRequest& call, ApiResponse& reply);
   ApiResponse ownFault(const ApiRequest& call, const std::string& what, const std::string& told = "the server failed");

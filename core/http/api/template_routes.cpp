@@ -1,7 +1,4 @@
 // Routes under /v1/templates (core/http/API.md, "Template API").
-#include <set>
-#include <string>
-
 #include "core/base/words.h"
 #include "core/endpoints/runtime_meter.h"
 #include "core/endpoints/template_service.h"
@@ -32,8 +29,11 @@ ApiResponse noTemplate(const ApiRequest& call) {
 
 // jobq has one tenant, to whom every template belongs. The inclusion flags are therefore checked and change no answer
 // (core/decisions/endpoints.md).
-Result<std::set<std::string>> readInclusions(const ApiRequest& call) {
-  return readFlags(call, {"includeEndpointBoundTemplates", "includePublicTemplates", "includeRunpodTemplates"});
+Result<void> checkInclusions(const ApiRequest& call) {
+  const auto flags =
+      readFlags(call, {"includeEndpointBoundTemplates", "includePublicTemplates", "includeRunpodTemplates"});
+  if (!flags) return flags.failure();
+  return {};
 }
 
 ApiResponse create(const TemplateRoutes& routes, ApiRequest& call) {
@@ -43,7 +43,7 @@ ApiResponse create(const TemplateRoutes& routes, ApiRequest& call) {
 }
 
 ApiResponse list(const TemplateRoutes& routes, ApiRequest& call) {
-  if (const auto good = readInclusions(call); !good) return failureResponse(call, good.failure());
+  if (const auto good = checkInclusions(call); !good) return failureResponse(call, good.failure());
   ListResponse reply(call);
   for (const TemplateEntryPtr& entry : routes.registry.templates()) {
     if (!reply.add(toJson(routes, entry->form))) break;
@@ -52,7 +52,7 @@ ApiResponse list(const TemplateRoutes& routes, ApiRequest& call) {
 }
 
 ApiResponse find(const TemplateRoutes& routes, ApiRequest& call) {
-  if (const auto good = readInclusions(call); !good) return failureResponse(call, good.failure());
+  if (const auto good = checkInclusions(call); !good) return failureResponse(call, good.failure());
   const auto entry = routes.registry.findTemplate(call.params.at("id"));
   return entry ? ApiResponse{200, toJson(routes, entry->form)} : noTemplate(call);
 }

@@ -13,12 +13,20 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr int kMostRefused = 256;  // closed connections in one call of next()
-constexpr milliseconds kStarvedPause{100};
-constexpr milliseconds kComplaintPause{60'000};
+constexpr int kMostAttempts = 256;  // failed or refused attempts in one call of next()
+constexpr milliseconds kAcceptPause{100};
+constexpr milliseconds kWarningPause{60'000};
 
-std::string hostOf(const sockaddr_storage& peer, socklen_t size) {
+std::string addressText(const sockaddr_storage& peer, socklen_t size) {
   return Poco::Net::SocketAddress(reinterpret_cast<const sockaddr*>(&peer), size).host().toString();
+}
+
+const char* remedyFor(int error) {
+  switch (error) {
+    case EMFILE: return "raise ulimit -n";
+    case ENFILE: return "raise the kernel's fs.file-max";
+    default: return "free memory of the machine";
+  }
 }
 
 }  // namespace
@@ -46,7 +54,7 @@ std::optional<AddressPlaces::Place> Acceptor::takePlace(int descriptor, const so
 }
 
 std::optional<Acceptor::Accepted> Acceptor::next() {
-  for (int refused = 0; refused < kMostRefused; ++refused) {
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
     sockaddr_storage peer{};
     socklen_t size = sizeof peer;
     const int descriptor = ::accept4(listener_, reinterpret_cast<sockaddr*>(&peer), &size, SOCK_CLOEXEC);
@@ -54,28 +62,29 @@ std::optional<Acceptor::Accepted> Acceptor::next() {
       auto place = takePlace(descriptor, peer);
       if (place) return Accepted{descriptor, std::move(*place)};
       ::close(descriptor);
-      complain(saidCrowded_, "http.crowded",
-               hostOf(peer, size) +
-                   " has as many connections as server.connectionsPerAddress allows: further connections from the "
-                   "address are closed");
+      warn(lastAddressWarning_, "http.addressLimit",
+           addressText(peer, size) +
+               " has as many connections as server.connectionsPerAddress allows: further connections from the "
+               "address are closed");
       continue;
     }
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       pause(errno);
       return std::nullopt;
     }
-    // After refuse() the error is EINVAL. Every other error concerns a client gone before its connection was accepted.
+    // After refuse() the error is EINVAL. Other errors, such as ECONNABORTED or EINTR, concern one attempt: the next
+    // one may succeed.
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINVAL) return std::nullopt;
   }
   return std::nullopt;  // epoll reports the rest again
 }
 
-// epoll would report the waiting clients again and again, so the listener is unwatched for kStarvedPause.
+// epoll would report the waiting clients again and again, so the listener is unwatched for kAcceptPause.
 void Acceptor::pause(int error) {
-  complain(saidStarved_, "http.starved",
-           std::string("no connection can be accepted: ") + std::strerror(error) + "; raise ulimit -n");
+  warn(lastPauseWarning_, "http.acceptPaused",
+       std::string("no connection can be accepted: ") + std::strerror(error) + "; " + remedyFor(error));
   unwatch();
-  retryAt_ = std::chrono::steady_clock::now() + kStarvedPause;
+  retryAt_ = std::chrono::steady_clock::now() + kAcceptPause;
 }
 
 void Acceptor::retry(Moment now) noexcept {
@@ -89,9 +98,9 @@ void Acceptor::refuse() noexcept {
   ::shutdown(listener_, SHUT_RDWR);
 }
 
-void Acceptor::complain(std::optional<Moment>& last, const char* event, const std::string& sentence) {
+void Acceptor::warn(std::optional<Moment>& last, const char* event, const std::string& sentence) {
   const Moment now = std::chrono::steady_clock::now();
-  if (last && now < *last + kComplaintPause) return;
+  if (last && now < *last + kWarningPause) return;
   last = now;
   log_.write(LogLevel::warning, event, sentence);
 }

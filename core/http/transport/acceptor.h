@@ -12,7 +12,8 @@
 
 namespace jobq {
 
-/// One thread calls everything except refuse() and connections(). Deadlines follow the steady clock.
+/// watchWith() runs on the starting thread, before the reactor thread begins. Afterwards only the reactor thread calls,
+/// except for refuse() and connections(), which any thread may call. Deadlines follow the steady clock.
 class Acceptor {
  public:
   using Moment = std::chrono::steady_clock::time_point;
@@ -37,9 +38,10 @@ class Acceptor {
   /// Ends the reports of watchWith().
   void unwatch() noexcept;
 
-  /// Returns the next waiting connection, or nullopt if no connection waits or the process has no descriptor left.
-  /// Without a descriptor the clients stay in the system's queue, and the listener stays unwatched until retryAt().
-  /// Closes connections beyond `perAddress` at once and logs the peer, at most once a minute. Throws std::bad_alloc.
+  /// Returns the next waiting connection. Returns nullopt if no connection waits, if a descriptor or memory is missing,
+  /// after refuse(), or after 256 failed or refused attempts; epoll then reports the rest again. Without a descriptor
+  /// or memory the clients stay in the system's queue, and the listener stays unwatched until retryAt(). Closes
+  /// connections beyond `perAddress` at once and logs the peer, at most once a minute. Throws std::bad_alloc.
   std::optional<Accepted> next();
 
   /// Returns the moment to watch the listener again, or nullopt while the listener is watched.
@@ -56,7 +58,7 @@ class Acceptor {
  private:
   std::optional<AddressPlaces::Place> takePlace(int descriptor, const sockaddr_storage& peer);
   void pause(int error);
-  void complain(std::optional<Moment>& last, const char* event, const std::string& sentence);
+  void warn(std::optional<Moment>& last, const char* event, const std::string& sentence);
 
   const int listener_;
   AddressPlaces places_;
@@ -64,8 +66,8 @@ class Acceptor {
   int epoll_ = -1;
   std::uint64_t id_ = 0;
   std::optional<Moment> retryAt_;
-  std::optional<Moment> saidStarved_;
-  std::optional<Moment> saidCrowded_;
+  std::optional<Moment> lastPauseWarning_;
+  std::optional<Moment> lastAddressWarning_;
 };
 
 }  // namespace jobq

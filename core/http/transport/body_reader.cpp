@@ -55,7 +55,7 @@ bool BodyReader::mayWait() {
     case TransferDeadline::Verdict::late:
       fault_ = Fault{408, "the body did not come in time: " + std::to_string(taken_) + " bytes came"};
       return false;
-    case TransferDeadline::Verdict::crowded: fault_ = Fault{503, "too many clients are waiting: try again in a moment"};
+    case TransferDeadline::Verdict::noSlot: fault_ = Fault{503, "too many clients are waiting: try again in a moment"};
   }
   return false;
 }

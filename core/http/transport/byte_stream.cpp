@@ -61,7 +61,7 @@ class PlainLink final : public ByteStream {
 TransferDeadline::Verdict TransferDeadline::mayWait() noexcept {
   if (places_ == nullptr || left().count() == 0) return Verdict::late;
   const bool needsPlace = used() >= kGrace && place_.amount() == 0;
-  return needsPlace && !place_.grow(*places_, 1) ? Verdict::crowded : Verdict::wait;
+  return needsPlace && !place_.grow(*places_, 1) ? Verdict::noSlot : Verdict::wait;
 }
 
 std::chrono::milliseconds TransferDeadline::used() const noexcept {

@@ -34,9 +34,9 @@ class TransferDeadline {
   void moved(std::size_t bytes) noexcept { bytes_ += bytes; }
 
   enum class Verdict {
-    wait,    ///< for left() at most
-    late,    ///< the time is used up
-    crowded  ///< no slot is free
+    wait,   ///< for left() at most
+    late,   ///< the time is used up
+    noSlot  ///< no slot is free
   };
   /// Says whether the thread may wait for its client now. Draws a slot after the first second.
   Verdict mayWait() noexcept;

@@ -30,7 +30,7 @@ bool Connection::awaitHead() {
   if (head_ == HeadScanner::State::incomplete && !buffer_.empty()) head_ = scanner_.scan(buffer_.view());
   while (head_ == HeadScanner::State::incomplete) {
     // The reactor waits for the rest of a head; a thread waits only for the first byte of the next head.
-    const bool wait = buffer_.empty() && !server_.crowded && !server_.parting;
+    const bool wait = buffer_.empty() && !server_.threadsBusy && !server_.closing;
     const auto got = buffer_.fill(*stream_, wait ? ByteStream::Wait::linger : ByteStream::Wait::no);
     if (buffer_.full()) return true;
     gone_ = got && *got == 0;
@@ -67,7 +67,7 @@ Connection::Next Connection::serveOne() {
   if (scanner_.size() > ReadBuffer::kFree && !copies.grow(server_.heads, 2 * scanner_.size())) {
     return refuse(503, kNoHeadMemory, false);
   }
-  ServerResponse response(*stream_, head.method == "HEAD", head.http10, server_.readers, server_.parting);
+  ServerResponse response(*stream_, head.method == "HEAD", head.http10, server_.readers, server_.closing);
   if (!head.keepAlive) response.closeAfter();
   ServerRequest request({*stream_, buffer_, server_.waiting, server_.watch, id_, server_.params}, head, response);
   // The views of the head end here; the request has copies.
@@ -87,7 +87,7 @@ Connection::Next Connection::afterLast() {
 }
 
 Connection::Next Connection::refuse(int status, std::string_view sentence, bool hurried) {
-  ServerResponse response(*stream_, false, false, server_.readers, server_.parting);
+  ServerResponse response(*stream_, false, false, server_.readers, server_.closing);
   if (hurried) response.hurry();
   response.closeAfter();
   response.setStatusAndReason(static_cast<Poco::Net::HTTPResponse::HTTPStatus>(status));

@@ -24,19 +24,20 @@ class RequestHandlerFactory;
 class ServerRequest;
 class ServerResponse;
 
-/// One thread at a time: the thread of the reactor while the connection is parked, a thread of the pool otherwise.
+/// Used by one thread at a time: the reactor thread while it reads a head or ends a late connection, an HTTP thread
+/// while a request is served. A parked connection has no thread.
 class Connection {
  public:
   /// The objects shared by all connections of a server. All outlive the connections.
   struct Server {
     RequestHandlerFactory& handlers;
     const Poco::Net::HTTPServerParams& params;
-    Budget& waiting;  ///< places for calls that wait, and for bodies that come slowly
-    Budget& readers;  ///< places for answers that are read slowly
+    Budget& waiting;  ///< slots for calls that wait for a job, and for request bodies that come slowly
+    Budget& readers;  ///< slots for clients that read their answers slowly
     Budget& heads;    ///< bytes of heads beyond ReadBuffer::kFree
     ClientWatch& watch;
-    const std::atomic<bool>& parting;  ///< true: each answer is the last one of its connection
-    const std::atomic<bool>& crowded;
+    const std::atomic<bool>& closing;      ///< set when the server drains: each answer then closes its connection
+    const std::atomic<bool>& threadsBusy;  ///< true while more than half of the HTTP threads are busy
   };
 
   /// `id` is never used for another connection. The destructor of the connection returns `place`.
@@ -49,7 +50,7 @@ class Connection {
   int descriptor() const noexcept { return stream_->descriptor(); }
 
   /// Reads without waiting. Returns `yes` if there is a request or a refusal to serve, `no` if a part is missing,
-  /// `gone` if the peer has closed.
+  /// `gone` if the peer has closed. Throws std::bad_alloc.
   enum class Ready { no, yes, gone };
   Ready receive();
 
@@ -63,16 +64,18 @@ class Connection {
   /// processor time, and waits for nothing.
   bool handshaking() const noexcept { return stream_->handshaking(); }
 
-  /// Serves requests until no request is left. Waits kLinger for the next request, unless threads are scarce.
+  /// Serves requests until no request is left. Waits up to kLinger (50 ms) for the next request, unless more than half
+  /// of the HTTP threads are busy or the server is draining. Throws what a handler throws, and std::bad_alloc.
   enum class Next {
-    park,          ///< for the next request
-    resume,        ///< when more of the handshake or of the following head has come; the deadline stays
+    park,    ///< for the next request
+    resume,  ///< for the rest of the TLS handshake, or of the first head after it; the deadline of that head stays
     discardInput,  ///< after the last answer, for a moment, so that the client can read the answer
     close
   };
   Next serve();
 
-  /// Answers 408: the head did not come in time. Does not wait.
+  /// Ends a connection whose head is late: answers 408, or closes without an answer during the TLS handshake. Does not
+  /// wait. Throws std::bad_alloc.
   Next refuseLateHead();
 
  private:

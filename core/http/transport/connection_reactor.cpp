@@ -45,7 +45,7 @@ ConnectionReactor::ConnectionReactor(int listener, const Rules& rules, Log& log)
       connections_(poll_),
       threads_(rules.threads, *this),
       server_{rules_.handlers, rules_.params, rules_.waiting, readers_,
-              heads_,          connections_,  parting_,       threads_.crowded()},
+              heads_,          connections_,  closing_,       threads_.mostBusy()},
       lastId_(EventPoll::kWakeup),
       scrap_(new char[kScrap]) {}
 
@@ -139,11 +139,25 @@ void ConnectionReactor::handleEvent(std::uint64_t id) {
   }
 }
 
+// Returns the outcome of a step of one connection. An exception, such as std::bad_alloc, is logged and ends that
+// connection only: the outcome is `afterException` then.
+template <class Step, class Outcome>
+Outcome ConnectionReactor::guarded(Step&& step, Outcome afterException) {
+  try {
+    return step();
+  } catch (const Poco::Exception& error) {
+    log_.write(LogLevel::error, "http.connection", error.displayText());
+  } catch (const std::exception& error) {
+    log_.write(LogLevel::error, "http.connection", error.what());
+  }
+  return afterException;
+}
+
 void ConnectionReactor::readHead(ParkedConnection parked) {
   const Moment headEnd = parked.stay == Stay::head ? parked.deadline : std::chrono::steady_clock::now() + kHeadTime;
   // A handshake takes a millisecond of processor time, which would delay all other connections on this thread.
   if (parked.connection->handshaking()) return toServing(std::move(parked.connection), headEnd);
-  switch (parked.connection->receive()) {
+  switch (guarded([&] { return parked.connection->receive(); }, Connection::Ready::gone)) {
     case Connection::Ready::gone: return connections_.forget(parked.connection->id());
     case Connection::Ready::yes: return toServing(std::move(parked.connection), headEnd);
     case Connection::Ready::no: break;
@@ -174,7 +188,7 @@ void ConnectionReactor::endLate() {
       connections_.forget(parked.connection->id());
       continue;
     }
-    const Connection::Next next = parked.connection->refuseLateHead();
+    const auto next = guarded([&] { return parked.connection->refuseLateHead(); }, Connection::Next::close);
     continueAfter(std::move(parked.connection), next);
   }
 }
@@ -185,14 +199,7 @@ void ConnectionReactor::toServing(std::unique_ptr<Connection> connection, Moment
 }
 
 void ConnectionReactor::serve(std::unique_ptr<Connection> connection) {
-  Connection::Next next = Connection::Next::close;
-  try {
-    next = connection->serve();
-  } catch (const Poco::Exception& error) {
-    log_.write(LogLevel::error, "http.connection", error.displayText());
-  } catch (const std::exception& error) {
-    log_.write(LogLevel::error, "http.connection", error.what());
-  }
+  const auto next = guarded([&] { return connection->serve(); }, Connection::Next::close);
   continueAfter(std::move(connection), next);
 }
 

@@ -55,7 +55,7 @@ class ConnectionReactor final : public Service, private ConnectionHandler {
   void start() override;
 
   /// Makes every later answer say `Connection: close`, and closes the connection behind the answer.
-  void announceClose() noexcept { parting_ = true; }
+  void announceClose() noexcept { closing_ = true; }
   /// Calls announceClose(), refuses new connections and closes all connections without a request in service.
   void drain();
   /// Waits until no connection is served, parked or in the hands of the reactor thread, for `atMost`. Returns false if
@@ -78,13 +78,15 @@ class ConnectionReactor final : public Service, private ConnectionHandler {
   void dropInput(ParkedConnection parked);
   void endLate();
 
+  template <class Step, class Outcome>
+  Outcome guarded(Step&& step, Outcome afterException);
   void toServing(std::unique_ptr<Connection> connection, Moment headEnd);
   void serve(std::unique_ptr<Connection> connection) override;
   void continueAfter(std::unique_ptr<Connection> connection, Connection::Next next);
 
   const Rules rules_;
   Log& log_;
-  std::atomic<bool> parting_ = false;
+  std::atomic<bool> closing_ = false;
   Acceptor acceptor_;
   Budget readers_;
   Budget heads_;

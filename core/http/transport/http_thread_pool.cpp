@@ -88,8 +88,8 @@ bool HttpThreadPool::waitIdle() {
 }
 
 void HttpThreadPool::noteLoad() {
-  const bool crowded = (threads_.size() - resting_.size()) * 2 > most_;
-  if (crowded_ != crowded) crowded_ = crowded;
+  const bool busy = (threads_.size() - resting_.size()) * 2 > most_;
+  if (threadsBusy_ != busy) threadsBusy_ = busy;
 }
 
 std::deque<std::unique_ptr<Connection>> HttpThreadPool::close() {

@@ -30,7 +30,7 @@ class ConnectionHandler {
   virtual void serve(std::unique_ptr<Connection> connection) = 0;
 };
 
-/// Any thread calls submit() and crowded(). (Poco's ThreadPool walks over all its threads for each task and has no
+/// Any thread calls submit() and mostBusy(). (Poco's ThreadPool walks over all its threads for each task and has no
 /// queue.)
 class HttpThreadPool {
  public:
@@ -45,7 +45,7 @@ class HttpThreadPool {
 
   /// Returns a flag, set while more than half of the threads are busy: no thread should then wait for a next request.
   /// Any thread.
-  const std::atomic<bool>& crowded() const noexcept { return crowded_; }
+  const std::atomic<bool>& mostBusy() const noexcept { return threadsBusy_; }
 
   /// Makes the threads begin no further connection. Returns the queued connections.
   std::deque<std::unique_ptr<Connection>> close();
@@ -69,7 +69,7 @@ class HttpThreadPool {
 
   const std::size_t most_;
   ConnectionHandler& handler_;
-  std::atomic<bool> crowded_ = false;  // written under the mutex
+  std::atomic<bool> threadsBusy_ = false;  // written under the mutex
   Mutex mutex_;
   Condition left_;
   std::deque<std::unique_ptr<Connection>> queue_ JOBQ_GUARDED_BY(mutex_);

@@ -90,13 +90,13 @@ class ServerResponse::BodyWriter final : public std::streambuf {
 };
 
 ServerResponse::ServerResponse(ByteStream& stream, bool toHead, bool http10, Budget& readers,
-                               const std::atomic<bool>& parting)
-    : stream_(stream), toHead_(toHead), http10_(http10), readers_(readers), parting_(parting) {}
+                               const std::atomic<bool>& closing)
+    : stream_(stream), toHead_(toHead), http10_(http10), readers_(readers), closing_(closing) {}
 
 ServerResponse::~ServerResponse() = default;
 
 std::string ServerResponse::head() {
-  if (parting_) close_ = true;
+  if (closing_) close_ = true;
   std::string text;
   text.reserve(256);
   text += "HTTP/1.1 ";

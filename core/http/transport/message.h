@@ -30,9 +30,9 @@ namespace jobq {
 class ServerResponse final : public Poco::Net::HTTPServerResponse {
  public:
   /// `toHead` is true for a HEAD request: no body follows. `readers` has the places for threads whose client reads
-  /// slowly. `parting`, read when the response leaves, is true if this is the last response of the connection. All
+  /// slowly. `closing`, read when the response leaves, is true if this is the last response of the connection. All
   /// references outlive the response.
-  ServerResponse(ByteStream& stream, bool toHead, bool http10, Budget& readers, const std::atomic<bool>& parting);
+  ServerResponse(ByteStream& stream, bool toHead, bool http10, Budget& readers, const std::atomic<bool>& closing);
   ~ServerResponse() override;
 
   /// Ends the connection with this response.
@@ -64,7 +64,7 @@ class ServerResponse final : public Poco::Net::HTTPServerResponse {
   const bool toHead_;
   const bool http10_;
   Budget& readers_;
-  const std::atomic<bool>& parting_;
+  const std::atomic<bool>& closing_;
   bool close_ = false;
   bool hurried_ = false;
   bool sent_ = false;

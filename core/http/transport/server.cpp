@@ -53,6 +53,7 @@ struct HttpServer::Running {
                 log) {}
 
   void start() {
+    isListening = true;
     try {
       socket.listen(kBacklog);
     } catch (const Poco::Exception& error) {  // another server bound the address in the same moment
@@ -66,6 +67,7 @@ struct HttpServer::Running {
   std::unique_ptr<TlsContext> tls;
   Poco::Net::ServerSocket socket;
   const std::string address;
+  bool isListening = false;
   ConnectionReactor reactor;
 };
 
@@ -80,6 +82,7 @@ void HttpServer::open() {
 
 void HttpServer::start() {
   open();
+  if (running_->isListening) return;
   running_->start();
   log_.write(LogLevel::information, "http.listening", address());
 }

@@ -5,21 +5,21 @@
 namespace jobq::lua {
 
 // A nested call of match().
-class Matcher::Level {
+class Matcher::DepthGuard {
  public:
-  explicit Level(Matcher& matcher) : matcher_(matcher) {
+  explicit DepthGuard(Matcher& matcher) : matcher_(matcher) {
     if (matcher_.depth_ == kMaxDepth) matcher_.host_.refuse("pattern too complex");
     ++matcher_.depth_;
   }
-  ~Level() { --matcher_.depth_; }
-  Level(const Level&) = delete;
-  Level& operator=(const Level&) = delete;
+  ~DepthGuard() { --matcher_.depth_; }
+  DepthGuard(const DepthGuard&) = delete;
+  DepthGuard& operator=(const DepthGuard&) = delete;
 
  private:
   Matcher& matcher_;
 };
 
-// The captures stay uninitialised: level_ limits reads to captures that were written.
+// The captures stay uninitialised: captureCount_ limits reads to captures that were written.
 Matcher::Matcher(MatchHost& host, std::string_view subject, std::string_view pattern)  // NOLINT
     : host_(host),
       meter_(host),
@@ -29,14 +29,14 @@ Matcher::Matcher(MatchHost& host, std::string_view subject, std::string_view pat
 
 const char* Matcher::matchAt(const char* at) {
   meter_.charge(1);
-  level_ = 0;
+  captureCount_ = 0;
   return match(at, reader_.begin());
 }
 
-// Returns the end of the match of the pattern's rest, from `pattern` on. Recursion happens exactly where the stock
-// matcher calls itself, so that "too complex" means the same patterns.
+// Returns the end of the match of the pattern's rest, from `pattern` on. The code recurses where stock
+// Lua recurses, so both refuse the same patterns as too complex.
 const char* Matcher::match(const char* at, const char* pattern) {
-  const Level level(*this);
+  const DepthGuard guard(*this);
   while (at != nullptr && pattern != reader_.end()) {
     const Item item = reader_.itemAt(pattern);
     if (item == Item::kSingle) {
@@ -65,11 +65,11 @@ const char* Matcher::match(const char* at, const char* pattern) {
       case Item::kClose: return closeCapture(at, pattern + 1);
       case Item::kEnd: return at == end_ ? at : nullptr;
       case Item::kBalance:
-        at = balance(at, reader_.readPair(pattern + 2));
+        at = matchBalanced(at, reader_.readPair(pattern + 2));
         pattern += 4;
         break;
       case Item::kReference:
-        at = repeat(at, pattern[1]);
+        at = matchBackReference(at, pattern[1]);
         pattern += 2;
         break;
       default: {
@@ -84,16 +84,16 @@ const char* Matcher::match(const char* at, const char* pattern) {
 }
 
 const char* Matcher::openCapture(const char* at, const char* pattern, std::ptrdiff_t size) {
-  if (level_ == kMaxCaptures) host_.refuse("too many captures");
-  captures_[static_cast<std::size_t>(level_)] = {at, size};
-  ++level_;
+  if (captureCount_ == kMaxCaptures) host_.refuse("too many captures");
+  captures_[static_cast<std::size_t>(captureCount_)] = {at, size};
+  ++captureCount_;
   const char* end = match(at, pattern);
-  if (end == nullptr) --level_;
+  if (end == nullptr) --captureCount_;
   return end;
 }
 
 const char* Matcher::closeCapture(const char* at, const char* pattern) {
-  int index = level_ - 1;
+  int index = captureCount_ - 1;
   while (index >= 0 && capture(index).size != Capture::kOpen) --index;
   if (index < 0) host_.refuse("invalid pattern capture");
   Capture& own = captures_[static_cast<std::size_t>(index)];
@@ -119,13 +119,13 @@ const char* Matcher::shortest(const char* at, const Single& single) {
   }
 }
 
-// `%bxy`: from an x on, as many x as y.
-const char* Matcher::balance(const char* at, const char* pair) {
+// `%bxy`: matches a text that begins with x and ends at the y that balances it. If x equals y, the next x ends the
+// match.
+const char* Matcher::matchBalanced(const char* at, const char* pair) {
   if (at == end_ || *at != pair[0]) return nullptr;
   std::size_t open = 1;
   for (++at; at != end_; ++at) {
     meter_.charge(1);
-    // With x equal to y, the next x closes.
     if (*at == pair[1]) {
       if (--open == 0) return at + 1;
     } else if (*at == pair[0]) {
@@ -143,10 +143,10 @@ bool Matcher::isFrontier(const char* at, const Single& set) {
   return !set.inSet(meter_, before) && set.inSet(meter_, here);
 }
 
-// `%1`: the text of the capture, repeated. A position is never found again.
-const char* Matcher::repeat(const char* at, char digit) {
+// `%1` to `%9`: matches the text of an earlier capture again. A position capture has no text and never matches.
+const char* Matcher::matchBackReference(const char* at, char digit) {
   const int index = digit - '1';
-  if (index < 0 || index >= level_ || capture(index).size == Capture::kOpen) {
+  if (index < 0 || index >= captureCount_ || capture(index).size == Capture::kOpen) {
     char message[] = "invalid capture index %0";
     message[sizeof message - 2] = digit;
     host_.refuse(message);

@@ -36,11 +36,11 @@ class Matcher {
 
   /// Returns the end of the match that begins at `at`, or nullptr if no match begins there. `at` lies within the
   /// subject or at its end. Drops the captures of the preceding call. Refuses a malformed pattern through the host when
-  /// the match reaches the fault, not before.
+  /// the match reaches the fault, not before. Throws what the host throws.
   const char* matchAt(const char* at);
 
   /// Returns the number of captures of the last match.
-  int captures() const { return level_; }
+  int captures() const { return captureCount_; }
   /// Returns a capture of the last match. `index`: from 0 to captures() - 1.
   const Capture& capture(int index) const { return captures_[static_cast<std::size_t>(index)]; }
 
@@ -49,7 +49,7 @@ class Matcher {
 
  private:
   using Item = PatternReader::Item;
-  class Level;
+  class DepthGuard;
 
   const char* match(const char* at, const char* pattern);
   const char* openCapture(const char* at, const char* pattern, std::ptrdiff_t size);
@@ -57,9 +57,9 @@ class Matcher {
   const char* longest(const char* at, const char* least, const Single& single);
   const char* shortest(const char* at, const Single& single);
 
-  const char* balance(const char* at, const char* pair);
+  const char* matchBalanced(const char* at, const char* pair);
   bool isFrontier(const char* at, const Single& set);
-  const char* repeat(const char* at, char digit);
+  const char* matchBackReference(const char* at, char digit);
 
   MatchHost& host_;
   StepMeter meter_;
@@ -67,7 +67,7 @@ class Matcher {
   const char* const begin_;
   const char* const end_;
   int depth_ = 0;
-  int level_ = 0;
+  int captureCount_ = 0;
   std::array<Capture, kMaxCaptures> captures_;
 };
 

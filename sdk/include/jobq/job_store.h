@@ -121,7 +121,7 @@ class JOBQ_VISIBLE JobStore : public abi::Versioned {
   /// Returns the job, or an empty optional if the job is absent.
   [[nodiscard]] virtual std::optional<Job> find(const JobKey& key) = 0;
 
-  /// Returns the terminal jobs among `keys`, in any order. A single query serves all waiting callers together.
+  /// Returns the terminal jobs among `keys`, in any order. Planned: a node asks once for all its waiting callers.
   [[nodiscard]] virtual std::vector<Job> findFinished(std::span<const JobKey> keys) = 0;
 
   /// Changes a job from IN_QUEUE or IN_PROGRESS to CANCELLED, and writes the owed webhook, if any. Returns Cancelled,

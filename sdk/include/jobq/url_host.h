@@ -1,5 +1,5 @@
-// The name of a receiver, under which deliveries to the receiver are counted (outbox_store.h). The functions are pure:
-// any thread, only std::bad_alloc. The functions check no URL; a text that is no URL has a name too.
+// The name of a receiver, under which deliveries to the receiver are counted (outbox_store.h). The functions are pure.
+// Any thread may call them; they throw std::bad_alloc only. They check no URL: a text that is no URL has a name too.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 namespace jobq {
 namespace url {
 
-/// Returns the value of the whole text as a number to `base`. Returns an empty optional for an empty text, a text with
-/// other characters, and a number of more than 64 bits.
+/// Returns the value of the whole text as a number in base `base`, 2 to 36. Returns an empty optional for an empty
+/// text, a text with other characters, and a number of more than 64 bits.
 inline std::optional<std::uint64_t> number(std::string_view text, int base) {
   std::uint64_t value = 0;
   const char* end = text.data() + text.size();
