@@ -165,6 +165,16 @@ def test_sources_are_built():
                  if path.name not in named])
 
 
+def test_python_files_are_run():
+    """A file that CTest does not name never runs. The files of `http` and `arch` are found by a pattern."""
+    lists = [*(ROOT / "tests").rglob("CMakeLists.txt"), *(ROOT / "tests").rglob("*.cmake")]
+    named = set(re.findall(r"\w+", "\n".join(path.read_text() for path in lists)))
+    files = [*(ROOT / "tests").rglob("test_*.py"), *(ROOT / "tests").rglob("*_test.py")]
+    assert_none([f"CTest does not run {name(path)}" for path in files
+                 if path.parent.name not in ("http", "arch")
+                 and not {path.stem, path.stem.removeprefix("test_")} & named])
+
+
 @functools.cache
 def tests_in(path):
     """The names that a file gives its tests: `Class.test_name` in Python, the second word of a TEST in C++."""

@@ -20,9 +20,11 @@ foreach(stem backlog fair_share limits_load load release_load storm waits)
   jobq_add_python_test(fault.${stem} fault/test_${stem}.py LABELS fault PROCESSORS 4)
 endforeach()
 
-foreach(stem arch_test test_abi test_includes test_language test_pages test_programs test_wiring)
+file(GLOB arch_files CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} arch/test_*.py arch/*_test.py)
+foreach(file IN LISTS arch_files)
+  cmake_path(GET file STEM stem)
   string(REGEX REPLACE "_?test_?" "" name ${stem})
-  jobq_add_python_test(arch.${name} arch/${stem}.py LABELS arch)
+  jobq_add_python_test(arch.${name} ${file} LABELS arch)
 endforeach()
 # Tests with thousands of connections or gigabytes of bodies: one test at a time, to bound the memory.
 set_tests_properties(http.crowd http.too_large fault.backlog fault.load fault.waits PROPERTIES RESOURCE_LOCK memory)
