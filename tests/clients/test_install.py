@@ -105,3 +105,22 @@ class SourceTest:
         plugins = f"{BUILD}/plugins:{tree}/build/plugins"
         with Server(plugins__path=plugins, endpoint__mine__image="plugin/mine") as server:
             assert server.runsync("mine", {"a": 1})["output"] == {"a": 1}
+
+    @pytest.mark.parametrize("left_out", [["IMAGE"], ["IMAGE", "LUA", "SQLITE", "WEBHOOK_HTTP"]], ids=len)
+    def test_plugins_left_out(self, tmp_path, left_out):
+        """core/decisions/build.md: JOBQ_PLUGIN_<NAME>=OFF leaves the plugin out, and the installed file needs none of
+        the plugins that are left out."""
+        build = str(tmp_path / "build")
+        run("cmake", "-G", "Ninja", "-S", ROOT, "-B", build, "-DJOBQ_TESTS=OFF",
+            *(f"-DJOBQ_PLUGIN_{name}=OFF" for name in left_out))
+        targets = run("ninja", "-C", build, "-t", "targets", "all")
+        built = set(re.findall(r"^plugins/(libjobq_\w+[.]so): ", targets, re.M))
+        every = {name for name in os.listdir(os.path.join(BUILD, "plugins")) if name.startswith("libjobq_")}
+        assert len(every - built) == len(left_out), every - built
+        plugins = tmp_path / "plugins"
+        plugins.mkdir()
+        for name in built:
+            os.symlink(os.path.join(BUILD, "plugins", name), plugins / name)
+        run(os.path.join(BUILD, "bin", "jobqd"), "--config", os.path.join(build, "installed", "jobq.properties"),
+            "--check", "--set", f"plugins.path={plugins}", "--set", f"data.dir={tmp_path}/data",
+            "--set", f"scripts.path={ROOT}/scripts/lua")
