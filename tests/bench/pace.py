@@ -39,6 +39,7 @@ def steps():
     for program in ("jobq_webhook_tests", "jobq_handler_tests", "lua_http_test"):
         yield program, [os.path.join(BUILD, "tests", program), "--gtest_brief=1"]
     yield "scripts", [sys.executable, os.path.join(ROOT, "tests", "bench", "lua_pace.py"), "--check"]
+    yield "beside large", [sys.executable, os.path.join(ROOT, "tests", "bench", "beside_large.py"), "--check"]
 
 
 def run(name, command, environment):
