@@ -272,7 +272,7 @@ void complete(Config& config, const std::filesystem::path& folder) {
     if (endpoint.queuePolicy.empty()) endpoint.queuePolicy = config.queuePolicy;
     if (!endpoint.filters) endpoint.filters = config.filters;
     if (endpoint.workersMin > endpoint.workersMax) {
-      throw ConfigError(name + ".workersMin is greater than " + name + ".workersMax");
+      throw ConfigError(name + ".workersMin is greater than " + name + ".workersMax: lower it, or raise workersMax");
     }
   }
 }

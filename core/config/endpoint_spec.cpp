@@ -117,7 +117,7 @@ Result<void> readSecret(E& form, const json::Value& value) {
     (void)units::secret("webhookSecret", form.webhookSecret);
     return {};
   } catch (const ConfigError& error) {
-    return invalid("begins with whsec_, and the rest is not base64");
+    return invalid("begins with whsec_, and the rest is not base64: write whsec_ and base64, or any other text");
   }
 }
 

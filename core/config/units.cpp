@@ -93,7 +93,8 @@ std::string secret(std::string_view key, std::string_view text) {
   if (!text.starts_with(kPrefix)) return std::string(text);
   const auto bytes = fromBase64(text.substr(kPrefix.size()));
   if (!bytes || bytes->empty()) {
-    throw ConfigError(std::string(key) + " begins with whsec_, and the rest is not base64");
+    throw ConfigError(std::string(key) +
+                      " begins with whsec_, and the rest is not base64: write whsec_ and base64, or any other text");
   }
   return *bytes;
 }

@@ -9,8 +9,8 @@ namespace {
 constexpr Millis kCountFreshness{1'000};
 constexpr Millis kRefusalFreshness{100};  // age of a queue that is too long: a purge makes the queue short at once
 
-bool isOverLine(std::uint64_t waiting, std::uint32_t workersMax) {
-  return waiting > kLineFree && waiting > kLinePerWorker * workersMax;
+bool isQueueTooLong(std::uint64_t waiting, std::uint32_t workersMax) {
+  return waiting > kFreeQueueLength && waiting > kQueueLengthPerWorker * workersMax;
 }
 
 std::string tooFast(const RateLimit& limit, Operation operation) {
@@ -151,11 +151,11 @@ std::optional<std::uint64_t> RateLimitGate::queueTooLong(const EndpointId& endpo
     Lock lock(mutex_);
     CachedCounts& known = counts_[endpoint];
     const bool fresh = now < known.waitingAsOf + kCountFreshness;
-    if (fresh && !isOverLine(known.waiting + known.admitted, workersMax)) {
+    if (fresh && !isQueueTooLong(known.waiting + known.admitted, workersMax)) {
       ++known.admitted;
       return std::nullopt;
     }
-    if (now < known.waitingAsOf + kRefusalFreshness && isOverLine(known.waiting, workersMax)) return known.waiting;
+    if (now < known.waitingAsOf + kRefusalFreshness && isQueueTooLong(known.waiting, workersMax)) return known.waiting;
     known.admitted = 0;
   }
   const std::uint64_t waiting = deps_.load.waiting(endpoint);
@@ -163,7 +163,7 @@ std::optional<std::uint64_t> RateLimitGate::queueTooLong(const EndpointId& endpo
   CachedCounts& known = counts_[endpoint];
   known.waitingAsOf = now;
   known.waiting = waiting;
-  if (isOverLine(waiting, workersMax)) return waiting;
+  if (isQueueTooLong(waiting, workersMax)) return waiting;
   ++known.admitted;
   return std::nullopt;
 }

@@ -116,13 +116,13 @@ ApiResponse revoke(ApiKeys& keys, const ApiRequest& call) {
     case Revocation::revoked: return {204, ""};
     case Revocation::noSuchKey: break;
     case Revocation::underWay:
-      return errorResponse(call.path, 409,
-                           "this key is being revoked by another call: list the keys again in a moment");
+      return errorResponse(call.path, 409, "the key is being revoked by another call: list the keys again in a moment");
     case Revocation::lastAdminKey:
-      return errorResponse(call.path, 409,
-                           "this is the last admin key: make another one that never expires, and then revoke this one");
+      return errorResponse(
+          call.path, 409,
+          "the key is the last admin key: make another one that never expires, and then revoke this one");
   }
-  return errorResponse(call.path, 404, "there is no key with the id " + clipped(id));
+  return errorResponse(call.path, 404, "there is no key with the id " + clipped(id) + ": list the keys");
 }
 
 }  // namespace

@@ -53,7 +53,8 @@ bool BodyReader::mayWait() {
   switch (deadline_.mayWait()) {
     case TransferDeadline::Verdict::wait: return true;
     case TransferDeadline::Verdict::late:
-      fault_ = Fault{408, "the body did not come in time: " + std::to_string(taken_) + " bytes came"};
+      fault_ = Fault{408, "the body did not come in time: " + std::to_string(taken_) +
+                              " bytes came; send it faster, or in smaller parts"};
       return false;
     case TransferDeadline::Verdict::noSlot: fault_ = Fault{503, "too many clients are waiting: try again in a moment"};
   }
@@ -68,7 +69,7 @@ bool BodyReader::receive(char* to, std::size_t size, std::size_t& direct) {
       straight ? stream_.read(to, most, ByteStream::Wait::linger) : buffer_.fill(stream_, ByteStream::Wait::linger);
   if (!got) return mayWait();
   if (*got == 0) {
-    fault_ = Fault{400, "the body ended early: " + std::to_string(taken_) + " bytes came"};
+    fault_ = Fault{400, "the body ended early: " + std::to_string(taken_) + " bytes came; send the whole body"};
     return false;
   }
   deadline_.moved(*got);

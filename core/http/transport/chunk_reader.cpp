@@ -34,12 +34,14 @@ void ChunkReader::step(char c) {
   switch (at_) {
     case At::size: return stepSize(c);
     case At::extension: return stepExtension(c);
-    case At::sizeLineFeed: return c == '\n' ? endSizeLine() : fail("the line of a chunk's size ends without CR LF");
-    case At::dataReturn: at_ = At::dataLineFeed; return c == '\r' ? void() : fail("a chunk is longer than its size");
-    case At::dataLineFeed: at_ = At::size; return c == '\n' ? void() : fail("a chunk does not end with CR LF");
+    case At::sizeLineFeed: return c == '\n' ? endSizeLine() : fail("the line of a chunk's size must end with CR LF");
+    case At::dataReturn:
+      at_ = At::dataLineFeed;
+      return c == '\r' ? void() : fail("a chunk must have as many bytes as its size says");
+    case At::dataLineFeed: at_ = At::size; return c == '\n' ? void() : fail("a chunk must end with CR LF");
     case At::trailer: return stepTrailer(c);
     case At::trailerLineFeed:
-      if (c != '\n') return fail("a trailer ends without CR LF");
+      if (c != '\n') return fail("a trailer must end with CR LF");
       if (trailerLine_ == 0) {
         part_ = Part::end;
       } else if (!trailerNamed_) {
@@ -55,17 +57,17 @@ void ChunkReader::step(char c) {
 void ChunkReader::stepSize(char c) {
   const int digit = hexDigitValue(c);
   if (digit >= 0) {
-    if (++digits_ > kMaxSizeDigits) return fail("a chunk's size is out of range");
+    if (++digits_ > kMaxSizeDigits) return fail("a chunk's size must have at most 15 digits");
     left_ = left_ * 16 + static_cast<std::uint64_t>(digit);
     return;
   }
-  if (digits_ == 0) return fail("a chunk's size is not a hexadecimal number");
+  if (digits_ == 0) return fail("a chunk's size must be a hexadecimal number");
   if (c == '\r') {
     at_ = At::sizeLineFeed;
   } else if (c == ';') {
     at_ = At::extension;
   } else {
-    fail("a chunk's size is not a hexadecimal number");
+    fail("a chunk's size must be a hexadecimal number");
   }
 }
 
@@ -73,9 +75,9 @@ void ChunkReader::stepExtension(char c) {
   if (c == '\r') {
     at_ = At::sizeLineFeed;
   } else if (++extension_ > kMaxExtension) {
-    fail("a chunk's extension is over 4 KiB");
+    fail("a chunk's extension must have at most 4 KiB");
   } else if (!isFieldValue({&c, 1})) {
-    fail("a chunk's extension holds a control character");
+    fail("a chunk's extension must have no control character");
   }
 }
 
@@ -90,14 +92,14 @@ void ChunkReader::endSizeLine() {
 }
 
 void ChunkReader::stepTrailer(char c) {
-  if (++trailer_ > kMaxTrailers) return fail("the trailers are over 16 KiB");
+  if (++trailer_ > kMaxTrailers) return fail("the trailers must have at most 16 KiB");
   if (c == '\r') {
     at_ = At::trailerLineFeed;
     return;
   }
   ++trailerLine_;
   if (trailerNamed_) {
-    if (!isFieldValue({&c, 1})) fail("a trailer's value holds a control character");
+    if (!isFieldValue({&c, 1})) fail("a trailer's value must have no control character");
   } else if (c == ':' && trailerLine_ > 1) {
     trailerNamed_ = true;
   } else if (!isToken({&c, 1})) {

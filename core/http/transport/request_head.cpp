@@ -61,8 +61,9 @@ class Lines {
       if (rest_.size() == all_.size()) refuse(414, "the request line is over 200 KiB: send a shorter target");
       refuse(431, "the request's head is over 200 KiB: send fewer or shorter header fields");
     }
-    if (!ends) refuse(400, "the request's head has no end");
-    if (end == 0 || rest_[end - 1] != '\r') refuse(400, "a line of the request's head ends without CR LF");
+    if (!ends) refuse(400, "the request's head has no end: end it with an empty line");
+    if (end == 0 || rest_[end - 1] != '\r')
+      refuse(400, "a line of the request's head ends without CR LF: end each line with both");
     const std::string_view line = rest_.substr(0, end - 1);
     rest_.remove_prefix(end + 1);
     return line;
@@ -76,8 +77,8 @@ class Lines {
 void readVersion(std::string_view version, RequestHead& head) {
   const bool shaped = version.size() == 8 && version.starts_with("HTTP/") && version[6] == '.' && version[5] >= '0' &&
                       version[5] <= '9' && version[7] >= '0' && version[7] <= '9';
-  if (!shaped) refuse(400, "the request line does not end with an HTTP version, such as HTTP/1.1");
-  if (version[5] != '1') refuse(505, "this server speaks HTTP/1.1 and HTTP/1.0 only");
+  if (!shaped) refuse(400, "the request line has no HTTP version at its end: write a version such as HTTP/1.1");
+  if (version[5] != '1') refuse(505, "the HTTP version is not supported: use HTTP/1.1 or HTTP/1.0");
   head.http10 = version[7] == '0';
   head.keepAlive = !head.http10;
 }
@@ -91,9 +92,10 @@ std::string_view withoutAuthority(std::string_view target) {
   }
   const std::string_view rest = target.substr(colon + 3);
   const std::size_t end = rest.find_first_of("/?");
-  if (end == 0 || rest.empty()) refuse(400, "the request's target has no host");
+  if (end == 0 || rest.empty())
+    refuse(400, "the request's target has no host: write http://host/path, or a path alone");
   if (end == std::string_view::npos) return "/";
-  if (rest[end] != '/') refuse(400, "the request's target has no path before its query");
+  if (rest[end] != '/') refuse(400, "the request's target has no path before its query: write a / before the ?");
   return rest.substr(end);
 }
 
@@ -104,7 +106,8 @@ void readTarget(std::string_view target, RequestHead& head) {
       refuse(400, "the request's target holds a control character: encode it");
     }
   }
-  if (head.method == "CONNECT") refuse(400, "CONNECT is for proxies, and this server is not a proxy");
+  if (head.method == "CONNECT")
+    refuse(400, "CONNECT is for proxies, and this server is no proxy: send the request itself");
   if (target == "*" && head.method == "OPTIONS") {
     head.target = target;
   } else {
@@ -116,9 +119,9 @@ void readRequestLine(std::string_view line, RequestHead& head) {
   const std::size_t first = line.find(' ');
   const std::size_t last = line.rfind(' ');
   head.method = line.substr(0, first);
-  if (!isToken(head.method)) refuse(400, "the request line does not start with a method");
+  if (!isToken(head.method)) refuse(400, "the request line does not start with a method: write a method such as GET");
   if (first == last)
-    refuse(400, "the request line must be method, target and HTTP version, with one space between them");
+    refuse(400, "the request line must be method, target and HTTP version: write one space between them");
   readVersion(line.substr(last + 1), head);
   readTarget(line.substr(first + 1, last - first - 1), head);
 }
@@ -129,10 +132,10 @@ void readField(std::string_view line, RequestHead& head) {
   }
   const std::size_t colon = line.find(':');
   if (colon == std::string_view::npos || !isToken(line.substr(0, colon))) {
-    refuse(400, "a header field must be a name, a colon and a value");
+    refuse(400, "a header field has no name or no colon: write a name, a colon and a value");
   }
   const std::string_view value = trimmed(line.substr(colon + 1));
-  if (!isFieldValue(value)) refuse(400, "a header field's value holds a control character");
+  if (!isFieldValue(value)) refuse(400, "a header field's value holds a control character: encode it or leave it out");
   if (head.fields.size() == kMaxFields) refuse(431, "the request has more than 100 header fields: send fewer");
   head.fields.emplace_back(line.substr(0, colon), value);
 }
@@ -152,11 +155,12 @@ void readTransferEncoding(std::string_view value, RequestHead& head) {
   bool any = false;
   eachOf(value, [&](std::string_view coding) {
     any = true;
-    if (head.chunked) refuse(400, "Transfer-Encoding names a coding after chunked: chunked must be the last");
-    if (!equals(coding, "chunked")) refuse(501, "the only supported transfer encoding is chunked");
+    if (head.chunked) refuse(400, "Transfer-Encoding names a coding after chunked: send chunked alone");
+    if (!equals(coding, "chunked"))
+      refuse(501, "the transfer encoding is not supported: send chunked, or Content-Length");
     head.chunked = true;
   });
-  if (!any) refuse(400, "Transfer-Encoding is empty");
+  if (!any) refuse(400, "Transfer-Encoding is empty: send chunked, or Content-Length instead");
 }
 
 /// Reads the fields that frame the message.
@@ -172,14 +176,15 @@ void readFraming(RequestHead& head) {
     } else if (equals(name, "Host")) {
       ++hosts;
       if (value.find_first_of(" \t/?#@,\\<>\"") != std::string_view::npos)
-        refuse(400, "Host must be a host and an optional port");
+        refuse(400, "Host must be a host and an optional port: leave out everything else");
     } else if (equals(name, "Connection")) {
       eachOf(value, [&](std::string_view option) {
         close = close || equals(option, "close");
         keep = keep || equals(option, "keep-alive");
       });
     } else if (equals(name, "Expect")) {
-      if (!equals(value, "100-continue")) refuse(417, "the only supported expectation is 100-continue");
+      if (!equals(value, "100-continue"))
+        refuse(417, "the expectation is not supported: send 100-continue, or no Expect");
       head.expectsContinue = !head.http10;
     }
   }
