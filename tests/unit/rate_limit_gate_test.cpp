@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "core/limits/rate_limit_gate.h"
 #include "core/limits/rate_limits.h"
@@ -102,11 +103,16 @@ struct FreeingLimiter final : RateLimiter {
   std::uint32_t inside = 0;
 };
 
-/// The load of a storage that fails.
+/// The load of a storage that fails with `failure`.
+template <class Failure>
 class FailingLoad final : public EndpointLoad {
  public:
+  explicit FailingLoad(Failure failure) : failure_(std::move(failure)) {}
   std::uint32_t running(const EndpointId&) const override { return 0; }
-  std::uint64_t waiting(const EndpointId&) const override { throw StorageError("gone"); }
+  std::uint64_t waiting(const EndpointId&) const override { throw Failure(failure_); }
+
+ private:
+  const Failure failure_;
 };
 
 class RateLimitGateTest : public testing::Test {
@@ -343,9 +349,16 @@ TEST_F(RateLimitGateTest, ALineThatIsTooLongCountsNothing) {
 }
 
 TEST_F(RateLimitGateTest, AStorageThatFailsGivesThePlaceBack) {
-  const FailingLoad failing;
+  const FailingLoad failing(StorageError("gone"));
   RateLimitGate rates({}, {limiter_, clock_, failing});
   EXPECT_THROW((void)rates.enter("e", Operation::run, 0), StorageError);
+  EXPECT_EQ(limiter_.inside, 0);
+}
+
+TEST_F(RateLimitGateTest, AStorageThatThrowsAnyTypeGivesThePlaceBack) {
+  const FailingLoad failing(7);
+  RateLimitGate rates({}, {limiter_, clock_, failing});
+  EXPECT_THROW((void)rates.enter("e", Operation::run, 0), int);
   EXPECT_EQ(limiter_.inside, 0);
 }
 
