@@ -27,8 +27,11 @@ class WriterTest : public SqliteTest {
   }
   void TearDown() override {
     if (!released_) release();
-    for (std::future<void>& each : writes_) {
-      if (each.valid()) each.wait();
+    {
+      const HangGuard guard("the writes of the test to end");
+      for (std::future<void>& each : writes_) {
+        if (each.valid()) each.wait();
+      }
     }
     parts_.reset();
     SqliteTest::TearDown();

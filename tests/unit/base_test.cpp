@@ -200,6 +200,7 @@ TEST(Backoff, AStopEndsTheRestAndAllFurtherOnes) {
 }
 
 TEST(QueueSignal, ANotificationBeforeTheWaitIsNotLost) {
+  const testkit::HangGuard guard("the waits of a notified signal to end");
   testkit::ManualClock clock;
   QueueSignal queueSignal({"a", "b"});
   for (const char* id : {"a", "b"}) {

@@ -56,16 +56,12 @@ TEST_F(ByteStreamTest, WritesMoreThanTheSocketHolds) {
   auto writing =
       std::async(std::launch::async, [&] { return client_.stream().write("head", large, TransferDeadline(places_)); });
   std::string got;
-  ASSERT_TRUE(std::async(std::launch::async,
-                         [&] {
-                           const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-                           while (got.size() < large.size() + 4 && std::chrono::steady_clock::now() < end)
-                             got += client_.received();
-                           return got.size() == large.size() + 4;
-                         })
-                  .get())
-      << "only " << got.size() << " bytes came";
-  EXPECT_TRUE(writing.get());
+  testkit::waitFor("all bytes of the write to come", [&] {
+    got += client_.received();
+    return got.size() >= large.size() + 4;
+  });
+  EXPECT_EQ(got.size(), large.size() + 4);
+  EXPECT_TRUE(testkit::resultOf("the write", writing));
   EXPECT_TRUE(got.starts_with("headx"));
   EXPECT_EQ(places_.left(), 8U) << "a place that was taken is given back";
 }
@@ -89,8 +85,7 @@ TEST_F(ByteStreamTest, ShutDownEndsAReadOfAnotherThread) {
     return *got;
   });
   client_.stream().shutDown();
-  ASSERT_EQ(reading.wait_for(std::chrono::seconds(20)), std::future_status::ready) << "the read did not end";
-  EXPECT_EQ(reading.get(), 0U);
+  EXPECT_EQ(testkit::resultOf("the read of the other thread", reading), 0U);
 }
 
 TEST_F(ByteStreamTest, EndSendingLetsTheClientGoOn) {

@@ -7,6 +7,7 @@
 #include <future>
 
 #include "endpoint_fixture.h"
+#include "testkit/wait_for.h"
 
 namespace jobq {
 namespace {
@@ -302,9 +303,9 @@ TEST_F(EndpointRegistryTest, ARefreshSeesWhatWasStoredBeforeItWasCalled) {
   const EndpointId id = createEndpoint(other, form);
   auto second = std::async(std::launch::async, [&node] { node.registry.refresh(); });
   storage.faults.letGo();
-  ASSERT_EQ(second.wait_for(test::kSoon), std::future_status::ready) << "the second refresh did not end";
+  testkit::resultOf("the second refresh", second);
   EXPECT_NE(node.registry.find(id), nullptr);
-  slow.get();
+  testkit::resultOf("the refresh that was held", slow);
 }
 
 }  // namespace

@@ -12,13 +12,13 @@
 
 #include "core/jobs/queue_signal.h"
 #include "core/jobs/run_reports.h"
+#include "testkit/wait_for.h"
 #include "tests/support/fakes.h"
 #include "unit_storage.h"
 
 namespace jobq {
 namespace {
 
-using test::kSoon;
 using testing::IsEmpty;
 using testing::SizeIs;
 
@@ -96,8 +96,7 @@ TEST_F(JobServiceTest, AWaiterGetsTheJobWhenItEnds) {
   submit("a");
   auto waiting = await("a", Millis(5'000));
   EXPECT_EQ(reports_.finish(claim(), Completed{"7"}, false), ReportResult::accepted);
-  ASSERT_EQ(waiting.wait_for(kSoon), std::future_status::ready) << "the waiter was not told";
-  EXPECT_EQ(waiting.get()->output, "7");
+  EXPECT_EQ(testkit::resultOf("the answer to the waiter", waiting)->output, "7");
   EXPECT_EQ(deliveries_.count, 0) << "the job has no webhook";
 }
 
@@ -112,8 +111,7 @@ TEST_F(JobServiceTest, AWaiterGetsTheJobAsItIsWhenItsTimeIsOver) {
   submit("a");
   auto waiting = await("a", Millis(5'000));
   storage_.clock.advance(Millis(5'000));
-  ASSERT_EQ(waiting.wait_for(kSoon), std::future_status::ready) << "the wait did not end";
-  EXPECT_EQ(waiting.get()->state, JobState::inQueue);
+  EXPECT_EQ(testkit::resultOf("the end of the wait", waiting)->state, JobState::inQueue);
 }
 
 TEST_F(JobServiceTest, AJobThatHasEndedIsNotWaitedFor) {
@@ -127,8 +125,7 @@ TEST_F(JobServiceTest, ACancelAnswersTheWaitersAndLooksAfterTheWebhook) {
   submit("a");
   auto waiting = await("a", Millis(5'000));
   EXPECT_TRUE(std::holds_alternative<Cancelled>(jobs_.cancel(key("a"))));
-  ASSERT_EQ(waiting.wait_for(kSoon), std::future_status::ready) << "the waiter was not told";
-  EXPECT_EQ(waiting.get()->state, JobState::cancelled);
+  EXPECT_EQ(testkit::resultOf("the answer to the waiter", waiting)->state, JobState::cancelled);
   EXPECT_EQ(deliveries_.count, 1);
   EXPECT_EQ(std::get<WrongState>(jobs_.cancel(key("a"))).state, JobState::cancelled);
   EXPECT_TRUE(std::holds_alternative<NotFound>(jobs_.cancel(key("b"))));
@@ -167,8 +164,7 @@ TEST_F(JobServiceTest, APurgeRemovesWhatWaitsAndAnswersItsWaiters) {
   submit("b");
   auto waiting = await("b", Millis(5'000));
   EXPECT_EQ(jobs_.purge("ep"), 2U);
-  ASSERT_EQ(waiting.wait_for(kSoon), std::future_status::ready) << "the waiter was not told";
-  EXPECT_FALSE(waiting.get());
+  EXPECT_FALSE(testkit::resultOf("the answer to the waiter", waiting));
   EXPECT_EQ(jobs_.counts("ep").inProgress, 1U);
 }
 
@@ -178,8 +174,7 @@ TEST_F(JobServiceTest, APurgeThatFailsHalfWayAnswersWhoeverItConcerned) {
   (void)storage_.real->jobs().purgeQueued("ep");  // the purge is done in the storage, and then reports a failure
   storage_.faults.failNext("jobs.purgeQueued");
   EXPECT_THROW((void)jobs_.purge("ep"), StorageError);
-  ASSERT_EQ(waiting.wait_for(kSoon), std::future_status::ready) << "the waiter was not told";
-  EXPECT_FALSE(waiting.get());
+  EXPECT_FALSE(testkit::resultOf("the answer to the waiter", waiting));
 }
 
 TEST_F(JobServiceTest, AReleasedJobWaitsAgainAndRings) {
@@ -228,8 +223,8 @@ TEST_F(JobServiceTest, ASubmissionWhoseCallerHasGoneWaitsNoLonger) {
   });
   storage_.clock.awaitWaiter(Millis(1), Millis(5'000));
   gone.request_stop();
-  ASSERT_EQ(waiting.wait_for(kSoon), std::future_status::ready) << "the wait did not end";
-  EXPECT_EQ(waiting.get().job->state, JobState::inQueue) << "the job itself goes on";
+  EXPECT_EQ(testkit::resultOf("the end of the wait", waiting).job->state, JobState::inQueue)
+      << "the job itself goes on";
 }
 
 using Stream = JobService::Stream;
@@ -256,8 +251,7 @@ class StreamTest : public JobServiceTest {
     storage_.clock.advance(time);
   }
   std::size_t chunksOf(std::future<Stream>& stream) {
-    if (stream.wait_for(kSoon) != std::future_status::ready) ADD_FAILURE() << "the stream was not answered";
-    const Stream answer = stream.get();
+    const Stream answer = testkit::resultOf("the answer to the stream", stream);
     EXPECT_TRUE(answer.hasWaited);
     return answer.page->chunks.size();
   }
@@ -295,8 +289,7 @@ TEST_F(StreamTest, TheJobsEndAndAMegabyteEndTheGathering) {
   storage_.clock.awaitWaiter(Millis(100), Millis(100));
   append("3");
   EXPECT_EQ(reports_.finish(lease_, Completed{"7"}, false), ReportResult::accepted);
-  ASSERT_EQ(last.wait_for(kSoon), std::future_status::ready) << "the end was not told";
-  const Stream answer = last.get();
+  const Stream answer = testkit::resultOf("the answer at the job's end", last);
   EXPECT_THAT(answer.page->chunks, SizeIs(1));
   EXPECT_EQ(answer.page->state, JobState::completed);
 }
@@ -361,7 +354,7 @@ TEST_F(JobServiceTest, ASweepTellsWaitersAndTheDispatcher) {
   swept.expired = {key("expired")};
   swept.stopped = {{"stopped", 1}};
   reports_.announce(swept);
-  for (auto& each : waiting) ASSERT_EQ(each.wait_for(kSoon), std::future_status::ready) << "a waiter was not told";
+  for (auto& each : waiting) (void)testkit::resultOf("the answer to a waiter", each);
   EXPECT_EQ(deliveries_.count, 1);
   EXPECT_FALSE(wasNotified());
   SweepResult requeued;

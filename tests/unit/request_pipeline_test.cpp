@@ -14,6 +14,7 @@
 #include "core/jobs/admission.h"
 #include "request_pipeline_fixture.h"
 #include "socket_pair.h"
+#include "testkit/wait_for.h"
 
 namespace jobq {
 namespace {
@@ -164,7 +165,7 @@ TEST_F(RequestPipelineTest, ABodyDrawsOnTheMemoryAsItsBytesCome) {
   ASSERT_EQ(connection.receive(), Connection::Ready::yes);
   auto sending = std::async(std::launch::async, [&] { client.send(body); });
   EXPECT_EQ(connection.serve(), Connection::Next::park);
-  sending.get();
+  testkit::resultOf("the client to send its body", sending);
   EXPECT_EQ(announced, 3UL << 20) << "a length alone takes nothing from others";
   EXPECT_EQ(come, (3UL << 20) - size);
   EXPECT_EQ(bodyMemory_.left(), 3UL << 20);
