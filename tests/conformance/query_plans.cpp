@@ -1,9 +1,11 @@
 // Asks SQLite for the plan of every statement prepared by the storage in the test program. A walk over a whole table,
 // or a sort in a temporary table, fails the test: such a statement is fast in every test and stops the server with a
-// million jobs.
+// million jobs. A statement without a plan fails the test too.
 //
 // The dynamic linker gives the sqlite3_prepare_v3 below to the storage's library, because the program exports the
 // function.
+#include "query_plans.h"
+
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
@@ -13,10 +15,25 @@
 #include <atomic>
 #include <string>
 #include <string_view>
+#include <utility>
+
+#include "jobq/mutex.h"
 
 namespace {
 
 std::atomic<int> judged = 0;
+
+/// The statements of takeJudgedStatements().
+struct Statements {
+  jobq::Mutex mutex;
+  std::set<std::string> texts JOBQ_GUARDED_BY(mutex);
+};
+
+/// Returns the one object, which is never destroyed: threads of a storage may outlive main().
+Statements& statements() {
+  static auto& only = *new Statements;
+  return only;
+}
 
 /// The beginnings of statements with permission to read or sort all their rows; a comment gives the reason for each
 /// group.
@@ -53,21 +70,34 @@ std::string textAt(sqlite3_stmt* statement, int column) {
 void judgePlan(sqlite3* database, const std::string& sql) {
   sqlite3_stmt* plan = nullptr;
   const std::string question = "EXPLAIN QUERY PLAN " + sql;
-  if (sqlite3_prepare_v2(database, question.c_str(), -1, &plan, nullptr) != SQLITE_OK) return;
-  while (sqlite3_step(plan) == SQLITE_ROW) {
+  if (sqlite3_prepare_v2(database, question.c_str(), -1, &plan, nullptr) != SQLITE_OK) {
+    ADD_FAILURE() << "no plan (" << sqlite3_errmsg(database) << ") for " << sql;
+    return;
+  }
+  int result = sqlite3_step(plan);
+  for (; result == SQLITE_ROW; result = sqlite3_step(plan)) {
     const std::string step = textAt(plan, 3);
     if (isBad(step) && !isAllowed(sql)) ADD_FAILURE() << "\"" << step << "\" is in the plan of " << sql;
     ++judged;
   }
+  if (result != SQLITE_DONE) ADD_FAILURE() << "the plan is cut off (" << sqlite3_errstr(result) << ") for " << sql;
   sqlite3_finalize(plan);
+  Statements& all = statements();
+  const jobq::Lock lock(all.mutex);
+  all.texts.insert(sql);
 }
 
 }  // namespace
 
 namespace jobq::test {
 
-/// Returns the number of steps of plans judged so far.
 int judgedSteps() { return judged; }
+
+std::set<std::string> takeJudgedStatements() {
+  Statements& all = statements();
+  const Lock lock(all.mutex);
+  return std::exchange(all.texts, {});
+}
 
 }  // namespace jobq::test
 

@@ -1,6 +1,7 @@
 # Tests of storage_sqlite. The parts of the plugin are linked in, because the steps of a migration are tested alone.
 jobq_add_test(jobq_sqlite_tests LABELS contract tsan
   SOURCES
+    conformance/query_plans.cpp
     conformance/sqlite_backup_test.cpp
     conformance/sqlite_crash_test.cpp
     conformance/sqlite_disk_test.cpp
@@ -8,6 +9,7 @@ jobq_add_test(jobq_sqlite_tests LABELS contract tsan
     conformance/sqlite_late_commit_test.cpp
     conformance/sqlite_schema_test.cpp
     conformance/sqlite_shrink_test.cpp
+    conformance/sqlite_statements_test.cpp
     conformance/sqlite_vfs.cpp
     conformance/sqlite_work.cpp
     conformance/sqlite_work_test.cpp
@@ -15,3 +17,5 @@ jobq_add_test(jobq_sqlite_tests LABELS contract tsan
   LIBRARIES jobq_storage_sqlite_objects
   NEEDS jobq_storage_sqlite)
 target_include_directories(jobq_sqlite_tests PRIVATE ${PROJECT_SOURCE_DIR})
+# sqlite3_prepare_v3 of query_plans.cpp, for the plugin's library too.
+target_link_options(jobq_sqlite_tests PRIVATE LINKER:--export-dynamic-symbol=sqlite3_prepare_v3)

@@ -1,4 +1,5 @@
 // Both storages in the tree under the storage suites. The libraries are the plugins loaded by the server.
+#include "query_plans.h"
 #include "testkit/loaded_plugin.h"
 #include "testkit/storage_suite_all.h"
 
@@ -21,8 +22,6 @@ StorageUnderTest storage(const std::string& name, bool durable) {
 }  // namespace
 
 namespace jobq::test {
-
-int judgedSteps();  // defined in query_plans.cpp
 
 // Every other test judges its prepared statements; the test here shows active judging.
 TEST(QueryPlans, AreAskedFor) {
