@@ -54,5 +54,27 @@ TEST_F(SqliteStatements, OfThePluginAreAllJudged) {
   EXPECT_THAT(test::takeJudgedStatements(), testing::IsSupersetOf(statements));
 }
 
+// A statement that the plugin prepares and the search does not find would mean that the search is incomplete.
+TEST_F(SqliteStatements, ThatThePluginPreparesAreFoundInItsLibrary) {
+  const std::set<std::string> statements = statementsOfThePlugin();
+  (void)test::takeJudgedStatements();
+  open();
+  submit("a");
+  const auto claimed = claim(1);
+  ASSERT_EQ(claimed.size(), 1U);
+  (void)storage_->leases().finish(claimed[0].lease, Completed{"7"});
+  (void)storage_->leases().sweep(1);
+  (void)find("a");
+  (void)storage_->jobs().list({"ep", std::nullopt}, {});
+  storage_.reset();
+  std::size_t found = 0;
+  for (const std::string& sql : test::takeJudgedStatements()) {
+    if (!hasPlan(sql)) continue;
+    ++found;
+    EXPECT_TRUE(statements.contains(sql)) << sql;
+  }
+  EXPECT_GT(found, 20U) << "the statements of the plugin were not seen";
+}
+
 }  // namespace
 }  // namespace jobq::testkit
