@@ -2,6 +2,7 @@
 #include <future>
 
 #include "image_fixture.h"
+#include "testkit/wait_for.h"
 #include "tiny_http.h"
 
 namespace jobq::test {
@@ -106,7 +107,7 @@ TEST_F(HandlerImageS3, StopsAnUpload) {
   auto running = std::async(std::launch::async, [&] { return failureOf(input_, context); });
   server.awaitRequest();
   context.stop();
-  EXPECT_EQ(running.get(),
+  EXPECT_EQ(testkit::resultOf("the stopped job", running),
             "the job was stopped while uploading the result to " + server.url("/pictures/" + context.id() + ".jpg"));
 }
 

@@ -8,6 +8,7 @@
 #include <future>
 #include <set>
 
+#include "testkit/wait_for.h"
 #include "tests/support/fakes.h"
 #include "unit_storage.h"
 
@@ -112,8 +113,7 @@ TEST_F(DeliveryPoolUnit, AStopReturnsWhatWasNotBegunAndWaitsForTheRest) {
   ASSERT_TRUE(holdsSoon([this] { return !pool_.hasPlaces(); })) << "the stop did not begin";
   pool_.start(to("h", 3));
   work_.letAllEnd();
-  ASSERT_EQ(stopping.wait_for(test::kSoon), std::future_status::ready) << "the stop did not end";
-  auto rest = stopping.get();
+  auto rest = testkit::resultOf("the stop of the pool", stopping);
   for (Delivery& late : pool_.stop()) rest.push_back(std::move(late));
   ASSERT_THAT(rest, SizeIs(1));
   EXPECT_EQ(rest[0].id, "h.3");
