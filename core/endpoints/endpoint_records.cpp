@@ -13,15 +13,18 @@ namespace jobq {
 namespace {
 
 constexpr std::size_t kWriters = 16;
+// Each round reads what the former one, or another node, wrote. The next follow() continues after the last round.
+constexpr int kMostRounds = 100;
 
 }  // namespace
 
 void EndpointRecords::follow(std::set<EndpointId>& touched) {
-  do {
+  for (int round = 0; round < kMostRounds; ++round) {
     followTemplates(touched);
     followEndpoints(touched);
     followPauses(touched);
-  } while (decideRemovals() || releaseTemplates());
+    if (!decideRemovals() && !releaseTemplates()) return;
+  }
 }
 
 const EndpointSpec* EndpointRecords::find(const EndpointId& id) const {

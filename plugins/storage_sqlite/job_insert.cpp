@@ -43,7 +43,8 @@ bool insertRow(Step& step, const JobSpec& job, std::int64_t num, std::int64_t ra
 }
 
 void insertInput(Step& step, const JobSpec& job, std::int64_t num) {
-  constexpr char kInsert[] = "INSERT INTO job_input (num, webhook, api_key, s3, input) VALUES (?1, ?2, ?3, ?4, ?5)";
+  static constexpr char kInsert[] =
+      "INSERT INTO job_input (num, webhook, api_key, s3, input) VALUES (?1, ?2, ?3, ?4, ?5)";
   Query query = step.db.query(kInsert);
   if (job.input.size() < kLargeInput) {
     query.bind(num, job.webhook, job.apiKeyId, Bytes{job.s3Config}, Bytes{job.input}).run();
