@@ -1,8 +1,8 @@
-"""Fixtures for tests that question a server, and what is printed when such a test fails.
+"""Fixtures for tests of a server, and the report of a failed test.
 
-`server` is the shared server, one for each process that runs tests; a class that needs settings of its own overrides
-the fixture by means of `class_server`. `own_server` starts servers for one test. With JOBQ_URL and JOBQ_KEY, `server`
-is the one at that address, and each test that needs a server of its own is skipped.
+`server` is the shared server of each process of tests; a class with different settings overrides the fixture by means
+of `class_server`. `own_server` starts servers for a single test. With JOBQ_URL and JOBQ_KEY, `server` is the server at
+the address in JOBQ_URL, and each test in need of a separate server is skipped.
 """
 
 import contextlib
@@ -16,8 +16,8 @@ for module in ("disk_case", "http_case", "jobqctl_case", "lua_case", "management
 
 import jobq_server  # noqa: E402  (an import before the line above would not be rewritten)
 
-LONGEST_ID = 40  # characters of one parameter in the name of a test
-LONGEST_REASON = 100  # characters of the settings that a skipped test would need
+LONGEST_ID = 40  # characters of a parameter in the name of a test
+LONGEST_REASON = 100  # characters of the settings needed by a skipped test
 
 
 def pytest_addoption(parser):
@@ -27,8 +27,8 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_modifyitems(items):
-    """Multiplies the time limits of `pytest.mark.timeout` by JOBQ_TEST_TIME, which the nightly preset sets: its runs are
-    longer than those that the marks were written for."""
+    """Multiplies the time limits of `pytest.mark.timeout` by JOBQ_TEST_TIME. The nightly preset sets the variable: the
+    marks were written for shorter runs."""
     factor = float(os.environ.get("JOBQ_TEST_TIME", "1"))
     for item in items if factor != 1 else []:
         if mark := item.get_closest_marker("timeout"):
@@ -42,14 +42,14 @@ def server():
 
 @pytest.fixture
 def at_end():
-    """A stack of what has to be closed or called when the test is over, the last one first."""
+    """A stack of objects to close and functions to call when the test is over, the last first."""
     with contextlib.ExitStack() as stack:
         yield stack
 
 
 @pytest.fixture
 def own_server(at_end):
-    """Starts a server for this test alone: own_server(storage="memory", server__drain="1s")."""
+    """Starts a server for the test alone: own_server(storage="memory", server__drain="1s")."""
     return lambda **settings: at_end.enter_context(new_server(settings))
 
 
@@ -70,7 +70,7 @@ def new_server(settings):
 
 @pytest.fixture(autouse=True)
 def endpoints_of_a_foreign_server(request):
-    """Skips a test whose endpoints the server at JOBQ_URL does not have. A server of ours has them all."""
+    """Skips a test if the server at JOBQ_URL lacks an endpoint. A server started by the tests has all endpoints."""
     if not jobq_server.is_foreign():
         return
     for marker in request.node.iter_markers("endpoints"):
@@ -88,7 +88,7 @@ def clean_end_of_the_shared_server():
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call():
-    """A test during which the shared server dies has failed, and the next test gets a new server."""
+    """The end of the shared server during a test is a failure of the test. The next test gets a new server."""
     try:
         result = yield
     except Exception as error:
@@ -103,7 +103,7 @@ def pytest_runtest_call():
 
 
 def replace_dead_server():
-    """How the shared server ended by itself; None while it runs."""
+    """Describes the unexpected end of the shared server; `None` while the server runs."""
     end = jobq_server.shared_end()
     if end:
         jobq_server.forget_shared()
@@ -112,7 +112,7 @@ def replace_dead_server():
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport():
-    """A failure's report ends with the logs of the servers that run."""
+    """A failure's report ends with the logs of the running servers."""
     report = yield
     if report.failed:
         report.sections += [(f"log of {server.url}", server.log_tail(40)) for server in jobq_server.Server.live]
@@ -120,7 +120,7 @@ def pytest_runtest_makereport():
 
 
 def pytest_make_parametrize_id(val):
-    """Short names for cases that are long texts, bytes or structures; the rest is left to pytest."""
+    """Short names for cases with long texts, bytes or structures; the rest is left to pytest."""
     if isinstance(val, (str, bytes)) and len(val) <= LONGEST_ID:
         return None
     if isinstance(val, (str, bytes, dict, list, tuple)):

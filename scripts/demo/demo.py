@@ -3,9 +3,9 @@ every result. Python 3.11, standard library only.
 
     python3 scripts/demo/demo.py --url http://127.0.0.1:8000 --key-file etc/jobq-data/admin.key --out /tmp/pictures
 
-Pictures are rendered on the spot (make_pictures.py); three of them are first made into JPEG and WebP photos by the
-server itself. Ends with 0 only if every result is right: format, dimensions, decodable, and its mean colour that of the
-part of the source it shows. JPEG and WebP results are decoded by sending them back to become PNG.
+Pictures are rendered on the spot (make_pictures.py); three pictures are first made into JPEG and WebP photos by the
+server. Ends with 0 only if every result is right: the format, the dimensions, the decoded picture, and the mean colour,
+equal to the colour of the source or of the part shown. JPEG and WebP results are sent back for conversion to PNG.
 """
 import argparse
 import base64
@@ -32,7 +32,7 @@ class Task:
     operations: list
     format: str
     size: tuple  # of the result
-    part: tuple = None  # of the source that the result shows: x, y, width, height; all of it without
+    part: tuple = None  # x, y, width, height of the part of the source in the result; `None`: the whole source
     quality: int = 90
 
     @property
@@ -45,7 +45,7 @@ def resize(**how):
     return {"resize": how}
 
 
-# Name of the photo, the rendered picture it is made of, its format.
+# Name of the photo, rendered picture of the same content, format of the photo.
 PHOTOS = [("spheres-photo", "spheres", "jpeg"), ("mountains-photo", "mountains", "jpeg"),
           ("clouds-photo", "clouds", "webp")]
 
@@ -69,7 +69,7 @@ TASKS = [
 
 
 class Progress:
-    """One line that fills up; nothing unless somebody watches."""
+    """A line filled up step by step, drawn only on a terminal."""
 
     def __init__(self, total):
         self.done, self.total, self.shown = 0, total, sys.stdout.isatty()
@@ -98,7 +98,7 @@ def file_of(job):
 
 
 def pixels_of(client, file):
-    """The decoded picture; what is not a PNG goes through the server to become one."""
+    """The decoded picture; the server first converts JPEG and WebP to PNG."""
     if not file.startswith(png_file.SIGNATURE):
         file = file_of(client.run_sync({"image": to_base64(file), "format": "png"}))
     return png_file.read(file)
@@ -123,7 +123,7 @@ def input_of(task, source):
 
 
 def make_sources(client, out):
-    """Name to file: rendered pictures, and photos that the server makes of some."""
+    """Name to file: rendered pictures, and photos made by the server of some pictures."""
     sources = {name: path.read_bytes() for name, path in make_pictures.make_all(out / "source").items()}
     for name, origin, fmt in PHOTOS:
         job = client.run_sync({"image": to_base64(sources[origin]), "format": fmt, "quality": 92})
@@ -152,7 +152,7 @@ def send_all(client, sources):
 
 
 def judge(client, task, job, source, out):
-    """The file, and what is wrong with it ("" when nothing is)."""
+    """The file, and the fault of the result ("" without a fault)."""
     file = b""
     try:
         file = file_of(job)

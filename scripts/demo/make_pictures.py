@@ -15,7 +15,7 @@ def byte(value):
 
 
 def render(width, height, shade):
-    """A picture of what shade(x, y) says: red, green, blue and maybe alpha, each 0 to 1."""
+    """A picture with the colours from shade(x, y): red, green, blue and maybe alpha, each 0 to 1."""
     pixels = bytearray()
     for y in range(height):
         for x in range(width):
@@ -172,7 +172,7 @@ def mountains(width=360, height=220):
 
 
 def badge(width=200, height=200):
-    """A flower on a disc; around it nothing: the alpha channel."""
+    """A flower on a disc, transparent around the disc: the alpha channel."""
     def shade(x, y):
         dx, dy = x - width / 2 + 0.5, y - height / 2 + 0.5
         radius = math.hypot(dx, dy)
@@ -188,7 +188,7 @@ PICTURES = {"gradient": gradient, "mandelbrot": mandelbrot, "julia": julia, "pla
 
 
 def make_all(folder):
-    """Writes every picture that is not there yet; returns their paths by name."""
+    """Writes every missing picture; returns the paths of all pictures by name."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = {}
     for name, draw in PICTURES.items():

@@ -1,4 +1,4 @@
-"""What a picture file is, by its own bytes. Raises ValueError when it is not what it should be."""
+"""The format and the dimensions of a picture, read from the bytes of the file. A fault raises ValueError."""
 import struct
 
 import png_file

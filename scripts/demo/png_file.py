@@ -1,4 +1,4 @@
-"""PNG files, written and read in full with nothing but the standard library."""
+"""PNG files, written and read in full with only the standard library."""
 import struct
 import zlib
 
@@ -89,7 +89,7 @@ def read(file):
 
 
 def mean_colour(picture, box=None, background=255):
-    """Mean (red, green, blue) of (x, y, width, height), or of all of it, over a grey background."""
+    """Mean (red, green, blue) of (x, y, width, height), or of the whole picture, over a grey background."""
     width, height, step, rows = picture
     x, y, w, h = box or (0, 0, width, height)
     sums = [0.0, 0.0, 0.0]

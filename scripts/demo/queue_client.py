@@ -1,4 +1,4 @@
-"""The queue API as the demo uses it: urllib, one key, patience with 429 and 503."""
+"""The queue API as used by the demo: urllib, a single key, repeated calls after 429 and 503."""
 import json
 import time
 import urllib.error
@@ -10,7 +10,7 @@ LONGEST_PAUSE = 0.5
 
 
 class QueueError(Exception):
-    """One sentence: what the server said, or that it did not."""
+    """The server's refusal or the failed connection, in a sentence."""
 
 
 class QueueClient:
@@ -37,7 +37,7 @@ class QueueClient:
                 raise QueueError(f"{method} {self.base + path} failed: {error}") from None
 
     def run_sync(self, job_input):
-        """The finished job. The server may hand back a job that goes on: then it is polled."""
+        """The finished job. If the server answers with an unfinished job, the client polls the job."""
         job = self.call("POST", "/runsync", {"input": job_input})
         return job if job["status"] in FINAL else self.wait(job["id"])
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Compiles each header of core, plugins, sdk and tests alone, two at a time, with the options that the build has for a
-source file near it. Usage: headers_alone.py <build folder> [header ...]; the build folder has been configured without
-unity builds, and nothing in it needs to be built."""
+"""Compiles each header of core, plugins, sdk and tests alone, two at a time, with the build's options for a source file
+near the header. Usage: headers_alone.py <build folder> [header ...]; the build folder has been configured without unity
+builds, and needs no built targets."""
 import concurrent.futures
 import functools
 import json
@@ -18,7 +18,7 @@ AT_ONCE = 2
 
 
 def options(entry):
-    """The compiler and its options for one source file, without its input, its output and precompiled headers."""
+    """The compiler and the options for a source file, without input, output and precompiled headers."""
     words = iter(shlex.split(entry["command"]))
     kept = []
     for word in words:
@@ -31,13 +31,13 @@ def options(entry):
 
 @functools.cache
 def included(source):
-    """The names, without folders, of the headers that a source file includes."""
+    """The names, without folders, of the headers included by a source file."""
     return frozenset(re.findall(r'^#include "(?:.*/)?([^"/]+)"', source.read_text(), re.M))
 
 
 def nearest(header, entries):
-    """Returns the source file with options suited to a header: its own source, else a source including the header, else
-    a source of a folder near the header."""
+    """Returns the source file with options suited to a header: the header's own source, else a source including the
+    header, else a source of a folder near the header."""
     def distance(entry):
         source = pathlib.Path(entry["file"])
         shared = len(pathlib.Path(os.path.commonpath([header, source])).parts)
@@ -46,9 +46,9 @@ def nearest(header, entries):
 
 
 def compile_alone(header, entry):
-    """The compiler's complaints about a source file that includes the header, twice, and nothing else."""
+    """The compiler's complaints about a source file with two includes of the header and no other line."""
     for_tests = any(header.is_relative_to(ROOT / folder) for folder in ("tests", "sdk/testkit"))
-    folders = [f"-I{ROOT}", f"-I{ROOT}/sdk"] if for_tests else []  # the source file may be of another program
+    folders = [f"-I{ROOT}", f"-I{ROOT}/sdk"] if for_tests else []  # the source file may be of a different program
     done = subprocess.run([*options(entry), *folders, "-fsyntax-only", "-x", "c++", "-"], cwd=entry["directory"],
                           text=True, input=f'#include "{header}"\n' * 2, capture_output=True, check=False)
     return done.stderr if done.returncode else ""

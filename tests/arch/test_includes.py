@@ -1,5 +1,6 @@
-"""Each source file includes what it uses: the standard header of each std name, and the project's header of each type
-of the project. A header that leans on what another header happens to include breaks when that one changes."""
+"""Each source file includes the headers in use: the standard header of each std name, and the project's header of each
+type of the project. A header with a missing include depends on the includes of other headers, and breaks when the other
+headers change."""
 import functools
 import pathlib
 import re
@@ -7,7 +8,7 @@ import re
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = ("core", "plugins", "sdk/include", "sdk/testkit", "tests")
 
-STANDARD = {  # a standard header, and the names of namespace std that it declares
+STANDARD = {  # a standard header, and the names declared there in namespace std
     "algorithm": """adjacent_find all_of any_of binary_search clamp copy copy_if copy_n count count_if equal equal_range
         fill fill_n find find_first_of find_if find_if_not for_each generate includes is_sorted
         lexicographical_compare lower_bound max max_element min min_element minmax mismatch next_permutation none_of
@@ -111,7 +112,7 @@ STANDARD = {  # a standard header, and the names of namespace std that it declar
     "vector": "vector",
 }
 CONTAINERS = "array deque list map set span string string_view unordered_map unordered_set vector"
-SHARED = {  # a name that the standard declares in each of several headers
+SHARED = {  # a name declared by the standard in each of several headers
     "abs": "cmath cstdlib",
     "begin": "iterator " + CONTAINERS,
     "cbegin": "iterator " + CONTAINERS,
@@ -131,7 +132,7 @@ SHARED = {  # a name that the standard declares in each of several headers
     "tuple_element_t": "tuple utility array",
     "tuple_size_v": "tuple utility array",
 }
-# Headers that stand in for another one: the standard says so of the streams, <iosfwd> declares what a reference needs.
+# Headers that may replace a header: the standard says so of the streams; <iosfwd> declares enough for a reference.
 STANDS_IN = {
     "cstdint": {"cinttypes"},
     "initializer_list": {"utility", *CONTAINERS.split()} - {"array", "span", "string_view"},
@@ -142,7 +143,7 @@ STANDS_IN = {
     "streambuf": {"iostream"},
 }
 
-MACROS = {  # macros and their like, and the headers of which one declares them
+MACROS = {  # macros and similar names, and the headers: any of the headers is enough
     r"(?:TEST(?:_[FP])?|(?:EXPECT|ASSERT)_[A-Z_]+)(?=\()|testing(?=::)": ("gtest/gtest.h", "gmock/gmock.h"),
     r"errno": ("cerrno",),
     r"SIG[A-Z]{2,}": ("csignal", "signal.h"),
@@ -173,17 +174,17 @@ def sources(suffix):
 
 @functools.cache
 def code(path):
-    """The text without its comments, strings and directives of the preprocessor."""
+    """The text without comments, strings and directives of the preprocessor."""
     text = NOT_CODE.sub(" ", path.read_text())
     return re.sub(r"^[ \t]*#[ \t]*(?:include|pragma).*$", "", text, flags=re.M)
 
 
 @functools.cache
 def declarations(path):
-    """Returns a header's types and macros, split into definitions at namespace scope and mere declarations, and its
-    namespaces."""
+    """Returns a header's types and macros, split into definitions at namespace scope and mere declarations, and the
+    header's namespaces."""
     defined, declared, namespaces = set(MACRO.findall(code(path))), set(), set()
-    inner = []  # one entry for each open brace: whether the brace hides the names behind it
+    inner = []  # for each open brace: whether the names behind the brace are hidden
     start = 0
     for end in re.finditer(r"[{};]", code(path)):
         before = code(path)[start:end.start()]
@@ -217,8 +218,8 @@ def project_namespaces():
 
 
 def resolve(include, path):
-    """The project's header that an include means, or its text if it is none of the project's."""
-    plugin = ROOT.joinpath(*path.relative_to(ROOT).parts[:2])  # the folders of a plugin include one another from there
+    """The path of an included header of the project; the text of the include for any other header."""
+    plugin = ROOT.joinpath(*path.relative_to(ROOT).parts[:2])  # includes between the folders of a plugin start there
     for folder in (path.parent, plugin, ROOT / "plugins", ROOT, ROOT / "sdk/include", ROOT / "sdk"):
         if (folder / include).is_file():
             return folder / include
@@ -227,7 +228,7 @@ def resolve(include, path):
 
 @functools.cache
 def direct(path):
-    """The headers that a file includes, and those that these export (`// IWYU pragma: export`)."""
+    """The headers included by a file, and the headers exported there (`// IWYU pragma: export`)."""
     found = set()
     for include, _ in INCLUDE.findall(path.read_text()):
         header = resolve(include, path)
@@ -245,7 +246,7 @@ def exported(header):
 
 @functools.cache
 def reached(path):
-    """The headers that a file includes, directly or through headers of the project."""
+    """The headers included by a file, directly or through headers of the project."""
     found, left = set(), [path]
     while left:
         new = direct(left.pop()) - found
@@ -255,7 +256,7 @@ def reached(path):
 
 
 def headers_of(std_name):
-    """The headers that declare std::std_name; empty if the table does not know it."""
+    """The headers with a declaration of std::std_name; empty if the table has no such name."""
     headers = SHARED.get(std_name, "").split()
     headers = headers or [header for header, names in STANDARD.items() if std_name in names.split()]
     return headers + [other for header in headers for other in sorted(STANDS_IN.get(header, ()))]
@@ -277,8 +278,8 @@ def standard_faults(path, included):
 
 
 def project_faults(path):
-    """Returns, for each type of the project named by a file, its defining header, if only other headers include that
-    header."""
+    """Returns the defining header of each type of the project named by a file, if the file has the header only through
+    other headers."""
     used = set()
     for chain in CHAIN.findall(code(path)):
         parts = chain.split("::")
@@ -312,6 +313,6 @@ def test_headers_include_the_project_headers_they_use():
 
 
 def test_sources_reach_the_standard_headers_they_use():
-    """A source file may leave an include to a header of the project, but not to one of a library."""
+    """A source file may leave an include to a header of the project, but not to a header of a library."""
     faults = [fault for path in sources(".cpp") for fault in standard_faults(path, reached(path))]
     assert not faults, report(faults)

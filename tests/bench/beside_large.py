@@ -1,5 +1,5 @@
-"""The time of a small /run while large bodies are written: one caller sends 50 small /run a second, alone and beside 45
-callers of /runsync with 19 MB each, all at once, whose jobs return the 19 MB. SQLite, on the disk of the build folder.
+"""The time of a small /run while large bodies are written: a caller sends 50 small /run a second, alone and beside 45
+simultaneous callers of /runsync with 19 MB each; the jobs return the 19 MB. SQLite, on the disk of the build folder.
 
     beside_large.py [--rounds N] [--callers N] [--megabytes N] [--check]    --check: exit code 1 when a goal is missed
 
@@ -25,7 +25,7 @@ GOAL = 0.3  # seconds
 
 
 def read_answer(connection):
-    """Reads one answer, and returns the first kilobyte of its body. The status has to be 200."""
+    """Reads an answer, and returns the first kilobyte of the body. The status has to be 200."""
     text = b""
     while b"\r\n\r\n" not in text:
         text += read_some(connection)
@@ -51,8 +51,8 @@ def read_some(connection):
 
 
 def call_small(server, ended, pipe):
-    """Runs in a process of its own, so that the large callers do not take its time. Sends "connected", and at the end
-    (start, seconds) of each call."""
+    """Runs in a separate process, because the large callers would take processor time here. Sends
+    "connected", and at the end (start, seconds) of each call."""
     request = server.request("POST", "/v2/parked/run", b'{"input":{"n":1}}')
     calls = []
     with socket.create_connection(("127.0.0.1", server.port), timeout=DEADLINE) as connection:
@@ -67,7 +67,7 @@ def call_small(server, ended, pipe):
 
 
 class LargeCallers:
-    """Calls of /runsync that begin together; each sends its body at once and reads all of the answer."""
+    """Simultaneous calls of /runsync; each call sends the body at once and reads all of the answer."""
 
     def __init__(self, server, callers, megabytes):
         self.server = server
@@ -97,7 +97,7 @@ class LargeCallers:
 
 
 def small_calls_beside(server, act):
-    """Seconds of the small calls that began while `act` ran, in order of length; and how long it ran."""
+    """Seconds of the small calls begun while `act` ran, in order of length; and the seconds of `act`."""
     here, there = multiprocessing.Pipe(duplex=False)
     ended = multiprocessing.Event()
     process = multiprocessing.Process(target=call_small, args=(server, ended, there), daemon=True)

@@ -1,5 +1,5 @@
 """The cost of a script: the echo in Lua beside the echo in C++, and /run through a filter with two fields beside /run
-without a filter. Each pair in one server, in turns, by rate and by the server's processor time.
+without a filter. Each pair in the same server, in turns, by rate and by the server's processor time.
 
     lua_pace.py [--rounds N] [--jobs N] [--check]      --check: exit code 1 when a goal is missed
 

@@ -1,4 +1,4 @@
-"""The machine of the bench, and the share of its time used by other programs meanwhile."""
+"""The machine of the bench, and the share of processor time used by other programs meanwhile."""
 
 import os
 import platform
@@ -19,21 +19,22 @@ def machine():
 
 
 def _busy():
-    """Seconds of processor time that all processes took, and that the host kept for itself (steal), since the boot."""
+    """Seconds of processor time since the boot: used by all processes, and kept by the host (steal)."""
     with open("/proc/stat", encoding="ascii") as file:
         ticks = [int(word) / os.sysconf("SC_CLK_TCK") for word in file.readline().split()[1:]]
     return ticks[0] + ticks[1] + ticks[2], ticks[7]
 
 
 def _own():
-    """Processor time of this process and of all children that have ended, with theirs."""
+    """Processor time of the calling process and of all ended children, with the children's children."""
     return sum(usage.ru_utime + usage.ru_stime for usage in
                (resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)))
 
 
 class OtherWork:
-    """From its making on: the share of all processors that neither the servers under measurement nor their load took.
-    The kernel's own threads count as others; what they do for a server is a percent or two. Ask between measurements."""
+    """The share of all processors used by programs other than the measured servers and the load, from the construction
+    on. The kernel's own threads count as other programs; the threads' work for a server is a percent or two. Ask
+    between measurements."""
 
     def __init__(self):
         self.busy, self.steal = _busy()

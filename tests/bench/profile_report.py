@@ -1,4 +1,4 @@
-"""Folds what perf recorded: a .folded file with a line for each stack, and a .txt with the functions by their share."""
+"""Folds a record of perf: a .folded file with a line for each stack, and a .txt with the functions by share."""
 
 import collections
 import subprocess

@@ -13,7 +13,7 @@ BEGIN, END = "<!-- table -->\n", "<!-- end of table -->\n"
 
 
 def goals(m):
-    """(work, goal, measured, met) of the table of goals in tests/bench/README.md, as far as this run measured the
+    """(work, goal, measured, met) of the table of goals in tests/bench/README.md, as far as the run measured the
     works."""
     def rate(row, connections):
         return m.get((row, connections), {}).get("rate")
@@ -88,7 +88,7 @@ COLOURS = {"bare": "#888888", "/run memory": "#2b6cb0", "/run sqlite": "#63a4e0"
 
 
 def chart(medians):
-    """Requests a second over the number of connections, one line a row."""
+    """Requests a second over the number of connections, a line for each row."""
     width, height, left, top, right, bottom = 860, 440, 80, 40, 190, 50
     counts = sorted({c for row, c in medians if row in COLOURS})
     most = max(m["rate"] for (row, _), m in medians.items() if row in COLOURS) * 1.08

@@ -1,4 +1,4 @@
-"""The servers that are measured: each is started on a free port with files of its own, and taken away again."""
+"""The measured servers: each is started on a free port with separate files, and taken away again."""
 
 import http.client
 import json
@@ -42,9 +42,9 @@ def end_with_parent():
 
 
 class Running:
-    """A process with a folder; as a context it is stopped and its folder removed."""
+    """A process with a folder; the end of the context stops the process and removes the folder."""
 
-    profile = None  # the file for perf's record of the first process under load; None: no record
+    profile = None  # the file for perf's record of the first process under load; `None`: no record
 
     def __init__(self, name):
         os.makedirs(os.path.join(BUILD, "bench-data"), exist_ok=True)
@@ -85,7 +85,7 @@ class Running:
         return path
 
     def load(self, protocol, connections, request, seconds=0.0, count=0):
-        """Runs the load generator and returns what it measured."""
+        """Runs the load generator and returns the measurement."""
         path = self.file("request", request)
         if self.profile and not self.recorder:  # until the server is stopped: idle time has no samples
             self.recorder = subprocess.Popen(["perf", "record", "-q", "-g", "-F", "999", "-o", self.profile, "-p",
@@ -126,7 +126,7 @@ class Jobq(Running):
             raise
 
     def launch(self, *arguments):
-        """Starts it, and returns once it says that it is ready."""
+        """Starts the server, and returns when the server is ready."""
         self.process = self.start(os.path.join(BUILD, "bin", "jobqd"), "--config", self.config, *arguments)
         end = time.monotonic() + 60
         while not self.ready():
@@ -185,7 +185,7 @@ def installed(program):
 
 
 def install_bullmq():
-    """BullMQ's folder, or None when npm cannot get it."""
+    """BullMQ's folder, or `None` when npm cannot get BullMQ."""
     folder = os.path.join(BUILD, "bullmq")
     if not os.path.isdir(os.path.join(folder, "node_modules", "bullmq")):
         os.makedirs(folder, exist_ok=True)

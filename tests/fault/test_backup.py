@@ -1,4 +1,4 @@
-"""A backup that is proved by a restore: taken under load, started on, and asked for each job that was acknowledged."""
+"""A backup proved by a restore: taken under load, given to a new server, and searched for each acknowledged job."""
 
 import collections
 import contextlib
@@ -15,17 +15,17 @@ from keep_alive import KeepAlive
 from pace import HANG
 
 SUBMITTERS = 4
-BEFORE = 200  # jobs of each endpoint that are acknowledged before the backup begins
-BEHIND = 50  # jobs that are acknowledged after its end
+BEFORE = 200  # jobs of each endpoint, acknowledged before the backup begins
+BEHIND = 50  # jobs acknowledged after the backup's end
 
 
 class Submitter:
-    """A connection that submits to both endpoints in turns until told to stop: to `parked`, where jobs wait, and to
+    """A connection submitting to both endpoints in turns until told to stop: to `parked`, where jobs wait, and to
     `echo`, where jobs run."""
 
     def __init__(self, server, number):
         self.server, self.number = server, number
-        self.acknowledged = []  # (endpoint, id, input), in their order
+        self.acknowledged = []  # (endpoint, id, input), in order
         self.fault = None
         self.over = threading.Event()
         self.thread = threading.Thread(target=self._submit, daemon=True)
@@ -62,7 +62,7 @@ class RestoreTest(HttpTest):
         return done.stdout
 
     def restored(self, copy, former):
-        """A server on a copy, with the former one's secret key and its admin key, and no other file."""
+        """A server on a copy, with the former server's secret key and admin key, and no other file."""
         server = self.at_end.enter_context(Server(start=False, **SHORT_DRAIN))
         os.mkdir(server.data, 0o700)
         shutil.copy(os.path.join(copy, "jobq.db"), server.data)
@@ -84,7 +84,7 @@ class RestoreTest(HttpTest):
                 "SELECT job.id, CAST(input AS TEXT) FROM job JOIN job_input USING (num)")}
 
     def test_a_backup_under_load(self, own_server, tmp_path):
-        """Every job that was acknowledged before the command began is in the copy, with its bytes, and runs there."""
+        """Every job acknowledged before the command began is in the copy, byte for byte, and runs there."""
         server = own_server(**{"storage.sqlite.log": "256KB"}, **SHORT_DRAIN)
         submitters = [Submitter(server, number) for number in range(SUBMITTERS)]
         self.at_end.callback(lambda: [submitter.over.set() for submitter in submitters])
@@ -111,7 +111,7 @@ class RestoreTest(HttpTest):
             for _, job, order in submitter.acknowledged[:len(kept)]:
                 assert json.loads(there[job]) == order
         every = {job: (endpoint, order) for submitter in submitters for endpoint, job, order in submitter.acknowledged}
-        # A last job of each client may be stored and its answer never sent.
+        # A last job of each client may be stored without an answer.
         assert len(set(there) - set(every)) <= SUBMITTERS
 
         again = self.restored(copy, server)
@@ -131,7 +131,7 @@ class RestoreTest(HttpTest):
         assert again.runsync("echo", {"new": "life"})["status"] == "COMPLETED"
 
     def test_sealed_secrets_need_the_secret_key(self, own_server, tmp_path):
-        """The copy alone opens nothing that is sealed; with secret.key it does (etc/README.md, "Backup")."""
+        """The copy alone opens no sealed value; the copy with secret.key opens all (etc/README.md, "Backup")."""
         server = own_server()
         secret = "the-secret-of-a-bucket"
         server.run("parked", {"n": 1}, s3Config={"accessId": "id", "accessSecret": secret, "bucketName": "b",

@@ -1,5 +1,5 @@
-"""Disks that become full, read-only, locked or damaged: never a 200 for what is not stored, and everything goes on
-afterwards. Starts that are refused are in test_refused_start.py."""
+"""Disks that become full, read-only, locked or damaged: a 200 only for a stored job, and full service
+afterwards. Refused starts are in test_refused_start.py."""
 
 import contextlib
 import ctypes
@@ -27,7 +27,7 @@ class LockedTest(DiskTest):
         running = server.run("trial", {"sleepMs": 4000, "progress": [1], "chunks": 2, "log": ["a"], "output": "done"})
         with contextlib.closing(sqlite3.connect(self.database(server), isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            answers = {}  # in the order in which they came
+            answers = {}  # in order of arrival
 
             def ask(name, method, path, body, key=True):
                 began = time.monotonic()
@@ -54,7 +54,7 @@ class LockedTest(DiskTest):
             for name, (reply, seconds) in answers.items():
                 print(f"case: {name}", flush=True)
                 self.assert_refused(reply, 503, "locked", "another program")
-                # The call has a timeout of its own, after the timeout of the write before.
+                # The timeout of the call begins after the timeout of the write before.
                 judge_pace(f"{name} while the database is locked", seconds, 2 * BUSY_TIMEOUT + 2)
             other.execute("ROLLBACK")
         until(lambda: self.ready(server).status == 200, "it is ready again", HANG)
@@ -65,14 +65,14 @@ class LockedTest(DiskTest):
 
 
 class FullDiskTest(DiskTest):
-    LONGER_THAN_THE_FILLING = 6000  # milliseconds: a job still runs when its disk has become full
+    LONGER_THAN_THE_FILLING = 6000  # milliseconds: the job still runs when the disk has become full
 
     def mount(self, folder, size, flags=0):
         if _libc.mount(b"none", folder.encode(), b"tmpfs", flags, b"size=" + size) != 0:
             pytest.skip("no small file system can be mounted: " + os.strerror(ctypes.get_errno()))
 
     def server_on_a_disk_of(self, size):
-        """The data directory is a disk of its own, in a mount namespace of this process: no mount outlives the
+        """The data directory is a separate disk, in a mount namespace of the test process: no mount outlives the
         process."""
         if _libc.unshare(CLONE_NEWNS) != 0 or _libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) != 0:
             pytest.skip("no mount namespace for this user: " + os.strerror(ctypes.get_errno()))
@@ -125,7 +125,7 @@ class FullDiskTest(DiskTest):
         server.stop()
 
     def test_a_limit_on_the_size_of_files(self):
-        """RLIMIT_FSIZE: the write fails (and a signal must not end the server); what is left of the disk is unknown."""
+        """RLIMIT_FSIZE: the write fails (and a signal must not end the server); the space left on disk is unknown."""
         server = self.own_server(server__drain="1s")
         running = server.run("trial", {"sleepMs": self.LONGER_THAN_THE_FILLING, "output": "done"})
         resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (4 << 20, resource.RLIM_INFINITY))
@@ -141,11 +141,11 @@ class FullDiskTest(DiskTest):
 
 class DamagedTest(DiskTest):
     def spoil(self, server, page):
-        """A page of noise; its first byte is no kind of page, so SQLite knows when it reads it."""
+        """Fills a page with noise; the first byte is no kind of page, so SQLite finds the damage on reading."""
         overwrite(self.database(server), page * PAGE, b"\xff" + random.Random(page).randbytes(PAGE - 1))
 
     def test_the_head_of_a_queue(self):
-        """The damaged job cannot be claimed: the server must not go on accepting jobs that no worker will get."""
+        """The damaged job cannot be claimed: the server must not go on accepting jobs out of the workers' reach."""
         server = self.idle_server(endpoint__trial__workersMax=0)
         server.start()
         for number in range(40):
@@ -162,7 +162,7 @@ class DamagedTest(DiskTest):
 
     @pytest.mark.parametrize("seed", range(8))
     def test_any_page(self, seed):
-        """Refused at the start, or 503 later; a job that is answered 200 ends, or the server says that it is sick."""
+        """Refused at the start, or 503 later; a job answered 200 ends, or /readyz answers 503."""
         server = self.used_server(100)
         self.spoil(server, random.Random(seed).randrange(1, os.path.getsize(self.database(server)) // PAGE))
         if not server.start_unless_it_dies():

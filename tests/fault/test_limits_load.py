@@ -17,13 +17,13 @@ from request_stream import RequestStream
 from waiting_callers import WaitingCallers, allow_descriptors
 
 LIMITS_CLIENT = os.path.join(BUILD, "tests", "fault_limits_client")
-MS = 1_000_000  # the clock of the client counts nanoseconds, the server's (the same one) whole milliseconds
+MS = 1_000_000  # the clock of the client counts nanoseconds, the server's (the same clock) whole milliseconds
 
 
 class Ledger:
     """The answers to 400 callers, judged without any tolerance.
 
-    The server read its clock between a call's send and its receipt, cut the time to whole milliseconds, and may have
+    The server read the clock between a call's send and its receipt, cut the time to whole milliseconds, and may have
     counted the call a little later. A call therefore counted after `sent` - 1 ms and not after `received`. Over the
     limit: the calls with both ends in an interval are more than permitted. Wrongly refused: the calls with either end
     in the interval are fewer than a refusal needs.
@@ -37,7 +37,7 @@ class Ledger:
         self.receipts = sorted(received for _, received in self.allowed)
 
     def _from_each(self):
-        """Yields for each allowed call, from the last on: its send time, and the answer times of all calls sent then or
+        """Yields for each allowed call, from the last on: the send time, and the answer times of all calls sent then or
         later."""
         later = []
         for sent, received in reversed(self.allowed):
@@ -45,17 +45,17 @@ class Ledger:
             yield sent, later
 
     def most_in_windows(self, windows):
-        """The most calls that certainly lie within so many windows in a row: less than their length apart."""
+        """The most calls certain to lie within so many windows in a row: less than the length of the windows apart."""
         return max(bisect_right(later, sent + windows * self.window - MS) for sent, later in self._from_each())
 
     def over_window(self):
-        """(windows, calls) for each number of windows that saw more than it may."""
+        """(windows, calls) for each number of windows with more calls than permitted."""
         span = self.receipts[-1] - self.sends[0]
         most = ((n, self.most_in_windows(n)) for n in range(1, span // self.window + 2))
         return [(n, calls) for n, calls in most if calls > n * self.requests]
 
     def over_bucket(self):
-        """(milliseconds, calls) of each interval with more than a full bucket and what was refilled meanwhile."""
+        """(milliseconds, calls) of each interval with more calls than a full bucket and its refill allow."""
         faults = []
         for sent, later in self._from_each():
             for calls, received in enumerate(later, 1):
@@ -65,16 +65,16 @@ class Ledger:
         return faults
 
     def refused_by_window_for_nothing(self):
-        """Refusals before which fewer than `requests` can have been allowed within a window."""
+        """Refusals after fewer than `requests` possibly allowed calls within a window."""
         def may_count(sent, received):
             return bisect_right(self.sends, received) - bisect_left(self.receipts, sent - MS - self.window)
         return [call for call in self.refused if may_count(*call) < self.requests]
 
     def refused_by_bucket_for_nothing(self):
-        """Refusals at which the bucket must have had a whole token.
+        """Refusals although the bucket certainly had a whole token.
 
         The bucket has less than a token only if since some moment x the allowed calls exceed the refilled tokens plus
-        all tokens but one. The greatest surplus is at the answer of a call, or now.
+        the size of the bucket less a token. The greatest surplus is at the answer of a call, or now.
         """
         rate = self.requests / self.window
         surplus = list(itertools.accumulate((rate * (r + MS) - n for n, r in enumerate(self.receipts)), max))
@@ -88,7 +88,7 @@ class Ledger:
 
 
 class HammeredLimitsTest(HttpTest):
-    """400 callers on connections that stay open, on /run and /status in turns, each again as soon as it is answered."""
+    """400 callers on persistent connections, on /run and /status in turns; each caller calls again upon the answer."""
 
     CALLERS = 400
     SECONDS = 4
@@ -144,7 +144,7 @@ class HammeredLimitsTest(HttpTest):
 
     def check_not_stuck(self):
         """A window after the storm a fresh caller has the whole limit to himself."""
-        quiet = self.server.request("GET", f"/v2/parked/status-sync/{self.job}?wait=1000")  # a bucket of its own
+        quiet = self.server.request("GET", f"/v2/parked/status-sync/{self.job}?wait=1000")  # with a separate bucket
         assert self.assert_job(quiet)["status"] == "IN_QUEUE"
         for name, method, path, body in (("run", "POST", "/v2/parked/run", {"input": {}}),
                                          ("status", "GET", f"/v2/parked/status/{self.job}", None)):
@@ -166,12 +166,12 @@ class HammeredLimitsTest(HttpTest):
 
 
 class PlacesTest(HttpTest):
-    """400 callers of /runsync where 50 may be at once; ten ways to leave, and never a place lost or one too many."""
+    """400 callers of /runsync for 50 places, with ten ways to leave: no place is lost, no 51st caller gets in."""
 
     CALLERS = 400
     PLACES = 50
     FREE_AGAIN = 5.0  # seconds: a departed caller is noticed at once, on a machine with time to spare
-    WAIT = 5000  # milliseconds that fifty callers wait in vain; they have to be in before
+    WAIT = 5000  # milliseconds of a wait in vain; fifty callers have to be in before the end of the wait
 
     @pytest.fixture
     def server(self, own_server):
@@ -256,7 +256,7 @@ class PlacesTest(HttpTest):
         self.answered(inside, 404)
 
     def half(self, inside):
-        """Some close, some reset, some stay until their jobs are gone."""
+        """Some close, some reset, some stay until the jobs are gone."""
         for number, (plain, _) in list(inside.open.items())[::2]:
             if number % 4:
                 plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -272,7 +272,7 @@ class PlacesTest(HttpTest):
         self.assert_job(self.server.request("POST", "/v2/parked/purge-queue"))
 
     def senders(self, count):
-        """Callers whose head is in and whose body is on its way: in (100) or refused (429)."""
+        """Callers with a complete head and an unfinished body: in (100) or refused (429)."""
         head = (f"POST /v2/parked/runsync HTTP/1.1\r\nHost: jobq\r\nAuthorization: {self.server.key}\r\n"
                 "Content-Length: 1000\r\nExpect: 100-continue\r\n\r\n").encode()
         inside, refused = [], 0
@@ -318,7 +318,7 @@ class PlacesTest(HttpTest):
         judge_pace(f"{self.PLACES} places free again", self.longest, self.FREE_AGAIN)
 
     def check_senders(self):
-        """Callers leave while sending their bodies."""
+        """Callers leave in the middle of a body."""
         for linger in (None, struct.pack("ii", 1, 0)):
             for plain in self.fill_with_senders():
                 if linger:

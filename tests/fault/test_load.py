@@ -1,4 +1,4 @@
-"""The load proof: many jobs, many waiting callers, many large bodies. README.md says what each part shows."""
+"""The load proof: many jobs, many waiting callers, many large bodies. README.md explains each part."""
 
 import contextlib
 import json
@@ -26,7 +26,7 @@ class ManyJobsTest:
     CONNECTIONS = 64
 
     def test_every_job_ends_with_its_own_output(self, own_server):
-        """Many jobs over 64 connections, each with an input of its own, on the durable storage."""
+        """Many jobs over 64 connections, each with a different input, on the durable storage."""
         server = own_server(endpoint__echo__workersMax=64)
         before = server.health("echo")["jobs"]
         client = subprocess.run([LOAD_CLIENT, str(server.address[1]), server.key, "echo", str(self.CONNECTIONS),
@@ -43,7 +43,7 @@ class CrowdedEndpoints(WaitingCallers):
     """Five endpoints with 400 waiting callers each: three kinds of waiting, and how each is ended."""
 
     EACH = 400
-    QUEUED = ("line1", "line2", "line3")  # one worker, kept busy by a long job: /runsync behind it
+    QUEUED = ("line1", "line2", "line3")  # a single worker, kept busy by a long job: /runsync waits
     SETTINGS = {"endpoint.busy.image": "plugin/trial", "endpoint.busy.workersMax": str(EACH), "server.drain": "1s"}
     for _name in QUEUED:
         SETTINGS.update({f"endpoint.{_name}.image": "plugin/trial", f"endpoint.{_name}.workersMax": "1"})
@@ -64,18 +64,18 @@ class CrowdedEndpoints(WaitingCallers):
 
 @pytest.mark.timeout(600)
 class WaitingCallersTest(HttpTest):
-    """5 endpoints x 400 waiting callers: a caller without a wait is not disturbed. Its calls are answered while all
-    others wait, and wake as few of the server's threads as before the crowd came."""
+    """5 endpoints x 400 waiting callers: a caller without a wait is not disturbed. Calls without a wait are answered
+    while the crowd waits, and wake as few of the server's threads as before the crowd came."""
 
     ALL = 5 * CrowdedEndpoints.EACH
     ROUNDS = 400
     LONGEST_P99 = 1.0  # seconds, where paces are judged
     COUNTED_ROUNDS = 100
-    MOST_WAKEUPS = 3.0  # of those without the crowd; one endpoint's waiters woken once would make it 11
+    MOST_WAKEUPS = 3.0  # times the wakeups without the crowd; waking an endpoint's waiters once would make 11
 
     @pytest.fixture
     def server(self, own_server, request):
-        """A test's parameter is settings of its server."""
+        """The parameter of a test: the settings of the server."""
         if not allow_descriptors(3 * self.ALL):
             pytest.skip(f"{self.ALL} callers and their server need more descriptors than this machine allows")
         return own_server(**CrowdedEndpoints.SETTINGS, **getattr(request, "param", {}))
@@ -87,7 +87,7 @@ class WaitingCallersTest(HttpTest):
         return callers
 
     def wakeups_a_round(self):
-        """How often threads of the server wake up for a few calls that do not wait."""
+        """The wakeups of the server's threads for a few calls without a wait."""
         with contextlib.closing(self.server.connect()) as kept:
             before = wakeups(self.server.process.pid)
             for _ in range(self.COUNTED_ROUNDS):
@@ -100,7 +100,7 @@ class WaitingCallersTest(HttpTest):
             return (wakeups(self.server.process.pid) - before) / self.COUNTED_ROUNDS
 
     def probe(self, places_left):
-        """A caller beside the crowd that waits only for jobs of an idle endpoint. Every call is a 200."""
+        """A caller beside the crowd, waiting only for jobs of an idle endpoint. Every call is a 200."""
         times, api = Latencies(), self.server
         kept = api.connect()
         self.at_end.callback(kept.close)
@@ -156,7 +156,7 @@ class WaitingCallersTest(HttpTest):
         return times
 
     def check_answers(self, callers, answers):
-        """Each waiter of a line has its own output, each of a cancelled job knows that."""
+        """Each waiter of a line has the output of the awaited job, each waiter of a cancelled job the cancellation."""
         for number, status, job in answers:
             assert status == 200, job
             place, n = divmod(number, CrowdedEndpoints.EACH)
@@ -168,7 +168,7 @@ class WaitingCallersTest(HttpTest):
 
     @pytest.mark.parametrize("server", [{"server__threads": 3000}], indirect=True, ids=["places for all"])
     def test_all_wait_and_nobody_starves(self):
-        """With server.threads for all of them, 2,000 wait, and the calls that never wait take no longer than ever."""
+        """With server.threads for all callers, 2,000 wait, and the calls without a wait take no longer than ever."""
         before = self.wakeups_a_round()
         callers = self.crowd()
         until(lambda: threads(self.server.process.pid) > self.ALL, "all callers are being served", HANG)
@@ -185,7 +185,7 @@ class WaitingCallersTest(HttpTest):
 
     def test_beyond_the_places_nobody_waits_and_nobody_starves(self):
         """core/http/API.md, "Places for waiting callers": server.threads - 512 callers may wait; a waiting call beyond
-        that answers its present state."""
+        the places answers the present state of the job."""
         before = self.wakeups_a_round()
         callers = self.crowd()
         places = 2048 - 512
@@ -221,7 +221,7 @@ class LargeBodiesTest:
         server = own_server(server__bodyMemory=f"{self.BODY_MEMORY}MB")
         every = max(1, self.CALLERS // self.WHOLE)
         whole = range(0, every * self.WHOLE, every)
-        # Every eighth caller gets all 20 MB back, the jobs of the others have a small output.
+        # Every eighth caller gets all 20 MB back, the other jobs have a small output.
         crowd = LargeCallers(server, self.CALLERS, self.SIZE,
                              endpoint_of=lambda n: "echo" if n // every % 8 == 0 else "trial",
                              cut=lambda n: n not in whole)
@@ -246,7 +246,7 @@ class LargeAnswersTest(HttpTest):
         return own_server()
 
     def unread(self, job):
-        """A connection that has asked for the job and reads nothing of the answer but its status."""
+        """A connection with a request for the job, reading only the status of the answer."""
         plain = self.at_end.enter_context(socket.socket())
         plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         plain.settimeout(HANG)

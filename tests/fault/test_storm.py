@@ -1,5 +1,5 @@
 """A storm of cancels: 10,000 jobs, half of them cancelled at random moments. Every end is legal, every waiter is
-answered, no worker's place is lost. The seed is printed; JOBQ_SEED=... plays it again, as far as threads allow."""
+answered, no worker's place is lost. The seed is printed; JOBQ_SEED=... repeats the storm, as far as threads allow."""
 
 import heapq
 import os
@@ -18,14 +18,14 @@ from waiting_callers import WaitingCallers, allow_descriptors
 class Rider:
     """The share of one connection in the storm: submits jobs, cancels half of them later, retries failed jobs."""
 
-    LATEST = 0.4  # seconds between a submission and its cancel; most come while the job waits or runs
+    LATEST = 0.4  # seconds between a submission and the cancel; most cancels come while the job waits or runs
 
     def __init__(self, server, endpoint, seed, numbers):
         self.server, self.path, self.dice = server, f"/v2/{endpoint}", random.Random(seed)
         self.numbers = numbers
-        self.jobs = {}  # id -> the task of the job: its number, or None for a failing job
-        self.said = {}  # id -> the states that /cancel answered
-        self.retried = Counter()  # id -> how often /retry took it
+        self.jobs = {}  # id -> the number of the job's task, `None` for a failing job
+        self.said = {}  # id -> the states answered by /cancel
+        self.retried = Counter()  # id -> the number of accepted calls of /retry
         self.faults = []
         self.thread = threading.Thread(target=self._ride, daemon=True)
 
@@ -134,7 +134,7 @@ class StormTest:
             if not known:
                 time.sleep(0.001)
                 continue
-            job = dice.choice(known[-20:])  # a recent job, which has hardly ended
+            job = dice.choice(known[-20:])  # a recent job, hardly ended yet
             how = dice.choice(("/v2/trial/status-sync", "/sdk/v2/trial/stream"))
             self.waited.append(job)
             callers.call("GET", f"{how}/{job}?wait=60000")
@@ -143,7 +143,7 @@ class StormTest:
         return callers
 
     def ends(self, riders):
-        """Every job as /status tells it."""
+        """Every job as reported by /status."""
         with KeepAlive(self.server) as connection:
             ends = {}
             for rider in riders:
@@ -170,7 +170,7 @@ class StormTest:
             assert word in ("CANCELLED", "COMPLETED") if number is not None else ("CANCELLED", "FAILED"), end
 
     def check_waiters(self, waiters, riders, ends):
-        """One answer each: of a job that was never retried its end, else one of its ends."""
+        """A single answer each: the end of the job, or after retries any of the ends."""
         assert len(waiters.answers) == len(self.waited)
         retried = sum((rider.retried for rider in riders), Counter())
         for number, status, answer in waiters.answers:

@@ -22,7 +22,7 @@ def mode(path):
 
 @contextlib.contextmanager
 def impostor(answer):
-    """A server that answers one call with these bytes, and closes the connection."""
+    """A server for a single call: sends the bytes of `answer`, and closes the connection."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         def serve():
             door, _ = listener.accept()
@@ -44,7 +44,7 @@ class BackupVerbTest(CtlTest):
         self.there = os.path.join(self.folder, "new", "backup")
 
     def test_the_copy(self):
-        """A database of mode 0600, in a directory that is made with mode 0700, and no other file."""
+        """A database of mode 0600, in a new directory of mode 0700, and no other file."""
         job = self.server.run("parked", {"text": "kept"})
         text = self.table("backup", self.there)
         assert os.listdir(self.there) == ["jobq.db"]
@@ -62,7 +62,7 @@ class BackupVerbTest(CtlTest):
         assert told == {"file": file, "bytes": os.path.getsize(file)}
 
     def test_a_directory_that_has_one_already(self):
-        """Neither an older copy nor a server's own data is overwritten, and nothing is sent."""
+        """Neither an older copy nor a server's own data is overwritten, and no request is sent."""
         for name in ("jobq.db", "jobq.db-wal"):
             folder = os.path.join(self.folder, name + ".there")
             os.mkdir(folder)
@@ -122,7 +122,7 @@ class BackupRouteTest(HttpTest):
             self.assert_refused(self.server.request("POST", PATH, key=key), 401, member="message")
 
     def test_a_look_makes_none(self):
-        """GET and HEAD are for what changes nothing: a copy of gigabytes is none of that."""
+        """GET and HEAD are for calls without an effect: a copy of gigabytes is an effect."""
         self.assert_refused(self.server.request("GET", PATH), 405, "POST", member="message")
 
     def test_memory_says_what_to_do(self, own_server):
@@ -136,7 +136,7 @@ class BackupRouteTest(HttpTest):
         assert sorted(os.listdir(server.data)) == before
 
     def test_one_at_a_time_until_it_was_read(self, own_server):
-        """A client that reads nothing holds the place; when it leaves, the next one has it."""
+        """A client that stops reading holds the place; when the client leaves, the place is free."""
         server = own_server()
         for _ in range(40):
             server.run("parked", {"text": "x" * 500_000})

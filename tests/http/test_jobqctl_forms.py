@@ -15,7 +15,7 @@ class TemplateVerbsTest(FormTest):
         return template
 
     def test_create_with_everything(self):
-        """core/http/API.md, "Template": every field that a caller may set has an option."""
+        """core/http/API.md, "Template": every field open to callers has an option."""
         made = self.created("--name", self.name, "--image", "plugin/echo", "--category", "CPU", "--container-disk", "7",
                             "--volume=0", "--mount-path", "/data", "--registry-auth", "auth", "--entrypoint", "python",
                             "--entrypoint=-u", "--start-cmd", "-m", "--env", "A=1=2", "--env", "B=", "--env",
@@ -57,7 +57,7 @@ class TemplateVerbsTest(FormTest):
         assert self.ctl("template", "list", "--json").stdout == self.server.request("GET", "/v1/templates").body + b"\n"
 
     def test_update(self):
-        """An update changes what is given and nothing else; an empty text is a text."""
+        """An update changes only the given fields; an empty text is a text."""
         template = self.make_template(env={"A": "1"}, readme="old")
         before = self.json("template", "show", template)
         after = self.json("template", "update", template, "--env", "B=2", "--readme", "")
@@ -66,7 +66,7 @@ class TemplateVerbsTest(FormTest):
         assert self.json("template", "update", template, "--file", "-", stdin=b'{"env":{}}')["env"] == {}
 
     def test_delete(self):
-        """A second time there is no such template; one that is used stays."""
+        """A second deletion finds no such template; a template in use stays."""
         template = self.make_template()
         assert template in self.table("template", "delete", template)
         assert template in self.sentence("template", "delete", template, code=REFUSED)
@@ -77,7 +77,7 @@ class TemplateVerbsTest(FormTest):
         assert endpoint in self.sentence("template", "delete", used, code=REFUSED)
 
     def test_refused(self):
-        """The server's own sentences: one for each wrong field, all at once."""
+        """The server's own sentences: a sentence for each wrong field, all at once."""
         sentence = self.sentence("template", "create", "--name", "x", "--port", "0/udp", "--volume", "-1", code=REFUSED)
         for word in ("imageName", "ports", "volumeInGb"):
             assert word in sentence
@@ -85,7 +85,7 @@ class TemplateVerbsTest(FormTest):
         assert "nothing" in self.sentence("template", "update", "nothing", "--name", "x", code=REFUSED)
 
     def test_wrong_usage(self, subtests):
-        """Exit code 2, and the sentence names the option; nothing is sent."""
+        """Exit code 2, and the sentence names the option; no request is sent."""
         cases = [(["create"], "--file"), (["update", "x"], "--file"), (["create", "--volume", "much"], "--volume"),
                  (["create", "--volume", "1.5"], "--volume"), (["create", "--volume", "007"], "--volume"),
                  (["create", "--volume", ""], "--volume"), (["create", "--public", "yes"], "--public"),
@@ -108,7 +108,7 @@ class EndpointVerbsTest(FormTest):
         return endpoint
 
     def test_create_with_everything(self):
-        """Each option is the field of its name."""
+        """Each option sets the field of the same name."""
         template = self.make_template()
         made = self.created(
             "--template", template, "--name", "mine", "--workers-min", "0", "--workers-max", "2", "--idle-timeout",
@@ -121,7 +121,7 @@ class EndpointVerbsTest(FormTest):
         assert {name: made[name] for name in wanted} == wanted
 
     def test_filters(self):
-        """`--filters` names them in order; an empty text is no filter."""
+        """`--filters` names the filters in order; an empty text is no filter."""
         endpoint = self.created("--template", self.make_template(), "--filters", "size_limit, require_fields")["id"]
         shown = self.json("endpoint", "show", endpoint)
         assert shown["filters"] == shown["inForce"]["filters"] == ["size_limit", "require_fields"]
@@ -130,7 +130,7 @@ class EndpointVerbsTest(FormTest):
         assert (reset["filters"], reset["inForce"]["filters"]) == (None, [])
 
     def test_values_in_force(self):
-        """`endpoint show` has what counts where the endpoint sets nothing itself."""
+        """`endpoint show` has the value in force for each field not set by the endpoint."""
         template = self.make_template()
         shown = self.json("endpoint", "show", self.make_endpoint(template))
         assert (shown["queuePolicy"], shown["maxStuck"], shown["retention"]) == ("", None, {})
@@ -147,7 +147,7 @@ class EndpointVerbsTest(FormTest):
         assert 'output:\n{"a":1}\n' in self.table("run", endpoint, '{"a":1}', "--sync")
 
     def test_show_and_list(self):
-        """Every field of the answer; in the list those of the properties file are marked."""
+        """Every field of the answer; in the list the endpoints of the properties file are marked."""
         endpoint = self.make_endpoint(name="shown")
         for path, more in (("", ()), ("?includeWorkers=true", ("--workers",))):
             keys = set(self.server.request("GET", f"/v1/endpoints/{endpoint}{path}").json())
@@ -163,7 +163,7 @@ class EndpointVerbsTest(FormTest):
         assert [entry["id"] for entry in self.json("endpoint", "list")] == list(rows)
 
     def test_show_workers(self):
-        """`--workers` shows each worker with its version and state."""
+        """`--workers` shows the version and the state of each worker."""
         endpoint = self.make_endpoint()
         self.server.runsync(endpoint, {})
         text = self.table("endpoint", "show", endpoint, "--workers")
@@ -175,7 +175,7 @@ class EndpointVerbsTest(FormTest):
         assert row.split()[2:] == ["1", "plugin/trial", worker["lastStartedAt"]]
 
     def test_update(self):
-        """An update changes what is given and nothing else."""
+        """An update changes only the given fields."""
         endpoint = self.make_endpoint(name="old")
         before = self.json("endpoint", "show", endpoint)
         after = self.json("endpoint", "update", endpoint, "--name", "new", "--workers-max", "3")
@@ -185,7 +185,7 @@ class EndpointVerbsTest(FormTest):
         assert self.fields("endpoint", "update", endpoint, "--idle-timeout", "7")["idleTimeout"] == "7"
 
     def test_pause_and_resume(self):
-        """Jobs of a paused endpoint wait; they run when it is resumed."""
+        """Jobs of a paused endpoint wait, and run when the endpoint is resumed."""
         endpoint = self.make_endpoint()
         assert "paused" in self.table("endpoint", "pause", endpoint)
         assert self.json("endpoint", "pause", endpoint)["paused"]
@@ -224,5 +224,5 @@ class EndpointVerbsTest(FormTest):
         (["update", "x", "--flashboot", "1"], "--flashboot"), (["show", "x", "--worker=1"], "worker"),
         (["pause"], "ID")])
     def test_wrong_usage(self, arguments, word):
-        """Exit code 2, and the sentence names the option; nothing is sent."""
+        """Exit code 2, and the sentence names the option; no request is sent."""
         assert word in self.sentence("endpoint", *arguments, code=USAGE, JOBQ_URL=NOWHERE)

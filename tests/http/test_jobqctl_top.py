@@ -1,4 +1,4 @@
-"""jobqctl top: one pass, repeated passes, and an unchanged terminal afterwards."""
+"""jobqctl top: a single pass, repeated passes, and an unchanged terminal afterwards."""
 
 import contextlib
 import json
@@ -20,7 +20,7 @@ ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
 
 class OnceTest(FormTest):
     def test_once(self):
-        """Workers and jobs of every endpoint, the state of its queue and of its release."""
+        """For every endpoint the workers, the jobs, the state of the queue and of the release."""
         endpoint = self.make_endpoint(name="busy")
         job = self.server.run(endpoint, {"sleepMs": 60000})
         until(lambda: self.server.status(endpoint, job)["status"] == "IN_PROGRESS", "the job runs")
@@ -35,7 +35,7 @@ class OnceTest(FormTest):
             self.json("cancel", endpoint, name)
 
     def test_once_json(self):
-        """One object; the rate of a single pass is not known."""
+        """A JSON object; the rate of a single pass is not known."""
         endpoint = self.make_endpoint(name="\u00e9")
         self.server.runsync(endpoint, {})
         self.server.runsync(endpoint, {"fail": "no"})
@@ -50,7 +50,7 @@ class OnceTest(FormTest):
         assert [entry["id"] for entry in self.json("top", endpoint, "--once")["endpoints"]] == [endpoint]
 
     def test_the_busiest_first(self):
-        """Whatever the screen cuts off has less to do than what is shown."""
+        """Endpoints cut off by the screen have no more to do than the endpoints shown."""
         endpoint = self.make_endpoint(workersMin=0, workersMax=0)
         jobs = [self.server.run(endpoint, {}) for _ in range(3)]
         entries = self.json("top", "--once")["endpoints"]
@@ -83,7 +83,7 @@ class LiveTest(FormTest):
         assert process.stderr.read() == b""
 
     def test_without_a_terminal(self):
-        """One table after another, until SIGINT: exit code 0."""
+        """Tables in a row, until SIGINT: exit code 0."""
         endpoint = self.make_endpoint()
         process = self.start(endpoint, stdout=subprocess.PIPE)
         with process.stdout as out:
@@ -130,7 +130,7 @@ class LiveTest(FormTest):
 
     @contextlib.contextmanager
     def terminal(self):
-        """(process, what it has drawn up to a text, the settings of its terminal)"""
+        """(process, both sides of the terminal, its former settings, a function to read up to a text)"""
         outside, inside = pty.openpty()
         before = termios.tcgetattr(inside)
         process = self.start(stdin=inside, stdout=inside)
@@ -149,7 +149,7 @@ class LiveTest(FormTest):
             os.close(outside)
 
     def test_on_a_terminal(self):
-        """A picture that is drawn again and again on the other screen; q ends it, and brings the old screen back."""
+        """A picture drawn again and again on the alternate screen; q ends the command and restores the old screen."""
         with self.terminal() as (process, outside, inside, before, until_drawn):
             until_drawn(b"ENDPOINT", times=3)
             assert until_drawn(ENTER).count(ENTER) == 1
@@ -160,7 +160,7 @@ class LiveTest(FormTest):
 
     @pytest.mark.parametrize("end, code", [(signal.SIGINT, 0), (signal.SIGTERM, -signal.SIGTERM)])
     def test_signals_on_a_terminal(self, end, code):
-        """Ctrl-C is exit code 0, SIGTERM is what it is; the terminal is put back in both cases."""
+        """Ctrl-C gives exit code 0, SIGTERM ends the process; the terminal is restored in both cases."""
         with self.terminal() as (process, _, _, _, until_drawn):
             until_drawn(b"ENDPOINT", times=2)
             process.send_signal(end)
@@ -168,7 +168,7 @@ class LiveTest(FormTest):
             self.end(process, code)
 
     def test_a_small_terminal(self):
-        """Lines that do not fit are cut off, so that nothing scrolls."""
+        """Lines beyond the width or the height of the terminal are cut off, and the screen does not scroll."""
         with self.terminal() as (process, outside, inside, _, until_drawn):
             until_drawn(b"ENDPOINT")
             termios.tcsetwinsize(inside, (2, 20))

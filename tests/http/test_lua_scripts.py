@@ -1,4 +1,4 @@
-"""The shipped scripts: the behaviour described in their first lines, every branch."""
+"""The shipped scripts: the behaviour described in the first lines of each script, every branch."""
 
 import concurrent.futures
 import json
@@ -23,7 +23,7 @@ def shipped(kind):
 
 
 def head(text):
-    """The comment that a script begins with, as one text."""
+    """The comment at the beginning of a script, as a single text."""
     lines = []
     for line in text.splitlines():
         if not line.startswith("--"):
@@ -33,13 +33,13 @@ def head(text):
 
 
 def example_of(text, word):
-    """The JSON value that the head comment shows after that word."""
+    """The JSON value behind `word` in the head comment."""
     line = re.search(rf"^{word}\s+(\{{.*)$", head(text), re.MULTILINE).group(1)
     return json.JSONDecoder().raw_decode(line)[0]
 
 
 class ShippedTest(LuaTest):
-    """The server runs the scripts where they lie in the tree."""
+    """The server runs the scripts from the tree, without a copy."""
 
     settings = {"scripts.path": SHIPPED, **{f"endpoint.{name}.image": f"lua/{name}"
                                             for name in ("count_stream", "reverse_text", "word_frequency")}}
@@ -96,17 +96,17 @@ class CountStreamTest(ShippedTest):
         assert chunks == [{"output": {"n": n}, "metrics": {"left": 5 - n}} for n in range(1, 6)]
 
     def test_every(self):
-        """each n-th number; without inputs, ten of them."""
+        """Each n-th number; without inputs, ten numbers."""
         assert [chunk["output"]["n"] for chunk in self.streamed({"to": 7, "every": 3})[0]] == [3, 6]
         assert [chunk["output"]["n"] for chunk in self.streamed({})[0]] == list(range(1, 11))
-        # A handler without job:emit streams no chunks; its return value is in /status (core/http/API.md, "Reading a
+        # A handler without job:emit streams no chunks; the return value is in /status (core/http/API.md, "Reading a
         # stream").
         for nothing in ({"to": 0}, {"to": 2, "every": 3}):
             chunks, output = self.streamed(nothing)
             assert (chunks, output) == ([], {"counted": nothing["to"]})
 
     def test_progress_and_a_stop(self):
-        """`/status` shows how far it is; a job that was cancelled ends."""
+        """`/status` shows the progress; a cancelled job ends."""
         job = self.server.run("count_stream", {"to": 1 << 50, "every": 100_000})
         self.in_progress({"id": "count_stream"}, job)
         chunks = self.server.request("GET", f"/v2/count_stream/stream/{job}?wait=20000").json()
@@ -132,7 +132,7 @@ class WordFrequencyTest(ShippedTest):
         return [(row["word"], row["count"]) for row in output["top"]], output["words"], output["distinct"]
 
     def test_its_example(self):
-        """The example of the head comment, as far as it goes."""
+        """The example of the head comment, up to the dots."""
         text = shipped("handlers")["word_frequency"]
         output = self.output("word_frequency", example_of(text, "input"))
         shown = re.search(r"^output\s+(\{.*), \.\.\.\]\}$", head(text), re.MULTILINE).group(1)
@@ -149,7 +149,7 @@ class WordFrequencyTest(ShippedTest):
         assert self.output("word_frequency", {"text": ""}) == {"words": 0, "distinct": 0, "top": []}
 
     def test_top_and_least(self):
-        """`top` words at most, none rarer than `least`; ten of any frequency by default."""
+        """At most `top` words, each at least `least` times; ten words of any frequency by default."""
         text = " ".join(f"w{n:02}" for n in range(12)) + " w11 w11 w10"
         assert self.ranking(text)[0][:3] == [("w11", 3), ("w10", 2), ("w00", 1)]
         assert len(self.ranking(text)[0]) == 10
@@ -160,7 +160,7 @@ class WordFrequencyTest(ShippedTest):
         assert self.ranking(text, least=4)[0] == []
 
     def test_defaults_of_the_env(self):
-        """The environment's LEAST and TOP are the defaults; an input's own win; what is no number is nothing."""
+        """The environment's LEAST and TOP are defaults; values of the input win; a text without a number is ignored."""
         text = "a a a b b c"
         template = self.new_template(imageName="lua/word_frequency", env={"TOP": "1", "LEAST": "2"})
         endpoint = self.new_endpoint(template)
@@ -184,7 +184,7 @@ class WordFrequencyTest(ShippedTest):
 
 
 class ShippedFilterTest(ShippedTest):
-    """Endpoints of the API: each test makes its own, with the env that it needs."""
+    """Endpoints of the API: each test makes an endpoint with the env of the test."""
 
     script = None
 
@@ -228,7 +228,7 @@ class RequireFieldsTest(ShippedFilterTest):
         assert "input.a" in self.error(endpoint, {"A": 1})
 
     def test_nothing_is_required(self):
-        """Without the variable, or with an empty one."""
+        """Without the variable, or with an empty variable."""
         for env in ({}, {"REQUIRE_FIELDS": ""}, {"REQUIRE_FIELDS": " , ,"}, {"OTHER": "a"}):
             self.assert_welcome(self.guarded(**env), {})
 
@@ -264,14 +264,14 @@ class SizeLimitTest(ShippedFilterTest):
                 assert sentence == f"input has {limit + 1} bytes, but this endpoint accepts {limit}: send less"
 
     def test_none(self):
-        """Without it there is none but the server's own."""
+        """Without the variable only the server's limit is in force."""
         self.assert_job(self.sized(self.guarded(), 1 << 20))
 
     @pytest.mark.parametrize("value", [
         "much", "64kb", "-1", "1.5MB", "", "KB", "5 GB", "1e3", "1 KB x", "9223372036854775807",
         "9223372036854775807MB", "1" + "0" * 12])
     def test_no_size(self, value):
-        """An unreadable limit is the fault of its author: 500, and no job is accepted."""
+        """An unreadable limit is the fault of the limit's author: 500, and no job is accepted."""
         error = self.error(self.guarded(SIZE_LIMIT=value), {}, 500)
         assert f"SIZE_LIMIT = {value} is not a size such as 65536, 64KB or 2MB" in error
 
@@ -306,7 +306,7 @@ class TenantQuotaTest(ShippedFilterTest):
         self.assert_welcome(other, {}, key=keys[0])
 
     def test_each_tenant(self):
-        """TENANT_FIELD names the field of the input; a job without it, or with no text there, counts for its key."""
+        """TENANT_FIELD names the field of the input; a job without a text in the field counts for the API key."""
         endpoint = self.guarded(TENANT_QUOTA="1/3600", TENANT_FIELD="tenant")
         for tenant in ("a", "b", "ä" * 300):
             self.assert_welcome(endpoint, {"tenant": tenant})
@@ -319,7 +319,7 @@ class TenantQuotaTest(ShippedFilterTest):
         self.assert_welcome(endpoint, {}, key=key)
 
     def test_a_tenant_named_like_a_key(self):
-        """A caller cannot use up a key's quota by naming its tenant like the key."""
+        """A caller cannot use up a key's quota by giving a tenant the name of the key."""
         endpoint = self.guarded(TENANT_QUOTA="1/3600", TENANT_FIELD="tenant")
         key = self.server.new_key("client")
         self.assert_welcome(endpoint, {"tenant": key["id"]})
@@ -350,7 +350,7 @@ class TenantQuotaTest(ShippedFilterTest):
         assert re.search(self.used_up("0/60"), self.error(self.guarded(TENANT_QUOTA="0/60"), {}))
 
     def test_no_quota(self, subtests):
-        """An unreadable rule is the fault of its author: 500, and no job is accepted."""
+        """An unreadable rule is the fault of the rule's author: 500, and no job is accepted."""
         for rule in ("many", "5", "5/", "/60", "-1/60", "5/60s", "1.5/60", "", "5 / 60"):
             with subtests.test(rule):
                 error = self.error(self.guarded(TENANT_QUOTA=rule), {}, 500)

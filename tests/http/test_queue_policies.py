@@ -1,6 +1,6 @@
 """core/http/API.md, "Order of jobs": the order of jobs by the queue policies `fair` and `deadline`: chosen over REST,
-in the file for one endpoint and for all, on both storages. A paused endpoint is filled and resumed; its only worker
-shows the order of the jobs."""
+in the file for a single endpoint and for all, on both storages. A paused endpoint is filled and resumed; the only
+worker shows the order of the jobs."""
 
 import pytest
 
@@ -14,7 +14,7 @@ HOUR = 3_600_000  # ms
 class PolicyTests(ManagementTest):
     """STORAGE is the server's."""
 
-    __test__ = False  # but its two subclasses are tests
+    __test__ = False  # but the two subclasses are tests
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -34,7 +34,7 @@ class PolicyTests(ManagementTest):
         self.names = {}
 
     def submit(self, endpoint, name, key=None, job_input=None, **policy):
-        """A job that is called `name` from here on, by the key of that name or by the admin's."""
+        """Submits a job with the API key `key` or with the admin's; the test calls the job `name`."""
         if key and key not in self.keys:
             made = self.server.new_key("client")
             self.at_end.callback(self.remove, "/keys/" + made["id"])
@@ -48,7 +48,7 @@ class PolicyTests(ManagementTest):
         return self.server.status(endpoint, job)["queuePosition"]
 
     def running(self, endpoint):
-        """The job that runs, once there is one."""
+        """Waits until a job runs, and returns the id."""
         def ask():
             jobs = self.server.request("GET", f"/v2/{endpoint}/requests?status=IN_PROGRESS").json()["requests"]
             return jobs and jobs[0]["id"]
@@ -58,8 +58,8 @@ class PolicyTests(ManagementTest):
         assert self.assert_job(self.server.request("POST", f"/v2/{endpoint}/cancel/{job}"))["status"] == "CANCELLED"
 
     def taken(self, endpoint):
-        """Resumes the endpoint; the names of its jobs in the order in which its worker takes them, each for as long
-        as it is looked at."""
+        """Resumes the endpoint; returns the names of the jobs in the order of the worker. Each job is cancelled as soon
+        as the job runs."""
         self.call("POST", f"/endpoints/{endpoint}/resume")
         names = []
         for _ in self.names:
@@ -69,7 +69,7 @@ class PolicyTests(ManagementTest):
         return names
 
     def assert_turns(self, endpoint):
-        """Keys take turns, jobs of low priority behind all others."""
+        """Keys take turns, jobs of low priority behind all other jobs."""
         self.pause(endpoint)
         for n in range(5):
             self.submit(endpoint, f"noisy {n}", "noisy")
@@ -83,7 +83,7 @@ class PolicyTests(ManagementTest):
                                         "noisy 3", "noisy 4", "noisy low"]
 
     def assert_by_expiry(self, endpoint):
-        """The earliest expiry is first, ties by arrival, jobs of low priority behind all others."""
+        """The earliest expiry is first, ties by arrival, jobs of low priority behind all other jobs."""
         self.pause(endpoint)
         self.submit(endpoint, "day")
         self.submit(endpoint, "two hours", ttl=2 * HOUR)
@@ -108,11 +108,11 @@ class PolicyTests(ManagementTest):
         self.assert_by_expiry(self.new_endpoint(workersMax=1, queuePolicy="deadline")["id"])
 
     def test_deadline_in_the_file(self):
-        """etc/README.md: queue_deadline, selected by `queue.policy` for endpoints without a policy of their own."""
+        """etc/README.md: queue_deadline, selected by `queue.policy` for endpoints that name no policy."""
         self.assert_by_expiry("byServer")
 
     def test_a_change_of_policy(self):
-        """core/decisions/jobs.md: from the change on; queued jobs keep their rank."""
+        """core/decisions/jobs.md: from the change on; queued jobs keep the rank."""
         endpoint = self.new_endpoint(workersMax=1, queuePolicy="fifo")["id"]
         self.pause(endpoint)
         for n in range(2):
@@ -126,7 +126,7 @@ class PolicyTests(ManagementTest):
 
     def test_a_retry_under_deadline(self):
         """core/decisions/jobs.md: ttl counts from the submission, `/status?ttl=` replaces the expiry: a retried job is
-        ranked by its present expiry."""
+        ranked by the present expiry."""
         endpoint = self.new_endpoint(workersMax=1, queuePolicy="deadline")["id"]
         self.names = {}
         job = self.submit(endpoint, "retried", job_input={"fail": "once more"})

@@ -1,24 +1,24 @@
-"""The code blocks of a Markdown page: which ones there are, what is wrong with them, and how an expected output is
-compared with the real one.
+"""The code blocks of a Markdown page: their languages, their faults, and the comparison of an expected output with the
+real output.
 
-The rules for authors. Each code block has a fence with one of these languages; indented code is a fault.
+The rules for authors. Each code block has a fence with a language from the list below; indented code is a fault.
 
-  sh                  bash commands. All sh blocks of a page run one after the other in one shell, with URL and KEY of a
-                      fresh server; a command that fails ends the page. `set -eo pipefail` is in force.
-  sh no-run: reason   commands that are not run, because they install packages or build the tree
-  console             what the sh block directly above prints to standard output, as text
-  json                the same as JSON values, whatever their layout; elsewhere than behind an sh block a JSON text
-  ini                 units of systemd, which are not run
+  sh                  bash commands. All sh blocks of a page run in order in a single shell, with URL and KEY of a fresh
+                      server; a failed command ends the page. `set -eo pipefail` is in force.
+  sh no-run: reason   commands not to be run, because they install packages or build the tree
+  console             the standard output of the sh block directly above, as text
+  json                the same output as JSON values in any layout; without an sh block directly above any JSON text
+  ini                 units of systemd, not to be run
   text                pictures and formulas; no commands
-  lua                 a handler of its own; `lua filter` is a filter, `lua part` the inside of a handler's function
-  properties          settings, which have to be valid beside etc/jobq.properties, but for a file of their own; those
-                      of `properties server` are also in force for the page's server
-  cpp                 a whole source, which has to compile against the sdk; parts of one are `text`
-  cpp file PATH       (lua, properties too) is also written to that file before the next sh block runs; the page's text
-                      says so: "Save this as PATH"
+  lua                 a complete handler; `lua filter` is a filter, `lua part` the inside of a handler's function
+  properties          settings, valid beside etc/jobq.properties except in a block with `file PATH`; settings in
+                      a block `properties server` are also in force for the page's server
+  cpp                 a whole source, to be compiled against the sdk; parts of a source are `text`
+  cpp file PATH       (lua, properties too) is also written to PATH before the next sh block runs; the page's text tells
+                      the reader: "Save this as PATH"
 
-Ids, times, keys and durations are compared by their form (VOLATILE). In an expected JSON object the member "..." stands
-for any further members.
+Ids, times, keys and durations are compared by form (VOLATILE). In an expected JSON object the member "..." stands for
+any further members.
 """
 
 import json
@@ -33,7 +33,7 @@ INDENTED = re.compile(r"^( {4,}|\t)(?![-*+] |\d+[.)] )\S")
 COMMAND = re.compile(r"^\s*(\$ |[A-Z_]+=\$?\S|(curl|jobqctl|jobqd|cmake|ctest|pytest|make|export|sudo|pip|npm|git|"
                      r"openssl|kill|apt-get|python3?|docker|\S+/jobq(d|ctl)|\S+\.sh)(\s|$))")
 
-# Texts that differ from run to run, and their replacements for the comparison, in this order.
+# Texts different in each run, and the replacements for the comparison, applied in order.
 VOLATILE = [
     (r"http://127\.0\.0\.1:\d+", "http://127.0.0.1:8000"),
     (r"\b(sync-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-u1\b", r"\1<job>"),
@@ -50,11 +50,11 @@ VOLATILE = [
     (r'("(?:delayTime|executionTime|durationMs|runtimeInMin)": ?)\d+', r"\g<1>0"),
     (r"(?mi)^(Date|Content-Length|RateLimit-Remaining|RateLimit-Reset): .*$", r"\1: <volatile>"),
 ]
-MORE = "..."  # a member of this name in an expected JSON object stands for any further members
+MORE = "..."  # as a member of an expected JSON object: any further members
 
 
 class Block:
-    """A fenced code block. `answers` is the sh block that it shows the output of, None for other blocks."""
+    """A fenced code block. `answers` is the sh block above a block of expected output, otherwise `None`."""
 
     def __init__(self, line, info, indent):
         self.line = line
@@ -79,7 +79,7 @@ class Block:
 
 
 class Page:
-    """The blocks of a page's text, in order, and the lines that Markdown takes for code without a fence."""
+    """The blocks of a page's text, in order, and the lines taken by Markdown for code without a fence."""
 
     def __init__(self, text):
         self.blocks = []
@@ -88,7 +88,7 @@ class Page:
         self.read(text.splitlines())
 
     def read(self, lines):
-        previous, sh = "", None  # `sh`: the sh block above, while nothing but blank lines follows it
+        previous, sh = "", None  # `sh`: the sh block above, while only blank lines follow
         for number, line in enumerate(lines, 1):
             if self.open:
                 if re.fullmatch(rf" *{self.fence}+ *", line):
@@ -135,7 +135,7 @@ def faults_of(block):
 
 
 def values(text):
-    """The JSON values of a text, one behind the other."""
+    """The JSON values of a text, in order."""
     decoder, found, at = json.JSONDecoder(), [], 0
     while text[at:].strip():
         at += len(text[at:]) - len(text[at:].lstrip())
@@ -145,14 +145,14 @@ def values(text):
 
 
 def settled(text):
-    """The text without what differs from run to run."""
+    """The text with a fixed word for each VOLATILE part, and without blanks at the ends of lines."""
     for pattern, stead in VOLATILE:
         text = re.sub(pattern, stead, text)
     return "\n".join(line.rstrip() for line in text.strip().splitlines())
 
 
 def differs(block, output):
-    """Returns the difference between the expected output in `block` and the real output; None without a difference."""
+    """Returns the difference between the expected output in `block` and the real output; `None` if both are equal."""
     expected, real = settled(block.text), settled(output)
     if block.language == "console":
         return None if expected == real else f"expected:\n{expected}\nreal:\n{real}"
@@ -164,7 +164,7 @@ def differs(block, output):
 
 
 def fits(expected, real):
-    """True if `real` is what is expected; an object with the member "..." may have members besides the named ones."""
+    """Returns whether `real` equals `expected`; an object with the member "..." may have further members."""
     if isinstance(expected, dict) and isinstance(real, dict):
         named = set(expected) - {MORE}
         if MORE not in expected and named != set(real):

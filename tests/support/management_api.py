@@ -1,10 +1,10 @@
-"""Templates and endpoints for black-box tests: made with few words, and removed when their test ends.
+"""Templates and endpoints for black-box tests: made with few words, and removed at the end of the test.
 
     template = self.new_template(imageName="plugin/trial", env={"A": "1"})
     endpoint = self.new_endpoint(template, workersMax=1)
     job = self.server.run(endpoint["id"], {"sleepMs": 500})
 
-`self.call()` is for what has to succeed, `self.assert_faults()` for what has to be refused, with every field named.
+`self.call()` makes a call and requires success; `self.assert_faults()` requires a refusal with every field named.
 """
 
 import re
@@ -19,8 +19,8 @@ from jobq_server import until
 class ManagementTest(HttpTest):
     @pytest.fixture(autouse=True)
     def remove_what_was_made(self, question, server):
-        """Removes the records of the test, unless the server is the test's own, whose data directory is removed as
-        well."""
+        """Removes the records of the test from the shared server. A server of the test alone is removed with all
+        data."""
         self._made = {"endpoints": [], "templates": []}
         yield
         if self.server is server:
@@ -29,11 +29,11 @@ class ManagementTest(HttpTest):
                     assert self.server.request("DELETE", f"/v1/{kind}/{made}").status in (204, 404)
 
     def call(self, method, path, body=None):
-        """A call of /v1 that has to succeed, with exactly 200: its answer."""
+        """Calls /v1, requires exactly 200, and returns the answer."""
         return self.assert_job(self.server.request(method, "/v1" + path, body))
 
     def remove(self, path):
-        """A DELETE that has to succeed."""
+        """Sends a DELETE, and requires success."""
         reply = self.server.request("DELETE", "/v1" + path)
         assert (reply.status, reply.body) == (204, b""), reply
 
@@ -44,21 +44,21 @@ class ManagementTest(HttpTest):
         return made
 
     def new_endpoint(self, template=None, **fields):
-        """An endpoint of the template; without one, of a new one for the handler `trial`."""
+        """An endpoint of the template; without a template, of a new template for the handler `trial`."""
         template = template or self.new_template()
         made = self.call("POST", "/endpoints", {"templateId": template["id"], **fields})
         self._made["endpoints"].append(made["id"])
         return made
 
     def endpoint(self, endpoint):
-        """The endpoint as it is now, with its workers."""
+        """The present state of the endpoint, with the workers."""
         return self.call("GET", f"/endpoints/{endpoint['id']}?includeWorkers=true")
 
     def workers(self, endpoint):
         return self.endpoint(endpoint)["workers"]
 
     def complete(self, endpoint, version=None):
-        """The endpoint once its release is complete, at `version` when one is given."""
+        """Waits until the endpoint's release is complete, at `version` if given; returns the endpoint."""
         def ask():
             now = self.endpoint(endpoint)
             there = now["release"]["state"] == "complete" and version in (None, now["version"])
@@ -69,7 +69,7 @@ class ManagementTest(HttpTest):
         until(lambda: self.server.status(endpoint["id"], job)["status"] == "IN_PROGRESS", f"{job} runs")
 
     def assert_faults(self, reply, *fields):
-        """400, and for each of the fields, and no other, one sentence that begins with it, all of them in `message`."""
+        """Requires 400, and for exactly these fields a sentence beginning with the field, all joined in `message`."""
         assert reply.status == 400, reply.body[:500]
         self.assert_json(reply)
         answer = reply.json()

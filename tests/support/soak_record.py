@@ -9,13 +9,13 @@ from process_watch import descriptors, file_size, memory, threads
 
 MB = 1 << 20
 
-LONG = 1500  # seconds: from here on a growth is extrapolated to an hour, below it is taken as it is
+LONG = 1500  # seconds: from here on a growth is extrapolated to an hour, otherwise taken unchanged
 GROWTH = {True: 0.05, False: 0.30}  # of memory and jobs, by whether the run is long
 MEMORY_NOISE = {True: 4 * MB, False: 64 * MB}  # growth without a finding: a few large bodies
-FILE_GROWTH = 1.0  # the file never shrinks: its size belongs to the fullest minute so far, decided by large bodies
+FILE_GROWTH = 1.0  # the file never shrinks: the large bodies of the fullest minute so far decide the size
 COUNTS = ("threads", "descriptors", "jobs")
-COUNT_NOISE = 0.10  # of threads and descriptors, which follow the callers of the moment
-LARGEST_LOG = 160 * MB  # a checkpoint is due at 64; bodies that come at once are on top
+COUNT_NOISE = 0.10  # of threads and descriptors: both follow the callers of the moment
+LARGEST_LOG = 160 * MB  # a checkpoint is due at 64; simultaneous bodies are on top
 
 
 class Record:
@@ -30,8 +30,8 @@ class Record:
         self.lowest = None  # resident memory since the last row
 
     def glance(self):
-        """Between the rows. A row has the lowest of them: bodies that come and go only add to what is held, and a leak
-        raises what is left when they are gone."""
+        """Reads the resident memory between the rows. A row has the lowest reading: bodies only add memory for a while,
+        and a leak raises the memory left without bodies."""
         resident = memory(self.pid)
         self.lowest = min(resident, self.lowest or resident)
 
@@ -45,7 +45,7 @@ class Record:
                            "database": file_size(self.file), "log": file_size(self.file + "-wal")}))
 
     def rows_of(self, *tables):
-        """Rows in these tables, from beside the server."""
+        """The number of rows in the tables, read past the server."""
         database = sqlite3.connect(f"file:{self.file}?mode=ro", uri=True, timeout=10)
         try:
             return sum(database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables)
@@ -60,20 +60,20 @@ class Record:
 
 
 def load_of(rows, warm_up):
-    """How many requests came in the last part of the run for each one in its first part: on a busy machine the callers
-    may be slower in one of them, and jobs are there as they come."""
+    """The requests in the last part of the run for each request in the first part: on a busy machine the callers may be
+    slower in either part, and the number of jobs follows the requests."""
     counts = [row["requests"] for seconds, row in rows if seconds >= warm_up]
     part = max(1, len(counts) // 3)
     return (counts[-1] - counts[-1 - part]) / max(1, counts[part] - counts[0])
 
 
 class Trend:
-    """Returns one field after the warm-up."""
+    """The values of a field after the warm-up."""
 
     def __init__(self, rows, field, warm_up):
         rows = [(seconds, row[field]) for seconds, row in rows if seconds >= warm_up]
         seconds, values = zip(*rows)
-        part = max(1, len(values) // 3)  # after a quarter of warm-up: the second quarter, the last one
+        part = max(1, len(values) // 3)  # after a quarter of warm-up: the second quarter and the last
         self.first, self.last = statistics.median(values[:part]), statistics.median(values[-part:])
         self.length = seconds[-1] - seconds[0]
         self.slope = statistics.linear_regression(seconds, values).slope if len(rows) > 2 else 0.0
@@ -85,7 +85,7 @@ class Trend:
 
 
 def verdicts(record, warm_up):
-    """Returns for each field: its name, trend, growth, permitted growth, and whether the growth stayed below."""
+    """Returns for each field: name, trend, growth, permitted growth, and whether the growth is permitted."""
     long = record.rows[-1][0] >= LONG
     result = []
     for field in Record.FIELDS:
@@ -96,7 +96,7 @@ def verdicts(record, warm_up):
         elif field == "log":
             growth, allowed = trend.most, LARGEST_LOG
         elif field == "data":
-            allowed = float("inf")  # address space, of which malloc keeps more than it uses: shown, not judged
+            allowed = float("inf")  # address space: malloc keeps more than is in use; shown, not judged
         elif field == "database":
             growth, allowed = trend.last - trend.first, max(64 * MB, trend.first * FILE_GROWTH)
         elif field == "jobs":
@@ -110,7 +110,7 @@ def verdicts(record, warm_up):
 
 
 def line(field, trend, growth, allowed, good):
-    """A row of the table that soak.py prints."""
+    """A row of the table printed by soak.py."""
     unit, name = (1, "") if field in COUNTS else (MB, " MB")
     what = "at most" if field == "log" else "growth"
     return (f"{'ok  ' if good else 'FAIL'} {field:12} second quarter {trend.first / unit:8.1f}{name}, last "
