@@ -1,12 +1,15 @@
-"""The language of comments and names: how plain the comments are, the words of the glossary of core/README.md, and that
-each page that a comment cites is in the repository."""
+"""The language of comments and names: how plain the comments are, the words of the glossary of core/README.md, and the
+presence in the repository of each page cited by a comment."""
+import ast
+import io
 import pathlib
 import re
 import subprocess
+import tokenize
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = ("core", "plugins", "sdk", "tests")
-MOST_PRONOUNS = 0.05  # of the words of all comments of a folder
+MOST_PRONOUNS = 0.05  # of the words of all comments of a group
 MOST_BARE_STARTS = 0.03  # of the sentences with four words or more
 
 PRONOUNS = set("""it its itself they them their those these that this one ones what who whom whose which whoever nobody
@@ -26,6 +29,14 @@ WRITTEN = {"tests/bench/bench.py": ["DIR/bench.md"], "tests/bench/report.py": ["
            "tests/http/test_documents.py": ["API.md"],
            "tests/arch/test_language.py": ["DIR/bench.md", "bench.md", "API.md"]}
 
+# Strings, and comments as the group `comment`. A digit separator of C++ does not begin a character literal, and "#" within
+# a word does not begin a comment.
+CPP = re.compile(r"""R"(?P<end>[^()\\\s]*)\(.*?\)(?P=end)"|"(?:\\.|[^"\\\n])*"|\b\d(?:'?\w)*|'(?:\\.|[^'\\\n])+'
+    |/\*.*?\*/|//+[<!]?(?P<comment>[^\n]*)""", re.DOTALL | re.VERBOSE)
+HASH = re.compile(r""""(?:\\.|[^"\\\n])*"|'[^'\n]*'|^\#!.*|(?<!\S)\#+(?P<comment>.*)""", re.MULTILINE | re.VERBOSE)
+LUA = re.compile(r""""(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|--+(?P<comment>.*)""")
+SCRIPTS = ("*.sh", ".ci/*", "*.cmake", "*CMakeLists.txt", "*.lua", "*.properties")
+
 TYPE = re.compile(r"\b(?:class|struct|enum class)\s+(?:JOBQ_VISIBLE\s+)?([A-Z]\w*)\b(?!\s*;)")
 PAGE = re.compile(r"(?<![\w/.*-])((?:[\w-]+/)*[\w-]+\.md)\b")
 
@@ -35,21 +46,53 @@ def tracked(*patterns):
     return [name for name in names.splitlines() if (ROOT / name).is_file()]
 
 
-def comments(text):
-    """The comments of a C++ source: consecutive whole lines joined, a comment behind code on its own."""
-    blocks, current = [], []
-    for line in text.splitlines():
-        whole = re.match(r"\s*//+[<!]?\s?(.*)$", line)
-        if whole:
-            current.append(whole[1])
-            continue
-        if current:
-            blocks.append(" ".join(current))
-            current = []
-        tail = re.search(r'(?<!:)//+<?\s?([^"]*)$', line)
-        if tail and "namespace" not in tail[1]:
-            blocks.append(tail[1])
-    return blocks + ([" ".join(current)] if current else [])
+def blocks_of(comments):
+    """Joins the comments of consecutive whole lines. A comment: its line, whether it is alone on its line, its text."""
+    blocks, last = [], None
+    for line, alone, text in comments:
+        if alone and last == line - 1:
+            blocks[-1] += " " + text.strip()
+        else:
+            blocks.append(text.strip())
+        last = line if alone else None
+    return blocks
+
+
+def comments(text, token=CPP):
+    """The blocks of comments of a source. `token` matches strings, in which no comment begins, and comments."""
+    found = []
+    for match in token.finditer(text):
+        begin = text.rfind("\n", 0, match.start()) + 1
+        alone = not text[begin:match.start()].strip()
+        comment = match["comment"]
+        if comment is not None and (alone or "namespace" not in comment):
+            found.append((text.count("\n", 0, begin), alone, comment))
+    return blocks_of(found)
+
+
+def python_comments(text):
+    """The docstrings and the blocks of comments of a Python source."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    docstrings = [ast.get_docstring(node) for node in ast.walk(ast.parse(text)) if isinstance(node, documented)]
+    found = [(token.start[0], token.line.lstrip().startswith("#"), token.string.lstrip("#"))
+             for token in tokenize.generate_tokens(io.StringIO(text).readline)
+             if token.type == tokenize.COMMENT and not token.string.startswith("#!")]
+    return [docstring for docstring in docstrings if docstring] + blocks_of(found)
+
+
+def script_comments(name, text):
+    """The blocks of comments of a Lua, shell or CMake source, or of a properties file."""
+    return comments(text, LUA if name.endswith(".lua") else HASH)
+
+
+def groups():
+    """Yields each group of files with a bound of its own: its name, and the blocks of its comments."""
+    for folder in FOLDERS:
+        yield folder, [block for name in tracked(f"{folder}/*.h", f"{folder}/*.cpp")
+                       for block in comments((ROOT / name).read_text())]
+    yield "Python", [block for name in tracked("*.py") for block in python_comments((ROOT / name).read_text())]
+    yield "shell, CMake, Lua, properties", [block for name in tracked(*SCRIPTS)
+                                            for block in script_comments(name, (ROOT / name).read_text())]
 
 
 def measure(blocks):
@@ -79,15 +122,50 @@ class CommentTest:
         assert plain == (0, 0)
         assert puzzle[0] > MOST_PRONOUNS and puzzle[1] > MOST_BARE_STARTS
 
+    def test_the_comments_of_cpp(self):
+        text = """// One.
+//! Two.
+int a = 1'000;  ///< The "third".
+const char* b = "// no";  // The fourth.
+const char c = '"';  // Five's.
+auto d = R"(
+// no
+)";
+}  // namespace jobq
+"""
+        assert comments(text) == ["One. Two.", 'The "third".', "The fourth.", "Five's."]
+
+    def test_the_comments_of_python(self):
+        text = """#!/usr/bin/env python3
+'''Page.'''
+# One
+# and two.
+A = "# no"  # Three.
+# Four.
+class B:
+    '''Of B.'''
+
+    async def c(self):
+        '''Of c:
+        more.'''
+        return '''no'''
+"""
+        assert python_comments(text) == ["Page.", "Of B.", "Of c:\nmore.", "One and two.", "Three.", "Four."]
+
+    def test_the_comments_of_scripts(self):
+        shell = "#!/bin/sh\n# One\n# and two.\necho \"# no\" '# no' $# a#b  # Three's.\n\n# Four.\n"
+        assert script_comments("run.sh", shell) == ["One and two.", "Three's.", "Four."]
+        lua = "-- One\n-- and two.\nlocal a = '--no'  -- Three.\n"
+        assert script_comments("a.lua", lua) == ["One and two.", "Three."]
+
     def test_each_folder_is_plain(self):
         faults = []
-        for folder in FOLDERS:
-            blocks = [block for name in tracked(f"{folder}/*.h", f"{folder}/*.cpp")
-                      for block in comments((ROOT / name).read_text())]
+        for group, blocks in groups():
             pronouns, bare = measure(blocks)
-            print(f"{folder}: {100 * pronouns:.1f} % pronouns, {100 * bare:.1f} % bare starts")
+            print(f"{group}: {100 * pronouns:.1f} % pronouns, {100 * bare:.1f} % bare starts")
+            assert blocks, f"{group}: no comments found"
             if pronouns > MOST_PRONOUNS or bare > MOST_BARE_STARTS:
-                faults.append(f"{folder}: {100 * pronouns:.1f} % of the words of comments are pronouns (at most "
+                faults.append(f"{group}: {100 * pronouns:.1f} % of the words of comments are pronouns (at most "
                               f"{100 * MOST_PRONOUNS:.0f} %), {100 * bare:.1f} % of the sentences start with one (at most "
                               f"{100 * MOST_BARE_STARTS:.0f} %): give the sentences nouns as subjects")
         assert_none(faults)
@@ -115,8 +193,8 @@ class GlossaryTest:
 
 class CitationTest:
     def test_each_cited_page_is_there(self):
-        """A page is named by its path from the top, or by its path from the folder of the file that names it. A page that
-        a program writes is none of them: WRITTEN."""
+        """A page is named by the path from the top, or from the folder of the citing file. WRITTEN has the pages written
+        by a program."""
         faults = []
         for name in tracked("core/*", "plugins/*", "sdk/*", "tests/*", "etc/*", "scripts/*", "*.txt", "*.cmake"):
             if pathlib.Path(name).suffix not in (".h", ".cpp", ".py", ".cmake", ".txt", ".sh", ".properties", ".lua"):
