@@ -1,5 +1,5 @@
 """The language of comments and names: how plain the comments are, the words of the glossary of core/README.md, and the
-presence in the repository of each page cited by a comment."""
+presence in the repository of each page cited by a comment and of each file cited by a page."""
 import ast
 import io
 import pathlib
@@ -38,6 +38,9 @@ LUA = re.compile(r""""(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|--+(?P<comment>.*)"
 SCRIPTS = ("*.sh", ".ci/*", "*.cmake", "*CMakeLists.txt", "*.lua", "*.properties")
 
 TYPE = re.compile(r"\b(?:class|struct|enum class)\s+(?:JOBQ_VISIBLE\s+)?([A-Z]\w*)\b(?!\s*;)")
+BLOCK = re.compile(r"^ *(```+)([^\n]*)\n.*?^ *\1 *$", re.DOTALL | re.MULTILINE)
+QUOTED = re.compile(r"`([^`]+)`|\]\(([^)\s]+)\)")  # code within a line, the target of a link
+FILE = re.compile(r"(?<![\w/.<>*{}$~:-])((?:[\w.-]+/)+[\w.-]+\.(?:md|h|cpp|py|sh|lua|properties))(?![\w/*<{-]|\.\w)")
 PAGE = re.compile(r"(?<![\w/.*-])((?:[\w-]+/)*[\w-]+\.md)\b")
 
 
@@ -109,6 +112,19 @@ def measure(blocks):
                 sentences += 1
                 bare += first[0].lower() in BARE_STARTS
     return pronouns / max(1, words), bare / max(1, sentences)
+
+
+def cited_files(page):
+    """Returns the paths with a folder in the code and the links of a Markdown page. Code blocks, placeholders and files
+    written by a block of the page (`file PATH` behind the language) are left out."""
+    written = [option.partition(" file ")[2].strip() for _, option in BLOCK.findall(page)]
+    found = [path for code, target in QUOTED.findall(BLOCK.sub("", page)) for path in FILE.findall(code or target)]
+    return [path for path in found if "..." not in path and path not in written]
+
+
+def is_file_from(name, path):
+    """Returns whether the path leads to a file from the top or from the folder of the file `name`."""
+    return (ROOT / path).is_file() or (ROOT / name).parent.joinpath(path).is_file()
 
 
 def assert_none(faults):
@@ -202,6 +218,24 @@ class CitationTest:
             for page in PAGE.findall((ROOT / name).read_text()):
                 if page in WRITTEN.get(name, ()):
                     continue
-                if not (ROOT / page).is_file() and not (ROOT / name).parent.joinpath(page).is_file():
+                if not is_file_from(name, page):
                     faults.append(f"{name} cites {page}, which is not in the repository")
         assert_none(sorted(set(faults)))
+
+    def test_each_file_cited_by_a_page_is_there(self):
+        pages = {name: cited_files((ROOT / name).read_text()) for name in tracked("*.md")}
+        assert "tests/README.md" in pages["README.md"], "the paths of a page are found"
+        assert_none([f"{name} cites {path}, which is not in the repository"
+                     for name, paths in pages.items() for path in paths if not is_file_from(name, path)])
+
+    def test_the_files_of_a_page(self):
+        page = """Run `tests/run.py --fast` and [read](core/README.md#limits), see `../a/b.h:12`, not `b.h` or c/d.h.
+Save this as `tools/x.cpp`; then `plugins/<name>/x.h`, `core/*/y.h`, `a/{b,c}.h`, `a/.../d.h`, `/etc/x/y.sh`,
+`$T/x/y.sh`, `a/x.py.in` and `https://x.org/y/z.md`.
+
+```cpp file tools/x.cpp
+#include "sdk/none.h"  // `sdk/none.h`
+```
+The end is `sdk/last.h`.
+"""
+        assert cited_files(page) == ["tests/run.py", "core/README.md", "../a/b.h", "sdk/last.h"]
