@@ -13,6 +13,7 @@ import time
 
 import pytest
 from disk_case import BUSY_TIMEOUT, PAGE, DiskTest, overwrite
+from held_jobs import HeldJobs
 from jobq_server import until
 from pace import HANG, judge_pace
 
@@ -65,42 +66,42 @@ class LockedTest(DiskTest):
 
 
 class FullDiskTest(DiskTest):
-    LONGER_THAN_THE_FILLING = 6000  # milliseconds: the job still runs when the disk has become full
-
     def mount(self, folder, size, flags=0):
         if _libc.mount(b"none", folder.encode(), b"tmpfs", flags, b"size=" + size) != 0:
             pytest.skip("no small file system can be mounted: " + os.strerror(ctypes.get_errno()))
 
-    def server_on_a_disk_of(self, size):
+    def server_on_a_disk_of(self, size, **settings):
         """The data directory is a separate disk, in a mount namespace of the test process: no mount outlives the
         process."""
         if _libc.unshare(CLONE_NEWNS) != 0 or _libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) != 0:
             pytest.skip("no mount namespace for this user: " + os.strerror(ctypes.get_errno()))
-        server = self.idle_server()
+        server = self.idle_server(**settings)
         os.mkdir(server.data)
         self.mount(server.data, size)
         self.at_end.callback(_libc.umount2, server.data.encode(), 2)
         return server, os.path.join(server.data, "ballast")
 
     def test_a_full_disk(self):
-        server, ballast = self.server_on_a_disk_of(b"8m")
+        held = self.at_end.enter_context(HeldJobs())
+        server, ballast = self.server_on_a_disk_of(b"8m", **held.settings)
         with open(ballast, "wb") as file:
             file.write(b"x" * (3 << 20))
         server.start()
-        running = [server.run("trial", {"sleepMs": self.LONGER_THAN_THE_FILLING, "output": number})
-                   for number in range(2)]
+        running = [server.run("held", held.input(number)) for number in range(2)]
+        held.wait(2)
         acknowledged = self.fill(server, 20_000) + self.fill(server, 200)
         self.assert_refused(self.not_ready(server), 503, "full", "free space on the disk of data.dir")
         self.assert_all_there(server, acknowledged)
+        held.release()
         until(lambda: "job.unfinished" in server.log(), "an outcome cannot be stored", HANG)
         for job in running:
-            assert server.status("trial", job)["status"] == "IN_PROGRESS"
+            assert server.status("held", job)["status"] == "IN_PROGRESS"
 
         os.remove(ballast)
         until(lambda: self.ready(server).status == 200, "it is ready again, without a restart", HANG)
         for number, job in enumerate(running):
-            assert server.finished("trial", job)["output"] == number
-        assert server.quiet("trial")["completed"] == 2
+            assert server.finished("held", job)["output"] == number
+        assert server.quiet("held")["completed"] == 2
         acknowledged += self.fill(server, 20_000)
         self.assert_all_there(server, acknowledged)
 
@@ -125,18 +126,22 @@ class FullDiskTest(DiskTest):
         server.stop()
 
     def test_a_limit_on_the_size_of_files(self):
-        """RLIMIT_FSIZE: the write fails (and a signal must not end the server); the space left on disk is unknown."""
-        server = self.own_server(server__drain="1s")
-        running = server.run("trial", {"sleepMs": self.LONGER_THAN_THE_FILLING, "output": "done"})
+        """RLIMIT_FSIZE: the write fails (and a signal must not end the server); what is left of the disk is unknown."""
+        held = self.at_end.enter_context(HeldJobs())
+        server = self.own_server(**held.settings, server__drain="1s")
+        running = server.run("held", held.input("done"))
+        held.wait()
         resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (4 << 20, resource.RLIM_INFINITY))
         acknowledged = self.fill(server, 50_000)
         self.assert_refused(self.not_ready(server), 503, "disk I/O error", "read-only until the server is restarted")
         self.assert_all_there(server, acknowledged)
+        held.release()
         until(lambda: "job.unfinished" in server.log(), "an outcome cannot be stored", HANG)
         assert server.running
         server.restart()
         self.assert_all_there(server, acknowledged)
-        self.assert_done(server, running)
+        end = server.finished("held", running)
+        assert (end["status"], end["output"]) == ("COMPLETED", "done")
 
 
 class DamagedTest(DiskTest):

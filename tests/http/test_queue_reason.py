@@ -7,7 +7,8 @@ import threading
 
 import pytest
 
-from jobq_server import until
+from held_jobs import HeldJobs
+from jobq_server import join, until
 from management_api import ManagementTest
 
 
@@ -71,9 +72,10 @@ class ReasonTest(WaitingTest):
     def test_draining(self, own_server):
         """core/http/API.md, "Job object": draining: after SIGTERM no worker takes a job, while a running job goes
         on."""
-        self.server = own_server(server__drain="20s")
-        endpoint = self.new_endpoint(workersMax=1)
-        running = self.server.run(endpoint["id"], {"sleepMs": 2_000, "output": "drained"})
+        held = self.at_end.enter_context(HeldJobs())
+        self.server = own_server(**held.settings, server__drain="60s")
+        endpoint = self.new_endpoint(self.new_template(imageName=held.IMAGE), workersMax=1)
+        running = self.server.run(endpoint["id"], held.input("drained"))
         self.in_progress(endpoint, running)
         jobs = [self.server.run(endpoint["id"], {}) for _ in range(2)]
         parked = self.server.run("parked", {})
@@ -81,6 +83,8 @@ class ReasonTest(WaitingTest):
         until(lambda: self.server.request("GET", "/readyz", key=None).status == 503, "it drains")
         assert [self.waiting(endpoint, job) for job in jobs] == [("draining", 1), ("draining", 2)]
         assert self.waiting({"id": "parked"}, parked) == ("draining", 1)
+        assert self.server.status(endpoint["id"], running)["status"] == "IN_PROGRESS"
+        held.release()
         assert self.server.ended() == 0
 
     def test_only_of_jobs_that_wait(self):
@@ -166,20 +170,22 @@ class PauseTest(WaitingTest):
         assert [self.waiting(endpoint, job) for job in jobs] == [("paused", 1), ("paused", 2), ("paused", 3)]
         assert self.resume(endpoint)["paused"] is False
         assert [self.server.finished(endpoint["id"], job)["output"] for job in jobs] == [0, 1, 2]
-        caller.join(10)
-        assert not caller.is_alive()
+        join("the caller that waited during the pause", caller)
         assert self.resume(endpoint)["paused"] is False, "twice is once"
 
     def endpoint_now(self, endpoint):
         return self.call("GET", "/endpoints/" + endpoint["id"])
 
-    def test_what_runs_goes_on(self):
+    def test_what_runs_goes_on(self, own_server):
         """core/http/API.md, "Pause": a pause stops no running job."""
-        endpoint = self.new_endpoint(workersMax=1)
-        job = self.server.run(endpoint["id"], {"sleepMs": 700, "output": "ends"})
+        held = self.at_end.enter_context(HeldJobs())
+        self.server = own_server(**held.settings)
+        endpoint = self.new_endpoint(self.new_template(imageName=held.IMAGE), workersMax=1)
+        job = self.server.run(endpoint["id"], held.input("ends"))
         self.in_progress(endpoint, job)
-        behind = self.server.run(endpoint["id"], {"output": "waits"})
+        behind = self.server.run(endpoint["id"], held.input("waits"))
         self.pause(endpoint)
+        held.release()
         assert self.server.finished(endpoint["id"], job)["output"] == "ends"
         assert self.waiting(endpoint, behind) == ("paused", 1)
         self.resume(endpoint)

@@ -6,7 +6,9 @@ import threading
 
 import pytest
 
-from jobq_server import until
+from held_jobs import HeldJobs
+from jobq_api import REPLY_DEADLINE
+from jobq_server import join, until
 from management_api import ManagementTest
 
 
@@ -33,6 +35,13 @@ class ReleaseTest(ManagementTest):
             there = [(worker["state"], worker["slsVersion"]) for worker in workers] == [("idle", version)]
             return there and workers[0]
         return until(ask, f"one worker idles at version {version}")
+
+    def held_jobs(self, own_server, **settings):
+        """A server for this test alone, with a template whose jobs run until they are released."""
+        held = self.at_end.enter_context(HeldJobs())
+        self.server = own_server(**held.settings, **settings)
+        self.template = self.new_template(imageName=held.IMAGE, env={"N": "0"})
+        return held
 
 
 class VersionTest(ReleaseTest):
@@ -139,31 +148,35 @@ class RollingTest(ReleaseTest):
             self.release(env={"N": str(version)})
         self.worker(endpoint, 8)
 
-    def test_busy_workers_after_their_job(self):
+    def test_busy_workers_after_their_job(self, own_server):
         """core/http/API.md, "Releases": a busy worker ends its job first and is replaced afterwards."""
+        held = self.held_jobs(own_server)
         endpoint = self.new_endpoint(self.template, workersMax=1, idleTimeout=3600)
-        job = self.server.run(endpoint["id"], {"sleepMs": 1_500, "output": "whole"})
+        job = self.server.run(endpoint["id"], held.input("whole"))
         self.in_progress(endpoint, job)
         self.release(imageName="plugin/echo")
         now = self.endpoint(endpoint)
         assert (now["version"], now["image"], now["release"]) == (2, "plugin/echo", {"version": 2, "state": "rolling"})
         workers = [(worker["state"], worker["slsVersion"], worker["image"]) for worker in now["workers"]]
-        assert workers == [("running", 1, "plugin/trial")]
+        assert workers == [("running", 1, held.IMAGE)]
         behind = self.server.run(endpoint["id"], {"output": 2})
+        held.release()
         end = self.server.finished(endpoint["id"], job)
         assert (end["output"], end.get("retries")) == ("whole", None)
         assert self.server.finished(endpoint["id"], behind)["output"] == {"output": 2}, "by the new image"
         self.complete(endpoint, 2)
 
-    def test_two_in_a_row(self):
+    def test_two_in_a_row(self, own_server):
         """core/http/API.md, "Releases": two updates in a row, while a worker is busy with the first version and others
         idle."""
+        held = self.held_jobs(own_server)
         endpoint = self.new_endpoint(self.template, workersMin=3, workersMax=3)
         until(lambda: [worker["state"] for worker in self.workers(endpoint)] == ["idle"] * 3, "three workers idle")
-        job = self.server.run(endpoint["id"], {"sleepMs": 1_000, "output": 1})
+        job = self.server.run(endpoint["id"], held.input(1))
         self.in_progress(endpoint, job)
         self.release(env={"N": "1"})
         self.release(env={"N": "2"})
+        held.release()
         now = self.complete(endpoint, 3)
         assert [worker["env"] for worker in now["workers"]] == [{"N": "2"}] * 3
         assert self.server.finished(endpoint["id"], job)["output"] == 1
@@ -197,8 +210,7 @@ class RollingTest(ReleaseTest):
                                                           for worker in self.workers(endpoint)),
                   f"a worker of version {n + 1}")
         stop.set()
-        for thread in threads:
-            thread.join()
+        join("the last request of the callers", *threads, deadline=2 * REPLY_DEADLINE)
         assert failures == []
         counts = self.server.quiet(endpoint["id"])
         assert (counts["completed"], counts["failed"], counts["retried"]) == (len(jobs), 0, 0)
@@ -214,11 +226,11 @@ class RollingTest(ReleaseTest):
         endpoint = self.new_endpoint(self.template, workersMin=2, workersMax=2, stopGraceMs=100)
         until(lambda: [worker["state"] for worker in self.workers(endpoint)] == ["idle"] * 2, "two workers idle")
         stuck = self.server.run_ignoring_stop(endpoint["id"])
-        job = self.server.run(endpoint["id"], {"sleepMs": 1_000})
+        job = self.server.run(endpoint["id"], {"sleepMs": 600_000})
         self.in_progress(endpoint, job)
         self.release(env={"N": "1"})
-        self.server.request("POST", f"/v2/{endpoint['id']}/cancel/{stuck}")
-        self.server.finished(endpoint["id"], job)
+        for each in (stuck, job):
+            self.server.request("POST", f"/v2/{endpoint['id']}/cancel/{each}")
 
         def versions():
             return [worker["slsVersion"] for worker in self.workers(endpoint) if worker["state"] != "stuck"]
@@ -240,29 +252,31 @@ class RollingTest(ReleaseTest):
     def test_during_a_drain(self, own_server):
         """core/http/API.md, "Releases": an update during a drain: the job ends, the update is in force after the
         restart."""
-        self.server = own_server()
-        self.template = self.new_template()
+        held = self.held_jobs(own_server, server__drain="60s")
         endpoint = self.new_endpoint(self.template, workersMax=1)
-        job = self.server.run(endpoint["id"], {"sleepMs": 2_000, "output": "drained"})
+        job = self.server.run(endpoint["id"], held.input("drained"))
         self.in_progress(endpoint, job)
         self.server.terminate()
         until(lambda: self.server.request("GET", "/readyz", key=None).status == 503, "it drains")
         self.release(env={"N": "late"})
+        held.release()
         assert self.server.ended() == 0
         self.server.start()
         assert self.server.finished(endpoint["id"], job)["output"] == "drained"
-        self.server.runsync(endpoint["id"], {})
+        self.server.runsync(endpoint["id"], held.input("late"))
         now = self.complete(endpoint, 2)
         assert [worker["env"] for worker in now["workers"]] == [{"N": "late"}]
 
-    def test_to_remote_workers_and_back(self):
+    def test_to_remote_workers_and_back(self, own_server):
         """core/http/API.md, "Images": a new image of remote workers ends our workers after their job; later jobs wait
         for remote workers."""
+        held = self.held_jobs(own_server)
         endpoint = self.new_endpoint(self.template, workersMin=2)
         until(lambda: [worker["state"] for worker in self.workers(endpoint)] == ["idle"] * 2, "two workers idle")
-        job = self.server.run(endpoint["id"], {"sleepMs": 1_000, "output": 1})
+        job = self.server.run(endpoint["id"], held.input(1))
         self.in_progress(endpoint, job)
         self.release(imageName="me/worker:1")
+        held.release()
         assert self.server.finished(endpoint["id"], job)["output"] == 1
         until(lambda: self.workers(endpoint) == [], "ours have left")
         waiting = self.server.run(endpoint["id"], {"output": 2})

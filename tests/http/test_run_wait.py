@@ -1,12 +1,14 @@
 """Waiting for a job: `wait` of /runsync and /status-sync, and clients that leave."""
 
+import json
 import threading
 import time
 
 import pytest
 
+from held_jobs import HeldJobs
 from http_case import HttpTest
-from jobq_server import until
+from jobq_server import join, until
 from pace import judge_pace
 
 BAD_WAITS = ["999", "300001", "abc", "1.5", "", "0", "-1000", "1e4", "0x1000", "2000x", "+2000", "%202000",
@@ -35,21 +37,32 @@ class WaitTest(HttpTest):
             assert job["status"] == "COMPLETED"
             self.assert_job(self.server.request("GET", f"/v2/echo/status-sync/{job['id']}?wait={wait}"))
 
-    def test_elapsed_wait_answers_in_progress_and_the_job_goes_on(self):
-        """core/http/API.md, "/runsync": when `wait` elapses, 200 with IN_PROGRESS, and the job goes on."""
-        started = time.monotonic()
-        body = {"input": {"sleepMs": 4000, "output": "done"}}
-        reply = self.server.request("POST", "/v2/trial/runsync?wait=1000", body)
-        waited = time.monotonic() - started
-        job = self.assert_job(reply)
-        assert job["status"] == "IN_PROGRESS"
-        assert "output" not in job
-        assert waited >= 0.95
-        judge_pace("/runsync?wait=1000 of a job that runs", waited, 5)
-        end = self.server.finished("trial", job["id"])
+    def test_elapsed_wait_answers_in_progress_and_the_job_goes_on(self, own_server):
+        """core/http/API.md, "/runsync": when `wait` elapses, 200 with IN_PROGRESS, and the job goes on. On a busy machine
+        the wait of the first call may elapse in the queue; when the same call is repeated, the job runs."""
+        held = self.at_end.enter_context(HeldJobs())
+        server = own_server(**held.settings)
+        body, once = {"input": held.input("done")}, {"Idempotency-Key": "once"}
+
+        def call():
+            started = time.monotonic()
+            reply = server.request("POST", "/v2/held/runsync?wait=1000", body, once)
+            waited = time.monotonic() - started
+            assert waited >= 0.95
+            judge_pace("/runsync?wait=1000 of a job that runs", waited, 5)
+            return self.assert_job(reply)
+
+        job = call()
+        assert job["status"] in ("IN_QUEUE", "IN_PROGRESS")
+        until(lambda: server.status("held", job["id"])["status"] == "IN_PROGRESS", "the job runs")
+        again = call()
+        assert (again["id"], again["status"]) == (job["id"], "IN_PROGRESS")
+        assert "output" not in again
+        held.release()
+        end = server.finished("held", job["id"])
         assert (end["status"], end["output"]) == ("COMPLETED", "done")
         assert "retries" not in end, "it was not run again"
-        assert end["executionTime"] < 2 * 4000, "nor for twice its time"
+        assert len(held.calls) == 1, "its handler has begun once"
 
     @pytest.mark.endpoints("parked")
     def test_elapsed_wait_of_a_queued_job(self):
@@ -78,16 +91,17 @@ class WaitTest(HttpTest):
                    for _ in range(20)]
         for thread in threads:
             thread.start()
-        for thread in threads:
-            thread.join()
+        join("the answer of each waiter", *threads)
         assert [answer["status"] for answer in answers] == ["COMPLETED"] * 20
 
-    def test_a_caller_that_leaves_does_not_cancel(self):
+    def test_a_caller_that_leaves_does_not_cancel(self, own_server):
         """core/http/API.md, "/runsync": the client going away does not cancel the job."""
-        before = self.server.quiet("trial")["completed"]
-        connection = self.server.connect()
-        connection.request("POST", "/v2/trial/runsync", b'{"input":{"sleepMs":300}}',
-                           {"Authorization": self.server.key, "Content-Type": "application/json"})
-        until(lambda: self.server.health("trial")["jobs"]["inProgress"] > 0, "the job runs")
+        held = self.at_end.enter_context(HeldJobs())
+        server = own_server(**held.settings)
+        connection = server.connect()
+        connection.request("POST", "/v2/held/runsync", json.dumps({"input": held.input("done")}),
+                           {"Authorization": server.key, "Content-Type": "application/json"})
+        until(lambda: server.health("held")["jobs"]["inProgress"] > 0, "the job runs")
         connection.close()
-        until(lambda: self.server.health("trial")["jobs"]["completed"] > before, "the job completes")
+        held.release()
+        assert server.quiet("held") == {"completed": 1, "failed": 0, "inProgress": 0, "inQueue": 0, "retried": 0}

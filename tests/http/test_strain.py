@@ -1,6 +1,7 @@
 """HTTP transport under strain: shutdown, departing callers, no free slots, no descriptors, no memory, slow clients,
 TLS."""
 
+import json
 import os
 import resource
 import select
@@ -12,8 +13,9 @@ import time
 
 import pytest
 
+from held_jobs import HeldJobs
 from http_case import HttpTest
-from jobq_server import Server, until
+from jobq_server import Server, join, until
 from pace import judge_pace
 from wire import GET, MB, connect, ends, post
 
@@ -36,12 +38,15 @@ class ShutdownTest(HttpTest):
         assert time.monotonic() - start < 30, "nobody waited for the end of the drain"
 
     def test_a_request_in_flight_is_answered_and_told_to_go(self, own_server):
-        server = own_server(server__drain="20s")
+        held = self.at_end.enter_context(HeldJobs())
+        server = own_server(**held.settings, server__drain="60s")
         with connect(server) as plain:
-            body = b'{"input":{"sleepMs":1500,"output":"done"}}'
-            plain.sendall(post(server, "/v2/trial/runsync", len(body), body=body))
-            until(lambda: server.health("trial")["jobs"]["inProgress"], "the job runs")
+            body = json.dumps({"input": held.input("done")}).encode()
+            plain.sendall(post(server, "/v2/held/runsync", len(body), body=body))
+            until(lambda: server.health("held")["jobs"]["inProgress"], "the job runs")
             server.terminate()
+            until(lambda: server.request("GET", "/readyz", key=None).status == 503, "the server drains")
+            held.release()
             answer = ends(plain)
         assert b" 200 OK\r\n" in answer
         assert b"\r\nConnection: close\r\n" in answer
@@ -85,7 +90,7 @@ class ShutdownTest(HttpTest):
             judge_pace("an end with a drain of 4 s", time.monotonic() - start, 7)
         finally:
             over.set()
-            dripper.join()
+            join("the last byte of the dripping client", dripper)
             for plain in (half_head, half_body, drip, deaf):
                 plain.close()
 
@@ -365,8 +370,7 @@ class SlowTest(HttpTest):
                    threading.Thread(target=dripping, args=("a dripping body", body, b"x" * 900))]
         for thread in threads:
             thread.start()
-        for thread in threads:
-            thread.join()
+        join("the end of each slow connection", *threads)
         over.set()
         for name, low, high, status in (("idle", 0.9, 3, b""), ("half a head", 9, 13, b"HTTP/1.1 408"),
                                         ("a dripping head", 9, 13, b"HTTP/1.1 408"),
