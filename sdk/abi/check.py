@@ -33,6 +33,7 @@ KINDS = {"storage": ("storage", "Storage"), "queuePolicy": ("queue", "QueuePolic
          "handler": ("handler", "HandlerFactory"), "webhookTransport": ("webhook", "WebhookTransport")}
 ROOTS = {"plugin": ["Plugin", "PluginEnv", "Log", "Error"], **{group: [root] for group, root in KINDS.values()}}
 UNFIT = 77
+LONGEST = 600  # seconds of one program: bounds a hang, and judges no pace
 
 
 def compile_probe(sdk):
@@ -47,11 +48,11 @@ def probe_in(folder, sdk):
     (folder / "probe.cpp").write_text(PROBE % entries)
     subprocess.run([*compiler, "-std=c++20", "-g", "-gdwarf-4", "-fno-eliminate-unused-debug-types",
                     "-femit-class-debug-always", "-c", f"-I{sdk / 'include'}", "probe.cpp", "-o", "probe.o"],
-                   cwd=folder, check=True)
+                   cwd=folder, check=True, timeout=LONGEST)
     subprocess.run(["objcopy", "-O", "binary", "--only-section=jobq_abi", "--set-section-flags", "jobq_abi=alloc",
-                    "probe.o", "manifest"], cwd=folder, check=True)
+                    "probe.o", "manifest"], cwd=folder, check=True, timeout=LONGEST)
     dump = subprocess.run(["readelf", "--debug-dump=info", "probe.o"], cwd=folder, check=True,
-                          stdout=subprocess.PIPE, text=True).stdout
+                          stdout=subprocess.PIPE, text=True, timeout=LONGEST).stdout
     return Types(dump), (folder / "manifest").read_text().rstrip("\0")
 
 
@@ -161,7 +162,7 @@ def unfit():
     """Returns the reason why this compiler's description cannot be compared, or None if the compiler is fit."""
     compiler = os.environ.get("CXX", "g++").split()
     macros = subprocess.run([*compiler, "-dM", "-E", "-x", "c++", "/dev/null"], check=True, stdout=subprocess.PIPE,
-                            text=True).stdout
+                            text=True, timeout=LONGEST).stdout
     if "__clang__" in macros or "__x86_64__" not in macros:
         return f"{compiler[0]} is not a GCC for x86-64, and the files of sdk/abi are written for that one"
     return None

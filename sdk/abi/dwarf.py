@@ -5,6 +5,7 @@ import subprocess
 HEAD = re.compile(r"^\s*<(\d+)><([0-9a-f]+)>: Abbrev Number: \d+ \((\w+)\)")
 ATTRIBUTE = re.compile(r"^\s*<[0-9a-f]+>\s+(DW_AT_(?:name|type|linkage_name|declaration|vtable_elem_location|artificial|"
                        r"external|accessibility))\s*: (.*)$")
+LONGEST_FILTER = 60  # seconds: bounds a hang, and judges no pace
 RECORDS = ("DW_TAG_structure_type", "DW_TAG_class_type")
 QUALIFIERS = {"DW_TAG_pointer_type": "*", "DW_TAG_reference_type": "&", "DW_TAG_rvalue_reference_type": "&&",
               "DW_TAG_const_type": " const"}
@@ -129,7 +130,7 @@ class Types:
         functions = self._functions(name)
         mangled = [function.text("DW_AT_linkage_name") for function in functions]
         demangled = subprocess.run(["c++filt"], input="\n".join(mangled), check=True, stdout=subprocess.PIPE,
-                                   text=True).stdout.splitlines()
+                                   text=True, timeout=LONGEST_FILTER).stdout.splitlines()
         signatures = [shorter(self._type_name(self._target(function))) + " " + shorter(text).removeprefix(f"{name}::")
                       for function, text in zip(functions, demangled)]
         return sorted(zip((function.number("DW_AT_vtable_elem_location") for function in functions), signatures))

@@ -15,6 +15,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = ("core", "plugins", "sdk/include", "sdk/testkit", "tests")
 AT_ONCE = 2
+LONGEST_COMPILATION = 300  # seconds: bounds a hang, and judges no pace
 
 
 def options(entry):
@@ -50,7 +51,8 @@ def compile_alone(header, entry):
     for_tests = any(header.is_relative_to(ROOT / folder) for folder in ("tests", "sdk/testkit"))
     folders = [f"-I{ROOT}", f"-I{ROOT}/sdk"] if for_tests else []  # the source file may be of a different program
     done = subprocess.run([*options(entry), *folders, "-fsyntax-only", "-x", "c++", "-"], cwd=entry["directory"],
-                          text=True, input=f'#include "{header}"\n' * 2, capture_output=True, check=False)
+                          text=True, input=f'#include "{header}"\n' * 2, capture_output=True, check=False,
+                          timeout=LONGEST_COMPILATION)
     return done.stderr if done.returncode else ""
 
 

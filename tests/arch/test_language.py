@@ -9,6 +9,7 @@ import tokenize
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = ("core", "plugins", "sdk", "tests")
+LONGEST_LISTING = 60  # seconds: bounds a hang, and judges no pace
 MOST_PRONOUNS = 0.05  # of the words of all comments of a group
 MOST_BARE_STARTS = 0.03  # of the sentences with four words or more
 
@@ -45,7 +46,8 @@ PAGE = re.compile(r"(?<![\w/.*-])((?:[\w-]+/)*[\w-]+\.md)\b")
 
 
 def tracked(*patterns):
-    names = subprocess.run(["git", "ls-files", *patterns], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    names = subprocess.run(["git", "ls-files", *patterns], cwd=ROOT, check=True, capture_output=True, text=True,
+                           timeout=LONGEST_LISTING).stdout
     return [name for name in names.splitlines() if (ROOT / name).is_file()]
 
 

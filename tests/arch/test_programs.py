@@ -8,6 +8,7 @@ import pytest
 from arch_test import LAYERS, ROOT, layer_of, sources
 
 PROGRAMS = pathlib.Path(os.environ.get("JOBQ_BUILD", ROOT / "build")) / "bin"
+LONGEST_LISTING = 120  # seconds: bounds a hang, and judges no pace
 BELOW_JOBQCTL = LAYERS["cli"] | {other for layer in LAYERS["cli"] for other in LAYERS[layer]}
 CLASS = re.compile(r"^(?:class|struct) (\w+)[^;]*?\{", re.M)
 
@@ -26,7 +27,7 @@ def server_classes():
 def classes_in(program):
     """The classes of namespace jobq with a function or table of their own in the program."""
     symbols = subprocess.run(["nm", "-C", "--defined-only", PROGRAMS / program], check=True, capture_output=True,
-                             text=True).stdout
+                             text=True, timeout=LONGEST_LISTING).stdout
     return set(re.findall(r"^[0-9a-f]+ \w (?:\w+ for )?jobq::(\w+)(?:::|$)", symbols, re.M))
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from http_case import HttpTest
 from jobq_server import Reply
+from pace import HANG
 
 MB = 1024 * 1024
 
@@ -242,7 +243,7 @@ class SizeTest(MalformedTest):
                         ["curl", "-sS", "-m", "30", "-w", "\n%{http_code} %{content_type}", "-H",
                          f"Authorization: {self.server.key}", "-H", "Content-Type: application/json", *extra,
                          "--data-binary", f"@{file.name}", f"{self.server.url}/v2/echo/run"],
-                        capture_output=True, text=True, check=False)
+                        capture_output=True, text=True, check=False, timeout=HANG)
                     assert done.returncode == 0, done.stderr
                     body, _, end = done.stdout.rpartition("\n")
                     code, _, content_type = end.partition(" ")

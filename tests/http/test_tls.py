@@ -10,6 +10,7 @@ import pytest
 
 from http_case import HttpTest
 from jobq_server import Server, until
+from pace import HANG
 from wire import GET, MB, connect, ends, post
 
 
@@ -29,7 +30,7 @@ class TlsTest(HttpTest):
     def make_certificate(self):
         subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj",
                         "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-out", self.files[0],
-                        "-keyout", self.files[1]], check=True, capture_output=True)
+                        "-keyout", self.files[1]], check=True, capture_output=True, timeout=HANG)
 
     def certificate(self):
         """Returns the certificate given to a new connection, as PEM."""
@@ -72,7 +73,7 @@ class TlsTest(HttpTest):
             done = subprocess.run(["curl", "-sSk", "-m", "30", "-o", os.devnull, "-w", "%{http_code}", "-H", extra,
                                    "-H", f"Authorization: {self.server.key}", "--data-binary", "@-",
                                    f"{self.server.url}/v2/echo/run"], input=bytes(60 * MB), capture_output=True,
-                                  check=False)
+                                  check=False, timeout=HANG)
             assert (done.returncode, done.stdout) == (0, b"413"), done.stderr
 
     def threads(self):

@@ -10,6 +10,7 @@ import requests
 
 from http_case import HttpTest
 from jobq_server import ROOT
+from pace import HANG
 
 MEGABYTES = 30  # more than any buffer on the way, and to be sent within the two seconds that the server reads on
 TIMES = 10
@@ -48,7 +49,8 @@ class TooLargeTest(HttpTest):
         def send():
             done = subprocess.run(["curl", "-sS", "-m", "30", "-o", os.devnull, "-w", "%{http_code}", "-H",
                                    f"Authorization: {self.server.key}", *extra, *framing, "--data-binary",
-                                   f"@{body_file}", self.url], capture_output=True, text=True, check=False)
+                                   f"@{body_file}", self.url], capture_output=True, text=True, check=False,
+                                  timeout=HANG)
             return int(done.stdout) if done.returncode == 0 else done.stderr
 
         assert [send() for _ in range(TIMES)] == REFUSED

@@ -25,6 +25,7 @@ ACCESS_ID = "S3RVER"  # the only account that s3rver knows
 SECRET = "S3RVER"
 BUCKET = "pictures"
 START_SECONDS = 30
+INSTALL_SECONDS = 200  # on a busy machine
 
 
 class Driver:
@@ -123,7 +124,7 @@ def s3rver_program():
         for name in ("package.json", "package-lock.json"):
             shutil.copy(HERE / name, folder)
         subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], cwd=folder,
-                       check=True)
+                       check=True, timeout=INSTALL_SECONDS)
     return folder / "node_modules/s3rver/bin/s3rver.js"
 
 
@@ -144,7 +145,7 @@ def s3rver(s3rver_program, tmp_path):
     finally:
         too_late.cancel()
         server.kill()
-        server.wait()
+        server.wait(START_SECONDS)
         server.stdout.close()
 
 

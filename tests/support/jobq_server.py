@@ -137,7 +137,7 @@ class Server(Api):
 
     def kill(self):
         self.process.kill()
-        self.process.wait()
+        self.ended()
 
     def restart(self):
         self.stop()

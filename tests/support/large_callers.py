@@ -17,9 +17,12 @@ import select
 import threading
 import time
 
+from jobq_api import join
+
 BLOCK = 24 << 20
 STEP = 256 << 10
 CRLF = "\r\n"
+LONGEST_CALL = 300  # seconds: bounds a hang, and judges no pace
 
 
 class LargeCallers:
@@ -39,9 +42,8 @@ class LargeCallers:
             thread.start()
         for thread in self.threads:
             thread.join(max(0.0, end - time.monotonic()))
-            if thread.is_alive():
-                self.over.set()
-                thread.join()
+        self.over.set()
+        join("the last call of each caller", *self.threads, deadline=2 * LONGEST_CALL)
 
     def input(self, n):
         """The parts of caller n's input, exactly `size` bytes of body around them."""
@@ -78,7 +80,7 @@ class LargeCallers:
         head = (f"POST /v2/{endpoint}/runsync?wait=300000 HTTP/1.1\r\nHost: jobq\r\nAuthorization: {self.api.key}\r\n"
                 f"Content-Length: {self.size}\r\n{'' if n % 2 else 'Expect: 100-continue' + CRLF}\r\n").encode()
         with self.api.plug() as plain:
-            plain.settimeout(300)
+            plain.settimeout(LONGEST_CALL)
             plain.sendall(head)
             if n % 2 == 0:
                 answer = plain.recv(65536)

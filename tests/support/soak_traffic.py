@@ -10,6 +10,8 @@ import random
 import threading
 import time
 
+from jobq_api import REPLY_DEADLINE, join
+
 WAITING_STATES = ("IN_QUEUE", "IN_PROGRESS")
 MOST_FAULTS = 20
 MB = 1 << 20
@@ -51,8 +53,7 @@ class Traffic:
 
     def stop(self):
         self.pace.stop.set()
-        for thread in self.threads:
-            thread.join()
+        join("the last request of each caller", *self.threads, deadline=2 * REPLY_DEADLINE)
 
     def note(self, kind, ended, fault=None):
         with self.lock:

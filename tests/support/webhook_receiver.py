@@ -18,6 +18,8 @@ import json
 import threading
 import time
 
+from jobq_api import join
+
 DEADLINE = 60.0  # seconds: bounds a hang, and judges no pace
 
 
@@ -98,7 +100,7 @@ class WebhookReceiver:
     def close(self):
         self._server.shutdown()
         self._server.server_close()
-        self._thread.join()
+        join("the end of the receiver", self._thread, deadline=DEADLINE)
 
     def __enter__(self):
         return self
