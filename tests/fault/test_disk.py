@@ -23,11 +23,14 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 class LockedTest(DiskTest):
     def test_a_lock_while_the_server_runs(self):
-        server = self.own_server()
+        held = self.at_end.enter_context(HeldJobs("job:progress(1) job:emit(1) job:emit(2) job:log('a')"))
+        server = self.own_server(**held.settings)
         old = server.finished("echo", server.run("echo", {"a": 1}))["id"]
-        running = server.run("trial", {"sleepMs": 4000, "progress": [1], "chunks": 2, "log": ["a"], "output": "done"})
+        running = server.run("held", held.input("done"))
+        held.wait(1)
         with contextlib.closing(sqlite3.connect(self.database(server), isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
+            held.release()
             answers = {}  # in order of arrival
 
             def ask(name, method, path, body, key=True):
@@ -39,7 +42,7 @@ class LockedTest(DiskTest):
 
             calls = {"run": ("POST", "/v2/echo/run", {"input": {}}), "ready": ("GET", "/readyz", None, None),
                      "runsync": ("POST", "/v2/echo/runsync", {"input": {}}),
-                     "cancel": ("POST", f"/v2/trial/cancel/{running}", None),
+                     "cancel": ("POST", f"/v2/held/cancel/{running}", None),
                      "status": ("GET", f"/v2/echo/status/{old}", None)}
             threads = [threading.Thread(target=ask, args=(name, *call), daemon=True) for name, call in calls.items()]
             for thread in threads:
@@ -59,8 +62,9 @@ class LockedTest(DiskTest):
                 judge_pace(f"{name} while the database is locked", seconds, 2 * BUSY_TIMEOUT + 2)
             other.execute("ROLLBACK")
         until(lambda: self.ready(server).status == 200, "it is ready again", HANG)
-        self.assert_done(server, running)
-        assert server.quiet("trial")["completed"] == 1
+        end = server.finished("held", running)
+        assert (end["status"], end["output"]) == ("COMPLETED", "done")
+        assert server.quiet("held")["completed"] == 1
         assert server.finished("echo", server.run("echo", {}))["status"] == "COMPLETED"
         assert server.quiet("echo")["completed"] == 2, "what was answered 503 is not there"
 
@@ -130,7 +134,7 @@ class FullDiskTest(DiskTest):
         held = self.at_end.enter_context(HeldJobs())
         server = self.own_server(**held.settings, server__drain="1s")
         running = server.run("held", held.input("done"))
-        held.wait()
+        held.wait(1)
         resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (4 << 20, resource.RLIM_INFINITY))
         acknowledged = self.fill(server, 50_000)
         self.assert_refused(self.not_ready(server), 503, "disk I/O error", "read-only until the server is restarted")

@@ -6,7 +6,7 @@
     held.release()                                   the job ends, COMPLETED with the output "done"
 
 The handler is a Lua script. It calls an HTTP server of the test, which answers after release(); later jobs do not wait.
-A template with the image HeldJobs.IMAGE has the same handler.
+A template with the image HeldJobs.IMAGE has the same handler. HeldJobs(steps) runs Lua statements after the release.
 """
 
 import os
@@ -18,10 +18,11 @@ from webhook_receiver import WebhookReceiver
 
 LONGEST_HOLD = 600.0  # seconds: bounds a hang, and judges no pace
 
-HANDLER = """return function(input)
+HANDLER = """return function(input, job)
   local answer, reason = http.get(input.url)
   if not answer then error(reason) end
   if answer.status ~= 200 then error("the test did not release the job") end
+  STEPS
   return input.output
 end"""
 
@@ -29,10 +30,10 @@ end"""
 class HeldJobs(WebhookReceiver):
     IMAGE = "lua/held"
 
-    def __init__(self):
+    def __init__(self, steps=""):
         self._released = threading.Event()
         self._folder = tempfile.TemporaryDirectory(prefix="jobq-scripts-")
-        make_folder(self._folder.name, {"held": HANDLER})
+        make_folder(self._folder.name, {"held": HANDLER.replace("STEPS", steps)})
         super().__init__()
 
     @property
