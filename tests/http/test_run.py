@@ -170,10 +170,11 @@ class StatusTest(HttpTest):
     @pytest.mark.endpoints("parked")
     def test_queued_job_has_no_times(self):
         """core/http/API.md, "Job object": `delayTime` from IN_PROGRESS on; `output` only when there is one."""
-        job = self.server.run("parked", {"a": 1}, policy={"ttl": 10000})
+        job = self.server.run("parked", {"a": 1})
         answer = self.assert_job(self.server.request("GET", f"/v2/parked/status/{job}"))
         assert (answer["id"], answer["status"]) == (job, "IN_QUEUE")
         assert not {"delayTime", "executionTime", "output", "error", "retries"} & set(answer), answer
+        self.assert_job(self.server.request("POST", f"/v2/parked/cancel/{job}"))
 
     def test_running_job_has_delay_time_only(self):
         """core/http/API.md, "Job object": delayTime from IN_PROGRESS on, executionTime only on terminal answers."""
