@@ -171,7 +171,7 @@ class PlacesTest(HttpTest):
     CALLERS = 400
     PLACES = 50
     FREE_AGAIN = 5.0  # seconds: a departed caller is noticed at once, on a machine with time to spare
-    WAIT = 5000  # milliseconds of a wait in vain; fifty callers have to be in before the end of the wait
+    WAIT = 20_000  # milliseconds of a wait in vain; fifty callers have to be in before the end of the wait
 
     @pytest.fixture
     def server(self, own_server):

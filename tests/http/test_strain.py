@@ -16,7 +16,7 @@ import pytest
 from held_jobs import HeldJobs
 from http_case import HttpTest
 from jobq_server import Server, join, until
-from pace import judge_pace
+from pace import HANG, judge_pace
 from wire import GET, MB, connect, ends, post
 
 
@@ -64,6 +64,7 @@ class ShutdownTest(HttpTest):
         half_head.sendall(GET[:20])
         half_body.sendall(post(server, "/v2/echo/run", 5000, body=b"{"))
         deaf = socket.socket()
+        deaf.settimeout(HANG)
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         deaf.connect(server.address)
         large = b'{"input":{"a":"%s"}}' % (b"x" * (19 * MB))
@@ -85,9 +86,10 @@ class ShutdownTest(HttpTest):
         try:
             server.terminate()
             until(self.refuses_callers, "newcomers are refused")
-            assert server.running, "the clients held nothing: this proves nothing"
             assert server.ended() == 0, "it ends, though nobody lets go"
-            judge_pace("an end with a drain of 4 s", time.monotonic() - start, 7)
+            took = time.monotonic() - start
+            assert took >= 3.9, "the clients held nothing: this proves nothing"
+            judge_pace("an end with a drain of 4 s", took, 7)
         finally:
             over.set()
             join("the last byte of the dripping client", dripper)
@@ -207,6 +209,7 @@ class PlacesTest(HttpTest):
         for _ in range(140):
             plain = socket.socket()
             self.at_end.callback(plain.close)
+            plain.settimeout(HANG)
             plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             plain.connect(self.server.address)
             plain.sendall(f"GET /v2/echo/status/{job} HTTP/1.1\r\nHost: jobq\r\n"

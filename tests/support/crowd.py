@@ -31,7 +31,7 @@ def main():
     crowd, born, ended = {}, {}, {"idle": [], "head": [], "body": []}
     for kind, count in counts.items():
         for _ in range(count):
-            plain = socket.create_connection((host, port))
+            plain = socket.create_connection((host, port), timeout=2 * LONGEST)
             plain.sendall({"idle": b"", "head": head, "body": body}[kind])
             plain.setblocking(False)
             crowd[plain.fileno()] = (kind, plain)
@@ -69,8 +69,7 @@ def main():
     alive = 0
     for kind, plain in crowd.values():
         if kind == "idle":
-            plain.setblocking(True)
-            plain.settimeout(5)
+            plain.settimeout(2 * LONGEST)
             plain.sendall(b"GET /healthz HTTP/1.1\r\nHost: jobq\r\n\r\n")
             alive += plain.recv(1000).startswith(b"HTTP/1.1 200")
     kinds = {kind: {"closed": len(times), "first": min(times, default=0), "last": max(times, default=0)}
