@@ -1,6 +1,5 @@
 """Every wait of a test has a deadline: a hang fails where it is, and says what it waited for."""
 import ast
-import pathlib
 
 from arch_test import ROOT, assert_none
 

@@ -38,8 +38,8 @@ class WaitTest(HttpTest):
             self.assert_job(self.server.request("GET", f"/v2/echo/status-sync/{job['id']}?wait={wait}"))
 
     def test_elapsed_wait_answers_in_progress_and_the_job_goes_on(self, own_server):
-        """core/http/API.md, "/runsync": when `wait` elapses, 200 with IN_PROGRESS, and the job goes on. On a busy machine
-        the wait of the first call may elapse in the queue; when the same call is repeated, the job runs."""
+        """core/http/API.md, "/runsync": when `wait` elapses, 200 with IN_PROGRESS, and the job goes on. On a busy
+        machine the wait of the first call may elapse in the queue; when the same call is repeated, the job runs."""
         held = self.at_end.enter_context(HeldJobs())
         server = own_server(**held.settings)
         body, once = {"input": held.input("done")}, {"Idempotency-Key": "once"}

@@ -358,7 +358,7 @@ class SlowTest(HttpTest):
             measure(name, plain)
 
         over = threading.Event()
-        start = time.monotonic()  # before the server's clocks start, so that `took > low` holds however late a thread is
+        start = time.monotonic()  # before the server's clocks start: a late thread shortens no figure
         silent = connect(shared)
         silent.sendall(GET)
         silent.recv(1000)

@@ -9,7 +9,6 @@ The handler is a Lua script. It calls an HTTP server of the test, which answers 
 A template with the image HeldJobs.IMAGE has the same handler. HeldJobs(steps) runs Lua statements after the release.
 """
 
-import os
 import tempfile
 import threading
 
