@@ -1,6 +1,7 @@
 """One noisy key and nine quiet keys on a server under load, policy `fair`: 10,000 jobs of the noisy key wait, and the
-others submit 100 each, on both storages. The quiet keys wait hardly longer than their twins, which submit at the same
-time to an endpoint without a noisy key.
+others submit 100 each, on both storages. The places of the quiet keys' jobs in the queue are counted while the endpoint
+is paused. The delays are measured: the quiet keys wait hardly longer than their twins, which submit at the same time to
+an endpoint without a noisy key.
 
     build/venv/bin/pytest -s tests/fault/test_fair_share.py        (half a minute)
 
@@ -21,7 +22,8 @@ NOISY_JOBS, QUIET_KEYS, QUIET_JOBS = 10_000, 9, 100
 # A worker takes a job longer than its submission takes, so that there is a line also without the noisy key.
 WORKERS, JOB = 2, {"sleepMs": 5}
 MOST_TIMES = 2.0  # the p99 of each key, where paces are judged
-MOST_TIMES_IN_ALL = 3.0  # all delays together; 12 when the noisy key goes first
+MOST_TIMES_IN_ALL = 3.0  # all delays together, where paces are judged; 12 when the noisy key goes first
+TURNS = 9  # jobs of each quiet key whose places are counted: all of them are among the 100 places that are told apart
 FLOOD_JOBS, FLOOD_JOB, FLOOD_WORKERS = 30_000, {}, 128
 COLD_ENDPOINTS, FIRST_START = 12, 0.1
 
@@ -46,7 +48,9 @@ class FairShareTest:
                     for field, value in (("image", "plugin/trial"), ("workersMin", WORKERS), ("workersMax", WORKERS))}
         server = own_server(storage=storage, queue__policy="fair", **settings)
         noisy, *quiet = [Api(server.url, server.new_key("client")["key"]) for _ in range(1 + QUIET_KEYS)]
+        assert server.request("POST", "/v1/endpoints/beside/pause").status == 200
         submit_many(noisy, "beside", JOB, NOISY_JOBS)
+        self.take_turns(server, quiet)
         before = server.health("beside")["jobs"]["completed"]
         # At the same time, each with workers of its own: other work of the machine meets both.
         delays = self.delays([(endpoint, key) for endpoint in ("without", "beside") for key in quiet])
@@ -59,12 +63,24 @@ class FairShareTest:
         between = jobs["completed"] - before - QUIET_KEYS * QUIET_JOBS
         print(f"of the noisy key's jobs {before} were done when the others came, {between} between theirs, "
               f"{removed} waited in the end", flush=True)
-        assert removed > NOISY_JOBS // 2, "the noisy key had jobs waiting all the time"
-        assert between > QUIET_JOBS // 2, "and had its own share"
-        assert sum(map(sum, beside)) <= MOST_TIMES_IN_ALL * sum(map(sum, without))
+        assert between > QUIET_JOBS // 2, "the noisy key had its own share"
+        judge_pace(f"{storage}: jobs of the noisy key that waited in the end", removed, NOISY_JOBS // 2, unit="",
+                   least=True)
+        judge_pace(f"{storage}: delays of all quiet keys, of those without the noisy key",
+                   sum(map(sum, beside)) / max(1, sum(map(sum, without))), MOST_TIMES_IN_ALL, unit="")
         for n, (alone, together) in enumerate(zip(without, beside), 1):
             judge_pace(f"{storage}: p99 of key {n}, of that without the noisy key",
                        at(together, 0.99) / max(1, at(alone, 0.99)), MOST_TIMES, unit="")
+
+    def take_turns(self, server, quiet):
+        """Counts, while the endpoint is paused, that the n-th job of each quiet key has at most n jobs of each other
+        key before it, the noisy key included. Resumes the endpoint, and returns once the counted jobs have ended."""
+        jobs = [(turn, api.run("beside", JOB)) for turn in range(1, TURNS + 1) for api in quiet]
+        places = [(turn, server.status("beside", job)["queuePosition"]) for turn, job in jobs]
+        assert [(turn, place) for turn, place in places if place > turn * (1 + QUIET_KEYS)] == []
+        assert server.request("POST", "/v1/endpoints/beside/resume").status == 200
+        for _, job in jobs:
+            assert server.finished("beside", job)["status"] == "COMPLETED"
 
     def delays(self, callers):
         """All of them, each an endpoint and a key, submit at the same time; the delays of each one's jobs, in

@@ -6,8 +6,9 @@ import time
 
 import pytest
 
+from stepped_jobs import stepped_server
 from http_case import HttpTest
-from jobq_server import SHORT_DRAIN, until
+from jobq_server import SHORT_DRAIN, join, until
 from pace import judge_pace
 
 NOBODY = "00000000-0000-4000-8000-000000000000-u1"
@@ -103,12 +104,22 @@ class StatusTtlTest(HttpTest):
         assert self.assert_job(reply)["status"] == "IN_QUEUE"
         self.gone("parked", job)
 
-    def test_it_survives_completion(self):
-        """core/http/API.md, "/status": a `/status?ttl=` of a running job survives its completion."""
-        job = self.server.run("trial", {"sleepMs": 400})
-        self.assert_job(self.server.request("GET", f"/v2/trial/status/{job}?ttl=1500"))
-        assert self.server.finished("trial", job)["status"] == "COMPLETED"
-        self.gone("trial", job)
+    def test_it_survives_completion(self, own_server):
+        """core/http/API.md, "/status": a `/status?ttl=` of a running job survives its completion: a job without one
+        that ends later is gone earlier."""
+        server, held = stepped_server(self.at_end, own_server)
+        self.server = server
+        template = self.assert_job(server.request("POST", "/v1/templates", {"name": "t", "imageName": "lua/held"}))
+        endpoint = self.assert_job(server.request("POST", "/v1/endpoints", {
+            "templateId": template["id"], "retention": {"run": 1_000}}))["id"]
+        job = server.run(endpoint, {"hold": True})
+        until(lambda: server.status(endpoint, job)["status"] == "IN_PROGRESS", "the job runs")
+        reply = server.request("GET", f"/v2/{endpoint}/status/{job}?ttl=600000")
+        assert self.assert_job(reply)["status"] == "IN_PROGRESS"
+        held.release()
+        assert server.finished(endpoint, job)["status"] == "COMPLETED"
+        self.gone(endpoint, server.run(endpoint, {}))
+        assert server.status(endpoint, job)["status"] == "COMPLETED"
 
     def test_a_longer_one_than_allowed(self):
         """core/http/API.md, "/status": at most submission + 7 days; more is no fault."""
@@ -185,16 +196,18 @@ class RuleTest(HttpTest):
 
     def test_purge_takes_only_what_waits(self, own_server):
         """core/http/API.md, "/purge-queue": /purge-queue affects only jobs waiting in the queue."""
-        server = own_server(endpoint__trial__workersMax=1)
+        server, held = stepped_server(self.at_end, own_server, endpoint__trial__workersMax=1)
         answers = []
-        caller = threading.Thread(target=lambda: answers.append(server.runsync("trial", {"sleepMs": 700, "output": 1})))
+        caller = threading.Thread(
+            target=lambda: answers.append(server.runsync("trial", {"hold": True, "output": 1}, wait=300_000)))
         caller.start()
         until(lambda: server.health("trial")["jobs"]["inProgress"] == 1, "the job runs")
         done = server.runsync("echo", {})["id"]
         server.run("trial", {})
         assert self.assert_job(server.request("POST", "/v2/trial/purge-queue"))["removed"] == 1
         assert self.assert_job(server.request("POST", "/v2/echo/purge-queue"))["removed"] == 0
-        caller.join()
+        held.release()
+        join("the caller of the running job has its answer", caller)
         assert (answers[0]["status"], answers[0]["output"]) == ("COMPLETED", 1)
         assert server.status("echo", done)["status"] == "COMPLETED"
 
@@ -210,8 +223,7 @@ class RuleTest(HttpTest):
             waiter.start()
         started = time.monotonic()
         self.assert_job(server.request("POST", "/v2/parked/purge-queue"))
-        for waiter in waiters:
-            waiter.join()
+        join("the callers that wait for the purged job are answered", *waiters)
         assert time.monotonic() - started < 30, "they wait a minute unless they are woken"
         for answer in answers:
             self.assert_refused(answer, 404)

@@ -212,20 +212,26 @@ class SettingsTest(HttpTest):
     def test_requests_and_window(self, own_server, subtests):
         """etc/README.md: `limits.<operation>.requests` and `.window`; a caller waiting for Retry-After is let in."""
         server = self.server = own_server(**LIMITED,
-                                          **{"limits.run.requests": 3, "limits.run.window": "2s",
+                                          **{"limits.run.requests": 3, "limits.run.window": "60s",
+                                             "limits.status.requests": 1, "limits.status.window": "2s",
                                              "limits.purgeQueue.requests": 4, "limits.statusSync.requests": 5,
                                              "limits.cancel.requests": 6, "limits.requests.requests": 7,
                                              "limits.openai.requests": 2000})
         assert self.until_too_many("POST", "/v2/parked/run", 10, {"input": {}}) == 3
         reply = server.request("POST", "/v2/parked/run", {"input": {}})
         assert reply.status == 429
-        assert int(reply.headers["Retry-After"]) <= 2
-        assert re.search(r"\bw=2\b", reply.headers["RateLimit-Policy"])
+        assert re.search(r"\bw=60\b", reply.headers["RateLimit-Policy"])
         for method, path, limit in (("POST", "purge-queue", 4), ("GET", "status-sync/none", 5),
                                     ("POST", "cancel/none", 6), ("GET", "requests", 7)):
             with subtests.test(path):
                 assert self.until_too_many(method, f"/v2/parked/{path}", 20) == limit
-        until(lambda: server.request("POST", "/v2/parked/run", {"input": {}}).status == 200, "the window is over")
+
+        def ask():
+            return server.request("GET", "/v2/parked/status/none")
+        reply = until(lambda: (reply := ask()).status == 429 and reply, "a second request within a window")
+        assert int(reply.headers["Retry-After"]) <= 2
+        assert re.search(r"\bw=2\b", reply.headers["RateLimit-Policy"])
+        until(lambda: ask().status == 404, "the window is over")
 
     def test_headers(self, own_server):
         """core/decisions/limits.md: each answer of a limited operation names limit, remaining, reset and policy."""

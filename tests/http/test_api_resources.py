@@ -5,7 +5,7 @@ import json
 import pytest
 
 from http_case import HttpTest
-from jobq_server import until
+from jobq_server import SHORT_DRAIN, until
 from pace import judge_pace
 
 HOOK = "http://127.0.0.1:9/nobody"
@@ -46,13 +46,13 @@ class ExecutionTimeoutTest(HttpTest):
     def server(cls, class_server):
         own = class_server(**{
             "endpoint.trial.executionTimeout": "5s", "endpoint.line.image": "plugin/trial",
-            "endpoint.line.executionTimeout": "5s", "endpoint.line.workersMax": "1"})
-        more = {"executionTimeout": 60000}
+            "endpoint.line.executionTimeout": "5s", "endpoint.line.workersMax": "1", **SHORT_DRAIN})
+        more = {"executionTimeout": 600000}
         cls.jobs = {"longer": own.run("trial", {"sleepMs": 6500, "output": 1}, policy=more),
+                    "in front": own.run("line", {"sleepMs": 600000}, policy=more),
+                    "behind": own.run("line", {"output": "in time"}),
                     "theirs": own.run("trial", {"sleepMs": 60000}),
-                    "shorter": own.run("trial", {"sleepMs": 60000}, policy={"executionTimeout": 5000}),
-                    "in front": own.run("line", {"sleepMs": 5500}, policy=more),
-                    "behind": own.run("line", {"output": "in time"})}
+                    "shorter": own.run("trial", {"sleepMs": 60000}, policy={"executionTimeout": 5000})}
         return own
 
     def end(self, endpoint, name):
@@ -69,7 +69,8 @@ class ExecutionTimeoutTest(HttpTest):
 
     def test_the_queue_does_not_count(self):
         """core/http/API.md, "Policy": `executionTimeout` is enforced only during execution."""
-        assert self.end("line", "in front")["status"] == "COMPLETED"
+        assert self.end("trial", "theirs")["status"] == "TIMED_OUT"  # 5 s, and `behind` waits for longer than that
+        self.assert_job(self.server.request("POST", f"/v2/line/cancel/{self.jobs['in front']}"))
         end = self.end("line", "behind")
         assert (end["status"], end["output"]) == ("COMPLETED", "in time")
         assert end["delayTime"] > 5000, "it waited longer than it might run"
@@ -141,12 +142,12 @@ class ResponseTest(HttpTest):
     def test_progress_is_the_output_of_a_running_job(self):
         """core/http/API.md, "Job object": a handler's progress is the `output` of an IN_PROGRESS job, until the result
         takes its place."""
-        job = self.server.run("trial", {"progress": [{"at": 1}, {"at": 2}], "sleepMs": 500, "output": "done"})
-        during = until(lambda: (now := self.server.status("trial", job)).get("output") is not None and now,
-                       "the job reports")
-        if during["status"] == "IN_PROGRESS":
-            assert during["output"] in ({"at": 1}, {"at": 2})
-        assert self.server.finished("trial", job)["output"] == "done"
+        progress = [{"at": 1}, {"at": 2}]
+        job = self.server.run("trial", {"progress": progress, "sleepMs": 600000})
+        until(lambda: self.server.status("trial", job).get("output") == {"at": 2}, "the job reports")
+        assert self.server.status("trial", job)["status"] == "IN_PROGRESS"
+        self.assert_job(self.server.request("POST", f"/v2/trial/cancel/{job}"))
+        assert self.server.runsync("trial", {"progress": progress, "output": "done"})["output"] == "done"
 
 
 @pytest.mark.endpoints("echo", "trial")
@@ -193,7 +194,7 @@ class HealthObjectTest(HttpTest):
             last = server.runsync("trial", job_input)
         self.assert_job(server.request("POST", f"/v2/trial/retry/{last['id']}"))
         server.finished("trial", last["id"])
-        running = server.run("trial", {"sleepMs": 60000})
+        running = server.run("trial", {"sleepMs": 600000})
         until(lambda: server.status("trial", running)["status"] == "IN_PROGRESS", "the job runs")
         server.run("parked", {})
         health = server.health("trial")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from stepped_jobs import stepped_server
 from http_case import HttpTest
 from jobq_server import SHORT_DRAIN, until
 from pace import judge_pace
@@ -48,14 +49,18 @@ class SubmissionTest(StateTest):
 
 
 class ExecutionTest(StateTest):
-    def test_a_worker_picks_the_job_and_succeeds(self, blocker):
+    def test_a_worker_picks_the_job_and_succeeds(self, own_server):
         """core/http/API.md, "States and transitions": IN_QUEUE, a worker picks the job, IN_PROGRESS; success is
         COMPLETED with output."""
-        server = self.server
-        job = server.run("trial", {"sleepMs": 400, "output": {"a": 1}})
+        server, held = stepped_server(self.at_end, own_server, endpoint__trial__workersMax=1)
+        self.server = server
+        blocker = server.run("trial", {"hold": True})
+        self.until_state("trial", blocker, "IN_PROGRESS")
+        job = server.run("trial", {"hold": True, "output": {"a": 1}})
         assert self.state("trial", job) == "IN_QUEUE", "no worker is free"
         self.post("trial", "cancel", blocker)
         self.until_state("trial", job, "IN_PROGRESS")
+        held.release()
         end = server.finished("trial", job)
         assert (end["status"], end["output"]) == ("COMPLETED", {"a": 1})
 
@@ -183,7 +188,8 @@ class TimedOutTest(StateTest):
         """core/http/API.md, "/retry": TIMED_OUT, /retry, IN_QUEUE; the same id, the original input, previous output
         removed."""
         job = self.jobs[2]
-        blockers = [self.server.run("trial", {"sleepMs": 600000}) for _ in range(3)]
+        blockers = [self.server.run("trial", {"sleepMs": 600000}, policy={"executionTimeout": 600000})
+                    for _ in range(3)]
         for blocker in blockers:
             self.until_state("trial", blocker, "IN_PROGRESS")
         assert self.assert_job(self.post("trial", "retry", job)) == {"id": job, "status": "IN_QUEUE"}
@@ -191,7 +197,6 @@ class TimedOutTest(StateTest):
             "id": job, "status": "IN_QUEUE", "retries": 1, "queueReason": "workers_busy", "queuePosition": 1}
         for blocker in blockers:
             self.post("trial", "cancel", blocker)
-        self.until_state("trial", job, "IN_PROGRESS")
         until(lambda: self.server.status("trial", job).get("output") == {"half": 1}, "it runs with its original input")
         self.post("trial", "cancel", job)
 

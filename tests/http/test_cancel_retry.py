@@ -4,7 +4,7 @@ import contextlib
 import threading
 
 from http_case import HttpTest
-from jobq_server import until
+from jobq_server import join, until
 
 
 class CancelTest(HttpTest):
@@ -45,7 +45,7 @@ class CancelTest(HttpTest):
         waiter = threading.Thread(target=lambda: answers.append(self.server.finished("parked", job)))
         waiter.start()
         self.cancel("parked", job)
-        waiter.join()
+        join("the caller that waits for the cancelled job is answered", waiter)
         assert answers[0]["status"] == "CANCELLED"
 
     def test_what_has_ended_stays(self):

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 
 import pytest
 
@@ -145,9 +146,15 @@ class MountTest(HttpTest):
 
     def test_clamped_is_not_ignored_and_not_taken_as_it_is(self):
         """core/http/API.md, "The two mounts": a value out of range becomes the nearest value in range."""
-        body = {"input": {"sleepMs": 1500, "output": 1}, "policy": {"executionTimeout": 1, "ttl": 1}}
+        begin = time.monotonic()
+        body = {"input": {}, "policy": {"ttl": 1}}
+        waiting = self.assert_job(self.server.request("POST", "/sdk/v2/parked/run", body))["id"]
+        body = {"input": {"sleepMs": 600000}, "policy": {"executionTimeout": 1}}
         job = self.assert_job(self.server.request("POST", "/sdk/v2/trial/runsync", body))
-        assert (job["status"], job.get("output")) == ("COMPLETED", 1), "5 s to run, 10 s to live"
+        assert job["status"] == "TIMED_OUT"
+        assert job["executionTime"] >= 5000, "5 s to run"
+        until(lambda: self.server.request("GET", f"/v2/parked/status/{waiting}").status == 404, "the job expires")
+        assert time.monotonic() - begin > 9.9, "10 s to live"
         reply = self.server.request("POST", "/sdk/v2/parked/runsync?wait=0", {"input": {}})
         assert self.assert_job(reply)["status"] == "IN_QUEUE", "it waited for a second, not for 90"
 

@@ -7,8 +7,9 @@ import time
 
 import pytest
 
+from stepped_jobs import stepped_server
 from http_case import HttpTest
-from jobq_server import until
+from jobq_server import join, until
 from pace import judge_pace
 
 MB = 1024 * 1024
@@ -24,10 +25,13 @@ class ChunkTest(HttpTest):
     def take_all(self, job, query="?wait=20000"):
         """All chunks as a client of the public SDKs takes them: until an answer with a final state."""
         taken, answers = [], []
-        while not answers or answers[-1][1] not in TERMINAL:
+
+        def ends():
             chunks, state, reply = self.stream(job, query)
-            taken += chunks
+            taken.extend(chunks)
             answers.append((len(reply.body), state, len(chunks)))
+            return state in TERMINAL
+        until(ends, f"the stream of {job} has a final state")
         return taken, answers
 
     @staticmethod
@@ -45,13 +49,18 @@ class OnceTest(ChunkTest):
         for _ in range(2):
             assert self.stream(job)[:2] == ([], "COMPLETED")
 
-    def test_while_the_job_runs(self):
+    def test_while_the_job_runs(self, own_server):
         """core/http/API.md, "Reading a stream": in order while they come; a final state is reported only with the last
         chunks."""
-        job = self.server.run("trial", {"chunks": 6, "chunkMs": 120})
+        self.server, held = stepped_server(self.at_end, own_server)
+        job = self.server.run("trial", {"chunks": 6, "hold": True})
+        for n in range(3):
+            held.allow(n + 1)
+            chunks, state, _ = self.stream(job, "?wait=60000")
+            assert (self.numbers(chunks), state) == ([n], "IN_PROGRESS"), "each was seen while the job ran"
+        held.release()
         taken, answers = self.take_all(job)
-        assert self.numbers(taken) == list(range(6))
-        assert len(answers) >= 2, "they were seen while the job ran"
+        assert self.numbers(taken) == [3, 4, 5]
         for _, state, count in answers[:-1]:
             assert state == "IN_PROGRESS"
             assert count > 0, "a stream that is waited for answers when there is something"
@@ -68,8 +77,7 @@ class OnceTest(ChunkTest):
         readers = [threading.Thread(target=read, args=(part,)) for part in parts]
         for reader in readers:
             reader.start()
-        for reader in readers:
-            reader.join()
+        join("four readers have read the stream to its end", *readers)
         for part in parts:
             assert self.numbers(part) == sorted(self.numbers(part))
         assert sorted(number for part in parts for number in self.numbers(part)) == list(range(200))
@@ -175,7 +183,7 @@ class HoldTest(ChunkTest):
         reader = threading.Thread(target=lambda: answers.append(self.stream(job, "?wait=20000", "parked")))
         reader.start()
         self.server.request("POST", f"/v2/parked/cancel/{job}")
-        reader.join()
+        join("the reader of the cancelled job is answered", reader)
         assert answers[0][:2] == ([], "CANCELLED")
 
     def test_bounds_of_wait(self, subtests):
@@ -208,11 +216,12 @@ class OffsetTest(ChunkTest):
         nothing away."""
         job = self.server.run("trial", {"chunks": 5, "chunkMs": 60})
         read = []
-        while True:
+
+        def ends():
             chunks, state, _ = self.stream(job, f"?offset={len(read)}&wait=20000")
-            read += chunks
-            if state in TERMINAL:
-                break
+            read.extend(chunks)
+            return state in TERMINAL
+        until(ends, f"the stream of {job} has a final state")
         assert self.numbers(read) == list(range(5))
         assert self.numbers(self.take_all(job)[0]) == list(range(5))
 
@@ -252,20 +261,23 @@ class AttemptTest(ChunkTest):
 
     def test_a_lost_worker(self, own_server):
         """core/http/API.md, "Reading a stream": a job that goes back into the queue starts its stream again."""
-        server = self.server = own_server(endpoint__trial__workersMax=1)
-        job = server.run("trial", {"chunks": 4, "chunkMs": 250})
-        chunks, _, reply = self.stream(job, "?wait=20000")
-        assert self.numbers(chunks) in ([0], [0, 1], [0, 1, 2])
+        server, held = stepped_server(self.at_end, own_server, endpoint__trial__workersMax=1)
+        self.server = server
+        job = server.run("trial", {"chunks": 4})
+        held.allow(1)
+        chunks, _, reply = self.stream(job, "?wait=60000")
+        assert self.numbers(chunks) == [0]
         attempt = int(reply.headers["X-Job-Attempt"])
         server.kill()
         server.start()
+        held.release()
         taken = self.take_all(job)[0]
         assert self.numbers(taken) == [0, 1, 2, 3]
         assert int(self.stream(job)[2].headers["X-Job-Attempt"]) > attempt
 
     def test_a_cancelled_job_keeps_what_it_has_sent(self):
         """core/http/API.md, "Reading a stream": a final state comes with the last chunks, sent before the cancel."""
-        job = self.server.run("trial", {"chunks": 100, "chunkMs": 50})
+        job = self.server.run("trial", {"chunks": 100_000, "chunkMs": 50})
         until(lambda: len(self.stream(job, "?offset=0&wait=1000")[0]) >= 2, "two chunks were sent")
         self.assert_job(self.server.request("POST", f"/v2/trial/cancel/{job}"))
         taken, answers = self.take_all(job)

@@ -7,7 +7,8 @@ import threading
 import pytest
 
 from http_case import HttpTest
-from jobq_server import SHORT_DRAIN, until
+from jobq_server import SHORT_DRAIN, join, until
+from lua_case import make_folder
 
 
 @pytest.mark.endpoints("echo", "trial", "parked")
@@ -57,8 +58,7 @@ class IdempotencyTest(HttpTest):
                    for _ in range(8)]
         for caller in callers:
             caller.start()
-        for caller in callers:
-            caller.join()
+        join("eight callers of one job are answered", *callers)
         jobs = [self.assert_job(answer) for answer in answers]
         assert {(job["id"], job["status"], job["output"]) for job in jobs} == {(jobs[0]["id"], "COMPLETED", "one")}
 
@@ -99,8 +99,7 @@ class IdempotencyTest(HttpTest):
         callers = [threading.Thread(target=lambda: answers.append(self.submit(word))) for _ in range(16)]
         for caller in callers:
             caller.start()
-        for caller in callers:
-            caller.join()
+        join("sixteen callers with one key are answered", *callers)
         assert len({self.assert_job(answer)["id"] for answer in answers}) == 1
         assert self.waiting() == before + 1
 
@@ -136,14 +135,23 @@ class StuckTest(HttpTest):
         assert re.search(r"(?i)stuck", server.log())
         assert server.status("trial", stuck)["status"] == "CANCELLED"
 
-    def test_its_late_result_is_ignored(self, own_server):
+    LATE = """return function(input, job)
+      if input.output then return input.output end
+      job:progress("begun")
+      while not job:stopped() do end
+      return "late"
+    end"""
+
+    def test_its_late_result_is_ignored(self, own_server, tmp_path):
         """core/http/API.md, "/cancel": cancel of a running job answers at once; a late result is ignored."""
-        server = own_server(endpoint__trial__workersMax=1)
-        late = server.run("trial", {"sleepMs": 3_000, "ignoreStop": True, "output": "late"})
-        until(lambda: server.status("trial", late)["status"] == "IN_PROGRESS", "the job runs")
+        make_folder(str(tmp_path), {"late": self.LATE})
+        server = own_server(scripts__path=tmp_path, endpoint__trial__image="lua/late", endpoint__trial__workersMax=1)
+        late = server.run("trial", {})
+        until(lambda: server.status("trial", late).get("output") == "begun", "the handler has begun")
         self.assert_job(server.request("POST", f"/v2/trial/cancel/{late}"))
         cancelled = server.status("trial", late)
         assert cancelled["status"] == "CANCELLED"
+        until(lambda: f"job.stale: the result of {late}" in server.log(), "the late result has come")
         assert server.runsync("trial", {"output": "next"})["output"] == "next"
         assert server.status("trial", late) == cancelled
         assert server.health("trial")["jobs"]["completed"] == 1

@@ -126,7 +126,7 @@ def run_shell(tree, server, blocks):
             os.killpg(shell.pid, signal.SIGKILL)  # and what its blocks left in the background
         except ProcessLookupError:
             pass
-        shell.wait()
+        shell.wait(jobq_server.STOP_DEADLINE)
     return judged(blocks, results, shell.returncode)
 
 

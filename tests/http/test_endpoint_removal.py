@@ -9,7 +9,8 @@ import time
 
 import pytest
 
-from jobq_server import is_foreign, until
+from stepped_jobs import stepped_server
+from jobq_server import is_foreign, join, until
 from management_api import ManagementTest
 from webhook_receiver import WebhookReceiver
 
@@ -55,14 +56,18 @@ class GoneTest(RemovalTest):
         again = self.new_endpoint(template)
         assert self.server.runsync(again["id"], {"output": 1})["output"] == 1
 
-    def test_other_endpoints(self):
+    def test_other_endpoints(self, own_server):
         """core/decisions/endpoints.md: DELETE removes the jobs of this endpoint alone."""
-        template = self.new_template()
+        self.server, held = stepped_server(self.at_end, own_server)
+        template = self.new_template(imageName="lua/held")
         first, second = self.new_endpoint(template), self.new_endpoint(template)
-        running = self.server.run(second["id"], {"sleepMs": 700, "output": "stays"})
+        running = self.server.run(second["id"], {"hold": True, "output": "stays"})
+        self.in_progress(second, running)
         done = self.server.runsync(second["id"], {"output": 2})["id"]
-        self.server.run(first["id"], {"sleepMs": 60_000})
+        self.server.run(first["id"], {"hold": True})
         self.remove("/endpoints/" + first["id"])
+        assert self.server.status(second["id"], running)["status"] == "IN_PROGRESS"
+        held.release()
         assert self.server.finished(second["id"], running)["output"] == "stays"
         assert self.server.status(second["id"], done)["output"] == 2
 
@@ -86,15 +91,13 @@ class WaiterTest(RemovalTest):
         until(lambda: present() == 3, "the jobs are there")
         begin = time.monotonic()
         self.remove("/endpoints/" + endpoint["id"])
-        for caller in callers:
-            caller.join(90)
-            assert not caller.is_alive(), "a caller still waits for a job of an endpoint that is gone"
+        join("every caller that waits for a job of an endpoint that is gone is answered", *callers, deadline=90)
         return [(end - begin, reply.status) for end, reply in zip(ends, replies)]
 
     def test_who_waits_is_answered(self, subtests):
         """core/decisions/endpoints.md: a caller waiting for a job of the endpoint, running or not, soon reads 404."""
         endpoint = self.new_endpoint(workersMax=1)
-        running = self.server.run(endpoint["id"], {"sleepMs": 60_000})
+        running = self.server.run(endpoint["id"], {"sleepMs": 600_000})
         self.in_progress(endpoint, running)
         queued = self.server.run(endpoint["id"], {})
         calls = [("GET", f"/status-sync/{running}?wait=60000", None),

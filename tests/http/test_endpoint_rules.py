@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from jobq_server import is_foreign, until
+from jobq_server import is_foreign, join, until
 from management_api import ManagementTest
 from webhook_receiver import WebhookReceiver
 
@@ -18,6 +18,10 @@ class RuleTest(ManagementTest):
     def running(self, endpoint, count):
         """Once so many of its jobs run."""
         until(lambda: self.server.health(endpoint["id"])["jobs"]["inProgress"] == count, f"{count} jobs run")
+
+    def cancel(self, endpoint, job):
+        """Ends a job of many minutes."""
+        self.assert_job(self.server.request("POST", f"/v2/{endpoint['id']}/cancel/{job}"))
 
 
 class CallableTest(RuleTest):
@@ -42,8 +46,7 @@ class CallableTest(RuleTest):
         callers = [threading.Thread(target=make_and_call, args=(n,)) for n in range(20)]
         for caller in callers:
             caller.start()
-        for caller in callers:
-            caller.join()
+        join("twenty endpoints are made and called", *callers)
         assert sorted(outputs) == list(range(20))
         assert len(set(endpoints)) == 20
         for endpoint in endpoints:
@@ -63,24 +66,29 @@ class WorkerTest(RuleTest):
     def test_workers_max_is_raised(self):
         """core/http/API.md, "Endpoint API": within 1 s: more workers for the queued jobs."""
         endpoint = self.new_endpoint(workersMax=1, scalerType="REQUEST_COUNT", scalerValue=1)
-        jobs = [self.server.run(endpoint["id"], {"sleepMs": 60_000}) for _ in range(3)]
+        jobs = [self.server.run(endpoint["id"], {"sleepMs": 600_000}) for _ in range(3)]
         self.running(endpoint, 1)
         assert self.change(endpoint, workersMax=3)["version"] == 1, "no release"
         self.running(endpoint, 3)
         for job in jobs:
-            self.server.request("POST", f"/v2/{endpoint['id']}/cancel/{job}")
+            self.cancel(endpoint, job)
 
     def test_workers_max_is_lowered(self):
         """core/http/API.md, "Endpoint API": a change takes effect: of three busy workers only one takes another job."""
         endpoint = self.new_endpoint(workersMax=3, scalerType="REQUEST_COUNT", scalerValue=1)
-        self.assert_job(self.server.request("POST", f"/v2/{endpoint['id']}/run", {"input": {"sleepMs": 300}}))
-        for _ in range(2):
-            self.server.run(endpoint["id"], {"sleepMs": 300})
+        busy = [self.server.run(endpoint["id"], {"sleepMs": 600_000}) for _ in range(3)]
         self.running(endpoint, 3)
         self.change(endpoint, workersMax=1)
-        jobs = [self.server.run(endpoint["id"], {"sleepMs": 300, "n": n}) for n in range(4)]
-        assert {self.server.finished(endpoint["id"], job)["status"] for job in jobs} == {"COMPLETED"}
-        assert len({self.server.status(endpoint["id"], job)["workerId"] for job in jobs}) == 1
+        first = self.server.run(endpoint["id"], {"sleepMs": 600_000})
+        others = [self.server.run(endpoint["id"], {"n": n}) for n in range(3)]
+        for job in busy:
+            self.cancel(endpoint, job)
+        self.in_progress(endpoint, first)
+        until(lambda: [worker["state"] for worker in self.workers(endpoint)] == ["running"], "two workers have left")
+        assert {self.server.status(endpoint["id"], job)["status"] for job in others} == {"IN_QUEUE"}
+        self.cancel(endpoint, first)
+        assert {self.server.finished(endpoint["id"], job)["status"] for job in others} == {"COMPLETED"}
+        assert len({self.server.status(endpoint["id"], job)["workerId"] for job in (first, *others)}) == 1
 
     def test_no_workers_any_more(self):
         """core/http/API.md, "Endpoint": with workersMax = 0 no worker takes a job, not even an idle worker."""
@@ -106,10 +114,10 @@ class WorkerTest(RuleTest):
         """core/http/API.md, "Scaling": idleTimeout in seconds: an idle worker leaves after this time, and not
         before."""
         endpoint = self.new_endpoint(idleTimeout=1)
+        begin = time.monotonic()  # the worker is idle before the answer to its job is read
         self.server.runsync(endpoint["id"], {})
-        done = time.monotonic()
         until(lambda: self.workers(endpoint) == [], "the worker leaves")
-        assert time.monotonic() - done > 0.9
+        assert time.monotonic() - begin > 0.99
 
     def test_max_stuck_and_stop_grace(self, own_server):
         """core/decisions/workers.md: after stopGraceMs a handler that ignores its stop is stuck; maxStuck are
@@ -136,7 +144,7 @@ class JobRuleTest(RuleTest):
         """core/http/API.md, "Attempts and lost workers": FAILED when a worker was lost maxAttempts times, here once."""
         self.server = own_server()
         endpoint = self.new_endpoint(maxAttempts=1)
-        job = self.server.run(endpoint["id"], {"sleepMs": 60_000})
+        job = self.server.run(endpoint["id"], {"sleepMs": 600_000})
         self.in_progress(endpoint, job)
         self.server.kill()
         self.server.start()
@@ -145,7 +153,7 @@ class JobRuleTest(RuleTest):
     def test_retention(self):
         """core/http/API.md, "Lifetime of jobs and results": retention of results, per endpoint here: `run` and
         `runsync` in milliseconds."""
-        endpoint = self.new_endpoint(retention={"run": 60_000, "runsync": 1_000})
+        endpoint = self.new_endpoint(retention={"run": 3_600_000, "runsync": 1_000})
         kept = self.server.run(endpoint["id"], {})
         short = self.server.runsync(endpoint["id"], {})["id"]
         self.server.finished(endpoint["id"], kept)
@@ -224,10 +232,12 @@ class LimitTest(RuleTest):
     def test_concurrent(self):
         """core/http/API.md, "Rate limits": at most so many calls at once."""
         endpoint = self.new_endpoint(rateLimits={"runsync": {"concurrent": 1, "perWorker": 0}})
-        caller = threading.Thread(target=self.server.runsync, args=(endpoint["id"], {"sleepMs": 1_500}))
+        caller = threading.Thread(target=self.server.runsync, args=(endpoint["id"], {"sleepMs": 600_000}, 300_000))
         caller.start()
-        self.at_end.callback(caller.join)
+        self.at_end.callback(join, "the caller that is let in has its answer", caller)
         self.running(endpoint, 1)
+        job, = self.assert_job(self.server.request("GET", f"/v2/{endpoint['id']}/requests"))["requests"]
+        self.at_end.callback(self.cancel, endpoint, job["id"])
         reply = self.server.request("POST", f"/v2/{endpoint['id']}/runsync", {"input": {}})
         self.assert_refused(reply, 429)
 

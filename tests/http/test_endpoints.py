@@ -324,7 +324,7 @@ class ReadTest(EndpointTest):
     def test_workers(self):
         """core/http/API.md, "Endpoint API": workers have the keys of a Pod, their version, and their present work."""
         endpoint = self.new_endpoint(self.template, workersMax=1)
-        job = self.server.run(endpoint["id"], {"sleepMs": 60_000})
+        job = self.server.run(endpoint["id"], {"sleepMs": 600_000})
         self.in_progress(endpoint, job)
         # The storage knows of a claim before the dispatcher has noted which worker has it.
         until(lambda: [each["state"] for each in self.workers(endpoint)] == ["running"], "the worker runs")

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from http_case import HttpTest
-from jobq_server import Reply
+from jobq_server import Reply, join
 
 BODY = b'{"input":{"a":1}}'
 CHUNKED = b"11\r\n" + BODY + b"\r\n0\r\n\r\n"
@@ -370,5 +370,5 @@ class ConnectionTest(WireTest):
                     got += part
             finally:
                 plain.shutdown(socket.SHUT_RDWR)
-                writer.join()
+                join("the writer ends with its connection", writer)
             return parse_answers(got, heads)

@@ -135,5 +135,5 @@ class CtlLogTest(LogTest):
             assert following.stdout.readline().endswith(" information begun\n")
             self.server.request("POST", f"/v2/follows/cancel/{job}")
             assert following.stdout.read() == "", "what a job logs after its end is not kept"
-            assert following.wait() == NOT_COMPLETED
+            assert following.wait(HANG) == NOT_COMPLETED
             too_late.cancel()

@@ -8,6 +8,7 @@ import tempfile
 
 import pytest
 
+from jobq_server import until
 from jobqctl_case import NOT_COMPLETED, NOWHERE, REFUSED, USAGE, CtlTest
 
 VERBS = {"key create": "NAME", "key list": "", "key revoke": "ID", "plugin list": "", "plugin describe": "NAME",
@@ -183,9 +184,12 @@ class JobVerbsTest(CtlTest):
 
     def test_run_sync_of_a_job_that_takes_longer(self):
         """Exit code 4 when `--wait` elapsed; the wait goes to the server, which judges its range."""
-        job = self.json("run", "trial", '{"sleepMs":1500}', "--sync", "--wait", "1000", code=NOT_COMPLETED)
-        assert job["status"] == "IN_PROGRESS"
-        assert self.server.finished("trial", job["id"])["status"] == "COMPLETED"
+        job = self.json("run", "parked", "{}", "--sync", "--wait", "1000", code=NOT_COMPLETED)
+        assert job["status"] == "IN_QUEUE"
+        job = self.json("run", "trial", '{"sleepMs":600000}', "--sync", "--wait", "1000", code=NOT_COMPLETED)
+        assert job["status"] in ("IN_QUEUE", "IN_PROGRESS"), "no bound on the time until a worker takes the job"
+        until(lambda: self.server.status("trial", job["id"])["status"] == "IN_PROGRESS", "the job goes on")
+        self.json("cancel", "trial", job["id"])
         assert "wait" in self.sentence("run", "echo", "{}", "--sync", "--wait", "999", code=REFUSED)
 
     def test_cancel_and_retry(self):
@@ -244,7 +248,8 @@ class UsageTest(CtlTest):
         words = line.split(" ")
         body = (f'source {script}; COMP_WORDS=({" ".join(words[:-1])} "{words[-1]}"); COMP_CWORD={len(words) - 1}; '
                 '_jobqctl; printf "%s\\n" "${COMPREPLY[@]}"')
-        done = subprocess.run(["bash", "-c", body], capture_output=True, text=True, check=True, cwd=tmp_path)
+        done = subprocess.run(["bash", "-c", body], capture_output=True, text=True, check=True, cwd=tmp_path,
+                              timeout=60)
         assert done.stdout.split() == completed, done.stderr
 
     def test_help_of_a_group(self):

@@ -8,6 +8,7 @@ import ssl
 import subprocess
 import threading
 
+from jobq_server import join
 from jobqctl_case import REFUSED, UNREACHABLE, USAGE, CtlTest
 
 
@@ -34,10 +35,10 @@ class UnreachableTest(CtlTest):
                     while caller.recv(65536):
                         pass  # a close with unread bytes would be a reset
 
-            thread = threading.Thread(target=answer)
+            thread = threading.Thread(target=answer, daemon=True)
             thread.start()
             self.sentence("key", "list", code=UNREACHABLE, JOBQ_URL=f"https://127.0.0.1:{plain.getsockname()[1]}")
-            thread.join()
+            join("the server without TLS ends", thread)
 
     def test_another_server(self, subtests):
         """Exit code 3 when what answers is not a jobq server, or stops in the middle of its answer."""
@@ -60,7 +61,7 @@ class TlsTest(CtlTest):
         path = os.path.join(folder, host)
         subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", path, "-out",
                         path + ".pem", "-days", "2", "-subj", f"/CN={host}", "-addext", f"subjectAltName=DNS:{host}"],
-                       check=True, capture_output=True)
+                       check=True, capture_output=True, timeout=60)
         with open(path, "ab") as both, open(path + ".pem", "rb") as certificate:
             both.write(certificate.read())
         return path
@@ -113,5 +114,5 @@ class _OtherServer:
 
     def __exit__(self, *_error):
         self.server.shutdown()
-        self.thread.join()
+        join("the other server ends", self.thread)
         self.server.server_close()

@@ -2,11 +2,13 @@
 
 import json
 import subprocess
+import threading
 
 import pytest
 
 from jobq_server import JOBQCTL, is_foreign, until
 from jobqctl_case import NOT_COMPLETED, NOWHERE, REFUSED, USAGE, FormTest
+from pace import HANG
 from webhook_receiver import WebhookReceiver
 
 
@@ -101,14 +103,17 @@ class StreamTest(FormTest):
 
     def test_while_it_runs(self):
         """A chunk is shown when it comes, not at the end."""
-        job = self.server.run(self.endpoint, {"chunks": 100, "chunkMs": 500})
+        job = self.server.run(self.endpoint, {"chunks": 10_000, "chunkMs": 500})
         with subprocess.Popen([JOBQCTL, "job", "stream", self.endpoint, job], stdout=subprocess.PIPE,
                               env=self.environment()) as reader:
+            too_late = threading.Timer(HANG, reader.kill)
+            too_late.start()
             assert json.loads(reader.stdout.readline())["chunk"] == 0
             assert self.server.status(self.endpoint, job)["status"] == "IN_PROGRESS"
             self.json("job", "cancel", self.endpoint, job)
             reader.stdout.read()
-            assert reader.wait(60) == NOT_COMPLETED
+            assert reader.wait(HANG) == NOT_COMPLETED
+            too_late.cancel()
 
     def test_other_ends(self):
         """Exit code 4 when the job did not end COMPLETED; a job that never emits has no chunk."""

@@ -1,11 +1,13 @@
 """jobqctl release status: complete, rolling and halted, at once and with --wait."""
 
 import subprocess
+import threading
 
 import pytest
 
 from jobq_server import JOBQCTL, until
 from jobqctl_case import HALTED, NOWHERE, REFUSED, USAGE, WAIT_ELAPSED, FormTest
+from pace import HANG
 
 
 class ReleaseTest(FormTest):
@@ -21,7 +23,7 @@ class ReleaseTest(FormTest):
 
     def roll(self):
         """A release that cannot go on, because the only worker of the old version has a long job."""
-        job = self.server.run(self.endpoint, {"sleepMs": 60000})
+        job = self.server.run(self.endpoint, {"sleepMs": 600000})
         until(lambda: self.server.status(self.endpoint, job)["status"] == "IN_PROGRESS", "the job runs")
         self.update(env={"A": "1"})
         return job
@@ -56,9 +58,12 @@ class ReleaseTest(FormTest):
         assert answer["release"]["state"] == "rolling"
         with subprocess.Popen([JOBQCTL, "release", "status", self.endpoint, "--wait"], stdout=subprocess.PIPE,
                               env=self.environment()) as waiter:
+            too_late = threading.Timer(HANG, waiter.kill)
+            too_late.start()
             self.json("cancel", self.endpoint, job)
             text = waiter.stdout.read().decode()
-            assert waiter.wait(60) == 0, text
+            assert waiter.wait(HANG) == 0, text
+            too_late.cancel()
         assert "complete" in text
         assert self.row()["WORKERS"] == "1 has 2"
 

@@ -4,14 +4,18 @@ import contextlib
 import json
 import os
 import pty
+import select
 import signal
 import subprocess
 import termios
+import threading
+import time
 
 import pytest
 
 from jobq_server import JOBQCTL, until
 from jobqctl_case import NOWHERE, REFUSED, UNREACHABLE, USAGE, FormTest
+from pace import HANG
 
 HEAD = ["ENDPOINT", "NAME", "RUNNING", "IDLE", "STARTING", "STUCK", "IN QUEUE", "IN PROGRESS", "FINISHED/S", "QUEUE",
         "RELEASE"]
@@ -22,7 +26,7 @@ class OnceTest(FormTest):
     def test_once(self):
         """For every endpoint the workers, the jobs, the state of the queue and of the release."""
         endpoint = self.make_endpoint(name="busy")
-        job = self.server.run(endpoint, {"sleepMs": 60000})
+        job = self.server.run(endpoint, {"sleepMs": 600000})
         until(lambda: self.server.status(endpoint, job)["status"] == "IN_PROGRESS", "the job runs")
         other = self.server.run(endpoint, {})
         until(lambda: self.server.health(endpoint)["workers"]["running"] == 1, "the worker is counted")
@@ -76,10 +80,13 @@ class LiveTest(FormTest):
                                    stderr=subprocess.PIPE, **streams)
         self.at_end.callback(process.stderr.close)
         self.at_end.callback(process.kill)
+        too_late = threading.Timer(HANG, process.kill)  # a read that waits for its output ends, too
+        too_late.start()
+        self.at_end.callback(too_late.cancel)
         return process
 
     def end(self, process, code=0):
-        assert process.wait(60) == code
+        assert process.wait(HANG) == code
         assert process.stderr.read() == b""
 
     def test_without_a_terminal(self):
@@ -138,7 +145,10 @@ class LiveTest(FormTest):
 
         def until_drawn(text, times=1):
             nonlocal seen
+            end = time.monotonic() + HANG
             while seen.count(text) < times:
+                assert select.select([outside], [], [], max(0.0, end - time.monotonic()))[0], (
+                    f"{text!r} was drawn {seen.count(text)} times within {HANG:g} s, not {times}")
                 seen += os.read(outside, 65536)
             return seen
         try:

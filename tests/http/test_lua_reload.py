@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from jobq_server import until
+from jobq_server import join, until
 from jobqctl_case import REFUSED, USAGE, CtlTest
 from lua_case import LuaTest, make_folder
 
@@ -140,7 +140,7 @@ class EditTest(ReloadTest):
             until(lambda: len(edits) > 40, "the scripts were edited meanwhile")
         finally:
             done.set()
-            editor.join()
+            join("the edits of the scripts end", editor)
 
 
 class BrokenTest(ReloadTest):
