@@ -23,7 +23,7 @@ def stacks(data):
             frames.append(line.split(None, 1)[1].replace(";", ":") if len(line.split(None, 1)) > 1 else "[unknown]")
     if thread:
         yield [thread, *reversed(frames)]
-    script.wait()
+    script.wait(60)
 
 
 def write(data):

@@ -16,6 +16,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 BUILD = os.environ.get("JOBQ_BUILD", os.path.join(ROOT, "build"))
 PROGRAMS = os.path.join(BUILD, "tests")
 BULLMQ = "bullmq@5.34.0"
+LONGEST_LOAD = 1_800  # seconds of one run of the load generator, with a million jobs
 
 
 def free_port():
@@ -33,6 +34,15 @@ def await_port(port, process):
         except OSError:
             time.sleep(0.02)
     raise RuntimeError(f"{process.args[0]} does not listen")
+
+
+def until(question, what, deadline=60.0):
+    """Asks until the answer is true; fails with `what` after `deadline` seconds."""
+    end = time.monotonic() + deadline
+    while not question():
+        if time.monotonic() > end:
+            raise RuntimeError(f"{what}: not within {deadline:g} s")
+        time.sleep(0.005)
 
 
 def end_with_parent():
@@ -75,7 +85,7 @@ class Running:
                 process.wait(30)
             except subprocess.TimeoutExpired:
                 process.kill()
-                process.wait()
+                process.wait(30)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def file(self, name, content):
@@ -93,7 +103,7 @@ class Running:
                                              stdout=subprocess.DEVNULL, preexec_fn=end_with_parent)
         done = subprocess.run([os.path.join(PROGRAMS, "bench_load"), protocol, str(self.port), str(connections),
                                str(seconds), str(count), path], capture_output=True, text=True, check=False,
-                              preexec_fn=end_with_parent)
+                              preexec_fn=end_with_parent, timeout=LONGEST_LOAD)
         if done.returncode != 0:
             raise RuntimeError(f"the load on {self.folder} failed: {done.stderr}\n{self.log()}")
         return json.loads(done.stdout)
@@ -190,7 +200,7 @@ def install_bullmq():
     if not os.path.isdir(os.path.join(folder, "node_modules", "bullmq")):
         os.makedirs(folder, exist_ok=True)
         done = subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--prefix", folder, BULLMQ],
-                              capture_output=True, check=False)
+                              capture_output=True, check=False, timeout=600)
         if done.returncode != 0:
             print(f"npm cannot install {BULLMQ}", file=sys.stderr)
             return None

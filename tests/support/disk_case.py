@@ -69,11 +69,6 @@ class DiskTest(HttpTest):
             acknowledged.append((number, reply.json()["id"]))
         return pytest.fail(f"{most} jobs of {size} bytes were acknowledged, and no 503 came")
 
-    def assert_done(self, server, job):
-        """Waits for the end of a job of the endpoint `trial` whose output is "done"."""
-        end = server.finished("trial", job)
-        assert (end["status"], end["output"]) == ("COMPLETED", "done")
-
     def assert_all_there(self, server, acknowledged):
         for number, job in acknowledged:
             assert server.status("parked", job)["status"] == "IN_QUEUE", f"job {number}"

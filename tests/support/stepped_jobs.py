@@ -1,4 +1,5 @@
 """Jobs whose steps and end the test decides: their handler is a Lua script that asks an HTTP server of the test before
+each step.
 
     server, held = stepped_server(self.at_end, own_server, endpoint__trial__workersMax=1)
     job = server.run("trial", {"hold": True, "output": 1})
