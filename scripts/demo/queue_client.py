@@ -5,7 +5,7 @@ import urllib.error
 import urllib.request
 
 FINAL = {"COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT"}
-PATIENCE_SECONDS = 120
+LONGEST_WAIT = 120
 LONGEST_PAUSE = 0.5
 
 
@@ -23,10 +23,10 @@ class QueueClient:
     def call(self, method, path, body=None):
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.base + path, data=data, headers=self.headers, method=method)
-        end = time.monotonic() + PATIENCE_SECONDS
+        end = time.monotonic() + LONGEST_WAIT
         while True:
             try:
-                with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as answer:
+                with urllib.request.urlopen(request, timeout=LONGEST_WAIT) as answer:
                     return json.load(answer)
             except urllib.error.HTTPError as error:
                 text = error.read().decode(errors="replace")[:300]
@@ -47,12 +47,12 @@ class QueueClient:
 
     def wait(self, job_id):
         """The finished job; asks more and more seldom."""
-        end, pause = time.monotonic() + PATIENCE_SECONDS, 0.02
+        end, pause = time.monotonic() + LONGEST_WAIT, 0.02
         while True:
             job = self.call("GET", f"/status/{job_id}")
             if job["status"] in FINAL:
                 return job
             if time.monotonic() > end:
-                raise QueueError(f"job {job_id} is still {job['status']} after {PATIENCE_SECONDS} s")
+                raise QueueError(f"job {job_id} is still {job['status']} after {LONGEST_WAIT} s")
             time.sleep(pause)
             pause = min(pause * 1.5, LONGEST_PAUSE)

@@ -39,7 +39,7 @@ void FaultPlan::failAtRandom(unsigned seed, unsigned every) {
   every_ = every;
 }
 
-void FaultPlan::strike(std::string verb, std::uint64_t number, Strike how) {
+void FaultPlan::failCall(std::string verb, std::uint64_t number, CallFault how) {
   Lock lock(mutex_);
   struck_ = std::move(verb);
   strikeIn_ = number;
@@ -136,9 +136,9 @@ void FaultPlan::enter(const char* verb) {
     throw std::bad_alloc();
   }
   if (strikeIn_ > 0 && struck_ == verb && --strikeIn_ == 0) {
-    if (how_ == Strike::before) once_ = calls_;
-    if (how_ == Strike::onward) from_ = calls_;
-    doubtful_ = how_ == Strike::done;
+    if (how_ == CallFault::before) once_ = calls_;
+    if (how_ == CallFault::onward) from_ = calls_;
+    doubtful_ = how_ == CallFault::done;
   }
   if (!hits(verb)) return;
   failed_.emplace_back(verb);

@@ -1,6 +1,6 @@
 // A storage decorator with failures on demand: a failing call throws StorageError and does not reach the real storage.
 // Failures do not come after the call, because an operation changes nothing when StorageError is thrown
-// (`sdk/include/jobq/storage.h`). Only for records a test may ask for a failure after the call (Strike::done): a
+// (`sdk/include/jobq/storage.h`). Only for records a test may ask for a failure after the call (CallFault::done): a
 // storage over a network, or a dying storage, leaves its caller in doubt.
 #pragma once
 
@@ -17,8 +17,8 @@
 
 namespace jobq::fault {
 
-/// Fate of the call named by strike().
-enum class Strike {
+/// Fate of the call named by failCall().
+enum class CallFault {
   before,  ///< the call fails
   done,    ///< the call is done, and its caller reads a failure (records and jobs.remove only)
   onward,  ///< the call fails, and every later call too, until heal()
@@ -43,8 +43,8 @@ class FaultPlan {
   void failVerb(std::string verb, Instant until = Instant::max());
   /// Fails about one call in `every` until heal(). The seed and the order of the calls decide which calls fail.
   void failAtRandom(unsigned seed, unsigned every);
-  /// Strikes the `number`-th call of `verb` from now on; once.
-  void strike(std::string verb, std::uint64_t number, Strike how);
+  /// Fails the `number`-th call of `verb` from now on; once.
+  void failCall(std::string verb, std::uint64_t number, CallFault how);
   /// Holds the next claim with a job: the claim is done, but its caller does not get the result before letGo(). Other
   /// threads can act in this moment.
   void holdClaims() { hold("leases.claim"); }
@@ -85,7 +85,7 @@ class FaultPlan {
   Instant until_ JOBQ_GUARDED_BY(mutex_) = Instant::min();
   std::string struck_ JOBQ_GUARDED_BY(mutex_);
   std::uint64_t strikeIn_ JOBQ_GUARDED_BY(mutex_) = 0;
-  Strike how_ JOBQ_GUARDED_BY(mutex_) = Strike::before;
+  CallFault how_ JOBQ_GUARDED_BY(mutex_) = CallFault::before;
   bool doubtful_ JOBQ_GUARDED_BY(mutex_) = false;  // the struck call is being done
   std::string held_ JOBQ_GUARDED_BY(mutex_);
   std::uint64_t holdIn_ JOBQ_GUARDED_BY(mutex_) = 0;

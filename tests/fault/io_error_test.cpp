@@ -193,7 +193,7 @@ class IoError : public ServerTest {
   }
 
   // Runs the server once on the failing disk and once on a sound disk. Returns false if the fault never struck.
-  bool strike(const DiskFault& fault) {
+  bool survives(const DiskFault& fault) {
     SCOPED_TRACE(nameOf(fault.call) + " " + std::to_string(fault.number) + (fault.forever ? " and after" : "") +
                  " answers " + std::to_string(fault.answer));
     close();
@@ -246,16 +246,16 @@ class IoError : public ServerTest {
   }
 
   // Strikes with fault `first`, and with each fault `step` calls further, until a fault never struck.
-  void strikeEach(DiskCall call, int answer, bool forever, std::uint64_t first, std::uint64_t step) {
+  void failEach(DiskCall call, int answer, bool forever, std::uint64_t first, std::uint64_t step) {
     std::uint64_t number = first;
-    while (strike({call, number, forever, answer}) && !HasFatalFailure()) number += step;
+    while (survives({call, number, forever, answer}) && !HasFatalFailure()) number += step;
     std::cout << nameOf(call) << (forever ? " and all after it" : "") << ": " << (number - first) / step << " faults"
               << std::endl;
     EXPECT_GT(number, first) << "such a call was never made";
   }
 
-  void strikeAll(DiskCall call, int answer) {
-    for (const bool forever : {false, true}) strikeEach(call, answer, forever, 1, 1);
+  void failEveryCall(DiskCall call, int answer) {
+    for (const bool forever : {false, true}) failEach(call, answer, forever, 1, 1);
   }
 
   std::vector<Acknowledged> acknowledged_;
@@ -272,13 +272,13 @@ constexpr unsigned kShares = 4;
 /// whether all later writes fail as well, and the first write of the share.
 class IoErrorOfWrites : public IoError, public testing::WithParamInterface<std::tuple<bool, unsigned>> {
  protected:
-  void strikeShare(int answer) {
-    strikeEach(DiskCall::write, answer, std::get<0>(GetParam()), std::get<1>(GetParam()), kShares);
+  void failShare(int answer) {
+    failEach(DiskCall::write, answer, std::get<0>(GetParam()), std::get<1>(GetParam()), kShares);
   }
 };
 
-TEST_P(IoErrorOfWrites, OfEachWrite) { strikeShare(SQLITE_IOERR); }
-TEST_P(IoErrorOfWrites, OfEachWriteOnAFullDisk) { strikeShare(SQLITE_FULL); }
+TEST_P(IoErrorOfWrites, OfEachWrite) { failShare(SQLITE_IOERR); }
+TEST_P(IoErrorOfWrites, OfEachWriteOnAFullDisk) { failShare(SQLITE_FULL); }
 
 INSTANTIATE_TEST_SUITE_P(Every, IoErrorOfWrites, testing::Combine(testing::Bool(), testing::Range(1U, kShares + 1)),
                          [](const testing::TestParamInfo<std::tuple<bool, unsigned>>& info) {
@@ -286,10 +286,10 @@ INSTANTIATE_TEST_SUITE_P(Every, IoErrorOfWrites, testing::Combine(testing::Bool(
                                   std::to_string(std::get<1>(info.param));
                          });
 
-TEST_F(IoError, OfEachSync) { strikeAll(DiskCall::sync, SQLITE_IOERR); }
-TEST_F(IoError, OfEachTruncation) { strikeAll(DiskCall::truncate, SQLITE_IOERR); }
-TEST_F(IoError, OfEachOpening) { strikeAll(DiskCall::open, SQLITE_IOERR); }
-TEST_F(IoError, OfEachDeletion) { strikeAll(DiskCall::remove, SQLITE_IOERR); }
+TEST_F(IoError, OfEachSync) { failEveryCall(DiskCall::sync, SQLITE_IOERR); }
+TEST_F(IoError, OfEachTruncation) { failEveryCall(DiskCall::truncate, SQLITE_IOERR); }
+TEST_F(IoError, OfEachOpening) { failEveryCall(DiskCall::open, SQLITE_IOERR); }
+TEST_F(IoError, OfEachDeletion) { failEveryCall(DiskCall::remove, SQLITE_IOERR); }
 
 }  // namespace
 }  // namespace jobq::fault

@@ -56,7 +56,7 @@ class ManagementFaultTest : public FaultTest {
 
   /// Acts as an operator would when the storage is gone for good: a durable storage needs a restart of the server.
   void mend() {
-    if (how_ != Strike::onward || mended_ || plan_.failed().size() == faultsBefore_) return;
+    if (how_ != CallFault::onward || mended_ || plan_.failed().size() == faultsBefore_) return;
     mended_ = true;
     const bool restart = std::string(GetParam()) == "sqlite";
     if (restart) close();
@@ -103,7 +103,7 @@ class ManagementFaultTest : public FaultTest {
         return id;
       }
       EXPECT_EQ(made.status, 503) << made.body;
-      EXPECT_NE(how_, Strike::before) << "it failed, and is there";
+      EXPECT_NE(how_, CallFault::before) << "it failed, and is there";
       const Answer again = insist("POST", "/v1/templates", body);
       EXPECT_EQ(again.status, 400) << "a name is there once";
       EXPECT_THAT(again.body, HasSubstr(id));
@@ -123,7 +123,7 @@ class ManagementFaultTest : public FaultTest {
         EXPECT_EQ(made.field("id"), *now.begin());
         EXPECT_EQ(made.field("version"), "1");
       } else {
-        EXPECT_NE(how_, Strike::before) << "it failed, and is there: " << made.body;
+        EXPECT_NE(how_, CallFault::before) << "it failed, and is there: " << made.body;
       }
       return *now.begin();
     }
@@ -174,7 +174,7 @@ class ManagementFaultTest : public FaultTest {
     mend();
   }
 
-  void begin(Strike how) {
+  void begin(CallFault how) {
     how_ = how;
     mended_ = false;
     faultsBefore_ = plan_.failed().size();
@@ -185,7 +185,7 @@ class ManagementFaultTest : public FaultTest {
     std::filesystem::remove_all(dir_ / "jobq-data");
   }
 
-  Strike how_ = Strike::before;
+  CallFault how_ = CallFault::before;
   bool mended_ = false;
   bool refused_ = false;  // a call was refused since the flag was cleared
   std::size_t faultsBefore_ = 0;

@@ -82,12 +82,12 @@ class ManagementOutage : public ManagementFaultTest {
     eventually("a template is left", [&] { return ids(kTemplateKind) == std::set{named("a")}; });
   }
 
-  /// Plays `day` with each call of `verb` struck in turn, until a day ran to its end without a strike.
-  void strikeEach(const std::string& verb, Strike how, const std::function<void()>& day) {
+  /// Plays `day` with each call of `verb` failing in turn, until a day ran to its end without a fault.
+  void strikeEach(const std::string& verb, CallFault how, const std::function<void()>& day) {
     std::uint64_t number = 1;
     for (bool struck = true; struck; ++number) {
       begin(how);
-      plan_.strike(verb, number, how);
+      plan_.failCall(verb, number, how);
       day();
       mend();
       plan_.heal();
@@ -106,7 +106,7 @@ constexpr const char* kChanges[] = {"records.create", "records.update", "records
 constexpr const char* kQuestions[] = {"records.find", "records.list", "records.changedSince"};
 
 TEST_P(ManagementOutage, ADayOfReleasesWithEachChangeStruck) {
-  for (const Strike how : {Strike::before, Strike::done, Strike::onward}) {
+  for (const CallFault how : {CallFault::before, CallFault::done, CallFault::onward}) {
     for (const char* verb : {kChanges[0], kChanges[1]}) {
       strikeEach(verb, how, [this] { releaseDay(); });
       if (HasFailure()) return;
@@ -116,13 +116,13 @@ TEST_P(ManagementOutage, ADayOfReleasesWithEachChangeStruck) {
 
 TEST_P(ManagementOutage, ADayOfReleasesWithEachQuestionStruck) {
   for (const char* verb : kQuestions) {
-    strikeEach(verb, Strike::before, [this] { releaseDay(); });
+    strikeEach(verb, CallFault::before, [this] { releaseDay(); });
     if (HasFailure()) return;
   }
 }
 
 TEST_P(ManagementOutage, ADayOfRemovalsWithEachChangeStruck) {
-  for (const Strike how : {Strike::before, Strike::done, Strike::onward}) {
+  for (const CallFault how : {CallFault::before, CallFault::done, CallFault::onward}) {
     for (const char* verb : {kChanges[0], kChanges[1], kChanges[2], "jobs.remove"}) {
       strikeEach(verb, how, [this] { removalDay(); });
       if (HasFailure()) return;
@@ -132,22 +132,22 @@ TEST_P(ManagementOutage, ADayOfRemovalsWithEachChangeStruck) {
 
 TEST_P(ManagementOutage, ADayOfRemovalsWithEachQuestionStruck) {
   for (const char* verb : kQuestions) {
-    strikeEach(verb, Strike::before, [this] { removalDay(); });
+    strikeEach(verb, CallFault::before, [this] { removalDay(); });
     if (HasFailure()) return;
   }
-  strikeEach("leases.release", Strike::before, [this] { removalDay(); });
+  strikeEach("leases.release", CallFault::before, [this] { removalDay(); });
 }
 
 // A release is stored for one endpoint after another: no event in between leaves an endpoint behind.
 TEST_P(ManagementOutage, AReleaseThatIsCutOffLeavesNoEndpointBehind) {
-  for (const Strike how : {Strike::before, Strike::done, Strike::onward}) {
+  for (const CallFault how : {CallFault::before, CallFault::done, CallFault::onward}) {
     for (const std::uint64_t number : {2U, 11U, 21U}) {  // after the template itself
       begin(how);
       openPatiently();
       const std::string made = makeTemplate("a");
       std::vector<std::string> users;
       for (int i = 0; i < 20; ++i) users.push_back(makeEndpoint(made));
-      plan_.strike("records.update", number, how);
+      plan_.failCall("records.update", number, how);
       EXPECT_EQ(call("PATCH", "/v1/templates/" + made, R"({"env":{"A":"1"}})").status, 200);
       EXPECT_GT(plan_.failed().size(), faultsBefore_);
       for (const std::string& id : users) expectVersion(id, "2");

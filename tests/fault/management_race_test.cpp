@@ -23,7 +23,7 @@ class RemovalRace : public ManagementFaultTest {
   }
 
   void SetUp() override {
-    begin(Strike::before);
+    begin(CallFault::before);
     openPatiently();
     template_ = makeTemplate("raced");
     other_ = makeEndpoint(makeTemplate("other"), R"(,"workersMax":1)");
@@ -131,7 +131,7 @@ class DeletedMeanwhile : public ManagementFaultTest {};
 // A job arrives after the removal of the endpoint's last job: without another removal the job would stay unseen
 // forever.
 TEST_P(DeletedMeanwhile, AJobOnItsWayIsRemovedToo) {
-  begin(Strike::before);
+  begin(CallFault::before);
   openPatiently();
   const std::string id = makeEndpoint(makeTemplate("a"), R"(,"workersMax":1)");
   expectServes(id);
@@ -165,7 +165,7 @@ TEST_P(DeletedMeanwhile, AJobOnItsWayIsRemovedToo) {
 
 // A node without news of the deletion pauses the deleted endpoint: no record of the pause stays.
 TEST_P(DeletedMeanwhile, APauseThatComesTooLateLeavesNothing) {
-  begin(Strike::before);
+  begin(CallFault::before);
   openPatiently();
   const std::string id = makeEndpoint(makeTemplate("a"));
   plan_.failNext("records.changedSince");

@@ -102,7 +102,7 @@ TEST_P(OperationOutage, AStreamOfSeveralPiecesLosesNone) {
   for (std::uint64_t k = 1; k <= 3; ++k) {
     const std::string id = run("t", R"({"input":{"chunks":3,"chunkBytes":700000,"output":1}})").field("id");
     ASSERT_TRUE(reached([&] { return status("t", id).field("status") == "COMPLETED"; }));
-    plan_.strike("chunks.take", k, Strike::before);
+    plan_.failCall("chunks.take", k, CallFault::before);
     std::string consumed;
     for (std::string state; state != "COMPLETED";) {
       Answer page = call("GET", "/v2/t/stream/" + id);

@@ -193,8 +193,8 @@ class RecordDisk : public RecordFault {
     };
     for (const bool forever : {false, true}) {
       std::uint64_t number = 1;
-      const auto strike = [&] { Disk::instance().fail({call, number, forever, answer}); };
-      for (; play(strike); ++number) {
+      const auto failDisk = [&] { Disk::instance().fail({call, number, forever, answer}); };
+      for (; play(failDisk); ++number) {
         ASSERT_FALSE(HasFailure()) << nameOf(call) << " " << number << (forever ? " and after" : "");
       }
       ASSERT_FALSE(HasFailure()) << nameOf(call) << " " << number << (forever ? " and after" : "");

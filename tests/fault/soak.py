@@ -42,7 +42,7 @@ class SoakTest:
             length = record.rows[-1][0]
             print(f"{traffic.requests / length:.0f} requests/s over {length:.0f} s; the server took "
                   f"{processor_seconds(server.process.pid) / length * 100:.0f} % of a processor")
-            print("errands: " + ", ".join(f"{name} {count}" for name, count in sorted(traffic.done.items())))
+            print("calls: " + ", ".join(f"{name} {count}" for name, count in sorted(traffic.done.items())))
             assert not traffic.faults, "wrong answers:\n" + "\n".join(traffic.faults)
             self.check_jobs(server, traffic)
             judged = verdicts(record, warm_up=length / 4 if SECONDS > 60 else length / 3)

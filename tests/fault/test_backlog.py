@@ -97,11 +97,11 @@ class BacklogTest:
         short.start_with(0)
         assert deep.health("line")["jobs"]["inQueue"] == JOBS
         a_job = (deep.resident() - short.resident()) / JOBS
-        print(f"{JOBS} jobs put in line at {rate:.0f} a second, {deep.disk() // MB} MB on disk; "
+        print(f"{JOBS} jobs queued at {rate:.0f} a second, {deep.disk() // MB} MB on disk; "
               f"ready {after_kill:.2f} s after a kill ({kill_cost:.2f} s of processor time), {after_stop:.2f} s after "
               f"a stop ({stop_cost:.2f} s); {a_job:.0f} bytes resident a job", flush=True)
         self.compare(deep, short)
-        judge_pace(f"a start with {JOBS} jobs in line", max(after_kill, after_stop), LONGEST_START)
+        judge_pace(f"a start with {JOBS} queued jobs", max(after_kill, after_stop), LONGEST_START)
         assert max(kill_cost, stop_cost) <= LONGEST_START * JOBS / MILLION, "seconds of processor time for a start"
         assert a_job <= MOST_BYTES_A_JOB
 

@@ -46,7 +46,7 @@ class WaitsTest(HttpTest):
         for n in range(self.CALLERS):
             callers.call("POST", f"/v2/{endpoints[n % len(endpoints)]}/runsync?wait=300000", {"input": {"output": n}})
         until(lambda: sum(self.server.health(each)["jobs"]["inQueue"] for each in endpoints) == waiting + self.CALLERS,
-              "all jobs are in line", HANG)
+              "all jobs are queued", HANG)
         until(lambda: threads(self.pid) > self.CALLERS, "all callers are being served", HANG)
         assert callers.collect(0) == [], "nobody was answered before his job ended"
         self.resident = memory(self.pid)

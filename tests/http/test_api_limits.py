@@ -146,7 +146,7 @@ class SharedBucketTest(LimitTest):
 
 
 class ConcurrencyTest(LimitTest):
-    """Calls that can be parked from outside. The others' concurrency is proved where the turnstile is tested alone."""
+    """Calls that can be parked from outside. The concurrency of the other calls is proved in the unit tests of the gate."""
 
     @pytest.fixture(autouse=True)
     def descriptors(self):

@@ -174,7 +174,7 @@ TEST_F(ServerLimitsTest, TheExecutionTimeoutCountsOnlyWhileRunning) {
   awaitState("t", second, "IN_PROGRESS");
   clock_.awaitWaiter(Millis(700'000), Millis(700'000));
   clock_.advance(Millis(599'000));
-  EXPECT_EQ(status("t", second).field("status"), "IN_PROGRESS") << "its time in line does not count";
+  EXPECT_EQ(status("t", second).field("status"), "IN_PROGRESS") << "its time in the queue does not count";
   clock_.advance(Millis(1'000));
   awaitState("t", second, "TIMED_OUT");
 }

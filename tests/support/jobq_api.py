@@ -172,10 +172,10 @@ class Api:
 class PatientApi(Api):
     """A server with limits beyond our control: a caller with 429 waits as long as Retry-After says, and asks again."""
 
-    PATIENCE = 4
+    MOST_TRIES = 4
 
     def request(self, method, path, body=None, headers=None, key=True, connection=None, chunked=False):
-        for _ in range(self.PATIENCE):
+        for _ in range(self.MOST_TRIES):
             reply = super().request(method, path, body, headers, key, connection, chunked)
             if reply.status != 429 or "Retry-After" not in reply.headers:
                 break

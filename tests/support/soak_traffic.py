@@ -75,17 +75,17 @@ class Caller:
         self.ended = {}
 
     def live(self):
-        errands, weights = zip(*self.ERRANDS)
+        calls, weights = zip(*self.CALLS)
         while not self.traffic.pace.stop.is_set():
-            errand = self.dice.choices(errands, weights)[0]
+            call = self.dice.choices(calls, weights)[0]
             self.ended = {}
             fault = None
             try:
-                errand(self)
+                call(self)
             except (AssertionError, OSError, http.client.HTTPException, ValueError, KeyError) as error:
                 fault = f"{type(error).__name__}: {str(error)[:500]}"
                 self.door.close()
-            self.traffic.note(errand.__name__, self.ended, fault)
+            self.traffic.note(call.__name__, self.ended, fault)
         self.door.close()
 
     def ask(self, method, path, body=None, wanted=200, **more):
@@ -113,7 +113,7 @@ class Caller:
         length = self.dice.randrange(600) if size is None else size
         return {"n": self.dice.getrandbits(60), "text": "x" * length}
 
-    # ---- errands
+    # ---- calls
 
     def runsync(self):
         sent = self.input()
@@ -229,7 +229,7 @@ class Caller:
         answer = self.await_end("trial", job)
         expect((answer["status"], answer["output"]) == ("COMPLETED", sent["output"]), answer)
 
-    ERRANDS = [(runsync, 300), (run_and_wait, 200), (run_and_look, 30), (trial, 30), (wait_in_vain, 6),
+    CALLS = [(runsync, 300), (run_and_wait, 200), (run_and_look, 30), (trial, 30), (wait_in_vain, 6),
                (cancel_waiting, 20), (cancel_running, 20), (fail_and_retry, 20), (large, 1), (look_around, 10),
                (new_connection, 10), (wrong, 10), (no_http, 5), (slow, 5), (leave_while_sending, 5),
                (leave_while_waiting, 10)]

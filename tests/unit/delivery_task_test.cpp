@@ -150,7 +150,7 @@ TEST_F(DeliveryTaskTest, AStorageThatFailsIsAskedAgainAndTheCallIsNotRepeated) {
     EXPECT_EQ(failures, rest);
     storage.clock.advance(Millis(2'000));
   }
-  ASSERT_EQ(running.wait_for(test::kSoon), std::future_status::ready) << "the errand did not end";
+  ASSERT_EQ(running.wait_for(test::kSoon), std::future_status::ready) << "the task did not end";
   EXPECT_THAT(outbox.calls(), ElementsAre("record a.1 200", "settle a.1 delivered"));
   EXPECT_EQ(net->seen().size(), 1U);
 }
@@ -160,7 +160,7 @@ TEST_F(DeliveryTaskTest, AnEndedLeaseLeavesTheDeliveryToOthers) {
   auto running = start(deliveryTo("http://h/x"));
   storage.clock.awaitWaiter(Millis(1), Millis(2'000));
   storage.clock.advance(kDeliveryLease);
-  ASSERT_EQ(running.wait_for(test::kSoon), std::future_status::ready) << "the errand did not end";
+  ASSERT_EQ(running.wait_for(test::kSoon), std::future_status::ready) << "the task did not end";
   EXPECT_EQ(running.get(), std::nullopt);
   EXPECT_THAT(outbox.calls(), IsEmpty());
 }
@@ -170,7 +170,7 @@ TEST_F(DeliveryTaskTest, ACallThatAStopCutsOffIsNoTryAndIsDueAtOnce) {
   auto running = start(deliveryTo("http://h/x"));
   ASSERT_TRUE(holdsSoon([this] { return net->running() == 1; })) << "the call did not begin";
   stop_.request_stop();
-  ASSERT_EQ(running.wait_for(test::kSoon), std::future_status::ready) << "the errand did not end";
+  ASSERT_EQ(running.wait_for(test::kSoon), std::future_status::ready) << "the task did not end";
   EXPECT_EQ(running.get(), std::nullopt);
   EXPECT_THAT(outbox.calls(), ElementsAre("reschedule a.1 0"));
 }

@@ -190,7 +190,7 @@ TEST_F(EndpointRecordsTest, AFailedReadKeepsTheChangesReadBefore) {
   createEndpoint("a", "t", createTemplate("t"));
   (void)store().create({kPauseKind, "b", "", "{}", 0, {}});
   Node node(*this);
-  storage_.faults.strike("records.changedSince", 3, fault::Strike::before);  // the read of the pauses
+  storage_.faults.failCall("records.changedSince", 3, fault::CallFault::before);  // the read of the pauses
   Touched touched;
   EXPECT_THROW(node.records.follow(touched), StorageError);
   EXPECT_THAT(touched, ElementsAre("a"));

@@ -137,7 +137,7 @@ TEST_F(EndpointRegistryTest, AFailedRefreshKeepsWhatIsKnownAndLosesNothing) {
   Node two(*this);
   const EndpointId id = createEndpoint(one, createTemplate(one, "t"));
   for (int failing = 1; failing <= 3; ++failing) {
-    storage.faults.strike("records.changedSince", static_cast<std::uint64_t>(failing), fault::Strike::before);
+    storage.faults.failCall("records.changedSince", static_cast<std::uint64_t>(failing), fault::CallFault::before);
     EXPECT_THROW(two.registry.refresh(), StorageError) << "question " << failing;
   }
   two.registry.refresh();

@@ -298,7 +298,7 @@ TEST_F(OutboxCleanerTest, AStoppedStepLeavesTheRest) {
 
 TEST_F(OutboxCleanerTest, WhatWasDoneBeforeAFailureIsTold) {
   owe(1'010);
-  storage_.faults.strike("outbox.abandonOwed", 2, fault::Strike::before);
+  storage_.faults.failCall("outbox.abandonOwed", 2, fault::CallFault::before);
   EXPECT_THROW(cleaner_.step(), StorageError);
   EXPECT_EQ(owedBy(), 510U);
   EXPECT_THAT(storage_.log.lines(), ElementsAre(HasSubstr("and 500 beyond webhook.maxOwed")));

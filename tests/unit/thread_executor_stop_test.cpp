@@ -61,10 +61,10 @@ TEST_F(ThreadExecutorStop, AJobThatWasStoppedBeforeItBeganDoesNotRun) {
 
 TEST_F(ThreadExecutorStop, AStopWaitsForJobsThatEndInTime) {
   std::promise<void> begun;
-  std::promise<void> goOn;
+  std::promise<void> released;
   handlers.run = [&](std::string_view, JobContext&) {
     begun.set_value();
-    EXPECT_EQ(goOn.get_future().wait_for(kSoon), std::future_status::ready);
+    EXPECT_EQ(released.get_future().wait_for(kSoon), std::future_status::ready);
     return std::string("1");
   };
   startWorker();
@@ -73,7 +73,7 @@ TEST_F(ThreadExecutorStop, AStopWaitsForJobsThatEndInTime) {
   ASSERT_EQ(begun.get_future().wait_for(kSoon), std::future_status::ready);
   auto stopping = std::async(std::launch::async, [this] { return executor.stop(Millis(30'000)); });
   storage.clock.awaitWaiter(Millis(30'000), Millis(30'000));
-  goOn.set_value();
+  released.set_value();
   ASSERT_EQ(stopping.wait_for(kSoon), std::future_status::ready) << "the stop did not end";
   EXPECT_EQ(stopping.get(), 0U);
   EXPECT_EQ(find("a").state, JobState::completed);

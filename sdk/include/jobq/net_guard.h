@@ -69,10 +69,10 @@ constexpr AddressClass classifyAddress(const std::array<std::uint8_t, 16>& a) no
   return AddressClass::open;
 }
 
-/// Returns true if a connection to an address of the class `reach` is permitted. `allowPrivate` is the setting
+/// Returns true if a connection to an address of the class `addressClass` is permitted. `allowPrivate` is the setting
 /// `net.allowPrivate`, which a plugin finds in PluginEnv::allowPrivateAddresses.
-constexpr bool isAllowed(AddressClass reach, bool allowPrivate) noexcept {
-  return reach == AddressClass::open || (reach == AddressClass::privateRange && allowPrivate);
+constexpr bool isAllowed(AddressClass addressClass, bool allowPrivate) noexcept {
+  return addressClass == AddressClass::open || (addressClass == AddressClass::privateRange && allowPrivate);
 }
 
 }  // namespace jobq::net

@@ -48,7 +48,7 @@ class JOBQ_VISIBLE RateLimiter : public Plugin {
   [[nodiscard]] virtual RateVerdict enter(std::string_view key, const RateLimit& limit, Instant now) = 0;
 
   /// Ends an admitted call. The host calls leave() exactly once for each admitted enter() and never for a refused
-  /// enter(); an RAII ticket keeps the pair. Does not throw.
+  /// enter(); an object of the caller keeps the pair. Does not throw.
   virtual void leave(std::string_view key) = 0;
 };
 
