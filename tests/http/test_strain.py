@@ -284,7 +284,7 @@ class ScarcityTest(HttpTest):
         until(lambda: len(os.listdir(f"/proc/{server.process.pid}/fd")) < 64, "the 500 are gone")
         resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (128, 128))
         crowd = [connect(server) for _ in range(200)]
-        until(lambda: "http.starved" in server.log(), "the server has run out of descriptors")
+        until(lambda: "http.acceptPaused" in server.log(), "the server has run out of descriptors")
         before = self.cpu(server)
         time.sleep(1)  # the second that is measured
         assert self.cpu(server) - before < 0.2, "it spins"
