@@ -88,14 +88,19 @@ std::vector<std::string> words(const std::string& list, const std::string& separ
   return {parts.begin(), parts.end()};
 }
 
-std::string secret(std::string_view key, std::string_view text) {
+Result<std::string> signingKey(std::string_view text) {
   constexpr std::string_view kPrefix = "whsec_";
   if (!text.starts_with(kPrefix)) return std::string(text);
   const auto bytes = fromBase64(text.substr(kPrefix.size()));
   if (!bytes || bytes->empty()) {
-    throw ConfigError(std::string(key) +
-                      " begins with whsec_, and the rest is not base64: write whsec_ and base64, or any other text");
+    return invalid("begins with whsec_, and the rest is not base64: write whsec_ and base64, or any other text");
   }
+  return *bytes;
+}
+
+std::string secret(std::string_view key, std::string_view text) {
+  const auto bytes = signingKey(text);
+  if (!bytes) throw ConfigError(std::string(key) + " " + bytes.failure().message());
   return *bytes;
 }
 

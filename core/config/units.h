@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/result.h"
 #include "jobq/time.h"
 
 namespace jobq::units {
@@ -28,7 +29,10 @@ bool flag(std::string_view key, std::string_view text);
 std::vector<std::string> words(const std::string& list, const std::string& separators);
 
 /// Returns the bytes of a webhook secret: decoded from the form of Standard Webhooks (whsec_ and base64), or the bytes
-/// of any other text.
+/// of any other text. Fails if the text begins with whsec_ and goes on with something else; the sentence begins with a
+/// verb.
+Result<std::string> signingKey(std::string_view text);
+/// Returns signingKey(). Throws ConfigError, with the sentence behind `key`, in place of a failure.
 std::string secret(std::string_view key, std::string_view text);
 
 /// Return the value as text with the largest unit that needs no fraction, in the form of duration() and size().

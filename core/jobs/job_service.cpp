@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "core/base/delivery_notifier.h"
 #include "core/jobs/queue_signal.h"
-#include "core/webhooks/delivery_notifier.h"
 #include "jobq/transitions.h"
 
 namespace jobq {

@@ -4,10 +4,10 @@
 #include <utility>
 #include <variant>
 
+#include "core/base/delivery_notifier.h"
 #include "core/base/words.h"
 #include "core/jobs/completion_notifier.h"
 #include "core/jobs/queue_signal.h"
-#include "core/webhooks/delivery_notifier.h"
 
 namespace jobq {
 

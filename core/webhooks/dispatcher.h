@@ -28,8 +28,8 @@
 #include <string>
 #include <thread>
 
+#include "core/base/delivery_notifier.h"
 #include "core/base/service.h"
-#include "core/webhooks/delivery_notifier.h"
 #include "core/webhooks/delivery_pool.h"
 #include "core/webhooks/delivery_task.h"
 #include "core/webhooks/receiver_table.h"

@@ -5,8 +5,8 @@
 #include <set>
 #include <thread>
 
+#include "core/base/overdue_jobs.h"
 #include "core/base/service.h"
-#include "core/maintenance/overdue_jobs.h"
 #include "jobq/log.h"
 #include "jobq/mutex.h"
 #include "jobq/time.h"

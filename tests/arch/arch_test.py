@@ -17,8 +17,8 @@ LAYERS = {  # a folder of core, and the folders or single headers of core that i
     "endpoints": {"base", "config"},
     "webhooks": {"base", "config"},
     "maintenance": {"base", "config"},
-    "jobs": {"base", "config", "endpoints", "webhooks"},
-    "workers": {"base", "config", "endpoints", "maintenance", "jobs"},
+    "jobs": {"base", "config", "endpoints"},
+    "workers": {"base", "config", "endpoints", "jobs"},
     "http/transport": {"base", "config/server_config.h"},  # one header alone
     "http/api": {"base", "config", "endpoints", "webhooks", "jobs", "auth", "limits", "plugin", "http/transport"},
     "cli": {"base", "plugin"},  # within jobq_base of core/CMakeLists.txt (tests/arch/test_programs.py)

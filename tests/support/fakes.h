@@ -8,11 +8,11 @@
 #include <string>
 #include <utility>
 
+#include "core/base/delivery_notifier.h"
+#include "core/base/overdue_jobs.h"
 #include "core/jobs/queue_signal.h"
 #include "core/limits/rate_limit_gate.h"
-#include "core/maintenance/overdue_jobs.h"
 #include "core/maintenance/sweeper.h"
-#include "core/webhooks/delivery_notifier.h"
 #include "core/webhooks/delivery_pool.h"
 #include "core/webhooks/receiver_table.h"
 #include "core/webhooks/webhook_secrets.h"

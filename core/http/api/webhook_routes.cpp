@@ -1,12 +1,12 @@
 // Routes under /v1/webhooks: the deliveries with their tries, the replay of a delivery, and the signing secret
 // (core/decisions/webhooks.md). Admins see whole URLs, including secrets in them.
 #include "core/base/clock.h"
+#include "core/base/delivery_notifier.h"
 #include "core/base/words.h"
 #include "core/http/api/error_response.h"
 #include "core/http/api/list_response.h"
 #include "core/http/api/query_parameters.h"
 #include "core/http/api/routes.h"
-#include "core/webhooks/delivery_notifier.h"
 #include "core/webhooks/webhook_secrets.h"
 #include "jobq/json.h"
 #include "jobq/json_writer.h"
