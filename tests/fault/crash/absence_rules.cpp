@@ -18,7 +18,7 @@ bool mayHaveEnded(const JobHistory& job, int life, Nanos by, const Rules& rules)
   if (limit != rules.maxAttempts.end() && deaths >= limit->second && job.sent.asked <= by) return true;
   const auto ended = [by](const Run& run) { return run.end != Run::End::none && run.ended <= by; };
   const auto cancelled = [by](const Order& order) {
-    return order.verb == Order::Command::cancel && order.effect != Order::Effect::refused && order.span.asked <= by;
+    return order.command == Order::Command::cancel && order.effect != Order::Effect::refused && order.span.asked <= by;
   };
   return std::any_of(job.runs.begin(), job.runs.end(), ended) ||
          std::any_of(job.orders.begin(), job.orders.end(), cancelled);
@@ -40,7 +40,7 @@ bool wasOutOfLine(const JobHistory& job, const Order& purge) {
 
 bool mayHaveBeenPurged(const JobHistory& job, const Absence& absence) {
   return std::any_of(job.orders.begin(), job.orders.end(), [&](const Order& order) {
-    return order.verb == Order::Command::purge && order.effect != Order::Effect::refused &&
+    return order.command == Order::Command::purge && order.effect != Order::Effect::refused &&
            order.span.asked <= absence.span.answered && order.span.answered >= job.sent.asked &&
            !wasOutOfLine(job, order);
   });
@@ -48,7 +48,7 @@ bool mayHaveBeenPurged(const JobHistory& job, const Absence& absence) {
 
 bool mayHaveExpired(const JobHistory& job, const Absence& absence) {
   return std::any_of(job.orders.begin(), job.orders.end(), [&](const Order& order) {
-    return order.verb == Order::Command::ttl && order.effect != Order::Effect::refused &&
+    return order.command == Order::Command::ttl && order.effect != Order::Effect::refused &&
            order.span.asked + order.ttl - kClocksDiffer <= absence.span.answered;
   });
 }
@@ -70,7 +70,7 @@ void goneStaysGone(const JobHistory& job, const Absence& absence, Faults& faults
 void purgesAreWhole(const JobHistory& job, Faults& faults) {
   if (!job.acknowledged) return;
   for (const Order& order : job.orders) {
-    if (order.verb != Order::Command::purge || order.effect != Order::Effect::done) continue;
+    if (order.command != Order::Command::purge || order.effect != Order::Effect::done) continue;
     if (order.span.asked <= job.sent.answered) continue;
     for (const Run& run : job.runs) {
       if (run.attempt != 1 || run.life <= order.life) continue;
@@ -86,7 +86,7 @@ void nothingOutlivesItsTtl(const JobHistory& job, Faults& faults) {
     bool isSet = false;
     Nanos end = 0;
     for (const Order& order : job.orders) {
-      if (order.verb != Order::Command::ttl || order.effect == Order::Effect::refused) continue;
+      if (order.command != Order::Command::ttl || order.effect == Order::Effect::refused) continue;
       isSet = isSet || (order.effect == Order::Effect::done && order.span.answered < sight.span.asked);
       if (order.span.asked <= sight.span.answered) end = std::max(end, order.span.answered + order.ttl);
     }

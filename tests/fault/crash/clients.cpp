@@ -47,7 +47,7 @@ std::string bodyOf(const Plan& plan) {
                      ",\"workMs\":" + std::to_string(plan.workMs) + ",\"failBelow\":" + std::to_string(plan.failBelow);
   if (plan.chunks > 0) body += ",\"chunks\":" + std::to_string(plan.chunks);
   body += "}";
-  if (plan.webhook) body += ",\"webhook\":\"" + std::string(kPost) + "\"";
+  if (plan.webhook) body += ",\"webhook\":\"" + std::string(kWebhook) + "\"";
   return body + "}";
 }
 

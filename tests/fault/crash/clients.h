@@ -55,7 +55,7 @@ using Entry = std::variant<Submission, Seen, Ordered, Missed, Streamed, Purged>;
 /// The endpoint whose queue is purged and whose jobs may have short ttls.
 inline constexpr const char* kFleeting = "fleeting";
 /// The target of all webhooks: lines in <data>/webhooks/post.
-inline constexpr const char* kPost = "file:///post";
+inline constexpr const char* kWebhook = "file:///post";
 
 /// State shared by the clients.
 struct Life {

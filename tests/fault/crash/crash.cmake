@@ -15,8 +15,8 @@ add_library(jobq_crash_history STATIC
   ${crash_folder}/history_rules.cpp
   ${crash_folder}/history_text.cpp
   ${crash_folder}/journal.cpp
-  ${crash_folder}/post_book.cpp
-  ${crash_folder}/post_file.cpp
+  ${crash_folder}/webhook_calls.cpp
+  ${crash_folder}/call_file.cpp
   ${crash_folder}/stream_rules.cpp)
 target_link_libraries(jobq_crash_history PUBLIC jobq::sdk)
 

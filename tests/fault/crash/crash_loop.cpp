@@ -9,11 +9,11 @@
 #include <iostream>
 #include <stdexcept>
 
+#include "call_file.h"
 #include "clients.h"
 #include "jobq/json.h"
 #include "journal.h"
 #include "options.h"
-#include "post_file.h"
 #include "server_process.h"
 
 namespace jobq::fault {
@@ -24,11 +24,12 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr auto kStartDeadline = seconds(60);
-constexpr auto kLongestLife = seconds(3);    // on any machine
-constexpr auto kEndDeadline = seconds(300);  // limit for the ends of all acknowledged jobs
-constexpr int kMostSettling = 5;             // lives; three are enough
-constexpr auto kPostDeadline = seconds(60);  // limit for webhooks without a claim
-constexpr auto kClaimedPost = seconds(180);  // limit for webhooks claimed by a killed server, with a lease of a minute
+constexpr auto kLongestLife = seconds(3);       // on any machine
+constexpr auto kEndDeadline = seconds(300);     // limit for the ends of all acknowledged jobs
+constexpr int kMostSettling = 5;                // lives; three are enough
+constexpr auto kWebhookDeadline = seconds(60);  // limit for webhooks without a claim
+constexpr auto kClaimedWebhooks =
+    seconds(180);  // limit for webhooks claimed by a killed server, with a lease of a minute
 constexpr std::size_t kShownViolations = 5;
 constexpr int kEnoughCycles = 25;  // enough for every operation to occur
 const Rules kRules = [] {
@@ -79,7 +80,7 @@ class CrashLoop {
         folder_(makeFolder()),
         server_(JOBQ_BINARY_DIR "/jobqd", folder_, settingsFor(options, folder_)),
         journal_(folder_ / "journal"),
-        postFile_(folder_ / "data" / "webhooks" / "post") {}
+        callFile_(folder_ / "data" / "webhooks" / "post") {}
 
   /// Returns true if every rule held; or, with an expected violation, if a violation was found.
   bool run() {
@@ -156,32 +157,31 @@ class CrashLoop {
     take(history_.unfinished());
     const Totals& totals = history_.totals();
     if (totals.expired > 0) return;  // some ends are unknown then
-    expectEqual("completed jobs", completed, totals.booked);
-    expectEqual("retries", retried, totals.bookedRetries);
+    expectEqual("completed jobs", completed, totals.counted);
+    expectEqual("retries", retried, totals.countedRetries);
   }
 
   /// Expects a webhook call for every ended job, or a later one: a delivery claimed by a killed server is due after a
   /// minute.
   void judgePost(HttpClient& http) {
-    const auto deadline = Clock::now() + (options_.wholePost ? kClaimedPost : kPostDeadline);
+    const auto deadline = Clock::now() + (options_.allWebhooks ? kClaimedWebhooks : kWebhookDeadline);
     std::vector<std::string> missing;
     for (;;) {
-      for (const Call& call : postFile_.read()) history_.called(call);
-      missing = history_.post().missing();
+      for (const Call& call : callFile_.read()) history_.called(call);
+      missing = history_.webhooks().missing();
       const bool claimed =
           std::all_of(missing.begin(), missing.end(), [&](const std::string& job) { return isClaimed(http, job); });
-      claimedPost_ = missing.size();
-      if (missing.empty() || (claimed && !options_.wholePost)) break;
+      claimedWebhooks_ = missing.size();
+      if (missing.empty() || (claimed && !options_.allWebhooks)) break;
       if (Clock::now() > deadline) {
-        for (const std::string& job : missing)
-          violations_.push_back({"job " + job + ": nobody was told of its end", ""});
+        for (const std::string& job : missing) violations_.push_back({"job " + job + ": no webhook came", ""});
         break;
       }
       std::this_thread::sleep_for(milliseconds(50));
     }
-    for (const std::string& fault : history_.post().faults()) violations_.push_back({fault, ""});
-    if (postFile_.torn() > static_cast<std::uint64_t>(lives_)) {
-      violations_.push_back({std::to_string(postFile_.torn()) + " webhooks are cut off", ""});
+    for (const std::string& fault : history_.webhooks().faults()) violations_.push_back({fault, ""});
+    if (callFile_.torn() > static_cast<std::uint64_t>(lives_)) {
+      violations_.push_back({std::to_string(callFile_.torn()) + " webhooks are cut off", ""});
     }
   }
 
@@ -252,10 +252,10 @@ class CrashLoop {
   }
 
   /// Returns the sum of these counters of /health, over all endpoints, or over the endpoints with compared counters.
-  static std::uint64_t sum(HttpClient& http, const std::vector<std::string>& counters, bool booked = false) {
+  static std::uint64_t sum(HttpClient& http, const std::vector<std::string>& counters, bool counted = false) {
     std::uint64_t sum = 0;
     for (const auto& [endpoint, limit] : kRules.maxAttempts) {
-      if (booked && endpoint == kFleeting) continue;
+      if (counted && endpoint == kFleeting) continue;
       const Reply reply = http.call("GET", "/v2/" + endpoint + "/health");
       const auto read = json::read(reply.body);
       const auto* health = std::get_if<json::Document>(&read);
@@ -288,7 +288,7 @@ class CrashLoop {
         {"jobs were purged", totals.purged},
         {"ttls were set", totals.ttls},
         {"streams were read to their end", totals.streamed},
-        {"webhooks arrived", history_.post().calls()},
+        {"webhooks arrived", history_.webhooks().calls()},
     };
     for (const auto& [what, count] : met) {
       if (options_.cycles >= kEnoughCycles && count == 0) broken_.push_back(std::string("no ") + what);
@@ -304,13 +304,13 @@ class CrashLoop {
   const std::filesystem::path folder_;
   ServerProcess server_;
   JournalReader journal_;
-  PostFile postFile_;
+  CallFile callFile_;
   History history_{kRules};
   std::atomic<std::uint64_t> nextNumber_{0};
   std::vector<Violation> violations_;  ///< found by the checker
   std::vector<std::string> broken_;    ///< other failures: no start, no answer, a crash of the server by itself
   int lives_ = 0;
-  std::size_t claimedPost_ = 0;  ///< webhooks not waited for
+  std::size_t claimedWebhooks_ = 0;  ///< webhooks not waited for
   double startSeconds_ = 0.2;
   double longestStart_ = 0;
 };
@@ -343,10 +343,10 @@ void CrashLoop::report(double seconds) const {
       {"answers of /stream", t.pages},
       {"  chunks in them", t.pieces},
       {"  whole streams of COMPLETED jobs", t.streamed},
-      {"webhooks that arrived", history_.post().calls()},
-      {"  again", history_.post().repeated()},
-      {"  cut off by a kill", postFile_.torn()},
-      {"webhooks owed, claimed by dead couriers", claimedPost_},
+      {"webhooks that arrived", history_.webhooks().calls()},
+      {"  again", history_.webhooks().repeated()},
+      {"  cut off by a kill", callFile_.torn()},
+      {"webhooks owed, claimed by dead servers", claimedWebhooks_},
       {"violations", violations_.size()},
   };
   for (const auto& [name, value] : figures) std::printf("%-42s %10llu\n", name, static_cast<unsigned long long>(value));

@@ -11,7 +11,7 @@ namespace jobq::fault {
 namespace {
 
 /// A purge changes no ended job.
-bool mayChangeAnEnd(const Order& order) { return order.verb != Order::Command::purge; }
+bool mayChangeAnEnd(const Order& order) { return order.command != Order::Command::purge; }
 
 /// Returns the last sight if the job had ended by then and no later order could change the end; otherwise null.
 const Sight* lastEnd(const JobHistory& job) {
@@ -71,7 +71,8 @@ void History::sent(const Plan& plan, const Span& span, const std::string& id) {
   if (!job.acknowledged) ++totals_.acknowledged;
   job.acknowledged = true;
   if (job.id.empty()) job.id = id;
-  if (job.id != id) accuse(nameOf(job), "its Idempotency-Key was answered with job " + id + " too", describe(job));
+  if (job.id != id)
+    addViolation(nameOf(job), "its Idempotency-Key was answered with job " + id + " too", describe(job));
 }
 
 void History::saw(std::uint64_t number, Sight sight) {
@@ -79,7 +80,7 @@ void History::saw(std::uint64_t number, Sight sight) {
 }
 
 void History::ordered(std::uint64_t number, Order order) {
-  if (order.verb == Order::Command::ttl && order.effect == Order::Effect::done) ++totals_.ttls;
+  if (order.command == Order::Command::ttl && order.effect == Order::Effect::done) ++totals_.ttls;
   if (JobHistory* job = find(number)) job->orders.push_back(order);
 }
 
@@ -114,22 +115,22 @@ std::vector<Plan> History::unanswered() const {
 void History::noted(const JournalLine& line) {
   const std::string who = "job " + line.id + " (number " + std::to_string(line.number) + ")";
   if (line.process != processes_.back()) {
-    accuse(who,
-           "process " + std::to_string(line.process) + " works in the life of " + std::to_string(processes_.back()),
-           "");
+    addViolation(
+        who, "process " + std::to_string(line.process) + " works in the life of " + std::to_string(processes_.back()),
+        "");
   }
   JobHistory* job = find(line.number);
   if (job == nullptr) {
     const bool known = line.number < closed_.size() && terminal(closed_[line.number].state);
     if (line.begins && known) {
       const Closed& closed = closed_[line.number];
-      accuse(who,
-             "attempt " + std::to_string(line.attempt) + " began in life " + std::to_string(life()) +
-                 ", long after it had been seen " + std::string(jobq::nameOf(closed.state)) +
-                 " in two lives; attempt " + std::to_string(closed.attempt) + " was its last",
-             "");
+      addViolation(who,
+                   "attempt " + std::to_string(line.attempt) + " began in life " + std::to_string(life()) +
+                       ", long after it had been seen " + std::string(jobq::nameOf(closed.state)) +
+                       " in two lives; attempt " + std::to_string(closed.attempt) + " was its last",
+                   "");
     } else if (line.begins) {
-      accuse(who, "nobody has submitted it", "");
+      addViolation(who, "no submission was sent", "");
     }
     return;
   }
@@ -137,7 +138,7 @@ void History::noted(const JournalLine& line) {
     job->id = line.id;
     ++totals_.unknownFound;
   }
-  if (job->id != line.id) accuse(who, "the same submission runs as job " + job->id + " too", describe(*job));
+  if (job->id != line.id) addViolation(who, "the same submission runs as job " + job->id + " too", describe(*job));
   if (line.begins) {
     begin(*job, line);
   } else {
@@ -155,7 +156,7 @@ void History::end(JobHistory& job, const JournalLine& line) {
     return one.attempt == line.attempt && one.life == life() && one.end == Run::End::none;
   });
   if (run == job.runs.rend()) {
-    accuse(nameOf(job), "attempt " + std::to_string(line.attempt) + " ended without having begun", describe(job));
+    addViolation(nameOf(job), "attempt " + std::to_string(line.attempt) + " ended without having begun", describe(job));
     return;
   }
   run->end = line.end;
@@ -167,7 +168,7 @@ std::vector<Violation> History::lifeEnds() {
     JobHistory& job = at->second;
     for (const Run& run : job.runs) totals_.cutOff += run.life == life() && run.end == Run::End::none ? 1 : 0;
     const std::vector<std::string> faults = faultsOf(job, rules_);
-    for (const std::string& fault : faults) accuse(nameOf(job), fault, describe(job));
+    for (const std::string& fault : faults) addViolation(nameOf(job), fault, describe(job));
     at = close(job, !faults.empty()) ? jobs_.erase(at) : std::next(at);
   }
   return std::exchange(violations_, {});
@@ -184,7 +185,7 @@ bool History::close(const JobHistory& job, bool accused) {
   closed_[job.plan.number] = {job.runs.empty() ? 0 : job.runs.back().attempt,
                               end == nullptr ? JobState::timedOut : end->state};
   if (accused) return true;
-  if (job.plan.webhook) post_.closed(job, end);
+  if (job.plan.webhook) webhooks_.closed(job, end);
   if (expired) countAbsent(job, end);
   if (end != nullptr) count(job, *end);
   return true;
@@ -205,8 +206,8 @@ void History::count(const JobHistory& job, const Sight& end) {
   const bool lost = end.state == JobState::failed && lossesIn(end.error);
   totals_.completed += end.state == JobState::completed ? 1 : 0;
   if (job.plan.endpoint != rules_.fleeting) {
-    totals_.booked += end.state == JobState::completed ? 1 : 0;
-    totals_.bookedRetries += end.retries;
+    totals_.counted += end.state == JobState::completed ? 1 : 0;
+    totals_.countedRetries += end.retries;
   }
   totals_.failed += end.state == JobState::failed ? 1 : 0;
   totals_.cancelled += end.state == JobState::cancelled ? 1 : 0;
@@ -221,7 +222,7 @@ void History::count(const JobHistory& job, const Sight& end) {
   for (std::size_t i = 0; i < begunAndLost; ++i) totals_.repeated += job.runs[i].end == Run::End::none ? 0 : 1;
 }
 
-void History::accuse(const std::string& who, const std::string& fault, const std::string& evidence) {
+void History::addViolation(const std::string& who, const std::string& fault, const std::string& evidence) {
   violations_.push_back({who + ": " + fault, evidence});
 }
 

@@ -12,7 +12,7 @@
 #include "history_rules.h"
 #include "jobq/job.h"
 #include "journal.h"
-#include "post_book.h"
+#include "webhook_calls.h"
 
 namespace jobq::fault {
 
@@ -40,9 +40,9 @@ struct Totals {
   std::uint64_t lost = 0;        ///< jobs FAILED because their worker was lost too often; some were retried
   std::uint64_t lostUnseen = 0;  ///< lost jobs without a run in the journal
   std::uint64_t cancelled = 0;
-  std::uint64_t retries = 0;        ///< retries shown by the checked jobs
-  std::uint64_t booked = 0;         ///< completed jobs of endpoints with compared counters
-  std::uint64_t bookedRetries = 0;  ///< retries of endpoints with compared counters
+  std::uint64_t retries = 0;         ///< retries shown by the checked jobs
+  std::uint64_t counted = 0;         ///< completed jobs of endpoints with compared counters
+  std::uint64_t countedRetries = 0;  ///< retries of endpoints with compared counters
   std::uint64_t purges = 0;
   std::uint64_t purged = 0;    ///< absent jobs with a purge or a short ttl
   std::uint64_t ttls = 0;      ///< calls with a ttl
@@ -68,7 +68,7 @@ class History {
   void streamed(std::uint64_t number, Page page);
   /// Adds a /purge-queue of the endpoint `fleeting`.
   void purged(const Order& order);
-  void called(const Call& call) { post_.called(call); }
+  void called(const Call& call) { webhooks_.called(call); }
   /// Adds a journal line of the present life.
   void noted(const JournalLine& line);
 
@@ -85,7 +85,7 @@ class History {
   std::vector<Plan> unanswered() const;
 
   const Totals& totals() const { return totals_; }
-  const PostBook& post() const { return post_; }
+  const WebhookCalls& webhooks() const { return webhooks_; }
 
  private:
   /// The remains of a forgotten job; with state inQueue no job of this number was forgotten.
@@ -101,14 +101,14 @@ class History {
   bool close(const JobHistory& job, bool accused);
   void count(const JobHistory& job, const Sight& end);
   void countAbsent(const JobHistory& job, const Sight* end);
-  void accuse(const std::string& who, const std::string& fault, const std::string& evidence);
+  void addViolation(const std::string& who, const std::string& fault, const std::string& evidence);
 
   const Rules rules_;
   std::vector<int> processes_;                          ///< process of each life
   std::unordered_map<std::uint64_t, JobHistory> jobs_;  ///< by number; the open jobs
   std::vector<Closed> closed_;                          ///< by number
   std::vector<Violation> violations_;                   ///< since the last lifeEnds
-  PostBook post_;
+  WebhookCalls webhooks_;
   Totals totals_;
 };
 

@@ -39,7 +39,7 @@ void oneRunALife(const JobHistory& job, Faults& faults) {
       faults.push_back(attemptOf(run) + " began while " + attemptOf(last) + " still ran" + inLife(run.life));
     } else if (!mayHaveBeenRetried(job, last.began, run.began)) {
       faults.push_back(attemptOf(run) + " began after " + attemptOf(last) + " had ended" + inLife(run.life) +
-                       ", and nobody asked for a retry");
+                       ", and no call of /retry asked for it");
     }
   }
 }
@@ -181,9 +181,9 @@ void endsAreEarned(const JobHistory& job, const Rules& rules, Faults& faults) {
       faults.push_back("it was seen " + seen(sight) + ": no job has so short a time");
     if (sight.state == JobState::cancelled) {
       const bool asked = std::any_of(job.orders.begin(), job.orders.end(), [&sight](const Order& order) {
-        return order.verb == Order::Command::cancel && order.span.asked < sight.span.answered;
+        return order.command == Order::Command::cancel && order.span.asked < sight.span.answered;
       });
-      if (!asked) faults.push_back("it was seen " + seen(sight) + ", but nobody had cancelled it");
+      if (!asked) faults.push_back("it was seen " + seen(sight) + ", but no call of /cancel was sent");
     }
   }
 }
@@ -224,13 +224,14 @@ std::optional<std::uint32_t> lossesIn(const std::string& error) {
 
 std::uint32_t retriesAsked(const JobHistory& job, Nanos until) {
   return static_cast<std::uint32_t>(std::count_if(job.orders.begin(), job.orders.end(), [until](const Order& order) {
-    return order.verb == Order::Command::retry && order.effect != Order::Effect::refused && order.span.asked <= until;
+    return order.command == Order::Command::retry && order.effect != Order::Effect::refused &&
+           order.span.asked <= until;
   }));
 }
 
 bool mayHaveBeenRetried(const JobHistory& job, Nanos from, Nanos to) {
   return std::any_of(job.orders.begin(), job.orders.end(), [from, to](const Order& order) {
-    return order.verb == Order::Command::retry && order.effect != Order::Effect::refused &&
+    return order.command == Order::Command::retry && order.effect != Order::Effect::refused &&
            order.span.answered >= from && order.span.asked <= to;
   });
 }

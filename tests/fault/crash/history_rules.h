@@ -59,11 +59,11 @@ struct Sight {
 struct Order {
   enum class Command { cancel, retry, purge, ttl };
   enum class Effect { done, refused, unknown };
-  Command verb = Command::cancel;
+  Command command = Command::cancel;
   Effect effect = Effect::done;
   Span span;
   int life = 0;
-  Nanos ttl = 0;  ///< for Verb::ttl
+  Nanos ttl = 0;  ///< for Command::ttl
 };
 
 /// A 404.

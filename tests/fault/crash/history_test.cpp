@@ -61,7 +61,7 @@ TEST_F(Rule, AttemptsGrow) {
 TEST_F(Rule, AJobRunsOnceInALife) {
   ran(1, 10, 15);
   ran(3, 20, 25);
-  EXPECT_THAT(faults(), ElementsAre(HasSubstr("nobody asked for a retry")));
+  EXPECT_THAT(faults(), ElementsAre(HasSubstr("no call of /retry asked for it")));
 }
 
 TEST_F(Rule, TwoRunsAtATimeAreWrongEvenWithARetry) {
@@ -71,7 +71,7 @@ TEST_F(Rule, TwoRunsAtATimeAreWrongEvenWithARetry) {
   EXPECT_THAT(faults(), ElementsAre("attempt 3 began while attempt 1 still ran in life 0"));
 }
 
-TEST_F(Rule, NothingRunsAfterItHasEnded) {
+TEST_F(Rule, ReportsARunAfterTheEnd) {
   ran(1, 10, 15);
   seen(JobState::completed, 20);
   cutOff(3, 110);
@@ -79,7 +79,7 @@ TEST_F(Rule, NothingRunsAfterItHasEnded) {
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("attempt 3 began in life 1 after the job had been seen COMPLETED")));
 }
 
-TEST_F(Rule, NothingRunsAfterItWasCancelled) {
+TEST_F(Rule, ReportsARunAfterACancel) {
   ordered(Order::Command::cancel, 5);
   seen(JobState::cancelled, 5).whole = false;
   ran(1, 10, 15);
@@ -128,7 +128,7 @@ TEST_F(Rule, TwoEndsAtTheSameTimeAreOneTooMany) {
   EXPECT_THAT(faults(), testing::Contains(HasSubstr("at the same time")));
 }
 
-TEST_F(Rule, NothingGoesBackToTheQueueWithoutADeath) {
+TEST_F(Rule, ReportsAReturnToTheQueueWithoutADeath) {
   seen(JobState::inProgress, 10);
   seen(JobState::inQueue, 20);
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("although no server died")));
@@ -220,12 +220,12 @@ TEST_F(Rule, NoLossGoesUncounted) {
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("3 runs of it were cut off")));
 }
 
-TEST_F(Rule, NobodyIsCancelledUnasked) {
+TEST_F(Rule, ReportsACancelWithoutACall) {
   seen(JobState::cancelled, 10);
-  EXPECT_THAT(faults(), ElementsAre(HasSubstr("nobody had cancelled it")));
+  EXPECT_THAT(faults(), ElementsAre(HasSubstr("no call of /cancel was sent")));
 }
 
-TEST_F(Rule, NothingTimesOut) {
+TEST_F(Rule, ReportsATimeout) {
   seen(JobState::timedOut, 10);
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("TIMED_OUT")));
 }
@@ -321,9 +321,9 @@ TEST_F(Lives, OneSubmissionIsOneJob) {
   EXPECT_THAT(lifeEnds(), testing::Contains(HasSubstr("job twin (number 7): the same submission runs as job j too")));
 }
 
-TEST_F(Lives, NobodysJobIsNoticed) {
+TEST_F(Lives, ReportsAnUnknownJob) {
   note(true, 1, 10);
-  EXPECT_THAT(lifeEnds(), ElementsAre("job j (number 7): nobody has submitted it"));
+  EXPECT_THAT(lifeEnds(), ElementsAre("job j (number 7): no submission was sent"));
 }
 
 TEST_F(Lives, ADeadServerDoesNotWork) {

@@ -90,7 +90,7 @@ std::string describe(const JobHistory& job) {
   }
   for (const Order& order : job.orders) {
     lines.add(order.span.answered, order.life,
-              std::string(nameOf(order.verb)) + " " + nameOf(order.effect) + between(order.span));
+              std::string(nameOf(order.command)) + " " + nameOf(order.effect) + between(order.span));
   }
   for (const Absence& absence : job.absences)
     lines.add(absence.span.answered, absence.life, "404" + between(absence.span));

@@ -1,6 +1,6 @@
 // The checker's rules of keys, purges, ttls, streams and webhooks: a clean history passes, and each rule can fail.
+#include "call_file.h"
 #include "history.h"
-#include "post_file.h"
 #include "rule_fixture.h"
 
 namespace jobq::fault {
@@ -86,7 +86,7 @@ TEST_F(Rule, AShortTtlEndsAJobThenAndNotBefore) {
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("it is lost")));
 }
 
-TEST_F(Rule, NothingOutlivesItsTtl) {
+TEST_F(Rule, ReportsAJobBeyondItsTtl) {
   ordered(Order::Command::ttl, 10, Order::Effect::done, 1'500);
   seen(JobState::inQueue, 2'600);
   EXPECT_THAT(faults(), ElementsAre(HasSubstr("ms after its ttl had ended")));
@@ -240,51 +240,52 @@ TEST_F(Keys, AllAnswersNameOneJob) {
 
 // Webhooks
 
-class Post : public Rule {
+class WebhookRule : public Rule {
  protected:
-  Post() { ran(1, 10, 15); }
-  void close(bool ended = true) { book_.closed(job_, ended ? &job_.sights.back() : nullptr); }
+  WebhookRule() { ran(1, 10, 15); }
+  void close(bool ended = true) { webhooks_.closed(job_, ended ? &job_.sights.back() : nullptr); }
   void call(std::uint32_t attempt, const std::string& status = "COMPLETED", const std::string& error = "") {
-    book_.called({"j." + std::to_string(attempt), "j", status, status == "COMPLETED" ? outputOf(7) : "", error});
+    webhooks_.called({"j." + std::to_string(attempt), "j", status, status == "COMPLETED" ? outputOf(7) : "", error});
   }
 
-  PostBook book_;
+  WebhookCalls webhooks_;
 };
 
-TEST_F(Post, AnEndIsToldOf) {
+TEST_F(WebhookRule, AnEndIsToldOf) {
   seen(JobState::completed, 20);
   close();
-  EXPECT_THAT(book_.missing(), ElementsAre("j"));
+  EXPECT_THAT(webhooks_.missing(), ElementsAre("j"));
   call(1);
   call(1);
-  EXPECT_THAT(book_.missing(), IsEmpty());
-  EXPECT_THAT(book_.faults(), IsEmpty());
-  EXPECT_EQ(book_.repeated(), 1U);
+  EXPECT_THAT(webhooks_.missing(), IsEmpty());
+  EXPECT_THAT(webhooks_.faults(), IsEmpty());
+  EXPECT_EQ(webhooks_.repeated(), 1U);
 }
 
-TEST_F(Post, AnotherEndIsNotIt) {
+TEST_F(WebhookRule, AnotherEndIsNotIt) {
   seen(JobState::completed, 20);
   close();
   call(1, "FAILED", "why");
-  EXPECT_THAT(book_.missing(), ElementsAre("j"));
+  EXPECT_THAT(webhooks_.missing(), ElementsAre("j"));
 }
 
-TEST_F(Post, AnotherOutputIsNotIt) {
+TEST_F(WebhookRule, AnotherOutputIsNotIt) {
   seen(JobState::completed, 20).output = "{}";
   close();
   call(1);
-  EXPECT_THAT(book_.missing(), ElementsAre("j"));
+  EXPECT_THAT(webhooks_.missing(), ElementsAre("j"));
 }
 
-TEST_F(Post, TheSameEndHasTheSameId) {
+TEST_F(WebhookRule, TheSameEndHasTheSameId) {
   seen(JobState::completed, 20);
   close();
   call(1);
   call(3);
-  EXPECT_THAT(book_.faults(), ElementsAre(HasSubstr("ended at most 1 times"), HasSubstr("j.3 said COMPLETED, but")));
+  EXPECT_THAT(webhooks_.faults(),
+              ElementsAre(HasSubstr("ended at most 1 times"), HasSubstr("j.3 said COMPLETED, but")));
 }
 
-TEST_F(Post, ARetriedEndIsToldOfTwice) {
+TEST_F(WebhookRule, ARetriedEndIsToldOfTwice) {
   job_.runs[0].end = Run::End::failed;
   ran(3, 25, 30);
   ordered(Order::Command::retry, 20);
@@ -292,41 +293,42 @@ TEST_F(Post, ARetriedEndIsToldOfTwice) {
   close();
   call(3);
   call(1, "FAILED", "number 7 was told to fail");
-  EXPECT_THAT(book_.faults(), IsEmpty());
+  EXPECT_THAT(webhooks_.faults(), IsEmpty());
   call(5, "FAILED", "number 7 was told to fail");
-  EXPECT_THAT(book_.faults(), ElementsAre(HasSubstr("at most 2 times"), HasSubstr("j.5 said FAILED, after the job's")));
+  EXPECT_THAT(webhooks_.faults(),
+              ElementsAre(HasSubstr("at most 2 times"), HasSubstr("j.5 said FAILED, after the job's")));
 }
 
-TEST_F(Post, TheSameIdSaysTheSame) {
+TEST_F(WebhookRule, TheSameIdSaysTheSame) {
   seen(JobState::completed, 20);
   close();
   call(1);
   call(1, "FAILED", "why");
-  EXPECT_THAT(book_.faults(), ElementsAre(HasSubstr("webhook j.1 said COMPLETED and later FAILED")));
+  EXPECT_THAT(webhooks_.faults(), ElementsAre(HasSubstr("webhook j.1 said COMPLETED and later FAILED")));
 }
 
-TEST_F(Post, NobodyIsToldOfAPurgedJob) {
+TEST_F(WebhookRule, ReportsAWebhookOfAPurgedJob) {
   job_.runs.clear();
   ordered(Order::Command::purge, 10);
   missed(20);
   close(false);
-  EXPECT_THAT(book_.missing(), IsEmpty());
-  EXPECT_THAT(book_.faults(), IsEmpty());
+  EXPECT_THAT(webhooks_.missing(), IsEmpty());
+  EXPECT_THAT(webhooks_.faults(), IsEmpty());
   call(1, "CANCELLED");
-  EXPECT_THAT(book_.faults(), ElementsAre(HasSubstr("ended at most 0 times")));
+  EXPECT_THAT(webhooks_.faults(), ElementsAre(HasSubstr("ended at most 0 times")));
 }
 
-TEST_F(Post, NobodysJobIsNoticed) {
+TEST_F(WebhookRule, ReportsAnUnknownJob) {
   call(1);
-  EXPECT_THAT(book_.faults(), ElementsAre(HasSubstr("j.1 said COMPLETED of a job that nobody knows")));
+  EXPECT_THAT(webhooks_.faults(), ElementsAre(HasSubstr("j.1 said COMPLETED of an unknown job")));
 }
 
-TEST_F(Post, AnIdIsTheJobsOwn) {
-  book_.called({"other.1", "j", "COMPLETED", "", ""});
-  EXPECT_THAT(book_.faults(), ElementsAre("a webhook with the id other.1 tells of job j"));
+TEST_F(WebhookRule, AnIdIsTheJobsOwn) {
+  webhooks_.called({"other.1", "j", "COMPLETED", "", ""});
+  EXPECT_THAT(webhooks_.faults(), ElementsAre("a webhook with the id other.1 tells of job j"));
 }
 
-TEST(PostFile, ALineIsACall) {
+TEST(CallFile, ALineIsACall) {
   const auto call = callIn(
       R"({"url":"file:///post","headers":{"webhook-id":"j.1"},"body":{"id":"j","status":"FAILED","output":{"a":1},)"
       R"("error":"no"}})");

@@ -14,7 +14,7 @@ namespace {
 [[noreturn]] void explain(std::string_view why) {
   std::cerr << why << "\n"
             << "usage: crash_loop [--cycles N] [--seed N] [--jobs-per-cycle N] [--keep] [--plugins FOLDER]\n"
-               "                  [--expect-violation] [--whole-post]\n";
+               "                  [--expect-violation] [--all-webhooks]\n";
   std::exit(2);
 }
 
@@ -34,8 +34,8 @@ Options readOptions(int argc, char** argv) {
     const std::string_view name = argv[i];
     if (name == "--keep") {
       options.keep = true;
-    } else if (name == "--whole-post") {
-      options.wholePost = true;
+    } else if (name == "--all-webhooks") {
+      options.allWebhooks = true;
     } else if (name == "--expect-violation") {
       options.expectViolation = true;
     } else if (i + 1 == argc) {

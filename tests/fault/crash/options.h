@@ -12,7 +12,7 @@ struct Options {
   std::uint64_t jobsPerCycle = 1500;  ///< acknowledged jobs in an average cycle without an early kill
   bool keep = false;                  ///< the folder stays
   bool expectViolation = false;       ///< success means a violation was found
-  bool wholePost = false;             ///< waits at the end for webhooks claimed by a killed server: a minute
+  bool allWebhooks = false;           ///< waits at the end for webhooks claimed by a killed server: a minute
   std::filesystem::path plugins;      ///< a folder with plugins before the built plugins; may be empty
 };
 

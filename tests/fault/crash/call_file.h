@@ -9,14 +9,14 @@
 #include <utility>
 #include <vector>
 
-#include "post_book.h"
+#include "webhook_calls.h"
 
 namespace jobq::fault {
 
 /// Confined to one thread; the writer may be alive.
-class PostFile {
+class CallFile {
  public:
-  explicit PostFile(std::filesystem::path file) : file_(std::move(file)) {}
+  explicit CallFile(std::filesystem::path file) : file_(std::move(file)) {}
 
   /// Returns the calls since the last read. A line without a call is the beginning of a call with a killed writer.
   std::vector<Call> read();

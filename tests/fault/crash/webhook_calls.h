@@ -25,7 +25,7 @@ struct Call {
   std::string error;
 };
 
-class PostBook {
+class WebhookCalls {
  public:
   /// Closes a job without further changes. `end` is the job's end; null if the job went without a seen end.
   void closed(const JobHistory& job, const Sight* end);

@@ -1,4 +1,4 @@
-#include "post_file.h"
+#include "call_file.h"
 
 #include <fstream>
 
@@ -35,7 +35,7 @@ std::optional<Call> callIn(const std::string& line) {
               output ? std::string(output->raw) : "", textIn(*job, "error")};
 }
 
-std::vector<Call> PostFile::read() {
+std::vector<Call> CallFile::read() {
   std::vector<Call> calls;
   std::ifstream in(file_, std::ios::binary);
   if (!in) return calls;  // no webhook was called yet

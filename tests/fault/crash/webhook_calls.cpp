@@ -1,4 +1,4 @@
-#include "post_book.h"
+#include "webhook_calls.h"
 
 #include <algorithm>
 #include <charconv>
@@ -24,11 +24,11 @@ bool says(const Call& call, const Sight& end) {
 
 }  // namespace
 
-void PostBook::closed(const JobHistory& job, const Sight* end) {
+void WebhookCalls::closed(const JobHistory& job, const Sight* end) {
   Owed& owed = owed_[job.id];
   if (end != nullptr) owed.end = *end;
   const bool cancelled = std::any_of(job.orders.begin(), job.orders.end(),
-                                     [](const Order& order) { return order.verb == Order::Command::cancel; });
+                                     [](const Order& order) { return order.command == Order::Command::cancel; });
   const bool ran =
       std::any_of(job.runs.begin(), job.runs.end(), [](const Run& run) { return run.end != Run::End::none; });
   const Nanos now = job.absences.empty() ? INT64_MAX : job.absences.back().span.answered;
@@ -38,7 +38,7 @@ void PostBook::closed(const JobHistory& job, const Sight* end) {
   }
 }
 
-void PostBook::called(const Call& call) {
+void WebhookCalls::called(const Call& call) {
   ++calls_;
   const auto attempt = attemptIn(call);
   if (!attempt) {
@@ -55,7 +55,7 @@ void PostBook::called(const Call& call) {
   }
 }
 
-void PostBook::judge(const std::string& job, const Owed& owed, std::vector<std::string>& faults) const {
+void WebhookCalls::judge(const std::string& job, const Owed& owed, std::vector<std::string>& faults) const {
   const auto arrived = arrived_.find(job);
   if (arrived == arrived_.end()) return;
   if (arrived->second.size() > owed.mostEnds) {
@@ -75,7 +75,7 @@ void PostBook::judge(const std::string& job, const Owed& owed, std::vector<std::
   }
 }
 
-std::vector<std::string> PostBook::faults() const {
+std::vector<std::string> WebhookCalls::faults() const {
   std::vector<std::string> faults = faults_;
   for (const auto& [job, owed] : owed_) judge(job, owed, faults);
   for (const auto& [job, calls] : arrived_) {
@@ -83,14 +83,13 @@ std::vector<std::string> PostBook::faults() const {
     for (const auto& [attempt, call] : calls) {
       // A job is unknown if its submission got no answer and its workers died before a handler began.
       if (lossesIn(call.error)) continue;
-      faults.push_back("webhook " + call.id + " said " + call.status +
-                       " of a job that nobody knows, or without a webhook");
+      faults.push_back("webhook " + call.id + " said " + call.status + " of an unknown job, or without a webhook");
     }
   }
   return faults;
 }
 
-std::vector<std::string> PostBook::missing() const {
+std::vector<std::string> WebhookCalls::missing() const {
   std::vector<std::string> missing;
   for (const auto& [job, owed] : owed_) {
     if (!owed.end) continue;
