@@ -1,5 +1,7 @@
 #include "core/start_check.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -51,6 +53,16 @@ void needFilterScripts(const std::string& key, const Config& config, const std::
   }
 }
 
+// Returns `origin` with the IPv6 address of `host` in the spelling of browsers: the longest run of zeros as "::", and a
+// single zero as "0". inet_ntop() differs in addresses with an IPv4 part alone.
+std::string withPlainIpv6(std::string origin, const std::string& host) {
+  in6_addr address{};
+  char text[INET6_ADDRSTRLEN] = "";
+  if (inet_pton(AF_INET6, host.substr(1, host.size() - 2).c_str(), &address) != 1) return origin;
+  inet_ntop(AF_INET6, &address, text, sizeof text);
+  return origin.replace(origin.find('['), host.size(), "[" + std::string(text) + "]");
+}
+
 // Throws ConfigError unless `origin` is written as browsers write the header Origin: scheme and host in lower case, and
 // a port only if the port is not that of the scheme.
 void checkOrigin(const std::string& origin) {
@@ -63,7 +75,14 @@ void checkOrigin(const std::string& origin) {
   std::string written = parts->scheme + "://" + parts->host;
   std::transform(written.begin(), written.end(), written.begin(), [](unsigned char c) { return std::tolower(c); });
   if (parts->port != (parts->scheme == "https" ? 443 : 80)) written += ":" + std::to_string(parts->port);
+  if (parts->host.starts_with('[')) written = withPlainIpv6(written, parts->host);
   if (origin != written) throw ConfigError("server.cors.origins = " + origin + ": browsers send " + written);
+  if (parts->host.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789.-_:[]") != std::string::npos) {
+    throw ConfigError("server.cors.origins = " + origin + ": write the host in its form for DNS (xn--...)");
+  }
+  if (parts->host.ends_with('.') || parts->host.find("[::ffff:") == 0) {
+    throw ConfigError("server.cors.origins = " + origin + ": browsers spell this host in another way");
+  }
 }
 
 bool isLoopback(const std::string& host) {

@@ -211,7 +211,7 @@ Revocation ApiKeys::mark(const std::string& id) {
     const auto record = records_.find(kKeyRecords, id);
     if (!record) return Revocation::noSuchKey;
     auto key = readable(*record);
-    if (!key) return Revocation::revoked;  // damaged since the call began, and removed next
+    if (!key) return Revocation::underWay;  // damaged since the call began: a later call removes it
     const Instant now = wall_.now();
     if (isEnding(*key, now)) return Revocation::underWay;
     key->endingSince = now;

@@ -47,8 +47,9 @@ class ApiKeys {
   /// operation fails, and StorageError. Called once, at the start.
   void bootstrap(const std::filesystem::path& file);
 
-  /// Revokes the former key of `file`, makes an admin key and writes the new key to `file`. Other keys stay. Throws
-  /// Error if a file operation fails, and StorageError. Called while no server uses the storage.
+  /// Revokes the former key of `file`, unless its record is damaged, makes an admin key and writes the new key to
+  /// `file`. Other keys stay. Throws Error if a file operation fails, and StorageError. Called while no server uses the
+  /// storage.
   void resetAdminKey(const std::filesystem::path& file);
 
   /// Returns the key of an Authorization header (`Bearer <key>` or the bare key) if the key is valid now and its scopes

@@ -23,7 +23,9 @@ void EndpointRecords::follow(std::set<EndpointId>& touched) {
     followTemplates(touched);
     followEndpoints(touched);
     followPauses(touched);
-    if (!decideRemovals() && !releaseTemplates()) return;
+    const bool decided = decideRemovals();
+    const bool released = releaseTemplates();
+    if (!decided && !released) return;
   }
 }
 
@@ -53,6 +55,7 @@ void EndpointRecords::followTemplates(std::set<EndpointId>& touched) {
       if (entry->form.removal == kRemovalAsked) unwanted_.insert(record.id);
       templates_[record.id] = std::move(entry);
     } catch (const Error& error) {
+      unwanted_.erase(record.id);  // no removal can be decided from a record that cannot be read
       logDamage(error);
     }
   }

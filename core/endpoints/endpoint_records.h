@@ -38,7 +38,8 @@ class EndpointRecords {
 
   /// Reads all changes since the last call, by any node, and stores their effects: decided removals and raised
   /// versions. Adds each endpoint with a change to `touched`. Throws StorageError; the changes read until then are in
-  /// `touched` and are not read again, and the next call reads the others.
+  /// `touched` and are not read again, and the next call reads the others. After 100 rounds of changes and their
+  /// effects the rest waits for the next call.
   void follow(std::set<EndpointId>& touched);
 
   /// Returns the templates that exist, by id.

@@ -60,8 +60,10 @@ bool Dispatcher::runPassIfDue() {
 void Dispatcher::runPassAndPlan() {
   // The pass may miss a worker becoming idle meanwhile; such a worker wakes the thread.
   deps_.supervisor.planPass(Instant::max());
+  // A duty that becomes due during the pass is due at once: the pass may have asked for it too early.
+  const Instant begun = deps_.clock.now();
   try {
-    deps_.supervisor.planPass(runPass() ? deps_.clock.now() : deps_.pools.nextDuty());
+    deps_.supervisor.planPass(runPass() ? deps_.clock.now() : deps_.pools.nextDuty(begun));
   } catch (const std::exception& error) {  // also std::bad_alloc of the storage: the next pass may succeed
     deps_.log.write(LogLevel::error, "dispatcher.storage", error.what());
     deps_.supervisor.planPass(deps_.clock.now() + kClaimRetry);
@@ -135,25 +137,29 @@ void Dispatcher::assignJobs(std::vector<ClaimedJob> jobs) {
     const WorkerId worker = job.worker;
     try {
       deps_.executor.assign(std::move(job));
+      continue;
     } catch (const std::bad_alloc&) {
       releaseJob(lease);
+    }
+    try {
       deps_.queueSignal.rearm(endpoint);
       deps_.supervisor.workerReady(endpoint, worker);
+    } catch (const std::exception& error) {  // the other claimed jobs still need their workers
+      deps_.log.write(LogLevel::error, "dispatcher.memory", error.what());
     }
   }
 }
 
 // Returns a job to the queue for which the worker had no memory. Without the return the job would stay claimed without
-// a worker.
-void Dispatcher::releaseJob(const LeaseRef& lease) {
+// a worker. The texts are constant, because memory is missing.
+void Dispatcher::releaseJob(const LeaseRef& lease) noexcept {
+  const char* outcome = "a claimed job was returned to the queue: no memory to hand it to its worker";
   try {
     deps_.storage.leases().release(std::vector{lease});
-    deps_.log.write(LogLevel::error, "dispatcher.memory",
-                    lease.job + " was returned to the queue: no memory to hand it to its worker");
-  } catch (const std::exception& error) {  // without memory too: the other claimed jobs still need their workers
-    deps_.log.write(LogLevel::error, "dispatcher.memory",
-                    lease.job + " stays IN_PROGRESS until its execution timeout: " + error.what());
+  } catch (const std::exception&) {
+    outcome = "a claimed job stays IN_PROGRESS until its execution timeout: neither worker nor storage could take it";
   }
+  deps_.log.write(LogLevel::error, "dispatcher.memory", outcome);
 }
 
 }  // namespace jobq

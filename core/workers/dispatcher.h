@@ -62,7 +62,7 @@ class Dispatcher final : public Service, private Claimer {
   void claimForCaller(const EndpointId& endpoint) override;
   bool claimBatch(const std::vector<ClaimWant>& wants);
   void assignJobs(std::vector<ClaimedJob> jobs);
-  void releaseJob(const LeaseRef& lease);
+  void releaseJob(const LeaseRef& lease) noexcept;
 
   const Deps deps_;
   const std::string node_;

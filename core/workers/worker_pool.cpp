@@ -113,8 +113,8 @@ WorkerPool::Step WorkerPool::nextStep(Instant now) {
   const ReleasePtr next = target();
   if (!next) return stopAll(workers_, retiring_);
   Step step;
+  if (now < startAfter_) return step;  // no worker leaves either while its replacement could not start
   if (vacancies_ > 0) {
-    if (now < startAfter_) return step;
     --vacancies_;
     step.startWorker = step.replaces = slots() < endpoint_->spec.workersMax;
     return step;

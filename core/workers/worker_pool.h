@@ -72,8 +72,8 @@ class WorkerPool {
   /// different release is proven; otherwise the backoff doubles. Returns true if the call has halted the release.
   bool recordGone(const WorkerId& worker, const std::string& failure, Instant now);
 
-  /// Decides the next step and records it in the pool; the caller carries the step out. After a failed start no worker
-  /// starts before the backoff has passed.
+  /// Decides the next step and records it in the pool; the caller carries the step out. After a failed start no step
+  /// comes before the backoff has passed.
   Step nextStep(Instant now);
 
   /// Decides which idle workers leave, after idleTimeout or because of a lowered workersMax, and records that; the

@@ -207,8 +207,7 @@ std::size_t WorkerPools::workersMissing(const EndpointId& endpoint, const Endpoi
   return pool == pools_.end() ? 0 : pool->second.workersMissing(jobs, now);
 }
 
-Instant WorkerPools::nextDuty() const {
-  const Instant now = deps_.clock.now();
+Instant WorkerPools::nextDuty(Instant now) const {
   Instant next = Instant::max();
   Lock lock(mutex_);
   for (const auto& [id, pool] : pools_) next = std::min(next, pool.nextDuty(now));

@@ -115,7 +115,7 @@ class WorkerPools {
   std::size_t workersMissing(const EndpointId& endpoint, const EndpointCounts& jobs);
 
   /// Returns the time of the next duty that no event announces; Instant::max() if there is none.
-  Instant nextDuty() const;
+  Instant nextDuty(Instant now) const;
 
  private:
   void logRefusals(const std::vector<std::string>& refusals) const;

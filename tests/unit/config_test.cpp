@@ -141,6 +141,13 @@ TEST_F(ConfigTest, OriginsAreWrittenAsBrowsersWriteThem) {
        {"https://a.example/", "https://A.example", "https://a.example:443", "https://u@a.example"}) {
     EXPECT_THAT(refusalOf(origin), HasSubstr("browsers send https://a.example")) << origin;
   }
+  EXPECT_THAT(refusalOf("https://b\xc3\xbc"
+                        "cher.example"),
+              HasSubstr("xn--"));
+  EXPECT_THAT(refusalOf("http://[2001:db8::1:1:1:1:1]"), HasSubstr("browsers send http://[2001:db8:0:1:1:1:1:1]"));
+  for (const std::string origin : {"http://1.2.3.4.", "http://[::ffff:127.0.0.1]"}) {
+    EXPECT_THAT(refusalOf(origin), HasSubstr("server.cors.origins")) << origin;
+  }
 }
 
 TEST_F(ConfigTest, OverridesWin) {

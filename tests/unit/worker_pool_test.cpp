@@ -237,6 +237,23 @@ TEST_F(WorkerPoolTest, AFailedReplacementIsTriedAgainAfterTheBackoff) {
   }
 }
 
+TEST_F(WorkerPoolTest, AHealthyWorkerStaysWhileItsReplacementCouldNotStart) {
+  for (const char* id : {"a", "b"}) join(id);
+  busy("b");
+  pool_.change(endpoint(second_));
+  const WorkerPool::Step surge = pool_.nextStep(now_);
+  startWorker("c", surge.replaces, surge.surge);
+  EXPECT_TRUE(ready("c")) << "the release is proven";
+  pool_.change(endpoint(first_));
+  startWorker("d");
+  EXPECT_TRUE(gone("d", "no thread")) << "halted, for another release is proven";
+  startWorker("e");
+  EXPECT_FALSE(gone("e", "no thread"));
+  const WorkerPool::Step step = pool_.nextStep(now_);
+  EXPECT_THAT(step.stoppedWorkers, IsEmpty());
+  EXPECT_FALSE(step.startWorker);
+}
+
 TEST_F(WorkerPoolTest, TwoReleasesInARowLeadToTheLast) {
   for (const char* id : {"a", "b"}) join(id);
   pool_.change(endpoint(second_));

@@ -60,7 +60,7 @@ std::string RequestPipeline::errorBody(std::string_view sentence) const {
   return errorResponse("", 400, sentence).body;
 }
 
-RequestPipeline::RequestContext RequestPipeline::checkHead(const ServerRequest& request) noexcept {
+RequestPipeline::RequestContext RequestPipeline::checkHead(const ServerRequest& request) {
   RequestContext context;
   try {
     for (const NamedStage& stage : kStages) {
@@ -183,7 +183,9 @@ void RequestPipeline::serve(RequestContext context, ServerRequest& request, Serv
   }
 }
 
-// Returns the answer: a refusal, the answer of the route, or 500 if a part of the server throws.
+// Returns the answer: a refusal, the answer of the route, or 500 if a part of the server throws. After a fault while
+// the answer is counted the work of the route may be done: a 500 always leaves that open (core/http/API.md,
+// "Statuses").
 ApiResponse RequestPipeline::respond(RequestContext& context, ServerRequest& request, Exchange& exchange) {
   try {
     if (!context.refusal) context.refusal = exchange.readBody(context.call, context.route->bodyLimit, bodyMemory_);

@@ -54,7 +54,7 @@ class RequestPipeline final : public RequestHandlerFactory {
   std::string errorBody(std::string_view sentence) const override;
 
   /// Runs the stages of kStages on the head. Returns the context, with a refusal if a stage refused the request.
-  RequestContext checkHead(const ServerRequest& request) noexcept;
+  RequestContext checkHead(const ServerRequest& request);
 
   /// Reads the body, runs the route, and sends the answer. Answers the refusal of `context` instead if there is one.
   void serve(RequestContext context, ServerRequest& request, ServerResponse& response) noexcept;

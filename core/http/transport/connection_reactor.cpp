@@ -129,20 +129,9 @@ void ConnectionReactor::returnFreedMemory() {
   freed_.note(kHeadMemory - heads_.left() + each * acceptor_.connections());
 }
 
-void ConnectionReactor::handleEvent(std::uint64_t id) {
-  auto parked = connections_.takeReady(id);
-  if (!parked) return;
-  if (parked->stay == Stay::leaving) {
-    dropInput(std::move(*parked));
-  } else {
-    readHead(std::move(*parked));
-  }
-}
-
-// Returns the outcome of a step of one connection. An exception, such as std::bad_alloc, is logged and ends that
-// connection only: the outcome is `afterException` then.
-template <class Step, class Outcome>
-Outcome ConnectionReactor::guarded(Step&& step, Outcome afterException) {
+// Performs a step of one connection. An exception, such as std::bad_alloc, is logged and ends that connection only.
+template <class Step>
+void ConnectionReactor::guarded(std::uint64_t id, Step&& step) {
   try {
     return step();
   } catch (const Poco::Exception& error) {
@@ -150,14 +139,26 @@ Outcome ConnectionReactor::guarded(Step&& step, Outcome afterException) {
   } catch (const std::exception& error) {
     log_.write(LogLevel::error, "http.connection", error.what());
   }
-  return afterException;
+  connections_.forget(id);
+}
+
+void ConnectionReactor::handleEvent(std::uint64_t id) {
+  guarded(id, [this, id] {
+    auto parked = connections_.takeReady(id);
+    if (!parked) return;
+    if (parked->stay == Stay::leaving) {
+      dropInput(std::move(*parked));
+    } else {
+      readHead(std::move(*parked));
+    }
+  });
 }
 
 void ConnectionReactor::readHead(ParkedConnection parked) {
   const Moment headEnd = parked.stay == Stay::head ? parked.deadline : std::chrono::steady_clock::now() + kHeadTime;
   // A handshake takes a millisecond of processor time, which would delay all other connections on this thread.
   if (parked.connection->handshaking()) return toServing(std::move(parked.connection), headEnd);
-  switch (guarded([&] { return parked.connection->receive(); }, Connection::Ready::gone)) {
+  switch (parked.connection->receive()) {
     case Connection::Ready::gone: return connections_.forget(parked.connection->id());
     case Connection::Ready::yes: return toServing(std::move(parked.connection), headEnd);
     case Connection::Ready::no: break;
@@ -184,12 +185,15 @@ void ConnectionReactor::endLate() {
   const Moment now = std::chrono::steady_clock::now();
   acceptor_.retry(now);
   for (ParkedConnection& parked : connections_.takeLate(now)) {
+    const std::uint64_t id = parked.connection->id();
     if (parked.stay != Stay::head) {
-      connections_.forget(parked.connection->id());
+      connections_.forget(id);
       continue;
     }
-    const auto next = guarded([&] { return parked.connection->refuseLateHead(); }, Connection::Next::close);
-    continueAfter(std::move(parked.connection), next);
+    guarded(id, [this, &parked] {
+      const Connection::Next next = parked.connection->refuseLateHead();
+      continueAfter(std::move(parked.connection), next);
+    });
   }
 }
 
@@ -199,8 +203,10 @@ void ConnectionReactor::toServing(std::unique_ptr<Connection> connection, Moment
 }
 
 void ConnectionReactor::serve(std::unique_ptr<Connection> connection) {
-  const auto next = guarded([&] { return connection->serve(); }, Connection::Next::close);
-  continueAfter(std::move(connection), next);
+  guarded(connection->id(), [this, &connection] {
+    const Connection::Next next = connection->serve();
+    continueAfter(std::move(connection), next);
+  });
 }
 
 void ConnectionReactor::continueAfter(std::unique_ptr<Connection> connection, Connection::Next next) {

@@ -78,8 +78,8 @@ class ConnectionReactor final : public Service, private ConnectionHandler {
   void dropInput(ParkedConnection parked);
   void endLate();
 
-  template <class Step, class Outcome>
-  Outcome guarded(Step&& step, Outcome afterException);
+  template <class Step>
+  void guarded(std::uint64_t id, Step&& step);
   void toServing(std::unique_ptr<Connection> connection, Moment headEnd);
   void serve(std::unique_ptr<Connection> connection) override;
   void continueAfter(std::unique_ptr<Connection> connection, Connection::Next next);

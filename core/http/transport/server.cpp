@@ -53,7 +53,6 @@ struct HttpServer::Running {
                 log) {}
 
   void start() {
-    isListening = true;
     try {
       socket.listen(kBacklog);
     } catch (const Poco::Exception& error) {  // another server bound the address in the same moment
@@ -61,6 +60,7 @@ struct HttpServer::Running {
     }
     socket.close();  // the reactor has a descriptor of its own
     reactor.start();
+    isListening = true;
   }
 
   Poco::Net::HTTPServerParams::Ptr params = new Poco::Net::HTTPServerParams;
@@ -83,7 +83,12 @@ void HttpServer::open() {
 void HttpServer::start() {
   open();
   if (running_->isListening) return;
-  running_->start();
+  try {
+    running_->start();
+  } catch (...) {
+    running_.reset();  // the address is free again, and a later start() binds it anew
+    throw;
+  }
   log_.write(LogLevel::information, "http.listening", address());
 }
 

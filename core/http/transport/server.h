@@ -27,7 +27,9 @@ class HttpServer final : public Service {
   /// ConfigError if the address is taken or is not of this machine, or if a TLS file is no certificate or key.
   void open();
 
-  /// Accepts connections, after open() if open() was not called. To be called once. Throws ConfigError, as open() does.
+  /// Accepts connections, after open() if open() was not called. Does nothing if
+  /// connections are accepted already. Throws ConfigError, as open() does, and Error if the system gives no
+  /// descriptors; the address is free again then.
   void start() override;
 
   /// Reads the certificate and the key again, for later connections. Files that are no certificate and key change
