@@ -11,6 +11,8 @@ from jobq_server import jobqd, until
 from lua_case import LuaTest
 from pace import judge_pace
 
+NAME_RULE = "1 to 64 letters, digits"  # in each refusal of a name that no filter can have
+
 
 def trace(letter):
     return f"""return function(job)
@@ -24,8 +26,6 @@ def filtered(name, *filters, parked=False, **settings):
     """Settings of an endpoint `name` that echoes, with these filters."""
     found = {f"endpoint.{name}.image": "plugin/echo", f"endpoint.{name}.filters": ", ".join(filters), **settings}
     return {**found, **({f"endpoint.{name}.workersMax": 0} if parked else {})}
-
-NAME_RULE = "1 to 64 letters, digits"  # in each refusal of a name that no filter can have
 
 
 class FilterTest(LuaTest):
