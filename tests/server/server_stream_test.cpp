@@ -124,6 +124,7 @@ TEST_F(ServerStreamTest, AHeldStreamIsAnsweredByTheNextChunkAndByTheEnd) {
   Answer second;
   std::thread again([&] { second = stream(id, "?wait=300000"); });
   pass(Millis(100));
+  clock_.awaitWaiter(Millis(299'900), Millis(299'900));  // without chunks the call waits for the next one
   pass(Millis(6'800));
   testkit::join("the caller of /stream", again);
   EXPECT_EQ(second.body, "[{\"output\":1}]") << "the end of the job ends the gathering";

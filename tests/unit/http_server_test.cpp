@@ -23,12 +23,14 @@ using testing::Not;
 
 class HttpServerTest : public testing::Test {
  protected:
-  HttpServerTest() {
-    config_.host = "127.0.0.1";
-    config_.port = 0;
+  static ServerConfig onAnyPort() {
+    ServerConfig config;
+    config.host = "127.0.0.1";
+    config.port = 0;
+    return config;
   }
 
-  ServerConfig config_;
+  const ServerConfig config_ = onAnyPort();
   testkit::RecordingLog log_;
   test::FunctionHandlers handlers_{[](ServerRequest&, ServerResponse&) {}};
   Budget waiting_{8};
