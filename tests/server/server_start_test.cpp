@@ -136,7 +136,7 @@ class ServerStartTest : public ServerTest {
     clock_.advance(Millis(10'000));
   }
 
-  const ArrivalOrder order_;
+  const ArrivalOrder order_{};
   LevelLog lines_;
   SweepCount sweeps_;
 };
