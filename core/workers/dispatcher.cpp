@@ -151,15 +151,21 @@ void Dispatcher::assignJobs(std::vector<ClaimedJob> jobs) {
 }
 
 // Returns a job to the queue for which the worker had no memory. Without the return the job would stay claimed without
-// a worker. The texts are constant, because memory is missing.
+// a worker.
 void Dispatcher::releaseJob(const LeaseRef& lease) noexcept {
-  const char* outcome = "a claimed job was returned to the queue: no memory to hand it to its worker";
+  const auto log = [&](const char* outcome) noexcept {
+    try {
+      deps_.log.write(LogLevel::error, "dispatcher.memory", lease.job + outcome);
+    } catch (...) {  // no memory for the text
+      deps_.log.write(LogLevel::error, "dispatcher.memory", outcome);
+    }
+  };
   try {
     deps_.storage.leases().release(std::vector{lease});
-  } catch (const std::exception&) {
-    outcome = "a claimed job stays IN_PROGRESS until its execution timeout: neither worker nor storage could take it";
+    log(" was returned to the queue: no memory to hand it to its worker");
+  } catch (...) {
+    log(" stays IN_PROGRESS until its execution timeout: neither its worker nor the storage could take it");
   }
-  deps_.log.write(LogLevel::error, "dispatcher.memory", outcome);
 }
 
 }  // namespace jobq

@@ -114,7 +114,8 @@ class WorkerPools {
   /// Asks the scaler with the counts of the queue. Returns the number of workers that the endpoint is short of.
   std::size_t workersMissing(const EndpointId& endpoint, const EndpointCounts& jobs);
 
-  /// Returns the time of the next duty that no event announces; Instant::max() if there is none.
+  /// Returns the time of the next duty that no event announces; Instant::max() if there is none. `now` is the beginning
+  /// of the last pass: a backoff that ended during the pass is a duty too, in the past.
   Instant nextDuty(Instant now) const;
 
  private:
