@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from stepped_jobs import stepped_server
+from held_jobs import held_server
 from http_case import HttpTest
 from jobq_server import SHORT_DRAIN, join, until
 from pace import judge_pace
@@ -107,7 +107,7 @@ class StatusTtlTest(HttpTest):
     def test_it_survives_completion(self, own_server):
         """core/http/API.md, "/status": a `/status?ttl=` of a running job survives its completion: a job without one
         that ends later is gone earlier."""
-        server, held = stepped_server(self.at_end, own_server)
+        server, held = held_server(self.at_end, own_server)
         self.server = server
         template = self.assert_job(server.request("POST", "/v1/templates", {"name": "t", "imageName": "lua/held"}))
         endpoint = self.assert_job(server.request("POST", "/v1/endpoints", {
@@ -196,7 +196,7 @@ class RuleTest(HttpTest):
 
     def test_purge_takes_only_what_waits(self, own_server):
         """core/http/API.md, "/purge-queue": /purge-queue affects only jobs waiting in the queue."""
-        server, held = stepped_server(self.at_end, own_server, endpoint__trial__workersMax=1)
+        server, held = held_server(self.at_end, own_server, endpoint__trial__workersMax=1)
         answers = []
         caller = threading.Thread(
             target=lambda: answers.append(server.runsync("trial", {"hold": True, "output": 1}, wait=300_000)))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stepped_jobs import stepped_server
+from held_jobs import held_server
 from http_case import HttpTest
 from jobq_server import SHORT_DRAIN, until
 from pace import judge_pace
@@ -52,7 +52,7 @@ class ExecutionTest(StateTest):
     def test_a_worker_picks_the_job_and_succeeds(self, own_server):
         """core/http/API.md, "States and transitions": IN_QUEUE, a worker picks the job, IN_PROGRESS; success is
         COMPLETED with output."""
-        server, held = stepped_server(self.at_end, own_server, endpoint__trial__workersMax=1)
+        server, held = held_server(self.at_end, own_server, endpoint__trial__workersMax=1)
         self.server = server
         blocker = server.run("trial", {"hold": True})
         self.until_state("trial", blocker, "IN_PROGRESS")

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from stepped_jobs import stepped_server
+from held_jobs import held_server
 from http_case import HttpTest
 from jobq_server import join, until
 from pace import judge_pace
@@ -52,7 +52,7 @@ class OnceTest(ChunkTest):
     def test_while_the_job_runs(self, own_server):
         """core/http/API.md, "Reading a stream": in order while they come; a final state is reported only with the last
         chunks."""
-        self.server, held = stepped_server(self.at_end, own_server)
+        self.server, held = held_server(self.at_end, own_server)
         job = self.server.run("trial", {"chunks": 6, "hold": True})
         for n in range(3):
             held.allow(n + 1)
@@ -261,7 +261,7 @@ class AttemptTest(ChunkTest):
 
     def test_a_lost_worker(self, own_server):
         """core/http/API.md, "Reading a stream": a job that goes back into the queue starts its stream again."""
-        server, held = stepped_server(self.at_end, own_server, endpoint__trial__workersMax=1)
+        server, held = held_server(self.at_end, own_server, endpoint__trial__workersMax=1)
         self.server = server
         job = server.run("trial", {"chunks": 4})
         held.allow(1)

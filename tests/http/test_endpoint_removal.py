@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from stepped_jobs import stepped_server
+from held_jobs import held_server
 from jobq_server import is_foreign, join, until
 from management_api import ManagementTest
 from webhook_receiver import WebhookReceiver
@@ -58,7 +58,7 @@ class GoneTest(RemovalTest):
 
     def test_other_endpoints(self, own_server):
         """core/decisions/endpoints.md: DELETE removes the jobs of this endpoint alone."""
-        self.server, held = stepped_server(self.at_end, own_server)
+        self.server, held = held_server(self.at_end, own_server)
         template = self.new_template(imageName="lua/held")
         first, second = self.new_endpoint(template), self.new_endpoint(template)
         running = self.server.run(second["id"], {"hold": True, "output": "stays"})

@@ -5,7 +5,7 @@ import http.client
 import re
 import threading
 
-from stepped_jobs import stepped_server
+from held_jobs import held_server
 from http_case import HttpTest
 from jobq_server import join, until
 from pace import judge_pace
@@ -20,7 +20,7 @@ def in_progress(server, count=1):
 class DrainTest(HttpTest):
     def test_a_running_job_finishes(self, own_server):
         """etc/README.md: on SIGTERM no new claims, running jobs get `server.drain` to finish."""
-        server, held = stepped_server(self.at_end, own_server, server__drain="10m", **ONE_WORKER)
+        server, held = held_server(self.at_end, own_server, server__drain="10m", **ONE_WORKER)
         answers = []
         caller = threading.Thread(target=lambda: answers.append(
             server.request("POST", "/v2/trial/runsync", {"input": {"hold": True, "output": "done"}})))
@@ -61,7 +61,7 @@ class DrainTest(HttpTest):
 
     def test_jobs_longer_than_the_drain_go_back_to_the_queue(self, own_server):
         """etc/README.md: the remaining jobs go back into the queue; a drain is no loss, so no job counts as retried."""
-        server, held = stepped_server(self.at_end, own_server, server__drain="500ms", **ONE_WORKER)
+        server, held = held_server(self.at_end, own_server, server__drain="500ms", **ONE_WORKER)
         job = server.run("trial", {"hold": True, "output": "done"})
         in_progress(server)
         server.terminate()
@@ -104,7 +104,7 @@ class CrashTest(HttpTest):
     def test_kill_9(self, own_server):
         """core/http/API.md, "Attempts and lost workers": a crash loses nothing; a running job is counted as lost and
         runs again."""
-        server, held = stepped_server(self.at_end, own_server, **ONE_WORKER)
+        server, held = held_server(self.at_end, own_server, **ONE_WORKER)
         done = server.run("trial", {"output": "before"})
         server.finished("trial", done)
         running = server.run("trial", {"hold": True, "output": "again"})
@@ -130,7 +130,7 @@ class CrashTest(HttpTest):
     def test_a_lost_job_keeps_its_place(self, own_server):
         """core/http/API.md, "Attempts and lost workers": a lost worker's job goes back into the queue with its old
         position."""
-        server, held = stepped_server(self.at_end, own_server, **ONE_WORKER)
+        server, held = held_server(self.at_end, own_server, **ONE_WORKER)
         first = server.run("trial", {"hold": True})
         in_progress(server)
         second = server.run("trial", {"hold": True})
@@ -229,7 +229,7 @@ class TimeoutTest(HttpTest):
     def test_ttl(self, own_server):
         """core/http/API.md, "Lifetime of jobs and results": in any state a job past its ttl is deleted, even while
         running; later status checks return 404."""
-        server, held = stepped_server(self.at_end, own_server, **ONE_WORKER)
+        server, held = held_server(self.at_end, own_server, **ONE_WORKER)
         running = server.run("trial", {"hold": True}, policy={"ttl": 10000})
         queued = server.run("parked", {}, policy={"ttl": 10000})
         held.wait(1)
@@ -244,7 +244,7 @@ class TimeoutTest(HttpTest):
 class WorkerTest(HttpTest):
     def test_between_min_and_max(self, own_server):
         """core/http/API.md, "Scaling": workersMin, workersMax and idleTimeout; worker counters show the present."""
-        server, held = stepped_server(self.at_end, own_server, **{
+        server, held = held_server(self.at_end, own_server, **{
             "endpoint.trial.workersMin": 1, "endpoint.trial.workersMax": 3, "endpoint.trial.idleTimeout": "1s"})
 
         def workers():
