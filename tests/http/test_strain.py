@@ -124,10 +124,11 @@ class PlacesTest(HttpTest):
         return plain
 
     def answers_at_once(self):
+        """Whether a call that may wait for 20 s did not: a margin of 15 s for a busy machine."""
         start = time.monotonic()
-        reply = self.server.request("POST", "/v2/parked/runsync?wait=8000", {"input": {}})
+        reply = self.server.request("POST", "/v2/parked/runsync?wait=20000", {"input": {}})
         assert (reply.status, reply.json()["status"]) == (200, "IN_QUEUE")
-        return time.monotonic() - start < 4
+        return time.monotonic() - start < 15
 
     def test_a_full_house_still_answers_and_who_leaves_makes_room(self):
         waiting = [self.wait_in_queue(("runsync", "status-sync")[n % 2]) for n in range(8)]
