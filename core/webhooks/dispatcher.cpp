@@ -10,6 +10,7 @@ namespace jobq {
 namespace {
 
 constexpr Millis kLongestRest{1'000};
+constexpr Instant::duration kLongestPause = kLongestRest;
 constexpr Millis kDeliveryRetry{500};
 constexpr Millis kThreadRetry{1'000};
 constexpr std::size_t kHostsOfAPage = 1'000;
@@ -49,9 +50,10 @@ void WebhookDispatcher::loop() {
       deps_.log.write(LogLevel::error, "webhook.dispatch", error.what());
       nextPassAt_ = deps_.clock.now() + kDeliveryRetry;
     }
-    // A pass over very many hosts takes time; notifications must not keep a processor busy with passes.
+    // A pass over very many hosts takes time; notifications must not keep a processor busy with passes. The bound is
+    // for a process that was suspended during a pass.
     const Instant now = deps_.clock.now();
-    pausedUntil_ = now + (now - began);
+    pausedUntil_ = now + std::min(now - began, kLongestPause);
   }
 }
 

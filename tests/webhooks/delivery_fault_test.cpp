@@ -131,9 +131,9 @@ TEST_P(DeliveryFaultTest, WhatAProcessHadInHandIsDueWhenItsLeaseEnds) {
   owe("a", "http://h/");
   ASSERT_EQ(testkit::claimAllDue(inner_->outbox(), kDeliveryLease).size(), 1U);  // the process died after the claim
   open();
-  ASSERT_TRUE(quiet());
+  awaitRest();
   clock_.advance(kDeliveryLease - Millis(1));
-  clock_.awaitWaiter(Millis(1'000), Millis(1'000));  // the scheduler's pass is over
+  awaitRest();
   EXPECT_TRUE(net_->seen().empty());
   ASSERT_TRUE(inTime([&] { return isSettled("a"); }));
   EXPECT_EQ(net_->seen().size(), 1U);

@@ -60,7 +60,7 @@ class FakeTransport final : public WebhookTransport {
     hanging_.erase(host);
     changed_.notifyAll();
   }
-  /// Ends one of the host's hanging calls with success.
+  /// Ends one of the host's hanging calls, with the host's next scripted answer, or with success without one.
   void letOneGo(const std::string& host) {
     Lock lock(mutex_);
     ++passes_[host];

@@ -56,9 +56,16 @@ class WatchedOutbox final : public OutboxStore {
     return open_ == 0 && looked_;
   }
 
+  /// Returns how often the dispatcher has asked for due hosts.
+  std::size_t looks() const {
+    Lock lock(mutex_);
+    return looks_;
+  }
+
   DueHosts dueHosts(std::string_view after, std::size_t max) override {
     DueHosts page = inner_.dueHosts(after, max);
     Lock lock(mutex_);
+    ++looks_;
     looked_ = looked_ || page.hosts.empty();
     return page;
   }
@@ -113,6 +120,7 @@ class WatchedOutbox final : public OutboxStore {
   mutable Mutex mutex_;
   int open_ JOBQ_GUARDED_BY(mutex_) = 0;
   bool looked_ JOBQ_GUARDED_BY(mutex_) = false;
+  std::size_t looks_ JOBQ_GUARDED_BY(mutex_) = 0;
 };
 
 /// A test's fixture; the parameter is the storage's name.
@@ -200,6 +208,10 @@ class DeliveryTest : public testing::TestWithParam<const char*> {
     }
     return true;
   }
+  /// Blocks until the scheduler waits for the next second. A test whose clock moves calls this first: a clock that
+  /// moves during a pass makes the pass a long one, and a pause of up to a second follows. No notification may be on
+  /// its way.
+  void awaitRest() { clock_.awaitWaiter(Millis(1'000), Millis(1'000)); }
   bool quiet() {
     return until([this] { return outbox_->isQuiet(); });
   }
