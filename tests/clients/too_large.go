@@ -1,4 +1,4 @@
-// Sends a body that is too large with Go's own client, and prints the status that it sees.
+// Sends a body that is too large with Go's own client, and prints status@seconds of each call.
 // usage: go run too_large.go URL KEY MEGABYTES TIMES
 package main
 
@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -46,7 +47,9 @@ func main() {
 	}{{"go, length", false, false}, {"go, chunks", true, false}, {"go, length, expect", false, true}, {"go, chunks, expect", true, true}} {
 		fmt.Print(kind.name, ":")
 		for i := 0; i < times; i++ {
-			fmt.Print(" ", send(os.Args[1], os.Args[2], body, kind.chunked, kind.expect))
+			start := time.Now()
+			status := send(os.Args[1], os.Args[2], body, kind.chunked, kind.expect)
+			fmt.Printf(" %s@%.3f", strings.ReplaceAll(status, " ", "_"), time.Since(start).Seconds())
 		}
 		fmt.Println()
 	}

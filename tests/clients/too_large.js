@@ -1,4 +1,4 @@
-// Sends a body that is too large with Node's own clients, and prints the status that each of them sees.
+// Sends a body that is too large with Node's own clients, and prints status@seconds of each call.
 // usage: node too_large.js URL KEY MEGABYTES TIMES
 const http = require('http');
 const [url, key, megabytes, times] = process.argv.slice(2);
@@ -55,7 +55,11 @@ async function main() {
   ];
   for (const [name, send] of kinds) {
     const seen = [];
-    for (let i = 0; i < Number(times); ++i) seen.push(await send());
+    for (let i = 0; i < Number(times); ++i) {
+      const start = Date.now();
+      const status = String(await send()).replaceAll(' ', '_');
+      seen.push(`${status}@${(Date.now() - start) / 1000}`);
+    }
     console.log(`${name}: ${seen.join(' ')}`);
   }
 }
