@@ -10,7 +10,8 @@ namespace jobq {
 namespace {
 
 ApiResponse backupReply(const ApiRequest& call, const BackupDependencies& with) {
-  if (with.draining) return unavailable(call.path, "the server is shutting down: no backup can start");
+  if (with.draining)
+    return unavailable(call.path, "the server is shutting down: call POST /v1/backup again after its next start");
   const Backups::MakeResult result = with.backups.make(call.client->disconnected());
   if (const auto* copy = std::get_if<std::shared_ptr<const BodyFile>>(&result)) {
     return {200, "", {{"Content-Type", "application/octet-stream"}, {"Cache-Control", "no-store"}}, *copy};
@@ -23,7 +24,9 @@ ApiResponse backupReply(const ApiRequest& call, const BackupDependencies& with) 
                          "the storage " + with.storageName +
                              " cannot be copied by the server: use storage = sqlite, or the tools of its own database");
   }
-  return unavailable(call.path, "the backup was stopped, because the server is shutting down");
+  return unavailable(
+      call.path,
+      "the backup was stopped, because the server is shutting down: call POST /v1/backup again after its next start");
 }
 
 }  // namespace
